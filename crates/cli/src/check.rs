@@ -13,9 +13,9 @@ use program::{Class, Owners, Program, Ratio, RowSet};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use study::party::{self, Party, PartySettings};
-use study::transport::{Transport, protects};
-use study::{self, Kind, NoiseFrom, Protocol, Study};
+use study::party::{self, PartySettings, PartySetup};
+use study::transport::{ServerTransport, protects};
+use study::{self, NoiseFrom, Protocol, Question, Study};
 use terminal::output;
 use terminal::progress::Working;
 
@@ -195,7 +195,7 @@ struct Side {
     /// Whether this side is a server, which has no data.
     serves: bool,
     /// What this side computes over, if it is one of the four servers.
-    transport: Option<Transport>,
+    transport: Option<ServerTransport>,
 }
 
 /// Everything that this side can check: all of it given a party file, the study alone given a study file.
@@ -236,7 +236,7 @@ fn whole(settings: PartySettings, said: Said) -> Result<Side, Error> {
     if let Some(side) = server(&settings)? {
         return Ok(side);
     }
-    let party = Party { consent: said.into(), ..settings.complete()? };
+    let party = PartySetup { consent: said.into(), ..settings.complete()? };
     let working = Working::on(format!("reading {}", party.data.display()));
     let opened = Opened::of(&party)?;
     let checked = prepare::check(&party, &opened)?;
@@ -361,7 +361,8 @@ fn describe(
         parties: study.parties.iter().map(|m| (m.name.clone(), m.key.clone())).collect(),
         class: if first.program.class == Class::Dp { "dp" } else { "exact" },
         revealed,
-        rows: matches!(study.kind, Kind::Program(_) if !study.only_matches()).then(|| rows(&first.program)),
+        rows: matches!(study.kind, Question::Program(_) if !study.only_matches())
+            .then(|| rows(&first.program)),
         rho: plan.rho.clone(),
         plan,
         inputs,

@@ -90,8 +90,8 @@ pub fn run(args: &GenerateArgs) -> Result<(), Error> {
 fn options(args: &GenerateArgs) -> Result<LiftOptions, Error> {
     let rows = u32::try_from(args.rows).map_err(|_| Error::limit("rows", args.rows, 1 << 31))?;
     let format = match args.format {
-        Format::Csv => generate::Format::Csv,
-        Format::Parquet => generate::Format::Parquet,
+        Format::Csv => generate::FileFormat::Csv,
+        Format::Parquet => generate::FileFormat::Parquet,
     };
     let (overlap, max_events, clamp, seed) = (args.overlap, args.events, args.clamp, args.seed);
     Ok(LiftOptions { rows, overlap, max_events, clamp, seed, format })

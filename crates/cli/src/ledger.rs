@@ -6,7 +6,7 @@ pub use args::LedgerArgs;
 
 use args::LedgerAction;
 use base::Error;
-use privacy::ledger::{AnswerRow, EntryRow, Export, Ledger, SignedDebits, Together, check_signatures};
+use privacy::ledger::{AnswerRow, EntryRow, Export, JointSpending, Ledger, SignedDebits, check_signatures};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -256,7 +256,7 @@ fn show(path: &Path, file: Option<&Path>, as_json: bool) -> Result<(), Error> {
 }
 
 /// What all viewers of a lineage have got together, what they all see counted once.
-fn all_together(all: &Together, known: &Known) -> String {
+fn all_together(all: &JointSpending, known: &Known) -> String {
     let bound = match (&all.total, &all.left) {
         (Some(total), Some(left)) => format!(" of {total} (policy.total), {left} left"),
         _ if !known.file => "; add --party PARTY_FILE to see what is left of its policy.total".to_owned(),

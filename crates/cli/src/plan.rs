@@ -7,7 +7,7 @@ use job::plan::{Assumed, Link, Plan, Speeds, plan};
 use page::numbers::{bytes, duration, scaled, with_unit};
 use privacy::ledger::PUBLIC;
 use std::path::PathBuf;
-use study::transport::Transport;
+use study::transport::ServerTransport;
 use study::{Protocol, Study};
 use terminal::output;
 
@@ -38,8 +38,8 @@ pub struct PlanArgs {
           value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub cores: u32,
     /// What four servers compute over: tls, auto, shm, fabric, fabric-PROVIDER
-    #[arg(long, value_name = "NAME", default_value = "tls", value_parser = Transport::parse)]
-    pub transport: Transport,
+    #[arg(long, value_name = "NAME", default_value = "tls", value_parser = ServerTransport::parse)]
+    pub transport: ServerTransport,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,

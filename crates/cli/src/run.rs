@@ -6,13 +6,13 @@ use base::{Error, Kind};
 use clap::Args;
 use job::prepare::Opened;
 use job::run::{Event, Part, Watch};
-use report::{PARTS_FORMAT, Report, Reports};
+use report::{PARTS_FORMAT, PartReports, RunReport};
 use report::{html, summary};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use study::Study;
-use study::party::{Party, PartySettings};
+use study::party::{PartySettings, PartySetup};
 use terminal::progress::{Board, Line};
 use terminal::{machine, output};
 
@@ -60,7 +60,7 @@ pub fn run(args: RunArgs) -> ExitCode {
 /// # Errors
 /// Input, policy, network or a deviating peer; or a disk that does not take the report, which is kept in the
 /// ledger.
-fn steps(args: RunArgs, answer: &mut Option<Report>) -> Result<(), Error> {
+fn steps(args: RunArgs, answer: &mut Option<RunReport>) -> Result<(), Error> {
     let settings = settings(args.party.as_deref(), args.settings, "tacit run registry.toml")?;
     if serve::run_once(&settings, args.json, args.events)?.is_some() {
         return Ok(());
@@ -126,8 +126,12 @@ pub fn settings(file: Option<&Path>, flags: Settings, usage: &str) -> Result<Par
 ///
 /// # Errors
 /// When settings are missing or wrong, or the key is not the study's.
-pub fn start(settings: PartySettings, said: Said, events: bool) -> Result<(Party, Opened, Board), Error> {
-    let party = Party { consent: said.into(), ..settings.complete()? };
+pub fn start(
+    settings: PartySettings,
+    said: Said,
+    events: bool,
+) -> Result<(PartySetup, Opened, Board), Error> {
+    let party = PartySetup { consent: said.into(), ..settings.complete()? };
     let board = if events {
         machine::end_with_parent();
         Board::events()
@@ -139,7 +143,7 @@ pub fn start(settings: PartySettings, said: Said, events: bool) -> Result<(Party
 }
 
 /// Shows and keeps the report of the only run.
-fn one(party: &Party, report: &Report, json: bool) -> Result<(), Error> {
+fn one(party: &PartySetup, report: &RunReport, json: bool) -> Result<(), Error> {
     let files = write(&party.report, report).map_err(|e| kept(&e));
     if json {
         output::print(&report::to_json(report)?)?;
@@ -155,7 +159,7 @@ fn one(party: &Party, report: &Report, json: bool) -> Result<(), Error> {
 
 /// Shows and keeps the reports of the publisher's runs with several advertisers: one folder for each, and all
 /// of them in one file. A run that failed does not take the others' reports away.
-fn several(party: &Party, study: &Study, parts: Vec<Part>, json: bool) -> Result<(), Error> {
+fn several(party: &PartySetup, study: &Study, parts: Vec<Part>, json: bool) -> Result<(), Error> {
     let (mut reports, mut failed, mut files) = (Vec::new(), Vec::new(), Ok(()));
     for part in parts {
         match part.report {
@@ -174,7 +178,7 @@ fn several(party: &Party, study: &Study, parts: Vec<Part>, json: bool) -> Result
             }
         }
     }
-    let all = Reports {
+    let all = PartReports {
         format: PARTS_FORMAT.to_owned(),
         study: study.name.clone(),
         hash: study.hash().to_string(),
@@ -233,7 +237,7 @@ fn try_folder(folder: &Path) -> Result<(), Error> {
     std::io::Write::write_all(&mut probe, &[0; 4096]).and_then(|()| probe.sync_all()).map_err(failed)
 }
 
-fn write(folder: &Path, report: &Report) -> Result<(), Error> {
+fn write(folder: &Path, report: &RunReport) -> Result<(), Error> {
     output::write_file(&folder.join("report.json"), report::to_json(report)?.as_bytes())?;
     output::write_file(&folder.join("report.html"), html::render(report).as_bytes())
 }

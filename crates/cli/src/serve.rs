@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 use study::Study;
-use study::party::{Node, PartySettings};
+use study::party::{PartySettings, ServerSetup};
 use terminal::output;
 use terminal::progress::Board;
 
@@ -176,7 +176,7 @@ pub fn run_once(settings: &PartySettings, json: bool, events: bool) -> Result<Op
     if !settings.serves(&study.0) {
         return Ok(None);
     }
-    let node: Node = settings.clone().complete_node()?;
+    let node: ServerSetup = settings.clone().complete_node()?;
     let opened = Opened::new(study, &node.name, &node.identity)?;
     let board = if events {
         terminal::machine::end_with_parent();

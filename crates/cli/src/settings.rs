@@ -5,8 +5,8 @@ use base::Error;
 use clap::{ArgAction, Args};
 use net::Network;
 use std::path::{Path, PathBuf};
-use study::party::{PartySettings, Rate, parse_deadline, parse_memory};
-use study::transport::Transport;
+use study::party::{PartySettings, RunRate, parse_deadline, parse_memory};
+use study::transport::ServerTransport;
 use study::{Decimal, parse_delta};
 
 /// What the party file of any participant says, as flags: all that a server has.
@@ -38,8 +38,8 @@ pub struct ServerSettings {
     pub deadline: Option<u64>,
     /// Of a server: what the computation goes over, the same at all four: tls, auto (shared memory on one
     /// host, else TLS), shm, fabric, fabric-PROVIDER
-    #[arg(long, value_name = "NAME", value_parser = Transport::parse)]
-    pub transport: Option<Transport>,
+    #[arg(long, value_name = "NAME", value_parser = ServerTransport::parse)]
+    pub transport: Option<ServerTransport>,
     /// Of a server: messages may go in plain text, for only the operators of the four can touch the network
     /// between them
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
@@ -103,8 +103,8 @@ pub struct Settings {
     #[arg(long, value_name = "RHO", value_parser = rho)]
     pub period_budget: Option<Decimal>,
     /// Policy: most runs that may begin with one peer within some time: 20/day
-    #[arg(long, value_name = "N/TIME", value_parser = Rate::parse)]
-    pub runs: Option<Rate>,
+    #[arg(long, value_name = "N/TIME", value_parser = RunRate::parse)]
+    pub runs: Option<RunRate>,
     /// Policy: least noise candidates of a study; a bent noise goes unnoticed once in so many times
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1024))]
     pub candidates: Option<u32>,

@@ -1,15 +1,17 @@
 //! The advertiser's rows: per identifier up to K time-stamped values, and optionally a cohort.
 
 use super::complaints::Complaints;
-use super::keys::Keys;
+use super::keys::KeyColumns;
 use super::repeats::{self, Settled};
 use super::report::DataHasher;
-use super::table::{Cell, Files, Place, Sink, read};
-use super::{DataHash, Identifiers, InputReport, Row, repeated, want};
+use super::table::{Files, RowPlace, RowSink, TableCell, read};
+use super::{DataHash, InputReport, Row, RowKeys, repeated, want};
 use base::{Error, PartyId, limits};
 use std::collections::HashMap;
 use std::path::Path;
-use study::{Advertiser, Duplicates, Identifier, Kind, Layout, Lift, Overflow, Study, Value};
+use study::{
+    Advertiser, Duplicates, EventLayout, EventValue, Identifier, LiftStudy, Overflow, Question, Study,
+};
 
 /// One row per identifier, in an order that depends on the identifiers only. It does not print.
 ///
@@ -18,7 +20,7 @@ use study::{Advertiser, Duplicates, Identifier, Kind, Layout, Lift, Overflow, St
 #[derive(Default)]
 pub struct AdvertiserRows {
     /// Normalised identifiers, all different.
-    pub identifiers: Identifiers,
+    pub identifiers: RowKeys,
     /// Row `i` has the events `starts[i]..starts[i + 1]`; one longer than the rows.
     pub starts: Vec<u64>,
     /// Times of the events, ascending within a row, at most K per row, `0..=span` of the study's clock.
@@ -86,7 +88,7 @@ pub fn read_advertiser(
     study: &Study,
     me: PartyId,
 ) -> Result<(AdvertiserRows, DataHash, InputReport), Error> {
-    let Kind::Lift(lift) = &study.kind else {
+    let Question::Lift(lift) = &study.kind else {
         return Err(Error::misuse("only a lift study has an advertiser"));
     };
     let advertiser =
@@ -113,16 +115,16 @@ pub fn read_advertiser(
 
 /// Lines as they come in, before lines of one identifier are put together.
 struct Reading<'a> {
-    keys: Keys<'a>,
-    lift: &'a Lift,
+    keys: KeyColumns<'a>,
+    lift: &'a LiftStudy,
     advertiser: &'a Advertiser,
     columns: Vec<String>,
     events: Vec<usize>,
     values: Vec<usize>,
     filter: Option<usize>,
     cohort: Option<usize>,
-    identifiers: Identifiers,
-    places: Vec<Place>,
+    identifiers: RowKeys,
+    places: Vec<RowPlace>,
     /// Ends of each line's events.
     ends: Vec<u64>,
     times: Vec<u32>,
@@ -132,13 +134,13 @@ struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    fn new(identifiers: &'a [Identifier], lift: &'a Lift, advertiser: &'a Advertiser) -> Self {
-        let keys = Keys::new(identifiers);
+    fn new(identifiers: &'a [Identifier], lift: &'a LiftStudy, advertiser: &'a Advertiser) -> Self {
+        let keys = KeyColumns::new(identifiers);
         let mut columns = keys.columns();
         let events = advertiser.events.iter().map(|name| want(&mut columns, name)).collect();
         let values = match &advertiser.value {
-            Value::Constant(_) => Vec::new(),
-            Value::Columns { columns: names, .. } => {
+            EventValue::Constant(_) => Vec::new(),
+            EventValue::Columns { columns: names, .. } => {
                 names.iter().map(|name| want(&mut columns, name)).collect()
             }
         };
@@ -153,7 +155,7 @@ impl<'a> Reading<'a> {
             values,
             filter,
             cohort,
-            identifiers: Identifiers::new(identifiers.len()),
+            identifiers: RowKeys::new(identifiers.len()),
             places: Vec::new(),
             ends: Vec::new(),
             times: Vec::new(),
@@ -163,31 +165,31 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn passes(&self, advertiser: &Advertiser, cells: &[Cell<'_>]) -> bool {
+    fn passes(&self, advertiser: &Advertiser, cells: &[TableCell<'_>]) -> bool {
         let (Some(filter), Some(i)) = (&advertiser.filter, self.filter) else { return true };
         let text = cells[i].trimmed().text();
         text.is_some_and(|text| filter.equals.iter().any(|value| *value == text))
     }
 
     /// The events of a line; complains about cells and returns what is left.
-    fn events(&self, row: &mut Row<'_>, cells: &[Cell<'_>]) -> Vec<(u32, u32)> {
+    fn events(&self, row: &mut Row<'_>, cells: &[TableCell<'_>]) -> Vec<(u32, u32)> {
         let advertiser = self.advertiser;
         let mut events = Vec::new();
         for (i, (&column, name)) in self.events.iter().zip(&advertiser.events).enumerate() {
             let cell = cells[column].trimmed();
-            if cell == Cell::Empty && advertiser.layout == Layout::Wide {
+            if cell == TableCell::Empty && advertiser.layout == EventLayout::Wide {
                 self.no_value_without_time(row, i, name, cells);
                 continue;
             }
             // A line of somebody without an event: nothing is in any of its cells.
-            let no_value = |at: &usize| cells[*at].trimmed() == Cell::Empty;
-            if cell == Cell::Empty && self.values.iter().all(no_value) {
+            let no_value = |at: &usize| cells[*at].trimmed() == TableCell::Empty;
+            if cell == TableCell::Empty && self.values.iter().all(no_value) {
                 continue;
             }
             let time = row.time(name, &self.lift.clock, cell);
             let value = match &advertiser.value {
-                Value::Constant(value) => Some(*value),
-                Value::Columns { columns, .. } => row
+                EventValue::Constant(value) => Some(*value),
+                EventValue::Columns { columns, .. } => row
                     .integer(&columns[i], cells[self.values[i]].trimmed(), 0, i64::from(u32::MAX))
                     .map(|value| u32::try_from(value).expect("checked")),
             };
@@ -196,10 +198,10 @@ impl<'a> Reading<'a> {
         events
     }
 
-    fn no_value_without_time(&self, row: &mut Row<'_>, i: usize, time: &str, cells: &[Cell<'_>]) {
-        if let Value::Columns { columns, .. } = &self.advertiser.value {
+    fn no_value_without_time(&self, row: &mut Row<'_>, i: usize, time: &str, cells: &[TableCell<'_>]) {
+        if let EventValue::Columns { columns, .. } = &self.advertiser.value {
             let value = cells[self.values[i]].trimmed();
-            if value != Cell::Empty {
+            if value != TableCell::Empty {
                 row.complain(&columns[i], || {
                     format!("{} is a value without a time in column \"{time}\"", value.shown())
                 });
@@ -208,7 +210,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-impl Sink for Reading<'_> {
+impl RowSink for Reading<'_> {
     fn columns(&self) -> Vec<String> {
         self.columns.clone()
     }
@@ -216,8 +218,8 @@ impl Sink for Reading<'_> {
     fn row(
         &mut self,
         files: &Files,
-        place: Place,
-        cells: &[Cell<'_>],
+        place: RowPlace,
+        cells: &[TableCell<'_>],
         complaints: &mut Complaints,
     ) -> Result<(), Error> {
         let advertiser = self.advertiser;
@@ -273,12 +275,9 @@ impl Grouping<'_> {
         let lines = self.lines;
         let order = lines.identifiers.canonical_order();
         let keys = lines.identifiers.keys();
-        let mut rows = AdvertiserRows {
-            identifiers: Identifiers::new(keys),
-            starts: vec![0],
-            ..AdvertiserRows::default()
-        };
-        let wide = lines.advertiser.layout == Layout::Wide;
+        let mut rows =
+            AdvertiserRows { identifiers: RowKeys::new(keys), starts: vec![0], ..AdvertiserRows::default() };
+        let wide = lines.advertiser.layout == EventLayout::Wide;
         let apart = wide && self.rule == Duplicates::Keep;
         let same = |a: &u32, b: &u32| !apart && lines.identifiers.same(*a, *b);
         let mut one: Vec<u32> = Vec::new();
@@ -347,7 +346,7 @@ impl Grouping<'_> {
         let places = &self.lines.places;
         let there = places[group[0] as usize];
         let files = self.files;
-        let wide = self.lines.advertiser.layout == Layout::Wide;
+        let wide = self.lines.advertiser.layout == EventLayout::Wide;
         if wide && group.len() > 1 {
             match self.rule {
                 Duplicates::Keep => {}
@@ -419,7 +418,7 @@ impl Grouping<'_> {
 
 /// Lines with several identifiers, grouped by all of them: each group is one row to begin with.
 struct People {
-    identifiers: Identifiers,
+    identifiers: RowKeys,
     settled: Settled,
     /// Groups that are put together with an earlier one, by that one.
     others: HashMap<u32, Vec<u32>>,
@@ -428,14 +427,14 @@ struct People {
 impl People {
     fn new(grouping: &mut Grouping<'_>, groups: &[&[u32]], complaints: &mut Complaints) -> Self {
         let (lines, rule, files) = (grouping.lines, grouping.rule, grouping.files);
-        let mut identifiers = Identifiers::new(lines.identifiers.keys());
+        let mut identifiers = RowKeys::new(lines.identifiers.keys());
         for group in groups {
             lines.identifiers.row(group[0] as usize).for_each(|identifier| identifiers.push(identifier));
         }
         let place = |row: u32| lines.places[groups[row as usize][0] as usize];
         // What is put together does not depend on the order of lines; which line is the first one does.
         let rank = |row: u32| (rule != Duplicates::Merge).then(|| place(row)).ok_or(row);
-        let absorb = lines.advertiser.layout == Layout::Events && rule != Duplicates::Keep;
+        let absorb = lines.advertiser.layout == EventLayout::Events && rule != Duplicates::Keep;
         let reports = &mut grouping.report.identifiers;
         let settled = repeats::settle(&identifiers, rank, rule, absorb, |repeat| {
             let (here, there) = (place(repeat.row), place(repeat.earlier));
@@ -462,7 +461,7 @@ impl People {
     }
 
     /// Of every column the first identifier that a row's groups have.
-    fn identify(&self, row: u32, others: &[u32], into: &mut Identifiers, report: &mut InputReport) {
+    fn identify(&self, row: u32, others: &[u32], into: &mut RowKeys, report: &mut InputReport) {
         let mut own: Vec<&[u8]> = self.settled.own(&self.identifiers, row).collect();
         for other in others {
             for (key, identifier) in self.settled.own(&self.identifiers, *other).enumerate() {

@@ -1,7 +1,7 @@
 //! CSV: comma-separated, a header line, UTF-8 (a byte order mark is skipped), quotes as in RFC 4180.
 
 use super::complaints::Complaints;
-use super::table::{Cell, Files, Sink, locate};
+use super::table::{Files, RowSink, TableCell, locate};
 use base::{Error, limits};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ pub(super) fn read(
     file: File,
     wanted: &[String],
     files: &mut Files,
-    sink: &mut dyn Sink,
+    sink: &mut dyn RowSink,
     complaints: &mut Complaints,
 ) -> Result<u64, Error> {
     let lines = Rc::new(RefCell::new(Lines::default()));
@@ -33,7 +33,7 @@ pub(super) fn read(
             Ok(true) => {
                 rows += 1;
                 let line = lines.borrow_mut().of_record(record.position());
-                let cells: Vec<Cell<'_>> = positions.iter().map(|&i| cell(&record[i])).collect();
+                let cells: Vec<TableCell<'_>> = positions.iter().map(|&i| cell(&record[i])).collect();
                 sink.row(files, files.place(line), &cells, complaints)?;
             }
             Err(error) => match error.kind() {
@@ -53,8 +53,8 @@ pub(super) fn read(
     }
 }
 
-fn cell(text: &str) -> Cell<'_> {
-    if text.is_empty() { Cell::Empty } else { Cell::Text(text) }
+fn cell(text: &str) -> TableCell<'_> {
+    if text.is_empty() { TableCell::Empty } else { TableCell::Text(text) }
 }
 
 fn failed(name: &str, error: csv::Error) -> Error {

@@ -11,7 +11,7 @@ mod synthetic;
 mod tests;
 mod truth;
 
-pub use files::Format;
+pub use files::FileFormat;
 pub use polio::{POLIO_COUNTS, PolioCounts, polio, polio_thinned};
 pub use synthetic::{LiftOptions, lift, lift_several, lift_study, several_study};
 pub use truth::{ArmTruth, Truth};

@@ -2,19 +2,19 @@
 
 /// K identifiers per row in one buffer: 8 bytes of overhead each. Of several, a missing one is empty. It does
 /// not print.
-pub struct Identifiers {
+pub struct RowKeys {
     keys: usize,
     bytes: Vec<u8>,
     ends: Vec<u64>,
 }
 
-impl Default for Identifiers {
+impl Default for RowKeys {
     fn default() -> Self {
         Self::new(1)
     }
 }
 
-impl Identifiers {
+impl RowKeys {
     /// None yet, of `keys` per row.
     #[must_use]
     pub fn new(keys: usize) -> Self {
@@ -117,7 +117,7 @@ mod tests {
         let words = ["b", "a", "ccc", "", "a", "zebra"];
         for keys in [1, 2, 3] {
             let order = |words: &[&str]| -> Vec<Vec<Vec<u8>>> {
-                let mut all = Identifiers::new(keys);
+                let mut all = RowKeys::new(keys);
                 words.iter().for_each(|word| {
                     (0..keys).for_each(|k| all.push(&word.as_bytes()[..word.len().min(k + 1)]))
                 });
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn rows_have_their_identifiers_side_by_side() {
-        let mut all = Identifiers::new(2);
+        let mut all = RowKeys::new(2);
         ["a", "", "", "d"].iter().for_each(|word| all.push(word.as_bytes()));
         assert_eq!(
             (all.len(), all.get(0, 0), all.get(1, 0), all.get(1, 1)),

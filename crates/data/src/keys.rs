@@ -1,8 +1,8 @@
 //! From cells to normalised identifiers, and what normalising changed.
 
-use super::Identifiers;
 use super::Row;
-use super::table::Cell;
+use super::RowKeys;
+use super::table::TableCell;
 use base::limits;
 use serde::{Deserialize, Serialize};
 use study::phone::{self, BadPhone};
@@ -92,7 +92,7 @@ impl IdentifierReport {
 }
 
 /// The identifier columns of a file while it is read.
-pub(super) struct Keys<'a> {
+pub(super) struct KeyColumns<'a> {
     rules: &'a [Identifier],
     names: Vec<Vec<String>>,
     /// What reading did so far, one per column.
@@ -100,7 +100,7 @@ pub(super) struct Keys<'a> {
     row: Vec<Vec<u8>>,
 }
 
-impl<'a> Keys<'a> {
+impl<'a> KeyColumns<'a> {
     /// The columns come first among those that are read, in this order.
     pub fn new(rules: &'a [Identifier]) -> Self {
         let report = |rule: &Identifier| IdentifierReport { name: rule.name.clone(), ..Default::default() };
@@ -121,7 +121,7 @@ impl<'a> Keys<'a> {
     ///
     /// One identifier must be there. Of several, some may be missing, and one that stands in a row twice is
     /// kept at its better place.
-    pub fn read(&mut self, row: &mut Row<'_>, cells: &[Cell<'_>]) -> bool {
+    pub fn read(&mut self, row: &mut Row<'_>, cells: &[TableCell<'_>]) -> bool {
         let several = self.rules.len() > 1;
         let (mut good, mut some) = (true, false);
         for (i, rule) in self.rules.iter().enumerate() {
@@ -169,13 +169,13 @@ impl<'a> Keys<'a> {
     }
 
     /// Appends the row that was read last.
-    pub fn push_to(&self, identifiers: &mut Identifiers) {
+    pub fn push_to(&self, identifiers: &mut RowKeys) {
         self.row.iter().for_each(|identifier| identifiers.push(identifier));
     }
 }
 
 /// An identifier without the sort that stands before it, for its owner's eyes.
-pub fn shown(identifiers: &Identifiers, row: usize) -> String {
+pub fn shown(identifiers: &RowKeys, row: usize) -> String {
     let first = identifiers.row(row).find(|identifier| !identifier.is_empty()).unwrap_or_default();
     let text = match identifiers.keys() {
         1 => first,

@@ -24,7 +24,7 @@ mod tests;
 
 pub use advertiser::{AdvertiserRows, read_advertiser};
 pub use complaints::SHOWN_PER_FILE;
-pub use identifiers::Identifiers;
+pub use identifiers::RowKeys;
 pub use keys::shown;
 pub use keys::{IdentifierReport, StepReport, plain_text};
 pub use program::{ProgramRows, read_program_columns};
@@ -35,12 +35,12 @@ pub use table::FILES;
 use complaints::Complaints;
 use study::Categories;
 use study::time::{Clock, TimeError};
-use table::{Cell, Files, Place};
+use table::{Files, RowPlace, TableCell};
 
 /// One row while it is read: where it is, and where complaints about it go.
 struct Row<'a> {
     files: &'a Files,
-    place: Place,
+    place: RowPlace,
     complaints: &'a mut Complaints,
 }
 
@@ -51,21 +51,21 @@ impl Row<'_> {
         self.complaints.add(|| format!("{}, column \"{column}\": {}", files.show(place), text()));
     }
 
-    fn time(&mut self, column: &str, clock: &Clock, cell: Cell<'_>) -> Option<u32> {
+    fn time(&mut self, column: &str, clock: &Clock, cell: TableCell<'_>) -> Option<u32> {
         let time = match cell {
-            Cell::Text(text) => clock.parse(text),
-            Cell::Integer(count) => clock.at_count(count),
-            Cell::Days(days) => clock.at_seconds(i64::from(days) * 86_400),
-            Cell::Seconds(seconds) => clock.at_seconds(seconds),
-            Cell::Empty | Cell::Boolean(_) => Err(TimeError::NotATime),
+            TableCell::Text(text) => clock.parse(text),
+            TableCell::Integer(count) => clock.at_count(count),
+            TableCell::Days(days) => clock.at_seconds(i64::from(days) * 86_400),
+            TableCell::Seconds(seconds) => clock.at_seconds(seconds),
+            TableCell::Empty | TableCell::Boolean(_) => Err(TimeError::NotATime),
         };
         time.map_err(|error| self.complain(column, || format!("{} is {error}", cell.shown()))).ok()
     }
 
-    fn integer(&mut self, column: &str, cell: Cell<'_>, least: i64, most: i64) -> Option<i64> {
+    fn integer(&mut self, column: &str, cell: TableCell<'_>, least: i64, most: i64) -> Option<i64> {
         let value = match cell {
-            Cell::Integer(value) => Some(i128::from(value)),
-            Cell::Text(text) => whole_number(text),
+            TableCell::Integer(value) => Some(i128::from(value)),
+            TableCell::Text(text) => whole_number(text),
             _ => None,
         };
         let problem = match value {
@@ -82,7 +82,7 @@ impl Row<'_> {
         None
     }
 
-    fn category(&mut self, categories: &Categories, cell: Cell<'_>) -> Option<u8> {
+    fn category(&mut self, categories: &Categories, cell: TableCell<'_>) -> Option<u8> {
         let text = cell.text();
         let index = categories.values.iter().position(|value| Some(value.as_str()) == text.as_deref());
         if index.is_none() {
@@ -123,10 +123,10 @@ fn retain<T>(items: &mut Vec<T>, keep: &[bool]) {
 }
 
 /// Leaves each row the identifiers that are its own. Returns which rows stay.
-fn retain_own(identifiers: &mut Identifiers, settled: &repeats::Settled) -> Vec<bool> {
+fn retain_own(identifiers: &mut RowKeys, settled: &repeats::Settled) -> Vec<bool> {
     let rows = identifiers.len() as u32;
     let keep: Vec<bool> = (0..rows).map(|row| settled.stays(identifiers, row)).collect();
-    let mut own = Identifiers::new(identifiers.keys());
+    let mut own = RowKeys::new(identifiers.keys());
     for row in (0..rows).filter(|row| keep[*row as usize]) {
         settled.own(identifiers, row).for_each(|identifier| own.push(identifier));
     }
@@ -135,7 +135,7 @@ fn retain_own(identifiers: &mut Identifiers, settled: &repeats::Settled) -> Vec<
 }
 
 /// A complaint about an identifier that stands in two rows.
-fn repeated(files: &Files, here: Place, there: Place, or: &str) -> String {
+fn repeated(files: &Files, here: RowPlace, there: RowPlace, or: &str) -> String {
     format!(
         "{}: the same identifier as {}; remove one, or agree on {or}",
         files.show(here),

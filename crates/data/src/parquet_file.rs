@@ -1,7 +1,7 @@
 //! Parquet, batch by batch, only the wanted columns.
 
 use super::complaints::Complaints;
-use super::table::{Cell, Files, Sink, locate};
+use super::table::{Files, RowSink, TableCell, locate};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Date32Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
@@ -23,7 +23,7 @@ pub(super) fn read(
     file: File,
     wanted: &[String],
     files: &mut Files,
-    sink: &mut dyn Sink,
+    sink: &mut dyn RowSink,
     complaints: &mut Complaints,
 ) -> Result<u64, Error> {
     let name = files.name().to_owned();
@@ -73,7 +73,7 @@ fn deliver(
     before: u64,
     wanted: &[String],
     files: &Files,
-    sink: &mut dyn Sink,
+    sink: &mut dyn RowSink,
     complaints: &mut Complaints,
 ) -> Result<u64, Error> {
     let columns = wanted
@@ -135,33 +135,33 @@ fn column<'a>(file: &str, name: &str, array: &'a dyn Array) -> Result<Column<'a>
 
 impl Column<'_> {
     /// The cell of a row; `None` for an integer that does not fit 64 signed bits.
-    fn cell(&self, row: usize) -> Option<Cell<'_>> {
+    fn cell(&self, row: usize) -> Option<TableCell<'_>> {
         let array = self.array;
         let i = match &self.keys {
             Some(keys) => match keys[row] {
                 Some(key) => key,
-                None => return Some(Cell::Empty),
+                None => return Some(TableCell::Empty),
             },
             None => row,
         };
         if array.is_null(i) || *array.data_type() == DataType::Null {
-            return Some(Cell::Empty);
+            return Some(TableCell::Empty);
         }
         Some(match array.data_type() {
             DataType::Utf8 => text_cell(array.as_string::<i32>().value(i)),
             DataType::LargeUtf8 => text_cell(array.as_string::<i64>().value(i)),
             DataType::Utf8View => text_cell(array.as_string_view().value(i)),
-            DataType::Boolean => Cell::Boolean(array.as_boolean().value(i)),
-            DataType::Date32 => Cell::Days(array.as_primitive::<Date32Type>().value(i)),
-            DataType::Timestamp(unit, _) => Cell::Seconds(seconds(array, unit, i)),
-            _ => Cell::Integer(integer(array, i)?),
+            DataType::Boolean => TableCell::Boolean(array.as_boolean().value(i)),
+            DataType::Date32 => TableCell::Days(array.as_primitive::<Date32Type>().value(i)),
+            DataType::Timestamp(unit, _) => TableCell::Seconds(seconds(array, unit, i)),
+            _ => TableCell::Integer(integer(array, i)?),
         })
     }
 }
 
 /// An empty text is an empty cell, as in CSV.
-fn text_cell(text: &str) -> Cell<'_> {
-    if text.is_empty() { Cell::Empty } else { Cell::Text(text) }
+fn text_cell(text: &str) -> TableCell<'_> {
+    if text.is_empty() { TableCell::Empty } else { TableCell::Text(text) }
 }
 
 fn seconds(array: &dyn Array, unit: &TimeUnit, i: usize) -> i64 {

@@ -1,22 +1,22 @@
 //! Columns of a user's own program, as one party's file holds them.
 
 use super::complaints::Complaints;
-use super::keys::Keys;
+use super::keys::KeyColumns;
 use super::repeats;
 use super::report::DataHasher;
-use super::table::{Cell, Files, Place, Sink, read};
-use super::{DataHash, Identifiers, InputReport, Row, repeated, retain, retain_own, want};
+use super::table::{Files, RowPlace, RowSink, TableCell, read};
+use super::{DataHash, InputReport, Row, RowKeys, repeated, retain, retain_own, want};
 use ::program::{Program, Type};
 use base::{Error, limits};
 use std::path::Path;
 use study::time::Clock;
-use study::{Categories, CellType, Duplicates, Identifier, Kind, ProgramColumn, ProgramStudy, Study};
+use study::{Categories, CellType, Duplicates, Identifier, ProgramColumn, ProgramStudy, Question, Study};
 
 /// One party's columns of a program, a row per identifier in the order of the files. It does not print.
 #[derive(Default)]
 pub struct ProgramRows {
     /// Normalised identifiers, all different.
-    pub identifiers: Identifiers,
+    pub identifiers: RowKeys,
     /// Names of the program's columns that this party owns, in order.
     pub names: Vec<String>,
     /// One vector of cells per name.
@@ -33,7 +33,7 @@ pub fn read_program_columns(
     study: &Study,
     party: &str,
 ) -> Result<(ProgramRows, DataHash, InputReport), Error> {
-    let Kind::Program(program) = &study.kind else {
+    let Question::Program(program) = &study.kind else {
         return Err(Error::misuse("only a program study has program columns"));
     };
     let mut sink = Reading::new(&study.matching.identifiers, program, party)?;
@@ -80,12 +80,12 @@ fn hash(rows: &ProgramRows) -> DataHash {
 }
 
 struct Reading<'a> {
-    keys: Keys<'a>,
+    keys: KeyColumns<'a>,
     clock: Option<&'a Clock>,
     wanted: Vec<String>,
     own: Vec<Own<'a>>,
     rows: ProgramRows,
-    places: Vec<Place>,
+    places: Vec<RowPlace>,
 }
 
 /// A column that this party owns.
@@ -104,7 +104,7 @@ impl Own<'_> {
         (if self.ty.signed { -most - 1 } else { 0 }, most)
     }
 
-    fn read(&self, row: &mut Row<'_>, clock: Option<&Clock>, cell: Cell<'_>) -> Option<i64> {
+    fn read(&self, row: &mut Row<'_>, clock: Option<&Clock>, cell: TableCell<'_>) -> Option<i64> {
         let (least, most) = self.range();
         let name = &self.column.column;
         let value = match (&self.column.cell, clock) {
@@ -132,7 +132,7 @@ impl Own<'_> {
 
 impl<'a> Reading<'a> {
     fn new(identifiers: &'a [Identifier], program: &'a ProgramStudy, party: &str) -> Result<Self, Error> {
-        let keys = Keys::new(identifiers);
+        let keys = KeyColumns::new(identifiers);
         let types = Program::parse(&program.text)?.columns;
         let mut wanted = keys.columns();
         let mut own = Vec::new();
@@ -143,7 +143,7 @@ impl<'a> Reading<'a> {
             own.push(Own { column, cell: want(&mut wanted, &column.column), ty });
         }
         let rows = ProgramRows {
-            identifiers: Identifiers::new(identifiers.len()),
+            identifiers: RowKeys::new(identifiers.len()),
             names: own.iter().map(|own| own.column.name.clone()).collect(),
             columns: vec![Vec::new(); own.len()],
         };
@@ -151,7 +151,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-impl Sink for Reading<'_> {
+impl RowSink for Reading<'_> {
     fn columns(&self) -> Vec<String> {
         self.wanted.clone()
     }
@@ -159,8 +159,8 @@ impl Sink for Reading<'_> {
     fn row(
         &mut self,
         files: &Files,
-        place: Place,
-        cells: &[Cell<'_>],
+        place: RowPlace,
+        cells: &[TableCell<'_>],
         complaints: &mut Complaints,
     ) -> Result<(), Error> {
         let mut row = Row { files, place, complaints };

@@ -1,14 +1,14 @@
 //! The publisher's rows: identifier, arm, opportunity, and optionally impressions and a breakdown.
 
 use super::complaints::Complaints;
-use super::keys::Keys;
-use super::repeats::{self, Repeat};
+use super::keys::KeyColumns;
+use super::repeats::{self, RepeatedKey};
 use super::report::DataHasher;
-use super::table::{Cell, Files, Place, Sink, read};
-use super::{DataHash, Identifiers, InputReport, Row, repeated, retain, retain_own, want};
+use super::table::{Files, RowPlace, RowSink, TableCell, read};
+use super::{DataHash, InputReport, Row, RowKeys, repeated, retain, retain_own, want};
 use base::Error;
 use std::path::Path;
-use study::{Duplicates, Identifier, Kind, Lift, Study};
+use study::{Duplicates, Identifier, LiftStudy, Question, Study};
 
 /// The arm of a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub enum Arm {
 #[derive(Default)]
 pub struct PublisherRows {
     /// Normalised identifiers, all different.
-    pub identifiers: Identifiers,
+    pub identifiers: RowKeys,
     /// The arm of each row.
     pub arm: Vec<Arm>,
     /// The time of each row's opportunity, `0..=span` of the study's clock.
@@ -75,7 +75,7 @@ impl PublisherRows {
 /// Everything that is wrong with the input, a line each, with file, line and column; or that the study is no
 /// lift study.
 pub fn read_publisher(path: &Path, study: &Study) -> Result<(PublisherRows, DataHash, InputReport), Error> {
-    let Kind::Lift(lift) = &study.kind else {
+    let Question::Lift(lift) = &study.kind else {
         return Err(Error::misuse("only a lift study has a publisher"));
     };
     let mut sink = Reading::new(&study.matching.identifiers, lift);
@@ -126,8 +126,8 @@ pub fn read_publisher(path: &Path, study: &Study) -> Result<(PublisherRows, Data
 /// Complains about an identifier that two rows have, where the rule or the arms do not allow it.
 fn complain(
     rows: &PublisherRows,
-    repeat: Repeat,
-    places: &[Place],
+    repeat: RepeatedKey,
+    places: &[RowPlace],
     rule: Duplicates,
     files: &Files,
     complaints: &mut Complaints,
@@ -149,28 +149,27 @@ fn complain(
 
 /// Rows as they come in.
 struct Reading<'a> {
-    keys: Keys<'a>,
-    lift: &'a Lift,
+    keys: KeyColumns<'a>,
+    lift: &'a LiftStudy,
     columns: Vec<String>,
     arm: usize,
     opportunity: usize,
     impressions: Option<usize>,
     breakdown: Option<usize>,
     rows: PublisherRows,
-    places: Vec<Place>,
+    places: Vec<RowPlace>,
     without_opportunity: u64,
 }
 
 impl<'a> Reading<'a> {
-    fn new(identifiers: &'a [Identifier], lift: &'a Lift) -> Self {
-        let keys = Keys::new(identifiers);
+    fn new(identifiers: &'a [Identifier], lift: &'a LiftStudy) -> Self {
+        let keys = KeyColumns::new(identifiers);
         let mut columns = keys.columns();
         let arm = want(&mut columns, &lift.publisher.arm);
         let opportunity = want(&mut columns, &lift.publisher.opportunity);
         let impressions = lift.publisher.impressions.as_ref().map(|name| want(&mut columns, name));
         let breakdown = lift.publisher.breakdown.as_ref().map(|b| want(&mut columns, &b.column));
-        let rows =
-            PublisherRows { identifiers: Identifiers::new(identifiers.len()), ..PublisherRows::default() };
+        let rows = PublisherRows { identifiers: RowKeys::new(identifiers.len()), ..PublisherRows::default() };
         let places = Vec::new();
         let without_opportunity = 0;
         Self {
@@ -188,7 +187,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-impl Sink for Reading<'_> {
+impl RowSink for Reading<'_> {
     fn columns(&self) -> Vec<String> {
         self.columns.clone()
     }
@@ -196,15 +195,15 @@ impl Sink for Reading<'_> {
     fn row(
         &mut self,
         files: &Files,
-        place: Place,
-        cells: &[Cell<'_>],
+        place: RowPlace,
+        cells: &[TableCell<'_>],
         complaints: &mut Complaints,
     ) -> Result<(), Error> {
         let publisher = &self.lift.publisher;
         let mut row = Row { files, place, complaints };
         let identified = self.keys.read(&mut row, cells);
         let opportunity = cells[self.opportunity].trimmed();
-        if opportunity == Cell::Empty {
+        if opportunity == TableCell::Empty {
             self.without_opportunity += 1;
             return Ok(());
         }
@@ -240,7 +239,7 @@ impl Sink for Reading<'_> {
     }
 }
 
-fn arm(row: &mut Row<'_>, publisher: &study::Publisher, cell: Cell<'_>) -> Option<Arm> {
+fn arm(row: &mut Row<'_>, publisher: &study::Publisher, cell: TableCell<'_>) -> Option<Arm> {
     match cell.text().as_deref() {
         Some(label) if label == publisher.test => Some(Arm::Test),
         Some(label) if label == publisher.control => Some(Arm::Control),

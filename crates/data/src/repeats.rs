@@ -1,7 +1,7 @@
 //! Rows of one party that share an identifier: no identifier may stand in two of its rows when they are
 //! matched, since equal identifiers stay equal under every key and would be counted by the peer.
 
-use super::Identifiers;
+use super::RowKeys;
 use std::collections::{HashMap, HashSet};
 use study::Duplicates;
 
@@ -15,7 +15,7 @@ pub(super) struct Settled {
 
 impl Settled {
     /// The identifiers that row `row` keeps.
-    pub fn own<'i>(&self, identifiers: &'i Identifiers, row: u32) -> impl Iterator<Item = &'i [u8]> {
+    pub fn own<'i>(&self, identifiers: &'i RowKeys, row: u32) -> impl Iterator<Item = &'i [u8]> {
         let base = u64::from(row) * identifiers.keys() as u64;
         let kept = move |(key, identifier): (usize, &'i [u8])| match self.lost.contains(&(base + key as u64))
         {
@@ -27,7 +27,7 @@ impl Settled {
     }
 
     /// Whether a row stays: by itself, and with an identifier of its own.
-    pub fn stays(&self, identifiers: &Identifiers, row: u32) -> bool {
+    pub fn stays(&self, identifiers: &RowKeys, row: u32) -> bool {
         self.into[row as usize] == row && self.own(identifiers, row).any(|identifier| !identifier.is_empty())
     }
 
@@ -39,7 +39,7 @@ impl Settled {
 
 /// An identifier of a row that an earlier row has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Repeat {
+pub(super) struct RepeatedKey {
     pub row: u32,
     pub key: usize,
     pub earlier: u32,
@@ -52,11 +52,11 @@ pub(super) struct Repeat {
 /// put together, by `keep` both have it. With `absorb` a later row that has no identifier but those of one
 /// earlier row is put together with it by every rule, and is no repeat: a further line about the same one.
 pub(super) fn settle<R: Ord>(
-    identifiers: &Identifiers,
+    identifiers: &RowKeys,
     rank: impl Fn(u32) -> R,
     rule: Duplicates,
     absorb: bool,
-    mut tell: impl FnMut(Repeat),
+    mut tell: impl FnMut(RepeatedKey),
 ) -> Settled {
     let (rows, keys) = (identifiers.len() as u32, identifiers.keys());
     let shared = shared(identifiers);
@@ -88,7 +88,7 @@ pub(super) fn settle<R: Ord>(
                 _ = owner.insert(group, row);
                 continue;
             };
-            tell(Repeat { row, key, earlier, again: told.contains(&earlier) });
+            tell(RepeatedKey { row, key, earlier, again: told.contains(&earlier) });
             told.push(earlier);
             if rule == Duplicates::Merge {
                 let (a, b) = (root(&mut settled.into, earlier), root(&mut settled.into, row));
@@ -120,7 +120,7 @@ fn root(into: &mut [u32], row: u32) -> u32 {
 
 /// The places of identifiers that more than one row has, with a number for each such identifier. Needs 16
 /// bytes per identifier while it runs.
-fn shared(identifiers: &Identifiers) -> HashMap<u64, u32> {
+fn shared(identifiers: &RowKeys) -> HashMap<u64, u32> {
     let keys = identifiers.keys() as u64;
     let get = |place: u64| identifiers.get((place / keys) as usize, (place % keys) as usize);
     let tag = |place: u64| {
@@ -143,13 +143,13 @@ fn shared(identifiers: &Identifiers) -> HashMap<u64, u32> {
 mod tests {
     use super::*;
 
-    fn rows(rows: &[[&str; 2]]) -> Identifiers {
-        let mut all = Identifiers::new(2);
+    fn rows(rows: &[[&str; 2]]) -> RowKeys {
+        let mut all = RowKeys::new(2);
         rows.iter().flatten().for_each(|word| all.push(word.as_bytes()));
         all
     }
 
-    fn run(all: &Identifiers, rule: Duplicates, absorb: bool) -> (Settled, Vec<(u32, usize, u32)>) {
+    fn run(all: &RowKeys, rule: Duplicates, absorb: bool) -> (Settled, Vec<(u32, usize, u32)>) {
         let mut told = Vec::new();
         let settled = settle(
             all,
@@ -197,7 +197,7 @@ mod tests {
     fn no_identifier_is_left_in_two_rows() {
         let mut rng = base::Seed::from_bytes([3; 32]).into_rng();
         for rule in [Duplicates::First, Duplicates::Merge] {
-            let mut all = Identifiers::new(3);
+            let mut all = RowKeys::new(3);
             for _ in 0..400 {
                 (0..3).for_each(|key| {
                     let [n, gap] = rng.bytes::<2>();

@@ -9,7 +9,7 @@
 //! file, so that the ledger alone holds nothing to test; neither is ever sent.
 //! `docs/decisions/042-lineages-are-named-and-compared.md`.
 
-use crate::{Identifiers, plain_text};
+use crate::{RowKeys, plain_text};
 use base::Seed;
 use std::fmt;
 
@@ -31,11 +31,11 @@ impl Sketch {
     /// The sketches of all identifier columns, whatever the order of rows; none of columns with fewer than
     /// 100.
     #[must_use]
-    pub fn all(key: &Seed, identifiers: &Identifiers) -> Vec<Self> {
+    pub fn all(key: &Seed, identifiers: &RowKeys) -> Vec<Self> {
         (0..identifiers.keys()).filter_map(|column| Self::of(key, identifiers, column)).collect()
     }
 
-    fn of(key: &Seed, identifiers: &Identifiers, column: usize) -> Option<Self> {
+    fn of(key: &Seed, identifiers: &RowKeys, column: usize) -> Option<Self> {
         let offsets: Vec<u64> = {
             let mut stream = vec![0; 8 * MINIMA];
             blake3::Hasher::new_keyed(key.expose()).update(b"offsets").finalize_xof().fill(&mut stream);
@@ -114,8 +114,8 @@ fn mixed(mut word: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn set(people: std::ops::Range<u32>) -> Identifiers {
-        let mut all = Identifiers::new(1);
+    fn set(people: std::ops::Range<u32>) -> RowKeys {
+        let mut all = RowKeys::new(1);
         people.for_each(|i| all.push(format!("person-{i}@example.org").as_bytes()));
         all
     }
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn order_case_and_other_columns_change_nothing_and_the_key_does_everything() {
-        let mut two = Identifiers::new(2);
+        let mut two = RowKeys::new(2);
         (0..1000).rev().for_each(|i| {
             two.push(format!("number\0{i}").as_bytes());
             two.push(format!("email\0 Person-{i}@Example.org").as_bytes());

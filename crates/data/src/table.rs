@@ -8,7 +8,7 @@ use study::reader::{nearest, printable};
 
 /// One cell, before it means anything.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Cell<'a> {
+pub(crate) enum TableCell<'a> {
     Empty,
     Text(&'a str),
     Integer(i64),
@@ -19,7 +19,7 @@ pub(crate) enum Cell<'a> {
     Boolean(bool),
 }
 
-impl<'a> Cell<'a> {
+impl<'a> TableCell<'a> {
     /// The cell as text; numbers as decimals. Dates have no one text form and are refused by the caller.
     pub fn text(self) -> Option<std::borrow::Cow<'a, str>> {
         match self {
@@ -57,7 +57,7 @@ impl<'a> Cell<'a> {
 
 /// A row's place in 8 bytes: the file's index and the line (CSV) or row (Parquet), from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place(u64);
+pub(crate) struct RowPlace(u64);
 
 /// Bits of a place's line number.
 const LINE_BITS: u32 = 48;
@@ -76,23 +76,23 @@ pub(crate) struct FileInfo {
 
 impl Files {
     /// The place of a line or row of the file that is being read.
-    pub fn place(&self, line: u64) -> Place {
-        Place(((self.0.len() as u64 - 1) << LINE_BITS) | line.min((1 << LINE_BITS) - 1))
+    pub fn place(&self, line: u64) -> RowPlace {
+        RowPlace(((self.0.len() as u64 - 1) << LINE_BITS) | line.min((1 << LINE_BITS) - 1))
     }
 
     /// `registry.csv, line 3` or `registry.parquet, row 3 (row group 0)`.
-    pub fn show(&self, place: Place) -> String {
+    pub fn show(&self, place: RowPlace) -> String {
         let (file, line) = self.parts(place);
         format!("{}, {}", file.name, Self::line(file, line))
     }
 
     /// The same without the file where it is the file of `beside`.
-    pub fn show_beside(&self, place: Place, beside: Place) -> String {
+    pub fn show_beside(&self, place: RowPlace, beside: RowPlace) -> String {
         let (file, line) = self.parts(place);
         if place.0 >> LINE_BITS == beside.0 >> LINE_BITS { Self::line(file, line) } else { self.show(place) }
     }
 
-    fn parts(&self, place: Place) -> (&FileInfo, u64) {
+    fn parts(&self, place: RowPlace) -> (&FileInfo, u64) {
         (&self.0[(place.0 >> LINE_BITS) as usize], place.0 & ((1 << LINE_BITS) - 1))
     }
 
@@ -105,15 +105,15 @@ impl Files {
 }
 
 /// What reads rows: the columns it wants and what it does with each row.
-pub(crate) trait Sink {
+pub(crate) trait RowSink {
     /// Names of the wanted columns, each once.
     fn columns(&self) -> Vec<String>;
     /// One row: a cell per wanted column. Complaints go to `complaints`; an error stops the reading.
     fn row(
         &mut self,
         files: &Files,
-        place: Place,
-        cells: &[Cell<'_>],
+        place: RowPlace,
+        cells: &[TableCell<'_>],
         complaints: &mut Complaints,
     ) -> Result<(), Error>;
 }
@@ -122,7 +122,7 @@ pub(crate) trait Sink {
 /// Returns the files and the number of rows read.
 pub(crate) fn read(
     path: &Path,
-    sink: &mut dyn Sink,
+    sink: &mut dyn RowSink,
     complaints: &mut Complaints,
 ) -> Result<(Files, u64), Error> {
     let mut files = Files::default();

@@ -535,7 +535,7 @@ const MAILS: &str = "mail,phone,arm,injected\n";
 const MAIL_EVENTS: &str = "mail,phone,onset,severity\n";
 
 /// Identifiers of all rows as text, without their sorts, a missing one as `-`.
-fn texts(identifiers: &Identifiers) -> Vec<String> {
+fn texts(identifiers: &RowKeys) -> Vec<String> {
     let text = |id: &[u8]| match id.split(|b| *b == 0).nth(1) {
         Some(text) => String::from_utf8_lossy(text).into_owned(),
         None => "-".into(),

@@ -2,12 +2,12 @@
 
 use crate::{Target, disk, text};
 use base::PartyId;
-use data::generate::{Format, LiftOptions, lift, lift_study};
+use data::generate::{FileFormat, LiftOptions, lift, lift_study};
 use data::{read_advertiser, read_program_columns, read_publisher};
 use matching::{Options, pid};
 use net::Session;
 use osprey::trace::{self, Feed, Source};
-use privacy::ledger::{AnswerKey, Ledger, Towards};
+use privacy::ledger::{AnswerKey, Ledger, PeerLineage};
 use release::choose::{Context, Draw, Drawer, Setup, Side, Transcript, resume};
 use release::gaussian::DiscreteGaussian;
 use release::rational::ratio;
@@ -67,7 +67,7 @@ fn data(data: &[u8], name: &str) {
     let Some((which, bytes)) = data.split_first() else { return };
     let (path, study) = (disk::file(name, bytes), &studies()[usize::from(which >> 1) % studies().len()]);
     let second = which & 1 == 1;
-    if matches!(study.kind, study::Kind::Program(_)) {
+    if matches!(study.kind, study::Question::Program(_)) {
         let _ = read_program_columns(&path, study, if second { "works" } else { "clinic" });
     } else if second {
         let _ = read_advertiser(&path, study, base::PartyId(1));
@@ -117,7 +117,7 @@ fn parquet_seeds() -> Vec<Vec<u8>> {
     fs::create_dir_all(&folder).expect("a folder in a temporary one");
     for rows in [1, 8] {
         let options =
-            LiftOptions { rows, overlap: 1.0, max_events: 2, clamp: 9, seed: 1, format: Format::Parquet };
+            LiftOptions { rows, overlap: 1.0, max_events: 2, clamp: 9, seed: 1, format: FileFormat::Parquet };
         let made = lift(&folder, &options).expect("made-up data");
         let key = "tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11";
         assert!(Study::parse("s", &lift_study(&options, key, &key.replace('3', "4"), false)).is_ok());
@@ -192,7 +192,7 @@ fn ledger(mut data: &[u8]) {
     let _ = (ledger.entries(), ledger.answers());
     let _ = (ledger.spent("lineage", "viewer"), ledger.spent_delta("lineage", "viewer"));
     let id = [1; 32];
-    let towards = Towards { peer: "viewer".into(), lineage: "lineage".into() };
+    let towards = PeerLineage { peer: "viewer".into(), lineage: "lineage".into() };
     let own = net::Fingerprint::of_ed25519(&id);
     let _ = (ledger.outputs(&id), ledger.barred(&towards, &[(id, 0)]), ledger.next_attempt(&id));
     let _ = (ledger.broken_off("viewer"), ledger.peer_by("v"), ledger.noticed("viewer"));

@@ -4,15 +4,17 @@
 use crate::talk::Talk;
 use crate::{Target, disk};
 use base::{Error, PartyId};
-use data::generate::{Format, LiftOptions, lift, lift_study};
+use data::generate::{FileFormat, LiftOptions, lift, lift_study};
 use engine::conformance::Table;
 use engine::{Engine, OutputShares, outputs};
 use job::prepare::Checked;
 use net::succession::{SUCCESSION_BYTES, Succession};
 use net::{Identity, Session};
-use privacy::cut_and_choose::Noise;
+use privacy::cut_and_choose::CandidateNoise;
 use privacy::fuzzing::{candidates, counts};
-use privacy::ledger::{Debit, Head, Ledger, PAID_BYTES, Paid, STATEMENT_BYTES, Statement, release_id};
+use privacy::ledger::{
+    ChainHead, Debit, Ledger, PAID_BYTES, PaymentProof, STATEMENT_BYTES, Statement, release_id,
+};
 use program::Viewer;
 use program::lower::ReleasePlan;
 use release::choose::{Context, Setup, Side};
@@ -64,7 +66,7 @@ static KEYS: LazyLock<[Identity; 2]> =
 
 fn signed() -> Vec<u8> {
     static SIGNED: LazyLock<Vec<u8>> = LazyLock::new(|| {
-        let (head, [a, b]) = (Head { count: 3, hash: [5; 32] }, &*KEYS);
+        let (head, [a, b]) = (ChainHead { count: 3, hash: [5; 32] }, &*KEYS);
         let made =
             Statement::sign(a, b.fingerprint(), head, 1_700_000_000, (&ratio(1, 3), &ratio(1, 1 << 20)));
         made.expect("an identity signs").bytes().to_vec()
@@ -92,7 +94,7 @@ fn succeeded() -> Vec<u8> {
 fn paid(data: &[u8]) {
     let Ok(said) = data.try_into() else { return };
     let terms = debit(VIEWER).terms("a b".into());
-    let read = Paid::read(said, &KEYS[0].fingerprint().to_string(), &terms, (&[9; 32], 0));
+    let read = PaymentProof::read(said, &KEYS[0].fingerprint().to_string(), &terms, (&[9; 32], 0));
     if let Ok(Some(paid)) = read {
         assert_eq!(&paid.bytes()[..], data, "a payment has one form");
         assert!(data == paid_for(), "a forged payment");
@@ -101,7 +103,7 @@ fn paid(data: &[u8]) {
 
 fn paid_for() -> Vec<u8> {
     static MADE: LazyLock<Vec<u8>> = LazyLock::new(|| {
-        let made = Paid::sign(&KEYS[0], &debit(VIEWER).terms("a b".into()), (&[9; 32], 0));
+        let made = PaymentProof::sign(&KEYS[0], &debit(VIEWER).terms("a b".into()), (&[9; 32], 0));
         made.expect("an identity signs").bytes().to_vec()
     });
     MADE.clone()
@@ -121,7 +123,7 @@ fn checked(identities: &[Identity; 2]) -> [Checked; 2] {
     let folder = disk::folder().join("lift");
     fs::create_dir_all(&folder).expect("a folder in memory");
     let options =
-        LiftOptions { rows: 8, overlap: 0.6, max_events: 2, clamp: 9, seed: 3, format: Format::Csv };
+        LiftOptions { rows: 8, overlap: 0.6, max_events: 2, clamp: 9, seed: 3, format: FileFormat::Csv };
     let made = lift(&folder, &options).expect("made-up data");
     let keys = identities.each_ref().map(|identity| identity.fingerprint().to_string());
     let study = lift_study(&options, &keys[0], &keys[1], false);
@@ -204,7 +206,7 @@ fn release(session: &mut Session) -> Result<(), Error> {
     let side = if me == VIEWER { Side::Checker } else { Side::Drawer };
     let rng = session.fork_seed("noise").into_rng();
     let ledger = fresh_ledger(&format!("release-{}", me.0))?;
-    let noise = Noise::new(side, setup, Arc::new(Mutex::new(ledger)), debit(me), rng);
+    let noise = CandidateNoise::new(side, setup, Arc::new(Mutex::new(ledger)), debit(me), rng);
     let (program, columns) = (counts(), [vec![1, 2, 0], vec![1, 0, 1]]);
     let mut engine = Yao::default();
     let totals = engine.rows(&program, &mut Table::new(&program, &columns, 3, Some(me)), session)?;

@@ -157,7 +157,7 @@ fn words(data: &[u8]) {
         3 => _ = Decimal::parse(text).map(|d| (d.nano(), d.ratio(), d.to_f64())),
         4 => _ = StudyHash::parse(text),
         5 => _ = (parse_address(text), parse_memory(text), parse_deadline(text)),
-        6 => _ = study::transport::Transport::parse(text),
+        6 => _ = study::transport::ServerTransport::parse(text),
         7 => _ = program::Type::parse(text),
         8 => {
             let clocks = [(0, Unit::Second), (-498_700_800, Unit::Day), (i64::MAX / 4, Unit::Minute)];

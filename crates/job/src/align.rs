@@ -183,12 +183,12 @@ fn cell(rows: &ProgramRows, own: usize, row: usize, ty: Type) -> Result<u128, Er
 #[cfg(test)]
 mod tests {
     use super::*;
-    use data::Identifiers;
+    use data::RowKeys;
     use program::Rows as _;
     use studies::lift::{Event, JoinedRow, Outcome, User};
 
     fn advertiser_rows() -> AdvertiserRows {
-        let mut identifiers = Identifiers::default();
+        let mut identifiers = RowKeys::default();
         identifiers.push(b"a");
         identifiers.push(b"b");
         AdvertiserRows {
@@ -235,7 +235,7 @@ mod tests {
     fn publisher_columns_are_encoded_as_the_study_says() {
         let lift = Lift { breakdown: vec!["n".into(), "s".into()], impressions: true, ..Lift::bench(1) };
         let lift = Lift { also: vec![studies::lift::Also::ReachedValue], clamp: 100, ..lift };
-        let mut identifiers = Identifiers::default();
+        let mut identifiers = RowKeys::default();
         identifiers.push(b"a");
         let rows = PublisherRows {
             identifiers,

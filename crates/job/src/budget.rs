@@ -14,8 +14,8 @@ use program::Viewer;
 use release::Rational;
 use release::rational::{shown, small};
 use serde::Serialize;
-use study::Member;
-use study::party::Party;
+use study::Participant;
+use study::party::PartySetup;
 
 /// What one other viewer has spent of its budget, and what a study takes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -60,7 +60,7 @@ pub struct Outlook {
 ///
 /// # Errors
 /// When the ledger is none, is empty or damaged, or its folder is not there.
-pub fn outlook(party: &Party, runs: &[Checked]) -> Result<Outlook, Error> {
+pub fn outlook(party: &PartySetup, runs: &[Checked]) -> Result<Outlook, Error> {
     let mut ledger = Ledger::look(&party.ledger)?;
     // In this copy alone: a run writes it down.
     let line = runs.first().map_or(&[][..], |run| run.identity.line());
@@ -117,7 +117,7 @@ impl Outlook {
     /// was `charged` before.
     fn account(
         &mut self,
-        party: &Party,
+        party: &PartySetup,
         ledger: &Ledger,
         (viewer, key): (&str, &str),
         [takes, charged]: [Rational; 2],
@@ -171,7 +171,7 @@ fn charged_before(
     run: &Checked,
     ledger: &Ledger,
     lineage: &str,
-    (viewer, member): (&str, &Member),
+    (viewer, member): (&str, &Participant),
 ) -> Result<Rational, Error> {
     // As parties say it: of two each says its tag to the other.
     let to = if run.roster.len() == 2 { member } else { &run.study.parties[run.me.index()] };
@@ -180,7 +180,7 @@ fn charged_before(
 }
 
 /// What stops a run before it is charged: a ledger that is not the one of before, or a peer that broke off.
-fn stopped(party: &Party, runs: &[Checked], ledger: &Ledger) -> Result<(), Error> {
+fn stopped(party: &PartySetup, runs: &[Checked], ledger: &Ledger) -> Result<(), Error> {
     ready::forgotten(party)?;
     for run in runs {
         ready::in_place(ledger, &run.study)?;
@@ -191,7 +191,7 @@ fn stopped(party: &Party, runs: &[Checked], ledger: &Ledger) -> Result<(), Error
     let lineage = party.lineage.clone().unwrap_or_default();
     for run in runs.iter().filter(|run| !run.built.program.mechanisms.is_empty()) {
         for (_, member) in others(run) {
-            let towards = ledger::Towards { peer: member.key.clone(), lineage: lineage.clone() };
+            let towards = ledger::PeerLineage { peer: member.key.clone(), lineage: lineage.clone() };
             if let Some(reason) = ledger.barred(&towards, &[])? {
                 return Err(ledger::barred_error(&party.ledger, &towards, &reason));
             }
@@ -202,10 +202,10 @@ fn stopped(party: &Party, runs: &[Checked], ledger: &Ledger) -> Result<(), Error
 
 /// Why the sizes that a match tells cannot be charged, if so.
 fn delta(
-    party: &Party,
+    party: &PartySetup,
     run: &Checked,
     ledger: &Ledger,
-    (lineage, member): (&str, &Member),
+    (lineage, member): (&str, &Participant),
 ) -> Result<Option<String>, Error> {
     let charge = if party.spine.is_some() { None } else { dummies::charge(&run.study, run.me)? };
     let Some(charge) = charge else { return Ok(None) };
@@ -221,7 +221,7 @@ fn delta(
 }
 
 /// The other parties of a run, with their places.
-fn others(run: &Checked) -> impl Iterator<Item = (usize, &Member)> {
+fn others(run: &Checked) -> impl Iterator<Item = (usize, &Participant)> {
     run.study.parties.iter().enumerate().filter(|(i, _)| *i != run.me.index())
 }
 
@@ -252,7 +252,7 @@ impl Likeness {
 ///
 /// # Errors
 /// The refusal; or when the ledger cannot be read.
-pub fn admit(party: &Party, runs: &mut [Checked]) -> Result<(), Error> {
+pub fn admit(party: &PartySetup, runs: &mut [Checked]) -> Result<(), Error> {
     too_small(party, runs)?;
     if !charging(party, runs)? {
         return Ok(());
@@ -268,11 +268,11 @@ pub fn admit(party: &Party, runs: &mut [Checked]) -> Result<(), Error> {
     Ok(())
 }
 
-fn charging(party: &Party, runs: &[Checked]) -> Result<bool, Error> {
+fn charging(party: &PartySetup, runs: &[Checked]) -> Result<bool, Error> {
     runs.iter().try_fold(false, |any, run| Ok(any | run.charges(party)?))
 }
 
-fn too_small(party: &Party, runs: &[Checked]) -> Result<(), Error> {
+fn too_small(party: &PartySetup, runs: &[Checked]) -> Result<(), Error> {
     const SHOWN: usize = 4;
     let small = runs.first().map_or(&[][..], |run| &run.too_small);
     if small.is_empty() || party.consent.spend_anyway {
@@ -292,7 +292,7 @@ fn too_small(party: &Party, runs: &[Checked]) -> Result<(), Error> {
 
 /// What these data look like, unless they are those of another lineage; with the one that they resemble and
 /// are not, as the operator says.
-fn liken(party: &Party, runs: &[Checked], ledger: &Ledger) -> Result<Option<Likeness>, Error> {
+fn liken(party: &PartySetup, runs: &[Checked], ledger: &Ledger) -> Result<Option<Likeness>, Error> {
     let lineage = party.lineage()?;
     let Some(first) = runs.first() else { return Ok(None) };
     let key = first.identity.secret_for(PURPOSE)?;
@@ -357,7 +357,7 @@ fn strangers(ledger: &Ledger, lineage: &str, run: &Checked) -> Result<Vec<String
         return Ok(Vec::new());
     }
     let new = others(run).map(|(_, member)| member).filter(|member| !known.contains(&member.key));
-    let note = |member: &Member| {
+    let note = |member: &Participant| {
         format!(
             "the key {} of {} sees lineage {lineage} for the first time, with a budget of its own; other \
              keys that saw it: {}. If it is one of these viewers with a new key, its old one has to say so \
@@ -371,7 +371,7 @@ fn strangers(ledger: &Ledger, lineage: &str, run: &Checked) -> Result<Vec<String
 }
 
 /// The most that a run charges towards a viewer.
-fn takes(party: &Party, run: &Checked, viewer: PartyId) -> Result<Rational, Error> {
+fn takes(party: &PartySetup, run: &Checked, viewer: PartyId) -> Result<Rational, Error> {
     let sizes = match party.spine.is_some() {
         true => Rational::zero(),
         false => dummies::charge(&run.study, run.me)?.map_or_else(Rational::zero, |charge| charge.rho),

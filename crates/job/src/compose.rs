@@ -4,16 +4,17 @@ use crate::prepare::Checked;
 use crate::run::released::Views;
 use crate::usage;
 use base::{Error, PartyId};
-use privacy::dummies::Uncovered;
+use privacy::dummies::MatchLeakage;
 use privacy::scales::release_mode;
-use privacy::{DELTA, Total};
+use privacy::{DELTA, PrivacyTotal};
 use release::Rational;
 use release::scale::{Mode, Viewer, rho_to_epsilon};
 use report::wording;
 use report::{
-    BrokeOff, Disclosed, FORMAT, PartyInfo, Privacy, Report, ServersInfo, SpentBy, Stage, StudyInfo,
+    Disclosure, FORMAT, PartyInfo, PeerHistory, Privacy, RunReport, ServersInfo, SpentBy, StageReport,
+    StudyInfo,
 };
-use study::{Kind, NoiseFrom, Role, Study};
+use study::{NoiseFrom, PartyRole, Question, Study};
 
 const UNREVIEWED: &str = "The implementation has not been reviewed independently.";
 
@@ -29,18 +30,18 @@ pub(crate) struct Facts<'a> {
     /// How far the law of its noise is off, at most.
     pub distance: Rational,
     /// That, and the sizes of the match.
-    pub total: Total,
+    pub total: PrivacyTotal,
     /// The lineage of this party's data.
     pub lineage: Option<String>,
     /// Spent so far by each other viewer on this party's data, and the budget of each.
     pub viewers: Vec<SpentBy>,
     /// What broke off with each peer.
-    pub broke_off: Vec<BrokeOff>,
+    pub broke_off: Vec<PeerHistory>,
     /// What was found of peers' ledgers, and allowed since.
     pub noticed: Vec<String>,
     pub budget: f64,
     pub seconds: f64,
-    pub stages: &'a [Stage],
+    pub stages: &'a [StageReport],
 }
 
 impl Checked {
@@ -48,9 +49,9 @@ impl Checked {
     #[must_use]
     pub fn mode(&self) -> &'static str {
         match &self.study.kind {
-            Kind::Lift(lift) => lift.release.mode.name(),
-            Kind::Lifts(_) => "program",
-            Kind::Program(own) => {
+            Question::Lift(lift) => lift.release.mode.name(),
+            Question::Lifts(_) => "program",
+            Question::Program(own) => {
                 if own.computes {
                     "program"
                 } else {
@@ -62,7 +63,7 @@ impl Checked {
 }
 
 /// The report of a finished run.
-pub(crate) fn report(facts: &Facts<'_>, seen: Views, disclosed: Disclosed) -> Result<Report, Error> {
+pub(crate) fn report(facts: &Facts<'_>, seen: Views, disclosed: Disclosure) -> Result<RunReport, Error> {
     let checked = facts.checked;
     let study = &checked.study;
     let member = &study.parties[checked.me.index()];
@@ -78,7 +79,7 @@ pub(crate) fn report(facts: &Facts<'_>, seen: Views, disclosed: Disclosed) -> Re
     let attempt = seen.attempts.iter().max().filter(|attempt| **attempt > 0).map(|attempt| attempt + 1);
     let view = seen.own.or_else(|| seen.public.clone());
     let view = view.ok_or_else(|| Error::misuse("every party sees something"))?;
-    Ok(Report {
+    Ok(RunReport {
         format: FORMAT.into(),
         study: StudyInfo {
             name: study.name.clone(),
@@ -89,9 +90,9 @@ pub(crate) fn report(facts: &Facts<'_>, seen: Views, disclosed: Disclosed) -> Re
         },
         party: member.name.clone(),
         role: match &member.role {
-            Role::Publisher => "publisher".into(),
-            Role::Advertiser => "advertiser".into(),
-            Role::Owner(name) => name.clone(),
+            PartyRole::Publisher => "publisher".into(),
+            PartyRole::Advertiser => "advertiser".into(),
+            PartyRole::Owner(name) => name.clone(),
         },
         parties: parties.collect(),
         engine: facts.engine.into(),
@@ -209,7 +210,7 @@ enum Noise {
 fn noise(checked: &Checked, public: bool) -> Noise {
     let known = Known { by_peer: matches!(checked.study.noise(), NoiseFrom::CutAndChoose(_)), public };
     match &checked.study.kind {
-        Kind::Lift(lift) => Noise::Lift {
+        Question::Lift(lift) => Noise::Lift {
             known,
             mode: release_mode(lift.release.mode),
             viewer: if checked.me == studies::lift::PUBLISHER && !public {
@@ -232,7 +233,12 @@ fn reach(checked: &Checked) -> u32 {
 
 /// What the guarantee covers, in sentences: what the noise is calibrated for, then what is left of that in
 /// the whole run, where exact sizes are known as well.
-fn guarantee(noise: &Noise, disclosed: &Disclosed, reach: u32, servers: Option<&ServersInfo>) -> Vec<String> {
+fn guarantee(
+    noise: &Noise,
+    disclosed: &Disclosure,
+    reach: u32,
+    servers: Option<&ServersInfo>,
+) -> Vec<String> {
     let mut lines = match noise {
         Noise::Lift { mode, viewer, clamp, .. } => lift_covers(*mode, *viewer, *clamp, disclosed, reach),
         Noise::Program(_) => program_covers(disclosed, reach),
@@ -266,15 +272,15 @@ fn guarantee(noise: &Noise, disclosed: &Disclosed, reach: u32, servers: Option<&
 }
 
 /// What exact sizes are good for.
-fn probing(disclosed: &Disclosed) -> &'static str {
+fn probing(disclosed: &Disclosure) -> &'static str {
     match disclosed.size_hidden {
         true => "",
         false => "A party that matches made-up identifiers learns from the sizes whether these are there.",
     }
 }
 
-fn lift_covers(mode: Mode, viewer: Viewer, clamp: u64, disclosed: &Disclosed, reach: u32) -> Vec<String> {
-    let exact_arms = disclosed.uncovered.contains(&Uncovered::ArmSizes);
+fn lift_covers(mode: Mode, viewer: Viewer, clamp: u64, disclosed: &Disclosure, reach: u32) -> Vec<String> {
+    let exact_arms = disclosed.uncovered.contains(&MatchLeakage::ArmSizes);
     let calibrated = match (exact_arms, mode, viewer) {
         (true, Mode::Sums, Viewer::Advertiser) => "rho-zCDP while both arms keep their sizes",
         _ => mode.guarantee(viewer),
@@ -304,7 +310,7 @@ fn lift_covers(mode: Mode, viewer: Viewer, clamp: u64, disclosed: &Disclosed, re
     lines
 }
 
-fn program_covers(disclosed: &Disclosed, reach: u32) -> Vec<String> {
+fn program_covers(disclosed: &Disclosure, reach: u32) -> Vec<String> {
     let mut lines = vec![
         "The noise taken by itself is calibrated for adding or removing one row of the other party, or \
          changing its values \
@@ -323,7 +329,7 @@ fn program_covers(disclosed: &Disclosed, reach: u32) -> Vec<String> {
     lines
 }
 
-fn exact_covers(disclosed: &Disclosed) -> Vec<String> {
+fn exact_covers(disclosed: &Disclosure) -> Vec<String> {
     let exact = "The outputs are exact: there is no differential privacy in this study.".into();
     let rows = match disclosed.public_keys {
         true => {
@@ -339,7 +345,7 @@ fn exact_covers(disclosed: &Disclosed) -> Vec<String> {
 }
 
 /// What four servers may do, and what they saw.
-fn by_servers(servers: &ServersInfo, disclosed: &Disclosed, noise: &Noise) -> Vec<String> {
+fn by_servers(servers: &ServersInfo, disclosed: &Disclosure, noise: &Noise) -> Vec<String> {
     let names =
         servers.members.iter().map(|server| wording::label(&server.name)).collect::<Vec<_>>().join(", ");
     let mut lines = vec![match servers.security.as_str() {
@@ -410,7 +416,7 @@ mod tests {
 
     fn lines(noise: &Noise) -> Vec<String> {
         let disclosed =
-            Disclosed { rows: vec![11, 7], union: 13, matched_upper_bound: 5, ..Disclosed::default() };
+            Disclosure { rows: vec![11, 7], union: 13, matched_upper_bound: 5, ..Disclosure::default() };
         guarantee(noise, &disclosed, 1, None)
     }
 
@@ -437,20 +443,20 @@ mod tests {
     fn hidden_sizes_are_covered_and_what_they_cost_is_said() {
         let dummies =
             report::DummiesInfo { epsilon: "1/5".into(), rho: "1/100".into(), delta: "2e-9".into() };
-        let disclosed = Disclosed {
+        let disclosed = Disclosure {
             protocol: "ps3i".into(),
             rows: vec![11, 7],
             union: 13,
             matched_upper_bound: 5,
             dummies: Some(dummies),
-            ..Disclosed::default()
+            ..Disclosure::default()
         };
         let noise = Noise::Lift { mode: Mode::Sums, viewer: Viewer::Publisher, clamp: 3, known: KNOWN };
         let lines = guarantee(&noise, &disclosed, 1, None);
         assert!(lines[1].contains("made-up rows") && lines[1].contains("rho 1/100"), "{}", lines[1]);
         assert!(!lines.concat().contains("exact sizes disclosed"), "{lines:?}");
         let unseen =
-            Disclosed { size_hidden: true, protocol: "circuit-psi".into(), dummies: None, ..disclosed };
+            Disclosure { size_hidden: true, protocol: "circuit-psi".into(), dummies: None, ..disclosed };
         let lines = guarantee(&noise, &unseen, 1, None);
         assert!(lines[1].contains("11 rows, 7 rows, and nobody learnt how many matched"), "{}", lines[1]);
     }
@@ -460,8 +466,8 @@ mod tests {
     fn what_is_not_covered_is_named() {
         let dummies =
             report::DummiesInfo { epsilon: "1/5".into(), rho: "1/100".into(), delta: "2e-9".into() };
-        let graph = Uncovered::MatchGraph { to: "registry".into() };
-        let disclosed = Disclosed {
+        let graph = MatchLeakage::MatchGraph { to: "registry".into() };
+        let disclosed = Disclosure {
             protocol: "pid".into(),
             rows: vec![11, 7],
             union: 13,
@@ -469,7 +475,7 @@ mod tests {
             dummies: Some(dummies),
             uncovered: vec![graph.clone()],
             published_groups: Some([6, 5]),
-            ..Disclosed::default()
+            ..Disclosure::default()
         };
         let noise = Noise::Lift { mode: Mode::Sums, viewer: Viewer::Advertiser, clamp: 3, known: KNOWN };
         let lines = guarantee(&noise, &disclosed, 3, None);
@@ -479,7 +485,7 @@ mod tests {
         assert!(sizes.contains("the match graph") && sizes.contains("the published group sizes"), "{sizes}");
         assert!(lines.iter().any(|line| line.starts_with("registry also learnt which")), "{lines:?}");
         // Exact arm sizes: flips of an arm are promised nowhere.
-        let exact = Disclosed { dummies: None, uncovered: vec![graph, Uncovered::ArmSizes], ..disclosed };
+        let exact = Disclosure { dummies: None, uncovered: vec![graph, MatchLeakage::ArmSizes], ..disclosed };
         let text = guarantee(&noise, &exact, 3, None).concat();
         assert!(text.contains("arm sizes exact: covers exchanged arms and changed outcomes only"), "{text}");
         assert!(!text.contains("covers flips") && !text.contains("themselves noised"), "{text}");

@@ -12,7 +12,7 @@ use program::lower::combine::Shape;
 use program::lower::{Draws, ReleasePlan};
 use program::{Program, Sharing};
 use ring4::{Ring4, Security, Settings};
-use study::{Compute, Engine as Choice, Protocol, Study};
+use study::{Compute, ComputeEngine as Choice, Protocol, Study};
 use yao::Yao;
 
 /// The engine of a study.
@@ -98,7 +98,7 @@ impl Engines {
             let engines = Self { name, compute, joined };
             choices.extend(engines.checked(program).ok().map(|engines| (engines, needs.map(str::to_owned))));
         };
-        let is_program = matches!(study.kind, study::Kind::Program(_));
+        let is_program = matches!(study.kind, study::Question::Program(_));
         let owners_alone = match study.servers {
             None => None,
             Some(_) if study.matching.protocol == Protocol::Aligned && is_program => Some("no servers"),

@@ -9,7 +9,7 @@ use program::lower::ReleasePlan;
 use program::{Op, Program, Section, Viewer};
 use release::joint::{self, Joint};
 use release::modes::{Estimate, Reading, read_fixed, read_sums};
-use report::{CellView, CountView, LiftView, ProgramList, ProgramOutput, View};
+use report::{CellView, CountView, LiftView, ProgramList, ProgramOutput, ResultView};
 use studies::lift::{Arm, Cell, Layout, Lift, Output, Quantity};
 use study::{self, Study};
 
@@ -45,7 +45,7 @@ pub struct Seen<'a> {
 ///
 /// # Errors
 /// When a value cannot be read; a cell that may not be shown is refused in the view, not here.
-pub fn view(study: &Study, built: &Built, scales: &Scales, seen: &Seen<'_>) -> Result<View, Error> {
+pub fn view(study: &Study, built: &Built, scales: &Scales, seen: &Seen<'_>) -> Result<ResultView, Error> {
     let plan = seen.plan;
     let numbers: Vec<(usize, i128)> = plan
         .outputs
@@ -57,8 +57,8 @@ pub fn view(study: &Study, built: &Built, scales: &Scales, seen: &Seen<'_>) -> R
         })
         .collect();
     match (&built.lift, &study.kind) {
-        (Some((lift, layout)), study::Kind::Lift(own)) => {
-            lift_view(own, lift, layout, scales, plan.viewer, &numbers).map(View::Lift)
+        (Some((lift, layout)), study::Question::Lift(own)) => {
+            lift_view(own, lift, layout, scales, plan.viewer, &numbers).map(ResultView::Lift)
         }
         _ => {
             let outputs = program_outputs(
@@ -67,7 +67,7 @@ pub fn view(study: &Study, built: &Built, scales: &Scales, seen: &Seen<'_>) -> R
                 &numbers,
                 (seen.aligned, study.matching.dummies.is_some()),
             );
-            Ok(View::Program { outputs, lists: program_lists(&built.program, seen) })
+            Ok(ResultView::Program { outputs, lists: program_lists(&built.program, seen) })
         }
     }
 }
@@ -166,7 +166,7 @@ fn program_lists(program: &Program, seen: &Seen<'_>) -> Vec<ProgramList> {
 }
 
 fn lift_view(
-    own: &study::Lift,
+    own: &study::LiftStudy,
     lift: &Lift,
     layout: &Layout,
     scales: &Scales,
@@ -195,8 +195,8 @@ fn lift_view(
         control: lift.arms[1].clone(),
         clamp: own.rule.clamp.into(),
         unit: own.advertisers.iter().find_map(|advertiser| match &advertiser.value {
-            study::Value::Columns { unit, .. } => unit.clone(),
-            study::Value::Constant(_) => None,
+            study::EventValue::Columns { unit, .. } => unit.clone(),
+            study::EventValue::Constant(_) => None,
         }),
         confidence: reading.confidence,
         lower_is_better: own.rule.lower_is_better,

@@ -15,10 +15,10 @@ use matching::payload::Layout;
 use matching::{circuit_psi, collecting, many, multi, pid, ps3i};
 use num_traits::Zero;
 use ot::OtKind;
-use privacy::hold::Ran;
+use privacy::hold::StepsRun;
 use privacy::ledger::PUBLIC;
 use privacy::scales::{Scales, release_mode};
-use privacy::{Total, dummies};
+use privacy::{PrivacyTotal, dummies};
 use program::{Ratio, Viewer};
 use release::Rational;
 use release::modes::{Guess, Reading, minimum_detectable_effect, minimum_detectable_effect_fixed};
@@ -26,7 +26,7 @@ use ring4::Security;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use studies::lift::Quantity;
-use study::{Backend, Kind, Mode, Protocol, Study};
+use study::{Backend, Mode, Protocol, Question, Study};
 
 /// The wire between the parties.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -115,7 +115,7 @@ pub struct Plan {
     /// such a result.
     pub rho: BTreeMap<String, f64>,
     /// All that a viewer gets where it sees noised values, the sizes of the match included.
-    pub total: BTreeMap<String, Total>,
+    pub total: BTreeMap<String, PrivacyTotal>,
     /// Smallest difference of mean outcome per person that the publisher's own view would detect with 80 %
     /// power; lift only.
     pub minimum_detectable_effect: Option<f64>,
@@ -160,7 +160,7 @@ pub struct Assumed {
 /// # Errors
 /// When the study's program is refused, or sizes are out of range.
 pub fn plan(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Result<Plan, Error> {
-    let Kind::Lifts(parts) = &study.kind else { return plan_run(study, assumed, link, speeds) };
+    let Question::Lifts(parts) = &study.kind else { return plan_run(study, assumed, link, speeds) };
     let mut whole: Option<Plan> = None;
     for part in parts {
         let mut plan = plan_run(part, assumed, link, speeds)?;
@@ -259,7 +259,7 @@ fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
 
 /// What each party gets to see in all, and the public where there is something for it, as a number.
 fn spent(study: &Study, scales: &Scales) -> BTreeMap<String, f64> {
-    let seen = |(i, member): (usize, &study::Member)| {
+    let seen = |(i, member): (usize, &study::Participant)| {
         (member.name.clone(), release::rational::to_f64(&scales.seen_by(PartyId(i as u8))))
     };
     let mut spent: BTreeMap<String, f64> = study.parties.iter().enumerate().map(seen).collect();
@@ -272,16 +272,17 @@ fn spent(study: &Study, scales: &Scales) -> BTreeMap<String, f64> {
 
 /// Of the public and of each party that sees something noised: what its view costs, sizes of the match
 /// included.
-fn totals(study: &Study, built: &Built, scales: &Scales) -> Result<BTreeMap<String, Total>, Error> {
+fn totals(study: &Study, built: &Built, scales: &Scales) -> Result<BTreeMap<String, PrivacyTotal>, Error> {
     let mut totals = BTreeMap::new();
     let public = scales.charge(Viewer::Public);
     if !public.is_zero() {
-        totals.insert(PUBLIC.to_owned(), Total::new(public, &Rational::zero(), &Rational::zero()));
+        totals.insert(PUBLIC.to_owned(), PrivacyTotal::new(public, &Rational::zero(), &Rational::zero()));
     }
     for (i, member) in study.parties.iter().enumerate() {
         let viewer = PartyId(i as u8);
         if built.program.mechanisms.iter().any(|mechanism| mechanism.to.has(viewer)) {
-            totals.insert(member.name.clone(), Total::of_view(study, viewer, &scales.seen_by(viewer))?);
+            totals
+                .insert(member.name.clone(), PrivacyTotal::of_view(study, viewer, &scales.seen_by(viewer))?);
         }
     }
     Ok(totals)
@@ -504,7 +505,7 @@ impl Sizes<'_> {
             if released::sees(built, viewer)
                 && let Some(plan) = plans.next()
             {
-                let all = released::price(study, &*engine, scales, &plan, Ran::Whole)?;
+                let all = released::price(study, &*engine, scales, &plan, StepsRun::Whole)?;
                 let (own, gates, trips) = engines.price_release(&plan);
                 and_gates += gates;
                 rounds += trips + all.rounds.saturating_sub(own.rounds);
@@ -532,7 +533,7 @@ fn effect(
     ([n_test, n_control], mean): ([u64; 2], f64),
     viewer: Viewer,
 ) -> Result<Option<f64>, Error> {
-    let (Kind::Lift(own), Some((lift, layout))) = (&study.kind, &built.lift) else { return Ok(None) };
+    let (Question::Lift(own), Some((lift, layout))) = (&study.kind, &built.lift) else { return Ok(None) };
     let guess = Guess { n_test, n_control, mean, variance: None };
     let confidence = f64::from(own.release.confidence.percent()) / 100.0;
     const POWER: f64 = 0.8;

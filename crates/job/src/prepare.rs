@@ -4,7 +4,7 @@
 use crate::engines::Engines;
 use base::{Error, PartyId, Roster, limits};
 use data::{
-    AdvertiserRows, Arm, DataHash, Identifiers, InputReport, ProgramRows, PublisherRows, read_advertiser,
+    AdvertiserRows, Arm, DataHash, InputReport, ProgramRows, PublisherRows, RowKeys, read_advertiser,
     read_program_columns, read_publisher,
 };
 use matching::{collecting, multi};
@@ -16,9 +16,9 @@ use program::{Audit, Class, Program, Ratio, RowSet, Type, Viewer};
 use std::path::Path;
 use std::sync::Arc;
 use studies::lift::{self, Layout, Lift};
-use study::party::Party;
-use study::transport::Transport;
-use study::{self, Contaminated, Decimal, Kind, NoiseFrom, Protocol, Study, StudyHash};
+use study::party::PartySetup;
+use study::transport::ServerTransport;
+use study::{self, Contaminated, Decimal, NoiseFrom, Protocol, Question, Study, StudyHash};
 
 /// Most outputs of one study, over all cells and counts; the party's own policy caps cells.
 const OUTPUTS: usize = 8192;
@@ -55,7 +55,7 @@ pub enum Rows {
 impl Rows {
     /// The identifiers, one per row.
     #[must_use]
-    pub fn identifiers(&self) -> &Identifiers {
+    pub fn identifiers(&self) -> &RowKeys {
         match self {
             Self::Publisher(rows) => &rows.identifiers,
             Self::Advertiser(rows) => &rows.identifiers,
@@ -99,7 +99,7 @@ impl Opened {
     ///
     /// # Errors
     /// When either cannot be read, or the study names another key for this party.
-    pub fn of(party: &Party) -> Result<Self, Error> {
+    pub fn of(party: &PartySetup) -> Result<Self, Error> {
         Self::new(Study::read(&party.study)?, &party.as_party, &party.identity)
     }
 
@@ -166,7 +166,7 @@ impl Checked {
     ///
     /// # Errors
     /// When the study's dummies are out of range.
-    pub fn charges(&self, party: &Party) -> Result<bool, Error> {
+    pub fn charges(&self, party: &PartySetup) -> Result<bool, Error> {
         charges(party, &self.study, &self.built)
     }
 }
@@ -177,7 +177,7 @@ impl Checked {
 /// # Errors
 /// Whatever is wrong, with file, line and column; or the rule of the verifier or of the policy that refuses
 /// the study.
-pub fn check(party: &Party, opened: &Opened) -> Result<Vec<Checked>, Error> {
+pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error> {
     let Opened { study, text, identity } = opened;
     party.policy.admit(study, &party.as_party)?;
     study.refuse_clear()?;
@@ -230,13 +230,13 @@ pub fn check(party: &Party, opened: &Opened) -> Result<Vec<Checked>, Error> {
 }
 
 /// This party's place in a run that it takes part in.
-pub(crate) fn place(run: &Study, party: &Party) -> PartyId {
+pub(crate) fn place(run: &Study, party: &PartySetup) -> PartyId {
     let at = run.parties.iter().position(|member| member.name == party.as_party);
     PartyId(at.unwrap_or_default() as u8)
 }
 
 /// Only a match that ends in a common spine has one to keep.
-fn check_spine(party: &Party, study: &Study) -> Result<(), Error> {
+fn check_spine(party: &PartySetup, study: &Study) -> Result<(), Error> {
     let protocol = study.matching.protocol;
     let spined = matches!(protocol, Protocol::Pid | Protocol::MultiPid { .. });
     if (party.spine.is_some() || party.keep_spine.is_some()) && !spined {
@@ -259,11 +259,11 @@ fn check_spine(party: &Party, study: &Study) -> Result<(), Error> {
 
 /// The salt is there where rows are matched by it, and nowhere else; only servers are told to begin, and have
 /// a transport.
-fn check_servers(party: &Party, study: &Study) -> Result<(), Error> {
+fn check_servers(party: &PartySetup, study: &Study) -> Result<(), Error> {
     if let (true, None) = (party.trigger, &study.servers) {
         return Err(Error::input("this study names no servers to tell to begin: remove `trigger`"));
     }
-    if party.transport != Transport::Tls && study.server(&party.as_party).is_none() {
+    if party.transport != ServerTransport::Tls && study.server(&party.as_party).is_none() {
         return Err(Error::input(format!(
             "{} is none of the four servers that compute this study, and keeps TLS: remove `transport` and \
              `trusted_network`",
@@ -288,7 +288,7 @@ fn check_servers(party: &Party, study: &Study) -> Result<(), Error> {
 }
 
 /// Whether noise is released, or the sizes of a match are charged.
-fn charges(party: &Party, study: &Study, built: &Built) -> Result<bool, Error> {
+fn charges(party: &PartySetup, study: &Study, built: &Built) -> Result<bool, Error> {
     let sizes = party.spine.is_none() && dummies::charge(study, place(study, party))?.is_some();
     Ok(sizes || !built.program.mechanisms.is_empty())
 }
@@ -296,7 +296,7 @@ fn charges(party: &Party, study: &Study, built: &Built) -> Result<bool, Error> {
 /// Holds the local caps against the study: what another viewer can truly be charged, which may be more than
 /// the study states, by its release and by the sizes that the match shows; and how many candidates of noise
 /// there are at least.
-fn within_policy(party: &Party, study: &Study, built: &Built) -> Result<(), Error> {
+fn within_policy(party: &PartySetup, study: &Study, built: &Built) -> Result<(), Error> {
     let least = party.policy.candidates;
     if let NoiseFrom::CutAndChoose(asked) = study.noise()
         && !built.program.mechanisms.is_empty()
@@ -327,7 +327,7 @@ fn within_policy(party: &Party, study: &Study, built: &Built) -> Result<(), Erro
 }
 
 /// The columns and the match are held in memory: says beforehand when they will not fit.
-fn check_memory(party: &Party, rows: &Rows, inputs: &InputReport, per_row: u64) -> Result<(), Error> {
+fn check_memory(party: &PartySetup, rows: &Rows, inputs: &InputReport, per_row: u64) -> Result<(), Error> {
     let need = inputs.memory + per_row * rows.len();
     if need <= party.memory {
         return Ok(());
@@ -344,7 +344,7 @@ fn check_memory(party: &Party, rows: &Rows, inputs: &InputReport, per_row: u64) 
 }
 
 /// A folder for a match that goes on after a cut does nothing for most protocols.
-fn work_warning(party: &Party, study: &Study) -> Option<String> {
+fn work_warning(party: &PartySetup, study: &Study) -> Option<String> {
     let resumes = study.matching.protocol == study::Protocol::Pid && study.parties.len() == 2;
     (party.work.is_some() && !resumes).then(|| {
         format!(
@@ -358,7 +358,7 @@ fn work_warning(party: &Party, study: &Study) -> Option<String> {
 /// What costs rho and can show nothing: the publisher knows its arms and breakdowns before anything is sent,
 /// the advertiser how many rows a cohort has at most.
 fn too_small(study: &Study, rows: &Rows) -> Vec<String> {
-    let Kind::Lift(lift) = &study.kind else { return Vec::new() };
+    let Question::Lift(lift) = &study.kind else { return Vec::new() };
     let least = lift.release.minimum_group;
     let text = |what: String, has: u64| {
         format!(
@@ -406,18 +406,20 @@ fn counts(numbers: impl Iterator<Item = u8>, of: usize) -> Vec<u64> {
     counts
 }
 
-fn read(party: &Party, study: &Study, me: PartyId) -> Result<(Rows, DataHash, InputReport), Error> {
+fn read(party: &PartySetup, study: &Study, me: PartyId) -> Result<(Rows, DataHash, InputReport), Error> {
     Ok(match (&study.kind, &study.parties[me.index()].role) {
-        (Kind::Lift(_), study::Role::Publisher) => {
+        (Question::Lift(_), study::PartyRole::Publisher) => {
             let (rows, hash, report) = read_publisher(&party.data, study)?;
             (Rows::Publisher(rows), hash, report)
         }
-        (Kind::Lift(_), _) => {
+        (Question::Lift(_), _) => {
             let (rows, hash, report) = read_advertiser(&party.data, study, me)?;
             (Rows::Advertiser(rows), hash, report)
         }
-        (Kind::Lifts(_), _) => return Err(Error::misuse("a study of several runs has no rows of its own")),
-        (Kind::Program(_), _) => {
+        (Question::Lifts(_), _) => {
+            return Err(Error::misuse("a study of several runs has no rows of its own"));
+        }
+        (Question::Program(_), _) => {
             let (rows, hash, report) = read_program_columns(&party.data, study, &party.as_party)?;
             (Rows::Program(rows), hash, report)
         }
@@ -425,7 +427,7 @@ fn read(party: &Party, study: &Study, me: PartyId) -> Result<(Rows, DataHash, In
 }
 
 /// What the verifier holds a program to; rho is held to the policy by [`within_policy`], viewer by viewer.
-fn policy(party: &Party) -> Result<program::Policy, Error> {
+fn policy(party: &PartySetup) -> Result<program::Policy, Error> {
     Ok(program::Policy {
         max_rho: Ratio::new(u128::from(study::MAX_RHO), 1)
             .ok_or_else(|| Error::misuse("a whole number is a ratio"))?,
@@ -440,16 +442,16 @@ fn policy(party: &Party) -> Result<program::Policy, Error> {
 /// Where the study or its program breaks a rule.
 pub fn build(study: &Study, policy: &program::Policy) -> Result<Built, Error> {
     let (program, lift) = match &study.kind {
-        Kind::Lift(_) => {
+        Question::Lift(_) => {
             let lift = lift_of(study)?;
             let (program, layout) = lift::build(&lift)?;
             (program, Some((lift, layout)))
         }
-        Kind::Lifts(_) => return Err(Error::misuse("a study of several runs has a program for each")),
-        Kind::Program(own) => (own_program(study, own)?, None),
+        Question::Lifts(_) => return Err(Error::misuse("a study of several runs has a program for each")),
+        Question::Program(own) => (own_program(study, own)?, None),
     };
     let audit = program::verify(&program, policy, limits::ROWS).map_err(|error| match &study.kind {
-        Kind::Program(own) => placed(own, error),
+        Question::Program(own) => placed(own, error),
         _ => error,
     })?;
     check_rho(study, &program, &audit)?;
@@ -559,7 +561,7 @@ fn check_labels(column: &study::ProgramColumn, ty: Type) -> Result<(), String> {
 
 /// The charge that the verifier derived may not be above what the study says it spends.
 fn check_rho(study: &Study, program: &Program, audit: &Audit) -> Result<(), Error> {
-    if program.class == Class::Exact || matches!(study.kind, Kind::Lifts(_)) {
+    if program.class == Class::Exact || matches!(study.kind, Question::Lifts(_)) {
         return Ok(());
     }
     for viewer in program.viewers() {
@@ -584,7 +586,7 @@ fn check_rho(study: &Study, program: &Program, audit: &Audit) -> Result<(), Erro
 
 /// The parameters of a lift study's program.
 fn lift_of(study: &Study) -> Result<Lift, Error> {
-    let Kind::Lift(own) = &study.kind else {
+    let Question::Lift(own) = &study.kind else {
         return Err(Error::misuse("only a lift study has a lift program"));
     };
     // All ones means "no opportunity", so the span must end below it.
@@ -619,14 +621,14 @@ fn lift_of(study: &Study) -> Result<Lift, Error> {
 
 fn value_bits(advertiser: &study::Advertiser) -> u8 {
     match advertiser.value {
-        study::Value::Constant(value) => bit_length(value.max(1)),
-        study::Value::Columns { .. } => 32,
+        study::EventValue::Constant(value) => bit_length(value.max(1)),
+        study::EventValue::Columns { .. } => 32,
     }
 }
 
 /// What a lift study's program must know of the match: where rows may hold none, and how many rows one row
 /// can change.
-fn lift_matching(matching: &study::Matching) -> lift::Matching {
+fn lift_matching(matching: &study::MatchRule) -> lift::Matching {
     let keys = matching.identifiers.len() as u64;
     let one = lift::Matching::default();
     let count = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
@@ -652,7 +654,7 @@ fn lift_matching(matching: &study::Matching) -> lift::Matching {
 /// its partner, and one of them becomes its own: K times one less and two more at most, so 2 K. Where a line
 /// takes identifiers from others, each of the K rows that lose one may find another partner besides, one less
 /// at most, or change its value; and the line may stay alone: 3 K + 1.
-fn spread(matching: &study::Matching) -> u32 {
+fn spread(matching: &study::MatchRule) -> u32 {
     let keys = matching.identifiers.len() as u32;
     match (matching.protocol, dummies::repeats(matching)) {
         (Protocol::MultiPid { .. }, multi::Repeats::Error) => 2 * keys,
@@ -664,7 +666,7 @@ fn spread(matching: &study::Matching) -> u32 {
 /// How many rows of a party one line of its data can change, whatever they match: where the first line keeps
 /// an identifier, a new one takes K from K others, each of which may have had no other and go; and it comes
 /// itself. By one identifier that is one row in the place of another.
-fn alone(matching: &study::Matching) -> u32 {
+fn alone(matching: &study::MatchRule) -> u32 {
     let keys = matching.identifiers.len() as u32;
     match (matching.protocol, dummies::repeats(matching)) {
         (Protocol::MultiPid { .. }, multi::Repeats::Replace) => keys + 1,

@@ -36,26 +36,26 @@ use net::identity::{Fingerprint, Identity};
 use net::{Channels, Farewell, Ledger as Said, Progress, Session};
 use ot::{Bases, Hubs};
 use outsourced::Word;
-use privacy::Total;
+use privacy::PrivacyTotal;
 use privacy::ledger::{AnswerKey, Ledger, PUBLIC};
 use privacy::scales::Scales;
 use program::Viewer;
 use release::rational::small;
 use released::Views;
-use report::{Disclosed, Report, SpentBy, Stage};
+use report::{Disclosure, RunReport, SpentBy, StageReport};
 use spine::Kept;
 use stages::Stages;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use study::party::{Address, Party, Places};
-use study::transport::Transport;
-use study::{Kind, Member, Study};
+use study::party::{Address, PartySetup, Places};
+use study::transport::ServerTransport;
+use study::{Participant, Question, Study};
 
 /// As [`prepare::check`], of what a party's file names.
 ///
 /// # Errors
 /// As [`prepare::check`] and [`Opened::of`].
-pub fn check(party: &Party) -> Result<Vec<Checked>, Error> {
+pub fn check(party: &PartySetup) -> Result<Vec<Checked>, Error> {
     prepare::check(party, &Opened::of(party)?)
 }
 pub use alone::{MATCH_FORMAT, MatchReport, match_rows};
@@ -80,7 +80,7 @@ pub enum Event {
         rows: u64,
     },
     /// A stage is over.
-    StageDone(Stage),
+    StageDone(StageReport),
     /// The engine is settled for the link; a line to print.
     Settled(String),
     /// What this party should know before anybody is met; a line to print.
@@ -94,7 +94,7 @@ pub enum Event {
         /// Among several runs, with whom.
         with: Option<String>,
         /// The report, without the stages that are not over.
-        report: Box<Report>,
+        report: Box<RunReport>,
     },
 }
 
@@ -121,7 +121,7 @@ impl Watch {
         let name = move |event| match event {
             Event::Stage { name, rows } => Event::Stage { name: format!("{with}/{name}"), rows },
             Event::StageDone(stage) => {
-                Event::StageDone(Stage { name: format!("{with}/{}", stage.name), ..stage })
+                Event::StageDone(StageReport { name: format!("{with}/{}", stage.name), ..stage })
             }
             Event::Answer { report, .. } => Event::Answer { with: Some(with.clone()), report },
             other => other,
@@ -136,7 +136,7 @@ impl Watch {
 ///
 /// # Errors
 /// Input, policy, budget, network or a deviating peer; see `docs/errors.md`.
-pub fn run(party: &Party, watch: &Watch) -> Result<Report, Error> {
+pub fn run(party: &PartySetup, watch: &Watch) -> Result<RunReport, Error> {
     let mut parts = run_parts(party, &Opened::of(party)?, watch)?;
     match (parts.pop(), parts.is_empty()) {
         (Some(part), true) => part.report,
@@ -149,9 +149,9 @@ pub struct Part {
     /// The other parties' names.
     pub with: String,
     /// What came of it.
-    pub report: Result<Report, Error>,
+    pub report: Result<RunReport, Error>,
     /// Where it failed: this party's own answer, if it was complete before, in this run or an earlier one.
-    pub kept: Option<Report>,
+    pub kept: Option<RunReport>,
 }
 
 /// Runs all that this party has to do in a study: one run, or for the publisher one with each advertiser, at
@@ -159,7 +159,7 @@ pub struct Part {
 ///
 /// # Errors
 /// What is wrong before anybody is met.
-pub fn run_parts(party: &Party, opened: &Opened, watch: &Watch) -> Result<Vec<Part>, Error> {
+pub fn run_parts(party: &PartySetup, opened: &Opened, watch: &Watch) -> Result<Vec<Part>, Error> {
     let (all, ledger) = admitted(party, opened, watch)?;
     warn(&all, watch);
     let several = all.len() > 1;
@@ -183,7 +183,7 @@ pub fn run_parts(party: &Party, opened: &Opened, watch: &Watch) -> Result<Vec<Pa
             (with, scope.spawn(move || one(checked, places, &watch)))
         };
         let threads: Vec<_> = ready.into_iter().map(start).collect();
-        type Done = Result<(Result<Report, Error>, Option<Report>), Error>;
+        type Done = Result<(Result<RunReport, Error>, Option<RunReport>), Error>;
         let join = |(with, thread): (String, std::thread::ScopedJoinHandle<'_, Done>)| {
             let done = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             let (report, answer) = done.unwrap_or_else(|error| (Err(error), None));
@@ -196,7 +196,7 @@ pub fn run_parts(party: &Party, opened: &Opened, watch: &Watch) -> Result<Vec<Pa
 /// What this party runs, and its ledger: everything that it can refuse before anybody is met. The others hear
 /// of a refusal, but not of one that its data decide: that it came would be an exact bit of them.
 fn admitted(
-    party: &Party,
+    party: &PartySetup,
     opened: &Opened,
     watch: &Watch,
 ) -> Result<(Vec<Checked>, Arc<Mutex<Ledger>>), Error> {
@@ -223,7 +223,7 @@ const DECLINE: Duration = Duration::from_secs(3);
 
 /// Tells the others, where they are there, that this party takes no part, and nothing of why: they would wait
 /// for it until their deadline. What cannot be told is not told; the refusal is the error.
-fn decline(party: &Party, opened: &Opened, watch: &Watch) {
+fn decline(party: &PartySetup, opened: &Opened, watch: &Watch) {
     let all = opened.study.runs();
     let own: Vec<&Study> = all.iter().filter(|run| run.member(&party.as_party).is_some()).collect();
     (watch.events)(Event::Note("this party takes no part; tells the others, where they are there".into()));
@@ -242,7 +242,7 @@ fn decline(party: &Party, opened: &Opened, watch: &Watch) {
 }
 
 /// Whether runs may begin now with the peers of these studies.
-fn in_time(ledger: &Mutex<Ledger>, party: &Party, all: &[Checked]) -> Result<(), Error> {
+fn in_time(ledger: &Mutex<Ledger>, party: &PartySetup, all: &[Checked]) -> Result<(), Error> {
     let ledger = ledger.lock().map_err(|_| Error::misuse("the ledger's lock is broken"))?;
     all.iter().try_for_each(|run| ready::in_time(&ledger, party, run))
 }
@@ -261,7 +261,7 @@ fn warn(all: &[Checked], watch: &Watch) {
 
 /// Where this party meets the others of a run. Among several advertisers the publisher goes to each: one
 /// address could not tell their runs apart before keys are proven.
-fn places(party: &Party, study: &Study, me: PartyId, several: bool) -> Result<Places, Error> {
+fn places(party: &PartySetup, study: &Study, me: PartyId, several: bool) -> Result<Places, Error> {
     if study.servers.is_some() {
         return outsourced::places(&party.address, study, me);
     }
@@ -295,7 +295,7 @@ fn places(party: &Party, study: &Study, me: PartyId, several: bool) -> Result<Pl
     address.places(me, &study.roster())
 }
 
-fn meet(party: &Party, checked: &Checked, places: Places, watch: &Watch) -> Result<Meeting, Error> {
+fn meet(party: &PartySetup, checked: &Checked, places: Places, watch: &Watch) -> Result<Meeting, Error> {
     let mut meet =
         appointment(&checked.study, checked.me, &checked.identity, places, party.deadline_ms, watch)?
             .allow(party.allow.clone());
@@ -351,7 +351,7 @@ const BROKEN_OFF: &str = "This answer was complete before the run ended, and the
 
 /// One party's coordinator and, on its control session, its aggregator.
 struct Coordinator<'a> {
-    party: &'a Party,
+    party: &'a PartySetup,
     checked: Checked,
     ledger: Arc<Mutex<Ledger>>,
     watch: &'a Watch,
@@ -367,18 +367,18 @@ struct Coordinator<'a> {
     /// What rows are matched by, where servers join them.
     salt: Option<Seed>,
     /// What servers compute over.
-    transport: Transport,
+    transport: ServerTransport,
     /// Where they compute: this party's half, with the noise once it is drawn.
     servers: Option<Box<dyn Engine>>,
     /// This party's own answer, once it is complete.
-    answer: Option<Report>,
+    answer: Option<RunReport>,
     /// Where to keep it in the ledger, until it is there.
     unkept: Option<AnswerKey>,
 }
 
 impl<'a> Coordinator<'a> {
     fn new(
-        party: &'a Party,
+        party: &'a PartySetup,
         checked: Checked,
         ledger: Arc<Mutex<Ledger>>,
         watch: &'a Watch,
@@ -405,7 +405,7 @@ impl<'a> Coordinator<'a> {
             told: None,
             kept,
             salt,
-            transport: Transport::Tls,
+            transport: ServerTransport::Tls,
             servers: None,
             answer: None,
             unkept: None,
@@ -413,7 +413,7 @@ impl<'a> Coordinator<'a> {
     }
 
     /// Runs, and tells the others where it began when it fails, while the channels are still there.
-    fn run(&mut self) -> Result<Report, Error> {
+    fn run(&mut self) -> Result<RunReport, Error> {
         let done = self.steps().map_err(|error| stopped(self.farewell.as_ref(), error));
         if let (Err(_), Some(key), Some(report)) = (&done, self.unkept.take(), &self.answer) {
             // The error of the run is the one to tell: the report is with the caller in any case.
@@ -422,7 +422,7 @@ impl<'a> Coordinator<'a> {
         done
     }
 
-    fn steps(&mut self) -> Result<Report, Error> {
+    fn steps(&mut self) -> Result<RunReport, Error> {
         self.count_run()?;
         self.greet()?;
         let agreement = self.agree(self.kept.as_ref().map(Kept::name))?;
@@ -447,7 +447,7 @@ impl<'a> Coordinator<'a> {
         }
         let totals = self.compute(&rows)?;
         let groups = self.publish(&totals, &disclosed)?;
-        let disclosed = Disclosed { published_groups: groups, ..disclosed };
+        let disclosed = Disclosure { published_groups: groups, ..disclosed };
         let scales = match early {
             Some(scales) => scales,
             None => {
@@ -483,7 +483,7 @@ impl<'a> Coordinator<'a> {
         Scales::new(&self.checked.study, program, audit, groups)
     }
 
-    fn store_answer(&self, key: &AnswerKey, report: &Report) -> Result<(), Error> {
+    fn store_answer(&self, key: &AnswerKey, report: &RunReport) -> Result<(), Error> {
         let others = others_of(&self.checked);
         let peers: Vec<&str> =
             others.iter().map(|peer| &*self.checked.study.parties[peer.index()].key).collect();
@@ -580,10 +580,10 @@ impl<'a> Coordinator<'a> {
     }
 
     /// Group sizes that the mode makes public: the publisher says them before its release is scaled.
-    fn publish(&mut self, totals: &Shares, disclosed: &Disclosed) -> Result<Option<[u64; 2]>, Error> {
+    fn publish(&mut self, totals: &Shares, disclosed: &Disclosure) -> Result<Option<[u64; 2]>, Error> {
         let layout = self.checked.built.lift.as_ref().map(|(_, layout)| layout);
         let Some(folds) = layout.and_then(|l| l.published) else { return Ok(None) };
-        let Kind::Lift(lift) = &self.checked.study.kind else { return Ok(None) };
+        let Question::Lift(lift) = &self.checked.study.kind else { return Ok(None) };
         let minimum = lift.release.minimum_group;
         let publisher = studies::lift::PUBLISHER;
         let groups = self.session.step("publish", |s| {
@@ -617,7 +617,7 @@ impl<'a> Coordinator<'a> {
     fn viewers(&self) -> Result<Vec<SpentBy>, Error> {
         let (ledger, me) = (self.lock()?, self.checked.me.index());
         let others = self.checked.study.parties.iter().enumerate().filter(|(i, _)| *i != me);
-        let spent = |(_, member): (usize, &Member)| {
+        let spent = |(_, member): (usize, &Participant)| {
             let lineage = self.party.lineage.as_deref().unwrap_or_default();
             Ok(SpentBy {
                 viewer: member.name.clone(),
@@ -637,10 +637,10 @@ impl<'a> Coordinator<'a> {
     fn report(
         &self,
         seen: Views,
-        disclosed: Disclosed,
+        disclosed: Disclosure,
         scales: &Scales,
         start: Instant,
-    ) -> Result<Report, Error> {
+    ) -> Result<RunReport, Error> {
         let viewers = self.viewers()?;
         let charge = &scales.seen_by(self.checked.me);
         let facts = compose::Facts {
@@ -650,7 +650,7 @@ impl<'a> Coordinator<'a> {
             transport: self.transport.to_string(),
             charge,
             distance: scales.most_distance(self.checked.me),
-            total: Total::of_view(&self.checked.study, self.checked.me, charge)?,
+            total: PrivacyTotal::of_view(&self.checked.study, self.checked.me, charge)?,
             lineage: self.checked.charges(self.party)?.then(|| self.party.lineage.clone()).flatten(),
             viewers,
             broke_off: self.broke_off()?,
@@ -664,7 +664,7 @@ impl<'a> Coordinator<'a> {
 }
 
 /// Group sizes as the publisher tells them to everybody else.
-fn hear_groups(session: &mut Session, disclosed: &Disclosed, minimum: u64) -> Result<[u64; 2], Error> {
+fn hear_groups(session: &mut Session, disclosed: &Disclosure, minimum: u64) -> Result<[u64; 2], Error> {
     let publisher = studies::lift::PUBLISHER;
     let rows = disclosed.rows[publisher.index()];
     let mut read = || session.link(publisher).recv_count("group size", base::limits::ROWS);
@@ -694,7 +694,7 @@ fn same_groups(session: &mut Session, groups: [u64; 2]) -> Result<[u64; 2], Erro
 }
 
 /// The kept spine that this party is to use. What cannot be kept later is found out now.
-fn kept_spine(party: &Party, checked: &Checked) -> Result<Option<Kept>, Error> {
+fn kept_spine(party: &PartySetup, checked: &Checked) -> Result<Option<Kept>, Error> {
     if let Some(path) = &party.keep_spine {
         spine::try_folder(&spine::file(path, &checked.study))?;
     }

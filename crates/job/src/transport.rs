@@ -5,7 +5,7 @@ use crate::plan::{Link, Plan, PlanStage};
 use base::Cost;
 use fabric::Kind;
 use study::Study;
-use study::transport::{Transport, protects};
+use study::transport::{ServerTransport, protects};
 
 /// What making plain channels among the servers costs.
 #[must_use]
@@ -24,12 +24,12 @@ pub fn price(study: &Study, kind: &Kind) -> Cost {
 impl Plan {
     /// The same with the servers' transport. Nothing where the study has no servers.
     #[must_use]
-    pub fn over(mut self, study: &Study, transport: &Transport, link: Link) -> Self {
+    pub fn over(mut self, study: &Study, transport: &ServerTransport, link: Link) -> Self {
         if study.servers.is_none() {
             return self;
         }
         let used = match transport {
-            Transport::Auto => {
+            ServerTransport::Auto => {
                 "auto: memory that all four share, if they are on one host, else TLS".to_owned()
             }
             other => format!("{other}: {}", protects(&other.to_string())),

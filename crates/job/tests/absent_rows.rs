@@ -8,10 +8,10 @@ use base::free_address;
 use common::{SALTED, SERVERS, World, all, outputs, quiet};
 use job::run::{Watch, run};
 use net::identity::Identity;
-use report::{Report, View};
+use report::{ResultView, RunReport};
 use std::collections::BTreeMap;
 use std::path::Path;
-use study::party::{Party, PartySettings};
+use study::party::{PartySettings, PartySetup};
 use tempfile::TempDir;
 
 /// Groups of alpha's people and a number of beta's, counted and summed by group; `@rows` and `@more` are
@@ -114,7 +114,7 @@ impl Files {
 }
 
 /// The two owners with their files, keys and settings.
-fn owners(edit: &dyn Fn(String) -> String) -> (TempDir, Files, [Party; 2]) {
+fn owners(edit: &dyn Fn(String) -> String) -> (TempDir, Files, [PartySetup; 2]) {
     let folder = TempDir::new().unwrap();
     let files = Files::write(folder.path());
     let mut study = edit(STUDY.to_owned());
@@ -140,19 +140,19 @@ fn owners(edit: &dyn Fn(String) -> String) -> (TempDir, Files, [Party; 2]) {
     (folder, files, parties)
 }
 
-fn both(parties: &[Party; 2]) -> [Result<Report, Error>; 2] {
+fn both(parties: &[PartySetup; 2]) -> [Result<RunReport, Error>; 2] {
     std::thread::scope(|scope| {
         let threads = parties.each_ref().map(|party| scope.spawn(|| run(party, &Watch::none())));
         threads.map(|thread| thread.join().unwrap())
     })
 }
 
-fn reports(parties: &[Party; 2]) -> [Report; 2] {
+fn reports(parties: &[PartySetup; 2]) -> [RunReport; 2] {
     both(parties).map(|report| report.unwrap_or_else(|e| panic!("{e}")))
 }
 
 /// What beta is shown, at the stated price.
-fn seen(reports: &[Report]) -> Vec<String> {
+fn seen(reports: &[RunReport]) -> Vec<String> {
     for stage in reports.iter().flat_map(|report| &report.stages) {
         assert!(stage.price_held, "{stage:?}");
     }
@@ -204,7 +204,7 @@ fn outputs_that_count_made_up_rows_say_so() {
         s.replace("yr = ", "one = const 1 bit\nyr = ").replace("nr = sum isr", "nr = sum one")
     });
     let [_, beta] = reports(&parties);
-    let View::Program { outputs, .. } = &beta.view else { panic!("a program's view") };
+    let ResultView::Program { outputs, .. } = &beta.view else { panic!("a program's view") };
     assert_eq!(outputs[0].value, beta.disclosed.union.to_string());
     assert!(outputs[0].made_up && outputs[1..].iter().all(|output| !output.made_up), "{outputs:?}");
     let shown = report::summary::terminal(&beta);
@@ -266,7 +266,7 @@ fn four_servers_count_the_rows_that_both_have() {
         let (reports, servers) =
             all(&["alpha", "beta"].map(|name| world.owner(name, SALTED)), &world.nodes(), quiet);
         assert!(servers.iter().all(Result::is_ok), "{servers:?}");
-        let reports: Vec<Report> = reports.into_iter().map(Result::unwrap).collect();
+        let reports: Vec<RunReport> = reports.into_iter().map(Result::unwrap).collect();
         let truth = if rows == "any" { files.truth(|_| true) } else { files.matched() };
         assert_eq!(seen(&reports), truth);
     }

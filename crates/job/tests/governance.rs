@@ -9,9 +9,9 @@ use net::Identity;
 use pair::{NAMES, World, whole};
 use privacy::ledger::{Ledger, check_signatures};
 use release::rational::ratio;
-use report::Report;
+use report::RunReport;
 
-fn texts(done: [Result<Report, Error>; 2]) -> [String; 2] {
+fn texts(done: [Result<RunReport, Error>; 2]) -> [String; 2] {
     done.map(|done| done.map(|_| ()).expect_err("it must not run").to_string())
 }
 

@@ -6,7 +6,7 @@ mod pair;
 use pair::{NAMES, World, values, whole};
 use privacy::ledger::PUBLIC;
 use release::rational::ratio;
-use report::Report;
+use report::RunReport;
 
 /// One number, the same at both; one row in each ledger, which the budgets of the peer and of the public
 /// count and the total counts once.
@@ -102,7 +102,7 @@ fn by_day() -> World {
 
 /// A public result less what is so: people 20 to 59 are in both files, person i for i days, and the even ones
 /// are ill.
-fn noises(report: &Report) -> Vec<i128> {
+fn noises(report: &RunReport) -> Vec<i128> {
     let truth = |day: usize| i128::from((20..60).contains(&day) && day.is_multiple_of(2));
     let values = values(report).into_iter().enumerate();
     values.map(|(day, value)| value.parse::<i128>().unwrap() - truth(day)).collect()

@@ -7,14 +7,14 @@ use base::Error;
 use job::run::{Event, Watch, run};
 use net::Progress;
 use pair::{both, whole};
-use privacy::ledger::{Ledger, Towards};
+use privacy::ledger::{Ledger, PeerLineage};
 use release::rational::ratio;
-use report::Report;
+use report::RunReport;
 use rusqlite::Connection;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use study::party::{Party, PartySettings};
+use study::party::{PartySettings, PartySetup};
 use tempfile::TempDir;
 
 /// A viewer, and the drawer of its noise; studies that differ in their titles.
@@ -40,11 +40,11 @@ impl World {
         Self(pair::World { budget, ..pair::World::of(study) })
     }
 
-    fn parties(&self, title: &str) -> [Party; 2] {
+    fn parties(&self, title: &str) -> [PartySetup; 2] {
         self.parties_of(&pair::titled(&self.study, title))
     }
 
-    fn run(&self, title: &str) -> [Result<Report, Error>; 2] {
+    fn run(&self, title: &str) -> [Result<RunReport, Error>; 2] {
         both(&self.parties(title), &Watch::none())
     }
 
@@ -85,7 +85,7 @@ fn listening() -> (Watch, Arc<Mutex<Vec<String>>>) {
     (Watch { progress: Progress::none(), events: Arc::new(note) }, notes)
 }
 
-fn texts(done: [Result<Report, Error>; 2]) -> [String; 2] {
+fn texts(done: [Result<RunReport, Error>; 2]) -> [String; 2] {
     done.map(|done| done.map(|_| ()).expect_err("it must not run").to_string())
 }
 
@@ -275,7 +275,7 @@ fn an_older_copy_is_named_and_recovered() {
     );
     ledger.verify().unwrap();
     // A statement does not say on which lineage: all wait for the operator, who may look at one.
-    let on = |lineage: &str| Towards { peer: world.keys[0].clone(), lineage: lineage.into() };
+    let on = |lineage: &str| PeerLineage { peer: world.keys[0].clone(), lineage: lineage.into() };
     assert!(ledger.barred(&on("another"), &[]).unwrap().is_some());
     let [clinic, works] = texts(world.run("fifth"));
     assert!(
@@ -333,7 +333,7 @@ fn an_allowance_is_for_its_lineage() {
     parties[1].new_ledger = true;
     texts(both(&parties, &Watch::none()));
     let mut ledger = world.ledger(0);
-    let another = Towards { peer: world.keys[1].clone(), lineage: "another".into() };
+    let another = PeerLineage { peer: world.keys[1].clone(), lineage: "another".into() };
     ledger.bar(&[7; 32], &another, "silence").unwrap();
     assert_eq!(ledger.allow(&world.keys[1], Some("another"), "looked into").unwrap().len(), 1);
     assert!(ledger.noticed(&world.keys[1]).unwrap().is_empty());
@@ -368,7 +368,7 @@ fn what_was_reopened_in_an_older_file_stays_allowed() {
         drop(raw);
         let ledger = Ledger::open(&path).unwrap();
         ledger.verify().unwrap();
-        ledger.barred(&Towards { peer, lineage: "lin-adv".into() }, &[]).unwrap()
+        ledger.barred(&PeerLineage { peer, lineage: "lin-adv".into() }, &[]).unwrap()
     };
     assert_eq!(barred(true), None);
     assert_eq!(barred(false).as_deref(), Some("silence"));
@@ -398,7 +398,7 @@ fn a_new_ledger_is_announced_and_asked_for_where_there_was_one() {
     assert!(error.contains(&report.display().to_string()), "{error}");
     assert!(!world.path("typo.ledger").exists());
     // The report of another party says nothing of this one.
-    let other = report::Report { party: "others".into(), ..works };
+    let other = report::RunReport { party: "others".into(), ..works };
     std::fs::write(&report, report::to_json(&other).unwrap()).unwrap();
     let mut parties = world.parties("study");
     parties[1].ledger = world.path("typo.ledger");
@@ -461,7 +461,7 @@ fn runs_begun_together_are_no_free_tries() {
     let leave = "CREATE TRIGGER leave BEFORE INSERT ON transcripts WHEN NEW.side = 'drawer' AND NEW.stage = \
                  1 BEGIN SELECT RAISE(ABORT, 'gone'); END";
     world.raw(1).execute_batch(leave).unwrap();
-    let all: Vec<[Party; 2]> = (0..5)
+    let all: Vec<[PartySetup; 2]> = (0..5)
         .map(|i| {
             let mut parties = world.parties(&format!("study {i}"));
             let study = world.path(&format!("study-{i}.toml"));

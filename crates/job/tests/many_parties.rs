@@ -6,16 +6,16 @@ mod common;
 use base::Error;
 use base::free_address;
 use common::{ALIGNED, CLINICS, DISTRICTS, cases, total, write_clinics};
-use data::generate::{Format, LiftOptions, lift};
+use data::generate::{FileFormat, LiftOptions, lift};
 use job::prepare::Opened;
 use job::run::{Event, Watch, run, run_parts};
 use net::identity::Identity;
 use privacy::ledger::{Ledger, PUBLIC};
-use report::{Report, View};
+use report::{ResultView, RunReport};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use study::party::{Address, Consent, Party, PartySettings};
+use study::party::{Address, Consent, PartySettings, PartySetup};
 use tempfile::TempDir;
 
 const SEVERAL: &str = include_str!("../../../examples/lift-several.toml");
@@ -31,7 +31,7 @@ fn with_keys(folder: &Path, names: &[&str], mut text: String) {
 }
 
 /// A party as its file would say it.
-fn party(folder: &Path, name: &str, addresses: &str) -> Party {
+fn party(folder: &Path, name: &str, addresses: &str) -> PartySetup {
     let text = format!(
         "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\ndata = \"{name}.csv\"\n\
          ledger = \"{name}.ledger\"\nlineage = \"{name}\"\nreport = \"out-{name}\"\ndeadline = \
@@ -41,11 +41,11 @@ fn party(folder: &Path, name: &str, addresses: &str) -> Party {
     let path = folder.join(format!("{name}.toml"));
     std::fs::write(&path, text).unwrap();
     let consent = Consent { spend_anyway: true, ..Consent::default() };
-    Party { consent, ..PartySettings::read(&path).unwrap().complete().unwrap() }
+    PartySetup { consent, ..PartySettings::read(&path).unwrap().complete().unwrap() }
 }
 
 /// Three parties with their own orders of the same districts.
-fn clinics(edit: &dyn Fn(String) -> String) -> (TempDir, Vec<Party>) {
+fn clinics(edit: &dyn Fn(String) -> String) -> (TempDir, Vec<PartySetup>) {
     let folder = TempDir::new().unwrap();
     with_keys(folder.path(), &CLINICS, edit(ALIGNED.to_owned()));
     write_clinics(folder.path());
@@ -62,7 +62,7 @@ fn clinics(edit: &dyn Fn(String) -> String) -> (TempDir, Vec<Party>) {
     (folder, parties)
 }
 
-fn all(parties: &[Party], watch: impl Fn(usize) -> Watch + Sync) -> Vec<Result<Report, Error>> {
+fn all(parties: &[PartySetup], watch: impl Fn(usize) -> Watch + Sync) -> Vec<Result<RunReport, Error>> {
     let watch = &watch;
     std::thread::scope(|scope| {
         let start = |(i, party)| scope.spawn(move || run(party, &watch(i)));
@@ -74,13 +74,13 @@ fn all(parties: &[Party], watch: impl Fn(usize) -> Watch + Sync) -> Vec<Result<R
 #[test]
 fn three_parties_run_a_program_over_aligned_rows() {
     let (_folder, parties) = clinics(&|s| s);
-    let reports: Vec<Report> = all(&parties, |_| Watch::none()).into_iter().map(Result::unwrap).collect();
+    let reports: Vec<RunReport> = all(&parties, |_| Watch::none()).into_iter().map(Result::unwrap).collect();
     let hits: Vec<usize> = (0..DISTRICTS).filter(|d| total(*d) > 99).collect();
     let worst = *hits.iter().max_by_key(|d| (total(**d), std::cmp::Reverse(**d))).unwrap();
     let sum: u64 = (0..DISTRICTS).map(total).sum();
-    let seen = |report: &Report| match &report.view {
-        View::Program { outputs, lists } => (outputs.clone(), lists.clone()),
-        View::Lift(_) => panic!("a program has no lift view"),
+    let seen = |report: &RunReport| match &report.view {
+        ResultView::Program { outputs, lists } => (outputs.clone(), lists.clone()),
+        ResultView::Lift(_) => panic!("a program has no lift view"),
     };
     let ([east, north, west], names) = ([0, 1, 2].map(|i| seen(&reports[i])), |d: usize| format!("d{d:03}"));
     let values = |outputs: &[report::ProgramOutput]| -> Vec<String> {
@@ -130,12 +130,12 @@ fn three_parties_run_a_program_over_privately_matched_rows() {
     let rows: String = (0..WEST).map(|d| format!("d{d:03},{}\n", cases(2, d))).collect();
     std::fs::write(folder.path().join("west.csv"), format!("district,patients\n{rows}")).unwrap();
     let done = all(&parties, |_| Watch::none());
-    let reports: Vec<Report> = done.into_iter().map(|r| r.unwrap_or_else(|e| panic!("{e}"))).collect();
+    let reports: Vec<RunReport> = done.into_iter().map(|r| r.unwrap_or_else(|e| panic!("{e}"))).collect();
     let total = |d: usize| total(d) - if d < WEST { 0 } else { cases(2, d) };
     let hits: Vec<String> = (0..DISTRICTS).filter(|d| total(*d) > 99).map(|d| format!("d{d:03}")).collect();
-    let seen = |report: &Report| match &report.view {
-        View::Program { outputs, lists } => (outputs.clone(), lists.clone()),
-        View::Lift(_) => panic!("a program has no lift view"),
+    let seen = |report: &RunReport| match &report.view {
+        ResultView::Program { outputs, lists } => (outputs.clone(), lists.clone()),
+        ResultView::Lift(_) => panic!("a program has no lift view"),
     };
     let (east, north) = (seen(&reports[0]), seen(&reports[1]));
     assert_eq!(east.0[0].value, (0..DISTRICTS).map(total).sum::<u64>().to_string());
@@ -174,7 +174,7 @@ fn three_parties_count_the_rows_that_all_of_them_have() {
     file("north", "cases", NORTH..DISTRICTS);
     file("west", "patients", 0..WEST);
     let done = all(&parties, |_| Watch::none());
-    let reports: Vec<Report> = done.into_iter().map(|r| r.unwrap_or_else(|e| panic!("{e}"))).collect();
+    let reports: Vec<RunReport> = done.into_iter().map(|r| r.unwrap_or_else(|e| panic!("{e}"))).collect();
     let hits: Vec<String> = (NORTH..WEST).filter(|d| total(*d) > 99).map(|d| format!("d{d:03}")).collect();
     let (east, (_, mut keys, _)) = (common::outputs(&reports[0]), common::outputs(&reports[1]));
     assert_eq!(east.0, [(NORTH..WEST).map(total).sum::<u64>().to_string(), hits.len().to_string()]);
@@ -203,13 +203,13 @@ fn two_parties_find_the_best_row_of_aligned_rows() {
     parties.truncate(2);
     let Address::Listen(east) = parties[0].address.clone() else { panic!("east listens") };
     parties[1].address = Address::Peer(east);
-    let reports: Vec<Report> = all(&parties, |_| Watch::none()).into_iter().map(Result::unwrap).collect();
+    let reports: Vec<RunReport> = all(&parties, |_| Watch::none()).into_iter().map(Result::unwrap).collect();
     let total = |d: usize| cases(0, d) + cases(1, d);
     let hits: Vec<usize> = (0..DISTRICTS).filter(|d| total(*d) > 99).collect();
     let worst = *hits.iter().max_by_key(|d| (total(**d), std::cmp::Reverse(**d))).unwrap();
-    let View::Program { outputs, .. } = &reports[0].view else { panic!("a program view") };
+    let ResultView::Program { outputs, .. } = &reports[0].view else { panic!("a program view") };
     assert_eq!(outputs[3].key.as_deref(), Some(&*format!("d{worst:03}")));
-    let View::Program { lists, .. } = &reports[1].view else { panic!("a program view") };
+    let ResultView::Program { lists, .. } = &reports[1].view else { panic!("a program view") };
     assert_eq!(lists[0].keys.len(), hits.len());
     for stage in reports.iter().flat_map(|report| &report.stages) {
         assert!(stage.price_held, "{stage:?}");
@@ -264,7 +264,7 @@ fn what_more_parties_cannot_do_is_said_before_anything_is_sent() {
 #[test]
 fn a_missing_address_is_named() {
     let (_folder, mut parties) = clinics(&|s| s);
-    let fails = |party: &Party| run(party, &Watch::none()).unwrap_err().to_string();
+    let fails = |party: &PartySetup| run(party, &Watch::none()).unwrap_err().to_string();
     parties[1].address = Address::Listen("127.0.0.1:1".into());
     assert!(fails(&parties[1]).starts_with("no address of east: parties go to those before them"));
     parties[0].address = Address::Peer("127.0.0.1:1".into());
@@ -316,9 +316,10 @@ fn apart() -> String {
 }
 
 /// The publisher and two advertisers with the same purchases, in files of their own columns.
-fn advertisers(rows: u32) -> (TempDir, Vec<Party>, f64) {
+fn advertisers(rows: u32) -> (TempDir, Vec<PartySetup>, f64) {
     let folder = TempDir::new().unwrap();
-    let options = LiftOptions { rows, overlap: 0.6, max_events: 4, clamp: 100, seed: 5, format: Format::Csv };
+    let options =
+        LiftOptions { rows, overlap: 0.6, max_events: 4, clamp: 100, seed: 5, format: FileFormat::Csv };
     let made = lift(folder.path(), &options).unwrap();
     with_keys(folder.path(), &["paper", "bakery", "cinema"], apart());
     std::fs::rename(&made.publisher, folder.path().join("paper.csv")).unwrap();
@@ -335,8 +336,8 @@ fn advertisers(rows: u32) -> (TempDir, Vec<Party>, f64) {
     (folder, parties, made.truth.lift())
 }
 
-fn off(report: &Report, truth: f64) -> f64 {
-    let View::Lift(view) = &report.view else { panic!("a lift view") };
+fn off(report: &RunReport, truth: f64) -> f64 {
+    let ResultView::Lift(view) = &report.view else { panic!("a lift view") };
     let estimate = view.cells[0].estimate.as_ref().expect("large enough groups");
     (estimate.lift - truth).abs() / estimate.standard_error
 }
@@ -363,7 +364,7 @@ fn a_publisher_measures_lift_with_each_advertiser() {
         (parts, own.map(|t| t.join().unwrap()))
     });
     assert_eq!(parts.iter().map(|part| &*part.with).collect::<Vec<_>>(), ["bakery", "cinema"]);
-    let parts: Vec<Report> = parts.into_iter().map(|part| part.report.unwrap()).collect();
+    let parts: Vec<RunReport> = parts.into_iter().map(|part| part.report.unwrap()).collect();
     for (part, theirs) in parts.iter().zip(&own) {
         // Eight standard deviations: fails once in 10^14 runs if the program is right.
         assert!(off(part, truth) < 8.0 && off(theirs, truth) < 8.0);
@@ -405,7 +406,7 @@ fn one_advertiser_that_is_missing_does_not_stop_the_other() {
 #[test]
 fn with_several_advertisers_the_publisher_goes_to_each() {
     let (_folder, mut parties, _) = advertisers(3000);
-    let fails = |party: &Party| {
+    let fails = |party: &PartySetup| {
         Opened::of(party)
             .and_then(|opened| run_parts(party, &opened, &Watch::none()))
             .err()
@@ -422,10 +423,11 @@ fn with_several_advertisers_the_publisher_goes_to_each() {
 }
 
 /// Three advertisers with a third of the purchases each, and the publisher: one study on one spine.
-fn together(rows: u32) -> (TempDir, Vec<Party>, f64) {
+fn together(rows: u32) -> (TempDir, Vec<PartySetup>, f64) {
     const NAMES: [&str; 4] = ["paper", "bakery", "cinema", "market"];
     let folder = TempDir::new().unwrap();
-    let options = LiftOptions { rows, overlap: 0.6, max_events: 4, clamp: 100, seed: 5, format: Format::Csv };
+    let options =
+        LiftOptions { rows, overlap: 0.6, max_events: 4, clamp: 100, seed: 5, format: FileFormat::Csv };
     let made = lift(folder.path(), &options).unwrap();
     let market = "[party.market]\nrole = \"advertiser\"\nkey  = \
                   \"tacit1:44444444444444444444444444444444\"\n\n[match]";
@@ -456,7 +458,7 @@ fn together(rows: u32) -> (TempDir, Vec<Party>, f64) {
 #[test]
 fn a_publisher_and_three_advertisers_see_one_public_lift() {
     let (folder, parties, truth) = together(4000);
-    let reports: Vec<Report> = all(&parties, |_| Watch::none())
+    let reports: Vec<RunReport> = all(&parties, |_| Watch::none())
         .into_iter()
         .map(|report| report.unwrap_or_else(|e| panic!("{e}")))
         .collect();
@@ -499,12 +501,12 @@ fn noised(text: String) -> String {
 #[test]
 fn three_parties_see_one_number_that_nobody_knows_the_noise_of() {
     let (folder, parties) = clinics(&noised);
-    let reports: Vec<Report> = all(&parties, |_| Watch::none())
+    let reports: Vec<RunReport> = all(&parties, |_| Watch::none())
         .into_iter()
         .map(|report| report.unwrap_or_else(|e| panic!("{e}")))
         .collect();
-    let shown = |report: &Report| match report.public.as_ref() {
-        Some(View::Program { outputs, .. }) => {
+    let shown = |report: &RunReport| match report.public.as_ref() {
+        Some(ResultView::Program { outputs, .. }) => {
             outputs.iter().map(|output| output.value.parse::<f64>().unwrap()).collect::<Vec<f64>>()
         }
         _ => panic!("a public result"),
@@ -527,6 +529,6 @@ fn three_parties_see_one_number_that_nobody_knows_the_noise_of() {
         ledger.verify().unwrap();
         assert!(ledger.spent(name, PUBLIC).unwrap() == release::rational::ratio(1, 4));
     }
-    let again: Vec<Report> = all(&parties, |_| Watch::none()).into_iter().map(Result::unwrap).collect();
+    let again: Vec<RunReport> = all(&parties, |_| Watch::none()).into_iter().map(Result::unwrap).collect();
     assert!(again.iter().all(|report| report.stored));
 }

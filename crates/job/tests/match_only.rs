@@ -11,14 +11,14 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use study::party::{Address, Party, Policy};
+use study::party::{Address, PartyPolicy, PartySetup};
 use tempfile::TempDir;
 
 const NAMES: [&str; 2] = ["clinic", "registry"];
 
 struct World {
     folder: TempDir,
-    parties: [Party; 2],
+    parties: [PartySetup; 2],
 }
 
 /// The clinic has people 0..40, the registry 25..60; `edit` changes the example study.
@@ -47,8 +47,8 @@ fn visits(person: usize) -> i64 {
     person as i64 * 7 - 200
 }
 
-fn party(folder: &Path, name: &str, address: Address) -> Party {
-    Party {
+fn party(folder: &Path, name: &str, address: Address) -> PartySetup {
+    PartySetup {
         allow: Vec::new(),
         tls_only: false,
         study: folder.join("study.toml"),
@@ -67,8 +67,8 @@ fn party(folder: &Path, name: &str, address: Address) -> Party {
         salt: None,
         trigger: false,
         new_ledger: false,
-        transport: study::transport::Transport::Tls,
-        policy: Policy { kinds: vec!["match".into()], ..Policy::default() },
+        transport: study::transport::ServerTransport::Tls,
+        policy: PartyPolicy { kinds: vec!["match".into()], ..PartyPolicy::default() },
         consent: study::party::Consent::default(),
     }
 }
@@ -230,7 +230,7 @@ fn what_does_not_fit_is_refused_before_anybody_is_met() {
             .to_string();
     assert!(error.contains("change --out"), "{error}");
     let mut strict = world.parties[0].clone();
-    strict.policy = Policy::default();
+    strict.policy = PartyPolicy::default();
     let error =
         match_rows(&strict, &Opened::of(&strict).unwrap(), &world.folder.path().join("new"), &Watch::none())
             .unwrap_err();

@@ -6,11 +6,11 @@ use base::{Error, Kind};
 use common::{SALTED, SERVERS, all, check_clinics, clinics, dies, off, quiet, trial, whole};
 use job::run::{NodeEvent, Watch, compute_study, serve};
 use privacy::ledger::Ledger;
-use report::Disclosed;
+use report::Disclosure;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use study::Study;
-use study::party::{Node, Party};
+use study::party::{PartySetup, ServerSetup};
 
 const LIFT: &str = include_str!("../../../examples/lift-ring4.toml");
 
@@ -61,7 +61,7 @@ fn servers_join_rows_by_keyed_hashes_and_compute_a_lift() {
     assert_eq!(told.rows.iter().sum::<u64>(), told.union + told.matched_upper_bound);
     for (server, joins) in servers.iter().zip([true, true, false, false]) {
         assert_eq!(server.saw.contains("keyed hashes"), joins, "{}", server.saw);
-        assert_eq!(server.disclosed, Disclosed { uncovered: Vec::new(), ..told.clone() });
+        assert_eq!(server.disclosed, Disclosure { uncovered: Vec::new(), ..told.clone() });
         assert!(server.stages.iter().all(|stage| stage.price_held), "{:?}", server.stages);
     }
     // One row for what all see.
@@ -216,7 +216,7 @@ impl Drop for Stopping<'_> {
 fn nodes_begin_when_they_are_told_and_outlive_a_run_that_fails() {
     let (world, truth) = trial(&|s| s);
     let (host, nodes) = (world.nodes().remove(0), world.nodes().split_off(1));
-    let host = Node { trigger: true, ..host };
+    let host = ServerSetup { trigger: true, ..host };
     let (stop, logs) = (AtomicBool::new(false), [0; 3].map(|_| Log::default()));
     std::thread::scope(|scope| {
         let (stop, world) = (&stop, &world);
@@ -228,7 +228,7 @@ fn nodes_begin_when_they_are_told_and_outlive_a_run_that_fails() {
                 scope.spawn(move || serve(node, false, stop, &|event| log.note(&event), &Watch::none()))
             })
             .collect();
-        let once = |owners: &[Party]| all(owners, std::slice::from_ref(&host), quiet);
+        let once = |owners: &[PartySetup]| all(owners, std::slice::from_ref(&host), quiet);
         let mut refusing = world.owners(SALTED);
         refusing[1].policy.budget = study::Decimal::parse("0.001").unwrap();
         assert!(once(&refusing).0.iter().all(Result::is_err));
@@ -241,7 +241,7 @@ fn nodes_begin_when_they_are_told_and_outlive_a_run_that_fails() {
         let other = other.replace("clamp = 100", "clamp = 101");
         std::fs::write(world.folder.path().join("other.toml"), &other).unwrap();
         let other = Study::parse("other.toml", &other).unwrap();
-        let stranger = Node {
+        let stranger = ServerSetup {
             studies: vec![world.folder.path().join("other.toml")],
             allowed: Some(vec![other.hash()]),
             ..host.clone()
@@ -269,7 +269,7 @@ fn nodes_begin_when_they_are_told_and_outlive_a_run_that_fails() {
 fn a_node_wants_a_list_and_a_study_that_names_it() {
     let (world, _) = trial(&|s| s);
     let mut node = world.nodes().remove(0);
-    let fails = |node: &Node| {
+    let fails = |node: &ServerSetup| {
         let stop = AtomicBool::new(true);
         serve(node, true, &stop, &|_| (), &Watch::none()).unwrap_err().to_string()
     };

@@ -4,19 +4,19 @@
 mod common;
 
 use common::{SALTED, SERVERS, World, all, dies, off, quiet, trial, whole};
-use data::generate::{Format, LiftOptions, lift};
+use data::generate::{FileFormat, LiftOptions, lift};
 use privacy::ledger::Ledger;
-use report::Report;
+use report::RunReport;
 use rusqlite::Connection;
 use std::path::PathBuf;
-use study::party::Node;
+use study::party::ServerSetup;
 use tempfile::TempDir;
 
 const OWNERS: [&str; 2] = ["publisher", "advertiser"];
 
 /// The file in which a server keeps its shares.
 fn held(world: &World, server: &str) -> PathBuf {
-    world.nodes().iter().find(|node| node.name == server).map(Node::held).unwrap()
+    world.nodes().iter().find(|node| node.name == server).map(ServerSetup::held).unwrap()
 }
 
 /// A participant stops before it writes to a table.
@@ -38,7 +38,7 @@ fn charged(world: &World) -> [usize; 2] {
     OWNERS.map(|owner| world.entries(owner))
 }
 
-fn names(report: &Report, server: &str) -> bool {
+fn names(report: &RunReport, server: &str) -> bool {
     let said = format!(
         "{server} gave another share of the result than the one that two other servers hold, or none"
     );
@@ -128,7 +128,7 @@ fn several() -> (World, f64) {
     const NAMES: [&str; 3] = ["paper", "bakery", "cinema"];
     let folder = TempDir::new().unwrap();
     let options =
-        LiftOptions { rows: 3000, overlap: 0.6, max_events: 4, clamp: 100, seed: 5, format: Format::Csv };
+        LiftOptions { rows: 3000, overlap: 0.6, max_events: 4, clamp: 100, seed: 5, format: FileFormat::Csv };
     let made = lift(folder.path(), &options).unwrap();
     let mut text = include_str!("../../../examples/lift-several.toml").to_owned();
     for (name, digit) in NAMES.iter().zip(["1", "2", "3"]) {

@@ -7,12 +7,12 @@ use base::Error;
 use common::{SALTED, SERVERS, World, all, check_clinics, clinics, dies, off, quiet, trial, whole};
 use job::run::{ServerReport, Watch};
 use job::transport::STAGE;
-use report::{Report, Stage};
+use report::{RunReport, StageReport};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Mutex, OnceLock, PoisonError};
-use study::party::{Node, Party};
-use study::transport::Transport;
+use study::party::{PartySetup, ServerSetup};
+use study::transport::ServerTransport;
 
 fn over(transport: &str) -> String {
     format!("transport = \"{transport}\"\ntrusted_network = true\n")
@@ -51,18 +51,18 @@ fn transports() -> Vec<(&'static str, &'static str)> {
 }
 
 /// The owner that holds a seat, the others, and the servers that own nothing.
-fn seated(world: &World, transport: &str) -> (Vec<Party>, Vec<Node>) {
+fn seated(world: &World, transport: &str) -> (Vec<PartySetup>, Vec<ServerSetup>) {
     let seat =
         |name: &String| SERVERS.contains(&name.as_str()) || world.servers.len() == 3 && name == "north";
     let owner = |name: &String| world.owner(name, if seat(name) { transport } else { "" });
     (world.owners.iter().map(owner).collect(), world.nodes_with(transport))
 }
 
-fn stage<'a>(stages: &'a [Stage], name: &str) -> Option<&'a Stage> {
+fn stage<'a>(stages: &'a [StageReport], name: &str) -> Option<&'a StageReport> {
     stages.iter().find(|stage| stage.name == name)
 }
 
-fn check(transport: &str, reports: &[Report], servers: &[ServerReport]) {
+fn check(transport: &str, reports: &[RunReport], servers: &[ServerReport]) {
     for report in reports {
         let told = report.servers.as_ref().expect("servers");
         assert_eq!(told.transport, transport);
@@ -128,7 +128,7 @@ fn a_lift_over_shared_memory_costs_what_its_plan_says() {
     let assumed = job::plan::Assumed { rows: [told.rows[0], told.rows[1]], mean: 0.01 };
     let study = world.study();
     let plan = job::plan::plan(&study, &assumed, link, job::plan::Speeds::default()).unwrap();
-    let plan = plan.over(&study, &Transport::parse("shm").unwrap(), link);
+    let plan = plan.over(&study, &ServerTransport::parse("shm").unwrap(), link);
     assert!(plan.assumptions["transport"].starts_with("shm: The servers run on one host"));
     let planned = &plan.stages[0];
     assert_eq!(planned.name, STAGE);

@@ -2,24 +2,24 @@
 
 use base::Error;
 use data::InputReport;
-use data::generate::{Format, Generated, LiftOptions, lift, lift_study};
+use data::generate::{FileFormat, Generated, LiftOptions, lift, lift_study};
 use job::prepare::Opened;
 use job::run::{Event, Watch, run, run_parts};
 use net::Progress;
 use net::identity::Identity;
-use report::{LiftView, Report, View};
+use report::{LiftView, ResultView, RunReport};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use study::Decimal;
-use study::party::{Address, Consent, Party, Policy};
+use study::party::{Address, Consent, PartyPolicy, PartySetup};
 use tempfile::TempDir;
 
 /// Two parties with keys, data and party settings in a folder.
 struct World {
     folder: TempDir,
     generated: Generated,
-    parties: [Party; 2],
+    parties: [PartySetup; 2],
 }
 
 const NAMES: [&str; 2] = ["publisher", "advertiser"];
@@ -27,7 +27,7 @@ const NAMES: [&str; 2] = ["publisher", "advertiser"];
 fn world(rows: u32, edit: &dyn Fn(String) -> String) -> World {
     let folder = TempDir::new().unwrap();
     let options =
-        LiftOptions { rows, overlap: 0.6, max_events: 3, clamp: 100, seed: 11, format: Format::Csv };
+        LiftOptions { rows, overlap: 0.6, max_events: 3, clamp: 100, seed: 11, format: FileFormat::Csv };
     let generated = lift(folder.path(), &options).unwrap();
     let keys = NAMES.map(|name| {
         let identity = Identity::generate().unwrap();
@@ -47,8 +47,8 @@ fn world(rows: u32, edit: &dyn Fn(String) -> String) -> World {
     World { folder, generated, parties }
 }
 
-fn party(folder: &Path, name: &str, address: Address, data: &Path) -> Party {
-    Party {
+fn party(folder: &Path, name: &str, address: Address, data: &Path) -> PartySetup {
+    PartySetup {
         allow: Vec::new(),
         tls_only: false,
         study: folder.join("study.toml"),
@@ -67,27 +67,27 @@ fn party(folder: &Path, name: &str, address: Address, data: &Path) -> Party {
         salt: None,
         trigger: false,
         new_ledger: false,
-        transport: study::transport::Transport::Tls,
-        policy: Policy::default(),
+        transport: study::transport::ServerTransport::Tls,
+        policy: PartyPolicy::default(),
         consent: Consent { spend_anyway: true, ..Consent::default() },
     }
 }
 
-fn both(parties: &[Party; 2], watch: &Watch) -> [Result<Report, Error>; 2] {
+fn both(parties: &[PartySetup; 2], watch: &Watch) -> [Result<RunReport, Error>; 2] {
     std::thread::scope(|scope| {
         let threads = parties.each_ref().map(|p| scope.spawn(move || run(p, watch)));
         threads.map(|t| t.join().unwrap())
     })
 }
 
-fn reports(world: &World) -> [Report; 2] {
+fn reports(world: &World) -> [RunReport; 2] {
     both(&world.parties, &Watch::none()).map(|r| r.unwrap_or_else(|e| panic!("{e}")))
 }
 
-fn view(report: &Report) -> &LiftView {
+fn view(report: &RunReport) -> &LiftView {
     match &report.view {
-        View::Lift(view) => view,
-        View::Program { .. } => panic!("a lift study has a lift view"),
+        ResultView::Lift(view) => view,
+        ResultView::Program { .. } => panic!("a lift study has a lift view"),
     }
 }
 
@@ -169,7 +169,7 @@ fn a_rerun_returns_the_stored_answer_and_charges_nothing() {
     let again = both(&world.parties, &watch).map(Result::unwrap);
     for (first, again) in first.iter().zip(&again) {
         assert!(again.stored && !first.stored);
-        assert_eq!(Report { stored: false, ..again.clone() }, *first);
+        assert_eq!(RunReport { stored: false, ..again.clone() }, *first);
     }
     let events = events.lock().unwrap();
     assert_eq!(events.iter().filter(|e| *e == "Stored").count(), 2);
@@ -245,7 +245,7 @@ fn breakdowns_cohorts_and_counts_are_released_too() {
 }
 
 /// The example of a user's own program, with real keys. Each party has people that the other has not.
-fn program_world(edit: &dyn Fn(String) -> String) -> (TempDir, [Party; 2]) {
+fn program_world(edit: &dyn Fn(String) -> String) -> (TempDir, [PartySetup; 2]) {
     let folder = TempDir::new().unwrap();
     let names = ["clinic", "works"];
     let keys = names.map(|name| {
@@ -274,12 +274,12 @@ fn program_world(edit: &dyn Fn(String) -> String) -> (TempDir, [Party; 2]) {
     (folder, parties)
 }
 
-fn outputs(report: &Report) -> Vec<(String, f64)> {
+fn outputs(report: &RunReport) -> Vec<(String, f64)> {
     match &report.view {
-        View::Program { outputs, .. } => {
+        ResultView::Program { outputs, .. } => {
             outputs.iter().map(|o| (o.label.clone(), o.value.parse().unwrap())).collect()
         }
-        View::Lift(_) => panic!("a program study has a program view"),
+        ResultView::Lift(_) => panic!("a program study has a program view"),
     }
 }
 
@@ -462,7 +462,7 @@ fn an_answer_that_is_complete_is_given_though_the_run_breaks() {
     let failed = both();
     failed.report.expect_err("the advertiser fails again");
     let stored = failed.kept.expect("the stored answer");
-    assert_eq!((stored.stored, Report { stored: false, ..stored }), (true, kept));
+    assert_eq!((stored.stored, RunReport { stored: false, ..stored }), (true, kept));
     // Once its disk is whole, the advertiser gets its answer, and the publisher the one that it has.
     rename_tables(&world.parties[1].ledger, "gone_", "");
     assert!(reports(&world)[0].warnings.iter().any(|text| text.contains("complete before the run ended")));

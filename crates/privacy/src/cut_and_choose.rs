@@ -13,7 +13,7 @@
 //! alone. Besides, each side learns whether the other's ledger lets the release begin and, at the viewer,
 //! whether the drawer's ledger paid. Paper: Private RCT (001), section 2.5.3; deviations as in
 //! `release::choose`. Before the index is named, the drawer says that its ledger has paid: an exhausted
-//! budget is then not mistaken for a refusal to open. Cost: [`Noise::price`], exact; the computation has the
+//! budget is then not mistaken for a refusal to open. Cost: [`CandidateNoise::price`], exact; the computation has the
 //! adders of all candidates.
 //!
 //! | step | drawer | message | viewer |
@@ -38,7 +38,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::ledger::{Bytes32, Debit, Ledger, Stage, Towards, barred_error};
+use crate::ledger::{Bytes32, Debit, Ledger, PeerLineage, TranscriptStage, barred_error};
 use base::{Cost, Error, Kind, PartyId, Rng};
 use engine::{Engine, Entered, OutputShares, Shares, outputs};
 use net::Session;
@@ -69,12 +69,12 @@ const TURN: Duration = Duration::from_secs(5);
 const TURN_PAUSE: Duration = Duration::from_millis(50);
 
 /// The noise of one viewer's release, at one party.
-pub struct Noise {
+pub struct CandidateNoise {
     side: Side,
     setup: Setup,
     ledger: Arc<Mutex<Ledger>>,
     debit: Debit,
-    towards: Towards,
+    towards: PeerLineage,
     rng: Rng,
     state: State,
 }
@@ -114,7 +114,7 @@ pub fn setup_for_price(draws: Vec<Draw>, viewer: PartyId, candidates: u32) -> Re
     setup(context, draws, candidates as usize)
 }
 
-impl Noise {
+impl CandidateNoise {
     /// One party's side of the noise of one release. `debit` is what this party's ledger is charged:
     /// `protects` at the drawer, a record at the viewer. `rng` is fresh.
     #[must_use]
@@ -123,7 +123,7 @@ impl Noise {
         Self { side, setup, ledger, debit, towards, rng, state: State::Fresh }
     }
 
-    /// Exact cost of [`Noise::run`] on top of the engine's release.
+    /// Exact cost of [`CandidateNoise::run`] on top of the engine's release.
     #[must_use]
     pub fn price(setup: &Setup, plan: &ReleasePlan) -> Cost {
         let (drawer, viewer) = (setup.context().drawer.index(), setup.context().viewer.index());
@@ -260,7 +260,10 @@ impl Noise {
         if let Some(reason) = ledger.barred(&self.towards, &[running])? {
             return Err(barred_error(ledger.path(), &self.towards, &reason));
         }
-        if ledger.transcript(&id, self.side)?.is_some_and(|record| Stage::of(&record) >= Stage::Named) {
+        if ledger
+            .transcript(&id, self.side)?
+            .is_some_and(|record| TranscriptStage::of(&record) >= TranscriptStage::Named)
+        {
             return Err(Error::refused(
                 "this attempt of the release has named its index before; run again, and both sides agree on \
                  a new one",
@@ -289,7 +292,7 @@ impl Noise {
         let (committed, seeded) = {
             let ledger = self.ledger()?;
             let at = |stage| ledger.transcript_at(&self.setup.context().release, Side::Drawer, stage);
-            (at(Stage::Committed)?, at(Stage::Seeded)?)
+            (at(TranscriptStage::Committed)?, at(TranscriptStage::Seeded)?)
         };
         let (drawer, commitments) = match committed {
             None => {
@@ -585,7 +588,7 @@ fn lock(ledger: &Mutex<Ledger>) -> Result<MutexGuard<'_, Ledger>, Error> {
 }
 
 /// Shows where it stands and nothing of the noise.
-impl std::fmt::Debug for Noise {
+impl std::fmt::Debug for CandidateNoise {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Noise").field("side", &self.side).finish_non_exhaustive()
     }

@@ -7,12 +7,12 @@ use num_traits::Zero;
 use release::Rational;
 use release::rational::ratio;
 use serde::{Deserialize, Serialize};
-use study::{Contaminated, Decimal, DummyRule, Duplicates, Matching, Protocol, Study};
+use study::{Contaminated, Decimal, DummyRule, Duplicates, MatchRule, Protocol, Study};
 
 /// What a match tells that no made-up rows cover.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "kebab-case")]
-pub enum Uncovered {
+pub enum MatchLeakage {
     /// One party saw which rows share identifiers with which, in orders that hide whose rows they are.
     MatchGraph {
         /// Who.
@@ -37,7 +37,7 @@ pub fn hides(protocol: Protocol) -> Hides {
 
 /// What a protocol shows of the sizes of one party's rows, and how many matched pairs one of these takes part
 /// in, at most.
-fn shown(matching: &Matching, owner: PartyId) -> (Hides, u64) {
+fn shown(matching: &MatchRule, owner: PartyId) -> (Hides, u64) {
     let keys = matching.identifiers.len() as u64;
     match matching.protocol {
         // The advertiser sees how many rows the publisher has, and nothing of who matches.
@@ -64,7 +64,7 @@ fn shown(matching: &Matching, owner: PartyId) -> (Hides, u64) {
 
 /// How far a line of a file reaches in a match by several identifiers: by `first` it takes identifiers from
 /// others, as by [`multi::Repeats::Replace`]; `merge` is refused.
-pub fn repeats(matching: &Matching) -> multi::Repeats {
+pub fn repeats(matching: &MatchRule) -> multi::Repeats {
     match matching.duplicates {
         Duplicates::Error => multi::Repeats::Error,
         Duplicates::First | Duplicates::Merge | Duplicates::Keep => multi::Repeats::Replace,
@@ -105,19 +105,19 @@ pub fn rho(study: &Study, viewer: PartyId) -> Result<Rational, Error> {
 }
 
 /// What a match tells besides sizes, or exactly, and no dummies cover.
-pub fn uncovered(study: &Study) -> Vec<Uncovered> {
+pub fn uncovered(study: &Study) -> Vec<MatchLeakage> {
     let matching = &study.matching;
     let to = || study.parties[0].name.clone();
     let mut told = Vec::new();
     // With dummies the charge covers overlaps too.
     if matching.protocol == Protocol::Pid && study.parties.len() > 2 && matching.dummies.is_none() {
-        told.push(Uncovered::Overlaps { to: to() });
+        told.push(MatchLeakage::Overlaps { to: to() });
     }
     if matches!(matching.protocol, Protocol::MultiPid { .. } | Protocol::Collecting { .. }) {
-        told.push(Uncovered::MatchGraph { to: to() });
+        told.push(MatchLeakage::MatchGraph { to: to() });
     }
     if matching.protocol.contaminated() != Contaminated::Ignore {
-        told.push(Uncovered::ArmSizes);
+        told.push(MatchLeakage::ArmSizes);
     }
     told
 }

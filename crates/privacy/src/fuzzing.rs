@@ -27,8 +27,9 @@ pub fn hold(
 ) -> Result<(), Error> {
     let holders = (0..plan.parties as u8).map(PartyId).collect();
     let (id, ledger) = (debit.release_id, Mutex::new(ledger));
-    let owner = Some(hold::Owner { debit, identity, keys });
-    let release = hold::Release { plan, common: [3; 32], id, law: [4; 32], holders, ledger: &ledger, owner };
+    let owner = Some(hold::OwnerPayment { debit, identity, keys });
+    let release =
+        hold::HeldRelease { plan, common: [3; 32], id, law: [4; 32], holders, ledger: &ledger, owner };
     release.run(session, |_| Ok(left)).map(|_| ())
 }
 

@@ -26,7 +26,8 @@
 //! share is charged again.
 
 use crate::ledger::{
-    ATTEMPTS_AHEAD, Bytes32, Debit, HeldShare, Ledger, PAID_BYTES, PUBLIC, Paid, Progress, Terms, UNPAID,
+    ATTEMPTS_AHEAD, Bytes32, Debit, DebitTerms, HeldShare, Ledger, PAID_BYTES, PUBLIC, PaymentProof,
+    ShareProgress, UNPAID,
 };
 use base::{Cost, Error, Kind, PartyId};
 use engine::OutputShares;
@@ -52,7 +53,7 @@ const OTHER_LAW: &str = "a result of this release was sent by a version of tacit
 const LACKING: usize = 1;
 
 /// One release, at one participant.
-pub struct Release<'a> {
+pub struct HeldRelease<'a> {
     /// What is released.
     pub plan: &'a ReleasePlan,
     /// The same at all of a run: what is released, by which gates and tables, of which data.
@@ -67,11 +68,11 @@ pub struct Release<'a> {
     /// Where shares are kept, and what an owner pays.
     pub ledger: &'a Mutex<Ledger>,
     /// What an owner of data pays; none at a server.
-    pub owner: Option<Owner<'a>>,
+    pub owner: Option<OwnerPayment<'a>>,
 }
 
 /// What an owner brings to a release and a server does not.
-pub struct Owner<'a> {
+pub struct OwnerPayment<'a> {
     /// What it is charged.
     pub debit: Debit,
     /// What it signs with that it pays.
@@ -80,7 +81,7 @@ pub struct Owner<'a> {
     pub keys: Vec<String>,
 }
 
-impl Owner<'_> {
+impl OwnerPayment<'_> {
     /// What is charged for a number: its noise may have been drawn by other tables than a later run's would
     /// be.
     fn debit_of(&self, held: &HeldShare) -> Debit {
@@ -89,7 +90,7 @@ impl Owner<'_> {
     }
 
     /// What is paid for, in words that are the same at all.
-    fn terms(&self, plan: &ReleasePlan, held: &HeldShare) -> Terms {
+    fn terms(&self, plan: &ReleasePlan, held: &HeldShare) -> DebitTerms {
         let viewers = match plan.viewer.only() {
             Some(party) => self.keys.get(party.index()).cloned().unwrap_or_default(),
             None => format!("{} {PUBLIC}", self.keys.join(" ")),
@@ -100,22 +101,22 @@ impl Owner<'_> {
 
 /// How far a participant's ledger is with a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Top {
+pub(crate) struct ReleaseTop {
     /// The number that it is at; none before it held one, or after it dropped it.
-    pub at: Option<(Bytes32, Progress)>,
+    pub at: Option<(Bytes32, ShareProgress)>,
     /// How many it has sent before.
     pub attempt: u32,
     /// Whether it would pay for one.
     pub pays: bool,
 }
 
-impl Top {
+impl ReleaseTop {
     fn bytes(self) -> [u8; TOP_BYTES] {
         let (state, session) = match self.at {
             None => (0, [0; 32]),
-            Some((session, Progress::Held)) => (1, session),
-            Some((session, Progress::Sent)) => (2, session),
-            Some((session, Progress::Out)) => (3, session),
+            Some((session, ShareProgress::Held)) => (1, session),
+            Some((session, ShareProgress::Sent)) => (2, session),
+            Some((session, ShareProgress::Out)) => (3, session),
         };
         let all = [&[state, u8::from(self.pays)][..], &self.attempt.to_le_bytes(), &session].concat();
         all.try_into().expect("the parts add up")
@@ -125,9 +126,9 @@ impl Top {
         let session: Bytes32 = bytes[6..].try_into().expect("32 bytes");
         let at = match bytes[0] {
             0 => None,
-            1 => Some((session, Progress::Held)),
-            2 => Some((session, Progress::Sent)),
-            3 => Some((session, Progress::Out)),
+            1 => Some((session, ShareProgress::Held)),
+            2 => Some((session, ShareProgress::Sent)),
+            3 => Some((session, ShareProgress::Out)),
             _ => return None,
         };
         let attempt = u32::from_le_bytes(bytes[2..6].try_into().expect("four bytes"));
@@ -139,13 +140,13 @@ impl Top {
     }
 
     fn is_out(&self) -> bool {
-        matches!(self.at, Some((_, Progress::Out)))
+        matches!(self.at, Some((_, ShareProgress::Out)))
     }
 }
 
 /// What comes after the tops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum NextStep {
     /// A number is computed: which one of this release.
     Compute(u32),
     /// All hold this number: it is paid for and opened.
@@ -156,7 +157,7 @@ pub(crate) enum Next {
 
 /// Why there is no next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stuck {
+pub(crate) enum ReleaseStop {
     /// A participant's ledger does not pay.
     Refused(PartyId),
     /// One has the outputs, and another one has lost what it held.
@@ -169,27 +170,27 @@ pub(crate) enum Stuck {
 /// data. `held` is the attempt after the last that this participant held: no honest peer has sent more, and
 /// how much more is followed is bounded.
 pub(crate) fn decide(
-    tops: &[(PartyId, Top)],
+    tops: &[(PartyId, ReleaseTop)],
     viewers: &[PartyId],
     servers: &[PartyId],
     held: u32,
-) -> Result<Next, Stuck> {
+) -> Result<NextStep, ReleaseStop> {
     let owner = |party: &PartyId| !servers.contains(party);
     let out = tops.iter().find(|(party, top)| viewers.contains(party) && top.is_out());
-    if let Some((_, Top { at: Some((number, _)), .. })) = out {
+    if let Some((_, ReleaseTop { at: Some((number, _)), .. })) = out {
         // Of a number that an owner has not sent, nobody has the outputs, whatever is said.
-        let sent = |top: &Top| top.has(number) && !matches!(top.at, Some((_, Progress::Held)));
+        let sent = |top: &ReleaseTop| top.has(number) && !matches!(top.at, Some((_, ShareProgress::Held)));
         let seen =
             |party: &PartyId| tops.iter().any(|(p, top)| p == party && top.has(number) && top.is_out());
         if viewers.iter().all(seen) && tops.iter().all(|(party, top)| !owner(party) || sent(top)) {
-            return Ok(Next::Over);
+            return Ok(NextStep::Over);
         }
     }
     let refused = |open: bool| {
         // Who has sent has paid; a server pays nothing.
-        let owes = |top: &Top| !open || matches!(top.at, Some((_, Progress::Held)) | None);
+        let owes = |top: &ReleaseTop| !open || matches!(top.at, Some((_, ShareProgress::Held)) | None);
         let broke = tops.iter().find(|(party, top)| owner(party) && !top.pays && owes(top));
-        broke.map(|(party, _)| Stuck::Refused(*party))
+        broke.map(|(party, _)| ReleaseStop::Refused(*party))
     };
     let numbers = tops.iter().filter_map(|(_, top)| top.at.map(|(session, _)| session));
     for session in numbers {
@@ -198,24 +199,24 @@ pub(crate) fn decide(
             without.filter(|(party, _)| owner(party) != server).count()
         };
         if lacks(false) == 0 && lacks(true) <= if servers.is_empty() { 0 } else { LACKING } {
-            return refused(true).map_or(Ok(Next::Open(session)), Err);
+            return refused(true).map_or(Ok(NextStep::Open(session)), Err);
         }
     }
     if let Some((has, top)) = out {
-        let other = |(_, other): &&(PartyId, Top)| other.at.map(|(s, _)| s) != top.at.map(|(s, _)| s);
+        let other = |(_, other): &&(PartyId, ReleaseTop)| other.at.map(|(s, _)| s) != top.at.map(|(s, _)| s);
         let lost = tops.iter().filter(|(party, _)| owner(party)).find(other);
-        return Err(Stuck::Lost { has: *has, lost: lost.map_or(*has, |(party, _)| *party) });
+        return Err(ReleaseStop::Lost { has: *has, lost: lost.map_or(*has, |(party, _)| *party) });
     }
     if let Some((party, _)) = tops.iter().find(|(_, top)| top.attempt > held.saturating_add(ATTEMPTS_AHEAD)) {
-        return Err(Stuck::Ahead(*party));
+        return Err(ReleaseStop::Ahead(*party));
     }
     let attempt = tops.iter().map(|(_, top)| top.attempt).max().unwrap_or(0);
-    refused(false).map_or(Ok(Next::Compute(attempt)), Err)
+    refused(false).map_or(Ok(NextStep::Compute(attempt)), Err)
 }
 
 /// How much of the protocol a run went through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ran {
+pub enum StepsRun {
     /// All of it.
     Whole,
     /// From `paid` on: the number was held before.
@@ -225,18 +226,18 @@ pub enum Ran {
 }
 
 /// What a release came to.
-pub struct Outcome {
+pub struct ReleaseOutcome {
     /// At those who see it: the values of the plan's outputs.
     pub values: Option<Vec<u128>>,
     /// Which number of the release it is, from 0.
     pub attempt: u32,
     /// How much of the protocol it took.
-    pub ran: Ran,
+    pub ran: StepsRun,
     /// Servers whose share was not what the others' say.
     pub benders: Vec<PartyId>,
 }
 
-impl Release<'_> {
+impl HeldRelease<'_> {
     /// Runs it. `compute` leaves this participant its share.
     ///
     /// # Errors
@@ -247,7 +248,7 @@ impl Release<'_> {
         &self,
         session: &mut Session,
         compute: impl FnOnce(&mut Session) -> Result<OutputShares, Error>,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<ReleaseOutcome, Error> {
         self.steps(session, compute).map_err(|error| match (error.kind(), &self.owner) {
             (Kind::Refused(_), _) | (_, None) => error,
             (_, Some(owner)) => match self.left(owner) {
@@ -258,7 +259,7 @@ impl Release<'_> {
     }
 
     /// How things stand after a release that broke off.
-    fn left(&self, owner: &Owner<'_>) -> Result<String, Error> {
+    fn left(&self, owner: &OwnerPayment<'_>) -> Result<String, Error> {
         let ledger = self.ledger()?;
         let Debit { rho, lineage, protects, .. } = &owner.debit;
         let what = match protects {
@@ -267,11 +268,11 @@ impl Release<'_> {
         };
         const AGAIN: &str = "Run again, with the same study and the same data:";
         Ok(match (ledger.held_share(&self.id)?, ledger.is_paid(&self.id)?) {
-            (Some((_, Progress::Out)), _) => format!(
+            (Some((_, ShareProgress::Out)), _) => format!(
                 "For {what} this side keeps the outcome of the release, and it is paid for. {AGAIN} nothing \
                  more is charged"
             ),
-            (Some((_, Progress::Sent)), _) => format!(
+            (Some((_, ShareProgress::Sent)), _) => format!(
                 "Spent: {what}, for this side's share of the result went out, or may have, and others may \
                  have the result. Held: that share. {AGAIN} the same result is opened, and nothing more is \
                  charged. Of results that stay so with one peer, the third asks this side's operator"
@@ -300,14 +301,14 @@ impl Release<'_> {
         &self,
         session: &mut Session,
         compute: impl FnOnce(&mut Session) -> Result<OutputShares, Error>,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<ReleaseOutcome, Error> {
         let next = session.step("hold", |s| self.tops(s))?;
         let (held, ran) = match next {
-            Next::Over => return self.over(),
-            Next::Open(number) => (self.held(&number)?, Ran::Opening),
-            Next::Compute(attempt) => {
+            NextStep::Over => return self.over(),
+            NextStep::Open(number) => (self.held(&number)?, StepsRun::Opening),
+            NextStep::Compute(attempt) => {
                 let left = compute(session)?;
-                (session.step("hold", |s| self.hold(s, &left, attempt))?, Ran::Whole)
+                (session.step("hold", |s| self.hold(s, &left, attempt))?, StepsRun::Whole)
             }
         };
         session.step("pay", |s| self.pay(s, &held))?;
@@ -341,12 +342,12 @@ impl Release<'_> {
     }
 
     /// Everybody says how far it is, and everybody heard the same.
-    fn tops(&self, session: &mut Session) -> Result<Next, Error> {
+    fn tops(&self, session: &mut Session) -> Result<NextStep, Error> {
         let mine = self.top()?;
         let mut all = vec![(session.me(), mine)];
         for (peer, said) in tell_all(session, mine.bytes())? {
-            let top =
-                Top::read(&said).ok_or_else(|| session.link(peer).malformed("how far its ledger is"))?;
+            let top = ReleaseTop::read(&said)
+                .ok_or_else(|| session.link(peer).malformed("how far its ledger is"))?;
             all.push((peer, top));
         }
         all.sort_by_key(|(party, _)| *party);
@@ -366,7 +367,7 @@ impl Release<'_> {
     }
 
     /// A hash of how far all said that they are, in order of the parties.
-    fn echo(&self, all: &[(PartyId, Top)]) -> Bytes32 {
+    fn echo(&self, all: &[(PartyId, ReleaseTop)]) -> Bytes32 {
         let mut hasher = blake3::Hasher::new_derive_key(TOPS);
         hasher.update(&self.common);
         for (party, top) in all {
@@ -375,7 +376,7 @@ impl Release<'_> {
         *hasher.finalize().as_bytes()
     }
 
-    fn top(&self) -> Result<Top, Error> {
+    fn top(&self) -> Result<ReleaseTop, Error> {
         let ledger = self.ledger()?;
         let attempt = ledger.next_number(&self.id, self.debit())?;
         let named = |held: &HeldShare| self.number(held.attempt, &held.commitments) == held.session;
@@ -383,29 +384,29 @@ impl Release<'_> {
             // Nobody has seen it: what was charged pays for the next one. So it is where another run has sent
             // a later one.
             None => None,
-            Some((held, Progress::Held)) if held.attempt < attempt || !named(&held) => None,
+            Some((held, ShareProgress::Held)) if held.attempt < attempt || !named(&held) => None,
             // What everybody has is read no more.
-            Some((held, progress)) if progress == Progress::Out || named(&held) => {
+            Some((held, progress)) if progress == ShareProgress::Out || named(&held) => {
                 Some((held.session, progress))
             }
             Some(_) => return Err(Error::refused(OTHER_LAW)),
         };
         let pays = self.debit().is_none_or(|debit| ledger.check_pay(debit).is_ok());
-        Ok(Top { at, attempt, pays })
+        Ok(ReleaseTop { at, attempt, pays })
     }
 
-    fn stuck(&self, session: &mut Session, stuck: Stuck) -> Error {
+    fn stuck(&self, session: &mut Session, stuck: ReleaseStop) -> Error {
         let name = |party| session.roster().name(party);
         match stuck {
-            Stuck::Refused(party) if party == session.me() => {
+            ReleaseStop::Refused(party) if party == session.me() => {
                 let refused = self.debit().map(|debit| self.ledger().and_then(|l| l.check_pay(debit)));
                 match refused {
                     Some(Err(error)) => error,
                     _ => Error::misuse("a ledger that does not pay says why"),
                 }
             }
-            Stuck::Refused(party) => refused(session, party),
-            Stuck::Ahead(party) => Error::refused(format!(
+            ReleaseStop::Refused(party) => refused(session, party),
+            ReleaseStop::Ahead(party) => Error::refused(format!(
                 "{0} says that it has sent far more results of this release than were ever held here: its \
                  ledger or this one is not that of the earlier runs, or {0} lies; from here that cannot be \
                  told. Nothing was charged. Put back the newest copy of the ledger that was lost, or ask \
@@ -413,7 +414,7 @@ impl Release<'_> {
                  which is charged, change the study",
                 name(party)
             )),
-            Stuck::Lost { has, lost } => Error::refused(format!(
+            ReleaseStop::Lost { has, lost } => Error::refused(format!(
                 "{} has the result of this release, and {} has lost its share of it: what all see is in the \
                  report of the first; for another one, which is charged again, change the study",
                 name(has),
@@ -423,7 +424,7 @@ impl Release<'_> {
     }
 
     /// Those who see it have it: so do their peers, from now on.
-    fn over(&self) -> Result<Outcome, Error> {
+    fn over(&self) -> Result<ReleaseOutcome, Error> {
         let mut ledger = self.ledger()?;
         let attempt = ledger.held_share(&self.id)?.map(|(held, _)| held.attempt);
         let values = ledger.outputs(&self.id)?;
@@ -431,7 +432,7 @@ impl Release<'_> {
             ledger.store_outputs(&self.id, attempt, self.peers(), &[])?;
         }
         let attempt = attempt.unwrap_or(0);
-        Ok(Outcome { values, attempt, ran: Ran::Nothing, benders: Vec::new() })
+        Ok(ReleaseOutcome { values, attempt, ran: StepsRun::Nothing, benders: Vec::new() })
     }
 
     /// What is held of a number; a server may have lost it.
@@ -517,7 +518,7 @@ impl Release<'_> {
         let peers: Vec<PartyId> = session.roster().parties().filter(|peer| *peer != me).collect();
         if let Some(owner) = &self.owner {
             let paid = self.charge(owner, held);
-            let said = paid.as_ref().map_or(UNPAID, Paid::bytes);
+            let said = paid.as_ref().map_or(UNPAID, PaymentProof::bytes);
             peers.iter().try_for_each(|peer| self.say(session, *peer, &said))?;
             paid?;
         }
@@ -550,7 +551,7 @@ impl Release<'_> {
         peer: PartyId,
         held: &HeldShare,
         said: &[u8; PAID_BYTES],
-    ) -> Result<Option<(String, Paid)>, Error> {
+    ) -> Result<Option<(String, PaymentProof)>, Error> {
         let Some(owner) = &self.owner else {
             return match said[0] {
                 1 => Ok(None),
@@ -559,7 +560,7 @@ impl Release<'_> {
             };
         };
         let key = owner.keys.get(peer.index()).ok_or_else(|| Error::misuse("every owner has a key"))?;
-        match Paid::read(said, key, &owner.terms(self.plan, held), (&held.session, held.attempt)) {
+        match PaymentProof::read(said, key, &owner.terms(self.plan, held), (&held.session, held.attempt)) {
             Ok(Some(paid)) => Ok(Some((key.clone(), paid))),
             Ok(None) => Err(refused(session, peer)),
             Err(what) => Err(session.link(peer).blame(what)),
@@ -567,15 +568,15 @@ impl Release<'_> {
     }
 
     /// Charges this party, unless it has paid for this number, and signs what it pays for.
-    fn charge(&self, owner: &Owner<'_>, held: &HeldShare) -> Result<Paid, Error> {
+    fn charge(&self, owner: &OwnerPayment<'_>, held: &HeldShare) -> Result<PaymentProof, Error> {
         let (debit, number) = (owner.debit_of(held), (&held.session, held.attempt));
         let signer = owner.identity.fingerprint().to_string();
         let mut ledger = self.ledger()?;
         let signed = match ledger.signature_of(&held.session, &signer)? {
             Some(signed) => signed,
-            None => Paid::sign(owner.identity, &owner.terms(self.plan, held), number)?,
+            None => PaymentProof::sign(owner.identity, &owner.terms(self.plan, held), number)?,
         };
-        if matches!(ledger.held_share(&self.id)?, Some((_, Progress::Sent | Progress::Out))) {
+        if matches!(ledger.held_share(&self.id)?, Some((_, ShareProgress::Sent | ShareProgress::Out))) {
             ledger.keep_signature(&held.session, &signer, &signed, &debit.peer_key)?;
             return Ok(signed);
         }
@@ -587,7 +588,7 @@ impl Release<'_> {
     }
 
     /// Holders send their shares; who sees the outputs puts them together, keeps them and says so.
-    fn open(&self, session: &mut Session, held: &HeldShare, ran: Ran) -> Result<Outcome, Error> {
+    fn open(&self, session: &mut Session, held: &HeldShare, ran: StepsRun) -> Result<ReleaseOutcome, Error> {
         let (me, viewers) = (session.me(), self.viewers());
         let sees = viewers.contains(&me);
         if self.holders.contains(&me) {
@@ -613,7 +614,7 @@ impl Release<'_> {
             }
             self.ledger()?.store_outputs(&self.id, held.attempt, self.peers(), &[])?;
         }
-        Ok(Outcome { values, attempt: held.attempt, ran, benders })
+        Ok(ReleaseOutcome { values, attempt: held.attempt, ran, benders })
     }
 
     /// All shares, as committed to. Of four servers one may give nothing, or something else.
@@ -686,8 +687,8 @@ fn refused(session: &Session, peer: PartyId) -> Error {
     Error::new(session.at(Some(peer)), Kind::Refused(text.into()))
 }
 
-/// Exact cost of [`Release::run`] without its computation.
-pub fn price(plan: &ReleasePlan, holders: &[PartyId], participants: usize, ran: Ran) -> Cost {
+/// Exact cost of [`HeldRelease::run`] without its computation.
+pub fn price(plan: &ReleasePlan, holders: &[PartyId], participants: usize, ran: StepsRun) -> Cost {
     let viewers: Vec<PartyId> = outputs::viewers(plan).collect();
     let others = participants as u64 - 1;
     let mut cost = Cost::zero(participants);
@@ -696,12 +697,12 @@ pub fn price(plan: &ReleasePlan, holders: &[PartyId], participants: usize, ran: 
         let (holds, sees) = (holders.contains(&me), viewers.contains(&me));
         let elsewhere = viewers.iter().filter(|viewer| **viewer != me).count() as u64;
         *sent = others * (TOP_BYTES as u64 + 32);
-        if ran == Ran::Nothing {
+        if ran == StepsRun::Nothing {
             continue;
         }
         *sent += match (ran, holds) {
-            (Ran::Whole, true) => (32 + 32) * others,
-            (Ran::Whole, false) => 32 * others,
+            (StepsRun::Whole, true) => (32 + 32) * others,
+            (StepsRun::Whole, false) => 32 * others,
             _ => 0,
         };
         *sent += if holds { elsewhere * (outputs::share_bytes(plan) + SALT_BYTES) as u64 } else { 0 };
@@ -711,9 +712,9 @@ pub fn price(plan: &ReleasePlan, holders: &[PartyId], participants: usize, ran: 
     // Tops, echoes, commitments, held, paid; shares where viewers answer each other; and the last word.
     let answers = u64::from(viewers.iter().filter(|viewer| holders.contains(viewer)).count() > 1);
     cost.rounds = match ran {
-        Ran::Whole => 6 + answers,
-        Ran::Opening => 4 + answers,
-        Ran::Nothing => 2,
+        StepsRun::Whole => 6 + answers,
+        StepsRun::Opening => 4 + answers,
+        StepsRun::Nothing => 2,
     };
     cost
 }

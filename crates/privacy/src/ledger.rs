@@ -34,15 +34,15 @@ mod tests;
 
 pub use afford::MORE_BUDGET;
 use afford::{afford, afford_total, afford_viewer};
-pub use bars::{ATTEMPTS_AHEAD, BrokenOff, Towards};
+pub use bars::{ATTEMPTS_AHEAD, PeerLineage, PeerRecord};
 pub use bars::{barred_error, quoted};
-pub use chain::{Head, Verified};
+pub use chain::{ChainHead, CheckedChain};
 pub use export::{EXPORT_FORMAT, Export, VerifiedExport};
-pub use holding::{HeldShare, Progress};
-pub use lineages::{Begun, Spent, Together};
-pub use paid::{PAID_BYTES, Paid, SignatureRow, SignedDebits, Terms, UNPAID, check_signatures};
-pub use peers::{Held, Mismatch, Recovered};
-pub use records::{AnswerKey, Stage};
+pub use holding::{HeldShare, ShareProgress};
+pub use lineages::{JointSpending, MatchStart, ViewerSpending};
+pub use paid::{DebitTerms, PAID_BYTES, PaymentProof, SignatureRow, SignedDebits, UNPAID, check_signatures};
+pub use peers::{ChainMismatch, Held, RecoveredChain};
+pub use records::{AnswerKey, TranscriptStage};
 pub use statement::{STATEMENT_BYTES, Statement};
 
 use base::{Error, PartyId, Seed, hex};
@@ -111,8 +111,8 @@ pub struct Debit {
 impl Debit {
     /// With whom and about which data it is.
     #[must_use]
-    pub fn towards(&self) -> Towards {
-        Towards { peer: self.peer_key.clone(), lineage: self.lineage.clone() }
+    pub fn towards(&self) -> PeerLineage {
+        PeerLineage { peer: self.peer_key.clone(), lineage: self.lineage.clone() }
     }
 }
 
@@ -282,7 +282,7 @@ impl Ledger {
         &self,
         study: &Bytes32,
         tags: &[Bytes32],
-        afresh: Option<&Begun>,
+        afresh: Option<&MatchStart>,
     ) -> Result<Seed, Error> {
         let mut hasher = blake3::Hasher::new_keyed(&self.key()?);
         hasher.update(b"tacit dummies seed 1").update(study);

@@ -22,7 +22,7 @@ pub const DELTA: f64 = 1e-6;
 
 /// A sum of charges as zCDP and as (epsilon, delta)-DP.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Total {
+pub struct PrivacyTotal {
     /// zCDP, exact: `11/100`.
     pub rho: String,
     /// The same as a number.
@@ -51,7 +51,7 @@ pub fn bears(rho: &Rational, tau: &Rational) -> bool {
     off(rho, tau) <= MOST_OFF
 }
 
-impl Total {
+impl PrivacyTotal {
     /// Of charges that add up to `rho`, which holds but for a probability of `delta`; `sizes` of it are for
     /// sizes.
     #[must_use]
@@ -77,7 +77,7 @@ impl Total {
         Ok(Self::new(&(release + &sizes), &delta, &sizes))
     }
 
-    /// [`Total::sizes`] as a number; none of a text that is no number.
+    /// [`PrivacyTotal::sizes`] as a number; none of a text that is no number.
     #[must_use]
     pub fn sizes_value(&self) -> Option<f64> {
         self.sizes.parse::<Rational>().ok().map(|sizes| to_f64(&sizes))
@@ -100,17 +100,17 @@ mod tests {
     #[test]
     fn the_epsilon_is_of_all_that_a_viewer_got() {
         let delta = Rational::new(93.into(), 100_000_000_000u64.into());
-        let total = Total::new(&ratio(11, 100), &delta, &ratio(1, 100));
+        let total = PrivacyTotal::new(&ratio(11, 100), &delta, &ratio(1, 100));
         assert_eq!((total.rho.as_str(), total.sizes.as_str()), ("11/100", "1/100"));
         assert_eq!(total.words(), "(2.26, 1e-6)-DP");
         assert!((total.epsilon - 2.25617).abs() < 1e-4 && total.delta == DELTA, "{total:?}");
         // A delta that is no smaller than the one quoted adds up.
-        let large = Total::new(&ratio(1, 10), &ratio(1, 1_000_000), &ratio(0, 1));
+        let large = PrivacyTotal::new(&ratio(1, 10), &ratio(1, 1_000_000), &ratio(0, 1));
         assert!((large.delta - 2e-6).abs() < 1e-12, "{large:?}");
         const LIFT: &str = include_str!("../../../examples/lift.toml");
         let study = Study::parse("lift.toml", LIFT).expect("a study");
         for viewer in [PartyId(0), PartyId(1)] {
-            let total = Total::of_view(&study, viewer, &ratio(1, 10)).expect("in range");
+            let total = PrivacyTotal::of_view(&study, viewer, &ratio(1, 10)).expect("in range");
             assert_eq!((total.rho.as_str(), total.words().as_str()), ("11/100", "(2.26, 1e-6)-DP"));
         }
     }

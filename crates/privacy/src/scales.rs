@@ -15,7 +15,7 @@ use release::choose::Draw;
 use release::gaussian::DiscreteGaussian;
 use release::joint::{self, Change, Joint};
 use release::scale::{self, Bounds, FixedScale, Mechanism, Mode, fixed_point};
-use study::{Kind, NoiseFrom, Study};
+use study::{NoiseFrom, Question, Study};
 
 /// The noise of all mechanisms of a program, once public group sizes are known where a mechanism needs them.
 pub struct Scales {
@@ -346,7 +346,7 @@ fn difference(
     rho: &Rational,
     groups: Option<[u64; 2]>,
 ) -> Result<FixedScale, Error> {
-    let Kind::Lift(lift) = &study.kind else {
+    let Question::Lift(lift) = &study.kind else {
         return Err(Error::input("a program study noises sums only: use gaussian mechanisms"));
     };
     let [test, control] =
@@ -382,8 +382,8 @@ pub fn release_mode(mode: studies::lift::Mode) -> Mode {
 pub fn most_charged(study: &Study, audit: &Audit, viewer: Viewer) -> Rational {
     let stated = viewer.only().map_or(audit.public, |party| audit.rho[party.index()]).rational();
     let published = match &study.kind {
-        Kind::Lift(lift) => lift.release.mode == studies::lift::Mode::Algorithm1AsPublished,
-        Kind::Lifts(_) | Kind::Program(_) => false,
+        Question::Lift(lift) => lift.release.mode == studies::lift::Mode::Algorithm1AsPublished,
+        Question::Lifts(_) | Question::Program(_) => false,
     };
     if !published {
         return stated;

@@ -11,8 +11,8 @@ mod tables;
 mod tests;
 
 use crate::summary::has_exact_numbers;
-use crate::wording::{self, Scale, Verdict, label};
-use crate::{LiftView, Report, View};
+use crate::wording::{self, IntervalVerdict, MeanScale, label};
+use crate::{LiftView, ResultView, RunReport};
 use base::clean;
 use page::markup::{Markup, element, text, words};
 
@@ -21,7 +21,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'n
 
 /// The page of one party's report: HTML that is also well-formed XML. All charts are SVG in the page.
 #[must_use]
-pub fn render(report: &Report) -> String {
+pub fn render(report: &RunReport) -> String {
     let title = format!("{}: what {} sees", clean(&report.study.title), label(&report.party));
     let head = element(
         "head",
@@ -38,8 +38,8 @@ pub fn render(report: &Report) -> String {
     );
     let mut parts = vec![header(report)];
     match &report.view {
-        View::Lift(view) => parts.extend(lift(report, view)),
-        View::Program { outputs, lists } => {
+        ResultView::Lift(view) => parts.extend(lift(report, view)),
+        ResultView::Program { outputs, lists } => {
             parts.push(notices(report));
             parts.push(section("Outputs", [tables::outputs(outputs)]));
             if !lists.is_empty() {
@@ -76,7 +76,7 @@ fn list(items: &[String]) -> Markup {
     element("ul", &[], items.iter().map(|item| words("li", "", item)))
 }
 
-fn header(report: &Report) -> Markup {
+fn header(report: &RunReport) -> Markup {
     let facts = [
         ("seen by", wording::seen_by(report)),
         ("study", label(&report.study.name)),
@@ -93,7 +93,7 @@ fn header(report: &Report) -> Markup {
 }
 
 /// What must be read before the numbers are used.
-fn notices(report: &Report) -> Markup {
+fn notices(report: &RunReport) -> Markup {
     let mut parts = Vec::new();
     if let Some(peer) = wording::drew_the_noise(report) {
         let strong =
@@ -132,15 +132,15 @@ fn notices(report: &Report) -> Markup {
     Markup::all(parts)
 }
 
-fn lift(report: &Report, view: &LiftView) -> Vec<Markup> {
-    let scale = Scale::of([view]);
+fn lift(report: &RunReport, view: &LiftView) -> Vec<Markup> {
+    let scale = MeanScale::of([view]);
     let [headline, interval] = wording::headline(view, &scale);
     let mut parts = vec![paragraph("headline", headline), paragraph("lead", interval)];
     if let Some(estimate) = wording::overall(view).and_then(|cell| cell.estimate) {
         let class = match wording::verdict(view, &estimate) {
-            Verdict::Test => "chip good",
-            Verdict::Control => "chip bad",
-            Verdict::Unclear => "chip",
+            IntervalVerdict::Test => "chip good",
+            IntervalVerdict::Control => "chip bad",
+            IntervalVerdict::Unclear => "chip",
         };
         let verdict = words("span", class, wording::verdict_words(view, &estimate));
         parts.push(element("p", &[], [verdict, words("span", "note", wording::better(view))]));
@@ -173,7 +173,7 @@ fn lift(report: &Report, view: &LiftView) -> Vec<Markup> {
     parts
 }
 
-fn cost(report: &Report) -> Vec<Markup> {
+fn cost(report: &RunReport) -> Vec<Markup> {
     let mut parts = Vec::new();
     if report.stages.is_empty() {
         parts.push(paragraph("note", "Nothing was computed in this run."));

@@ -1,13 +1,13 @@
 //! Reports as JSON.
 
-use crate::{FORMAT, PARTS_FORMAT, Report, Reports};
+use crate::{FORMAT, PARTS_FORMAT, PartReports, RunReport};
 use base::Error;
 
 /// The JSON of a report.
 ///
 /// # Errors
 /// Never for a report that this crate made: it holds no map with other keys than text.
-pub fn to_json(report: &Report) -> Result<String, Error> {
+pub fn to_json(report: &RunReport) -> Result<String, Error> {
     serde_json::to_string_pretty(report)
         .map_err(|e| Error::misuse(format!("the report does not serialise: {e}")))
 }
@@ -16,7 +16,7 @@ pub fn to_json(report: &Report) -> Result<String, Error> {
 ///
 /// # Errors
 /// As [`to_json`].
-pub fn parts_to_json(reports: &Reports) -> Result<String, Error> {
+pub fn parts_to_json(reports: &PartReports) -> Result<String, Error> {
     serde_json::to_string_pretty(reports)
         .map_err(|e| Error::misuse(format!("the reports do not serialise: {e}")))
 }
@@ -25,8 +25,8 @@ pub fn parts_to_json(reports: &Reports) -> Result<String, Error> {
 ///
 /// # Errors
 /// As [`from_json`].
-pub fn all_from_json(text: &str) -> Result<Vec<Report>, Error> {
-    match serde_json::from_str::<Reports>(text) {
+pub fn all_from_json(text: &str) -> Result<Vec<RunReport>, Error> {
+    match serde_json::from_str::<PartReports>(text) {
         Ok(reports) if reports.format == PARTS_FORMAT => Ok(reports.parts),
         _ => Ok(vec![from_json(text)?]),
     }
@@ -36,8 +36,8 @@ pub fn all_from_json(text: &str) -> Result<Vec<Report>, Error> {
 ///
 /// # Errors
 /// When it is not a report of this version; line and column say where.
-pub fn from_json(text: &str) -> Result<Report, Error> {
-    let report: Report =
+pub fn from_json(text: &str) -> Result<RunReport, Error> {
+    let report: RunReport =
         serde_json::from_str(text).map_err(|e| Error::input(format!("not a report: {e}")))?;
     if report.format != FORMAT {
         return Err(Error::input(format!(
@@ -52,8 +52,8 @@ pub fn from_json(text: &str) -> Result<Report, Error> {
 ///
 /// # Errors
 /// As [`from_json`].
-pub fn stored(json: &str) -> Result<Report, Error> {
-    Ok(Report { stored: true, ..from_json(json)? })
+pub fn stored(json: &str) -> Result<RunReport, Error> {
+    Ok(RunReport { stored: true, ..from_json(json)? })
 }
 
 #[cfg(test)]

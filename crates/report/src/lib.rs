@@ -10,8 +10,8 @@ pub use json::{all_from_json, from_json, parts_to_json, stored, to_json};
 
 use base::Cost;
 use data::InputReport;
-use privacy::Total;
-use privacy::dummies::Uncovered;
+use privacy::PrivacyTotal;
+use privacy::dummies::MatchLeakage;
 use release::modes::Estimate;
 use serde::{Deserialize, Serialize};
 use study::{Protocol, Server, Study, security_name};
@@ -21,7 +21,7 @@ pub const FORMAT: &str = "tacit-report/1";
 
 /// One party's report of one finished study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct RunReport {
     /// [`FORMAT`].
     pub format: String,
     /// The study.
@@ -46,25 +46,25 @@ pub struct Report {
     /// Worker pairs.
     pub shards: u32,
     /// What this party alone sees; where nothing is for it alone, what everybody sees.
-    pub view: View,
+    pub view: ResultView,
     /// What everybody sees and may publish, the same in all reports. Absent where there is no such result,
     /// and in reports of earlier versions.
     #[serde(default)]
-    pub public: Option<View>,
+    pub public: Option<ResultView>,
     /// What this view cost the other party's privacy.
     pub privacy: Privacy,
     /// Releases with each peer that broke off so far, where any did: who leaves when noise is against it
     /// shows here.
     #[serde(default)]
-    pub broke_off: Vec<BrokeOff>,
+    pub broke_off: Vec<PeerHistory>,
     /// What reading this party's own files did. For this party only.
     pub inputs: InputReport,
     /// What was disclosed beyond the result.
-    pub disclosed: Disclosed,
+    pub disclosed: Disclosure,
     /// What the guarantee covers and what it does not, one statement per line.
     pub guarantee: Vec<String>,
     /// Where time and bytes went.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<StageReport>,
     /// Seconds from the first byte of matching to this report.
     pub seconds: f64,
     /// Application bytes before TLS that this party sent and received: of two parties, all there are.
@@ -80,7 +80,7 @@ pub struct Report {
     pub warnings: Vec<String>,
 }
 
-impl Report {
+impl RunReport {
     /// Whether the view is what everybody sees.
     #[must_use]
     pub fn is_public(&self) -> bool {
@@ -113,7 +113,7 @@ pub const PARTS_FORMAT: &str = "tacit-reports/1";
 /// The publisher's reports of a lift study with several advertisers: one run, one release and one charge for
 /// each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Reports {
+pub struct PartReports {
     /// [`PARTS_FORMAT`].
     pub format: String,
     /// Name of the study.
@@ -123,7 +123,7 @@ pub struct Reports {
     /// This party's name.
     pub party: String,
     /// One report per advertiser, in the order of the study.
-    pub parts: Vec<Report>,
+    pub parts: Vec<RunReport>,
 }
 
 /// The study, for a reader.
@@ -183,7 +183,7 @@ pub struct ServerInfo {
 impl ServersInfo {
     /// What the servers of a study saw; nothing where it has none.
     #[must_use]
-    pub fn of(study: &Study, disclosed: &Disclosed, transport: &str) -> Option<Self> {
+    pub fn of(study: &Study, disclosed: &Disclosure, transport: &str) -> Option<Self> {
         let servers = study.servers.as_ref()?;
         let (roster, joiners) = (study.roster(), study.joiners());
         let sizes = crate::wording::sizes(disclosed);
@@ -211,7 +211,7 @@ impl ServersInfo {
 /// What one party sees.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum View {
+pub enum ResultView {
     /// A lift study.
     Lift(LiftView),
     /// The outputs of a user's own program.
@@ -334,7 +334,7 @@ pub struct Privacy {
     /// All that this viewer got, the sizes of the match included: the guarantee to quote. Absent where the
     /// study has no noise, and in reports of earlier versions.
     #[serde(default)]
-    pub total: Option<Total>,
+    pub total: Option<PrivacyTotal>,
     /// What this party's own ledger says of the *other* viewer: spent so far on this party's data. Of several
     /// viewers the one with the most.
     pub spent: f64,
@@ -364,7 +364,7 @@ pub struct Privacy {
 
 /// Releases with a peer that broke off, over all studies and data of this party.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BrokeOff {
+pub struct PeerHistory {
     /// The peer.
     pub peer: String,
     /// All of them.
@@ -376,7 +376,7 @@ pub struct BrokeOff {
     pub after_payment: u32,
 }
 
-impl BrokeOff {
+impl PeerHistory {
     /// In a sentence.
     #[must_use]
     pub fn text(&self) -> String {
@@ -407,7 +407,7 @@ pub struct SpentBy {
 
 /// What was disclosed beyond the result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Disclosed {
+pub struct Disclosure {
     /// The protocol of the match, as the study names it. Empty in reports of earlier versions.
     #[serde(default)]
     pub protocol: String,
@@ -425,7 +425,7 @@ pub struct Disclosed {
     pub dummies: Option<DummiesInfo>,
     /// What was told besides sizes, or exactly, and `dummies` do not cover.
     #[serde(default)]
-    pub uncovered: Vec<Uncovered>,
+    pub uncovered: Vec<MatchLeakage>,
     /// What this party alone counted in the match.
     #[serde(default)]
     pub counts: Vec<MatchCount>,
@@ -462,7 +462,7 @@ pub struct MatchCount {
 
 /// One stage of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Stage {
+pub struct StageReport {
     /// `link` (where it was measured), `match`, `noise` (where servers draw it), `compute`, `release`.
     pub name: String,
     /// Wall seconds at this party.

@@ -7,8 +7,8 @@
 #[cfg(test)]
 mod tests;
 
-use crate::wording::{self, Scale, Verdict};
-use crate::{CellView, CountView, LiftView, ProgramList, ProgramOutput, Report, Stage, View};
+use crate::wording::{self, IntervalVerdict, MeanScale};
+use crate::{CellView, CountView, LiftView, ProgramList, ProgramOutput, ResultView, RunReport, StageReport};
 use page::numbers::{bytes, count, duration, grouped, p_value, percent, rho, scaled, short, significant};
 use std::fmt::Write;
 
@@ -22,14 +22,14 @@ const TEXT_WIDTH: usize = 110;
 
 /// How to print.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Style {
+pub struct TextStyle {
     /// ANSI colours. Off unless asked for.
     pub colour: bool,
     /// Labels in ASCII too: other characters become `?`.
     pub ascii: bool,
 }
 
-impl Style {
+impl TextStyle {
     fn text(self, text: &str) -> String {
         let text = wording::label(text);
         if self.ascii {
@@ -47,15 +47,15 @@ impl Style {
     }
 }
 
-/// One party's report, in the default [`Style`]. Lines end with a newline.
+/// One party's report, in the default [`TextStyle`]. Lines end with a newline.
 #[must_use]
-pub fn terminal(report: &Report) -> String {
-    terminal_in(report, Style::default())
+pub fn terminal(report: &RunReport) -> String {
+    terminal_in(report, TextStyle::default())
 }
 
 /// One party's report.
 #[must_use]
-pub fn terminal_in(report: &Report, style: Style) -> String {
+pub fn terminal_in(report: &RunReport, style: TextStyle) -> String {
     let mut out = String::new();
     line(&mut out, &style.bold(&long_text(&report.study.title, style)));
     line(
@@ -74,12 +74,12 @@ pub fn terminal_in(report: &Report, style: Style) -> String {
     }
     line(&mut out, "");
     match &report.view {
-        View::Lift(view) => {
+        ResultView::Lift(view) => {
             out += &lift_table_in(&[report], None, style);
             verdict_line(&mut out, view, style);
             released_lines(&mut out, view, style);
         }
-        View::Program { outputs, lists } => {
+        ResultView::Program { outputs, lists } => {
             program_table(&mut out, outputs, style);
             program_lists(&mut out, lists, style);
         }
@@ -123,56 +123,56 @@ pub fn terminal_in(report: &Report, style: Style) -> String {
 }
 
 /// What everybody sees: that it is the view above, or another table.
-fn public_lines(out: &mut String, report: &Report, public: &View, style: Style) {
+fn public_lines(out: &mut String, report: &RunReport, public: &ResultView, style: TextStyle) {
     line(out, "");
     if report.is_public() {
         return paragraph(out, "  ", wording::PUBLIC);
     }
     line(out, &style.bold("What everybody sees"));
     match public {
-        View::Lift(view) => {
-            let shown = Report { view: public.clone(), public: Some(public.clone()), ..report.clone() };
+        ResultView::Lift(view) => {
+            let shown = RunReport { view: public.clone(), public: Some(public.clone()), ..report.clone() };
             *out += &lift_table_in(&[&shown], None, style);
             verdict_line(out, view, style);
         }
-        View::Program { outputs, .. } => program_table(out, outputs, style),
+        ResultView::Program { outputs, .. } => program_table(out, outputs, style),
     }
     paragraph(out, "  ", wording::PUBLIC);
 }
 
 /// Of two parties one knows all that was sent; of more, what it sent and got itself.
-fn whose_bytes(report: &Report) -> &'static str {
+fn whose_bytes(report: &RunReport) -> &'static str {
     let several = report.parties.len() > 2 || report.servers.is_some();
     if several { " to and from this party, as in every line above" } else { "" }
 }
 
-/// The lift views of several parties side by side, in the default [`Style`]. `truth` is the true difference
+/// The lift views of several parties side by side, in the default [`TextStyle`]. `truth` is the true difference
 /// of means per person, where it is known. Reports of programs are left out; without a lift view the text is
 /// empty.
 #[must_use]
-pub fn lift_table(views: &[&Report], truth: Option<f64>) -> String {
-    lift_table_in(views, truth, Style::default())
+pub fn lift_table(views: &[&RunReport], truth: Option<f64>) -> String {
+    lift_table_in(views, truth, TextStyle::default())
 }
 
 /// [`lift_table`] in a style.
 #[must_use]
-pub fn lift_table_in(views: &[&Report], truth: Option<f64>, style: Style) -> String {
+pub fn lift_table_in(views: &[&RunReport], truth: Option<f64>, style: TextStyle) -> String {
     let columns: Vec<Column<'_>> = views
         .iter()
         .filter_map(|report| match &report.view {
-            View::Lift(view) => {
+            ResultView::Lift(view) => {
                 let party =
                     if report.is_public() { "everybody".to_owned() } else { style.text(&report.party) };
                 Some(Column { party, view })
             }
-            View::Program { .. } => None,
+            ResultView::Program { .. } => None,
         })
         .collect();
     let Some(first) = columns.first() else {
         return String::new();
     };
     let table =
-        Table { scale: Scale::of(columns.iter().map(|column| column.view)), style, columns: &columns };
+        Table { scale: MeanScale::of(columns.iter().map(|column| column.view)), style, columns: &columns };
     let mut out = String::new();
     let heading =
         format!("{} {}", wording::capital(&style.text(&wording::noun(first.view))), table.scale.per());
@@ -189,7 +189,7 @@ pub fn lift_table_in(views: &[&Report], truth: Option<f64>, style: Style) -> Str
 
 /// What was disclosed to both sides besides the result, in one sentence.
 #[must_use]
-pub fn besides(report: &Report) -> String {
+pub fn besides(report: &RunReport) -> String {
     let disclosed = &report.disclosed;
     let rows: Vec<String> = disclosed.rows.iter().map(|&rows| count(rows)).collect();
     let mut text = if disclosed.public_keys {
@@ -231,12 +231,14 @@ pub fn besides(report: &Report) -> String {
 
 /// Whether a view holds a number without noise.
 #[must_use]
-pub fn has_exact_numbers(view: &View) -> bool {
+pub fn has_exact_numbers(view: &ResultView) -> bool {
     match view {
-        View::Lift(view) => {
+        ResultView::Lift(view) => {
             view.cells.iter().flat_map(|cell| &cell.counts).any(|count| count.sigma.is_none())
         }
-        View::Program { outputs, lists } => !lists.is_empty() || outputs.iter().any(ProgramOutput::is_exact),
+        ResultView::Program { outputs, lists } => {
+            !lists.is_empty() || outputs.iter().any(ProgramOutput::is_exact)
+        }
     }
 }
 
@@ -246,8 +248,8 @@ struct Column<'a> {
 }
 
 struct Table<'a> {
-    scale: Scale,
-    style: Style,
+    scale: MeanScale,
+    style: TextStyle,
     columns: &'a [Column<'a>],
 }
 
@@ -382,18 +384,18 @@ impl Table<'_> {
     }
 }
 
-fn verdict_line(out: &mut String, view: &LiftView, style: Style) {
+fn verdict_line(out: &mut String, view: &LiftView, style: TextStyle) {
     let Some(estimate) = wording::overall(view).and_then(|cell| cell.estimate) else {
         return;
     };
-    let code = if wording::verdict(view, &estimate) == Verdict::Unclear { "33" } else { "32" };
+    let code = if wording::verdict(view, &estimate) == IntervalVerdict::Unclear { "33" } else { "32" };
     let words = style.paint(code, &ascii_if(&wording::verdict_words(view, &estimate), style));
     line(out, "");
     line(out, &format!("  {}: {words}. {}", wording::capital(&wording::better(view)), clamp_note(view)));
 }
 
 /// The counts released for everybody that no estimate was made of, and where the other numbers are.
-fn released_lines(out: &mut String, view: &LiftView, style: Style) {
+fn released_lines(out: &mut String, view: &LiftView, style: TextStyle) {
     let counts = wording::overall(view).map_or(&[][..], |cell| &cell.counts);
     let mut shown: Vec<&str> = Vec::new();
     for released in counts.iter().filter(|released| !wording::is_core(&released.quantity)) {
@@ -433,7 +435,7 @@ fn clamp_note(view: &LiftView) -> String {
     format!("The intervals are for outcomes clamped at {} per person.", count(view.clamp))
 }
 
-fn program_table(out: &mut String, outputs: &[ProgramOutput], style: Style) {
+fn program_table(out: &mut String, outputs: &[ProgramOutput], style: TextStyle) {
     // The key of a row says more than its index.
     let value = |output: &ProgramOutput| match &output.key {
         Some(key) => style.text(key),
@@ -449,7 +451,7 @@ fn program_table(out: &mut String, outputs: &[ProgramOutput], style: Style) {
     }
 }
 
-fn program_lists(out: &mut String, lists: &[ProgramList], style: Style) {
+fn program_lists(out: &mut String, lists: &[ProgramList], style: TextStyle) {
     for list in lists {
         let shown: Vec<String> = list.keys.iter().map(|key| style.text(key)).collect();
         let others =
@@ -459,7 +461,7 @@ fn program_lists(out: &mut String, lists: &[ProgramList], style: Style) {
     }
 }
 
-fn stage_lines(out: &mut String, stages: &[Stage], style: Style) {
+fn stage_lines(out: &mut String, stages: &[StageReport], style: TextStyle) {
     for stage in stages {
         let rate = if stage.seconds > 0.0 { stage.rows as f64 / stage.seconds } else { 0.0 };
         let rate = if rate >= 1.0 {
@@ -480,7 +482,7 @@ fn stage_lines(out: &mut String, stages: &[Stage], style: Style) {
     }
 }
 
-fn privacy_lines(out: &mut String, report: &Report, style: Style) {
+fn privacy_lines(out: &mut String, report: &RunReport, style: TextStyle) {
     let privacy = &report.privacy;
     let (Some(epsilon), Some(delta)) = (privacy.epsilon, privacy.delta) else {
         line(out, &format!("  privacy   {}", wording::NO_NOISE));
@@ -514,18 +516,18 @@ fn privacy_lines(out: &mut String, report: &Report, style: Style) {
 }
 
 /// What each other viewer has spent on this party's data.
-fn spent_lines(out: &mut String, report: &Report, style: Style) {
+fn spent_lines(out: &mut String, report: &RunReport, style: TextStyle) {
     for spent in wording::spent(report) {
         line(out, &format!("  ledger    spent by {}", ascii_if(&spent, style)));
     }
 }
 
 /// A sentence from elsewhere: cleaned, not shortened, because it is wrapped.
-fn long_text(text: &str, style: Style) -> String {
+fn long_text(text: &str, style: TextStyle) -> String {
     ascii_if(&base::clean(text), style)
 }
 
-fn ascii_if(text: &str, style: Style) -> String {
+fn ascii_if(text: &str, style: TextStyle) -> String {
     if style.ascii {
         text.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect()
     } else {

@@ -7,21 +7,21 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// A report in which nothing is absent.
-fn whole() -> Report {
+fn whole() -> RunReport {
     let server = ServerInfo { name: "s1".into(), key: "k".into(), saw: "sizes".into() };
-    let View::Program { outputs, .. } = samples::program().view else { panic!("a program's") };
+    let ResultView::Program { outputs, .. } = samples::program().view else { panic!("a program's") };
     let lists = vec![ProgramList { label: "l".into(), keys: Vec::new(), others: 0 }];
     let mut report = samples::registry();
     report.servers =
         Some(ServersInfo { members: vec![server], security: "malicious".into(), transport: "tls".into() });
-    report.public = Some(View::Program { outputs, lists });
+    report.public = Some(ResultView::Program { outputs, lists });
     report.broke_off =
-        vec![BrokeOff { peer: "hospitals".into(), releases: 1, after_index: 0, after_payment: 1 }];
+        vec![PeerHistory { peer: "hospitals".into(), releases: 1, after_index: 0, after_payment: 1 }];
     let steps = vec![StepReport { step: "trim".into(), changed: 1, first: "line 2".into() }];
     report.inputs.identifiers = vec![IdentifierReport { steps, ..IdentifierReport::default() }];
     report.disclosed.dummies =
         Some(DummiesInfo { epsilon: "1".into(), rho: "1/100".into(), delta: "0".into() });
-    report.disclosed.uncovered = vec![Uncovered::MatchGraph { to: "registry".into() }];
+    report.disclosed.uncovered = vec![MatchLeakage::MatchGraph { to: "registry".into() }];
     report.disclosed.counts = vec![MatchCount { what: "rows".into(), count: 1 }];
     report
 }

@@ -6,12 +6,14 @@
 #[cfg(test)]
 mod tests;
 
-use crate::{CellView, Disclosed, LiftView, Privacy, ProgramOutput, Report, SpentBy, Stage, View};
+use crate::{
+    CellView, Disclosure, LiftView, Privacy, ProgramOutput, ResultView, RunReport, SpentBy, StageReport,
+};
 use base::clean;
 use page::numbers;
 use page::numbers::{MISSING, fixed, scientific};
-use privacy::Total;
-use privacy::dummies::Uncovered;
+use privacy::PrivacyTotal;
+use privacy::dummies::MatchLeakage;
 use release::modes::Estimate;
 
 /// Longest label that is put into a sentence or a figure; tables of the page show more.
@@ -23,14 +25,14 @@ const WIDTH_DIGITS: i32 = 3;
 
 /// What a mean is shown in: per how many people, and with how many decimals.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Scale {
+pub struct MeanScale {
     /// 1, 1,000 or 100,000 people.
     people: u32,
     /// None: powers of ten.
     decimals: Option<usize>,
 }
 
-impl Scale {
+impl MeanScale {
     /// One scale for all cells of all views, so that they can be compared at a glance. The rates decide how
     /// many people, the width of the intervals how many decimals.
     pub fn of<'a>(views: impl IntoIterator<Item = &'a LiftView>) -> Self {
@@ -123,7 +125,7 @@ pub fn noun(view: &LiftView) -> String {
 }
 
 /// `cases per 100,000 people`.
-pub fn quantity_title(view: &LiftView, scale: &Scale) -> String {
+pub fn quantity_title(view: &LiftView, scale: &MeanScale) -> String {
     format!("{} {}", noun(view), scale.per())
 }
 
@@ -143,7 +145,7 @@ pub fn relative(view: &LiftView, relative: f64) -> String {
 }
 
 /// The sizes that a match told, for the guarantee: `11 rows, 7 rows, 13 in the union, hence 5 matched`.
-pub fn sizes(disclosed: &Disclosed) -> String {
+pub fn sizes(disclosed: &Disclosure) -> String {
     let rows: Vec<String> = disclosed.rows.iter().map(|rows| format!("{rows} rows, ")).collect();
     let rest = match disclosed.size_hidden {
         true => match counter(disclosed) {
@@ -158,15 +160,15 @@ pub fn sizes(disclosed: &Disclosed) -> String {
 }
 
 /// Who counted the matches, where not everybody learnt their number: the party that saw their graph.
-pub fn counter(disclosed: &Disclosed) -> Option<&str> {
+pub fn counter(disclosed: &Disclosure) -> Option<&str> {
     disclosed.uncovered.iter().find_map(|told| match told {
-        Uncovered::MatchGraph { to } => Some(to.as_str()),
+        MatchLeakage::MatchGraph { to } => Some(to.as_str()),
         _ => None,
     })
 }
 
 /// What covers the sizes, where made-up rows hide the exact ones.
-pub fn hidden(disclosed: &Disclosed) -> Option<String> {
+pub fn hidden(disclosed: &Disclosure) -> Option<String> {
     let dummies = disclosed.dummies.as_ref()?;
     let mut except: Vec<String> = disclosed.uncovered.iter().map(uncovered).collect();
     if disclosed.published_groups.is_some() {
@@ -188,28 +190,28 @@ pub fn hidden(disclosed: &Disclosed) -> Option<String> {
 }
 
 /// What a match told that nothing covers, in a few words.
-fn uncovered(told: &Uncovered) -> String {
+fn uncovered(told: &MatchLeakage) -> String {
     match told {
-        Uncovered::MatchGraph { to } => format!("the match graph that {} learnt", label(to)),
-        Uncovered::ArmSizes => "the sizes of both arms".to_owned(),
-        Uncovered::Overlaps { to } => format!("the overlaps that {} counted", label(to)),
+        MatchLeakage::MatchGraph { to } => format!("the match graph that {} learnt", label(to)),
+        MatchLeakage::ArmSizes => "the sizes of both arms".to_owned(),
+        MatchLeakage::Overlaps { to } => format!("the overlaps that {} counted", label(to)),
     }
 }
 
 /// What a match told besides sizes, whoever reads it.
-pub fn who_learnt(disclosed: &Disclosed) -> impl Iterator<Item = String> {
-    let sentence = |told: &Uncovered| match told {
-        Uncovered::MatchGraph { to } => format!(
+pub fn who_learnt(disclosed: &Disclosure) -> impl Iterator<Item = String> {
+    let sentence = |told: &MatchLeakage| match told {
+        MatchLeakage::MatchGraph { to } => format!(
             "{} also learnt which of its rows share identifiers with which rows of the other party, in \
              orders that hide whose rows they are. No noise covers this graph.",
             label(to)
         ),
-        Uncovered::ArmSizes => {
+        MatchLeakage::ArmSizes => {
             "The advertiser also learnt how many rows each arm has, exactly: a row that changes arm alone \
              shows."
                 .to_owned()
         }
-        Uncovered::Overlaps { to } => {
+        MatchLeakage::Overlaps { to } => {
             format!("{} also counted the rows that each set of parties has in common, exactly.", label(to))
         }
     };
@@ -218,7 +220,7 @@ pub fn who_learnt(disclosed: &Disclosed) -> impl Iterator<Item = String> {
 
 /// What an interval says of the difference, by the study's own idea of better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum IntervalVerdict {
     /// The whole interval is on the better side for the test arm.
     Test,
     /// The whole interval is on the better side for the control arm.
@@ -228,23 +230,23 @@ pub enum Verdict {
 }
 
 /// Reads an interval.
-pub fn verdict(view: &LiftView, estimate: &Estimate) -> Verdict {
+pub fn verdict(view: &LiftView, estimate: &Estimate) -> IntervalVerdict {
     let [low, high] = estimate.interval;
     // Written so that a value that is not a number is unclear.
     let (less, more) = (high < 0.0, low > 0.0);
     match (less, more, view.lower_is_better) {
-        (true, false, true) | (false, true, false) => Verdict::Test,
-        (true, false, false) | (false, true, true) => Verdict::Control,
-        _ => Verdict::Unclear,
+        (true, false, true) | (false, true, false) => IntervalVerdict::Test,
+        (true, false, false) | (false, true, true) => IntervalVerdict::Control,
+        _ => IntervalVerdict::Unclear,
     }
 }
 
 /// The verdict in a few words.
 pub fn verdict_words(view: &LiftView, estimate: &Estimate) -> String {
     match verdict(view, estimate) {
-        Verdict::Test => format!("in favour of {}", label(&view.test)),
-        Verdict::Control => format!("in favour of {}", label(&view.control)),
-        Verdict::Unclear => "no clear difference".to_owned(),
+        IntervalVerdict::Test => format!("in favour of {}", label(&view.test)),
+        IntervalVerdict::Control => format!("in favour of {}", label(&view.control)),
+        IntervalVerdict::Unclear => "no clear difference".to_owned(),
     }
 }
 
@@ -255,7 +257,7 @@ pub fn better(view: &LiftView) -> String {
 }
 
 /// The result in two sentences: the difference, and its interval.
-pub fn headline(view: &LiftView, scale: &Scale) -> [String; 2] {
+pub fn headline(view: &LiftView, scale: &MeanScale) -> [String; 2] {
     let (test, control) = (label(&view.test), label(&view.control));
     let Some(cell) = overall(view) else {
         return ["This study releases no overall result.".to_owned(), String::new()];
@@ -274,12 +276,12 @@ pub fn headline(view: &LiftView, scale: &Scale) -> [String; 2] {
 }
 
 /// A difference without its sign, and the word for the sign: `40.7 fewer`.
-fn signed_words(view: &LiftView, scale: &Scale, difference: f64) -> String {
+fn signed_words(view: &LiftView, scale: &MeanScale, difference: f64) -> String {
     let shown = scale.show(difference.abs());
     if shown == MISSING { shown } else { format!("{shown} {}", direction(view, difference)) }
 }
 
-fn difference_sentence(view: &LiftView, estimate: &Estimate, scale: &Scale) -> String {
+fn difference_sentence(view: &LiftView, estimate: &Estimate, scale: &MeanScale) -> String {
     let (test, control) = (label(&view.test), label(&view.control));
     let (amount, way) = (scale.show(estimate.lift.abs()), direction(view, estimate.lift));
     let (noun, per) = (noun(view), scale.per());
@@ -292,12 +294,12 @@ fn difference_sentence(view: &LiftView, estimate: &Estimate, scale: &Scale) -> S
         None => amount,
     };
     match (verdict(view, estimate), counts_people(view)) {
-        (Verdict::Unclear, true) => {
+        (IntervalVerdict::Unclear, true) => {
             format!(
                 "No clear difference between {test} and {control}: {amount} {way} {noun} {per}{relation}."
             )
         }
-        (Verdict::Unclear, false) => {
+        (IntervalVerdict::Unclear, false) => {
             format!(
                 "No clear difference between {test} and {control}: the mean is {amount} {per} \
                  {way}{relation}."
@@ -313,14 +315,14 @@ fn difference_sentence(view: &LiftView, estimate: &Estimate, scale: &Scale) -> S
     }
 }
 
-fn interval_sentence(view: &LiftView, estimate: &Estimate, scale: &Scale) -> String {
+fn interval_sentence(view: &LiftView, estimate: &Estimate, scale: &MeanScale) -> String {
     let [low, high] = estimate.interval;
     let level = numbers::percent(view.confidence);
     // The end nearer to no difference first, as one would say it.
     let (first, last) = if high < 0.0 { (high, low) } else { (low, high) };
     let span = format!("{} to {}", signed_words(view, scale, first), signed_words(view, scale, last));
     let remark = match verdict(view, estimate) {
-        Verdict::Unclear => "; no difference at all is inside it",
+        IntervalVerdict::Unclear => "; no difference at all is inside it",
         _ => "",
     };
     format!("{level} interval, from chance and privacy noise: {span}{remark}.")
@@ -380,12 +382,12 @@ pub fn membership(protocol: &str) -> Option<String> {
 
 /// Who must not see the report because it drew the noise in it; nothing where nobody knows the noise, or
 /// there is none.
-pub fn drew_the_noise(report: &Report) -> Option<String> {
+pub fn drew_the_noise(report: &RunReport) -> Option<String> {
     let noised = match &report.view {
-        View::Lift(view) => {
+        ResultView::Lift(view) => {
             view.cells.iter().flat_map(|cell| &cell.counts).any(|count| count.sigma.is_some())
         }
-        View::Program { outputs, .. } => outputs.iter().any(|output| !output.is_exact()),
+        ResultView::Program { outputs, .. } => outputs.iter().any(|output| !output.is_exact()),
     };
     let peers = others(report);
     (noised && report.privacy.candidates.is_some() && !peers.is_empty()).then(|| peers.join(" or "))
@@ -410,7 +412,7 @@ pub fn noise_of(privacy: &Privacy) -> String {
 pub const NO_NOISE: &str = "no noise: results are exact; every party's policy allowed it";
 
 /// What a view cost: `rho 0.11 for this view (0.1 for the release, 0.01 for the sizes of the match)`.
-pub fn charged(total: &Total) -> String {
+pub fn charged(total: &PrivacyTotal) -> String {
     let rho = numbers::short(total.rho_value, 4);
     let Some(sizes) = total.sizes_value().filter(|sizes| *sizes > 0.0) else {
         return format!("rho {} for this view", numbers::rho(&total.rho, total.rho_value));
@@ -434,13 +436,13 @@ pub fn multiplicity(view: &LiftView) -> Option<String> {
 }
 
 /// The other parties' names.
-pub fn others(report: &Report) -> Vec<String> {
+pub fn others(report: &RunReport) -> Vec<String> {
     let others = report.parties.iter().filter(|party| party.name != report.party);
     others.map(|party| label(&party.name)).collect()
 }
 
 /// What each other party has spent on this party's data: `shop: 0.1 of 1 on this party's data, delta 2e-9`.
-pub fn spent(report: &Report) -> Vec<String> {
+pub fn spent(report: &RunReport) -> Vec<String> {
     let privacy = &report.privacy;
     let budget = numbers::short(privacy.budget, 3);
     if privacy.viewers.is_empty() {
@@ -459,16 +461,16 @@ pub fn spent(report: &Report) -> Vec<String> {
 
 /// Whose view it is: `north`, or in a lift study `paper (publisher) with shop`, since a publisher has one for
 /// each advertiser.
-pub fn seen_by(report: &Report) -> String {
+pub fn seen_by(report: &RunReport) -> String {
     let (party, role) = (label(&report.party), label(&report.role));
     if report.is_public() {
         return format!("everybody, as {party} has it");
     }
     match &report.view {
-        View::Program { .. } if party == role => party,
-        View::Program { .. } => format!("{party} ({role})"),
-        View::Lift(_) if role != "publisher" => format!("{party} ({role})"),
-        View::Lift(_) => format!("{party} ({role}) with {}", others(report).join(", ")),
+        ResultView::Program { .. } if party == role => party,
+        ResultView::Program { .. } => format!("{party} ({role})"),
+        ResultView::Lift(_) if role != "publisher" => format!("{party} ({role})"),
+        ResultView::Lift(_) => format!("{party} ({role}) with {}", others(report).join(", ")),
     }
 }
 
@@ -479,7 +481,7 @@ pub fn capital(text: &str) -> String {
 }
 
 /// What a stage handles: a release has values, every other stage has rows.
-pub fn handled(stage: &Stage) -> &'static str {
+pub fn handled(stage: &StageReport) -> &'static str {
     match &*stage.name {
         "release" | "noise" => "values",
         _ => "rows",

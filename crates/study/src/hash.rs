@@ -5,10 +5,10 @@
 //! encoding. Comments, white space, order of keys and defaults written out do not matter; everything else
 //! does.
 
-use super::reader::{Source, printable};
+use super::reader::{TomlSource, printable};
 use super::{
-    Advertiser, Categories, CellType, Confidence, Kind, Layout, Lift, NoiseFrom, Overflow, ProgramStudy,
-    Publisher, Release, Role, Study, Value,
+    Advertiser, Categories, CellType, Confidence, EventLayout, EventValue, LiftStudy, NoiseFrom, Overflow,
+    PartyRole, ProgramStudy, Publisher, Question, ReleaseRule, Study,
 };
 use crate::time::Clock;
 use std::collections::BTreeMap;
@@ -64,12 +64,12 @@ impl Study {
     pub fn hash(&self) -> StudyHash {
         if let Some(whole) = self.part_of {
             // A part says nothing of its own: the whole and the advertiser fix it.
-            let mut to = Encoder(blake3::Hasher::new_derive_key("tacit study part 1"));
+            let mut to = FieldHasher(blake3::Hasher::new_derive_key("tacit study part 1"));
             to.field("whole", whole.as_bytes());
             self.parties.iter().for_each(|member| to.text("party", &member.name));
             return StudyHash(*to.0.finalize().as_bytes());
         }
-        let mut to = Encoder(blake3::Hasher::new_derive_key("tacit study 1"));
+        let mut to = FieldHasher(blake3::Hasher::new_derive_key("tacit study 1"));
         self.encode(&mut to);
         StudyHash(*to.0.finalize().as_bytes())
     }
@@ -77,13 +77,13 @@ impl Study {
     /// The hash of what decides a match: the parties of this run, what they bring, and the section `[match]`.
     #[must_use]
     pub fn matching_hash(&self) -> StudyHash {
-        let mut to = Encoder(blake3::Hasher::new_derive_key("tacit matching 1"));
+        let mut to = FieldHasher(blake3::Hasher::new_derive_key("tacit matching 1"));
         self.encode_parties(&mut to);
         super::matching::encode(&self.matching, &mut to);
         StudyHash(*to.0.finalize().as_bytes())
     }
 
-    fn encode(&self, to: &mut Encoder) {
+    fn encode(&self, to: &mut FieldHasher) {
         to.text("name", &self.name);
         to.text("title", &self.title);
         self.encode_parties(to);
@@ -93,22 +93,22 @@ impl Study {
             to.text("privacy unit", unit);
         }
         match &self.kind {
-            Kind::Lift(lift) => {
+            Question::Lift(lift) => {
                 encode_lift(lift, to);
                 // Studies from before several advertisers could be measured together have one.
                 if lift.advertisers.len() > 1 {
                     to.text("advertisers", "together");
                 }
             }
-            Kind::Lifts(parts) => {
+            Question::Lifts(parts) => {
                 to.text("kind", "lifts");
                 for part in parts {
-                    if let Kind::Lift(lift) = &part.kind {
+                    if let Question::Lift(lift) = &part.kind {
                         encode_lift(lift, to);
                     }
                 }
             }
-            Kind::Program(program) => encode_program(program, to),
+            Question::Program(program) => encode_program(program, to),
         }
         to.text("engine", self.compute.engine.name());
         // What is left to the version adds nothing, so that studies from before these settings keep their
@@ -123,14 +123,14 @@ impl Study {
         super::servers::encode(self.servers.as_ref(), to);
     }
 
-    fn encode_parties(&self, to: &mut Encoder) {
+    fn encode_parties(&self, to: &mut FieldHasher) {
         to.number("parties", self.parties.len() as u64);
         for member in &self.parties {
             to.text("party", &member.name);
             let role = match &member.role {
-                Role::Publisher => "lift publisher",
-                Role::Advertiser => "lift advertiser",
-                Role::Owner(name) => name,
+                PartyRole::Publisher => "lift publisher",
+                PartyRole::Advertiser => "lift advertiser",
+                PartyRole::Owner(name) => name,
             };
             to.text("role", role);
             to.text("key", &member.key);
@@ -139,9 +139,9 @@ impl Study {
 }
 
 /// Writes named, length-prefixed fields into a hash.
-pub(super) struct Encoder(blake3::Hasher);
+pub(super) struct FieldHasher(blake3::Hasher);
 
-impl Encoder {
+impl FieldHasher {
     fn field(&mut self, name: &str, value: &[u8]) {
         self.0.update(&(name.len() as u64).to_le_bytes()).update(name.as_bytes());
         self.0.update(&(value.len() as u64).to_le_bytes()).update(value);
@@ -166,13 +166,13 @@ impl Encoder {
     }
 }
 
-fn encode_clock(clock: &Clock, to: &mut Encoder) {
+fn encode_clock(clock: &Clock, to: &mut FieldHasher) {
     to.field("origin", &clock.origin_seconds().to_le_bytes());
     to.text("unit", clock.unit().name());
     to.number("span", u64::from(clock.span()));
 }
 
-fn encode_lift(lift: &Lift, to: &mut Encoder) {
+fn encode_lift(lift: &LiftStudy, to: &mut FieldHasher) {
     to.text("kind", "lift");
     encode_clock(&lift.clock, to);
     encode_publisher(&lift.publisher, to);
@@ -183,7 +183,7 @@ fn encode_lift(lift: &Lift, to: &mut Encoder) {
     encode_release(&lift.release, to);
 }
 
-fn encode_publisher(publisher: &Publisher, to: &mut Encoder) {
+fn encode_publisher(publisher: &Publisher, to: &mut FieldHasher) {
     to.text("arm", &publisher.arm);
     to.text("test", &publisher.test);
     to.text("control", &publisher.control);
@@ -192,25 +192,25 @@ fn encode_publisher(publisher: &Publisher, to: &mut Encoder) {
     encode_categories("breakdown", publisher.breakdown.as_ref(), to);
 }
 
-fn encode_categories(name: &str, categories: Option<&Categories>, to: &mut Encoder) {
+fn encode_categories(name: &str, categories: Option<&Categories>, to: &mut FieldHasher) {
     to.optional(name, categories.map(|c| c.column.as_str()));
     if let Some(categories) = categories {
         to.texts("values", categories.values.iter().map(String::as_str));
     }
 }
 
-fn encode_advertiser(advertiser: &Advertiser, to: &mut Encoder) {
+fn encode_advertiser(advertiser: &Advertiser, to: &mut FieldHasher) {
     to.text(
         "layout",
         match advertiser.layout {
-            Layout::Events => "events",
-            Layout::Wide => "wide",
+            EventLayout::Events => "events",
+            EventLayout::Wide => "wide",
         },
     );
     to.texts("event", advertiser.events.iter().map(String::as_str));
     match &advertiser.value {
-        Value::Constant(value) => to.number("constant value", u64::from(*value)),
-        Value::Columns { columns, unit } => {
+        EventValue::Constant(value) => to.number("constant value", u64::from(*value)),
+        EventValue::Columns { columns, unit } => {
             to.texts("value columns", columns.iter().map(String::as_str));
             to.optional("value unit", unit.as_deref());
         }
@@ -230,7 +230,7 @@ fn encode_advertiser(advertiser: &Advertiser, to: &mut Encoder) {
     encode_categories("cohort", advertiser.cohort.as_ref(), to);
 }
 
-fn encode_release(release: &Release, to: &mut Encoder) {
+fn encode_release(release: &ReleaseRule, to: &mut FieldHasher) {
     to.text("mode", release.mode.name());
     to.number(
         "confidence",
@@ -248,20 +248,20 @@ fn encode_release(release: &Release, to: &mut Encoder) {
 }
 
 /// A study of candidates is encoded as before there was any other noise.
-fn encode_noise(noise: NoiseFrom, to: &mut Encoder) {
+fn encode_noise(noise: NoiseFrom, to: &mut FieldHasher) {
     match noise {
         NoiseFrom::CutAndChoose(candidates) => to.number("candidates", u64::from(candidates)),
         NoiseFrom::Inside => to.text("noise", "inside 1"),
     }
 }
 
-fn encode_public(rho: Option<super::Decimal>, to: &mut Encoder) {
+fn encode_public(rho: Option<super::Decimal>, to: &mut FieldHasher) {
     if let Some(rho) = rho {
         to.number("public nano rho", rho.nano());
     }
 }
 
-fn encode_viewers(viewers: &[(String, super::Decimal)], to: &mut Encoder) {
+fn encode_viewers(viewers: &[(String, super::Decimal)], to: &mut FieldHasher) {
     to.number("viewers", viewers.len() as u64);
     for (name, rho) in viewers {
         to.text("viewer", name);
@@ -269,7 +269,7 @@ fn encode_viewers(viewers: &[(String, super::Decimal)], to: &mut Encoder) {
     }
 }
 
-fn encode_program(program: &ProgramStudy, to: &mut Encoder) {
+fn encode_program(program: &ProgramStudy, to: &mut FieldHasher) {
     to.text("kind", if program.computes { "program" } else { "match" });
     to.text("text", &program.text);
     to.number("clock", u64::from(program.clock.is_some()));
@@ -302,7 +302,7 @@ fn encode_program(program: &ProgramStudy, to: &mut Encoder) {
 
 /// The first place where two study files say different things.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
+pub struct SettingDifference {
     /// Line of my file; of the other's where mine has nothing to show.
     pub line: usize,
     /// The dotted name of the setting, `release.to.registry.rho`.
@@ -317,7 +317,7 @@ pub struct Difference {
 /// difference in the order of my file, or, failing that, the first setting only the other file has.
 /// A file that is not TOML is compared line by line.
 #[must_use]
-pub fn first_difference(mine: &str, theirs: &str) -> Option<Difference> {
+pub fn first_difference(mine: &str, theirs: &str) -> Option<SettingDifference> {
     let (Some(my_settings), Some(their_settings)) = (settings(mine), settings(theirs)) else {
         return first_line(mine, theirs, 0, "");
     };
@@ -330,7 +330,7 @@ pub fn first_difference(mine: &str, theirs: &str) -> Option<Difference> {
             {
                 return first_line(a, b, setting.text_line - 1, &setting.name);
             }
-            return Some(Difference {
+            return Some(SettingDifference {
                 line: setting.line,
                 setting: setting.name.clone(),
                 mine: line_at(mine, setting.line),
@@ -340,7 +340,7 @@ pub fn first_difference(mine: &str, theirs: &str) -> Option<Difference> {
     }
     let known: std::collections::BTreeSet<&str> = my_settings.iter().map(|s| s.name.as_str()).collect();
     let extra = their_settings.iter().find(|s| !known.contains(s.name.as_str()))?;
-    Some(Difference {
+    Some(SettingDifference {
         line: extra.line,
         setting: extra.name.clone(),
         mine: "(absent)".into(),
@@ -356,7 +356,7 @@ struct Setting {
     text_line: usize,
 }
 
-fn first_line(mine: &str, theirs: &str, before: usize, setting: &str) -> Option<Difference> {
+fn first_line(mine: &str, theirs: &str, before: usize, setting: &str) -> Option<SettingDifference> {
     let (mut a, mut b) = (mine.lines(), theirs.lines());
     for line in 1.. {
         let (x, y) = (a.next(), b.next());
@@ -365,7 +365,7 @@ fn first_line(mine: &str, theirs: &str, before: usize, setting: &str) -> Option<
         }
         if x.map(str::trim_end) != y.map(str::trim_end) {
             let shown = |line: Option<&str>| line.map_or("(absent)".into(), |l| printable(l.trim()));
-            return Some(Difference {
+            return Some(SettingDifference {
                 line: before + line,
                 setting: setting.into(),
                 mine: shown(x),
@@ -382,7 +382,7 @@ fn line_at(text: &str, line: usize) -> String {
 
 /// Every leaf of a TOML file by dotted name, in the order of the file.
 fn settings(text: &str) -> Option<Vec<Setting>> {
-    let source = Source { file: "", text };
+    let source = TomlSource { file: "", text };
     let tree = source.table().ok()?;
     let mut found = Vec::new();
     for (key, value) in tree.get_ref() {
@@ -393,7 +393,7 @@ fn settings(text: &str) -> Option<Vec<Setting>> {
 }
 
 fn leaves(
-    source: Source<'_>,
+    source: TomlSource<'_>,
     name: String,
     value: &toml::Spanned<DeValue<'_>>,
     into: &mut Vec<(usize, Setting)>,

@@ -20,10 +20,10 @@ pub mod time;
 pub mod transport;
 
 pub use decimal::Decimal;
-pub use hash::{Difference, StudyHash, first_difference};
+pub use hash::{SettingDifference, StudyHash, first_difference};
 pub use matching::{
     Backend, Contaminated, DummyRule, Duplicates, Identifier, MAX_DEGREE, MAX_IDENTIFIERS, MAX_SLOTS,
-    MAX_WEIGHT, Matching, Normaliser, Protocol, parse_delta,
+    MAX_WEIGHT, MatchRule, Normaliser, Protocol, parse_delta,
 };
 pub(crate) use parse::rho;
 pub use servers::{JOINERS, SEATS, Server, Servers, hash_name, ring4_settings, security_name};
@@ -56,35 +56,35 @@ pub struct Study {
     pub title: String,
     /// Who takes part, in the order of the roster: publisher then advertisers by name in a lift study, else
     /// by name.
-    pub parties: Vec<Member>,
+    pub parties: Vec<Participant>,
     /// How rows are matched.
-    pub matching: Matching,
+    pub matching: MatchRule,
     /// What one row stands for, in a word: `child`. The guarantee is of one such.
     pub unit: Option<String>,
     /// What is computed.
-    pub kind: Kind,
+    pub kind: Question,
     /// How it is computed.
     pub compute: Compute,
     /// Who computes it, where its parties do not.
     pub servers: Option<Servers>,
-    /// The hash of the whole study that this one is a part of; see [`Kind::Lifts`].
+    /// The hash of the whole study that this one is a part of; see [`Question::Lifts`].
     pub part_of: Option<StudyHash>,
 }
 
 /// One party of a study.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
+pub struct Participant {
     /// The party's name.
     pub name: String,
     /// What it brings.
-    pub role: Role,
+    pub role: PartyRole,
     /// The fingerprint of its identity: `tacit1:` and 32 hex digits.
     pub key: String,
 }
 
 /// What a party brings to a study.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum PartyRole {
     /// Knows the arm and the opportunity.
     Publisher,
     /// Knows the outcome.
@@ -95,10 +95,10 @@ pub enum Role {
 
 /// What a study computes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum Question {
     /// Conversion lift of a randomised trial. Of several advertisers, a person's outcome is what the events
     /// of all add up to.
-    Lift(Box<Lift>),
+    Lift(Box<LiftStudy>),
     /// Conversion lift with several advertisers apart: one lift study of the publisher with each, in the
     /// order of the advertisers. Each runs by itself and has a release of its own.
     Lifts(Vec<Study>),
@@ -108,7 +108,7 @@ pub enum Kind {
 
 /// A lift study.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lift {
+pub struct LiftStudy {
     /// Origin, unit and span of all times.
     pub clock: Clock,
     /// The publisher's columns.
@@ -118,7 +118,7 @@ pub struct Lift {
     /// Which outcomes count.
     pub rule: LiftRule,
     /// What is released.
-    pub release: Release,
+    pub release: ReleaseRule,
 }
 
 /// The publisher's columns.
@@ -151,13 +151,13 @@ pub struct Categories {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advertiser {
     /// One line per event, or one per identifier.
-    pub layout: Layout,
+    pub layout: EventLayout,
     /// Columns of event times: one in `events` layout, one per event in `wide` layout.
     pub events: Vec<String>,
     /// What an event is worth.
-    pub value: Value,
+    pub value: EventValue,
     /// Which lines hold events that count; the others keep their identifier, without events.
-    pub filter: Option<Filter>,
+    pub filter: Option<LineFilter>,
     /// K: events kept per identifier.
     pub max_events: u8,
     /// What happens to more than K events.
@@ -168,7 +168,7 @@ pub struct Advertiser {
 
 /// The layout of the advertiser's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
+pub enum EventLayout {
     /// One line per (identifier, time, value).
     Events,
     /// One line per identifier, several pairs of columns; an empty time is no event.
@@ -177,7 +177,7 @@ pub enum Layout {
 
 /// What an event is worth.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value {
+pub enum EventValue {
     /// The same for all.
     Constant(u32),
     /// As these columns say (one per event column), 0 to 2^32 - 1.
@@ -191,7 +191,7 @@ pub enum Value {
 
 /// Lines whose cell in `column` is one of `equals`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Filter {
+pub struct LineFilter {
     /// The column.
     pub column: String,
     /// The cells that pass.
@@ -221,7 +221,7 @@ pub struct LiftRule {
 
 /// What is released, to whom, at which price.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Release {
+pub struct ReleaseRule {
     /// Which numbers are noised.
     pub mode: Mode,
     /// Confidence of the intervals.
@@ -321,7 +321,7 @@ pub enum CellType {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compute {
     /// The engine.
-    pub engine: Engine,
+    pub engine: ComputeEngine,
     /// What makes the oblivious transfers of `gmw`; `None` is the best one of this version.
     pub ot: Option<OtKind>,
     /// The circuit by which `gmw` finds the best row; `None` is the best one of this version.
@@ -332,7 +332,7 @@ pub struct Compute {
 
 /// An engine, as the study names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Engine {
+pub enum ComputeEngine {
     /// The best one of this version for each section of the study; see `docs/cli.md`.
     Auto,
     /// Garbled circuits, between two parties.
@@ -345,7 +345,7 @@ pub enum Engine {
     Clear,
 }
 
-impl Engine {
+impl ComputeEngine {
     const NAMES: [(&'static str, Self); 5] = [
         ("auto", Self::Auto),
         ("yao", Self::Yao),
@@ -361,7 +361,7 @@ impl Engine {
     }
 }
 
-impl Lift {
+impl LiftStudy {
     /// The columns of a party that is no publisher, by its place in the roster.
     #[must_use]
     pub fn advertiser(&self, party: base::PartyId) -> Option<&Advertiser> {
@@ -375,7 +375,7 @@ impl Study {
     /// # Errors
     /// The first thing that is wrong, with its line and column.
     pub fn parse(file: &str, text: &str) -> Result<Self, Error> {
-        parse::study(reader::Source { file, text })
+        parse::study(reader::TomlSource { file, text })
     }
 
     /// Reads and checks a study file; also returns its text, for a comparison with the peer's.
@@ -391,9 +391,9 @@ impl Study {
     #[must_use]
     pub fn noise(&self) -> NoiseFrom {
         match &self.kind {
-            Kind::Lift(lift) => lift.release.noise,
-            Kind::Lifts(parts) => parts.first().map_or(NoiseFrom::Inside, Study::noise),
-            Kind::Program(own) => own.noise,
+            Question::Lift(lift) => lift.release.noise,
+            Question::Lifts(parts) => parts.first().map_or(NoiseFrom::Inside, Study::noise),
+            Question::Program(own) => own.noise,
         }
     }
 
@@ -401,9 +401,9 @@ impl Study {
     #[must_use]
     pub fn stated(&self, viewer: program::Viewer) -> Option<Decimal> {
         let (to, public) = match &self.kind {
-            Kind::Lift(lift) => (&lift.release.to, lift.release.public),
-            Kind::Lifts(parts) => return parts.first().and_then(|part| part.stated(viewer)),
-            Kind::Program(own) => (&own.to, own.public),
+            Question::Lift(lift) => (&lift.release.to, lift.release.public),
+            Question::Lifts(parts) => return parts.first().and_then(|part| part.stated(viewer)),
+            Question::Program(own) => (&own.to, own.public),
         };
         let Some(party) = viewer.only() else { return public };
         let name = &self.parties[party.index()].name;
@@ -413,12 +413,12 @@ impl Study {
     /// Whether rows are matched and nothing is computed.
     #[must_use]
     pub fn only_matches(&self) -> bool {
-        matches!(&self.kind, Kind::Program(own) if !own.computes)
+        matches!(&self.kind, Question::Program(own) if !own.computes)
     }
 
     /// The member with this name.
     #[must_use]
-    pub fn member(&self, name: &str) -> Option<&Member> {
+    pub fn member(&self, name: &str) -> Option<&Participant> {
         self.parties.iter().find(|member| member.name == name)
     }
 
@@ -436,7 +436,7 @@ impl Study {
     #[must_use]
     pub fn runs(&self) -> &[Study] {
         match &self.kind {
-            Kind::Lifts(parts) => parts,
+            Question::Lifts(parts) => parts,
             _ => std::slice::from_ref(self),
         }
     }
@@ -446,7 +446,7 @@ impl Study {
     /// # Errors
     /// When the study asks for the `clear` engine.
     pub fn refuse_clear(&self) -> Result<(), Error> {
-        if self.compute.engine == Engine::Clear {
+        if self.compute.engine == ComputeEngine::Clear {
             return Err(Error::input(format!(
                 "study {}: compute.engine is \"clear\", which protects nothing and is refused between \
                  processes; use \"auto\", \"yao\" or \"gmw\"",

@@ -3,8 +3,8 @@
 
 use super::Decimal;
 use super::KindName;
-use super::hash::Encoder;
-use super::reader::{Item, Section, either};
+use super::hash::FieldHasher;
+use super::reader::{TomlItem, TomlSection, either};
 use super::servers::JOINERS;
 use crate::phone;
 use base::Error;
@@ -27,7 +27,7 @@ const DELTA_PLACES: std::ops::RangeInclusive<u8> = 3..=15;
 
 /// How rows are matched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Matching {
+pub struct MatchRule {
     /// The protocol.
     pub protocol: Protocol,
     /// The identifier columns (of the same names at all parties), the best first.
@@ -249,7 +249,7 @@ impl Normaliser {
         }
     }
 
-    fn parse(item: &Item<'_, '_>) -> Result<Self, Error> {
+    fn parse(item: &TomlItem<'_, '_>) -> Result<Self, Error> {
         let text = item.text()?;
         let Some(country) = text.strip_prefix("phone:") else { return item.choice(&Self::NAMES, &[]) };
         let rule = "a calling code has 1 to 3 digits and does not begin with 0: phone:44";
@@ -309,7 +309,7 @@ const KEYS: [&str; 9] = [
     "contaminated",
 ];
 
-pub(super) fn parse(root: &Section<'_, '_>, kind: KindName, parties: usize) -> Result<Matching, Error> {
+pub(super) fn parse(root: &TomlSection<'_, '_>, kind: KindName, parties: usize) -> Result<MatchRule, Error> {
     let item = root.need("match", "a section [match]")?;
     let section = item.section(&KEYS)?;
     let example = "identifiers = [ { name = \"id\", normalise = [\"trim\", \"lowercase\"] } ]";
@@ -352,13 +352,13 @@ pub(super) fn parse(root: &Section<'_, '_>, kind: KindName, parties: usize) -> R
             protocol.contaminated().name()
         )));
     }
-    Ok(Matching { protocol, identifiers, duplicates, dummies })
+    Ok(MatchRule { protocol, identifiers, duplicates, dummies })
 }
 
 /// How far one line of a file reaches must have a bound, or no noise hides it. By several identifiers a line
 /// that is put together with others ties any number of them to each other.
 fn bounded(
-    item: &Item<'_, '_>,
+    item: &TomlItem<'_, '_>,
     protocol: Protocol,
     duplicates: Duplicates,
     identifiers: usize,
@@ -397,7 +397,7 @@ impl ProtocolName {
         ("salted-key", Self::SaltedKey),
     ];
 
-    fn read(section: &Section<'_, '_>, kind: KindName, parties: usize) -> Result<Self, Error> {
+    fn read(section: &TomlSection<'_, '_>, kind: KindName, parties: usize) -> Result<Self, Error> {
         let item = section.need("protocol", "protocol = \"pid\"")?;
         let all = Self::ALL;
         let (program, alone) = ([all[0], all[4], all[5]], [all[0], all[1], all[2], all[3], all[4]]);
@@ -423,7 +423,7 @@ impl ProtocolName {
 }
 
 fn protocol(
-    section: &Section<'_, '_>,
+    section: &TomlSection<'_, '_>,
     kind: KindName,
     parties: usize,
     identifiers: usize,
@@ -448,7 +448,7 @@ fn protocol(
     Ok(protocol)
 }
 
-fn collecting_protocol(section: &Section<'_, '_>, kind: KindName) -> Result<Protocol, Error> {
+fn collecting_protocol(section: &TomlSection<'_, '_>, kind: KindName) -> Result<Protocol, Error> {
     // A match by itself is bounded by its protocol alone.
     let [most_slots, most_degree] = match kind {
         KindName::Match => [collecting::CAP_MAX; 2],
@@ -467,7 +467,7 @@ fn collecting_protocol(section: &Section<'_, '_>, kind: KindName) -> Result<Prot
     Ok(Protocol::Collecting { slots, degree, contaminated })
 }
 
-fn contaminated(section: &Section<'_, '_>, has_arms: bool) -> Result<Contaminated, Error> {
+fn contaminated(section: &TomlSection<'_, '_>, has_arms: bool) -> Result<Contaminated, Error> {
     let Some(item) = section.get("contaminated") else { return Ok(Contaminated::Ignore) };
     let contaminated = item.choice(&Contaminated::NAMES, &[])?;
     if !has_arms {
@@ -477,7 +477,7 @@ fn contaminated(section: &Section<'_, '_>, has_arms: bool) -> Result<Contaminate
 }
 
 /// A setting of another protocol would be read as if it held.
-fn foreign_settings(section: &Section<'_, '_>, protocol: Protocol) -> Result<(), Error> {
+fn foreign_settings(section: &TomlSection<'_, '_>, protocol: Protocol) -> Result<(), Error> {
     let owners = [
         ("backend", "\"ps3i\""),
         ("slots", "\"collecting\""),
@@ -497,7 +497,7 @@ fn foreign_settings(section: &Section<'_, '_>, protocol: Protocol) -> Result<(),
     Ok(())
 }
 
-fn identifiers(section: &Section<'_, '_>, list: &Item<'_, '_>) -> Result<Vec<Identifier>, Error> {
+fn identifiers(section: &TomlSection<'_, '_>, list: &TomlItem<'_, '_>) -> Result<Vec<Identifier>, Error> {
     let items = list.list()?;
     if items.is_empty() || items.len() > MAX_IDENTIFIERS {
         return Err(list.error(format!(
@@ -537,7 +537,7 @@ fn identifiers(section: &Section<'_, '_>, list: &Item<'_, '_>) -> Result<Vec<Ide
 }
 
 /// An identifier, and whether it says how it is normalised.
-fn identifier(item: &Item<'_, '_>, several: bool) -> Result<(Identifier, bool), Error> {
+fn identifier(item: &TomlItem<'_, '_>, several: bool) -> Result<(Identifier, bool), Error> {
     if let DeValue::String(_) = item.value.get_ref() {
         let name = item.text()?.to_owned();
         return Ok((Identifier { sort: name.clone(), name, normalise: Vec::new(), weight: 1 }, false));
@@ -562,7 +562,7 @@ fn identifier(item: &Item<'_, '_>, several: bool) -> Result<(Identifier, bool), 
     Ok((Identifier { name, normalise: normalise.unwrap_or_default(), sort, weight }, told))
 }
 
-fn steps(list: &Item<'_, '_>) -> Result<Vec<Normaliser>, Error> {
+fn steps(list: &TomlItem<'_, '_>) -> Result<Vec<Normaliser>, Error> {
     let mut steps = Vec::new();
     for item in list.list()? {
         let step = Normaliser::parse(&item)?;
@@ -574,7 +574,7 @@ fn steps(list: &Item<'_, '_>) -> Result<Vec<Normaliser>, Error> {
     Ok(steps)
 }
 
-fn dummies(item: &Item<'_, '_>) -> Result<Option<DummyRule>, Error> {
+fn dummies(item: &TomlItem<'_, '_>) -> Result<Option<DummyRule>, Error> {
     let usual = DummyRule::default();
     if let DeValue::String(_) = item.value.get_ref() {
         let on = item.choice(&[("on", true), ("off", false)], &[])?;
@@ -597,14 +597,14 @@ fn dummies(item: &Item<'_, '_>) -> Result<Option<DummyRule>, Error> {
 }
 
 /// A number as text or as itself.
-fn number(item: &Item<'_, '_>) -> Result<String, Error> {
+fn number(item: &TomlItem<'_, '_>) -> Result<String, Error> {
     match item.value.get_ref() {
         DeValue::String(text) => Ok(text.to_string()),
         _ => item.number_text(),
     }
 }
 
-fn epsilon(item: &Item<'_, '_>) -> Result<Decimal, Error> {
+fn epsilon(item: &TomlItem<'_, '_>) -> Result<Decimal, Error> {
     let rule = format!("use a decimal from 0.001 to {MAX_EPSILON}: \"0.1\"");
     let met = Decimal::parse(&number(item)?).ok_or_else(|| item.refuse(&rule))?;
     let range = Decimal::from_nano(1_000_000)..=Decimal::from_nano(MAX_EPSILON * 1_000_000_000);
@@ -612,7 +612,7 @@ fn epsilon(item: &Item<'_, '_>) -> Result<Decimal, Error> {
 }
 
 /// The d of a delta `10^-d`, written `1e-9`.
-pub(crate) fn delta(item: &Item<'_, '_>) -> Result<u8, Error> {
+pub(crate) fn delta(item: &TomlItem<'_, '_>) -> Result<u8, Error> {
     parse_delta(&number(item)?).map_err(|rule| item.refuse(rule))
 }
 
@@ -628,7 +628,7 @@ pub fn parse_delta(text: &str) -> Result<u8, &'static str> {
     places.filter(|places| DELTA_PLACES.contains(places)).ok_or(rule)
 }
 
-impl Matching {
+impl MatchRule {
     /// What the parties learn from the match besides its result, in one clause.
     #[must_use]
     pub fn tells(&self) -> String {
@@ -681,7 +681,7 @@ impl Matching {
 }
 
 /// Everything that `[match]` says, into the study's hash.
-pub(super) fn encode(matching: &Matching, to: &mut Encoder) {
+pub(super) fn encode(matching: &MatchRule, to: &mut FieldHasher) {
     to.text("protocol", matching.protocol.name());
     match matching.protocol {
         Protocol::Ps3i { backend } => to.text("backend", backend.name()),

@@ -1,10 +1,11 @@
 //! From the tree of a study file to a [`Study`], section by section in the order of the file.
 
-use super::reader::{Item, NAME_RULE, Section, Source, is_name};
+use super::reader::{NAME_RULE, TomlItem, TomlSection, TomlSource, is_name};
 use super::{
-    Advertiser, Also, Categories, CellType, Compute, Confidence, Decimal, Engine, Filter, Kind, Layout, Lift,
-    LiftRule, MAX_CATEGORIES, MAX_CLAMP, MAX_EVENTS, MAX_RHO, Member, Mode, NoiseFrom, Overflow,
-    ProgramColumn, ProgramStudy, Publisher, Release, Role, Study, Value,
+    Advertiser, Also, Categories, CellType, Compute, ComputeEngine, Confidence, Decimal, EventLayout,
+    EventValue, LiftRule, LiftStudy, LineFilter, MAX_CATEGORIES, MAX_CLAMP, MAX_EVENTS, MAX_RHO, Mode,
+    NoiseFrom, Overflow, Participant, PartyRole, ProgramColumn, ProgramStudy, Publisher, Question,
+    ReleaseRule, Study,
 };
 use crate::time::{Clock, Unit};
 use base::{Error, limits};
@@ -53,7 +54,7 @@ impl KindName {
     }
 }
 
-pub(super) fn study(source: Source<'_>) -> Result<Study, Error> {
+pub(super) fn study(source: TomlSource<'_>) -> Result<Study, Error> {
     if source.text.len() > limits::STUDY_BYTES {
         return Err(source.error(
             limits::STUDY_BYTES,
@@ -62,11 +63,11 @@ pub(super) fn study(source: Source<'_>) -> Result<Study, Error> {
     }
     let tree = source.table()?;
     let all: Vec<&str> = LIFT_KEYS.iter().chain(PROGRAM_KEYS).copied().collect();
-    let root = Section::root(source, &tree, &unique(&all))?;
+    let root = TomlSection::root(source, &tree, &unique(&all))?;
     root.need("format", "format = \"tacit-study/1\"")?.choice(&[("tacit-study/1", ())], &[])?;
     let kinds = [("lift", KindName::Lift), ("program", KindName::Program), ("match", KindName::Match)];
     let kind = root.need("kind", "kind = \"lift\"")?.choice(&kinds, &["market"])?;
-    let root = Section::root(source, &tree, kind.keys())?;
+    let root = TomlSection::root(source, &tree, kind.keys())?;
     let name = root.need("name", "name = \"my-study\"")?.name()?.to_owned();
     let title = root.need("title", "title = \"one line for people\"")?.text()?.to_owned();
     let parties = members(&root, kind)?;
@@ -76,30 +77,30 @@ pub(super) fn study(source: Source<'_>) -> Result<Study, Error> {
     let unit = root.get("privacy").as_ref().map(unit).transpose()?;
     let compute = compute(&root)?;
     let servers = super::servers::parse(&root, &parties, &compute)?;
-    let kind_of_parts = Kind::Lifts(Vec::new());
+    let kind_of_parts = Question::Lifts(Vec::new());
     let mut study =
         Study { name, title, parties, matching, unit, kind: kind_of_parts, compute, servers, part_of: None };
     study.kind = match kind {
         KindName::Lift if apart => lifts(&root, &study)?,
         KindName::Lift => {
-            Kind::Lift(Box::new(lift_with(&root, &study.parties, advertisers(&root, &study.parties)?)?))
+            Question::Lift(Box::new(lift_with(&root, &study.parties, advertisers(&root, &study.parties)?)?))
         }
-        KindName::Program => Kind::Program(Box::new(program(&root, &study.parties)?)),
-        KindName::Match => Kind::Program(Box::new(match_only(&root, &study)?)),
+        KindName::Program => Question::Program(Box::new(program(&root, &study.parties)?)),
+        KindName::Match => Question::Program(Box::new(match_only(&root, &study)?)),
     };
-    if let Kind::Lift(lift) = &study.kind {
+    if let Question::Lift(lift) = &study.kind {
         one_unit(&root, lift)?;
     }
     super::servers::check(&root, &study)?;
     let hash = study.hash();
-    if let Kind::Lifts(parts) = &mut study.kind {
+    if let Question::Lifts(parts) = &mut study.kind {
         parts.iter_mut().for_each(|part| part.part_of = Some(hash));
     }
     Ok(study)
 }
 
 /// What one row stands for: a word that fits after "one".
-fn unit(item: &Item<'_, '_>) -> Result<String, Error> {
+fn unit(item: &TomlItem<'_, '_>) -> Result<String, Error> {
     const LONGEST: usize = 40;
     let item = item.section(&["unit"])?.need("unit", "unit = \"person\"")?;
     let text = item.text()?;
@@ -123,9 +124,9 @@ fn unique<'n>(names: &[&'n str]) -> Vec<&'n str> {
     kept
 }
 
-fn members(root: &Section<'_, '_>, kind: KindName) -> Result<Vec<Member>, Error> {
+fn members(root: &TomlSection<'_, '_>, kind: KindName) -> Result<Vec<Participant>, Error> {
     let section = root.need("party", "a section [party.NAME] for each party")?.open_section()?;
-    let mut members: Vec<Member> = Vec::new();
+    let mut members: Vec<Participant> = Vec::new();
     for (name, item) in section.entries() {
         if !is_name(name) {
             return Err(item.error(format!("party name \"{}\": {NAME_RULE}", super::reader::printable(name))));
@@ -136,7 +137,7 @@ fn members(root: &Section<'_, '_>, kind: KindName) -> Result<Vec<Member>, Error>
                 item.error(format!("{} and {name} have the same key; each needs its own", other.name))
             );
         }
-        let alone = member.role != Role::Advertiser;
+        let alone = member.role != PartyRole::Advertiser;
         if let Some(other) = members.iter().find(|other| alone && other.role == member.role) {
             return Err(
                 item.error(format!("{} and {name} have the same role; each needs its own", other.name))
@@ -151,31 +152,31 @@ fn members(root: &Section<'_, '_>, kind: KindName) -> Result<Vec<Member>, Error>
             limits::PARTIES
         )));
     }
-    if kind == KindName::Lift && members.iter().all(|member| member.role == Role::Advertiser) {
+    if kind == KindName::Lift && members.iter().all(|member| member.role == PartyRole::Advertiser) {
         return Err(section.error("no party has role = \"publisher\"; one must"));
     }
     members.sort_by(|a, b| a.name.cmp(&b.name));
-    members.sort_by_key(|member| member.role == Role::Advertiser);
+    members.sort_by_key(|member| member.role == PartyRole::Advertiser);
     Ok(members)
 }
 
-fn member(name: &str, item: &Item<'_, '_>, kind: KindName) -> Result<Member, Error> {
+fn member(name: &str, item: &TomlItem<'_, '_>, kind: KindName) -> Result<Participant, Error> {
     let section = item.section(&["role", "key"])?;
     let role = match kind {
         KindName::Lift => match section.need("role", "role = \"publisher\" or \"advertiser\"")? {
-            role if role.choice(&[("publisher", true), ("advertiser", false)], &[])? => Role::Publisher,
-            _ => Role::Advertiser,
+            role if role.choice(&[("publisher", true), ("advertiser", false)], &[])? => PartyRole::Publisher,
+            _ => PartyRole::Advertiser,
         },
         KindName::Program | KindName::Match => match section.get("role") {
-            Some(role) => Role::Owner(role.name()?.to_owned()),
-            None => Role::Owner(name.to_owned()),
+            Some(role) => PartyRole::Owner(role.name()?.to_owned()),
+            None => PartyRole::Owner(name.to_owned()),
         },
     };
-    Ok(Member { name: name.to_owned(), role, key: named_key(&section)? })
+    Ok(Participant { name: name.to_owned(), role, key: named_key(&section)? })
 }
 
 /// The line `key` of a party or a server.
-pub(super) fn named_key(section: &Section<'_, '_>) -> Result<String, Error> {
+pub(super) fn named_key(section: &TomlSection<'_, '_>) -> Result<String, Error> {
     let item = section.need("key", "key = \"tacit1:...\", as the party's `tacit keygen` printed it")?;
     let key = item.text()?;
     if !is_key(key) {
@@ -192,7 +193,7 @@ pub(crate) fn is_key(text: &str) -> bool {
     text.strip_prefix("tacit1:").is_some_and(|digits| digits.len() == 32 && digits.bytes().all(hex))
 }
 
-fn clock(item: &Item<'_, '_>) -> Result<Clock, Error> {
+fn clock(item: &TomlItem<'_, '_>) -> Result<Clock, Error> {
     let section = item.section(&["origin", "unit", "span"])?;
     let origin = section.need("origin", "origin = 1970-01-01")?;
     let seconds = origin_seconds(&origin)?;
@@ -202,7 +203,7 @@ fn clock(item: &Item<'_, '_>) -> Result<Clock, Error> {
     Clock::new(seconds, unit, u32::try_from(units).expect("checked")).map_err(|text| span.refuse(text))
 }
 
-fn origin_seconds(item: &Item<'_, '_>) -> Result<i64, Error> {
+fn origin_seconds(item: &TomlItem<'_, '_>) -> Result<i64, Error> {
     let rule = "write a date (1954-01-01) or a date-time with offset (1954-01-01T06:00:00Z), without quotes";
     let toml::de::DeValue::Datetime(origin) = item.value.get_ref() else { return Err(item.refuse(rule)) };
     let text = origin.to_string();
@@ -218,7 +219,7 @@ fn origin_seconds(item: &Item<'_, '_>) -> Result<i64, Error> {
 }
 
 /// Whether several advertisers are measured as one; a study from before this could be said means each apart.
-fn together(root: &Section<'_, '_>) -> Result<bool, Error> {
+fn together(root: &TomlSection<'_, '_>) -> Result<bool, Error> {
     let section = root.need("lift", "a section [lift]")?.open_section()?;
     match section.get("advertisers") {
         Some(item) => item.choice(&[("together", true), ("apart", false)], &[]),
@@ -228,7 +229,7 @@ fn together(root: &Section<'_, '_>) -> Result<bool, Error> {
 
 /// The columns of each advertiser: [advertiser] describes the file of all of them, or each has a section
 /// [advertiser.NAME].
-fn advertisers(root: &Section<'_, '_>, parties: &[Member]) -> Result<Vec<Advertiser>, Error> {
+fn advertisers(root: &TomlSection<'_, '_>, parties: &[Participant]) -> Result<Vec<Advertiser>, Error> {
     let item = root.need("advertiser", "a section [advertiser], or [advertiser.NAME] for each")?;
     let names: Vec<&str> = parties[1..].iter().map(|member| member.name.as_str()).collect();
     let several = names.len() > 1;
@@ -242,10 +243,10 @@ fn advertisers(root: &Section<'_, '_>, parties: &[Member]) -> Result<Vec<Adverti
 }
 
 /// What is added up has one unit.
-fn one_unit(root: &Section<'_, '_>, lift: &Lift) -> Result<(), Error> {
+fn one_unit(root: &TomlSection<'_, '_>, lift: &LiftStudy) -> Result<(), Error> {
     let unit = |advertiser: &Advertiser| match &advertiser.value {
-        Value::Columns { unit, .. } => unit.clone(),
-        Value::Constant(_) => None,
+        EventValue::Columns { unit, .. } => unit.clone(),
+        EventValue::Constant(_) => None,
     };
     let units: Vec<Option<String>> = lift.advertisers.iter().map(unit).collect();
     if units.iter().all(|unit| *unit == units[0]) {
@@ -259,31 +260,31 @@ fn one_unit(root: &Section<'_, '_>, lift: &Lift) -> Result<(), Error> {
 }
 
 fn lift_with(
-    root: &Section<'_, '_>,
-    parties: &[Member],
+    root: &TomlSection<'_, '_>,
+    parties: &[Participant],
     advertisers: Vec<Advertiser>,
-) -> Result<Lift, Error> {
+) -> Result<LiftStudy, Error> {
     let clock = clock(&root.need("time", "a section [time]")?)?;
     let publisher = publisher(&root.need("publisher", "a section [publisher]")?)?;
     let rule = rule(&root.need("lift", "a section [lift]")?, &clock)?;
     let release = release(&root.need("release", "a section [release]")?, parties, &publisher)?;
-    Ok(Lift { clock, publisher, advertisers, rule, release })
+    Ok(LiftStudy { clock, publisher, advertisers, rule, release })
 }
 
 /// The publisher's lift study with each advertiser.
-fn lifts(root: &Section<'_, '_>, whole: &Study) -> Result<Kind, Error> {
+fn lifts(root: &TomlSection<'_, '_>, whole: &Study) -> Result<Question, Error> {
     let (publisher, members) = whole.parties.split_first().expect("two parties or more");
     let mut parts = Vec::with_capacity(members.len());
     for (member, columns) in members.iter().zip(advertisers(root, &whole.parties)?) {
         let mut lift = lift_with(root, &whole.parties, vec![columns])?;
         lift.release.to.retain(|(name, _)| *name == publisher.name || *name == member.name);
         let parties = vec![publisher.clone(), member.clone()];
-        parts.push(Study { parties, kind: Kind::Lift(Box::new(lift)), ..whole.clone() });
+        parts.push(Study { parties, kind: Question::Lift(Box::new(lift)), ..whole.clone() });
     }
-    Ok(Kind::Lifts(parts))
+    Ok(Question::Lifts(parts))
 }
 
-fn publisher(item: &Item<'_, '_>) -> Result<Publisher, Error> {
+fn publisher(item: &TomlItem<'_, '_>) -> Result<Publisher, Error> {
     let section = item.section(&["arm", "opportunity", "impressions", "breakdown"])?;
     let example = "arm = { column = \"arm\", test = \"test\", control = \"control\" }";
     let arm = section.need("arm", example)?.section(&["column", "test", "control"])?;
@@ -310,13 +311,13 @@ fn publisher(item: &Item<'_, '_>) -> Result<Publisher, Error> {
 }
 
 /// `{ column = "x", type = "time" }` where only one type makes sense.
-fn typed_column(item: &Item<'_, '_>, kind: &str) -> Result<String, Error> {
+fn typed_column(item: &TomlItem<'_, '_>, kind: &str) -> Result<String, Error> {
     let section = item.section(&["column", "type"])?;
     section.need("type", &format!("type = \"{kind}\""))?.choice(&[(kind, ())], &[])?;
     Ok(section.need("column", "column = \"name\"")?.text()?.to_owned())
 }
 
-fn categories(item: &Item<'_, '_>) -> Result<Categories, Error> {
+fn categories(item: &TomlItem<'_, '_>) -> Result<Categories, Error> {
     let section = item.section(&["column", "values"])?;
     let column = section.need("column", "column = \"name\"")?.text()?.to_owned();
     let values = section.need("values", "values = [\"a\", \"b\"]")?;
@@ -324,7 +325,7 @@ fn categories(item: &Item<'_, '_>) -> Result<Categories, Error> {
 }
 
 /// A list of 1 to `most` different labels.
-fn labels(item: &Item<'_, '_>, most: usize) -> Result<Vec<String>, Error> {
+fn labels(item: &TomlItem<'_, '_>, most: usize) -> Result<Vec<String>, Error> {
     let items = item.list()?;
     if items.is_empty() || items.len() > most {
         return Err(item.error(format!("{} has {} values; list 1 to {most}", item.path, items.len())));
@@ -340,11 +341,11 @@ fn labels(item: &Item<'_, '_>, most: usize) -> Result<Vec<String>, Error> {
     Ok(labels)
 }
 
-fn advertiser(item: &Item<'_, '_>) -> Result<Advertiser, Error> {
+fn advertiser(item: &TomlItem<'_, '_>) -> Result<Advertiser, Error> {
     let section = item.section(&["layout", "event", "value", "where", "max_events", "overflow", "cohort"])?;
     let layout = section
         .need("layout", "layout = \"events\"")?
-        .choice(&[("events", Layout::Events), ("wide", Layout::Wide)], &[])?;
+        .choice(&[("events", EventLayout::Events), ("wide", EventLayout::Wide)], &[])?;
     let events = event_columns(
         &section.need("event", "event = { column = \"time\", type = \"time\" }")?,
         layout,
@@ -369,33 +370,33 @@ fn advertiser(item: &Item<'_, '_>) -> Result<Advertiser, Error> {
 
 /// `column` in the events layout, `columns` in the wide one.
 fn event_columns(
-    item: &Item<'_, '_>,
-    layout: Layout,
+    item: &TomlItem<'_, '_>,
+    layout: EventLayout,
     kind: &str,
     keys: &[&str],
 ) -> Result<Vec<String>, Error> {
     let section = item.section(keys)?;
     section.need("type", &format!("type = \"{kind}\""))?.choice(&[(kind, ())], &[])?;
     match (layout, section.get("column"), section.get("columns")) {
-        (Layout::Events, Some(column), None) => Ok(vec![column.text()?.to_owned()]),
-        (Layout::Wide, None, Some(columns)) => labels(&columns, usize::from(u8::MAX)),
-        (Layout::Events, ..) => {
+        (EventLayout::Events, Some(column), None) => Ok(vec![column.text()?.to_owned()]),
+        (EventLayout::Wide, None, Some(columns)) => labels(&columns, usize::from(u8::MAX)),
+        (EventLayout::Events, ..) => {
             Err(section.error(format!("{}: the events layout needs column = \"name\"", item.path)))
         }
-        (Layout::Wide, ..) => {
+        (EventLayout::Wide, ..) => {
             Err(section
                 .error(format!("{}: the wide layout needs columns = [\"first\", \"second\"]", item.path)))
         }
     }
 }
 
-fn value(item: &Item<'_, '_>, layout: Layout, events: usize) -> Result<Value, Error> {
+fn value(item: &TomlItem<'_, '_>, layout: EventLayout, events: usize) -> Result<EventValue, Error> {
     let keys = ["constant", "column", "columns", "type", "unit"];
     let section = item.section(&keys)?;
     if let Some(constant) = section.get("constant") {
         item.section(&["constant"])?;
         let constant = constant.integer(1..=u64::from(u32::MAX))?;
-        return Ok(Value::Constant(u32::try_from(constant).expect("checked")));
+        return Ok(EventValue::Constant(u32::try_from(constant).expect("checked")));
     }
     let columns = event_columns(item, layout, "u32", &keys)?;
     if columns.len() != events {
@@ -406,18 +407,18 @@ fn value(item: &Item<'_, '_>, layout: Layout, events: usize) -> Result<Value, Er
         )));
     }
     let unit = section.get("unit").map(|unit| unit.text().map(str::to_owned)).transpose()?;
-    Ok(Value::Columns { columns, unit })
+    Ok(EventValue::Columns { columns, unit })
 }
 
-fn filter(item: &Item<'_, '_>) -> Result<Filter, Error> {
+fn filter(item: &TomlItem<'_, '_>) -> Result<LineFilter, Error> {
     let section = item.section(&["column", "equals"])?;
     let column = section.need("column", "column = \"name\"")?.text()?.to_owned();
     let mut equals = labels(&section.need("equals", "equals = [\"a\"]")?, MAX_CATEGORIES)?;
     equals.sort();
-    Ok(Filter { column, equals })
+    Ok(LineFilter { column, equals })
 }
 
-fn rule(item: &Item<'_, '_>, clock: &Clock) -> Result<LiftRule, Error> {
+fn rule(item: &TomlItem<'_, '_>, clock: &Clock) -> Result<LiftRule, Error> {
     let section = item.section(&["counts_after", "within", "clamp", "lower_is_better", "advertisers"])?;
     section.need("counts_after", "counts_after = \"opportunity\"")?.choice(&[("opportunity", ())], &[])?;
     let within = match section.get("within") {
@@ -432,7 +433,11 @@ fn rule(item: &Item<'_, '_>, clock: &Clock) -> Result<LiftRule, Error> {
     })
 }
 
-fn release(item: &Item<'_, '_>, parties: &[Member], publisher: &Publisher) -> Result<Release, Error> {
+fn release(
+    item: &TomlItem<'_, '_>,
+    parties: &[Participant],
+    publisher: &Publisher,
+) -> Result<ReleaseRule, Error> {
     let keys = ["mode", "confidence", "noise", "candidates", "minimum_group", "also", "to", "public"];
     let section = item.section(&keys)?;
     let mode = section.need("mode", "mode = \"sums\"")?.choice(&Mode::NAMES, &[])?;
@@ -461,10 +466,10 @@ fn release(item: &Item<'_, '_>, parties: &[Member], publisher: &Publisher) -> Re
     }
     also.sort_unstable();
     let (to, public) = viewers(&section, parties)?;
-    Ok(Release { mode, confidence, noise, minimum_group, also, to, public })
+    Ok(ReleaseRule { mode, confidence, noise, minimum_group, also, to, public })
 }
 
-fn confidence(item: &Item<'_, '_>) -> Result<Confidence, Error> {
+fn confidence(item: &TomlItem<'_, '_>) -> Result<Confidence, Error> {
     let known = [("0.9", Confidence::P90), ("0.95", Confidence::P95), ("0.99", Confidence::P99)];
     let met = item.number_text().ok().and_then(|text| Decimal::parse(&text)).map(|met| met.to_string());
     let found = known.iter().find(|(text, _)| met.as_deref() == Some(text));
@@ -473,7 +478,7 @@ fn confidence(item: &Item<'_, '_>) -> Result<Confidence, Error> {
 
 /// Where noise comes from: inside the computation where nothing is said. The longer name of the other is that
 /// of studies of earlier versions.
-fn noise(section: &Section<'_, '_>, parties: usize) -> Result<NoiseFrom, Error> {
+fn noise(section: &TomlSection<'_, '_>, parties: usize) -> Result<NoiseFrom, Error> {
     let names = [("inside", true), ("cut-and-choose", false), ("seeded-cut-and-choose", false)];
     let named = section.get("noise");
     let inside =
@@ -505,7 +510,7 @@ fn noise(section: &Section<'_, '_>, parties: usize) -> Result<NoiseFrom, Error> 
 type Spent = (Vec<(String, Decimal)>, Option<Decimal>);
 
 /// What each viewer alone and what everybody sees costs; at least one of them.
-fn viewers(release: &Section<'_, '_>, parties: &[Member]) -> Result<Spent, Error> {
+fn viewers(release: &TomlSection<'_, '_>, parties: &[Participant]) -> Result<Spent, Error> {
     let public = match release.get("public") {
         Some(item) => Some(rho(&item.section(&["rho"])?.need("rho", "rho = 0.1")?)?),
         None => None,
@@ -521,7 +526,7 @@ fn viewers(release: &Section<'_, '_>, parties: &[Member]) -> Result<Spent, Error
     }
 }
 
-fn own_views(item: &Item<'_, '_>, parties: &[Member]) -> Result<Vec<(String, Decimal)>, Error> {
+fn own_views(item: &TomlItem<'_, '_>, parties: &[Participant]) -> Result<Vec<(String, Decimal)>, Error> {
     let section = item.open_section()?;
     let names: Vec<&str> = parties.iter().map(|member| member.name.as_str()).collect();
     let section = if section.entries().is_empty() {
@@ -539,7 +544,7 @@ fn own_views(item: &Item<'_, '_>, parties: &[Member]) -> Result<Vec<(String, Dec
 }
 
 /// A rho: an exact decimal above 0, at most [`MAX_RHO`].
-pub(crate) fn rho(item: &Item<'_, '_>) -> Result<Decimal, Error> {
+pub(crate) fn rho(item: &TomlItem<'_, '_>) -> Result<Decimal, Error> {
     let rule =
         format!("use a decimal above 0 and at most {MAX_RHO} with at most 9 digits after the point: 0.1");
     let met = Decimal::parse(&item.number_text()?).ok_or_else(|| item.refuse(&rule))?;
@@ -547,12 +552,12 @@ pub(crate) fn rho(item: &Item<'_, '_>) -> Result<Decimal, Error> {
     if met > Decimal::ZERO && met <= most { Ok(met) } else { Err(item.refuse(&rule)) }
 }
 
-fn compute(root: &Section<'_, '_>) -> Result<Compute, Error> {
-    let mut compute = Compute { engine: Engine::Auto, ot: None, circuit: None, shards: 1 };
+fn compute(root: &TomlSection<'_, '_>) -> Result<Compute, Error> {
+    let mut compute = Compute { engine: ComputeEngine::Auto, ot: None, circuit: None, shards: 1 };
     let Some(item) = root.get("compute") else { return Ok(compute) };
     let section = item.section(&["engine", "ot", "circuit", "shards"])?;
     if let Some(item) = section.get("engine") {
-        compute.engine = item.choice(&Engine::NAMES, &[])?;
+        compute.engine = item.choice(&ComputeEngine::NAMES, &[])?;
     }
     if let Some(item) = section.get("ot") {
         compute.ot = named(&item)?;
@@ -568,14 +573,14 @@ fn compute(root: &Section<'_, '_>) -> Result<Compute, Error> {
 }
 
 /// A setting of an engine in the engine's own words; nothing for `auto`.
-fn named<T: std::str::FromStr<Err = Error>>(item: &Item<'_, '_>) -> Result<Option<T>, Error> {
+fn named<T: std::str::FromStr<Err = Error>>(item: &TomlItem<'_, '_>) -> Result<Option<T>, Error> {
     match item.text()? {
         "auto" => Ok(None),
         text => text.parse().map(Some).map_err(|e| item.refuse(format!("use \"auto\" or a name: {e}"))),
     }
 }
 
-fn program(root: &Section<'_, '_>, parties: &[Member]) -> Result<ProgramStudy, Error> {
+fn program(root: &TomlSection<'_, '_>, parties: &[Participant]) -> Result<ProgramStudy, Error> {
     let section = root.need("program", "a section [program]")?.section(&["text"])?;
     let item = section.need("text", "text = \"\"\" the program \"\"\"")?;
     let text = item.long_text()?.replace("\r\n", "\n");
@@ -595,7 +600,11 @@ fn program(root: &Section<'_, '_>, parties: &[Member]) -> Result<ProgramStudy, E
     Ok(ProgramStudy { computes: true, text, text_line, columns, clock, to, public, noise })
 }
 
-fn columns(item: &Item<'_, '_>, parties: &[Member], has_clock: bool) -> Result<Vec<ProgramColumn>, Error> {
+fn columns(
+    item: &TomlItem<'_, '_>,
+    parties: &[Participant],
+    has_clock: bool,
+) -> Result<Vec<ProgramColumn>, Error> {
     let section = item.open_section()?;
     let mut columns = Vec::new();
     for (name, item) in section.entries() {
@@ -613,7 +622,7 @@ fn columns(item: &Item<'_, '_>, parties: &[Member], has_clock: bool) -> Result<V
 }
 
 /// A study that only matches: a spine takes no columns, shares are of some.
-fn match_only(root: &Section<'_, '_>, study: &Study) -> Result<ProgramStudy, Error> {
+fn match_only(root: &TomlSection<'_, '_>, study: &Study) -> Result<ProgramStudy, Error> {
     let clock = root.get("time").as_ref().map(clock).transpose()?;
     let protocol = study.matching.protocol;
     let columns = match (protocol.joins(), root.get("columns")) {
@@ -655,8 +664,8 @@ fn match_only(root: &Section<'_, '_>, study: &Study) -> Result<ProgramStudy, Err
 
 fn program_column(
     name: &str,
-    item: &Item<'_, '_>,
-    parties: &[Member],
+    item: &TomlItem<'_, '_>,
+    parties: &[Participant],
     has_clock: bool,
 ) -> Result<ProgramColumn, Error> {
     let section = item.section(&["party", "column", "type", "values"])?;

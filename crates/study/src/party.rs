@@ -5,18 +5,18 @@ mod bounds;
 mod node;
 mod policy;
 
-use crate::reader::{Item, Section, Source};
-use crate::transport::Transport;
+use crate::reader::{TomlItem, TomlSection, TomlSource};
+use crate::transport::ServerTransport;
 use crate::{Decimal, StudyHash, read_text};
 use base::{Error, PartyId, Roster, limits};
 use net::Network;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub use bounds::{Period, Rate};
-pub use node::Node;
+pub use bounds::{Period, RunRate};
+pub use node::ServerSetup;
 use policy::POLICY_KEYS;
-pub use policy::{Policy, parse_period};
+pub use policy::{PartyPolicy, parse_period};
 
 /// What a party file or the flags of `tacit run` say; every field may be absent. Flags win over the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,7 +70,7 @@ pub struct PartySettings {
     /// Most rho within any such span, on one viewer of this data.
     pub period_budget: Option<Decimal>,
     /// Most runs with one peer within some time.
-    pub runs: Option<Rate>,
+    pub runs: Option<RunRate>,
     /// Least noise candidates of a study.
     pub candidates: Option<u32>,
     /// Whether the made-up rows of a match are drawn afresh, and paid for, each time that it begins.
@@ -88,14 +88,14 @@ pub struct PartySettings {
     /// Whether this party tells the servers to begin.
     pub trigger: Option<bool>,
     /// What the computation of four servers goes over: of a server; of an owner that it must be TLS.
-    pub transport: Option<Transport>,
+    pub transport: Option<ServerTransport>,
     /// Of a server: whether messages may go in plain text where only the servers' operators see them.
     pub trusted_network: Option<bool>,
 }
 
 /// Settings with nothing missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Party {
+pub struct PartySetup {
     /// The study file.
     pub study: PathBuf,
     /// Which party of the study this is.
@@ -130,14 +130,14 @@ pub struct Party {
     /// Whether this party tells the servers to begin.
     pub trigger: bool,
     /// What the computation goes over, where this party is one of the servers.
-    pub transport: Transport,
+    pub transport: ServerTransport,
     /// Whether this party takes part only if the servers keep TLS: it says so itself.
     pub tls_only: bool,
     /// Whether a new ledger may take the place of one that is said to be lost: asked of the operator, never
     /// of the file.
     pub new_ledger: bool,
     /// What this party agrees to at all.
-    pub policy: Policy,
+    pub policy: PartyPolicy,
     /// What its operator said for this run alone.
     pub consent: Consent,
 }
@@ -151,7 +151,7 @@ pub struct Consent {
     pub spend_anyway: bool,
 }
 
-impl Party {
+impl PartySetup {
     /// The name under which the budget of these data is kept.
     ///
     /// # Errors
@@ -300,9 +300,9 @@ impl PartySettings {
     /// # Errors
     /// The first thing that is wrong, with its line and column.
     pub fn parse(file: &str, text: &str) -> Result<Self, Error> {
-        let source = Source { file, text };
+        let source = TomlSource { file, text };
         let tree = source.table()?;
-        let root = Section::root(source, &tree, KEYS)?;
+        let root = TomlSection::root(source, &tree, KEYS)?;
         let path = |key: &str| root.get(key).map(|item| item.text().map(PathBuf::from)).transpose();
         let mut settings = Self {
             study: path("study")?,
@@ -426,7 +426,7 @@ impl PartySettings {
     ///
     /// # Errors
     /// Names the setting that is missing, or the two that contradict each other.
-    pub fn complete(self) -> Result<Party, Error> {
+    pub fn complete(self) -> Result<PartySetup, Error> {
         fn need<T>(value: Option<T>, name: &str) -> Result<T, Error> {
             value.ok_or_else(|| {
                 Error::input(format!(
@@ -453,7 +453,7 @@ impl PartySettings {
         }
         let as_party = need(self.as_party, "as")?;
         let data = need(self.data, "data")?;
-        Ok(Party {
+        Ok(PartySetup {
             study: need(self.study, "study")?,
             identity: need(self.identity, "identity")?,
             address,
@@ -468,8 +468,8 @@ impl PartySettings {
             spine: self.spine,
             salt: self.salt,
             trigger: self.trigger.unwrap_or_default(),
-            tls_only: self.transport == Some(Transport::Tls),
-            transport: Transport::of(self.transport, self.trusted_network)?,
+            tls_only: self.transport == Some(ServerTransport::Tls),
+            transport: ServerTransport::of(self.transport, self.trusted_network)?,
             new_ledger: false,
             policy,
             consent: Consent::default(),
@@ -507,15 +507,15 @@ fn default_memory(said: Option<u64>) -> u64 {
     said.unwrap_or(MEMORY)
 }
 
-fn paths(item: &Item<'_, '_>) -> Result<Vec<PathBuf>, Error> {
+fn paths(item: &TomlItem<'_, '_>) -> Result<Vec<PathBuf>, Error> {
     item.list()?.iter().map(|item| item.text().map(PathBuf::from)).collect()
 }
 
-fn transport(item: &Item<'_, '_>) -> Result<Transport, Error> {
-    Transport::parse(item.text()?).map_err(|rule| item.refuse(rule))
+fn transport(item: &TomlItem<'_, '_>) -> Result<ServerTransport, Error> {
+    ServerTransport::parse(item.text()?).map_err(|rule| item.refuse(rule))
 }
 
-fn address(item: &Item<'_, '_>) -> Result<String, Error> {
+fn address(item: &TomlItem<'_, '_>) -> Result<String, Error> {
     let text = item.text()?;
     parse_address(text).map_err(|rule| item.refuse(rule))?;
     Ok(text.to_owned())
@@ -533,7 +533,7 @@ pub fn parse_address(text: &str) -> Result<(), &'static str> {
 }
 
 /// Networks that connections may come from, at least one and at most [`limits::NETWORKS`].
-fn networks(item: &Item<'_, '_>) -> Result<Vec<Network>, Error> {
+fn networks(item: &TomlItem<'_, '_>) -> Result<Vec<Network>, Error> {
     let list = item.list()?;
     if list.is_empty() {
         return Err(item.error("allow is empty, and nobody could come: name networks, or remove the line"));
@@ -548,13 +548,13 @@ fn networks(item: &Item<'_, '_>) -> Result<Vec<Network>, Error> {
     list.iter().map(|item| item.text()?.parse().map_err(|rule: String| item.refuse(rule))).collect()
 }
 
-fn peers(item: &Item<'_, '_>) -> Result<BTreeMap<String, String>, Error> {
+fn peers(item: &TomlItem<'_, '_>) -> Result<BTreeMap<String, String>, Error> {
     let section = item.open_section()?;
-    let entry = |(name, item): (&str, Item<'_, '_>)| Ok((name.to_owned(), address(&item)?));
+    let entry = |(name, item): (&str, TomlItem<'_, '_>)| Ok((name.to_owned(), address(&item)?));
     section.entries().into_iter().map(entry).collect()
 }
 
-fn memory(item: &Item<'_, '_>) -> Result<u64, Error> {
+fn memory(item: &TomlItem<'_, '_>) -> Result<u64, Error> {
     parse_memory(item.text()?).map_err(|rule| item.refuse(rule))
 }
 
@@ -574,7 +574,7 @@ pub fn parse_memory(text: &str) -> Result<u64, &'static str> {
     count.checked_mul(1 << shift).filter(|&bytes| bytes >= MEMORY_LEAST).ok_or(rule)
 }
 
-fn deadline(item: &Item<'_, '_>) -> Result<u64, Error> {
+fn deadline(item: &TomlItem<'_, '_>) -> Result<u64, Error> {
     parse_deadline(item.text()?).map_err(|rule| item.refuse(rule))
 }
 

@@ -15,12 +15,12 @@ pub(crate) const TEXT_BYTES: usize = 200;
 
 /// A file's name and text: turns byte offsets into lines and columns.
 #[derive(Clone, Copy)]
-pub(crate) struct Source<'a> {
+pub(crate) struct TomlSource<'a> {
     pub file: &'a str,
     pub text: &'a str,
 }
 
-impl<'a> Source<'a> {
+impl<'a> TomlSource<'a> {
     /// Parses the text, or says where it stops being TOML.
     pub fn table(self) -> Result<Spanned<DeTable<'a>>, Error> {
         DeTable::parse(self.text).map_err(|error| {
@@ -52,23 +52,27 @@ impl<'a> Source<'a> {
 }
 
 /// One table whose keys are all known.
-pub(crate) struct Section<'s, 'a> {
-    source: Source<'a>,
+pub(crate) struct TomlSection<'s, 'a> {
+    source: TomlSource<'a>,
     path: String,
     at: usize,
     table: &'s DeTable<'a>,
 }
 
 /// One value with its path (`match.duplicates`) and place.
-pub(crate) struct Item<'s, 'a> {
-    pub source: Source<'a>,
+pub(crate) struct TomlItem<'s, 'a> {
+    pub source: TomlSource<'a>,
     pub path: String,
     pub value: &'s Spanned<DeValue<'a>>,
 }
 
-impl<'s, 'a> Section<'s, 'a> {
+impl<'s, 'a> TomlSection<'s, 'a> {
     /// The whole file, with the keys it may have.
-    pub fn root(source: Source<'a>, table: &'s Spanned<DeTable<'a>>, keys: &[&str]) -> Result<Self, Error> {
+    pub fn root(
+        source: TomlSource<'a>,
+        table: &'s Spanned<DeTable<'a>>,
+        keys: &[&str],
+    ) -> Result<Self, Error> {
         Self { source, path: String::new(), at: 0, table: table.get_ref() }.known(keys)
     }
 
@@ -98,24 +102,24 @@ impl<'s, 'a> Section<'s, 'a> {
     }
 
     /// The value of `key`, if the file has it.
-    pub fn get(&self, key: &str) -> Option<Item<'s, 'a>> {
+    pub fn get(&self, key: &str) -> Option<TomlItem<'s, 'a>> {
         let value = self.table.get(key)?;
-        Some(Item { source: self.source, path: self.join(key), value })
+        Some(TomlItem { source: self.source, path: self.join(key), value })
     }
 
     /// The value of `key`; `example` is a line that would be right.
-    pub fn need(&self, key: &str, example: &str) -> Result<Item<'s, 'a>, Error> {
+    pub fn need(&self, key: &str, example: &str) -> Result<TomlItem<'s, 'a>, Error> {
         self.get(key).ok_or_else(|| {
             self.source.error(self.at, format!("{} has no \"{key}\"; add: {example}", self.title()))
         })
     }
 
     /// All entries in the order of the file.
-    pub fn entries(&self) -> Vec<(&'s str, Item<'s, 'a>)> {
+    pub fn entries(&self) -> Vec<(&'s str, TomlItem<'s, 'a>)> {
         let mut entries: Vec<_> = self.table.iter().collect();
         entries.sort_by_key(|(key, _)| key.span().start);
         let item = |(key, value): (&'s Spanned<std::borrow::Cow<'a, str>>, &'s Spanned<DeValue<'a>>)| {
-            (key.get_ref().as_ref(), Item { source: self.source, path: self.join(key.get_ref()), value })
+            (key.get_ref().as_ref(), TomlItem { source: self.source, path: self.join(key.get_ref()), value })
         };
         entries.into_iter().map(item).collect()
     }
@@ -126,7 +130,7 @@ impl<'s, 'a> Section<'s, 'a> {
     }
 }
 
-impl<'s, 'a> Item<'s, 'a> {
+impl<'s, 'a> TomlItem<'s, 'a> {
     pub fn at(&self) -> usize {
         self.value.span().start
     }
@@ -157,24 +161,24 @@ impl<'s, 'a> Item<'s, 'a> {
     }
 
     /// A table here, with the keys it may have.
-    pub fn section(&self, keys: &[&str]) -> Result<Section<'s, 'a>, Error> {
+    pub fn section(&self, keys: &[&str]) -> Result<TomlSection<'s, 'a>, Error> {
         self.open_section()?.known(keys)
     }
 
     /// A table here whose keys are names chosen by the user.
-    pub fn open_section(&self) -> Result<Section<'s, 'a>, Error> {
+    pub fn open_section(&self) -> Result<TomlSection<'s, 'a>, Error> {
         let DeValue::Table(table) = self.value.get_ref() else {
             return Err(self.refuse(format!("write a table: [{}] or {{ ... }}", self.path)));
         };
-        Ok(Section { source: self.source, path: self.path.clone(), at: self.at(), table })
+        Ok(TomlSection { source: self.source, path: self.path.clone(), at: self.at(), table })
     }
 
     /// A list; its items are named `path[0]`, `path[1]`, ...
-    pub fn list(&self) -> Result<Vec<Item<'s, 'a>>, Error> {
+    pub fn list(&self) -> Result<Vec<TomlItem<'s, 'a>>, Error> {
         let DeValue::Array(items) = self.value.get_ref() else {
             return Err(self.refuse("write a list in [ ]"));
         };
-        let item = |(i, value)| Item { source: self.source, path: format!("{}[{i}]", self.path), value };
+        let item = |(i, value)| TomlItem { source: self.source, path: format!("{}[{i}]", self.path), value };
         Ok(items.iter().enumerate().map(item).collect())
     }
 
@@ -311,7 +315,7 @@ mod tests {
 
     #[test]
     fn columns_count_characters() {
-        let source = Source { file: "f", text: "a = 1\nb = \"é\" # x\n" };
+        let source = TomlSource { file: "f", text: "a = 1\nb = \"é\" # x\n" };
         assert_eq!(source.place(0), (1, 1));
         let offset = source.text.find('#').expect("there is one");
         assert_eq!(source.place(offset), (2, 9));

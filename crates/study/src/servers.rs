@@ -1,10 +1,10 @@
 //! The sections `[server.NAME]` and `[ring4]`: the four parties that compute an outsourced study, and how.
 
-use super::hash::Encoder;
+use super::hash::FieldHasher;
 use super::parse::{is_key, named_key};
-use super::reader::{Item, NAME_RULE, Section, is_name, printable};
-use super::{Compute, Engine, Kind, Member, NoiseFrom, Protocol, Study};
-use crate::transport::Transport;
+use super::reader::{NAME_RULE, TomlItem, TomlSection, is_name, printable};
+use super::{Compute, ComputeEngine, NoiseFrom, Participant, Protocol, Question, Study};
+use crate::transport::ServerTransport;
 use base::{Error, PartyId, Roster, limits};
 use ring4::{Hash, Security, Settings};
 
@@ -24,7 +24,7 @@ pub struct Servers {
     pub hash: Hash,
     /// What the owners agreed that the computation goes over; where they say nothing, the servers' operators
     /// choose.
-    pub transport: Option<Transport>,
+    pub transport: Option<ServerTransport>,
 }
 
 /// One computing party.
@@ -79,13 +79,13 @@ pub fn ring4_settings(settings: Settings) -> String {
 /// # Errors
 /// Servers without the engine or the engine without servers, and whatever is wrong in their sections.
 pub(super) fn parse(
-    root: &Section<'_, '_>,
-    parties: &[Member],
+    root: &TomlSection<'_, '_>,
+    parties: &[Participant],
     compute: &Compute,
 ) -> Result<Option<Servers>, Error> {
     let section = root.get("server");
     let settings = root.get("ring4");
-    if compute.engine != Engine::Ring4 {
+    if compute.engine != ComputeEngine::Ring4 {
         let Some(item) = section.or(settings) else { return Ok(None) };
         return Err(item.error(format!(
             "[{}] is for studies that four servers compute: write engine = \"ring4\" under [compute], or \
@@ -108,13 +108,13 @@ pub(super) fn parse(
             }
         }
         if let Some(item) = section.get("transport") {
-            transport = Some(Transport::parse(item.text()?).map_err(|rule| item.refuse(rule))?);
+            transport = Some(ServerTransport::parse(item.text()?).map_err(|rule| item.refuse(rule))?);
         }
     }
     Ok(Some(Servers { members, security, hash, transport }))
 }
 
-fn members(item: &Item<'_, '_>, parties: &[Member]) -> Result<Vec<Server>, Error> {
+fn members(item: &TomlItem<'_, '_>, parties: &[Participant]) -> Result<Vec<Server>, Error> {
     let section = item.open_section()?;
     let mut members: Vec<Server> = Vec::with_capacity(SEATS);
     for (name, item) in section.entries() {
@@ -139,7 +139,12 @@ fn members(item: &Item<'_, '_>, parties: &[Member]) -> Result<Vec<Server>, Error
     Ok(members)
 }
 
-fn member(name: &str, item: &Item<'_, '_>, parties: &[Member], before: &[Server]) -> Result<Server, Error> {
+fn member(
+    name: &str,
+    item: &TomlItem<'_, '_>,
+    parties: &[Participant],
+    before: &[Server],
+) -> Result<Server, Error> {
     if let Some(own) = parties.iter().find(|party| party.name == name) {
         let section = item.section(&["key"])?;
         if let Some(key) = section.get("key") {
@@ -166,11 +171,11 @@ fn member(name: &str, item: &Item<'_, '_>, parties: &[Member], before: &[Server]
 ///
 /// # Errors
 /// What four servers do not run in this version, or what only they do.
-pub(super) fn check(root: &Section<'_, '_>, study: &Study) -> Result<(), Error> {
+pub(super) fn check(root: &TomlSection<'_, '_>, study: &Study) -> Result<(), Error> {
     let protocol = root.need("match", "a section [match]")?.open_section()?;
     let protocol = protocol.need("protocol", "protocol = \"salted-key\"")?;
     let outsourced = matches!(study.matching.protocol, Protocol::Aligned | Protocol::SaltedKey);
-    let lift = matches!(study.kind, Kind::Lift(_) | Kind::Lifts(_));
+    let lift = matches!(study.kind, Question::Lift(_) | Question::Lifts(_));
     let Some(servers) = &study.servers else {
         if study.matching.protocol == Protocol::SaltedKey
             || lift && study.matching.protocol == Protocol::Aligned
@@ -187,7 +192,7 @@ pub(super) fn check(root: &Section<'_, '_>, study: &Study) -> Result<(), Error> 
             "four servers compute on rows that are \"aligned\", or join them themselves by \"salted-key\"",
         ));
     }
-    if let Kind::Lifts(_) = study.kind {
+    if let Question::Lifts(_) = study.kind {
         return Err(root.error(
             "a lift study by ring4 has one advertiser: write a study for each, with the same servers",
         ));
@@ -218,7 +223,7 @@ pub(super) fn check(root: &Section<'_, '_>, study: &Study) -> Result<(), Error> 
 
 /// Everything said of servers, into the study's hash; nothing where there are none, so that other studies
 /// keep theirs.
-pub(super) fn encode(servers: Option<&Servers>, to: &mut Encoder) {
+pub(super) fn encode(servers: Option<&Servers>, to: &mut FieldHasher) {
     let Some(servers) = servers else { return };
     to.number("servers", servers.members.len() as u64);
     for server in &servers.members {

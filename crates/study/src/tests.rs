@@ -27,8 +27,8 @@ fn the_example_says_what_it_says() {
     let names: Vec<&str> = study.parties.iter().map(|m| m.name.as_str()).collect();
     assert_eq!(names, ["registry", "hospitals"]);
     assert_eq!(study.matching.identifiers[0].normalise, [Normaliser::Trim, Normaliser::Lowercase]);
-    assert_eq!(study.compute, Compute { engine: Engine::Auto, ot: None, circuit: None, shards: 2 });
-    let Kind::Lift(lift) = &study.kind else { panic!("a lift study") };
+    assert_eq!(study.compute, Compute { engine: ComputeEngine::Auto, ot: None, circuit: None, shards: 2 });
+    let Question::Lift(lift) = &study.kind else { panic!("a lift study") };
     assert_eq!((lift.clock.bits(), lift.clock.show(0)), (9, "1954-01-01".to_owned()));
     assert_eq!(lift.publisher.test, "vaccine");
     assert_eq!(lift.advertisers[0].max_events, 4);
@@ -40,12 +40,12 @@ fn the_example_says_what_it_says() {
 #[test]
 fn a_program_study_carries_its_text() {
     let study = Study::parse("study.toml", PROGRAM).expect("the example is a study");
-    let Kind::Program(program) = &study.kind else { panic!("a program study") };
+    let Question::Program(program) = &study.kind else { panic!("a program study") };
     assert!(program.text.starts_with("tacit-program/2"));
     assert!(PROGRAM.lines().nth(program.text_line - 1).expect("a line").starts_with("tacit-program/2"));
     assert_eq!(program.columns[0].name, "exposed");
     assert_eq!(program.columns[1].cell, CellType::Label(vec!["healthy".into(), "ill".into()]));
-    assert_eq!(study.parties[0].role, Role::Owner("clinic".into()));
+    assert_eq!(study.parties[0].role, PartyRole::Owner("clinic".into()));
 }
 
 #[test]
@@ -105,7 +105,7 @@ const MATCH: &str = "protocol    = \"pid\"";
 const IDS: &str = "[ { name = \"child_id\", normalise = [\"trim\", \"lowercase\"] } ]";
 
 /// The lift example with other lines in [match].
-fn matching(protocol: &str, ids: &str, more: &str) -> Result<Matching, String> {
+fn matching(protocol: &str, ids: &str, more: &str) -> Result<MatchRule, String> {
     let text = LIFT.replacen(MATCH, &format!("protocol    = \"{protocol}\""), 1);
     let text = text.replacen(IDS, ids, 1).replacen("duplicates  =", &format!("{more}\nduplicates  ="), 1);
     Study::parse("study.toml", &text).map(|study| study.matching).map_err(|error| error.to_string())
@@ -370,7 +370,7 @@ const SEVERAL: &str = include_str!("../../../examples/lift-several.toml");
 fn three_parties_share_their_rows_by_public_keys() {
     let study = Study::parse("study.toml", ALIGNED).expect("the example is a study");
     assert_eq!((study.matching.protocol, study.parties.len()), (Protocol::Aligned, 3));
-    assert_eq!(study.compute, Compute { engine: Engine::Gmw, ot: None, circuit: None, shards: 1 });
+    assert_eq!(study.compute, Compute { engine: ComputeEngine::Gmw, ot: None, circuit: None, shards: 1 });
     let text = ALIGNED.replace("ot      = \"auto\"", "ot = \"softspoken:4\"");
     let text = text.replace("circuit = \"auto\"", "circuit = \"shallow\"");
     let set = Study::parse("study.toml", &text).expect("settings have names");
@@ -389,7 +389,7 @@ fn three_parties_share_their_rows_by_public_keys() {
 fn several_advertisers_are_one_study_or_several() {
     let together = Study::parse("study.toml", SEVERAL).expect("the example is a study");
     assert_eq!((together.runs().len(), together.runs()[0].hash()), (1, together.hash()));
-    let Kind::Lift(lift) = &together.kind else { panic!("one lift") };
+    let Question::Lift(lift) = &together.kind else { panic!("one lift") };
     let events: Vec<_> = lift.advertisers.iter().map(|advertiser| &advertiser.events[..]).collect();
     assert_eq!(events, [["bought"], ["visited"]]);
     let apart = SEVERAL.replace("\"together\"", "\"apart\"");
@@ -402,7 +402,7 @@ fn several_advertisers_are_one_study_or_several() {
     let names = |part: &Study| part.parties.iter().map(|m| m.name.clone()).collect::<Vec<_>>();
     assert_eq!([names(&parts[0]), names(&parts[1])], [["paper", "bakery"], ["paper", "cinema"]]);
     let of = |part: &Study| match &part.kind {
-        Kind::Lift(lift) => {
+        Question::Lift(lift) => {
             (lift.advertisers[0].events.clone(), lift.release.to.iter().map(|to| to.0.clone()).collect())
         }
         _ => (Vec::new(), Vec::new()),

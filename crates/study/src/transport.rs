@@ -8,7 +8,7 @@ use std::fmt;
 
 /// What a party sets (`transport`); the four servers of a study set the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Transport {
+pub enum ServerTransport {
     /// TLS, as everything else.
     #[default]
     Tls,
@@ -24,7 +24,7 @@ const FABRIC: &str = "fabric-";
 /// Bytes in which a transport is told: its name, then zeros.
 pub const NAME_BYTES: usize = 32;
 
-impl Transport {
+impl ServerTransport {
     /// `tls`, `auto`, `shm`, `fabric`, `fabric-PROVIDER`.
     ///
     /// # Errors
@@ -110,7 +110,7 @@ impl Transport {
         bytes
     }
 
-    /// The transport that [`Transport::told`] tells.
+    /// The transport that [`ServerTransport::told`] tells.
     #[must_use]
     pub fn heard(bytes: &[u8; NAME_BYTES]) -> Option<Self> {
         let text = bytes.split(|byte| *byte == 0).next()?;
@@ -119,7 +119,7 @@ impl Transport {
     }
 }
 
-impl fmt::Display for Transport {
+impl fmt::Display for ServerTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tls => f.write_str("tls"),
@@ -134,13 +134,13 @@ impl fmt::Display for Transport {
 pub fn protects(name: &str) -> String {
     let rest = "What is altered on the way is noticed. Keys, matching, the owners' shares and the outputs go \
                 over TLS.";
-    match Transport::parse(name) {
-        Ok(Transport::Plain(Kind::Shm)) => format!(
+    match ServerTransport::parse(name) {
+        Ok(ServerTransport::Plain(Kind::Shm)) => format!(
             "The servers run on one host and compute over memory that their processes share, in plain text \
              under masks: no server reads there what is meant for others. {rest} Whoever administers that \
              host can look into all four and learn everything."
         ),
-        Ok(Transport::Plain(Kind::Fabric { provider })) => format!(
+        Ok(ServerTransport::Plain(Kind::Fabric { provider })) => format!(
             "The servers compute over libfabric ({provider}), in plain text under masks: no server reads \
              there what is meant for others, and whoever else reads that network sees what all four see, and \
              how much goes when. {rest}"
@@ -158,32 +158,35 @@ mod tests {
     #[test]
     fn names_are_read_as_they_are_shown() {
         for name in ["tls", "auto", "shm", "fabric-tcp", "fabric-verbs;ofi_rxm"] {
-            let read = Transport::parse(name).unwrap();
+            let read = ServerTransport::parse(name).unwrap();
             assert_eq!(read.to_string(), name);
-            assert_eq!(Transport::heard(&read.told()), Some(read));
+            assert_eq!(ServerTransport::heard(&read.told()), Some(read));
         }
-        assert_eq!(Transport::parse("fabric").unwrap().to_string(), "fabric-tcp");
+        assert_eq!(ServerTransport::parse("fabric").unwrap().to_string(), "fabric-tcp");
         let long = format!("fabric-{}", "a".repeat(NAME_BYTES));
         for wrong in ["", "TLS", "tcp", "fabric-", "fabric-a b", &long] {
-            assert!(Transport::parse(wrong).unwrap_err().starts_with("write \"tls\""), "{wrong}");
+            assert!(ServerTransport::parse(wrong).unwrap_err().starts_with("write \"tls\""), "{wrong}");
         }
         for wrong in [[0; NAME_BYTES], [255; NAME_BYTES]] {
-            assert_eq!(Transport::heard(&wrong), None);
+            assert_eq!(ServerTransport::heard(&wrong), None);
         }
-        let mut two = Transport::Tls.told();
+        let mut two = ServerTransport::Tls.told();
         two[10] = 1;
-        assert_eq!(Transport::heard(&two), None);
+        assert_eq!(ServerTransport::heard(&two), None);
     }
 
     #[test]
     fn plain_text_wants_a_trusted_network() {
-        let shm = || Some(Transport::Plain(Kind::Shm));
-        assert_eq!(Transport::of(None, None).unwrap(), Transport::Tls);
-        assert_eq!(Transport::of(None, Some(true)).unwrap(), Transport::Auto);
-        assert_eq!(Transport::of(Some(Transport::Tls), Some(true)).unwrap(), Transport::Tls);
-        assert_eq!(Transport::of(shm(), Some(true)).unwrap(), Transport::Plain(Kind::Shm));
-        for (said, trusted) in [(shm(), None), (shm(), Some(false)), (Some(Transport::Auto), None)] {
-            let error = Transport::of(said, trusted).unwrap_err().to_string();
+        let shm = || Some(ServerTransport::Plain(Kind::Shm));
+        assert_eq!(ServerTransport::of(None, None).unwrap(), ServerTransport::Tls);
+        assert_eq!(ServerTransport::of(None, Some(true)).unwrap(), ServerTransport::Auto);
+        assert_eq!(
+            ServerTransport::of(Some(ServerTransport::Tls), Some(true)).unwrap(),
+            ServerTransport::Tls
+        );
+        assert_eq!(ServerTransport::of(shm(), Some(true)).unwrap(), ServerTransport::Plain(Kind::Shm));
+        for (said, trusted) in [(shm(), None), (shm(), Some(false)), (Some(ServerTransport::Auto), None)] {
+            let error = ServerTransport::of(said, trusted).unwrap_err().to_string();
             assert!(
                 error.contains("messages travel in plain text") && error.contains("trusted_network = true")
             );

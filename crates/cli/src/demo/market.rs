@@ -9,7 +9,7 @@ use base::{Error, PartyId};
 use net::Fingerprint;
 use page::numbers::{bytes, count, duration};
 use program::lower::combine::Shape;
-use report::{Report, View};
+use report::{ResultView, RunReport};
 use serde::Serialize;
 use studies::market::{Answer, CUSTOMER, Problem, Sample, program};
 use terminal::output;
@@ -141,9 +141,9 @@ fn opening(sample: &Sample, study: &study::Study) -> Result<String, Error> {
     Ok(lines.join("\n"))
 }
 
-fn summary(reports: &[Report], truth: Option<Found>) -> Result<Summary, Error> {
+fn summary(reports: &[RunReport], truth: Option<Found>) -> Result<Summary, Error> {
     let customer = reports.first().ok_or_else(|| Error::misuse("a demo has parties"))?;
-    let View::Program { outputs, .. } = &customer.view else {
+    let ResultView::Program { outputs, .. } = &customer.view else {
         return Err(Error::misuse("the demo is a program study"));
     };
     let [row, bandwidth, matched] = &outputs[..] else {
@@ -153,8 +153,8 @@ fn summary(reports: &[Report], truth: Option<Found>) -> Result<Summary, Error> {
         ("1", Some(key), Ok(bandwidth)) => Some(Found { key: key.clone(), bandwidth }),
         _ => None,
     };
-    let silent = |r: &Report| match &r.view {
-        View::Program { outputs, lists } => outputs.is_empty() && lists.is_empty(),
+    let silent = |r: &RunReport| match &r.view {
+        ResultView::Program { outputs, lists } => outputs.is_empty() && lists.is_empty(),
         _ => false,
     };
     Ok(Summary {
@@ -172,7 +172,7 @@ fn summary(reports: &[Report], truth: Option<Found>) -> Result<Summary, Error> {
 }
 
 /// What the customer learned, beside the truth, and what nobody did.
-fn closing(summary: &Summary, reports: &[Report], folder: &Folder) -> String {
+fn closing(summary: &Summary, reports: &[RunReport], folder: &Folder) -> String {
     let word = |found: &Option<Found>| match found {
         Some(found) => format!("{} at {}", found.key, count(found.bandwidth)),
         None => "no peer has it".to_owned(),
@@ -215,7 +215,7 @@ mod tests {
     fn the_study_is_the_one_of_this_problem() {
         let study = study::Study::parse("study.toml", STUDY).unwrap();
         assert!(study.parties.iter().map(|m| &*m.name).eq(PARTIES));
-        let study::Kind::Program(own) = &study.kind else { panic!("a program") };
+        let study::Question::Program(own) = &study.kind else { panic!("a program") };
         assert_eq!(own.text, studies::market::study_program(PROBLEM, PARTIES).to_text());
     }
 }

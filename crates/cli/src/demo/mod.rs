@@ -9,7 +9,7 @@ use base::Error;
 use clap::{Args, ValueEnum};
 use files::Folder;
 use release::modes::Estimate;
-use report::{Report, View};
+use report::{ResultView, RunReport};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -95,7 +95,7 @@ struct Seen {
     noise_interval: [f64; 2],
     rho: f64,
     /// All that the party got, the sizes of the match included.
-    total: Option<privacy::Total>,
+    total: Option<privacy::PrivacyTotal>,
 }
 
 /// Runs the demo.
@@ -133,7 +133,7 @@ fn polio(args: &DemoArgs) -> Result<(), Error> {
 }
 
 /// The parties as processes; their reports in order.
-fn follow(folder: &Folder, parties: &[&str], json: bool) -> Result<Vec<Report>, Error> {
+fn follow(folder: &Folder, parties: &[&str], json: bool) -> Result<Vec<RunReport>, Error> {
     let mut children = Children::default();
     for party in parties {
         let file = folder.party_file(party);
@@ -155,8 +155,8 @@ fn follow(folder: &Folder, parties: &[&str], json: bool) -> Result<Vec<Report>, 
 }
 
 /// The overall estimate of a report.
-fn estimate(report: &Report) -> Result<&Estimate, Error> {
-    let View::Lift(view) = &report.view else { return Err(Error::misuse("the demo is a lift study")) };
+fn estimate(report: &RunReport) -> Result<&Estimate, Error> {
+    let ResultView::Lift(view) = &report.view else { return Err(Error::misuse("the demo is a lift study")) };
     let overall = view.cells.first().ok_or_else(|| Error::misuse("a lift view has an overall cell"))?;
     overall.estimate.as_ref().ok_or_else(|| {
         Error::misuse(format!(
@@ -167,7 +167,7 @@ fn estimate(report: &Report) -> Result<&Estimate, Error> {
     })
 }
 
-fn summary(reports: &[&Report; 2], truth: f64) -> Result<Summary, Error> {
+fn summary(reports: &[&RunReport; 2], truth: f64) -> Result<Summary, Error> {
     let [first, second] = reports;
     let mut views = BTreeMap::new();
     for report in reports {

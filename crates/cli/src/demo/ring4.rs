@@ -9,7 +9,7 @@ use base::free_address;
 use job::run::ServerReport;
 use net::Fingerprint;
 use page::numbers::{bytes, count, duration};
-use report::Report;
+use report::RunReport;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -119,7 +119,7 @@ fn party_text(index: usize, addresses: &[String], study: &Study) -> String {
 }
 
 /// Owners and host run, the other servers wait until the host tells them to begin; all reports.
-fn follow(folder: &Folder, json: bool) -> Result<(Vec<Report>, Vec<ServerReport>), Error> {
+fn follow(folder: &Folder, json: bool) -> Result<(Vec<RunReport>, Vec<ServerReport>), Error> {
     let mut children = Children::default();
     for (index, party) in PARTIES.iter().enumerate() {
         let file = folder.party_file(party);
@@ -180,7 +180,7 @@ fn opening(study: &Study, rows: [u64; 2], scale: u64) -> Result<String, Error> {
     Ok(lines.join("\n"))
 }
 
-fn served(owners: Summary, reports: &[Report], servers: &[ServerReport]) -> Result<Served, Error> {
+fn served(owners: Summary, reports: &[RunReport], servers: &[ServerReport]) -> Result<Served, Error> {
     let security = reports.iter().filter_map(|report| report.servers.as_ref()).next();
     let security =
         security.ok_or_else(|| Error::misuse("the report of an outsourced study names servers"))?;
@@ -204,7 +204,7 @@ fn served(owners: Summary, reports: &[Report], servers: &[ServerReport]) -> Resu
 }
 
 /// What a party itself sent, by what it stated before: the price is what is sent, to the byte.
-fn sent(report: &Report) -> u64 {
+fn sent(report: &RunReport) -> u64 {
     let me = PARTIES.iter().position(|party| *party == report.party).unwrap_or_default();
     report.stages.iter().map(|stage| stage.bytes_sent[me]).sum()
 }
@@ -216,7 +216,7 @@ fn sent_by_server(report: &ServerReport) -> u64 {
 
 /// What each owner sees beside the truth, and what the servers saw.
 fn closing(
-    reports: [&Report; 2],
+    reports: [&RunReport; 2],
     servers: &[ServerReport],
     truth: f64,
     served: &Served,

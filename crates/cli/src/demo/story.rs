@@ -5,9 +5,9 @@ use super::files::{Folder, Made};
 use base::Error;
 use job::plan::{Assumed, Link, Speeds, plan};
 use page::numbers::{bytes, count, counted, duration};
-use report::Report;
+use report::RunReport;
 use report::summary;
-use study::Kind;
+use study::Question;
 
 /// Loopback, for the plan.
 const LINK: Link = Link { bits_per_s: 2e10, round_trip_s: 1e-4 };
@@ -18,7 +18,7 @@ const LINK: Link = Link { bits_per_s: 2e10, round_trip_s: 1e-4 };
 /// When the study is refused.
 pub fn opening(made: &Made, scale: u64) -> Result<String, Error> {
     let study = &made.study;
-    let Kind::Lift(lift) = &study.kind else { return Err(Error::misuse("the demo is a lift study")) };
+    let Question::Lift(lift) = &study.kind else { return Err(Error::misuse("the demo is a lift study")) };
     let counts = [made.generated.publisher_rows, made.generated.advertiser_rows];
     let what = ["children: arm, injection date", "records: onset date, severity"];
     let mut lines = vec![
@@ -51,7 +51,7 @@ pub fn opening(made: &Made, scale: u64) -> Result<String, Error> {
 }
 
 /// What each sees, beside the truth.
-pub fn closing(reports: [&Report; 2], truth: f64, contained: bool, folder: &Folder) -> String {
+pub fn closing(reports: [&RunReport; 2], truth: f64, contained: bool, folder: &Folder) -> String {
     let [first, second] = reports;
     let mut text = ledger(reports);
     text += "\n\n";
@@ -75,7 +75,7 @@ pub fn closing(reports: [&Report; 2], truth: f64, contained: bool, folder: &Fold
 }
 
 /// What the parties saw: one column where all see the same.
-pub fn table(reports: [&Report; 2], truth: f64) -> String {
+pub fn table(reports: [&RunReport; 2], truth: f64) -> String {
     let [first, second] = reports;
     if first.is_public() && first.public == second.public {
         return summary::lift_table(&[first], Some(truth));
@@ -84,9 +84,9 @@ pub fn table(reports: [&Report; 2], truth: f64) -> String {
 }
 
 /// What each party's own ledger says of the other as a viewer.
-pub fn ledger(reports: [&Report; 2]) -> String {
+pub fn ledger(reports: [&RunReport; 2]) -> String {
     let [first, second] = reports;
-    let side = |own: &Report, viewer: &Report| {
+    let side = |own: &RunReport, viewer: &RunReport| {
         let privacy = &own.privacy;
         format!("{} has seen {} of {} of {}'s data", viewer.party, privacy.spent, privacy.budget, own.party)
     };

@@ -1,7 +1,7 @@
 //! Files: identities, studies, data, reports.
 
 use crate::support::{Pair, Running, command, read, tacit};
-use data::generate::Format;
+use data::generate::FileFormat;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
@@ -57,7 +57,7 @@ fn check_names_file_line_and_column() {
 
 #[test]
 fn a_truncated_parquet_file_is_named() {
-    let pair = Pair::new(500, Format::Parquet);
+    let pair = Pair::new(500, FileFormat::Parquet);
     let party = pair.path("publisher.toml");
     tacit(["check".as_ref(), party.as_os_str(), "--spend-anyway".as_ref()]).fine();
     let file = pair.path("publisher.parquet");
@@ -224,7 +224,7 @@ fn the_example_for_generated_data_is_the_generators_own_study() {
     let text = include_str!("../../../../examples/generated.toml");
     let example = Study::parse("generated.toml", text).unwrap();
     let options =
-        LiftOptions { rows: 10, overlap: 0.5, max_events: 4, clamp: 100, seed: 1, format: Format::Csv };
+        LiftOptions { rows: 10, overlap: 0.5, max_events: 4, clamp: 100, seed: 1, format: FileFormat::Csv };
     let keys = ["publisher", "advertiser"].map(|name| example.member(name).unwrap().key.clone());
     let own = Study::parse("own.toml", &lift_study(&options, &keys[0], &keys[1], false)).unwrap();
     assert_eq!(example.hash(), own.hash());

@@ -2,7 +2,7 @@
 
 use crate::support::{Done, Running, command, key, tacit};
 use base::free_address;
-use data::generate::{Format, LiftOptions, lift};
+use data::generate::{FileFormat, LiftOptions, lift};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -85,7 +85,7 @@ impl Three {
     /// Writes the files of a publisher and two advertisers; what the lift at each of them is.
     fn sell(&self, rows: u32) -> f64 {
         let options =
-            LiftOptions { rows, overlap: 0.6, max_events: 4, clamp: 100, seed: 5, format: Format::Csv };
+            LiftOptions { rows, overlap: 0.6, max_events: 4, clamp: 100, seed: 5, format: FileFormat::Csv };
         let made = lift(self.folder.path(), &options).unwrap();
         std::fs::rename(&made.publisher, self.path("paper.csv")).unwrap();
         let events = std::fs::read_to_string(&made.advertiser).unwrap();

@@ -3,7 +3,7 @@
 
 use crate::support::{Running, command, key, tacit};
 use base::free_address;
-use data::generate::{Format, LiftOptions, lift, lift_study};
+use data::generate::{FileFormat, LiftOptions, lift, lift_study};
 use rusqlite::Connection;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -63,8 +63,14 @@ impl Served {
 
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let options =
-            LiftOptions { rows: 1200, overlap: 0.5, max_events: 4, clamp: 100, seed: 7, format: Format::Csv };
+        let options = LiftOptions {
+            rows: 1200,
+            overlap: 0.5,
+            max_events: 4,
+            clamp: 100,
+            seed: 7,
+            format: FileFormat::Csv,
+        };
         lift(folder.path(), &options).unwrap();
         let keys = Self::names().map(|name| key(folder.path(), name));
         let servers: String = SERVERS

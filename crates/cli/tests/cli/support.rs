@@ -1,6 +1,6 @@
 //! Running the binary, and two parties with everything they need.
 
-use data::generate::{Format, LiftOptions, lift, lift_study};
+use data::generate::{FileFormat, LiftOptions, lift, lift_study};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
@@ -152,7 +152,7 @@ pub struct Pair {
 pub const NAMES: [&str; 2] = ["publisher", "advertiser"];
 
 impl Pair {
-    pub fn new(rows: u32, format: Format) -> Self {
+    pub fn new(rows: u32, format: FileFormat) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let options = LiftOptions { rows, overlap: 0.5, max_events: 4, clamp: 100, seed: 7, format };
         lift(folder.path(), &options).unwrap();
@@ -174,7 +174,7 @@ impl Pair {
     }
 
     pub fn csv(rows: u32) -> Self {
-        Self::new(rows, Format::Csv)
+        Self::new(rows, FileFormat::Csv)
     }
 
     pub fn path(&self, name: &str) -> PathBuf {

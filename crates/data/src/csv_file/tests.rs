@@ -1,7 +1,7 @@
 //! Lines that complaints name, against a count that knows nothing of CSV.
 
 use super::super::complaints::Complaints;
-use super::super::table::{self, Cell, Files, Place, Sink};
+use super::super::table::{self, Files, RowPlace, RowSink, TableCell};
 use base::Error;
 use proptest::prelude::*;
 
@@ -9,12 +9,18 @@ use proptest::prelude::*;
 #[derive(Default)]
 struct Places(Vec<String>);
 
-impl Sink for Places {
+impl RowSink for Places {
     fn columns(&self) -> Vec<String> {
         vec!["a".into()]
     }
 
-    fn row(&mut self, files: &Files, place: Place, _: &[Cell<'_>], _: &mut Complaints) -> Result<(), Error> {
+    fn row(
+        &mut self,
+        files: &Files,
+        place: RowPlace,
+        _: &[TableCell<'_>],
+        _: &mut Complaints,
+    ) -> Result<(), Error> {
         self.0.push(files.show(place));
         Ok(())
     }

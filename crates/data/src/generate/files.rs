@@ -11,14 +11,14 @@ use std::sync::Arc;
 
 /// A file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum FileFormat {
     /// Comma-separated values.
     Csv,
     /// Parquet, snappy.
     Parquet,
 }
 
-impl Format {
+impl FileFormat {
     /// The extension of its files.
     #[must_use]
     pub fn extension(self) -> &'static str {
@@ -39,7 +39,7 @@ pub(super) enum Out<'a> {
 const BATCH: usize = 1 << 16;
 
 /// A table that is being written.
-pub(super) struct Table {
+pub(super) struct TableFile {
     path: String,
     rows: u64,
     to: Writer,
@@ -55,19 +55,19 @@ enum Column {
     Number(Vec<u32>),
 }
 
-impl Table {
+impl TableFile {
     /// Begins a table; `true` marks a column of numbers.
-    pub fn create(path: &Path, format: Format, columns: &[(&str, bool)]) -> Result<Self, Error> {
+    pub fn create(path: &Path, format: FileFormat, columns: &[(&str, bool)]) -> Result<Self, Error> {
         let shown = path.display().to_string();
         let file = File::create(path).map_err(|e| Error::io(format!("cannot create {shown}"), &e))?;
         let to = match format {
-            Format::Csv => {
+            FileFormat::Csv => {
                 let mut writer = csv::Writer::from_writer(BufWriter::with_capacity(1 << 18, file));
                 let header = writer.write_record(columns.iter().map(|(name, _)| name));
                 header.map_err(|e| failed(&shown, &e))?;
                 Writer::Csv(Box::new(writer))
             }
-            Format::Parquet => {
+            FileFormat::Parquet => {
                 let kind = |number| if number { DataType::UInt32 } else { DataType::Utf8 };
                 let field = |&(name, number): &(&str, bool)| Field::new(name, kind(number), false);
                 let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));

@@ -5,7 +5,7 @@
 //! identifiers, dates, regions, ages, which child it was, second records, onsets before the injection,
 //! patients outside the trial.
 
-use super::files::{Format, Out, Table};
+use super::files::{FileFormat, Out, TableFile};
 use super::truth::{Person, Rule};
 use super::{Generated, Truth};
 use base::{Error, Rng, Seed};
@@ -251,7 +251,7 @@ fn truth(children: &[Child], cases: &[(u32, Vec<(u32, u32)>)]) -> Truth {
 
 fn write_registry(path: &Path, children: &[Child], rng: &mut Rng) -> Result<u64, Error> {
     let columns = [("child_id", false), ("arm", false), ("injected", false), ("region", false)];
-    let mut table = Table::create(path, Format::Csv, &columns)?;
+    let mut table = TableFile::create(path, FileFormat::Csv, &columns)?;
     let mut order: Vec<&Child> = children.iter().collect();
     rng.shuffle(&mut order);
     for child in order {
@@ -269,7 +269,7 @@ fn write_registry(path: &Path, children: &[Child], rng: &mut Rng) -> Result<u64,
 
 fn write_hospitals(path: &Path, records: Vec<Record>) -> Result<u64, Error> {
     let columns = [("child_id", false), ("onset", false), ("severity", false), ("age_group", false)];
-    let mut table = Table::create(path, Format::Csv, &columns)?;
+    let mut table = TableFile::create(path, FileFormat::Csv, &columns)?;
     for record in records {
         table.row(&[
             Out::Text(&record.identifier),

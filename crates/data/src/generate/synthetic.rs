@@ -1,6 +1,6 @@
 //! Random lift studies of any size with a known truth. Memory does not grow with the number of people.
 
-use super::files::{Format, Out, Table};
+use super::files::{FileFormat, Out, TableFile};
 use super::truth::{Person, Rule};
 use super::{Generated, GeneratedSeveral, Truth};
 use base::{Error, Rng, Seed};
@@ -20,7 +20,7 @@ pub struct LiftOptions {
     /// Everything is a function of it.
     pub seed: u64,
     /// The format of both files.
-    pub format: Format,
+    pub format: FileFormat,
 }
 
 /// The span of generated times: 32 bits in seconds from 1970; all ones means that there was no opportunity.
@@ -277,7 +277,7 @@ fn write_publisher(path: &Path, options: &LiftOptions) -> Result<u64, Error> {
         ("region", false),
         ("email", false),
     ];
-    let mut table = Table::create(path, options.format, &columns)?;
+    let mut table = TableFile::create(path, options.format, &columns)?;
     for number in order(options.rows, options, "publisher order") {
         let person = draw(options, number);
         table.row(&[
@@ -295,7 +295,7 @@ fn write_publisher(path: &Path, options: &LiftOptions) -> Result<u64, Error> {
 /// One line per event; a person without events has none, so the advertiser does not know them.
 fn write_advertiser(path: &Path, options: &LiftOptions, shift: u32, shops: Shops) -> Result<u64, Error> {
     let columns = [("id", false), ("bought", true), ("amount", true), ("age", false), ("email", false)];
-    let mut table = Table::create(path, options.format, &columns)?;
+    let mut table = TableFile::create(path, options.format, &columns)?;
     for number in order(options.rows, options, "advertiser order") {
         let person = known(options, number + shift);
         // As people write them: in capitals, and tagged for the shop.

@@ -4,12 +4,12 @@ use super::*;
 use crate::{AdvertiserRows, Arm, PublisherRows, read_advertiser, read_publisher};
 use std::collections::HashMap;
 use std::path::Path;
-use study::{Kind, Study};
+use study::{Question, Study};
 
 const LIFT: &str = include_str!("../../../../examples/lift.toml");
 
 fn count(study: &Study, publisher: &PublisherRows, advertiser: &AdvertiserRows) -> Truth {
-    let Kind::Lift(lift) = &study.kind else { panic!("a lift study") };
+    let Question::Lift(lift) = &study.kind else { panic!("a lift study") };
     let values = |c: &Option<study::Categories>| c.as_ref().map_or(0, |c| c.values.len());
     let mut truth = Truth {
         breakdown: vec![Default::default(); values(&lift.publisher.breakdown)],
@@ -109,10 +109,10 @@ fn the_trial_is_a_function_of_its_seed() {
 fn a_random_study_has_the_truth_it_claims() {
     let keys = ["tacit1:00000000000000000000000000000001", "tacit1:00000000000000000000000000000002"];
     for (format, overlap, max_events, seed) in [
-        (Format::Csv, 0.5, 4, 1),
-        (Format::Parquet, 0.5, 4, 1),
-        (Format::Csv, 0.0, 1, 2),
-        (Format::Csv, 1.0, 16, 3),
+        (FileFormat::Csv, 0.5, 4, 1),
+        (FileFormat::Parquet, 0.5, 4, 1),
+        (FileFormat::Csv, 0.0, 1, 2),
+        (FileFormat::Csv, 1.0, 16, 3),
     ] {
         let folder = tempfile::tempdir().expect("a folder");
         let options = LiftOptions { rows: 3_000, overlap, max_events, clamp: 500, seed, format };
@@ -133,7 +133,7 @@ fn a_random_study_has_the_truth_it_claims() {
 fn both_formats_hold_the_same_data() {
     let keys = ["tacit1:00000000000000000000000000000001", "tacit1:00000000000000000000000000000002"];
     let mut hashes = Vec::new();
-    for format in [Format::Csv, Format::Parquet] {
+    for format in [FileFormat::Csv, FileFormat::Parquet] {
         let folder = tempfile::tempdir().expect("a folder");
         let options = LiftOptions { rows: 500, overlap: 0.7, max_events: 2, clamp: 9, seed: 5, format };
         let made = lift(folder.path(), &options).expect("written");
@@ -148,7 +148,8 @@ fn both_formats_hold_the_same_data() {
 
 #[test]
 fn options_out_of_range_are_refused() {
-    let good = LiftOptions { rows: 1, overlap: 0.5, max_events: 1, clamp: 1, seed: 0, format: Format::Csv };
+    let good =
+        LiftOptions { rows: 1, overlap: 0.5, max_events: 1, clamp: 1, seed: 0, format: FileFormat::Csv };
     let folder = tempfile::tempdir().expect("a folder");
     for bad in [
         LiftOptions { rows: 0, ..good.clone() },
@@ -167,7 +168,7 @@ fn both_files_hold_a_second_identifier_in_other_spellings() {
     let keys = ["tacit1:00000000000000000000000000000001", "tacit1:00000000000000000000000000000002"];
     let folder = tempfile::tempdir().expect("a folder");
     let options =
-        LiftOptions { rows: 300, overlap: 1.0, max_events: 2, clamp: 9, seed: 5, format: Format::Csv };
+        LiftOptions { rows: 300, overlap: 1.0, max_events: 2, clamp: 9, seed: 5, format: FileFormat::Csv };
     let made = lift(folder.path(), &options).expect("written");
     let id = "[ { name = \"id\", normalise = [\"trim\", \"lowercase\"] } ]";
     let two = "[ { name = \"id\", normalise = [\"lowercase\"] }, \
@@ -176,7 +177,7 @@ fn both_files_hold_a_second_identifier_in_other_spellings() {
     assert!(text.contains(id));
     let study = Study::parse("s", &text.replace(id, two)).expect("a study");
     let (publisher, advertiser) = read(&study, &made);
-    let rows = |all: &crate::Identifiers| -> std::collections::BTreeSet<Vec<Vec<u8>>> {
+    let rows = |all: &crate::RowKeys| -> std::collections::BTreeSet<Vec<Vec<u8>>> {
         (0..all.len()).map(|row| all.row(row).map(<[u8]>::to_vec).collect()).collect()
     };
     let (a, b) = (rows(&publisher.identifiers), rows(&advertiser.identifiers));

@@ -20,7 +20,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use studies::lift::{ADVERTISER, Arm, Cell as Place, Layout, Lift, PUBLISHER};
-use study::{Decimal, Kind, Mode, Study};
+use study::{Decimal, Mode, Question, Study};
 
 /// Results that a task shows: cells are simulated in pieces of so many.
 const PIECE: u64 = 2500;
@@ -300,7 +300,7 @@ pub(super) struct Own<'a> {
 
 impl<'a> Own<'a> {
     pub(super) fn new(study: &'a Study) -> Result<Self, Error> {
-        let Kind::Lift(_) = &study.kind else {
+        let Question::Lift(_) = &study.kind else {
             return Err(Error::input(format!(
                 "study {} is no lift study of one run: the intervals of `tacit audit coverage` are those of \
                  a lift",
@@ -350,7 +350,7 @@ fn of_study(study: &Study, asked: &Asked) -> Result<Vec<Wanted>, Error> {
     let own = Own::new(study)?;
     let (lift, _) = own.lift()?;
     let minimum = match &study.kind {
-        Kind::Lift(own) => own.release.minimum_group.max(MINIMUM_GROUP),
+        Question::Lift(own) => own.release.minimum_group.max(MINIMUM_GROUP),
         _ => MINIMUM_GROUP,
     };
     let mut wanted: Vec<Wanted> = Vec::new();

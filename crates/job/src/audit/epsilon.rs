@@ -19,7 +19,7 @@ use engine::{Clear, Engine, Entered, Shares, outputs};
 use net::Session;
 use num_traits::Zero;
 use privacy::scales::Scales;
-use privacy::{DELTA, Total};
+use privacy::{DELTA, PrivacyTotal};
 use program::lower::{NoisedAt, ReleasePlan, WordKind};
 use program::{Op, Program, Viewer};
 use release::Rational;
@@ -276,7 +276,7 @@ impl<'a> View<'a> {
         // What a shift of lattices shows beyond one of normals is the lattice's, and not charged.
         let rho_seen = shift.value.max(0.0).powi(2) / (2.0 * self.lattice);
         let charge = self.scales.charge(self.viewer);
-        let (rho, quoted) = (to_f64(charge), Total::new(charge, &Rational::zero(), &Rational::zero()));
+        let (rho, quoted) = (to_f64(charge), PrivacyTotal::new(charge, &Rational::zero(), &Rational::zero()));
         Ok(Audited {
             study: name.to_owned(),
             viewer: self.viewer.name(&self.own.built.program.parties).to_owned(),

@@ -19,8 +19,8 @@ use net::Session;
 use net::identity::Identity;
 use net::succession::{SUCCESSION_BYTES, SUCCESSIONS, Succession};
 use privacy::ledger::{
-    ATTEMPTS_AHEAD, AnswerKey, Bytes32, Held, Ledger, Mismatch, STATEMENT_BYTES, Stage, Statement, Towards,
-    release_id, tag_towards,
+    ATTEMPTS_AHEAD, AnswerKey, Bytes32, ChainMismatch, Held, Ledger, PeerLineage, STATEMENT_BYTES, Statement,
+    TranscriptStage, release_id, tag_towards,
 };
 use program::Viewer;
 use release::choose::Side;
@@ -41,7 +41,7 @@ pub(super) struct Agreement {
     /// Names a match of this run, should it be kept: made of random numbers of all parties.
     pub name: Name,
     /// Peers whose ledger is not the one that it was, and the last statement that this party keeps of each.
-    pub changed: Vec<(PartyId, Mismatch, Statement)>,
+    pub changed: Vec<(PartyId, ChainMismatch, Statement)>,
     /// Which attempt of each party's view of the two is run.
     pub attempts: [u32; 2],
     /// Whether each viewer of the two has its outputs: then nothing of that release is run, or charged.
@@ -297,7 +297,7 @@ impl Own<'_> {
             let theirs = Second::read(&theirs);
             all_stored &= theirs.flags & STORED != 0;
             same_old &= theirs.old == old_id;
-            let towards = Towards { peer: self.key(peer).to_owned(), lineage: self.lineage.to_owned() };
+            let towards = PeerLineage { peer: self.key(peer).to_owned(), lineage: self.lineage.to_owned() };
             let met = self.lock()?.met(
                 &towards,
                 self.identity.fingerprint(),
@@ -353,9 +353,11 @@ impl Own<'_> {
     }
 
     /// Where the viewer says that it has the outputs, the drawer's side of the release has ended as well.
-    fn end(&self, release: &Bytes32, towards: &Towards, done: bool) -> Result<(), Error> {
+    fn end(&self, release: &Bytes32, towards: &PeerLineage, done: bool) -> Result<(), Error> {
         let mut ledger = self.lock()?;
-        let named = ledger.transcript(release, Side::Drawer)?.is_some_and(|t| Stage::of(&t) >= Stage::Named);
+        let named = ledger
+            .transcript(release, Side::Drawer)?
+            .is_some_and(|t| TranscriptStage::of(&t) >= TranscriptStage::Named);
         let attempt = ledger.attempt(release)?;
         if done && named { ledger.store_outputs(release, attempt, &towards.peer, &[]) } else { Ok(()) }
     }

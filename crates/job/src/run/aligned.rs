@@ -10,7 +10,7 @@
 
 use super::agree::tell;
 use base::{Cost, Error, PartyId};
-use data::Identifiers;
+use data::RowKeys;
 use net::Session;
 
 const MESSAGE: usize = 8 + 32;
@@ -22,7 +22,7 @@ const MESSAGE: usize = 8 + 32;
 pub(super) fn run(
     session: &mut Session,
     peers: &[PartyId],
-    identifiers: &Identifiers,
+    identifiers: &RowKeys,
 ) -> Result<Vec<u32>, Error> {
     let order = identifiers.sorted();
     let mut hasher = blake3::Hasher::new_derive_key("tacit aligned rows 1");

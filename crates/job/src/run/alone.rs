@@ -9,11 +9,11 @@ use crate::export::{self, About, Payload};
 use crate::prepare::{self, Opened, Rows};
 use base::{Error, PartyId};
 use report::wording;
-use report::{Disclosed, Stage};
+use report::{Disclosure, StageReport};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use study::party::Party;
+use study::party::PartySetup;
 
 /// The format of [`MatchReport`].
 pub const MATCH_FORMAT: &str = "tacit-match-report/1";
@@ -34,9 +34,9 @@ pub struct MatchReport {
     /// Positions of the spine, or joined rows.
     pub rows: u64,
     /// What all learnt besides.
-    pub disclosed: Disclosed,
+    pub disclosed: Disclosure,
     /// Time, bytes and price.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<StageReport>,
     /// From the first word to the last.
     pub seconds: f64,
 }
@@ -46,7 +46,12 @@ pub struct MatchReport {
 ///
 /// # Errors
 /// Input, policy, budget, network or a deviating peer; see `docs/errors.md`.
-pub fn match_rows(party: &Party, opened: &Opened, file: &Path, watch: &Watch) -> Result<MatchReport, Error> {
+pub fn match_rows(
+    party: &PartySetup,
+    opened: &Opened,
+    file: &Path,
+    watch: &Watch,
+) -> Result<MatchReport, Error> {
     let mut all = prepare::check(party, opened)?;
     let (Some(checked), true) = (all.pop(), all.is_empty()) else {
         return Err(Error::misuse("a study that only matches is one run"));

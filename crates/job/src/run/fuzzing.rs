@@ -3,10 +3,10 @@
 use super::spine;
 use crate::prepare::Checked;
 use base::{Error, PartyId};
-use data::Identifiers;
+use data::RowKeys;
 use net::{Identity, Session};
 use privacy::ledger::Ledger;
-use report::Disclosed;
+use report::Disclosure;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use study::Study;
@@ -22,9 +22,9 @@ pub fn spine(path: PathBuf, study: &Study) {
 /// When it cannot be written.
 #[must_use]
 pub fn made_spine(path: &Path, study: &Study) -> Vec<u8> {
-    let mut identifiers = Identifiers::default();
+    let mut identifiers = RowKeys::default();
     [b"ann", b"bob"].iter().for_each(|name| identifiers.push(&name[..]));
-    let made = spine::Kept::new(path.to_owned(), [7; 32], &Disclosed::default(), &identifiers, &[1, 0]);
+    let made = spine::Kept::new(path.to_owned(), [7; 32], &Disclosure::default(), &identifiers, &[1, 0]);
     made.write(study, PartyId(0)).and_then(|()| spine::read(path)).expect("it is written and read")
 }
 

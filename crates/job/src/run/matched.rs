@@ -12,10 +12,10 @@ use matching::dummies::Dummies;
 use matching::{Joined, circuit_psi, collecting, many, multi, pid, ps3i};
 use num_traits::Zero;
 use privacy::dummies;
-use privacy::ledger::{Begun, Bytes32, Debit, begun_id, match_again_id, match_id};
+use privacy::ledger::{Bytes32, Debit, MatchStart, begun_id, match_again_id, match_id};
 use release::Rational;
 use release::rational::small;
-use report::{Disclosed, DummiesInfo, MatchCount};
+use report::{Disclosure, DummiesInfo, MatchCount};
 use std::path::PathBuf;
 use std::sync::Arc;
 use study::{Backend, Contaminated, Protocol};
@@ -27,7 +27,7 @@ const MATCHES_OF_ONE_CHARGE: u64 = 2;
 /// What a match gives the computation, and what it told.
 pub(super) struct Matched {
     pub rows: Placed,
-    pub disclosed: Disclosed,
+    pub disclosed: Disclosure,
 }
 
 /// Rows of all parties, brought together.
@@ -62,7 +62,7 @@ impl Placed {
 /// Shares, and what that told and should have cost.
 struct Join {
     joined: Joined,
-    disclosed: Disclosed,
+    disclosed: Disclosure,
     price: Cost,
 }
 
@@ -70,7 +70,7 @@ struct Join {
 struct Spine {
     positions: Vec<u32>,
     union: u64,
-    disclosed: Disclosed,
+    disclosed: Disclosure,
     price: Cost,
 }
 
@@ -91,7 +91,7 @@ impl Coordinator<'_> {
             }
         };
         self.stages.end(self.session.ledger(), "match", placed.count(), price);
-        let disclosed = Disclosed {
+        let disclosed = Disclosure {
             protocol: self.checked.study.matching.protocol.name().into(),
             uncovered: dummies::uncovered(&self.checked.study),
             dummies: dummies::charge(&self.checked.study, self.checked.me)?.map(|charge| DummiesInfo {
@@ -108,7 +108,7 @@ impl Coordinator<'_> {
         &mut self,
         dummies: Option<Dummies>,
         agreement: &Agreement,
-    ) -> Result<(Placed, Disclosed, Cost), Error> {
+    ) -> Result<(Placed, Disclosure, Cost), Error> {
         let spine = match self.checked.study.matching.protocol {
             Protocol::Pid if self.checked.roster.len() > 2 => self.match_many(dummies),
             Protocol::Pid => self.match_pair(dummies, agreement),
@@ -126,7 +126,7 @@ impl Coordinator<'_> {
     }
 
     /// Shares of the rows that both have.
-    fn join(&mut self, dummies: Option<Dummies>) -> Result<(Placed, Disclosed, Cost), Error> {
+    fn join(&mut self, dummies: Option<Dummies>) -> Result<(Placed, Disclosure, Cost), Error> {
         let Checked { study, built, me, rows, engines, .. } = &self.checked;
         let (me, rows, protocol) = (*me, rows.clone(), study.matching.protocol);
         if let (true, Rows::Program(columns)) = (study.only_matches(), &*rows) {
@@ -404,7 +404,7 @@ impl Coordinator<'_> {
     /// This run's dummies: the same in the first two matches of the same study on the same data of all
     /// parties, so that a run which broke off shows nothing new; from the third on, and by policy always,
     /// drawn for this one.
-    fn dummies(&self, agreement: &Agreement, begun: &Begun) -> Result<Option<Dummies>, Error> {
+    fn dummies(&self, agreement: &Agreement, begun: &MatchStart) -> Result<Option<Dummies>, Error> {
         let Some(rule) = &self.checked.study.matching.dummies else { return Ok(None) };
         let afresh = self.is_afresh(begun.number).then_some(begun);
         let seed = self.lock()?.dummies_seed(self.checked.hash.as_bytes(), &agreement.tags, afresh)?;
@@ -476,7 +476,7 @@ impl Coordinator<'_> {
     }
 
     /// Counts the match and charges it, unless it goes on after a cut with the dummies that it began with.
-    fn begin_match(&self, agreement: &Agreement) -> Result<Begun, Error> {
+    fn begin_match(&self, agreement: &Agreement) -> Result<MatchStart, Error> {
         let id = self.begun_id(agreement);
         if self.goes_on()
             && let Some(last) = self.lock()?.last_begun(&id)?
@@ -503,7 +503,7 @@ impl Coordinator<'_> {
 
     /// Own rows on a kept spine; that all parties use the same was agreed on before.
     fn reuse(&self, kept: &Kept) -> Result<Spine, Error> {
-        let disclosed = Disclosed { kept_spine: true, ..kept.disclosed() };
+        let disclosed = Disclosure { kept_spine: true, ..kept.disclosed() };
         let positions = kept.positions(self.checked.rows.identifiers())?;
         Ok(Spine {
             positions,
@@ -524,21 +524,21 @@ impl Coordinator<'_> {
 }
 
 /// What two sizes and the union's tell.
-pub(super) fn sizes(rows: &[u64], union: u64) -> Disclosed {
+pub(super) fn sizes(rows: &[u64], union: u64) -> Disclosure {
     let all: u64 = rows.iter().sum();
-    Disclosed { rows: rows.to_vec(), union, matched_upper_bound: all - union, ..Disclosed::default() }
+    Disclosure { rows: rows.to_vec(), union, matched_upper_bound: all - union, ..Disclosure::default() }
 }
 
 /// What two sizes tell where nobody learns how many rows matched.
-fn unseen(rows: &[u64; 2]) -> Disclosed {
+fn unseen(rows: &[u64; 2]) -> Disclosure {
     let [a, b] = *rows;
     let matched_upper_bound = a.min(b);
-    Disclosed {
+    Disclosure {
         rows: rows.to_vec(),
         union: a + b,
         matched_upper_bound,
         size_hidden: true,
-        ..Disclosed::default()
+        ..Disclosure::default()
     }
 }
 
@@ -573,7 +573,7 @@ fn arms(rows: &Rows) -> Arms {
 }
 
 /// Normalised identifiers as matching reads them.
-pub(super) struct Spelled<'a>(pub &'a data::Identifiers);
+pub(super) struct Spelled<'a>(pub &'a data::RowKeys);
 
 impl matching::Identifiers for Spelled<'_> {
     fn rows(&self) -> u64 {

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use study::StudyHash;
-use study::party::{Address, Node};
+use study::party::{Address, ServerSetup};
 
 /// How often a waiting node looks whether it should stop.
 const LOOK: Duration = Duration::from_millis(100);
@@ -77,7 +77,7 @@ struct Listed {
 /// # Errors
 /// What is wrong with its own files or address before it waits; with `once`, the error of the run.
 pub fn serve(
-    node: &Node,
+    node: &ServerSetup,
     once: bool,
     stop: &AtomicBool,
     log: &(dyn Fn(NodeEvent) + Send + Sync),
@@ -150,7 +150,7 @@ fn pause(long: Duration, stop: &AtomicBool) {
 
 /// The studies that this node holds, each read and built once: what is wrong with them is found before
 /// anybody calls.
-fn listed(node: &Node) -> Result<Vec<Listed>, Error> {
+fn listed(node: &ServerSetup) -> Result<Vec<Listed>, Error> {
     let read = |path: &PathBuf| {
         let ready = Ready::read(node, path)?;
         let everybody = ready.study.everybody();
@@ -164,7 +164,7 @@ fn listed(node: &Node) -> Result<Vec<Listed>, Error> {
 
 /// Waits until somebody says what begins; nothing when the node is to stop.
 fn wait(
-    node: &Node,
+    node: &ServerSetup,
     mut standby: Standby,
     listed: &[Listed],
     stop: &AtomicBool,
@@ -190,7 +190,7 @@ fn wait(
 }
 
 /// What a call begins, and who calls.
-fn begins(node: &Node, call: &Call, listed: &[Listed]) -> Result<(Ready, PartyId), Error> {
+fn begins(node: &ServerSetup, call: &Call, listed: &[Listed]) -> Result<(Ready, PartyId), Error> {
     let hash = StudyHash::from_bytes(call.agreement);
     let study = listed.iter().find(|study| study.hash == hash);
     let study = study.ok_or_else(|| {

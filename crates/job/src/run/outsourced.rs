@@ -19,12 +19,12 @@ use net::Session;
 use privacy::ledger::Bytes32;
 use privacy::scales::Scales;
 use program::Rows;
-use report::Disclosed;
+use report::Disclosure;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use study::party::{Address, Party, Places};
+use study::party::{Address, PartySetup, Places};
 use study::salt;
-use study::transport::Transport;
+use study::transport::ServerTransport;
 use study::{Protocol, Study};
 
 /// The stage in which servers draw noise.
@@ -97,7 +97,7 @@ pub(super) fn nodes(
 }
 
 /// The salt of a match by keyed hashes.
-pub(super) fn salt_of(party: &Party, checked: &Checked) -> Result<Option<Seed>, Error> {
+pub(super) fn salt_of(party: &PartySetup, checked: &Checked) -> Result<Option<Seed>, Error> {
     match (checked.study.matching.protocol, &party.salt) {
         (Protocol::SaltedKey, Some(path)) => salt::load(path).map(Some),
         _ => Ok(None),
@@ -187,21 +187,21 @@ pub(super) fn hear_rows(session: &mut Session, owners: usize) -> Result<u64, Err
 }
 
 /// What owners and servers are told besides the result.
-pub(super) fn disclosed(study: &Study, rows: &[u64], union: u64) -> Disclosed {
+pub(super) fn disclosed(study: &Study, rows: &[u64], union: u64) -> Disclosure {
     let told = match study.matching.protocol {
-        Protocol::Aligned => Disclosed {
+        Protocol::Aligned => Disclosure {
             rows: rows.to_vec(),
             union,
             matched_upper_bound: union,
             public_keys: true,
-            ..Disclosed::default()
+            ..Disclosure::default()
         },
         _ => {
             let told = sizes(rows, union);
-            Disclosed { matched_upper_bound: told.matched_upper_bound.min(union), ..told }
+            Disclosure { matched_upper_bound: told.matched_upper_bound.min(union), ..told }
         }
     };
-    Disclosed { protocol: study.matching.protocol.name().into(), ..told }
+    Disclosure { protocol: study.matching.protocol.name().into(), ..told }
 }
 
 impl Coordinator<'_> {
@@ -233,7 +233,7 @@ impl Coordinator<'_> {
             let Checked { study, engines, .. } = &mut self.checked;
             let mine = &self.party.transport;
             self.transport = transport::settle(&mut self.session, &mut self.stages, study, mine, engines)?;
-            if self.party.tls_only && self.transport != Transport::Tls {
+            if self.party.tls_only && self.transport != ServerTransport::Tls {
                 return Err(Error::refused(format!(
                     "the servers compute over {}, and this party's transport = \"tls\" does not allow it: no \
                      row was shared. The servers' operators can set \"tls\" in their party files, or all \
@@ -274,7 +274,7 @@ impl Coordinator<'_> {
     pub(super) fn place_by_servers(
         &mut self,
         agreement: &Agreement,
-    ) -> Result<(Placed, Disclosed, Cost), Error> {
+    ) -> Result<(Placed, Disclosure, Cost), Error> {
         let (study, rows) = (&self.checked.study, self.checked.rows.clone());
         let salt = self.salt.as_ref().ok_or_else(|| Error::misuse("a match by salted keys has a salt"))?;
         let (cast, key) = (cast(study)?, salted::key(salt, self.checked.hash.as_bytes(), &agreement.name));

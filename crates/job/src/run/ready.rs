@@ -7,15 +7,15 @@ use crate::prepare::Checked;
 use base::{Error, Kind, PartyId};
 use net::Session;
 use privacy::ledger::{
-    BrokenOff, Bytes32, Debit, Ledger, Mismatch, Progress, STATEMENT_BYTES, Statement, Towards, barred_error,
-    quoted,
+    Bytes32, ChainMismatch, Debit, Ledger, PeerLineage, PeerRecord, STATEMENT_BYTES, ShareProgress,
+    Statement, barred_error, quoted,
 };
 use privacy::scales::most_charged;
-use report::BrokeOff;
+use report::PeerHistory;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use study::party::Party;
-use study::{Member, NoiseFrom, Study};
+use study::party::PartySetup;
+use study::{NoiseFrom, Participant, Study};
 
 /// What is said last before anything is disclosed: whether it begins, and a statement or zeros.
 const READY_BYTES: usize = 1 + STATEMENT_BYTES;
@@ -26,7 +26,7 @@ const READY_BYTES: usize = 1 + STATEMENT_BYTES;
 /// # Errors
 /// Then, and those of [`Ledger::open`].
 pub(super) fn open_ledger(
-    party: &Party,
+    party: &PartySetup,
     all: &[Checked],
     watch: &Watch,
 ) -> Result<Arc<Mutex<Ledger>>, Error> {
@@ -69,7 +69,7 @@ pub(crate) fn in_place(ledger: &Ledger, study: &Study) -> Result<(), Error> {
 }
 
 /// Whether runs with the peers of a study may begin: how many did of late.
-pub(crate) fn in_time(ledger: &Ledger, party: &Party, run: &Checked) -> Result<(), Error> {
+pub(crate) fn in_time(ledger: &Ledger, party: &PartySetup, run: &Checked) -> Result<(), Error> {
     others_of(run).into_iter().try_for_each(|peer| {
         let member = &run.study.parties[peer.index()];
         ledger.may_begin((&member.key, &member.name), party.policy.runs)
@@ -77,7 +77,7 @@ pub(crate) fn in_time(ledger: &Ledger, party: &Party, run: &Checked) -> Result<(
 }
 
 /// Refuses a new ledger where a report of this party says that there was one.
-pub(crate) fn forgotten(party: &Party) -> Result<(), Error> {
+pub(crate) fn forgotten(party: &PartySetup) -> Result<(), Error> {
     if party.new_ledger || party.ledger.exists() {
         return Ok(());
     }
@@ -102,12 +102,12 @@ pub(crate) fn unclaimed(ledger: &Ledger, all: &[Checked]) -> Result<(), Error> {
     Ok(())
 }
 
-fn member_of<'a>(all: &'a [Checked], key: &str) -> Option<&'a Member> {
+fn member_of<'a>(all: &'a [Checked], key: &str) -> Option<&'a Participant> {
     all.iter().flat_map(|run| &run.study.parties).find(|member| member.key == key)
 }
 
 /// A report of this party in its report folder, or in one of the folders in it.
-fn report_of(party: &Party) -> Option<PathBuf> {
+fn report_of(party: &PartySetup) -> Option<PathBuf> {
     let inner = std::fs::read_dir(&party.report).into_iter().flatten().flatten();
     let inner = inner.map(|entry| entry.path().join("report.json"));
     std::iter::once(party.report.join("report.json")).chain(inner).find(|path| {
@@ -294,7 +294,7 @@ impl Coordinator<'_> {
             let mut open = Vec::with_capacity(debits.len());
             for debit in debits {
                 let done =
-                    matches!(ledger.held_share(&debit.release_id)?, Some((_, p)) if p != Progress::Held);
+                    matches!(ledger.held_share(&debit.release_id)?, Some((_, p)) if p != ShareProgress::Held);
                 if !done && !ledger.is_paid(&debit.release_id)? {
                     open.push(debit);
                 }
@@ -317,7 +317,7 @@ impl Coordinator<'_> {
         }
     }
 
-    fn changed(&self, peer: PartyId, mismatch: &Mismatch) -> Result<Error, Error> {
+    fn changed(&self, peer: PartyId, mismatch: &ChainMismatch) -> Result<Error, Error> {
         let (member, towards) = (&self.checked.study.parties[peer.index()], self.towards(peer));
         // The same command lifts this, so it is said.
         let barred = self.lock()?.barred(&towards, &[])?;
@@ -357,20 +357,20 @@ impl Coordinator<'_> {
     }
 
     /// With whom this run is and about which of this party's data.
-    pub(super) fn towards(&self, peer: PartyId) -> Towards {
+    pub(super) fn towards(&self, peer: PartyId) -> PeerLineage {
         let peer = self.checked.study.parties[peer.index()].key.clone();
-        Towards { peer, lineage: self.party.lineage.clone().unwrap_or_default() }
+        PeerLineage { peer, lineage: self.party.lineage.clone().unwrap_or_default() }
     }
 
     /// How many releases broke off with each peer, where any did.
-    pub(super) fn broke_off(&self) -> Result<Vec<BrokeOff>, Error> {
+    pub(super) fn broke_off(&self) -> Result<Vec<PeerHistory>, Error> {
         let mut all = Vec::new();
         for peer in others_of(&self.checked) {
             let member = &self.checked.study.parties[peer.index()];
             let count = self.lock()?.broken_off(&member.key)?;
             if count.releases > 0 {
-                let BrokenOff { releases, after_index, after_payment } = count;
-                all.push(BrokeOff { peer: member.name.clone(), releases, after_index, after_payment });
+                let PeerRecord { releases, after_index, after_payment } = count;
+                all.push(PeerHistory { peer: member.name.clone(), releases, after_index, after_payment });
             }
         }
         Ok(all)

@@ -12,14 +12,14 @@ use crate::prepare::{Built, Checked};
 use base::{Cost, Error, PartyId};
 use engine::{Engine, Entered, Shares, outputs};
 use net::Session;
-use privacy::cut_and_choose::{self, Noise};
-use privacy::hold::{self, Ran};
+use privacy::cut_and_choose::{self, CandidateNoise};
+use privacy::hold::{self, StepsRun};
 use privacy::ledger::{Bytes32, Debit, Ledger, PUBLIC, attempt_id};
 use privacy::scales::Scales;
 use program::Viewer;
 use program::lower::ReleasePlan;
 use release::choose::{Context, Setup, Side};
-use report::{Disclosed, View};
+use report::{Disclosure, ResultView};
 use std::sync::Mutex;
 use std::time::Instant;
 use study::{NoiseFrom, Study};
@@ -28,9 +28,9 @@ use study::{NoiseFrom, Study};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Views {
     /// What it alone sees; none where nothing is for it alone.
-    pub own: Option<View>,
+    pub own: Option<ResultView>,
     /// What everybody sees.
-    pub public: Option<View>,
+    pub public: Option<ResultView>,
     /// Which number of its release each was, from 0, and who bent it.
     pub attempts: Vec<u32>,
     /// Servers whose share of an output was not what the others' say.
@@ -61,7 +61,7 @@ pub(crate) fn price(
     engine: &dyn Engine,
     scales: &Scales,
     plan: &ReleasePlan,
-    ran: Ran,
+    ran: StepsRun,
 ) -> Result<Cost, Error> {
     let participants = study.roster().len();
     let holders = engine.holders(plan.parties);
@@ -71,12 +71,12 @@ pub(crate) fn price(
     let around = match study.noise() {
         NoiseFrom::Inside => {
             let around = hold::price(plan, &holders, participants, ran);
-            return Ok(if ran == Ran::Whole { engine.price_release(plan) + around } else { around });
+            return Ok(if ran == StepsRun::Whole { engine.price_release(plan) + around } else { around });
         }
         NoiseFrom::CutAndChoose(candidates) => {
             let viewer = plan.viewer.only().unwrap_or(PartyId(0));
             let setup = cut_and_choose::setup_for_price(scales.candidates(plan), viewer, candidates)?;
-            Noise::price(&setup, plan)
+            CandidateNoise::price(&setup, plan)
         }
     };
     Ok(engine.price_release(plan) + around)
@@ -100,7 +100,7 @@ pub(super) struct Holding<'a> {
     /// By what noise it is drawn and read.
     pub law: Bytes32,
     /// What this party is charged, and signs; none at a server.
-    pub owner: Option<hold::Owner<'a>>,
+    pub owner: Option<hold::OwnerPayment<'a>>,
 }
 
 /// Runs one release whose noise is drawn inside.
@@ -110,12 +110,12 @@ pub(super) fn held(
     plan: &ReleasePlan,
     totals: &Shares,
     holding: Holding<'_>,
-) -> Result<hold::Outcome, Error> {
+) -> Result<hold::ReleaseOutcome, Error> {
     let Holding { ledger, common, law, owner } = holding;
     let id = number_id(common, plan.viewer);
     let all = blake3::derive_key("tacit released number 1", &[id, plan.digest()].concat());
     let holders = engine.holders(plan.parties);
-    let release = hold::Release { plan, common: all, id, law, holders, ledger, owner };
+    let release = hold::HeldRelease { plan, common: all, id, law, holders, ledger, owner };
     session.step(&step(plan.viewer), |session| {
         release.run(session, |session| {
             let mut coins = session.fork_seed("coins").into_rng();
@@ -133,7 +133,7 @@ impl Coordinator<'_> {
         rows: &Placed,
         scales: &Scales,
         agreement: &Agreement,
-        (disclosed, start): (&Disclosed, Instant),
+        (disclosed, start): (&Disclosure, Instant),
     ) -> Result<Views, Error> {
         let owners = self.checked.built.program.fold_owners();
         let (mut seen, mut price) = (Views::default(), Cost::zero(self.checked.study.roster().len()));
@@ -184,11 +184,11 @@ impl Coordinator<'_> {
         scales: &Scales,
         agreement: &Agreement,
         seen: &mut Views,
-    ) -> Result<(Vec<u128>, Ran), Error> {
+    ) -> Result<(Vec<u128>, StepsRun), Error> {
         let name = step(plan.viewer);
         if !plan.is_noised() {
             let values = self.session.step(&name, |s| outputs::exact(engine, plan, totals, s))?;
-            return Ok((values.unwrap_or_default(), Ran::Whole));
+            return Ok((values.unwrap_or_default(), StepsRun::Whole));
         }
         let charge = scales.charge(plan.viewer).clone();
         if let (NoiseFrom::CutAndChoose(candidates), Some(viewer)) =
@@ -197,12 +197,12 @@ impl Coordinator<'_> {
             let setup = self.setup(viewer, (scales.candidates(plan), candidates as usize), agreement)?;
             let noise = self.noise(setup, viewer, charge, agreement)?;
             let values = self.session.step(&name, |s| noise.run(engine, plan, totals, s))?;
-            return Ok((values, Ran::Whole));
+            return Ok((values, StepsRun::Whole));
         }
         let debit =
             Debit { tau: scales.distance(plan), ..self.number_debit(plan.viewer, charge, agreement)? };
         let keys = self.checked.study.parties.iter().map(|member| member.key.clone()).collect();
-        let owner = Some(hold::Owner { debit, identity: &self.checked.identity, keys });
+        let owner = Some(hold::OwnerPayment { debit, identity: &self.checked.identity, keys });
         let (common, law) = (&agreement.common, scales.law(plan.viewer));
         let holding = Holding { ledger: &self.ledger, common, law, owner };
         let outcome = held(&mut self.session, engine, plan, totals, holding)?;
@@ -216,7 +216,7 @@ impl Coordinator<'_> {
     fn keep_answer(
         &mut self,
         seen: Views,
-        disclosed: Disclosed,
+        disclosed: Disclosure,
         scales: &Scales,
         start: Instant,
     ) -> Result<(), Error> {
@@ -272,11 +272,11 @@ impl Coordinator<'_> {
         viewer: PartyId,
         charge: release::Rational,
         agreement: &Agreement,
-    ) -> Result<Noise, Error> {
+    ) -> Result<CandidateNoise, Error> {
         let debit = self.debit(viewer, charge, agreement)?;
         let side = if debit.protects { Side::Drawer } else { Side::Checker };
         let rng = self.session.fork_seed("noise").into_rng();
-        Ok(Noise::new(side, setup, self.ledger.clone(), debit, rng))
+        Ok(CandidateNoise::new(side, setup, self.ledger.clone(), debit, rng))
     }
 
     /// What this party's ledger books for a viewer's release of candidates.

@@ -29,7 +29,7 @@
 //! | each joiner | each other server | 8 (n + 1): sizes |
 
 use base::{Cost, Error, PartyId, Seed, limits};
-use data::Identifiers;
+use data::RowKeys;
 use net::Session;
 use study::JOINERS;
 
@@ -91,7 +91,7 @@ pub(super) fn enter(
     session: &mut Session,
     cast: &Cast,
     key: &Seed,
-    identifiers: &Identifiers,
+    identifiers: &RowKeys,
 ) -> Result<(Vec<u32>, Sizes), Error> {
     let count = identifiers.len();
     let hash = |row: usize| -> Key {

@@ -11,18 +11,18 @@ use base::{Cost, Error, Kind as Fault, PartyId};
 use engine::{Engine, Shares, outputs};
 use net::connect::Standby;
 use net::{Farewell, Identity, Session};
-use privacy::hold::Ran;
+use privacy::hold::StepsRun;
 use privacy::ledger::{Bytes32, Ledger};
 use privacy::scales::Scales;
 use program::{Ratio, Rows};
-use report::{Disclosed, ServersInfo, Stage};
+use report::{Disclosure, ServersInfo, StageReport};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
-use study::party::Node;
-use study::transport::{Transport, protects};
-use study::{Kind, Protocol, Study};
+use study::party::ServerSetup;
+use study::transport::{ServerTransport, protects};
+use study::{Protocol, Question, Study};
 
 /// The format of [`ServerReport`].
 pub const SERVER_FORMAT: &str = "tacit-server-report/1";
@@ -48,9 +48,9 @@ pub struct ServerReport {
     /// What this server saw, in a sentence.
     pub saw: String,
     /// Rows of every owner and of the spine, as far as it saw them.
-    pub disclosed: Disclosed,
+    pub disclosed: Disclosure,
     /// Time, bytes and price.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<StageReport>,
     /// From the first word to the last.
     pub seconds: f64,
     /// Largest resident memory of this process, in bytes.
@@ -97,11 +97,11 @@ pub(super) struct Ready {
 
 impl Ready {
     /// Reads a study and checks that this server takes part in it.
-    pub fn read(node: &Node, path: &Path) -> Result<Self, Error> {
+    pub fn read(node: &ServerSetup, path: &Path) -> Result<Self, Error> {
         Self::new(node, Opened::new(Study::read(path)?, &node.name, &node.identity)?)
     }
 
-    fn new(node: &Node, Opened { study, identity, .. }: Opened) -> Result<Self, Error> {
+    fn new(node: &ServerSetup, Opened { study, identity, .. }: Opened) -> Result<Self, Error> {
         node.admit(&study)?;
         node.transport.admit(&study)?;
         // What may be revealed is for the owners to say.
@@ -122,7 +122,7 @@ impl Ready {
 ///
 /// # Errors
 /// Input, network, an owner that refuses, or a party that deviates.
-pub fn compute_study(node: &Node, opened: Opened, watch: &Watch) -> Result<ServerReport, Error> {
+pub fn compute_study(node: &ServerSetup, opened: Opened, watch: &Watch) -> Result<ServerReport, Error> {
     compute_ready(node, Ready::new(node, opened)?, None, watch)
 }
 
@@ -134,7 +134,7 @@ pub(super) struct Called {
 
 /// As [`compute_study`]; of a headless node, as it was called.
 pub(super) fn compute_ready(
-    node: &Node,
+    node: &ServerSetup,
     ready: Ready,
     called: Option<Called>,
     watch: &Watch,
@@ -156,7 +156,8 @@ pub(super) fn compute_ready(
     let stages = Stages::new(*me, study.roster().len(), watch.events.clone());
     let session = session.with_id(meeting.session_id).with_progress(watch.progress.clone());
     let engines = ready.engines;
-    let mut server = Server { node, ready: &ready, session, stages, engines, transport: Transport::Tls };
+    let mut server =
+        Server { node, ready: &ready, session, stages, engines, transport: ServerTransport::Tls };
     server.steps().map_err(|error| stop(&farewell, error))
 }
 
@@ -166,13 +167,13 @@ fn stop(farewell: &Farewell, error: Error) -> Error {
 }
 
 struct Server<'a> {
-    node: &'a Node,
+    node: &'a ServerSetup,
     ready: &'a Ready,
     session: Session,
     stages: Stages,
     /// Set up for the transport.
     engines: Engines,
-    transport: Transport,
+    transport: ServerTransport,
 }
 
 impl Server<'_> {
@@ -183,7 +184,7 @@ impl Server<'_> {
         let (word, common) = self.hear_word()?;
         if word == Word::Stored {
             self.session.finish()?;
-            return Ok(self.report(Disclosed::default(), start, true));
+            return Ok(self.report(Disclosure::default(), start, true));
         }
         let mine = &self.node.transport;
         self.transport =
@@ -241,7 +242,7 @@ impl Server<'_> {
     }
 
     /// How many rows there are, after joining them where that is this server's part.
-    fn rows(&mut self) -> Result<Disclosed, Error> {
+    fn rows(&mut self) -> Result<Disclosure, Error> {
         let study = &self.ready.study;
         self.stages.begin("match", 0);
         let owners = study.parties.len();
@@ -264,9 +265,9 @@ impl Server<'_> {
     }
 
     /// Group sizes, where the release mode makes them public.
-    fn groups(&mut self, disclosed: &Disclosed) -> Result<Option<[u64; 2]>, Error> {
+    fn groups(&mut self, disclosed: &Disclosure) -> Result<Option<[u64; 2]>, Error> {
         let Ready { study, built, .. } = self.ready;
-        let (true, Kind::Lift(lift)) = (publishes(built), &study.kind) else { return Ok(None) };
+        let (true, Question::Lift(lift)) = (publishes(built), &study.kind) else { return Ok(None) };
         let minimum = lift.release.minimum_group;
         self.session.step("publish", |s| hear_groups(s, disclosed, minimum)).map(Some)
     }
@@ -290,7 +291,7 @@ impl Server<'_> {
             let plan = scales.plan(engine, program, &fold_owners, viewer)?;
             let name = released::step(viewer);
             if released::sees(built, viewer) {
-                let mut ran = Ran::Whole;
+                let mut ran = StepsRun::Whole;
                 if plan.is_noised() {
                     let law = scales.law(viewer);
                     let holding = released::Holding { ledger: &ledger, common, law, owner: None };
@@ -310,7 +311,7 @@ impl Server<'_> {
         Ok(())
     }
 
-    fn report(&self, disclosed: Disclosed, start: Instant, stored: bool) -> ServerReport {
+    fn report(&self, disclosed: Disclosure, start: Instant, stored: bool) -> ServerReport {
         let Ready { study, me, .. } = self.ready;
         let name = study.roster().name(*me);
         let servers = ServersInfo::of(study, &disclosed, &self.transport.to_string());

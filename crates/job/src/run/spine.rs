@@ -11,8 +11,8 @@
 //! they are, and whoever has it and guesses an identifier learns whether it is there.
 
 use base::{Error, PartyId, Seed, limits};
-use data::Identifiers;
-use report::Disclosed;
+use data::RowKeys;
+use report::Disclosure;
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -54,8 +54,8 @@ impl Kept {
     pub fn new(
         path: PathBuf,
         name: Name,
-        disclosed: &Disclosed,
-        identifiers: &Identifiers,
+        disclosed: &Disclosure,
+        identifiers: &RowKeys,
         positions: &[u32],
     ) -> Self {
         let key = *Seed::from_system().expose();
@@ -71,7 +71,7 @@ impl Kept {
     }
 
     /// What the match told when it was run.
-    pub fn disclosed(&self) -> Disclosed {
+    pub fn disclosed(&self) -> Disclosure {
         super::matched::sizes(&self.rows, self.union)
     }
 
@@ -79,7 +79,7 @@ impl Kept {
     ///
     /// # Errors
     /// When there are rows that were not there when the spine was made: how many, and which is the first.
-    pub fn positions(&self, identifiers: &Identifiers) -> Result<Vec<u32>, Error> {
+    pub fn positions(&self, identifiers: &RowKeys) -> Result<Vec<u32>, Error> {
         let mut positions = Vec::with_capacity(identifiers.len());
         let (mut missing, mut first) = (0u64, None);
         for row in 0..identifiers.len() {
@@ -197,7 +197,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, Error> {
 }
 
 /// The name of a row: all its identifiers under the file's key.
-fn hash(key: &[u8; 32], identifiers: &Identifiers, row: usize) -> [u8; HASH_BYTES] {
+fn hash(key: &[u8; 32], identifiers: &RowKeys, row: usize) -> [u8; HASH_BYTES] {
     let mut hasher = blake3::Hasher::new_keyed(key);
     for identifier in identifiers.row(row) {
         hasher.update(&(identifier.len() as u64).to_le_bytes()).update(identifier);
@@ -222,8 +222,8 @@ mod tests {
 
     const LIFT: &str = include_str!("../../../../examples/lift.toml");
 
-    fn identifiers(names: &[&str]) -> Identifiers {
-        let mut all = Identifiers::default();
+    fn identifiers(names: &[&str]) -> RowKeys {
+        let mut all = RowKeys::default();
         names.iter().for_each(|name| all.push(name.as_bytes()));
         all
     }
@@ -285,7 +285,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("spine");
         let study = Study::parse("s", LIFT).unwrap();
-        let made = Kept::new(path.clone(), [7; 32], &Disclosed::default(), &identifiers(&[]), &[]);
+        let made = Kept::new(path.clone(), [7; 32], &Disclosure::default(), &identifiers(&[]), &[]);
         made.write(&study, PartyId(0)).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();

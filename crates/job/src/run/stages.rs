@@ -2,7 +2,7 @@
 
 use super::Event;
 use base::{Cost, PartyId};
-use report::Stage;
+use report::StageReport;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ pub(super) struct Stages {
     parties: usize,
     events: Arc<dyn Fn(Event) + Send + Sync>,
     begun: Instant,
-    done: Vec<Stage>,
+    done: Vec<StageReport>,
 }
 
 impl Stages {
@@ -38,7 +38,7 @@ impl Stages {
             }
             _ => price.sent[me] == bytes_sent[me],
         };
-        let stage = Stage {
+        let stage = StageReport {
             name: name.to_owned(),
             seconds: self.begun.elapsed().as_secs_f64(),
             rows,
@@ -50,7 +50,7 @@ impl Stages {
         self.done.push(stage);
     }
 
-    pub fn all(&self) -> &[Stage] {
+    pub fn all(&self) -> &[StageReport] {
         &self.done
     }
 }

@@ -2,13 +2,13 @@
 //! tells.
 
 use super::*;
-use data::generate::{Format, LiftOptions, lift_study};
+use data::generate::{FileFormat, LiftOptions, lift_study};
 use engine::Share;
-use privacy::dummies::Uncovered;
-use report::Disclosed;
+use privacy::dummies::MatchLeakage;
+use report::Disclosure;
 use std::path::Path;
 use study::Decimal;
-use study::party::{Consent, Policy};
+use study::party::{Consent, PartyPolicy};
 use tempfile::TempDir;
 
 pub(super) mod secrets;
@@ -68,8 +68,14 @@ impl World {
             identity.save(&folder.path().join(format!("{name}.key"))).unwrap();
             identity.fingerprint().to_string()
         });
-        let options =
-            LiftOptions { rows: 1, overlap: 0.0, max_events: 3, clamp: 100, seed: 1, format: Format::Csv };
+        let options = LiftOptions {
+            rows: 1,
+            overlap: 0.0,
+            max_events: 3,
+            clamp: 100,
+            seed: 1,
+            format: FileFormat::Csv,
+        };
         let study = lift_study(&options, &keys[0], &keys[1], false)
             .replace("max_events = 3", "max_events = 3\nwhere = { column = \"kind\", equals = [\"sale\"] }")
             + "\n[compute]\nengine = \"gmw\"\not = \"softspoken:4\"\nshards = 2\n";
@@ -77,13 +83,13 @@ impl World {
     }
 
     /// The parties of the study with other lines in [match].
-    fn parties(&self, study: &str, edit: &dyn Fn(&mut Party)) -> [Party; 2] {
+    fn parties(&self, study: &str, edit: &dyn Fn(&mut PartySetup)) -> [PartySetup; 2] {
         let folder = self.folder.path();
         std::fs::write(folder.join("study.toml"), study).unwrap();
         let at = base::free_address().unwrap();
         let mut addresses = [Address::Listen(at.clone()), Address::Peer(at)].into_iter();
         NAMES.map(|name| {
-            let mut party = Party {
+            let mut party = PartySetup {
                 allow: Vec::new(),
                 tls_only: false,
                 study: folder.join("study.toml"),
@@ -102,8 +108,8 @@ impl World {
                 salt: None,
                 trigger: false,
                 new_ledger: false,
-                transport: study::transport::Transport::Tls,
-                policy: Policy { budget: Decimal::parse("50").unwrap(), ..Policy::default() },
+                transport: study::transport::ServerTransport::Tls,
+                policy: PartyPolicy { budget: Decimal::parse("50").unwrap(), ..PartyPolicy::default() },
                 consent: Consent { spend_anyway: true, ..Consent::default() },
             };
             edit(&mut party);
@@ -124,8 +130,8 @@ const ID: &str = "[ { name = \"id\", normalise = [\"trim\", \"lowercase\"] } ]";
 const BOTH: &str = "[ { name = \"id\", normalise = [\"lowercase\"] }, { name = \"alt\" } ]";
 
 /// What both parties hold after the computation, put together, and what the match told each.
-fn totals(parties: &[Party; 2]) -> Result<(Vec<u128>, [Disclosed; 2]), Error> {
-    let one = |party: &Party| -> Result<(Checked, Shares, Disclosed), Error> {
+fn totals(parties: &[PartySetup; 2]) -> Result<(Vec<u128>, [Disclosure; 2]), Error> {
+    let one = |party: &PartySetup| -> Result<(Checked, Shares, Disclosure), Error> {
         let checked = check(party)?.pop().expect("one run");
         let ledger = Arc::new(Mutex::new(Ledger::open(&party.ledger)?));
         let watch = Watch::none();
@@ -226,7 +232,7 @@ fn a_rerun_of_a_match_shows_the_same_sizes_and_is_charged_once() {
     let study = world.matching("pid", ID, "");
     let first = run(&study);
     // With a folder to go on from, which a match that ends leaves empty.
-    let work = |party: &Party| world.folder.path().join(format!("{}.work", party.as_party));
+    let work = |party: &PartySetup| world.folder.path().join(format!("{}.work", party.as_party));
     let parties = world.parties(&study, &|party| party.work = Some(work(party)));
     let again = totals(&parties).unwrap().1;
     for party in &parties {
@@ -254,7 +260,7 @@ fn a_rerun_of_a_match_shows_the_same_sizes_and_is_charged_once() {
 #[test]
 fn a_cut_match_of_other_rows_is_refused_before_it_is_charged() {
     let world = World::new();
-    let work = |party: &Party| world.folder.path().join(format!("{}.work", party.as_party));
+    let work = |party: &PartySetup| world.folder.path().join(format!("{}.work", party.as_party));
     let parties = world.parties(&world.matching("pid", ID, ""), &|party| party.work = Some(work(party)));
     for party in &parties {
         // As a process that was killed leaves it; no match of these data ever began in this ledger.
@@ -275,7 +281,7 @@ fn a_cut_match_of_other_rows_is_refused_before_it_is_charged() {
 fn the_third_match_that_begins_is_drawn_and_charged_again() {
     let world = World::new();
     let study = world.matching("pid", ID, "");
-    let run = |edit: &dyn Fn(&mut Party)| {
+    let run = |edit: &dyn Fn(&mut PartySetup)| {
         totals(&world.parties(&study, edit)).map(|(_, told)| told[0].rows.clone())
     };
     let sizes: Vec<Vec<u64>> = (0..4).map(|_| run(&|_| ()).unwrap()).collect();
@@ -295,9 +301,9 @@ fn the_third_match_that_begins_is_drawn_and_charged_again() {
     );
     // By policy each match is a charge, the second one too; one party's policy is its own.
     let other = study.replace("name = \"generated\"", "name = \"other\"");
-    let fresh = |party: &mut Party| party.policy.fresh_dummies = party.as_party == "publisher";
+    let fresh = |party: &mut PartySetup| party.policy.fresh_dummies = party.as_party == "publisher";
     let told: Vec<_> = (0..3).map(|_| totals(&world.parties(&other, &fresh)).unwrap().1).collect();
-    let own = |told: &[Disclosed; 2]| (told[0].rows[0], told[0].union);
+    let own = |told: &[Disclosure; 2]| (told[0].rows[0], told[0].union);
     assert!(told[1..].iter().any(|later| own(later) != own(&told[0])), "two draws may be alike by chance");
     assert_eq!(told[0][0].rows[1], told[1][0].rows[1]);
     assert_eq!(NAMES.map(charged), [6, 5]);
@@ -380,7 +386,8 @@ fn rows_in_several_cells_are_charged_by_the_step() {
 fn a_delta_or_rho_beyond_the_policy_ends_the_run_before_the_match() {
     let world = World::new();
     let study = world.matching("pid", ID, "");
-    let refused = |edit: &dyn Fn(&mut Party)| totals(&world.parties(&study, edit)).unwrap_err().to_string();
+    let refused =
+        |edit: &dyn Fn(&mut PartySetup)| totals(&world.parties(&study, edit)).unwrap_err().to_string();
     let text = refused(&|party| party.policy.delta_places = 12);
     assert!(text.contains("delta: 0 of 1e-12 spent on lineage"), "{text}");
     // What the publisher is to see itself is the other's to limit.
@@ -394,14 +401,14 @@ fn a_delta_or_rho_beyond_the_policy_ends_the_run_before_the_match() {
 #[test]
 fn a_kept_spine_serves_another_study_without_a_match() {
     let world = World::new();
-    let spine = |party: &Party| world.folder.path().join(format!("{}.spine", party.as_party));
+    let spine = |party: &PartySetup| world.folder.path().join(format!("{}.spine", party.as_party));
     let first = world.matching("pid", BOTH, "");
     let parties = world.parties(&first, &|party| party.keep_spine = Some(spine(party)));
     let (sums, told) = totals(&parties).unwrap();
     // Another clamp is another study; the totals that it does not touch stay.
     let second =
         first.replace("clamp = 100", "clamp = 30").replace("name = \"generated\"", "name = \"again\"");
-    let with = |edit: &dyn Fn(&mut Party)| {
+    let with = |edit: &dyn Fn(&mut PartySetup)| {
         let parties = world.parties(&second, &|party| {
             party.spine = Some(spine(party));
             edit(party);
@@ -425,7 +432,7 @@ fn a_kept_spine_serves_another_study_without_a_match() {
     let text = totals(&parties).unwrap_err().to_string();
     assert!(text.contains("a kept spine would hold what it found"), "{text}");
     // Both reports say who saw the match graph, on a kept spine too.
-    let graph = [Uncovered::MatchGraph { to: "publisher".into() }];
+    let graph = [MatchLeakage::MatchGraph { to: "publisher".into() }];
     assert!(told.iter().chain(&retold).all(|told| told.uncovered == graph), "{retold:?}");
     let text = with(&|party| {
         if party.as_party == "publisher" {
@@ -470,7 +477,7 @@ fn whoever_says_another_thing_is_a_suspect() {
     });
     assert_eq!(rows, ["p0", "p1"]);
     // The publisher tells the last party other group sizes than the second one, and goes on as if they were.
-    let disclosed = Disclosed { rows: vec![5000, 5000, 5000], ..Disclosed::default() };
+    let disclosed = Disclosure { rows: vec![5000, 5000, 5000], ..Disclosure::default() };
     let groups = suspects(3, &|session| {
         let said = |test: u64| [test, 5000 - test].map(u64::to_le_bytes).concat();
         match session.me().0 {

@@ -15,7 +15,7 @@ use base::{Error, Kind as Fault, PartyId};
 use fabric::{Kind, Outcome};
 use net::Session;
 use study::Study;
-use study::transport::{NAME_BYTES, Transport};
+use study::transport::{NAME_BYTES, ServerTransport};
 
 /// Settles the transport of this run and sets `engines` up for it. `mine` is what this party is set to; it
 /// does not count where it has no seat.
@@ -23,9 +23,9 @@ pub(super) fn settle(
     session: &mut Session,
     stages: &mut Stages,
     study: &Study,
-    mine: &Transport,
+    mine: &ServerTransport,
     engines: &mut Engines,
-) -> Result<Transport, Error> {
+) -> Result<ServerTransport, Error> {
     let seats = study.seats().ok_or_else(|| Error::misuse("a study by ring4 has four servers"))?;
     let used = if seats.contains(&session.me()) {
         let peers: Vec<PartyId> = seats.into_iter().filter(|seat| *seat != session.me()).collect();
@@ -39,16 +39,20 @@ pub(super) fn settle(
         agreed(study, &used)?;
         used
     };
-    *engines = engines.masked(used != Transport::Tls);
+    *engines = engines.masked(used != ServerTransport::Tls);
     Ok(used)
 }
 
 /// What the servers say that they use is what the owners agreed on, where they did.
-fn agreed(study: &Study, used: &Transport) -> Result<(), Error> {
+fn agreed(study: &Study, used: &ServerTransport) -> Result<(), Error> {
     match study.servers.as_ref().and_then(|servers| servers.transport.as_ref()) {
         None => Ok(()),
         Some(agreed) if agreed == used => Ok(()),
-        Some(Transport::Auto) if [Transport::Tls, Transport::Plain(Kind::Shm)].contains(used) => Ok(()),
+        Some(ServerTransport::Auto)
+            if [ServerTransport::Tls, ServerTransport::Plain(Kind::Shm)].contains(used) =>
+        {
+            Ok(())
+        }
         Some(agreed) => Err(Error::refused(format!(
             "the study says [ring4] transport = \"{agreed}\", and the servers say that they compute over \
              {used}: no row was shared"
@@ -57,12 +61,12 @@ fn agreed(study: &Study, used: &Transport) -> Result<(), Error> {
 }
 
 /// All four are set to the same.
-fn same(session: &mut Session, peers: &[PartyId], mine: &Transport) -> Result<(), Error> {
+fn same(session: &mut Session, peers: &[PartyId], mine: &ServerTransport) -> Result<(), Error> {
     for (peer, theirs) in tell(session, peers, mine.told())? {
         if theirs == mine.told() {
             continue;
         }
-        let theirs = Transport::heard(&theirs)
+        let theirs = ServerTransport::heard(&theirs)
             .ok_or_else(|| session.link(peer).malformed("the transport that it is set to"))?;
         let [me, name] = [session.me(), peer].map(|party| session.roster().name(party));
         return Err(Error::new(
@@ -83,15 +87,15 @@ fn upgrade(
     stages: &mut Stages,
     study: &Study,
     peers: &[PartyId],
-    mine: &Transport,
-) -> Result<Transport, Error> {
-    let Some(kind) = mine.plain() else { return Ok(Transport::Tls) };
+    mine: &ServerTransport,
+) -> Result<ServerTransport, Error> {
+    let Some(kind) = mine.plain() else { return Ok(ServerTransport::Tls) };
     stages.begin(STAGE, 0);
     let outcome = fabric::upgrade(session, peers, &kind, true)?;
     stages.end(session.ledger(), STAGE, 0, price(study, &kind));
     match (outcome, mine) {
-        (Outcome::Upgraded(kind), _) => Ok(Transport::Plain(kind)),
-        (Outcome::Kept(_), Transport::Auto) => Ok(Transport::Tls),
+        (Outcome::Upgraded(kind), _) => Ok(ServerTransport::Plain(kind)),
+        (Outcome::Kept(_), ServerTransport::Auto) => Ok(ServerTransport::Tls),
         (Outcome::Kept(why), _) => Err(Error::input(format!(
             "transport = \"{mine}\" is for four servers on one host, and {why}: all four set \"auto\", which \
              takes TLS then, \"fabric\", or \"tls\""
@@ -104,7 +108,7 @@ fn tell_owners(
     session: &mut Session,
     study: &Study,
     seats: &[PartyId],
-    used: &Transport,
+    used: &ServerTransport,
 ) -> Result<(), Error> {
     let owners = (0..study.parties.len() as u8).map(PartyId).filter(|owner| !seats.contains(owner));
     for owner in owners {
@@ -115,11 +119,11 @@ fn tell_owners(
 }
 
 /// What the four servers tell an owner without a seat.
-fn hear(session: &mut Session, seats: &[PartyId]) -> Result<Transport, Error> {
+fn hear(session: &mut Session, seats: &[PartyId]) -> Result<ServerTransport, Error> {
     let mut all = None;
     for (at, &seat) in seats.iter().enumerate() {
         let told: [u8; NAME_BYTES] = session.link(seat).recv_array()?;
-        let told = Transport::heard(&told)
+        let told = ServerTransport::heard(&told)
             .ok_or_else(|| session.link(seat).malformed("the transport that the servers use"))?;
         if *all.get_or_insert(told.clone()) != told {
             let check = "the servers say that they compute over different transports";

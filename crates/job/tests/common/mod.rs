@@ -4,17 +4,17 @@
 
 use base::Error;
 use base::free_address;
-use data::generate::{Format, LiftOptions, lift};
+use data::generate::{FileFormat, LiftOptions, lift};
 use job::prepare::Opened;
 use job::run::{Event, ServerReport, Watch, compute_study, run};
 use net::identity::Identity;
 use privacy::ledger::Ledger;
-use report::{Report, View};
+use report::{ResultView, RunReport};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use study::Study;
-use study::party::{Consent, Node, Party, PartySettings};
+use study::party::{Consent, PartySettings, PartySetup, ServerSetup};
 use tempfile::TempDir;
 
 pub const ALIGNED: &str = include_str!("../../../../examples/aligned.toml");
@@ -71,25 +71,25 @@ impl World {
         PartySettings::read(&path).unwrap()
     }
 
-    pub fn owner(&self, name: &str, more: &str) -> Party {
+    pub fn owner(&self, name: &str, more: &str) -> PartySetup {
         let data = format!(
             "data = \"{name}.csv\"\nledger = \"{name}.ledger\"\nlineage = \"{name}\"\nreport = \
              \"out-{name}\"\n{more}"
         );
         let consent = Consent { spend_anyway: true, ..Consent::default() };
-        Party { consent, ..self.settings(name, &data).complete().unwrap() }
+        PartySetup { consent, ..self.settings(name, &data).complete().unwrap() }
     }
 
-    pub fn owners(&self, more: &str) -> Vec<Party> {
+    pub fn owners(&self, more: &str) -> Vec<PartySetup> {
         self.owners.iter().map(|name| self.owner(name, more)).collect()
     }
 
-    pub fn nodes(&self) -> Vec<Node> {
+    pub fn nodes(&self) -> Vec<ServerSetup> {
         self.nodes_with("")
     }
 
     /// All servers that own nothing, with more lines in their files.
-    pub fn nodes_with(&self, more: &str) -> Vec<Node> {
+    pub fn nodes_with(&self, more: &str) -> Vec<ServerSetup> {
         self.servers.iter().map(|name| self.settings(name, more).complete_node().unwrap()).collect()
     }
 
@@ -99,15 +99,15 @@ impl World {
     }
 }
 
-pub type Ran = (Vec<Result<Report, Error>>, Vec<Result<ServerReport, Error>>);
+pub type Ran = (Vec<Result<RunReport, Error>>, Vec<Result<ServerReport, Error>>);
 
 /// Everybody runs the study once.
-pub fn all(owners: &[Party], nodes: &[Node], watch: impl Fn(&str) -> Watch + Sync) -> Ran {
+pub fn all(owners: &[PartySetup], nodes: &[ServerSetup], watch: impl Fn(&str) -> Watch + Sync) -> Ran {
     let watch = &watch;
     std::thread::scope(|scope| {
         let start = |party| scope.spawn(move || run(party, &watch(&party.as_party)));
         let owners: Vec<_> = owners.iter().map(start).collect();
-        let start = |node: &'_ Node| {
+        let start = |node: &'_ ServerSetup| {
             let node = node.clone();
             scope.spawn(move || compute_study(&node, opened(&node)?, &watch(&node.name)))
         };
@@ -123,7 +123,7 @@ pub fn quiet(_: &str) -> Watch {
     Watch::none()
 }
 
-pub fn whole((owners, servers): Ran) -> (Vec<Report>, Vec<ServerReport>) {
+pub fn whole((owners, servers): Ran) -> (Vec<RunReport>, Vec<ServerReport>) {
     let owners = owners.into_iter().map(|r| r.unwrap_or_else(|e| panic!("{e}"))).collect();
     (owners, servers.into_iter().map(|r| r.unwrap_or_else(|e| panic!("{e}"))).collect())
 }
@@ -173,14 +173,14 @@ pub fn clinics(shared: bool, edit: &dyn Fn(String) -> String) -> World {
 }
 
 /// What a party of the clinics' program is shown.
-pub fn outputs(report: &Report) -> (Vec<String>, Vec<String>, Option<String>) {
-    let View::Program { outputs, lists } = &report.view else { panic!("a program view") };
+pub fn outputs(report: &RunReport) -> (Vec<String>, Vec<String>, Option<String>) {
+    let ResultView::Program { outputs, lists } = &report.view else { panic!("a program view") };
     let values = outputs.iter().map(|output| output.value.clone()).collect();
     let keys = lists.iter().flat_map(|list| list.keys.clone()).collect();
     (values, keys, outputs.iter().find_map(|output| output.key.clone()))
 }
 
-pub fn check_clinics(reports: &[Report]) {
+pub fn check_clinics(reports: &[RunReport]) {
     let hits: Vec<usize> = (0..DISTRICTS).filter(|d| total(*d) > 99).collect();
     let worst = *hits.iter().max_by_key(|d| (total(**d), std::cmp::Reverse(**d))).unwrap();
     let (sum, count): (u64, _) = ((0..DISTRICTS).map(total).sum(), hits.len().to_string());
@@ -195,7 +195,7 @@ pub fn check_clinics(reports: &[Report]) {
 pub fn trial(edit: &dyn Fn(String) -> String) -> (World, f64) {
     let folder = TempDir::new().unwrap();
     let options =
-        LiftOptions { rows: 3000, overlap: 0.6, max_events: 4, clamp: 100, seed: 5, format: Format::Csv };
+        LiftOptions { rows: 3000, overlap: 0.6, max_events: 4, clamp: 100, seed: 5, format: FileFormat::Csv };
     let made = lift(folder.path(), &options).unwrap();
     std::fs::rename(&made.publisher, folder.path().join("publisher.csv")).unwrap();
     std::fs::rename(&made.advertiser, folder.path().join("advertiser.csv")).unwrap();
@@ -209,8 +209,8 @@ pub fn trial(edit: &dyn Fn(String) -> String) -> (World, f64) {
 
 pub const SALTED: &str = "salt = \"owners.salt\"";
 
-pub fn off(report: &Report, truth: f64) -> f64 {
-    let View::Lift(view) = &report.view else { panic!("a lift view") };
+pub fn off(report: &RunReport, truth: f64) -> f64 {
+    let ResultView::Lift(view) = &report.view else { panic!("a lift view") };
     let estimate = view.cells[0].estimate.as_ref().expect("large enough groups");
     (estimate.lift - truth).abs() / estimate.standard_error
 }
@@ -227,6 +227,6 @@ pub fn dies(at: &'static str) -> Watch {
 
 /// A server's study and key.
 #[allow(dead_code, reason = "not every test calls a server by itself")]
-pub fn opened(node: &Node) -> Result<Opened, Error> {
+pub fn opened(node: &ServerSetup) -> Result<Opened, Error> {
     Opened::new(Study::read(&node.studies[0])?, &node.name, &node.identity)
 }

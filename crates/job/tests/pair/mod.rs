@@ -6,10 +6,10 @@ use base::Error;
 use job::run::{Watch, run};
 use net::identity::Identity;
 use privacy::ledger::Ledger;
-use report::{Report, View};
+use report::{ResultView, RunReport};
 use rusqlite::Connection;
 use std::path::PathBuf;
-use study::party::{Party, PartySettings};
+use study::party::{PartySettings, PartySetup};
 use tempfile::TempDir;
 
 pub const NAMES: [&str; 2] = ["clinic", "works"];
@@ -87,11 +87,11 @@ impl World {
         Connection::open(self.path(&format!("{}.ledger", NAMES[party]))).unwrap()
     }
 
-    pub fn parties(&self) -> [Party; 2] {
+    pub fn parties(&self) -> [PartySetup; 2] {
         self.parties_of(&self.study)
     }
 
-    pub fn parties_of(&self, study: &str) -> [Party; 2] {
+    pub fn parties_of(&self, study: &str) -> [PartySetup; 2] {
         std::fs::write(self.path("study.toml"), study).unwrap();
         let at = base::free_address().unwrap();
         let sides = [format!("listen = \"{at}\""), format!("peer = \"{at}\"")];
@@ -110,7 +110,7 @@ impl World {
         })
     }
 
-    pub fn run(&self) -> [Result<Report, Error>; 2] {
+    pub fn run(&self) -> [Result<RunReport, Error>; 2] {
         both(&self.parties(), &Watch::none())
     }
 
@@ -119,7 +119,7 @@ impl World {
     }
 
     /// A run in which a party stops before it writes to a table.
-    pub fn cut(&self, party: usize, table: &str, when: &str) -> [Result<Report, Error>; 2] {
+    pub fn cut(&self, party: usize, table: &str, when: &str) -> [Result<RunReport, Error>; 2] {
         drop(self.ledger(party));
         let cut = format!(
             "CREATE TRIGGER cut BEFORE INSERT ON {table} {when} BEGIN SELECT RAISE(ABORT, 'gone'); END"
@@ -143,18 +143,18 @@ impl World {
     }
 }
 
-pub fn both(parties: &[Party; 2], watch: &Watch) -> [Result<Report, Error>; 2] {
+pub fn both(parties: &[PartySetup; 2], watch: &Watch) -> [Result<RunReport, Error>; 2] {
     std::thread::scope(|scope| {
         let threads = parties.each_ref().map(|p| scope.spawn(move || run(p, watch)));
         threads.map(|t| t.join().unwrap())
     })
 }
 
-pub fn whole(done: [Result<Report, Error>; 2]) -> [Report; 2] {
+pub fn whole(done: [Result<RunReport, Error>; 2]) -> [RunReport; 2] {
     done.map(|done| done.unwrap_or_else(|e| panic!("{e}")))
 }
 
-pub fn values(report: &Report) -> Vec<String> {
-    let Some(View::Program { outputs, .. }) = &report.public else { panic!("a public result") };
+pub fn values(report: &RunReport) -> Vec<String> {
+    let Some(ResultView::Program { outputs, .. }) = &report.public else { panic!("a public result") };
     outputs.iter().map(|output| output.value.clone()).collect()
 }

@@ -55,8 +55,8 @@ impl World {
         release_id(&self.study, &[[2; 32], [3; 32]], VIEWER.into())
     }
 
-    fn towards(&self, party: PartyId) -> Towards {
-        Towards { peer: ["key of drawer", "key"][party.index()].into(), lineage: "lineage".into() }
+    fn towards(&self, party: PartyId) -> PeerLineage {
+        PeerLineage { peer: ["key of drawer", "key"][party.index()].into(), lineage: "lineage".into() }
     }
 
     /// What keeps `party` from beginning.
@@ -93,7 +93,7 @@ impl World {
         candidates(self.candidates, context).unwrap()
     }
 
-    fn noise(&self, session: &mut Session) -> Noise {
+    fn noise(&self, session: &mut Session) -> CandidateNoise {
         let (me, (_, setup)) = (session.me(), self.plan_and_setup());
         let tags = [[2; 32], [3; 32]];
         let debit = Debit {
@@ -115,7 +115,7 @@ impl World {
         };
         let side = if me == VIEWER { Side::Checker } else { Side::Drawer };
         let rng = session.fork_seed("noise").into_rng();
-        Noise::new(side, setup, Arc::new(Mutex::new(self.ledger(me))), debit, rng)
+        CandidateNoise::new(side, setup, Arc::new(Mutex::new(self.ledger(me))), debit, rng)
     }
 
     /// One run of the study at both parties.
@@ -135,7 +135,7 @@ impl World {
             let (ledger, price) = (session.ledger(), Yao::default().price_release(&plan));
             let view = View {
                 sent: STEPS.iter().map(|step| ledger.sent(step)).sum(),
-                price: price + Noise::price(&setup, &plan),
+                price: price + CandidateNoise::price(&setup, &plan),
                 outputs: outputs?,
                 shares,
             };
@@ -155,8 +155,11 @@ impl World {
 
     /// The noise that both sides' seeds give, from the drawer's record alone.
     fn noise_by_definition(&self) -> Vec<i128> {
-        let record =
-            self.ledger(DRAWER).transcript_at(&self.release(), Side::Drawer, Stage::Seeded).unwrap().unwrap();
+        let record = self
+            .ledger(DRAWER)
+            .transcript_at(&self.release(), Side::Drawer, TranscriptStage::Seeded)
+            .unwrap()
+            .unwrap();
         let index = self.transcript(VIEWER).unwrap().index().unwrap();
         let Resumed::Drawn(drawn) = resume(record, &self.plan_and_setup().1).unwrap() else { panic!() };
         drawn.candidates()[index].expose().clone()
@@ -410,7 +413,8 @@ fn a_connection_lost_before_the_index_resumes_with_the_same_noise() {
     let noise = world.noise_by_definition();
     let expected: Vec<i128> = TOTALS.iter().zip(&noise).map(|(t, e)| *t as i128 + e).collect();
     assert_eq!(signed(&counts(), &viewer.outputs), expected);
-    let seeded = world.ledger(DRAWER).transcript_at(&world.release(), Side::Drawer, Stage::Seeded).unwrap();
+    let seeded =
+        world.ledger(DRAWER).transcript_at(&world.release(), Side::Drawer, TranscriptStage::Seeded).unwrap();
     assert_eq!(seeded.unwrap().shared_digest(), before.shared_digest());
     assert_eq!(world.entries(DRAWER).len(), 1);
 }

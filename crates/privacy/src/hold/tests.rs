@@ -13,53 +13,58 @@ mod deviants;
 const A: PartyId = PartyId(0);
 const B: PartyId = PartyId(1);
 
-fn top(at: Option<(u8, Progress)>, attempt: u32) -> Top {
-    Top { at: at.map(|(session, progress)| ([session; 32], progress)), attempt, pays: true }
+fn top(at: Option<(u8, ShareProgress)>, attempt: u32) -> ReleaseTop {
+    ReleaseTop { at: at.map(|(session, progress)| ([session; 32], progress)), attempt, pays: true }
 }
 
 #[test]
 fn a_top_is_read_as_it_was_said() {
-    for state in [None, Some((7, Progress::Held)), Some((8, Progress::Sent)), Some((9, Progress::Out))] {
+    for state in
+        [None, Some((7, ShareProgress::Held)), Some((8, ShareProgress::Sent)), Some((9, ShareProgress::Out))]
+    {
         for pays in [true, false] {
-            let top = Top { pays, ..top(state, 41) };
-            assert_eq!(Top::read(&top.bytes()), Some(top));
+            let top = ReleaseTop { pays, ..top(state, 41) };
+            assert_eq!(ReleaseTop::read(&top.bytes()), Some(top));
         }
     }
     let mut bytes = top(None, 0).bytes();
     bytes[0] = 4;
-    assert_eq!(Top::read(&bytes), None);
+    assert_eq!(ReleaseTop::read(&bytes), None);
 }
 
 #[test]
 fn what_all_hold_is_opened_and_anything_else_is_computed_anew() {
-    use Progress::{Held, Out, Sent};
+    use ShareProgress::{Held, Out, Sent};
     let both = [A, B];
     let next = |a, b| decide(&[(A, a), (B, b)], &both, &[], 0);
-    assert_eq!(next(top(None, 0), top(None, 0)), Ok(Next::Compute(0)));
-    assert_eq!(next(top(Some((1, Held)), 0), top(Some((1, Held)), 0)), Ok(Next::Open([1; 32])));
-    assert_eq!(next(top(Some((1, Sent)), 1), top(Some((1, Held)), 0)), Ok(Next::Open([1; 32])));
-    assert_eq!(next(top(Some((1, Out)), 1), top(Some((1, Sent)), 1)), Ok(Next::Open([1; 32])));
-    assert_eq!(next(top(Some((1, Out)), 1), top(Some((1, Out)), 1)), Ok(Next::Over));
+    assert_eq!(next(top(None, 0), top(None, 0)), Ok(NextStep::Compute(0)));
+    assert_eq!(next(top(Some((1, Held)), 0), top(Some((1, Held)), 0)), Ok(NextStep::Open([1; 32])));
+    assert_eq!(next(top(Some((1, Sent)), 1), top(Some((1, Held)), 0)), Ok(NextStep::Open([1; 32])));
+    assert_eq!(next(top(Some((1, Out)), 1), top(Some((1, Sent)), 1)), Ok(NextStep::Open([1; 32])));
+    assert_eq!(next(top(Some((1, Out)), 1), top(Some((1, Out)), 1)), Ok(NextStep::Over));
     // One lost what it held: another number, which is another attempt where one had sent its share.
-    assert_eq!(next(top(Some((1, Held)), 0), top(None, 0)), Ok(Next::Compute(0)));
-    assert_eq!(next(top(Some((1, Sent)), 1), top(None, 0)), Ok(Next::Compute(1)));
-    assert_eq!(next(top(Some((1, Held)), 0), top(Some((2, Held)), 0)), Ok(Next::Compute(0)));
+    assert_eq!(next(top(Some((1, Held)), 0), top(None, 0)), Ok(NextStep::Compute(0)));
+    assert_eq!(next(top(Some((1, Sent)), 1), top(None, 0)), Ok(NextStep::Compute(1)));
+    assert_eq!(next(top(Some((1, Held)), 0), top(Some((2, Held)), 0)), Ok(NextStep::Compute(0)));
     // One has the outputs and the other lost its share: nothing is drawn anew.
-    assert_eq!(next(top(Some((1, Out)), 1), top(None, 0)), Err(Stuck::Lost { has: A, lost: B }));
-    assert_eq!(next(top(None, 70), top(None, 0)), Err(Stuck::Ahead(A)));
-    assert_eq!(next(top(None, 64), top(None, 0)), Ok(Next::Compute(64)));
+    assert_eq!(next(top(Some((1, Out)), 1), top(None, 0)), Err(ReleaseStop::Lost { has: A, lost: B }));
+    assert_eq!(next(top(None, 70), top(None, 0)), Err(ReleaseStop::Ahead(A)));
+    assert_eq!(next(top(None, 64), top(None, 0)), Ok(NextStep::Compute(64)));
     // A lone viewer that says it has a number which this side never sent: it gets none for nothing, now or
     // later.
     let lone = |a, b| decide(&[(A, a), (B, b)], &[B], &[], 0);
-    assert_eq!(lone(top(None, 0), top(Some((9, Out)), 1)), Err(Stuck::Lost { has: B, lost: A }));
-    assert_eq!(lone(top(Some((1, Held)), 0), top(Some((9, Out)), 1)), Err(Stuck::Lost { has: B, lost: A }));
-    assert_eq!(lone(top(Some((1, Held)), 0), top(Some((1, Out)), 1)), Ok(Next::Open([1; 32])));
-    assert_eq!(lone(top(Some((1, Sent)), 1), top(Some((1, Out)), 1)), Ok(Next::Over));
+    assert_eq!(lone(top(None, 0), top(Some((9, Out)), 1)), Err(ReleaseStop::Lost { has: B, lost: A }));
+    assert_eq!(
+        lone(top(Some((1, Held)), 0), top(Some((9, Out)), 1)),
+        Err(ReleaseStop::Lost { has: B, lost: A })
+    );
+    assert_eq!(lone(top(Some((1, Held)), 0), top(Some((1, Out)), 1)), Ok(NextStep::Open([1; 32])));
+    assert_eq!(lone(top(Some((1, Sent)), 1), top(Some((1, Out)), 1)), Ok(NextStep::Over));
     // Who cannot pay stops it, unless it has sent.
-    let broke = |at| Top { pays: false, ..top(at, 0) };
-    assert_eq!(next(broke(None), top(None, 0)), Err(Stuck::Refused(A)));
-    assert_eq!(next(top(Some((1, Held)), 0), broke(Some((1, Held)))), Err(Stuck::Refused(B)));
-    assert_eq!(next(broke(Some((1, Sent))), top(Some((1, Held)), 0)), Ok(Next::Open([1; 32])));
+    let broke = |at| ReleaseTop { pays: false, ..top(at, 0) };
+    assert_eq!(next(broke(None), top(None, 0)), Err(ReleaseStop::Refused(A)));
+    assert_eq!(next(top(Some((1, Held)), 0), broke(Some((1, Held)))), Err(ReleaseStop::Refused(B)));
+    assert_eq!(next(broke(Some((1, Sent))), top(Some((1, Held)), 0)), Ok(NextStep::Open([1; 32])));
 }
 
 /// A liar among three says the largest attempt that is followed, and one of the others breaks off before it
@@ -69,43 +74,43 @@ fn a_liar_cannot_bring_an_honest_peer_out_of_reach() {
     let c = PartyId(2);
     let folder = TempDir::new().unwrap();
     let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
-    let decide = |ledger: &Ledger, tops: &[(PartyId, Top)]| {
+    let decide = |ledger: &Ledger, tops: &[(PartyId, ReleaseTop)]| {
         decide(tops, &[A, B, c], &[], ledger.numbers_held(&[4; 32]).unwrap())
     };
     let lie = [(A, top(None, 0)), (B, top(None, 0)), (c, top(None, ATTEMPTS_AHEAD))];
-    let Ok(Next::Compute(attempt)) = decide(&ledger, &lie) else { panic!("it is followed") };
+    let Ok(NextStep::Compute(attempt)) = decide(&ledger, &lie) else { panic!("it is followed") };
     let (share, commitments) = (Zeroizing::new(vec![1]), vec![[9; 32]; 3]);
     let held = HeldShare { session: [1; 32], attempt, share, salt: [0; 32], commitments, tau: None };
     ledger.hold(&[4; 32], &held, "b c", "data").unwrap();
     assert_eq!(ledger.numbers_sent(&[4; 32]).unwrap(), 0);
     // It has lost nothing, and the liar says the truth now.
-    let sent = top(Some((1, Progress::Sent)), attempt + 1);
-    let tops = [(A, top(Some((1, Progress::Held)), 0)), (B, sent), (c, top(None, 0))];
-    assert_eq!(decide(&ledger, &tops), Ok(Next::Compute(attempt + 1)));
+    let sent = top(Some((1, ShareProgress::Sent)), attempt + 1);
+    let tops = [(A, top(Some((1, ShareProgress::Held)), 0)), (B, sent), (c, top(None, 0))];
+    assert_eq!(decide(&ledger, &tops), Ok(NextStep::Compute(attempt + 1)));
     // From a lie to the next one it is as far, and no further.
     let more = [(A, top(None, 0)), (B, sent), (c, top(None, attempt + 1 + ATTEMPTS_AHEAD + 1))];
-    assert_eq!(decide(&ledger, &more), Err(Stuck::Ahead(c)));
+    assert_eq!(decide(&ledger, &more), Err(ReleaseStop::Ahead(c)));
 }
 
 #[test]
 fn of_four_servers_one_may_have_lost_its_share() {
     let servers = [2, 3, 4, 5].map(PartyId);
-    let held = top(Some((1, Progress::Held)), 0);
-    let all = |lost: &[u8]| -> Vec<(PartyId, Top)> {
+    let held = top(Some((1, ShareProgress::Held)), 0);
+    let all = |lost: &[u8]| -> Vec<(PartyId, ReleaseTop)> {
         (0..6).map(|p| (PartyId(p), if lost.contains(&p) { top(None, 0) } else { held })).collect()
     };
-    assert_eq!(decide(&all(&[]), &[A], &servers, 0), Ok(Next::Open([1; 32])));
-    assert_eq!(decide(&all(&[4]), &[A], &servers, 0), Ok(Next::Open([1; 32])));
-    assert_eq!(decide(&all(&[3, 4]), &[A], &servers, 0), Ok(Next::Compute(0)));
-    assert_eq!(decide(&all(&[1]), &[A], &servers, 0), Ok(Next::Compute(0)));
+    assert_eq!(decide(&all(&[]), &[A], &servers, 0), Ok(NextStep::Open([1; 32])));
+    assert_eq!(decide(&all(&[4]), &[A], &servers, 0), Ok(NextStep::Open([1; 32])));
+    assert_eq!(decide(&all(&[3, 4]), &[A], &servers, 0), Ok(NextStep::Compute(0)));
+    assert_eq!(decide(&all(&[1]), &[A], &servers, 0), Ok(NextStep::Compute(0)));
     // What a server says of budgets, or of outputs that are not for it, stops nobody.
     let mut lies = all(&[4]);
     lies[3].1.pays = false;
-    lies[4].1 = top(Some((7, Progress::Out)), 0);
-    assert_eq!(decide(&lies, &[A], &servers, 0), Ok(Next::Open([1; 32])));
+    lies[4].1 = top(Some((7, ShareProgress::Out)), 0);
+    assert_eq!(decide(&lies, &[A], &servers, 0), Ok(NextStep::Open([1; 32])));
     // An owner at a seat pays: it is not the one that may lack what it held.
     let owns = &servers[1..];
-    assert_eq!(decide(&all(&[2]), &[A], owns, 0), Ok(Next::Compute(0)));
+    assert_eq!(decide(&all(&[2]), &[A], owns, 0), Ok(NextStep::Compute(0)));
 }
 
 /// What an owner pays for a public release, `other` being the only other one.
@@ -191,9 +196,10 @@ impl Served {
         let mut rows = Table::new(program, &self.case.columns, self.case.rows, Some(me));
         let totals = engine.rows(program, &mut rows, session)?;
         let identity = self.identities.get(me.index());
-        let owner = identity.map(|identity| Owner { debit: self.debit(me), identity, keys: self.keys() });
+        let owner =
+            identity.map(|identity| OwnerPayment { debit: self.debit(me), identity, keys: self.keys() });
         let ledger = Mutex::new(self.ledger(me));
-        let release = Release {
+        let release = HeldRelease {
             plan: &plan,
             common: [5; 32],
             id: [4; 32],

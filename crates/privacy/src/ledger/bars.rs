@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 /// With whom, and about which of this party's data: what bars are kept under.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Towards {
+pub struct PeerLineage {
     /// The peer's key, as the study names it.
     pub peer: String,
     /// Stable name of this party's data, over all their versions.
@@ -29,7 +29,7 @@ const UNNAMED: u32 = 2;
 
 /// How many releases with a peer broke off so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BrokenOff {
+pub struct PeerRecord {
     /// All, those that were lifted since included.
     pub releases: u32,
     /// Of these, after the index of the noise was named.
@@ -40,14 +40,14 @@ pub struct BrokenOff {
 
 /// What a bar is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Bar {
+pub(super) enum BarKind {
     /// A release that broke off.
     Noise,
     /// A peer whose ledger is not the one of before.
     Ledger,
 }
 
-impl Bar {
+impl BarKind {
     pub fn name(self) -> &'static str {
         match self {
             Self::Noise => "noise",
@@ -62,7 +62,7 @@ struct Lifted {
     transcripts: i64,
 }
 
-fn lifted(connection: &Connection, towards: &Towards) -> Result<Lifted, rusqlite::Error> {
+fn lifted(connection: &Connection, towards: &PeerLineage) -> Result<Lifted, rusqlite::Error> {
     let sql = format!(
         "SELECT coalesce(max(bars), 0), coalesce(max(transcripts), 0) FROM allows WHERE peer IN {} AND \
          lineage IN (?2, '')",
@@ -79,14 +79,14 @@ impl Ledger {
     ///
     /// # Errors
     /// When the ledger cannot be written.
-    pub fn bar(&mut self, release_id: &Bytes32, towards: &Towards, reason: &str) -> Result<(), Error> {
+    pub fn bar(&mut self, release_id: &Bytes32, towards: &PeerLineage, reason: &str) -> Result<(), Error> {
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "bar a release in", &e);
         let write =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
         let attempt = records::attempt(&write, release_id).map_err(explain)?;
         if records::bar(&write, release_id, attempt).map_err(explain)?.is_none() {
-            put(&write, Bar::Noise, towards, (release_id, attempt), reason).map_err(explain)?;
+            put(&write, BarKind::Noise, towards, (release_id, attempt), reason).map_err(explain)?;
         }
         write.commit().map_err(explain)
     }
@@ -97,7 +97,7 @@ impl Ledger {
     ///
     /// # Errors
     /// When the ledger cannot be read.
-    pub fn barred(&self, towards: &Towards, running: &[(Bytes32, u32)]) -> Result<Option<String>, Error> {
+    pub fn barred(&self, towards: &PeerLineage, running: &[(Bytes32, u32)]) -> Result<Option<String>, Error> {
         standing(&self.connection, towards, running).map_err(|e| self.explain("read", &e))
     }
 
@@ -112,7 +112,7 @@ impl Ledger {
         let explain = |e: rusqlite::Error| file::explain(path, "write to", &e);
         let write =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
-        let towards = Towards { peer: peer.to_owned(), lineage: lineage.unwrap_or_default().to_owned() };
+        let towards = PeerLineage { peer: peer.to_owned(), lineage: lineage.unwrap_or_default().to_owned() };
         let open = open(&write, &towards).map_err(explain)?;
         if open.is_empty() {
             return Err(Error::input(format!(
@@ -162,7 +162,7 @@ impl Ledger {
     ///
     /// # Errors
     /// When the ledger cannot be read.
-    pub fn broken_off(&self, peer: &str) -> Result<BrokenOff, Error> {
+    pub fn broken_off(&self, peer: &str) -> Result<PeerRecord, Error> {
         let explain = |e: rusqlite::Error| self.explain("read", &e);
         let sql = format!(
             "SELECT count(*), coalesce(sum(stage >= 2 OR EXISTS (SELECT 1 FROM bars WHERE bars.release = \
@@ -182,7 +182,7 @@ impl Ledger {
             has_line("peer", 1)
         );
         let (numbers, after_payment) = self.connection.query_row(&sql, [peer], read).map_err(explain)?;
-        Ok(BrokenOff { releases: releases + numbers, after_index, after_payment })
+        Ok(PeerRecord { releases: releases + numbers, after_index, after_payment })
     }
 
     /// The attempt that this side would run of a release: a new one where the index of the last was named. A
@@ -224,7 +224,7 @@ impl Ledger {
 }
 
 /// What an operator would lift for a peer, on one lineage or, where that is empty, on all.
-fn open(connection: &Connection, towards: &Towards) -> Result<Vec<String>, rusqlite::Error> {
+fn open(connection: &Connection, towards: &PeerLineage) -> Result<Vec<String>, rusqlite::Error> {
     let before = lifted(connection, towards)?;
     let values = params![towards.peer, towards.lineage, before.bars];
     let sql = format!(
@@ -245,7 +245,7 @@ fn open(connection: &Connection, towards: &Towards) -> Result<Vec<String>, rusql
     );
     let values = params![towards.peer, towards.lineage, before.transcripts];
     let read = |row: &rusqlite::Row<'_>| {
-        let named = row.get::<_, u32>(1)? >= records::Stage::Named as u32;
+        let named = row.get::<_, u32>(1)? >= records::TranscriptStage::Named as u32;
         let when =
             if named { "after its index was named" } else { "after the seeds of its noise were exchanged" };
         Ok(format!("{}: a release that was not finished, {when}", super::date(row.get(0)?)))
@@ -273,7 +273,7 @@ fn open(connection: &Connection, towards: &Towards) -> Result<Vec<String>, rusql
 /// Why nothing with noise may begin with a peer on a lineage, if so: see [`Ledger::barred`].
 pub(super) fn standing(
     connection: &Connection,
-    towards: &Towards,
+    towards: &PeerLineage,
     running: &[(Bytes32, u32)],
 ) -> Result<Option<String>, rusqlite::Error> {
     let lifted = lifted(connection, towards)?;
@@ -302,14 +302,14 @@ pub(super) fn standing(
     let mut unnamed = 0;
     for row in query.query_map(values, read)? {
         let (stage, side, at, this) = row?;
-        if stage >= records::Stage::Named as u32 {
+        if stage >= records::TranscriptStage::Named as u32 {
             return Ok(Some(format!(
                 "the index of a release's noise was named on {}, and this side keeps no outcome of it; a run \
                  that is still going on looks the same",
                 super::date(at)
             )));
         }
-        let seeded = stage == records::Stage::Seeded as u32 && side == "checker";
+        let seeded = stage == records::TranscriptStage::Seeded as u32 && side == "checker";
         unnamed += u32::from(seeded && !running.contains(&this));
     }
     Ok((unnamed >= UNNAMED).then(|| {
@@ -323,7 +323,7 @@ pub(super) fn standing(
 /// Why an attempt of a release was barred, and whether this side's operator has lifted that.
 pub(super) fn of(
     connection: &Connection,
-    towards: &Towards,
+    towards: &PeerLineage,
     release: &Bytes32,
     attempt: u32,
 ) -> Result<(Option<String>, bool), rusqlite::Error> {
@@ -339,8 +339,8 @@ pub(super) fn of(
 /// Writes a bar in a transaction of the caller's.
 pub(super) fn put(
     write: &Connection,
-    kind: Bar,
-    towards: &Towards,
+    kind: BarKind,
+    towards: &PeerLineage,
     (release, attempt): (&Bytes32, u32),
     reason: &str,
 ) -> Result<(), rusqlite::Error> {
@@ -353,7 +353,7 @@ pub(super) fn put(
 /// Whether this side's operator lifted a bar of a peer; `None` where there is no such bar.
 pub(super) fn is_lifted(
     connection: &Connection,
-    kind: Bar,
+    kind: BarKind,
     peer: &str,
     release: &Bytes32,
 ) -> Result<Option<bool>, rusqlite::Error> {
@@ -367,8 +367,8 @@ pub(super) fn is_lifted(
 }
 
 /// The error of a barred release, with the command that lifts the bar.
-pub fn barred_error(ledger: &std::path::Path, towards: &Towards, reason: &str) -> Error {
-    let Towards { peer, lineage } = towards;
+pub fn barred_error(ledger: &std::path::Path, towards: &PeerLineage, reason: &str) -> Error {
+    let PeerLineage { peer, lineage } = towards;
     Error::refused(format!(
         "releases with {peer} on lineage {lineage} are barred ({reason}); this side's operator alone decides \
          whether to try \

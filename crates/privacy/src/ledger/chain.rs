@@ -48,7 +48,7 @@ pub(super) const SUCCEEDED: &str = "succeeded";
 
 /// Where a chain stands: how many links, and the hash of the last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Head {
+pub struct ChainHead {
     /// Links; 0 for a chain that has not begun.
     pub count: u64,
     /// The hash of the last one; zeros for none.
@@ -57,7 +57,7 @@ pub struct Head {
 
 /// A chain that was computed anew from the rows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Verified {
+pub struct CheckedChain {
     /// The peer's key; empty where an older ledger did not say whose rows they are.
     pub peer: String,
     /// Links.
@@ -67,15 +67,15 @@ pub struct Verified {
 }
 
 /// A chain as the rows give it now.
-pub(super) struct Walked {
+pub(super) struct WalkedChain {
     /// In order; after a change every hash differs from that of the file.
-    pub links: Vec<Head>,
+    pub links: Vec<ChainHead>,
     /// The first thing that is not as it was written.
     pub wrong: Option<String>,
 }
 
-impl Walked {
-    pub fn head(&self) -> Head {
+impl WalkedChain {
+    pub fn head(&self) -> ChainHead {
         self.links.last().copied().unwrap_or_default()
     }
 
@@ -96,11 +96,16 @@ pub(super) fn link(
     let salt = *Seed::from_system().expose();
     let digest = digest(write, table, row)?.unwrap_or_default();
     let hash = hash_of(&last.hash, &salt, &digest);
-    put(write, peer, Head { count: last.count + 1, hash }, (table, row), &salt)
+    put(write, peer, ChainHead { count: last.count + 1, hash }, (table, row), &salt)
 }
 
 /// Goes on from where a statement says that the chain stood.
-pub(super) fn anchor(write: &Connection, peer: &str, at: Head, claim: i64) -> Result<(), rusqlite::Error> {
+pub(super) fn anchor(
+    write: &Connection,
+    peer: &str,
+    at: ChainHead,
+    claim: i64,
+) -> Result<(), rusqlite::Error> {
     put(write, peer, at, (ANCHOR, claim), &[0; 32])
 }
 
@@ -116,7 +121,7 @@ pub(super) fn succeed(write: &Connection, old: &str, new: &str, row: i64) -> Res
 fn put(
     write: &Connection,
     peer: &str,
-    head: Head,
+    head: ChainHead,
     (source, item): (&str, i64),
     salt: &Bytes32,
 ) -> Result<(), rusqlite::Error> {
@@ -124,10 +129,11 @@ fn put(
     write.execute(sql, params![peer, head.count as i64, source, item, salt, head.hash]).map(|_| ())
 }
 
-fn last(connection: &Connection, peer: &str) -> Result<Head, rusqlite::Error> {
+fn last(connection: &Connection, peer: &str) -> Result<ChainHead, rusqlite::Error> {
     let sql = "SELECT count, hash FROM chain WHERE peer = ?1 ORDER BY row DESC LIMIT 1";
-    let read =
-        |row: &rusqlite::Row<'_>| Ok(Head { count: row.get::<_, i64>(0)?.unsigned_abs(), hash: row.get(1)? });
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok(ChainHead { count: row.get::<_, i64>(0)?.unsigned_abs(), hash: row.get(1)? })
+    };
     Ok(connection.query_row(sql, [peer], read).optional()?.unwrap_or_default())
 }
 
@@ -180,16 +186,16 @@ fn plain(value: ValueRef<'_>) -> Vec<u8> {
 }
 
 /// A chain computed anew from the rows.
-pub(super) fn walk(connection: &Connection, peer: &str) -> Result<Walked, rusqlite::Error> {
+pub(super) fn walk(connection: &Connection, peer: &str) -> Result<WalkedChain, rusqlite::Error> {
     walk_line(connection, peer, SUCCESSIONS)
 }
 
 /// The same, of a key that at most so many went before.
-fn walk_line(connection: &Connection, peer: &str, before: usize) -> Result<Walked, rusqlite::Error> {
+fn walk_line(connection: &Connection, peer: &str, before: usize) -> Result<WalkedChain, rusqlite::Error> {
     let sql = "SELECT count, source, item, salt, hash FROM chain WHERE peer = ?1 ORDER BY row";
     let mut query = connection.prepare(sql)?;
     let mut rows = query.query([peer])?;
-    let mut walked = Walked { links: Vec::new(), wrong: None };
+    let mut walked = WalkedChain { links: Vec::new(), wrong: None };
     while let Some(row) = rows.next()? {
         let count = row.get::<_, i64>(0)?.unsigned_abs();
         let (source, item): (String, i64) = (row.get(1)?, row.get(2)?);
@@ -199,7 +205,9 @@ fn walk_line(connection: &Connection, peer: &str, before: usize) -> Result<Walke
         if source == SUCCEEDED {
             let old = succeeded(connection, item)?.filter(|_| before > 0 && walked.links.is_empty());
             let old = old.map(|old| walk_line(connection, &old, before - 1)).transpose()?;
-            let at = |old: &Walked| old.links.iter().position(|link| *link == Head { count, hash: written });
+            let at = |old: &WalkedChain| {
+                old.links.iter().position(|link| *link == ChainHead { count, hash: written })
+            };
             let Some((mut old, at)) = old.and_then(|old| at(&old).map(|at| (old, at))) else {
                 wrong(format!("entry {count}, which goes on from row {item} of successions, was changed"));
                 continue;
@@ -229,7 +237,7 @@ fn walk_line(connection: &Connection, peer: &str, before: usize) -> Result<Walke
         if hash != written {
             wrong(format!("row {item} of {source} (entry {count}) was changed"));
         }
-        walked.links.push(Head { count, hash });
+        walked.links.push(ChainHead { count, hash });
     }
     Ok(walked)
 }
@@ -240,7 +248,7 @@ fn succeeded(connection: &Connection, row: i64) -> Result<Option<String>, rusqli
     connection.query_row(sql, [row], |row| row.get(0)).optional()
 }
 
-fn anchored(connection: &Connection, claim: i64) -> Result<Option<Head>, rusqlite::Error> {
+fn anchored(connection: &Connection, claim: i64) -> Result<Option<ChainHead>, rusqlite::Error> {
     let sql = "SELECT statement FROM claims WHERE row = ?1";
     let bytes = connection.query_row(sql, [claim], |row| row.get::<_, Vec<u8>>(0)).optional()?;
     Ok(bytes.and_then(|bytes| super::Statement::read(&bytes)).map(|statement| statement.head))
@@ -288,7 +296,7 @@ impl Ledger {
     /// # Errors
     /// Names the first row that is not as it was written, is gone, or was put in by another program; when the
     /// ledger cannot be read.
-    pub fn verify(&self) -> Result<Vec<Verified>, Error> {
+    pub fn verify(&self) -> Result<Vec<CheckedChain>, Error> {
         let explain = |e: rusqlite::Error| self.explain("read", &e);
         // One view of the file, whatever another process adds meanwhile.
         let read = self.connection.unchecked_transaction().map_err(explain)?;
@@ -305,7 +313,7 @@ impl Ledger {
                 return Err(changed(&self.path, &format!("{what}{with}")));
             }
             let head = walked.head();
-            all.push(Verified { peer, count: head.count, head: base::hex(&head.hash) });
+            all.push(CheckedChain { peer, count: head.count, head: base::hex(&head.hash) });
         }
         match added(&read).map_err(explain)? {
             Some(what) => Err(changed(&self.path, &what)),
@@ -317,12 +325,12 @@ impl Ledger {
     ///
     /// # Errors
     /// When the ledger cannot be read.
-    pub fn chain(&self, peer: &str) -> Result<Head, Error> {
+    pub fn chain(&self, peer: &str) -> Result<ChainHead, Error> {
         last(&self.connection, peer).map_err(|e| self.explain("read", &e))
     }
 
     /// The chain with a peer, computed anew from the rows.
-    pub(super) fn walk(&self, peer: &str) -> Result<Walked, Error> {
+    pub(super) fn walk(&self, peer: &str) -> Result<WalkedChain, Error> {
         let explain = |e: rusqlite::Error| file::explain(&self.path, "read", &e);
         let read = self.connection.unchecked_transaction().map_err(explain)?;
         walk(&read, peer).map_err(explain)

@@ -4,7 +4,8 @@
 
 use super::paid::SignedDebits;
 use super::{
-    AnswerRow, Bytes32, EntryRow, Ledger, SignatureRow, Statement, Verified, check_signatures, moment, now,
+    AnswerRow, Bytes32, CheckedChain, EntryRow, Ledger, SignatureRow, Statement, check_signatures, moment,
+    now,
 };
 use base::{Error, hex, unhex};
 use net::succession::Succession;
@@ -28,32 +29,32 @@ pub struct Export {
     /// What the parties signed of them.
     pub signatures: Vec<SignatureRow>,
     /// Debits that were given back.
-    pub voids: Vec<Void>,
+    pub voids: Vec<VoidRecord>,
     /// Numbers of releases: held, dropped, sent, and with an outcome.
-    pub numbers: Vec<Number>,
+    pub numbers: Vec<NumberRecord>,
     /// Releases of candidates, by side and stage.
-    pub transcripts: Vec<Stage>,
+    pub transcripts: Vec<StageRecord>,
     /// What barred a peer.
-    pub bars: Vec<Bar>,
+    pub bars: Vec<BarRecord>,
     /// What this side's operator allowed.
-    pub allows: Vec<Allow>,
+    pub allows: Vec<AllowRecord>,
     /// Keys that took the place of others.
-    pub successions: Vec<Succeeded>,
+    pub successions: Vec<SuccessionRecord>,
     /// Runs that began with a peer.
-    pub runs: Vec<Began>,
+    pub runs: Vec<RunRecord>,
     /// Statements of peers about their own ledgers, as they were sent.
-    pub statements: Vec<Stated>,
+    pub statements: Vec<StatementRecord>,
     /// This party's own statements, as peers gave them back.
-    pub claims: Vec<Stated>,
+    pub claims: Vec<StatementRecord>,
     /// Studies whose answers are kept.
     pub answers: Vec<AnswerRow>,
     /// Where the chain with each peer stands.
-    pub chains: Vec<Verified>,
+    pub chains: Vec<CheckedChain>,
 }
 
 /// A debit that was given back.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Void {
+pub struct VoidRecord {
     /// When.
     pub at: String,
     /// Its row.
@@ -64,7 +65,7 @@ pub struct Void {
 
 /// A number of a release.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Number {
+pub struct NumberRecord {
     /// When it was held.
     pub at: String,
     /// Its name, 64 hex digits.
@@ -85,7 +86,7 @@ pub struct Number {
 
 /// A release of candidates.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Stage {
+pub struct StageRecord {
     /// When.
     pub at: String,
     /// Which release.
@@ -104,7 +105,7 @@ pub struct Stage {
 
 /// What barred a peer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Bar {
+pub struct BarRecord {
     /// When.
     pub at: String,
     /// `noise` or `ledger`.
@@ -119,7 +120,7 @@ pub struct Bar {
 
 /// What an operator allowed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Allow {
+pub struct AllowRecord {
     /// When.
     pub at: String,
     /// The peer's key.
@@ -132,7 +133,7 @@ pub struct Allow {
 
 /// A key that took the place of another one.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Succeeded {
+pub struct SuccessionRecord {
     /// When this ledger heard of it.
     pub at: String,
     /// The old key.
@@ -145,7 +146,7 @@ pub struct Succeeded {
 
 /// A run that began.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Began {
+pub struct RunRecord {
     /// When.
     pub at: String,
     /// The peer's key.
@@ -156,7 +157,7 @@ pub struct Began {
 
 /// A statement about a ledger.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Stated {
+pub struct StatementRecord {
     /// When this ledger kept it.
     pub at: String,
     /// The peer's key.
@@ -192,7 +193,7 @@ impl Ledger {
             voids: self
                 .listed("SELECT at, debit, peer FROM voids ORDER BY row", |row| {
                     let debit = row.get::<_, i64>(1)?.unsigned_abs();
-                    Ok(Void { at: time(row)?, debit, peer: row.get(2)? })
+                    Ok(VoidRecord { at: time(row)?, debit, peer: row.get(2)? })
                 })
                 .map_err(explain)?,
             numbers: self.numbers().map_err(explain)?,
@@ -200,24 +201,29 @@ impl Ledger {
             bars: self
                 .listed("SELECT at, kind, peer, lineage, reason FROM bars ORDER BY row", |row| {
                     let (peer, lineage, reason) = (row.get(2)?, row.get(3)?, row.get(4)?);
-                    Ok(Bar { at: time(row)?, kind: row.get(1)?, peer, lineage, reason })
+                    Ok(BarRecord { at: time(row)?, kind: row.get(1)?, peer, lineage, reason })
                 })
                 .map_err(explain)?,
             allows: self
                 .listed("SELECT at, peer, lineage, reason FROM allows ORDER BY row", |row| {
-                    Ok(Allow { at: time(row)?, peer: row.get(1)?, lineage: row.get(2)?, reason: row.get(3)? })
+                    Ok(AllowRecord {
+                        at: time(row)?,
+                        peer: row.get(1)?,
+                        lineage: row.get(2)?,
+                        reason: row.get(3)?,
+                    })
                 })
                 .map_err(explain)?,
             successions: self
                 .listed("SELECT at, old, new, statement FROM successions ORDER BY row", |row| {
                     let statement = hex(&row.get::<_, Vec<u8>>(3)?);
-                    Ok(Succeeded { at: time(row)?, old: row.get(1)?, new: row.get(2)?, statement })
+                    Ok(SuccessionRecord { at: time(row)?, old: row.get(1)?, new: row.get(2)?, statement })
                 })
                 .map_err(explain)?,
             runs: self
                 .listed("SELECT at, peer, study FROM runs ORDER BY row", |row| {
                     let study = hex(&row.get::<_, Bytes32>(2)?);
-                    Ok(Began { at: time(row)?, peer: row.get(1)?, study })
+                    Ok(RunRecord { at: time(row)?, peer: row.get(1)?, study })
                 })
                 .map_err(explain)?,
             statements: self.stated("statements").map_err(explain)?,
@@ -227,7 +233,7 @@ impl Ledger {
         })
     }
 
-    fn numbers(&self) -> Result<Vec<Number>, rusqlite::Error> {
+    fn numbers(&self) -> Result<Vec<NumberRecord>, rusqlite::Error> {
         let sql = "SELECT at, session, release, attempt, peer, lineage, dropped, \
                    (SELECT sent.at FROM sent WHERE sent.session = held.session) AS gone, \
                    EXISTS (SELECT 1 FROM outputs WHERE outputs.release = held.release \
@@ -240,7 +246,7 @@ impl Ledger {
                 (_, _, Some(_)) => "sent",
                 _ => "held",
             };
-            Ok(Number {
+            Ok(NumberRecord {
                 at: time(row)?,
                 number: hex(&row.get::<_, Bytes32>("session")?),
                 release: hex(&row.get::<_, Bytes32>("release")?),
@@ -253,10 +259,10 @@ impl Ledger {
         })
     }
 
-    fn stages(&self) -> Result<Vec<Stage>, rusqlite::Error> {
+    fn stages(&self) -> Result<Vec<StageRecord>, rusqlite::Error> {
         let sql = "SELECT at, release, attempt, side, stage, peer, lineage FROM transcripts ORDER BY row";
         self.listed(sql, |row| {
-            Ok(Stage {
+            Ok(StageRecord {
                 at: time(row)?,
                 release: hex(&row.get::<_, Bytes32>("release")?),
                 attempt: row.get("attempt")?,
@@ -268,9 +274,13 @@ impl Ledger {
         })
     }
 
-    fn stated(&self, table: &str) -> Result<Vec<Stated>, rusqlite::Error> {
+    fn stated(&self, table: &str) -> Result<Vec<StatementRecord>, rusqlite::Error> {
         self.listed(&format!("SELECT at, peer, statement FROM {table} ORDER BY row"), |row| {
-            Ok(Stated { at: time(row)?, peer: row.get(1)?, statement: hex(&row.get::<_, Vec<u8>>(2)?) })
+            Ok(StatementRecord {
+                at: time(row)?,
+                peer: row.get(1)?,
+                statement: hex(&row.get::<_, Vec<u8>>(2)?),
+            })
         })
     }
 

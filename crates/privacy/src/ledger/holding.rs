@@ -8,11 +8,11 @@
 //! dropped and can never be sent. So a number that nobody could see
 //! costs nothing, and every number that somebody could see was paid for.
 
-use super::paid::{self, Paid};
+use super::paid::{self, PaymentProof};
 use super::succession::{has_line, line, newest_of};
 use super::{
-    Bytes32, Debit, Ledger, SumExactly, Towards, VOIDED, afford, afford_total, afford_viewer, barred_error,
-    check, file, now, rational_of, record,
+    Bytes32, Debit, Ledger, PeerLineage, SumExactly, VOIDED, afford, afford_total, afford_viewer,
+    barred_error, check, file, now, rational_of, record,
 };
 use base::Error;
 use num_traits::Zero;
@@ -48,7 +48,7 @@ pub struct HeldShare {
 
 /// How far a number is at this participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum ShareProgress {
     /// It is held.
     Held,
     /// The share was sent, or is about to be.
@@ -62,7 +62,7 @@ impl Ledger {
     ///
     /// # Errors
     /// When the ledger cannot be read.
-    pub fn held_share(&self, release: &Bytes32) -> Result<Option<(HeldShare, Progress)>, Error> {
+    pub fn held_share(&self, release: &Bytes32) -> Result<Option<(HeldShare, ShareProgress)>, Error> {
         let explain = |e: rusqlite::Error| self.explain("read", &e);
         let sql = "SELECT session, attempt, share, salt, commitments, dropped, tau, EXISTS (SELECT 1 FROM \
                    sent WHERE sent.session = held.session) AS sent, EXISTS (SELECT 1 FROM outputs WHERE \
@@ -80,9 +80,9 @@ impl Ledger {
             let held = HeldShare { session, attempt, share, salt, commitments, tau };
             let progress = match (row.get("out")?, row.get("sent")?) {
                 // Outputs of a number whose share never went out are of another one.
-                (true, true) => Progress::Out,
-                (false, true) => Progress::Sent,
-                (_, false) => Progress::Held,
+                (true, true) => ShareProgress::Out,
+                (false, true) => ShareProgress::Sent,
+                (_, false) => ShareProgress::Held,
             };
             Ok((!row.get::<_, bool>("dropped")?).then_some((held, progress)))
         };
@@ -173,7 +173,7 @@ impl Ledger {
         &mut self,
         debit: &Debit,
         (number, attempt): (&Bytes32, u32),
-        (signer, signed): (&str, &Paid),
+        (signer, signed): (&str, &PaymentProof),
     ) -> Result<(), Error> {
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "debit", &e);
@@ -261,7 +261,7 @@ impl Ledger {
     /// # Errors
     /// When the number is not held here, or was dropped by another run of this party; when the ledger cannot
     /// be written.
-    pub fn send(&mut self, session: &Bytes32, signed: &[(String, Paid)]) -> Result<(), Error> {
+    pub fn send(&mut self, session: &Bytes32, signed: &[(String, PaymentProof)]) -> Result<(), Error> {
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "write to", &e);
         let write =
@@ -392,7 +392,7 @@ fn check_open(write: &Connection, path: &Path, debit: &Debit) -> Result<(), Erro
     for peer in debit.peer_key.split(' ') {
         let open = open_numbers(write, peer, &debit.lineage).map_err(explain)?.len();
         if let Some(reason) = too_many(open) {
-            let towards = Towards { peer: peer.to_owned(), lineage: debit.lineage.clone() };
+            let towards = PeerLineage { peer: peer.to_owned(), lineage: debit.lineage.clone() };
             return Err(barred_error(path, &towards, &reason));
         }
         let flying = in_flight(write, (peer, &debit.lineage), &debit.release_id).map_err(explain)?;

@@ -2,7 +2,7 @@
 //! look like; and how often a match was begun.
 
 use super::{Bytes32, Debit, Ledger, SumExactly, VOIDED, charge, file, now, rational_of};
-use crate::Total;
+use crate::PrivacyTotal;
 use base::Error;
 use data::sketch::Sketch;
 use num_traits::Zero;
@@ -20,7 +20,7 @@ const MUCH_THE_SAME: f64 = 0.75;
 
 /// One beginning of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Begun {
+pub struct MatchStart {
     /// Which one of this study and these data: 1 for the first.
     pub number: u64,
     /// Drawn for it from the system's randomness.
@@ -29,7 +29,7 @@ pub struct Begun {
 
 /// What one viewer has got of one lineage, over all studies, as one guarantee.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Spent {
+pub struct ViewerSpending {
     /// The protected data.
     pub lineage: String,
     /// The viewer's key.
@@ -37,12 +37,12 @@ pub struct Spent {
     /// zCDP: a decimal where it is one, else `p/q`.
     pub rho: String,
     /// The same with its epsilon and delta.
-    pub total: Total,
+    pub total: PrivacyTotal,
 }
 
 /// What all viewers of a lineage have got together; what several see is counted once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Together {
+pub struct JointSpending {
     /// The protected data.
     pub lineage: String,
     /// zCDP: a decimal where it is one, else `p/q`.
@@ -77,12 +77,12 @@ impl Ledger {
     ///
     /// # Errors
     /// When the ledger cannot be read.
-    pub fn left_of_total(&self, lineage: &str, total: Option<Decimal>) -> Result<Together, Error> {
+    pub fn left_of_total(&self, lineage: &str, total: Option<Decimal>) -> Result<JointSpending, Error> {
         let spent = self.spent_by_all(lineage)?;
         let total = total.map(study::Decimal::rational);
         let left = total.as_ref().map(|total| shown(&(total - &spent).max(Rational::zero())));
         let total = total.as_ref().map(shown);
-        Ok(Together { lineage: lineage.to_owned(), rho: shown(&spent), total, left })
+        Ok(JointSpending { lineage: lineage.to_owned(), rho: shown(&spent), total, left })
     }
 
     /// A viewer's budget and what is left of it, where the budget is known.
@@ -104,7 +104,7 @@ impl Ledger {
     ///
     /// # Errors
     /// When the ledger cannot be read.
-    pub fn totals(&self) -> Result<Vec<Spent>, Error> {
+    pub fn totals(&self) -> Result<Vec<ViewerSpending>, Error> {
         let lineages =
             self.texts("SELECT DISTINCT lineage FROM debits WHERE protects = 1 ORDER BY lineage", &[])?;
         let mut all = Vec::new();
@@ -112,8 +112,8 @@ impl Ledger {
             for viewer_key in self.viewers_of(&lineage)? {
                 let (rho, delta) =
                     (self.spent(&lineage, &viewer_key)?, self.spent_delta(&lineage, &viewer_key)?);
-                let total = Total::new(&rho, &delta, &Rational::zero());
-                all.push(Spent { lineage: lineage.clone(), viewer_key, rho: shown(&rho), total });
+                let total = PrivacyTotal::new(&rho, &delta, &Rational::zero());
+                all.push(ViewerSpending { lineage: lineage.clone(), viewer_key, rho: shown(&rho), total });
             }
         }
         Ok(all)
@@ -261,7 +261,7 @@ impl Ledger {
     ///
     /// # Errors
     /// When the ledger cannot be read.
-    pub fn last_begun(&self, id: &Bytes32) -> Result<Option<Begun>, Error> {
+    pub fn last_begun(&self, id: &Bytes32) -> Result<Option<MatchStart>, Error> {
         last_begun(&self.connection, id).map_err(|e| self.explain("read", &e))
     }
 
@@ -274,13 +274,13 @@ impl Ledger {
         &mut self,
         id: &Bytes32,
         debits: &dyn Fn(u64) -> Result<Vec<Debit>, Error>,
-    ) -> Result<Begun, Error> {
+    ) -> Result<MatchStart, Error> {
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "begin a match in", &e);
         let write =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
         let number = last_begun(&write, id).map_err(explain)?.map_or(1, |last| last.number + 1);
-        let begun = Begun { number, nonce: *base::Seed::from_system().expose() };
+        let begun = MatchStart { number, nonce: *base::Seed::from_system().expose() };
         for debit in debits(number)? {
             charge(&write, path, &debit)?;
         }
@@ -316,11 +316,11 @@ fn likenesses(
     Ok(rows.into_iter().filter_map(alike).collect())
 }
 
-fn last_begun(connection: &Connection, id: &Bytes32) -> Result<Option<Begun>, rusqlite::Error> {
+fn last_begun(connection: &Connection, id: &Bytes32) -> Result<Option<MatchStart>, rusqlite::Error> {
     let sql = "SELECT (SELECT count(*) FROM matches WHERE id = ?1), nonce FROM matches WHERE id = ?1 \
                ORDER BY row DESC LIMIT 1";
     let read = |row: &rusqlite::Row<'_>| {
-        Ok(Begun { number: row.get::<_, i64>(0)?.unsigned_abs(), nonce: row.get(1)? })
+        Ok(MatchStart { number: row.get::<_, i64>(0)?.unsigned_abs(), nonce: row.get(1)? })
     };
     connection.query_row(sql, [id], read).optional()
 }

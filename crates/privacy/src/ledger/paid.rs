@@ -17,7 +17,7 @@ pub const PAID_BYTES: usize = 1 + PUBLIC_KEY_BYTES + 8 + SIGNATURE_BYTES;
 
 /// What is paid for, as all parties know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Terms {
+pub struct DebitTerms {
     /// Hash of the study.
     pub study: Bytes32,
     /// Which release, by the name that it has at all parties.
@@ -33,7 +33,7 @@ pub struct Terms {
     pub tau: Rational,
 }
 
-impl Terms {
+impl DebitTerms {
     /// The words that `signer` signs at a time of one number of the release.
     #[must_use]
     pub fn text(&self, signer: &str, at: u64, (number, attempt): (&Bytes32, u32)) -> String {
@@ -51,7 +51,7 @@ impl Terms {
 
 /// The words that one party signed of one number.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Paid {
+pub struct PaymentProof {
     /// When, by the signer's clock: seconds since 1970.
     pub at: u64,
     /// What was signed.
@@ -60,12 +60,12 @@ pub struct Paid {
     signature: [u8; SIGNATURE_BYTES],
 }
 
-impl Paid {
+impl PaymentProof {
     /// Signs that this party pays for a number now.
     ///
     /// # Errors
     /// When the identity does not sign.
-    pub fn sign(identity: &Identity, terms: &Terms, number: (&Bytes32, u32)) -> Result<Self, Error> {
+    pub fn sign(identity: &Identity, terms: &DebitTerms, number: (&Bytes32, u32)) -> Result<Self, Error> {
         let at = now().unsigned_abs();
         let text = terms.text(&identity.fingerprint().to_string(), at, number);
         let signature = identity.sign(text.as_bytes())?;
@@ -87,7 +87,7 @@ impl Paid {
     pub fn read(
         bytes: &[u8; PAID_BYTES],
         signer: &str,
-        terms: &Terms,
+        terms: &DebitTerms,
         number: (&Bytes32, u32),
     ) -> Result<Option<Self>, &'static str> {
         let (word, rest) = bytes.split_first().expect("it has bytes");
@@ -202,12 +202,12 @@ impl Ledger {
     ///
     /// # Errors
     /// When the ledger cannot be read.
-    pub fn signature_of(&self, number: &Bytes32, signer: &str) -> Result<Option<Paid>, Error> {
+    pub fn signature_of(&self, number: &Bytes32, signer: &str) -> Result<Option<PaymentProof>, Error> {
         let sql = "SELECT text, key, signature FROM signatures WHERE number = ?1 AND signer = ?2";
         let read = |row: &rusqlite::Row<'_>| {
             let text: String = row.get(0)?;
             let at = text.lines().find_map(|line| line.strip_prefix("at ")?.parse().ok()).unwrap_or(0);
-            Ok(Paid { at, text, key: row.get(1)?, signature: row.get(2)? })
+            Ok(PaymentProof { at, text, key: row.get(1)?, signature: row.get(2)? })
         };
         let found = self.connection.query_row(sql, params![number, signer], read).optional();
         found.map_err(|e| self.explain("read", &e))
@@ -221,7 +221,7 @@ impl Ledger {
         &mut self,
         number: &Bytes32,
         signer: &str,
-        paid: &Paid,
+        paid: &PaymentProof,
         peers: &str,
     ) -> Result<(), Error> {
         let path = &self.path;
@@ -261,7 +261,7 @@ pub(super) fn keep(
     write: &Connection,
     number: &Bytes32,
     signer: &str,
-    paid: &Paid,
+    paid: &PaymentProof,
     peers: &[&str],
 ) -> Result<(), rusqlite::Error> {
     let sql = "SELECT EXISTS (SELECT 1 FROM signatures WHERE number = ?1 AND signer = ?2)";
@@ -331,8 +331,8 @@ pub fn check_signatures(debits: &[EntryRow], signatures: &[SignatureRow]) -> Res
 impl Debit {
     /// What is paid for, as all parties know it: `viewers` and `release` are the same at all.
     #[must_use]
-    pub fn terms(&self, viewers: String) -> Terms {
-        Terms {
+    pub fn terms(&self, viewers: String) -> DebitTerms {
+        DebitTerms {
             study: self.study,
             release: self.release_id,
             viewers,

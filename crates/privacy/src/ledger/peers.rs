@@ -5,10 +5,10 @@
 //! named by the peer, which gives the statement back; only a statement that this party's own key signed
 //! counts as a *claim* here. The way back is [`Ledger::recover`].
 
-use super::bars::{self, Bar};
-use super::chain::{self, Head};
+use super::bars::{self, BarKind};
+use super::chain::{self, ChainHead};
 use super::succession::{self, line, line_of};
-use super::{Bytes32, Debit, Ledger, Statement, Towards, VOIDED, date, file, now};
+use super::{Bytes32, Debit, Ledger, PeerLineage, Statement, VOIDED, date, file, now};
 use base::Error;
 use net::identity::{Fingerprint, Identity};
 use num_traits::{Signed, Zero};
@@ -22,7 +22,7 @@ pub type Held = Option<Statement>;
 
 /// A peer's ledger is not the one that it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mismatch {
+pub struct ChainMismatch {
     /// Entries in the last statement that this party keeps.
     pub held: u64,
     /// When that was signed, by the peer's clock.
@@ -31,7 +31,7 @@ pub struct Mismatch {
     pub now: u64,
 }
 
-impl Mismatch {
+impl ChainMismatch {
     /// What happened, for the operator of the party that noticed.
     #[must_use]
     pub fn text(&self, peer: &str) -> String {
@@ -53,7 +53,7 @@ impl Mismatch {
 
 /// What was taken over from a peer's copy of a statement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Recovered {
+pub struct RecoveredChain {
     /// The peer's key.
     pub peer: String,
     /// The lineage that was charged.
@@ -110,12 +110,12 @@ impl Ledger {
     /// When the ledger cannot be read or written.
     pub fn met(
         &mut self,
-        towards: &Towards,
+        towards: &PeerLineage,
         own: Fingerprint,
         said: &Statement,
         before: &Held,
         answer: &Bytes32,
-    ) -> Result<Option<Mismatch>, Error> {
+    ) -> Result<Option<ChainMismatch>, Error> {
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "write to", &e);
         let write =
@@ -123,12 +123,12 @@ impl Ledger {
         let other = before.as_ref().filter(|before| before.head.hash != *answer);
         if let Some(before) = other {
             let id = *blake3::hash(&before.bytes()).as_bytes();
-            let lifted = bars::is_lifted(&write, Bar::Ledger, &towards.peer, &id).map_err(explain)?;
+            let lifted = bars::is_lifted(&write, BarKind::Ledger, &towards.peer, &id).map_err(explain)?;
             if lifted != Some(true) {
-                let mismatch = Mismatch { held: before.head.count, at: before.at, now: said.head.count };
+                let mismatch = ChainMismatch { held: before.head.count, at: before.at, now: said.head.count };
                 if lifted.is_none() {
                     let reason = mismatch.text("this peer");
-                    bars::put(&write, Bar::Ledger, towards, (&id, 0), &reason).map_err(explain)?;
+                    bars::put(&write, BarKind::Ledger, towards, (&id, 0), &reason).map_err(explain)?;
                 }
                 write.commit().map_err(explain)?;
                 return Ok(Some(mismatch));
@@ -244,7 +244,7 @@ impl Ledger {
         let settled = settled.map_err(|e| self.explain("read", &e))?;
         Ok(statement.at.cast_signed() > settled
             && self.walk(peer)?.at(statement.head.count) != Some(statement.head.hash)
-            && statement.head != Head::default())
+            && statement.head != ChainHead::default())
     }
 
     fn keep_claim(&mut self, peer: &str, statement: &Statement, settled: i64) -> Result<(), Error> {
@@ -269,7 +269,7 @@ impl Ledger {
         &mut self,
         lineage: Option<&str>,
         spent: Option<&Rational>,
-    ) -> Result<Vec<Recovered>, Error> {
+    ) -> Result<Vec<RecoveredChain>, Error> {
         let claims = self.claims()?;
         if claims.is_empty() {
             return Err(Error::input(format!(
@@ -287,7 +287,12 @@ impl Ledger {
         let write =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
         let one = |(peer, statement): &(String, Statement)| {
-            recover_one(&write, Towards { peer: peer.clone(), lineage: lineage.clone() }, statement, spent)
+            recover_one(
+                &write,
+                PeerLineage { peer: peer.clone(), lineage: lineage.clone() },
+                statement,
+                spent,
+            )
         };
         let recovered = claims.iter().map(one).collect::<Result<_, _>>().map_err(explain)?;
         write.commit().map_err(explain)?;
@@ -312,11 +317,11 @@ impl Ledger {
 
 fn recover_one(
     write: &Connection,
-    towards: Towards,
+    towards: PeerLineage,
     statement: &Statement,
     spent: Option<&Rational>,
-) -> Result<Recovered, rusqlite::Error> {
-    let Towards { peer, lineage } = &towards;
+) -> Result<RecoveredChain, rusqlite::Error> {
+    let PeerLineage { peer, lineage } = &towards;
     let claim = put_claim(write, peer, statement, statement.at.cast_signed())?;
     chain::anchor(write, peer, statement.head, claim)?;
     let (stated, here) = match spent {
@@ -356,10 +361,10 @@ fn recover_one(
             small(&statement.delta())
         );
         // What the peer was charged on other lineages is not told apart: all of them wait for the operator.
-        let everywhere = Towards { peer: peer.clone(), lineage: String::new() };
-        bars::put(write, Bar::Noise, &everywhere, (&id, 0), &reason)?;
+        let everywhere = PeerLineage { peer: peer.clone(), lineage: String::new() };
+        bars::put(write, BarKind::Noise, &everywhere, (&id, 0), &reason)?;
     }
-    Ok(Recovered {
+    Ok(RecoveredChain {
         peer: peer.clone(),
         lineage: lineage.clone(),
         count: statement.head.count,

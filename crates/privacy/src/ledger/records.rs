@@ -1,6 +1,6 @@
 //! What the ledger keeps of releases besides debits: answers, outputs and transcripts of noise.
 
-use super::{Bytes32, Ledger, Towards, bars, file, now};
+use super::{Bytes32, Ledger, PeerLineage, bars, file, now};
 use base::{Error, PartyId};
 use release::choose::{Side, Transcript};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
@@ -23,7 +23,7 @@ pub struct AnswerKey {
 /// How far a transcript is. A ledger holds at most one transcript per stage, and stages only go up: what was
 /// said once (a seed, an index) cannot be said otherwise, by a second run of the same release either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stage {
+pub enum TranscriptStage {
     /// The drawer's commitments are made.
     Committed,
     /// Both sides' seeds are there: the noise is fixed.
@@ -34,7 +34,7 @@ pub enum Stage {
     Ended,
 }
 
-impl Stage {
+impl TranscriptStage {
     /// The stage of a transcript.
     #[must_use]
     pub fn of(transcript: &Transcript) -> Self {
@@ -154,14 +154,14 @@ impl Ledger {
         &mut self,
         release_id: &Bytes32,
         side: Side,
-        towards: &Towards,
+        towards: &PeerLineage,
         transcript: &Transcript,
     ) -> Result<(), Error> {
         let record =
             serde_json::to_string(transcript).map_err(|e| Error::misuse(format!("a transcript: {e}")))?;
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "keep the noise transcript in", &e);
-        let stage = Stage::of(transcript) as u32;
+        let stage = TranscriptStage::of(transcript) as u32;
         let write =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
         let attempt = attempt(&write, release_id).map_err(explain)?;
@@ -173,13 +173,15 @@ impl Ledger {
                 "another run took this release further meanwhile; end one of the two runs and start again",
             ));
         }
-        if side == Side::Checker && [Stage::Seeded as u32, Stage::Named as u32].contains(&stage) {
+        if side == Side::Checker
+            && [TranscriptStage::Seeded as u32, TranscriptStage::Named as u32].contains(&stage)
+        {
             let barred = bars::standing(&write, towards, &[(*release_id, attempt)]).map_err(explain)?;
             if let Some(reason) = barred {
                 return Err(bars::barred_error(path, towards, &reason));
             }
         }
-        let Towards { peer, lineage } = towards;
+        let PeerLineage { peer, lineage } = towards;
         let values = params![release_id, attempt, name(side), stage, peer, lineage, now(), record];
         let sql = "INSERT INTO transcripts (release, attempt, side, stage, peer, lineage, at, record) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
@@ -203,7 +205,7 @@ impl Ledger {
         &self,
         release_id: &Bytes32,
         side: Side,
-        stage: Stage,
+        stage: TranscriptStage,
     ) -> Result<Option<Transcript>, Error> {
         self.transcript_where(release_id, side, "stage = ?4", stage as u32)
     }

@@ -3,7 +3,7 @@
 use super::{Bytes32, Ledger, file, moment, now, succession};
 use base::Error;
 use rusqlite::{Connection, TransactionBehavior, params};
-use study::party::Rate;
+use study::party::RunRate;
 
 impl Ledger {
     /// Whether a run with a peer may begin now; nothing is written. `name` is the peer's.
@@ -11,7 +11,7 @@ impl Ledger {
     /// # Errors
     /// [`base::Kind::Refused`] when too many began of late, with the time from which on one may; when the
     /// ledger cannot be read.
-    pub fn may_begin(&self, (peer, name): (&str, &str), rate: Option<Rate>) -> Result<(), Error> {
+    pub fn may_begin(&self, (peer, name): (&str, &str), rate: Option<RunRate>) -> Result<(), Error> {
         let explain = |e: rusqlite::Error| self.explain("read", &e);
         let Some(rate) = rate else { return Ok(()) };
         full(&self.connection, peer, rate).map_err(explain)?.map_or(Ok(()), |at| Err(refused(name, rate, at)))
@@ -25,7 +25,7 @@ impl Ledger {
         &mut self,
         (peer, name): (&str, &str),
         study: &Bytes32,
-        rate: Option<Rate>,
+        rate: Option<RunRate>,
     ) -> Result<(), Error> {
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "count a run in", &e);
@@ -44,7 +44,7 @@ impl Ledger {
 
 /// From when on another run may begin, if none may now. Runs that are dated later than now count: the clock
 /// was set back.
-fn full(connection: &Connection, peer: &str, rate: Rate) -> Result<Option<i64>, rusqlite::Error> {
+fn full(connection: &Connection, peer: &str, rate: RunRate) -> Result<Option<i64>, rusqlite::Error> {
     let sql =
         format!("SELECT at FROM runs WHERE peer IN {} AND at > ?2 ORDER BY at DESC", succession::line(1));
     let mut query = connection.prepare(&sql)?;
@@ -55,7 +55,7 @@ fn full(connection: &Connection, peer: &str, rate: Rate) -> Result<Option<i64>, 
     Ok(last.map(|at| at.saturating_add(i64::from(rate.seconds))))
 }
 
-fn refused(name: &str, rate: Rate, at: i64) -> Error {
+fn refused(name: &str, rate: RunRate, at: i64) -> Error {
     Error::refused(format!(
         "policy.runs: {} runs with {name} have begun, and {} may; nothing was sent. The next one may begin \
          at {} or later; or raise policy.runs",

@@ -5,7 +5,7 @@
 //! lineages in billionths, the delta in 10^-18 (both rounded up), the signature. The signature is also over
 //! both fingerprints, so that a statement serves no other pair, and a study need not name whole keys.
 
-use super::chain::Head;
+use super::chain::ChainHead;
 use super::{Bytes32, Rational};
 use base::Error;
 use net::identity::{Fingerprint, Identity, PUBLIC_KEY_BYTES, SIGNATURE_BYTES, has_signed};
@@ -23,7 +23,7 @@ const ATTO: u64 = 1_000_000_000_000_000_000;
 pub struct Statement {
     key: [u8; PUBLIC_KEY_BYTES],
     /// Where the chain stood.
-    pub head: Head,
+    pub head: ChainHead,
     /// When it was signed, by the signer's clock: seconds since 1970.
     pub at: u64,
     /// zCDP charged towards the peer over all lineages, in billionths, rounded up.
@@ -41,7 +41,7 @@ impl Statement {
     pub fn sign(
         identity: &Identity,
         peer: Fingerprint,
-        head: Head,
+        head: ChainHead,
         at: u64,
         (rho, delta): (&Rational, &Rational),
     ) -> Result<Self, Error> {
@@ -104,7 +104,7 @@ impl Statement {
         let (atto_delta, signature) = rest.split_first_chunk()?;
         Some(Self {
             key: *key,
-            head: Head { count: u64::from_le_bytes(*count), hash: *hash },
+            head: ChainHead { count: u64::from_le_bytes(*count), hash: *hash },
             at: u64::from_le_bytes(*at),
             nano_rho: u64::from_le_bytes(*nano_rho),
             atto_delta: u64::from_le_bytes(*atto_delta),
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn a_statement_is_of_one_signer_towards_one_peer() {
         let [own, peer, other] = [0; 3].map(|_| Identity::generate().unwrap());
-        let head = Head { count: 41, hash: [7; 32] };
+        let head = ChainHead { count: 41, hash: [7; 32] };
         let (rho, delta) = (ratio(1, 3), ratio(1, 7_000_000_000u64));
         let made = Statement::sign(&own, peer.fingerprint(), head, 1_700_000_000, (&rho, &delta)).unwrap();
         let read = Statement::read(&made.bytes()).unwrap();

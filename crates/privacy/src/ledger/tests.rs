@@ -34,13 +34,13 @@ fn debit(release: u8, rho: Rational, budget: Rational) -> Debit {
     }
 }
 
-fn towards() -> Towards {
+fn towards() -> PeerLineage {
     debit(1, ratio(1, 2), ratio(1, 1)).towards()
 }
 
 /// What the owner of this identity signs of a number of a release.
-fn paid(identity: &net::Identity, debit: &Debit, number: (&Bytes32, u32)) -> Paid {
-    Paid::sign(identity, &debit.terms(debit.viewer_key.clone()), number).unwrap()
+fn paid(identity: &net::Identity, debit: &Debit, number: (&Bytes32, u32)) -> PaymentProof {
+    PaymentProof::sign(identity, &debit.terms(debit.viewer_key.clone()), number).unwrap()
 }
 
 /// Pays for a number of a release.
@@ -118,9 +118,9 @@ fn a_release_is_charged_once_per_attempt() {
     );
     assert!(barred.ends_with(&command), "{barred}");
     // Other data of this party and other peers are not concerned; other lineages are not lifted.
-    let other = Towards { lineage: "registry".into(), ..towards() };
+    let other = PeerLineage { lineage: "registry".into(), ..towards() };
     assert_eq!(ledger.barred(&other, &[]).unwrap(), None);
-    assert_eq!(ledger.barred(&Towards { peer: "other".into(), ..towards() }, &[]).unwrap(), None);
+    assert_eq!(ledger.barred(&PeerLineage { peer: "other".into(), ..towards() }, &[]).unwrap(), None);
     assert!(ledger.allow(key, Some("registry"), "").is_err());
     assert_eq!(ledger.allow(key, Some("hospitals"), "agreed by telephone").unwrap().len(), 1);
     assert_eq!(ledger.barred(&towards(), &[]).unwrap(), None);
@@ -165,7 +165,7 @@ fn tags_name_data_and_say_nothing() {
 }
 
 fn sketch(key: u8, people: std::ops::Range<u32>) -> data::sketch::Sketch {
-    let mut all = data::Identifiers::new(1);
+    let mut all = data::RowKeys::new(1);
     people.for_each(|i| all.push(format!("person {i}").as_bytes()));
     data::sketch::Sketch::all(&Seed::from_bytes([key; 32]), &all)[0]
 }
@@ -287,7 +287,7 @@ fn every_table_is_in_the_chains() {
         let later = Statement::sign(
             &identity,
             own,
-            Head { count: 9, hash: [1; 32] },
+            ChainHead { count: 9, hash: [1; 32] },
             9,
             (&ratio(1, 1), &ratio(0, 1)),
         );
@@ -539,8 +539,8 @@ fn a_transcript_only_goes_forward() {
     let mut ledger = Ledger::open(&path).unwrap();
     let latest = ledger.transcript(&release, Side::Drawer).unwrap().unwrap();
     assert_eq!(latest.shared_digest(), drawn.transcript().shared_digest());
-    assert_eq!(Stage::of(&latest), Stage::Seeded);
-    let first = ledger.transcript_at(&release, Side::Drawer, Stage::Committed).unwrap().unwrap();
+    assert_eq!(TranscriptStage::of(&latest), TranscriptStage::Seeded);
+    let first = ledger.transcript_at(&release, Side::Drawer, TranscriptStage::Committed).unwrap().unwrap();
     assert_eq!(first.shared_digest(), committed_record.shared_digest());
     assert!(ledger.transcript(&release, Side::Checker).unwrap().is_none());
     // A new attempt starts without a transcript, and outputs end it for good.
@@ -574,7 +574,7 @@ fn releases_that_stop_after_the_seeds_are_counted() {
     assert!(reason.starts_with("2 attempts at releases stopped after the seeds"), "{reason}");
     assert_eq!(
         ledger.broken_off("key-of-registry").unwrap(),
-        BrokenOff { releases: 2, ..BrokenOff::default() }
+        PeerRecord { releases: 2, ..PeerRecord::default() }
     );
     ledger.allow("key-of-registry", None, "asked them").unwrap();
     assert_eq!(ledger.barred(&towards(), &[([3; 32], 0)]).unwrap(), None);
@@ -590,7 +590,7 @@ fn only_an_own_signature_is_a_claim() {
     let [own, peer, other] = [0; 3].map(|_| net::identity::Identity::generate().unwrap());
     let zero = ratio(0, 1);
     let said = |by: &net::identity::Identity, to: &net::identity::Identity, count, at| {
-        let head = Head { count, hash: [count as u8; 32] };
+        let head = ChainHead { count, hash: [count as u8; 32] };
         Statement::sign(by, to.fingerprint(), head, at, (&ratio(1, 2), &zero)).unwrap()
     };
     let (me, them) = (own.fingerprint(), peer.fingerprint());
@@ -638,7 +638,7 @@ fn peers_are_found_by_the_beginning_of_their_keys() {
     let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
     assert!(text(ledger.peer_by("a")).contains("knows no peer yet"));
     for (release, key) in (1..).zip(["tacit1:aabb", "tacit1:aacc"]) {
-        let towards = Towards { peer: key.into(), lineage: "x".into() };
+        let towards = PeerLineage { peer: key.into(), lineage: "x".into() };
         ledger.bar(&[release; 32], &towards, "x").unwrap();
     }
     assert_eq!(ledger.peer_by("tacit1:aab").unwrap(), "tacit1:aabb");

@@ -1,8 +1,8 @@
 //! The three figures of the page.
 
 use super::tables::sent_by;
-use crate::wording::{Scale, cell_name, label, quantity_title};
-use crate::{CellView, LiftView, Report};
+use crate::wording::{MeanScale, cell_name, label, quantity_title};
+use crate::{CellView, LiftView, RunReport};
 use page::markup::{Markup, element, minus, text, words};
 use page::numbers::{bytes, duration};
 use page::svg::{self, AXIS_HEIGHT, Axis};
@@ -32,7 +32,7 @@ fn framed(caption: &str, parts: impl IntoIterator<Item = Markup>) -> Markup {
 }
 
 /// The difference with both intervals, for every cell.
-pub fn forest(view: &LiftView, scale: &Scale) -> Markup {
+pub fn forest(view: &LiftView, scale: &MeanScale) -> Markup {
     let estimates = view.cells.iter().filter_map(|cell| cell.estimate.as_ref());
     let axis = Axis::around(estimates.flat_map(|e| e.interval).map(|value| scale.value(value)));
     let bottom = ROW * view.cells.len() as u32;
@@ -57,7 +57,7 @@ pub fn forest(view: &LiftView, scale: &Scale) -> Markup {
     )
 }
 
-fn forest_row(cell: &CellView, scale: &Scale, axis: &Axis, top: u32) -> Markup {
+fn forest_row(cell: &CellView, scale: &MeanScale, axis: &Axis, top: u32) -> Markup {
     let (words_y, mark_y) = (top + 17, top + 32);
     let mut parts = vec![svg::cut_label(words_y, WORDS, "name", &cell_name(cell))];
     let Some(estimate) = &cell.estimate else {
@@ -80,7 +80,7 @@ fn forest_row(cell: &CellView, scale: &Scale, axis: &Axis, top: u32) -> Markup {
 }
 
 /// The mean of each arm with its interval; nothing where the mode does not release them.
-pub fn rates(view: &LiftView, scale: &Scale) -> Option<Markup> {
+pub fn rates(view: &LiftView, scale: &MeanScale) -> Option<Markup> {
     let cells: Vec<_> =
         view.cells.iter().filter_map(|cell| Some((cell, cell.estimate.as_ref()?.rates?))).collect();
     if cells.is_empty() {
@@ -123,7 +123,7 @@ pub fn rates(view: &LiftView, scale: &Scale) -> Option<Markup> {
 }
 
 /// Seconds and bytes of every stage.
-pub fn stages(report: &Report) -> Vec<Markup> {
+pub fn stages(report: &RunReport) -> Vec<Markup> {
     let finite = |seconds: f64| if seconds.is_finite() { seconds.max(0.0) } else { 0.0 };
     let names: Vec<&str> = report.stages.iter().map(|stage| stage.name.as_str()).collect();
     let time = report.stages.iter().map(|stage| (vec![finite(stage.seconds)], duration(stage.seconds)));

@@ -1,12 +1,12 @@
 //! Reports with fixed numbers, for the tests and for `examples/report_page.rs`.
 
 use crate::{
-    CellView, CountView, Disclosed, FORMAT, LiftView, PartyInfo, Privacy, ProgramOutput, Report, SpentBy,
-    Stage, StudyInfo, View,
+    CellView, CountView, Disclosure, FORMAT, LiftView, PartyInfo, Privacy, ProgramOutput, ResultView,
+    RunReport, SpentBy, StageReport, StudyInfo,
 };
 use base::Cost;
 use data::InputReport;
-use privacy::Total;
+use privacy::PrivacyTotal;
 use release::modes::{Estimate, Rate};
 
 fn estimate(means: [f64; 2], half: f64, noise: f64) -> Estimate {
@@ -49,15 +49,15 @@ fn cell(family: &str, label: &str, estimate: Option<Estimate>, counts: Vec<Count
     CellView { family: family.into(), label: label.into(), estimate, refused, counts }
 }
 
-fn stage(name: &str, seconds: f64, rows: u64, bytes_sent: [u64; 2]) -> Stage {
+fn stage(name: &str, seconds: f64, rows: u64, bytes_sent: [u64; 2]) -> StageReport {
     let price = Cost { and_gates: rows * 40, ots: rows * 30, rounds: 12, sent: bytes_sent.to_vec() };
-    Stage { name: name.into(), seconds, rows, bytes_sent: bytes_sent.to_vec(), price, price_held: true }
+    StageReport { name: name.into(), seconds, rows, bytes_sent: bytes_sent.to_vec(), price, price_held: true }
 }
 
 /// The polio trial as the registry sees it.
-pub fn registry() -> Report {
+pub fn registry() -> RunReport {
     let overall = counts([["200745", "201229"], ["32", "114"], ["30", "120"]], true);
-    Report {
+    RunReport {
         format: FORMAT.into(),
         study: StudyInfo {
             name: "polio-1954".into(),
@@ -86,7 +86,7 @@ pub fn registry() -> Report {
         mode: "sums".into(),
         shards: 2,
         public: None,
-        view: View::Lift(LiftView {
+        view: ResultView::Lift(LiftView {
             test: "vaccine".into(),
             control: "placebo".into(),
             clamp: 1,
@@ -106,7 +106,7 @@ pub fn registry() -> Report {
             rho_value: 0.1,
             epsilon: Some(2.1419),
             delta: Some(1e-6),
-            total: Some(Total {
+            total: Some(PrivacyTotal {
                 rho: "11/100".into(),
                 rho_value: 0.11,
                 sizes: "1/100".into(),
@@ -128,12 +128,12 @@ pub fn registry() -> Report {
             memory: 14_470_000,
             ..InputReport::default()
         },
-        disclosed: Disclosed {
+        disclosed: Disclosure {
             rows: vec![401_974, 1_013],
             union: 402_263,
             matched_upper_bound: 724,
             protocol: "pid".into(),
-            ..Disclosed::default()
+            ..Disclosure::default()
         },
         guarantee: vec![
             "The view is (2.26, 1e-6)-differentially private for the outcome of any one person at the \
@@ -157,7 +157,7 @@ pub fn registry() -> Report {
 }
 
 /// The same as the hospitals see it: every number noised.
-pub fn hospitals() -> Report {
+pub fn hospitals() -> RunReport {
     let mut report = registry();
     report.party = "hospitals".into();
     report.role = "advertiser".into();
@@ -171,7 +171,7 @@ pub fn hospitals() -> Report {
         memory: 40_000,
         ..InputReport::default()
     };
-    let View::Lift(view) = &mut report.view else { unreachable!("a lift report") };
+    let ResultView::Lift(view) = &mut report.view else { unreachable!("a lift report") };
     let overall = counts([["200741", "201233"], ["37", "116"], ["41", "109"]], false);
     view.cells = vec![cell(
         "overall",
@@ -183,12 +183,12 @@ pub fn hospitals() -> Report {
 }
 
 /// A shop's study with a unit, a breakdown and cohorts, one of them refused.
-pub fn shop() -> Report {
+pub fn shop() -> RunReport {
     let mut report = registry();
     report.study.name = "spring-lift".into();
     report.study.title = "Spring campaign: purchases within 30 days".into();
     let sums = |n: &str, s: &str| counts([[n, n], [s, s], ["912345678", "893456789"]], false);
-    report.view = View::Lift(LiftView {
+    report.view = ResultView::Lift(LiftView {
         test: "campaign".into(),
         control: "held out".into(),
         clamp: 20_000,
@@ -229,7 +229,7 @@ pub fn shop() -> Report {
 }
 
 /// A program's report with values of any size.
-pub fn program() -> Report {
+pub fn program() -> RunReport {
     let mut report = registry();
     report.study.kind = "program".into();
     report.study.title = "How many of our customers overlap, and what they owe".into();
@@ -243,7 +243,7 @@ pub fn program() -> Report {
         made_up: label == "customers of both",
         key: None,
     };
-    report.view = View::Program {
+    report.view = ResultView::Program {
         outputs: vec![
             output("customers of both", "10422", Some("14.1")),
             output("sum owed", "-170141183460469231731687303715884105728", Some("4000.000000")),
@@ -256,7 +256,7 @@ pub fn program() -> Report {
 }
 
 /// Labels and names chosen to break a page or a terminal.
-pub fn hostile() -> Report {
+pub fn hostile() -> RunReport {
     let mut report = shop();
     let script = "<script>alert('x')</script>";
     report.study.title = format!("{script} & \"quotes\" \u{202e}gnp.exe");
@@ -266,7 +266,7 @@ pub fn hostile() -> Report {
     report.settings = "<svg onload=x>".into();
     report.guarantee.push("<iframe src='//x'/>\u{0}\u{1b}[31m".into());
     report.warnings.push("&amp; <a href=\"javascript:x\">".into());
-    let View::Lift(view) = &mut report.view else { unreachable!("a lift report") };
+    let ResultView::Lift(view) = &mut report.view else { unreachable!("a lift report") };
     view.test = format!("\u{1b}[31m{script}");
     view.control = "\"'><svg onload=x>".into();
     view.unit = Some("</style>".into());
@@ -280,9 +280,9 @@ pub fn hostile() -> Report {
 }
 
 /// Numbers that are none: what a broken or extreme run might hold.
-pub fn broken_numbers() -> Report {
+pub fn broken_numbers() -> RunReport {
     let mut report = shop();
-    let View::Lift(view) = &mut report.view else { unreachable!("a lift report") };
+    let ResultView::Lift(view) = &mut report.view else { unreachable!("a lift report") };
     let nan = f64::NAN;
     for (cell, value) in view.cells.iter_mut().zip([nan, f64::INFINITY, -1e300, 1e-300]) {
         let rate = Rate { mean: value, half_width: value, noise_half_width: value };
@@ -310,7 +310,7 @@ pub fn broken_numbers() -> Report {
 }
 
 /// The stored answer of an earlier run: nothing was computed.
-pub fn stored() -> Report {
+pub fn stored() -> RunReport {
     let mut report = registry();
     (report.stored, report.stages, report.seconds, report.bytes) = (true, vec![], 0.01, 0);
     report

@@ -2,10 +2,10 @@
 
 use super::paragraph;
 use crate::wording::{
-    NO_NOISE, Scale, capital, cell_name, charged, drew_the_noise, label, noise, noise_of, quantity,
+    MeanScale, NO_NOISE, capital, cell_name, charged, drew_the_noise, label, noise, noise_of, quantity,
     quantity_title, relative, shortened, spent,
 };
-use crate::{LiftView, ProgramList, ProgramOutput, Report, Stage};
+use crate::{LiftView, ProgramList, ProgramOutput, RunReport, StageReport};
 use base::clean;
 use data::InputReport;
 use page::markup::{Markup, element, number, text, words};
@@ -62,7 +62,7 @@ fn sigma(shown: Option<String>) -> Markup {
 }
 
 /// Difference, intervals, p-value and rates of every cell.
-pub fn effects(view: &LiftView, scale: &Scale) -> Markup {
+pub fn effects(view: &LiftView, scale: &MeanScale) -> Markup {
     let (test, control) = (label(&view.test), label(&view.control));
     let interval = format!("{} interval", percent(view.confidence));
     let columns = [
@@ -150,7 +150,7 @@ fn facts(caption: &str, rows: &[(&str, String)]) -> Markup {
 }
 
 /// What the view cost.
-pub fn privacy(report: &Report) -> Vec<Markup> {
+pub fn privacy(report: &RunReport) -> Vec<Markup> {
     let privacy = &report.privacy;
     let (Some(epsilon), Some(delta)) = (privacy.epsilon, privacy.delta) else {
         let no_noise = capital(NO_NOISE);
@@ -188,7 +188,7 @@ pub fn privacy(report: &Report) -> Vec<Markup> {
 }
 
 /// What each other party has spent on this party's data.
-fn ledger(report: &Report) -> Markup {
+fn ledger(report: &RunReport) -> Markup {
     let spent = spent(report);
     let rows =
         spent.iter().filter_map(|text| text.split_once(": ")).map(|(who, spent)| (who, spent.to_owned()));
@@ -206,7 +206,7 @@ pub fn lists(lists: &[ProgramList]) -> Vec<Markup> {
 }
 
 /// What both sides learned besides.
-pub fn disclosed(report: &Report) -> Vec<Markup> {
+pub fn disclosed(report: &RunReport) -> Vec<Markup> {
     let disclosed = &report.disclosed;
     let names = report.parties.iter().map(|party| format!("rows of {}", label(&party.name)));
     let mut rows: Vec<(String, String)> = names
@@ -262,7 +262,7 @@ pub fn inputs(inputs: &InputReport) -> Vec<Markup> {
 }
 
 /// Study and parties.
-pub fn parties(report: &Report) -> Vec<Markup> {
+pub fn parties(report: &RunReport) -> Vec<Markup> {
     let rows = report.parties.iter().map(|party| {
         let key = element("td", &[], [words("code", "", &party.key)]);
         row(&party.name, [key, cell(&count(party.rows))])
@@ -284,7 +284,7 @@ pub fn parties(report: &Report) -> Vec<Markup> {
 }
 
 /// Where time and bytes went, against what was stated before.
-pub fn stages(report: &Report) -> Markup {
+pub fn stages(report: &RunReport) -> Markup {
     let sent: Vec<String> = report.participants().into_iter().map(|name| sent_by(report, name)).collect();
     let mut columns = vec![("stage", false), ("time", true), ("rows or values", true), ("per s", true)];
     columns.extend(sent.iter().map(|title| (title.as_str(), true)));
@@ -310,7 +310,7 @@ pub fn stages(report: &Report) -> Markup {
 }
 
 /// Whose bytes a column or a bar holds: of two parties all, of more those that this one sent or received.
-pub fn sent_by(report: &Report, participant: &str) -> String {
+pub fn sent_by(report: &RunReport, participant: &str) -> String {
     let name = label(participant);
     match report.participants().len() {
         3.. if participant != report.party => format!("sent by {name} to {}", label(&report.party)),
@@ -318,12 +318,12 @@ pub fn sent_by(report: &Report, participant: &str) -> String {
     }
 }
 
-fn rate(stage: &Stage) -> String {
+fn rate(stage: &StageReport) -> String {
     if stage.seconds > 0.0 { scaled(stage.rows as f64 / stage.seconds) } else { MISSING.to_owned() }
 }
 
 /// The run as a whole.
-pub fn totals(report: &Report) -> Markup {
+pub fn totals(report: &RunReport) -> Markup {
     // Of three and more parties, what the others say to each other is not seen here.
     let whose = match report.participants().len() {
         0..=2 => "application bytes of all parties, before TLS",

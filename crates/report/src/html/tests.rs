@@ -1,10 +1,10 @@
 use super::render;
 use super::samples;
-use crate::{Report, View};
+use crate::{ResultView, RunReport};
 use page::svg;
 use roxmltree::{Document, ParsingOptions};
 
-fn all() -> Vec<(&'static str, Report)> {
+fn all() -> Vec<(&'static str, RunReport)> {
     vec![
         ("registry", samples::registry()),
         ("hospitals", samples::hospitals()),
@@ -98,7 +98,7 @@ fn pages_are_well_formed_and_inert() {
 fn many_intervals_come_with_what_chance_shows() {
     let mut told = 0;
     for (name, report) in all() {
-        let View::Lift(view) = &report.view else { continue };
+        let ResultView::Lift(view) = &report.view else { continue };
         let shown = view.cells.iter().filter(|cell| cell.estimate.is_some()).count();
         assert_eq!(words(&render(&report)).contains("miss the truth by chance"), shown >= 4, "{name}");
         told += usize::from(shown >= 4);
@@ -121,9 +121,9 @@ fn figures_are_named() {
         }
         let figures = page.matches("role=\"img\"").count();
         let expected = match (&report.view, report.stages.is_empty()) {
-            (View::Lift(_), false) => 4,
-            (View::Lift(_), true) | (View::Program { .. }, false) => 2,
-            (View::Program { .. }, true) => 0,
+            (ResultView::Lift(_), false) => 4,
+            (ResultView::Lift(_), true) | (ResultView::Program { .. }, false) => 2,
+            (ResultView::Program { .. }, true) => 0,
         };
         assert_eq!(figures, expected, "{name}");
     }
@@ -191,7 +191,7 @@ fn refusals_programs_and_stored_answers_are_shown() {
 #[test]
 fn a_refused_overall_has_no_headline_number() {
     let mut report = samples::registry();
-    let View::Lift(view) = &mut report.view else { panic!() };
+    let ResultView::Lift(view) = &mut report.view else { panic!() };
     view.cells[0].estimate = None;
     view.cells[0].refused = Some("too few rows".into());
     let shown = words(&render(&report));

@@ -116,11 +116,11 @@ fn a_program() {
 #[test]
 fn exact_and_noised_programs_are_told_apart() {
     let mut report = samples::program();
-    let View::Program { outputs, .. } = &mut report.view else { panic!() };
+    let ResultView::Program { outputs, .. } = &mut report.view else { panic!() };
     let exact = outputs.pop().expect("the exact output comes last");
     let text = terminal(&report);
     assert!(!text.contains("exact") && text.contains("Do not show this report to hospitals"), "{text}");
-    report.view = View::Program { outputs: vec![exact], lists: Vec::new() };
+    report.view = ResultView::Program { outputs: vec![exact], lists: Vec::new() };
     let text = terminal(&report);
     assert!(text.contains("contains exact numbers") && !text.contains("Do not show"), "{text}");
     assert!(!crate::html::render(&report).contains("drew the noise"));
@@ -138,7 +138,7 @@ fn exact_and_noised_programs_are_told_apart() {
 #[test]
 fn counts_released_besides_are_shown() {
     let mut report = samples::registry();
-    let View::Lift(view) = &mut report.view else { panic!() };
+    let ResultView::Lift(view) = &mut report.view else { panic!() };
     for (arm, value) in [("test", "1234"), ("control", "-5")] {
         view.cells[0].counts.push(CountView {
             quantity: "converters".into(),
@@ -174,7 +174,7 @@ fn the_truth_may_lie_outside() {
 #[test]
 fn a_refused_overall_says_why() {
     let mut report = samples::registry();
-    let View::Lift(view) = &mut report.view else { panic!() };
+    let ResultView::Lift(view) = &mut report.view else { panic!() };
     view.cells[0].estimate = None;
     view.cells[0].refused = Some("too few rows".into());
     let text = lift_table(&[&report], Some(0.0));
@@ -192,7 +192,7 @@ fn hostile_labels_are_shown_as_text() {
     assert!(!plain.contains(|c: char| c.is_control() && c != '\n'));
     // Besides the shop's: a warning, a count under a heading, and one line of names that wraps.
     assert_eq!(plain.lines().count(), terminal(&samples::shop()).lines().count() + 4);
-    let ascii = terminal_in(&report, Style { ascii: true, colour: false });
+    let ascii = terminal_in(&report, TextStyle { ascii: true, colour: false });
     assert!(ascii.is_ascii());
     assert!(plain.lines().all(|line| line.chars().count() <= 200), "{plain}");
 }
@@ -200,7 +200,7 @@ fn hostile_labels_are_shown_as_text() {
 #[test]
 fn colour_only_when_asked_for() {
     let report = samples::registry();
-    let coloured = terminal_in(&report, Style { ascii: true, colour: true });
+    let coloured = terminal_in(&report, TextStyle { ascii: true, colour: true });
     assert!(
         !terminal(&report).contains('\u{1b}') && coloured.contains("\u{1b}[32min favour of vaccine\u{1b}[0m")
     );

@@ -113,7 +113,7 @@ fn rates_have_three_digits() {
 
 #[test]
 fn the_scale_follows_the_rates() {
-    let scale = |view: &LiftView| Scale::of([view]);
+    let scale = |view: &LiftView| MeanScale::of([view]);
     let polio = view(1, None, true, Some(estimate(-0.000407, 0.000124, Some([0.000159, 0.000567]))));
     assert_eq!((scale(&polio).per(), scale(&polio).show(-0.000407)), ("per 100,000 people", "-40.7".into()));
     let shop = view(1, None, false, Some(estimate(0.002, 0.0011, Some([0.052, 0.05]))));
@@ -132,7 +132,7 @@ fn the_scale_follows_the_rates() {
 
 #[test]
 fn sentences() {
-    let say = |view: &LiftView| headline(view, &Scale::of([view])).join(" ");
+    let say = |view: &LiftView| headline(view, &MeanScale::of([view])).join(" ");
     let rates = Some([0.000159, 0.000567]);
     assert_eq!(
         say(&view(1, None, true, Some(estimate(-0.000407, 0.000124, rates)))),
@@ -162,12 +162,12 @@ fn verdicts_follow_the_studys_idea_of_better() {
         let estimate = estimate(lift, half, None);
         verdict(&view(1, None, lower, Some(estimate)), &estimate)
     };
-    assert_eq!(read(true, -2.0, 1.0), Verdict::Test);
-    assert_eq!(read(true, 2.0, 1.0), Verdict::Control);
-    assert_eq!(read(false, 2.0, 1.0), Verdict::Test);
-    assert_eq!(read(false, -2.0, 1.0), Verdict::Control);
-    assert_eq!(read(false, 1.0, 1.0), Verdict::Unclear);
-    assert_eq!(read(true, f64::NAN, 1.0), Verdict::Unclear);
+    assert_eq!(read(true, -2.0, 1.0), IntervalVerdict::Test);
+    assert_eq!(read(true, 2.0, 1.0), IntervalVerdict::Control);
+    assert_eq!(read(false, 2.0, 1.0), IntervalVerdict::Test);
+    assert_eq!(read(false, -2.0, 1.0), IntervalVerdict::Control);
+    assert_eq!(read(false, 1.0, 1.0), IntervalVerdict::Unclear);
+    assert_eq!(read(true, f64::NAN, 1.0), IntervalVerdict::Unclear);
 }
 
 #[test]

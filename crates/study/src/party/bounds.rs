@@ -27,7 +27,7 @@ impl Period {
 
 /// Most runs with one peer within any span of some length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rate {
+pub struct RunRate {
     /// How many.
     pub runs: u32,
     /// The span's length.
@@ -37,7 +37,7 @@ pub struct Rate {
 /// Spans by their names.
 const SPANS: [(&str, u32); 3] = [("hour", 3_600), ("day", 86_400), ("week", 7 * 86_400)];
 
-impl Rate {
+impl RunRate {
     /// Reads `20/day`.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! The settings of a server: a party file without data.
 
 use super::{Address, PartySettings, default_memory};
-use crate::transport::Transport;
+use crate::transport::ServerTransport;
 use crate::{Study, StudyHash};
 use base::{Error, limits};
 use net::Network;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 /// A server's settings with nothing missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
+pub struct ServerSetup {
     /// The studies that it may be asked to compute.
     pub studies: Vec<PathBuf>,
     /// Which server of these studies it is.
@@ -27,12 +27,12 @@ pub struct Node {
     /// Whether this server tells the others to begin.
     pub trigger: bool,
     /// What the computation goes over.
-    pub transport: Transport,
+    pub transport: ServerTransport,
     /// Only these studies, by full hash.
     pub allowed: Option<Vec<StudyHash>>,
 }
 
-impl Node {
+impl ServerSetup {
     /// Where this server keeps its shares of results until they are sent: beside its identity.
     #[must_use]
     pub fn held(&self) -> PathBuf {
@@ -47,7 +47,7 @@ impl PartySettings {
     ///
     /// # Errors
     /// Names what is missing, or what only an owner of data has.
-    pub fn complete_node(self) -> Result<Node, Error> {
+    pub fn complete_node(self) -> Result<ServerSetup, Error> {
         let need = |name: &str| {
             Error::input(format!(
                 "no {name}: add {name} = \"...\" to the server's party file, or --{name} to the command"
@@ -80,7 +80,7 @@ impl PartySettings {
             }
             (None, None) => return Err(need("listen")),
         };
-        Ok(Node {
+        Ok(ServerSetup {
             studies,
             name: self.as_party.ok_or_else(|| need("as"))?,
             identity: self.identity.ok_or_else(|| need("identity"))?,
@@ -89,7 +89,7 @@ impl PartySettings {
             deadline_ms: self.deadline_ms.unwrap_or(limits::DEADLINE_MS),
             allow: self.allow.unwrap_or_default(),
             trigger: self.trigger.unwrap_or_default(),
-            transport: Transport::of(self.transport, self.trusted_network)?,
+            transport: ServerTransport::of(self.transport, self.trusted_network)?,
             allowed: self.allow_studies,
         })
     }
@@ -102,7 +102,7 @@ impl PartySettings {
     }
 }
 
-impl Node {
+impl ServerSetup {
     /// Whether this server takes part in a study.
     ///
     /// # Errors

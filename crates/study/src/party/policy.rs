@@ -1,8 +1,8 @@
 //! What a party agrees to at all: the section `[policy]` of its file.
 
-use super::{PartySettings, Period, Rate};
-use crate::reader::{Item, Section};
-use crate::{Decimal, Kind, Study, StudyHash};
+use super::{PartySettings, Period, RunRate};
+use crate::reader::{TomlItem, TomlSection};
+use crate::{Decimal, Question, Study, StudyHash};
 use base::Error;
 
 pub(super) const POLICY_KEYS: &[&str] = &[
@@ -23,7 +23,7 @@ pub(super) const POLICY_KEYS: &[&str] = &[
 
 /// What this party agrees to, whatever a study says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Policy {
+pub struct PartyPolicy {
     /// Only these studies; `None` is any study of an allowed kind.
     pub studies: Option<Vec<StudyHash>>,
     /// Only these kinds.
@@ -47,7 +47,7 @@ pub struct Policy {
     /// Most rho on one viewer of this data within any span of some length; `None`: no bound but the budget.
     pub period: Option<(u64, Decimal)>,
     /// Most runs with one peer within some time; `None`: any number.
-    pub runs: Option<Rate>,
+    pub runs: Option<RunRate>,
     /// Least noise candidates of a study with noise: a party that bends its noise goes unnoticed once in so
     /// many times.
     pub candidates: u32,
@@ -55,7 +55,7 @@ pub struct Policy {
     pub fresh_dummies: bool,
 }
 
-impl Default for Policy {
+impl Default for PartyPolicy {
     fn default() -> Self {
         Self {
             studies: None,
@@ -76,13 +76,13 @@ impl Default for Policy {
 }
 
 impl PartySettings {
-    pub(super) fn read_policy(&mut self, section: &Section<'_, '_>) -> Result<(), Error> {
+    pub(super) fn read_policy(&mut self, section: &TomlSection<'_, '_>) -> Result<(), Error> {
         if let Some(list) = section.get("studies") {
             self.allow_studies = Some(list.list()?.iter().map(study_hash).collect::<Result<_, _>>()?);
         }
         if let Some(list) = section.get("kinds") {
             let kinds = [("lift", "lift"), ("program", "program"), ("match", "match")];
-            let kind = |item: &Item<'_, '_>| item.choice(&kinds, &["market"]).map(str::to_owned);
+            let kind = |item: &TomlItem<'_, '_>| item.choice(&kinds, &["market"]).map(str::to_owned);
             self.allow_kinds = Some(list.list()?.iter().map(kind).collect::<Result<_, _>>()?);
         }
         self.max_rho = section.get("max_rho").as_ref().map(crate::rho).transpose()?;
@@ -102,7 +102,7 @@ impl PartySettings {
                  viewer have more than 0.5 in any 90 days",
             ));
         }
-        let rate = |item: Item<'_, '_>| Rate::parse(item.text()?).map_err(|rule| item.refuse(rule));
+        let rate = |item: TomlItem<'_, '_>| RunRate::parse(item.text()?).map_err(|rule| item.refuse(rule));
         self.runs = section.get("runs").map(rate).transpose()?;
         let candidates = section.get("candidates").map(|item| item.integer(2..=1024)).transpose()?;
         self.candidates = candidates.map(|n| u32::try_from(n).expect("at most 1024"));
@@ -112,14 +112,14 @@ impl PartySettings {
     }
 
     /// The policy, with defaults for what is not said.
-    pub(super) fn policy(&self) -> Result<Policy, Error> {
-        let default = Policy::default();
+    pub(super) fn policy(&self) -> Result<PartyPolicy, Error> {
+        let default = PartyPolicy::default();
         let period = match (self.period_seconds, self.period_budget) {
             (Some(seconds), Some(budget)) => Some((seconds, budget)),
             (None, None) => None,
             _ => return Err(Error::input("period and period_budget belong together: set both, or neither")),
         };
-        Ok(Policy {
+        Ok(PartyPolicy {
             studies: self.allow_studies.clone(),
             kinds: self.allow_kinds.clone().unwrap_or(default.kinds),
             max_rho: self.max_rho.unwrap_or(default.max_rho),
@@ -137,7 +137,7 @@ impl PartySettings {
     }
 }
 
-impl Policy {
+impl PartyPolicy {
     /// The bound of a period, as debits carry it.
     #[must_use]
     pub fn period(&self) -> Option<Period> {
@@ -170,13 +170,13 @@ impl Policy {
 
     fn admit_kind(&self, study: &Study, own: &str) -> Result<(), Error> {
         let (kind, to, public, cells) = match &study.kind {
-            Kind::Lift(lift) => {
+            Question::Lift(lift) => {
                 let values = |c: &Option<crate::Categories>| c.as_ref().map_or(0, |c| c.values.len() as u64);
                 let cells = 1 + values(&lift.publisher.breakdown) + values(&lift.advertisers[0].cohort);
                 ("lift", &lift.release.to, lift.release.public, cells)
             }
-            Kind::Lifts(parts) => return parts.iter().try_for_each(|part| self.admit_kind(part, own)),
-            Kind::Program(program) => {
+            Question::Lifts(parts) => return parts.iter().try_for_each(|part| self.admit_kind(part, own)),
+            Question::Program(program) => {
                 (if program.computes { "program" } else { "match" }, &program.to, program.public, 1)
             }
         };
@@ -217,7 +217,7 @@ pub(super) fn not_listed(study: &Study, hash: &StudyHash) -> Error {
     ))
 }
 
-fn period(item: &Item<'_, '_>) -> Result<u64, Error> {
+fn period(item: &TomlItem<'_, '_>) -> Result<u64, Error> {
     parse_period(item.text()?).map_err(|rule| item.refuse(rule))
 }
 
@@ -237,7 +237,7 @@ pub fn parse_period(text: &str) -> Result<u64, &'static str> {
     count.checked_mul(days).filter(|days| (1..=3650).contains(days)).map(|days| days * DAY).ok_or(rule)
 }
 
-fn study_hash(item: &Item<'_, '_>) -> Result<StudyHash, Error> {
+fn study_hash(item: &TomlItem<'_, '_>) -> Result<StudyHash, Error> {
     let rule = "write all 64 hex digits of the study's hash, as `tacit check` prints them";
     StudyHash::parse(item.text()?).ok_or_else(|| item.refuse(rule))
 }

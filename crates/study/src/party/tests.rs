@@ -136,20 +136,23 @@ fn what_is_missing_is_named() {
 #[test]
 fn the_policy_refuses_what_its_owner_did_not_allow() {
     let study = Study::parse("lift.toml", LIFT).expect("a study");
-    let refused = |policy: Policy| policy.admit(&study, "nobody").expect_err("refused").to_string();
-    let base = Policy::default();
+    let refused = |policy: PartyPolicy| policy.admit(&study, "nobody").expect_err("refused").to_string();
+    let base = PartyPolicy::default();
     base.admit(&study, "nobody").expect("the default admits it");
-    Policy { studies: Some(vec![study.hash()]), ..base.clone() }.admit(&study, "nobody").expect("listed");
-    assert!(refused(Policy { studies: Some(Vec::new()), ..base.clone() }).contains("add its hash \""));
-    assert!(refused(Policy { kinds: vec!["program".into()], ..base.clone() }).contains("kind \"lift\""));
+    PartyPolicy { studies: Some(vec![study.hash()]), ..base.clone() }
+        .admit(&study, "nobody")
+        .expect("listed");
+    assert!(refused(PartyPolicy { studies: Some(Vec::new()), ..base.clone() }).contains("add its hash \""));
+    assert!(refused(PartyPolicy { kinds: vec!["program".into()], ..base.clone() }).contains("kind \"lift\""));
     assert_eq!(
-        refused(Policy { max_rho: Decimal::parse("0.099999999").expect("a decimal"), ..base.clone() }),
+        refused(PartyPolicy { max_rho: Decimal::parse("0.099999999").expect("a decimal"), ..base.clone() }),
         "the study spends rho 0.1 on what everybody sees ([release.public]); this party's policy.max_rho is \
          0.099999999 (the default; a line max_rho under [policy] of the party file says otherwise)"
     );
     let broken = LIFT.replace("# breakdown ", "breakdown ");
     let study = Study::parse("lift.toml", &broken).expect("a study");
-    let error = Policy { max_cells: 4, ..base }.admit(&study, "nobody").expect_err("refused").to_string();
+    let error =
+        PartyPolicy { max_cells: 4, ..base }.admit(&study, "nobody").expect_err("refused").to_string();
     assert_eq!(error, "the study has 5 cells; this party's policy.max_cells is 4");
 }
 

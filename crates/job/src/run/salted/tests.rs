@@ -21,8 +21,8 @@ fn names(owner: u8) -> Vec<String> {
     (0..100).map(|i| format!("person {}", from + (i * 37) % 100)).collect()
 }
 
-fn identifiers(owner: u8) -> Identifiers {
-    let mut identifiers = Identifiers::default();
+fn identifiers(owner: u8) -> RowKeys {
+    let mut identifiers = RowKeys::default();
     names(owner).iter().for_each(|name| identifiers.push(name.as_bytes()));
     identifiers
 }

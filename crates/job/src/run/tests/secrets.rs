@@ -10,7 +10,7 @@ use program::lower::{ReleasePlan, WordKind};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use study::Study;
-use study::party::{Node, PartySettings};
+use study::party::{PartySettings, ServerSetup};
 
 thread_local! {
     /// Whose sessions this thread makes, and how many it has made.
@@ -141,7 +141,7 @@ fn steps_of(session: &Session) -> BTreeSet<String> {
 }
 
 /// A party's whole run with sessions that are known, and its files as the command writes them; the steps.
-fn run_known(who: u8, party: &Party) -> BTreeSet<String> {
+fn run_known(who: u8, party: &PartySetup) -> BTreeSet<String> {
     let log = Arc::new(Mutex::new(String::new()));
     let heard = log.clone();
     let events = move |event: Event| heard.lock().unwrap().push_str(&format!("{event:?}\n"));
@@ -164,7 +164,7 @@ fn run_known(who: u8, party: &Party) -> BTreeSet<String> {
 }
 
 /// The public release as one process evaluates it, and the true totals.
-fn by_definition(party: &Party) -> (Checked, ReleasePlan, epsilon::Release, Shares) {
+fn by_definition(party: &PartySetup) -> (Checked, ReleasePlan, epsilon::Release, Shares) {
     let checked = check(party).unwrap().pop().unwrap();
     let Built { program, audit, .. } = &checked.built;
     let scales = Scales::new(&checked.study, program, audit, None).unwrap();
@@ -179,7 +179,7 @@ fn by_definition(party: &Party) -> (Checked, ReleasePlan, epsilon::Release, Shar
 }
 
 /// What a party keeps as the outcome.
-fn outputs_of(party: &Party) -> Vec<u128> {
+fn outputs_of(party: &PartySetup) -> Vec<u128> {
     let connection = rusqlite::Connection::open(&party.ledger).unwrap();
     let text: String = connection.query_row("SELECT outputs FROM outputs", [], |row| row.get(0)).unwrap();
     text.split(' ').map(|number| number.parse().unwrap()).collect()
@@ -259,7 +259,7 @@ fn two_parties_leave_no_coin_noise_or_delta_in_a_file() {
 }
 
 /// The participants of the same study on four servers.
-fn served(world: &World) -> ([Party; 2], [Node; 4]) {
+fn served(world: &World) -> ([PartySetup; 2], [ServerSetup; 4]) {
     const SERVERS: [&str; 4] = ["ash", "birch", "cedar", "elm"];
     let folder = world.folder.path();
     let (head, _) = world.study.split_once("[compute]").unwrap();
@@ -296,7 +296,7 @@ fn served(world: &World) -> ([Party; 2], [Node; 4]) {
         PartySettings::read(&file).unwrap()
     };
     let consent = Consent { spend_anyway: true, ..Consent::default() };
-    let owner = |me| Party { consent, ..settings(me).complete().unwrap() };
+    let owner = |me| PartySetup { consent, ..settings(me).complete().unwrap() };
     ([0, 1].map(owner), [2, 3, 4, 5].map(|me| settings(me).complete_node().unwrap()))
 }
 

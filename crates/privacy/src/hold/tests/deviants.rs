@@ -75,13 +75,13 @@ impl Owners {
         let (me, ledger) = (session.me(), Mutex::new(self.ledger(session.me())));
         let holders = [0, 1, 2].map(PartyId).to_vec();
         let identity = &self.identities[me.index()];
-        let mut owner = Owner { debit: self.debit(me), identity, keys: self.keys() };
+        let mut owner = OwnerPayment { debit: self.debit(me), identity, keys: self.keys() };
         let deviates = if me == DEVIANT { deviates } else { Deviates::No };
         if deviates == Deviates::Signs {
             owner.debit.rho = release::rational::ratio(1, 2);
         }
         let (common, id, law, owner) = ([5; 32], [4; 32], self.law, Some(owner));
-        let release = Release { plan: &self.plan, common, id, law, holders, ledger: &ledger, owner };
+        let release = HeldRelease { plan: &self.plan, common, id, law, holders, ledger: &ledger, owner };
         match deviates {
             Deviates::No | Deviates::Signs => {
                 release.run(session, |session| Ok(self.share(session))).map(|outcome| outcome.values)
@@ -101,13 +101,13 @@ impl Owners {
     }
 }
 
-impl Release<'_> {
-    /// As [`Release::run`] of a program that was changed.
+impl HeldRelease<'_> {
+    /// As [`HeldRelease::run`] of a program that was changed.
     fn deviate(&self, session: &mut Session, deviates: Deviates, left: OutputShares) -> Result<(), Error> {
         if deviates == Deviates::Tops {
             return self.say_two_tops(session);
         }
-        let Next::Compute(attempt) = self.tops(session)? else { panic!("nothing is held yet") };
+        let NextStep::Compute(attempt) = self.tops(session)? else { panic!("nothing is held yet") };
         if deviates == Deviates::Commits {
             return self.commit_twice(session, &left, attempt);
         }
@@ -123,14 +123,15 @@ impl Release<'_> {
     /// One top to each, and to each the echo that it expects.
     fn say_two_tops(&self, session: &mut Session) -> Result<(), Error> {
         let mine = self.top()?;
-        let said = [mine, Top { pays: false, ..mine }];
+        let said = [mine, ReleaseTop { pays: false, ..mine }];
         for (peer, top) in [A, B].into_iter().zip(said) {
             say(session, peer, &top.bytes())?;
         }
         let heard = [session.link(A).recv_array::<TOP_BYTES>()?, session.link(B).recv_array()?];
         for (peer, top) in [A, B].into_iter().zip(said) {
-            let tops = [A, B].into_iter().zip(&heard).map(|(party, said)| (party, Top::read(said).unwrap()));
-            let all: Vec<(PartyId, Top)> = tops.chain([(DEVIANT, top)]).collect();
+            let tops =
+                [A, B].into_iter().zip(&heard).map(|(party, said)| (party, ReleaseTop::read(said).unwrap()));
+            let all: Vec<(PartyId, ReleaseTop)> = tops.chain([(DEVIANT, top)]).collect();
             say(session, peer, &self.echo(&all))?;
         }
         linger(session)
@@ -245,7 +246,7 @@ fn commitments_and_numbers_are_these() {
     let ledger = Mutex::new(world.ledger(A));
     let holders = [A, B].to_vec();
     let (common, id, law) = ([5; 32], [4; 32], world.law);
-    let release = Release { plan: &world.plan, common, id, law, holders, ledger: &ledger, owner: None };
+    let release = HeldRelease { plan: &world.plan, common, id, law, holders, ledger: &ledger, owner: None };
     let hex = |bytes: Bytes32| base::hex(&bytes);
     let first = release.commitment(1, A, &[0xa5, 0x5a, 0x03], &[7; 32]);
     let second = release.commitment(1, B, &[0x5a, 0xa5, 0x00], &[8; 32]);

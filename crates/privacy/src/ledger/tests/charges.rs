@@ -61,9 +61,9 @@ fn outputs_that_were_never_sent_pay_for_nothing() {
     let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
     ledger.store_outputs(&[9; 32], 0, "key-of-registry", &[]).unwrap();
     ledger.hold(&[9; 32], &share(1), "key-of-registry", "hospitals").unwrap();
-    assert_eq!(ledger.held_share(&[9; 32]).unwrap().unwrap().1, Progress::Held);
+    assert_eq!(ledger.held_share(&[9; 32]).unwrap().unwrap().1, ShareProgress::Held);
     ledger.send(&share(1).session, &[]).unwrap();
-    assert_eq!(ledger.held_share(&[9; 32]).unwrap().unwrap().1, Progress::Out);
+    assert_eq!(ledger.held_share(&[9; 32]).unwrap().unwrap().1, ShareProgress::Out);
 }
 
 /// Whoever else took part: what was charged for a run with a peer is given back when another one with it
@@ -93,7 +93,7 @@ fn a_match_is_counted_and_charged_in_one_step() {
     assert_eq!(ledger.last_begun(&[9; 32]).unwrap(), Some(second));
     assert_eq!(ledger.begin_match(&[8; 32], &|_| Ok(Vec::new())).unwrap().number, 1);
     let tags = [[2; 32], [3; 32]];
-    let seed = |begun: Option<&Begun>| *ledger.dummies_seed(&[1; 32], &tags, begun).unwrap().expose();
+    let seed = |begun: Option<&MatchStart>| *ledger.dummies_seed(&[1; 32], &tags, begun).unwrap().expose();
     let seeds = [seed(None), seed(Some(&first)), seed(Some(&second))];
     assert!(seeds[0] != seeds[1] && seeds[1] != seeds[2] && seeds[0] != seeds[2]);
 }
@@ -116,7 +116,7 @@ fn an_unspent_debit_pays_for_the_next_number() {
     assert_eq!((spent(&ledger), ledger.numbers_sent(&release).unwrap()), (ratio(1, 2), 0));
     ledger.send(&[2; 32], &[]).unwrap();
     ledger.send(&[2; 32], &[]).unwrap();
-    assert_eq!(ledger.held_share(&release).unwrap().unwrap().1, Progress::Sent);
+    assert_eq!(ledger.held_share(&release).unwrap().unwrap().1, ShareProgress::Sent);
     // What was sent is never given back, and the next number is charged.
     assert_eq!(ledger.give_back(key, "hospitals", &[]).unwrap(), 0);
     assert_eq!(ledger.numbers_sent(&release).unwrap(), 1);
@@ -128,7 +128,7 @@ fn an_unspent_debit_pays_for_the_next_number() {
     ledger.send(&[3; 32], &[]).unwrap();
     ledger.store_outputs(&release, 1, key, &[5]).unwrap();
     assert!(text(ledger.check_pay(&other)).contains("budget"));
-    assert_eq!(ledger.held_share(&release).unwrap().unwrap().1, Progress::Out);
+    assert_eq!(ledger.held_share(&release).unwrap().unwrap().1, ShareProgress::Out);
     ledger.verify().unwrap();
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use net::{Identity, Succession};
-use study::party::Rate;
+use study::party::RunRate;
 
 const DAY: i64 = 86_400;
 
@@ -58,7 +58,7 @@ fn a_period_bounds_every_span_and_refills_nothing() {
 fn runs_are_counted_per_peer_and_the_next_time_is_said() {
     let folder = folder();
     let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
-    let rate = Some(Rate::parse("2/day").unwrap());
+    let rate = Some(RunRate::parse("2/day").unwrap());
     let (registry, other) = (("key-of-registry", "registry"), ("other", "other"));
     for _ in 0..2 {
         ledger.may_begin(registry, rate).unwrap();
@@ -82,9 +82,9 @@ fn runs_are_counted_per_peer_and_the_next_time_is_said() {
     date_rows(&ledger, "runs", -DAY - 1);
     ledger.begin_run(registry, &[1; 32], rate).unwrap();
     for wrong in ["20", "0/day", "20/month", "/day", "-1/day", "20/ day"] {
-        assert!(Rate::parse(wrong).is_err(), "{wrong}");
+        assert!(RunRate::parse(wrong).is_err(), "{wrong}");
     }
-    assert_eq!(Rate::parse("7/week").unwrap().words(), "7/week");
+    assert_eq!(RunRate::parse("7/week").unwrap().words(), "7/week");
 }
 
 /// Two runs that begin at once cannot both be the last.
@@ -100,7 +100,7 @@ fn runs_that_begin_together_keep_to_the_rate() {
             std::thread::spawn(move || {
                 let mut ledger = Ledger::open(&path).unwrap();
                 barrier.wait();
-                ledger.begin_run(("key", "peer"), &[1; 32], Some(Rate { runs: 1, seconds: 60 })).is_ok()
+                ledger.begin_run(("key", "peer"), &[1; 32], Some(RunRate { runs: 1, seconds: 60 })).is_ok()
             })
         })
         .collect();
@@ -120,7 +120,7 @@ fn a_new_key_inherits_what_the_old_one_has_spent() {
         peer_key: key(identity),
         ..debit(release, rho, ratio(1, 1))
     };
-    let towards = |identity: &Identity| Towards { peer: key(identity), lineage: "hospitals".into() };
+    let towards = |identity: &Identity| PeerLineage { peer: key(identity), lineage: "hospitals".into() };
     ledger.debit(&to(&a, 1, ratio(1, 2))).unwrap();
     ledger.bar(&[1; 32], &towards(&a), "silence").unwrap();
     for number in [2, 3] {
@@ -130,7 +130,7 @@ fn a_new_key_inherits_what_the_old_one_has_spent() {
     }
     ledger.begin_run((&key(&a), "a"), &[1; 32], None).unwrap();
     let before = ledger.chain(&key(&a)).unwrap();
-    let rate = Some(Rate { runs: 1, seconds: 60 });
+    let rate = Some(RunRate { runs: 1, seconds: 60 });
     // Another key has nothing of it.
     assert_eq!(ledger.barred(&towards(&b), &[]).unwrap(), None);
     assert!(ledger.succeed(&Succession::sign(&a, &b).unwrap()).unwrap());
@@ -182,7 +182,7 @@ fn a_key_has_one_successor() {
     assert_eq!(ledger.newest(&key(&second)).unwrap(), key(&second));
     // What the peer signed with its old key, towards an old key of this party's, is found under the new ones.
     let [own, heir] = [0; 2].map(|_| Identity::generate().unwrap());
-    let head = Head { count: 3, hash: [1; 32] };
+    let head = ChainHead { count: 3, hash: [1; 32] };
     let (rho, delta) = (ratio(1, 2), ratio(0, 1));
     let said = Statement::sign(&old, own.fingerprint(), head, 9, (&rho, &delta)).unwrap();
     ledger.keep_statement(&key(&old), own.fingerprint(), &said).unwrap();
@@ -205,11 +205,11 @@ fn signed(ledger: &mut Ledger) -> (Debit, [Identity; 2]) {
     let terms = debit.terms(format!("{} {} {PUBLIC}", key(own), key(peer)));
     ledger.hold(&debit.release_id, &share(5), &key(peer), "hospitals").unwrap();
     let number = ([5; 32], 0);
-    let mine = Paid::sign(own, &terms, (&number.0, 0)).unwrap();
+    let mine = PaymentProof::sign(own, &terms, (&number.0, 0)).unwrap();
     ledger.pay(&debit, (&number.0, 0), (&key(own), &mine)).unwrap();
     // As it comes over the wire.
-    let said = Paid::sign(peer, &terms, (&number.0, 0)).unwrap().bytes();
-    let heard = Paid::read(&said, &key(peer), &terms, (&number.0, 0)).unwrap().unwrap();
+    let said = PaymentProof::sign(peer, &terms, (&number.0, 0)).unwrap().bytes();
+    let heard = PaymentProof::read(&said, &key(peer), &terms, (&number.0, 0)).unwrap().unwrap();
     ledger.send(&number.0, &[(key(peer), heard)]).unwrap();
     (debit, both)
 }
@@ -243,14 +243,15 @@ fn both_signatures_are_kept_and_checked() {
     );
     // What a peer says of other terms, or another number, is not taken; nor what somebody else signed.
     let terms = debit.terms(format!("{} {} {PUBLIC}", key(&own), key(&peer)));
-    let said =
-        |identity: &Identity, number: u8| Paid::sign(identity, &terms, (&[number; 32], 0)).unwrap().bytes();
-    let read = |said: &[u8; PAID_BYTES]| Paid::read(said, &key(&peer), &terms, (&[6; 32], 0));
+    let said = |identity: &Identity, number: u8| {
+        PaymentProof::sign(identity, &terms, (&[number; 32], 0)).unwrap().bytes()
+    };
+    let read = |said: &[u8; PAID_BYTES]| PaymentProof::read(said, &key(&peer), &terms, (&[6; 32], 0));
     assert!(read(&said(&peer, 6)).unwrap().is_some());
     assert!(read(&said(&peer, 5)).is_err() && read(&said(&own, 6)).is_err());
     assert_eq!(read(&UNPAID).unwrap(), None);
-    let cheap = Terms { rho: ratio(1, 100), ..terms.clone() };
-    let said = Paid::sign(&peer, &cheap, (&[6; 32], 0)).unwrap().bytes();
+    let cheap = DebitTerms { rho: ratio(1, 100), ..terms.clone() };
+    let said = PaymentProof::sign(&peer, &cheap, (&[6; 32], 0)).unwrap().bytes();
     assert!(read(&said).is_err());
 }
 

@@ -29,9 +29,9 @@ fn older_ledgers_are_brought_up_to_date() {
         assert_eq!(ledger.spent("lin-pub", &viewer).unwrap(), ratio(11, 100));
         assert_eq!(ledger.spent_delta("lin-pub", &viewer).unwrap().is_zero(), layout == 1);
         assert_eq!(ledger.answers().unwrap()[0].name, "kept");
-        let towards = Towards { peer: viewer.clone(), lineage: "lin-pub".into() };
+        let towards = PeerLineage { peer: viewer.clone(), lineage: "lin-pub".into() };
         assert_eq!(ledger.barred(&towards, &[]).unwrap(), None);
-        assert_eq!(ledger.broken_off(&viewer).unwrap(), BrokenOff::default());
+        assert_eq!(ledger.broken_off(&viewer).unwrap(), PeerRecord::default());
         let sound = ledger.verify().unwrap();
         assert_eq!((sound.len(), &sound[0].peer, sound[0].count), (1, &viewer, 13));
         let debit = |release, rho| Debit {
@@ -62,7 +62,7 @@ fn bars_of_older_ledgers_hold() {
     drop(raw);
     let mut ledger = Ledger::open(&path).unwrap();
     let entry = ledger.entries().unwrap().remove(1);
-    let towards = Towards { peer: entry.peer_key.clone(), lineage: entry.lineage };
+    let towards = PeerLineage { peer: entry.peer_key.clone(), lineage: entry.lineage };
     assert!(ledger.barred(&towards, &[]).unwrap().is_some());
     let id = study::StudyHash::parse(&entry.release).unwrap();
     assert_eq!(ledger.next_attempt(id.as_bytes()).unwrap(), 2);
@@ -171,14 +171,14 @@ fn what_layout_4_holds_stays_held_and_counts() {
         let held = ledger.held_share(&release).unwrap();
         match (layout, party) {
             (4, 0) => {
-                assert_eq!(held.unwrap().1, Progress::Sent);
+                assert_eq!(held.unwrap().1, ShareProgress::Sent);
                 assert_eq!(ledger.broken_off(&peer).unwrap().after_payment, 1);
                 // It is never given back.
                 assert_eq!(ledger.give_back(&peer, &lineage, &[]).unwrap(), 0);
             }
             (4, _) => {
                 let (held, progress) = held.unwrap();
-                assert_eq!((progress, held.share.is_empty()), (Progress::Held, false));
+                assert_eq!((progress, held.share.is_empty()), (ShareProgress::Held, false));
                 assert!(ledger.is_paid(&release).unwrap());
                 assert_eq!(ledger.give_back(&peer, &lineage, &[]).unwrap(), 1);
                 assert_eq!(ledger.spent(&lineage, &peer).unwrap(), ratio(12, 100));
