@@ -124,7 +124,7 @@ mod tests {
         let roster = base::Roster::new(super::super::PARTIES);
         let mut session = net::Session::alone(roster, base::Seed::from_bytes([1; 32]));
         let mut rows = Words { rows: 5000, shard: (0, 1) };
-        let shares = engine::Clear.rows(&program(), &mut rows, &mut session).unwrap();
+        let shares = engine::run_rows(&engine::Clear, &program(), &mut rows, &mut session).unwrap();
         assert!(shares.folds() == [Share::Known(truth(5000).into())]);
     }
 }

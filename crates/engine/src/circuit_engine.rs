@@ -14,11 +14,11 @@ pub trait CircuitEngine: Send + Sync {
     ///
     /// # Errors
     /// When it is not well formed, or not one for this engine.
-    fn circuit<'a>(&self, wired: &'a Wired) -> Result<Box<dyn CircuitStage + 'a>, Error>;
+    fn circuit<'a>(&self, wired: &'a Wired) -> Result<Box<dyn PreparedCircuit + 'a>, Error>;
 }
 
 /// A stand-alone circuit, made ready.
-pub trait CircuitStage: Send + Sync {
+pub trait PreparedCircuit: Send + Sync {
     /// Exact cost for `lanes` independent evaluations.
     fn price(&self, lanes: usize) -> Cost;
 
@@ -71,7 +71,7 @@ impl CircuitEngine for Clear {
         "clear"
     }
 
-    fn circuit<'a>(&self, wired: &'a Wired) -> Result<Box<dyn CircuitStage + 'a>, Error> {
+    fn circuit<'a>(&self, wired: &'a Wired) -> Result<Box<dyn PreparedCircuit + 'a>, Error> {
         wired.check()?;
         Ok(Box::new(ClearCircuit(wired)))
     }
@@ -79,7 +79,7 @@ impl CircuitEngine for Clear {
 
 struct ClearCircuit<'a>(&'a Wired);
 
-impl CircuitStage for ClearCircuit<'_> {
+impl PreparedCircuit for ClearCircuit<'_> {
     fn price(&self, _: usize) -> Cost {
         Cost::zero(self.0.parties)
     }

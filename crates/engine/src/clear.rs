@@ -2,8 +2,8 @@
 //! runs use it.
 
 use crate::{
-    BaseOts, DrawnNoise, Engine, Entered, ListStage, OutputShares, ReleaseStage, RowInput, RowSource,
-    RowStage, Share, Shares, StagePrice,
+    BaseOts, DrawnNoise, Engine, Entered, OutputShares, PreparedLists, PreparedRelease, PreparedRows,
+    RowInput, RowSource, Share, Shares, StagePrice,
 };
 use base::{Error, PartyId};
 use circuits::{Lit, Wire};
@@ -49,16 +49,16 @@ impl Engine for Clear {
         "clear"
     }
 
-    fn rows(&self, program: &Program, source: RowSource) -> Result<Box<dyn RowStage>, Error> {
+    fn rows(&self, program: &Program, source: RowSource) -> Result<Box<dyn PreparedRows>, Error> {
         source.must_be_owned(self.name())?;
         Ok(Box::new(ClearRows(program.clone())))
     }
 
-    fn release(&self, plan: &Arc<ReleasePlan>) -> Result<Box<dyn ReleaseStage>, Error> {
+    fn release(&self, plan: &Arc<ReleasePlan>) -> Result<Box<dyn PreparedRelease>, Error> {
         Ok(Box::new(ClearRelease(plan.clone())))
     }
 
-    fn lists(&self, program: &Program, viewer: PartyId) -> Result<Box<dyn ListStage>, Error> {
+    fn lists(&self, program: &Program, viewer: PartyId) -> Result<Box<dyn PreparedLists>, Error> {
         let mine = program.lists.iter().filter(|list| list.to == viewer);
         Ok(Box::new(ClearLists {
             parties: program.parties.len(),
@@ -70,7 +70,7 @@ impl Engine for Clear {
 /// Rows of a program, all columns in one process.
 struct ClearRows(Program);
 
-impl RowStage for ClearRows {
+impl PreparedRows for ClearRows {
     fn price(&self, _: u64) -> StagePrice {
         StagePrice::free(self.0.parties.len())
     }
@@ -97,7 +97,7 @@ impl RowStage for ClearRows {
 /// A release of all parties' words ([`Entered::whole`]); its share is the outputs.
 struct ClearRelease(Arc<ReleasePlan>);
 
-impl ReleaseStage for ClearRelease {
+impl PreparedRelease for ClearRelease {
     fn plan(&self) -> &ReleasePlan {
         &self.0
     }
@@ -123,7 +123,7 @@ struct ClearLists {
     folds: Vec<u32>,
 }
 
-impl ListStage for ClearLists {
+impl PreparedLists for ClearLists {
     fn price(&self, _: u64) -> StagePrice {
         StagePrice::free(self.parties)
     }

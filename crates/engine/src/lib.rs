@@ -2,7 +2,7 @@
 //! and the conformance suite that every engine passes.
 //!
 //! An engine prepares, once per program and never per gate: what it hands back is a stage, which has a price
-//! and is run over a session ([`RowStage`], [`DrawStage`], [`ReleaseStage`], [`ListStage`]). A program that
+//! and is run over a session ([`PreparedRows`], [`PreparedDraw`], [`PreparedRelease`], [`PreparedLists`]). A program that
 //! an engine cannot run is refused there. Engines and stages hold nothing of a run, so that threads share
 //! them; noise that was drawn is an object of its own ([`DrawnNoise`]).
 //!
@@ -18,15 +18,15 @@ pub mod outputs;
 mod shares;
 mod stage;
 
-pub use circuit_engine::{CircuitEngine, CircuitStage};
+pub use circuit_engine::{CircuitEngine, PreparedCircuit};
 pub use clear::{Clear, Total};
 pub use entered::Entered;
 pub use joined::{Entries, alone};
 pub use outputs::OutputShares;
 pub use shares::{SERVERS, Share, Shares};
 pub use stage::{
-    BaseOts, DrawStage, DrawnNoise, IdleStage, ListStage, ReleaseStage, RowInput, RowSource, RowStage,
-    StagePrice, must_be_sums,
+    BaseOts, DrawnNoise, IdleStage, PreparedDraw, PreparedLists, PreparedRelease, PreparedRows, RowInput,
+    RowSource, StagePrice, must_be_sums,
 };
 
 use base::{Error, PartyId};
@@ -44,7 +44,7 @@ pub trait Engine: Send + Sync {
     ///
     /// # Errors
     /// What it cannot run, and which engine can.
-    fn rows(&self, program: &Program, source: RowSource) -> Result<Box<dyn RowStage>, Error>;
+    fn rows(&self, program: &Program, source: RowSource) -> Result<Box<dyn PreparedRows>, Error>;
 
     /// How totals that nobody knows leave [`Engine::rows`]: what its releases are lowered for.
     fn totals(&self) -> Totals {
@@ -60,7 +60,7 @@ pub trait Engine: Send + Sync {
     ///
     /// # Errors
     /// When the engine draws noise with its releases.
-    fn draw(&self, draws: &Arc<Draws>) -> Result<Box<dyn DrawStage>, Error> {
+    fn draw(&self, draws: &Arc<Draws>) -> Result<Box<dyn PreparedDraw>, Error> {
         if draws.drawn.is_empty() {
             return Ok(Box::new(IdleStage(draws.parties)));
         }
@@ -71,13 +71,13 @@ pub trait Engine: Send + Sync {
     ///
     /// # Errors
     /// What it cannot run.
-    fn release(&self, plan: &Arc<ReleasePlan>) -> Result<Box<dyn ReleaseStage>, Error>;
+    fn release(&self, plan: &Arc<ReleasePlan>) -> Result<Box<dyn PreparedRelease>, Error>;
 
     /// A viewer's lists.
     ///
     /// # Errors
     /// When the engine reveals none.
-    fn lists(&self, program: &Program, _viewer: PartyId) -> Result<Box<dyn ListStage>, Error> {
+    fn lists(&self, program: &Program, _viewer: PartyId) -> Result<Box<dyn PreparedLists>, Error> {
         if program.lists.is_empty() {
             return Ok(Box::new(IdleStage(program.parties.len())));
         }
@@ -88,7 +88,7 @@ pub trait Engine: Send + Sync {
 /// Row and combine of all rows as one unit, over columns: prepared and run.
 ///
 /// # Errors
-/// Those of [`Engine::rows`] and of [`RowStage::run`].
+/// Those of [`Engine::rows`] and of [`PreparedRows::run`].
 pub fn run_rows(
     engine: &dyn Engine,
     program: &Program,

@@ -7,7 +7,7 @@
 //! on counts: one server can neither stop nor bend it, and is named if it tries. **Cost.** ceil(bits / 8)
 //! bytes a share, three times that of a server; [`price`].
 
-use crate::{DrawnNoise, Entered, ReleaseStage, SERVERS, Shares};
+use crate::{DrawnNoise, Entered, PreparedRelease, SERVERS, Shares};
 use base::{Cost, Error, PartyId};
 use net::Session;
 use program::lower::{LinearSum, ReleasePlan, Totals};
@@ -253,9 +253,9 @@ pub fn open(
 /// them.
 ///
 /// # Errors
-/// Those of [`ReleaseStage::run`] and of [`open`]; when there is noise, which is opened after all have paid.
+/// Those of [`PreparedRelease::run`] and of [`open`]; when there is noise, which is opened after all have paid.
 pub fn exact(
-    stage: &dyn ReleaseStage,
+    stage: &dyn PreparedRelease,
     totals: &Shares,
     session: &mut Session,
 ) -> Result<Option<Vec<u128>>, Error> {
@@ -272,7 +272,7 @@ pub fn exact(
 
 /// Cost of [`exact`]. Exact, but for the turn that an answer right after the last message of the engine is.
 #[must_use]
-pub fn price_exact(stage: &dyn ReleaseStage) -> Cost {
+pub fn price_exact(stage: &dyn PreparedRelease) -> Cost {
     let release = stage.price().cost;
     let participants = release.sent.len();
     release + price(stage.plan(), stage.holders(), participants)

@@ -110,13 +110,13 @@ impl<'a> RowInput<'a> {
 pub enum BaseOts {
     /// The unit runs them, if it needs any.
     Own,
-    /// Out of a run that all units share ([`RowStage::set_up`]).
+    /// Out of a run that all units share ([`PreparedRows::set_up`]).
     Hub(Bases),
 }
 
 /// Row and combine of a program, made ready: what a worker pair does with one shard. What leaves it are
 /// [`Shares`]. Shards are units: each is run by itself over a session of its own, and again if it fails.
-pub trait RowStage: Send + Sync {
+pub trait PreparedRows: Send + Sync {
     /// Price of a unit of so many rows.
     fn price(&self, rows: u64) -> StagePrice;
 
@@ -143,7 +143,7 @@ pub trait RowStage: Send + Sync {
 
 /// Drawing the noise of all releases, made ready: it needs no data, so that it comes before the rows, or as
 /// soon as the scales are known.
-pub trait DrawStage: Send + Sync {
+pub trait PreparedDraw: Send + Sync {
     /// Its price.
     fn price(&self) -> StagePrice;
 
@@ -184,7 +184,7 @@ impl DrawnNoise {
 
 /// One release, made ready. It leaves shares of the outputs' bits: nobody has learned anything then, and
 /// everything that an engine checks was checked. Who opens them: [`crate::outputs`].
-pub trait ReleaseStage: Send + Sync {
+pub trait PreparedRelease: Send + Sync {
     /// What is released.
     fn plan(&self) -> &ReleasePlan;
 
@@ -207,7 +207,7 @@ pub trait ReleaseStage: Send + Sync {
 }
 
 /// A viewer's lists, made ready.
-pub trait ListStage: Send + Sync {
+pub trait PreparedLists: Send + Sync {
     /// Price of lists of so many rows.
     fn price(&self, rows: u64) -> StagePrice;
 
@@ -222,7 +222,7 @@ pub trait ListStage: Send + Sync {
 /// The stage of an engine that has nothing to draw, or no lists to reveal, among so many participants.
 pub struct IdleStage(pub usize);
 
-impl DrawStage for IdleStage {
+impl PreparedDraw for IdleStage {
     fn price(&self) -> StagePrice {
         StagePrice::free(self.0)
     }
@@ -232,7 +232,7 @@ impl DrawStage for IdleStage {
     }
 }
 
-impl ListStage for IdleStage {
+impl PreparedLists for IdleStage {
     fn price(&self, _: u64) -> StagePrice {
         StagePrice::free(self.0)
     }

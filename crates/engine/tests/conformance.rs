@@ -5,8 +5,8 @@
 use base::{Cost, Error, PartyId, Rng, Seed};
 use engine::conformance::{check, check_alone, check_among_alone, check_law_alone};
 use engine::{
-    BaseOts, Clear, DrawnNoise, Engine, Entered, OutputShares, ReleaseStage, RowInput, RowSource, RowStage,
-    Share, Shares, StagePrice, outputs,
+    BaseOts, Clear, DrawnNoise, Engine, Entered, OutputShares, PreparedRelease, PreparedRows, RowInput,
+    RowSource, Share, Shares, StagePrice, outputs,
 };
 use net::Session;
 use program::Rows;
@@ -114,11 +114,11 @@ impl Engine for Open {
         "open"
     }
 
-    fn rows(&self, program: &Program, _: RowSource) -> Result<Box<dyn RowStage>, Error> {
+    fn rows(&self, program: &Program, _: RowSource) -> Result<Box<dyn PreparedRows>, Error> {
         Ok(Box::new(OpenRows { open: *self, program: program.clone() }))
     }
 
-    fn release(&self, plan: &Arc<ReleasePlan>) -> Result<Box<dyn ReleaseStage>, Error> {
+    fn release(&self, plan: &Arc<ReleasePlan>) -> Result<Box<dyn PreparedRelease>, Error> {
         Ok(Box::new(OpenRelease { fault: self.fault, plan: plan.clone() }))
     }
 }
@@ -128,7 +128,7 @@ struct OpenRows {
     program: Program,
 }
 
-impl RowStage for OpenRows {
+impl PreparedRows for OpenRows {
     fn price(&self, rows: u64) -> StagePrice {
         let sent: Vec<u64> =
             (0..2).map(|p| Open::own(&self.program, PartyId(p)).len() as u64 * rows * 16).collect();
@@ -170,7 +170,7 @@ struct OpenRelease {
     plan: Arc<ReleasePlan>,
 }
 
-impl ReleaseStage for OpenRelease {
+impl PreparedRelease for OpenRelease {
     fn plan(&self) -> &ReleasePlan {
         &self.plan
     }
@@ -280,10 +280,10 @@ impl Engine for Flipped {
     fn name(&self) -> &'static str {
         "flipped"
     }
-    fn rows(&self, program: &Program, source: RowSource) -> Result<Box<dyn RowStage>, Error> {
+    fn rows(&self, program: &Program, source: RowSource) -> Result<Box<dyn PreparedRows>, Error> {
         Ok(Box::new(FlippedStage { stage: Clear.rows(program, source)?, flips: self.total }))
     }
-    fn release(&self, plan: &Arc<ReleasePlan>) -> Result<Box<dyn ReleaseStage>, Error> {
+    fn release(&self, plan: &Arc<ReleasePlan>) -> Result<Box<dyn PreparedRelease>, Error> {
         Ok(Box::new(FlippedStage { stage: Clear.release(plan)?, flips: !self.total }))
     }
 }
@@ -293,7 +293,7 @@ struct FlippedStage<T: ?Sized> {
     flips: bool,
 }
 
-impl RowStage for FlippedStage<dyn RowStage> {
+impl PreparedRows for FlippedStage<dyn PreparedRows> {
     fn price(&self, rows: u64) -> StagePrice {
         self.stage.price(rows)
     }
@@ -306,7 +306,7 @@ impl RowStage for FlippedStage<dyn RowStage> {
     }
 }
 
-impl ReleaseStage for FlippedStage<dyn ReleaseStage> {
+impl PreparedRelease for FlippedStage<dyn PreparedRelease> {
     fn plan(&self) -> &ReleasePlan {
         self.stage.plan()
     }

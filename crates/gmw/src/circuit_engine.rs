@@ -3,7 +3,7 @@
 
 use crate::{Gmw, LANES, Layers, Party, Quote};
 use ::engine::circuit_engine::check_inputs;
-use ::engine::{CircuitEngine, CircuitStage};
+use ::engine::{CircuitEngine, PreparedCircuit};
 use base::{Cost, Error};
 use circuits::{Viewers, Wired};
 use net::Session;
@@ -81,13 +81,13 @@ impl CircuitEngine for Gmw {
         "gmw"
     }
 
-    fn circuit<'a>(&self, wired: &'a Wired) -> Result<Box<dyn CircuitStage + 'a>, Error> {
+    fn circuit<'a>(&self, wired: &'a Wired) -> Result<Box<dyn PreparedCircuit + 'a>, Error> {
         wired.check()?;
         Ok(Box::new(GateCircuit::new(wired, self.kind)))
     }
 }
 
-impl CircuitStage for GateCircuit<'_> {
+impl PreparedCircuit for GateCircuit<'_> {
     fn price(&self, lanes: usize) -> Cost {
         let parties = self.wired.parties;
         if lanes == 0 {

@@ -3,7 +3,9 @@
 
 use crate::release::{GateLists, GateRelease};
 use crate::rows::GateRows;
-use ::engine::{BaseOts, Engine, ListStage, ReleaseStage, RowInput, RowSource, RowStage, Shares, StagePrice};
+use ::engine::{
+    BaseOts, Engine, PreparedLists, PreparedRelease, PreparedRows, RowInput, RowSource, Shares, StagePrice,
+};
 use base::{Error, PartyId};
 use net::Session;
 use ot::OtKind;
@@ -111,7 +113,7 @@ impl GmwRows {
         if let Of::Gates(gates) = &self.of { gates.depth(rows) } else { 0 }
     }
 
-    fn stage(&self) -> &dyn RowStage {
+    fn stage(&self) -> &dyn PreparedRows {
         match &self.of {
             Of::Sums(rows) => rows,
             Of::Gates(rows) => rows,
@@ -119,7 +121,7 @@ impl GmwRows {
     }
 }
 
-impl RowStage for GmwRows {
+impl PreparedRows for GmwRows {
     fn price(&self, rows: u64) -> StagePrice {
         self.stage().price(rows)
     }
@@ -143,7 +145,7 @@ impl Engine for Gmw {
         "gmw"
     }
 
-    fn rows(&self, program: &Program, source: RowSource) -> Result<Box<dyn RowStage>, Error> {
+    fn rows(&self, program: &Program, source: RowSource) -> Result<Box<dyn PreparedRows>, Error> {
         Ok(Box::new(self.prepare(program, source)?))
     }
 
@@ -152,7 +154,7 @@ impl Engine for Gmw {
         if parties > 2 { Depth::Shallow } else { Depth::Ripple }
     }
 
-    fn release(&self, plan: &Arc<ReleasePlan>) -> Result<Box<dyn ReleaseStage>, Error> {
+    fn release(&self, plan: &Arc<ReleasePlan>) -> Result<Box<dyn PreparedRelease>, Error> {
         // What only takes shares apart is one message here.
         if plan.parties != 2 || !plan.is_noised() && plan.circuit.and_gates() == 0 {
             return Ok(Box::new(GateRelease::new(plan.clone(), self.kind)));
@@ -164,7 +166,7 @@ impl Engine for Gmw {
         yao.release(plan)
     }
 
-    fn lists(&self, program: &Program, viewer: PartyId) -> Result<Box<dyn ListStage>, Error> {
+    fn lists(&self, program: &Program, viewer: PartyId) -> Result<Box<dyn PreparedLists>, Error> {
         Ok(Box::new(GateLists::new(program, viewer)))
     }
 }

@@ -13,7 +13,7 @@ use crate::engine::check_parties;
 use crate::rows::list_words;
 use crate::{Layers, Party, Quote};
 use ::engine::{
-    DrawnNoise, Entered, ListStage, OutputShares, ReleaseStage, Share, Shares, StagePrice, outputs,
+    DrawnNoise, Entered, OutputShares, PreparedLists, PreparedRelease, Share, Shares, StagePrice, outputs,
 };
 use base::{Error, PartyId};
 use circuits::Viewers;
@@ -59,7 +59,7 @@ impl GateRelease {
     }
 }
 
-impl ReleaseStage for GateRelease {
+impl PreparedRelease for GateRelease {
     fn plan(&self) -> &ReleasePlan {
         &self.plan
     }
@@ -119,7 +119,7 @@ impl GateLists {
     }
 }
 
-impl ListStage for GateLists {
+impl PreparedLists for GateLists {
     fn price(&self, rows: u64) -> StagePrice {
         if self.folds.is_empty() || rows == 0 {
             return StagePrice::free(self.parties);

@@ -17,7 +17,7 @@
 use crate::bits::words;
 use crate::combine::Lanes;
 use crate::{Layers, Party, Quote};
-use ::engine::{BaseOts, RowInput, RowStage, Share, Shares, StagePrice, Total};
+use ::engine::{BaseOts, PreparedRows, RowInput, Share, Shares, StagePrice, Total};
 use base::{Error, PartyId};
 use circuits::{Input, Wire};
 use net::Session;
@@ -91,7 +91,7 @@ fn leaf_layers(plan: &BooleanPlan) -> Layers {
     Layers::with_shared(&plan.leaf.circuit, &plan.leaf.roots, &|input| plan.is_shared(input))
 }
 
-impl RowStage for GateRows {
+impl PreparedRows for GateRows {
     fn price(&self, rows: u64) -> StagePrice {
         let tree = self.over(rows);
         let free = || StagePrice::free(tree.parties);

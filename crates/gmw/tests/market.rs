@@ -2,7 +2,7 @@
 //! limits.
 
 use base::{Error, PartyId};
-use engine::{BaseOts, Engine, RowInput, RowSource, RowStage, outputs, run_rows};
+use engine::{BaseOts, Engine, PreparedRows, RowInput, RowSource, outputs, run_rows};
 use gmw::Gmw;
 use net::Session;
 use net::cluster::Cluster;

@@ -1,7 +1,7 @@
 //! Lift rows by `sums`: the totals of the clear engine, at the price of the formulas.
 
 use base::{Cost, Error, PartyId};
-use engine::{BaseOts, Clear, Engine, RowInput, RowSource, RowStage, Share, Shares, run_rows};
+use engine::{BaseOts, Clear, Engine, PreparedRows, RowInput, RowSource, Share, Shares, run_rows};
 use net::cluster::Cluster;
 use net::faults::Fault;
 use ot::OtKind;

@@ -19,7 +19,7 @@ use crate::seats::member::Member;
 use crate::{Quote, Settings};
 use accel::Queue;
 use base::{Error, PartyId};
-use engine::{DrawStage, Engine, IdleStage, ListStage, ReleaseStage, RowSource, RowStage};
+use engine::{Engine, IdleStage, PreparedDraw, PreparedLists, PreparedRelease, PreparedRows, RowSource};
 use net::Session;
 use program::Program;
 use program::lower::combine::Shape;
@@ -114,7 +114,7 @@ impl Engine for Ring4 {
         "ring4"
     }
 
-    fn rows(&self, program: &Program, source: RowSource) -> Result<Box<dyn RowStage>, Error> {
+    fn rows(&self, program: &Program, source: RowSource) -> Result<Box<dyn PreparedRows>, Error> {
         source.must_be_owned(self.name())?;
         Ok(Box::new(self.prepare(program)))
     }
@@ -128,18 +128,18 @@ impl Engine for Ring4 {
         Depth::Shallow
     }
 
-    fn draw(&self, draws: &Arc<Draws>) -> Result<Box<dyn DrawStage>, Error> {
+    fn draw(&self, draws: &Arc<Draws>) -> Result<Box<dyn PreparedDraw>, Error> {
         match draws.drawn.is_empty() {
             true => Ok(Box::new(IdleStage(self.participants(draws.parties)))),
             false => Ok(Box::new(RingDraw::new(draws.clone(), self.clone()))),
         }
     }
 
-    fn release(&self, plan: &Arc<ReleasePlan>) -> Result<Box<dyn ReleaseStage>, Error> {
+    fn release(&self, plan: &Arc<ReleasePlan>) -> Result<Box<dyn PreparedRelease>, Error> {
         Ok(Box::new(RingRelease::new(plan.clone(), self.clone())))
     }
 
-    fn lists(&self, program: &Program, viewer: PartyId) -> Result<Box<dyn ListStage>, Error> {
+    fn lists(&self, program: &Program, viewer: PartyId) -> Result<Box<dyn PreparedLists>, Error> {
         Ok(Box::new(RingLists::new(program, viewer, self.clone())))
     }
 }

@@ -9,7 +9,7 @@ use crate::inputs::Feed;
 use crate::price::BatchCut;
 use crate::schedule::Schedule;
 use base::{Error, PartyId, limits};
-use engine::{BaseOts, RowInput, RowSource, RowStage, Share, Shares, StagePrice};
+use engine::{BaseOts, PreparedRows, RowInput, RowSource, Share, Shares, StagePrice};
 use kernels::TweakedHash;
 use net::Session;
 use ot::{Bases, Hubs, OtKind, Pair};
@@ -114,7 +114,7 @@ impl SumRows {
     }
 }
 
-impl RowStage for SumRows {
+impl PreparedRows for SumRows {
     fn price(&self, rows: u64) -> StagePrice {
         self.cut.price(rows)
     }

@@ -2,7 +2,7 @@
 
 use base::{Error, PartyId};
 use engine::conformance::{self, Table};
-use engine::{BaseOts, RowInput, RowSource, RowStage};
+use engine::{BaseOts, PreparedRows, RowInput, RowSource};
 use net::cluster::{Cluster, pinned};
 use ot::OtKind;
 use program::JoinedRows;

@@ -13,7 +13,7 @@
 //! `Compiler::hashed` keeps the labels of lanes apart as everywhere.
 //!
 //! **Cost.** 32 B per AND of shared bits, 16 B with a known one, 16 ceil(128 / k) / 128 B per evaluator bit,
-//! a bit per output bit and viewer; [`CircuitStage::price`] is exact.
+//! a bit per output bit and viewer; [`PreparedCircuit::price`] is exact.
 
 use crate::compile::{Compiled, compile};
 use crate::lanes::{Evaluator, Garbler, Packed};
@@ -21,7 +21,7 @@ use crate::{START_BYTES, check_parties, recv_start, send_start};
 use base::{Cost, Error, PartyId};
 use circuits::Wired;
 use circuits::{Input, Lit};
-use engine::CircuitStage;
+use engine::PreparedCircuit;
 use engine::circuit_engine::check_inputs;
 use kernels::Block;
 use net::Session;
@@ -186,7 +186,7 @@ impl<'a> GarbledCircuit<'a> {
     }
 }
 
-impl CircuitStage for GarbledCircuit<'_> {
+impl PreparedCircuit for GarbledCircuit<'_> {
     fn price(&self, lanes: usize) -> Cost {
         let mut cost = Cost::zero(2);
         if self.seen.is_empty() || lanes == 0 {

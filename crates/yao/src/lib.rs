@@ -43,7 +43,9 @@ use crate::release::GarbledRelease;
 use crate::rows::GarbledRows;
 use base::{Error, PartyId};
 use circuits::Wired;
-use engine::{CircuitEngine, CircuitStage, Engine, ReleaseStage, RowSource, RowStage, must_be_sums};
+use engine::{
+    CircuitEngine, Engine, PreparedCircuit, PreparedRelease, PreparedRows, RowSource, must_be_sums,
+};
 use kernels::{Block, TweakedHash};
 use net::Session;
 use program::Program;
@@ -95,13 +97,13 @@ impl Engine for Yao {
         "yao"
     }
 
-    fn rows(&self, program: &Program, source: RowSource) -> Result<Box<dyn RowStage>, Error> {
+    fn rows(&self, program: &Program, source: RowSource) -> Result<Box<dyn PreparedRows>, Error> {
         source.must_be_owned("yao")?;
         must_be_sums(program, "yao")?;
         Ok(Box::new(GarbledRows::cheaper(program, self.k, self.lanes)))
     }
 
-    fn release(&self, plan: &Arc<ReleasePlan>) -> Result<Box<dyn ReleaseStage>, Error> {
+    fn release(&self, plan: &Arc<ReleasePlan>) -> Result<Box<dyn PreparedRelease>, Error> {
         Ok(Box::new(GarbledRelease::new(plan.clone(), self.k)))
     }
 }
@@ -111,7 +113,7 @@ impl CircuitEngine for Yao {
         "yao"
     }
 
-    fn circuit<'a>(&self, wired: &'a Wired) -> Result<Box<dyn CircuitStage + 'a>, Error> {
+    fn circuit<'a>(&self, wired: &'a Wired) -> Result<Box<dyn PreparedCircuit + 'a>, Error> {
         wired.check()?;
         if wired.parties != 2 {
             return Err(other_parties());

@@ -16,7 +16,7 @@ use crate::{START_BYTES, check_parties, recv_start, send_start};
 use base::{Error, PartyId};
 use circuits::{Input, Lit};
 use engine::outputs::{self, Proof};
-use engine::{DrawnNoise, Entered, OutputShares, ReleaseStage, StagePrice};
+use engine::{DrawnNoise, Entered, OutputShares, PreparedRelease, StagePrice};
 use kernels::Block;
 use net::Session;
 use ot::{CotReceiver, CotSender, OtReceiver, OtSender, Price};
@@ -111,7 +111,7 @@ impl GarbledRelease {
     }
 }
 
-impl ReleaseStage for GarbledRelease {
+impl PreparedRelease for GarbledRelease {
     fn plan(&self) -> &ReleasePlan {
         &self.plan
     }

@@ -5,7 +5,7 @@ use crate::lanes::{Evaluator, Garbler, Packed, pack};
 use crate::masks::{self, Action, Group, Pads, Temps};
 use crate::{START_BYTES, check_parties, recv_start, send_start};
 use base::{Cost, Error, PartyId, limits};
-use engine::{BaseOts, RowInput, RowStage, Share, Shares, StagePrice};
+use engine::{BaseOts, PreparedRows, RowInput, Share, Shares, StagePrice};
 use net::Session;
 use ot::{CotReceiver, CotSender, OtReceiver, OtSender, Price};
 use program::Rows;
@@ -95,7 +95,7 @@ impl GarbledRows {
     }
 }
 
-impl RowStage for GarbledRows {
+impl PreparedRows for GarbledRows {
     /// The evaluator asks ahead, so only set-up waits.
     fn price(&self, rows: u64) -> StagePrice {
         let evaluator = self.garbler.other();

@@ -2,7 +2,8 @@
 
 use super::{Case, Noise, Table, replicated, suite, suite_among};
 use crate::{
-    BaseOts, DrawnNoise, Engine, Entered, ReleaseStage, RowInput, RowSource, RowStage, Share, Shares, outputs,
+    BaseOts, DrawnNoise, Engine, Entered, PreparedRelease, PreparedRows, RowInput, RowSource, Share, Shares,
+    outputs,
 };
 use base::{Cost, Error, Kind, PartyId, Roster, Seed};
 use net::Session;
@@ -201,7 +202,7 @@ fn plans(case: &Case, (totals, depth): (Totals, Depth)) -> Result<Vec<Arc<Releas
 
 /// Row and combine, in one shard or in two whose shares are added.
 fn fold_rows(
-    stage: &dyn RowStage,
+    stage: &dyn PreparedRows,
     case: &Case,
     party: Option<PartyId>,
     session: &mut Session,
@@ -295,7 +296,7 @@ fn play(make: &Make<'_>, case: &Case, session: &mut Session) -> Result<View, Err
 
 /// The release of one viewer, and its opening.
 fn release(
-    (release, noise): (&dyn ReleaseStage, &mut DrawnNoise),
+    (release, noise): (&dyn PreparedRelease, &mut DrawnNoise),
     case: &Case,
     shares: &Shares,
     session: &mut Session,

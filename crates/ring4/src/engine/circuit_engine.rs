@@ -10,7 +10,7 @@ use base::{Cost, Error, PartyId};
 use circuits::Wired;
 use circuits::{Input, Lit};
 use engine::circuit_engine::check_inputs;
-use engine::{CircuitEngine, CircuitStage};
+use engine::{CircuitEngine, PreparedCircuit};
 use kernels::Block;
 use net::Session;
 use program::entries::Knows;
@@ -131,13 +131,13 @@ impl CircuitEngine for Ring4 {
         "ring4"
     }
 
-    fn circuit<'a>(&self, wired: &'a Wired) -> Result<Box<dyn CircuitStage + 'a>, Error> {
+    fn circuit<'a>(&self, wired: &'a Wired) -> Result<Box<dyn PreparedCircuit + 'a>, Error> {
         wired.check()?;
         Ok(Box::new(RingCircuit::new(wired, self.clone())))
     }
 }
 
-impl CircuitStage for RingCircuit<'_> {
+impl PreparedCircuit for RingCircuit<'_> {
     fn price(&self, lanes: usize) -> Cost {
         let mut quote = self.ring4.quote(self.wired.parties);
         if lanes == 0 {

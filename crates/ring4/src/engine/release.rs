@@ -28,7 +28,8 @@ use crate::{Party, Planes, Ring, Ring4, Seat, Shares};
 use base::{Error, PartyId};
 use circuits::{Input, Lit};
 use engine::{
-    DrawStage, DrawnNoise, Entered, ListStage, OutputShares, ReleaseStage, Share, StagePrice, outputs,
+    DrawnNoise, Entered, OutputShares, PreparedDraw, PreparedLists, PreparedRelease, Share, StagePrice,
+    outputs,
 };
 use kernels::Block;
 use net::Session;
@@ -118,7 +119,7 @@ impl RingDraw {
     }
 }
 
-impl DrawStage for RingDraw {
+impl PreparedDraw for RingDraw {
     fn price(&self) -> StagePrice {
         let (mut quote, (count, width)) = (self.ring4.quote(self.draws.parties), self.numbers);
         quote.member_setup();
@@ -269,7 +270,7 @@ impl RingRelease {
     }
 }
 
-impl ReleaseStage for RingRelease {
+impl PreparedRelease for RingRelease {
     fn plan(&self) -> &ReleasePlan {
         &self.plan
     }
@@ -483,7 +484,7 @@ impl RingLists {
     }
 }
 
-impl ListStage for RingLists {
+impl PreparedLists for RingLists {
     fn price(&self, rows: u64) -> StagePrice {
         let mut quote = self.ring4.quote(self.parties);
         if !self.folds.is_empty() && rows > 0 {

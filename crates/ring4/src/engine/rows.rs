@@ -24,7 +24,7 @@ use crate::seats::member::Member;
 use crate::{Quote, Ring, Ring4, Seat};
 use base::{Error, PartyId, limits};
 use circuits::Input;
-use engine::{BaseOts, RowInput, RowStage, SERVERS, Share, Shares, StagePrice, Total};
+use engine::{BaseOts, PreparedRows, RowInput, SERVERS, Share, Shares, StagePrice, Total};
 use kernels::Block;
 use net::Session;
 use program::Rows;
@@ -150,7 +150,7 @@ impl RingRows {
     }
 }
 
-impl RowStage for RingRows {
+impl PreparedRows for RingRows {
     fn price(&self, rows: u64) -> StagePrice {
         let chunks = self.over(rows);
         let quote = chunks.quote(self.ring4.quote(self.lowered.program.parties.len()));
