@@ -8,7 +8,7 @@
 //! configuration is compared with the CPU first (`correct`); the resident one runs the same kernels.
 
 use accel::conformance::keys;
-use accel::{Command, Cpu, Device, Fold, Half, Multiply, Ring, Vouch};
+use accel::{Command, Cpu, Device, Fold, Half, Multiply, VectorRing, Vouch};
 use accel_cuda::{Cuda, devices};
 use kernels::Block;
 use serde_json::json;
@@ -19,7 +19,7 @@ const ELEMENTS_MOVED: f64 = 3.0;
 
 #[derive(Clone, Copy)]
 struct Case {
-    ring: Ring,
+    ring: VectorRing,
     malicious: bool,
     masked: bool,
 }
@@ -159,7 +159,7 @@ fn measure(options: &Options) -> Result<bool, base::Error> {
     let mut cpu = Cpu::default();
     cpu.configure(keys)?;
     let mut all_correct = true;
-    for ring in Ring::ALL {
+    for ring in VectorRing::ALL {
         for malicious in [false, true] {
             let case = Case { ring, malicious, masked: options.masked };
             for log in (12..=options.max_log.min(18)).step_by(2) {

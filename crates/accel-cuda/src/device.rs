@@ -7,7 +7,7 @@ use crate::driver::{Lane, Module, Runtime};
 use crate::jobs::{self, Stream};
 use crate::staging::{Copies, split};
 use crate::{Gpu, digest};
-use accel::{Command, Device, Fold, Keys, Linear, Multiply, Ring, Seat, Use, Vouch, check};
+use accel::{Command, Device, Fold, Keys, Linear, Multiply, Seat, Use, VectorRing, Vouch, check};
 use base::Error;
 use kernels::Block;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ struct Pending {
 /// The parts of a stage 1 that its chunks share.
 #[derive(Clone, Copy)]
 pub(crate) struct Stage1 {
-    pub(crate) ring: Ring,
+    pub(crate) ring: VectorRing,
     pub(crate) sends: bool,
     pub(crate) receives: bool,
     pub(crate) masked: bool,
@@ -59,7 +59,7 @@ pub(crate) struct Stage1 {
 /// The parts of a stage 2 that its chunks share.
 #[derive(Clone, Copy)]
 pub(crate) struct Stage2 {
-    pub(crate) ring: Ring,
+    pub(crate) ring: VectorRing,
     pub(crate) receives: bool,
     pub(crate) masked: bool,
     pub(crate) digests: bool,
@@ -68,11 +68,11 @@ pub(crate) struct Stage2 {
     pub(crate) keys: u64,
 }
 
-pub(crate) fn ring_number(ring: Ring) -> u64 {
+pub(crate) fn ring_number(ring: VectorRing) -> u64 {
     match ring {
-        Ring::Z128 => 0,
-        Ring::Z64 => 1,
-        Ring::Z2 => 2,
+        VectorRing::Z128 => 0,
+        VectorRing::Z64 => 1,
+        VectorRing::Z2 => 2,
     }
 }
 
@@ -386,7 +386,7 @@ impl Layout {
     pub(crate) fn cross(
         &self,
         lane: &mut Lane,
-        ring: Ring,
+        ring: VectorRing,
         terms: usize,
         goes_on: bool,
     ) -> Result<(), Error> {

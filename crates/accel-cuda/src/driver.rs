@@ -8,7 +8,7 @@
 
 use crate::Gpu;
 use crate::jobs::{Job, Kernel};
-use base::{At, Error, Kind};
+use base::{At, Error, Fault};
 use kernels::Block;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
@@ -35,7 +35,7 @@ const NO_NVRTC: &str = "no NVRTC, which compiles the kernels at run time; instal
                         name its folder in LD_LIBRARY_PATH, or choose the device cpu";
 
 fn failed(text: impl Into<String>) -> Error {
-    Error::new(At::default(), Kind::Io(text.into()))
+    Error::new(At::default(), Fault::Io(text.into()))
 }
 
 /// A shared library. It stays loaded: functions of it are in use as long as the process lives.

@@ -2,7 +2,7 @@
 
 use crate::Cuda;
 use crate::device::{Layout, Stage1, Stage2, launch_fold};
-use accel::{Fold, Half, Multiply, Ring, Vouch};
+use accel::{Fold, Half, Multiply, VectorRing, Vouch};
 use base::Error;
 use kernels::Block;
 
@@ -23,7 +23,7 @@ impl Cuda {
     /// When there are no keys yet, the blocks are none or too many, or the GPU failed.
     pub fn resident(
         &mut self,
-        ring: Ring,
+        ring: VectorRing,
         blocks: usize,
         masked: bool,
         digests: bool,
@@ -47,7 +47,13 @@ impl Cuda {
         Ok(Resident { cuda: self, layout, stages, round: 0 })
     }
 
-    fn stages(&self, ring: Ring, half: Half, masked: bool, digests: bool) -> Result<(Stage1, Stage2), Error> {
+    fn stages(
+        &self,
+        ring: VectorRing,
+        half: Half,
+        masked: bool,
+        digests: bool,
+    ) -> Result<(Stage1, Stage2), Error> {
         let (mut sent, mut received) = ([Block::ZERO; 2], [Block::ZERO; 2]);
         let multiply = Multiply {
             ring,

@@ -1,7 +1,7 @@
 //! Commands as requests to the simulator. `rtl/sim/simulator.cpp` has the layout.
 
 use crate::process::Process;
-use accel::{Command, Fold, Half, Keys, Linear, Multiply, Ring, Seat, Vouch};
+use accel::{Command, Fold, Half, Keys, Linear, Multiply, Seat, VectorRing, Vouch};
 use base::Error;
 use kernels::Block;
 use zeroize::Zeroizing;
@@ -53,7 +53,7 @@ pub(crate) fn run(process: &mut Process, seat: Seat, command: &mut Command<'_>) 
 /// What a request says before its planes.
 struct Head {
     operation: u8,
-    ring: Ring,
+    ring: VectorRing,
     flags: u8,
     terms: usize,
     round: u64,
@@ -81,9 +81,9 @@ impl Head {
             return Err(Error::misuse("a session has 2^48 rounds and a round 2^64 blocks"));
         }
         let ring = match self.ring {
-            Ring::Z128 => 0,
-            Ring::Z64 => 1,
-            Ring::Z2 => 2,
+            VectorRing::Z128 => 0,
+            VectorRing::Z64 => 1,
+            VectorRing::Z2 => 2,
         };
         let mut request = Zeroizing::new(Vec::with_capacity(64 + 16 * 6 * blocks * self.terms));
         request.extend_from_slice(&[RUN, self.operation, ring, self.flags]);

@@ -1,7 +1,7 @@
 //! The simulated core as a device, and the tests of its blocks. Everything is built by `rtl/build.sh`, as by
 //! `make rtl`. Skipped with a reason where there is no Verilator.
 
-use accel::{Command, Cpu, Device, Fold, Half, Linear, Multiply, Ring, Seat, Vouch, conformance};
+use accel::{Command, Cpu, Device, Fold, Half, Linear, Multiply, Seat, VectorRing, Vouch, conformance};
 use accel_rtl::Rtl;
 use kernels::{Aes128, Block};
 use serde_json::Value;
@@ -69,7 +69,7 @@ fn both_stages(device: &mut dyn Device, seat: Seat, n: usize, terms: usize) -> V
     let mut digests = [[Block(1), Block(2)], [Block(3), Block(4)]];
     let [z0, z1, z2] = &mut z;
     let mut command = Command::Multiply(Multiply {
-        ring: Ring::Z64,
+        ring: VectorRing::Z64,
         round: (1 << 48) - 1,
         first: 1 << 40,
         half,
@@ -86,7 +86,7 @@ fn both_stages(device: &mut dyn Device, seat: Seat, n: usize, terms: usize) -> V
     let [from_a, from_c] = [random(6, n), random(7, if half.receives(seat) { n } else { 0 })];
     let [_, z1, z2] = &mut z;
     let mut command = Command::Fold(Fold {
-        ring: Ring::Z64,
+        ring: VectorRing::Z64,
         round: 9,
         first: 0,
         half,
@@ -129,7 +129,7 @@ fn cycles_are_counted() {
         let parts = parts.each_ref().map(|part| &**part);
         let mut z = [0, 1, 2].map(|_| vec![Block::ZERO; n]);
         let [z0, z1, z2] = &mut z;
-        let sum = Linear { ring: Ring::Z128, x: parts, y: parts, z: [z0, z1, z2] };
+        let sum = Linear { ring: VectorRing::Z128, x: parts, y: parts, z: [z0, z1, z2] };
         rtl.run(&mut Command::Add(sum)).unwrap();
         rtl.cycles() - start
     });
@@ -144,7 +144,7 @@ fn misuse_and_a_lost_simulator_are_errors_that_say_so() {
     let mut add = |device: &mut Rtl| {
         let [z0, z1, z2] = &mut none;
         let x = [&[Block::ONE; 2][..]; 3];
-        let sum = Linear { ring: Ring::Z2, x, y: x, z: [z0, z1, z2] };
+        let sum = Linear { ring: VectorRing::Z2, x, y: x, z: [z0, z1, z2] };
         device.run(&mut Command::Add(sum)).map_err(|e| e.to_string())
     };
     let mut rtl = Rtl::at(program).unwrap();
@@ -175,7 +175,7 @@ fn bounds_have_errors() {
         let mut out = [[Block::ZERO]; 5];
         let [z0, z1, z2, a, c] = &mut out;
         let command = Multiply {
-            ring: Ring::Z2,
+            ring: VectorRing::Z2,
             round,
             first,
             half: Half::First,

@@ -1,7 +1,9 @@
 //! The model element by element, as its table states it: the six joint inputs one after the other, whole
 //! vectors of masks, scalar arithmetic. To compare with: the bits in `tests/naive.rs`, the time in the bench.
 
-use accel::{Command, Device, Fold, Half, Keys, Linear, Multiply, Ring, Seat, Stream, Use, Vouch, check};
+use accel::{
+    Command, Device, Fold, Half, Keys, Linear, Multiply, Seat, Stream, Use, VectorRing, Vouch, check,
+};
 use base::Error;
 use kernels::{Block, gf_digest};
 use std::sync::Arc;
@@ -37,7 +39,7 @@ impl Input {
     }
 
     /// The value at a block, from the summands that a seat holds.
-    fn value(self, ring: Ring, x: impl Fn(Seat) -> Block, y: impl Fn(Seat) -> Block) -> Block {
+    fn value(self, ring: VectorRing, x: impl Fn(Seat) -> Block, y: impl Fn(Seat) -> Block) -> Block {
         let [i, j] = if self.cross { [1, 3] } else { [2, 3] }.map(|k| self.sender.after(k));
         let sum = ring.add(ring.mul(x(i), y(j)), ring.mul(x(j), y(i)));
         if self.cross { sum } else { ring.add(sum, ring.mul(x(i), y(i))) }
@@ -58,11 +60,11 @@ fn masks(
     out
 }
 
-fn add(ring: Ring, sums: &mut [Block], x: &[Block]) {
+fn add(ring: VectorRing, sums: &mut [Block], x: &[Block]) {
     sums.iter_mut().zip(x).for_each(|(sum, &x)| *sum = ring.add(*sum, x));
 }
 
-fn sub(ring: Ring, sums: &mut [Block], x: &[Block]) {
+fn sub(ring: VectorRing, sums: &mut [Block], x: &[Block]) {
     sums.iter_mut().zip(x).for_each(|(sum, &x)| *sum = ring.sub(*sum, x));
 }
 
@@ -92,7 +94,7 @@ impl Device for Naive {
     }
 }
 
-fn linear(l: &mut Linear<'_>, apply: fn(Ring, &mut [Block], &[Block])) {
+fn linear(l: &mut Linear<'_>, apply: fn(VectorRing, &mut [Block], &[Block])) {
     for k in 0..3 {
         l.z[k].copy_from_slice(l.x[k]);
         apply(l.ring, l.z[k], l.y[k]);

@@ -7,7 +7,7 @@
 //! nothing.
 
 use accel::conformance::keys;
-use accel::{Command, Cpu, Device, Fold, Half, Multiply, Ring, Vouch};
+use accel::{Command, Cpu, Device, Fold, Half, Multiply, VectorRing, Vouch};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use kernels::Block;
 use std::time::Duration;
@@ -21,7 +21,7 @@ const LARGE: usize = 1 << 18;
 
 #[derive(Clone, Copy)]
 struct Setting {
-    ring: Ring,
+    ring: VectorRing,
     terms: usize,
     malicious: bool,
     masked: bool,
@@ -105,7 +105,7 @@ fn device(name: &str) -> Box<dyn Device> {
     if name == "cpu" { Box::new(Cpu::default()) } else { Box::new(naive::Naive::default()) }
 }
 
-fn settings(ring: Ring, terms: usize) -> impl Iterator<Item = (String, Setting)> {
+fn settings(ring: VectorRing, terms: usize) -> impl Iterator<Item = (String, Setting)> {
     [(false, false), (false, true), (true, false), (true, true)].into_iter().map(
         move |(malicious, masked)| {
             let security = if malicious { "malicious" } else { "semi-honest" };
@@ -116,7 +116,7 @@ fn settings(ring: Ring, terms: usize) -> impl Iterator<Item = (String, Setting)>
 }
 
 fn measure(c: &mut Criterion, what: &str, blocks: usize, terms: usize, names: &[&str]) {
-    for ring in Ring::ALL {
+    for ring in VectorRing::ALL {
         let mut group = c.benchmark_group(format!("{what} over {ring:?}"));
         group.throughput(Throughput::Elements((2 * blocks * ring.lanes()) as u64));
         for (setting, s) in settings(ring, terms) {

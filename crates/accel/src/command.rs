@@ -1,6 +1,6 @@
 //! What a device can be told to do. Lengths are in blocks; vectors are planar, one slice per part.
 
-use crate::{Half, Ring, Seat};
+use crate::{Half, Seat, VectorRing};
 use base::Error;
 use kernels::Block;
 
@@ -20,7 +20,7 @@ pub enum Command<'a> {
 /// A sum or difference of shares.
 pub struct Linear<'a> {
     /// Of which elements.
-    pub ring: Ring,
+    pub ring: VectorRing,
     /// The first operand, by part.
     pub x: [&'a [Block]; 3],
     /// The second operand, by part.
@@ -32,7 +32,7 @@ pub struct Linear<'a> {
 /// Stage 1 of `z = sum over terms of x y`, for blocks that lie in one half of their vector.
 pub struct Multiply<'a> {
     /// Of which elements.
-    pub ring: Ring,
+    pub ring: VectorRing,
     /// Round of the session.
     pub round: u64,
     /// Index within the round of the first block: where its streams begin.
@@ -76,7 +76,7 @@ pub enum Vouch<'a> {
 /// Stage 2: `z` gets what arrived.
 pub struct Fold<'a> {
     /// Of which elements.
-    pub ring: Ring,
+    pub ring: VectorRing,
     /// Round of the session.
     pub round: u64,
     /// Index within the round of the first block.

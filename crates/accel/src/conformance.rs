@@ -1,6 +1,6 @@
 //! What every device, and every queue of devices, must give: products that add up, and the bits of the CPU.
 
-use crate::{Command, Cpu, Device, Fold, Half, Keys, Linear, Multiply, Queue, Ring, Seat, Vouch};
+use crate::{Command, Cpu, Device, Fold, Half, Keys, Linear, Multiply, Queue, Seat, VectorRing, Vouch};
 use kernels::{Aes128, Block};
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ struct Seen {
 /// A command's settings.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
-    ring: Ring,
+    ring: VectorRing,
     blocks: usize,
     terms: usize,
     half: Half,
@@ -49,7 +49,7 @@ struct Shape {
 
 fn shapes() -> Vec<Shape> {
     let mut shapes = Vec::new();
-    for ring in Ring::ALL {
+    for ring in VectorRing::ALL {
         for (blocks, terms) in
             [(1, 1), (2, 3), (7, 1), (255, 1), (256, 2), (257, 1), (1000, 1), (3, 40), (0, 1)]
         {
@@ -207,7 +207,7 @@ pub fn check_queue(make: &MakeQueue<'_>) -> Result<(), String> {
 }
 
 fn linear(queues: &mut [Queue]) -> Result<(), String> {
-    for ring in Ring::ALL {
+    for ring in VectorRing::ALL {
         for n in [0, 1, 300] {
             let (x, y) = (summands(7, n), summands(11, n));
             for (seat, queue) in Seat::ALL.into_iter().zip(queues.iter_mut()) {

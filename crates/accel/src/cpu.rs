@@ -5,7 +5,7 @@
 
 use crate::{Command, Device, Fold, Keys, Linear, Multiply, Seat, Stream, Use, Vouch, check};
 use base::Error;
-use kernels::{Block, Joint, Keystream, Ring, Write, gf_digest, ring_add, ring_cross, ring_sub};
+use kernels::{Block, JointMask, Keystream, VectorRing, Write, gf_digest, ring_add, ring_cross, ring_sub};
 use std::sync::Arc;
 
 /// Blocks of one pass: what it touches, fourteen times as much, fits the first-level cache.
@@ -40,7 +40,7 @@ impl Device for Cpu {
     }
 }
 
-fn linear(l: &mut Linear<'_>, apply: fn(Ring, &mut [Block], &[Block])) {
+fn linear(l: &mut Linear<'_>, apply: fn(VectorRing, &mut [Block], &[Block])) {
     for ((z, x), y) in l.z.iter_mut().zip(l.x).zip(l.y) {
         for ((z, x), y) in z.chunks_mut(PASS).zip(x.chunks(PASS)).zip(y.chunks(PASS)) {
             z.copy_from_slice(x);
@@ -52,7 +52,7 @@ fn linear(l: &mut Linear<'_>, apply: fn(Ring, &mut [Block], &[Block])) {
 /// The streams of one pass.
 struct Pass<'a> {
     keys: &'a Keys,
-    ring: Ring,
+    ring: VectorRing,
     round: u64,
     first: u64,
     masked: bool,
@@ -118,19 +118,19 @@ fn multiply_some(keys: &Keys, m: &mut Multiply<'_>, at: usize, n: usize, scratch
     let pass = Pass { keys, ring, round: m.round, first: m.first + at as u64, masked: m.masked };
     // Own A, sent to s3.
     let (mask, wire) = (pass.mask(2, [me, s1]), pass.wire(1, [me, s1]));
-    Joint { mask, wire, to_mask: (Write::Set, z2), to_rest: (Write::Set, z1) }.split(ring, a);
+    JointMask { mask, wire, to_mask: (Write::Set, z2), to_rest: (Write::Set, z1) }.split(ring, a);
     // A of s3, vouched for to s2.
     let (mask, wire) = (pass.mask(1, [s3, me]), pass.wire(0, [s3, me]).filter(|_| vouches));
-    Joint { mask, wire, to_mask: (Write::Add, z1), to_rest: (Write::Set, z0) }.split(ring, b);
+    JointMask { mask, wire, to_mask: (Write::Add, z1), to_rest: (Write::Set, z0) }.split(ring, b);
     // A of s2, which goes to s1: this seat is the fourth.
     pass.mask(0, [s2, s3]).add(ring, z0);
     // C: own, or that of s2.
     if sends {
         let (mask, wire) = (pass.mask(2, [me, s2]), pass.wire(0, [me, s2]));
-        Joint { mask, wire, to_mask: (Write::Add, z2), to_rest: (Write::Add, z0) }.split(ring, c);
+        JointMask { mask, wire, to_mask: (Write::Add, z2), to_rest: (Write::Add, z0) }.split(ring, c);
     } else {
         let (mask, wire) = (pass.mask(0, [s2, me]), pass.wire(2, [s2, me]).filter(|_| vouches));
-        Joint { mask, wire, to_mask: (Write::Add, z0), to_rest: (Write::Add, z2) }.split(ring, c);
+        JointMask { mask, wire, to_mask: (Write::Add, z0), to_rest: (Write::Add, z2) }.split(ring, c);
     }
     if !m.half.receives(me) {
         pass.mask(1, [s3, s1]).add(ring, z1);

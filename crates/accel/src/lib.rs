@@ -34,7 +34,7 @@ mod timing_tests;
 
 pub use command::{Command, Fold, Linear, Multiply, Vouch, check};
 pub use cpu::Cpu;
-pub use kernels::Ring;
+pub use kernels::VectorRing;
 pub use queue::Queue;
 pub use seat::{Half, Seat};
 pub use streams::{Keys, Stream, Use};

@@ -98,14 +98,14 @@ impl Queue {
 mod tests {
     use super::*;
     use crate::conformance::keys;
-    use crate::{Linear, Ring};
+    use crate::{Linear, VectorRing};
 
     fn add(queue: &mut Queue, n: usize) -> Result<(), Error> {
         let (x, mut z) =
             (vec![Block::ONE; n], [vec![Block::ZERO; n], vec![Block::ZERO; n], vec![Block::ZERO; n]]);
         let [z0, z1, z2] = &mut z;
         let x = [&*x; 3];
-        queue.run(&mut Command::Add(Linear { ring: Ring::Z128, x, y: x, z: [z0, z1, z2] }))
+        queue.run(&mut Command::Add(Linear { ring: VectorRing::Z128, x, y: x, z: [z0, z1, z2] }))
     }
 
     /// Fails when a part of a command comes to it.

@@ -1,7 +1,7 @@
 //! No branch, no address and no time of the CPU as a device depends on keys, shares or digests.
 
-use crate::{Command, Cpu, Device, Fold, Half, Keys, Multiply, Ring, Seat, Vouch};
-use kernels::{Backend, Block};
+use crate::{Command, Cpu, Device, Fold, Half, Keys, Multiply, Seat, VectorRing, Vouch};
+use kernels::{Block, InstructionSet};
 use std::sync::Arc;
 use timing::{Case, done};
 
@@ -18,7 +18,7 @@ fn device(x: &[Block]) -> Cpu {
 }
 
 /// Both stages of a product with digests, messages hidden.
-fn product(ring: Ring, half: Half, secret: &[u8]) {
+fn product(ring: VectorRing, half: Half, secret: &[u8]) {
     let mut x = vec![Block::ZERO; secret.len() / Block::BYTES];
     Block::read_slice(secret, &mut x);
     let mut cpu = device(&x);
@@ -51,15 +51,15 @@ fn product(ring: Ring, half: Half, secret: &[u8]) {
 }
 
 fn cases() -> Vec<Case<'static>> {
-    println!("\nbackend {:?}", Backend::detect());
-    let case = |ring: Ring, half: Half, name: &str| {
+    println!("\nbackend {:?}", InstructionSet::detect());
+    let case = |ring: VectorRing, half: Half, name: &str| {
         let bytes = (KEYS + 6 * BLOCKS) * Block::BYTES;
         Case::new(format!("device, {ring:?}, {name} half: keys, shares"), bytes, move |secret| {
             product(ring, half, secret);
         })
     };
     let halves = Half::BOTH.into_iter().zip(["first", "other"]);
-    Ring::ALL
+    VectorRing::ALL
         .into_iter()
         .flat_map(|ring| halves.clone().map(move |(half, name)| case(ring, half, name)))
         .collect()

@@ -8,7 +8,7 @@ use base::Error;
 use page::markup::{Markup, element, style_sheet, words};
 use page::numbers::{bytes, count, scaled};
 use page::picture::{BLUE, GREEN, INK, RUST, VIOLET, label, line, picture};
-use program::lower::combine::Shape;
+use program::lower::combine::SelectionCircuit;
 use std::path::Path;
 use terminal::output;
 
@@ -54,7 +54,7 @@ impl Scale {
 /// Measures everything, prints a line per setting, writes the page. Whether all results are correct.
 pub fn run(args: &MarketArgs, file: &Path, json: bool) -> Result<bool, Error> {
     let mut lan = Vec::new();
-    for circuit in [Shape::Paper, Shape::Small] {
+    for circuit in [SelectionCircuit::Paper, SelectionCircuit::Small] {
         for parties in PARTIES {
             for resources in RESOURCES {
                 lan.push(one(&MarketArgs { circuit, parties, resources, ..args.clone() }, json)?);
@@ -62,8 +62,9 @@ pub fn run(args: &MarketArgs, file: &Path, json: bool) -> Result<bool, Error> {
         }
     }
     let mut wan = Vec::new();
-    for (circuit, parties) in
-        [Shape::Paper, Shape::Shallow].into_iter().flat_map(|c| FAR_PARTIES.map(|p| (c, p)))
+    for (circuit, parties) in [SelectionCircuit::Paper, SelectionCircuit::Shallow]
+        .into_iter()
+        .flat_map(|c| FAR_PARTIES.map(|p| (c, p)))
     {
         for (resources, round_trip) in FAR_RESOURCES.into_iter().flat_map(|r| ROUND_TRIPS_MS.map(|t| (r, t)))
         {
@@ -95,7 +96,7 @@ fn page(lan: &[Summary], wan: &[Summary]) -> String {
     let mut figures = Vec::new();
     let seconds = |s: &Summary| s.seconds;
     let bytes = |s: &Summary| s.bytes as f64;
-    for circuit in [Shape::Paper, Shape::Small] {
+    for circuit in [SelectionCircuit::Paper, SelectionCircuit::Small] {
         let of: Vec<&Summary> = lan.iter().filter(|s| s.circuit == circuit.to_string()).collect();
         for (title, value) in [
             (format!("Time on one machine, s ({circuit} circuit)"), &seconds as &dyn Fn(&Summary) -> f64),

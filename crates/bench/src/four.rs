@@ -4,7 +4,7 @@ use super::names::TransportName;
 use super::party::{Job, Keys, agreement};
 use super::two::{folder, keys, path, start};
 use base::{Error, PartyId, Roster, Seed, free_address};
-use net::{Meet, Meeting, Session, Transport};
+use net::{ChannelSecurity, Meet, Meeting, Session};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ impl Place {
     pub fn meet(&self, names: [&str; 4]) -> Result<Session, Error> {
         let (me, roster) = (PartyId(self.seat), Roster::new(names));
         let dial: BTreeMap<_, _> = SEATS.into_iter().zip(self.dial.iter().cloned()).collect();
-        let transport = self.tls.as_ref().map_or(Ok(Transport::Tcp), Keys::transport)?;
+        let transport = self.tls.as_ref().map_or(Ok(ChannelSecurity::Tcp), Keys::transport)?;
         let listen = Some(self.listen.clone());
         let meet = Meet::all(me, roster.clone(), listen, dial, transport, agreement()).patience(PATIENCE);
         let Meeting { control, .. } = meet.meet(0)?;

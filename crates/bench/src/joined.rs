@@ -3,7 +3,7 @@
 
 use super::people::People;
 use base::Error;
-use matching::{Joined, Part, Table, Valid};
+use matching::{JoinedPart, JoinedShares, PayloadTable, ValidEntries};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::Path;
@@ -31,13 +31,13 @@ enum Words {
 }
 
 /// A payload of `columns` columns of 64 bits.
-pub fn layout(columns: usize) -> Result<matching::Layout, Error> {
-    matching::Layout::new(std::iter::repeat_n(matching::Field::number(8), columns))
+pub fn layout(columns: usize) -> Result<matching::PayloadLayout, Error> {
+    matching::PayloadLayout::new(std::iter::repeat_n(matching::PayloadField::number(8), columns))
 }
 
 /// The payload of a party's rows.
-pub fn payload(people: &People, rows: u64, columns: usize) -> Result<Table, Error> {
-    let mut table = Table::zeros(layout(columns)?, rows)?;
+pub fn payload(people: &People, rows: u64, columns: usize) -> Result<PayloadTable, Error> {
+    let mut table = PayloadTable::zeros(layout(columns)?, rows)?;
     for row in 0..rows {
         for column in 0..columns {
             table.set(row, column, People::value(people.person(row), column).into());
@@ -47,27 +47,27 @@ pub fn payload(people: &People, rows: u64, columns: usize) -> Result<Table, Erro
 }
 
 /// Writes what a party holds.
-pub fn save(joined: &Joined, people: &People, path: &Path) -> Result<(), Error> {
-    let words = |table: &Table| {
+pub fn save(joined: &JoinedShares, people: &People, path: &Path) -> Result<(), Error> {
+    let words = |table: &PayloadTable| {
         let word = |b: &[u8]| u64::from_le_bytes(b.try_into().expect("columns of 64 bits"));
         table.bytes().chunks_exact(8).map(word).collect()
     };
-    let part = |part: &Part| match part {
-        Part::Shared(table) => Words::Shared(words(table)),
+    let part = |part: &JoinedPart| match part {
+        JoinedPart::Shared(table) => Words::Shared(words(table)),
         // People instead of rows; all ones where there is none.
-        Part::Mine(rows) => {
+        JoinedPart::Mine(rows) => {
             let person = |row: &u32| {
                 if *row == matching::payload::ABSENT { u64::MAX } else { people.person((*row).into()) }
             };
             Words::Mine(rows.iter().map(person).collect())
         }
-        Part::Theirs => Words::Theirs,
+        JoinedPart::Theirs => Words::Theirs,
     };
     let valid = match &joined.valid {
-        Valid::All => Words::All,
-        Valid::Shared(bits) => Words::Shared(bits.clone()),
-        Valid::Mine(bits) => Words::Mine(bits.clone()),
-        Valid::Theirs => Words::Theirs,
+        ValidEntries::All => Words::All,
+        ValidEntries::Shared(bits) => Words::Shared(bits.clone()),
+        ValidEntries::Mine(bits) => Words::Mine(bits.clone()),
+        ValidEntries::Theirs => Words::Theirs,
     };
     let file = File::create(path).map_err(|e| Error::io("keeping shares for the check", &e))?;
     let mut file = BufWriter::new(file);

@@ -13,16 +13,16 @@ use base::{Cost, Error};
 use clap::{Args, ValueEnum};
 use engine::{BaseOts, Engine, PreparedRelease, PreparedRows, RowInput, RowSource, outputs};
 use gmw::Gmw;
-use net::{Ledger, Session};
+use net::{Session, Traffic};
 use page::numbers::{bytes, count, duration};
 use program::Program;
-use program::lower::combine::Shape;
-use program::lower::{Lowering, ReleasePlan, Totals, lower_release};
+use program::lower::combine::SelectionCircuit;
+use program::lower::{Lowering, ReleasePlan, TotalsForm, lower_release};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
-use studies::market::{Answer, CUSTOMER, Problem, Sample, program};
+use studies::market::{CUSTOMER, MarketAnswer, MarketSample, Problem, program};
 use terminal::progress::Working;
 
 /// The problem that the paper measures.
@@ -41,7 +41,7 @@ pub struct MarketArgs {
     /// The circuit; paper (gate by gate the published one), small (fewest gates), shallow (for long round
     /// trips)
     #[arg(long, value_name = "NAME", default_value = "small", value_parser = shape)]
-    pub circuit: Shape,
+    pub circuit: SelectionCircuit,
     /// Measure figures 3 to 5 of the paper again, for some minutes, and write them as a page
     #[arg(long, value_name = "FILE", conflicts_with_all = ["resources", "parties", "circuit", "delay_ms"])]
     pub figures: Option<PathBuf>,
@@ -99,8 +99,8 @@ pub struct Summary {
 
 /// What one party found.
 struct Done {
-    answer: Option<Answer>,
-    ledger: Ledger,
+    answer: Option<MarketAnswer>,
+    ledger: Traffic,
 }
 
 impl MarketArgs {
@@ -139,7 +139,7 @@ impl MarketArgs {
         let (kind, shape) = (self.ots.kind()?, self.circuit);
         let names =
             (0..self.parties).map(|p| if p == 0 { "customer".into() } else { format!("provider-{p}") });
-        let sample = Sample::new(PROBLEM, program(PROBLEM, names, shape), self.resources, SEED);
+        let sample = MarketSample::new(PROBLEM, program(PROBLEM, names, shape), self.resources, SEED);
         let security = self.security.unwrap_or(SecurityName::Malicious);
         let ring4 = || {
             let settings = Settings { security: security.model(), ..Settings::default() };
@@ -188,11 +188,11 @@ impl MarketArgs {
 }
 
 /// Reads the name of a circuit.
-fn shape(text: &str) -> Result<Shape, String> {
+fn shape(text: &str) -> Result<SelectionCircuit, String> {
     text.parse().map_err(|e: Error| e.to_string())
 }
 
-fn plan(program: &Program, totals: Totals) -> Result<ReleasePlan, Error> {
+fn plan(program: &Program, totals: TotalsForm) -> Result<ReleasePlan, Error> {
     let owners = program.fold_owners();
     lower_release(program, CUSTOMER.into(), &Lowering { totals, ..Lowering::exact(&owners) })
 }
@@ -200,7 +200,7 @@ fn plan(program: &Program, totals: Totals) -> Result<ReleasePlan, Error> {
 fn party(
     rows: &dyn PreparedRows,
     release: &dyn PreparedRelease,
-    sample: &Sample,
+    sample: &MarketSample,
     session: &mut Session,
 ) -> Result<Done, Error> {
     let me = session.me();
@@ -208,15 +208,15 @@ fn party(
     let values = outputs::exact(release, &shares, session)?.unwrap_or_default();
     session.finish()?;
     let answer = match values[..] {
-        [row, score] => Some(Answer::Best((score != 0).then_some((row as u64, score)))),
-        [row, score, found] => Some(Answer::Best((found == 1).then_some((row as u64, score)))),
+        [row, score] => Some(MarketAnswer::Best((score != 0).then_some((row as u64, score)))),
+        [row, score, found] => Some(MarketAnswer::Best((found == 1).then_some((row as u64, score)))),
         _ => None,
     };
     Ok(Done { answer, ledger: session.ledger().clone() })
 }
 
 /// Turns with one peer.
-fn turns(ledger: &Ledger, peer: usize) -> u64 {
+fn turns(ledger: &Traffic, peer: usize) -> u64 {
     ledger.entries().iter().filter(|e| e.peer.index() == peer).map(|e| e.turns).sum()
 }
 
@@ -270,9 +270,9 @@ mod tests {
 
     #[test]
     fn the_release_of_a_best_row_has_no_gates() {
-        for shape in Shape::ALL {
+        for shape in SelectionCircuit::ALL {
             let program = program(PROBLEM, ["customer", "a", "b"], shape);
-            let plan = plan(&program, Totals::Split).unwrap();
+            let plan = plan(&program, TotalsForm::Split).unwrap();
             assert_eq!(plan.circuit.and_gates(), 0);
         }
     }

@@ -9,8 +9,8 @@ use base::Seed;
 use base::{Error, PartyId};
 use clap::{Args, ValueEnum};
 use matching::dummies::Dummies;
-use matching::ps3i::Backend;
-use matching::{Joined, Layout, Spine, Table, circuit_psi, collecting, multi, pid, ps3i};
+use matching::ps3i::ShareBackend;
+use matching::{JoinedShares, PayloadLayout, PayloadTable, Spine, circuit_psi, collecting, multi, pid, ps3i};
 use net::Session;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -144,7 +144,7 @@ pub enum Matched {
     /// Positions in a spine.
     Spine(Spine),
     /// Shares.
-    Joined(Joined),
+    Joined(JoinedShares),
 }
 
 impl Setting {
@@ -206,10 +206,10 @@ impl Setting {
         self.dummies.then(|| vec![0xff; 8 * usize::from(self.columns)])
     }
 
-    fn backend(&self) -> Backend {
+    fn backend(&self) -> ShareBackend {
         match self.backend {
-            BackendName::PermuteShare => Backend::PermuteShare,
-            BackendName::Paillier => Backend::Paillier,
+            BackendName::PermuteShare => ShareBackend::PermuteShare,
+            BackendName::Paillier => ShareBackend::Paillier,
         }
     }
 
@@ -265,7 +265,7 @@ impl Setting {
     }
 
     /// The party's payload, and the peer's layout: the same.
-    fn payload(&self, party: u8) -> Result<(Table, Layout), Error> {
+    fn payload(&self, party: u8) -> Result<(PayloadTable, PayloadLayout), Error> {
         let columns = self.columns.into();
         Ok((joined::payload(&self.people(party), self.rows, columns)?, joined::layout(columns)?))
     }

@@ -8,8 +8,8 @@ use base::{Error, PartyId};
 use clap::Args;
 use job::usage;
 use kernels::{Block, bit};
-use net::{Ledger, Session};
-use ot::{Meter, OtKind, Price};
+use net::{Session, Traffic};
+use ot::{ExtensionCost, OtKind, PriceMeter};
 use page::numbers::{bytes, count, duration, scaled};
 use serde::Serialize;
 use std::time::Instant;
@@ -64,7 +64,7 @@ struct Summary {
 struct Done {
     seconds: f64,
     setup: f64,
-    ledger: Ledger,
+    ledger: Traffic,
     /// The sender's Delta.
     delta: Block,
     /// q or t of the first OTs of every call.
@@ -167,15 +167,15 @@ fn correct(sender: &Done, receiver: &Done) -> bool {
 }
 
 fn price_held(kind: OtKind, ots: u64, sender: &Done, receiver: &Done) -> bool {
-    let mut meter = Meter::new(kind, ots);
+    let mut meter = PriceMeter::new(kind, ots);
     meter.base();
     meter.setup();
-    let held = |step: &str, price: Price, before: Price| {
+    let held = |step: &str, price: ExtensionCost, before: ExtensionCost| {
         sender.ledger.sent(step) == price.sender - before.sender
             && receiver.ledger.sent(step) == price.receiver - before.receiver
     };
     let setup = meter.price();
-    let setup_held = held("setup", setup, Price::default());
+    let setup_held = held("setup", setup, ExtensionCost::default());
     meter.correlated_random(ots as usize);
     setup_held && held("make", meter.price(), setup)
 }
@@ -242,7 +242,7 @@ mod tests {
         let done = |sample, choices| Done {
             seconds: 1.0,
             setup: 0.0,
-            ledger: Ledger::default(),
+            ledger: Traffic::default(),
             delta: Block(7),
             sample,
             choices,

@@ -6,7 +6,10 @@ use base::{Error, PartyId, Roster, Seed};
 use clap::Args;
 use engine::{BaseOts, Clear, RowInput, RowSource, Share, Shares, run_rows};
 use job::usage;
-use net::{Endpoint, Fingerprint, Identity, Ledger, Meet, Meeting, Progress, Session, Status, Transport};
+use net::{
+    ChannelSecurity, Identity, KeyFingerprint, Meet, Meeting, Rendezvous, RowProgress, Session, Status,
+    Traffic,
+};
 use program::Program;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -67,10 +70,10 @@ pub struct Keys {
 
 impl Keys {
     /// TLS under them.
-    pub fn transport(&self) -> Result<Transport, Error> {
-        let parse = |text: &String| text.parse::<Fingerprint>();
+    pub fn transport(&self) -> Result<ChannelSecurity, Error> {
+        let parse = |text: &String| text.parse::<KeyFingerprint>();
         let keys = self.fingerprints.iter().map(parse).collect::<Result<_, Error>>()?;
-        Ok(Transport::Tls { identity: Arc::new(Identity::load(&self.identity)?), keys })
+        Ok(ChannelSecurity::Tls { identity: Arc::new(Identity::load(&self.identity)?), keys })
     }
 }
 
@@ -130,7 +133,7 @@ impl PartyArgs {
         }
         let board = Board::events();
         let steps = board.clone();
-        let progress = Progress::new(move |step, done, total| steps.progress(step, done, total));
+        let progress = RowProgress::new(move |step, done, total| steps.progress(step, done, total));
         output::print_json(&match &task.work {
             Work::Rows(work) if work.engine == EngineName::Clear => alone(work, progress)?,
             Work::Rows(_) | Work::Match(_) => together(&task, &board, &progress)?,
@@ -139,7 +142,7 @@ impl PartyArgs {
 }
 
 /// The clear engine: both roles at once.
-fn alone(work: &RowWork, progress: Progress) -> Result<Measured, Error> {
+fn alone(work: &RowWork, progress: RowProgress) -> Result<Measured, Error> {
     let program = work.of.program()?;
     let start = Instant::now();
     let mut session = Session::alone(Roster::new(PARTIES), Seed::from_system()).with_progress(progress);
@@ -188,7 +191,7 @@ pub fn parts(shares: &Shares) -> Vec<Part> {
 }
 
 /// One of two parties.
-fn together(task: &Task, board: &Board, progress: &Progress) -> Result<Measured, Error> {
+fn together(task: &Task, board: &Board, progress: &RowProgress) -> Result<Measured, Error> {
     let (me, roster) = (PartyId(task.party), Roster::new(PARTIES));
     let lanes = match &task.work {
         Work::Rows(work) => work.shards,
@@ -202,7 +205,7 @@ fn together(task: &Task, board: &Board, progress: &Progress) -> Result<Measured,
         Session::new(me, roster.clone(), channels, Seed::from_system()).with_progress(progress.clone())
     };
     let mut control = session(control);
-    let mut ledger = Ledger::default();
+    let mut ledger = Traffic::default();
     let done = match &task.work {
         Work::Match(setting) => {
             Done::Match(setting, Box::new(control.step("match", |s| setting.run(task.party, s))?))
@@ -235,11 +238,11 @@ fn compute(
     work: &RowWork,
     me: PartyId,
     sessions: Vec<Session>,
-    ledger: &mut Ledger,
+    ledger: &mut Traffic,
 ) -> Result<Shares, Error> {
     let program = &work.of.program()?;
     let stage = work.engine()?.rows(program, RowSource::Owned)?;
-    let shard = |index: usize, mut session: Session| -> Result<(Shares, Ledger), Error> {
+    let shard = |index: usize, mut session: Session| -> Result<(Shares, Traffic), Error> {
         let mut rows = work.rows(Some(me), index as u32)?;
         let step = format!("compute/{index}");
         let rows = RowInput::Owned(&mut *rows);
@@ -267,11 +270,11 @@ fn compute(
 
 fn meet(task: &Task, me: PartyId, roster: &Roster, board: &Board) -> Result<Meet, Error> {
     let endpoint = match &task.peer {
-        Some(address) => Endpoint::Dial(address.clone()),
-        None => Endpoint::Listen("127.0.0.1:0".to_owned()),
+        Some(address) => Rendezvous::Dial(address.clone()),
+        None => Rendezvous::Listen("127.0.0.1:0".to_owned()),
     };
     let transport = match &task.tls {
-        None => Transport::Tcp,
+        None => ChannelSecurity::Tcp,
         Some(keys) => keys.transport()?,
     };
     let board = board.clone();

@@ -6,7 +6,7 @@
 
 use super::mix;
 use base::Error;
-use matching::Identifiers;
+use matching::IdentifierSource;
 use std::io::Write;
 
 /// One party's rows.
@@ -62,7 +62,7 @@ impl People {
     }
 }
 
-impl Identifiers for People {
+impl IdentifierSource for People {
     fn rows(&self) -> u64 {
         self.rows
     }

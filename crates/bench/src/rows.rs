@@ -9,11 +9,11 @@ use clap::{Args, ValueEnum};
 use engine::{Clear, Engine, PreparedRows, RowSource};
 use gmw::Gmw;
 use program::lower::lower_row;
-use program::{Fold, Program, Rows};
+use program::{Program, RowFold, ShardRows};
 use serde::{Deserialize, Serialize};
 use sums::SumRows;
 use std::time::Duration;
-use studies::lift::{self, Arm, BenchRows, Cell, Layout, Lift, Quantity, bench_truth};
+use studies::lift::{self, BenchRows, LiftCell, LiftLayout, LiftParameters, Quantity, TrialArm, bench_truth};
 use terminal::follow::Children;
 use terminal::machine;
 use terminal::progress::{Board, Working};
@@ -183,8 +183,8 @@ impl RowKind {
 }
 
 /// The program of `bench lift`, and where its columns and totals are.
-pub fn lift_study() -> Result<(Program, Lift, Layout), Error> {
-    let lift = Lift::bench(LIFT_EVENTS);
+pub fn lift_study() -> Result<(Program, LiftParameters, LiftLayout), Error> {
+    let lift = LiftParameters::bench(LIFT_EVENTS);
     let (program, layout) = lift::build(&lift)?;
     Ok((program, lift, layout))
 }
@@ -206,7 +206,7 @@ impl RowWork {
     }
 
     /// The rows of a shard, of one party or of both.
-    pub fn rows(&self, party: Option<PartyId>, shard: u32) -> Result<Box<dyn Rows>, Error> {
+    pub fn rows(&self, party: Option<PartyId>, shard: u32) -> Result<Box<dyn ShardRows>, Error> {
         Ok(match self.of {
             RowKind::Gates => {
                 Box::new(gates::Words { rows: self.rows, shard: (shard.into(), self.shards.into()) })
@@ -261,7 +261,7 @@ fn totals(program: &Program, parties: &[Measured]) -> Option<Vec<u128>> {
         shares.push(parts);
     }
     let number = |text: &str| u128::from_str_radix(text, 16).ok();
-    let total = |(index, fold): (usize, &Fold)| {
+    let total = |(index, fold): (usize, &RowFold)| {
         let (mut total, mut summands) = (0u128, None);
         for parts in &shares {
             match parts.get(index)? {
@@ -288,10 +288,10 @@ pub fn lift_correct(rows: u64, parties: &[Measured]) -> Result<bool, Error> {
     let (program, lift, layout) = lift_study()?;
     let Some(totals) = totals(&program, parties) else { return Ok(false) };
     let truth = bench_truth(&lift, rows, SEED);
-    let known = |arm, quantity| truth.get(Cell::Overall, arm, quantity);
+    let known = |arm, quantity| truth.get(LiftCell::Overall, arm, quantity);
     let of = |arm, quantity| {
-        let fold = layout.fold(Cell::Overall, arm, quantity)?;
+        let fold = layout.fold(LiftCell::Overall, arm, quantity)?;
         totals.get(fold as usize).copied()
     };
-    Ok(Arm::BOTH.iter().all(|&arm| Quantity::CORE.iter().all(|&q| of(arm, q) == Some(known(arm, q)))))
+    Ok(TrialArm::BOTH.iter().all(|&arm| Quantity::CORE.iter().all(|&q| of(arm, q) == Some(known(arm, q)))))
 }

@@ -2,7 +2,7 @@
 
 use super::mix;
 use super::people::People;
-use matching::{Identifiers, Spine};
+use matching::{IdentifierSource, Spine};
 use serde::{Deserialize, Serialize};
 
 /// What a party says of its rows in the spine. A sum of hashes does not depend on order, so neither do the

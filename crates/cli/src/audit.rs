@@ -10,7 +10,7 @@ use page::numbers::{count, counted};
 use release::coverage::Law;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use study::{Decimal, Mode, Study};
+use study::{Decimal, NoiseMode, Study};
 use terminal::output;
 use terminal::progress::Working;
 
@@ -58,7 +58,7 @@ pub struct Coverage {
     pub rho: Vec<Decimal>,
     /// Modes of the grid: sums, variance, algorithm1, algorithm1-as-published; may be repeated
     #[arg(long, value_name = "MODE", value_parser = mode, conflicts_with = "study")]
-    pub mode: Vec<Mode>,
+    pub mode: Vec<NoiseMode>,
     /// Share of the control arm that has an outcome; the test arm has a tenth more
     #[arg(long, value_name = "P")]
     pub rate: Option<f64>,
@@ -117,10 +117,10 @@ impl How {
 /// Most runs or trials: more take days.
 const MOST: u64 = 10_000_000;
 
-fn mode(text: &str) -> Result<Mode, String> {
-    let found = Mode::NAMES.iter().find(|(name, _)| *name == text);
+fn mode(text: &str) -> Result<NoiseMode, String> {
+    let found = NoiseMode::NAMES.iter().find(|(name, _)| *name == text);
     found.map(|(_, mode)| *mode).ok_or_else(|| {
-        let names: Vec<&str> = Mode::NAMES.iter().map(|(name, _)| *name).collect();
+        let names: Vec<&str> = NoiseMode::NAMES.iter().map(|(name, _)| *name).collect();
         format!("write one of {}", names.join(", "))
     })
 }

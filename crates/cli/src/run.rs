@@ -2,7 +2,7 @@
 
 use crate::serve;
 use crate::settings::{self, Said, Settings};
-use base::{Error, Kind};
+use base::{Error, Fault};
 use clap::Args;
 use job::prepare::Opened;
 use job::run::{Event, Part, Watch};
@@ -246,5 +246,5 @@ fn write(folder: &Path, report: &RunReport) -> Result<(), Error> {
 fn kept(error: &Error) -> Error {
     let text =
         format!("{error}; the answer is kept in the ledger: make room and run again, at no further charge");
-    Error::new(error.at().clone(), Kind::Io(text))
+    Error::new(error.at().clone(), Fault::Io(text))
 }

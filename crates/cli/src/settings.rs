@@ -3,7 +3,7 @@
 use crate::args::{address, peer, rho, study_hash};
 use base::Error;
 use clap::{ArgAction, Args};
-use net::Network;
+use net::IpNetwork;
 use std::path::{Path, PathBuf};
 use study::party::{PartySettings, RunRate, parse_deadline, parse_memory};
 use study::transport::ServerTransport;
@@ -26,7 +26,7 @@ pub struct ServerSettings {
     pub listen: Option<String>,
     /// Take connections from this network only: 10.0.0.0/8, or an address; may be repeated
     #[arg(long, value_name = "NETWORK")]
-    pub allow: Vec<Network>,
+    pub allow: Vec<IpNetwork>,
     /// Connect to the peer at this address; with several peers NAME=HOST:PORT, repeated
     #[arg(long, value_name = "[NAME=]HOST:PORT", value_parser = peer)]
     pub peer: Vec<(Option<String>, String)>,

@@ -1,7 +1,7 @@
 //! What a job reports, as lines of a board.
 
 use job::run::{Event, Watch};
-use net::Progress;
+use net::RowProgress;
 use std::sync::Arc;
 use terminal::progress::{Board, Line};
 
@@ -10,7 +10,7 @@ use terminal::progress::{Board, Line};
 pub fn watch(board: &Board) -> Watch {
     let (steps, events) = (board.clone(), board.clone());
     Watch {
-        progress: Progress::new(move |step, done, total| steps.progress(step, done, total)),
+        progress: RowProgress::new(move |step, done, total| steps.progress(step, done, total)),
         events: Arc::new(move |event: Event| line(event).iter().for_each(|line| events.show(line))),
     }
 }

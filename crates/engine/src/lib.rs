@@ -31,8 +31,8 @@ pub use stage::{
 
 use base::{Error, PartyId};
 use net::Session;
-use program::lower::{Depth, Draws, ReleasePlan, Totals};
-use program::{Program, Rows};
+use program::lower::{Depth, Draws, ReleasePlan, TotalsForm};
+use program::{Program, ShardRows};
 use std::sync::Arc;
 
 /// How programs are run. Every method that hands back a stage lowers once what it is given.
@@ -47,8 +47,8 @@ pub trait Engine: Send + Sync {
     fn rows(&self, program: &Program, source: RowSource) -> Result<Box<dyn PreparedRows>, Error>;
 
     /// How totals that nobody knows leave [`Engine::rows`]: what its releases are lowered for.
-    fn totals(&self) -> Totals {
-        Totals::Split
+    fn totals(&self) -> TotalsForm {
+        TotalsForm::Split
     }
 
     /// Adders and comparisons of its releases among so many parties.
@@ -92,7 +92,7 @@ pub trait Engine: Send + Sync {
 pub fn run_rows(
     engine: &dyn Engine,
     program: &Program,
-    rows: &mut dyn Rows,
+    rows: &mut dyn ShardRows,
     session: &mut Session,
 ) -> Result<Shares, Error> {
     engine.rows(program, RowSource::Owned)?.run(RowInput::Owned(rows), BaseOts::Own, session)

@@ -5,7 +5,7 @@ use base::{Cost, Error, PartyId};
 use net::Session;
 use ot::Bases;
 use program::lower::ReleasePlan;
-use program::{JoinedRows, Program, Rows, Sharing};
+use program::{JoinedRows, Program, ShardRows, Sharing};
 use std::any::Any;
 
 /// What a stage takes.
@@ -79,7 +79,7 @@ pub fn must_be_sums(program: &Program, engine: &str) -> Result<(), Error> {
 /// The rows of one unit, as one participant holds them.
 pub enum RowInput<'a> {
     /// This party's columns; a server has none.
-    Owned(&'a mut dyn Rows),
+    Owned(&'a mut dyn ShardRows),
     /// Shares of entries.
     Joined(&'a mut dyn JoinedRows),
 }
@@ -98,7 +98,7 @@ impl<'a> RowInput<'a> {
     ///
     /// # Errors
     /// When these are shares.
-    pub fn owned(self) -> Result<&'a mut dyn Rows, Error> {
+    pub fn owned(self) -> Result<&'a mut dyn ShardRows, Error> {
         match self {
             Self::Owned(rows) => Ok(rows),
             Self::Joined(_) => Err(Error::misuse("a stage over columns gets rows joined to shares")),

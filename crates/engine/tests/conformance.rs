@@ -9,8 +9,8 @@ use engine::{
     RowSource, Share, Shares, StagePrice, outputs,
 };
 use net::Session;
-use program::Rows;
-use program::eval::Values;
+use program::ShardRows;
+use program::eval::NodeValues;
 use program::lower::{FoldPlan, ReleasePlan, RowPlan, WordKind, lower_row};
 use program::{Op, Program};
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl Open {
     fn columns(
         &self,
         program: &Program,
-        rows: &mut dyn Rows,
+        rows: &mut dyn ShardRows,
         session: &mut Session,
     ) -> Result<Vec<Vec<u128>>, Error> {
         let (me, peer) = (session.me(), session.me().other());
@@ -82,7 +82,7 @@ impl Open {
     }
 
     /// Sums of the temporaries' shares, by party.
-    fn sums(&self, program: &Program, plan: &RowPlan, values: &Values, lanes: usize) -> Vec<[u128; 2]> {
+    fn sums(&self, program: &Program, plan: &RowPlan, values: &NodeValues, lanes: usize) -> Vec<[u128; 2]> {
         let mut rng = Seed::from_bytes([9; 32]).fork(&format!("{lanes} rows")).into_rng();
         let mut random = || u128::from_le_bytes(Rng::bytes(&mut rng));
         let (mut sums, facts) = (vec![[0u128; 2]; plan.temps.len()], program.row_facts());
@@ -140,7 +140,7 @@ impl PreparedRows for OpenRows {
         let (program, rows) = (&self.program, rows.owned()?);
         let lanes = rows.len() as usize;
         let columns = self.open.columns(program, rows, session)?;
-        let mut values = Values::default();
+        let mut values = NodeValues::default();
         let all = vec![true; program.row.nodes.len()];
         values.evaluate(&program.row, &all, lanes, &mut |op, out| {
             let Op::Column(c) = op else { unreachable!() };

@@ -4,8 +4,8 @@ use base::{PartyId, Roster, Seed};
 use engine::conformance::Table;
 use engine::{Clear, DrawnNoise, Engine, Entered, run_rows};
 use net::Session;
-use program::lower::{Lowering, Noise, lower_release};
-use program::{Policy, Program, Ratio, verify};
+use program::lower::{Lowering, NoiseSource, lower_release};
+use program::{Program, Ratio, VerifierPolicy, verify};
 use std::sync::Arc;
 
 fn example() -> Program {
@@ -16,7 +16,7 @@ fn example() -> Program {
 
 #[test]
 fn the_example_is_allowed_and_charged_as_the_page_says() {
-    let audit = verify(&example(), &Policy::default(), 1_000_000).unwrap();
+    let audit = verify(&example(), &VerifierPolicy::default(), 1_000_000).unwrap();
     assert_eq!(audit.rho, [Ratio::new(1, 8).unwrap(), Ratio::ZERO]);
     // D^2 / (2 rho) = 100^2 * 4: the arm is the viewer's own, so no row moves.
     assert_eq!(audit.charges[0].sigma2(0), Ratio::new(40_000, 1));

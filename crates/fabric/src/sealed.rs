@@ -68,7 +68,7 @@ impl PairKeys {
     /// Agrees on fresh keys with `peer` over the session's channel: [`KEY_BYTES`] each way.
     ///
     /// # Errors
-    /// When that channel is not private, and as [`net::Link::exchange`].
+    /// When that channel is not private, and as [`net::StepLink::exchange`].
     pub fn agree(session: &mut Session, peer: PartyId) -> Result<Self, Error> {
         if !session.link(peer).is_private() {
             let text = "keys for plain channels are agreed over TLS: run without --transport tcp";

@@ -8,7 +8,7 @@ use matching::{Options, pid};
 use net::Session;
 use osprey::trace::{self, Feed, Source};
 use privacy::ledger::{AnswerKey, Ledger, PeerLineage};
-use release::choose::{Context, Draw, Drawer, Setup, Side, Transcript, resume};
+use release::choose::{CutAndChooseSide, Draw, Drawer, NoiseContext, Setup, Transcript, resume};
 use release::gaussian::DiscreteGaussian;
 use release::rational::ratio;
 use rusqlite::types::Value;
@@ -193,14 +193,14 @@ fn ledger(mut data: &[u8]) {
     let _ = (ledger.spent("lineage", "viewer"), ledger.spent_delta("lineage", "viewer"));
     let id = [1; 32];
     let towards = PeerLineage { peer: "viewer".into(), lineage: "lineage".into() };
-    let own = net::Fingerprint::of_ed25519(&id);
+    let own = net::KeyFingerprint::of_ed25519(&id);
     let _ = (ledger.outputs(&id), ledger.barred(&towards, &[(id, 0)]), ledger.next_attempt(&id));
     let _ = (ledger.broken_off("viewer"), ledger.peer_by("v"), ledger.noticed("viewer"));
     let _ = (ledger.chain("viewer"), ledger.held("viewer", own), ledger.hash_at("viewer", 1));
     let _ = (ledger.verify(), ledger.claims(), ledger.last_begun(&id));
     let _ = (ledger.spent_by_all("lineage"), ledger.viewers_of("lineage"), ledger.knows("lineage"));
     let _ = ledger.old_answer(&id, &id, PartyId(0));
-    for side in [Side::Drawer, Side::Checker] {
+    for side in [CutAndChooseSide::Drawer, CutAndChooseSide::Checker] {
         let _ = ledger.transcript(&id, side);
     }
     let key = AnswerKey { study: id, program: id, my_tag: id, peer_tag: id, party: PartyId(0) };
@@ -268,7 +268,7 @@ fn ledger_seeds() -> Vec<Vec<u8>> {
 fn setup() -> Setup {
     let sigma2 = ratio(10_000, 1);
     let width = DiscreteGaussian::new(&sigma2).expect("a variance").width();
-    let context = Context {
+    let context = NoiseContext {
         study: [1; 32],
         release: [2; 32],
         session: [3; 32],

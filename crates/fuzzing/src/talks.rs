@@ -6,7 +6,7 @@ use base::{Error, PartyId};
 use engine::conformance::{Case, Noise, half, suite, suite_among};
 use engine::{CircuitEngine, Engine};
 use kernels::Block;
-use matching::{Field, Flat, Identifiers, Layout, Table};
+use matching::{FlatIdentifiers, IdentifierSource, PayloadField, PayloadLayout, PayloadTable};
 use matching::{circuit_psi, collecting, many, multi, pid, ps3i};
 use net::Session;
 use ot::{OtKind, VoleReceiver, VoleSender, vole};
@@ -40,11 +40,11 @@ talks! {
         many::run(s, &mine(s).flat(), &options).map(|_| ())
     }
     });
-    "ps3i", 10_000, PS3I = Talk::new(2, |s| joined(s, ps3i::Backend::PermuteShare));
-    "ps3i-paillier", 500, PAILLIER = Talk::new(2, |s| joined(s, ps3i::Backend::Paillier));
+    "ps3i", 10_000, PS3I = Talk::new(2, |s| joined(s, ps3i::ShareBackend::PermuteShare));
+    "ps3i-paillier", 500, PAILLIER = Talk::new(2, |s| joined(s, ps3i::ShareBackend::Paillier));
     "collecting", 10_000, COLLECTING = Talk::new(2, collect);
     "circuit-psi", 5_000, PSI = Talk::new(2, |s| {
-        let layout = Layout::new([Field::number(8), Field::bits(9)])?;
+        let layout = PayloadLayout::new([PayloadField::number(8), PayloadField::bits(9)])?;
         let rows = mine(s);
         let payload = payload(&layout, rows.flat().rows())?;
         let payload = (s.me() == PartyId(1)).then_some(&payload);
@@ -99,8 +99,8 @@ pub struct Column {
 
 impl Column {
     /// As protocols take them.
-    pub fn flat(&self) -> Flat<'_> {
-        Flat::new(&self.bytes, &self.ends).expect("identifiers of a few bytes")
+    pub fn flat(&self) -> FlatIdentifiers<'_> {
+        FlatIdentifiers::new(&self.bytes, &self.ends).expect("identifiers of a few bytes")
     }
 }
 
@@ -122,7 +122,7 @@ fn mine(session: &Session) -> Column {
 /// Rows of several identifiers; an empty text is none.
 struct Rows(Vec<[&'static str; 2]>);
 
-impl Identifiers for Rows {
+impl IdentifierSource for Rows {
     fn rows(&self) -> u64 {
         self.0.len() as u64
     }
@@ -147,22 +147,22 @@ fn multi_pid(session: &mut Session) -> Result<(), Error> {
     let options = multi::Options {
         threads: 1,
         peer_rows_max: 100,
-        contaminated: multi::Contaminated::Drop,
+        contaminated: multi::ContaminatedRule::Drop,
         lists: (session.me() == PartyId(0)).then_some(2),
-        repeats: multi::Repeats::Replace,
+        repeats: multi::RepeatRule::Replace,
         ..Default::default()
     };
     multi::run(session, &several(session), &options).map(|_| ())
 }
 
-fn payload(layout: &Layout, rows: u64) -> Result<Table, Error> {
-    let mut table = Table::zeros(layout.clone(), rows)?;
+fn payload(layout: &PayloadLayout, rows: u64) -> Result<PayloadTable, Error> {
+    let mut table = PayloadTable::zeros(layout.clone(), rows)?;
     (0..rows).for_each(|row| table.set(row, 0, u128::from(row + 1)));
     Ok(table)
 }
 
-fn joined(session: &mut Session, backend: ps3i::Backend) -> Result<(), Error> {
-    let layout = Layout::new([Field::number(8), Field::bits(9)])?;
+fn joined(session: &mut Session, backend: ps3i::ShareBackend) -> Result<(), Error> {
+    let layout = PayloadLayout::new([PayloadField::number(8), PayloadField::bits(9)])?;
     let rows = mine(session);
     let options = ps3i::Options {
         threads: 1,
@@ -176,7 +176,7 @@ fn joined(session: &mut Session, backend: ps3i::Backend) -> Result<(), Error> {
 }
 
 fn collect(session: &mut Session) -> Result<(), Error> {
-    let layout = Layout::new([Field::number(4), Field::bits(3)])?;
+    let layout = PayloadLayout::new([PayloadField::number(4), PayloadField::bits(3)])?;
     let rows = several(session);
     let options = collecting::Options {
         threads: 1,

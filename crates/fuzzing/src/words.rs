@@ -2,14 +2,14 @@
 
 use crate::Target;
 use crate::talk::Script;
-use accel::{Command, Cpu, Device, Fold, Half, Keys, Linear, Multiply, Ring, Seat, Vouch, check};
+use accel::{Command, Cpu, Device, Fold, Half, Keys, Linear, Multiply, Seat, VectorRing, Vouch, check};
 use base::{PartyId, Seed};
 use fabric::{PairKeys, Sealed};
 use kernels::{Aes128, Block};
 use matching::circuit_psi::okvs;
 use matching::paillier::key::{CIPHERTEXT_BYTES, KEY_BYTES, LIMBS, Plaintext, PublicKey, SecretKey};
 use net::{Channel, fuzzing as wire};
-use release::choose::{Checker, Context, Debited, Draw, Drawer, Setup};
+use release::choose::{Checker, Debited, Draw, Drawer, NoiseContext, Setup};
 use release::gaussian::DiscreteGaussian;
 use release::rational::ratio;
 use std::sync::{Arc, LazyLock};
@@ -88,7 +88,7 @@ fn frame_seeds() -> Vec<Vec<u8>> {
 /// operation, ring, seat and half; terms; round and first; then the lengths.
 fn command(data: &[u8]) {
     let bytes: [u8; 40] = padded(data);
-    let ring = [Ring::Z128, Ring::Z64, Ring::Z2][usize::from(bytes[1]) % 3];
+    let ring = [VectorRing::Z128, VectorRing::Z64, VectorRing::Z2][usize::from(bytes[1]) % 3];
     let seat = Seat::new(usize::from(bytes[2]) % 4);
     let half = [Half::First, Half::Second][usize::from(bytes[3] & 1)];
     let masked = bytes[3] & 2 != 0;
@@ -215,7 +215,7 @@ fn ciphertexts() -> Vec<Vec<u8>> {
 
 /// Elements of the group, one and many at a time.
 fn elements(data: &[u8]) {
-    let mut column: Vec<matching::group::Element> = data.as_chunks::<32>().0.to_vec();
+    let mut column: Vec<matching::group::GroupElement> = data.as_chunks::<32>().0.to_vec();
     let exponent = matching::group::Exponent::from_bytes([7; 32]).expect("not zero");
     let _ = matching::group::mul_batch(&mut column, &exponent, 1);
 }
@@ -224,7 +224,7 @@ fn elements(data: &[u8]) {
 fn table(data: &[u8]) {
     let [keys, width, rest @ ..] = data else { return };
     let (keys, width) = (u64::from(*keys), usize::from(*width) % 32 + 1);
-    let shape = okvs::Shape::new(keys.max(1), keys.max(1) * 2);
+    let shape = okvs::StoreShape::new(keys.max(1), keys.max(1) * 2);
     let mut bytes = rest.to_vec();
     bytes.resize(shape.entries() * width, 1);
     let names: Vec<Block> = (0..keys).map(|i| Block(u128::from(i) << 70 | 3)).collect();
@@ -240,7 +240,7 @@ fn setup() -> &'static Setup {
             let width = DiscreteGaussian::new(&sigma2).expect("a variance").width();
             Draw { sigma2, width }
         };
-        let context = Context {
+        let context = NoiseContext {
             study: [1; 32],
             release: [2; 32],
             session: [3; 32],

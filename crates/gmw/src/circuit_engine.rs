@@ -59,7 +59,7 @@ impl<'a> GateCircuit<'a> {
         let mut party = Party::for_ands(session, self.kind, ands)?;
         party.reserve(ands);
         for (at, lanes) in self.blocks(all) {
-            let mut known = |input: &circuits::Input, into: &mut [u64]| {
+            let mut known = |input: &circuits::InputBit, into: &mut [u64]| {
                 let bit = &inputs[input.word as usize][usize::from(input.bit)];
                 into.copy_from_slice(&bit[at / 64..][..into.len()]);
                 Ok(())

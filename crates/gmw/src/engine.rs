@@ -9,7 +9,7 @@ use ::engine::{
 use base::{Error, PartyId};
 use net::Session;
 use ot::OtKind;
-use program::lower::combine::Shape;
+use program::lower::combine::SelectionCircuit;
 use program::lower::{Depth, JoinedPlan, ReleasePlan};
 use program::{Program, Sharing};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use yao::Yao;
 #[derive(Clone, Copy, Debug)]
 pub struct Gmw {
     pub(crate) kind: OtKind,
-    shape: Shape,
+    shape: SelectionCircuit,
     lanes: usize,
     over_hub: bool,
 }
@@ -35,7 +35,7 @@ impl Gmw {
     /// An engine over an OT back end.
     #[must_use]
     pub fn new(kind: OtKind) -> Self {
-        Self { kind, shape: Shape::default(), lanes: sums::LANES, over_hub: false }
+        Self { kind, shape: SelectionCircuit::default(), lanes: sums::LANES, over_hub: false }
     }
 
     /// With another number of rows in a batch of sums between two parties, a multiple of 64. For
@@ -49,7 +49,7 @@ impl Gmw {
 
     /// With another circuit for best rows.
     #[must_use]
-    pub fn with_shape(mut self, shape: Shape) -> Self {
+    pub fn with_shape(mut self, shape: SelectionCircuit) -> Self {
         self.shape = shape;
         self
     }

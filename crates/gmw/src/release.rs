@@ -17,7 +17,7 @@ use ::engine::{
 };
 use base::{Error, PartyId};
 use circuits::Viewers;
-use circuits::{Input, Lit};
+use circuits::{InputBit, Lit};
 use net::Session;
 use ot::OtKind;
 use program::Program;
@@ -48,7 +48,7 @@ impl GateRelease {
             return Ok(OutputShares::none());
         }
         let mut party = Party::for_ands(session, self.kind, self.layers.and_gates())?;
-        let mut known = |input: &Input, place: &mut [u64]| {
+        let mut known = |input: &InputBit, place: &mut [u64]| {
             place[0] = (entered.need(input.word as usize)? >> input.bit) as u64 & 1;
             Ok(())
         };

@@ -1,7 +1,7 @@
 //! No branch and no address of packed bits depends on what they hold.
 
 use crate::bits::{Bits, words};
-use kernels::Backend;
+use kernels::InstructionSet;
 use timing::{Case, done};
 
 const LANES: usize = 67;
@@ -17,7 +17,7 @@ fn rows(secret: &[u8]) {
 }
 
 fn cases() -> Vec<Case<'static>> {
-    println!("\nbackend {:?}", Backend::detect());
+    println!("\nbackend {:?}", InstructionSet::detect());
     vec![Case::new("bits of lanes", 7 * 8 * words(LANES), |secret| rows(secret))]
 }
 

@@ -7,12 +7,12 @@
 
 use crate::plan::{Link, Speeds};
 use accel::Queue;
-use base::{Cost, Error, Kind, PartyId};
+use base::{Cost, Error, Fault, PartyId};
 use engine::{Engine, PreparedRows, RowSource, StagePrice};
 use gmw::{Gmw, GmwRows};
 use ot::OtKind;
 use program::lower::JoinedPlan;
-use program::lower::combine::Shape;
+use program::lower::combine::SelectionCircuit;
 use program::{Program, Sharing};
 use ring4::{Ring4, RingRows, Security, Settings};
 use std::sync::Arc;
@@ -217,7 +217,7 @@ impl EngineChoice {
             let shallow = gmw_of(Compute { circuit: Some(Shape::Shallow), ..self.compute });
             shapes.extend(shallow.prepare(program, RowSource::Owned).map(|rows| (Shape::Shallow, rows)));
         }
-        let candidate = |kind, (shape, prepared): &(Shape, GmwRows)| {
+        let candidate = |kind, (shape, prepared): &(SelectionCircuit, GmwRows)| {
             let compute = Compute { ot: Some(kind), circuit: Some(*shape), ..self.compute };
             let choice = Self { compute, rows: ChosenRows::Gmw(prepared.with_kind(kind)), ..self.clone() };
             let seconds = choice.estimate(rows, link, speeds).map_or(f64::INFINITY, |all| all.seconds);
@@ -326,7 +326,7 @@ mod tests {
 
     fn engines(text: &str) -> (EngineChoice, Program) {
         let study = Study::parse("study.toml", text).unwrap();
-        let policy = program::Policy {
+        let policy = program::VerifierPolicy {
             max_rho: program::Ratio::new(1000, 1).unwrap(),
             max_outputs: 8192,
             allow_exact: true,

@@ -18,7 +18,7 @@ use arrow_array::builder::FixedSizeBinaryBuilder;
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch, StringArray, UInt32Array, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
 use base::Error;
-use matching::{Joined, Part, Ring, Table, Valid};
+use matching::{JoinedPart, JoinedShares, PayloadTable, ShareRing, ValidEntries};
 use parquet::arrow::ArrowWriter;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
@@ -69,7 +69,7 @@ pub struct Payload<'a> {
     /// Its columns.
     pub names: &'a [String],
     /// Its rows before the match, at the party itself.
-    pub own: Option<&'a Table>,
+    pub own: Option<&'a PayloadTable>,
 }
 
 /// Writes where own rows lie in a spine; `identifier(row)` is the first one of a row.
@@ -104,7 +104,12 @@ pub fn spine(
 ///
 /// # Errors
 /// When the file is there already or cannot be written.
-pub fn shares(path: &Path, about: &About, joined: &Joined, payloads: [Payload<'_>; 2]) -> Result<(), Error> {
+pub fn shares(
+    path: &Path,
+    about: &About,
+    joined: &JoinedShares,
+    payloads: [Payload<'_>; 2],
+) -> Result<(), Error> {
     let mut columns = Vec::new();
     for (party, payload) in payloads.iter().enumerate() {
         columns.extend(sources(&joined.parts[party], payload, party, joined.slots)?);
@@ -119,8 +124,8 @@ pub fn shares(path: &Path, about: &About, joined: &Joined, payloads: [Payload<'_
         Field::new(&c.about.name, ty, c.rows.is_some())
     }));
     let valid = match &joined.valid {
-        Valid::All | Valid::Theirs => None,
-        Valid::Shared(bits) | Valid::Mine(bits) => Some(bits),
+        ValidEntries::All | ValidEntries::Theirs => None,
+        ValidEntries::Shared(bits) | ValidEntries::Mine(bits) => Some(bits),
     };
     fields.extend(valid.map(|_| Field::new("valid", DataType::Boolean, false)));
     let mut out = Writer::create(path, &about, fields)?;
@@ -146,7 +151,7 @@ pub fn shares(path: &Path, about: &About, joined: &Joined, payloads: [Payload<'_
 /// A payload column and where its values come from.
 struct Source<'a> {
     about: AboutColumn,
-    table: &'a Table,
+    table: &'a PayloadTable,
     field: usize,
     /// Entries of the join for one row of the table.
     repeat: u64,
@@ -155,16 +160,18 @@ struct Source<'a> {
 }
 
 fn sources<'a>(
-    part: &'a Part,
+    part: &'a JoinedPart,
     payload: &Payload<'a>,
     party: usize,
     slots: u32,
 ) -> Result<Vec<Source<'a>>, Error> {
     let (table, rows) = match (part, payload.own) {
-        (Part::Theirs, _) => return Ok(Vec::new()),
-        (Part::Shared(table), _) => (table, None),
-        (Part::Mine(rows), Some(own)) => (own, Some(&rows[..])),
-        (Part::Mine(_), None) => return Err(Error::misuse("own rows of a join need the table of them")),
+        (JoinedPart::Theirs, _) => return Ok(Vec::new()),
+        (JoinedPart::Shared(table), _) => (table, None),
+        (JoinedPart::Mine(rows), Some(own)) => (own, Some(&rows[..])),
+        (JoinedPart::Mine(_), None) => {
+            return Err(Error::misuse("own rows of a join need the table of them"));
+        }
     };
     if table.layout().fields().len() != payload.names.len() {
         return Err(Error::misuse("a payload has another number of columns than names"));
@@ -173,8 +180,8 @@ fn sources<'a>(
         let of = table.layout().fields()[field];
         let shared = match (rows, of.ring) {
             (Some(_), _) => "clear",
-            (None, Ring::Xor) => "xor",
-            (None, Ring::Add) => "add",
+            (None, ShareRing::Xor) => "xor",
+            (None, ShareRing::Add) => "add",
         };
         let about = AboutColumn { name: format!("{}.{name}", payload.party), shared, bytes: of.bytes };
         // Of the first party there is one entry per joined row, of the second one per slot.
@@ -251,7 +258,7 @@ impl Writer {
 }
 
 fn failed(path: &str, error: &dyn std::fmt::Display) -> Error {
-    Error::new(base::At::default(), base::Kind::Io(format!("cannot write {path}: {error}")))
+    Error::new(base::At::default(), base::Fault::Io(format!("cannot write {path}: {error}")))
 }
 
 #[cfg(test)]
@@ -260,7 +267,7 @@ mod tests {
     use arrow_array::Array;
     use arrow_array::cast::AsArray;
     use arrow_array::types::{UInt32Type, UInt64Type};
-    use matching::{Field as Column, Layout};
+    use matching::{PayloadField, PayloadLayout};
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
     use std::os::unix::fs::PermissionsExt;
 
@@ -299,17 +306,18 @@ mod tests {
     fn shares_keep_slots_and_own_rows_apart() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("shares.parquet");
-        let layout = |fields: &[Column]| Layout::new(fields.iter().copied()).unwrap();
-        let mut own = Table::zeros(layout(&[Column::number(8)]), 3).unwrap();
+        let layout = |fields: &[PayloadField]| PayloadLayout::new(fields.iter().copied()).unwrap();
+        let mut own = PayloadTable::zeros(layout(&[PayloadField::number(8)]), 3).unwrap();
         (0..3).for_each(|row| own.set(row, 0, 10 + u128::from(row)));
-        let mut theirs = Table::zeros(layout(&[Column::bits(3), Column::number(16)]), 4).unwrap();
+        let mut theirs =
+            PayloadTable::zeros(layout(&[PayloadField::bits(3), PayloadField::number(16)]), 4).unwrap();
         (0..4).for_each(|entry| theirs.set(entry, 0, entry.into()));
         theirs.set(3, 1, u128::MAX - 5);
-        let joined = Joined {
+        let joined = JoinedShares {
             rows: 2,
             slots: 2,
-            parts: [Part::Mine(vec![2, matching::payload::ABSENT]), Part::Shared(theirs)],
-            valid: Valid::Shared(vec![0b1001]),
+            parts: [JoinedPart::Mine(vec![2, matching::payload::ABSENT]), JoinedPart::Shared(theirs)],
+            valid: ValidEntries::Shared(vec![0b1001]),
         };
         let names = [vec!["t".to_owned()], vec!["x".to_owned(), "y".to_owned()]];
         let payload = |party, i: usize, own| Payload { party, names: &names[i], own };

@@ -10,8 +10,8 @@ use crate::run::join::{Payloads, column_layouts};
 use crate::run::outsourced::{NOISE, price_match, publishes};
 use crate::run::{measure, released};
 use base::{Cost, Error, PartyId, limits};
-use matching::group::Group;
-use matching::payload::Layout;
+use matching::group::CurveGroup;
+use matching::payload::PayloadLayout;
 use matching::{circuit_psi, collecting, many, multi, pid, ps3i};
 use num_traits::Zero;
 use ot::OtKind;
@@ -26,7 +26,7 @@ use ring4::Security;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use studies::lift::Quantity;
-use study::{Backend, Mode, Protocol, Question, Study};
+use study::{Backend, NoiseMode, Protocol, Question, Study};
 
 /// The wire between the parties.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -76,7 +76,7 @@ impl Speeds {
 impl Default for Speeds {
     fn default() -> Self {
         // Both parties' machines are taken to be like this one.
-        let multiplications_per_s = if Group::detect().lanes() > 1 { 330e3 } else { 44e3 };
+        let multiplications_per_s = if CurveGroup::detect().lanes() > 1 { 330e3 } else { 44e3 };
         Self {
             and_per_s: 45e6,
             ots_per_s: 60e6,
@@ -191,7 +191,7 @@ pub fn plan(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
 }
 
 fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Result<Plan, Error> {
-    let policy = program::Policy {
+    let policy = program::VerifierPolicy {
         max_rho: Ratio::new(1000, 1).ok_or_else(|| Error::misuse("a thousand is a ratio"))?,
         max_outputs: 8192,
         allow_exact: true,
@@ -405,7 +405,7 @@ impl Matching {
             }
             Protocol::Collecting { slots, degree, .. } => {
                 let sizes = collecting::Sizes { rows: padded, keys, slots, degree };
-                let cost = collecting::price(sizes, &layouts, collecting::Backend::default(), ot);
+                let cost = collecting::price(sizes, &layouts, collecting::ShareBackend::default(), ot);
                 let multiplications = sizes.names(0) + sizes.names(1);
                 let why = format!("rows of the publisher, {slots} slots each{made_up}");
                 Self::new(cost, multiplications, 8.0, padded[0], why)
@@ -413,7 +413,7 @@ impl Matching {
             Protocol::CircuitPsi => {
                 let kind = study.compute.ot.unwrap_or(circuit_psi::Options::default().ot);
                 let cost = circuit_psi::price(padded, &layouts[1], kind);
-                let places = circuit_psi::cuckoo::Bins::new(padded).all();
+                let places = circuit_psi::cuckoo::CuckooBins::new(padded).all();
                 let why = format!("places for rows of the publisher{made_up}");
                 Self::new(cost, 0, 10.0, places, why)
             }
@@ -426,17 +426,17 @@ impl Matching {
         })
     }
 
-    fn ps3i(rows: [u64; 2], layouts: &[Layout; 2], backend: Backend, ot: OtKind, why: String) -> Self {
+    fn ps3i(rows: [u64; 2], layouts: &[PayloadLayout; 2], backend: Backend, ot: OtKind, why: String) -> Self {
         let matched = rows[0].min(rows[1]);
         let backend = match backend {
-            Backend::PermuteShare => ps3i::Backend::PermuteShare,
-            Backend::Paillier => ps3i::Backend::Paillier,
+            Backend::PermuteShare => ps3i::ShareBackend::PermuteShare,
+            Backend::Paillier => ps3i::ShareBackend::Paillier,
         };
         let cost = ps3i::price(ps3i::Sizes { rows, matched }, layouts, backend, ot);
         // Every ciphertext is made, answered or opened by a party that does nothing else meanwhile.
         let encrypted = match backend {
-            ps3i::Backend::PermuteShare => 0.0,
-            ps3i::Backend::Paillier => cost.bytes() as f64 / CIPHERTEXT.0 * CIPHERTEXT.1,
+            ps3i::ShareBackend::PermuteShare => 0.0,
+            ps3i::ShareBackend::Paillier => cost.bytes() as f64 / CIPHERTEXT.0 * CIPHERTEXT.1,
         };
         Self { encrypted, ..Self::new(cost, rows[0].saturating_add(rows[1]), 8.0, matched, why) }
     }
@@ -542,13 +542,13 @@ fn effect(
     if !built.program.mechanisms.iter().any(|mechanism| mechanism.to == viewer) {
         return Ok(None);
     }
-    let effect = if own.release.mode == Mode::Sums {
+    let effect = if own.release.mode == NoiseMode::Sums {
         let mechanism = layout.outputs.iter().filter(|o| o.viewer == viewer).find_map(|o| o.noised);
         let Some(joint) = mechanism.and_then(|(m, _)| scales.joint(m)) else { return Ok(None) };
         minimum_detectable_effect(joint, &guess, &reading, POWER)
     } else {
         let difference =
-            |o: &&studies::lift::Output| o.viewer == viewer && o.quantity == Quantity::Difference;
+            |o: &&studies::lift::OutputMeaning| o.viewer == viewer && o.quantity == Quantity::Difference;
         let noised = layout.outputs.iter().find(difference).and_then(|o| o.noised);
         let scale = noised.and_then(|(m, _)| scales.fixed(m));
         let Some(scale) = scale else { return Ok(None) };

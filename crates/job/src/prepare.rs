@@ -12,10 +12,10 @@ use net::Identity;
 use num_traits::Zero;
 use privacy::dummies;
 use privacy::scales::most_seen;
-use program::{Audit, Class, Program, Ratio, RowSet, Type, Viewer};
+use program::{Audit, Class, Program, Ratio, RowSet, ValueType, Viewer};
 use std::path::Path;
 use std::sync::Arc;
-use studies::lift::{self, Layout, Lift};
+use studies::lift::{self, LiftLayout, LiftParameters};
 use study::party::PartySetup;
 use study::transport::ServerTransport;
 use study::{self, Contaminated, Decimal, NoiseFrom, Protocol, Question, Study, StudyHash};
@@ -28,7 +28,7 @@ pub struct Built {
     /// The program all parties will run.
     pub program: Program,
     /// What its columns and outputs mean, for a lift study.
-    pub lift: Option<(Lift, Layout)>,
+    pub lift: Option<(LiftParameters, LiftLayout)>,
     /// What the verifier derived from it.
     pub audit: Audit,
 }
@@ -427,8 +427,8 @@ fn read(party: &PartySetup, study: &Study, me: PartyId) -> Result<(Rows, DataHas
 }
 
 /// What the verifier holds a program to; rho is held to the policy by [`within_policy`], viewer by viewer.
-fn policy(party: &PartySetup) -> Result<program::Policy, Error> {
-    Ok(program::Policy {
+fn policy(party: &PartySetup) -> Result<program::VerifierPolicy, Error> {
+    Ok(program::VerifierPolicy {
         max_rho: Ratio::new(u128::from(study::MAX_RHO), 1)
             .ok_or_else(|| Error::misuse("a whole number is a ratio"))?,
         max_outputs: OUTPUTS,
@@ -440,7 +440,7 @@ fn policy(party: &PartySetup) -> Result<program::Policy, Error> {
 ///
 /// # Errors
 /// Where the study or its program breaks a rule.
-pub fn build(study: &Study, policy: &program::Policy) -> Result<Built, Error> {
+pub fn build(study: &Study, policy: &program::VerifierPolicy) -> Result<Built, Error> {
     let (program, lift) = match &study.kind {
         Question::Lift(_) => {
             let lift = lift_of(study)?;
@@ -470,8 +470,8 @@ pub fn build(study: &Study, policy: &program::Policy) -> Result<Built, Error> {
 /// A refusal of a study's program, whose lines count from its first one.
 fn placed(own: &study::ProgramStudy, error: Error) -> Error {
     match error.kind() {
-        base::Kind::Refused(text) => Error::refused(format!("{}{text}", place_of(own))),
-        base::Kind::Input(text) => Error::input(format!("{}{text}", place_of(own))),
+        base::Fault::Refused(text) => Error::refused(format!("{}{text}", place_of(own))),
+        base::Fault::Input(text) => Error::input(format!("{}{text}", place_of(own))),
         _ => error,
     }
 }
@@ -544,7 +544,7 @@ fn own_program(study: &Study, own: &study::ProgramStudy) -> Result<Program, Erro
 }
 
 /// Labels are numbers from 1, which the column's type must hold.
-fn check_labels(column: &study::ProgramColumn, ty: Type) -> Result<(), String> {
+fn check_labels(column: &study::ProgramColumn, ty: ValueType) -> Result<(), String> {
     let study::CellType::Label(values) = &column.cell else { return Ok(()) };
     let count = values.len() as u128;
     if count <= ty.max() {
@@ -555,7 +555,7 @@ fn check_labels(column: &study::ProgramColumn, ty: Type) -> Result<(), String> {
          to {}; make it {}",
         column.name,
         ty.max(),
-        Type::u((u128::BITS - count.leading_zeros()) as u8)
+        ValueType::u((u128::BITS - count.leading_zeros()) as u8)
     ))
 }
 
@@ -585,7 +585,7 @@ fn check_rho(study: &Study, program: &Program, audit: &Audit) -> Result<(), Erro
 }
 
 /// The parameters of a lift study's program.
-fn lift_of(study: &Study) -> Result<Lift, Error> {
+fn lift_of(study: &Study) -> Result<LiftParameters, Error> {
     let Question::Lift(own) = &study.kind else {
         return Err(Error::misuse("only a lift study has a lift program"));
     };
@@ -599,7 +599,7 @@ fn lift_of(study: &Study) -> Result<Lift, Error> {
     };
     let values = |c: &Option<study::Categories>| c.as_ref().map_or_else(Vec::new, |c| c.values.clone());
     let rho = |viewer: Viewer| study.stated(viewer).unwrap_or(Decimal::ZERO).to_ratio();
-    Ok(Lift {
+    Ok(LiftParameters {
         publisher: study.parties[0].name.clone(),
         advertisers: study.parties[1..].iter().map(|member| member.name.clone()).collect(),
         time_bits: bit_length(codes),
@@ -628,20 +628,20 @@ fn value_bits(advertiser: &study::Advertiser) -> u8 {
 
 /// What a lift study's program must know of the match: where rows may hold none, and how many rows one row
 /// can change.
-fn lift_matching(matching: &study::MatchRule) -> lift::Matching {
+fn lift_matching(matching: &study::MatchRule) -> lift::JoinShape {
     let keys = matching.identifiers.len() as u64;
-    let one = lift::Matching::default();
+    let one = lift::JoinShape::default();
     let count = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
     match matching.protocol {
         Protocol::Pid | Protocol::Ps3i { .. } | Protocol::Aligned | Protocol::SaltedKey => one,
         Protocol::MultiPid { .. } => {
             let reach = multi::influence(keys, dummies::repeats(matching));
-            lift::Matching { degree: [count(reach); 2], alone: [alone(matching); 2], ..one }
+            lift::JoinShape { degree: [count(reach); 2], alone: [alone(matching); 2], ..one }
         }
-        Protocol::CircuitPsi => lift::Matching { masked: true, ..one },
+        Protocol::CircuitPsi => lift::JoinShape { masked: true, ..one },
         Protocol::Collecting { slots, degree, .. } => {
             let sizes = collecting::Sizes { rows: [0; 2], keys: [keys; 2], slots, degree };
-            lift::Matching { masked: true, slots: slots as u8, degree: sizes.reach().map(count), ..one }
+            lift::JoinShape { masked: true, slots: slots as u8, degree: sizes.reach().map(count), ..one }
         }
     }
 }
@@ -657,8 +657,8 @@ fn lift_matching(matching: &study::MatchRule) -> lift::Matching {
 fn spread(matching: &study::MatchRule) -> u32 {
     let keys = matching.identifiers.len() as u32;
     match (matching.protocol, dummies::repeats(matching)) {
-        (Protocol::MultiPid { .. }, multi::Repeats::Error) => 2 * keys,
-        (Protocol::MultiPid { .. }, multi::Repeats::Replace) => 3 * keys + 1,
+        (Protocol::MultiPid { .. }, multi::RepeatRule::Error) => 2 * keys,
+        (Protocol::MultiPid { .. }, multi::RepeatRule::Replace) => 3 * keys + 1,
         _ => 1,
     }
 }
@@ -669,7 +669,7 @@ fn spread(matching: &study::MatchRule) -> u32 {
 fn alone(matching: &study::MatchRule) -> u32 {
     let keys = matching.identifiers.len() as u32;
     match (matching.protocol, dummies::repeats(matching)) {
-        (Protocol::MultiPid { .. }, multi::Repeats::Replace) => keys + 1,
+        (Protocol::MultiPid { .. }, multi::RepeatRule::Replace) => keys + 1,
         _ => 1,
     }
 }
@@ -696,7 +696,8 @@ mod tests {
             let degrees = format!("{party}degree clinic {degree}\ndegree works {degree}\n{alone}");
             let text = text.replacen(party, &degrees, 1);
             let study = Study::parse("study.toml", &text).unwrap_or_else(|e| panic!("{e}"));
-            build(&study, &program::Policy::default()).map(|built| built.audit.charges[0].sensitivity.clone())
+            build(&study, &program::VerifierPolicy::default())
+                .map(|built| built.audit.charges[0].sensitivity.clone())
         };
         assert_eq!(of("error", 4).unwrap(), [4, 4]);
         assert_eq!(of("first", 7).unwrap(), [7, 7]);

@@ -5,7 +5,7 @@
 
 use base::Seed;
 use criterion::{BenchmarkId, Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
-use matching::group::{Exponent, Group};
+use matching::group::{CurveGroup, Exponent};
 use std::time::Duration;
 
 /// Rows per sample, short enough that some samples run undisturbed on a busy machine.
@@ -28,7 +28,10 @@ fn group(c: &mut Criterion) {
     let mut bench = c.benchmark_group("group");
     bench.sampling_mode(SamplingMode::Flat).sample_size(50);
     bench.warm_up_time(Duration::from_millis(100)).measurement_time(Duration::from_millis(200));
-    let ways = [("one by one", Group::one_by_one(), POINTS_ROWS), ("detected", Group::detect(), LANES_ROWS)];
+    let ways = [
+        ("one by one", CurveGroup::one_by_one(), POINTS_ROWS),
+        ("detected", CurveGroup::detect(), LANES_ROWS),
+    ];
     for (way, group, rows) in ways {
         let (points, twice) = (&mut points[..rows], &mut twice[..rows]);
         bench.throughput(Throughput::Elements(rows as u64));

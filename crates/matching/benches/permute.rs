@@ -3,8 +3,8 @@
 
 use base::Seed;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use matching::permute::{Rows, Switchboard, network::switches, route};
-use matching::{Field, Layout, Table};
+use matching::permute::{PlaneRows, Switchboard, network::switches, route};
+use matching::{PayloadField, PayloadLayout, PayloadTable};
 use net::cluster::Cluster;
 use ot::OtKind;
 
@@ -31,24 +31,24 @@ fn shares(c: &mut Criterion) {
     let (order, expected) = (order(n), switches(n.into()));
     let mut group = c.benchmark_group("share");
     group.sample_size(10).throughput(Throughput::Elements(expected));
-    let number = |bytes: u8, count: usize| vec![Field::number(bytes); count];
+    let number = |bytes: u8, count: usize| vec![PayloadField::number(bytes); count];
     let layouts = [
         ("1 x 8", number(8, 1)),
         ("8 x 8", number(8, 8)),
-        ("64 of bits", vec![Field::bits(128); 4]),
+        ("64 of bits", vec![PayloadField::bits(128); 4]),
         ("12 x 5", number(5, 12)),
         ("16 x 8", number(8, 16)),
     ];
     for (name, fields) in layouts {
-        let layout = Layout::new(fields).expect("narrow enough");
-        let table = Table::zeros(layout.clone(), n.into()).expect("it fits");
+        let layout = PayloadLayout::new(fields).expect("narrow enough");
+        let table = PayloadTable::zeros(layout.clone(), n.into()).expect("it fits");
         group.bench_function(name, |b| {
             b.iter(|| {
                 Cluster::new(2, 1).run(|session| {
                     let mut board = Switchboard::new(session, OtKind::default(), expected)?;
                     match session.me().0 {
-                        0 => board.serve_permutation(session, Rows::of(&table)?),
-                        _ => board.permute(session, Rows::zeros(&layout, n as usize)?, route(&order)?),
+                        0 => board.serve_permutation(session, PlaneRows::of(&table)?),
+                        _ => board.permute(session, PlaneRows::zeros(&layout, n as usize)?, route(&order)?),
                     }
                 })
             });

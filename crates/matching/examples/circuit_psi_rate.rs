@@ -6,7 +6,7 @@
 
 use base::Error;
 use matching::circuit_psi::{self, Options};
-use matching::{Field, Flat, Layout, Part, Table, Valid};
+use matching::{FlatIdentifiers, JoinedPart, PayloadField, PayloadLayout, PayloadTable, ValidEntries};
 use net::cluster::Cluster;
 use std::time::Instant;
 
@@ -27,15 +27,15 @@ fn main() -> Result<(), Error> {
     let mut number = |usual: u64| args.next().map_or(usual, |arg| arg.parse().expect("a number"));
     let (rows, bytes) = (number(1_000_000), number(64) as usize);
     let ot = args.next().map_or(Ok(Options::default().ot), |name| name.parse())?;
-    let layout = Layout::new(std::iter::repeat_n(Field::number(8), bytes / 8))?;
-    let mut payload = Table::zeros(layout.clone(), rows)?;
+    let layout = PayloadLayout::new(std::iter::repeat_n(PayloadField::number(8), bytes / 8))?;
+    let mut payload = PayloadTable::zeros(layout.clone(), rows)?;
     (0..rows).for_each(|row| (0..bytes / 8).for_each(|field| payload.set(row, field, u128::from(row))));
     let columns = [column(0, rows), column(rows / 2, rows)];
     let options = Options { ot, ..Options::default() };
     let start = Instant::now();
     let done = Cluster::new(2, 1).run(|session| {
         let me = session.me().index();
-        let own = Flat::new(&columns[me].0, &columns[me].1)?;
+        let own = FlatIdentifiers::new(&columns[me].0, &columns[me].1)?;
         let before = cpu();
         let joined =
             circuit_psi::run(session, &own, (me == 1).then_some(&payload), &layout, &options)?.joined;
@@ -50,12 +50,12 @@ fn main() -> Result<(), Error> {
         }
     }
     let bits = |party: usize| match &done[party].0.valid {
-        Valid::Shared(bits) => bits,
+        ValidEntries::Shared(bits) => bits,
         _ => unreachable!("validity is shared"),
     };
     let matched: u32 = bits(0).iter().zip(bits(1)).map(|(a, b)| (a ^ b).count_ones()).sum();
     assert_eq!(u64::from(matched), rows - rows / 2, "half of the rows match");
-    assert!(matches!(done[1].0.parts[0], Part::Theirs));
+    assert!(matches!(done[1].0.parts[0], JoinedPart::Theirs));
     let sent: u64 = done.iter().map(|(_, ledger, _)| ledger.sent("")).sum();
     assert_eq!(sent, circuit_psi::price([rows; 2], &layout, ot).bytes(), "the price");
     let per_row = sent as f64 / rows as f64;

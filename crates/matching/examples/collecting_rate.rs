@@ -4,8 +4,8 @@
 //! `cargo run --release -p matching --example collecting_rate -- [rows per side] [slots] [degree]`
 
 use base::PartyId;
-use matching::collecting::{self, Backend, Options, Sizes, memory};
-use matching::{Field, Flat, Layout, Table};
+use matching::collecting::{self, Options, ShareBackend, Sizes, memory};
+use matching::{FlatIdentifiers, PayloadField, PayloadLayout, PayloadTable};
 use net::cluster::Cluster;
 use std::time::Instant;
 
@@ -31,16 +31,16 @@ fn main() {
         (bytes, ends)
     };
     let columns = [column(0), column(rows / 2)];
-    let layouts = [vec![Field::bits(8)], vec![Field::number(8), Field::bits(32)]]
-        .map(|fields| Layout::new(fields).expect("narrow rows"));
+    let layouts = [vec![PayloadField::bits(8)], vec![PayloadField::number(8), PayloadField::bits(32)]]
+        .map(|fields| PayloadLayout::new(fields).expect("narrow rows"));
     let (cpu_before, memory_before) = usage();
     let start = Instant::now();
     let done = Cluster::new(2, 1).run(|session| {
         let me = session.me().index();
         let (bytes, ends) = &columns[me];
-        let payload = Table::zeros(layouts[me].clone(), rows)?;
+        let payload = PayloadTable::zeros(layouts[me].clone(), rows)?;
         let options = Options { threads: 1, slots, degree, ..Options::default() };
-        let own = Flat::new(bytes, ends)?;
+        let own = FlatIdentifiers::new(bytes, ends)?;
         let collected = collecting::run(session, &own, &payload, &layouts[1 - me], &options)?;
         Ok((collected.disclosed.graph, session.ledger().sent("")))
     });
@@ -48,7 +48,7 @@ fn main() {
     let (cpu, peak) = usage();
     let sizes = Sizes { rows: [rows; 2], keys: [1; 2], slots, degree };
     let estimated: u64 =
-        [0, 1].map(|party| memory(PartyId(party), sizes, &layouts, Backend::PermuteShare)).iter().sum();
+        [0, 1].map(|party| memory(PartyId(party), sizes, &layouts, ShareBackend::PermuteShare)).iter().sum();
     let parties: Vec<_> = done.into_iter().map(|d| d.expect("an honest run succeeds")).collect();
     let pairs = parties[0].0.map_or(0, |graph| graph.pairs);
     let bytes: u64 = parties.iter().map(|p| p.1).sum();

@@ -3,7 +3,7 @@
 //! `cargo run --release -p matching --example match_rate --
 //! [rows per side] [rows of the other side] [MiB per party]`
 
-use matching::{Flat, Options, pid};
+use matching::{FlatIdentifiers, Options, pid};
 use net::cluster::Cluster;
 use std::time::Instant;
 
@@ -36,7 +36,7 @@ fn main() {
     let done = Cluster::new(2, 1).run(|session| {
         let (bytes, ends) = &columns[session.me().index()];
         let options = Options { threads: 1, memory, ..Options::default() };
-        let spine = pid::run(session, &Flat::new(bytes, ends)?, &options)?;
+        let spine = pid::run(session, &FlatIdentifiers::new(bytes, ends)?, &options)?;
         Ok((spine.disclosed.union, session.ledger().sent("")))
     });
     let seconds = start.elapsed().as_secs_f64();

@@ -6,7 +6,7 @@
 //! `cargo run --release -p matching --example multi_rate -- [rows per side] parties [parties]`
 
 use base::{Error, PartyId};
-use matching::{Identifiers, many, multi};
+use matching::{IdentifierSource, many, multi};
 use net::cluster::Cluster;
 use std::io::Write;
 use std::time::Instant;
@@ -18,7 +18,7 @@ struct People {
     keys: usize,
 }
 
-impl Identifiers for People {
+impl IdentifierSource for People {
     fn rows(&self) -> u64 {
         self.rows
     }

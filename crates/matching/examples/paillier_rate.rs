@@ -4,8 +4,8 @@
 //! `cargo run --release -p matching --example paillier_rate -- [rows]`
 
 use base::PartyId;
-use matching::paillier::{self, Giver, key::SecretKey};
-use matching::{Field, Layout, Table};
+use matching::paillier::{self, PayloadGiver, key::SecretKey};
+use matching::{PayloadField, PayloadLayout, PayloadTable};
 use net::cluster::Cluster;
 use std::time::Instant;
 
@@ -33,14 +33,14 @@ fn main() {
         open * 1e3
     );
 
-    let layout = Layout::new([Field::number(8)]).expect("a narrow row");
-    let table = Table::zeros(layout, rows).expect("few rows");
+    let layout = PayloadLayout::new([PayloadField::number(8)]).expect("a narrow row");
+    let table = PayloadTable::zeros(layout, rows).expect("few rows");
     let map: Vec<u32> = (0..rows as u32 / 2).collect();
     let start = Instant::now();
     let done = Cluster::new(2, 1).run(|session| {
         if session.me() == PartyId(0) {
             let seed = session.fork_seed("giver");
-            let giver = Giver::prepare(&seed, rows, table.layout(), 1);
+            let giver = PayloadGiver::prepare(&seed, rows, table.layout(), 1);
             giver.give(session, &table, map.len() as u64)?;
         } else {
             paillier::take(session, table.layout(), rows, &map, 1)?;

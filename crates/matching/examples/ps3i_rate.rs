@@ -3,7 +3,7 @@
 //! `cargo run --release -p matching --example ps3i_rate -- [rows per side] [bytes of payload] [OTs]`
 
 use matching::ps3i::{self, Options, Sizes};
-use matching::{Field, Flat, Layout, Table};
+use matching::{FlatIdentifiers, PayloadField, PayloadLayout, PayloadTable};
 use net::cluster::Cluster;
 use std::time::Instant;
 
@@ -36,14 +36,16 @@ fn main() {
         (bytes, ends)
     };
     let columns = [column(0), column(rows - rows / 2)];
-    let layout = Layout::new(vec![Field::number(8); width as usize / 8]).expect("narrow enough");
-    let tables = [0, 1].map(|_| Table::zeros(layout.clone(), rows).expect("it fits"));
+    let layout =
+        PayloadLayout::new(vec![PayloadField::number(8); width as usize / 8]).expect("narrow enough");
+    let tables = [0, 1].map(|_| PayloadTable::zeros(layout.clone(), rows).expect("it fits"));
     let ((cpu_before, before), mut clock) = (usage(), Instant::now());
     let done = Cluster::new(2, 1).run(|session| {
         let me = session.me().index();
         let (bytes, ends) = &columns[me];
         let options = Options { threads: 1, ot, ..Options::default() };
-        let matched = ps3i::run(session, &Flat::new(bytes, ends)?, &tables[me], &layout, &options)?;
+        let matched =
+            ps3i::run(session, &FlatIdentifiers::new(bytes, ends)?, &tables[me], &layout, &options)?;
         Ok((matched.disclosed.matched, session.ledger().clone()))
     });
     let seconds = lap(&mut clock);
@@ -51,7 +53,7 @@ fn main() {
     let parties: Vec<_> = done.into_iter().map(|d| d.expect("an honest run succeeds")).collect();
     let sizes = Sizes { rows: [rows, rows], matched: parties[0].0 };
     let layouts = [layout.clone(), layout];
-    let price = ps3i::price(sizes, &layouts, ps3i::Backend::PermuteShare, ot);
+    let price = ps3i::price(sizes, &layouts, ps3i::ShareBackend::PermuteShare, ot);
     let bytes: u64 = parties.iter().map(|(_, ledger)| ledger.sent("")).sum();
     assert_eq!(price.bytes(), bytes, "the price is the ledger");
     let per_row = |x: f64| x / rows as f64;

@@ -1,10 +1,10 @@
 //! Dummy rows: a match shows sizes, and with dummies it shows noised ones.
 //!
 //! * **Functionality.** For every non-empty set S of other parties there is a public list `D_(i,S)` of party
-//!   i, `2 s` names of [`Domain::Dummy`]. Every party of S inserts all of it, i itself `z_(i,S)` of its names
-//!   (a secret uniform choice), nobody else any. Party i also inserts `w_i` rows that nobody else has, random
-//!   names of [`Domain::Filler`]. All `z` and `w` are independent: `s` plus a discrete Laplace of scale
-//!   `1 / epsilon`, given that it lies in `-s..=s`. Between two parties this is one list of each.
+//!   i, `2 s` names of [`NameDomain::Dummy`]. Every party of S inserts all of it, i itself `z_(i,S)` of its
+//!   names (a secret uniform choice), nobody else any. Party i also inserts `w_i` rows that nobody else has,
+//!   random names of [`NameDomain::Filler`]. All `z` and `w` are independent: `s` plus a discrete Laplace of
+//!   scale `1 / epsilon`, given that it lies in `-s..=s`. Between two parties this is one list of each.
 //! * **Model.** Parties insert dummies as written here; what they choose freely, their identifiers, may be
 //!   crafted. A party that leaves out the other's list sees exact sizes again, and nobody can tell.
 //! * **Who learns what.** Peers see how many rows exactly the parties of each set have, or sums of these
@@ -19,18 +19,19 @@
 //!
 //! How a protocol applies it:
 //!
-//! 1. [`agree`] at its first step, with [`Hides::Intersection`], or [`Hides::Rows`] where no size of the
-//!    intersection shows (then there are no lists, only the `w_i`);
-//! 2. [`Padded::new`] in place of the caller's identifiers: own rows come first and keep their numbers, then
-//!    dummies;
-//! 3. what it returns per own row is cut to [`Padded::real_rows`]; payload of a dummy row is blank.
+//! 1. [`agree`] at its first step, with [`ShownSizes::Intersection`], or [`ShownSizes::Rows`] where no size
+//!    of the intersection shows (then there are no lists, only the `w_i`);
+//! 2. [`PaddedIdentifiers::new`] in place of the caller's identifiers: own rows come first and keep their
+//!    numbers, then dummies;
+//! 3. what it returns per own row is cut to [`PaddedIdentifiers::real_rows`]; payload of a dummy row is
+//!    blank.
 //!
 //! A dummy row has one name. Where rows have K identifiers its other places are empty, so the protocol fills
 //! them as it does those of any short row.
 
-use crate::identifiers::{Domain, Identifiers};
+use crate::identifiers::{IdentifierSource, NameDomain};
 use base::{Error, PartyId, Rng, Secret, Seed};
-use net::{Link, Session};
+use net::{Session, StepLink};
 use num_bigint::BigInt;
 use num_traits::{One, Signed, ToPrimitive, Zero};
 use release::gaussian::DiscreteLaplace;
@@ -55,7 +56,7 @@ const FRACTION: usize = 128;
 
 /// What a protocol shows about sizes, so what dummies have to hide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hides {
+pub enum ShownSizes {
     /// Rows of each party, and the size of the union or of the intersection.
     Intersection,
     /// Rows of each party alone.
@@ -73,7 +74,7 @@ pub struct Dummies {
 /// What one row's worst change costs the party that owns it: the pair (epsilon, delta), and the same as `rho`
 /// of zCDP that holds except with probability `delta`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Charge {
+pub struct SizeCharge {
     /// Pure epsilon, in the event of probability at least `1 - delta`.
     pub epsilon: Rational,
     /// zCDP in the same event: exact, below `epsilon^2 / 2` since two independent noises share the change.
@@ -120,15 +121,15 @@ impl Dummies {
     /// The least and the most rows that a party's dummies may come to among `parties`, for a price before the
     /// run.
     #[must_use]
-    pub fn rows_range(&self, hides: Hides, parties: usize) -> [u64; 2] {
+    pub fn rows_range(&self, hides: ShownSizes, parties: usize) -> [u64; 2] {
         let sets = 1u64 << (parties as u32 - 1);
         match hides {
-            Hides::Intersection => {
+            ShownSizes::Intersection => {
                 // Sets that the lists of every other party have with this one among them: half of all.
                 let others = 2 * self.centre * (parties as u64 - 1) * (sets / 2);
                 [others, others + 2 * self.centre * sets]
             }
-            Hides::Rows => [0, 2 * self.centre],
+            ShownSizes::Rows => [0, 2 * self.centre],
         }
     }
 
@@ -138,19 +139,19 @@ impl Dummies {
     /// `keys` is K, the identifiers of a row: with more than one, a row can change up to K matched pairs by
     /// the rule of mutual best edges.
     #[must_use]
-    pub fn charge(&self, hides: Hides, keys: u64) -> Charge {
+    pub fn charge(&self, hides: ShownSizes, keys: u64) -> SizeCharge {
         let reach = ratio(keys.max(1), 1u64);
         let (epsilon, ends) = (&self.epsilon, tail(&self.epsilon, self.centre, keys.max(1)));
         match hides {
             // One noise moves by up to K and another one by as much the other way; independent noises add
             // their rho.
-            Hides::Intersection => Charge {
+            ShownSizes::Intersection => SizeCharge {
                 epsilon: epsilon * &reach * ratio(2, 1),
                 rho: epsilon * epsilon * &reach * &reach,
                 delta: ends * ratio(2, 1),
             },
             // A replaced row keeps the number of rows; one that is added or removed moves w by one.
-            Hides::Rows => Charge {
+            ShownSizes::Rows => SizeCharge {
                 epsilon: epsilon.clone(),
                 rho: epsilon * epsilon / ratio(2, 1),
                 delta: tail(&self.epsilon, self.centre, 1),
@@ -171,7 +172,7 @@ impl Dummies {
     }
 
     /// What both sides compare.
-    fn terms(&self, hides: Hides) -> [u8; TERMS_BYTES as usize] {
+    fn terms(&self, hides: ShownSizes) -> [u8; TERMS_BYTES as usize] {
         let text = format!("{} {} {hides:?}", self.epsilon, self.delta);
         let mut terms = [0; TERMS_BYTES as usize];
         terms[..8].copy_from_slice(&self.centre.to_le_bytes());
@@ -268,7 +269,7 @@ impl List {
 const _: () = assert!(PARTIES_MAX < 8, "a set of parties is a byte");
 
 /// The dummy rows of one party in one run. The peer must not see it.
-pub struct Plan {
+pub struct DummyPlan {
     /// Names in a list: `2 s`.
     list: u32,
     /// The others' lists that this party has all of.
@@ -278,12 +279,12 @@ pub struct Plan {
     fillers: Vec<[u8; 32]>,
 }
 
-impl Plan {
-    fn new(me: PartyId, parties: usize, dummies: &Dummies, hides: Hides) -> Result<Self, Error> {
+impl DummyPlan {
+    fn new(me: PartyId, parties: usize, dummies: &Dummies, hides: ShownSizes) -> Result<Self, Error> {
         let mut rng = Seed::from_bytes(*dummies.seed.expose()).fork("dummies").into_rng();
         let list = 2 * dummies.centre as u32;
         let mut plan = Self { list, whole: Vec::new(), own: Vec::new(), fillers: Vec::new() };
-        if hides == Hides::Intersection {
+        if hides == ShownSizes::Intersection {
             if parties > PARTIES_MAX {
                 return Err(Error::input(format!(
                     "dummies hide overlaps among at most {PARTIES_MAX} parties, here are {parties}: set \
@@ -323,7 +324,7 @@ impl Plan {
     }
 
     /// The name and domain of inserted row `index`.
-    fn name(&self, index: u32, into: &mut Vec<u8>) -> Domain {
+    fn name(&self, index: u32, into: &mut Vec<u8>) -> NameDomain {
         into.clear();
         let (at, name) = match u64::from(index).checked_sub(self.others()) {
             None => (self.whole[(index / self.list) as usize], index % self.list),
@@ -331,18 +332,18 @@ impl Plan {
                 Some(&own) => own,
                 None => {
                     into.extend_from_slice(&self.fillers[index as usize - self.own.len()]);
-                    return Domain::Filler;
+                    return NameDomain::Filler;
                 }
             },
         };
         into.extend_from_slice(&[at.owner, at.holders]);
         into.extend_from_slice(&name.to_le_bytes());
-        Domain::Dummy
+        NameDomain::Dummy
     }
 }
 
 /// Sizes are secret.
-impl fmt::Debug for Plan {
+impl fmt::Debug for DummyPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Plan").finish_non_exhaustive()
     }
@@ -353,7 +354,11 @@ impl fmt::Debug for Plan {
 ///
 /// # Errors
 /// `Deviated` when a peer inserts dummies otherwise, or does so on one side only; those of [`plan`].
-pub fn agree(session: &mut Session, dummies: Option<&Dummies>, hides: Hides) -> Result<Option<Plan>, Error> {
+pub fn agree(
+    session: &mut Session,
+    dummies: Option<&Dummies>,
+    hides: ShownSizes,
+) -> Result<Option<DummyPlan>, Error> {
     let me = session.me();
     let peers: Vec<PartyId> = session.roster().parties().filter(|&p| p != me).collect();
     let terms = terms(dummies, hides);
@@ -368,7 +373,7 @@ pub fn agree(session: &mut Session, dummies: Option<&Dummies>, hides: Hides) -> 
 
 /// What [`agree`] sends, for a protocol that puts it into a message of its own.
 #[must_use]
-pub fn terms(dummies: Option<&Dummies>, hides: Hides) -> [u8; TERMS_BYTES as usize] {
+pub fn terms(dummies: Option<&Dummies>, hides: ShownSizes) -> [u8; TERMS_BYTES as usize] {
     dummies.map_or([0; TERMS_BYTES as usize], |d| d.terms(hides))
 }
 
@@ -376,7 +381,7 @@ pub fn terms(dummies: Option<&Dummies>, hides: Hides) -> [u8; TERMS_BYTES as usi
 ///
 /// # Errors
 /// Those of [`agree`].
-pub fn check_terms(link: &mut Link<'_>, terms: &[u8; TERMS_BYTES as usize]) -> Result<(), Error> {
+pub fn check_terms(link: &mut StepLink<'_>, terms: &[u8; TERMS_BYTES as usize]) -> Result<(), Error> {
     let theirs: [u8; TERMS_BYTES as usize] = link.recv_array()?;
     if theirs == *terms { Ok(()) } else { Err(link.blame(SAME_TERMS)) }
 }
@@ -385,20 +390,24 @@ pub fn check_terms(link: &mut Link<'_>, terms: &[u8; TERMS_BYTES as usize]) -> R
 ///
 /// # Errors
 /// `Input` where overlaps of more than [`PARTIES_MAX`] parties are to be hidden.
-pub fn plan(session: &Session, dummies: Option<&Dummies>, hides: Hides) -> Result<Option<Plan>, Error> {
-    dummies.map(|d| Plan::new(session.me(), session.roster().len(), d, hides)).transpose()
+pub fn plan(
+    session: &Session,
+    dummies: Option<&Dummies>,
+    hides: ShownSizes,
+) -> Result<Option<DummyPlan>, Error> {
+    dummies.map(|d| DummyPlan::new(session.me(), session.roster().len(), d, hides)).transpose()
 }
 
 /// Own identifiers and, behind them, dummy rows.
-pub struct Padded<'a> {
-    own: &'a dyn Identifiers,
-    plan: Option<&'a Plan>,
+pub struct PaddedIdentifiers<'a> {
+    own: &'a dyn IdentifierSource,
+    plan: Option<&'a DummyPlan>,
 }
 
-impl<'a> Padded<'a> {
+impl<'a> PaddedIdentifiers<'a> {
     /// `own` followed by the rows of `plan`, or `own` alone.
     #[must_use]
-    pub fn new(own: &'a dyn Identifiers, plan: Option<&'a Plan>) -> Self {
+    pub fn new(own: &'a dyn IdentifierSource, plan: Option<&'a DummyPlan>) -> Self {
         Self { own, plan }
     }
 
@@ -409,15 +418,15 @@ impl<'a> Padded<'a> {
     }
 
     /// Whether `row` is a dummy, and which.
-    fn dummy(&self, row: u32) -> Option<(&Plan, u32)> {
+    fn dummy(&self, row: u32) -> Option<(&DummyPlan, u32)> {
         let index = u64::from(row).checked_sub(self.own.rows())?;
         Some((self.plan?, index as u32))
     }
 }
 
-impl Identifiers for Padded<'_> {
+impl IdentifierSource for PaddedIdentifiers<'_> {
     fn rows(&self) -> u64 {
-        self.own.rows() + self.plan.map_or(0, Plan::rows)
+        self.own.rows() + self.plan.map_or(0, DummyPlan::rows)
     }
 
     fn keys(&self) -> usize {
@@ -433,7 +442,7 @@ impl Identifiers for Padded<'_> {
         Ok(())
     }
 
-    fn domain(&self, row: u32) -> Domain {
+    fn domain(&self, row: u32) -> NameDomain {
         match self.dummy(row) {
             None => self.own.domain(row),
             Some((plan, index)) => plan.name(index, &mut Vec::new()),

@@ -1,5 +1,5 @@
 use super::*;
-use crate::Flat;
+use crate::FlatIdentifiers;
 use net::cluster::Cluster;
 use release::rational::to_f64;
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,7 +53,7 @@ fn renyi(a: &View, b: &View, alpha: f64) -> f64 {
 fn what_a_peer_sees_of_neighbours_is_as_close_as_the_charge_says() {
     for (epsilon, delta) in [((1, 2), (1, 100)), ((1, 5), (1, 20)), ((1, 1), (1, 10_000))] {
         let dummies = dummies(epsilon, delta, 1);
-        let (charge, single) = (dummies.charge(Hides::Intersection, 1), to_f64(&dummies.epsilon));
+        let (charge, single) = (dummies.charge(ShownSizes::Intersection, 1), to_f64(&dummies.epsilon));
         let [worst, bound, rho] = [&charge.epsilon, &charge.delta, &charge.rho].map(to_f64);
         assert!(bound <= to_f64(&dummies.delta) && worst == 2.0 * single);
         let before = view(&dummies, 100, 40);
@@ -86,7 +86,7 @@ fn without_rows_that_nobody_has_an_unmatched_row_shows() {
 #[test]
 fn rows_of_several_keys_are_charged_for_the_pairs_that_they_change() {
     let dummies = dummies((1, 4), (1, 100), 1);
-    let (charge, keys) = (dummies.charge(Hides::Intersection, 3), 3);
+    let (charge, keys) = (dummies.charge(ShownSizes::Intersection, 3), 3);
     let before = view(&dummies, 100, 40);
     for shared in 40 - keys..=40 + keys {
         let after = view(&dummies, 100, shared);
@@ -95,7 +95,7 @@ fn rows_of_several_keys_are_charged_for_the_pairs_that_they_change() {
     }
     assert_eq!(charge.epsilon, ratio(6, 4));
     assert_eq!(charge.rho, ratio(9, 16));
-    let rows = dummies.charge(Hides::Rows, 3);
+    let rows = dummies.charge(ShownSizes::Rows, 3);
     assert_eq!((rows.epsilon, rows.rho), (ratio(1, 4), ratio(1, 32)));
 }
 
@@ -109,9 +109,9 @@ fn the_centre_is_the_least_that_keeps_delta() {
         let s = dummies.centre() as i32;
         let asked = to_f64(&asked);
         assert!(delta_of(s) <= asked && (s == 0 || delta_of(s - 1) > asked), "{epsilon:?} {s}");
-        let stated = to_f64(&dummies.charge(Hides::Intersection, 1).delta);
+        let stated = to_f64(&dummies.charge(ShownSizes::Intersection, 1).delta);
         assert!((stated / delta_of(s) - 1.0).abs() < 1e-9, "{stated}");
-        assert!(dummies.charge(Hides::Intersection, 1).delta <= dummies.delta);
+        assert!(dummies.charge(ShownSizes::Intersection, 1).delta <= dummies.delta);
     }
     assert_eq!(Dummies::usual(&seed(1)).centre(), 185);
 }
@@ -144,7 +144,7 @@ fn sizes_have_their_law() {
 }
 
 /// All names of a padded column with their domains, dummies first to last.
-fn names(padded: &Padded<'_>) -> Vec<(u8, Vec<u8>)> {
+fn names(padded: &PaddedIdentifiers<'_>) -> Vec<(u8, Vec<u8>)> {
     let read = |row| {
         let mut name = Vec::new();
         padded.read(row, 0, &mut name).unwrap();
@@ -186,22 +186,27 @@ fn added(noises: &[Noise], s: i64) -> Vec<i64> {
 #[test]
 fn lists_meet_and_fillers_do_not() {
     let (bytes, ends) = (b"annabert".to_vec(), [4, 8]);
-    let own = Flat::new(&bytes, &ends).unwrap();
+    let own = FlatIdentifiers::new(&bytes, &ends).unwrap();
     for parties in [2, 3, 4] {
         let dummies: Vec<_> = (0..parties).map(|i| dummies((1, 2), (1, 100), i as u8)).collect();
         let plans: Vec<_> = (0..parties)
-            .map(|i| Plan::new(PartyId(i as u8), parties, &dummies[i], Hides::Intersection).unwrap())
+            .map(|i| {
+                DummyPlan::new(PartyId(i as u8), parties, &dummies[i], ShownSizes::Intersection).unwrap()
+            })
             .collect();
         let sets: Vec<BTreeSet<_>> = plans
             .iter()
             .map(|plan| {
-                let padded = Padded::new(&own, Some(plan));
+                let padded = PaddedIdentifiers::new(&own, Some(plan));
                 let names = names(&padded);
                 let set: BTreeSet<_> = names.iter().cloned().collect();
                 assert_eq!(set.len(), names.len(), "a name occurs twice");
                 assert_eq!((padded.real_rows(), &names[0].1[..]), (2, &b"anna"[..]));
                 assert_eq!(names.len() as u64, 2 + plan.rows());
-                assert_eq!(names.iter().filter(|n| n.0 == Domain::Filler as u8).count(), plan.fillers.len());
+                assert_eq!(
+                    names.iter().filter(|n| n.0 == NameDomain::Filler as u8).count(),
+                    plan.fillers.len()
+                );
                 let mut rest = vec![1];
                 padded.read(2, 1, &mut rest).unwrap();
                 assert!(rest.is_empty(), "a dummy row has one name");
@@ -210,7 +215,7 @@ fn lists_meet_and_fillers_do_not() {
             .collect();
         // Every cell is what the construction says, so the laws below are those of the rows that are
         // inserted.
-        let noise = |(i, plan): (usize, &Plan)| -> Noise {
+        let noise = |(i, plan): (usize, &DummyPlan)| -> Noise {
             let z = |set: usize| plan.own.iter().filter(|(list, _)| usize::from(list.holders) == set).count();
             let size = |set| if set == 0 { plan.fillers.len() } else { z(set) };
             sets_of_others(i, parties).into_iter().map(|set| (set, size(set) as i64)).collect()
@@ -219,11 +224,12 @@ fn lists_meet_and_fillers_do_not() {
         let mut expected = added(&noises, dummies[0].centre() as i64);
         expected[(1 << parties) - 1] += 2;
         assert_eq!(cells(&sets), expected);
-        let range = dummies[0].rows_range(Hides::Intersection, parties);
+        let range = dummies[0].rows_range(ShownSizes::Intersection, parties);
         assert!(plans.iter().all(|p| (range[0]..=range[1]).contains(&p.rows())));
         assert_eq!(range[0] + range[1], (2 * parties as u64 * dummies[0].centre()) << (parties - 1));
     }
-    let many = Plan::new(PartyId(0), PARTIES_MAX + 1, &dummies((1, 2), (1, 100), 1), Hides::Intersection);
+    let many =
+        DummyPlan::new(PartyId(0), PARTIES_MAX + 1, &dummies((1, 2), (1, 100), 1), ShownSizes::Intersection);
     let text = "dummies hide overlaps among at most 6 parties, here are 7: set dummies = \"off\"";
     assert_eq!(many.err().unwrap().to_string(), text);
 }
@@ -254,7 +260,7 @@ fn law_of_cells(dummies: &Dummies, real: &[i64; 8]) -> BTreeMap<Vec<i64>, f64> {
 fn what_party_0_sees_of_three_is_as_close_as_the_charge_says() {
     let dummies = dummies((1, 2), (3, 5), 1);
     assert_eq!(dummies.centre(), 1, "small enough for an exact law");
-    let charge = dummies.charge(Hides::Intersection, 1);
+    let charge = dummies.charge(ShownSizes::Intersection, 1);
     let (single, bound) = (to_f64(&dummies.epsilon), to_f64(&charge.delta));
     let real = [0, 5, 6, 7, 8, 9, 10, 11];
     let before = law_of_cells(&dummies, &real);
@@ -286,17 +292,21 @@ fn what_party_0_sees_of_three_is_as_close_as_the_charge_says() {
 #[test]
 fn where_no_intersection_shows_there_are_no_lists() {
     let dummies = dummies((1, 2), (1, 100), 5);
-    let plan = Plan::new(PartyId(1), 2, &dummies, Hides::Rows).unwrap();
+    let plan = DummyPlan::new(PartyId(1), 2, &dummies, ShownSizes::Rows).unwrap();
     assert_eq!((plan.rows(), plan.own.len()), (plan.fillers.len() as u64, 0));
-    assert!(names(&Padded::new(&Flat::new(&[], &[]).unwrap(), Some(&plan))).iter().all(|n| n.0 == 2));
-    assert!(plan.rows() <= dummies.rows_range(Hides::Rows, 2)[1]);
+    assert!(
+        names(&PaddedIdentifiers::new(&FlatIdentifiers::new(&[], &[]).unwrap(), Some(&plan)))
+            .iter()
+            .all(|n| n.0 == 2)
+    );
+    assert!(plan.rows() <= dummies.rows_range(ShownSizes::Rows, 2)[1]);
 }
 
 #[test]
 fn one_seed_draws_the_same_and_another_does_not() {
     let draw = |n| {
         let dummies = dummies((1, 2), (1, 100), n);
-        let plan = Plan::new(PartyId(0), 2, &dummies, Hides::Intersection).unwrap();
+        let plan = DummyPlan::new(PartyId(0), 2, &dummies, ShownSizes::Intersection).unwrap();
         (plan.own.clone(), plan.fillers.clone())
     };
     assert_eq!(draw(1), draw(1));
@@ -310,7 +320,7 @@ fn parties_that_hide_sizes_otherwise_do_not_go_on() {
     let run = |of: [Option<Dummies>; 2]| {
         let done = Cluster::new(2, 1).run(|s| {
             let own = of[s.me().index()].as_ref();
-            let plan = s.step("dummies", |s| agree(s, own, Hides::Intersection))?;
+            let plan = s.step("dummies", |s| agree(s, own, ShownSizes::Intersection))?;
             let ledger = s.ledger();
             assert_eq!((ledger.sent("dummies"), ledger.turns("dummies")), (TERMS_BYTES, 1));
             Ok(plan.map_or(0, |p| p.rows()))

@@ -20,22 +20,22 @@
 
 use base::{Error, Rng, Secret};
 use curve25519_dalek::{EdwardsPoint, MontgomeryPoint, Scalar};
-use kernels::curve::{Curve, Uniform};
+use kernels::curve::{CurveBackend, Uniform};
 use sha2::{Digest, Sha512};
 use zeroize::Zeroizing;
 
 /// A u-coordinate, little endian, below `2^255 - 19`.
-pub type Element = [u8; 32];
+pub type GroupElement = [u8; 32];
 
-/// Bytes of an [`Element`].
-pub const ELEMENT_BYTES: u64 = size_of::<Element>() as u64;
+/// Bytes of an [`GroupElement`].
+pub const ELEMENT_BYTES: u64 = size_of::<GroupElement>() as u64;
 
 /// RFC 9380's domain-separation tag of `H`. Another protocol's hashes of the same identifiers are unrelated
 /// to ours.
 pub const TAG: &[u8] = b"TACIT-V01-CS01-with-edwards25519_XMD:SHA-512_ELL2_RO_";
 
 /// `2^255 - 19`, little endian.
-const PRIME: Element = {
+const PRIME: GroupElement = {
     let mut p = [0xff; 32];
     p[0] = 0xed;
     p[31] = 0x7f;
@@ -53,14 +53,14 @@ const BLOCK: usize = 128;
 
 /// Why a peer's element is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum ElementRefusal {
     /// Its bytes are not below `2^255 - 19`.
     NonCanonical,
     /// Its product is the neutral element: it has small order.
     SmallOrder,
 }
 
-impl Refusal {
+impl ElementRefusal {
     /// The text for an error.
     #[must_use]
     pub fn text(self) -> &'static str {
@@ -119,7 +119,7 @@ impl Exponent {
     }
 
     /// `u(k P)` by the fixed 255-step ladder, for any `u`, on the curve or its twist.
-    fn ladder(&self, u: &Element) -> Element {
+    fn ladder(&self, u: &GroupElement) -> GroupElement {
         let scalar = self.0.expose().as_bytes();
         let bit = |i: usize| scalar[i / 8] >> (i % 8) & 1 == 1;
         let bits = (0..252).rev().map(bit).chain([false; 3]);
@@ -134,45 +134,45 @@ fn hash_to_point(identifier: &[u8], tag: &[u8]) -> EdwardsPoint {
 
 /// `H(identifier)`.
 #[must_use]
-pub fn hash(identifier: &[u8]) -> Element {
+pub fn hash(identifier: &[u8]) -> GroupElement {
     hash_to_point(identifier, TAG).to_montgomery().to_bytes()
 }
 
 /// Whether `element` is below `2^255 - 19`.
 #[must_use]
-pub fn is_canonical(element: &Element) -> bool {
+pub fn is_canonical(element: &GroupElement) -> bool {
     element.iter().rev().lt(PRIME.iter().rev())
 }
 
 /// Whether `element` lies in the subgroup, as all honest ones do. Slow: for finding out who sent one that
 /// does not.
 #[must_use]
-pub fn is_in_subgroup(element: &Element) -> bool {
+pub fn is_in_subgroup(element: &GroupElement) -> bool {
     MontgomeryPoint(*element).to_edwards(0).is_some_and(|point| point.is_torsion_free())
 }
 
 /// Replaces the second argument by the name of a place.
-pub type Names<'a> = &'a (dyn Fn(usize, &mut Vec<u8>) -> Result<(), Error> + Sync);
+pub type NameReader<'a> = &'a (dyn Fn(usize, &mut Vec<u8>) -> Result<(), Error> + Sync);
 
 /// `out[i] = H(name of i)^k`, on up to `threads` cores.
 ///
 /// # Errors
 /// When a name cannot be read.
 pub fn hash_mul_batch(
-    names: Names<'_>,
+    names: NameReader<'_>,
     k: &Exponent,
-    out: &mut [Element],
+    out: &mut [GroupElement],
     threads: usize,
 ) -> Result<(), Error> {
-    Group::detect().hash_mul_batch(names, k, out, threads)
+    CurveGroup::detect().hash_mul_batch(names, k, out, threads)
 }
 
 /// `points[i] = points[i]^k`, on up to `threads` cores.
 ///
 /// # Errors
 /// When a point is refused; `points` is then half done and must not be used.
-pub fn mul_batch(points: &mut [Element], k: &Exponent, threads: usize) -> Result<(), Refusal> {
-    Group::detect().mul_batch(points, k, threads)
+pub fn mul_batch(points: &mut [GroupElement], k: &Exponent, threads: usize) -> Result<(), ElementRefusal> {
+    CurveGroup::detect().mul_batch(points, k, threads)
 }
 
 /// `points[i] = points[i]^first` and `twice[i] = points[i]^(first second)`, on up to `threads` cores. Never
@@ -181,24 +181,24 @@ pub fn mul_batch(points: &mut [Element], k: &Exponent, threads: usize) -> Result
 /// # Errors
 /// As [`mul_batch`].
 pub fn mul_twice_batch(
-    points: &mut [Element],
-    twice: &mut [Element],
+    points: &mut [GroupElement],
+    twice: &mut [GroupElement],
     first: &Exponent,
     second: &Exponent,
     threads: usize,
-) -> Result<(), Refusal> {
-    Group::detect().mul_twice_batch(points, twice, first, second, threads)
+) -> Result<(), ElementRefusal> {
+    CurveGroup::detect().mul_twice_batch(points, twice, first, second, threads)
 }
 
 /// A way to compute. All ways give the same bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct Group(Option<Curve>);
+pub struct CurveGroup(Option<CurveBackend>);
 
-impl Group {
+impl CurveGroup {
     /// The fastest way of this machine: the 8-lane kernel where there is one.
     #[must_use]
     pub fn detect() -> Self {
-        Self(Curve::fast())
+        Self(CurveBackend::fast())
     }
 
     /// One point at a time, on any machine.
@@ -219,9 +219,9 @@ impl Group {
     /// As there.
     pub fn hash_mul_batch(
         self,
-        names: Names<'_>,
+        names: NameReader<'_>,
         k: &Exponent,
-        out: &mut [Element],
+        out: &mut [GroupElement],
         threads: usize,
     ) -> Result<(), Error> {
         match self.0 {
@@ -234,7 +234,12 @@ impl Group {
     ///
     /// # Errors
     /// When a name cannot be read.
-    pub fn hash_batch(self, names: Names<'_>, out: &mut [Element], threads: usize) -> Result<(), Error> {
+    pub fn hash_batch(
+        self,
+        names: NameReader<'_>,
+        out: &mut [GroupElement],
+        threads: usize,
+    ) -> Result<(), Error> {
         match self.0 {
             Some(curve) => hash_lanes(curve, names, None, out, threads),
             None => hash_points(names, |point| point, out, threads),
@@ -245,7 +250,12 @@ impl Group {
     ///
     /// # Errors
     /// As there.
-    pub fn mul_batch(self, points: &mut [Element], k: &Exponent, threads: usize) -> Result<(), Refusal> {
+    pub fn mul_batch(
+        self,
+        points: &mut [GroupElement],
+        k: &Exponent,
+        threads: usize,
+    ) -> Result<(), ElementRefusal> {
         let piece = piece_len(points.len(), threads);
         over_cores(points.chunks_mut(piece), |points| {
             let Some(curve) = self.0 else { return mul_points(points, k) };
@@ -261,12 +271,12 @@ impl Group {
     /// As there.
     pub fn mul_twice_batch(
         self,
-        points: &mut [Element],
-        twice: &mut [Element],
+        points: &mut [GroupElement],
+        twice: &mut [GroupElement],
         first: &Exponent,
         second: &Exponent,
         threads: usize,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ElementRefusal> {
         assert_eq!(points.len(), twice.len(), "one place per point");
         let piece = piece_len(points.len(), threads);
         over_cores(points.chunks_mut(piece).zip(twice.chunks_mut(piece)), |(points, twice)| {
@@ -314,10 +324,10 @@ impl Expander {
 
 /// Hashes and, with a key, multiplies on the kernel.
 fn hash_lanes(
-    curve: Curve,
-    names: Names<'_>,
+    curve: CurveBackend,
+    names: NameReader<'_>,
     k: Option<&Exponent>,
-    out: &mut [Element],
+    out: &mut [GroupElement],
     threads: usize,
 ) -> Result<(), Error> {
     let key = k.map(|k| k.0.expose().as_bytes());
@@ -340,9 +350,9 @@ fn hash_lanes(
 
 /// Hashes one by one; `product` multiplies.
 fn hash_points(
-    names: Names<'_>,
+    names: NameReader<'_>,
     product: impl Fn(EdwardsPoint) -> EdwardsPoint + Sync,
-    out: &mut [Element],
+    out: &mut [GroupElement],
     threads: usize,
 ) -> Result<(), Error> {
     let piece = piece_len(out.len(), threads);
@@ -361,7 +371,7 @@ fn hash_points(
 }
 
 /// [`mul_batch`] one by one.
-fn mul_points(points: &mut [Element], k: &Exponent) -> Result<(), Refusal> {
+fn mul_points(points: &mut [GroupElement], k: &Exponent) -> Result<(), ElementRefusal> {
     for points in points.chunks_mut(INVERSION) {
         mul_piece(points, |_, point| k.times(point), |u| k.ladder(u))?;
     }
@@ -370,11 +380,11 @@ fn mul_points(points: &mut [Element], k: &Exponent) -> Result<(), Refusal> {
 
 /// [`mul_twice_batch`] one by one.
 fn mul_points_twice(
-    points: &mut [Element],
-    twice: &mut [Element],
+    points: &mut [GroupElement],
+    twice: &mut [GroupElement],
     first: &Exponent,
     second: &Exponent,
-) -> Result<(), Refusal> {
+) -> Result<(), ElementRefusal> {
     for (points, twice) in points.chunks_mut(INVERSION).zip(twice.chunks_mut(INVERSION)) {
         let mut doubled = vec![EdwardsPoint::default(); points.len()];
         let product = |i: usize, point: &EdwardsPoint| {
@@ -395,10 +405,10 @@ fn mul_points_twice(
 /// Multiplies one piece in place, `on_curve` for points of the curve and `ladder` for the others, whose
 /// indices come back.
 fn mul_piece(
-    points: &mut [Element],
+    points: &mut [GroupElement],
     mut on_curve: impl FnMut(usize, &EdwardsPoint) -> EdwardsPoint,
-    ladder: impl Fn(&Element) -> Element,
-) -> Result<Vec<usize>, Refusal> {
+    ladder: impl Fn(&GroupElement) -> GroupElement,
+) -> Result<Vec<usize>, ElementRefusal> {
     refuse_foreign(points)?;
     let mut products = vec![EdwardsPoint::default(); points.len()];
     let mut off_curve = Vec::new();
@@ -408,7 +418,7 @@ fn mul_piece(
             None => off_curve.push(i),
         }
     }
-    let slow: Vec<Element> = off_curve.iter().map(|&i| ladder(&points[i])).collect();
+    let slow: Vec<GroupElement> = off_curve.iter().map(|&i| ladder(&points[i])).collect();
     store(&products, points);
     for (&i, u) in off_curve.iter().zip(slow) {
         points[i] = u;
@@ -418,25 +428,25 @@ fn mul_piece(
 }
 
 /// The u-coordinates of `points`, with one inversion for all; the neutral element becomes zero.
-fn store(points: &[EdwardsPoint], into: &mut [Element]) {
+fn store(points: &[EdwardsPoint], into: &mut [GroupElement]) {
     for (place, u) in into.iter_mut().zip(EdwardsPoint::to_montgomery_batch(points)) {
         *place = u.to_bytes();
     }
 }
 
-fn refuse_foreign(points: &[Element]) -> Result<(), Refusal> {
-    if points.iter().all(is_canonical) { Ok(()) } else { Err(Refusal::NonCanonical) }
+fn refuse_foreign(points: &[GroupElement]) -> Result<(), ElementRefusal> {
+    if points.iter().all(is_canonical) { Ok(()) } else { Err(ElementRefusal::NonCanonical) }
 }
 
-fn refuse_zero(products: &[Element]) -> Result<(), Refusal> {
+fn refuse_zero(products: &[GroupElement]) -> Result<(), ElementRefusal> {
     // Products may be secret: nothing is told of them but whether one is zero, and then the run ends with an
     // error.
-    let zero = |product: &Element| product.iter().fold(0, |any, byte| any | byte) == 0;
+    let zero = |product: &GroupElement| product.iter().fold(0, |any, byte| any | byte) == 0;
     #[allow(unused_mut, reason = "a test says what is public")]
     let mut any = products.iter().fold(false, |any, product| any | zero(product));
     #[cfg(test)]
     timing::memcheck::public(&mut any);
-    if any { Err(Refusal::SmallOrder) } else { Ok(()) }
+    if any { Err(ElementRefusal::SmallOrder) } else { Ok(()) }
 }
 
 /// Length of one core's piece.

@@ -1,26 +1,26 @@
 //! Known answers were made by an independent implementation of RFC 9380 and of affine Montgomery arithmetic.
 
 use super::*;
-use crate::identifiers::Domain;
+use crate::identifiers::NameDomain;
 use base::Seed;
 use curve25519_dalek::edwards::CompressedEdwardsY;
 
-fn hex(text: &str) -> Element {
+fn hex(text: &str) -> GroupElement {
     base::unhex(text).unwrap()
 }
 
 /// Fills `out` with fresh random elements of the subgroup, on up to `threads` cores: hashes of names that
-/// nobody else can guess, of the sort [`Domain::Label`]. Nobody knows their logarithms.
-fn random_elements(rng: &mut Rng, out: &mut [Element], threads: usize) {
+/// nobody else can guess, of the sort [`NameDomain::Label`]. Nobody knows their logarithms.
+fn random_elements(rng: &mut Rng, out: &mut [GroupElement], threads: usize) {
     let seed: [u8; 32] = rng.bytes();
     let names = |i: usize, name: &mut Vec<u8>| {
         name.clear();
         name.extend_from_slice(&seed);
         name.extend_from_slice(&(i as u64).to_le_bytes());
-        Domain::Label.mark(name);
+        NameDomain::Label.mark(name);
         Ok(())
     };
-    Group::detect().hash_batch(&names, out, threads).expect("these names can always be read");
+    CurveGroup::detect().hash_batch(&names, out, threads).expect("these names can always be read");
 }
 
 fn key(seed: u8) -> Exponent {
@@ -28,15 +28,15 @@ fn key(seed: u8) -> Exponent {
 }
 
 /// All ways that this machine has.
-fn ways() -> [Group; 2] {
-    [Group::one_by_one(), Group::detect()]
+fn ways() -> [CurveGroup; 2] {
+    [CurveGroup::one_by_one(), CurveGroup::detect()]
 }
 
 /// Random u-coordinates: about half lie on the curve, half on its twist.
-fn elements(n: usize) -> Vec<Element> {
+fn elements(n: usize) -> Vec<GroupElement> {
     let mut rng = Seed::from_bytes([77; 32]).into_rng();
     let element = || {
-        let mut e: Element = rng.bytes();
+        let mut e: GroupElement = rng.bytes();
         e[31] &= 0x3f;
         e
     };
@@ -110,9 +110,9 @@ fn both_ways_give_the_same_bytes() {
 #[test]
 fn extreme_inputs_give_the_same_bytes_both_ways() {
     // Numbers next to 0, to p and to the bounds of limbs, each refused by both or multiplied to the same.
-    let mut inputs: Vec<Element> = (0..255u8)
+    let mut inputs: Vec<GroupElement> = (0..255u8)
         .flat_map(|bit| {
-            let power: Element =
+            let power: GroupElement =
                 std::array::from_fn(|i| if i == bit as usize / 8 { 1 << (bit % 8) } else { 0 });
             let below = std::array::from_fn(|i| match i.cmp(&(bit as usize / 8)) {
                 std::cmp::Ordering::Less => 0xff,
@@ -175,8 +175,8 @@ fn products_are_those_of_the_plain_ladder_on_curve_and_twist() {
     let on_curve = points.iter().filter(|u| MontgomeryPoint(**u).to_edwards(0).is_some()).count();
     assert!((100..200).contains(&on_curve));
     let (a, b) = (key(1), key(2));
-    let once: Vec<Element> = points.iter().map(|u| a.ladder(u)).collect();
-    let twice: Vec<Element> = once.iter().map(|u| b.ladder(u)).collect();
+    let once: Vec<GroupElement> = points.iter().map(|u| a.ladder(u)).collect();
+    let twice: Vec<GroupElement> = once.iter().map(|u| b.ladder(u)).collect();
     for (group, threads) in ways().into_iter().flat_map(|group| [1, 2, 3].map(|t| (group, t))) {
         let mut column = points.clone();
         group.mul_batch(&mut column, &a, threads).unwrap();
@@ -210,7 +210,7 @@ fn keys_commute_and_torsion_does_not_show() {
 
 #[test]
 fn small_order_and_foreign_bytes_are_refused() {
-    let one: Element = std::array::from_fn(|i| u8::from(i == 0));
+    let one: GroupElement = std::array::from_fn(|i| u8::from(i == 0));
     // On the curve: 0 (order 2), 1 (order 4), the order 8; on the twist: -1 (order 4).
     let order_8 = curve25519_dalek::constants::EIGHT_TORSION[1].to_montgomery().to_bytes();
     let minus_one = std::array::from_fn(|i| PRIME[i] - one[i]);
@@ -220,9 +220,9 @@ fn small_order_and_foreign_bytes_are_refused() {
             let mut points = elements(5);
             points[3] = bad;
             let mut twice = points.clone();
-            assert_eq!(group.mul_batch(&mut points.clone(), &key(1), 2), Err(Refusal::SmallOrder));
+            assert_eq!(group.mul_batch(&mut points.clone(), &key(1), 2), Err(ElementRefusal::SmallOrder));
             let refused = group.mul_twice_batch(&mut points, &mut twice, &key(1), &key(2), 1);
-            assert_eq!(refused, Err(Refusal::SmallOrder));
+            assert_eq!(refused, Err(ElementRefusal::SmallOrder));
         }
     }
     let mut over = PRIME;
@@ -231,9 +231,9 @@ fn small_order_and_foreign_bytes_are_refused() {
     high[31] |= 0x80;
     for bad in [PRIME, over, high, [0xff; 32]] {
         for group in ways() {
-            assert_eq!(group.mul_batch(&mut [bad], &key(1), 1), Err(Refusal::NonCanonical));
+            assert_eq!(group.mul_batch(&mut [bad], &key(1), 1), Err(ElementRefusal::NonCanonical));
             let refused = group.mul_twice_batch(&mut [bad], &mut [bad], &key(1), &key(2), 1);
-            assert_eq!(refused, Err(Refusal::NonCanonical));
+            assert_eq!(refused, Err(ElementRefusal::NonCanonical));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Identifiers to match: already normalised bytes, one per row, in memory or on disk.
 
-use crate::spill::{Column, Room};
+use crate::spill::{SpillColumn, SpillRoom};
 use base::{Error, Rng, limits};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// Identifiers with random access by row: rows are visited in a secret order.
-pub trait Identifiers: Sync {
+pub trait IdentifierSource: Sync {
     /// Number of rows.
     fn rows(&self) -> u64;
 
@@ -24,16 +24,16 @@ pub trait Identifiers: Sync {
     /// When it cannot be read.
     fn read(&self, row: u32, key: usize, into: &mut Vec<u8>) -> Result<(), Error>;
 
-    /// What sort of name [`Identifiers::read`] gives for `row`.
-    fn domain(&self, _row: u32) -> Domain {
-        Domain::Identifier
+    /// What sort of name [`IdentifierSource::read`] gives for `row`.
+    fn domain(&self, _row: u32) -> NameDomain {
+        NameDomain::Identifier
     }
 }
 
 /// Sorts of names that are hashed into the group. Names of different sorts never meet, whatever their bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Domain {
+pub enum NameDomain {
     /// Of a row of somebody's data.
     Identifier = 0,
     /// Of a row that hides sizes; both parties know the list.
@@ -44,7 +44,7 @@ pub enum Domain {
     Label = 3,
 }
 
-impl Domain {
+impl NameDomain {
     /// Marks a name as one of this sort: what is hashed is the name and one more byte.
     pub fn mark(self, name: &mut Vec<u8>) {
         name.push(self as u8);
@@ -53,12 +53,12 @@ impl Domain {
 
 /// Identifiers in memory: one flat buffer, and where each row ends in it.
 #[derive(Clone, Copy)]
-pub struct Flat<'a> {
+pub struct FlatIdentifiers<'a> {
     bytes: &'a [u8],
     ends: &'a [u64],
 }
 
-impl<'a> Flat<'a> {
+impl<'a> FlatIdentifiers<'a> {
     /// Row `i` is `bytes[ends[i - 1]..ends[i]]`, the first one starts at 0.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ impl<'a> Flat<'a> {
     }
 }
 
-impl Identifiers for Flat<'_> {
+impl IdentifierSource for FlatIdentifiers<'_> {
     fn rows(&self) -> u64 {
         self.ends.len() as u64
     }
@@ -94,34 +94,34 @@ impl Identifiers for Flat<'_> {
 }
 
 /// Identifiers on disk, in a file without a name that vanishes with the process. Memory: 8 bytes per row.
-pub struct Spool {
+pub struct IdentifierSpool {
     file: File,
     ends: Vec<u64>,
 }
 
-/// A [`Spool`] that is being filled.
-pub struct SpoolWriter {
+/// A [`IdentifierSpool`] that is being filled.
+pub struct IdentifierSpoolWriter {
     file: BufWriter<File>,
     ends: Vec<u64>,
 }
 
-impl Spool {
+impl IdentifierSpool {
     /// A new spool in directory `dir`, which must be private to this party.
     ///
     /// # Errors
     /// When no file can be made there.
-    pub fn writer(dir: &Path) -> Result<SpoolWriter, Error> {
+    pub fn writer(dir: &Path) -> Result<IdentifierSpoolWriter, Error> {
         let file = tempfile::tempfile_in(dir)
             .map_err(|e| Error::io(format_args!("making a spool file in {}", dir.display()), &e))?;
-        Ok(SpoolWriter { file: BufWriter::with_capacity(1 << 20, file), ends: Vec::new() })
+        Ok(IdentifierSpoolWriter { file: BufWriter::with_capacity(1 << 20, file), ends: Vec::new() })
     }
 }
 
-impl SpoolWriter {
+impl IdentifierSpoolWriter {
     /// Appends the identifier of the next row.
     ///
     /// # Errors
-    /// As [`Flat::new`], and when the disk is full.
+    /// As [`FlatIdentifiers::new`], and when the disk is full.
     pub fn push(&mut self, identifier: &[u8]) -> Result<(), Error> {
         let row = self.ends.len() as u64;
         check_rows(row + 1)?;
@@ -135,13 +135,13 @@ impl SpoolWriter {
     ///
     /// # Errors
     /// When the disk is full.
-    pub fn finish(self) -> Result<Spool, Error> {
+    pub fn finish(self) -> Result<IdentifierSpool, Error> {
         let file = self.file.into_inner().map_err(|e| Error::io("spooling identifiers", e.error()))?;
-        Ok(Spool { file, ends: self.ends })
+        Ok(IdentifierSpool { file, ends: self.ends })
     }
 }
 
-impl Identifiers for Spool {
+impl IdentifierSource for IdentifierSpool {
     fn rows(&self) -> u64 {
         self.ends.len() as u64
     }
@@ -177,23 +177,23 @@ pub(crate) fn check_len(row: u64, len: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// Rows of one digest of a [`Fingerprint`].
+/// Rows of one digest of a [`ColumnFingerprint`].
 pub const FINGERPRINT_ROWS: u64 = 4096;
 
 /// What a column held when it was read: salted digests of [`FINGERPRINT_ROWS`] rows each.
-pub struct Fingerprint {
+pub struct ColumnFingerprint {
     salt: [u8; 32],
     digests: Vec<[u8; 32]>,
 }
 
-impl Fingerprint {
+impl ColumnFingerprint {
     /// The digest of one row's marked name.
     #[must_use]
     pub fn row(&self, name: &[u8]) -> [u8; 32] {
         *blake3::keyed_hash(&self.salt, name).as_bytes()
     }
 
-    /// Checks the rows of digest number `chunk`, read again, by their [`Fingerprint::row`] in order.
+    /// Checks the rows of digest number `chunk`, read again, by their [`ColumnFingerprint::row`] in order.
     ///
     /// # Errors
     /// When they are not what they were.
@@ -226,9 +226,13 @@ impl Fingerprint {
 ///
 /// # Errors
 /// Names the two rows, counted from 1; never the identifier.
-pub fn fingerprint(identifiers: &dyn Identifiers, salt: [u8; 32], room: &Room) -> Result<Fingerprint, Error> {
-    let mut fingerprint = Fingerprint { salt, digests: Vec::new() };
-    let mut tags = Column::<12>::new(room, identifiers.rows());
+pub fn fingerprint(
+    identifiers: &dyn IdentifierSource,
+    salt: [u8; 32],
+    room: &SpillRoom,
+) -> Result<ColumnFingerprint, Error> {
+    let mut fingerprint = ColumnFingerprint { salt, digests: Vec::new() };
+    let mut tags = SpillColumn::<12>::new(room, identifiers.rows());
     let (mut name, mut digest) = (Vec::new(), blake3::Hasher::new());
     for row in 0..identifiers.rows() {
         identifiers.read(row as u32, 0, &mut name)?;
@@ -250,7 +254,7 @@ pub fn fingerprint(identifiers: &dyn Identifiers, salt: [u8; 32], room: &Room) -
 }
 
 /// A run of equal tags is a repeat, or a chance collision of 64 bits under a fresh key: compares the names.
-fn refuse_repeats(identifiers: &dyn Identifiers, tags: Column<'_, 12>) -> Result<(), Error> {
+fn refuse_repeats(identifiers: &dyn IdentifierSource, tags: SpillColumn<'_, 12>) -> Result<(), Error> {
     let marked = |row: u32, into: &mut Vec<u8>| {
         identifiers.read(row, 0, into)?;
         identifiers.domain(row).mark(into);
@@ -281,8 +285,8 @@ fn refuse_repeats(identifiers: &dyn Identifiers, tags: Column<'_, 12>) -> Result
 ///
 /// # Errors
 /// Those of [`fingerprint`].
-pub fn check_unique(identifiers: &dyn Identifiers, rng: &mut Rng) -> Result<(), Error> {
-    fingerprint(identifiers, rng.bytes(), &Room::new(None, None)).map(drop)
+pub fn check_unique(identifiers: &dyn IdentifierSource, rng: &mut Rng) -> Result<(), Error> {
+    fingerprint(identifiers, rng.bytes(), &SpillRoom::new(None, None)).map(drop)
 }
 
 pub(crate) fn repeated(first: u32, second: u32) -> Error {
@@ -310,11 +314,11 @@ mod tests {
     fn both_columns_read_what_was_put_in() {
         let words = ["anna", "b", "carl", "dd"];
         let (bytes, ends) = flat(&words);
-        let flat = Flat::new(&bytes, &ends).unwrap();
-        let mut writer = Spool::writer(&std::env::temp_dir()).unwrap();
+        let flat = FlatIdentifiers::new(&bytes, &ends).unwrap();
+        let mut writer = IdentifierSpool::writer(&std::env::temp_dir()).unwrap();
         words.iter().for_each(|w| writer.push(w.as_bytes()).unwrap());
         let spool = writer.finish().unwrap();
-        for column in [&flat as &dyn Identifiers, &spool] {
+        for column in [&flat as &dyn IdentifierSource, &spool] {
             assert_eq!(column.rows(), 4);
             let mut read = Vec::new();
             for row in [2, 0, 3, 1] {
@@ -326,15 +330,15 @@ mod tests {
 
     #[test]
     fn bad_columns_are_refused() {
-        let error = |bytes: &[u8], ends: &[u64]| Flat::new(bytes, ends).err().unwrap().to_string();
+        let error = |bytes: &[u8], ends: &[u64]| FlatIdentifiers::new(bytes, ends).err().unwrap().to_string();
         assert!(error(b"ab", &[1, 1, 2]).starts_with("the identifier of row 2 is empty"));
         assert!(error(b"ab", &[2, 1]).contains("descend"));
         assert!(error(b"ab", &[1]).contains("cover"));
         let long = vec![b'x'; limits::IDENTIFIER_BYTES + 1];
         assert!(error(&long, &[long.len() as u64]).starts_with("limits::IDENTIFIER_BYTES"));
         let fits = &long[1..];
-        assert!(Flat::new(fits, &[fits.len() as u64]).is_ok());
-        let mut writer = Spool::writer(&std::env::temp_dir()).unwrap();
+        assert!(FlatIdentifiers::new(fits, &[fits.len() as u64]).is_ok());
+        let mut writer = IdentifierSpool::writer(&std::env::temp_dir()).unwrap();
         assert!(writer.push(b"").is_err() && writer.push(&long).is_err() && writer.push(fits).is_ok());
         assert!(check_rows(limits::ROWS - 1).is_ok() && check_rows(limits::ROWS).is_err());
     }
@@ -343,9 +347,10 @@ mod tests {
     fn a_repeat_is_named_by_row_and_not_by_value() {
         let (bytes, ends) = flat(&["anna", "bo", "carl", "bo"]);
         let mut rng = Seed::from_bytes([1; 32]).into_rng();
-        let error = check_unique(&Flat::new(&bytes, &ends).unwrap(), &mut rng).unwrap_err().to_string();
+        let error =
+            check_unique(&FlatIdentifiers::new(&bytes, &ends).unwrap(), &mut rng).unwrap_err().to_string();
         assert!(error.starts_with("rows 2 and 4 carry the same identifier"), "{error}");
-        assert!(check_unique(&Flat::new(&bytes[..10], &ends[..3]).unwrap(), &mut rng).is_ok());
+        assert!(check_unique(&FlatIdentifiers::new(&bytes[..10], &ends[..3]).unwrap(), &mut rng).is_ok());
     }
 
     #[test]
@@ -353,11 +358,11 @@ mod tests {
         let words: Vec<String> = (0..5000).map(|i| format!("person {i}")).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let (bytes, ends) = flat(&words);
-        let column = Flat::new(&bytes, &ends).unwrap();
-        let print = |salt, room: &Room| fingerprint(&column, [salt; 32], room).unwrap();
-        let first = print(1, &Room::new(None, None));
-        assert_eq!(first.whole(), print(1, &Room::new(Some(1), None)).whole());
-        assert_ne!(first.whole(), print(2, &Room::new(None, None)).whole());
+        let column = FlatIdentifiers::new(&bytes, &ends).unwrap();
+        let print = |salt, room: &SpillRoom| fingerprint(&column, [salt; 32], room).unwrap();
+        let first = print(1, &SpillRoom::new(None, None));
+        assert_eq!(first.whole(), print(1, &SpillRoom::new(Some(1), None)).whole());
+        assert_ne!(first.whole(), print(2, &SpillRoom::new(None, None)).whole());
         let marked = |i: usize| [words[i].as_bytes(), &[0]].concat();
         let mut rows: Vec<[u8; 32]> = (4096..5000).map(|i| first.row(&marked(i))).collect();
         assert_eq!(first.check(1, rows.iter()), Ok(()));

@@ -24,6 +24,8 @@ mod terms;
 #[cfg(test)]
 mod timing_tests;
 
-pub use identifiers::{Domain, Flat, Identifiers, Spool};
-pub use payload::{Field, Joined, Layout, Part, Ring, Table, Valid};
+pub use identifiers::{FlatIdentifiers, IdentifierSource, IdentifierSpool, NameDomain};
+pub use payload::{
+    JoinedPart, JoinedShares, PayloadField, PayloadLayout, PayloadTable, ShareRing, ValidEntries,
+};
 pub use pid::{Disclosed, Options, Sizes, Spine};

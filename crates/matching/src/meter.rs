@@ -3,14 +3,14 @@
 
 /// One party's side of a conversation with one peer.
 #[derive(Default)]
-pub(crate) struct Meter {
+pub(crate) struct LinkMeter {
     pub sent: u64,
     pub turns: u64,
     /// Something was sent since the last wait.
     pub spoke: bool,
 }
 
-impl Meter {
+impl LinkMeter {
     /// A message of ours; an empty one is none.
     pub fn send(&mut self, bytes: u64) {
         self.sent += bytes;

@@ -1,15 +1,15 @@
 //! What an owner attaches to its rows before they are matched, and the shares of it that come out.
 //!
-//! A [`Table`] has one row of bytes per record. Its [`Layout`] says how each [`Field`] is shared: a word of
-//! bits by exclusive or, a number by addition modulo a power of 256. Layouts are public, both parties know
-//! both; a table is its holder's secret, whether it holds values or shares.
+//! A [`PayloadTable`] has one row of bytes per record. Its [`PayloadLayout`] says how each [`PayloadField`]
+//! is shared: a word of bits by exclusive or, a number by addition modulo a power of 256. Layouts are public,
+//! both parties know both; a table is its holder's secret, whether it holds values or shares.
 
 use base::{Error, limits};
 use zeroize::Zeroize;
 
 /// How a field is shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Ring {
+pub enum ShareRing {
     /// By exclusive or of the parties' bytes.
     Xor,
     /// By addition modulo 2^(8 bytes).
@@ -18,14 +18,14 @@ pub enum Ring {
 
 /// One field of a row: a little-endian number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Field {
+pub struct PayloadField {
     /// How it is shared.
-    pub ring: Ring,
+    pub ring: ShareRing,
     /// Its width, 1 to 16.
     pub bytes: u8,
 }
 
-impl Field {
+impl PayloadField {
     /// A word of so many bits, in whole bytes.
     ///
     /// # Panics
@@ -33,7 +33,7 @@ impl Field {
     #[must_use]
     pub fn bits(bits: u8) -> Self {
         assert!((1..=128).contains(&bits), "a field has 1 to 128 bits");
-        Self { ring: Ring::Xor, bytes: bits.div_ceil(8) }
+        Self { ring: ShareRing::Xor, bytes: bits.div_ceil(8) }
     }
 
     /// A number modulo 2^(8 bytes).
@@ -43,7 +43,7 @@ impl Field {
     #[must_use]
     pub fn number(bytes: u8) -> Self {
         assert!((1..=16).contains(&bytes), "a number has 1 to 16 bytes");
-        Self { ring: Ring::Add, bytes }
+        Self { ring: ShareRing::Add, bytes }
     }
 
     /// All ones in this width.
@@ -56,29 +56,29 @@ impl Field {
     #[must_use]
     pub fn join(self, a: u128, b: u128) -> u128 {
         match self.ring {
-            Ring::Xor => (a ^ b) & self.mask(),
-            Ring::Add => a.wrapping_add(b) & self.mask(),
+            ShareRing::Xor => (a ^ b) & self.mask(),
+            ShareRing::Add => a.wrapping_add(b) & self.mask(),
         }
     }
 }
 
 /// The fields of a row, in order, and where each begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Layout {
-    fields: Vec<Field>,
+pub struct PayloadLayout {
+    fields: Vec<PayloadField>,
     starts: Vec<usize>,
     bytes: usize,
 }
 
-impl Layout {
+impl PayloadLayout {
     /// Most bytes of a row.
     pub const ROW_BYTES: usize = 1 << 14;
 
     /// A row of these fields.
     ///
     /// # Errors
-    /// `Limit` when a row is wider than [`Layout::ROW_BYTES`].
-    pub fn new(fields: impl IntoIterator<Item = Field>) -> Result<Self, Error> {
+    /// `Limit` when a row is wider than [`PayloadLayout::ROW_BYTES`].
+    pub fn new(fields: impl IntoIterator<Item = PayloadField>) -> Result<Self, Error> {
         let mut layout = Self::default();
         for field in fields {
             layout.starts.push(layout.bytes);
@@ -93,7 +93,7 @@ impl Layout {
 
     /// The fields in order.
     #[must_use]
-    pub fn fields(&self) -> &[Field] {
+    pub fn fields(&self) -> &[PayloadField] {
         &self.fields
     }
 
@@ -116,18 +116,18 @@ impl Layout {
 
 /// Rows of a layout, one after the other in one buffer. It does not print and is wiped when dropped.
 #[derive(Default)]
-pub struct Table {
-    layout: Layout,
+pub struct PayloadTable {
+    layout: PayloadLayout,
     rows: u64,
     bytes: Vec<u8>,
 }
 
-impl Table {
+impl PayloadTable {
     /// So many rows of zeros.
     ///
     /// # Errors
     /// `Limit` when there are more than `limits::ROWS` rows, or they do not fit memory.
-    pub fn zeros(layout: Layout, rows: u64) -> Result<Self, Error> {
+    pub fn zeros(layout: PayloadLayout, rows: u64) -> Result<Self, Error> {
         if rows >= limits::ROWS {
             return Err(Error::limit("limits::ROWS", rows, limits::ROWS - 1));
         }
@@ -143,7 +143,7 @@ impl Table {
 
     /// Its layout.
     #[must_use]
-    pub fn layout(&self) -> &Layout {
+    pub fn layout(&self) -> &PayloadLayout {
         &self.layout
     }
 
@@ -206,27 +206,27 @@ impl Table {
     }
 }
 
-impl Drop for Table {
+impl Drop for PayloadTable {
     fn drop(&mut self) {
         self.bytes.zeroize();
     }
 }
 
-/// "No row of ours lies here", in [`Part::Mine`].
+/// "No row of ours lies here", in [`JoinedPart::Mine`].
 pub const ABSENT: u32 = u32::MAX;
 
 /// One party's payload along the joined rows, as the other and itself hold it.
-pub enum Part {
+pub enum JoinedPart {
     /// This party's shares of it: one row per joined row and slot, the slots of a joined row together.
-    Shared(Table),
+    Shared(PayloadTable),
     /// It is ours, in the clear: for each joined row which of our rows lies there, or [`ABSENT`].
     Mine(Vec<u32>),
     /// It is the peer's, in the clear.
     Theirs,
 }
 
-/// Which entries of [`Part::Shared`] hold a match; the others hold shares of anything.
-pub enum Valid {
+/// Which entries of [`JoinedPart::Shared`] hold a match; the others hold shares of anything.
+pub enum ValidEntries {
     /// Every joined row is a match.
     All,
     /// Exclusive-or shares, packed: entry i is bit i mod 64 of word i / 64.
@@ -238,15 +238,15 @@ pub enum Valid {
 }
 
 /// What comes out of a match that joins rows to shares.
-pub struct Joined {
+pub struct JoinedShares {
     /// Joined rows.
     pub rows: u64,
     /// Entries of a joined row: 1, or M where a row may match several times.
     pub slots: u32,
     /// The payload of party 0 (one entry per joined row) and of party 1 (one per joined row and slot).
-    pub parts: [Part; 2],
+    pub parts: [JoinedPart; 2],
     /// Which entries of party 1 are matches.
-    pub valid: Valid,
+    pub valid: ValidEntries,
 }
 
 #[cfg(test)]
@@ -255,10 +255,15 @@ mod tests {
 
     #[test]
     fn fields_keep_to_their_bytes() {
-        let layout =
-            Layout::new([Field::bits(9), Field::number(5), Field::number(16), Field::bits(1)]).unwrap();
+        let layout = PayloadLayout::new([
+            PayloadField::bits(9),
+            PayloadField::number(5),
+            PayloadField::number(16),
+            PayloadField::bits(1),
+        ])
+        .unwrap();
         assert_eq!((layout.row_bytes(), layout.range(2)), (24, 7..23));
-        let mut table = Table::zeros(layout, 3).unwrap();
+        let mut table = PayloadTable::zeros(layout, 3).unwrap();
         for row in 0..3 {
             (0..4).for_each(|field| table.set(row, field, u128::MAX - u128::from(row)));
         }
@@ -272,16 +277,16 @@ mod tests {
 
     #[test]
     fn shares_join() {
-        assert_eq!(Field::number(2).join(0xffff, 2), 1);
-        assert_eq!(Field::bits(16).join(0xffff, 2), 0xfffd);
+        assert_eq!(PayloadField::number(2).join(0xffff, 2), 1);
+        assert_eq!(PayloadField::bits(16).join(0xffff, 2), 0xfffd);
     }
 
     #[test]
     fn wide_rows_and_many_rows_are_refused() {
-        let wide = std::iter::repeat_n(Field::number(16), Layout::ROW_BYTES / 16);
-        assert!(Layout::new(wide.clone()).is_ok());
-        assert!(Layout::new(wide.chain([Field::bits(1)])).is_err());
-        assert!(Table::zeros(Layout::default(), limits::ROWS).is_err());
-        assert!(Table::zeros(Layout::default(), limits::ROWS - 1).is_ok());
+        let wide = std::iter::repeat_n(PayloadField::number(16), PayloadLayout::ROW_BYTES / 16);
+        assert!(PayloadLayout::new(wide.clone()).is_ok());
+        assert!(PayloadLayout::new(wide.chain([PayloadField::bits(1)])).is_err());
+        assert!(PayloadTable::zeros(PayloadLayout::default(), limits::ROWS).is_err());
+        assert!(PayloadTable::zeros(PayloadLayout::default(), limits::ROWS - 1).is_ok());
     }
 }

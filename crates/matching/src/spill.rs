@@ -3,8 +3,8 @@
 //!
 //! Records begin with uniform bytes (an element of the group, a keyed hash), so their leading bits deal them
 //! evenly into partitions. A partition is a list of blocks; a full block stays in memory while there is
-//! [`Room`] and goes to a file without a name otherwise. Sorting is one partition after the other: each is
-//! read once and fits in memory.
+//! [`SpillRoom`] and goes to a file without a name otherwise. Sorting is one partition after the other: each
+//! is read once and fits in memory.
 
 use base::Error;
 use std::collections::VecDeque;
@@ -32,14 +32,14 @@ const PARTS: u64 = 16;
 
 /// How much memory columns may take, and where they go beyond it.
 #[derive(Debug)]
-pub struct Room {
+pub struct SpillRoom {
     memory: Option<u64>,
     /// Bytes that full blocks may still take.
     left: AtomicU64,
     scratch: PathBuf,
 }
 
-impl Room {
+impl SpillRoom {
     /// Room for columns of `memory` bytes in all (none: no bound), with files in `scratch` (none: the
     /// system's folder for temporary files). Files have no name and vanish with the process.
     #[must_use]
@@ -79,13 +79,13 @@ enum Block {
 
 /// Where the blocks of one column are kept.
 struct Blocks<'r> {
-    room: &'r Room,
+    room: &'r SpillRoom,
     file: Option<File>,
     end: u64,
 }
 
 impl<'r> Blocks<'r> {
-    fn new(room: &'r Room) -> Self {
+    fn new(room: &'r SpillRoom) -> Self {
         Self { room, file: None, end: 0 }
     }
 
@@ -127,7 +127,7 @@ impl<'r> Blocks<'r> {
 }
 
 /// A set of records of `B` bytes, at least eight, in no order; it is read in ascending order.
-pub struct Column<'r, const B: usize> {
+pub struct SpillColumn<'r, const B: usize> {
     blocks: Blocks<'r>,
     bits: u32,
     block: usize,
@@ -136,10 +136,10 @@ pub struct Column<'r, const B: usize> {
     len: u64,
 }
 
-impl<'r, const B: usize> Column<'r, B> {
+impl<'r, const B: usize> SpillColumn<'r, B> {
     /// An empty column for about `expected` records; what was expected takes no memory before it comes.
     #[must_use]
-    pub fn new(room: &'r Room, expected: u64) -> Self {
+    pub fn new(room: &'r SpillRoom, expected: u64) -> Self {
         let (bits, block) = room.shape(expected.saturating_mul(B as u64));
         let partitions = 1 << bits;
         Self {
@@ -184,19 +184,19 @@ impl<'r, const B: usize> Column<'r, B> {
 
     /// The records in ascending order.
     #[must_use]
-    pub fn sorted(self) -> Sorted<'r, B> {
-        Sorted { column: self, next: 0, current: Vec::new(), at: 0 }
+    pub fn sorted(self) -> SortedRecords<'r, B> {
+        SortedRecords { column: self, next: 0, current: Vec::new(), at: 0 }
     }
 }
 
 /// Blocks that nobody read give their room back.
-impl<const B: usize> Drop for Column<'_, B> {
+impl<const B: usize> Drop for SpillColumn<'_, B> {
     fn drop(&mut self) {
         give_back(self.blocks.room, self.full.iter().flatten());
     }
 }
 
-fn give_back<'b>(room: &Room, blocks: impl Iterator<Item = &'b Block>) {
+fn give_back<'b>(room: &SpillRoom, blocks: impl Iterator<Item = &'b Block>) {
     let in_memory = |block: &Block| match block {
         Block::Memory(bytes) => bytes.len() as u64,
         Block::Disk(..) => 0,
@@ -211,15 +211,15 @@ pub fn leading(record: &[u8], bits: u32) -> u32 {
     first.checked_shr(32 - bits).unwrap_or(0)
 }
 
-/// A [`Column`] that is being read in ascending order, one partition in memory at a time.
-pub struct Sorted<'r, const B: usize> {
-    column: Column<'r, B>,
+/// A [`SpillColumn`] that is being read in ascending order, one partition in memory at a time.
+pub struct SortedRecords<'r, const B: usize> {
+    column: SpillColumn<'r, B>,
     next: usize,
     current: Vec<u8>,
     at: usize,
 }
 
-impl<const B: usize> Sorted<'_, B> {
+impl<const B: usize> SortedRecords<'_, B> {
     /// The next record, which stays.
     ///
     /// # Errors
@@ -272,24 +272,24 @@ fn sort<const B: usize>(records: &mut [[u8; B]]) {
 }
 
 /// Bytes that leave in the order in which they came.
-pub struct Queue<'r> {
+pub struct SpillQueue<'r> {
     blocks: Blocks<'r>,
     full: VecDeque<Block>,
     open: Vec<u8>,
     block: usize,
 }
 
-impl<'r> Queue<'r> {
+impl<'r> SpillQueue<'r> {
     /// An empty queue that hands out `block` bytes at a time.
     #[must_use]
-    pub fn new(room: &'r Room, block: usize) -> Self {
+    pub fn new(room: &'r SpillRoom, block: usize) -> Self {
         Self { blocks: Blocks::new(room), full: VecDeque::new(), open: Vec::new(), block }
     }
 
     /// Appends.
     ///
     /// # Errors
-    /// As [`Column::push`].
+    /// As [`SpillColumn::push`].
     pub fn push(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
         while !bytes.is_empty() {
             let (now, later) = bytes.split_at(bytes.len().min(self.block - self.open.len()));
@@ -316,7 +316,7 @@ impl<'r> Queue<'r> {
     }
 }
 
-impl Drop for Queue<'_> {
+impl Drop for SpillQueue<'_> {
     fn drop(&mut self) {
         give_back(self.blocks.room, self.full.iter());
     }
@@ -333,7 +333,7 @@ mod tests {
         (0..n).map(|_| rng.bytes()).collect()
     }
 
-    fn drained<const B: usize>(column: Column<'_, B>) -> Vec<[u8; B]> {
+    fn drained<const B: usize>(column: SpillColumn<'_, B>) -> Vec<[u8; B]> {
         let (mut sorted, mut all) = (column.sorted(), Vec::new());
         while let Some(record) = sorted.pop().unwrap() {
             all.push(record);
@@ -341,9 +341,9 @@ mod tests {
         all
     }
 
-    fn check<const B: usize>(room: &Room, n: usize) -> bool {
+    fn check<const B: usize>(room: &SpillRoom, n: usize) -> bool {
         let mut all: Vec<[u8; B]> = records(n);
-        let mut column = Column::new(room, n as u64);
+        let mut column = SpillColumn::new(room, n as u64);
         all.iter().for_each(|record| column.push(record).unwrap());
         assert_eq!(column.len(), n as u64);
         let spilled = column.blocks.end > 0;
@@ -354,7 +354,7 @@ mod tests {
 
     #[test]
     fn columns_come_out_sorted_from_memory_and_from_disk() {
-        let (wide, narrow) = (Room::new(None, None), Room::new(Some(1), None));
+        let (wide, narrow) = (SpillRoom::new(None, None), SpillRoom::new(Some(1), None));
         for n in [0, 1, 100, 20_000] {
             assert!(!check::<36>(&wide, n) && !check::<12>(&narrow, n));
         }
@@ -367,7 +367,7 @@ mod tests {
     #[test]
     fn blocks_and_partitions_fit_their_parts() {
         for memory in [MEMORY_MIN, 16 << 20, 64 << 20, 256 << 20] {
-            let (room, part) = (Room::new(Some(memory), None), memory / PARTS);
+            let (room, part) = (SpillRoom::new(Some(memory), None), memory / PARTS);
             for bytes in [1, 1 << 20, part * part / BLOCK_BYTES[1]] {
                 let (bits, block) = room.shape(bytes);
                 assert!(block << bits <= part && bytes >> bits <= part, "{memory} {bytes}");
@@ -377,8 +377,10 @@ mod tests {
 
     #[test]
     fn a_column_is_not_made_as_large_as_somebody_says() {
-        for (room, partitions) in [(Room::new(None, None), PARTITIONS), (Room::new(Some(1), None), 32)] {
-            let mut column = Column::<36>::new(&room, u64::MAX);
+        for (room, partitions) in
+            [(SpillRoom::new(None, None), PARTITIONS), (SpillRoom::new(Some(1), None), 32)]
+        {
+            let mut column = SpillColumn::<36>::new(&room, u64::MAX);
             assert_eq!(column.open.len() as u64, partitions);
             column.push(&[7; 36]).unwrap();
             assert!(column.open.iter().map(Vec::capacity).sum::<usize>() <= BLOCK_BYTES[0] as usize);
@@ -388,9 +390,9 @@ mod tests {
 
     #[test]
     fn a_queue_keeps_its_order_and_room_comes_back() {
-        let room = Room::new(Some(1), None);
+        let room = SpillRoom::new(Some(1), None);
         let sent: Vec<u8> = records::<32>(600_000).concat();
-        let mut queue = Queue::new(&room, 1 << 17);
+        let mut queue = SpillQueue::new(&room, 1 << 17);
         sent.chunks(100_001).for_each(|piece| queue.push(piece).unwrap());
         assert!(queue.blocks.end > 0, "nothing was spilled");
         let (mut block, mut came) = (Vec::new(), Vec::new());
@@ -409,8 +411,8 @@ mod tests {
 
     #[test]
     fn a_scratch_that_cannot_be_written_is_named() {
-        let room = Room::new(Some(1), Some(Path::new("/nowhere/at/all")));
-        let mut queue = Queue::new(&room, 1 << 20);
+        let room = SpillRoom::new(Some(1), Some(Path::new("/nowhere/at/all")));
+        let mut queue = SpillQueue::new(&room, 1 << 20);
         let error = (0..20).find_map(|_| queue.push(&vec![0; 1 << 20]).err()).expect("it has to spill");
         assert!(error.to_string().starts_with("spilling to /nowhere/at/all: "), "{error}");
     }

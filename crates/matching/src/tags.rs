@@ -3,60 +3,60 @@
 //! 2^32 of them are distinct but for one chance in 2^33; where two of one list are equal, a protocol ends
 //! with an error. One each of two such lists that agree by chance, one case in 2^32, look like a match.
 
-use crate::group::Element;
+use crate::group::GroupElement;
 
 /// Bytes of a tag on the wire.
 pub(crate) const TAG_BYTES: u64 = 12;
 
 /// A tag on the wire, little endian.
-pub(crate) type Wire = [u8; TAG_BYTES as usize];
+pub(crate) type WireTag = [u8; TAG_BYTES as usize];
 
 /// A tag above the 32-bit number of its place.
-pub(crate) type Tagged = u128;
+pub(crate) type PlacedTag = u128;
 
 /// The tag of `bytes` above `place`.
-pub(crate) fn tagged(bytes: &[u8; 32], place: u32) -> Tagged {
+pub(crate) fn tagged(bytes: &[u8; 32], place: u32) -> PlacedTag {
     let first = bytes.first_chunk().expect("16 of 32 bytes");
     u128::from_le_bytes(*first) << 32 | u128::from(place)
 }
 
 /// The tag alone.
-pub(crate) fn tag(entry: Tagged) -> u128 {
+pub(crate) fn tag(entry: PlacedTag) -> u128 {
     entry >> 32
 }
 
 /// The place alone.
-pub(crate) fn place(entry: Tagged) -> u32 {
+pub(crate) fn place(entry: PlacedTag) -> u32 {
     entry as u32
 }
 
 /// Appends the tags of `elements`; each one's place is its number in `tags`.
-pub(crate) fn add(tags: &mut Vec<Tagged>, elements: &[Element]) {
+pub(crate) fn add(tags: &mut Vec<PlacedTag>, elements: &[GroupElement]) {
     let start = tags.len() as u32;
     tags.extend(elements.iter().zip(start..=u32::MAX).map(|(e, place)| tagged(e, place)));
 }
 
 /// Whether no two tags are equal.
-pub(crate) fn are_distinct(sorted: &[Tagged]) -> bool {
+pub(crate) fn are_distinct(sorted: &[PlacedTag]) -> bool {
     sorted.windows(2).all(|pair| tag(pair[0]) != tag(pair[1]))
 }
 
 /// A tag as it travels.
-pub(crate) fn to_wire(entry: Tagged) -> Wire {
+pub(crate) fn to_wire(entry: PlacedTag) -> WireTag {
     *tag(entry).to_le_bytes().first_chunk().expect("12 of 16 bytes")
 }
 
 /// The tag that travelled.
-pub(crate) fn from_wire(bytes: &Wire) -> u128 {
+pub(crate) fn from_wire(bytes: &WireTag) -> u128 {
     let mut wide = [0; 16];
     wide[..bytes.len()].copy_from_slice(bytes);
     u128::from_le_bytes(wide)
 }
 
 /// Finds own rows in a sorted spine that comes piece by piece.
-pub(crate) struct Finder<'a> {
+pub(crate) struct PositionFinder<'a> {
     /// Own tags, sorted; places are numbers in `order`.
-    own: std::iter::Peekable<std::slice::Iter<'a, Tagged>>,
+    own: std::iter::Peekable<std::slice::Iter<'a, PlacedTag>>,
     /// The row of the input at each place.
     order: &'a [u32],
     mine: Vec<u32>,
@@ -65,9 +65,9 @@ pub(crate) struct Finder<'a> {
     digest: blake3::Hasher,
 }
 
-impl<'a> Finder<'a> {
+impl<'a> PositionFinder<'a> {
     /// Positions go into `mine`, by row of the input: one for each of `order`.
-    pub fn new(own: &'a [Tagged], order: &'a [u32], mut mine: Vec<u32>) -> Self {
+    pub fn new(own: &'a [PlacedTag], order: &'a [u32], mut mine: Vec<u32>) -> Self {
         mine.resize(order.len(), 0);
         let own = own.iter().peekable();
         Self { own, order, mine, position: 0, last: None, digest: blake3::Hasher::new() }
@@ -77,7 +77,7 @@ impl<'a> Finder<'a> {
     ///
     /// # Errors
     /// The check that they fail.
-    pub fn take(&mut self, piece: &[Wire]) -> Result<(), &'static str> {
+    pub fn take(&mut self, piece: &[WireTag]) -> Result<(), &'static str> {
         self.digest.update(piece.as_flattened());
         for bytes in piece {
             let uid = from_wire(bytes);

@@ -1,13 +1,13 @@
 //! What both kinds of joins to shares do alike: their terms, and the payloads that they bring.
 
-use crate::payload::{Layout, Ring, Table};
-use crate::permute::Rows;
+use crate::payload::{PayloadLayout, PayloadTable, ShareRing};
+use crate::permute::PlaneRows;
 use base::{Error, PartyId};
 use ot::OtKind;
 
 /// What moves payloads into shares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Backend {
+pub enum ShareBackend {
     /// Permutation networks over correlated OT.
     #[default]
     PermuteShare,
@@ -21,12 +21,17 @@ pub(crate) const BYTES: usize = 32;
 /// A digest of the layouts of both parties and of how payloads move. The window is part of it since the
 /// permutation network cuts its gates by it, and tweaks with them: between two windows every row would come
 /// out wrong.
-pub(crate) fn digest(layouts: &[Layout; 2], backend: Backend, ot: OtKind, window: usize) -> [u8; BYTES] {
+pub(crate) fn digest(
+    layouts: &[PayloadLayout; 2],
+    backend: ShareBackend,
+    ot: OtKind,
+    window: usize,
+) -> [u8; BYTES] {
     let mut hasher = blake3::Hasher::new_derive_key("tacit join terms 2");
     for layout in layouts {
         hasher.update(&(layout.fields().len() as u64).to_le_bytes());
         for field in layout.fields() {
-            hasher.update(&[u8::from(field.ring == Ring::Add), field.bytes]);
+            hasher.update(&[u8::from(field.ring == ShareRing::Add), field.bytes]);
         }
     }
     hasher.update(format!("{backend:?} {ot} {window}").as_bytes());
@@ -34,7 +39,7 @@ pub(crate) fn digest(layouts: &[Layout; 2], backend: Backend, ot: OtKind, window
 }
 
 /// The layouts of party 0 and of party 1.
-pub(crate) fn layouts(me: PartyId, own: &Layout, peer: &Layout) -> [Layout; 2] {
+pub(crate) fn layouts(me: PartyId, own: &PayloadLayout, peer: &PayloadLayout) -> [PayloadLayout; 2] {
     match me {
         PartyId(0) => [own.clone(), peer.clone()],
         _ => [peer.clone(), own.clone()],
@@ -42,28 +47,28 @@ pub(crate) fn layouts(me: PartyId, own: &Layout, peer: &Layout) -> [Layout; 2] {
 }
 
 /// Own payload in the order in which own rows were sent, dummies among them.
-pub(crate) struct Vector<'a> {
-    pub payload: &'a Table,
+pub(crate) struct PayloadVector<'a> {
+    pub payload: &'a PayloadTable,
     /// The row at each place; those from the payload's length on are dummies.
     pub order: &'a [u32],
     /// The payload of a dummy.
     pub blank: &'a [u8],
 }
 
-impl Vector<'_> {
+impl PayloadVector<'_> {
     fn row(&self, place: usize) -> &[u8] {
         let row = u64::from(self.order[place]);
         if row < self.payload.rows() { self.payload.row(row) } else { self.blank }
     }
 
     /// For a permutation network.
-    pub fn rows(&self) -> Result<Rows, Error> {
-        Rows::gather(self.payload.layout(), self.order.len(), |place| self.row(place))
+    pub fn rows(&self) -> Result<PlaneRows, Error> {
+        PlaneRows::gather(self.payload.layout(), self.order.len(), |place| self.row(place))
     }
 
     /// For encryption.
-    pub fn table(&self) -> Result<Table, Error> {
-        let mut table = Table::zeros(self.payload.layout().clone(), self.order.len() as u64)?;
+    pub fn table(&self) -> Result<PayloadTable, Error> {
+        let mut table = PayloadTable::zeros(self.payload.layout().clone(), self.order.len() as u64)?;
         (0..self.order.len()).for_each(|i| table.row_mut(i as u64).copy_from_slice(self.row(i)));
         Ok(table)
     }
@@ -72,21 +77,21 @@ impl Vector<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::payload::Field;
+    use crate::payload::PayloadField;
     use std::collections::BTreeSet;
 
     #[test]
     fn every_term_counts() {
-        let layout = |fields: &[Field]| Layout::new(fields.to_vec()).unwrap();
-        let [number, bits] = [layout(&[Field::number(8)]), layout(&[Field::bits(64)])];
+        let layout = |fields: &[PayloadField]| PayloadLayout::new(fields.to_vec()).unwrap();
+        let [number, bits] = [layout(&[PayloadField::number(8)]), layout(&[PayloadField::bits(64)])];
         let same = [number.clone(), number.clone()];
         let digests: BTreeSet<_> = [
-            digest(&same, Backend::PermuteShare, OtKind::Ferret, 1 << 20),
-            digest(&[number.clone(), bits.clone()], Backend::PermuteShare, OtKind::Ferret, 1 << 20),
-            digest(&[bits, number], Backend::PermuteShare, OtKind::Ferret, 1 << 20),
-            digest(&same, Backend::Paillier, OtKind::Ferret, 1 << 20),
-            digest(&same, Backend::PermuteShare, OtKind::SoftSpoken { k: 2 }, 1 << 20),
-            digest(&same, Backend::PermuteShare, OtKind::Ferret, 1 << 16),
+            digest(&same, ShareBackend::PermuteShare, OtKind::Ferret, 1 << 20),
+            digest(&[number.clone(), bits.clone()], ShareBackend::PermuteShare, OtKind::Ferret, 1 << 20),
+            digest(&[bits, number], ShareBackend::PermuteShare, OtKind::Ferret, 1 << 20),
+            digest(&same, ShareBackend::Paillier, OtKind::Ferret, 1 << 20),
+            digest(&same, ShareBackend::PermuteShare, OtKind::SoftSpoken { k: 2 }, 1 << 20),
+            digest(&same, ShareBackend::PermuteShare, OtKind::Ferret, 1 << 16),
         ]
         .into();
         assert_eq!(digests.len(), 6);

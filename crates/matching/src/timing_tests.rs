@@ -1,6 +1,6 @@
 //! No branch, no address and no time of the group depends on keys or on what identifiers say.
 
-use crate::group::{Exponent, Group};
+use crate::group::{CurveGroup, Exponent};
 use curve25519_dalek::MontgomeryPoint;
 use timing::{Case, done};
 
@@ -22,12 +22,12 @@ fn received() -> Vec<[u8; 32]> {
         *name = vec![i as u8; NAME];
         Ok(())
     };
-    Group::one_by_one().hash_batch(&names, &mut points, 1).expect("these names can be read");
+    CurveGroup::one_by_one().hash_batch(&names, &mut points, 1).expect("these names can be read");
     points
 }
 
 /// The cases of one way to compute.
-fn group(way: &'static str, group: Group) -> Vec<Case<'static>> {
+fn group(way: &'static str, group: CurveGroup) -> Vec<Case<'static>> {
     let hash = move |secret: &mut [u8]| {
         let (key_bytes, all) = secret.split_at(32);
         let names = |i: usize, name: &mut Vec<u8>| {
@@ -64,7 +64,7 @@ fn cases() -> Vec<Case<'static>> {
     let inverse = |secret: &mut [u8]| {
         let inverse = key(secret).inverse().expect("but for one key in 2^128");
         let mut points = received();
-        Group::one_by_one().mul_batch(&mut points, &inverse, 1).expect("elements of the subgroup");
+        CurveGroup::one_by_one().mul_batch(&mut points, &inverse, 1).expect("elements of the subgroup");
         done(&points[..]);
     };
     // One point of the twist takes the ladder of curve25519-dalek. Whether it is on the twist, its sender
@@ -73,14 +73,14 @@ fn cases() -> Vec<Case<'static>> {
     let of_twist = small.find(|u| MontgomeryPoint(*u).to_edwards(0).is_none()).expect("half of all are");
     let twist = move |secret: &mut [u8]| {
         let mut points = [of_twist];
-        Group::one_by_one().mul_batch(&mut points, &key(secret), 1).expect("a point of the twist");
+        CurveGroup::one_by_one().mul_batch(&mut points, &key(secret), 1).expect("a point of the twist");
         done(&points);
     };
-    let mut cases = group("one by one", Group::one_by_one());
+    let mut cases = group("one by one", CurveGroup::one_by_one());
     cases.push(Case::new("one by one: a point of the twist times a key", 32, twist));
     cases.push(Case::new("inverse of a key", 32, inverse));
-    if Group::detect().lanes() > 1 {
-        cases.extend(group("8 lanes", Group::detect()));
+    if CurveGroup::detect().lanes() > 1 {
+        cases.extend(group("8 lanes", CurveGroup::detect()));
     }
     cases
 }

@@ -6,7 +6,7 @@ mod common;
 use base::{ChannelError, PartyId, Roster, Seed};
 use common::{Column, ids};
 use matching::dummies::Dummies;
-use matching::group::{self, Element, Exponent};
+use matching::group::{self, Exponent, GroupElement};
 use matching::pid::Disclosed;
 use matching::{Options, pid};
 use net::{Channel, Session, pair};
@@ -134,11 +134,11 @@ fn key(first: u8) -> Exponent {
     Exponent::from_bytes(bytes).unwrap()
 }
 
-fn elements(bytes: &[u8]) -> &[Element] {
+fn elements(bytes: &[u8]) -> &[GroupElement] {
     bytes.as_chunks().0
 }
 
-fn powers(of: &[Element], key: &Exponent) -> Vec<Element> {
+fn powers(of: &[GroupElement], key: &Exponent) -> Vec<GroupElement> {
     let mut column = of.to_vec();
     group::mul_batch(&mut column, key, 1).unwrap();
     column
@@ -159,11 +159,11 @@ struct Powers {
     most: usize,
     /// Whether it answers with the digest that it hears.
     echo: bool,
-    u_c: Vec<Element>,
-    s_p: Vec<Element>,
-    v_p: BTreeSet<Element>,
-    s_c: Vec<Element>,
-    swapped: BTreeMap<Element, Element>,
+    u_c: Vec<GroupElement>,
+    s_p: Vec<GroupElement>,
+    v_p: BTreeSet<GroupElement>,
+    s_c: Vec<GroupElement>,
+    swapped: BTreeMap<GroupElement, GroupElement>,
 }
 
 impl Powers {
@@ -184,8 +184,8 @@ impl Plot for Powers {
     fn send(&mut self, step: &str, bytes: &[u8]) -> Option<Vec<u8>> {
         match step {
             "pid/e" if bytes.len() > 8 => {
-                let mut e: BTreeSet<Element> = elements(bytes).iter().copied().collect();
-                let targets: Vec<Element> =
+                let mut e: BTreeSet<GroupElement> = elements(bytes).iter().copied().collect();
+                let targets: Vec<GroupElement> =
                     self.u_c.iter().step_by(self.every).take(self.most).copied().collect();
                 for (real, fake) in powers(&targets, &self.first).into_iter().zip(powers(&targets, &key(5))) {
                     assert!(e.remove(&real) && e.insert(fake));
@@ -195,7 +195,7 @@ impl Plot for Powers {
             }
             "pid/difference" if bytes.len() >= 32 => {
                 // C would see a row twice otherwise.
-                let answer = |(asked, told): (&Element, &Element)| match self.swapped.get(asked) {
+                let answer = |(asked, told): (&GroupElement, &GroupElement)| match self.swapped.get(asked) {
                     Some(fake) => powers(&[*fake], &key(9))[0],
                     None => *told,
                 };
@@ -251,7 +251,7 @@ fn powers_in_the_place_of_every_element_are_noticed_by_the_dummies() {
 /// C adds powers of elements of `e_c` to `s_p`, as many as leave an overlap of five.
 struct Adds {
     rows_p: usize,
-    e_c: Vec<Element>,
+    e_c: Vec<GroupElement>,
     more: usize,
     images: usize,
 }
@@ -295,7 +295,7 @@ fn an_overlap_below_the_dummies_is_noticed_by_the_other_side_too() {
 #[derive(Default)]
 struct ComesBack {
     session: u8,
-    s_p: Vec<Element>,
+    s_p: Vec<GroupElement>,
     s_c: usize,
     u: Vec<Vec<u8>>,
 }
@@ -356,7 +356,7 @@ fn a_peer_that_deviates_has_no_second_try_under_the_same_keys() {
 #[derive(Default)]
 struct Adapts {
     slice: u32,
-    s_p: Vec<Element>,
+    s_p: Vec<GroupElement>,
     swapped: usize,
 }
 

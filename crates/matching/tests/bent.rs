@@ -8,7 +8,9 @@ mod lists;
 
 use base::{ChannelError, PartyId, Rng, Roster, Seed};
 use common::{Column, ids};
-use matching::{Field, Layout, Options, Table, circuit_psi, collecting, many, multi, pid, ps3i};
+use matching::{
+    Options, PayloadField, PayloadLayout, PayloadTable, circuit_psi, collecting, many, multi, pid, ps3i,
+};
 use net::{Channel, Session, pair};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -134,18 +136,18 @@ fn run_many(session: &mut Session, list: &Column, _: usize) -> Result<(), base::
 }
 
 fn run_circuit(session: &mut Session, list: &Column, me: usize) -> Result<(), base::Error> {
-    let layout = Layout::new([Field::number(8)])?;
-    let payload = Table::zeros(layout.clone(), 40)?;
+    let layout = PayloadLayout::new([PayloadField::number(8)])?;
+    let payload = PayloadTable::zeros(layout.clone(), 40)?;
     let ot = ot::OtKind::SoftSpoken { k: 8 };
     let options = circuit_psi::Options { ot, memory: Some(1 << 30), ..Default::default() };
     circuit_psi::run(session, &list.flat(), (me == 1).then_some(&payload), &layout, &options).map(|_| ())
 }
 
 fn run_ps3i(session: &mut Session, list: &Column, me: usize) -> Result<(), base::Error> {
-    let layout = Layout::new([Field::number(8), Field::bits(9)])?;
-    let payload = Table::zeros(layout.clone(), [30, 40][me])?;
+    let layout = PayloadLayout::new([PayloadField::number(8), PayloadField::bits(9)])?;
+    let payload = PayloadTable::zeros(layout.clone(), [30, 40][me])?;
     let ot = ot::OtKind::SoftSpoken { k: 8 };
-    let backend = ps3i::Backend::PermuteShare;
+    let backend = ps3i::ShareBackend::PermuteShare;
     let options = ps3i::Options { threads: 1, ot, backend, memory: MEMORY, ..Default::default() };
     ps3i::run(session, &list.flat(), &payload, &layout, &options).map(|_| ())
 }

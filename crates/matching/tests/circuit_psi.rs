@@ -7,21 +7,27 @@ use common::{Column, ids};
 use matching::circuit_psi::{self, Options};
 use matching::dummies::Dummies;
 use matching::payload::ABSENT;
-use matching::{Field, Joined, Layout, Part, Table, Valid};
-use net::Ledger;
+use matching::{JoinedPart, JoinedShares, PayloadField, PayloadLayout, PayloadTable, ValidEntries};
+use net::Traffic;
 use net::cluster::Cluster;
 use ot::OtKind;
 use proptest::prelude::*;
 use std::collections::HashMap;
 
-fn layout() -> Layout {
-    Layout::new([Field::bits(9), Field::number(8), Field::number(5), Field::bits(3), Field::number(16)])
-        .unwrap()
+fn layout() -> PayloadLayout {
+    PayloadLayout::new([
+        PayloadField::bits(9),
+        PayloadField::number(8),
+        PayloadField::number(5),
+        PayloadField::bits(3),
+        PayloadField::number(16),
+    ])
+    .unwrap()
 }
 
 /// A row of the payload of `person N`, from nothing but the row.
-fn table(layout: &Layout, rows: usize) -> Table {
-    let mut table = Table::zeros(layout.clone(), rows as u64).unwrap();
+fn table(layout: &PayloadLayout, rows: usize) -> PayloadTable {
+    let mut table = PayloadTable::zeros(layout.clone(), rows as u64).unwrap();
     for row in 0..rows as u64 {
         for field in 0..layout.fields().len() {
             table.set(row, field, u128::from(row * 77 + 5).wrapping_pow(7) ^ (field as u128) << 60);
@@ -34,9 +40,9 @@ fn options(ot: OtKind) -> Options {
     Options { ot, ..Options::default() }
 }
 
-type Done = [Result<(Joined, Ledger), Error>; 2];
+type Done = [Result<(JoinedShares, Traffic), Error>; 2];
 
-fn both(x: &[String], y: &[String], layout: &Layout, options: [&Options; 2], seed: u64) -> Done {
+fn both(x: &[String], y: &[String], layout: &PayloadLayout, options: [&Options; 2], seed: u64) -> Done {
     let (columns, payload) = ([Column::new(x), Column::new(y)], table(layout, y.len()));
     let done = Cluster::new(2, seed).run(|session| {
         let me = session.me().index();
@@ -47,20 +53,28 @@ fn both(x: &[String], y: &[String], layout: &Layout, options: [&Options; 2], see
     done.try_into().ok().expect("two parties")
 }
 
-fn bits(valid: &Valid) -> &[u64] {
-    let Valid::Shared(bits) = valid else { panic!("validity is shared") };
+fn bits(valid: &ValidEntries) -> &[u64] {
+    let ValidEntries::Shared(bits) = valid else { panic!("validity is shared") };
     bits
 }
 
-fn shares(part: &Part) -> &Table {
-    let Part::Shared(table) = part else { panic!("payload is shared") };
+fn shares(part: &JoinedPart) -> &PayloadTable {
+    let JoinedPart::Shared(table) = part else { panic!("payload is shared") };
     table
 }
 
 /// Every row of the receiver lies in one bin; its bit says whether the sender has it, and its share joins to
 /// the sender's row. Gives how many match.
-fn join_is_right(x: &[String], y: &[String], layout: &Layout, r: &Joined, s: &Joined) -> usize {
-    let (Part::Mine(mine), Part::Theirs) = (&r.parts[0], &s.parts[0]) else { panic!("whose rows are whose") };
+fn join_is_right(
+    x: &[String],
+    y: &[String],
+    layout: &PayloadLayout,
+    r: &JoinedShares,
+    s: &JoinedShares,
+) -> usize {
+    let (JoinedPart::Mine(mine), JoinedPart::Theirs) = (&r.parts[0], &s.parts[0]) else {
+        panic!("whose rows are whose")
+    };
     assert_eq!((r.rows, r.slots, mine.len() as u64), (s.rows, 1, s.rows));
     let payload = table(layout, y.len());
     let sender: HashMap<&String, u64> = y.iter().zip(0..).collect();
@@ -86,7 +100,7 @@ fn join_is_right(x: &[String], y: &[String], layout: &Layout, r: &Joined, s: &Jo
     matched
 }
 
-fn check(x: &[String], y: &[String], layout: &Layout, ot: OtKind, seed: u64) -> usize {
+fn check(x: &[String], y: &[String], layout: &PayloadLayout, ot: OtKind, seed: u64) -> usize {
     let options = options(ot);
     let [r, s] = both(x, y, layout, [&options, &options], seed);
     let ((r, r_ledger), (s, s_ledger)) = (r.unwrap(), s.unwrap());
@@ -114,14 +128,17 @@ fn sizes_at_the_edges_and_every_back_end() {
     }
     assert_eq!(check(&ids(0..3000), &ids(1000..4000), &layout(), OtKind::Ferret, 4), 2000);
     // Without payload the bits are left.
-    assert_eq!(check(&ids(0..50), &ids(40..60), &Layout::default(), OtKind::default(), 5), 10);
+    assert_eq!(check(&ids(0..50), &ids(40..60), &PayloadLayout::default(), OtKind::default(), 5), 10);
 }
 
 #[test]
 fn several_pieces_on_either_side() {
     assert_eq!(check(&ids(0..30_000), &ids(15_000..40_000), &layout(), OtKind::default(), 6), 15_000);
-    assert_eq!(check(&ids(0..100), &ids(50..60_000), &Layout::default(), OtKind::default(), 7), 50);
-    assert_eq!(check(&ids(0..60_000), &ids(59_990..60_050), &Layout::default(), OtKind::default(), 8), 10);
+    assert_eq!(check(&ids(0..100), &ids(50..60_000), &PayloadLayout::default(), OtKind::default(), 7), 50);
+    assert_eq!(
+        check(&ids(0..60_000), &ids(59_990..60_050), &PayloadLayout::default(), OtKind::default(), 8),
+        10
+    );
 }
 
 #[test]

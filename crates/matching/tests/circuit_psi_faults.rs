@@ -7,15 +7,15 @@ mod tap;
 
 use common::{Column, ids};
 use matching::circuit_psi::{self, Options};
-use matching::{Field, Layout, Table};
+use matching::{PayloadField, PayloadLayout, PayloadTable};
 use ot::OtKind;
 use tap::{Fault, Record, run_both, tapped};
 
 /// The errors of both parties when party `culprit` has this fault, and what was sent; 30 rows against 40.
 fn errors(culprit: usize, fault: Fault) -> ([Option<String>; 2], [Record; 2]) {
     let columns = [Column::new(&ids(0..30)), Column::new(&ids(10..50))];
-    let layout = Layout::new([Field::number(8)]).unwrap();
-    let payload = Table::zeros(layout.clone(), 40).unwrap();
+    let layout = PayloadLayout::new([PayloadField::number(8)]).unwrap();
+    let payload = PayloadTable::zeros(layout.clone(), 40).unwrap();
     let mut faults = [Fault::None, Fault::None];
     faults[culprit] = fault;
     let (sessions, records) = tapped(1, 3_000, faults);

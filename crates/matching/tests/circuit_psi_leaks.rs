@@ -7,20 +7,20 @@ mod tap;
 
 use common::{Column, ids};
 use matching::circuit_psi::{self, Options};
-use matching::{Field, Joined, Layout, Part, Table, Valid};
+use matching::{JoinedPart, JoinedShares, PayloadField, PayloadLayout, PayloadTable, ValidEntries};
 use ot::OtKind;
 use tap::{Fault, run_both, tapped};
 
-fn layout() -> Layout {
-    Layout::new([Field::number(8), Field::bits(16)]).unwrap()
+fn layout() -> PayloadLayout {
+    PayloadLayout::new([PayloadField::number(8), PayloadField::bits(16)]).unwrap()
 }
 
 type Messages = Vec<(String, Vec<u8>)>;
 
 /// What both send in an honest run, and what they get. Every row of the sender has the payload `value`.
-fn transcript(seed: u8, x: &[String], y: &[String], value: u128) -> ([Messages; 2], [Joined; 2]) {
+fn transcript(seed: u8, x: &[String], y: &[String], value: u128) -> ([Messages; 2], [JoinedShares; 2]) {
     let columns = [Column::new(x), Column::new(y)];
-    let mut payload = Table::zeros(layout(), y.len() as u64).unwrap();
+    let mut payload = PayloadTable::zeros(layout(), y.len() as u64).unwrap();
     (0..y.len() as u64).for_each(|row| (0..2).for_each(|field| payload.set(row, field, value)));
     let (sessions, records) = tapped(seed, 30_000, [Fault::None, Fault::None]);
     let options = Options { ot: OtKind::default(), ..Options::default() };
@@ -95,13 +95,13 @@ fn shares_of_one_party_are_balanced() {
     for value in [0, u128::MAX] {
         let (_, joined) = transcript(6, &ids(0..3000), &ids(1500..4500), value);
         let [r, s] = &joined;
-        let bits = |j: &Joined| match &j.valid {
-            Valid::Shared(bits) => bits.clone(),
+        let bits = |j: &JoinedShares| match &j.valid {
+            ValidEntries::Shared(bits) => bits.clone(),
             _ => panic!("validity is shared"),
         };
         let (mine, theirs) = (bits(r), bits(s));
         for party in &joined {
-            let Part::Shared(table) = &party.parts[1] else { panic!("payload is shared") };
+            let JoinedPart::Shared(table) = &party.parts[1] else { panic!("payload is shared") };
             for wanted in [0, 1] {
                 let bins = (0..party.rows).filter(|&bin| {
                     (kernels::bit(&mine, bin as usize) ^ kernels::bit(&theirs, bin as usize)) == wanted
@@ -121,7 +121,7 @@ fn shares_of_one_party_are_balanced() {
 fn bins_are_fresh_in_every_run() {
     let place = |seed: u8| {
         let (_, [r, _]) = transcript(seed, &ids(0..300), &ids(0..300), 1);
-        let Part::Mine(rows) = &r.parts[0] else { panic!("own rows") };
+        let JoinedPart::Mine(rows) = &r.parts[0] else { panic!("own rows") };
         rows.clone()
     };
     let (a, b) = (place(7), place(8));

@@ -6,7 +6,7 @@ mod lists;
 
 use base::{Error, Seed};
 use lists::{Data, Outcome, both, data, expected, layouts, options, random, reference};
-use matching::collecting::{Backend, Contamination, Options, Sizes, price};
+use matching::collecting::{ContaminationCounts, Options, ShareBackend, Sizes, price};
 use matching::dummies::Dummies;
 use net::cluster::Cluster;
 use ot::OtKind;
@@ -98,7 +98,7 @@ fn contaminated_rows_are_dropped_and_counted() {
     let expected = BTreeMap::from([(1, vec![1]), (2, vec![]), (3, vec![4]), (4, vec![4])]);
     assert_eq!(outcome.collected(), expected);
     let graph = outcome.disclosed[0].graph.unwrap();
-    assert_eq!(graph.contamination, Some(Contamination { test: 2, control: 2, both: 1 }));
+    assert_eq!(graph.contamination, Some(ContaminationCounts { test: 2, control: 2, both: 1 }));
     assert_eq!(outcome.disclosed[1].test, Some(2));
     // The first two joined rows are T.
     assert!(outcome.anchors[..2].iter().all(|&row| row <= 2), "{:?}", outcome.anchors);
@@ -134,7 +134,7 @@ fn dummies_are_blank() {
 #[test]
 fn paillier_gives_the_same() {
     let data = data(&[&["x"], &["y"], &["z"]], &[&["y"], &["x"], &["y"]]);
-    let options = Options { slots: 2, degree: 1, backend: Backend::Paillier, ..options() };
+    let options = Options { slots: 2, degree: 1, backend: ShareBackend::Paillier, ..options() };
     let outcome = both(&Cluster::new(2, 6), &data, [&options; 2]);
     assert_eq!(outcome.collected(), BTreeMap::from([(1, vec![2]), (2, vec![1, 3]), (3, vec![])]));
     check_price(&outcome, sizes(&data, &options), &options);
@@ -179,7 +179,7 @@ fn what_does_not_fit_is_refused() {
     assert!(refused(&data, [&other, &other])[0].contains("are left for it"));
     other = Options { peer_rows_max: 0, ..options.clone() };
     assert!(refused(&data, [&other, &options])[0].contains("rows of the peer: 1 is over the limit of 0"));
-    other = Options { backend: Backend::Paillier, ..options.clone() };
+    other = Options { backend: ShareBackend::Paillier, ..options.clone() };
     assert!(
         refused(&data, [&other, &options])[1]
             .contains("payloads of the layouts that we do, by the same back end")

@@ -10,7 +10,7 @@ mod tap;
 use base::Seed;
 use lists::{Data, options, random, work};
 use matching::collecting::Options;
-use matching::group::{Element, Exponent, hash, mul_batch};
+use matching::group::{Exponent, GroupElement, hash, mul_batch};
 use net::Session;
 use std::collections::{BTreeMap, BTreeSet};
 use tap::{Fault, run_both, tapped};
@@ -31,7 +31,7 @@ fn sent(messages: &[(String, Vec<u8>)], step: &str) -> Vec<u8> {
     messages.iter().filter(|(s, _)| s == step).flat_map(|(_, bytes)| bytes.clone()).collect()
 }
 
-fn elements(messages: &[(String, Vec<u8>)], step: &str) -> Vec<Element> {
+fn elements(messages: &[(String, Vec<u8>)], step: &str) -> Vec<GroupElement> {
     sent(messages, step).as_chunks().0.to_vec()
 }
 
@@ -84,7 +84,7 @@ fn identifiers_that_repeat_are_not_seen_to() {
 }
 
 /// A name as party 0 makes it of the only row with an identifier.
-fn name(id: &str) -> Element {
+fn name(id: &str) -> GroupElement {
     hash(&[id.as_bytes(), &[0; 9]].concat())
 }
 
@@ -102,7 +102,7 @@ fn curious(session: &mut Session, rows: u64, known: u64, rows_b: u64) -> Vec<[bo
     link.recv(&mut count).unwrap();
     count[..40].copy_from_slice(numbers.as_flattened());
     link.send(&count).unwrap();
-    let mut own: Vec<Element> = (0..rows)
+    let mut own: Vec<GroupElement> = (0..rows)
         .flat_map(|i| {
             [name(&format!("{} {i}", if i < known { "both" } else { "mine" })), name(&format!("second {i}"))]
         })
@@ -110,8 +110,9 @@ fn curious(session: &mut Session, rows: u64, known: u64, rows_b: u64) -> Vec<[bo
     mul_batch(&mut own, &key, 1).unwrap();
     let mut theirs = vec![[0; 32]; 2 * rows_b as usize];
     let step = 2048;
-    let chunk =
-        |of: &mut Vec<Element>, i: usize| (2 * step * i).min(of.len())..(2 * step * (i + 1)).min(of.len());
+    let chunk = |of: &mut Vec<GroupElement>, i: usize| {
+        (2 * step * i).min(of.len())..(2 * step * (i + 1)).min(of.len())
+    };
     for i in 0..own.len().max(theirs.len()).div_ceil(2 * step) {
         let (out, into) = (chunk(&mut own, i), chunk(&mut theirs, i));
         link.exchange(own[out].as_flattened(), theirs[into].as_flattened_mut()).unwrap();

@@ -7,7 +7,7 @@ mod tap;
 
 use base::PartyId;
 use common::{Column, ids};
-use matching::{Identifiers, Options, pid};
+use matching::{IdentifierSource, Options, pid};
 use net::cluster::Cluster;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -195,7 +195,7 @@ fn identifiers_of_no_or_many_bytes_and_some_that_change() {
         let column = Changing { ids: long.to_vec(), reads: AtomicUsize::new(0), change };
         let (sessions, _) = tapped(1, 10_000, [Fault::None, Fault::None]);
         let done = run_both(sessions, |session| {
-            let own: &dyn Identifiers = &column;
+            let own: &dyn IdentifierSource = &column;
             pid::run(session, own, &Options { threads: 1, ..Options::default() })
         });
         match change {
@@ -217,7 +217,7 @@ struct Changing {
     change: bool,
 }
 
-impl Identifiers for Changing {
+impl IdentifierSource for Changing {
     fn rows(&self) -> u64 {
         self.ids.len() as u64
     }
@@ -268,7 +268,7 @@ fn a_peer_that_dies_at_any_step() {
 fn a_peer_that_stalls_at_any_step() {
     let columns = [Column::new(&ids(0..30)), Column::new(&ids(10..50))];
     let stall = &|step: &str, culprit: u8| {
-        let fault = net::Fault::Delay(Duration::from_millis(1500));
+        let fault = net::InjectedFault::Delay(Duration::from_millis(1500));
         let cluster = Cluster::new(2, 1).deadline(Duration::from_millis(400));
         let done = cluster.fault(PartyId(culprit), step, fault).run(|session| {
             let own = columns[session.me().index()].flat();

@@ -6,7 +6,7 @@ mod tap;
 
 use base::Seed;
 use common::{Column, ids};
-use matching::group::{Element, Exponent, hash, mul_batch};
+use matching::group::{Exponent, GroupElement, hash, mul_batch};
 use matching::{Options, Sizes, pid};
 use net::Session;
 use std::collections::BTreeSet;
@@ -30,7 +30,7 @@ fn shape(messages: &[(String, Vec<u8>)]) -> Vec<(String, usize)> {
     messages.iter().map(|(step, bytes)| (step.clone(), bytes.len())).collect()
 }
 
-fn elements(messages: &[(String, Vec<u8>)], step: &str) -> Vec<Element> {
+fn elements(messages: &[(String, Vec<u8>)], step: &str) -> Vec<GroupElement> {
     let of_step = messages.iter().filter(|(s, bytes)| s == step && bytes.len() % 32 == 0);
     of_step.flat_map(|(_, bytes)| bytes.as_chunks().0.to_vec()).collect()
 }
@@ -88,7 +88,7 @@ fn everything_but_answers_is_sorted_and_no_element_appears_twice() {
     }
     // Products under different keys never meet, apart from s_p and e_c which C must not have in common.
     let answers = [elements(&c, "pid/v"), elements(&p, "pid/v"), elements(&p, "pid/difference")];
-    let all: Vec<Element> = [u_c, u_p, e_c, s_p, s_c].into_iter().chain(answers).flatten().collect();
+    let all: Vec<GroupElement> = [u_c, u_p, e_c, s_p, s_c].into_iter().chain(answers).flatten().collect();
     assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len());
 }
 
@@ -98,15 +98,15 @@ fn first_key() -> Exponent {
 }
 
 /// `u_c` of these identifiers.
-fn u_c(x: &[String]) -> Vec<Element> {
-    let mut u: Vec<Element> = x.iter().map(|id| hash(&[id.as_bytes(), &[0]].concat())).collect();
+fn u_c(x: &[String]) -> Vec<GroupElement> {
+    let mut u: Vec<GroupElement> = x.iter().map(|id| hash(&[id.as_bytes(), &[0]].concat())).collect();
     mul_batch(&mut u, &first_key(), 1).unwrap();
     u
 }
 
 /// A party C that plays honestly, up to the arrival of `e_c`, and returns `e_c` and `e_p`. It has chosen its
 /// identifiers by where they will lie among `u_c`.
-fn curious(session: &mut Session, x: &[String], rows_p: usize) -> (Vec<Element>, Vec<Element>) {
+fn curious(session: &mut Session, x: &[String], rows_p: usize) -> (Vec<GroupElement>, Vec<GroupElement>) {
     let (c1, c2) = (first_key(), Exponent::random(&mut Seed::from_bytes([9; 32]).into_rng()));
     let mut u_c = u_c(x);
     u_c.sort_unstable();
@@ -152,7 +152,7 @@ fn curious(session: &mut Session, x: &[String], rows_p: usize) -> (Vec<Element>,
 }
 
 /// How many of the rows sent first match, as read off as many elements of `e_c`.
-fn matches_among_first(rows: usize, e_c: &[Element], e_p: &[Element]) -> usize {
+fn matches_among_first(rows: usize, e_c: &[GroupElement], e_p: &[GroupElement]) -> usize {
     let e_p: BTreeSet<_> = e_p.iter().collect();
     e_c[..rows].iter().filter(|e| e_p.contains(e)).count()
 }
@@ -192,7 +192,7 @@ fn match_counts_of_known_subsets_do_not_come_out() {
     // The attack works against a shuffle per chunk: P's own `t` would be v_c before p2, in u_c order; in its
     // stead we put e_c back into u_c order, which only this test can, by whether an element is in e_p.
     let shared: BTreeSet<_> = e_p.iter().collect();
-    let mut in_order: Vec<Element> = e_c.clone();
+    let mut in_order: Vec<GroupElement> = e_c.clone();
     in_order.sort_by_key(|e| !shared.contains(e));
     let mut rng = Seed::from_bytes([5; 32]).into_rng();
     in_order.chunks_mut(targets).for_each(|piece| rng.shuffle(piece));

@@ -5,10 +5,10 @@ mod common;
 
 use base::{ChannelError, Error, PartyId, Roster, Seed};
 use common::{Column, ids};
-use matching::dummies::{Dummies, Hides};
+use matching::dummies::{Dummies, ShownSizes};
 use matching::many::{self, Matched, Options, Sizes};
 use net::cluster::Cluster;
-use net::{Channel, Fault, Ledger, Session, pair};
+use net::{Channel, InjectedFault, Session, Traffic, pair};
 use num_bigint::BigUint;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +22,7 @@ fn play(
     cluster: &Cluster,
     lists: &[Vec<String>],
     options: &Options,
-) -> Vec<Result<(Matched, Ledger), Error>> {
+) -> Vec<Result<(Matched, Traffic), Error>> {
     let columns: Vec<Column> = lists.iter().map(|list| Column::new(list)).collect();
     cluster.run(|session| {
         let matched = many::run(session, &columns[session.me().index()].flat(), options)?;
@@ -43,7 +43,7 @@ fn overlaps(lists: &[Vec<String>]) -> Vec<u64> {
 
 /// Plays and checks all of it.
 fn check(cluster: &Cluster, lists: &[Vec<String>]) {
-    let (done, ledgers): (Vec<Matched>, Vec<Ledger>) =
+    let (done, ledgers): (Vec<Matched>, Vec<Traffic>) =
         play(cluster, lists, &one_thread()).into_iter().map(|d| d.unwrap()).unzip();
     let union: BTreeSet<&String> = lists.iter().flatten().collect();
     let mut at: BTreeMap<u32, &String> = BTreeMap::new();
@@ -118,7 +118,7 @@ fn dummies_are_counted_and_cut_off() {
         }
     }
     assert_eq!(at.values().collect::<BTreeSet<_>>().len(), 40);
-    let range = Dummies::usual(&Seed::from_bytes([0; 32])).rows_range(Hides::Intersection, 3);
+    let range = Dummies::usual(&Seed::from_bytes([0; 32])).rows_range(ShownSizes::Intersection, 3);
     let made_up: Vec<u64> =
         done[2].rows.iter().zip(&lists).map(|(told, list)| told - list.len() as u64).collect();
     assert!(made_up.iter().all(|rows| (range[0]..=range[1]).contains(rows)), "{made_up:?}");
@@ -160,14 +160,16 @@ fn whatever_goes_wrong_ends_in_errors_that_name_peer_and_step() {
             if culprit == 0 && step == "e" {
                 continue;
             }
-            for fault in [Fault::Cut, Fault::Truncate, Fault::Corrupt { byte: 3, mask: 0x55 }] {
+            for fault in
+                [InjectedFault::Cut, InjectedFault::Truncate, InjectedFault::Corrupt { byte: 3, mask: 0x55 }]
+            {
                 let cluster = Cluster::new(3, 1).deadline(Duration::from_millis(600)).fault(
                     PartyId(culprit),
                     format!("many/{step}"),
                     fault,
                 );
                 // Another element is another identifier, as good as any: a secure channel keeps these whole.
-                if matches!((step, fault), ("ring" | "e" | "union", Fault::Corrupt { .. })) {
+                if matches!((step, fault), ("ring" | "e" | "union", InjectedFault::Corrupt { .. })) {
                     continue;
                 }
                 let done = play(&cluster, &lists, &one_thread());
@@ -195,7 +197,7 @@ fn points_that_are_none_are_blamed_on_their_sender() {
         let cluster = Cluster::new(3, 1).deadline(Duration::from_millis(600)).fault(
             PartyId(culprit),
             format!("many/{step}"),
-            Fault::Corrupt { byte, mask: 0x80 },
+            InjectedFault::Corrupt { byte, mask: 0x80 },
         );
         let error =
             play(&cluster, &lists, &one_thread()).into_iter().nth(victim.into()).unwrap().unwrap_err();

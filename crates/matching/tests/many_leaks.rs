@@ -4,7 +4,7 @@ mod common;
 
 use base::{ChannelError, PartyId, Roster, Seed};
 use common::{Column, ids};
-use matching::group::Element;
+use matching::group::GroupElement;
 use matching::many::{self, Options};
 use net::{Channel, Session, pair};
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,7 +72,7 @@ fn transcript(lists: &[Vec<String>], seed: u8) -> BTreeMap<(usize, usize, String
     std::mem::take(&mut *record.lock().unwrap())
 }
 
-fn elements(bytes: &[u8]) -> Vec<Element> {
+fn elements(bytes: &[u8]) -> Vec<GroupElement> {
     bytes.as_chunks().0.to_vec()
 }
 
@@ -105,7 +105,7 @@ fn sets_are_sorted_as_a_whole_and_no_element_comes_back() {
     let lists = [ids(0..200), ids(100..300), ids(150..350)];
     let said = transcript(&lists, 2);
     let get = |from: usize, to: usize, step: &str| &said[&(from, to, format!("many/{step}"))];
-    let mut seen: Vec<Element> = Vec::new();
+    let mut seen: Vec<GroupElement> = Vec::new();
     for (from, to) in [(0, 1), (1, 2), (2, 0)] {
         // Round 1: u. Round 2: e, then v. Round 3: v.
         let ring = elements(get(from, to, "ring"));
@@ -121,7 +121,7 @@ fn sets_are_sorted_as_a_whole_and_no_element_comes_back() {
     }
     // Parties 1 and 2 send the last e of lists 2 and 0, which share 50: equal elements meet at party 0 and
     // nowhere else.
-    let distinct: BTreeSet<&Element> = seen.iter().collect();
+    let distinct: BTreeSet<&GroupElement> = seen.iter().collect();
     assert_eq!(seen.len() - distinct.len(), 50);
     // The union lacks b_2 when party 2 gets it, and so does what came back as v to party 2, from the same
     // party: its own rows are in it. Nothing else meets.

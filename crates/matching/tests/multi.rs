@@ -5,15 +5,15 @@
 mod people;
 
 use base::{Error, PartyId, Seed};
-use matching::multi::{self, Contaminated, Matched, Options, Repeats, Sizes, influence};
-use matching::{Identifiers, dummies::Dummies};
-use net::Ledger;
+use matching::multi::{self, ContaminatedRule, Matched, Options, RepeatRule, Sizes, influence};
+use matching::{IdentifierSource, dummies::Dummies};
+use net::Traffic;
 use net::cluster::Cluster;
 use people::Rows;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-type Done = [Result<(Matched, Ledger), Error>; 2];
+type Done = [Result<(Matched, Traffic), Error>; 2];
 
 fn one_thread() -> Options {
     Options { threads: 1, ..Options::default() }
@@ -114,7 +114,7 @@ proptest! {
     ) {
         let c = without_gaps(random_rows(keys.0, &cells[0]));
         let p = without_gaps(random_rows(keys.1, &cells[1]));
-        let options = Options { weights: weights.clone(), repeats: Repeats::Replace, ..one_thread() };
+        let options = Options { weights: weights.clone(), repeats: RepeatRule::Replace, ..one_thread() };
         let done = honest([&c, &p], [&options; 2], seed);
         let found = pairs(&done);
         prop_assert_eq!(&found, &expected([&c, &p], &weights));
@@ -182,7 +182,7 @@ fn repeats_are_refused_or_replaced_and_counted() {
     let [refused, _] = both(&Cluster::new(2, 1), [&c, &p], [&one_thread(); 2]);
     let text = refused.unwrap_err().to_string();
     assert!(text.starts_with("p0 at multi: rows 1 and 2 carry the same identifier"), "{text}");
-    let replace = Options { repeats: Repeats::Replace, ..one_thread() };
+    let replace = Options { repeats: RepeatRule::Replace, ..one_thread() };
     let done = honest([&c, &p], [&replace; 2], 1);
     assert_eq!(pairs(&done), BTreeSet::from([(0, 0), (1, 1), (3, 2)]));
     let c = done[0].replaced;
@@ -204,16 +204,16 @@ fn contaminated_rows_are_counted_or_dropped() {
         let of_p = Options { contaminated: rule, ..one_thread() };
         honest([&c, &p], [&of_c, &of_p], 9)
     };
-    let counted = run(Contaminated::Count, 2);
+    let counted = run(ContaminatedRule::Count, 2);
     assert_eq!(pairs(&counted), BTreeSet::from([(0, 0), (1, 1), (3, 2)]));
     assert_eq!(counted[0].graph.unwrap().contaminated, Some(1));
     assert!(counted.iter().all(|party| party.lists == Some([2, 2])));
-    let dropped = run(Contaminated::Drop, 2);
+    let dropped = run(ContaminatedRule::Drop, 2);
     assert_eq!(pairs(&dropped), BTreeSet::from([(1, 1), (3, 2)]));
     assert_eq!(dropped[0].graph.unwrap().contaminated, Some(1));
     // With all rows in one list nobody is contaminated.
     for lists in [0, 4] {
-        assert_eq!(run(Contaminated::Drop, lists)[0].graph.unwrap().contaminated, Some(0));
+        assert_eq!(run(ContaminatedRule::Drop, lists)[0].graph.unwrap().contaminated, Some(0));
     }
 }
 
@@ -249,7 +249,7 @@ fn options_that_do_not_fit_are_refused() {
     assert!(text(light.clone(), light, 0).contains("weights for fewer columns"));
     let weighted = Options { weights: vec![1, 2], ..one_thread() };
     assert!(text(weighted, one_thread(), 1).contains("same weights and rule"));
-    let counting = Options { contaminated: Contaminated::Count, ..one_thread() };
+    let counting = Options { contaminated: ContaminatedRule::Count, ..one_thread() };
     assert!(text(counting.clone(), counting.clone(), 0).contains("say which rows are one"));
     let listed = Options { lists: Some(1), ..counting.clone() };
     assert!(text(listed.clone(), listed.clone(), 1).contains("lists are party 0's"));
@@ -281,7 +281,7 @@ fn a_price_at_scale() {
     assert_eq!(multi::price(sizes).bytes() / 1_000_000, 3 * 64 + 2 * 32 + 18);
     let [c, p] = [0, 1].map(|party| multi::multiplications(sizes, PartyId(party)));
     assert_eq!((c, p), (6_000_000, 6_500_000));
-    assert_eq!((influence(2, Repeats::Error), influence(2, Repeats::Replace)), (3, 5));
+    assert_eq!((influence(2, RepeatRule::Error), influence(2, RepeatRule::Replace)), (3, 5));
     let memory = [0, 1].map(|party| multi::memory([1_000_000; 2], [2; 2], PartyId(party)));
     assert!(memory.iter().all(|&bytes| bytes <= 1_000_000 * (100 + 70 * 2)), "{memory:?}");
 }
@@ -289,7 +289,7 @@ fn a_price_at_scale() {
 #[test]
 fn dummies_are_refused_where_contaminated_rows_matter() {
     let rows = Rows::new(1, &[&["a"]]);
-    for contaminated in [Contaminated::Count, Contaminated::Drop] {
+    for contaminated in [ContaminatedRule::Count, ContaminatedRule::Drop] {
         let options = |party: usize| Options {
             contaminated,
             lists: (party == 0).then_some(1),

@@ -7,9 +7,9 @@ mod people;
 mod tap;
 
 use base::Seed;
-use matching::Identifiers;
-use matching::group::{Element, Exponent, hash, mul_batch};
-use matching::multi::{self, Contaminated, Options, Repeats};
+use matching::IdentifierSource;
+use matching::group::{Exponent, GroupElement, hash, mul_batch};
+use matching::multi::{self, ContaminatedRule, Options, RepeatRule};
 use net::Session;
 use people::Rows;
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ use tap::{Fault, run_both, tapped};
 type Said = Vec<(String, Vec<u8>)>;
 
 fn options() -> Options {
-    Options { threads: 1, repeats: Repeats::Replace, ..Options::default() }
+    Options { threads: 1, repeats: RepeatRule::Replace, ..Options::default() }
 }
 
 /// The messages of both parties in an honest run.
@@ -34,7 +34,7 @@ fn shape(messages: &Said) -> Vec<(String, usize)> {
     messages.iter().map(|(step, bytes)| (step.clone(), bytes.len())).collect()
 }
 
-fn elements(messages: &Said, step: &str) -> Vec<Element> {
+fn elements(messages: &Said, step: &str) -> Vec<GroupElement> {
     let of_step = messages.iter().filter(|(s, bytes)| s == step && bytes.len() % 32 == 0);
     of_step.flat_map(|(_, bytes)| bytes.as_chunks().0.to_vec()).collect()
 }
@@ -84,7 +84,7 @@ fn gaps_and_repeats_do_not_show() {
         column
     });
     let all = all.concat();
-    let distinct: BTreeSet<&Element> = all.iter().collect();
+    let distinct: BTreeSet<&GroupElement> = all.iter().collect();
     assert_eq!(distinct.len(), all.len());
     let (_, tags) = p.iter().find(|(step, _)| step == "multi/spine").unwrap();
     let tags: BTreeSet<&[u8; 12]> = tags.as_chunks().0.iter().collect();
@@ -93,8 +93,8 @@ fn gaps_and_repeats_do_not_show() {
 
 #[test]
 fn rows_of_e_are_sorted_for_each_list() {
-    let of_c = Options { contaminated: Contaminated::Count, lists: Some(150), ..options() };
-    let of_p = Options { contaminated: Contaminated::Count, ..options() };
+    let of_c = Options { contaminated: ContaminatedRule::Count, lists: Some(150), ..options() };
+    let of_p = Options { contaminated: ContaminatedRule::Count, ..options() };
     let [c, p] = transcript([&rows(0..400), &rows(100..300)], [&of_c, &of_p]);
     let heads = |said: &Said, step: &str| -> Vec<u128> {
         let column = elements(said, step);
@@ -108,10 +108,10 @@ fn rows_of_e_are_sorted_for_each_list() {
 
 /// A party C that does not shuffle: the rows that it wants to test come first. It plays honestly up to the
 /// arrival of `e_c`, and returns `e_c` and `e_p`.
-fn curious(session: &mut Session, x: &[String], rows_p: usize) -> (Vec<Element>, Vec<Element>) {
+fn curious(session: &mut Session, x: &[String], rows_p: usize) -> (Vec<GroupElement>, Vec<GroupElement>) {
     let mut rng = Seed::from_bytes([8; 32]).into_rng();
     let c1 = Exponent::random(&mut rng);
-    let mut u_c: Vec<Element> = x.iter().map(|id| hash(&[id.as_bytes(), &[0]].concat())).collect();
+    let mut u_c: Vec<GroupElement> = x.iter().map(|id| hash(&[id.as_bytes(), &[0]].concat())).collect();
     mul_batch(&mut u_c, &c1, 1).unwrap();
     let peer = session.me().other();
     let mut link = session.link(peer);
@@ -146,7 +146,7 @@ fn match_counts_of_known_subsets_do_not_come_out() {
     });
     let (e_c, e_p) = seen[0].take().unwrap();
     let e_p: BTreeSet<_> = e_p.into_iter().collect();
-    let found = |part: &[Element]| part.iter().filter(|e| e_p.contains(*e)).count();
+    let found = |part: &[GroupElement]| part.iter().filter(|e| e_p.contains(*e)).count();
     assert_eq!(found(&e_c), chunk, "the size of the intersection is known");
     // Half a chunk is the mean, 32 the standard deviation of what a whole permutation leaves.
     let first = found(&e_c[..chunk]);

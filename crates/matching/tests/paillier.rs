@@ -5,29 +5,29 @@ mod common;
 mod tap;
 
 use base::{Error, PartyId, Seed};
-use matching::paillier::{self, Giver};
-use matching::{Field, Layout, Table};
+use matching::paillier::{self, PayloadGiver};
+use matching::{PayloadField, PayloadLayout, PayloadTable};
 use net::cluster::Cluster;
-use net::{Ledger, Session};
+use net::{Session, Traffic};
 use tap::{Fault, run_both, tapped};
 
-fn layout(fields: &[Field]) -> Layout {
-    Layout::new(fields.iter().copied()).unwrap()
+fn layout(fields: &[PayloadField]) -> PayloadLayout {
+    PayloadLayout::new(fields.iter().copied()).unwrap()
 }
 
-fn random_table(layout: &Layout, rows: u64, seed: u8) -> Table {
-    let mut table = Table::zeros(layout.clone(), rows).unwrap();
+fn random_table(layout: &PayloadLayout, rows: u64, seed: u8) -> PayloadTable {
+    let mut table = PayloadTable::zeros(layout.clone(), rows).unwrap();
     let mut rng = Seed::from_bytes([seed; 32]).into_rng();
     table.bytes_mut().iter_mut().for_each(|byte| *byte = rng.below(256) as u8);
     table
 }
 
 /// What this party does: party 0 gives.
-fn work(session: &mut Session, table: &Table, map: &[u32]) -> Result<Table, Error> {
+fn work(session: &mut Session, table: &PayloadTable, map: &[u32]) -> Result<PayloadTable, Error> {
     session.step("paillier", |session| {
         if session.me() == PartyId(0) {
             let seed = session.fork_seed("giver");
-            let giver = Giver::prepare(&seed, table.rows(), table.layout(), 1);
+            let giver = PayloadGiver::prepare(&seed, table.rows(), table.layout(), 1);
             giver.give(session, table, map.len() as u64)
         } else {
             paillier::take(session, table.layout(), table.rows(), map, 1)
@@ -35,7 +35,7 @@ fn work(session: &mut Session, table: &Table, map: &[u32]) -> Result<Table, Erro
     })
 }
 
-fn run(cluster: &Cluster, table: &Table, map: &[u32]) -> [(Table, Ledger); 2] {
+fn run(cluster: &Cluster, table: &PayloadTable, map: &[u32]) -> [(PayloadTable, Traffic); 2] {
     let done = cluster.run(|session| {
         let shares = work(session, table, map)?;
         Ok((shares, session.ledger().clone()))
@@ -43,7 +43,7 @@ fn run(cluster: &Cluster, table: &Table, map: &[u32]) -> [(Table, Ledger); 2] {
     <[Result<_, Error>; 2]>::try_from(done).ok().unwrap().map(|party| party.unwrap())
 }
 
-fn joined(table: &Table, shares: [&Table; 2], map: &[u32]) {
+fn joined(table: &PayloadTable, shares: [&PayloadTable; 2], map: &[u32]) {
     for (t, &row) in map.iter().enumerate() {
         for (i, field) in table.layout().fields().iter().enumerate() {
             let [mine, theirs] = shares.map(|share| share.get(t as u64, i));
@@ -54,11 +54,20 @@ fn joined(table: &Table, shares: [&Table; 2], map: &[u32]) {
 
 #[test]
 fn shares_join_to_the_mapped_rows_and_cost_their_price() {
-    let cases: [(Layout, u64, &[u32]); 5] = [
-        (layout(&[Field::number(8)]), 5, &[3, 0, 3]),
-        (layout(&[Field::bits(9), Field::number(5), Field::number(16), Field::bits(3)]), 4, &[2, 1, 1]),
-        (layout(&[Field::number(8); 16]), 2, &[1, 0]),
-        (layout(&[Field::number(4)]), 40, &(0..40).rev().collect::<Vec<u32>>()),
+    let cases: [(PayloadLayout, u64, &[u32]); 5] = [
+        (layout(&[PayloadField::number(8)]), 5, &[3, 0, 3]),
+        (
+            layout(&[
+                PayloadField::bits(9),
+                PayloadField::number(5),
+                PayloadField::number(16),
+                PayloadField::bits(3),
+            ]),
+            4,
+            &[2, 1, 1],
+        ),
+        (layout(&[PayloadField::number(8); 16]), 2, &[1, 0]),
+        (layout(&[PayloadField::number(4)]), 40, &(0..40).rev().collect::<Vec<u32>>()),
         (layout(&[]), 3, &[1]),
     ];
     for (seed, (layout, rows, map)) in (1..).zip(cases) {
@@ -73,7 +82,7 @@ fn shares_join_to_the_mapped_rows_and_cost_their_price() {
 
 #[test]
 fn equal_rows_get_unrelated_shares() {
-    let layout = layout(&[Field::number(8)]);
+    let layout = layout(&[PayloadField::number(8)]);
     let table = random_table(&layout, 1, 9);
     let [(a, _), (b, _)] = run(&Cluster::new(2, 9), &table, &[0; 16]);
     joined(&table, [&a, &b], &[0; 16]);
@@ -87,7 +96,7 @@ fn equal_rows_get_unrelated_shares() {
 
 #[test]
 fn nothing_is_said_about_no_rows() {
-    let table = random_table(&layout(&[Field::number(8)]), 3, 1);
+    let table = random_table(&layout(&[PayloadField::number(8)]), 3, 1);
     for (shares, ledger) in run(&Cluster::new(2, 1), &table, &[]) {
         assert_eq!((shares.rows(), ledger.sent("")), (0, 0));
     }
@@ -95,7 +104,7 @@ fn nothing_is_said_about_no_rows() {
 
 #[test]
 fn a_map_beyond_the_rows_is_refused() {
-    let table = random_table(&layout(&[Field::number(8)]), 3, 1);
+    let table = random_table(&layout(&[PayloadField::number(8)]), 3, 1);
     let done = Cluster::new(2, 1).run(|s| work(s, &table, &[3]).map(drop));
     let [_, taker] = <[Result<(), Error>; 2]>::try_from(done).ok().unwrap();
     assert!(taker.unwrap_err().to_string().contains("points beyond the giver's rows"));
@@ -103,7 +112,7 @@ fn a_map_beyond_the_rows_is_refused() {
 
 /// What the victim of `culprit` says.
 fn says(culprit: usize, fault: Fault) -> String {
-    let table = random_table(&layout(&[Field::number(8)]), 3, 1);
+    let table = random_table(&layout(&[PayloadField::number(8)]), 3, 1);
     let mut faults = [Fault::None, Fault::None];
     faults[culprit] = fault;
     let (sessions, _) = tapped(1, 2_000, faults);

@@ -6,10 +6,10 @@ mod common;
 mod tap;
 
 use base::{Error, PartyId, Rng, Seed};
-use matching::permute::{self, Bill, Extension, Rows, Switchboard, network::switches, route};
-use matching::{Field, Layout, Table};
+use matching::permute::{self, ExtendedMap, PlaneRows, Switchboard, TransferBill, network::switches, route};
+use matching::{PayloadField, PayloadLayout, PayloadTable};
 use net::cluster::Cluster;
-use net::{Ledger, Session};
+use net::{Session, Traffic};
 use ot::OtKind;
 
 const KINDS: [OtKind; 3] = [OtKind::SoftSpoken { k: 2 }, OtKind::SoftSpoken { k: 1 }, OtKind::Ferret];
@@ -18,13 +18,19 @@ fn rng(seed: u8) -> Rng {
     Seed::from_bytes([seed; 32]).into_rng()
 }
 
-fn mixed() -> Layout {
-    let fields = [Field::bits(9), Field::number(4), Field::number(16), Field::bits(128), Field::number(5)];
-    Layout::new(fields.into_iter().chain([Field::number(8), Field::number(8)])).unwrap()
+fn mixed() -> PayloadLayout {
+    let fields = [
+        PayloadField::bits(9),
+        PayloadField::number(4),
+        PayloadField::number(16),
+        PayloadField::bits(128),
+        PayloadField::number(5),
+    ];
+    PayloadLayout::new(fields.into_iter().chain([PayloadField::number(8), PayloadField::number(8)])).unwrap()
 }
 
-fn random(layout: &Layout, rows: usize, rng: &mut Rng) -> Table {
-    let mut table = Table::zeros(layout.clone(), rows as u64).unwrap();
+fn random(layout: &PayloadLayout, rows: usize, rng: &mut Rng) -> PayloadTable {
+    let mut table = PayloadTable::zeros(layout.clone(), rows as u64).unwrap();
     table.bytes_mut().iter_mut().for_each(|byte| [*byte] = rng.bytes());
     table
 }
@@ -38,8 +44,8 @@ fn shuffled(n: usize, rng: &mut Rng) -> Vec<u32> {
 /// One run: `tables` are both parties' shares, zeros where none, the chooser has `map`.
 struct Run<'a> {
     server: PartyId,
-    tables: [Option<&'a Table>; 2],
-    layout: &'a Layout,
+    tables: [Option<&'a PayloadTable>; 2],
+    layout: &'a PayloadLayout,
     rows: usize,
     map: &'a [u32],
     extended: bool,
@@ -53,21 +59,21 @@ impl Run<'_> {
         }
     }
 
-    fn half(&self, session: &mut Session, board: &mut Switchboard) -> Result<Rows, Error> {
+    fn half(&self, session: &mut Session, board: &mut Switchboard) -> Result<PlaneRows, Error> {
         let me = session.me();
         let rows = match self.tables[me.index()] {
-            Some(table) => Rows::of(table)?,
-            None => Rows::zeros(self.layout, self.rows)?,
+            Some(table) => PlaneRows::of(table)?,
+            None => PlaneRows::zeros(self.layout, self.rows)?,
         };
         match (me == self.server, self.extended) {
             (true, false) => board.serve_permutation(session, rows),
             (true, true) => board.serve_extension(session, rows, self.map.len()),
             (false, false) => board.permute(session, rows, route(self.map)?),
-            (false, true) => board.extend(session, rows, Extension::new(self.rows, self.map)?),
+            (false, true) => board.extend(session, rows, ExtendedMap::new(self.rows, self.map)?),
         }
     }
 
-    fn both(&self, cluster: &Cluster, kind: OtKind) -> [(Table, Ledger); 2] {
+    fn both(&self, cluster: &Cluster, kind: OtKind) -> [(PayloadTable, Traffic); 2] {
         let done = cluster.run(|session| {
             let mut board = Switchboard::new(session, kind, self.expected_gates())?;
             let rows = self.half(session, &mut board)?;
@@ -78,7 +84,7 @@ impl Run<'_> {
     }
 
     fn price(&self, kind: OtKind) -> base::Cost {
-        let mut bill = Bill::new(kind);
+        let mut bill = TransferBill::new(kind);
         bill.set_up(self.expected_gates());
         match self.extended {
             true => {
@@ -92,7 +98,7 @@ impl Run<'_> {
     /// Runs it, against the definition and the price.
     fn check(&self, cluster: &Cluster, kind: OtKind) {
         let [(a, ledger_a), (b, ledger_b)] = self.both(cluster, kind);
-        let joined = |tables: [Option<&Table>; 2], row: u64, field: usize| {
+        let joined = |tables: [Option<&PayloadTable>; 2], row: u64, field: usize| {
             let [x, y] = tables.map(|table| table.map_or(0, |table| table.get(row, field)));
             self.layout.fields()[field].join(x, y)
         };
@@ -149,9 +155,14 @@ fn a_map_with_repeats_and_gaps_is_an_extension() {
 #[test]
 fn more_gates_than_a_chunk_of_ots_and_rows_of_all_widths() {
     let mut rng = rng(3);
-    let layouts = [vec![Field::bits(1)], vec![Field::number(8)], vec![Field::number(8); 200], vec![]];
+    let layouts = [
+        vec![PayloadField::bits(1)],
+        vec![PayloadField::number(8)],
+        vec![PayloadField::number(8); 200],
+        vec![],
+    ];
     for (fields, kind) in layouts.into_iter().zip([KINDS[0], OtKind::Ferret, KINDS[1], KINDS[0]]) {
-        let layout = Layout::new(fields).unwrap();
+        let layout = PayloadLayout::new(fields).unwrap();
         let n = 10_000;
         let (map, table) = (shuffled(n, &mut rng), random(&layout, n, &mut rng));
         let tables = [None, Some(&table)];
@@ -179,7 +190,7 @@ fn it_streams_through_a_tiny_window() {
 }
 
 /// What both parties said while one permuted rows of this table, and under which step.
-fn transcript(seed: u8, table: &Table, map: &[u32], extended: bool) -> [Vec<(String, Vec<u8>)>; 2] {
+fn transcript(seed: u8, table: &PayloadTable, map: &[u32], extended: bool) -> [Vec<(String, Vec<u8>)>; 2] {
     let (sessions, records) = tap::tapped(seed, 30_000, [tap::Fault::None, tap::Fault::None]);
     let tables = [Some(table), None];
     let rows = table.rows() as usize;
@@ -202,8 +213,8 @@ fn settings(said: &[(String, Vec<u8>)], gates: u64) -> Vec<u8> {
 
 #[test]
 fn what_is_said_depends_on_sizes_alone_and_looks_random() {
-    let (n, layout) = (1000, Layout::new([Field::number(8), Field::bits(64)]).unwrap());
-    let table = Table::zeros(layout, n).unwrap();
+    let (n, layout) = (1000, PayloadLayout::new([PayloadField::number(8), PayloadField::bits(64)]).unwrap());
+    let table = PayloadTable::zeros(layout, n).unwrap();
     let straight: Vec<u32> = (0..n as u32).collect();
     let reversed: Vec<u32> = straight.iter().rev().copied().collect();
     let same = vec![0; n as usize];
@@ -224,7 +235,7 @@ fn what_is_said_depends_on_sizes_alone_and_looks_random() {
         assert_eq!(z.len() as u64, 16 * switches(n));
         let mut counts = [0u32; 256];
         z.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
-        // Rows are zeros, z is not: 255 degrees of freedom, mean 255, deviation 23.
+        // PlaneRows are zeros, z is not: 255 degrees of freedom, mean 255, deviation 23.
         let expected = z.len() as f64 / 256.0;
         let spread: f64 = counts.iter().map(|c| (f64::from(*c) - expected).powi(2) / expected).sum();
         assert!(spread < 400.0, "{spread}");
@@ -243,17 +254,17 @@ fn one_board_serves_many_networks_in_both_directions() {
     let done = Cluster::new(2, 8).run(|session| {
         let mut board = Switchboard::new(session, KINDS[0], switches(n as u64))?;
         let rows = if session.me().0 == 0 {
-            let rows = board.serve_permutation(session, Rows::of(&table)?)?;
+            let rows = board.serve_permutation(session, PlaneRows::of(&table)?)?;
             let rows = board.permute(session, rows, route(&second)?)?;
             board.serve_extension(session, rows, map.len())?
         } else {
-            let rows = board.permute(session, Rows::zeros(&layout, n)?, route(&first)?)?;
+            let rows = board.permute(session, PlaneRows::zeros(&layout, n)?, route(&first)?)?;
             let rows = board.serve_permutation(session, rows)?;
-            board.extend(session, rows, Extension::new(n, &map)?)?
+            board.extend(session, rows, ExtendedMap::new(n, &map)?)?
         };
         rows.table(map.len())
     });
-    let [a, b]: [Table; 2] =
+    let [a, b]: [PayloadTable; 2] =
         done.into_iter().map(Result::unwrap).collect::<Vec<_>>().try_into().ok().unwrap();
     for (slot, &row) in map.iter().enumerate() {
         let from = first[second[row as usize] as usize];
@@ -270,9 +281,10 @@ fn sizes_that_do_not_fit_are_misuse() {
     let done = Cluster::new(2, 1).run(|session| {
         let mut board = Switchboard::new(session, KINDS[0], 10)?;
         let settings = route(&[1, 0, 2])?;
-        let wrong = board.permute(session, Rows::zeros(&layout, 4)?, settings).err().unwrap().to_string();
-        let map = Extension::new(3, &[2, 2])?;
-        let other = board.extend(session, Rows::zeros(&layout, 4)?, map).err().unwrap().to_string();
+        let wrong =
+            board.permute(session, PlaneRows::zeros(&layout, 4)?, settings).err().unwrap().to_string();
+        let map = ExtendedMap::new(3, &[2, 2])?;
+        let other = board.extend(session, PlaneRows::zeros(&layout, 4)?, map).err().unwrap().to_string();
         Ok([wrong, other])
     });
     for errors in done {
@@ -280,5 +292,5 @@ fn sizes_that_do_not_fit_are_misuse() {
         assert!(permutation.contains("a permutation of another number of rows"), "{permutation}");
         assert!(map.contains("a map from another number of rows"), "{map}");
     }
-    assert!(Extension::new(3, &[3]).err().unwrap().to_string().contains("a row that is not there"));
+    assert!(ExtendedMap::new(3, &[3]).err().unwrap().to_string().contains("a row that is not there"));
 }

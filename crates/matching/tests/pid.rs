@@ -5,9 +5,9 @@ mod common;
 use base::Seed;
 use common::{Column, both, expected_union, ids};
 use matching::dummies::Dummies;
-use matching::{Options, Sizes, Spine, Spool, pid};
+use matching::{IdentifierSpool, Options, Sizes, Spine, pid};
 use net::cluster::Cluster;
-use net::{Progress, Session};
+use net::{RowProgress, Session};
 use proptest::prelude::*;
 use std::collections::HashMap;
 use std::path::Path;
@@ -122,12 +122,12 @@ fn more_rows_than_expected_are_refused() {
 fn identifiers_on_disk_match_like_those_in_memory_and_progress_is_told() {
     let (x, y) = (ids(0..5000), ids(4990..5005));
     let column = Column::new(&y);
-    let mut writer = Spool::writer(&std::env::temp_dir()).unwrap();
+    let mut writer = IdentifierSpool::writer(&std::env::temp_dir()).unwrap();
     x.iter().for_each(|id| writer.push(id.as_bytes()).unwrap());
     let spool = writer.finish().unwrap();
     let told = Arc::new(Mutex::new(Vec::new()));
     let watch = told.clone();
-    let watcher = Progress::new(move |step: &str, done, total| {
+    let watcher = RowProgress::new(move |step: &str, done, total| {
         watch.lock().unwrap().push((step.to_owned(), done, total));
     });
     let [c, p]: [Session; 2] = Cluster::new(2, 21).sessions().try_into().ok().unwrap();

@@ -7,12 +7,12 @@ mod tap;
 
 use common::{Column, ids};
 use matching::ps3i::{self, CHUNK, Options};
-use matching::{Field, Layout, Part, Table};
+use matching::{JoinedPart, PayloadField, PayloadLayout, PayloadTable};
 use std::collections::BTreeSet;
 use tap::{Fault, run_both, tapped};
 
-fn layout() -> Layout {
-    Layout::new([Field::number(8), Field::bits(64)]).unwrap()
+fn layout() -> PayloadLayout {
+    PayloadLayout::new([PayloadField::number(8), PayloadField::bits(64)]).unwrap()
 }
 
 fn options() -> Options {
@@ -20,8 +20,8 @@ fn options() -> Options {
 }
 
 /// A payload of ones in every bit.
-fn ones(rows: usize) -> Table {
-    let mut table = Table::zeros(layout(), rows as u64).unwrap();
+fn ones(rows: usize) -> PayloadTable {
+    let mut table = PayloadTable::zeros(layout(), rows as u64).unwrap();
     table.bytes_mut().fill(0xff);
     table
 }
@@ -37,7 +37,7 @@ fn transcript(seed: u8, people: [&[String]; 2]) -> [(Messages, [Vec<u8>; 2]); 2]
         let (own, table) = (columns[me].flat(), ones(people[me].len()));
         let matched = ps3i::run(session, &own, &table, &layout(), &options()).unwrap();
         matched.joined.parts.map(|part| match part {
-            Part::Shared(table) => table.bytes().to_vec(),
+            JoinedPart::Shared(table) => table.bytes().to_vec(),
             _ => panic!("a part is not shared"),
         })
     });

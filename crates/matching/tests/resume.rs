@@ -8,7 +8,7 @@ mod tap;
 use base::Seed;
 use common::{Column, expected_union, ids};
 use matching::dummies::Dummies;
-use matching::{Identifiers, Options, Spine, pid};
+use matching::{IdentifierSource, Options, Spine, pid};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use tap::{Fault, run_both, tapped};
@@ -24,7 +24,7 @@ fn options(dir: &Path, party: usize) -> Options {
 fn session(
     dir: &Path,
     seed: u8,
-    columns: [&dyn Identifiers; 2],
+    columns: [&dyn IdentifierSource; 2],
     faults: [Fault; 2],
 ) -> ([Result<Spine, String>; 2], Said) {
     let (sessions, records) = tapped(seed, 10_000, faults);
@@ -54,7 +54,7 @@ fn a_match_that_was_cut_goes_on() {
     // Three chunks on one side, two on the other, some of which are shared.
     let (x, y) = (ids(0..9_000), ids(8_500..13_000));
     let columns = [Column::new(&x), Column::new(&y)];
-    let flat = [&columns[0].flat() as &dyn Identifiers, &columns[1].flat()];
+    let flat = [&columns[0].flat() as &dyn IdentifierSource, &columns[1].flat()];
     let whole = tempfile::tempdir().unwrap();
     let (_, uncut) = session(whole.path(), 1, flat, [Fault::None, Fault::None]);
     let cuts = [(0, "pid/u", 2), (0, "pid/u", 3), (1, "pid/u", 1), (1, "pid/v", 2), (0, "pid/v", 1)];
@@ -88,7 +88,7 @@ fn a_match_that_was_cut_goes_on() {
 fn a_match_that_is_cut_again_and_again_ends() {
     let (x, y) = (ids(0..13_000), ids(6_000..19_000));
     let columns = [Column::new(&x), Column::new(&y)];
-    let flat = [&columns[0].flat() as &dyn Identifiers, &columns[1].flat()];
+    let flat = [&columns[0].flat() as &dyn IdentifierSource, &columns[1].flat()];
     let dir = tempfile::tempdir().unwrap();
     for seed in 0..4 {
         // The second chunk of answers in each session never leaves.
@@ -110,7 +110,7 @@ fn other_identifiers_are_refused_and_leave_the_folder_as_it_was() {
     let dir = tempfile::tempdir().unwrap();
     let cut = [Fault::Cut("pid/v", 1), Fault::None];
     let (_, before) = session(dir.path(), 1, [&own.flat(), &other.flat()], cut);
-    for refused in [&changed.flat() as &dyn Identifiers, &fewer.flat()] {
+    for refused in [&changed.flat() as &dyn IdentifierSource, &fewer.flat()] {
         let (done, said) = session(dir.path(), 2, [refused, &other.flat()], [Fault::None, Fault::None]);
         let error = done[0].as_ref().unwrap_err();
         assert!(error.starts_with("registry at pid: the match that was cut was of other rows"), "{error}");
@@ -144,7 +144,7 @@ fn other_dummies_are_refused() {
 fn one_folder_alone_means_a_fresh_run() {
     let (x, y) = (ids(0..5000), ids(4000..9000));
     let columns = [Column::new(&x), Column::new(&y)];
-    let flat = [&columns[0].flat() as &dyn Identifiers, &columns[1].flat()];
+    let flat = [&columns[0].flat() as &dyn IdentifierSource, &columns[1].flat()];
     for gone in 0..2 {
         let dir = tempfile::tempdir().unwrap();
         let (_, before) = session(dir.path(), 1, flat, [Fault::None, Fault::Cut("pid/e", 1)]);
@@ -163,7 +163,7 @@ fn one_folder_alone_means_a_fresh_run() {
 fn folders_of_different_runs_mean_a_fresh_run() {
     let (x, y) = (ids(0..5000), ids(4000..9000));
     let columns = [Column::new(&x), Column::new(&y)];
-    let flat = [&columns[0].flat() as &dyn Identifiers, &columns[1].flat()];
+    let flat = [&columns[0].flat() as &dyn IdentifierSource, &columns[1].flat()];
     let [one, two] = [1, 2].map(|seed| {
         let dir = tempfile::tempdir().unwrap();
         let _ = session(dir.path(), seed, flat, [Fault::Cut("pid/difference", 0), Fault::None]);
@@ -180,7 +180,7 @@ fn folders_of_different_runs_mean_a_fresh_run() {
 fn a_peer_that_answers_otherwise_the_second_time_is_caught() {
     let (x, y) = (ids(0..5_000), ids(4_500..9_000));
     let columns = [Column::new(&x), Column::new(&y)];
-    let flat = [&columns[0].flat() as &dyn Identifiers, &columns[1].flat()];
+    let flat = [&columns[0].flat() as &dyn IdentifierSource, &columns[1].flat()];
     let dir = tempfile::tempdir().unwrap();
     // P takes no answer to its first chunk, so it has to send it again.
     let _ = session(dir.path(), 1, flat, [Fault::Cut("pid/v", 0), Fault::None]);
@@ -199,7 +199,7 @@ fn a_peer_that_answers_otherwise_the_second_time_is_caught() {
 #[test]
 fn what_is_malformed_ends_the_journal() {
     let columns = [Column::new(&ids(0..50)), Column::new(&ids(20..60))];
-    let flat = [&columns[0].flat() as &dyn Identifiers, &columns[1].flat()];
+    let flat = [&columns[0].flat() as &dyn IdentifierSource, &columns[1].flat()];
     for (step, kept) in [("pid/e", false), ("pid/difference", false), ("pid/v", true)] {
         let dir = tempfile::tempdir().unwrap();
         let fault = match kept {
@@ -220,7 +220,7 @@ fn what_is_malformed_ends_the_journal() {
 fn a_journal_of_the_version_without_pins_goes_on() {
     let (x, y) = (ids(0..60), ids(40..90));
     let columns = [Column::new(&x), Column::new(&y)];
-    let flat = [&columns[0].flat() as &dyn Identifiers, &columns[1].flat()];
+    let flat = [&columns[0].flat() as &dyn IdentifierSource, &columns[1].flat()];
     let dir = tempfile::tempdir().unwrap();
     for party in 0..2 {
         let to = dir.path().join(format!("party {party}"));
@@ -240,7 +240,7 @@ fn a_journal_of_the_version_without_pins_goes_on() {
 #[test]
 fn keys_are_for_their_owner_alone() {
     let columns = [Column::new(&ids(0..50)), Column::new(&ids(20..60))];
-    let flat = [&columns[0].flat() as &dyn Identifiers, &columns[1].flat()];
+    let flat = [&columns[0].flat() as &dyn IdentifierSource, &columns[1].flat()];
     let dir = tempfile::tempdir().unwrap();
     let _ = session(dir.path(), 1, flat, [Fault::Cut("pid/v", 0), Fault::None]);
     let folder = dir.path().join("party 0");
@@ -270,7 +270,8 @@ fn beginning_afresh_is_asked_for_and_may_be_refused() {
                 asked.fetch_add(1, Ordering::Relaxed);
                 if allowed { Ok(()) } else { Err(base::Error::refused("not again")) }
             };
-            let options = Options { afresh: Some(pid::Afresh(Arc::new(may))), ..options(dir.path(), me) };
+            let options =
+                Options { afresh: Some(pid::RestartPermit(Arc::new(may))), ..options(dir.path(), me) };
             pid::run(session, &columns[me].flat(), &options).map_err(|e| e.to_string())
         })
     };

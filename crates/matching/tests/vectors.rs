@@ -1,6 +1,6 @@
 //! The hash to the group and products against vectors of another implementation, `vectors/curve.py`.
 
-use matching::group::{Exponent, Group};
+use matching::group::{CurveGroup, Exponent};
 use serde_json::Value;
 
 fn bytes(value: &Value) -> Vec<u8> {
@@ -17,7 +17,7 @@ fn hashes_and_products_are_those_of_another_implementation() {
     let vectors: Value = serde_json::from_str(include_str!("vectors/curve.json")).unwrap();
     let (hashes, products) = (vectors["hashes"].as_array().unwrap(), vectors["products"].as_array().unwrap());
     assert!(hashes.len() == 24 && products.len() > 40 && products.iter().any(|p| p["product"].is_null()));
-    for group in [Group::detect(), Group::one_by_one()] {
+    for group in [CurveGroup::detect(), CurveGroup::one_by_one()] {
         let mut u = vec![[0; 32]; hashes.len()];
         let names = |i: usize, name: &mut Vec<u8>| {
             *name = bytes(&hashes[i]["name"]);

@@ -8,10 +8,10 @@ mod people;
 
 use base::{Error, PartyId, Seed};
 use common::{Column, ids};
-use matching::collecting::Backend;
+use matching::collecting::ShareBackend;
 use matching::dummies::Dummies;
-use matching::permute::{Extension, Rows as Moved, Switchboard, extended};
-use matching::{Field, Layout, Table, circuit_psi, collecting, many, multi, pid, ps3i};
+use matching::permute::{ExtendedMap, PlaneRows, Switchboard, extended};
+use matching::{PayloadField, PayloadLayout, PayloadTable, circuit_psi, collecting, many, multi, pid, ps3i};
 use net::Session;
 use net::cluster::{Cluster, pinned};
 use ot::OtKind;
@@ -28,12 +28,12 @@ fn column(session: &Session) -> Column {
     Column::new(&ids(from..from + 100))
 }
 
-fn layout() -> Layout {
-    Layout::new([Field::number(8), Field::bits(9)]).unwrap()
+fn layout() -> PayloadLayout {
+    PayloadLayout::new([PayloadField::number(8), PayloadField::bits(9)]).unwrap()
 }
 
-fn table(rows: u64) -> Table {
-    let mut table = Table::zeros(layout(), rows).unwrap();
+fn table(rows: u64) -> PayloadTable {
+    let mut table = PayloadTable::zeros(layout(), rows).unwrap();
     (0..rows).for_each(|row| table.set(row, 0, u128::from(row * row + 1)));
     table
 }
@@ -67,7 +67,7 @@ fn many_pid() -> String {
     })
 }
 
-fn to_shares(session: &mut Session, threads: usize, backend: Backend) -> Result<(), Error> {
+fn to_shares(session: &mut Session, threads: usize, backend: ShareBackend) -> Result<(), Error> {
     let options = ps3i::Options { threads, backend, ..ps3i::Options::default() };
     ps3i::run(session, &column(session).flat(), &table(100), &layout(), &options).map(drop)
 }
@@ -95,16 +95,16 @@ fn moved() -> String {
         let gates = extended::gates(30, map.len() as u64);
         let mut board = Switchboard::new(session, OtKind::default(), gates)?;
         if session.me() == PartyId(1) {
-            return board.serve_extension(session, Moved::of(&table(30))?, map.len()).map(drop);
+            return board.serve_extension(session, PlaneRows::of(&table(30))?, map.len()).map(drop);
         }
-        board.extend(session, Moved::zeros(&layout(), 30)?, Extension::new(30, &map)?).map(drop)
+        board.extend(session, PlaneRows::zeros(&layout(), 30)?, ExtendedMap::new(30, &map)?).map(drop)
     })
 }
 
 #[test]
 fn the_wire_is_pinned() {
     // Threads deal the randomisers of Paillier among themselves, so what is said is theirs to change.
-    let paillier = Cluster::new(2, 9).wire(|session| to_shares(session, 1, Backend::Paillier));
+    let paillier = Cluster::new(2, 9).wire(|session| to_shares(session, 1, ShareBackend::Paillier));
     pinned(&[
         ("pid", private_id(&|| None), "60e5c0923630b8cb"),
         ("dummies, pid", private_id(&dummies), "69f75d485501c1ff"),
@@ -112,7 +112,7 @@ fn the_wire_is_pinned() {
         ("many-pid", many_pid(), "ad6e60986f746f88"),
         (
             "ps3i",
-            wire(2, |session, threads| to_shares(session, threads, Backend::PermuteShare)),
+            wire(2, |session, threads| to_shares(session, threads, ShareBackend::PermuteShare)),
             "8f3b98bea6e26bb0",
         ),
         ("paillier, ps3i", paillier, "a4ff6022adc0b33c"),

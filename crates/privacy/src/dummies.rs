@@ -1,7 +1,7 @@
 //! Dummy rows of a match: what a study asks for, and what they cost each party's privacy.
 
 use base::{Error, PartyId, Seed};
-use matching::dummies::{Charge, Dummies, Hides};
+use matching::dummies::{Dummies, ShownSizes, SizeCharge};
 use matching::multi;
 use num_traits::Zero;
 use release::Rational;
@@ -28,46 +28,48 @@ pub enum MatchLeakage {
 }
 
 /// What a protocol shows of sizes.
-pub fn hides(protocol: Protocol) -> Hides {
+pub fn hides(protocol: Protocol) -> ShownSizes {
     match protocol {
-        Protocol::CircuitPsi => Hides::Rows,
-        _ => Hides::Intersection,
+        Protocol::CircuitPsi => ShownSizes::Rows,
+        _ => ShownSizes::Intersection,
     }
 }
 
 /// What a protocol shows of the sizes of one party's rows, and how many matched pairs one of these takes part
 /// in, at most.
-fn shown(matching: &MatchRule, owner: PartyId) -> (Hides, u64) {
+fn shown(matching: &MatchRule, owner: PartyId) -> (ShownSizes, u64) {
     let keys = matching.identifiers.len() as u64;
     match matching.protocol {
         // The advertiser sees how many rows the publisher has, and nothing of who matches.
-        Protocol::Collecting { .. } if owner == studies::lift::PUBLISHER => (Hides::Rows, 1),
+        Protocol::Collecting { .. } if owner == studies::lift::PUBLISHER => (ShownSizes::Rows, 1),
         // The publisher counts pairs before the caps.
         Protocol::Collecting { degree, .. } => {
             let pairs = u64::from(degree);
             match matching.duplicates {
                 // At each identifier another row may have stood where the replaced one goes, and come where
                 // it was.
-                Duplicates::Keep => (Hides::Intersection, pairs * (2 * keys - 1)),
+                Duplicates::Keep => (ShownSizes::Intersection, pairs * (2 * keys - 1)),
                 Duplicates::Error | Duplicates::First | Duplicates::Merge => {
-                    (Hides::Intersection, pairs * keys)
+                    (ShownSizes::Intersection, pairs * keys)
                 }
             }
         }
         Protocol::MultiPid { .. } => match repeats(matching) {
-            multi::Repeats::Error => (Hides::Intersection, keys),
-            multi::Repeats::Replace => (Hides::Intersection, multi::influence(keys, multi::Repeats::Replace)),
+            multi::RepeatRule::Error => (ShownSizes::Intersection, keys),
+            multi::RepeatRule::Replace => {
+                (ShownSizes::Intersection, multi::influence(keys, multi::RepeatRule::Replace))
+            }
         },
         protocol => (hides(protocol), keys),
     }
 }
 
 /// How far a line of a file reaches in a match by several identifiers: by `first` it takes identifiers from
-/// others, as by [`multi::Repeats::Replace`]; `merge` is refused.
-pub fn repeats(matching: &MatchRule) -> multi::Repeats {
+/// others, as by [`multi::RepeatRule::Replace`]; `merge` is refused.
+pub fn repeats(matching: &MatchRule) -> multi::RepeatRule {
     match matching.duplicates {
-        Duplicates::Error => multi::Repeats::Error,
-        Duplicates::First | Duplicates::Merge | Duplicates::Keep => multi::Repeats::Replace,
+        Duplicates::Error => multi::RepeatRule::Error,
+        Duplicates::First | Duplicates::Merge | Duplicates::Keep => multi::RepeatRule::Replace,
     }
 }
 
@@ -86,7 +88,7 @@ pub fn dummies(rule: &DummyRule, seed: &Seed) -> Result<Dummies, Error> {
 ///
 /// # Errors
 /// As [`dummies`].
-pub fn charge(study: &Study, owner: PartyId) -> Result<Option<Charge>, Error> {
+pub fn charge(study: &Study, owner: PartyId) -> Result<Option<SizeCharge>, Error> {
     let Some(rule) = &study.matching.dummies else { return Ok(None) };
     // A charge does not depend on the seed.
     let dummies = dummies(rule, &Seed::from_bytes([0; 32]))?;

@@ -10,14 +10,14 @@ use engine::{BaseOts, Engine, RowInput, RowSource, Share, Shares, StagePrice};
 use net::cluster::Cluster;
 use ring4::{Hash, Ring4, Security, Settings};
 use std::time::{Duration, Instant};
-use studies::lift::{BenchRows, Lift, bench_truth, build};
+use studies::lift::{BenchRows, LiftParameters, bench_truth, build};
 
 const SERVERS: [PartyId; 4] = [PartyId(2), PartyId(3), PartyId(4), PartyId(5)];
 
 fn main() -> Result<(), Error> {
     let mut numbers = std::env::args().skip(1).filter_map(|text| text.parse::<u64>().ok());
     let rows = numbers.next().unwrap_or(100_000);
-    let lift = Lift::bench(numbers.next().unwrap_or(4) as u8);
+    let lift = LiftParameters::bench(numbers.next().unwrap_or(4) as u8);
     let chunk = numbers.next();
     let (program, layout) = build(&lift)?;
     let wanted = |name: &str| {

@@ -22,8 +22,8 @@ use base::{Error, PartyId};
 use engine::{Engine, IdleStage, PreparedDraw, PreparedLists, PreparedRelease, PreparedRows, RowSource};
 use net::Session;
 use program::Program;
-use program::lower::combine::Shape;
-use program::lower::{Depth, Draws, ReleasePlan, Totals};
+use program::lower::combine::SelectionCircuit;
+use program::lower::{Depth, Draws, ReleasePlan, TotalsForm};
 use std::sync::Arc;
 
 type Devices = dyn Fn() -> Result<Queue, Error> + Send + Sync;
@@ -34,7 +34,7 @@ pub struct Ring4 {
     pub(crate) settings: Settings,
     pub(crate) seats: [PartyId; 4],
     devices: Arc<Devices>,
-    pub(crate) shape: Shape,
+    pub(crate) shape: SelectionCircuit,
     pub(crate) chunk: Option<usize>,
 }
 
@@ -47,12 +47,12 @@ impl Ring4 {
         seats: [PartyId; 4],
         devices: impl Fn() -> Result<Queue, Error> + Send + Sync + 'static,
     ) -> Self {
-        Self { settings, seats, devices: Arc::new(devices), shape: Shape::default(), chunk: None }
+        Self { settings, seats, devices: Arc::new(devices), shape: SelectionCircuit::default(), chunk: None }
     }
 
     /// With another circuit for best rows. All participants take the same.
     #[must_use]
-    pub fn with_shape(mut self, shape: Shape) -> Self {
+    pub fn with_shape(mut self, shape: SelectionCircuit) -> Self {
         self.shape = shape;
         self
     }
@@ -119,8 +119,8 @@ impl Engine for Ring4 {
         Ok(Box::new(self.prepare(program)))
     }
 
-    fn totals(&self) -> Totals {
-        Totals::Replicated
+    fn totals(&self) -> TotalsForm {
+        TotalsForm::Replicated
     }
 
     /// Every level of gates is a round of the four.

@@ -15,7 +15,7 @@ use net::Session;
 use ot::{Bases, Hubs, OtKind, Pair};
 use program::eval::closure;
 use program::lower::{FoldPlan, JoinedPlan, RowPlan};
-use program::{Fold, JoinedRows, Program, Type};
+use program::{JoinedRows, Program, RowFold, ValueType};
 use std::sync::Arc;
 
 /// Rows of a two-party program of sums, made ready.
@@ -31,7 +31,7 @@ struct LoweredSums {
     program: Program,
     plan: Plan,
     /// Types of the plan's nodes.
-    types: Vec<Type>,
+    types: Vec<ValueType>,
     /// By party.
     schedules: [Schedule; 2],
     /// Steps of the conversation, by turn.
@@ -380,7 +380,7 @@ impl<'a> Shard<'a> {
     }
 
     fn shares(&self, sums: &[u128]) -> Shares {
-        let share = |((plan, fold), sum): ((&FoldPlan, &Fold), &u128)| {
+        let share = |((plan, fold), sum): ((&FoldPlan, &RowFold), &u128)| {
             let sum = sum & fold.ty().mask();
             match plan {
                 FoldPlan::Shared(_) => Share::Additive(sum),

@@ -1,7 +1,7 @@
 //! No branch, no address and no time of tables of digits and of planes depends on what they hold.
 
 use super::*;
-use kernels::Backend;
+use kernels::InstructionSet;
 use timing::{Case, done};
 
 const LANES: usize = 67;
@@ -37,7 +37,7 @@ fn planes(x: &[Block]) {
 }
 
 fn cases() -> Vec<Case<'static>> {
-    println!("\nbackend {:?}", Backend::detect());
+    println!("\nbackend {:?}", InstructionSet::detect());
     let case = |name: &str, secret: usize, run: fn(&[Block])| {
         Case::new(name, secret * Block::BYTES, move |secret| run(&blocks(secret)))
     };

@@ -163,7 +163,7 @@ impl Children {
 
 /// Of two failures, the one that explains more: that a peer left explains nothing.
 fn worse(first: Error, second: Error) -> Error {
-    let explains = |e: &Error| !matches!(e.kind(), base::Kind::Channel(_));
+    let explains = |e: &Error| !matches!(e.kind(), base::Fault::Channel(_));
     if !explains(&first) && explains(&second) { second } else { first }
 }
 
@@ -183,11 +183,11 @@ impl ToldError {
     fn revive(self) -> Error {
         let at = base::At::default();
         let kind = match self.kind.as_str() {
-            "refused" => base::Kind::Refused(self.message),
-            "peer" => base::Kind::Channel(base::ChannelError::Io(self.message)),
-            "file" => base::Kind::Io(self.message),
-            "input" => base::Kind::Input(self.message),
-            _ => base::Kind::Misuse(self.message),
+            "refused" => base::Fault::Refused(self.message),
+            "peer" => base::Fault::Channel(base::ChannelError::Io(self.message)),
+            "file" => base::Fault::Io(self.message),
+            "input" => base::Fault::Input(self.message),
+            _ => base::Fault::Misuse(self.message),
         };
         Error::new(at, kind)
     }

@@ -1,6 +1,6 @@
 //! What leaves the program: results on standard output, everything else on standard error, and the exit code.
 
-use base::{Error, Kind};
+use base::{Error, Fault};
 use serde::Serialize;
 use serde_json::json;
 use std::io::{ErrorKind, Write};
@@ -19,13 +19,13 @@ pub struct Verdict {
 pub fn verdict(error: &Error) -> Verdict {
     let with_peer = error.at().peer.is_some();
     let (code, name) = match error.kind() {
-        Kind::Refused(_) => (5, "refused"),
-        Kind::Malformed(_) | Kind::Deviated(_) => (4, "deviated"),
-        Kind::Channel(_) => (3, "peer"),
+        Fault::Refused(_) => (5, "refused"),
+        Fault::Malformed(_) | Fault::Deviated(_) => (4, "deviated"),
+        Fault::Channel(_) => (3, "peer"),
         // What was found out from the peer: another study, another key, more rows than we take.
-        Kind::Input(_) | Kind::Limit { .. } if with_peer => (3, "peer"),
-        Kind::Input(_) | Kind::Limit { .. } => (2, "input"),
-        Kind::Io(_) => (1, "file"),
+        Fault::Input(_) | Fault::Limit { .. } if with_peer => (3, "peer"),
+        Fault::Input(_) | Fault::Limit { .. } => (2, "input"),
+        Fault::Io(_) => (1, "file"),
         _ => (1, "internal"),
     };
     Verdict { code, name }
@@ -133,10 +133,10 @@ mod tests {
         for (error, code) in [
             (Error::input("x"), 2),
             (Error::limit("x", 2, 1), 2),
-            (with_peer(Kind::Input("another study".into())), 3),
-            (with_peer(Kind::Channel(ChannelError::Closed)), 3),
-            (with_peer(Kind::Deviated("check")), 4),
-            (with_peer(Kind::Malformed("hello")), 4),
+            (with_peer(Fault::Input("another study".into())), 3),
+            (with_peer(Fault::Channel(ChannelError::Closed)), 3),
+            (with_peer(Fault::Deviated("check")), 4),
+            (with_peer(Fault::Malformed("hello")), 4),
             (Error::refused("rho"), 5),
             (Error::io("x", &std::io::Error::other("y")), 1),
             (Error::misuse("x"), 1),

@@ -7,7 +7,7 @@ use crate::mvmul::Mvmul;
 use crate::order::{Network, Order};
 use crate::task::Task;
 use base::{Error, PartyId, Roster, Seed};
-use net::{Endpoint, Meet, Session, Status, Terms, Transport};
+use net::{ChannelSecurity, Meet, OperatorTerms, Rendezvous, Session, Status};
 use osprey::{Memory, Oblivious};
 use serde::Serialize;
 use std::io::Write;
@@ -16,7 +16,7 @@ use yao::wires::{Party, Price, Role, To};
 
 /// The parties' names in messages.
 const PARTIES: [&str; 2] = ["garbler", "evaluator"];
-const TERMS: Terms = Terms {
+const TERMS: OperatorTerms = OperatorTerms {
     document: "workload",
     differ: "give both parties the same workload, --size and --no-check",
     key: "nowhere: parties have no keys here",
@@ -157,8 +157,8 @@ fn thread_seconds() -> f64 {
 
 fn meet(args: &Args, workload: Workload, size: usize, me: PartyId) -> Result<Session, Error> {
     let endpoint = match (&args.listen, &args.peer) {
-        (Some(at), _) => Endpoint::Listen(at.clone()),
-        (None, Some(at)) => Endpoint::Dial(at.clone()),
+        (Some(at), _) => Rendezvous::Listen(at.clone()),
+        (None, Some(at)) => Rendezvous::Dial(at.clone()),
         (None, None) => return Err(Error::input("say where to meet: --listen ADDRESS or --peer ADDRESS")),
     };
     let name = format!("osprey-boolean {} {size} {}", workload.name(), args.no_check);
@@ -167,7 +167,7 @@ fn meet(args: &Args, workload: Workload, size: usize, me: PartyId) -> Result<Ses
     let watch = |status: &Status| {
         let _ = writeln!(std::io::stderr(), "{status}");
     };
-    let meeting = Meet::new(me, roster.clone(), endpoint, Transport::Tcp, agreement)
+    let meeting = Meet::new(me, roster.clone(), endpoint, ChannelSecurity::Tcp, agreement)
         .terms(TERMS)
         .patience(PATIENCE)
         .watch(watch)

@@ -14,12 +14,12 @@ use crate::compile::{Compiled, compile};
 use crate::lanes::{Evaluator, Garbler, Packed};
 use crate::{START_BYTES, check_parties, recv_start, send_start};
 use base::{Error, PartyId};
-use circuits::{Input, Lit};
+use circuits::{InputBit, Lit};
 use engine::outputs::{self, Proof};
 use engine::{DrawnNoise, Entered, OutputShares, PreparedRelease, StagePrice};
 use kernels::Block;
 use net::Session;
-use ot::{CotReceiver, CotSender, OtReceiver, OtSender, Price};
+use ot::{CotReceiver, CotSender, ExtensionCost, OtReceiver, OtSender};
 use program::lower::ReleasePlan;
 use std::ops::Range;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ impl GarbledRelease {
             offsets[*word as usize] = at;
             at += usize::from(plan.words[*word as usize].width);
         }
-        let of = |input: &Input| offsets[input.word as usize] + usize::from(input.bit);
+        let of = |input: &InputBit| offsets[input.word as usize] + usize::from(input.bit);
         self.compiled.ots.iter().map(of).collect()
     }
 
@@ -125,7 +125,9 @@ impl PreparedRelease for GarbledRelease {
             return StagePrice::free(2);
         }
         let garbler = self.garbler;
-        let ots = Price::base() + Price::setup(self.k) + Price::correlated(self.k, self.ots as u64);
+        let ots = ExtensionCost::base()
+            + ExtensionCost::setup(self.k)
+            + ExtensionCost::correlated(self.k, self.ots as u64);
         let mut cost = ots.cost(garbler, garbler.other(), 2);
         cost.sent[garbler.index()] += START_BYTES as u64 + 16 * self.compiled.table_blocks();
         cost.and_gates = self.compiled.full + self.compiled.half;

@@ -7,10 +7,10 @@ use crate::{START_BYTES, check_parties, recv_start, send_start};
 use base::{Cost, Error, PartyId, limits};
 use engine::{BaseOts, PreparedRows, RowInput, Share, Shares, StagePrice};
 use net::Session;
-use ot::{CotReceiver, CotSender, OtReceiver, OtSender, Price};
-use program::Rows;
-use program::eval::{Values, closure};
-use program::lower::{FoldPlan, RowPlan, Source, Step, lower_row};
+use ot::{CotReceiver, CotSender, ExtensionCost, OtReceiver, OtSender};
+use program::ShardRows;
+use program::eval::{NodeValues, closure};
+use program::lower::{FoldPlan, MaskSource, RowPlan, RowStep, lower_row};
 use program::{NodeId, Op, Program};
 use std::collections::VecDeque;
 
@@ -38,7 +38,7 @@ impl GarbledRows {
         let roots: Vec<_> = plan
             .steps
             .iter()
-            .filter_map(|s| if let Step::Mask(mask) = s { Some(mask.selector) } else { None })
+            .filter_map(|s| if let RowStep::Mask(mask) = s { Some(mask.selector) } else { None })
             .collect();
         let compiled = compile(&plan.circuit, &roots, garbler);
         let actions = masks::actions(&plan);
@@ -73,20 +73,20 @@ impl GarbledRows {
     /// Bytes per row, both ways, in the long run.
     fn bytes_per_lane(&self) -> u64 {
         let ots = self.compiled.ots.len() as u64;
-        self.table_bytes() + Price::correlated(self.k, 128 * ots).receiver / 128
+        self.table_bytes() + ExtensionCost::correlated(self.k, 128 * ots).receiver / 128
     }
 
     /// Batches that the evaluator may ask for before it has heard the current one. What is on its way stays
     /// within half a window: otherwise it could wait to send while the garbler waits to send too.
     fn ahead(&self) -> usize {
         let ots = (self.compiled.ots.len() * self.lanes) as u64;
-        let batch = Price::correlated(self.k, ots).receiver.max(1);
+        let batch = ExtensionCost::correlated(self.k, ots).receiver.max(1);
         (limits::WINDOW_BYTES as u64 / 2 / batch).saturating_sub(1).min(AHEAD) as usize
     }
 
     fn batch_price(&self, lanes: usize) -> Cost {
         let ots = (self.compiled.ots.len() * lanes) as u64;
-        let mut cost = Price::correlated(self.k, ots).cost(self.garbler, self.garbler.other(), 2);
+        let mut cost = ExtensionCost::correlated(self.k, ots).cost(self.garbler, self.garbler.other(), 2);
         cost.sent[self.garbler.index()] += self.table_bytes() * lanes as u64;
         cost.and_gates = (self.compiled.full + self.compiled.half) * lanes as u64;
         // The garbler hears the OTs of a batch after it has sent the batch before.
@@ -102,7 +102,8 @@ impl PreparedRows for GarbledRows {
         if self.is_local() {
             return StagePrice { trips: SETUP_TRIPS, ..StagePrice::free(2) };
         }
-        let mut cost = (Price::base() + Price::setup(self.k)).cost(self.garbler, evaluator, 2);
+        let mut cost =
+            (ExtensionCost::base() + ExtensionCost::setup(self.k)).cost(self.garbler, evaluator, 2);
         cost.sent[self.garbler.index()] += START_BYTES as u64;
         let (full, rest) = (rows / self.lanes as u64, rows % self.lanes as u64);
         cost += &(self.batch_price(self.lanes) * full);
@@ -139,7 +140,7 @@ struct Shard<'a> {
     me: PartyId,
     total: u64,
     wanted: Vec<bool>,
-    values: Values,
+    values: NodeValues,
     temps: Temps,
     pads: Pads,
     sums: Vec<u128>,
@@ -154,7 +155,7 @@ impl<'a> Shard<'a> {
             me,
             total,
             wanted,
-            values: Values::default(),
+            values: NodeValues::default(),
             temps: Temps::new(),
             pads: Pads::default(),
             sums: vec![0; program.folds.len()],
@@ -168,7 +169,7 @@ impl<'a> Shard<'a> {
     }
 
     /// Evaluates this party's own columns for a batch.
-    fn load(&mut self, rows: &mut dyn Rows, from: u64, count: usize) -> Result<(), Error> {
+    fn load(&mut self, rows: &mut dyn ShardRows, from: u64, count: usize) -> Result<(), Error> {
         let lanes = padded(count);
         self.values.evaluate(&self.stage.program.row, &self.wanted, lanes, &mut |op, out| match op {
             Op::Column(column) => {
@@ -179,7 +180,7 @@ impl<'a> Shard<'a> {
         })
     }
 
-    fn bits(&self, inputs: &[circuits::Input], lanes: usize) -> Packed {
+    fn bits(&self, inputs: &[circuits::InputBit], lanes: usize) -> Packed {
         pack(inputs, lanes, &|word| self.values.get(NodeId(word)))
     }
 
@@ -245,7 +246,7 @@ impl<'a> Shard<'a> {
     }
 
     fn shares(self) -> Shares {
-        let share = |((plan, fold), sum): ((&FoldPlan, &program::Fold), &u128)| {
+        let share = |((plan, fold), sum): ((&FoldPlan, &program::RowFold), &u128)| {
             let sum = sum & fold.ty().mask();
             match plan {
                 FoldPlan::Shared(_) => Share::Additive(sum),
@@ -257,7 +258,7 @@ impl<'a> Shard<'a> {
         Shares::new(folds.zip(&self.sums).map(share).collect())
     }
 
-    fn alone(mut self, rows: &mut dyn Rows) -> Result<Shares, Error> {
+    fn alone(mut self, rows: &mut dyn ShardRows) -> Result<Shares, Error> {
         for (from, count) in self.batches() {
             self.load(rows, from, count)?;
             self.accumulate(count);
@@ -265,7 +266,7 @@ impl<'a> Shard<'a> {
         Ok(self.shares())
     }
 
-    fn garble(mut self, rows: &mut dyn Rows, session: &mut Session) -> Result<Shares, Error> {
+    fn garble(mut self, rows: &mut dyn ShardRows, session: &mut Session) -> Result<Shares, Error> {
         let (stage, peer) = (self.stage, self.stage.garbler.other());
         let delta = ot::fresh_delta(&mut session.fork_seed("Delta").into_rng());
         let mut cot = CotSender::new(session, peer, stage.k, delta)?;
@@ -298,15 +299,15 @@ impl<'a> Shard<'a> {
         let sources: Vec<(u32, Vec<u128>)> = group
             .slices
             .iter()
-            .filter_map(|s| if let Source::Temp(t) = s.source { Some(t) } else { None })
+            .filter_map(|s| if let MaskSource::Temp(t) = s.source { Some(t) } else { None })
             .map(|t| (t, self.temps[t as usize].clone()))
             .collect();
         let (mut temps, mut pads) = (std::mem::take(&mut self.temps), std::mem::take(&mut self.pads));
         let value = |slice: &masks::Slice, lane: usize| match slice.source {
-            Source::Constant(value) => value,
-            Source::Node(node) => self.number(node, lane),
-            Source::Temp(t) => sources.iter().find(|(s, _)| *s == t).expect("copied above").1[lane],
-            Source::Own(_) | Source::Shifted { .. } => {
+            MaskSource::Constant(value) => value,
+            MaskSource::Node(node) => self.number(node, lane),
+            MaskSource::Temp(t) => sources.iter().find(|(s, _)| *s == t).expect("copied above").1[lane],
+            MaskSource::Own(_) | MaskSource::Shifted { .. } => {
                 unreachable!("a garbler's plan multiplies whole temporaries")
             }
         };
@@ -315,7 +316,7 @@ impl<'a> Shard<'a> {
         done
     }
 
-    fn evaluate(mut self, rows: &mut dyn Rows, session: &mut Session) -> Result<Shares, Error> {
+    fn evaluate(mut self, rows: &mut dyn ShardRows, session: &mut Session) -> Result<Shares, Error> {
         let (stage, peer) = (self.stage, self.stage.garbler);
         let mut cot = CotReceiver::new(session, peer, stage.k)?;
         let mut evaluator = Evaluator::new(recv_start(session, peer)?);
@@ -348,7 +349,7 @@ impl<'a> Shard<'a> {
     fn ask(
         &mut self,
         cot: &mut CotReceiver,
-        rows: &mut dyn Rows,
+        rows: &mut dyn ShardRows,
         (from, count): (u64, usize),
         session: &mut Session,
     ) -> Result<(Vec<kernels::Block>, Packed), Error> {

@@ -4,7 +4,7 @@ use super::args::{Bits, DeviceName, HashName};
 use super::devices::{self, Cycles};
 use crate::four::{Place, SEATS};
 use crate::names::{SecurityName, TransportName};
-use ::ring4::{CHUNK_BLOCKS, Hash, Party, Quote, Ring, Security, Settings, Shares};
+use ::ring4::{CHUNK_BLOCKS, Hash, Party, Quote, Security, Settings, Shares, VectorRing};
 use base::Error;
 use fabric::{Kind, Outcome};
 use job::usage;
@@ -43,11 +43,11 @@ pub struct Setting {
 }
 
 impl Setting {
-    pub fn ring(&self) -> Ring {
+    pub fn ring(&self) -> VectorRing {
         match self.bits {
-            Bits::Z128 => Ring::Z128,
-            Bits::Z64 => Ring::Z64,
-            Bits::Z2 => Ring::Z2,
+            Bits::Z128 => VectorRing::Z128,
+            Bits::Z64 => VectorRing::Z64,
+            Bits::Z2 => VectorRing::Z2,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Flags of `tacit circuit`.
 
 use base::limits;
-use circuits::files::Format;
+use circuits::files::NetlistFormat;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -161,7 +161,7 @@ pub enum FormatName {
     Gmw,
 }
 
-impl From<FormatName> for Format {
+impl From<FormatName> for NetlistFormat {
     fn from(name: FormatName) -> Self {
         match name {
             FormatName::Bristol => Self::Bristol,

@@ -6,14 +6,14 @@ use super::inputs;
 use super::run::{Chosen, Summary, evaluate, packed};
 use base::{Error, Roster, Seed};
 use circuits::Wired;
-use net::{Identity, Meet, Meeting, Session, Status, Terms, Transport};
+use net::{ChannelSecurity, Identity, Meet, Meeting, OperatorTerms, Session, Status};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 use terminal::progress::{Board, Line};
 
 /// What the parties agree on, and their lines, in words.
-const TERMS: Terms = Terms {
+const TERMS: OperatorTerms = OperatorTerms {
     document: "computation",
     differ: "circuit file, --engine, --ot and --party-of-input must be the same at all parties",
     key: "the line `k` of {party} in the configuration",
@@ -85,10 +85,11 @@ fn agreement(wired: &Wired, chosen: Chosen) -> [u8; 32] {
 
 fn meet(config: &Config, roster: &Roster, agreement: [u8; 32]) -> Result<Meeting, Error> {
     let transport = match &config.keys {
-        None => Transport::Tcp,
-        Some(keys) => {
-            Transport::Tls { identity: Arc::new(Identity::load(&keys.identity)?), keys: keys.all.clone() }
-        }
+        None => ChannelSecurity::Tcp,
+        Some(keys) => ChannelSecurity::Tls {
+            identity: Arc::new(Identity::load(&keys.identity)?),
+            keys: keys.all.clone(),
+        },
     };
     let board = Board::stderr();
     let (listen, dial) = (config.listen.clone(), config.dial.clone());

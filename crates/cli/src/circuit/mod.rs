@@ -12,7 +12,7 @@ pub use args::CircuitArgs;
 use args::{Action, Convert, Emit, Optimise};
 use base::Error;
 use circuits::Wired;
-use circuits::files::{self, Format};
+use circuits::files::{self, NetlistFormat};
 use circuits::optimise::optimise;
 use circuits::standard;
 use page::numbers::count;
@@ -36,7 +36,7 @@ pub fn run(args: &CircuitArgs) -> Result<(), Error> {
 }
 
 /// Reads a circuit file.
-fn read(path: &Path) -> Result<(Wired, Format), Error> {
+fn read(path: &Path) -> Result<(Wired, NetlistFormat), Error> {
     let failed = |e: std::io::Error| Error::io(format!("cannot read {}", path.display()), &e);
     let file = std::fs::File::open(path).map_err(failed)?;
     files::read(BufReader::with_capacity(1 << 16, file), &path.display().to_string())
@@ -63,10 +63,10 @@ impl std::fmt::Display for Size {
     }
 }
 
-fn name(format: Format) -> &'static str {
+fn name(format: NetlistFormat) -> &'static str {
     match format {
-        Format::Bristol => "bristol",
-        Format::Gmw => "gmw",
+        NetlistFormat::Bristol => "bristol",
+        NetlistFormat::Gmw => "gmw",
     }
 }
 
@@ -114,7 +114,7 @@ fn named(text: &str) -> Result<Wired, Error> {
 /// Writes a circuit to standard output, or to a file and then says what was written.
 fn put(
     wired: &Wired,
-    format: Format,
+    format: NetlistFormat,
     to: Option<&Path>,
     json: bool,
     before: Option<Size>,

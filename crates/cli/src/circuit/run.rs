@@ -3,11 +3,11 @@
 
 use super::args::{EngineName, Run};
 use super::{hosts, inputs};
-use base::{Error, Kind, PartyId, Roster, Seed};
+use base::{Error, Fault, PartyId, Roster, Seed};
 use circuits::files::values;
 use circuits::{Viewers, Wired};
 use engine::{CircuitEngine, Clear};
-use net::{Channels, Ledger, Session};
+use net::{Channels, Session, Traffic};
 use ot::OtKind;
 use page::numbers::{bytes, counted};
 use serde::Serialize;
@@ -44,7 +44,7 @@ pub struct Summary {
 /// What one party saw.
 pub struct View {
     outputs: Vec<Option<Vec<bool>>>,
-    ledger: Ledger,
+    ledger: Traffic,
 }
 
 /// An engine and what the flags say of it.
@@ -162,7 +162,7 @@ fn together(wired: &Wired, values: &[Vec<bool>], chosen: Chosen) -> Result<Vec<V
     });
     let (views, mut errors): (Vec<_>, Vec<_>) = done.into_iter().partition(Result::is_ok);
     // A broken pipe is what another party's error looks like.
-    errors.sort_by_key(|e| matches!(e, Err(e) if matches!(e.kind(), Kind::Channel(_))));
+    errors.sort_by_key(|e| matches!(e, Err(e) if matches!(e.kind(), Fault::Channel(_))));
     errors.into_iter().chain(views).collect()
 }
 
@@ -194,7 +194,7 @@ impl Summary {
         let seen = |k: usize| views.iter().find_map(|view| view.outputs[k].as_ref());
         let viewers =
             |to: &Viewers| (0..wired.parties).filter(|p| to.has(PartyId(*p as u8))).map(|p| p + 1).collect();
-        let turns = |ledger: &Ledger, peer: usize| {
+        let turns = |ledger: &Traffic, peer: usize| {
             let entries = ledger.entries().iter().filter(|e| e.peer.index() == peer);
             entries.map(|e| e.turns).sum::<u64>()
         };

@@ -7,7 +7,7 @@ use super::{Summary, story, summary};
 use base::Error;
 use base::free_address;
 use job::run::ServerReport;
-use net::Fingerprint;
+use net::KeyFingerprint;
 use page::numbers::{bytes, count, duration};
 use report::RunReport;
 use serde::Serialize;
@@ -167,7 +167,7 @@ fn opening(study: &Study, rows: [u64; 2], scale: u64) -> Result<String, Error> {
     }
     let roles = ["owns arm and injection date", "owns onset date and severity"];
     for (index, (name, key)) in study.everybody().into_iter().enumerate() {
-        let key: Fingerprint = key.parse()?;
+        let key: KeyFingerprint = key.parse()?;
         let (rows, what) = match index {
             0 | 1 => (count(rows[index]), roles[index]),
             HOST => (String::new(), "computes, and tells the others to begin"),

@@ -1,7 +1,7 @@
 //! No branch, no address and no time of tags on a channel depends on keys or contents.
 
 use super::*;
-use kernels::Backend;
+use kernels::InstructionSet;
 use timing::{Case, done};
 
 /// Whole blocks and a rest.
@@ -19,7 +19,7 @@ fn frame(secret: &[u8]) {
 }
 
 fn cases() -> Vec<Case<'static>> {
-    println!("\nbackend {:?}", Backend::detect());
+    println!("\nbackend {:?}", InstructionSet::detect());
     vec![Case::new("frame: keys, content", 2 * KEY_BYTES + BODY, |secret| frame(secret))]
 }
 

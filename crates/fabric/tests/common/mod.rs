@@ -3,7 +3,7 @@
 
 use base::{Error, PartyId, Roster, Seed};
 use fabric::{Kind, Outcome, upgrade_with};
-use net::{Endpoint, Identity, Meet, Session, Transport};
+use net::{ChannelSecurity, Identity, Meet, Rendezvous, Session};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -52,12 +52,12 @@ impl Party {
         let keys = identities.iter().map(Identity::fingerprint).collect();
         let [a, b] = identities;
         let transport = match &self.transport[..] {
-            "tcp" => Transport::Tcp,
-            _ => Transport::Tls { identity: Arc::new(if self.me == P0 { a } else { b }), keys },
+            "tcp" => ChannelSecurity::Tcp,
+            _ => ChannelSecurity::Tls { identity: Arc::new(if self.me == P0 { a } else { b }), keys },
         };
         let endpoint = match self.me {
-            P0 => Endpoint::Listen(self.address.clone()),
-            _ => Endpoint::Dial(self.address.clone()),
+            P0 => Rendezvous::Listen(self.address.clone()),
+            _ => Rendezvous::Dial(self.address.clone()),
         };
         let roster = Roster::new(["p0", "p1"]);
         let meet = Meet::new(self.me, roster.clone(), endpoint, transport, [1; 32]).deadline(deadline);

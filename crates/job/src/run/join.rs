@@ -6,10 +6,12 @@ use crate::prepare::{Built, Rows};
 use base::{Error, PartyId};
 use data::ProgramRows;
 use engine::Entries;
-use matching::payload::{ABSENT, Field, Joined, Layout, Part, Table, Valid};
+use matching::payload::{
+    ABSENT, JoinedPart, JoinedShares, PayloadField, PayloadLayout, PayloadTable, ValidEntries,
+};
 use program::JoinedRows;
-use program::lower::{EntryKind, JoinedPlan, Payload, lower_joined};
-use program::{Column, Holder, Op, Program};
+use program::lower::{EntryKind, JoinedPlan, RowPayload, lower_joined};
+use program::{Holder, Op, Program, RowColumn};
 use std::sync::Arc;
 
 /// Rows evaluated at once.
@@ -18,7 +20,7 @@ const BATCH: usize = 4096;
 /// What both parties attach to their rows.
 pub(crate) struct Payloads {
     plan: JoinedPlan,
-    payloads: [Payload; 2],
+    payloads: [RowPayload; 2],
     slots: u32,
     /// By column: the slot that it is of.
     column_slots: Vec<u8>,
@@ -44,19 +46,25 @@ impl Payloads {
     ///
     /// # Errors
     /// When a row is too wide to be matched.
-    pub fn layout(&self, party: PartyId) -> Result<Layout, Error> {
+    pub fn layout(&self, party: PartyId) -> Result<PayloadLayout, Error> {
         let field = |kind: EntryKind| match kind {
-            EntryKind::Bits(bits) => Field::bits(bits),
-            EntryKind::Number { bytes } => Field::number(bytes),
+            EntryKind::Bits(bits) => PayloadField::bits(bits),
+            EntryKind::Number { bytes } => PayloadField::number(bytes),
         };
-        Layout::new(self.payloads[party.index()].fields.iter().map(|f| field(f.kind)))
+        PayloadLayout::new(self.payloads[party.index()].fields.iter().map(|f| field(f.kind)))
     }
 
     /// This party's rows in the order of `order` (empty: of the file), and behind them one of a row that is
     /// not there.
-    fn table(&self, built: &Built, rows: &Arc<Rows>, me: PartyId, order: &[u32]) -> Result<Table, Error> {
+    fn table(
+        &self,
+        built: &Built,
+        rows: &Arc<Rows>,
+        me: PartyId,
+        order: &[u32],
+    ) -> Result<PayloadTable, Error> {
         let count = rows.len();
-        let mut table = Table::zeros(self.layout(me)?, count + 1)?;
+        let mut table = PayloadTable::zeros(self.layout(me)?, count + 1)?;
         // One row more than there are: nobody's.
         let places: Vec<u32> = match order {
             [] => (0..count as u32).collect(),
@@ -99,9 +107,9 @@ fn inverse(order: &[u32]) -> Vec<u32> {
 /// What the parties attach to their rows: the fields of both, and this party's values.
 pub(super) struct Attached {
     /// By party.
-    pub layouts: [Layout; 2],
+    pub layouts: [PayloadLayout; 2],
     /// One row per own row, and behind them one of a row that is not there.
-    table: Table,
+    table: PayloadTable,
 }
 
 impl Attached {
@@ -112,7 +120,7 @@ impl Attached {
     /// When a row is too wide to be matched.
     pub fn columns(program: &Program, rows: &ProgramRows, me: PartyId, dummies: bool) -> Result<Self, Error> {
         let layouts = column_layouts(program, dummies)?;
-        let mut table = Table::zeros(layouts[me.index()].clone(), rows.identifiers.len() as u64 + 1)?;
+        let mut table = PayloadTable::zeros(layouts[me.index()].clone(), rows.identifiers.len() as u64 + 1)?;
         for (field, column) in owned(program, me).enumerate() {
             let own = rows.names.iter().position(|name| *name == column.name);
             let own = own.ok_or_else(|| Error::misuse(format!("column {:?} was not read", column.name)))?;
@@ -136,9 +144,9 @@ impl Attached {
     ///
     /// # Errors
     /// When there is no memory for them.
-    pub fn own(&self) -> Result<Table, Error> {
+    pub fn own(&self) -> Result<PayloadTable, Error> {
         let rows = self.table.rows() - 1;
-        let mut own = Table::zeros(self.table.layout().clone(), rows)?;
+        let mut own = PayloadTable::zeros(self.table.layout().clone(), rows)?;
         let bytes = own.bytes().len();
         own.bytes_mut().copy_from_slice(&self.table.bytes()[..bytes]);
         Ok(own)
@@ -146,7 +154,7 @@ impl Attached {
 }
 
 /// The columns of one party, in the order in which they are attached.
-pub(super) fn owned(program: &Program, party: PartyId) -> impl Iterator<Item = &Column> {
+pub(super) fn owned(program: &Program, party: PartyId) -> impl Iterator<Item = &RowColumn> {
     program.columns.iter().filter(move |column| column.holder == Holder::Party(party))
 }
 
@@ -157,10 +165,13 @@ pub(super) const REAL: &str = "real";
 ///
 /// # Errors
 /// When a row is too wide to be matched.
-pub(crate) fn column_layouts(program: &Program, dummies: bool) -> Result<[Layout; 2], Error> {
-    let real = dummies.then(|| Field::number(1));
-    let layout =
-        |party| Layout::new(owned(program, party).map(|c| Field::number(c.ty.width.div_ceil(8))).chain(real));
+pub(crate) fn column_layouts(program: &Program, dummies: bool) -> Result<[PayloadLayout; 2], Error> {
+    let real = dummies.then(|| PayloadField::number(1));
+    let layout = |party| {
+        PayloadLayout::new(
+            owned(program, party).map(|c| PayloadField::number(c.ty.width.div_ceil(8))).chain(real),
+        )
+    };
     Ok([layout(PartyId(0))?, layout(PartyId(1))?])
 }
 
@@ -191,7 +202,7 @@ impl Half {
 /// Joined rows as this party holds them.
 pub(super) struct Shared {
     half: Half,
-    joined: Joined,
+    joined: JoinedShares,
 }
 
 impl Shared {
@@ -199,14 +210,14 @@ impl Shared {
     ///
     /// # Errors
     /// When the parts are not those of the plan: a bug.
-    pub fn new(half: Half, joined: Joined) -> Result<Self, Error> {
+    pub fn new(half: Half, joined: JoinedShares) -> Result<Self, Error> {
         let same = joined.slots == half.payloads.slots;
         let layouts = &half.attached.layouts;
         let entries = [joined.rows, joined.rows * u64::from(joined.slots)];
         let fits = |part: usize| match &joined.parts[part] {
-            Part::Shared(table) => *table.layout() == layouts[part] && table.rows() >= entries[part],
-            Part::Mine(own) => own.len() as u64 == joined.rows && part == half.me.index(),
-            Part::Theirs => part != half.me.index(),
+            JoinedPart::Shared(table) => *table.layout() == layouts[part] && table.rows() >= entries[part],
+            JoinedPart::Mine(own) => own.len() as u64 == joined.rows && part == half.me.index(),
+            JoinedPart::Theirs => part != half.me.index(),
         };
         if !same || !(0..2).all(fits) {
             return Err(Error::misuse("a match gives shares of what its parties attached"));
@@ -224,29 +235,29 @@ impl Shared {
         match *source {
             Source::Field { party, slot, field, bit } => {
                 let word = match &self.joined.parts[party.index()] {
-                    Part::Shared(table) if party == PartyId(0) => table.get(row, field),
-                    Part::Shared(table) => {
+                    JoinedPart::Shared(table) if party == PartyId(0) => table.get(row, field),
+                    JoinedPart::Shared(table) => {
                         table.get(row * u64::from(self.joined.slots) + u64::from(slot), field)
                     }
-                    Part::Mine(own) => {
+                    JoinedPart::Mine(own) => {
                         let at = own[row as usize];
                         let table = &self.half.attached.table;
                         let at = if at == ABSENT { table.rows() - 1 } else { at.into() };
                         table.get(at, field)
                     }
-                    Part::Theirs => 0,
+                    JoinedPart::Theirs => 0,
                 };
                 word >> bit
             }
             Source::Valid { slot } => {
                 let at = row * u64::from(self.joined.slots) + u64::from(slot);
                 match &self.joined.valid {
-                    Valid::Shared(words) | Valid::Mine(words) => {
+                    ValidEntries::Shared(words) | ValidEntries::Mine(words) => {
                         u128::from(words[at as usize / 64] >> (at % 64) & 1)
                     }
-                    Valid::Theirs => 0,
+                    ValidEntries::Theirs => 0,
                     // Of a joined row that is a match one party says so.
-                    Valid::All => u128::from(self.half.me == PartyId(0)),
+                    ValidEntries::All => u128::from(self.half.me == PartyId(0)),
                 }
             }
         }
@@ -274,7 +285,7 @@ impl Dealt {
     /// When an entry is in no payload: a bug.
     pub fn new(shared: Arc<Shared>, index: u32, of: u32) -> Result<Self, Error> {
         let Payloads { plan, payloads, column_slots, .. } = &shared.half.payloads;
-        let source = |(at, entry): (usize, &program::lower::Entry)| {
+        let source = |(at, entry): (usize, &program::lower::JoinedEntry)| {
             let lost = || Error::misuse(format!("entry {at} is in no payload"));
             let source = match entry.holder {
                 Holder::Party(party) => {

@@ -9,7 +9,7 @@ use crate::prepare::{Checked, Rows};
 use base::{Cost, Error, PartyId};
 use data::Arm;
 use matching::dummies::Dummies;
-use matching::{Joined, circuit_psi, collecting, many, multi, pid, ps3i};
+use matching::{JoinedShares, circuit_psi, collecting, many, multi, pid, ps3i};
 use num_traits::Zero;
 use privacy::dummies;
 use privacy::ledger::{Bytes32, Debit, MatchStart, begun_id, match_again_id, match_id};
@@ -37,7 +37,7 @@ pub(super) enum Placed {
     /// All hold shares of rows.
     Joined(Arc<join::Shared>),
     /// The same, of columns as they are: nothing is computed on them.
-    Shares(Box<Attached>, Box<Joined>),
+    Shares(Box<Attached>, Box<JoinedShares>),
 }
 
 impl Placed {
@@ -61,7 +61,7 @@ impl Placed {
 
 /// Shares, and what that told and should have cost.
 struct Join {
-    joined: Joined,
+    joined: JoinedShares,
     disclosed: Disclosure,
     price: Cost,
 }
@@ -171,8 +171,8 @@ impl Coordinator<'_> {
         let (me, rows) = (self.checked.me, self.checked.rows.clone());
         let layouts = &attached.layouts;
         let backend = match backend {
-            Backend::PermuteShare => ps3i::Backend::PermuteShare,
-            Backend::Paillier => ps3i::Backend::Paillier,
+            Backend::PermuteShare => ps3i::ShareBackend::PermuteShare,
+            Backend::Paillier => ps3i::ShareBackend::Paillier,
         };
         let options = ps3i::Options {
             memory: Some(self.match_memory()),
@@ -266,12 +266,12 @@ impl Coordinator<'_> {
 
     /// Whether a match that was cut may begin afresh with its dummies, because the peer says that it has lost
     /// its half: counted as any beginning, as often as one charge allows.
-    fn afresh(&self, agreement: &Agreement) -> Result<Option<pid::Afresh>, Error> {
+    fn afresh(&self, agreement: &Agreement) -> Result<Option<pid::RestartPermit>, Error> {
         let id = self.begun_id(agreement);
         let Some(last) = self.lock()?.last_begun(&id)? else { return Ok(None) };
         let (debits, over) = (self.debits_of(agreement, last.number + 1)?, self.is_afresh(last.number + 1));
         let ledger = self.ledger.clone();
-        Ok(Some(pid::Afresh(Arc::new(move || {
+        Ok(Some(pid::RestartPermit(Arc::new(move || {
             if over {
                 return Err(Error::refused(
                     "the peer does not have its half of the match that was cut, and the made-up rows of this \
@@ -321,11 +321,11 @@ impl Coordinator<'_> {
         let matching = &self.checked.study.matching;
         let keys = matching.identifiers.len() as u64;
         let contaminated = match contaminated {
-            Contaminated::Ignore => multi::Contaminated::Ignore,
-            Contaminated::Count => multi::Contaminated::Count,
-            Contaminated::Drop => multi::Contaminated::Drop,
+            Contaminated::Ignore => multi::ContaminatedRule::Ignore,
+            Contaminated::Count => multi::ContaminatedRule::Count,
+            Contaminated::Drop => multi::ContaminatedRule::Drop,
         };
-        let lists = contaminated != multi::Contaminated::Ignore;
+        let lists = contaminated != multi::ContaminatedRule::Ignore;
         let order = if lists { arms(&rows) } else { Arms::default() };
         let options = multi::Options {
             memory: Some(self.match_memory()),
@@ -575,7 +575,7 @@ fn arms(rows: &Rows) -> Arms {
 /// Normalised identifiers as matching reads them.
 pub(super) struct Spelled<'a>(pub &'a data::RowKeys);
 
-impl matching::Identifiers for Spelled<'_> {
+impl matching::IdentifierSource for Spelled<'_> {
     fn rows(&self) -> u64 {
         self.0.len() as u64
     }
@@ -597,7 +597,7 @@ pub(super) struct Ordered<'a> {
     pub order: &'a [u32],
 }
 
-impl matching::Identifiers for Ordered<'_> {
+impl matching::IdentifierSource for Ordered<'_> {
     fn rows(&self) -> u64 {
         self.own.rows()
     }

@@ -13,12 +13,12 @@ use super::stages::Stages;
 use super::{Coordinator, aligned, released, transport};
 use crate::align::{Aligned, Shard};
 use crate::prepare::{Built, Checked};
-use base::{Cost, Error, Kind, PartyId, Roster, Seed, limits};
+use base::{Cost, Error, Fault, PartyId, Roster, Seed, limits};
 use engine::{Engine, Entered, Shares};
 use net::Session;
 use privacy::ledger::Bytes32;
 use privacy::scales::Scales;
-use program::Rows;
+use program::ShardRows;
 use report::Disclosure;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -112,7 +112,7 @@ pub(super) fn same_program(session: &mut Session, program: [u8; 32]) -> Result<(
             None => Ok(()),
             Some((peer, _)) => Err(Error::new(
                 session.at(Some(peer)),
-                Kind::Input(
+                Fault::Input(
                     "it built another program from the same study: both sides run different versions of \
                      tacit"
                         .into(),
@@ -150,7 +150,7 @@ pub(super) fn compute(
     session: &mut Session,
     stages: &mut Stages,
     (engine, built): (&mut dyn Engine, &Built),
-    rows: &mut dyn Rows,
+    rows: &mut dyn ShardRows,
 ) -> Result<Shares, Error> {
     let count = rows.len();
     stages.begin("compute", count);

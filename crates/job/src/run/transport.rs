@@ -11,7 +11,7 @@ use super::agree::tell;
 use super::stages::Stages;
 use crate::engines::Engines;
 use crate::transport::{STAGE, price};
-use base::{Error, Kind as Fault, PartyId};
+use base::{Error, Fault, PartyId};
 use fabric::{Kind, Outcome};
 use net::Session;
 use study::Study;

@@ -18,18 +18,18 @@ pub const FUNCTIONS: usize = 3;
 const PIECE_BINS: u64 = 1 << 14;
 /// Entries of the sender in a piece, about.
 const PIECE_ENTRIES: u64 = 1 << 16;
-/// -log2 of the probability that a piece gets more entries than [`Bins::most`], all pieces together.
+/// -log2 of the probability that a piece gets more entries than [`CuckooBins::most`], all pieces together.
 const SECURITY: f64 = 41.0;
 
 /// The bins of a run and the pieces in which they are worked off. It follows from the sizes alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bins {
+pub struct CuckooBins {
     third: u64,
     pieces: u64,
     rows: [u64; 2],
 }
 
-impl Bins {
+impl CuckooBins {
     /// For so many rows of the receiver and of the sender.
     #[must_use]
     pub fn new(rows: [u64; 2]) -> Self {
@@ -142,21 +142,21 @@ impl Bins {
     }
 }
 
-/// No key, in [`Bins::place`].
+/// No key, in [`CuckooBins::place`].
 pub const EMPTY: u32 = u32::MAX;
 
 /// The sender's rows by function and piece.
-pub struct Entries {
+pub struct BinEntries {
     rows: [Vec<u32>; FUNCTIONS],
     starts: [Vec<u64>; FUNCTIONS],
 }
 
-impl Entries {
+impl BinEntries {
     /// Sorts all rows into pieces.
     ///
     /// # Errors
-    /// When a piece gets more than [`Bins::most`].
-    pub fn new(bins: &Bins, places: &[[u32; FUNCTIONS]]) -> Result<Self, Error> {
+    /// When a piece gets more than [`CuckooBins::most`].
+    pub fn new(bins: &CuckooBins, places: &[[u32; FUNCTIONS]]) -> Result<Self, Error> {
         let sorted: [(Vec<u32>, Vec<u64>); FUNCTIONS] = std::array::from_fn(|i| {
             let mut starts = vec![0u64; bins.pieces as usize + 1];
             places.iter().for_each(|p| starts[bins.piece(p[i]) + 1] += 1);

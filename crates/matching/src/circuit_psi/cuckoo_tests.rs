@@ -9,7 +9,7 @@ fn keys(n: u128) -> Vec<Block> {
 #[test]
 fn every_key_lies_in_one_of_its_bins() {
     for n in [0u64, 1, 2, 100, 5000, 60_000] {
-        let bins = Bins::new([n, 10]);
+        let bins = CuckooBins::new([n, 10]);
         let keys = keys(n.into());
         let places = bins.all_places(&[1; 32], 0, &keys);
         let held = bins.place(&places).unwrap();
@@ -26,7 +26,7 @@ fn every_key_lies_in_one_of_its_bins() {
 
 #[test]
 fn keys_that_do_not_fit_are_found_out() {
-    let bins = Bins::new([4, 4]);
+    let bins = CuckooBins::new([4, 4]);
     assert_eq!(bins.place(&[[7, 8, 9]; 4]), None);
     let three = bins.place(&[[7, 8, 9]; 3]).unwrap();
     assert_eq!(three.iter().filter(|key| **key != EMPTY).count(), 3);
@@ -36,7 +36,7 @@ fn keys_that_do_not_fit_are_found_out() {
 #[test]
 fn pieces_partition_bins_and_entries() {
     for rows in [[10, 20], [10, 3_000_000], [100_000, 10], [40_000, 40_000]] {
-        let bins = Bins::new(rows);
+        let bins = CuckooBins::new(rows);
         let mut next = 0;
         for piece in 0..bins.pieces() {
             let range = bins.range(piece);
@@ -51,7 +51,7 @@ fn pieces_partition_bins_and_entries() {
             continue;
         }
         let places = bins.all_places(&[2; 32], 0, &keys(rows[1].into()));
-        let entries = Entries::new(&bins, &places).unwrap();
+        let entries = BinEntries::new(&bins, &places).unwrap();
         let mut count = 0;
         for piece in 0..bins.pieces() {
             for (rows, function) in entries.piece(piece) {
@@ -66,9 +66,9 @@ fn pieces_partition_bins_and_entries() {
 
 #[test]
 fn uneven_bins_are_refused() {
-    let bins = Bins::new([100_000, 5000]);
+    let bins = CuckooBins::new([100_000, 5000]);
     assert!(bins.most() < 5000);
-    let error = Entries::new(&bins, &[[0, 0, 0]; 5000]).err().unwrap().to_string();
+    let error = BinEntries::new(&bins, &[[0, 0, 0]; 5000]).err().unwrap().to_string();
     assert!(error.contains("too unevenly"), "{error}");
 }
 
@@ -114,7 +114,7 @@ fn rows_fit_by_the_first_moment() {
         4, 16, 64, 128, 200, 256, 300, 400, 512, 700, 1000, 2000, 4096, 20_000, 200_000, 1_000_000,
         20_000_000,
     ] {
-        let bins = Bins::new([n, 1]);
+        let bins = CuckooBins::new([n, 1]);
         let log = expected_obstructions(n, bins.third as f64);
         assert!(log < -40.0, "{n} rows: 2^{log}");
     }

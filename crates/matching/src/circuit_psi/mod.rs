@@ -38,16 +38,18 @@ mod price;
 
 pub use price::{memory, price};
 
-use crate::dummies::{self, Dummies, Hides, Padded};
-use crate::identifiers::{self, Identifiers};
+use crate::dummies::{self, Dummies, PaddedIdentifiers, ShownSizes};
+use crate::identifiers::{self, IdentifierSource};
 use crate::memory as room;
-use crate::payload::{ABSENT, Joined, Layout, Part, Table, Valid};
+use crate::payload::{
+    ABSENT, JoinedPart, JoinedShares, PayloadField, PayloadLayout, PayloadTable, ValidEntries,
+};
 use base::{Error, PartyId, Rng, Seed, limits};
-use cuckoo::{Bins, EMPTY, Entries, FUNCTIONS};
+use cuckoo::{BinEntries, CuckooBins, EMPTY, FUNCTIONS};
 use kernels::{Aes128, Block, gf_add_multiples, prg_fill, xor_into};
 use net::Session;
 use ot::{OtKind, VoleReceiver, VoleSender, fresh_delta, vole};
-use price::Shapes;
+use price::PieceShapes;
 use std::collections::VecDeque;
 use zeroize::Zeroizing;
 
@@ -101,7 +103,7 @@ fn blocks(name: &'static str, n: u64) -> Result<Vec<Block>, Error> {
 /// What comes out, and what was disclosed.
 pub struct Matched {
     /// The joined rows.
-    pub joined: Joined,
+    pub joined: JoinedShares,
     /// Rows of party 0 and of party 1, dummies included: both learnt them.
     pub rows: [u64; 2],
 }
@@ -115,9 +117,9 @@ pub struct Matched {
 /// when the peer joins something else; `Channel` when it is gone. All name party, peer and step.
 pub fn run(
     session: &mut Session,
-    own: &dyn Identifiers,
-    payload: Option<&Table>,
-    layout: &Layout,
+    own: &dyn IdentifierSource,
+    payload: Option<&PayloadTable>,
+    layout: &PayloadLayout,
     options: &Options,
 ) -> Result<Matched, Error> {
     if session.roster().len() != 2 {
@@ -133,16 +135,16 @@ pub fn run(
     session.step("circuit-psi", |session| {
         let mut rng = session.fork_seed("bins and tables").into_rng();
         identifiers::check_unique(own, &mut rng)?;
-        let plan = dummies::plan(session, options.dummies.as_ref(), Hides::Rows)?;
-        let names = Padded::new(own, plan.as_ref());
+        let plan = dummies::plan(session, options.dummies.as_ref(), ShownSizes::Rows)?;
+        let names = PaddedIdentifiers::new(own, plan.as_ref());
         let (rows, seed) = session.step("count", |s| count(s, names.rows(), layout, options, &mut rng))?;
         room::check(memory(rows, layout, session.me()), options.memory)?;
-        let bins = Bins::new(rows);
+        let bins = CuckooBins::new(rows);
         if bins.all() >= limits::ROWS {
             return Err(Error::limit("limits::ROWS, bins of the join", bins.all(), limits::ROWS - 1));
         }
         let keys = Zeroizing::new(oprf::keys(&names, &seed)?);
-        let shapes = Shapes::new(&bins, layout);
+        let shapes = PieceShapes::new(&bins, layout);
         shapes.check()?;
         let party = Party { bins, shapes, seed, layout, peer: session.me().other(), kind: options.ot };
         let joined = match payload {
@@ -157,14 +159,14 @@ pub fn run(
 fn count(
     session: &mut Session,
     own: u64,
-    layout: &Layout,
+    layout: &PayloadLayout,
     options: &Options,
     rng: &mut Rng,
 ) -> Result<([u64; 2], [u8; 32]), Error> {
     let (me, salt) = (session.me(), rng.bytes::<SALT_BYTES>());
-    let terms = dummies::terms(options.dummies.as_ref(), Hides::Rows);
-    let shape =
-        blake3::derive_key("tacit 2026 circuit-PSI terms", format!("{layout:?} {}", options.ot).as_bytes());
+    let terms = dummies::terms(options.dummies.as_ref(), ShownSizes::Rows);
+    let shape = format!("{} {}", spelled(layout), options.ot);
+    let shape = blake3::derive_key("tacit 2026 circuit-PSI terms", shape.as_bytes());
     let mut link = session.link(me.other());
     link.send(&own.to_le_bytes())?;
     [&terms[..], &shape, &salt].into_iter().try_for_each(|part| link.send(part))?;
@@ -184,12 +186,21 @@ fn count(
     Ok((rows, *hash.update(salts.as_flattened()).finalize().as_bytes()))
 }
 
+/// A layout as both spell it where they compare terms.
+fn spelled(layout: &PayloadLayout) -> String {
+    let field = |field: &PayloadField| format!("Field {{ ring: {:?}, bytes: {} }}", field.ring, field.bytes);
+    let fields: Vec<String> = layout.fields().iter().map(field).collect();
+    let starts: Vec<usize> = (0..fields.len()).map(|field| layout.range(field).start).collect();
+    let bytes = layout.row_bytes();
+    format!("Layout {{ fields: [{}], starts: {starts:?}, bytes: {bytes} }}", fields.join(", "))
+}
+
 /// What both parties know of a run.
 struct Party<'a> {
-    bins: Bins,
-    shapes: Shapes,
+    bins: CuckooBins,
+    shapes: PieceShapes,
     seed: [u8; 32],
-    layout: &'a Layout,
+    layout: &'a PayloadLayout,
     peer: PartyId,
     kind: OtKind,
 }
@@ -209,7 +220,7 @@ impl Party<'_> {
         keys: &[Block],
         own: u64,
         mut rng: Rng,
-    ) -> Result<Joined, Error> {
+    ) -> Result<JoinedShares, Error> {
         let held = session.step("bins", |s| self.lay(s, keys))?;
         let [a, c] = session.step("vole", |s| {
             let total = self.elements();
@@ -222,7 +233,7 @@ impl Party<'_> {
             Ok(columns)
         })?;
         let all = self.bins.all();
-        let mut shares = Table::zeros(self.layout.clone(), all)?;
+        let mut shares = PayloadTable::zeros(self.layout.clone(), all)?;
         let mut tags = Zeroizing::new(blocks("tags", all)?);
         session.step("pieces", |s| {
             let entries = self.shapes.keys.entries();
@@ -244,11 +255,11 @@ impl Party<'_> {
         let valid = session.step("equal", |s| equal::shared(s, self.kind, &tags))?;
         // A dummy row of ours is no row of the caller's.
         let mine = held.into_iter().map(|row| if u64::from(row) < own { row } else { ABSENT }).collect();
-        Ok(Joined {
+        Ok(JoinedShares {
             rows: all,
             slots: 1,
-            parts: [Part::Mine(mine), Part::Shared(shares)],
-            valid: Valid::Shared(valid),
+            parts: [JoinedPart::Mine(mine), JoinedPart::Shared(shares)],
+            valid: ValidEntries::Shared(valid),
         })
     }
 
@@ -312,7 +323,7 @@ impl Party<'_> {
         &self,
         session: &mut Session,
         pending: &Pending,
-        shares: &mut Table,
+        shares: &mut PayloadTable,
         tags: &mut [Block],
     ) -> Result<(), Error> {
         let Pending { bins, keys, inputs } = pending;
@@ -338,9 +349,9 @@ impl Party<'_> {
         &self,
         session: &mut Session,
         keys: &[Block],
-        payload: &Table,
+        payload: &PayloadTable,
         mut rng: Rng,
-    ) -> Result<Joined, Error> {
+    ) -> Result<JoinedShares, Error> {
         let attempt = session.step("bins", |s| {
             let mut link = s.link(self.peer);
             let [attempt] = link.recv_array()?;
@@ -351,7 +362,7 @@ impl Party<'_> {
             }
         })?;
         let places = self.bins.all_places(&self.seed, attempt, keys);
-        let entries = Entries::new(&self.bins, &places)?;
+        let entries = BinEntries::new(&self.bins, &places)?;
         let (delta, b) = session.step("vole", |s| {
             let total = self.elements();
             let delta = Zeroizing::new(fresh_delta(&mut s.fork_seed("Delta").into_rng()));
@@ -363,7 +374,7 @@ impl Party<'_> {
         let all = self.bins.all();
         // The masks are the sender's shares.
         let (mut shares, mut tags) =
-            (Table::zeros(self.layout.clone(), all)?, Zeroizing::new(blocks("tags", all)?));
+            (PayloadTable::zeros(self.layout.clone(), all)?, Zeroizing::new(blocks("tags", all)?));
         session.step("pieces", |s| {
             for (piece, b) in (0..).zip(b.chunks(self.shapes.keys.entries())) {
                 let mut store = vec![Block::ZERO; b.len()];
@@ -371,8 +382,12 @@ impl Party<'_> {
                 let mut sums = Zeroizing::new(b.to_vec());
                 gf_add_multiples(*delta, &store, &mut sums);
                 self.draw(piece, &mut shares, &mut tags, &mut rng);
-                let work =
-                    Work { keys, places: &places, entries: &entries, payload: oprf::Payload::new(payload) };
+                let work = Work {
+                    keys,
+                    places: &places,
+                    entries: &entries,
+                    payload: oprf::SenderPayload::new(payload),
+                };
                 let table = self.answer(piece, &work, *delta, &sums, (&shares, &tags), &mut rng)?;
                 let mut link = s.link(self.peer);
                 link.send(&table)?;
@@ -383,16 +398,16 @@ impl Party<'_> {
         })?;
         drop((b, places, entries));
         let valid = session.step("equal", |s| equal::shared(s, self.kind, &tags))?;
-        Ok(Joined {
+        Ok(JoinedShares {
             rows: all,
             slots: 1,
-            parts: [Part::Theirs, Part::Shared(shares)],
-            valid: Valid::Shared(valid),
+            parts: [JoinedPart::Theirs, JoinedPart::Shared(shares)],
+            valid: ValidEntries::Shared(valid),
         })
     }
 
     /// Draws the tags and masks of a piece.
-    fn draw(&self, piece: u64, masks: &mut Table, tags: &mut [Block], rng: &mut Rng) {
+    fn draw(&self, piece: u64, masks: &mut PayloadTable, tags: &mut [Block], rng: &mut Rng) {
         for function in 0..FUNCTIONS {
             let bins = self.bins.range(piece);
             let [start, end] = [bins.start, bins.end].map(|place| self.bins.bin(function, place as u32));
@@ -410,7 +425,7 @@ impl Party<'_> {
         work: &Work<'_>,
         delta: Block,
         sums: &[Block],
-        (masks, tags): (&Table, &[Block]),
+        (masks, tags): (&PayloadTable, &[Block]),
         rng: &mut Rng,
     ) -> Result<Vec<u8>, Error> {
         let (width, tag) = (self.shapes.width, self.shapes.tag);
@@ -443,6 +458,6 @@ impl Party<'_> {
 struct Work<'a> {
     keys: &'a [Block],
     places: &'a [[u32; FUNCTIONS]],
-    entries: &'a Entries,
-    payload: oprf::Payload<'a>,
+    entries: &'a BinEntries,
+    payload: oprf::SenderPayload<'a>,
 }

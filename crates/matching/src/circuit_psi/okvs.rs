@@ -33,11 +33,11 @@ const GROUP: usize = 8;
 
 /// How large a table is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct StoreShape {
     third: usize,
 }
 
-impl Shape {
+impl StoreShape {
     /// For at most `most` keys, where `usual` are expected: 1.25 entries for each of those, so that peeling
     /// leaves hardly any, and 1.15 for the most.
     #[must_use]
@@ -65,13 +65,13 @@ impl Shape {
 
 /// Which entries make a key's value.
 #[derive(Clone, Copy)]
-pub struct Row {
+pub struct StoreRow {
     sparse: [u32; 3],
     dense: u64,
 }
 
 /// The rows of keys under a public seed: `cipher` is AES under it.
-pub fn rows(cipher: &Aes128, shape: Shape, keys: &[Block], out: &mut Vec<Row>) {
+pub fn rows(cipher: &Aes128, shape: StoreShape, keys: &[Block], out: &mut Vec<StoreRow>) {
     let mut hashed = keys.to_vec();
     cipher.encrypt(&mut hashed);
     out.clear();
@@ -83,7 +83,7 @@ pub fn rows(cipher: &Aes128, shape: Shape, keys: &[Block], out: &mut Vec<Row>) {
             fraction = wide as u64;
             (segment * shape.third) as u32 + (wide >> 64) as u32
         });
-        Row { sparse, dense: (h.0 >> 64) as u64 }
+        StoreRow { sparse, dense: (h.0 >> 64) as u64 }
     }));
 }
 
@@ -119,7 +119,7 @@ impl Sums {
 ///
 /// # Panics
 /// When the table is not of this shape and width.
-pub fn decode(shape: Shape, table: &[u8], width: usize, rows: &[Row], out: &mut [u8]) {
+pub fn decode(shape: StoreShape, table: &[u8], width: usize, rows: &[StoreRow], out: &mut [u8]) {
     assert_eq!(table.len(), shape.entries() * width, "a table of this shape");
     assert_eq!(out.len(), rows.len() * width, "a value per row");
     let (sparse, dense) = table.split_at(shape.sparse() * width);
@@ -138,8 +138,8 @@ pub fn decode(shape: Shape, table: &[u8], width: usize, rows: &[Row], out: &mut 
 /// # Errors
 /// When rows are linearly dependent: see the module's header.
 pub fn encode(
-    shape: Shape,
-    rows: &[Row],
+    shape: StoreShape,
+    rows: &[StoreRow],
     values: &[u8],
     width: usize,
     rng: &mut Rng,
@@ -189,7 +189,7 @@ struct Uses {
 }
 
 impl Peeled {
-    fn new(shape: Shape, rows: &[Row]) -> Self {
+    fn new(shape: StoreShape, rows: &[StoreRow]) -> Self {
         let mut uses = vec![Uses::default(); shape.sparse()];
         for (index, row) in (0..).zip(rows) {
             for entry in row.sparse {
@@ -231,7 +231,7 @@ impl Peeled {
 
     /// The rows set aside, freed of entries that the peeled ones fix: each of those is replaced by what fixes
     /// it, in the order of peeling, since it brings in entries that are fixed later or not at all.
-    fn rest(&self, shape: Shape, rows: &[Row], values: &[u8], width: usize) -> Vec<Equation> {
+    fn rest(&self, shape: StoreShape, rows: &[StoreRow], values: &[u8], width: usize) -> Vec<Equation> {
         if self.aside.is_empty() {
             return Vec::new();
         }

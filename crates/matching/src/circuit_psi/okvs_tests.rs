@@ -10,7 +10,7 @@ fn keys(n: usize, from: u128) -> Vec<Block> {
     (0..n as u128).map(|i| Block(from + i)).collect()
 }
 
-fn rows_of(shape: Shape, keys: &[Block]) -> Vec<Row> {
+fn rows_of(shape: StoreShape, keys: &[Block]) -> Vec<StoreRow> {
     let mut out = Vec::new();
     rows(&cipher(), shape, keys, &mut out);
     out
@@ -21,7 +21,7 @@ fn rng(seed: u8) -> Rng {
 }
 
 /// Encodes uniform values, and checks that every key gives its own.
-fn check(shape: Shape, n: usize, width: usize, seed: u8) -> Vec<u8> {
+fn check(shape: StoreShape, n: usize, width: usize, seed: u8) -> Vec<u8> {
     let rows = rows_of(shape, &keys(n, u128::from(seed) << 64));
     let mut rng = rng(seed);
     let values = super::super::random_bytes(&mut rng, n * width);
@@ -37,28 +37,28 @@ fn check(shape: Shape, n: usize, width: usize, seed: u8) -> Vec<u8> {
 fn every_key_gives_its_value() {
     for n in [0usize, 1, 2, 3, 10, 100, 1000] {
         for width in [1, 16, 25] {
-            check(Shape::new(n as u64, n as u64), n, width, n as u8);
+            check(StoreShape::new(n as u64, n as u64), n, width, n as u8);
         }
     }
-    check(Shape::new(20_000, 20_500), 20_000, 16, 9);
+    check(StoreShape::new(20_000, 20_500), 20_000, 16, 9);
 }
 
 /// More keys than peeling can take: many are set aside, and elimination still finds a table.
 #[test]
 fn tables_as_full_as_the_most_are_solved() {
-    let shape = Shape::new(1, 3000);
+    let shape = StoreShape::new(1, 3000);
     assert!(shape.sparse() < 3460);
     let rows = rows_of(shape, &keys(3000, 5));
     let aside = Peeled::new(shape, &rows).aside.len();
     assert!(aside > 10, "{aside} keys set aside");
     check(shape, 3000, 8, 5);
     // Keys beyond the entries of the sparse part: the dense ones take them.
-    check(Shape { third: 100 }, 320, 8, 6);
+    check(StoreShape { third: 100 }, 320, 8, 6);
 }
 
 #[test]
 fn a_repeated_key_is_refused() {
-    let shape = Shape::new(10, 10);
+    let shape = StoreShape::new(10, 10);
     let mut own = keys(10, 1);
     own[9] = own[3];
     let values: Vec<u8> = (0..80).collect();
@@ -70,7 +70,7 @@ fn a_repeated_key_is_refused() {
 #[test]
 fn tables_of_uniform_values_are_uniform() {
     for (n, seeds) in [(0usize, 400u16), (1, 400), (40, 400)] {
-        let shape = Shape::new(40, 45);
+        let shape = StoreShape::new(40, 45);
         let mut ones = vec![0u32; shape.entries() * 8];
         let mut pairs = vec![0u32; shape.entries() * 8];
         let rows = rows_of(shape, &keys(n, 3));
@@ -133,7 +133,7 @@ fn expected_dependencies(n: u64, third: u64) -> f64 {
 #[test]
 fn hardly_any_sparse_rows_are_dependent() {
     for most in [2, 3, 5, 10, 30, 60, 84, 100, 130, 180, 300, 1000, 3000, 10_000, 50_000] {
-        let shape = Shape::new(1, most);
+        let shape = StoreShape::new(1, most);
         let log = expected_dependencies(most, shape.third as u64);
         assert!(log < 1.0, "{most} rows: 2^{log}");
     }

@@ -7,13 +7,13 @@
 //! `F(x) = H(decode(C, x), x)` for its own keys. For any other key `decode(P, y)` and y differ, except with
 //! probability 2^-126, and what is hashed has Delta in it.
 
-use crate::identifiers::Identifiers;
-use crate::payload::{Layout, Ring, Table};
+use crate::identifiers::IdentifierSource;
+use crate::payload::{PayloadLayout, PayloadTable, ShareRing};
 use base::Error;
 use kernels::{Block, gf_add_multiples, xor_bytes};
 
 /// The keys of all rows, hash function 0: `names` hashed under the run's seed.
-pub fn keys(names: &dyn Identifiers, seed: &[u8; 32]) -> Result<Vec<Block>, Error> {
+pub fn keys(names: &dyn IdentifierSource, seed: &[u8; 32]) -> Result<Vec<Block>, Error> {
     let mut keys = crate::memory::reserve("own keys", names.rows())?;
     let mut name = Vec::new();
     // Names and pads are hashed under keys of their own: an identifier may be any bytes, those of a pad's
@@ -57,19 +57,19 @@ pub fn add_pads(seed: &[u8; 32], inputs: &[Block], keys: &[Block], width: usize,
 }
 
 /// What a bin's mask leaves of a row: the receiver's share of it. The mask is the sender's share.
-pub fn mask_row(layout: &Layout, row: &[u8], mask: &[u8], out: &mut [u8]) {
+pub fn mask_row(layout: &PayloadLayout, row: &[u8], mask: &[u8], out: &mut [u8]) {
     for (index, field) in layout.fields().iter().enumerate() {
         let range = layout.range(index);
         let (row, mask, out) = (&row[range.clone()], &mask[range.clone()], &mut out[range]);
         match (field.ring, <&[u8; 8]>::try_from(row), <&[u8; 8]>::try_from(mask)) {
-            (Ring::Xor, ..) => {
+            (ShareRing::Xor, ..) => {
                 out.iter_mut().zip(row.iter().zip(mask)).for_each(|(out, (row, mask))| *out = row ^ mask);
             }
-            (Ring::Add, Ok(row), Ok(mask)) => {
+            (ShareRing::Add, Ok(row), Ok(mask)) => {
                 let share = u64::from_le_bytes(*row).wrapping_sub(u64::from_le_bytes(*mask));
                 out.copy_from_slice(&share.to_le_bytes());
             }
-            (Ring::Add, ..) => subtract(row, mask, out),
+            (ShareRing::Add, ..) => subtract(row, mask, out),
         }
     }
 }
@@ -85,14 +85,14 @@ fn subtract(row: &[u8], mask: &[u8], out: &mut [u8]) {
 }
 
 /// The payload of rows: those of the caller's table, and blank ones for dummy rows behind them.
-pub struct Payload<'a> {
-    table: &'a Table,
+pub struct SenderPayload<'a> {
+    table: &'a PayloadTable,
     blank: Vec<u8>,
 }
 
-impl<'a> Payload<'a> {
+impl<'a> SenderPayload<'a> {
     /// Over a table.
-    pub fn new(table: &'a Table) -> Self {
+    pub fn new(table: &'a PayloadTable) -> Self {
         Self { table, blank: vec![0; table.layout().row_bytes()] }
     }
 
@@ -105,15 +105,22 @@ impl<'a> Payload<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::payload::Field;
+    use crate::payload::PayloadField;
     use base::Seed;
 
     #[test]
     fn shares_of_a_row_join_to_it() {
-        let fields = [Field::bits(9), Field::number(5), Field::number(16), Field::bits(1), Field::number(1)];
-        let layout = Layout::new(fields).unwrap();
+        let fields = [
+            PayloadField::bits(9),
+            PayloadField::number(5),
+            PayloadField::number(16),
+            PayloadField::bits(1),
+            PayloadField::number(1),
+        ];
+        let layout = PayloadLayout::new(fields).unwrap();
         let mut rng = Seed::from_bytes([1; 32]).into_rng();
-        let [mut row, mut mine, mut theirs] = [(); 3].map(|()| Table::zeros(layout.clone(), 1).unwrap());
+        let [mut row, mut mine, mut theirs] =
+            [(); 3].map(|()| PayloadTable::zeros(layout.clone(), 1).unwrap());
         for _ in 0..50 {
             for table in [&mut row, &mut mine] {
                 let random = super::super::random_bytes(&mut rng, layout.row_bytes());

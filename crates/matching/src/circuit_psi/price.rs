@@ -1,10 +1,10 @@
 //! What circuit-PSI costs, from the schedule that the driver itself follows.
 
-use super::cuckoo::Bins;
-use super::okvs::{Shape, THIRD_MAX};
+use super::cuckoo::CuckooBins;
+use super::okvs::{StoreShape, THIRD_MAX};
 use super::{AHEAD, SALT_BYTES, equal, key_cipher};
 use crate::dummies::TERMS_BYTES;
-use crate::payload::Layout;
+use crate::payload::PayloadLayout;
 use base::{Cost, Error, PartyId, limits};
 use kernels::{Aes128, Block};
 use ot::{OtKind, vole};
@@ -16,22 +16,22 @@ const ATTEMPT_BYTES: u64 = 1;
 
 /// The tables of a piece.
 #[derive(Clone, Copy)]
-pub(super) struct Shapes {
+pub(super) struct PieceShapes {
     /// The receiver's, of keys.
-    pub keys: Shape,
+    pub keys: StoreShape,
     /// The sender's, of tags and payload.
-    pub values: Shape,
+    pub values: StoreShape,
     /// Bytes of a tag.
     pub tag: usize,
     /// Bytes of a value: tag and payload.
     pub width: usize,
 }
 
-impl Shapes {
-    pub fn new(bins: &Bins, layout: &Layout) -> Self {
+impl PieceShapes {
+    pub fn new(bins: &CuckooBins, layout: &PayloadLayout) -> Self {
         let tag = equal::tag_bits(bins.all()).div_ceil(8);
-        let keys = Shape::new(bins.piece_bins(), bins.piece_bins());
-        let values = Shape::new(bins.usual(), bins.most());
+        let keys = StoreShape::new(bins.piece_bins(), bins.piece_bins());
+        let values = StoreShape::new(bins.usual(), bins.most());
         Self { keys, values, tag, width: tag + layout.row_bytes() }
     }
 
@@ -49,7 +49,7 @@ impl Shapes {
     }
 
     /// Entries of all stores of the receiver.
-    pub fn elements(&self, bins: &Bins) -> u64 {
+    pub fn elements(&self, bins: &CuckooBins) -> u64 {
         bins.pieces() * self.keys.entries() as u64
     }
 
@@ -72,9 +72,9 @@ impl Shapes {
 /// The exact cost for so many rows of the receiver (party 0) and the sender, dummies included, over full
 /// windows.
 #[must_use]
-pub fn price(rows: [u64; 2], layout: &Layout, ot: OtKind) -> Cost {
-    let bins = Bins::new(rows);
-    let shapes = Shapes::new(&bins, layout);
+pub fn price(rows: [u64; 2], layout: &PayloadLayout, ot: OtKind) -> Cost {
+    let bins = CuckooBins::new(rows);
+    let shapes = PieceShapes::new(&bins, layout);
     let pieces = bins.pieces();
     let terms = COUNT_BYTES + TERMS_BYTES + SHAPE_BYTES + SALT_BYTES as u64;
     let vole = vole::price(ot, shapes.elements(&bins));
@@ -94,9 +94,9 @@ pub fn price(rows: [u64; 2], layout: &Layout, ot: OtKind) -> Cost {
 
 /// About how many bytes of memory the columns of one party take, besides its identifiers and payload.
 #[must_use]
-pub fn memory(rows: [u64; 2], layout: &Layout, party: PartyId) -> u64 {
-    let bins = Bins::new(rows);
-    let shapes = Shapes::new(&bins, layout);
+pub fn memory(rows: [u64; 2], layout: &PayloadLayout, party: PartyId) -> u64 {
+    let bins = CuckooBins::new(rows);
+    let shapes = PieceShapes::new(&bins, layout);
     // Tag and share of every bin; tables of a piece with their copies; the back end of the OTs, twice.
     let common = bins.all() * (Block::BYTES + layout.row_bytes()) as u64
         + 4 * (shapes.value_bytes() + shapes.key_bytes()) as u64
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn tables_that_no_hash_serves_are_refused() {
-        let check = |rows| Shapes::new(&Bins::new(rows), &Layout::new([]).unwrap()).check();
+        let check = |rows| PieceShapes::new(&CuckooBins::new(rows), &PayloadLayout::new([]).unwrap()).check();
         for rows in [[1, 1], [10, 400_000_000], [1_000_000_000, 1_000_000_000]] {
             check(rows).unwrap();
         }

@@ -1,11 +1,11 @@
 //! Which rows are joined: steps of party 0 without network.
 
-use crate::tags::{Tagged, place, tag};
+use crate::tags::{PlacedTag, place, tag};
 
 /// A pair of rows with common names: anchor `p`, row `q` of party 1, and the least of the names, which is
 /// pseudorandom and breaks ties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Edge {
+pub struct GraphEdge {
     /// Row of party 0, in party 1's secret order.
     pub p: u32,
     /// Row of party 1, in its secret order.
@@ -16,12 +16,12 @@ pub struct Edge {
 
 /// One edge per pair of rows with a common name, sorted. `names` are sorted tags of either side, `widths` of
 /// which belong to a row.
-pub fn edges(names: [&[Tagged]; 2], widths: [u32; 2]) -> Vec<Edge> {
+pub fn edges(names: [&[PlacedTag]; 2], widths: [u32; 2]) -> Vec<GraphEdge> {
     let ([of_p, of_q], [width_p, width_q]) = (names, widths);
     let (mut i, mut j, mut edges) = (0, 0, Vec::new());
     while let (Some(&a), Some(&b)) = (of_p.get(i), of_q.get(j)) {
         if tag(a) == tag(b) {
-            edges.push(Edge { p: place(a) / width_p, q: place(b) / width_q, name: tag(a) });
+            edges.push(GraphEdge { p: place(a) / width_p, q: place(b) / width_q, name: tag(a) });
         }
         i += usize::from(tag(a) <= tag(b));
         j += usize::from(tag(b) <= tag(a));
@@ -33,7 +33,7 @@ pub fn edges(names: [&[Tagged]; 2], widths: [u32; 2]) -> Vec<Edge> {
 
 /// Rows of party 1 that are joined with rows of list T (those below `test`), of list C, and of both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Contamination {
+pub struct ContaminationCounts {
     /// Joined with a row of T.
     pub test: u64,
     /// Joined with a row of C.
@@ -43,8 +43,8 @@ pub struct Contamination {
 }
 
 /// Drops the edges of every row of party 1 that is joined with anchors on both sides of `test`.
-pub fn drop_contaminated(edges: &mut Vec<Edge>, test: u32) -> Contamination {
-    let mut found = Contamination::default();
+pub fn drop_contaminated(edges: &mut Vec<GraphEdge>, test: u32) -> ContaminationCounts {
+    let mut found = ContaminationCounts::default();
     edges.sort_unstable_by_key(|edge| (edge.q, edge.p));
     let mut kept = Vec::with_capacity(edges.len());
     for row in edges.chunk_by(|a, b| a.q == b.q) {
@@ -64,14 +64,14 @@ pub fn drop_contaminated(edges: &mut Vec<Edge>, test: u32) -> Contamination {
 /// ones of the least names. Leaves them sorted by anchor and name, and returns how many were dropped.
 ///
 /// Party 1's rows choose first, so a row has a say at no more than `degree` anchors.
-pub fn cap(edges: &mut Vec<Edge>, slots: u32, degree: u32) -> u64 {
+pub fn cap(edges: &mut Vec<GraphEdge>, slots: u32, degree: u32) -> u64 {
     let before = edges.len();
     keep_least(edges, |edge| edge.q, degree);
     keep_least(edges, |edge| edge.p, slots);
     (before - edges.len()) as u64
 }
 
-fn keep_least(edges: &mut Vec<Edge>, end: impl Fn(&Edge) -> u32, most: u32) {
+fn keep_least(edges: &mut Vec<GraphEdge>, end: impl Fn(&GraphEdge) -> u32, most: u32) {
     edges.sort_unstable_by_key(|edge| (end(edge), edge.name));
     let (mut last, mut seen) = (None, 0);
     edges.retain(|edge| {
@@ -83,7 +83,7 @@ fn keep_least(edges: &mut Vec<Edge>, end: impl Fn(&Edge) -> u32, most: u32) {
 
 /// For each of `slots` slots of each anchor the row of party 1 that stands there, and which slots are taken,
 /// packed. A slot without an edge holds any row, here row 0.
-pub fn slots(edges: &[Edge], anchors: u64, slots: u32) -> (Vec<u32>, Vec<u64>) {
+pub fn slots(edges: &[GraphEdge], anchors: u64, slots: u32) -> (Vec<u32>, Vec<u64>) {
     let entries = anchors as usize * slots as usize;
     let (mut map, mut valid) = (vec![0; entries], vec![0u64; entries.div_ceil(64)]);
     for anchor in edges.chunk_by(|a, b| a.p == b.p) {
@@ -104,7 +104,7 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     /// Sorted tags of both sides with these pairs in common, one name each; `width` names per row.
-    fn lists(pairs: &[(u32, u32)], rows: [u32; 2], width: usize) -> [Vec<Tagged>; 2] {
+    fn lists(pairs: &[(u32, u32)], rows: [u32; 2], width: usize) -> [Vec<PlacedTag>; 2] {
         let mut next = 1 << 32;
         [0, 1].map(|side| {
             let mut names = Vec::new();
@@ -130,7 +130,7 @@ mod tests {
         (0..rng.below(25)).map(|_| pair(rng)).collect()
     }
 
-    fn found(pairs: &[(u32, u32)], rows: [u32; 2]) -> Vec<Edge> {
+    fn found(pairs: &[(u32, u32)], rows: [u32; 2]) -> Vec<GraphEdge> {
         let [of_p, of_q] = lists(pairs, rows, 25);
         edges([&of_p, &of_q], [25; 2])
     }
@@ -147,11 +147,13 @@ mod tests {
 
     /// The rule in other words: an edge stays at its q if fewer than `degree` edges of q have a smaller name,
     /// and of those at its p likewise.
-    fn capped(all: &[Edge], slots: u32, degree: u32) -> BTreeSet<Edge> {
-        let least = |of: &BTreeSet<Edge>, end: fn(&Edge) -> u32, most: u32| -> BTreeSet<Edge> {
-            let smaller = |e: &Edge| of.iter().filter(|f| end(f) == end(e) && f.name < e.name).count();
-            of.iter().filter(|e| smaller(e) < most as usize).copied().collect()
-        };
+    fn capped(all: &[GraphEdge], slots: u32, degree: u32) -> BTreeSet<GraphEdge> {
+        let least =
+            |of: &BTreeSet<GraphEdge>, end: fn(&GraphEdge) -> u32, most: u32| -> BTreeSet<GraphEdge> {
+                let smaller =
+                    |e: &GraphEdge| of.iter().filter(|f| end(f) == end(e) && f.name < e.name).count();
+                of.iter().filter(|e| smaller(e) < most as usize).copied().collect()
+            };
         least(&least(&all.iter().copied().collect(), |e| e.q, degree), |e| e.p, slots)
     }
 
@@ -178,7 +180,7 @@ mod tests {
     }
 
     /// Anchors whose kept edges differ.
-    fn touched(a: &[Edge], b: &[Edge]) -> usize {
+    fn touched(a: &[GraphEdge], b: &[GraphEdge]) -> usize {
         let sets = [a, b].map(|edges| edges.iter().copied().collect::<BTreeSet<_>>());
         sets[0].symmetric_difference(&sets[1]).map(|e| e.p).collect::<BTreeSet<_>>().len()
     }
@@ -201,7 +203,7 @@ mod tests {
         let pairs = [(0, 0), (1, 0), (1, 1), (2, 1), (3, 2)];
         let mut edges = found(&pairs, [4, 4]);
         let counts = drop_contaminated(&mut edges, 2);
-        assert_eq!(counts, Contamination { test: 2, control: 2, both: 1 });
+        assert_eq!(counts, ContaminationCounts { test: 2, control: 2, both: 1 });
         let left: BTreeSet<_> = edges.iter().map(|e| (e.p, e.q)).collect();
         assert_eq!(left, BTreeSet::from([(0, 0), (1, 0), (3, 2)]));
     }

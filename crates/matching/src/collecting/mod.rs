@@ -36,19 +36,19 @@ mod names;
 mod price;
 mod talk;
 
-pub use edges::Contamination;
+pub use edges::ContaminationCounts;
 pub use price::{Sizes, memory, price};
 
-use crate::dummies::{self, Dummies, Hides, Padded};
-use crate::identifiers::Identifiers;
-use crate::payload::{Joined, Layout, Part, Table, Valid};
+use crate::dummies::{self, Dummies, PaddedIdentifiers, ShownSizes};
+use crate::identifiers::IdentifierSource;
+use crate::payload::{JoinedPart, JoinedShares, PayloadLayout, PayloadTable, ValidEntries};
 use crate::terms;
 use base::{Error, PartyId, limits};
 use net::Session;
 use ot::OtKind;
 use std::fmt;
 
-pub use crate::terms::Backend;
+pub use crate::terms::ShareBackend;
 
 /// Largest value of [`Options::slots`] and of [`Options::degree`].
 pub const CAP_MAX: u32 = 1 << 10;
@@ -75,10 +75,10 @@ pub struct Options {
     pub dummies: Option<Dummies>,
     /// The payload of a dummy row: as many bytes as a row of the payload has; none: zeros.
     pub blank: Option<Vec<u8>>,
-    /// The OTs of [`Backend::PermuteShare`].
+    /// The OTs of [`ShareBackend::PermuteShare`].
     pub ot: OtKind,
     /// What moves payloads into shares.
-    pub backend: Backend,
+    pub backend: ShareBackend,
     /// Bytes that the match may take; none: no bound.
     pub memory: Option<u64>,
 }
@@ -95,14 +95,14 @@ impl Default for Options {
             dummies: None,
             blank: None,
             ot: OtKind::default(),
-            backend: Backend::default(),
+            backend: ShareBackend::default(),
             memory: None,
         }
     }
 }
 
 impl Options {
-    fn check(&self, me: PartyId, rows: &dyn Identifiers, payload: &Table) -> Result<(), Error> {
+    fn check(&self, me: PartyId, rows: &dyn IdentifierSource, payload: &PayloadTable) -> Result<(), Error> {
         for (name, cap) in [("slots of an anchor", self.slots), ("anchors of a row", self.degree)] {
             if !(1..=CAP_MAX).contains(&cap) {
                 return Err(Error::limit(name, cap.into(), CAP_MAX.into()));
@@ -136,7 +136,7 @@ impl Options {
 pub struct Collected {
     /// One joined row per anchor, dummies included, in an order that only party 1 knows, and `slots` entries
     /// each. Both payloads are shared; party 0 knows which entries are matches.
-    pub joined: Joined,
+    pub joined: JoinedShares,
     /// What was disclosed.
     pub disclosed: Disclosed,
     /// Identifiers that own rows lost because more rows than the cap carry them: known to this party alone.
@@ -173,7 +173,7 @@ pub struct Graph {
     /// Anchors with at least one taken slot.
     pub anchors: u64,
     /// Rows of party 1 that match list T, list C and both; those of both were dropped.
-    pub contamination: Option<Contamination>,
+    pub contamination: Option<ContaminationCounts>,
 }
 
 /// One party's half of Collecting PS3I with the other party of a session of two. `payload` has a row per own
@@ -185,9 +185,9 @@ pub struct Graph {
 /// name party, peer and step.
 pub fn run(
     session: &mut Session,
-    identifiers: &dyn Identifiers,
-    payload: &Table,
-    peer_layout: &Layout,
+    identifiers: &dyn IdentifierSource,
+    payload: &PayloadTable,
+    peer_layout: &PayloadLayout,
     options: &Options,
 ) -> Result<Collected, Error> {
     if session.roster().len() != 2 {
@@ -195,23 +195,28 @@ pub fn run(
     }
     session.step("collecting", |session| {
         options.check(session.me(), identifiers, payload)?;
-        let plan = dummies::plan(session, options.dummies.as_ref(), Hides::Intersection)?;
-        let padded = Padded::new(identifiers, plan.as_ref());
+        let plan = dummies::plan(session, options.dummies.as_ref(), ShownSizes::Intersection)?;
+        let padded = PaddedIdentifiers::new(identifiers, plan.as_ref());
         let layouts = terms::layouts(session.me(), payload.layout(), peer_layout);
         let matched = talk::pairs(session, &padded, &layouts, options)?;
         let anchors = matched.sizes.rows[0];
         let parts = moves::parts(session, payload, &layouts, &matched, options)?;
         let valid = match &matched.role {
-            talk::Role::Joiner { valid, .. } => Valid::Mine(valid.clone()),
-            talk::Role::Other { .. } => Valid::Theirs,
+            talk::CollectorRole::Joiner { valid, .. } => ValidEntries::Mine(valid.clone()),
+            talk::CollectorRole::Other { .. } => ValidEntries::Theirs,
         };
         let me = session.me().index();
         let graph = match matched.role {
-            talk::Role::Joiner { graph, .. } => Some(graph),
-            talk::Role::Other { .. } => None,
+            talk::CollectorRole::Joiner { graph, .. } => Some(graph),
+            talk::CollectorRole::Other { .. } => None,
         };
         Ok(Collected {
-            joined: Joined { rows: anchors, slots: options.slots, parts: parts.map(Part::Shared), valid },
+            joined: JoinedShares {
+                rows: anchors,
+                slots: options.slots,
+                parts: parts.map(JoinedPart::Shared),
+                valid,
+            },
             disclosed: Disclosed {
                 own: matched.sizes.rows[me],
                 peer: matched.sizes.rows[1 - me],

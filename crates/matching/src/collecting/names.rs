@@ -5,14 +5,14 @@
 //! `(x, i, 0), (x, i, 1), ..`, one of party 1 `(x, 0, j), (x, 1, j), ..`. No name is in two rows of one
 //! party: a peer that sees the hashed lists does not see which rows share an identifier, nor how many do.
 
-use crate::identifiers::{Domain, Identifiers};
+use crate::identifiers::{IdentifierSource, NameDomain};
 use base::{Error, Rng};
 
 /// The row has no name here: its place is filled with a random one.
 pub const NONE: u32 = u32::MAX;
 
 /// A row's number among the rows of its party that carry one identifier, for every row and key.
-pub struct Occurrences {
+pub struct IdentifierOccurrences {
     /// [`NONE`] where the row has no identifier, or one that repeats beyond the cap.
     numbers: Vec<u32>,
     keys: usize,
@@ -27,7 +27,7 @@ struct Entry {
     place: u64,
 }
 
-impl Occurrences {
+impl IdentifierOccurrences {
     /// Numbers the rows by identifier: the rows that carry one are in a uniform order, and those from number
     /// `cap` on lose it. A row that carries an identifier twice counts once.
     ///
@@ -35,7 +35,7 @@ impl Occurrences {
     /// When an identifier cannot be read. When the first `test` rows and the others share an identifier,
     /// where `test` is given: it names two rows, counted from 1.
     pub fn find(
-        identifiers: &dyn Identifiers,
+        identifiers: &dyn IdentifierSource,
         cap: u32,
         test: Option<u64>,
         rng: &mut Rng,
@@ -68,7 +68,11 @@ impl Occurrences {
     }
 }
 
-fn read_entries(identifiers: &dyn Identifiers, ranks: &[u32], rng: &mut Rng) -> Result<Vec<Entry>, Error> {
+fn read_entries(
+    identifiers: &dyn IdentifierSource,
+    ranks: &[u32],
+    rng: &mut Rng,
+) -> Result<Vec<Entry>, Error> {
     let (hash_key, keys): ([u8; 32], _) = (rng.bytes(), identifiers.keys());
     let (mut entries, mut name) = (Vec::new(), Vec::new());
     for (row, &rank) in (0..).zip(ranks) {
@@ -101,9 +105,9 @@ fn check_lists(rows: impl Iterator<Item = u64> + Clone, test: Option<u64>) -> Re
 }
 
 /// The names of a party's rows, `width` of them each.
-pub struct Names<'a> {
-    identifiers: &'a dyn Identifiers,
-    occurrences: Occurrences,
+pub struct OccurrenceNames<'a> {
+    identifiers: &'a dyn IdentifierSource,
+    occurrences: IdentifierOccurrences,
     /// Numbers that the peer's rows may have: names per identifier.
     others: u32,
     /// Whether this is party 0.
@@ -112,11 +116,11 @@ pub struct Names<'a> {
     key: [u8; 32],
 }
 
-impl<'a> Names<'a> {
+impl<'a> OccurrenceNames<'a> {
     /// The names of these rows, where a row of the peer has a number below `others`.
     pub fn new(
-        identifiers: &'a dyn Identifiers,
-        occurrences: Occurrences,
+        identifiers: &'a dyn IdentifierSource,
+        occurrences: IdentifierOccurrences,
         others: u32,
         first: bool,
         rng: &mut Rng,
@@ -147,7 +151,7 @@ impl<'a> Names<'a> {
             place[4..].copy_from_slice(&(index as u64).to_le_bytes());
             into.clear();
             into.extend_from_slice(blake3::keyed_hash(&self.key, &place).as_bytes());
-            Domain::Filler.mark(into);
+            NameDomain::Filler.mark(into);
             return Ok(());
         }
         self.identifiers.read(row, key, into)?;
@@ -167,7 +171,7 @@ mod tests {
     /// Rows of identifiers, empty where there is none.
     struct Rows(Vec<Vec<&'static str>>);
 
-    impl Identifiers for Rows {
+    impl IdentifierSource for Rows {
         fn rows(&self) -> u64 {
             self.0.len() as u64
         }
@@ -183,8 +187,8 @@ mod tests {
 
     fn all(rows: &Rows, cap: u32, others: u32, first: bool) -> (Vec<BTreeSet<Vec<u8>>>, u64) {
         let mut rng = Seed::from_bytes([cap as u8; 32]).into_rng();
-        let occurrences = Occurrences::find(rows, cap, None, &mut rng).unwrap();
-        let names = Names::new(rows, occurrences, others, first, &mut rng);
+        let occurrences = IdentifierOccurrences::find(rows, cap, None, &mut rng).unwrap();
+        let names = OccurrenceNames::new(rows, occurrences, others, first, &mut rng);
         let read = |row, index| {
             let mut name = Vec::new();
             names.read(row, index, &mut name).unwrap();
@@ -238,7 +242,8 @@ mod tests {
     fn an_identifier_in_both_lists_is_an_input_error() {
         let [a, _] = sample();
         let mut rng = Seed::from_bytes([1; 32]).into_rng();
-        let mut find = |test| Occurrences::find(&a, 9, Some(test), &mut rng).err().map(|e| e.to_string());
+        let mut find =
+            |test| IdentifierOccurrences::find(&a, 9, Some(test), &mut rng).err().map(|e| e.to_string());
         assert!(find(1).unwrap().starts_with("rows 1 and 3 carry the same identifier in both lists"));
         assert_eq!([find(3), find(5)], [None, None]);
     }

@@ -1,11 +1,11 @@
 //! What Collecting PS3I costs, from the schedule that the drivers follow.
 
-use super::Backend;
+use super::ShareBackend;
 use crate::dummies;
 use crate::group::ELEMENT_BYTES;
 use crate::paillier;
-use crate::payload::Layout;
-use crate::permute::{Bill, extended, network};
+use crate::payload::PayloadLayout;
+use crate::permute::{TransferBill, extended, network};
 use crate::tags::TAG_BYTES;
 use crate::terms;
 use base::{Cost, PartyId};
@@ -73,9 +73,9 @@ pub(super) fn chunks(sizes: Sizes, party: usize) -> impl Iterator<Item = Range<u
 
 /// The exact cost for sizes that are known; `layouts` are those of party 0's and of party 1's payload.
 #[must_use]
-pub fn price(sizes: Sizes, layouts: &[Layout; 2], backend: Backend, ot: OtKind) -> Cost {
+pub fn price(sizes: Sizes, layouts: &[PayloadLayout; 2], backend: ShareBackend, ot: OtKind) -> Cost {
     let [a, b] = [PartyId(0), PartyId(1)];
-    let mut bill = Bill::new(ot);
+    let mut bill = TransferBill::new(ot);
     bill.say(a, COUNT_BYTES);
     bill.say(b, COUNT_BYTES);
     bill.hear(a);
@@ -101,12 +101,12 @@ pub fn price(sizes: Sizes, layouts: &[Layout; 2], backend: Backend, ot: OtKind) 
     let ([anchors, rows], entries) = (sizes.rows, sizes.entries());
     if anchors > 0 && rows > 0 {
         match backend {
-            Backend::PermuteShare => {
+            ShareBackend::PermuteShare => {
                 bill.set_up(network::switches(anchors).max(extended::gates(rows, entries)));
                 bill.permutation(a, anchors, layouts[0].row_bytes());
                 bill.extension(b, rows, entries, layouts[1].row_bytes());
             }
-            Backend::Paillier => {
+            ShareBackend::Paillier => {
                 paillier::bill(&mut bill, a, anchors, anchors, &layouts[0]);
                 paillier::bill(&mut bill, b, rows, entries, &layouts[1]);
             }
@@ -120,7 +120,7 @@ const OT_BYTES: u64 = 9 << 20;
 
 /// Bytes of memory that a run takes at its peak, about: names before the join, then the payload on its way.
 #[must_use]
-pub fn memory(party: PartyId, sizes: Sizes, layouts: &[Layout; 2], backend: Backend) -> u64 {
+pub fn memory(party: PartyId, sizes: Sizes, layouts: &[PayloadLayout; 2], backend: ShareBackend) -> u64 {
     let [of_a, of_b] = [sizes.names(0), sizes.names(1)];
     let own = sizes.rows[party.index()] * sizes.keys[party.index()];
     // A tag takes 16 bytes; party 1 sorts a copy of them.
@@ -133,9 +133,13 @@ pub fn memory(party: PartyId, sizes: Sizes, layouts: &[Layout; 2], backend: Back
     let peer = party.other().index();
     let moving = match backend {
         // Rows in planes and in tables, permutations and the settings of two networks.
-        Backend::PermuteShare => wires * (2 * 16 * planes + 24 + 2 * u64::from(wires.max(2).ilog2()) / 8),
+        ShareBackend::PermuteShare => {
+            wires * (2 * 16 * planes + 24 + 2 * u64::from(wires.max(2).ilog2()) / 8)
+        }
         // Tables, the map, and the peer's ciphertexts.
-        Backend::Paillier => wires * (16 * planes + 4) + paillier::memory(sizes.rows[peer], &layouts[peer]),
+        ShareBackend::Paillier => {
+            wires * (16 * planes + 4) + paillier::memory(sizes.rows[peer], &layouts[peer])
+        }
     };
     // Numbering own rows by identifier takes 32 bytes each at first, and 4 for good.
     (32 * own).max(joining).max(moving) + 4 * own + 16 * sizes.rows.iter().sum::<u64>() + OT_BYTES

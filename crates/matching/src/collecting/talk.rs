@@ -1,17 +1,17 @@
 //! The conversation up to the match graph.
 
-use super::edges::{self, Contamination};
-use super::names::{Names, Occurrences};
+use super::edges::{self, ContaminationCounts};
+use super::names::{IdentifierOccurrences, OccurrenceNames};
 use super::price::{CHUNK, Sizes, chunks, memory};
 use super::{Graph, KEYS_MAX, Options};
-use crate::dummies::{self, Hides};
-use crate::group::{self, Element, Exponent};
-use crate::identifiers::Identifiers;
+use crate::dummies::{self, ShownSizes};
+use crate::group::{self, Exponent, GroupElement};
+use crate::identifiers::IdentifierSource;
 use crate::memory::{check, reserve};
-use crate::payload::Layout;
-use crate::tags::{self, Tagged, Wire, are_distinct, from_wire, to_wire};
+use crate::payload::PayloadLayout;
+use crate::tags::{self, PlacedTag, WireTag, are_distinct, from_wire, to_wire};
 use crate::terms;
-use base::{Error, Kind, PartyId, Rng, limits};
+use base::{Error, Fault, PartyId, Rng, limits};
 use net::Session;
 use std::ops::Range;
 use zeroize::Zeroize;
@@ -22,18 +22,18 @@ const SAME_TERMS: &str = "it collects payloads of the layouts that we do, by the
 const ONE_LIST: u64 = u64::MAX;
 
 /// What a party holds when the graph is known.
-pub(super) struct Matched {
+pub(super) struct CollectedPairs {
     pub sizes: Sizes,
     /// Anchors in list T.
     pub test: Option<u64>,
     /// Own rows in the order in which their names were sent.
     pub order: Vec<u32>,
     pub lost: u64,
-    pub role: Role,
+    pub role: CollectorRole,
 }
 
 /// What only one of the two has.
-pub(super) enum Role {
+pub(super) enum CollectorRole {
     /// Party 0: the row of party 1 in each slot, and which slots are taken.
     Joiner { map: Vec<u32>, valid: Vec<u64>, graph: Graph },
     /// Party 1: joined row `p` is row `rho[p]` of party 0's order.
@@ -41,12 +41,12 @@ pub(super) enum Role {
 }
 
 /// Orders say whose rows match.
-impl Drop for Matched {
+impl Drop for CollectedPairs {
     fn drop(&mut self) {
         self.order.zeroize();
         match &mut self.role {
-            Role::Joiner { map, .. } => map.zeroize(),
-            Role::Other { rho } => rho.zeroize(),
+            CollectorRole::Joiner { map, .. } => map.zeroize(),
+            CollectorRole::Other { rho } => rho.zeroize(),
         }
     }
 }
@@ -63,16 +63,16 @@ fn secret_order(rows: u64, test: Option<u64>, rng: &mut Rng) -> Vec<u32> {
 /// Steps `count`, `names`, `shuffle` and `join`.
 pub(super) fn pairs(
     session: &mut Session,
-    rows: &dyn Identifiers,
-    layouts: &[Layout; 2],
+    rows: &dyn IdentifierSource,
+    layouts: &[PayloadLayout; 2],
     options: &Options,
-) -> Result<Matched, Error> {
+) -> Result<CollectedPairs, Error> {
     let joiner = session.me() == PartyId(0);
     let mut rng = session.fork_seed("orders and keys").into_rng();
     let [mine, theirs] =
         if joiner { [options.degree, options.slots] } else { [options.slots, options.degree] };
-    let occurrences = Occurrences::find(rows, mine, options.test, &mut rng)?;
-    let names = Names::new(rows, occurrences, theirs, joiner, &mut rng);
+    let occurrences = IdentifierOccurrences::find(rows, mine, options.test, &mut rng)?;
+    let names = OccurrenceNames::new(rows, occurrences, theirs, joiner, &mut rng);
     let (sizes, test) = session.step("count", |s| count(s, rows, layouts, options))?;
     let key = Exponent::random(&mut rng);
     let order = secret_order(rows.rows(), if joiner { test } else { None }, &mut rng);
@@ -85,22 +85,22 @@ pub(super) fn pairs(
     } else {
         let rho = secret_order(sizes.rows[0], test, &mut rng);
         session.step("shuffle", |s| send_shuffled(s, products, sizes, &rho, &mut rng))?;
-        Role::Other { rho }
+        CollectorRole::Other { rho }
     };
     let lost = names.dropped();
-    Ok(Matched { sizes, test, order, lost, role })
+    Ok(CollectedPairs { sizes, test, order, lost, role })
 }
 
 /// Both tell sizes, caps, dummies and terms.
 fn count(
     session: &mut Session,
-    rows: &dyn Identifiers,
-    layouts: &[Layout; 2],
+    rows: &dyn IdentifierSource,
+    layouts: &[PayloadLayout; 2],
     options: &Options,
 ) -> Result<(Sizes, Option<u64>), Error> {
     let (me, peer) = (session.me().index(), session.me().other());
     let mut link = session.link(peer);
-    let hides = dummies::terms(options.dummies.as_ref(), Hides::Intersection);
+    let hides = dummies::terms(options.dummies.as_ref(), ShownSizes::Intersection);
     let terms = terms::digest(layouts, options.backend, options.ot, link.window());
     let (own_rows, own_keys) = (rows.rows(), rows.keys() as u64);
     let numbers =
@@ -151,7 +151,7 @@ fn check_sizes(session: &Session, sizes: Sizes) -> Result<(), Error> {
     let cap = limits::ROWS - 1;
     match counts.into_iter().find(|(_, value)| *value > cap) {
         Some((name, value)) => {
-            Err(Error::new(session.at(Some(session.me().other())), Kind::Limit { name, value, cap }))
+            Err(Error::new(session.at(Some(session.me().other())), Fault::Limit { name, value, cap }))
         }
         None => Ok(()),
     }
@@ -159,7 +159,7 @@ fn check_sizes(session: &Session, sizes: Sizes) -> Result<(), Error> {
 
 /// A party's rows as lists of names, and what is needed to send them.
 struct List<'a> {
-    names: &'a Names<'a>,
+    names: &'a OccurrenceNames<'a>,
     order: &'a [u32],
     key: &'a Exponent,
     threads: usize,
@@ -168,9 +168,9 @@ struct List<'a> {
 impl List<'_> {
     /// Own names under the own key, chunk by chunk against the peer's. Returns tags of the peer's under both
     /// keys, in the order in which they came.
-    fn exchange(&self, session: &mut Session, sizes: Sizes, rng: &mut Rng) -> Result<Vec<Tagged>, Error> {
+    fn exchange(&self, session: &mut Session, sizes: Sizes, rng: &mut Rng) -> Result<Vec<PlacedTag>, Error> {
         let (me, peer) = (session.me().index(), session.me().other());
-        let mut products: Vec<Tagged> = reserve("names of the peer", sizes.names(1 - me))?;
+        let mut products: Vec<PlacedTag> = reserve("names of the peer", sizes.names(1 - me))?;
         let (mut out, mut into) = (chunks(sizes, me), chunks(sizes, 1 - me));
         loop {
             let (own, theirs) = match (out.next(), into.next()) {
@@ -191,7 +191,7 @@ impl List<'_> {
         theirs: Range<u64>,
         sizes: Sizes,
         rng: &mut Rng,
-        products: &mut Vec<Tagged>,
+        products: &mut Vec<PlacedTag>,
     ) -> Result<(), Error> {
         let (me, peer) = (session.me().index(), session.me().other());
         let sent = self.hash(own, rng)?;
@@ -205,7 +205,7 @@ impl List<'_> {
     }
 
     /// The names of some rows in the group, those of a row in a fresh order.
-    fn hash(&self, rows: Range<u64>, rng: &mut Rng) -> Result<Vec<Element>, Error> {
+    fn hash(&self, rows: Range<u64>, rng: &mut Rng) -> Result<Vec<GroupElement>, Error> {
         let (width, order) = (self.names.width(), &self.order[rows.start as usize..rows.end as usize]);
         let mut elements = vec![[0; 32]; order.len() * width];
         let names = |i: usize, name: &mut Vec<u8>| self.names.read(order[i / width], i % width, name);
@@ -221,7 +221,7 @@ const DISTINCT: &str = "its names are distinct";
 /// enough to compare.
 fn send_shuffled(
     session: &mut Session,
-    mut products: Vec<Tagged>,
+    mut products: Vec<PlacedTag>,
     sizes: Sizes,
     rho: &[u32],
     rng: &mut Rng,
@@ -235,7 +235,7 @@ fn send_shuffled(
         return Err(session.link(peer).blame(DISTINCT));
     }
     drop(sorted);
-    let mut message: Vec<Wire> = Vec::with_capacity(CHUNK as usize + width);
+    let mut message: Vec<WireTag> = Vec::with_capacity(CHUNK as usize + width);
     for rows in chunks(sizes, 0) {
         message.clear();
         for &row in &rho[rows.start as usize..rows.end as usize] {
@@ -249,12 +249,12 @@ fn send_shuffled(
 }
 
 /// Party 0's half of [`send_shuffled`].
-fn take_shuffled(session: &mut Session, sizes: Sizes) -> Result<Vec<Tagged>, Error> {
+fn take_shuffled(session: &mut Session, sizes: Sizes) -> Result<Vec<PlacedTag>, Error> {
     let (peer, width) = (session.me().other(), sizes.width(0) as usize);
-    let mut shuffled: Vec<Tagged> = reserve("shuffled names", sizes.names(0))?;
-    let mut message: Vec<Wire> = Vec::new();
+    let mut shuffled: Vec<PlacedTag> = reserve("shuffled names", sizes.names(0))?;
+    let mut message: Vec<WireTag> = Vec::new();
     for rows in chunks(sizes, 0) {
-        message.resize((rows.end - rows.start) as usize * width, Wire::default());
+        message.resize((rows.end - rows.start) as usize * width, WireTag::default());
         session.link(peer).recv(message.as_flattened_mut())?;
         let start = shuffled.len() as u128;
         shuffled.extend((start..).zip(&message).map(|(place, name)| from_wire(name) << 32 | place));
@@ -265,10 +265,10 @@ fn take_shuffled(session: &mut Session, sizes: Sizes) -> Result<Vec<Tagged>, Err
 /// Party 0: the graph, the caps and the slots. `names` are those of anchors and of party 1's rows.
 fn join(
     session: &mut Session,
-    mut names: [Vec<Tagged>; 2],
+    mut names: [Vec<PlacedTag>; 2],
     sizes: Sizes,
     test: Option<u64>,
-) -> Result<Role, Error> {
+) -> Result<CollectorRole, Error> {
     let peer = session.me().other();
     for names in &mut names {
         names.sort_unstable();
@@ -280,10 +280,10 @@ fn join(
     let mut found = edges::edges([&names[0], &names[1]], widths);
     drop(names);
     let pairs = found.len() as u64;
-    let contamination: Option<Contamination> =
+    let contamination: Option<ContaminationCounts> =
         test.map(|test| edges::drop_contaminated(&mut found, test as u32));
     let capped = edges::cap(&mut found, sizes.slots, sizes.degree);
     let anchors = found.chunk_by(|a, b| a.p == b.p).count() as u64;
     let (map, valid) = edges::slots(&found, sizes.rows[0], sizes.slots);
-    Ok(Role::Joiner { map, valid, graph: Graph { pairs, capped, anchors, contamination } })
+    Ok(CollectorRole::Joiner { map, valid, graph: Graph { pairs, capped, anchors, contamination } })
 }

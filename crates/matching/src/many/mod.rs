@@ -30,17 +30,17 @@ mod union;
 
 pub use price::{CHUNK, Sizes, memory, multiplications, price};
 
-use crate::dummies::{self, Dummies, Hides, Padded};
-use crate::group::{self, Element, Exponent, Refusal, is_canonical};
-use crate::identifiers::{self, Identifiers};
+use crate::dummies::{self, Dummies, PaddedIdentifiers, ShownSizes};
+use crate::group::{self, ElementRefusal, Exponent, GroupElement, is_canonical};
+use crate::identifiers::{self, IdentifierSource};
 use crate::memory as room;
 use crate::pid::{Disclosed, Spine};
-use crate::tags::{self, Finder, TAG_BYTES, Tagged, are_distinct, tagged, to_wire};
-use base::{Error, Kind, PartyId, limits};
-use net::{Link, Session};
+use crate::tags::{self, PlacedTag, PositionFinder, TAG_BYTES, are_distinct, tagged, to_wire};
+use base::{Error, Fault, PartyId, limits};
+use net::{Session, StepLink};
 use price::{PULSE, chunk, held, width};
 use std::ops::Range;
-use union::Member;
+use union::UnionMember;
 
 /// Most parties: an identifier's holders are told by 16 bits.
 const _: () = assert!(limits::PARTIES <= 16);
@@ -84,14 +84,14 @@ pub struct Matched {
 /// # Errors
 /// `Input` when an own identifier repeats; `Limit` when a size is over a bound; `Malformed` or `Deviated`
 /// when a peer sends what the protocol does not; `Channel` when it is gone. All name party, peer and step.
-pub fn run(session: &mut Session, own: &dyn Identifiers, options: &Options) -> Result<Matched, Error> {
+pub fn run(session: &mut Session, own: &dyn IdentifierSource, options: &Options) -> Result<Matched, Error> {
     if session.roster().len() < 2 {
         return Err(Error::misuse("a match is a protocol of two or more parties"));
     }
     session.step("many", |session| {
         let mut rng = session.fork_seed("order and keys").into_rng();
-        let plan = dummies::plan(session, options.dummies.as_ref(), Hides::Intersection)?;
-        let padded = Padded::new(own, plan.as_ref());
+        let plan = dummies::plan(session, options.dummies.as_ref(), ShownSizes::Intersection)?;
+        let padded = PaddedIdentifiers::new(own, plan.as_ref());
         identifiers::check_unique(&padded, &mut rng)?;
         let mut order: Vec<u32> = (0..padded.rows() as u32).collect();
         rng.shuffle(&mut order);
@@ -110,8 +110,8 @@ pub fn run(session: &mut Session, own: &dyn Identifiers, options: &Options) -> R
 }
 
 /// All tell rows and how they hide sizes.
-fn count(session: &mut Session, own: &Padded<'_>, options: &Options) -> Result<Vec<u64>, Error> {
-    let (me, terms) = (session.me(), dummies::terms(options.dummies.as_ref(), Hides::Intersection));
+fn count(session: &mut Session, own: &PaddedIdentifiers<'_>, options: &Options) -> Result<Vec<u64>, Error> {
+    let (me, terms) = (session.me(), dummies::terms(options.dummies.as_ref(), ShownSizes::Intersection));
     let parties: Vec<PartyId> = session.roster().parties().collect();
     for &peer in parties.iter().filter(|&&peer| peer != me) {
         let mut link = session.link(peer);
@@ -132,7 +132,7 @@ fn count(session: &mut Session, own: &Padded<'_>, options: &Options) -> Result<V
         // Positions in the spine are 32-bit numbers, whatever the overlap turns out to be.
         if sum > limits::ROWS {
             let (name, value) = ("limits::ROWS, rows of all sides", sum);
-            return Err(Error::new(session.at(Some(peer)), Kind::Limit { name, value, cap: limits::ROWS }));
+            return Err(Error::new(session.at(Some(peer)), Fault::Limit { name, value, cap: limits::ROWS }));
         }
     }
     Ok(rows)
@@ -144,7 +144,7 @@ struct Party<'a> {
     threads: usize,
     /// `a_i, b_i`.
     keys: [Exponent; 2],
-    identifiers: &'a Padded<'a>,
+    identifiers: &'a PaddedIdentifiers<'a>,
     /// Own rows in the secret order of u.
     order: Vec<u32>,
     /// Rows of each party.
@@ -155,9 +155,9 @@ struct Party<'a> {
 #[derive(Default)]
 struct List {
     /// Sorted; empty for the own list.
-    e: Vec<Element>,
+    e: Vec<GroupElement>,
     /// In the owner's order; empty for the own list, which is hashed as it leaves.
-    v: Vec<Element>,
+    v: Vec<GroupElement>,
 }
 
 impl Party<'_> {
@@ -179,7 +179,7 @@ impl Party<'_> {
     }
 
     /// All rounds. Returns tags of own rows, sorted, and the last e of the list after ours.
-    fn ring(&self, session: &mut Session) -> Result<(Vec<Tagged>, Vec<Element>), Error> {
+    fn ring(&self, session: &mut Session) -> Result<(Vec<PlacedTag>, Vec<GroupElement>), Error> {
         let n = self.parties();
         let mut list = List::default();
         let mut last_e = Vec::new();
@@ -189,7 +189,7 @@ impl Party<'_> {
             }
             list = self.round(session, round, list)?;
         }
-        let mut own: Vec<Tagged> = room::reserve("own rows", self.rows[self.me])?;
+        let mut own: Vec<PlacedTag> = room::reserve("own rows", self.rows[self.me])?;
         tags::add(&mut own, &list.v);
         own.sort_unstable();
         Ok((own, last_e))
@@ -213,8 +213,9 @@ impl Party<'_> {
             self.fill(round, &out, go, sent)?;
             let came = &mut recv[..wide * come_len];
             pass(session, [next, prev], sent.as_flattened(), came.as_flattened_mut())?;
-            let multiply =
-                |points: &mut [Element], key: usize| group::mul_batch(points, &self.keys[key], self.threads);
+            let multiply = |points: &mut [GroupElement], key: usize| {
+                group::mul_batch(points, &self.keys[key], self.threads)
+            };
             let refuse = |r| refused(&session.link(prev), r);
             if round == n {
                 multiply(came, 1).map_err(refuse)?;
@@ -240,7 +241,13 @@ impl Party<'_> {
     }
 
     /// What leaves of the held list in one message: own rows hashed, or e then v, or v.
-    fn fill(&self, round: usize, list: &List, rows: Range<u64>, into: &mut [Element]) -> Result<(), Error> {
+    fn fill(
+        &self,
+        round: usize,
+        list: &List,
+        rows: Range<u64>,
+        into: &mut [GroupElement],
+    ) -> Result<(), Error> {
         let at = rows.start as usize..rows.end as usize;
         if round == 1 {
             let names = |i: usize, name: &mut Vec<u8>| {
@@ -261,8 +268,8 @@ impl Party<'_> {
     fn gather(
         &self,
         session: &mut Session,
-        e: Vec<Element>,
-    ) -> Result<(Vec<Member>, Option<Vec<u64>>), Error> {
+        e: Vec<GroupElement>,
+    ) -> Result<(Vec<UnionMember>, Option<Vec<u64>>), Error> {
         let n = self.parties();
         if self.me > 0 {
             let mut link = session.link(PartyId(0));
@@ -271,14 +278,14 @@ impl Party<'_> {
             return Ok((Vec::new(), None));
         }
         // Held before the last round: the list of the party after.
-        let mut union: Vec<Member> = union::merge(&[], &e, held(0, n, n));
+        let mut union: Vec<UnionMember> = union::merge(&[], &e, held(0, n, n));
         drop(e);
         for peer in 1..n {
             let list = held(peer, n, n);
             let mut link = session.link(PartyId(peer as u8));
             let set = recv_column(&mut link, "rows of a peer", self.rows[list])?;
             if !set.iter().all(is_canonical) {
-                return Err(refused(&link, Refusal::NonCanonical));
+                return Err(refused(&link, ElementRefusal::NonCanonical));
             }
             if !set.windows(2).all(|w| w[0] < w[1]) {
                 return Err(link.blame("its set is sorted and without repeats"));
@@ -291,7 +298,11 @@ impl Party<'_> {
 
     /// The union goes from party to party, each multiplies and sorts it. Returns what the last one made of
     /// it, to that one alone, and its size.
-    fn pass_union(&self, session: &mut Session, members: &[Member]) -> Result<(Vec<Element>, u64), Error> {
+    fn pass_union(
+        &self,
+        session: &mut Session,
+        members: &[UnionMember],
+    ) -> Result<(Vec<GroupElement>, u64), Error> {
         let n = self.parties();
         let union = self.tell_union(session, members.len() as u64)?;
         let mut set = Vec::new();
@@ -329,10 +340,10 @@ impl Party<'_> {
     fn multiply_union(
         &self,
         session: &mut Session,
-        members: &[Member],
+        members: &[UnionMember],
         union: u64,
-    ) -> Result<Vec<Element>, Error> {
-        let mut set: Vec<Element> = room::reserve("rows of the union", union)?;
+    ) -> Result<Vec<GroupElement>, Error> {
+        let mut set: Vec<GroupElement> = room::reserve("rows of the union", union)?;
         for pulse in 0..price::pulses(union) {
             let rows = pulse * PULSE..union.min((pulse + 1) * PULSE);
             for start in rows.clone().step_by(CHUNK as usize) {
@@ -373,7 +384,7 @@ impl Party<'_> {
     /// Who sent what made products of the union zero or equal: the party before, or at party 0 who sent the
     /// first of `members` outside the subgroup. What party 0 multiplied itself is in it, and distinct
     /// products come of distinct elements of it, so there is one.
-    fn sender(&self, members: &[Member]) -> Option<PartyId> {
+    fn sender(&self, members: &[UnionMember]) -> Option<PartyId> {
         let n = self.parties();
         if self.me > 0 {
             return Some(PartyId(self.me as u8 - 1));
@@ -387,19 +398,20 @@ impl Party<'_> {
     fn spine(
         &self,
         session: &mut Session,
-        own: &[Tagged],
-        set: Vec<Element>,
+        own: &[PlacedTag],
+        set: Vec<GroupElement>,
         union: u64,
     ) -> Result<Vec<u32>, Error> {
         let last = self.parties() - 1;
-        let mut finder = Finder::new(own, &self.order, room::reserve("own rows", self.rows[self.me])?);
+        let mut finder =
+            PositionFinder::new(own, &self.order, room::reserve("own rows", self.rows[self.me])?);
         let source = PartyId(last as u8);
         let blame = |session: &mut Session, check| {
             // Who is last has the spine from the party before.
             let whom = if self.me == last { PartyId(last as u8 - 1) } else { source };
             session.link(whom).blame(check)
         };
-        let mut uids: Vec<Tagged> = set.iter().map(|e| tagged(e, 0)).collect();
+        let mut uids: Vec<PlacedTag> = set.iter().map(|e| tagged(e, 0)).collect();
         drop(set);
         uids.sort_unstable();
         if !are_distinct(&uids) {
@@ -475,8 +487,8 @@ fn pass(
 }
 
 /// Receives `rows` elements. Memory grows only as they arrive.
-fn recv_column(link: &mut Link<'_>, name: &'static str, rows: u64) -> Result<Vec<Element>, Error> {
-    let mut column: Vec<Element> = room::reserve(name, rows)?;
+fn recv_column(link: &mut StepLink<'_>, name: &'static str, rows: u64) -> Result<Vec<GroupElement>, Error> {
+    let mut column: Vec<GroupElement> = room::reserve(name, rows)?;
     for i in 0..rows.div_ceil(CHUNK) {
         let piece = chunk(rows, i);
         column.resize(piece.end as usize, [0; 32]);
@@ -485,7 +497,7 @@ fn recv_column(link: &mut Link<'_>, name: &'static str, rows: u64) -> Result<Vec
     Ok(column)
 }
 
-fn refused(link: &Link<'_>, refusal: Refusal) -> Error {
+fn refused(link: &StepLink<'_>, refusal: ElementRefusal) -> Error {
     link.malformed(refusal.text())
 }
 

@@ -2,7 +2,7 @@
 
 use crate::dummies::TERMS_BYTES;
 use crate::group::ELEMENT_BYTES;
-use crate::meter::Meter;
+use crate::meter::LinkMeter;
 use crate::tags::TAG_BYTES;
 use base::Cost;
 use std::ops::Range;
@@ -51,9 +51,9 @@ pub(super) fn width(round: usize, parties: usize) -> u64 {
 }
 
 /// The messages of party `me` in order, with a meter per peer.
-fn meters(sizes: &Sizes, me: usize) -> Vec<Meter> {
+fn meters(sizes: &Sizes, me: usize) -> Vec<LinkMeter> {
     let n = sizes.rows.len();
-    let mut m: Vec<Meter> = (0..n).map(|_| Meter::default()).collect();
+    let mut m: Vec<LinkMeter> = (0..n).map(|_| LinkMeter::default()).collect();
     let peers = || (0..n).filter(move |&peer| peer != me);
     let [next, prev] = [(me + 1) % n, (me + n - 1) % n];
     peers().for_each(|peer| m[peer].send(COUNT_BYTES));
@@ -108,9 +108,9 @@ fn meters(sizes: &Sizes, me: usize) -> Vec<Meter> {
 pub fn price(sizes: &Sizes) -> Cost {
     let n = sizes.rows.len();
     assert!(n >= 2, "a match has parties");
-    let of: Vec<Vec<Meter>> = (0..n).map(|me| meters(sizes, me)).collect();
-    let turns = |m: &Vec<Meter>| m.iter().map(|meter| meter.turns).sum();
-    let sent = |m: &Vec<Meter>| m.iter().map(|meter| meter.sent).sum();
+    let of: Vec<Vec<LinkMeter>> = (0..n).map(|me| meters(sizes, me)).collect();
+    let turns = |m: &Vec<LinkMeter>| m.iter().map(|meter| meter.turns).sum();
+    let sent = |m: &Vec<LinkMeter>| m.iter().map(|meter| meter.sent).sum();
     Cost {
         rounds: of.iter().map(turns).max().unwrap_or(0),
         sent: of.iter().map(sent).collect(),

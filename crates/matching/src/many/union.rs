@@ -1,12 +1,12 @@
 //! What party 0 does with the encrypted sets of all parties.
 
-use crate::group::Element;
+use crate::group::GroupElement;
 
 /// An element, and which parties have it: bit i for party i.
-pub(super) type Member = (Element, u16);
+pub(super) type UnionMember = (GroupElement, u16);
 
 /// Merges a sorted set of party `party` into the sorted union of others.
-pub(super) fn merge(union: &[Member], set: &[Element], party: usize) -> Vec<Member> {
+pub(super) fn merge(union: &[UnionMember], set: &[GroupElement], party: usize) -> Vec<UnionMember> {
     let mut merged = Vec::with_capacity(union.len() + set.len());
     let (mut old, mut new) = (union.iter().peekable(), set.iter().peekable());
     let bit = 1u16 << party;
@@ -29,7 +29,7 @@ pub(super) fn merge(union: &[Member], set: &[Element], party: usize) -> Vec<Memb
 }
 
 /// How many members exactly these parties have: at index `m` those of the parties whose bits are set in `m`.
-pub(super) fn overlaps(union: &[Member], parties: usize) -> Vec<u64> {
+pub(super) fn overlaps(union: &[UnionMember], parties: usize) -> Vec<u64> {
     let mut counts = vec![0; 1 << parties];
     union.iter().for_each(|(_, who)| counts[usize::from(*who)] += 1);
     counts
@@ -45,10 +45,11 @@ mod tests {
     fn a_union_knows_who_has_what() {
         let mut rng = Seed::from_bytes([1; 32]).into_rng();
         for _ in 0..200 {
-            let mut expected: BTreeMap<Element, u16> = BTreeMap::new();
+            let mut expected: BTreeMap<GroupElement, u16> = BTreeMap::new();
             let mut union = Vec::new();
             for party in 0..4 {
-                let set: Vec<Element> = (0..20u8).filter(|_| rng.below(3) == 0).map(|x| [x; 32]).collect();
+                let set: Vec<GroupElement> =
+                    (0..20u8).filter(|_| rng.below(3) == 0).map(|x| [x; 32]).collect();
                 set.iter().for_each(|e| *expected.entry(*e).or_default() |= 1 << party);
                 union = merge(&union, &set, party);
             }

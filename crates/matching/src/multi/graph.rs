@@ -8,7 +8,7 @@
 //! they use different columns of C, at a row of P different columns of P. So "the top edge of a row" is well
 //! defined and no ties remain to be broken by chance.
 
-use crate::tags::{Tagged, place, tag};
+use crate::tags::{PlacedTag, place, tag};
 use std::cmp::Reverse;
 
 /// No edge.
@@ -21,7 +21,7 @@ const SECOND_LIST: u8 = 4;
 
 /// What party 0 learnt about the rows of both, which nobody can tell by name. Dummies count as rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Graph {
+pub struct MatchGraph {
     /// Rows of each party that share an identifier with some row of the other.
     pub candidates: [u64; 2],
     /// Rows of each party that share identifiers with more than one row of the other.
@@ -33,13 +33,13 @@ pub struct Graph {
 }
 
 /// The public order of pairs of columns.
-pub(super) struct Order {
+pub(super) struct EdgeOrder {
     keys: [usize; 2],
     /// Rank of the columns `(a, b)` of C and P at `a K_P + b`; 0 is best.
     ranks: Vec<u32>,
 }
 
-impl Order {
+impl EdgeOrder {
     /// The order of `keys` columns; `weights` has one entry per column, or none: then all weigh the same.
     pub fn new(keys: [usize; 2], weights: &[u32]) -> Self {
         let weight = |a: usize, b: usize| {
@@ -97,12 +97,12 @@ impl Tops {
 /// `lists` has the length of C's first list where contaminated rows of P are to be found; `drop` takes these
 /// out of all pairs, *after* the pairs are picked: so nobody gains a partner because somebody else lost one.
 pub(super) fn pick(
-    cells: [&[Tagged]; 2],
+    cells: [&[PlacedTag]; 2],
     rows: [u64; 2],
-    order: &Order,
+    order: &EdgeOrder,
     lists: Option<u64>,
     drop: bool,
-) -> (Vec<Option<u32>>, Graph) {
+) -> (Vec<Option<u32>>, MatchGraph) {
     let mut tops = Tops::new(rows);
     let (mut c, mut p) = (0, 0);
     while let (Some(&mine), Some(&theirs)) = (cells[0].get(c), cells[1].get(p)) {
@@ -127,7 +127,7 @@ pub(super) fn pick(
     };
     let pairs: Vec<Option<u32>> = tops.edges[0].iter().enumerate().map(partner).collect();
     let candidates = [0, 1].map(|party| tops.edges[party].iter().filter(|&&top| top != NONE).count() as u64);
-    let graph = Graph {
+    let graph = MatchGraph {
         candidates,
         conflicts: [0, 1].map(|party| tops.count(party, CONFLICT)),
         pairs: pairs.iter().flatten().count() as u64,

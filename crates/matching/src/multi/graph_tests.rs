@@ -12,10 +12,10 @@ fn rng(seed: u64) -> Rng {
     Seed::from_bytes(bytes).into_rng()
 }
 
-fn tags(list: &List) -> Vec<Tagged> {
+fn tags(list: &List) -> Vec<PlacedTag> {
     let cells = list.iter().flatten().zip(0..).filter(|(name, _)| **name != 0);
     let element = |name: u32| *blake3::hash(&name.to_le_bytes()).as_bytes();
-    let mut tags: Vec<Tagged> = cells.map(|(&name, cell)| tagged(&element(name), cell)).collect();
+    let mut tags: Vec<PlacedTag> = cells.map(|(&name, cell)| tagged(&element(name), cell)).collect();
     tags.sort_unstable();
     tags
 }
@@ -27,9 +27,9 @@ struct Rule {
     drop: bool,
 }
 
-fn picked(lists: [&List; 2], rule: &Rule) -> (Vec<Option<u32>>, Graph) {
+fn picked(lists: [&List; 2], rule: &Rule) -> (Vec<Option<u32>>, MatchGraph) {
     let [c, p] = lists.map(tags);
-    let order = Order::new(rule.keys, &rule.weights);
+    let order = EdgeOrder::new(rule.keys, &rule.weights);
     pick([&c, &p], lists.map(|l| l.len() as u64), &order, rule.lists, rule.drop)
 }
 
@@ -42,7 +42,7 @@ fn rank(c: &[u32], p: &[u32], weights: &[u32]) -> Option<(std::cmp::Reverse<u32>
 }
 
 /// Pairs and counts, from the definition.
-fn reference(lists: [&List; 2], rule: &Rule) -> (Vec<Option<u32>>, Graph) {
+fn reference(lists: [&List; 2], rule: &Rule) -> (Vec<Option<u32>>, MatchGraph) {
     let [c, p] = lists;
     let edge = |i: usize, j: usize| rank(&c[i], &p[j], &rule.weights);
     let of_c = |i: usize| (0..p.len()).filter_map(|j| Some((edge(i, j)?, j))).collect::<Vec<_>>();
@@ -61,7 +61,7 @@ fn reference(lists: [&List; 2], rule: &Rule) -> (Vec<Option<u32>>, Graph) {
         let at_c = (0..c.len()).filter(|&i| of_c(i).len() > n).count() as u64;
         [at_c, (0..p.len()).filter(|&j| of_p(j).len() > n).count() as u64]
     };
-    let graph = Graph {
+    let graph = MatchGraph {
         candidates: more(0),
         conflicts: more(1),
         pairs: pairs.iter().flatten().count() as u64,
@@ -160,13 +160,13 @@ fn worst(keys: usize, repeats: bool, rounds: u64) -> usize {
 
 #[test]
 fn one_row_changes_the_partner_of_few() {
-    use crate::multi::{Repeats, influence};
+    use crate::multi::{RepeatRule, influence};
     for keys in [1, 2, 3] {
-        let bound = influence(keys as u64, Repeats::Error) as usize;
+        let bound = influence(keys as u64, RepeatRule::Error) as usize;
         let found = worst(keys, false, 20_000);
         assert!(found <= bound, "{keys} identifiers: {found}");
         assert!(found >= keys, "{keys} identifiers: only {found} found, so the search is weak");
-        let bound = influence(keys as u64, Repeats::Replace) as usize;
+        let bound = influence(keys as u64, RepeatRule::Replace) as usize;
         assert!(worst(keys, true, 20_000) <= bound, "{keys} identifiers, repeats replaced");
     }
 }

@@ -39,27 +39,27 @@ mod graph;
 mod price;
 mod rows;
 
-pub use graph::Graph;
+pub use graph::MatchGraph;
 pub use price::{CHUNK, KEYS, Sizes, memory, multiplications, price};
-pub use rows::{Repeats, Replaced};
+pub use rows::{RepeatRule, ReplacedIdentifiers};
 
-use crate::dummies::{self, Dummies, Hides, Padded};
-use crate::group::{self, Element, Exponent, Refusal, is_canonical};
-use crate::identifiers::{Domain, Identifiers};
+use crate::dummies::{self, Dummies, PaddedIdentifiers, ShownSizes};
+use crate::group::{self, ElementRefusal, Exponent, GroupElement, is_canonical};
+use crate::identifiers::{IdentifierSource, NameDomain};
 use crate::memory as room;
 use crate::pid::{Disclosed, Spine};
-use crate::tags::{self, Finder, TAG_BYTES, Tagged, are_distinct, place, tag, to_wire};
-use base::{Error, Kind, PartyId, Rng, limits};
-use net::{Link, Session};
+use crate::tags::{self, PlacedTag, PositionFinder, TAG_BYTES, are_distinct, place, tag, to_wire};
+use base::{Error, Fault, PartyId, Rng, limits};
+use net::{Session, StepLink};
 use price::{SETTINGS_BYTES, chunk, chunks, returned};
-use rows::Rows;
+use rows::ShuffledRows;
 use std::ops::Range;
 
 const UNIQUE: &str = "its identifiers are unique";
 
 /// What becomes of contaminated rows: those of party 1 with edges into both lists of party 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Contaminated {
+pub enum ContaminatedRule {
     /// Party 0 has one list; nobody looks.
     #[default]
     Ignore,
@@ -82,12 +82,12 @@ pub struct Options {
     /// in different columns weighs the smaller one.
     pub weights: Vec<u32>,
     /// What becomes of contaminated rows, the same at both parties.
-    pub contaminated: Contaminated,
+    pub contaminated: ContaminatedRule,
     /// At party 0, where contaminated rows matter: its rows below this number are one list, the others
     /// another.
     pub lists: Option<u64>,
     /// Identifiers of several own rows.
-    pub repeats: Repeats,
+    pub repeats: RepeatRule,
     /// Rows that hide sizes; both parties insert them alike. Not where contaminated rows matter.
     pub dummies: Option<Dummies>,
 }
@@ -99,9 +99,9 @@ impl Default for Options {
             peer_rows_max: limits::ROWS,
             memory: None,
             weights: Vec::new(),
-            contaminated: Contaminated::Ignore,
+            contaminated: ContaminatedRule::Ignore,
             lists: None,
-            repeats: Repeats::Error,
+            repeats: RepeatRule::Error,
             dummies: None,
         }
     }
@@ -113,9 +113,9 @@ pub struct Matched {
     /// Where own rows lie.
     pub spine: Spine,
     /// What was done to own identifiers first.
-    pub replaced: Replaced,
+    pub replaced: ReplacedIdentifiers,
     /// What party 0 learnt about the rows of both; none at party 1.
-    pub graph: Option<Graph>,
+    pub graph: Option<MatchGraph>,
     /// Sizes of the lists of party 0: party 1 learnt them. None without lists.
     pub lists: Option<[u64; 2]>,
 }
@@ -126,10 +126,10 @@ pub struct Matched {
 ///
 /// Where a repeated identifier is replaced, a new row can take up to K identifiers from K other rows.
 #[must_use]
-pub fn influence(keys: u64, repeats: Repeats) -> u64 {
+pub fn influence(keys: u64, repeats: RepeatRule) -> u64 {
     match repeats {
-        Repeats::Error => keys + 1,
-        Repeats::Replace => 2 * keys + 1,
+        RepeatRule::Error => keys + 1,
+        RepeatRule::Replace => 2 * keys + 1,
     }
 }
 
@@ -140,18 +140,18 @@ pub fn influence(keys: u64, repeats: Repeats) -> u64 {
 /// `Input` when identifiers repeat or options do not fit; `Limit` when a size is over a bound; `Malformed` or
 /// `Deviated` when the peer sends what the protocol does not; `Channel` when it is gone. All name party, peer
 /// and step.
-pub fn run(session: &mut Session, own: &dyn Identifiers, options: &Options) -> Result<Matched, Error> {
+pub fn run(session: &mut Session, own: &dyn IdentifierSource, options: &Options) -> Result<Matched, Error> {
     if session.roster().len() != 2 {
         return Err(Error::misuse("multi-identifier Private-ID is a protocol of two parties"));
     }
     session.step("multi", |session| {
         let me = session.me();
         check_options(me, own, options)?;
-        let plan = dummies::plan(session, options.dummies.as_ref(), Hides::Intersection)?;
-        let padded = Padded::new(own, plan.as_ref());
+        let plan = dummies::plan(session, options.dummies.as_ref(), ShownSizes::Intersection)?;
+        let padded = PaddedIdentifiers::new(own, plan.as_ref());
         let first = options.lists.unwrap_or(0);
         let mut rng = session.fork_seed("order and keys").into_rng();
-        let rows = Rows::new(&padded, first, padded.real_rows(), options.repeats, &mut rng)?;
+        let rows = ShuffledRows::new(&padded, first, padded.real_rows(), options.repeats, &mut rng)?;
         let replaced = rows.replaced;
         let sizes = session.step("count", |s| count(s, &padded, first, options))?;
         room::check(memory(sizes.rows, sizes.keys, me), options.memory)?;
@@ -163,26 +163,26 @@ pub fn run(session: &mut Session, own: &dyn Identifiers, options: &Options) -> R
         mine.truncate(padded.real_rows() as usize);
         let [own, peer] = [me, me.other()].map(|party| sizes.rows[party.index()]);
         let spine = Spine { rows: union, mine, disclosed: Disclosed { own, peer, union } };
-        let lists = (options.contaminated != Contaminated::Ignore)
+        let lists = (options.contaminated != ContaminatedRule::Ignore)
             .then_some([sizes.first, sizes.rows[0] - sizes.first]);
         Ok(Matched { spine, replaced, graph, lists })
     })
 }
 
 /// Whether options fit each other and the rows.
-fn check_options(me: PartyId, own: &dyn Identifiers, options: &Options) -> Result<(), Error> {
+fn check_options(me: PartyId, own: &dyn IdentifierSource, options: &Options) -> Result<(), Error> {
     let keys = own.keys();
     if !(1..=KEYS).contains(&keys) {
         return Err(Error::limit("identifiers of a row", keys as u64, KEYS as u64));
     }
-    if options.contaminated != Contaminated::Ignore && options.dummies.is_some() {
+    if options.contaminated != ContaminatedRule::Ignore && options.dummies.is_some() {
         // A row whose partner was dropped can change one pair more than the charge is for, and lists show
         // exact sizes.
         return Err(Error::input(
             "contaminated rows are counted or dropped without dummies only: choose one of both",
         ));
     }
-    let wanted = options.contaminated != Contaminated::Ignore && me == PartyId(0);
+    let wanted = options.contaminated != ContaminatedRule::Ignore && me == PartyId(0);
     match options.lists {
         None if wanted => {
             Err(Error::input("contaminated rows are those of two lists; say which rows are one"))
@@ -218,16 +218,21 @@ impl Known {
 }
 
 /// Both tell rows, identifiers of a row, lists, settings and how they hide sizes.
-fn count(session: &mut Session, own: &Padded<'_>, first: u64, options: &Options) -> Result<Known, Error> {
+fn count(
+    session: &mut Session,
+    own: &PaddedIdentifiers<'_>,
+    first: u64,
+    options: &Options,
+) -> Result<Known, Error> {
     let (me, mine) = (session.me(), [own.rows(), own.keys() as u64, first]);
     let (settings, terms) =
-        (settings(options), dummies::terms(options.dummies.as_ref(), Hides::Intersection));
+        (settings(options), dummies::terms(options.dummies.as_ref(), ShownSizes::Intersection));
     let mut link = session.link(me.other());
     let numbers = mine.map(u64::to_le_bytes);
     link.send(&[numbers.as_flattened(), &settings, &terms].concat())?;
     let rows = link.recv_count("rows of the peer", options.peer_rows_max.min(limits::ROWS))?;
     let keys = link.recv_count("identifiers of a row of the peer", KEYS as u64)?;
-    let lists = me == PartyId(1) && options.contaminated != Contaminated::Ignore;
+    let lists = me == PartyId(1) && options.contaminated != ContaminatedRule::Ignore;
     let first = link.recv_count("rows of the peer's first list", if lists { rows } else { 0 })?;
     if keys == 0 {
         return Err(link.malformed("rows of no identifiers"));
@@ -247,7 +252,7 @@ fn count(session: &mut Session, own: &Padded<'_>, first: u64, options: &Options)
         ("limits::ROWS, identifiers of all rows of the peer", rows * keys),
     ] {
         if value > limits::ROWS {
-            let kind = Kind::Limit { name, value, cap: limits::ROWS };
+            let kind = Fault::Limit { name, value, cap: limits::ROWS };
             return Err(Error::new(session.at(Some(me.other())), kind));
         }
     }
@@ -261,11 +266,11 @@ struct Party<'a> {
     peer: PartyId,
     options: &'a Options,
     sizes: Known,
-    rows: Rows<'a>,
+    rows: ShuffledRows<'a>,
 }
 
 /// Positions of own rows in the order of the input, positions in all, and C's graph.
-type Found = (Vec<u32>, u64, Option<Graph>);
+type Found = (Vec<u32>, u64, Option<MatchGraph>);
 
 impl Party<'_> {
     /// Both columns, multiplied once, travel against each other. Own rows in their secret order leave as u;
@@ -274,7 +279,7 @@ impl Party<'_> {
         &self,
         session: &mut Session,
         key: &Exponent,
-        mut keep: impl FnMut(&[Element]),
+        mut keep: impl FnMut(&[GroupElement]),
     ) -> Result<(), Error> {
         let [own, peer] = [self.peer.other(), self.peer].map(|party| self.sizes.cells(party));
         let mut buffers = [vec![[0; 32]; CHUNK as usize], vec![[0; 32]; CHUNK as usize]];
@@ -300,7 +305,7 @@ impl Party<'_> {
     fn run_c(&self, session: &mut Session, rng: &mut Rng) -> Result<Found, Error> {
         let [cells_c, cells_p] = [0, 1].map(|party| self.sizes.cells(PartyId(party)));
         let key = Exponent::random(rng);
-        let mut e_p: Vec<Tagged> = room::reserve("identifiers of the peer", cells_p)?;
+        let mut e_p: Vec<PlacedTag> = room::reserve("identifiers of the peer", cells_p)?;
         self.columns(session, &key, |e| tags::add(&mut e_p, e))?;
         e_p.sort_unstable();
         let e_c = session.step("e", |s| {
@@ -310,8 +315,8 @@ impl Party<'_> {
             self.take_e(s, cells_c)
         })?;
         let keys = self.sizes.keys.map(|k| k as usize);
-        let order = graph::Order::new(keys, &self.options.weights);
-        let drop_them = self.options.contaminated == Contaminated::Drop;
+        let order = graph::EdgeOrder::new(keys, &self.options.weights);
+        let drop_them = self.options.contaminated == ContaminatedRule::Drop;
         let (pairs, graph) =
             graph::pick([&e_c, &e_p], self.sizes.rows, &order, self.options.lists, drop_them);
         drop((e_c, e_p));
@@ -321,8 +326,8 @@ impl Party<'_> {
     }
 
     /// Receives e_c as sorted tags of its cells. It must come in the order that says nothing of u_c's.
-    fn take_e(&self, session: &mut Session, cells: u64) -> Result<Vec<Tagged>, Error> {
-        let mut tags: Vec<Tagged> = room::reserve("own identifiers", cells)?;
+    fn take_e(&self, session: &mut Session, cells: u64) -> Result<Vec<PlacedTag>, Error> {
+        let mut tags: Vec<PlacedTag> = room::reserve("own identifiers", cells)?;
         let mut buffer = vec![[0; 32]; CHUNK as usize];
         let (keys, second_list) = (self.sizes.keys[0], self.sizes.first * self.sizes.keys[0]);
         let mut last = None;
@@ -331,7 +336,7 @@ impl Party<'_> {
             let piece = &mut buffer[..len(&cells)];
             link.recv(piece.as_flattened_mut())?;
             if !piece.iter().all(is_canonical) {
-                return Err(refused(&link, Refusal::NonCanonical));
+                return Err(refused(&link, ElementRefusal::NonCanonical));
             }
             tags::add(&mut tags, piece);
             for cell in cells.filter(|cell| cell.is_multiple_of(keys)) {
@@ -354,7 +359,7 @@ impl Party<'_> {
         rng: &mut Rng,
         pairs: Vec<Option<u32>>,
         union: u64,
-    ) -> Result<Vec<Tagged>, Error> {
+    ) -> Result<Vec<PlacedTag>, Error> {
         let [n_c, n_p] = self.sizes.rows;
         let (blind, strip) = invertible(rng);
         let labels = Labels { seed: rng.bytes() };
@@ -374,7 +379,7 @@ impl Party<'_> {
             s.link(self.peer).flush()
         })?;
         drop(numbers);
-        let mut back: Vec<Tagged> = room::reserve("own rows", n_c)?;
+        let mut back: Vec<PlacedTag> = room::reserve("own rows", n_c)?;
         session.step("uids", |s| {
             for (_, rows) in returned(n_c, union) {
                 let mut link = s.link(self.peer);
@@ -392,11 +397,11 @@ impl Party<'_> {
     }
 
     /// Receives the spine and finds own rows in it.
-    fn positions(&self, session: &mut Session, back: Vec<Tagged>, union: u64) -> Result<Vec<u32>, Error> {
+    fn positions(&self, session: &mut Session, back: Vec<PlacedTag>, union: u64) -> Result<Vec<u32>, Error> {
         session.step("spine", |s| {
             let mut link = s.link(self.peer);
             let mine = room::reserve("own rows", self.rows.len())?;
-            let mut finder = Finder::new(&back, &self.rows.order, mine);
+            let mut finder = PositionFinder::new(&back, &self.rows.order, mine);
             let mut buffer = vec![[0; TAG_BYTES as usize]; CHUNK as usize];
             for positions in chunks(union) {
                 let piece = &mut buffer[..len(&positions)];
@@ -414,7 +419,7 @@ impl Party<'_> {
     fn run_p(&self, session: &mut Session, rng: &mut Rng) -> Result<Found, Error> {
         let cells_c = self.sizes.cells(PartyId(0));
         let (first, second) = (Exponent::random(rng), Exponent::random(rng));
-        let mut e_c: Vec<Element> = room::reserve("identifiers of the peer", cells_c)?;
+        let mut e_c: Vec<GroupElement> = room::reserve("identifiers of the peer", cells_c)?;
         self.columns(session, &first, |e| e_c.extend_from_slice(e))?;
         let order = session.step("e", |s| self.send_e(s, &e_c))?;
         drop(e_c);
@@ -427,9 +432,9 @@ impl Party<'_> {
 
     /// Sends e_c: rows sorted by their first element, the rows of each list on their own. The order is a
     /// function of sets, so nothing of u_c's survives. Returns, for each row of e_c, its row of u_c.
-    fn send_e(&self, session: &mut Session, e_c: &[Element]) -> Result<Vec<u32>, Error> {
+    fn send_e(&self, session: &mut Session, e_c: &[GroupElement]) -> Result<Vec<u32>, Error> {
         let keys = self.sizes.keys[0] as usize;
-        let mut tags: Vec<Tagged> = room::reserve("identifiers of the peer", e_c.len() as u64)?;
+        let mut tags: Vec<PlacedTag> = room::reserve("identifiers of the peer", e_c.len() as u64)?;
         tags::add(&mut tags, e_c);
         tags.sort_unstable();
         let mut link = session.link(self.peer);
@@ -462,7 +467,7 @@ impl Party<'_> {
         session: &mut Session,
         order: &[u32],
         key: &Exponent,
-    ) -> Result<(Labels, u64, Vec<Element>), Error> {
+    ) -> Result<(Labels, u64, Vec<GroupElement>), Error> {
         let [n_c, n_p] = self.sizes.rows;
         session.step("labels", |s| {
             let mut link = s.link(self.peer);
@@ -493,10 +498,10 @@ impl Party<'_> {
         session: &mut Session,
         labels: &Labels,
         union: u64,
-        back: Vec<Element>,
+        back: Vec<GroupElement>,
         key: &Exponent,
-    ) -> Result<Vec<Tagged>, Error> {
-        let mut uids: Vec<Tagged> = room::reserve("positions of the spine", union)?;
+    ) -> Result<Vec<PlacedTag>, Error> {
+        let mut uids: Vec<PlacedTag> = room::reserve("positions of the spine", union)?;
         let mut buffer = vec![[0; 32]; CHUNK as usize];
         session.step("uids", |s| {
             for (numbers, rows) in returned(self.sizes.rows[0], union) {
@@ -516,7 +521,7 @@ impl Party<'_> {
     }
 
     /// Sends the sorted spine and reads off own positions: label q belongs to row q of u_p.
-    fn send_spine(&self, session: &mut Session, uids: &[Tagged]) -> Result<Vec<u32>, Error> {
+    fn send_spine(&self, session: &mut Session, uids: &[PlacedTag]) -> Result<Vec<u32>, Error> {
         session.step("spine", |s| {
             let mut link = s.link(self.peer);
             if !are_distinct(uids) {
@@ -557,14 +562,14 @@ impl Labels {
         &self,
         number: impl Fn(usize) -> u32 + Sync,
         key: &Exponent,
-        out: &mut [Element],
+        out: &mut [GroupElement],
         threads: usize,
     ) -> Result<(), Error> {
         let names = |at: usize, name: &mut Vec<u8>| {
             name.clear();
             name.extend_from_slice(&self.seed);
             name.extend_from_slice(&number(at).to_le_bytes());
-            Domain::Label.mark(name);
+            NameDomain::Label.mark(name);
             Ok(())
         };
         group::hash_mul_batch(&names, key, out, threads)
@@ -581,7 +586,7 @@ fn invertible(rng: &mut Rng) -> (Exponent, Exponent) {
     }
 }
 
-fn refused(link: &Link<'_>, refusal: Refusal) -> Error {
+fn refused(link: &StepLink<'_>, refusal: ElementRefusal) -> Error {
     link.malformed(refusal.text())
 }
 

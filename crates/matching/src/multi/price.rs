@@ -2,7 +2,7 @@
 
 use crate::dummies::TERMS_BYTES;
 use crate::group::ELEMENT_BYTES;
-use crate::meter::Meter;
+use crate::meter::LinkMeter;
 use crate::tags::TAG_BYTES;
 use base::{Cost, PartyId};
 use std::ops::Range;
@@ -69,8 +69,8 @@ pub(super) fn returned_bytes(rows: &Range<u64>) -> u64 {
 }
 
 /// The messages of one party in order.
-fn meter(sizes: Sizes, party: PartyId) -> Meter {
-    let mut m = Meter::default();
+fn meter(sizes: Sizes, party: PartyId) -> LinkMeter {
+    let mut m = LinkMeter::default();
     let (c, [n_c, _]) = (party == PartyId(0), sizes.rows);
     let (own, peer) = (sizes.cells(party), sizes.cells(party.other()));
     let mut say = |by_c: bool, bytes: u64| if by_c == c { m.send(bytes) } else { m.recv(bytes) };

@@ -1,12 +1,12 @@
 //! One party's rows as the peer is to see them: K names each, every name once, in a secret order.
 
-use crate::identifiers::{Domain, Identifiers};
-use crate::tags::{Tagged, place, tag, tagged};
+use crate::identifiers::{IdentifierSource, NameDomain};
+use crate::tags::{PlacedTag, place, tag, tagged};
 use base::{Error, Rng, Secret, limits};
 
 /// What to do with an identifier that a second row carries too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Repeats {
+pub enum RepeatRule {
     /// Refuse the rows, by number.
     #[default]
     Error,
@@ -14,9 +14,9 @@ pub enum Repeats {
     Replace,
 }
 
-/// What [`Rows::new`] did to identifiers. Local: the peer sees none of it.
+/// What [`ShuffledRows::new`] did to identifiers. Local: the peer sees none of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Replaced {
+pub struct ReplacedIdentifiers {
     /// Identifiers that a row lost, because another row or a better column of its own has them.
     pub repeated: u64,
     /// Places of rows with fewer than K identifiers.
@@ -26,11 +26,11 @@ pub struct Replaced {
 }
 
 /// Cells (places of identifiers) are numbered row by row: cell `row K + key`.
-pub(super) type Cell = u32;
+pub(super) type NameCell = u32;
 
 /// Rows with repeats and gaps filled, in a secret order.
-pub(super) struct Rows<'a> {
-    identifiers: &'a dyn Identifiers,
+pub(super) struct ShuffledRows<'a> {
+    identifiers: &'a dyn IdentifierSource,
     keys: usize,
     /// Input rows in the order in which the peer sees them.
     pub order: Vec<u32>,
@@ -38,10 +38,10 @@ pub(super) struct Rows<'a> {
     blank: Vec<u64>,
     /// Key of the random names of such cells.
     fillers: Secret<[u8; 32]>,
-    pub replaced: Replaced,
+    pub replaced: ReplacedIdentifiers,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> ShuffledRows<'a> {
     /// Reads all names once, and draws the order: rows below `first` in one secret order, then the others in
     /// another. Rows from `real` on are dummies, whose gaps nobody counts.
     ///
@@ -49,10 +49,10 @@ impl<'a> Rows<'a> {
     /// When a name is longer than its limit or cannot be read; when the only name of a row is empty; when
     /// there are more than `limits::ROWS` cells; when a name repeats and `repeats` says so.
     pub fn new(
-        identifiers: &'a dyn Identifiers,
+        identifiers: &'a dyn IdentifierSource,
         first: u64,
         real: u64,
-        repeats: Repeats,
+        repeats: RepeatRule,
         rng: &mut Rng,
     ) -> Result<Self, Error> {
         let (rows, keys) = (identifiers.rows(), identifiers.keys());
@@ -66,7 +66,7 @@ impl<'a> Rows<'a> {
             order: (0..rows as u32).collect(),
             blank: vec![0; cells.div_ceil(64) as usize],
             fillers: Secret::new(rng.bytes()),
-            replaced: Replaced::default(),
+            replaced: ReplacedIdentifiers::default(),
         };
         this.make_unique(repeats, real, rng)?;
         this.replaced.nameless = (0..rows as u32).filter(|&row| this.is_nameless(row)).count() as u64;
@@ -81,16 +81,16 @@ impl<'a> Rows<'a> {
     }
 
     /// Blanks empty cells, and all but the best of those that share a name.
-    fn make_unique(&mut self, repeats: Repeats, real: u64, rng: &mut Rng) -> Result<(), Error> {
+    fn make_unique(&mut self, repeats: RepeatRule, real: u64, rng: &mut Rng) -> Result<(), Error> {
         let mut names = self.tags(real, rng)?;
         names.sort_unstable();
         for run in names.chunk_by(|a, b| tag(*a) == tag(*b)) {
             let cells = run.iter().map(|&entry| place(entry));
-            let by_priority = |&cell: &Cell| (cell % self.keys as u32, cell / self.keys as u32);
+            let by_priority = |&cell: &NameCell| (cell % self.keys as u32, cell / self.keys as u32);
             let best = cells.clone().min_by_key(by_priority).expect("a run is not empty");
             for cell in cells.filter(|&cell| cell != best) {
                 let rows = [best, cell].map(|cell| cell / self.keys as u32);
-                if repeats == Repeats::Error && rows[0] != rows[1] {
+                if repeats == RepeatRule::Error && rows[0] != rows[1] {
                     return Err(crate::identifiers::repeated(rows[0].min(rows[1]), rows[0].max(rows[1])));
                 }
                 self.set_blank(cell);
@@ -102,7 +102,7 @@ impl<'a> Rows<'a> {
 
     /// A tag per name, under a fresh key: equal ones belong to equal names (but for one chance in 2^53 among
     /// four million).
-    fn tags(&mut self, real: u64, rng: &mut Rng) -> Result<Vec<Tagged>, Error> {
+    fn tags(&mut self, real: u64, rng: &mut Rng) -> Result<Vec<PlacedTag>, Error> {
         let (key, mut name) = (rng.bytes(), Vec::new());
         let mut tags = crate::memory::reserve("own identifiers", self.len() * self.keys as u64)?;
         for row in 0..self.order.len() as u32 {
@@ -122,11 +122,11 @@ impl<'a> Rows<'a> {
         Ok(tags)
     }
 
-    fn set_blank(&mut self, cell: Cell) {
+    fn set_blank(&mut self, cell: NameCell) {
         self.blank[cell as usize / 64] |= 1 << (cell % 64);
     }
 
-    fn is_blank(&self, cell: Cell) -> bool {
+    fn is_blank(&self, cell: NameCell) -> bool {
         self.blank[cell as usize / 64] >> (cell % 64) & 1 == 1
     }
 
@@ -147,7 +147,7 @@ impl<'a> Rows<'a> {
             let name = blake3::keyed_hash(self.fillers.expose(), &cell.to_le_bytes());
             into.clear();
             into.extend_from_slice(name.as_bytes());
-            Domain::Filler.mark(into);
+            NameDomain::Filler.mark(into);
             return Ok(());
         }
         self.identifiers.read(row, key, into)?;

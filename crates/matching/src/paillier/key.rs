@@ -9,7 +9,7 @@
 //!
 //! All exponentiations are fixed-time in base and exponent; reductions are fixed-time in both operands.
 
-use super::Refusal;
+use super::CiphertextRefusal;
 use base::{Rng, Secret};
 use crypto_bigint::modular::{FixedMontyForm, FixedMontyParams};
 use crypto_bigint::{NonZero, Odd, RandomMod, U1024, U2048, U4096};
@@ -93,10 +93,10 @@ impl PublicKey {
     /// # Errors
     /// When it is even or has not exactly [`KEY_BITS`] bits. That it is a product of two primes its owner
     /// vouches for.
-    pub fn from_bytes(bytes: &[u8; KEY_BYTES]) -> Result<Self, Refusal> {
+    pub fn from_bytes(bytes: &[u8; KEY_BYTES]) -> Result<Self, CiphertextRefusal> {
         let n = U2048::from_le_slice(bytes);
-        let odd = Odd::new(n).into_option().ok_or(Refusal::Modulus)?;
-        if bytes[KEY_BYTES - 1] >> 7 == 0 { Err(Refusal::Modulus) } else { Ok(Self::new(odd)) }
+        let odd = Odd::new(n).into_option().ok_or(CiphertextRefusal::Modulus)?;
+        if bytes[KEY_BYTES - 1] >> 7 == 0 { Err(CiphertextRefusal::Modulus) } else { Ok(Self::new(odd)) }
     }
 
     /// The modulus, little endian.
@@ -111,16 +111,16 @@ impl PublicKey {
     ///
     /// # Errors
     /// When one is zero, not below `n^2` or shares a factor with `n`.
-    pub fn read(&self, bytes: &[u8]) -> Result<Vec<Ciphertext>, Refusal> {
+    pub fn read(&self, bytes: &[u8]) -> Result<Vec<Ciphertext>, CiphertextRefusal> {
         let mut read = Vec::with_capacity(bytes.len() / CIPHERTEXT_BYTES);
         let mut product = ModSquare::one(&self.square);
         for bytes in bytes.chunks_exact(CIPHERTEXT_BYTES) {
             let number = U4096::from_le_slice(bytes);
             if number == U4096::ZERO {
-                return Err(Refusal::Zero);
+                return Err(CiphertextRefusal::Zero);
             }
             if number >= *self.square.modulus().as_ref() {
-                return Err(Refusal::Large);
+                return Err(CiphertextRefusal::Large);
             }
             // One gcd for all: a factor of n in one of them is in the product.
             product *= &ModSquare::new(&number, &self.square);
@@ -129,7 +129,7 @@ impl PublicKey {
         let product = product.retrieve().rem_vartime(self.n.as_nz_ref());
         match self.n.gcd_unsigned_vartime(&product).as_ref() == &U2048::ONE {
             true => Ok(read),
-            false => Err(Refusal::Factor),
+            false => Err(CiphertextRefusal::Factor),
         }
     }
 

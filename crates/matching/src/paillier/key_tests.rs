@@ -123,23 +123,23 @@ fn what_is_no_key_and_no_ciphertext_is_refused_by_name() {
     let mut bytes = public.to_bytes();
     let refused = |bytes: &[u8; KEY_BYTES]| PublicKey::from_bytes(bytes).err();
     bytes[0] ^= 1;
-    assert_eq!(refused(&bytes), Some(Refusal::Modulus));
+    assert_eq!(refused(&bytes), Some(CiphertextRefusal::Modulus));
     bytes[0] ^= 1;
     bytes[KEY_BYTES - 1] &= 0x7f;
-    assert_eq!(refused(&bytes), Some(Refusal::Modulus));
+    assert_eq!(refused(&bytes), Some(CiphertextRefusal::Modulus));
 
     let good = Ciphertext(U4096::from_be_hex(C)).to_bytes();
     let read = |bad: U4096| public.read(&[good, Ciphertext(bad).to_bytes(), good].concat()).err();
     assert_eq!(read(U4096::ONE), None);
-    assert_eq!(read(U4096::ZERO), Some(Refusal::Zero));
+    assert_eq!(read(U4096::ZERO), Some(CiphertextRefusal::Zero));
     let square = *public.square.modulus().as_ref();
-    assert_eq!(read(square), Some(Refusal::Large));
-    assert_eq!(read(U4096::MAX), Some(Refusal::Large));
+    assert_eq!(read(square), Some(CiphertextRefusal::Large));
+    assert_eq!(read(U4096::MAX), Some(CiphertextRefusal::Large));
     assert_eq!(read(square.wrapping_sub(&U4096::ONE)), None);
     for factor in
         [key.factors[0].prime.get().resize(), key.factors[1].prime.get().resize(), public.n.get().resize()]
     {
-        assert_eq!(read(factor), Some(Refusal::Factor));
+        assert_eq!(read(factor), Some(CiphertextRefusal::Factor));
     }
 }
 

@@ -30,14 +30,14 @@ pub mod key;
 mod pool;
 pub mod slots;
 
-use crate::payload::{Layout, Table};
-use crate::permute::Bill;
+use crate::payload::{PayloadLayout, PayloadTable};
+use crate::permute::TransferBill;
 use base::{Cost, Error, PartyId, Seed};
 use key::{CIPHERTEXT_BYTES, Ciphertext, KEY_BYTES, PublicKey, SecretKey};
-use net::{Link, Session};
+use net::{Session, StepLink};
 use ot::OtKind;
-use pool::Pool;
-use slots::Plan;
+use pool::RandomiserPool;
+use slots::SlotPlan;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ const BATCH: u64 = 64;
 
 /// Why a key or a ciphertext of a peer is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum CiphertextRefusal {
     /// A modulus is even or has not 2048 bits.
     Modulus,
     /// A ciphertext is zero.
@@ -57,7 +57,7 @@ pub enum Refusal {
     Factor,
 }
 
-impl Refusal {
+impl CiphertextRefusal {
     /// The text for an error.
     #[must_use]
     pub fn text(self) -> &'static str {
@@ -71,22 +71,22 @@ impl Refusal {
 }
 
 /// The giver's key, and its randomisers computed ahead.
-pub struct Giver {
+pub struct PayloadGiver {
     key: Arc<SecretKey>,
-    pool: Pool,
+    pool: RandomiserPool,
     count: u64,
     threads: usize,
 }
 
-impl Giver {
+impl PayloadGiver {
     /// A fresh key for `rows` rows of this layout, and threads that compute one randomiser per ciphertext.
     /// Made before the match, they are ready when it is done.
     #[must_use]
-    pub fn prepare(seed: &Seed, rows: u64, layout: &Layout, threads: usize) -> Self {
+    pub fn prepare(seed: &Seed, rows: u64, layout: &PayloadLayout, threads: usize) -> Self {
         let key = Arc::new(SecretKey::generate(&mut seed.fork("primes").into_rng()));
-        let count = rows * Plan::new(layout).pieces() as u64;
+        let count = rows * SlotPlan::new(layout).pieces() as u64;
         let owner = key.clone();
-        let pool = Pool::start(seed, count, threads, move |rng| owner.randomiser(rng));
+        let pool = RandomiserPool::start(seed, count, threads, move |rng| owner.randomiser(rng));
         Self { key, pool, count, threads }
     }
 
@@ -95,13 +95,18 @@ impl Giver {
     /// # Errors
     /// `Malformed` for answers that are no ciphertexts; `Channel` when the peer is gone; `Misuse` for another
     /// table than prepared for.
-    pub fn give(mut self, session: &mut Session, table: &Table, rows_out: u64) -> Result<Table, Error> {
-        let plan = Plan::new(table.layout());
+    pub fn give(
+        mut self,
+        session: &mut Session,
+        table: &PayloadTable,
+        rows_out: u64,
+    ) -> Result<PayloadTable, Error> {
+        let plan = SlotPlan::new(table.layout());
         let peer = session.me().other();
         if table.rows() * plan.pieces() as u64 != self.count {
             return Err(Error::misuse("the giver was prepared for another number of rows"));
         }
-        let mut shares = Table::zeros(table.layout().clone(), rows_out)?;
+        let mut shares = PayloadTable::zeros(table.layout().clone(), rows_out)?;
         if rows_out == 0 || plan.pieces() == 0 {
             return Ok(shares);
         }
@@ -130,7 +135,7 @@ impl Giver {
     }
 
     /// The ciphertexts numbered `range`: those of a row lie together.
-    fn encrypt(&mut self, plan: &Plan, table: &Table, range: Range<u64>) -> Vec<u8> {
+    fn encrypt(&mut self, plan: &SlotPlan, table: &PayloadTable, range: Range<u64>) -> Vec<u8> {
         let pieces = plan.pieces() as u64;
         let tasks: Vec<_> = range.map(|i| (i, self.pool.take())).collect();
         let key = &self.key;
@@ -141,7 +146,7 @@ impl Giver {
         sealed.concat()
     }
 
-    fn decrypt(&self, plan: &Plan, answers: &[Ciphertext], first: u64, groups: &mut [Vec<&mut [u8]>]) {
+    fn decrypt(&self, plan: &SlotPlan, answers: &[Ciphertext], first: u64, groups: &mut [Vec<&mut [u8]>]) {
         let key = &self.key;
         let opened = over_cores(self.threads, answers.iter().collect(), |answer| key.decrypt(answer));
         for (plaintext, i) in opened.into_iter().zip(first as usize..) {
@@ -158,17 +163,17 @@ impl Giver {
 /// points beyond the rows.
 pub fn take(
     session: &mut Session,
-    layout: &Layout,
+    layout: &PayloadLayout,
     rows_in: u64,
     map: &[u32],
     threads: usize,
-) -> Result<Table, Error> {
-    let plan = Plan::new(layout);
+) -> Result<PayloadTable, Error> {
+    let plan = SlotPlan::new(layout);
     let peer = session.me().other();
     if map.iter().any(|&row| u64::from(row) >= rows_in) {
         return Err(Error::misuse("the map of a taker points beyond the giver's rows"));
     }
-    let mut shares = Table::zeros(layout.clone(), map.len() as u64)?;
+    let mut shares = PayloadTable::zeros(layout.clone(), map.len() as u64)?;
     if map.is_empty() || plan.pieces() == 0 {
         return Ok(shares);
     }
@@ -180,7 +185,7 @@ pub fn take(
     let seed = session.fork_seed("masks");
     let total = plan.answers(map.len() as u64);
     let of_peer = key.clone();
-    let mut pool = Pool::start(&seed, total, threads, move |rng| of_peer.randomiser(rng));
+    let mut pool = RandomiserPool::start(&seed, total, threads, move |rng| of_peer.randomiser(rng));
     let kept = session.step("rows", |s| recv_rows(s, &key, &plan, rows_in, map))?;
     session.step("answers", |s| {
         let mut rng = seed.fork("masks").into_rng();
@@ -226,7 +231,7 @@ const UNUSED: u32 = u32::MAX;
 fn recv_rows(
     session: &mut Session,
     key: &PublicKey,
-    plan: &Plan,
+    plan: &SlotPlan,
     rows_in: u64,
     map: &[u32],
 ) -> Result<Kept, Error> {
@@ -250,14 +255,14 @@ fn recv_rows(
 }
 
 /// Receives and checks the ciphertexts numbered `range`.
-fn recv(link: &mut Link<'_>, key: &PublicKey, range: Range<u64>) -> Result<Vec<Ciphertext>, Error> {
+fn recv(link: &mut StepLink<'_>, key: &PublicKey, range: Range<u64>) -> Result<Vec<Ciphertext>, Error> {
     let mut bytes = vec![0; (range.end - range.start) as usize * CIPHERTEXT_BYTES];
     link.recv(&mut bytes)?;
     key.read(&bytes).map_err(|refusal| link.malformed(refusal.text()))
 }
 
 /// The rows of a table in groups of those that share an answer.
-fn shares_by_answer<'a>(plan: &Plan, shares: &'a mut Table) -> Vec<Vec<&'a mut [u8]>> {
+fn shares_by_answer<'a>(plan: &SlotPlan, shares: &'a mut PayloadTable) -> Vec<Vec<&'a mut [u8]>> {
     let width = shares.layout().row_bytes();
     let mut rows = shares.bytes_mut().chunks_exact_mut(width).peekable();
     std::iter::from_fn(|| rows.peek().is_some().then(|| rows.by_ref().take(plan.lanes()).collect())).collect()
@@ -287,13 +292,13 @@ fn over_cores<T: Send, R: Send>(threads: usize, tasks: Vec<T>, work: impl Fn(T) 
 
 /// Bytes of memory of a taker whose map has all of `rows_in` rows.
 #[must_use]
-pub fn memory(rows_in: u64, layout: &Layout) -> u64 {
-    rows_in * (Plan::new(layout).pieces() * CIPHERTEXT_BYTES + size_of::<u32>()) as u64
+pub fn memory(rows_in: u64, layout: &PayloadLayout) -> u64 {
+    rows_in * (SlotPlan::new(layout).pieces() * CIPHERTEXT_BYTES + size_of::<u32>()) as u64
 }
 
 /// Books the conversation that moves `rows_out` of `rows_in` rows of `giver` into shares.
-pub fn bill(bill: &mut Bill, giver: PartyId, rows_in: u64, rows_out: u64, layout: &Layout) {
-    let (plan, taker) = (Plan::new(layout), giver.other());
+pub fn bill(bill: &mut TransferBill, giver: PartyId, rows_in: u64, rows_out: u64, layout: &PayloadLayout) {
+    let (plan, taker) = (SlotPlan::new(layout), giver.other());
     if rows_out == 0 || plan.pieces() == 0 {
         return;
     }
@@ -312,8 +317,8 @@ pub fn bill(bill: &mut Bill, giver: PartyId, rows_in: u64, rows_out: u64, layout
 
 /// The exact cost of moving `rows_out` of `rows_in` rows of `giver` into shares.
 #[must_use]
-pub fn price(giver: PartyId, rows_in: u64, rows_out: u64, layout: &Layout) -> Cost {
-    let mut alone = Bill::new(OtKind::default());
+pub fn price(giver: PartyId, rows_in: u64, rows_out: u64, layout: &PayloadLayout) -> Cost {
+    let mut alone = TransferBill::new(OtKind::default());
     bill(&mut alone, giver, rows_in, rows_out, layout);
     alone.cost()
 }

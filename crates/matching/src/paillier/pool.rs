@@ -11,12 +11,12 @@ const AHEAD: usize = 1024;
 
 /// A source of so many randomisers of one key. Under one seed they repeat, whatever the threads do: thread
 /// `i` of `k` makes every k-th one.
-pub struct Pool {
+pub struct RandomiserPool {
     threads: Vec<Receiver<Randomiser>>,
     next: usize,
 }
 
-impl Pool {
+impl RandomiserPool {
     /// Starts computing `count` randomisers by `make`. What is not taken is dropped with the pool.
     pub fn start(
         seed: &Seed,

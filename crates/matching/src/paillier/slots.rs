@@ -5,7 +5,7 @@
 //! the other. A word of `k` bits that is shared by exclusive or is `k` numbers modulo 2.
 
 use super::key::{LIMBS, PLAINTEXT_BITS, Plaintext};
-use crate::payload::{Layout, Ring};
+use crate::payload::{PayloadLayout, ShareRing};
 use base::Rng;
 use zeroize::Zeroize;
 
@@ -22,17 +22,17 @@ struct Slot {
 }
 
 /// How the rows of a layout are cut into plaintexts.
-pub struct Plan {
+pub struct SlotPlan {
     /// The slots of each plaintext of a row.
     pieces: Vec<Vec<Slot>>,
     /// Bits that the only plaintext of a row takes, where there is only one.
     width: u32,
 }
 
-impl Plan {
+impl SlotPlan {
     /// The plan for rows of this layout.
     #[must_use]
-    pub fn new(layout: &Layout) -> Self {
+    pub fn new(layout: &PayloadLayout) -> Self {
         let (mut pieces, mut piece, mut end) = (Vec::new(), Vec::new(), 0);
         for (row, bits) in numbers(layout) {
             let room = bits + SIGMA + 1;
@@ -87,8 +87,8 @@ impl Plan {
         Plaintext::from_limbs(limbs)
     }
 
-    /// Fresh masks for one plaintext of `rows.len()` rows, at most [`Plan::lanes`]. Leaves the masks' shares
-    /// in the rows.
+    /// Fresh masks for one plaintext of `rows.len()` rows, at most [`SlotPlan::lanes`]. Leaves the masks'
+    /// shares in the rows.
     pub fn mask(&self, piece: usize, rng: &mut Rng, rows: &mut [&mut [u8]]) -> Plaintext {
         let mut limbs = [0; LIMBS];
         for (row, offset) in rows.iter_mut().zip((0..).step_by(self.width as usize)) {
@@ -113,10 +113,10 @@ impl Plan {
 }
 
 /// The numbers of a row: at which bit each begins, and how many it has.
-fn numbers(layout: &Layout) -> impl Iterator<Item = (u32, u32)> {
+fn numbers(layout: &PayloadLayout) -> impl Iterator<Item = (u32, u32)> {
     layout.fields().iter().enumerate().flat_map(|(i, field)| {
         let (start, bits) = (8 * layout.range(i).start as u32, 8 * u32::from(field.bytes));
-        let bits_each = if field.ring == Ring::Xor { 1 } else { bits };
+        let bits_each = if field.ring == ShareRing::Xor { 1 } else { bits };
         (start..start + bits).step_by(bits_each as usize).map(move |row| (row, bits_each))
     })
 }

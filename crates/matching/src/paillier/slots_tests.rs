@@ -1,16 +1,21 @@
 use super::*;
-use crate::payload::Field;
+use crate::payload::PayloadField;
 use base::Seed;
 
-fn layouts() -> Vec<Layout> {
-    let of = |fields: &[Field]| Layout::new(fields.iter().copied()).unwrap();
+fn layouts() -> Vec<PayloadLayout> {
+    let of = |fields: &[PayloadField]| PayloadLayout::new(fields.iter().copied()).unwrap();
     vec![
-        of(&[Field::number(8)]),
-        of(&[Field::bits(9), Field::number(5), Field::number(16), Field::bits(1)]),
-        of(&[Field::number(8); 15]),
-        of(&[Field::number(8); 16]),
-        of(&[Field::bits(128), Field::number(1)]),
-        of(&[Field::number(16); 40]),
+        of(&[PayloadField::number(8)]),
+        of(&[
+            PayloadField::bits(9),
+            PayloadField::number(5),
+            PayloadField::number(16),
+            PayloadField::bits(1),
+        ]),
+        of(&[PayloadField::number(8); 15]),
+        of(&[PayloadField::number(8); 16]),
+        of(&[PayloadField::bits(128), PayloadField::number(1)]),
+        of(&[PayloadField::number(16); 40]),
     ]
 }
 
@@ -19,7 +24,7 @@ fn rng(seed: u8) -> Rng {
 }
 
 /// What the ciphertexts do: lanes added at their width, and the mask.
-fn sum(plan: &Plan, lanes: &[Plaintext], mask: &Plaintext) -> Plaintext {
+fn sum(plan: &SlotPlan, lanes: &[Plaintext], mask: &Plaintext) -> Plaintext {
     let mut total = *mask.limbs();
     for (i, lane) in lanes.iter().enumerate() {
         let mut shifted = [0; LIMBS];
@@ -43,7 +48,7 @@ fn sum(plan: &Plan, lanes: &[Plaintext], mask: &Plaintext) -> Plaintext {
 fn shares_of_masked_rows_join_to_the_rows() {
     let mut rng = rng(1);
     for layout in layouts() {
-        let (plan, width) = (Plan::new(&layout), layout.row_bytes());
+        let (plan, width) = (SlotPlan::new(&layout), layout.row_bytes());
         for count in [1, plan.lanes()] {
             // Random rows, and all ones: the largest numbers under the largest sums.
             for ones in [false, true] {
@@ -75,16 +80,16 @@ fn shares_of_masked_rows_join_to_the_rows() {
 
 #[test]
 fn plans_fill_ciphertexts() {
-    let plan = |fields: &[Field]| Plan::new(&Layout::new(fields.iter().copied()).unwrap());
+    let plan = |fields: &[PayloadField]| SlotPlan::new(&PayloadLayout::new(fields.iter().copied()).unwrap());
     // 129 bits a number of 8 bytes: 15 in 2047 bits.
-    let one = plan(&[Field::number(8)]);
+    let one = plan(&[PayloadField::number(8)]);
     assert_eq!((one.pieces(), one.lanes(), one.width(), one.answers(31)), (1, 15, 129, 3));
-    let full = plan(&[Field::number(8); 15]);
+    let full = plan(&[PayloadField::number(8); 15]);
     assert_eq!((full.pieces(), full.lanes()), (1, 1));
-    let more = plan(&[Field::number(8); 16]);
+    let more = plan(&[PayloadField::number(8); 16]);
     assert_eq!((more.pieces(), more.lanes(), more.answers(3)), (2, 1, 6));
     // 66 bits a bit: 31 in 2047 bits.
-    let bits = plan(&[Field::bits(8)]);
+    let bits = plan(&[PayloadField::bits(8)]);
     assert_eq!((bits.pieces(), bits.lanes(), bits.width()), (1, 3, 528));
     let none = plan(&[]);
     assert_eq!((none.pieces(), none.answers(9)), (0, 0));

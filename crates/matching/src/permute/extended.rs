@@ -3,23 +3,23 @@
 //! Permute, so that the slots of one row come together and its row lies in the first of them; replicate, each
 //! slot from the one before it; permute to where the slots belong.
 
-use super::gates::Gates;
-use super::network::{Settings, route, switches};
-use super::{Half, Rows, Switchboard};
+use super::gates::SwitchGates;
+use super::network::{SwitchSettings, route, switches};
+use super::{Half, PlaneRows, Switchboard};
 use base::Error;
 use net::Session;
 use zeroize::Zeroize;
 
 /// A map of slots to rows made ready: settings of both networks and of the copies between them.
-pub struct Extension {
+pub struct ExtendedMap {
     rows: usize,
     slots: usize,
-    first: Settings,
-    copies: Settings,
-    last: Settings,
+    first: SwitchSettings,
+    copies: SwitchSettings,
+    last: SwitchSettings,
 }
 
-impl Extension {
+impl ExtendedMap {
     /// Slot t gets row `map[t]` of so many rows.
     ///
     /// # Errors
@@ -33,7 +33,7 @@ impl Extension {
         let mut order: Vec<u32> = (0..slots as u32).collect();
         order.sort_unstable_by_key(|&slot| (map[slot as usize], slot));
         let row_at = |place: usize| map[order[place] as usize];
-        let mut copies = Settings::straight(slots.saturating_sub(1));
+        let mut copies = SwitchSettings::straight(slots.saturating_sub(1));
         let wires = rows.max(slots);
         let (mut used, mut permutation) = (vec![false; wires], vec![u32::MAX; wires]);
         for place in 0..slots {
@@ -71,8 +71,8 @@ pub fn gates(rows: u64, slots: u64) -> u64 {
     switches(rows.max(slots)) + slots.saturating_sub(1) + switches(slots)
 }
 
-fn copies(slots: usize) -> impl Iterator<Item = Gates> {
-    (slots > 1).then_some(Gates::Copies { first: 1, len: slots.saturating_sub(1) }).into_iter()
+fn copies(slots: usize) -> impl Iterator<Item = SwitchGates> {
+    (slots > 1).then_some(SwitchGates::Copies { first: 1, len: slots.saturating_sub(1) }).into_iter()
 }
 
 impl Switchboard {
@@ -84,9 +84,9 @@ impl Switchboard {
     pub fn serve_extension(
         &mut self,
         session: &mut Session,
-        rows: Rows,
+        rows: PlaneRows,
         slots: usize,
-    ) -> Result<Rows, Error> {
+    ) -> Result<PlaneRows, Error> {
         let wires = rows.len().max(slots);
         let rows = self.serve_permutation(session, rows.resized(wires))?;
         let mut rows = rows.resized(slots);
@@ -101,7 +101,12 @@ impl Switchboard {
     ///
     /// # Errors
     /// Those of the channel, and a map from another number of rows.
-    pub fn extend(&mut self, session: &mut Session, rows: Rows, map: Extension) -> Result<Rows, Error> {
+    pub fn extend(
+        &mut self,
+        session: &mut Session,
+        rows: PlaneRows,
+        map: ExtendedMap,
+    ) -> Result<PlaneRows, Error> {
         if rows.len() != map.rows {
             return Err(Error::misuse("a map from another number of rows"));
         }

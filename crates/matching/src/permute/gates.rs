@@ -10,20 +10,20 @@
 //! `c = 0` gives `p = p0`: nothing changes but the shares. `c = 1` gives `p = (b - a) + (y - x) + p0`: the
 //! two entries have changed places. A copy is a switch that leaves the first entry as it was.
 
-use super::network::Run;
-use super::planes::{Arithmetic, Word};
+use super::network::GateRun;
+use super::planes::{LaneArithmetic, PlaneWord};
 use kernels::Block;
 
 /// Gates in order that are next to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Gates {
+pub(super) enum SwitchGates {
     /// Switches.
-    Switches(Run),
+    Switches(GateRun),
     /// Copies: entry `first + k` stays or becomes entry `first + k - 1`, which has gone through its own gate.
     Copies { first: usize, len: usize },
 }
 
-impl Gates {
+impl SwitchGates {
     fn len(self) -> usize {
         match self {
             Self::Switches(run) => run.len,
@@ -34,9 +34,9 @@ impl Gates {
     /// The first `count` of them, and the others.
     fn cut(self, count: usize) -> [Self; 2] {
         match self {
-            Self::Switches(Run { first, second, len }) => [
-                Self::Switches(Run { first, second, len: count }),
-                Self::Switches(Run { first: first + count, second: second + count, len: len - count }),
+            Self::Switches(GateRun { first, second, len }) => [
+                Self::Switches(GateRun { first, second, len: count }),
+                Self::Switches(GateRun { first: first + count, second: second + count, len: len - count }),
             ],
             Self::Copies { first, len } => {
                 [Self::Copies { first, len: count }, Self::Copies { first: first + count, len: len - count }]
@@ -46,12 +46,12 @@ impl Gates {
 }
 
 /// Gates of a network batch by batch.
-pub(super) struct Feed<I> {
+pub(super) struct GateFeed<I> {
     gates: I,
-    rest: Option<Gates>,
+    rest: Option<SwitchGates>,
 }
 
-impl<I: Iterator<Item = Gates>> Feed<I> {
+impl<I: Iterator<Item = SwitchGates>> GateFeed<I> {
     pub fn new(gates: I) -> Self {
         Self { gates, rest: None }
     }
@@ -60,7 +60,7 @@ impl<I: Iterator<Item = Gates>> Feed<I> {
     ///
     /// # Panics
     /// When there are fewer.
-    pub fn fill(&mut self, mut count: usize, batch: &mut Vec<Gates>) {
+    pub fn fill(&mut self, mut count: usize, batch: &mut Vec<SwitchGates>) {
         batch.clear();
         while count > 0 {
             let next = self.rest.take().or_else(|| self.gates.next()).expect("as many gates as counted");
@@ -76,21 +76,21 @@ impl<I: Iterator<Item = Gates>> Feed<I> {
     }
 }
 
-pub(super) fn word(block: Block) -> Word {
+pub(super) fn word(block: Block) -> PlaneWord {
     [block.0 as u64, (block.0 >> 64) as u64]
 }
 
-fn when(word: Word, mask: u64) -> Word {
+fn when(word: PlaneWord, mask: u64) -> PlaneWord {
     word.map(|half| half & mask)
 }
 
 /// S's half of a batch: its entries change, `z` is what it sends. `pads` are those of k0 and of k1.
-pub(super) fn serve<A: Arithmetic>(
+pub(super) fn serve<A: LaneArithmetic>(
     a: A,
-    plane: &mut [Word],
-    batch: &[Gates],
+    plane: &mut [PlaneWord],
+    batch: &[SwitchGates],
     pads: [&[Block]; 2],
-    z: &mut [Word],
+    z: &mut [PlaneWord],
 ) {
     let mut at = 0;
     for &gates in batch {
@@ -99,7 +99,7 @@ pub(super) fn serve<A: Arithmetic>(
         let pads = pads[0][ours.clone()].iter().zip(&pads[1][ours.clone()]);
         let z = &mut z[ours];
         match gates {
-            Gates::Switches(Run { first, second, len }) => {
+            SwitchGates::Switches(GateRun { first, second, len }) => {
                 let (upper, lower) = plane.split_at_mut(second);
                 let wires = upper[first..][..len].iter_mut().zip(&mut lower[..len]);
                 for (((upper, lower), (p0, p1)), z) in wires.zip(pads).zip(z) {
@@ -109,7 +109,7 @@ pub(super) fn serve<A: Arithmetic>(
                     *lower = a.add(*lower, p0);
                 }
             }
-            Gates::Copies { first, len } => {
+            SwitchGates::Copies { first, len } => {
                 for ((k, (p0, p1)), z) in (first..first + len).zip(pads).zip(z) {
                     let (p0, p1) = (word(*p0), word(*p1));
                     *z = a.add(a.sub(plane[k], plane[k - 1]), a.sub(p0, p1));
@@ -121,13 +121,13 @@ pub(super) fn serve<A: Arithmetic>(
 }
 
 /// R's half of a batch: `masks` are its settings, all ones for 1, `pads` those of its keys.
-pub(super) fn choose<A: Arithmetic>(
+pub(super) fn choose<A: LaneArithmetic>(
     a: A,
-    plane: &mut [Word],
-    batch: &[Gates],
+    plane: &mut [PlaneWord],
+    batch: &[SwitchGates],
     masks: &[u64],
     pads: &[Block],
-    z: &[Word],
+    z: &[PlaneWord],
 ) {
     let mut at = 0;
     for &gates in batch {
@@ -135,7 +135,7 @@ pub(super) fn choose<A: Arithmetic>(
         at = ours.end;
         let heard = masks[ours.clone()].iter().zip(&pads[ours.clone()]).zip(&z[ours]);
         match gates {
-            Gates::Switches(Run { first, second, len }) => {
+            SwitchGates::Switches(GateRun { first, second, len }) => {
                 let (upper, lower) = plane.split_at_mut(second);
                 let wires = upper[first..][..len].iter_mut().zip(&mut lower[..len]);
                 for ((upper, lower), ((mask, pad), z)) in wires.zip(heard) {
@@ -144,7 +144,7 @@ pub(super) fn choose<A: Arithmetic>(
                     *lower = a.sub(*lower, p);
                 }
             }
-            Gates::Copies { first, len } => {
+            SwitchGates::Copies { first, len } => {
                 for (k, ((mask, pad), z)) in (first..first + len).zip(heard) {
                     let p = a.add(word(*pad), when(a.add(*z, a.sub(plane[k], plane[k - 1])), *mask));
                     plane[k] = a.sub(plane[k], p);

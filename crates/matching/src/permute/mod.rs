@@ -14,7 +14,7 @@
 //!   of [`network`]. The extended permutation is theirs: permute, replicate, permute.
 //! * **Cost.** A switch costs one random correlated OT, one bit from R and one row from S:
 //!   [`network::switches`] of them, about `log2(n) - 1` per row. What both send is a stream; no message waits
-//!   for an answer but the first. [`Bill`] has the exact figures, tests hold them to the ledger.
+//!   for an answer but the first. [`TransferBill`] has the exact figures, tests hold them to the ledger.
 //!
 //! ```text
 //!    R: settings c of all gates                                  S: its entries
@@ -33,18 +33,18 @@ pub mod network;
 mod planes;
 mod price;
 
-pub use extended::Extension;
-pub use network::{Settings, route};
-pub use planes::Rows;
-pub use price::Bill;
+pub use extended::ExtendedMap;
+pub use network::{SwitchSettings, route};
+pub use planes::PlaneRows;
+pub use price::TransferBill;
 
 use base::{Error, PartyId, limits};
-use gates::{Feed, Gates};
+use gates::{GateFeed, SwitchGates};
 use kernels::{Block, TweakedHash, xor_masked};
 use net::Session;
-use network::{Runs, switches};
+use network::{GateRuns, switches};
 use ot::{OtKind, Pair};
-use planes::{Adding, Arithmetic, Word, read_words, with_arithmetic, write_words};
+use planes::{LaneArithmetic, PlaneAddition, PlaneWord, read_words, with_arithmetic, write_words};
 use zeroize::Zeroize;
 
 /// Tweak field of this protocol, so that no other use of a session's hash meets it.
@@ -132,11 +132,11 @@ impl Way {
 /// Buffers of one batch.
 #[derive(Default)]
 struct Scratch {
-    batch: Vec<Gates>,
+    batch: Vec<SwitchGates>,
     keys: Vec<Block>,
     pads: [Vec<Block>; 2],
     masks: Vec<u64>,
-    words: Vec<Word>,
+    words: Vec<PlaneWord>,
     message: Vec<u8>,
 }
 
@@ -151,7 +151,7 @@ impl Drop for Scratch {
 /// A half of a network: what it needs of the party that serves or of the one that chooses.
 enum Half<'a> {
     Serve,
-    Choose(&'a Settings),
+    Choose(&'a SwitchSettings),
 }
 
 impl Switchboard {
@@ -176,9 +176,14 @@ impl Switchboard {
     ///
     /// # Errors
     /// Those of the channel.
-    pub fn serve_permutation(&mut self, session: &mut Session, mut rows: Rows) -> Result<Rows, Error> {
+    pub fn serve_permutation(
+        &mut self,
+        session: &mut Session,
+        mut rows: PlaneRows,
+    ) -> Result<PlaneRows, Error> {
         session.step("permute", |session| {
-            let (count, wiring) = (switches(rows.len() as u64), Runs::new(rows.len()).map(Gates::Switches));
+            let (count, wiring) =
+                (switches(rows.len() as u64), GateRuns::new(rows.len()).map(SwitchGates::Switches));
             self.run(session, &mut rows, count, wiring, &Half::Serve)?;
             self.freshen(&mut rows, &Half::Serve);
             Ok(rows)
@@ -193,15 +198,15 @@ impl Switchboard {
     pub fn permute(
         &mut self,
         session: &mut Session,
-        mut rows: Rows,
-        settings: Settings,
-    ) -> Result<Rows, Error> {
+        mut rows: PlaneRows,
+        settings: SwitchSettings,
+    ) -> Result<PlaneRows, Error> {
         session.step("permute", |session| {
             let count = switches(rows.len() as u64);
             if settings.len() as u64 != count {
                 return Err(Error::misuse("a permutation of another number of rows"));
             }
-            let wiring = Runs::new(rows.len()).map(Gates::Switches);
+            let wiring = GateRuns::new(rows.len()).map(SwitchGates::Switches);
             self.run(session, &mut rows, count, wiring, &Half::Choose(&settings))?;
             self.freshen(&mut rows, &Half::Choose(&settings));
             Ok(rows)
@@ -212,14 +217,14 @@ impl Switchboard {
     fn run(
         &mut self,
         session: &mut Session,
-        rows: &mut Rows,
+        rows: &mut PlaneRows,
         gates: u64,
-        wiring: impl Iterator<Item = Gates>,
+        wiring: impl Iterator<Item = SwitchGates>,
         half: &Half<'_>,
     ) -> Result<(), Error> {
         let peer = self.pair.peer;
         let cut = Cut::new(gates, rows.row_bytes(), session.link(peer).window());
-        let mut feed = Feed::new(wiring);
+        let mut feed = GateFeed::new(wiring);
         match half {
             Half::Serve => self.serve(session, rows, cut, &mut feed),
             Half::Choose(settings) => self.choose(session, rows, cut, &mut feed, settings),
@@ -229,9 +234,9 @@ impl Switchboard {
     fn serve(
         &mut self,
         session: &mut Session,
-        rows: &mut Rows,
+        rows: &mut PlaneRows,
         cut: Cut,
-        feed: &mut Feed<impl Iterator<Item = Gates>>,
+        feed: &mut GateFeed<impl Iterator<Item = SwitchGates>>,
     ) -> Result<(), Error> {
         let (peer, delta) = (self.pair.peer, self.pair.sender.delta());
         let sender = &mut self.pair.sender;
@@ -271,10 +276,10 @@ impl Switchboard {
     fn choose(
         &mut self,
         session: &mut Session,
-        rows: &mut Rows,
+        rows: &mut PlaneRows,
         cut: Cut,
-        feed: &mut Feed<impl Iterator<Item = Gates>>,
-        settings: &Settings,
+        feed: &mut GateFeed<impl Iterator<Item = SwitchGates>>,
+        settings: &SwitchSettings,
     ) -> Result<(), Error> {
         let peer = self.pair.peer;
         let receiver = &mut self.pair.receiver;
@@ -317,7 +322,7 @@ impl Switchboard {
     }
 
     /// Offsets that both know: S adds them, R subtracts them.
-    fn freshen(&mut self, rows: &mut Rows, half: &Half<'_>) {
+    fn freshen(&mut self, rows: &mut PlaneRows, half: &Half<'_>) {
         let serves = matches!(half, Half::Serve);
         let way = &mut self.ways[usize::from(!serves)];
         let [offsets, _] = &mut self.scratch.pads;
@@ -343,7 +348,7 @@ impl Switchboard {
 
 impl Scratch {
     /// S's half of a batch; its message lies in `message` then.
-    fn serve(&mut self, way: &mut Way, rows: &mut Rows, keys: &[Block], delta: Block) {
+    fn serve(&mut self, way: &mut Way, rows: &mut PlaneRows, keys: &[Block], delta: Block) {
         let (number, lanes) = (way.next(), keys.len());
         self.keys.clear();
         self.keys.extend(keys.iter().map(|key| *key ^ delta));
@@ -363,7 +368,14 @@ impl Scratch {
     }
 
     /// R's half of a batch, after S's message, from gate `start` on.
-    fn choose(&mut self, way: &mut Way, rows: &mut Rows, keys: &[Block], settings: &Settings, start: usize) {
+    fn choose(
+        &mut self,
+        way: &mut Way,
+        rows: &mut PlaneRows,
+        keys: &[Block],
+        settings: &SwitchSettings,
+        start: usize,
+    ) {
         let (number, lanes) = (way.next(), keys.len());
         self.masks.clear();
         self.masks.extend((start..start + lanes).map(|gate| settings.get(gate).wrapping_neg()));

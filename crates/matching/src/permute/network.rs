@@ -26,7 +26,7 @@ pub fn switches(n: u64) -> u64 {
 /// Switches in order, whose wires are next to each other: switch k of a run has wires `first + k` and
 /// `second + k`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct GateRun {
     /// Upper wire of the first switch.
     pub first: usize,
     /// Lower wire of the first switch.
@@ -37,45 +37,45 @@ pub struct Run {
 
 /// The runs of a network in order: a function of its size alone.
 #[derive(Clone, Debug)]
-pub struct Runs {
-    todo: Vec<Part>,
+pub struct GateRuns {
+    todo: Vec<JoinedPart>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct JoinedPart {
     start: usize,
     wires: usize,
     /// What is left of it are its last switches.
     last: bool,
 }
 
-impl Runs {
+impl GateRuns {
     /// Those of the network on `n` wires.
     #[must_use]
     pub fn new(n: usize) -> Self {
-        Self { todo: vec![Part { start: 0, wires: n, last: false }] }
+        Self { todo: vec![JoinedPart { start: 0, wires: n, last: false }] }
     }
 }
 
-impl Iterator for Runs {
-    type Item = Run;
+impl Iterator for GateRuns {
+    type Item = GateRun;
 
-    fn next(&mut self) -> Option<Run> {
+    fn next(&mut self) -> Option<GateRun> {
         loop {
-            let Part { start, wires, last } = self.todo.pop()?;
+            let JoinedPart { start, wires, last } = self.todo.pop()?;
             let half = wires / 2;
             let (first, second) = (start, start + half);
             if last {
                 // An even network has no last switch on its first pair.
                 let skip = 1 - wires % 2;
                 if half > skip {
-                    return Some(Run { first: first + skip, second: second + skip, len: half - skip });
+                    return Some(GateRun { first: first + skip, second: second + skip, len: half - skip });
                 }
             } else if wires > 1 {
-                self.todo.push(Part { start, wires, last: true });
-                self.todo.push(Part { start: second, wires: wires - half, last: false });
-                self.todo.push(Part { start: first, wires: half, last: false });
-                return Some(Run { first, second, len: half });
+                self.todo.push(JoinedPart { start, wires, last: true });
+                self.todo.push(JoinedPart { start: second, wires: wires - half, last: false });
+                self.todo.push(JoinedPart { start: first, wires: half, last: false });
+                return Some(GateRun { first, second, len: half });
             }
         }
     }
@@ -83,12 +83,12 @@ impl Iterator for Runs {
 
 /// Switch settings of a network, in the order of its switches, one bit each: 1 crosses. They are the
 /// permutation, so they do not print, and are wiped when dropped.
-pub struct Settings {
+pub struct SwitchSettings {
     bits: Vec<u64>,
     len: usize,
 }
 
-impl Settings {
+impl SwitchSettings {
     /// So many settings, all straight.
     pub(super) fn straight(len: usize) -> Self {
         Self { bits: vec![0; len.div_ceil(64)], len }
@@ -122,7 +122,7 @@ impl Settings {
     }
 }
 
-impl Drop for Settings {
+impl Drop for SwitchSettings {
     fn drop(&mut self) {
         self.bits.zeroize();
     }
@@ -152,11 +152,11 @@ const DONE: u32 = u32::MAX;
 ///
 /// # Errors
 /// `Misuse` when `permutation` is none.
-pub fn route(permutation: &[u32]) -> Result<Settings, Error> {
+pub fn route(permutation: &[u32]) -> Result<SwitchSettings, Error> {
     let n = permutation.len();
     let none = || Error::misuse("what should permute rows is not a permutation");
     let count = usize::try_from(switches(n as u64)).map_err(|_| none())?;
-    let mut settings = Settings::straight(count);
+    let mut settings = SwitchSettings::straight(count);
     let mut maps = Maps { input_of: permutation.to_vec(), output_of: vec![DONE; n] };
     for (output, &input) in permutation.iter().enumerate() {
         let place = maps.output_of.get_mut(input as usize).filter(|place| **place == DONE);
@@ -175,7 +175,7 @@ pub fn route(permutation: &[u32]) -> Result<Settings, Error> {
 
 /// Sets the switches of one part, which are numbered from `at` on. `map` is overwritten; `next` is room for
 /// the maps of its own two parts.
-fn route_part(settings: &mut Settings, at: usize, map: [&mut [u32]; 2], next: [&mut [u32]; 2]) {
+fn route_part(settings: &mut SwitchSettings, at: usize, map: [&mut [u32]; 2], next: [&mut [u32]; 2]) {
     let [input_of, output_of] = map;
     let wires = input_of.len();
     match wires {
@@ -214,7 +214,7 @@ fn route_part(settings: &mut Settings, at: usize, map: [&mut [u32]; 2], next: [&
 
 /// Which wires of a part go through its lower half: the two of a pair never go the same way.
 struct Colouring<'a> {
-    settings: &'a mut Settings,
+    settings: &'a mut SwitchSettings,
     half: usize,
     /// The wire without a partner, if there is one.
     single: usize,
@@ -268,10 +268,10 @@ mod tests {
     use base::Seed;
 
     /// What the network makes of `0..n`: output o holds the returned entry o.
-    fn apply(n: usize, settings: &Settings) -> Vec<u32> {
+    fn apply(n: usize, settings: &SwitchSettings) -> Vec<u32> {
         let mut wires: Vec<u32> = (0..n as u32).collect();
         let mut at = 0;
-        for run in Runs::new(n) {
+        for run in GateRuns::new(n) {
             for k in 0..run.len {
                 if settings.get(at) == 1 {
                     wires.swap(run.first + k, run.second + k);
@@ -332,9 +332,9 @@ mod tests {
     fn switches_are_counted_and_no_wire_of_a_run_meets_itself() {
         for n in (0..300).chain([1023, 1024, 1025, 99_999]) {
             let logs: u64 = (1..=n as u64).map(|i| u64::from(i.next_power_of_two().ilog2())).sum();
-            let wired: usize = Runs::new(n).map(|run| run.len).sum();
+            let wired: usize = GateRuns::new(n).map(|run| run.len).sum();
             assert_eq!((switches(n as u64), wired as u64), (logs, logs), "{n} wires");
-            for run in Runs::new(n) {
+            for run in GateRuns::new(n) {
                 assert!(run.len > 0 && run.first + run.len <= run.second && run.second + run.len <= n);
             }
         }
@@ -345,7 +345,7 @@ mod tests {
     fn every_wire_meets_a_switch() {
         for n in 2..200 {
             let mut met = vec![false; n];
-            for run in Runs::new(n) {
+            for run in GateRuns::new(n) {
                 met[run.first..][..run.len].fill(true);
                 met[run.second..][..run.len].fill(true);
             }

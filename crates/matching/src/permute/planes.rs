@@ -6,33 +6,33 @@
 //! `((a & !top) + (b & !top)) ^ ((a ^ b) & top)`. Bytes that are shared by exclusive or are fields of one
 //! bit. What is sent per row is what a row has.
 
-use crate::payload::{Layout, Ring, Table};
+use crate::payload::{PayloadLayout, PayloadTable, ShareRing};
 use base::Error;
 use zeroize::Zeroize;
 
 /// 16 bytes of a row.
-pub(super) type Word = [u64; 2];
+pub(super) type PlaneWord = [u64; 2];
 
-/// Bytes of a [`Word`].
+/// Bytes of a [`PlaneWord`].
 const BYTES: usize = 16;
 
 /// How a plane adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Adding {
+pub(super) enum PlaneAddition {
     /// By exclusive or.
     Bits,
     /// Two numbers of 64 bits.
     Numbers,
     /// Fields that lie within a half: their top bits.
-    Halves(Word),
+    Halves(PlaneWord),
     /// Fields anywhere.
     Whole(u128),
 }
 
 /// One plane: how it adds, and how many of its bytes are used, from the first on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Plane {
-    pub adding: Adding,
+pub(super) struct PayloadPlane {
+    pub adding: PlaneAddition,
     pub used: usize,
 }
 
@@ -47,8 +47,8 @@ struct Piece {
 
 /// Where the bytes of a layout lie: numbers first, the widest first, then bits wherever there is room.
 #[derive(Clone, Debug)]
-pub(super) struct Packing {
-    pub planes: Vec<Plane>,
+pub(super) struct PlanePacking {
+    pub planes: Vec<PayloadPlane>,
     pieces: Vec<Piece>,
 }
 
@@ -63,25 +63,25 @@ struct Draft {
 }
 
 impl Draft {
-    fn plane(&self) -> Plane {
+    fn plane(&self) -> PayloadPlane {
         let halves = [self.top as u64, (self.top >> 64) as u64];
         let adding = match () {
-            () if !self.numbers => Adding::Bits,
-            () if self.straddled => Adding::Whole(self.top),
-            () if halves.iter().all(|half| half & !(1 << 63) == 0) => Adding::Numbers,
-            () => Adding::Halves(halves),
+            () if !self.numbers => PlaneAddition::Bits,
+            () if self.straddled => PlaneAddition::Whole(self.top),
+            () if halves.iter().all(|half| half & !(1 << 63) == 0) => PlaneAddition::Numbers,
+            () => PlaneAddition::Halves(halves),
         };
-        Plane { adding, used: self.used }
+        PayloadPlane { adding, used: self.used }
     }
 }
 
-impl Packing {
-    pub fn new(layout: &Layout) -> Self {
+impl PlanePacking {
+    pub fn new(layout: &PayloadLayout) -> Self {
         let (mut drafts, mut pieces) = (Vec::<Draft>::new(), Vec::new());
         let mut numbers: Vec<usize> = (0..layout.fields().len()).collect();
         let (mut bits, mut open) = (numbers.clone(), 0);
-        numbers.retain(|&f| layout.fields()[f].ring == Ring::Add);
-        bits.retain(|&f| layout.fields()[f].ring == Ring::Xor);
+        numbers.retain(|&f| layout.fields()[f].ring == ShareRing::Add);
+        bits.retain(|&f| layout.fields()[f].ring == ShareRing::Xor);
         numbers.sort_by_key(|&f| std::cmp::Reverse(layout.range(f).len()));
         for range in numbers.into_iter().map(|f| layout.range(f)) {
             let len = range.len();
@@ -123,29 +123,29 @@ impl Packing {
 }
 
 /// Rows of a layout in planes: one party's shares of them, or their values. Wiped when dropped.
-pub struct Rows {
-    layout: Layout,
-    pub(super) packing: Packing,
+pub struct PlaneRows {
+    layout: PayloadLayout,
+    pub(super) packing: PlanePacking,
     rows: usize,
-    pub(super) planes: Vec<Vec<Word>>,
+    pub(super) planes: Vec<Vec<PlaneWord>>,
 }
 
-impl Drop for Rows {
+impl Drop for PlaneRows {
     fn drop(&mut self) {
         self.planes.iter_mut().for_each(|plane| plane.as_flattened_mut().zeroize());
     }
 }
 
-impl Rows {
+impl PlaneRows {
     /// So many rows of zeros: shares of what the peer holds.
     ///
     /// # Errors
     /// When they do not fit memory.
-    pub fn zeros(layout: &Layout, rows: usize) -> Result<Self, Error> {
-        let packing = Packing::new(layout);
+    pub fn zeros(layout: &PayloadLayout, rows: usize) -> Result<Self, Error> {
+        let packing = PlanePacking::new(layout);
         let mut planes = Vec::with_capacity(packing.planes.len());
         for _ in &packing.planes {
-            let mut plane: Vec<Word> = Vec::new();
+            let mut plane: Vec<PlaneWord> = Vec::new();
             plane.try_reserve_exact(rows).map_err(|_| {
                 Error::input(format!("no memory for {rows} rows of {} bytes", layout.row_bytes()))
             })?;
@@ -162,7 +162,11 @@ impl Rows {
     ///
     /// # Panics
     /// When a row is shorter than the layout says: a bug of the caller.
-    pub fn gather<'a>(layout: &Layout, rows: usize, row: impl Fn(usize) -> &'a [u8]) -> Result<Self, Error> {
+    pub fn gather<'a>(
+        layout: &PayloadLayout,
+        rows: usize,
+        row: impl Fn(usize) -> &'a [u8],
+    ) -> Result<Self, Error> {
         let mut into = Self::zeros(layout, rows)?;
         let Self { packing, planes, .. } = &mut into;
         for (i, bytes) in (0..rows).map(row).enumerate() {
@@ -179,7 +183,7 @@ impl Rows {
     ///
     /// # Errors
     /// When they do not fit memory.
-    pub fn of(table: &Table) -> Result<Self, Error> {
+    pub fn of(table: &PayloadTable) -> Result<Self, Error> {
         Self::gather(table.layout(), table.rows() as usize, |i| table.row(i as u64))
     }
 
@@ -197,7 +201,7 @@ impl Rows {
 
     /// Their layout.
     #[must_use]
-    pub fn layout(&self) -> &Layout {
+    pub fn layout(&self) -> &PayloadLayout {
         &self.layout
     }
 
@@ -226,9 +230,9 @@ impl Rows {
     ///
     /// # Panics
     /// When there are fewer.
-    pub fn table(&self, rows: usize) -> Result<Table, Error> {
+    pub fn table(&self, rows: usize) -> Result<PayloadTable, Error> {
         assert!(rows <= self.rows, "no more rows than there are");
-        let mut table = Table::zeros(self.layout.clone(), rows as u64)?;
+        let mut table = PayloadTable::zeros(self.layout.clone(), rows as u64)?;
         for i in 0..rows {
             let row = table.row_mut(i as u64);
             for piece in &self.packing.pieces {
@@ -246,16 +250,16 @@ fn read(bytes: &[u8]) -> u128 {
     u128::from_le_bytes(word)
 }
 
-fn number(word: &Word) -> u128 {
+fn number(word: &PlaneWord) -> u128 {
     u128::from(word[1]) << 64 | u128::from(word[0])
 }
 
-fn halves(word: u128) -> Word {
+fn halves(word: u128) -> PlaneWord {
     [word as u64, (word >> 64) as u64]
 }
 
 /// The words of a plane as sent: their used bytes, one after the other.
-pub(super) fn write_words(words: &[Word], used: usize, message: &mut Vec<u8>) {
+pub(super) fn write_words(words: &[PlaneWord], used: usize, message: &mut Vec<u8>) {
     let at = message.len();
     // A whole word is stored each time and the next one covers what is not used of it.
     message.resize(at + words.len() * used + BYTES - used, 0);
@@ -267,7 +271,7 @@ pub(super) fn write_words(words: &[Word], used: usize, message: &mut Vec<u8>) {
 }
 
 /// The words of a plane out of their used bytes.
-pub(super) fn read_words(bytes: &[u8], used: usize, words: &mut [Word]) {
+pub(super) fn read_words(bytes: &[u8], used: usize, words: &mut [PlaneWord]) {
     let mask = u128::MAX >> (128 - 8 * used);
     for (i, word) in words.iter_mut().enumerate() {
         let rest = &bytes[i * used..];
@@ -279,70 +283,70 @@ pub(super) fn read_words(bytes: &[u8], used: usize, words: &mut [Word]) {
 }
 
 /// Sums and differences of words.
-pub(super) trait Arithmetic: Copy {
-    fn add(self, a: Word, b: Word) -> Word;
-    fn sub(self, a: Word, b: Word) -> Word;
+pub(super) trait LaneArithmetic: Copy {
+    fn add(self, a: PlaneWord, b: PlaneWord) -> PlaneWord;
+    fn sub(self, a: PlaneWord, b: PlaneWord) -> PlaneWord;
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Bits;
+pub(super) struct BitLanes;
 
-impl Arithmetic for Bits {
+impl LaneArithmetic for BitLanes {
     #[inline(always)]
-    fn add(self, a: Word, b: Word) -> Word {
+    fn add(self, a: PlaneWord, b: PlaneWord) -> PlaneWord {
         [a[0] ^ b[0], a[1] ^ b[1]]
     }
 
     #[inline(always)]
-    fn sub(self, a: Word, b: Word) -> Word {
+    fn sub(self, a: PlaneWord, b: PlaneWord) -> PlaneWord {
         self.add(a, b)
     }
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Numbers;
+pub(super) struct NumberLanes;
 
-impl Arithmetic for Numbers {
+impl LaneArithmetic for NumberLanes {
     #[inline(always)]
-    fn add(self, a: Word, b: Word) -> Word {
+    fn add(self, a: PlaneWord, b: PlaneWord) -> PlaneWord {
         [a[0].wrapping_add(b[0]), a[1].wrapping_add(b[1])]
     }
 
     #[inline(always)]
-    fn sub(self, a: Word, b: Word) -> Word {
+    fn sub(self, a: PlaneWord, b: PlaneWord) -> PlaneWord {
         [a[0].wrapping_sub(b[0]), a[1].wrapping_sub(b[1])]
     }
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Halves(pub Word);
+pub(super) struct HalfLanes(pub PlaneWord);
 
-impl Arithmetic for Halves {
+impl LaneArithmetic for HalfLanes {
     #[inline(always)]
-    fn add(self, a: Word, b: Word) -> Word {
+    fn add(self, a: PlaneWord, b: PlaneWord) -> PlaneWord {
         let add = |i: usize, top: u64| ((a[i] & !top).wrapping_add(b[i] & !top)) ^ ((a[i] ^ b[i]) & top);
         [add(0, self.0[0]), add(1, self.0[1])]
     }
 
     #[inline(always)]
-    fn sub(self, a: Word, b: Word) -> Word {
+    fn sub(self, a: PlaneWord, b: PlaneWord) -> PlaneWord {
         let sub = |i: usize, top: u64| ((a[i] | top).wrapping_sub(b[i] & !top)) ^ ((a[i] ^ !b[i]) & top);
         [sub(0, self.0[0]), sub(1, self.0[1])]
     }
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Whole(pub u128);
+pub(super) struct WholeLanes(pub u128);
 
-impl Arithmetic for Whole {
+impl LaneArithmetic for WholeLanes {
     #[inline(always)]
-    fn add(self, a: Word, b: Word) -> Word {
+    fn add(self, a: PlaneWord, b: PlaneWord) -> PlaneWord {
         let (a, b, top) = (number(&a), number(&b), self.0);
         halves((a & !top).wrapping_add(b & !top) ^ ((a ^ b) & top))
     }
 
     #[inline(always)]
-    fn sub(self, a: Word, b: Word) -> Word {
+    fn sub(self, a: PlaneWord, b: PlaneWord) -> PlaneWord {
         let (a, b, top) = (number(&a), number(&b), self.0);
         halves((a | top).wrapping_sub(b & !top) ^ ((a ^ !b) & top))
     }
@@ -352,20 +356,20 @@ impl Arithmetic for Whole {
 macro_rules! with_arithmetic {
     ($adding:expr, $name:ident => $work:expr) => {
         match $adding {
-            Adding::Bits => {
-                let $name = crate::permute::planes::Bits;
+            PlaneAddition::Bits => {
+                let $name = crate::permute::planes::BitLanes;
                 $work
             }
-            Adding::Numbers => {
-                let $name = crate::permute::planes::Numbers;
+            PlaneAddition::Numbers => {
+                let $name = crate::permute::planes::NumberLanes;
                 $work
             }
-            Adding::Halves(top) => {
-                let $name = crate::permute::planes::Halves(top);
+            PlaneAddition::Halves(top) => {
+                let $name = crate::permute::planes::HalfLanes(top);
                 $work
             }
-            Adding::Whole(top) => {
-                let $name = crate::permute::planes::Whole(top);
+            PlaneAddition::Whole(top) => {
+                let $name = crate::permute::planes::WholeLanes(top);
                 $work
             }
         }

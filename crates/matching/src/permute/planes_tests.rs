@@ -1,28 +1,28 @@
 use super::*;
-use crate::payload::Field;
+use crate::payload::PayloadField;
 use base::{Rng, Seed};
 
 fn rng() -> Rng {
     Seed::from_bytes([1; 32]).into_rng()
 }
 
-fn layouts() -> Vec<Layout> {
-    let number = Field::number;
-    let all = (1..=16).flat_map(|bytes| [number(bytes), Field::bits(8 * bytes)]);
+fn layouts() -> Vec<PayloadLayout> {
+    let number = PayloadField::number;
+    let all = (1..=16).flat_map(|bytes| [number(bytes), PayloadField::bits(8 * bytes)]);
     let sets = [
         vec![],
-        vec![Field::bits(1)],
+        vec![PayloadField::bits(1)],
         vec![number(16)],
-        vec![number(8), number(8), Field::bits(64)],
+        vec![number(8), number(8), PayloadField::bits(64)],
         vec![number(5), number(5), number(5)],
-        vec![Field::bits(9), number(4), Field::bits(128), number(3), number(7)],
+        vec![PayloadField::bits(9), number(4), PayloadField::bits(128), number(3), number(7)],
         all.collect(),
     ];
-    sets.into_iter().map(|fields| Layout::new(fields).unwrap()).collect()
+    sets.into_iter().map(|fields| PayloadLayout::new(fields).unwrap()).collect()
 }
 
-fn random(layout: &Layout, rows: u64, rng: &mut Rng) -> Table {
-    let mut table = Table::zeros(layout.clone(), rows).unwrap();
+fn random(layout: &PayloadLayout, rows: u64, rng: &mut Rng) -> PayloadTable {
+    let mut table = PayloadTable::zeros(layout.clone(), rows).unwrap();
     table.bytes_mut().iter_mut().for_each(|byte| [*byte] = rng.bytes());
     table
 }
@@ -32,7 +32,7 @@ fn tables_go_in_and_come_out_and_nothing_is_wider_than_a_row() {
     let mut rng = rng();
     for layout in layouts() {
         let table = random(&layout, 9, &mut rng);
-        let rows = Rows::of(&table).unwrap();
+        let rows = PlaneRows::of(&table).unwrap();
         assert_eq!(rows.row_bytes(), layout.row_bytes());
         assert_eq!(rows.table(9).unwrap().bytes(), table.bytes());
         assert_eq!(rows.table(4).unwrap().bytes(), &table.bytes()[..4 * layout.row_bytes()]);
@@ -47,8 +47,8 @@ fn planes_add_field_by_field() {
     let mut rng = rng();
     for layout in layouts() {
         let [a, b] = [0, 1].map(|_| random(&layout, 50, &mut rng));
-        let [ra, rb] = [&a, &b].map(|table| Rows::of(table).unwrap());
-        let [mut sum, mut difference] = [0, 1].map(|_| Rows::zeros(&layout, 50).unwrap());
+        let [ra, rb] = [&a, &b].map(|table| PlaneRows::of(table).unwrap());
+        let [mut sum, mut difference] = [0, 1].map(|_| PlaneRows::zeros(&layout, 50).unwrap());
         for (p, plane) in ra.packing.planes.iter().enumerate() {
             for i in 0..50 {
                 let (x, y) = (ra.planes[p][i], rb.planes[p][i]);
@@ -72,7 +72,7 @@ fn planes_add_field_by_field() {
 fn words_are_sent_without_what_is_not_used() {
     for used in 1..=16 {
         for count in [0, 1, 2, 17] {
-            let words: Vec<Word> =
+            let words: Vec<PlaneWord> =
                 (0..count).map(|i: u64| [i.wrapping_mul(0x9e37_79b9_7f4a_7c15), !i << 3]).collect();
             let mut message = vec![7];
             write_words(&words, used, &mut message);
@@ -89,15 +89,18 @@ fn words_are_sent_without_what_is_not_used() {
 
 #[test]
 fn the_plane_of_a_field_is_the_cheapest_that_serves() {
-    let adding = |fields: &[Field]| {
-        let packing = Packing::new(&Layout::new(fields.iter().copied()).unwrap());
+    let adding = |fields: &[PayloadField]| {
+        let packing = PlanePacking::new(&PayloadLayout::new(fields.iter().copied()).unwrap());
         packing.planes.iter().map(|plane| (plane.adding, plane.used)).collect::<Vec<_>>()
     };
-    let number = Field::number;
-    assert_eq!(adding(&[Field::bits(128), Field::bits(3)]), [(Adding::Bits, 16), (Adding::Bits, 1)]);
-    assert_eq!(adding(&[number(8), number(8)]), [(Adding::Numbers, 16)]);
-    assert_eq!(adding(&[number(8)]), [(Adding::Numbers, 8)]);
-    assert_eq!(adding(&[number(4), number(8)]), [(Adding::Halves([1 << 63, 1 << 31]), 12)]);
-    assert_eq!(adding(&[number(6), number(6)]), [(Adding::Whole(1 << 47 | 1 << 95), 12)]);
-    assert_eq!(adding(&[number(15), Field::bits(9)])[1], (Adding::Bits, 1));
+    let number = PayloadField::number;
+    assert_eq!(
+        adding(&[PayloadField::bits(128), PayloadField::bits(3)]),
+        [(PlaneAddition::Bits, 16), (PlaneAddition::Bits, 1)]
+    );
+    assert_eq!(adding(&[number(8), number(8)]), [(PlaneAddition::Numbers, 16)]);
+    assert_eq!(adding(&[number(8)]), [(PlaneAddition::Numbers, 8)]);
+    assert_eq!(adding(&[number(4), number(8)]), [(PlaneAddition::Halves([1 << 63, 1 << 31]), 12)]);
+    assert_eq!(adding(&[number(6), number(6)]), [(PlaneAddition::Whole(1 << 47 | 1 << 95), 12)]);
+    assert_eq!(adding(&[number(15), PayloadField::bits(9)])[1], (PlaneAddition::Bits, 1));
 }

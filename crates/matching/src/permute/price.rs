@@ -3,22 +3,22 @@
 use super::network::switches;
 use super::{Cut, WINDOW};
 use base::{Cost, PartyId};
-use ot::{Meter, OtKind, Price};
+use ot::{ExtensionCost, OtKind, PriceMeter};
 
 /// Adds up a conversation of two parties: bytes, OTs, and turns as the ledger counts them. Tell it what
 /// happens in order.
 #[derive(Clone, Debug)]
-pub struct Bill {
+pub struct TransferBill {
     kind: OtKind,
     /// Of the OTs in which party 0 sends, and party 1.
-    meters: Option<[Meter; 2]>,
+    meters: Option<[PriceMeter; 2]>,
     ots: u64,
     sent: [u64; 2],
     turns: [u64; 2],
     spoke: [bool; 2],
 }
 
-impl Bill {
+impl TransferBill {
     /// Nothing said yet; OTs will be of this kind.
     #[must_use]
     pub fn new(kind: OtKind) -> Self {
@@ -41,7 +41,7 @@ impl Bill {
         let leads = ot::leads(PartyId(0), PartyId(1));
         let leader = if leads { PartyId(0) } else { PartyId(1) };
         let follower = leader.other();
-        let price = Price::pair(self.kind, expected);
+        let price = ExtensionCost::pair(self.kind, expected);
         self.ots += price.ots;
         self.hear(follower);
         match self.kind {
@@ -49,7 +49,7 @@ impl Bill {
                 self.say(leader, price.sender);
                 self.say(follower, price.receiver);
                 self.hear(leader);
-                if Price::setup(k).receiver > 0 {
+                if ExtensionCost::setup(k).receiver > 0 {
                     self.say(leader, 0);
                     self.hear(follower);
                 }
@@ -63,7 +63,7 @@ impl Bill {
             }
         }
         self.meters = Some([0, 1].map(|_| {
-            let mut meter = Meter::new(self.kind, expected);
+            let mut meter = PriceMeter::new(self.kind, expected);
             meter.setup();
             meter
         }));
@@ -72,7 +72,7 @@ impl Bill {
     /// A permutation of `rows` rows of `row_bytes`, in which `server` does not know the permutation.
     ///
     /// # Panics
-    /// Before [`Bill::set_up`].
+    /// Before [`TransferBill::set_up`].
     pub fn permutation(&mut self, server: PartyId, rows: u64, row_bytes: usize) {
         self.gates(server, switches(rows), row_bytes);
     }
@@ -80,7 +80,7 @@ impl Bill {
     /// An extended permutation of `rows` rows into `slots` slots.
     ///
     /// # Panics
-    /// Before [`Bill::set_up`].
+    /// Before [`TransferBill::set_up`].
     pub fn extension(&mut self, server: PartyId, rows: u64, slots: u64, row_bytes: usize) {
         self.permutation(server, rows.max(slots), row_bytes);
         self.gates(server, slots.saturating_sub(1), row_bytes);

@@ -4,12 +4,12 @@
 //! `s_p` is a function of the same slice of both sets, and its receiver knows `e_c`, so its size tells
 //! nothing that the set `s_p` would not.
 
-use super::price::{Beat, CHUNK, SLICE_LAG, slice_bits, slice_cap};
+use super::price::{CHUNK, PulseBeat, SLICE_LAG, slice_bits, slice_cap};
 use super::{Party, Role, fault, steps};
-use crate::group::{ELEMENT_BYTES, Element};
-use crate::spill::{Column, Queue, Sorted, leading};
+use crate::group::{ELEMENT_BYTES, GroupElement};
+use crate::spill::{SortedRecords, SpillColumn, SpillQueue, leading};
 use base::Error;
-use net::{Link, Session};
+use net::{Session, StepLink};
 
 /// Bytes of a queue's block: a chunk.
 const BLOCK: usize = (CHUNK * ELEMENT_BYTES) as usize;
@@ -17,7 +17,7 @@ const BLOCK: usize = (CHUNK * ELEMENT_BYTES) as usize;
 /// Elements of both differences, in their order.
 struct Differences<'r> {
     /// `e_c \ e_p` at C, `e_p \ e_c` at P: what this party multiplies first.
-    todo: Queue<'r>,
+    todo: SpillQueue<'r>,
     /// Rows that only C has, and that only P has.
     only: [u64; 2],
 }
@@ -27,8 +27,8 @@ impl<'r> Party<'r> {
     pub(super) fn others(
         &mut self,
         session: &mut Session,
-        e: Column<'r, 32>,
-    ) -> Result<Column<'r, 32>, Error> {
+        e: SpillColumn<'r, 32>,
+    ) -> Result<SpillColumn<'r, 32>, Error> {
         let mut e = e.sorted();
         match self.role {
             Role::C => {
@@ -45,10 +45,14 @@ impl<'r> Party<'r> {
     }
 
     /// C receives `e_c`, merges it with its `e_p`, and answers with `s_p`.
-    fn merge(&mut self, session: &mut Session, e_p: &mut Sorted<'r, 32>) -> Result<Differences<'r>, Error> {
+    fn merge(
+        &mut self,
+        session: &mut Session,
+        e_p: &mut SortedRecords<'r, 32>,
+    ) -> Result<Differences<'r>, Error> {
         let bits = slice_bits(self.rows);
         let [rows_c, rows_p] = self.rows;
-        let mut differences = Differences { todo: Queue::new(self.room, BLOCK), only: [0; 2] };
+        let mut differences = Differences { todo: SpillQueue::new(self.room, BLOCK), only: [0; 2] };
         let (mut arrived, mut e_c, mut own, mut s_p) = (0, Vec::new(), Vec::new(), Vec::new());
         for slice in 0..1 << bits {
             let mut link = session.link(self.peer);
@@ -74,10 +78,14 @@ impl<'r> Party<'r> {
     }
 
     /// P sends `e_c` and receives `s_p`.
-    fn send_e(&mut self, session: &mut Session, e_c: &mut Sorted<'r, 32>) -> Result<Differences<'r>, Error> {
+    fn send_e(
+        &mut self,
+        session: &mut Session,
+        e_c: &mut SortedRecords<'r, 32>,
+    ) -> Result<Differences<'r>, Error> {
         let bits = slice_bits(self.rows);
         let [rows_p, rows_c] = self.rows;
-        let mut todo = Queue::new(self.room, BLOCK);
+        let mut todo = SpillQueue::new(self.room, BLOCK);
         let (mut only_p, mut sent, mut buffer) = (0, 0, Vec::new());
         let slices = 1u64 << bits;
         for slice in 0..slices + SLICE_LAG {
@@ -109,12 +117,13 @@ impl<'r> Party<'r> {
         &mut self,
         session: &mut Session,
         differences: Differences<'r>,
-    ) -> Result<Column<'r, 32>, Error> {
+    ) -> Result<SpillColumn<'r, 32>, Error> {
         let Differences { mut todo, only } = differences;
         let [c, p] = only.map(|rows| rows.div_ceil(CHUNK));
-        let (mut s_c, mut others) = (Column::new(self.room, only[0]), Column::new(self.room, only[1]));
-        let (mut later, mut bytes, mut piece) = (Queue::new(self.room, BLOCK), Vec::new(), Vec::new());
-        self.rounds(session, c.max(p), Beat::new(c, 0), |party, s, i| {
+        let (mut s_c, mut others) =
+            (SpillColumn::new(self.room, only[0]), SpillColumn::new(self.room, only[1]));
+        let (mut later, mut bytes, mut piece) = (SpillQueue::new(self.room, BLOCK), Vec::new(), Vec::new());
+        self.rounds(session, c.max(p), PulseBeat::new(c, 0), |party, s, i| {
             let mut link = s.link(party.peer);
             if i < c {
                 todo.pop(&mut bytes)?;
@@ -135,7 +144,7 @@ impl<'r> Party<'r> {
         })?;
         // Elements of one product with a secret key: sorted, their order says nothing of e_c's.
         let mut s_c = s_c.sorted();
-        self.rounds(session, c, Beat::new(0, c), |party, s, i| {
+        self.rounds(session, c, PulseBeat::new(0, c), |party, s, i| {
             let mut link = s.link(party.peer);
             piece.clear();
             while piece.len() < CHUNK as usize
@@ -159,18 +168,18 @@ impl<'r> Party<'r> {
         &mut self,
         session: &mut Session,
         differences: Differences<'r>,
-    ) -> Result<Column<'r, 32>, Error> {
+    ) -> Result<SpillColumn<'r, 32>, Error> {
         let Differences { mut todo, only } = differences;
         let [c, p] = only.map(|rows| rows.div_ceil(CHUNK));
         let (mut bytes, mut piece, mut last) = (Vec::new(), Vec::new(), None);
-        self.rounds(session, p, Beat::new(0, c), |party, s, _| {
+        self.rounds(session, p, PulseBeat::new(0, c), |party, s, _| {
             todo.pop(&mut bytes)?;
             let mut link = s.link(party.peer);
             party.mul(&link, bytes.as_chunks_mut().0)?;
             link.send(&bytes)
         })?;
-        let mut others = Column::new(self.room, only[0]);
-        self.rounds(session, c, Beat::new(c, 0), |party, s, i| {
+        let mut others = SpillColumn::new(self.room, only[0]);
+        self.rounds(session, c, PulseBeat::new(c, 0), |party, s, i| {
             let mut link = s.link(party.peer);
             recv_piece(&mut link, only[0], i, &mut piece)?;
             party.pin_piece(&link, i, &piece)?;
@@ -181,7 +190,7 @@ impl<'r> Party<'r> {
     }
 
     /// Pins piece `i` of `s'_p` or `s'_c`, which come after the slices.
-    fn pin_piece(&mut self, link: &Link<'_>, i: u64, piece: &[Element]) -> Result<(), Error> {
+    fn pin_piece(&mut self, link: &StepLink<'_>, i: u64, piece: &[GroupElement]) -> Result<(), Error> {
         let slices = 1u64 << slice_bits(self.rows);
         self.pins.check(link, slices + i, piece)
     }
@@ -189,9 +198,9 @@ impl<'r> Party<'r> {
     /// Multiplies elements of the peer's rows into universal identifiers.
     fn keep_others(
         &self,
-        link: &Link<'_>,
-        elements: &mut [Element],
-        others: &mut Column<'_, 32>,
+        link: &StepLink<'_>,
+        elements: &mut [GroupElement],
+        others: &mut SpillColumn<'_, 32>,
     ) -> Result<(), Error> {
         self.mul(link, elements)?;
         elements.iter().try_for_each(|e| others.push(e))
@@ -201,11 +210,11 @@ impl<'r> Party<'r> {
 /// Replaces `into` by the elements of one slice, which must not repeat: the peer would have repeated one of
 /// its own, which would mark it through every later step.
 fn take_slice(
-    from: &mut Sorted<'_, 32>,
+    from: &mut SortedRecords<'_, 32>,
     slice: u32,
     bits: u32,
-    into: &mut Vec<Element>,
-) -> Result<Result<(), steps::Fault>, Error> {
+    into: &mut Vec<GroupElement>,
+) -> Result<Result<(), steps::StepFault>, Error> {
     into.clear();
     while let Some(e) = from.head()? {
         if leading(e, bits) != slice {
@@ -216,18 +225,18 @@ fn take_slice(
     Ok(steps::check_distinct(into))
 }
 
-fn send_slice(link: &mut Link<'_>, slice: &[Element]) -> Result<(), Error> {
+fn send_slice(link: &mut StepLink<'_>, slice: &[GroupElement]) -> Result<(), Error> {
     link.send(&(slice.len() as u64).to_le_bytes())?;
     if slice.is_empty() { Ok(()) } else { link.send(slice.as_flattened()) }
 }
 
 /// Receives a slice of a column of at most `rows` elements, sorted and without repeats.
 fn recv_slice(
-    link: &mut Link<'_>,
+    link: &mut StepLink<'_>,
     slice: u32,
     bits: u32,
     rows: u64,
-    into: &mut Vec<Element>,
+    into: &mut Vec<GroupElement>,
 ) -> Result<(), Error> {
     let count = link.recv_count("elements of a slice", rows.min(slice_cap(rows, bits)))?;
     into.clear();
@@ -243,7 +252,7 @@ fn recv_slice(
 }
 
 /// Receives chunk `i` of a column of `rows` elements.
-fn recv_piece(link: &mut Link<'_>, rows: u64, i: u64, into: &mut Vec<Element>) -> Result<(), Error> {
+fn recv_piece(link: &mut StepLink<'_>, rows: u64, i: u64, into: &mut Vec<GroupElement>) -> Result<(), Error> {
     into.clear();
     into.resize(CHUNK.min(rows - i * CHUNK) as usize, [0; 32]);
     link.recv(into.as_flattened_mut())?;

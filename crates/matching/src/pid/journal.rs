@@ -4,16 +4,16 @@
 //! may be used for; and three logs of finished chunks, `u` (own rows, in the order of the input), `e` (the
 //! peer's rows, in the peer's order) and `v` (own rows as universal identifiers, in the order in which they
 //! were sent). Everything that is sent is a function of these, so that what is sent again is the same bytes.
-//! Of what the peer sends after the streams, `pins` holds a hash per message ([`Pins`]); a folder of a
+//! Of what the peer sends after the streams, `pins` holds a hash per message ([`MessagePins`]); a folder of a
 //! version without them goes on, and pins from there.
 //!
 //! Chunks carry a tag under a key of the run: a chunk of another run, or one that did not reach the disk
 //! whole, ends its log. At success, and when the peer deviates, keys are overwritten and the folder is
 //! emptied.
 
-use super::pins::Pins;
+use super::pins::MessagePins;
 use super::price::CHUNK;
-use crate::group::{ELEMENT_BYTES, Element};
+use crate::group::{ELEMENT_BYTES, GroupElement};
 use base::{Error, Secret};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -28,9 +28,9 @@ const PINS: &str = "pins";
 const LOGS: [&str; 3] = ["u", "e", "v"];
 const TAG_BYTES: u64 = 16;
 
-/// The logs of a [`Journal`].
+/// The logs of a [`MatchJournal`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Log {
+pub(super) enum JournalLog {
     /// Own hashed rows.
     U,
     /// The peer's rows under its first key and ours.
@@ -46,7 +46,7 @@ pub(super) fn holds_a_run(folder: &Path) -> bool {
 }
 
 /// A run: what its keys may be used for.
-pub(super) struct Run {
+pub(super) struct JournalRun {
     /// What both keys are made from.
     pub keys: [Secret<[u8; 32]>; 2],
     /// Salt of the identifiers' fingerprint, and the fingerprint.
@@ -58,10 +58,10 @@ pub(super) struct Run {
     pub rows: [u64; 2],
 }
 
-/// Bytes of [`Run`] in its file, with `MAGIC`, a digest of the parties and a digest of all.
+/// Bytes of [`JournalRun`] in its file, with `MAGIC`, a digest of the parties and a digest of all.
 const STATE_BYTES: usize = 16 + 32 + 4 * 32 + 16 + 2 * 8 + 32;
 
-pub(super) struct Journal {
+pub(super) struct MatchJournal {
     dir: PathBuf,
     /// Held while this process uses the folder.
     _lock: File,
@@ -78,13 +78,13 @@ struct LogFile {
     chunks: u64,
 }
 
-impl Journal {
+impl MatchJournal {
     /// Opens or makes folder `dir` for a match of the parties called `names`, this one first; also the run
     /// that it holds.
     ///
     /// # Errors
     /// When it is open to others, in use, of other parties, or cannot be written.
-    pub fn open(dir: &Path, names: [&str; 2]) -> Result<(Self, Option<Run>), Error> {
+    pub fn open(dir: &Path, names: [&str; 2]) -> Result<(Self, Option<JournalRun>), Error> {
         let io =
             |e: &std::io::Error| Error::io(format_args!("opening the match folder {}", dir.display()), e);
         DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(|e| io(&e))?;
@@ -103,7 +103,7 @@ impl Journal {
         Ok((journal, run))
     }
 
-    fn read_state(&self) -> Result<Option<Run>, Error> {
+    fn read_state(&self) -> Result<Option<JournalRun>, Error> {
         let mut bytes = Zeroizing::new([0; STATE_BYTES]);
         let read = File::open(self.dir.join(STATE)).and_then(|mut file| file.read_exact(&mut *bytes));
         match read {
@@ -123,7 +123,7 @@ impl Journal {
             )));
         }
         let number = |at: usize| u64::from_le_bytes(*body[at..].first_chunk().expect("two numbers end it"));
-        Ok(Some(Run {
+        Ok(Some(JournalRun {
             keys: [Secret::new(words[1]), Secret::new(words[2])],
             salt: words[3],
             fingerprint: words[4],
@@ -136,7 +136,7 @@ impl Journal {
     ///
     /// # Errors
     /// When they cannot be read.
-    pub fn go_on(&mut self, run: &Run) -> Result<(), Error> {
+    pub fn go_on(&mut self, run: &JournalRun) -> Result<(), Error> {
         self.logs = self.open_logs(run)?;
         self.logs.iter_mut().try_for_each(LogFile::find_end)
     }
@@ -145,7 +145,7 @@ impl Journal {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn begin(&mut self, run: &Run) -> Result<(), Error> {
+    pub fn begin(&mut self, run: &JournalRun) -> Result<(), Error> {
         self.logs.clear();
         let mut bytes = Zeroizing::new(Vec::with_capacity(STATE_BYTES));
         let [first, second] = &run.keys;
@@ -173,8 +173,8 @@ impl Journal {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn pins(&self, run: &Run) -> Result<Pins, Error> {
-        Pins::open(self.pins_file()?, tag_key(run, PINS))
+    pub fn pins(&self, run: &JournalRun) -> Result<MessagePins, Error> {
+        MessagePins::open(self.pins_file()?, tag_key(run, PINS))
     }
 
     /// Replaces the state: what was there is overwritten, so that keys are gone with the run.
@@ -187,7 +187,7 @@ impl Journal {
         write().map_err(|e| Error::io(format_args!("writing to {}", self.dir.display()), &e))
     }
 
-    fn open_logs(&self, run: &Run) -> Result<Vec<LogFile>, Error> {
+    fn open_logs(&self, run: &JournalRun) -> Result<Vec<LogFile>, Error> {
         let [own, peer] = run.rows;
         let open = |(name, rows): (&str, u64)| {
             let file = private(&self.dir.join(name)).map_err(|e| Error::io("opening a log", &e))?;
@@ -199,14 +199,14 @@ impl Journal {
     /// Finished chunks of the logs `u`, `e` and `v`.
     #[must_use]
     pub fn positions(&self) -> [u64; 3] {
-        [Log::U, Log::E, Log::V].map(|log| self.logs[log as usize].chunks)
+        [JournalLog::U, JournalLog::E, JournalLog::V].map(|log| self.logs[log as usize].chunks)
     }
 
     /// Replaces the front of `into` by chunk `index` of a log.
     ///
     /// # Errors
     /// When it cannot be read back.
-    pub fn get(&self, log: Log, index: u64, into: &mut [Element]) -> Result<(), Error> {
+    pub fn get(&self, log: JournalLog, index: u64, into: &mut [GroupElement]) -> Result<(), Error> {
         match self.logs[log as usize].get(index, into)? {
             true => Ok(()),
             false => {
@@ -219,15 +219,15 @@ impl Journal {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn put(&mut self, log: Log, index: u64, chunk: &[Element]) -> Result<Repeat, Error> {
+    pub fn put(&mut self, log: JournalLog, index: u64, chunk: &[GroupElement]) -> Result<ChunkRepeat, Error> {
         let log = &mut self.logs[log as usize];
         if index < log.chunks {
             let mut before = vec![[0; 32]; chunk.len()];
             let same = log.get(index, &mut before)? && before == chunk;
-            return Ok(if same { Repeat::Same } else { Repeat::Other });
+            return Ok(if same { ChunkRepeat::Same } else { ChunkRepeat::Other });
         }
         log.append(chunk)?;
-        Ok(Repeat::Same)
+        Ok(ChunkRepeat::Same)
     }
 
     /// Wipes the keys and empties the folder, which goes too if nothing else is in it.
@@ -252,7 +252,7 @@ impl Journal {
 }
 
 /// The key of the tags in one file of a run.
-fn tag_key(run: &Run, name: &str) -> [u8; 32] {
+fn tag_key(run: &JournalRun, name: &str) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new_derive_key("tacit pid log tags 1");
     for key in &run.keys {
         hasher.update(key.expose());
@@ -262,7 +262,7 @@ fn tag_key(run: &Run, name: &str) -> [u8; 32] {
 
 /// Whether a chunk that was in its log already is the same as before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Repeat {
+pub(super) enum ChunkRepeat {
     Same,
     Other,
 }
@@ -294,14 +294,14 @@ impl LogFile {
         CHUNK.min(self.rows.saturating_sub(index * CHUNK)) as usize
     }
 
-    fn tag(&self, index: u64, chunk: &[Element]) -> [u8; TAG_BYTES as usize] {
+    fn tag(&self, index: u64, chunk: &[GroupElement]) -> [u8; TAG_BYTES as usize] {
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
         hasher.update(&index.to_le_bytes()).update(chunk.as_flattened());
         *hasher.finalize().as_bytes().first_chunk().expect("a digest is longer")
     }
 
     /// Reads chunk `index`; false when it is not whole.
-    fn get(&self, index: u64, into: &mut [Element]) -> Result<bool, Error> {
+    fn get(&self, index: u64, into: &mut [GroupElement]) -> Result<bool, Error> {
         let mut tag = [0; TAG_BYTES as usize];
         let (at, bytes) = (index * FRAME, into.as_flattened_mut());
         let read = self.file.read_exact_at(bytes, at);
@@ -323,7 +323,7 @@ impl LogFile {
         Ok(())
     }
 
-    fn append(&mut self, chunk: &[Element]) -> Result<(), Error> {
+    fn append(&mut self, chunk: &[GroupElement]) -> Result<(), Error> {
         debug_assert_eq!(chunk.len(), self.rows_of(self.chunks));
         let tag = self.tag(self.chunks, chunk);
         let frame = [chunk.as_flattened(), &tag].concat();
@@ -338,8 +338,8 @@ impl LogFile {
 mod tests {
     use super::*;
 
-    fn run(byte: u8) -> Run {
-        Run {
+    fn run(byte: u8) -> JournalRun {
+        JournalRun {
             keys: [Secret::new([byte; 32]), Secret::new([byte + 1; 32])],
             salt: [1; 32],
             fingerprint: [2; 32],
@@ -348,7 +348,7 @@ mod tests {
         }
     }
 
-    fn chunk(rows: u64, byte: u8) -> Vec<Element> {
+    fn chunk(rows: u64, byte: u8) -> Vec<GroupElement> {
         vec![[byte; 32]; rows as usize]
     }
 
@@ -369,25 +369,25 @@ mod tests {
     fn a_journal_goes_on_as_far_as_it_is_whole() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("match");
-        let (mut journal, before) = Journal::open(&path, ["a", "b"]).unwrap();
+        let (mut journal, before) = MatchJournal::open(&path, ["a", "b"]).unwrap();
         assert!(before.is_none());
         journal.begin(&run(7)).unwrap();
-        assert_eq!(journal.put(Log::U, 0, &chunk(CHUNK, 1)).unwrap(), Repeat::Same);
-        journal.put(Log::U, 1, &chunk(5, 2)).unwrap();
-        journal.put(Log::E, 0, &chunk(10, 3)).unwrap();
-        assert_eq!(journal.put(Log::E, 0, &chunk(10, 3)).unwrap(), Repeat::Same);
-        assert_eq!(journal.put(Log::E, 0, &chunk(10, 4)).unwrap(), Repeat::Other);
-        let busy = Journal::open(&path, ["a", "b"]).err().unwrap().to_string();
+        assert_eq!(journal.put(JournalLog::U, 0, &chunk(CHUNK, 1)).unwrap(), ChunkRepeat::Same);
+        journal.put(JournalLog::U, 1, &chunk(5, 2)).unwrap();
+        journal.put(JournalLog::E, 0, &chunk(10, 3)).unwrap();
+        assert_eq!(journal.put(JournalLog::E, 0, &chunk(10, 3)).unwrap(), ChunkRepeat::Same);
+        assert_eq!(journal.put(JournalLog::E, 0, &chunk(10, 4)).unwrap(), ChunkRepeat::Other);
+        let busy = MatchJournal::open(&path, ["a", "b"]).err().unwrap().to_string();
         assert!(busy.contains("in use by another process"), "{busy}");
         drop(journal);
 
-        let (mut journal, before) = Journal::open(&path, ["a", "b"]).unwrap();
+        let (mut journal, before) = MatchJournal::open(&path, ["a", "b"]).unwrap();
         let before = before.unwrap();
         assert_eq!((before.keys[1].expose(), before.rows, before.name), (&[8; 32], run(7).rows, [3; 16]));
         journal.go_on(&before).unwrap();
         assert_eq!(journal.positions(), [2, 1, 0]);
         let mut read = chunk(5, 0);
-        journal.get(Log::U, 1, &mut read).unwrap();
+        journal.get(JournalLog::U, 1, &mut read).unwrap();
         assert_eq!(read, chunk(5, 2));
 
         // A chunk that is torn, or of other keys, is none.
@@ -406,20 +406,20 @@ mod tests {
     fn folders_that_are_not_ours_are_refused_and_a_torn_state_is_none() {
         let keep = tempfile::tempdir().unwrap();
         let dir = keep.path().join("match");
-        let (mut journal, _) = Journal::open(&dir, ["a", "b"]).unwrap();
+        let (mut journal, _) = MatchJournal::open(&dir, ["a", "b"]).unwrap();
         journal.begin(&run(1)).unwrap();
         let mode = |name: &str| fs::metadata(dir.join(name)).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode("match"), 0o600);
         drop(journal);
-        let other = Journal::open(&dir, ["a", "c"]).err().unwrap().to_string();
+        let other = MatchJournal::open(&dir, ["a", "c"]).err().unwrap().to_string();
         assert!(other.contains("between other parties"), "{other}");
         let file = fs::OpenOptions::new().write(true).open(dir.join("match")).unwrap();
         file.write_all_at(&[0xff], 100).unwrap();
-        assert!(Journal::open(&dir, ["a", "b"]).unwrap().1.is_none());
+        assert!(MatchJournal::open(&dir, ["a", "b"]).unwrap().1.is_none());
         file.set_len(10).unwrap();
-        assert!(Journal::open(&dir, ["a", "b"]).unwrap().1.is_none());
+        assert!(MatchJournal::open(&dir, ["a", "b"]).unwrap().1.is_none());
         fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)).unwrap();
-        let open = Journal::open(&dir, ["a", "b"]).err().unwrap().to_string();
+        let open = MatchJournal::open(&dir, ["a", "b"]).err().unwrap().to_string();
         assert!(open.contains("chmod 700"), "{open}");
     }
 }

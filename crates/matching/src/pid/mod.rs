@@ -43,19 +43,19 @@ mod stream;
 
 pub use price::{CHUNK, multiplications, price};
 
-use crate::dummies::{self, Dummies, Hides, Padded, Plan, TERMS_BYTES};
-use crate::group::{self, Element, Exponent};
-use crate::identifiers::{self, Identifiers};
-use crate::spill::{Column, Room};
-use base::{Error, Kind, PartyId, Secret, limits};
-use journal::{Journal, Run};
-use net::{Link, Session};
-use pins::Pins;
-use price::{Beat, HELLO_BYTES};
+use crate::dummies::{self, Dummies, DummyPlan, PaddedIdentifiers, ShownSizes, TERMS_BYTES};
+use crate::group::{self, Exponent, GroupElement};
+use crate::identifiers::{self, IdentifierSource};
+use crate::spill::{SpillColumn, SpillRoom};
+use base::{Error, Fault, PartyId, Secret, limits};
+use journal::{JournalRun, MatchJournal};
+use net::{Session, StepLink};
+use pins::MessagePins;
+use price::{HELLO_BYTES, PulseBeat};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use steps::Fault;
+use steps::StepFault;
 
 /// How this party runs the protocol. All but `dummies` is its own affair and changes no byte on the wire.
 #[derive(Clone, Debug)]
@@ -79,15 +79,15 @@ pub struct Options {
     pub dummies: Option<Dummies>,
     /// Asked where this party has its half of a match that was cut and the other party says that it has not:
     /// a match begins afresh then, with the same dummies.
-    pub afresh: Option<Afresh>,
+    pub afresh: Option<RestartPermit>,
 }
 
-/// Whether a match may begin afresh: a refusal ([`Kind::Refused`]) ends the run and forgets this party's
+/// Whether a match may begin afresh: a refusal ([`Fault::Refused`]) ends the run and forgets this party's
 /// half.
 #[derive(Clone)]
-pub struct Afresh(pub Arc<dyn Fn() -> Result<(), Error> + Send + Sync>);
+pub struct RestartPermit(pub Arc<dyn Fn() -> Result<(), Error> + Send + Sync>);
 
-impl fmt::Debug for Afresh {
+impl fmt::Debug for RestartPermit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Afresh")
     }
@@ -159,7 +159,7 @@ impl fmt::Debug for Spine {
 }
 
 /// A universal identifier and the own row it belongs to.
-const ROW_BYTES: usize = size_of::<Element>() + size_of::<u32>();
+const ROW_BYTES: usize = size_of::<GroupElement>() + size_of::<u32>();
 
 /// One party's half of Private-ID with the other party of a two-party session.
 ///
@@ -168,7 +168,7 @@ const ROW_BYTES: usize = size_of::<Element>() + size_of::<u32>();
 /// or when [`Options::resume`] holds a match of other ones; `Limit` when a size is over a bound; `Malformed`
 /// or `Deviated` when the peer sends what the protocol does not; `Channel` when it is gone; `Io` when the
 /// disk is full. All name party, peer and step.
-pub fn run(session: &mut Session, own: &dyn Identifiers, options: &Options) -> Result<Spine, Error> {
+pub fn run(session: &mut Session, own: &dyn IdentifierSource, options: &Options) -> Result<Spine, Error> {
     if session.roster().len() != 2 {
         return Err(Error::misuse("Private-ID is a protocol of two parties"));
     }
@@ -177,12 +177,12 @@ pub fn run(session: &mut Session, own: &dyn Identifiers, options: &Options) -> R
         return Err(Error::misuse("Private-ID needs a channel with a window of a megabyte"));
     }
     session.step("pid", |session| {
-        let plan = dummies::plan(session, options.dummies.as_ref(), Hides::Intersection)?;
+        let plan = dummies::plan(session, options.dummies.as_ref(), ShownSizes::Intersection)?;
         let names = [session.roster().name(me), session.roster().name(peer)];
         let (mut journal, before) = match &options.resume {
             None => (None, None),
             Some(dir) => {
-                let (journal, before) = Journal::open(dir, [&names[0], &names[1]])?;
+                let (journal, before) = MatchJournal::open(dir, [&names[0], &names[1]])?;
                 (Some(journal), before)
             }
         };
@@ -200,20 +200,20 @@ pub fn run(session: &mut Session, own: &dyn Identifiers, options: &Options) -> R
 
 /// Whether an error is one that only a peer's message can cause, or that of [`Options::afresh`].
 fn is_deviation(error: &Error) -> bool {
-    matches!(error.kind(), Kind::Malformed(_) | Kind::Deviated(_) | Kind::Limit { .. } | Kind::Refused(_))
+    matches!(error.kind(), Fault::Malformed(_) | Fault::Deviated(_) | Fault::Limit { .. } | Fault::Refused(_))
 }
 
 /// The run itself; `journal` holds the run `before`, if there was one that was cut.
 fn converse(
     session: &mut Session,
-    own: &dyn Identifiers,
-    plan: Option<&Plan>,
+    own: &dyn IdentifierSource,
+    plan: Option<&DummyPlan>,
     options: &Options,
-    mut journal: Option<&mut Journal>,
-    before: Option<Run>,
+    mut journal: Option<&mut MatchJournal>,
+    before: Option<JournalRun>,
 ) -> Result<Spine, Error> {
-    let own = Padded::new(own, plan);
-    let room = Room::new(options.memory, options.scratch.as_deref());
+    let own = PaddedIdentifiers::new(own, plan);
+    let room = SpillRoom::new(options.memory, options.scratch.as_deref());
     let mut rng = session.fork_seed("keys").into_rng();
     let salt = before.as_ref().map_or_else(|| rng.bytes(), |run| run.salt);
     let fingerprint = identifiers::fingerprint(&own, salt, &room)?;
@@ -223,7 +223,7 @@ fn converse(
             journal.go_on(run)?;
         }
     }
-    let fresh = Run {
+    let fresh = JournalRun {
         keys: [Secret::new(rng.bytes()), Secret::new(rng.bytes())],
         salt,
         fingerprint: fingerprint.whole(),
@@ -231,7 +231,7 @@ fn converse(
         rows: [own.rows(), 0],
     };
     let mut party = session.step("count", |s| Party::meet(s, options, &room, journal, before, fresh))?;
-    party.shared_least = plan.map_or(0, Plan::own_listed);
+    party.shared_least = plan.map_or(0, DummyPlan::own_listed);
     let u = session.step("u", |s| party.hash_own(s, &own, &fingerprint))?;
     let (uids, e) = party.stream(session, u)?;
     let others = party.others(session, e)?;
@@ -239,7 +239,7 @@ fn converse(
 }
 
 /// Refuses to use the keys of a run for other rows than it began with.
-fn check_same(run: &Run, own: &Padded<'_>, fingerprint: [u8; 32]) -> Result<(), Error> {
+fn check_same(run: &JournalRun, own: &PaddedIdentifiers<'_>, fingerprint: [u8; 32]) -> Result<(), Error> {
     if (run.rows[0], run.fingerprint) == (own.rows(), fingerprint) {
         return Ok(());
     }
@@ -288,10 +288,10 @@ struct Party<'r> {
     keys: [Exponent; 2],
     /// Own rows, the peer's rows.
     rows: [u64; 2],
-    room: &'r Room,
-    journal: Option<&'r mut Journal>,
+    room: &'r SpillRoom,
+    journal: Option<&'r mut MatchJournal>,
     /// What the peer said after the streams.
-    pins: Pins,
+    pins: MessagePins,
     /// The least overlap that an honest peer leaves: own dummies of the list that the peer has all of.
     shared_least: u64,
     start: Start,
@@ -324,7 +324,7 @@ impl Hello {
     fn exchange(&self, session: &mut Session, options: &Options) -> Result<Self, Error> {
         let peer = session.me().other();
         let at = session.at(Some(peer));
-        let over = |name, value, cap| Error::new(at.clone(), Kind::Limit { name, value, cap });
+        let over = |name, value, cap| Error::new(at.clone(), Fault::Limit { name, value, cap });
         if self.rows >= limits::ROWS {
             return Err(over("limits::ROWS, own rows and dummies", self.rows, limits::ROWS - 1));
         }
@@ -372,18 +372,21 @@ impl<'r> Party<'r> {
     fn meet(
         session: &mut Session,
         options: &Options,
-        room: &'r Room,
-        mut journal: Option<&'r mut Journal>,
-        before: Option<Run>,
-        mut fresh: Run,
+        room: &'r SpillRoom,
+        mut journal: Option<&'r mut MatchJournal>,
+        before: Option<JournalRun>,
+        mut fresh: JournalRun,
     ) -> Result<Self, Error> {
         let (role, peer) = (if session.me() == PartyId(0) { Role::C } else { Role::P }, session.me().other());
         let mine = Hello {
             rows: fresh.rows[0],
-            terms: dummies::terms(options.dummies.as_ref(), Hides::Intersection),
+            terms: dummies::terms(options.dummies.as_ref(), ShownSizes::Intersection),
             nonce: fresh.name,
             before: before.as_ref().map_or([0; 16], |run| run.name),
-            positions: journal.as_deref().filter(|_| before.is_some()).map_or([0; 3], Journal::positions),
+            positions: journal
+                .as_deref()
+                .filter(|_| before.is_some())
+                .map_or([0; 3], MatchJournal::positions),
         };
         let theirs = mine.exchange(session, options)?;
         let rows = [mine.rows, theirs.rows];
@@ -394,7 +397,7 @@ impl<'r> Party<'r> {
             }
             Some(run) => (run, Start::between(mine.positions, theirs.positions, rows)),
             None => {
-                if let (true, Some(Afresh(may))) = (had_one, &options.afresh) {
+                if let (true, Some(RestartPermit(may))) = (had_one, &options.afresh) {
                     may()?;
                 }
                 if !had_one && theirs.before != [0; 16] {
@@ -421,7 +424,7 @@ impl<'r> Party<'r> {
             ));
         };
         let (keys, threads) = ([first, second], options.threads);
-        let pins = journal.as_deref().map_or(Ok(Pins::none()), |journal| journal.pins(&run))?;
+        let pins = journal.as_deref().map_or(Ok(MessagePins::none()), |journal| journal.pins(&run))?;
         Ok(Self { role, peer, threads, keys, rows, room, journal, pins, shared_least: 0, start })
     }
 
@@ -429,8 +432,8 @@ impl<'r> Party<'r> {
     fn spine(
         &self,
         session: &mut Session,
-        own: Column<'_, ROW_BYTES>,
-        others: Column<'_, 32>,
+        own: SpillColumn<'_, ROW_BYTES>,
+        others: SpillColumn<'_, 32>,
         real_rows: u64,
     ) -> Result<Spine, Error> {
         let mut link = session.link(self.peer);
@@ -450,7 +453,7 @@ impl<'r> Party<'r> {
 
     /// Refuses an overlap of `shared` rows that is smaller than what a peer with all of our list must have in
     /// common with us.
-    fn check_shared(&self, link: &Link<'_>, shared: u64) -> Result<(), Error> {
+    fn check_shared(&self, link: &StepLink<'_>, shared: u64) -> Result<(), Error> {
         match shared >= self.shared_least {
             true => Ok(()),
             false => Err(link.blame("the intersection holds the dummies that both have")),
@@ -458,7 +461,7 @@ impl<'r> Party<'r> {
     }
 
     /// A multiplication by the second key.
-    fn mul(&self, link: &Link<'_>, column: &mut [Element]) -> Result<(), Error> {
+    fn mul(&self, link: &StepLink<'_>, column: &mut [GroupElement]) -> Result<(), Error> {
         group::mul_batch(column, &self.keys[1], self.threads).map_err(|refusal| fault(link, refusal.into()))
     }
 
@@ -468,7 +471,7 @@ impl<'r> Party<'r> {
         &mut self,
         session: &mut Session,
         rounds: u64,
-        mut beat: Beat,
+        mut beat: PulseBeat,
         mut work: impl FnMut(&mut Self, &mut Session, u64) -> Result<(), Error>,
     ) -> Result<(), Error> {
         for i in 0..rounds {
@@ -507,9 +510,9 @@ fn name_of_run(role: Role, mine: [u8; 16], theirs: [u8; 16]) -> [u8; 16] {
     *digest.first_chunk().expect("a digest is longer")
 }
 
-fn fault(link: &Link<'_>, fault: Fault) -> Error {
+fn fault(link: &StepLink<'_>, fault: StepFault) -> Error {
     match fault {
-        Fault::Malformed(what) => link.malformed(what),
-        Fault::Deviated(check) => link.blame(check),
+        StepFault::Malformed(what) => link.malformed(what),
+        StepFault::Deviated(check) => link.blame(check),
     }
 }

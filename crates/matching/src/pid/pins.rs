@@ -4,9 +4,9 @@
 //! new. A peer that could send other elements under the same keys after every cut would read off the answers
 //! what one run does not tell. A pin reaches the file before anything that depends on its message leaves.
 
-use crate::group::Element;
+use crate::group::GroupElement;
 use base::Error;
-use net::Link;
+use net::StepLink;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
@@ -19,13 +19,13 @@ const SAME: &str = "what it sends after the cut is what it sent before it; a pee
                     of tacit now may send other bytes: run again, the match begins afresh";
 
 /// The pins of one run, in the order of the messages; nothing where the run keeps no journal.
-pub(super) struct Pins {
+pub(super) struct MessagePins {
     file: Option<File>,
     key: [u8; 32],
     known: Vec<[u8; PIN_BYTES]>,
 }
 
-impl Pins {
+impl MessagePins {
     /// Pins of a run that cannot go on: every message is new.
     pub fn none() -> Self {
         Self { file: None, key: [0; 32], known: Vec::new() }
@@ -57,7 +57,7 @@ impl Pins {
     ///
     /// # Errors
     /// `Deviated` when it is another one than before the cut; `Io` when it cannot be written.
-    pub fn check(&mut self, link: &Link<'_>, index: u64, message: &[Element]) -> Result<(), Error> {
+    pub fn check(&mut self, link: &StepLink<'_>, index: u64, message: &[GroupElement]) -> Result<(), Error> {
         match self.keep(index, message)? {
             true => Ok(()),
             false => Err(link.blame(SAME)),
@@ -65,7 +65,7 @@ impl Pins {
     }
 
     /// Whether message `index` may come.
-    fn keep(&mut self, index: u64, message: &[Element]) -> Result<bool, Error> {
+    fn keep(&mut self, index: u64, message: &[GroupElement]) -> Result<bool, Error> {
         let Some(file) = &self.file else { return Ok(true) };
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
         hasher.update(b"message").update(&index.to_le_bytes()).update(message.as_flattened());
@@ -96,8 +96,8 @@ impl Pins {
 mod tests {
     use super::*;
 
-    fn open(file: &File) -> Pins {
-        Pins::open(file.try_clone().unwrap(), [7; 32]).unwrap()
+    fn open(file: &File) -> MessagePins {
+        MessagePins::open(file.try_clone().unwrap(), [7; 32]).unwrap()
     }
 
     #[test]
@@ -114,7 +114,7 @@ mod tests {
         let mut torn = open(&file);
         assert_eq!(torn.known.len(), 2);
         assert!(torn.keep(2, &message(4)).unwrap());
-        assert_eq!(Pins::open(file.try_clone().unwrap(), [8; 32]).unwrap().known.len(), 0);
-        assert!(Pins::none().keep(9, &message(1)).unwrap());
+        assert_eq!(MessagePins::open(file.try_clone().unwrap(), [8; 32]).unwrap().known.len(), 0);
+        assert!(MessagePins::none().keep(9, &message(1)).unwrap());
     }
 }

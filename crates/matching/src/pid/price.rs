@@ -2,7 +2,7 @@
 
 use super::{Role, Sizes};
 use crate::group::ELEMENT_BYTES;
-use crate::meter::Meter;
+use crate::meter::LinkMeter;
 use base::Cost;
 use std::ops::Range;
 
@@ -43,14 +43,14 @@ pub(super) const fn slice_cap(rows: u64, bits: u32) -> u64 {
 }
 
 /// When a party tells that it is at work and when it takes what the other one tells, in rounds of one chunk.
-pub(super) struct Beat {
+pub(super) struct PulseBeat {
     /// Own chunks that are announced.
     own: u64,
     /// Pulses that are still to come from the peer.
     pub left: u64,
 }
 
-impl Beat {
+impl PulseBeat {
     /// For `own` chunks of this party that the peer waits for, and `peer` chunks of the peer's.
     pub fn new(own: u64, peer: u64) -> Self {
         Self { own, left: peer.div_ceil(PULSE) }
@@ -73,7 +73,7 @@ pub(super) fn chunks(rows: u64) -> impl Iterator<Item = Range<u64>> {
 
 /// One thing a party does while both stream: rows of its own column or of the peer's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Move {
+pub(super) enum StreamMove {
     /// Hash and multiply own rows, send them: u.
     SendU(Range<u64>),
     /// Receive u of the peer's rows, multiply twice, keep e and send v.
@@ -87,27 +87,27 @@ pub(super) enum Move {
 /// Each party starts its next chunk before it waits for the answer to an earlier one, so both compute at once
 /// whatever the two sizes are: a row costs its owner two multiplications and the peer two. At most three
 /// chunks of u and of v are on their way in one direction, far below the window of a channel.
-pub(super) fn stream(own: u64, peer: u64) -> impl Iterator<Item = Move> {
+pub(super) fn stream(own: u64, peer: u64) -> impl Iterator<Item = StreamMove> {
     let rounds = own.max(peer).div_ceil(CHUNK);
     let chunk = |rows: u64, i: Option<u64>| {
         let start = i? * CHUNK;
         (start < rows).then(|| start..rows.min(start + CHUNK))
     };
     (0..if rounds == 0 { 0 } else { rounds + 2 }).flat_map(move |i| {
-        let send = chunk(own, Some(i)).map(Move::SendU);
-        let answer = chunk(peer, i.checked_sub(1)).map(Move::AnswerV);
-        let take = chunk(own, i.checked_sub(2)).map(Move::TakeV);
+        let send = chunk(own, Some(i)).map(StreamMove::SendU);
+        let answer = chunk(peer, i.checked_sub(1)).map(StreamMove::AnswerV);
+        let take = chunk(own, i.checked_sub(2)).map(StreamMove::TakeV);
         [send, answer, take].into_iter().flatten()
     })
 }
 
-impl Meter {
+impl LinkMeter {
     fn send_column(&mut self, rows: u64) {
         self.send(rows * ELEMENT_BYTES);
     }
 
     /// `rounds` rounds of `work`, with pulses.
-    fn rounds(&mut self, rounds: u64, mut beat: Beat, mut work: impl FnMut(&mut Self, u64)) {
+    fn rounds(&mut self, rounds: u64, mut beat: PulseBeat, mut work: impl FnMut(&mut Self, u64)) {
         for i in 0..rounds {
             work(self, i);
             let [send, take] = beat.after(i);
@@ -151,18 +151,18 @@ impl Meter {
         let [c, p] = sizes.only().map(|rows| rows.div_ceil(CHUNK));
         match role {
             Role::C => {
-                self.rounds(c.max(p), Beat::new(c, 0), |m, i| {
+                self.rounds(c.max(p), PulseBeat::new(c, 0), |m, i| {
                     if i < p {
                         m.recv(1);
                     }
                 });
                 let column = sizes.only()[0];
-                self.rounds(c, Beat::new(0, c), |m, i| m.send_column(piece(column, i)));
+                self.rounds(c, PulseBeat::new(0, c), |m, i| m.send_column(piece(column, i)));
             }
             Role::P => {
                 let column = sizes.only()[1];
-                self.rounds(p, Beat::new(0, c), |m, i| m.send_column(piece(column, i)));
-                self.rounds(c, Beat::new(c, 0), |m, _| m.recv(1));
+                self.rounds(p, PulseBeat::new(0, c), |m, i| m.send_column(piece(column, i)));
+                self.rounds(c, PulseBeat::new(c, 0), |m, _| m.recv(1));
             }
         }
     }
@@ -173,21 +173,21 @@ fn piece(rows: u64, i: u64) -> u64 {
     CHUNK.min(rows - i * CHUNK)
 }
 
-fn meter(role: Role, sizes: Sizes) -> Meter {
-    let mut m = Meter::default();
+fn meter(role: Role, sizes: Sizes) -> LinkMeter {
+    let mut m = LinkMeter::default();
     let (own, peer) = (sizes.rows[role as usize], sizes.rows[1 - role as usize]);
     m.send(HELLO_BYTES);
     m.recv(1);
     let [own_chunks, peer_chunks] = [own, peer].map(|rows| rows.div_ceil(CHUNK));
-    m.rounds(own_chunks, Beat::new(own_chunks, peer_chunks), |_, _| ());
+    m.rounds(own_chunks, PulseBeat::new(own_chunks, peer_chunks), |_, _| ());
     for step in stream(own, peer) {
         match step {
-            Move::SendU(rows) => m.send_column(rows.end - rows.start),
-            Move::AnswerV(rows) => {
+            StreamMove::SendU(rows) => m.send_column(rows.end - rows.start),
+            StreamMove::AnswerV(rows) => {
                 m.recv(1);
                 m.send_column(rows.end - rows.start);
             }
-            Move::TakeV(_) => m.recv(1),
+            StreamMove::TakeV(_) => m.recv(1),
         }
     }
     m.slices(role, sizes);
@@ -222,15 +222,17 @@ mod tests {
         let sizes = [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK, 7 * CHUNK + 5];
         for (own, peer) in sizes.iter().flat_map(|&a| sizes.map(|b| (a, b))) {
             let mut moves = [stream(own, peer).peekable(), stream(peer, own).peekable()];
-            let mut pipes: [std::collections::VecDeque<Move>; 2] = Default::default();
+            let mut pipes: [std::collections::VecDeque<StreamMove>; 2] = Default::default();
             while moves.iter_mut().any(|m| m.peek().is_some()) {
                 let mut went = false;
                 for me in 0..2 {
                     while let Some(next) = moves[me].peek() {
                         let (needs, makes) = match next.clone() {
-                            Move::SendU(r) => (None, Some(Move::SendU(r))),
-                            Move::AnswerV(r) => (Some(Move::SendU(r.clone())), Some(Move::AnswerV(r))),
-                            Move::TakeV(r) => (Some(Move::AnswerV(r)), None),
+                            StreamMove::SendU(r) => (None, Some(StreamMove::SendU(r))),
+                            StreamMove::AnswerV(r) => {
+                                (Some(StreamMove::SendU(r.clone())), Some(StreamMove::AnswerV(r)))
+                            }
+                            StreamMove::TakeV(r) => (Some(StreamMove::AnswerV(r)), None),
                         };
                         if let Some(needs) = needs {
                             match pipes[1 - me].front() {
@@ -265,7 +267,7 @@ mod tests {
     #[test]
     fn pulses_that_are_sent_are_taken_and_few_wait() {
         for (own, peer) in [(0, 0), (1, 0), (0, 9), (40, 40), (100, 3), (5, 1000), (1000, 1001)] {
-            let mut beats = [Beat::new(own, peer), Beat::new(peer, own)];
+            let mut beats = [PulseBeat::new(own, peer), PulseBeat::new(peer, own)];
             let mut sent = [0u64; 2];
             let mut taken = [0u64; 2];
             for i in 0..own.max(peer) {

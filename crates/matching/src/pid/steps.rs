@@ -1,22 +1,22 @@
 //! The local steps of Private-ID: functions of columns of elements, without any conversation.
 
 use super::ROW_BYTES;
-use crate::group::{Element, Refusal, is_canonical};
-use crate::spill::Column;
+use crate::group::{ElementRefusal, GroupElement, is_canonical};
+use crate::spill::SpillColumn;
 use base::Error;
 use std::cmp::Ordering;
 
 /// Why a peer's message is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum StepFault {
     /// Its bytes decode to nothing.
     Malformed(&'static str),
     /// It fails the named check.
     Deviated(&'static str),
 }
 
-impl From<Refusal> for Fault {
-    fn from(refusal: Refusal) -> Self {
+impl From<ElementRefusal> for StepFault {
+    fn from(refusal: ElementRefusal) -> Self {
         Self::Malformed(refusal.text())
     }
 }
@@ -25,10 +25,10 @@ impl From<Refusal> for Fault {
 ///
 /// # Errors
 /// When one does: the peer repeated one of its own.
-pub fn check_distinct(column: &[Element]) -> Result<(), Fault> {
+pub fn check_distinct(column: &[GroupElement]) -> Result<(), StepFault> {
     match column.windows(2).all(|w| w[0] != w[1]) {
         true => Ok(()),
-        false => Err(Fault::Deviated("its identifiers are unique")),
+        false => Err(StepFault::Deviated("its identifiers are unique")),
     }
 }
 
@@ -40,13 +40,13 @@ pub fn check_distinct(column: &[Element]) -> Result<(), Fault> {
 ///
 /// # Errors
 /// When an element is not canonical, repeats or is out of order.
-pub fn check_ascending(piece: &[Element], last: &mut Option<Element>) -> Result<(), Fault> {
+pub fn check_ascending(piece: &[GroupElement], last: &mut Option<GroupElement>) -> Result<(), StepFault> {
     check_canonical(piece)?;
     let follows = last.zip(piece.first()).is_none_or(|(last, first)| last < *first);
     *last = piece.last().copied().or(*last);
     match follows && piece.windows(2).all(|w| w[0] < w[1]) {
         true => Ok(()),
-        false => Err(Fault::Deviated("its set is sorted and without repeats")),
+        false => Err(StepFault::Deviated("its set is sorted and without repeats")),
     }
 }
 
@@ -54,10 +54,10 @@ pub fn check_ascending(piece: &[Element], last: &mut Option<Element>) -> Result<
 ///
 /// # Errors
 /// When an element is not canonical.
-pub fn check_canonical(column: &[Element]) -> Result<(), Fault> {
+pub fn check_canonical(column: &[GroupElement]) -> Result<(), StepFault> {
     match column.iter().all(is_canonical) {
         true => Ok(()),
-        false => Err(Refusal::NonCanonical.into()),
+        false => Err(ElementRefusal::NonCanonical.into()),
     }
 }
 
@@ -66,10 +66,10 @@ pub fn check_canonical(column: &[Element]) -> Result<(), Fault> {
 /// # Errors
 /// Those of `only_b`.
 pub fn differences(
-    a: &[Element],
-    b: &[Element],
-    mut only_a: impl FnMut(&Element),
-    mut only_b: impl FnMut(&Element) -> Result<(), Error>,
+    a: &[GroupElement],
+    b: &[GroupElement],
+    mut only_a: impl FnMut(&GroupElement),
+    mut only_b: impl FnMut(&GroupElement) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let (mut i, mut j) = (0, 0);
     while i < a.len() || j < b.len() {
@@ -90,7 +90,7 @@ pub fn differences(
 }
 
 /// Positions of own rows, in input order, and the digest of a spine.
-pub type Positions = (Vec<u32>, [u8; 32]);
+pub type SpinePositions = (Vec<u32>, [u8; 32]);
 
 /// The positions of own rows, in input order, among the sorted universal identifiers of both, and a digest of
 /// all of them in order. A record of an own row is its identifier and its number.
@@ -98,7 +98,10 @@ pub type Positions = (Vec<u32>, [u8; 32]);
 /// # Errors
 /// The inner ones when an identifier occurs twice: the peer sent something else than the protocol says. The
 /// outer ones when a column cannot be read back.
-pub fn spine(own: Column<'_, ROW_BYTES>, others: Column<'_, 32>) -> Result<Result<Positions, Fault>, Error> {
+pub fn spine(
+    own: SpillColumn<'_, ROW_BYTES>,
+    others: SpillColumn<'_, 32>,
+) -> Result<Result<SpinePositions, StepFault>, Error> {
     let mut positions = vec![0; own.len() as usize];
     let (mut own, mut others) = (own.sorted(), others.sorted());
     let (mut digest, mut last) = (blake3::Hasher::new(), None);
@@ -107,7 +110,7 @@ pub fn spine(own: Column<'_, ROW_BYTES>, others: Column<'_, 32>) -> Result<Resul
             (Some(mine), Some(other)) => mine[..32] < other[..],
             (mine, _) => mine.is_some(),
         };
-        let uid: Element = if ours {
+        let uid: GroupElement = if ours {
             let record = own.pop()?.expect("its head was seen");
             let (uid, row) = record.split_first_chunk().expect("an element comes first");
             positions[u32::from_le_bytes(*row.first_chunk().expect("then its row")) as usize] = at as u32;
@@ -119,7 +122,7 @@ pub fn spine(own: Column<'_, ROW_BYTES>, others: Column<'_, 32>) -> Result<Resul
             }
         };
         if last == Some(uid) {
-            return Ok(Err(Fault::Deviated("the universal identifiers are distinct")));
+            return Ok(Err(StepFault::Deviated("the universal identifiers are distinct")));
         }
         digest.update(&uid);
         last = Some(uid);
@@ -130,14 +133,14 @@ pub fn spine(own: Column<'_, ROW_BYTES>, others: Column<'_, 32>) -> Result<Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spill::Room;
+    use crate::spill::SpillRoom;
     use base::Seed;
     use std::collections::BTreeSet;
 
-    fn column(n: usize, seed: u8) -> Vec<Element> {
+    fn column(n: usize, seed: u8) -> Vec<GroupElement> {
         let mut rng = Seed::from_bytes([seed; 32]).into_rng();
         let element = || {
-            let mut e: Element = rng.bytes();
+            let mut e: GroupElement = rng.bytes();
             e[31] &= 0x7f;
             e
         };
@@ -149,14 +152,14 @@ mod tests {
         let mut rng = Seed::from_bytes([3; 32]).into_rng();
         for seed in 0..50 {
             let all = column(40, seed);
-            let pick = |rng: &mut base::Rng| -> BTreeSet<Element> {
+            let pick = |rng: &mut base::Rng| -> BTreeSet<GroupElement> {
                 let share = rng.below(5);
                 all.iter().copied().filter(|_| rng.below(4) < share).collect()
             };
             let (a, b) = (pick(&mut rng), pick(&mut rng));
             let sorted = [&a, &b].map(|set| set.iter().copied().collect::<Vec<_>>());
             let (mut left, mut right) = (Vec::new(), Vec::new());
-            let keep = |e: &Element| {
+            let keep = |e: &GroupElement| {
                 right.push(*e);
                 Ok(())
             };
@@ -165,9 +168,9 @@ mod tests {
         }
     }
 
-    fn spine_of(own: &[Element], others: &[Element]) -> Result<Positions, Fault> {
-        let room = Room::new(None, None);
-        let (mut mine, mut theirs) = (Column::new(&room, 0), Column::new(&room, 0));
+    fn spine_of(own: &[GroupElement], others: &[GroupElement]) -> Result<SpinePositions, StepFault> {
+        let room = SpillRoom::new(None, None);
+        let (mut mine, mut theirs) = (SpillColumn::new(&room, 0), SpillColumn::new(&room, 0));
         for (row, uid) in own.iter().enumerate() {
             let record = [&uid[..], &(row as u32).to_le_bytes()].concat();
             mine.push(record.first_chunk().unwrap()).unwrap();
@@ -184,7 +187,7 @@ mod tests {
         sorted.sort_unstable();
         assert!((0..200).all(|i| sorted[positions[i] as usize] == all[i]));
         assert_eq!(spine_of(&all[200..], &all[..200]).unwrap().1, digest);
-        let clash = Err(Fault::Deviated("the universal identifiers are distinct"));
+        let clash = Err(StepFault::Deviated("the universal identifiers are distinct"));
         assert_eq!(spine_of(&all[..200], &all[199..]), clash);
         assert_eq!(spine_of(&[all[4], all[4]], &[]), clash);
         assert_eq!(spine_of(&[], &[all[0], all[0]]), clash);
@@ -195,21 +198,21 @@ mod tests {
     fn peers_columns_are_checked() {
         let mut sorted = column(10, 5);
         sorted.sort_unstable();
-        let check = |piece: &[Element]| check_ascending(piece, &mut None);
+        let check = |piece: &[GroupElement]| check_ascending(piece, &mut None);
         assert_eq!(check(&sorted), Ok(()));
-        let disorder = Err(Fault::Deviated("its set is sorted and without repeats"));
+        let disorder = Err(StepFault::Deviated("its set is sorted and without repeats"));
         let mut swapped = sorted.clone();
         swapped.swap(2, 3);
         assert_eq!(check(&swapped), disorder);
         swapped[2] = swapped[3];
         assert_eq!(check(&swapped), disorder);
-        assert_eq!(check_distinct(&swapped[2..4]), Err(Fault::Deviated("its identifiers are unique")));
+        assert_eq!(check_distinct(&swapped[2..4]), Err(StepFault::Deviated("its identifiers are unique")));
         // Order holds between pieces too, over an empty one.
         let mut last = None;
         for (piece, result) in [(5..7, Ok(())), (7..7, Ok(())), (7..8, Ok(())), (7..9, disorder)] {
             assert_eq!(check_ascending(&sorted[piece], &mut last), result);
         }
         sorted[9] = [0xff; 32];
-        assert_eq!(check(&sorted), Err(Refusal::NonCanonical.into()));
+        assert_eq!(check(&sorted), Err(ElementRefusal::NonCanonical.into()));
     }
 }

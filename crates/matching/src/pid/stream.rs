@@ -1,11 +1,11 @@
 //! Steps 1 to 3: own rows hashed, and both columns under all keys of both parties.
 
-use super::journal::{Log, Repeat};
-use super::price::{Beat, CHUNK, Move, chunks, stream};
+use super::journal::{ChunkRepeat, JournalLog};
+use super::price::{CHUNK, PulseBeat, StreamMove, chunks, stream};
 use super::{Party, ROW_BYTES, fault, steps};
-use crate::group::{self, Element};
-use crate::identifiers::{FINGERPRINT_ROWS, Fingerprint, Identifiers};
-use crate::spill::{Column, Sorted};
+use crate::group::{self, GroupElement};
+use crate::identifiers::{ColumnFingerprint, FINGERPRINT_ROWS, IdentifierSource};
+use crate::spill::{SortedRecords, SpillColumn};
 use base::Error;
 use net::Session;
 use std::collections::VecDeque;
@@ -15,7 +15,7 @@ use std::sync::Mutex;
 const _: () = assert!(FINGERPRINT_ROWS == CHUNK);
 
 /// Own rows as sent or as universal identifiers, and `e` of the peer's.
-type Columns<'r> = (Column<'r, ROW_BYTES>, Column<'r, 32>);
+type Columns<'r> = (SpillColumn<'r, ROW_BYTES>, SpillColumn<'r, 32>);
 
 impl<'r> Party<'r> {
     /// `H(x)` to the first key, of all own rows. Sorted, they are `u`: under a secret key that is a secret
@@ -23,26 +23,26 @@ impl<'r> Party<'r> {
     pub(super) fn hash_own(
         &mut self,
         session: &mut Session,
-        own: &dyn Identifiers,
-        fingerprint: &Fingerprint,
-    ) -> Result<Column<'r, ROW_BYTES>, Error> {
-        let mut column = Column::new(self.room, own.rows());
+        own: &dyn IdentifierSource,
+        fingerprint: &ColumnFingerprint,
+    ) -> Result<SpillColumn<'r, ROW_BYTES>, Error> {
+        let mut column = SpillColumn::new(self.room, own.rows());
         let [mine, theirs] = self.start.hashed;
         let mut u = vec![[0; 32]; CHUNK as usize];
         for (i, rows) in chunks(own.rows()).enumerate().take(mine as usize) {
             let journal = self.journal.as_ref().expect("a run that goes on has a journal");
-            journal.get(Log::U, i as u64, &mut u[..len(&rows)])?;
+            journal.get(JournalLog::U, i as u64, &mut u[..len(&rows)])?;
             push_rows(&mut column, &u[..len(&rows)], rows)?;
         }
         let todo = own.rows().div_ceil(CHUNK) - mine;
-        let beat = Beat::new(todo, self.rows[1].div_ceil(CHUNK) - theirs);
+        let beat = PulseBeat::new(todo, self.rows[1].div_ceil(CHUNK) - theirs);
         self.rounds(session, todo, beat, |party, _, i| {
             let i = i + mine;
             let rows = i * CHUNK..own.rows().min((i + 1) * CHUNK);
             let u = &mut u[..len(&rows)];
             party.hash_chunk(own, fingerprint, rows.clone(), u)?;
             if let Some(journal) = &mut party.journal {
-                journal.put(Log::U, i, u)?;
+                journal.put(JournalLog::U, i, u)?;
             }
             push_rows(&mut column, u, rows)
         })?;
@@ -52,10 +52,10 @@ impl<'r> Party<'r> {
     /// Hashes the rows of one chunk, which must be those that the fingerprint was taken of.
     fn hash_chunk(
         &self,
-        own: &dyn Identifiers,
-        fingerprint: &Fingerprint,
+        own: &dyn IdentifierSource,
+        fingerprint: &ColumnFingerprint,
         rows: Range<u64>,
-        u: &mut [Element],
+        u: &mut [GroupElement],
     ) -> Result<(), Error> {
         // Names are read on several cores, each row's digest in its own place.
         let digests: Vec<Mutex<[u8; 32]>> = u.iter().map(|_| Mutex::default()).collect();
@@ -77,7 +77,7 @@ impl<'r> Party<'r> {
     pub(super) fn stream(
         &mut self,
         session: &mut Session,
-        u: Column<'r, ROW_BYTES>,
+        u: SpillColumn<'r, ROW_BYTES>,
     ) -> Result<Columns<'r>, Error> {
         let [own, peer] = self.rows;
         let mut state = Stream {
@@ -85,8 +85,8 @@ impl<'r> Party<'r> {
             last_u: None,
             rows: VecDeque::new(),
             last_peer: None,
-            uids: Column::new(self.room, own),
-            e: Column::new(self.room, peer),
+            uids: SpillColumn::new(self.room, own),
+            e: SpillColumn::new(self.room, peer),
             once: vec![[0; 32]; CHUNK as usize],
             twice: vec![[0; 32]; CHUNK as usize],
         };
@@ -97,9 +97,9 @@ impl<'r> Party<'r> {
         let within = |rows: Range<u64>, side: usize| rows.start + from[side]..rows.end + from[side];
         for step in stream(own, peer) {
             done += match step {
-                Move::SendU(rows) => self.send_u(session, &mut state, len(&rows))?,
-                Move::AnswerV(rows) => self.answer_v(session, &mut state, within(rows, 1))?,
-                Move::TakeV(rows) => self.take_v(session, &mut state, within(rows, 0))?,
+                StreamMove::SendU(rows) => self.send_u(session, &mut state, len(&rows))?,
+                StreamMove::AnswerV(rows) => self.answer_v(session, &mut state, within(rows, 1))?,
+                StreamMove::TakeV(rows) => self.take_v(session, &mut state, within(rows, 0))?,
             };
             session.report(done, total);
         }
@@ -114,12 +114,12 @@ impl<'r> Party<'r> {
         };
         session.step("resume", |session| {
             for (i, rows) in chunks(self.rows[1]).enumerate().take(peer as usize) {
-                journal.get(Log::E, i as u64, &mut state.once[..len(&rows)])?;
+                journal.get(JournalLog::E, i as u64, &mut state.once[..len(&rows)])?;
                 state.once[..len(&rows)].iter().try_for_each(|e| state.e.push(e))?;
             }
             for (i, rows) in chunks(self.rows[0]).enumerate().take(own as usize) {
                 state.next_u(len(&rows))?;
-                journal.get(Log::V, i as u64, &mut state.once[..len(&rows)])?;
+                journal.get(JournalLog::V, i as u64, &mut state.once[..len(&rows)])?;
                 state.keep_uids(len(&rows))?;
             }
             let done = [own, peer].iter().map(|chunks| chunks * CHUNK).sum();
@@ -153,7 +153,7 @@ impl<'r> Party<'r> {
             let [first, second] = &self.keys;
             group::mul_twice_batch(e, v, first, second, self.threads)
                 .map_err(|refusal| fault(&link, refusal.into()))?;
-            if self.log(Log::E, rows.start, e)? == Repeat::Other {
+            if self.log(JournalLog::E, rows.start, e)? == ChunkRepeat::Other {
                 return Err(link.blame("what it sends again is what it sent before"));
             }
             Ok(())
@@ -174,7 +174,7 @@ impl<'r> Party<'r> {
             let mut link = s.link(self.peer);
             link.recv(uids.as_flattened_mut())?;
             self.mul(&link, uids)?;
-            if self.log(Log::V, rows.start, uids)? == Repeat::Other {
+            if self.log(JournalLog::V, rows.start, uids)? == ChunkRepeat::Other {
                 return Err(link.blame("what it answers again is what it answered before"));
             }
             state.keep_uids(len(&rows))?;
@@ -182,22 +182,22 @@ impl<'r> Party<'r> {
         })
     }
 
-    fn log(&mut self, log: Log, first: u64, chunk: &[Element]) -> Result<Repeat, Error> {
-        self.journal.as_mut().map_or(Ok(Repeat::Same), |journal| journal.put(log, first / CHUNK, chunk))
+    fn log(&mut self, log: JournalLog, first: u64, chunk: &[GroupElement]) -> Result<ChunkRepeat, Error> {
+        self.journal.as_mut().map_or(Ok(ChunkRepeat::Same), |journal| journal.put(log, first / CHUNK, chunk))
     }
 }
 
 /// What a party holds while both stream.
 struct Stream<'r> {
-    u: Sorted<'r, ROW_BYTES>,
-    last_u: Option<Element>,
+    u: SortedRecords<'r, ROW_BYTES>,
+    last_u: Option<GroupElement>,
     /// Rows of the chunks of u that are on their way, oldest first.
     rows: VecDeque<Vec<u32>>,
-    last_peer: Option<Element>,
-    uids: Column<'r, ROW_BYTES>,
-    e: Column<'r, 32>,
-    once: Vec<Element>,
-    twice: Vec<Element>,
+    last_peer: Option<GroupElement>,
+    uids: SpillColumn<'r, ROW_BYTES>,
+    e: SpillColumn<'r, 32>,
+    once: Vec<GroupElement>,
+    twice: Vec<GroupElement>,
 }
 
 impl Stream<'_> {
@@ -226,7 +226,7 @@ impl Stream<'_> {
     }
 }
 
-fn push_row(column: &mut Column<'_, ROW_BYTES>, element: &Element, row: u32) -> Result<(), Error> {
+fn push_row(column: &mut SpillColumn<'_, ROW_BYTES>, element: &GroupElement, row: u32) -> Result<(), Error> {
     let mut record = [0; ROW_BYTES];
     record[..32].copy_from_slice(element);
     record[32..].copy_from_slice(&row.to_le_bytes());
@@ -234,8 +234,8 @@ fn push_row(column: &mut Column<'_, ROW_BYTES>, element: &Element, row: u32) -> 
 }
 
 fn push_rows(
-    column: &mut Column<'_, ROW_BYTES>,
-    elements: &[Element],
+    column: &mut SpillColumn<'_, ROW_BYTES>,
+    elements: &[GroupElement],
     rows: Range<u64>,
 ) -> Result<(), Error> {
     elements.iter().zip(rows).try_for_each(|(element, row)| push_row(column, element, row as u32))

@@ -36,17 +36,17 @@ mod talk;
 
 pub use price::{CHUNK, Sizes, memory, price};
 
-use crate::dummies::{self, Dummies, Hides, Padded};
-use crate::identifiers::{self, Identifiers};
+use crate::dummies::{self, Dummies, PaddedIdentifiers, ShownSizes};
+use crate::identifiers::{self, IdentifierSource};
 use crate::memory::check;
-use crate::payload::{Joined, Layout, Part, Table, Valid};
+use crate::payload::{JoinedPart, JoinedShares, PayloadLayout, PayloadTable, ValidEntries};
 use crate::terms;
 use base::{Error, limits};
 use net::Session;
 use ot::OtKind;
 use std::fmt;
 
-pub use crate::terms::Backend;
+pub use crate::terms::ShareBackend;
 
 /// How this party runs the protocol. Both give the same dummies, OTs and back end.
 #[derive(Clone, Debug)]
@@ -59,10 +59,10 @@ pub struct Options {
     pub dummies: Option<Dummies>,
     /// The payload of a dummy row: as many bytes as a row of the payload has; none: zeros.
     pub blank: Option<Vec<u8>>,
-    /// The OTs of [`Backend::PermuteShare`].
+    /// The OTs of [`ShareBackend::PermuteShare`].
     pub ot: OtKind,
     /// What moves payloads into shares.
-    pub backend: Backend,
+    pub backend: ShareBackend,
     /// Bytes that the match may take; none: no bound.
     pub memory: Option<u64>,
 }
@@ -76,7 +76,7 @@ impl Default for Options {
             dummies: None,
             blank: None,
             ot: OtKind::default(),
-            backend: Backend::default(),
+            backend: ShareBackend::default(),
             memory: None,
         }
     }
@@ -85,7 +85,7 @@ impl Default for Options {
 /// What comes out: the joined rows, and what was disclosed.
 pub struct Matched {
     /// One joined row per match, dummies included, both payloads shared.
-    pub joined: Joined,
+    pub joined: JoinedShares,
     /// What was disclosed.
     pub disclosed: Disclosed,
 }
@@ -116,9 +116,9 @@ pub struct Disclosed {
 /// when the peer sends what the protocol does not; `Channel` when it is gone. All name party, peer and step.
 pub fn run(
     session: &mut Session,
-    own: &dyn Identifiers,
-    payload: &Table,
-    peer_layout: &Layout,
+    own: &dyn IdentifierSource,
+    payload: &PayloadTable,
+    peer_layout: &PayloadLayout,
     options: &Options,
 ) -> Result<Matched, Error> {
     if session.roster().len() != 2 {
@@ -133,8 +133,8 @@ pub fn run(
         if blank.len() != width {
             return Err(Error::misuse("a blank row is as wide as a row of the payload"));
         }
-        let plan = dummies::plan(session, options.dummies.as_ref(), Hides::Intersection)?;
-        let padded = Padded::new(own, plan.as_ref());
+        let plan = dummies::plan(session, options.dummies.as_ref(), ShownSizes::Intersection)?;
+        let padded = PaddedIdentifiers::new(own, plan.as_ref());
         let mut rng = session.fork_seed("order and key").into_rng();
         identifiers::check_unique(&padded, &mut rng)?;
         let layouts = terms::layouts(session.me(), payload.layout(), peer_layout);
@@ -142,11 +142,16 @@ pub fn run(
         check(memory(rows, &layouts), options.memory)?;
         let pairs = talk::pairs(session, &padded, rows, options.threads, &mut rng)?;
         let matched = pairs.picks.len() as u64;
-        let vector = terms::Vector { payload, order: &pairs.order, blank: &blank };
+        let vector = terms::PayloadVector { payload, order: &pairs.order, blank: &blank };
         let parts = moves::parts(session, &vector, &layouts, rows, &pairs.picks, options)?;
         let me = session.me().index();
         let disclosed = Disclosed { own: rows[me], peer: rows[1 - me], matched };
-        let joined = Joined { rows: matched, slots: 1, parts: parts.map(Part::Shared), valid: Valid::All };
+        let joined = JoinedShares {
+            rows: matched,
+            slots: 1,
+            parts: parts.map(JoinedPart::Shared),
+            valid: ValidEntries::All,
+        };
         Ok(Matched { joined, disclosed })
     })
 }

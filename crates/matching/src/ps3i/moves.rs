@@ -5,31 +5,31 @@
 //! It returns shares of the picked entries of either vector; how, and what a party may choose of its shares,
 //! is its affair.
 
-use super::{Backend, Options};
-use crate::paillier::{self, Giver};
-use crate::payload::{Layout, Table};
-use crate::permute::{Rows, Switchboard, network::switches, route};
-use crate::terms::Vector;
+use super::{Options, ShareBackend};
+use crate::paillier::{self, PayloadGiver};
+use crate::payload::{PayloadLayout, PayloadTable};
+use crate::permute::{PlaneRows, Switchboard, network::switches, route};
+use crate::terms::PayloadVector;
 use base::{Error, PartyId};
 use net::Session;
 
 /// This party's shares of the payload of party 0 and of party 1, one row per pick.
 pub(super) fn parts(
     session: &mut Session,
-    vector: &Vector<'_>,
-    layouts: &[Layout; 2],
+    vector: &PayloadVector<'_>,
+    layouts: &[PayloadLayout; 2],
     rows: [u64; 2],
     picks: &[u32],
     options: &Options,
-) -> Result<[Table; 2], Error> {
+) -> Result<[PayloadTable; 2], Error> {
     let me = session.me();
     let of_peer = (&layouts[me.other().index()], rows[me.other().index()]);
     if picks.is_empty() {
-        let [first, second] = layouts.each_ref().map(|layout| Table::zeros(layout.clone(), 0));
+        let [first, second] = layouts.each_ref().map(|layout| PayloadTable::zeros(layout.clone(), 0));
         return Ok([first?, second?]);
     }
     match options.backend {
-        Backend::PermuteShare => {
+        ShareBackend::PermuteShare => {
             let settings = route(&completed(picks, of_peer.1))?;
             let expected = switches(rows[0]).max(switches(rows[1]));
             let mut board = session.step("ot", |s| Switchboard::new(s, options.ot, expected))?;
@@ -38,17 +38,17 @@ pub(super) fn parts(
                 let shares = if owner == me {
                     board.serve_permutation(session, vector.rows()?)?
                 } else {
-                    let zeros = Rows::zeros(of_peer.0, of_peer.1 as usize)?;
+                    let zeros = PlaneRows::zeros(of_peer.0, of_peer.1 as usize)?;
                     let settings = settings.take().ok_or_else(|| Error::misuse("settings are used once"))?;
                     board.permute(session, zeros, settings)?
                 };
                 shares.table(picks.len())
             })
         }
-        Backend::Paillier => {
+        ShareBackend::Paillier => {
             let own = vector.table()?;
             let seed = session.fork_seed("giver");
-            let mut giver = Some(Giver::prepare(&seed, own.rows(), own.layout(), options.threads));
+            let mut giver = Some(PayloadGiver::prepare(&seed, own.rows(), own.layout(), options.threads));
             both(session, |session, owner| {
                 if owner == me {
                     let giver = giver.take().ok_or_else(|| Error::misuse("a giver gives once"))?;
@@ -63,8 +63,8 @@ pub(super) fn parts(
 /// The payloads of party 0, then of party 1, each at its step.
 fn both(
     session: &mut Session,
-    mut part: impl FnMut(&mut Session, PartyId) -> Result<Table, Error>,
-) -> Result<[Table; 2], Error> {
+    mut part: impl FnMut(&mut Session, PartyId) -> Result<PayloadTable, Error>,
+) -> Result<[PayloadTable; 2], Error> {
     let first = session.step("payload-0", |s| part(s, PartyId(0)))?;
     let second = session.step("payload-1", |s| part(s, PartyId(1)))?;
     Ok([first, second])

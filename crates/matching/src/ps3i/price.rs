@@ -1,11 +1,11 @@
 //! What PS3I costs, from the schedule that the drivers follow.
 
-use super::Backend;
+use super::ShareBackend;
 use crate::dummies::TERMS_BYTES;
 use crate::group::ELEMENT_BYTES;
 use crate::paillier;
-use crate::payload::Layout;
-use crate::permute::{Bill, network::switches};
+use crate::payload::PayloadLayout;
+use crate::permute::{TransferBill, network::switches};
 use crate::terms;
 use base::{Cost, PartyId};
 use ot::OtKind;
@@ -34,9 +34,9 @@ pub(super) fn chunks(rows: [u64; 2]) -> impl Iterator<Item = [Range<u64>; 2]> {
 
 /// The exact cost for sizes that are known; `layouts` are those of party 0's and of party 1's payload.
 #[must_use]
-pub fn price(sizes: Sizes, layouts: &[Layout; 2], backend: Backend, ot: OtKind) -> Cost {
+pub fn price(sizes: Sizes, layouts: &[PayloadLayout; 2], backend: ShareBackend, ot: OtKind) -> Cost {
     let parties @ [a, b] = [PartyId(0), PartyId(1)];
-    let mut bill = Bill::new(ot);
+    let mut bill = TransferBill::new(ot);
     swap(&mut bill, [COUNT_BYTES; 2]);
     for both in chunks(sizes.rows) {
         swap(&mut bill, both.map(|rows| (rows.end - rows.start) * ELEMENT_BYTES));
@@ -46,11 +46,11 @@ pub fn price(sizes: Sizes, layouts: &[Layout; 2], backend: Backend, ot: OtKind) 
     if sizes.matched > 0 {
         let each = parties.into_iter().zip(sizes.rows).zip(layouts);
         match backend {
-            Backend::PermuteShare => {
+            ShareBackend::PermuteShare => {
                 bill.set_up(switches(sizes.rows[0]).max(switches(sizes.rows[1])));
                 each.for_each(|((owner, rows), layout)| bill.permutation(owner, rows, layout.row_bytes()));
             }
-            Backend::Paillier => each.for_each(|((owner, rows), layout)| {
+            ShareBackend::Paillier => each.for_each(|((owner, rows), layout)| {
                 paillier::bill(&mut bill, owner, rows, sizes.matched, layout);
             }),
         }
@@ -59,14 +59,14 @@ pub fn price(sizes: Sizes, layouts: &[Layout; 2], backend: Backend, ot: OtKind) 
 }
 
 /// Messages of both parties that cross; an empty one is none.
-fn swap(bill: &mut Bill, bytes: [u64; 2]) {
+fn swap(bill: &mut TransferBill, bytes: [u64; 2]) {
     let said = [0, 1].map(|i| (PartyId(i as u8), bytes[i])).into_iter().filter(|(_, bytes)| *bytes > 0);
     said.clone().for_each(|(party, bytes)| bill.say(party, bytes));
     said.for_each(|(party, _)| bill.hear(party.other()));
 }
 
 /// What only `party` says; nothing is no message.
-fn one_way(bill: &mut Bill, party: PartyId, bytes: u64) {
+fn one_way(bill: &mut TransferBill, party: PartyId, bytes: u64) {
     if bytes > 0 {
         bill.say(party, bytes);
         bill.hear(party.other());
@@ -76,7 +76,7 @@ fn one_way(bill: &mut Bill, party: PartyId, bytes: u64) {
 /// Bytes of memory that a run takes at its peak, about: elements before the join, then the payload on its
 /// way.
 #[must_use]
-pub fn memory(rows: [u64; 2], layouts: &[Layout; 2]) -> u64 {
+pub fn memory(rows: [u64; 2], layouts: &[PayloadLayout; 2]) -> u64 {
     let [n, all] = [rows[0].max(rows[1]), rows[0] + rows[1]];
     // Products and, sorted, with their places; or E_A beside sorted products.
     let joining = n * (2 * ELEMENT_BYTES + 4) + ELEMENT_BYTES * rows[0];

@@ -2,14 +2,14 @@
 
 use super::Options;
 use super::price::chunks;
-use crate::dummies::{self, Hides};
-use crate::group::{self, Element, Exponent};
-use crate::identifiers::Identifiers;
+use crate::dummies::{self, ShownSizes};
+use crate::group::{self, Exponent, GroupElement};
+use crate::identifiers::IdentifierSource;
 use crate::memory::reserve;
-use crate::payload::Layout;
+use crate::payload::PayloadLayout;
 use crate::terms;
-use base::{Error, Kind, PartyId, Rng, limits};
-use net::{Link, Session};
+use base::{Error, Fault, PartyId, Rng, limits};
+use net::{Session, StepLink};
 use std::ops::Range;
 use zeroize::Zeroize;
 
@@ -18,7 +18,7 @@ const SORTED: &str = "its set is sorted and without repeats";
 const SAME_TERMS: &str = "it joins payloads of the layouts that we do, by the same back end";
 
 /// What a party holds when the matches are known.
-pub(super) struct Pairs {
+pub(super) struct JoinedPairs {
     /// Own rows in the order in which they were sent as u.
     pub order: Vec<u32>,
     /// For every joined row, which entry of the peer's order lies there. At A the `q` of each pair; at B
@@ -27,7 +27,7 @@ pub(super) struct Pairs {
 }
 
 /// Orders say whose rows match.
-impl Drop for Pairs {
+impl Drop for JoinedPairs {
     fn drop(&mut self) {
         self.order.zeroize();
         self.picks.zeroize();
@@ -38,15 +38,15 @@ impl Drop for Pairs {
 pub(super) fn count(
     session: &mut Session,
     own: u64,
-    layouts: &[Layout; 2],
+    layouts: &[PayloadLayout; 2],
     options: &Options,
 ) -> Result<[u64; 2], Error> {
     let (me, peer) = (session.me(), session.me().other());
     if own >= limits::ROWS {
         let (name, cap) = ("limits::ROWS, own rows and dummies", limits::ROWS - 1);
-        return Err(Error::new(session.at(None), Kind::Limit { name, value: own, cap }));
+        return Err(Error::new(session.at(None), Fault::Limit { name, value: own, cap }));
     }
-    let hides = dummies::terms(options.dummies.as_ref(), Hides::Intersection);
+    let hides = dummies::terms(options.dummies.as_ref(), ShownSizes::Intersection);
     let mut link = session.link(peer);
     let terms = terms::digest(layouts, options.backend, options.ot, link.window());
     link.send(&[&own.to_le_bytes()[..], &hides, &terms].concat())?;
@@ -61,14 +61,14 @@ pub(super) fn count(
 /// Steps `u`, `e` and `match`.
 pub(super) fn pairs(
     session: &mut Session,
-    own: &dyn Identifiers,
+    own: &dyn IdentifierSource,
     rows: [u64; 2],
     threads: usize,
     rng: &mut Rng,
-) -> Result<Pairs, Error> {
+) -> Result<JoinedPairs, Error> {
     let mut order: Vec<u32> = (0..own.rows() as u32).collect();
     rng.shuffle(&mut order);
-    let mut pairs = Pairs { order, picks: Vec::new() };
+    let mut pairs = JoinedPairs { order, picks: Vec::new() };
     let column = Column { own, order: &pairs.order, key: Exponent::random(rng), threads };
     let products = session.step("u", |s| column.exchange(s, rows))?;
     let peer = session.me().other();
@@ -98,7 +98,7 @@ pub(super) fn pairs(
 
 /// Own rows and what it takes to send them.
 struct Column<'a> {
-    own: &'a dyn Identifiers,
+    own: &'a dyn IdentifierSource,
     order: &'a [u32],
     key: Exponent,
     threads: usize,
@@ -107,9 +107,9 @@ struct Column<'a> {
 impl Column<'_> {
     /// Own rows under the own key, chunk by chunk against the peer's, so that both compute at once. Returns
     /// the peer's under both keys, as they came.
-    fn exchange(&self, session: &mut Session, rows: [u64; 2]) -> Result<Vec<Element>, Error> {
+    fn exchange(&self, session: &mut Session, rows: [u64; 2]) -> Result<Vec<GroupElement>, Error> {
         let (me, peer) = (session.me().index(), session.me().other());
-        let mut products: Vec<Element> = reserve("rows of the peer", rows[1 - me])?;
+        let mut products: Vec<GroupElement> = reserve("rows of the peer", rows[1 - me])?;
         let mut sent = Vec::new();
         for [own, theirs] in chunks([rows[me], rows[1 - me]]) {
             self.hash(own, &mut sent)?;
@@ -125,7 +125,7 @@ impl Column<'_> {
         Ok(products)
     }
 
-    fn hash(&self, rows: Range<u64>, out: &mut Vec<Element>) -> Result<(), Error> {
+    fn hash(&self, rows: Range<u64>, out: &mut Vec<GroupElement>) -> Result<(), Error> {
         let order = &self.order[rows.start as usize..rows.end as usize];
         let names = |i: usize, name: &mut Vec<u8>| {
             self.own.read(order[i], 0, name)?;
@@ -142,8 +142,8 @@ impl Column<'_> {
 ///
 /// Sorting is the shuffle: the elements are products with a key that their owner does not know, so their
 /// order is uniform to it. It is one of the whole column, and says nothing of the order in which they came.
-fn sorted(products: Vec<Element>) -> Option<Vec<(Element, u32)>> {
-    let mut sorted: Vec<(Element, u32)> = products.into_iter().zip(0..).collect();
+fn sorted(products: Vec<GroupElement>) -> Option<Vec<(GroupElement, u32)>> {
+    let mut sorted: Vec<(GroupElement, u32)> = products.into_iter().zip(0..).collect();
     sorted.sort_unstable();
     sorted.windows(2).all(|w| w[0].0 != w[1].0).then_some(sorted)
 }
@@ -151,24 +151,24 @@ fn sorted(products: Vec<Element>) -> Option<Vec<(Element, u32)>> {
 /// Elements of a message.
 const MESSAGE: usize = 4096;
 
-fn send_sorted(session: &mut Session, sorted: &[(Element, u32)]) -> Result<(), Error> {
+fn send_sorted(session: &mut Session, sorted: &[(GroupElement, u32)]) -> Result<(), Error> {
     let mut link = session.link(PartyId(0));
     for piece in sorted.chunks(MESSAGE) {
-        let elements: Vec<Element> = piece.iter().map(|(element, _)| *element).collect();
+        let elements: Vec<GroupElement> = piece.iter().map(|(element, _)| *element).collect();
         link.send(elements.as_flattened())?;
     }
     link.flush()
 }
 
-fn recv_sorted(session: &mut Session, rows: u64) -> Result<Vec<Element>, Error> {
+fn recv_sorted(session: &mut Session, rows: u64) -> Result<Vec<GroupElement>, Error> {
     let mut link = session.link(PartyId(1));
-    let mut elements: Vec<Element> = reserve("E_A", rows)?;
+    let mut elements: Vec<GroupElement> = reserve("E_A", rows)?;
     while (elements.len() as u64) < rows {
         let start = elements.len();
         elements.resize((start + MESSAGE).min(rows as usize), [0; 32]);
         link.recv(elements[start..].as_flattened_mut())?;
         if !elements[start..].iter().all(group::is_canonical) {
-            return Err(link.malformed(group::Refusal::NonCanonical.text()));
+            return Err(link.malformed(group::ElementRefusal::NonCanonical.text()));
         }
     }
     match elements.is_sorted_by(|a, b| a < b) {
@@ -178,7 +178,7 @@ fn recv_sorted(session: &mut Session, rows: u64) -> Result<Vec<Element>, Error> 
 }
 
 /// The bitmap of I, and the `q` of every pair in its order. Both columns are sorted.
-fn join(shuffled: &[Element], products: &[(Element, u32)]) -> (Vec<u8>, Vec<u32>) {
+fn join(shuffled: &[GroupElement], products: &[(GroupElement, u32)]) -> (Vec<u8>, Vec<u32>) {
     let (mut bitmap, mut picks) = (vec![0; shuffled.len().div_ceil(8)], Vec::new());
     let mut rest = products.iter().peekable();
     for (p, element) in shuffled.iter().enumerate() {
@@ -193,9 +193,9 @@ fn join(shuffled: &[Element], products: &[(Element, u32)]) -> (Vec<u8>, Vec<u32>
 
 /// `rho` along I.
 fn picked(
-    link: &mut Link<'_>,
+    link: &mut StepLink<'_>,
     bitmap: &[u8],
-    products: &[(Element, u32)],
+    products: &[(GroupElement, u32)],
     rows: [u64; 2],
 ) -> Result<Vec<u32>, Error> {
     let set = |p: usize| bitmap[p / 8] >> (p % 8) & 1 == 1;

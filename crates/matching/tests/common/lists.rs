@@ -3,9 +3,9 @@
 
 use base::{Error, Rng};
 use matching::collecting::{self, Collected, Disclosed, Options};
-use matching::{Field, Identifiers, Layout, Part, Table, Valid};
+use matching::{IdentifierSource, JoinedPart, PayloadField, PayloadLayout, PayloadTable, ValidEntries};
 use net::cluster::Cluster;
-use net::{Ledger, Session};
+use net::{Session, Traffic};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Identifiers per row at both parties; empty where there is none.
@@ -56,7 +56,7 @@ pub fn random(rng: &mut Rng, rows: [usize; 2], keys: [usize; 2], pool: u64) -> D
 
 struct Side<'a>(&'a Data, usize);
 
-impl Identifiers for Side<'_> {
+impl IdentifierSource for Side<'_> {
     fn rows(&self) -> u64 {
         self.0.rows(self.1) as u64
     }
@@ -93,13 +93,16 @@ pub fn expected(data: &Data) -> BTreeMap<u64, Vec<u64>> {
 }
 
 /// Payloads tell the number of their row, from 1, and something more.
-pub fn layouts() -> [Layout; 2] {
-    let layout = |fields: &[Field]| Layout::new(fields.iter().copied()).unwrap();
-    [layout(&[Field::number(4), Field::bits(3)]), layout(&[Field::number(8), Field::bits(9)])]
+pub fn layouts() -> [PayloadLayout; 2] {
+    let layout = |fields: &[PayloadField]| PayloadLayout::new(fields.iter().copied()).unwrap();
+    [
+        layout(&[PayloadField::number(4), PayloadField::bits(3)]),
+        layout(&[PayloadField::number(8), PayloadField::bits(9)]),
+    ]
 }
 
-fn payload(party: usize, rows: usize) -> Table {
-    let mut table = Table::zeros(layouts()[party].clone(), rows as u64).unwrap();
+fn payload(party: usize, rows: usize) -> PayloadTable {
+    let mut table = PayloadTable::zeros(layouts()[party].clone(), rows as u64).unwrap();
     for row in 0..rows as u64 {
         table.set(row, 0, u128::from(row + 1));
         table.set(row, 1, u128::from((row + 1) % 5));
@@ -125,7 +128,7 @@ pub struct Outcome {
     slots: Vec<Vec<u64>>,
     pub disclosed: [Disclosed; 2],
     pub lost: [u64; 2],
-    pub ledgers: [Ledger; 2],
+    pub ledgers: [Traffic; 2],
 }
 
 impl Outcome {
@@ -148,11 +151,12 @@ pub fn both(cluster: &Cluster, data: &Data, options: [&Options; 2]) -> Outcome {
     });
     let [a, b]: [Result<_, Error>; 2] = done.try_into().ok().unwrap();
     let ([(a, ledger_a), (b, ledger_b)], layouts) = ([a.unwrap(), b.unwrap()], layouts());
-    let Valid::Mine(valid) = &a.joined.valid else { panic!("party 0 knows the slots") };
-    assert!(matches!(b.joined.valid, Valid::Theirs));
+    let ValidEntries::Mine(valid) = &a.joined.valid else { panic!("party 0 knows the slots") };
+    assert!(matches!(b.joined.valid, ValidEntries::Theirs));
     assert_eq!((a.joined.rows, a.joined.slots), (b.joined.rows, b.joined.slots));
     let value = |part: usize, row: u64| {
-        let [Part::Shared(x), Part::Shared(y)] = [&a.joined.parts[part], &b.joined.parts[part]] else {
+        let [JoinedPart::Shared(x), JoinedPart::Shared(y)] = [&a.joined.parts[part], &b.joined.parts[part]]
+        else {
             panic!("both payloads are shared")
         };
         let [number, rest] =

@@ -2,8 +2,8 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use base::Error;
-use matching::{Flat, Options, Spine, pid};
-use net::Ledger;
+use matching::{FlatIdentifiers, Options, Spine, pid};
+use net::Traffic;
 use net::cluster::Cluster;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -30,8 +30,8 @@ impl Column {
         Self { bytes, ends: ids.iter().map(add).collect() }
     }
 
-    pub fn flat(&self) -> Flat<'_> {
-        Flat::new(&self.bytes, &self.ends).unwrap()
+    pub fn flat(&self) -> FlatIdentifiers<'_> {
+        FlatIdentifiers::new(&self.bytes, &self.ends).unwrap()
     }
 }
 
@@ -46,7 +46,7 @@ pub fn both(
     x: &[String],
     y: &[String],
     threads: usize,
-) -> [Result<(Spine, Ledger), Error>; 2] {
+) -> [Result<(Spine, Traffic), Error>; 2] {
     let columns = [Column::new(x), Column::new(y)];
     let done = cluster.run(|session| {
         let own = columns[session.me().index()].flat();

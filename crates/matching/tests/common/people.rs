@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use base::Error;
-use matching::Identifiers;
+use matching::IdentifierSource;
 
 /// Rows in memory; an empty text is no identifier.
 pub struct Rows {
@@ -17,7 +17,7 @@ impl Rows {
     }
 }
 
-impl Identifiers for Rows {
+impl IdentifierSource for Rows {
     fn rows(&self) -> u64 {
         self.rows.len() as u64
     }

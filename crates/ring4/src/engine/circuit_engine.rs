@@ -5,10 +5,10 @@
 use crate::bits::{Bits, LANES};
 use crate::engine::evaluate::{Compiled, Evaluator};
 use crate::engine::release::reveal;
-use crate::{Ring, Ring4};
+use crate::{Ring4, VectorRing};
 use base::{Cost, Error, PartyId};
 use circuits::Wired;
-use circuits::{Input, Lit};
+use circuits::{InputBit, Lit};
 use engine::circuit_engine::check_inputs;
 use engine::{CircuitEngine, PreparedCircuit};
 use kernels::Block;
@@ -34,7 +34,7 @@ struct RingCircuit<'a> {
 impl<'a> RingCircuit<'a> {
     fn new(wired: &'a Wired, ring4: Ring4) -> Self {
         let roots: Vec<Lit> = wired.roots().collect();
-        let knows = |input: &Input| Knows::Party(wired.inputs[input.word as usize].owner);
+        let knows = |input: &InputBit| Knows::Party(wired.inputs[input.word as usize].owner);
         let inputs = ring4.settings.inputs();
         let circuit = Compiled::new(&wired.circuit, &roots, wired.parties, &knows, inputs);
         let fit = BLOCK_BYTES / circuit.block_bytes().max(1) * LANES;
@@ -66,7 +66,7 @@ impl<'a> RingCircuit<'a> {
         let mut evaluator = Evaluator::new(&mut member, session);
         let mut roots = Vec::new();
         for (at, lanes) in self.blocks(all) {
-            let mut known = |input: &Input, [place]: [&mut [Block]; 1]| {
+            let mut known = |input: &InputBit, [place]: [&mut [Block]; 1]| {
                 let words = &inputs[input.word as usize][usize::from(input.bit)][at / 64..];
                 place.iter_mut().zip(words.chunks(2)).for_each(|(block, pair)| {
                     block.0 =
@@ -75,7 +75,8 @@ impl<'a> RingCircuit<'a> {
                 Ok(())
             };
             let entered = evaluator.enter(&mut member, session, &self.circuit, lanes, &mut known)?;
-            let none = &mut |_: &Input, _: [&mut [Block]; 3]| Err(Error::misuse("a bit that nobody entered"));
+            let none =
+                &mut |_: &InputBit, _: [&mut [Block]; 3]| Err(Error::misuse("a bit that nobody entered"));
             roots.push(evaluator.join(&mut member, session, &self.circuit, lanes, &entered, none)?);
             session.report((at + lanes) as u64, all as u64);
         }
@@ -152,7 +153,7 @@ impl PreparedCircuit for RingCircuit<'_> {
             if self.ring4.settings.checked() {
                 quote.confirm();
             }
-            quote.reveal(Ring::Z2, self.bits_to(viewer) * lanes, viewer);
+            quote.reveal(VectorRing::Z2, self.bits_to(viewer) * lanes, viewer);
         }
         quote.total()
     }

@@ -21,18 +21,18 @@ use crate::engine::evaluate::{Compiled, Evaluator};
 use crate::engine::numbers::{self, Sums};
 use crate::engine::sums::{Columns, Motions};
 use crate::seats::member::Member;
-use crate::{Quote, Ring, Ring4, Seat};
+use crate::{Quote, Ring4, Seat, VectorRing};
 use base::{Error, PartyId, limits};
-use circuits::Input;
+use circuits::InputBit;
 use engine::{BaseOts, PreparedRows, RowInput, SERVERS, Share, Shares, StagePrice, Total};
 use kernels::Block;
 use net::Session;
-use program::Rows;
+use program::ShardRows;
 use program::entries::Knows;
-use program::eval::{Values, closure};
-use program::lower::combine::Terms;
-use program::lower::{BooleanFold, BooleanPlan, INDEX_WORD, Inputs, hoist, lower_boolean};
-use program::{Holder, NodeId, Op, Program, Type};
+use program::eval::{NodeValues, closure};
+use program::lower::combine::SumTerms;
+use program::lower::{BooleanFold, BooleanPlan, EntryRule, INDEX_WORD, hoist, lower_boolean};
+use program::{Holder, NodeId, Op, Program, ValueType};
 use std::collections::HashMap;
 use std::sync::Arc;
 use zeroize::Zeroize;
@@ -62,7 +62,7 @@ struct LoweredRows {
     plan: BooleanPlan,
     /// The circuit of one row, but for the bits of its number.
     leaf: Arc<Leaf>,
-    sums: Vec<Terms>,
+    sums: Vec<SumTerms>,
 }
 
 /// What is done for one row.
@@ -70,27 +70,27 @@ struct Leaf {
     circuit: Compiled,
     /// Bits of public columns: their place among what the first owner enters. The others enter them as well,
     /// to be compared.
-    public: Vec<(usize, Input)>,
+    public: Vec<(usize, InputBit)>,
 }
 
 impl Leaf {
-    fn new(program: &Program, plan: &BooleanPlan, inputs: Inputs) -> Self {
+    fn new(program: &Program, plan: &BooleanPlan, inputs: EntryRule) -> Self {
         // What everybody knows enters as the first owner's: servers without data know nothing but the number
         // of a row.
-        let knows = |input: &Input| match input.owner {
+        let knows = |input: &InputBit| match input.owner {
             _ if input.word == INDEX_WORD => Knows::Nobody,
             _ if plan.is_shared(input) => Knows::Shares,
             owner => Knows::Party(owner.unwrap_or(PartyId(0))),
         };
         let owners = program.parties.len();
         let circuit = Compiled::new(&plan.leaf.circuit, &plan.leaf.roots, owners, &knows, inputs);
-        let is_public = |input: &Input| match program.row.node(NodeId(input.word)).op {
+        let is_public = |input: &InputBit| match program.row.node(NodeId(input.word)).op {
             Op::Column(column) => program.columns[column as usize].holder == Holder::Public,
             _ => false,
         };
         let public = match inputs {
-            Inputs::Derived => Vec::new(),
-            Inputs::Columns => circuit.inputs_of(0).filter(|(_, input)| is_public(input)).collect(),
+            EntryRule::Derived => Vec::new(),
+            EntryRule::Columns => circuit.inputs_of(0).filter(|(_, input)| is_public(input)).collect(),
         };
         Self { circuit, public }
     }
@@ -100,15 +100,15 @@ impl RingRows {
     pub(crate) fn new(program: &Program, ring4: Ring4) -> Self {
         let inputs = ring4.settings.inputs();
         let program = match inputs {
-            Inputs::Derived => program.clone(),
-            Inputs::Columns => hoist(program),
+            EntryRule::Derived => program.clone(),
+            EntryRule::Columns => hoist(program),
         };
         let plan = lower_boolean(&program, ring4.shape, 1, inputs);
         let leaf = Arc::new(Leaf::new(&program, &plan, inputs));
         let widths = program.summand_bits();
         let sums = plan.folds.iter().zip(&widths).filter_map(|(fold, width)| {
             let BooleanFold::Tree(tree) = fold else { return None };
-            tree.terms().map(|terms| Terms { total: (*width).into(), ..terms })
+            tree.terms().map(|terms| SumTerms { total: (*width).into(), ..terms })
         });
         let sums = sums.collect();
         Self { lowered: Arc::new(LoweredRows { program, plan, leaf, sums }), ring4 }
@@ -205,8 +205,8 @@ impl RowChunks<'_> {
         for (_, rows) in self.chunks() {
             self.leaf.circuit.quote_enter(&mut quote, rows);
             for owner in self.comparers() {
-                quote.enter(owner, Ring::Z2, self.leaf.public.len() * rows);
-                quote.open(Ring::Z2, self.leaf.public.len() * rows);
+                quote.enter(owner, VectorRing::Z2, self.leaf.public.len() * rows);
+                quote.open(VectorRing::Z2, self.leaf.public.len() * rows);
             }
             self.leaf.circuit.quote_join(&mut quote, rows);
             numbers::quote(&self.plan.numbers, &mut quote, rows);
@@ -246,7 +246,7 @@ impl RowChunks<'_> {
                     value.push([&plane], 0, count, [Block::ZERO]);
                 }
             }
-            let shares = member.enter(session, owner, (Ring::Z2, bits), value.part(0))?;
+            let shares = member.enter(session, owner, (VectorRing::Z2, bits), value.part(0))?;
             let (Some(shares), Some(server)) = (shares, member.server()) else { continue };
             let mut difference = Bits::<3>::with_capacity(bits);
             for (at, _) in &self.leaf.public {
@@ -278,7 +278,7 @@ impl RowChunks<'_> {
     }
 
     /// Runs all rows at one participant, at a seat or without one.
-    fn run(&self, ring4: &Ring4, rows: &mut dyn Rows, session: &mut Session) -> Result<Shares, Error> {
+    fn run(&self, ring4: &Ring4, rows: &mut dyn ShardRows, session: &mut Session) -> Result<Shares, Error> {
         self.check()?;
         let (program, plan) = (&self.lowered.program, &self.plan);
         let seat = ring4.seats.iter().position(|party| *party == session.me()).map(Seat::new);
@@ -300,7 +300,7 @@ impl RowChunks<'_> {
     fn combine(
         &self,
         member: &mut Member,
-        rows: &mut dyn Rows,
+        rows: &mut dyn ShardRows,
         own: &mut Own,
         session: &mut Session,
     ) -> Result<Held, Error> {
@@ -314,12 +314,12 @@ impl RowChunks<'_> {
         let mut lists: Vec<Bits<3>> = Vec::new();
         for (from, count) in self.chunks() {
             own.read(plan, program, rows, (from, count))?;
-            let mut known = |input: &Input, [place]: [&mut [Block]; 1]| own.fill(input, from, place);
+            let mut known = |input: &InputBit, [place]: [&mut [Block]; 1]| own.fill(input, from, place);
             let entered = evaluator.enter(member, session, leaf, count, &mut known)?;
             session.step("public", |s| self.compare_public(member, s, (from, count), &entered[0], own))?;
             // The number of a row is public: summand 0.
             let summand_0 = member.server().and_then(|server| server.seat().part_of(Seat::new(0)));
-            let index = &mut |input: &Input, places: [&mut [Block]; 3]| match places
+            let index = &mut |input: &InputBit, places: [&mut [Block]; 3]| match places
                 .into_iter()
                 .nth(summand_0.unwrap_or(3))
             {
@@ -393,7 +393,7 @@ impl Sorted {
 /// What this participant enters of a chunk, packed, and the folds that it computes alone.
 struct Own {
     wanted: Vec<bool>,
-    values: Values,
+    values: NodeValues,
     /// By row node: its bits over the rows of the chunk.
     inputs: HashMap<u32, Vec<Vec<Block>>>,
     totals: Vec<Option<Total>>,
@@ -413,7 +413,7 @@ impl Own {
         let totals = plan.folds.iter().zip(&program.folds).map(total).collect();
         let roots = if party { plan.clear_roots(program, me) } else { Vec::new() };
         let wanted = closure(&program.row, roots);
-        Self { wanted, values: Values::default(), inputs, totals }
+        Self { wanted, values: NodeValues::default(), inputs, totals }
     }
 
     /// Reads and evaluates a chunk of rows.
@@ -421,7 +421,7 @@ impl Own {
         &mut self,
         plan: &BooleanPlan,
         program: &Program,
-        rows: &mut dyn Rows,
+        rows: &mut dyn ShardRows,
         (from, count): (u64, usize),
     ) -> Result<(), Error> {
         debug_assert_eq!(plan.folds.len(), program.folds.len());
@@ -461,7 +461,7 @@ impl Own {
     }
 
     /// The lanes of one input bit of the chunk that begins with row `from`.
-    fn fill(&self, input: &Input, from: u64, place: &mut [Block]) -> Result<(), Error> {
+    fn fill(&self, input: &InputBit, from: u64, place: &mut [Block]) -> Result<(), Error> {
         if input.word == INDEX_WORD {
             for (i, block) in place.iter_mut().enumerate() {
                 let bit = |lane: u64| u128::from((from + (i * LANES) as u64 + lane) >> input.bit & 1);
@@ -487,7 +487,7 @@ impl Own {
         let (mut sums, mut words, mut lists) = (held.sums.into_iter(), held.words.iter(), held.lists.iter());
         let own = std::mem::take(&mut self.totals);
         let folds = program.folds.iter().zip(program.summand_bits());
-        type Of<'a> = (&'a BooleanFold, (&'a program::Fold, u8));
+        type Of<'a> = (&'a BooleanFold, (&'a program::RowFold, u8));
         let share = |((plan, (fold, width)), total): (Of<'_>, Option<Total>)| match plan {
             BooleanFold::Alone(_) => total.map_or(Share::Absent, |total| total.share(fold)),
             _ if !seated => Share::Absent,
@@ -497,7 +497,7 @@ impl Own {
             BooleanFold::Tree(_) => Share::Replicated(by_number(numbers, word(words.next()))),
             BooleanFold::Numbers(place) => {
                 let parts = held.numbers.get(*place).copied().unwrap_or_default();
-                Share::Replicated(by_number(numbers, parts.map(|part| part & Type::u(width).mask())))
+                Share::Replicated(by_number(numbers, parts.map(|part| part & ValueType::u(width).mask())))
             }
             BooleanFold::Rows => Share::ReplicatedRows(by_number(numbers, list(lists.next()))),
         };

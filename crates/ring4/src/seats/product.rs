@@ -2,7 +2,7 @@
 
 use crate::seats::check::{Channel, Running};
 use crate::vectors::spare::{give_back, room, wipe, zeros};
-use crate::{CHUNK_BLOCKS, CHUNKS_AHEAD, Hash, Party, Ring, Seat, Shares, View};
+use crate::{CHUNK_BLOCKS, CHUNKS_AHEAD, Hash, Party, Seat, Shares, VectorRing, View};
 use accel::{Command, Fold, Half, Multiply, Vouch};
 use base::Error;
 use kernels::Block;
@@ -140,7 +140,7 @@ impl Party {
     /// `t len` on. One round, the price of a product of `len` elements.
     ///
     /// # Errors
-    /// As [`Party::multiply`]; terms that do not fill blocks ([`Ring::lanes`]), or none.
+    /// As [`Party::multiply`]; terms that do not fill blocks ([`VectorRing::lanes`]), or none.
     pub fn dot_runs<'a>(
         &mut self,
         session: &mut Session,
@@ -179,7 +179,7 @@ impl Party {
     pub(crate) fn dots(
         &mut self,
         session: &mut Session,
-        ring: Ring,
+        ring: VectorRing,
         len: usize,
         factors: [[&[Block]; 3]; 2],
     ) -> Result<Shares, Error> {

@@ -5,7 +5,7 @@
 
 use crate::{Seat, Settings};
 use accel::Keys;
-use base::{At, Error, Kind, PartyId};
+use base::{At, Error, Fault, PartyId};
 use kernels::Block;
 use net::Session;
 use subtle::ConstantTimeEq;
@@ -62,7 +62,7 @@ pub(crate) fn agree(
     for peer in others {
         let mut link = session.link(seats[peer.index()]);
         if link.recv_array::<32>()? != terms {
-            return Err(fault(session, seats[peer.index()], Kind::Input(
+            return Err(fault(session, seats[peer.index()], Fault::Input(
                 "the peer has other settings of ring4 (security, hash, masks) or other seats: all four must \
                  agree".into(),
             )));
@@ -140,7 +140,7 @@ fn say(session: &mut Session, peer: PartyId, message: &[u8]) -> Result<(), Error
     session.link(peer).flush()
 }
 
-fn fault(session: &Session, peer: PartyId, kind: Kind) -> Error {
+fn fault(session: &Session, peer: PartyId, kind: Fault) -> Error {
     let at: At = session.at(Some(peer));
     Error::new(at, kind)
 }

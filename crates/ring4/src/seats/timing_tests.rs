@@ -3,7 +3,7 @@
 use super::*;
 use crate::Settings;
 use accel::Keys;
-use kernels::Backend;
+use kernels::InstructionSet;
 use std::sync::Arc;
 use timing::{Case, done};
 
@@ -26,7 +26,7 @@ fn tag(hash: Hash, secret: &[u8]) {
 }
 
 fn cases() -> Vec<Case<'static>> {
-    println!("\nbackend {:?}", Backend::detect());
+    println!("\nbackend {:?}", InstructionSet::detect());
     let bytes = (KEYS + BLOCKS) * Block::BYTES;
     vec![
         Case::new("tag, polynomial: keys, content", bytes, |secret| tag(Hash::Keyed, secret)),

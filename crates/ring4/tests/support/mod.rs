@@ -1,6 +1,6 @@
 //! Four parties in one process.
 
-use accel::{Queue, Ring, Seat};
+use accel::{Queue, Seat, VectorRing};
 use base::{Error, PartyId, Roster, Seed};
 use kernels::{Aes128, Block};
 use net::Session;
@@ -57,7 +57,7 @@ pub fn enter(
     party: &mut Party,
     session: &mut Session,
     owner: usize,
-    (ring, len): (Ring, usize),
+    (ring, len): (VectorRing, usize),
     value: &[Block],
 ) -> Result<Shares, Error> {
     let owner = Seat::new(owner);
