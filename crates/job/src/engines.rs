@@ -6,7 +6,7 @@
 //! is considered, and every copy of the choice, at whatever worker, shares them.
 
 use crate::plan::{Link, Speeds};
-use accel::Queue;
+use accel::DeviceQueue;
 use base::{Cost, Error, Fault, PartyId};
 use engine::{Engine, PreparedRows, RowSource, StagePrice};
 use gmw::{Gmw, GmwRows};
@@ -313,7 +313,7 @@ fn prepare_ring4(
     source: RowSource,
 ) -> Result<ChosenRows, Error> {
     source.must_be_owned("ring4")?;
-    let ring4 = Ring4::new(settings, seats, || Ok(Queue::default()));
+    let ring4 = Ring4::new(settings, seats, || Ok(DeviceQueue::default()));
     Ok(ChosenRows::Ring4(ring4.prepare(program)))
 }
 

@@ -17,7 +17,7 @@ pub use rows::RingRows;
 use self::release::{RingDraw, RingLists, RingRelease};
 use crate::seats::member::Member;
 use crate::{Quote, Settings};
-use accel::Queue;
+use accel::DeviceQueue;
 use base::{Error, PartyId};
 use engine::{Engine, IdleStage, PreparedDraw, PreparedLists, PreparedRelease, PreparedRows, RowSource};
 use net::Session;
@@ -26,7 +26,7 @@ use program::lower::combine::SelectionCircuit;
 use program::lower::{Depth, Draws, ReleasePlan, TotalsForm};
 use std::sync::Arc;
 
-type Devices = dyn Fn() -> Result<Queue, Error> + Send + Sync;
+type Devices = dyn Fn() -> Result<DeviceQueue, Error> + Send + Sync;
 
 /// The engine, and how it is set up: the same at all participants, but for their devices.
 #[derive(Clone)]
@@ -45,7 +45,7 @@ impl Ring4 {
     pub fn new(
         settings: Settings,
         seats: [PartyId; 4],
-        devices: impl Fn() -> Result<Queue, Error> + Send + Sync + 'static,
+        devices: impl Fn() -> Result<DeviceQueue, Error> + Send + Sync + 'static,
     ) -> Self {
         Self { settings, seats, devices: Arc::new(devices), shape: SelectionCircuit::default(), chunk: None }
     }
@@ -104,7 +104,7 @@ impl Ring4 {
     }
 
     pub(crate) fn member(&self, session: &mut Session) -> Result<Member, Error> {
-        let queue = if self.seats.contains(&session.me()) { (self.devices)()? } else { Queue::default() };
+        let queue = if self.seats.contains(&session.me()) { (self.devices)()? } else { DeviceQueue::default() };
         Member::new(session, self.seats, self.settings, queue)
     }
 }
