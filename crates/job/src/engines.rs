@@ -80,7 +80,7 @@ impl EngineChoice {
             }
         };
         let rows = rows.map_err(|error| match error.kind() {
-            Kind::Input(text) => Error::input(format!("study {}, compute.engine: {text}", study.name)),
+            Fault::Input(text) => Error::input(format!("study {}, compute.engine: {text}", study.name)),
             _ => error,
         })?;
         if has_circuit && compute.shards > 1 {
@@ -214,8 +214,10 @@ impl EngineChoice {
         let kinds = self.compute.ot.map_or(OtKind::CANDIDATES.to_vec(), |kind| vec![kind]);
         let mut shapes = vec![(self.compute.circuit.unwrap_or_default(), own.clone())];
         if self.compute.circuit.is_none() && self.has_circuit {
-            let shallow = gmw_of(Compute { circuit: Some(Shape::Shallow), ..self.compute });
-            shapes.extend(shallow.prepare(program, RowSource::Owned).map(|rows| (Shape::Shallow, rows)));
+            let shallow = gmw_of(Compute { circuit: Some(SelectionCircuit::Shallow), ..self.compute });
+            shapes.extend(
+                shallow.prepare(program, RowSource::Owned).map(|rows| (SelectionCircuit::Shallow, rows)),
+            );
         }
         let candidate = |kind, (shape, prepared): &(SelectionCircuit, GmwRows)| {
             let compute = Compute { ot: Some(kind), circuit: Some(*shape), ..self.compute };

@@ -14,8 +14,8 @@ use release::Rational;
 use release::alias::Sampler;
 use release::choose::Draw;
 use release::gaussian::DiscreteGaussian;
-use release::joint::{self, Change, Joint};
-use release::scale::{self, Bounds, FixedScale, Mechanism, Mode, fixed_point};
+use release::joint::{self, Change, FamilyMechanism};
+use release::scale::{self, ClampBounds, FixedScale, GaussianMechanism, ReleaseMode, fixed_point};
 use std::borrow::Borrow;
 use study::{NoiseFrom, Question, Study};
 

@@ -82,7 +82,7 @@ impl World {
     }
 
     fn release_and_setup(&self) -> (Box<dyn PreparedRelease>, Setup) {
-        let context = Context {
+        let context = NoiseContext {
             study: self.study,
             release: self.release(),
             session: self.release(),
@@ -135,7 +135,7 @@ impl World {
             let (ledger, price) = (session.ledger(), release.price().cost);
             let view = View {
                 sent: STEPS.iter().map(|step| ledger.sent(step)).sum(),
-                price: price + CandidateNoise::price(&setup, &plan),
+                price: price + CandidateNoise::price(&setup, release.plan()),
                 outputs: outputs?,
                 shares,
             };
