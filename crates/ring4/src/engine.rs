@@ -104,7 +104,8 @@ impl Ring4 {
     }
 
     pub(crate) fn member(&self, session: &mut Session) -> Result<Member, Error> {
-        let queue = if self.seats.contains(&session.me()) { (self.devices)()? } else { DeviceQueue::default() };
+        let queue =
+            if self.seats.contains(&session.me()) { (self.devices)()? } else { DeviceQueue::default() };
         Member::new(session, self.seats, self.settings, queue)
     }
 }

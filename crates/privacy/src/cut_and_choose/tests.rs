@@ -3,13 +3,13 @@
 use super::*;
 use crate::fuzzing::{candidates, counts};
 use crate::ledger::{EntryRow, release_id};
-use engine::{Engine, Share, StagePrice, run_rows};
 use engine::conformance::Table;
 use engine::outputs::Proof;
+use engine::{Engine, Share, StagePrice, run_rows};
 use net::cluster::{Cluster, pinned};
 use net::faults::InjectedFault;
-use program::lower::{NoisedAt, WordKind};
 use program::Program;
+use program::lower::{NoisedAt, WordKind};
 use release::Rational;
 use release::choose::{Transcript, TranscriptEnd};
 use release::rational::ratio;
