@@ -16,7 +16,7 @@ use program::lower::combine::SelectionCircuit;
 use program::{Program, Sharing};
 use ring4::{Ring4, RingRows, Security, Settings};
 use std::sync::Arc;
-use study::{Compute, ComputeEngine, Protocol, Study};
+use study::{Compute, ComputeEngine, Protocol, Servers, Study};
 use yao::Yao;
 
 /// The engine of a study, with its rows prepared.
@@ -73,10 +73,9 @@ impl EngineChoice {
             ComputeEngine::Yao => yao(),
             ComputeEngine::Gmw => gmw(),
             ComputeEngine::Ring4 => {
-                let (Some(servers), Some(seats)) = (&study.servers, study.seats()) else {
-                    return Err(Error::misuse("a study by ring4 has four servers"));
-                };
-                prepare_ring4(servers.settings(), seats, program, source)
+                let lacks = || Error::misuse("a study by ring4 has four servers");
+                let servers = study.servers.as_ref().ok_or_else(lacks)?;
+                prepare_ring4(servers.settings(), servers.seats(), program, source)
             }
         };
         let rows = rows.map_err(|error| match error.kind() {
@@ -117,13 +116,15 @@ impl EngineChoice {
         let needs = || owners_alone.map(str::to_owned);
         let mut choices: Vec<_> =
             [yao, gmw].into_iter().filter_map(|rows| of(rows.ok()?, study.compute, needs())).collect();
-        let seats =
-            study.seats().unwrap_or_else(|| [0, 1, 2, 3].map(|i| PartyId(study.parties.len() as u8 + i)));
+        let seats = study
+            .servers
+            .as_ref()
+            .map_or_else(|| [0, 1, 2, 3].map(|i| PartyId(study.parties.len() as u8 + i)), Servers::seats);
         // Keyed hashes join by one identifier; what arrives as shares is shared between two.
         let outsourced =
             matches!(study.matching.protocol, Protocol::Pid | Protocol::Aligned | Protocol::SaltedKey);
         for security in [Security::SemiHonest, Security::Malicious].into_iter().filter(|_| outsourced) {
-            let settings = study.servers.as_ref().map(study::Servers::settings).unwrap_or_default();
+            let settings = study.servers.as_ref().map(Servers::settings).unwrap_or_default();
             let needs = match &study.servers {
                 Some(servers) if servers.security == security => None,
                 Some(_) => Some(format!("ring4.security = \"{}\"", study::security_name(security))),
