@@ -31,7 +31,7 @@ fn the_example_runs() {
     let totals = run_rows(&Clear, &program, &mut table, &mut session).unwrap();
     let owners = program.fold_owners();
     let width = |_| 16;
-    let how = Lowering { noise: Noise::Candidates(1, &width), ..Lowering::exact(&owners) };
+    let how = Lowering { noise: NoiseSource::Candidates(1, &width), ..Lowering::exact(&owners) };
     let plan = Arc::new(lower_release(&program, PartyId(0).into(), &how).unwrap());
     let mut coins = Seed::from_bytes([2; 32]).into_rng();
     let entered = Entered::whole(&plan, &totals, &mut coins).unwrap();
