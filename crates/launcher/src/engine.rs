@@ -1,6 +1,6 @@
 //! Which paging engine, and why.
 
-use crate::args::{RunEngine, OspreyRun};
+use crate::args::{OspreyRun, RunEngine};
 use crate::attempt;
 use osprey::PagingEngine;
 use std::path::Path;

@@ -5,7 +5,7 @@
 //! page by its faults, with a warning: it is then slower, never wrong. What we leave behind is the trace file
 //! and the report that were asked for, however we end.
 
-use crate::args::{RunEngine, OspreyRun, RunMode};
+use crate::args::{OspreyRun, RunEngine, RunMode};
 use crate::chunk::Foresight;
 use crate::console::Console;
 use crate::engine::{self, By, ChosenPaging};
