@@ -436,10 +436,7 @@ impl<'a> Runner<'a> {
             limit: self.limit(),
         });
         drop(ring);
-        let pass = pass.map_err(|denied| match denied {
-            StartRefusal::Refused(text) => RunFailure::ours(text),
-            StartRefusal::Failed(failure) => failure,
-        })?;
+        let pass = pass?;
         self.signals.forward(Some(pass.orders().map_err(failed)?));
         let refused = self.limited(&pass);
         if refused.is_err() {
