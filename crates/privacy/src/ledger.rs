@@ -49,6 +49,7 @@ use base::{Error, PartyId, Seed, hex};
 use data::DataHash;
 use num_traits::{Signed, Zero};
 use program::Viewer;
+pub use release::Bytes32;
 use release::Rational;
 use release::rational::{shown, small};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
@@ -60,9 +61,6 @@ use study::party::Period;
 
 /// How long a writer waits for another one.
 const WAIT: Duration = Duration::from_secs(10);
-
-/// The hash or tag of a study, a data set or a release.
-pub type Bytes32 = [u8; 32];
 
 /// An open ledger. Several may be open on one file, in one process or many; their writes exclude each other.
 pub struct Ledger {
