@@ -95,9 +95,8 @@ impl World {
         let [first, second] = PartyFile::pair(self.folder.path(), NAMES);
         [(0, first), (1, second)].map(|(i, file)| {
             let (name, identity) = (NAMES[i], self.identities[i]);
-            let lines = format!(
-                "identity = \"{identity}.key\"\nlineage = \"data-{name}\"\ndeadline = \"20s\""
-            );
+            let lines =
+                format!("identity = \"{identity}.key\"\nlineage = \"data-{name}\"\ndeadline = \"20s\"");
             let bounds = format!("budget = {}\ntotal = {}\n{}", self.budget, self.total, self.policy[i]);
             let file = file.with(&lines).policy("kinds = [\"program\"]").policy(&bounds);
             file.settings().complete().unwrap()
