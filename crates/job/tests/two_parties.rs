@@ -10,6 +10,7 @@ use job::run::{Event, Watch, run, run_parts};
 use net::RowProgress;
 use parties::{PartyFile, make_key};
 use report::{LiftView, ResultView, RunReport};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use study::Decimal;

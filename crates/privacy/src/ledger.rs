@@ -307,8 +307,7 @@ impl Ledger {
     pub fn debit(&mut self, debit: &Debit) -> Result<u64, Error> {
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "debit", &e);
-        let write =
-            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
+        let write = begin(&mut self.connection).map_err(explain)?;
         let row = charge(&write, path, debit)?;
         write.commit().map_err(explain)?;
         Ok(row)
@@ -359,11 +358,9 @@ impl Ledger {
     /// # Errors
     /// When the ledger cannot be read.
     pub fn entries(&self) -> Result<Vec<EntryRow>, Error> {
-        let explain = |e: rusqlite::Error| self.explain("read", &e);
         let sql = format!(
             "SELECT {COLUMNS}, row, at, attempt, NOT ({VOIDED}) AS given_back FROM debits ORDER BY row"
         );
-        let mut query = self.connection.prepare(&sql).map_err(explain)?;
         let read = |row: &rusqlite::Row<'_>| {
             let debit = debit_of(row)?;
             let attempt: u32 = row.get("attempt")?;
@@ -390,8 +387,7 @@ impl Ledger {
                 given_back: row.get("given_back")?,
             })
         };
-        let rows = query.query_map([], read).map_err(explain)?;
-        rows.collect::<Result<_, _>>().map_err(explain)
+        self.listed(&sql, [], read)
     }
 
     /// All stored answers, oldest first.
@@ -399,9 +395,7 @@ impl Ledger {
     /// # Errors
     /// When the ledger cannot be read.
     pub fn answers(&self) -> Result<Vec<AnswerRow>, Error> {
-        let explain = |e: rusqlite::Error| self.explain("read", &e);
         let sql = "SELECT at, study, report FROM answers ORDER BY at, row";
-        let mut query = self.connection.prepare(sql).map_err(explain)?;
         let read = |row: &rusqlite::Row<'_>| {
             // The report may be one of another version: what it does not say stays out.
             let report: String = row.get("report")?;
@@ -413,8 +407,19 @@ impl Ledger {
                 exact: report["privacy"]["rho"] == "0",
             })
         };
-        let rows = query.query_map([], read).map_err(explain)?;
-        rows.collect::<Result<_, _>>().map_err(explain)
+        self.listed(sql, [], read)
+    }
+
+    /// All rows of a query.
+    fn listed<T>(
+        &self,
+        sql: &str,
+        values: impl rusqlite::Params,
+        read: impl FnMut(&rusqlite::Row<'_>) -> Result<T, rusqlite::Error>,
+    ) -> Result<Vec<T>, Error> {
+        let query = self.connection.prepare(sql);
+        let rows = query.and_then(|mut query| query.query_map(values, read)?.collect());
+        rows.map_err(|e| self.explain("read", &e))
     }
 
     fn explain(&self, what: &str, error: &rusqlite::Error) -> Error {
@@ -427,6 +432,11 @@ impl fmt::Debug for Ledger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ledger").field("path", &self.path).finish_non_exhaustive()
     }
+}
+
+/// A transaction that writes; another one waits for its end.
+fn begin(connection: &mut Connection) -> Result<rusqlite::Transaction<'_>, rusqlite::Error> {
+    connection.transaction_with_behavior(TransactionBehavior::Immediate)
 }
 
 /// [`Ledger::debit`] within a transaction.
