@@ -89,6 +89,13 @@ pub fn read_publisher(path: &Path, study: &Study) -> Result<(PublisherRows, Data
         }
     }
     (rows.identifiers, report.identifiers) = (keys.identifiers, keys.reports);
+    if rows.is_empty() {
+        return Err(Error::input(format!(
+            "{}: no row has an opportunity (column \"{}\"); nobody is left to measure",
+            path.display(),
+            lift.publisher.opportunity
+        )));
+    }
     report.rows_kept = rows.len() as u64;
     report.memory = rows.memory();
     let hash = rows.hash(&rows.identifiers.canonical_order());
