@@ -1,11 +1,11 @@
 //! The conformance suite: every engine passes it, and then means what `clear` means.
 //!
-//! [`suite`] makes [`ProgramCase`]s: a program, its columns, and the totals and outputs that it must give. The
-//! expectations are ordinary Rust written from the definitions of the operations; nothing of `program::eval`
-//! or of a lowering is used for them. [`check`] runs all cases with one engine object per party, each party
-//! holding its own columns only, and compares results, the kind of every share, the randomness of additive
-//! shares, and the price with what the ledger booked, byte for byte and turn for turn. [`check_alone`] runs
-//! an engine that holds all columns in one process. [`suite_among`], [`check_among`] and
+//! [`suite`] makes [`ProgramCase`]s: a program, its columns, and the totals and outputs that it must give.
+//! The expectations are ordinary Rust written from the definitions of the operations; nothing of
+//! `program::eval` or of a lowering is used for them. [`check`] runs all cases with one engine object per
+//! party, each party holding its own columns only, and compares results, the kind of every share, the
+//! randomness of additive shares, and the price with what the ledger booked, byte for byte and turn for turn.
+//! [`check_alone`] runs an engine that holds all columns in one process. [`suite_among`], [`check_among`] and
 //! [`check_among_alone`] are the same for programs whose totals are shared by exclusive or: any number of
 //! parties, best rows, lists, shared columns. With [`check_served`] and [`check_among_served`] servers that
 //! hold no column take part: they make the same calls, and prices and ledgers are compared for them too. An

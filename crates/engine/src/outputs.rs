@@ -115,8 +115,8 @@ pub struct OpenedOutputs {
 /// nothing.
 ///
 /// # Errors
-/// [`base::Fault::Misuse`] when a share has another length; [`base::Fault::Deviated`] when more than one server
-/// deviates, or a party's share is not there.
+/// [`base::Fault::Misuse`] when a share has another length; [`base::Fault::Deviated`] when more than one
+/// server deviates, or a party's share is not there.
 pub fn combine(
     plan: &ReleasePlan,
     holders: &[PartyId],
@@ -253,7 +253,8 @@ pub fn open(
 /// them.
 ///
 /// # Errors
-/// Those of [`PreparedRelease::run`] and of [`open`]; when there is noise, which is opened after all have paid.
+/// Those of [`PreparedRelease::run`] and of [`open`]; when there is noise, which is opened after all have
+/// paid.
 pub fn exact(
     stage: &dyn PreparedRelease,
     totals: &Shares,

@@ -118,7 +118,8 @@ impl GateParty {
 
     /// Evaluates a circuit on `lanes` lanes at once. Returns this party's XOR share of every root, packed:
     /// bit i is lane i, bits beyond the last lane are clear. The shares are not fresh: a root may be an input
-    /// as it is. Reveal them with [`GateParty::reveal`], use them as shared inputs, or [`GateParty::refresh`] them.
+    /// as it is. Reveal them with [`GateParty::reveal`], use them as shared inputs, or [`GateParty::refresh`]
+    /// them.
     ///
     /// # Errors
     /// Those of `known` and of the channels, and more than [`LANES`] lanes.

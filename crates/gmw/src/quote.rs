@@ -1,5 +1,6 @@
 //! What a party will pay, found by going through the motions: a [`GateQuote`] has the methods of a
-//! [`crate::GateParty`] and the same schedule, and counts instead of talking. Tests hold the ledger against it.
+//! [`crate::GateParty`] and the same schedule, and counts instead of talking. Tests hold the ledger against
+//! it.
 
 use crate::Layers;
 use crate::bits::bytes;

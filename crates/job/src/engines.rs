@@ -2,8 +2,8 @@
 //! link: of the back ends and circuits that may serve, the one whose computation is estimated to end first.
 //! `tacit plan` estimates by the same rule.
 //!
-//! A choice holds the rows of the study's program, prepared: they are lowered once per engine and circuit that
-//! is considered, and every copy of the choice, at whatever worker, shares them.
+//! A choice holds the rows of the study's program, prepared: they are lowered once per engine and circuit
+//! that is considered, and every copy of the choice, at whatever worker, shares them.
 
 use crate::plan::{Link, Speeds};
 use accel::DeviceQueue;

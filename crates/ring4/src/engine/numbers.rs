@@ -3,10 +3,10 @@
 //! **Functionality.** Of every row some words and single bits; the seats hold the sums over all rows of words
 //! and of products of words, where a bit is set or everywhere ([`program::lower::RowNumbers`]).
 //!
-//! **How.** Words and bits become elements of Z_2^128 ([`SeatParty::word_to_ring`], [`SeatParty::bits_to_ring`]), so
-//! that what an owner entered in w bits is below 2^w whatever it entered. Products are one round. A sum of
-//! numbers times bits is an inner product: one element per sum and chunk, whatever the rows; a sum of numbers
-//! alone, or of bits, is local.
+//! **How.** Words and bits become elements of Z_2^128 ([`SeatParty::word_to_ring`],
+//! [`SeatParty::bits_to_ring`]), so that what an owner entered in w bits is below 2^w whatever it entered.
+//! Products are one round. A sum of numbers times bits is an inner product: one element per sum and chunk,
+//! whatever the rows; a sum of numbers alone, or of bits, is local.
 //!
 //! **Security, who learns what.** That of conversions and products.
 //!

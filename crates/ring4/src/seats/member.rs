@@ -1,7 +1,7 @@
 //! Outsourcing: data owners who hold no seat share values with the four and get outputs back.
 //!
-//! **Functionality.** An owner enters vectors, which the four then hold as [`SharedVector`]; a viewer gets values
-//! that they hold.
+//! **Functionality.** An owner enters vectors, which the four then hold as [`SharedVector`]; a viewer gets
+//! values that they hold.
 //!
 //! **Security.** Owners may be corrupted, any number of them, together with one seat: they learn their own
 //! inputs and outputs, and what they enter is some vector, the same at all four, or everybody aborts.

@@ -94,8 +94,8 @@ impl SeatParty {
         Ok(Self { open: false, ..Self::in_the_open(session, seats, settings, queue)? })
     }
 
-    /// As [`SeatParty::new`] over any channels: whoever reads them can compute the keys, and so the values. For
-    /// measurements of plain transports, on made-up data.
+    /// As [`SeatParty::new`] over any channels: whoever reads them can compute the keys, and so the values.
+    /// For measurements of plain transports, on made-up data.
     ///
     /// # Errors
     /// As [`SeatParty::new`].

@@ -102,8 +102,8 @@ impl Drop for Buffers {
 }
 
 impl SeatParty {
-    /// Products, element by element, of [`SharedVector`] or of what lies in an [`crate::ShareArray`] ([`ShareView`]). One
-    /// round.
+    /// Products, element by element, of [`SharedVector`] or of what lies in an [`crate::ShareArray`]
+    /// ([`ShareView`]). One round.
     ///
     /// # Errors
     /// Shapes that differ, those of the channels and devices, and a tag that does not fit.

@@ -2,8 +2,8 @@
 //!
 //! **Functionality.** A node says of a run of bits whether it generates a carry and whether it passes one on.
 //! Nodes of adjacent runs combine to (g ^ p g', p p'): two ANDs, one where nothing comes in below.
-//! [`SeatParty::carry_out`] combines all of them in a tree; [`SeatParty::carries`] gives the carry out of every run
-//! from the lowest on, in a network as Brent and Kung's.
+//! [`SeatParty::carry_out`] combines all of them in a tree; [`SeatParty::carries`] gives the carry out of
+//! every run from the lowest on, in a network as Brent and Kung's.
 //!
 //! **Sums of two sides** begin with groups of bits. For every group the two seats of a side know its r bits
 //! and enter them one-hot: `[u = a]` for a = 1 .. 2^r - 1. A group generates a carry where the sum over a of

@@ -1,8 +1,8 @@
 //! A long vector of shared elements in the program's memory, worked on in pieces.
 //!
-//! A piece is loaded into [`SharedVector`], which are scratch of the engine's in ordinary memory, computed with
-//! there, and stored back: as COPA (Patel et al.) streams chunks through an accelerator. What is long lies in
-//! [`osprey::Oblivious`] and is paged; scratch is short, always in use, and needs no paging.
+//! A piece is loaded into [`SharedVector`], which are scratch of the engine's in ordinary memory, computed
+//! with there, and stored back: as COPA (Patel et al.) streams chunks through an accelerator. What is long
+//! lies in [`osprey::Oblivious`] and is paged; scratch is short, always in use, and needs no paging.
 //!
 //! **Who learns what.** Which elements are loaded and stored, in which order: a function of sizes alone,
 //! since a program has no value to choose by. Shares on disk are encrypted by the engines `move` and `copy`;
@@ -34,8 +34,8 @@ use std::ops::Range;
 /// **Pieces** begin where a block begins, and end where one ends or where the vector does: multiples of
 /// [`VectorRing::lanes`], which are 1 over Z_2^128, 2 over Z_2^64 and 128 over Z_2.
 ///
-/// **Wiped on drop** in ordinary memory, as [`SharedVector`] are. Not in the region: to wipe what was paged out
-/// would bring all of it back. What `move` and `copy` wrote is unreadable when the process has ended.
+/// **Wiped on drop** in ordinary memory, as [`SharedVector`] are. Not in the region: to wipe what was paged
+/// out would bring all of it back. What `move` and `copy` wrote is unreadable when the process has ended.
 pub struct ShareArray<M: Memory> {
     ring: VectorRing,
     len: usize,
