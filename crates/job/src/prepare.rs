@@ -1,10 +1,10 @@
 //! This side of a study before any protocol: files read and checked, the program built and verified, the cost
 //! known.
 
-use crate::engines::EngineChoice;
+use crate::engines::StudyEngine;
 use base::{Error, PartyId, Roster, limits};
 use data::{
-    AdvertiserRows, Arm, DataHash, InputReport, ProgramRows, PublisherRows, RowKeys, read_advertiser,
+    AdvertiserRows, DataHash, InputReport, ProgramRows, PublisherRows, RowKeys, read_advertiser,
     read_program_columns, read_publisher,
 };
 use matching::{collecting, multi};
@@ -18,7 +18,9 @@ use std::sync::Arc;
 use studies::lift::{self, LiftLayout, LiftParameters};
 use study::party::PartySetup;
 use study::transport::ServerTransport;
-use study::{self, Contaminated, Decimal, NoiseFrom, Protocol, Question, Study, StudyFile, StudyHash};
+use study::{
+    self, Contaminated, Decimal, NoiseFrom, Protocol, Question, Study, StudyFile, StudyHash, TrialArm,
+};
 
 /// Most outputs of one study, over all cells and counts; the party's own policy caps cells.
 const OUTPUTS: usize = 8192;
@@ -79,7 +81,7 @@ impl Rows {
     #[must_use]
     pub fn groups(&self) -> Option<[u64; 2]> {
         let Self::Publisher(rows) = self else { return None };
-        let test = rows.arm.iter().filter(|arm| **arm == Arm::Test).count() as u64;
+        let test = rows.arm.iter().filter(|arm| **arm == TrialArm::Test).count() as u64;
         Some([test, rows.len() as u64 - test])
     }
 }
@@ -137,7 +139,7 @@ pub struct Checked {
     /// The program.
     pub built: Built,
     /// What runs it.
-    pub engines: EngineChoice,
+    pub engines: StudyEngine,
     /// This party's key.
     pub identity: Arc<Identity>,
     /// This party.
@@ -200,7 +202,7 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
         if charges(party, run, &checked)? {
             party.lineage()?;
         }
-        built.push((run, EngineChoice::of(run, &checked.program)?, checked));
+        built.push((run, StudyEngine::of(run, &checked.program)?, checked));
     }
     let Some((first, ..)) = built.first() else { return Err(Error::misuse("a member takes part in a run")) };
     let (rows, data, inputs) = read(party, first, place(first, party))?;
@@ -210,7 +212,7 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
     let mut too_small: Vec<String> = runs.flat_map(|run| too_small(run, &rows)).collect();
     too_small.dedup();
     let rows = Arc::new(rows);
-    let checked = |(run, engines, built): (&Study, EngineChoice, Built)| Checked {
+    let checked = |(run, engines, built): (&Study, StudyEngine, Built)| Checked {
         study: run.clone(),
         text: text.clone(),
         hash: run.hash(),
@@ -369,8 +371,8 @@ fn too_small(study: &Study, rows: &Rows) -> Vec<String> {
     let mut small = Vec::new();
     if let (Rows::Publisher(own), Some(groups)) = (rows, rows.groups()) {
         let arms = [
-            ("test", &lift.publisher.test, Arm::Test, groups[0]),
-            ("control", &lift.publisher.control, Arm::Control, groups[1]),
+            ("test", &lift.publisher.test, TrialArm::Test, groups[0]),
+            ("control", &lift.publisher.control, TrialArm::Control, groups[1]),
         ];
         for (arm, label, of, all) in arms {
             if all < least {
