@@ -17,6 +17,9 @@ use release::rational::ratio;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
+/// A release as lowered, and where its noise comes from.
+type LoweredRelease = (Arc<ReleasePlan>, Arc<Draws>);
+
 /// Noises of one release.
 const DRAWS: u32 = 3400;
 /// Releases by each choice of coins: 20,400 noises in all, as many as the specification asks for of an
@@ -93,7 +96,7 @@ fn judge(parties: usize, release: &Release<'_>) -> Result<(), String> {
 
 /// One release to everybody of the same bit, many times: its noises.
 fn noises(
-    (parties, lowered): (usize, &OnceLock<(Arc<ReleasePlan>, Arc<Draws>)>),
+    (parties, lowered): (usize, &OnceLock<LoweredRelease>),
     make: &MakeEngine<'_>,
     (honest, chosen): (Option<PartyId>, Chosen),
     session: &mut Session,
