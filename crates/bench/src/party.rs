@@ -227,7 +227,7 @@ fn together(task: &Task, board: &Board, progress: &Progress) -> Result<Measured,
 
 enum Done<'a> {
     Totals(Shares),
-    Match(&'a matches::Setting, Box<matches::Matched>),
+    Match(&'a matches::Setting, Box<matching::MatchOutput>),
 }
 
 /// Row and combine on every shard, each on a thread and a connection of its own.

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use study::party::{self, PartySettings, PartySetup};
 use study::transport::{ServerTransport, protects};
-use study::{self, NoiseFrom, Protocol, Question, Study};
+use study::{self, NoiseFrom, Question, Study};
 use terminal::output;
 use terminal::progress::Working;
 
@@ -506,11 +506,11 @@ fn servers(study: &Study) -> Vec<String> {
             names(true)
         ));
     }
-    let others = match study.matching.protocol {
-        Protocol::Aligned => {
+    let others = match study.matching.matcher.features().public_identifiers {
+        true => {
             "the number of rows, and nothing of the identifiers: which rows are equal shows nowhere"
         }
-        _ => "the numbers of rows, and nothing of which are equal",
+        false => "the numbers of rows, and nothing of which are equal",
     };
     lines.push(format!("servers    {}: {others}", names(false)));
     if let Some(transport) = &servers.transport {

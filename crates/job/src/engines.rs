@@ -7,12 +7,13 @@ use accel::Queue;
 use base::{Cost, Error, Kind, PartyId};
 use engine::Engine;
 use gmw::Gmw;
+use matching::OutputForm;
 use ot::{Bases, OtKind, Price};
 use program::lower::combine::Shape;
 use program::lower::{Draws, ReleasePlan};
 use program::{Program, Sharing};
 use ring4::{Ring4, Security, Settings};
-use study::{Compute, ComputeEngine as Choice, Protocol, Study};
+use study::{Compute, ComputeEngine as Choice, Study};
 use yao::Yao;
 
 /// The engine of a study.
@@ -99,9 +100,11 @@ impl Engines {
             choices.extend(engines.checked(program).ok().map(|engines| (engines, needs.map(str::to_owned))));
         };
         let is_program = matches!(study.kind, study::Question::Program(_));
+        let form = study.matching.matcher.features().form;
+        let aligned = study.matching.matcher.features().public_identifiers;
         let owners_alone = match study.servers {
             None => None,
-            Some(_) if study.matching.protocol == Protocol::Aligned && is_program => Some("no servers"),
+            Some(_) if aligned && is_program => Some("no servers"),
             Some(_) => Some("no servers, match.protocol = \"pid\""),
         };
         for name in [Name::Yao, Name::Gmw] {
@@ -110,14 +113,13 @@ impl Engines {
         let seats =
             study.seats().unwrap_or_else(|| [0, 1, 2, 3].map(|i| PartyId(study.parties.len() as u8 + i)));
         // Keyed hashes join by one identifier; what arrives as shares is shared between two.
-        let outsourced =
-            matches!(study.matching.protocol, Protocol::Pid | Protocol::Aligned | Protocol::SaltedKey);
+        let outsourced = form == OutputForm::Spine && study.matching.identifiers.len() == 1;
         for security in [Security::SemiHonest, Security::Malicious].into_iter().filter(|_| outsourced) {
             let settings = study.servers.as_ref().map(study::Servers::settings).unwrap_or_default();
             let needs = match &study.servers {
                 Some(servers) if servers.security == security => None,
                 Some(_) => Some(format!("ring4.security = \"{}\"", study::security_name(security))),
-                None if study.matching.protocol == Protocol::Aligned => Some("four servers".to_owned()),
+                None if aligned => Some("four servers".to_owned()),
                 None => Some("four servers, match.protocol = \"salted-key\"".to_owned()),
             };
             let compute = Compute { shards: 1, ..study.compute };
@@ -314,12 +316,7 @@ impl Engines {
 
 /// Whose rows arrive as shares, where the match joins rows to shares.
 fn joined(study: &Study) -> Option<[bool; 2]> {
-    match study.matching.protocol {
-        Protocol::Ps3i { .. } | Protocol::Collecting { .. } => Some([true, true]),
-        // The publisher knows which of its rows lies in which place.
-        Protocol::CircuitPsi => Some([false, true]),
-        Protocol::Pid | Protocol::MultiPid { .. } | Protocol::Aligned | Protocol::SaltedKey => None,
-    }
+    study.matching.matcher.features().form.shared()
 }
 
 /// The servers of a study, and how they compute.

@@ -7,14 +7,12 @@ pub use choice::Choice;
 use crate::engines::{Engines, Estimate};
 use crate::prepare::{Built, build};
 use crate::run::join::{Payloads, column_layouts};
-use crate::run::outsourced::{NOISE, price_match, publishes};
-use crate::run::{measure, released};
+use crate::run::outsourced::{NOISE, publishes};
+use crate::run::{matched, measure, released};
 use base::{Cost, Error, PartyId, limits};
 use matching::group::CurveGroup;
-use matching::payload::PayloadLayout;
-use matching::{circuit_psi, collecting, many, multi, pid, ps3i};
+use matching::{MatchEstimate, MatchOptions};
 use num_traits::Zero;
-use ot::OtKind;
 use privacy::hold::StepsRun;
 use privacy::ledger::PUBLIC;
 use privacy::scales::{Scales, release_mode};
@@ -26,7 +24,7 @@ use ring4::Security;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use studies::lift::Quantity;
-use study::{Backend, Mode, Protocol, Question, Study};
+use study::{Mode, Question, Study};
 
 /// The wire between the parties.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -199,16 +197,16 @@ fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
     let built = build(study, &policy)?;
     let open = Engines::of(study, &built.program)?;
     let rows = assumed.rows;
-    let aligned = study.matching.protocol == Protocol::Aligned;
-    let matched = Matching::of(study, &built, &open, rows)?;
-    let union = matched.rows;
+    let aligned = study.matching.matcher.features().public_identifiers;
+    let matched = match_estimate(study, &built, rows)?;
+    let union = matched.0.rows;
     if union > limits::ROWS {
         return Err(Error::limit("limits::ROWS, rows of both sides", union, limits::ROWS));
     }
     if study.only_matches() {
-        let mut assumptions = assumptions(assumed, &matched, link, speeds);
+        let mut assumptions = assumptions(assumed, &matched.0, link, speeds);
         assumptions.extend(hidden_sizes(study)?);
-        let stages = vec![matched.stage(study, link, speeds)];
+        let stages = vec![match_stage(study, &matched, link, speeds)];
         let (engines, rho, total) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
         let (minimum_detectable_effect, public_effect) = (None, None);
         return Ok(Plan {
@@ -225,8 +223,11 @@ fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
     let scales = Scales::new(study, &built.program, &built.audit, Some(half))?;
     let sizes = Sizes { study, built: &built, scales: &scales, rows: union, link, speeds };
     let engines = sizes.settled(open);
-    let mut stages =
-        vec![matched.stage(study, link, speeds), sizes.compute(&engines).0, sizes.release(&engines)?.0];
+    let mut stages = vec![
+        match_stage(study, &matched, link, speeds),
+        sizes.compute(&engines).0,
+        sizes.release(&engines)?.0,
+    ];
     let noise = sizes.noise(&engines)?.0;
     if noise.bytes_sent.values().any(|bytes| *bytes > 0) {
         let late = usize::from(publishes(&built));
@@ -240,7 +241,7 @@ fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
     let smallest = |viewer| effect(study, &built, &scales, (half, assumed.mean), viewer);
     let effect = smallest(studies::lift::PUBLISHER.into())?;
     let public_effect = smallest(Viewer::Public)?;
-    let mut assumptions = assumptions(assumed, &matched, link, speeds);
+    let mut assumptions = assumptions(assumed, &matched.0, link, speeds);
     let settings = engines.settings(&built.program);
     let engine = [engines.make().name(), &settings].into_iter().filter(|text| !text.is_empty());
     assumptions.insert("engine".into(), engine.collect::<Vec<_>>().join(", "));
@@ -290,7 +291,7 @@ fn totals(study: &Study, built: &Built, scales: &Scales) -> Result<BTreeMap<Stri
 
 fn assumptions(
     assumed: &Assumed,
-    matched: &Matching,
+    matched: &MatchEstimate,
     link: Link,
     speeds: Speeds,
 ) -> BTreeMap<String, String> {
@@ -334,123 +335,50 @@ fn stage(study: &Study, name: &str, cost: &Cost, work_s: f64, link: Link) -> Pla
     }
 }
 
-/// Bytes of a ciphertext of Paillier, and seconds that it takes to be made, answered or opened on one core;
-/// measured by `cargo run --release -p matching --example paillier_rate`.
-const CIPHERTEXT: (f64, f64) = (matching::paillier::key::CIPHERTEXT_BYTES as f64, 0.011);
-
 /// A match before it is run: with the most made-up rows, and as many matches as make it dearest.
-struct Matching {
-    cost: Cost,
-    /// Group operations of the busiest party.
-    multiplications: u64,
-    /// Seconds of encryption, of the parties one after the other.
-    encrypted: f64,
-    /// Messages that wait for each other, beyond what streams.
-    waits: f64,
-    /// Rows that the computation gets.
-    rows: u64,
-    why: String,
+fn match_estimate(study: &Study, built: &Built, rows: [u64; 2]) -> Result<(MatchEstimate, Cost), Error> {
+    let (matcher, parties) = (study.matching.matcher, study.parties.len());
+    let features = matcher.features();
+    let rule = study.matching.dummies.as_ref();
+    let dummies = rule.map(|rule| dummies::dummies(rule, &base::Seed::from_bytes([0; 32]))).transpose()?;
+    let most = dummies.as_ref().map_or(0, |d| d.rows_range(features.shown, parties)[1]);
+    let padded: Vec<u64> =
+        (0..parties).map(|party| rows[usize::from(party > 0)].saturating_add(most)).collect();
+    let all = padded.iter().fold(0, |all: u64, rows| all.saturating_add(*rows));
+    if all > limits::ROWS && !features.public_identifiers {
+        return Err(Error::limit("limits::ROWS, rows of both sides", all, limits::ROWS));
+    }
+    let layouts = match features.form.shared() {
+        Some(_) if study.only_matches() => column_layouts(&built.program, dummies.is_some())?,
+        Some(shared) => {
+            let payloads = Payloads::new(built, shared)?;
+            [payloads.layout(PartyId(0))?, payloads.layout(PartyId(1))?]
+        }
+        None => Default::default(),
+    };
+    let options = MatchOptions { layouts, ..matched::options(study) };
+    let mut estimate = matcher.estimate(&padded, study.matching.identifiers.len() as u64, &options);
+    if most > 0 {
+        estimate.why += &format!(", {most} made-up rows of each at most");
+    }
+    let cost = matcher.price(&estimate.sizes, &options);
+    Ok((estimate, cost))
 }
 
-impl Matching {
-    fn new(cost: Cost, multiplications: u64, waits: f64, rows: u64, why: String) -> Self {
-        Self { cost, multiplications, encrypted: 0.0, waits, rows, why }
-    }
-
-    fn of(study: &Study, built: &Built, engines: &Engines, rows: [u64; 2]) -> Result<Self, Error> {
-        let parties = study.parties.len();
-        let protocol = study.matching.protocol;
-        let rule = study.matching.dummies.as_ref();
-        let dummies =
-            rule.map(|rule| dummies::dummies(rule, &base::Seed::from_bytes([0; 32]))).transpose()?;
-        let most = dummies.as_ref().map_or(0, |d| d.rows_range(dummies::hides(protocol), parties)[1]);
-        let padded = rows.map(|rows| rows.saturating_add(most));
-        let all = padded[0].saturating_add(padded[1].saturating_mul(parties as u64 - 1));
-        if all > limits::ROWS && protocol != Protocol::Aligned {
-            return Err(Error::limit("limits::ROWS, rows of both sides", all, limits::ROWS));
-        }
-        let made_up = if most > 0 { format!(", {most} made-up rows of each at most") } else { String::new() };
-        let apart = format!("nobody in both; a larger match is cheaper{made_up}");
-        let ot = study.compute.ot.unwrap_or_default();
-        let keys = [study.matching.identifiers.len() as u64; 2];
-        let layouts = match engines.joined() {
-            Some(_) if study.only_matches() => column_layouts(&built.program, dummies.is_some())?,
-            Some(shared) => {
-                let payloads = Payloads::new(built, shared)?;
-                [payloads.layout(PartyId(0))?, payloads.layout(PartyId(1))?]
-            }
-            None => Default::default(),
-        };
-        Ok(match protocol {
-            Protocol::Pid if parties > 2 => {
-                let sizes =
-                    many::Sizes { rows: [&padded[..1], &vec![padded[1]; parties - 1]].concat(), union: all };
-                let multiplications = many::multiplications(&sizes, 0);
-                let waits = 2.0 * parties as f64 + 4.0;
-                Self::new(many::price(&sizes), multiplications, waits, all, apart)
-            }
-            Protocol::Pid => {
-                let sizes = pid::Sizes { rows: padded, union: all };
-                let multiplications = pid::multiplications(sizes);
-                Self::new(pid::price(sizes), multiplications, 6.0, all, apart)
-            }
-            Protocol::MultiPid { .. } => {
-                let sizes = multi::Sizes { rows: padded, keys, union: all };
-                let multiplications = multi::multiplications(sizes, PartyId(1));
-                Self::new(multi::price(sizes), multiplications, 6.0, all, apart)
-            }
-            Protocol::Ps3i { backend } => {
-                let why = format!("everybody in both; a smaller match is cheaper{made_up}");
-                Self::ps3i(padded, &layouts, backend, ot, why)
-            }
-            Protocol::Collecting { slots, degree, .. } => {
-                let sizes = collecting::Sizes { rows: padded, keys, slots, degree };
-                let cost = collecting::price(sizes, &layouts, collecting::ShareBackend::default(), ot);
-                let multiplications = sizes.names(0) + sizes.names(1);
-                let why = format!("rows of the publisher, {slots} slots each{made_up}");
-                Self::new(cost, multiplications, 8.0, padded[0], why)
-            }
-            Protocol::CircuitPsi => {
-                let kind = study.compute.ot.unwrap_or(circuit_psi::Options::default().ot);
-                let cost = circuit_psi::price(padded, &layouts[1], kind);
-                let places = circuit_psi::cuckoo::CuckooBins::new(padded).all();
-                let why = format!("places for rows of the publisher{made_up}");
-                Self::new(cost, 0, 10.0, places, why)
-            }
-            Protocol::Aligned => Self::new(price_match(study, &[])?, 0, 1.0, rows[0], String::new()),
-            Protocol::SaltedKey => {
-                let each = [&rows[..1], &vec![rows[1]; parties - 1]].concat();
-                let why = "nobody in both; a larger match is cheaper".to_owned();
-                Self::new(price_match(study, &each)?, 0, 3.0, all, why)
-            }
-        })
-    }
-
-    fn ps3i(rows: [u64; 2], layouts: &[PayloadLayout; 2], backend: Backend, ot: OtKind, why: String) -> Self {
-        let matched = rows[0].min(rows[1]);
-        let backend = match backend {
-            Backend::PermuteShare => ps3i::ShareBackend::PermuteShare,
-            Backend::Paillier => ps3i::ShareBackend::Paillier,
-        };
-        let cost = ps3i::price(ps3i::Sizes { rows, matched }, layouts, backend, ot);
-        // Every ciphertext is made, answered or opened by a party that does nothing else meanwhile.
-        let encrypted = match backend {
-            ps3i::ShareBackend::PermuteShare => 0.0,
-            ps3i::ShareBackend::Paillier => cost.bytes() as f64 / CIPHERTEXT.0 * CIPHERTEXT.1,
-        };
-        Self { encrypted, ..Self::new(cost, rows[0].saturating_add(rows[1]), 8.0, matched, why) }
-    }
-
-    fn stage(&self, study: &Study, link: Link, speeds: Speeds) -> PlanStage {
-        // Transfers of a join are made as those of `gmw` are.
-        let work = (self.multiplications as f64 / speeds.multiplications_per_s + self.encrypted)
-            / speeds.cores
-            + self.cost.ots as f64 / speeds.ots_per_s;
-        let mut stage = stage(study, "match", &self.cost, work, link);
-        // Chunks are exchanged in lock step, a few on the way at once; some messages wait for each other.
-        stage.seconds += self.waits * link.round_trip_s;
-        stage
-    }
+fn match_stage(
+    study: &Study,
+    (matched, cost): &(MatchEstimate, Cost),
+    link: Link,
+    speeds: Speeds,
+) -> PlanStage {
+    // Transfers of a join are made as those of `gmw` are.
+    let work = (matched.multiplications as f64 / speeds.multiplications_per_s + matched.encryption_s)
+        / speeds.cores
+        + cost.ots as f64 / speeds.ots_per_s;
+    let mut stage = stage(study, "match", cost, work, link);
+    // Chunks are exchanged in lock step, a few on the way at once; some messages wait for each other.
+    stage.seconds += matched.waits * link.round_trip_s;
+    stage
 }
 
 /// Measuring the link, where it settles what the study leaves open.

@@ -7,18 +7,17 @@
 //! runs of two parties.
 
 mod agree;
-mod aligned;
 mod alone;
 #[doc(hidden)]
 pub mod fuzzing;
 pub(crate) mod join;
-mod matched;
+mod match_charge;
+pub(crate) mod matched;
 pub(crate) mod measure;
 mod node;
 pub(crate) mod outsourced;
 pub(crate) mod ready;
 pub(crate) mod released;
-mod salted;
 mod server;
 mod spine;
 mod stages;

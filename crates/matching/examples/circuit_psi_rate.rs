@@ -5,8 +5,10 @@
 //! which a busy machine does not change much (Linux only).
 
 use base::Error;
-use matching::circuit_psi::{self, Options};
-use matching::{FlatIdentifiers, JoinedPart, PayloadField, PayloadLayout, PayloadTable, ValidEntries};
+use matching::{
+    CircuitJoin, FlatIdentifiers, JoinedPart, MatchOptions, Matcher, PayloadField, PayloadLayout,
+    PayloadTable, ValidEntries, circuit_psi,
+};
 use net::cluster::Cluster;
 use std::time::Instant;
 
@@ -26,19 +28,25 @@ fn main() -> Result<(), Error> {
     let mut args = std::env::args().skip(1);
     let mut number = |usual: u64| args.next().map_or(usual, |arg| arg.parse().expect("a number"));
     let (rows, bytes) = (number(1_000_000), number(64) as usize);
-    let ot = args.next().map_or(Ok(Options::default().ot), |name| name.parse())?;
+    let ot = args.next().map_or(Ok(MatchOptions::default().ot), |name| name.parse())?;
     let layout = PayloadLayout::new(std::iter::repeat_n(PayloadField::number(8), bytes / 8))?;
     let mut payload = PayloadTable::zeros(layout.clone(), rows)?;
     (0..rows).for_each(|row| (0..bytes / 8).for_each(|field| payload.set(row, field, u128::from(row))));
     let columns = [column(0, rows), column(rows / 2, rows)];
-    let options = Options { ot, ..Options::default() };
+    let options = MatchOptions { ot, ..MatchOptions::default() };
     let start = Instant::now();
     let done = Cluster::new(2, 1).run(|session| {
         let me = session.me().index();
         let own = FlatIdentifiers::new(&columns[me].0, &columns[me].1)?;
         let before = cpu();
-        let joined =
-            circuit_psi::run(session, &own, (me == 1).then_some(&payload), &layout, &options)?.joined;
+        let joined = CircuitJoin
+            .run(
+                session,
+                &own,
+                (me == 1).then_some(&payload),
+                &with_layouts(&options, [PayloadLayout::default(), (&layout).clone()]),
+            )?
+            .joined;
         Ok((joined, session.ledger().clone(), cpu() - before))
     });
     let wall = start.elapsed().as_secs_f64();

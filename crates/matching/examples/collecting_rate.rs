@@ -4,8 +4,10 @@
 //! `cargo run --release -p matching --example collecting_rate -- [rows per side] [slots] [degree]`
 
 use base::PartyId;
-use matching::collecting::{self, Options, ShareBackend, Sizes, memory};
-use matching::{FlatIdentifiers, PayloadField, PayloadLayout, PayloadTable};
+use matching::{
+    CollectingJoin, FlatIdentifiers, MatchOptions, Matcher, PayloadField, PayloadLayout, PayloadTable,
+    ShareBackend,
+};
 use net::cluster::Cluster;
 use std::time::Instant;
 
@@ -39,9 +41,10 @@ fn main() {
         let me = session.me().index();
         let (bytes, ends) = &columns[me];
         let payload = PayloadTable::zeros(layouts[me].clone(), rows)?;
-        let options = Options { threads: 1, slots, degree, ..Options::default() };
+        let options = MatchOptions { threads: 1, slots, degree, ..MatchOptions::default() };
         let own = FlatIdentifiers::new(bytes, ends)?;
-        let collected = collecting::run(session, &own, &payload, &layouts[1 - me], &options)?;
+        let collected =
+            CollectingJoin.run(session, &own, Some(&payload), &with_layouts(&options, LAYOUTS))?;
         Ok((collected.disclosed.graph, session.ledger().sent("")))
     });
     let seconds = start.elapsed().as_secs_f64();

@@ -3,7 +3,7 @@
 //! `cargo run --release -p matching --example match_rate --
 //! [rows per side] [rows of the other side] [MiB per party]`
 
-use matching::{FlatIdentifiers, Options, pid};
+use matching::{FlatIdentifiers, MatchOptions, Matcher, PairSizes, PrivateId, pid};
 use net::cluster::Cluster;
 use std::time::Instant;
 
@@ -35,8 +35,8 @@ fn main() {
     let start = Instant::now();
     let done = Cluster::new(2, 1).run(|session| {
         let (bytes, ends) = &columns[session.me().index()];
-        let options = Options { threads: 1, memory, ..Options::default() };
-        let spine = pid::run(session, &FlatIdentifiers::new(bytes, ends)?, &options)?;
+        let options = MatchOptions { threads: 1, memory, ..MatchOptions::default() };
+        let spine = PrivateId.run(session, &FlatIdentifiers::new(bytes, ends)?, None, &options)?;
         Ok((spine.disclosed.union, session.ledger().sent("")))
     });
     let seconds = start.elapsed().as_secs_f64();
@@ -44,7 +44,7 @@ fn main() {
     let parties: Vec<_> = done.into_iter().map(|d| d.expect("an honest run succeeds")).collect();
     let union = parties[0].0;
     let bytes: u64 = parties.iter().map(|p| p.1).sum();
-    let sizes = matching::Sizes { rows: [n_c, n_p], union };
+    let sizes = PairSizes { rows: [n_c, n_p], union };
     let operations = 2 * pid::multiplications(sizes) + n_c + n_p;
     let larger = n_c.max(n_p) as f64;
     println!(

@@ -6,7 +6,9 @@
 //! `cargo run --release -p matching --example multi_rate -- [rows per side] parties [parties]`
 
 use base::{Error, PartyId};
-use matching::{IdentifierSource, many, multi};
+use matching::{
+    IdentifierSource, ManyId, MatchOptions, MatchSizes, Matcher, MultiId, PairSizes, many_pid, multi_pid,
+};
 use net::cluster::Cluster;
 use std::io::Write;
 use std::time::Instant;
@@ -58,9 +60,12 @@ fn main() {
         let me = session.me().index() as u64;
         let people = People { start: me * rows / 2, rows, keys: keys as usize };
         let union = if among {
-            many::run(session, &people, &many::Options { threads: 1, ..Default::default() })?.spine.rows
+            ManyId.run(session, &people, None, &MatchOptions { threads: 1, ..Default::default() })?.spine.rows
         } else {
-            multi::run(session, &people, &multi::Options { threads: 1, ..Default::default() })?.spine.rows
+            MultiId
+                .run(session, &people, None, &MatchOptions { threads: 1, ..Default::default() })?
+                .spine
+                .rows
         };
         Ok((union, session.ledger().sent("")))
     });
@@ -71,10 +76,10 @@ fn main() {
     assert_eq!(union, rows + (parties as u64 - 1) * (rows - rows / 2), "the union is the one made up");
     let products: u64 = (0..parties)
         .map(|party| match among {
-            true => many::multiplications(&many::Sizes { rows: vec![rows; parties], union }, party),
+            true => many_pid::multiplications(&MatchSizes { rows: vec![rows; parties], union }, party),
             false => {
-                let sizes = multi::Sizes { rows: [rows; 2], keys: [keys; 2], union };
-                multi::multiplications(sizes, PartyId(party as u8))
+                let sizes = PairSizes { rows: [rows; 2], keys: [keys; 2], union };
+                multi_pid::multiplications(sizes, PartyId(party as u8))
             }
         })
         .sum();

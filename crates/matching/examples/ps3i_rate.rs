@@ -2,8 +2,10 @@
 //!
 //! `cargo run --release -p matching --example ps3i_rate -- [rows per side] [bytes of payload] [OTs]`
 
-use matching::ps3i::{self, Options, Sizes};
-use matching::{FlatIdentifiers, PayloadField, PayloadLayout, PayloadTable};
+use matching::{
+    FlatIdentifiers, InnerJoin, MatchOptions, Matcher, PayloadField, PayloadLayout, PayloadTable,
+    ShareBackend, ps3i,
+};
 use net::cluster::Cluster;
 use std::time::Instant;
 
@@ -43,9 +45,13 @@ fn main() {
     let done = Cluster::new(2, 1).run(|session| {
         let me = session.me().index();
         let (bytes, ends) = &columns[me];
-        let options = Options { threads: 1, ot, ..Options::default() };
-        let matched =
-            ps3i::run(session, &FlatIdentifiers::new(bytes, ends)?, &tables[me], &layout, &options)?;
+        let options = MatchOptions { threads: 1, ot, ..MatchOptions::default() };
+        let matched = InnerJoin.run(
+            session,
+            &FlatIdentifiers::new(bytes, ends)?,
+            Some(&tables[me]),
+            &with_layouts(&options, LAYOUTS),
+        )?;
         Ok((matched.disclosed.matched, session.ledger().clone()))
     });
     let seconds = lap(&mut clock);
@@ -53,7 +59,7 @@ fn main() {
     let parties: Vec<_> = done.into_iter().map(|d| d.expect("an honest run succeeds")).collect();
     let sizes = Sizes { rows: [rows, rows], matched: parties[0].0 };
     let layouts = [layout.clone(), layout];
-    let price = ps3i::price(sizes, &layouts, ps3i::ShareBackend::PermuteShare, ot);
+    let price = ps3i::price(sizes, &layouts, ShareBackend::PermuteShare, ot);
     let bytes: u64 = parties.iter().map(|(_, ledger)| ledger.sent("")).sum();
     assert_eq!(price.bytes(), bytes, "the price is the ledger");
     let per_row = |x: f64| x / rows as f64;

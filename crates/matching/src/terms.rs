@@ -1,19 +1,9 @@
 //! What both kinds of joins to shares do alike: their terms, and the payloads that they bring.
 
-use crate::payload::{PayloadLayout, PayloadTable, ShareRing};
+use crate::matcher::MatchOptions;
+use crate::payload::{PayloadTable, ShareRing};
 use crate::permute::PlaneRows;
-use base::{Error, PartyId};
-use ot::OtKind;
-
-/// What moves payloads into shares.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ShareBackend {
-    /// Permutation networks over correlated OT.
-    #[default]
-    PermuteShare,
-    /// Paillier encryption: see [`crate::paillier`].
-    Paillier,
-}
+use base::Error;
 
 /// Bytes of a [`digest`].
 pub(crate) const BYTES: usize = 32;
@@ -21,12 +11,9 @@ pub(crate) const BYTES: usize = 32;
 /// A digest of the layouts of both parties and of how payloads move. The window is part of it since the
 /// permutation network cuts its gates by it, and tweaks with them: between two windows every row would come
 /// out wrong.
-pub(crate) fn digest(
-    layouts: &[PayloadLayout; 2],
-    backend: ShareBackend,
-    ot: OtKind,
-    window: usize,
-) -> [u8; BYTES] {
+pub(crate) fn digest(options: &MatchOptions, window: usize) -> [u8; BYTES] {
+    let MatchOptions { layouts, backend, .. } = options;
+    let ot = options.ot.unwrap_or_default();
     let mut hasher = blake3::Hasher::new_derive_key("tacit join terms 2");
     for layout in layouts {
         hasher.update(&(layout.fields().len() as u64).to_le_bytes());
@@ -38,27 +25,30 @@ pub(crate) fn digest(
     *hasher.finalize().as_bytes()
 }
 
-/// The layouts of party 0 and of party 1.
-pub(crate) fn layouts(me: PartyId, own: &PayloadLayout, peer: &PayloadLayout) -> [PayloadLayout; 2] {
-    match me {
-        PartyId(0) => [own.clone(), peer.clone()],
-        _ => [peer.clone(), own.clone()],
-    }
-}
-
 /// Own payload in the order in which own rows were sent, dummies among them.
 pub(crate) struct PayloadVector<'a> {
-    pub payload: &'a PayloadTable,
+    payload: &'a PayloadTable,
     /// The row at each place; those from the payload's length on are dummies.
-    pub order: &'a [u32],
+    order: &'a [u32],
     /// The payload of a dummy.
-    pub blank: &'a [u8],
+    blank: Vec<u8>,
 }
 
-impl PayloadVector<'_> {
+impl<'a> PayloadVector<'a> {
+    /// `payload` in this order.
+    pub fn new(
+        payload: Option<&'a PayloadTable>,
+        order: &'a [u32],
+        options: &MatchOptions,
+    ) -> Result<Self, Error> {
+        let payload = payload.ok_or_else(|| Error::misuse("a party whose values become shares has some"))?;
+        let zeros = || vec![0; payload.layout().row_bytes()];
+        Ok(Self { payload, order, blank: options.blank.clone().unwrap_or_else(zeros) })
+    }
+
     fn row(&self, place: usize) -> &[u8] {
         let row = u64::from(self.order[place]);
-        if row < self.payload.rows() { self.payload.row(row) } else { self.blank }
+        if row < self.payload.rows() { self.payload.row(row) } else { &self.blank }
     }
 
     /// For a permutation network.

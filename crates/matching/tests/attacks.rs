@@ -5,10 +5,13 @@ mod common;
 
 use base::{ChannelError, PartyId, Roster, Seed};
 use common::{Column, ids};
-use matching::dummies::Dummies;
-use matching::group::{self, Exponent, GroupElement};
-use matching::pid::Disclosed;
-use matching::{Options, pid};
+use matching::{
+    MatchOptions, Matcher, PrivateId,
+    dummies::Dummies,
+    group,
+    group::{Exponent, GroupElement},
+    pid,
+};
 use net::{Channel, Session, pair};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -89,7 +92,7 @@ fn run<C: Plot + 'static, P: Plot + 'static>(
     seed: u8,
     plots: (&Arc<Mutex<C>>, &Arc<Mutex<P>>),
     lists: [&[String]; 2],
-    options: impl Fn(usize) -> Options + Sync,
+    options: impl Fn(usize) -> MatchOptions + Sync,
 ) -> [Outcome; 2] {
     let roster = Roster::new(["registry", "hospitals"]);
     let (a, b) = pair(Duration::from_secs(20));
@@ -102,7 +105,7 @@ fn run<C: Plot + 'static, P: Plot + 'static>(
                 Session::new(PartyId(i as u8), roster.clone(), vec![(peer, channel)], secret(seed, i));
             let (column, options) = (&columns[i], options(i));
             scope.spawn(move || {
-                let done = pid::run(&mut session, &column.flat(), &options);
+                let done = PrivateId.run(&mut session, &column.flat(), None, &options);
                 done.map(|spine| spine.disclosed).map_err(|e| e.to_string())
             })
         });
@@ -119,12 +122,12 @@ fn honest() -> Arc<Mutex<Honest>> {
     Arc::new(Mutex::new(Honest))
 }
 
-fn plain(_: usize) -> Options {
-    Options { threads: 1, ..Options::default() }
+fn plain(_: usize) -> MatchOptions {
+    MatchOptions { threads: 1, ..MatchOptions::default() }
 }
 
-fn with_dummies(party: usize) -> Options {
-    Options { dummies: Some(Dummies::usual(&Seed::from_bytes([party as u8 + 7; 32]))), ..plain(party) }
+fn with_dummies(party: usize) -> MatchOptions {
+    MatchOptions { dummies: Some(Dummies::usual(&Seed::from_bytes([party as u8 + 7; 32]))), ..plain(party) }
 }
 
 /// A key of the modified party's own.
@@ -330,7 +333,7 @@ fn a_peer_that_deviates_has_no_second_try_under_the_same_keys() {
     let (x, y) = (ids(0..3000), ids(1500..4500));
     let dir = tempfile::tempdir().unwrap();
     let folder = |party: usize| dir.path().join(format!("party {party}"));
-    let resume = |party: usize| Options { resume: Some(folder(party)), ..plain(party) };
+    let resume = |party: usize| MatchOptions { resume: Some(folder(party)), ..plain(party) };
     let plot = Arc::new(Mutex::new(ComesBack::default()));
     let session = |number: u8| {
         plot.lock().unwrap().session = number;

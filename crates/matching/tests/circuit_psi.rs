@@ -3,11 +3,11 @@
 mod common;
 
 use base::{Error, Seed};
-use common::{Column, ids};
-use matching::circuit_psi::{self, Options};
-use matching::dummies::Dummies;
-use matching::payload::ABSENT;
-use matching::{JoinedPart, JoinedShares, PayloadField, PayloadLayout, PayloadTable, ValidEntries};
+use common::{Column, ids, with_layouts};
+use matching::{
+    CircuitJoin, JoinedPart, JoinedShares, MatchOptions, Matcher, PayloadField, PayloadLayout, PayloadTable,
+    ValidEntries, circuit_psi, dummies::Dummies,
+};
 use net::Ledger;
 use net::cluster::Cluster;
 use ot::OtKind;
@@ -36,18 +36,25 @@ fn table(layout: &PayloadLayout, rows: usize) -> PayloadTable {
     table
 }
 
-fn options(ot: OtKind) -> Options {
-    Options { ot, ..Options::default() }
+fn options(ot: OtKind) -> MatchOptions {
+    MatchOptions { ot, ..MatchOptions::default() }
 }
 
 type Done = [Result<(JoinedShares, Ledger), Error>; 2];
 
-fn both(x: &[String], y: &[String], layout: &PayloadLayout, options: [&Options; 2], seed: u64) -> Done {
+fn both(x: &[String], y: &[String], layout: &PayloadLayout, options: [&MatchOptions; 2], seed: u64) -> Done {
     let (columns, payload) = ([Column::new(x), Column::new(y)], table(layout, y.len()));
     let done = Cluster::new(2, seed).run(|session| {
         let me = session.me().index();
         let payload = (me == 1).then_some(&payload);
-        let joined = circuit_psi::run(session, &columns[me].flat(), payload, layout, options[me])?.joined;
+        let joined = CircuitJoin
+            .run(
+                session,
+                &columns[me].flat(),
+                payload,
+                &with_layouts(options[me], [PayloadLayout::default(), layout.clone()]),
+            )?
+            .joined;
         Ok((joined, session.ledger().clone()))
     });
     done.try_into().ok().expect("two parties")
@@ -145,7 +152,7 @@ fn several_pieces_on_either_side() {
 fn dummies_change_sizes_and_no_match() {
     let with = |who: &str| {
         let dummies = Some(Dummies::usual(&Seed::from_bytes([9; 32]).fork(who)));
-        Options { dummies, ..options(OtKind::default()) }
+        MatchOptions { dummies, ..options(OtKind::default()) }
     };
     let (x, y) = (ids(0..500), ids(200..900));
     let [r, s] = both(&x, &y, &layout(), [&with("a"), &with("b")], 9);
@@ -158,7 +165,7 @@ fn dummies_change_sizes_and_no_match() {
 
 #[test]
 fn bad_input_is_refused_before_it_does_harm() {
-    let error = |x: &[String], y: &[String], options: [&Options; 2], party: usize| {
+    let error = |x: &[String], y: &[String], options: [&MatchOptions; 2], party: usize| {
         both(x, y, &layout(), options, 1)[party].as_ref().err().unwrap().to_string()
     };
     let usual = options(OtKind::default());
@@ -166,10 +173,10 @@ fn bad_input_is_refused_before_it_does_harm() {
     repeated[7] = repeated[2].clone();
     let says = error(&ids(0..4), &repeated, [&usual, &usual], 1);
     assert!(says.starts_with("p1 at circuit-psi: rows 3 and 8 carry the same identifier"), "{says}");
-    let few = Options { peer_rows_max: 10, ..usual.clone() };
+    let few = MatchOptions { peer_rows_max: 10, ..usual.clone() };
     let says = error(&ids(0..4), &ids(0..11), [&few, &usual], 0);
     assert_eq!(says, "p0 at circuit-psi/count with p1: rows of the peer: 11 is over the limit of 10");
-    let small = Options { memory: Some(1 << 20), ..usual.clone() };
+    let small = MatchOptions { memory: Some(1 << 20), ..usual.clone() };
     let says = error(&ids(0..4), &ids(0..11), [&small, &usual], 0);
     assert!(says.starts_with("p0 at circuit-psi: this match needs "), "{says}");
     let says = error(&ids(0..4), &ids(0..11), [&usual, &options(OtKind::Ferret)], 1);
@@ -182,11 +189,25 @@ fn payload_is_the_senders_and_fits() {
     let short = table(&layout, 4);
     let done = Cluster::new(2, 1).run(|session| {
         let payload = (session.me().0 == 1).then_some(&short);
-        circuit_psi::run(session, &column.flat(), payload, &layout, &Options::default()).map(drop)
+        CircuitJoin
+            .run(
+                session,
+                &column.flat(),
+                payload,
+                &with_layouts(&MatchOptions::default(), [PayloadLayout::default(), layout.clone()]),
+            )
+            .map(drop)
     });
     assert!(done[1].as_ref().unwrap_err().to_string().contains("a row per identifier"));
     let done = Cluster::new(2, 1).run(|session| {
-        circuit_psi::run(session, &column.flat(), None, &layout, &Options::default()).map(drop)
+        CircuitJoin
+            .run(
+                session,
+                &column.flat(),
+                None,
+                &with_layouts(&MatchOptions::default(), [PayloadLayout::default(), layout.clone()]),
+            )
+            .map(drop)
     });
     assert!(done[1].as_ref().unwrap_err().to_string().contains("party 1 has payload"));
 }

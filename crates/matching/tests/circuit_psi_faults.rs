@@ -5,9 +5,8 @@ mod common;
 #[path = "common/tap.rs"]
 mod tap;
 
-use common::{Column, ids};
-use matching::circuit_psi::{self, Options};
-use matching::{PayloadField, PayloadLayout, PayloadTable};
+use common::{Column, ids, with_layouts};
+use matching::{CircuitJoin, MatchOptions, Matcher, PayloadField, PayloadLayout, PayloadTable};
 use ot::OtKind;
 use tap::{Fault, Record, run_both, tapped};
 
@@ -21,9 +20,15 @@ fn errors(culprit: usize, fault: Fault) -> ([Option<String>; 2], [Record; 2]) {
     let (sessions, records) = tapped(1, 3_000, faults);
     let done = run_both(sessions, |session| {
         let me = session.me().index();
-        let options = Options { ot: OtKind::SoftSpoken { k: 8 }, ..Options::default() };
+        let options = MatchOptions { ot: Some(OtKind::SoftSpoken { k: 8 }), ..MatchOptions::default() };
         let payload = (me == 1).then_some(&payload);
-        circuit_psi::run(session, &columns[me].flat(), payload, &layout, &options)
+        CircuitJoin
+            .run(
+                session,
+                &columns[me].flat(),
+                payload,
+                &with_layouts(&options, [PayloadLayout::default(), layout.clone()]),
+            )
             .err()
             .map(|e| e.to_string())
     });

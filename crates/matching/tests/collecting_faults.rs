@@ -8,14 +8,14 @@ mod lists;
 mod tap;
 
 use lists::{options, random, work};
-use matching::collecting::Options;
+use matching::MatchOptions;
 use tap::{Fault, run_both, tapped};
 
 /// What the victim of `culprit` says; 12 rows against 15.
 fn says(culprit: usize, fault: Fault) -> String {
     let mut rng = base::Seed::from_bytes([1; 32]).into_rng();
     let data = random(&mut rng, [12, 15], [2, 2], 20);
-    let options = Options { slots: 2, degree: 2, ..options() };
+    let options = MatchOptions { slots: 2, degree: 2, ..options() };
     let mut faults = [Fault::None, Fault::None];
     faults[culprit] = fault;
     let (sessions, _) = tapped(1, 2_000, faults);

@@ -7,7 +7,7 @@ mod tap;
 
 use base::PartyId;
 use common::{Column, ids};
-use matching::{IdentifierSource, Options, pid};
+use matching::{IdentifierSource, MatchOptions, Matcher, PrivateId};
 use net::cluster::Cluster;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -21,8 +21,8 @@ fn errors(culprit: usize, fault: Fault) -> [Option<String>; 2] {
     let (sessions, _) = tapped(1, 1_000, faults);
     run_both(sessions, |session| {
         let own = columns[session.me().index()].flat();
-        let options = Options { threads: 1, ..Options::default() };
-        pid::run(session, &own, &options).err().map(|e| e.to_string())
+        let options = MatchOptions { threads: 1, ..MatchOptions::default() };
+        PrivateId.run(session, &own, None, &options).err().map(|e| e.to_string())
     })
 }
 
@@ -169,8 +169,8 @@ fn elements_of_another_slice() {
     let (sessions, _) = tapped(1, 10_000, [Fault::None, Fault::Change("pid/e", 1, beyond)]);
     let errors = run_both(sessions, |session| {
         let own = columns[session.me().index()].flat();
-        let options = Options { threads: 1, ..Options::default() };
-        pid::run(session, &own, &options).err().map(|e| e.to_string())
+        let options = MatchOptions { threads: 1, ..MatchOptions::default() };
+        PrivateId.run(session, &own, None, &options).err().map(|e| e.to_string())
     });
     let error = errors[0].as_ref().unwrap();
     assert!(error.ends_with("the elements of a slice are in its range"), "{error}");
@@ -182,7 +182,10 @@ fn identifiers_of_no_or_many_bytes_and_some_that_change() {
         let column = Changing { ids: ids.to_vec(), reads: AtomicUsize::new(0), change: false };
         let (sessions, records) = tapped(1, 1_000, [Fault::None, Fault::None]);
         let errors = run_both(sessions, |session| {
-            pid::run(session, &column, &Options { threads: 1, ..Options::default() }).unwrap_err().to_string()
+            PrivateId
+                .run(session, &column, None, &MatchOptions { threads: 1, ..MatchOptions::default() })
+                .unwrap_err()
+                .to_string()
         });
         assert!(errors[0].starts_with(&format!("registry at pid: {error}")), "{}", errors[0]);
         assert!(records.iter().all(|r| r.lock().unwrap().is_empty()), "something was sent");
@@ -196,7 +199,7 @@ fn identifiers_of_no_or_many_bytes_and_some_that_change() {
         let (sessions, _) = tapped(1, 10_000, [Fault::None, Fault::None]);
         let done = run_both(sessions, |session| {
             let own: &dyn IdentifierSource = &column;
-            pid::run(session, own, &Options { threads: 1, ..Options::default() })
+            PrivateId.run(session, own, None, &MatchOptions { threads: 1, ..MatchOptions::default() })
         });
         match change {
             false => assert_eq!(done[0].as_ref().unwrap().mine, done[1].as_ref().unwrap().mine),
@@ -272,7 +275,7 @@ fn a_peer_that_stalls_at_any_step() {
         let cluster = Cluster::new(2, 1).deadline(Duration::from_millis(400));
         let done = cluster.fault(PartyId(culprit), step, fault).run(|session| {
             let own = columns[session.me().index()].flat();
-            pid::run(session, &own, &Options { threads: 1, ..Options::default() })
+            PrivateId.run(session, &own, None, &MatchOptions { threads: 1, ..MatchOptions::default() })
         });
         let error = done[1 - culprit as usize].as_ref().unwrap_err().to_string();
         assert!(error.contains(" at pid/") && error.contains("no progress for"), "{step}: {error}");

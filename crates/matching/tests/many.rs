@@ -5,8 +5,11 @@ mod common;
 
 use base::{ChannelError, Error, PartyId, Roster, Seed};
 use common::{Column, ids};
-use matching::dummies::{Dummies, ShownSizes};
-use matching::many::{self, Matched, Options, Sizes};
+use matching::{
+    ManyId, MatchOptions, Matcher,
+    dummies::{Dummies, ShownSizes},
+    many_pid,
+};
 use net::cluster::Cluster;
 use net::{Channel, Fault, Ledger, Session, pair};
 use num_bigint::BigUint;
@@ -14,18 +17,18 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-fn one_thread() -> Options {
-    Options { threads: 1, ..Options::default() }
+fn one_thread() -> MatchOptions {
+    MatchOptions { threads: 1, ..MatchOptions::default() }
 }
 
 fn play(
     cluster: &Cluster,
     lists: &[Vec<String>],
-    options: &Options,
+    options: &MatchOptions,
 ) -> Vec<Result<(Matched, Ledger), Error>> {
     let columns: Vec<Column> = lists.iter().map(|list| Column::new(list)).collect();
     cluster.run(|session| {
-        let matched = many::run(session, &columns[session.me().index()].flat(), options)?;
+        let matched = ManyId.run(session, &columns[session.me().index()].flat(), None, options)?;
         Ok((matched, session.ledger().clone()))
     })
 }
@@ -57,7 +60,7 @@ fn check(cluster: &Cluster, lists: &[Vec<String>]) {
     assert!(at.keys().copied().eq(0..union.len() as u32));
     assert_eq!(at.values().collect::<BTreeSet<_>>().len(), union.len());
     let sizes = Sizes { rows: lists.iter().map(|l| l.len() as u64).collect(), union: union.len() as u64 };
-    let price = many::price(&sizes);
+    let price = many_pid::price(&sizes);
     let sent: Vec<u64> = ledgers.iter().map(|ledger| ledger.sent("many")).collect();
     assert_eq!(
         (price.sent.clone(), price.rounds),
@@ -92,7 +95,7 @@ fn long_and_short_lists_in_any_window() {
 fn order_of_rows_and_threads_do_not_matter() {
     let lists = [ids(0..300), ids(200..600), ids(100..250)];
     let spines = |threads, seed| -> Vec<Vec<u32>> {
-        let options = Options { threads, ..Options::default() };
+        let options = MatchOptions { threads, ..MatchOptions::default() };
         let done = play(&Cluster::new(3, seed), &lists, &options);
         done.into_iter().map(|party| party.unwrap().0.spine.mine).collect()
     };
@@ -107,7 +110,7 @@ fn dummies_are_counted_and_cut_off() {
     let done = Cluster::new(3, 5).run(|session| {
         let me = session.me().index();
         let dummies = Some(Dummies::usual(&Seed::from_bytes([me as u8; 32])));
-        many::run(session, &columns[me].flat(), &Options { dummies, ..one_thread() })
+        ManyId.run(session, &columns[me].flat(), None, &MatchOptions { dummies, ..one_thread() })
     });
     let done: Vec<Matched> = done.into_iter().map(|party| party.unwrap()).collect();
     let mut at: BTreeMap<&String, u32> = BTreeMap::new();
@@ -133,21 +136,22 @@ fn dummies_are_counted_and_cut_off() {
 fn bad_input_and_limits_are_named() {
     let mut twice = ids(0..10);
     twice[7] = twice[2].clone();
-    let run = |lists: &[Vec<String>], options: &Options, at: usize| {
+    let run = |lists: &[Vec<String>], options: &MatchOptions, at: usize| {
         let done = play(&Cluster::new(lists.len(), 1), lists, options);
         done.into_iter().nth(at).unwrap().unwrap_err().to_string()
     };
     let lists = [ids(0..4), twice, ids(0..11)];
     assert!(run(&lists, &one_thread(), 1).starts_with("p1 at many: rows 3 and 8 carry the same identifier"));
-    let few = Options { peer_rows_max: 10, ..one_thread() };
+    let few = MatchOptions { peer_rows_max: 10, ..one_thread() };
     let lists = [ids(0..4), ids(0..5), ids(0..11)];
     assert_eq!(
         run(&lists, &few, 0),
         "p0 at many/count with p2: rows of the peer: 11 is over the limit of 10"
     );
-    let small = Options { memory: Some(1000), ..one_thread() };
+    let small = MatchOptions { memory: Some(1000), ..one_thread() };
     assert!(run(&lists, &small, 1).contains("or match fewer rows"));
-    let alone = Cluster::new(1, 1).run(|session| many::run(session, &Column::new(&[]).flat(), &one_thread()));
+    let alone =
+        Cluster::new(1, 1).run(|session| ManyId.run(session, &Column::new(&[]).flat(), None, &one_thread()));
     assert!(alone[0].as_ref().unwrap_err().to_string().contains("two or more parties"));
 }
 
@@ -259,7 +263,7 @@ fn forged(culprit: usize, forge: fn(&mut Vec<[u8; 32]>)) -> String {
     let play = |me: usize, channels| {
         let seed = Seed::from_bytes([me as u8; 32]);
         let mut session = Session::new(PartyId(me as u8), roster.clone(), channels, seed);
-        many::run(&mut session, &Column::new(&lists[me]).flat(), &one_thread()).err()
+        ManyId.run(&mut session, &Column::new(&lists[me]).flat(), None, &one_thread()).err()
     };
     std::thread::scope(|scope| {
         let play = &play;

@@ -5,8 +5,7 @@
 mod people;
 
 use base::{Error, PartyId, Seed};
-use matching::multi::{self, ContaminatedRule, Matched, Options, RepeatRule, Sizes, influence};
-use matching::{IdentifierSource, dummies::Dummies};
+use matching::{ContaminatedRule, MatchOptions, Matcher, MultiId, RepeatRule, dummies::Dummies, multi_pid};
 use net::Ledger;
 use net::cluster::Cluster;
 use people::Rows;
@@ -15,20 +14,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 type Done = [Result<(Matched, Ledger), Error>; 2];
 
-fn one_thread() -> Options {
-    Options { threads: 1, ..Options::default() }
+fn one_thread() -> MatchOptions {
+    MatchOptions { threads: 1, ..MatchOptions::default() }
 }
 
-fn both(cluster: &Cluster, rows: [&Rows; 2], options: [&Options; 2]) -> Done {
+fn both(cluster: &Cluster, rows: [&Rows; 2], options: [&MatchOptions; 2]) -> Done {
     let done = cluster.run(|session| {
         let me = session.me().index();
-        let matched = multi::run(session, rows[me], options[me])?;
+        let matched = MultiId.run(session, rows[me], None, options[me])?;
         Ok((matched, session.ledger().clone()))
     });
     done.try_into().ok().unwrap()
 }
 
-fn honest(rows: [&Rows; 2], options: [&Options; 2], seed: u64) -> [Matched; 2] {
+fn honest(rows: [&Rows; 2], options: [&MatchOptions; 2], seed: u64) -> [Matched; 2] {
     let [c, p] = both(&Cluster::new(2, seed), rows, options).map(|done| done.unwrap());
     assert_eq!(c.0.spine.rows, p.0.spine.rows);
     let sizes = Sizes {
@@ -36,7 +35,7 @@ fn honest(rows: [&Rows; 2], options: [&Options; 2], seed: u64) -> [Matched; 2] {
         keys: rows.map(|r| r.keys as u64),
         union: c.0.spine.rows,
     };
-    let price = multi::price(sizes);
+    let price = multi_pid::price(sizes);
     assert_eq!(price.sent, [c.1.sent("multi"), p.1.sent("multi")]);
     assert_eq!(price.rounds, c.1.turns("multi").max(p.1.turns("multi")));
     [c.0, p.0]
@@ -114,7 +113,7 @@ proptest! {
     ) {
         let c = without_gaps(random_rows(keys.0, &cells[0]));
         let p = without_gaps(random_rows(keys.1, &cells[1]));
-        let options = Options { weights: weights.clone(), repeats: RepeatRule::Replace, ..one_thread() };
+        let options = MatchOptions { weights: weights.clone(), repeats: RepeatRule::Replace, ..one_thread() };
         let done = honest([&c, &p], [&options; 2], seed);
         let found = pairs(&done);
         prop_assert_eq!(&found, &expected([&c, &p], &weights));
@@ -134,7 +133,7 @@ fn a_better_column_wins_and_weights_overrule_it() {
     assert_eq!(pairs(&plain), BTreeSet::from([(1, 0)]));
     let graph = plain[0].graph.unwrap();
     assert_eq!((graph.candidates, graph.conflicts, graph.pairs), ([2, 2], [1, 1], 1));
-    let phones = Options { weights: vec![1, 5], ..one_thread() };
+    let phones = MatchOptions { weights: vec![1, 5], ..one_thread() };
     let weighted = honest([&c, &p], [&phones; 2], 1);
     assert_eq!(pairs(&weighted), BTreeSet::from([(0, 0), (1, 1)]));
 }
@@ -166,7 +165,7 @@ fn threads_and_windows_change_nothing() {
     };
     let (c, p) = (rows(0, 5000), rows(4900, 3000));
     let run = |cluster: &Cluster, threads| {
-        let options = Options { threads, ..Options::default() };
+        let options = MatchOptions { threads, ..MatchOptions::default() };
         both(cluster, [&c, &p], [&options; 2]).map(|done| done.unwrap().0)
     };
     let plain = run(&Cluster::new(2, 7), 1);
@@ -182,7 +181,7 @@ fn repeats_are_refused_or_replaced_and_counted() {
     let [refused, _] = both(&Cluster::new(2, 1), [&c, &p], [&one_thread(); 2]);
     let text = refused.unwrap_err().to_string();
     assert!(text.starts_with("p0 at multi: rows 1 and 2 carry the same identifier"), "{text}");
-    let replace = Options { repeats: RepeatRule::Replace, ..one_thread() };
+    let replace = MatchOptions { repeats: RepeatRule::Replace, ..one_thread() };
     let done = honest([&c, &p], [&replace; 2], 1);
     assert_eq!(pairs(&done), BTreeSet::from([(0, 0), (1, 1), (3, 2)]));
     let c = done[0].replaced;
@@ -200,8 +199,8 @@ fn contaminated_rows_are_counted_or_dropped() {
     let c = Rows::new(2, &[&["t1", ""], &["t2", "m"], &["k1", ""], &["k2", ""]]);
     let p = Rows::new(2, &[&["t1", "k1"], &["t2", "m"], &["k2", ""]]);
     let run = |rule, lists| {
-        let of_c = Options { contaminated: rule, lists: Some(lists), ..one_thread() };
-        let of_p = Options { contaminated: rule, ..one_thread() };
+        let of_c = MatchOptions { contaminated: rule, lists: Some(lists), ..one_thread() };
+        let of_p = MatchOptions { contaminated: rule, ..one_thread() };
         honest([&c, &p], [&of_c, &of_p], 9)
     };
     let counted = run(ContaminatedRule::Count, 2);
@@ -224,7 +223,8 @@ fn dummies_hide_sizes_and_are_cut_off() {
         rows: (start..start + n).map(|i| vec![format!("m{i}"), format!("p{i}")]).collect(),
     };
     let (c, p) = (rows(0, 60), rows(30, 50));
-    let of = |seed| Options { dummies: Some(Dummies::usual(&Seed::from_bytes([seed; 32]))), ..one_thread() };
+    let of =
+        |seed| MatchOptions { dummies: Some(Dummies::usual(&Seed::from_bytes([seed; 32]))), ..one_thread() };
     let done = honest([&c, &p], [&of(1), &of(2)], 4);
     let shared: BTreeSet<_> = (30..60).map(|i| (i, i - 30)).collect();
     assert_eq!(pairs(&done), shared);
@@ -241,30 +241,30 @@ fn dummies_hide_sizes_and_are_cut_off() {
 #[test]
 fn options_that_do_not_fit_are_refused() {
     let c = Rows::new(2, &[&["a", "b"], &["c", ""]]);
-    let text = |c_options: Options, p_options: Options, at: usize| {
+    let text = |c_options: MatchOptions, p_options: MatchOptions, at: usize| {
         let done = both(&Cluster::new(2, 1), [&c, &c], [&c_options, &p_options]);
         done.into_iter().nth(at).unwrap().unwrap_err().to_string()
     };
-    let light = Options { weights: vec![1], ..one_thread() };
+    let light = MatchOptions { weights: vec![1], ..one_thread() };
     assert!(text(light.clone(), light, 0).contains("weights for fewer columns"));
-    let weighted = Options { weights: vec![1, 2], ..one_thread() };
+    let weighted = MatchOptions { weights: vec![1, 2], ..one_thread() };
     assert!(text(weighted, one_thread(), 1).contains("same weights and rule"));
-    let counting = Options { contaminated: ContaminatedRule::Count, ..one_thread() };
+    let counting = MatchOptions { contaminated: ContaminatedRule::Count, ..one_thread() };
     assert!(text(counting.clone(), counting.clone(), 0).contains("say which rows are one"));
-    let listed = Options { lists: Some(1), ..counting.clone() };
+    let listed = MatchOptions { lists: Some(1), ..counting.clone() };
     assert!(text(listed.clone(), listed.clone(), 1).contains("lists are party 0's"));
     assert!(
-        text(Options { lists: Some(3), ..counting.clone() }, counting, 0)
+        text(MatchOptions { lists: Some(3), ..counting.clone() }, counting, 0)
             .contains("more rows than there are")
     );
-    let small = Options { memory: Some(100), ..one_thread() };
+    let small = MatchOptions { memory: Some(100), ..one_thread() };
     let error = text(one_thread(), small, 1);
     assert_eq!(
         error,
         "p1 at multi: this match needs 1 MB of memory and 0 MB are left for it, the data's own memory taken \
          off; raise `memory` by 1 MB, or match fewer rows"
     );
-    let few = Options { peer_rows_max: 1, ..one_thread() };
+    let few = MatchOptions { peer_rows_max: 1, ..one_thread() };
     assert!(text(few, one_thread(), 0).contains("rows of the peer: 2 is over the limit of 1"));
     let wide = Rows::new(17, &[]);
     let [error, _] = both(&Cluster::new(2, 1), [&wide, &c], [&one_thread(); 2]);
@@ -278,11 +278,11 @@ fn options_that_do_not_fit_are_refused() {
 fn a_price_at_scale() {
     let sizes = Sizes { rows: [1_000_000; 2], keys: [2; 2], union: 1_500_000 };
     // Three columns of two elements, two of one, twelve bytes for each position.
-    assert_eq!(multi::price(sizes).bytes() / 1_000_000, 3 * 64 + 2 * 32 + 18);
-    let [c, p] = [0, 1].map(|party| multi::multiplications(sizes, PartyId(party)));
+    assert_eq!(multi_pid::price(sizes).bytes() / 1_000_000, 3 * 64 + 2 * 32 + 18);
+    let [c, p] = [0, 1].map(|party| multi_pid::multiplications(sizes, PartyId(party)));
     assert_eq!((c, p), (6_000_000, 6_500_000));
     assert_eq!((influence(2, RepeatRule::Error), influence(2, RepeatRule::Replace)), (3, 5));
-    let memory = [0, 1].map(|party| multi::memory([1_000_000; 2], [2; 2], PartyId(party)));
+    let memory = [0, 1].map(|party| multi_pid::memory([1_000_000; 2], [2; 2], PartyId(party)));
     assert!(memory.iter().all(|&bytes| bytes <= 1_000_000 * (100 + 70 * 2)), "{memory:?}");
 }
 
@@ -290,7 +290,7 @@ fn a_price_at_scale() {
 fn dummies_are_refused_where_contaminated_rows_matter() {
     let rows = Rows::new(1, &[&["a"]]);
     for contaminated in [ContaminatedRule::Count, ContaminatedRule::Drop] {
-        let options = |party: usize| Options {
+        let options = |party: usize| MatchOptions {
             contaminated,
             lists: (party == 0).then_some(1),
             dummies: Some(Dummies::usual(&Seed::from_bytes([1; 32]))),

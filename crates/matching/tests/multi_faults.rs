@@ -5,7 +5,7 @@ mod people;
 #[path = "common/tap.rs"]
 mod tap;
 
-use matching::multi::{self, Options};
+use matching::{MatchOptions, Matcher, MultiId};
 use people::Rows;
 use tap::{Fault, run_both, tapped};
 
@@ -21,9 +21,9 @@ fn errors(culprit: usize, fault: Fault) -> [Option<String>; 2] {
     faults[culprit] = fault;
     let (sessions, _) = tapped(1, 1_000, faults);
     run_both(sessions, |session| {
-        let options = Options { threads: 1, ..Options::default() };
+        let options = MatchOptions { threads: 1, ..MatchOptions::default() };
         let own = &sides[session.me().index()];
-        multi::run(session, own, &options).err().map(|e| e.to_string())
+        MultiId.run(session, own, None, &options).err().map(|e| e.to_string())
     })
 }
 

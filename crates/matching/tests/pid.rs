@@ -4,8 +4,7 @@ mod common;
 
 use base::Seed;
 use common::{Column, both, expected_union, ids};
-use matching::dummies::Dummies;
-use matching::{IdentifierSpool, Options, Sizes, Spine, pid};
+use matching::{IdentifierSpool, MatchOptions, Matcher, PrivateId, dummies::Dummies, pid};
 use net::cluster::Cluster;
 use net::{Progress, Session};
 use proptest::prelude::*;
@@ -85,9 +84,9 @@ fn keys_are_fresh_per_run() {
     let cluster = Cluster::new(2, 11);
     let column = Column::new(&ids(0..200));
     let spines = cluster.run(|session| {
-        let options = Options { threads: 1, ..Options::default() };
-        let first = pid::run(session, &column.flat(), &options)?;
-        let second = pid::run(session, &column.flat(), &options)?;
+        let options = MatchOptions { threads: 1, ..MatchOptions::default() };
+        let first = PrivateId.run(session, &column.flat(), None, &options)?;
+        let second = PrivateId.run(session, &column.flat(), None, &options)?;
         Ok((first.mine, second.mine))
     });
     for party in spines {
@@ -110,8 +109,8 @@ fn more_rows_than_expected_are_refused() {
     let (x, y) = (Column::new(&ids(0..10)), Column::new(&ids(0..11)));
     let done = Cluster::new(2, 1).run(|session| {
         let own = if session.me().0 == 0 { &x } else { &y };
-        let options = Options { threads: 1, peer_rows_max: 10, ..Options::default() };
-        pid::run(session, &own.flat(), &options)
+        let options = MatchOptions { threads: 1, peer_rows_max: 10, ..MatchOptions::default() };
+        PrivateId.run(session, &own.flat(), None, &options)
     });
     let error = done[0].as_ref().unwrap_err().to_string();
     assert_eq!(error, "p0 at pid/count with p1: rows of the peer: 11 is over the limit of 10");
@@ -132,10 +131,10 @@ fn identifiers_on_disk_match_like_those_in_memory_and_progress_is_told() {
     });
     let [c, p]: [Session; 2] = Cluster::new(2, 21).sessions().try_into().ok().unwrap();
     let mut c = c.with_progress(watcher);
-    let (mut p, options) = (p, Options { threads: 2, ..Options::default() });
+    let (mut p, options) = (p, MatchOptions { threads: 2, ..MatchOptions::default() });
     let (from_disk, other) = std::thread::scope(|scope| {
-        let c = scope.spawn(|| pid::run(&mut c, &spool, &options).unwrap());
-        let p = pid::run(&mut p, &column.flat(), &options).unwrap();
+        let c = scope.spawn(|| PrivateId.run(&mut c, &spool, None, &options).unwrap());
+        let p = PrivateId.run(&mut p, &column.flat(), None, &options).unwrap();
         (c.join().unwrap(), p)
     });
     let [in_memory, _] = both(&Cluster::new(2, 21), &x, &y, 1).map(|done| done.unwrap().0);
@@ -155,8 +154,9 @@ fn with_dummies(x: &[String], y: &[String], seeds: [u8; 2]) -> [Spine; 2] {
     let dummies = seeds.map(|seed| Dummies::usual(&Seed::from_bytes([seed; 32])));
     let done = Cluster::new(2, 31).run(|session| {
         let me = session.me().index();
-        let options = Options { threads: 1, dummies: Some(dummies[me].clone()), ..Options::default() };
-        let spine = pid::run(session, &columns[me].flat(), &options)?;
+        let options =
+            MatchOptions { threads: 1, dummies: Some(dummies[me].clone()), ..MatchOptions::default() };
+        let spine = PrivateId.run(session, &columns[me].flat(), None, &options)?;
         Ok((spine, session.ledger().sent("pid")))
     });
     let [(c, c_sent), (p, p_sent)]: [_; 2] =
@@ -203,8 +203,8 @@ fn columns_that_do_not_fit_lie_on_disk_and_change_nothing() {
     let run = |memory, scratch: &Path| {
         let done = Cluster::new(2, 41).run(|session| {
             let scratch = Some(scratch.to_path_buf());
-            let options = Options { threads: 1, memory, scratch, ..Options::default() };
-            Ok(pid::run(session, &columns[session.me().index()].flat(), &options)?.mine)
+            let options = MatchOptions { threads: 1, memory, scratch, ..MatchOptions::default() };
+            Ok(PrivateId.run(session, &columns[session.me().index()].flat(), None, &options)?.mine)
         });
         let errors: Vec<_> = done.iter().filter_map(|d| d.as_ref().err()).map(ToString::to_string).collect();
         done.into_iter().collect::<Result<Vec<_>, _>>().map_err(|_| errors)

@@ -3,11 +3,11 @@
 mod common;
 
 use base::{Error, Seed};
-use common::{Column, ids};
-use matching::collecting::ShareBackend;
-use matching::dummies::Dummies;
-use matching::ps3i::{self, Matched, Options, Sizes};
-use matching::{JoinedPart, PayloadField, PayloadLayout, PayloadTable, ValidEntries};
+use common::{Column, ids, with_layouts};
+use matching::{
+    InnerJoin, JoinedPart, MatchOptions, Matcher, PayloadField, PayloadLayout, PayloadTable, ShareBackend,
+    ValidEntries, dummies::Dummies, ps3i,
+};
 use net::Ledger;
 use net::cluster::Cluster;
 use ot::OtKind;
@@ -41,14 +41,14 @@ fn payload(people: &[String], layout: &PayloadLayout) -> PayloadTable {
 fn both(
     cluster: &Cluster,
     people: [&[String]; 2],
-    options: impl Fn(usize) -> Options + Sync,
+    options: impl Fn(usize) -> MatchOptions + Sync,
 ) -> [Result<(Matched, Ledger), Error>; 2] {
     let (columns, layouts) = (people.map(Column::new), layouts());
     let tables = [0, 1].map(|i| payload(people[i], &layouts[i]));
     let done = cluster.run(|session| {
         let me = session.me().index();
         let (own, options) = (columns[me].flat(), options(me));
-        let matched = ps3i::run(session, &own, &tables[me], &layouts[1 - me], &options)?;
+        let matched = InnerJoin.run(session, &own, Some(&tables[me]), &with_layouts(&options, layouts()))?;
         Ok((matched, session.ledger().clone()))
     });
     done.try_into().expect("two parties")
@@ -87,8 +87,8 @@ fn expected(people: [&[String]; 2]) -> Vec<Vec<u128>> {
     (0..common.len() as u64).map(row).collect()
 }
 
-fn one_thread(backend: ShareBackend, ot: OtKind) -> Options {
-    Options { threads: 1, backend, ot, ..Options::default() }
+fn one_thread(backend: ShareBackend, ot: OtKind) -> MatchOptions {
+    MatchOptions { threads: 1, backend, ot, ..MatchOptions::default() }
 }
 
 fn check(people: [&[String]; 2], seed: u64, backend: ShareBackend, ot: OtKind) {
@@ -161,7 +161,7 @@ fn dummies_are_blank_rows_among_the_joined_ones() {
         row.set(0, 0, 77);
         row.row(0).to_vec()
     };
-    let options = |me: usize| Options {
+    let options = |me: usize| MatchOptions {
         dummies: Some(Dummies::usual(&Seed::from_bytes([me as u8 + 1; 32]))),
         blank: Some(blank(&layouts()[me])),
         ..one_thread(ShareBackend::PermuteShare, SOFT)
@@ -201,14 +201,15 @@ fn different_terms_end_at_once() {
 #[test]
 fn limits_and_misuse_are_told() {
     let people = [&ids(0..10)[..], &ids(0..11)[..]];
-    let few = |me| Options { peer_rows_max: 10, ..one_thread(ShareBackend::PermuteShare, [SOFT, SOFT][me]) };
+    let few =
+        |me| MatchOptions { peer_rows_max: 10, ..one_thread(ShareBackend::PermuteShare, [SOFT, SOFT][me]) };
     let [a, _] = both(&Cluster::new(2, 1), people, few);
     let error = a.unwrap_err().to_string();
     assert_eq!(error, "p0 at ps3i/count with p1: rows of the peer: 11 is over the limit of 10");
-    let tight = |_| Options { memory: Some(100), ..one_thread(ShareBackend::PermuteShare, SOFT) };
+    let tight = |_| MatchOptions { memory: Some(100), ..one_thread(ShareBackend::PermuteShare, SOFT) };
     let [a, _] = both(&Cluster::new(2, 1), people, tight);
     assert!(a.unwrap_err().to_string().contains("memory"));
-    let wide = |_| Options { blank: Some(vec![0; 99]), ..one_thread(ShareBackend::PermuteShare, SOFT) };
+    let wide = |_| MatchOptions { blank: Some(vec![0; 99]), ..one_thread(ShareBackend::PermuteShare, SOFT) };
     let [a, _] = both(&Cluster::new(2, 1), people, wide);
     assert!(a.unwrap_err().to_string().contains("a blank row is as wide as a row of the payload"));
 }

@@ -7,8 +7,7 @@ mod tap;
 
 use base::Seed;
 use common::{Column, expected_union, ids};
-use matching::dummies::Dummies;
-use matching::{IdentifierSource, Options, Spine, pid};
+use matching::{IdentifierSource, MatchOptions, Matcher, PrivateId, RestartPermit, dummies::Dummies, pid};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use tap::{Fault, run_both, tapped};
@@ -16,8 +15,8 @@ use tap::{Fault, run_both, tapped};
 /// What both parties sent, by step.
 type Said = [Vec<(String, Vec<u8>)>; 2];
 
-fn options(dir: &Path, party: usize) -> Options {
-    Options { threads: 1, resume: Some(dir.join(format!("party {party}"))), ..Options::default() }
+fn options(dir: &Path, party: usize) -> MatchOptions {
+    MatchOptions { threads: 1, resume: Some(dir.join(format!("party {party}"))), ..MatchOptions::default() }
 }
 
 /// One session of both over the folders in `dir`; keys of fresh runs come from `seed`.
@@ -30,7 +29,7 @@ fn session(
     let (sessions, records) = tapped(seed, 10_000, faults);
     let done = run_both(sessions, |session| {
         let me = session.me().index();
-        pid::run(session, columns[me], &options(dir, me)).map_err(|e| e.to_string())
+        PrivateId.run(session, columns[me], None, &options(dir, me)).map_err(|e| e.to_string())
     });
     (done, records.map(|r| std::mem::take(&mut *r.lock().unwrap())))
 }
@@ -130,8 +129,8 @@ fn other_dummies_are_refused() {
         run_both(sessions, |session| {
             let me = session.me().index();
             let dummies = Some(Dummies::usual(&Seed::from_bytes([dummies + me as u8; 32])));
-            let options = Options { dummies, ..options(dir.path(), me) };
-            pid::run(session, &columns[me].flat(), &options).map_err(|e| e.to_string())
+            let options = MatchOptions { dummies, ..options(dir.path(), me) };
+            PrivateId.run(session, &columns[me].flat(), None, &options).map_err(|e| e.to_string())
         })
     };
     assert!(run(1, [Fault::Cut("pid/v", 0), Fault::None]).iter().all(Result::is_err));
@@ -271,8 +270,8 @@ fn beginning_afresh_is_asked_for_and_may_be_refused() {
                 if allowed { Ok(()) } else { Err(base::Error::refused("not again")) }
             };
             let options =
-                Options { afresh: Some(pid::RestartPermit(Arc::new(may))), ..options(dir.path(), me) };
-            pid::run(session, &columns[me].flat(), &options).map_err(|e| e.to_string())
+                MatchOptions { afresh: Some(RestartPermit(Arc::new(may))), ..options(dir.path(), me) };
+            PrivateId.run(session, &columns[me].flat(), None, &options).map_err(|e| e.to_string())
         })
     };
     let forget = |party: usize| std::fs::remove_dir_all(dir.path().join(format!("party {party}"))).unwrap();

@@ -7,11 +7,11 @@ mod lists;
 mod people;
 
 use base::{Error, PartyId, Seed};
-use common::{Column, ids};
-use matching::collecting::ShareBackend;
-use matching::dummies::Dummies;
-use matching::permute::{ExtendedMap, PlaneRows, Switchboard, extended};
-use matching::{PayloadField, PayloadLayout, PayloadTable, circuit_psi, collecting, many, multi, pid, ps3i};
+use common::{Column, ids, with_layouts};
+use matching::{
+    CircuitJoin, InnerJoin, ManyId, MatchOptions, Matcher, MultiId, PayloadField, PayloadLayout,
+    PayloadTable, PrivateId, ShareBackend, dummies::Dummies,
+};
 use net::Session;
 use net::cluster::{Cluster, pinned};
 use ot::OtKind;
@@ -44,8 +44,8 @@ fn dummies() -> Option<Dummies> {
 
 fn private_id(dummies: &(dyn Fn() -> Option<Dummies> + Sync)) -> String {
     wire(2, |session, threads| {
-        let options = pid::Options { threads, dummies: dummies(), ..pid::Options::default() };
-        pid::run(session, &column(session).flat(), &options).map(drop)
+        let options = MatchOptions { threads, dummies: dummies(), ..MatchOptions::default() };
+        PrivateId.run(session, &column(session).flat(), None, &options).map(drop)
     })
 }
 
@@ -55,36 +55,50 @@ fn multi_pid() -> String {
         Rows::new(3, &[&["b", "", "c"], &["d"], &["f", "g", "h"]]),
     ];
     wire(2, |session, threads| {
-        let options = multi::Options { threads, ..multi::Options::default() };
-        multi::run(session, &rows[session.me().index()], &options).map(drop)
+        let options = MatchOptions { threads, ..MatchOptions::default() };
+        MultiId.run(session, &rows[session.me().index()], None, &options).map(drop)
     })
 }
 
 fn many_pid() -> String {
     wire(3, |session, threads| {
-        let options = many::Options { threads, ..many::Options::default() };
-        many::run(session, &column(session).flat(), &options).map(drop)
+        let options = MatchOptions { threads, ..MatchOptions::default() };
+        ManyId.run(session, &column(session).flat(), None, &options).map(drop)
     })
 }
 
 fn to_shares(session: &mut Session, threads: usize, backend: ShareBackend) -> Result<(), Error> {
-    let options = ps3i::Options { threads, backend, ..ps3i::Options::default() };
-    ps3i::run(session, &column(session).flat(), &table(100), &layout(), &options).map(drop)
+    let options = MatchOptions { threads, backend, ..MatchOptions::default() };
+    InnerJoin
+        .run(
+            session,
+            &column(session).flat(),
+            Some(&table(100)),
+            &with_layouts(&options, [layout(), layout()]),
+        )
+        .map(drop)
 }
 
 fn collected() -> String {
     let data = lists::data(&[&["a", "b"], &["c", ""]], &[&["a", ""], &["b", "c"], &["f", ""]]);
     wire(2, |session, threads| {
-        let options = collecting::Options { threads, ..lists::options() };
+        let options = MatchOptions { threads, ..lists::options() };
         lists::work(session, &data, &options).map(drop)
     })
 }
 
 fn hidden_size(ot: OtKind) -> String {
     wire(2, |session, _| {
-        let options = circuit_psi::Options { ot, ..circuit_psi::Options::default() };
+        let options = MatchOptions { ot, ..MatchOptions::default() };
         let payload = (session.me() == PartyId(1)).then(|| table(100));
-        circuit_psi::run(session, &column(session).flat(), payload.as_ref(), &layout(), &options).map(drop)
+        CircuitJoin
+            .run(
+                session,
+                &column(session).flat(),
+                payload.as_ref(),
+                &with_layouts(&options, [PayloadLayout::default(), layout().clone()]),
+            )
+            .map(drop)
     })
 }
 

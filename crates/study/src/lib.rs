@@ -22,8 +22,8 @@ pub mod transport;
 pub use decimal::Decimal;
 pub use hash::{SettingDifference, StudyHash, first_difference};
 pub use matching::{
-    Backend, Contaminated, DummyRule, Duplicates, Identifier, MAX_DEGREE, MAX_IDENTIFIERS, MAX_SLOTS,
-    MAX_WEIGHT, MatchRule, Normaliser, Protocol, parse_delta,
+    DummyRule, Duplicates, Identifier, MAX_DEGREE, MAX_IDENTIFIERS, MAX_SLOTS, MAX_WEIGHT, MatchRule,
+    Normaliser, parse_delta,
 };
 pub(crate) use parse::rho;
 pub use servers::{JOINERS, SEATS, Server, Servers, hash_name, ring4_settings, security_name};

@@ -624,8 +624,8 @@ fn columns(
 /// A study that only matches: a spine takes no columns, shares are of some.
 fn match_only(root: &TomlSection<'_, '_>, study: &Study) -> Result<ProgramStudy, Error> {
     let clock = root.get("time").as_ref().map(clock).transpose()?;
-    let protocol = study.matching.protocol;
-    let columns = match (protocol.joins(), root.get("columns")) {
+    let protocol = study.matching.matcher;
+    let columns = match (protocol.features().form.shared().is_some(), root.get("columns")) {
         (true, _) => {
             let item = root.need("columns", "a section [columns]: what the shares are of")?;
             columns(&item, &study.parties, clock.is_some())?

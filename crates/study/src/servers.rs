@@ -3,7 +3,7 @@
 use super::hash::FieldHasher;
 use super::parse::{is_key, named_key};
 use super::reader::{NAME_RULE, TomlItem, TomlSection, is_name, printable};
-use super::{Compute, ComputeEngine, NoiseFrom, Participant, Protocol, Question, Study};
+use super::{Compute, ComputeEngine, NoiseFrom, Participant, Question, Study};
 use crate::transport::ServerTransport;
 use base::{Error, PartyId, Roster, limits};
 use ring4::{Hash, Security, Settings};
@@ -174,12 +174,11 @@ fn member(
 pub(super) fn check(root: &TomlSection<'_, '_>, study: &Study) -> Result<(), Error> {
     let protocol = root.need("match", "a section [match]")?.open_section()?;
     let protocol = protocol.need("protocol", "protocol = \"salted-key\"")?;
-    let outsourced = matches!(study.matching.protocol, Protocol::Aligned | Protocol::SaltedKey);
+    let features = study.matching.matcher.features();
+    let outsourced = features.public_identifiers || features.salted;
     let lift = matches!(study.kind, Question::Lift(_) | Question::Lifts(_));
     let Some(servers) = &study.servers else {
-        if study.matching.protocol == Protocol::SaltedKey
-            || lift && study.matching.protocol == Protocol::Aligned
-        {
+        if features.salted || lift && features.public_identifiers {
             return Err(protocol.refuse(
                 "it is for studies that four servers compute: write engine = \"ring4\" under [compute] and \
                  name the servers",
@@ -203,7 +202,7 @@ pub(super) fn check(root: &TomlSection<'_, '_>, study: &Study) -> Result<(), Err
         return Err(noise.refuse("four servers draw noise that nobody knows; write noise = \"inside\""));
     }
     let apart = servers.members.iter().filter(|server| !server.owner).count();
-    if study.matching.protocol == Protocol::SaltedKey && apart < JOINERS {
+    if features.salted && apart < JOINERS {
         return Err(protocol.refuse(format!(
             "rows are joined by {JOINERS} servers that own no data, for an owner knows the salt; this study \
              has {apart}"
@@ -279,7 +278,7 @@ impl Study {
     #[must_use]
     pub fn seen_by_joiners(&self) -> Option<Vec<&str>> {
         self.servers.as_ref()?;
-        if self.matching.protocol != Protocol::SaltedKey {
+        if !self.matching.matcher.features().salted {
             return Some(Vec::new());
         }
         let everybody = self.everybody();

@@ -1,14 +1,15 @@
 //! What a server does in a study: it holds no data, sees shares, and makes the same calls as the owners.
 
 use super::agree::tell_all;
-use super::outsourced::{self, Word, cast, compute, disclosed, draw, hear_rows, publishes, same_program};
+use super::outsourced::{self, Word, compute, draw, publishes, same_program};
 use super::stages::Stages;
-use super::{Watch, appointment, hear_groups, met, released, salted, session_seed, stopped, transport};
+use super::{Watch, appointment, hear_groups, matched, met, released, session_seed, stopped, transport};
 use crate::engines::Engines;
 use crate::prepare::{self, Built, Opened};
 use crate::usage;
 use base::{Cost, Error, Kind as Fault, PartyId};
 use engine::{Engine, Shares, outputs};
+use matching::{MatchDisclosure, MatchOptions};
 use net::connect::Standby;
 use net::{Farewell, Identity, Session};
 use privacy::hold::StepsRun;
@@ -22,7 +23,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use study::party::ServerSetup;
 use study::transport::{ServerTransport, protects};
-use study::{Protocol, Question, Study};
+use study::{Question, Study};
 
 /// The format of [`ServerReport`].
 pub const SERVER_FORMAT: &str = "tacit-server-report/1";
@@ -245,23 +246,13 @@ impl Server<'_> {
     fn rows(&mut self) -> Result<Disclosure, Error> {
         let study = &self.ready.study;
         self.stages.begin("match", 0);
-        let owners = study.parties.len();
-        let (rows, union) = if study.matching.protocol == Protocol::SaltedKey {
-            let cast = cast(study)?;
-            let joins = cast.joiners.contains(&self.ready.me);
-            let memory = self.node.memory;
-            let sizes = self.session.step("match", |s| match joins {
-                true => salted::join(s, &cast, memory),
-                false => salted::hear(s, &cast),
-            })?;
-            (sizes.rows, sizes.union)
-        } else {
-            let rows = self.session.step("match", |s| hear_rows(s, owners))?;
-            (vec![rows; owners], rows)
-        };
-        let price = outsourced::price_match(study, &rows)?;
-        self.stages.end(self.session.ledger(), "match", union, price);
-        Ok(disclosed(study, &rows, union))
+        let matcher = study.matching.matcher;
+        let memory = Some(self.node.memory);
+        let options = MatchOptions { memory, ..matched::options(study) };
+        let sizes = self.session.step("match", |s| matcher.serve(s, &options))?;
+        let price = matcher.price(&sizes, &options);
+        self.stages.end(self.session.ledger(), "match", sizes.union, price);
+        Ok(matched::disclosure(study, MatchDisclosure::of(sizes)))
     }
 
     /// Group sizes, where the release mode makes them public.

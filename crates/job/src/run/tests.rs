@@ -469,9 +469,11 @@ fn whoever_says_another_thing_is_a_suspect() {
         session.link(PartyId(to)).send(bytes)?;
         session.link(PartyId(to)).flush()
     };
+    let roles = MatchRoles { owners: [0, 1, 2].map(PartyId).into(), ..MatchRoles::default() };
+    let owners = MatchOptions { roles, ..MatchOptions::default() };
     // Three owners tell a server how many rows there are; the first lies.
     let rows = suspects(4, &|session| match session.me().0 {
-        3 => outsourced::hear_rows(session, 3).map(|_| ()),
+        3 => AlignedRows.serve(session, &owners).map(drop),
         0 => tell(session, 3, &7u64.to_le_bytes()),
         _ => tell(session, 3, &8u64.to_le_bytes()),
     });

@@ -290,6 +290,16 @@ fn over_cores<T: Send, R: Send>(threads: usize, tasks: Vec<T>, work: impl Fn(T) 
     })
 }
 
+/// Seconds that a ciphertext takes to be made, answered or opened on one core; measured by
+/// `cargo run --release -p matching --example paillier_rate`.
+const CIPHERTEXT_S: f64 = 0.011;
+
+/// Seconds of encryption in a conversation of this cost, of both parties one after the other.
+#[must_use]
+pub fn seconds(cost: &Cost) -> f64 {
+    cost.bytes() as f64 / CIPHERTEXT_BYTES as f64 * CIPHERTEXT_S
+}
+
 /// Bytes of memory of a taker whose map has all of `rows_in` rows.
 #[must_use]
 pub fn memory(rows_in: u64, layout: &PayloadLayout) -> u64 {

@@ -2,8 +2,10 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use base::{Error, Rng};
-use matching::collecting::{self, Collected, Disclosed, Options};
-use matching::{IdentifierSource, JoinedPart, PayloadField, PayloadLayout, PayloadTable, ValidEntries};
+use matching::{
+    CollectingJoin, IdentifierSource, JoinedPart, MatchOptions, Matcher, PayloadField, PayloadLayout,
+    PayloadTable, ValidEntries,
+};
 use net::cluster::Cluster;
 use net::{Ledger, Session};
 use std::collections::{BTreeMap, BTreeSet};
@@ -110,15 +112,20 @@ fn payload(party: usize, rows: usize) -> PayloadTable {
     table
 }
 
-pub fn options() -> Options {
-    Options { threads: 1, ..Options::default() }
+pub fn options() -> MatchOptions {
+    MatchOptions { threads: 1, ..MatchOptions::default() }
 }
 
 /// One party's run.
-pub fn work(session: &mut Session, data: &Data, options: &Options) -> Result<Collected, Error> {
+pub fn work(session: &mut Session, data: &Data, options: &MatchOptions) -> Result<Collected, Error> {
     let me = session.me().index();
     let table = payload(me, data.rows(me));
-    collecting::run(session, &Side(data, me), &table, &layouts()[1 - me], options)
+    CollectingJoin.run(
+        session,
+        &Side(data, me),
+        Some(&table),
+        &MatchOptions { layouts: layouts(), ..options.clone() },
+    )
 }
 
 /// What both parties have together.
@@ -144,7 +151,7 @@ impl Outcome {
     }
 }
 
-pub fn both(cluster: &Cluster, data: &Data, options: [&Options; 2]) -> Outcome {
+pub fn both(cluster: &Cluster, data: &Data, options: [&MatchOptions; 2]) -> Outcome {
     let done = cluster.run(|session| {
         let collected = work(session, data, options[session.me().index()])?;
         Ok((collected, session.ledger().clone()))
