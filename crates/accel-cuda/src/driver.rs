@@ -7,8 +7,8 @@
 #![expect(unsafe_code, reason = "calls into libraries of the vendor, with the argument at each")]
 
 use crate::Gpu;
-use crate::jobs::{Job, Kernel};
-use base::{At, Error, Kind};
+use crate::jobs::{Kernel, KernelArgs};
+use base::{At, Error, Fault};
 use kernels::Block;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
@@ -35,7 +35,7 @@ const NO_NVRTC: &str = "no NVRTC, which compiles the kernels at run time; instal
                         name its folder in LD_LIBRARY_PATH, or choose the device cpu";
 
 fn failed(text: impl Into<String>) -> Error {
-    Error::new(At::default(), Kind::Io(text.into()))
+    Error::new(At::default(), Fault::Io(text.into()))
 }
 
 /// A shared library. It stays loaded: functions of it are in use as long as the process lives.
@@ -505,7 +505,7 @@ impl Lane {
 
     /// Queues a kernel of at least so many threads, none if none. Its addresses are those of
     /// [`Lane::address`].
-    pub(crate) fn launch<J: Job>(&mut self, mut job: J, threads: u64) -> Result<(), Error> {
+    pub(crate) fn launch<J: KernelArgs>(&mut self, mut job: J, threads: u64) -> Result<(), Error> {
         if threads == 0 {
             return Ok(());
         }

@@ -3,7 +3,7 @@
 
 use crate::Cuda;
 use crate::driver::{NVRTC_NAMES, Runtime, emulator_counts};
-use accel::{Command as Order, Device, Linear, Ring, conformance};
+use accel::{Device, DeviceCommand, LinearStage, VectorRing, conformance};
 use base::Error;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -97,16 +97,16 @@ fn the_compiler_takes_the_kernels() {
 fn resident_products_run() {
     let Some(emulator) = emulator() else { return };
     let mut device = emulator.device([64, 64]).unwrap();
-    assert!(device.resident(Ring::Z128, 64, true, true).is_err(), "no keys yet");
+    assert!(device.resident(VectorRing::Z128, 64, true, true).is_err(), "no keys yet");
     let [keys, ..] = conformance::keys();
     device.configure(keys).unwrap();
-    for ring in Ring::ALL {
+    for ring in VectorRing::ALL {
         for (masked, digests) in [(false, false), (true, true)] {
             device.resident(ring, 64, masked, digests).unwrap().run(3).unwrap();
         }
     }
-    assert!(device.resident(Ring::Z128, 65, false, false).is_err());
-    assert!(device.resident(Ring::Z128, 0, false, false).is_err());
+    assert!(device.resident(VectorRing::Z128, 65, false, false).is_err());
+    assert!(device.resident(VectorRing::Z128, 0, false, false).is_err());
 }
 
 /// What is missing is named, with what to install.
@@ -123,6 +123,7 @@ fn errors_say_what_is_missing() {
     assert!(none.contains("there is no GPU 7; this machine has 1"), "{none}");
     let mut device = emulator.device([1, 1]).unwrap();
     assert_eq!((device.name(), device.gpu().name.as_str()), ("cuda", "host"));
-    let command = Linear { ring: Ring::Z2, x: [&[]; 3], y: [&[]; 3], z: [&mut [], &mut [], &mut []] };
-    assert!(text(device.run(&mut Order::Add(command)).err()).contains("no keys yet"));
+    let command =
+        LinearStage { ring: VectorRing::Z2, x: [&[]; 3], y: [&[]; 3], z: [&mut [], &mut [], &mut []] };
+    assert!(text(device.run(&mut DeviceCommand::Add(command)).err()).contains("no keys yet"));
 }

@@ -33,7 +33,7 @@ pub enum ChannelError {
 /// Whose fault an error is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum Fault {
     /// The environment: a connection, a disk. Retrying the job may help.
     Channel(ChannelError),
     /// The peer sent bytes that decode to nothing.
@@ -94,7 +94,7 @@ pub struct Error(Box<Inner>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Inner {
     at: At,
-    kind: Kind,
+    kind: Fault,
     accusation: Option<Accusation>,
     /// How things stand on this side after it, and what to do next.
     left: Option<String>,
@@ -103,7 +103,7 @@ struct Inner {
 impl Error {
     /// An error at a place.
     #[must_use]
-    pub fn new(at: At, kind: Kind) -> Self {
+    pub fn new(at: At, kind: Fault) -> Self {
         Self(Box::new(Inner { at, kind, accusation: None, left: None }))
     }
 
@@ -122,7 +122,7 @@ impl Error {
         self
     }
 
-    /// Who says of whom that they deviated: of an error of [`Kind::Deviated`], found here or told by a peer.
+    /// Who says of whom that they deviated: of an error of [`Fault::Deviated`], found here or told by a peer.
     #[must_use]
     pub fn accusation(&self) -> Option<&Accusation> {
         self.0.accusation.as_ref()
@@ -131,31 +131,31 @@ impl Error {
     /// An error before any conversation: bad input. `text` names file, line and column where there is one.
     #[must_use]
     pub fn input(text: impl Into<String>) -> Self {
-        Self::new(At::default(), Kind::Input(text.into()))
+        Self::new(At::default(), Fault::Input(text.into()))
     }
 
     /// A refusal by this party's own policy or budget.
     #[must_use]
     pub fn refused(text: impl Into<String>) -> Self {
-        Self::new(At::default(), Kind::Refused(text.into()))
+        Self::new(At::default(), Fault::Refused(text.into()))
     }
 
     /// An error of the caller.
     #[must_use]
     pub fn misuse(text: impl Into<String>) -> Self {
-        Self::new(At::default(), Kind::Misuse(text.into()))
+        Self::new(At::default(), Fault::Misuse(text.into()))
     }
 
     /// A failed file operation: what was tried, on what, and what the system said.
     #[must_use]
     pub fn io(what: impl fmt::Display, error: &std::io::Error) -> Self {
-        Self::new(At::default(), Kind::Io(format!("{what}: {error}")))
+        Self::new(At::default(), Fault::Io(format!("{what}: {error}")))
     }
 
     /// One of our own bounds was met.
     #[must_use]
     pub fn limit(name: &'static str, value: u64, cap: u64) -> Self {
-        Self::new(At::default(), Kind::Limit { name, value, cap })
+        Self::new(At::default(), Fault::Limit { name, value, cap })
     }
 
     /// Where it happened.
@@ -166,7 +166,7 @@ impl Error {
 
     /// What happened.
     #[must_use]
-    pub fn kind(&self) -> &Kind {
+    pub fn kind(&self) -> &Fault {
         &self.0.kind
     }
 
@@ -197,7 +197,7 @@ impl fmt::Display for ChannelError {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Channel(e) => e.fmt(f),
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn an_error_says_party_step_peer_and_what() {
         let at = At { party: "registry".into(), peer: Some("hospitals".into()), step: "match/pid".into() };
-        let error = Error::new(at, Kind::Channel(ChannelError::Closed));
+        let error = Error::new(at, Fault::Channel(ChannelError::Closed));
         assert_eq!(
             error.to_string(),
             "registry at match/pid with hospitals: the peer closed the connection; see the peer's own output"
@@ -291,7 +291,7 @@ mod tests {
             through: through.map(str::to_owned),
         };
         let at = |party: &str| At { party: party.into(), peer: Some("server-1".into()), step: "open".into() };
-        let check = || Kind::Deviated("what was sent is not what was vouched for");
+        let check = || Fault::Deviated("what was sent is not what was vouched for");
         let error = Error::new(at("registry"), check()).accusing(told(None));
         assert_eq!(
             error.to_string(),

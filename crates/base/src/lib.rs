@@ -14,7 +14,7 @@ mod secret;
 mod text;
 
 pub use cost::Cost;
-pub use error::{Accusation, At, ChannelError, Error, Kind};
+pub use error::{Accusation, At, ChannelError, Error, Fault};
 pub use free::free_address;
 pub use hex::{hex, unhex};
 pub use party::{PartyId, Roster};

@@ -6,8 +6,8 @@
 
 use super::mix;
 use base::{Error, PartyId};
-use program::Rows;
-use program::{Builder, Class, NodeId, Program, Type};
+use program::ShardRows;
+use program::{Class, NodeId, Program, ProgramBuilder, ValueType};
 
 /// AND gates of a row.
 pub const GATES: u64 = 250;
@@ -21,8 +21,8 @@ const REST: u8 = 26;
 /// # Panics
 /// Never: the program is well typed.
 pub fn program() -> Program {
-    let mut b = Builder::new("bench-yao", Class::Exact, super::PARTIES);
-    let word = Type::u(WIDTH);
+    let mut b = ProgramBuilder::new("bench-yao", Class::Exact, super::PARTIES);
+    let word = ValueType::u(WIDTH);
     let [p, q] = [0, 1].map(|i| b.column(["p", "q"][i], word, Some(PartyId(i as u8))));
     let x = b.xor(p, q);
     let mut all: Option<NodeId> = None;
@@ -31,7 +31,7 @@ pub fn program() -> Program {
         let ands = b.and(x, turned);
         all = Some(all.map_or(ands, |all| b.xor(all, ands)));
     }
-    let part = Type::u(REST);
+    let part = ValueType::u(REST);
     let turned = rotated(&mut b, x, WHOLE + 1);
     let (left, right) = (b.cast(x, part), b.cast(turned, part));
     let ands = b.and(left, right);
@@ -41,28 +41,28 @@ pub fn program() -> Program {
         let upper = b.shr(all, by);
         all = b.xor(all, upper);
     }
-    let bit = b.cast(all, Type::BIT);
-    let fold = b.sum(bit, Type::u(64));
+    let bit = b.cast(all, ValueType::BIT);
+    let fold = b.sum(bit, ValueType::u(64));
     b.release();
     let total = b.total(fold);
     b.reveal("odd rows", PartyId(0), total);
     b.finish()
 }
 
-fn rotated(b: &mut Builder, x: NodeId, by: u8) -> NodeId {
+fn rotated(b: &mut ProgramBuilder, x: NodeId, by: u8) -> NodeId {
     let (up, down) = (b.shl(x, by), b.shr(x, WIDTH - by));
     b.xor(up, down)
 }
 
 /// The words of one party, or of both for the clear engine.
-pub struct Words {
+pub struct PartyWords {
     /// Rows.
     pub rows: u64,
     /// First row and step, for a shard.
     pub shard: (u64, u64),
 }
 
-impl Rows for Words {
+impl ShardRows for PartyWords {
     fn len(&self) -> u64 {
         let (index, of) = self.shard;
         self.rows.saturating_sub(index).div_ceil(of)
@@ -123,7 +123,7 @@ mod tests {
         use engine::{Engine, Share};
         let roster = base::Roster::new(super::super::PARTIES);
         let mut session = net::Session::alone(roster, base::Seed::from_bytes([1; 32]));
-        let mut rows = Words { rows: 5000, shard: (0, 1) };
+        let mut rows = PartyWords { rows: 5000, shard: (0, 1) };
         let shares = engine::Clear.rows(&program(), &mut rows, &mut session).unwrap();
         assert!(shares.folds() == [Share::Known(truth(5000).into())]);
     }

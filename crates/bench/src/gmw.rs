@@ -5,15 +5,15 @@
 //! sees. Tree: the AND of 2^D shared bits, level by level; every bit is 1, so a single wrong gate shows in
 //! the result.
 
-use super::names::{Ots, TransportName, only, parties};
+use super::names::{OtChoice, TransportName, only, parties};
 use super::{SEED, expect, mix, tell, two, verdict};
-use base::{Error, Kind, PartyId, Roster, Seed, free_address};
-use circuits::{Circuit, Gates, Input, Lit, Viewers};
+use base::{Error, Fault, PartyId, Roster, Seed, free_address};
+use circuits::{Circuit, CircuitBuilder, InputBit, Lit, Viewers};
 use clap::Args;
 use gmw::{Layers, Party, Times};
 use job::usage;
 use net::relay::Relay;
-use net::{Channels, Entry, Identity, Ledger, Meet, Session, Transport};
+use net::{ChannelSecurity, Channels, Identity, Meet, Session, Traffic, TrafficEntry};
 use ot::OtKind;
 use page::numbers::{bytes, count, counted, duration, scaled};
 use serde::Serialize;
@@ -45,17 +45,17 @@ pub struct GmwArgs {
           value_parser = clap::value_parser!(u32).range(1..=i64::from(TREE_MAX)))]
     tree: Option<u32>,
     #[command(flatten)]
-    ots: Ots,
+    ots: OtChoice,
     /// How bytes travel
     #[arg(long, value_name = "NAME", default_value = "tcp", value_parser = only(&TransportName::THREADS))]
     transport: TransportName,
     #[command(flatten)]
-    delay: Delay,
+    delay: TravelTime,
 }
 
 /// How long bytes travel.
 #[derive(Clone, Copy, Debug, Default, Args)]
-pub struct Delay {
+pub struct TravelTime {
     /// Delay of every byte on its way, in milliseconds: half a round trip
     #[arg(long, value_name = "MS", default_value_t = 0,
           value_parser = clap::value_parser!(u64).range(0..=10_000))]
@@ -67,7 +67,7 @@ pub struct Delay {
 pub struct Threads {
     pub parties: usize,
     pub transport: TransportName,
-    pub delay: Delay,
+    pub delay: TravelTime,
 }
 
 /// The JSON of `tacit bench gmw --json`.
@@ -101,7 +101,7 @@ struct Summary {
 /// What one party found.
 struct Done {
     times: Times,
-    ledger: Ledger,
+    ledger: Traffic,
     correct: bool,
 }
 
@@ -144,12 +144,12 @@ fn bits(word: u32, block: u64) -> u64 {
 }
 
 fn wide_circuit(parties: usize) -> (Circuit, Lit) {
-    let mut g = Gates::default();
+    let mut g = CircuitBuilder::default();
     let mut all = Lit::FALSE;
     for gate in 0..GATES {
         let [a, b] = [0, 1].map(|side| {
             let owner = Some(PartyId(((gate + side) as usize % parties) as u8));
-            g.input(Input { owner, word: 2 * gate + side, bit: 0 })
+            g.input(InputBit { owner, word: 2 * gate + side, bit: 0 })
         });
         let and = g.and(a, b);
         all = g.xor(all, and);
@@ -164,7 +164,7 @@ fn wide(party: &mut Party, ands: u64, parties: usize, session: &mut Session) -> 
     let mut correct = true;
     for from in (0..lanes).step_by(LANES) {
         let (lanes, first) = (LANES.min(lanes - from), (from / 64) as u64);
-        let mut known = |input: &Input, into: &mut [u64]| {
+        let mut known = |input: &InputBit, into: &mut [u64]| {
             (first..).zip(into).for_each(|(block, out)| *out = bits(input.word, block));
             Ok(())
         };
@@ -184,8 +184,8 @@ fn wide(party: &mut Party, ands: u64, parties: usize, session: &mut Session) -> 
 
 /// The AND of two shared bits.
 fn node() -> Layers {
-    let mut g = Gates::default();
-    let [a, b] = [0, 1].map(|word| g.input(Input { owner: None, word, bit: 0 }));
+    let mut g = CircuitBuilder::default();
+    let [a, b] = [0, 1].map(|word| g.input(InputBit { owner: None, word, bit: 0 }));
     let and = g.and(a, b);
     Layers::with_shared(&g.finish(), &[and], &|_| true)
 }
@@ -199,7 +199,7 @@ fn tree(party: &mut Party, depth: u32, parties: usize, session: &mut Session) ->
             0 => vec![shares[0] >> lanes],
             words => shares.split_off(words),
         };
-        let mut known = |input: &Input, into: &mut [u64]| {
+        let mut known = |input: &InputBit, into: &mut [u64]| {
             into.copy_from_slice(if input.word == 0 { &shares } else { &upper });
             Ok(())
         };
@@ -286,8 +286,8 @@ impl Threads {
             let dial: BTreeMap<_, _> =
                 roster.parties().zip(relays.iter().map(|at| at.dial.clone())).take(me).collect();
             let transport = match self.transport {
-                TransportName::Tls => Transport::Tls { identity: identity.clone(), keys: keys.clone() },
-                _ => Transport::Tcp,
+                TransportName::Tls => ChannelSecurity::Tls { identity: identity.clone(), keys: keys.clone() },
+                _ => ChannelSecurity::Tcp,
             };
             let (listen, agreement) = (Some(relays[me].listen.clone()), [0; 32]);
             let meet = Meet::all(PartyId(me as u8), roster.clone(), listen, dial, transport, agreement);
@@ -303,7 +303,7 @@ fn together<T>(done: Vec<Result<T, Error>>) -> Result<Vec<T>, Error> {
     for result in done {
         result.map_or_else(|e| errors.push(e), |r| results.push(r));
     }
-    let cause = errors.iter().position(|e| !matches!(e.kind(), Kind::Channel(_))).unwrap_or(0);
+    let cause = errors.iter().position(|e| !matches!(e.kind(), Fault::Channel(_))).unwrap_or(0);
     if errors.is_empty() { Ok(results) } else { Err(errors.swap_remove(cause)) }
 }
 
@@ -324,13 +324,13 @@ fn summary(args: &GmwArgs, kind: OtKind, ands: u64, seconds: f64, done: &[Done])
     let slowest = |of: &dyn Fn(&Times) -> Duration| {
         done.iter().map(|d| of(&d.times)).max().unwrap_or_default().as_secs_f64()
     };
-    let after = |ledger: &Ledger| ledger.sent("") - ledger.sent("setup");
+    let after = |ledger: &Traffic| ledger.sent("") - ledger.sent("setup");
     let bytes = done.iter().map(|d| after(&d.ledger)).max().unwrap_or(0);
     let turns = |offline: bool| {
-        let of = |e: &&Entry, peer: usize| {
+        let of = |e: &&TrafficEntry, peer: usize| {
             e.peer.index() == peer && !e.step.starts_with("setup") && (e.step == "triples") == offline
         };
-        let with = |ledger: &Ledger, peer| {
+        let with = |ledger: &Traffic, peer| {
             ledger.entries().iter().filter(|e| of(e, peer)).map(|e| e.turns).sum::<u64>()
         };
         let most = done.iter().flat_map(|d| (0..args.parties).map(move |p| with(&d.ledger, p))).max();

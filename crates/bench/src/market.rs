@@ -4,24 +4,24 @@
 //! servers without data fill up.
 
 use super::four::SEATS;
-use super::gmw::{Delay, Threads};
-use super::names::{Ots, SecurityName, TransportName, only, parties};
+use super::gmw::{Threads, TravelTime};
+use super::names::{OtChoice, SecurityName, TransportName, only, parties};
 use super::{SEED, expect, figures, tell};
 use ::ring4::{Ring4, Settings};
-use accel::Queue;
+use accel::DeviceQueue;
 use base::{Cost, Error};
 use clap::{Args, ValueEnum};
 use engine::{Engine, outputs};
 use gmw::Gmw;
-use net::{Ledger, Session};
+use net::{Session, Traffic};
 use page::numbers::{bytes, count, duration};
 use program::Program;
-use program::lower::combine::Shape;
-use program::lower::{Lowering, ReleasePlan, Totals, lower_release};
+use program::lower::combine::SelectionCircuit;
+use program::lower::{Lowering, ReleasePlan, TotalsForm, lower_release};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Instant;
-use studies::market::{Answer, CUSTOMER, Problem, Sample, program};
+use studies::market::{CUSTOMER, MarketAnswer, MarketSample, Problem, program};
 use terminal::progress::Working;
 
 /// The problem that the paper measures.
@@ -40,7 +40,7 @@ pub struct MarketArgs {
     /// The circuit; paper (gate by gate the published one), small (fewest gates), shallow (for long round
     /// trips)
     #[arg(long, value_name = "NAME", default_value = "small", value_parser = shape)]
-    pub circuit: Shape,
+    pub circuit: SelectionCircuit,
     /// Measure figures 3 to 5 of the paper again, for some minutes, and write them as a page
     #[arg(long, value_name = "FILE", conflicts_with_all = ["resources", "parties", "circuit", "delay_ms"])]
     pub figures: Option<PathBuf>,
@@ -51,12 +51,12 @@ pub struct MarketArgs {
     #[arg(long, value_name = "MODEL")]
     pub security: Option<SecurityName>,
     #[command(flatten)]
-    pub ots: Ots,
+    pub ots: OtChoice,
     /// How bytes travel; tcp unless told otherwise, on ring4 tls
     #[arg(long, value_name = "NAME", value_parser = only(&TransportName::THREADS))]
     pub transport: Option<TransportName>,
     #[command(flatten)]
-    pub delay: Delay,
+    pub delay: TravelTime,
 }
 
 /// An engine among many parties.
@@ -70,7 +70,7 @@ pub enum MarketEngine {
 
 /// The JSON of `tacit bench market --json`.
 #[derive(Clone, Debug, Serialize)]
-pub struct Summary {
+pub struct MarketSummary {
     what: &'static str,
     pub resources: u64,
     pub parties: usize,
@@ -98,8 +98,8 @@ pub struct Summary {
 
 /// What one party found.
 struct Done {
-    answer: Option<Answer>,
-    ledger: Ledger,
+    answer: Option<MarketAnswer>,
+    ledger: Traffic,
 }
 
 impl MarketArgs {
@@ -134,15 +134,15 @@ impl MarketArgs {
     }
 
     /// Measures one setting.
-    pub fn measure(&self) -> Result<Summary, Error> {
+    pub fn measure(&self) -> Result<MarketSummary, Error> {
         let (kind, shape) = (self.ots.kind()?, self.circuit);
         let names =
             (0..self.parties).map(|p| if p == 0 { "customer".into() } else { format!("provider-{p}") });
-        let sample = Sample::new(PROBLEM, program(PROBLEM, names, shape), self.resources, SEED);
+        let sample = MarketSample::new(PROBLEM, program(PROBLEM, names, shape), self.resources, SEED);
         let security = self.security.unwrap_or(SecurityName::Malicious);
         let ring4 = || {
             let settings = Settings { security: security.model(), ..Settings::default() };
-            Ring4::new(settings, SEATS, || Ok(Queue::default())).with_shape(shape)
+            Ring4::new(settings, SEATS, || Ok(DeviceQueue::default())).with_shape(shape)
         };
         let gmw = || Gmw::new(kind).with_shape(shape);
         let on_servers = self.engine == MarketEngine::Ring4;
@@ -163,7 +163,7 @@ impl MarketArgs {
         let priced = as_priced(&done, &price) && (on_servers || as_gated(&done, &price));
         let correct = done[CUSTOMER.index()].answer.as_ref() == Some(&sample.truth()?) && priced;
         let pairs = done.iter().flat_map(|d| (0..participants).map(|peer| turns(&d.ledger, peer)));
-        Ok(Summary {
+        Ok(MarketSummary {
             what: "market",
             resources: self.resources,
             parties: self.parties,
@@ -184,18 +184,18 @@ impl MarketArgs {
 }
 
 /// Reads the name of a circuit.
-fn shape(text: &str) -> Result<Shape, String> {
+fn shape(text: &str) -> Result<SelectionCircuit, String> {
     text.parse().map_err(|e: Error| e.to_string())
 }
 
-fn plan(program: &Program, totals: Totals) -> Result<ReleasePlan, Error> {
+fn plan(program: &Program, totals: TotalsForm) -> Result<ReleasePlan, Error> {
     let owners = program.fold_owners();
     lower_release(program, CUSTOMER.into(), &Lowering { totals, ..Lowering::exact(&owners) })
 }
 
 fn party(
     engine: &mut dyn Engine,
-    sample: &Sample,
+    sample: &MarketSample,
     plan: &ReleasePlan,
     session: &mut Session,
 ) -> Result<Done, Error> {
@@ -204,15 +204,15 @@ fn party(
     let values = outputs::exact(engine, plan, &shares, session)?.unwrap_or_default();
     session.finish()?;
     let answer = match values[..] {
-        [row, score] => Some(Answer::Best((score != 0).then_some((row as u64, score)))),
-        [row, score, found] => Some(Answer::Best((found == 1).then_some((row as u64, score)))),
+        [row, score] => Some(MarketAnswer::Best((score != 0).then_some((row as u64, score)))),
+        [row, score, found] => Some(MarketAnswer::Best((found == 1).then_some((row as u64, score)))),
         _ => None,
     };
     Ok(Done { answer, ledger: session.ledger().clone() })
 }
 
 /// Turns with one peer.
-fn turns(ledger: &Ledger, peer: usize) -> u64 {
+fn turns(ledger: &Traffic, peer: usize) -> u64 {
     ledger.entries().iter().filter(|e| e.peer.index() == peer).map(|e| e.turns).sum()
 }
 
@@ -227,7 +227,7 @@ fn as_gated(done: &[Done], price: &Cost) -> bool {
     done.iter().all(|d| d.ledger.and_gates("") == peers * price.and_gates)
 }
 
-fn text(summary: &Summary) -> String {
+fn text(summary: &MarketSummary) -> String {
     let delay = match summary.round_trip_ms {
         0 => String::new(),
         ms => format!(" with {ms} ms round trips"),
@@ -255,7 +255,7 @@ fn text(summary: &Summary) -> String {
 }
 
 /// The engine with its setting.
-fn how(summary: &Summary) -> String {
+fn how(summary: &MarketSummary) -> String {
     let setting = summary.ot.as_deref().or(summary.security.map(SecurityName::word));
     format!("{}, {}", summary.engine, setting.unwrap_or_default())
 }
@@ -266,9 +266,9 @@ mod tests {
 
     #[test]
     fn the_release_of_a_best_row_has_no_gates() {
-        for shape in Shape::ALL {
+        for shape in SelectionCircuit::ALL {
             let program = program(PROBLEM, ["customer", "a", "b"], shape);
-            let plan = plan(&program, Totals::Split).unwrap();
+            let plan = plan(&program, TotalsForm::Split).unwrap();
             assert_eq!(plan.circuit.and_gates(), 0);
         }
     }

@@ -1,15 +1,15 @@
 //! `bench ot`: correlated OTs with random choices in one direction, the parties threads of this process, each
 //! on a core of its own where there are two.
 
-use super::gmw::{Delay, Threads};
-use super::names::{Ots, TransportName, only};
+use super::gmw::{Threads, TravelTime};
+use super::names::{OtChoice, TransportName, only};
 use super::{expect, tell, two, verdict};
 use base::{Error, PartyId};
 use clap::Args;
 use job::usage;
 use kernels::{Block, bit};
-use net::{Ledger, Session};
-use ot::{Meter, OtKind, Price};
+use net::{Session, Traffic};
+use ot::{ExtensionCost, OtKind, PriceMeter};
 use page::numbers::{bytes, count, duration, scaled};
 use serde::Serialize;
 use std::time::Instant;
@@ -28,7 +28,7 @@ pub struct OtArgs {
     #[arg(long, value_name = "N", value_parser = terminal::values::count, default_value = "20M")]
     ots: u64,
     #[command(flatten)]
-    ots_by: Ots,
+    ots_by: OtChoice,
     /// How bytes travel
     #[arg(long, value_name = "NAME", default_value = "tcp", value_parser = only(&TransportName::THREADS))]
     transport: TransportName,
@@ -64,7 +64,7 @@ struct Summary {
 struct Done {
     seconds: f64,
     setup: f64,
-    ledger: Ledger,
+    ledger: Traffic,
     /// The sender's Delta.
     delta: Block,
     /// q or t of the first OTs of every call.
@@ -87,7 +87,7 @@ impl OtArgs {
         let (kind, ots) = (self.ots_by.kind()?, self.ots);
         let cores = two::core_each();
         let working = Working::on("computing");
-        let threads = Threads { parties: 2, transport: self.transport, delay: Delay::default() };
+        let threads = Threads { parties: 2, transport: self.transport, delay: TravelTime::default() };
         let done = threads.run(|session| {
             if let Some(cores) = cores {
                 machine::stay_on(cores[session.me().index()])?;
@@ -167,15 +167,15 @@ fn correct(sender: &Done, receiver: &Done) -> bool {
 }
 
 fn price_held(kind: OtKind, ots: u64, sender: &Done, receiver: &Done) -> bool {
-    let mut meter = Meter::new(kind, ots);
+    let mut meter = PriceMeter::new(kind, ots);
     meter.base();
     meter.setup();
-    let held = |step: &str, price: Price, before: Price| {
+    let held = |step: &str, price: ExtensionCost, before: ExtensionCost| {
         sender.ledger.sent(step) == price.sender - before.sender
             && receiver.ledger.sent(step) == price.receiver - before.receiver
     };
     let setup = meter.price();
-    let setup_held = held("setup", setup, Price::default());
+    let setup_held = held("setup", setup, ExtensionCost::default());
     meter.correlated_random(ots as usize);
     setup_held && held("make", meter.price(), setup)
 }
@@ -242,7 +242,7 @@ mod tests {
         let done = |sample, choices| Done {
             seconds: 1.0,
             setup: 0.0,
-            ledger: Ledger::default(),
+            ledger: Traffic::default(),
             delta: Block(7),
             sample,
             choices,

@@ -62,7 +62,7 @@ impl std::ops::Not for Lit {
 
 /// One bit of a word that somebody knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Input {
+pub struct InputBit {
     /// Who knows it; `None`: everybody.
     pub owner: Option<PartyId>,
     /// The word: a row node, or an entry of a release plan's words.
@@ -73,11 +73,11 @@ pub struct Input {
 
 /// What drives a wire. Operands are earlier wires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Wire {
+pub enum WireDriver {
     /// The constant false; wire 0 only.
     False,
     /// A known bit.
-    Input(Input),
+    Input(InputBit),
     /// Exclusive or of two wires (polarity is carried by the literals that use this wire).
     Xor(u32, u32),
     /// And of two literals.
@@ -88,14 +88,14 @@ pub enum Wire {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Circuit {
     /// Wires; entry 0 is `False`.
-    pub wires: Vec<Wire>,
+    pub wires: Vec<WireDriver>,
 }
 
 impl Circuit {
     /// Number of AND gates.
     #[must_use]
     pub fn and_gates(&self) -> usize {
-        self.wires.iter().filter(|w| matches!(w, Wire::And(..))).count()
+        self.wires.iter().filter(|w| matches!(w, WireDriver::And(..))).count()
     }
 
     /// Longest chain of AND gates.
@@ -110,8 +110,8 @@ impl Circuit {
         let mut depth = vec![0; self.wires.len()];
         for (i, wire) in self.wires.iter().enumerate() {
             depth[i] = match wire {
-                Wire::Xor(a, b) => depth[*a as usize].max(depth[*b as usize]),
-                Wire::And(a, b) => 1 + depth[a.wire()].max(depth[b.wire()]),
+                WireDriver::Xor(a, b) => depth[*a as usize].max(depth[*b as usize]),
+                WireDriver::And(a, b) => 1 + depth[a.wire()].max(depth[b.wire()]),
                 _ => 0,
             };
         }
@@ -127,9 +127,9 @@ impl Circuit {
         }
         for (index, wire) in self.wires.iter().enumerate().rev() {
             let operands = match *wire {
-                Wire::False | Wire::Input(_) => continue,
-                Wire::Xor(a, b) => [a as usize, b as usize],
-                Wire::And(a, b) => [a.wire(), b.wire()],
+                WireDriver::False | WireDriver::Input(_) => continue,
+                WireDriver::Xor(a, b) => [a as usize, b as usize],
+                WireDriver::And(a, b) => [a.wire(), b.wire()],
             };
             if wanted[index] {
                 operands.into_iter().for_each(|a| wanted[a] = true);
@@ -140,22 +140,22 @@ impl Circuit {
 
     /// Evaluates on one row of clear bits: the definition that garbled evaluation is tested against.
     #[must_use]
-    pub fn evaluate(&self, mut input: impl FnMut(&Input) -> bool) -> Vec<bool> {
+    pub fn evaluate(&self, mut input: impl FnMut(&InputBit) -> bool) -> Vec<bool> {
         let lanes = self.evaluate_lanes(|i| u64::from(input(i)));
         lanes.into_iter().map(|lanes| lanes & 1 == 1).collect()
     }
 
     /// The same on 64 rows at once: bit i of a word is of row i.
     #[must_use]
-    pub fn evaluate_lanes(&self, mut input: impl FnMut(&Input) -> u64) -> Vec<u64> {
+    pub fn evaluate_lanes(&self, mut input: impl FnMut(&InputBit) -> u64) -> Vec<u64> {
         let mut values: Vec<u64> = Vec::with_capacity(self.wires.len());
         let inverted = |lit: Lit| if lit.inverted() { u64::MAX } else { 0 };
         for wire in &self.wires {
             let value = match *wire {
-                Wire::False => 0,
-                Wire::Input(ref i) => input(i),
-                Wire::Xor(a, b) => values[a as usize] ^ values[b as usize],
-                Wire::And(a, b) => (values[a.wire()] ^ inverted(a)) & (values[b.wire()] ^ inverted(b)),
+                WireDriver::False => 0,
+                WireDriver::Input(ref i) => input(i),
+                WireDriver::Xor(a, b) => values[a as usize] ^ values[b as usize],
+                WireDriver::And(a, b) => (values[a.wire()] ^ inverted(a)) & (values[b.wire()] ^ inverted(b)),
             };
             values.push(value);
         }
@@ -164,19 +164,19 @@ impl Circuit {
 }
 
 /// Builds a [`Circuit`]; constants fold and equal gates are shared.
-pub struct Gates {
-    wires: Vec<Wire>,
-    known: HashMap<Wire, u32>,
+pub struct CircuitBuilder {
+    wires: Vec<WireDriver>,
+    known: HashMap<WireDriver, u32>,
 }
 
-impl Default for Gates {
+impl Default for CircuitBuilder {
     fn default() -> Self {
-        Self { wires: vec![Wire::False], known: HashMap::new() }
+        Self { wires: vec![WireDriver::False], known: HashMap::new() }
     }
 }
 
-impl Gates {
-    fn wire(&mut self, wire: Wire) -> Lit {
+impl CircuitBuilder {
+    fn wire(&mut self, wire: WireDriver) -> Lit {
         let index = *self.known.entry(wire).or_insert_with(|| {
             self.wires.push(wire);
             self.wires.len() as u32 - 1
@@ -192,13 +192,13 @@ impl Gates {
 
     /// A wire so far.
     #[must_use]
-    pub fn get(&self, wire: usize) -> &Wire {
+    pub fn get(&self, wire: usize) -> &WireDriver {
         &self.wires[wire]
     }
 
     /// A known bit.
-    pub fn input(&mut self, input: Input) -> Lit {
-        self.wire(Wire::Input(input))
+    pub fn input(&mut self, input: InputBit) -> Lit {
+        self.wire(WireDriver::Input(input))
     }
 
     /// `a ^ b`.
@@ -211,7 +211,7 @@ impl Gates {
         if a == 0 {
             return Lit((b as u32) << 1).flip(flip);
         }
-        self.wire(Wire::Xor(a as u32, b as u32)).flip(flip)
+        self.wire(WireDriver::Xor(a as u32, b as u32)).flip(flip)
     }
 
     /// `a & b`.
@@ -222,14 +222,14 @@ impl Gates {
             (Lit::TRUE, _) => b,
             _ if a == b => a,
             _ if a == !b => Lit::FALSE,
-            _ => self.wire(Wire::And(a, b)),
+            _ => self.wire(WireDriver::And(a, b)),
         }
     }
 
-    /// `a & b` as a gate of its own, where [`Gates::and`] would fold a constant or share an equal gate too:
+    /// `a & b` as a gate of its own, where [`CircuitBuilder::and`] would fold a constant or share an equal gate too:
     /// for circuits that match published ones gate by gate.
     pub fn and_gate(&mut self, a: Lit, b: Lit) -> Lit {
-        self.wires.push(Wire::And(a, b));
+        self.wires.push(WireDriver::And(a, b));
         Lit((self.wires.len() as u32 - 1) << 1)
     }
 
@@ -258,9 +258,9 @@ mod tests {
 
     #[test]
     fn constants_fold_and_gates_are_shared() {
-        let mut g = Gates::default();
-        let x = g.input(Input { owner: None, word: 0, bit: 0 });
-        let y = g.input(Input { owner: None, word: 0, bit: 1 });
+        let mut g = CircuitBuilder::default();
+        let x = g.input(InputBit { owner: None, word: 0, bit: 0 });
+        let y = g.input(InputBit { owner: None, word: 0, bit: 1 });
         assert_eq!(g.and(x, Lit::TRUE), x);
         assert_eq!(g.and(x, !x), Lit::FALSE);
         assert_eq!(g.xor(x, !x), Lit::TRUE);

@@ -16,7 +16,7 @@
 //! party's flip. Engines whose shares are of another kind compile circuits whose inputs are all shared
 //! ([`crate::entries`]): then nothing but constants is public and nothing is of one party.
 
-use crate::{Circuit, Input, Lit, Wire};
+use crate::{Circuit, InputBit, Lit, WireDriver};
 use base::PartyId;
 use std::collections::HashMap;
 
@@ -29,7 +29,7 @@ enum Class {
 }
 
 impl Class {
-    fn of_input(input: &Input, shared: bool) -> Self {
+    fn of_input(input: &InputBit, shared: bool) -> Self {
         match input.owner {
             _ if shared => Self::Shared,
             Some(owner) => Self::Of(owner),
@@ -98,7 +98,7 @@ impl Node {
 
 /// What is done with slots without talking.
 #[derive(Clone, Copy, Debug)]
-pub enum Local {
+pub enum LocalStep {
     /// All lanes false.
     Zero {
         /// Where to.
@@ -144,7 +144,7 @@ pub enum Local {
 
 /// An AND that takes a product of shares.
 #[derive(Clone, Copy, Debug)]
-pub struct Gate {
+pub struct AndGate {
     /// One operand.
     pub a: u32,
     /// The other.
@@ -157,9 +157,9 @@ pub struct Gate {
 
 /// A bit that the circuit reads.
 #[derive(Clone, Copy, Debug)]
-pub struct Source {
+pub struct LayerInput {
     /// Which.
-    pub input: Input,
+    pub input: InputBit,
     /// Whether it comes in shares.
     pub shared: bool,
 }
@@ -168,11 +168,11 @@ pub struct Source {
 #[derive(Clone, Debug, Default)]
 pub struct Layers {
     /// The bits that the circuit reads.
-    pub inputs: Vec<Source>,
+    pub inputs: Vec<LayerInput>,
     /// Local work of all layers.
-    pub locals: Vec<Local>,
+    pub locals: Vec<LocalStep>,
     /// ANDs of all layers.
-    pub gates: Vec<Gate>,
+    pub gates: Vec<AndGate>,
     /// Where the local work and the ANDs of each layer end; the last layer has no ANDs.
     pub ends: Vec<(u32, u32)>,
     /// Slot of each root, and whether it is complemented, as a gate's operand.
@@ -190,7 +190,7 @@ impl Layers {
     /// As [`Layers::new`]; inputs for which `shared` says so are XOR shares of all parties, whatever their
     /// owner.
     #[must_use]
-    pub fn with_shared(circuit: &Circuit, roots: &[Lit], shared: &dyn Fn(&Input) -> bool) -> Self {
+    pub fn with_shared(circuit: &Circuit, roots: &[Lit], shared: &dyn Fn(&InputBit) -> bool) -> Self {
         let mut graph = Graph::default();
         let roots = graph.read(circuit, roots, shared);
         graph.compile(roots)
@@ -229,7 +229,7 @@ struct Graph {
     /// Openings before the node's value is there.
     levels: Vec<u32>,
     lifts: HashMap<(u32, u8), u32>,
-    inputs: Vec<Source>,
+    inputs: Vec<LayerInput>,
 }
 
 impl Graph {
@@ -284,21 +284,21 @@ impl Graph {
         &mut self,
         circuit: &Circuit,
         roots: &[Lit],
-        shared: &dyn Fn(&Input) -> bool,
+        shared: &dyn Fn(&InputBit) -> bool,
     ) -> Vec<(u32, bool)> {
         let wanted = circuit.wanted(roots);
         let mut place = vec![LATER; circuit.wires.len()];
         for (index, wire) in circuit.wires.iter().enumerate().filter(|(i, _)| wanted[*i]) {
             place[index] = match *wire {
-                Wire::False => self.add(Node::Zero, Class::Public),
-                Wire::Input(input) => {
+                WireDriver::False => self.add(Node::Zero, Class::Public),
+                WireDriver::Input(input) => {
                     let shared = shared(&input);
-                    self.inputs.push(Source { input, shared });
+                    self.inputs.push(LayerInput { input, shared });
                     let index = self.inputs.len() as u32 - 1;
                     self.add(Node::Input(index), Class::of_input(&input, shared))
                 }
-                Wire::Xor(a, b) => self.xor(place[a as usize], place[b as usize]),
-                Wire::And(a, b) => self.and([a, b].map(|l| place[l.wire()]), [a, b].map(Lit::inverted)),
+                WireDriver::Xor(a, b) => self.xor(place[a as usize], place[b as usize]),
+                WireDriver::And(a, b) => self.and([a, b].map(|l| place[l.wire()]), [a, b].map(Lit::inverted)),
             };
         }
         let root = |lit: &Lit| (self.lifted(place[lit.wire()], Class::Shared), lit.inverted());
@@ -392,25 +392,25 @@ impl Slots {
         }
     }
 
-    fn local(&self, node: Node, out: u32) -> Local {
+    fn local(&self, node: Node, out: u32) -> LocalStep {
         let at = |node: u32| self.place[node as usize];
         match node {
-            Node::Zero => Local::Zero { out },
-            Node::Input(input) => Local::Input { input, out },
-            Node::Lift(a, holder) => Local::Lift { a: at(a), out, holder },
-            Node::Xor(a, b) => Local::Xor { a: at(a), b: at(b), out },
-            Node::Local(a, b, flips) => Local::And { a: at(a), b: at(b), out, flips },
+            Node::Zero => LocalStep::Zero { out },
+            Node::Input(input) => LocalStep::Input { input, out },
+            Node::Lift(a, holder) => LocalStep::Lift { a: at(a), out, holder },
+            Node::Xor(a, b) => LocalStep::Xor { a: at(a), b: at(b), out },
+            Node::Local(a, b, flips) => LocalStep::And { a: at(a), b: at(b), out, flips },
             Node::Open(..) => unreachable!("ANDs that open come after the local work"),
         }
     }
 
     /// The ANDs of one layer. All operands are read before the first result is written.
-    fn gates(&mut self, nodes: &[Node], layer: &[u32], gates: &mut Vec<Gate>) {
+    fn gates(&mut self, nodes: &[Node], layer: &[u32], gates: &mut Vec<AndGate>) {
         let first = gates.len();
         for &index in layer {
             let Node::Open(a, b, flips) = nodes[index as usize] else { continue };
             let at = |node: u32| self.place[node as usize];
-            gates.push(Gate { a: at(a), b: at(b), out: LATER, flips });
+            gates.push(AndGate { a: at(a), b: at(b), out: LATER, flips });
         }
         for &index in layer {
             nodes[index as usize].operands().for_each(|a| self.release(a));
@@ -424,15 +424,15 @@ impl Slots {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Gates;
+    use crate::CircuitBuilder;
 
-    fn input(g: &mut Gates, owner: Option<u8>, word: u32) -> Lit {
-        g.input(Input { owner: owner.map(PartyId), word, bit: 0 })
+    fn input(g: &mut CircuitBuilder, owner: Option<u8>, word: u32) -> Lit {
+        g.input(InputBit { owner: owner.map(PartyId), word, bit: 0 })
     }
 
     #[test]
     fn only_ands_across_parties_take_triples() {
-        let mut g = Gates::default();
+        let mut g = CircuitBuilder::default();
         let [p, q] = [None, None].map(|o| input(&mut g, o, 0)).map(|l| l);
         let (a, b) = (input(&mut g, Some(0), 1), input(&mut g, Some(0), 2));
         let c = input(&mut g, Some(1), 3);
@@ -449,7 +449,7 @@ mod tests {
 
     #[test]
     fn memory_is_the_live_width() {
-        let mut g = Gates::default();
+        let mut g = CircuitBuilder::default();
         let mut chain = input(&mut g, Some(0), 0);
         for word in 1..1000 {
             let next = input(&mut g, Some((word % 2) as u8), word);
@@ -462,7 +462,7 @@ mod tests {
 
     #[test]
     fn what_no_root_needs_is_left_out() {
-        let mut g = Gates::default();
+        let mut g = CircuitBuilder::default();
         let (a, b) = (input(&mut g, Some(0), 0), input(&mut g, Some(1), 1));
         let _unused = g.and(a, b);
         let sum = g.xor(a, b);

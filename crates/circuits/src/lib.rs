@@ -10,6 +10,6 @@ pub mod optimise;
 pub mod standard;
 mod wired;
 
-pub use circuit::{Circuit, Gates, Input, Lit, Wire};
+pub use circuit::{Circuit, CircuitBuilder, InputBit, Lit, WireDriver};
 pub use layers::Layers;
 pub use wired::{InputWord, OutputWord, Viewers, WORD_BITS, Wired};

@@ -13,7 +13,7 @@
 //! | x y + x z = x (y + z), x y + (1 + x) z = z + x (y + z), within a sum of any length | an AND |
 
 use crate::Wired;
-use crate::{Circuit, Lit, Wire};
+use crate::{Circuit, Lit, WireDriver};
 use base::{Rng, Seed};
 use std::collections::{BTreeMap, HashMap};
 
@@ -49,9 +49,9 @@ fn uses(wired: &Wired) -> Vec<u32> {
     for (i, wire) in wired.circuit.wires.iter().enumerate().rev() {
         if uses[i] > 0 {
             match *wire {
-                Wire::Xor(a, b) => [a, b].into_iter().for_each(|w| uses[w as usize] += 1),
-                Wire::And(a, b) => [a, b].into_iter().for_each(|l| uses[l.wire()] += 1),
-                Wire::False | Wire::Input(_) => {}
+                WireDriver::Xor(a, b) => [a, b].into_iter().for_each(|w| uses[w as usize] += 1),
+                WireDriver::And(a, b) => [a, b].into_iter().for_each(|l| uses[l.wire()] += 1),
+                WireDriver::False | WireDriver::Input(_) => {}
             }
         }
     }
@@ -61,13 +61,15 @@ fn uses(wired: &Wired) -> Vec<u32> {
 /// Drops what no output needs.
 fn prune(wired: &Wired) -> Wired {
     let uses = uses(wired);
-    let mut wires = vec![Wire::False];
+    let mut wires = vec![WireDriver::False];
     let mut map = vec![Lit::FALSE; uses.len()];
     for (i, wire) in wired.circuit.wires.iter().enumerate().skip(1).filter(|(i, _)| uses[*i] > 0) {
         let lit = |l: Lit| map[l.wire()].flip(l.inverted());
         let wire = match *wire {
-            Wire::Xor(a, b) => Wire::Xor(map[a as usize].wire() as u32, map[b as usize].wire() as u32),
-            Wire::And(a, b) => Wire::And(lit(a), lit(b)),
+            WireDriver::Xor(a, b) => {
+                WireDriver::Xor(map[a as usize].wire() as u32, map[b as usize].wire() as u32)
+            }
+            WireDriver::And(a, b) => WireDriver::And(lit(a), lit(b)),
             other => other,
         };
         map[i] = Lit::of(wires.len());
@@ -76,7 +78,7 @@ fn prune(wired: &Wired) -> Wired {
     finish(wired, wires, &map)
 }
 
-fn finish(wired: &Wired, wires: Vec<Wire>, map: &[Lit]) -> Wired {
+fn finish(wired: &Wired, wires: Vec<WireDriver>, map: &[Lit]) -> Wired {
     let mut next = Wired { circuit: Circuit { wires }, ..wired.clone() };
     for bit in next.outputs.iter_mut().flat_map(|o| &mut o.bits) {
         *bit = map[bit.wire()].flip(bit.inverted());
@@ -93,14 +95,14 @@ fn rebuild(wired: &Wired, factor: bool) -> Wired {
     for (i, wire) in wired.circuit.wires.iter().enumerate().skip(1) {
         let lit = |l: Lit| map[l.wire()].flip(l.inverted());
         map[i] = match *wire {
-            Wire::Xor(..) if inner[i] => Lit::FALSE,
-            Wire::Xor(..) if factor => {
+            WireDriver::Xor(..) if inner[i] => Lit::FALSE,
+            WireDriver::Xor(..) if factor => {
                 let (terms, products) = leaves(&wired.circuit.wires, &uses, &inner, i);
                 let products = products.iter().map(|(a, b)| (lit(*a), lit(*b))).collect();
                 builder.sum(terms.iter().map(|w| map[*w]).collect(), products)
             }
-            Wire::Xor(a, b) => builder.xor(map[a as usize], map[b as usize]),
-            Wire::And(a, b) => builder.and(lit(a), lit(b)),
+            WireDriver::Xor(a, b) => builder.xor(map[a as usize], map[b as usize]),
+            WireDriver::And(a, b) => builder.and(lit(a), lit(b)),
             input => builder.leaf(input, 0),
         };
     }
@@ -111,9 +113,9 @@ fn rebuild(wired: &Wired, factor: bool) -> Wired {
 fn inner(wired: &Wired, uses: &[u32]) -> Vec<bool> {
     let mut inner = vec![false; uses.len()];
     for wire in &wired.circuit.wires {
-        if let Wire::Xor(a, b) = *wire {
+        if let WireDriver::Xor(a, b) = *wire {
             for w in [a as usize, b as usize] {
-                inner[w] = uses[w] == 1 && matches!(wired.circuit.wires[w], Wire::Xor(..));
+                inner[w] = uses[w] == 1 && matches!(wired.circuit.wires[w], WireDriver::Xor(..));
             }
         }
     }
@@ -121,13 +123,13 @@ fn inner(wired: &Wired, uses: &[u32]) -> Vec<bool> {
 }
 
 /// The terms of the sum that ends at `root`, and its ANDs that nothing else reads, as operands.
-fn leaves(wires: &[Wire], uses: &[u32], inner: &[bool], root: usize) -> (Vec<usize>, Vec<(Lit, Lit)>) {
+fn leaves(wires: &[WireDriver], uses: &[u32], inner: &[bool], root: usize) -> (Vec<usize>, Vec<(Lit, Lit)>) {
     let (mut terms, mut products) = (Vec::new(), Vec::new());
     let mut open = vec![root];
     while let Some(wire) = open.pop() {
         match wires[wire] {
-            Wire::Xor(a, b) if wire == root || inner[wire] => open.extend([b as usize, a as usize]),
-            Wire::And(a, b) if uses[wire] == 1 => products.push((a, b)),
+            WireDriver::Xor(a, b) if wire == root || inner[wire] => open.extend([b as usize, a as usize]),
+            WireDriver::And(a, b) if uses[wire] == 1 => products.push((a, b)),
             _ => terms.push(wire),
         }
     }
@@ -136,7 +138,7 @@ fn leaves(wires: &[Wire], uses: &[u32], inner: &[bool], root: usize) -> (Vec<usi
 
 /// A circuit in the making, with what is known of its wires.
 struct Builder {
-    wires: Vec<Wire>,
+    wires: Vec<WireDriver>,
     depths: Vec<u32>,
     marks: Vec<u128>,
     rng: Rng,
@@ -151,7 +153,7 @@ impl Builder {
         // Marks are only compared; any randomness gives the same circuit.
         let rng = Seed::from_system().into_rng();
         let (sums, ands) = (HashMap::from([(0, 0)]), HashMap::new());
-        Self { wires: vec![Wire::False], depths: vec![0], marks: vec![0], rng, sums, ands }
+        Self { wires: vec![WireDriver::False], depths: vec![0], marks: vec![0], rng, sums, ands }
     }
 
     fn depth(&self, lit: Lit) -> u32 {
@@ -162,7 +164,7 @@ impl Builder {
         self.marks[lit.wire()]
     }
 
-    fn push(&mut self, wire: Wire, depth: u32, mark: u128) -> Lit {
+    fn push(&mut self, wire: WireDriver, depth: u32, mark: u128) -> Lit {
         let index = self.wires.len();
         self.wires.push(wire);
         self.depths.push(depth);
@@ -172,7 +174,7 @@ impl Builder {
     }
 
     /// A wire that is no sum.
-    fn leaf(&mut self, wire: Wire, depth: u32) -> Lit {
+    fn leaf(&mut self, wire: WireDriver, depth: u32) -> Lit {
         let mark = u128::from_le_bytes(self.rng.bytes());
         self.push(wire, depth, mark)
     }
@@ -186,7 +188,7 @@ impl Builder {
             return Lit::of(known as usize).flip(flip);
         }
         let (a, b) = (a.wire().min(b.wire()), a.wire().max(b.wire()));
-        self.push(Wire::Xor(a as u32, b as u32), depth, mark).flip(flip)
+        self.push(WireDriver::Xor(a as u32, b as u32), depth, mark).flip(flip)
     }
 
     /// Whether two literals are equal (`Some(true)`) or complements.
@@ -196,7 +198,7 @@ impl Builder {
 
     /// The operands of the AND that a literal is, or is the complement of.
     fn product(&self, lit: Lit) -> Option<[Lit; 2]> {
-        if let Wire::And(a, b) = self.wires[lit.wire()] { Some([a, b]) } else { None }
+        if let WireDriver::And(a, b) = self.wires[lit.wire()] { Some([a, b]) } else { None }
     }
 
     fn and(&mut self, a: Lit, b: Lit) -> Lit {
@@ -219,7 +221,7 @@ impl Builder {
         {
             return self.other_polarity(known as usize, a, b);
         }
-        let lit = self.leaf(Wire::And(a.min(b), a.max(b)), depth);
+        let lit = self.leaf(WireDriver::And(a.min(b), a.max(b)), depth);
         self.ands.insert(key, lit.wire() as u32);
         lit
     }

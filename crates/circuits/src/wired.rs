@@ -1,10 +1,10 @@
 //! Stand-alone circuits: a boolean circuit with its inputs by party and its outputs by viewer. Circuit files
 //! ([`crate::files`]) hold them, [`crate::standard`] builds them, engines run them over many lanes at once.
 
-use crate::{Circuit, Lit, Wire};
+use crate::{Circuit, Lit, WireDriver};
 use base::{Error, PartyId, limits};
 
-/// Most bits of one input or output word; [`crate::Input::bit`] counts them.
+/// Most bits of one input or output word; [`crate::InputBit::bit`] counts them.
 pub const WORD_BITS: u32 = 1 << 16;
 
 /// A word that one party enters.
@@ -71,7 +71,7 @@ impl Wired {
     /// Number of XOR gates.
     #[must_use]
     pub fn xor_gates(&self) -> usize {
-        self.circuit.wires.iter().filter(|w| matches!(w, Wire::Xor(..))).count()
+        self.circuit.wires.iter().filter(|w| matches!(w, WireDriver::Xor(..))).count()
     }
 
     /// Longest chain of AND gates.
@@ -86,7 +86,7 @@ impl Wired {
         let depths = self.circuit.and_depths();
         let mut layers = vec![0; self.depth()];
         for (wire, depth) in self.circuit.wires.iter().zip(&depths) {
-            if matches!(wire, Wire::And(..)) {
+            if matches!(wire, WireDriver::And(..)) {
                 layers[*depth as usize - 1] += 1;
             }
         }
@@ -124,11 +124,11 @@ impl Wired {
         }
         for wire in &self.circuit.wires {
             put(&match *wire {
-                Wire::False => [0, 0, 0],
+                WireDriver::False => [0, 0, 0],
                 // The owner is that of the word.
-                Wire::Input(input) => [1, input.word.into(), input.bit.into()],
-                Wire::Xor(a, b) => [2, a.into(), b.into()],
-                Wire::And(a, b) => [3, literal(&a), literal(&b)],
+                WireDriver::Input(input) => [1, input.word.into(), input.bit.into()],
+                WireDriver::Xor(a, b) => [2, a.into(), b.into()],
+                WireDriver::And(a, b) => [3, literal(&a), literal(&b)],
             });
         }
         for output in &self.outputs {
@@ -152,7 +152,7 @@ impl Wired {
         self.parties = parties;
         self.inputs.iter_mut().enumerate().for_each(|(i, word)| word.owner = owner(i));
         for wire in &mut self.circuit.wires {
-            if let Wire::Input(input) = wire {
+            if let WireDriver::Input(input) = wire {
                 input.owner = Some(owner(input.word as usize));
             }
         }
@@ -170,10 +170,10 @@ impl Wired {
         let mut values: Vec<u64> = Vec::with_capacity(self.circuit.wires.len());
         for wire in &self.circuit.wires {
             values.push(match *wire {
-                Wire::False => 0,
-                Wire::Input(i) => inputs[i.word as usize][usize::from(i.bit)],
-                Wire::Xor(a, b) => values[a as usize] ^ values[b as usize],
-                Wire::And(a, b) => (values[a.wire()] ^ flip(a)) & (values[b.wire()] ^ flip(b)),
+                WireDriver::False => 0,
+                WireDriver::Input(i) => inputs[i.word as usize][usize::from(i.bit)],
+                WireDriver::Xor(a, b) => values[a as usize] ^ values[b as usize],
+                WireDriver::And(a, b) => (values[a.wire()] ^ flip(a)) & (values[b.wire()] ^ flip(b)),
             });
         }
         let word = |o: &OutputWord| o.bits.iter().map(|l| values[l.wire()] ^ flip(*l)).collect();
@@ -208,19 +208,19 @@ impl Wired {
         }
         for (i, wire) in self.circuit.wires.iter().enumerate() {
             let holds = match wire {
-                Wire::False => i == 0,
-                Wire::Input(input) => self
+                WireDriver::False => i == 0,
+                WireDriver::Input(input) => self
                     .inputs
                     .get(input.word as usize)
                     .is_some_and(|word| input.owner == Some(word.owner) && u32::from(input.bit) < word.width),
-                Wire::Xor(a, b) => (*a as usize) < i && (*b as usize) < i,
-                Wire::And(a, b) => a.wire() < i && b.wire() < i,
+                WireDriver::Xor(a, b) => (*a as usize) < i && (*b as usize) < i,
+                WireDriver::And(a, b) => a.wire() < i && b.wire() < i,
             };
             if !holds {
                 return bad(format!("wire {i} reads what is not there"));
             }
         }
-        if self.circuit.wires.first() != Some(&Wire::False) {
+        if self.circuit.wires.first() != Some(&WireDriver::False) {
             return bad("wire 0 is not the constant".into());
         }
         for (k, output) in self.outputs.iter().enumerate() {

@@ -3,13 +3,13 @@
 mod common;
 
 use base::PartyId;
-use circuits::files::{self, Format, bristol, gmw, values};
+use circuits::files::{self, NetlistFormat, bristol, gmw, values};
 use circuits::standard;
 use circuits::{Viewers, Wired};
 use common::{lanes, recipe};
 use proptest::prelude::*;
 
-fn text(wired: &Wired, format: Format) -> String {
+fn text(wired: &Wired, format: NetlistFormat) -> String {
     let mut out = Vec::new();
     files::write(wired, format, &mut out).unwrap();
     String::from_utf8(out).unwrap()
@@ -54,36 +54,36 @@ proptest! {
     #[test]
     fn bristol_files_come_back(recipe in recipe(), seed in any::<u64>()) {
         let wired = recipe.build();
-        let written = text(&wired, Format::Bristol);
+        let written = text(&wired, NetlistFormat::Bristol);
         let back = read(&written);
         let inputs = lanes(&wired, seed);
         prop_assert_eq!(wired.evaluate_lanes(&inputs), back.evaluate_lanes(&inputs));
         // Every AND of the circuit is one of the file.
         prop_assert_eq!((back.and_gates(), back.depth()), (wired.and_gates(), wired.depth()));
         // What was read is written as it was.
-        let again = read(&text(&back, Format::Bristol));
-        prop_assert_eq!(text(&back, Format::Bristol), text(&again, Format::Bristol));
+        let again = read(&text(&back, NetlistFormat::Bristol));
+        prop_assert_eq!(text(&back, NetlistFormat::Bristol), text(&again, NetlistFormat::Bristol));
     }
 
     #[test]
     fn gmw_files_come_back_with_parties_and_viewers(recipe in recipe(), seed in any::<u64>()) {
         let wired = recipe.build();
-        let back = read(&text(&wired, Format::Gmw));
+        let back = read(&text(&wired, NetlistFormat::Gmw));
         let inputs = lanes(&wired, seed);
         prop_assert_eq!(views(&wired, &inputs), views(&back, &recut(&wired, &inputs, &back)));
         prop_assert_eq!((back.and_gates(), back.depth()), (wired.and_gates(), wired.depth()));
-        prop_assert_eq!(text(&back, Format::Gmw), text(&read(&text(&back, Format::Gmw)), Format::Gmw));
+        prop_assert_eq!(text(&back, NetlistFormat::Gmw), text(&read(&text(&back, NetlistFormat::Gmw)), NetlistFormat::Gmw));
     }
 
     #[test]
     fn conversion_keeps_the_function(recipe in recipe(), seed in any::<u64>()) {
-        let wired = read(&text(&recipe.build(), Format::Gmw));
-        let bristol = read(&text(&wired, Format::Bristol));
+        let wired = read(&text(&recipe.build(), NetlistFormat::Gmw));
+        let bristol = read(&text(&wired, NetlistFormat::Bristol));
         let inputs = lanes(&wired, seed);
         prop_assert_eq!(wired.evaluate_lanes(&inputs), bristol.evaluate_lanes(&inputs));
         let owner = |i: usize| wired.inputs[i].owner;
         let dealt = bristol.deal(wired.parties, &owner).unwrap();
-        let back = read(&text(&dealt, Format::Gmw));
+        let back = read(&text(&dealt, NetlistFormat::Gmw));
         let again = recut(&dealt, &inputs, &back);
         prop_assert_eq!(views(&dealt, &inputs), views(&back, &again));
     }
@@ -94,7 +94,7 @@ proptest! {
         recipe in recipe(), at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<bool>(),
     ) {
         let wired = recipe.build();
-        for format in [Format::Bristol, Format::Gmw] {
+        for format in [NetlistFormat::Bristol, NetlistFormat::Gmw] {
             let mut bytes = text(&wired, format).into_bytes();
             let at = at.index(bytes.len());
             if cut { bytes.truncate(at) } else { bytes[at] = byte }
@@ -110,7 +110,7 @@ fn standard_circuits_survive_both_formats() {
     for circuit in standard::ALL {
         let wired = (circuit.build)();
         let inputs = lanes(&wired, 7);
-        for format in [Format::Bristol, Format::Gmw] {
+        for format in [NetlistFormat::Bristol, NetlistFormat::Gmw] {
             let (back, found) = files::read(text(&wired, format).as_bytes(), circuit.name).unwrap();
             assert_eq!(found, format);
             assert_eq!(back.and_gates(), wired.and_gates());

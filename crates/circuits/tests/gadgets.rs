@@ -1,15 +1,15 @@
 //! AND gates of every gadget, pinned: these figures are the price of a program.
 
 use circuits::gadgets as gadget;
-use circuits::{Gates, Input, Lit};
+use circuits::{CircuitBuilder, InputBit, Lit};
 
-fn input(g: &mut Gates, word: u32, width: usize) -> Vec<Lit> {
-    (0..width).map(|bit| g.input(Input { owner: None, word, bit: bit as u16 })).collect()
+fn input(g: &mut CircuitBuilder, word: u32, width: usize) -> Vec<Lit> {
+    (0..width).map(|bit| g.input(InputBit { owner: None, word, bit: bit as u16 })).collect()
 }
 
 /// AND gates of a gadget on two words of `width` bits.
-fn ands(width: usize, build: impl FnOnce(&mut Gates, &[Lit], &[Lit])) -> usize {
-    let mut g = Gates::default();
+fn ands(width: usize, build: impl FnOnce(&mut CircuitBuilder, &[Lit], &[Lit])) -> usize {
+    let mut g = CircuitBuilder::default();
     let (a, b) = (input(&mut g, 0, width), input(&mut g, 1, width));
     build(&mut g, &a, &b);
     g.finish().and_gates()
@@ -42,8 +42,8 @@ fn one_and_gate_per_bit() {
             "equal {w}"
         );
         assert_eq!(ands(w, |g, a, b| drop(gadget::mask(g, a[0], b))), w, "mask {w}");
-        let select = |g: &mut Gates, a: &[Lit], b: &[Lit]| {
-            let c = g.input(Input { owner: None, word: 9, bit: 0 });
+        let select = |g: &mut CircuitBuilder, a: &[Lit], b: &[Lit]| {
+            let c = g.input(InputBit { owner: None, word: 9, bit: 0 });
             gadget::select(g, c, a, b);
         };
         assert_eq!(ands(w, select), w, "select {w}");
@@ -65,7 +65,7 @@ fn larger_gadgets_cost_what_they_did() {
 
 #[test]
 fn constants_are_free() {
-    let mut g = Gates::default();
+    let mut g = CircuitBuilder::default();
     let a = input(&mut g, 0, 16);
     let (zero, one) = (gadget::constant(0, 16), gadget::constant(1, 16));
     assert_eq!(gadget::add(&mut g, &a, &zero), a);
@@ -79,8 +79,8 @@ fn constants_are_free() {
 #[test]
 fn shallow_sums_are_sums() {
     for width in 1..=5usize {
-        let mut g = Gates::default();
-        let bit = |g: &mut Gates, word, bit| g.input(Input { owner: None, word, bit });
+        let mut g = CircuitBuilder::default();
+        let bit = |g: &mut CircuitBuilder, word, bit| g.input(InputBit { owner: None, word, bit });
         let words: Vec<Vec<Lit>> =
             (0..4).map(|w| (0..width as u16).map(|b| bit(&mut g, w, b)).collect()).collect();
         let carry = bit(&mut g, 4, 0);
@@ -107,9 +107,9 @@ fn shallow_sums_are_sums() {
         }
     }
     for (width, depth) in [(8, 4), (40, 7), (64, 7), (128, 8)] {
-        let mut g = Gates::default();
-        let word = |g: &mut Gates, word| -> Vec<Lit> {
-            (0..width).map(|bit| g.input(Input { owner: None, word, bit })).collect()
+        let mut g = CircuitBuilder::default();
+        let word = |g: &mut CircuitBuilder, word| -> Vec<Lit> {
+            (0..width).map(|bit| g.input(InputBit { owner: None, word, bit })).collect()
         };
         let (a, b) = (word(&mut g, 0), word(&mut g, 1));
         gadget::add_shallow(&mut g, &a, &b, Lit::FALSE);

@@ -4,7 +4,7 @@ mod common;
 
 use circuits::optimise::optimise;
 use circuits::standard;
-use circuits::{Gates, Input, Lit};
+use circuits::{CircuitBuilder, InputBit, Lit};
 use circuits::{InputWord, OutputWord, Viewers, Wired};
 use common::{lanes, recipe};
 use proptest::prelude::*;
@@ -46,10 +46,10 @@ fn standard_circuits_stay_right() {
 }
 
 /// A circuit of four bits and one output.
-fn of(build: impl Fn(&mut Gates, [Lit; 4]) -> Lit) -> Wired {
-    let mut g = Gates::default();
+fn of(build: impl Fn(&mut CircuitBuilder, [Lit; 4]) -> Lit) -> Wired {
+    let mut g = CircuitBuilder::default();
     let owner = base::PartyId(0);
-    let x = [0, 1, 2, 3].map(|bit| g.input(Input { owner: Some(owner), word: 0, bit }));
+    let x = [0, 1, 2, 3].map(|bit| g.input(InputBit { owner: Some(owner), word: 0, bit }));
     let outputs = vec![OutputWord { to: Viewers::Everyone, bits: vec![build(&mut g, x)] }];
     Wired { circuit: g.finish(), inputs: vec![InputWord { owner, width: 4 }], outputs, parties: 1 }
 }

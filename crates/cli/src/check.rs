@@ -223,7 +223,7 @@ fn side(args: &CheckArgs) -> Result<Side, Error> {
 
 /// The programs of a study by itself. Nobody's policy is at hand: everything well-formed passes.
 fn alone(study: &Study) -> Result<Vec<Built>, Error> {
-    let policy = program::Policy {
+    let policy = program::VerifierPolicy {
         max_rho: Ratio::new(u128::from(study::MAX_RHO), 1)
             .ok_or_else(|| Error::misuse("a whole number is a ratio"))?,
         max_outputs: usize::MAX,

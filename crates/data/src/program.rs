@@ -6,7 +6,7 @@ use super::repeats;
 use super::report::DataHasher;
 use super::table::{Files, RowPlace, RowSink, TableCell, read};
 use super::{DataHash, InputReport, Row, RowKeys, repeated, retain, retain_own, want};
-use ::program::{Program, Type};
+use ::program::{Program, ValueType};
 use base::{Error, limits};
 use std::path::Path;
 use study::time::Clock;
@@ -94,7 +94,7 @@ struct Own<'a> {
     /// Its place among the cells of a row.
     cell: usize,
     /// Its type in the program: what a cell must fit.
-    ty: Type,
+    ty: ValueType,
 }
 
 impl Own<'_> {

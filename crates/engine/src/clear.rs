@@ -3,12 +3,12 @@
 
 use crate::{Engine, Entered, OutputShares, Share, Shares};
 use base::{Cost, Error, PartyId};
-use circuits::{Lit, Wire};
+use circuits::{Lit, WireDriver};
 use net::Session;
-use program::Rows;
-use program::eval::{Values, closure};
+use program::ShardRows;
+use program::eval::{NodeValues, closure};
 use program::lower::ReleasePlan;
-use program::{Fold, Op, Order, Program, Section};
+use program::{NodeSection, Op, Program, RowFold, RowOrder};
 
 /// Rows evaluated at once.
 const BATCH: u64 = 4096;
@@ -24,7 +24,7 @@ impl Clear {
     /// # Errors
     /// When a word is not there.
     pub fn releases(plan: &ReleasePlan, entered: &[Entered]) -> Result<Vec<Vec<bool>>, Error> {
-        debug_assert!(matches!(plan.circuit.wires[0], Wire::False));
+        debug_assert!(matches!(plan.circuit.wires[0], WireDriver::False));
         let mut outputs = Vec::with_capacity(entered.len());
         for batch in entered.chunks(64) {
             let words = |one: &Entered| (0..plan.words.len()).map(|word| one.need(word)).collect();
@@ -54,10 +54,15 @@ impl Engine for Clear {
         Ok(())
     }
 
-    fn rows(&mut self, program: &Program, rows: &mut dyn Rows, _: &mut Session) -> Result<Shares, Error> {
-        let wanted = closure(&program.row, program.folds.iter().flat_map(Fold::values));
+    fn rows(
+        &mut self,
+        program: &Program,
+        rows: &mut dyn ShardRows,
+        _: &mut Session,
+    ) -> Result<Shares, Error> {
+        let wanted = closure(&program.row, program.folds.iter().flat_map(RowFold::values));
         let mut totals: Vec<Total> = program.folds.iter().map(Total::new).collect();
-        let mut values = Values::default();
+        let mut values = NodeValues::default();
         let mut from = 0;
         while from < rows.len() {
             let lanes = BATCH.min(rows.len() - from);
@@ -126,45 +131,45 @@ enum State {
 impl Total {
     /// Over no rows yet.
     #[must_use]
-    pub fn new(fold: &Fold) -> Self {
+    pub fn new(fold: &RowFold) -> Self {
         Self(State::new(fold))
     }
 
     /// Takes in the rows `from ..` of the joined table that `values` holds; `fold` as for [`Total::new`].
-    pub fn fold(&mut self, fold: &Fold, row: &Section, values: &Values, from: u64) {
+    pub fn fold(&mut self, fold: &RowFold, row: &NodeSection, values: &NodeValues, from: u64) {
         self.0.fold(fold, row, values, from);
     }
 
     /// The total as the party that knows it holds it: [`Share::Known`], or [`Share::Rows`] of a list.
     #[must_use]
-    pub fn share(self, fold: &Fold) -> Share {
+    pub fn share(self, fold: &RowFold) -> Share {
         self.0.share(fold)
     }
 }
 
 impl State {
-    fn new(fold: &Fold) -> Self {
+    fn new(fold: &RowFold) -> Self {
         match fold {
-            Fold::Sum { .. } => Self::Sum(0),
-            Fold::Best { .. } => Self::Best(None),
-            Fold::Collect { .. } => Self::Rows(Vec::new()),
+            RowFold::Sum { .. } => Self::Sum(0),
+            RowFold::Best { .. } => Self::Best(None),
+            RowFold::Collect { .. } => Self::Rows(Vec::new()),
         }
     }
 
     /// Takes in the rows `from ..` that `values` holds.
-    fn fold(&mut self, fold: &Fold, row: &Section, values: &Values, from: u64) {
+    fn fold(&mut self, fold: &RowFold, row: &NodeSection, values: &NodeValues, from: u64) {
         let of = values.get(fold.value());
         match (self, fold) {
-            (Self::Sum(total), Fold::Sum { value, ty }) => {
+            (Self::Sum(total), RowFold::Sum { value, ty }) => {
                 let number = |v: &u128| row.ty(*value).to_signed(*v) as u128;
                 *total = of.iter().map(number).fold(*total, u128::wrapping_add) & ty.mask();
             }
-            (Self::Best(best), Fold::Best { order, valid, .. }) => {
+            (Self::Best(best), RowFold::Best { order, valid, .. }) => {
                 let valid = values.get(*valid);
                 for (i, key) in of.iter().enumerate().filter(|(i, _)| valid[*i] == 1) {
                     let better = |(held, _): (u128, u64)| match order {
-                        Order::Least => *key < held,
-                        Order::Greatest => *key > held,
+                        RowOrder::Least => *key < held,
+                        RowOrder::Greatest => *key > held,
                     };
                     if best.is_none_or(better) {
                         *best = Some((*key, from + i as u64));
@@ -182,7 +187,7 @@ impl State {
         }
     }
 
-    fn share(self, fold: &Fold) -> Share {
+    fn share(self, fold: &RowFold) -> Share {
         match self {
             Self::Sum(total) => Share::Known(total),
             Self::Rows(rows) => Share::Rows(rows),

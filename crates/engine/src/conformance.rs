@@ -36,7 +36,7 @@ pub use run::{
 pub use table::Table;
 
 use program::Program;
-use program::lower::Difference;
+use program::lower::DifferenceSizes;
 
 /// A program with its input and everything that must come of it.
 #[derive(Clone, Debug)]
@@ -60,8 +60,8 @@ pub struct Case {
     pub lists: Vec<Vec<bool>>,
     /// The noise that is drawn.
     pub noise: Noise,
-    /// Parameters of `Difference` mechanisms, by mechanism.
-    pub differences: Vec<Option<Difference>>,
+    /// Parameters of `DifferenceSizes` mechanisms, by mechanism.
+    pub differences: Vec<Option<DifferenceSizes>>,
     /// Whether additive shares must look random. Not so where a fold adds values that their owners know:
     /// there a share is the owner's own sum.
     pub random_shares: bool,
@@ -72,7 +72,7 @@ pub struct Case {
 
 /// The cases for a seed. Every operation, in the row and in the release section; columns of either party and
 /// public ones; 0, 1, 2, 1000 and 4097 rows; exact outputs to both parties and to the public; noise of coins
-/// and of candidates; the `Difference` mechanisms.
+/// and of candidates; the `DifferenceSizes` mechanisms.
 #[must_use]
 pub fn suite(seed: u64) -> Vec<Case> {
     let mut cases = row_cases::all(seed);

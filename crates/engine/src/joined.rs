@@ -3,10 +3,10 @@
 
 use crate::{Share, Total};
 use base::{Error, PartyId};
-use program::Rows;
-use program::eval::{Values, closure};
+use program::ShardRows;
+use program::eval::{NodeValues, closure};
 use program::lower::JoinedPlan;
-use program::{Fold, Op};
+use program::{Op, RowFold};
 
 /// Rows evaluated at once where totals are taken.
 const BATCH: u64 = 4096;
@@ -15,16 +15,16 @@ const BATCH: u64 = 4096;
 pub struct Entries<'a> {
     plan: &'a JoinedPlan,
     wanted: Vec<bool>,
-    values: Values,
+    values: NodeValues,
 }
 
 impl<'a> Entries<'a> {
-    /// For these entries: one slot's of a [`program::lower::Payload`], or all of a party
+    /// For these entries: one slot's of a [`program::lower::RowPayload`], or all of a party
     /// ([`JoinedPlan::own`]).
     #[must_use]
     pub fn of(plan: &'a JoinedPlan, entries: &[usize]) -> Self {
         let nodes = entries.iter().map(|entry| plan.entries[*entry].node);
-        Self { plan, wanted: closure(&plan.program.row, nodes), values: Values::default() }
+        Self { plan, wanted: closure(&plan.program.row, nodes), values: NodeValues::default() }
     }
 
     /// Computes the entries of rows `from .. from + count` of `rows`, whose columns are those of the plan's
@@ -32,7 +32,7 @@ impl<'a> Entries<'a> {
     ///
     /// # Errors
     /// Those of the rows.
-    pub fn load(&mut self, rows: &mut dyn Rows, from: u64, count: usize) -> Result<(), Error> {
+    pub fn load(&mut self, rows: &mut dyn ShardRows, from: u64, count: usize) -> Result<(), Error> {
         self.values.evaluate(&self.plan.program.row, &self.wanted, count, &mut |op, out| match op {
             Op::Column(column) => rows.read(*column, from, out),
             _ => Err(Error::misuse("a row section has columns only")),
@@ -50,13 +50,13 @@ impl<'a> Entries<'a> {
 ///
 /// # Errors
 /// Those of the rows.
-pub fn alone(plan: &JoinedPlan, party: PartyId, rows: &mut dyn Rows) -> Result<Vec<(u32, u128)>, Error> {
-    let folds: Vec<(u32, &Fold)> =
+pub fn alone(plan: &JoinedPlan, party: PartyId, rows: &mut dyn ShardRows) -> Result<Vec<(u32, u128)>, Error> {
+    let folds: Vec<(u32, &RowFold)> =
         plan.alone(party).map(|fold| (fold, &plan.program.folds[fold as usize])).collect();
     let section = &plan.program.row;
     let wanted = closure(section, folds.iter().map(|(_, fold)| fold.value()));
     let mut totals: Vec<Total> = folds.iter().map(|(_, fold)| Total::new(fold)).collect();
-    let mut values = Values::default();
+    let mut values = NodeValues::default();
     for from in (0..rows.len()).step_by(BATCH as usize) {
         let lanes = BATCH.min(rows.len() - from) as usize;
         values.evaluate(section, &wanted, lanes, &mut |op, out| match op {
@@ -65,7 +65,7 @@ pub fn alone(plan: &JoinedPlan, party: PartyId, rows: &mut dyn Rows) -> Result<V
         })?;
         totals.iter_mut().zip(&folds).for_each(|(total, (_, fold))| total.fold(fold, section, &values, from));
     }
-    let known = |(total, (index, fold)): (Total, &(u32, &Fold))| match total.share(fold) {
+    let known = |(total, (index, fold)): (Total, &(u32, &RowFold))| match total.share(fold) {
         Share::Known(total) => Ok((*index, total)),
         _ => Err(Error::misuse("a sum has one total")),
     };

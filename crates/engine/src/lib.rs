@@ -25,8 +25,8 @@ pub use shares::{SERVERS, Share, Shares};
 
 use base::{Cost, Error, PartyId};
 use net::Session;
-use program::lower::{Depth, Draws, ReleasePlan, Totals};
-use program::{JoinedRows, Program, Rows, Sharing};
+use program::lower::{Depth, Draws, ReleasePlan, TotalsForm};
+use program::{JoinedRows, Program, ShardRows, Sharing};
 
 /// One party's half of one engine.
 pub trait Engine: Send {
@@ -50,8 +50,8 @@ pub trait Engine: Send {
     }
 
     /// How totals that nobody knows leave [`Engine::rows`]: what its releases are lowered for.
-    fn totals(&self) -> Totals {
-        Totals::Split
+    fn totals(&self) -> TotalsForm {
+        TotalsForm::Split
     }
 
     /// Cost of [`Engine::rows`] for a program of two or more parties. Exact.
@@ -71,7 +71,7 @@ pub trait Engine: Send {
     fn rows(
         &mut self,
         program: &Program,
-        rows: &mut dyn Rows,
+        rows: &mut dyn ShardRows,
         session: &mut Session,
     ) -> Result<Shares, Error>;
 

@@ -10,7 +10,7 @@
 use crate::{Engine, Entered, SERVERS, Shares};
 use base::{Cost, Error, PartyId};
 use net::Session;
-use program::lower::{LinearSum, ReleasePlan, Totals};
+use program::lower::{LinearSum, ReleasePlan, TotalsForm};
 use std::ops::Range;
 use zeroize::Zeroizing;
 
@@ -99,7 +99,7 @@ pub fn bit(bytes: &[u8], at: usize) -> bool {
 /// Bytes of one holder's share.
 #[must_use]
 pub fn share_bytes(plan: &ReleasePlan) -> usize {
-    let copies = if plan.totals == Totals::Replicated { SERVERS - 1 } else { 1 };
+    let copies = if plan.totals == TotalsForm::Replicated { SERVERS - 1 } else { 1 };
     copies * plan.bits().div_ceil(8)
 }
 
@@ -115,7 +115,7 @@ pub struct Opened {
 /// nothing.
 ///
 /// # Errors
-/// [`base::Kind::Misuse`] when a share has another length; [`base::Kind::Deviated`] when more than one server
+/// [`base::Fault::Misuse`] when a share has another length; [`base::Fault::Deviated`] when more than one server
 /// deviates, or a party's share is not there.
 pub fn combine(
     plan: &ReleasePlan,
@@ -127,7 +127,7 @@ pub fn combine(
     if shares.len() != holders.len() || shares.iter().flatten().any(|share| share.len() != bytes) {
         return Err(Error::misuse("a share of outputs has another length"));
     }
-    if plan.totals == Totals::Split {
+    if plan.totals == TotalsForm::Split {
         let all: Option<Vec<&[u8]>> = shares.iter().copied().collect();
         let all = all.ok_or_else(|| Error::misuse("all parties' shares are needed"))?;
         return Ok(Opened { bits: sum(plan, &all), benders: Vec::new() });

@@ -1,7 +1,7 @@
 //! What leaves a shard: for each fold a uniformly random share, or a total that its owner knows alone.
 
 use base::{Error, PartyId};
-use program::{Fold, Program};
+use program::{Program, RowFold};
 use zeroize::Zeroize;
 
 /// Servers that hold what is shared in summands.
@@ -13,7 +13,7 @@ pub enum Share {
     /// An additive share modulo 2^width. Uniformly random, except that a fold which adds numbers known to
     /// their owners leaves each owner its own sum: enter a share into a release, never send it to anybody.
     Additive(u128),
-    /// An exclusive-or share of the fold's word ([`program::Fold::word_bits`]).
+    /// An exclusive-or share of the fold's word ([`program::RowFold::word_bits`]).
     Boolean(u128),
     /// Exclusive-or shares of one bit per row, packed: row r is bit r mod 64 of word r / 64.
     Rows(Vec<u64>),
@@ -57,7 +57,7 @@ impl Shares {
         }
         let folds = program.folds.iter().zip(program.summand_bits());
         for ((mine, theirs), (fold, bits)) in self.folds.iter_mut().zip(&other.folds).zip(folds) {
-            let Fold::Sum { ty, .. } = fold else {
+            let RowFold::Sum { ty, .. } = fold else {
                 return Err(Error::misuse("only sums are computed in more than one shard"));
             };
             *mine = match (&*mine, theirs) {
@@ -67,7 +67,7 @@ impl Shares {
                 (Share::Replicated(a), Share::Replicated(b))
                     if a.iter().zip(b).all(|(a, b)| a.is_some() == b.is_some()) =>
                 {
-                    let mask = program::Type::u(bits).mask();
+                    let mask = program::ValueType::u(bits).mask();
                     let add = |j: usize| Some(a[j]?.wrapping_add(b[j]?) & mask);
                     Share::Replicated(std::array::from_fn(add))
                 }

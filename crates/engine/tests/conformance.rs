@@ -6,8 +6,8 @@ use base::{Cost, Error, PartyId, Rng, Seed};
 use engine::conformance::{check, check_alone, check_among_alone, check_law_alone};
 use engine::{Clear, Engine, Entered, OutputShares, Share, Shares, outputs};
 use net::Session;
-use program::Rows;
-use program::eval::Values;
+use program::ShardRows;
+use program::eval::NodeValues;
 use program::lower::{FoldPlan, ReleasePlan, RowPlan, WordKind, lower_row};
 use program::{Op, Program};
 
@@ -43,7 +43,7 @@ impl Open {
     fn columns(
         &self,
         program: &Program,
-        rows: &mut dyn Rows,
+        rows: &mut dyn ShardRows,
         session: &mut Session,
     ) -> Result<Vec<Vec<u128>>, Error> {
         let (me, peer) = (session.me(), session.me().other());
@@ -77,7 +77,7 @@ impl Open {
     }
 
     /// Sums of the temporaries' shares, by party.
-    fn sums(&self, program: &Program, plan: &RowPlan, values: &Values, lanes: usize) -> Vec<[u128; 2]> {
+    fn sums(&self, program: &Program, plan: &RowPlan, values: &NodeValues, lanes: usize) -> Vec<[u128; 2]> {
         let mut rng = Seed::from_bytes([9; 32]).fork(&format!("{lanes} rows")).into_rng();
         let mut random = || u128::from_le_bytes(Rng::bytes(&mut rng));
         let (mut sums, facts) = (vec![[0u128; 2]; plan.temps.len()], program.row_facts());
@@ -119,12 +119,12 @@ impl Engine for Open {
     fn rows(
         &mut self,
         program: &Program,
-        rows: &mut dyn Rows,
+        rows: &mut dyn ShardRows,
         session: &mut Session,
     ) -> Result<Shares, Error> {
         let lanes = rows.len() as usize;
         let columns = self.columns(program, rows, session)?;
-        let mut values = Values::default();
+        let mut values = NodeValues::default();
         let all = vec![true; program.row.nodes.len()];
         values.evaluate(&program.row, &all, lanes, &mut |op, out| {
             let Op::Column(c) = op else { unreachable!() };
@@ -254,7 +254,7 @@ impl Engine for Flipped {
     fn rows(
         &mut self,
         program: &Program,
-        rows: &mut dyn Rows,
+        rows: &mut dyn ShardRows,
         session: &mut Session,
     ) -> Result<Shares, Error> {
         let shares = Clear.rows(program, rows, session)?;

@@ -4,8 +4,8 @@ use base::{PartyId, Roster, Seed};
 use engine::conformance::Table;
 use engine::{Clear, Engine, Entered};
 use net::Session;
-use program::lower::{Lowering, Noise, lower_release};
-use program::{Policy, Program, Ratio, verify};
+use program::lower::{Lowering, NoiseSource, lower_release};
+use program::{Program, Ratio, VerifierPolicy, verify};
 
 fn example() -> Program {
     let page = include_str!("../../../docs/program.md");
@@ -15,7 +15,7 @@ fn example() -> Program {
 
 #[test]
 fn the_example_is_allowed_and_charged_as_the_page_says() {
-    let audit = verify(&example(), &Policy::default(), 1_000_000).unwrap();
+    let audit = verify(&example(), &VerifierPolicy::default(), 1_000_000).unwrap();
     assert_eq!(audit.rho, [Ratio::new(1, 8).unwrap(), Ratio::ZERO]);
     // D^2 / (2 rho) = 100^2 * 4: the arm is the viewer's own, so no row moves.
     assert_eq!(audit.charges[0].sigma2(0), Ratio::new(40_000, 1));
@@ -30,7 +30,7 @@ fn the_example_runs() {
     let totals = Clear.rows(&program, &mut table, &mut session).unwrap();
     let owners = program.fold_owners();
     let width = |_| 16;
-    let how = Lowering { noise: Noise::Candidates(1, &width), ..Lowering::exact(&owners) };
+    let how = Lowering { noise: NoiseSource::Candidates(1, &width), ..Lowering::exact(&owners) };
     let plan = lower_release(&program, PartyId(0).into(), &how).unwrap();
     let mut coins = Seed::from_bytes([2; 32]).into_rng();
     let entered = Entered::whole(&plan, &totals, &mut coins).unwrap();

@@ -2,7 +2,7 @@
 
 mod common;
 
-use base::{ChannelError, Error, Kind as Fault};
+use base::{ChannelError, Error, Fault};
 use common::{P0, P1, Party, start};
 use net::Session;
 use std::path::PathBuf;

@@ -6,9 +6,9 @@ use data::generate::{FileFormat, LiftOptions, lift, lift_study};
 use data::{read_advertiser, read_program_columns, read_publisher};
 use matching::{MatchOptions, Matcher, PrivateId};
 use net::Session;
-use osprey::trace::{self, Feed, Source};
+use osprey::trace::{self, TraceFeed, TraceSource};
 use privacy::ledger::{AnswerKey, Ledger, PeerLineage};
-use release::choose::{Context, Draw, Drawer, Setup, Side, Transcript, resume};
+use release::choose::{CutAndChooseSide, Draw, Drawer, NoiseContext, Setup, Transcript, resume};
 use release::gaussian::DiscreteGaussian;
 use release::rational::ratio;
 use rusqlite::types::Value;
@@ -193,14 +193,14 @@ fn ledger(mut data: &[u8]) {
     let _ = (ledger.spent("lineage", "viewer"), ledger.spent_delta("lineage", "viewer"));
     let id = [1; 32];
     let towards = PeerLineage { peer: "viewer".into(), lineage: "lineage".into() };
-    let own = net::Fingerprint::of_ed25519(&id);
+    let own = net::KeyFingerprint::of_ed25519(&id);
     let _ = (ledger.outputs(&id), ledger.barred(&towards, &[(id, 0)]), ledger.next_attempt(&id));
     let _ = (ledger.broken_off("viewer"), ledger.peer_by("v"), ledger.noticed("viewer"));
     let _ = (ledger.chain("viewer"), ledger.held("viewer", own), ledger.hash_at("viewer", 1));
     let _ = (ledger.verify(), ledger.claims(), ledger.last_begun(&id));
     let _ = (ledger.spent_by_all("lineage"), ledger.viewers_of("lineage"), ledger.knows("lineage"));
     let _ = ledger.old_answer(&id, &id, PartyId(0));
-    for side in [Side::Drawer, Side::Checker] {
+    for side in [CutAndChooseSide::Drawer, CutAndChooseSide::Checker] {
         let _ = ledger.transcript(&id, side);
     }
     let key = AnswerKey { study: id, program: id, my_tag: id, peer_tag: id, party: PartyId(0) };
@@ -268,7 +268,7 @@ fn ledger_seeds() -> Vec<Vec<u8>> {
 fn setup() -> Setup {
     let sigma2 = ratio(10_000, 1);
     let width = DiscreteGaussian::new(&sigma2).expect("a variance").width();
-    let context = Context {
+    let context = NoiseContext {
         study: [1; 32],
         release: [2; 32],
         session: [3; 32],
@@ -339,9 +339,9 @@ fn trace(data: &[u8]) {
         seal_trace(&mut bytes);
     }
     let path = disk::file("made.trace", &bytes);
-    let _ = Source::open(&path, &header());
-    if let Ok((_, mut source)) = Source::inspect(&path) {
-        while let Ok(Feed::Block(_)) = source.next() {}
+    let _ = TraceSource::open(&path, &header());
+    if let Ok((_, mut source)) = TraceSource::inspect(&path) {
+        while let Ok(TraceFeed::Block(_)) = source.next() {}
     }
 }
 
@@ -375,12 +375,12 @@ fn crc32c(crc: u32, bytes: &[u8]) -> u32 {
 fn traces() -> Vec<Vec<u8>> {
     let path = disk::folder().join("good.trace");
     let mut writer = trace::Writer::create(&path, &header()).expect("a trace can be made");
-    let entry = |chunk| trace::Entry { chunk, written: chunk % 2 == 0, fresh: chunk % 3 == 0 };
+    let entry = |chunk| trace::TraceEntry { chunk, written: chunk % 2 == 0, fresh: chunk % 3 == 0 };
     let mut entries = 0;
     for block in 0..3u64 {
-        let touched: Vec<trace::Entry> = [1, 2, 900, 3].map(|c| entry(c + block as u32)).into();
+        let touched: Vec<trace::TraceEntry> = [1, 2, 900, 3].map(|c| entry(c + block as u32)).into();
         entries += touched.len() as u64;
-        let block = trace::Block { events: block * 5, hash: block / 2, entries: touched };
+        let block = trace::TraceBlock { events: block * 5, hash: block / 2, entries: touched };
         writer.block(&block).expect("it is written");
     }
     let footer = trace::Footer { entries, peak_chunks: 12, other_bytes: 1 << 20 };

@@ -17,7 +17,7 @@ use privacy::ledger::{
 };
 use program::Viewer;
 use program::lower::ReleasePlan;
-use release::choose::{Context, Setup, Side};
+use release::choose::{CutAndChooseSide, NoiseContext, Setup};
 use release::rational::ratio;
 use std::fs;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -155,7 +155,7 @@ const TAGS: [[u8; 32]; 2] = [[2; 32], [3; 32]];
 
 fn plan_and_setup() -> Result<(ReleasePlan, Setup), Error> {
     let release = release_id(&STUDY, &TAGS, VIEWER.into());
-    let context = Context {
+    let context = NoiseContext {
         study: STUDY,
         release,
         session: release,
@@ -203,7 +203,7 @@ fn hold(session: &mut Session) -> Result<(), Error> {
 fn release(session: &mut Session) -> Result<(), Error> {
     let me = session.me();
     let (plan, setup) = plan_and_setup()?;
-    let side = if me == VIEWER { Side::Checker } else { Side::Drawer };
+    let side = if me == VIEWER { CutAndChooseSide::Checker } else { CutAndChooseSide::Drawer };
     let rng = session.fork_seed("noise").into_rng();
     let ledger = fresh_ledger(&format!("release-{}", me.0))?;
     let noise = CandidateNoise::new(side, setup, Arc::new(Mutex::new(ledger)), debit(me), rng);

@@ -3,7 +3,7 @@
 use crate::{Target, disk, text};
 use circuits::files::{self, values};
 use job::engines::Engines;
-use program::{Policy, Program, Ratio};
+use program::{Program, Ratio, VerifierPolicy};
 use std::ffi::OsString;
 use study::party::{PartySettings, parse_address, parse_deadline, parse_memory};
 use study::time::{Clock, Unit, date_of_days, days_of_date};
@@ -66,8 +66,11 @@ fn study(data: &[u8]) {
     assert_eq!(StudyHash::parse(&full).map(|hash| hash.full()), Some(full));
     let _ = study.matching_hash();
     let _ = study.refuse_clear();
-    let policy =
-        Policy { allow_exact: true, max_rho: Ratio::new(100, 1).expect("a ratio"), ..Policy::default() };
+    let policy = VerifierPolicy {
+        allow_exact: true,
+        max_rho: Ratio::new(100, 1).expect("a ratio"),
+        ..VerifierPolicy::default()
+    };
     for run in study.runs() {
         if let Ok(built) = job::prepare::build(run, &policy) {
             let _ = Engines::of(run, &built.program);
@@ -92,7 +95,7 @@ fn programs() -> Vec<Vec<u8>> {
     let suite = of_suite.map(|case| case.program.to_text().into_bytes());
     let lifts = STUDIES.iter().filter_map(|text| {
         let study = Study::parse("s", text).ok()?;
-        let built = job::prepare::build(&study, &Policy::default()).ok()?;
+        let built = job::prepare::build(&study, &VerifierPolicy::default()).ok()?;
         Some(built.program.to_text().into_bytes())
     });
     of_studies.chain(suite).chain(lifts).filter(|text| text.len() < 1 << 14).collect()
@@ -103,8 +106,8 @@ fn program(data: &[u8]) {
     let Ok(program) = Program::parse(text) else { return };
     let again = Program::parse(&program.to_text()).expect("what is written is read");
     assert_eq!(again.hash(), program.hash(), "the text form keeps the program");
-    let _ = program::verify(&program, &Policy::default(), 1000);
-    let _ = program::verify(&program, &Policy { allow_exact: true, ..Policy::default() }, 0);
+    let _ = program::verify(&program, &VerifierPolicy::default(), 1000);
+    let _ = program::verify(&program, &VerifierPolicy { allow_exact: true, ..VerifierPolicy::default() }, 0);
 }
 
 fn circuit(data: &[u8]) {
@@ -114,7 +117,7 @@ fn circuit(data: &[u8]) {
         return;
     }
     let _ = (wired.depth(), wired.layers());
-    for format in [files::Format::Bristol, files::Format::Gmw] {
+    for format in [files::NetlistFormat::Bristol, files::NetlistFormat::Gmw] {
         let mut written = Vec::new();
         if files::write(&wired, format, &mut written).is_ok() {
             files::read(&written[..], "written").expect("what is written is read");
@@ -150,7 +153,7 @@ fn words(data: &[u8]) {
     let Some(text) = text(rest) else { return };
     match which % 12 {
         0 => {
-            if let Ok(key) = text.parse::<net::Fingerprint>() {
+            if let Ok(key) = text.parse::<net::KeyFingerprint>() {
                 assert_eq!(key.to_string(), text, "a key has one form");
             }
         }
@@ -158,7 +161,7 @@ fn words(data: &[u8]) {
         4 => _ = StudyHash::parse(text),
         5 => _ = (parse_address(text), parse_memory(text), parse_deadline(text)),
         6 => _ = study::transport::ServerTransport::parse(text),
-        7 => _ = program::Type::parse(text),
+        7 => _ = program::ValueType::parse(text),
         8 => {
             let clocks = [(0, Unit::Second), (-498_700_800, Unit::Day), (i64::MAX / 4, Unit::Minute)];
             for (origin, unit) in clocks {
@@ -172,7 +175,7 @@ fn words(data: &[u8]) {
             }
         }
         10 => _ = text.parse::<ot::OtKind>(),
-        _ => _ = (study::parse_delta(text), text.parse::<program::lower::combine::Shape>()),
+        _ => _ = (study::parse_delta(text), text.parse::<program::lower::combine::SelectionCircuit>()),
     }
 }
 
@@ -202,5 +205,5 @@ fn settings(data: &[u8]) {
         let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='))?;
         Some(OsString::from(value))
     };
-    let _ = osprey::Settings::read(find);
+    let _ = osprey::ProcessSettings::read(find);
 }

@@ -13,7 +13,9 @@ use program::JoinedRows;
 use program::lower::{EntryKind, JoinedPlan, lower_joined};
 use program::{Holder, Program};
 use std::time::Instant;
-use studies::lift::{ADVERTISER, BenchRows, Layout, Lift, Matching, PUBLISHER, bench_truth, build};
+use studies::lift::{
+    ADVERTISER, BenchRows, JoinShape, LiftLayout, LiftParameters, PUBLISHER, bench_truth, build,
+};
 
 const SEED: u64 = 7;
 
@@ -39,9 +41,9 @@ impl JoinedRows for Held {
 
 /// Both parties' halves of a made-up table; what is not a match is garbage.
 fn deal(
-    lift: &Lift,
+    lift: &LiftParameters,
     plan: &JoinedPlan,
-    layout: &Layout,
+    layout: &LiftLayout,
     rows: u64,
     rng: &mut Rng,
 ) -> Result<[Held; 2], Error> {
@@ -99,8 +101,8 @@ fn main() -> Result<(), Error> {
         }
     };
     let shared = [slots > 0, true];
-    let matching = Matching { masked: slots != 1, slots: slots.max(1) as u8, ..Matching::default() };
-    let lift = Lift { matching, ..Lift::bench(4) };
+    let matching = JoinShape { masked: slots != 1, slots: slots.max(1) as u8, ..JoinShape::default() };
+    let lift = LiftParameters { matching, ..LiftParameters::bench(4) };
     let (program, layout) = build(&lift)?;
     let plan = lower_joined(&program, shared)?;
     let held = deal(&lift, &plan, &layout, rows, &mut Seed::from_bytes([5; 32]).into_rng())?;
@@ -118,7 +120,8 @@ fn main() -> Result<(), Error> {
     let trips = Gmw::new(kind).trips_joined(&program, shared, rows.min(1024));
     if matching.slots == 1 {
         let (truth, met) = (bench_truth(&lift, rows, SEED), whole(&program, &shares));
-        let right = |t: &studies::lift::Total| met[t.fold as usize] == truth.get(t.cell, t.arm, t.quantity);
+        let right =
+            |t: &studies::lift::CellTotal| met[t.fold as usize] == truth.get(t.cell, t.arm, t.quantity);
         assert!(layout.totals.iter().all(right), "a total is wrong");
     }
     println!(

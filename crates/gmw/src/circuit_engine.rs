@@ -76,7 +76,7 @@ impl<'a> Prepared<'a> {
         };
         party.reserve(self.ands());
         for (at, lanes) in self.blocks() {
-            let mut known = |input: &circuits::Input, into: &mut [u64]| {
+            let mut known = |input: &circuits::InputBit, into: &mut [u64]| {
                 let bit = &inputs[input.word as usize][usize::from(input.bit)];
                 into.copy_from_slice(&bit[at / 64..][..into.len()]);
                 Ok(())

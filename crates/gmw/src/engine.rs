@@ -6,16 +6,16 @@ use ::engine::{Engine, Entered, OutputShares, Shares};
 use base::{Cost, Error, PartyId};
 use net::Session;
 use ot::{Bases, OtKind};
-use program::lower::combine::Shape;
+use program::lower::combine::SelectionCircuit;
 use program::lower::{Depth, ReleasePlan};
-use program::{JoinedRows, Rows};
+use program::{JoinedRows, ShardRows};
 use program::{Program, Sharing};
 use yao::Yao;
 
 /// The engine of one party.
 pub struct Gmw {
     kind: OtKind,
-    shape: Shape,
+    shape: SelectionCircuit,
     lanes: usize,
     base: Base,
 }
@@ -38,7 +38,7 @@ impl Gmw {
     /// An engine over an OT back end. All parties take the same.
     #[must_use]
     pub fn new(kind: OtKind) -> Self {
-        Self { kind, shape: Shape::default(), lanes: sums::LANES, base: Base::Own }
+        Self { kind, shape: SelectionCircuit::default(), lanes: sums::LANES, base: Base::Own }
     }
 
     /// With another number of rows in a batch of sums between two parties, a multiple of 64. For
@@ -52,7 +52,7 @@ impl Gmw {
 
     /// With another circuit for best rows. All parties take the same.
     #[must_use]
-    pub fn with_shape(mut self, shape: Shape) -> Self {
+    pub fn with_shape(mut self, shape: SelectionCircuit) -> Self {
         self.shape = shape;
         self
     }
@@ -145,7 +145,7 @@ impl Engine for Gmw {
     fn rows(
         &mut self,
         program: &Program,
-        rows: &mut dyn Rows,
+        rows: &mut dyn ShardRows,
         session: &mut Session,
     ) -> Result<Shares, Error> {
         check_parties(program.parties.len(), session)?;

@@ -5,19 +5,19 @@ use crate::bits::{self, Bits, tail_mask, words};
 use crate::supply::{Next, Supply};
 use crate::triples::{Maker, Triples};
 use base::{Error, PartyId, Seed};
-use circuits::Input;
+use circuits::InputBit;
 use circuits::Viewers;
-use circuits::layers::{Gate, Layers, Local, Source, concerns};
+use circuits::layers::{AndGate, LayerInput, Layers, LocalStep, concerns};
 use kernels::{Aes128, Block};
 use net::Session;
-use net::talk::{Talk, exchange};
+use net::talk::{PeerExchange, exchange};
 use ot::OtKind;
 use std::time::{Duration, Instant};
 use zeroize::Zeroize;
 
 /// Fills in the bits of an input over all lanes, packed: bit i is lane i. Called once per evaluation for
 /// every input that the circuit needs and this party knows or shares, in the same order at every party.
-pub type Known<'a> = dyn FnMut(&Input, &mut [u64]) -> Result<(), Error> + 'a;
+pub type Known<'a> = dyn FnMut(&InputBit, &mut [u64]) -> Result<(), Error> + 'a;
 
 /// Time spent so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -159,8 +159,8 @@ impl Party {
 
     fn locals(
         &self,
-        locals: &[Local],
-        inputs: &[Source],
+        locals: &[LocalStep],
+        inputs: &[LayerInput],
         lanes: usize,
         wires: &mut [u64],
         known: &mut Known<'_>,
@@ -170,27 +170,27 @@ impl Party {
         let on = |holder: u8| u64::from(concerns(holder, self.me)).wrapping_neg();
         for local in locals {
             match *local {
-                Local::Zero { out } => wires[at(out)..][..wide].fill(0),
-                Local::Input { input, out } => {
-                    let Source { input, shared } = inputs[input as usize];
+                LocalStep::Zero { out } => wires[at(out)..][..wide].fill(0),
+                LocalStep::Input { input, out } => {
+                    let LayerInput { input, shared } = inputs[input as usize];
                     let place = &mut wires[at(out)..][..wide];
                     place.fill(0);
                     if shared || input.owner.is_none_or(|owner| owner == self.me) {
                         known(&input, place)?;
                     }
                 }
-                Local::Lift { a, out, holder } => {
+                LocalStep::Lift { a, out, holder } => {
                     let mask = on(holder);
                     for i in 0..wide {
                         wires[at(out) + i] = wires[at(a) + i] & mask;
                     }
                 }
-                Local::Xor { a, b, out } => {
+                LocalStep::Xor { a, b, out } => {
                     for i in 0..wide {
                         wires[at(out) + i] = wires[at(a) + i] ^ wires[at(b) + i];
                     }
                 }
-                Local::And { a, b, out, flips } => {
+                LocalStep::And { a, b, out, flips } => {
                     let [fa, fb] = flips.map(on);
                     for i in 0..wide {
                         wires[at(out) + i] = (wires[at(a) + i] ^ fa) & (wires[at(b) + i] ^ fb);
@@ -205,7 +205,7 @@ impl Party {
     /// back.
     fn layer(
         &mut self,
-        gates: &[Gate],
+        gates: &[AndGate],
         lanes: usize,
         wires: &mut [u64],
         session: &mut Session,
@@ -283,8 +283,9 @@ impl Party {
         let mut mine = Vec::with_capacity(2 * bits::bytes(n) + 16);
         bits::append_bytes(&d, n, &mut mine);
         bits::append_bytes(&e, n, &mut mine);
-        let talk = |&peer| Talk { send: mine.clone(), hear: vec![0; mine.len()], ..Talk::new(peer) };
-        let mut talks: Vec<Talk> = self.peers.iter().map(talk).collect();
+        let talk =
+            |&peer| PeerExchange { send: mine.clone(), hear: vec![0; mine.len()], ..PeerExchange::new(peer) };
+        let mut talks: Vec<PeerExchange> = self.peers.iter().map(talk).collect();
         exchange(session, self.window / 4, &mut talks)?;
         for talk in &talks {
             session.link(talk.peer).tally(n as u64, 0);
@@ -338,12 +339,12 @@ impl Party {
             let mut sent = Bits::default();
             let theirs = shares.iter().zip(viewers).filter(|(_, v)| v.has(peer));
             theirs.for_each(|(share, _)| sent.push(share, lanes, 0));
-            let mut talk = Talk::new(peer);
+            let mut talk = PeerExchange::new(peer);
             bits::append_bytes(sent.words(), sent.len(), &mut talk.send);
             talk.hear = vec![0; bits::bytes(of(self.me) * lanes)];
             talk
         };
-        let mut talks: Vec<Talk> = self.peers.iter().map(talk).collect();
+        let mut talks: Vec<PeerExchange> = self.peers.iter().map(talk).collect();
         session.step("reveal", |session| exchange(session, self.window / 4, &mut talks))?;
         let mut seen = Bits::default();
         let own = shares.iter().zip(viewers).filter(|(_, v)| v.has(self.me));

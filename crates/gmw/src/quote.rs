@@ -7,7 +7,7 @@ use crate::supply::{Next, Supply};
 use crate::triples::{next, posts};
 use base::{Cost, PartyId, limits};
 use circuits::Viewers;
-use ot::{Meter, OtKind, Price};
+use ot::{ExtensionCost, OtKind, PriceMeter};
 use std::collections::BTreeMap;
 
 /// What one party says to one other: turns as the ledger counts them.
@@ -48,7 +48,7 @@ impl Quote {
     pub fn new(parties: usize, kind: OtKind, expected_ands: u64) -> Self {
         let mut quote = Self::start(parties);
         quote.set_up_ots(kind, expected_ands);
-        let mut meter = Meter::new(kind, expected_ands);
+        let mut meter = PriceMeter::new(kind, expected_ands);
         meter.setup();
         let stream = Stream { posted: meter.clone(), taken: meter };
         quote.streams = vec![stream; parties * (parties - 1) / 2];
@@ -182,12 +182,12 @@ impl Quote {
     }
 
     fn set_up_ots(&mut self, kind: OtKind, expected: u64) {
-        let pair = Price::pair(kind, expected);
+        let pair = ExtensionCost::pair(kind, expected);
         // Choices, replies, trees; a turn of Ferret's are messages that cross.
         self.trips += pair.turns + 2;
         for (leader, other) in self.pairs().filter(|&(p, q)| ot::leads(p, q)) {
             let trees = match kind {
-                OtKind::SoftSpoken { k } => Price::setup(k).receiver,
+                OtKind::SoftSpoken { k } => ExtensionCost::setup(k).receiver,
                 OtKind::Ferret => 0,
             };
             self.send(leader, other, pair.sender - trees);
@@ -268,14 +268,18 @@ impl Quote {
 /// The OTs of a pair. Both directions are alike, so one stands for two.
 #[derive(Clone)]
 struct Stream {
-    posted: Meter,
-    taken: Meter,
+    posted: PriceMeter,
+    taken: PriceMeter,
 }
 
 /// What `n` more OTs make a direction's sender and receiver say.
-fn said(meter: &mut Meter, n: usize) -> Price {
+fn said(meter: &mut PriceMeter, n: usize) -> ExtensionCost {
     let before = meter.price();
     meter.correlated_random(n);
     let after = meter.price();
-    Price { sender: after.sender - before.sender, receiver: after.receiver - before.receiver, ..after }
+    ExtensionCost {
+        sender: after.sender - before.sender,
+        receiver: after.receiver - before.receiver,
+        ..after
+    }
 }

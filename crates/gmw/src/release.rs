@@ -14,7 +14,7 @@ use crate::{Layers, Party, Quote};
 use ::engine::{Entered, OutputShares, Share, Shares, outputs};
 use base::{Cost, Error, PartyId};
 use circuits::Viewers;
-use circuits::{Input, Lit};
+use circuits::{InputBit, Lit};
 use net::Session;
 use ot::OtKind;
 use program::Program;
@@ -55,7 +55,7 @@ pub(crate) fn run(
         0 => Party::without_triples(session)?,
         ands => Party::new(session, kind, ands)?,
     };
-    let mut known = |input: &Input, place: &mut [u64]| {
+    let mut known = |input: &InputBit, place: &mut [u64]| {
         place[0] = (entered.need(input.word as usize)? >> input.bit) as u64 & 1;
         Ok(())
     };

@@ -19,13 +19,13 @@ use crate::combine::Lanes;
 use crate::{Layers, Party, Quote};
 use ::engine::{Share, Shares, Total};
 use base::{Cost, Error, PartyId};
-use circuits::{Input, Wire};
+use circuits::{InputBit, WireDriver};
 use net::Session;
 use ot::OtKind;
-use program::Rows;
-use program::eval::{Values, closure};
-use program::lower::combine::Shape;
-use program::lower::{BooleanFold, BooleanPlan, INDEX_WORD, Inputs, Piece, lower_boolean};
+use program::ShardRows;
+use program::eval::{NodeValues, closure};
+use program::lower::combine::SelectionCircuit;
+use program::lower::{BooleanFold, BooleanPlan, EntryRule, INDEX_WORD, Piece, lower_boolean};
 use program::{NodeId, Op, Program};
 use std::collections::HashMap;
 use zeroize::Zeroize;
@@ -50,8 +50,8 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    pub fn new(program: &Program, shape: Shape, rows: u64) -> Self {
-        let plan = lower_boolean(program, shape, rows, Inputs::Derived);
+    pub fn new(program: &Program, shape: SelectionCircuit, rows: u64) -> Self {
+        let plan = lower_boolean(program, shape, rows, EntryRule::Derived);
         let parties = program.parties.len();
         if plan.is_alone() {
             return Self { plan, stages: Vec::new(), parties };
@@ -102,7 +102,8 @@ impl Prepared {
 
     /// Refuses what would not fit memory, before anything is sent.
     fn check(&self, program: &Program) -> Result<(), Error> {
-        let inputs = self.plan.leaf.circuit.wires.iter().filter(|w| matches!(w, Wire::Input(_))).count();
+        let inputs =
+            self.plan.leaf.circuit.wires.iter().filter(|w| matches!(w, WireDriver::Input(_))).count();
         let widest = self.stages.iter().map(|s| s.layers.slots()).max().unwrap_or(0);
         let live = (inputs + widest + self.plan.leaf.roots.len()) as u64;
         let most = (ROW_BITS / live.max(1)).min(crate::LANES as u64);
@@ -122,7 +123,7 @@ pub(crate) fn run(
     prepared: &Prepared,
     kind: OtKind,
     program: &Program,
-    rows: &mut dyn Rows,
+    rows: &mut dyn ShardRows,
     session: &mut Session,
 ) -> Result<Shares, Error> {
     prepared.check(program)?;
@@ -154,7 +155,7 @@ fn combine(
     let plan = &prepared.plan;
     let rows = plan.rows;
     let [leaf, merges @ .., finish] = &prepared.stages[..] else { return Ok((Vec::new(), Vec::new())) };
-    let mut known = |input: &Input, place: &mut [u64]| own.fill(input, rows, place);
+    let mut known = |input: &InputBit, place: &mut [u64]| own.fill(input, rows, place);
     let mut roots = party.eval(&leaf.layers, rows as usize, &mut known, session)?.into_iter();
     let mut trees: Vec<Lanes> = plan
         .trees()
@@ -162,7 +163,7 @@ fn combine(
         .collect();
     let lists = roots.collect();
     for (level, stage) in (0..).zip(merges) {
-        let mut known = |input: &Input, place: &mut [u64]| {
+        let mut known = |input: &InputBit, place: &mut [u64]| {
             trees[input.word as usize / 2].side(input.word % 2, input.bit.into(), place);
             Ok(())
         };
@@ -173,7 +174,7 @@ fn combine(
         }
         session.report(rows - plan.lanes(level + 1), rows);
     }
-    let mut known = |input: &Input, place: &mut [u64]| {
+    let mut known = |input: &InputBit, place: &mut [u64]| {
         place[0] = trees[input.word as usize].only(input.bit.into());
         Ok(())
     };
@@ -192,7 +193,12 @@ struct Own {
 }
 
 impl Own {
-    fn read(plan: &BooleanPlan, program: &Program, rows: &mut dyn Rows, me: PartyId) -> Result<Self, Error> {
+    fn read(
+        plan: &BooleanPlan,
+        program: &Program,
+        rows: &mut dyn ShardRows,
+        me: PartyId,
+    ) -> Result<Self, Error> {
         let mine = |owner: Option<PartyId>| owner.is_none_or(|o| o == me);
         let bits = plan.input_bits(&|input| plan.is_shared(input) || mine(input.owner));
         let inputs = bits.into_iter().map(|(word, bits)| (word, vec![Vec::new(); bits])).collect();
@@ -210,11 +216,11 @@ impl Own {
         &mut self,
         plan: &BooleanPlan,
         program: &Program,
-        rows: &mut dyn Rows,
+        rows: &mut dyn ShardRows,
         me: PartyId,
     ) -> Result<(), Error> {
         let wanted = closure(&program.row, plan.clear_roots(program, me));
-        let mut values = Values::default();
+        let mut values = NodeValues::default();
         for from in (0..plan.rows).step_by(BATCH) {
             let lanes = (plan.rows - from).min(BATCH as u64) as usize;
             values.evaluate(&program.row, &wanted, lanes, &mut |op, out| match op {
@@ -236,7 +242,7 @@ impl Own {
         Ok(())
     }
 
-    fn fill(&self, input: &Input, rows: u64, place: &mut [u64]) -> Result<(), Error> {
+    fn fill(&self, input: &InputBit, rows: u64, place: &mut [u64]) -> Result<(), Error> {
         if input.word == INDEX_WORD {
             for row in (0..rows).filter(|row| row >> input.bit & 1 == 1) {
                 place[row as usize / 64] |= 1 << (row % 64);
@@ -258,7 +264,7 @@ impl Own {
     ) -> Shares {
         let (mut trees, mut lists) = (trees.into_iter(), lists.into_iter());
         let own = self.totals.drain(..).collect::<Vec<_>>();
-        let share = |((plan, fold), total): ((&BooleanFold, &program::Fold), Option<Total>)| match plan {
+        let share = |((plan, fold), total): ((&BooleanFold, &program::RowFold), Option<Total>)| match plan {
             BooleanFold::Alone(_) => total.map_or(Share::Absent, |total| total.share(fold)),
             // Over no rows nothing was combined: shares of zero.
             BooleanFold::Tree(_) => Share::Boolean(trees.next().unwrap_or(0)),

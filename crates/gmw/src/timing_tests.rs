@@ -1,8 +1,8 @@
 //! No branch and no address of packed bits depends on what they hold.
 
 use crate::bits::{Bits, words};
-use kernels::Backend;
-use timing::{Case, done};
+use kernels::InstructionSet;
+use timing::{TimedKernel, done};
 
 const LANES: usize = 67;
 
@@ -16,9 +16,9 @@ fn rows(secret: &[u8]) {
     done(row.words());
 }
 
-fn cases() -> Vec<Case<'static>> {
-    println!("\nbackend {:?}", Backend::detect());
-    vec![Case::new("bits of lanes", 7 * 8 * words(LANES), |secret| rows(secret))]
+fn cases() -> Vec<TimedKernel<'static>> {
+    println!("\nbackend {:?}", InstructionSet::detect());
+    vec![TimedKernel::new("bits of lanes", 7 * 8 * words(LANES), |secret| rows(secret))]
 }
 
 timing::tests!(cases);

@@ -24,7 +24,7 @@ use crate::bits::{self, Bits, words};
 use base::{Error, PartyId};
 use kernels::{Block, TweakedHash};
 use net::Session;
-use net::talk::{Talk, exchange};
+use net::talk::{PeerExchange, exchange};
 use ot::Pair;
 use zeroize::Zeroize;
 
@@ -231,10 +231,10 @@ impl Maker {
     }
 
     /// What this party tells every peer, and room for what it hears.
-    fn corrections(&self, n: usize, a: &[u64], b: &[u64]) -> Vec<Talk> {
+    fn corrections(&self, n: usize, a: &[u64], b: &[u64]) -> Vec<PeerExchange> {
         let parties = self.peers.len() + 1;
         let talk = |peer: &Peer| {
-            let mut talk = Talk::new(peer.pair.peer);
+            let mut talk = PeerExchange::new(peer.pair.peer);
             if next(self.me, parties) != talk.peer {
                 for (own, drawn) in [(a, &peer.bits.choices), (b, &peer.bits.sum)] {
                     let sum: Vec<u64> = own.iter().zip(drawn).map(|(x, y)| x ^ y).collect();

@@ -2,9 +2,9 @@
 
 use gmw::Gmw;
 use ot::OtKind;
-use program::lower::combine::Shape;
+use program::lower::combine::SelectionCircuit;
 
-fn among(parties: usize, shape: Shape) {
+fn among(parties: usize, shape: SelectionCircuit) {
     let kind = OtKind::default();
     engine::conformance::check_among(parties, &|_| Ok(Box::new(Gmw::new(kind).with_shape(shape)))).unwrap();
 }
@@ -16,27 +16,27 @@ fn two_parties_and_sums() {
 
 #[test]
 fn two_parties() {
-    among(2, Shape::Small);
+    among(2, SelectionCircuit::Small);
 }
 
 #[test]
 fn three_parties() {
-    among(3, Shape::Small);
+    among(3, SelectionCircuit::Small);
 }
 
 #[test]
 fn three_parties_with_shallow_circuits() {
-    among(3, Shape::Shallow);
+    among(3, SelectionCircuit::Shallow);
 }
 
 #[test]
 fn five_parties() {
-    among(5, Shape::Small);
+    among(5, SelectionCircuit::Small);
 }
 
 #[test]
 fn thirteen_parties() {
-    among(13, Shape::Small);
+    among(13, SelectionCircuit::Small);
 }
 
 #[test]

@@ -4,19 +4,19 @@ mod common;
 
 use base::PartyId;
 use circuits::Viewers;
-use circuits::{Gates, Input};
+use circuits::{CircuitBuilder, InputBit};
 use common::{circuit, eval};
 use gmw::{Layers, OPEN_ANDS, Party, Quote};
-use net::Ledger;
+use net::Traffic;
 use net::cluster::Cluster;
 use ot::OtKind;
 
-fn same(quote: &Quote, ledgers: &[Ledger], label: &str) {
+fn same(quote: &Quote, ledgers: &[Traffic], label: &str) {
     for step in ["setup", "triples", "online", "reveal"] {
         let cost = quote.step(step);
         let sent: Vec<u64> = ledgers.iter().map(|l| l.sent(step)).collect();
         assert_eq!(cost.sent, sent, "{label}: bytes at {step}");
-        let turns = |ledger: &Ledger| {
+        let turns = |ledger: &Traffic| {
             let peers = (0..ledgers.len()).map(|p| {
                 let of_peer = ledger.entries().iter().filter(|e| e.peer.index() == p);
                 of_peer.filter(|e| e.step.split('/').next() == Some(step)).map(|e| e.turns).sum::<u64>()
@@ -72,7 +72,7 @@ fn the_price_is_the_ledger() {
             }
             Ok(s.ledger().clone())
         });
-        let ledgers: Vec<Ledger> = done.into_iter().map(Result::unwrap).collect();
+        let ledgers: Vec<Traffic> = done.into_iter().map(Result::unwrap).collect();
         same(&quote, &ledgers, &format!("{parties} parties, {kind}"));
     }
 }
@@ -81,9 +81,9 @@ fn the_price_is_the_ledger() {
 /// more.
 #[test]
 fn outputs_without_triples_cost_seeds() {
-    let mut g = Gates::default();
+    let mut g = CircuitBuilder::default();
     let [a, b, c] = [(0, 0), (1, 1), (1, 2)]
-        .map(|(owner, word)| g.input(Input { owner: Some(PartyId(owner)), word, bit: 0 }));
+        .map(|(owner, word)| g.input(InputBit { owner: Some(PartyId(owner)), word, bit: 0 }));
     let own = g.and(b, c);
     let sum = g.xor(a, own);
     let both = g.and(a, b);
@@ -102,7 +102,7 @@ fn outputs_without_triples_cost_seeds() {
         assert!(refused.to_string().contains("without triples"), "{refused}");
         Ok(ledger)
     });
-    let ledgers: Vec<Ledger> = done.into_iter().map(Result::unwrap).collect();
+    let ledgers: Vec<Traffic> = done.into_iter().map(Result::unwrap).collect();
     same(&quote, &ledgers, "without triples");
     assert_eq!(quote.step("setup").sent, [32, 16, 0]);
 }
@@ -110,8 +110,9 @@ fn outputs_without_triples_cost_seeds() {
 /// More ANDs in one layer than one opening takes, and more posts than are under way at once.
 #[test]
 fn long_layers_are_priced_piece_by_piece() {
-    let mut g = Gates::default();
-    let bit = |g: &mut Gates, owner, word| g.input(Input { owner: Some(PartyId(owner)), word, bit: 0 });
+    let mut g = CircuitBuilder::default();
+    let bit =
+        |g: &mut CircuitBuilder, owner, word| g.input(InputBit { owner: Some(PartyId(owner)), word, bit: 0 });
     let (a, b, c) = (bit(&mut g, 0, 0), bit(&mut g, 1, 1), bit(&mut g, 0, 2));
     let ab = g.and(a, b);
     let bc = g.and(b, c);
@@ -125,16 +126,16 @@ fn long_layers_are_priced_piece_by_piece() {
         eval(&mut party, &layers, lanes, s)?;
         Ok(s.ledger().clone())
     });
-    let ledgers: Vec<Ledger> = done.into_iter().map(Result::unwrap).collect();
+    let ledgers: Vec<Traffic> = done.into_iter().map(Result::unwrap).collect();
     same(&quote, &ledgers, "long layers");
     assert_eq!(quote.step("online").rounds, 3);
 }
 
 #[test]
 fn an_and_costs_two_bits_online_per_peer() {
-    let mut g = Gates::default();
+    let mut g = CircuitBuilder::default();
     let inputs: Vec<_> = (0..2000)
-        .map(|word| g.input(Input { owner: Some(PartyId((word % 2) as u8)), word, bit: 0 }))
+        .map(|word| g.input(InputBit { owner: Some(PartyId((word % 2) as u8)), word, bit: 0 }))
         .collect();
     let roots: Vec<_> = inputs.chunks(2).map(|pair| g.and(pair[0], pair[1])).collect();
     let layers = Layers::new(&g.finish(), &roots);

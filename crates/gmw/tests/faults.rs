@@ -9,7 +9,7 @@ use common::{circuit, eval, truth};
 use gmw::{Layers, Party};
 use net::Session;
 use net::cluster::Cluster;
-use net::faults::Fault;
+use net::faults::InjectedFault;
 use ot::OtKind;
 use std::time::Duration;
 
@@ -35,7 +35,8 @@ fn a_party_lost_at_any_step_stops_all_others() {
     for lost in 0..3 {
         for step in ["setup", "setup/seeds", "triples", "online", "reveal"] {
             let cluster = Cluster::new(3, 2).deadline(Duration::from_secs(20));
-            let done = cluster.fault(PartyId(lost), step, Fault::Cut).run(|s| all(s, &layers, &roots));
+            let done =
+                cluster.fault(PartyId(lost), step, InjectedFault::Cut).run(|s| all(s, &layers, &roots));
             for (party, done) in done.into_iter().enumerate() {
                 let error = done.expect_err("nobody sees an output");
                 let at = error.at();
@@ -55,7 +56,7 @@ fn a_party_lost_at_any_step_stops_all_others() {
 fn silence_ends_at_the_deadline() {
     let (_, roots, layers) = three();
     let cluster = Cluster::new(3, 2).deadline(Duration::from_millis(300));
-    let slow = Fault::Delay(Duration::from_millis(1500));
+    let slow = InjectedFault::Delay(Duration::from_millis(1500));
     let done = cluster.fault(PartyId(1), "online", slow).run(|s| all(s, &layers, &roots));
     for other in [0, 2] {
         let error = done[other].as_ref().expect_err("p1 is silent");
@@ -87,7 +88,7 @@ fn narrow_windows_change_nothing() {
 fn one_altered_bit_of_an_opening_is_no_panic() {
     // Semi-honest: a result is wrong then, and nothing else happens.
     let (_, roots, layers) = three();
-    let fault = Fault::Corrupt { byte: 0, mask: 1 };
+    let fault = InjectedFault::Corrupt { byte: 0, mask: 1 };
     let done = Cluster::new(3, 2).fault(PartyId(1), "online", fault).run(|s| all(s, &layers, &roots));
     assert!(done.iter().all(Result::is_ok));
 }

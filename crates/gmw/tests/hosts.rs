@@ -7,7 +7,7 @@ use base::{Error, PartyId, Roster, Seed};
 use circuits::Viewers;
 use common::{circuit, eval, truth};
 use gmw::{Layers, Party};
-use net::{Identity, Meet, Session, Transport};
+use net::{ChannelSecurity, Identity, Meet, Session};
 use ot::OtKind;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ fn meet<T: Send>(tls: bool, work: impl Fn(&mut Session) -> Result<T, Error> + Sy
     let party = |me: PartyId| {
         let dial: BTreeMap<_, _> = roster.parties().zip(addresses.iter().cloned()).take(me.index()).collect();
         let transport = match tls {
-            true => Transport::Tls { identity: identities[me.index()].clone(), keys: keys.clone() },
-            false => Transport::Tcp,
+            true => ChannelSecurity::Tls { identity: identities[me.index()].clone(), keys: keys.clone() },
+            false => ChannelSecurity::Tcp,
         };
         let listen = Some(addresses[me.index()].clone());
         let meet = Meet::all(me, roster.clone(), listen, dial, transport, [1; 32]);

@@ -9,7 +9,7 @@ use net::cluster::Cluster;
 use ot::OtKind;
 use program::lower::{EntryKind, JoinedPlan, lower_joined};
 use program::{Holder, NodeId, Op, Program};
-use program::{JoinedRows, Rows};
+use program::{JoinedRows, ShardRows};
 use proptest::prelude::*;
 use studies::lift::*;
 
@@ -85,7 +85,7 @@ fn run(program: &Program, shared: [bool; 2], held: &[Held; 2], seed: u64) -> Vec
 }
 
 fn totals(program: &Program, shares: &[Shares]) -> Vec<u128> {
-    let total = |(i, fold): (usize, &program::Fold)| {
+    let total = |(i, fold): (usize, &program::RowFold)| {
         let part = |s: &Shares| match &s.folds()[i] {
             Share::Known(x) | Share::Additive(x) => *x,
             Share::Absent => 0,
@@ -110,12 +110,12 @@ fn totals(program: &Program, shares: &[Shares]) -> Vec<u128> {
 
 /// Columns by slot of the anchors of a study, as the program names them.
 struct Columns<'a> {
-    lift: &'a Lift,
-    layout: &'a Layout,
+    lift: &'a LiftParameters,
+    layout: &'a LiftLayout,
     rows: &'a [Anchor],
 }
 
-impl Rows for Columns<'_> {
+impl ShardRows for Columns<'_> {
     fn len(&self) -> u64 {
         self.rows.len() as u64
     }
@@ -135,8 +135,8 @@ impl Rows for Columns<'_> {
 /// What every entry has in each row; garbage where a slot holds no match.
 fn entered(
     plan: &JoinedPlan,
-    lift: &Lift,
-    layout: &Layout,
+    lift: &LiftParameters,
+    layout: &LiftLayout,
     rows: &[Anchor],
     rng: &mut Rng,
 ) -> Vec<Vec<u128>> {
@@ -158,7 +158,7 @@ fn entered(
 }
 
 /// The slot of any column below a node.
-fn slot_of(plan: &JoinedPlan, layout: &Layout, node: NodeId) -> u8 {
+fn slot_of(plan: &JoinedPlan, layout: &LiftLayout, node: NodeId) -> u8 {
     let mut stack = vec![node];
     while let Some(id) = stack.pop() {
         if let Op::Column(c) = plan.program.row.node(id).op {
@@ -171,11 +171,11 @@ fn slot_of(plan: &JoinedPlan, layout: &Layout, node: NodeId) -> u8 {
 
 /// The totals of a study over joined rows, those of the publisher's file included.
 fn lift_totals(
-    (lift, shared): (&Lift, [bool; 2]),
+    (lift, shared): (&LiftParameters, [bool; 2]),
     file: &[Anchor],
     joined: &[Anchor],
     seed: u64,
-) -> (Layout, Vec<u128>, Vec<Shares>) {
+) -> (LiftLayout, Vec<u128>, Vec<Shares>) {
     let (program, layout) = build(lift).unwrap();
     let plan = lower_joined(&program, shared).unwrap();
     let mut rng = rng(seed);
@@ -189,8 +189,8 @@ fn lift_totals(
     (layout, totals(&program, &shares), shares)
 }
 
-fn check(lift: &Lift, shared: [bool; 2], file: &[Anchor], joined: &[Anchor], seed: u64) {
-    let mut truth = Totals::default();
+fn check(lift: &LiftParameters, shared: [bool; 2], file: &[Anchor], joined: &[Anchor], seed: u64) {
+    let mut truth = TrueTotals::default();
     file.iter().for_each(|anchor| truth.add_anchor(lift, anchor));
     let (layout, met, _) = lift_totals((lift, shared), file, joined, seed);
     for total in &layout.totals {
@@ -203,25 +203,29 @@ fn index(count: usize) -> BoxedStrategy<Option<u8>> {
     if count == 0 { Just(None).boxed() } else { prop::option::of(0..count as u8).boxed() }
 }
 
-fn anchor(lift: &Lift) -> impl Strategy<Value = Anchor> + use<> {
+fn anchor(lift: &LiftParameters) -> impl Strategy<Value = Anchor> + use<> {
     let times = 0..lift.no_time();
-    let arm = prop_oneof![Just(Arm::Test), Just(Arm::Control)];
+    let arm = prop_oneof![Just(TrialArm::Test), Just(TrialArm::Control)];
     let user = (arm, times.clone(), any::<bool>(), index(lift.breakdown.len()))
         .prop_map(|(arm, time, reached, breakdown)| User { arm, time, reached, breakdown });
-    let event = (times, 0..1u64 << lift.value_bits).prop_map(|(time, value)| Event { time, value });
+    let event = (times, 0..1u64 << lift.value_bits).prop_map(|(time, value)| PersonEvent { time, value });
     let events = prop::collection::vec(event, 0..=usize::from(lift.max_events));
-    let outcome = (events, index(lift.cohorts.len())).prop_map(|(events, cohort)| Outcome { events, cohort });
+    let outcome =
+        (events, index(lift.cohorts.len())).prop_map(|(events, cohort)| PersonOutcome { events, cohort });
     let outcomes = prop::collection::vec(outcome, 0..=usize::from(lift.matching.slots));
     (prop::option::weighted(0.85, user), outcomes).prop_map(|(user, outcomes)| Anchor { user, outcomes })
 }
 
 /// Studies and anchors with few events, small clocks, windows, cells and counts.
-fn cases(slots: std::ops::RangeInclusive<u8>, masked: bool) -> impl Strategy<Value = (Lift, Vec<Anchor>)> {
+fn cases(
+    slots: std::ops::RangeInclusive<u8>,
+    masked: bool,
+) -> impl Strategy<Value = (LiftParameters, Vec<Anchor>)> {
     let shape = (1u8..=10, prop_oneof![Just(1u8), Just(2), Just(4), Just(3)], 1u128..600, slots);
     let rest = (prop::option::of(prop_oneof![0u32..40, Just(u32::MAX)]), 0usize..4, 0usize..4, any::<bool>());
     (shape, rest).prop_flat_map(move |((time_bits, k, clamp, slots), (within, breakdown, cohorts, also))| {
         let names = |n: usize| (0..n).map(|i| format!("v{i}")).collect::<Vec<_>>();
-        let lift = Lift {
+        let lift = LiftParameters {
             time_bits,
             value_bits: 7,
             clamp,
@@ -230,8 +234,8 @@ fn cases(slots: std::ops::RangeInclusive<u8>, masked: bool) -> impl Strategy<Val
             breakdown: names(breakdown),
             cohorts: names(if slots > 1 { 0 } else { cohorts }),
             also: if also { Also::ALL.to_vec() } else { Vec::new() },
-            matching: Matching { masked, slots, degree: [1, u32::from(slots)], ..Matching::default() },
-            ..Lift::bench(k)
+            matching: JoinShape { masked, slots, degree: [1, u32::from(slots)], ..JoinShape::default() },
+            ..LiftParameters::bench(k)
         };
         let rows = prop::collection::vec(anchor(&lift), 0..100);
         (Just(lift), rows)
@@ -290,14 +294,14 @@ fn every_operation_of_a_row() {
     }
 }
 
-fn made_up(lift: &Lift, rows: u64) -> Vec<Anchor> {
+fn made_up(lift: &LiftParameters, rows: u64) -> Vec<Anchor> {
     let anchor = |row: JoinedRow| Anchor { user: row.user, outcomes: row.outcome.into_iter().collect() };
     (0..rows).map(|i| anchor(bench_row(lift, 5, i))).collect()
 }
 
-fn masked(slots: u8) -> Lift {
-    let matching = Matching { masked: true, slots, degree: [1, slots.into()], ..Matching::default() };
-    Lift { matching, impressions: true, also: Also::ALL.to_vec(), ..Lift::bench(2) }
+fn masked(slots: u8) -> LiftParameters {
+    let matching = JoinShape { masked: true, slots, degree: [1, slots.into()], ..JoinShape::default() };
+    LiftParameters { matching, impressions: true, also: Also::ALL.to_vec(), ..LiftParameters::bench(2) }
 }
 
 /// What lies where nothing matched changes no total, in a bin or in a slot.
@@ -337,7 +341,7 @@ fn shares_are_random() {
 }
 
 /// Marginal cost of a row, in bits, without the OT extension; and COTs.
-fn per_row(lift: &Lift, shared: [bool; 2]) -> (u64, u64) {
+fn per_row(lift: &LiftParameters, shared: [bool; 2]) -> (u64, u64) {
     let (program, _) = build(lift).unwrap();
     let (engine, rows) = (Gmw::new(OtKind::SoftSpoken { k: 8 }).with_lanes(64), 64 * 64);
     let [once, twice] = [1, 2].map(|n| engine.price_joined(&program, shared, n * rows));
@@ -353,7 +357,7 @@ fn a_joined_row_costs_what_the_formulas_say() {
     for k in [1, 2, 4, 8] {
         for breakdown in [0, 3] {
             let breakdown: Vec<String> = (0..breakdown).map(|i| format!("v{i}")).collect();
-            let lift = Lift { breakdown, ..Lift::bench(k) };
+            let lift = LiftParameters { breakdown, ..LiftParameters::bench(k) };
             let (program, layout) = build(&lift).unwrap();
             let width = |quantity| {
                 let total = layout.totals.iter().find(|t| t.quantity == quantity).unwrap();
@@ -366,7 +370,8 @@ fn a_joined_row_costs_what_the_formulas_say() {
             let bits = 240 * k + 22 * k + 2 * k * n + 2 * cells * n + cots;
             assert_eq!(per_row(&lift, [true, true]), (bits, cots), "{lift:?}");
             // Where the publisher knows its rows, its cell bits take one COT for all of them with the mask.
-            let lift = Lift { matching: Matching { masked: true, ..Matching::default() }, ..lift };
+            let lift =
+                LiftParameters { matching: JoinShape { masked: true, ..JoinShape::default() }, ..lift };
             assert_eq!(per_row(&lift, [false, true]), (bits + cells + 1, cots + 1), "{lift:?}");
         }
     }
@@ -377,13 +382,13 @@ fn a_joined_row_costs_what_the_formulas_say() {
 #[test]
 fn few_messages_wait_for_one_another() {
     let engine = Gmw::new(KIND);
-    let trips = |lift: &Lift, shared| engine.trips_joined(&build(lift).unwrap().0, shared, 64);
-    let own = engine.trips(&build(&Lift::bench(4)).unwrap().0, 64);
-    assert_eq!(trips(&Lift::bench(4), [true, true]), own + 1);
-    let lift = Lift {
-        matching: Matching { masked: true, slots: 4, ..Matching::default() },
+    let trips = |lift: &LiftParameters, shared| engine.trips_joined(&build(lift).unwrap().0, shared, 64);
+    let own = engine.trips(&build(&LiftParameters::bench(4)).unwrap().0, 64);
+    assert_eq!(trips(&LiftParameters::bench(4), [true, true]), own + 1);
+    let lift = LiftParameters {
+        matching: JoinShape { masked: true, slots: 4, ..JoinShape::default() },
         clamp: 1 << 20,
-        ..Lift::bench(4)
+        ..LiftParameters::bench(4)
     };
     assert!(trips(&lift, [true, true]) <= 2 * own + 8, "{} of {own}", trips(&lift, [true, true]));
 }
@@ -425,7 +430,7 @@ fn slots_have_one_payload() {
 
 #[test]
 fn what_cannot_be_joined_is_refused() {
-    let (program, _) = build(&Lift::bench(1)).unwrap();
+    let (program, _) = build(&LiftParameters::bench(1)).unwrap();
     let error =
         |program: &Program, shared| Gmw::default().check_joined(program, shared).unwrap_err().to_string();
     assert!(error(&program, [false, false]).contains("nothing is joined to shares; match by pid"));
@@ -439,7 +444,7 @@ fn what_cannot_be_joined_is_refused() {
 /// Shards over base OTs of a hub add up, and one of them has the publisher's own totals.
 #[test]
 fn shards_over_a_hub() {
-    let lift = Lift::bench(3);
+    let lift = LiftParameters::bench(3);
     let (program, layout) = build(&lift).unwrap();
     let plan = lower_joined(&program, [true, true]).unwrap();
     let file: Vec<Anchor> = made_up(&lift, 300).into_iter().filter(|a| !a.outcomes.is_empty()).collect();
@@ -473,7 +478,7 @@ fn shards_over_a_hub() {
         Ok(sum.expect("there are shards"))
     });
     let shares: Vec<Shares> = shards.into_iter().map(Result::unwrap).collect();
-    let mut truth = Totals::default();
+    let mut truth = TrueTotals::default();
     file.iter().for_each(|anchor| truth.add_anchor(&lift, anchor));
     for total in &layout.totals {
         let want = truth.get(total.cell, total.arm, total.quantity);
@@ -497,7 +502,7 @@ fn a_short_message_ends_in_an_error() {
         for turn in [0, 4, 9] {
             let step = format!("rows/turn-{turn}");
             let cluster = Cluster::new(2, 4).deadline(std::time::Duration::from_millis(400));
-            let done = cluster.fault(culprit, step, net::faults::Fault::Truncate).run(|session| {
+            let done = cluster.fault(culprit, step, net::faults::InjectedFault::Truncate).run(|session| {
                 let mut rows = held[session.me().index()].clone();
                 Gmw::new(KIND).joined(&program, [true, true], &mut rows, session)
             });

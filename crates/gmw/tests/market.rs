@@ -6,25 +6,29 @@ use engine::{Engine, outputs};
 use gmw::Gmw;
 use net::Session;
 use net::cluster::Cluster;
-use net::faults::Fault;
+use net::faults::InjectedFault;
 use ot::OtKind;
-use program::Rows;
-use program::lower::combine::Shape;
+use program::ShardRows;
+use program::lower::combine::SelectionCircuit;
 use program::lower::{Lowering, lower_release};
 use std::time::Duration;
-use studies::market::{Answer, CUSTOMER, Problem, Sample, program};
+use studies::market::{CUSTOMER, MarketAnswer, MarketSample, Problem, program};
 
-fn sample(problem: Problem, parties: usize, shape: Shape, rows: u64) -> Sample {
+fn sample(problem: Problem, parties: usize, shape: SelectionCircuit, rows: u64) -> MarketSample {
     let names = (0..parties).map(|p| format!("p{p}"));
-    Sample::new(problem, program(problem, names, shape), rows, 7)
+    MarketSample::new(problem, program(problem, names, shape), rows, 7)
 }
 
-fn engine(shape: Shape) -> Gmw {
+fn engine(shape: SelectionCircuit) -> Gmw {
     Gmw::new(OtKind::default()).with_shape(shape)
 }
 
 /// What this party learns; a provider nothing.
-fn play(sample: &Sample, shape: Shape, session: &mut Session) -> Result<Option<Answer>, Error> {
+fn play(
+    sample: &MarketSample,
+    shape: SelectionCircuit,
+    session: &mut Session,
+) -> Result<Option<MarketAnswer>, Error> {
     let (mut engine, program, me) = (engine(shape), sample.program(), session.me());
     let shares = engine.rows(program, &mut sample.part(Some(me)), session)?;
     if !program.lists.is_empty() {
@@ -32,14 +36,14 @@ fn play(sample: &Sample, shape: Shape, session: &mut Session) -> Result<Option<A
         let bits = |list: &Vec<u64>| {
             (0..sample.rows()).map(|r| list[r as usize / 64] >> (r % 64) & 1 == 1).collect()
         };
-        return Ok(lists.first().map(|list| Answer::All(bits(list))));
+        return Ok(lists.first().map(|list| MarketAnswer::All(bits(list))));
     }
     let owners = program.fold_owners();
     let plan = lower_release(program, CUSTOMER.into(), &Lowering::exact(&owners))?;
     let values = outputs::exact(&mut engine, &plan, &shares, session)?.unwrap_or_default();
     Ok(match values[..] {
-        [row, score] => Some(Answer::Best((score != 0).then_some((row as u64, score)))),
-        [row, score, found] => Some(Answer::Best((found == 1).then_some((row as u64, score)))),
+        [row, score] => Some(MarketAnswer::Best((score != 0).then_some((row as u64, score)))),
+        [row, score, found] => Some(MarketAnswer::Best((found == 1).then_some((row as u64, score)))),
         _ => None,
     })
 }
@@ -47,7 +51,11 @@ fn play(sample: &Sample, shape: Shape, session: &mut Session) -> Result<Option<A
 #[test]
 fn customers_learn_the_true_answer_and_providers_nothing() {
     for problem in Problem::ALL {
-        for (shape, parties, rows) in [(Shape::Small, 3, 33), (Shape::Shallow, 4, 6), (Shape::Small, 2, 5)] {
+        for (shape, parties, rows) in [
+            (SelectionCircuit::Small, 3, 33),
+            (SelectionCircuit::Shallow, 4, 6),
+            (SelectionCircuit::Small, 2, 5),
+        ] {
             let sample = sample(problem, parties, shape, rows);
             let done = Cluster::new(parties, 1).run(|s| play(&sample, shape, s));
             let mut answers = done.into_iter().map(|d| d.unwrap());
@@ -59,9 +67,9 @@ fn customers_learn_the_true_answer_and_providers_nothing() {
 
 #[test]
 fn the_papers_circuit_takes_the_papers_gates() {
-    let sample = sample(Problem::P2p, 3, Shape::Paper, 100);
+    let sample = sample(Problem::P2p, 3, SelectionCircuit::Paper, 100);
     let done = Cluster::new(3, 1).run(|s| {
-        let answer = play(&sample, Shape::Paper, s)?;
+        let answer = play(&sample, SelectionCircuit::Paper, s)?;
         Ok((answer, s.ledger().and_gates("rows"), s.ledger().and_gates("release")))
     });
     for (party, done) in done.into_iter().enumerate() {
@@ -71,7 +79,7 @@ fn the_papers_circuit_takes_the_papers_gates() {
         assert_eq!(answer, (party == 0).then(|| sample.truth().unwrap()));
     }
     for (rows, gates, depth) in [(100, 5_461, 120), (5_000, 304_955, 222)] {
-        let engine = engine(Shape::Paper);
+        let engine = engine(SelectionCircuit::Paper);
         assert_eq!(engine.price_rows(sample.program(), rows).and_gates, gates);
         assert_eq!(engine.depth(sample.program(), rows), depth);
     }
@@ -79,18 +87,20 @@ fn the_papers_circuit_takes_the_papers_gates() {
 
 #[test]
 fn narrow_windows_do_not_stop_it() {
-    let sample = sample(Problem::P2p, 3, Shape::Small, 3_000);
-    let done = Cluster::new(3, 1).tiny_window().run(|s| play(&sample, Shape::Small, s));
+    let sample = sample(Problem::P2p, 3, SelectionCircuit::Small, 3_000);
+    let done = Cluster::new(3, 1).tiny_window().run(|s| play(&sample, SelectionCircuit::Small, s));
     assert_eq!(done.into_iter().next().unwrap().unwrap(), Some(sample.truth().unwrap()));
 }
 
 #[test]
 fn a_party_lost_at_any_step_stops_all_others() {
-    let sample = sample(Problem::P2p, 3, Shape::Small, 9);
+    let sample = sample(Problem::P2p, 3, SelectionCircuit::Small, 9);
     for lost in [0, 2] {
         for step in ["rows/setup", "rows/triples", "rows/online", "release/setup", "release/open"] {
             let cluster = Cluster::new(3, 2).deadline(Duration::from_secs(20));
-            let done = cluster.fault(PartyId(lost), step, Fault::Cut).run(|s| play(&sample, Shape::Small, s));
+            let done = cluster
+                .fault(PartyId(lost), step, InjectedFault::Cut)
+                .run(|s| play(&sample, SelectionCircuit::Small, s));
             // The customer sends nothing at the end, so losing what it sends then is no loss.
             if lost == 0 && step == "release/open" {
                 continue;
@@ -104,10 +114,10 @@ fn a_party_lost_at_any_step_stops_all_others() {
 /// What providers send in the end is fresh: it does not repeat although all inputs do.
 #[test]
 fn revealed_shares_are_refreshed() {
-    let sample = sample(Problem::P2p, 3, Shape::Small, 1);
+    let sample = sample(Problem::P2p, 3, SelectionCircuit::Small, 1);
     let sent = |seed| {
         let done = Cluster::new(3, seed).digests().run(|s| {
-            play(&sample, Shape::Small, s)?;
+            play(&sample, SelectionCircuit::Small, s)?;
             Ok(s.digests().into_iter().find(|(_, step, _)| step == "release/open").map(|(.., hash)| hash))
         });
         done.into_iter().map(Result::unwrap).collect::<Vec<_>>()
@@ -121,7 +131,7 @@ fn revealed_shares_are_refreshed() {
 #[test]
 fn too_many_rows_are_refused_before_anything_is_sent() {
     struct Endless;
-    impl Rows for Endless {
+    impl ShardRows for Endless {
         fn len(&self) -> u64 {
             1 << 32
         }
@@ -129,10 +139,12 @@ fn too_many_rows_are_refused_before_anything_is_sent() {
             panic!("no row is read")
         }
     }
-    let sample = sample(Problem::P2p, 3, Shape::Small, 1);
+    let sample = sample(Problem::P2p, 3, SelectionCircuit::Small, 1);
     let done = Cluster::new(3, 1).run(|s| {
-        let refused =
-            engine(Shape::Small).rows(sample.program(), &mut Endless, s).map(|_| ()).expect_err("too many");
+        let refused = engine(SelectionCircuit::Small)
+            .rows(sample.program(), &mut Endless, s)
+            .map(|_| ())
+            .expect_err("too many");
         Ok((refused.to_string(), s.ledger().sent("")))
     });
     let (text, sent) = done.into_iter().next().unwrap().unwrap();
@@ -145,10 +157,10 @@ fn too_many_rows_are_refused_before_anything_is_sent() {
 
 #[test]
 fn what_it_cannot_run_is_said() {
-    let sample = sample(Problem::P2p, 3, Shape::Small, 1);
-    assert!(engine(Shape::Small).check(sample.program()).is_ok());
+    let sample = sample(Problem::P2p, 3, SelectionCircuit::Small, 1);
+    assert!(engine(SelectionCircuit::Small).check(sample.program()).is_ok());
     let done = Cluster::new(2, 1).run(|s| {
-        Ok(engine(Shape::Small)
+        Ok(engine(SelectionCircuit::Small)
             .rows(sample.program(), &mut sample.part(None), s)
             .map(|_| ())
             .unwrap_err()

@@ -3,10 +3,10 @@
 use base::{Cost, Error, PartyId};
 use engine::{Clear, Engine, Share, Shares};
 use net::cluster::Cluster;
-use net::faults::Fault;
+use net::faults::InjectedFault;
 use ot::OtKind;
-use program::Rows;
-use program::{Builder, Class, Lookup, NodeId, Program, Type};
+use program::ShardRows;
+use program::{Class, Lookup, NodeId, Program, ProgramBuilder, ValueType};
 use proptest::prelude::*;
 use std::time::Duration;
 use studies::lift::*;
@@ -16,13 +16,13 @@ const KIND: OtKind = OtKind::SoftSpoken { k: 4 };
 
 /// Columns of a joined table, those of one party or of both.
 struct Table<'a> {
-    lift: &'a Lift,
-    layout: &'a Layout,
+    lift: &'a LiftParameters,
+    layout: &'a LiftLayout,
     rows: &'a [JoinedRow],
     party: Option<PartyId>,
 }
 
-impl Rows for Table<'_> {
+impl ShardRows for Table<'_> {
     fn len(&self) -> u64 {
         self.rows.len() as u64
     }
@@ -40,7 +40,7 @@ impl Rows for Table<'_> {
 }
 
 fn totals(program: &Program, shares: &[Shares]) -> Vec<u128> {
-    let total = |(i, fold): (usize, &program::Fold)| {
+    let total = |(i, fold): (usize, &program::RowFold)| {
         let part = |s: &Shares| match &s.folds()[i] {
             Share::Known(x) | Share::Additive(x) => *x,
             Share::Absent => 0,
@@ -56,7 +56,12 @@ fn prepared(program: &Program, me: PartyId, lanes: usize) -> Result<Prepared, Er
 }
 
 /// Both parties' shares.
-fn pair(cluster: &Cluster, lift: &Lift, rows: &[JoinedRow], lanes: usize) -> Vec<Result<Shares, Error>> {
+fn pair(
+    cluster: &Cluster,
+    lift: &LiftParameters,
+    rows: &[JoinedRow],
+    lanes: usize,
+) -> Vec<Result<Shares, Error>> {
     let (program, layout) = build(lift).unwrap();
     cluster.run(|session| {
         let mut table = Table { lift, layout: &layout, rows, party: Some(session.me()) };
@@ -70,7 +75,7 @@ fn pair(cluster: &Cluster, lift: &Lift, rows: &[JoinedRow], lanes: usize) -> Vec
     })
 }
 
-fn clear(lift: &Lift, rows: &[JoinedRow]) -> Vec<u128> {
+fn clear(lift: &LiftParameters, rows: &[JoinedRow]) -> Vec<u128> {
     let (program, layout) = build(lift).unwrap();
     let mut session = Cluster::new(1, 1).sessions().remove(0);
     let mut table = Table { lift, layout: &layout, rows, party: None };
@@ -79,12 +84,12 @@ fn clear(lift: &Lift, rows: &[JoinedRow]) -> Vec<u128> {
 
 /// Studies and tables: K = 1, 2, 4, 8, with windows, breakdowns and cohorts or without; small clocks, so that
 /// ties and window ends happen; absent rows on either side.
-fn cases() -> impl Strategy<Value = (Lift, Vec<JoinedRow>)> {
+fn cases() -> impl Strategy<Value = (LiftParameters, Vec<JoinedRow>)> {
     let shape = (1u8..=10, prop_oneof![Just(1u8), Just(2), Just(4), Just(8), Just(3)], 1u128..600);
     let rest = (prop::option::of(prop_oneof![0u32..40, Just(u32::MAX)]), 0usize..4, 0usize..4, any::<bool>());
     (shape, rest).prop_flat_map(|((time_bits, k, clamp), (within, breakdown, cohorts, also))| {
         let names = |n: usize| (0..n).map(|i| format!("v{i}")).collect::<Vec<_>>();
-        let lift = Lift {
+        let lift = LiftParameters {
             time_bits,
             value_bits: 7,
             clamp,
@@ -93,7 +98,7 @@ fn cases() -> impl Strategy<Value = (Lift, Vec<JoinedRow>)> {
             breakdown: names(breakdown),
             cohorts: names(cohorts),
             also: if also { Also::ALL.to_vec() } else { Vec::new() },
-            ..Lift::bench(k)
+            ..LiftParameters::bench(k)
         };
         let rows = prop::collection::vec(row(&lift), 0..150);
         (Just(lift), rows)
@@ -104,14 +109,15 @@ fn index(count: usize) -> BoxedStrategy<Option<u8>> {
     if count == 0 { Just(None).boxed() } else { prop::option::of(0..count as u8).boxed() }
 }
 
-fn row(lift: &Lift) -> impl Strategy<Value = JoinedRow> + use<> {
+fn row(lift: &LiftParameters) -> impl Strategy<Value = JoinedRow> + use<> {
     let times = 0..lift.no_time();
-    let arm = prop_oneof![Just(Arm::Test), Just(Arm::Control)];
+    let arm = prop_oneof![Just(TrialArm::Test), Just(TrialArm::Control)];
     let user = (arm, times.clone(), any::<bool>(), index(lift.breakdown.len()))
         .prop_map(|(arm, time, reached, breakdown)| User { arm, time, reached, breakdown });
-    let event = (times, 0..1u64 << lift.value_bits).prop_map(|(time, value)| Event { time, value });
+    let event = (times, 0..1u64 << lift.value_bits).prop_map(|(time, value)| PersonEvent { time, value });
     let events = prop::collection::vec(event, 0..=usize::from(lift.max_events));
-    let outcome = (events, index(lift.cohorts.len())).prop_map(|(events, cohort)| Outcome { events, cohort });
+    let outcome =
+        (events, index(lift.cohorts.len())).prop_map(|(events, cohort)| PersonOutcome { events, cohort });
     (prop::option::weighted(0.85, user), prop::option::weighted(0.85, outcome))
         .prop_map(|(user, outcome)| JoinedRow { user, outcome })
 }
@@ -128,14 +134,14 @@ proptest! {
     }
 }
 
-fn made_up(lift: &Lift, rows: u64) -> Vec<JoinedRow> {
+fn made_up(lift: &LiftParameters, rows: u64) -> Vec<JoinedRow> {
     (0..rows).map(|i| bench_row(lift, 5, i)).collect()
 }
 
-fn windowed() -> Lift {
+fn windowed() -> LiftParameters {
     let names = |n: &[&str]| n.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
     let (breakdown, cohorts) = (names(&["north", "south"]), names(&["x", "y", "z"]));
-    Lift { within: Some(1 << 30), breakdown, cohorts, ..Lift::bench(4) }
+    LiftParameters { within: Some(1 << 30), breakdown, cohorts, ..LiftParameters::bench(4) }
 }
 
 #[test]
@@ -155,7 +161,7 @@ fn batches_and_groups_of_any_size() {
 /// A share says nothing: it is another one for every seed, and half of its bits are set.
 #[test]
 fn shares_are_random() {
-    let lift = Lift::bench(4);
+    let lift = LiftParameters::bench(4);
     let (program, _) = build(&lift).unwrap();
     let rows = made_up(&lift, 100);
     let (mut set, mut bits, mut seen) = (0, 0, std::collections::BTreeSet::new());
@@ -189,7 +195,7 @@ fn per_row(program: &Program) -> (u64, u64) {
 }
 
 /// Bits of what `lookup` fields and counts of a study take, from the layout of its totals.
-fn width(lift: &Lift, quantity: Quantity) -> u64 {
+fn width(lift: &LiftParameters, quantity: Quantity) -> u64 {
     let (program, layout) = build(lift).unwrap();
     let total = layout.totals.iter().find(|t| t.quantity == quantity).unwrap();
     program.folds[total.fold as usize].ty().width.into()
@@ -201,7 +207,11 @@ fn a_lift_row_costs_what_the_formulas_say() {
         for breakdown in [0, 1, 3] {
             for cohorts in [0, 1, 3] {
                 let names = |n: usize| (0..n).map(|i| format!("v{i}")).collect::<Vec<_>>();
-                let lift = Lift { breakdown: names(breakdown), cohorts: names(cohorts), ..Lift::bench(k) };
+                let lift = LiftParameters {
+                    breakdown: names(breakdown),
+                    cohorts: names(cohorts),
+                    ..LiftParameters::bench(k)
+                };
                 let n = width(&lift, Quantity::Value) + width(&lift, Quantity::Squares);
                 let count = width(&lift, Quantity::Rows);
                 let (k, arms) = (u64::from(k), 2);
@@ -219,19 +229,20 @@ fn a_lift_row_costs_what_the_formulas_say() {
 
 /// `K` events, three cells, fields of these widths: the rows of the design's table.
 fn published(widths: &[u8]) -> Program {
-    let mut b = Builder::new("published", Class::Exact, ["publisher", "advertiser"]);
-    let time = Type::u(32);
+    let mut b = ProgramBuilder::new("published", Class::Exact, ["publisher", "advertiser"]);
+    let time = ValueType::u(32);
     let after = b.column("time", time, Some(PartyId(0)));
     let cells: Vec<NodeId> =
-        (0..3).map(|c| b.column(&format!("cell{c}"), Type::BIT, Some(PartyId(0)))).collect();
+        (0..3).map(|c| b.column(&format!("cell{c}"), ValueType::BIT, Some(PartyId(0)))).collect();
     let keys: Vec<NodeId> = (0..4).map(|j| b.column(&format!("t{j}"), time, Some(PartyId(1)))).collect();
     for (f, width) in widths.iter().enumerate() {
-        let values =
-            (0..4).map(|j| b.column(&format!("v{f}-{j}"), Type::u(8), Some(PartyId(1)))).collect::<Vec<_>>();
+        let values = (0..4)
+            .map(|j| b.column(&format!("v{f}-{j}"), ValueType::u(8), Some(PartyId(1))))
+            .collect::<Vec<_>>();
         let node = b.lookup(Lookup { after, until: None, keys: keys.clone(), values });
         for cell in &cells {
             let value = b.mask(*cell, node);
-            b.sum(value, Type::u(*width));
+            b.sum(value, ValueType::u(*width));
         }
     }
     b.finish()
@@ -249,7 +260,7 @@ fn the_published_rows_have_their_bytes() {
 #[test]
 fn narrow_times_take_fewer_digits() {
     for (time_bits, digits, nodes) in [(9u8, 9, 2), (4, 4, 0), (1, 1, 0), (16, 16, 3)] {
-        let (program, _) = build(&Lift { time_bits, ..Lift::bench(4) }).unwrap();
+        let (program, _) = build(&LiftParameters { time_bits, ..LiftParameters::bench(4) }).unwrap();
         let (_, cots) = per_row(&program);
         assert_eq!(cots, digits + 2 * nodes * 4 + 4 + 2, "{time_bits} bits");
     }
@@ -257,13 +268,13 @@ fn narrow_times_take_fewer_digits() {
 
 #[test]
 fn either_party_cut_at_any_step_stops_the_other_by_name() {
-    let lift = Lift { cohorts: vec!["x".into()], ..Lift::bench(2) };
+    let lift = LiftParameters { cohorts: vec!["x".into()], ..LiftParameters::bench(2) };
     let rows = made_up(&lift, 300);
     let steps = ["base-ot", "ots", "turn-0", "turn-1", "turn-2", "turn-3", "turn-4", "turn-5", "turn-6"];
     for culprit in [PartyId(0), PartyId(1)] {
         for step in steps {
             let cluster = Cluster::new(2, 4).deadline(Duration::from_secs(20));
-            let cluster = cluster.fault(culprit, format!("rows/{step}"), Fault::Cut);
+            let cluster = cluster.fault(culprit, format!("rows/{step}"), InjectedFault::Cut);
             let ends = pair(&cluster, &lift, &rows, 64);
             for (me, end) in ends.into_iter().enumerate() {
                 let text = end.err().unwrap_or_else(|| panic!("{step}: party {me} goes on")).to_string();
@@ -276,15 +287,16 @@ fn either_party_cut_at_any_step_stops_the_other_by_name() {
 
 #[test]
 fn a_short_message_ends_in_an_error_and_a_changed_one_in_no_panic() {
-    let lift = Lift::bench(2);
+    let lift = LiftParameters::bench(2);
     let rows = made_up(&lift, 100);
     for culprit in [PartyId(0), PartyId(1)] {
         for turn in 0..6 {
             let cluster = || Cluster::new(2, 4).deadline(Duration::from_millis(400));
             let step = format!("rows/turn-{turn}");
-            let short = pair(&cluster().fault(culprit, step.clone(), Fault::Truncate), &lift, &rows, 64);
+            let short =
+                pair(&cluster().fault(culprit, step.clone(), InjectedFault::Truncate), &lift, &rows, 64);
             assert!(short.iter().any(Result::is_err), "turn {turn}");
-            let changed = Fault::Corrupt { byte: 3, mask: 0x40 };
+            let changed = InjectedFault::Corrupt { byte: 3, mask: 0x40 };
             let _ = pair(&cluster().fault(culprit, step, changed), &lift, &rows, 64);
         }
     }
@@ -292,8 +304,8 @@ fn a_short_message_ends_in_an_error_and_a_changed_one_in_no_panic() {
 
 #[test]
 fn a_program_beyond_the_limit_is_refused() {
-    let mut b = Builder::new("wide", Class::Exact, ["a", "b"]);
-    let ty = Type::u(128);
+    let mut b = ProgramBuilder::new("wide", Class::Exact, ["a", "b"]);
+    let ty = ValueType::u(128);
     let x = b.column("x", ty, Some(PartyId(0)));
     let y = b.column("y", ty, Some(PartyId(1)));
     let mut value = b.xor(x, y);
@@ -362,15 +374,15 @@ fn trips_are_those_of_groups() {
 /// A product with a bit that turns out to be constant is there before a sum of it is taken.
 #[test]
 fn a_constant_selector_comes_before_its_sum() {
-    let ty = Type::u(8);
-    let mut b = Builder::new("constant", Class::Exact, ["a", "b"]);
+    let ty = ValueType::u(8);
+    let mut b = ProgramBuilder::new("constant", Class::Exact, ["a", "b"]);
     let [x, y] = [0, 1].map(|p| b.column(&format!("c{p}"), ty, Some(PartyId(p))));
     let both = b.xor(x, y);
     let always = b.eq(both, both);
     let taken = b.mask(always, y);
-    let [taken, x] = [taken, x].map(|node| b.cast(node, Type::u(16)));
+    let [taken, x] = [taken, x].map(|node| b.cast(node, ValueType::u(16)));
     let value = b.add(taken, x);
-    b.sum(value, Type::u(32));
+    b.sum(value, ValueType::u(32));
     let program = b.finish();
     let shares = Cluster::new(2, 4).run(|session| {
         let mut table =

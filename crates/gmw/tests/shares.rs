@@ -4,16 +4,16 @@ mod common;
 
 use base::PartyId;
 use circuits::Viewers;
-use circuits::{Gates, Input, Lit};
+use circuits::{CircuitBuilder, InputBit, Lit};
 use common::{Source, party};
 use gmw::{Layers, Party};
 use net::cluster::Cluster;
 use ot::OtKind;
 
-fn two_inputs(build: impl Fn(&mut Gates, Lit, Lit) -> Lit) -> Layers {
-    let mut g = Gates::default();
+fn two_inputs(build: impl Fn(&mut CircuitBuilder, Lit, Lit) -> Lit) -> Layers {
+    let mut g = CircuitBuilder::default();
     let [a, b] =
-        [0, 1].map(|word| g.input(Input { owner: Some(PartyId(word)), word: u32::from(word), bit: 0 }));
+        [0, 1].map(|word| g.input(InputBit { owner: Some(PartyId(word)), word: u32::from(word), bit: 0 }));
     let root = build(&mut g, a, b);
     Layers::new(&g.finish(), &[root])
 }
@@ -29,7 +29,7 @@ fn shares_of_a_linear_output_are_fresh_when_they_leave() {
         Cluster::new(3, seed).digests().run(|s| {
             let mut party = party(s);
             let me = party.me().index();
-            let mut known = |input: &Input, into: &mut [u64]| {
+            let mut known = |input: &InputBit, into: &mut [u64]| {
                 assert_eq!(input.word as usize, me);
                 into[0] = inputs[me];
                 Ok(())
@@ -74,8 +74,8 @@ fn refreshed_shares_are_shares_of_the_same_values() {
 /// Shared inputs: the AND of two words shared among all parties, level by level.
 #[test]
 fn shares_of_one_evaluation_are_inputs_of_the_next() {
-    let mut g = Gates::default();
-    let [a, b] = [0, 1].map(|word| g.input(Input { owner: None, word, bit: 0 }));
+    let mut g = CircuitBuilder::default();
+    let [a, b] = [0, 1].map(|word| g.input(InputBit { owner: None, word, bit: 0 }));
     let and = g.and(a, !b);
     let layers = Layers::with_shared(&g.finish(), &[and], &|_| true);
     assert_eq!(layers.and_gates(), 1);
@@ -84,12 +84,12 @@ fn shares_of_one_evaluation_are_inputs_of_the_next() {
         let mut party = party(s);
         party.reserve(128);
         let me = party.me().index();
-        let mut known = |input: &Input, into: &mut [u64]| {
+        let mut known = |input: &InputBit, into: &mut [u64]| {
             into[0] = word(me, input.word);
             Ok(())
         };
         let first = party.eval(&layers, 64, &mut known, s)?;
-        let mut known = |input: &Input, into: &mut [u64]| {
+        let mut known = |input: &InputBit, into: &mut [u64]| {
             into[0] = if input.word == 0 { first[0][0] } else { word(me, 2) };
             Ok(())
         };
@@ -145,8 +145,8 @@ fn a_view_does_not_depend_on_inputs() {
 /// Random shared operands with every value in every combination: a triple with a wrong c would show.
 #[test]
 fn triples_multiply_for_any_number_of_parties_and_back_end() {
-    let mut g = Gates::default();
-    let [a, b] = [0, 1].map(|word| g.input(Input { owner: None, word, bit: 0 }));
+    let mut g = CircuitBuilder::default();
+    let [a, b] = [0, 1].map(|word| g.input(InputBit { owner: None, word, bit: 0 }));
     let and = g.and(a, b);
     let layers = Layers::with_shared(&g.finish(), &[and], &|_| true);
     let lanes = 5000;
@@ -157,7 +157,7 @@ fn triples_multiply_for_any_number_of_parties_and_back_end() {
         let done = Cluster::new(parties, 1).run(|s| {
             let mut party = Party::new(s, kind, lanes as u64)?;
             let me = party.me().index();
-            let mut known = |input: &Input, into: &mut [u64]| {
+            let mut known = |input: &InputBit, into: &mut [u64]| {
                 into.iter_mut().enumerate().for_each(|(i, out)| *out = word(me, input.word, i));
                 Ok(())
             };

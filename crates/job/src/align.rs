@@ -3,9 +3,9 @@
 use crate::prepare::{Built, Rows};
 use base::{Error, PartyId};
 use data::{AdvertiserRows, Arm, ProgramRows, PublisherRows, shown};
-use program::{Holder, Program, Type};
+use program::{Holder, Program, ValueType};
 use std::sync::Arc;
-use studies::lift::{Content, Layout, Lift};
+use studies::lift::{Content, LiftLayout, LiftParameters};
 
 /// "This party has no row here."
 const ABSENT: u32 = u32::MAX;
@@ -71,7 +71,7 @@ enum Source {
     /// A column of a lift study, of K events.
     Lift(Content, usize),
     /// Own column of a program study: which one, and its type.
-    Own(usize, Type),
+    Own(usize, ValueType),
     /// Whether this party has the row.
     Present,
 }
@@ -87,11 +87,11 @@ impl Shard {
 
 fn sources(
     program: &Program,
-    lift: Option<&(Lift, Layout)>,
+    lift: Option<&(LiftParameters, LiftLayout)>,
     rows: &Rows,
     me: PartyId,
 ) -> Vec<(Source, u128)> {
-    let source = |(i, column): (usize, &program::Column)| {
+    let source = |(i, column): (usize, &program::RowColumn)| {
         if column.holder != Holder::Party(me) {
             return Source::Foreign;
         }
@@ -105,11 +105,11 @@ fn sources(
             (None, _) => Source::Foreign,
         }
     };
-    let absent = |column: &program::Column| column.without(me).unwrap_or_default();
+    let absent = |column: &program::RowColumn| column.without(me).unwrap_or_default();
     program.columns.iter().enumerate().map(|(i, c)| (source((i, c)), absent(c))).collect()
 }
 
-impl program::Rows for Shard {
+impl program::ShardRows for Shard {
     fn len(&self) -> u64 {
         (self.aligned.spine.len() + self.of - 1 - self.index) as u64 / self.of as u64
     }
@@ -143,8 +143,8 @@ fn publisher(rows: &PublisherRows, row: usize, content: Content) -> u128 {
     match content {
         Content::Time => rows.opportunity[row].into(),
         Content::Arm => match rows.arm[row] {
-            Arm::Test => studies::lift::Arm::Test.code(),
-            Arm::Control => studies::lift::Arm::Control.code(),
+            Arm::Test => studies::lift::TrialArm::Test.code(),
+            Arm::Control => studies::lift::TrialArm::Control.code(),
         },
         Content::Reached => (rows.impressions[row] > 0).into(),
         Content::Breakdown => rows.breakdown[row].into(),
@@ -169,7 +169,7 @@ fn advertiser(rows: &AdvertiserRows, row: usize, content: Content, max_events: u
 }
 
 /// A program's cell must fit its column's type: what does not is an error, never cut in silence.
-fn cell(rows: &ProgramRows, own: usize, row: usize, ty: Type) -> Result<u128, Error> {
+fn cell(rows: &ProgramRows, own: usize, row: usize, ty: ValueType) -> Result<u128, Error> {
     let value = i128::from(rows.columns[own][row]);
     let pattern = value as u128 & ty.mask();
     let fits =
@@ -184,8 +184,8 @@ fn cell(rows: &ProgramRows, own: usize, row: usize, ty: Type) -> Result<u128, Er
 mod tests {
     use super::*;
     use data::RowKeys;
-    use program::Rows as _;
-    use studies::lift::{Event, JoinedRow, Outcome, User};
+    use program::ShardRows as _;
+    use studies::lift::{JoinedRow, PersonEvent, PersonOutcome, User};
 
     fn advertiser_rows() -> AdvertiserRows {
         let mut identifiers = RowKeys::default();
@@ -202,11 +202,12 @@ mod tests {
 
     #[test]
     fn columns_are_encoded_as_the_study_says() {
-        let lift = Lift { cohorts: vec!["x".into(), "y".into()], clamp: 100, ..Lift::bench(3) };
+        let lift =
+            LiftParameters { cohorts: vec!["x".into(), "y".into()], clamp: 100, ..LiftParameters::bench(3) };
         let (program, layout) = studies::lift::build(&lift).unwrap();
         let outcome = |events: &[(u64, u64)], cohort| {
-            let event = |(time, value): &(u64, u64)| Event { time: *time, value: *value };
-            Outcome { events: events.iter().map(event).collect(), cohort: Some(cohort) }
+            let event = |(time, value): &(u64, u64)| PersonEvent { time: *time, value: *value };
+            PersonOutcome { events: events.iter().map(event).collect(), cohort: Some(cohort) }
         };
         let joined = [
             JoinedRow { user: None, outcome: None },
@@ -214,7 +215,7 @@ mod tests {
             JoinedRow { user: None, outcome: Some(outcome(&[], 1)) },
         ];
         let built = Built {
-            audit: program::verify(&program, &program::Policy::default(), 10).unwrap(),
+            audit: program::verify(&program, &program::VerifierPolicy::default(), 10).unwrap(),
             program,
             lift: Some((lift.clone(), layout.clone())),
         };
@@ -233,8 +234,12 @@ mod tests {
 
     #[test]
     fn publisher_columns_are_encoded_as_the_study_says() {
-        let lift = Lift { breakdown: vec!["n".into(), "s".into()], impressions: true, ..Lift::bench(1) };
-        let lift = Lift { also: vec![studies::lift::Also::ReachedValue], clamp: 100, ..lift };
+        let lift = LiftParameters {
+            breakdown: vec!["n".into(), "s".into()],
+            impressions: true,
+            ..LiftParameters::bench(1)
+        };
+        let lift = LiftParameters { also: vec![studies::lift::Also::ReachedValue], clamp: 100, ..lift };
         let mut identifiers = RowKeys::default();
         identifiers.push(b"a");
         let rows = PublisherRows {
@@ -244,11 +249,12 @@ mod tests {
             impressions: vec![2],
             breakdown: vec![1],
         };
-        let user = User { arm: studies::lift::Arm::Control, time: 77, reached: true, breakdown: Some(1) };
+        let user =
+            User { arm: studies::lift::TrialArm::Control, time: 77, reached: true, breakdown: Some(1) };
         let present = JoinedRow { user: Some(user), outcome: None };
         let absent = JoinedRow { user: None, outcome: None };
         let (program, layout) = studies::lift::build(&lift).unwrap();
-        let audit = program::verify(&program, &program::Policy::default(), 10).unwrap();
+        let audit = program::verify(&program, &program::VerifierPolicy::default(), 10).unwrap();
         let built = Built { program, audit, lift: Some((lift.clone(), layout.clone())) };
         let aligned = Arc::new(Aligned::new(Arc::new(Rows::Publisher(rows)), &[1], 2).unwrap());
         let mut shard = Shard::new(aligned, &built, PartyId(0), 0, 1);

@@ -8,7 +8,7 @@ use privacy::dummies::MatchLeakage;
 use privacy::scales::release_mode;
 use privacy::{DELTA, PrivacyTotal};
 use release::Rational;
-use release::scale::{Mode, Viewer, rho_to_epsilon};
+use release::scale::{ReaderRole, ReleaseMode, rho_to_epsilon};
 use report::wording;
 use report::{
     Disclosure, FORMAT, PartyInfo, PeerHistory, Privacy, RunReport, ServersInfo, SpentBy, StageReport,
@@ -200,7 +200,7 @@ struct Known {
 /// What the noise of a view is for.
 enum Noise {
     /// A lift study, clamped at so much per person.
-    Lift { mode: Mode, viewer: Viewer, clamp: u64, known: Known },
+    Lift { mode: ReleaseMode, viewer: ReaderRole, clamp: u64, known: Known },
     /// A user's own program with noised outputs.
     Program(Known),
     /// A user's own program without noise.
@@ -214,9 +214,9 @@ fn noise(checked: &Checked, public: bool) -> Noise {
             known,
             mode: release_mode(lift.release.mode),
             viewer: if checked.me == studies::lift::PUBLISHER && !public {
-                Viewer::Publisher
+                ReaderRole::Publisher
             } else {
-                Viewer::Advertiser
+                ReaderRole::Advertiser
             },
             clamp: lift.rule.clamp.into(),
         },
@@ -279,10 +279,16 @@ fn probing(disclosed: &Disclosure) -> &'static str {
     }
 }
 
-fn lift_covers(mode: Mode, viewer: Viewer, clamp: u64, disclosed: &Disclosure, reach: u32) -> Vec<String> {
+fn lift_covers(
+    mode: ReleaseMode,
+    viewer: ReaderRole,
+    clamp: u64,
+    disclosed: &Disclosure,
+    reach: u32,
+) -> Vec<String> {
     let exact_arms = disclosed.uncovered.contains(&MatchLeakage::ArmSizes);
     let calibrated = match (exact_arms, mode, viewer) {
-        (true, Mode::Sums, Viewer::Advertiser) => "rho-zCDP while both arms keep their sizes",
+        (true, ReleaseMode::Sums, ReaderRole::Advertiser) => "rho-zCDP while both arms keep their sizes",
         _ => mode.guarantee(viewer),
     };
     let mut lines = vec![format!(
@@ -423,8 +429,13 @@ mod tests {
     /// Whatever the noise is calibrated for, the next sentence says that exact sizes take part of it away.
     #[test]
     fn a_lift_study_is_not_promised_more_than_the_run_keeps() {
-        for mode in [Mode::Sums, Mode::Variance, Mode::Algorithm1, Mode::Algorithm1AsPublished] {
-            for viewer in [Viewer::Publisher, Viewer::Advertiser] {
+        for mode in [
+            ReleaseMode::Sums,
+            ReleaseMode::Variance,
+            ReleaseMode::Algorithm1,
+            ReleaseMode::Algorithm1AsPublished,
+        ] {
+            for viewer in [ReaderRole::Publisher, ReaderRole::Advertiser] {
                 let lines = lines(&Noise::Lift { mode, viewer, clamp: 3, known: KNOWN });
                 assert!(
                     lines[0].starts_with("The noise taken by itself")
@@ -451,7 +462,8 @@ mod tests {
             dummies: Some(dummies),
             ..Disclosure::default()
         };
-        let noise = Noise::Lift { mode: Mode::Sums, viewer: Viewer::Publisher, clamp: 3, known: KNOWN };
+        let noise =
+            Noise::Lift { mode: ReleaseMode::Sums, viewer: ReaderRole::Publisher, clamp: 3, known: KNOWN };
         let lines = guarantee(&noise, &disclosed, 1, None);
         assert!(lines[1].contains("made-up rows") && lines[1].contains("rho 1/100"), "{}", lines[1]);
         assert!(!lines.concat().contains("exact sizes disclosed"), "{lines:?}");
@@ -477,7 +489,8 @@ mod tests {
             published_groups: Some([6, 5]),
             ..Disclosure::default()
         };
-        let noise = Noise::Lift { mode: Mode::Sums, viewer: Viewer::Advertiser, clamp: 3, known: KNOWN };
+        let noise =
+            Noise::Lift { mode: ReleaseMode::Sums, viewer: ReaderRole::Advertiser, clamp: 3, known: KNOWN };
         let lines = guarantee(&noise, &disclosed, 3, None);
         assert!(lines[1].starts_with("One row = up to 3 people"), "{lines:?}");
         let sizes = &lines[2];

@@ -3,13 +3,13 @@
 //! `tacit plan` estimates by the same rule.
 
 use crate::plan::{Link, Speeds};
-use accel::Queue;
-use base::{Cost, Error, Kind, PartyId};
+use accel::DeviceQueue;
+use base::{Cost, Error, Fault, PartyId};
 use engine::Engine;
 use gmw::Gmw;
 use matching::OutputForm;
-use ot::{Bases, OtKind, Price};
-use program::lower::combine::Shape;
+use ot::{Bases, ExtensionCost, OtKind};
+use program::lower::combine::SelectionCircuit;
 use program::lower::{Draws, ReleasePlan};
 use program::{Program, Sharing};
 use ring4::{Ring4, Security, Settings};
@@ -68,7 +68,7 @@ impl Engines {
             Choice::Ring4 => with(ring4_of(study)?),
         };
         let engines = engines.map_err(|error| match error.kind() {
-            Kind::Input(text) => Error::input(format!("study {}, compute.engine: {text}", study.name)),
+            Fault::Input(text) => Error::input(format!("study {}, compute.engine: {text}", study.name)),
             _ => error,
         })?;
         if program.sharing() == Sharing::Boolean && shards > 1 {
@@ -201,7 +201,7 @@ impl Engines {
     }
 
     fn ring4(&self, settings: Settings, seats: [PartyId; 4]) -> Ring4 {
-        Ring4::new(settings, seats, || Ok(Queue::default()))
+        Ring4::new(settings, seats, || Ok(DeviceQueue::default()))
     }
 
     /// The engine of one worker of several: over its base OTs where there is a hub ([`Engines::has_hub`]).
@@ -227,7 +227,7 @@ impl Engines {
             return (Cost::zero(parties), 0);
         }
         let leader = PartyId(u8::from(!ot::leads(PartyId(0), PartyId(1))));
-        (Price::hubs(self.compute.shards.into()).cost(leader, leader.other(), parties), 3)
+        (ExtensionCost::hubs(self.compute.shards.into()).cost(leader, leader.other(), parties), 3)
     }
 
     /// Whether the link settles something: `gmw`, with a setting left open that matters to the program.
@@ -247,8 +247,8 @@ impl Engines {
         let kinds = self.compute.ot.map_or(OtKind::CANDIDATES.to_vec(), |kind| vec![kind]);
         let shapes = match self.compute.circuit {
             Some(shape) => vec![shape],
-            None if has_circuit(program) => vec![Shape::Small, Shape::Shallow],
-            None => vec![Shape::default()],
+            None if has_circuit(program) => vec![SelectionCircuit::Small, SelectionCircuit::Shallow],
+            None => vec![SelectionCircuit::default()],
         };
         let all = kinds.iter().flat_map(|kind| shapes.iter().map(|shape| (*kind, *shape)));
         let with = |(kind, shape)| {
@@ -341,7 +341,7 @@ mod tests {
 
     fn engines(text: &str) -> (Engines, Program) {
         let study = Study::parse("study.toml", text).unwrap();
-        let policy = program::Policy {
+        let policy = program::VerifierPolicy {
             max_rho: program::Ratio::new(1000, 1).unwrap(),
             max_outputs: 8192,
             allow_exact: true,

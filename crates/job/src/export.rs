@@ -258,7 +258,7 @@ impl Writer {
 }
 
 fn failed(path: &str, error: &dyn std::fmt::Display) -> Error {
-    Error::new(base::At::default(), base::Kind::Io(format!("cannot write {path}: {error}")))
+    Error::new(base::At::default(), base::Fault::Io(format!("cannot write {path}: {error}")))
 }
 
 #[cfg(test)]

@@ -6,16 +6,16 @@ use base::Error;
 use page::numbers::trimmed;
 use privacy::scales::{Scales, release_mode};
 use program::lower::ReleasePlan;
-use program::{Op, Program, Section, Viewer};
-use release::joint::{self, Joint};
-use release::modes::{Estimate, Reading, read_fixed, read_sums};
+use program::{NodeSection, Op, Program, Viewer};
+use release::joint::{self, FamilyMechanism};
+use release::modes::{LiftEstimate, Reading, read_fixed, read_sums};
 use report::{CellView, CountView, LiftView, ProgramList, ProgramOutput, ResultView};
-use studies::lift::{Arm, Cell, Layout, Lift, Output, Quantity};
+use studies::lift::{LiftCell, LiftLayout, LiftParameters, OutputMeaning, Quantity, TrialArm};
 use study::{self, Study};
 
 /// A released number with mean and standard deviation of its noise.
 struct Released<'a> {
-    output: &'a Output,
+    output: &'a OutputMeaning,
     value: i128,
     mean: f64,
     sigma: Option<f64>,
@@ -86,7 +86,7 @@ struct Origin {
 }
 
 /// The origin of every node: its own, and those of its operands, which come first.
-fn origins(section: &Section) -> Vec<Origin> {
+fn origins(section: &NodeSection) -> Vec<Origin> {
     let mut origins = Vec::with_capacity(section.nodes.len());
     for node in &section.nodes {
         let mut origin = Origin {
@@ -167,8 +167,8 @@ fn program_lists(program: &Program, seen: &Seen<'_>) -> Vec<ProgramList> {
 
 fn lift_view(
     own: &study::LiftStudy,
-    lift: &Lift,
-    layout: &Layout,
+    lift: &LiftParameters,
+    layout: &LiftLayout,
     scales: &Scales,
     viewer: Viewer,
     numbers: &[(usize, i128)],
@@ -205,17 +205,17 @@ fn lift_view(
 }
 
 fn cell_view(
-    lift: &Lift,
+    lift: &LiftParameters,
     scales: &Scales,
     released: &[Released<'_>],
-    cell: Cell,
+    cell: LiftCell,
     reading: &Reading,
 ) -> Result<CellView, Error> {
     let here: Vec<&Released<'_>> = released.iter().filter(|r| r.output.cell == cell).collect();
     let (family, label) = match cell {
-        Cell::Overall => ("overall", "overall".to_owned()),
-        Cell::Breakdown(i) => ("breakdown", lift.breakdown[usize::from(i)].clone()),
-        Cell::Cohort(i) => ("cohort", lift.cohorts[usize::from(i)].clone()),
+        LiftCell::Overall => ("overall", "overall".to_owned()),
+        LiftCell::Breakdown(i) => ("breakdown", lift.breakdown[usize::from(i)].clone()),
+        LiftCell::Cohort(i) => ("cohort", lift.cohorts[usize::from(i)].clone()),
     };
     let cell = CellNumbers { scales, here };
     let (estimate, refused) = match cell.estimate(lift, reading)? {
@@ -228,8 +228,8 @@ fn cell_view(
 }
 
 /// The name of an arm in the JSON report.
-fn arm_name(arm: Arm) -> String {
-    if arm == Arm::Test { "test".into() } else { "control".into() }
+fn arm_name(arm: TrialArm) -> String {
+    if arm == TrialArm::Test { "test".into() } else { "control".into() }
 }
 
 /// The name of a quantity in the JSON report.
@@ -247,36 +247,40 @@ struct CellNumbers<'a> {
 }
 
 impl CellNumbers<'_> {
-    fn find(&self, arm: Option<Arm>, quantity: Quantity) -> Option<&Released<'_>> {
+    fn find(&self, arm: Option<TrialArm>, quantity: Quantity) -> Option<&Released<'_>> {
         let found = self.here.iter().find(|r| r.output.arm == arm && r.output.quantity == quantity);
         found.copied()
     }
 
     /// One that has to be there.
-    fn of(&self, arm: Option<Arm>, quantity: Quantity) -> Result<&Released<'_>, Error> {
+    fn of(&self, arm: Option<TrialArm>, quantity: Quantity) -> Result<&Released<'_>, Error> {
         let missing = || Error::misuse(format!("the release has no {}", quantity.name()));
         self.find(arm, quantity).ok_or_else(missing)
     }
 
     /// How n, S and Q are read, in mode `sums`.
-    fn joint(&self) -> Option<&Joint> {
+    fn joint(&self) -> Option<&FamilyMechanism> {
         let mut noised = self.here.iter().filter_map(|r| r.output.noised);
         noised.find_map(|(m, _)| self.scales.joint(m))
     }
 
     /// n, S and Q of an arm.
-    fn sums(&self, joint: &Joint, arm: Arm) -> Result<[f64; 3], Error> {
-        let value = |c: &joint::Output| Ok::<_, Error>(self.of(Some(arm), c.combination.into())?.value);
+    fn sums(&self, joint: &FamilyMechanism, arm: TrialArm) -> Result<[f64; 3], Error> {
+        let value = |c: &joint::NoisedOutput| Ok::<_, Error>(self.of(Some(arm), c.combination.into())?.value);
         let noised: Vec<i128> = joint.outputs().iter().map(value).collect::<Result<_, _>>()?;
         let rows = if joint.change().knows_rows() { self.of(Some(arm), Quantity::Rows)?.value } else { 0 };
         Ok(joint.decode(&noised, rows))
     }
 
     /// The estimate, or why there is none.
-    fn estimate(&self, lift: &Lift, reading: &Reading) -> Result<Result<Estimate, String>, Error> {
-        if lift.mode == studies::lift::Mode::Sums {
+    fn estimate(
+        &self,
+        lift: &LiftParameters,
+        reading: &Reading,
+    ) -> Result<Result<LiftEstimate, String>, Error> {
+        if lift.mode == studies::lift::NoiseMode::Sums {
             let joint = self.joint().ok_or_else(|| Error::misuse("sums are noised by a joint mechanism"))?;
-            let [test, control] = [self.sums(joint, Arm::Test)?, self.sums(joint, Arm::Control)?];
+            let [test, control] = [self.sums(joint, TrialArm::Test)?, self.sums(joint, TrialArm::Control)?];
             return Ok(read_sums(test, control, joint, reading).map_err(|e| e.to_string()));
         }
         let (lift_value, spread) = (self.of(None, Quantity::Difference)?, self.of(None, Quantity::Spread)?);
@@ -299,7 +303,7 @@ impl CellNumbers<'_> {
         let Some(joint) = self.joint() else { return Ok(counts) };
         let covariance = joint.covariance();
         for (i, name) in Quantity::CORE.into_iter().enumerate() {
-            for arm in Arm::BOTH {
+            for arm in TrialArm::BOTH {
                 if self.find(Some(arm), name).is_none() {
                     counts.push(CountView {
                         quantity: quantity(name),
@@ -318,12 +322,12 @@ impl CellNumbers<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use program::{Node, NodeId, Type};
+    use program::{NodeId, OpNode, ValueType};
 
     /// A difference of noised values is not exact; one with a bare total in it is neither.
     #[test]
     fn origins_follow_operands() {
-        let ty = Type::parse("i64").expect("a type");
+        let ty = ValueType::parse("i64").expect("a type");
         let v = NodeId;
         let (constant, noised, raw) = ((false, false), (true, false), (false, true));
         let ops = [
@@ -337,9 +341,9 @@ mod tests {
             (Op::Shl(v(4), 1), constant),
             (Op::Select(v(7), v(5), v(6)), (true, true)),
         ];
-        let nodes = ops.iter().map(|(op, _)| Node { op: op.clone(), ty }).collect();
+        let nodes = ops.iter().map(|(op, _)| OpNode { op: op.clone(), ty }).collect();
         let expected: Vec<Origin> =
             ops.iter().map(|(_, (noised, raw))| Origin { noised: *noised, raw: *raw }).collect();
-        assert_eq!(origins(&Section { nodes }), expected);
+        assert_eq!(origins(&NodeSection { nodes }), expected);
     }
 }

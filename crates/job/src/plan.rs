@@ -24,7 +24,7 @@ use ring4::Security;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use studies::lift::Quantity;
-use study::{Mode, Question, Study};
+use study::{NoiseMode, Question, Study};
 
 /// The wire between the parties.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -189,7 +189,7 @@ pub fn plan(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
 }
 
 fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Result<Plan, Error> {
-    let policy = program::Policy {
+    let policy = program::VerifierPolicy {
         max_rho: Ratio::new(1000, 1).ok_or_else(|| Error::misuse("a thousand is a ratio"))?,
         max_outputs: 8192,
         allow_exact: true,
@@ -470,13 +470,13 @@ fn effect(
     if !built.program.mechanisms.iter().any(|mechanism| mechanism.to == viewer) {
         return Ok(None);
     }
-    let effect = if own.release.mode == Mode::Sums {
+    let effect = if own.release.mode == NoiseMode::Sums {
         let mechanism = layout.outputs.iter().filter(|o| o.viewer == viewer).find_map(|o| o.noised);
         let Some(joint) = mechanism.and_then(|(m, _)| scales.joint(m)) else { return Ok(None) };
         minimum_detectable_effect(joint, &guess, &reading, POWER)
     } else {
         let difference =
-            |o: &&studies::lift::Output| o.viewer == viewer && o.quantity == Quantity::Difference;
+            |o: &&studies::lift::OutputMeaning| o.viewer == viewer && o.quantity == Quantity::Difference;
         let noised = layout.outputs.iter().find(difference).and_then(|o| o.noised);
         let scale = noised.and_then(|(m, _)| scales.fixed(m));
         let Some(scale) = scale else { return Ok(None) };

@@ -12,10 +12,10 @@ use net::Identity;
 use num_traits::Zero;
 use privacy::dummies;
 use privacy::scales::most_seen;
-use program::{Audit, Class, Program, Ratio, RowSet, Type, Viewer};
+use program::{Audit, Class, Program, Ratio, RowSet, ValueType, Viewer};
 use std::path::Path;
 use std::sync::Arc;
-use studies::lift::{self, Layout, Lift};
+use studies::lift::{self, LiftLayout, LiftParameters};
 use study::party::PartySetup;
 use study::transport::ServerTransport;
 use study::{self, Decimal, MatchRule, NoiseFrom, Question, Study, StudyHash};
@@ -28,7 +28,7 @@ pub struct Built {
     /// The program all parties will run.
     pub program: Program,
     /// What its columns and outputs mean, for a lift study.
-    pub lift: Option<(Lift, Layout)>,
+    pub lift: Option<(LiftParameters, LiftLayout)>,
     /// What the verifier derived from it.
     pub audit: Audit,
 }
@@ -425,8 +425,8 @@ fn read(party: &PartySetup, study: &Study, me: PartyId) -> Result<(Rows, DataHas
 }
 
 /// What the verifier holds a program to; rho is held to the policy by [`within_policy`], viewer by viewer.
-fn policy(party: &PartySetup) -> Result<program::Policy, Error> {
-    Ok(program::Policy {
+fn policy(party: &PartySetup) -> Result<program::VerifierPolicy, Error> {
+    Ok(program::VerifierPolicy {
         max_rho: Ratio::new(u128::from(study::MAX_RHO), 1)
             .ok_or_else(|| Error::misuse("a whole number is a ratio"))?,
         max_outputs: OUTPUTS,
@@ -438,7 +438,7 @@ fn policy(party: &PartySetup) -> Result<program::Policy, Error> {
 ///
 /// # Errors
 /// Where the study or its program breaks a rule.
-pub fn build(study: &Study, policy: &program::Policy) -> Result<Built, Error> {
+pub fn build(study: &Study, policy: &program::VerifierPolicy) -> Result<Built, Error> {
     let (program, lift) = match &study.kind {
         Question::Lift(_) => {
             let lift = lift_of(study)?;
@@ -468,8 +468,8 @@ pub fn build(study: &Study, policy: &program::Policy) -> Result<Built, Error> {
 /// A refusal of a study's program, whose lines count from its first one.
 fn placed(own: &study::ProgramStudy, error: Error) -> Error {
     match error.kind() {
-        base::Kind::Refused(text) => Error::refused(format!("{}{text}", place_of(own))),
-        base::Kind::Input(text) => Error::input(format!("{}{text}", place_of(own))),
+        base::Fault::Refused(text) => Error::refused(format!("{}{text}", place_of(own))),
+        base::Fault::Input(text) => Error::input(format!("{}{text}", place_of(own))),
         _ => error,
     }
 }
@@ -546,7 +546,7 @@ fn own_program(study: &Study, own: &study::ProgramStudy) -> Result<Program, Erro
 }
 
 /// Labels are numbers from 1, which the column's type must hold.
-fn check_labels(column: &study::ProgramColumn, ty: Type) -> Result<(), String> {
+fn check_labels(column: &study::ProgramColumn, ty: ValueType) -> Result<(), String> {
     let study::CellType::Label(values) = &column.cell else { return Ok(()) };
     let count = values.len() as u128;
     if count <= ty.max() {
@@ -557,7 +557,7 @@ fn check_labels(column: &study::ProgramColumn, ty: Type) -> Result<(), String> {
          to {}; make it {}",
         column.name,
         ty.max(),
-        Type::u((u128::BITS - count.leading_zeros()) as u8)
+        ValueType::u((u128::BITS - count.leading_zeros()) as u8)
     ))
 }
 
@@ -587,7 +587,7 @@ fn check_rho(study: &Study, program: &Program, audit: &Audit) -> Result<(), Erro
 }
 
 /// The parameters of a lift study's program.
-fn lift_of(study: &Study) -> Result<Lift, Error> {
+fn lift_of(study: &Study) -> Result<LiftParameters, Error> {
     let Question::Lift(own) = &study.kind else {
         return Err(Error::misuse("only a lift study has a lift program"));
     };
@@ -601,7 +601,7 @@ fn lift_of(study: &Study) -> Result<Lift, Error> {
     };
     let values = |c: &Option<study::Categories>| c.as_ref().map_or_else(Vec::new, |c| c.values.clone());
     let rho = |viewer: Viewer| study.stated(viewer).unwrap_or(Decimal::ZERO).to_ratio();
-    Ok(Lift {
+    Ok(LiftParameters {
         publisher: study.parties[0].name.clone(),
         advertisers: study.parties[1..].iter().map(|member| member.name.clone()).collect(),
         time_bits: bit_length(codes),
@@ -630,10 +630,10 @@ fn value_bits(advertiser: &study::Advertiser) -> u8 {
 
 /// What a lift study's program must know of the match: where rows may hold none, and how many rows one row
 /// can change.
-fn lift_matching(matching: &MatchRule) -> lift::Matching {
+fn lift_matching(matching: &MatchRule) -> lift::JoinShape {
     let RowInfluence { degree, alone, slots, masked, .. } = influence(matching);
     let count = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
-    lift::Matching { degree: degree.map(count), alone: [count(alone); 2], slots: slots as u8, masked }
+    lift::JoinShape { degree: degree.map(count), alone: [count(alone); 2], slots: slots as u8, masked }
 }
 
 /// What one row of data can change in what is computed on the matched rows.
@@ -663,7 +663,8 @@ mod tests {
             let degrees = format!("{party}degree clinic {degree}\ndegree works {degree}\n{alone}");
             let text = text.replacen(party, &degrees, 1);
             let study = Study::parse("study.toml", &text).unwrap_or_else(|e| panic!("{e}"));
-            build(&study, &program::Policy::default()).map(|built| built.audit.charges[0].sensitivity.clone())
+            build(&study, &program::VerifierPolicy::default())
+                .map(|built| built.audit.charges[0].sensitivity.clone())
         };
         assert_eq!(of("error", 4).unwrap(), [4, 4]);
         assert_eq!(of("first", 7).unwrap(), [7, 7]);

@@ -31,8 +31,8 @@ use base::{Cost, Error, PartyId, Seed};
 use engine::{Engine, Shares};
 use matched::{Matched, Placed};
 use net::connect::{Meet, Meeting, Status};
-use net::identity::{Fingerprint, Identity};
-use net::{Channels, Farewell, Ledger as Said, Progress, Session};
+use net::identity::{Identity, KeyFingerprint};
+use net::{Channels, Farewell, RowProgress, Session, Traffic};
 use ot::{Bases, Hubs};
 use outsourced::Word;
 use privacy::PrivacyTotal;
@@ -101,7 +101,7 @@ pub enum Event {
 #[derive(Clone)]
 pub struct Watch {
     /// Rows done, by step.
-    pub progress: Progress,
+    pub progress: RowProgress,
     /// What happens.
     pub events: Arc<dyn Fn(Event) + Send + Sync>,
 }
@@ -110,7 +110,7 @@ impl Watch {
     /// Nobody watches.
     #[must_use]
     pub fn none() -> Self {
-        Self { progress: Progress::none(), events: Arc::new(|_| ()) }
+        Self { progress: RowProgress::none(), events: Arc::new(|_| ()) }
     }
 
     /// The same for one of several runs: stages are told with the name of the peer in front, and rows are
@@ -125,7 +125,7 @@ impl Watch {
             Event::Answer { report, .. } => Event::Answer { with: Some(with.clone()), report },
             other => other,
         };
-        Self { progress: Progress::none(), events: Arc::new(move |event| events(name(event))) }
+        Self { progress: RowProgress::none(), events: Arc::new(move |event| events(name(event))) }
     }
 }
 
@@ -200,7 +200,7 @@ fn admitted(
     watch: &Watch,
 ) -> Result<(Vec<Checked>, Arc<Mutex<Ledger>>), Error> {
     let told = |error: &Error| {
-        if let base::Kind::Refused(_) = error.kind() {
+        if let base::Fault::Refused(_) = error.kind() {
             decline(party, opened, watch);
         }
     };
@@ -324,12 +324,12 @@ fn appointment(
     deadline_ms: u64,
     watch: &Watch,
 ) -> Result<Meet, Error> {
-    let keys: Result<Vec<Fingerprint>, Error> =
+    let keys: Result<Vec<KeyFingerprint>, Error> =
         study.everybody().into_iter().map(|(_, key)| key.parse()).collect();
     let identity = identity.clone();
     let Places { listen, dial } = places;
     let events = watch.events.clone();
-    let transport = net::connect::Transport::Tls { identity, keys: keys? };
+    let transport = net::connect::ChannelSecurity::Tls { identity, keys: keys? };
     let meet = Meet::all(me, study.roster(), listen, dial, transport, *study.hash().as_bytes())
         .patience(Duration::from_millis(deadline_ms))
         .deadline(Duration::from_millis(deadline_ms))
@@ -542,7 +542,7 @@ impl<'a> Coordinator<'a> {
         self.stages.begin("compute", union);
         let bases = self.bases(workers.len())?;
         let (checked, progress, farewell) = (&self.checked, &self.watch.progress, self.farewell.as_ref());
-        let done: Vec<Result<(Shares, Said, Cost), Error>> = std::thread::scope(|scope| {
+        let done: Vec<Result<(Shares, Traffic, Cost), Error>> = std::thread::scope(|scope| {
             let threads: Vec<_> = workers
                 .into_iter()
                 .zip(bases)
@@ -723,11 +723,11 @@ fn work(
     mut rows: Dealt,
     session: &mut Session,
     index: usize,
-) -> Result<(Shares, Said, Cost), Error> {
+) -> Result<(Shares, Traffic, Cost), Error> {
     let (program, engines) = (&checked.built.program, &checked.engines);
     let mut engine = engines.worker(bases);
     let count = match &rows {
-        Dealt::Spine(shard) => program::Rows::len(shard),
+        Dealt::Spine(shard) => program::ShardRows::len(shard),
         Dealt::Joined(dealt) => program::JoinedRows::len(dealt),
     };
     let price = engines.price_rows(&*engine, program, count);

@@ -3,13 +3,13 @@
 
 use crate::plan::{Link, Plan, PlanStage};
 use base::Cost;
-use fabric::Kind;
+use fabric::PlainTransport;
 use study::Study;
 use study::transport::{ServerTransport, protects};
 
 /// What making plain channels among the servers costs.
 #[must_use]
-pub fn price(study: &Study, kind: &Kind) -> Cost {
+pub fn price(study: &Study, kind: &PlainTransport) -> Cost {
     let mut cost = Cost::zero(study.roster().len());
     let seats = study.seats().into_iter().flatten();
     for me in seats.clone() {

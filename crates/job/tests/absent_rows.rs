@@ -232,7 +232,7 @@ fn a_program_in_which_absent_rows_are_of_the_first_group_is_refused() {
     assert_eq!(seen(&reports(&parties))[0], "0");
     std::fs::write(folder.path().join("study.toml"), of("tacit-program/2\nrows any")).unwrap();
     let [ours, theirs] = both(&parties).map(|report| report.unwrap_err());
-    assert!(matches!(ours.kind(), base::Kind::Refused(_)));
+    assert!(matches!(ours.kind(), base::Fault::Refused(_)));
     let text = ours.to_string();
     assert_eq!(text, theirs.to_string());
     for part in [

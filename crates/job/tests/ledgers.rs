@@ -5,7 +5,7 @@ mod pair;
 
 use base::Error;
 use job::run::{Event, Watch, run};
-use net::Progress;
+use net::RowProgress;
 use pair::{both, whole};
 use privacy::ledger::{Ledger, PeerLineage};
 use release::rational::ratio;
@@ -82,7 +82,7 @@ fn listening() -> (Watch, Arc<Mutex<Vec<String>>>) {
             heard.lock().unwrap().push(text);
         }
     };
-    (Watch { progress: Progress::none(), events: Arc::new(note) }, notes)
+    (Watch { progress: RowProgress::none(), events: Arc::new(note) }, notes)
 }
 
 fn texts(done: [Result<RunReport, Error>; 2]) -> [String; 2] {

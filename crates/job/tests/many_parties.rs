@@ -286,7 +286,7 @@ fn everybody_names_a_party_that_died() {
             .map(|(i, party)| {
                 let dead = dead.clone();
                 let watch = Watch {
-                    progress: net::Progress::none(),
+                    progress: net::RowProgress::none(),
                     events: Arc::new(move |event| {
                         let compute = matches!(&event, Event::Stage { name, .. } if name == "compute");
                         if i == 2 && compute && !dead.swap(true, Ordering::Relaxed) {
@@ -348,7 +348,7 @@ fn a_publisher_measures_lift_with_each_advertiser() {
     let stages = Arc::new(Mutex::new(Vec::new()));
     let log = stages.clone();
     let watch = Watch {
-        progress: net::Progress::none(),
+        progress: net::RowProgress::none(),
         events: Arc::new(move |event| {
             if let Event::Stage { name, .. } = event {
                 log.lock().unwrap().push(name);

@@ -2,7 +2,7 @@
 
 mod common;
 
-use base::{Error, Kind};
+use base::{Error, Fault};
 use common::{SALTED, SERVERS, all, check_clinics, clinics, dies, off, quiet, trial, whole};
 use job::run::{NodeEvent, Watch, compute_study, serve};
 use privacy::ledger::Ledger;
@@ -146,7 +146,7 @@ fn an_owner_that_may_not_stops_the_servers_before_a_row_is_shared() {
     let mut owners = world.owners(SALTED);
     owners[0].policy.budget = study::Decimal::parse("0.001").unwrap();
     let (reports, servers) = all(&owners, &world.nodes(), quiet);
-    assert!(reports.iter().all(|r| matches!(r.as_ref().unwrap_err().kind(), Kind::Refused(_))));
+    assert!(reports.iter().all(|r| matches!(r.as_ref().unwrap_err().kind(), Fault::Refused(_))));
     for server in servers {
         let error = server.unwrap_err();
         assert!(error.to_string().contains("the owners do not run this study"), "{error}");

@@ -198,7 +198,7 @@ fn an_owner_that_wants_tls_stops_before_a_row_is_shared() {
     owners[0] = world.owner("publisher", &format!("{SALTED}\ntransport = \"tls\"\n"));
     let (reports, servers) = all(&owners, &world.nodes_with(&over("shm")), quiet);
     let error = reports[0].as_ref().unwrap_err();
-    assert!(matches!(error.kind(), base::Kind::Refused(_)), "{error}");
+    assert!(matches!(error.kind(), base::Fault::Refused(_)), "{error}");
     let text = error.to_string();
     assert!(text.contains("the servers compute over shm") && text.contains("no row was shared"), "{text}");
     assert!(reports[1].is_err() && servers.iter().all(Result::is_err));

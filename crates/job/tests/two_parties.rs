@@ -5,7 +5,7 @@ use data::InputReport;
 use data::generate::{FileFormat, Generated, LiftOptions, lift, lift_study};
 use job::prepare::Opened;
 use job::run::{Event, Watch, run, run_parts};
-use net::Progress;
+use net::RowProgress;
 use net::identity::Identity;
 use report::{LiftView, ResultView, RunReport};
 use std::path::Path;
@@ -129,7 +129,7 @@ fn workers_share_a_run_of_base_ots() {
         let world = world(3000, &|s| s + &format!("\n[compute]\nshards = 3\not = \"{ot}\"\n"));
         let seen = Arc::new(Mutex::new(Vec::new()));
         let watch = Watch {
-            progress: Progress::none(),
+            progress: RowProgress::none(),
             events: Arc::new({
                 let seen = seen.clone();
                 move |e| {
@@ -163,7 +163,7 @@ fn a_rerun_returns_the_stored_answer_and_charges_nothing() {
     let events = Arc::new(Mutex::new(Vec::new()));
     let seen = events.clone();
     let watch = Watch {
-        progress: Progress::none(),
+        progress: RowProgress::none(),
         events: Arc::new(move |e| seen.lock().unwrap().push(format!("{e:?}"))),
     };
     let again = both(&world.parties, &watch).map(Result::unwrap);
@@ -199,7 +199,7 @@ fn different_studies_never_start() {
     let started = Arc::new(Mutex::new(false));
     let seen = started.clone();
     let watch = Watch {
-        progress: Progress::none(),
+        progress: RowProgress::none(),
         events: Arc::new(move |e| *seen.lock().unwrap() |= matches!(e, Event::Stage { .. })),
     };
     let errors = both(&parties, &watch).map(|r| r.expect_err("the studies differ").to_string());
@@ -426,7 +426,7 @@ fn an_answer_that_is_complete_is_given_though_the_run_breaks() {
     let (seen, again) = (early.clone(), Arc::new(AtomicBool::new(false)));
     let second = again.clone();
     let watch = Watch {
-        progress: Progress::none(),
+        progress: RowProgress::none(),
         events: Arc::new(move |event| match event {
             Event::Answer { with: None, report } => {
                 rename_tables(&theirs, "", "gone_");

@@ -31,7 +31,7 @@ fn hashes(c: &mut Criterion) {
     let mut group = c.benchmark_group("hash");
     group.throughput(Throughput::Elements(LANES as u64));
     let (x, mut out) = (blocks(LANES, 1), blocks(LANES, 2));
-    for backend in Backend::available() {
+    for backend in InstructionSet::available() {
         let hash = TweakedHash::on(backend, Block(7));
         group.bench_function(BenchmarkId::new("tweaked", format!("{backend:?}")), |b| {
             b.iter(|| hash.hash(Block(9), black_box(&x), &mut out));
@@ -50,7 +50,7 @@ fn gates(c: &mut Criterion) {
     let (a, b, delta) = (blocks(LANES, 1), blocks(LANES, 2), Block(0x55 << 80 | 1));
     let (mut out, mut table) = (blocks(LANES, 3), blocks(2 * LANES, 4));
     let bits = vec![0x9e37_79b9_7f4a_7c15; LANES / 64];
-    for backend in Backend::available() {
+    for backend in InstructionSet::available() {
         let hash = TweakedHash::on(backend, Block(7));
         let id = |what| BenchmarkId::new(what, format!("{backend:?}"));
         group.bench_function(id("garble"), |m| {
@@ -80,10 +80,10 @@ fn ring(c: &mut Criterion) {
     let [x0, x1, x2, y0, y1, y2] = [1, 2, 3, 4, 5, 6].map(|seed| blocks(PASS, seed));
     let (mut sums, tag) =
         ([7, 8, 9].map(|seed| blocks(PASS, seed)), GfKey::new(Block(0x1234_5678 << 90 | 7)));
-    for ring in Ring::ALL {
+    for ring in VectorRing::ALL {
         let mut group = c.benchmark_group(format!("ring {ring:?}"));
         group.throughput(Throughput::Elements(PASS as u64));
-        for backend in Backend::available() {
+        for backend in InstructionSet::available() {
             let id = |what| BenchmarkId::new(what, format!("{backend:?}"));
             group.bench_function(id("local products"), |m| {
                 m.iter(|| {
@@ -99,7 +99,7 @@ fn ring(c: &mut Criterion) {
                     m.iter(|| {
                         let [values, masks, rests] = &mut sums;
                         let (to_mask, to_rest) = ((Write::Add, &mut masks[..]), (Write::Add, &mut rests[..]));
-                        Joint { mask, wire, to_mask, to_rest }.split(ring, black_box(values));
+                        JointMask { mask, wire, to_mask, to_rest }.split(ring, black_box(values));
                     });
                 });
             }
@@ -116,7 +116,7 @@ fn extension(c: &mut Criterion) {
     let mut group = c.benchmark_group("extension");
     group.throughput(Throughput::Elements(n as u64));
     let (rows, mut out) = (blocks(n, 1), blocks(n, 2));
-    for backend in Backend::available() {
+    for backend in InstructionSet::available() {
         group.bench_function(BenchmarkId::new("transpose", format!("{backend:?}")), |b| {
             b.iter(|| transpose128_on(backend, black_box(&rows), &mut out));
         });
@@ -145,7 +145,7 @@ fn chunks(c: &mut Criterion) {
     let mut group = c.benchmark_group("chunk");
     group.throughput(Throughput::Bytes(16 * CHUNK as u64));
     let (mut x, digest_key) = (blocks(CHUNK, 1), GfKey::new(Block(0x1234_5678 << 64 | 9)));
-    for backend in Backend::available() {
+    for backend in InstructionSet::available() {
         let key = Aes128::on(backend, Block(7));
         group.bench_function(BenchmarkId::new("ctr-xor", format!("{backend:?}")), |b| {
             b.iter(|| key.ctr_xor(1, black_box(&mut x)));

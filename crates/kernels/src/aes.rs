@@ -2,7 +2,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use crate::x86;
-use crate::{Backend, Block, portable};
+use crate::{Block, InstructionSet, portable};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 /// An expanded AES-128 key. Wiped on drop.
@@ -10,14 +10,14 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 pub struct Aes128 {
     pub(crate) keys: [Block; 11],
     #[zeroize(skip)]
-    backend: Backend,
+    backend: InstructionSet,
 }
 
 impl Aes128 {
     /// Expands a key for the best backend of this machine.
     #[must_use]
     pub fn new(key: Block) -> Self {
-        Self::expand(Backend::detect(), key)
+        Self::expand(InstructionSet::detect(), key)
     }
 
     /// Expands a key for a given backend.
@@ -25,22 +25,22 @@ impl Aes128 {
     /// # Panics
     /// When this machine does not have the backend.
     #[must_use]
-    pub fn on(backend: Backend, key: Block) -> Self {
-        Self::expand(Backend::checked(backend), key)
+    pub fn on(backend: InstructionSet, key: Block) -> Self {
+        Self::expand(InstructionSet::checked(backend), key)
     }
 
-    pub(crate) fn backend(&self) -> Backend {
+    pub(crate) fn backend(&self) -> InstructionSet {
         self.backend
     }
 
-    fn expand(backend: Backend, key: Block) -> Self {
+    fn expand(backend: InstructionSet, key: Block) -> Self {
         Self { keys: key_schedule(backend, key), backend }
     }
 
     /// Encrypts blocks in place.
     pub fn encrypt(&self, blocks: &mut [Block]) {
         match self.backend {
-            Backend::Portable => portable::encrypt(&self.keys, blocks),
+            InstructionSet::Portable => portable::encrypt(&self.keys, blocks),
             #[cfg(target_arch = "x86_64")]
             wide => x86::encrypt(wide, &self.keys, blocks),
             #[cfg(not(target_arch = "x86_64"))]
@@ -51,7 +51,7 @@ impl Aes128 {
     /// Counter mode: `out[i]` is the encryption of `counter + i` (modulo 2^64, upper half zero).
     pub fn ctr(&self, counter: u64, out: &mut [Block]) {
         match self.backend {
-            Backend::Portable => portable::ctr(&self.keys, counter, out),
+            InstructionSet::Portable => portable::ctr(&self.keys, counter, out),
             #[cfg(target_arch = "x86_64")]
             wide => x86::ctr(wide, &self.keys, counter, out),
             #[cfg(not(target_arch = "x86_64"))]
@@ -63,7 +63,7 @@ impl Aes128 {
     /// counter must not serve two contents under one key.
     pub fn ctr_xor(&self, counter: u64, data: &mut [Block]) {
         match self.backend {
-            Backend::Portable => portable::ctr_xor(&self.keys, counter, data),
+            InstructionSet::Portable => portable::ctr_xor(&self.keys, counter, data),
             #[cfg(target_arch = "x86_64")]
             wide => x86::ctr_xor(wide, &self.keys, counter, data),
             #[cfg(not(target_arch = "x86_64"))]
@@ -78,9 +78,9 @@ impl std::fmt::Debug for Aes128 {
     }
 }
 
-pub(crate) fn key_schedule(backend: Backend, key: Block) -> [Block; 11] {
+pub(crate) fn key_schedule(backend: InstructionSet, key: Block) -> [Block; 11] {
     match backend {
-        Backend::Portable => portable::key_schedule(key),
+        InstructionSet::Portable => portable::key_schedule(key),
         #[cfg(target_arch = "x86_64")]
         _ => x86::key_schedule(key),
         #[cfg(not(target_arch = "x86_64"))]
@@ -109,7 +109,7 @@ pub fn fold_streams(keys: &[Aes128], counter: u64, u: &mut [Block], v: &mut [Blo
     assert!(keys.iter().all(|k| k.backend == backend), "keys of one backend");
     match backend {
         #[cfg(target_arch = "x86_64")]
-        Backend::AesNi | Backend::Vaes512 => x86::fold_streams(backend, keys, counter, u, v),
+        InstructionSet::AesNi | InstructionSet::Vaes512 => x86::fold_streams(backend, keys, counter, u, v),
         _ => {
             let keys: Vec<[Block; 11]> = keys.iter().map(|k| k.keys).collect();
             portable::fold_streams(&keys, counter, u, v);

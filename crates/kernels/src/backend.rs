@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 /// A set of instructions. Kernels of all backends give the same bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Backend {
+pub enum InstructionSet {
     /// Bit-sliced integer code for any CPU.
     Portable,
     /// AES-NI, SSE4.1 and AVX2: one block per instruction.
@@ -14,11 +14,11 @@ pub enum Backend {
     Vaes512,
 }
 
-impl Backend {
+impl InstructionSet {
     /// The best backend of this machine, or `Portable` under `TACIT_PORTABLE=1`. Read once per process.
     #[must_use]
     pub fn detect() -> Self {
-        static FOUND: OnceLock<Backend> = OnceLock::new();
+        static FOUND: OnceLock<InstructionSet> = OnceLock::new();
         *FOUND.get_or_init(|| {
             if std::env::var_os("TACIT_PORTABLE").is_some_and(|v| v == "1") {
                 return Self::Portable;

@@ -4,10 +4,10 @@
 
 use crate::portable;
 #[cfg(target_arch = "x86_64")]
-use crate::{Backend, x86};
+use crate::{InstructionSet, x86};
 
 /// A u-coordinate, little endian. Bit 255 is ignored.
-pub type Element = [u8; 32];
+pub type UCoordinate = [u8; 32];
 /// A key `s' < 2^252`, little endian. Points are multiplied by `8 s'`, which kills the torsion of the curve
 /// and its twist.
 pub type Key = [u8; 32];
@@ -16,7 +16,7 @@ pub type Uniform = [u8; 96];
 
 /// A way to compute on Curve25519. All ways give the same bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Curve(Path);
+pub struct CurveBackend(Path);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Path {
@@ -25,13 +25,13 @@ enum Path {
     Ifma,
 }
 
-impl Curve {
+impl CurveBackend {
     /// The 8-lane kernel: none when the CPU lacks AVX-512 IFMA, or under `TACIT_PORTABLE=1`. A caller that
     /// has a good library for one point at a time takes that then.
     #[must_use]
     pub fn fast() -> Option<Self> {
         #[cfg(target_arch = "x86_64")]
-        if Backend::detect() == Backend::Vaes512 && is_x86_feature_detected!("avx512ifma") {
+        if InstructionSet::detect() == InstructionSet::Vaes512 && is_x86_feature_detected!("avx512ifma") {
             return Some(Self(Path::Ifma));
         }
         None
@@ -48,7 +48,7 @@ impl Curve {
     ///
     /// # Panics
     /// When `key` is not below `2^252`.
-    pub fn mul(self, key: &Key, points: &mut [Element]) {
+    pub fn mul(self, key: &Key, points: &mut [UCoordinate]) {
         assert!(key[31] < 16, "keys are below 2^252");
         match self.0 {
             Path::Portable => portable::curve::mul(key, points),
@@ -62,7 +62,7 @@ impl Curve {
     ///
     /// # Panics
     /// When lengths differ, or when `key` is not below `2^252`.
-    pub fn map(self, key: Option<&Key>, uniform: &[Uniform], out: &mut [Element]) {
+    pub fn map(self, key: Option<&Key>, uniform: &[Uniform], out: &mut [UCoordinate]) {
         assert_eq!(uniform.len(), out.len(), "one point per name");
         assert!(key.is_none_or(|key| key[31] < 16), "keys are below 2^252");
         match self.0 {

@@ -13,7 +13,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use crate::x86;
-use crate::{Backend, Block, TweakedHash, portable};
+use crate::{Block, InstructionSet, TweakedHash, portable};
 
 fn check(lanes: usize, others: &[usize], table: usize, per_lane: usize) {
     assert!(others.iter().all(|&n| n == lanes), "one label per lane in every operand");
@@ -48,7 +48,9 @@ pub fn garble_and(
     let keys = [hash.keys(t0), hash.keys(t1)];
     match hash.backend {
         #[cfg(target_arch = "x86_64")]
-        Backend::AesNi | Backend::Vaes512 => x86::garble_and(hash.backend, &keys, delta, a, b, out, table),
+        InstructionSet::AesNi | InstructionSet::Vaes512 => {
+            x86::garble_and(hash.backend, &keys, delta, a, b, out, table)
+        }
         _ => portable::garble_and(&keys, delta, a, b, out, table),
     }
 }
@@ -72,7 +74,9 @@ pub fn eval_and(
     let keys = [hash.keys(t0), hash.keys(t1)];
     match hash.backend {
         #[cfg(target_arch = "x86_64")]
-        Backend::AesNi | Backend::Vaes512 => x86::eval_and(hash.backend, &keys, a, b, out, table),
+        InstructionSet::AesNi | InstructionSet::Vaes512 => {
+            x86::eval_and(hash.backend, &keys, a, b, out, table)
+        }
         _ => portable::eval_and(&keys, a, b, out, table),
     }
 }
@@ -99,7 +103,7 @@ pub fn garble_and_garbler_known(
     let keys = hash.keys(tweak);
     match hash.backend {
         #[cfg(target_arch = "x86_64")]
-        Backend::AesNi | Backend::Vaes512 => {
+        InstructionSet::AesNi | InstructionSet::Vaes512 => {
             x86::garble_garbler_known(hash.backend, &keys, delta, a_bits, b, out, table);
         }
         _ => portable::garble_garbler_known(&keys, delta, a_bits, b, out, table),
@@ -121,7 +125,9 @@ pub fn eval_and_garbler_known(
     let keys = hash.keys(tweak);
     match hash.backend {
         #[cfg(target_arch = "x86_64")]
-        Backend::AesNi | Backend::Vaes512 => x86::eval_garbler_known(hash.backend, &keys, b, out, table),
+        InstructionSet::AesNi | InstructionSet::Vaes512 => {
+            x86::eval_garbler_known(hash.backend, &keys, b, out, table)
+        }
         _ => portable::eval_garbler_known(&keys, b, out, table),
     }
 }
@@ -147,7 +153,7 @@ pub fn garble_and_evaluator_known(
     let keys = hash.keys(tweak);
     match hash.backend {
         #[cfg(target_arch = "x86_64")]
-        Backend::AesNi | Backend::Vaes512 => {
+        InstructionSet::AesNi | InstructionSet::Vaes512 => {
             x86::garble_evaluator_known(hash.backend, &keys, delta, a, b, out, table);
         }
         _ => portable::garble_evaluator_known(&keys, delta, a, b, out, table),
@@ -173,7 +179,7 @@ pub fn eval_and_evaluator_known(
     let keys = hash.keys(tweak);
     match hash.backend {
         #[cfg(target_arch = "x86_64")]
-        Backend::AesNi | Backend::Vaes512 => {
+        InstructionSet::AesNi | InstructionSet::Vaes512 => {
             x86::eval_evaluator_known(hash.backend, &keys, a, a_bits, b, out, table);
         }
         _ => portable::eval_evaluator_known(&keys, a, a_bits, b, out, table),

@@ -5,7 +5,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use crate::x86;
-use crate::{Backend, Block};
+use crate::{Block, InstructionSet};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 /// Correlated OTs that make one element with [`gf_pack`]: bits of the field.
@@ -18,21 +18,21 @@ const POLYNOMIAL: u128 = 0x87;
 /// # Panics
 /// When the lengths differ.
 pub fn gf_add_multiples(factor: Block, x: &[Block], sums: &mut [Block]) {
-    add_multiples(Backend::detect(), factor, x, sums);
+    add_multiples(InstructionSet::detect(), factor, x, sums);
 }
 
 /// As [`gf_add_multiples`], on a given backend.
 ///
 /// # Panics
 /// As [`gf_add_multiples`], and when this machine does not have the backend.
-pub fn gf_add_multiples_on(backend: Backend, factor: Block, x: &[Block], sums: &mut [Block]) {
-    add_multiples(Backend::checked(backend), factor, x, sums);
+pub fn gf_add_multiples_on(backend: InstructionSet, factor: Block, x: &[Block], sums: &mut [Block]) {
+    add_multiples(InstructionSet::checked(backend), factor, x, sums);
 }
 
-fn add_multiples(backend: Backend, factor: Block, x: &[Block], sums: &mut [Block]) {
+fn add_multiples(backend: InstructionSet, factor: Block, x: &[Block], sums: &mut [Block]) {
     assert_eq!(x.len(), sums.len(), "one sum per element");
     #[cfg(target_arch = "x86_64")]
-    if backend != Backend::Portable && x86::has_field() {
+    if backend != InstructionSet::Portable && x86::has_field() {
         return x86::add_multiples(factor, x, sums);
     }
     let _ = backend;
@@ -50,7 +50,7 @@ fn multiply(mut a: Block, b: Block) -> Block {
 }
 
 /// The product, on a backend.
-fn times(backend: Backend, a: Block, b: Block) -> Block {
+fn times(backend: InstructionSet, a: Block, b: Block) -> Block {
     let mut product = [Block::ZERO];
     add_multiples(backend, a, &[b], &mut product);
     product[0]
@@ -91,7 +91,7 @@ impl GfKey {
     pub fn new(element: Block) -> Self {
         let mut powers = [element; DIGEST_GROUP];
         for j in (0..DIGEST_GROUP - 1).rev() {
-            powers[j] = times(Backend::detect(), powers[j + 1], element);
+            powers[j] = times(InstructionSet::detect(), powers[j + 1], element);
         }
         Self { powers }
     }
@@ -101,7 +101,7 @@ impl GfKey {
     /// of `y` plus that of `x` advanced by the length of `y`. The time depends on `blocks` alone.
     #[must_use]
     pub fn advance(&self, digest: Block, blocks: u64) -> Block {
-        self.advance_with(Backend::detect(), digest, blocks)
+        self.advance_with(InstructionSet::detect(), digest, blocks)
     }
 
     /// As [`GfKey::advance`], on a given backend.
@@ -109,11 +109,11 @@ impl GfKey {
     /// # Panics
     /// When this machine does not have the backend.
     #[must_use]
-    pub fn advance_on(&self, backend: Backend, digest: Block, blocks: u64) -> Block {
-        self.advance_with(Backend::checked(backend), digest, blocks)
+    pub fn advance_on(&self, backend: InstructionSet, digest: Block, blocks: u64) -> Block {
+        self.advance_with(InstructionSet::checked(backend), digest, blocks)
     }
 
-    fn advance_with(&self, backend: Backend, mut digest: Block, mut blocks: u64) -> Block {
+    fn advance_with(&self, backend: InstructionSet, mut digest: Block, mut blocks: u64) -> Block {
         let mut power = self.powers[DIGEST_GROUP - 1];
         while blocks > 0 {
             if blocks & 1 == 1 {
@@ -138,7 +138,7 @@ impl std::fmt::Debug for GfKey {
 /// chosen without knowledge of the key or of digests passes for another with a chance of n / 2^128.
 #[must_use]
 pub fn gf_digest(key: &GfKey, before: Block, x: &[Block]) -> Block {
-    gf_digest_with(Backend::detect(), key, before, x)
+    gf_digest_with(InstructionSet::detect(), key, before, x)
 }
 
 /// As [`gf_digest`], on a given backend.
@@ -146,13 +146,13 @@ pub fn gf_digest(key: &GfKey, before: Block, x: &[Block]) -> Block {
 /// # Panics
 /// When this machine does not have the backend.
 #[must_use]
-pub fn gf_digest_on(backend: Backend, key: &GfKey, before: Block, x: &[Block]) -> Block {
-    gf_digest_with(Backend::checked(backend), key, before, x)
+pub fn gf_digest_on(backend: InstructionSet, key: &GfKey, before: Block, x: &[Block]) -> Block {
+    gf_digest_with(InstructionSet::checked(backend), key, before, x)
 }
 
-fn gf_digest_with(backend: Backend, key: &GfKey, before: Block, x: &[Block]) -> Block {
+fn gf_digest_with(backend: InstructionSet, key: &GfKey, before: Block, x: &[Block]) -> Block {
     #[cfg(target_arch = "x86_64")]
-    if backend != Backend::Portable && x86::has_field() {
+    if backend != InstructionSet::Portable && x86::has_field() {
         return x86::digest(backend, key, before, x);
     }
     let _ = backend;
@@ -170,7 +170,7 @@ mod tests {
     }
 
     fn times(a: Block, b: Block) -> Block {
-        super::times(Backend::detect(), a, b)
+        super::times(InstructionSet::detect(), a, b)
     }
 
     #[test]
@@ -192,7 +192,7 @@ mod tests {
     fn backends_agree() {
         for n in [0, 1, 2, 3, 4, 5, 7, 8, 9, 100] {
             let (x, sums, factor) = (random(2, n), random(3, n), random(4 + n as u128, 1)[0]);
-            for backend in Backend::available() {
+            for backend in InstructionSet::available() {
                 for factor in [factor, Block::ZERO, Block::ONE, Block::ONES] {
                     let (mut mine, mut expected) = (sums.clone(), sums.clone());
                     gf_add_multiples_on(backend, factor, &x, &mut mine);
@@ -210,7 +210,7 @@ mod tests {
         for n in [0, 1, 2, 3, 4, 5, 15, 16, 17, 31, 63, 64, 65, 67, 100, 127, 128, 129, 200, 4096] {
             let x = random(9 + n as u128, n);
             let expected = x.iter().fold(Block::ZERO, |sum, &x| times(key.powers[DIGEST_GROUP - 1], sum ^ x));
-            for backend in Backend::available() {
+            for backend in InstructionSet::available() {
                 let digest = |before, x: &[Block]| gf_digest_on(backend, &key, before, x);
                 assert!(digest(Block::ZERO, &x) == expected, "{n} blocks on {backend:?}");
                 for cut in [0, 1, n / 3, n / 2, n].map(|cut| cut.min(n)) {

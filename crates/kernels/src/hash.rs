@@ -13,7 +13,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use crate::x86;
-use crate::{Backend, Block, aes, portable};
+use crate::{Block, InstructionSet, aes, portable};
 
 /// Blocks that [`TweakedHash::hash_words`] gives per input at most.
 pub const WORDS_MAX: usize = 4;
@@ -31,14 +31,14 @@ pub const LANES_MAX: usize = 1 << 12;
 #[derive(Clone, Debug)]
 pub struct TweakedHash {
     start: Block,
-    pub(crate) backend: Backend,
+    pub(crate) backend: InstructionSet,
 }
 
 impl TweakedHash {
     /// The hash of a session on the best backend of this machine.
     #[must_use]
     pub fn new(start: Block) -> Self {
-        Self { start, backend: Backend::detect() }
+        Self { start, backend: InstructionSet::detect() }
     }
 
     /// The hash of a session on a given backend.
@@ -46,8 +46,8 @@ impl TweakedHash {
     /// # Panics
     /// When this machine does not have the backend.
     #[must_use]
-    pub fn on(backend: Backend, start: Block) -> Self {
-        Self { start, backend: Backend::checked(backend) }
+    pub fn on(backend: InstructionSet, start: Block) -> Self {
+        Self { start, backend: InstructionSet::checked(backend) }
     }
 
     /// The public start value.
@@ -69,7 +69,7 @@ impl TweakedHash {
         let keys = self.keys(tweak);
         match self.backend {
             #[cfg(target_arch = "x86_64")]
-            Backend::AesNi | Backend::Vaes512 => x86::hash(self.backend, &keys, x, out),
+            InstructionSet::AesNi | InstructionSet::Vaes512 => x86::hash(self.backend, &keys, x, out),
             _ => portable::hash(&keys, x, out),
         }
     }
@@ -83,7 +83,7 @@ impl TweakedHash {
         let keys = self.keys(tweak);
         match self.backend {
             #[cfg(target_arch = "x86_64")]
-            Backend::AesNi | Backend::Vaes512 => {
+            InstructionSet::AesNi | InstructionSet::Vaes512 => {
                 out.fill(0);
                 x86::hash_lsbs(self.backend, &keys, x, out);
             }
@@ -102,7 +102,7 @@ impl TweakedHash {
         let keys = self.keys(tweak);
         match self.backend {
             #[cfg(target_arch = "x86_64")]
-            Backend::AesNi | Backend::Vaes512 => {
+            InstructionSet::AesNi | InstructionSet::Vaes512 => {
                 zero.fill(0);
                 one.fill(0);
                 x86::hash_lsbs_both(self.backend, &keys, delta, x, zero, one);

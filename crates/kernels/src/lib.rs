@@ -28,7 +28,7 @@ mod words;
 mod x86;
 
 pub use aes::{Aes128, fold_streams, prg_fill};
-pub use backend::Backend;
+pub use backend::InstructionSet;
 pub use block::Block;
 pub use gates::{
     eval_and, eval_and_evaluator_known, eval_and_garbler_known, garble_and, garble_and_evaluator_known,
@@ -39,8 +39,8 @@ pub use hash::{LANES_MAX, TweakedHash, WORDS_MAX};
 pub use local::{LOCALITY, add_local};
 pub use pages::prefer_large_pages;
 pub use ring::{
-    Joint, Keystream, Ring, Write, ring_add, ring_add_on, ring_cross, ring_cross_on, ring_sub, ring_sub_on,
-    stream,
+    JointMask, Keystream, VectorRing, Write, ring_add, ring_add_on, ring_cross, ring_cross_on, ring_sub,
+    ring_sub_on, stream,
 };
 pub use transpose::{transpose128, transpose128_on};
 pub use words::{bit, lsbs, xor_bytes, xor_into, xor_masked, xor_when, xor_when_on};

@@ -2,7 +2,7 @@
 
 use crate::{Aes128, Block, portable};
 #[cfg(target_arch = "x86_64")]
-use crate::{Backend, x86};
+use crate::{InstructionSet, x86};
 
 /// Ones in every row.
 pub const LOCALITY: usize = 10;
@@ -31,7 +31,9 @@ pub fn add_local(cipher: &Aes128, first: u64, secret: &[Block], rows: &mut [Bloc
         counter += indices.len() as u64;
         match cipher.backend() {
             #[cfg(target_arch = "x86_64")]
-            backend @ (Backend::AesNi | Backend::Vaes512) => x86::add_rows(backend, indices, secret, rows),
+            backend @ (InstructionSet::AesNi | InstructionSet::Vaes512) => {
+                x86::add_rows(backend, indices, secret, rows)
+            }
             _ => portable::add_rows(indices, secret, rows),
         }
     }

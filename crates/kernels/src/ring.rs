@@ -4,11 +4,11 @@
 //! Additions wrap within an element; over Z_2 addition is exclusive or and multiplication is and.
 
 mod keystream;
-pub use keystream::{Joint, Keystream, stream};
+pub use keystream::{JointMask, Keystream, stream};
 
 #[cfg(target_arch = "x86_64")]
 use crate::x86;
-use crate::{Backend, Block};
+use crate::{Block, InstructionSet};
 
 /// What becomes of what was in the destination of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub enum Write {
 
 /// What the elements of a vector are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Ring {
+pub enum VectorRing {
     /// Integers modulo 2^128, one per block.
     Z128,
     /// Integers modulo 2^64, two per block.
@@ -30,7 +30,7 @@ pub enum Ring {
     Z2,
 }
 
-impl Ring {
+impl VectorRing {
     /// All rings.
     pub const ALL: [Self; 3] = [Self::Z128, Self::Z64, Self::Z2];
 
@@ -101,23 +101,23 @@ fn halves(a: Block, b: Block, f: impl Fn(u64, u64) -> u64) -> Block {
 ///
 /// # Panics
 /// When the lengths differ.
-pub fn ring_add(ring: Ring, sums: &mut [Block], x: &[Block]) {
-    add(Backend::detect(), ring, sums, x);
+pub fn ring_add(ring: VectorRing, sums: &mut [Block], x: &[Block]) {
+    add(InstructionSet::detect(), ring, sums, x);
 }
 
 /// As [`ring_add`], on a given backend.
 ///
 /// # Panics
 /// As [`ring_add`], and when this machine does not have the backend.
-pub fn ring_add_on(backend: Backend, ring: Ring, sums: &mut [Block], x: &[Block]) {
-    add(Backend::checked(backend), ring, sums, x);
+pub fn ring_add_on(backend: InstructionSet, ring: VectorRing, sums: &mut [Block], x: &[Block]) {
+    add(InstructionSet::checked(backend), ring, sums, x);
 }
 
-fn add(backend: Backend, ring: Ring, sums: &mut [Block], x: &[Block]) {
+fn add(backend: InstructionSet, ring: VectorRing, sums: &mut [Block], x: &[Block]) {
     assert_eq!(sums.len(), x.len(), "equal lengths");
     match backend {
         #[cfg(target_arch = "x86_64")]
-        Backend::AesNi | Backend::Vaes512 => x86::ring::add(backend, ring, sums, x),
+        InstructionSet::AesNi | InstructionSet::Vaes512 => x86::ring::add(backend, ring, sums, x),
         _ => sums.iter_mut().zip(x).for_each(|(sum, &x)| *sum = ring.add(*sum, x)),
     }
 }
@@ -126,23 +126,23 @@ fn add(backend: Backend, ring: Ring, sums: &mut [Block], x: &[Block]) {
 ///
 /// # Panics
 /// When the lengths differ.
-pub fn ring_sub(ring: Ring, differences: &mut [Block], x: &[Block]) {
-    sub(Backend::detect(), ring, differences, x);
+pub fn ring_sub(ring: VectorRing, differences: &mut [Block], x: &[Block]) {
+    sub(InstructionSet::detect(), ring, differences, x);
 }
 
 /// As [`ring_sub`], on a given backend.
 ///
 /// # Panics
 /// As [`ring_sub`], and when this machine does not have the backend.
-pub fn ring_sub_on(backend: Backend, ring: Ring, differences: &mut [Block], x: &[Block]) {
-    sub(Backend::checked(backend), ring, differences, x);
+pub fn ring_sub_on(backend: InstructionSet, ring: VectorRing, differences: &mut [Block], x: &[Block]) {
+    sub(InstructionSet::checked(backend), ring, differences, x);
 }
 
-fn sub(backend: Backend, ring: Ring, differences: &mut [Block], x: &[Block]) {
+fn sub(backend: InstructionSet, ring: VectorRing, differences: &mut [Block], x: &[Block]) {
     assert_eq!(differences.len(), x.len(), "equal lengths");
     match backend {
         #[cfg(target_arch = "x86_64")]
-        Backend::AesNi | Backend::Vaes512 => x86::ring::sub(backend, ring, differences, x),
+        InstructionSet::AesNi | InstructionSet::Vaes512 => x86::ring::sub(backend, ring, differences, x),
         _ => {
             differences.iter_mut().zip(x).for_each(|(difference, &x)| *difference = ring.sub(*difference, x))
         }
@@ -154,8 +154,14 @@ fn sub(backend: Backend, ring: Ring, differences: &mut [Block], x: &[Block]) {
 ///
 /// # Panics
 /// When the lengths differ.
-pub fn ring_cross(ring: Ring, write: Write, x: [&[Block]; 3], y: [&[Block]; 3], sums: [&mut [Block]; 3]) {
-    cross(Backend::detect(), ring, write, x, y, sums);
+pub fn ring_cross(
+    ring: VectorRing,
+    write: Write,
+    x: [&[Block]; 3],
+    y: [&[Block]; 3],
+    sums: [&mut [Block]; 3],
+) {
+    cross(InstructionSet::detect(), ring, write, x, y, sums);
 }
 
 /// As [`ring_cross`], on a given backend.
@@ -163,19 +169,19 @@ pub fn ring_cross(ring: Ring, write: Write, x: [&[Block]; 3], y: [&[Block]; 3], 
 /// # Panics
 /// As [`ring_cross`], and when this machine does not have the backend.
 pub fn ring_cross_on(
-    backend: Backend,
-    ring: Ring,
+    backend: InstructionSet,
+    ring: VectorRing,
     write: Write,
     x: [&[Block]; 3],
     y: [&[Block]; 3],
     sums: [&mut [Block]; 3],
 ) {
-    cross(Backend::checked(backend), ring, write, x, y, sums);
+    cross(InstructionSet::checked(backend), ring, write, x, y, sums);
 }
 
 fn cross(
-    backend: Backend,
-    ring: Ring,
+    backend: InstructionSet,
+    ring: VectorRing,
     write: Write,
     x: [&[Block]; 3],
     y: [&[Block]; 3],
@@ -186,7 +192,9 @@ fn cross(
     assert!(sums.iter().all(|part| part.len() == n), "equal lengths");
     match backend {
         #[cfg(target_arch = "x86_64")]
-        Backend::AesNi | Backend::Vaes512 => x86::ring::cross(backend, ring, write, x, y, &mut sums),
+        InstructionSet::AesNi | InstructionSet::Vaes512 => {
+            x86::ring::cross(backend, ring, write, x, y, &mut sums)
+        }
         _ => portable_cross(ring, write, x, y, &mut sums),
     }
 }
@@ -194,21 +202,27 @@ fn cross(
 /// Also compiled for wider vectors: the ring and what is written are chosen outside the loop.
 #[inline(always)]
 pub(crate) fn portable_cross(
-    ring: Ring,
+    ring: VectorRing,
     write: Write,
     x: [&[Block]; 3],
     y: [&[Block]; 3],
     sums: &mut [&mut [Block]; 3],
 ) {
     match ring {
-        Ring::Z128 => cross_of(Ring::Z128, write, x, y, sums),
-        Ring::Z64 => cross_of(Ring::Z64, write, x, y, sums),
-        Ring::Z2 => cross_of(Ring::Z2, write, x, y, sums),
+        VectorRing::Z128 => cross_of(VectorRing::Z128, write, x, y, sums),
+        VectorRing::Z64 => cross_of(VectorRing::Z64, write, x, y, sums),
+        VectorRing::Z2 => cross_of(VectorRing::Z2, write, x, y, sums),
     }
 }
 
 #[inline(always)]
-fn cross_of(ring: Ring, write: Write, x: [&[Block]; 3], y: [&[Block]; 3], sums: &mut [&mut [Block]; 3]) {
+fn cross_of(
+    ring: VectorRing,
+    write: Write,
+    x: [&[Block]; 3],
+    y: [&[Block]; 3],
+    sums: &mut [&mut [Block]; 3],
+) {
     let [a, b, c] = sums;
     let n = a.len();
     if write == Write::Set {

@@ -1,8 +1,8 @@
 //! No branch, no address and no time of a kernel depends on a secret: every kernel on every backend.
 
-use crate::curve::Curve;
+use crate::curve::CurveBackend;
 use crate::*;
-use timing::{Case, done, memcheck};
+use timing::{TimedKernel, done, memcheck};
 
 /// Not a multiple of any vector.
 const LANES: usize = 67;
@@ -20,15 +20,15 @@ fn words(secret: &[Block]) -> Vec<u64> {
 
 /// A case that takes so many secret blocks.
 fn case(
-    backend: Backend,
+    backend: InstructionSet,
     name: &str,
     secret: usize,
     mut run: impl FnMut(Vec<Block>) + 'static,
-) -> Case<'static> {
-    Case::new(format!("{backend:?}: {name}"), secret * Block::BYTES, move |secret| run(blocks(secret)))
+) -> TimedKernel<'static> {
+    TimedKernel::new(format!("{backend:?}: {name}"), secret * Block::BYTES, move |secret| run(blocks(secret)))
 }
 
-fn ciphers(b: Backend) -> Vec<Case<'static>> {
+fn ciphers(b: InstructionSet) -> Vec<TimedKernel<'static>> {
     let hash = move || TweakedHash::on(b, Block(7));
     vec![
         case(b, "AES, key and data", 1 + LANES, move |mut x| {
@@ -64,7 +64,7 @@ fn ciphers(b: Backend) -> Vec<Case<'static>> {
     ]
 }
 
-fn gates(b: Backend) -> Vec<Case<'static>> {
+fn gates(b: InstructionSet) -> Vec<TimedKernel<'static>> {
     let hash = move || TweakedHash::on(b, Block(7));
     let room = || (vec![Block::ZERO; LANES], vec![Block::ZERO; 2 * LANES]);
     vec![
@@ -105,7 +105,7 @@ fn gates(b: Backend) -> Vec<Case<'static>> {
     ]
 }
 
-fn matrices(b: Backend) -> Vec<Case<'static>> {
+fn matrices(b: InstructionSet) -> Vec<TimedKernel<'static>> {
     vec![
         case(b, "transposition", 3 * 128, move |rows| {
             let mut out = vec![Block::ZERO; rows.len()];
@@ -120,7 +120,7 @@ fn matrices(b: Backend) -> Vec<Case<'static>> {
     ]
 }
 
-fn selected(b: Backend) -> Vec<Case<'static>> {
+fn selected(b: InstructionSet) -> Vec<TimedKernel<'static>> {
     vec![case(b, "blocks added by a bit", 1 + 2 * LANES, move |mut x| {
         let (bit, (sums, y)) = (x[0].0 as u64 & 1, x[1..].split_at_mut(LANES));
         xor_when_on(b, sums, y, bit);
@@ -128,7 +128,7 @@ fn selected(b: Backend) -> Vec<Case<'static>> {
     })]
 }
 
-fn fields(b: Backend) -> Vec<Case<'static>> {
+fn fields(b: InstructionSet) -> Vec<TimedKernel<'static>> {
     vec![
         case(b, "GF(2^128), products", 1 + 2 * LANES, move |mut x| {
             let (factor, (x, sums)) = (x[0], x[1..].split_at_mut(LANES));
@@ -143,7 +143,7 @@ fn fields(b: Backend) -> Vec<Case<'static>> {
     ]
 }
 
-fn rings(b: Backend, ring: Ring) -> Vec<Case<'static>> {
+fn rings(b: InstructionSet, ring: VectorRing) -> Vec<TimedKernel<'static>> {
     let name = |what: &str| format!("{ring:?}, {what}");
     vec![
         case(b, &name("sums"), 2 * LANES, move |mut x| {
@@ -170,7 +170,7 @@ fn rings(b: Backend, ring: Ring) -> Vec<Case<'static>> {
             let (masks, rest) = rest.split_at_mut(LANES);
             let (rests, others) = rest.split_at_mut(LANES);
             let to = ((Write::Add, &mut *masks), (Write::Set, &mut *rests));
-            Joint { mask, wire: Some(wire), to_mask: to.0, to_rest: to.1 }.split(ring, values);
+            JointMask { mask, wire: Some(wire), to_mask: to.0, to_rest: to.1 }.split(ring, values);
             wire.add_unmasked(ring, others, values);
             mask.add(ring, others);
             [values, masks, rests, others].into_iter().for_each(|part| done(part));
@@ -179,9 +179,9 @@ fn rings(b: Backend, ring: Ring) -> Vec<Case<'static>> {
 }
 
 /// What all backends share.
-fn plain() -> Vec<Case<'static>> {
+fn plain() -> Vec<TimedKernel<'static>> {
     let case = |name: &str, secret: usize, mut run: Box<dyn FnMut(Vec<Block>)>| {
-        Case::new(name, secret * Block::BYTES, move |secret| run(blocks(secret)))
+        TimedKernel::new(name, secret * Block::BYTES, move |secret| run(blocks(secret)))
     };
     vec![
         case(
@@ -210,7 +210,7 @@ fn plain() -> Vec<Case<'static>> {
 
 /// The ladder of the portable twin, and with the 8-lane kernel its map too; the twin's map is for comparisons
 /// only.
-fn curves() -> Vec<Case<'static>> {
+fn curves() -> Vec<TimedKernel<'static>> {
     const POINTS: usize = 9;
     let key = |secret: &[u8]| -> curve::Key {
         let mut key: curve::Key = secret[..32].try_into().expect("32 bytes");
@@ -220,37 +220,42 @@ fn curves() -> Vec<Case<'static>> {
         key
     };
     let elements = |secret: &[u8]| secret.as_chunks::<32>().0.to_vec();
-    let mul = move |curve: Curve, secret: &[u8]| {
+    let mul = move |curve: CurveBackend, secret: &[u8]| {
         let mut points = elements(&secret[32..]);
         curve.mul(&key(secret), &mut points);
         done(&points[..]);
     };
-    let mut cases = vec![Case::new("Curve25519 of the twin: ladder", 64, move |secret: &mut [u8]| {
-        mul(Curve::portable(), secret);
-    })];
-    if let Some(curve) = Curve::fast() {
-        cases.push(Case::new(
+    let mut cases =
+        vec![TimedKernel::new("Curve25519 of the twin: ladder", 64, move |secret: &mut [u8]| {
+            mul(CurveBackend::portable(), secret);
+        })];
+    if let Some(curve) = CurveBackend::fast() {
+        cases.push(TimedKernel::new(
             "Curve25519 of 8 lanes: ladder",
             32 + 32 * POINTS,
             move |secret: &mut [u8]| {
                 mul(curve, secret);
             },
         ));
-        cases.push(Case::new("Curve25519 of 8 lanes: map", 32 + 96 * POINTS, move |secret: &mut [u8]| {
-            let mut points = [[0; 32]; POINTS];
-            curve.map(Some(&key(secret)), secret[32..].as_chunks().0, &mut points);
-            done(&points);
-        }));
+        cases.push(TimedKernel::new(
+            "Curve25519 of 8 lanes: map",
+            32 + 96 * POINTS,
+            move |secret: &mut [u8]| {
+                let mut points = [[0; 32]; POINTS];
+                curve.map(Some(&key(secret)), secret[32..].as_chunks().0, &mut points);
+                done(&points);
+            },
+        ));
     }
     cases
 }
 
-fn cases() -> Vec<Case<'static>> {
-    let of = |b: Backend| {
-        let rings = Ring::ALL.into_iter().flat_map(move |ring| rings(b, ring));
+fn cases() -> Vec<TimedKernel<'static>> {
+    let of = |b: InstructionSet| {
+        let rings = VectorRing::ALL.into_iter().flat_map(move |ring| rings(b, ring));
         [ciphers(b), gates(b), matrices(b), selected(b), fields(b)].into_iter().flatten().chain(rings)
     };
-    Backend::available().into_iter().flat_map(of).chain(plain()).chain(curves()).collect()
+    InstructionSet::available().into_iter().flat_map(of).chain(plain()).chain(curves()).collect()
 }
 
 timing::tests!(cases);

@@ -2,7 +2,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use crate::x86;
-use crate::{Backend, Block, portable};
+use crate::{Block, InstructionSet, portable};
 
 /// Transposes a matrix of 128 rows. `rows` is row-major, `out.len() / 128` blocks per row; bit r of
 /// `out[j]` is bit j of row r.
@@ -10,23 +10,23 @@ use crate::{Backend, Block, portable};
 /// # Panics
 /// When the lengths differ or are not a multiple of 128.
 pub fn transpose128(rows: &[Block], out: &mut [Block]) {
-    dispatch(Backend::detect(), rows, out);
+    dispatch(InstructionSet::detect(), rows, out);
 }
 
 /// [`transpose128`] on a given backend.
 ///
 /// # Panics
 /// As [`transpose128`], and when this machine does not have the backend.
-pub fn transpose128_on(backend: Backend, rows: &[Block], out: &mut [Block]) {
-    dispatch(Backend::checked(backend), rows, out);
+pub fn transpose128_on(backend: InstructionSet, rows: &[Block], out: &mut [Block]) {
+    dispatch(InstructionSet::checked(backend), rows, out);
 }
 
-fn dispatch(backend: Backend, rows: &[Block], out: &mut [Block]) {
+fn dispatch(backend: InstructionSet, rows: &[Block], out: &mut [Block]) {
     assert_eq!(rows.len(), out.len(), "as many bits out as in");
     assert_eq!(rows.len() % 128, 0, "128 rows of whole blocks");
     match backend {
         #[cfg(target_arch = "x86_64")]
-        Backend::AesNi | Backend::Vaes512 => x86::transpose128(backend, rows, out),
+        InstructionSet::AesNi | InstructionSet::Vaes512 => x86::transpose128(backend, rows, out),
         _ => portable_transpose(rows, out),
     }
 }

@@ -2,7 +2,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use crate::x86;
-use crate::{Backend, Block};
+use crate::{Block, InstructionSet};
 
 /// Bit `i` of packed bits, 0 or 1.
 ///
@@ -28,23 +28,23 @@ pub fn xor_into(dst: &mut [Block], src: &[Block]) {
 /// # Panics
 /// When the lengths differ.
 pub fn xor_when(dst: &mut [Block], src: &[Block], bit: u64) {
-    when(Backend::detect(), dst, src, bit);
+    when(InstructionSet::detect(), dst, src, bit);
 }
 
 /// As [`xor_when`], on a given backend.
 ///
 /// # Panics
 /// As [`xor_when`], and when this machine does not have the backend.
-pub fn xor_when_on(backend: Backend, dst: &mut [Block], src: &[Block], bit: u64) {
-    when(Backend::checked(backend), dst, src, bit);
+pub fn xor_when_on(backend: InstructionSet, dst: &mut [Block], src: &[Block], bit: u64) {
+    when(InstructionSet::checked(backend), dst, src, bit);
 }
 
-fn when(backend: Backend, dst: &mut [Block], src: &[Block], bit: u64) {
+fn when(backend: InstructionSet, dst: &mut [Block], src: &[Block], bit: u64) {
     assert_eq!(dst.len(), src.len(), "equal lengths");
     let mask = Block::mask(bit);
     match backend {
         #[cfg(target_arch = "x86_64")]
-        Backend::AesNi | Backend::Vaes512 => x86::xor_masked_by(backend, dst, src, mask),
+        InstructionSet::AesNi | InstructionSet::Vaes512 => x86::xor_masked_by(backend, dst, src, mask),
         _ => dst.iter_mut().zip(src).for_each(|(d, s)| *d ^= *s & mask),
     }
 }
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn what_is_added_when_a_bit_is_set() {
-        for backend in Backend::available() {
+        for backend in InstructionSet::available() {
             for n in [0usize, 1, 3, 4, 15, 16, 17, 64, 67] {
                 let x: Vec<Block> = (0..n as u128).map(|i| Block((i << 90) ^ (i + 1))).collect();
                 let y: Vec<Block> = x.iter().map(|x| Block(!x.0 >> 3)).collect();

@@ -1,7 +1,7 @@
 //! The x86-64 kernels, generic over the vector width: one block (AES-NI) or four (VAES, AVX-512).
 //!
 //! Contract of every `unsafe fn` below: the CPU has the features of the vector type `W`. The safe functions
-//! at the end uphold it: they are reached only with a backend that `Backend` found on this machine, and
+//! at the end uphold it: they are reached only with a backend that `InstructionSet` found on this machine, and
 //! lengths were checked by the public function above them. Pointers are always taken from a slice at `i`
 //! with `n` lanes left.
 #![expect(
@@ -12,7 +12,7 @@
 )]
 
 use crate::portable::HalfKeys;
-use crate::{Aes128, Backend, Block};
+use crate::{Aes128, Block, InstructionSet};
 use std::arch::x86_64::*;
 
 pub mod curve;
@@ -26,7 +26,7 @@ type Keys = [Block; 11];
 const FLIGHT: usize = 4;
 
 /// A vector of `LANES` blocks.
-trait Wide: ring::Halves {
+trait Wide: ring::HalfSums {
     const LANES: usize;
     unsafe fn splat(block: Block) -> Self;
     /// Block i is `counter + i`.
@@ -332,7 +332,7 @@ macro_rules! kernel {
         unsafe fn $step<W: Wide, const N: usize>($i: usize, $n: usize, $($arg: $type),*) $body
 
         #[allow(clippy::too_many_arguments, reason = "the operands of the gate")]
-        pub fn $name(backend: Backend, $($arg: $type),*) {
+        pub fn $name(backend: InstructionSet, $($arg: $type),*) {
             #[inline(always)]
             #[allow(clippy::too_many_arguments, reason = "the operands of the gate")]
             unsafe fn all<W: Wide>($($arg: $type),*) {
@@ -350,7 +350,7 @@ macro_rules! kernel {
             }
             match backend {
                 // SAFETY: `backend` was found on this machine, so the features are there.
-                Backend::Vaes512 => unsafe { wide($($arg),*) },
+                InstructionSet::Vaes512 => unsafe { wide($($arg),*) },
                 // SAFETY: as above; the portable backend never comes here.
                 _ => unsafe { narrow($($arg),*) },
             }
@@ -584,7 +584,7 @@ pub fn key_schedule(key: Block) -> Keys {
 }
 
 /// See [`crate::transpose128`].
-pub fn transpose128(backend: Backend, rows: &[Block], out: &mut [Block]) {
+pub fn transpose128(backend: InstructionSet, rows: &[Block], out: &mut [Block]) {
     /// The portable code, compiled for 256-bit vectors.
     #[target_feature(enable = "avx2")]
     unsafe fn narrow(rows: &[Block], out: &mut [Block]) {
@@ -592,7 +592,7 @@ pub fn transpose128(backend: Backend, rows: &[Block], out: &mut [Block]) {
     }
     match backend {
         // SAFETY: the backend was found on this machine.
-        Backend::Vaes512 => unsafe { transpose_wide(rows, out) },
+        InstructionSet::Vaes512 => unsafe { transpose_wide(rows, out) },
         // SAFETY: as above; every x86 backend has AVX2.
         _ => unsafe { narrow(rows, out) },
     }

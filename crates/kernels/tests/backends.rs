@@ -27,9 +27,9 @@ impl Source {
 }
 
 /// `work` gives the same on every backend as on the portable one.
-fn same<T: PartialEq>(what: &str, work: impl Fn(Backend) -> T) {
-    let expected = work(Backend::Portable);
-    for backend in Backend::available() {
+fn same<T: PartialEq>(what: &str, work: impl Fn(InstructionSet) -> T) {
+    let expected = work(InstructionSet::Portable);
+    for backend in InstructionSet::available() {
         assert!(work(backend) == expected, "{what} on {backend:?}");
     }
 }
@@ -126,11 +126,11 @@ fn packed_bits_of_the_hash_are_its_lowest_bits() {
         let shifted: Vec<Block> = x.iter().map(|&x| x ^ delta).collect();
         let expected = [&x, &shifted].map(|x| {
             let (mut h, mut bits) = (vec![Block::ZERO; n], vec![0; n.div_ceil(64)]);
-            TweakedHash::on(Backend::Portable, start).hash(tweak, x, &mut h);
+            TweakedHash::on(InstructionSet::Portable, start).hash(tweak, x, &mut h);
             kernels::lsbs(&h, &mut bits);
             bits
         });
-        for backend in Backend::available() {
+        for backend in InstructionSet::available() {
             let hash = TweakedHash::on(backend, start);
             let [mut one_side, mut zero, mut one] = [(); 3].map(|()| vec![u64::MAX; n.div_ceil(64)]);
             hash.hash_lsbs(tweak, &x, &mut one_side);

@@ -1,7 +1,7 @@
 //! The 8-lane kernel gives the bytes of its portable twin, and the twin those of RFC 7748: random and
 //! exceptional inputs, at many lengths.
 
-use kernels::curve::{Curve, Element, Key, Uniform};
+use kernels::curve::{CurveBackend, Key, UCoordinate, Uniform};
 use rand_chacha::ChaCha12Rng;
 use rand_core::{Rng, SeedableRng};
 
@@ -25,12 +25,12 @@ fn key(rng: &mut ChaCha12Rng) -> Key {
 }
 
 /// All ways that this machine has.
-fn ways() -> impl Iterator<Item = Curve> {
-    [Some(Curve::portable()), Curve::fast()].into_iter().flatten()
+fn ways() -> impl Iterator<Item = CurveBackend> {
+    [Some(CurveBackend::portable()), CurveBackend::fast()].into_iter().flatten()
 }
 
 /// `2^255 - 256 + low`.
-fn near_prime(low: u8) -> Element {
+fn near_prime(low: u8) -> UCoordinate {
     std::array::from_fn(|i| match i {
         0 => low,
         31 => 0x7f,
@@ -46,19 +46,19 @@ fn hex(text: &str) -> Vec<u8> {
     (0..text.len() / 2).map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).unwrap()).collect()
 }
 
-fn hex_element(text: &str) -> Element {
+fn hex_element(text: &str) -> UCoordinate {
     hex(text).try_into().unwrap()
 }
 
 /// 0, 1, 2, -1, p - 2, all encodings from p to `2^255 - 1`, both points of order 8, limbs at their bounds.
-fn exceptional() -> Vec<Element> {
-    let mut out: Vec<Element> = (0..3).map(number).collect();
+fn exceptional() -> Vec<UCoordinate> {
+    let mut out: Vec<UCoordinate> = (0..3).map(number).collect();
     out.extend((0xea..=0xff).map(near_prime));
     out.push(hex_element("e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800"));
     out.push(hex_element("5f9c95bca3508c24b1d0b1559c83ef5b04445cc4581c8e86d8224eddd09f1157"));
     // One full limb at a time, and all but one.
     for limb in 0..5 {
-        let one: Element = std::array::from_fn(|i| {
+        let one: UCoordinate = std::array::from_fn(|i| {
             (0..8).map(|j| u8::from((8 * i + j) / 51 == limb && 8 * i + j < 255) << j).sum()
         });
         out.push(one);
@@ -69,21 +69,21 @@ fn exceptional() -> Vec<Element> {
 
 #[test]
 fn products_agree() {
-    let Some(fast) = Curve::fast() else { return };
+    let Some(fast) = CurveBackend::fast() else { return };
     let mut rng = ChaCha12Rng::seed_from_u64(1);
     for len in LENGTHS {
         let key = key(&mut rng);
-        let mut points: Vec<Element> = (0..len).map(|_| bytes(&mut rng)).collect();
+        let mut points: Vec<UCoordinate> = (0..len).map(|_| bytes(&mut rng)).collect();
         let mut expected = points.clone();
         fast.mul(&key, &mut points);
-        Curve::portable().mul(&key, &mut expected);
+        CurveBackend::portable().mul(&key, &mut expected);
         assert!(points == expected, "{len} points");
     }
     for key in [number(0), number(1), number(2), number(3), KEY_MAX, key(&mut rng)] {
         let mut points = exceptional();
         let mut expected = points.clone();
         fast.mul(&key, &mut points);
-        Curve::portable().mul(&key, &mut expected);
+        CurveBackend::portable().mul(&key, &mut expected);
         assert!(points == expected);
     }
 }
@@ -171,7 +171,7 @@ fn pair(first: [u8; 32], second: [u8; 32]) -> Uniform {
 
 #[test]
 fn maps_agree() {
-    let Some(fast) = Curve::fast() else { return };
+    let Some(fast) = CurveBackend::fast() else { return };
     let mut rng = ChaCha12Rng::seed_from_u64(2);
     for len in LENGTHS {
         let uniform: Vec<Uniform> = (0..len).map(|_| bytes(&mut rng)).collect();
@@ -181,22 +181,22 @@ fn maps_agree() {
     }
 }
 
-fn maps_agree_on(fast: Curve, key: Option<&Key>, uniform: &[Uniform]) -> Vec<Element> {
+fn maps_agree_on(fast: CurveBackend, key: Option<&Key>, uniform: &[Uniform]) -> Vec<UCoordinate> {
     let (mut points, mut expected) = (vec![[1; 32]; uniform.len()], vec![[2; 32]; uniform.len()]);
     fast.map(key, uniform, &mut points);
-    Curve::portable().map(key, uniform, &mut expected);
+    CurveBackend::portable().map(key, uniform, &mut expected);
     assert!(points == expected, "{} names", uniform.len());
     points
 }
 
 #[test]
 fn exceptional_maps_agree() {
-    let Some(fast) = Curve::fast() else { return };
-    let reversed = |mut x: Element| {
+    let Some(fast) = CurveBackend::fast() else { return };
+    let reversed = |mut x: UCoordinate| {
         x.reverse();
         x
     };
-    let numbers: Vec<Element> = exceptional().into_iter().map(reversed).collect();
+    let numbers: Vec<UCoordinate> = exceptional().into_iter().map(reversed).collect();
     let mut all: Vec<Uniform> = vec![[0xff; 96]];
     // Every pair: equal points are doubled, r = 0 gives the point of order 2.
     all.extend(numbers.iter().flat_map(|&r| numbers.iter().map(move |&s| pair(r, s))));

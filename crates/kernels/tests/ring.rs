@@ -30,13 +30,13 @@ fn parts(label: u64, n: usize) -> [Vec<Block>; 3] {
 /// An operation on every backend, ring and length against its definition by index.
 fn everywhere(
     what: &str,
-    definition: impl Fn(Ring, usize, usize) -> Vec<Block>,
-    kernel: impl Fn(Backend, Ring, usize) -> Vec<Vec<Block>>,
+    definition: impl Fn(VectorRing, usize, usize) -> Vec<Block>,
+    kernel: impl Fn(InstructionSet, VectorRing, usize) -> Vec<Vec<Block>>,
 ) {
-    for ring in Ring::ALL {
+    for ring in VectorRing::ALL {
         for n in LENGTHS {
             let expected: Vec<Vec<Block>> = (0..n).map(|i| definition(ring, n, i)).collect();
-            for backend in Backend::available() {
+            for backend in InstructionSet::available() {
                 let results = kernel(backend, ring, n);
                 for (j, result) in results.iter().enumerate() {
                     let same = result.len() == n && result.iter().zip(&expected).all(|(r, e)| *r == e[j]);
@@ -50,13 +50,15 @@ fn everywhere(
 #[test]
 fn elements_wrap_within_their_width() {
     let (x, y) = (Block(u128::MAX), Block(3 << 64 | 2));
-    assert!(Ring::Z128.add(x, y) == Block(3 << 64 | 1) && Ring::Z128.sub(Block(1), Block(2)) == x);
     assert!(
-        Ring::Z64.add(x, y) == Block(2 << 64 | 1)
-            && Ring::Z64.mul(x, y) == Block((!2u64 as u128) << 64 | !1u64 as u128)
+        VectorRing::Z128.add(x, y) == Block(3 << 64 | 1) && VectorRing::Z128.sub(Block(1), Block(2)) == x
     );
-    assert!(Ring::Z2.add(x, y) == Block(!y.0) && Ring::Z2.mul(x, y) == y);
-    assert_eq!(Ring::ALL.map(|ring| ring.blocks(129)), [129, 65, 2]);
+    assert!(
+        VectorRing::Z64.add(x, y) == Block(2 << 64 | 1)
+            && VectorRing::Z64.mul(x, y) == Block((!2u64 as u128) << 64 | !1u64 as u128)
+    );
+    assert!(VectorRing::Z2.add(x, y) == Block(!y.0) && VectorRing::Z2.mul(x, y) == y);
+    assert_eq!(VectorRing::ALL.map(|ring| ring.blocks(129)), [129, 65, 2]);
 }
 
 #[test]
@@ -113,7 +115,7 @@ fn local_products_agree() {
 /// Block `i` of a stream, by the definition.
 fn mask(key: Block, prefix: u64, at: u64) -> Block {
     let mut block = [Block(u128::from(prefix) << 64 | u128::from(at))];
-    Aes128::on(Backend::Portable, key).encrypt(&mut block);
+    Aes128::on(InstructionSet::Portable, key).encrypt(&mut block);
     block[0]
 }
 
@@ -168,7 +170,7 @@ fn joint_values_are_split_alike() {
                 let keys = [0, 1].map(|k| Aes128::on(backend, keys[k]));
                 let [mut values, mut masks, mut rests] = [vectors(1, n), vectors(2, n), vectors(3, n)];
                 let wire = Keystream { key: &keys[1], prefix: 2, first };
-                let mut joint = Joint {
+                let mut joint = JointMask {
                     mask: Keystream { key: &keys[0], prefix: 1, first },
                     wire: hidden.then_some(wire),
                     to_mask: (writes[0], &mut masks),

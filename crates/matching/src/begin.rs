@@ -4,7 +4,7 @@ use crate::dummies::{self, DummyPlan};
 use crate::identifiers::IdentifierSource;
 use crate::matcher::{MatchOptions, Matcher};
 use crate::payload::PayloadTable;
-use base::{Error, Kind, PartyId, limits};
+use base::{Error, Fault, PartyId, limits};
 use net::Session;
 
 /// Whether parties, rows and options fit the protocol; this party's dummies, if there are to be some.
@@ -66,5 +66,5 @@ pub(crate) fn within(
     if value <= cap {
         return Ok(());
     }
-    Err(Error::new(session.at(peer), Kind::Limit { name, value, cap }))
+    Err(Error::new(session.at(peer), Fault::Limit { name, value, cap }))
 }

@@ -31,7 +31,7 @@
 
 use crate::identifiers::{IdentifierSource, NameDomain};
 use base::{Error, PartyId, Rng, Secret, Seed};
-use net::{Link, Session};
+use net::{Session, StepLink};
 use num_bigint::BigInt;
 use num_traits::{One, Signed, ToPrimitive, Zero};
 use release::gaussian::DiscreteLaplace;
@@ -381,7 +381,7 @@ pub fn terms(dummies: Option<&Dummies>, hides: ShownSizes) -> [u8; TERMS_BYTES a
 ///
 /// # Errors
 /// Those of [`agree`].
-pub fn check_terms(link: &mut Link<'_>, terms: &[u8; TERMS_BYTES as usize]) -> Result<(), Error> {
+pub fn check_terms(link: &mut StepLink<'_>, terms: &[u8; TERMS_BYTES as usize]) -> Result<(), Error> {
     let theirs: [u8; TERMS_BYTES as usize] = link.recv_array()?;
     if theirs == *terms { Ok(()) } else { Err(link.blame(SAME_TERMS)) }
 }

@@ -20,7 +20,7 @@
 
 use base::{Error, Rng, Secret};
 use curve25519_dalek::{EdwardsPoint, MontgomeryPoint, Scalar};
-use kernels::curve::{Curve, Uniform};
+use kernels::curve::{CurveBackend, Uniform};
 use sha2::{Digest, Sha512};
 use zeroize::Zeroizing;
 
@@ -192,13 +192,13 @@ pub fn mul_twice_batch(
 
 /// A way to compute. All ways give the same bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct CurveGroup(Option<Curve>);
+pub struct CurveGroup(Option<CurveBackend>);
 
 impl CurveGroup {
     /// The fastest way of this machine: the 8-lane kernel where there is one.
     #[must_use]
     pub fn detect() -> Self {
-        Self(Curve::fast())
+        Self(CurveBackend::fast())
     }
 
     /// One point at a time, on any machine.
@@ -324,7 +324,7 @@ impl Expander {
 
 /// Hashes and, with a key, multiplies on the kernel.
 fn hash_lanes(
-    curve: Curve,
+    curve: CurveBackend,
     names: NameReader<'_>,
     k: Option<&Exponent>,
     out: &mut [GroupElement],

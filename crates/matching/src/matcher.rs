@@ -355,7 +355,7 @@ impl Default for MatchOptions {
     }
 }
 
-/// Whether a match may begin afresh: a refusal ([`base::Kind::Refused`]) ends the run and forgets this
+/// Whether a match may begin afresh: a refusal ([`base::Fault::Refused`]) ends the run and forgets this
 /// party's half.
 #[derive(Clone)]
 pub struct RestartPermit(pub Arc<dyn Fn() -> Result<(), Error> + Send + Sync>);

@@ -1,7 +1,7 @@
 //! Room for columns whose length a peer may have told.
 
 use crate::group::GroupElement;
-use base::{At, Error, Kind};
+use base::{At, Error, Fault};
 
 /// Room for `rows` items: too many is an error, not an abort. Pages are touched only as data arrives.
 pub(crate) fn reserve<T>(name: &'static str, rows: u64) -> Result<Vec<T>, Error> {
@@ -10,7 +10,7 @@ pub(crate) fn reserve<T>(name: &'static str, rows: u64) -> Result<Vec<T>, Error>
         Ok(()) => Ok(column),
         Err(_) => Err(Error::new(
             At::default(),
-            Kind::Io(format!(
+            Fault::Io(format!(
                 "no memory for {rows} elements ({name}); match fewer rows or use a larger machine"
             )),
         )),

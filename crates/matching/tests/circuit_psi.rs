@@ -40,7 +40,7 @@ fn options(ot: OtKind) -> MatchOptions {
     MatchOptions { ot, ..MatchOptions::default() }
 }
 
-type Done = [Result<(JoinedShares, Ledger), Error>; 2];
+type Done = [Result<(JoinedShares, Traffic), Error>; 2];
 
 fn both(x: &[String], y: &[String], layout: &PayloadLayout, options: [&MatchOptions; 2], seed: u64) -> Done {
     let (columns, payload) = ([Column::new(x), Column::new(y)], table(layout, y.len()));

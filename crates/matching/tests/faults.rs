@@ -271,7 +271,7 @@ fn a_peer_that_dies_at_any_step() {
 fn a_peer_that_stalls_at_any_step() {
     let columns = [Column::new(&ids(0..30)), Column::new(&ids(10..50))];
     let stall = &|step: &str, culprit: u8| {
-        let fault = net::Fault::Delay(Duration::from_millis(1500));
+        let fault = net::InjectedFault::Delay(Duration::from_millis(1500));
         let cluster = Cluster::new(2, 1).deadline(Duration::from_millis(400));
         let done = cluster.fault(PartyId(culprit), step, fault).run(|session| {
             let own = columns[session.me().index()].flat();

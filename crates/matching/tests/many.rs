@@ -11,7 +11,7 @@ use matching::{
     many_pid,
 };
 use net::cluster::Cluster;
-use net::{Channel, Fault, Ledger, Session, pair};
+use net::{Channel, InjectedFault, Session, Traffic, pair};
 use num_bigint::BigUint;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,7 +46,7 @@ fn overlaps(lists: &[Vec<String>]) -> Vec<u64> {
 
 /// Plays and checks all of it.
 fn check(cluster: &Cluster, lists: &[Vec<String>]) {
-    let (done, ledgers): (Vec<Matched>, Vec<Ledger>) =
+    let (done, ledgers): (Vec<Matched>, Vec<Traffic>) =
         play(cluster, lists, &one_thread()).into_iter().map(|d| d.unwrap()).unzip();
     let union: BTreeSet<&String> = lists.iter().flatten().collect();
     let mut at: BTreeMap<u32, &String> = BTreeMap::new();
@@ -164,14 +164,16 @@ fn whatever_goes_wrong_ends_in_errors_that_name_peer_and_step() {
             if culprit == 0 && step == "e" {
                 continue;
             }
-            for fault in [Fault::Cut, Fault::Truncate, Fault::Corrupt { byte: 3, mask: 0x55 }] {
+            for fault in
+                [InjectedFault::Cut, InjectedFault::Truncate, InjectedFault::Corrupt { byte: 3, mask: 0x55 }]
+            {
                 let cluster = Cluster::new(3, 1).deadline(Duration::from_millis(600)).fault(
                     PartyId(culprit),
                     format!("many/{step}"),
                     fault,
                 );
                 // Another element is another identifier, as good as any: a secure channel keeps these whole.
-                if matches!((step, fault), ("ring" | "e" | "union", Fault::Corrupt { .. })) {
+                if matches!((step, fault), ("ring" | "e" | "union", InjectedFault::Corrupt { .. })) {
                     continue;
                 }
                 let done = play(&cluster, &lists, &one_thread());
@@ -199,7 +201,7 @@ fn points_that_are_none_are_blamed_on_their_sender() {
         let cluster = Cluster::new(3, 1).deadline(Duration::from_millis(600)).fault(
             PartyId(culprit),
             format!("many/{step}"),
-            Fault::Corrupt { byte, mask: 0x80 },
+            InjectedFault::Corrupt { byte, mask: 0x80 },
         );
         let error =
             play(&cluster, &lists, &one_thread()).into_iter().nth(victim.into()).unwrap().unwrap_err();

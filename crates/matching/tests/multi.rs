@@ -12,7 +12,7 @@ use people::Rows;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-type Done = [Result<(Matched, Ledger), Error>; 2];
+type Done = [Result<(Matched, Traffic), Error>; 2];
 
 fn one_thread() -> MatchOptions {
     MatchOptions { threads: 1, ..MatchOptions::default() }

@@ -8,7 +8,7 @@ use base::{Error, PartyId, Seed};
 use matching::paillier::{self, PayloadGiver};
 use matching::{PayloadField, PayloadLayout, PayloadTable};
 use net::cluster::Cluster;
-use net::{Ledger, Session};
+use net::{Session, Traffic};
 use tap::{Fault, run_both, tapped};
 
 fn layout(fields: &[PayloadField]) -> PayloadLayout {
@@ -35,7 +35,7 @@ fn work(session: &mut Session, table: &PayloadTable, map: &[u32]) -> Result<Payl
     })
 }
 
-fn run(cluster: &Cluster, table: &PayloadTable, map: &[u32]) -> [(PayloadTable, Ledger); 2] {
+fn run(cluster: &Cluster, table: &PayloadTable, map: &[u32]) -> [(PayloadTable, Traffic); 2] {
     let done = cluster.run(|session| {
         let shares = work(session, table, map)?;
         Ok((shares, session.ledger().clone()))

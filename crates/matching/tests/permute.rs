@@ -9,7 +9,7 @@ use base::{Error, PartyId, Rng, Seed};
 use matching::permute::{self, ExtendedMap, PlaneRows, Switchboard, TransferBill, network::switches, route};
 use matching::{PayloadField, PayloadLayout, PayloadTable};
 use net::cluster::Cluster;
-use net::{Ledger, Session};
+use net::{Session, Traffic};
 use ot::OtKind;
 
 const KINDS: [OtKind; 3] = [OtKind::SoftSpoken { k: 2 }, OtKind::SoftSpoken { k: 1 }, OtKind::Ferret];
@@ -73,7 +73,7 @@ impl Run<'_> {
         }
     }
 
-    fn both(&self, cluster: &Cluster, kind: OtKind) -> [(PayloadTable, Ledger); 2] {
+    fn both(&self, cluster: &Cluster, kind: OtKind) -> [(PayloadTable, Traffic); 2] {
         let done = cluster.run(|session| {
             let mut board = Switchboard::new(session, kind, self.expected_gates())?;
             let rows = self.half(session, &mut board)?;

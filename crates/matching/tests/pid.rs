@@ -6,7 +6,7 @@ use base::Seed;
 use common::{Column, both, expected_union, ids};
 use matching::{IdentifierSpool, MatchOptions, Matcher, PrivateId, dummies::Dummies, pid};
 use net::cluster::Cluster;
-use net::{Progress, Session};
+use net::{RowProgress, Session};
 use proptest::prelude::*;
 use std::collections::HashMap;
 use std::path::Path;
@@ -126,7 +126,7 @@ fn identifiers_on_disk_match_like_those_in_memory_and_progress_is_told() {
     let spool = writer.finish().unwrap();
     let told = Arc::new(Mutex::new(Vec::new()));
     let watch = told.clone();
-    let watcher = Progress::new(move |step: &str, done, total| {
+    let watcher = RowProgress::new(move |step: &str, done, total| {
         watch.lock().unwrap().push((step.to_owned(), done, total));
     });
     let [c, p]: [Session; 2] = Cluster::new(2, 21).sessions().try_into().ok().unwrap();

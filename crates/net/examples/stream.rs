@@ -4,7 +4,7 @@
 //! one direction, GB/s of both directions together, and microseconds per round trip of 32 bytes.
 
 use base::{Error, PartyId, Roster};
-use net::{Channel, Endpoint, Identity, Meet, Status, Transport};
+use net::{Channel, ChannelSecurity, Identity, Meet, Rendezvous, Status};
 use std::sync::{Arc, mpsc};
 use std::time::Instant;
 
@@ -78,19 +78,19 @@ fn connected(name: &str) -> Result<Ends, Error> {
     let roster = Roster::new(["a", "b"]);
     let side = |me: usize, endpoint| {
         let transport = match name {
-            "tls" => Transport::Tls { identity: identities[me].clone(), keys: keys.clone() },
-            _ => Transport::Tcp,
+            "tls" => ChannelSecurity::Tls { identity: identities[me].clone(), keys: keys.clone() },
+            _ => ChannelSecurity::Tcp,
         };
         Meet::new(PartyId(me as u8), roster.clone(), endpoint, transport, [0; 32])
     };
     let (tell, told) = mpsc::channel();
-    let listening = side(1, Endpoint::Listen("127.0.0.1:0".into())).watch(move |status| {
+    let listening = side(1, Rendezvous::Listen("127.0.0.1:0".into())).watch(move |status| {
         if let Status::Listening { at, .. } = status {
             tell.send(at.to_string()).expect("main waits");
         }
     });
     let listening = std::thread::spawn(move || listening.meet(0));
-    let mut dialled = side(0, Endpoint::Dial(told.recv().expect("it listens"))).meet(0)?;
+    let mut dialled = side(0, Rendezvous::Dial(told.recv().expect("it listens"))).meet(0)?;
     let mut listened = listening.join().expect("the listener ended well")?;
     let (a, b) = (dialled.control.remove(0), listened.control.remove(0));
     Ok((a.1, b.1))

@@ -6,13 +6,13 @@
 //! stay, many or few, from one address or thousands, keep no peer out. What is refused is reported and
 //! forgotten.
 
-use crate::connect::Gate;
+use crate::connect::DoorPolicy;
 use crate::crowd::Crowd;
 use crate::hello::{HELLO_BYTES, Hello, NoHello};
-use crate::identity::Fingerprint;
-use crate::network::Network;
-use crate::socket::{Bound, Incoming, SocketChannel, tune};
-use crate::tls::{Refusal, proven, shake};
+use crate::identity::KeyFingerprint;
+use crate::network::IpNetwork;
+use crate::socket::{ReceiveBuffer, SocketChannel, TimeLimit, tune};
+use crate::tls::{TlsRefusal, proven, shake};
 use base::{Error, limits};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -50,14 +50,14 @@ pub(crate) struct Arrival {
     pub(crate) channel: Box<SocketChannel>,
     pub(crate) hello: Result<Hello, NoHello>,
     /// The key it proved; none without TLS.
-    pub(crate) key: Option<Fingerprint>,
+    pub(crate) key: Option<KeyFingerprint>,
     pub(crate) from: SocketAddr,
 }
 
 /// Somebody was turned away.
 pub(crate) struct TurnedAway {
     pub(crate) from: SocketAddr,
-    pub(crate) why: Refusal,
+    pub(crate) why: TlsRefusal,
 }
 
 /// A bound address and the thread that accepts there, until dropped.
@@ -74,14 +74,14 @@ pub(crate) struct Acceptor {
 #[derive(Clone, Debug)]
 pub(crate) struct Admission {
     /// From these networks only; from anywhere where there are none.
-    pub(crate) allow: Vec<Network>,
+    pub(crate) allow: Vec<IpNetwork>,
     /// From the first byte of TCP to the last of the hello.
     pub(crate) limit: Duration,
 }
 
 impl Admission {
     /// For whoever waits for `deadline` without progress: a handshake takes no longer.
-    pub(crate) fn new(allow: Vec<Network>, deadline: Duration) -> Self {
+    pub(crate) fn new(allow: Vec<IpNetwork>, deadline: Duration) -> Self {
         Self { allow, limit: HANDSHAKE.min(deadline) }
     }
 
@@ -92,7 +92,7 @@ impl Admission {
 
 impl Acceptor {
     /// Binds `address` and accepts whoever passes `gate`.
-    pub(crate) fn bind(address: &str, gate: Gate, admission: Admission) -> Result<Self, Error> {
+    pub(crate) fn bind(address: &str, gate: DoorPolicy, admission: Admission) -> Result<Self, Error> {
         let listener = TcpListener::bind(address).map_err(|e| bind_error(address, &e))?;
         let failed = |e: std::io::Error| Error::io(format!("cannot listen at {address}"), &e);
         let bound = listener.local_addr().map_err(failed)?;
@@ -165,7 +165,7 @@ struct Reports {
 struct Silent {
     stream: TcpStream,
     from: SocketAddr,
-    bound: Bound,
+    bound: TimeLimit,
 }
 
 /// Those who shake hands: a thread has each, and this is how to end it.
@@ -174,7 +174,7 @@ type Shaking = Arc<Mutex<Crowd<Arc<TcpStream>>>>;
 /// What the accepting thread looks after.
 struct Porch {
     listener: TcpListener,
-    gate: Gate,
+    gate: DoorPolicy,
     admission: Admission,
     reports: Reports,
     silent: Crowd<Silent>,
@@ -187,11 +187,11 @@ impl Porch {
         for Silent { stream, from, bound } in self.heard() {
             match stream.peek(&mut [0]) {
                 Ok(1) => self.shake_hands(stream, from, bound),
-                _ => self.reports.refuse(from, Refusal::Left),
+                _ => self.reports.refuse(from, TlsRefusal::Left),
             }
         }
         for Silent { from, bound, .. } in self.silent.take(|silent| silent.bound.left().is_none()) {
-            self.reports.refuse(from, Refusal::Silent(bound.limit));
+            self.reports.refuse(from, TlsRefusal::Silent(bound.limit));
         }
         self.accept();
     }
@@ -239,17 +239,17 @@ impl Porch {
 
     fn admit(&mut self, stream: TcpStream, from: SocketAddr) {
         if !self.admission.holds(from) {
-            return self.reports.refuse(from, Refusal::Outside);
+            return self.reports.refuse(from, TlsRefusal::Outside);
         }
         // Some systems hand the listener's mode on.
         if stream.set_nonblocking(false).is_ok() {
-            let bound = Bound::of(self.admission.limit);
+            let bound = TimeLimit::of(self.admission.limit);
             drop(self.silent.admit(from.ip(), Silent { stream, from, bound }));
         }
     }
 
     /// On a thread of its own.
-    fn shake_hands(&self, stream: TcpStream, from: SocketAddr, bound: Bound) {
+    fn shake_hands(&self, stream: TcpStream, from: SocketAddr, bound: TimeLimit) {
         let stream = Arc::new(stream);
         if let Some(goes) = lock(&self.shaking).admit(from.ip(), stream.clone()) {
             // Its thread finds the end and goes.
@@ -275,7 +275,7 @@ impl Porch {
 }
 
 impl Reports {
-    fn refuse(&self, from: SocketAddr, why: Refusal) {
+    fn refuse(&self, from: SocketAddr, why: TlsRefusal) {
         let _ = self.refused.try_send(TurnedAway { from, why });
     }
 }
@@ -284,15 +284,15 @@ fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-type Proven = (SocketChannel, Result<Hello, NoHello>, Option<Fingerprint>);
+type Proven = (SocketChannel, Result<Hello, NoHello>, Option<KeyFingerprint>);
 
 /// Lets a connection prove who it is and say what it wants.
-fn prove(stream: &Arc<TcpStream>, gate: &Gate, bound: Bound) -> Result<Proven, Refusal> {
-    let failed = |e: std::io::Error| Refusal::of_io(&e, bound.limit);
+fn prove(stream: &Arc<TcpStream>, gate: &DoorPolicy, bound: TimeLimit) -> Result<Proven, TlsRefusal> {
+    let failed = |e: std::io::Error| TlsRefusal::of_io(&e, bound.limit);
     tune(stream, bound.limit).map_err(failed)?;
     let (tls, incoming) = match gate {
-        Gate::Open => (None, Incoming::new()),
-        Gate::Pinned(tls) => {
+        DoorPolicy::Open => (None, ReceiveBuffer::new()),
+        DoorPolicy::Pinned(tls) => {
             let (tls, incoming) = shake(stream, tls.listener()?, bound)?;
             (Some(tls), incoming)
         }
@@ -304,13 +304,16 @@ fn prove(stream: &Arc<TcpStream>, gate: &Gate, bound: Bound) -> Result<Proven, R
 }
 
 /// Receives a hello. `bound` is on all of it: who drips bytes gains nothing.
-pub(crate) fn hear(channel: &mut SocketChannel, bound: Bound) -> Result<Result<Hello, NoHello>, Refusal> {
+pub(crate) fn hear(
+    channel: &mut SocketChannel,
+    bound: TimeLimit,
+) -> Result<Result<Hello, NoHello>, TlsRefusal> {
     let mut bytes = [0; HELLO_BYTES];
     match channel.recv_within(&mut bytes, bound) {
         Ok(()) => Ok(Hello::decode(&bytes)),
         Err(error) => Err(match channel.tls_failure() {
-            Some(failure) => Refusal::of_tls(failure),
-            None => Refusal::of_channel(&error),
+            Some(failure) => TlsRefusal::of_tls(failure),
+            None => TlsRefusal::of_channel(&error),
         }),
     }
 }

@@ -1,7 +1,7 @@
 //! All parties of a protocol in one process, for tests: seeded, with deadlines and faults.
 
 use crate::channel::{CHUNK_BYTES, WINDOW_CHUNKS, pair_with};
-use crate::faults::{Fault, Faulty, Planned};
+use crate::faults::{Faulty, InjectedFault, Planned};
 use crate::{Channel, Session};
 use base::{Error, PartyId, Roster, Seed};
 use std::time::Duration;
@@ -50,7 +50,7 @@ impl Cluster {
 
     /// Something goes wrong with what `party` sends to each of its peers at `step` and under it.
     #[must_use]
-    pub fn fault(mut self, party: PartyId, step: impl Into<String>, fault: Fault) -> Self {
+    pub fn fault(mut self, party: PartyId, step: impl Into<String>, fault: InjectedFault) -> Self {
         self.faults.push((party, None, Planned { step: step.into(), fault }));
         self
     }
@@ -62,7 +62,7 @@ impl Cluster {
         party: PartyId,
         peer: PartyId,
         step: impl Into<String>,
-        fault: Fault,
+        fault: InjectedFault,
     ) -> Self {
         self.faults.push((party, Some(peer), Planned { step: step.into(), fault }));
         self

@@ -12,18 +12,18 @@ mod door;
 mod effort;
 mod standby;
 
-pub use standby::{Call, Standby};
+pub use standby::{Standby, StartCall};
 
 use crate::Channel;
 use crate::accept::Admission;
 use crate::farewell::{Farewell, HEAR};
-use crate::hello::{FORMAT_VERSION, Hello, Topic, Verdict, session_id};
-use crate::identity::{Fingerprint, Identity};
-use crate::network::Network;
-use crate::refusal::{Terms, Wording, short};
+use crate::hello::{FORMAT_VERSION, Hello, HelloVerdict, Topic, session_id};
+use crate::identity::{Identity, KeyFingerprint};
+use crate::network::IpNetwork;
+use crate::refusal::{OperatorTerms, Wording, short};
 use crate::socket::SocketChannel;
-use crate::tls::{Refusal, Tls};
-use base::{Accusation, At, ChannelError, Error, Kind, PartyId, Roster, Seed, limits};
+use crate::tls::{Tls, TlsRefusal};
+use base::{Accusation, At, ChannelError, Error, Fault, PartyId, Roster, Seed, limits};
 use door::Door;
 use effort::Effort;
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ pub type Channels = Vec<(PartyId, Box<dyn Channel>)>;
 
 /// Where one of two parties meets the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Endpoint {
+pub enum Rendezvous {
     /// Waits at this address of its own: `0.0.0.0:7000`. Port 0 lets the system choose; see
     /// [`Status::Listening`].
     Listen(String),
@@ -54,7 +54,7 @@ pub enum Endpoint {
 
 /// How bytes travel.
 #[derive(Clone)]
-pub enum Transport {
+pub enum ChannelSecurity {
     /// Plain TCP: no secrecy, no proof who the peer is. For measurements on one machine.
     Tcp,
     /// TLS 1.3; both sides prove the keys that the study names.
@@ -62,7 +62,7 @@ pub enum Transport {
         /// This party's key.
         identity: Arc<Identity>,
         /// The keys of all parties, in party order.
-        keys: Vec<Fingerprint>,
+        keys: Vec<KeyFingerprint>,
     },
 }
 
@@ -116,18 +116,18 @@ pub struct Meet {
     tell: BTreeMap<PartyId, String>,
     /// Who told this party to begin.
     told_by: Option<PartyId>,
-    transport: Transport,
+    transport: ChannelSecurity,
     agreement: [u8; 32],
-    terms: Terms,
+    terms: OperatorTerms,
     patience: Duration,
     deadline: Duration,
-    allow: Vec<Network>,
+    allow: Vec<IpNetwork>,
     watch: Watch,
 }
 
 /// Who may pass at the door.
 #[derive(Clone)]
-pub(crate) enum Gate {
+pub(crate) enum DoorPolicy {
     /// Anybody: plain TCP.
     Open,
     /// The holders of these keys.
@@ -144,7 +144,7 @@ pub struct Meeting {
     pub workers: Vec<Channels>,
     meet: Meet,
     /// How this party goes to each peer that it dials.
-    gates: BTreeMap<PartyId, Gate>,
+    gates: BTreeMap<PartyId, DoorPolicy>,
     door: Option<Door>,
     lanes: u32,
 }
@@ -156,14 +156,14 @@ impl Meet {
     pub fn new(
         me: PartyId,
         roster: Roster,
-        endpoint: Endpoint,
-        transport: Transport,
+        endpoint: Rendezvous,
+        transport: ChannelSecurity,
         agreement: [u8; 32],
     ) -> Self {
         let peer = PartyId(u8::from(me.0 == 0));
         let (listen, dial) = match endpoint {
-            Endpoint::Listen(at) => (Some(at), BTreeMap::new()),
-            Endpoint::Dial(at) => (None, BTreeMap::from([(peer, at)])),
+            Rendezvous::Listen(at) => (Some(at), BTreeMap::new()),
+            Rendezvous::Dial(at) => (None, BTreeMap::from([(peer, at)])),
         };
         Self::all(me, roster, listen, dial, transport, agreement)
     }
@@ -176,13 +176,13 @@ impl Meet {
         roster: Roster,
         listen: Option<String>,
         dial: BTreeMap<PartyId, String>,
-        transport: Transport,
+        transport: ChannelSecurity,
         agreement: [u8; 32],
     ) -> Self {
         let patience = Duration::from_secs(600);
         let deadline = Duration::from_millis(limits::DEADLINE_MS);
         let watch: Watch = Arc::new(|_| ());
-        let terms = Terms::default();
+        let terms = OperatorTerms::default();
         Self {
             me,
             roster,
@@ -202,7 +202,7 @@ impl Meet {
 
     /// What errors call the agreement and the lines to check; those of a study unless told.
     #[must_use]
-    pub fn terms(mut self, terms: Terms) -> Self {
+    pub fn terms(mut self, terms: OperatorTerms) -> Self {
         self.terms = terms;
         self
     }
@@ -216,7 +216,7 @@ impl Meet {
 
     /// Takes connections from these networks only; from anywhere unless told.
     #[must_use]
-    pub fn allow(mut self, networks: Vec<Network>) -> Self {
+    pub fn allow(mut self, networks: Vec<IpNetwork>) -> Self {
         self.allow = networks;
         self
     }
@@ -302,7 +302,7 @@ impl Meet {
     /// The control channels of all peers, met at the same time.
     fn controls(
         &self,
-        gates: &BTreeMap<PartyId, Gate>,
+        gates: &BTreeMap<PartyId, DoorPolicy>,
         door: Option<&mut Door>,
         nonce: [u8; 32],
         until: Instant,
@@ -316,7 +316,7 @@ impl Meet {
             if let Some(host) = self.told_by {
                 scope.spawn(move || effort.note(self.mind(host, effort)));
             }
-            let dial = |(peer, gate): (&PartyId, &Gate)| {
+            let dial = |(peer, gate): (&PartyId, &DoorPolicy)| {
                 let (peer, gate) = (*peer, gate.clone());
                 scope.spawn(move || effort.note(self.keep_dialling(peer, &gate, nonce, until, effort)))
             };
@@ -335,17 +335,17 @@ impl Meet {
     /// All parties compare their session ids: a party that told different nonces is found here.
     fn compare(&self, met: &mut [Met], session: &[u8; 32]) -> Result<(), Error> {
         for Met { peer, channel, .. } in &mut *met {
-            channel.send(session).map_err(|e| self.error(*peer, Kind::Channel(e)))?;
-            channel.finish().map_err(|e| self.error(*peer, Kind::Channel(e)))?;
+            channel.send(session).map_err(|e| self.error(*peer, Fault::Channel(e)))?;
+            channel.finish().map_err(|e| self.error(*peer, Fault::Channel(e)))?;
         }
         for Met { peer, channel, .. } in met {
             let mut theirs = [0; 32];
-            channel.begin(self.deadline).map_err(|e| self.error(*peer, Kind::Channel(e)))?;
-            channel.recv(&mut theirs).map_err(|e| self.error(*peer, Kind::Channel(e)))?;
+            channel.begin(self.deadline).map_err(|e| self.error(*peer, Fault::Channel(e)))?;
+            channel.recv(&mut theirs).map_err(|e| self.error(*peer, Fault::Channel(e)))?;
             if theirs != *session {
                 let what = "its session id is not ours: the parties are in different meetings, or one of \
                             them tells others different things; start all of them again";
-                return Err(self.error(*peer, Kind::Deviated(what)).accusing(self.anyone()));
+                return Err(self.error(*peer, Fault::Deviated(what)).accusing(self.anyone()));
             }
         }
         Ok(())
@@ -366,7 +366,7 @@ impl Meet {
                 match left.get(peer) {
                     // Its last words may be under way on the lanes.
                     Some((since, error)) if since.elapsed() >= RETRY.1 => {
-                        return Err(self.error(*peer, Kind::Channel(error.clone())));
+                        return Err(self.error(*peer, Fault::Channel(error.clone())));
                     }
                     Some(_) => {}
                     None => {
@@ -381,9 +381,10 @@ impl Meet {
         Ok(None)
     }
 
-    fn gate(&self, peers: &[PartyId]) -> Result<Gate, Error> {
-        let Transport::Tls { identity, keys } = &self.transport else { return Ok(Gate::Open) };
-        let theirs: Option<Vec<Fingerprint>> = peers.iter().map(|p| keys.get(p.index()).copied()).collect();
+    fn gate(&self, peers: &[PartyId]) -> Result<DoorPolicy, Error> {
+        let ChannelSecurity::Tls { identity, keys } = &self.transport else { return Ok(DoorPolicy::Open) };
+        let theirs: Option<Vec<KeyFingerprint>> =
+            peers.iter().map(|p| keys.get(p.index()).copied()).collect();
         let (Some(mine), Some(theirs)) = (keys.get(self.me.index()), theirs) else {
             return Err(Error::misuse("Meet wants the key of every party"));
         };
@@ -395,7 +396,7 @@ impl Meet {
                 "the identity in use is {own}, but {me} has {mine}; check {identity}, or {key}"
             )));
         }
-        Ok(Gate::Pinned(Tls::new(identity, theirs)?))
+        Ok(DoorPolicy::Pinned(Tls::new(identity, theirs)?))
     }
 
     /// The names of some peers, with commas between.
@@ -407,14 +408,14 @@ impl Meet {
         At { party: self.roster.name(self.me), peer: Some(self.names(peers)), step: "meet".into() }
     }
 
-    fn error(&self, peer: PartyId, kind: Kind) -> Error {
+    fn error(&self, peer: PartyId, kind: Fault) -> Error {
         Error::new(self.at(&[peer]), kind)
     }
 
     fn wording(&self, peers: &[PartyId]) -> Wording {
         let keys = match &self.transport {
-            Transport::Tcp => Vec::new(),
-            Transport::Tls { keys, .. } => {
+            ChannelSecurity::Tcp => Vec::new(),
+            ChannelSecurity::Tls { keys, .. } => {
                 self.roster.parties().map(|p| self.roster.name(p)).zip(keys.iter().copied()).collect()
             }
         };
@@ -422,30 +423,30 @@ impl Meet {
         Wording { terms: self.terms, me: self.roster.name(self.me), peers, keys }
     }
 
-    fn refused(&self, peer: PartyId, refusal: &Refusal, address: &dyn fmt::Display) -> Error {
+    fn refused(&self, peer: PartyId, refusal: &TlsRefusal, address: &dyn fmt::Display) -> Error {
         let text = self.wording(&[peer]).text(refusal, address);
         self.error(peer, Wording::kind(refusal, text))
     }
 
-    fn hello(&self, to: PartyId, verdict: Verdict, topic: Topic) -> Hello {
+    fn hello(&self, to: PartyId, verdict: HelloVerdict, topic: Topic) -> Hello {
         Hello { version: FORMAT_VERSION, from: self.me, to, verdict, topic }
     }
 
-    fn control(&self, to: PartyId, verdict: Verdict, nonce: [u8; 32]) -> Hello {
+    fn control(&self, to: PartyId, verdict: HelloVerdict, nonce: [u8; 32]) -> Hello {
         self.hello(to, verdict, Topic::Control { nonce, agreement: self.agreement })
     }
 
     /// A peer says that it takes no part.
     fn declined(&self, peer: PartyId) -> Error {
-        self.error(peer, Kind::Refused(self.wording(&[peer]).verdict(Verdict::Declined, (0, 0))))
+        self.error(peer, Fault::Refused(self.wording(&[peer]).verdict(HelloVerdict::Declined, (0, 0))))
     }
 
     fn other_study(&self, peer: PartyId, theirs: &[u8; 32]) -> Error {
         let (name, ours) = (self.roster.name(peer), short(&self.agreement));
-        let Terms { document, differ, .. } = self.terms;
+        let OperatorTerms { document, differ, .. } = self.terms;
         self.error(
             peer,
-            Kind::Input(format!(
+            Fault::Input(format!(
                 "{name} holds another {document}: hash {} there, {ours} here; {differ}",
                 short(theirs)
             )),
@@ -492,7 +493,7 @@ impl Meeting {
         let mut lane: Channels = Vec::new();
         for (peer, channels) in self.open(1)? {
             for mut channel in channels {
-                channel.begin(HEAR).map_err(|e| self.meet.error(peer, Kind::Channel(e)))?;
+                channel.begin(HEAR).map_err(|e| self.meet.error(peer, Fault::Channel(e)))?;
                 lane.push((peer, Box::new(channel)));
             }
         }
@@ -505,7 +506,7 @@ impl Meeting {
         let end = first.checked_add(count).filter(|&end| end <= LANES).ok_or_else(|| {
             let (value, cap) = (u64::from(first) + u64::from(count), u64::from(LANES));
             let peers: Vec<PartyId> = self.control.iter().map(|(peer, _)| *peer).collect();
-            Error::new(meet.at(&peers), Kind::Limit { name: "lanes", value, cap })
+            Error::new(meet.at(&peers), Fault::Limit { name: "lanes", value, cap })
         })?;
         if count == 0 {
             return Ok(Vec::new());
@@ -516,7 +517,7 @@ impl Meeting {
         let mut found = std::thread::scope(|scope| {
             let effort = &effort;
             scope.spawn(move || effort.note(meet.watch_over(control, effort)));
-            let dial = |(peer, gate): (&PartyId, &Gate)| {
+            let dial = |(peer, gate): (&PartyId, &DoorPolicy)| {
                 let (peer, gate) = (*peer, gate.clone());
                 scope.spawn(move || {
                     let found = effort.note(meet.dial_lanes(peer, &gate, lanes, effort));

@@ -15,7 +15,7 @@
 //! step, zeros. It is not counted as application bytes: a run that goes well sends none.
 
 use crate::connect::Channels;
-use base::{Accusation, At, ChannelError, Error, Kind, PartyId, Roster, limits};
+use base::{Accusation, At, ChannelError, Error, Fault, PartyId, Roster, limits};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -102,13 +102,13 @@ impl Farewell {
 
     /// The peer whose channel broke, if that is what the error says.
     fn lost(&self, error: &Error) -> Option<PartyId> {
-        let Kind::Channel(_) = error.kind() else { return None };
+        let Fault::Channel(_) = error.kind() else { return None };
         self.roster.find(error.at().peer.as_deref()?)
     }
 
     /// Whom an error of this party's own accuses.
     fn accused(&self, error: &Error) -> Vec<PartyId> {
-        let (Kind::Deviated(_) | Kind::Malformed(_)) = error.kind() else { return Vec::new() };
+        let (Fault::Deviated(_) | Fault::Malformed(_)) = error.kind() else { return Vec::new() };
         let names: Vec<&str> = match error.accusation() {
             Some(told) => told.accused.iter().map(String::as_str).collect(),
             None => error.at().peer.as_deref().into_iter().collect(),
@@ -132,14 +132,14 @@ impl Farewell {
                 step: step.to_owned(),
                 through: (!direct).then_some(via_name),
             };
-            return Error::new(at, Kind::Deviated("a party says that others deviated")).accusing(accusation);
+            return Error::new(at, Fault::Deviated("a party says that others deviated")).accusing(accusation);
         }
         let text = if via == notice.root {
             format!("{root} stopped at {step}; see {root}'s own output")
         } else {
             format!("{via_name} stopped because {root} was lost at {step}; see {root}'s own output")
         };
-        Error::new(at, Kind::Channel(ChannelError::Io(text)))
+        Error::new(at, Fault::Channel(ChannelError::Io(text)))
     }
 
     /// What the peer said before it stopped; nothing when it died without a word.
@@ -215,7 +215,7 @@ mod tests {
 
     fn cut(party: &str, peer: &str, step: &str) -> Error {
         let at = At { party: party.into(), peer: Some(peer.into()), step: step.into() };
-        Error::new(at, Kind::Channel(ChannelError::Cut))
+        Error::new(at, Fault::Channel(ChannelError::Cut))
     }
 
     #[test]
@@ -235,7 +235,7 @@ mod tests {
     fn a_party_that_stops_by_itself_is_named_without_its_reason() {
         let (a, b) = both(Duration::from_secs(60));
         let at = At { party: "b".into(), peer: None, step: "match".into() };
-        let _ = b.stop(Error::new(at, Kind::Refused("a secret".into())));
+        let _ = b.stop(Error::new(at, Fault::Refused("a secret".into())));
         assert_eq!(
             a.stop(cut("a", "b", "compute")).to_string(),
             "a at compute with b: b stopped at match; see b's own output"
@@ -268,10 +268,10 @@ mod tests {
         let told_of = |accused: &[&str]| {
             let own =
                 Accusation { by: "b".into(), accused: names(accused), step: "open".into(), through: None };
-            told(Error::new(at("c, vouched for by d"), Kind::Deviated("a check")).accusing(own))
+            told(Error::new(at("c, vouched for by d"), Fault::Deviated("a check")).accusing(own))
         };
         let error = told_of(&["c", "d"]);
-        assert!(matches!(error.kind(), Kind::Deviated(_)), "{error}");
+        assert!(matches!(error.kind(), Fault::Deviated(_)), "{error}");
         assert_eq!(error.accusation().unwrap().suspects("a"), ["b", "c", "d"]);
         assert_eq!(
             error.to_string(),
@@ -281,7 +281,7 @@ mod tests {
         // This party is accused, and knows better.
         assert_eq!(told_of(&["a", "d"]).accusation().unwrap().suspects("a"), ["b", "d"]);
         // A check of one peer, or bytes that decode to nothing.
-        for kind in [Kind::Deviated("a check"), Kind::Malformed("a count")] {
+        for kind in [Fault::Deviated("a check"), Fault::Malformed("a count")] {
             let error = told(Error::new(at("c"), kind));
             assert_eq!(error.accusation().unwrap().suspects("a"), ["b", "c"]);
         }

@@ -1,14 +1,14 @@
 //! Faults on demand, for tests: a channel that delays, cuts, alters or shortens what a party sends at a step.
 
 use crate::Channel;
-use crate::ledger::covers;
+use crate::traffic::covers;
 use base::ChannelError;
 use std::net::IpAddr;
 use std::time::Duration;
 
 /// What goes wrong with the bytes that a party sends to a peer at a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum InjectedFault {
     /// Every send waits this long first.
     Delay(Duration),
     /// The connection breaks on the first use at the step, in both directions.
@@ -28,7 +28,7 @@ pub enum Fault {
 #[derive(Clone, Debug)]
 pub(crate) struct Planned {
     pub step: String,
-    pub fault: Fault,
+    pub fault: InjectedFault,
 }
 
 /// A channel with planned faults. It learns the step from [`Channel::at_step`].
@@ -60,7 +60,7 @@ impl Faulty {
     }
 
     fn inner(&mut self) -> Result<&mut dyn Channel, ChannelError> {
-        if self.faults.iter().any(|f| f.here && f.planned.fault == Fault::Cut) {
+        if self.faults.iter().any(|f| f.here && f.planned.fault == InjectedFault::Cut) {
             self.inner = None;
         }
         match &mut self.inner {
@@ -75,14 +75,14 @@ impl Active {
         let start = self.sent;
         self.sent += message.len() as u64;
         match self.planned.fault {
-            Fault::Delay(time) => std::thread::sleep(time),
-            Fault::Cut => {}
-            Fault::Corrupt { byte, mask } => {
+            InjectedFault::Delay(time) => std::thread::sleep(time),
+            InjectedFault::Cut => {}
+            InjectedFault::Corrupt { byte, mask } => {
                 if let Some(place) = byte.checked_sub(start).and_then(|i| message.get_mut(i as usize)) {
                     *place ^= mask;
                 }
             }
-            Fault::Truncate => {
+            InjectedFault::Truncate => {
                 if !std::mem::replace(&mut self.spent, true) {
                     message.pop();
                 }

@@ -2,7 +2,7 @@
 
 use crate::farewell::{NOTICE_BYTES, example, try_notice};
 use crate::hello::{HELLO_BYTES, Hello};
-use crate::identity::Fingerprint;
+use crate::identity::KeyFingerprint;
 use rustls::pki_types::CertificateDer;
 
 /// Length of what [`hello`] and [`farewell`] take.
@@ -22,20 +22,20 @@ pub fn farewell(bytes: &[u8; NOTICE_BYTES]) {
 
 /// A certificate that a peer shows.
 pub fn certificate(bytes: &[u8]) {
-    let _ = Fingerprint::of_certificate(&CertificateDer::from(bytes));
+    let _ = KeyFingerprint::of_certificate(&CertificateDer::from(bytes));
 }
 
 /// A hello of each sort, and a farewell: what inputs begin with.
 #[must_use]
 pub fn examples() -> Vec<Vec<u8>> {
-    use crate::hello::{FORMAT_VERSION, Topic, Verdict};
+    use crate::hello::{FORMAT_VERSION, HelloVerdict, Topic};
     let topics = [
         Topic::Control { nonce: [1; 32], agreement: [2; 32] },
         Topic::Worker { session: [3; 32], lane: 1, first: 2, count: 3 },
         Topic::Begin { agreement: [4; 32] },
     ];
     let (from, to) = (base::PartyId(0), base::PartyId(1));
-    let hello = |topic| Hello { version: FORMAT_VERSION, from, to, verdict: Verdict::Question, topic };
+    let hello = |topic| Hello { version: FORMAT_VERSION, from, to, verdict: HelloVerdict::Question, topic };
     let hellos = topics.into_iter().map(|topic| hello(topic).encode().to_vec());
     hellos.chain([example().to_vec()]).collect()
 }

@@ -31,7 +31,7 @@ pub(crate) struct Hello {
     pub version: u16,
     pub from: PartyId,
     pub to: PartyId,
-    pub verdict: Verdict,
+    pub verdict: HelloVerdict,
     pub topic: Topic,
 }
 
@@ -46,7 +46,7 @@ pub(crate) enum Topic {
 /// The listening side's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Verdict {
+pub(crate) enum HelloVerdict {
     Question = 0,
     Taken = 1,
     Version = 2,
@@ -118,15 +118,15 @@ impl Hello {
             3 => Topic::Begin { agreement: word(48) },
             _ => return Err(NoHello::Malformed),
         };
-        let verdict = Verdict::of(bytes[13]).ok_or(NoHello::Malformed)?;
+        let verdict = HelloVerdict::of(bytes[13]).ok_or(NoHello::Malformed)?;
         let hello = Self { version, from: PartyId(bytes[11]), to: PartyId(bytes[12]), verdict, topic };
         if hello.encode() == *bytes { Ok(hello) } else { Err(NoHello::Malformed) }
     }
 }
 
-impl Verdict {
+impl HelloVerdict {
     fn of(byte: u8) -> Option<Self> {
-        use Verdict::*;
+        use HelloVerdict::*;
         [Question, Taken, Version, Roster, Agreement, Busy, Session, Lane, Lanes, Wait, Declined]
             .get(usize::from(byte))
             .copied()
@@ -159,7 +159,7 @@ mod tests {
             version: FORMAT_VERSION,
             from: PartyId(from),
             to: PartyId(to),
-            verdict: Verdict::of(verdict).unwrap(),
+            verdict: HelloVerdict::of(verdict).unwrap(),
             topic,
         })
     }
@@ -185,7 +185,7 @@ mod tests {
     fn the_wire_is_pinned() {
         let (nonce, agreement) = ([3; 32], [4; 32]);
         let digest = |topic| {
-            let (from, to, verdict) = (PartyId(1), PartyId(2), Verdict::Wait);
+            let (from, to, verdict) = (PartyId(1), PartyId(2), HelloVerdict::Wait);
             let hello = Hello { version: FORMAT_VERSION, from, to, verdict, topic };
             blake3::hash(&hello.encode()).to_hex()[..16].to_owned()
         };
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn another_version_is_told_from_garbage() {
         let topic = Topic::Control { nonce: [1; 32], agreement: [2; 32] };
-        let (from, to, verdict) = (PartyId(0), PartyId(1), Verdict::Question);
+        let (from, to, verdict) = (PartyId(0), PartyId(1), HelloVerdict::Question);
         let hello = Hello { version: FORMAT_VERSION + 1, from, to, verdict, topic };
         assert_eq!(Hello::decode(&hello.encode()), Err(NoHello::Version(FORMAT_VERSION + 1)));
         assert_eq!(Hello::decode(&[7; HELLO_BYTES]), Err(NoHello::Magic));

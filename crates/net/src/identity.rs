@@ -46,9 +46,9 @@ pub const SIGNATURE_BYTES: usize = 64;
 /// An impostor must find a second key with a given fingerprint (2^128 work). Two keys of one owner with the
 /// same fingerprint (2^64 work) would be of no use: both are that owner's.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Fingerprint([u8; 16]);
+pub struct KeyFingerprint([u8; 16]);
 
-impl Fingerprint {
+impl KeyFingerprint {
     /// The fingerprint of a key given as SubjectPublicKeyInfo in DER.
     #[must_use]
     pub fn of_key(spki: &[u8]) -> Self {
@@ -82,19 +82,19 @@ impl Fingerprint {
     }
 }
 
-impl fmt::Display for Fingerprint {
+impl fmt::Display for KeyFingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{PREFIX}{}", base::hex(&self.0))
     }
 }
 
-impl fmt::Debug for Fingerprint {
+impl fmt::Debug for KeyFingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-impl FromStr for Fingerprint {
+impl FromStr for KeyFingerprint {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
@@ -116,7 +116,7 @@ impl FromStr for Fingerprint {
 pub struct Identity {
     pub(crate) certified: Arc<CertifiedKey>,
     pem: Secret<String>,
-    fingerprint: Fingerprint,
+    fingerprint: KeyFingerprint,
     /// What earlier keys signed, oldest first: they lead here.
     line: Vec<Succession>,
     /// What this key signed for the one that takes its place.
@@ -146,7 +146,7 @@ impl Identity {
 
     /// What the study names this identity by.
     #[must_use]
-    pub fn fingerprint(&self) -> Fingerprint {
+    pub fn fingerprint(&self) -> KeyFingerprint {
         self.fingerprint
     }
 
@@ -195,7 +195,7 @@ impl Identity {
 
     /// The key that has taken the place of this one.
     #[must_use]
-    pub fn successor(&self) -> Option<Fingerprint> {
+    pub fn successor(&self) -> Option<KeyFingerprint> {
         self.successor.as_ref().map(Succession::new_key)
     }
 
@@ -297,7 +297,7 @@ impl Identity {
         let certificate =
             CertificateDer::from_pem_slice(bytes).map_err(|_| "no PEM section with a certificate")?;
         let fingerprint =
-            Fingerprint::of_certificate(&certificate).ok_or("its certificate cannot be decoded")?;
+            KeyFingerprint::of_certificate(&certificate).ok_or("its certificate cannot be decoded")?;
         let mut line = Succession::lines_of(pem.expose()).ok_or(WRONG_LINE)?;
         let successor = line.pop_if(|last| last.old() == fingerprint && last.holds());
         if !Succession::lead_to(&line, fingerprint) {
@@ -472,7 +472,7 @@ mod tests {
     fn a_signature_is_of_one_key_and_one_message() {
         let (own, other) = (Identity::generate().unwrap(), Identity::generate().unwrap());
         let key = own.public_key().unwrap();
-        assert_eq!(Fingerprint::of_ed25519(&key), own.fingerprint());
+        assert_eq!(KeyFingerprint::of_ed25519(&key), own.fingerprint());
         let signature = own.sign(b"a message").unwrap();
         assert!(has_signed(&key, b"a message", &signature));
         assert!(!has_signed(&key, b"a massage", &signature));
@@ -493,7 +493,7 @@ mod tests {
     fn the_fingerprint_of_a_key_is_fixed() {
         // A change here disowns every key of every study.
         let spki = b"any bytes stand for a public key";
-        assert_eq!(Fingerprint::of_key(spki).to_string(), "tacit1:94892752b957607dc789930fd4cbcad3");
+        assert_eq!(KeyFingerprint::of_key(spki).to_string(), "tacit1:94892752b957607dc789930fd4cbcad3");
     }
 
     #[test]
@@ -506,24 +506,24 @@ mod tests {
             ("tacit1:3F9a1c0b7d5e42886b10a97f5d2c4e11", "`F` is not one of 0-9 and a-f"),
             ("tacit1:3\u{e4}9a", "`\u{e4}` is not one of 0-9 and a-f"),
         ] {
-            let error = text.parse::<Fingerprint>().unwrap_err().to_string();
+            let error = text.parse::<KeyFingerprint>().unwrap_err().to_string();
             assert!(error.starts_with(&format!("`{text}` is no key: {why}")), "{error}");
         }
-        let good: Fingerprint = "tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11".parse().unwrap();
+        let good: KeyFingerprint = "tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11".parse().unwrap();
         assert_eq!(good.short(), "tacit1:3f9a..4e11");
     }
 
     proptest! {
         #[test]
         fn a_fingerprint_survives_its_text(bytes: [u8; 16]) {
-            let fingerprint = Fingerprint(bytes);
-            prop_assert_eq!(fingerprint.to_string().parse::<Fingerprint>().unwrap(), fingerprint);
+            let fingerprint = KeyFingerprint(bytes);
+            prop_assert_eq!(fingerprint.to_string().parse::<KeyFingerprint>().unwrap(), fingerprint);
         }
 
         #[test]
         fn no_text_panics(text: String) {
-            let _ = text.parse::<Fingerprint>();
-            let _ = format!("tacit1:{text}").parse::<Fingerprint>();
+            let _ = text.parse::<KeyFingerprint>();
+            let _ = format!("tacit1:{text}").parse::<KeyFingerprint>();
         }
     }
 }

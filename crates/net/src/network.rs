@@ -7,12 +7,12 @@ use std::str::FromStr;
 /// A network: `10.0.0.0/8`, `2001:db8::/32`, or one address. An IPv4 address that comes through an IPv6
 /// socket counts as what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network {
+pub struct IpNetwork {
     first: IpAddr,
     bits: u32,
 }
 
-impl Network {
+impl IpNetwork {
     /// Whether an address lies in it.
     #[must_use]
     pub fn holds(&self, address: IpAddr) -> bool {
@@ -29,7 +29,7 @@ fn first(address: IpAddr, bits: u32) -> IpAddr {
     }
 }
 
-impl FromStr for Network {
+impl FromStr for IpNetwork {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -55,7 +55,7 @@ impl FromStr for Network {
     }
 }
 
-impl fmt::Display for Network {
+impl fmt::Display for IpNetwork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.first, self.bits)
     }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     fn holds(network: &str, address: &str) -> bool {
-        network.parse::<Network>().unwrap().holds(address.parse().unwrap())
+        network.parse::<IpNetwork>().unwrap().holds(address.parse().unwrap())
     }
 
     #[test]
@@ -82,15 +82,15 @@ mod tests {
     #[test]
     fn a_network_is_read_as_it_is_shown_and_a_wrong_one_says_why() {
         for text in ["10.0.0.0/8", "192.0.2.7/32", "2001:db8::/32", "::/0"] {
-            assert_eq!(text.parse::<Network>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<IpNetwork>().unwrap().to_string(), text);
         }
         for text in
             ["", "10.0.0.0/33", "10.0.0.0/", "10.0.0/8", "::/129", "10.0.0.0/+8", "host/8", "10.0.0.0/8/8"]
         {
-            assert!(text.parse::<Network>().unwrap_err().starts_with("write a network"), "{text}");
+            assert!(text.parse::<IpNetwork>().unwrap_err().starts_with("write a network"), "{text}");
         }
-        let error = "10.1.0.0/8".parse::<Network>().unwrap_err();
-        let mapped = "::ffff:10.0.0.0/104".parse::<Network>().unwrap_err();
+        let error = "10.1.0.0/8".parse::<IpNetwork>().unwrap_err();
+        let mapped = "::ffff:10.0.0.0/104".parse::<IpNetwork>().unwrap_err();
         assert_eq!(mapped, "write ::ffff:10.0.0.0/104 as an IPv4 network, such as 10.0.0.0/8");
         assert_eq!(error, "10.1.0.0/8 has bits beyond its first 8: the network is 10.0.0.0/8");
     }

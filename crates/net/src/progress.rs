@@ -5,11 +5,11 @@ use std::{fmt, sync::Arc};
 /// Where rows done are reported. Cloneable, so that the threads of one party report to one watcher; nobody
 /// watches by default.
 #[derive(Clone)]
-pub struct Progress(Option<Arc<Watcher>>);
+pub struct RowProgress(Option<Arc<Watcher>>);
 
 type Watcher = dyn Fn(&str, u64, u64) + Send + Sync;
 
-impl Progress {
+impl RowProgress {
     /// Reports go to `watcher(step, done, total)`. It is called from protocol threads: it must be quick.
     #[must_use]
     pub fn new(watcher: impl Fn(&str, u64, u64) + Send + Sync + 'static) -> Self {
@@ -30,13 +30,13 @@ impl Progress {
     }
 }
 
-impl Default for Progress {
+impl Default for RowProgress {
     fn default() -> Self {
         Self::none()
     }
 }
 
-impl fmt::Debug for Progress {
+impl fmt::Debug for RowProgress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_some() { "Progress(watched)" } else { "Progress(none)" })
     }

@@ -1,15 +1,15 @@
 //! What a refused connection means to the operator: who was refused, why, and what to look at.
 
-use crate::hello::{FORMAT_VERSION, Verdict};
-use crate::identity::Fingerprint;
-use crate::tls::Refusal;
-use base::{ChannelError, Kind};
+use crate::hello::{FORMAT_VERSION, HelloVerdict};
+use crate::identity::KeyFingerprint;
+use crate::tls::TlsRefusal;
+use base::{ChannelError, Fault};
 use std::fmt::Display;
 
 /// What the parties agreed on and which of their own lines to check, in the operator's words. Those of a
 /// study unless told. `{party}` stands for the name of a party.
 #[derive(Clone, Copy, Debug)]
-pub struct Terms {
+pub struct OperatorTerms {
     /// What all parties hold: "study".
     pub document: &'static str,
     /// How to find in what two of them differ, as a sentence without its full stop.
@@ -26,7 +26,7 @@ pub struct Terms {
     pub allow: &'static str,
 }
 
-impl Default for Terms {
+impl Default for OperatorTerms {
     fn default() -> Self {
         Self {
             document: "study",
@@ -40,7 +40,7 @@ impl Default for Terms {
     }
 }
 
-impl Terms {
+impl OperatorTerms {
     pub(crate) fn key_of(&self, party: &str) -> String {
         self.key.replace("{party}", party)
     }
@@ -48,12 +48,12 @@ impl Terms {
 
 /// The names and keys that the wording needs.
 pub(crate) struct Wording {
-    pub terms: Terms,
+    pub terms: OperatorTerms,
     pub me: String,
     /// Who may be behind the connection: one peer, or all that are awaited.
     pub peers: Vec<String>,
     /// Names and keys of all parties of the study; empty without TLS.
-    pub keys: Vec<(String, Fingerprint)>,
+    pub keys: Vec<(String, KeyFingerprint)>,
 }
 
 impl Wording {
@@ -67,17 +67,17 @@ impl Wording {
     }
 
     /// What to tell the operator about a refused connection with `address`.
-    pub(crate) fn text(&self, refusal: &Refusal, address: &dyn Display) -> String {
+    pub(crate) fn text(&self, refusal: &TlsRefusal, address: &dyn Display) -> String {
         let (me, peer, terms) = (&self.me, &self.peer(), &self.terms);
         match refusal {
-            Refusal::NotTls { http } => {
+            TlsRefusal::NotTls { http } => {
                 let spoke = if *http { " but HTTP" } else { "" };
                 format!(
                     "{address} did not speak TLS{spoke}; check that this is the address of {peer} and that \
                      {peer} does not use the plain transport"
                 )
             }
-            Refusal::OtherKey(presented) => {
+            TlsRefusal::OtherKey(presented) => {
                 let whose = match self.keys.iter().find(|(_, key)| key == presented) {
                     Some((name, _)) => format!("the key of {name}"),
                     None => format!("no party of this {}", terms.document),
@@ -97,55 +97,59 @@ impl Wording {
                     terms.key_of(peer)
                 )
             }
-            Refusal::OurKey => format!(
+            TlsRefusal::OurKey => format!(
                 "{address} refused our key {}; check {} that {peer} holds",
                 self.key_of(me),
                 terms.key_of(me)
             ),
-            Refusal::Silent(limit) => {
+            TlsRefusal::Silent(limit) => {
                 format!("{address} said nothing for {:.1} s", limit.as_secs_f64())
             }
-            Refusal::Left => format!("{address} closed the connection before it said who it is"),
-            Refusal::Outside => format!(
+            TlsRefusal::Left => format!("{address} closed the connection before it said who it is"),
+            TlsRefusal::Outside => format!(
                 "{address} is in none of the networks that {me} takes connections from; if it is {peer}, add \
                  its network to {}",
                 terms.allow
             ),
-            Refusal::Tls(text) => format!("the TLS handshake with {address} failed: {text}"),
-            Refusal::Io(text) => format!("the connection with {address} failed: {text}"),
-            Refusal::Hello(text) => format!("{address}: {text}"),
+            TlsRefusal::Tls(text) => format!("the TLS handshake with {address} failed: {text}"),
+            TlsRefusal::Io(text) => format!("the connection with {address} failed: {text}"),
+            TlsRefusal::Hello(text) => format!("{address}: {text}"),
         }
     }
 
     /// Whether the operator must change something (a key, a study) or may simply try again.
-    pub(crate) fn kind(refusal: &Refusal, text: String) -> Kind {
+    pub(crate) fn kind(refusal: &TlsRefusal, text: String) -> Fault {
         match refusal {
-            Refusal::OtherKey(_) | Refusal::OurKey | Refusal::Hello(_) => Kind::Input(text),
-            _ => Kind::Channel(ChannelError::Io(text)),
+            TlsRefusal::OtherKey(_) | TlsRefusal::OurKey | TlsRefusal::Hello(_) => Fault::Input(text),
+            _ => Fault::Channel(ChannelError::Io(text)),
         }
     }
 
     /// What a verdict on a hello means, in the same words on both sides.
-    pub(crate) fn verdict(&self, verdict: Verdict, lanes: (u32, u32)) -> String {
-        let (peer, Terms { document, differ, .. }) = (&self.peer(), &self.terms);
+    pub(crate) fn verdict(&self, verdict: HelloVerdict, lanes: (u32, u32)) -> String {
+        let (peer, OperatorTerms { document, differ, .. }) = (&self.peer(), &self.terms);
         match verdict {
-            Verdict::Question | Verdict::Taken => "the answer to our hello is none".into(),
-            Verdict::Wait => format!("{peer} waits to be told to begin"),
-            Verdict::Declined => format!(
+            HelloVerdict::Question | HelloVerdict::Taken => "the answer to our hello is none".into(),
+            HelloVerdict::Wait => format!("{peer} waits to be told to begin"),
+            HelloVerdict::Declined => format!(
                 "{peer} takes no part: it has refused this {document} by itself, and nothing was sent; see \
                  {peer}'s own output"
             ),
-            Verdict::Version => version_text(peer, None),
-            Verdict::Roster => {
+            HelloVerdict::Version => version_text(peer, None),
+            HelloVerdict::Roster => {
                 format!("{peer} counts the parties in another order; both sides need the same {document}")
             }
-            Verdict::Agreement => format!("{peer} holds another {document}; {differ}"),
-            Verdict::Busy => format!("{peer} is in a session already; wait for its end or use another port"),
-            Verdict::Session => format!("a worker connection named another session than the one with {peer}"),
-            Verdict::Lane => {
+            HelloVerdict::Agreement => format!("{peer} holds another {document}; {differ}"),
+            HelloVerdict::Busy => {
+                format!("{peer} is in a session already; wait for its end or use another port")
+            }
+            HelloVerdict::Session => {
+                format!("a worker connection named another session than the one with {peer}")
+            }
+            HelloVerdict::Lane => {
                 format!("a worker connection with {peer} asked for lane {}, which is not free", lanes.0)
             }
-            Verdict::Lanes => format!(
+            HelloVerdict::Lanes => format!(
                 "the two sides ask for different numbers of worker lanes ({} here); both need the same \
                  `shards`",
                 lanes.1

@@ -1,8 +1,8 @@
 //! A party's half of a conversation: who speaks, with whom, at which step, and what it costs.
 
 use crate::channel::Gone;
-use crate::{Channel, Entry, Ledger, Progress};
-use base::{Accusation, At, ChannelError, Error, Kind, PartyId, Roster, Seed};
+use crate::{Channel, RowProgress, Traffic, TrafficEntry};
+use base::{Accusation, At, ChannelError, Error, Fault, PartyId, Roster, Seed};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -13,10 +13,10 @@ pub struct Session {
     roster: Roster,
     peers: Vec<Option<Peer>>,
     path: String,
-    ledger: Ledger,
+    ledger: Traffic,
     seed: Seed,
     forks: u64,
-    progress: Progress,
+    progress: RowProgress,
     id: [u8; 32],
     /// Whether conversations go over plain channels where there are any.
     open: bool,
@@ -43,8 +43,8 @@ impl Session {
             assert_ne!(party, me, "a party holds no channel to itself");
             peers[party.index()] = Some(Peer { channel, entry: None, spoke: false });
         }
-        let (path, ledger) = (String::new(), Ledger::default());
-        let progress = Progress::none();
+        let (path, ledger) = (String::new(), Traffic::default());
+        let progress = RowProgress::none();
         let (id, digests) = ([0; 32], None);
         Self { me, roster, peers, path, ledger, seed, forks: 0, progress, id, open: true, digests }
     }
@@ -71,14 +71,14 @@ impl Session {
 
     /// The same session, with its progress reported to `progress`.
     #[must_use]
-    pub fn with_progress(mut self, progress: Progress) -> Self {
+    pub fn with_progress(mut self, progress: RowProgress) -> Self {
         self.progress = progress;
         self
     }
 
     /// Where this session reports its progress; a clone serves the threads of a protocol.
     #[must_use]
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> RowProgress {
         self.progress.clone()
     }
 
@@ -123,7 +123,7 @@ impl Session {
 
     /// What was said so far.
     #[must_use]
-    pub fn ledger(&self) -> &Ledger {
+    pub fn ledger(&self) -> &Traffic {
         &self.ledger
     }
 
@@ -166,13 +166,13 @@ impl Session {
     ///
     /// # Panics
     /// When this session has no channel to `peer`: a bug of the caller.
-    pub fn link(&mut self, peer: PartyId) -> Link<'_> {
+    pub fn link(&mut self, peer: PartyId) -> StepLink<'_> {
         assert!(
             self.peers.get(peer.index()).is_some_and(Option::is_some),
             "no channel from {} to {peer}",
             self.me
         );
-        Link { session: self, peer }
+        StepLink { session: self, peer }
     }
 
     /// From now on the conversation with `peer` goes over what `new` makes of its channel. Ledger, steps and
@@ -240,7 +240,7 @@ impl Session {
         let at = At { peer: Some(words), ..self.at(None) };
         let (by, step) = (at.party.clone(), at.step.clone());
         let accusation = Accusation { by, accused, step, through: None };
-        Error::new(at, Kind::Deviated(check)).accusing(accusation)
+        Error::new(at, Fault::Deviated(check)).accusing(accusation)
     }
 
     /// The same where several parties should have said the same thing and did not: each of them, this party
@@ -262,7 +262,7 @@ impl Session {
             if let Some(peer) = &mut self.peers[party.index()] {
                 let private = peer.channel.under().map_or(Ok(()), |under| under.finish());
                 let done = private.and_then(|()| peer.channel.finish());
-                done.map_err(|e| Error::new(self.at(Some(party)), Kind::Channel(e)))?;
+                done.map_err(|e| Error::new(self.at(Some(party)), Fault::Channel(e)))?;
             }
         }
         Ok(())
@@ -270,12 +270,12 @@ impl Session {
 }
 
 /// A conversation with one peer at one step. Every byte is booked.
-pub struct Link<'s> {
+pub struct StepLink<'s> {
     session: &'s mut Session,
     peer: PartyId,
 }
 
-impl Link<'_> {
+impl StepLink<'_> {
     fn channel(&mut self) -> &mut dyn Channel {
         let peer = self.session.peers[self.peer.index()].as_mut();
         let channel = &mut *peer.expect("checked by Session::link").channel;
@@ -286,7 +286,7 @@ impl Link<'_> {
     }
 
     /// The entry of the current step, and whether something was sent since the last receive.
-    fn book(&mut self) -> (&mut Entry, &mut bool) {
+    fn book(&mut self) -> (&mut TrafficEntry, &mut bool) {
         let session = &mut *self.session;
         let peer = session.peers[self.peer.index()].as_mut().expect("checked by Session::link");
         let index = *peer.entry.get_or_insert_with(|| session.ledger.index(self.peer, &session.path));
@@ -319,11 +319,11 @@ impl Link<'_> {
         done.map_err(|e| self.fault(e))
     }
 
-    /// Hands over what is queued without waiting for an answer. [`Link::recv`] does so towards its own peer
+    /// Hands over what is queued without waiting for an answer. [`StepLink::recv`] does so towards its own peer
     /// only: a party that has spoken to several peers flushes each before it waits for the first.
     ///
     /// # Errors
-    /// As [`Link::send`].
+    /// As [`StepLink::send`].
     pub fn flush(&mut self) -> Result<(), Error> {
         // A receive of nothing hands over what is queued.
         self.channel().recv(&mut []).map_err(|e| self.fault(e))
@@ -367,7 +367,7 @@ impl Link<'_> {
     /// Receives exactly `N` bytes.
     ///
     /// # Errors
-    /// As [`Link::recv`].
+    /// As [`StepLink::recv`].
     pub fn recv_array<const N: usize>(&mut self) -> Result<[u8; N], Error> {
         let mut bytes = [0; N];
         self.recv(&mut bytes)?;
@@ -377,12 +377,12 @@ impl Link<'_> {
     /// Receives a number (8 bytes, little endian) of at most `cap`; `name` says which limit that is.
     ///
     /// # Errors
-    /// As [`Link::recv`], and when the number is over the cap.
+    /// As [`StepLink::recv`], and when the number is over the cap.
     pub fn recv_count(&mut self, name: &'static str, cap: u64) -> Result<u64, Error> {
         let value = u64::from_le_bytes(self.recv_array()?);
         if value > cap {
             let at = self.session.at(Some(self.peer));
-            return Err(Error::new(at, Kind::Limit { name, value, cap }));
+            return Err(Error::new(at, Fault::Limit { name, value, cap }));
         }
         Ok(value)
     }
@@ -394,7 +394,7 @@ impl Link<'_> {
     /// the other's window and a long path stays filled.
     ///
     /// # Errors
-    /// As [`Link::send`] and [`Link::recv`].
+    /// As [`StepLink::send`] and [`StepLink::recv`].
     pub fn exchange(&mut self, mine: &[u8], theirs: &mut [u8]) -> Result<(), Error> {
         if !mine.is_empty() {
             self.book_sent(mine);
@@ -435,10 +435,10 @@ impl Link<'_> {
     /// An error that says the peer's bytes decode to nothing.
     #[must_use]
     pub fn malformed(&self, what: &'static str) -> Error {
-        Error::new(self.session.at(Some(self.peer)), Kind::Malformed(what))
+        Error::new(self.session.at(Some(self.peer)), Fault::Malformed(what))
     }
 
     fn fault(&self, error: ChannelError) -> Error {
-        Error::new(self.session.at(Some(self.peer)), Kind::Channel(error))
+        Error::new(self.session.at(Some(self.peer)), Fault::Channel(error))
     }
 }

@@ -52,10 +52,10 @@ pub(crate) struct SocketChannel {
     queued: Vec<u8>,
     /// An empty buffer for what goes to the writer.
     spare: Vec<u8>,
-    incoming: Incoming,
+    incoming: ReceiveBuffer,
     deadline: Duration,
     /// Of the receive under way, where it has one in all.
-    bound: Option<Bound>,
+    bound: Option<TimeLimit>,
     finished: bool,
     /// What TLS said when it failed: a refusal of our key arrives after the handshake.
     failure: Option<rustls::Error>,
@@ -63,12 +63,12 @@ pub(crate) struct SocketChannel {
 
 /// How long something may take in all.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bound {
+pub(crate) struct TimeLimit {
     pub(crate) limit: Duration,
     until: Instant,
 }
 
-impl Bound {
+impl TimeLimit {
     /// From now on.
     pub(crate) fn of(limit: Duration) -> Self {
         Self { limit, until: Instant::now() + limit }
@@ -81,7 +81,7 @@ impl Bound {
 }
 
 /// Bytes read from the socket that are not used up: ciphertext under TLS, application bytes otherwise.
-pub(crate) struct Incoming {
+pub(crate) struct ReceiveBuffer {
     bytes: Box<[u8]>,
     start: usize,
     end: usize,
@@ -90,7 +90,7 @@ pub(crate) struct Incoming {
 /// Bytes read at once while nobody knows who speaks: more than a handshake has.
 const FIRST_BYTES: usize = 8 << 10;
 
-impl Incoming {
+impl ReceiveBuffer {
     /// For a handshake.
     pub(crate) fn new() -> Self {
         Self { bytes: vec![0; FIRST_BYTES].into_boxed_slice(), start: 0, end: 0 }
@@ -191,7 +191,7 @@ impl SocketChannel {
     pub(crate) fn new(
         stream: impl Into<Arc<TcpStream>>,
         mut tls: Option<Connection>,
-        incoming: Incoming,
+        incoming: ReceiveBuffer,
         deadline: Duration,
     ) -> io::Result<Self> {
         let stream = stream.into();
@@ -300,7 +300,7 @@ impl SocketChannel {
     }
 
     /// [`Channel::recv`] that may take so long in all, however little is missing.
-    pub(crate) fn recv_within(&mut self, into: &mut [u8], bound: Bound) -> Result<(), ChannelError> {
+    pub(crate) fn recv_within(&mut self, into: &mut [u8], bound: TimeLimit) -> Result<(), ChannelError> {
         self.bound = Some(bound);
         let done = self.recv(into);
         self.bound = None;

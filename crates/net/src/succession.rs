@@ -6,7 +6,7 @@
 //! the new key carries the statements of its whole line, oldest first, each in a line of its own after the
 //! PEM sections, which other programs pass over.
 
-use crate::identity::{Fingerprint, Identity, PUBLIC_KEY_BYTES, SIGNATURE_BYTES, has_signed};
+use crate::identity::{Identity, KeyFingerprint, PUBLIC_KEY_BYTES, SIGNATURE_BYTES, has_signed};
 use base::Error;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -46,14 +46,14 @@ impl Succession {
 
     /// The key whose place is taken.
     #[must_use]
-    pub fn old(&self) -> Fingerprint {
-        Fingerprint::of_ed25519(&self.old)
+    pub fn old(&self) -> KeyFingerprint {
+        KeyFingerprint::of_ed25519(&self.old)
     }
 
     /// The key that takes it.
     #[must_use]
-    pub fn new_key(&self) -> Fingerprint {
-        Fingerprint::of_ed25519(&self.new)
+    pub fn new_key(&self) -> KeyFingerprint {
+        KeyFingerprint::of_ed25519(&self.new)
     }
 
     /// Whether the old key signed it.
@@ -87,7 +87,7 @@ impl Succession {
 
     /// Whether statements, oldest first, are signed and lead in one line to a key.
     #[must_use]
-    pub fn lead_to(all: &[Self], key: Fingerprint) -> bool {
+    pub fn lead_to(all: &[Self], key: KeyFingerprint) -> bool {
         let joined = all.windows(2).all(|two| two[0].new == two[1].old);
         // A key that comes twice would succeed itself.
         let once = all.iter().enumerate().all(|(i, one)| all[..i].iter().all(|before| before.old != one.new));

@@ -4,7 +4,7 @@ use crate::Session;
 use base::{Error, PartyId};
 
 /// What one party says to one peer and hears from it at the same time. Both lengths are known beforehand.
-pub struct Talk {
+pub struct PeerExchange {
     /// With whom.
     pub peer: PartyId,
     /// What is said.
@@ -13,7 +13,7 @@ pub struct Talk {
     pub hear: Vec<u8>,
 }
 
-impl Talk {
+impl PeerExchange {
     /// Nothing to say or hear yet.
     #[must_use]
     pub fn new(peer: PartyId) -> Self {
@@ -27,7 +27,7 @@ impl Talk {
 ///
 /// # Errors
 /// Those of the channels.
-pub fn exchange(session: &mut Session, piece: usize, talks: &mut [Talk]) -> Result<(), Error> {
+pub fn exchange(session: &mut Session, piece: usize, talks: &mut [PeerExchange]) -> Result<(), Error> {
     let longest = talks.iter().map(|t| t.send.len().max(t.hear.len())).max().unwrap_or(0);
     for from in (0..longest).step_by(piece.max(1)) {
         for talk in talks.iter().filter(|t| t.send.len() > from) {

@@ -4,8 +4,8 @@
 //! the study and leaves the check that the peer *holds* the key (the signature over the handshake) to the
 //! provider. No session is ever resumed, so every connection proves its key again.
 
-use crate::identity::{Fingerprint, Identity};
-use crate::socket::{Bound, Incoming, linger};
+use crate::identity::{Identity, KeyFingerprint};
+use crate::socket::{ReceiveBuffer, TimeLimit, linger};
 use base::{ChannelError, Error};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{ClientConfig, ClientConnection, Resumption};
@@ -27,13 +27,13 @@ use std::time::Duration;
 /// Accepts some keys, whatever the certificates around them say.
 #[derive(Debug)]
 struct Pinned {
-    keys: Vec<Fingerprint>,
+    keys: Vec<KeyFingerprint>,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
 /// The key a refused peer presented.
 #[derive(Debug)]
-struct OtherKey(Fingerprint);
+struct OtherKey(KeyFingerprint);
 
 impl fmt::Display for OtherKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -45,7 +45,7 @@ impl std::error::Error for OtherKey {}
 
 impl Pinned {
     fn check(&self, certificate: &CertificateDer<'_>) -> Result<(), rustls::Error> {
-        let presented = Fingerprint::of_certificate(certificate).ok_or(CertificateError::BadEncoding)?;
+        let presented = KeyFingerprint::of_certificate(certificate).ok_or(CertificateError::BadEncoding)?;
         if self.keys.contains(&presented) {
             return Ok(());
         }
@@ -162,7 +162,7 @@ pub(crate) struct Tls {
 
 impl Tls {
     /// Speaks as `identity` and only to `peers`.
-    pub(crate) fn new(identity: &Identity, peers: Vec<Fingerprint>) -> Result<Self, Error> {
+    pub(crate) fn new(identity: &Identity, peers: Vec<KeyFingerprint>) -> Result<Self, Error> {
         let failed = |e: rustls::Error| Error::misuse(format!("TLS cannot be set up: {e}"));
         let provider = Arc::new(provider());
         let algorithms = provider.signature_verification_algorithms;
@@ -187,32 +187,32 @@ impl Tls {
     }
 
     /// The connection state of the side that dialled.
-    pub(crate) fn dialer(&self) -> Result<Connection, Refusal> {
+    pub(crate) fn dialer(&self) -> Result<Connection, TlsRefusal> {
         // The name is never sent and never checked: keys are pinned.
         let name = ServerName::try_from("tacit.invalid").expect("a host name");
-        let state = ClientConnection::new(self.client.clone(), name).map_err(|e| Refusal::of_tls(&e))?;
+        let state = ClientConnection::new(self.client.clone(), name).map_err(|e| TlsRefusal::of_tls(&e))?;
         Ok(Connection::Client(state))
     }
 
     /// The connection state of the side that listened.
-    pub(crate) fn listener(&self) -> Result<Connection, Refusal> {
-        let state = ServerConnection::new(self.server.clone()).map_err(|e| Refusal::of_tls(&e))?;
+    pub(crate) fn listener(&self) -> Result<Connection, TlsRefusal> {
+        let state = ServerConnection::new(self.server.clone()).map_err(|e| TlsRefusal::of_tls(&e))?;
         Ok(Connection::Server(state))
     }
 }
 
 /// The key that the other side proved to hold, after the handshake.
-pub(crate) fn proven(tls: &Connection) -> Option<Fingerprint> {
-    Fingerprint::of_certificate(tls.peer_certificates()?.first()?)
+pub(crate) fn proven(tls: &Connection) -> Option<KeyFingerprint> {
+    KeyFingerprint::of_certificate(tls.peer_certificates()?.first()?)
 }
 
 /// Why a connection was not taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum TlsRefusal {
     /// The other side speaks something else.
     NotTls { http: bool },
     /// It has another key than the study says.
-    OtherKey(Fingerprint),
+    OtherKey(KeyFingerprint),
     /// It did not accept our key.
     OurKey,
     /// It said nothing for this long.
@@ -229,7 +229,7 @@ pub(crate) enum Refusal {
     Hello(String),
 }
 
-impl Refusal {
+impl TlsRefusal {
     pub(crate) fn of_tls(error: &rustls::Error) -> Self {
         use AlertDescription as Alert;
         match error {
@@ -270,13 +270,13 @@ impl Refusal {
 pub(crate) fn shake(
     stream: &TcpStream,
     mut tls: Connection,
-    bound: Bound,
-) -> Result<(Connection, Incoming), Refusal> {
-    let failed = |e: io::Error| Refusal::of_io(&e, bound.limit);
-    let mut incoming = Incoming::new();
+    bound: TimeLimit,
+) -> Result<(Connection, ReceiveBuffer), TlsRefusal> {
+    let failed = |e: io::Error| TlsRefusal::of_io(&e, bound.limit);
+    let mut incoming = ReceiveBuffer::new();
     let mut first = true;
     loop {
-        let left = bound.left().ok_or(Refusal::Silent(bound.limit))?;
+        let left = bound.left().ok_or(TlsRefusal::Silent(bound.limit))?;
         stream
             .set_read_timeout(Some(left))
             .and_then(|()| stream.set_write_timeout(Some(left)))
@@ -286,7 +286,7 @@ pub(crate) fn shake(
             return Ok((tls, incoming));
         }
         if incoming.refill(stream).map_err(failed)? == 0 {
-            return Err(Refusal::Left);
+            return Err(TlsRefusal::Left);
         }
         if first {
             looks_like_tls(incoming.unused())?;
@@ -299,7 +299,7 @@ pub(crate) fn shake(
                 // The alert tells an honest peer what is wrong on its side.
                 let _ = write_out(stream, &mut tls);
                 linger(stream);
-                return Err(Refusal::of_tls(&error));
+                return Err(TlsRefusal::of_tls(&error));
             }
         }
     }
@@ -314,11 +314,11 @@ fn write_out(mut stream: &TcpStream, tls: &mut Connection) -> io::Result<()> {
 }
 
 /// The first record of a handshake, or an alert instead of it.
-fn looks_like_tls(bytes: &[u8]) -> Result<(), Refusal> {
+fn looks_like_tls(bytes: &[u8]) -> Result<(), TlsRefusal> {
     let (kind, major) = (bytes.first(), bytes.get(1));
     if matches!(kind, Some(0x15 | 0x16)) && matches!(major, None | Some(3)) {
         return Ok(());
     }
     let http = [&b"GET "[..], b"POST ", b"PUT ", b"HEAD ", b"OPTIONS ", b"CONNECT ", b"HTTP/"];
-    Err(Refusal::NotTls { http: http.iter().any(|word| bytes.starts_with(word)) })
+    Err(TlsRefusal::NotTls { http: http.iter().any(|word| bytes.starts_with(word)) })
 }

@@ -2,7 +2,7 @@
 
 use base::{Error, PartyId};
 use net::cluster::Cluster;
-use net::{Fault, Progress, Session};
+use net::{InjectedFault, RowProgress, Session};
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -110,7 +110,7 @@ fn a_tiny_window_finds_hidden_buffering() {
 fn progress_says_the_step_and_how_far() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = seen.clone();
-    let watcher = Progress::new(move |step, done, total| {
+    let watcher = RowProgress::new(move |step, done, total| {
         log.lock().unwrap().push((step.to_owned(), done, total));
     });
     let mut session = Cluster::new(2, 1).sessions().remove(0).with_progress(watcher);
@@ -124,7 +124,7 @@ fn progress_says_the_step_and_how_far() {
     std::thread::spawn(move || spread.unwrap().report("elsewhere", 9, 9)).join().unwrap();
     let want = [("", 0), ("match/pid", 4), ("elsewhere", 9)];
     assert_eq!(*seen.lock().unwrap(), want.map(|(step, done)| (step.to_owned(), done, 9)));
-    Progress::none().report("nobody", 1, 1);
+    RowProgress::none().report("nobody", 1, 1);
 }
 
 /// Three rounds in which everybody talks with everybody; returns the bytes that came at the second.
@@ -153,7 +153,7 @@ fn three_rounds(s: &mut Session) -> Result<Vec<[u8; 16]>, Error> {
 #[test]
 fn a_cut_ends_every_party_with_party_peer_and_step() {
     for parties in [2, 3, 5] {
-        let done = Cluster::new(parties, 1).fault(P1, "two", Fault::Cut).run(three_rounds);
+        let done = Cluster::new(parties, 1).fault(P1, "two", InjectedFault::Cut).run(three_rounds);
         for (i, party) in done.into_iter().enumerate() {
             let error = party.unwrap_err();
             let at = error.at();
@@ -169,7 +169,7 @@ fn a_cut_ends_every_party_with_party_peer_and_step() {
 #[test]
 fn a_cut_of_two_parties_hits_both_at_the_step() {
     let errors: Vec<_> = Cluster::new(2, 1)
-        .fault(P1, "two", Fault::Cut)
+        .fault(P1, "two", InjectedFault::Cut)
         .run(three_rounds)
         .into_iter()
         .map(|d| d.unwrap_err().to_string())
@@ -182,7 +182,7 @@ proptest! {
     #[test]
     fn corruption_changes_exactly_one_byte(byte in 0u64..16, mask in 1u8..) {
         let clean = Cluster::new(2, 1).run(three_rounds);
-        let dirty = Cluster::new(2, 1).fault(P0, "two", Fault::Corrupt { byte, mask }).run(three_rounds);
+        let dirty = Cluster::new(2, 1).fault(P0, "two", InjectedFault::Corrupt { byte, mask }).run(three_rounds);
         let mut want = clean[1].clone().unwrap();
         want[0][byte as usize] ^= mask;
         prop_assert_eq!(dirty[1].clone().unwrap(), want);
@@ -192,11 +192,11 @@ proptest! {
 
 #[test]
 fn a_truncated_message_is_never_a_wrong_one() {
-    let done = Cluster::new(2, 1).fault(P0, "three", Fault::Truncate).run(three_rounds);
+    let done = Cluster::new(2, 1).fault(P0, "three", InjectedFault::Truncate).run(three_rounds);
     let error = done[1].as_ref().unwrap_err().to_string();
     // The sender is done and leaves in good order.
     assert!(error.starts_with("p1 at three with p0: "), "{error}");
-    let moved = Cluster::new(2, 1).fault(P0, "two", Fault::Truncate).run(|s| {
+    let moved = Cluster::new(2, 1).fault(P0, "two", InjectedFault::Truncate).run(|s| {
         s.step("two", |s| {
             let peer = s.me().other();
             s.link(peer).send(&[1, 2, 3])?;
@@ -215,7 +215,7 @@ fn a_delay_delays_only_its_step() {
         assert!(cluster.run(three_rounds).into_iter().all(|d| d.is_ok()));
         start.elapsed()
     };
-    let delayed = took(Fault::Delay(Duration::from_millis(60)));
+    let delayed = took(InjectedFault::Delay(Duration::from_millis(60)));
     assert!(delayed >= Duration::from_millis(120), "{delayed:?}");
 }
 

@@ -3,9 +3,9 @@
 mod common;
 
 use base::free_address;
-use base::{ChannelError, Error, Kind};
+use base::{ChannelError, Error, Fault};
 use common::{HOSPITALS, Keys, Listening, REGISTRY, listen, meet, met_tls, roster};
-use net::{Endpoint, Identity, Meet, Meeting, Status, Transport};
+use net::{ChannelSecurity, Identity, Meet, Meeting, Rendezvous, Status};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -18,12 +18,12 @@ fn text(result: Result<Meeting, Error>) -> String {
     result.expect_err("this meeting must fail").to_string()
 }
 
-fn dial(to: &Listening, transport: Transport) -> Meet {
+fn dial(to: &Listening, transport: ChannelSecurity) -> Meet {
     meet(REGISTRY, to.dial(), transport)
 }
 
 /// The listener survives what happened before: the true peer still gets in.
-fn let_the_peer_in(listening: Listening, transport: Transport) {
+fn let_the_peer_in(listening: Listening, transport: ChannelSecurity) {
     let dialled = dial(&listening, transport).meet(1).unwrap();
     assert_eq!(dialled.session_id, listening.join().unwrap().session_id);
 }
@@ -34,7 +34,7 @@ fn a_dialler_with_another_key_is_refused_and_both_learn_why() {
     let mut study = keys.study.clone();
     study[0] = stranger.fingerprint();
     let listening = listen(keys.tls(HOSPITALS), 1, |m| m);
-    let transport = Transport::Tls { identity: stranger.clone(), keys: study };
+    let transport = ChannelSecurity::Tls { identity: stranger.clone(), keys: study };
     let at = listening.at;
     assert_eq!(
         text(dial(&listening, transport).meet(1)),
@@ -65,8 +65,10 @@ fn a_listener_with_another_key_is_refused_and_both_learn_why() {
     let keys = Keys::new();
     let other = Keys::new();
     // The hospitals run with a new identity, and their own study says so.
-    let theirs =
-        Transport::Tls { identity: other.identities[1].clone(), keys: vec![keys.study[0], other.study[1]] };
+    let theirs = ChannelSecurity::Tls {
+        identity: other.identities[1].clone(),
+        keys: vec![keys.study[0], other.study[1]],
+    };
     let listening = listen(theirs.clone(), 1, |m| m);
     let at = listening.at;
     assert_eq!(
@@ -80,8 +82,10 @@ fn a_listener_with_another_key_is_refused_and_both_learn_why() {
     listening.wait_refused(1);
     let why = listening.refused.lock().unwrap()[0].clone();
     assert!(why.contains(&format!("refused our key {}", other.study[1])), "{why}");
-    let fixed =
-        Transport::Tls { identity: keys.identities[0].clone(), keys: vec![keys.study[0], other.study[1]] };
+    let fixed = ChannelSecurity::Tls {
+        identity: keys.identities[0].clone(),
+        keys: vec![keys.study[0], other.study[1]],
+    };
     let_the_peer_in(listening, fixed);
 }
 
@@ -89,8 +93,10 @@ fn a_listener_with_another_key_is_refused_and_both_learn_why() {
 fn a_known_party_in_the_wrong_place_is_named() {
     let keys = Keys::new();
     // Somebody listens with the registry's own key: two processes of one party.
-    let theirs =
-        Transport::Tls { identity: keys.identities[0].clone(), keys: vec![keys.study[1], keys.study[0]] };
+    let theirs = ChannelSecurity::Tls {
+        identity: keys.identities[0].clone(),
+        keys: vec![keys.study[1], keys.study[0]],
+    };
     let listening = listen(theirs, 1, |m| m.patience(Duration::from_secs(4)));
     let error = text(dial(&listening, keys.tls(REGISTRY)).meet(1));
     assert!(error.contains(&format!("presented {} (the key of registry)", keys.study[0])), "{error}");
@@ -100,9 +106,9 @@ fn a_known_party_in_the_wrong_place_is_named() {
 #[test]
 fn the_wrong_identity_is_found_before_anything_is_sent() {
     let (keys, wrong) = (Keys::new(), Arc::new(Identity::generate().unwrap()));
-    let transport = Transport::Tls { identity: wrong.clone(), keys: keys.study.clone() };
+    let transport = ChannelSecurity::Tls { identity: wrong.clone(), keys: keys.study.clone() };
     assert_eq!(
-        text(meet(REGISTRY, Endpoint::Dial("127.0.0.1:1".into()), transport).meet(1)),
+        text(meet(REGISTRY, Rendezvous::Dial("127.0.0.1:1".into()), transport).meet(1)),
         format!(
             "{AT_REGISTRY}the identity in use is {}, but registry has {}; check `identity` in this party's \
              own file, or the line `key` under [party.registry] of the study",
@@ -168,17 +174,17 @@ fn dialling_something_else_says_so() {
         "check that this is the address of hospitals and that hospitals does not use the plain transport";
     let http = server(b"HTTP/1.1 400 Bad Request\r\n\r\n");
     assert_eq!(
-        text(meet(REGISTRY, Endpoint::Dial(http.clone()), keys.tls(REGISTRY)).meet(1)),
+        text(meet(REGISTRY, Rendezvous::Dial(http.clone()), keys.tls(REGISTRY)).meet(1)),
         format!("{AT_REGISTRY}{http} did not speak TLS but HTTP; {advice}")
     );
     let raw = server(b"\0\0\0\0\0\0\0\0garbage");
     assert_eq!(
-        text(meet(REGISTRY, Endpoint::Dial(raw.clone()), keys.tls(REGISTRY)).meet(1)),
+        text(meet(REGISTRY, Rendezvous::Dial(raw.clone()), keys.tls(REGISTRY)).meet(1)),
         format!("{AT_REGISTRY}{raw} did not speak TLS; {advice}")
     );
     let plain = server(&[b'x'; 200]);
     assert_eq!(
-        text(meet(REGISTRY, Endpoint::Dial(plain.clone()), Transport::Tcp).meet(1)),
+        text(meet(REGISTRY, Rendezvous::Dial(plain.clone()), ChannelSecurity::Tcp).meet(1)),
         format!("{AT_REGISTRY}{plain}: it does not speak Tacit's protocol")
     );
 }
@@ -187,7 +193,7 @@ fn dialling_something_else_says_so() {
 fn a_plain_peer_and_a_tls_peer_do_not_meet() {
     let keys = Keys::new();
     let listening = listen(keys.tls(HOSPITALS), 1, |m| m.patience(Duration::from_secs(4)));
-    let error = text(dial(&listening, Transport::Tcp).meet(1));
+    let error = text(dial(&listening, ChannelSecurity::Tcp).meet(1));
     assert!(error.starts_with(AT_REGISTRY), "{error}");
     let error = text(listening.join());
     assert!(error.contains("The last connection was refused: 127.0.0.1:"), "{error}");
@@ -198,8 +204,9 @@ fn a_plain_peer_and_a_tls_peer_do_not_meet() {
 fn a_port_in_use_says_what_to_do() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = taken.local_addr().unwrap();
-    let error = meet(HOSPITALS, Endpoint::Listen(at.to_string()), Transport::Tcp).meet(1).err().unwrap();
-    assert!(matches!(error.kind(), Kind::Input(_)));
+    let error =
+        meet(HOSPITALS, Rendezvous::Listen(at.to_string()), ChannelSecurity::Tcp).meet(1).err().unwrap();
+    assert!(matches!(error.kind(), Fault::Input(_)));
     assert_eq!(
         error.to_string(),
         format!(
@@ -212,11 +219,11 @@ fn a_port_in_use_says_what_to_do() {
 #[test]
 fn an_address_that_is_none_says_what_to_do() {
     for (endpoint, words) in [
-        (Endpoint::Listen("192.0.2.1:7000".into()), "192.0.2.1:7000 is no address of this machine"),
-        (Endpoint::Listen("nonsense".into()), "change `listen` to an address like 0.0.0.0:7000"),
-        (Endpoint::Dial("nonsense".into()), "`nonsense` is no address"),
+        (Rendezvous::Listen("192.0.2.1:7000".into()), "192.0.2.1:7000 is no address of this machine"),
+        (Rendezvous::Listen("nonsense".into()), "change `listen` to an address like 0.0.0.0:7000"),
+        (Rendezvous::Dial("nonsense".into()), "`nonsense` is no address"),
     ] {
-        let error = text(meet(REGISTRY, endpoint, Transport::Tcp).meet(1));
+        let error = text(meet(REGISTRY, endpoint, ChannelSecurity::Tcp).meet(1));
         assert!(error.contains(words), "{error}");
     }
 }
@@ -225,9 +232,9 @@ fn an_address_that_is_none_says_what_to_do() {
 fn the_address_is_free_after_the_meeting() {
     let keys = Keys::new();
     let at = free_address().unwrap();
-    let listening = meet(HOSPITALS, Endpoint::Listen(at.clone()), keys.tls(HOSPITALS));
+    let listening = meet(HOSPITALS, Rendezvous::Listen(at.clone()), keys.tls(HOSPITALS));
     let listening = std::thread::spawn(move || listening.meet(0));
-    let dialled = meet(REGISTRY, Endpoint::Dial(at.clone()), keys.tls(REGISTRY)).meet(0).unwrap();
+    let dialled = meet(REGISTRY, Rendezvous::Dial(at.clone()), keys.tls(REGISTRY)).meet(0).unwrap();
     drop((dialled, listening.join().unwrap().unwrap()));
     TcpListener::bind(at).unwrap();
 }
@@ -237,11 +244,11 @@ fn nobody_there_ends_when_patience_does() {
     let free = free_address().unwrap();
     let lines = Arc::new(Mutex::new(Vec::new()));
     let log = lines.clone();
-    let waiting = meet(REGISTRY, Endpoint::Dial(free.clone()), Transport::Tcp)
+    let waiting = meet(REGISTRY, Rendezvous::Dial(free.clone()), ChannelSecurity::Tcp)
         .patience(Duration::from_millis(400))
         .watch(move |status: &Status| log.lock().unwrap().push(status.to_string()));
     let error = waiting.meet(1).err().unwrap();
-    assert!(matches!(error.kind(), Kind::Channel(ChannelError::Io(_))), "{error:?}");
+    assert!(matches!(error.kind(), Fault::Channel(ChannelError::Io(_))), "{error:?}");
     let error = error.to_string();
     assert!(
         error.starts_with(&format!("{AT_REGISTRY}no answer from hospitals at {free} within ")),
@@ -257,7 +264,7 @@ fn nobody_there_ends_when_patience_does() {
     let first = lines.lock().unwrap()[0].clone();
     assert_eq!(first, format!("waiting for hospitals at {free} (connection refused)"));
 
-    let listening = listen(Transport::Tcp, 1, |m| m.patience(Duration::from_millis(300)));
+    let listening = listen(ChannelSecurity::Tcp, 1, |m| m.patience(Duration::from_millis(300)));
     let at = listening.at;
     assert_eq!(
         text(listening.join()),
@@ -272,10 +279,10 @@ fn nobody_there_ends_when_patience_does() {
 fn a_dialler_waits_for_a_late_listener() {
     let keys = Keys::new();
     let free = free_address().unwrap();
-    let early = meet(REGISTRY, Endpoint::Dial(free.clone()), keys.tls(REGISTRY));
+    let early = meet(REGISTRY, Rendezvous::Dial(free.clone()), keys.tls(REGISTRY));
     let early = std::thread::spawn(move || early.meet(1));
     std::thread::sleep(Duration::from_millis(300));
-    let late = meet(HOSPITALS, Endpoint::Listen(free), keys.tls(HOSPITALS)).meet(1).unwrap();
+    let late = meet(HOSPITALS, Rendezvous::Listen(free), keys.tls(HOSPITALS)).meet(1).unwrap();
     assert_eq!(early.join().unwrap().unwrap().session_id, late.session_id);
 }
 
@@ -319,8 +326,8 @@ fn both_sides_want_the_same_lanes() {
 
 #[test]
 fn a_peer_that_counts_the_parties_otherwise_is_refused() {
-    let listening = listen(Transport::Tcp, 1, |m| m);
-    let also_hospitals = Meet::new(HOSPITALS, roster(), listening.dial(), Transport::Tcp, [7; 32]);
+    let listening = listen(ChannelSecurity::Tcp, 1, |m| m);
+    let also_hospitals = Meet::new(HOSPITALS, roster(), listening.dial(), ChannelSecurity::Tcp, [7; 32]);
     let error = text(also_hospitals.meet(1));
     assert!(error.contains("both sides need the same study"), "{error}");
     let error = text(listening.join());
@@ -340,7 +347,7 @@ fn hello(version: u16, kind: u8) -> Vec<u8> {
 
 #[test]
 fn another_format_version_is_told_apart() {
-    let listening = listen(Transport::Tcp, 1, |m| m);
+    let listening = listen(ChannelSecurity::Tcp, 1, |m| m);
     let mut stream = TcpStream::connect(listening.at).unwrap();
     stream.write_all(&hello(5, 1)).unwrap();
     let mut answer = Vec::new();
@@ -354,14 +361,14 @@ fn another_format_version_is_told_apart() {
     let answer = hello(9, 1).leak();
     let newer = server(answer);
     assert_eq!(
-        text(meet(REGISTRY, Endpoint::Dial(newer), Transport::Tcp).meet(1)),
+        text(meet(REGISTRY, Rendezvous::Dial(newer), ChannelSecurity::Tcp).meet(1)),
         format!("{AT_REGISTRY}hospitals speaks version 9 of the wire format, this side version 4; {words}")
     );
 }
 
 #[test]
 fn worker_connections_of_no_session_or_no_lane_are_refused() {
-    let listening = listen(Transport::Tcp, 2, |m| m);
+    let listening = listen(ChannelSecurity::Tcp, 2, |m| m);
     // Before there is a session.
     stranger(&listening, &{
         let mut worker = hello(4, 2);
@@ -448,7 +455,7 @@ fn meddler(target: std::net::SocketAddr, after: usize) -> String {
 fn altered_bytes_end_the_conversation_on_both_sides() {
     let keys = Keys::new();
     let listening = listen(keys.tls(HOSPITALS), 0, |m| m);
-    let through = Endpoint::Dial(meddler(listening.at, 100_000));
+    let through = Rendezvous::Dial(meddler(listening.at, 100_000));
     let mut dialled = meet(REGISTRY, through, keys.tls(REGISTRY)).meet(0).unwrap();
     let mut listened = listening.join().unwrap();
     let sender = std::thread::spawn(move || {

@@ -1,8 +1,8 @@
 //! Three and more parties: everybody meets everybody, and everybody learns who is missing, wrong or lost.
 
 use base::free_address;
-use base::{Error, Kind, PartyId, Roster, Seed};
-use net::{Channels, Fingerprint, Identity, Meet, Meeting, Session, Status, Transport};
+use base::{Error, Fault, PartyId, Roster, Seed};
+use net::{ChannelSecurity, Channels, Identity, KeyFingerprint, Meet, Meeting, Session, Status};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use std::time::Duration;
 struct World {
     roster: Roster,
     identities: Vec<Arc<Identity>>,
-    keys: Vec<Fingerprint>,
+    keys: Vec<KeyFingerprint>,
     addresses: Vec<String>,
     tls: bool,
 }
@@ -33,8 +33,8 @@ impl World {
         let dial: BTreeMap<PartyId, String> =
             (0..me).map(|i| (PartyId(i as u8), self.addresses[i].clone())).collect();
         let transport = match self.tls {
-            false => Transport::Tcp,
-            true => Transport::Tls { identity: self.identities[me].clone(), keys: self.keys.clone() },
+            false => ChannelSecurity::Tcp,
+            true => ChannelSecurity::Tls { identity: self.identities[me].clone(), keys: self.keys.clone() },
         };
         let (id, listen) = (PartyId(me as u8), Some(self.addresses[me].clone()));
         Meet::all(id, self.roster.clone(), listen, dial, transport, [7; 32])
@@ -144,13 +144,13 @@ fn a_stranger_does_not_take_the_place_of_a_party() {
     let done = world.run(0..3, |me, meet| {
         if me == 2 {
             let keys = vec![study[0], study[1], theirs];
-            let transport = Transport::Tls { identity: world.identities[2].clone(), keys };
+            let transport = ChannelSecurity::Tls { identity: world.identities[2].clone(), keys };
             let dial = (0..2).map(|i| (PartyId(i as u8), world.addresses[i].clone())).collect();
             let wrong = Meet::all(PartyId(2), world.roster.clone(), None, dial, transport, [7; 32]);
             let error = wrong.meet(0).expect_err("nobody takes this key").to_string();
             assert!(error.contains(&format!("refused our key {theirs}")), "{error}");
             // The true one still gets in.
-            let transport = Transport::Tls { identity: right.clone(), keys: study.clone() };
+            let transport = ChannelSecurity::Tls { identity: right.clone(), keys: study.clone() };
             let dial = (0..2).map(|i| (PartyId(i as u8), world.addresses[i].clone())).collect();
             let meet = Meet::all(PartyId(2), world.roster.clone(), None, dial, transport, [7; 32]);
             return meet.meet(1).map(|meeting| meeting.session_id);
@@ -180,7 +180,7 @@ fn a_party_cannot_come_as_another() {
     let first = std::thread::spawn(move || first.meet(0));
     let mut keys = world.keys.clone();
     keys.swap(1, 2);
-    let transport = Transport::Tls { identity: world.identities[2].clone(), keys };
+    let transport = ChannelSecurity::Tls { identity: world.identities[2].clone(), keys };
     let dial = BTreeMap::from([(PartyId(0), world.addresses[0].clone())]);
     let listen = Some(free_address().unwrap());
     let liar = Meet::all(PartyId(1), world.roster.clone(), listen, dial, transport, [7; 32]);
@@ -199,7 +199,7 @@ fn another_study_is_found_among_many() {
             // Who is left alone waits for the others to come back.
             return meet.patience(Duration::from_secs(10)).meet(0).map(|_| ());
         }
-        let keys = Transport::Tls { identity: world.identities[2].clone(), keys: world.keys.clone() };
+        let keys = ChannelSecurity::Tls { identity: world.identities[2].clone(), keys: world.keys.clone() };
         let dial = (0..2).map(|i| (PartyId(i as u8), world.addresses[i].clone())).collect();
         Meet::all(PartyId(2), world.roster.clone(), None, dial, keys, [8; 32]).meet(0).map(|_| ())
     });
@@ -265,7 +265,7 @@ fn everybody_hears_who_accuses_whom() {
         let told = error.accusation().unwrap_or_else(|| panic!("{error}"));
         assert_eq!((&*told.by, &told.through, &*told.step), ("p3", &None, "open"), "{error}");
         assert_eq!(told.suspects(&format!("p{me}")), suspects[me], "{error}");
-        assert!(matches!(error.kind(), Kind::Deviated(_)), "{error}");
+        assert!(matches!(error.kind(), Fault::Deviated(_)), "{error}");
     }
 }
 
@@ -273,9 +273,10 @@ fn everybody_hears_who_accuses_whom() {
 fn a_meeting_needs_an_address_for_every_pair() {
     let roster = Roster::new(["a", "b", "c"]);
     let dial = BTreeMap::from([(PartyId(0), "127.0.0.1:1".to_owned())]);
-    let lacks = Meet::all(PartyId(1), roster.clone(), None, dial, Transport::Tcp, [0; 32]);
+    let lacks = Meet::all(PartyId(1), roster.clone(), None, dial, ChannelSecurity::Tcp, [0; 32]);
     assert!(lacks.meet(0).is_err());
     let own = BTreeMap::from([(PartyId(1), "127.0.0.1:1".to_owned())]);
-    let odd = Meet::all(PartyId(1), roster, Some(free_address().unwrap()), own, Transport::Tcp, [0; 32]);
+    let odd =
+        Meet::all(PartyId(1), roster, Some(free_address().unwrap()), own, ChannelSecurity::Tcp, [0; 32]);
     assert!(odd.meet(0).is_err());
 }

@@ -4,14 +4,14 @@ mod common;
 
 use common::{HOSPITALS, Keys, REGISTRY, listen, meet};
 use net::relay::Relay;
-use net::{Endpoint, Meeting};
+use net::{Meeting, Rendezvous};
 use std::time::{Duration, Instant};
 
 fn through(delay: Duration, bytes_per_s: u64) -> (Meeting, Meeting) {
     let keys = Keys::new();
     let listening = listen(keys.tls(HOSPITALS), 0, |m| m);
     let relay = Relay::spawn("127.0.0.1:0", listening.at, delay, bytes_per_s).unwrap();
-    let dialled = meet(REGISTRY, Endpoint::Dial(relay.address.to_string()), keys.tls(REGISTRY));
+    let dialled = meet(REGISTRY, Rendezvous::Dial(relay.address.to_string()), keys.tls(REGISTRY));
     let dialled = dialled.meet(0).unwrap();
     // The relay stops listening here; the connection lives on.
     (dialled, listening.join().unwrap())

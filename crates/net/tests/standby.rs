@@ -4,7 +4,7 @@
 use base::free_address;
 use base::{Error, PartyId, Roster};
 use net::connect::Standby;
-use net::{Fingerprint, Identity, Meet, Meeting, Status, Transport};
+use net::{ChannelSecurity, Identity, KeyFingerprint, Meet, Meeting, Status};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ const LONG: Duration = Duration::from_secs(60);
 
 struct World {
     identities: Vec<Arc<Identity>>,
-    keys: Vec<Fingerprint>,
+    keys: Vec<KeyFingerprint>,
     addresses: Vec<String>,
 }
 
@@ -29,7 +29,8 @@ impl World {
     fn meet(&self, me: usize, agreement: [u8; 32]) -> Meet {
         let dial: BTreeMap<PartyId, String> =
             (0..me).map(|peer| (PartyId(peer as u8), self.addresses[peer].clone())).collect();
-        let transport = Transport::Tls { identity: self.identities[me].clone(), keys: self.keys.clone() };
+        let transport =
+            ChannelSecurity::Tls { identity: self.identities[me].clone(), keys: self.keys.clone() };
         let roster = Roster::new((0..self.keys.len()).map(|i| format!("p{i}")));
         let listen = Some(self.addresses[me].clone());
         Meet::all(PartyId(me as u8), roster, listen, dial, transport, agreement).patience(LONG).deadline(LONG)
@@ -134,7 +135,7 @@ fn a_node_gives_up_on_a_host_that_stays_away() {
 #[test]
 fn a_party_of_another_study_does_not_end_a_meeting() {
     let (world, other) = (World::new(3), World::new(2));
-    let keys: Vec<Fingerprint> = world.keys.iter().chain(&other.keys[1..]).copied().collect();
+    let keys: Vec<KeyFingerprint> = world.keys.iter().chain(&other.keys[1..]).copied().collect();
     std::thread::scope(|scope| {
         let node = scope.spawn(|| {
             let mut standby =
@@ -147,7 +148,7 @@ fn a_party_of_another_study_does_not_end_a_meeting() {
         let host = scope.spawn(|| world.host(2, AGREED, &[0]).meet(1));
         // In its own study the node is party 0 as well.
         let keys = vec![world.keys[0], other.keys[1]];
-        let transport = Transport::Tls { identity: other.identities[1].clone(), keys };
+        let transport = ChannelSecurity::Tls { identity: other.identities[1].clone(), keys };
         let dial = BTreeMap::from([(PartyId(0), world.addresses[0].clone())]);
         let stranger = Meet::all(PartyId(1), Roster::new(["p0", "p1"]), None, dial, transport, [8; 32]);
         let error = stranger.patience(Duration::from_secs(2)).meet(1).unwrap_err();

@@ -5,7 +5,7 @@ mod common;
 
 use common::{HOSPITALS, Keys, REGISTRY, listen, meet};
 use net::relay::Relay;
-use net::{Endpoint, Network, Transport};
+use net::{ChannelSecurity, IpNetwork, Rendezvous};
 use socket2::{Domain, Socket, Type};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -51,7 +51,7 @@ fn a_trickle_from_many_addresses_keeps_no_peer_out() {
             held.len()
         });
         let start = Instant::now();
-        let peer = meet(REGISTRY, Endpoint::Dial(relay.address.to_string()), keys.tls(REGISTRY));
+        let peer = meet(REGISTRY, Rendezvous::Dial(relay.address.to_string()), keys.tls(REGISTRY));
         let met = peer.patience(patience).deadline(patience).meet(1);
         over.store(true, Ordering::Relaxed);
         let came = flood.join().unwrap();
@@ -66,7 +66,7 @@ fn a_trickle_from_many_addresses_keeps_no_peer_out() {
 /// A hello may take so long in all; a byte now and then buys no more time.
 #[test]
 fn a_hello_that_drips_ends() {
-    let listening = listen(Transport::Tcp, 0, |m| m.deadline(Duration::from_secs(1)));
+    let listening = listen(ChannelSecurity::Tcp, 0, |m| m.deadline(Duration::from_secs(1)));
     let mut stream = TcpStream::connect(listening.at).unwrap();
     stream.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
     let start = Instant::now();
@@ -79,7 +79,7 @@ fn a_hello_that_drips_ends() {
     listening.wait_refused(1);
     let why = listening.refused.lock().unwrap()[0].clone();
     assert!(why.ends_with("said nothing for 1.0 s"), "{why}");
-    let peer = meet(REGISTRY, listening.dial(), Transport::Tcp).meet(0).unwrap();
+    let peer = meet(REGISTRY, listening.dial(), ChannelSecurity::Tcp).meet(0).unwrap();
     assert_eq!(peer.session_id, listening.join().unwrap().session_id);
 }
 
@@ -90,7 +90,8 @@ fn a_peer_frozen_in_the_handshake_ends_at_the_deadline() {
     let frozen = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = frozen.local_addr().unwrap().to_string();
     let (start, limit) = (Instant::now(), Duration::from_secs(2));
-    let dial = meet(REGISTRY, Endpoint::Dial(at.clone()), keys.tls(REGISTRY)).patience(limit).deadline(limit);
+    let dial =
+        meet(REGISTRY, Rendezvous::Dial(at.clone()), keys.tls(REGISTRY)).patience(limit).deadline(limit);
     let error = dial.meet(1).err().unwrap().to_string();
     assert!(error.contains(&format!("no answer from hospitals at {at} within")), "{error}");
     assert!(start.elapsed() < 2 * limit, "{:?}", start.elapsed());
@@ -99,7 +100,7 @@ fn a_peer_frozen_in_the_handshake_ends_at_the_deadline() {
 #[test]
 fn who_comes_from_outside_the_networks_is_closed_at_once() {
     let keys = Keys::new();
-    let allow: Vec<Network> = ["10.0.0.0/8", "127.0.0.1"].map(|text| text.parse().unwrap()).into();
+    let allow: Vec<IpNetwork> = ["10.0.0.0/8", "127.0.0.1"].map(|text| text.parse().unwrap()).into();
     let listening = listen(keys.tls(HOSPITALS), 0, |m| m.allow(allow));
     let start = Instant::now();
     let mut outside = from(7, listening.at);

@@ -4,7 +4,7 @@ mod common;
 
 use base::{ChannelError, PartyId, Seed};
 use common::{HOSPITALS, Keys, REGISTRY, met, met_tcp, met_tls};
-use net::{Meeting, Session, Transport};
+use net::{ChannelSecurity, Meeting, Session};
 use std::time::Duration;
 
 fn both_kinds(test: impl Fn(Meeting, Meeting, bool)) {
@@ -128,7 +128,9 @@ fn sending_to_a_peer_that_left_fails() {
 #[test]
 fn silence_and_a_peer_that_takes_nothing_end_at_the_deadline() {
     let keys = Keys::new();
-    for transports in [[Transport::Tcp, Transport::Tcp], [keys.tls(REGISTRY), keys.tls(HOSPITALS)]] {
+    for transports in
+        [[ChannelSecurity::Tcp, ChannelSecurity::Tcp], [keys.tls(REGISTRY), keys.tls(HOSPITALS)]]
+    {
         let [registry, hospitals] = transports;
         let listening = common::listen(hospitals, 0, |m| m);
         let dial = common::meet(REGISTRY, listening.dial(), registry);

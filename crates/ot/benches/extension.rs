@@ -4,18 +4,18 @@
 use base::{PartyId, Roster, Seed};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use kernels::Block;
-use ot::base_ot::{self, BaseChosen, BasePairs, Context};
-use ot::ferret::{self, Extension};
-use ot::softspoken::{Receiver, Sender};
+use ot::base_ot::{self, BaseChosen, BasePairs, PairContext};
+use ot::ferret::{self, LpnExtension};
+use ot::softspoken::{SoftSpokenReceiver, SoftSpokenSender};
 use std::time::Duration;
 
 const N: usize = 1 << 14;
 
 fn base_ots() -> (BasePairs, BaseChosen) {
     let roster = Roster::new(["a", "b"]);
-    let context = || Context::new(&roster, PartyId(1), PartyId(0));
+    let context = || PairContext::new(&roster, PartyId(1), PartyId(0));
     let rng = |label: &str| Seed::from_bytes([3; 32]).fork(label).into_rng();
-    let (chooser, message) = base_ot::Receiver::choose(context(), Block(0x1234_5677), &mut rng("c"));
+    let (chooser, message) = base_ot::BaseReceiver::choose(context(), Block(0x1234_5677), &mut rng("c"));
     let (pairs, reply) = base_ot::send(&context(), &message, &mut rng("s")).expect("honest");
     (pairs, chooser.finish(&reply).expect("honest"))
 }
@@ -26,8 +26,8 @@ fn extension(c: &mut Criterion) {
     let choices = vec![0x9e37_79b9_7f4a_7c15; N / 64];
     for k in [1, 2, 4, 8] {
         let (pairs, chosen) = base_ots();
-        let (mut receiver, setup) = Receiver::new(pairs, k).expect("valid k");
-        let mut sender = Sender::new(&chosen, k, &setup).expect("honest set-up");
+        let (mut receiver, setup) = SoftSpokenReceiver::new(pairs, k).expect("valid k");
+        let mut sender = SoftSpokenSender::new(&chosen, k, &setup).expect("honest set-up");
         let (mut out, mut message) = (Vec::with_capacity(N), Vec::new());
         group.bench_function(BenchmarkId::new("receiver", k), |b| {
             b.iter(|| {
@@ -64,10 +64,12 @@ fn silent(c: &mut Criterion) {
     group.throughput(Throughput::Elements(GROUP as u64));
     let delta = Block(0x1234_5677);
     for (set, expected) in [("small", 0), ("large", u64::MAX)] {
-        let (q, t, choices) = inputs(Extension::first(expected).inputs(), delta);
+        let (q, t, choices) = inputs(LpnExtension::first(expected).inputs(), delta);
         let rng = Seed::from_bytes([4; 32]).into_rng();
-        let mut sender = ferret::Sender::new(Block(5), expected, delta, q, rng).expect("enough inputs");
-        let mut receiver = ferret::Receiver::new(Block(5), expected, t, &choices).expect("enough inputs");
+        let mut sender =
+            ferret::FerretSenderCore::new(Block(5), expected, delta, q, rng).expect("enough inputs");
+        let mut receiver =
+            ferret::FerretReceiverCore::new(Block(5), expected, t, &choices).expect("enough inputs");
         let mut messages = Vec::new();
         let mut out = Vec::with_capacity(2 * GROUP);
         group.bench_function(BenchmarkId::new("sender", set), |b| {

@@ -41,9 +41,9 @@ pub const REPLY_BYTES: usize = POINT;
 
 /// What the two sides are, hashed into every key: the same key never serves two pairs of parties or two
 /// directions.
-pub struct Context([u8; 32]);
+pub struct PairContext([u8; 32]);
 
-impl Context {
+impl PairContext {
     /// The context of base OTs from `sender` to `receiver`.
     #[must_use]
     pub fn new(roster: &Roster, sender: PartyId, receiver: PartyId) -> Self {
@@ -106,14 +106,14 @@ pub struct BaseChosen {
 }
 
 /// The base receiver between its message and the reply.
-pub struct Receiver {
-    context: Context,
+pub struct BaseReceiver {
+    context: PairContext,
     choices: Block,
     secrets: Vec<Scalar>,
     message: Vec<u8>,
 }
 
-impl Drop for Receiver {
+impl Drop for BaseReceiver {
     fn drop(&mut self) {
         self.choices.zeroize();
         self.secrets.zeroize();
@@ -124,9 +124,9 @@ fn choice_bit(choices: Block, index: usize) -> Choice {
     Choice::from((choices.0 >> index) as u8 & 1)
 }
 
-impl Receiver {
+impl BaseReceiver {
     /// First step: commits to the choices (bit i of `choices` for OT i). Send the message to the sender.
-    pub fn choose(context: Context, choices: Block, rng: &mut Rng) -> (Self, Vec<u8>) {
+    pub fn choose(context: PairContext, choices: Block, rng: &mut Rng) -> (Self, Vec<u8>) {
         let half = context.half_point();
         let mut secrets = Vec::with_capacity(BASE_OTS);
         let mut points = Vec::with_capacity(BASE_OTS);
@@ -167,7 +167,11 @@ impl Receiver {
 ///
 /// # Errors
 /// What is wrong with the receiver's message: its length, or an element that is no point or the neutral one.
-pub fn send(context: &Context, message: &[u8], rng: &mut Rng) -> Result<(BasePairs, Vec<u8>), &'static str> {
+pub fn send(
+    context: &PairContext,
+    message: &[u8],
+    rng: &mut Rng,
+) -> Result<(BasePairs, Vec<u8>), &'static str> {
     if message.len() != CHOICE_BYTES {
         return Err("base OT choice message of a wrong length");
     }
@@ -206,8 +210,8 @@ mod tests {
     use super::*;
     use base::Seed;
 
-    fn context() -> Context {
-        Context::new(&Roster::new(["a", "b"]), PartyId(0), PartyId(1))
+    fn context() -> PairContext {
+        PairContext::new(&Roster::new(["a", "b"]), PartyId(0), PartyId(1))
     }
 
     fn rng(label: &str) -> Rng {
@@ -218,7 +222,7 @@ mod tests {
 
     #[test]
     fn the_receiver_gets_what_it_chose() {
-        let (receiver, message) = Receiver::choose(context(), CHOICES, &mut rng("r"));
+        let (receiver, message) = BaseReceiver::choose(context(), CHOICES, &mut rng("r"));
         let (sent, reply) = send(&context(), &message, &mut rng("s")).unwrap();
         let got = receiver.finish(&reply).unwrap();
         assert!(got.start == sent.start);
@@ -230,8 +234,8 @@ mod tests {
 
     #[test]
     fn another_context_gives_other_keys() {
-        let other = Context::new(&Roster::new(["a", "b"]), PartyId(1), PartyId(0));
-        let (receiver, message) = Receiver::choose(other, CHOICES, &mut rng("r"));
+        let other = PairContext::new(&Roster::new(["a", "b"]), PartyId(1), PartyId(0));
+        let (receiver, message) = BaseReceiver::choose(other, CHOICES, &mut rng("r"));
         let (sent, reply) = send(&context(), &message, &mut rng("s")).unwrap();
         let got = receiver.finish(&reply).unwrap();
         assert!((0..BASE_OTS).all(|i| !sent.pairs[i].contains(&got.keys[i])));
@@ -239,7 +243,7 @@ mod tests {
 
     #[test]
     fn bad_elements_are_named() {
-        let (_, message) = Receiver::choose(context(), CHOICES, &mut rng("r"));
+        let (_, message) = BaseReceiver::choose(context(), CHOICES, &mut rng("r"));
         let error = |message: &[u8]| send(&context(), message, &mut rng("s")).map(|_| ()).unwrap_err();
         let mut no_point = message.clone();
         no_point[32..64].fill(0xff);
@@ -250,7 +254,7 @@ mod tests {
         assert_eq!(error(&message[1..]), "base OT choice message of a wrong length");
 
         let finish = |reply: &[u8]| {
-            let receiver = Receiver::choose(context(), CHOICES, &mut rng("r")).0;
+            let receiver = BaseReceiver::choose(context(), CHOICES, &mut rng("r")).0;
             receiver.finish(reply).map(|_| ()).unwrap_err()
         };
         assert_eq!(finish(&[0; REPLY_BYTES]), "base OT element that is the neutral point");
@@ -260,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_flipped_bit_never_panics() {
-        let (_, message) = Receiver::choose(context(), CHOICES, &mut rng("r"));
+        let (_, message) = BaseReceiver::choose(context(), CHOICES, &mut rng("r"));
         for position in (0..message.len()).step_by(97) {
             let mut flipped = message.clone();
             flipped[position] ^= 1 << (position % 8);

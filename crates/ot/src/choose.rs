@@ -1,6 +1,6 @@
 //! What a choice between back ends goes by: the work of each, and the link, measured.
 
-use crate::{OtKind, Price};
+use crate::{ExtensionCost, OtKind};
 use base::{Error, PartyId};
 use net::Session;
 use std::time::Instant;
@@ -28,14 +28,14 @@ impl OtKind {
 
 /// A link, as [`probe`] finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Measured {
+pub struct LinkProbe {
     /// Bytes per second and direction, at least 1.
     pub bytes_per_s: u64,
     /// From a question to its answer, in microseconds.
     pub round_trip_us: u64,
 }
 
-impl Measured {
+impl LinkProbe {
     /// Bytes of a measurement that is sent.
     pub const BYTES: usize = 16;
 
@@ -69,7 +69,7 @@ impl Measured {
 ///
 /// # Errors
 /// Those of the channel.
-pub fn probe(session: &mut Session, peer: PartyId) -> Result<Measured, Error> {
+pub fn probe(session: &mut Session, peer: PartyId) -> Result<LinkProbe, Error> {
     session.step("probe", |session| {
         let mut link = session.link(peer);
         // Both sides are there before either starts its clock.
@@ -86,21 +86,21 @@ pub fn probe(session: &mut Session, peer: PartyId) -> Result<Measured, Error> {
         // The last byte was under way for half a round trip.
         let all = start.elapsed().as_secs_f64().max(1e-9);
         let seconds = (all - round_trip / 2.0).max(all / 2.0);
-        let mine = Measured {
+        let mine = LinkProbe {
             bytes_per_s: ((PROBE_BYTES as f64 / seconds) as u64).max(1),
             round_trip_us: (round_trip * 1e6) as u64,
         };
-        let mut theirs = [0; Measured::BYTES];
+        let mut theirs = [0; LinkProbe::BYTES];
         link.exchange(&mine.to_bytes(), &mut theirs)?;
-        Ok(mine.worse(Measured::from_bytes(theirs)))
+        Ok(mine.worse(LinkProbe::from_bytes(theirs)))
     })
 }
 
-impl Price {
+impl ExtensionCost {
     /// [`probe`].
     #[must_use]
     pub fn probe() -> Self {
-        let each = (1 + PINGS + PROBE_BYTES + Measured::BYTES) as u64;
+        let each = (1 + PINGS + PROBE_BYTES + LinkProbe::BYTES) as u64;
         Self { ots: 0, sender: each, receiver: each, turns: PINGS as u64 + 3 }
     }
 }
@@ -111,10 +111,10 @@ mod tests {
 
     #[test]
     fn the_worse_of_two_links_travels() {
-        let [a, b] = [(9, 4), (7, 3)].map(|(b, r)| Measured { bytes_per_s: b, round_trip_us: r });
-        let worse = Measured { bytes_per_s: 7, round_trip_us: 4 };
+        let [a, b] = [(9, 4), (7, 3)].map(|(b, r)| LinkProbe { bytes_per_s: b, round_trip_us: r });
+        let worse = LinkProbe { bytes_per_s: 7, round_trip_us: 4 };
         assert_eq!((a.worse(b), b.worse(a)), (worse, worse));
-        assert_eq!(Measured::from_bytes(worse.to_bytes()), worse);
-        assert_eq!(Measured::from_bytes([0; 16]).bytes_per_s, 1, "nobody divides by nothing");
+        assert_eq!(LinkProbe::from_bytes(worse.to_bytes()), worse);
+        assert_eq!(LinkProbe::from_bytes([0; 16]).bytes_per_s, 1, "nobody divides by nothing");
     }
 }

@@ -8,7 +8,7 @@ use std::ops::Add;
 
 /// Cost of OTs between one sender and one receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Price {
+pub struct ExtensionCost {
     /// Extended OTs.
     pub ots: u64,
     /// Application bytes the OT sender sends.
@@ -19,7 +19,7 @@ pub struct Price {
     pub turns: u64,
 }
 
-impl Price {
+impl ExtensionCost {
     /// Base OTs for an extension: its sender chooses, its receiver replies. Public-key work, once per hub
     /// or session.
     #[must_use]
@@ -87,7 +87,7 @@ impl Price {
     }
 }
 
-impl Add for Price {
+impl Add for ExtensionCost {
     type Output = Self;
     fn add(self, other: Self) -> Self {
         Self {

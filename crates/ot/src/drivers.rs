@@ -1,8 +1,8 @@
 //! The conversation around the steps: base OTs, set-up and extension with one peer.
 
-use crate::base_ot::{self, BaseChosen, BasePairs, Context};
+use crate::base_ot::{self, BaseChosen, BasePairs, PairContext};
 use crate::flavours::{BATCH, batches, check_call, check_choices, match_post, none_posted};
-use crate::{BASE_OTS, OtReceiver, OtSender, Pads, softspoken};
+use crate::{BASE_OTS, OtReceiver, OtSender, PadHash, softspoken};
 use base::{Error, PartyId};
 use kernels::Block;
 use net::Session;
@@ -15,8 +15,8 @@ use std::collections::VecDeque;
 pub(crate) fn choose(session: &mut Session, peer: PartyId, choices: Block) -> Result<BaseChosen, Error> {
     session.step("base-ot", |session| {
         let mut rng = session.fork_seed("base OT receiver").into_rng();
-        let context = Context::new(session.roster(), peer, session.me());
-        let (receiver, message) = base_ot::Receiver::choose(context, choices, &mut rng);
+        let context = PairContext::new(session.roster(), peer, session.me());
+        let (receiver, message) = base_ot::BaseReceiver::choose(context, choices, &mut rng);
         let mut link = session.link(peer);
         link.send(&message)?;
         let reply = link.recv_array::<{ base_ot::REPLY_BYTES }>()?;
@@ -31,7 +31,7 @@ pub(crate) fn choose(session: &mut Session, peer: PartyId, choices: Block) -> Re
 pub(crate) fn offer(session: &mut Session, peer: PartyId) -> Result<BasePairs, Error> {
     session.step("base-ot", |session| {
         let mut rng = session.fork_seed("base OT sender").into_rng();
-        let context = Context::new(session.roster(), session.me(), peer);
+        let context = PairContext::new(session.roster(), session.me(), peer);
         let mut link = session.link(peer);
         let message = link.recv_array::<{ base_ot::CHOICE_BYTES }>()?;
         let done = base_ot::send(&context, &message, &mut rng);
@@ -43,17 +43,17 @@ pub(crate) fn offer(session: &mut Session, peer: PartyId) -> Result<BasePairs, E
 
 /// The sending side of SoftSpoken with one peer.
 pub struct CotSender {
-    core: softspoken::Sender,
+    core: softspoken::SoftSpokenSender,
     peer: PartyId,
     posted: VecDeque<usize>,
 }
 
 impl CotSender {
-    pub(crate) fn over(core: softspoken::Sender, peer: PartyId) -> Self {
+    pub(crate) fn over(core: softspoken::SoftSpokenSender, peer: PartyId) -> Self {
         Self { core, peer, posted: VecDeque::new() }
     }
 
-    pub(crate) fn into_pads(self) -> Pads {
+    pub(crate) fn into_pads(self) -> PadHash {
         self.core.into_pads()
     }
 
@@ -79,7 +79,7 @@ impl CotSender {
             if !message.is_empty() {
                 session.link(peer).recv(&mut message)?;
             }
-            Ok(Self::over(softspoken::Sender::new(&base, k, &message)?, peer))
+            Ok(Self::over(softspoken::SoftSpokenSender::new(&base, k, &message)?, peer))
         })
     }
 }
@@ -124,7 +124,7 @@ impl OtSender for CotSender {
         Ok(())
     }
 
-    fn pads(&mut self) -> &mut Pads {
+    fn pads(&mut self) -> &mut PadHash {
         self.core.pads()
     }
 }
@@ -138,17 +138,17 @@ struct Posted {
 
 /// The receiving side of SoftSpoken with one peer. It only sends, so it may run ahead of the sender.
 pub struct CotReceiver {
-    core: softspoken::Receiver,
+    core: softspoken::SoftSpokenReceiver,
     peer: PartyId,
     posted: VecDeque<Posted>,
 }
 
 impl CotReceiver {
-    pub(crate) fn over(core: softspoken::Receiver, peer: PartyId) -> Self {
+    pub(crate) fn over(core: softspoken::SoftSpokenReceiver, peer: PartyId) -> Self {
         Self { core, peer, posted: VecDeque::new() }
     }
 
-    pub(crate) fn into_pads(self) -> Pads {
+    pub(crate) fn into_pads(self) -> PadHash {
         self.core.into_pads()
     }
 
@@ -168,7 +168,7 @@ impl CotReceiver {
     /// As [`CotSender::new`].
     pub fn from_base(session: &mut Session, peer: PartyId, k: u32, base: BasePairs) -> Result<Self, Error> {
         session.step("ot-setup", |session| {
-            let (core, message) = softspoken::Receiver::new(base, k)?;
+            let (core, message) = softspoken::SoftSpokenReceiver::new(base, k)?;
             if !message.is_empty() {
                 session.link(peer).send(&message)?;
             }
@@ -231,7 +231,7 @@ impl OtReceiver for CotReceiver {
         Ok(())
     }
 
-    fn pads(&mut self) -> &mut Pads {
+    fn pads(&mut self) -> &mut PadHash {
         self.core.pads()
     }
 }

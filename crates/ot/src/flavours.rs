@@ -22,12 +22,12 @@ const WORKER: u16 = 0xfffe;
 
 /// The hash of a session's OTs and the counter of its tweaks. Both sides hash in the same order.
 #[derive(Debug)]
-pub struct Pads {
+pub struct PadHash {
     hash: TweakedHash,
     batch: u64,
 }
 
-impl Pads {
+impl PadHash {
     /// Pads of a session from its hash; tweaks count from 0.
     #[must_use]
     pub fn new(hash: TweakedHash) -> Self {
@@ -165,7 +165,7 @@ pub trait OtSender: Send {
     }
 
     /// The hash state. For implementations of this trait.
-    fn pads(&mut self) -> &mut Pads;
+    fn pads(&mut self) -> &mut PadHash;
 
     /// Random OT: `n` pairs of random messages of `words` blocks, lane by lane (`[0][i * words + w]`).
     ///
@@ -265,7 +265,7 @@ pub trait OtReceiver: Send {
     }
 
     /// The hash state. For implementations of this trait.
-    fn pads(&mut self) -> &mut Pads;
+    fn pads(&mut self) -> &mut PadHash;
 
     /// Random OT with chosen bits: the chosen message of each of `n` pairs, `words` blocks, lane by lane.
     ///

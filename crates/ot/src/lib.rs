@@ -4,7 +4,7 @@
 //! [`OtSender`] and [`OtReceiver`] are what engines use; [`OtKind`] names what implements them: SoftSpoken
 //! ([`CotSender`], [`CotReceiver`]) or Ferret, silent OT ([`FerretSender`], [`FerretReceiver`]).
 //! [`setup_all`] sets up both directions with every peer at once, [`correlated_all`] makes OTs in all of
-//! them, [`probe`] measures a link, [`Meter`] says what a conversation costs. [`Hubs`] turn one run of base
+//! them, [`probe`] measures a link, [`PriceMeter`] says what a conversation costs. [`Hubs`] turn one run of base
 //! OTs per pair of parties into fresh base OTs, with a fresh Delta, for every worker connection;
 //! [`setup_over`] takes those. The steps without network are in [`base_ot`], [`softspoken`] and [`ferret`].
 //! [`vole`] turns OTs into correlations over a field.
@@ -27,15 +27,15 @@ pub mod softspoken;
 mod timing_tests;
 pub mod vole;
 
-pub use choose::{Measured, PROBE_BYTES, probe};
-pub use cost::Price;
+pub use choose::{LinkProbe, PROBE_BYTES, probe};
+pub use cost::ExtensionCost;
 pub use drivers::{CotReceiver, CotSender};
 pub use ferret::{FerretReceiver, FerretSender};
-pub use flavours::{OtReceiver, OtSender, Pads};
+pub use flavours::{OtReceiver, OtSender, PadHash};
 pub use hub::{Bases, Hubs, ReceiverHub, SenderHub};
 pub use kind::OtKind;
 pub use pair::{Correlated, Pair, correlated_all, leads, setup_all, setup_over};
-pub use price::Meter;
+pub use price::PriceMeter;
 pub use vole::{VoleReceiver, VoleSender};
 
 use kernels::Block;

@@ -18,9 +18,9 @@
 //! one and a half round trips however many peers there are. The public-key work of all peers is spread
 //! over the cores.
 //!
-//! Cost: [`crate::Price::pair`]; one turn for the leader and one for the follower.
+//! Cost: [`crate::ExtensionCost::pair`]; one turn for the leader and one for the follower.
 
-use crate::base_ot::{self, BaseChosen, BasePairs, Context};
+use crate::base_ot::{self, BaseChosen, BasePairs, PairContext};
 use crate::ferret;
 use crate::hub::{Bases, reverse_start};
 use crate::{
@@ -96,7 +96,7 @@ pub fn setup_over(
     let cores = session.step("ot-setup", |session| {
         let mut halves = Vec::with_capacity(bases.of.len());
         for (peer, chosen, pairs) in bases.of {
-            let (receiver, trees) = softspoken::Receiver::new(pairs, k)?;
+            let (receiver, trees) = softspoken::SoftSpokenReceiver::new(pairs, k)?;
             if !trees.is_empty() {
                 session.link(peer).send(&trees)?;
                 session.link(peer).flush()?;
@@ -172,7 +172,7 @@ fn boot_all(
     Ok(())
 }
 
-pub(crate) type Cores = (PartyId, softspoken::Sender, softspoken::Receiver);
+pub(crate) type Cores = (PartyId, softspoken::SoftSpokenSender, softspoken::SoftSpokenReceiver);
 
 /// Base OTs and set-up of both extensions with every peer.
 pub(crate) fn softspoken_all(session: &mut Session, peers: &[PartyId], k: u32) -> Result<Vec<Cores>, Error> {
@@ -187,14 +187,17 @@ pub(crate) fn softspoken_all(session: &mut Session, peers: &[PartyId], k: u32) -
 }
 
 /// First step of the leader.
-fn choose_all(session: &mut Session, peers: &[PartyId]) -> Result<Vec<(PartyId, base_ot::Receiver)>, Error> {
+fn choose_all(
+    session: &mut Session,
+    peers: &[PartyId],
+) -> Result<Vec<(PartyId, base_ot::BaseReceiver)>, Error> {
     let me = session.me();
     let tasks = peers.iter().map(|&peer| {
-        let context = Context::new(session.roster(), peer, me);
+        let context = PairContext::new(session.roster(), peer, me);
         (peer, context, session.fork_seed("base OT receiver"), fresh(session, "Delta"))
     });
     let chosen = on_threads(tasks.collect(), |(peer, context, seed, delta): (_, _, Seed, _)| {
-        (peer, base_ot::Receiver::choose(context, delta, &mut seed.into_rng()))
+        (peer, base_ot::BaseReceiver::choose(context, delta, &mut seed.into_rng()))
     });
     let mut states = Vec::with_capacity(peers.len());
     for (peer, (state, message)) in chosen {
@@ -216,7 +219,7 @@ fn flush(session: &mut Session, peers: &[PartyId]) -> Result<(), Error> {
 /// The follower between its message and the leader's last.
 struct Following {
     peer: PartyId,
-    receiver: softspoken::Receiver,
+    receiver: softspoken::SoftSpokenReceiver,
     base: BaseChosen,
 }
 
@@ -226,7 +229,7 @@ fn reply_all(session: &mut Session, peers: &[PartyId], k: u32) -> Result<Vec<Fol
     let mut tasks = Vec::with_capacity(peers.len());
     for &peer in peers {
         let message = session.link(peer).recv_array::<{ base_ot::CHOICE_BYTES }>()?;
-        let context = Context::new(session.roster(), me, peer);
+        let context = PairContext::new(session.roster(), me, peer);
         tasks.push((peer, context, message, session.fork_seed("base OT sender"), fresh(session, "Delta")));
     }
     let replies = on_threads(tasks, |(peer, context, message, seed, delta): (_, _, _, Seed, _)| {
@@ -251,7 +254,7 @@ fn follow(
     delta: Block,
     k: u32,
 ) -> Result<(Following, Vec<u8>), Error> {
-    let (mut receiver, trees) = softspoken::Receiver::new(pairs, k)?;
+    let (mut receiver, trees) = softspoken::SoftSpokenReceiver::new(pairs, k)?;
     message.extend(trees);
     let (choices, mut t) = ([delta.0 as u64, (delta.0 >> 64) as u64], Vec::with_capacity(BASE_OTS));
     receiver.prepare(&choices, BASE_OTS, &mut t, &mut message)?;
@@ -268,7 +271,7 @@ pub(crate) fn follow_bytes(k: u32) -> usize {
 /// Last step of the leader: its own extension, and base OTs for the other one out of it.
 fn finish_all(
     session: &mut Session,
-    states: Vec<(PartyId, base_ot::Receiver)>,
+    states: Vec<(PartyId, base_ot::BaseReceiver)>,
     k: u32,
 ) -> Result<Vec<Cores>, Error> {
     let mut tasks = Vec::with_capacity(states.len());
@@ -299,15 +302,15 @@ fn lead(
     base: &BaseChosen,
     message: &[u8],
     k: u32,
-) -> Result<(softspoken::Sender, softspoken::Receiver, Vec<u8>), Error> {
+) -> Result<(softspoken::SoftSpokenSender, softspoken::SoftSpokenReceiver, Vec<u8>), Error> {
     let (trees, correction) = message.split_at(softspoken::setup_bytes(k));
-    let mut sender = softspoken::Sender::new(base, k, trees)?;
+    let mut sender = softspoken::SoftSpokenSender::new(base, k, trees)?;
     let mut q = Vec::with_capacity(BASE_OTS);
     sender.absorb(BASE_OTS, correction, &mut q)?;
     let (delta, start) = (sender.delta(), reverse_start(sender.pads().start()));
     let [zeros, ones] = sender.pads().both(&q, delta, 1);
     let pairs = zeros.into_iter().zip(ones).map(|(zero, one)| [zero, one]).collect();
-    let (receiver, trees) = softspoken::Receiver::new(BasePairs { pairs, start }, k)?;
+    let (receiver, trees) = softspoken::SoftSpokenReceiver::new(BasePairs { pairs, start }, k)?;
     Ok((sender, receiver, trees))
 }
 
@@ -319,7 +322,7 @@ fn graft_all(session: &mut Session, states: Vec<Following>, k: u32) -> Result<Ve
         if !trees.is_empty() {
             session.link(peer).recv(&mut trees)?;
         }
-        done.push((peer, softspoken::Sender::new(&base, k, &trees)?, receiver));
+        done.push((peer, softspoken::SoftSpokenSender::new(&base, k, &trees)?, receiver));
     }
     Ok(done)
 }

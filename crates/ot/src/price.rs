@@ -1,9 +1,9 @@
 //! What a conversation of OTs costs when the cost of a call depends on the calls before it.
 
-use crate::ferret::Schedule;
+use crate::ferret::TreeSchedule;
 use crate::hub::HUB_K;
 use crate::pair::{BATCH_MAX, follow_bytes};
-use crate::{OtKind, Price, base_ot, softspoken};
+use crate::{ExtensionCost, OtKind, base_ot, softspoken};
 use kernels::Block;
 
 /// One side of a conversation.
@@ -23,16 +23,16 @@ impl Side {
 /// What silent OT has ready.
 #[derive(Clone, Copy, Debug)]
 struct Pool {
-    schedule: Schedule,
+    schedule: TreeSchedule,
     ready: u64,
 }
 
 /// Prices the OTs of one sender and one receiver: tell it the calls in order, then ask for the
-/// [`Meter::price`].
+/// [`PriceMeter::price`].
 ///
 /// Bytes and OTs are exact. Turns are those of a conversation with nothing else in it.
 #[derive(Clone, Debug)]
-pub struct Meter {
+pub struct PriceMeter {
     kind: OtKind,
     pool: Pool,
     ots: u64,
@@ -40,20 +40,20 @@ pub struct Meter {
     receiver: Side,
 }
 
-impl Meter {
+impl PriceMeter {
     /// A meter for a back end set up for about `expected` OTs, nothing said yet.
     #[must_use]
     pub fn new(kind: OtKind, expected: u64) -> Self {
-        let pool = Pool { schedule: Schedule::new(expected), ready: 0 };
+        let pool = Pool { schedule: TreeSchedule::new(expected), ready: 0 };
         Self { kind, pool, ots: 0, sender: Side::default(), receiver: Side::default() }
     }
 
     /// The price of all calls so far.
     #[must_use]
-    pub fn price(&self) -> Price {
+    pub fn price(&self) -> ExtensionCost {
         let (sender, receiver) = (self.sender, self.receiver);
         let turns = sender.turns.max(receiver.turns);
-        Price { ots: self.ots, sender: sender.sent, receiver: receiver.sent, turns }
+        ExtensionCost { ots: self.ots, sender: sender.sent, receiver: receiver.sent, turns }
     }
 
     /// Turns of the sender and of the receiver, and whether the next thing that the sender hears is a turn of
@@ -146,7 +146,7 @@ impl Meter {
     }
 }
 
-impl Price {
+impl ExtensionCost {
     /// Both directions of one pair, set up by [`crate::setup_all`] with a full window. `sender` is the
     /// leader.
     #[must_use]
@@ -176,7 +176,7 @@ impl Price {
         if kind != OtKind::Ferret {
             return Self::default();
         }
-        let mut one_way = Meter::new(kind, expected);
+        let mut one_way = PriceMeter::new(kind, expected);
         let inputs = one_way.pool.schedule.extension().inputs();
         let boots = one_way.pool.schedule.is_boot();
         one_way.boot();

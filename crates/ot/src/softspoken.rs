@@ -24,8 +24,8 @@
 
 use crate::base_ot::{BaseChosen, BasePairs};
 use crate::flavours::check_choices;
-use crate::{BASE_OTS, OTS_PER_CALL, OTS_PER_SESSION, Pads, ggm};
-use base::{At, Error, Kind};
+use crate::{BASE_OTS, OTS_PER_CALL, OTS_PER_SESSION, PadHash, ggm};
+use base::{At, Error, Fault};
 use kernels::{Aes128, Block, TweakedHash, fold_streams, transpose128};
 
 /// Largest k: 2^k streams per block are computed by both sides.
@@ -129,12 +129,12 @@ fn grow_by(out: &mut Vec<Block>, n: usize) -> usize {
 }
 
 /// The extension's receiving side.
-pub struct Receiver {
+pub struct SoftSpokenReceiver {
     streams: Streams,
-    pads: Pads,
+    pads: PadHash,
 }
 
-impl Receiver {
+impl SoftSpokenReceiver {
     /// Grows the trees from base OTs in which this party *sent*. Send the message before any other.
     ///
     /// # Errors
@@ -148,7 +148,7 @@ impl Receiver {
             leaves.push(ggm::grow(&hash, tree, &base.pairs[at..at + depth], &mut message));
             at += depth;
         }
-        Ok((Self { streams: Streams::new(leaves), pads: Pads::new(hash) }, message))
+        Ok((Self { streams: Streams::new(leaves), pads: PadHash::new(hash) }, message))
     }
 
     /// Makes `n` correlated OTs with the choice bits packed in `choices`: appends t_i to `out` and the
@@ -222,13 +222,13 @@ impl Receiver {
         Ok(())
     }
 
-    pub(crate) fn pads(&mut self) -> &mut Pads {
+    pub(crate) fn pads(&mut self) -> &mut PadHash {
         &mut self.pads
     }
 
     /// What another extension with the same Delta goes on with, so that no tweak comes twice.
-    pub(crate) fn into_pads(mut self) -> Pads {
-        let none = Pads::new(TweakedHash::new(Block::ZERO));
+    pub(crate) fn into_pads(mut self) -> PadHash {
+        let none = PadHash::new(TweakedHash::new(Block::ZERO));
         std::mem::replace(&mut self.pads, none)
     }
 }
@@ -252,20 +252,20 @@ fn columns(choices: &[u64], n: usize) -> Vec<Block> {
 }
 
 /// The extension's sending side.
-pub struct Sender {
+pub struct SoftSpokenSender {
     streams: Streams,
-    pads: Pads,
+    pads: PadHash,
     k: u32,
     delta: Block,
 }
 
-impl Drop for Sender {
+impl Drop for SoftSpokenSender {
     fn drop(&mut self) {
         zeroize::Zeroize::zeroize(&mut self.delta);
     }
 }
 
-impl Sender {
+impl SoftSpokenSender {
     /// Grafts the trees from base OTs in which this party *chose*, and the receiver's one-time message.
     ///
     /// # Errors
@@ -284,7 +284,7 @@ impl Sender {
             leaves.push(ggm::graft(&hash, tree, point, &base.keys[at..at + depth], own));
             (rest, at) = (after, at + depth);
         }
-        Ok(Self { streams: Streams::new(leaves), pads: Pads::new(hash), k, delta: base.choices })
+        Ok(Self { streams: Streams::new(leaves), pads: PadHash::new(hash), k, delta: base.choices })
     }
 
     /// This side's Delta.
@@ -310,7 +310,7 @@ impl Sender {
     /// Takes the receiver's message for `n` OTs whose choices are random: appends q_i to `out`.
     ///
     /// # Errors
-    /// As [`Sender::absorb`].
+    /// As [`SoftSpokenSender::absorb`].
     pub fn absorb_random(&mut self, n: usize, message: &[u8], out: &mut Vec<Block>) -> Result<(), Error> {
         self.extend(n, 1, message, out)
     }
@@ -354,19 +354,19 @@ impl Sender {
         Ok(())
     }
 
-    pub(crate) fn pads(&mut self) -> &mut Pads {
+    pub(crate) fn pads(&mut self) -> &mut PadHash {
         &mut self.pads
     }
 
     /// What another extension with the same Delta goes on with, so that no tweak comes twice.
-    pub(crate) fn into_pads(mut self) -> Pads {
-        let none = Pads::new(TweakedHash::new(Block::ZERO));
+    pub(crate) fn into_pads(mut self) -> PadHash {
+        let none = PadHash::new(TweakedHash::new(Block::ZERO));
         std::mem::replace(&mut self.pads, none)
     }
 }
 
 fn malformed(what: &'static str) -> Error {
-    Error::new(At::default(), Kind::Malformed(what))
+    Error::new(At::default(), Fault::Malformed(what))
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! No branch, no address and no time of oblivious transfer depends on choices, messages, keys or Delta.
 
-use crate::base_ot::{self, BaseChosen, BasePairs, Context};
+use crate::base_ot::{self, BaseChosen, BasePairs, PairContext};
 use crate::ferret::tree;
 use crate::{BASE_OTS, flavours, softspoken};
 use base::{PartyId, Roster, Seed};
-use kernels::{Backend, Block, TweakedHash};
-use timing::{Case, done};
+use kernels::{Block, InstructionSet, TweakedHash};
+use timing::{TimedKernel, done};
 
 const START: Block = Block(99);
 /// OTs of an extension; not a multiple of what is worked on at once.
@@ -17,8 +17,8 @@ const DEPTH: usize = 8;
 /// Blocks of a message of chosen OT.
 const WORDS: usize = 2;
 
-fn context() -> Context {
-    Context::new(&Roster::new(["a", "b"]), PartyId(0), PartyId(1))
+fn context() -> PairContext {
+    PairContext::new(&Roster::new(["a", "b"]), PartyId(0), PartyId(1))
 }
 
 fn blocks(secret: &[u8]) -> Vec<Block> {
@@ -40,14 +40,14 @@ fn seed(secret: &[u8]) -> Seed {
     Seed::from_bytes(secret.try_into().expect("32 bytes"))
 }
 
-fn base_ots() -> Vec<Case<'static>> {
+fn base_ots() -> Vec<TimedKernel<'static>> {
     let mut rng = Seed::from_bytes([3; 32]).into_rng();
-    let (_, message) = base_ot::Receiver::choose(context(), Block(5), &mut rng);
+    let (_, message) = base_ot::BaseReceiver::choose(context(), Block(5), &mut rng);
     let (_, reply) = base_ot::send(&context(), &message, &mut rng).expect("an honest message");
     let receiver = move |secret: &mut [u8]| {
         let (choices, seed_bytes) = secret.split_at(Block::BYTES);
         let mut rng = seed(seed_bytes).into_rng();
-        let (receiver, message) = base_ot::Receiver::choose(context(), blocks(choices)[0], &mut rng);
+        let (receiver, message) = base_ot::BaseReceiver::choose(context(), blocks(choices)[0], &mut rng);
         done(&message[..]);
         done(&receiver.finish(&reply).expect("an honest reply").keys[..]);
     };
@@ -58,18 +58,19 @@ fn base_ots() -> Vec<Case<'static>> {
         done(&pairs.pairs[..]);
     };
     vec![
-        Case::new("base OT, receiver: choices, scalars", Block::BYTES + 32, receiver),
-        Case::new("base OT, sender: scalar", 32, sender),
+        TimedKernel::new("base OT, receiver: choices, scalars", Block::BYTES + 32, receiver),
+        TimedKernel::new("base OT, sender: scalar", 32, sender),
     ]
 }
 
-fn extensions() -> Vec<Case<'static>> {
+fn extensions() -> Vec<TimedKernel<'static>> {
     let receiver = |secret: &mut [u8]| {
         let x = blocks(secret);
         let (pairs, choices) = x.split_at(2 * BASE_OTS);
         let pairs = pairs.as_chunks::<2>().0.to_vec();
         let base = BasePairs { pairs, start: START };
-        let (mut receiver, mut message) = softspoken::Receiver::new(base, K).expect("k is in range");
+        let (mut receiver, mut message) =
+            softspoken::SoftSpokenReceiver::new(base, K).expect("k is in range");
         let mut t = Vec::new();
         receiver.prepare(&words(choices), OTS, &mut t, &mut message).expect("choices for all");
         done(&message[..]);
@@ -82,19 +83,20 @@ fn extensions() -> Vec<Case<'static>> {
         let x = blocks(secret);
         let base = BaseChosen { choices: x[0], keys: x[1..].to_vec(), start: START };
         let message = received(softspoken::setup_bytes(K));
-        let mut sender = softspoken::Sender::new(&base, K, &message).expect("a message of its length");
+        let mut sender =
+            softspoken::SoftSpokenSender::new(&base, K, &message).expect("a message of its length");
         let mut q = Vec::new();
         sender.absorb(OTS, &received(softspoken::extension_bytes(K, OTS)), &mut q).expect("its length, too");
         sender.pads().both(&q, x[0], WORDS).iter().for_each(|pads| done(&pads[..]));
     };
     let choices = 2 * BASE_OTS + CHOICE_BLOCKS;
     vec![
-        Case::new("SoftSpoken and chosen OT, receiver: choices", choices * Block::BYTES, receiver),
-        Case::new("SoftSpoken and random OT, sender: Delta", (1 + BASE_OTS) * Block::BYTES, sender),
+        TimedKernel::new("SoftSpoken and chosen OT, receiver: choices", choices * Block::BYTES, receiver),
+        TimedKernel::new("SoftSpoken and random OT, sender: Delta", (1 + BASE_OTS) * Block::BYTES, sender),
     ]
 }
 
-fn silent() -> Vec<Case<'static>> {
+fn silent() -> Vec<TimedKernel<'static>> {
     let sender = |secret: &mut [u8]| {
         let x = blocks(secret);
         let (mut leaves, mut message) = (vec![Block::ZERO; 1 << DEPTH], Vec::new());
@@ -111,13 +113,13 @@ fn silent() -> Vec<Case<'static>> {
         done(&leaves[..]);
     };
     vec![
-        Case::new("silent OT, sender: Delta, seeds", (2 + DEPTH) * Block::BYTES, sender),
-        Case::new("silent OT, receiver: the point", DEPTH * Block::BYTES, receiver),
+        TimedKernel::new("silent OT, sender: Delta, seeds", (2 + DEPTH) * Block::BYTES, sender),
+        TimedKernel::new("silent OT, receiver: the point", DEPTH * Block::BYTES, receiver),
     ]
 }
 
-fn cases() -> Vec<Case<'static>> {
-    println!("\nbackend {:?}", Backend::detect());
+fn cases() -> Vec<TimedKernel<'static>> {
+    println!("\nbackend {:?}", InstructionSet::detect());
     base_ots().into_iter().chain(extensions()).chain(silent()).collect()
 }
 

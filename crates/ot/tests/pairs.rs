@@ -4,7 +4,7 @@ use base::{Error, PartyId};
 use kernels::bit;
 use net::Session;
 use net::cluster::{Cluster, pinned};
-use net::faults::Fault;
+use net::faults::InjectedFault;
 use ot::*;
 use std::time::Duration;
 
@@ -85,7 +85,7 @@ fn leading_is_decided_and_even() {
 fn a_cut_at_set_up_names_party_peer_and_step() {
     for (kind, step) in kinds().into_iter().flat_map(|kind| ["setup", "make"].map(|step| (kind, step))) {
         let cluster = Cluster::new(3, 5).deadline(Duration::from_secs(20));
-        let done = cluster.fault(PartyId(1), step, Fault::Cut).run(|s| work(s, kind, 5000));
+        let done = cluster.fault(PartyId(1), step, InjectedFault::Cut).run(|s| work(s, kind, 5000));
         for (me, done) in done.into_iter().enumerate() {
             let error = done.err().expect("nobody goes on without p1");
             let at = error.at();
@@ -160,13 +160,13 @@ fn the_price_of_a_pair_is_what_the_ledger_books() {
                     let under = entries.filter(|e| e.step.starts_with(step));
                     under.fold((0, 0, 0), |(b, t, o), e| (b + e.sent, t + e.turns, o + e.ots))
                 };
-                let price = Price::pair(kind, expected);
+                let price = ExtensionCost::pair(kind, expected);
                 let leader = leads(PartyId(me as u8), PartyId(peer as u8));
                 let sent = if leader { price.sender } else { price.receiver };
                 let (bytes, turns, ots) = of_peer("setup");
                 assert_eq!((bytes, ots), (sent, price.ots), "{kind}: p{me} to p{peer}");
                 assert!(if leader { turns == price.turns } else { turns <= price.turns }, "{kind}: {turns}");
-                let mut meter = Meter::new(kind, expected);
+                let mut meter = PriceMeter::new(kind, expected);
                 meter.setup();
                 let before = meter.price();
                 meter.correlated_random(n);
@@ -215,7 +215,7 @@ fn workers_out_of_hubs() {
                     let under = entries.filter(|e| e.step.starts_with(step));
                     under.fold((0, 0, 0), |(b, t, o), e| (b + e.sent, t + e.turns, o + e.ots))
                 };
-                let (hub, over) = (Price::hubs(2), Price::pair_over(kind, n as u64));
+                let (hub, over) = (ExtensionCost::hubs(2), ExtensionCost::pair_over(kind, n as u64));
                 let leader = leads(PartyId(me as u8), PartyId(peer as u8));
                 let (bytes, turns, ots) = of_peer("hub");
                 let sent = if leader { hub.sender } else { hub.receiver };
@@ -241,7 +241,7 @@ fn a_probe_agrees_and_costs_its_price() {
     let done: Vec<_> = done.into_iter().map(Result::unwrap).collect();
     assert_eq!(done[0].0, done[1].0);
     assert!(done[0].0.bytes_per_s >= 1);
-    let price = Price::probe();
+    let price = ExtensionCost::probe();
     assert_eq!((done[0].1, done[1].1), (price.sender, price.receiver));
     assert_eq!(done[0].2.max(done[1].2), price.turns);
 }

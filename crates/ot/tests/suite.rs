@@ -346,19 +346,19 @@ fn the_price_is_what_the_ledger_books() {
         );
         let n = n as u64;
         let prices = [
-            Price::base() + Price::setup(k),
-            Price::correlated(k, n),
-            Price::posted(k, n),
-            Price::random(k, n),
-            Price::chosen(k, n, 3),
-            Price::hub() + Price::fork(5),
+            ExtensionCost::base() + ExtensionCost::setup(k),
+            ExtensionCost::correlated(k, n),
+            ExtensionCost::posted(k, n),
+            ExtensionCost::random(k, n),
+            ExtensionCost::chosen(k, n, 3),
+            ExtensionCost::hub() + ExtensionCost::fork(5),
         ];
         for (i, price) in prices.into_iter().enumerate() {
             assert_eq!((s[i].0, r[i].0), (price.sender, price.receiver), "bytes of stage {i}, k = {k}");
             assert_eq!(s[i].1.max(r[i].1), price.turns, "turns of stage {i}, k = {k}");
         }
     }
-    let cost = Price::chosen(4, 128, 1).cost(PartyId(2), PartyId(0), 3);
+    let cost = ExtensionCost::chosen(4, 128, 1).cost(PartyId(2), PartyId(0), 3);
     assert_eq!((cost.ots, cost.rounds, cost.sent), (128, 1, vec![512, 0, 4096]));
 }
 
@@ -395,7 +395,7 @@ fn the_meter_says_what_the_ledger_books() {
                 Ok(ends(session))
             },
         );
-        let mut meter = Meter::new(kind, expected);
+        let mut meter = PriceMeter::new(kind, expected);
         let mut before = meter.price();
         for (i, step) in steps.into_iter().enumerate() {
             match i {
@@ -419,23 +419,28 @@ fn the_meter_says_what_the_ledger_books() {
 }
 
 /// Both halves of an extension without a network, with the set-up message passed by `tamper`.
-fn steps(k: u32, tamper: impl Fn(&mut Vec<u8>)) -> (softspoken::Sender, softspoken::Receiver) {
+fn steps(
+    k: u32,
+    tamper: impl Fn(&mut Vec<u8>),
+) -> (softspoken::SoftSpokenSender, softspoken::SoftSpokenReceiver) {
     let roster = base::Roster::new(["a", "b"]);
-    let context = || base_ot::Context::new(&roster, RECEIVER, SENDER);
+    let context = || base_ot::PairContext::new(&roster, RECEIVER, SENDER);
     let rng = |label: &str| base::Seed::from_bytes([3; 32]).fork(label).into_rng();
-    let (chooser, message) = base_ot::Receiver::choose(context(), Block(0xdead_beef), &mut rng("c"));
+    let (chooser, message) = base_ot::BaseReceiver::choose(context(), Block(0xdead_beef), &mut rng("c"));
     let (pairs, reply) = base_ot::send(&context(), &message, &mut rng("s")).unwrap();
     let chosen = chooser.finish(&reply).unwrap();
-    let (receiver, mut setup) = softspoken::Receiver::new(pairs, k).unwrap();
+    let (receiver, mut setup) = softspoken::SoftSpokenReceiver::new(pairs, k).unwrap();
     tamper(&mut setup);
-    (softspoken::Sender::new(&chosen, k, &setup).unwrap(), receiver)
+    (softspoken::SoftSpokenSender::new(&chosen, k, &setup).unwrap(), receiver)
 }
 
 #[test]
 fn a_flipped_bit_breaks_the_correlation_and_nothing_else() {
     let n = 300;
     let choices = bits(4, n);
-    let wrong = |mut s: softspoken::Sender, mut r: softspoken::Receiver, tamper: &dyn Fn(&mut Vec<u8>)| {
+    let wrong = |mut s: softspoken::SoftSpokenSender,
+                 mut r: softspoken::SoftSpokenReceiver,
+                 tamper: &dyn Fn(&mut Vec<u8>)| {
         let (mut q, mut t, mut message) = (Vec::new(), Vec::new(), Vec::new());
         r.prepare(&choices, n, &mut t, &mut message).unwrap();
         tamper(&mut message);

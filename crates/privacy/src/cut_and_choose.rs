@@ -39,13 +39,13 @@
 mod tests;
 
 use crate::ledger::{Bytes32, Debit, Ledger, PeerLineage, TranscriptStage, barred_error};
-use base::{Cost, Error, Kind, PartyId, Rng};
+use base::{Cost, Error, Fault, PartyId, Rng};
 use engine::{Engine, Entered, OutputShares, Shares, outputs};
 use net::Session;
 use program::lower::ReleasePlan;
 use release::choose::{
-    Accepted, Checker, Chosen, Context, Debited, Draw, Drawer, Drawn, Named, Resumed, Setup, Side, Verdict,
-    resume,
+    Accepted, Checker, CheckerVerdict, CheckerWaiting, CutAndChooseSide, Debited, Draw, Drawer,
+    DrawerCandidates, Named, NoiseContext, Resumed, Setup, resume,
 };
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -70,7 +70,7 @@ const TURN_PAUSE: Duration = Duration::from_millis(50);
 
 /// The noise of one viewer's release, at one party.
 pub struct CandidateNoise {
-    side: Side,
+    side: CutAndChooseSide,
     setup: Setup,
     ledger: Arc<Mutex<Ledger>>,
     debit: Debit,
@@ -84,12 +84,12 @@ enum State {
     Fresh,
     /// Both sides said that the release may begin.
     Begun,
-    Drawn(Drawn),
+    Drawn(DrawerCandidates),
     Seeded(Checker),
     /// The drawer handed out openings.
     Opened,
     /// The viewer named an index.
-    Chosen(Chosen),
+    Chosen(CheckerWaiting),
     Accepted,
     /// A release of this kind ended, well or not.
     Over,
@@ -99,7 +99,7 @@ enum State {
 ///
 /// # Errors
 /// When there is no draw, or k, a variance or a width is out of range.
-pub fn setup(context: Context, draws: Vec<Draw>, candidates: usize) -> Result<Setup, Error> {
+pub fn setup(context: NoiseContext, draws: Vec<Draw>, candidates: usize) -> Result<Setup, Error> {
     Setup::new(context, draws, candidates)
 }
 
@@ -110,7 +110,8 @@ pub fn setup(context: Context, draws: Vec<Draw>, candidates: usize) -> Result<Se
 pub fn setup_for_price(draws: Vec<Draw>, viewer: PartyId, candidates: u32) -> Result<Setup, Error> {
     let none = [0; 32];
     let drawer = viewer.other();
-    let context = Context { study: none, release: none, session: none, data: vec![none; 2], viewer, drawer };
+    let context =
+        NoiseContext { study: none, release: none, session: none, data: vec![none; 2], viewer, drawer };
     setup(context, draws, candidates as usize)
 }
 
@@ -118,7 +119,13 @@ impl CandidateNoise {
     /// One party's side of the noise of one release. `debit` is what this party's ledger is charged:
     /// `protects` at the drawer, a record at the viewer. `rng` is fresh.
     #[must_use]
-    pub fn new(side: Side, setup: Setup, ledger: Arc<Mutex<Ledger>>, debit: Debit, rng: Rng) -> Self {
+    pub fn new(
+        side: CutAndChooseSide,
+        setup: Setup,
+        ledger: Arc<Mutex<Ledger>>,
+        debit: Debit,
+        rng: Rng,
+    ) -> Self {
         let towards = debit.towards();
         Self { side, setup, ledger, debit, towards, rng, state: State::Fresh }
     }
@@ -170,12 +177,12 @@ impl CandidateNoise {
         session: &mut Session,
     ) -> Result<Vec<u128>, Error> {
         let drawn = session.step("noise", |s| match self.side {
-            Side::Drawer => self.draw_as_drawer(s),
-            Side::Checker => self.draw_as_viewer(s).map(|()| Vec::new()),
+            CutAndChooseSide::Drawer => self.draw_as_drawer(s),
+            CutAndChooseSide::Checker => self.draw_as_viewer(s).map(|()| Vec::new()),
         })?;
         let mut coins = session.fork_seed("coins").into_rng();
         let mut entered = Entered::new(plan, totals, session.me(), &mut coins)?;
-        if self.side == Side::Drawer {
+        if self.side == CutAndChooseSide::Drawer {
             entered = entered.with_candidates(plan, &drawn)?;
         }
         let left = engine.release(plan, &entered, session)?;
@@ -188,8 +195,8 @@ impl CandidateNoise {
 
     fn peer(&self) -> PartyId {
         match self.side {
-            Side::Drawer => self.setup.context().viewer,
-            Side::Checker => self.setup.context().drawer,
+            CutAndChooseSide::Drawer => self.setup.context().viewer,
+            CutAndChooseSide::Checker => self.setup.context().drawer,
         }
     }
 
@@ -205,12 +212,12 @@ impl CandidateNoise {
     fn check_parts(&self, session: &Session) -> Result<(), Error> {
         let (context, debit) = (self.setup.context(), &self.debit);
         let me = match self.side {
-            Side::Drawer => context.drawer,
-            Side::Checker => context.viewer,
+            CutAndChooseSide::Drawer => context.drawer,
+            CutAndChooseSide::Checker => context.viewer,
         };
         let fits = debit.release_id == context.release
             && debit.study == context.study
-            && debit.protects == (self.side == Side::Drawer);
+            && debit.protects == (self.side == CutAndChooseSide::Drawer);
         if fits && session.me() == me {
             return Ok(());
         }
@@ -221,8 +228,8 @@ impl CandidateNoise {
     /// Returns outputs when the viewer has them.
     fn begin(&mut self, session: &mut Session) -> Result<Option<Vec<u128>>, Error> {
         let kept = match self.side {
-            Side::Checker => self.ledger()?.outputs(&self.id())?,
-            Side::Drawer => None,
+            CutAndChooseSide::Checker => self.ledger()?.outputs(&self.id())?,
+            CutAndChooseSide::Drawer => None,
         };
         let mine = if kept.is_some() { Ok(()) } else { self.may_begin() };
         let word = match (&mine, &kept) {
@@ -236,7 +243,7 @@ impl CandidateNoise {
         match (self.side, theirs[0]) {
             _ if kept.is_some() => return Ok(kept),
             // Nothing is given away by believing this: the drawer sends nothing.
-            (Side::Drawer, DONE) => {
+            (CutAndChooseSide::Drawer, DONE) => {
                 self.end(&[])?;
                 return Ok(Some(Vec::new()));
             }
@@ -278,7 +285,7 @@ impl CandidateNoise {
         loop {
             let kept = self.ledger()?.save_transcript(&self.id(), self.side, &self.towards, transcript);
             match kept {
-                Err(e) if matches!(e.kind(), Kind::Refused(_)) && Instant::now() < until => {
+                Err(e) if matches!(e.kind(), Fault::Refused(_)) && Instant::now() < until => {
                     std::thread::sleep(TURN_PAUSE);
                 }
                 kept => return kept,
@@ -291,7 +298,8 @@ impl CandidateNoise {
         let peer = self.peer();
         let (committed, seeded) = {
             let ledger = self.ledger()?;
-            let at = |stage| ledger.transcript_at(&self.setup.context().release, Side::Drawer, stage);
+            let at =
+                |stage| ledger.transcript_at(&self.setup.context().release, CutAndChooseSide::Drawer, stage);
             (at(TranscriptStage::Committed)?, at(TranscriptStage::Seeded)?)
         };
         let (drawer, commitments) = match committed {
@@ -338,7 +346,7 @@ impl CandidateNoise {
         }
         let mut commitments = vec![0; self.setup.commitments_bytes()];
         session.link(peer).recv(&mut commitments)?;
-        let record = self.ledger()?.transcript(&self.id(), Side::Checker)?;
+        let record = self.ledger()?.transcript(&self.id(), CutAndChooseSide::Checker)?;
         let (checker, seeds) = match record {
             None => {
                 let (checker, seeds) = Checker::new(self.setup.clone(), &commitments, &mut self.rng)?;
@@ -377,7 +385,7 @@ impl CandidateNoise {
 
     fn choose_as_drawer(
         &mut self,
-        drawn: Drawn,
+        drawn: DrawerCandidates,
         plan: &ReleasePlan,
         left: &OutputShares,
         session: &mut Session,
@@ -458,8 +466,8 @@ impl CandidateNoise {
             return Err(Error::misuse("noise is checked once, after an index is named"));
         };
         match chosen.check(openings, opened)? {
-            Verdict::Accepted(accepted) => self.accept(&accepted),
-            Verdict::Detected(detected) => {
+            CheckerVerdict::Accepted(accepted) => self.accept(&accepted),
+            CheckerVerdict::Detected(detected) => {
                 self.save(detected.transcript())?;
                 let error = detected.error();
                 let reason = format!("{error}: {:?}", detected.deviation());
@@ -513,9 +521,9 @@ impl CandidateNoise {
 /// Why a release is barred that stopped after its index was named.
 fn reason(error: &Error, when: &str) -> String {
     match error.kind() {
-        Kind::Channel(e) => format!("silence after the noise index was named, {when}: {e}"),
-        Kind::Deviated(check) => format!("deviation {when}: {check}"),
-        Kind::Malformed(what) => format!("deviation {when}: malformed {what}"),
+        Fault::Channel(e) => format!("silence after the noise index was named, {when}: {e}"),
+        Fault::Deviated(check) => format!("deviation {when}: {check}"),
+        Fault::Malformed(what) => format!("deviation {when}: malformed {what}"),
         _ => format!("interrupted on this side {when}"),
     }
 }
@@ -576,7 +584,7 @@ fn proven(
 fn refused(session: &Session, peer: PartyId) -> Error {
     let text = "the peer's privacy ledger does not allow this release: its budget is spent or the release is \
                 barred there; see the peer's own output";
-    Error::new(session.at(Some(peer)), Kind::Refused(text.into()))
+    Error::new(session.at(Some(peer)), Fault::Refused(text.into()))
 }
 
 fn damaged() -> Error {

@@ -6,9 +6,9 @@ use crate::ledger::{Debit, Ledger};
 use base::{Error, PartyId};
 use engine::OutputShares;
 use net::{Identity, Session};
-use program::lower::{Lowering, Noise, NoisedAt, ReleasePlan, WordKind, lower_release};
-use program::{Builder, Class, MechanismKind, Policy, Program, Ratio, Type};
-use release::choose::{Context, Draw, Setup};
+use program::lower::{Lowering, NoiseSource, NoisedAt, ReleasePlan, WordKind, lower_release};
+use program::{Class, MechanismKind, Program, ProgramBuilder, Ratio, ValueType, VerifierPolicy};
+use release::choose::{Draw, NoiseContext, Setup};
 use release::gaussian::DiscreteGaussian;
 use std::sync::Mutex;
 
@@ -40,14 +40,14 @@ pub fn hold(
 #[must_use]
 pub fn counts() -> Program {
     let [viewer, other] = [0, 1].map(PartyId);
-    let mut b = Builder::new("counts", Class::Dp, ["registry", "hospitals"]);
-    let arm = b.column("arm", Type::u(2), Some(viewer));
-    let outcome = b.column("outcome", Type::BIT, Some(other));
+    let mut b = ProgramBuilder::new("counts", Class::Dp, ["registry", "hospitals"]);
+    let arm = b.column("arm", ValueType::u(2), Some(viewer));
+    let outcome = b.column("outcome", ValueType::BIT, Some(other));
     let cells = [1, 2].map(|which| {
-        let constant = b.constant(which, Type::u(2));
+        let constant = b.constant(which, ValueType::u(2));
         let inside = b.eq(arm, constant);
         let both = b.and(inside, outcome);
-        b.sum(both, Type::u(32))
+        b.sum(both, ValueType::u(32))
     });
     let rho = Ratio::new(1, 200).expect("a ratio");
     let m = b.mechanism(viewer, rho, MechanismKind::Gaussian(cells.to_vec()));
@@ -64,9 +64,9 @@ pub fn counts() -> Program {
 ///
 /// # Errors
 /// When there are too few candidates.
-pub fn candidates(count: usize, context: Context) -> Result<(ReleasePlan, Setup), Error> {
+pub fn candidates(count: usize, context: NoiseContext) -> Result<(ReleasePlan, Setup), Error> {
     let program = counts();
-    let audit = program::verify(&program, &Policy::default(), 9)?;
+    let audit = program::verify(&program, &VerifierPolicy::default(), 9)?;
     let sigma2 = |at: NoisedAt| {
         let charge = audit.charges.iter().find(|charge| charge.mechanism == at.mechanism);
         let sigma2 = charge.and_then(|charge| charge.sigma2(at.output as usize)).map(Ratio::rational);
@@ -77,7 +77,7 @@ pub fn candidates(count: usize, context: Context) -> Result<(ReleasePlan, Setup)
         u8::try_from(law.width()).expect("a few bits")
     };
     let owners = program.fold_owners();
-    let how = Lowering { noise: Noise::Candidates(count, &width), ..Lowering::exact(&owners) };
+    let how = Lowering { noise: NoiseSource::Candidates(count, &width), ..Lowering::exact(&owners) };
     let plan = lower_release(&program, context.viewer.into(), &how)?;
     let draws = plan.words.iter().filter_map(|word| match word.kind {
         WordKind::Candidate(at, 0) => {

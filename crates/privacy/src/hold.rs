@@ -29,11 +29,11 @@ use crate::ledger::{
     ATTEMPTS_AHEAD, Bytes32, Debit, DebitTerms, HeldShare, Ledger, PAID_BYTES, PUBLIC, PaymentProof,
     ShareProgress, UNPAID,
 };
-use base::{Cost, Error, Kind, PartyId};
+use base::{Cost, Error, Fault, PartyId};
 use engine::OutputShares;
 use engine::outputs::{self, Opened};
 use net::{Identity, Session};
-use program::lower::{ReleasePlan, Totals};
+use program::lower::{ReleasePlan, TotalsForm};
 use release::rational::shown;
 use std::sync::{Mutex, MutexGuard};
 use zeroize::Zeroizing;
@@ -241,7 +241,7 @@ impl HeldRelease<'_> {
     /// Runs it. `compute` leaves this participant its share.
     ///
     /// # Errors
-    /// Those of the computation and of the channels; [`Kind::Refused`] where a ledger does not pay or a
+    /// Those of the computation and of the channels; [`Fault::Refused`] where a ledger does not pay or a
     /// result was lost; a deviation that names who. An owner's say what was spent, what is held, and what to
     /// do next.
     pub fn run(
@@ -250,7 +250,7 @@ impl HeldRelease<'_> {
         compute: impl FnOnce(&mut Session) -> Result<OutputShares, Error>,
     ) -> Result<ReleaseOutcome, Error> {
         self.steps(session, compute).map_err(|error| match (error.kind(), &self.owner) {
-            (Kind::Refused(_), _) | (_, None) => error,
+            (Fault::Refused(_), _) | (_, None) => error,
             (_, Some(owner)) => match self.left(owner) {
                 Ok(left) => error.leaving(left),
                 Err(_) => error,
@@ -333,7 +333,7 @@ impl HeldRelease<'_> {
     }
 
     fn servers(&self) -> &[PartyId] {
-        if self.plan.totals == Totals::Replicated { &self.holders } else { &[] }
+        if self.plan.totals == TotalsForm::Replicated { &self.holders } else { &[] }
     }
 
     /// Servers that own no data.
@@ -684,7 +684,7 @@ fn refused(session: &Session, peer: PartyId) -> Error {
     let text = "the peer's privacy ledger does not pay for this release: its budget is spent, or its \
                 operator is to be asked first; see the peer's own output. Nothing was revealed, and what was \
                 charged here pays for the next try";
-    Error::new(session.at(Some(peer)), Kind::Refused(text.into()))
+    Error::new(session.at(Some(peer)), Fault::Refused(text.into()))
 }
 
 /// Exact cost of [`HeldRelease::run`] without its computation.

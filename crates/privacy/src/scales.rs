@@ -6,15 +6,16 @@ use engine::Engine;
 use num_bigint::BigInt;
 use num_traits::{One, Zero};
 use program::lower::{
-    Difference, Draws, Lowering, Noise, NoisedAt, ReleasePlan, WordKind, lower_draws, lower_release,
+    DifferenceSizes, Draws, Lowering, NoiseSource, NoisedAt, ReleasePlan, WordKind, lower_draws,
+    lower_release,
 };
-use program::{Audit, Charge, MechanismKind, Owners, Program, Ratio, Statistic, Viewer};
+use program::{Audit, DifferenceStatistic, MechanismCharge, MechanismKind, Owners, Program, Ratio, Viewer};
 use release::Rational;
 use release::alias::Sampler;
 use release::choose::Draw;
 use release::gaussian::DiscreteGaussian;
-use release::joint::{self, Change, Joint};
-use release::scale::{self, Bounds, FixedScale, Mechanism, Mode, fixed_point};
+use release::joint::{self, Change, FamilyMechanism};
+use release::scale::{self, ClampBounds, FixedScale, GaussianMechanism, ReleaseMode, fixed_point};
 use study::{NoiseFrom, Question, Study};
 
 /// The noise of all mechanisms of a program, once public group sizes are known where a mechanism needs them.
@@ -23,10 +24,10 @@ pub struct Scales {
     noises: Vec<Vec<OutputNoise>>,
     /// Whom each mechanism is for.
     to: Vec<Viewer>,
-    /// Fixed-point scales of `Difference` mechanisms.
+    /// Fixed-point scales of `DifferenceSizes` mechanisms.
     fixed: Vec<Option<FixedScale>>,
-    /// Of `Joint` mechanisms.
-    joint: Vec<Option<Joint>>,
+    /// Of `FamilyMechanism` mechanisms.
+    joint: Vec<Option<FamilyMechanism>>,
     /// Group sizes, where published.
     groups: Option<[u64; 2]>,
     /// zCDP charged by party for what it alone sees, in party order, and last for what everybody sees.
@@ -56,7 +57,7 @@ impl OutputNoise {
     /// Of a fixed-point value, and how many times its stated charge it costs. Where the variance is that of a
     /// whole sensitivity, 1; printed ones are drawn on a lattice, which moves what one change moves by less
     /// than a step more.
-    fn of_fixed(mechanism: &Mechanism) -> Result<(Self, Rational), Error> {
+    fn of_fixed(mechanism: &GaussianMechanism) -> Result<(Self, Rational), Error> {
         let square = &mechanism.sigma2 * &mechanism.rho * BigInt::from(2);
         let whole = square.to_integer().sqrt();
         if square.is_integer() && &whole * &whole == square.to_integer() {
@@ -127,16 +128,21 @@ impl Scales {
         Ok(scales)
     }
 
-    fn joint_noise(&self, charge: &Charge, change: Change, clamp: u128) -> Result<Joint, Error> {
+    fn joint_noise(
+        &self,
+        charge: &MechanismCharge,
+        change: Change,
+        clamp: u128,
+    ) -> Result<FamilyMechanism, Error> {
         let rho =
             charge.joint.map(Ratio::rational).ok_or_else(|| Error::misuse("a joint mechanism has a rho"))?;
         match self.from {
-            NoiseFrom::Inside => Joint::on_lattices(change, clamp, &rho),
-            NoiseFrom::CutAndChoose(_) => Joint::new(change, clamp, &rho),
+            NoiseFrom::Inside => FamilyMechanism::on_lattices(change, clamp, &rho),
+            NoiseFrom::CutAndChoose(_) => FamilyMechanism::new(change, clamp, &rho),
         }
     }
 
-    fn of_joint(&self, output: &joint::Output) -> Result<OutputNoise, Error> {
+    fn of_joint(&self, output: &joint::NoisedOutput) -> Result<OutputNoise, Error> {
         match self.from {
             NoiseFrom::Inside => {
                 Ok(OutputNoise { variance: output.variance(), sampler: Some(output.sampler()?) })
@@ -145,7 +151,7 @@ impl Scales {
         }
     }
 
-    fn gaussian(&self, charge: &Charge, output: usize) -> Result<OutputNoise, Error> {
+    fn gaussian(&self, charge: &MechanismCharge, output: usize) -> Result<OutputNoise, Error> {
         match self.from {
             NoiseFrom::Inside => {
                 let cells = if charge.moves { 2 } else { 1 };
@@ -167,7 +173,7 @@ impl Scales {
     fn fixed_noises(&self, fixed: &FixedScale) -> Result<(Vec<OutputNoise>, Rational), Error> {
         let both = [&fixed.lift, &fixed.spread];
         if let NoiseFrom::CutAndChoose(_) = self.from {
-            let of = |m: &Mechanism| OutputNoise::of_variance(m.sigma2.clone());
+            let of = |m: &GaussianMechanism| OutputNoise::of_variance(m.sigma2.clone());
             return Ok((both.map(of).into(), Rational::one()));
         }
         let [(lift, a), (spread, b)] = [OutputNoise::of_fixed(both[0])?, OutputNoise::of_fixed(both[1])?];
@@ -237,13 +243,13 @@ impl Scales {
         if sampler.is_some_and(|sampler| sampler.low_bits > 0) { -0.5 } else { 0.0 }
     }
 
-    /// How n, S and Q of a `Joint` mechanism are read.
+    /// How n, S and Q of a `FamilyMechanism` mechanism are read.
     #[must_use]
-    pub fn joint(&self, mechanism: u32) -> Option<&Joint> {
+    pub fn joint(&self, mechanism: u32) -> Option<&FamilyMechanism> {
         self.joint[mechanism as usize].as_ref()
     }
 
-    /// The fixed-point scale of a `Difference` mechanism.
+    /// The fixed-point scale of a `DifferenceSizes` mechanism.
     #[must_use]
     pub fn fixed(&self, mechanism: u32) -> Option<&FixedScale> {
         self.fixed[mechanism as usize].as_ref()
@@ -277,17 +283,17 @@ impl Scales {
         let width = |at: NoisedAt| widths[at.mechanism as usize][at.output as usize];
         let sampler = |at| self.sampler_of(at);
         let noise = match self.from {
-            _ if program.mechanisms.is_empty() => Noise::None,
-            NoiseFrom::Inside => Noise::Coins(&sampler),
-            NoiseFrom::CutAndChoose(candidates) => Noise::Candidates(candidates as usize, &width),
+            _ if program.mechanisms.is_empty() => NoiseSource::None,
+            NoiseFrom::Inside => NoiseSource::Coins(&sampler),
+            NoiseFrom::CutAndChoose(candidates) => NoiseSource::Candidates(candidates as usize, &width),
         };
         let parameters = |m: u32| {
             let (fixed, groups) = (self.fixed(m)?, self.groups?);
             let spread_places = match program.mechanisms[m as usize].kind {
-                MechanismKind::Difference { statistic: Statistic::Variance, .. } => fixed.grid.v,
+                MechanismKind::Difference { statistic: DifferenceStatistic::Variance, .. } => fixed.grid.v,
                 _ => fixed.grid.se,
             };
-            Some(Difference { n: groups.map(u128::from), lift_places: fixed.grid.lift, spread_places })
+            Some(DifferenceSizes { n: groups.map(u128::from), lift_places: fixed.grid.lift, spread_places })
         };
         let (totals, depth) = (engine.totals(), engine.release_depth(program.parties.len()));
         let how = Lowering { totals, depth, owners, noise, difference: &parameters };
@@ -341,7 +347,7 @@ impl Scales {
 
 fn difference(
     study: &Study,
-    statistic: Statistic,
+    statistic: DifferenceStatistic,
     to: Viewer,
     rho: &Rational,
     groups: Option<[u64; 2]>,
@@ -352,25 +358,25 @@ fn difference(
     let [test, control] =
         groups.ok_or_else(|| Error::misuse("a difference is scaled after the group sizes are published"))?;
     let mode = match statistic {
-        Statistic::Variance => Mode::Variance,
-        Statistic::Algorithm1 => Mode::Algorithm1,
-        Statistic::Algorithm1AsPublished => Mode::Algorithm1AsPublished,
+        DifferenceStatistic::Variance => ReleaseMode::Variance,
+        DifferenceStatistic::Algorithm1 => ReleaseMode::Algorithm1,
+        DifferenceStatistic::Algorithm1AsPublished => ReleaseMode::Algorithm1AsPublished,
     };
     // What everybody sees hides the publisher's rows as well: as what the advertiser sees.
     let publisher = to == studies::lift::PUBLISHER.into();
-    let viewer = if publisher { scale::Viewer::Publisher } else { scale::Viewer::Advertiser };
-    let bounds = Bounds { clamp: lift.rule.clamp.into() };
+    let viewer = if publisher { scale::ReaderRole::Publisher } else { scale::ReaderRole::Advertiser };
+    let bounds = ClampBounds { clamp: lift.rule.clamp.into() };
     fixed_point(mode, viewer, (test, control), bounds, rho)
 }
 
 /// The release mode of a lift study's mode.
 #[must_use]
-pub fn release_mode(mode: studies::lift::Mode) -> Mode {
+pub fn release_mode(mode: studies::lift::NoiseMode) -> ReleaseMode {
     match mode {
-        studies::lift::Mode::Sums => Mode::Sums,
-        studies::lift::Mode::Variance => Mode::Variance,
-        studies::lift::Mode::Algorithm1 => Mode::Algorithm1,
-        studies::lift::Mode::Algorithm1AsPublished => Mode::Algorithm1AsPublished,
+        studies::lift::NoiseMode::Sums => ReleaseMode::Sums,
+        studies::lift::NoiseMode::Variance => ReleaseMode::Variance,
+        studies::lift::NoiseMode::Algorithm1 => ReleaseMode::Algorithm1,
+        studies::lift::NoiseMode::Algorithm1AsPublished => ReleaseMode::Algorithm1AsPublished,
     }
 }
 
@@ -382,7 +388,7 @@ pub fn release_mode(mode: studies::lift::Mode) -> Mode {
 pub fn most_charged(study: &Study, audit: &Audit, viewer: Viewer) -> Rational {
     let stated = viewer.only().map_or(audit.public, |party| audit.rho[party.index()]).rational();
     let published = match &study.kind {
-        Question::Lift(lift) => lift.release.mode == studies::lift::Mode::Algorithm1AsPublished,
+        Question::Lift(lift) => lift.release.mode == studies::lift::NoiseMode::Algorithm1AsPublished,
         Question::Lifts(_) | Question::Program(_) => false,
     };
     if !published {

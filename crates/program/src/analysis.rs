@@ -1,7 +1,7 @@
 //! What is known about a node before it is computed: typing, owners, range, boundedness, guards.
 
-use crate::graph::{Lookup, MechanismKind, Node, Section};
-use crate::{Column, DEGREE, Fold, Holder, NodeId, Op, Owners, Program, Source, Type};
+use crate::graph::{Lookup, MechanismKind, NodeSection, OpNode};
+use crate::{ColumnSource, DEGREE, Holder, NodeId, Op, Owners, Program, RowColumn, RowFold, ValueType};
 use base::{Error, limits};
 use release::joint::{CLAMP, Combination};
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ pub(crate) const GUARDS: usize = 64;
 
 /// An inclusive range of a node's value, as unsigned bit patterns; signed nodes have no bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
+pub struct ValueRange {
     /// Smallest value.
     pub low: u128,
     /// Largest value.
@@ -24,11 +24,11 @@ pub struct Bounds {
 
 /// What is known about one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct NodeFacts {
     /// Whose data it depends on.
     pub owners: Owners,
     /// Its range; `None` for signed values.
-    pub bounds: Option<Bounds>,
+    pub bounds: Option<ValueRange>,
     /// Whether its range comes from a bit, a clamp or a constant, whatever the inputs are.
     pub clamped: bool,
     /// Columns that must equal a constant for the node to be non-zero.
@@ -38,7 +38,7 @@ pub struct Facts {
 impl Program {
     /// Facts of every row node, in order.
     #[must_use]
-    pub fn row_facts(&self) -> Vec<Facts> {
+    pub fn row_facts(&self) -> Vec<NodeFacts> {
         let mut facts = Vec::with_capacity(self.row.nodes.len());
         for node in &self.row.nodes {
             let next = facts_of(self, node, &self.row, &facts);
@@ -57,11 +57,11 @@ impl Program {
 
     /// Type of a mechanism's output: room for the total and for noise 64 times as large.
     #[must_use]
-    pub fn noised_type(&self, mechanism: u32, output: u32) -> Option<Type> {
+    pub fn noised_type(&self, mechanism: u32, output: u32) -> Option<ValueType> {
         match &self.mechanisms.get(mechanism as usize)?.kind {
             MechanismKind::Gaussian(folds) => {
                 let fold = self.folds.get(*folds.get(output as usize)? as usize)?;
-                Some(Type::i((u32::from(fold.ty().width) + 8).min(limits::WIDTH) as u8))
+                Some(ValueType::i((u32::from(fold.ty().width) + 8).min(limits::WIDTH) as u8))
             }
             kind @ MechanismKind::Joint { .. } => {
                 let (combination, [n, s, q]) = kind.combination(output)?;
@@ -73,16 +73,16 @@ impl Program {
                     Combination::CentredTail => (q, 3),
                 };
                 let width = u32::from(self.folds.get(fold as usize)?.ty().width) + more + 8;
-                Some(Type::i(width.min(limits::WIDTH) as u8))
+                Some(ValueType::i(width.min(limits::WIDTH) as u8))
             }
-            MechanismKind::Difference { .. } => (output < 2).then_some(Type::i(64)),
+            MechanismKind::Difference { .. } => (output < 2).then_some(ValueType::i(64)),
         }
     }
 
     /// Checks structure and types; the text of an error names section and node.
     ///
     /// # Errors
-    /// [`base::Kind::Input`] for the first rule broken.
+    /// [`base::Fault::Input`] for the first rule broken.
     pub fn check(&self) -> Result<(), Error> {
         if self.parties.is_empty() || self.parties.len() > limits::PARTIES {
             return Err(Error::input(format!("a program has 1 to {} parties", limits::PARTIES)));
@@ -138,7 +138,7 @@ impl Program {
                 }
                 let sum = |f: &u32| {
                     let fold = &self.folds[*f as usize];
-                    matches!(fold, Fold::Sum { .. }) && !fold.ty().signed
+                    matches!(fold, RowFold::Sum { .. }) && !fold.ty().signed
                 };
                 if let Some(f) = cells.as_flattened().iter().find(|f| !sum(f)) {
                     return Err(format!("m{i} is joint, and f{f} is no unsigned sum"));
@@ -147,7 +147,7 @@ impl Program {
         }
         for list in &self.lists {
             let fold = self.folds.get(list.fold as usize);
-            if list.to.index() >= self.parties.len() || !matches!(fold, Some(Fold::Collect { .. })) {
+            if list.to.index() >= self.parties.len() || !matches!(fold, Some(RowFold::Collect { .. })) {
                 return Err(format!("the list {:?} names an unknown party or no collect fold", list.label));
             }
         }
@@ -160,28 +160,28 @@ impl Program {
         Ok(())
     }
 
-    fn check_fold(&self, fold: &Fold) -> Result<(), String> {
+    fn check_fold(&self, fold: &RowFold) -> Result<(), String> {
         let ty =
             |id: NodeId| self.row.nodes.get(id.index()).map(|n| n.ty).ok_or("it folds an unknown row node");
         match fold {
-            Fold::Sum { value, ty: sum } => {
+            RowFold::Sum { value, ty: sum } => {
                 let value = ty(*value)?;
                 if value.width > sum.width || value.signed != sum.signed {
                     return Err(format!("a sum of {value} needs a {sum} at least as wide and alike signed"));
                 }
             }
-            Fold::Best { key, valid, ty: total, .. } => {
+            RowFold::Best { key, valid, ty: total, .. } => {
                 let (key, valid) = (ty(*key)?, ty(*valid)?);
-                if key != *total || key.signed || key.width > Fold::KEY_BITS || valid != Type::BIT {
-                    let most = Fold::KEY_BITS;
+                if key != *total || key.signed || key.width > RowFold::KEY_BITS || valid != ValueType::BIT {
+                    let most = RowFold::KEY_BITS;
                     return Err(format!(
                         "best takes an unsigned key of at most {most} bits and a bit, not {key} and {valid}"
                     ));
                 }
             }
-            Fold::Collect { value } => {
+            RowFold::Collect { value } => {
                 let value = ty(*value)?;
-                if value != Type::BIT {
+                if value != ValueType::BIT {
                     return Err(format!("collect takes a bit, not {value}"));
                 }
             }
@@ -192,8 +192,8 @@ impl Program {
     /// Checks one node, to stand at position `at` of a section.
     pub(crate) fn check_node(
         &self,
-        node: &Node,
-        section: &Section,
+        node: &OpNode,
+        section: &NodeSection,
         at: usize,
         row: bool,
     ) -> Result<(), String> {
@@ -211,7 +211,7 @@ impl Program {
     }
 
     /// A node that reads what comes into its section: it exists there and has the node's type.
-    fn check_entry(&self, node: &Node, row: bool) -> Result<(), String> {
+    fn check_entry(&self, node: &OpNode, row: bool) -> Result<(), String> {
         let ty = node.ty;
         match &node.op {
             Op::Column(c) => {
@@ -220,17 +220,17 @@ impl Program {
             }
             Op::Total(f) => {
                 let fold = self.folds.get(*f as usize).filter(|_| !row).ok_or("unknown fold")?;
-                if matches!(fold, Fold::Collect { .. }) {
+                if matches!(fold, RowFold::Collect { .. }) {
                     return Err("a collect fold has no total; reveal its rows".into());
                 }
                 if fold.ty() == ty { Ok(()) } else { Err(format!("the fold is {}", fold.ty())) }
             }
             Op::Index(f) | Op::Found(f) => {
                 let fold = self.folds.get(*f as usize).filter(|_| !row).ok_or("unknown fold")?;
-                if !matches!(fold, Fold::Best { .. }) {
+                if !matches!(fold, RowFold::Best { .. }) {
                     return Err("only least and greatest have an index and a found bit".into());
                 }
-                let wanted = if matches!(node.op, Op::Index(_)) { Fold::INDEX } else { Type::BIT };
+                let wanted = if matches!(node.op, Op::Index(_)) { RowFold::INDEX } else { ValueType::BIT };
                 if ty == wanted { Ok(()) } else { Err(format!("it is {wanted}")) }
             }
             Op::Noised(m, o) => {
@@ -243,7 +243,7 @@ impl Program {
 }
 
 /// A node that computes: its operands and its result have the types that the operation is defined on.
-fn check_operation(node: &Node, section: &Section) -> Result<(), String> {
+fn check_operation(node: &OpNode, section: &NodeSection) -> Result<(), String> {
     let ty = node.ty;
     let same = |ids: &[NodeId]| match ids.iter().find(|a| section.ty(**a) != ty) {
         None => Ok(()),
@@ -269,32 +269,37 @@ fn check_operation(node: &Node, section: &Section) -> Result<(), String> {
         Op::Sub(a, b) | Op::Mul(a, b) | Op::Min(a, b) | Op::Max(a, b) => same(&[*a, *b]),
         Op::Lt(a, b) | Op::Eq(a, b) => {
             let (a, b) = (section.ty(*a), section.ty(*b));
-            let bit = if ty == Type::BIT { Ok(()) } else { Err(format!("a comparison is a bit, not {ty}")) };
+            let bit =
+                if ty == ValueType::BIT { Ok(()) } else { Err(format!("a comparison is a bit, not {ty}")) };
             if a == b { bit } else { Err(format!("{a} is compared with {b}")) }
         }
         Op::Select(c, a, b) => {
             let c = section.ty(*c);
-            if c == Type::BIT { same(&[*a, *b]) } else { Err(format!("the condition is {c}, not a bit")) }
+            if c == ValueType::BIT {
+                same(&[*a, *b])
+            } else {
+                Err(format!("the condition is {c}, not a bit"))
+            }
         }
         Op::Lookup(l) => check_lookup(l, section).and(unsigned()).and(same(&l.values)),
         Op::Column(_) | Op::Total(_) | Op::Index(_) | Op::Found(_) | Op::Noised(..) => Ok(()),
     }
 }
 
-fn check_source(column: &Column) -> Result<(), String> {
-    let Column { name, ty, holder, source } = column;
+fn check_source(column: &RowColumn) -> Result<(), String> {
+    let RowColumn { name, ty, holder, source } = column;
     match source {
-        Source::Data { absent } if *absent & !ty.mask() != 0 => {
+        ColumnSource::Data { absent } if *absent & !ty.mask() != 0 => {
             Err(format!("the column {name} is {absent} in absent rows, which does not fit {ty}"))
         }
-        Source::Present if *ty != Type::BIT || *holder == Holder::Public => {
+        ColumnSource::Present if *ty != ValueType::BIT || *holder == Holder::Public => {
             Err(format!("the column {name} says whether a row is present: a bit that is not public"))
         }
         _ => Ok(()),
     }
 }
 
-fn check_lookup(l: &Lookup, section: &Section) -> Result<(), String> {
+fn check_lookup(l: &Lookup, section: &NodeSection) -> Result<(), String> {
     let (n, key) = (l.keys.len(), section.ty(l.after));
     if n == 0 || n > 64 {
         return Err("a lookup has 1 to 64 thresholds".into());
@@ -310,7 +315,7 @@ fn check_lookup(l: &Lookup, section: &Section) -> Result<(), String> {
 }
 
 /// Upper bound of a node's AND gates when no operand is known in the clear.
-fn gates(node: &Node, section: &Section) -> u64 {
+fn gates(node: &OpNode, section: &NodeSection) -> u64 {
     let w = u64::from(node.ty.width);
     match &node.op {
         Op::And(..) | Op::Or(..) | Op::Add(..) | Op::Sub(..) | Op::Select(..) => w,
@@ -326,26 +331,26 @@ fn gates(node: &Node, section: &Section) -> u64 {
     }
 }
 
-fn facts_of(program: &Program, node: &Node, section: &Section, facts: &[Facts]) -> Facts {
+fn facts_of(program: &Program, node: &OpNode, section: &NodeSection, facts: &[NodeFacts]) -> NodeFacts {
     let known = Known { program, node, section, facts };
     let (owners, bounds, clamped) = (known.owners(), known.bounds(), known.is_clamped());
     let mut guards = known.guards();
     while guards.len() > GUARDS {
         guards.pop_last();
     }
-    Facts { owners, bounds, clamped, guards }
+    NodeFacts { owners, bounds, clamped, guards }
 }
 
 /// A node, and what is known about those before it.
 struct Known<'a> {
     program: &'a Program,
-    node: &'a Node,
-    section: &'a Section,
-    facts: &'a [Facts],
+    node: &'a OpNode,
+    section: &'a NodeSection,
+    facts: &'a [NodeFacts],
 }
 
 impl Known<'_> {
-    fn of(&self, id: &NodeId) -> &Facts {
+    fn of(&self, id: &NodeId) -> &NodeFacts {
         &self.facts[id.index()]
     }
 
@@ -363,15 +368,15 @@ impl Known<'_> {
     }
 
     /// Its operands' range after the operation where its type has room for that, or the range of its type.
-    fn bounds(&self) -> Option<Bounds> {
+    fn bounds(&self) -> Option<ValueRange> {
         let ty = self.node.ty;
-        let full = (!ty.signed).then_some(Bounds { low: 0, high: ty.mask() })?;
+        let full = (!ty.signed).then_some(ValueRange { low: 0, high: ty.mask() })?;
         Some(self.range().filter(|range| range.low <= range.high && range.high <= full.high).unwrap_or(full))
     }
 
     /// The range after the operation, whatever the node's type; `None` where nothing follows from the
     /// operands.
-    fn range(&self) -> Option<Bounds> {
+    fn range(&self) -> Option<ValueRange> {
         let of = |id: &NodeId| self.of(id).bounds;
         let (low, high) = match &self.node.op {
             Op::Const(value) => (*value, *value),
@@ -399,7 +404,7 @@ impl Known<'_> {
             }
             _ => return None,
         };
-        Some(Bounds { low, high })
+        Some(ValueRange { low, high })
     }
 
     fn is_clamped(&self) -> bool {
@@ -422,14 +427,14 @@ impl Known<'_> {
             Op::Lookup(l) => l.values.iter().all(clamped),
             _ => false,
         };
-        derived || ty == Type::BIT
+        derived || ty == ValueType::BIT
     }
 
     fn guards(&self) -> BTreeSet<(u32, u128)> {
         let of = |id: &NodeId| &self.of(id).guards;
         let union = |a: &NodeId, b: &NodeId| of(a).union(of(b)).copied().collect();
         match &self.node.op {
-            Op::Column(c) if self.node.ty == Type::BIT => BTreeSet::from([(*c, 1)]),
+            Op::Column(c) if self.node.ty == ValueType::BIT => BTreeSet::from([(*c, 1)]),
             Op::Clamp(a, _) | Op::Cast(a) => of(a).clone(),
             Op::Mul(a, b) if self.of(a).bounds.and(self.of(b).bounds).is_some() => union(a, b),
             Op::And(a, b) => union(a, b),
@@ -447,7 +452,7 @@ impl Known<'_> {
 }
 
 /// The guard of `column == constant`.
-pub(crate) fn guard_of(section: &Section, a: NodeId, b: NodeId) -> Option<(u32, u128)> {
+pub(crate) fn guard_of(section: &NodeSection, a: NodeId, b: NodeId) -> Option<(u32, u128)> {
     match (&section.node(a).op, &section.node(b).op) {
         (Op::Column(c), Op::Const(v)) | (Op::Const(v), Op::Column(c)) => Some((*c, *v)),
         _ => None,

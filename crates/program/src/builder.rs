@@ -1,19 +1,19 @@
 //! Builds programs. Type mistakes of the caller panic: they are bugs in a study, found by its first test.
 //! Programs from text go through the parser, which reports instead.
 
-use crate::graph::{Lookup, Mechanism, MechanismKind, Node, Section};
+use crate::graph::{Lookup, MechanismKind, NodeSection, NoiseMechanism, OpNode};
 use crate::{
-    Class, Column, Fold, Holder, List, Names, NodeId, Op, Order, Output, Program, Ratio, RowSet, Source,
-    Type, Viewer,
+    Class, ColumnSource, Holder, List, NodeId, Op, OutputValue, Program, Ratio, RowColumn, RowFold, RowOrder,
+    RowSet, ValueNames, ValueType, Viewer,
 };
 use base::PartyId;
 use std::collections::HashMap;
 
 /// Builds a [`Program`]; equal nodes are shared.
-pub struct Builder {
+pub struct ProgramBuilder {
     program: Program,
-    row: HashMap<Node, NodeId>,
-    release: HashMap<Node, NodeId>,
+    row: HashMap<OpNode, NodeId>,
+    release: HashMap<OpNode, NodeId>,
     section: Which,
 }
 
@@ -23,7 +23,7 @@ enum Which {
     Release,
 }
 
-impl Builder {
+impl ProgramBuilder {
     /// An empty program; the row section is being written.
     #[must_use]
     pub fn new<S: Into<String>>(name: &str, class: Class, parties: impl IntoIterator<Item = S>) -> Self {
@@ -36,13 +36,13 @@ impl Builder {
             alone: vec![1; parties.len()],
             parties,
             columns: Vec::new(),
-            row: Section::default(),
+            row: NodeSection::default(),
             folds: Vec::new(),
             mechanisms: Vec::new(),
-            release: Section::default(),
+            release: NodeSection::default(),
             outputs: Vec::new(),
             lists: Vec::new(),
-            names: Names::default(),
+            names: ValueNames::default(),
         };
         Self { program, row: HashMap::new(), release: HashMap::new(), section: Which::Row }
     }
@@ -94,19 +94,19 @@ impl Builder {
         self.program.columns = order.iter().map(|c| columns[*c].clone()).collect();
     }
 
-    fn section(&self) -> &Section {
+    fn section(&self) -> &NodeSection {
         match self.section {
             Which::Row => &self.program.row,
             Which::Release => &self.program.release,
         }
     }
 
-    fn push(&mut self, op: Op, ty: Type) -> NodeId {
+    fn push(&mut self, op: Op, ty: ValueType) -> NodeId {
         let (section, known) = match self.section {
             Which::Row => (&mut self.program.row, &mut self.row),
             Which::Release => (&mut self.program.release, &mut self.release),
         };
-        let node = Node { op, ty };
+        let node = OpNode { op, ty };
         *known.entry(node).or_insert_with_key(|node| {
             section.nodes.push(node.clone());
             NodeId(section.nodes.len() as u32 - 1)
@@ -115,23 +115,29 @@ impl Builder {
 
     /// Type of a node of the current section.
     #[must_use]
-    pub fn ty(&self, a: NodeId) -> Type {
+    pub fn ty(&self, a: NodeId) -> ValueType {
         self.section().ty(a)
     }
 
     /// A column of data that is 0 in rows which its holder does not have.
-    pub fn column(&mut self, name: &str, ty: Type, holder: impl Into<Holder>) -> NodeId {
-        self.column_from(name, ty, holder, Source::DATA)
+    pub fn column(&mut self, name: &str, ty: ValueType, holder: impl Into<Holder>) -> NodeId {
+        self.column_from(name, ty, holder, ColumnSource::DATA)
     }
 
     /// A column; `source` says where its values come from.
-    pub fn column_from(&mut self, name: &str, ty: Type, holder: impl Into<Holder>, source: Source) -> NodeId {
-        self.read(Column { name: name.to_owned(), ty, holder: holder.into(), source })
+    pub fn column_from(
+        &mut self,
+        name: &str,
+        ty: ValueType,
+        holder: impl Into<Holder>,
+        source: ColumnSource,
+    ) -> NodeId {
+        self.read(RowColumn { name: name.to_owned(), ty, holder: holder.into(), source })
     }
 
     /// Whether a party has the row, a bit.
     pub fn present(&mut self, party: PartyId) -> NodeId {
-        let column = Column::present(party, &self.program.parties[party.index()]);
+        let column = RowColumn::present(party, &self.program.parties[party.index()]);
         self.read(column)
     }
 
@@ -142,7 +148,7 @@ impl Builder {
         bits.into_iter().reduce(|a, b| self.and(a, b)).expect("a program has a party")
     }
 
-    fn read(&mut self, column: Column) -> NodeId {
+    fn read(&mut self, column: RowColumn) -> NodeId {
         let ty = column.ty;
         let index = match self.program.columns.iter().position(|c| c.name == column.name) {
             Some(index) => index,
@@ -155,26 +161,26 @@ impl Builder {
     }
 
     /// A constant.
-    pub fn constant(&mut self, value: u128, ty: Type) -> NodeId {
+    pub fn constant(&mut self, value: u128, ty: ValueType) -> NodeId {
         self.push(Op::Const(value & ty.mask()), ty)
     }
 
     /// The sum of a row node over all rows; returns the fold's index.
-    pub fn sum(&mut self, value: NodeId, ty: Type) -> u32 {
-        self.fold(Fold::Sum { value, ty })
+    pub fn sum(&mut self, value: NodeId, ty: ValueType) -> u32 {
+        self.fold(RowFold::Sum { value, ty })
     }
 
     /// The valid row with the least or greatest key; returns the fold's index.
-    pub fn best(&mut self, order: Order, key: NodeId, valid: NodeId) -> u32 {
-        self.fold(Fold::Best { order, key, valid, ty: self.ty(key) })
+    pub fn best(&mut self, order: RowOrder, key: NodeId, valid: NodeId) -> u32 {
+        self.fold(RowFold::Best { order, key, valid, ty: self.ty(key) })
     }
 
-    /// A bit of every row, for [`Builder::reveal_rows`]; returns the fold's index.
+    /// A bit of every row, for [`ProgramBuilder::reveal_rows`]; returns the fold's index.
     pub fn collect(&mut self, value: NodeId) -> u32 {
-        self.fold(Fold::Collect { value })
+        self.fold(RowFold::Collect { value })
     }
 
-    fn fold(&mut self, fold: Fold) -> u32 {
+    fn fold(&mut self, fold: RowFold) -> u32 {
         assert!(self.section == Which::Row, "folds are over row nodes");
         if let Some(index) = self.program.folds.iter().position(|f| *f == fold) {
             return index as u32;
@@ -185,7 +191,7 @@ impl Builder {
 
     /// Adds a mechanism; returns its index.
     pub fn mechanism(&mut self, to: impl Into<Viewer>, rho: Ratio, kind: MechanismKind) -> u32 {
-        self.program.mechanisms.push(Mechanism { to: to.into(), rho, kind });
+        self.program.mechanisms.push(NoiseMechanism { to: to.into(), rho, kind });
         self.program.mechanisms.len() as u32 - 1
     }
 
@@ -197,12 +203,12 @@ impl Builder {
 
     /// The row index of a best row, in the release section.
     pub fn index(&mut self, fold: u32) -> NodeId {
-        self.push(Op::Index(fold), Fold::INDEX)
+        self.push(Op::Index(fold), RowFold::INDEX)
     }
 
     /// Whether there was a best row, in the release section.
     pub fn found(&mut self, fold: u32) -> NodeId {
-        self.push(Op::Found(fold), Type::BIT)
+        self.push(Op::Found(fold), ValueType::BIT)
     }
 
     /// A noised value, in the release section.
@@ -213,7 +219,7 @@ impl Builder {
 
     /// Reveals a release node to one party under a label.
     pub fn reveal(&mut self, label: &str, to: impl Into<Viewer>, value: NodeId) {
-        self.program.outputs.push(Output { label: label.to_owned(), to: to.into(), value });
+        self.program.outputs.push(OutputValue { label: label.to_owned(), to: to.into(), value });
     }
 
     /// Reveals a collected bit of every row to one party under a label.
@@ -248,12 +254,12 @@ impl Builder {
 
     /// `a < b`.
     pub fn lt(&mut self, a: NodeId, b: NodeId) -> NodeId {
-        self.push(Op::Lt(a, b), Type::BIT)
+        self.push(Op::Lt(a, b), ValueType::BIT)
     }
 
     /// `a == b`.
     pub fn eq(&mut self, a: NodeId, b: NodeId) -> NodeId {
-        self.push(Op::Eq(a, b), Type::BIT)
+        self.push(Op::Eq(a, b), ValueType::BIT)
     }
 
     /// `a` where `condition`, else `b`.
@@ -298,12 +304,12 @@ impl Builder {
     }
 
     /// Number of set bits.
-    pub fn popcount(&mut self, a: NodeId, ty: Type) -> NodeId {
+    pub fn popcount(&mut self, a: NodeId, ty: ValueType) -> NodeId {
         self.push(Op::Popcount(a), ty)
     }
 
     /// The same number in another type.
-    pub fn cast(&mut self, a: NodeId, ty: Type) -> NodeId {
+    pub fn cast(&mut self, a: NodeId, ty: ValueType) -> NodeId {
         if self.ty(a) == ty { a } else { self.push(Op::Cast(a), ty) }
     }
 

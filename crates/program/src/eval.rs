@@ -1,22 +1,22 @@
 //! The meaning of operations on clear values, many rows at a time. The `clear` engine runs whole programs
 //! with it; the secure engines run with it what one party can compute alone.
 
-use crate::graph::{Lookup, Section};
-use crate::{NodeId, Op, Type};
+use crate::graph::{Lookup, NodeSection};
+use crate::{NodeId, Op, ValueType};
 use base::Error;
 
 /// Values of a section's nodes over a batch of rows; nodes that were not wanted are absent.
 #[derive(Default)]
-pub struct Values {
+pub struct NodeValues {
     nodes: Vec<Vec<u128>>,
     present: Vec<bool>,
     lanes: usize,
 }
 
 /// Gives the leaves of a section: columns, totals, noised values.
-pub type Leaf<'a> = dyn FnMut(&Op, &mut [u128]) -> Result<(), Error> + 'a;
+pub type LeafValue<'a> = dyn FnMut(&Op, &mut [u128]) -> Result<(), Error> + 'a;
 
-impl Values {
+impl NodeValues {
     /// Evaluates the wanted nodes of `section` on `lanes` rows. `leaf` fills columns, totals and noised
     /// values with bit patterns of their type. Buffers of an earlier batch are reused.
     ///
@@ -24,10 +24,10 @@ impl Values {
     /// Those of `leaf`.
     pub fn evaluate(
         &mut self,
-        section: &Section,
+        section: &NodeSection,
         wanted: &[bool],
         lanes: usize,
-        leaf: &mut Leaf<'_>,
+        leaf: &mut LeafValue<'_>,
     ) -> Result<(), Error> {
         let count = section.nodes.len();
         self.nodes.resize_with(count, Vec::new);
@@ -58,7 +58,7 @@ impl Values {
 
 /// The nodes that `roots` need, roots included.
 #[must_use]
-pub fn closure(section: &Section, roots: impl IntoIterator<Item = NodeId>) -> Vec<bool> {
+pub fn closure(section: &NodeSection, roots: impl IntoIterator<Item = NodeId>) -> Vec<bool> {
     let mut wanted = vec![false; section.nodes.len()];
     for root in roots {
         wanted[root.index()] = true;
@@ -74,8 +74,8 @@ pub fn closure(section: &Section, roots: impl IntoIterator<Item = NodeId>) -> Ve
 /// One operation on values of its operands, which `get` gives; not a leaf.
 pub(crate) fn apply<'a>(
     op: &Op,
-    ty: Type,
-    section: &Section,
+    ty: ValueType,
+    section: &NodeSection,
     get: &dyn Fn(NodeId) -> &'a [u128],
     out: &mut [u128],
 ) {
@@ -108,7 +108,13 @@ pub(crate) fn apply<'a>(
     }
 }
 
-fn unary<'a>(op: &Op, mask: u128, section: &Section, get: &dyn Fn(NodeId) -> &'a [u128], out: &mut [u128]) {
+fn unary<'a>(
+    op: &Op,
+    mask: u128,
+    section: &NodeSection,
+    get: &dyn Fn(NodeId) -> &'a [u128],
+    out: &mut [u128],
+) {
     let mut map = |a: NodeId, f: &dyn Fn(u128) -> u128| {
         for (out, x) in out.iter_mut().zip(get(a)) {
             *out = f(*x) & mask;
@@ -128,7 +134,7 @@ fn unary<'a>(op: &Op, mask: u128, section: &Section, get: &dyn Fn(NodeId) -> &'a
     }
 }
 
-fn less(ty: Type, x: u128, y: u128) -> bool {
+fn less(ty: ValueType, x: u128, y: u128) -> bool {
     if ty.signed { ty.to_signed(x) < ty.to_signed(y) } else { x < y }
 }
 

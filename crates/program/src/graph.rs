@@ -1,7 +1,7 @@
 //! The typed SSA graph of a program.
 
-use crate::names::Names;
-use crate::{Ratio, Type};
+use crate::names::ValueNames;
+use crate::{Ratio, ValueType};
 use base::PartyId;
 use release::joint::{Change, Combination};
 
@@ -74,7 +74,7 @@ pub enum Op {
     Column(u32),
     /// The total of a fold (release section only): the sum, or the key of the best row, 0 when there is none.
     Total(u32),
-    /// The row index of a best row (release section only), [`Fold::INDEX`]; 0 when there is none.
+    /// The row index of a best row (release section only), [`RowFold::INDEX`]; 0 when there is none.
     Index(u32),
     /// Whether any row was valid for a best row (release section only); a bit.
     Found(u32),
@@ -153,11 +153,11 @@ impl Lookup {
 
 /// An operation with its result's type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Node {
+pub struct OpNode {
     /// What is computed.
     pub op: Op,
     /// The result's type.
-    pub ty: Type,
+    pub ty: ValueType,
 }
 
 impl Op {
@@ -214,21 +214,21 @@ impl Op {
 
 /// Nodes in evaluation order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Section {
+pub struct NodeSection {
     /// The nodes; operands come first.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<OpNode>,
 }
 
-impl Section {
+impl NodeSection {
     /// A node.
     #[must_use]
-    pub fn node(&self, id: NodeId) -> &Node {
+    pub fn node(&self, id: NodeId) -> &OpNode {
         &self.nodes[id.index()]
     }
 
     /// A node's type.
     #[must_use]
-    pub fn ty(&self, id: NodeId) -> Type {
+    pub fn ty(&self, id: NodeId) -> ValueType {
         self.nodes[id.index()].ty
     }
 
@@ -282,7 +282,7 @@ impl From<Option<PartyId>> for Holder {
 
 /// Where a column's values come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Source {
+pub enum ColumnSource {
     /// The holder's data.
     Data {
         /// What it is in a row that its holder does not have. Of a public or shared column it says nothing.
@@ -293,46 +293,46 @@ pub enum Source {
     Present,
 }
 
-impl Source {
+impl ColumnSource {
     /// Data whose absent rows hold zero.
     pub const DATA: Self = Self::Data { absent: 0 };
 }
 
 /// A column of the row section: one value per row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Column {
+pub struct RowColumn {
     /// Name, unique in the program.
     pub name: String,
     /// Type.
-    pub ty: Type,
+    pub ty: ValueType,
     /// Who holds it.
     pub holder: Holder,
     /// Where its values come from.
-    pub source: Source,
+    pub source: ColumnSource,
 }
 
-impl Column {
+impl RowColumn {
     /// Whether a party has the row: what `present PARTY` reads. It has a name that no text can give to a
     /// column.
     #[must_use]
     pub fn present(party: PartyId, name: &str) -> Self {
         let name = format!("present {name}");
-        Self { name, ty: Type::BIT, holder: Holder::Party(party), source: Source::Present }
+        Self { name, ty: ValueType::BIT, holder: Holder::Party(party), source: ColumnSource::Present }
     }
 
     /// Whether it is the one of `present PARTY`, which no party's data feed.
     #[must_use]
     pub fn is_built_in(&self) -> bool {
-        self.source == Source::Present && self.holder.only().is_some()
+        self.source == ColumnSource::Present && self.holder.only().is_some()
     }
 
     /// Its value where `party` does not have the row, if that says what it is.
     #[must_use]
     pub fn without(&self, party: PartyId) -> Option<u128> {
         match (self.source, self.holder) {
-            (Source::Data { absent }, Holder::Party(holder)) => (holder == party).then_some(absent),
-            (Source::Present, Holder::Party(holder)) => (holder == party).then_some(0),
-            (Source::Present, Holder::Shared) => Some(0),
+            (ColumnSource::Data { absent }, Holder::Party(holder)) => (holder == party).then_some(absent),
+            (ColumnSource::Present, Holder::Party(holder)) => (holder == party).then_some(0),
+            (ColumnSource::Present, Holder::Shared) => Some(0),
             _ => None,
         }
     }
@@ -349,7 +349,7 @@ pub enum RowSet {
 
 /// Which row is the best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Order {
+pub enum RowOrder {
     /// The smallest key.
     Least,
     /// The largest key.
@@ -358,25 +358,25 @@ pub enum Order {
 
 /// An associative fold over all rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fold {
+pub enum RowFold {
     /// The sum modulo 2^width of the fold's type; `verify` proves that it cannot wrap.
     Sum {
         /// Row node to sum.
         value: NodeId,
         /// Type of the sum.
-        ty: Type,
+        ty: ValueType,
     },
     /// The valid row with the least or greatest key; of equal keys the row with the smallest index. Its total
     /// is the key, the index and whether there was a valid row at all, all zero when there was none.
     Best {
         /// Which key wins.
-        order: Order,
-        /// Row node of the key; unsigned, at most [`Fold::KEY_BITS`] wide.
+        order: RowOrder,
+        /// Row node of the key; unsigned, at most [`RowFold::KEY_BITS`] wide.
         key: NodeId,
         /// Row node, a bit: which rows may win.
         valid: NodeId,
         /// Type of the key.
-        ty: Type,
+        ty: ValueType,
     },
     /// A bit of every row, kept apart for a [`List`].
     Collect {
@@ -385,18 +385,18 @@ pub enum Fold {
     },
 }
 
-impl Fold {
+impl RowFold {
     /// Type of a row index.
-    pub const INDEX: Type = Type::u(32);
+    pub const INDEX: ValueType = ValueType::u(32);
     /// Widest key of a best row: with its index and the bit that it was found it is one word of 128 bits.
     pub const KEY_BITS: u8 = 95;
 
     /// The type of [`Op::Total`]; of a `Collect`, that of one entry.
     #[must_use]
-    pub fn ty(&self) -> Type {
+    pub fn ty(&self) -> ValueType {
         match self {
             Self::Sum { ty, .. } | Self::Best { ty, .. } => *ty,
-            Self::Collect { .. } => Type::BIT,
+            Self::Collect { .. } => ValueType::BIT,
         }
     }
 
@@ -417,7 +417,7 @@ impl Fold {
         self.ty().width + extra
     }
 
-    /// The bits of [`Fold::word_bits`].
+    /// The bits of [`RowFold::word_bits`].
     #[must_use]
     pub fn word_mask(&self) -> u128 {
         u128::MAX >> (128 - u32::from(self.word_bits()))
@@ -442,7 +442,7 @@ impl Fold {
 
 /// A built-in way to make a value noised. Sensitivity and sigma are derived by `verify`, never stated.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mechanism {
+pub struct NoiseMechanism {
     /// The viewer whose view this noise makes private.
     pub to: Viewer,
     /// Share of zero-concentrated differential privacy spent on it.
@@ -469,7 +469,7 @@ pub enum MechanismKind {
     /// Difference of two arms' means with a measure of its uncertainty, in fixed point (`release.md`).
     Difference {
         /// Which uncertainty is released, and how it is calibrated.
-        statistic: Statistic,
+        statistic: DifferenceStatistic,
         /// Folds n, S, Q of the test arm.
         test: [u32; 3],
         /// Folds n, S, Q of the control arm.
@@ -491,7 +491,7 @@ impl MechanismKind {
 
 /// What the `Difference` mechanism releases beside the difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Statistic {
+pub enum DifferenceStatistic {
     /// The squared standard error: no square root in the circuit.
     Variance,
     /// The standard error with the corrected sensitivity.
@@ -523,7 +523,7 @@ impl MechanismKind {
 
 /// A value revealed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Output {
+pub struct OutputValue {
     /// Label shown to the user.
     pub label: String,
     /// Who learns it.
@@ -580,21 +580,21 @@ pub struct Program {
     /// themselves.
     pub alone: Vec<u32>,
     /// Columns of the row section.
-    pub columns: Vec<Column>,
+    pub columns: Vec<RowColumn>,
     /// What is computed for one row.
-    pub row: Section,
+    pub row: NodeSection,
     /// How rows combine.
-    pub folds: Vec<Fold>,
+    pub folds: Vec<RowFold>,
     /// How totals become noised.
-    pub mechanisms: Vec<Mechanism>,
+    pub mechanisms: Vec<NoiseMechanism>,
     /// Scalar program on totals and noised values.
-    pub release: Section,
+    pub release: NodeSection,
     /// What is revealed, in order.
-    pub outputs: Vec<Output>,
+    pub outputs: Vec<OutputValue>,
     /// Lists revealed after them.
     pub lists: Vec<List>,
     /// What its text calls things.
-    pub names: Names,
+    pub names: ValueNames,
 }
 
 impl Program {
@@ -607,7 +607,7 @@ impl Program {
     /// How totals leave shards.
     #[must_use]
     pub fn sharing(&self) -> Sharing {
-        let sums = self.folds.iter().all(|f| matches!(f, Fold::Sum { .. }));
+        let sums = self.folds.iter().all(|f| matches!(f, RowFold::Sum { .. }));
         if self.parties.len() == 2 && sums { Sharing::Additive } else { Sharing::Boolean }
     }
 

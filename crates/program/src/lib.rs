@@ -21,13 +21,14 @@ mod types;
 mod verify;
 
 pub use analysis::GATES;
-pub use analysis::{Bounds, Facts};
-pub use builder::Builder;
+pub use analysis::{NodeFacts, ValueRange};
+pub use builder::ProgramBuilder;
 pub use graph::{
-    Class, Column, DEGREE, Fold, Holder, List, Lookup, Mechanism, MechanismKind, Node, NodeId, Op, Order,
-    Output, Program, RowSet, Section, Sharing, Source, Statistic, Viewer,
+    Class, ColumnSource, DEGREE, DifferenceStatistic, Holder, List, Lookup, MechanismKind, NodeId,
+    NodeSection, NoiseMechanism, Op, OpNode, OutputValue, Program, RowColumn, RowFold, RowOrder, RowSet,
+    Sharing, Viewer,
 };
-pub use names::{LABEL_BYTES, Names};
-pub use rows::{JoinedRows, Rows};
-pub use types::{Owners, Ratio, Type};
-pub use verify::{Audit, Charge, Policy, verify};
+pub use names::{LABEL_BYTES, ValueNames};
+pub use rows::{JoinedRows, ShardRows};
+pub use types::{Owners, Ratio, ValueType};
+pub use verify::{Audit, MechanismCharge, VerifierPolicy, verify};

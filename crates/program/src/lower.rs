@@ -33,17 +33,17 @@ mod release;
 mod row;
 mod unroll;
 
-pub use boolean::{BooleanFold, BooleanPlan, INDEX_WORD, Inputs, Piece, lower_boolean};
+pub use boolean::{BooleanFold, BooleanPlan, EntryRule, INDEX_WORD, Piece, lower_boolean};
 pub use factor::factor;
 pub use hoist::hoist;
-pub use joined::{Entry, EntryKind, Gap, JoinedPlan, Term, Word, lower_joined};
+pub use joined::{EntryKind, Gap, GapTerm, JoinedEntry, JoinedPlan, JoinedWord, lower_joined};
 pub use linear::LinearSum;
-pub use noise::{Drawn, Draws, lower_draws};
-pub use numbers::{Number, NumberSum, Numbers};
-pub use payload::{Payload, PayloadField};
+pub use noise::{Draws, NoiseDraw, lower_draws};
+pub use numbers::{NumberSum, RowNumber, RowNumbers};
+pub use payload::{PayloadField, RowPayload};
 pub use release::{
-    Depth, Difference, Lowering, Noise, NoisedAt, ReleasePlan, ReleaseWord, SUMMANDS, Totals, WordKind,
-    lower_release,
+    Depth, DifferenceSizes, Lowering, NoiseSource, NoisedAt, ReleasePlan, ReleaseWord, SUMMANDS, TotalsForm,
+    WordKind, lower_release,
 };
-pub use row::{Compare, Field, FoldPlan, Mask, RowPlan, Source, Step, lower_pair, lower_row};
+pub use row::{Compare, FoldPlan, Mask, MaskField, MaskSource, RowPlan, RowStep, lower_pair, lower_row};
 pub use unroll::{UNROLLED_ROWS, UNROLLED_WIRES, unroll};

@@ -24,7 +24,7 @@ impl fmt::Display for Spot {
 /// What the text of a program calls its values, for messages. A program that was built has none and is named
 /// by number. The names are no part of the program: any two are equal.
 #[derive(Clone, Debug, Default)]
-pub struct Names {
+pub struct ValueNames {
     /// By row node: nothing for those that the text does not spell out.
     pub(crate) row: Vec<Option<Spot>>,
     pub(crate) folds: Vec<Spot>,
@@ -32,15 +32,15 @@ pub struct Names {
     pub(crate) release: Vec<Spot>,
 }
 
-impl PartialEq for Names {
+impl PartialEq for ValueNames {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Names {}
+impl Eq for ValueNames {}
 
-impl Names {
+impl ValueNames {
     /// The name of a fold alone: `cases`, or `f0`.
     #[must_use]
     pub fn fold_name(&self, fold: u32) -> String {

@@ -5,13 +5,16 @@
 //! value that other columns may have: ranges of all nodes are derived with the party's columns fixed.
 
 use crate::eval::apply;
-use crate::{Bounds, Column, Facts, Fold, NodeId, Op, Owners, Program, RowSet, Section, Source, Type};
+use crate::{
+    ColumnSource, NodeFacts, NodeId, NodeSection, Op, Owners, Program, RowColumn, RowFold, RowSet,
+    ValueRange, ValueType,
+};
 use base::PartyId;
 
 impl Program {
     /// Ranges of all row nodes, as bit patterns, in a row that `party` does not have.
     #[must_use]
-    pub fn ranges_without(&self, party: PartyId) -> Vec<Bounds> {
+    pub fn ranges_without(&self, party: PartyId) -> Vec<ValueRange> {
         self.ranges_where(|column| column.without(party))
     }
 
@@ -27,7 +30,7 @@ impl Program {
     }
 
     /// Ranges of all row nodes where some columns hold what `fixed` says.
-    fn ranges_where(&self, fixed: impl Fn(&Column) -> Option<u128>) -> Vec<Bounds> {
+    fn ranges_where(&self, fixed: impl Fn(&RowColumn) -> Option<u128>) -> Vec<ValueRange> {
         let mut ranges = Ranges { section: &self.row, low: Vec::new(), all: Vec::new() };
         for node in &self.row.nodes {
             let range = match &node.op {
@@ -68,7 +71,7 @@ impl Program {
             let mut own = Owners::PUBLIC;
             node.op.operands(|a| own = own.union(asks[a.index()]));
             if let Op::Column(c) = node.op
-                && self.columns[c as usize].source == Source::Present
+                && self.columns[c as usize].source == ColumnSource::Present
             {
                 let holder = self.columns[c as usize].holder.only();
                 own = holder.map_or_else(|| Owners::all(self.parties.len()), Owners::one);
@@ -83,7 +86,7 @@ impl Program {
     ///
     /// # Errors
     /// The first fold that an absent row reaches, and what to write.
-    pub(crate) fn check_absent(&self, facts: &[Facts]) -> Result<(), String> {
+    pub(crate) fn check_absent(&self, facts: &[NodeFacts]) -> Result<(), String> {
         if self.rows == RowSet::Aligned {
             return Ok(());
         }
@@ -101,11 +104,11 @@ impl Program {
         Ok(())
     }
 
-    fn reached(&self, i: u32, fold: &Fold, party: PartyId) -> String {
+    fn reached(&self, i: u32, fold: &RowFold, party: PartyId) -> String {
         let (decider, party) = (fold.decider(), &self.parties[party.index()]);
         let (name, ty) = (self.names.row(decider), self.row.ty(decider));
         let here = match ty {
-            Type::BIT => format!("`{name}-here = and {party}-here {name}`"),
+            ValueType::BIT => format!("`{name}-here = and {party}-here {name}`"),
             _ => format!("`none = const 0 {ty}`, `{name}-here = select {party}-here {name} none`"),
         };
         format!(
@@ -119,26 +122,26 @@ impl Program {
 }
 
 struct Ranges<'a> {
-    section: &'a Section,
+    section: &'a NodeSection,
     /// The lower ends, for values that are known.
     low: Vec<[u128; 1]>,
-    all: Vec<Bounds>,
+    all: Vec<ValueRange>,
 }
 
-fn exactly(value: u128) -> Bounds {
-    Bounds { low: value, high: value }
+fn exactly(value: u128) -> ValueRange {
+    ValueRange { low: value, high: value }
 }
 
-fn full(ty: Type) -> Bounds {
-    Bounds { low: 0, high: ty.mask() }
+fn full(ty: ValueType) -> ValueRange {
+    ValueRange { low: 0, high: ty.mask() }
 }
 
-fn bit(holds: Option<bool>) -> Bounds {
-    holds.map_or(Bounds { low: 0, high: 1 }, |bit| exactly(bit.into()))
+fn bit(holds: Option<bool>) -> ValueRange {
+    holds.map_or(ValueRange { low: 0, high: 1 }, |bit| exactly(bit.into()))
 }
 
 impl Ranges<'_> {
-    fn of(&self, op: &Op, ty: Type) -> Bounds {
+    fn of(&self, op: &Op, ty: ValueType) -> ValueRange {
         let mut known = true;
         op.operands(|a| known &= self.get(a).low == self.get(a).high);
         if known {
@@ -152,22 +155,22 @@ impl Ranges<'_> {
         range.filter(|r| r.high <= ty.mask()).unwrap_or(full(ty))
     }
 
-    fn get(&self, id: NodeId) -> Bounds {
+    fn get(&self, id: NodeId) -> ValueRange {
         self.all[id.index()]
     }
 
     /// Of any type: what is decided by one operand, or by patterns alone.
-    fn patterns(&self, op: &Op) -> Option<Bounds> {
+    fn patterns(&self, op: &Op) -> Option<ValueRange> {
         let zero = |id: NodeId| self.get(id).high == 0;
         Some(match op {
-            Op::And(a, b) => Bounds { low: 0, high: self.get(*a).high.min(self.get(*b).high) },
+            Op::And(a, b) => ValueRange { low: 0, high: self.get(*a).high.min(self.get(*b).high) },
             Op::Or(a, b) | Op::Xor(a, b) | Op::Add(a, b) if zero(*a) => self.get(*b),
             Op::Or(a, b) | Op::Xor(a, b) | Op::Add(a, b) | Op::Sub(a, b) if zero(*b) => self.get(*a),
             Op::Mul(a, b) if zero(*a) || zero(*b) => exactly(0),
             Op::Select(c, a, b) => match (self.get(*c), self.get(*a), self.get(*b)) {
-                (Bounds { low: 1, .. }, a, _) => a,
-                (Bounds { high: 0, .. }, _, b) => b,
-                (_, a, b) => Bounds { low: a.low.min(b.low), high: a.high.max(b.high) },
+                (ValueRange { low: 1, .. }, a, _) => a,
+                (ValueRange { high: 0, .. }, _, b) => b,
+                (_, a, b) => ValueRange { low: a.low.min(b.low), high: a.high.max(b.high) },
             },
             Op::Eq(a, b) => {
                 let (a, b) = (self.get(*a), self.get(*b));
@@ -182,14 +185,14 @@ impl Ranges<'_> {
     }
 
     /// Of unsigned types: by order. `None` where nothing is known, or a result might wrap.
-    fn unsigned(&self, op: &Op, ty: Type) -> Option<Bounds> {
+    fn unsigned(&self, op: &Op, ty: ValueType) -> Option<ValueRange> {
         let both = |a: NodeId, b: NodeId, f: &dyn Fn(u128, u128) -> Option<u128>| {
             let (a, b) = (self.get(a), self.get(b));
-            Some(Bounds { low: f(a.low, b.low)?, high: f(a.high, b.high)? })
+            Some(ValueRange { low: f(a.low, b.low)?, high: f(a.high, b.high)? })
         };
         let map = |a: NodeId, f: &dyn Fn(u128) -> u128| {
             let a = self.get(a);
-            Some(Bounds { low: f(a.low), high: f(a.high) })
+            Some(ValueRange { low: f(a.low), high: f(a.high) })
         };
         match op {
             Op::Add(a, b) => both(*a, *b, &u128::checked_add),
@@ -204,13 +207,13 @@ impl Ranges<'_> {
             }
             Op::Div(a, b) if self.get(*b).low > 0 => {
                 let (a, b) = (self.get(*a), self.get(*b));
-                Some(Bounds { low: a.low / b.high, high: a.high / b.low })
+                Some(ValueRange { low: a.low / b.high, high: a.high / b.low })
             }
             Op::Lookup(l) => {
                 let most = |ids: &[NodeId]| ids.iter().map(|id| self.get(*id).high).max().unwrap_or(0);
                 // No threshold is above `after`: the window is empty.
                 let empty = most(&l.keys) <= self.get(l.after).low;
-                Some(Bounds { low: 0, high: if empty { 0 } else { most(&l.values) } })
+                Some(ValueRange { low: 0, high: if empty { 0 } else { most(&l.values) } })
             }
             _ => None,
         }

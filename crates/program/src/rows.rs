@@ -3,7 +3,7 @@
 use base::Error;
 
 /// Columns of one shard, row by row on demand, so that memory does not grow with rows.
-pub trait Rows: Send {
+pub trait ShardRows: Send {
     /// Number of rows; the same at every party.
     fn len(&self) -> u64;
 

@@ -2,9 +2,12 @@
 
 mod mechanisms;
 
-use crate::graph::{Fold, Holder, List, Lookup, Node, Order, Section};
+use crate::graph::{Holder, List, Lookup, NodeSection, OpNode, RowFold, RowOrder};
 use crate::names::{Spot, is_name, quote};
-use crate::{Class, Column, DEGREE, Names, NodeId, Op, Output, Program, RowSet, Source, Type, Viewer};
+use crate::{
+    Class, ColumnSource, DEGREE, NodeId, Op, OutputValue, Program, RowColumn, RowSet, ValueNames, ValueType,
+    Viewer,
+};
 use base::{Error, PartyId, is_deceptive, limits};
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -39,9 +42,9 @@ impl Program {
                 Holder::Party(p) => &self.parties[p.index()],
             };
             let source = match c.source {
-                Source::Data { absent: 0 } => String::new(),
-                Source::Data { absent } => format!(" absent {absent}"),
-                Source::Present => " present".to_owned(),
+                ColumnSource::Data { absent: 0 } => String::new(),
+                ColumnSource::Data { absent } => format!(" absent {absent}"),
+                ColumnSource::Present => " present".to_owned(),
             };
             let _ = writeln!(t, "column {} {} {holder}{source}", c.name, c.ty);
         }
@@ -50,12 +53,12 @@ impl Program {
         t.push_str("combine\n");
         for (i, fold) in self.folds.iter().enumerate() {
             let _ = match fold {
-                Fold::Sum { value, ty } => writeln!(t, "f{i} = sum v{} {ty}", value.0),
-                Fold::Best { order, key, valid, .. } => {
-                    let word = if *order == Order::Least { "least" } else { "greatest" };
+                RowFold::Sum { value, ty } => writeln!(t, "f{i} = sum v{} {ty}", value.0),
+                RowFold::Best { order, key, valid, .. } => {
+                    let word = if *order == RowOrder::Least { "least" } else { "greatest" };
                     writeln!(t, "f{i} = {word} v{} where v{}", key.0, valid.0)
                 }
-                Fold::Collect { value } => writeln!(t, "f{i} = collect v{}", value.0),
+                RowFold::Collect { value } => writeln!(t, "f{i} = collect v{}", value.0),
             };
         }
         t.push_str("release\n");
@@ -72,7 +75,7 @@ impl Program {
         t
     }
 
-    fn print_section(&self, t: &mut String, section: &Section) {
+    fn print_section(&self, t: &mut String, section: &NodeSection) {
         for (i, node) in section.nodes.iter().enumerate() {
             let ids = |ids: &[NodeId]| list("v", ids.iter().map(|a| a.0));
             let plain = |name: &str, op: &Op| {
@@ -337,13 +340,13 @@ impl Default for Parser {
             degrees: Vec::new(),
             alone: Vec::new(),
             columns: Vec::new(),
-            row: Section::default(),
+            row: NodeSection::default(),
             folds: Vec::new(),
             mechanisms: Vec::new(),
-            release: Section::default(),
+            release: NodeSection::default(),
             outputs: Vec::new(),
             lists: Vec::new(),
-            names: Names::default(),
+            names: ValueNames::default(),
         };
         let names = HashMap::new;
         Self {
@@ -467,7 +470,7 @@ impl Parser {
 
     fn column(&mut self, at: usize, t: &mut Tokens) -> Result<(), Fault> {
         let name = t.parsed("a column's name", |n| is_name(n).then(|| n.to_owned()))?;
-        let ty = t.parsed("a type such as bit, u32 or i64", Type::parse)?;
+        let ty = t.parsed("a type such as bit, u32 or i64", ValueType::parse)?;
         let holder = self.holder(t)?;
         let source = Self::source(holder, ty, t)?;
         if self.program.columns.len() == COLUMNS {
@@ -476,7 +479,7 @@ impl Parser {
         if self.program.columns.iter().any(|c| c.name == name) {
             return Err((at, format!("the column {name:?} is named twice")));
         }
-        self.program.columns.push(Column { name, ty, holder, source });
+        self.program.columns.push(RowColumn { name, ty, holder, source });
         Ok(())
     }
 
@@ -491,24 +494,24 @@ impl Parser {
     }
 
     /// What a column line ends in: `absent N`, or of a shared bit `present`, or nothing.
-    fn source(holder: Holder, ty: Type, t: &mut Tokens) -> Result<Source, Fault> {
+    fn source(holder: Holder, ty: ValueType, t: &mut Tokens) -> Result<ColumnSource, Fault> {
         match (t.peek(), holder) {
             (Some("absent"), Holder::Party(_)) => {
                 t.take("absent")?;
                 let fits = |n: &str| number(n).filter(|n| n & !ty.mask() == 0);
-                Ok(Source::Data { absent: t.parsed(&format!("a number that fits {ty}"), fits)? })
+                Ok(ColumnSource::Data { absent: t.parsed(&format!("a number that fits {ty}"), fits)? })
             }
-            (Some("present"), Holder::Shared) if ty == Type::BIT => {
+            (Some("present"), Holder::Shared) if ty == ValueType::BIT => {
                 t.take("present")?;
-                Ok(Source::Present)
+                Ok(ColumnSource::Present)
             }
-            _ => Ok(Source::DATA),
+            _ => Ok(ColumnSource::DATA),
         }
     }
 
     /// The node of whether a party has the row.
     fn present(&mut self, party: PartyId) -> NodeId {
-        let column = Column::present(party, &self.program.parties[party.index()]);
+        let column = RowColumn::present(party, &self.program.parties[party.index()]);
         let columns = &mut self.program.columns;
         let index = columns.iter().position(|c| c.name == column.name).unwrap_or_else(|| {
             columns.push(column);
@@ -517,7 +520,7 @@ impl Parser {
         if let Some(known) = self.present.get(&index) {
             return *known;
         }
-        let node = self.push_row(Op::Column(index), Type::BIT);
+        let node = self.push_row(Op::Column(index), ValueType::BIT);
         self.present.insert(index, node);
         node
     }
@@ -529,13 +532,13 @@ impl Parser {
         }
         let bits: Vec<NodeId> =
             (0..self.program.parties.len() as u8).map(|party| self.present(PartyId(party))).collect();
-        let all = bits.into_iter().reduce(|a, b| self.push_row(Op::And(a, b), Type::BIT));
+        let all = bits.into_iter().reduce(|a, b| self.push_row(Op::And(a, b), ValueType::BIT));
         self.matched = all;
         all.ok_or_else(|| (at, "a program has a party".into()))
     }
 
-    fn push_row(&mut self, op: Op, ty: Type) -> NodeId {
-        self.program.row.nodes.push(Node { op, ty });
+    fn push_row(&mut self, op: Op, ty: ValueType) -> NodeId {
+        self.program.row.nodes.push(OpNode { op, ty });
         self.program.names.row.push(None);
         NodeId(self.program.row.nodes.len() as u32 - 1)
     }
@@ -546,7 +549,7 @@ impl Parser {
             return Ok(value);
         }
         let (matched, ty) = (self.matched(at)?, self.program.row.ty(value));
-        if ty == Type::BIT {
+        if ty == ValueType::BIT {
             return Ok(self.push_row(Op::And(matched, value), ty));
         }
         let zero = self.push_row(Op::Const(0), ty);
@@ -570,7 +573,7 @@ impl Parser {
             let value = self.node(t)?;
             let to = self.viewer(t)?;
             let label = t.string("a label")?;
-            self.program.outputs.push(Output { label, to, value });
+            self.program.outputs.push(OutputValue { label, to, value });
             return t.end();
         }
         if self.stage == Stage::Release && name == "reveal-rows" {
@@ -636,32 +639,32 @@ impl Parser {
         t.end()
     }
 
-    fn combine(&mut self, op: &str, at: usize, t: &mut Tokens) -> Result<Fold, Fault> {
+    fn combine(&mut self, op: &str, at: usize, t: &mut Tokens) -> Result<RowFold, Fault> {
         let order = match op {
             "sum" => {
                 let value = self.node(t)?;
-                let ty = t.parsed("a type such as u64", Type::parse)?;
-                return Ok(Fold::Sum { value: self.masked(value, at)?, ty });
+                let ty = t.parsed("a type such as u64", ValueType::parse)?;
+                return Ok(RowFold::Sum { value: self.masked(value, at)?, ty });
             }
             "collect" => {
                 let value = self.node(t)?;
-                return Ok(Fold::Collect { value: self.masked(value, at)? });
+                return Ok(RowFold::Collect { value: self.masked(value, at)? });
             }
-            "least" => Order::Least,
-            "greatest" => Order::Greatest,
+            "least" => RowOrder::Least,
+            "greatest" => RowOrder::Greatest,
             _ => return Err((at, format!("expected sum, least, greatest or collect, found {op:?}"))),
         };
         let key = self.node(t)?;
         t.parsed("where", |n| (n == "where").then_some(()))?;
         let valid = self.node(t)?;
-        Ok(Fold::Best { order, key, valid: self.masked(valid, at)?, ty: self.program.row.ty(key) })
+        Ok(RowFold::Best { order, key, valid: self.masked(valid, at)?, ty: self.program.row.ty(key) })
     }
 
     fn fold(&self, t: &mut Tokens) -> Result<u32, Fault> {
         t.parsed("a fold", |n| self.folds.get(n).copied())
     }
 
-    fn section(&self) -> &Section {
+    fn section(&self) -> &NodeSection {
         if self.stage == Stage::Row { &self.program.row } else { &self.program.release }
     }
 
@@ -677,63 +680,63 @@ impl Parser {
         Ok(out)
     }
 
-    fn operation(&self, op: &str, at: usize, t: &mut Tokens) -> Result<Node, Fault> {
-        let ty = |t: &mut Tokens| t.parsed("a type such as u32", Type::parse);
+    fn operation(&self, op: &str, at: usize, t: &mut Tokens) -> Result<OpNode, Fault> {
+        let ty = |t: &mut Tokens| t.parsed("a type such as u32", ValueType::parse);
         if let Some((name, make)) = BINARY.iter().find(|(name, _)| *name == op) {
             let (a, b) = (self.node(t)?, self.node(t)?);
             if *name == "select" {
                 let c = self.node(t)?;
-                return Ok(Node { op: Op::Select(a, b, c), ty: self.section().ty(b) });
+                return Ok(OpNode { op: Op::Select(a, b, c), ty: self.section().ty(b) });
             }
-            let ty = if matches!(*name, "lt" | "eq") { Type::BIT } else { self.section().ty(a) };
-            return Ok(Node { op: make(a, b), ty });
+            let ty = if matches!(*name, "lt" | "eq") { ValueType::BIT } else { self.section().ty(a) };
+            return Ok(OpNode { op: make(a, b), ty });
         }
         let of = |a: NodeId| self.section().ty(a);
         Ok(match op {
             "column" => {
                 let index = |n: &str| self.program.columns.iter().position(|c| c.name == n);
                 let index = t.parsed("a column named above", index)?;
-                Node { op: Op::Column(index as u32), ty: self.program.columns[index].ty }
+                OpNode { op: Op::Column(index as u32), ty: self.program.columns[index].ty }
             }
             "total" => {
                 let fold = self.fold(t)?;
-                Node { op: Op::Total(fold), ty: self.program.folds[fold as usize].ty() }
+                OpNode { op: Op::Total(fold), ty: self.program.folds[fold as usize].ty() }
             }
-            "index" => Node { op: Op::Index(self.fold(t)?), ty: Fold::INDEX },
-            "found" => Node { op: Op::Found(self.fold(t)?), ty: Type::BIT },
+            "index" => OpNode { op: Op::Index(self.fold(t)?), ty: RowFold::INDEX },
+            "found" => OpNode { op: Op::Found(self.fold(t)?), ty: ValueType::BIT },
             "noised" => {
                 let m = t.parsed("a mechanism", |n| self.mechanisms.get(n).copied())?;
                 let o = t.parsed("an output's number", |n| number(n).and_then(|o| u32::try_from(o).ok()))?;
                 let ty =
                     self.program.noised_type(m, o).ok_or((at, format!("the mechanism has no output {o}")))?;
-                Node { op: Op::Noised(m, o), ty }
+                OpNode { op: Op::Noised(m, o), ty }
             }
             "const" => {
                 let value = t.parsed("a number", number)?;
-                Node { op: Op::Const(value), ty: ty(t)? }
+                OpNode { op: Op::Const(value), ty: ty(t)? }
             }
             "not" | "isqrt" => {
                 let a = self.node(t)?;
-                Node { op: if op == "not" { Op::Not(a) } else { Op::Isqrt(a) }, ty: of(a) }
+                OpNode { op: if op == "not" { Op::Not(a) } else { Op::Isqrt(a) }, ty: of(a) }
             }
-            "popcount" => Node { op: Op::Popcount(self.node(t)?), ty: ty(t)? },
-            "cast" => Node { op: Op::Cast(self.node(t)?), ty: ty(t)? },
+            "popcount" => OpNode { op: Op::Popcount(self.node(t)?), ty: ty(t)? },
+            "cast" => OpNode { op: Op::Cast(self.node(t)?), ty: ty(t)? },
             "clamp" => {
                 let a = self.node(t)?;
-                Node { op: Op::Clamp(a, t.parsed("a number", number)?), ty: of(a) }
+                OpNode { op: Op::Clamp(a, t.parsed("a number", number)?), ty: of(a) }
             }
             "shl" | "shr" => {
                 let a = self.node(t)?;
                 let by =
                     t.parsed("a number below 128", |n| number(n).filter(|k| *k < 128).map(|k| k as u8))?;
-                Node { op: if op == "shl" { Op::Shl(a, by) } else { Op::Shr(a, by) }, ty: of(a) }
+                OpNode { op: if op == "shl" { Op::Shl(a, by) } else { Op::Shr(a, by) }, ty: of(a) }
             }
             "lookup" => self.lookup(at, t)?,
             _ => return Err((at, format!("unknown operation {op:?}"))),
         })
     }
 
-    fn lookup(&self, at: usize, t: &mut Tokens) -> Result<Node, Fault> {
+    fn lookup(&self, at: usize, t: &mut Tokens) -> Result<OpNode, Fault> {
         let word = |expected: &'static str| move |n: &str| (n == expected).then_some(());
         t.parsed("after", word("after"))?;
         let after = self.node(t)?;
@@ -749,7 +752,7 @@ impl Parser {
         t.parsed("values", word("values"))?;
         let values = self.nodes_until("", t)?;
         let first = *values.first().ok_or((at, "a lookup has values".to_owned()))?;
-        Ok(Node {
+        Ok(OpNode {
             op: Op::Lookup(Box::new(Lookup { after, until, keys, values })),
             ty: self.section().ty(first),
         })

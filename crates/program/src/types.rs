@@ -5,14 +5,14 @@ use std::fmt;
 
 /// Type of a value: `bit`, `u1..u128`, `i2..i128`. Signed values are two's complement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Type {
+pub struct ValueType {
     /// Bits, 1..=128.
     pub width: u8,
     /// Whether the top bit counts negatively.
     pub signed: bool,
 }
 
-impl Type {
+impl ValueType {
     /// One bit.
     pub const BIT: Self = Self { width: 1, signed: false };
 
@@ -68,7 +68,7 @@ impl Type {
     }
 }
 
-impl fmt::Display for Type {
+impl fmt::Display for ValueType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.signed, self.width) {
             (false, 1) => f.write_str("bit"),
@@ -250,10 +250,10 @@ mod tests {
     #[test]
     fn types_round_trip() {
         for width in 1..=128 {
-            assert_eq!(Type::parse(&Type::u(width).to_string()), Some(Type::u(width)));
+            assert_eq!(ValueType::parse(&ValueType::u(width).to_string()), Some(ValueType::u(width)));
         }
         for text in ["", "b", "u0", "u129", "i1", "u01", "u+1", "x8", "é"] {
-            assert_eq!(Type::parse(text), None, "{text}");
+            assert_eq!(ValueType::parse(text), None, "{text}");
         }
     }
 

@@ -10,15 +10,15 @@
 //! data does not have, unless it asks whether the party has it.
 
 use crate::analysis::guard_of;
-use crate::graph::{Mechanism, MechanismKind, Op};
-use crate::{Class, Facts, Fold, Holder, NodeId, Owners, Program, Ratio, Type, Viewer};
+use crate::graph::{MechanismKind, NoiseMechanism, Op};
+use crate::{Class, Holder, NodeFacts, NodeId, Owners, Program, Ratio, RowFold, ValueType, Viewer};
 use base::{Error, PartyId};
 use release::joint::Change;
 use std::collections::HashSet;
 
 /// What the local policy file allows.
 #[derive(Clone, Debug)]
-pub struct Policy {
+pub struct VerifierPolicy {
     /// Most zCDP that one viewer may be charged in one release.
     pub max_rho: Ratio,
     /// Most outputs of one study.
@@ -27,7 +27,7 @@ pub struct Policy {
     pub allow_exact: bool,
 }
 
-impl Default for Policy {
+impl Default for VerifierPolicy {
     fn default() -> Self {
         let max_rho = Ratio::new(1, 1).expect("one is a ratio");
         Self { max_rho, max_outputs: 256, allow_exact: false }
@@ -36,7 +36,7 @@ impl Default for Policy {
 
 /// What one mechanism is charged, derived from the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Charge {
+pub struct MechanismCharge {
     /// Index of the mechanism.
     pub mechanism: u32,
     /// The viewer.
@@ -56,7 +56,7 @@ pub struct Charge {
     pub moves: bool,
 }
 
-impl Charge {
+impl MechanismCharge {
     /// sigma^2 of an output of a Gaussian mechanism: `D^2 / (2 rho)`, twice that when a row can move between
     /// cells. `None` when it overflows 128-bit ratios.
     #[must_use]
@@ -71,7 +71,7 @@ impl Charge {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Audit {
     /// One entry per mechanism.
-    pub charges: Vec<Charge>,
+    pub charges: Vec<MechanismCharge>,
     /// zCDP by party, of what it alone sees.
     pub rho: Vec<Ratio>,
     /// zCDP of what everybody sees; each party is charged it as well.
@@ -83,8 +83,8 @@ pub struct Audit {
 /// Checks a program against a policy for a number of rows of the joined table.
 ///
 /// # Errors
-/// [`base::Kind::Refused`] naming the rule and the place in the program.
-pub fn verify(program: &Program, policy: &Policy, rows: u64) -> Result<Audit, Error> {
+/// [`base::Fault::Refused`] naming the rule and the place in the program.
+pub fn verify(program: &Program, policy: &VerifierPolicy, rows: u64) -> Result<Audit, Error> {
     program.check()?;
     let facts = program.row_facts();
     let refuse = |rule: &str, text: String| Error::refused(format!("refused by rule {rule}: {text}"));
@@ -107,7 +107,7 @@ pub fn verify(program: &Program, policy: &Policy, rows: u64) -> Result<Audit, Er
             return Err(refuse("R6 (exact)", "an exact program has no mechanisms; use class dp".into()));
         }
         Class::Exact => Vec::new(),
-        Class::Dp if program.folds.iter().any(|f| !matches!(f, Fold::Sum { .. })) => {
+        Class::Dp if program.folds.iter().any(|f| !matches!(f, RowFold::Sum { .. })) => {
             return Err(refuse("R8 (exact folds)", "a dp program has sums only; use class exact".into()));
         }
         Class::Dp => {
@@ -117,7 +117,7 @@ pub fn verify(program: &Program, policy: &Policy, rows: u64) -> Result<Audit, Er
     };
     let spent = |viewer: Viewer| {
         let of_viewer = charges.iter().filter(|charge| charge.to == viewer);
-        let sum = |sum: Option<Ratio>, charge: &Charge| sum?.checked_add(charge.rho);
+        let sum = |sum: Option<Ratio>, charge: &MechanismCharge| sum?.checked_add(charge.rho);
         let spent = of_viewer.fold(Some(Ratio::ZERO), sum);
         spent.ok_or_else(|| refuse("R5 (rho)", "the shares of rho have no exact sum".into()))
     };
@@ -147,9 +147,9 @@ pub fn verify(program: &Program, policy: &Policy, rows: u64) -> Result<Audit, Er
     Ok(Audit { charges, rho, public, exact })
 }
 
-fn check_sums(program: &Program, facts: &[Facts], rows: u64) -> Result<(), String> {
+fn check_sums(program: &Program, facts: &[NodeFacts], rows: u64) -> Result<(), String> {
     for (i, fold) in (0..).zip(&program.folds) {
-        if !matches!(fold, Fold::Sum { .. }) {
+        if !matches!(fold, RowFold::Sum { .. }) {
             continue;
         }
         // Without bounds the value is signed: its magnitude is at most one above its maximum.
@@ -222,7 +222,7 @@ fn check_release(program: &Program, fold_owners: &[Owners]) -> Result<(), (&'sta
     Ok(())
 }
 
-fn derive(program: &Program, facts: &[Facts]) -> Result<Vec<Charge>, Error> {
+fn derive(program: &Program, facts: &[NodeFacts]) -> Result<Vec<MechanismCharge>, Error> {
     let each = (0..).zip(&program.mechanisms);
     each.map(|(i, mechanism)| {
         let derivation = Derivation { program, facts, mechanism, own: program.names.mechanism(i) };
@@ -234,8 +234,8 @@ fn derive(program: &Program, facts: &[Facts]) -> Result<Vec<Charge>, Error> {
 /// What one mechanism is charged, while it is derived.
 struct Derivation<'a> {
     program: &'a Program,
-    facts: &'a [Facts],
-    mechanism: &'a Mechanism,
+    facts: &'a [NodeFacts],
+    mechanism: &'a NoiseMechanism,
     /// What the program calls it.
     own: String,
 }
@@ -244,7 +244,7 @@ struct Derivation<'a> {
 type Broken = (&'static str, String);
 
 impl Derivation<'_> {
-    fn charge(&self, index: u32) -> Result<Charge, Broken> {
+    fn charge(&self, index: u32) -> Result<MechanismCharge, Broken> {
         let (own, to, rho) = (&self.own, self.mechanism.to, self.mechanism.rho);
         if rho == Ratio::ZERO {
             return Err(("R5 (rho)", format!("{own} spends no rho, so its noise would be infinite")));
@@ -265,7 +265,7 @@ impl Derivation<'_> {
         if !matches!(self.mechanism.kind, MechanismKind::Gaussian(_)) {
             sensitivity.clear();
         }
-        let charge = Charge { mechanism: index, to, rho, sensitivity, degree, joint, moves };
+        let charge = MechanismCharge { mechanism: index, to, rho, sensitivity, degree, joint, moves };
         if (0..charge.sensitivity.len()).any(|output| charge.sigma2(output).is_none()) {
             let text =
                 format!("{own}: the variance of its noise is no ratio of 128-bit numbers; use a simpler rho");
@@ -357,7 +357,7 @@ impl Derivation<'_> {
         least.map(Some).ok_or_else(|| ("R5 (rho)", format!("{}: rho has too many digits", self.own)))
     }
 
-    fn value(&self, fold: u32) -> &Facts {
+    fn value(&self, fold: u32) -> &NodeFacts {
         &self.facts[self.program.folds[fold as usize].value().index()]
     }
 
@@ -367,7 +367,7 @@ impl Derivation<'_> {
 }
 
 /// How many joined rows, or of their own rows, one row of those who are protected changes.
-fn degree(program: &Program, facts: &[Facts], mechanism: &Mechanism) -> u32 {
+fn degree(program: &Program, facts: &[NodeFacts], mechanism: &NoiseMechanism) -> u32 {
     let alone = most(&program.alone, mechanism.to);
     let stands = |f: &u32| stands_alone(program, &facts[program.folds[*f as usize].value().index()]);
     match &mechanism.kind {
@@ -395,7 +395,7 @@ fn most(degrees: &[u32], viewer: Viewer) -> u32 {
 ///
 /// All cells of a mechanism must be such: a row that changes a cell of both kinds would change one by D and
 /// another by `degree` D' in units of the noise that is 1 each, the root of 2 together.
-fn stands_alone(program: &Program, facts: &Facts) -> bool {
+fn stands_alone(program: &Program, facts: &NodeFacts) -> bool {
     let Some(owner) = facts.owners.only() else { return false };
     let absent = |column: u32| program.columns[column as usize].without(owner);
     facts.guards.iter().any(|(column, value)| absent(*column).is_some_and(|absent| absent != *value))
@@ -403,7 +403,7 @@ fn stands_alone(program: &Program, facts: &Facts) -> bool {
 
 /// The columns that separate two cells: each demands another constant there. `None` when nothing separates
 /// them.
-fn disjoint(a: &Facts, b: &Facts) -> Option<Vec<u32>> {
+fn disjoint(a: &NodeFacts, b: &NodeFacts) -> Option<Vec<u32>> {
     let columns: Vec<u32> = a
         .guards
         .iter()
@@ -414,7 +414,12 @@ fn disjoint(a: &Facts, b: &Facts) -> Option<Vec<u32>> {
 }
 
 /// The shape that a joint mechanism's charge rests on.
-fn check_cells(program: &Program, facts: &[Facts], clamp: u128, cells: &[[u32; 3]]) -> Result<(), String> {
+fn check_cells(
+    program: &Program,
+    facts: &[NodeFacts],
+    clamp: u128,
+    cells: &[[u32; 3]],
+) -> Result<(), String> {
     let high = |f: u32| facts[program.folds[f as usize].value().index()].bounds.map_or(u128::MAX, |b| b.high);
     for cell @ [n, s, _] in cells {
         if high(*n) != 1 {
@@ -432,7 +437,12 @@ fn check_cells(program: &Program, facts: &[Facts], clamp: u128, cells: &[[u32; 3
 
 /// The shape that a `Difference` mechanism's sensitivity rests on: disjoint arms, n a count, Q the square of
 /// S's bound.
-fn check_arms(program: &Program, facts: &[Facts], test: &[u32; 3], control: &[u32; 3]) -> Result<(), String> {
+fn check_arms(
+    program: &Program,
+    facts: &[NodeFacts],
+    test: &[u32; 3],
+    control: &[u32; 3],
+) -> Result<(), String> {
     let value = |f: u32| &facts[program.folds[f as usize].value().index()];
     for arm @ [n, ..] in [test, control] {
         if value(*n).owners.only().is_none() || value(*n).bounds.is_none_or(|b| b.high != 1) {
@@ -450,7 +460,7 @@ fn check_arms(program: &Program, facts: &[Facts], test: &[u32; 3], control: &[u3
 }
 
 /// Whether Q sums the squares of what S sums, in rows that n counts.
-fn check_squares(program: &Program, facts: &[Facts], [n, s, q]: &[u32; 3]) -> Result<(), String> {
+fn check_squares(program: &Program, facts: &[NodeFacts], [n, s, q]: &[u32; 3]) -> Result<(), String> {
     let name = |f: &u32| program.names.fold(*f);
     let node = |f: &u32| program.folds[*f as usize].value();
     let high = |f: &u32| facts[node(f).index()].bounds.map_or(u128::MAX, |b| b.high);
@@ -509,7 +519,7 @@ fn is_square(
 
 /// Whether a row in which `s` is not zero is one in which `n`, a bit, is set: `n` is made of bits that are,
 /// or that the guards of `s` demand.
-fn counts(program: &Program, facts: &[Facts], n: NodeId, s: NodeId) -> bool {
+fn counts(program: &Program, facts: &[NodeFacts], n: NodeId, s: NodeId) -> bool {
     let row = &program.row;
     let (mut nodes, mut set) = (vec![s], HashSet::new());
     // Each of these is not zero wherever `s` is not zero.
@@ -532,7 +542,7 @@ fn counts(program: &Program, facts: &[Facts], n: NodeId, s: NodeId) -> bool {
         }
         match &row.node(id).op {
             Op::Eq(a, b) if guard_of(row, *a, *b).is_some_and(|guard| guards.contains(&guard)) => {}
-            Op::And(a, b) if row.ty(id) == Type::BIT => nodes.extend([*a, *b]),
+            Op::And(a, b) if row.ty(id) == ValueType::BIT => nodes.extend([*a, *b]),
             Op::Select(c, a, b) if row.node(*b).op == Op::Const(0) && is_bit(facts, *a) => {
                 nodes.extend([*c, *a])
             }
@@ -544,6 +554,6 @@ fn counts(program: &Program, facts: &[Facts], n: NodeId, s: NodeId) -> bool {
 }
 
 /// Whether a value is 0 or 1.
-fn is_bit(facts: &[Facts], id: NodeId) -> bool {
+fn is_bit(facts: &[NodeFacts], id: NodeId) -> bool {
     facts[id.index()].bounds.is_some_and(|b| b.high <= 1)
 }

@@ -1,8 +1,8 @@
 //! Rows that a party does not have: what a program makes of them, and which programs are refused.
 
 use base::{PartyId, limits};
-use program::eval::Values;
-use program::{Fold, Op, Owners, Policy, Program, verify};
+use program::eval::NodeValues;
+use program::{Op, Owners, Program, RowFold, VerifierPolicy, verify};
 
 /// The program of a user who counts three groups of the one party, and sums a column of the other over them.
 const GROUPS: &str = "tacit-program/2\nname \"groups\"\nclass dp\nrows any\nparty alpha\nparty beta\n\
@@ -11,8 +11,8 @@ const GROUPS: &str = "tacit-program/2\nname \"groups\"\nclass dp\nrows any\npart
     red = const 1 u2\nisr = eq g red\nysr = select isr top none\ncombine\nn = sum isr u40\nsy = sum ysr u48\n\
     release\nm = gaussian beta 1/8 n\nc = noised m 0\nreveal c beta \"red\"\n";
 
-fn policy() -> Policy {
-    Policy { allow_exact: true, ..Policy::default() }
+fn policy() -> VerifierPolicy {
+    VerifierPolicy { allow_exact: true, ..VerifierPolicy::default() }
 }
 
 fn parse(text: &str) -> Program {
@@ -32,7 +32,7 @@ fn with(changes: &[(&str, &str)]) -> String {
 
 /// The totals of sums over rows: by column the value, nothing where its holder has no row.
 fn totals(program: &Program, rows: &[[Option<u128>; 2]]) -> Vec<u128> {
-    let mut values = Values::default();
+    let mut values = NodeValues::default();
     let wanted = vec![true; program.row.nodes.len()];
     let mut leaf = |op: &Op, out: &mut [u128]| {
         let Op::Column(c) = op else { unreachable!("a row section has columns only") };
@@ -168,7 +168,7 @@ fn r9_is_decided_for_all_values_that_other_columns_may_have() {
 /// fold.
 fn asking(text: &str, party: &str) -> String {
     let program = parse(text);
-    let Fold::Sum { .. } = program.folds[0] else {
+    let RowFold::Sum { .. } = program.folds[0] else {
         return text
             .replace("\ncombine", &format!("\nhere = present {party}\nok = and here v\ncombine"))
             .replace("where v", "where ok")

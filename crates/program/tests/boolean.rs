@@ -3,15 +3,15 @@
 use base::{PartyId, Rng, Seed};
 use circuits::Lit;
 use circuits::Wired;
-use program::lower::combine::{Combine, Shape, lanes};
-use program::lower::{BooleanFold, BooleanPlan, INDEX_WORD, Inputs, Piece, hoist, lower_boolean, unroll};
-use program::{Builder, Class, Holder, Lookup, Order, Program, Type};
+use program::lower::combine::{Combine, SelectionCircuit, lanes};
+use program::lower::{BooleanFold, BooleanPlan, EntryRule, INDEX_WORD, Piece, hoist, lower_boolean, unroll};
+use program::{Class, Holder, Lookup, Program, ProgramBuilder, RowOrder, ValueType};
 
 /// The P2P problem of the paper: the customer's bit says which rows it asks for.
-fn select(order: Order, width: u8, found: bool) -> Program {
-    let mut b = Builder::new("select", Class::Exact, ["customer", "one", "two"]);
-    let key = b.column("value", Type::u(width), Holder::Shared);
-    let wanted = b.column("wanted", Type::BIT, PartyId(0));
+fn select(order: RowOrder, width: u8, found: bool) -> Program {
+    let mut b = ProgramBuilder::new("select", Class::Exact, ["customer", "one", "two"]);
+    let key = b.column("value", ValueType::u(width), Holder::Shared);
+    let wanted = b.column("wanted", ValueType::BIT, PartyId(0));
     let best = b.best(order, key, wanted);
     b.release();
     let (key, index) = (b.total(best), b.index(best));
@@ -24,8 +24,8 @@ fn select(order: Order, width: u8, found: bool) -> Program {
     b.finish()
 }
 
-fn total(ty: Type, sum: Type) -> Program {
-    let mut b = Builder::new("total", Class::Exact, ["a", "b", "c"]);
+fn total(ty: ValueType, sum: ValueType) -> Program {
+    let mut b = ProgramBuilder::new("total", Class::Exact, ["a", "b", "c"]);
     let value = b.column("value", ty, Holder::Shared);
     let fold = b.sum(value, sum);
     b.release();
@@ -104,12 +104,12 @@ fn by_party(rows: &[[u128; 2]], owner: &dyn Fn(u64) -> PartyId) -> Vec<u128> {
 }
 
 /// `[key, row, found]` from the definition.
-fn expected(order: Order, rows: &[[u128; 2]]) -> [u128; 3] {
+fn expected(order: RowOrder, rows: &[[u128; 2]]) -> [u128; 3] {
     let valid = rows.iter().enumerate().filter(|(_, r)| r[1] == 1);
     // `min_by_key` gives the first of equal ones, and so does `max_by_key` of the reversed rows.
     let best = match order {
-        Order::Least => valid.min_by_key(|(_, r)| r[0]),
-        Order::Greatest => valid.rev().max_by_key(|(_, r)| r[0]),
+        RowOrder::Least => valid.min_by_key(|(_, r)| r[0]),
+        RowOrder::Greatest => valid.rev().max_by_key(|(_, r)| r[0]),
     };
     best.map_or([0; 3], |(row, r)| [r[0], row as u128, 1])
 }
@@ -129,20 +129,20 @@ fn best_rows_are_found_with_the_gates_that_the_formulas_say() {
     let mut rng = rng("best");
     let owner = |row: u64| PartyId(1 + (row % 2) as u8);
     for rows in [1, 2, 3, 4, 5, 7, 8, 9, 31, 33] {
-        for (order, width) in [Order::Least, Order::Greatest].into_iter().zip([16, 16]).chain([
-            (Order::Least, 1),
-            (Order::Greatest, 2),
-            (Order::Greatest, 3),
-            (Order::Least, 5),
-            (Order::Greatest, 40),
+        for (order, width) in [RowOrder::Least, RowOrder::Greatest].into_iter().zip([16, 16]).chain([
+            (RowOrder::Least, 1),
+            (RowOrder::Greatest, 2),
+            (RowOrder::Greatest, 3),
+            (RowOrder::Least, 5),
+            (RowOrder::Greatest, 40),
         ]) {
-            for shape in Shape::ALL {
+            for shape in SelectionCircuit::ALL {
                 // The paper's shape takes the worst key for "not valid"; of one bit there is hardly another.
-                if shape == Shape::Paper && width == 1 {
+                if shape == SelectionCircuit::Paper && width == 1 {
                     continue;
                 }
                 let program = select(order, width, true);
-                let plan = lower_boolean(&program, shape, rows, Inputs::Derived);
+                let plan = lower_boolean(&program, shape, rows, EntryRule::Derived);
                 let combine = *plan.trees().next().expect("one tree");
                 let flat = unroll(&program, rows, shape, &owner).expect("few rows");
                 assert_eq!(flat.and_gates() as u64, combine.and_gates(), "{shape} {rows} {width}");
@@ -152,7 +152,7 @@ fn best_rows_are_found_with_the_gates_that_the_formulas_say() {
                     depth == combine.depth() || width == 2 && depth < combine.depth(),
                     "{shape} {rows} {width}"
                 );
-                let low = u64::from(shape == Shape::Paper);
+                let low = u64::from(shape == SelectionCircuit::Paper);
                 for ones in [0, 1, 4, 8] {
                     let table = table(&mut rng, rows, width, ones, low);
                     let wanted = expected(order, &table);
@@ -175,23 +175,23 @@ fn best_rows_are_found_with_the_gates_that_the_formulas_say() {
 #[test]
 fn the_papers_circuit_has_the_papers_gates() {
     let owner = |row: u64| PartyId(1 + (row % 2) as u8);
-    let program = select(Order::Greatest, 16, false);
+    let program = select(RowOrder::Greatest, 16, false);
     for (rows, gates, depth) in [(100, 5_461, 120), (5_000, 304_955, 222)] {
-        let flat = unroll(&program, rows, Shape::Paper, &owner).expect("few rows");
+        let flat = unroll(&program, rows, SelectionCircuit::Paper, &owner).expect("few rows");
         assert_eq!((flat.and_gates(), flat.depth()), (gates, depth));
-        let combine = Combine::new(&program, 0, Shape::Paper, rows).expect("a tree");
+        let combine = Combine::new(&program, 0, SelectionCircuit::Paper, rows).expect("a tree");
         assert_eq!((combine.and_gates(), combine.depth()), (gates as u64, depth as u64));
     }
 }
 
 #[test]
 fn the_other_circuits_are_smaller_and_shallower() {
-    let program = select(Order::Greatest, 16, true);
+    let program = select(RowOrder::Greatest, 16, true);
     for (shape, rows, gates, depth) in [
-        (Shape::Small, 100, 3_484, 127),
-        (Shape::Small, 5_000, 174_987, 235),
-        (Shape::Shallow, 100, 6_157, 43),
-        (Shape::Shallow, 5_000, 309_960, 79),
+        (SelectionCircuit::Small, 100, 3_484, 127),
+        (SelectionCircuit::Small, 5_000, 174_987, 235),
+        (SelectionCircuit::Shallow, 100, 6_157, 43),
+        (SelectionCircuit::Shallow, 5_000, 309_960, 79),
     ] {
         let combine = Combine::new(&program, 0, shape, rows).expect("a tree");
         assert_eq!((combine.and_gates(), combine.depth()), (gates, depth), "{shape} {rows}");
@@ -200,9 +200,9 @@ fn the_other_circuits_are_smaller_and_shallower() {
 
 #[test]
 fn the_paper_says_no_match_by_its_worst_key() {
-    for (order, none) in [(Order::Greatest, 0), (Order::Least, 0xffff)] {
+    for (order, none) in [(RowOrder::Greatest, 0), (RowOrder::Least, 0xffff)] {
         let program = select(order, 16, false);
-        let plan = lower_boolean(&program, Shape::Paper, 5, Inputs::Derived);
+        let plan = lower_boolean(&program, SelectionCircuit::Paper, 5, EntryRule::Derived);
         let (word, ..) = run_levels(&plan, &[[7, 0], [9, 0], [3, 0], [1, 0], [8, 0]]);
         assert_eq!(word, none, "the key says so, and the row is 0");
         let (word, ..) = run_levels(&plan, &[[7, 0], [9, 1], [3, 1], [9, 1], [3, 0]]);
@@ -215,16 +215,16 @@ fn the_paper_says_no_match_by_its_worst_key() {
 fn sums_grow_as_the_rows_add_up() {
     let mut rng = rng("sums");
     for (ty, sum) in [
-        (Type::BIT, Type::u(20)),
-        (Type::u(7), Type::u(7)),
-        (Type::u(7), Type::u(9)),
-        (Type::i(6), Type::i(6)),
-        (Type::i(6), Type::i(30)),
-        (Type::u(128), Type::u(128)),
+        (ValueType::BIT, ValueType::u(20)),
+        (ValueType::u(7), ValueType::u(7)),
+        (ValueType::u(7), ValueType::u(9)),
+        (ValueType::i(6), ValueType::i(6)),
+        (ValueType::i(6), ValueType::i(30)),
+        (ValueType::u(128), ValueType::u(128)),
     ] {
         for rows in [1, 2, 3, 6, 13, 64] {
             let program = total(ty, sum);
-            let plan = lower_boolean(&program, Shape::Small, rows, Inputs::Derived);
+            let plan = lower_boolean(&program, SelectionCircuit::Small, rows, EntryRule::Derived);
             let table: Vec<[u128; 2]> =
                 (0..rows).map(|_| [u128::from_le_bytes(rng.bytes()) & ty.mask(), 0]).collect();
             let number = |v: u128| ty.to_signed(v) as u128;
@@ -239,22 +239,22 @@ fn sums_grow_as_the_rows_add_up() {
 
 #[test]
 fn nothing_that_one_party_knows_is_a_gate() {
-    let mut b = Builder::new("known", Class::Exact, ["a", "b", "c"]);
-    let (x, y) = (b.column("x", Type::u(8), PartyId(1)), b.column("y", Type::u(8), PartyId(1)));
-    let public = b.column("p", Type::u(8), None);
-    let z = b.column("z", Type::BIT, PartyId(2));
+    let mut b = ProgramBuilder::new("known", Class::Exact, ["a", "b", "c"]);
+    let (x, y) = (b.column("x", ValueType::u(8), PartyId(1)), b.column("y", ValueType::u(8), PartyId(1)));
+    let public = b.column("p", ValueType::u(8), None);
+    let z = b.column("z", ValueType::BIT, PartyId(2));
     let product = b.mul(x, y);
-    let own = b.sum(product, Type::u(30));
-    let all = b.sum(public, Type::u(30));
+    let own = b.sum(product, ValueType::u(30));
+    let all = b.sum(public, ValueType::u(30));
     let less = b.lt(x, y);
     let list = b.collect(less);
-    let best = b.best(Order::Least, product, z);
+    let best = b.best(RowOrder::Least, product, z);
     b.release();
     let found = b.found(best);
     b.reveal("found", PartyId(0), found);
     b.reveal_rows("rows", PartyId(0), list);
     let program = b.finish();
-    let plan = lower_boolean(&program, Shape::Small, 9, Inputs::Derived);
+    let plan = lower_boolean(&program, SelectionCircuit::Small, 9, EntryRule::Derived);
     assert_eq!(plan.leaf.circuit.and_gates(), 0);
     let alone = |fold: u32| plan.folds[fold as usize];
     assert_eq!(alone(own), BooleanFold::Alone(Some(PartyId(1))));
@@ -269,23 +269,29 @@ fn nothing_that_one_party_knows_is_a_gate() {
 
 #[test]
 fn an_unrolled_program_is_bounded_and_draws_no_noise() {
-    let program = select(Order::Least, 16, true);
+    let program = select(RowOrder::Least, 16, true);
     let owner = |_| PartyId(1);
-    let wrong = |rows| unroll(&program, rows, Shape::Small, &owner).map(|_| ()).expect_err("out of range");
+    let wrong =
+        |rows| unroll(&program, rows, SelectionCircuit::Small, &owner).map(|_| ()).expect_err("out of range");
     for rows in [0, program::lower::UNROLLED_ROWS + 1] {
         assert!(wrong(rows).to_string().contains("rows of an unrolled program"), "{}", wrong(rows));
     }
-    let nobody = unroll(&program, 2, Shape::Small, &|_| PartyId(3)).map(|_| ()).expect_err("party 3");
+    let nobody =
+        unroll(&program, 2, SelectionCircuit::Small, &|_| PartyId(3)).map(|_| ()).expect_err("party 3");
     assert!(nobody.to_string().contains("does not take part"), "{nobody}");
 }
 
 #[test]
 fn shapes_have_names_and_levels_halve() {
-    for shape in Shape::ALL {
-        assert_eq!(shape.to_string().parse::<Shape>().expect("its own name"), shape);
+    for shape in SelectionCircuit::ALL {
+        assert_eq!(shape.to_string().parse::<SelectionCircuit>().expect("its own name"), shape);
     }
     assert!(
-        "large".parse::<Shape>().expect_err("no such shape").to_string().contains("paper, small or shallow")
+        "large"
+            .parse::<SelectionCircuit>()
+            .expect_err("no such shape")
+            .to_string()
+            .contains("paper, small or shallow")
     );
     assert_eq!([0, 1, 2, 3].map(|level| lanes(5, level)), [5, 3, 2, 1]);
     assert_eq!(lanes(1 << 32, 32), 1);
@@ -294,18 +300,18 @@ fn shapes_have_names_and_levels_halve() {
 /// Where parties need not follow the program they enter columns only, and every operation is gates.
 #[test]
 fn columns_are_all_that_enters() {
-    let mut b = program::Builder::new("clamped", program::Class::Exact, ["a", "b", "c"]);
-    let spent = b.column("spent", program::Type::u(16), PartyId(0));
-    let wanted = b.column("wanted", program::Type::BIT, PartyId(1));
+    let mut b = program::ProgramBuilder::new("clamped", program::Class::Exact, ["a", "b", "c"]);
+    let spent = b.column("spent", program::ValueType::u(16), PartyId(0));
+    let wanted = b.column("wanted", program::ValueType::BIT, PartyId(1));
     let most = b.clamp(spent, 100);
     let value = b.mask(wanted, most);
-    b.sum(value, program::Type::u(20));
+    b.sum(value, program::ValueType::u(20));
     b.release();
     let program = b.finish();
-    let entered = |inputs: Inputs| -> Vec<u32> {
-        let plan = lower_boolean(&program, Shape::Small, 5, inputs);
+    let entered = |inputs: EntryRule| -> Vec<u32> {
+        let plan = lower_boolean(&program, SelectionCircuit::Small, 5, inputs);
         let words = plan.leaf.circuit.wires.iter().filter_map(|wire| match wire {
-            circuits::Wire::Input(input) => Some(input.word),
+            circuits::WireDriver::Input(input) => Some(input.word),
             _ => None,
         });
         let mut words: Vec<u32> = words.collect();
@@ -313,9 +319,9 @@ fn columns_are_all_that_enters() {
         words.sort_unstable();
         words
     };
-    assert_eq!(entered(Inputs::Derived), [wanted.0, most.0], "the clamped value is the owner's word");
-    assert_eq!(entered(Inputs::Columns), [spent.0, wanted.0], "the clamp is gates");
-    let plan = lower_boolean(&program, Shape::Small, 5, Inputs::Columns);
+    assert_eq!(entered(EntryRule::Derived), [wanted.0, most.0], "the clamped value is the owner's word");
+    assert_eq!(entered(EntryRule::Columns), [spent.0, wanted.0], "the clamp is gates");
+    let plan = lower_boolean(&program, SelectionCircuit::Small, 5, EntryRule::Columns);
     for (spent, wanted) in [(7u128, 1), (100, 1), (101, 1), (65535, 1), (65535, 0)] {
         let wires = plan.leaf.circuit.evaluate(|input| match input.word {
             0 => spent >> input.bit & 1 == 1,
@@ -333,8 +339,8 @@ fn columns_are_all_that_enters() {
 fn what_is_done_to_all_values_is_done_once() {
     const WIDTH: u64 = 12;
     let gates = |thresholds: u64| {
-        let ty = Type::u(WIDTH as u8);
-        let mut b = Builder::new("squares", Class::Exact, ["a", "b"]);
+        let ty = ValueType::u(WIDTH as u8);
+        let mut b = ProgramBuilder::new("squares", Class::Exact, ["a", "b"]);
         let after = b.column("after", ty, PartyId(0));
         let (mut keys, mut values) = (Vec::new(), Vec::new());
         for i in 0..thresholds {
@@ -345,9 +351,10 @@ fn what_is_done_to_all_values_is_done_once() {
             values.push(b.mul(value, value));
         }
         let square = b.lookup(Lookup { after, until: None, keys, values });
-        b.sum(square, Type::u(40));
+        b.sum(square, ValueType::u(40));
         let program = hoist(&b.finish());
-        lower_boolean(&program, Shape::Small, 5, Inputs::Columns).leaf.circuit.and_gates() as u64
+        lower_boolean(&program, SelectionCircuit::Small, 5, EntryRule::Columns).leaf.circuit.and_gates()
+            as u64
     };
     for thresholds in 1..5 {
         assert_eq!(gates(thresholds + 1) - gates(thresholds), 2 * WIDTH + 1);

@@ -1,13 +1,15 @@
 //! Random well-typed programs: text, facts and lowering against the meaning of the operations.
 
 use base::{PartyId, Rng, Seed};
-use program::eval::Values;
-use program::lower::combine::Shape;
+use program::eval::NodeValues;
+use program::lower::combine::SelectionCircuit;
 use program::lower::{
-    BooleanFold, FoldPlan, Inputs, Lowering, factor, hoist, lower_boolean, lower_pair, lower_release,
+    BooleanFold, EntryRule, FoldPlan, Lowering, factor, hoist, lower_boolean, lower_pair, lower_release,
     lower_row,
 };
-use program::{Builder, Class, Lookup, NodeId, Op, Policy, Program, Source, Type, verify};
+use program::{
+    Class, ColumnSource, Lookup, NodeId, Op, Program, ProgramBuilder, ValueType, VerifierPolicy, verify,
+};
 use proptest::prelude::*;
 
 const LANES: usize = 24;
@@ -22,24 +24,24 @@ fn pick<T: Copy>(rng: &mut Rng, of: &[T]) -> T {
     of[rng.below(of.len() as u64) as usize]
 }
 
-fn number(rng: &mut Rng, ty: Type) -> u128 {
+fn number(rng: &mut Rng, ty: ValueType) -> u128 {
     let any = u128::from_le_bytes(rng.bytes());
     [0, 1, any % 4, ty.max(), any, any][rng.below(6) as usize] & ty.mask()
 }
 
-fn some_type(rng: &mut Rng) -> Type {
+fn some_type(rng: &mut Rng) -> ValueType {
     let width = [1, 2, 3, 8, 13, 64, 127, 128, 1 + rng.below(128) as u8][rng.below(9) as usize];
-    if width > 1 && rng.below(3) == 0 { Type::i(width) } else { Type::u(width) }
+    if width > 1 && rng.below(3) == 0 { ValueType::i(width) } else { ValueType::u(width) }
 }
 
 /// A program of two parties with `count` random row nodes, every one of them summed.
 fn random(rng: &mut Rng, count: usize) -> Program {
-    let mut b = Builder::new("random", Class::Exact, ["p0", "p1"]);
-    let types = [some_type(rng), some_type(rng), Type::u(6), Type::BIT];
+    let mut b = ProgramBuilder::new("random", Class::Exact, ["p0", "p1"]);
+    let types = [some_type(rng), some_type(rng), ValueType::u(6), ValueType::BIT];
     let mut nodes = Vec::new();
     for (i, ty) in types.into_iter().enumerate() {
         for (o, owner) in [None, Some(0), Some(1)].into_iter().enumerate() {
-            let source = Source::Data { absent: owner.map_or(0, |_| number(rng, ty)) };
+            let source = ColumnSource::Data { absent: owner.map_or(0, |_| number(rng, ty)) };
             nodes.push(b.column_from(&format!("c{i}-{o}"), ty, owner.map(PartyId), source));
         }
     }
@@ -51,18 +53,18 @@ fn random(rng: &mut Rng, count: usize) -> Program {
     for node in nodes {
         let ty = b.ty(node);
         let width = ty.width.saturating_add(rng.below(40) as u8).min(128);
-        b.sum(node, if ty.signed { Type::i(width) } else { Type::u(width) });
+        b.sum(node, if ty.signed { ValueType::i(width) } else { ValueType::u(width) });
     }
     b.finish()
 }
 
 /// One more node, of any operation that the chosen operand's type allows.
-fn step(rng: &mut Rng, b: &mut Builder, nodes: &[NodeId]) -> NodeId {
+fn step(rng: &mut Rng, b: &mut ProgramBuilder, nodes: &[NodeId]) -> NodeId {
     let x = pick(rng, nodes);
     let ty = b.ty(x);
     let alike: Vec<NodeId> = nodes.iter().copied().filter(|n| b.ty(*n) == ty).collect();
     let y = pick(rng, &alike);
-    let bits: Vec<NodeId> = nodes.iter().copied().filter(|n| b.ty(*n) == Type::BIT).collect();
+    let bits: Vec<NodeId> = nodes.iter().copied().filter(|n| b.ty(*n) == ValueType::BIT).collect();
     let c = pick(rng, &bits);
     let by = rng.below(128) as u8;
     let narrow = ty.width <= 32;
@@ -94,7 +96,7 @@ fn step(rng: &mut Rng, b: &mut Builder, nodes: &[NodeId]) -> NodeId {
             let cap = number(rng, ty);
             b.clamp(x, cap)
         }
-        19 => b.popcount(x, Type::u(8)),
+        19 => b.popcount(x, ValueType::u(8)),
         20 if narrow => b.div(x, y),
         21 if narrow => b.isqrt(x),
         22 => {
@@ -132,14 +134,14 @@ fn step(rng: &mut Rng, b: &mut Builder, nodes: &[NodeId]) -> NodeId {
 }
 
 /// Random columns, and the values of all nodes.
-fn values(rng: &mut Rng, program: &Program) -> Values {
+fn values(rng: &mut Rng, program: &Program) -> NodeValues {
     let columns: Vec<Vec<u128>> =
         program.columns.iter().map(|c| (0..LANES).map(|_| number(rng, c.ty)).collect()).collect();
     evaluate(program, &|c| columns[c as usize].clone())
 }
 
 /// The values of all nodes of a program with the columns of another one's values; columns come first in both.
-fn again(program: &Program, before: &Values) -> Values {
+fn again(program: &Program, before: &NodeValues) -> NodeValues {
     evaluate(program, &|c| before.get(NodeId(c)).to_vec())
 }
 
@@ -150,8 +152,8 @@ fn reads(program: &Program, root: NodeId, kind: &dyn Fn(u32) -> bool) -> bool {
     nodes.any(|(node, _)| matches!(node.op, Op::Column(c) if kind(c)))
 }
 
-fn evaluate(program: &Program, columns: &dyn Fn(u32) -> Vec<u128>) -> Values {
-    let mut values = Values::default();
+fn evaluate(program: &Program, columns: &dyn Fn(u32) -> Vec<u128>) -> NodeValues {
+    let mut values = NodeValues::default();
     let all = vec![true; program.row.nodes.len()];
     let mut leaf = |op: &Op, out: &mut [u128]| {
         let Op::Column(c) = op else { unreachable!("a row section has columns only") };
@@ -225,7 +227,7 @@ proptest! {
             prop_assert!(!demands.has(party) || zero);
             // R9 alone: everything but this fold, and what else there is to refuse, left out.
             alone.folds = vec![fold.clone()];
-            let policy = Policy { allow_exact: true, ..Policy::default() };
+            let policy = VerifierPolicy { allow_exact: true, ..VerifierPolicy::default() };
             let passes = match verify(&alone, &policy, 0) {
                 Ok(_) => true,
                 Err(error) => {
@@ -291,7 +293,7 @@ proptest! {
             let owners = [facts[old.value().index()].owners, hoisted_facts[new.value().index()].owners];
             prop_assert_eq!(owners[0], owners[1]);
         }
-        let plan = lower_boolean(&hoisted, Shape::Small, 3, Inputs::Columns);
+        let plan = lower_boolean(&hoisted, SelectionCircuit::Small, 3, EntryRule::Columns);
         for lane in 0..LANES {
             let wires = plan.leaf.circuit.evaluate(|i| after.get(NodeId(i.word))[lane] >> i.bit & 1 == 1);
             let mut roots = plan.leaf.roots.iter().map(|l| u128::from(wires[l.wire()] ^ l.inverted()));
@@ -309,8 +311,8 @@ proptest! {
     #[test]
     fn gates_mean_what_eval_says(seed: u64) {
         let mut rng = rng(seed);
-        let mut b = Builder::new("release", Class::Exact, ["p0", "p1"]);
-        let (ty, bit) = (some_type(&mut rng), Type::BIT);
+        let mut b = ProgramBuilder::new("release", Class::Exact, ["p0", "p1"]);
+        let (ty, bit) = (some_type(&mut rng), ValueType::BIT);
         let columns = [("x", ty), ("y", ty), ("z", bit)].map(|(n, t)| (b.column(n, t, Some(PartyId(0))), t));
         let folds = columns.map(|(node, t)| b.sum(node, t));
         b.release();
@@ -326,7 +328,7 @@ proptest! {
         let owners = program.fold_owners();
         let plan = lower_release(&program, PartyId(1).into(), &Lowering::exact(&owners)).unwrap();
         let inputs = folds.map(|f| number(&mut rng, program.folds[f as usize].ty()));
-        let mut clear = Values::default();
+        let mut clear = NodeValues::default();
         let all = vec![true; program.release.nodes.len()];
         clear.evaluate(&program.release, &all, 1, &mut |op, out| {
             let Op::Total(f) = op else { unreachable!("there is no noise") };

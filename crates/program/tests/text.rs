@@ -1,6 +1,6 @@
 //! The text form: every mistake with its place, and no panic on any bytes.
 
-use program::{Builder, Class, Holder, Op, Order, Program, RowSet, Type};
+use program::{Class, Holder, Op, Program, ProgramBuilder, RowOrder, RowSet, ValueType};
 use proptest::prelude::*;
 
 const HEAD: &str = "tacit-program/2\nname \"x\"\nclass dp\nparty a\nparty b\ncolumn c u8 a\n";
@@ -209,19 +209,21 @@ fn long_chains_are_no_deep_recursion() {
             let plan = program::lower::lower_row(&program, base::PartyId(sender));
             assert_eq!(plan.folds.len(), 1);
         }
-        let _ = program::verify(&program, &program::Policy::default(), 10);
+        let _ = program::verify(&program, &program::VerifierPolicy::default(), 10);
     }
     // Each node is the sum of the one before with itself: a walk that forgets would take 2^100 steps.
-    let mut b = Builder::new("doubling", Class::Exact, ["a", "b"]);
-    let (x, y) =
-        (b.column("x", Type::BIT, Some(base::PartyId(0))), b.column("y", Type::BIT, Some(base::PartyId(1))));
-    let wide = b.cast(x, Type::u(120));
+    let mut b = ProgramBuilder::new("doubling", Class::Exact, ["a", "b"]);
+    let (x, y) = (
+        b.column("x", ValueType::BIT, Some(base::PartyId(0))),
+        b.column("y", ValueType::BIT, Some(base::PartyId(1))),
+    );
+    let wide = b.cast(x, ValueType::u(120));
     let mut sum = b.mask(y, wide);
     for _ in 0..100 {
         sum = b.add(sum, sum);
     }
     let masked = b.mask(y, sum);
-    b.sum(masked, Type::u(128));
+    b.sum(masked, ValueType::u(128));
     let program = b.finish();
     assert_eq!(program::lower::lower_row(&program, base::PartyId(0)).folds.len(), 1);
 }
@@ -261,7 +263,7 @@ proptest! {
         let mutated = format!("{}{put}{}", &text[..at], &text[end..]);
         if let Ok(program) = Program::parse(&mutated) {
             prop_assert_eq!(&Program::parse(&program.to_text()).unwrap(), &program);
-            let _ = program::verify(&program, &program::Policy::default(), u64::MAX);
+            let _ = program::verify(&program, &program::VerifierPolicy::default(), u64::MAX);
             let _ = program::lower::lower_row(&program, base::PartyId(0));
         }
     }
@@ -278,11 +280,11 @@ const MARKET: &str = "tacit-program/2\nname \"m\"\nclass exact\nrows aligned\npa
 #[test]
 fn best_rows_lists_and_shared_columns_round_trip() {
     let a = base::PartyId(0);
-    let mut b = Builder::new("m", Class::Exact, ["a", "b", "c"]);
+    let mut b = ProgramBuilder::new("m", Class::Exact, ["a", "b", "c"]);
     b.rows(RowSet::Aligned);
-    let price = b.column("price", Type::u(16), Holder::Shared);
-    let wish = b.column("wish", Type::BIT, a);
-    let (best, all) = (b.best(Order::Least, price, wish), b.collect(wish));
+    let price = b.column("price", ValueType::u(16), Holder::Shared);
+    let wish = b.column("wish", ValueType::BIT, a);
+    let (best, all) = (b.best(RowOrder::Least, price, wish), b.collect(wish));
     b.release();
     let parts = [b.total(best), b.index(best), b.found(best)];
     for (label, node) in ["price", "row", "found"].into_iter().zip(parts) {

@@ -3,8 +3,8 @@
 
 use base::PartyId;
 use program::{
-    Audit, Builder, Class, MechanismKind, NodeId, Order, Policy, Program, Ratio, RowSet, Statistic, Type,
-    verify,
+    Audit, Class, DifferenceStatistic, MechanismKind, NodeId, Program, ProgramBuilder, Ratio, RowOrder,
+    RowSet, ValueType, VerifierPolicy, verify,
 };
 use release::joint::Change;
 
@@ -22,16 +22,16 @@ fn rho(num: u128, den: u128) -> Ratio {
 }
 
 fn refusal(program: &Program) -> String {
-    verify(program, &Policy::default(), ROWS).expect_err("a malicious study is refused").to_string()
+    verify(program, &VerifierPolicy::default(), ROWS).expect_err("a malicious study is refused").to_string()
 }
 
 fn audit(program: &Program) -> Audit {
-    verify(program, &Policy::default(), ROWS).unwrap()
+    verify(program, &VerifierPolicy::default(), ROWS).unwrap()
 }
 
 /// A study with an arm of the publisher, a cohort and a value of the advertiser.
 struct Study {
-    b: Builder,
+    b: ProgramBuilder,
     arm: NodeId,
     cohort: NodeId,
     value: NodeId,
@@ -43,12 +43,12 @@ impl Study {
     }
 
     fn of(class: Class) -> Self {
-        let mut b = Builder::new("study", class, ["publisher", "advertiser"]);
+        let mut b = ProgramBuilder::new("study", class, ["publisher", "advertiser"]);
         // Absent rows are the subject of `absent.rs`.
         b.rows(RowSet::Aligned);
-        let arm = b.column("arm", Type::u(2), P);
-        let cohort = b.column("cohort", Type::u(4), A);
-        let value = b.column("value", Type::u(16), A);
+        let arm = b.column("arm", ValueType::u(2), P);
+        let cohort = b.column("cohort", ValueType::u(4), A);
+        let value = b.column("value", ValueType::u(16), A);
         Self { b, arm, cohort, value }
     }
 
@@ -62,7 +62,7 @@ impl Study {
         let clamped = self.b.clamp(self.value, cap);
         let inside = self.is(self.arm, which);
         let masked = self.b.mask(inside, clamped);
-        self.b.sum(masked, Type::u(60))
+        self.b.sum(masked, ValueType::u(60))
     }
 
     fn gaussian(&mut self, to: PartyId, rho: Ratio, folds: &[u32]) -> u32 {
@@ -79,7 +79,7 @@ impl Study {
 
     /// Noises one row node for the publisher and shows it.
     fn noise(mut self, node: NodeId) -> Program {
-        let fold = self.b.sum(node, Type::u(60));
+        let fold = self.b.sum(node, ValueType::u(60));
         let m = self.gaussian(PUBLISHER, rho(1, 10), &[fold]);
         self.show(m, PUBLISHER)
     }
@@ -104,10 +104,10 @@ fn r1_a_raw_total_is_not_revealed() {
 #[test]
 fn r1_another_partys_own_total_is_not_revealed() {
     let mut s = Study::new();
-    let fold = s.b.sum(s.value, Type::u(60));
+    let fold = s.b.sum(s.value, ValueType::u(60));
     s.b.release();
     let total = s.b.total(fold);
-    let seven = s.b.constant(7, Type::u(60));
+    let seven = s.b.constant(7, ValueType::u(60));
     let hidden = s.b.add(total, seven);
     s.b.reveal("answer", PUBLISHER, hidden);
     assert!(refusal(&s.b.finish()).starts_with("refused by rule R1 (reveal): \"answer\" for publisher"));
@@ -127,21 +127,21 @@ fn r1_noise_for_one_viewer_is_not_noise_for_the_other() {
 fn r1_own_data_beside_noise_for_the_viewer_is_fine_but_not_for_the_other() {
     for (owner, fine) in [(P, true), (A, false)] {
         let mut s = Study::new();
-        let own = s.b.column("own", Type::u(8), owner);
-        let (own, fold) = (s.b.sum(own, Type::u(60)), s.arm_sum(1, 10));
+        let own = s.b.column("own", ValueType::u(8), owner);
+        let (own, fold) = (s.b.sum(own, ValueType::u(60)), s.arm_sum(1, 10));
         let m = s.gaussian(PUBLISHER, rho(1, 10), &[fold]);
         s.b.release();
         let (noised, total) = (s.b.noised(m, 0), s.b.total(own));
         let total = s.b.cast(total, s.b.ty(noised));
         let both = s.b.add(noised, total);
         s.b.reveal("answer", PUBLISHER, both);
-        assert_eq!(verify(&s.b.finish(), &Policy::default(), ROWS).is_ok(), fine);
+        assert_eq!(verify(&s.b.finish(), &VerifierPolicy::default(), ROWS).is_ok(), fine);
     }
 }
 
 #[test]
 fn r2_a_raw_total_is_not_laundered() {
-    type Launder = fn(&mut Builder, NodeId, NodeId) -> NodeId;
+    type Launder = fn(&mut ProgramBuilder, NodeId, NodeId) -> NodeId;
     let ways: [Launder; 7] = [
         |b, raw, noised| b.add(raw, noised),
         |b, raw, noised| b.sub(noised, raw),
@@ -154,7 +154,7 @@ fn r2_a_raw_total_is_not_laundered() {
             let c = b.lt(noised, raw);
             b.select(c, noised, raw)
         },
-        |b, raw, _| b.cast(raw, Type::BIT),
+        |b, raw, _| b.cast(raw, ValueType::BIT),
         |b, raw, _| b.shr(raw, 1),
     ];
     for launder in ways {
@@ -180,7 +180,7 @@ fn r2_a_raw_total_is_not_laundered() {
 #[test]
 fn r2_two_parties_own_totals_are_not_mixed() {
     let mut s = Study::new();
-    let (x, y) = (s.b.sum(s.arm, Type::u(60)), s.b.sum(s.value, Type::u(60)));
+    let (x, y) = (s.b.sum(s.arm, ValueType::u(60)), s.b.sum(s.value, ValueType::u(60)));
     s.b.release();
     let (x, y) = (s.b.total(x), s.b.total(y));
     let sum = s.b.add(x, y);
@@ -213,13 +213,13 @@ fn r3_what_is_noised_ends_in_a_clamp_or_a_bit() {
         |s| {
             // Cut to four bits: 256 becomes 0, 255 becomes 15.
             let c = s.b.clamp(s.value, 256);
-            s.b.cast(c, Type::u(4))
+            s.b.cast(c, ValueType::u(4))
         },
         |s| {
             let inside = s.is(s.arm, 1);
             s.b.mask(inside, s.value)
         },
-        |s| s.b.popcount(s.value, Type::u(8)),
+        |s| s.b.popcount(s.value, ValueType::u(8)),
         |s| {
             let c = s.b.clamp(s.value, 9);
             s.b.not(c)
@@ -270,7 +270,7 @@ fn r3_sensitivity_is_the_largest_clamp_never_a_smaller_one() {
         (
             |s| {
                 let inside = s.is(s.arm, 1);
-                s.b.cast(inside, Type::u(40))
+                s.b.cast(inside, ValueType::u(40))
             },
             1,
         ),
@@ -297,7 +297,7 @@ fn r4_cells_of_one_mechanism_are_disjoint() {
         },
         |s| [s.is(s.arm, 1), s.is(s.cohort, 2)],
         |s| {
-            let two = s.b.constant(2, Type::u(2));
+            let two = s.b.constant(2, ValueType::u(2));
             let below = s.b.lt(s.arm, two);
             [below, s.b.not(below)]
         },
@@ -308,7 +308,7 @@ fn r4_cells_of_one_mechanism_are_disjoint() {
     ];
     for build in overlapping {
         let mut s = Study::new();
-        let folds = build(&mut s).map(|node| s.b.sum(node, Type::u(60)));
+        let folds = build(&mut s).map(|node| s.b.sum(node, ValueType::u(60)));
         let m = s.gaussian(PUBLISHER, rho(1, 10), &folds);
         assert_eq!(refusal(&s.show(m, PUBLISHER)), words);
     }
@@ -329,7 +329,7 @@ fn r4_noise_doubles_where_a_row_can_move_between_cells() {
             let arm = s.is(s.arm, 1);
             let both = s.b.and(inside, arm);
             let masked = s.b.mask(both, c);
-            s.b.sum(masked, Type::u(60))
+            s.b.sum(masked, ValueType::u(60))
         };
         vec![cell(s, 1), cell(s, 2), cell(s, 3)]
     };
@@ -394,7 +394,8 @@ fn r4_a_degree_multiplies_the_sensitivity() {
 fn r4_a_sum_of_one_partys_rows_alone_has_no_degree() {
     let sensitivity = |build: fn(&mut Study) -> Vec<NodeId>| {
         let mut s = Study::new();
-        let folds: Vec<u32> = build(&mut s).into_iter().map(|value| s.b.sum(value, Type::u(60))).collect();
+        let folds: Vec<u32> =
+            build(&mut s).into_iter().map(|value| s.b.sum(value, ValueType::u(60))).collect();
         let m = s.gaussian(ADVERTISER, rho(1, 8), &folds);
         let mut program = s.show(m, ADVERTISER);
         program.degrees = vec![4, 4];
@@ -427,20 +428,20 @@ fn r5_charges_add_up_by_viewer() {
         refusal(&program),
         "refused by rule R5 (rho): publisher would be charged 6/5, the policy allows 1"
     );
-    let policy = Policy { max_rho: rho(6, 5), ..Policy::default() };
+    let policy = VerifierPolicy { max_rho: rho(6, 5), ..VerifierPolicy::default() };
     assert_eq!(verify(&program, &policy, ROWS).unwrap().rho, [rho(6, 5), rho(1, 1)]);
 }
 
 #[test]
 fn r5_outputs_are_counted() {
     let mut s = Study::new();
-    let fold = s.b.sum(s.arm, Type::u(60));
+    let fold = s.b.sum(s.arm, ValueType::u(60));
     s.b.release();
     let total = s.b.total(fold);
     for i in 0..3 {
         s.b.reveal(&format!("{i}"), PUBLISHER, total);
     }
-    let policy = Policy { max_outputs: 2, ..Policy::default() };
+    let policy = VerifierPolicy { max_outputs: 2, ..VerifierPolicy::default() };
     let error = verify(&s.b.finish(), &policy, ROWS).unwrap_err().to_string();
     assert_eq!(error, "refused by rule R5 (outputs): 3 outputs, the local policy allows 2");
 }
@@ -485,7 +486,7 @@ fn r6_exact_values_need_permission_and_are_all_listed() {
         "refused by rule R6 (exact): the program reveals exact values; set allow_exact = true in the policy \
          to consent"
     );
-    let policy = Policy { allow_exact: true, ..Policy::default() };
+    let policy = VerifierPolicy { allow_exact: true, ..VerifierPolicy::default() };
     let exact = verify(&program().b.finish(), &policy, ROWS).unwrap().exact;
     assert_eq!(exact, [(PUBLISHER.into(), "total".to_owned()), (ADVERTISER.into(), "root".to_owned())]);
     let mut s = program();
@@ -503,20 +504,22 @@ fn r7_a_sum_cannot_wrap() {
         s.b.finish()
     };
     assert_eq!(
-        refusal(&program(Type::u(29))),
+        refusal(&program(ValueType::u(29))),
         "refused by rule R7 (overflow): f0: 1000000 rows of up to 1000 do not fit u29; use a wider sum"
     );
-    audit(&program(Type::u(30)));
-    for (ty, rows, fine) in [(Type::i(16), 1, false), (Type::i(17), 1, true), (Type::i(17), 2, false)] {
-        let mut b = Builder::new("signed", Class::Dp, ["a", "b"]);
-        let x = b.column("x", Type::i(16), P);
+    audit(&program(ValueType::u(30)));
+    for (ty, rows, fine) in
+        [(ValueType::i(16), 1, false), (ValueType::i(17), 1, true), (ValueType::i(17), 2, false)]
+    {
+        let mut b = ProgramBuilder::new("signed", Class::Dp, ["a", "b"]);
+        let x = b.column("x", ValueType::i(16), P);
         b.sum(x, ty);
-        assert_eq!(verify(&b.finish(), &Policy::default(), rows).is_ok(), fine, "{ty} {rows}");
+        assert_eq!(verify(&b.finish(), &VerifierPolicy::default(), rows).is_ok(), fine, "{ty} {rows}");
     }
-    let mut b = Builder::new("wide", Class::Dp, ["a", "b"]);
-    let x = b.column("x", Type::i(9), P);
-    let x = b.cast(x, Type::u(128));
-    b.sum(x, Type::u(128));
+    let mut b = ProgramBuilder::new("wide", Class::Dp, ["a", "b"]);
+    let x = b.column("x", ValueType::i(9), P);
+    let x = b.cast(x, ValueType::u(128));
+    b.sum(x, ValueType::u(128));
     assert!(refusal(&b.finish()).contains("R7 (overflow)"));
 }
 
@@ -530,11 +533,11 @@ fn difference(spoil: impl Fn(&mut Study, [NodeId; 3]) -> [NodeId; 3]) -> Program
             let inside = s.is(s.arm, which);
             let parts = [inside, s.b.mask(inside, clamped), s.b.mask(inside, square)];
             let parts = if spoil { f(s, parts) } else { parts };
-            parts.map(|node| s.b.sum(node, Type::u(60)))
+            parts.map(|node| s.b.sum(node, ValueType::u(60)))
         };
     let test = arm(&mut s, 1, true, &spoil);
     let control = arm(&mut s, 2, false, &spoil);
-    let kind = MechanismKind::Difference { statistic: Statistic::Variance, test, control };
+    let kind = MechanismKind::Difference { statistic: DifferenceStatistic::Variance, test, control };
     let m = s.b.mechanism(PUBLISHER, rho(1, 10), kind);
     s.show(m, PUBLISHER)
 }
@@ -548,7 +551,7 @@ fn joint(change: Change, clamp: u128, spoil: Spoil) -> Program {
         let inside = s.is(s.arm, which);
         let parts = [inside, s.b.mask(inside, clamped), s.b.mask(inside, square)];
         let parts = if which == 1 { spoil(&mut s, parts) } else { parts };
-        parts.map(|node| s.b.sum(node, Type::u(60)))
+        parts.map(|node| s.b.sum(node, ValueType::u(60)))
     });
     let kind = MechanismKind::Joint { change, clamp, cells: cells.to_vec() };
     let m = s.b.mechanism(PUBLISHER, rho(1, 10), kind);
@@ -673,7 +676,7 @@ fn r4_a_difference_is_of_counted_disjoint_arms_and_their_squares() {
 fn labels_and_names_cannot_deceive() {
     let labelled = |label: &str| {
         let mut s = Study::new();
-        let fold = s.b.sum(s.arm, Type::u(60));
+        let fold = s.b.sum(s.arm, ValueType::u(60));
         s.b.release();
         let total = s.b.total(fold);
         s.b.reveal("x", PUBLISHER, total);
@@ -714,13 +717,13 @@ fn labels_and_names_cannot_deceive() {
 #[test]
 fn a_study_cannot_exhaust_its_peer() {
     // Wide products without end.
-    let mut b = Builder::new("heavy", Class::Exact, ["a", "b"]);
-    let mut x = b.column("x", Type::u(128), P);
-    let y = b.column("y", Type::u(128), A);
+    let mut b = ProgramBuilder::new("heavy", Class::Exact, ["a", "b"]);
+    let mut x = b.column("x", ValueType::u(128), P);
+    let y = b.column("y", ValueType::u(128), A);
     for _ in 0..600 {
         x = b.mul(x, y);
     }
-    b.sum(x, Type::u(128));
+    b.sum(x, ValueType::u(128));
     let error = std::panic::catch_unwind(move || b.finish()).expect_err("the builder refuses");
     let text = error.downcast_ref::<String>().unwrap();
     assert!(text.contains("AND gates of a section: 9830400 is over the limit of 8388608"), "{text}");
@@ -731,13 +734,13 @@ fn best_rows_and_lists_are_exact_only() {
     for (class, allow) in [(Class::Dp, true), (Class::Exact, false), (Class::Exact, true)] {
         let mut s = Study::of(class);
         let wanted = s.is(s.arm, 1);
-        let best = s.b.best(Order::Greatest, s.value, wanted);
+        let best = s.b.best(RowOrder::Greatest, s.value, wanted);
         let rows = s.b.collect(wanted);
         s.b.release();
         let found = s.b.found(best);
         s.b.reveal("found", PUBLISHER, found);
         s.b.reveal_rows("who", PUBLISHER, rows);
-        let policy = Policy { allow_exact: allow, ..Policy::default() };
+        let policy = VerifierPolicy { allow_exact: allow, ..VerifierPolicy::default() };
         let audit = verify(&s.b.finish(), &policy, ROWS);
         match (class, allow) {
             (Class::Dp, _) => assert!(audit.unwrap_err().to_string().contains("rule R8 (exact folds)")),

@@ -35,7 +35,7 @@ const SHIFTS: u32 = 5;
 
 /// An alias table for the magnitude of N_Z(0, variance).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Table {
+pub struct AliasTable {
     bits: u32,
     variance: Rational,
     threshold: Vec<u64>,
@@ -45,7 +45,7 @@ pub struct Table {
     distance: Rational,
 }
 
-impl Table {
+impl AliasTable {
     /// The table of 2^`bits` cells.
     ///
     /// # Errors
@@ -106,14 +106,14 @@ impl Table {
 
 /// One summand 2^shift Y_i of a draw.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct DrawPart {
     /// b.
     pub shift: u32,
     /// The law of Y_i's magnitude.
-    pub table: Table,
+    pub table: AliasTable,
 }
 
-impl Part {
+impl DrawPart {
     /// Coins: a cell, a fraction and a sign.
     #[must_use]
     pub fn coins(&self) -> usize {
@@ -139,7 +139,7 @@ pub struct Sampler {
     /// The stated variance of Y.
     pub variance_y: Rational,
     /// The summands of Y, lowest first.
-    pub parts: Vec<Part>,
+    pub parts: Vec<DrawPart>,
 }
 
 impl Sampler {
@@ -189,7 +189,7 @@ impl Sampler {
     /// first.
     #[must_use]
     pub fn coins(&self) -> usize {
-        self.low_bits as usize + self.parts.iter().map(Part::coins).sum::<usize>()
+        self.low_bits as usize + self.parts.iter().map(DrawPart::coins).sum::<usize>()
     }
 
     /// The variance of Z.
@@ -218,7 +218,7 @@ impl Sampler {
     /// The largest magnitude of Y.
     #[must_use]
     pub fn most(&self) -> BigInt {
-        let one = |part: &Part| BigInt::from((1u64 << part.table.bits) - 1) << part.shift;
+        let one = |part: &DrawPart| BigInt::from((1u64 << part.table.bits) - 1) << part.shift;
         self.parts.iter().map(one).sum()
     }
 
@@ -310,7 +310,7 @@ fn ands(bits: u32) -> u32 {
 }
 
 /// The parts of least ANDs whose sum has a variance.
-fn parts(variance: &Rational) -> Result<Vec<Part>, Error> {
+fn parts(variance: &Rational) -> Result<Vec<DrawPart>, Error> {
     check(variance)?;
     let mut search = Search { variance, above: variance.ceil().to_integer().to_u128(), best: None };
     if let Some((bits, _)) = SIZES.into_iter().find(|(_, most)| *variance <= whole(*most)) {
@@ -326,7 +326,8 @@ fn parts(variance: &Rational) -> Result<Vec<Part>, Error> {
             variance.to_integer().bits()
         )));
     };
-    let one = |(bits, shift, variance): Planned| Ok(Part { shift, table: Table::new(bits, &variance)? });
+    let one =
+        |(bits, shift, variance): Planned| Ok(DrawPart { shift, table: AliasTable::new(bits, &variance)? });
     planned.into_iter().map(one).collect()
 }
 

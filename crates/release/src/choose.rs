@@ -18,22 +18,23 @@
 //! |---|---|---|---|
 //! | 1 | [`Drawer::commit`] | commitments -> | [`Checker::new`] |
 //! | 2 | [`Drawer::draw`] | <- seeds | |
-//! | 3 | [`Drawn::entered`] | the computation takes the candidates | [`Checker::entered`] |
+//! | 3 | [`DrawerCandidates::entered`] | the computation takes the candidates | [`Checker::entered`] |
 //! | 4 | the ledger debits: [`Debited`] | | the ledger debits: [`Debited`] |
 //! | 5 | [`DrawerEntered::named`] | <- index | [`CheckerEntered::choose`] |
-//! | 6 | [`Named::open`] | openings -> | [`Chosen::check`] |
+//! | 6 | [`Named::open`] | openings -> | [`CheckerWaiting::check`] |
 //! | 7 | | the computation reveals f + e\[i\] | [`Accepted`] |
 //!
 //! At every state `transcript()` is what a crash resumes from ([`resume`]); it is stored before the state's
-//! message is sent. After the index is named, silence is cheating ([`Chosen::silent`]): free retries would
+//! message is sent. After the index is named, silence is cheating ([`CheckerWaiting::silent`]): free retries would
 //! let a cheater win.
 
 pub use crate::transcript::{
-    Bytes32, Context, DEFAULT_CANDIDATES, DRAWS, Deviation, Draw, Outcome, Setup, Side, Transcript,
+    Bytes32, CutAndChooseSide, DEFAULT_CANDIDATES, DRAWS, Deviation, Draw, NoiseContext, Setup, Transcript,
+    TranscriptEnd,
 };
 
 use crate::transcript::Opening;
-use base::{At, Error, Kind, Rng, Secret};
+use base::{At, Error, Fault, Rng, Secret};
 
 /// Proof that the ledger has debited this release and that the debit is on stable storage.
 ///
@@ -68,7 +69,7 @@ pub struct Drawer(Transcript);
 
 /// Drawer, with its candidates, which now go into the computation.
 #[must_use]
-pub struct Drawn {
+pub struct DrawerCandidates {
     record: Transcript,
     candidates: Vec<Secret<Vec<i128>>>,
 }
@@ -96,12 +97,12 @@ pub struct CheckerEntered(Transcript);
 /// Checker, with the index it named. It waits for openings.
 #[derive(Debug)]
 #[must_use]
-pub struct Chosen(Transcript);
+pub struct CheckerWaiting(Transcript);
 
 /// The checker's conclusion.
 #[derive(Debug)]
 #[must_use]
-pub enum Verdict {
+pub enum CheckerVerdict {
     /// All opened candidates are as the seeds say.
     Accepted(Accepted),
     /// The drawer deviated.
@@ -128,7 +129,7 @@ impl Drawer {
         let commitments: Vec<Bytes32> =
             openings.iter().enumerate().map(|(j, opening)| setup.commitment(&id, j, opening)).collect();
         let message = commitments.concat();
-        let mut record = Transcript::new(Side::Drawer, setup, commitments);
+        let mut record = Transcript::new(CutAndChooseSide::Drawer, setup, commitments);
         record.openings = openings;
         (Self(record), message)
     }
@@ -137,9 +138,9 @@ impl Drawer {
     ///
     /// # Errors
     /// Malformed, when the message does not have [`Setup::seeds_bytes`].
-    pub fn draw(mut self, message: &[u8]) -> Result<Drawn, Error> {
+    pub fn draw(mut self, message: &[u8]) -> Result<DrawerCandidates, Error> {
         self.0.seeds = decode(message, self.0.setup.candidates, "noise seeds")?;
-        Drawn::from(self.0)
+        DrawerCandidates::from(self.0)
     }
 
     /// The record at this step.
@@ -149,7 +150,7 @@ impl Drawer {
     }
 }
 
-impl Drawn {
+impl DrawerCandidates {
     fn from(record: Transcript) -> Result<Self, Error> {
         let candidates = (0..record.setup.candidates)
             .map(|j| record.setup.noises(j, &record.openings[j].seed, &record.seeds[j]).map(Secret::new))
@@ -212,7 +213,7 @@ impl Named {
         if self.0.decode_index(message)? == self.0.index.expect("this state has an index") {
             return Ok(());
         }
-        Err(Error::new(At::default(), Kind::Deviated("it named a second index for the same noise")))
+        Err(Error::new(At::default(), Fault::Deviated("it named a second index for the same noise")))
     }
 
     /// Step 6: opens all candidates but the one. Send the bytes ([`Setup::openings_bytes`]) and let the
@@ -222,7 +223,7 @@ impl Named {
         let index = self.index();
         let others = self.0.openings.iter().enumerate().filter(|(j, _)| *j != index);
         let message = others.flat_map(|(_, opening)| [opening.seed, opening.blinding]).flatten().collect();
-        self.0.outcome = Some(Outcome::Done);
+        self.0.outcome = Some(TranscriptEnd::Done);
         (self.0, message)
     }
 
@@ -241,13 +242,13 @@ impl Checker {
     /// Malformed, when the message does not have [`Setup::commitments_bytes`].
     pub fn new(setup: Setup, message: &[u8], rng: &mut Rng) -> Result<(Self, Vec<u8>), Error> {
         let commitments = decode(message, setup.candidates, "noise commitments")?;
-        let mut record = Transcript::new(Side::Checker, setup, commitments);
+        let mut record = Transcript::new(CutAndChooseSide::Checker, setup, commitments);
         record.seeds = (0..record.setup.candidates).map(|_| rng.bytes()).collect();
         let answer = record.seeds.concat();
         Ok((Self(record), answer))
     }
 
-    /// Step 3: the computation took the drawer's candidates; `digest` as in [`Drawn::entered`].
+    /// Step 3: the computation took the drawer's candidates; `digest` as in [`DrawerCandidates::entered`].
     pub fn entered(mut self, digest: Bytes32) -> CheckerEntered {
         self.0.entered = Some(digest);
         CheckerEntered(self.0)
@@ -267,15 +268,15 @@ impl Checker {
 }
 
 impl CheckerEntered {
-    /// Step 5: names an index, uniformly. Store the transcript, then send [`Chosen::message`].
+    /// Step 5: names an index, uniformly. Store the transcript, then send [`CheckerWaiting::message`].
     ///
     /// # Errors
     /// Misuse, when the debit is for another release.
-    pub fn choose(mut self, debited: Debited, rng: &mut Rng) -> Result<Chosen, Error> {
+    pub fn choose(mut self, debited: Debited, rng: &mut Rng) -> Result<CheckerWaiting, Error> {
         self.0.ledger_entry = Some(debited.spend(&self.0.setup)?);
         let index = rng.below(self.0.setup.candidates as u64);
         self.0.index = Some(u16::try_from(index).expect("at most limits::CANDIDATES candidates"));
-        Ok(Chosen(self.0))
+        Ok(CheckerWaiting(self.0))
     }
 
     /// The record at this step.
@@ -285,7 +286,7 @@ impl CheckerEntered {
     }
 }
 
-impl Chosen {
+impl CheckerWaiting {
     /// The index that was named.
     #[must_use]
     pub fn index(&self) -> usize {
@@ -303,16 +304,16 @@ impl Chosen {
     ///
     /// # Errors
     /// Misuse, when `revealed` has another shape. Whatever the peer did is in the verdict.
-    pub fn check(mut self, message: &[u8], revealed: &[Vec<i128>]) -> Result<Verdict, Error> {
+    pub fn check(mut self, message: &[u8], revealed: &[Vec<i128>]) -> Result<CheckerVerdict, Error> {
         let (k, draws) = (self.0.setup.candidates, self.0.setup.draws.len());
         if revealed.len() != k - 1 || revealed.iter().any(|noises| noises.len() != draws) {
             return Err(Error::misuse("the revealed candidates are k - 1 vectors of one noise per draw"));
         }
         Ok(match self.deviation(message, revealed)? {
-            Some(deviation) => Verdict::Detected(self.detected(deviation)),
+            Some(deviation) => CheckerVerdict::Detected(self.detected(deviation)),
             None => {
-                self.0.outcome = Some(Outcome::Done);
-                Verdict::Accepted(Accepted(self.0))
+                self.0.outcome = Some(TranscriptEnd::Done);
+                CheckerVerdict::Accepted(Accepted(self.0))
             }
         })
     }
@@ -324,7 +325,7 @@ impl Chosen {
     }
 
     fn detected(mut self, deviation: Deviation) -> Detected {
-        self.0.outcome = Some(Outcome::Detected(deviation));
+        self.0.outcome = Some(TranscriptEnd::Detected(deviation));
         Detected { deviation, record: self.0 }
     }
 
@@ -391,7 +392,7 @@ impl Detected {
             Deviation::Noise { .. } => "the noise it entered is not the noise of the seeds",
             Deviation::Silence => "it gave no openings after the noise index was named",
         };
-        Error::new(At::default(), Kind::Deviated(check))
+        Error::new(At::default(), Fault::Deviated(check))
     }
 }
 
@@ -402,7 +403,7 @@ pub enum Resumed {
     /// The commitments were made; [`Transcript`] holds them for sending again.
     Drawer(Drawer),
     /// The candidates have to be entered.
-    Drawn(Drawn),
+    Drawn(DrawerCandidates),
     /// Waiting for an index.
     DrawerEntered(DrawerEntered),
     /// The index is known; only its openings can be given. Also after the openings went out: they may go
@@ -413,7 +414,7 @@ pub enum Resumed {
     /// The index is to be named.
     CheckerEntered(CheckerEntered),
     /// The index was named; only this one can be.
-    Chosen(Chosen),
+    Chosen(CheckerWaiting),
     /// Checked and accepted.
     Accepted(Accepted),
 }
@@ -427,15 +428,15 @@ pub fn resume(record: Transcript, setup: &Setup) -> Result<Resumed, Error> {
     let (drawn, entered, named) =
         (!record.seeds.is_empty(), record.entered.is_some(), record.index.is_some());
     Ok(match record.side {
-        Side::Drawer if named => Resumed::Named(Named(record)),
-        Side::Drawer if entered => Resumed::DrawerEntered(DrawerEntered(record)),
-        Side::Drawer if drawn => Resumed::Drawn(Drawn::from(record)?),
-        Side::Drawer => Resumed::Drawer(Drawer(record)),
-        Side::Checker if record.outcome.is_some() => Resumed::Accepted(Accepted(record)),
-        Side::Checker if named => Resumed::Chosen(Chosen(record)),
-        Side::Checker if entered => Resumed::CheckerEntered(CheckerEntered(record)),
-        Side::Checker if drawn => Resumed::Checker(Checker(record)),
-        Side::Checker => return Err(Error::input("the noise transcript is damaged")),
+        CutAndChooseSide::Drawer if named => Resumed::Named(Named(record)),
+        CutAndChooseSide::Drawer if entered => Resumed::DrawerEntered(DrawerEntered(record)),
+        CutAndChooseSide::Drawer if drawn => Resumed::Drawn(DrawerCandidates::from(record)?),
+        CutAndChooseSide::Drawer => Resumed::Drawer(Drawer(record)),
+        CutAndChooseSide::Checker if record.outcome.is_some() => Resumed::Accepted(Accepted(record)),
+        CutAndChooseSide::Checker if named => Resumed::Chosen(CheckerWaiting(record)),
+        CutAndChooseSide::Checker if entered => Resumed::CheckerEntered(CheckerEntered(record)),
+        CutAndChooseSide::Checker if drawn => Resumed::Checker(Checker(record)),
+        CutAndChooseSide::Checker => return Err(Error::input("the noise transcript is damaged")),
     })
 }
 
@@ -453,7 +454,7 @@ impl Transcript {
     }
 }
 
-impl std::fmt::Debug for Drawn {
+impl std::fmt::Debug for DrawerCandidates {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Drawn").field(&self.record).finish()
     }
@@ -465,5 +466,5 @@ fn decode(message: &[u8], count: usize, what: &'static str) -> Result<Vec<Bytes3
 }
 
 fn malformed(what: &'static str) -> Error {
-    Error::new(At::default(), Kind::Malformed(what))
+    Error::new(At::default(), Fault::Malformed(what))
 }

@@ -6,11 +6,11 @@
 
 use crate::alias::Sampler;
 use crate::binomial::{self, uniform};
-use crate::fixed::{self, Totals, Values};
-use crate::joint::Joint;
-use crate::modes::{self, Estimate, Reading};
+use crate::fixed::{self, ArmTotals, FixedValues};
+use crate::joint::FamilyMechanism;
+use crate::modes::{self, LiftEstimate, Reading};
 use crate::normal::normal_quantile_upper;
-use crate::scale::{FixedScale, Mode};
+use crate::scale::{FixedScale, ReleaseMode};
 use base::{Error, Rng, Seed};
 use std::cell::OnceCell;
 
@@ -98,18 +98,18 @@ fn purchases(p: f64, median: f64, clamp: u64) -> Vec<(u64, f64)> {
 
 /// One cell's noise, and how it is read.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Mechanism {
+pub enum CellMechanism {
     /// n, S and Q of each arm.
     Sums {
         /// How they are read.
-        joint: Box<Joint>,
+        joint: Box<FamilyMechanism>,
         /// The noise of each output of an arm.
         noises: Vec<Sampler>,
     },
     /// The difference and its spread.
     Fixed {
         /// Which spread.
-        mode: Mode,
+        mode: ReleaseMode,
         /// How they are read.
         scale: Box<FixedScale>,
         /// Their noise.
@@ -119,7 +119,7 @@ pub enum Mechanism {
 
 /// What came out of one mechanism.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Coverage {
+pub struct TrialCoverage {
     /// Trials.
     pub trials: u64,
     /// Among them those that were shown.
@@ -130,7 +130,7 @@ pub struct Coverage {
     pub width: f64,
 }
 
-impl Coverage {
+impl TrialCoverage {
     /// Whether more trials are needed to show so many results, and would.
     fn goes_on(&self, shown: u64) -> bool {
         self.shown < shown && !(self.trials >= shown && self.shown * ATTEMPTS < self.trials)
@@ -154,15 +154,15 @@ impl Coverage {
 pub fn simulate(
     law: &Law,
     rows: [u64; 2],
-    mechanisms: &[(String, Mechanism)],
+    mechanisms: &[(String, CellMechanism)],
     levels: &[f64],
     shown: u64,
     seed: &Seed,
-) -> Result<Vec<Coverage>, Error> {
+) -> Result<Vec<TrialCoverage>, Error> {
     let truth = law.truth();
     let mut rng = seed.fork("totals").into_rng();
     let mut noise: Vec<Rng> = mechanisms.iter().map(|(label, _)| seed.fork(label).into_rng()).collect();
-    let none = Coverage { covered: vec![0; levels.len()], ..Coverage::default() };
+    let none = TrialCoverage { covered: vec![0; levels.len()], ..TrialCoverage::default() };
     let mut all = vec![none; mechanisms.len()];
     while all.iter().any(|one| one.goes_on(shown)) {
         let [test, control] =
@@ -184,17 +184,17 @@ pub fn simulate(
 
 /// The totals of one trial.
 struct Trial {
-    totals: [Totals; 2],
+    totals: [ArmTotals; 2],
     clamp: u64,
     /// The standard error without any noise.
     chance: f64,
     /// What the fixed-point modes divide inside, once one needs it.
-    values: OnceCell<Values>,
+    values: OnceCell<FixedValues>,
 }
 
 impl Trial {
-    fn new(totals: [Totals; 2], clamp: u64) -> Self {
-        let variance = |arm: &Totals| {
+    fn new(totals: [ArmTotals; 2], clamp: u64) -> Self {
+        let variance = |arm: &ArmTotals| {
             let (n, s) = (arm.n as f64, arm.s as f64);
             (arm.q as f64 - s * s / n) / ((n - 1.0) * n)
         };
@@ -202,7 +202,7 @@ impl Trial {
         Self { totals, clamp, chance, values: OnceCell::new() }
     }
 
-    fn values(&self) -> Result<&Values, Error> {
+    fn values(&self) -> Result<&FixedValues, Error> {
         if self.values.get().is_none() {
             let values = fixed::values(&self.totals[0], &self.totals[1], self.clamp)?;
             return Ok(self.values.get_or_init(|| values));
@@ -211,9 +211,9 @@ impl Trial {
     }
 }
 
-impl Mechanism {
+impl CellMechanism {
     /// An estimate by level; none where it is not shown.
-    fn run(&self, trial: &Trial, levels: &[f64], rng: &mut Rng) -> Result<Option<Vec<Estimate>>, Error> {
+    fn run(&self, trial: &Trial, levels: &[f64], rng: &mut Rng) -> Result<Option<Vec<LiftEstimate>>, Error> {
         match self {
             Self::Sums { joint, noises } => {
                 let [test, control] = [0, 1].map(|arm: usize| {
@@ -238,7 +238,7 @@ impl Mechanism {
                     return Ok(None);
                 }
                 let values = trial.values()?;
-                let spread = if *mode == Mode::Variance { values.v } else { values.se };
+                let spread = if *mode == ReleaseMode::Variance { values.v } else { values.se };
                 // Low bits leave a mean of -1/2, which is taken off outside.
                 let mut noised = |exact: i128, noise: &Sampler| {
                     let mean = if noise.low_bits > 0 { -0.5 } else { 0.0 };
@@ -254,9 +254,9 @@ impl Mechanism {
 }
 
 /// Totals of `n` independent outcomes: a multinomial draw, atom after atom, and the last rows one by one.
-fn totals(atoms: &[(u64, f64)], n: u64, rng: &mut Rng) -> Totals {
+fn totals(atoms: &[(u64, f64)], n: u64, rng: &mut Rng) -> ArmTotals {
     let (mut left, mut rest) = (n, 1.0);
-    let mut totals = Totals { n, s: 0, q: 0 };
+    let mut totals = ArmTotals { n, s: 0, q: 0 };
     let mut count = |value: u64, count: u64| {
         totals.s += count * value;
         totals.q += u128::from(count) * u128::from(value) * u128::from(value);
@@ -299,7 +299,7 @@ mod tests {
                 let moment =
                     |power: i32| law.test.iter().map(|&(x, p)| (x as f64).powi(power) * p).sum::<f64>();
                 let (trials, count) = (2000, n as f64);
-                let drawn: Vec<Totals> = (0..trials).map(|_| totals(&law.test, n, &mut rng)).collect();
+                let drawn: Vec<ArmTotals> = (0..trials).map(|_| totals(&law.test, n, &mut rng)).collect();
                 for (name, power, got) in [
                     ("S", 1, drawn.iter().map(|t| t.s as f64).sum::<f64>() / f64::from(trials)),
                     ("Q", 2, drawn.iter().map(|t| t.q as f64).sum::<f64>() / f64::from(trials)),

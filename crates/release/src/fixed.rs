@@ -15,7 +15,7 @@
 //! | | | a long division shifts them in; the quotients are short |
 
 use crate::rational::{Rational, exp2};
-use crate::scale::{Sensitivity, Viewer};
+use crate::scale::{ReaderRole, Sensitivity};
 use base::Error;
 use num_bigint::{BigInt, BigUint};
 use num_traits::ToPrimitive;
@@ -37,7 +37,7 @@ pub const SE_SLACK: u32 = 3;
 
 /// Totals of one arm: rows, sum and sum of squares of the clamped outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Totals {
+pub struct ArmTotals {
     /// Rows.
     pub n: u64,
     /// Sum.
@@ -59,7 +59,7 @@ pub struct Grid {
 
 /// The noiseless fixed-point values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Values {
+pub struct FixedValues {
     /// The binary points.
     pub grid: Grid,
     /// Difference of means, test minus control.
@@ -88,7 +88,7 @@ impl Grid {
         if clamp == 0 || clamp > CLAMP {
             return Err(Error::limit("release::fixed::CLAMP", clamp, CLAMP));
         }
-        let delta = Sensitivity::of(Viewer::Publisher, n_test, n_control, clamp);
+        let delta = Sensitivity::of(ReaderRole::Publisher, n_test, n_control, clamp);
         let lift = point(&delta.lift);
         Ok(Self { lift, se: lift, v: point(&delta.v) })
     }
@@ -105,7 +105,7 @@ fn point(delta: &Rational) -> i32 {
     f
 }
 
-impl Totals {
+impl ArmTotals {
     /// Checks that these are totals of `n` outcomes in `0..=clamp`.
     ///
     /// # Errors
@@ -151,27 +151,27 @@ fn scaled(value: &BigUint, f: i32) -> BigUint {
 }
 
 /// floor(S 2^f / n).
-fn mean(arm: &Totals, f: i32) -> BigInt {
+fn mean(arm: &ArmTotals, f: i32) -> BigInt {
     (scaled(&arm.s.into(), f) / arm.n).into()
 }
 
 /// The sum over arms of floor((nQ - S^2) 2^f / (n^2 (n - 1))).
-fn variance(arms: [&Totals; 2], f: i32) -> BigUint {
+fn variance(arms: [&ArmTotals; 2], f: i32) -> BigUint {
     arms.into_iter().map(|arm| scaled(&arm.numerator(), f) / arm.denominator()).sum()
 }
 
 /// The fixed-point lift, variance and standard error of two arms.
 ///
 /// # Errors
-/// When sizes or clamp are out of range ([`Grid::new`]) or the totals impossible ([`Totals::check`]).
-pub fn values(test: &Totals, control: &Totals, clamp: u64) -> Result<Values, Error> {
+/// When sizes or clamp are out of range ([`Grid::new`]) or the totals impossible ([`ArmTotals::check`]).
+pub fn values(test: &ArmTotals, control: &ArmTotals, clamp: u64) -> Result<FixedValues, Error> {
     let grid = Grid::new(test.n, control.n, clamp)?;
     test.check(clamp)?;
     control.check(clamp)?;
     let lift = mean(test, grid.lift) - mean(control, grid.lift);
     let v = variance([test, control], grid.v);
     let se = variance([test, control], 2 * grid.se).sqrt();
-    Ok(Values {
+    Ok(FixedValues {
         grid,
         lift: lift.to_i64().expect("at most R 2^F <= 2^21 N* in magnitude"),
         v: v.to_u64().expect("at most about R^2 2^F / N* <= 2^21 N*"),

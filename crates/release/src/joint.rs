@@ -21,7 +21,7 @@
 //! Security model: zCDP (Bun and Steinke 2016), which independent Gaussians spend at the largest sum over
 //! outputs of delta_j^2 / (2 sigma_j^2), not at the sum of the largest (so do matrix mechanisms: Li et al.
 //! 2010; Nikolov, Talwar and Zhang 2013). The discrete Gaussian costs the same (Canonne, Kamath and Steinke
-//! 2020). The sums are polynomials in one number, so [`Joint::charge`] bounds them exactly, by Bernstein's
+//! 2020). The sums are polynomials in one number, so [`FamilyMechanism::charge`] bounds them exactly, by Bernstein's
 //! coefficients (1912), and the constructors widen the noise by as much as the bound is above rho: the shares
 //! above decide accuracy, never privacy. Cells of a family are disjoint; a change touches one or two of them,
 //! however many there are: one charge.
@@ -138,7 +138,7 @@ impl Combination {
 
 /// One noised integer of a cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Output {
+pub struct NoisedOutput {
     /// What it is.
     pub combination: Combination,
     /// D: the most that a change moves it in one cell. At least 1.
@@ -148,11 +148,11 @@ pub struct Output {
     pub low_bits: u32,
     /// m = ceil(D / 2^e): the steps of Y that D is.
     pub steps: BigInt,
-    /// The variance of Y, in steps squared: m^2 / (2 [`Output::rho`]).
+    /// The variance of Y, in steps squared: m^2 / (2 [`NoisedOutput::rho`]).
     pub variance_y: Rational,
 }
 
-impl Output {
+impl NoisedOutput {
     /// What it would cost alone, in one cell. These add up to more than the mechanism costs.
     #[must_use]
     pub fn rho(&self) -> Rational {
@@ -183,16 +183,16 @@ impl Output {
 
 /// The mechanism of one family: the same in each of its cells.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Joint {
+pub struct FamilyMechanism {
     change: Change,
     clamp: u128,
     rho: Rational,
-    outputs: Vec<Output>,
-    /// [`Output::variance`] of each.
+    outputs: Vec<NoisedOutput>,
+    /// [`NoisedOutput::variance`] of each.
     variances: Vec<f64>,
 }
 
-impl Joint {
+impl FamilyMechanism {
     /// The mechanism with plain discrete Gaussians: every `low_bits` is 0. Where a row of a party changes d
     /// people, pass rho / d^2 (their changes add up, at most in length).
     ///
@@ -206,7 +206,7 @@ impl Joint {
     /// about half a per cent wider, and the gates do not grow with R.
     ///
     /// # Errors
-    /// Those of [`Joint::new`].
+    /// Those of [`FamilyMechanism::new`].
     pub fn on_lattices(change: Change, clamp: u128, rho: &Rational) -> Result<Self, Error> {
         let low_bits = |d: &BigInt| d.bits().saturating_sub(u64::from(STEP_BITS) + 1) as u32;
         Self::with(change, clamp, rho, low_bits)
@@ -229,7 +229,7 @@ impl Joint {
             let low_bits = low_bits(&sensitivity);
             let steps = (&sensitivity + (BigInt::one() << low_bits) - 1) >> low_bits;
             let variance_y = combination.variance(clamp) / rho / exp2(2 * low_bits.cast_signed());
-            Output { combination: *combination, sensitivity, low_bits, steps, variance_y }
+            NoisedOutput { combination: *combination, sensitivity, low_bits, steps, variance_y }
         };
         let outputs = change.combinations(clamp).iter().map(output).collect();
         let mut joint = Self { change, clamp, rho: rho.clone(), outputs, variances: Vec::new() };
@@ -250,7 +250,7 @@ impl Joint {
 
     /// The outputs of a cell, in their order.
     #[must_use]
-    pub fn outputs(&self) -> &[Output] {
+    pub fn outputs(&self) -> &[NoisedOutput] {
         &self.outputs
     }
 
@@ -261,7 +261,7 @@ impl Joint {
     }
 
     /// An upper bound of the zCDP charge of any change, over all cells together. Exact arithmetic; at most
-    /// [`Joint::rho`].
+    /// [`FamilyMechanism::rho`].
     #[must_use]
     pub fn charge(&self) -> Rational {
         let r = Rational::from_integer(self.clamp.into());
@@ -321,7 +321,7 @@ impl Joint {
     /// When the totals are not those of at most 2^32 rows.
     #[must_use]
     pub fn encode(&self, totals: [i128; 3]) -> Vec<i128> {
-        let sum = |output: &Output| {
+        let sum = |output: &NoisedOutput| {
             output.combination.weights(self.clamp).iter().zip(totals).map(|(w, total)| w * total).sum()
         };
         self.outputs.iter().map(sum).collect()
@@ -381,16 +381,16 @@ impl Joint {
 
     /// What an arm of `n` rows is read as, on average, where outcomes have this mean and variance.
     #[must_use]
-    pub fn expected(&self, n: f64, mean: f64, variance: f64) -> Arm {
+    pub fn expected(&self, n: f64, mean: f64, variance: f64) -> ArmReading {
         let noise = self.noise([-mean, 1.0, 0.0]) / (n * n);
         let of_variance = self.noise([mean * mean - 2.0 * variance, -2.0 * mean, 1.0]);
-        Arm { rows: n, mean, sampling: variance / n, noise, tau2: of_variance / n.powi(4) }
+        ArmReading { rows: n, mean, sampling: variance / n, noise, tau2: of_variance / n.powi(4) }
     }
 
     /// Mean and variances of one arm of decoded totals: what an interval is made of
     /// (`docs/protocols/release.md`).
     #[must_use]
-    pub fn arm(&self, [n, s, q]: [f64; 3]) -> Arm {
+    pub fn arm(&self, [n, s, q]: [f64; 3]) -> ArmReading {
         let mean = (s / n).clamp(0.0, self.clamp as f64);
         // d(S / n) = (e_S - m e_n) / n; the same noise makes S^2 / n too large by its variance over n.
         let of_mean = self.noise([-mean, 1.0, 0.0]);
@@ -398,13 +398,13 @@ impl Joint {
         // d((Q - S^2 / n) / n^2) = (e_Q - 2 m e_S + (m^2 - 2 v) e_n) / n^2, v the variance of one outcome.
         let person = (sampling * n).max(0.0);
         let of_variance = self.noise([mean * mean - 2.0 * person, -2.0 * mean, 1.0]);
-        Arm { rows: n, mean, sampling, noise: of_mean / (n * n), tau2: of_variance / n.powi(4) }
+        ArmReading { rows: n, mean, sampling, noise: of_mean / (n * n), tau2: of_variance / n.powi(4) }
     }
 }
 
 /// One arm as read.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Arm {
+pub struct ArmReading {
     /// n.
     pub rows: f64,
     /// S / n, kept in 0..=R.
@@ -419,7 +419,7 @@ pub struct Arm {
 
 /// The standard deviation that the interval of test minus control is made of: chance, its margin, and noise.
 #[must_use]
-pub fn standard_error(test: &Arm, control: &Arm) -> f64 {
+pub fn standard_error(test: &ArmReading, control: &ArmReading) -> f64 {
     let chance = test.sampling + control.sampling + (test.tau2 + control.tau2).sqrt();
     (chance.max(0.0) + test.noise + control.noise).sqrt()
 }

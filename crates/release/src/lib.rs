@@ -31,4 +31,4 @@ pub mod scale;
 mod transcript;
 
 pub use rational::Rational;
-pub use scale::{Mode, Viewer};
+pub use scale::{ReaderRole, ReleaseMode};

@@ -5,10 +5,10 @@
 //! `docs/protocols/release.md`. All results are per person, in the units of the outcome.
 
 use crate::fixed::Grid;
-use crate::joint::{Arm, Joint, standard_error};
+use crate::joint::{ArmReading, FamilyMechanism, standard_error};
 use crate::normal;
 use crate::rational::{exp2, to_f64};
-use crate::scale::{FixedScale, Mechanism, Mode};
+use crate::scale::{FixedScale, GaussianMechanism, ReleaseMode};
 use base::Error;
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,7 @@ pub struct Reading {
 
 /// Mean outcome of one arm, with half-widths of its own intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Rate {
+pub struct ArmRate {
     /// S / n, kept in 0..=R.
     pub mean: f64,
     /// Half-width of the full interval: chance and noise.
@@ -41,7 +41,7 @@ pub struct Rate {
 
 /// An estimate of the difference of means, test minus control, of the *clamped* outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Estimate {
+pub struct LiftEstimate {
     /// The difference.
     pub lift: f64,
     /// Its interval from chance and noise.
@@ -55,26 +55,26 @@ pub struct Estimate {
     /// lift / mean of control, where known and positive.
     pub relative: Option<f64>,
     /// Test and control, where the mode releases them.
-    pub rates: Option<[Rate; 2]>,
+    pub rates: Option<[ArmRate; 2]>,
 }
 
 /// The smallest n, as read, of an arm that may be shown.
 #[must_use]
-pub fn minimum_group(joint: &Joint, study: u64) -> f64 {
+pub fn minimum_group(joint: &FamilyMechanism, study: u64) -> f64 {
     let sigma_n = joint.covariance()[0][0].sqrt();
     (MINIMUM_GROUP.max(study) as f64).max(MINIMUM_GROUP_SIGMAS * sigma_n)
 }
 
-/// Reads n, S and Q of both arms, as [`Joint::decode`] gives them, in mode `sums`.
+/// Reads n, S and Q of both arms, as [`FamilyMechanism::decode`] gives them, in mode `sums`.
 ///
 /// # Errors
 /// When an arm is below the minimum group, which is tested on the noised count.
 pub fn read_sums(
     test: [f64; 3],
     control: [f64; 3],
-    joint: &Joint,
+    joint: &FamilyMechanism,
     reading: &Reading,
-) -> Result<Estimate, Error> {
+) -> Result<LiftEstimate, Error> {
     check_confidence(reading.confidence)?;
     let least = minimum_group(joint, reading.minimum_group);
     for (name, [n, ..]) in [("test", test), ("control", control)] {
@@ -89,7 +89,7 @@ pub fn read_sums(
     let lift = test[1] / test[0] - control[1] / control[0];
     let noise = t.noise + c.noise;
     let z = normal::critical(reading.confidence);
-    let rate = |arm: &Arm| Rate {
+    let rate = |arm: &ArmReading| ArmRate {
         mean: arm.mean,
         half_width: z * ((arm.sampling + arm.tau2.sqrt()).max(0.0) + arm.noise).sqrt(),
         noise_half_width: z * arm.noise.sqrt(),
@@ -106,32 +106,32 @@ pub fn read_sums(
 /// # Errors
 /// When `mode` is `sums` or the confidence is not in 0..1.
 pub fn read_fixed(
-    mode: Mode,
+    mode: ReleaseMode,
     lift: f64,
     spread: f64,
     scale: &FixedScale,
     confidence: f64,
-) -> Result<Estimate, Error> {
+) -> Result<LiftEstimate, Error> {
     check_confidence(confidence)?;
     let Grid { lift: lift_point, se: se_point, v: v_point } = scale.grid;
     let real = |value: f64, point: i32| value * to_f64(&exp2(-point));
-    let sigma = |m: &Mechanism, point| real(to_f64(&m.sigma2).sqrt(), point);
+    let sigma = |m: &GaussianMechanism, point| real(to_f64(&m.sigma2).sqrt(), point);
     let lift_sigma = sigma(&scale.lift, lift_point);
     let variance = match mode {
-        Mode::Sums => return Err(Error::misuse("mode sums is read by read_sums")),
-        Mode::Variance => (real(spread, v_point) + sigma(&scale.spread, v_point)).max(0.0),
-        Mode::Algorithm1 => (real(spread, se_point) + sigma(&scale.spread, se_point)).max(0.0).powi(2),
+        ReleaseMode::Sums => return Err(Error::misuse("mode sums is read by read_sums")),
+        ReleaseMode::Variance => (real(spread, v_point) + sigma(&scale.spread, v_point)).max(0.0),
+        ReleaseMode::Algorithm1 => (real(spread, se_point) + sigma(&scale.spread, se_point)).max(0.0).powi(2),
         // Step 10 squares a noised standard error, negative or not.
-        Mode::Algorithm1AsPublished => real(spread, se_point).powi(2),
+        ReleaseMode::Algorithm1AsPublished => real(spread, se_point).powi(2),
     };
     let total = (variance + lift_sigma * lift_sigma).sqrt();
     Ok(around(real(lift, lift_point), total, lift_sigma, normal::critical(confidence)))
 }
 
-fn around(lift: f64, total: f64, noise: f64, z: f64) -> Estimate {
+fn around(lift: f64, total: f64, noise: f64, z: f64) -> LiftEstimate {
     let interval = |sd: f64| [lift - z * sd, lift + z * sd];
     let p_value = if total > 0.0 { (2.0 * normal::normal_upper(lift.abs() / total)).min(1.0) } else { 1.0 };
-    Estimate {
+    LiftEstimate {
         lift,
         interval: interval(total),
         noise_interval: interval(noise),
@@ -178,7 +178,7 @@ impl Guess {
 /// # Errors
 /// When an arm is below the minimum group, or confidence, power or the guessed mean are out of range.
 pub fn minimum_detectable_effect(
-    joint: &Joint,
+    joint: &FamilyMechanism,
     guess: &Guess,
     reading: &Reading,
     power: f64,
@@ -199,7 +199,7 @@ pub fn minimum_detectable_effect(
 /// # Errors
 /// When `mode` is `sums`, or confidence, power or the guessed mean are out of range.
 pub fn minimum_detectable_effect_fixed(
-    mode: Mode,
+    mode: ReleaseMode,
     scale: &FixedScale,
     guess: &Guess,
     reading: &Reading,
@@ -207,7 +207,7 @@ pub fn minimum_detectable_effect_fixed(
 ) -> Result<f64, Error> {
     let variance: f64 = guess.person(reading).map(|person| guess.arms().iter().map(|n| person / n).sum())?;
     let (expected, point) = match mode {
-        Mode::Variance => (variance, scale.grid.v),
+        ReleaseMode::Variance => (variance, scale.grid.v),
         _ => (variance.sqrt(), scale.grid.se),
     };
     let spread = expected * to_f64(&exp2(point));
@@ -251,8 +251,8 @@ mod tests {
     const READING: Reading = Reading { clamp: 1, confidence: 0.95, minimum_group: 0 };
 
     /// So much rho that noise is nothing beside the sums.
-    fn exact(change: Change, clamp: u128) -> Joint {
-        Joint::new(change, clamp, &ratio(1_000_000_000_000i64, 1)).unwrap()
+    fn exact(change: Change, clamp: u128) -> FamilyMechanism {
+        FamilyMechanism::new(change, clamp, &ratio(1_000_000_000_000i64, 1)).unwrap()
     }
 
     #[test]
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn small_groups_are_refused_on_the_noised_count() {
         let big = [5000.0, 10.0, 10.0];
-        let check = |n, joint: &Joint, study| {
+        let check = |n, joint: &FamilyMechanism, study| {
             let reading = Reading { minimum_group: study, ..READING };
             let small = [n, 10.0, 10.0];
             (read_sums(small, big, joint, &reading).is_ok(), read_sums(big, small, joint, &reading).is_ok())
@@ -283,14 +283,14 @@ mod tests {
         assert_eq!(check(1499.0, &known, 1500), (false, false));
         assert_eq!(check(-3.0, &known, 0), (false, false));
         // n has a standard deviation of sqrt(2 / rho): 50 at 2 / 2500.
-        let hidden = |rho: (i64, i64)| Joint::new(Change::Person, 1, &ratio(rho.0, rho.1)).unwrap();
+        let hidden = |rho: (i64, i64)| FamilyMechanism::new(Change::Person, 1, &ratio(rho.0, rho.1)).unwrap();
         assert_eq!(check(1000.0, &hidden((2, 2500)), 0), (true, true));
         assert_eq!(check(1000.0, &hidden((2, 2511)), 0), (false, false));
     }
 
     #[test]
     fn an_effect_of_the_detectable_size_is_found_as_often_as_said() {
-        let joint = Joint::new(Change::Outcome, 1, &ratio(1, 10)).unwrap();
+        let joint = FamilyMechanism::new(Change::Outcome, 1, &ratio(1, 10)).unwrap();
         let guess = Guess { n_test: 200_000, n_control: 200_000, mean: 0.00037, variance: None };
         let effect = minimum_detectable_effect(&joint, &guess, &READING, 0.8).unwrap();
         assert!((1.5e-4..2.2e-4).contains(&effect), "{effect:e}");
@@ -303,11 +303,11 @@ mod tests {
     fn the_modes_see_effects_of_like_size() {
         let (rho, guess) =
             (ratio(1, 1), Guess { n_test: 100_000, n_control: 100_000, mean: 0.05, variance: None });
-        let bounds = crate::scale::Bounds { clamp: 1 };
-        let viewer = crate::Viewer::Advertiser;
-        let joint = Joint::on_lattices(Change::Person, 1, &rho).unwrap();
+        let bounds = crate::scale::ClampBounds { clamp: 1 };
+        let viewer = crate::ReaderRole::Advertiser;
+        let joint = FamilyMechanism::on_lattices(Change::Person, 1, &rho).unwrap();
         let of_sums = minimum_detectable_effect(&joint, &guess, &READING, 0.8).unwrap();
-        for mode in [Mode::Variance, Mode::Algorithm1, Mode::Algorithm1AsPublished] {
+        for mode in [ReleaseMode::Variance, ReleaseMode::Algorithm1, ReleaseMode::Algorithm1AsPublished] {
             let scale = crate::scale::fixed_point(mode, viewer, (100_000, 100_000), bounds, &rho).unwrap();
             let effect = minimum_detectable_effect_fixed(mode, &scale, &guess, &READING, 0.8).unwrap();
             // Chance alone: 2.8 sqrt(2 * .0475 / 1e5) = .00273.
@@ -316,8 +316,9 @@ mod tests {
                 "{mode:?} {effect}"
             );
         }
-        let scale = crate::scale::fixed_point(Mode::Variance, viewer, (1000, 1000), bounds, &rho).unwrap();
-        assert!(minimum_detectable_effect_fixed(Mode::Sums, &scale, &guess, &READING, 0.8).is_err());
+        let scale =
+            crate::scale::fixed_point(ReleaseMode::Variance, viewer, (1000, 1000), bounds, &rho).unwrap();
+        assert!(minimum_detectable_effect_fixed(ReleaseMode::Sums, &scale, &guess, &READING, 0.8).is_err());
     }
 
     #[test]

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 /// What is noised and released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Mode {
+pub enum ReleaseMode {
     /// n, S, Q per arm as integers; n may be secret. The default.
     Sums,
     /// The lift and its variance in fixed point; n is public.
@@ -29,7 +29,7 @@ pub enum Mode {
 /// Whose view is noised: what the number may tell depends on what its reader already knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Viewer {
+pub enum ReaderRole {
     /// Knows the arms; the outcomes are protected from it.
     Publisher,
     /// Knows the outcomes; arm, opportunity, time and presence are protected from it.
@@ -40,7 +40,7 @@ pub enum Viewer {
 
 /// The public bounds that sensitivities come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Bounds {
+pub struct ClampBounds {
     /// R: the most that one user adds to S. At least 1, at most [`fixed::CLAMP`].
     pub clamp: u64,
 }
@@ -48,14 +48,14 @@ pub struct Bounds {
 /// One Gaussian mechanism: its variance and its charge. The same variance is used in every cell and arm it
 /// covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mechanism {
+pub struct GaussianMechanism {
     /// The zCDP charge, all cells and both arms together.
     pub rho: Rational,
     /// The variance of the noise, in the units of the noised integer, squared.
     pub sigma2: Rational,
 }
 
-impl Mechanism {
+impl GaussianMechanism {
     /// The mechanism of squared L2 sensitivity `delta2` that costs `rho`.
     fn new(delta2: &Rational, rho: Rational) -> Self {
         Self { sigma2: delta2 / (&rho * BigInt::from(2)), rho }
@@ -68,9 +68,9 @@ pub struct FixedScale {
     /// Where the binary points are.
     pub grid: Grid,
     /// The lift, in units of 2^-grid.lift.
-    pub lift: Mechanism,
+    pub lift: GaussianMechanism,
     /// `variance`: v in units of 2^-grid.v. Otherwise se in units of 2^-grid.se.
-    pub spread: Mechanism,
+    pub spread: GaussianMechanism,
     /// The zCDP charge the ledger books. Equals rho but for `algorithm1-as-published`, where it is the true
     /// cost.
     pub charge: Rational,
@@ -90,9 +90,9 @@ pub struct Sensitivity {
 impl Sensitivity {
     /// For a viewer. `n_test` and `n_control` are at least 2.
     #[must_use]
-    pub fn of(viewer: Viewer, n_test: u64, n_control: u64, clamp: u64) -> Self {
+    pub fn of(viewer: ReaderRole, n_test: u64, n_control: u64, clamp: u64) -> Self {
         let (test, control) = (ratio(clamp, n_test), ratio(clamp, n_control));
-        if viewer == Viewer::Publisher {
+        if viewer == ReaderRole::Publisher {
             let one = test.max(control);
             return Self { se2: &one * &one, v: &one * &one, lift: one };
         }
@@ -137,37 +137,39 @@ pub fn rho_to_epsilon(rho: f64, delta: f64) -> f64 {
 /// # Errors
 /// When a size or bound is out of range for the fixed point, or `mode` is `sums`.
 pub fn fixed_point(
-    mode: Mode,
-    viewer: Viewer,
+    mode: ReleaseMode,
+    viewer: ReaderRole,
     (n_test, n_control): (u64, u64),
-    bounds: Bounds,
+    bounds: ClampBounds,
     rho: &Rational,
 ) -> Result<FixedScale, Error> {
     check(bounds, rho)?;
     let grid = Grid::new(n_test, n_control, bounds.clamp)?;
     let lift_parts = match mode {
-        Mode::Sums => return Err(Error::misuse("mode sums has no fixed point; the sums are release::joint")),
-        Mode::Variance => 17,
-        Mode::Algorithm1 | Mode::Algorithm1AsPublished => 10,
+        ReleaseMode::Sums => {
+            return Err(Error::misuse("mode sums has no fixed point; the sums are release::joint"));
+        }
+        ReleaseMode::Variance => 17,
+        ReleaseMode::Algorithm1 | ReleaseMode::Algorithm1AsPublished => 10,
     };
     let rho_lift = rho * BigInt::from(lift_parts) / BigInt::from(20);
     let rho_spread = rho - &rho_lift;
     let exact = Sensitivity::of(viewer, n_test, n_control, bounds.clamp);
     let lift2 = on_grid(&(&exact.lift * &exact.lift), grid.lift, fixed::LIFT_SLACK);
     let spread2 = match mode {
-        Mode::Variance => on_grid(&(&exact.v * &exact.v), grid.v, fixed::V_SLACK),
+        ReleaseMode::Variance => on_grid(&(&exact.v * &exact.v), grid.v, fixed::V_SLACK),
         _ => on_grid(&exact.se2, grid.se, fixed::SE_SLACK),
     };
-    let (lift, spread) = if mode == Mode::Algorithm1AsPublished {
+    let (lift, spread) = if mode == ReleaseMode::Algorithm1AsPublished {
         let printed = Sensitivity::as_published(n_test, n_control, bounds.clamp);
         (
-            Mechanism::new(&(&printed.lift * &printed.lift * exp2(2 * grid.lift)), rho_lift),
-            Mechanism::new(&(printed.se2 * exp2(2 * grid.se)), rho_spread),
+            GaussianMechanism::new(&(&printed.lift * &printed.lift * exp2(2 * grid.lift)), rho_lift),
+            GaussianMechanism::new(&(printed.se2 * exp2(2 * grid.se)), rho_spread),
         )
     } else {
-        (Mechanism::new(&lift2, rho_lift), Mechanism::new(&spread2, rho_spread))
+        (GaussianMechanism::new(&lift2, rho_lift), GaussianMechanism::new(&spread2, rho_spread))
     };
-    let cost = |delta2: &Rational, m: &Mechanism| delta2 / (&m.sigma2 * BigInt::from(2));
+    let cost = |delta2: &Rational, m: &GaussianMechanism| delta2 / (&m.sigma2 * BigInt::from(2));
     let charge = cost(&lift2, &lift) + cost(&spread2, &spread);
     Ok(FixedScale { grid, lift, spread, charge })
 }
@@ -178,12 +180,12 @@ fn on_grid(delta2: &Rational, f: i32, slack: u32) -> Rational {
     Rational::from_integer(&steps * &steps)
 }
 
-impl Mode {
+impl ReleaseMode {
     /// The exact guarantee, for the report.
     #[must_use]
-    pub fn guarantee(self, viewer: Viewer) -> &'static str {
+    pub fn guarantee(self, viewer: ReaderRole) -> &'static str {
         match (self, viewer) {
-            (Self::Sums, Viewer::Publisher) => {
+            (Self::Sums, ReaderRole::Publisher) => {
                 "rho-zCDP when one user's outcome is added or removed, or its values change; the arm sizes \
                  are exact, because the publisher knows them: do not pass on"
             }
@@ -191,7 +193,7 @@ impl Mode {
                 "rho-zCDP when one user is added or removed, or its values or arm change; the arm sizes are \
                  themselves noised"
             }
-            (Self::Variance | Self::Algorithm1, Viewer::Publisher) => {
+            (Self::Variance | Self::Algorithm1, ReaderRole::Publisher) => {
                 "rho-zCDP when one user's outcome is replaced, for public arm sizes"
             }
             (Self::Variance | Self::Algorithm1, _) => {
@@ -207,7 +209,7 @@ impl Mode {
     }
 }
 
-fn check(bounds: Bounds, rho: &Rational) -> Result<(), Error> {
+fn check(bounds: ClampBounds, rho: &Rational) -> Result<(), Error> {
     check_rho(rho)?;
     if bounds.clamp == 0 {
         return Err(Error::input("the clamp is at least 1"));
@@ -227,21 +229,21 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const BOUNDS: Bounds = Bounds { clamp: 7 };
-    const VIEWERS: [Viewer; 3] = [Viewer::Publisher, Viewer::Advertiser, Viewer::Public];
+    const BOUNDS: ClampBounds = ClampBounds { clamp: 7 };
+    const VIEWERS: [ReaderRole; 3] = [ReaderRole::Publisher, ReaderRole::Advertiser, ReaderRole::Public];
 
     #[test]
     fn as_published_is_charged_what_it_costs() {
         let rho = ratio(1, 1);
         let n = 1_000_000;
-        for (viewer, expected) in [(Viewer::Advertiser, 1.5), (Viewer::Publisher, 0.625)] {
-            let mode = Mode::Algorithm1AsPublished;
+        for (viewer, expected) in [(ReaderRole::Advertiser, 1.5), (ReaderRole::Publisher, 0.625)] {
+            let mode = ReleaseMode::Algorithm1AsPublished;
             let scale = fixed_point(mode, viewer, (n, n), BOUNDS, &rho).unwrap();
             // rho1 + 2 rho2 for a swap; rho1 / 4 + rho2 for one outcome; the grid adds a few millionths.
             let charge = crate::rational::to_f64(&scale.charge);
             assert!((charge - expected).abs() < 2e-5 && charge > expected, "{charge}");
         }
-        for mode in [Mode::Variance, Mode::Algorithm1] {
+        for mode in [ReleaseMode::Variance, ReleaseMode::Algorithm1] {
             for viewer in VIEWERS {
                 let scale = fixed_point(mode, viewer, (n, 1000), BOUNDS, &rho).unwrap();
                 assert_eq!(scale.charge, rho);
@@ -278,9 +280,11 @@ mod tests {
     #[test]
     fn bad_settings_are_refused() {
         let rho = ratio(1, 10);
-        let with = |clamp| fixed_point(Mode::Variance, Viewer::Public, (1000, 1000), Bounds { clamp }, &rho);
+        let with = |clamp| {
+            fixed_point(ReleaseMode::Variance, ReaderRole::Public, (1000, 1000), ClampBounds { clamp }, &rho)
+        };
         assert!(with(fixed::CLAMP).is_ok() && with(fixed::CLAMP + 1).is_err() && with(0).is_err());
-        assert!(fixed_point(Mode::Sums, Viewer::Public, (10, 10), BOUNDS, &rho).is_err());
+        assert!(fixed_point(ReleaseMode::Sums, ReaderRole::Public, (10, 10), BOUNDS, &rho).is_err());
     }
 
     proptest! {
@@ -288,7 +292,7 @@ mod tests {
         fn shares_add_up_exactly(millis in 1u64..100_000, clamp in 1u64..=fixed::CLAMP, v in 0usize..3) {
             let rho = ratio(millis, 1000);
             let groups = (1000, 2000);
-            let fixed = fixed_point(Mode::Variance, VIEWERS[v], groups, Bounds { clamp }, &rho).unwrap();
+            let fixed = fixed_point(ReleaseMode::Variance, VIEWERS[v], groups, ClampBounds { clamp }, &rho).unwrap();
             prop_assert_eq!(fixed.charge, rho);
         }
     }

@@ -20,7 +20,7 @@ pub type Bytes32 = [u8; 32];
 
 /// What the noise is for. Every field enters the noise keys, `session` the commitments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Context {
+pub struct NoiseContext {
     /// Hash of the study.
     pub study: Bytes32,
     /// Which release of that study.
@@ -63,7 +63,7 @@ mod as_text {
 /// A checked agreement on context, noises and number of candidates. Both sides hold an equal one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setup {
-    pub(crate) context: Context,
+    pub(crate) context: NoiseContext,
     pub(crate) draws: Vec<Draw>,
     pub(crate) candidates: usize,
 }
@@ -77,7 +77,7 @@ impl Setup {
     /// # Errors
     /// When `candidates` is not in 2..=[`limits::CANDIDATES`], there is no draw or more than [`DRAWS`], a
     /// width does not suit its variance, or drawer and viewer are one.
-    pub fn new(context: Context, draws: Vec<Draw>, candidates: usize) -> Result<Self, Error> {
+    pub fn new(context: NoiseContext, draws: Vec<Draw>, candidates: usize) -> Result<Self, Error> {
         if candidates < 2 {
             return Err(Error::misuse("cut-and-choose needs at least 2 candidates"));
         }
@@ -114,7 +114,7 @@ impl Setup {
 
     /// What the noise is for.
     #[must_use]
-    pub fn context(&self) -> &Context {
+    pub fn context(&self) -> &NoiseContext {
         &self.context
     }
 
@@ -211,7 +211,7 @@ impl Drop for Opening {
 /// Which half of the cut-and-choose this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Side {
+pub enum CutAndChooseSide {
     /// Draws and enters the noise.
     Drawer,
     /// Checks it and sees the outputs.
@@ -241,7 +241,7 @@ pub enum Deviation {
 /// How it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum TranscriptEnd {
     /// Drawer: the openings were handed out. Checker: everything agreed.
     Done,
     /// The drawer deviated. Nothing resumes; a later attempt has new noise.
@@ -253,7 +253,7 @@ pub enum Outcome {
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Transcript {
     format: String,
-    pub(crate) side: Side,
+    pub(crate) side: CutAndChooseSide,
     pub(crate) setup: Setup,
     pub(crate) commitments: Vec<Bytes32>,
     /// The drawer's own; empty for the checker.
@@ -262,11 +262,11 @@ pub struct Transcript {
     pub(crate) entered: Option<Bytes32>,
     pub(crate) ledger_entry: Option<u64>,
     pub(crate) index: Option<u16>,
-    pub(crate) outcome: Option<Outcome>,
+    pub(crate) outcome: Option<TranscriptEnd>,
 }
 
 impl Transcript {
-    pub(crate) fn new(side: Side, setup: Setup, commitments: Vec<Bytes32>) -> Self {
+    pub(crate) fn new(side: CutAndChooseSide, setup: Setup, commitments: Vec<Bytes32>) -> Self {
         Self {
             format: FORMAT.into(),
             side,
@@ -283,7 +283,7 @@ impl Transcript {
 
     /// Which half this is.
     #[must_use]
-    pub fn side(&self) -> Side {
+    pub fn side(&self) -> CutAndChooseSide {
         self.side
     }
 
@@ -307,7 +307,7 @@ impl Transcript {
 
     /// How it ended, once it did.
     #[must_use]
-    pub fn outcome(&self) -> Option<Outcome> {
+    pub fn outcome(&self) -> Option<TranscriptEnd> {
         self.outcome
     }
 
@@ -350,7 +350,7 @@ impl Transcript {
                 "the noise transcript belongs to another study, release, session or setting; resume that one",
             ));
         }
-        if let Some(Outcome::Detected(_)) = self.outcome {
+        if let Some(TranscriptEnd::Detected(_)) = self.outcome {
             return Err(Error::input(
                 "cheating with noise was detected in this attempt of the release; a later attempt has new \
                  noise",
@@ -361,7 +361,7 @@ impl Transcript {
         let whole = |len: usize| len == k || len == 0;
         let consistent = self.commitments.len() == k
             && whole(self.seeds.len())
-            && self.openings.len() == if self.side == Side::Drawer { k } else { 0 }
+            && self.openings.len() == if self.side == CutAndChooseSide::Drawer { k } else { 0 }
             && (self.entered.is_none() || self.seeds.len() == k)
             && (self.index.is_none() || self.entered.is_some() && self.ledger_entry.is_some())
             && self.index().is_none_or(|i| i < k)

@@ -2,7 +2,7 @@
 
 use num_bigint::BigInt;
 use num_traits::{One, Zero};
-use release::alias::{Part, Sampler, Table};
+use release::alias::{AliasTable, DrawPart, Sampler};
 use release::rational::{Rational, exp2, ratio, to_f64};
 use serde_json::Value;
 
@@ -62,7 +62,7 @@ fn draws_are_the_pinned_ones() {
 #[test]
 fn a_table_draws_its_weights() {
     for (bits, variance) in [(3, ratio(13, 10)), (5, ratio(12, 1)), (7, ratio(200, 1)), (8, ratio(800, 1))] {
-        let table = Table::new(bits, &variance).unwrap();
+        let table = AliasTable::new(bits, &variance).unwrap();
         let full = 1u128 << 63;
         let mut drawn = vec![0u128; 1 << bits];
         for (cell, (threshold, alias)) in table.thresholds().iter().zip(table.aliases()).enumerate() {
@@ -75,7 +75,7 @@ fn a_table_draws_its_weights() {
 }
 
 /// The law of a sum of parts, as weights by value.
-fn law(parts: &[Part]) -> (std::collections::BTreeMap<i64, BigInt>, BigInt) {
+fn law(parts: &[DrawPart]) -> (std::collections::BTreeMap<i64, BigInt>, BigInt) {
     let mut sum = std::collections::BTreeMap::from([(0i64, BigInt::one())]);
     let mut all = BigInt::one();
     for part in parts {
@@ -145,5 +145,5 @@ fn what_cannot_be_drawn_is_refused() {
     assert!(Sampler::new(&one, 1, &ratio(0, 1)).is_err());
     let error = Sampler::new(&one, 1, &exp2(-80)).unwrap_err().to_string();
     assert!(error.contains("spend more rho"), "{error}");
-    assert!(Table::new(9, &ratio(1, 1)).is_err());
+    assert!(AliasTable::new(9, &ratio(1, 1)).is_err());
 }

@@ -1,6 +1,6 @@
 //! Seeded cut-and-choose: honest runs, every deviation, resumption, and the bytes on the wire.
 
-use base::{Error, Kind, PartyId, Rng, Seed, limits};
+use base::{Error, Fault, PartyId, Rng, Seed, limits};
 use release::choose::*;
 use release::gaussian::DiscreteGaussian;
 use release::rational::ratio;
@@ -9,8 +9,8 @@ fn rng(seed: u8) -> Rng {
     Seed::from_bytes([seed; 32]).into_rng()
 }
 
-fn context() -> Context {
-    Context {
+fn context() -> NoiseContext {
+    NoiseContext {
         study: [1; 32],
         release: [2; 32],
         session: [3; 32],
@@ -34,7 +34,11 @@ fn setup(k: usize) -> Setup {
 type Candidates = Vec<Vec<i128>>;
 
 /// Both sides up to the named index, over one setup. `cheat` may change what is entered.
-fn up_to_index(k: usize, seed: u8, cheat: impl Fn(&mut Candidates)) -> (DrawerEntered, Candidates, Chosen) {
+fn up_to_index(
+    k: usize,
+    seed: u8,
+    cheat: impl Fn(&mut Candidates),
+) -> (DrawerEntered, Candidates, CheckerWaiting) {
     let (drawer, commitments) = Drawer::commit(setup(k), &mut rng(seed));
     assert_eq!(commitments.len(), setup(k).commitments_bytes());
     let (checker, seeds) = Checker::new(setup(k), &commitments, &mut rng(seed ^ 0x80)).unwrap();
@@ -57,7 +61,7 @@ fn run(
     seed: u8,
     cheat: impl Fn(&mut Candidates),
     tamper: impl Fn(&mut Vec<u8>),
-) -> (usize, Verdict) {
+) -> (usize, CheckerVerdict) {
     let (drawer, entered, chosen) = up_to_index(k, seed, cheat);
     let index = chosen.index();
     let named = drawer.named(Debited::committed(&setup(k), 3), &chosen.message()).unwrap();
@@ -69,12 +73,12 @@ fn run(
     (index, chosen.check(&openings, &others(&entered, index)).unwrap())
 }
 
-fn deviation(verdict: Verdict) -> Option<Deviation> {
+fn deviation(verdict: CheckerVerdict) -> Option<Deviation> {
     match verdict {
-        Verdict::Accepted(_) => None,
-        Verdict::Detected(detected) => {
-            assert!(matches!(detected.error().kind(), Kind::Deviated(_)));
-            assert_eq!(detected.transcript().outcome(), Some(Outcome::Detected(detected.deviation())));
+        CheckerVerdict::Accepted(_) => None,
+        CheckerVerdict::Detected(detected) => {
+            assert!(matches!(detected.error().kind(), Fault::Deviated(_)));
+            assert_eq!(detected.transcript().outcome(), Some(TranscriptEnd::Detected(detected.deviation())));
             Some(detected.deviation())
         }
     }
@@ -85,7 +89,7 @@ fn honest_noise_is_accepted_and_is_the_noise_of_the_law() {
     let mut z = Vec::new();
     for seed in 0..20 {
         let (index, verdict) = run(DEFAULT_CANDIDATES, seed, |_| (), |_| ());
-        let Verdict::Accepted(accepted) = verdict else { panic!("a false alarm") };
+        let CheckerVerdict::Accepted(accepted) = verdict else { panic!("a false alarm") };
         assert_eq!(accepted.index(), index);
         let (_, entered, _) = up_to_index(DEFAULT_CANDIDATES, seed, |_| ());
         z.extend(entered.iter().map(|noises| noises[1] as f64 / 100.0));
@@ -145,7 +149,7 @@ fn the_index_is_uniform() {
 
 #[test]
 fn every_part_of_the_context_changes_the_noise_or_the_commitment() {
-    let noises = |context: Context| {
+    let noises = |context: NoiseContext| {
         let setup = Setup::new(context, draws(), 2).unwrap();
         let (drawer, commitments) = Drawer::commit(setup.clone(), &mut rng(1));
         let drawn = drawer.draw(&[7; 64]).unwrap();
@@ -155,7 +159,7 @@ fn every_part_of_the_context_changes_the_noise_or_the_commitment() {
     let base = noises(context());
     assert_eq!(base.0, noises(context()).0);
     assert_ne!(base.0[0], base.0[1]);
-    let changes: [fn(&mut Context); 5] = [
+    let changes: [fn(&mut NoiseContext); 5] = [
         |c| c.study[0] ^= 1,
         |c| c.release[31] ^= 1,
         |c| c.data[1][0] ^= 1,
@@ -169,7 +173,7 @@ fn every_part_of_the_context_changes_the_noise_or_the_commitment() {
         assert_ne!(base.0, other.0);
         assert_ne!(base.1, other.1);
     }
-    let session = noises(Context { session: [8; 32], ..context() });
+    let session = noises(NoiseContext { session: [8; 32], ..context() });
     assert_ne!(base.1, session.1);
 }
 
@@ -187,18 +191,18 @@ const PINNED_COMMITMENTS: &str = "6d780f37b179b8e3cd2ada8da7249f923cb65db88519d9
 
 #[test]
 fn a_debit_for_another_release_names_nothing() {
-    let other = Setup::new(Context { release: [99; 32], ..context() }, draws(), 4).unwrap();
+    let other = Setup::new(NoiseContext { release: [99; 32], ..context() }, draws(), 4).unwrap();
     let (_, commitments) = Drawer::commit(setup(4), &mut rng(1));
     let (checker, _) = Checker::new(setup(4), &commitments, &mut rng(2)).unwrap();
     let refused = checker.entered([0; 32]).choose(Debited::committed(&other, 1), &mut rng(3));
-    assert!(matches!(refused.unwrap_err().kind(), Kind::Misuse(_)));
+    assert!(matches!(refused.unwrap_err().kind(), Fault::Misuse(_)));
     let (drawer, _, chosen) = up_to_index(4, 1, |_| ());
     assert!(drawer.named(Debited::committed(&other, 1), &chosen.message()).is_err());
 }
 
 #[test]
 fn messages_have_their_length() {
-    let malformed = |error: Error| assert!(matches!(error.kind(), Kind::Malformed(_)), "{error}");
+    let malformed = |error: Error| assert!(matches!(error.kind(), Fault::Malformed(_)), "{error}");
     for len in [0, 1, 127, 129, 160] {
         malformed(Checker::new(setup(4), &vec![0; len], &mut rng(1)).unwrap_err());
         malformed(Drawer::commit(setup(4), &mut rng(1)).0.draw(&vec![0; len]).unwrap_err());
@@ -208,7 +212,7 @@ fn messages_have_their_length() {
         malformed(drawer.named(Debited::committed(&setup(4), 1), bad).unwrap_err());
     }
     let (_, entered, chosen) = up_to_index(4, 1, |_| ());
-    assert!(matches!(chosen.check(&[0; 192], &entered).unwrap_err().kind(), Kind::Misuse(_)));
+    assert!(matches!(chosen.check(&[0; 192], &entered).unwrap_err().kind(), Fault::Misuse(_)));
 }
 
 fn stored(record: &Transcript) -> Transcript {
@@ -246,11 +250,11 @@ fn a_crash_resumes_the_same_seeds_and_the_same_index() {
     let Resumed::Named(named) = resume(stored(named.transcript()), &setup(4)).unwrap() else { panic!() };
     named.again(&chosen.message()).unwrap();
     let second = (chosen.index() as u16 + 1) % 4;
-    assert!(matches!(named.again(&second.to_le_bytes()).unwrap_err().kind(), Kind::Deviated(_)));
+    assert!(matches!(named.again(&second.to_le_bytes()).unwrap_err().kind(), Fault::Deviated(_)));
     let (record, openings) = named.open();
     let Resumed::Named(again) = resume(stored(&record), &setup(4)).unwrap() else { panic!() };
     assert_eq!(again.open().1, openings);
-    let Verdict::Accepted(accepted) = chosen.check(&openings, &others(&before, index)).unwrap() else {
+    let CheckerVerdict::Accepted(accepted) = chosen.check(&openings, &others(&before, index)).unwrap() else {
         panic!()
     };
     assert!(matches!(
@@ -263,7 +267,7 @@ fn a_crash_resumes_the_same_seeds_and_the_same_index() {
 fn a_transcript_serves_nothing_else() {
     let refused = |record: &Transcript, setup: &Setup| resume(stored(record), setup).unwrap_err().to_string();
     let (drawer, _, chosen) = up_to_index(4, 1, |_| ());
-    let other = |change: fn(&mut Context)| {
+    let other = |change: fn(&mut NoiseContext)| {
         let mut context = context();
         change(&mut context);
         Setup::new(context, draws(), 4).unwrap()
@@ -300,14 +304,14 @@ fn secrets_do_not_print() {
 fn agreements_are_bounded() {
     let with = |k| Setup::new(context(), draws(), k);
     assert!(with(1).is_err() && with(2).is_ok() && with(limits::CANDIDATES).is_ok());
-    assert!(matches!(with(limits::CANDIDATES + 1).unwrap_err().kind(), Kind::Limit { .. }));
+    assert!(matches!(with(limits::CANDIDATES + 1).unwrap_err().kind(), Fault::Limit { .. }));
     assert!(Setup::new(context(), vec![], 4).is_err());
     let draw = draws()[0].clone();
     assert!(Setup::new(context(), vec![draw.clone(); DRAWS], 2).is_ok());
     assert!(Setup::new(context(), vec![draw.clone(); DRAWS + 1], 2).is_err());
     assert!(Setup::new(context(), vec![Draw { width: draw.width - 1, ..draw }], 2).is_err());
-    let same = Context { viewer: PartyId(0), ..context() };
+    let same = NoiseContext { viewer: PartyId(0), ..context() };
     assert!(Setup::new(same, draws(), 4).is_err());
-    let many = Context { data: vec![[0; 32]; limits::PARTIES + 1], ..context() };
+    let many = NoiseContext { data: vec![[0; 32]; limits::PARTIES + 1], ..context() };
     assert!(Setup::new(many, draws(), 4).is_err());
 }

@@ -3,21 +3,21 @@
 use num_bigint::BigInt;
 use num_traits::{Signed, ToPrimitive};
 use proptest::prelude::*;
-use release::fixed::{self, Totals};
+use release::fixed::{self, ArmTotals};
 use release::rational::{Rational, exp2, ratio, to_f64};
-use release::scale::{Bounds, Sensitivity, fixed_point};
-use release::{Mode, Viewer};
+use release::scale::{ClampBounds, Sensitivity, fixed_point};
+use release::{ReaderRole, ReleaseMode};
 
 /// Totals of `k` people at R, `m` people at y and the rest at 0.
-fn totals(n: u64, clamp: u64) -> impl Strategy<Value = Totals> {
+fn totals(n: u64, clamp: u64) -> impl Strategy<Value = ArmTotals> {
     (0..=n, 0..=n, 0..=clamp).prop_map(move |(k, m, y)| {
         let m = m.min(n - k);
         let square = |x: u64| u128::from(x) * u128::from(x);
-        Totals { n, s: k * clamp + m * y, q: u128::from(k) * square(clamp) + u128::from(m) * square(y) }
+        ArmTotals { n, s: k * clamp + m * y, q: u128::from(k) * square(clamp) + u128::from(m) * square(y) }
     })
 }
 
-fn arms() -> impl Strategy<Value = (Totals, Totals, u64)> {
+fn arms() -> impl Strategy<Value = (ArmTotals, ArmTotals, u64)> {
     (1u32..=29, 1u32..=29, 0u32..=20).prop_flat_map(|(a, b, r)| {
         (2u64..=1 << a, 2u64..=1 << b, 1u64..=1 << r)
             .prop_flat_map(|(n, m, clamp)| (totals(n.max(2), clamp), totals(m.max(2), clamp), Just(clamp)))
@@ -46,7 +46,7 @@ proptest! {
     #[test]
     fn the_grid_is_the_coarsest_that_is_fine_enough((t, c, clamp) in arms()) {
         let grid = fixed::Grid::new(t.n, c.n, clamp).unwrap();
-        let delta = Sensitivity::of(Viewer::Publisher, t.n, c.n, clamp);
+        let delta = Sensitivity::of(ReaderRole::Publisher, t.n, c.n, clamp);
         for (delta, f) in [(&delta.lift, grid.lift), (&delta.v, grid.v)] {
             prop_assert!(delta * exp2(f) >= exp2(20) && delta * exp2(f - 1) < exp2(20));
         }
@@ -60,7 +60,7 @@ proptest! {
 fn neighbours_stay_within_the_integer_sensitivity() {
     let mut rng = base::Seed::from_bytes([3; 32]).into_rng();
     let clamp = 16u64;
-    let sum = |xs: &[u64]| Totals {
+    let sum = |xs: &[u64]| ArmTotals {
         n: xs.len() as u64,
         s: xs.iter().sum(),
         q: xs.iter().map(|&x| u128::from(x * x)).sum(),
@@ -83,19 +83,20 @@ fn neighbours_stay_within_the_integer_sensitivity() {
             };
         let (mut test, mut control) = (draw(n), draw(m));
         let before = fixed::values(&sum(&test), &sum(&control), clamp).unwrap();
-        let viewer = if round % 2 == 0 { Viewer::Publisher } else { Viewer::Advertiser };
-        if viewer == Viewer::Publisher {
+        let viewer = if round % 2 == 0 { ReaderRole::Publisher } else { ReaderRole::Advertiser };
+        if viewer == ReaderRole::Publisher {
             test[0] = clamp - test[0];
         } else {
             std::mem::swap(&mut test[0], &mut control[0]);
         }
         let after = fixed::values(&sum(&test), &sum(&control), clamp).unwrap();
-        let bounds = Bounds { clamp };
-        for (mode, difference) in
-            [(Mode::Variance, before.v.abs_diff(after.v)), (Mode::Algorithm1, before.se.abs_diff(after.se))]
-        {
+        let bounds = ClampBounds { clamp };
+        for (mode, difference) in [
+            (ReleaseMode::Variance, before.v.abs_diff(after.v)),
+            (ReleaseMode::Algorithm1, before.se.abs_diff(after.se)),
+        ] {
             let scale = fixed_point(mode, viewer, (n, m), bounds, &ratio(1, 1)).unwrap();
-            let allowed = |m: &release::scale::Mechanism| {
+            let allowed = |m: &release::scale::GaussianMechanism| {
                 let square = &m.sigma2 * &m.rho * BigInt::from(2);
                 assert!(square.is_integer());
                 to_f64(&square).sqrt()
@@ -110,8 +111,8 @@ fn neighbours_stay_within_the_integer_sensitivity() {
 
 #[test]
 fn caps_hold_at_the_cap_and_beyond() {
-    let at = Totals { n: fixed::ROWS, s: fixed::ROWS * fixed::CLAMP, q: 1 << 69 };
-    let values = fixed::values(&at, &Totals { s: 0, q: 0, ..at }, fixed::CLAMP).unwrap();
+    let at = ArmTotals { n: fixed::ROWS, s: fixed::ROWS * fixed::CLAMP, q: 1 << 69 };
+    let values = fixed::values(&at, &ArmTotals { s: 0, q: 0, ..at }, fixed::CLAMP).unwrap();
     assert_eq!(values.lift.to_u64(), Some(1 << 49));
     for (n, m, clamp) in [
         (fixed::ROWS + 1, 5, 1),
@@ -123,15 +124,15 @@ fn caps_hold_at_the_cap_and_beyond() {
     ] {
         assert!(fixed::Grid::new(n, m, clamp).is_err(), "{n} {m} {clamp}");
     }
-    let bounds = Bounds { clamp: 1 };
+    let bounds = ClampBounds { clamp: 1 };
     let rho = ratio(1, 1);
-    assert!(fixed_point(Mode::Variance, Viewer::Public, (1, 5), bounds, &rho).is_err());
+    assert!(fixed_point(ReleaseMode::Variance, ReaderRole::Public, (1, 5), bounds, &rho).is_err());
     for impossible in [
-        Totals { n: 2, s: 21, q: 221 },
-        Totals { n: 2, s: 10, q: 101 },
-        Totals { n: 2, s: 10, q: 49 },
-        Totals { n: 2, s: 1, q: u128::MAX },
+        ArmTotals { n: 2, s: 21, q: 221 },
+        ArmTotals { n: 2, s: 10, q: 101 },
+        ArmTotals { n: 2, s: 10, q: 49 },
+        ArmTotals { n: 2, s: 1, q: u128::MAX },
     ] {
-        assert!(fixed::values(&impossible, &Totals { n: 2, s: 0, q: 0 }, 10).is_err(), "{impossible:?}");
+        assert!(fixed::values(&impossible, &ArmTotals { n: 2, s: 0, q: 0 }, 10).is_err(), "{impossible:?}");
     }
 }

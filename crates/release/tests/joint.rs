@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use release::Rational;
 use release::coverage::laws;
 use release::gaussian::DiscreteGaussian;
-use release::joint::{CLAMP, Change, Joint, standard_error};
+use release::joint::{CLAMP, Change, FamilyMechanism, standard_error};
 use release::rational::{ratio, to_f64};
 
 const CHANGES: [Change; 2] = [Change::Outcome, Change::Person];
@@ -94,7 +94,7 @@ fn apart(change: Change, law: &Law, n: f64, rho: f64) -> f64 {
 }
 
 /// The mechanism of this crate; in units of R.
-fn ours(joint: &Joint, clamp: u128, law: &Law, n: f64) -> f64 {
+fn ours(joint: &FamilyMechanism, clamp: u128, law: &Law, n: f64) -> f64 {
     let r = clamp as f64;
     let [of_mean, of_variance] = gradients(law);
     let mean = joint.noise([r * of_mean[0], of_mean[1], 0.0]) / (r * r);
@@ -303,7 +303,7 @@ impl Ratios {
 fn ratios(change: Change, law: &Law, n: f64, (p, q): (i64, i64)) -> Ratios {
     let (clamp, rho) = (if law.coin { 1 } else { 1000 }, p as f64 / q as f64);
     let curator = Curator::new(change, law.coin);
-    let ours = ours(&Joint::on_lattices(change, clamp, &ratio(p, q)).unwrap(), clamp, law, n);
+    let ours = ours(&FamilyMechanism::on_lattices(change, clamp, &ratio(p, q)).unwrap(), clamp, law, n);
     let (best, bound) = (curator.best(law, n, rho), curator.bound(law, n, rho));
     // The search is no worse than what it is compared with, and no better than what is possible.
     let settles = bound < best * (1.0 + 1e-9) && best < ours * (1.0 + 1e-3);
@@ -385,8 +385,8 @@ fn no_fixed_shape_does_better() {
 // ---------------------------------------------------------------------------------------------------------
 
 /// The charge by definition: what one change of whole steps costs. `moved` is one cell's exact outputs.
-fn cost(joint: &Joint, moved: &[i128]) -> Rational {
-    let one = |(output, x): (&release::joint::Output, &i128)| {
+fn cost(joint: &FamilyMechanism, moved: &[i128]) -> Rational {
+    let one = |(output, x): (&release::joint::NoisedOutput, &i128)| {
         assert!(output.sensitivity >= x.abs().into(), "D bounds {x}");
         let steps = (x.abs() + (1i128 << output.low_bits) - 1) >> output.low_bits;
         Rational::from_integer(steps.into()).pow(2) / (&output.variance_y * whole(2))
@@ -398,12 +398,12 @@ fn whole(x: i64) -> Rational {
     ratio(x, 1)
 }
 
-fn row(joint: &Joint, s: i128) -> Vec<i128> {
+fn row(joint: &FamilyMechanism, s: i128) -> Vec<i128> {
     joint.encode([1, s, s * s])
 }
 
 /// The largest charge among changes between these outcomes.
-fn largest_cost(joint: &Joint, outcomes: &[i128]) -> Rational {
+fn largest_cost(joint: &FamilyMechanism, outcomes: &[i128]) -> Rational {
     let rows: Vec<Vec<i128>> = outcomes.iter().map(|&s| row(joint, s)).collect();
     let pairs = rows.iter().flat_map(|a| rows.iter().map(move |b| (a, b)));
     let stays = pairs.map(|(a, b)| {
@@ -433,8 +433,8 @@ fn every_change_costs_rho_at_most_and_nothing_is_wasted() {
     let rho = ratio(1, 10);
     for change in CHANGES {
         for clamp in (1..=60).chain([200, 256, 257, 1000, 40_000, 65_536, 1_000_000, CLAMP - 1, CLAMP]) {
-            let plain = Joint::new(change, clamp, &rho).unwrap();
-            let lattices = Joint::on_lattices(change, clamp, &rho).unwrap();
+            let plain = FamilyMechanism::new(change, clamp, &rho).unwrap();
+            let lattices = FamilyMechanism::on_lattices(change, clamp, &rho).unwrap();
             for (joint, least) in [(plain, 0.989), (lattices, 0.975)] {
                 let found = largest_cost(&joint, &outcomes(clamp));
                 assert!(found <= joint.charge() && joint.charge() <= rho, "{change:?} {clamp}");
@@ -448,7 +448,7 @@ fn every_change_costs_rho_at_most_and_nothing_is_wasted() {
 fn sensitivities_are_reached() {
     for change in CHANGES {
         for clamp in 2..=30u128 {
-            let joint = Joint::new(change, clamp, &ratio(1, 10)).unwrap();
+            let joint = FamilyMechanism::new(change, clamp, &ratio(1, 10)).unwrap();
             let rows: Vec<Vec<i128>> = (0..=clamp as i128).map(|s| row(&joint, s)).collect();
             for (i, output) in joint.outputs().iter().enumerate() {
                 let between = rows.iter().flat_map(|a| rows.iter().map(move |b| (a[i] - b[i]).abs()));
@@ -462,16 +462,16 @@ fn sensitivities_are_reached() {
 
 #[test]
 fn shapes() {
-    let count = |change, clamp| Joint::new(change, clamp, &ratio(1, 10)).unwrap().outputs().len();
+    let count = |change, clamp| FamilyMechanism::new(change, clamp, &ratio(1, 10)).unwrap().outputs().len();
     assert_eq!(CHANGES.map(|change| count(change, 1)), [1, 2]);
     assert_eq!(CHANGES.map(|change| count(change, 2)), [2, 3]);
-    let joint = Joint::new(Change::Person, 10, &ratio(1, 10)).unwrap();
+    let joint = FamilyMechanism::new(Change::Person, 10, &ratio(1, 10)).unwrap();
     let wider = ratio(517, 512);
     let expected = [ratio(20, 1), ratio(2000, 1), ratio(512 * 10_000 * 10, 5)];
     for (output, expected) in joint.outputs().iter().zip(expected) {
         assert_eq!(output.variance(), expected * &wider);
     }
-    let joint = Joint::new(Change::Outcome, 10, &ratio(1, 10)).unwrap();
+    let joint = FamilyMechanism::new(Change::Outcome, 10, &ratio(1, 10)).unwrap();
     let variances: Vec<Rational> = joint.outputs().iter().map(|o| o.variance()).collect();
     assert_eq!(variances, [ratio(500, 1), ratio(100_000, 22)]);
 }
@@ -480,11 +480,12 @@ fn shapes() {
 fn bad_settings_are_refused() {
     let rho = ratio(1, 10);
     assert!(
-        Joint::new(Change::Outcome, 0, &rho).is_err() && Joint::new(Change::Person, CLAMP + 1, &rho).is_err()
+        FamilyMechanism::new(Change::Outcome, 0, &rho).is_err()
+            && FamilyMechanism::new(Change::Person, CLAMP + 1, &rho).is_err()
     );
     assert!(
-        Joint::new(Change::Person, 1, &ratio(0, 1)).is_err()
-            && Joint::new(Change::Person, 1, &ratio(-1, 1)).is_err()
+        FamilyMechanism::new(Change::Person, 1, &ratio(0, 1)).is_err()
+            && FamilyMechanism::new(Change::Person, 1, &ratio(-1, 1)).is_err()
     );
 }
 
@@ -495,7 +496,7 @@ fn the_sampler_takes_every_output() {
         for (clamp, rho) in
             [(1u128, ratio(1, 10)), (200, ratio(1, 100)), (1_000_000, ratio(1, 1)), (CLAMP, ratio(1, 10))]
         {
-            for output in Joint::on_lattices(change, clamp, &rho).unwrap().outputs() {
+            for output in FamilyMechanism::on_lattices(change, clamp, &rho).unwrap().outputs() {
                 let sampler = output.sampler().unwrap();
                 assert_eq!((&sampler.steps, &sampler.variance_y), (&output.steps, &output.variance_y));
                 let mean = sampler.mean() - whole(sampler.centre() as i64);
@@ -517,7 +518,7 @@ proptest! {
         let values = outcomes.iter().map(|x| x % (clamp as i128 + 1));
         let totals = values.fold([0i128; 3], |[n, s, q], x| [n + 1, s + x, q + x * x]);
         for change in CHANGES {
-            let joint = Joint::new(change, clamp, &ratio(1, 10)).unwrap();
+            let joint = FamilyMechanism::new(change, clamp, &ratio(1, 10)).unwrap();
             let read = joint.decode(&joint.encode(totals), totals[0]);
             prop_assert_eq!(read, totals.map(|x| x as f64));
         }
@@ -528,7 +529,7 @@ proptest! {
 fn the_covariance_is_that_of_draws() {
     let mut rng = Seed::from_bytes([3; 32]).into_rng();
     for change in CHANGES {
-        let joint = Joint::new(change, 10, &ratio(1, 2)).unwrap();
+        let joint = FamilyMechanism::new(change, 10, &ratio(1, 2)).unwrap();
         let laws: Vec<_> =
             joint.outputs().iter().map(|o| DiscreteGaussian::new(&o.variance_y).unwrap()).collect();
         let (trials, mut sums) = (20_000, [[0f64; 3]; 3]);
@@ -566,7 +567,7 @@ fn intervals_cover() {
     ];
     for change in [Change::Outcome, Change::Person] {
         for (clamp, outcome) in laws {
-            let joint = Joint::on_lattices(change, clamp, &ratio(1, 10)).unwrap();
+            let joint = FamilyMechanism::on_lattices(change, clamp, &ratio(1, 10)).unwrap();
             let noises: Vec<_> =
                 joint.outputs().iter().map(|o| DiscreteGaussian::new(&o.variance_y).unwrap()).collect();
             let (trials, n) = (4000, 1500);

@@ -3,10 +3,10 @@
 
 use num_bigint::BigInt;
 use num_traits::{One, Signed, Zero};
-use release::fixed::{self, Totals};
+use release::fixed::{self, ArmTotals};
 use release::rational::{Rational, exp2, ratio, to_f64};
-use release::scale::{Bounds, Sensitivity, fixed_point};
-use release::{Mode, Viewer, modes, normal};
+use release::scale::{ClampBounds, Sensitivity, fixed_point};
+use release::{ReaderRole, ReleaseMode, modes, normal};
 use serde_json::Value;
 
 fn vectors() -> Value {
@@ -55,8 +55,8 @@ fn square(value: &Rational) -> Rational {
 struct Case {
     json: Value,
     name: String,
-    test: Totals,
-    control: Totals,
+    test: ArmTotals,
+    control: ArmTotals,
     clamp: u64,
 }
 
@@ -66,8 +66,8 @@ fn cases() -> Vec<Case> {
     all.into_iter()
         .map(|json| Case {
             name: json["name"].as_str().unwrap().into(),
-            test: Totals { n: number(&json["nT"]), s: number(&json["ST"]), q: wide(&json["QT"]) },
-            control: Totals { n: number(&json["nC"]), s: number(&json["SC"]), q: wide(&json["QC"]) },
+            test: ArmTotals { n: number(&json["nT"]), s: number(&json["ST"]), q: wide(&json["QT"]) },
+            control: ArmTotals { n: number(&json["nC"]), s: number(&json["SC"]), q: wide(&json["QC"]) },
             clamp: number(&json["R"]),
             json,
         })
@@ -81,7 +81,12 @@ fn totals_of_the_raw_outcomes() {
             let Some(raw) = case.json[key].as_array() else { continue };
             let clamped: Vec<u64> = raw.iter().map(|x| x.as_u64().unwrap().min(case.clamp)).collect();
             let q = clamped.iter().map(|&x| u128::from(x) * u128::from(x)).sum();
-            assert_eq!(arm, Totals { n: clamped.len() as u64, s: clamped.iter().sum(), q }, "{}", case.name);
+            assert_eq!(
+                arm,
+                ArmTotals { n: clamped.len() as u64, s: clamped.iter().sum(), q },
+                "{}",
+                case.name
+            );
         }
     }
 }
@@ -118,11 +123,11 @@ fn sensitivities() {
     for case in cases() {
         let (sens, n) = (&case.json["sens"], (case.test.n, case.control.n));
         let of = |viewer| Sensitivity::of(viewer, n.0, n.1, case.clamp);
-        let publisher = of(Viewer::Publisher);
+        let publisher = of(ReaderRole::Publisher);
         assert_eq!(publisher.lift, rational(&sens["publisher"]["lift"]));
         assert_eq!(publisher.se2, square(&rational(&sens["publisher"]["se"])));
         assert_eq!(publisher.v, rational(&sens["publisher"]["v"]));
-        for viewer in [Viewer::Advertiser, Viewer::Public] {
+        for viewer in [ReaderRole::Advertiser, ReaderRole::Public] {
             assert_eq!(of(viewer).lift, rational(&sens["advertiser"]["lift"]));
             assert_eq!(of(viewer).v, rational(&sens["advertiser"]["v"]));
             near(&of(viewer).se2, &square(&rational(&sens["advertiser"]["se_dec"])), &case.name);
@@ -152,8 +157,8 @@ fn noise_scales_and_widths() {
         let n = (case.test.n, case.control.n);
         let v = case.test.variance() + case.control.variance();
         let printed = Sensitivity::as_published(n.0, n.1, case.clamp);
-        let publisher = Sensitivity::of(Viewer::Publisher, n.0, n.1, case.clamp);
-        let advertiser = Sensitivity::of(Viewer::Advertiser, n.0, n.1, case.clamp);
+        let publisher = Sensitivity::of(ReaderRole::Publisher, n.0, n.1, case.clamp);
+        let advertiser = Sensitivity::of(ReaderRole::Advertiser, n.0, n.1, case.clamp);
         for w in case.json["w"].as_array().unwrap() {
             let (z, _) = z_of(w);
             let (rho1, rho2) = (rational(&w["rho1"]), rational(&w["rho2"]));
@@ -190,17 +195,17 @@ fn the_modes_agree_with_the_vectors() {
     let mut compared = 0;
     for case in cases() {
         let n = (case.test.n, case.control.n);
-        let bounds = Bounds { clamp: case.clamp };
+        let bounds = ClampBounds { clamp: case.clamp };
         let values = fixed::values(&case.test, &case.control, case.clamp).unwrap();
         for w in case.json["w"].as_array().unwrap() {
             let (z, confidence) = z_of(w);
             let (rho1, rho2) = (rational(&w["rho1"]), rational(&w["rho2"]));
             let rho = &rho1 + &rho2;
-            let mode = if rho1 == rho2 { Mode::Algorithm1AsPublished } else { Mode::Variance };
-            let scale = fixed_point(mode, Viewer::Publisher, n, bounds, &rho).unwrap();
+            let mode = if rho1 == rho2 { ReleaseMode::Algorithm1AsPublished } else { ReleaseMode::Variance };
+            let scale = fixed_point(mode, ReaderRole::Publisher, n, bounds, &rho).unwrap();
             assert_eq!((&scale.lift.rho, &scale.spread.rho), (&rho1, &rho2), "{}", case.name);
-            let sigma2 = |m: &release::scale::Mechanism, f: i32| &m.sigma2 * exp2(-2 * f);
-            if mode == Mode::Algorithm1AsPublished {
+            let sigma2 = |m: &release::scale::GaussianMechanism, f: i32| &m.sigma2 * exp2(-2 * f);
+            if mode == ReleaseMode::Algorithm1AsPublished {
                 near(
                     &sigma2(&scale.lift, scale.grid.lift),
                     &square(&rational(&w["sigma1_paper"])),

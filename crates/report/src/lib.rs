@@ -12,7 +12,7 @@ use base::Cost;
 use data::InputReport;
 use privacy::PrivacyTotal;
 use privacy::dummies::MatchLeakage;
-use release::modes::Estimate;
+use release::modes::LiftEstimate;
 use serde::{Deserialize, Serialize};
 use study::{Server, Study, security_name};
 
@@ -295,7 +295,7 @@ pub struct CellView {
     /// `overall`, or the value.
     pub label: String,
     /// Difference of mean clamped outcome per person, test minus control; absent when the cell was refused.
-    pub estimate: Option<Estimate>,
+    pub estimate: Option<LiftEstimate>,
     /// Why there is no estimate.
     pub refused: Option<String>,
     /// Every number that was released for this cell, and rows, value and squares as these give them.

@@ -14,7 +14,7 @@ use page::numbers;
 use page::numbers::{MISSING, fixed, scientific};
 use privacy::PrivacyTotal;
 use privacy::dummies::MatchLeakage;
-use release::modes::Estimate;
+use release::modes::LiftEstimate;
 
 /// Longest label that is put into a sentence or a figure; tables of the page show more.
 pub const LABEL_CHARS: usize = 40;
@@ -90,14 +90,14 @@ fn finite(value: f64) -> f64 {
     if value.is_finite() { value } else { 0.0 }
 }
 
-fn magnitude(estimate: &Estimate) -> f64 {
+fn magnitude(estimate: &LiftEstimate) -> f64 {
     let means = estimate.rates.map_or([0.0; 2], |rates| rates.map(|rate| finite(rate.mean).abs()));
     let [test, control] = means;
     finite(estimate.lift).abs().max(test).max(control)
 }
 
 /// The overall estimate; without one, those of all cells.
-fn leading_estimates(view: &LiftView) -> Vec<&Estimate> {
+fn leading_estimates(view: &LiftView) -> Vec<&LiftEstimate> {
     match overall(view).and_then(|cell| cell.estimate.as_ref()) {
         Some(estimate) => vec![estimate],
         None => view.cells.iter().filter_map(|cell| cell.estimate.as_ref()).collect(),
@@ -230,7 +230,7 @@ pub enum IntervalVerdict {
 }
 
 /// Reads an interval.
-pub fn verdict(view: &LiftView, estimate: &Estimate) -> IntervalVerdict {
+pub fn verdict(view: &LiftView, estimate: &LiftEstimate) -> IntervalVerdict {
     let [low, high] = estimate.interval;
     // Written so that a value that is not a number is unclear.
     let (less, more) = (high < 0.0, low > 0.0);
@@ -242,7 +242,7 @@ pub fn verdict(view: &LiftView, estimate: &Estimate) -> IntervalVerdict {
 }
 
 /// The verdict in a few words.
-pub fn verdict_words(view: &LiftView, estimate: &Estimate) -> String {
+pub fn verdict_words(view: &LiftView, estimate: &LiftEstimate) -> String {
     match verdict(view, estimate) {
         IntervalVerdict::Test => format!("in favour of {}", label(&view.test)),
         IntervalVerdict::Control => format!("in favour of {}", label(&view.control)),
@@ -281,7 +281,7 @@ fn signed_words(view: &LiftView, scale: &MeanScale, difference: f64) -> String {
     if shown == MISSING { shown } else { format!("{shown} {}", direction(view, difference)) }
 }
 
-fn difference_sentence(view: &LiftView, estimate: &Estimate, scale: &MeanScale) -> String {
+fn difference_sentence(view: &LiftView, estimate: &LiftEstimate, scale: &MeanScale) -> String {
     let (test, control) = (label(&view.test), label(&view.control));
     let (amount, way) = (scale.show(estimate.lift.abs()), direction(view, estimate.lift));
     let (noun, per) = (noun(view), scale.per());
@@ -315,7 +315,7 @@ fn difference_sentence(view: &LiftView, estimate: &Estimate, scale: &MeanScale) 
     }
 }
 
-fn interval_sentence(view: &LiftView, estimate: &Estimate, scale: &MeanScale) -> String {
+fn interval_sentence(view: &LiftView, estimate: &LiftEstimate, scale: &MeanScale) -> String {
     let [low, high] = estimate.interval;
     let level = numbers::percent(view.confidence);
     // The end nearer to no difference first, as one would say it.

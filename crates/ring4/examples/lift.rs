@@ -4,20 +4,20 @@
 //! Prints rows/s, ANDs/s, bytes per row and product, semi-honest and malicious, and compares the totals with
 //! the study's definitions.
 
-use accel::Queue;
+use accel::DeviceQueue;
 use base::{Error, PartyId};
 use engine::{Engine, Share, Shares};
 use net::cluster::Cluster;
 use ring4::{Hash, Ring4, Security, Settings};
 use std::time::{Duration, Instant};
-use studies::lift::{BenchRows, Lift, bench_truth, build};
+use studies::lift::{BenchRows, LiftParameters, bench_truth, build};
 
 const SERVERS: [PartyId; 4] = [PartyId(2), PartyId(3), PartyId(4), PartyId(5)];
 
 fn main() -> Result<(), Error> {
     let mut numbers = std::env::args().skip(1).filter_map(|text| text.parse::<u64>().ok());
     let rows = numbers.next().unwrap_or(100_000);
-    let lift = Lift::bench(numbers.next().unwrap_or(4) as u8);
+    let lift = LiftParameters::bench(numbers.next().unwrap_or(4) as u8);
     let chunk = numbers.next();
     let (program, layout) = build(&lift)?;
     let wanted = |name: &str| {
@@ -26,7 +26,7 @@ fn main() -> Result<(), Error> {
     let models = [(Security::SemiHonest, "semi-honest"), (Security::Malicious, "malicious")];
     for (security, _) in models.into_iter().filter(|(_, name)| wanted(name)) {
         let settings = Settings { security, hash: Hash::Keyed, masked: security == Security::Malicious };
-        let engine = || Ring4::new(settings, SERVERS, || Ok(Queue::default()));
+        let engine = || Ring4::new(settings, SERVERS, || Ok(DeviceQueue::default()));
         let ring4 = || chunk.map_or_else(engine, |rows| engine().with_chunk(rows as usize));
         let start = Instant::now();
         let done = Cluster::new(6, 1).deadline(Duration::from_secs(600)).run(|session| {

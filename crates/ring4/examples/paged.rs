@@ -9,9 +9,9 @@
 //!
 //! Prints one line of JSON. `docs/osprey/ring4.md` has figures.
 
-use accel::{Queue, Ring, Seat};
+use accel::{DeviceQueue, Seat, VectorRing};
 use base::{Error, PartyId, Roster, Seed};
-use net::{Meet, Session, Terms, Transport};
+use net::{ChannelSecurity, Meet, OperatorTerms, Session};
 use osprey::Oblivious;
 use ring4::{Array, Party, Settings, Shares, elements, pack};
 use serde::Serialize;
@@ -20,14 +20,14 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-const RING: Ring = Ring::Z64;
+const RING: VectorRing = VectorRing::Z64;
 /// Rows of a dot product: one round each.
 const ROWS: usize = 64;
 /// Columns of these rows that are entered at once.
 const COLUMNS: usize = 512;
 const ADDRESSES: &str = "127.0.0.1:7100,127.0.0.1:7101,127.0.0.1:7102";
 const PARTIES: [PartyId; 4] = [PartyId(0), PartyId(1), PartyId(2), PartyId(3)];
-const TERMS: Terms = Terms {
+const TERMS: OperatorTerms = OperatorTerms {
     document: "product",
     differ: "give all four the same SIZE",
     key: "nowhere: parties have no keys here",
@@ -96,7 +96,7 @@ fn run(args: &Args) -> Result<bool, Error> {
         return Ok(true);
     }
     let mut session = meet(args)?;
-    let mut party = Party::in_the_open(&mut session, PARTIES, Settings::default(), Queue::default())?;
+    let mut party = Party::in_the_open(&mut session, PARTIES, Settings::default(), DeviceQueue::default())?;
     let (seconds, region_bytes, result) = multiply(&mut party, &mut session, args.size)?;
     session.finish()?;
     let outcome = Outcome {
@@ -121,8 +121,14 @@ fn meet(args: &Args) -> Result<Session, Error> {
     let watch = |status: &net::Status| {
         let _ = writeln!(std::io::stderr(), "{status}");
     };
-    let meet =
-        Meet::all(me, roster.clone(), args.addresses.get(seat).cloned(), dial, Transport::Tcp, agreement);
+    let meet = Meet::all(
+        me,
+        roster.clone(),
+        args.addresses.get(seat).cloned(),
+        dial,
+        ChannelSecurity::Tcp,
+        agreement,
+    );
     // The speculative passes of others may come first.
     let meeting = meet.terms(TERMS).patience(Duration::from_secs(600)).watch(watch).meet(0)?;
     Ok(Session::new(me, roster, meeting.control, Seed::from_system()))

@@ -3,7 +3,7 @@
 //! One part is a value in the clear, three are a seat's shares.
 
 use crate::vectors::spare::{give_back, room};
-use crate::{Ring, Shares};
+use crate::{Shares, VectorRing};
 use kernels::Block;
 
 /// Bits of a block.
@@ -129,7 +129,7 @@ impl<const N: usize> Bits<N> {
 impl Bits<3> {
     /// What shares of bits hold.
     pub fn of(shares: Shares) -> Self {
-        debug_assert_eq!(shares.ring(), Ring::Z2, "shares of bits");
+        debug_assert_eq!(shares.ring(), VectorRing::Z2, "shares of bits");
         let (len, mut parts) = (shares.len(), shares.into_parts());
         // What fills the last block up is shares of anything.
         parts.iter_mut().filter_map(|part| part.last_mut()).for_each(|last| last.0 &= tail_mask(len));
@@ -138,7 +138,7 @@ impl Bits<3> {
 
     /// The bits as shares.
     pub fn into_shares(mut self) -> Shares {
-        Shares::from_parts(Ring::Z2, self.len, std::mem::take(&mut self.parts))
+        Shares::from_parts(VectorRing::Z2, self.len, std::mem::take(&mut self.parts))
     }
 }
 

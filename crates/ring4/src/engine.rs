@@ -16,23 +16,23 @@ mod sums;
 use self::release::Noises;
 use crate::seats::member::Member;
 use crate::{Quote, Seat, Settings};
-use accel::Queue;
+use accel::DeviceQueue;
 use base::{Cost, Error, PartyId};
 use engine::{Engine, Entered, OutputShares, Shares, outputs};
 use net::Session;
 use program::Program;
-use program::Rows;
-use program::lower::combine::Shape;
-use program::lower::{Depth, Draws, Inputs, ReleasePlan, Totals};
+use program::ShardRows;
+use program::lower::combine::SelectionCircuit;
+use program::lower::{Depth, Draws, EntryRule, ReleasePlan, TotalsForm};
 
-type Devices = dyn FnMut() -> Result<Queue, Error> + Send;
+type Devices = dyn FnMut() -> Result<DeviceQueue, Error> + Send;
 
 /// The engine of one participant: owner, server or both.
 pub struct Ring4 {
     settings: Settings,
     seats: [PartyId; 4],
     devices: Box<Devices>,
-    shape: Shape,
+    shape: SelectionCircuit,
     chunk: Option<usize>,
     /// Noise, and the keys that it was drawn under: those of its releases.
     drawn: Option<(Member, Noises)>,
@@ -45,13 +45,13 @@ impl Ring4 {
     pub fn new(
         settings: Settings,
         seats: [PartyId; 4],
-        devices: impl FnMut() -> Result<Queue, Error> + Send + 'static,
+        devices: impl FnMut() -> Result<DeviceQueue, Error> + Send + 'static,
     ) -> Self {
         Self {
             settings,
             seats,
             devices: Box::new(devices),
-            shape: Shape::default(),
+            shape: SelectionCircuit::default(),
             chunk: None,
             drawn: None,
         }
@@ -59,7 +59,7 @@ impl Ring4 {
 
     /// With another circuit for best rows. All participants take the same.
     #[must_use]
-    pub fn with_shape(mut self, shape: Shape) -> Self {
+    pub fn with_shape(mut self, shape: SelectionCircuit) -> Self {
         self.shape = shape;
         self
     }
@@ -123,12 +123,13 @@ impl Ring4 {
     }
 
     pub(crate) fn member(&mut self, session: &mut Session) -> Result<Member, Error> {
-        let queue = if self.seats.contains(&session.me()) { (self.devices)()? } else { Queue::default() };
+        let queue =
+            if self.seats.contains(&session.me()) { (self.devices)()? } else { DeviceQueue::default() };
         Member::new(session, self.seats, self.settings, queue)
     }
 
     /// What owners may enter.
-    pub(crate) fn inputs(&self) -> Inputs {
+    pub(crate) fn inputs(&self) -> EntryRule {
         self.settings.inputs()
     }
 
@@ -150,8 +151,8 @@ impl Engine for Ring4 {
         Ok(())
     }
 
-    fn totals(&self) -> Totals {
-        Totals::Replicated
+    fn totals(&self) -> TotalsForm {
+        TotalsForm::Replicated
     }
 
     fn price_rows(&self, program: &Program, rows: u64) -> Cost {
@@ -165,7 +166,7 @@ impl Engine for Ring4 {
     fn rows(
         &mut self,
         program: &Program,
-        rows: &mut dyn Rows,
+        rows: &mut dyn ShardRows,
         session: &mut Session,
     ) -> Result<Shares, Error> {
         self.check(program)?;

@@ -44,7 +44,7 @@ pub use crate::vectors::convert::{DIRECT_BITS, lowest};
 pub use crate::vectors::divide::Division;
 pub use crate::vectors::planes::Planes;
 pub use crate::vectors::truncate::STATISTICAL_BITS;
-pub use accel::{Ring, Seat};
+pub use accel::{Seat, VectorRing};
 pub use price::Quote;
 pub use shares::{Shares, View};
 

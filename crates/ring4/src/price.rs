@@ -1,7 +1,7 @@
 //! What a computation costs, message by message: the same turns as the ledger counts.
 
 use crate::seats::product::chunks;
-use crate::{CHUNKS_AHEAD, Ring, Seat, Settings, TAG_BYTES};
+use crate::{CHUNKS_AHEAD, Seat, Settings, TAG_BYTES, VectorRing};
 use base::{Cost, PartyId};
 
 /// A price under construction: call what will be called, in the same order.
@@ -101,7 +101,7 @@ impl Quote {
     }
 
     /// Products of so many elements, or dot products of any length with so many results.
-    pub fn multiply(&mut self, ring: Ring, len: usize) {
+    pub fn multiply(&mut self, ring: VectorRing, len: usize) {
         self.trips += 1;
         let chunks = chunks(ring.blocks(len));
         for at in 0..chunks.len() + CHUNKS_AHEAD {
@@ -143,12 +143,12 @@ impl Quote {
     }
 
     /// An opening to all.
-    pub fn open(&mut self, ring: Ring, len: usize) {
+    pub fn open(&mut self, ring: VectorRing, len: usize) {
         self.open_to(ring, len, &Seat::ALL);
     }
 
     /// An opening to some seats.
-    pub fn open_to(&mut self, ring: Ring, len: usize, viewers: &[Seat]) {
+    pub fn open_to(&mut self, ring: VectorRing, len: usize, viewers: &[Seat]) {
         self.trips += 1;
         let bytes = BLOCK * ring.blocks(len) as u64;
         self.talk(&viewers.iter().map(|&v| (v.after(1), v, bytes)).collect::<Vec<_>>());
@@ -159,7 +159,7 @@ impl Quote {
     }
 
     /// An input of the party at a seat.
-    pub fn input(&mut self, owner: Seat, ring: Ring, len: usize) {
+    pub fn input(&mut self, owner: Seat, ring: VectorRing, len: usize) {
         self.trips += 1;
         let bytes = BLOCK * ring.blocks(len) as u64;
         let receivers = [owner.after(1), owner.after(2)];
@@ -171,7 +171,7 @@ impl Quote {
     }
 
     /// One round of joint inputs: sender, voucher, receiver, ring and length of each.
-    pub fn joint(&mut self, joints: &[([Seat; 3], Ring, usize)]) {
+    pub fn joint(&mut self, joints: &[([Seat; 3], VectorRing, usize)]) {
         self.trips += 1;
         let mut messages: Vec<(Seat, Seat, u64)> = Vec::new();
         for &([sender, _, receiver], ring, len) in joints {

@@ -1,7 +1,7 @@
 //! A vector of shared values, as one seat holds it.
 
 use crate::vectors::spare::{give_back, zeros};
-use crate::{Ring, Seat};
+use crate::{Seat, VectorRing};
 use base::Error;
 use kernels::{Block, ring_add, ring_sub};
 use std::borrow::Cow;
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 /// the length is no multiple of the lanes of a block, what fills the last block up is shares of anything.
 #[derive(Clone)]
 pub struct Shares {
-    ring: Ring,
+    ring: VectorRing,
     len: usize,
     parts: [Vec<Block>; 3],
 }
@@ -18,7 +18,7 @@ pub struct Shares {
 impl Shares {
     /// Shares of zeros: nothing is random about them.
     #[must_use]
-    pub fn zero(ring: Ring, len: usize) -> Self {
+    pub fn zero(ring: VectorRing, len: usize) -> Self {
         let blocks = ring.blocks(len);
         Self { ring, len, parts: std::array::from_fn(|_| zeros(blocks)) }
     }
@@ -28,7 +28,7 @@ impl Shares {
     /// # Panics
     /// When they are of another length.
     #[must_use]
-    pub fn from_parts(ring: Ring, len: usize, parts: [Vec<Block>; 3]) -> Self {
+    pub fn from_parts(ring: VectorRing, len: usize, parts: [Vec<Block>; 3]) -> Self {
         assert!(parts.iter().all(|part| part.len() == ring.blocks(len)), "as many blocks as elements take");
         Self { ring, len, parts }
     }
@@ -36,7 +36,7 @@ impl Shares {
     /// A value that every seat but `unknown_to` knows, as summand `unknown_to`: no message. `value` is not
     /// looked at there.
     #[must_use]
-    pub fn known_but_to(ring: Ring, len: usize, seat: Seat, unknown_to: Seat, value: &[Block]) -> Self {
+    pub fn known_but_to(ring: VectorRing, len: usize, seat: Seat, unknown_to: Seat, value: &[Block]) -> Self {
         let mut shares = Self::zero(ring, len);
         if let Some(part) = seat.part_of(unknown_to) {
             shares.parts[part].copy_from_slice(value);
@@ -46,13 +46,13 @@ impl Shares {
 
     /// Public values: summand 0.
     #[must_use]
-    pub fn public(ring: Ring, len: usize, seat: Seat, value: &[Block]) -> Self {
+    pub fn public(ring: VectorRing, len: usize, seat: Seat, value: &[Block]) -> Self {
         Self::known_but_to(ring, len, seat, Seat::ALL[0], value)
     }
 
     /// Of which elements.
     #[must_use]
-    pub fn ring(&self) -> Ring {
+    pub fn ring(&self) -> VectorRing {
         self.ring
     }
 
@@ -123,7 +123,7 @@ impl Shares {
         self.apply(other, ring_sub)
     }
 
-    fn apply(&mut self, other: &Self, f: fn(Ring, &mut [Block], &[Block])) -> Result<(), Error> {
+    fn apply(&mut self, other: &Self, f: fn(VectorRing, &mut [Block], &[Block])) -> Result<(), Error> {
         self.same_shape(other)?;
         for (mine, theirs) in self.parts.iter_mut().zip(&other.parts) {
             f(self.ring, mine, theirs);
@@ -165,19 +165,19 @@ impl Shares {
 /// ([`crate::Array::view`]).
 #[derive(Clone, Copy)]
 pub struct View<'a> {
-    ring: Ring,
+    ring: VectorRing,
     len: usize,
     parts: [&'a [Block]; 3],
 }
 
 impl<'a> View<'a> {
-    pub(crate) fn new(ring: Ring, len: usize, parts: [&'a [Block]; 3]) -> Self {
+    pub(crate) fn new(ring: VectorRing, len: usize, parts: [&'a [Block]; 3]) -> Self {
         Self { ring, len, parts }
     }
 
     /// Of which elements.
     #[must_use]
-    pub fn ring(self) -> Ring {
+    pub fn ring(self) -> VectorRing {
         self.ring
     }
 

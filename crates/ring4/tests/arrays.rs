@@ -2,7 +2,7 @@
 
 mod support;
 
-use accel::{Ring, Seat};
+use accel::{Seat, VectorRing};
 use base::Error;
 use kernels::Block;
 use net::Session;
@@ -15,7 +15,7 @@ fn entered<M: Memory>(
     memory: &M,
     (p, s): (&mut Party, &mut Session),
     owner: usize,
-    (ring, len): (Ring, usize),
+    (ring, len): (VectorRing, usize),
     value: &[Block],
 ) -> Result<Array<M>, Error> {
     let mut array = Array::untouched(memory, ring, len);
@@ -30,7 +30,7 @@ fn entered<M: Memory>(
 
 /// Sums of products of one half of an array with the other half of another one, in four ways that give the
 /// same.
-fn products<M: Memory>(memory: &M, ring: Ring) {
+fn products<M: Memory>(memory: &M, ring: VectorRing) {
     let (run_len, terms) = (6 * ring.lanes(), 700);
     let len = 2 * run_len * terms;
     let (x, y) = (random(1, ring.blocks(len)), random(2, ring.blocks(len)));
@@ -73,7 +73,7 @@ fn products<M: Memory>(memory: &M, ring: Ring) {
 
 #[test]
 fn products_of_arrays_are_those_of_their_pieces() {
-    for ring in Ring::ALL {
+    for ring in VectorRing::ALL {
         products(&Heap, ring);
         products(&Oblivious, ring);
     }
@@ -83,19 +83,19 @@ fn products_of_arrays_are_those_of_their_pieces() {
 fn terms_that_are_none_are_refused() {
     let (mut p, mut s) = (Party::speculator(Seat::new(0), settings()[0]), alone());
     let mut refused = |x: &Shares, len: usize, y: &Shares| p.dot_runs(&mut s, len, x, y).is_err();
-    let shares = |ring: Ring, len: usize| Shares::zero(ring, len);
-    let (six, bits) = (shares(Ring::Z64, 6), shares(Ring::Z2, 256));
+    let shares = |ring: VectorRing, len: usize| Shares::zero(ring, len);
+    let (six, bits) = (shares(VectorRing::Z64, 6), shares(VectorRing::Z2, 256));
     assert!(refused(&six, 0, &six) && refused(&six, 3, &six) && refused(&six, 4, &six));
-    assert!(refused(&shares(Ring::Z64, 0), 2, &shares(Ring::Z64, 0)));
-    assert!(refused(&bits, 64, &bits) && refused(&six, 2, &shares(Ring::Z64, 8)));
-    assert!(refused(&shares(Ring::Z128, 6), 2, &six));
+    assert!(refused(&shares(VectorRing::Z64, 0), 2, &shares(VectorRing::Z64, 0)));
+    assert!(refused(&bits, 64, &bits) && refused(&six, 2, &shares(VectorRing::Z64, 8)));
+    assert!(refused(&shares(VectorRing::Z128, 6), 2, &six));
     assert!(!refused(&six, 2, &six) && !refused(&six, 6, &six) && !refused(&bits, 128, &bits));
 }
 
 /// What a pass of every primitive gives: shapes, and what was opened.
-type Pass = (Vec<(Ring, usize)>, Vec<Option<usize>>);
+type Pass = (Vec<(VectorRing, usize)>, Vec<Option<usize>>);
 
-fn every_primitive(p: &mut Party, s: &mut Session, (ring, len): (Ring, usize)) -> Result<Pass, Error> {
+fn every_primitive(p: &mut Party, s: &mut Session, (ring, len): (VectorRing, usize)) -> Result<Pass, Error> {
     let value = pack(ring, &vec![3; len]);
     let mut results = vec![enter(p, s, 0, (ring, len), &value)?, enter(p, s, 3, (ring, len), &value)?];
     results.push(p.random(ring, len));
@@ -122,7 +122,7 @@ fn every_primitive(p: &mut Party, s: &mut Session, (ring, len): (Ring, usize)) -
 #[test]
 fn a_speculator_has_shapes_and_price_of_a_run() {
     for settings in settings() {
-        for ring in Ring::ALL {
+        for ring in VectorRing::ALL {
             for len in [1, 127, 20_000] {
                 let done = run(settings, |p, s| {
                     let pass = every_primitive(p, s, (ring, len))?;
@@ -146,8 +146,8 @@ fn a_speculator_has_shapes_and_price_of_a_run() {
 #[test]
 fn a_speculator_opens_zeros() {
     let (mut p, mut s) = (Party::speculator(Seat::new(3), settings()[1]), alone());
-    let x = p.input(&mut s, Seat::new(3), (Ring::Z64, 50), &[]).expect("no values are needed");
-    let y = p.random(Ring::Z64, 50);
+    let x = p.input(&mut s, Seat::new(3), (VectorRing::Z64, 50), &[]).expect("no values are needed");
+    let y = p.random(VectorRing::Z64, 50);
     let z = p.multiply(&mut s, &x, &y).expect("a product");
     assert_eq!(p.open(&mut s, &z).expect("an opening"), [Block::ZERO; 25]);
     assert!(y.parts().iter().all(|part| part.iter().all(|&block| block == Block::ZERO)));

@@ -8,12 +8,12 @@
 
 mod support;
 
-use accel::{Queue, Ring};
-use base::{Error, Kind, PartyId, Seed};
+use accel::{DeviceQueue, VectorRing};
+use base::{Error, Fault, PartyId, Seed};
 use kernels::Block;
 use net::Session;
 use net::cluster::Cluster;
-use net::faults::Fault;
+use net::faults::InjectedFault;
 use ring4::{Hash, Member, Number, Party, Planes, Security, Settings, Shares, elements};
 use std::time::{Duration, Instant};
 use support::{SEATS, enter, party, random};
@@ -54,7 +54,7 @@ fn bend(bend: Option<Bend>, party: &Party, before: usize, x: &mut Shares) {
 /// Operations that depend on each other, conversions, comparisons and truncations among them, each at a step
 /// of its own.
 fn work(p: &mut Party, s: &mut Session, bent: Option<Bend>) -> Result<Vec<u128>, Error> {
-    let shape = (Ring::Z64, 10);
+    let shape = (VectorRing::Z64, 10);
     let values =
         |a: u128, b: u128| (0..5).map(move |i| Block((i * a + 99) | ((i * b + 5) << 64))).collect::<Vec<_>>();
     let mut x = s.step("in0", |s| enter(p, s, 0, shape, &values(1_234_567, 7_654_321)))?;
@@ -69,7 +69,7 @@ fn work(p: &mut Party, s: &mut Session, bent: Option<Bend>) -> Result<Vec<u128>,
     let middle = planes.len() / 2;
     bend(bent, p, 6, &mut planes[middle]);
     let bits = Planes::new(planes)?;
-    let mut back = s.step("word", |s| p.word_to_ring(s, Ring::Z64, &bits))?;
+    let mut back = s.step("word", |s| p.word_to_ring(s, VectorRing::Z64, &bits))?;
     bend(bent, p, 7, &mut back);
     let mut below = s.step("less", |s| p.less(s, &back, &z, Number { bits: 41, signed: false }))?;
     bend(bent, p, 8, &mut back);
@@ -77,10 +77,10 @@ fn work(p: &mut Party, s: &mut Session, bent: Option<Bend>) -> Result<Vec<u128>,
     s.step("trunc", |s| p.truncate(s, &y, 20, 3))?;
     bend(bent, p, 9, &mut back);
     let exact = s.step("texact", |s| p.truncate_exact(s, &back, 5))?;
-    let (bit, same) = s.step("rbits", |s| p.dabits(s, Ring::Z64, 10))?;
+    let (bit, same) = s.step("rbits", |s| p.dabits(s, VectorRing::Z64, 10))?;
     bend(bent, p, 11, &mut below);
     let selected = s.step("select", |s| p.select_by_bit(s, &below, &back, &z))?;
-    let converted = s.step("rbits", |s| p.bits_to_ring(s, Ring::Z64, &[&bit]))?;
+    let converted = s.step("rbits", |s| p.bits_to_ring(s, VectorRing::Z64, &[&bit]))?;
     let mut sum = selected;
     sum.add(&exact)?;
     sum.add(&back)?;
@@ -90,10 +90,10 @@ fn work(p: &mut Party, s: &mut Session, bent: Option<Bend>) -> Result<Vec<u128>,
     s.step("confirm", |s| p.confirm(s))?;
     bend(bent, p, 13, &mut sum);
     let opened = s.step("open", |s| p.open(s, &sum))?;
-    Ok(elements(Ring::Z64, 10, &opened))
+    Ok(elements(VectorRing::Z64, 10, &opened))
 }
 
-type Planned = (PartyId, PartyId, &'static str, Fault);
+type Planned = (PartyId, PartyId, &'static str, InjectedFault);
 
 /// How one seat ended, and what it sent by step and peer.
 struct Ended {
@@ -184,7 +184,7 @@ fn judge<T: PartialEq + std::fmt::Debug>(
 ) {
     match result {
         Ok(value) => assert_eq!(value, wanted, "{label}: a wrong result"),
-        Err(error) if matches!(error.kind(), Kind::Deviated(_)) => {
+        Err(error) if matches!(error.kind(), Fault::Deviated(_)) => {
             let told = error.accusation().unwrap_or_else(|| panic!("{label}: nobody is accused by {error}"));
             let guilty = deviates.iter().any(|party| told.accused.contains(&format!("p{}", party.0)));
             assert!(guilty, "{label}: {error} accuses {:?}", told.accused);
@@ -207,7 +207,8 @@ fn any_byte_of_any_message() {
         }
         let (byte, mask) = (hunt.rng.below(sent), hunt.mask());
         // What is cut short ends at a deadline, so there are few of these.
-        let fault = if hunt.below(40) == 0 { Fault::Truncate } else { Fault::Corrupt { byte, mask } };
+        let fault =
+            if hunt.below(40) == 0 { InjectedFault::Truncate } else { InjectedFault::Corrupt { byte, mask } };
         let ended = play(malicious()[setting], Some((SEATS[who], SEATS[to], STEPS[step], fault)), None);
         let label = format!("{:?}, {who} to {to} at {}, {fault:?}", malicious()[setting], STEPS[step]);
         let others = || ended.iter().enumerate().filter(|(seat, _)| *seat != who);
@@ -245,7 +246,7 @@ fn an_owner_together_with_a_seat() {
     let seats = [1, 2, 3, 4].map(PartyId);
     let (owner, viewer) = (PartyId(0), PartyId(5));
     let value = random(1, 4);
-    let wanted: Vec<Block> = value.iter().map(|&v| Ring::Z128.mul(v, v)).collect();
+    let wanted: Vec<Block> = value.iter().map(|&v| VectorRing::Z128.mul(v, v)).collect();
     while hunt.goes_on() {
         let settings = malicious()[hunt.below(4)];
         let seat = seats[hunt.below(4)];
@@ -257,22 +258,22 @@ fn an_owner_together_with_a_seat() {
             let towards =
                 if step == "reveal" && hunt.below(2) == 0 { viewer } else { PartyId(hunt.below(6) as u8) };
             if who != towards {
-                let fault = Fault::Corrupt { byte: hunt.rng.below(80), mask: hunt.mask() };
+                let fault = InjectedFault::Corrupt { byte: hunt.rng.below(80), mask: hunt.mask() };
                 label += &format!(", {who} to {towards} at {step}: {fault:?}");
                 cluster = cluster.fault_towards(who, towards, step, fault);
             }
         }
         let start = Instant::now();
         let ended = cluster.run(|s| {
-            let mut member = Member::new(s, seats, settings, Queue::default())?;
+            let mut member = Member::new(s, seats, settings, DeviceQueue::default())?;
             let own: &[Block] = if s.me() == owner { &value } else { &[] };
-            let x = s.step("enter", |s| member.enter(s, owner, (Ring::Z128, 4), own))?;
+            let x = s.step("enter", |s| member.enter(s, owner, (VectorRing::Z128, 4), own))?;
             let product = match (member.server(), &x) {
                 (Some(server), Some(x)) => Some(s.step("mul", |s| server.multiply(s, x, x))?),
                 _ => None,
             };
             s.step("confirm", |s| member.confirm(s))?;
-            s.step("reveal", |s| member.reveal(s, product.as_ref(), (Ring::Z128, 4), viewer))
+            s.step("reveal", |s| member.reveal(s, product.as_ref(), (VectorRing::Z128, 4), viewer))
         });
         assert!(start.elapsed() < HANGS, "{label}: a run that hangs");
         for (party, end) in

@@ -1,19 +1,19 @@
 //! Stand-alone circuits between owners and servers.
 
-use accel::Queue;
+use accel::DeviceQueue;
 use base::PartyId;
-use circuits::{Gates, Input};
+use circuits::{CircuitBuilder, InputBit};
 use circuits::{InputWord, OutputWord, Viewers, Wired};
 use engine::CircuitEngine;
 use engine::conformance::circuit_suite::check_served;
 use net::cluster::Cluster;
-use net::faults::Fault;
+use net::faults::InjectedFault;
 use ring4::{Hash, Ring4, Security, Settings};
 
 fn check(security: Security, parties: usize, seats: [u8; 4], servers: usize) {
     let settings = Settings { security, hash: Hash::Keyed, masked: true };
     // Some circuits have more lanes than a block.
-    let engine = || Ring4::new(settings, seats.map(PartyId), || Ok(Queue::default())).with_chunk(256);
+    let engine = || Ring4::new(settings, seats.map(PartyId), || Ok(DeviceQueue::default())).with_chunk(256);
     check_served(&|_| Ok(Box::new(engine())), parties, servers).unwrap();
 }
 
@@ -36,9 +36,9 @@ fn five_owners_one_of_them_a_server() {
 
 /// One AND of a bit of each of two owners, in three blocks; whether it ends well, and what each participant
 /// sent.
-fn in_blocks(fault: Option<Fault>) -> Vec<(bool, u64)> {
-    let mut g = Gates::default();
-    let [a, b] = [0, 1].map(|i| g.input(Input { owner: Some(PartyId(i)), word: i.into(), bit: 0 }));
+fn in_blocks(fault: Option<InjectedFault>) -> Vec<(bool, u64)> {
+    let mut g = CircuitBuilder::default();
+    let [a, b] = [0, 1].map(|i| g.input(InputBit { owner: Some(PartyId(i)), word: i.into(), bit: 0 }));
     let both = g.and_gate(a, b);
     let inputs = [0, 1].map(|i| InputWord { owner: PartyId(i), width: 1 }).to_vec();
     let output = OutputWord { bits: vec![both], to: Viewers::Everyone };
@@ -50,7 +50,7 @@ fn in_blocks(fault: Option<Fault>) -> Vec<(bool, u64)> {
     let ended = cluster.run(|s| {
         let settings = Settings { security: Security::Malicious, hash: Hash::Keyed, masked: true };
         let seats = [2, 3, 4, 5].map(PartyId);
-        let mut engine = Ring4::new(settings, seats, || Ok(Queue::default())).with_chunk(256);
+        let mut engine = Ring4::new(settings, seats, || Ok(DeviceQueue::default())).with_chunk(256);
         let mine = |i: usize| if s.me().index() == i { vec![vec![0x5a5a; 10]] } else { Vec::new() };
         let words = [mine(0), mine(1)];
         let done = engine.run(&wired, 640, &words, s);
@@ -64,7 +64,7 @@ fn owners_enter_all_lanes_before_an_output_of_any_is_revealed() {
     let whole = in_blocks(None);
     assert!(whole.iter().all(|(done, sent)| *done && *sent > 0), "{whole:?}");
     // Broken at the first message that reveals: the owners have sent all that they ever send.
-    let broken = in_blocks(Some(Fault::Cut));
+    let broken = in_blocks(Some(InjectedFault::Cut));
     assert!(!broken[0].0 && !broken[1].0, "{broken:?}");
     assert_eq!([broken[0].1, broken[1].1], [whole[0].1, whole[1].1]);
 }

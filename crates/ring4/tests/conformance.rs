@@ -1,10 +1,10 @@
 //! Every program of the conformance suites, between owners and servers: what it means, who holds what, and
 //! what it costs, byte for byte and turn for turn.
 
-use accel::Queue;
+use accel::DeviceQueue;
 use base::PartyId;
 use engine::conformance::{check_among_served, check_served};
-use program::lower::combine::Shape;
+use program::lower::combine::SelectionCircuit;
 use ring4::{Hash, Ring4, Security, Settings};
 
 const SEMI_HONEST: Settings = Settings { security: Security::SemiHonest, hash: Hash::Keyed, masked: false };
@@ -12,7 +12,7 @@ const MALICIOUS: Settings = Settings { security: Security::Malicious, hash: Hash
 
 fn ring4(settings: Settings, seats: [u8; 4]) -> Ring4 {
     // Small chunks, so that rows come in several.
-    Ring4::new(settings, seats.map(PartyId), || Ok(Queue::default())).with_chunk(512)
+    Ring4::new(settings, seats.map(PartyId), || Ok(DeviceQueue::default())).with_chunk(512)
 }
 
 /// Programs between two parties, with so many servers that are neither.
@@ -21,7 +21,7 @@ fn pair(settings: Settings, seats: [u8; 4], servers: usize) {
 }
 
 /// Programs of any number of parties.
-fn among(settings: Settings, parties: usize, seats: [u8; 4], servers: usize, shape: Shape) {
+fn among(settings: Settings, parties: usize, seats: [u8; 4], servers: usize, shape: SelectionCircuit) {
     let make = |_: &mut _| -> Result<Box<dyn engine::Engine>, base::Error> {
         Ok(Box::new(ring4(settings, seats).with_shape(shape)))
     };
@@ -41,30 +41,30 @@ fn two_owners_and_four_servers_malicious() {
 #[test]
 fn owners_may_be_servers() {
     pair(MALICIOUS, [2, 1, 3, 0], 2);
-    among(MALICIOUS, 3, [5, 1, 3, 4], 3, Shape::Small);
+    among(MALICIOUS, 3, [5, 1, 3, 4], 3, SelectionCircuit::Small);
 }
 
 #[test]
 fn four_parties_are_the_servers() {
-    among(SEMI_HONEST, 4, [0, 1, 2, 3], 0, Shape::Small);
-    among(MALICIOUS, 4, [3, 1, 0, 2], 0, Shape::Small);
+    among(SEMI_HONEST, 4, [0, 1, 2, 3], 0, SelectionCircuit::Small);
+    among(MALICIOUS, 4, [3, 1, 0, 2], 0, SelectionCircuit::Small);
 }
 
 #[test]
 fn two_owners() {
-    among(MALICIOUS, 2, [2, 3, 4, 5], 4, Shape::Small);
+    among(MALICIOUS, 2, [2, 3, 4, 5], 4, SelectionCircuit::Small);
 }
 
 #[test]
 fn three_owners_with_other_circuits() {
-    among(SEMI_HONEST, 3, [3, 4, 5, 6], 4, Shape::Shallow);
-    among(MALICIOUS, 3, [3, 4, 5, 6], 4, Shape::Shallow);
+    among(SEMI_HONEST, 3, [3, 4, 5, 6], 4, SelectionCircuit::Shallow);
+    among(MALICIOUS, 3, [3, 4, 5, 6], 4, SelectionCircuit::Shallow);
 }
 
 #[test]
 fn many_owners() {
-    among(MALICIOUS, 5, [5, 6, 7, 8], 4, Shape::Small);
-    among(SEMI_HONEST, 9, [9, 10, 11, 12], 4, Shape::Small);
+    among(MALICIOUS, 5, [5, 6, 7, 8], 4, SelectionCircuit::Small);
+    among(SEMI_HONEST, 9, [9, 10, 11, 12], 4, SelectionCircuit::Small);
 }
 
 #[test]

@@ -3,8 +3,8 @@
 
 mod support;
 
-use accel::{Ring, Seat};
-use base::Kind;
+use accel::{Seat, VectorRing};
+use base::Fault;
 use kernels::Block;
 use net::cluster::Cluster;
 use ring4::{Joint, Quote, Shares, elements, pack};
@@ -15,7 +15,7 @@ const LENGTHS: [usize; 6] = [1, 2, 127, 129, 1000, 70_000];
 #[test]
 fn products_are_products() {
     for settings in settings() {
-        for ring in Ring::ALL {
+        for ring in VectorRing::ALL {
             for len in LENGTHS {
                 let n = ring.blocks(len);
                 let (x, y) = (random(1, n), random(2, n));
@@ -57,7 +57,7 @@ fn products_are_products() {
 #[test]
 fn an_inner_product_is_one_product() {
     for settings in settings() {
-        for ring in Ring::ALL {
+        for ring in VectorRing::ALL {
             let len = 4999;
             let n = ring.blocks(len);
             let (x, y) = (random(3, n), random(4, n));
@@ -85,14 +85,14 @@ fn long_products_pass_through_their_windows() {
     for settings in settings() {
         let done = Cluster::new(4, 9).run(|s| {
             let mut p = party(s, settings)?;
-            let a = enter(&mut p, s, 0, (Ring::Z128, len), &x)?;
+            let a = enter(&mut p, s, 0, (VectorRing::Z128, len), &x)?;
             let b = p.multiply(s, &a, &a)?;
             p.open_to(s, &b, &[Seat::new(2)])
         });
         let done: Vec<_> = done.into_iter().map(Result::unwrap).collect();
         assert!(done[0].is_none() && done[1].is_none() && done[3].is_none());
         let opened = done[2].as_ref().unwrap();
-        assert!(opened.iter().zip(&x).all(|(z, x)| *z == Ring::Z128.mul(*x, *x)));
+        assert!(opened.iter().zip(&x).all(|(z, x)| *z == VectorRing::Z128.mul(*x, *x)));
     }
 }
 
@@ -107,7 +107,7 @@ fn joint_inputs_are_shared_between_all() {
                 for b in (0..4).filter(|&b| b != a) {
                     for c in (0..4).filter(|&c| c != a && c != b) {
                         // Twice on the same channel: their streams go on.
-                        for ring in [Ring::Z128, Ring::Z2] {
+                        for ring in [VectorRing::Z128, VectorRing::Z2] {
                             let value = &values[joints.len()];
                             let [sender, voucher, receiver] = [a, b, c].map(Seat::new);
                             let knows = p.seat() == sender || p.seat() == voucher;
@@ -137,7 +137,7 @@ fn joint_inputs_are_shared_between_all() {
 /// More than a window both ways at once: joint inputs and openings.
 #[test]
 fn long_joint_inputs_and_openings_do_not_wait_for_windows() {
-    let (ring, len) = (Ring::Z128, 700_000);
+    let (ring, len) = (VectorRing::Z128, 700_000);
     let value = random(6, len);
     let settings = settings()[2];
     let opened = run(settings, |p, s| {
@@ -162,7 +162,7 @@ fn long_joint_inputs_and_openings_do_not_wait_for_windows() {
 #[test]
 fn random_shares_are_random_and_consistent() {
     let done = run(settings()[1], |p, s| {
-        let (a, b) = (p.random(Ring::Z128, 4), p.random(Ring::Z128, 4));
+        let (a, b) = (p.random(VectorRing::Z128, 4), p.random(VectorRing::Z128, 4));
         Ok((p.open(s, &a)?, p.open(s, &b)?))
     });
     let done: Vec<_> = done.into_iter().map(Result::unwrap).collect();
@@ -173,7 +173,7 @@ fn random_shares_are_random_and_consistent() {
 #[test]
 fn public_values_and_lanes() {
     let values = [7, u128::MAX, 1 << 64, 3];
-    for ring in Ring::ALL {
+    for ring in VectorRing::ALL {
         let mask = u128::MAX >> (128 - ring.bits());
         let blocks = pack(ring, &values);
         assert_eq!(elements(ring, 4, &blocks), values.map(|v| v & mask));
@@ -185,7 +185,7 @@ fn public_values_and_lanes() {
         });
         let twice = |v: u128| v.wrapping_mul(v).wrapping_mul(2) & mask;
         for opened in done {
-            assert_eq!(opened.unwrap(), values.map(|v| if ring == Ring::Z2 { 0 } else { twice(v) }));
+            assert_eq!(opened.unwrap(), values.map(|v| if ring == VectorRing::Z2 { 0 } else { twice(v) }));
         }
     }
 }
@@ -199,7 +199,7 @@ fn settings_must_agree() {
     });
     // Who hears of it first leaves; the others may see that before they see the settings.
     let errors: Vec<_> = done.iter().map(|end| end.as_ref().expect_err("nobody goes on")).collect();
-    let named = |e: &&&base::Error| matches!(e.kind(), Kind::Input(text) if text.contains("other settings"));
+    let named = |e: &&&base::Error| matches!(e.kind(), Fault::Input(text) if text.contains("other settings"));
     assert!(errors.iter().any(|e| named(&e)), "{errors:?}");
-    assert!(errors.iter().all(|e| named(&e) || matches!(e.kind(), Kind::Channel(_))), "{errors:?}");
+    assert!(errors.iter().all(|e| named(&e) || matches!(e.kind(), Fault::Channel(_))), "{errors:?}");
 }

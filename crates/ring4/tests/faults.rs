@@ -3,12 +3,12 @@
 
 mod support;
 
-use accel::{Ring, Seat};
-use base::{ChannelError, Error, Kind, PartyId};
+use accel::{Seat, VectorRing};
+use base::{ChannelError, Error, Fault, PartyId};
 use kernels::Block;
 use net::Session;
 use net::cluster::Cluster;
-use net::faults::Fault;
+use net::faults::InjectedFault;
 use ring4::{Hash, Joint, Member, Party, Security, Settings, elements, pack};
 use std::time::Duration;
 use support::{SEATS, enter, party, random};
@@ -18,7 +18,7 @@ const STEPS: [&str; 9] =
 
 /// Every operation once, each at its own step, all depending on each other.
 fn work(p: &mut Party, s: &mut Session) -> Result<Vec<Block>, Error> {
-    let shape = (Ring::Z64, 6);
+    let shape = (VectorRing::Z64, 6);
     let value = random(1, 3);
     let x = s.step("enter 0", |s| enter(p, s, 0, shape, &value))?;
     let y = s.step("enter 1", |s| enter(p, s, 1, shape, &value))?;
@@ -52,7 +52,7 @@ struct Ended {
 }
 
 /// A fault of one party towards one other (everybody: `None`) at a step.
-type Planned<'a> = (PartyId, Option<PartyId>, &'a str, Fault);
+type Planned<'a> = (PartyId, Option<PartyId>, &'a str, InjectedFault);
 
 fn play(settings: Settings, fault: Option<Planned<'_>>) -> Vec<Ended> {
     let cluster = Cluster::new(4, 3).deadline(Duration::from_secs(20));
@@ -64,7 +64,7 @@ fn play(settings: Settings, fault: Option<Planned<'_>>) -> Vec<Ended> {
     let ended = cluster.run(|s| {
         let result = party(s, settings).and_then(|mut p| work(&mut p, s));
         let sent = |step: &str| {
-            let of = |peer| move |e: &&net::Entry| e.peer == peer && e.step.starts_with(step);
+            let of = |peer| move |e: &&net::TrafficEntry| e.peer == peer && e.step.starts_with(step);
             SEATS.map(|peer| s.ledger().entries().iter().filter(of(peer)).map(|e| e.sent).sum())
         };
         let sent = STEPS.map(sent).to_vec();
@@ -92,7 +92,7 @@ fn a_changed_byte_stops_its_receivers() {
                 if honest[who.index()].sent[at][peer.index()] == 0 {
                     continue;
                 }
-                let fault = Fault::Corrupt { byte: 0, mask: 0x20 };
+                let fault = InjectedFault::Corrupt { byte: 0, mask: 0x20 };
                 let ended = play(settings, Some((who, Some(peer), step, fault)));
                 let label = format!("{settings:?}, {who} to {peer} at {step}");
                 let mut victims = 0;
@@ -104,7 +104,7 @@ fn a_changed_byte_stops_its_receivers() {
                         );
                         continue;
                     };
-                    if !matches!(error.kind(), Kind::Deviated(_)) {
+                    if !matches!(error.kind(), Fault::Deviated(_)) {
                         continue;
                     }
                     victims += 1;
@@ -126,11 +126,11 @@ fn a_cut_ends_everybody_and_opens_nothing() {
     let settings = malicious()[1];
     for step in ["enter 0", "dot", "inner", "confirm"] {
         for who in [PartyId(0), PartyId(2)] {
-            let ended = play(settings, Some((who, None, step, Fault::Cut)));
+            let ended = play(settings, Some((who, None, step, InjectedFault::Cut)));
             for end in ended {
                 let error = end.result.expect_err("nothing is opened");
-                let cut = Kind::Channel(ChannelError::Cut);
-                assert!(*error.kind() == cut || matches!(error.kind(), Kind::Channel(_)), "{error}");
+                let cut = Fault::Channel(ChannelError::Cut);
+                assert!(*error.kind() == cut || matches!(error.kind(), Fault::Channel(_)), "{error}");
                 assert!(error.at().peer.is_some(), "{error}");
             }
         }
@@ -142,12 +142,12 @@ fn a_cut_ends_everybody_and_opens_nothing() {
 fn owners_enter_and_get_outputs() {
     let seats = [2, 3, 4, 5].map(PartyId);
     for settings in support::settings() {
-        for ring in Ring::ALL {
+        for ring in VectorRing::ALL {
             let len = 300;
             let n = ring.blocks(len);
             let values = [random(1, n), random(2, n), random(3, n)];
             let done = Cluster::new(6, 4).run(|s| {
-                let mut m = Member::new(s, seats, settings, accel::Queue::default())?;
+                let mut m = Member::new(s, seats, settings, accel::DeviceQueue::default())?;
                 let me = s.me();
                 let mut shares = Vec::new();
                 let mut quote = ring4::Quote::new(settings, seats, 6);
@@ -201,17 +201,17 @@ fn owners_and_seats_that_deviate_are_noticed() {
     for (who, step) in [(0, "owners"), (0, "enter"), (1, "reveal"), (4, "reveal")] {
         let settings = malicious()[0];
         let cluster = Cluster::new(5, 4).deadline(Duration::from_secs(20));
-        let fault = Fault::Corrupt { byte: 20, mask: 1 };
+        let fault = InjectedFault::Corrupt { byte: 20, mask: 1 };
         let peer = if step == "reveal" { PartyId(0) } else { PartyId(3) };
         let ended = cluster.fault_towards(PartyId(who), peer, step, fault).run(|s| {
-            let mut m = Member::new(s, seats, settings, accel::Queue::default())?;
+            let mut m = Member::new(s, seats, settings, accel::DeviceQueue::default())?;
             let value = random(1, 2);
             let value: &[Block] = if s.me() == PartyId(0) { &value } else { &[] };
-            let x = s.step("enter", |s| m.enter(s, PartyId(0), (Ring::Z128, 2), value))?;
-            s.step("reveal", |s| m.reveal(s, x.as_ref(), (Ring::Z128, 2), PartyId(0)))
+            let x = s.step("enter", |s| m.enter(s, PartyId(0), (VectorRing::Z128, 2), value))?;
+            s.step("reveal", |s| m.reveal(s, x.as_ref(), (VectorRing::Z128, 2), PartyId(0)))
         });
         let wrong = ended.iter().filter_map(|e| e.as_ref().err());
-        let wrong: Vec<_> = wrong.filter(|e| matches!(e.kind(), Kind::Deviated(_))).collect();
+        let wrong: Vec<_> = wrong.filter(|e| matches!(e.kind(), Fault::Deviated(_))).collect();
         let name = format!("p{who}");
         let accused = |e: &&Error| e.at().peer.as_ref().is_some_and(|p| p.contains(&name));
         assert!(wrong.iter().any(accused), "p{who} at {step}: {wrong:?}");
@@ -245,7 +245,7 @@ impl net::Channel for Open {
 fn channels_that_others_read_are_refused() {
     let settings = malicious();
     let refused =
-        |error: &Error| matches!(error.kind(), Kind::Input(text) if text.contains("nobody else reads"));
+        |error: &Error| matches!(error.kind(), Fault::Input(text) if text.contains("nobody else reads"));
     for exchanged_before in [true, false] {
         for settings in [settings[0], settings[1]] {
             let done = Cluster::new(4, 2).run(|s| {
@@ -262,7 +262,7 @@ fn channels_that_others_read_are_refused() {
                 if !exchanged_before {
                     open(s);
                 }
-                let x = p.random(Ring::Z128, 3);
+                let x = p.random(VectorRing::Z128, 3);
                 p.multiply(s, &x, &x).map(|_| ())
             });
             for end in done {
@@ -285,16 +285,16 @@ fn keys_that_differ_are_noticed_and_nobody_is_accused_alone() {
     // one peer.
     for byte in [96, 128] {
         let cluster = Cluster::new(4, 5).deadline(Duration::from_secs(20));
-        let fault = Fault::Corrupt { byte, mask: 1 };
+        let fault = InjectedFault::Corrupt { byte, mask: 1 };
         let ended =
             cluster.fault_towards(SEATS[1], SEATS[3], "setup", fault).run(|s| party(s, settings).map(|_| ()));
         let error = ended[3].as_ref().expect_err("an opening that does not fit its commitment");
-        assert!(matches!(error.kind(), Kind::Deviated(_)), "{error}");
+        assert!(matches!(error.kind(), Fault::Deviated(_)), "{error}");
         assert_eq!(error.at().peer.as_deref(), Some("p1"));
     }
     // The comparison of one key: either of two may be at fault.
     let cluster = Cluster::new(4, 5).deadline(Duration::from_secs(20));
-    let fault = Fault::Corrupt { byte: 160, mask: 1 };
+    let fault = InjectedFault::Corrupt { byte: 160, mask: 1 };
     let ended =
         cluster.fault_towards(SEATS[1], SEATS[3], "setup", fault).run(|s| party(s, settings).map(|_| ()));
     let error = ended[3].as_ref().expect_err("holders differ");
@@ -308,7 +308,7 @@ fn owners_talk_over_private_channels_only() {
     let settings = malicious()[1];
     for (at_reveal, step) in [(false, "enter"), (true, "reveal")] {
         let done = Cluster::new(5, 4).deadline(Duration::from_secs(20)).run(|s| {
-            let mut m = Member::new(s, seats, settings, accel::Queue::default())?;
+            let mut m = Member::new(s, seats, settings, accel::DeviceQueue::default())?;
             let owner = PartyId(0);
             let peers: Vec<PartyId> = if s.me() == owner { seats.to_vec() } else { vec![owner] };
             let open = |s: &mut Session| {
@@ -319,17 +319,17 @@ fn owners_talk_over_private_channels_only() {
             }
             let value = random(1, 2);
             let value: &[Block] = if s.me() == owner { &value } else { &[] };
-            let x = s.step("enter", |s| m.enter(s, owner, (Ring::Z128, 2), value))?;
+            let x = s.step("enter", |s| m.enter(s, owner, (VectorRing::Z128, 2), value))?;
             if at_reveal {
                 open(s);
             }
-            s.step("reveal", |s| m.reveal(s, x.as_ref(), (Ring::Z128, 2), owner)).map(|_| ())
+            s.step("reveal", |s| m.reveal(s, x.as_ref(), (VectorRing::Z128, 2), owner)).map(|_| ())
         });
         for end in done {
             let error = end.expect_err("refused");
-            let refused = matches!(error.kind(), Kind::Input(text) if text.contains("nobody else reads"));
+            let refused = matches!(error.kind(), Fault::Input(text) if text.contains("nobody else reads"));
             assert!(
-                refused && error.at().step == step || matches!(error.kind(), Kind::Channel(_)),
+                refused && error.at().step == step || matches!(error.kind(), Fault::Channel(_)),
                 "{error}"
             );
         }

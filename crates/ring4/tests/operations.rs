@@ -2,11 +2,11 @@
 
 mod support;
 
-use accel::{Ring, Seat};
-use base::{Error, Kind};
+use accel::{Seat, VectorRing};
+use base::{Error, Fault};
 use net::Session;
 use net::cluster::Cluster;
-use net::faults::Fault;
+use net::faults::InjectedFault;
 use ring4::{
     Division, Number, Party, Planes, Quote, STATISTICAL_BITS, Security, Settings, Shares, elements, pack,
 };
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use support::{SEATS, alone, enter, party, random, run, settings};
 
-const WIDE: [Ring; 2] = [Ring::Z128, Ring::Z64];
+const WIDE: [VectorRing; 2] = [VectorRing::Z128, VectorRing::Z64];
 
 fn mask(bits: u32) -> u128 {
     u128::MAX >> (128 - bits)
@@ -63,12 +63,12 @@ impl Seated<'_> {
         let mut planes = Vec::new();
         for i in 0..width {
             let bits: Vec<u128> = words.iter().map(|word| word >> i & 1).collect();
-            planes.push(self.enter(i as usize, Ring::Z2, &bits)?);
+            planes.push(self.enter(i as usize, VectorRing::Z2, &bits)?);
         }
         Planes::new(planes)
     }
 
-    fn enter(&mut self, owner: usize, ring: Ring, values: &[u128]) -> Result<Shares, Error> {
+    fn enter(&mut self, owner: usize, ring: VectorRing, values: &[u128]) -> Result<Shares, Error> {
         self.q.input(Seat::new(owner), ring, values.len());
         enter(self.p, self.s, owner % 4, (ring, values.len()), &pack(ring, values))
     }
@@ -343,7 +343,7 @@ fn truncation_rounds_as_it_says() {
 #[test]
 fn truncation_is_right_on_average() {
     let len = 4000;
-    for (ring, width) in [(Ring::Z128, 40), (Ring::Z64, 40)] {
+    for (ring, width) in [(VectorRing::Z128, 40), (VectorRing::Z64, 40)] {
         for fraction in [1, 4, 7] {
             let got = play(two()[0], |t| {
                 let x = t.enter(0, ring, &vec![80 + fraction; len])?;
@@ -362,7 +362,9 @@ fn truncation_is_right_on_average() {
 #[test]
 fn fixed_point_products_are_within_one_unit() {
     for (settings, len) in cases() {
-        for (ring, width, f) in [(Ring::Z128, 80, 30), (Ring::Z128, 126, 60), (Ring::Z64, 62, 20)] {
+        for (ring, width, f) in
+            [(VectorRing::Z128, 80, 30), (VectorRing::Z128, 126, 60), (VectorRing::Z64, 62, 20)]
+        {
             let half = width / 2;
             let [a, b] = [8, 9].map(|label| {
                 let all = numbers(label, len, half);
@@ -385,10 +387,20 @@ fn fixed_point_products_are_within_one_unit() {
 
 #[test]
 fn integer_quotients_are_exact() {
-    for (ring, width) in [(Ring::Z64, 1), (Ring::Z64, 8), (Ring::Z64, 22), (Ring::Z64, 23), (Ring::Z64, 32)]
-        .into_iter()
-        .chain([(Ring::Z128, 16), (Ring::Z128, 54), (Ring::Z128, 55), (Ring::Z128, 64)])
-    {
+    for (ring, width) in [
+        (VectorRing::Z64, 1),
+        (VectorRing::Z64, 8),
+        (VectorRing::Z64, 22),
+        (VectorRing::Z64, 23),
+        (VectorRing::Z64, 32),
+    ]
+    .into_iter()
+    .chain([
+        (VectorRing::Z128, 16),
+        (VectorRing::Z128, 54),
+        (VectorRing::Z128, 55),
+        (VectorRing::Z128, 64),
+    ]) {
         for (settings, len) in two().map(|settings| (settings, 500)).into_iter().chain([(settings()[2], 3)]) {
             let (mut a, mut b) = (numbers(10, len, width), numbers(11, len, width));
             // Divisors that fit exactly, almost, and edges against edges.
@@ -418,9 +430,12 @@ fn integer_quotients_are_exact() {
 /// Against exact rationals: |q b - a 2^f| <= b (1 + 2^(f - g - 1)) + a 2^f 2^(5 - P).
 #[test]
 fn fixed_point_quotients_are_within_their_bound() {
-    for (ring, width, f) in
-        [(Ring::Z64, 20, 10), (Ring::Z64, 24, 4), (Ring::Z128, 40, 16), (Ring::Z128, 30, 30)]
-    {
+    for (ring, width, f) in [
+        (VectorRing::Z64, 20, 10),
+        (VectorRing::Z64, 24, 4),
+        (VectorRing::Z128, 40, 16),
+        (VectorRing::Z128, 30, 30),
+    ] {
         let division = Division::new(ring, width, f).unwrap();
         for settings in two() {
             let len = 500;
@@ -459,9 +474,15 @@ fn fixed_point_quotients_are_within_their_bound() {
 
 #[test]
 fn roots_are_exact() {
-    for (ring, width) in [(Ring::Z64, 1), (Ring::Z64, 2), (Ring::Z64, 9), (Ring::Z64, 32), (Ring::Z64, 40)]
-        .into_iter()
-        .chain([(Ring::Z128, 64), (Ring::Z128, 104)])
+    for (ring, width) in [
+        (VectorRing::Z64, 1),
+        (VectorRing::Z64, 2),
+        (VectorRing::Z64, 9),
+        (VectorRing::Z64, 32),
+        (VectorRing::Z64, 40),
+    ]
+    .into_iter()
+    .chain([(VectorRing::Z128, 64), (VectorRing::Z128, 104)])
     {
         for (settings, len) in two().map(|settings| (settings, 400)).into_iter().chain([(settings()[2], 2)]) {
             let mut x = numbers(14, len, width);
@@ -502,7 +523,7 @@ fn prices_are_those_of_the_headers() {
     let len = 1280;
     let element = 16 * len as u64;
     let bit = len as u64 / 8;
-    let ring = Ring::Z128;
+    let ring = VectorRing::Z128;
     assert_eq!(price(&|q| q.random_bits(ring, len)), (6 * element, 2));
     assert_eq!(price(&|q| q.dabits(ring, len)), (6 * element, 2));
     assert_eq!(price(&|q| q.ands(len, 5)), (30 * bit, 1));
@@ -511,7 +532,7 @@ fn prices_are_those_of_the_headers() {
     assert_eq!(price(&|q| q.truncate(ring, len, 80, 20)), (4 * element, 2));
     assert_eq!(price(&|q| q.truncate(ring, len, 100, 20)), (5 * element, 2));
     assert_eq!(price(&|q| q.truncate(ring, len, 100, 65)), (8 * element, 2));
-    assert_eq!(price(&|q| q.truncate(Ring::Z64, len, 40, 20)), (4 * element, 2));
+    assert_eq!(price(&|q| q.truncate(VectorRing::Z64, len, 40, 20)), (4 * element, 2));
     assert_eq!(price(&|q| q.multiply_fixed(ring, len, 80, 20)), (10 * element, 3));
     assert_eq!(price(&|q| q.select_words(len, 64)), (6 * 64 * bit, 1));
     assert_eq!(price(&|q| q.select_by_bit(ring, len)), (12 * element, 3));
@@ -531,9 +552,9 @@ fn prices_are_those_of_the_headers() {
     assert_eq!((equal, trips), ((2 * 64 + 6 * 63) * bit, 1 + 6));
     let (wide, _) = price(&|q| q.word_to_ring(ring, len, 64));
     assert_eq!(price(&|q| q.divide(ring, len, 64).unwrap()), (31_840 * bit, 98));
-    assert_eq!(price(&|q| q.divide(Ring::Z64, len, 32).unwrap()), (16_846 * bit, 85));
+    assert_eq!(price(&|q| q.divide(VectorRing::Z64, len, 32).unwrap()), (16_846 * bit, 85));
     assert_eq!(price(&|q| q.root(ring, len, 64).unwrap()), (33_154 * bit, 103));
-    assert_eq!(price(&|q| q.root(Ring::Z64, len, 32).unwrap()), (18_400 * bit, 87));
+    assert_eq!(price(&|q| q.root(VectorRing::Z64, len, 32).unwrap()), (18_400 * bit, 87));
     assert!(wide < 8 * element + 26 * 64 * bit, "{} bits", (wide - 8 * element) / bit);
 }
 
@@ -541,17 +562,17 @@ fn prices_are_those_of_the_headers() {
 fn what_does_not_fit_is_refused_before_a_byte() {
     let done = run(settings()[0], |p, s| {
         let before = s.ledger().sent("");
-        let x = Shares::zero(Ring::Z64, 3);
-        let bit = Shares::zero(Ring::Z2, 3);
+        let x = Shares::zero(VectorRing::Z64, 3);
+        let bit = Shares::zero(VectorRing::Z2, 3);
         let refused = [
             p.bits(s, &x, 65).err(),
             p.bits(s, &x, 0).err(),
             p.bits(s, &bit, 1).err(),
             p.bit(s, &[&x], 64).err(),
-            p.less(s, &x, &Shares::zero(Ring::Z64, 4), Number::signed(9)).err(),
+            p.less(s, &x, &Shares::zero(VectorRing::Z64, 4), Number::signed(9)).err(),
             p.less(s, &x, &x, Number::signed(65)).err(),
             p.equal(s, &x, &x, 65).err(),
-            p.bits_to_ring(s, Ring::Z2, &[&bit]).err(),
+            p.bits_to_ring(s, VectorRing::Z2, &[&bit]).err(),
             p.ands(s, &[(&x, &x)]).err(),
             p.truncate(s, &x, 64, 3).err(),
             p.truncate_exact(s, &x, 63).err(),
@@ -563,7 +584,7 @@ fn what_does_not_fit_is_refused_before_a_byte() {
             Planes::new(vec![x.clone()]).err(),
         ];
         assert_eq!(s.ledger().sent(""), before);
-        Ok(refused.map(|error| error.map(|e| matches!(e.kind(), Kind::Misuse(_)))))
+        Ok(refused.map(|error| error.map(|e| matches!(e.kind(), Fault::Misuse(_)))))
     });
     for done in done {
         assert!(done.unwrap().iter().all(|refused| *refused == Some(true)));
@@ -577,15 +598,15 @@ fn a_changed_byte_in_a_division_is_noticed() {
     let malicious = settings().into_iter().filter(|s| s.security == Security::Malicious);
     for settings in malicious {
         for (i, who) in SEATS.into_iter().enumerate() {
-            let fault = Fault::Corrupt { byte: [0, 300, 2000, 5000][i], mask: 1 };
+            let fault = InjectedFault::Corrupt { byte: [0, 300, 2000, 5000][i], mask: 1 };
             let cluster = Cluster::new(4, 6).deadline(Duration::from_secs(30));
             let ended = cluster.fault(who, "divide", fault).run(|s| {
                 let mut p = party(s, settings)?;
-                let x = enter(&mut p, s, 0, (Ring::Z64, 9), &pack(Ring::Z64, &[1000; 9]))?;
+                let x = enter(&mut p, s, 0, (VectorRing::Z64, 9), &pack(VectorRing::Z64, &[1000; 9]))?;
                 s.step("divide", |s| p.divide(s, (&x, &x), 16))
             });
             let errors: Vec<_> = ended.iter().filter_map(|end| end.as_ref().err()).collect();
-            let noticed = errors.iter().find(|e| matches!(e.kind(), Kind::Deviated(_)));
+            let noticed = errors.iter().find(|e| matches!(e.kind(), Fault::Deviated(_)));
             let noticed = noticed.unwrap_or_else(|| panic!("{who} was not noticed: {errors:?}"));
             assert!(
                 noticed.at().peer.as_ref().is_some_and(|peer| peer.contains(&format!("p{}", who.0))),

@@ -1,20 +1,20 @@
 //! The studies on four servers: the totals and answers of independent references, shards, and what happens
 //! when a server or an owner sends something else.
 
-use accel::Queue;
-use base::{ChannelError, Error, Kind, PartyId, Seed};
+use accel::DeviceQueue;
+use base::{ChannelError, Error, Fault, PartyId, Seed};
 use engine::conformance::{Case, Table};
 use engine::{Engine, Entered, Share, Shares, outputs};
 use net::Session;
 use net::cluster::Cluster;
-use net::faults::Fault;
-use program::lower::combine::Shape;
-use program::lower::{self, Depth, Lowering, Totals, lower_draws, lower_release};
-use program::{Builder, Class, Holder, Program, Type};
+use net::faults::InjectedFault;
+use program::lower::combine::SelectionCircuit;
+use program::lower::{self, Depth, Lowering, TotalsForm, lower_draws, lower_release};
+use program::{Class, Holder, Program, ProgramBuilder, ValueType};
 use ring4::{Hash, Ring4, Security, Settings};
 use std::time::Duration;
-use studies::lift::{BenchRows, Layout, Lift, bench_truth, build};
-use studies::market::{Answer, CUSTOMER, Problem, Sample};
+use studies::lift::{BenchRows, LiftLayout, LiftParameters, bench_truth, build};
+use studies::market::{CUSTOMER, MarketAnswer, MarketSample, Problem};
 
 const MALICIOUS: Settings = Settings { security: Security::Malicious, hash: Hash::Keyed, masked: true };
 const SEMI_HONEST: Settings = Settings { security: Security::SemiHonest, hash: Hash::Keyed, masked: false };
@@ -23,12 +23,12 @@ const SERVERS: [PartyId; 4] = [PartyId(2), PartyId(3), PartyId(4), PartyId(5)];
 const PARTICIPANTS: usize = 6;
 
 fn ring4(settings: Settings) -> Ring4 {
-    Ring4::new(settings, SERVERS, || Ok(Queue::default())).with_chunk(1024)
+    Ring4::new(settings, SERVERS, || Ok(DeviceQueue::default())).with_chunk(1024)
 }
 
 /// The total of every fold, from everybody's shares.
 fn totals(program: &Program, shares: &[Shares]) -> Vec<u128> {
-    let of = |(at, fold): (usize, &program::Fold)| {
+    let of = |(at, fold): (usize, &program::RowFold)| {
         let mut summands = [None; 4];
         for share in shares.iter().map(|shares| &shares.folds()[at]) {
             match share {
@@ -47,8 +47,8 @@ fn totals(program: &Program, shares: &[Shares]) -> Vec<u128> {
 
 /// Row and combine of a lift study in so many shards, whose shares add up.
 fn lift_rows(
-    lift: &Lift,
-    (program, layout): &(Program, Layout),
+    lift: &LiftParameters,
+    (program, layout): &(Program, LiftLayout),
     (rows, shards): (u64, u32),
     settings: Settings,
     session: &mut Session,
@@ -71,7 +71,7 @@ fn a_lift_study_has_the_totals_of_its_definitions() {
     for (settings, k, rows, shards) in
         [(SEMI_HONEST, 4, 3000, 1), (MALICIOUS, 1, 1500, 2), (MALICIOUS, 4, 700, 1)]
     {
-        let lift = Lift::bench(k);
+        let lift = LiftParameters::bench(k);
         let built = build(&lift).unwrap();
         let done =
             Cluster::new(PARTICIPANTS, 3).run(|s| lift_rows(&lift, &built, (rows, shards), settings, s));
@@ -87,14 +87,14 @@ fn a_lift_study_has_the_totals_of_its_definitions() {
 /// Sums of wide products, of their factors and of the bits that select them, which are had of numbers, beside
 /// sums that are not: a product that wraps, a bit that selects no product.
 fn products() -> Program {
-    let mut b = Builder::new("products", Class::Exact, ["a", "b"]);
-    let x = b.column("x", Type::u(24), PartyId(0));
-    let y = b.column("y", Type::u(31), PartyId(1));
-    let bits = [0, 1].map(|p| b.column(&format!("bit{p}"), Type::BIT, PartyId(p)));
+    let mut b = ProgramBuilder::new("products", Class::Exact, ["a", "b"]);
+    let x = b.column("x", ValueType::u(24), PartyId(0));
+    let y = b.column("y", ValueType::u(31), PartyId(1));
+    let bits = [0, 1].map(|p| b.column(&format!("bit{p}"), ValueType::BIT, PartyId(p)));
     let both = b.and(bits[0], bits[1]);
-    let [wide_x, wide_y] = [x, y].map(|id| b.cast(id, Type::u(60)));
+    let [wide_x, wide_y] = [x, y].map(|id| b.cast(id, ValueType::u(60)));
     let product = b.mul(wide_x, wide_y);
-    let short = b.cast(y, Type::u(24));
+    let short = b.cast(y, ValueType::u(24));
     let wrapped = b.mul(x, short);
     let of_both = b.mask(both, product);
     let of_one = b.mask(bits[0], product);
@@ -102,10 +102,10 @@ fn products() -> Program {
     let y_of_one = b.mask(bits[0], y);
     let x_of_other = b.mask(bits[1], x);
     for (value, width) in [(of_both, 80), (of_one, 60), (product, 128), (wrapped, 40)] {
-        b.sum(value, Type::u(width));
+        b.sum(value, ValueType::u(width));
     }
     for (value, width) in [(y_of_both, 50), (y_of_one, 31), (x_of_other, 50), (both, 20)] {
-        b.sum(value, Type::u(width));
+        b.sum(value, ValueType::u(width));
     }
     b.release();
     b.finish()
@@ -154,7 +154,7 @@ fn sums_of_products_are_those_of_numbers() {
 fn numbers_are_vouched_for() {
     let (columns, _) = factors(300);
     let sent = |s: &Session, peer: PartyId| -> u64 {
-        let of = |e: &&net::Entry| e.peer == peer && e.step.starts_with("rows/numbers");
+        let of = |e: &&net::TrafficEntry| e.peer == peer && e.step.starts_with("rows/numbers");
         s.ledger().entries().iter().filter(of).map(|e| e.sent).sum()
     };
     let honest = Cluster::new(PARTICIPANTS, 6).run(|s| {
@@ -166,13 +166,13 @@ fn numbers_are_vouched_for() {
         for (to, all) in SERVERS.into_iter().zip(honest[2 + i]).filter(|(_, all)| *all > 0) {
             for byte in [0, all / 2, all - 1] {
                 let what = format!("byte {byte} of {all} from {from} to {to}");
-                let fault = Fault::Corrupt { byte, mask: 1 };
+                let fault = InjectedFault::Corrupt { byte, mask: 1 };
                 let cluster = Cluster::new(PARTICIPANTS, 6).deadline(Duration::from_secs(30));
                 let done = cluster.fault_towards(from, to, "rows/numbers", fault);
                 let done = done.run(|s| product_rows(&columns, s));
                 let victim = done[to.index()].as_ref().err().expect(&what);
                 let accused = victim.at().peer.clone().unwrap_or_default();
-                assert!(matches!(victim.kind(), Kind::Deviated(_)), "{what}: {victim}");
+                assert!(matches!(victim.kind(), Fault::Deviated(_)), "{what}: {victim}");
                 assert!(accused.contains(&format!("p{}", from.0)), "{what}: {victim}");
                 assert!(victim.at().step.starts_with("rows/numbers"), "{what}: {victim}");
             }
@@ -180,7 +180,11 @@ fn numbers_are_vouched_for() {
     }
 }
 
-fn market(sample: &Sample, settings: Settings, session: &mut Session) -> Result<Option<Answer>, Error> {
+fn market(
+    sample: &MarketSample,
+    settings: Settings,
+    session: &mut Session,
+) -> Result<Option<MarketAnswer>, Error> {
     let (mut engine, program) = (ring4(settings), sample.program());
     let me = session.me();
     let mut rows = sample.part(Some(me));
@@ -190,22 +194,22 @@ fn market(sample: &Sample, settings: Settings, session: &mut Session) -> Result<
         let bits = |list: &Vec<u64>| {
             (0..sample.rows()).map(|r| list[r as usize / 64] >> (r % 64) & 1 == 1).collect()
         };
-        return Ok(lists.first().map(|list| Answer::All(bits(list))));
+        return Ok(lists.first().map(|list| MarketAnswer::All(bits(list))));
     }
-    let (owners, totals) = (program.fold_owners(), Totals::Replicated);
+    let (owners, totals) = (program.fold_owners(), TotalsForm::Replicated);
     let how = Lowering { totals, depth: Depth::Shallow, ..Lowering::exact(&owners) };
     let plan = lower_release(program, CUSTOMER.into(), &how)?;
     let values = outputs::exact(&mut engine, &plan, &shares, session)?.unwrap_or_default();
     Ok(match values[..] {
-        [row, score] => Some(Answer::Best((score != 0).then_some((row as u64, score)))),
-        [row, score, found] => Some(Answer::Best((found == 1).then_some((row as u64, score)))),
+        [row, score] => Some(MarketAnswer::Best((score != 0).then_some((row as u64, score)))),
+        [row, score, found] => Some(MarketAnswer::Best((found == 1).then_some((row as u64, score)))),
         _ => None,
     })
 }
 
-fn sample(problem: Problem, rows: u64) -> Sample {
-    let program = studies::market::program(problem, ["customer", "provider"], Shape::Small);
-    Sample::new(problem, program, rows, 7)
+fn sample(problem: Problem, rows: u64) -> MarketSample {
+    let program = studies::market::program(problem, ["customer", "provider"], SelectionCircuit::Small);
+    MarketSample::new(problem, program, rows, 7)
 }
 
 #[test]
@@ -238,9 +242,9 @@ fn noisy(
     let (mut engine, me, program) = (ring4(MALICIOUS), session.me(), &case.program);
     let (owners, sampler) = (program.fold_owners(), |at| case.noise.sampler(at));
     let how = Lowering {
-        totals: Totals::Replicated,
+        totals: TotalsForm::Replicated,
         depth: Depth::Shallow,
-        noise: lower::Noise::Coins(&sampler),
+        noise: lower::NoiseSource::Coins(&sampler),
         difference: &|m| case.differences[m as usize],
         ..Lowering::exact(&owners)
     };
@@ -278,7 +282,7 @@ fn noisy(
         (values, benders) = (plan.values(&opened.bits), opened.benders);
     }
     let to = |step: &str, peer: usize| {
-        let below = |e: &&net::Entry| e.peer.index() == peer && e.step.starts_with(step);
+        let below = |e: &&net::TrafficEntry| e.peer.index() == peer && e.step.starts_with(step);
         session.ledger().entries().iter().filter(below).map(|e| e.sent).sum()
     };
     Ok((values, benders, STEPS.map(|step| std::array::from_fn(|peer| to(step, peer)))))
@@ -378,7 +382,7 @@ fn a_byte_changed_at(case: &Case, stage: usize, said: &[Sent]) {
         for byte in [all / 3, all - 1] {
             let what = format!("byte {byte} of {all} from p{from} to p{to} at {step}");
             let cluster = Cluster::new(PARTICIPANTS, 2).deadline(Duration::from_secs(30));
-            let fault = Fault::Corrupt { byte, mask: 4 };
+            let fault = InjectedFault::Corrupt { byte, mask: 4 };
             let cluster = cluster.fault_towards(PartyId(from as u8), PartyId(to as u8), step, fault);
             let done = cluster.run(|s| noisy(case, honest, s));
             assert!(done[VIEWER.index()].is_err(), "{what}: an answer was given");
@@ -392,22 +396,22 @@ fn judge(done: &[Result<Noised, Error>], what: &str, party: &str) {
     let errors: Vec<&Error> = done.iter().filter_map(|d| d.as_ref().err()).collect();
     let names = |e: &Error| {
         let peer = e.at().peer.clone().unwrap_or_default();
-        !matches!(e.kind(), Kind::Channel(_)) && peer.contains(party)
+        !matches!(e.kind(), Fault::Channel(_)) && peer.contains(party)
     };
     assert!(errors.iter().any(|e| names(e)), "{what}: nobody names the channel: {errors:#?}");
-    let waited = |e: &Error| matches!(e.kind(), Kind::Channel(ChannelError::Deadline { .. }));
+    let waited = |e: &Error| matches!(e.kind(), Fault::Channel(ChannelError::Deadline { .. }));
     assert!(!errors.iter().any(|e| waited(e)), "{what}: somebody waited");
 }
 
 /// Owners who enter different values of a public column: the servers see that they differ, and go no further.
 #[test]
 fn public_columns_that_differ_are_noticed() {
-    let mut b = Builder::new("public", Class::Exact, ["a", "b"]);
-    let factor = b.column("factor", Type::u(4), Holder::Public);
-    let bits = [0, 1].map(|p| b.column(&format!("wanted{p}"), Type::BIT, PartyId(p)));
+    let mut b = ProgramBuilder::new("public", Class::Exact, ["a", "b"]);
+    let factor = b.column("factor", ValueType::u(4), Holder::Public);
+    let bits = [0, 1].map(|p| b.column(&format!("wanted{p}"), ValueType::BIT, PartyId(p)));
     let wanted = b.and(bits[0], bits[1]);
     let value = b.mask(wanted, factor);
-    b.sum(value, Type::u(20));
+    b.sum(value, ValueType::u(20));
     b.release();
     let program = b.finish();
     for differ in [false, true] {
@@ -428,7 +432,7 @@ fn public_columns_that_differ_are_noticed() {
         for end in &done[2..] {
             let error = end.as_ref().err().expect("no server goes on");
             assert!(
-                matches!(error.kind(), Kind::Deviated(what) if what.contains("public column")),
+                matches!(error.kind(), Fault::Deviated(what) if what.contains("public column")),
                 "{error}"
             );
             assert_eq!(error.at().peer.as_deref(), Some("p0 or p1"));

@@ -4,14 +4,15 @@ mod common;
 
 use base::PartyId;
 use common::full;
-use program::lower::{FoldPlan, Source, Step, lower_row};
-use program::{MechanismKind, Owners, Policy, Program, Ratio, Viewer, verify};
+use program::lower::{FoldPlan, MaskSource, RowStep, lower_row};
+use program::{MechanismKind, Owners, Program, Ratio, VerifierPolicy, Viewer, verify};
 use studies::lift::*;
 
-const MODES: [Mode; 4] = [Mode::Sums, Mode::Variance, Mode::Algorithm1, Mode::Algorithm1AsPublished];
+const MODES: [NoiseMode; 4] =
+    [NoiseMode::Sums, NoiseMode::Variance, NoiseMode::Algorithm1, NoiseMode::Algorithm1AsPublished];
 
 /// All combinations of what a study may switch on.
-fn studies() -> impl Iterator<Item = Lift> {
+fn studies() -> impl Iterator<Item = LiftParameters> {
     (0..MODES.len() << 6).map(|i| {
         let bit = |b: usize| i >> b & 1 == 1;
         let mut lift = full(MODES[i >> 6]);
@@ -37,8 +38,8 @@ fn studies() -> impl Iterator<Item = Lift> {
     })
 }
 
-fn policy() -> Policy {
-    Policy { max_outputs: 4096, ..Policy::default() }
+fn policy() -> VerifierPolicy {
+    VerifierPolicy { max_outputs: 4096, ..VerifierPolicy::default() }
 }
 
 #[test]
@@ -60,13 +61,14 @@ fn every_study_passes_the_policy_at_exactly_its_rho() {
 /// arm's, they would be in.
 #[test]
 fn absent_rows_are_in_no_cohort_and_no_arm() {
-    let lift = Lift { cohorts: vec!["x".into(), "y".into()], clamp: 100, ..Lift::bench(2) };
+    let lift =
+        LiftParameters { cohorts: vec!["x".into(), "y".into()], clamp: 100, ..LiftParameters::bench(2) };
     let (program, layout) = build(&lift).unwrap();
     verify(&program, &policy(), base::limits::ROWS).unwrap();
     for (content, party) in [(Content::Cohort, "advertiser"), (Content::Arm, "publisher")] {
         let mut program = program.clone();
         let column = &mut program.columns[layout.column(content).unwrap() as usize];
-        column.source = program::Source::Data { absent: 1 };
+        column.source = program::ColumnSource::Data { absent: 1 };
         let error = verify(&program, &policy(), base::limits::ROWS).unwrap_err().to_string();
         assert!(error.starts_with("refused by rule R9 (absent rows): f"), "{error}");
         assert!(error.contains(&format!("need not be 0 in a row that {party} does not have")), "{error}");
@@ -77,11 +79,11 @@ fn absent_rows_are_in_no_cohort_and_no_arm() {
 #[test]
 fn totals_hold_the_largest_study() {
     let widths = |clamp: u128| {
-        let lift = Lift { clamp, ..Lift::bench(4) };
+        let lift = LiftParameters { clamp, ..LiftParameters::bench(4) };
         let (program, layout) = build(&lift).unwrap();
         verify(&program, &policy(), base::limits::ROWS).unwrap();
         Quantity::CORE.map(|q| {
-            let fold = layout.fold(Cell::Overall, Arm::Test, q).unwrap();
+            let fold = layout.fold(LiftCell::Overall, TrialArm::Test, q).unwrap();
             program.folds[fold as usize].ty().width
         })
     };
@@ -102,7 +104,7 @@ fn exact_outputs_are_the_publishers_own_counts() {
                 (program::Op::Total(fold), None) => {
                     assert_eq!((meaning.viewer, meaning.quantity), (PUBLISHER.into(), Quantity::Rows));
                     assert_eq!(owners[*fold as usize], Owners::one(PUBLISHER));
-                    assert_ne!(meaning.cell.family(), Family::Cohort);
+                    assert_ne!(meaning.cell.family(), CellFamily::Cohort);
                 }
                 (program::Op::Noised(m, o), Some(noised)) => {
                     assert_eq!((*m, *o), noised);
@@ -130,13 +132,13 @@ fn exact_outputs_are_the_publishers_own_counts() {
 /// noise of D / sqrt(2 rho) where the viewer fixes the cell, D / sqrt(rho) where a row can change cells.
 #[test]
 fn sensitivities_are_those_of_the_table() {
-    for lift in studies().filter(|l| l.mode == Mode::Sums) {
+    for lift in studies().filter(|l| l.mode == NoiseMode::Sums) {
         let (program, layout) = build(&lift).unwrap();
         let audit = verify(&program, &policy(), base::limits::ROWS).unwrap();
         for output in &layout.outputs {
             let Some((m, o)) = output.noised else { continue };
             let charge = &audit.charges[m as usize];
-            let moves = output.viewer != PUBLISHER.into() || output.cell.family() == Family::Cohort;
+            let moves = output.viewer != PUBLISHER.into() || output.cell.family() == CellFamily::Cohort;
             assert_eq!(charge.moves, moves, "{output:?}");
             if let MechanismKind::Joint { change, clamp, .. } = program.mechanisms[m as usize].kind {
                 assert_eq!(change.knows_rows(), !moves, "{output:?}");
@@ -156,12 +158,16 @@ fn sensitivities_are_those_of_the_table() {
 #[test]
 fn rho_is_split_as_documented() {
     let ratio = |num, den| Ratio::new(num, den).unwrap();
-    let lift =
-        Lift { also: vec![Also::Matches, Also::Converters], rho: vec![ratio(3, 10); 2], ..full(Mode::Sums) };
+    let lift = LiftParameters {
+        also: vec![Also::Matches, Also::Converters],
+        rho: vec![ratio(3, 10); 2],
+        ..full(NoiseMode::Sums)
+    };
     let (program, layout) = build(&lift).unwrap();
-    let rho = |viewer: PartyId, family: Family, quantity: Quantity| {
-        let of =
-            |o: &&Output| (o.viewer, o.cell.family(), o.quantity) == (Viewer::from(viewer), family, quantity);
+    let rho = |viewer: PartyId, family: CellFamily, quantity: Quantity| {
+        let of = |o: &&OutputMeaning| {
+            (o.viewer, o.cell.family(), o.quantity) == (Viewer::from(viewer), family, quantity)
+        };
         let output = layout.outputs.iter().find(of).unwrap();
         output.noised.map(|(m, _)| program.mechanisms[m as usize].rho)
     };
@@ -171,16 +177,16 @@ fn rho_is_split_as_documented() {
         assert_eq!(rho(ADVERTISER, family, Quantity::Centred), Some(ratio(8, 100)));
         assert_eq!(rho(ADVERTISER, family, Quantity::Matches), Some(ratio(1, 100)));
     }
-    assert_eq!(rho(PUBLISHER, Family::Overall, Quantity::Rows), None);
-    assert_eq!(rho(PUBLISHER, Family::Breakdown, Quantity::Value), Some(ratio(8, 100)));
-    assert_eq!(rho(PUBLISHER, Family::Breakdown, Quantity::Tail), Some(ratio(8, 100)));
-    assert_eq!(rho(PUBLISHER, Family::Cohort, Quantity::Rows), Some(ratio(8, 100)));
-    assert_eq!(rho(PUBLISHER, Family::Cohort, Quantity::Converters), Some(ratio(1, 100)));
+    assert_eq!(rho(PUBLISHER, CellFamily::Overall, Quantity::Rows), None);
+    assert_eq!(rho(PUBLISHER, CellFamily::Breakdown, Quantity::Value), Some(ratio(8, 100)));
+    assert_eq!(rho(PUBLISHER, CellFamily::Breakdown, Quantity::Tail), Some(ratio(8, 100)));
+    assert_eq!(rho(PUBLISHER, CellFamily::Cohort, Quantity::Rows), Some(ratio(8, 100)));
+    assert_eq!(rho(PUBLISHER, CellFamily::Cohort, Quantity::Converters), Some(ratio(1, 100)));
 }
 
 #[test]
 fn labels_name_quantity_cell_and_arm() {
-    let (program, _) = build(&full(Mode::Sums)).unwrap();
+    let (program, _) = build(&full(NoiseMode::Sums)).unwrap();
     let labels: Vec<&str> =
         program.outputs_to(PUBLISHER.into()).map(|i| program.outputs[i].label.as_str()).collect();
     for label in ["value, vaccine", "rows, breakdown é, vaccine", "matches, cohort 6, placebo \"B\""] {
@@ -190,20 +196,20 @@ fn labels_name_quantity_cell_and_arm() {
     once.sort_unstable();
     once.dedup();
     assert_eq!(once.len(), labels.len(), "a label means one number");
-    let renamed = Lift { arms: ["x".into(), "y".into()], ..full(Mode::Sums) };
+    let renamed = LiftParameters { arms: ["x".into(), "y".into()], ..full(NoiseMode::Sums) };
     assert_ne!(build(&renamed).unwrap().0.hash(), program.hash(), "labels are part of the consent");
 }
 
 /// Bytes of masked values per row: what crosses in mask messages, one field at a time.
 fn mask_bytes(plan: &program::lower::RowPlan) -> usize {
-    let masks = plan.steps.iter().filter_map(|s| if let Step::Mask(m) = s { Some(m) } else { None });
+    let masks = plan.steps.iter().filter_map(|s| if let RowStep::Mask(m) = s { Some(m) } else { None });
     masks.flat_map(|m| &m.fields).map(|f| usize::from(plan.temps[f.temp as usize])).sum()
 }
 
 #[test]
 fn the_row_needs_comparisons_only() {
     for k in [1u8, 4, 16] {
-        let (program, _) = build(&Lift::bench(k)).unwrap();
+        let (program, _) = build(&LiftParameters::bench(k)).unwrap();
         let plan = lower_row(&program, ADVERTISER);
         assert_eq!(plan.circuit.and_gates(), usize::from(k) * 32);
         // Value (8 bytes) and square (12 bytes): one per event, then one per arm.
@@ -231,8 +237,9 @@ fn everything_else_is_masks() {
             assert_eq!(plan.circuit.and_gates(), gates);
         }
         for step in &plan.steps {
-            let Step::Mask(mask) = step else { continue };
-            let from_bits = |s: &Source| matches!(s, Source::Constant(c) if *c > u128::from(lift.max_events));
+            let RowStep::Mask(mask) = step else { continue };
+            let from_bits =
+                |s: &MaskSource| matches!(s, MaskSource::Constant(c) if *c > u128::from(lift.max_events));
             assert!(!mask.fields.iter().any(|f| from_bits(&f.source)), "no value is converted bit by bit");
         }
     }
@@ -240,23 +247,23 @@ fn everything_else_is_masks() {
 
 #[test]
 fn what_makes_no_sense_is_refused() {
-    let good = full(Mode::Sums);
-    let broken: [(&str, Lift); 15] = [
-        ("the width of times is 0", Lift { time_bits: 0, ..good.clone() }),
-        ("the width of times is 33", Lift { time_bits: 33, ..good.clone() }),
-        ("the width of values is 33", Lift { value_bits: 33, ..good.clone() }),
-        ("max_events is 0", Lift { max_events: 0, ..good.clone() }),
-        ("max_events is 17", Lift { max_events: 17, ..good.clone() }),
-        ("clamp is 0", Lift { clamp: 0, ..good.clone() }),
-        ("clamp is 4294967296", Lift { clamp: 1 << 32, ..good.clone() }),
-        ("clamp is 1048577", Lift { clamp: (1 << 20) + 1, ..full(Mode::Variance) }),
-        ("overall difference only", Lift { mode: Mode::Algorithm1, ..good.clone() }),
-        ("listed twice", Lift { also: vec![Also::Matches; 2], ..good.clone() }),
-        ("needs the publisher's impressions", Lift { impressions: false, ..good.clone() }),
-        ("every rho is 0", Lift { rho: vec![Ratio::ZERO; 2], ..good.clone() }),
-        ("cannot be a party's name", Lift { publisher: "two words".into(), ..good.clone() }),
-        ("arms names \"a\" twice", Lift { arms: ["a".into(), "a".into()], ..good.clone() }),
-        ("65 values", Lift { cohorts: (0..65).map(|i| i.to_string()).collect(), ..good.clone() }),
+    let good = full(NoiseMode::Sums);
+    let broken: [(&str, LiftParameters); 15] = [
+        ("the width of times is 0", LiftParameters { time_bits: 0, ..good.clone() }),
+        ("the width of times is 33", LiftParameters { time_bits: 33, ..good.clone() }),
+        ("the width of values is 33", LiftParameters { value_bits: 33, ..good.clone() }),
+        ("max_events is 0", LiftParameters { max_events: 0, ..good.clone() }),
+        ("max_events is 17", LiftParameters { max_events: 17, ..good.clone() }),
+        ("clamp is 0", LiftParameters { clamp: 0, ..good.clone() }),
+        ("clamp is 4294967296", LiftParameters { clamp: 1 << 32, ..good.clone() }),
+        ("clamp is 1048577", LiftParameters { clamp: (1 << 20) + 1, ..full(NoiseMode::Variance) }),
+        ("overall difference only", LiftParameters { mode: NoiseMode::Algorithm1, ..good.clone() }),
+        ("listed twice", LiftParameters { also: vec![Also::Matches; 2], ..good.clone() }),
+        ("needs the publisher's impressions", LiftParameters { impressions: false, ..good.clone() }),
+        ("every rho is 0", LiftParameters { rho: vec![Ratio::ZERO; 2], ..good.clone() }),
+        ("cannot be a party's name", LiftParameters { publisher: "two words".into(), ..good.clone() }),
+        ("arms names \"a\" twice", LiftParameters { arms: ["a".into(), "a".into()], ..good.clone() }),
+        ("65 values", LiftParameters { cohorts: (0..65).map(|i| i.to_string()).collect(), ..good.clone() }),
     ];
     for (text, lift) in broken {
         let error = build(&lift).unwrap_err().to_string();
@@ -269,25 +276,29 @@ fn what_makes_no_sense_is_refused() {
 #[test]
 fn the_documented_cost_is_the_cost() {
     let page = include_str!("../../../docs/studies/lift.md");
-    let windowed = Lift { within: Some(30), ..Lift::bench(4) };
+    let windowed = LiftParameters { within: Some(30), ..LiftParameters::bench(4) };
     let two = |n: usize| (0..n).map(|i| i.to_string()).collect::<Vec<_>>();
     let table = [
-        ("K = 1", Lift::bench(1)),
-        ("K = 4 (bench)", Lift::bench(4)),
-        ("K = 16", Lift::bench(16)),
+        ("K = 1", LiftParameters::bench(1)),
+        ("K = 4 (bench)", LiftParameters::bench(4)),
+        ("K = 16", LiftParameters::bench(16)),
         ("K = 4, window", windowed),
-        ("K = 4, breakdown of 4", Lift { breakdown: two(4), ..Lift::bench(4) }),
-        ("K = 4, cohort of 4", Lift { cohorts: two(4), ..Lift::bench(4) }),
-        ("K = 4, all counts", Lift { also: Also::ALL.to_vec(), impressions: true, ..Lift::bench(4) }),
+        ("K = 4, breakdown of 4", LiftParameters { breakdown: two(4), ..LiftParameters::bench(4) }),
+        ("K = 4, cohort of 4", LiftParameters { cohorts: two(4), ..LiftParameters::bench(4) }),
+        (
+            "K = 4, all counts",
+            LiftParameters { also: Also::ALL.to_vec(), impressions: true, ..LiftParameters::bench(4) },
+        ),
     ];
     for (name, lift) in table {
         let (program, _) = build(&lift).unwrap();
         let plan = lower_row(&program, ADVERTISER);
         let inputs = |p: PartyId| {
-            let of = |w: &&circuits::Wire| matches!(w, circuits::Wire::Input(i) if i.owner == Some(p));
+            let of =
+                |w: &&circuits::WireDriver| matches!(w, circuits::WireDriver::Input(i) if i.owner == Some(p));
             plan.circuit.wires.iter().filter(of).count()
         };
-        let masks: Vec<_> = plan.steps.iter().filter(|s| matches!(s, Step::Mask(_))).collect();
+        let masks: Vec<_> = plan.steps.iter().filter(|s| matches!(s, RowStep::Mask(_))).collect();
         let line = format!(
             "| {name} | {} | {} | {} | {} | {} |",
             plan.circuit.and_gates(),
@@ -305,9 +316,9 @@ fn the_documented_cost_is_the_cost() {
 #[test]
 fn joined_studies_charge_their_degrees() {
     for (slots, degree) in [(1, [1, 1]), (1, [1, 3]), (3, [2, 4])] {
-        let mut lift = Lift {
-            matching: Matching { masked: true, slots, degree, ..Matching::default() },
-            ..full(Mode::Sums)
+        let mut lift = LiftParameters {
+            matching: JoinShape { masked: true, slots, degree, ..JoinShape::default() },
+            ..full(NoiseMode::Sums)
         };
         if slots > 1 {
             lift.cohorts.clear();
@@ -318,7 +329,7 @@ fn joined_studies_charge_their_degrees() {
         assert_eq!(Program::parse(&program.to_text()).unwrap(), program);
         let owners = program.fold_owners();
         for total in &layout.totals {
-            let alone = total.quantity == Quantity::Rows && total.cell.family() != Family::Cohort;
+            let alone = total.quantity == Quantity::Rows && total.cell.family() != CellFamily::Cohort;
             assert_eq!(owners[total.fold as usize].only(), alone.then_some(PUBLISHER), "{total:?}");
         }
         for charge in &audit.charges {
@@ -343,16 +354,16 @@ fn joined_studies_charge_their_degrees() {
 
 #[test]
 fn matchings_that_a_study_cannot_have_are_refused() {
-    let error = |lift: Lift| build(&lift).unwrap_err().to_string();
-    let of = |masked, slots, degree| Matching { masked, slots, degree, ..Matching::default() };
-    let sums = full(Mode::Sums);
+    let error = |lift: LiftParameters| build(&lift).unwrap_err().to_string();
+    let of = |masked, slots, degree| JoinShape { masked, slots, degree, ..JoinShape::default() };
+    let sums = full(NoiseMode::Sums);
     let refused = [
-        (Lift { matching: of(false, 2, [1; 2]), ..sums.clone() }, "some slots hold no match"),
-        (Lift { matching: of(true, 2, [1; 2]), ..sums.clone() }, "may be in several cohorts"),
-        (Lift { matching: of(true, 17, [1; 2]), ..sums.clone() }, "write 1 to 16 slots"),
-        (Lift { matching: of(true, 0, [1; 2]), ..sums.clone() }, "write 1 to 16 slots"),
-        (Lift { matching: of(true, 1, [1, 0]), ..sums.clone() }, "degrees of 1 to 65536"),
-        (Lift { matching: of(true, 1, [1, 2]), ..full(Mode::Variance) }, "use mode \"sums\""),
+        (LiftParameters { matching: of(false, 2, [1; 2]), ..sums.clone() }, "some slots hold no match"),
+        (LiftParameters { matching: of(true, 2, [1; 2]), ..sums.clone() }, "may be in several cohorts"),
+        (LiftParameters { matching: of(true, 17, [1; 2]), ..sums.clone() }, "write 1 to 16 slots"),
+        (LiftParameters { matching: of(true, 0, [1; 2]), ..sums.clone() }, "write 1 to 16 slots"),
+        (LiftParameters { matching: of(true, 1, [1, 0]), ..sums.clone() }, "degrees of 1 to 65536"),
+        (LiftParameters { matching: of(true, 1, [1, 2]), ..full(NoiseMode::Variance) }, "use mode \"sums\""),
     ];
     for (lift, words) in refused {
         let text = error(lift);

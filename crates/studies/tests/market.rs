@@ -3,22 +3,24 @@
 use base::{PartyId, Roster, Seed};
 use engine::{Clear, Engine, Entered};
 use net::Session;
-use program::Rows;
-use program::lower::combine::{Combine, Shape};
+use program::ShardRows;
+use program::lower::combine::{Combine, SelectionCircuit};
 use program::lower::{Lowering, lower_release};
-use program::{Policy, Program, verify};
-use studies::market::{Answer, CUSTOMER, Problem, Sample, program, provider, study_program, wired};
+use program::{Program, VerifierPolicy, verify};
+use studies::market::{
+    CUSTOMER, MarketAnswer, MarketSample, Problem, program, provider, study_program, wired,
+};
 
 const NAMES: [&str; 4] = ["customer", "a", "b", "c"];
 
 /// What the customer learns, by the clear engine.
-fn clear(program: &Program, rows: &mut dyn Rows) -> Answer {
+fn clear(program: &Program, rows: &mut dyn ShardRows) -> MarketAnswer {
     let mut session = Session::alone(Roster::new(["all"]), Seed::from_bytes([3; 32]));
     let totals = Clear.rows(program, rows, &mut session).unwrap();
     if !program.lists.is_empty() {
         let lists = Clear.lists(program, rows.len(), CUSTOMER, &totals, &mut session).unwrap();
         let bit = |row: u64| lists[0][row as usize / 64] >> (row % 64) & 1 == 1;
-        return Answer::All((0..rows.len()).map(bit).collect());
+        return MarketAnswer::All((0..rows.len()).map(bit).collect());
     }
     let owners = program.fold_owners();
     let plan = lower_release(program, CUSTOMER.into(), &Lowering::exact(&owners)).unwrap();
@@ -27,7 +29,7 @@ fn clear(program: &Program, rows: &mut dyn Rows) -> Answer {
     let outputs = plan.values(&outputs.bits(0..plan.bits()));
     // In the paper's shape the score says whether there was a match.
     let found = outputs.get(2).map_or(outputs[1] != 0, |found| *found == 1);
-    Answer::Best(found.then_some((outputs[0] as u64, outputs[1])))
+    MarketAnswer::Best(found.then_some((outputs[0] as u64, outputs[1])))
 }
 
 #[test]
@@ -35,7 +37,8 @@ fn programs_are_what_the_reference_says() {
     for problem in Problem::ALL {
         for rows in [1, 2, 3, 7, 40, 300] {
             for seed in 0..4 {
-                let sample = Sample::new(problem, program(problem, NAMES, Shape::Small), rows, seed);
+                let sample =
+                    MarketSample::new(problem, program(problem, NAMES, SelectionCircuit::Small), rows, seed);
                 let found = clear(sample.program(), &mut sample.part(None));
                 assert_eq!(found, sample.truth().unwrap(), "{problem}, {rows} rows, seed {seed}");
             }
@@ -46,13 +49,15 @@ fn programs_are_what_the_reference_says() {
 #[test]
 fn samples_have_matches_and_misses() {
     for problem in Problem::ALL {
-        let answers: Vec<Answer> = (0..20)
+        let answers: Vec<MarketAnswer> = (0..20)
             .map(|seed| {
-                Sample::new(problem, program(problem, NAMES, Shape::Small), 12, seed).truth().unwrap()
+                MarketSample::new(problem, program(problem, NAMES, SelectionCircuit::Small), 12, seed)
+                    .truth()
+                    .unwrap()
             })
             .collect();
-        let some = |a: &Answer| {
-            matches!(a, Answer::Best(Some(_))) || matches!(a, Answer::All(l) if l.contains(&true))
+        let some = |a: &MarketAnswer| {
+            matches!(a, MarketAnswer::Best(Some(_))) || matches!(a, MarketAnswer::All(l) if l.contains(&true))
         };
         assert!(answers.iter().any(some), "{problem}");
         assert!(answers.windows(2).any(|pair| pair[0] != pair[1]), "{problem}");
@@ -62,7 +67,7 @@ fn samples_have_matches_and_misses() {
 #[test]
 fn what_the_parties_enter_adds_up() {
     for problem in Problem::ALL {
-        let sample = Sample::new(problem, program(problem, NAMES, Shape::Small), 9, 1);
+        let sample = MarketSample::new(problem, program(problem, NAMES, SelectionCircuit::Small), 9, 1);
         for (index, column) in sample.program().columns.iter().enumerate() {
             let read = |party: Option<PartyId>| {
                 let mut values = vec![0; 9];
@@ -84,7 +89,7 @@ fn what_the_parties_enter_adds_up() {
 
 #[test]
 fn files_hold_own_columns_and_zeros_in_others_rows() {
-    let sample = Sample::new(Problem::Car, program(Problem::Car, NAMES, Shape::Small), 7, 2);
+    let sample = MarketSample::new(Problem::Car, program(Problem::Car, NAMES, SelectionCircuit::Small), 7, 2);
     let customer = sample.csv(CUSTOMER);
     assert!(customer.starts_with("id,wanted\noffer-00000,"), "{customer}");
     assert_eq!(customer.lines().count(), 8);
@@ -101,7 +106,7 @@ fn files_hold_own_columns_and_zeros_in_others_rows() {
 #[test]
 fn study_programs_read_the_parties_files() {
     struct Files(Program, Vec<Vec<Vec<u128>>>, Vec<Vec<String>>);
-    impl Rows for Files {
+    impl ShardRows for Files {
         fn len(&self) -> u64 {
             self.1[0].len() as u64
         }
@@ -116,8 +121,8 @@ fn study_programs_read_the_parties_files() {
         }
     }
     for problem in Problem::ALL {
-        let shared = program(problem, NAMES, Shape::Small);
-        let sample = Sample::new(problem, shared.clone(), 20, 5);
+        let shared = program(problem, NAMES, SelectionCircuit::Small);
+        let sample = MarketSample::new(problem, shared.clone(), 20, 5);
         let study = study_program(problem, NAMES);
         let texts: Vec<String> = (0..4).map(|p| sample.csv(PartyId(p))).collect();
         let split = |line: &str| line.split(',').skip(1).map(str::to_owned).collect::<Vec<_>>();
@@ -127,7 +132,7 @@ fn study_programs_read_the_parties_files() {
         let found = clear(&study, &mut Files(study.clone(), values, names));
         assert_eq!(found, sample.truth().unwrap(), "{problem}");
         let gates = |p: &Program| {
-            program::lower::lower_boolean(p, Shape::Small, 20, program::lower::Inputs::Derived)
+            program::lower::lower_boolean(p, SelectionCircuit::Small, 20, program::lower::EntryRule::Derived)
                 .leaf
                 .circuit
                 .and_gates()
@@ -145,7 +150,7 @@ fn distances_and_interests_by_hand() {
             [[0, 0, 0b111], [103, 104, 0b011], [97, 96, 0b111], [106, 108, 0b001], [65_535, 65_535, 0b111]];
     }
     struct Table(Program, [u128; 4]);
-    impl Rows for Table {
+    impl ShardRows for Table {
         fn len(&self) -> u64 {
             5
         }
@@ -165,38 +170,41 @@ fn distances_and_interests_by_hand() {
         }
     }
     let ask = |problem, question| {
-        let program = program(problem, NAMES, Shape::Small);
+        let program = program(problem, NAMES, SelectionCircuit::Small);
         clear(&program, &mut Table(program.clone(), question))
     };
     // At (100, 100): distances 5, 5, 10 and far away.
-    assert_eq!(ask(Problem::MobileClosest, [100, 100, 0b010, 5]), Answer::Best(Some((1, 25))));
-    assert_eq!(ask(Problem::MobileClosest, [100, 100, 0b100, 5]), Answer::Best(Some((2, 25))));
-    assert_eq!(ask(Problem::MobileClosest, [100, 100, 0b010, 4]), Answer::Best(None));
-    assert_eq!(ask(Problem::MobileResource, [100, 100, 0b110, 10]), Answer::Best(Some((2, 2))));
-    assert_eq!(ask(Problem::MobileResource, [100, 100, 0b1000, 10]), Answer::Best(Some((1, 0))));
+    assert_eq!(ask(Problem::MobileClosest, [100, 100, 0b010, 5]), MarketAnswer::Best(Some((1, 25))));
+    assert_eq!(ask(Problem::MobileClosest, [100, 100, 0b100, 5]), MarketAnswer::Best(Some((2, 25))));
+    assert_eq!(ask(Problem::MobileClosest, [100, 100, 0b010, 4]), MarketAnswer::Best(None));
+    assert_eq!(ask(Problem::MobileResource, [100, 100, 0b110, 10]), MarketAnswer::Best(Some((2, 2))));
+    assert_eq!(ask(Problem::MobileResource, [100, 100, 0b1000, 10]), MarketAnswer::Best(Some((1, 0))));
     let within = [false, true, true, true, false];
-    assert_eq!(ask(Problem::MobileAll, [100, 100, 0b001, 10]), Answer::All(within.to_vec()));
-    assert_eq!(ask(Problem::MobileAll, [100, 100, 0, 9]), Answer::All(vec![false, true, true, false, false]));
-    assert_eq!(ask(Problem::MobileClosest, [0, 0, 0b111, 65_535]), Answer::Best(Some((0, 0))));
+    assert_eq!(ask(Problem::MobileAll, [100, 100, 0b001, 10]), MarketAnswer::All(within.to_vec()));
+    assert_eq!(
+        ask(Problem::MobileAll, [100, 100, 0, 9]),
+        MarketAnswer::All(vec![false, true, true, false, false])
+    );
+    assert_eq!(ask(Problem::MobileClosest, [0, 0, 0b111, 65_535]), MarketAnswer::Best(Some((0, 0))));
     // The widest distance does not wrap.
     assert_eq!(
         ask(Problem::MobileAll, [0, 65_535, 0, 65_535]),
-        Answer::All(vec![true, true, true, true, true])
+        MarketAnswer::All(vec![true, true, true, true, true])
     );
 }
 
 #[test]
 fn the_papers_circuits_as_files_have_the_papers_gates() {
     for (rows, gates, depth) in [(100, 5_461, 120), (5_000, 304_955, 222)] {
-        let circuit = wired("p2p", rows, Shape::Paper).unwrap();
+        let circuit = wired("p2p", rows, SelectionCircuit::Paper).unwrap();
         circuit.check().unwrap();
         assert_eq!((circuit.and_gates(), circuit.depth()), (gates, depth));
         assert_eq!(circuit.input_bits(CUSTOMER), rows);
         assert_eq!(circuit.input_bits(PartyId(1)), 16 * rows / 2);
     }
-    let circuit = wired("p2p", 5_000, Shape::Small).unwrap();
+    let circuit = wired("p2p", 5_000, SelectionCircuit::Small).unwrap();
     assert_eq!((circuit.and_gates(), circuit.depth()), (174_987, 235));
-    let circuit = wired("p2p", 5_000, Shape::Shallow).unwrap();
+    let circuit = wired("p2p", 5_000, SelectionCircuit::Shallow).unwrap();
     assert_eq!((circuit.and_gates(), circuit.depth()), (309_960, 79));
 }
 
@@ -204,9 +212,9 @@ fn the_papers_circuits_as_files_have_the_papers_gates() {
 fn stand_alone_circuits_give_the_true_answer() {
     let number = |bits: &[bool]| bits.iter().enumerate().fold(0, |n, (i, b)| n | u128::from(*b) << i);
     for problem in Problem::ALL {
-        for shape in Shape::ALL {
+        for shape in SelectionCircuit::ALL {
             let names = ["customer", "provider-1", "provider-2"];
-            let sample = Sample::new(problem, program(problem, names, shape), 11, 4);
+            let sample = MarketSample::new(problem, program(problem, names, shape), 11, 4);
             let circuit = wired(&problem.to_string(), 11, shape).unwrap();
             let mut inputs = Vec::new();
             for party in (0..3).map(PartyId) {
@@ -223,11 +231,11 @@ fn stand_alone_circuits_give_the_true_answer() {
             }
             let outputs = circuit.evaluate(&inputs);
             let found = match sample.truth().unwrap() {
-                Answer::All(rows) => outputs == [rows],
-                Answer::Best(Some((row, score))) => {
+                MarketAnswer::All(rows) => outputs == [rows],
+                MarketAnswer::Best(Some((row, score))) => {
                     [number(&outputs[0]), number(&outputs[1])] == [u128::from(row), score]
                 }
-                Answer::Best(None) => number(&outputs[0]) == 0,
+                MarketAnswer::Best(None) => number(&outputs[0]) == 0,
             };
             assert!(found, "{problem}, {shape}");
         }
@@ -237,11 +245,11 @@ fn stand_alone_circuits_give_the_true_answer() {
 #[test]
 fn every_program_needs_leave_for_exact_results() {
     for problem in Problem::ALL {
-        let program = program(problem, NAMES, Shape::Small);
+        let program = program(problem, NAMES, SelectionCircuit::Small);
         assert_eq!(Program::parse(&program.to_text()).unwrap(), program, "{problem}");
-        let allowed = Policy { allow_exact: true, ..Policy::default() };
+        let allowed = VerifierPolicy { allow_exact: true, ..VerifierPolicy::default() };
         verify(&program, &allowed, 5_000).unwrap();
-        let refused = verify(&program, &Policy::default(), 5_000).unwrap_err();
+        let refused = verify(&program, &VerifierPolicy::default(), 5_000).unwrap_err();
         assert!(refused.to_string().contains("exact"), "{refused}");
         assert!(
             program.outputs.iter().all(|o| o.to == CUSTOMER.into())
@@ -262,10 +270,18 @@ fn gates_per_row() {
         (Problem::MobileClosest, 940),
         (Problem::MobileResource, 939),
     ] {
-        let program = program(problem, NAMES, Shape::Small);
-        let plan = program::lower::lower_boolean(&program, Shape::Small, 64, program::lower::Inputs::Derived);
+        let program = program(problem, NAMES, SelectionCircuit::Small);
+        let plan = program::lower::lower_boolean(
+            &program,
+            SelectionCircuit::Small,
+            64,
+            program::lower::EntryRule::Derived,
+        );
         assert_eq!(plan.leaf.circuit.and_gates(), gates, "{problem}");
-        assert_eq!(Combine::new(&program, 0, Shape::Small, 64).is_none(), problem == Problem::MobileAll);
+        assert_eq!(
+            Combine::new(&program, 0, SelectionCircuit::Small, 64).is_none(),
+            problem == Problem::MobileAll
+        );
     }
     assert!("bazaar".parse::<Problem>().unwrap_err().to_string().contains("there are p2p, cloud-price"));
 }
@@ -288,9 +304,9 @@ fn examples_hold_these_programs() {
 /// Constants that the paper carries as wires survive both file formats.
 #[test]
 fn the_papers_circuit_survives_files() {
-    use circuits::files::{Format, read, write};
-    let circuit = wired("p2p", 100, Shape::Paper).unwrap();
-    for format in [Format::Gmw, Format::Bristol] {
+    use circuits::files::{NetlistFormat, read, write};
+    let circuit = wired("p2p", 100, SelectionCircuit::Paper).unwrap();
+    for format in [NetlistFormat::Gmw, NetlistFormat::Bristol] {
         let mut text = Vec::new();
         write(&circuit, format, &mut text).unwrap();
         let (back, found) = read(&text[..], "paper").unwrap();

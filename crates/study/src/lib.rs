@@ -28,14 +28,14 @@ pub use matching::{
 pub(crate) use parse::rho;
 pub use servers::{JOINERS, SEATS, Server, Servers, hash_name, ring4_settings, security_name};
 
-pub use studies::lift::{Also, Mode};
+pub use studies::lift::{Also, NoiseMode};
 
 use parse::KindName;
 
 use crate::time::Clock;
 use base::{Error, limits};
 use ot::OtKind;
-use program::lower::combine::Shape;
+use program::lower::combine::SelectionCircuit;
 use std::path::Path;
 
 /// Largest K: conversions kept per identifier.
@@ -223,7 +223,7 @@ pub struct LiftRule {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReleaseRule {
     /// Which numbers are noised.
-    pub mode: Mode,
+    pub mode: NoiseMode,
     /// Confidence of the intervals.
     pub confidence: Confidence,
     /// Where noise comes from.
@@ -325,7 +325,7 @@ pub struct Compute {
     /// What makes the oblivious transfers of `gmw`; `None` is the best one of this version.
     pub ot: Option<OtKind>,
     /// The circuit by which `gmw` finds the best row; `None` is the best one of this version.
-    pub circuit: Option<Shape>,
+    pub circuit: Option<SelectionCircuit>,
     /// Pairs of workers.
     pub shards: u32,
 }

@@ -3,8 +3,8 @@
 use super::reader::{NAME_RULE, TomlItem, TomlSection, TomlSource, is_name};
 use super::{
     Advertiser, Also, Categories, CellType, Compute, ComputeEngine, Confidence, Decimal, EventLayout,
-    EventValue, LiftRule, LiftStudy, LineFilter, MAX_CATEGORIES, MAX_CLAMP, MAX_EVENTS, MAX_RHO, Mode,
-    NoiseFrom, Overflow, Participant, PartyRole, ProgramColumn, ProgramStudy, Publisher, Question,
+    EventValue, LiftRule, LiftStudy, LineFilter, MAX_CATEGORIES, MAX_CLAMP, MAX_EVENTS, MAX_RHO, NoiseFrom,
+    NoiseMode, Overflow, Participant, PartyRole, ProgramColumn, ProgramStudy, Publisher, Question,
     ReleaseRule, Study,
 };
 use crate::time::{Clock, Unit};
@@ -440,7 +440,7 @@ fn release(
 ) -> Result<ReleaseRule, Error> {
     let keys = ["mode", "confidence", "noise", "candidates", "minimum_group", "also", "to", "public"];
     let section = item.section(&keys)?;
-    let mode = section.need("mode", "mode = \"sums\"")?.choice(&Mode::NAMES, &[])?;
+    let mode = section.need("mode", "mode = \"sums\"")?.choice(&NoiseMode::NAMES, &[])?;
     let confidence = confidence(&section.need("confidence", "confidence = 0.95")?)?;
     let noise = noise(&section, parties.len())?;
     let minimum_group = match section.get("minimum_group") {

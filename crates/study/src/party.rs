@@ -9,7 +9,7 @@ use crate::reader::{TomlItem, TomlSection, TomlSource};
 use crate::transport::ServerTransport;
 use crate::{Decimal, StudyHash, read_text};
 use base::{Error, PartyId, Roster, limits};
-use net::Network;
+use net::IpNetwork;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -44,7 +44,7 @@ pub struct PartySettings {
     /// Milliseconds without progress before giving up.
     pub deadline_ms: Option<u64>,
     /// Networks that connections may come from.
-    pub allow: Option<Vec<Network>>,
+    pub allow: Option<Vec<IpNetwork>>,
     /// The stable name of this data, over all its versions: the budget is kept under it.
     pub lineage: Option<String>,
     /// Only these studies, by full hash (64 hex digits).
@@ -115,7 +115,7 @@ pub struct PartySetup {
     /// Milliseconds without progress before giving up.
     pub deadline_ms: u64,
     /// Networks that connections may come from; none for any.
-    pub allow: Vec<Network>,
+    pub allow: Vec<IpNetwork>,
     /// The stable name of this data: the budget is kept under it. Studies that charge nothing need none.
     pub lineage: Option<String>,
     /// The private folder for what a match keeps while it runs: with it, a match that breaks off goes on
@@ -533,7 +533,7 @@ pub fn parse_address(text: &str) -> Result<(), &'static str> {
 }
 
 /// Networks that connections may come from, at least one and at most [`limits::NETWORKS`].
-fn networks(item: &TomlItem<'_, '_>) -> Result<Vec<Network>, Error> {
+fn networks(item: &TomlItem<'_, '_>) -> Result<Vec<IpNetwork>, Error> {
     let list = item.list()?;
     if list.is_empty() {
         return Err(item.error("allow is empty, and nobody could come: name networks, or remove the line"));

@@ -376,7 +376,7 @@ fn three_parties_share_their_rows_by_public_keys() {
     let text = text.replace("circuit = \"auto\"", "circuit = \"shallow\"");
     let set = Study::parse("study.toml", &text).expect("settings have names");
     assert_eq!(set.compute.ot, Some(OtKind::SoftSpoken { k: 4 }));
-    assert_eq!(set.compute.circuit, Some(Shape::Shallow));
+    assert_eq!(set.compute.circuit, Some(SelectionCircuit::Shallow));
     assert_ne!(set.hash(), study.hash());
     assert!(error_in(ALIGNED, "circuit = \"auto\"", "circuit = \"round\"").starts_with(
         "study.toml, line 70, column 11: compute.circuit is \"round\"; use \"auto\" or a name: "

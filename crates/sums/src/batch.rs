@@ -10,8 +10,8 @@ use crate::planes::{Squeeze, Temps, byte_planes, clear, low_planes, pack};
 use crate::schedule::{Action, Cross, In, Leaf, Local, Product, Round, Schedule, Slice};
 use base::{Error, PartyId, Rng};
 use kernels::{Block, TweakedHash, xor_masked};
-use program::lower::{JoinedPlan, RowPlan, Source};
-use program::{NodeId, Program, Type};
+use program::lower::{JoinedPlan, MaskSource, RowPlan};
+use program::{NodeId, Program, ValueType};
 use zeroize::Zeroize;
 
 /// Tweak field of this protocol, so that no other use of a session's hash meets it.
@@ -27,7 +27,7 @@ pub(super) struct Context<'a> {
     /// Where nodes are words of rows that enter as shares.
     pub joined: Option<&'a JoinedPlan>,
     /// Types of the nodes.
-    pub types: &'a [Type],
+    pub types: &'a [ValueType],
     pub schedule: &'a Schedule,
     /// Nodes that this party computes in the clear.
     pub wanted: &'a [bool],
@@ -128,7 +128,7 @@ impl Batch {
     }
 
     /// A node as two's complement numbers.
-    pub fn numbers(&self, ty: Type, node: NodeId) -> impl Iterator<Item = u128> + use<'_> {
+    pub fn numbers(&self, ty: ValueType, node: NodeId) -> impl Iterator<Item = u128> + use<'_> {
         self.values.numbers(ty, node)
     }
 
@@ -214,14 +214,14 @@ impl Batch {
     }
 
     /// What this party multiplies, lane by lane.
-    fn source(&self, types: &[Type], source: Source, out: &mut Vec<u128>) {
+    fn source(&self, types: &[ValueType], source: MaskSource, out: &mut Vec<u128>) {
         out.clear();
         let temp = |temp: u32| self.temps[temp as usize].iter();
         match source {
-            Source::Constant(value) => out.resize(self.lanes, value),
-            Source::Node(node) => out.extend(self.values.numbers(types[node.index()], node)),
-            Source::Own(of) | Source::Temp(of) => out.extend(temp(of)),
-            Source::Shifted { temp: of, by } => out.extend(temp(of).map(|x| x << by)),
+            MaskSource::Constant(value) => out.resize(self.lanes, value),
+            MaskSource::Node(node) => out.extend(self.values.numbers(types[node.index()], node)),
+            MaskSource::Own(of) | MaskSource::Temp(of) => out.extend(temp(of)),
+            MaskSource::Shifted { temp: of, by } => out.extend(temp(of).map(|x| x << by)),
         }
     }
 

@@ -3,16 +3,16 @@
 
 use crate::planes::Temps;
 use base::{Error, PartyId};
-use program::eval::Values;
-use program::lower::{EntryKind, JoinedPlan, Term, Word};
-use program::{JoinedRows, Rows};
-use program::{NodeId, Op, Section, Type};
+use program::eval::NodeValues;
+use program::lower::{EntryKind, GapTerm, JoinedPlan, JoinedWord};
+use program::{JoinedRows, ShardRows};
+use program::{NodeId, NodeSection, Op, ValueType};
 use zeroize::Zeroize;
 
 /// Where a shard's rows come from.
 pub(super) enum Feed<'a> {
     /// This party's columns.
-    Rows(&'a mut dyn Rows),
+    Rows(&'a mut dyn ShardRows),
     /// Shares of entries.
     Joined(&'a mut dyn JoinedRows),
 }
@@ -32,7 +32,7 @@ pub(super) type Span = (u64, usize, usize);
 /// Values by node and lane.
 #[derive(Default)]
 pub(super) struct Inputs {
-    values: Values,
+    values: NodeValues,
     /// Of rows that enter as shares, by word; empty otherwise, and of a word that was not needed.
     words: Vec<Vec<u128>>,
 }
@@ -41,10 +41,10 @@ impl Inputs {
     /// Computes the wanted row nodes from this party's columns.
     pub fn evaluate(
         &mut self,
-        section: &Section,
+        section: &NodeSection,
         wanted: &[bool],
         (from, count, lanes): Span,
-        rows: &mut dyn Rows,
+        rows: &mut dyn ShardRows,
     ) -> Result<(), Error> {
         self.values.evaluate(section, wanted, lanes, &mut |op, out| match op {
             Op::Column(column) => {
@@ -75,15 +75,15 @@ impl Inputs {
         }
         for (at, word) in plan.words.iter().enumerate() {
             match word {
-                Word::Entry(entry) => self.words[at].extend_from_slice(&entries[*entry as usize]),
-                Word::Constant(value) => self.words[at].resize(lanes, *value),
-                Word::Low(gap) | Word::Top(gap) => {
-                    let waits = |term: &Term| matches!(term, Term::Temp(_));
+                JoinedWord::Entry(entry) => self.words[at].extend_from_slice(&entries[*entry as usize]),
+                JoinedWord::Constant(value) => self.words[at].resize(lanes, *value),
+                JoinedWord::Low(gap) | JoinedWord::Top(gap) => {
+                    let waits = |term: &GapTerm| matches!(term, GapTerm::Temp(_));
                     if !plan.gaps[*gap as usize].terms.iter().any(waits) {
                         self.words[at] = gap_word(plan, me, *word, lanes, &entries, &[]);
                     }
                 }
-                Word::Share(_) => {}
+                JoinedWord::Share(_) => {}
             }
         }
         entries.iter_mut().for_each(Zeroize::zeroize);
@@ -94,7 +94,7 @@ impl Inputs {
     pub fn compute(&mut self, plan: &JoinedPlan, me: PartyId, at: NodeId, lanes: usize, temps: &Temps) {
         let word = plan.words[at.index()];
         self.words[at.index()] = match word {
-            Word::Share(temp) => {
+            JoinedWord::Share(temp) => {
                 let mask = plan.row.modulus_mask(temp);
                 temps[temp as usize].iter().map(|x| x & mask).collect()
             }
@@ -111,7 +111,7 @@ impl Inputs {
     }
 
     /// A node as two's complement numbers of its type.
-    pub fn numbers(&self, ty: Type, node: NodeId) -> impl Iterator<Item = u128> + use<'_> {
+    pub fn numbers(&self, ty: ValueType, node: NodeId) -> impl Iterator<Item = u128> + use<'_> {
         self.get(node).iter().map(move |v| ty.to_signed(*v) as u128)
     }
 }
@@ -126,12 +126,14 @@ impl Drop for Inputs {
 fn gap_word(
     plan: &JoinedPlan,
     me: PartyId,
-    word: Word,
+    word: JoinedWord,
     lanes: usize,
     entries: &[Vec<u128>],
     temps: &[Vec<u128>],
 ) -> Vec<u128> {
-    let (Word::Low(gap) | Word::Top(gap)) = word else { unreachable!("only gaps have two words") };
+    let (JoinedWord::Low(gap) | JoinedWord::Top(gap)) = word else {
+        unreachable!("only gaps have two words")
+    };
     let gap = &plan.gaps[gap as usize];
     let mut out = vec![0u128; lanes];
     for (term, plus) in gap.terms.iter().zip([true, false]) {
@@ -139,11 +141,11 @@ fn gap_word(
             out[lane] = if plus { out[lane].wrapping_add(number) } else { out[lane].wrapping_sub(number) };
         };
         match *term {
-            Term::Constant(number) if me == PartyId(0) => (0..lanes).for_each(|l| take(l, number)),
-            Term::Constant(_) => {}
-            Term::Temp(temp) => temps[temp as usize].iter().enumerate().for_each(|(l, x)| take(l, *x)),
-            Term::Entry(entry) => {
-                let ty = plan.word_type(Word::Entry(entry));
+            GapTerm::Constant(number) if me == PartyId(0) => (0..lanes).for_each(|l| take(l, number)),
+            GapTerm::Constant(_) => {}
+            GapTerm::Temp(temp) => temps[temp as usize].iter().enumerate().for_each(|(l, x)| take(l, *x)),
+            GapTerm::Entry(entry) => {
+                let ty = plan.word_type(JoinedWord::Entry(entry));
                 let number = |x: u128| match plan.entries[entry as usize].kind {
                     EntryKind::Bits(_) => ty.to_signed(x) as u128,
                     EntryKind::Number { .. } => x,
@@ -152,10 +154,10 @@ fn gap_word(
             }
         }
     }
-    let low = Type::u(gap.width).mask();
+    let low = ValueType::u(gap.width).mask();
     for x in &mut out {
         let of = if me == gap.chooser { !*x } else { *x };
-        *x = if matches!(word, Word::Low(_)) { of & low } else { of >> gap.width & 1 };
+        *x = if matches!(word, JoinedWord::Low(_)) { of & low } else { of >> gap.width & 1 };
     }
     out
 }

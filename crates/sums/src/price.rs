@@ -2,7 +2,7 @@
 
 use crate::schedule::{Round, Schedule};
 use base::{Cost, PartyId, limits};
-use ot::{Meter, OtKind, Price};
+use ot::{ExtensionCost, OtKind, PriceMeter};
 use program::lower::{FoldPlan, RowPlan};
 
 /// Most batches in flight: while one waits for the peer, the others are worked on. Rounds are paid once per
@@ -105,7 +105,7 @@ impl Shape {
         self.set_up(expected, &mut cost, &mut waits);
         // By sender. What set-up costs is in `cost` already.
         let mut meters = [0, 1].map(|_| {
-            let mut meter = Meter::new(self.kind, expected);
+            let mut meter = PriceMeter::new(self.kind, expected);
             meter.setup();
             meter
         });
@@ -119,8 +119,8 @@ impl Shape {
     fn set_up(&self, expected: u64, cost: &mut Cost, waits: &mut Waits) {
         let leader = if ot::leads(PartyId(0), PartyId(1)) { PartyId(0) } else { PartyId(1) };
         let price = match self.over {
-            true => Price::pair_over(self.kind, expected),
-            false => Price::pair(self.kind, expected),
+            true => ExtensionCost::pair_over(self.kind, expected),
+            false => ExtensionCost::pair(self.kind, expected),
         };
         *cost += &price.cost(leader, leader.other(), 2);
         match self.kind {
@@ -129,7 +129,7 @@ impl Shape {
                     waits.message(leader);
                     waits.message(leader.other());
                 }
-                let trees = Price::setup(k).receiver > 0;
+                let trees = ExtensionCost::setup(k).receiver > 0;
                 if trees && self.over {
                     waits.cross();
                 } else if trees {
@@ -144,7 +144,7 @@ impl Shape {
         }
     }
 
-    fn group(&self, rows: u64, meters: &mut [Meter; 2], cost: &mut Cost, waits: &mut Waits) {
+    fn group(&self, rows: u64, meters: &mut [PriceMeter; 2], cost: &mut Cost, waits: &mut Waits) {
         let all = self.lanes as u64;
         let batches = rows.div_ceil(all);
         let lanes = (batches - 1) * all + (rows - (batches - 1) * all).next_multiple_of(64);

@@ -15,8 +15,8 @@ use net::Session;
 use ot::{Bases, OtKind, Pair};
 use program::eval::closure;
 use program::lower::{FoldPlan, JoinedPlan, RowPlan};
-use program::{Fold, NodeId, Program, Type};
-use program::{JoinedRows, Rows};
+use program::{JoinedRows, ShardRows};
+use program::{NodeId, Program, RowFold, ValueType};
 
 /// A two-party program of sums made ready for one party.
 pub struct Prepared {
@@ -24,7 +24,7 @@ pub struct Prepared {
     program: Program,
     plan: Plan,
     /// Types of the plan's nodes.
-    types: Vec<Type>,
+    types: Vec<ValueType>,
     schedule: Schedule,
     me: PartyId,
     shape: Shape,
@@ -86,7 +86,7 @@ impl Prepared {
     fn with_plan(
         program: Program,
         plan: Plan,
-        types: Vec<Type>,
+        types: Vec<ValueType>,
         me: PartyId,
         (kind, lanes): (OtKind, usize),
     ) -> Result<Self, Error> {
@@ -128,7 +128,7 @@ impl Prepared {
     /// Those of the rows and of the conversation.
     pub fn run(
         &self,
-        rows: &mut dyn Rows,
+        rows: &mut dyn ShardRows,
         bases: Option<Bases>,
         session: &mut Session,
     ) -> Result<Shares, Error> {
@@ -380,7 +380,7 @@ impl Sums {
     }
 
     fn shares(&self, prepared: &Prepared) -> Shares {
-        let share = |((plan, fold), sum): ((&FoldPlan, &Fold), &u128)| {
+        let share = |((plan, fold), sum): ((&FoldPlan, &RowFold), &u128)| {
             let sum = sum & fold.ty().mask();
             match plan {
                 FoldPlan::Shared(_) => Share::Additive(sum),
@@ -399,7 +399,7 @@ impl Prepared {
         owner.is_none_or(|o| o == self.me)
     }
 
-    fn ty(&self, node: NodeId) -> Type {
+    fn ty(&self, node: NodeId) -> ValueType {
         self.program.row.ty(node)
     }
 }

@@ -7,9 +7,9 @@
 
 use crate::compare::{comparisons, schedule};
 use base::{Error, PartyId};
-use circuits::{Lit, Wire};
+use circuits::{Lit, WireDriver};
 use program::NodeId;
-use program::lower::{JoinedPlan, Mask, RowPlan, Source, Step, Term, Word};
+use program::lower::{GapTerm, JoinedPlan, JoinedWord, Mask, MaskSource, RowPlan, RowStep};
 use std::collections::{HashMap, HashSet};
 
 /// Most COTs of one row in one direction. Bounds memory; a program beyond it is better garbled.
@@ -76,7 +76,7 @@ pub(super) enum Local {
     Known { temp: u32, node: NodeId },
     Add { temp: u32, other: u32 },
     Square { temp: u32, other: u32 },
-    Multiply { selector: In, source: Source, temp: u32 },
+    Multiply { selector: In, source: MaskSource, temp: u32 },
 }
 
 /// What a party does alone.
@@ -139,7 +139,7 @@ pub(super) struct Cross {
 /// One product of a [`Product`]: its place in the pad.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slice {
-    pub source: Source,
+    pub source: MaskSource,
     pub temp: u32,
     pub bytes: usize,
     pub word: usize,
@@ -263,10 +263,10 @@ impl<'a> Builder<'a> {
         let mut kinds: Vec<Kind> = Vec::with_capacity(plan.circuit.wires.len());
         for wire in &plan.circuit.wires {
             kinds.push(match wire {
-                Wire::False => Kind::Public,
-                Wire::Input(i) => i.owner.map_or(Kind::Public, Kind::Known),
-                Wire::Xor(a, b) => kinds[*a as usize].join(kinds[*b as usize]),
-                Wire::And(a, b) => kinds[a.wire()].join(kinds[b.wire()]),
+                WireDriver::False => Kind::Public,
+                WireDriver::Input(i) => i.owner.map_or(Kind::Public, Kind::Known),
+                WireDriver::Xor(a, b) => kinds[*a as usize].join(kinds[*b as usize]),
+                WireDriver::And(a, b) => kinds[a.wire()].join(kinds[b.wire()]),
             });
         }
         let places = vec![None; kinds.len()];
@@ -328,8 +328,8 @@ impl<'a> Builder<'a> {
                 let wire = self.plan.circuit.wires[at];
                 let waiting = stack.len();
                 let operands = match wire {
-                    Wire::Xor(a, b) => vec![a as usize, b as usize],
-                    Wire::And(a, b) => vec![a.wire(), b.wire()],
+                    WireDriver::Xor(a, b) => vec![a as usize, b as usize],
+                    WireDriver::And(a, b) => vec![a.wire(), b.wire()],
                     _ => Vec::new(),
                 };
                 stack.extend(operands.into_iter().filter(|w| self.places[*w].is_none()));
@@ -357,13 +357,14 @@ impl<'a> Builder<'a> {
     /// Stage from which on a word is there: 0, but for what is computed from temporaries.
     pub fn ready(&self, word: NodeId) -> usize {
         let Some(joined) = self.joined else { return 0 };
-        let there = |term: &Term| if let Term::Temp(temp) = term { self.there[*temp as usize] } else { 0 };
+        let there =
+            |term: &GapTerm| if let GapTerm::Temp(temp) = term { self.there[*temp as usize] } else { 0 };
         match joined.words[word.index()] {
-            Word::Low(gap) | Word::Top(gap) => {
+            JoinedWord::Low(gap) | JoinedWord::Top(gap) => {
                 joined.gaps[gap as usize].terms.iter().map(there).max().unwrap_or(0)
             }
-            Word::Share(temp) => self.there[temp as usize],
-            Word::Entry(_) | Word::Constant(_) => 0,
+            JoinedWord::Share(temp) => self.there[temp as usize],
+            JoinedWord::Entry(_) | JoinedWord::Constant(_) => 0,
         }
     }
 
@@ -377,23 +378,23 @@ impl<'a> Builder<'a> {
     }
 
     fn waits(&self, word: NodeId) -> bool {
-        let late = |term: &Term| matches!(term, Term::Temp(_));
+        let late = |term: &GapTerm| matches!(term, GapTerm::Temp(_));
         self.joined.is_some_and(|joined| match joined.words[word.index()] {
-            Word::Low(gap) | Word::Top(gap) => joined.gaps[gap as usize].terms.iter().any(late),
-            Word::Share(_) => true,
-            Word::Entry(_) | Word::Constant(_) => false,
+            JoinedWord::Low(gap) | JoinedWord::Top(gap) => joined.gaps[gap as usize].terms.iter().any(late),
+            JoinedWord::Share(_) => true,
+            JoinedWord::Entry(_) | JoinedWord::Constant(_) => false,
         })
     }
 
-    fn wire(&mut self, at: usize, wire: &Wire) -> Place {
+    fn wire(&mut self, at: usize, wire: &WireDriver) -> Place {
         let kind = self.kinds[at];
         let mine = kind.has(self.me);
-        if let Wire::Input(input) = *wire {
+        if let WireDriver::Input(input) = *wire {
             let word = NodeId(input.word);
             let slot = if mine { self.entered(word, input.bit) } else { 0 };
             return Place { slot, flip: false, level: self.ready(word) };
         }
-        if let Wire::Xor(a, b) = *wire {
+        if let WireDriver::Xor(a, b) = *wire {
             // The sum of what one party knows and what the other one knows is a sharing as it is.
             let level = self.place(a as usize).level.max(self.place(b as usize).level);
             let known = |of: PartyId| [a, b].into_iter().find(|w| self.kinds[*w as usize] == Kind::Known(of));
@@ -403,13 +404,13 @@ impl<'a> Builder<'a> {
         }
         let slot = if mine { self.slot() } else { 0 };
         let (a, b) = match *wire {
-            Wire::False | Wire::Input(_) => unreachable!("placed above"),
-            Wire::Xor(a, b) => ((a as usize, false), (b as usize, false)),
-            Wire::And(a, b) => ((a.wire(), a.inverted()), (b.wire(), b.inverted())),
+            WireDriver::False | WireDriver::Input(_) => unreachable!("placed above"),
+            WireDriver::Xor(a, b) => ((a as usize, false), (b as usize, false)),
+            WireDriver::And(a, b) => ((a.wire(), a.inverted()), (b.wire(), b.inverted())),
         };
         let level = self.place(a.0).level.max(self.place(b.0).level);
         let public = [a, b].iter().any(|x| self.kinds[x.0] == Kind::Public);
-        if let (Wire::And(a, b), Kind::Shared, false) = (wire, kind, public) {
+        if let (WireDriver::And(a, b), Kind::Shared, false) = (wire, kind, public) {
             if self.pending.len() <= level {
                 self.pending.resize_with(level + 1, Vec::new);
             }
@@ -417,7 +418,7 @@ impl<'a> Builder<'a> {
             return Place { slot, flip: false, level: level + 1 };
         }
         if mine {
-            let and = matches!(wire, Wire::And(..));
+            let and = matches!(wire, WireDriver::And(..));
             // A public factor of a product is everybody's.
             let of = |x: usize| if and && self.kinds[x] == Kind::Public { Kind::Public } else { kind };
             let (a, b) = (self.read_wire(a.0, a.1, of(a.0)), self.read_wire(b.0, b.1, of(b.0)));
@@ -481,18 +482,18 @@ impl<'a> Builder<'a> {
         let mut masks: Vec<(&Mask, Vec<usize>)> = Vec::new();
         for step in &plan.steps {
             match step {
-                Step::Known { temp, party, node } => {
+                RowStep::Known { temp, party, node } => {
                     if *party == self.me {
                         self.stage(0).push(Action::Local(Local::Known { temp: *temp, node: *node }));
                     }
                 }
-                Step::Add { temp, other } => {
+                RowStep::Add { temp, other } => {
                     self.combine(*temp, *other, Local::Add { temp: *temp, other: *other })
                 }
-                Step::Square { temp, other } => {
+                RowStep::Square { temp, other } => {
                     self.combine(*temp, *other, Local::Square { temp: *temp, other: *other });
                 }
-                Step::Mask(mask) => {
+                RowStep::Mask(mask) => {
                     let levels = self.levels(mask);
                     if self.crosses(mask) {
                         masks.push((mask, levels));
@@ -520,16 +521,16 @@ impl<'a> Builder<'a> {
         let mut mark = |temp: u32| read[temp as usize] = true;
         for step in &self.plan.steps {
             match step {
-                Step::Add { other, .. } | Step::Square { other, .. } => mark(*other),
-                Step::Mask(mask) => mask.fields.iter().for_each(|f| match f.source {
-                    Source::Own(temp) | Source::Shifted { temp, .. } => mark(temp),
+                RowStep::Add { other, .. } | RowStep::Square { other, .. } => mark(*other),
+                RowStep::Mask(mask) => mask.fields.iter().for_each(|f| match f.source {
+                    MaskSource::Own(temp) | MaskSource::Shifted { temp, .. } => mark(temp),
                     _ => {}
                 }),
-                Step::Known { .. } => {}
+                RowStep::Known { .. } => {}
             }
         }
         for term in self.joined.iter().flat_map(|j| &j.gaps).flat_map(|gap| gap.terms) {
-            if let Term::Temp(temp) = term {
+            if let GapTerm::Temp(temp) = term {
                 mark(temp);
             }
         }
@@ -547,8 +548,8 @@ impl<'a> Builder<'a> {
     /// The stages from which on the fields of a mask can be multiplied; notes when the products are there.
     fn levels(&mut self, mask: &Mask) -> Vec<usize> {
         let level = self.demand(mask.selector.wire()).level;
-        let of = |f: &program::lower::Field| match f.source {
-            Source::Own(temp) | Source::Shifted { temp, .. } => level.max(self.there[temp as usize]),
+        let of = |f: &program::lower::MaskField| match f.source {
+            MaskSource::Own(temp) | MaskSource::Shifted { temp, .. } => level.max(self.there[temp as usize]),
             _ => level,
         };
         let levels: Vec<usize> = mask.fields.iter().map(of).collect();
@@ -624,7 +625,7 @@ fn fits(product: &Product, bytes: usize) -> bool {
 }
 
 /// A slice never straddles two blocks of the pad; on the wire there is no gap.
-fn push_slice(product: &mut Product, source: Source, temp: u32, bytes: usize) {
+fn push_slice(product: &mut Product, source: MaskSource, temp: u32, bytes: usize) {
     let after = product.slices.last().map_or(16, |s| s.byte as usize + s.bytes);
     let byte = if after + bytes > 16 {
         product.words += 1;

@@ -1,6 +1,6 @@
 //! Parties as processes of their own: started, followed by their JSON lines, and never left behind.
 
-use crate::progress::Line;
+use crate::progress::ProgressLine;
 use base::Error;
 use serde::de::DeserializeOwned;
 use std::io::{BufRead, BufReader, Read};
@@ -18,7 +18,7 @@ const GRACE: Duration = Duration::from_secs(10);
 
 /// What a child said, or that it is done.
 enum Said {
-    Line(usize, Line),
+    Line(usize, ProgressLine),
     Done(usize, Outcome),
 }
 
@@ -88,7 +88,10 @@ impl Children {
     ///
     /// # Errors
     /// When a child ends before.
-    pub fn until<T>(&mut self, mut wanted: impl FnMut(usize, &Line) -> Option<T>) -> Result<T, Error> {
+    pub fn until<T>(
+        &mut self,
+        mut wanted: impl FnMut(usize, &ProgressLine) -> Option<T>,
+    ) -> Result<T, Error> {
         loop {
             match self.said.recv() {
                 Ok(Said::Line(index, line)) => {
@@ -108,7 +111,7 @@ impl Children {
     /// The error of the first child that failed, in its own words, with the others' below it.
     pub fn finish<T: DeserializeOwned>(
         mut self,
-        mut watch: impl FnMut(usize, &Line),
+        mut watch: impl FnMut(usize, &ProgressLine),
     ) -> Result<Vec<T>, Error> {
         let mut results: Vec<Option<T>> = self.processes.iter().map(|_| None).collect();
         let mut failures: Vec<Error> = Vec::new();
@@ -163,7 +166,7 @@ impl Children {
 
 /// Of two failures, the one that explains more: that a peer left explains nothing.
 fn worse(first: Error, second: Error) -> Error {
-    let explains = |e: &Error| !matches!(e.kind(), base::Kind::Channel(_));
+    let explains = |e: &Error| !matches!(e.kind(), base::Fault::Channel(_));
     if !explains(&first) && explains(&second) { second } else { first }
 }
 
@@ -183,11 +186,11 @@ impl ToldError {
     fn revive(self) -> Error {
         let at = base::At::default();
         let kind = match self.kind.as_str() {
-            "refused" => base::Kind::Refused(self.message),
-            "peer" => base::Kind::Channel(base::ChannelError::Io(self.message)),
-            "file" => base::Kind::Io(self.message),
-            "input" => base::Kind::Input(self.message),
-            _ => base::Kind::Misuse(self.message),
+            "refused" => base::Fault::Refused(self.message),
+            "peer" => base::Fault::Channel(base::ChannelError::Io(self.message)),
+            "file" => base::Fault::Io(self.message),
+            "input" => base::Fault::Input(self.message),
+            _ => base::Fault::Misuse(self.message),
         };
         Error::new(at, kind)
     }

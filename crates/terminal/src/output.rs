@@ -1,6 +1,6 @@
 //! What leaves the program: results on standard output, everything else on standard error, and the exit code.
 
-use base::{Error, Kind};
+use base::{Error, Fault};
 use serde::Serialize;
 use serde_json::json;
 use std::io::{ErrorKind, Write};
@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 /// What an exit code stands for; `docs/cli.md` and the help list the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct ExitVerdict {
     /// The exit code.
     pub code: u8,
     /// The `kind` of the JSON error object.
@@ -16,19 +16,19 @@ pub struct Verdict {
 }
 
 /// Whose turn it is to act on an error.
-pub fn verdict(error: &Error) -> Verdict {
+pub fn verdict(error: &Error) -> ExitVerdict {
     let with_peer = error.at().peer.is_some();
     let (code, name) = match error.kind() {
-        Kind::Refused(_) => (5, "refused"),
-        Kind::Malformed(_) | Kind::Deviated(_) => (4, "deviated"),
-        Kind::Channel(_) => (3, "peer"),
+        Fault::Refused(_) => (5, "refused"),
+        Fault::Malformed(_) | Fault::Deviated(_) => (4, "deviated"),
+        Fault::Channel(_) => (3, "peer"),
         // What was found out from the peer: another study, another key, more rows than we take.
-        Kind::Input(_) | Kind::Limit { .. } if with_peer => (3, "peer"),
-        Kind::Input(_) | Kind::Limit { .. } => (2, "input"),
-        Kind::Io(_) => (1, "file"),
+        Fault::Input(_) | Fault::Limit { .. } if with_peer => (3, "peer"),
+        Fault::Input(_) | Fault::Limit { .. } => (2, "input"),
+        Fault::Io(_) => (1, "file"),
         _ => (1, "internal"),
     };
-    Verdict { code, name }
+    ExitVerdict { code, name }
 }
 
 /// Reports an error on standard error, with `--json` also as one object on standard output.
@@ -39,7 +39,7 @@ pub fn fail(error: &Error, json: bool) -> ExitCode {
 /// [`fail`] where this party's own answer is complete all the same: with `--json` it is in the object, as
 /// `answer`.
 pub fn fail_with(error: &Error, json: bool, answer: Option<&impl Serialize>) -> ExitCode {
-    let Verdict { code, name } = verdict(error);
+    let ExitVerdict { code, name } = verdict(error);
     // When even standard error is gone, the exit code still tells.
     let _ = writeln!(std::io::stderr(), "error: {error}");
     if json {
@@ -133,10 +133,10 @@ mod tests {
         for (error, code) in [
             (Error::input("x"), 2),
             (Error::limit("x", 2, 1), 2),
-            (with_peer(Kind::Input("another study".into())), 3),
-            (with_peer(Kind::Channel(ChannelError::Closed)), 3),
-            (with_peer(Kind::Deviated("check")), 4),
-            (with_peer(Kind::Malformed("hello")), 4),
+            (with_peer(Fault::Input("another study".into())), 3),
+            (with_peer(Fault::Channel(ChannelError::Closed)), 3),
+            (with_peer(Fault::Deviated("check")), 4),
+            (with_peer(Fault::Malformed("hello")), 4),
             (Error::refused("rho"), 5),
             (Error::io("x", &std::io::Error::other("y")), 1),
             (Error::misuse("x"), 1),

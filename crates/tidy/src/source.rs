@@ -7,7 +7,7 @@ use syn::visit::{self, Visit};
 use syn::{Attribute, ImplItemFn, ItemEnum, ItemFn, ItemMod, ItemStruct, ItemTrait, ItemType, Visibility};
 
 /// A file under `crates/`.
-pub struct Source {
+pub struct RustFile {
     /// Relative to the root of the workspace.
     pub path: PathBuf,
     /// Its text.
@@ -19,7 +19,7 @@ pub struct Source {
     /// Functions that are no tests, in no module of tests.
     pub functions: Vec<Function>,
     /// Types that are visible outside their module, likewise.
-    pub types: Vec<Type>,
+    pub types: Vec<PublicType>,
     /// How often each identifier stands there outside tests, names in format strings included; but in
     /// imports.
     pub names: BTreeMap<String, usize>,
@@ -40,14 +40,14 @@ pub struct Function {
 }
 
 /// A type that is visible outside its module.
-pub struct Type {
+pub struct PublicType {
     /// Its name.
     pub name: String,
     /// Its first line.
     pub line: usize,
 }
 
-impl Source {
+impl RustFile {
     /// The crate it belongs to.
     #[must_use]
     pub fn owner(&self) -> &str {
@@ -67,8 +67,8 @@ impl Source {
 /// # Panics
 /// When one is no Rust.
 #[must_use]
-pub fn sources() -> Vec<Source> {
-    let mut all: Vec<Source> = crate::files("crates", "rs").into_iter().map(|path| source(&path)).collect();
+pub fn sources() -> Vec<RustFile> {
+    let mut all: Vec<RustFile> = crate::files("crates", "rs").into_iter().map(|path| source(&path)).collect();
     let tests: Vec<PathBuf> = all.iter().flat_map(|source| source.test_modules.clone()).collect();
     for source in &mut all {
         let module = source.path.with_extension("");
@@ -77,7 +77,7 @@ pub fn sources() -> Vec<Source> {
     all
 }
 
-fn source(path: &Path) -> Source {
+fn source(path: &Path) -> RustFile {
     let text = crate::read(path);
     let file = syn::parse_file(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let beside = path.parent().unwrap_or(path).to_path_buf();
@@ -88,13 +88,13 @@ fn source(path: &Path) -> Source {
     let mut found = Found { beside, folder, ..Found::default() };
     found.visit_file(&file);
     let Found { functions, types, names, test_modules, .. } = found;
-    Source { path: path.to_path_buf(), text, test: false, test_modules, functions, types, names }
+    RustFile { path: path.to_path_buf(), text, test: false, test_modules, functions, types, names }
 }
 
 #[derive(Default)]
 struct Found {
     functions: Vec<Function>,
-    types: Vec<Type>,
+    types: Vec<PublicType>,
     names: BTreeMap<String, usize>,
     /// Where the file lies, and where files of its modules do.
     beside: PathBuf,
@@ -118,7 +118,7 @@ impl Found {
 
     fn type_of(&mut self, name: &syn::Ident, visibility: &Visibility) {
         if !matches!(visibility, Visibility::Inherited) {
-            self.types.push(Type { name: name.to_string(), line: name.span().start().line });
+            self.types.push(PublicType { name: name.to_string(), line: name.span().start().line });
         }
     }
 

@@ -40,8 +40,8 @@ fn none(what: &str, found: Vec<String>) {
 
 #[test]
 fn files_are_short() {
-    let long = |s: &tidy::Source| s.text.lines().count() > FILE_LINES;
-    let say = |s: tidy::Source| format!("{}: {} lines", s.path.display(), s.text.lines().count());
+    let long = |s: &tidy::RustFile| s.text.lines().count() > FILE_LINES;
+    let say = |s: tidy::RustFile| format!("{}: {} lines", s.path.display(), s.text.lines().count());
     none("files of more than 800 lines", sources().into_iter().filter(long).map(say).collect());
 }
 
@@ -105,7 +105,7 @@ fn arrows_point_down() {
     let (crates, text) = (Crates::of_workspace(), read(Path::new("ARCHITECTURE.md")));
     let forbidden = forbidden(&text);
     assert!(!forbidden.is_empty(), "ARCHITECTURE.md has a table below ## Forbidden");
-    let unknown = |e: &&tidy::Edge| !crates.has(&e.from) || !crates.has(&e.to);
+    let unknown = |e: &&tidy::CrateArrow| !crates.has(&e.from) || !crates.has(&e.to);
     none(
         "unknown crates",
         forbidden.iter().filter(unknown).map(|e| format!("{} -> {}", e.from, e.to)).collect(),

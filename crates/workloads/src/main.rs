@@ -17,7 +17,7 @@ mod task;
 mod tests;
 
 use args::Args;
-use base::{Error, Kind};
+use base::{Error, Fault};
 use clap::Parser;
 use std::io::Write;
 use std::process::ExitCode;
@@ -48,9 +48,9 @@ fn main() -> ExitCode {
 /// Exit codes as those of `tacit`.
 fn code(error: &Error) -> u8 {
     match error.kind() {
-        Kind::Input(_) | Kind::Misuse(_) | Kind::Limit { .. } => 2,
-        Kind::Channel(_) => 3,
-        Kind::Malformed(_) | Kind::Deviated(_) => 4,
+        Fault::Input(_) | Fault::Misuse(_) | Fault::Limit { .. } => 2,
+        Fault::Channel(_) => 3,
+        Fault::Malformed(_) | Fault::Deviated(_) => 4,
         _ => 1,
     }
 }

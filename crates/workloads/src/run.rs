@@ -4,10 +4,10 @@ use crate::args::{Args, Workload, print};
 use crate::binfclayer::Binfclayer;
 use crate::ljoin::Ljoin;
 use crate::mvmul::Mvmul;
-use crate::order::{Network, Order};
+use crate::order::{OrderNetwork, OrderedRecords};
 use crate::task::Task;
 use base::{Error, PartyId, Roster, Seed};
-use net::{Endpoint, Meet, Session, Status, Terms, Transport};
+use net::{ChannelSecurity, Meet, OperatorTerms, Rendezvous, Session, Status};
 use osprey::{Memory, Oblivious};
 use serde::Serialize;
 use std::io::Write;
@@ -16,7 +16,7 @@ use yao::wires::{Party, Price, Role, To};
 
 /// The parties' names in messages.
 const PARTIES: [&str; 2] = ["garbler", "evaluator"];
-const TERMS: Terms = Terms {
+const TERMS: OperatorTerms = OperatorTerms {
     document: "workload",
     differ: "give both parties the same workload, --size and --no-check",
     key: "nowhere: parties have no keys here",
@@ -49,7 +49,7 @@ struct Outcome {
 
 /// What a pass of a workload found.
 #[derive(Debug, PartialEq)]
-pub struct Found {
+pub struct PassResult {
     pub seconds: f64,
     /// CPU seconds of this thread in the same time.
     pub cpu_seconds: f64,
@@ -90,7 +90,7 @@ pub fn run(args: &Args) -> Result<bool, Error> {
     Ok(found.correct.unwrap_or(true))
 }
 
-fn report(workload: Workload, size: usize, party: u8, role: Role, found: &Found) -> Result<(), Error> {
+fn report(workload: Workload, size: usize, party: u8, role: Role, found: &PassResult) -> Result<(), Error> {
     let outcome = Outcome {
         workload,
         size,
@@ -117,7 +117,7 @@ pub fn pass<M: Memory>(
     check: bool,
     memory: &M,
     p: &mut Party<'_>,
-) -> Result<Found, Error> {
+) -> Result<PassResult, Error> {
     let mut task = task(workload, size, memory);
     task.input(p)?;
     // Both are done with the inputs before either starts its clock.
@@ -135,13 +135,13 @@ pub fn pass<M: Memory>(
         drop(std::hint::black_box(vec![1u8; task.beside()]));
     }
     let correct = opened.map(|results| task.check(&results));
-    Ok(Found { seconds, cpu_seconds, and_gates, correct, bytes: task.bytes(), price: p.price() })
+    Ok(PassResult { seconds, cpu_seconds, and_gates, correct, bytes: task.bytes(), price: p.price() })
 }
 
 fn task<M: Memory>(workload: Workload, size: usize, memory: &M) -> Box<dyn Task<M>> {
     match workload {
-        Workload::Merge => Box::new(Order::new(Network::Merge, memory, size)),
-        Workload::Sort => Box::new(Order::new(Network::Sort, memory, size)),
+        Workload::Merge => Box::new(OrderedRecords::new(OrderNetwork::Merge, memory, size)),
+        Workload::Sort => Box::new(OrderedRecords::new(OrderNetwork::Sort, memory, size)),
         Workload::Ljoin => Box::new(Ljoin::new(memory, size)),
         Workload::Mvmul => Box::new(Mvmul::new(memory, size)),
         Workload::Binfclayer => Box::new(Binfclayer::new(memory, size)),
@@ -157,8 +157,8 @@ fn thread_seconds() -> f64 {
 
 fn meet(args: &Args, workload: Workload, size: usize, me: PartyId) -> Result<Session, Error> {
     let endpoint = match (&args.listen, &args.peer) {
-        (Some(at), _) => Endpoint::Listen(at.clone()),
-        (None, Some(at)) => Endpoint::Dial(at.clone()),
+        (Some(at), _) => Rendezvous::Listen(at.clone()),
+        (None, Some(at)) => Rendezvous::Dial(at.clone()),
         (None, None) => return Err(Error::input("say where to meet: --listen ADDRESS or --peer ADDRESS")),
     };
     let name = format!("osprey-boolean {} {size} {}", workload.name(), args.no_check);
@@ -167,7 +167,7 @@ fn meet(args: &Args, workload: Workload, size: usize, me: PartyId) -> Result<Ses
     let watch = |status: &Status| {
         let _ = writeln!(std::io::stderr(), "{status}");
     };
-    let meeting = Meet::new(me, roster.clone(), endpoint, Transport::Tcp, agreement)
+    let meeting = Meet::new(me, roster.clone(), endpoint, ChannelSecurity::Tcp, agreement)
         .terms(TERMS)
         .patience(PATIENCE)
         .watch(watch)

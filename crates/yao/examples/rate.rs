@@ -5,16 +5,16 @@
 use base::{Error, PartyId};
 use engine::Engine;
 use net::cluster::Cluster;
-use program::Rows;
-use program::{Builder, Class, Program, Type};
+use program::ShardRows;
+use program::{Class, Program, ProgramBuilder, ValueType};
 use std::time::Instant;
-use studies::lift::{BenchRows, Lift};
+use studies::lift::{BenchRows, LiftParameters};
 use yao::Yao;
 
 /// Columns of words that depend on row and column only.
 struct Words(u64);
 
-impl Rows for Words {
+impl ShardRows for Words {
     fn len(&self) -> u64 {
         self.0
     }
@@ -29,13 +29,13 @@ impl Rows for Words {
 
 /// 250 independent ANDs of bits that both parties share.
 fn ands() -> Program {
-    let mut b = Builder::new("ands", Class::Exact, ["a", "b"]);
-    let word = Type::u(32);
+    let mut b = ProgramBuilder::new("ands", Class::Exact, ["a", "b"]);
+    let word = ValueType::u(32);
     let (p, q) = (b.column("p", word, Some(PartyId(0))), b.column("q", word, Some(PartyId(1))));
     let x = b.xor(p, q);
-    let bit = |b: &mut Builder, i: u8| {
+    let bit = |b: &mut ProgramBuilder, i: u8| {
         let shifted = b.shr(x, i);
-        b.cast(shifted, Type::BIT)
+        b.cast(shifted, ValueType::BIT)
     };
     let bits: Vec<_> = (0..32).map(|i| bit(&mut b, i)).collect();
     let pairs = (0..32).flat_map(|i| (i + 1..32).map(move |j| (i, j))).take(250);
@@ -44,7 +44,7 @@ fn ands() -> Program {
         let and = b.and(bits[i], bits[j]);
         sum = Some(sum.map_or(and, |s| b.xor(s, and)));
     }
-    b.sum(sum.expect("250 gates"), Type::u(40));
+    b.sum(sum.expect("250 gates"), ValueType::u(40));
     b.finish()
 }
 
@@ -52,7 +52,7 @@ fn time(
     name: &str,
     program: &Program,
     rows: u64,
-    make: &(dyn Fn(PartyId) -> Box<dyn Rows> + Sync),
+    make: &(dyn Fn(PartyId) -> Box<dyn ShardRows> + Sync),
     yao: [usize; 2],
 ) {
     let engine = || Yao::new(yao[1] as u32).with_lanes(yao[0]);
@@ -78,7 +78,7 @@ fn main() {
     let rows = args.next().unwrap_or(400_000) as u64;
     let yao = [args.next().unwrap_or(yao::LANES), args.next().unwrap_or(2)];
     time("and", &ands(), rows, &|_| Box::new(Words(rows)), yao);
-    let lift = Lift::bench(4);
+    let lift = LiftParameters::bench(4);
     let (program, layout) = studies::lift::build(&lift).expect("the bench study builds");
     time("lift", &program, rows, &|p| Box::new(BenchRows::new(&lift, &layout, Some(p), rows, 7)), yao);
 }

@@ -20,10 +20,10 @@ use crate::lanes::{Evaluator, Garbler, Packed};
 use crate::{START_BYTES, recv_start, send_start};
 use base::{Cost, Error, PartyId};
 use circuits::Wired;
-use circuits::{Input, Lit};
+use circuits::{InputBit, Lit};
 use kernels::Block;
 use net::Session;
-use ot::{CotReceiver, CotSender, OtReceiver, OtSender, Price};
+use ot::{CotReceiver, CotSender, ExtensionCost, OtReceiver, OtSender};
 use std::collections::VecDeque;
 
 /// Most bytes of labels of one batch; wide circuits take fewer lanes at once, at least 64.
@@ -65,7 +65,7 @@ impl<'a> Prepared<'a> {
     /// Bytes per lane, both ways, in the long run.
     fn bytes_per_lane(&self, k: u32) -> u64 {
         let ots = self.compiled.ots.len() as u64;
-        16 * self.compiled.table_blocks() + Price::correlated(k, 128 * ots).receiver / 128
+        16 * self.compiled.table_blocks() + ExtensionCost::correlated(k, 128 * ots).receiver / 128
     }
 
     /// Roots that a party learns.
@@ -96,10 +96,10 @@ impl<'a> Prepared<'a> {
         let batches = self.batches(most, lanes);
         let (ots, tables) = (self.compiled.ots.len(), self.compiled.table_blocks());
         if ots > 0 {
-            cost += &(Price::base() + Price::setup(k)).cost(garbler, evaluator, 2);
+            cost += &(ExtensionCost::base() + ExtensionCost::setup(k)).cost(garbler, evaluator, 2);
             for batch in &batches {
                 let n = (ots * batch.count) as u64;
-                cost += &Price::correlated(k, n).cost(garbler, evaluator, 2);
+                cost += &ExtensionCost::correlated(k, n).cost(garbler, evaluator, 2);
             }
             // The garbler waits for the OTs of a batch after the tables of the one before, if it has any.
             cost.rounds += if tables > 0 { batches.len() as u64 } else { 1 };
@@ -190,7 +190,7 @@ impl<'a> Prepared<'a> {
         let mut waiting = VecDeque::new();
         let mut asked = batches.iter();
         // What is on its way stays within half a window: otherwise both parties could wait to send.
-        let message = Price::correlated(k, (ots * batches[0].count) as u64).receiver.max(1);
+        let message = ExtensionCost::correlated(k, (ots * batches[0].count) as u64).receiver.max(1);
         let ahead = (session.link(peer).window() as u64 / 2 / message).clamp(1, AHEAD) as usize;
         for batch in batches {
             while waiting.len() < ahead
@@ -248,10 +248,10 @@ fn report(session: &mut Session, batch: Batch, batches: &[Batch]) {
 }
 
 /// The lanes of a batch of some input bits; bits past the last lane are zero.
-fn bits(wanted: &[Input], inputs: &[Vec<Vec<u64>>], batch: Batch) -> Packed {
+fn bits(wanted: &[InputBit], inputs: &[Vec<Vec<u64>>], batch: Batch) -> Packed {
     let words = batch.from / 64..(batch.from + batch.count).div_ceil(64);
     let live = u64::MAX >> (64 * words.len() - batch.count);
-    let cut = |input: &Input| {
+    let cut = |input: &InputBit| {
         let mut lanes = inputs[input.word as usize][usize::from(input.bit)][words.clone()].to_vec();
         *lanes.last_mut().expect("there is a lane") &= live;
         lanes

@@ -5,7 +5,7 @@
 //! two.
 
 use base::{PartyId, Rng, Seed};
-use circuits::{Circuit, Input, Lit, Wire};
+use circuits::{Circuit, InputBit, Lit, WireDriver};
 
 /// Where labels lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,9 +44,9 @@ pub(crate) struct Compiled {
     /// Slots used at once.
     pub slots: u32,
     /// Bits that the evaluator enters, by OT number.
-    pub ots: Vec<Input>,
+    pub ots: Vec<InputBit>,
     /// Bits that the garbler knows, by number.
-    pub known: Vec<Input>,
+    pub known: Vec<InputBit>,
     /// Where each root's labels lie and whether they stand for its complement.
     pub roots: Vec<(Ref, bool)>,
     /// AND gates with two ciphertexts, and with one.
@@ -77,9 +77,9 @@ pub(crate) fn compile(circuit: &Circuit, roots: &[Lit], garbler: PartyId) -> Com
     compiler.count_uses(&needed, roots);
     for wire in (0..circuit.wires.len()).filter(|w| needed[*w]) {
         match circuit.wires[wire] {
-            Wire::Xor(a, b) => compiler.xor(wire, a as usize, b as usize),
-            Wire::And(a, b) => compiler.and(wire, a, b),
-            Wire::False | Wire::Input(_) => {}
+            WireDriver::Xor(a, b) => compiler.xor(wire, a as usize, b as usize),
+            WireDriver::And(a, b) => compiler.and(wire, a, b),
+            WireDriver::False | WireDriver::Input(_) => {}
         }
     }
     let out: Vec<(Ref, bool)> = roots.iter().map(|root| compiler.root(*root)).collect();
@@ -104,9 +104,9 @@ fn needed(circuit: &Circuit, roots: &[Lit]) -> Vec<bool> {
     for (i, wire) in circuit.wires.iter().enumerate().rev() {
         if needed[i] {
             match wire {
-                Wire::Xor(a, b) => (needed[*a as usize], needed[*b as usize]) = (true, true),
-                Wire::And(a, b) => (needed[a.wire()], needed[b.wire()]) = (true, true),
-                Wire::False | Wire::Input(_) => {}
+                WireDriver::Xor(a, b) => (needed[*a as usize], needed[*b as usize]) = (true, true),
+                WireDriver::And(a, b) => (needed[a.wire()], needed[b.wire()]) = (true, true),
+                WireDriver::False | WireDriver::Input(_) => {}
             }
         }
     }
@@ -127,25 +127,25 @@ struct Compiler<'a> {
     free: Vec<u32>,
     slots: u32,
     gates: Vec<Gate>,
-    ots: Vec<Input>,
-    known: Vec<Input>,
+    ots: Vec<InputBit>,
+    known: Vec<InputBit>,
 }
 
 impl<'a> Compiler<'a> {
     fn new(circuit: &'a Circuit, needed: &[bool], garbler: PartyId) -> Self {
         let (mut ots, mut known) = (Vec::new(), Vec::new());
-        let kind = |(i, wire): (usize, &Wire)| match wire {
-            Wire::False => Kind::False,
-            Wire::Input(_) if !needed[i] => Kind::False,
-            Wire::Input(input) if input.owner.is_none_or(|o| o == garbler) => {
+        let kind = |(i, wire): (usize, &WireDriver)| match wire {
+            WireDriver::False => Kind::False,
+            WireDriver::Input(_) if !needed[i] => Kind::False,
+            WireDriver::Input(input) if input.owner.is_none_or(|o| o == garbler) => {
                 known.push(*input);
                 Kind::GarblerKnown(known.len() as u32 - 1)
             }
-            Wire::Input(input) => {
+            WireDriver::Input(input) => {
                 ots.push(*input);
                 Kind::Ot(ots.len() as u32 - 1)
             }
-            Wire::Xor(..) | Wire::And(..) => Kind::Gate,
+            WireDriver::Xor(..) | WireDriver::And(..) => Kind::Gate,
         };
         let kinds = circuit.wires.iter().enumerate().map(kind).collect();
         let n = circuit.wires.len();
@@ -172,15 +172,15 @@ impl<'a> Compiler<'a> {
         for (i, wire) in self.circuit.wires.iter().enumerate().filter(|(i, _)| needed[*i]) {
             debug_assert!(needed[i]);
             match wire {
-                Wire::Xor(a, b) => {
+                WireDriver::Xor(a, b) => {
                     self.uses[*a as usize] += 1;
                     self.uses[*b as usize] += 1;
                 }
-                Wire::And(a, b) => {
+                WireDriver::And(a, b) => {
                     self.uses[a.wire()] += 1;
                     self.uses[b.wire()] += 1;
                 }
-                Wire::False | Wire::Input(_) => {}
+                WireDriver::False | WireDriver::Input(_) => {}
             }
         }
         // A root's labels are read after the last gate: its slot is never recycled.
@@ -224,8 +224,8 @@ impl<'a> Compiler<'a> {
     fn wanted_polarity(&self, wire: usize) -> bool {
         // Carry chains read an XOR in the very next gates, so a short look ahead finds it.
         let next = self.circuit.wires[wire + 1..].iter().take(8).find_map(|w| match w {
-            Wire::And(a, _) if a.wire() == wire => Some(a.inverted()),
-            Wire::And(_, b) if b.wire() == wire => Some(b.inverted()),
+            WireDriver::And(a, _) if a.wire() == wire => Some(a.inverted()),
+            WireDriver::And(_, b) if b.wire() == wire => Some(b.inverted()),
             _ => None,
         });
         next.unwrap_or(false)

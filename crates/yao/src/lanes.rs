@@ -278,7 +278,7 @@ fn complement(bits: &[u64], flip: bool) -> Vec<u64> {
 
 /// Packs bits of words over lanes: `wanted` are (word, bit) pairs, `values(word)` the word's values by lane.
 pub(crate) fn pack<'a>(
-    wanted: &[circuits::Input],
+    wanted: &[circuits::InputBit],
     lanes: usize,
     values: &dyn Fn(u32) -> &'a [u128],
 ) -> Packed {
@@ -316,13 +316,14 @@ mod timing_tests;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use circuits::Input;
+    use circuits::InputBit;
 
     #[test]
     fn packing_takes_the_right_bits() {
         let values: Vec<u128> =
             (0..300u128).map(|i| i.wrapping_mul(0x1234_5678_9abc_def1_2345_6789)).collect();
-        let wanted: Vec<Input> = [0u16, 3, 64, 127].map(|bit| Input { owner: None, word: 7, bit }).to_vec();
+        let wanted: Vec<InputBit> =
+            [0u16, 3, 64, 127].map(|bit| InputBit { owner: None, word: 7, bit }).to_vec();
         let packed = pack(&wanted, 300, &|_| &values);
         for (input, bits) in wanted.iter().zip(&packed) {
             assert_eq!(bits.len(), 5);

@@ -44,7 +44,7 @@ use engine::{CircuitEngine, Engine, Entered, OutputShares, Shares};
 use kernels::{Block, TweakedHash};
 use net::Session;
 use program::Program;
-use program::Rows;
+use program::ShardRows;
 use program::lower::ReleasePlan;
 
 /// The garbling engine of one party.
@@ -112,7 +112,7 @@ impl Engine for Yao {
     fn rows(
         &mut self,
         program: &Program,
-        rows: &mut dyn Rows,
+        rows: &mut dyn ShardRows,
         session: &mut Session,
     ) -> Result<Shares, Error> {
         check_parties(program.parties.len(), session)?;

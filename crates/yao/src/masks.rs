@@ -12,12 +12,12 @@ use crate::lanes::{Evaluator, Garbler};
 use base::{Error, PartyId};
 use kernels::{Block, WORDS_MAX};
 use net::Session;
-use program::lower::{Mask, RowPlan, Source, Step};
+use program::lower::{Mask, MaskSource, RowPlan, RowStep};
 
 /// One product: where its value and its share lie, and its place in the pad.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slice {
-    pub source: Source,
+    pub source: MaskSource,
     pub temp: u32,
     pub bytes: u8,
     pub word: u8,
@@ -51,12 +51,12 @@ pub(crate) fn actions(plan: &RowPlan) -> Vec<Action> {
     let (mut root, mut number) = (0, 0);
     for step in &plan.steps {
         match step {
-            Step::Known { temp, party, node } => {
+            RowStep::Known { temp, party, node } => {
                 out.push(Action::Known { temp: *temp, party: *party, node: *node });
             }
-            Step::Add { temp, other } => out.push(Action::Add { temp: *temp, other: *other }),
-            Step::Square { .. } => unreachable!("a garbler's plan squares bits"),
-            Step::Mask(mask) => {
+            RowStep::Add { temp, other } => out.push(Action::Add { temp: *temp, other: *other }),
+            RowStep::Square { .. } => unreachable!("a garbler's plan squares bits"),
+            RowStep::Mask(mask) => {
                 for group in groups(mask, plan, root, &mut number) {
                     out.push(Action::Mask(group));
                 }
@@ -213,7 +213,7 @@ pub(crate) fn show(
             let mut z = [0; 16];
             z[..head.len()].copy_from_slice(head);
             let mut share = slice.pad(words).wrapping_add(u128::from_le_bytes(z) & colour);
-            if let Source::Temp(other) = slice.source {
+            if let MaskSource::Temp(other) = slice.source {
                 share = share.wrapping_add(temps[other as usize][lane] & selector(lane));
             }
             let temp = &mut temps[slice.temp as usize][lane];

@@ -14,12 +14,12 @@ use crate::compile::{Compiled, compile};
 use crate::lanes::{Evaluator, Garbler, Packed};
 use crate::{START_BYTES, recv_start, send_start};
 use base::{Cost, Error, PartyId};
-use circuits::{Input, Lit};
+use circuits::{InputBit, Lit};
 use engine::outputs::{self, Proof};
 use engine::{Entered, OutputShares};
 use kernels::Block;
 use net::Session;
-use ot::{CotReceiver, CotSender, OtReceiver, OtSender, Price};
+use ot::{CotReceiver, CotSender, ExtensionCost, OtReceiver, OtSender};
 use program::lower::ReleasePlan;
 use std::ops::Range;
 use zeroize::Zeroizing;
@@ -56,7 +56,7 @@ impl Prepared {
             offsets[*word as usize] = at;
             at += usize::from(plan.words[*word as usize].width);
         }
-        let of = |input: &Input| offsets[input.word as usize] + usize::from(input.bit);
+        let of = |input: &InputBit| offsets[input.word as usize] + usize::from(input.bit);
         self.compiled.ots.iter().map(of).collect()
     }
 }
@@ -67,7 +67,7 @@ pub(crate) fn price(plan: &ReleasePlan, k: u32) -> Cost {
         return Cost::zero(2);
     }
     let Prepared { garbler, compiled, ots, .. } = Prepared::new(plan);
-    let ots = Price::base() + Price::setup(k) + Price::correlated(k, ots as u64);
+    let ots = ExtensionCost::base() + ExtensionCost::setup(k) + ExtensionCost::correlated(k, ots as u64);
     let mut cost = ots.cost(garbler, garbler.other(), 2);
     cost.sent[garbler.index()] += START_BYTES as u64 + 16 * compiled.table_blocks();
     cost.and_gates = compiled.full + compiled.half;

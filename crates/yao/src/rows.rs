@@ -7,10 +7,10 @@ use crate::{START_BYTES, recv_start, send_start};
 use base::{Cost, Error, PartyId, limits};
 use engine::{Share, Shares};
 use net::Session;
-use ot::{CotReceiver, CotSender, OtReceiver, OtSender, Price};
-use program::Rows;
-use program::eval::{Values, closure};
-use program::lower::{FoldPlan, RowPlan, Source, Step, lower_row};
+use ot::{CotReceiver, CotSender, ExtensionCost, OtReceiver, OtSender};
+use program::ShardRows;
+use program::eval::{NodeValues, closure};
+use program::lower::{FoldPlan, MaskSource, RowPlan, RowStep, lower_row};
 use program::{NodeId, Op, Program};
 use std::collections::VecDeque;
 
@@ -32,7 +32,7 @@ impl Prepared {
         let roots: Vec<_> = plan
             .steps
             .iter()
-            .filter_map(|s| if let Step::Mask(mask) = s { Some(mask.selector) } else { None })
+            .filter_map(|s| if let RowStep::Mask(mask) = s { Some(mask.selector) } else { None })
             .collect();
         let compiled = compile(&plan.circuit, &roots, garbler);
         let actions = masks::actions(&plan);
@@ -61,7 +61,7 @@ impl Prepared {
     /// Bytes per row, both ways, in the long run.
     pub fn bytes_per_lane(&self, k: u32) -> u64 {
         let ots = self.compiled.ots.len() as u64;
-        self.table_bytes() + Price::correlated(k, 128 * ots).receiver / 128
+        self.table_bytes() + ExtensionCost::correlated(k, 128 * ots).receiver / 128
     }
 
     /// Exact cost of `rows` rows in batches of `lanes`.
@@ -70,7 +70,8 @@ impl Prepared {
         if self.is_local() {
             return Cost::zero(self.parties);
         }
-        let mut cost = (Price::base() + Price::setup(k)).cost(self.garbler, evaluator, self.parties);
+        let mut cost =
+            (ExtensionCost::base() + ExtensionCost::setup(k)).cost(self.garbler, evaluator, self.parties);
         cost.sent[self.garbler.index()] += START_BYTES as u64;
         let (full, rest) = (rows / lanes as u64, rows % lanes as u64);
         cost += &(self.batch_price(k, lanes) * full);
@@ -83,13 +84,14 @@ impl Prepared {
     /// Batches that the evaluator may ask for before it has heard the current one. What is on its way stays
     /// within half a window: otherwise it could wait to send while the garbler waits to send too.
     fn ahead(&self, k: u32, lanes: usize) -> usize {
-        let batch = Price::correlated(k, (self.compiled.ots.len() * lanes) as u64).receiver.max(1);
+        let batch = ExtensionCost::correlated(k, (self.compiled.ots.len() * lanes) as u64).receiver.max(1);
         (limits::WINDOW_BYTES as u64 / 2 / batch).saturating_sub(1).min(AHEAD) as usize
     }
 
     fn batch_price(&self, k: u32, lanes: usize) -> Cost {
         let ots = (self.compiled.ots.len() * lanes) as u64;
-        let mut cost = Price::correlated(k, ots).cost(self.garbler, self.garbler.other(), self.parties);
+        let mut cost =
+            ExtensionCost::correlated(k, ots).cost(self.garbler, self.garbler.other(), self.parties);
         cost.sent[self.garbler.index()] += self.table_bytes() * lanes as u64;
         cost.and_gates = (self.compiled.full + self.compiled.half) * lanes as u64;
         // The garbler hears the OTs of a batch after it has sent the batch before.
@@ -109,7 +111,7 @@ pub(crate) fn run(
     k: u32,
     lanes: usize,
     program: &Program,
-    rows: &mut dyn Rows,
+    rows: &mut dyn ShardRows,
     session: &mut Session,
 ) -> Result<Shares, Error> {
     let me = session.me();
@@ -128,7 +130,7 @@ struct Shard<'a> {
     lanes: usize,
     total: u64,
     wanted: Vec<bool>,
-    values: Values,
+    values: NodeValues,
     temps: Temps,
     pads: Pads,
     sums: Vec<u128>,
@@ -144,7 +146,7 @@ impl<'a> Shard<'a> {
             lanes,
             total,
             wanted,
-            values: Values::default(),
+            values: NodeValues::default(),
             temps: Temps::new(),
             pads: Pads::default(),
             sums: vec![0; program.folds.len()],
@@ -158,7 +160,7 @@ impl<'a> Shard<'a> {
     }
 
     /// Evaluates this party's own columns for a batch.
-    fn load(&mut self, rows: &mut dyn Rows, from: u64, count: usize) -> Result<(), Error> {
+    fn load(&mut self, rows: &mut dyn ShardRows, from: u64, count: usize) -> Result<(), Error> {
         let lanes = padded(count);
         self.values.evaluate(&self.program.row, &self.wanted, lanes, &mut |op, out| match op {
             Op::Column(column) => {
@@ -169,7 +171,7 @@ impl<'a> Shard<'a> {
         })
     }
 
-    fn bits(&self, inputs: &[circuits::Input], lanes: usize) -> Packed {
+    fn bits(&self, inputs: &[circuits::InputBit], lanes: usize) -> Packed {
         pack(inputs, lanes, &|word| self.values.get(NodeId(word)))
     }
 
@@ -235,7 +237,7 @@ impl<'a> Shard<'a> {
     }
 
     fn shares(self) -> Shares {
-        let share = |((plan, fold), sum): ((&FoldPlan, &program::Fold), &u128)| {
+        let share = |((plan, fold), sum): ((&FoldPlan, &program::RowFold), &u128)| {
             let sum = sum & fold.ty().mask();
             match plan {
                 FoldPlan::Shared(_) => Share::Additive(sum),
@@ -247,7 +249,7 @@ impl<'a> Shard<'a> {
         Shares::new(folds.zip(&self.sums).map(share).collect())
     }
 
-    fn alone(mut self, rows: &mut dyn Rows) -> Result<Shares, Error> {
+    fn alone(mut self, rows: &mut dyn ShardRows) -> Result<Shares, Error> {
         for (from, count) in self.batches() {
             self.load(rows, from, count)?;
             self.accumulate(count);
@@ -255,7 +257,7 @@ impl<'a> Shard<'a> {
         Ok(self.shares())
     }
 
-    fn garble(mut self, k: u32, rows: &mut dyn Rows, session: &mut Session) -> Result<Shares, Error> {
+    fn garble(mut self, k: u32, rows: &mut dyn ShardRows, session: &mut Session) -> Result<Shares, Error> {
         let (prepared, peer) = (self.prepared, self.prepared.garbler.other());
         let delta = ot::fresh_delta(&mut session.fork_seed("Delta").into_rng());
         let mut cot = CotSender::new(session, peer, k, delta)?;
@@ -288,15 +290,15 @@ impl<'a> Shard<'a> {
         let sources: Vec<(u32, Vec<u128>)> = group
             .slices
             .iter()
-            .filter_map(|s| if let Source::Temp(t) = s.source { Some(t) } else { None })
+            .filter_map(|s| if let MaskSource::Temp(t) = s.source { Some(t) } else { None })
             .map(|t| (t, self.temps[t as usize].clone()))
             .collect();
         let (mut temps, mut pads) = (std::mem::take(&mut self.temps), std::mem::take(&mut self.pads));
         let value = |slice: &masks::Slice, lane: usize| match slice.source {
-            Source::Constant(value) => value,
-            Source::Node(node) => self.number(node, lane),
-            Source::Temp(t) => sources.iter().find(|(s, _)| *s == t).expect("copied above").1[lane],
-            Source::Own(_) | Source::Shifted { .. } => {
+            MaskSource::Constant(value) => value,
+            MaskSource::Node(node) => self.number(node, lane),
+            MaskSource::Temp(t) => sources.iter().find(|(s, _)| *s == t).expect("copied above").1[lane],
+            MaskSource::Own(_) | MaskSource::Shifted { .. } => {
                 unreachable!("a garbler's plan multiplies whole temporaries")
             }
         };
@@ -305,7 +307,7 @@ impl<'a> Shard<'a> {
         done
     }
 
-    fn evaluate(mut self, k: u32, rows: &mut dyn Rows, session: &mut Session) -> Result<Shares, Error> {
+    fn evaluate(mut self, k: u32, rows: &mut dyn ShardRows, session: &mut Session) -> Result<Shares, Error> {
         let (prepared, peer) = (self.prepared, self.prepared.garbler);
         let mut cot = CotReceiver::new(session, peer, k)?;
         let mut evaluator = Evaluator::new(recv_start(session, peer)?);
@@ -338,7 +340,7 @@ impl<'a> Shard<'a> {
     fn ask(
         &mut self,
         cot: &mut CotReceiver,
-        rows: &mut dyn Rows,
+        rows: &mut dyn ShardRows,
         (from, count): (u64, usize),
         session: &mut Session,
     ) -> Result<(Vec<kernels::Block>, Packed), Error> {

@@ -4,7 +4,7 @@ use crate::compile::{Compiled, Gate, Ref, compile};
 use crate::lanes::{Garbler, Packed};
 use crate::rows::Prepared;
 use base::PartyId;
-use circuits::{Circuit, Gates, Input, Lit};
+use circuits::{Circuit, CircuitBuilder, InputBit, Lit};
 use kernels::{Block, TweakedHash};
 use net::cluster::Cluster;
 use std::collections::BTreeMap;
@@ -13,9 +13,10 @@ const LANES: usize = 64;
 const DELTA: Block = Block(0xdead_beef_0123_4567_89ab_cdef_1357_9bdf);
 
 /// A circuit over bits of the evaluator (`x`) and of the garbler (`y`).
-fn circuit(build: impl Fn(&mut Gates, &[Lit], &[Lit]) -> Lit) -> (Circuit, Lit) {
-    let mut g = Gates::default();
-    let bit = |g: &mut Gates, owner, word| g.input(Input { owner: Some(PartyId(owner)), word, bit: 0 });
+fn circuit(build: impl Fn(&mut CircuitBuilder, &[Lit], &[Lit]) -> Lit) -> (Circuit, Lit) {
+    let mut g = CircuitBuilder::default();
+    let bit =
+        |g: &mut CircuitBuilder, owner, word| g.input(InputBit { owner: Some(PartyId(owner)), word, bit: 0 });
     let x: Vec<Lit> = (0..2).map(|i| bit(&mut g, 1, i)).collect();
     let y: Vec<Lit> = (2..6).map(|i| bit(&mut g, 0, i)).collect();
     let root = build(&mut g, &x, &y);
@@ -24,7 +25,7 @@ fn circuit(build: impl Fn(&mut Gates, &[Lit], &[Lit]) -> Lit) -> (Circuit, Lit) 
 
 /// Ways to hash a label that is the same in every lane, if nothing prevents it.
 fn traps() -> Vec<(Circuit, Lit)> {
-    let shared = |g: &mut Gates, x: &[Lit], y: &[Lit]| g.and(x[0], y[0]);
+    let shared = |g: &mut CircuitBuilder, x: &[Lit], y: &[Lit]| g.and(x[0], y[0]);
     vec![
         circuit(|g, x, y| {
             let c = shared(g, x, y);
@@ -125,17 +126,17 @@ fn units(gate: &Gate) -> usize {
 
 #[test]
 fn the_lift_row_never_needs_it() {
-    use studies::lift::{Also, Lift, build};
+    use studies::lift::{Also, LiftParameters, build};
     let cells = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
     for (within, cohorts, breakdown) in [(None, 0, 0), (Some(9), 0, 0), (None, 3, 2), (Some(9), 3, 2)] {
         for also in [Vec::new(), Also::ALL.to_vec()] {
-            let lift = Lift {
+            let lift = LiftParameters {
                 within,
                 also,
                 impressions: true,
                 breakdown: cells(&["north", "south"][..breakdown]),
                 cohorts: cells(&["x", "y", "z"][..cohorts]),
-                ..Lift::bench(4)
+                ..LiftParameters::bench(4)
             };
             let (program, _) = build(&lift).unwrap();
             for party in [PartyId(0), PartyId(1)] {

@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::masks::{self, Group, Pads, Slice, Temps};
-use circuits::Input;
-use kernels::Backend;
-use program::lower::Source;
-use timing::{Case, done};
+use circuits::InputBit;
+use kernels::InstructionSet;
+use program::lower::MaskSource;
+use timing::{TimedKernel, done};
 
 const LANES: usize = 67;
 const BIT_BLOCKS: usize = LANES.div_ceil(128);
@@ -44,7 +44,7 @@ fn packed(blocks: &[Block]) -> Packed {
 /// One product of 5 bytes and one of 16.
 fn group() -> Group {
     let slice =
-        |bytes, word| Slice { source: Source::Constant(0), temp: u32::from(word), bytes, word, byte: 0 };
+        |bytes, word| Slice { source: MaskSource::Constant(0), temp: u32::from(word), bytes, word, byte: 0 };
     Group { root: 0, number: 0, slices: vec![slice(5, 0), slice(16, 1)], words: 2, bytes: 21 }
 }
 
@@ -106,14 +106,14 @@ fn shown(x: &[Block]) {
     all(&temps);
 }
 
-fn cases() -> Vec<Case<'static>> {
-    println!("\nbackend {:?}", Backend::detect());
+fn cases() -> Vec<TimedKernel<'static>> {
+    println!("\nbackend {:?}", InstructionSet::detect());
     let case = |name: &str, secret: usize, run: fn(&[Block])| {
-        Case::new(name, secret * Block::BYTES, move |secret| run(&blocks(secret)))
+        TimedKernel::new(name, secret * Block::BYTES, move |secret| run(&blocks(secret)))
     };
     let known = |x: &[Block]| {
         let words: Vec<u128> = x.iter().map(|x| x.0).collect();
-        let wanted = [3, 90].map(|bit| Input { owner: None, word: 0, bit });
+        let wanted = [3, 90].map(|bit| InputBit { owner: None, word: 0, bit });
         pack(&wanted, LANES, &|_| &words).iter().for_each(|bits| done(&bits[..]));
     };
     let garbler = 1 + 2 * LANES + BIT_BLOCKS;

@@ -4,7 +4,7 @@ use base::PartyId;
 use engine::CircuitEngine;
 use engine::conformance::circuit_suite;
 use net::cluster::Cluster;
-use net::faults::Fault;
+use net::faults::InjectedFault;
 use yao::Yao;
 
 #[test]
@@ -40,7 +40,7 @@ fn long_runs_need_no_window() {
 #[test]
 fn a_cut_at_any_step_is_an_error_that_names_it() {
     for step in ["circuit", "reveal"] {
-        let cluster = Cluster::new(2, 4).fault(PartyId(0), step, Fault::Cut);
+        let cluster = Cluster::new(2, 4).fault(PartyId(0), step, InjectedFault::Cut);
         for (party, done) in add(&cluster, 64).into_iter().enumerate() {
             let error = done.unwrap_err();
             assert!(error.at().step.starts_with(step), "party {party} at {step}: {error}");

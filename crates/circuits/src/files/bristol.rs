@@ -13,9 +13,9 @@
 //! The format has no parties: input value i is given to party i modulo the number of values (at most
 //! [`limits::PARTIES`] parties), and every output is for everyone; [`Wired::deal`] changes that.
 
-use super::lines::{Line, Lines};
+use super::lines::{Lines, TextLine};
 use super::{GATES, WIRES, Wires, write_failed};
-use crate::{Input, Lit, Wire};
+use crate::{InputBit, Lit, WireDriver};
 use crate::{InputWord, OutputWord, Viewers, WORD_BITS, Wired};
 use base::{Error, PartyId, limits};
 use std::collections::HashMap;
@@ -71,12 +71,12 @@ impl Header {
     }
 
     /// The bit on an input wire.
-    fn input(&self, wire: u32) -> Option<Input> {
+    fn input(&self, wire: u32) -> Option<InputBit> {
         let wire = u64::from(wire);
         (wire < *self.starts.last().expect("it starts with 0")).then(|| {
             let word = self.starts.partition_point(|start| *start <= wire) - 1;
             let bit = (wire - self.starts[word]) as u16;
-            Input { owner: Some(self.owner(word)), word: word as u32, bit }
+            InputBit { owner: Some(self.owner(word)), word: word as u32, bit }
         })
     }
 }
@@ -138,7 +138,7 @@ pub(super) fn read_lines<R: BufRead>(mut lines: Lines<'_, R>) -> Result<Wired, E
     Ok(Wired { circuit: wires.gates.finish(), inputs, outputs, parties: header.parties() })
 }
 
-fn gate(header: &Header, wires: &mut Wires, line: &Line<'_>) -> Result<(), Error> {
+fn gate(header: &Header, wires: &mut Wires, line: &TextLine<'_>) -> Result<(), Error> {
     let mut fields = line.fields();
     let name = fields.next_back().expect("a line is not blank");
     let ins = line.next_number(&mut fields, "the number of input wires", WIRES)?;
@@ -231,13 +231,13 @@ impl Writer {
         for (i, wire) in wired.circuit.wires.iter().enumerate() {
             let lit = Lit::of(i);
             match *wire {
-                Wire::False => {}
-                Wire::Input(input) => {
+                WireDriver::False => {}
+                WireDriver::Input(input) => {
                     let number = starts[input.word as usize] + u64::from(input.bit);
                     writer.numbers.insert(lit, number);
                 }
-                Wire::Xor(a, b) => writer.emit(lit, [a, b].map(|w| Lit::of(w as usize)), "XOR"),
-                Wire::And(a, b) => writer.emit(lit, [a, b], "AND"),
+                WireDriver::Xor(a, b) => writer.emit(lit, [a, b].map(|w| Lit::of(w as usize)), "XOR"),
+                WireDriver::And(a, b) => writer.emit(lit, [a, b], "AND"),
             }
         }
         for (root, number) in wired.roots().zip(OUTPUT..) {

@@ -14,9 +14,9 @@
 //! without inputs has `i p 0 0`, an output range is one number with its most significant bit first, and the
 //! lines of wires 0 and 1 may be missing.
 
-use super::lines::{Line, Lines};
+use super::lines::{Lines, TextLine};
 use super::{GATES, WIRES, Wires, write_failed};
-use crate::{Input, Lit, Wire};
+use crate::{InputBit, Lit, WireDriver};
 use crate::{InputWord, OutputWord, Viewers, WORD_BITS, Wired};
 use base::{Error, PartyId, limits};
 use std::collections::HashMap;
@@ -83,7 +83,7 @@ impl Header {
         Ok(header)
     }
 
-    fn party_line(&mut self, line: &Line<'_>) -> Result<(), Error> {
+    fn party_line(&mut self, line: &TextLine<'_>) -> Result<(), Error> {
         let mut fields = line.fields();
         let tag = fields.next().expect("a line is not blank");
         let Some(kind) = ["i", "o", "v"].iter().position(|t| *t == tag) else {
@@ -166,14 +166,14 @@ impl Header {
     }
 
     /// The bit on an input wire: items in order, most significant bit first.
-    fn input(&self, wire: u32) -> Option<Input> {
+    fn input(&self, wire: u32) -> Option<InputBit> {
         let wire = u64::from(wire);
         self.parties.iter().enumerate().find_map(|(p, party)| {
             let (first, last) = party.inputs?;
             (first..=last).contains(&wire).then(|| {
                 let (item, place) = ((wire - first) / party.width, (wire - first) % party.width);
                 let bit = (party.width - 1 - place) as u16;
-                Input { owner: Some(PartyId(p as u8)), word: (party.items + item) as u32, bit }
+                InputBit { owner: Some(PartyId(p as u8)), word: (party.items + item) as u32, bit }
             })
         })
     }
@@ -254,7 +254,7 @@ pub(super) fn read_lines<R: BufRead>(mut lines: Lines<'_, R>) -> Result<Wired, E
 }
 
 impl Body {
-    fn gate(&mut self, header: &Header, line: &Line<'_>) -> Result<(), Error> {
+    fn gate(&mut self, header: &Header, line: &TextLine<'_>) -> Result<(), Error> {
         let mut fields = line.fields();
         let id = self.wires.number(line, fields.next().expect("a line is not blank"))?;
         let kind = line.next_number(&mut fields, "a gate type", u64::MAX)?;
@@ -407,14 +407,14 @@ impl Writer {
         for (i, wire) in wired.circuit.wires.iter().enumerate() {
             let lit = Lit::of(i);
             match *wire {
-                Wire::False => {}
-                Wire::Input(input) => {
+                WireDriver::False => {}
+                WireDriver::Input(input) => {
                     let top = wired.inputs[input.word as usize].width - 1;
                     let number = starts[input.word as usize] + top - u32::from(input.bit);
                     writer.numbers.insert(lit, number);
                 }
-                Wire::Xor(a, b) => writer.emit(lit, XOR, [a, b].map(|w| Lit::of(w as usize))),
-                Wire::And(a, b) => writer.emit(lit, AND, [a, b]),
+                WireDriver::Xor(a, b) => writer.emit(lit, XOR, [a, b].map(|w| Lit::of(w as usize))),
+                WireDriver::And(a, b) => writer.emit(lit, AND, [a, b]),
             }
         }
         writer.reveal(wired);

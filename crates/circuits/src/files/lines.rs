@@ -14,7 +14,7 @@ pub struct Lines<'f, R> {
 }
 
 /// One line.
-pub struct Line<'a> {
+pub struct TextLine<'a> {
     file: &'a str,
     /// Its number, from 1.
     pub number: u64,
@@ -31,13 +31,13 @@ impl<'f, R: BufRead> Lines<'f, R> {
     ///
     /// # Errors
     /// When the file cannot be read, or a line is no text or longer than [`limits::LINE_BYTES`].
-    pub fn next_line(&mut self) -> Result<Option<Line<'_>>, Error> {
+    pub fn next_line(&mut self) -> Result<Option<TextLine<'_>>, Error> {
         if !std::mem::take(&mut self.waiting) && !self.fill()? {
             return Ok(None);
         }
         let (file, number) = (self.file, self.number);
         let text = std::str::from_utf8(&self.buffer).map_err(|_| self.fail("this line is not text"))?;
-        Ok(Some(Line { file, number, text: text.trim_ascii() }))
+        Ok(Some(TextLine { file, number, text: text.trim_ascii() }))
     }
 
     /// The next line that is not blank, which [`Lines::next_line`] gives again.
@@ -77,11 +77,11 @@ impl<'f, R: BufRead> Lines<'f, R> {
 
     /// An error at an earlier line.
     pub fn fail_at(&self, number: u64, text: impl AsRef<str>) -> Error {
-        Line { file: self.file, number, text: "" }.fail(text)
+        TextLine { file: self.file, number, text: "" }.fail(text)
     }
 }
 
-impl<'a> Line<'a> {
+impl<'a> TextLine<'a> {
     /// An error at this line.
     pub fn fail(&self, text: impl AsRef<str>) -> Error {
         Error::input(format!("{}, line {}: {}", self.file, self.number, text.as_ref()))
@@ -117,7 +117,7 @@ impl<'a> Line<'a> {
     /// Parses the next field.
     ///
     /// # Errors
-    /// As [`Line::number`], and when there is none.
+    /// As [`TextLine::number`], and when there is none.
     pub fn next_number(
         &self,
         fields: &mut std::str::SplitAsciiWhitespace<'_>,

@@ -11,9 +11,9 @@ pub mod lines;
 pub mod values;
 
 use crate::Wired;
-use crate::{Gates, Input, Lit};
+use crate::{CircuitBuilder, InputBit, Lit};
 use base::Error;
-use lines::{Line, Lines};
+use lines::{Lines, TextLine};
 use std::collections::HashMap;
 use std::io::{BufRead, Write};
 
@@ -24,7 +24,7 @@ pub const GATES: u64 = 1 << 26;
 
 /// A format of circuit files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum NetlistFormat {
     /// Bristol Fashion.
     Bristol,
     /// The format of the GMW paper, section 2.4.
@@ -35,7 +35,7 @@ pub enum Format {
 ///
 /// # Errors
 /// When the file cannot be read, or is malformed: file, line and reason.
-pub fn read(reader: impl BufRead, file: &str) -> Result<(Wired, Format), Error> {
+pub fn read(reader: impl BufRead, file: &str) -> Result<(Wired, NetlistFormat), Error> {
     let mut lines = Lines::new(reader, file);
     let Some(first) = lines.peek()? else {
         return Err(lines.fail("this circuit file is empty"));
@@ -47,9 +47,9 @@ pub fn read(reader: impl BufRead, file: &str) -> Result<(Wired, Format), Error> 
                  begins with a line n (docs/circuits.md)",
             ));
         }
-        Ok((gmw::read_lines(lines)?, Format::Gmw))
+        Ok((gmw::read_lines(lines)?, NetlistFormat::Gmw))
     } else {
-        Ok((bristol::read_lines(lines)?, Format::Bristol))
+        Ok((bristol::read_lines(lines)?, NetlistFormat::Bristol))
     }
 }
 
@@ -57,10 +57,10 @@ pub fn read(reader: impl BufRead, file: &str) -> Result<(Wired, Format), Error> 
 ///
 /// # Errors
 /// When the format cannot say what the circuit does, or `out` cannot be written.
-pub fn write(wired: &Wired, format: Format, out: &mut impl Write) -> Result<(), Error> {
+pub fn write(wired: &Wired, format: NetlistFormat, out: &mut impl Write) -> Result<(), Error> {
     match format {
-        Format::Bristol => bristol::write(wired, out),
-        Format::Gmw => gmw::write(wired, out),
+        NetlistFormat::Bristol => bristol::write(wired, out),
+        NetlistFormat::Gmw => gmw::write(wired, out),
     }
 }
 
@@ -70,7 +70,7 @@ fn write_failed(error: std::io::Error) -> Error {
 
 /// The wires of a file while it is read. Input wires come to life when they are used.
 struct Wires {
-    gates: Gates,
+    gates: CircuitBuilder,
     driven: HashMap<u32, Lit>,
     /// Wires that the file states.
     total: u64,
@@ -78,11 +78,11 @@ struct Wires {
 
 impl Wires {
     fn new(total: u64) -> Self {
-        Self { gates: Gates::default(), driven: HashMap::new(), total }
+        Self { gates: CircuitBuilder::default(), driven: HashMap::new(), total }
     }
 
     /// Parses a wire number.
-    fn number(&self, line: &Line<'_>, field: &str) -> Result<u32, Error> {
+    fn number(&self, line: &TextLine<'_>, field: &str) -> Result<u32, Error> {
         let wire = line.number(field, "a wire", u64::MAX)?;
         if wire >= self.total {
             return Err(line.fail(format!("wire {wire} is not below {}, the number of wires", self.total)));
@@ -93,9 +93,9 @@ impl Wires {
     /// The literal on a wire; `input` says which bit an input wire is.
     fn read(
         &mut self,
-        line: &Line<'_>,
+        line: &TextLine<'_>,
         wire: u32,
-        input: impl FnOnce(u32) -> Option<Input>,
+        input: impl FnOnce(u32) -> Option<InputBit>,
     ) -> Result<Lit, Error> {
         if let Some(input) = input(wire) {
             return Ok(self.gates.input(input));
@@ -105,7 +105,7 @@ impl Wires {
         })
     }
 
-    fn drive(&mut self, line: &Line<'_>, wire: u32, lit: Lit) -> Result<(), Error> {
+    fn drive(&mut self, line: &TextLine<'_>, wire: u32, lit: Lit) -> Result<(), Error> {
         if self.driven.insert(wire, lit).is_some() {
             return Err(line.fail(format!("wire {wire} is driven twice")));
         }

@@ -7,8 +7,8 @@
 //! bits 2..4 the coefficient of z; GF(256) = GF(16)\[y\] / (y^2 + y + [`NU`]), bits 4..8 the coefficient of
 //! y.
 
-use super::linear::Linear;
-use crate::{Gates, Lit};
+use super::linear::LinearMap;
+use crate::{CircuitBuilder, Lit};
 
 /// Any element without a root of y^2 + y + NU.
 const NU: u8 = 8;
@@ -42,9 +42,9 @@ fn times256(a: u8, b: u8) -> u8 {
 /// The linear maps of an S-box.
 struct Sbox {
     /// From the standard's basis to the tower.
-    into: Linear,
+    into: LinearMap,
     /// From the tower through the standard's affine map, without its constant.
-    out: Linear,
+    out: LinearMap,
 }
 
 impl Sbox {
@@ -64,10 +64,10 @@ impl Sbox {
         let preimage = |y: u8| (0..=255).find(|x| image(*x) == y).expect("a change of basis is one to one");
         let affine = |x: u8| (0..5).fold(0, |sum, by| sum ^ x.rotate_left(by));
         let out = std::array::from_fn(|i| affine(preimage(1 << i)));
-        Self { into: Linear::new(&into), out: Linear::new(&out) }
+        Self { into: LinearMap::new(&into), out: LinearMap::new(&out) }
     }
 
-    fn apply(&self, g: &mut Gates, x: &[Lit]) -> Vec<Lit> {
+    fn apply(&self, g: &mut CircuitBuilder, x: &[Lit]) -> Vec<Lit> {
         let x = self.into.apply(g, x);
         let inverse = invert256(g, &x);
         let mut y = self.out.apply(g, &inverse);
@@ -76,12 +76,12 @@ impl Sbox {
     }
 }
 
-fn sum(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Vec<Lit> {
+fn sum(g: &mut CircuitBuilder, a: &[Lit], b: &[Lit]) -> Vec<Lit> {
     a.iter().zip(b).map(|(a, b)| g.xor(*a, *b)).collect()
 }
 
 /// Three ANDs.
-fn mul4(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Vec<Lit> {
+fn mul4(g: &mut CircuitBuilder, a: &[Lit], b: &[Lit]) -> Vec<Lit> {
     let (high, low) = (g.and(a[1], b[1]), g.and(a[0], b[0]));
     let (a, b) = (g.xor(a[0], a[1]), g.xor(b[0], b[1]));
     let both = g.and(a, b);
@@ -89,7 +89,7 @@ fn mul4(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Vec<Lit> {
 }
 
 /// Nine ANDs.
-fn mul16(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Vec<Lit> {
+fn mul16(g: &mut CircuitBuilder, a: &[Lit], b: &[Lit]) -> Vec<Lit> {
     let (high, low) = (mul4(g, &a[2..], &b[2..]), mul4(g, &a[..2], &b[..2]));
     let (a, b) = (sum(g, &a[2..], &a[..2]), sum(g, &b[2..], &b[..2]));
     let both = mul4(g, &a, &b);
@@ -101,7 +101,7 @@ fn mul16(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Vec<Lit> {
 }
 
 /// Five ANDs, depth 4, between two changes of basis.
-fn invert16(g: &mut Gates, x: &[Lit]) -> Vec<Lit> {
+fn invert16(g: &mut CircuitBuilder, x: &[Lit]) -> Vec<Lit> {
     let (x1, x2, x3, x4) = (g.xor(x[0], x[1]), x[1], x[3], x[2]);
     let x13 = g.and(x1, x3);
     let (a, s) = (g.xor(x4, x13), g.xor(x1, x2));
@@ -121,11 +121,12 @@ fn invert16(g: &mut Gates, x: &[Lit]) -> Vec<Lit> {
 }
 
 /// 32 ANDs; zero stays zero. (h y + l) (h y + h + l) = NU h^2 + h l + l^2 is in GF(16).
-fn invert256(g: &mut Gates, x: &[Lit]) -> Vec<Lit> {
+fn invert256(g: &mut CircuitBuilder, x: &[Lit]) -> Vec<Lit> {
     let (low, high) = x.split_at(4);
     let both = sum(g, low, high);
     let square = |x: u8| times16(x, x);
-    let map = |f: &dyn Fn(u8) -> u8| Linear::new(&std::array::from_fn(|i| if i < 4 { f(1 << i) } else { 0 }));
+    let map =
+        |f: &dyn Fn(u8) -> u8| LinearMap::new(&std::array::from_fn(|i| if i < 4 { f(1 << i) } else { 0 }));
     let padded = |half: &[Lit]| [half, &[Lit::FALSE; 4]].concat();
     // l (h + l) + NU h^2: the square is linear.
     let part = map(&|h| times16(square(h), NU)).apply(g, &padded(high));
@@ -145,7 +146,7 @@ fn bytes(word: &[Lit]) -> Bytes {
 }
 
 /// Encrypts `block` under `key`, 128 bits each.
-pub(super) fn encrypt(g: &mut Gates, key: &[Lit], block: &[Lit]) -> Vec<Lit> {
+pub(super) fn encrypt(g: &mut CircuitBuilder, key: &[Lit], block: &[Lit]) -> Vec<Lit> {
     let sbox = Sbox::new();
     let mut key = bytes(key);
     let mut state: Bytes = bytes(block).iter().zip(&key).map(|(s, k)| sum(g, s, k)).collect();
@@ -164,7 +165,7 @@ pub(super) fn encrypt(g: &mut Gates, key: &[Lit], block: &[Lit]) -> Vec<Lit> {
     state.into_iter().rev().flatten().collect()
 }
 
-fn next_key(g: &mut Gates, sbox: &Sbox, key: &Bytes, constant: u8) -> Bytes {
+fn next_key(g: &mut CircuitBuilder, sbox: &Sbox, key: &Bytes, constant: u8) -> Bytes {
     let mut next = key.clone();
     for i in 0..16 {
         let mut add = if i < 4 { sbox.apply(g, &key[12 + (i + 1) % 4]) } else { next[i - 4].clone() };
@@ -177,7 +178,7 @@ fn next_key(g: &mut Gates, sbox: &Sbox, key: &Bytes, constant: u8) -> Bytes {
 }
 
 /// 2 a0 + 3 a1 + a2 + a3 = a0 + (a0 + a1 + a2 + a3) + 2 (a0 + a1), and so on around.
-fn mix(g: &mut Gates, column: &[Vec<Lit>]) -> Bytes {
+fn mix(g: &mut CircuitBuilder, column: &[Vec<Lit>]) -> Bytes {
     let pairs: Bytes = (0..4).map(|i| sum(g, &column[i], &column[(i + 1) % 4])).collect();
     let all = sum(g, &pairs[0], &pairs[2]);
     let mut mixed = Bytes::new();
@@ -196,7 +197,7 @@ fn mix(g: &mut Gates, column: &[Vec<Lit>]) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Input;
+    use crate::InputBit;
 
     /// From the definition in the standard, without the tower.
     fn expected(x: u8) -> u8 {
@@ -213,8 +214,8 @@ mod tests {
 
     #[test]
     fn the_sbox_is_the_table_with_32_ands() {
-        let mut g = Gates::default();
-        let x: Vec<Lit> = (0..8).map(|bit| g.input(Input { owner: None, word: 0, bit })).collect();
+        let mut g = CircuitBuilder::default();
+        let x: Vec<Lit> = (0..8).map(|bit| g.input(InputBit { owner: None, word: 0, bit })).collect();
         let y = Sbox::new().apply(&mut g, &x);
         let circuit = g.finish();
         assert_eq!((circuit.and_gates(), circuit.and_depth()), (32, 6));

@@ -1,16 +1,16 @@
 //! Linear maps over GF(2) with few XORs.
 
-use crate::{Gates, Lit};
+use crate::{CircuitBuilder, Lit};
 
 /// A linear map of at most eight bits, as a list of sums that shares what it can.
-pub(super) struct Linear {
+pub(super) struct LinearMap {
     /// Pairs of earlier variables (inputs first, then sums) whose sum is the next variable.
     sums: Vec<(usize, usize)>,
     /// The variables that each output is the sum of, as bits.
     rows: Vec<u64>,
 }
 
-impl Linear {
+impl LinearMap {
     /// The map with these columns (the images of the unit vectors). While a pair of variables stands together
     /// in two or more outputs, the most frequent one becomes a variable of its own (Paar 1997).
     pub fn new(columns: &[u8; 8]) -> Self {
@@ -33,7 +33,7 @@ impl Linear {
     }
 
     /// The image of eight bits.
-    pub fn apply(&self, g: &mut Gates, x: &[Lit]) -> Vec<Lit> {
+    pub fn apply(&self, g: &mut CircuitBuilder, x: &[Lit]) -> Vec<Lit> {
         let mut variables = x.to_vec();
         for (a, b) in &self.sums {
             variables.push(g.xor(variables[*a], variables[*b]));

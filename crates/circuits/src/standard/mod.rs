@@ -8,8 +8,8 @@ mod aes;
 mod linear;
 mod sha256;
 
-use crate::gadgets::{self as gadget, Word};
-use crate::{Gates, Input, Lit};
+use crate::gadgets::{self as gadget, LitWord};
+use crate::{CircuitBuilder, InputBit, Lit};
 use crate::{InputWord, OutputWord, Viewers, Wired};
 use base::PartyId;
 
@@ -87,8 +87,8 @@ pub fn eq64() -> Wired {
 }
 
 /// A circuit of a word of party 0 and a word of party 1, whose result both learn.
-fn two_inputs(widths: [u32; 2], build: impl FnOnce(&mut Gates, &[Lit], &[Lit]) -> Word) -> Wired {
-    let mut g = Gates::default();
+fn two_inputs(widths: [u32; 2], build: impl FnOnce(&mut CircuitBuilder, &[Lit], &[Lit]) -> LitWord) -> Wired {
+    let mut g = CircuitBuilder::default();
     let inputs = [0, 1].map(|p| InputWord { owner: PartyId(p), width: widths[usize::from(p)] });
     let [a, b] = [0, 1].map(|i| enter(&mut g, &inputs, i));
     let bits = build(&mut g, &a, &b);
@@ -97,8 +97,8 @@ fn two_inputs(widths: [u32; 2], build: impl FnOnce(&mut Gates, &[Lit], &[Lit]) -
 }
 
 /// The bits of an input word.
-fn enter(g: &mut Gates, inputs: &[InputWord], index: usize) -> Word {
+fn enter(g: &mut CircuitBuilder, inputs: &[InputWord], index: usize) -> LitWord {
     let InputWord { owner, width } = inputs[index];
-    let bit = |bit| Input { owner: Some(owner), word: index as u32, bit: bit as u16 };
+    let bit = |bit| InputBit { owner: Some(owner), word: index as u32, bit: bit as u16 };
     (0..width).map(|i| g.input(bit(i))).collect()
 }

@@ -1,8 +1,8 @@
 //! The SHA-256 compression function. Choice and majority take one AND per bit; sums of several words go
 //! through `gadgets::sum`.
 
-use crate::gadgets::{self as gadget, Word};
-use crate::{Gates, Lit};
+use crate::gadgets::{self as gadget, LitWord};
+use crate::{CircuitBuilder, Lit};
 
 /// Fractional bits of the cube roots of the first 64 primes.
 fn constants() -> [u32; 64] {
@@ -20,19 +20,19 @@ fn constants() -> [u32; 64] {
     })
 }
 
-fn rotate(x: &[Lit], by: usize) -> Word {
+fn rotate(x: &[Lit], by: usize) -> LitWord {
     let mut word = x.to_vec();
     word.rotate_left(by);
     word
 }
 
-fn shift(x: &[Lit], by: usize) -> Word {
+fn shift(x: &[Lit], by: usize) -> LitWord {
     let mut word = x[by..].to_vec();
     word.resize(x.len(), Lit::FALSE);
     word
 }
 
-fn xor3(g: &mut Gates, words: [Word; 3]) -> Word {
+fn xor3(g: &mut CircuitBuilder, words: [LitWord; 3]) -> LitWord {
     let bit = |i: usize| {
         let two = g.xor(words[0][i], words[1][i]);
         g.xor(two, words[2][i])
@@ -41,12 +41,12 @@ fn xor3(g: &mut Gates, words: [Word; 3]) -> Word {
 }
 
 /// The sum of three rotations.
-fn rotations(g: &mut Gates, x: &[Lit], by: [usize; 3]) -> Word {
+fn rotations(g: &mut CircuitBuilder, x: &[Lit], by: [usize; 3]) -> LitWord {
     xor3(g, by.map(|by| rotate(x, by)))
 }
 
 /// `(x & y) ^ (x & z) ^ (y & z)`.
-fn majority(g: &mut Gates, x: &[Lit], y: &[Lit], z: &[Lit]) -> Word {
+fn majority(g: &mut CircuitBuilder, x: &[Lit], y: &[Lit], z: &[Lit]) -> LitWord {
     let bit = |i: usize| {
         let (xy, yz) = (g.xor(x[i], y[i]), g.xor(y[i], z[i]));
         let both = g.and(xy, yz);
@@ -56,12 +56,12 @@ fn majority(g: &mut Gates, x: &[Lit], y: &[Lit], z: &[Lit]) -> Word {
 }
 
 /// Words in the order of the standard; bits of a word least significant first.
-fn words(value: &[Lit]) -> Vec<Word> {
+fn words(value: &[Lit]) -> Vec<LitWord> {
     value.chunks(32).rev().map(<[Lit]>::to_vec).collect()
 }
 
 /// The next state of a block (512 bits) and a state (256 bits).
-pub(super) fn compress(g: &mut Gates, block: &[Lit], state: &[Lit]) -> Word {
+pub(super) fn compress(g: &mut CircuitBuilder, block: &[Lit], state: &[Lit]) -> LitWord {
     let mut schedule = words(block);
     for t in 16..64 {
         let (old, recent) = (&schedule[t - 15], &schedule[t - 2]);
@@ -75,7 +75,7 @@ pub(super) fn compress(g: &mut Gates, block: &[Lit], state: &[Lit]) -> Word {
     for (word, constant) in schedule.iter().zip(constants()) {
         let constant = gadget::constant(constant.into(), 32);
         let big1 = rotations(g, &s[4], [6, 11, 25]);
-        let choice: Word = (0..32).map(|i| g.mux(s[4][i], s[5][i], s[6][i])).collect();
+        let choice: LitWord = (0..32).map(|i| g.mux(s[4][i], s[5][i], s[6][i])).collect();
         let first = gadget::sum(g, &[constant, word.clone(), s[7].clone(), choice, big1]);
         let big0 = rotations(g, &s[0], [2, 13, 22]);
         let major = majority(g, &s[0], &s[1], &s[2]);
@@ -85,5 +85,5 @@ pub(super) fn compress(g: &mut Gates, block: &[Lit], state: &[Lit]) -> Word {
         s[0] = a;
     }
     let next = s.iter().zip(&before).map(|(s, b)| gadget::add(g, s, b));
-    next.collect::<Vec<Word>>().into_iter().rev().flatten().collect()
+    next.collect::<Vec<LitWord>>().into_iter().rev().flatten().collect()
 }

@@ -1,7 +1,7 @@
 //! Random circuits and their evaluation.
 
 use base::PartyId;
-use circuits::{Gates, Input, Lit};
+use circuits::{CircuitBuilder, InputBit, Lit};
 use circuits::{InputWord, OutputWord, Viewers, Wired};
 use proptest::prelude::*;
 
@@ -25,11 +25,11 @@ pub fn recipe() -> impl Strategy<Value = Recipe> {
 
 impl Recipe {
     pub fn build(&self) -> Wired {
-        let mut g = Gates::default();
+        let mut g = CircuitBuilder::default();
         let owner = |p: u8| PartyId(p % self.parties as u8);
         let mut lits = vec![Lit::FALSE];
         for (word, (p, width)) in self.inputs.iter().enumerate() {
-            let input = |bit| Input { owner: Some(owner(*p)), word: word as u32, bit: bit as u16 };
+            let input = |bit| InputBit { owner: Some(owner(*p)), word: word as u32, bit: bit as u16 };
             // The second bit of a word is never read.
             lits.extend((0..*width).filter(|bit| *bit != 1).map(|bit| g.input(input(bit))));
         }

@@ -1,7 +1,7 @@
 //! Flags of `tacit circuit`.
 
 use base::limits;
-use circuits::files::Format;
+use circuits::files::NetlistFormat;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ both formats and a tutorial.";
 pub struct CircuitArgs {
     /// What to do with a circuit.
     #[command(subcommand)]
-    pub action: Action,
+    pub action: CircuitCommand,
     /// Print one JSON object
     #[arg(long, global = true)]
     pub json: bool,
@@ -35,9 +35,9 @@ pub struct CircuitArgs {
 
 /// What to do with a circuit.
 #[derive(Debug, Subcommand)]
-pub enum Action {
+pub enum CircuitCommand {
     /// Evaluate a circuit: all parties as threads of this process, or with --config as one of several hosts
-    Run(Run),
+    Run(CircuitRun),
     /// Count gates, layers, inputs and outputs
     Info(Info),
     /// Write a circuit in the other format
@@ -68,7 +68,7 @@ pub enum Action {
                   (of all parties, with --config sent by this one; before TLS), rounds, seconds, and\n\
                   correct_vs_clear, with --config party instead"
 )]
-pub struct Run {
+pub struct CircuitRun {
     /// The circuit file
     #[arg(required_unless_present = "config")]
     pub file: Option<PathBuf>,
@@ -161,7 +161,7 @@ pub enum FormatName {
     Gmw,
 }
 
-impl From<FormatName> for Format {
+impl From<FormatName> for NetlistFormat {
     fn from(name: FormatName) -> Self {
         match name {
             FormatName::Bristol => Self::Bristol,

@@ -4,8 +4,8 @@
 //! the format of its circuits: a record a line, a letter first. `docs/circuits.md` has the table.
 
 use base::{Error, PartyId, limits};
-use circuits::files::lines::{Line, Lines};
-use net::Fingerprint;
+use circuits::files::lines::{Lines, TextLine};
+use net::KeyFingerprint;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::net::IpAddr;
@@ -22,7 +22,7 @@ pub struct Config {
     /// Of every two parties the higher one dials the lower one: the addresses of the lower ones.
     pub dial: BTreeMap<PartyId, String>,
     /// Absent: plain TCP, on this machine only.
-    pub keys: Option<Keys>,
+    pub keys: Option<ProofKeys>,
     pub input: Option<PathBuf>,
     pub circuit: Option<PathBuf>,
     pub deadline: Duration,
@@ -30,10 +30,10 @@ pub struct Config {
 
 /// Who proves what.
 #[derive(Debug)]
-pub struct Keys {
+pub struct ProofKeys {
     pub identity: PathBuf,
     /// In party order.
-    pub all: Vec<Fingerprint>,
+    pub all: Vec<KeyFingerprint>,
 }
 
 /// The records as they come.
@@ -42,7 +42,7 @@ struct Records {
     parties: u8,
     me: Option<PartyId>,
     addresses: BTreeMap<PartyId, String>,
-    keys: BTreeMap<PartyId, Fingerprint>,
+    keys: BTreeMap<PartyId, KeyFingerprint>,
     /// Of `s`, `i` and `c`.
     paths: BTreeMap<&'static str, PathBuf>,
     deadline: Option<Duration>,
@@ -87,7 +87,7 @@ fn uncommented(text: &str) -> &str {
 
 impl Records {
     /// Takes a line.
-    fn take(&mut self, line: &Line<'_>) -> Result<(), Error> {
+    fn take(&mut self, line: &TextLine<'_>) -> Result<(), Error> {
         let text = uncommented(line.text());
         if text.is_empty() {
             return Ok(());
@@ -119,7 +119,7 @@ impl Records {
             }
             "k" => {
                 let (party, key) = self.of_party("k", rest, "a key, as `tacit keygen` prints it,", line)?;
-                let key: Fingerprint = key.parse().map_err(|e: Error| line.fail(e.to_string()))?;
+                let key: KeyFingerprint = key.parse().map_err(|e: Error| line.fail(e.to_string()))?;
                 if let Some((other, _)) = self.keys.iter().find(|(_, known)| **known == key) {
                     let text =
                         format!("this is the key of party {} as well: every party has its own", other.0 + 1);
@@ -146,7 +146,12 @@ impl Records {
     }
 
     /// Notes where a record stands, once.
-    fn once(&mut self, letter: &'static str, party: Option<PartyId>, line: &Line<'_>) -> Result<(), Error> {
+    fn once(
+        &mut self,
+        letter: &'static str,
+        party: Option<PartyId>,
+        line: &TextLine<'_>,
+    ) -> Result<(), Error> {
         match self.lines.insert((letter, party.map_or(0, |p| p.0 + 1)), line.number) {
             None => Ok(()),
             Some(first) => {
@@ -156,7 +161,7 @@ impl Records {
         }
     }
 
-    fn party(&self, field: &str, line: &Line<'_>) -> Result<PartyId, Error> {
+    fn party(&self, field: &str, line: &TextLine<'_>) -> Result<PartyId, Error> {
         let number = line.number(field, "a party", u64::MAX)?;
         match u8::try_from(number) {
             Ok(p) if (1..=self.parties).contains(&p) => Ok(PartyId(p - 1)),
@@ -170,7 +175,7 @@ impl Records {
         letter: &'static str,
         rest: &'a str,
         what: &str,
-        line: &Line<'_>,
+        line: &TextLine<'_>,
     ) -> Result<(PartyId, &'a str), Error> {
         let (party, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
         if party.is_empty() {
@@ -182,7 +187,13 @@ impl Records {
     }
 
     /// A record that names a file: to the end of the line, as a path may have spaces.
-    fn path(&mut self, letter: &'static str, rest: &str, what: &str, line: &Line<'_>) -> Result<(), Error> {
+    fn path(
+        &mut self,
+        letter: &'static str,
+        rest: &str,
+        what: &str,
+        line: &TextLine<'_>,
+    ) -> Result<(), Error> {
         self.once(letter, None, line)?;
         if rest.is_empty() {
             return Err(line.fail(format!("{what} is missing")));
@@ -228,7 +239,7 @@ impl Records {
     }
 
     /// The keys: of all parties, or of none.
-    fn pinned<R: BufRead>(&mut self, lines: &Lines<'_, R>) -> Result<Option<Keys>, Error> {
+    fn pinned<R: BufRead>(&mut self, lines: &Lines<'_, R>) -> Result<Option<ProofKeys>, Error> {
         let identity = self.paths.remove("s");
         if self.keys.is_empty() && identity.is_none() {
             return Ok(None);
@@ -242,7 +253,7 @@ impl Records {
         }
         let all = std::mem::take(&mut self.keys).into_values().collect();
         match identity {
-            Some(identity) => Ok(Some(Keys { identity, all })),
+            Some(identity) => Ok(Some(ProofKeys { identity, all })),
             None => Err(lines.fail(
                 "there are keys, but no record names this party's identity file, from `tacit keygen`: s \
                  my.key",
@@ -272,7 +283,7 @@ impl Records {
 }
 
 /// The only field of the rest of a line.
-fn field<'a>(line: &Line<'_>, rest: &'a str, what: &str) -> Result<&'a str, Error> {
+fn field<'a>(line: &TextLine<'_>, rest: &'a str, what: &str) -> Result<&'a str, Error> {
     let mut fields = rest.split_ascii_whitespace();
     let field = fields.next().ok_or_else(|| line.fail(format!("{what} is missing")))?;
     line.end(&mut fields)?;

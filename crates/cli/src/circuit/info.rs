@@ -1,7 +1,7 @@
 //! `tacit circuit info`.
 
 use base::{Error, PartyId};
-use circuits::Wire;
+use circuits::WireDriver;
 use circuits::Wired;
 use page::numbers::{count, counted};
 use serde::Serialize;
@@ -55,7 +55,7 @@ pub fn run(path: &Path, json: bool) -> Result<(), Error> {
 fn info(wired: &Wired, format: &'static str) -> Info {
     let mut complements = HashSet::new();
     let operands = wired.circuit.wires.iter().flat_map(|wire| match wire {
-        Wire::And(a, b) => vec![*a, *b],
+        WireDriver::And(a, b) => vec![*a, *b],
         _ => Vec::new(),
     });
     complements.extend(operands.chain(wired.roots()).filter(|l| l.inverted() && l.wire() > 0));

@@ -2,7 +2,7 @@
 
 use base::{Error, PartyId};
 use circuits::Wired;
-use circuits::files::{Format, values};
+use circuits::files::{NetlistFormat, values};
 use std::io::BufReader;
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// When the flags do not fit the circuit.
-pub fn deal(wired: Wired, format: Format, parties: Option<u8>, given: &[u8]) -> Result<Wired, Error> {
+pub fn deal(wired: Wired, format: NetlistFormat, parties: Option<u8>, given: &[u8]) -> Result<Wired, Error> {
     let words = wired.inputs.len();
     if !given.is_empty() {
         if given.len() != words {
@@ -26,8 +26,8 @@ pub fn deal(wired: Wired, format: Format, parties: Option<u8>, given: &[u8]) -> 
         return wired.deal(parties.into(), &|i| PartyId(given[i] - 1));
     }
     match (parties.map(usize::from), format) {
-        (Some(parties), Format::Bristol) => wired.deal(parties, &|i| PartyId((i % parties) as u8)),
-        (Some(parties), Format::Gmw) if parties != wired.parties => Err(Error::input(format!(
+        (Some(parties), NetlistFormat::Bristol) => wired.deal(parties, &|i| PartyId((i % parties) as u8)),
+        (Some(parties), NetlistFormat::Gmw) if parties != wired.parties => Err(Error::input(format!(
             "this file is for {} parties, not {parties}; --party-of-input gives its inputs to others",
             wired.parties
         ))),

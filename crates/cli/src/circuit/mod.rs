@@ -9,10 +9,10 @@ mod run;
 
 pub use args::CircuitArgs;
 
-use args::{Action, Convert, Emit, Optimise};
+use args::{CircuitCommand, Convert, Emit, Optimise};
 use base::Error;
 use circuits::Wired;
-use circuits::files::{self, Format};
+use circuits::files::{self, NetlistFormat};
 use circuits::optimise::optimise;
 use circuits::standard;
 use page::numbers::count;
@@ -27,16 +27,16 @@ use terminal::output;
 /// When a file cannot be read or written or is malformed, inputs do not fit, or an engine fails.
 pub fn run(args: &CircuitArgs) -> Result<(), Error> {
     match &args.action {
-        Action::Run(run) => run::run(run, args.json),
-        Action::Info(info) => info::run(&info.file, args.json),
-        Action::Convert(convert) => self::convert(convert, args.json),
-        Action::Optimise(optimise) => self::shrink(optimise, args.json),
-        Action::Emit(emit) => self::emit(emit, args.json),
+        CircuitCommand::Run(run) => run::run(run, args.json),
+        CircuitCommand::Info(info) => info::run(&info.file, args.json),
+        CircuitCommand::Convert(convert) => self::convert(convert, args.json),
+        CircuitCommand::Optimise(optimise) => self::shrink(optimise, args.json),
+        CircuitCommand::Emit(emit) => self::emit(emit, args.json),
     }
 }
 
 /// Reads a circuit file.
-fn read(path: &Path) -> Result<(Wired, Format), Error> {
+fn read(path: &Path) -> Result<(Wired, NetlistFormat), Error> {
     let failed = |e: std::io::Error| Error::io(format!("cannot read {}", path.display()), &e);
     let file = std::fs::File::open(path).map_err(failed)?;
     files::read(BufReader::with_capacity(1 << 16, file), &path.display().to_string())
@@ -63,10 +63,10 @@ impl std::fmt::Display for Size {
     }
 }
 
-fn name(format: Format) -> &'static str {
+fn name(format: NetlistFormat) -> &'static str {
     match format {
-        Format::Bristol => "bristol",
-        Format::Gmw => "gmw",
+        NetlistFormat::Bristol => "bristol",
+        NetlistFormat::Gmw => "gmw",
     }
 }
 
@@ -114,7 +114,7 @@ fn named(text: &str) -> Result<Wired, Error> {
 /// Writes a circuit to standard output, or to a file and then says what was written.
 fn put(
     wired: &Wired,
-    format: Format,
+    format: NetlistFormat,
     to: Option<&Path>,
     json: bool,
     before: Option<Size>,

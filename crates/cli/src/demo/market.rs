@@ -6,12 +6,12 @@ use super::files::Folder;
 use super::follow;
 use base::free_address;
 use base::{Error, PartyId};
-use net::Fingerprint;
+use net::KeyFingerprint;
 use page::numbers::{bytes, count, duration};
-use program::lower::combine::Shape;
+use program::lower::combine::SelectionCircuit;
 use report::{ResultView, RunReport};
 use serde::Serialize;
-use studies::market::{Answer, CUSTOMER, Problem, Sample, program};
+use studies::market::{CUSTOMER, MarketAnswer, MarketSample, Problem, program};
 use terminal::output;
 use terminal::progress::Working;
 
@@ -57,7 +57,7 @@ struct Found {
 pub fn run(args: &DemoArgs) -> Result<(), Error> {
     let folder = Folder::claim(&args.out, &PARTIES)?;
     let working = Working::on(format!("making data, keys and study in {}", args.out.display()));
-    let sample = Sample::new(PROBLEM, program(PROBLEM, PARTIES, Shape::Small), PEERS, SEED);
+    let sample = MarketSample::new(PROBLEM, program(PROBLEM, PARTIES, SelectionCircuit::Small), PEERS, SEED);
     let study = folder.agree(STUDY)?;
     fill(&folder, &sample)?;
     drop(working);
@@ -65,7 +65,9 @@ pub fn run(args: &DemoArgs) -> Result<(), Error> {
     tell(&opening(&sample, &study)?)?;
     let reports = follow(&folder, &PARTIES, args.json)?;
     let truth = match sample.truth()? {
-        Answer::Best(Some((row, score))) => Some(Found { key: sample.key(row), bandwidth: score as u64 }),
+        MarketAnswer::Best(Some((row, score))) => {
+            Some(Found { key: sample.key(row), bandwidth: score as u64 })
+        }
         _ => None,
     };
     let summary = summary(&reports, truth)?;
@@ -81,7 +83,7 @@ pub fn run(args: &DemoArgs) -> Result<(), Error> {
 }
 
 /// Data and settings of every party.
-fn fill(folder: &Folder, sample: &Sample) -> Result<(), Error> {
+fn fill(folder: &Folder, sample: &MarketSample) -> Result<(), Error> {
     let addresses = PARTIES.iter().map(|_| free_address()).collect::<Result<Vec<_>, Error>>()?;
     for (index, party) in PARTIES.iter().enumerate() {
         let data = sample.csv(PartyId(index as u8));
@@ -112,7 +114,7 @@ fn party_text(index: usize, addresses: &[String]) -> String {
 }
 
 /// Who takes part and what each gives.
-fn opening(sample: &Sample, study: &study::Study) -> Result<String, Error> {
+fn opening(sample: &MarketSample, study: &study::Study) -> Result<String, Error> {
     let mut lines = vec![
         format!(
             "Tacit demo: which of {} peers that have a film is the fastest? (Choi et al. 2012, section 3.1)",
@@ -122,7 +124,7 @@ fn opening(sample: &Sample, study: &study::Study) -> Result<String, Error> {
         String::new(),
     ];
     for member in &study.parties {
-        let key: Fingerprint = member.key.parse()?;
+        let key: KeyFingerprint = member.key.parse()?;
         let what =
             if member.name == PARTIES[0] { "which peers have the film" } else { "bandwidths of its peers" };
         lines.push(format!("  {:10} {what:28} key {}", member.name, key.short()));

@@ -8,7 +8,7 @@ mod story;
 use base::Error;
 use clap::{Args, ValueEnum};
 use files::Folder;
-use release::modes::Estimate;
+use release::modes::LiftEstimate;
 use report::{ResultView, RunReport};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use terminal::follow::Children;
 use terminal::output;
-use terminal::progress::{Board, Line, Working};
+use terminal::progress::{Board, ProgressLine, Working};
 
 /// Runs a whole study on this machine: makes data, keys and files, starts every party as a process of its own
 /// over mutually authenticated TLS, and compares what they see with the truth.
@@ -144,7 +144,7 @@ fn follow(folder: &Folder, parties: &[&str], json: bool) -> Result<Vec<RunReport
     let reports = children.finish(|index, line| match line {
         // One party's progress stands for all; that another one is awaited, or a ledger new, is of no
         // interest here.
-        Line::Waiting { .. } | Line::Connected { .. } | Line::Note { .. } => {}
+        ProgressLine::Waiting { .. } | ProgressLine::Connected { .. } | ProgressLine::Note { .. } => {}
         _ if index == 0 => board.show(line),
         _ => {}
     });
@@ -155,7 +155,7 @@ fn follow(folder: &Folder, parties: &[&str], json: bool) -> Result<Vec<RunReport
 }
 
 /// The overall estimate of a report.
-fn estimate(report: &RunReport) -> Result<&Estimate, Error> {
+fn estimate(report: &RunReport) -> Result<&LiftEstimate, Error> {
     let ResultView::Lift(view) = &report.view else { return Err(Error::misuse("the demo is a lift study")) };
     let overall = view.cells.first().ok_or_else(|| Error::misuse("a lift view has an overall cell"))?;
     overall.estimate.as_ref().ok_or_else(|| {
@@ -171,12 +171,12 @@ fn summary(reports: &[&RunReport; 2], truth: f64) -> Result<Summary, Error> {
     let [first, second] = reports;
     let mut views = BTreeMap::new();
     for report in reports {
-        let Estimate { lift, interval, noise_interval, .. } = *estimate(report)?;
+        let LiftEstimate { lift, interval, noise_interval, .. } = *estimate(report)?;
         let rho = report.privacy.rho_value;
         let total = report.privacy.total.clone();
         views.insert(report.party.clone(), Seen { lift, interval, noise_interval, rho, total });
     }
-    let Estimate { lift, interval, noise_interval, .. } = *estimate(first)?;
+    let LiftEstimate { lift, interval, noise_interval, .. } = *estimate(first)?;
     let contains = |seen: &Seen| (seen.interval[0]..=seen.interval[1]).contains(&truth);
     Ok(Summary {
         lift,

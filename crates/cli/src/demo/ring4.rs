@@ -7,7 +7,7 @@ use super::{Summary, story, summary};
 use base::Error;
 use base::free_address;
 use job::run::ServerReport;
-use net::Fingerprint;
+use net::KeyFingerprint;
 use page::numbers::{bytes, count, duration};
 use report::RunReport;
 use serde::Serialize;
@@ -18,7 +18,7 @@ use study::Study;
 use study::salt;
 use terminal::follow::Children;
 use terminal::output;
-use terminal::progress::{Board, Line, Working};
+use terminal::progress::{Board, ProgressLine, Working};
 
 /// The owners, then the servers: the order of the keys in the study.
 pub const PARTIES: [&str; 6] = ["registry", "hospitals", "server-1", "server-2", "server-3", "server-4"];
@@ -135,7 +135,7 @@ fn follow(folder: &Folder, json: bool) -> Result<(Vec<RunReport>, Vec<ServerRepo
     let done: Result<Vec<Value>, Error> = children.finish(|index, line| match line {
         // One party's progress stands for all; that another one is awaited, or a ledger new, is of no
         // interest here.
-        Line::Waiting { .. } | Line::Connected { .. } | Line::Note { .. } => {}
+        ProgressLine::Waiting { .. } | ProgressLine::Connected { .. } | ProgressLine::Note { .. } => {}
         _ if index == 0 => board.show(line),
         _ => {}
     });
@@ -167,7 +167,7 @@ fn opening(study: &Study, rows: [u64; 2], scale: u64) -> Result<String, Error> {
     }
     let roles = ["owns arm and injection date", "owns onset date and severity"];
     for (index, (name, key)) in study.everybody().into_iter().enumerate() {
-        let key: Fingerprint = key.parse()?;
+        let key: KeyFingerprint = key.parse()?;
         let (rows, what) = match index {
             0 | 1 => (count(rows[index]), roles[index]),
             HOST => (String::new(), "computes, and tells the others to begin"),

@@ -32,7 +32,7 @@ pub fn opening(made: &Made, scale: u64) -> Result<String, Error> {
         lines.insert(1, format!("A small variant: one child in {scale}, but all the cases."));
     }
     for ((member, rows), what) in study.parties.iter().zip(counts).zip(what) {
-        let key: net::Fingerprint = member.key.parse()?;
+        let key: net::KeyFingerprint = member.key.parse()?;
         lines.push(format!("  {:10} {:>9} {what:32} key {}", member.name, count(rows), key.short()));
     }
     let rho =

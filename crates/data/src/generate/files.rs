@@ -138,5 +138,5 @@ impl TableFile {
 }
 
 fn failed(path: &str, error: &dyn std::fmt::Display) -> Error {
-    Error::new(base::At::default(), base::Kind::Io(format!("cannot write {path}: {error}")))
+    Error::new(base::At::default(), base::Fault::Io(format!("cannot write {path}: {error}")))
 }

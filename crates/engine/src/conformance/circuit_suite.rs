@@ -4,10 +4,10 @@
 //! circuits from the definition of a circuit.
 
 use crate::CircuitEngine;
-use base::{Cost, Error, Kind, PartyId, Rng, Roster, Seed, limits};
+use base::{Cost, Error, Fault, PartyId, Rng, Roster, Seed, limits};
 use circuits::files::values;
 use circuits::standard;
-use circuits::{Gates, Input, Lit};
+use circuits::{CircuitBuilder, InputBit, Lit};
 use circuits::{InputWord, OutputWord, Viewers, Wired};
 use net::Session;
 use net::cluster::Cluster;
@@ -149,14 +149,14 @@ fn arithmetic(parties: usize) -> Vec<Case> {
 /// A random circuit. Number 0 has no gate, number 1 no AND, number 2 inputs of party 0 alone, number 3
 /// outputs for the last party alone, number 4 no input, number 5 outputs for nobody.
 fn random(rng: &mut Rng, parties: usize, number: usize) -> Wired {
-    let mut g = Gates::default();
+    let mut g = CircuitBuilder::default();
     let mut lits = vec![Lit::FALSE, Lit::TRUE];
     let mut inputs = Vec::new();
     for word in 0..if number == 4 { 0 } else { 2 * parties as u32 } {
         let owner = PartyId(if number == 2 { 0 } else { rng.below(parties as u64) as u8 });
         let width = 1 + rng.below(9) as u32;
         inputs.push(InputWord { owner, width });
-        lits.extend((0..width).map(|bit| g.input(Input { owner: Some(owner), word, bit: bit as u16 })));
+        lits.extend((0..width).map(|bit| g.input(InputBit { owner: Some(owner), word, bit: bit as u16 })));
     }
     for _ in 0..if number == 0 { 0 } else { 60 } {
         let mut pick = || lits[rng.below(lits.len() as u64) as usize].flip(rng.below(2) == 1);
@@ -273,7 +273,7 @@ pub fn run_served(make: &Make<'_>, case: &Case, servers: usize) -> Result<(), St
     let done = Cluster::new(parties + servers, SEED).run(|session| play(make, case, session));
     let (views, mut errors): (Vec<_>, Vec<_>) = done.into_iter().partition(Result::is_ok);
     // A broken connection is what another party's error looks like.
-    let is_cause = |e: &Result<View, Error>| matches!(e, Err(e) if !matches!(e.kind(), Kind::Channel(_)));
+    let is_cause = |e: &Result<View, Error>| matches!(e, Err(e) if !matches!(e.kind(), Fault::Channel(_)));
     if !errors.is_empty() {
         let cause = errors.iter().position(is_cause).unwrap_or(0);
         return Err(errors.swap_remove(cause).err().map_or_else(String::new, |e| e.to_string()));

@@ -2,14 +2,14 @@
 
 use super::{Case, Noise};
 use base::{PartyId, Rng, Seed};
-use program::{Builder, Class, Holder, NodeId, Order, Type, Viewer};
+use program::{Class, Holder, NodeId, ProgramBuilder, RowOrder, ValueType, Viewer};
 use std::rc::Rc;
 
 /// A column under construction with its values.
 #[derive(Clone)]
 pub(super) struct Col {
     pub(super) node: NodeId,
-    pub(super) ty: Type,
+    pub(super) ty: ValueType,
     values: Rc<[u128]>,
 }
 
@@ -26,19 +26,19 @@ impl Col {
 }
 
 /// The number that a bit pattern stands for, as a 128-bit two's complement pattern.
-pub(super) fn extend(pattern: u128, ty: Type) -> u128 {
+pub(super) fn extend(pattern: u128, ty: ValueType) -> u128 {
     let negative = ty.signed && pattern >> (ty.width - 1) & 1 == 1;
     if negative && ty.width < 128 { pattern.wrapping_sub(1 << ty.width) } else { pattern }
 }
 
 /// The low bits of a number, as a type holds them.
-pub(super) fn wrap(number: u128, ty: Type) -> u128 {
+pub(super) fn wrap(number: u128, ty: ValueType) -> u128 {
     if ty.width == 128 { number } else { number % (1 << ty.width) }
 }
 
 /// A case under construction.
 pub(super) struct Draft {
-    pub(super) b: Builder,
+    pub(super) b: ProgramBuilder,
     pub(super) rng: Rng,
     pub(super) rows: usize,
     name: String,
@@ -58,29 +58,29 @@ impl Draft {
         let mut bytes = [0; 32];
         bytes[..8].copy_from_slice(&seed.to_le_bytes());
         let rng = Seed::from_bytes(bytes).fork(&name).into_rng();
-        let b = Builder::new("conformance", class, (0..parties).map(|p| format!("p{p}")));
+        let b = ProgramBuilder::new("conformance", class, (0..parties).map(|p| format!("p{p}")));
         let (columns, totals, outputs, lists) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Self { b, rng, rows, name, columns, totals, outputs, lists }
     }
 
     /// A column of random values, extreme and equal ones among them.
-    pub(super) fn column(&mut self, ty: Type, owner: Option<u8>) -> Col {
+    pub(super) fn column(&mut self, ty: ValueType, owner: Option<u8>) -> Col {
         self.column_of(ty, owner.map(PartyId).into())
     }
 
     /// A column of random values of any holder.
-    pub(super) fn column_of(&mut self, ty: Type, holder: Holder) -> Col {
+    pub(super) fn column_of(&mut self, ty: ValueType, holder: Holder) -> Col {
         let values = (0..self.rows).map(|_| value(&mut self.rng, ty)).collect();
         self.given_of(ty, holder, values)
     }
 
     /// A column of given values.
-    pub(super) fn given(&mut self, ty: Type, owner: Option<u8>, values: Vec<u128>) -> Col {
+    pub(super) fn given(&mut self, ty: ValueType, owner: Option<u8>, values: Vec<u128>) -> Col {
         self.given_of(ty, owner.map(PartyId).into(), values)
     }
 
     /// A column of given values of any holder.
-    pub(super) fn given_of(&mut self, ty: Type, holder: Holder, values: Vec<u128>) -> Col {
+    pub(super) fn given_of(&mut self, ty: ValueType, holder: Holder, values: Vec<u128>) -> Col {
         assert_eq!(values.len(), self.rows);
         let name = format!("c{}", self.columns.len());
         let node = self.b.column(&name, ty, holder);
@@ -93,11 +93,11 @@ impl Draft {
         let values: Vec<u128> = (0..self.rows).map(|_| u128::from(self.rng.below(4) > 0)).collect();
         let node = self.b.present(PartyId(party));
         self.columns.push(values.clone());
-        Col { node, ty: Type::BIT, values: values.into() }
+        Col { node, ty: ValueType::BIT, values: values.into() }
     }
 
     /// Sums a row node; `expected` gives its value in a row, extended to 128 bits.
-    pub(super) fn sum(&mut self, value: NodeId, ty: Type, expected: impl Fn(usize) -> u128) -> u32 {
+    pub(super) fn sum(&mut self, value: NodeId, ty: ValueType, expected: impl Fn(usize) -> u128) -> u32 {
         let total = (0..self.rows).fold(0u128, |sum, row| sum.wrapping_add(expected(row)));
         let fold = self.b.sum(value, ty);
         if fold as usize == self.totals.len() {
@@ -110,7 +110,7 @@ impl Draft {
     /// the best row with its key.
     pub(super) fn best(
         &mut self,
-        order: Order,
+        order: RowOrder,
         [key, valid]: [NodeId; 2],
         expected: impl Fn(usize) -> Option<u128>,
     ) -> (u32, Option<(usize, u128)>) {
@@ -118,8 +118,8 @@ impl Draft {
         for (row, key) in (0..self.rows).filter_map(|row| Some((row, expected(row)?))) {
             let better = match (best, order) {
                 (None, _) => true,
-                (Some((_, held)), Order::Least) => key < held,
-                (Some((_, held)), Order::Greatest) => key > held,
+                (Some((_, held)), RowOrder::Least) => key < held,
+                (Some((_, held)), RowOrder::Greatest) => key > held,
             };
             if better {
                 best = Some((row, key));
@@ -176,7 +176,7 @@ impl Draft {
 }
 
 /// A value of a type: zero, the ends of its range, small ones (so that two of them are often equal), any.
-pub(super) fn value(rng: &mut Rng, ty: Type) -> u128 {
+pub(super) fn value(rng: &mut Rng, ty: ValueType) -> u128 {
     let any = u128::from_le_bytes(rng.bytes());
     let pattern = match rng.below(8) {
         0 => 0,

@@ -8,10 +8,10 @@ use base::{Error, PartyId, Roster, Seed};
 use net::Session;
 use net::cluster::Cluster;
 use program::lower::{
-    self, Difference, Draws, Lowering, NoisedAt, ReleasePlan, ReleaseWord, WordKind, lower_draws,
+    self, DifferenceSizes, Draws, Lowering, NoisedAt, ReleasePlan, ReleaseWord, WordKind, lower_draws,
     lower_release,
 };
-use program::{Builder, Class, MechanismKind, Program, Ratio, Type, Viewer};
+use program::{Class, MechanismKind, Program, ProgramBuilder, Ratio, ValueType, Viewer};
 use release::alias::Sampler;
 use release::rational::ratio;
 use std::collections::BTreeMap;
@@ -168,11 +168,11 @@ fn of_bits(plan: &ReleasePlan, bits: &[bool]) -> Vec<i128> {
 
 /// How many rows all parties have a 1 in, with noise, as often as there are draws.
 fn program(parties: usize) -> Program {
-    let mut b = Builder::new("law", Class::Dp, (0..parties).map(|p| format!("p{p}")));
-    let bits = (0..parties as u8).map(|p| b.column(&format!("c{p}"), Type::BIT, PartyId(p)));
+    let mut b = ProgramBuilder::new("law", Class::Dp, (0..parties).map(|p| format!("p{p}")));
+    let bits = (0..parties as u8).map(|p| b.column(&format!("c{p}"), ValueType::BIT, PartyId(p)));
     let bits: Vec<_> = bits.collect();
     let all = bits.into_iter().reduce(|x, y| b.and(x, y)).expect("a program has a party");
-    let fold = b.sum(all, Type::u(8));
+    let fold = b.sum(all, ValueType::u(8));
     let kind = MechanismKind::Gaussian(vec![fold; DRAWS as usize]);
     let mechanism = b.mechanism(Viewer::Public, Ratio::new(1, 10).expect("a tenth"), kind);
     b.release();
@@ -187,9 +187,9 @@ fn lower(program: &Program, engine: &dyn Engine) -> Result<(ReleasePlan, Draws),
     let sampler = Sampler::new(&1.into(), 1, &ratio(1, 10))?;
     let sampler = |_: NoisedAt| &sampler;
     let owners = program.fold_owners();
-    let difference = |_: u32| None::<Difference>;
+    let difference = |_: u32| None::<DifferenceSizes>;
     let (totals, depth) = (engine.totals(), engine.release_depth(program.parties.len()));
-    let noise = lower::Noise::Coins(&sampler);
+    let noise = lower::NoiseSource::Coins(&sampler);
     let how = Lowering { totals, depth, owners: &owners, noise, difference: &difference };
     let plan = lower_release(program, Viewer::Public, &how)?;
     let draws = lower_draws(std::slice::from_ref(&plan), &sampler, depth);

@@ -1,15 +1,15 @@
 //! Two-operand operations with their meaning in ordinary Rust, for row and release sections alike.
 
 use super::draft::{extend, wrap};
-use program::{Builder, NodeId, Type};
+use program::{NodeId, ProgramBuilder, ValueType};
 
-type Build = Box<dyn Fn(&mut Builder, NodeId, NodeId) -> NodeId>;
+type Build = Box<dyn Fn(&mut ProgramBuilder, NodeId, NodeId) -> NodeId>;
 type Meaning = Box<dyn Fn(u128, u128) -> u128>;
 
 /// An operation on two values of one type.
 pub(super) struct Operation {
     /// The result's type.
-    pub(super) ty: Type,
+    pub(super) ty: ValueType,
     /// Writes it into a program.
     pub(super) build: Build,
     /// The result's bit pattern for two bit patterns.
@@ -17,8 +17,8 @@ pub(super) struct Operation {
 }
 
 fn op(
-    ty: Type,
-    build: impl Fn(&mut Builder, NodeId, NodeId) -> NodeId + 'static,
+    ty: ValueType,
+    build: impl Fn(&mut ProgramBuilder, NodeId, NodeId) -> NodeId + 'static,
     meaning: impl Fn(u128, u128) -> u128 + 'static,
 ) -> Operation {
     Operation { ty, build: Box::new(build), meaning: Box::new(move |a, b| wrap(meaning(a, b), ty)) }
@@ -26,7 +26,7 @@ fn op(
 
 /// Every operation on operands of type `ty`. One-operand operations get `a ^ b`, so that both operands
 /// matter.
-pub(super) fn operations(ty: Type) -> Vec<Operation> {
+pub(super) fn operations(ty: ValueType) -> Vec<Operation> {
     let mut all = arithmetic(ty);
     all.extend(comparisons(ty));
     all.extend(shapes(ty));
@@ -36,14 +36,14 @@ pub(super) fn operations(ty: Type) -> Vec<Operation> {
     all
 }
 
-fn arithmetic(ty: Type) -> Vec<Operation> {
+fn arithmetic(ty: ValueType) -> Vec<Operation> {
     vec![
-        op(ty, Builder::add, u128::wrapping_add),
-        op(ty, Builder::sub, u128::wrapping_sub),
-        op(ty, Builder::mul, u128::wrapping_mul),
-        op(ty, Builder::and, |a, b| a & b),
-        op(ty, Builder::or, |a, b| a | b),
-        op(ty, Builder::xor, |a, b| a ^ b),
+        op(ty, ProgramBuilder::add, u128::wrapping_add),
+        op(ty, ProgramBuilder::sub, u128::wrapping_sub),
+        op(ty, ProgramBuilder::mul, u128::wrapping_mul),
+        op(ty, ProgramBuilder::and, |a, b| a & b),
+        op(ty, ProgramBuilder::or, |a, b| a | b),
+        op(ty, ProgramBuilder::xor, |a, b| a ^ b),
         op(
             ty,
             |p, a, b| {
@@ -56,16 +56,16 @@ fn arithmetic(ty: Type) -> Vec<Operation> {
 }
 
 /// Whether `a < b` as numbers of the type.
-fn below(ty: Type, a: u128, b: u128) -> bool {
+fn below(ty: ValueType, a: u128, b: u128) -> bool {
     if ty.signed { (extend(a, ty) as i128) < (extend(b, ty) as i128) } else { a < b }
 }
 
-fn comparisons(ty: Type) -> Vec<Operation> {
+fn comparisons(ty: ValueType) -> Vec<Operation> {
     vec![
-        op(Type::BIT, Builder::lt, move |a, b| u128::from(below(ty, a, b))),
-        op(Type::BIT, Builder::eq, |a, b| u128::from(a == b)),
-        op(ty, Builder::min, move |a, b| if below(ty, b, a) { b } else { a }),
-        op(ty, Builder::max, move |a, b| if below(ty, a, b) { b } else { a }),
+        op(ValueType::BIT, ProgramBuilder::lt, move |a, b| u128::from(below(ty, a, b))),
+        op(ValueType::BIT, ProgramBuilder::eq, |a, b| u128::from(a == b)),
+        op(ty, ProgramBuilder::min, move |a, b| if below(ty, b, a) { b } else { a }),
+        op(ty, ProgramBuilder::max, move |a, b| if below(ty, a, b) { b } else { a }),
         op(
             ty,
             |p, a, b| {
@@ -79,7 +79,7 @@ fn comparisons(ty: Type) -> Vec<Operation> {
 }
 
 /// Shifts and casts of `a ^ b`, at the edges of the width too.
-fn shapes(ty: Type) -> Vec<Operation> {
+fn shapes(ty: ValueType) -> Vec<Operation> {
     let mut all = Vec::new();
     for by in [0, 1, ty.width / 2, ty.width - 1, ty.width, 127].map(|by| by.min(127)) {
         let left = move |a: u128, b: u128| if by >= ty.width { 0 } else { (a ^ b) << by };
@@ -105,8 +105,8 @@ fn shapes(ty: Type) -> Vec<Operation> {
         ));
     }
     for width in [2, ty.width.max(2), ty.width.saturating_add(9).min(128), 128] {
-        for to in [Type::u(width), Type::i(width)] {
-            let build = move |p: &mut Builder, a, b| {
+        for to in [ValueType::u(width), ValueType::i(width)] {
+            let build = move |p: &mut ProgramBuilder, a, b| {
                 let x = p.xor(a, b);
                 p.cast(x, to)
             };
@@ -116,9 +116,9 @@ fn shapes(ty: Type) -> Vec<Operation> {
     all
 }
 
-fn unsigned(ty: Type) -> Vec<Operation> {
+fn unsigned(ty: ValueType) -> Vec<Operation> {
     let mut all = vec![
-        op(ty, Builder::div, |a, b| a.checked_div(b).unwrap_or(u128::MAX)),
+        op(ty, ProgramBuilder::div, |a, b| a.checked_div(b).unwrap_or(u128::MAX)),
         op(
             ty,
             |p, a, b| {
@@ -128,16 +128,16 @@ fn unsigned(ty: Type) -> Vec<Operation> {
             |a, b| root(a ^ b),
         ),
         op(
-            Type::u(8),
+            ValueType::u(8),
             |p, a, b| {
                 let x = p.xor(a, b);
-                p.popcount(x, Type::u(8))
+                p.popcount(x, ValueType::u(8))
             },
             |a, b| (0..128).map(|i| (a ^ b) >> i & 1).sum(),
         ),
     ];
     for cap in [0, 1, ty.max() / 3, ty.max()] {
-        let build = move |p: &mut Builder, a, b| {
+        let build = move |p: &mut ProgramBuilder, a, b| {
             let x = p.xor(a, b);
             p.clamp(x, cap)
         };

@@ -5,7 +5,7 @@ use super::Case;
 use super::draft::{Col, Draft, extend, value};
 use super::operations::operations;
 use base::PartyId;
-use program::{Class, Holder, Lookup, NodeId, Order, Type};
+use program::{Class, Holder, Lookup, NodeId, RowOrder, ValueType};
 
 pub(super) fn all(parties: usize, seed: u64) -> Vec<Case> {
     if parties > 5 {
@@ -13,12 +13,12 @@ pub(super) fn all(parties: usize, seed: u64) -> Vec<Case> {
     }
     let mut cases = Vec::new();
     for (ty, rows) in [
-        (Type::BIT, 65),
-        (Type::u(5), 64),
-        (Type::u(17), 9),
-        (Type::i(2), 30),
-        (Type::i(9), 33),
-        (Type::i(40), 3),
+        (ValueType::BIT, 65),
+        (ValueType::u(5), 64),
+        (ValueType::u(17), 9),
+        (ValueType::i(2), 30),
+        (ValueType::i(9), 33),
+        (ValueType::i(40), 3),
     ] {
         cases.push(every_operation(parties, seed, ty, rows));
     }
@@ -46,14 +46,14 @@ fn draft(what: &str, parties: usize, rows: usize, seed: u64) -> Draft {
 
 /// A fold that two parties cannot share by sums, so that the program is not one for additive shares.
 fn force_boolean(d: &mut Draft, holder: u8) {
-    let key = d.column(Type::u(3), Some(holder));
-    let valid = d.column(Type::BIT, Some((holder + 1) % 2));
-    d.best(Order::Least, [key.node, valid.node], |r| (valid.at(r) == 1).then(|| key.at(r)));
+    let key = d.column(ValueType::u(3), Some(holder));
+    let valid = d.column(ValueType::BIT, Some((holder + 1) % 2));
+    d.best(RowOrder::Least, [key.node, valid.node], |r| (valid.at(r) == 1).then(|| key.at(r)));
 }
 
 /// Each operation on a value of the first party and one of the last, and on a shared value and one of the
 /// last; summed.
-fn every_operation(parties: usize, seed: u64, ty: Type, rows: usize) -> Case {
+fn every_operation(parties: usize, seed: u64, ty: ValueType, rows: usize) -> Case {
     let mut d = draft(&format!("every operation on {ty}"), parties, rows, seed);
     let last = (parties - 1) as u8;
     let y = d.column(ty, Some(last));
@@ -61,7 +61,7 @@ fn every_operation(parties: usize, seed: u64, ty: Type, rows: usize) -> Case {
         for op in operations(ty) {
             let node = (op.build)(&mut d.b, x.node, y.node);
             let width = op.ty.width.saturating_add(10).min(128);
-            let sum = if op.ty.signed { Type::i(width) } else { Type::u(width) };
+            let sum = if op.ty.signed { ValueType::i(width) } else { ValueType::u(width) };
             d.sum(node, sum, |row| extend((op.meaning)(x.at(row), y.at(row)), op.ty));
         }
     }
@@ -74,15 +74,15 @@ fn every_operation(parties: usize, seed: u64, ty: Type, rows: usize) -> Case {
 fn market(parties: usize, seed: u64, rows: usize, ones: u64) -> Case {
     let mut d = draft(&format!("best rows, {ones} of 8 valid"), parties, rows, seed);
     let few = (0..rows).map(|_| u128::from(d.rng.below(4))).collect();
-    let price = d.given_of(Type::u(16), Holder::Shared, few);
-    let quality = d.column_of(Type::u(7), Holder::Shared);
+    let price = d.given_of(ValueType::u(16), Holder::Shared, few);
+    let quality = d.column_of(ValueType::u(7), Holder::Shared);
     let asked = (0..rows).map(|_| u128::from(d.rng.below(8) < ones)).collect();
-    let wanted = d.given(Type::BIT, Some(0), asked);
+    let wanted = d.given(ValueType::BIT, Some(0), asked);
     let asks = |r: usize| wanted.at(r) == 1;
-    let (_, cheapest) = best(&mut d, Order::Least, &price, wanted.node, asks);
-    let (_, dearest) = best(&mut d, Order::Greatest, &price, wanted.node, asks);
-    let (_, finest) = best(&mut d, Order::Greatest, &quality, wanted.node, asks);
-    let bound = d.column(Type::u(16), Some(0));
+    let (_, cheapest) = best(&mut d, RowOrder::Least, &price, wanted.node, asks);
+    let (_, dearest) = best(&mut d, RowOrder::Greatest, &price, wanted.node, asks);
+    let (_, finest) = best(&mut d, RowOrder::Greatest, &quality, wanted.node, asks);
+    let bound = d.column(ValueType::u(16), Some(0));
     let below = d.b.lt(price.node, bound.node);
     d.list(0, below, |r| price.at(r) < bound.at(r));
     d.b.release();
@@ -100,12 +100,12 @@ fn market(parties: usize, seed: u64, rows: usize, ones: u64) -> Case {
 /// The best of the rows that all parties have, how many these are, and which.
 fn present(parties: usize, seed: u64, rows: usize) -> Case {
     let mut d = draft("present", parties, rows, seed);
-    let key = d.column(Type::u(9), Some((parties - 1) as u8));
+    let key = d.column(ValueType::u(9), Some((parties - 1) as u8));
     let here: Vec<Col> = (0..parties as u8).map(|party| d.present(party)).collect();
     let matched = d.b.matched();
     let all = |r: usize| here.iter().all(|bit| bit.at(r) == 1);
-    let (_, found) = best(&mut d, Order::Greatest, &key, matched, all);
-    d.sum(matched, Type::u(40), |r| u128::from(all(r)));
+    let (_, found) = best(&mut d, RowOrder::Greatest, &key, matched, all);
+    d.sum(matched, ValueType::u(40), |r| u128::from(all(r)));
     d.list(0, matched, all);
     d.b.release();
     reveal(&mut d, 0, 0, found);
@@ -116,7 +116,7 @@ type Found = Option<(usize, u128)>;
 
 fn best(
     d: &mut Draft,
-    order: Order,
+    order: RowOrder,
     key: &Col,
     valid: NodeId,
     is_valid: impl Fn(usize) -> bool,
@@ -137,16 +137,16 @@ fn mixed(parties: usize, seed: u64, rows: usize) -> Case {
     let mut d = draft("columns of every holder", parties, rows, seed);
     let mut holders = vec![Holder::Public, Holder::Shared];
     holders.extend((0..parties as u8).map(|p| Holder::Party(PartyId(p))));
-    let numbers: Vec<Col> = holders.iter().map(|h| d.column_of(Type::u(6), *h)).collect();
-    let bits: Vec<Col> = holders.iter().map(|h| d.column_of(Type::BIT, *h)).collect();
-    let signed: Vec<Col> = holders.iter().map(|h| d.column_of(Type::i(5), *h)).collect();
+    let numbers: Vec<Col> = holders.iter().map(|h| d.column_of(ValueType::u(6), *h)).collect();
+    let bits: Vec<Col> = holders.iter().map(|h| d.column_of(ValueType::BIT, *h)).collect();
+    let signed: Vec<Col> = holders.iter().map(|h| d.column_of(ValueType::i(5), *h)).collect();
     let mut found = Vec::new();
     for (i, (number, bit)) in numbers.iter().zip(&bits).enumerate() {
-        d.sum(number.node, Type::u(20), |r| number.at(r));
-        d.sum(signed[i].node, Type::i(30), |r| signed[i].wide(r));
+        d.sum(number.node, ValueType::u(20), |r| number.at(r));
+        d.sum(signed[i].node, ValueType::i(30), |r| signed[i].wide(r));
         // The sum that wraps.
-        d.sum(number.node, Type::u(6), |r| number.at(r));
-        let order = if i % 2 == 0 { Order::Least } else { Order::Greatest };
+        d.sum(number.node, ValueType::u(6), |r| number.at(r));
+        let order = if i % 2 == 0 { RowOrder::Least } else { RowOrder::Greatest };
         for other in [bit, &bits[(i + 1) % bits.len()]] {
             let fold = best(&mut d, order, number, other.node, |r| other.at(r) == 1);
             found.push(fold);
@@ -155,11 +155,11 @@ fn mixed(parties: usize, seed: u64, rows: usize) -> Case {
     }
     let both = d.b.and(bits[1].node, bits[2].node);
     d.list(0, both, |r| bits[1].at(r) & bits[2].at(r) == 1);
-    let always = d.b.constant(1, Type::BIT);
-    found.push(best(&mut d, Order::Greatest, &numbers[1], always, |_| true));
-    let wide = (0..rows).map(|_| value(&mut d.rng, Type::u(95))).collect();
-    let wide = d.given_of(Type::u(95), Holder::Shared, wide);
-    found.push(best(&mut d, Order::Least, &wide, bits[2].node, |r| bits[2].at(r) == 1));
+    let always = d.b.constant(1, ValueType::BIT);
+    found.push(best(&mut d, RowOrder::Greatest, &numbers[1], always, |_| true));
+    let wide = (0..rows).map(|_| value(&mut d.rng, ValueType::u(95))).collect();
+    let wide = d.given_of(ValueType::u(95), Holder::Shared, wide);
+    found.push(best(&mut d, RowOrder::Least, &wide, bits[2].node, |r| bits[2].at(r) == 1));
     d.b.release();
     for (i, (fold, found)) in found.into_iter().enumerate() {
         reveal(&mut d, (i % 2) as u8, fold, found);
@@ -170,11 +170,11 @@ fn mixed(parties: usize, seed: u64, rows: usize) -> Case {
 /// A step function of shared values between thresholds of two parties.
 fn lookups(parties: usize, seed: u64, rows: usize) -> Case {
     let mut d = draft("lookups", parties, rows, seed);
-    let ty = Type::u(5);
+    let ty = ValueType::u(5);
     let after = d.column(ty, Some(0));
     let keys =
         [Holder::Party(PartyId(1)), Holder::Shared, Holder::Party(PartyId(0))].map(|h| d.column_of(ty, h));
-    let values = [0, 1, 2].map(|_| d.column_of(Type::u(9), Holder::Shared));
+    let values = [0, 1, 2].map(|_| d.column_of(ValueType::u(9), Holder::Shared));
     let lookup = Lookup {
         after: after.node,
         until: None,
@@ -182,7 +182,7 @@ fn lookups(parties: usize, seed: u64, rows: usize) -> Case {
         values: values.iter().map(|v| v.node).collect(),
     };
     let node = d.b.lookup(lookup);
-    d.sum(node, Type::u(20), |r| {
+    d.sum(node, ValueType::u(20), |r| {
         let above = (0..3).find(|i| keys[..=*i].iter().any(|k| k.at(r) > after.at(r)));
         above.map_or(0, |i| values[i].at(r))
     });

@@ -4,21 +4,21 @@ use super::draft::{Draft, extend, wrap};
 use super::operations::{operations, root};
 use super::{Case, Noise};
 use base::PartyId;
-use program::lower::{Difference, NoisedAt};
-use program::{Class, MechanismKind, NodeId, Ratio, Statistic, Type, Viewer};
+use program::lower::{DifferenceSizes, NoisedAt};
+use program::{Class, DifferenceStatistic, MechanismKind, NodeId, Ratio, ValueType, Viewer};
 use release::alias::{FRACTION_BITS, Sampler};
 use release::joint::Change;
 
 pub(super) fn all(seed: u64) -> Vec<Case> {
     let types = [
-        Type::BIT,
-        Type::u(7),
-        Type::u(32),
-        Type::u(64),
-        Type::u(128),
-        Type::i(9),
-        Type::i(64),
-        Type::i(128),
+        ValueType::BIT,
+        ValueType::u(7),
+        ValueType::u(32),
+        ValueType::u(64),
+        ValueType::u(128),
+        ValueType::i(9),
+        ValueType::i(64),
+        ValueType::i(128),
     ];
     let mut cases: Vec<Case> = types.into_iter().map(|ty| every_operation(seed, ty)).collect();
     cases.push(holders(seed));
@@ -27,10 +27,10 @@ pub(super) fn all(seed: u64) -> Vec<Case> {
     cases.push(every_cell(2, seed));
     cases.extend([(7, 3), (40, 64)].map(|(rows, count)| candidates(seed, rows, count)));
     for (statistic, places) in [
-        (Statistic::Variance, [12, 20]),
-        (Statistic::Algorithm1, [0, 10]),
-        (Statistic::Algorithm1AsPublished, [20, 15]),
-        (Statistic::Variance, [-3, -2]),
+        (DifferenceStatistic::Variance, [12, 20]),
+        (DifferenceStatistic::Algorithm1, [0, 10]),
+        (DifferenceStatistic::Algorithm1AsPublished, [20, 15]),
+        (DifferenceStatistic::Variance, [-3, -2]),
     ] {
         cases.push(difference(seed, statistic, places));
     }
@@ -38,7 +38,7 @@ pub(super) fn all(seed: u64) -> Vec<Case> {
 }
 
 /// Each operation on two totals of both parties' data, revealed to both.
-fn every_operation(seed: u64, ty: Type) -> Case {
+fn every_operation(seed: u64, ty: ValueType) -> Case {
     let mut d = Draft::new(format!("release: every operation on {ty}"), Class::Exact, 3, seed);
     let folds = [0, 1].map(|_| {
         let (x, y) = (d.column(ty, Some(0)), d.column(ty, Some(1)));
@@ -63,8 +63,8 @@ fn every_operation(seed: u64, ty: Type) -> Case {
 /// twice.
 fn holders(seed: u64) -> Case {
     let mut d = Draft::new("release: totals of every holder".into(), Class::Exact, 50, seed);
-    let ty = Type::u(40);
-    let columns = [Some(0), Some(1), None].map(|owner| d.column(Type::u(10), owner));
+    let ty = ValueType::u(40);
+    let columns = [Some(0), Some(1), None].map(|owner| d.column(ValueType::u(10), owner));
     let folds = columns.clone().map(|c| d.sum(c.node, ty, |r| c.at(r)));
     let both = d.b.xor(columns[0].node, columns[1].node);
     let shared = d.sum(both, ty, |r| columns[0].at(r) ^ columns[1].at(r));
@@ -83,7 +83,7 @@ fn holders(seed: u64) -> Case {
     let least = d.b.constant(1000, ty);
     let few = d.b.lt(sum, least);
     d.reveal(0, few, u128::from(value < 1000));
-    let nothing = d.b.constant(0, Type::BIT);
+    let nothing = d.b.constant(0, ValueType::BIT);
     d.reveal(1, nothing, 0);
     let shares = [folds[0], shared].map(|f| d.b.total(f));
     release_lookup(&mut d, shares, [folds[0], shared]);
@@ -114,13 +114,13 @@ fn draw(d: &mut Draft, which: usize) -> (Sampler, Vec<bool>) {
 
 /// Cells of columns of two parties, disjoint by those of the first one.
 fn cells(d: &mut Draft) -> [u32; 2] {
-    let arm = d.column(Type::u(2), Some(0));
-    let outcome = d.column(Type::BIT, Some(1));
+    let arm = d.column(ValueType::u(2), Some(0));
+    let outcome = d.column(ValueType::BIT, Some(1));
     [1, 2].map(|which| {
-        let constant = d.b.constant(which, Type::u(2));
+        let constant = d.b.constant(which, ValueType::u(2));
         let inside = d.b.eq(arm.node, constant);
         let both = d.b.and(inside, outcome.node);
-        d.sum(both, Type::u(40), |r| u128::from(arm.at(r) == which) & outcome.at(r))
+        d.sum(both, ValueType::u(40), |r| u128::from(arm.at(r) == which) & outcome.at(r))
     })
 }
 
@@ -137,7 +137,7 @@ pub(super) fn gaussian(parties: usize, seed: u64, rows: usize) -> Case {
         (0..3).map(|m| (0..2).map(|o| draw(&mut d, 2 * m + o)).collect()).collect();
     let noise = Noise::Coins(drawn);
     d.b.release();
-    let ty = Type::i(48);
+    let ty = ValueType::i(48);
     let mut noised = Vec::new();
     for (to, mechanism) in viewers.into_iter().zip(mechanisms) {
         let values = [0, 1].map(|output| {
@@ -187,7 +187,7 @@ pub(super) fn every_cell(parties: usize, seed: u64) -> Case {
     for (output, fold) in (0..).zip(folds) {
         let value = d.totals[fold as usize].cast_signed() + noise.drawn(NoisedAt { mechanism, output });
         let node = d.b.noised(mechanism, output);
-        d.reveal_to(Viewer::Public, node, wrap(value.cast_unsigned(), Type::i(48)));
+        d.reveal_to(Viewer::Public, node, wrap(value.cast_unsigned(), ValueType::i(48)));
     }
     Case { random_shares: parties == 2, noise, ..d.finish() }
 }
@@ -197,13 +197,13 @@ pub(super) fn joint(parties: usize, seed: u64, rows: usize) -> Case {
     // Its digits are of either sign.
     const R: u64 = 11;
     let mut d = Draft::among(parties, format!("joint among {parties}, {rows} rows"), Class::Dp, rows, seed);
-    let arm = d.column(Type::u(2), Some(0));
-    let outcome = d.column(Type::u(6), Some(1));
+    let arm = d.column(ValueType::u(2), Some(0));
+    let outcome = d.column(ValueType::u(6), Some(1));
     let clamped = d.b.clamp(outcome.node, R.into());
-    let squared = d.b.cast(clamped, Type::u(12));
+    let squared = d.b.cast(clamped, ValueType::u(12));
     let squared = d.b.mul(squared, squared);
     let cells = [1, 2].map(|which| {
-        let constant = d.b.constant(which, Type::u(2));
+        let constant = d.b.constant(which, ValueType::u(2));
         let inside = d.b.eq(arm.node, constant);
         let (s, q) = (d.b.mask(inside, clamped), d.b.mask(inside, squared));
         let (arm, outcome) = (arm.clone(), outcome.clone());
@@ -215,7 +215,11 @@ pub(super) fn joint(parties: usize, seed: u64, rows: usize) -> Case {
             let counts = counts.clone();
             move |r: usize| counts(r, power)
         };
-        [d.sum(inside, Type::u(16), of(0)), d.sum(s, Type::u(24), of(1)), d.sum(q, Type::u(32), of(2))]
+        [
+            d.sum(inside, ValueType::u(16), of(0)),
+            d.sum(s, ValueType::u(24), of(1)),
+            d.sum(q, ValueType::u(32), of(2)),
+        ]
     });
     let rho = Ratio::new(1, 8).expect("not zero");
     let viewers = [
@@ -255,12 +259,12 @@ fn candidates(seed: u64, rows: usize, count: usize) -> Case {
         [0, 1].map(|to| d.b.mechanism(PartyId(to), rho, MechanismKind::Gaussian(cells.to_vec())));
     let noise = |d: &mut Draft| {
         let number = u128::from_le_bytes(d.rng.bytes());
-        extend(wrap(number, Type::i(WIDTH)), Type::i(WIDTH)) as i128
+        extend(wrap(number, ValueType::i(WIDTH)), ValueType::i(WIDTH)) as i128
     };
     let drawn: Vec<Vec<Vec<i128>>> =
         (0..count).map(|_| (0..2).map(|_| (0..2).map(|_| noise(&mut d)).collect()).collect()).collect();
     d.b.release();
-    let ty = Type::i(48);
+    let ty = ValueType::i(48);
     let mut others = vec![Vec::new(); count - 1];
     for (to, mechanism) in [(0, mechanisms[0]), (1, mechanisms[1])] {
         let value = |d: &Draft, j: usize, o: usize| {
@@ -286,34 +290,35 @@ fn candidates(seed: u64, rows: usize, count: usize) -> Case {
 
 /// Two arms of the first party, outcomes of the second; difference and uncertainty in fixed point, for both
 /// viewers.
-fn difference(seed: u64, statistic: Statistic, places: [i32; 2]) -> Case {
+fn difference(seed: u64, statistic: DifferenceStatistic, places: [i32; 2]) -> Case {
     const R: u64 = 50;
     let rows = 120;
     let mut d = Draft::new(format!("difference: {statistic:?}, places {places:?}"), Class::Dp, rows, seed);
     let arms = (0..rows).map(|r| u128::from(r % 5 < 2)).collect();
-    let arm = d.given(Type::BIT, Some(0), arms);
+    let arm = d.given(ValueType::BIT, Some(0), arms);
     let outcomes = (0..rows).map(|_| u128::from(d.rng.below(2 * R))).collect();
-    let outcome = d.given(Type::u(8), Some(1), outcomes);
-    let (value, wide) = (d.b.clamp(outcome.node, R.into()), Type::u(13));
+    let outcome = d.given(ValueType::u(8), Some(1), outcomes);
+    let (value, wide) = (d.b.clamp(outcome.node, R.into()), ValueType::u(13));
     let value = d.b.cast(value, wide);
     let square = d.b.mul(value, value);
     let clamped = |r: usize| outcome.at(r).min(R.into());
     let zero = d.b.constant(0, wide);
     let mut sizes = Vec::new();
     let groups = [1, 0].map(|which| {
-        let constant = d.b.constant(which, Type::BIT);
+        let constant = d.b.constant(which, ValueType::BIT);
         let inside = d.b.eq(arm.node, constant);
         let sum = d.b.select(inside, value, zero);
         let squares = d.b.select(inside, square, zero);
         let here = |r: usize| u128::from(arm.at(r) == which);
         sizes.push((0..rows).map(here).sum::<u128>());
         [
-            d.sum(inside, Type::u(20), here),
-            d.sum(sum, Type::u(40), |r| here(r) * clamped(r)),
-            d.sum(squares, Type::u(60), |r| here(r) * clamped(r) * clamped(r)),
+            d.sum(inside, ValueType::u(20), here),
+            d.sum(sum, ValueType::u(40), |r| here(r) * clamped(r)),
+            d.sum(squares, ValueType::u(60), |r| here(r) * clamped(r) * clamped(r)),
         ]
     });
-    let parameters = Difference { n: [sizes[0], sizes[1]], lift_places: places[0], spread_places: places[1] };
+    let parameters =
+        DifferenceSizes { n: [sizes[0], sizes[1]], lift_places: places[0], spread_places: places[1] };
     let [test, control] = groups;
     let value = expected_difference(&d.totals, [test, control], statistic, &parameters);
     let drawn = (0..2).map(|m| (0..2).map(|o| draw(&mut d, m + 2 * o)).collect()).collect();
@@ -326,7 +331,7 @@ fn difference(seed: u64, statistic: Statistic, places: [i32; 2]) -> Case {
         for output in 0..2 {
             let node = d.b.noised(mechanism, output);
             let noise = noise.drawn(NoisedAt { mechanism, output });
-            d.reveal(to, node, wrap((value[output as usize] + noise) as u128, Type::i(64)));
+            d.reveal(to, node, wrap((value[output as usize] + noise) as u128, ValueType::i(64)));
         }
     }
     Case { noise, differences: vec![Some(parameters); 2], random_shares: false, ..d.finish() }
@@ -336,13 +341,13 @@ fn difference(seed: u64, statistic: Statistic, places: [i32; 2]) -> Case {
 fn expected_difference(
     totals: &[u128],
     groups: [[u32; 3]; 2],
-    statistic: Statistic,
-    parameters: &Difference,
+    statistic: DifferenceStatistic,
+    parameters: &DifferenceSizes,
 ) -> [i128; 2] {
     let scale = |x: u128, places: i32| if places < 0 { x >> -places } else { x << places };
     let total = |f: u32| totals[f as usize];
     let mean = |g: usize| (scale(total(groups[g][1]), parameters.lift_places) / parameters.n[g]) as i128;
-    let rooted = statistic != Statistic::Variance;
+    let rooted = statistic != DifferenceStatistic::Variance;
     let places = parameters.spread_places * if rooted { 2 } else { 1 };
     let spread = |g: usize| {
         let (n, s, q) = (parameters.n[g], total(groups[g][1]), total(groups[g][2]));

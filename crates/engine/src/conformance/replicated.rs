@@ -2,7 +2,7 @@
 
 use super::Case;
 use crate::{SERVERS, Share};
-use program::{Fold, Type};
+use program::{RowFold, ValueType};
 
 /// Compares what all parties hold of one fold with its total.
 ///
@@ -10,7 +10,7 @@ use program::{Fold, Type};
 /// What differs.
 pub(super) fn compare(case: &Case, at: usize, total: u128, shares: &[&Share]) -> Result<(), String> {
     let fold = &case.program.folds[at];
-    if let Fold::Collect { .. } = fold {
+    if let RowFold::Collect { .. } = fold {
         return compare_list(case, shares);
     }
     let held = |share: &&Share| match share {
@@ -21,12 +21,12 @@ pub(super) fn compare(case: &Case, at: usize, total: u128, shares: &[&Share]) ->
     let holders: Vec<_> = shares.iter().map(held).filter_map(Result::transpose).collect::<Result<_, _>>()?;
     let summands = agree(&holders)?;
     let width = case.program.summand_bits()[at];
-    let mask = Type::u(width).mask();
+    let mask = ValueType::u(width).mask();
     if summands.iter().any(|s| s & !mask != 0) {
         return Err(format!("a summand is wider than {width} bits"));
     }
     let (sum, total) = match fold {
-        Fold::Sum { ty, .. } => {
+        RowFold::Sum { ty, .. } => {
             let sum = summands.iter().fold(0, |sum: u128, s| sum.wrapping_add(*s));
             (sum & mask, ty.to_signed(total).cast_unsigned() & mask)
         }
@@ -36,7 +36,7 @@ pub(super) fn compare(case: &Case, at: usize, total: u128, shares: &[&Share]) ->
         return Err(format!("total {sum}, expected {total}"));
     }
     // Summands of a sum are random whatever was added.
-    let wide = matches!(fold, Fold::Sum { ty, .. } if ty.width >= 40);
+    let wide = matches!(fold, RowFold::Sum { ty, .. } if ty.width >= 40);
     if wide && case.rows > 0 && summands.iter().any(|s| *s == 0 || *s == total) {
         return Err("a summand is not random".into());
     }

@@ -3,21 +3,21 @@
 use super::Case;
 use super::draft::{Col, Draft, extend, wrap};
 use super::operations::operations;
-use program::{Class, Lookup, NodeId, Type};
+use program::{Class, Lookup, NodeId, ValueType};
 
 pub(super) fn all(seed: u64) -> Vec<Case> {
     let mut cases = Vec::new();
     for (ty, rows) in [
-        (Type::BIT, 300),
-        (Type::u(5), 1000),
-        (Type::u(16), 4097),
-        (Type::u(33), 90),
-        (Type::u(64), 20),
-        (Type::u(128), 6),
-        (Type::i(2), 300),
-        (Type::i(16), 1000),
-        (Type::i(64), 20),
-        (Type::i(128), 6),
+        (ValueType::BIT, 300),
+        (ValueType::u(5), 1000),
+        (ValueType::u(16), 4097),
+        (ValueType::u(33), 90),
+        (ValueType::u(64), 20),
+        (ValueType::u(128), 6),
+        (ValueType::i(2), 300),
+        (ValueType::i(16), 1000),
+        (ValueType::i(64), 20),
+        (ValueType::i(128), 6),
     ] {
         cases.push(every_operation(seed, ty, rows));
     }
@@ -35,13 +35,13 @@ pub(super) fn all(seed: u64) -> Vec<Case> {
 }
 
 /// A sum's type with room for any number of rows of `ty`, where 128 bits have it.
-fn sum_type(ty: Type) -> Type {
+fn sum_type(ty: ValueType) -> ValueType {
     let width = ty.width.saturating_add(40).min(128);
-    if ty.signed { Type::i(width) } else { Type::u(width) }
+    if ty.signed { ValueType::i(width) } else { ValueType::u(width) }
 }
 
 /// Each operation on one value of each party, summed.
-fn every_operation(seed: u64, ty: Type, rows: usize) -> Case {
+fn every_operation(seed: u64, ty: ValueType, rows: usize) -> Case {
     let mut d = Draft::new(format!("every operation on {ty}, {rows} rows"), Class::Exact, rows, seed);
     let (x, y) = (d.column(ty, Some(0)), d.column(ty, Some(1)));
     for op in operations(ty) {
@@ -54,15 +54,15 @@ fn every_operation(seed: u64, ty: Type, rows: usize) -> Case {
 /// The same few operations on every pair of owners, public columns among them.
 fn owners(seed: u64, rows: usize) -> Case {
     let mut d = Draft::new(format!("owners, {rows} rows"), Class::Exact, rows, seed);
-    let ty = Type::u(9);
+    let ty = ValueType::u(9);
     let holders = [None, Some(0), Some(1)];
     let left: Vec<Col> = holders.iter().map(|o| d.column(ty, *o)).collect();
     let right: Vec<Col> = holders.iter().map(|o| d.column(ty, *o)).collect();
     for x in &left {
         for y in &right {
             let (product, less) = (d.b.mul(x.node, y.node), d.b.lt(x.node, y.node));
-            d.sum(product, Type::u(50), |r| wrap(x.at(r).wrapping_mul(y.at(r)), ty));
-            d.sum(less, Type::u(45), |r| u128::from(x.at(r) < y.at(r)));
+            d.sum(product, ValueType::u(50), |r| wrap(x.at(r).wrapping_mul(y.at(r)), ty));
+            d.sum(less, ValueType::u(45), |r| u128::from(x.at(r) < y.at(r)));
         }
     }
     // A fold that wraps means its type's modulus, whatever `verify` says of it.
@@ -70,27 +70,27 @@ fn owners(seed: u64, rows: usize) -> Case {
     d.sum(both, ty, |r| left[1].at(r) ^ right[2].at(r));
     // Constants alone; a fold of no column at all.
     let seven = d.b.constant(7, ty);
-    d.sum(seven, Type::u(30), |_| 7);
+    d.sum(seven, ValueType::u(30), |_| 7);
     Case { random_shares: rows > 2, ..d.finish() }
 }
 
 /// Rows that a party does not have: counts and sums over those that both have, and over those of one alone.
 fn present(seed: u64, rows: usize) -> Case {
     let mut d = Draft::new(format!("present, {rows} rows"), Class::Exact, rows, seed);
-    let (x, y) = (d.column(Type::u(12), Some(0)), d.column(Type::u(12), Some(1)));
+    let (x, y) = (d.column(ValueType::u(12), Some(0)), d.column(ValueType::u(12), Some(1)));
     let here = [d.present(0), d.present(1)];
     let matched = d.b.matched();
     let has = |r: usize, party: usize| here[party].at(r) == 1;
     let both = |r: usize| has(r, 0) && has(r, 1);
     for (value, of) in [(&x, [0, 1]), (&y, [1, 0])] {
         let (all, absent) = (d.b.mask(matched, value.node), d.b.not(here[of[1]].node));
-        d.sum(all, Type::u(50), |r| if both(r) { value.at(r) } else { 0 });
+        d.sum(all, ValueType::u(50), |r| if both(r) { value.at(r) } else { 0 });
         let alone = d.b.and(here[of[0]].node, absent);
-        d.sum(alone, Type::u(40), |r| u128::from(has(r, of[0]) && !has(r, of[1])));
+        d.sum(alone, ValueType::u(40), |r| u128::from(has(r, of[0]) && !has(r, of[1])));
     }
     let less = d.b.lt(x.node, y.node);
     let less = d.b.and(matched, less);
-    d.sum(less, Type::u(40), |r| u128::from(both(r) && x.at(r) < y.at(r)));
+    d.sum(less, ValueType::u(40), |r| u128::from(both(r) && x.at(r) < y.at(r)));
     Case { random_shares: rows > 2, ..d.finish() }
 }
 
@@ -98,11 +98,11 @@ fn present(seed: u64, rows: usize) -> Case {
 /// values.
 fn masks(seed: u64, rows: usize) -> Case {
     let mut d = Draft::new(format!("masks, {rows} rows"), Class::Exact, rows, seed);
-    let bits = [d.column(Type::BIT, Some(0)), d.column(Type::BIT, Some(1))];
+    let bits = [d.column(ValueType::BIT, Some(0)), d.column(ValueType::BIT, Some(1))];
     let mixed = (d.b.xor(bits[0].node, bits[1].node), bits.clone());
     let mixed_at = |r: usize| mixed.1[0].at(r) ^ mixed.1[1].at(r);
     let mut values = Vec::new();
-    for ty in [Type::u(20), Type::i(20), Type::u(128)] {
+    for ty in [ValueType::u(20), ValueType::i(20), ValueType::u(128)] {
         values.extend([Some(0), Some(1), None].map(|owner| d.column(ty, owner)));
     }
     for v in &values {
@@ -138,14 +138,14 @@ fn sums_and_casts(d: &mut Draft, bit: NodeId, set: impl Fn(usize) -> u128 + Copy
     let (a, b) = (d.b.mask(bit, x.node), d.b.mask(bit, y.node));
     let narrow = d.b.add(a, b);
     let total = |r: usize| set(r) * (x.at(r) + y.at(r));
-    d.sum(narrow, Type::u(60), |r| wrap(total(r), x.ty));
-    let (a, b) = (d.b.cast(a, Type::u(30)), d.b.cast(b, Type::u(30)));
+    d.sum(narrow, ValueType::u(60), |r| wrap(total(r), x.ty));
+    let (a, b) = (d.b.cast(a, ValueType::u(30)), d.b.cast(b, ValueType::u(30)));
     let wide = d.b.add(a, b);
-    d.sum(wide, Type::u(70), total);
-    let cut = d.b.cast(wide, Type::u(7));
-    d.sum(cut, Type::u(70), |r| total(r) % 128);
+    d.sum(wide, ValueType::u(70), total);
+    let cut = d.b.cast(wide, ValueType::u(7));
+    d.sum(cut, ValueType::u(70), |r| total(r) % 128);
     let signed = d.b.mask(bit, z.node);
-    for to in [Type::i(40), Type::i(5), Type::u(40)] {
+    for to in [ValueType::i(40), ValueType::i(5), ValueType::u(40)] {
         let node = d.b.cast(signed, to);
         d.sum(node, sum_type(to), |r| extend(wrap(set(r).wrapping_mul(z.wide(r)), to), to));
     }
@@ -164,8 +164,8 @@ struct Shape {
 fn lookups(seed: u64, rows: usize) -> Case {
     let mut d = Draft::new(format!("lookups, {rows} rows"), Class::Exact, rows, seed);
     let holders = [(0, 1), (1, 0), (0, 0), (1, 1)];
-    let cohort = d.column(Type::u(2), Some(1));
-    let arm = d.column(Type::BIT, Some(0));
+    let cohort = d.column(ValueType::u(2), Some(1));
+    let arm = d.column(ValueType::BIT, Some(0));
     for (after, keys) in holders {
         for values in [0, 1, 2] {
             for (sorted, window) in [(false, false), (true, false), (false, true), (true, true)] {
@@ -184,7 +184,7 @@ fn lookups(seed: u64, rows: usize) -> Case {
 
 fn one_lookup(d: &mut Draft, shape: &Shape, arm: &Col, cohort: &Col) {
     const K: usize = 3;
-    let time = Type::u(6);
+    let time = ValueType::u(6);
     let after = d.column(time, Some(shape.after));
     let until = shape.window.then(|| d.column(time, Some(shape.after)));
     let mut keys: Vec<Vec<u128>> =
@@ -209,7 +209,7 @@ fn one_lookup(d: &mut Draft, shape: &Shape, arm: &Col, cohort: &Col) {
         }
     }
     let count = if shape.window { K * (K + 1) / 2 } else { K };
-    let ty = Type::u(11);
+    let ty = ValueType::u(11);
     let parts: Vec<(Col, Col)> = (0..count).map(|_| (d.column(ty, Some(0)), d.column(ty, Some(1)))).collect();
     let value = |i: usize, r: usize| match shape.values {
         0 => parts[i].0.at(r),
@@ -232,14 +232,14 @@ fn one_lookup(d: &mut Draft, shape: &Shape, arm: &Col, cohort: &Col) {
         let chosen = window(after.at(r), until.as_ref().map(|u| u.at(r)), &keys[r]);
         chosen.map_or(0, |i| value(i, r))
     };
-    d.sum(node, Type::u(60), result);
+    d.sum(node, ValueType::u(60), result);
     // As in a lift study: the arm around the lookup, then the cohort around both.
     let in_arm = d.b.mask(arm.node, node);
-    d.sum(in_arm, Type::u(60), |r| arm.at(r) * result(r));
-    let two = d.b.constant(2, Type::u(2));
+    d.sum(in_arm, ValueType::u(60), |r| arm.at(r) * result(r));
+    let two = d.b.constant(2, ValueType::u(2));
     let in_cohort = d.b.eq(cohort.node, two);
     let cell = d.b.mask(in_cohort, in_arm);
-    d.sum(cell, Type::u(60), |r| if cohort.at(r) == 2 { arm.at(r) * result(r) } else { 0 });
+    d.sum(cell, ValueType::u(60), |r| if cohort.at(r) == 2 { arm.at(r) * result(r) } else { 0 });
 }
 
 /// Index of the value that a lookup yields, from its definition.
@@ -257,11 +257,11 @@ fn window(after: u128, until: Option<u128>, keys: &[u128]) -> Option<usize> {
 /// constant.
 fn corners(seed: u64, rows: usize) -> Case {
     let mut d = Draft::new(format!("corners, {rows} rows"), Class::Exact, rows, seed);
-    let ty = Type::u(5);
+    let ty = ValueType::u(5);
     let after = d.column(ty, Some(0));
     let keys = [0, 1, 2].map(|_| d.column(ty, Some(1)));
     let last = d.b.max(keys[1].node, keys[2].node);
-    let values = [0, 1, 2].map(|_| d.column(Type::u(50), Some(1)));
+    let values = [0, 1, 2].map(|_| d.column(ValueType::u(50), Some(1)));
     let lookup = Lookup {
         after: after.node,
         until: None,
@@ -269,19 +269,19 @@ fn corners(seed: u64, rows: usize) -> Case {
         values: values.iter().map(|v| v.node).collect(),
     };
     let node = d.b.lookup(lookup);
-    d.sum(node, Type::u(90), |r| {
+    d.sum(node, ValueType::u(90), |r| {
         let all = [keys[0].at(r), keys[1].at(r), keys[1].at(r).max(keys[2].at(r))];
         window(after.at(r), None, &all).map_or(0, |i| values[i].at(r))
     });
     let both = d.b.xor(after.node, keys[0].node);
     let ones = d.b.constant(0b11010, ty);
     let some = d.b.or(both, ones);
-    d.sum(some, Type::u(60), |r| (after.at(r) ^ keys[0].at(r)) | 0b11010);
-    let wide = d.b.cast(some, Type::u(64));
+    d.sum(some, ValueType::u(60), |r| (after.at(r) ^ keys[0].at(r)) | 0b11010);
+    let wide = d.b.cast(some, ValueType::u(64));
     let product = d.b.mul(wide, wide);
-    let lowest = d.b.cast(some, Type::BIT);
+    let lowest = d.b.cast(some, ValueType::BIT);
     let masked = d.b.mask(lowest, product);
-    d.sum(masked, Type::u(100), |r| {
+    d.sum(masked, ValueType::u(100), |r| {
         let value = (after.at(r) ^ keys[0].at(r)) | 0b11010;
         if value % 2 == 1 { value * value } else { 0 }
     });
@@ -291,14 +291,17 @@ fn corners(seed: u64, rows: usize) -> Case {
 /// Folds that are sums of values each of which somebody knows: no gates, and a share is its owner's own sum.
 fn linear(seed: u64, rows: usize) -> Case {
     let mut d = Draft::new(format!("linear, {rows} rows"), Class::Exact, rows, seed);
-    let (x, y, z) =
-        (d.column(Type::u(20), Some(0)), d.column(Type::u(20), Some(1)), d.column(Type::u(20), None));
-    let wide: Vec<NodeId> = [&x, &y, &z].map(|c| d.b.cast(c.node, Type::u(30))).to_vec();
+    let (x, y, z) = (
+        d.column(ValueType::u(20), Some(0)),
+        d.column(ValueType::u(20), Some(1)),
+        d.column(ValueType::u(20), None),
+    );
+    let wide: Vec<NodeId> = [&x, &y, &z].map(|c| d.b.cast(c.node, ValueType::u(30))).to_vec();
     let pair = d.b.add(wide[0], wide[1]);
-    d.sum(pair, Type::u(70), |r| x.at(r) + y.at(r));
+    d.sum(pair, ValueType::u(70), |r| x.at(r) + y.at(r));
     let all = d.b.add(pair, wide[2]);
-    d.sum(all, Type::u(71), |r| x.at(r) + y.at(r) + z.at(r));
+    d.sum(all, ValueType::u(71), |r| x.at(r) + y.at(r) + z.at(r));
     let twice = d.b.add(all, pair);
-    d.sum(twice, Type::u(128), |r| 2 * (x.at(r) + y.at(r)) + z.at(r));
+    d.sum(twice, ValueType::u(128), |r| 2 * (x.at(r) + y.at(r)) + z.at(r));
     Case { random_shares: false, ..d.finish() }
 }

@@ -2,11 +2,11 @@
 
 use super::{Case, Noise, Table, replicated, suite, suite_among};
 use crate::{Engine, Entered, Share, Shares, outputs};
-use base::{Cost, Error, Kind, PartyId, Roster, Seed};
+use base::{Cost, Error, Fault, PartyId, Roster, Seed};
 use net::Session;
 use net::cluster::Cluster;
-use program::lower::{self, Depth, Lowering, ReleasePlan, Totals, lower_draws, lower_release};
-use program::{Fold, Sharing, Viewer};
+use program::lower::{self, Depth, Lowering, ReleasePlan, TotalsForm, lower_draws, lower_release};
+use program::{RowFold, Sharing, Viewer};
 
 /// Makes one party's engine; it may talk to the peer's over the session.
 pub type Make<'a> = dyn Fn(&mut Session) -> Result<Box<dyn Engine>, Error> + Sync + 'a;
@@ -109,7 +109,7 @@ pub fn run(make: &Make<'_>, case: &Case) -> Result<Vec<Shares>, String> {
 /// # Errors
 /// What differs from what the case expects.
 pub fn run_served(servers: usize, make: &Make<'_>, case: &Case) -> Result<Vec<Shares>, String> {
-    let plans = plans(case, (Totals::Split, Depth::Ripple)).map_err(|e| format!("{}: {e}", case.name))?;
+    let plans = plans(case, (TotalsForm::Split, Depth::Ripple)).map_err(|e| format!("{}: {e}", case.name))?;
     let parties = case.program.parties.len() + servers;
     let done = Cluster::new(parties, SEED).run(|session| play(make, case, session));
     let views = together(done).map_err(|e| format!("{}: {e}", case.name))?;
@@ -125,7 +125,7 @@ pub(super) fn together<T>(done: Vec<Result<T, Error>>) -> Result<Vec<T>, Error> 
     for view in done {
         view.map_or_else(|e| errors.push(e), |v| views.push(v));
     }
-    let cause = errors.iter().position(|e| !matches!(e.kind(), Kind::Channel(_))).unwrap_or(0);
+    let cause = errors.iter().position(|e| !matches!(e.kind(), Fault::Channel(_))).unwrap_or(0);
     if errors.is_empty() { Ok(views) } else { Err(errors.swap_remove(cause)) }
 }
 
@@ -135,7 +135,7 @@ pub(super) fn together<T>(done: Vec<Result<T, Error>>) -> Result<Vec<T>, Error> 
 /// What differs from what the case expects.
 pub fn run_alone(make: &Make<'_>, case: &Case) -> Result<(), String> {
     let word = |e: Error| format!("{}: {e}", case.name);
-    let plans = plans(case, (Totals::Split, Depth::Ripple)).map_err(word)?;
+    let plans = plans(case, (TotalsForm::Split, Depth::Ripple)).map_err(word)?;
     let mut session = Session::alone(Roster::new(["all"]), Seed::from_bytes([3; 32]));
     let mut engine = make(&mut session).map_err(word)?;
     let shares = fold_rows(&mut *engine, case, None, &mut session).map_err(word)?;
@@ -167,7 +167,7 @@ pub fn run_alone(make: &Make<'_>, case: &Case) -> Result<(), String> {
 }
 
 /// The release of each party, and of the public where it sees anything.
-fn plans(case: &Case, (totals, depth): (Totals, Depth)) -> Result<Vec<ReleasePlan>, Error> {
+fn plans(case: &Case, (totals, depth): (TotalsForm, Depth)) -> Result<Vec<ReleasePlan>, Error> {
     let owners = case.program.fold_owners();
     let sampler = |at| case.noise.sampler(at);
     let mut width = 1;
@@ -181,9 +181,9 @@ fn plans(case: &Case, (totals, depth): (Totals, Depth)) -> Result<Vec<ReleasePla
     };
     let width = |_| width;
     let noise = match noise {
-        None => lower::Noise::None,
-        Some(None) => lower::Noise::Coins(&sampler),
-        Some(Some(count)) => lower::Noise::Candidates(count, &width),
+        None => lower::NoiseSource::None,
+        Some(None) => lower::NoiseSource::Coins(&sampler),
+        Some(Some(count)) => lower::NoiseSource::Candidates(count, &width),
     };
     let difference = |m: u32| case.differences[m as usize];
     let how = Lowering { totals, depth, owners: &owners, noise, difference: &difference };
@@ -381,7 +381,7 @@ fn compare_fold(
     if let Some(server) = servers.iter().position(|s| **s != Share::Absent) {
         return fails(format!("server {server} has something of a total that no server holds"));
     }
-    if let Fold::Collect { .. } = fold {
+    if let RowFold::Collect { .. } = fold {
         let words = case.rows.div_ceil(64) as usize;
         let fits = |share: &&Share| matches!(share, Share::Rows(bits) if bits.len() == words);
         return if shares.iter().all(fits) { Ok(()) } else { fails("not a list of all rows".into()) };
@@ -427,7 +427,7 @@ fn compare_additive(case: &Case, at: usize, total: u128, shares: &[&Share]) -> R
 }
 
 /// The total of exclusive-or shares; `None` when they are something else.
-fn compare_boolean(fold: &Fold, shares: &[&Share]) -> Result<Option<u128>, String> {
+fn compare_boolean(fold: &RowFold, shares: &[&Share]) -> Result<Option<u128>, String> {
     let mut total = 0;
     for share in shares {
         let Share::Boolean(bits) = share else { return Ok(None) };

@@ -1,8 +1,8 @@
 //! Columns in memory, as one party holds them.
 
 use base::{Error, PartyId};
-use program::Rows;
-use program::{Column, Holder, Program};
+use program::ShardRows;
+use program::{Holder, Program, RowColumn};
 
 /// The columns that one holder may read: reading a foreign one is an error.
 pub struct Table {
@@ -21,7 +21,7 @@ impl Table {
             let mine = |row: u64| row % parties == u64::from(me.0);
             v.iter().enumerate().map(|(row, value)| if mine(row as u64) { *value } else { 0 }).collect()
         };
-        let entered = |c: &Column, v: &Vec<u128>| match party {
+        let entered = |c: &RowColumn, v: &Vec<u128>| match party {
             Some(me) if me.index() >= program.parties.len() => None,
             Some(me) if c.holder == Holder::Shared => Some(part(v, me)),
             Some(me) => c.holder.held_by(me).then(|| v.clone()),
@@ -32,7 +32,7 @@ impl Table {
     }
 }
 
-impl Rows for Table {
+impl ShardRows for Table {
     fn len(&self) -> u64 {
         self.rows
     }

@@ -1,8 +1,8 @@
 //! No branch, no address and no time of tags on a channel depends on keys or contents.
 
 use super::*;
-use kernels::Backend;
-use timing::{Case, done};
+use kernels::InstructionSet;
+use timing::{TimedKernel, done};
 
 /// Whole blocks and a rest.
 const BODY: usize = 1000;
@@ -18,9 +18,9 @@ fn frame(secret: &[u8]) {
     done(&[tag.to_bytes().ct_eq(&head[16..]).unwrap_u8()]);
 }
 
-fn cases() -> Vec<Case<'static>> {
-    println!("\nbackend {:?}", Backend::detect());
-    vec![Case::new("frame: keys, content", 2 * KEY_BYTES + BODY, |secret| frame(secret))]
+fn cases() -> Vec<TimedKernel<'static>> {
+    println!("\nbackend {:?}", InstructionSet::detect());
+    vec![TimedKernel::new("frame: keys, content", 2 * KEY_BYTES + BODY, |secret| frame(secret))]
 }
 
 timing::tests!(cases);

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use base::PartyId;
-use circuits::{Circuit, Gates, Input, Lit};
+use circuits::{Circuit, CircuitBuilder, InputBit, Lit};
 use gmw::{Layers, Party};
 use net::Session;
 use ot::OtKind;
@@ -26,11 +26,11 @@ impl Source {
 /// A circuit of `gates` random gates over bits of all parties and of everybody, with roots of all kinds.
 pub fn circuit(parties: usize, gates: usize, seed: u64) -> (Circuit, Vec<Lit>) {
     let mut source = Source(seed);
-    let mut g = Gates::default();
+    let mut g = CircuitBuilder::default();
     let mut lits = vec![Lit::FALSE];
     for word in 0..2 * parties as u32 + 3 {
         let owner = (word as usize % (parties + 1)).checked_sub(1).map(|p| PartyId(p as u8));
-        lits.push(g.input(Input { owner, word, bit: (word % 3) as u16 }));
+        lits.push(g.input(InputBit { owner, word, bit: (word % 3) as u16 }));
     }
     for _ in 0..gates {
         let [a, b] = [(); 2].map(|()| lits[source.below(lits.len())].flip(source.below(2) == 1));
@@ -42,12 +42,12 @@ pub fn circuit(parties: usize, gates: usize, seed: u64) -> (Circuit, Vec<Lit>) {
 }
 
 /// The value of an input in a lane.
-pub fn value(input: &Input, lane: usize) -> bool {
+pub fn value(input: &InputBit, lane: usize) -> bool {
     Source((u64::from(input.word) << 40) ^ (u64::from(input.bit) << 32) ^ lane as u64).word() & 1 == 1
 }
 
 /// Input bits over lanes, packed.
-pub fn fill(input: &Input, lanes: usize, into: &mut [u64]) {
+pub fn fill(input: &InputBit, lanes: usize, into: &mut [u64]) {
     for lane in (0..lanes).filter(|&lane| value(input, lane)) {
         into[lane / 64] |= 1 << (lane % 64);
     }

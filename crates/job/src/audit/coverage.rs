@@ -14,13 +14,13 @@ use privacy::scales::{Scales, release_mode};
 use program::Viewer;
 use release::alias::Sampler;
 use release::binomial;
-use release::coverage::{Coverage, Law, Mechanism, laws, simulate};
+use release::coverage::{CellMechanism, Law, TrialCoverage, laws, simulate};
 use release::modes::MINIMUM_GROUP;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use studies::lift::{ADVERTISER, Arm, Cell as Place, Layout, Lift, PUBLISHER};
-use study::{Decimal, Mode, Question, Study};
+use studies::lift::{ADVERTISER, LiftCell, LiftLayout, LiftParameters, PUBLISHER, TrialArm};
+use study::{Decimal, NoiseMode, Question, Study};
 
 /// Results that a task shows: cells are simulated in pieces of so many.
 const PIECE: u64 = 2500;
@@ -41,7 +41,7 @@ pub struct Asked {
     /// zCDP of a view, of the grid; a study says its own.
     pub rho: Vec<Decimal>,
     /// Modes of the grid.
-    pub modes: Vec<Mode>,
+    pub modes: Vec<NoiseMode>,
     /// Outcome laws; of a study those with its clamp.
     pub laws: Vec<Law>,
     /// Levels.
@@ -62,7 +62,7 @@ impl Asked {
             study: None,
             rows: [1000, 10_000, 100_000, 1_000_000].map(|n| [n; 2]).to_vec(),
             rho: [10_000_000, 100_000_000, 1_000_000_000].map(Decimal::from_nano).to_vec(),
-            modes: Mode::NAMES.map(|(_, mode)| mode).to_vec(),
+            modes: NoiseMode::NAMES.map(|(_, mode)| mode).to_vec(),
             laws: laws(),
             levels: vec![0.9, 0.95],
             trials,
@@ -148,7 +148,7 @@ struct Wanted {
     own: [u64; 2],
     rho: String,
     required: bool,
-    mechanism: Mechanism,
+    mechanism: CellMechanism,
 }
 
 /// Simulates what is asked for.
@@ -181,7 +181,7 @@ pub fn run(asked: &Asked, progress: Progress<'_>) -> Result<Report, Error> {
             Seed::from_bytes([0; 32]).fork(&format!("coverage/{}/{}/{own:?}/{piece}", asked.seed, law.name));
         Ok((cells, simulate(law, *own, &mechanisms, &asked.levels, shown, &seed)?))
     })?;
-    let mut found = vec![Coverage::default(); wanted.len()];
+    let mut found = vec![TrialCoverage::default(); wanted.len()];
     for (cells, coverage) in &done {
         cells.iter().zip(coverage).for_each(|(at, coverage)| found[*at].add(coverage));
     }
@@ -189,7 +189,7 @@ pub fn run(asked: &Asked, progress: Progress<'_>) -> Result<Report, Error> {
     Ok(Report { seed: asked.seed, trials: asked.trials, confidence: CONFIDENCE, cells })
 }
 
-fn cell(wanted: &Wanted, found: &Coverage, asked: &Asked) -> Cell {
+fn cell(wanted: &Wanted, found: &TrialCoverage, asked: &Asked) -> Cell {
     let read = found.shown >= asked.trials;
     let level = |(nominal, covered): (&f64, &u64)| Level {
         nominal: *nominal,
@@ -211,19 +211,19 @@ fn cell(wanted: &Wanted, found: &Coverage, asked: &Asked) -> Cell {
 
 /// A row of the grid: what it has for each law, rho and number of rows.
 struct Row {
-    mode: Mode,
+    mode: NoiseMode,
     viewer: Viewer,
     values: usize,
 }
 
 impl Row {
-    fn all(modes: &[Mode]) -> Vec<Self> {
+    fn all(modes: &[NoiseMode]) -> Vec<Self> {
         let views = [PUBLISHER.into(), ADVERTISER.into()];
-        let of = |mode: &Mode| {
-            let (mode, values): (Mode, &[usize]) =
-                (*mode, if *mode == Mode::Sums { &[0, VALUES] } else { &[0] });
+        let of = |mode: &NoiseMode| {
+            let (mode, values): (NoiseMode, &[usize]) =
+                (*mode, if *mode == NoiseMode::Sums { &[0, VALUES] } else { &[0] });
             // As printed there is one scale.
-            let views = if mode == Mode::Algorithm1AsPublished { &views[1..] } else { &views[..] };
+            let views = if mode == NoiseMode::Algorithm1AsPublished { &views[1..] } else { &views[..] };
             let of = move |viewer: &Viewer| {
                 let viewer = *viewer;
                 values.iter().map(move |values| Self { mode, viewer, values: *values }).collect::<Vec<_>>()
@@ -235,7 +235,7 @@ impl Row {
 
     fn name(&self) -> String {
         let who = match (self.mode, self.viewer == PUBLISHER.into()) {
-            (Mode::Algorithm1AsPublished, _) => "any",
+            (NoiseMode::Algorithm1AsPublished, _) => "any",
             (_, true) => "publisher",
             (_, false) => "others",
         };
@@ -246,8 +246,8 @@ impl Row {
         format!("`{}`, {who}{values}", self.mode.name())
     }
 
-    fn mechanism(&self, clamp: u64, rho: Decimal, rows: [u64; 2]) -> Result<Mechanism, Error> {
-        let place = if self.values == 0 { Place::Overall } else { Place::Breakdown(0) };
+    fn mechanism(&self, clamp: u64, rho: Decimal, rows: [u64; 2]) -> Result<CellMechanism, Error> {
+        let place = if self.values == 0 { LiftCell::Overall } else { LiftCell::Breakdown(0) };
         Own::new(&self.study(clamp, rho)?)?.mechanism(rows, self.viewer, place)
     }
 
@@ -262,7 +262,7 @@ impl Row {
 }
 
 /// All that a mechanism of the grid depends on: the row, R, rho, and rows where they are public.
-type Made = BTreeMap<(usize, u64, u64, Option<[u64; 2]>), Mechanism>;
+type Made = BTreeMap<(usize, u64, u64, Option<[u64; 2]>), CellMechanism>;
 
 fn grid(asked: &Asked) -> Result<Vec<Wanted>, Error> {
     let mut made = Made::new();
@@ -271,7 +271,7 @@ fn grid(asked: &Asked) -> Result<Vec<Wanted>, Error> {
         for (law, of) in asked.laws.iter().enumerate() {
             for rows in &asked.rows {
                 for rho in &asked.rho {
-                    let public = (row.mode != Mode::Sums).then_some(*rows);
+                    let public = (row.mode != NoiseMode::Sums).then_some(*rows);
                     let mechanism = match made.entry((at, of.clamp, rho.nano(), public)) {
                         Entry::Occupied(made) => made.get().clone(),
                         Entry::Vacant(place) => place.insert(row.mechanism(of.clamp, *rho, *rows)?).clone(),
@@ -282,7 +282,7 @@ fn grid(asked: &Asked) -> Result<Vec<Wanted>, Error> {
                         rows: *rows,
                         own: rows.map(|n| n / row.values.max(1) as u64),
                         rho: rho.to_string(),
-                        required: row.mode != Mode::Algorithm1AsPublished,
+                        required: row.mode != NoiseMode::Algorithm1AsPublished,
                         mechanism,
                     });
                 }
@@ -307,27 +307,32 @@ impl<'a> Own<'a> {
                 study.name
             )));
         };
-        let policy = program::Policy {
+        let policy = program::VerifierPolicy {
             max_rho: program::Ratio::new(u128::from(study::MAX_RHO), 1)
                 .ok_or_else(|| Error::misuse("a whole number is a ratio"))?,
-            ..program::Policy::default()
+            ..program::VerifierPolicy::default()
         };
         Ok(Self { study, built: build(study, &policy)? })
     }
 
     /// Its parameters, and what its program's outputs mean.
-    pub(super) fn lift(&self) -> Result<&(Lift, Layout), Error> {
+    pub(super) fn lift(&self) -> Result<&(LiftParameters, LiftLayout), Error> {
         self.built.lift.as_ref().ok_or_else(|| Error::misuse("a lift study has a layout"))
     }
 
     /// The noise of a cell of a viewer's release, and how it is read.
-    pub(super) fn mechanism(&self, rows: [u64; 2], viewer: Viewer, cell: Place) -> Result<Mechanism, Error> {
+    pub(super) fn mechanism(
+        &self,
+        rows: [u64; 2],
+        viewer: Viewer,
+        cell: LiftCell,
+    ) -> Result<CellMechanism, Error> {
         let Built { program, audit, .. } = &self.built;
         let (lift, layout) = self.lift()?;
         let groups = layout.published.map(|_| rows);
         let scales = Scales::new(self.study, program, audit, groups)?;
         let core = layout.outputs.iter().filter(|output| {
-            let first = output.arm.is_none_or(|arm| arm == Arm::Test);
+            let first = output.arm.is_none_or(|arm| arm == TrialArm::Test);
             (output.viewer, output.cell) == (viewer, cell) && first
         });
         let noised: Vec<(u32, u32)> = core.filter_map(|output| output.noised).collect();
@@ -337,11 +342,11 @@ impl<'a> Own<'a> {
         let sampler = |(m, o): &(u32, u32)| scales.sampler(*m, *o).cloned().ok_or_else(missing);
         let noises: Vec<Sampler> = own.map(sampler).collect::<Result<_, _>>()?;
         if let Some(joint) = scales.joint(first) {
-            return Ok(Mechanism::Sums { joint: Box::new(joint.clone()), noises });
+            return Ok(CellMechanism::Sums { joint: Box::new(joint.clone()), noises });
         }
         let scale = Box::new(scales.fixed(first).ok_or_else(missing)?.clone());
         let noises = <[Sampler; 2]>::try_from(noises).map_err(|_| missing())?;
-        Ok(Mechanism::Fixed { mode: release_mode(lift.mode), scale, noises: Box::new(noises) })
+        Ok(CellMechanism::Fixed { mode: release_mode(lift.mode), scale, noises: Box::new(noises) })
     }
 }
 
@@ -375,7 +380,7 @@ fn of_study(study: &Study, asked: &Asked) -> Result<Vec<Wanted>, Error> {
                         rows: *rows,
                         own: of_cell,
                         rho: release::rational::to_f64(&rho.rational()).to_string(),
-                        required: lift.mode != Mode::Algorithm1AsPublished,
+                        required: lift.mode != NoiseMode::Algorithm1AsPublished,
                         mechanism: own.mechanism(*rows, viewer, *first)?,
                     });
                 }

@@ -26,7 +26,7 @@ use release::Rational;
 use release::alias::Sampler;
 use release::rational::to_f64;
 use serde::Serialize;
-use study::{Decimal, Mode, Study};
+use study::{Decimal, NoiseMode, Study};
 
 /// Runs evaluated at once.
 const PIECE: usize = 1024;
@@ -121,10 +121,12 @@ pub fn run(asked: &Asked, progress: Progress<'_>) -> Result<Report, Error> {
 fn samples(rho: Decimal) -> Result<Vec<(String, Study)>, Error> {
     let each =
         |sample: Sample| Sample { publisher: Some(rho), advertiser: Some(rho), public: Some(rho), ..sample };
-    let sums = || Sample::new(Mode::Sums, CLAMP);
-    let mut all: Vec<(String, Sample)> =
-        Mode::NAMES.iter().map(|(name, mode)| (format!("`{name}`"), Sample::new(*mode, CLAMP))).collect();
-    all.push(("`sums`, R = 1".into(), Sample::new(Mode::Sums, 1)));
+    let sums = || Sample::new(NoiseMode::Sums, CLAMP);
+    let mut all: Vec<(String, Sample)> = NoiseMode::NAMES
+        .iter()
+        .map(|(name, mode)| (format!("`{name}`"), Sample::new(*mode, CLAMP)))
+        .collect();
+    all.push(("`sums`, R = 1".into(), Sample::new(NoiseMode::Sums, 1)));
     let also = &["converters", "conversions"];
     all.push(("`sums`, breakdown and counts".into(), Sample { breakdown: 2, also, ..sums() }));
     all.push(("`sums`, three advertisers together".into(), Sample { advertisers: 3, ..sums() }));

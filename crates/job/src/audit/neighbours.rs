@@ -8,7 +8,8 @@
 use base::Error;
 use program::Viewer;
 use studies::lift::{
-    Arm, Content, Event, Family, JoinedRow, Layout, Lift, Mode, NO_VALUE, Outcome, PUBLISHER, User,
+    CellFamily, Content, JoinedRow, LiftLayout, LiftParameters, NO_VALUE, NoiseMode, PUBLISHER, PersonEvent,
+    PersonOutcome, TrialArm, User,
 };
 
 /// People of each arm who do not change, where arm sizes are noised, and where they are public.
@@ -19,7 +20,7 @@ const MANY: usize = 1000;
 #[derive(Clone, Debug)]
 struct Person {
     user: Option<User>,
-    outcome: Option<Outcome>,
+    outcome: Option<PersonOutcome>,
 }
 
 /// One input.
@@ -35,7 +36,7 @@ pub(super) type Neighbours = Vec<Input>;
 
 impl Input {
     /// The columns of the joined table.
-    pub(super) fn columns(&self, lift: &Lift, layout: &Layout) -> Vec<Vec<u128>> {
+    pub(super) fn columns(&self, lift: &LiftParameters, layout: &LiftLayout) -> Vec<Vec<u128>> {
         let column = |(content, slot): (&Content, &u8)| {
             let value = |person: &Person| {
                 // What one advertiser has, the others have not.
@@ -54,7 +55,7 @@ impl Input {
 
     /// People of the test and the control arm.
     fn groups(&self) -> [u64; 2] {
-        Arm::BOTH.map(|arm| {
+        TrialArm::BOTH.map(|arm| {
             let of = |person: &&Person| person.user.as_ref().is_some_and(|user| user.arm == arm);
             self.people.iter().filter(of).count() as u64
         })
@@ -63,14 +64,14 @@ impl Input {
 
 /// All sets of neighbours that are tried for a viewer; arm sizes are the same in all where the mode publishes
 /// them.
-pub(super) fn all(lift: &Lift, viewer: Viewer) -> Vec<Neighbours> {
+pub(super) fn all(lift: &LiftParameters, viewer: Viewer) -> Vec<Neighbours> {
     let levels = levels(lift);
     let (own, unit) = (viewer == PUBLISHER.into(), unit(lift, viewer));
     let (none, most) = (&levels[0], &levels[levels.len() - 1]);
     let mut sets = Vec::new();
     for [test, control] in [[none, none], [none, most], [most, none], [most, most]] {
         let crowd = crowd(lift, [&test.1, &control.1]);
-        match (lift.mode == Mode::Sums, own) {
+        match (lift.mode == NoiseMode::Sums, own) {
             (_, true) => sets.extend(outcomes(lift, &crowd, unit, &levels)),
             (true, false) => sets.push(people(lift, &crowd, unit, &levels)),
             (false, false) => {
@@ -89,8 +90,8 @@ pub(super) fn all(lift: &Lift, viewer: Viewer) -> Vec<Neighbours> {
 ///
 /// # Errors
 /// When they are not.
-pub(super) fn groups(lift: &Lift, viewer: Viewer) -> Result<Option<[u64; 2]>, Error> {
-    if lift.mode == Mode::Sums {
+pub(super) fn groups(lift: &LiftParameters, viewer: Viewer) -> Result<Option<[u64; 2]>, Error> {
+    if lift.mode == NoiseMode::Sums {
         return Ok(None);
     }
     let sets = all(lift, viewer);
@@ -103,12 +104,12 @@ pub(super) fn groups(lift: &Lift, viewer: Viewer) -> Result<Option<[u64; 2]>, Er
 }
 
 /// Outcomes of one person with their names, from none to the most.
-fn levels(lift: &Lift) -> Vec<(String, Option<Outcome>)> {
+fn levels(lift: &LiftParameters) -> Vec<(String, Option<PersonOutcome>)> {
     let k = u64::from(lift.max_events);
     let most = u64::try_from(lift.bound()).unwrap_or(u64::MAX);
     let fits = (1u64 << lift.value_bits) - 1;
-    let outcome = |values: Vec<u64>| Outcome {
-        events: values.into_iter().map(|value| Event { time: 1, value: value.min(fits) }).collect(),
+    let outcome = |values: Vec<u64>| PersonOutcome {
+        events: values.into_iter().map(|value| PersonEvent { time: 1, value: value.min(fits) }).collect(),
         cohort: (!lift.cohorts.is_empty()).then_some(0),
     };
     let mut levels = vec![("no outcome".to_owned(), None)];
@@ -124,17 +125,17 @@ fn levels(lift: &Lift) -> Vec<(String, Option<Outcome>)> {
     levels
 }
 
-fn user(lift: &Lift, arm: Arm) -> User {
+fn user(lift: &LiftParameters, arm: TrialArm) -> User {
     User { arm, time: 0, reached: lift.impressions, breakdown: (!lift.breakdown.is_empty()).then_some(0) }
 }
 
 /// Those who do not change.
-fn crowd(lift: &Lift, outcomes: [&Option<Outcome>; 2]) -> Vec<Person> {
-    let size = if lift.mode == Mode::Sums { FEW } else { MANY - 1 };
-    let arm = |(arm, outcome): (Arm, &Option<Outcome>)| {
+fn crowd(lift: &LiftParameters, outcomes: [&Option<PersonOutcome>; 2]) -> Vec<Person> {
+    let size = if lift.mode == NoiseMode::Sums { FEW } else { MANY - 1 };
+    let arm = |(arm, outcome): (TrialArm, &Option<PersonOutcome>)| {
         vec![Person { user: Some(user(lift, arm)), outcome: outcome.clone() }; size]
     };
-    Arm::BOTH.into_iter().zip(outcomes).flat_map(arm).collect()
+    TrialArm::BOTH.into_iter().zip(outcomes).flat_map(arm).collect()
 }
 
 fn with(crowd: &[Person], about: String, more: Vec<Person>) -> Input {
@@ -142,7 +143,7 @@ fn with(crowd: &[Person], about: String, more: Vec<Person>) -> Input {
 }
 
 /// How many joined rows one row of those who are protected from a viewer changes.
-fn unit(lift: &Lift, viewer: Viewer) -> usize {
+fn unit(lift: &LiftParameters, viewer: Viewer) -> usize {
     let [publisher, advertiser] = lift.matching.degree;
     let degree = match viewer.only() {
         Some(PUBLISHER) => advertiser,
@@ -161,7 +162,7 @@ struct Place {
 
 impl Place {
     /// From a value on: all rows in it, or each in another one as far as there are others.
-    fn all(lift: &Lift, first: Option<u8>, unit: usize) -> Vec<Self> {
+    fn all(lift: &LiftParameters, first: Option<u8>, unit: usize) -> Vec<Self> {
         let mut all = vec![Self { first, values: 1 }];
         let values = unit.min(lift.breakdown.len());
         if values > 1 {
@@ -171,7 +172,7 @@ impl Place {
     }
 
     /// As many users of an arm as a unit has rows.
-    fn users(self, lift: &Lift, arm: Arm, unit: usize) -> impl Iterator<Item = User> {
+    fn users(self, lift: &LiftParameters, arm: TrialArm, unit: usize) -> impl Iterator<Item = User> {
         let of = lift.breakdown.len().max(1);
         let at =
             move |row: usize| self.first.map(|first| ((usize::from(first) + row % self.values) % of) as u8);
@@ -192,23 +193,24 @@ impl Place {
 /// The outcome of one person, in one arm or the other, is one or another; in a cohort it is of one value or
 /// another.
 fn outcomes(
-    lift: &Lift,
+    lift: &LiftParameters,
     crowd: &[Person],
     unit: usize,
-    levels: &[(String, Option<Outcome>)],
+    levels: &[(String, Option<PersonOutcome>)],
 ) -> Vec<Neighbours> {
-    let first = values(lift, Family::Breakdown)[0];
+    let first = values(lift, CellFamily::Breakdown)[0];
     let mut sets = Vec::new();
-    for (arm, place) in
-        Arm::BOTH.into_iter().flat_map(|arm| Place::all(lift, first, unit).into_iter().map(move |p| (arm, p)))
+    for (arm, place) in TrialArm::BOTH
+        .into_iter()
+        .flat_map(|arm| Place::all(lift, first, unit).into_iter().map(move |p| (arm, p)))
     {
         let mut all = Vec::new();
         for (name, outcome) in levels {
             for cohort in cohorts(lift) {
-                let outcome = outcome.clone().map(|outcome| Outcome { cohort, ..outcome });
+                let outcome = outcome.clone().map(|outcome| PersonOutcome { cohort, ..outcome });
                 let person = |user| Person { user: Some(user), outcome: outcome.clone() };
                 // Arms stay as large as they are.
-                let other = Arm::BOTH.into_iter().filter(|other| *other != arm);
+                let other = TrialArm::BOTH.into_iter().filter(|other| *other != arm);
                 let rest = other.flat_map(|arm| place.users(lift, arm, unit));
                 let rest = rest.map(|user| Person { user: Some(user), outcome: None });
                 let about =
@@ -222,16 +224,21 @@ fn outcomes(
 }
 
 /// One person is there or not, in either arm, with any outcome, from either of two cells on.
-fn people(lift: &Lift, crowd: &[Person], unit: usize, levels: &[(String, Option<Outcome>)]) -> Neighbours {
+fn people(
+    lift: &LiftParameters,
+    crowd: &[Person],
+    unit: usize,
+    levels: &[(String, Option<PersonOutcome>)],
+) -> Neighbours {
     let absent = vec![Person { user: None, outcome: None }; unit];
     let mut all = vec![with(crowd, "not there".into(), absent)];
-    let firsts = values(lift, Family::Breakdown);
+    let firsts = values(lift, CellFamily::Breakdown);
     let places: Vec<Place> = firsts.into_iter().flat_map(|first| Place::all(lift, first, unit)).collect();
-    for arm in Arm::BOTH {
+    for arm in TrialArm::BOTH {
         for place in &places {
             for (name, outcome) in levels {
                 for cohort in cohorts(lift) {
-                    let outcome = outcome.clone().map(|outcome| Outcome { cohort, ..outcome });
+                    let outcome = outcome.clone().map(|outcome| PersonOutcome { cohort, ..outcome });
                     let person = |user| Person { user: Some(user), outcome: outcome.clone() };
                     let cell = place.first.map(|at| format!(", breakdown {at}")).unwrap_or_default();
                     let (rows, arm_name) = (place.about(unit), &lift.arms[arm as usize]);
@@ -246,32 +253,34 @@ fn people(lift: &Lift, crowd: &[Person], unit: usize, levels: &[(String, Option<
 
 /// Two people of different arms exchange them.
 fn exchanged(
-    lift: &Lift,
+    lift: &LiftParameters,
     crowd: &[Person],
-    a: &(String, Option<Outcome>),
-    b: &(String, Option<Outcome>),
+    a: &(String, Option<PersonOutcome>),
+    b: &(String, Option<PersonOutcome>),
 ) -> Neighbours {
-    let both = |[a, b]: [&(String, Option<Outcome>); 2]| {
-        let person =
-            |(arm, of): (Arm, &Option<Outcome>)| Person { user: Some(user(lift, arm)), outcome: of.clone() };
-        let people = [(Arm::Test, &a.1), (Arm::Control, &b.1)].map(person).to_vec();
+    let both = |[a, b]: [&(String, Option<PersonOutcome>); 2]| {
+        let person = |(arm, of): (TrialArm, &Option<PersonOutcome>)| Person {
+            user: Some(user(lift, arm)),
+            outcome: of.clone(),
+        };
+        let people = [(TrialArm::Test, &a.1), (TrialArm::Control, &b.1)].map(person).to_vec();
         with(crowd, format!("{} in {} and {} in {}", a.0, lift.arms[0], b.0, lift.arms[1]), people)
     };
     vec![both([a, b]), both([b, a])]
 }
 
 /// The first two values of a family; none where there is no such family.
-fn values(lift: &Lift, family: Family) -> Vec<Option<u8>> {
-    let values = if family == Family::Breakdown { &lift.breakdown } else { &lift.cohorts };
+fn values(lift: &LiftParameters, family: CellFamily) -> Vec<Option<u8>> {
+    let values = if family == CellFamily::Breakdown { &lift.breakdown } else { &lift.cohorts };
     match values.len().min(2) {
         0 => vec![None],
         some => (0..some as u8).map(Some).collect(),
     }
 }
 
-fn cohorts(lift: &Lift) -> Vec<Option<u8>> {
+fn cohorts(lift: &LiftParameters) -> Vec<Option<u8>> {
     debug_assert!(lift.cohorts.len() < NO_VALUE as usize, "a value has a code of its own");
-    values(lift, Family::Cohort)
+    values(lift, CellFamily::Cohort)
 }
 
 fn in_cohort(cohort: Option<u8>) -> String {

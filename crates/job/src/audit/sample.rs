@@ -1,12 +1,12 @@
 //! The studies that are audited where the user names none.
 
 use base::Error;
-use study::{Decimal, Mode, Study};
+use study::{Decimal, NoiseMode, Study};
 
 /// A lift study with nothing in it but what changes noise.
 #[derive(Clone, Debug)]
 pub(crate) struct Sample {
-    pub mode: Mode,
+    pub mode: NoiseMode,
     /// R.
     pub clamp: u64,
     /// zCDP of the publisher's own view, if it has one.
@@ -27,7 +27,7 @@ pub(crate) struct Sample {
 
 impl Sample {
     /// Of one advertiser, without breakdown and counts; what is seen is to be said.
-    pub(crate) fn new(mode: Mode, clamp: u64) -> Self {
+    pub(crate) fn new(mode: NoiseMode, clamp: u64) -> Self {
         let (publisher, advertiser, public) = (None, None, None);
         Self {
             mode,

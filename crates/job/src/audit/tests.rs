@@ -5,14 +5,14 @@ use base::Seed;
 use engine::{Clear, Engine, Entered};
 use num_bigint::BigInt;
 use privacy::scales::Scales;
-use program::lower::{Lowering, Noise, NoisedAt, ReleasePlan, WordKind, lower_release};
+use program::lower::{Lowering, NoiseSource, NoisedAt, ReleasePlan, WordKind, lower_release};
 use program::{MechanismKind, Ratio, Viewer};
 use release::Rational;
 use release::alias::Sampler;
 use release::rational::ratio;
 use sample::Sample;
-use studies::lift::{ADVERTISER, Cell, PUBLISHER};
-use study::{Decimal, Mode, Study};
+use studies::lift::{ADVERTISER, LiftCell, PUBLISHER};
+use study::{Decimal, NoiseMode, Study};
 
 const QUIET: Progress<'static> = &|_, _| ();
 
@@ -38,30 +38,31 @@ fn views_with_the_same_noise_are_one_cell() {
     let mechanism = |study: &Study, viewer: Viewer, cell| {
         Own::new(study).unwrap().mechanism([5000; 2], viewer, cell).unwrap()
     };
-    let sums = |clamp| Sample::new(Mode::Sums, clamp);
+    let sums = |clamp| Sample::new(NoiseMode::Sums, clamp);
     let advertiser = own(Sample { advertiser: Some(rho), ..sums(100) });
-    let others = mechanism(&advertiser, ADVERTISER.into(), Cell::Overall);
+    let others = mechanism(&advertiser, ADVERTISER.into(), LiftCell::Overall);
     let public = own(Sample { public: Some(rho), ..sums(100) });
-    assert_eq!(mechanism(&public, Viewer::Public, Cell::Overall), others);
+    assert_eq!(mechanism(&public, Viewer::Public, LiftCell::Overall), others);
     let several = Study::parse("several", include_str!("../../../../examples/lift-several.toml")).unwrap();
-    assert_eq!(mechanism(&several, Viewer::Public, Cell::Overall), others);
+    assert_eq!(mechanism(&several, Viewer::Public, LiftCell::Overall), others);
     let publisher = own(Sample { publisher: Some(rho), ..sums(100) });
-    assert_ne!(mechanism(&publisher, PUBLISHER.into(), Cell::Overall), others);
+    assert_ne!(mechanism(&publisher, PUBLISHER.into(), LiftCell::Overall), others);
     // Each value of a breakdown, at half of rho, as the other half is for all values together.
     let double = own(Sample { public: Some(decimal("0.2")), breakdown: 3, ..sums(100) });
-    for cell in [Cell::Overall, Cell::Breakdown(0), Cell::Breakdown(2)] {
+    for cell in [LiftCell::Overall, LiftCell::Breakdown(0), LiftCell::Breakdown(2)] {
         assert_eq!(mechanism(&double, Viewer::Public, cell), others);
     }
     let served = Study::parse("served", include_str!("../../../../examples/lift-ring4.toml")).unwrap();
     let two = Study::parse("two", include_str!("../../../../examples/lift.toml")).unwrap();
     let small = own(Sample { public: Some(rho), ..sums(1) });
     for study in [&served, &two] {
-        let [mine, theirs] = [study, &small].map(|study| mechanism(study, Viewer::Public, Cell::Overall));
+        let [mine, theirs] = [study, &small].map(|study| mechanism(study, Viewer::Public, LiftCell::Overall));
         assert_eq!(mine, theirs, "{}", study.name);
     }
     let fixed = |viewer: Viewer| {
-        let sample = Sample { advertiser: Some(rho), public: Some(rho), ..Sample::new(Mode::Variance, 100) };
-        mechanism(&own(sample), viewer, Cell::Overall)
+        let sample =
+            Sample { advertiser: Some(rho), public: Some(rho), ..Sample::new(NoiseMode::Variance, 100) };
+        mechanism(&own(sample), viewer, LiftCell::Overall)
     };
     assert_eq!(fixed(ADVERTISER.into()), fixed(Viewer::Public));
 }
@@ -93,7 +94,7 @@ fn the_shipped_intervals_cover() {
 #[test]
 fn as_published_they_do_not_and_small_groups_are_not_read() {
     let asked = coverage::Asked {
-        modes: vec![Mode::Algorithm1AsPublished],
+        modes: vec![NoiseMode::Algorithm1AsPublished],
         laws: grid(1).laws[1..2].to_vec(),
         rho: vec![decimal("0.01")],
         ..grid(5000)
@@ -103,7 +104,7 @@ fn as_published_they_do_not_and_small_groups_are_not_read() {
     // A right rule at 95 % has a standard error of .3 %.
     assert!(lowest < 0.94, "{lowest}");
     let asked = coverage::Asked {
-        modes: vec![Mode::Sums],
+        modes: vec![NoiseMode::Sums],
         laws: grid(1).laws[..1].to_vec(),
         rows: vec![[1000; 2]],
         rho: vec![decimal("0.1")],
@@ -158,7 +159,7 @@ fn drawn_by(own: &Own<'_>, viewer: Viewer, sampler: &dyn Fn(NoisedAt) -> Sampler
     let of = |at: NoisedAt| &all[at.mechanism as usize][at.output as usize];
     let owners = program.fold_owners();
     let depth = Clear.release_depth(program.parties.len());
-    let how = Lowering { noise: Noise::Coins(&of), depth, ..Lowering::exact(&owners) };
+    let how = Lowering { noise: NoiseSource::Coins(&of), depth, ..Lowering::exact(&owners) };
     let plan = lower_release(program, viewer, &how).unwrap();
     Release::new(program, plan, &|at| Some(of(at).clone()))
 }
@@ -170,7 +171,7 @@ fn with_variance(sampler: &Sampler, times: Rational) -> Sampler {
 }
 
 fn public(also: &'static [&'static str]) -> Study {
-    Sample { public: Some(decimal("2")), also, ..Sample::new(Mode::Sums, 21) }.study().unwrap()
+    Sample { public: Some(decimal("2")), also, ..Sample::new(NoiseMode::Sums, 21) }.study().unwrap()
 }
 
 fn honest(_: &ReleasePlan, _: &mut Entered) {}
@@ -214,7 +215,7 @@ fn cells_that_are_forgotten_are_caught() {
 fn rows_that_are_forgotten_are_caught() {
     let rho = decimal("0.02");
     let sample =
-        Sample { identifiers: 3, breakdown: 4, also: &["converters"], ..Sample::new(Mode::Sums, 21) };
+        Sample { identifiers: 3, breakdown: 4, also: &["converters"], ..Sample::new(NoiseMode::Sums, 21) };
     let study = Sample { public: Some(rho), publisher: Some(rho), ..sample }.study().unwrap();
     let own = Own::new(&study).unwrap();
     let mut charged_for_one = own.built.audit.clone();
@@ -260,8 +261,8 @@ fn low_bits_that_are_left_out_are_caught() {
 #[test]
 fn coins_of_one_party_alone_are_caught() {
     for sample in [
-        Sample { public: Some(decimal("2")), ..Sample::new(Mode::Sums, 21) },
-        Sample { public: Some(decimal("2")), advertisers: 3, ..Sample::new(Mode::Sums, 21) },
+        Sample { public: Some(decimal("2")), ..Sample::new(NoiseMode::Sums, 21) },
+        Sample { public: Some(decimal("2")), advertisers: 3, ..Sample::new(NoiseMode::Sums, 21) },
     ] {
         let study = sample.study().unwrap();
         let own = Own::new(&study).unwrap();
@@ -282,7 +283,7 @@ fn coins_of_one_party_alone_are_caught() {
 #[test]
 fn steps_that_are_not_whole_are_caught() {
     let rho = decimal("2");
-    let study = Sample { publisher: Some(rho), ..Sample::new(Mode::Sums, 997) }.study().unwrap();
+    let study = Sample { publisher: Some(rho), ..Sample::new(NoiseMode::Sums, 997) }.study().unwrap();
     let own = Own::new(&study).unwrap();
     let view = View::new(&own, PUBLISHER.into()).unwrap();
     let coarse = |times: Rational| {

@@ -23,7 +23,7 @@ use privacy::ledger::{
     TranscriptStage, release_id, tag_towards,
 };
 use program::Viewer;
-use release::choose::Side;
+use release::choose::CutAndChooseSide;
 use std::sync::{Mutex, MutexGuard};
 
 /// What all sides now know.
@@ -356,7 +356,7 @@ impl Own<'_> {
     fn end(&self, release: &Bytes32, towards: &PeerLineage, done: bool) -> Result<(), Error> {
         let mut ledger = self.lock()?;
         let named = ledger
-            .transcript(release, Side::Drawer)?
+            .transcript(release, CutAndChooseSide::Drawer)?
             .is_some_and(|t| TranscriptStage::of(&t) >= TranscriptStage::Named);
         let attempt = ledger.attempt(release)?;
         if done && named { ledger.store_outputs(release, attempt, &towards.peer, &[]) } else { Ok(()) }

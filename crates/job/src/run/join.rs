@@ -10,8 +10,8 @@ use matching::payload::{
     ABSENT, JoinedPart, JoinedShares, PayloadField, PayloadLayout, PayloadTable, ValidEntries,
 };
 use program::JoinedRows;
-use program::lower::{EntryKind, JoinedPlan, Payload, lower_joined};
-use program::{Column, Holder, Op, Program};
+use program::lower::{EntryKind, JoinedPlan, RowPayload, lower_joined};
+use program::{Holder, Op, Program, RowColumn};
 use std::sync::Arc;
 
 /// Rows evaluated at once.
@@ -20,7 +20,7 @@ const BATCH: usize = 4096;
 /// What both parties attach to their rows.
 pub(crate) struct Payloads {
     plan: JoinedPlan,
-    payloads: [Payload; 2],
+    payloads: [RowPayload; 2],
     slots: u32,
     /// By column: the slot that it is of.
     column_slots: Vec<u8>,
@@ -154,7 +154,7 @@ impl Attached {
 }
 
 /// The columns of one party, in the order in which they are attached.
-pub(super) fn owned(program: &Program, party: PartyId) -> impl Iterator<Item = &Column> {
+pub(super) fn owned(program: &Program, party: PartyId) -> impl Iterator<Item = &RowColumn> {
     program.columns.iter().filter(move |column| column.holder == Holder::Party(party))
 }
 
@@ -285,7 +285,7 @@ impl Dealt {
     /// When an entry is in no payload: a bug.
     pub fn new(shared: Arc<Shared>, index: u32, of: u32) -> Result<Self, Error> {
         let Payloads { plan, payloads, column_slots, .. } = &shared.half.payloads;
-        let source = |(at, entry): (usize, &program::lower::Entry)| {
+        let source = |(at, entry): (usize, &program::lower::JoinedEntry)| {
             let lost = || Error::misuse(format!("entry {at} is in no payload"));
             let source = match entry.holder {
                 Holder::Party(party) => {

@@ -11,17 +11,17 @@
 use crate::plan::{Link, Speeds};
 use base::{Cost, Error, PartyId};
 use net::Session;
-use ot::Measured;
-use ot::Price;
+use ot::ExtensionCost;
+use ot::LinkProbe;
 
-const TOLD: usize = Measured::BYTES + 4;
+const TOLD: usize = LinkProbe::BYTES + 4;
 /// Who measures.
 const PROBER: PartyId = PartyId(0);
 
 /// What all parties go by.
 #[derive(Clone, Copy)]
 pub(crate) struct Told {
-    measured: Measured,
+    measured: LinkProbe,
     cores: u32,
 }
 
@@ -50,9 +50,9 @@ pub(super) fn run(session: &mut Session) -> Result<Told, Error> {
     if session.me() != PROBER {
         ot::probe(session, PROBER)?;
         let told: [u8; TOLD] = session.link(PROBER).recv_array()?;
-        let (measured, cores) = told.split_at(Measured::BYTES);
+        let (measured, cores) = told.split_at(LinkProbe::BYTES);
         return Ok(Told {
-            measured: Measured::from_bytes(measured.try_into().expect("as many bytes")),
+            measured: LinkProbe::from_bytes(measured.try_into().expect("as many bytes")),
             cores: u32::from_le_bytes(cores.try_into().expect("four bytes")),
         });
     }
@@ -60,7 +60,7 @@ pub(super) fn run(session: &mut Session) -> Result<Told, Error> {
     let mut measured = None;
     for peer in &peers {
         let link = ot::probe(session, *peer)?;
-        measured = Some(measured.map_or(link, |worst: Measured| worst.worse(link)));
+        measured = Some(measured.map_or(link, |worst: LinkProbe| worst.worse(link)));
     }
     let measured = measured.ok_or_else(|| Error::misuse("a party alone has no link"))?;
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
@@ -76,7 +76,7 @@ pub(super) fn run(session: &mut Session) -> Result<Told, Error> {
 pub(crate) fn price(parties: usize) -> Cost {
     let mut cost = Cost::zero(parties);
     for peer in (1..parties as u8).map(PartyId) {
-        cost += &Price::probe().cost(PROBER, peer, parties);
+        cost += &ExtensionCost::probe().cost(PROBER, peer, parties);
         cost.sent[PROBER.index()] += TOLD as u64;
     }
     cost
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn a_link_in_words() {
         let words = |bytes_per_s, round_trip_us| {
-            Told { measured: Measured { bytes_per_s, round_trip_us }, cores: 0 }.words()
+            Told { measured: LinkProbe { bytes_per_s, round_trip_us }, cores: 0 }.words()
         };
         assert_eq!(words(11_250_000, 40_000), "90 Mb/s, 40.0 ms");
         assert_eq!(words(1_250_000_000, 120), "10.0 Gb/s, 0.1 ms");

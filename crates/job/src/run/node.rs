@@ -8,8 +8,8 @@
 use super::Watch;
 use super::server::{Called, Ready, ServerReport, compute_ready};
 use base::{Error, PartyId};
-use net::connect::{Call, Standby};
-use net::identity::{Fingerprint, Identity};
+use net::connect::{Standby, StartCall};
+use net::identity::{Identity, KeyFingerprint};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -68,7 +68,7 @@ struct Listed {
     path: PathBuf,
     name: String,
     hash: StudyHash,
-    keys: Vec<Fingerprint>,
+    keys: Vec<KeyFingerprint>,
 }
 
 /// Waits for word to begin, takes part, and waits again, until `stop` says so or, with `once`, after one run.
@@ -100,7 +100,7 @@ pub fn serve(
         }
     };
     let listed = listed(node)?;
-    let mut keys: Vec<Fingerprint> = listed.iter().flat_map(|study| study.keys.iter().copied()).collect();
+    let mut keys: Vec<KeyFingerprint> = listed.iter().flat_map(|study| study.keys.iter().copied()).collect();
     keys.sort_unstable();
     keys.dedup();
     let deadline = Duration::from_millis(node.deadline_ms);
@@ -154,7 +154,7 @@ fn listed(node: &ServerSetup) -> Result<Vec<Listed>, Error> {
     let read = |path: &PathBuf| {
         let ready = Ready::read(node, path)?;
         let everybody = ready.study.everybody();
-        let keys: Vec<Fingerprint> =
+        let keys: Vec<KeyFingerprint> =
             everybody.iter().map(|(_, key)| key.parse()).collect::<Result<_, Error>>()?;
         let (name, hash) = (ready.study.name.clone(), ready.study.hash());
         Ok(Listed { path: path.clone(), name, hash, keys })
@@ -190,7 +190,7 @@ fn wait(
 }
 
 /// What a call begins, and who calls.
-fn begins(node: &ServerSetup, call: &Call, listed: &[Listed]) -> Result<(Ready, PartyId), Error> {
+fn begins(node: &ServerSetup, call: &StartCall, listed: &[Listed]) -> Result<(Ready, PartyId), Error> {
     let hash = StudyHash::from_bytes(call.agreement);
     let study = listed.iter().find(|study| study.hash == hash);
     let study = study.ok_or_else(|| {

@@ -12,13 +12,13 @@ use super::stages::Stages;
 use super::{Coordinator, released, transport};
 use crate::align::Shard;
 use crate::prepare::{Built, Checked};
-use base::{Error, Kind, PartyId, Roster, Seed};
+use base::{Error, Fault, PartyId, Roster, Seed};
 use engine::{Engine, Entered, Shares};
 use matching::MatchRoles;
 use net::Session;
 use privacy::ledger::Bytes32;
 use privacy::scales::Scales;
-use program::Rows;
+use program::ShardRows;
 use std::collections::BTreeMap;
 use study::Study;
 use study::party::{Address, PartySetup, Places};
@@ -108,7 +108,7 @@ pub(super) fn same_program(session: &mut Session, program: [u8; 32]) -> Result<(
             None => Ok(()),
             Some((peer, _)) => Err(Error::new(
                 session.at(Some(peer)),
-                Kind::Input(
+                Fault::Input(
                     "it built another program from the same study: both sides run different versions of \
                      tacit"
                         .into(),
@@ -146,7 +146,7 @@ pub(super) fn compute(
     session: &mut Session,
     stages: &mut Stages,
     (engine, built): (&mut dyn Engine, &Built),
-    rows: &mut dyn Rows,
+    rows: &mut dyn ShardRows,
 ) -> Result<Shares, Error> {
     let count = rows.len();
     stages.begin("compute", count);

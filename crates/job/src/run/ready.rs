@@ -4,7 +4,7 @@ use super::agree::{Agreement, others_of, tell, tell_each};
 use super::outsourced::{self, Word};
 use super::{Coordinator, Event, Watch};
 use crate::prepare::Checked;
-use base::{Error, Kind, PartyId};
+use base::{Error, Fault, PartyId};
 use net::Session;
 use privacy::ledger::{
     Bytes32, ChainMismatch, Debit, Ledger, PeerLineage, PeerRecord, STATEMENT_BYTES, ShareProgress,
@@ -164,7 +164,7 @@ impl Coordinator<'_> {
                 None => Ok(()),
                 Some((peer, _)) => Err(Error::new(
                     session.at(Some(peer)),
-                    Kind::Refused(
+                    Fault::Refused(
                         "the peer's privacy ledger does not allow this study: its budget is spent or a \
                          release is barred there; see the peer's own output"
                             .into(),

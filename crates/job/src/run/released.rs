@@ -18,7 +18,7 @@ use privacy::ledger::{Bytes32, Debit, Ledger, PUBLIC, attempt_id};
 use privacy::scales::Scales;
 use program::Viewer;
 use program::lower::ReleasePlan;
-use release::choose::{Context, Setup, Side};
+use release::choose::{CutAndChooseSide, NoiseContext, Setup};
 use report::{Disclosure, ResultView};
 use std::sync::Mutex;
 use std::time::Instant;
@@ -254,7 +254,7 @@ impl Coordinator<'_> {
         agreement: &Agreement,
     ) -> Result<Setup, Error> {
         let release = agreement.release_id(viewer);
-        let context = Context {
+        let context = NoiseContext {
             study: *self.checked.hash.as_bytes(),
             release,
             // One attempt of a release is one session: a resumed run continues the same transcript.
@@ -274,7 +274,7 @@ impl Coordinator<'_> {
         agreement: &Agreement,
     ) -> Result<CandidateNoise, Error> {
         let debit = self.debit(viewer, charge, agreement)?;
-        let side = if debit.protects { Side::Drawer } else { Side::Checker };
+        let side = if debit.protects { CutAndChooseSide::Drawer } else { CutAndChooseSide::Checker };
         let rng = self.session.fork_seed("noise").into_rng();
         Ok(CandidateNoise::new(side, setup, self.ledger.clone(), debit, rng))
     }

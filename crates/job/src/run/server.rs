@@ -7,7 +7,7 @@ use super::{Watch, appointment, hear_groups, matched, met, released, session_see
 use crate::engines::Engines;
 use crate::prepare::{self, Built, Opened};
 use crate::usage;
-use base::{Cost, Error, Kind as Fault, PartyId};
+use base::{Cost, Error, Fault, PartyId};
 use engine::{Engine, Shares, outputs};
 use matching::{MatchDisclosure, MatchOptions};
 use net::connect::Standby;
@@ -15,7 +15,7 @@ use net::{Farewell, Identity, Session};
 use privacy::hold::StepsRun;
 use privacy::ledger::{Bytes32, Ledger};
 use privacy::scales::Scales;
-use program::{Ratio, Rows};
+use program::{Ratio, ShardRows};
 use report::{Disclosure, ServersInfo, StageReport};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -106,7 +106,7 @@ impl Ready {
         node.admit(&study)?;
         node.transport.admit(&study)?;
         // What may be revealed is for the owners to say.
-        let policy = program::Policy {
+        let policy = program::VerifierPolicy {
             max_rho: Ratio::new(1000, 1).ok_or_else(|| Error::misuse("a thousand is a ratio"))?,
             max_outputs: usize::MAX,
             allow_exact: true,
@@ -332,7 +332,7 @@ impl Server<'_> {
 /// Rows of which this server holds no column.
 struct Blank(u64);
 
-impl Rows for Blank {
+impl ShardRows for Blank {
     fn len(&self) -> u64 {
         self.0
     }

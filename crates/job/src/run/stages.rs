@@ -27,7 +27,7 @@ impl Stages {
     /// Books what the ledger counted under `name`. What this party received is what the others sent to it: of
     /// two parties all that they sent, so that both sides of the price can be held against it; of more, this
     /// party's own.
-    pub fn end(&mut self, said: &net::Ledger, name: &str, rows: u64, price: Cost) {
+    pub fn end(&mut self, said: &net::Traffic, name: &str, rows: u64, price: Cost) {
         let me = self.me.index();
         let mut bytes_sent = said.received_by_peer(name, self.parties);
         bytes_sent[me] = said.sent(name);

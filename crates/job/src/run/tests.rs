@@ -165,24 +165,24 @@ fn totals(parties: &[PartySetup; 2]) -> Result<(Vec<u128>, [Disclosure; 2]), Err
 
 /// What an independent reference gives: by the definition, from the people themselves.
 fn truth(checked: &Checked) -> Vec<(u32, u128)> {
-    use studies::lift::{Arm, Event, JoinedRow, Outcome, Totals, User};
+    use studies::lift::{JoinedRow, PersonEvent, PersonOutcome, TrialArm, TrueTotals, User};
     let (lift, layout) = checked.built.lift.as_ref().expect("a lift study");
     let rows: Vec<JoinedRow> = (0..PEOPLE[1].end)
         .map(|i| {
             let (test, time, events) = person(i);
-            let arm = if test { Arm::Test } else { Arm::Control };
+            let arm = if test { TrialArm::Test } else { TrialArm::Control };
             let user = User { arm, time, reached: true, breakdown: None };
-            let event = |(time, value)| Event { time, value };
+            let event = |(time, value)| PersonEvent { time, value };
             let mut events = events;
             events.sort_unstable();
-            let outcome = Outcome { events: events.into_iter().map(event).collect(), cohort: None };
+            let outcome = PersonOutcome { events: events.into_iter().map(event).collect(), cohort: None };
             JoinedRow {
                 user: PEOPLE[0].contains(&i).then_some(user),
                 outcome: PEOPLE[1].contains(&i).then_some(outcome),
             }
         })
         .collect();
-    let mut totals = Totals::default();
+    let mut totals = TrueTotals::default();
     rows.iter().for_each(|row| totals.add(lift, row));
     layout.totals.iter().map(|t| (t.fold, totals.get(t.cell, t.arm, t.quantity))).collect()
 }
@@ -363,7 +363,7 @@ fn rows_in_several_cells_are_charged_by_the_step() {
     let text = world.matching("pid", "[ \"i0\", \"i1\", \"i2\" ]", "dummies = \"off\"");
     let text = text.replace("mode = \"sums\"", "mode = \"sums\"\nalso = [\"converters\"]");
     let study = Study::parse("study.toml", &text.replace("rho = 0.1", "rho = 0.02")).unwrap();
-    let built = prepare::build(&study, &program::Policy::default()).unwrap();
+    let built = prepare::build(&study, &program::VerifierPolicy::default()).unwrap();
     let scales = Scales::new(&study, &built.program, &built.audit, None).unwrap();
     let mut seen = 0;
     for (m, charge) in (0u32..).zip(&built.audit.charges) {

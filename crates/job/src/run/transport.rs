@@ -11,8 +11,8 @@ use super::agree::tell;
 use super::stages::Stages;
 use crate::engines::Engines;
 use crate::transport::{STAGE, price};
-use base::{Error, Kind as Fault, PartyId};
-use fabric::{Kind, Outcome};
+use base::{Error, Fault, PartyId};
+use fabric::{PlainTransport, UpgradeOutcome};
 use net::Session;
 use study::Study;
 use study::transport::{NAME_BYTES, ServerTransport};
@@ -49,7 +49,7 @@ fn agreed(study: &Study, used: &ServerTransport) -> Result<(), Error> {
         None => Ok(()),
         Some(agreed) if agreed == used => Ok(()),
         Some(ServerTransport::Auto)
-            if [ServerTransport::Tls, ServerTransport::Plain(Kind::Shm)].contains(used) =>
+            if [ServerTransport::Tls, ServerTransport::Plain(PlainTransport::Shm)].contains(used) =>
         {
             Ok(())
         }
@@ -94,9 +94,9 @@ fn upgrade(
     let outcome = fabric::upgrade(session, peers, &kind, true)?;
     stages.end(session.ledger(), STAGE, 0, price(study, &kind));
     match (outcome, mine) {
-        (Outcome::Upgraded(kind), _) => Ok(ServerTransport::Plain(kind)),
-        (Outcome::Kept(_), ServerTransport::Auto) => Ok(ServerTransport::Tls),
-        (Outcome::Kept(why), _) => Err(Error::input(format!(
+        (UpgradeOutcome::Upgraded(kind), _) => Ok(ServerTransport::Plain(kind)),
+        (UpgradeOutcome::Kept(_), ServerTransport::Auto) => Ok(ServerTransport::Tls),
+        (UpgradeOutcome::Kept(why), _) => Err(Error::input(format!(
             "transport = \"{mine}\" is for four servers on one host, and {why}: all four set \"auto\", which \
              takes TLS then, \"fabric\", or \"tls\""
         ))),

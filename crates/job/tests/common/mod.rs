@@ -222,7 +222,7 @@ pub fn dies(at: &'static str) -> Watch {
             panic!("killed on purpose");
         }
     };
-    Watch { progress: net::Progress::none(), events: Arc::new(events) }
+    Watch { progress: net::RowProgress::none(), events: Arc::new(events) }
 }
 
 /// A server's study and key.

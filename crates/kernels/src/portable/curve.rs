@@ -3,7 +3,7 @@
 //! kernel. The ladder is fixed time in the key; the map branches on names, which is why nothing but
 //! comparisons may use it.
 
-use crate::curve::{Element, Key, Uniform};
+use crate::curve::{Key, UCoordinate, Uniform};
 
 const A: Fe = Fe([486_662, 0, 0, 0]);
 const ONE: Fe = Fe([1, 0, 0, 0]);
@@ -26,12 +26,12 @@ fn add_words(x: [u64; 4], y: [u64; 4], mut carry: u64) -> ([u64; 4], u64) {
 }
 
 impl Fe {
-    fn from_bytes(bytes: &Element) -> Self {
+    fn from_bytes(bytes: &UCoordinate) -> Self {
         let word = |i: usize| u64::from_le_bytes(std::array::from_fn(|j| bytes[8 * i + j]));
         Self([word(0), word(1), word(2), word(3) & u64::MAX >> 1]).reduced()
     }
 
-    fn to_bytes(self) -> Element {
+    fn to_bytes(self) -> UCoordinate {
         std::array::from_fn(|i| self.0[i / 8].to_le_bytes()[i % 8])
     }
 
@@ -126,14 +126,14 @@ impl Fe {
 }
 
 /// See [`crate::Curve::mul`].
-pub fn mul(key: &Key, points: &mut [Element]) {
+pub fn mul(key: &Key, points: &mut [UCoordinate]) {
     for point in points {
         *point = times_eight_key(key, Fe::from_bytes(point)).to_bytes();
     }
 }
 
 /// See [`crate::Curve::map`].
-pub fn map(key: Option<&Key>, uniform: &[Uniform], out: &mut [Element]) {
+pub fn map(key: Option<&Key>, uniform: &[Uniform], out: &mut [UCoordinate]) {
     let one: Key = std::array::from_fn(|i| u8::from(i == 0));
     for (uniform, out) in uniform.iter().zip(out) {
         let (r, s) = uniform.split_at(48);

@@ -1,10 +1,10 @@
 //! Streams of AES-128 in counter mode, used up where they are made: a mask is added while it is in a
 //! register.
 
-use super::{Ring, Write};
+use super::{VectorRing, Write};
 #[cfg(target_arch = "x86_64")]
 use crate::x86;
-use crate::{Aes128, Backend, Block};
+use crate::{Aes128, Block, InstructionSet};
 
 /// Counter mode under a prefix: block i is the encryption of the block whose upper half is `prefix` and whose
 /// lower half is `first + i`.
@@ -20,7 +20,7 @@ pub struct Keystream<'a> {
 
 /// A value that two parties know becomes two summands: a mask that they have in common with a third, and the
 /// rest, which one of them sends to the fourth.
-pub struct Joint<'a> {
+pub struct JointMask<'a> {
     /// The mask rho.
     pub mask: Keystream<'a>,
     /// What hides the message on its way, if anything does.
@@ -43,7 +43,9 @@ impl Keystream<'_> {
         self.check(out.len());
         match self.key.backend() {
             #[cfg(target_arch = "x86_64")]
-            backend @ (Backend::AesNi | Backend::Vaes512) => x86::ring::fill(backend, self, out),
+            backend @ (InstructionSet::AesNi | InstructionSet::Vaes512) => {
+                x86::ring::fill(backend, self, out)
+            }
             _ => self.portable_fill(out),
         }
     }
@@ -52,11 +54,13 @@ impl Keystream<'_> {
     ///
     /// # Panics
     /// When the counter passes 2^64.
-    pub fn add(self, ring: Ring, sums: &mut [Block]) {
+    pub fn add(self, ring: VectorRing, sums: &mut [Block]) {
         self.check(sums.len());
         match self.key.backend() {
             #[cfg(target_arch = "x86_64")]
-            backend @ (Backend::AesNi | Backend::Vaes512) => x86::ring::add_stream(backend, ring, self, sums),
+            backend @ (InstructionSet::AesNi | InstructionSet::Vaes512) => {
+                x86::ring::add_stream(backend, ring, self, sums)
+            }
             _ => self.portable_each(sums, |_, sum, mask| *sum = ring.add(*sum, mask)),
         }
     }
@@ -65,12 +69,12 @@ impl Keystream<'_> {
     ///
     /// # Panics
     /// When the lengths differ or the counter passes 2^64.
-    pub fn add_unmasked(self, ring: Ring, sums: &mut [Block], x: &[Block]) {
+    pub fn add_unmasked(self, ring: VectorRing, sums: &mut [Block], x: &[Block]) {
         assert_eq!(sums.len(), x.len(), "equal lengths");
         self.check(sums.len());
         match self.key.backend() {
             #[cfg(target_arch = "x86_64")]
-            backend @ (Backend::AesNi | Backend::Vaes512) => {
+            backend @ (InstructionSet::AesNi | InstructionSet::Vaes512) => {
                 x86::ring::add_unmasked(backend, ring, self, sums, x);
             }
             _ => self.portable_each(sums, |i, sum, mask| *sum = ring.add(*sum, ring.sub(x[i], mask))),
@@ -101,12 +105,12 @@ impl Keystream<'_> {
     }
 }
 
-impl Joint<'_> {
+impl JointMask<'_> {
     /// Splits `values`; they become the messages: `value - rho`, hidden if they are to be.
     ///
     /// # Panics
     /// When lengths differ, a counter passes 2^64, or the keys are of different backends.
-    pub fn split(&mut self, ring: Ring, values: &mut [Block]) {
+    pub fn split(&mut self, ring: VectorRing, values: &mut [Block]) {
         let n = values.len();
         assert!(self.to_mask.1.len() == n && self.to_rest.1.len() == n, "equal lengths");
         self.mask.check(n);
@@ -117,12 +121,12 @@ impl Joint<'_> {
         }
         match backend {
             #[cfg(target_arch = "x86_64")]
-            Backend::AesNi | Backend::Vaes512 => x86::ring::split(backend, ring, self, values),
+            InstructionSet::AesNi | InstructionSet::Vaes512 => x86::ring::split(backend, ring, self, values),
             _ => self.portable(ring, values),
         }
     }
 
-    fn portable(&mut self, ring: Ring, values: &mut [Block]) {
+    fn portable(&mut self, ring: VectorRing, values: &mut [Block]) {
         let mut masks = vec![Block::ZERO; values.len()];
         self.mask.portable_fill(&mut masks);
         values.iter_mut().zip(&masks).for_each(|(value, &mask)| *value = ring.sub(*value, mask));

@@ -5,7 +5,7 @@
 //!
 //! Contract of every `unsafe fn`: the CPU has AVX-512 F, DQ, BW, VL and IFMA.
 
-use crate::curve::{Element, Key, Uniform};
+use crate::curve::{Key, UCoordinate, Uniform};
 use field::{Fe, V, Wide, invert};
 use std::arch::x86_64::*;
 
@@ -27,7 +27,7 @@ struct Fraction {
 }
 
 /// Replaces each point by its product with eight times `key`.
-pub fn mul(key: &Key, points: &mut [Element]) {
+pub fn mul(key: &Key, points: &mut [UCoordinate]) {
     for points in points.chunks_mut(SHARED) {
         // SAFETY: `Curve` comes here only when the CPU has the features.
         unsafe { mul_some(key, points) };
@@ -35,7 +35,7 @@ pub fn mul(key: &Key, points: &mut [Element]) {
 }
 
 /// Maps uniform bytes to points, and multiplies them by eight times the key when there is one.
-pub fn map(key: Option<&Key>, uniform: &[Uniform], out: &mut [Element]) {
+pub fn map(key: Option<&Key>, uniform: &[Uniform], out: &mut [UCoordinate]) {
     assert_eq!(uniform.len(), out.len(), "one point per name");
     for (uniform, out) in uniform.chunks(SHARED).zip(out.chunks_mut(SHARED)) {
         // SAFETY: as above; lengths are equal.
@@ -44,7 +44,7 @@ pub fn map(key: Option<&Key>, uniform: &[Uniform], out: &mut [Element]) {
 }
 
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512ifma")]
-unsafe fn mul_some(key: &Key, points: &mut [Element]) {
+unsafe fn mul_some(key: &Key, points: &mut [UCoordinate]) {
     let mut u = Vec::with_capacity(SHARED / LANES);
     for points in points.chunks(LANES) {
         u.push(Fe::from_words(load(points)));
@@ -53,7 +53,7 @@ unsafe fn mul_some(key: &Key, points: &mut [Element]) {
 }
 
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512ifma")]
-unsafe fn map_some(key: Option<&Key>, uniform: &[Uniform], out: &mut [Element]) {
+unsafe fn map_some(key: Option<&Key>, uniform: &[Uniform], out: &mut [UCoordinate]) {
     let mut fractions = Vec::with_capacity(SHARED / LANES);
     for uniform in uniform.chunks(LANES) {
         fractions.push(map::hash(&load_long(uniform)));
@@ -154,7 +154,7 @@ unsafe fn divide(fractions: &[Fraction]) -> Vec<Fe> {
 
 /// Writes the first `out.len()` lanes of `u`.
 #[inline(always)]
-unsafe fn write(u: &[Fe], out: &mut [Element]) {
+unsafe fn write(u: &[Fe], out: &mut [UCoordinate]) {
     for (u, out) in u.iter().zip(out.chunks_mut(LANES)) {
         let mut all = [[0; 32]; LANES];
         store(u.words(), &mut all);
@@ -165,7 +165,7 @@ unsafe fn write(u: &[Fe], out: &mut [Element]) {
 /// Words 0 to 3 of up to eight elements, one vector per word; missing elements are zero.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512ifma")]
-unsafe fn load(points: &[Element]) -> [V; 4] {
+unsafe fn load(points: &[UCoordinate]) -> [V; 4] {
     let mut all = [[0; 32]; LANES];
     all[..points.len()].copy_from_slice(points);
     let row = |i: usize| _mm512_loadu_si512(all[2 * i..].as_ptr().cast());
@@ -189,7 +189,7 @@ unsafe fn load(points: &[Element]) -> [V; 4] {
 /// Inverse of [`load`].
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512ifma")]
-unsafe fn store(w: [V; 4], out: &mut [Element; LANES]) {
+unsafe fn store(w: [V; 4], out: &mut [UCoordinate; LANES]) {
     for i in 0..LANES / 2 {
         // Words 0 and 1, then 2 and 3, of elements 2 i and 2 i + 1.
         let at = 2 * i as i64;

@@ -1,7 +1,7 @@
 //! Multiplication in the field of 2^128 elements by carry-less products of halves.
 
 use crate::gf128::{DIGEST_GROUP, GfKey};
-use crate::{Backend, Block};
+use crate::{Block, InstructionSet};
 use std::arch::x86_64::*;
 
 /// Whether this machine multiplies polynomials.
@@ -49,10 +49,10 @@ unsafe fn reduce(low: __m128i, middle: __m128i, high: __m128i) -> __m128i {
 }
 
 /// See [`crate::gf_digest`]: products of a group of blocks with the powers are added before one reduction.
-pub fn digest(backend: Backend, key: &GfKey, before: Block, x: &[Block]) -> Block {
+pub fn digest(backend: InstructionSet, key: &GfKey, before: Block, x: &[Block]) -> Block {
     assert!(has_field(), "checked by the caller");
     let (groups, rest) = x.as_chunks::<DIGEST_GROUP>();
-    let wide = backend == Backend::Vaes512 && is_x86_feature_detected!("vpclmulqdq");
+    let wide = backend == InstructionSet::Vaes512 && is_x86_feature_detected!("vpclmulqdq");
     // SAFETY: the features are there; groups are whole.
     let sum =
         unsafe { if wide { groups_wide(key, before, groups) } else { groups_narrow(key, before, groups) } };

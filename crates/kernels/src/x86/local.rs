@@ -2,11 +2,11 @@
 
 use super::Wide;
 use crate::local::LOCALITY;
-use crate::{Backend, Block};
+use crate::{Block, InstructionSet};
 use std::arch::x86_64::*;
 
 /// See [`crate::add_local`]: `indices` are the raw words of these rows, and come out cut to byte offsets.
-pub fn add_rows(backend: Backend, indices: &mut [Block], secret: &[Block], rows: &mut [Block]) {
+pub fn add_rows(backend: InstructionSet, indices: &mut [Block], secret: &[Block], rows: &mut [Block]) {
     assert!(secret.len().is_power_of_two() && secret.len() <= 1 << 28, "offsets fit 32 bits");
     assert_eq!(indices.len() * 4, rows.len() * LOCALITY, "one index per entry");
     #[target_feature(enable = "aes,avx2,sse4.1")]
@@ -21,7 +21,7 @@ pub fn add_rows(backend: Backend, indices: &mut [Block], secret: &[Block], rows:
     }
     match backend {
         // SAFETY: `backend` was found on this machine, so the features are there; lengths were checked above.
-        Backend::Vaes512 => unsafe { wide(indices, secret, rows) },
+        InstructionSet::Vaes512 => unsafe { wide(indices, secret, rows) },
         // SAFETY: as above; the portable backend never comes here.
         _ => unsafe { narrow(indices, secret, rows) },
     }

@@ -5,8 +5,8 @@
 //! Z_2^128 are of limbs of 52, 52 and 24 bits, eight elements at a time (AVX-512 IFMA).
 
 use super::{FLIGHT, Wide, aes, get, get_all, put};
-use crate::ring::{Joint, Keystream, portable_cross};
-use crate::{Backend, Block, Ring, Write};
+use crate::ring::{JointMask, Keystream, portable_cross};
+use crate::{Block, InstructionSet, VectorRing, Write};
 use std::arch::x86_64::*;
 
 /// Whether this machine multiplies limbs of 52 bits, and shifts across two words.
@@ -15,7 +15,7 @@ fn has_limbs() -> bool {
 }
 
 /// What sums of 64-bit halves need of a vector.
-pub trait Halves: Copy {
+pub trait HalfSums: Copy {
     unsafe fn add64(self, other: Self) -> Self;
     unsafe fn sub64(self, other: Self) -> Self;
     /// 1 in the upper half of every block whose lower half overflowed in `sum = x + y`.
@@ -24,7 +24,7 @@ pub trait Halves: Copy {
     unsafe fn borrows(x: Self, y: Self, difference: Self) -> Self;
 }
 
-impl Halves for __m128i {
+impl HalfSums for __m128i {
     #[inline(always)]
     unsafe fn add64(self, other: Self) -> Self {
         _mm_add_epi64(self, other)
@@ -46,7 +46,7 @@ impl Halves for __m128i {
     }
 }
 
-impl Halves for __m512i {
+impl HalfSums for __m512i {
     #[inline(always)]
     unsafe fn add64(self, other: Self) -> Self {
         _mm512_add_epi64(self, other)
@@ -118,9 +118,9 @@ impl Elements for Z2 {
 macro_rules! by_ring {
     ($ring:expr, $step:ident($($argument:expr),*)) => {
         match $ring {
-            Ring::Z128 => $step::<Z128, W, N>($($argument),*),
-            Ring::Z64 => $step::<Z64, W, N>($($argument),*),
-            Ring::Z2 => $step::<Z2, W, N>($($argument),*),
+            VectorRing::Z128 => $step::<Z128, W, N>($($argument),*),
+            VectorRing::Z64 => $step::<Z64, W, N>($($argument),*),
+            VectorRing::Z2 => $step::<Z2, W, N>($($argument),*),
         }
     };
 }
@@ -138,7 +138,7 @@ unsafe fn masks<W: Wide, const N: usize>(stream: Keystream<'_>, i: usize) -> [W;
     x[0]
 }
 
-kernel!(add, add_step, lanes sums.len(), (ring: Ring, sums: &mut [Block], x: &[Block]), (i, n) {
+kernel!(add, add_step, lanes sums.len(), (ring: VectorRing, sums: &mut [Block], x: &[Block]), (i, n) {
     by_ring!(ring, add_some(sums, x, i, n));
 });
 
@@ -155,7 +155,7 @@ unsafe fn add_some<E: Elements, W: Wide, const N: usize>(
     }
 }
 
-kernel!(sub, sub_step, lanes sums.len(), (ring: Ring, sums: &mut [Block], x: &[Block]), (i, n) {
+kernel!(sub, sub_step, lanes sums.len(), (ring: VectorRing, sums: &mut [Block], x: &[Block]), (i, n) {
     by_ring!(ring, sub_some(sums, x, i, n));
 });
 
@@ -180,7 +180,7 @@ kernel!(fill, fill_step, lanes out.len(), (stream: Keystream<'_>, out: &mut [Blo
 });
 
 kernel!(add_stream, add_stream_step, lanes sums.len(),
-(ring: Ring, stream: Keystream<'_>, sums: &mut [Block]), (i, n) {
+(ring: VectorRing, stream: Keystream<'_>, sums: &mut [Block]), (i, n) {
     by_ring!(ring, add_masks(stream, sums, i, n));
 });
 
@@ -199,7 +199,7 @@ unsafe fn add_masks<E: Elements, W: Wide, const N: usize>(
 }
 
 kernel!(add_unmasked, add_unmasked_step, lanes sums.len(),
-(ring: Ring, stream: Keystream<'_>, sums: &mut [Block], x: &[Block]), (i, n) {
+(ring: VectorRing, stream: Keystream<'_>, sums: &mut [Block], x: &[Block]), (i, n) {
     by_ring!(ring, add_less_masks(stream, sums, x, i, n));
 });
 
@@ -219,13 +219,13 @@ unsafe fn add_less_masks<E: Elements, W: Wide, const N: usize>(
 }
 
 kernel!(split, split_step, lanes values.len(),
-    (ring: Ring, joint: &mut Joint<'_>, values: &mut [Block]), (i, n) {
+    (ring: VectorRing, joint: &mut JointMask<'_>, values: &mut [Block]), (i, n) {
     by_ring!(ring, split_some(joint, values, i, n));
 });
 
 #[inline(always)]
 unsafe fn split_some<E: Elements, W: Wide, const N: usize>(
-    joint: &mut Joint<'_>,
+    joint: &mut JointMask<'_>,
     values: &mut [Block],
     i: usize,
     n: usize,
@@ -272,20 +272,29 @@ type Parts<'a> = [&'a [Block]; 3];
 type Sums<'a, 'b> = &'a mut [&'b mut [Block]; 3];
 
 /// See [`crate::ring_cross`].
-pub fn cross(backend: Backend, ring: Ring, write: Write, x: Parts<'_>, y: Parts<'_>, sums: Sums<'_, '_>) {
+pub fn cross(
+    backend: InstructionSet,
+    ring: VectorRing,
+    write: Write,
+    x: Parts<'_>,
+    y: Parts<'_>,
+    sums: Sums<'_, '_>,
+) {
     /// The portable code, compiled for 256-bit vectors.
     #[target_feature(enable = "avx2")]
-    unsafe fn narrow(ring: Ring, write: Write, x: Parts<'_>, y: Parts<'_>, sums: Sums<'_, '_>) {
+    unsafe fn narrow(ring: VectorRing, write: Write, x: Parts<'_>, y: Parts<'_>, sums: Sums<'_, '_>) {
         portable_cross(ring, write, x, y, sums);
     }
     match (backend, ring) {
         // SAFETY: the features of the backend and of the limbs are there; all slices have the length of
         // `sums[0]`.
-        (Backend::Vaes512, Ring::Z128) if has_limbs() => unsafe { cross_limbs(write, x, y, sums) },
+        (InstructionSet::Vaes512, VectorRing::Z128) if has_limbs() => unsafe {
+            cross_limbs(write, x, y, sums)
+        },
         // SAFETY: as above.
-        (Backend::Vaes512, Ring::Z64) => unsafe { cross_words::<Z64>(write, x, y, sums) },
+        (InstructionSet::Vaes512, VectorRing::Z64) => unsafe { cross_words::<Z64>(write, x, y, sums) },
         // SAFETY: as above.
-        (Backend::Vaes512, Ring::Z2) => unsafe { cross_words::<Z2>(write, x, y, sums) },
+        (InstructionSet::Vaes512, VectorRing::Z2) => unsafe { cross_words::<Z2>(write, x, y, sums) },
         // SAFETY: every x86 backend has AVX2.
         _ => unsafe { narrow(ring, write, x, y, sums) },
     }

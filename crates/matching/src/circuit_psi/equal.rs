@@ -2,7 +2,7 @@
 
 use base::{Error, PartyId};
 use circuits::gadgets;
-use circuits::{Gates, Input, Lit};
+use circuits::{CircuitBuilder, InputBit, Lit};
 use gmw::{Layers, Party, Quote};
 use kernels::{Block, transpose128};
 use net::Session;
@@ -21,9 +21,9 @@ pub fn tag_bits(bins: u64) -> usize {
 
 /// `a == b` of words of `bits` bits, one of each party.
 fn circuit(bits: usize) -> Layers {
-    let mut gates = Gates::default();
-    let word = |gates: &mut Gates, owner: u8| -> Vec<Lit> {
-        let input = |bit| Input { owner: Some(PartyId(owner)), word: u32::from(owner), bit: bit as u16 };
+    let mut gates = CircuitBuilder::default();
+    let word = |gates: &mut CircuitBuilder, owner: u8| -> Vec<Lit> {
+        let input = |bit| InputBit { owner: Some(PartyId(owner)), word: u32::from(owner), bit: bit as u16 };
         (0..bits).map(|bit| gates.input(input(bit))).collect()
     };
     let (a, b) = (word(&mut gates, 0), word(&mut gates, 1));
@@ -69,7 +69,7 @@ pub fn shared(session: &mut Session, kind: OtKind, tags: &[Block]) -> Result<Vec
     let (mut same, mut done) = (Vec::with_capacity(tags.len().div_ceil(64)), 0);
     for lanes in pieces(bins) {
         let planes = planes(&tags[done..done + lanes]);
-        let mut known = |input: &Input, into: &mut [u64]| {
+        let mut known = |input: &InputBit, into: &mut [u64]| {
             let plane = planes.chunks_exact(planes.len() / TILE).nth(usize::from(input.bit));
             let plane = plane.expect("a tag has 128 bits").iter();
             let words = plane.flat_map(|block| [block.0 as u64, (block.0 >> 64) as u64]);

@@ -12,7 +12,7 @@ use crate::matcher::MatchOptions;
 use crate::memory::{check, reserve};
 use crate::tags::{self, PlacedTag, WireTag, are_distinct, from_wire, to_wire};
 use crate::terms;
-use base::{Error, Kind, PartyId, Rng, limits};
+use base::{Error, Fault, PartyId, Rng, limits};
 use net::Session;
 use std::ops::Range;
 use zeroize::Zeroize;
@@ -151,7 +151,7 @@ fn check_sizes(session: &Session, sizes: SlotSizes) -> Result<(), Error> {
     let cap = limits::ROWS - 1;
     match counts.into_iter().find(|(_, value)| *value > cap) {
         Some((name, value)) => {
-            Err(Error::new(session.at(Some(session.me().other())), Kind::Limit { name, value, cap }))
+            Err(Error::new(session.at(Some(session.me().other())), Fault::Limit { name, value, cap }))
         }
         None => Ok(()),
     }

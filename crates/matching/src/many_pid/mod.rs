@@ -43,7 +43,7 @@ use crate::payload::PayloadTable;
 use crate::pid::PrivateId;
 use crate::tags::{self, PlacedTag, PositionFinder, TAG_BYTES, are_distinct, tagged, to_wire};
 use base::{Cost, Error, PartyId, Roster, limits};
-use net::{Link, Session};
+use net::{Session, StepLink};
 use price::{PULSE, chunk, held, width};
 use std::ops::Range;
 use union::UnionMember;
@@ -497,7 +497,7 @@ fn pass(
 }
 
 /// Receives `rows` elements. Memory grows only as they arrive.
-fn recv_column(link: &mut Link<'_>, name: &'static str, rows: u64) -> Result<Vec<GroupElement>, Error> {
+fn recv_column(link: &mut StepLink<'_>, name: &'static str, rows: u64) -> Result<Vec<GroupElement>, Error> {
     let mut column: Vec<GroupElement> = room::reserve(name, rows)?;
     for i in 0..rows.div_ceil(CHUNK) {
         let piece = chunk(rows, i);
@@ -507,7 +507,7 @@ fn recv_column(link: &mut Link<'_>, name: &'static str, rows: u64) -> Result<Vec
     Ok(column)
 }
 
-fn refused(link: &Link<'_>, refusal: ElementRefusal) -> Error {
+fn refused(link: &StepLink<'_>, refusal: ElementRefusal) -> Error {
     link.malformed(refusal.text())
 }
 

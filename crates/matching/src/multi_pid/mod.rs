@@ -54,7 +54,7 @@ use crate::memory as room;
 use crate::payload::PayloadTable;
 use crate::tags::{self, PlacedTag, PositionFinder, TAG_BYTES, are_distinct, place, tag, to_wire};
 use base::{Cost, Error, PartyId, Rng, limits};
-use net::{Link, Session};
+use net::{Session, StepLink};
 use price::{SETTINGS_BYTES, chunk, chunks, returned};
 use rows::ShuffledRows;
 use std::ops::Range;
@@ -601,7 +601,7 @@ fn invertible(rng: &mut Rng) -> (Exponent, Exponent) {
     }
 }
 
-fn refused(link: &Link<'_>, refusal: ElementRefusal) -> Error {
+fn refused(link: &StepLink<'_>, refusal: ElementRefusal) -> Error {
     link.malformed(refusal.text())
 }
 

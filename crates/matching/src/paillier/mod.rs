@@ -34,7 +34,7 @@ use crate::payload::{PayloadLayout, PayloadTable};
 use crate::permute::TransferBill;
 use base::{Cost, Error, PartyId, Seed};
 use key::{CIPHERTEXT_BYTES, Ciphertext, KEY_BYTES, PublicKey, SecretKey};
-use net::{Link, Session};
+use net::{Session, StepLink};
 use ot::OtKind;
 use pool::RandomiserPool;
 use slots::SlotPlan;
@@ -255,7 +255,7 @@ fn recv_rows(
 }
 
 /// Receives and checks the ciphertexts numbered `range`.
-fn recv(link: &mut Link<'_>, key: &PublicKey, range: Range<u64>) -> Result<Vec<Ciphertext>, Error> {
+fn recv(link: &mut StepLink<'_>, key: &PublicKey, range: Range<u64>) -> Result<Vec<Ciphertext>, Error> {
     let mut bytes = vec![0; (range.end - range.start) as usize * CIPHERTEXT_BYTES];
     link.recv(&mut bytes)?;
     key.read(&bytes).map_err(|refusal| link.malformed(refusal.text()))

@@ -3,7 +3,7 @@
 use super::network::switches;
 use super::{Cut, WINDOW};
 use base::{Cost, PartyId};
-use ot::{Meter, OtKind, Price};
+use ot::{ExtensionCost, OtKind, PriceMeter};
 
 /// Adds up a conversation of two parties: bytes, OTs, and turns as the ledger counts them. Tell it what
 /// happens in order.
@@ -11,7 +11,7 @@ use ot::{Meter, OtKind, Price};
 pub struct TransferBill {
     kind: OtKind,
     /// Of the OTs in which party 0 sends, and party 1.
-    meters: Option<[Meter; 2]>,
+    meters: Option<[PriceMeter; 2]>,
     ots: u64,
     sent: [u64; 2],
     turns: [u64; 2],
@@ -41,7 +41,7 @@ impl TransferBill {
         let leads = ot::leads(PartyId(0), PartyId(1));
         let leader = if leads { PartyId(0) } else { PartyId(1) };
         let follower = leader.other();
-        let price = Price::pair(self.kind, expected);
+        let price = ExtensionCost::pair(self.kind, expected);
         self.ots += price.ots;
         self.hear(follower);
         match self.kind {
@@ -49,7 +49,7 @@ impl TransferBill {
                 self.say(leader, price.sender);
                 self.say(follower, price.receiver);
                 self.hear(leader);
-                if Price::setup(k).receiver > 0 {
+                if ExtensionCost::setup(k).receiver > 0 {
                     self.say(leader, 0);
                     self.hear(follower);
                 }
@@ -63,7 +63,7 @@ impl TransferBill {
             }
         }
         self.meters = Some([0, 1].map(|_| {
-            let mut meter = Meter::new(self.kind, expected);
+            let mut meter = PriceMeter::new(self.kind, expected);
             meter.setup();
             meter
         }));

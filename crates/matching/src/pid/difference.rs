@@ -9,7 +9,7 @@ use super::{Party, Role, fault, steps};
 use crate::group::{ELEMENT_BYTES, GroupElement};
 use crate::spill::{SortedRecords, SpillColumn, SpillQueue, leading};
 use base::Error;
-use net::{Link, Session};
+use net::{Session, StepLink};
 
 /// Bytes of a queue's block: a chunk.
 const BLOCK: usize = (CHUNK * ELEMENT_BYTES) as usize;
@@ -190,7 +190,7 @@ impl<'r> Party<'r> {
     }
 
     /// Pins piece `i` of `s'_p` or `s'_c`, which come after the slices.
-    fn pin_piece(&mut self, link: &Link<'_>, i: u64, piece: &[GroupElement]) -> Result<(), Error> {
+    fn pin_piece(&mut self, link: &StepLink<'_>, i: u64, piece: &[GroupElement]) -> Result<(), Error> {
         let slices = 1u64 << slice_bits(self.rows);
         self.pins.check(link, slices + i, piece)
     }
@@ -198,7 +198,7 @@ impl<'r> Party<'r> {
     /// Multiplies elements of the peer's rows into universal identifiers.
     fn keep_others(
         &self,
-        link: &Link<'_>,
+        link: &StepLink<'_>,
         elements: &mut [GroupElement],
         others: &mut SpillColumn<'_, 32>,
     ) -> Result<(), Error> {
@@ -225,14 +225,14 @@ fn take_slice(
     Ok(steps::check_distinct(into))
 }
 
-fn send_slice(link: &mut Link<'_>, slice: &[GroupElement]) -> Result<(), Error> {
+fn send_slice(link: &mut StepLink<'_>, slice: &[GroupElement]) -> Result<(), Error> {
     link.send(&(slice.len() as u64).to_le_bytes())?;
     if slice.is_empty() { Ok(()) } else { link.send(slice.as_flattened()) }
 }
 
 /// Receives a slice of a column of at most `rows` elements, sorted and without repeats.
 fn recv_slice(
-    link: &mut Link<'_>,
+    link: &mut StepLink<'_>,
     slice: u32,
     bits: u32,
     rows: u64,
@@ -252,7 +252,7 @@ fn recv_slice(
 }
 
 /// Receives chunk `i` of a column of `rows` elements.
-fn recv_piece(link: &mut Link<'_>, rows: u64, i: u64, into: &mut Vec<GroupElement>) -> Result<(), Error> {
+fn recv_piece(link: &mut StepLink<'_>, rows: u64, i: u64, into: &mut Vec<GroupElement>) -> Result<(), Error> {
     into.clear();
     into.resize(CHUNK.min(rows - i * CHUNK) as usize, [0; 32]);
     link.recv(into.as_flattened_mut())?;

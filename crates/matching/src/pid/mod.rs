@@ -53,9 +53,9 @@ use crate::matcher::{
 };
 use crate::payload::PayloadTable;
 use crate::spill::{SpillColumn, SpillRoom};
-use base::{Cost, Error, Kind, PartyId, Secret, limits};
+use base::{Cost, Error, Fault, PartyId, Secret, limits};
 use journal::{JournalRun, MatchJournal};
-use net::{Link, Session};
+use net::{Session, StepLink};
 use pins::MessagePins;
 use price::{HELLO_BYTES, PulseBeat};
 use steps::StepFault;
@@ -131,7 +131,7 @@ impl Matcher for PrivateId {
 
 /// Whether an error is one that only a peer's message can cause, or that of [`MatchOptions::afresh`].
 fn is_deviation(error: &Error) -> bool {
-    matches!(error.kind(), Kind::Malformed(_) | Kind::Deviated(_) | Kind::Limit { .. } | Kind::Refused(_))
+    matches!(error.kind(), Fault::Malformed(_) | Fault::Deviated(_) | Fault::Limit { .. } | Fault::Refused(_))
 }
 
 /// The run itself; `journal` holds the run `before`, if there was one that was cut.
@@ -375,7 +375,7 @@ impl<'r> Party<'r> {
 
     /// Refuses an overlap of `shared` rows that is smaller than what a peer with all of our list must have in
     /// common with us.
-    fn check_shared(&self, link: &Link<'_>, shared: u64) -> Result<(), Error> {
+    fn check_shared(&self, link: &StepLink<'_>, shared: u64) -> Result<(), Error> {
         match shared >= self.shared_least {
             true => Ok(()),
             false => Err(link.blame("the intersection holds the dummies that both have")),
@@ -383,7 +383,7 @@ impl<'r> Party<'r> {
     }
 
     /// A multiplication by the second key.
-    fn mul(&self, link: &Link<'_>, column: &mut [GroupElement]) -> Result<(), Error> {
+    fn mul(&self, link: &StepLink<'_>, column: &mut [GroupElement]) -> Result<(), Error> {
         group::mul_batch(column, &self.keys[1], self.threads).map_err(|refusal| fault(link, refusal.into()))
     }
 
@@ -432,7 +432,7 @@ fn name_of_run(role: Role, mine: [u8; 16], theirs: [u8; 16]) -> [u8; 16] {
     *digest.first_chunk().expect("a digest is longer")
 }
 
-fn fault(link: &Link<'_>, fault: StepFault) -> Error {
+fn fault(link: &StepLink<'_>, fault: StepFault) -> Error {
     match fault {
         StepFault::Malformed(what) => link.malformed(what),
         StepFault::Deviated(check) => link.blame(check),

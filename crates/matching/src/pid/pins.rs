@@ -6,7 +6,7 @@
 
 use crate::group::GroupElement;
 use base::Error;
-use net::Link;
+use net::StepLink;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
@@ -57,7 +57,7 @@ impl MessagePins {
     ///
     /// # Errors
     /// `Deviated` when it is another one than before the cut; `Io` when it cannot be written.
-    pub fn check(&mut self, link: &Link<'_>, index: u64, message: &[GroupElement]) -> Result<(), Error> {
+    pub fn check(&mut self, link: &StepLink<'_>, index: u64, message: &[GroupElement]) -> Result<(), Error> {
         match self.keep(index, message)? {
             true => Ok(()),
             false => Err(link.blame(SAME)),

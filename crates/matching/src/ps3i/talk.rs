@@ -9,7 +9,7 @@ use crate::matcher::MatchOptions;
 use crate::memory::reserve;
 use crate::terms;
 use base::{Error, PartyId, Rng, limits};
-use net::{Link, Session};
+use net::{Session, StepLink};
 use std::ops::Range;
 use zeroize::Zeroize;
 
@@ -185,7 +185,7 @@ fn join(shuffled: &[GroupElement], products: &[(GroupElement, u32)]) -> (Vec<u8>
 
 /// `rho` along I.
 fn picked(
-    link: &mut Link<'_>,
+    link: &mut StepLink<'_>,
     bitmap: &[u8],
     products: &[(GroupElement, u32)],
     rows: [u64; 2],

@@ -1,7 +1,7 @@
 //! Two and three owners, one of whom may serve, and what a server or an owner that deviates meets.
 
 use super::*;
-use net::Fault;
+use net::InjectedFault;
 use net::cluster::Cluster;
 
 const SALT: [u8; 32] = [5; 32];
@@ -103,7 +103,7 @@ fn what_is_bent_on_the_way_is_noticed() {
         } else {
             3
         };
-        let fault = Fault::Corrupt { byte: at, mask: 1 };
+        let fault = InjectedFault::Corrupt { byte: at, mask: 1 };
         let cluster = Cluster::new(6, 12).fault_towards(PartyId(from), PartyId(to), "match", fault);
         let done = cluster.run(|session| play(session, &cast));
         let failed = done.iter().filter(|done| done.is_err()).count();

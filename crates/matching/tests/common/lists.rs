@@ -7,7 +7,7 @@ use matching::{
     PayloadTable, ValidEntries,
 };
 use net::cluster::Cluster;
-use net::{Ledger, Session};
+use net::{Session, Traffic};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Identifiers per row at both parties; empty where there is none.
@@ -135,7 +135,7 @@ pub struct Outcome {
     slots: Vec<Vec<u64>>,
     pub disclosed: [Disclosed; 2],
     pub lost: [u64; 2],
-    pub ledgers: [Ledger; 2],
+    pub ledgers: [Traffic; 2],
 }
 
 impl Outcome {

@@ -3,9 +3,9 @@
 //! What it says is one verdict of a hello, after both sides have proven their keys; not why.
 
 use super::door::Door;
-use super::{Effort, Gate, Meet, RETRY};
+use super::{DoorPolicy, Effort, Meet, RETRY};
 use crate::accept::Admission;
-use crate::hello::Verdict;
+use crate::hello::HelloVerdict;
 use base::PartyId;
 use std::time::{Duration, Instant};
 
@@ -34,11 +34,11 @@ impl Meet {
 
     /// Goes to a peer and says it, until an answer has come.
     fn decline_to(&self, peer: PartyId, until: Instant, effort: &Effort) {
-        let gate: Gate = match self.gate(&[peer]) {
+        let gate: DoorPolicy = match self.gate(&[peer]) {
             Ok(gate) => gate,
             Err(_) => return,
         };
-        let word = self.control(peer, Verdict::Declined, [0; 32]);
+        let word = self.control(peer, HelloVerdict::Declined, [0; 32]);
         while Instant::now() < until && !effort.over() {
             // Who cannot be reached, or answers something else, is not told: there is nobody to tell that to.
             let Ok(Some((mut channel, at))) = self.reach(peer, &gate, until, effort) else { return };

@@ -1,13 +1,13 @@
 //! The side of a pair that dials.
 
-use super::{Effort, Gate, Lanes, Meet, Met, RETRY, Status, Transport};
+use super::{ChannelSecurity, DoorPolicy, Effort, Lanes, Meet, Met, RETRY, Status};
 use crate::Channel;
 use crate::accept::{HANDSHAKE, hear};
-use crate::hello::{Hello, NoHello, Topic, Verdict};
+use crate::hello::{Hello, HelloVerdict, NoHello, Topic};
 use crate::refusal::version_text;
-use crate::socket::{Bound, Incoming, SocketChannel, tune};
-use crate::tls::{Refusal, shake};
-use base::{ChannelError, Error, Kind, PartyId};
+use crate::socket::{ReceiveBuffer, SocketChannel, TimeLimit, tune};
+use crate::tls::{TlsRefusal, shake};
+use base::{ChannelError, Error, Fault, PartyId};
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ impl Meet {
     pub(super) fn keep_dialling(
         &self,
         peer: PartyId,
-        gate: &Gate,
+        gate: &DoorPolicy,
         nonce: [u8; 32],
         until: Instant,
         effort: &Effort,
@@ -45,40 +45,40 @@ impl Meet {
     fn dial(
         &self,
         peer: PartyId,
-        gate: &Gate,
+        gate: &DoorPolicy,
         nonce: [u8; 32],
         until: Instant,
         effort: &Effort,
     ) -> Result<Option<Met>, Error> {
-        let question = self.control(peer, Verdict::Question, nonce);
+        let question = self.control(peer, HelloVerdict::Question, nonce);
         let mut wait = RETRY.0;
         let (mut channel, at, answer) = loop {
             let Some((mut channel, at)) = self.reach(peer, gate, until, effort)? else { return Ok(None) };
             let why = match self.ask(&mut channel, &question, &at, effort)? {
-                Ok(answer) if answer.verdict != Verdict::Wait => break (channel, at, answer),
+                Ok(answer) if answer.verdict != HelloVerdict::Wait => break (channel, at, answer),
                 Ok(_) => "nothing has begun there yet".to_owned(),
                 // It is still in a session that has failed, or has just come to its end.
                 Err(refusal) => self.wording(&[peer]).text(&refusal, &at),
             };
             if Instant::now() + wait >= until {
                 let text = format!("{} did not begin in time: {why}", self.roster.name(peer));
-                return Err(self.error(peer, Kind::Channel(ChannelError::Io(text))));
+                return Err(self.error(peer, Fault::Channel(ChannelError::Io(text))));
             }
             (self.watch)(&Status::Waiting { peer: self.roster.name(peer), at: at.to_string(), why });
             effort.pause(wait);
             wait = (2 * wait).min(RETRY.1);
         };
         let Topic::Control { nonce, agreement } = answer.topic else {
-            return Err(self.error(peer, Kind::Malformed("an answer to another question")));
+            return Err(self.error(peer, Fault::Malformed("an answer to another question")));
         };
         if agreement != self.agreement {
             return Err(self.other_study(peer, &agreement));
         }
-        if answer.verdict == Verdict::Declined {
+        if answer.verdict == HelloVerdict::Declined {
             return Err(self.declined(peer));
         }
         self.taken(&answer, (0, 0), &at)?;
-        channel.begin(self.deadline).map_err(|e| self.error(peer, Kind::Channel(e)))?;
+        channel.begin(self.deadline).map_err(|e| self.error(peer, Fault::Channel(e)))?;
         Ok(Some(Met { peer, channel, nonce }))
     }
 
@@ -86,7 +86,7 @@ impl Meet {
     pub(super) fn dial_lanes(
         &self,
         peer: PartyId,
-        gate: &Gate,
+        gate: &DoorPolicy,
         lanes: Lanes,
         effort: &Effort,
     ) -> Result<Option<(PartyId, Vec<SocketChannel>)>, Error> {
@@ -94,24 +94,25 @@ impl Meet {
         let mut channels = Vec::new();
         for lane in first..first + count {
             let until = Instant::now() + self.deadline;
-            let question = self.hello(peer, Verdict::Question, Topic::Worker { session, lane, first, count });
+            let question =
+                self.hello(peer, HelloVerdict::Question, Topic::Worker { session, lane, first, count });
             let (channel, at, answer) = loop {
                 let Some((mut channel, at)) = self.reach(peer, gate, until, effort)? else { return Ok(None) };
                 // Not the deadline of a handshake: the other side may still be busy with the step before the
                 // lanes.
-                channel.begin(self.deadline).map_err(|e| self.error(peer, Kind::Channel(e)))?;
+                channel.begin(self.deadline).map_err(|e| self.error(peer, Fault::Channel(e)))?;
                 match self.ask(&mut channel, &question, &at, effort)? {
                     Ok(answer) => break (channel, at, answer),
                     Err(refusal) if Instant::now() >= until => return Err(self.refused(peer, &refusal, &at)),
                     Err(_) => effort.pause(RETRY.1),
                 }
             };
-            if answer.verdict == Verdict::Declined {
-                return Err(self.error(peer, Kind::Malformed("a lane of a run that has begun")));
+            if answer.verdict == HelloVerdict::Declined {
+                return Err(self.error(peer, Fault::Malformed("a lane of a run that has begun")));
             }
             self.taken(&answer, (lane, count), &at)?;
             if answer.topic != question.topic {
-                return Err(self.error(peer, Kind::Malformed("an answer to another question")));
+                return Err(self.error(peer, Fault::Malformed("an answer to another question")));
             }
             channels.push(channel);
         }
@@ -126,34 +127,34 @@ impl Meet {
         question: &Hello,
         at: &SocketAddr,
         effort: &Effort,
-    ) -> Result<Result<Hello, Refusal>, Error> {
+    ) -> Result<Result<Hello, TlsRefusal>, Error> {
         let peer = question.to;
         // A refusal of our key is found when reading, so a failed send is not the last word.
         let sent = channel.send(&question.encode()).and_then(|()| channel.hand_over());
-        let bound = Bound::of(channel.deadline());
+        let bound = TimeLimit::of(channel.deadline());
         let answer = loop {
             match () {
                 () if channel.answers(RETRY.0) => break hear(channel, bound),
-                () if effort.over() => return Ok(Err(Refusal::Left)),
-                () if bound.left().is_none() => break Err(Refusal::Silent(bound.limit)),
+                () if effort.over() => return Ok(Err(TlsRefusal::Left)),
+                () if bound.left().is_none() => break Err(TlsRefusal::Silent(bound.limit)),
                 () => {}
             }
         };
         let heard = match answer {
             Ok(heard) => heard,
             // Who has proved its key is the peer, between two meetings.
-            Err(refusal @ (Refusal::Left | Refusal::Silent(_)))
-                if matches!(self.transport, Transport::Tls { .. }) =>
+            Err(refusal @ (TlsRefusal::Left | TlsRefusal::Silent(_)))
+                if matches!(self.transport, ChannelSecurity::Tls { .. }) =>
             {
                 return Ok(Err(refusal));
             }
             Err(refusal) => return Err(self.refused(peer, &refusal, at)),
         };
-        sent.map_err(|e| self.error(peer, Kind::Channel(e)))?;
+        sent.map_err(|e| self.error(peer, Fault::Channel(e)))?;
         let answer = heard.map_err(|no| self.no_hello(peer, no, at))?;
         if answer.from != peer || answer.to != self.me {
-            let text = self.wording(&[peer]).verdict(Verdict::Roster, (0, 0));
-            return Err(self.refused(peer, &Refusal::Hello(text), at));
+            let text = self.wording(&[peer]).verdict(HelloVerdict::Roster, (0, 0));
+            return Err(self.refused(peer, &TlsRefusal::Hello(text), at));
         }
         Ok(Ok(answer))
     }
@@ -161,28 +162,28 @@ impl Meet {
     fn no_hello(&self, peer: PartyId, no: NoHello, at: &SocketAddr) -> Error {
         let name = self.roster.name(peer);
         match no {
-            NoHello::Version(theirs) => self.error(peer, Kind::Input(version_text(&name, Some(theirs)))),
+            NoHello::Version(theirs) => self.error(peer, Fault::Input(version_text(&name, Some(theirs)))),
             NoHello::Magic => {
-                self.refused(peer, &Refusal::Hello("it does not speak Tacit's protocol".into()), at)
+                self.refused(peer, &TlsRefusal::Hello("it does not speak Tacit's protocol".into()), at)
             }
-            NoHello::Malformed => self.error(peer, Kind::Malformed("a hello")),
+            NoHello::Malformed => self.error(peer, Fault::Malformed("a hello")),
         }
     }
 
     fn taken(&self, answer: &Hello, lanes: (u32, u32), at: &SocketAddr) -> Result<(), Error> {
-        if answer.verdict == Verdict::Taken {
+        if answer.verdict == HelloVerdict::Taken {
             return Ok(());
         }
         let peer = answer.from;
         let text = self.wording(&[peer]).verdict(answer.verdict, lanes);
-        Err(self.refused(peer, &Refusal::Hello(text), at))
+        Err(self.refused(peer, &TlsRefusal::Hello(text), at))
     }
 
     /// Connects and proves keys; tries again until the peer is there or the meeting failed elsewhere.
     pub(super) fn reach(
         &self,
         peer: PartyId,
-        gate: &Gate,
+        gate: &DoorPolicy,
         until: Instant,
         effort: &Effort,
     ) -> Result<Option<Connected>, Error> {
@@ -195,7 +196,7 @@ impl Meet {
         &self,
         peer: PartyId,
         address: &str,
-        gate: &Gate,
+        gate: &DoorPolicy,
         until: Instant,
         effort: &Effort,
     ) -> Result<Option<Connected>, Error> {
@@ -211,7 +212,7 @@ impl Meet {
                 let waited = start.elapsed().as_secs_f64();
                 return Err(self.error(
                     peer,
-                    Kind::Channel(ChannelError::Io(format!(
+                    Fault::Channel(ChannelError::Io(format!(
                         "no answer from {name} at {address} within {waited:.1} s ({why}); check that {name} \
                          is running, that it listens there and that no firewall is between"
                     ))),
@@ -229,13 +230,13 @@ impl Meet {
         &self,
         peer: PartyId,
         address: &str,
-        gate: &Gate,
+        gate: &DoorPolicy,
         until: Instant,
     ) -> Result<Result<Connected, String>, Error> {
         let resolved = address.to_socket_addrs().map_err(|e| {
             self.error(
                 peer,
-                Kind::Input(format!(
+                Fault::Input(format!(
                     "`{address}` is no address ({e}); change {} to something like hospitals.example.org:7000",
                     self.terms.address
                 )),
@@ -262,7 +263,7 @@ impl Meet {
             match open(stream, gate, left()) {
                 Ok(channel) => return Ok(Ok((channel, at))),
                 // Nobody behind the door yet: a tunnel or relay whose far end is not up.
-                Err(refusal @ (Refusal::Left | Refusal::Silent(_))) => {
+                Err(refusal @ (TlsRefusal::Left | TlsRefusal::Silent(_))) => {
                     why = self.wording(&[peer]).text(&refusal, &at);
                 }
                 Err(refusal) => return Err(self.refused(peer, &refusal, &at)),
@@ -273,13 +274,13 @@ impl Meet {
 }
 
 /// The dialling side of one connection.
-fn open(stream: TcpStream, gate: &Gate, limit: Duration) -> Result<SocketChannel, Refusal> {
-    let failed = |e: std::io::Error| Refusal::of_io(&e, limit);
+fn open(stream: TcpStream, gate: &DoorPolicy, limit: Duration) -> Result<SocketChannel, TlsRefusal> {
+    let failed = |e: std::io::Error| TlsRefusal::of_io(&e, limit);
     tune(&stream, limit).map_err(failed)?;
     let (tls, incoming) = match gate {
-        Gate::Open => (None, Incoming::new()),
-        Gate::Pinned(tls) => {
-            let (tls, incoming) = shake(&stream, tls.dialer()?, Bound::of(limit))?;
+        DoorPolicy::Open => (None, ReceiveBuffer::new()),
+        DoorPolicy::Pinned(tls) => {
+            let (tls, incoming) = shake(&stream, tls.dialer()?, TimeLimit::of(limit))?;
             (Some(tls), incoming)
         }
     };

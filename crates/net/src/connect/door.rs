@@ -2,15 +2,15 @@
 //! say.
 
 use super::standby::reply;
-use super::{Effort, Gate, LANES, Lanes, Meet, Met, RETRY, Status, Transport};
+use super::{ChannelSecurity, DoorPolicy, Effort, LANES, Lanes, Meet, Met, RETRY, Status};
 use crate::Channel;
 use crate::accept::{Acceptor, Admission, Arrival, QUEUE, TurnedAway};
-use crate::hello::{Hello, NoHello, Topic, Verdict};
-use crate::identity::Fingerprint;
+use crate::hello::{Hello, HelloVerdict, NoHello, Topic};
+use crate::identity::KeyFingerprint;
 use crate::refusal::version_text;
 use crate::socket::SocketChannel;
-use crate::tls::Refusal;
-use base::{ChannelError, Error, Kind, PartyId, limits};
+use crate::tls::TlsRefusal;
+use base::{ChannelError, Error, Fault, PartyId, limits};
 use std::net::SocketAddr;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ pub(super) struct Door {
 struct Came {
     channel: SocketChannel,
     hello: Hello,
-    key: Option<Fingerprint>,
+    key: Option<KeyFingerprint>,
     from: SocketAddr,
 }
 
@@ -64,7 +64,7 @@ impl Door {
     /// Binds the address; whoever passes `gate` may come.
     pub(super) fn open(
         address: &str,
-        gate: Gate,
+        gate: DoorPolicy,
         admission: Admission,
         awaited: Vec<PartyId>,
     ) -> Result<Self, Error> {
@@ -125,13 +125,13 @@ impl Door {
         let (theirs, agreement) = match came.hello.topic {
             Topic::Control { nonce, agreement } => (nonce, agreement),
             Topic::Worker { .. } => {
-                self.turn_away(meet, came, Verdict::Session, &mut wait.last);
+                self.turn_away(meet, came, HelloVerdict::Session, &mut wait.last);
                 return Ok(None);
             }
             Topic::Begin { agreement } => {
                 // It has begun: said again it changes nothing.
                 let begun = self.ours(meet, &came) && agreement == meet.agreement;
-                let verdict = if begun { Verdict::Taken } else { Verdict::Busy };
+                let verdict = if begun { HelloVerdict::Taken } else { HelloVerdict::Busy };
                 reply(&mut came.channel, &came.hello, verdict);
                 return Ok(None);
             }
@@ -139,37 +139,37 @@ impl Door {
         let peer = came.hello.from;
         let (ours, same) = (self.ours(meet, &came), agreement == meet.agreement);
         if self.shared && !(ours && same) {
-            reply(&mut came.channel, &came.hello, Verdict::Wait);
+            reply(&mut came.channel, &came.hello, HelloVerdict::Wait);
             if ours {
                 let why = format!("{} comes for another {}", meet.roster.name(peer), meet.terms.document);
                 note(meet, why, &mut wait.last);
             }
             return Ok(None);
         }
-        if ours && same && came.hello.verdict == Verdict::Declined {
-            reply(&mut came.channel, &came.hello, Verdict::Declined);
+        if ours && same && came.hello.verdict == HelloVerdict::Declined {
+            reply(&mut came.channel, &came.hello, HelloVerdict::Declined);
             return Err(meet.declined(peer));
         }
         let verdict = match () {
-            () if !ours => Verdict::Roster,
-            () if !same => Verdict::Agreement,
-            () if met.iter().any(|met| met.peer == peer) => Verdict::Busy,
-            () => Verdict::Taken,
+            () if !ours => HelloVerdict::Roster,
+            () if !same => HelloVerdict::Agreement,
+            () if met.iter().any(|met| met.peer == peer) => HelloVerdict::Busy,
+            () => HelloVerdict::Taken,
         };
-        if verdict == Verdict::Busy {
+        if verdict == HelloVerdict::Busy {
             self.turn_away(meet, came, verdict, &mut wait.last);
             return Ok(None);
         }
         let answer = meet.control(peer, verdict, nonce).encode();
         let answered = came.channel.send(&answer).and_then(|()| came.channel.finish());
         match verdict {
-            Verdict::Taken => {}
-            Verdict::Agreement => return Err(meet.other_study(peer, &agreement)),
+            HelloVerdict::Taken => {}
+            HelloVerdict::Agreement => return Err(meet.other_study(peer, &agreement)),
             other => {
                 let text = meet.wording(&self.awaited).verdict(other, (0, 0));
-                let refusal = Refusal::Hello(text);
+                let refusal = TlsRefusal::Hello(text);
                 let text = meet.wording(&self.awaited).text(&refusal, &came.from);
-                return Err(Error::new(meet.at(&self.awaited), Kind::Input(text)));
+                return Err(Error::new(meet.at(&self.awaited), Fault::Input(text)));
             }
         }
         if answered.and_then(|()| came.channel.begin(meet.deadline)).is_err() {
@@ -183,8 +183,10 @@ impl Door {
     fn ours(&self, meet: &Meet, came: &Came) -> bool {
         let (from, to) = (came.hello.from, came.hello.to);
         let proven = match (&meet.transport, came.key) {
-            (Transport::Tcp, _) => true,
-            (Transport::Tls { keys, .. }, key) => key.is_some() && keys.get(from.index()).copied() == key,
+            (ChannelSecurity::Tcp, _) => true,
+            (ChannelSecurity::Tls { keys, .. }, key) => {
+                key.is_some() && keys.get(from.index()).copied() == key
+            }
         };
         proven && to == meet.me && self.awaited.contains(&from)
     }
@@ -206,10 +208,10 @@ impl Door {
             };
             let peer = came.hello.from;
             match *agreement == meet.agreement {
-                true => reply(&mut came.channel, &came.hello, Verdict::Declined),
+                true => reply(&mut came.channel, &came.hello, HelloVerdict::Declined),
                 // What this party takes no part in is its own study: of another one it hears that.
                 false => {
-                    let answer = meet.control(peer, Verdict::Agreement, [0; 32]).encode();
+                    let answer = meet.control(peer, HelloVerdict::Agreement, [0; 32]).encode();
                     let _ = came.channel.send(&answer).and_then(|()| came.channel.finish());
                 }
             }
@@ -240,17 +242,17 @@ impl Door {
                 Ok(hello) => return Ok(Some(Came { channel: *channel, hello, key, from })),
                 Err(NoHello::Version(theirs)) => {
                     // Our own version tells the other side what is wrong.
-                    let answer = meet.control(self.awaited[0], Verdict::Version, [0; 32]).encode();
+                    let answer = meet.control(self.awaited[0], HelloVerdict::Version, [0; 32]).encode();
                     let _ = channel.send(&answer).and_then(|()| channel.finish());
                     let text = version_text(&meet.names(missing), Some(theirs));
                     if !self.shared && !missing.is_empty() {
-                        return Err(Error::new(meet.at(missing), Kind::Input(text)));
+                        return Err(Error::new(meet.at(missing), Fault::Input(text)));
                     }
                     text
                 }
                 Err(_) => "it does not speak Tacit's protocol".to_owned(),
             };
-            note(meet, meet.wording(missing).text(&Refusal::Hello(why), &from), &mut wait.last);
+            note(meet, meet.wording(missing).text(&TlsRefusal::Hello(why), &from), &mut wait.last);
         }
         Ok(None)
     }
@@ -269,10 +271,10 @@ impl Door {
         if let Some(last) = wait.last.take() {
             text += &format!(". The last connection was refused: {last}");
         }
-        Error::new(meet.at(missing), Kind::Channel(ChannelError::Io(text)))
+        Error::new(meet.at(missing), Fault::Channel(ChannelError::Io(text)))
     }
 
-    fn turn_away(&self, meet: &Meet, mut came: Came, verdict: Verdict, last: &mut Option<String>) {
+    fn turn_away(&self, meet: &Meet, mut came: Came, verdict: HelloVerdict, last: &mut Option<String>) {
         let (topic, lanes) = match &came.hello.topic {
             Topic::Control { .. } => (Topic::Control { nonce: [0; 32], agreement: meet.agreement }, (0, 0)),
             worker @ Topic::Worker { lane, count, .. } => (worker.clone(), (*lane, *count)),
@@ -284,7 +286,7 @@ impl Door {
         let from = came.hello.from;
         let who = if self.awaited.contains(&from) { vec![from] } else { self.awaited.clone() };
         let wording = meet.wording(&who);
-        let why = Refusal::Hello(wording.verdict(verdict, lanes));
+        let why = TlsRefusal::Hello(wording.verdict(verdict, lanes));
         note(meet, wording.text(&why, &came.from), last);
     }
 
@@ -312,14 +314,14 @@ impl Door {
                 },
             };
             if self.shared && !matches!(came.hello.topic, Topic::Worker { .. }) {
-                reply(&mut came.channel, &came.hello, Verdict::Wait);
+                reply(&mut came.channel, &came.hello, HelloVerdict::Wait);
                 continue;
             }
             let peer = came.hello.from;
             match self.place(meet, &came, lanes, &grid) {
                 Ok(Place::Later) => self.early.push(came),
                 Ok(Place::At(row, index)) => {
-                    let taken = meet.hello(peer, Verdict::Taken, came.hello.topic).encode();
+                    let taken = meet.hello(peer, HelloVerdict::Taken, came.hello.topic).encode();
                     let ready = came.channel.send(&taken).and_then(|()| came.channel.finish());
                     // Gone before it was answered: it comes again.
                     if ready.and_then(|()| came.channel.begin(meet.deadline)).is_ok() {
@@ -331,9 +333,9 @@ impl Door {
                 }
                 Err(verdict) => {
                     self.turn_away(meet, came, verdict, &mut wait.last);
-                    if verdict == Verdict::Lanes {
+                    if verdict == HelloVerdict::Lanes {
                         let text = meet.wording(&[peer]).verdict(verdict, (0, lanes.count));
-                        return Err(meet.error(peer, Kind::Input(text)));
+                        return Err(meet.error(peer, Fault::Input(text)));
                     }
                 }
             }
@@ -341,27 +343,27 @@ impl Door {
     }
 
     /// Where a worker connection belongs, or why it does not.
-    fn place(&self, meet: &Meet, came: &Came, lanes: Lanes, grid: &[Row]) -> Result<Place, Verdict> {
+    fn place(&self, meet: &Meet, came: &Came, lanes: Lanes, grid: &[Row]) -> Result<Place, HelloVerdict> {
         let Topic::Worker { session, lane, first, count } = came.hello.topic else {
-            return Err(Verdict::Busy);
+            return Err(HelloVerdict::Busy);
         };
         if !self.ours(meet, came) {
-            return Err(Verdict::Roster);
+            return Err(HelloVerdict::Roster);
         }
         if session != lanes.session {
-            return Err(Verdict::Session);
+            return Err(HelloVerdict::Session);
         }
         if first >= lanes.first + lanes.count && lane < LANES {
             // The dialler is ahead of us: these lanes are for a later call.
-            return if self.early.len() < EARLY { Ok(Place::Later) } else { Err(Verdict::Lane) };
+            return if self.early.len() < EARLY { Ok(Place::Later) } else { Err(HelloVerdict::Lane) };
         }
         if (first, count) != (lanes.first, lanes.count) {
-            return Err(Verdict::Lanes);
+            return Err(HelloVerdict::Lanes);
         }
-        let row = grid.iter().position(|(peer, _)| *peer == came.hello.from).ok_or(Verdict::Roster)?;
+        let row = grid.iter().position(|(peer, _)| *peer == came.hello.from).ok_or(HelloVerdict::Roster)?;
         let index = lane.checked_sub(lanes.first).map(|i| i as usize);
         let free = index.filter(|&i| grid[row].1.get(i).is_some_and(Option::is_none));
-        free.map(|index| Place::At(row, index)).ok_or(Verdict::Lane)
+        free.map(|index| Place::At(row, index)).ok_or(HelloVerdict::Lane)
     }
 }
 

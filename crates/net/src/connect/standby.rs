@@ -6,15 +6,15 @@
 //! bound address, so that nobody who comes meanwhile finds it closed.
 
 use super::door::Door;
-use super::{Effort, Gate, Meet, Meeting, RETRY, Status};
+use super::{DoorPolicy, Effort, Meet, Meeting, RETRY, Status};
 use crate::Channel;
 use crate::accept::{Acceptor, Admission, Arrival, HANDSHAKE, QUEUE};
-use crate::hello::{Hello, Topic, Verdict};
-use crate::identity::{Fingerprint, Identity};
-use crate::network::Network;
+use crate::hello::{Hello, HelloVerdict, Topic};
+use crate::identity::{Identity, KeyFingerprint};
+use crate::network::IpNetwork;
 use crate::socket::SocketChannel;
-use crate::tls::{Refusal, Tls};
-use base::{ChannelError, Error, Kind, PartyId};
+use crate::tls::{Tls, TlsRefusal};
+use base::{ChannelError, Error, Fault, PartyId};
 use std::net::SocketAddr;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
@@ -25,11 +25,11 @@ pub struct Standby {
 }
 
 /// Somebody who proved a key says: begin.
-pub struct Call {
+pub struct StartCall {
     channel: SocketChannel,
     hello: Hello,
     /// The key that it proved.
-    pub key: Fingerprint,
+    pub key: KeyFingerprint,
     /// Where it called from.
     pub from: SocketAddr,
     /// The agreement that is to begin: the hash of a study.
@@ -45,11 +45,11 @@ impl Standby {
     pub fn open(
         address: &str,
         identity: &Identity,
-        keys: Vec<Fingerprint>,
-        allow: Vec<Network>,
+        keys: Vec<KeyFingerprint>,
+        allow: Vec<IpNetwork>,
         deadline: Duration,
     ) -> Result<Self, Error> {
-        let gate = Gate::Pinned(Tls::new(identity, keys)?);
+        let gate = DoorPolicy::Pinned(Tls::new(identity, keys)?);
         Ok(Self { acceptor: Acceptor::bind(address, gate, Admission::new(allow, deadline))? })
     }
 
@@ -63,7 +63,7 @@ impl Standby {
     ///
     /// # Errors
     /// When the address accepts nobody any more.
-    pub fn next(&mut self, wait: Duration) -> Result<Option<Call>, Error> {
+    pub fn next(&mut self, wait: Duration) -> Result<Option<StartCall>, Error> {
         let until = Instant::now() + wait;
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -80,15 +80,17 @@ impl Standby {
             let Arrival { mut channel, hello: Ok(hello), key: Some(key), from } = arrival else { continue };
             match hello.topic {
                 Topic::Begin { agreement } => {
-                    return Ok(Some(Call { channel: *channel, hello, key, from, agreement }));
+                    return Ok(Some(StartCall { channel: *channel, hello, key, from, agreement }));
                 }
-                Topic::Control { .. } | Topic::Worker { .. } => reply(&mut channel, &hello, Verdict::Wait),
+                Topic::Control { .. } | Topic::Worker { .. } => {
+                    reply(&mut channel, &hello, HelloVerdict::Wait)
+                }
             }
         }
     }
 }
 
-impl Call {
+impl StartCall {
     /// The party that says so, and the one that it means, as indices of the agreement's roster.
     #[must_use]
     pub fn parties(&self) -> [PartyId; 2] {
@@ -97,17 +99,17 @@ impl Call {
 
     /// It begins.
     pub fn accept(mut self) {
-        reply(&mut self.channel, &self.hello, Verdict::Taken);
+        reply(&mut self.channel, &self.hello, HelloVerdict::Taken);
     }
 
     /// It does not: this node holds no such agreement, or the caller has no part in it.
     pub fn refuse(mut self) {
-        reply(&mut self.channel, &self.hello, Verdict::Agreement);
+        reply(&mut self.channel, &self.hello, HelloVerdict::Agreement);
     }
 }
 
 /// Answers a hello in its own words. Who has gone meanwhile does not hear it.
-pub(super) fn reply(channel: &mut SocketChannel, hello: &Hello, verdict: Verdict) {
+pub(super) fn reply(channel: &mut SocketChannel, hello: &Hello, verdict: HelloVerdict) {
     let answer = Hello { from: hello.to, to: hello.from, verdict, ..hello.clone() };
     let _ = channel.send(&answer.encode()).and_then(|()| channel.finish());
 }
@@ -140,7 +142,7 @@ impl Meet {
                     "{name} said to begin and {what}; waited {waited:.1} s for it. {name}'s own output says \
                      why"
                 );
-                return Err(self.error(host, Kind::Channel(ChannelError::Io(text))));
+                return Err(self.error(host, Fault::Channel(ChannelError::Io(text))));
             }
             effort.pause(RETRY.1.min(grace));
         }
@@ -175,7 +177,7 @@ impl Meet {
                     let waited = self.patience.as_secs_f64();
                     let name = self.roster.name(peer);
                     let text = format!("{name} at {address} did not begin within {waited:.1} s: {why}");
-                    return Err(self.error(peer, Kind::Channel(ChannelError::Io(text))));
+                    return Err(self.error(peer, Fault::Channel(ChannelError::Io(text))));
                 }
                 (self.watch)(&Status::Waiting { peer: self.roster.name(peer), at: address.to_owned(), why });
             }
@@ -193,27 +195,27 @@ impl Meet {
         at: &SocketAddr,
         effort: &Effort,
     ) -> Result<Option<String>, Error> {
-        let question = self.hello(peer, Verdict::Question, Topic::Begin { agreement: self.agreement });
+        let question = self.hello(peer, HelloVerdict::Question, Topic::Begin { agreement: self.agreement });
         let answer = match self.ask(channel, &question, at, effort)? {
             Ok(answer) => answer,
             // Between two meetings nobody answers at the door.
             Err(refusal) => return Ok(Some(self.wording(&[peer]).text(&refusal, at))),
         };
         match answer.verdict {
-            Verdict::Taken => Ok(None),
-            Verdict::Busy | Verdict::Wait => Ok(Some("it is in another session".to_owned())),
-            Verdict::Agreement => {
+            HelloVerdict::Taken => Ok(None),
+            HelloVerdict::Busy | HelloVerdict::Wait => Ok(Some("it is in another session".to_owned())),
+            HelloVerdict::Agreement => {
                 let name = self.roster.name(peer);
                 let text = format!(
                     "{name} does not begin this {}: its node must hold the file and list its full hash; see \
                      {name}'s own log",
                     self.terms.document
                 );
-                Err(self.error(peer, Kind::Input(text)))
+                Err(self.error(peer, Fault::Input(text)))
             }
             other => {
                 let text = self.wording(&[peer]).verdict(other, (0, 0));
-                Err(self.refused(peer, &Refusal::Hello(text), at))
+                Err(self.refused(peer, &TlsRefusal::Hello(text), at))
             }
         }
     }

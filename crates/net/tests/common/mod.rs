@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "every test file uses its own part")]
 
 use base::{Error, PartyId, Roster};
-use net::{Endpoint, Fingerprint, Identity, Meet, Meeting, Status, Transport};
+use net::{ChannelSecurity, Identity, KeyFingerprint, Meet, Meeting, Rendezvous, Status};
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ pub fn roster() -> Roster {
 /// Identities of the two parties and the keys of their study.
 pub struct Keys {
     pub identities: [Arc<Identity>; 2],
-    pub study: Vec<Fingerprint>,
+    pub study: Vec<KeyFingerprint>,
 }
 
 impl Keys {
@@ -28,13 +28,13 @@ impl Keys {
         Self { identities, study }
     }
 
-    pub fn tls(&self, party: PartyId) -> Transport {
-        Transport::Tls { identity: self.identities[party.index()].clone(), keys: self.study.clone() }
+    pub fn tls(&self, party: PartyId) -> ChannelSecurity {
+        ChannelSecurity::Tls { identity: self.identities[party.index()].clone(), keys: self.study.clone() }
     }
 }
 
 /// One side's appointment; a minute for everything, the same agreement everywhere.
-pub fn meet(me: PartyId, endpoint: Endpoint, transport: Transport) -> Meet {
+pub fn meet(me: PartyId, endpoint: Rendezvous, transport: ChannelSecurity) -> Meet {
     let meet = Meet::new(me, roster(), endpoint, transport, [7; 32]);
     meet.patience(Duration::from_secs(60)).deadline(Duration::from_secs(60))
 }
@@ -62,21 +62,21 @@ impl Listening {
         panic!("no {count} refusals: {:?}", self.refused.lock().unwrap());
     }
 
-    pub fn dial(&self) -> Endpoint {
-        Endpoint::Dial(self.at.to_string())
+    pub fn dial(&self) -> Rendezvous {
+        Rendezvous::Dial(self.at.to_string())
     }
 }
 
 /// The hospitals listen at a free port of loopback.
 pub fn listen(
-    transport: Transport,
+    transport: ChannelSecurity,
     lanes: u32,
     change: impl FnOnce(Meet) -> Meet + Send + 'static,
 ) -> Listening {
     let (tell, told): (_, Receiver<SocketAddr>) = channel();
     let refused = Arc::new(Mutex::new(Vec::new()));
     let log = refused.clone();
-    let endpoint = Endpoint::Listen("127.0.0.1:0".into());
+    let endpoint = Rendezvous::Listen("127.0.0.1:0".into());
     let meet = change(meet(HOSPITALS, endpoint, transport)).watch(move |status| match status {
         Status::Listening { at, peer } => {
             assert_eq!(status.to_string(), format!("waiting for {peer} at {at}"));
@@ -90,7 +90,7 @@ pub fn listen(
 }
 
 /// Both sides of a meeting: registry, hospitals.
-pub fn met(transports: [Transport; 2], lanes: u32) -> (Meeting, Meeting) {
+pub fn met(transports: [ChannelSecurity; 2], lanes: u32) -> (Meeting, Meeting) {
     let [registry, hospitals] = transports;
     let listening = listen(hospitals, lanes, |m| m);
     let dialled = meet(REGISTRY, listening.dial(), registry).meet(lanes).unwrap();
@@ -103,5 +103,5 @@ pub fn met_tls(lanes: u32) -> (Meeting, Meeting) {
 }
 
 pub fn met_tcp(lanes: u32) -> (Meeting, Meeting) {
-    met([Transport::Tcp, Transport::Tcp], lanes)
+    met([ChannelSecurity::Tcp, ChannelSecurity::Tcp], lanes)
 }

@@ -1,8 +1,8 @@
 //! Both halves of Ferret without a network.
 
 use super::code::Code;
-use super::{Schedule, Step, tree};
-use base::{At, Error, Kind, Rng};
+use super::{TreeGroup, TreeSchedule, tree};
+use base::{At, Error, Fault, Rng};
 use kernels::{Block, TweakedHash};
 use zeroize::Zeroizing;
 
@@ -38,7 +38,7 @@ impl Pool {
 /// What both sides hold: where they are, the inputs of this extension, the growing ones of the next.
 struct State {
     hash: TweakedHash,
-    schedule: Schedule,
+    schedule: TreeSchedule,
     code: Code,
     /// The secret, then the path of every tree.
     inputs: Zeroizing<Vec<Block>>,
@@ -50,7 +50,7 @@ struct State {
 
 impl State {
     fn new(start: Block, expected: u64, inputs: Vec<Block>) -> Result<Self, Error> {
-        let schedule = Schedule::new(expected);
+        let schedule = TreeSchedule::new(expected);
         let wanted = schedule.extension().inputs();
         if inputs.len() != wanted {
             return Err(Error::misuse(format!("silent OT from {} inputs, not {wanted}", inputs.len())));
@@ -66,7 +66,7 @@ impl State {
         &mut self,
         mut leaves: impl FnMut(&TweakedHash, u64, &[Block], &mut [Block]) -> Option<(u64, Block)>,
     ) {
-        let Step { params, first, trees, reserve } = self.schedule.peek();
+        let TreeGroup { params, first, trees, reserve } = self.schedule.peek();
         if reserve && self.reserve.is_empty() {
             // What follows are the last trees of this extension: growing step by step would take twice the
             // memory.
@@ -98,21 +98,21 @@ impl State {
 }
 
 /// The sending side.
-pub struct Sender {
+pub struct FerretSenderCore {
     state: State,
     delta: Block,
     roots: Rng,
 }
 
-impl Drop for Sender {
+impl Drop for FerretSenderCore {
     fn drop(&mut self) {
         zeroize::Zeroize::zeroize(&mut self.delta);
     }
 }
 
-impl Sender {
+impl FerretSenderCore {
     /// From q of correlated OTs with this Delta and random choices: as many as the first extension's inputs
-    /// ([`super::Extension::inputs`]). `roots` is this side's own randomness.
+    /// ([`super::LpnExtension::inputs`]). `roots` is this side's own randomness.
     ///
     /// # Errors
     /// When there are more or fewer inputs, or bit 0 of Delta is not set.
@@ -174,11 +174,11 @@ impl Sender {
 }
 
 /// The receiving side.
-pub struct Receiver {
+pub struct FerretReceiverCore {
     state: State,
 }
 
-impl Receiver {
+impl FerretReceiverCore {
     /// From t and the packed random choices of the correlated OTs whose q the sender has.
     ///
     /// # Errors
@@ -205,7 +205,7 @@ impl Receiver {
     /// When the message has a wrong length.
     pub fn step(&mut self, message: &[u8]) -> Result<(), Error> {
         if message.len() != self.message_bytes() {
-            return Err(Error::new(At::default(), Kind::Malformed("silent OT message of a wrong length")));
+            return Err(Error::new(At::default(), Fault::Malformed("silent OT message of a wrong length")));
         }
         let mut rest = message;
         self.state.work(|hash, number, path, leaves| {
@@ -224,7 +224,7 @@ impl Receiver {
         self.state.pool.len()
     }
 
-    /// As [`Sender::is_boot`].
+    /// As [`FerretSenderCore::is_boot`].
     #[must_use]
     pub fn is_boot(&self) -> bool {
         self.state.schedule.is_boot()

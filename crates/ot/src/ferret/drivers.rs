@@ -1,9 +1,9 @@
 //! The conversation around the steps of Ferret with one peer. Only the sender speaks, unless choices are
 //! chosen.
 
-use super::{Receiver, Schedule, Sender};
+use super::{FerretReceiverCore, FerretSenderCore, TreeSchedule};
 use crate::flavours::{check_call, check_choices, match_post, none_posted};
-use crate::{CotReceiver, CotSender, OTS_PER_SESSION, OtReceiver, OtSender, Pads};
+use crate::{CotReceiver, CotSender, OTS_PER_SESSION, OtReceiver, OtSender, PadHash};
 use base::{Error, PartyId};
 use kernels::{Block, lsbs, xor_masked};
 use net::Session;
@@ -39,13 +39,13 @@ impl Posts {
 
 /// Correlated OTs that both sides need before the first extension.
 pub(crate) fn inputs(expected: u64) -> usize {
-    Schedule::new(expected).extension().inputs()
+    TreeSchedule::new(expected).extension().inputs()
 }
 
 /// The sending side of Ferret with one peer. It may run ahead of the receiver.
 pub struct FerretSender {
-    core: Sender,
-    pads: Pads,
+    core: FerretSenderCore,
+    pads: PadHash,
     peer: PartyId,
     posts: Posts,
     message: Vec<u8>,
@@ -78,7 +78,7 @@ impl FerretSender {
     ) -> Result<Self, Error> {
         let (delta, peer, pads) = (base.delta(), base.peer(), base.into_pads());
         let roots = session.fork_seed("silent OT roots").into_rng();
-        let core = Sender::new(pads.start(), expected, delta, inputs, roots)?;
+        let core = FerretSenderCore::new(pads.start(), expected, delta, inputs, roots)?;
         Ok(Self { core, pads, peer, posts: Posts::default(), message: Vec::new() })
     }
 
@@ -145,15 +145,15 @@ impl OtSender for FerretSender {
         link.flush()
     }
 
-    fn pads(&mut self) -> &mut Pads {
+    fn pads(&mut self) -> &mut PadHash {
         &mut self.pads
     }
 }
 
 /// The receiving side of Ferret with one peer.
 pub struct FerretReceiver {
-    core: Receiver,
-    pads: Pads,
+    core: FerretReceiverCore,
+    pads: PadHash,
     peer: PartyId,
     posts: Posts,
     message: Vec<u8>,
@@ -185,7 +185,7 @@ impl FerretReceiver {
         expected: u64,
     ) -> Result<Self, Error> {
         let (peer, pads) = (base.peer(), base.into_pads());
-        let core = Receiver::new(pads.start(), expected, inputs, choices)?;
+        let core = FerretReceiverCore::new(pads.start(), expected, inputs, choices)?;
         Ok(Self { core, pads, peer, posts: Posts::default(), message: Vec::new() })
     }
 
@@ -256,7 +256,7 @@ impl OtReceiver for FerretReceiver {
         Ok(())
     }
 
-    fn pads(&mut self) -> &mut Pads {
+    fn pads(&mut self) -> &mut PadHash {
         &mut self.pads
     }
 }

@@ -17,13 +17,13 @@
 //!   row i:    q_i = v_i + sum of ten r_j, t_i = w_i + sum of the receiver's ten; b = A u + e   ([`code`])
 //! The noise e has one 1 in every tree's rows. Bit 0 of every q is 0, so bit 0 of t is b.
 //!
-//! Streaming: trees are worked off in groups of 2^14 rows ([`Step`]), each with a message of its own, as OTs
+//! Streaming: trees are worked off in groups of 2^14 rows ([`TreeGroup`]), each with a message of its own, as OTs
 //! are asked for. The rows of an extension's last trees are not given out: they are the next one's inputs.
 //! The memory of a side is the secret of an extension (16 MiB), as much for the next one while it is being
 //! made, and one group of rows (256 KiB).
 //!
 //! Deviations: half-tree instead of GGM trees; the path bits are the receiver's random choices, so the
-//! receiver sends nothing; the first extension is small and feeds the large one ([`Extension::first`]).
+//! receiver sends nothing; the first extension is small and feeds the large one ([`LpnExtension::first`]).
 //!
 //! Cost: 16 B per level of a tree, from the sender only: 0.226 bit per OT of the large set.
 
@@ -32,7 +32,7 @@ mod core;
 mod drivers;
 pub mod tree;
 
-pub use core::{Receiver, Sender};
+pub use core::{FerretReceiverCore, FerretSenderCore};
 pub(crate) use drivers::inputs;
 pub use drivers::{FerretReceiver, FerretSender};
 
@@ -95,14 +95,14 @@ const fn boot_trees() -> usize {
 
 /// One extension: its LPN instance, and which trees are for whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extension {
+pub struct LpnExtension {
     params: Params,
     /// The first trees are given out, the others are the next extension's inputs.
     out: usize,
     trees: usize,
 }
 
-impl Extension {
+impl LpnExtension {
     const BOOT: Self = Self { params: SMALL, out: 0, trees: boot_trees() };
 
     /// The first extension when about `expected` OTs will be asked for: a small one that gives out OTs
@@ -140,7 +140,7 @@ impl Extension {
 
 /// A group of trees, worked off at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct TreeGroup {
     params: Params,
     first: usize,
     trees: usize,
@@ -148,7 +148,7 @@ pub struct Step {
     reserve: bool,
 }
 
-impl Step {
+impl TreeGroup {
     /// Bytes of the sender's message.
     #[must_use]
     pub fn bytes(&self) -> usize {
@@ -164,26 +164,26 @@ impl Step {
 
 /// The order of the work, the same at both sides and in the price.
 #[derive(Clone, Copy, Debug)]
-pub struct Schedule {
-    now: Extension,
+pub struct TreeSchedule {
+    now: LpnExtension,
     tree: usize,
     number: u64,
 }
 
-impl Schedule {
+impl TreeSchedule {
     /// The order of work when about `expected` OTs will be asked for.
     #[must_use]
     pub fn new(expected: u64) -> Self {
-        Self { now: Extension::first(expected), tree: 0, number: 0 }
+        Self { now: LpnExtension::first(expected), tree: 0, number: 0 }
     }
 
     /// The next step.
     #[must_use]
-    pub fn peek(&self) -> Step {
-        let Extension { params, out, trees } = self.now;
+    pub fn peek(&self) -> TreeGroup {
+        let LpnExtension { params, out, trees } = self.now;
         let end = if self.tree < out { out } else { trees };
         let group = 1 << (GROUP_BITS - params.depth);
-        Step { params, first: self.tree, trees: group.min(end - self.tree), reserve: self.tree >= out }
+        TreeGroup { params, first: self.tree, trees: group.min(end - self.tree), reserve: self.tree >= out }
     }
 
     /// Takes the next step; `true` when it was an extension's last.
@@ -210,7 +210,7 @@ impl Schedule {
 
     /// The current extension.
     #[must_use]
-    pub fn extension(&self) -> Extension {
+    pub fn extension(&self) -> LpnExtension {
         self.now
     }
 }
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn a_schedule_feeds_itself() {
         for expected in [0, SMALL.yields() as u64, SMALL.yields() as u64 + 1, u64::MAX] {
-            let mut schedule = Schedule::new(expected);
+            let mut schedule = TreeSchedule::new(expected);
             for number in 0..4 {
                 let now = schedule.extension();
                 let (mut out, mut reserve, mut tree) = (0, 0, 0);

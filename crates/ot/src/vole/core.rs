@@ -1,9 +1,9 @@
 //! Both halves of an extension without a network.
 
-use super::{BASE, DEPTH, Extension, LEAVES, LOG_K, TREE_BYTES};
+use super::{BASE, DEPTH, LEAVES, LOG_K, TREE_BYTES, VoleExtension};
 use crate::ferret::code::Code;
 use crate::ferret::tree;
-use base::{At, Error, Kind, Rng};
+use base::{At, Error, Fault, Rng};
 use kernels::{Block, TweakedHash, xor_into};
 use zeroize::{Zeroize, Zeroizing};
 
@@ -62,33 +62,33 @@ fn check(got: usize, wanted: usize) -> Result<(), Error> {
 }
 
 /// The side that holds Delta.
-pub struct Sender {
+pub struct VoleSenderCore {
     state: State,
     delta: Block,
     roots: Rng,
 }
 
-impl Drop for Sender {
+impl Drop for VoleSenderCore {
     fn drop(&mut self) {
         self.delta.zeroize();
     }
 }
 
-impl Sender {
+impl VoleSenderCore {
     /// Over OTs with this Delta and public start value; `roots` is this side's own randomness.
     #[must_use]
     pub fn new(start: Block, delta: Block, roots: Rng) -> Self {
         Self { state: State::new(start), delta, roots }
     }
 
-    /// One extension of the b of [`BASE`] elements by q of [`Extension::ots`] correlated OTs with random
+    /// One extension of the b of [`BASE`] elements by q of [`VoleExtension::ots`] correlated OTs with random
     /// choices. All its rows are appended to `out`, the receiver's message to `message`.
     ///
     /// # Errors
     /// When there are more or fewer inputs.
     pub fn extend(
         &mut self,
-        extension: &Extension,
+        extension: &VoleExtension,
         base: &[Block],
         q: &[Block],
         message: &mut Vec<u8>,
@@ -116,25 +116,25 @@ impl Sender {
 }
 
 /// The side that gets a and c.
-pub struct Receiver {
+pub struct VoleReceiverCore {
     state: State,
 }
 
-impl Receiver {
+impl VoleReceiverCore {
     /// Over OTs with this public start value.
     #[must_use]
     pub fn new(start: Block) -> Self {
         Self { state: State::new(start) }
     }
 
-    /// One extension of the a and the c of [`BASE`] elements by t of [`Extension::ots`] correlated OTs, whose
+    /// One extension of the a and the c of [`BASE`] elements by t of [`VoleExtension::ots`] correlated OTs, whose
     /// choices are in `choices`, and the sender's message. All its rows are appended to `out`, a and c.
     ///
     /// # Errors
     /// When there are more or fewer inputs, or the message has a wrong length.
     pub fn extend(
         &mut self,
-        extension: &Extension,
+        extension: &VoleExtension,
         base: [&[Block]; 2],
         (choices, t): (&[u64], &[Block]),
         message: &[u8],
@@ -143,7 +143,7 @@ impl Receiver {
         base.iter().try_for_each(|base| check(base.len(), BASE))?;
         check(t.len(), extension.ots())?;
         if message.len() != extension.bytes() {
-            return Err(Error::new(At::default(), Kind::Malformed("VOLE message of a wrong length")));
+            return Err(Error::new(At::default(), Fault::Malformed("VOLE message of a wrong length")));
         }
         let [(secret_a, values_a), (secret_c, values_c)] = base.map(|base| base.split_at(K));
         let [out_a, out_c] = out;

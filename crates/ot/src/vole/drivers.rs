@@ -1,6 +1,6 @@
 //! The conversation around extensions with one peer. Only the sender speaks, apart from what its OTs need.
 
-use super::{BASE, ELEMENTS, Receiver, Sender, base_elements, extensions};
+use super::{BASE, ELEMENTS, VoleReceiverCore, VoleSenderCore, base_elements, extensions};
 use crate::{OtReceiver, OtSender};
 use base::{Error, PartyId};
 use kernels::{Block, FIELD_BITS, gf_pack};
@@ -78,7 +78,7 @@ impl Pool {
 /// The side that holds Delta, with one peer.
 pub struct VoleSender {
     ot: Box<dyn OtSender>,
-    core: Sender,
+    core: VoleSenderCore,
     base: Zeroizing<Vec<Block>>,
     pool: Pool,
     left: Left,
@@ -93,7 +93,7 @@ impl VoleSender {
     pub fn new(session: &mut Session, mut ot: Box<dyn OtSender>, total: u64) -> Result<Self, Error> {
         let left = Left::new(total)?;
         let roots = session.fork_seed("VOLE roots").into_rng();
-        let core = Sender::new(ot.pads().start(), ot.delta(), roots);
+        let core = VoleSenderCore::new(ot.pads().start(), ot.delta(), roots);
         Ok(Self { ot, core, base: Zeroizing::default(), pool: Pool::default(), left })
     }
 
@@ -163,7 +163,7 @@ impl VoleSender {
 /// The side that gets a and c, with one peer.
 pub struct VoleReceiver {
     ot: Box<dyn OtReceiver>,
-    core: Receiver,
+    core: VoleReceiverCore,
     base: [Zeroizing<Vec<Block>>; 2],
     pools: [Pool; 2],
     left: Left,
@@ -177,7 +177,7 @@ impl VoleReceiver {
     /// More than [`ELEMENTS`].
     pub fn new(mut ot: Box<dyn OtReceiver>, total: u64) -> Result<Self, Error> {
         let left = Left::new(total)?;
-        let core = Receiver::new(ot.pads().start());
+        let core = VoleReceiverCore::new(ot.pads().start());
         Ok(Self { ot, core, base: Default::default(), pools: Default::default(), left, message: Vec::new() })
     }
 

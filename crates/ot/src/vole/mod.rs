@@ -1,5 +1,5 @@
 //! Vector oblivious linear evaluation over the field of 2^128 elements, from correlated OT. The steps without
-//! network are [`Sender`] and [`Receiver`], the conversation [`VoleSender`] and [`VoleReceiver`].
+//! network are [`VoleSenderCore`] and [`VoleReceiverCore`], the conversation [`VoleSender`] and [`VoleReceiver`].
 //!
 //! Functionality: the sender holds Delta and gets random b_i; the receiver gets random a_i and c_i = a_i
 //! Delta + b_i.
@@ -35,10 +35,10 @@
 mod core;
 mod drivers;
 
-pub use core::{Receiver, Sender};
+pub use core::{VoleReceiverCore, VoleSenderCore};
 pub use drivers::{VoleReceiver, VoleSender};
 
-use crate::{Meter, OtKind};
+use crate::{OtKind, PriceMeter};
 use kernels::{Block, FIELD_BITS};
 
 /// log2 of the elements K of the secret.
@@ -59,12 +59,12 @@ const TREE_BYTES: usize = (DEPTH + 1) * Block::BYTES;
 
 /// One extension: its trees, and how many rows of it are given out; the others are the next one's base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extension {
+pub struct VoleExtension {
     trees: usize,
     out: usize,
 }
 
-impl Extension {
+impl VoleExtension {
     /// Correlated OTs for the paths of its trees.
     #[must_use]
     pub fn ots(&self) -> usize {
@@ -85,16 +85,16 @@ pub fn base_elements(total: u64) -> usize {
 }
 
 /// The extensions that `total` elements take, in order.
-pub fn extensions(total: u64) -> impl Iterator<Item = Extension> {
+pub fn extensions(total: u64) -> impl Iterator<Item = VoleExtension> {
     let mut left = if total <= BASE as u64 { 0 } else { total };
     std::iter::from_fn(move || {
         let all = (TREES * LEAVES) as u64;
         let extension = match left {
             0 => return None,
             left if left <= all => {
-                Extension { trees: left.div_ceil(LEAVES as u64) as usize, out: left as usize }
+                VoleExtension { trees: left.div_ceil(LEAVES as u64) as usize, out: left as usize }
             }
-            _ => Extension { trees: TREES, out: TREES * LEAVES - BASE },
+            _ => VoleExtension { trees: TREES, out: TREES * LEAVES - BASE },
         };
         left -= extension.out as u64;
         Some(extension)
@@ -117,8 +117,8 @@ pub fn expected_ots(total: u64) -> u64 {
 
 /// What `total` elements cost over OTs of this kind, base OTs included.
 #[must_use]
-pub fn price(kind: OtKind, total: u64) -> Meter {
-    let mut meter = Meter::new(kind, expected_ots(total));
+pub fn price(kind: OtKind, total: u64) -> PriceMeter {
+    let mut meter = PriceMeter::new(kind, expected_ots(total));
     meter.base();
     meter.setup();
     for batch in drivers::base_batches(base_elements(total)) {
@@ -141,7 +141,7 @@ mod tests {
         for total in
             [1, BASE as u64, BASE as u64 + 1, 1_310_720, 1_310_721, 1_400_000, 5_000_000, 100_000_000]
         {
-            let all: Vec<Extension> = extensions(total).collect();
+            let all: Vec<VoleExtension> = extensions(total).collect();
             let out: usize = all.iter().map(|e| e.out).sum();
             assert_eq!(out as u64, if all.is_empty() { 0 } else { total });
             assert_eq!(all.is_empty(), base_elements(total) as u64 == total);

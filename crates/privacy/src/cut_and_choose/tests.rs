@@ -7,11 +7,11 @@ use engine::Share;
 use engine::conformance::Table;
 use engine::outputs::Proof;
 use net::cluster::{Cluster, pinned};
-use net::faults::Fault;
+use net::faults::InjectedFault;
 use program::lower::{NoisedAt, WordKind};
-use program::{Program, Rows};
+use program::{Program, ShardRows};
 use release::Rational;
-use release::choose::{Outcome, Transcript};
+use release::choose::{Transcript, TranscriptEnd};
 use release::rational::ratio;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -82,7 +82,7 @@ impl World {
     }
 
     fn plan_and_setup(&self) -> (ReleasePlan, Setup) {
-        let context = Context {
+        let context = NoiseContext {
             study: self.study,
             release: self.release(),
             session: self.release(),
@@ -113,7 +113,7 @@ impl World {
             tau: ratio(0, 1),
             protects: me == DRAWER,
         };
-        let side = if me == VIEWER { Side::Checker } else { Side::Drawer };
+        let side = if me == VIEWER { CutAndChooseSide::Checker } else { CutAndChooseSide::Drawer };
         let rng = session.fork_seed("noise").into_rng();
         CandidateNoise::new(side, setup, Arc::new(Mutex::new(self.ledger(me))), debit, rng)
     }
@@ -149,7 +149,7 @@ impl World {
     }
 
     fn transcript(&self, party: PartyId) -> Option<Transcript> {
-        let side = if party == VIEWER { Side::Checker } else { Side::Drawer };
+        let side = if party == VIEWER { CutAndChooseSide::Checker } else { CutAndChooseSide::Drawer };
         self.ledger(party).transcript(&self.release(), side).unwrap()
     }
 
@@ -157,7 +157,7 @@ impl World {
     fn noise_by_definition(&self) -> Vec<i128> {
         let record = self
             .ledger(DRAWER)
-            .transcript_at(&self.release(), Side::Drawer, TranscriptStage::Seeded)
+            .transcript_at(&self.release(), CutAndChooseSide::Drawer, TranscriptStage::Seeded)
             .unwrap()
             .unwrap();
         let index = self.transcript(VIEWER).unwrap().index().unwrap();
@@ -208,7 +208,7 @@ impl Engine for Bent<'_> {
     fn rows(
         &mut self,
         program: &Program,
-        rows: &mut dyn Rows,
+        rows: &mut dyn ShardRows,
         session: &mut Session,
     ) -> Result<Shares, Error> {
         self.engine.rows(program, rows, session)
@@ -286,7 +286,7 @@ fn the_viewer_gets_the_totals_and_the_noise_that_was_paid_for() {
         assert_eq!(world.ledger(DRAWER).spent("lineage", "key").unwrap(), ratio(1, 200));
         assert_eq!(world.ledger(VIEWER).spent("lineage", "key").unwrap(), ratio(0, 1));
         for party in [VIEWER, DRAWER] {
-            assert_eq!(world.transcript(party).unwrap().outcome(), Some(Outcome::Done));
+            assert_eq!(world.transcript(party).unwrap().outcome(), Some(TranscriptEnd::Done));
         }
         let digests = [VIEWER, DRAWER].map(|p| world.transcript(p).unwrap().shared_digest());
         assert_eq!(digests[0], digests[1]);
@@ -316,7 +316,7 @@ fn an_exhausted_budget_refuses_before_anything_is_said() {
     assert!(world.run(&cluster(1), Cheat::No).iter().all(Result::is_ok));
     world.study = [9; 32];
     let [viewer, drawer] = world.run(&cluster(2), Cheat::No).map(|view| view.err().unwrap());
-    assert!(matches!(drawer.kind(), Kind::Refused(_)) && matches!(viewer.kind(), Kind::Refused(_)));
+    assert!(matches!(drawer.kind(), Fault::Refused(_)) && matches!(viewer.kind(), Fault::Refused(_)));
     assert!(
         drawer.to_string().contains("budget: 0.005 of 0.005 spent on lineage lineage by viewer key"),
         "{drawer}"
@@ -365,11 +365,11 @@ fn other_noise_than_the_seeds_give_is_detected() {
     let world = World::new(8);
     let [viewer, _] = world.run(&cluster(4), Cheat::Shift);
     let error = viewer.err().unwrap();
-    assert!(matches!(error.kind(), Kind::Deviated(_)), "{error}");
+    assert!(matches!(error.kind(), Fault::Deviated(_)), "{error}");
     let record = world.transcript(VIEWER).unwrap();
     assert!(matches!(
         record.outcome(),
-        Some(Outcome::Detected(release::choose::Deviation::Noise { draw: 1, .. }))
+        Some(TranscriptEnd::Detected(release::choose::Deviation::Noise { draw: 1, .. }))
     ));
     assert!(world.barred(VIEWER).unwrap().contains("not the noise of the seeds"));
     assert_eq!(world.ledger(VIEWER).outputs(&world.release()).unwrap(), None);
@@ -393,9 +393,9 @@ fn other_noise_than_the_seeds_give_is_detected() {
 fn leaving_after_the_index_is_silence() {
     let world = World::new(8);
     let [viewer, _] = world.run(&cluster(9), Cheat::Leave);
-    assert!(matches!(viewer.err().unwrap().kind(), Kind::Channel(_)));
+    assert!(matches!(viewer.err().unwrap().kind(), Fault::Channel(_)));
     let record = world.transcript(VIEWER).unwrap();
-    assert_eq!(record.outcome(), Some(Outcome::Detected(release::choose::Deviation::Silence)));
+    assert_eq!(record.outcome(), Some(TranscriptEnd::Detected(release::choose::Deviation::Silence)));
     let reason = world.barred(VIEWER).unwrap();
     assert!(reason.starts_with("silence after the noise index was named"), "{reason}");
     // The drawer's side, whatever it claims, does not begin again either.
@@ -413,8 +413,10 @@ fn a_connection_lost_before_the_index_resumes_with_the_same_noise() {
     let noise = world.noise_by_definition();
     let expected: Vec<i128> = TOTALS.iter().zip(&noise).map(|(t, e)| *t as i128 + e).collect();
     assert_eq!(signed(&counts(), &viewer.outputs), expected);
-    let seeded =
-        world.ledger(DRAWER).transcript_at(&world.release(), Side::Drawer, TranscriptStage::Seeded).unwrap();
+    let seeded = world
+        .ledger(DRAWER)
+        .transcript_at(&world.release(), CutAndChooseSide::Drawer, TranscriptStage::Seeded)
+        .unwrap();
     assert_eq!(seeded.unwrap().shared_digest(), before.shared_digest());
     assert_eq!(world.entries(DRAWER).len(), 1);
 }
@@ -427,7 +429,7 @@ fn wherever_it_breaks_nothing_is_drawn_twice() {
     for party in [VIEWER, DRAWER] {
         for (n, step) in ["noise", "release/enter", "choose", "choose/open"].iter().enumerate() {
             let world = World::new(4);
-            let fault = cluster(20 + n as u64).fault(party, (*step).to_owned(), Fault::Cut);
+            let fault = cluster(20 + n as u64).fault(party, (*step).to_owned(), InjectedFault::Cut);
             let first = world.run(&fault, Cheat::No);
             if first.iter().all(Result::is_ok) {
                 continue;
@@ -458,7 +460,7 @@ fn a_lost_or_wiped_ledger_is_no_way_to_new_noise() {
         std::fs::remove_file(world.path(wiped)).unwrap();
         let errors = world.run(&cluster(14), Cheat::No);
         let error = errors[wiped.other().index()].as_ref().err().unwrap();
-        assert!(matches!(error.kind(), Kind::Deviated(_)), "{error}");
+        assert!(matches!(error.kind(), Fault::Deviated(_)), "{error}");
         assert!(error.to_string().contains("not those of this release's earlier run"), "{error}");
     }
 }
@@ -472,7 +474,7 @@ fn pieces_that_do_not_belong_together_are_refused() {
         noise.debit.release_id = [5; 32];
         noise.run(&mut Yao::default(), &plan, &Shares::new(Vec::new()), session)
     });
-    assert!(done.iter().all(|d| matches!(d.as_ref().unwrap_err().kind(), Kind::Misuse(_))));
+    assert!(done.iter().all(|d| matches!(d.as_ref().unwrap_err().kind(), Fault::Misuse(_))));
     // The two sides disagree on the noise: nothing is drawn.
     let other = World::new(5);
     let done = cluster(16).run(|session| {

@@ -4,8 +4,8 @@ use super::*;
 use engine::conformance::{Case, Table};
 use engine::{Engine, Entered};
 use net::cluster::{Cluster, pinned};
-use net::faults::Fault;
-use program::lower::{Lowering, Noise, lower_draws, lower_release};
+use net::faults::InjectedFault;
+use program::lower::{Lowering, NoiseSource, lower_draws, lower_release};
 use tempfile::TempDir;
 
 mod deviants;
@@ -181,11 +181,11 @@ impl Served {
     fn one(&self, session: &mut Session, bends: Option<PartyId>) -> Result<Seen, Error> {
         let (me, program) = (session.me(), &self.case.program);
         let mut engine =
-            ring4::Ring4::new(ring4::Settings::default(), SERVERS, || Ok(accel::Queue::default()));
+            ring4::Ring4::new(ring4::Settings::default(), SERVERS, || Ok(accel::DeviceQueue::default()));
         let (owners, sampler) = (program.fold_owners(), |at| self.case.noise.sampler(at));
         let how = Lowering {
-            totals: Totals::Replicated,
-            noise: Noise::Coins(&sampler),
+            totals: TotalsForm::Replicated,
+            noise: NoiseSource::Coins(&sampler),
             ..Lowering::exact(&owners)
         };
         let plan = lower_release(program, program::Viewer::Public, &how)?;
@@ -274,7 +274,7 @@ fn what_a_server_bends_before_all_hold_is_never_charged() {
         let towards = if step == "hold" { PartyId(i as u8 % 2) } else { SERVERS[(i + 3) % 4] };
         let world = Served::new();
         let cluster = Cluster::new(6, 8).deadline(std::time::Duration::from_secs(20));
-        let fault = Fault::Corrupt { byte, mask: 8 };
+        let fault = InjectedFault::Corrupt { byte, mask: 8 };
         let done = world.run(cluster.fault_towards(culprit, towards, step, fault), None);
         if byte == 120 {
             // All owners and three servers hold it: the one that says something else of that is passed over.
@@ -286,7 +286,7 @@ fn what_a_server_bends_before_all_hold_is_never_charged() {
         assert!(done.iter().any(Result::is_err), "{what}: nobody noticed");
         let accused = |error: &Error| {
             let peer = error.at().peer.clone().unwrap_or_default();
-            matches!(error.kind(), Kind::Deviated(_) | Kind::Malformed(_))
+            matches!(error.kind(), Fault::Deviated(_) | Fault::Malformed(_))
                 && peer.contains(&format!("p{}", culprit.0))
         };
         let errors: Vec<&Error> = done.iter().filter_map(|done| done.as_ref().err()).collect();

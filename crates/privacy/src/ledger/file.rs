@@ -1,7 +1,7 @@
 //! The ledger's file: its layout, how it comes into being, and what to say when it cannot be used.
 
 use super::layout::{self, VERSION};
-use base::{At, Error, Kind};
+use base::{At, Error, Fault};
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::fs::{File, OpenOptions};
@@ -55,7 +55,7 @@ pub(super) fn look(path: &Path, wait: Duration) -> Result<(Connection, bool), Er
     if !matches!(copied, StepResult::Done) {
         return Err(Error::new(
             At::default(),
-            Kind::Io(format!(
+            Fault::Io(format!(
                 "cannot read the ledger {}: {} holds it; try again",
                 path.display(),
                 holder(path)
@@ -166,7 +166,7 @@ fn not_a_ledger(path: &Path) -> Error {
 
 /// What an SQLite error means for the operator.
 pub(super) fn explain(path: &Path, what: &str, error: &rusqlite::Error) -> Error {
-    let io = |text: String| Error::new(At::default(), Kind::Io(text));
+    let io = |text: String| Error::new(At::default(), Fault::Io(text));
     let shown = path.display();
     match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => not_a_ledger(path),

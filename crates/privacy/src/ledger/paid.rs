@@ -7,7 +7,7 @@
 
 use super::{Bytes32, Debit, EntryRow, Ledger, file, now};
 use base::{Error, hex, unhex};
-use net::identity::{Fingerprint, Identity, PUBLIC_KEY_BYTES, SIGNATURE_BYTES, has_signed};
+use net::identity::{Identity, KeyFingerprint, PUBLIC_KEY_BYTES, SIGNATURE_BYTES, has_signed};
 use release::Rational;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use serde::{Deserialize, Serialize};
@@ -101,7 +101,7 @@ impl PaymentProof {
         let at = u64::from_le_bytes(*at);
         let signature: [u8; SIGNATURE_BYTES] = signature.try_into().expect("64 bytes");
         let paid = Self { at, text: terms.text(signer, at, number), key: *key, signature };
-        let own = signer.parse().is_ok_and(|signer| Fingerprint::of_ed25519(key) == signer);
+        let own = signer.parse().is_ok_and(|signer| KeyFingerprint::of_ed25519(key) == signer);
         if own && i64::try_from(at).is_ok() && paid.holds() {
             Ok(Some(paid))
         } else {
@@ -154,7 +154,7 @@ impl SignatureRow {
         let (Some(key), Some(signature)) = (unhex::<32>(&self.key), unhex::<64>(&self.signature)) else {
             return wrong("cannot be read");
         };
-        if Fingerprint::of_ed25519(&key).to_string() != self.signer
+        if KeyFingerprint::of_ed25519(&key).to_string() != self.signer
             || self.says("signer") != Some(&*self.signer)
             || self.says("number") != Some(&*self.number)
         {

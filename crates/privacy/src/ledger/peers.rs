@@ -10,7 +10,7 @@ use super::chain::{self, ChainHead};
 use super::succession::{self, line, line_of};
 use super::{Bytes32, Debit, Ledger, PeerLineage, Statement, VOIDED, date, file, now};
 use base::Error;
-use net::identity::{Fingerprint, Identity};
+use net::identity::{Identity, KeyFingerprint};
 use num_traits::{Signed, Zero};
 use release::Rational;
 use release::rational::{shown, small};
@@ -75,7 +75,7 @@ impl Ledger {
     ///
     /// # Errors
     /// When the ledger cannot be read, or the identity does not sign.
-    pub fn statement(&self, identity: &Identity, peer: Fingerprint) -> Result<Statement, Error> {
+    pub fn statement(&self, identity: &Identity, peer: KeyFingerprint) -> Result<Statement, Error> {
         let key = peer.to_string();
         let explain = |e: rusqlite::Error| self.explain("read", &e);
         let head = self.walk(&key)?.head();
@@ -98,7 +98,7 @@ impl Ledger {
     ///
     /// # Errors
     /// When the ledger cannot be read.
-    pub fn held(&self, peer: &str, own: Fingerprint) -> Result<Held, Error> {
+    pub fn held(&self, peer: &str, own: KeyFingerprint) -> Result<Held, Error> {
         held(&self.connection, peer, own).map_err(|e| self.explain("read", &e))
     }
 
@@ -111,7 +111,7 @@ impl Ledger {
     pub fn met(
         &mut self,
         towards: &PeerLineage,
-        own: Fingerprint,
+        own: KeyFingerprint,
         said: &Statement,
         before: &Held,
         answer: &Bytes32,
@@ -143,7 +143,7 @@ impl Ledger {
     ///
     /// # Errors
     /// When the ledger cannot be written.
-    pub fn keep_statement(&mut self, peer: &str, own: Fingerprint, said: &Statement) -> Result<(), Error> {
+    pub fn keep_statement(&mut self, peer: &str, own: KeyFingerprint, said: &Statement) -> Result<(), Error> {
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "write to", &e);
         let write =
@@ -179,8 +179,8 @@ impl Ledger {
     pub fn claim(
         &mut self,
         statement: &Statement,
-        signer: Fingerprint,
-        peer: Fingerprint,
+        signer: KeyFingerprint,
+        peer: KeyFingerprint,
         settle: bool,
     ) -> Result<Option<Statement>, Error> {
         let key = peer.to_string();
@@ -389,7 +389,7 @@ fn put_claim(
 /// heard a later one meanwhile.
 fn keep(
     write: &Connection,
-    (peer, own): (&str, Fingerprint),
+    (peer, own): (&str, KeyFingerprint),
     said: &Statement,
     allowed: bool,
 ) -> Result<(), rusqlite::Error> {
@@ -400,8 +400,8 @@ fn keep(
     super::put(write, "statements", sql, params![now(), peer, said.bytes()], &[peer]).map(|_| ())
 }
 
-fn held(connection: &Connection, peer: &str, own: Fingerprint) -> Result<Held, rusqlite::Error> {
-    let Ok(key) = peer.parse::<Fingerprint>() else { return Ok(None) };
+fn held(connection: &Connection, peer: &str, own: KeyFingerprint) -> Result<Held, rusqlite::Error> {
+    let Ok(key) = peer.parse::<KeyFingerprint>() else { return Ok(None) };
     // The chain of a new key goes on from that of the old one, on either side.
     let (theirs, ours) = (line_of(connection, key)?, line_of(connection, own)?);
     let sql = format!("SELECT statement FROM statements WHERE peer IN {} ORDER BY row DESC", line(1));

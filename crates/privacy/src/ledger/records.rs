@@ -2,7 +2,7 @@
 
 use super::{Bytes32, Ledger, PeerLineage, bars, file, now};
 use base::{Error, PartyId};
-use release::choose::{Side, Transcript};
+use release::choose::{CutAndChooseSide, Transcript};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 /// Which answer: the same study and program on the same data, as this party saw it.
@@ -148,12 +148,12 @@ impl Ledger {
     ///
     /// # Errors
     /// When this attempt of the release has a transcript at this stage or a later one;
-    /// [`base::Kind::Refused`] when a viewer's is barred, or another one is under way; when the ledger cannot
+    /// [`base::Fault::Refused`] when a viewer's is barred, or another one is under way; when the ledger cannot
     /// be written.
     pub fn save_transcript(
         &mut self,
         release_id: &Bytes32,
-        side: Side,
+        side: CutAndChooseSide,
         towards: &PeerLineage,
         transcript: &Transcript,
     ) -> Result<(), Error> {
@@ -173,7 +173,7 @@ impl Ledger {
                 "another run took this release further meanwhile; end one of the two runs and start again",
             ));
         }
-        if side == Side::Checker
+        if side == CutAndChooseSide::Checker
             && [TranscriptStage::Seeded as u32, TranscriptStage::Named as u32].contains(&stage)
         {
             let barred = bars::standing(&write, towards, &[(*release_id, attempt)]).map_err(explain)?;
@@ -193,7 +193,11 @@ impl Ledger {
     ///
     /// # Errors
     /// When the ledger cannot be read, or what it holds is damaged.
-    pub fn transcript(&self, release_id: &Bytes32, side: Side) -> Result<Option<Transcript>, Error> {
+    pub fn transcript(
+        &self,
+        release_id: &Bytes32,
+        side: CutAndChooseSide,
+    ) -> Result<Option<Transcript>, Error> {
         self.transcript_where(release_id, side, "stage >= ?4", 0)
     }
 
@@ -204,7 +208,7 @@ impl Ledger {
     pub fn transcript_at(
         &self,
         release_id: &Bytes32,
-        side: Side,
+        side: CutAndChooseSide,
         stage: TranscriptStage,
     ) -> Result<Option<Transcript>, Error> {
         self.transcript_where(release_id, side, "stage = ?4", stage as u32)
@@ -213,7 +217,7 @@ impl Ledger {
     fn transcript_where(
         &self,
         release_id: &Bytes32,
-        side: Side,
+        side: CutAndChooseSide,
         condition: &str,
         stage: u32,
     ) -> Result<Option<Transcript>, Error> {
@@ -262,9 +266,9 @@ pub(super) fn bar(
     connection.query_row(sql, params![release_id, attempt], |row| row.get(0)).optional()
 }
 
-fn name(side: Side) -> &'static str {
+fn name(side: CutAndChooseSide) -> &'static str {
     match side {
-        Side::Drawer => "drawer",
-        Side::Checker => "checker",
+        CutAndChooseSide::Drawer => "drawer",
+        CutAndChooseSide::Checker => "checker",
     }
 }

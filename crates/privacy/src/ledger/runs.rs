@@ -9,7 +9,7 @@ impl Ledger {
     /// Whether a run with a peer may begin now; nothing is written. `name` is the peer's.
     ///
     /// # Errors
-    /// [`base::Kind::Refused`] when too many began of late, with the time from which on one may; when the
+    /// [`base::Fault::Refused`] when too many began of late, with the time from which on one may; when the
     /// ledger cannot be read.
     pub fn may_begin(&self, (peer, name): (&str, &str), rate: Option<RunRate>) -> Result<(), Error> {
         let explain = |e: rusqlite::Error| self.explain("read", &e);

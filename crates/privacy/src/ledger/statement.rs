@@ -8,7 +8,7 @@
 use super::chain::ChainHead;
 use super::{Bytes32, Rational};
 use base::Error;
-use net::identity::{Fingerprint, Identity, PUBLIC_KEY_BYTES, SIGNATURE_BYTES, has_signed};
+use net::identity::{Identity, KeyFingerprint, PUBLIC_KEY_BYTES, SIGNATURE_BYTES, has_signed};
 use num_traits::ToPrimitive;
 
 /// Bytes of a statement.
@@ -40,7 +40,7 @@ impl Statement {
     /// When the identity does not sign.
     pub fn sign(
         identity: &Identity,
-        peer: Fingerprint,
+        peer: KeyFingerprint,
         head: ChainHead,
         at: u64,
         (rho, delta): (&Rational, &Rational),
@@ -59,15 +59,15 @@ impl Statement {
 
     /// Whether `signer` made it towards `peer`.
     #[must_use]
-    pub fn is_of(&self, signer: Fingerprint, peer: Fingerprint) -> bool {
-        Fingerprint::of_ed25519(&self.key) == signer
+    pub fn is_of(&self, signer: KeyFingerprint, peer: KeyFingerprint) -> bool {
+        KeyFingerprint::of_ed25519(&self.key) == signer
             && has_signed(&self.key, &self.signed(signer, peer), &self.signature)
     }
 
     /// Whether one of the keys of a party's line made it towards one of a peer's.
     #[must_use]
-    pub fn is_of_any(&self, signers: &[Fingerprint], peers: &[Fingerprint]) -> bool {
-        let key = Fingerprint::of_ed25519(&self.key);
+    pub fn is_of_any(&self, signers: &[KeyFingerprint], peers: &[KeyFingerprint]) -> bool {
+        let key = KeyFingerprint::of_ed25519(&self.key);
         signers.contains(&key) && peers.iter().any(|peer| self.is_of(key, *peer))
     }
 
@@ -81,7 +81,7 @@ impl Statement {
         body
     }
 
-    fn signed(&self, signer: Fingerprint, peer: Fingerprint) -> Vec<u8> {
+    fn signed(&self, signer: KeyFingerprint, peer: KeyFingerprint) -> Vec<u8> {
         [SIGNED, &signer.bytes(), &peer.bytes(), &self.body()].concat()
     }
 

@@ -6,7 +6,7 @@
 
 use super::{Ledger, chain, date, file, now};
 use base::Error;
-use net::identity::Fingerprint;
+use net::identity::KeyFingerprint;
 use net::succession::{SUCCESSIONS, Succession};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
@@ -30,7 +30,7 @@ impl Ledger {
     /// Keeps that one key took the place of another, unless it is known. Returns whether it was not.
     ///
     /// # Errors
-    /// When the old key did not sign it; [`base::Kind::Refused`] when it has named another successor; when
+    /// When the old key did not sign it; [`base::Fault::Refused`] when it has named another successor; when
     /// the ledger cannot be written.
     pub fn succeed(&mut self, statement: &Succession) -> Result<bool, Error> {
         if !statement.holds() {
@@ -79,7 +79,7 @@ impl Ledger {
     }
 
     /// A key and all that came before or after it in its line.
-    pub(super) fn line_of(&self, key: Fingerprint) -> Result<Vec<Fingerprint>, Error> {
+    pub(super) fn line_of(&self, key: KeyFingerprint) -> Result<Vec<KeyFingerprint>, Error> {
         line_of(&self.connection, key).map_err(|e| self.explain("read", &e))
     }
 }
@@ -110,8 +110,8 @@ pub(super) fn newest_of(connection: &Connection, keys: &str) -> Result<String, r
 /// A key and all that came before or after it in its line.
 pub(super) fn line_of(
     connection: &Connection,
-    key: Fingerprint,
-) -> Result<Vec<Fingerprint>, rusqlite::Error> {
+    key: KeyFingerprint,
+) -> Result<Vec<KeyFingerprint>, rusqlite::Error> {
     let mut query = connection.prepare(&format!("SELECT one FROM {}", line(1)))?;
     let rows = query.query_map([key.to_string()], |row| row.get::<_, String>(0))?;
     let all = rows.collect::<Result<Vec<_>, _>>()?;

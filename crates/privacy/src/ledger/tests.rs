@@ -1,7 +1,7 @@
 use super::layout::VERSION;
 use super::*;
-use base::Kind;
-use release::choose::{Context, Draw, Drawer, Setup, Side};
+use base::Fault;
+use release::choose::{CutAndChooseSide, Draw, Drawer, NoiseContext, Setup};
 use release::rational::ratio;
 use std::sync::{Arc, Barrier};
 use tempfile::TempDir;
@@ -77,7 +77,7 @@ fn sums_are_exact_and_a_budget_is_a_bound() {
     assert_eq!(ledger.spent("hospitals", "key-of-registry").unwrap(), ratio(1, 1));
     let tiny = Rational::new(1.into(), num_bigint::BigInt::from(10).pow(40));
     let refused = ledger.debit(&debit(10, tiny, ratio(1, 1))).unwrap_err();
-    assert!(matches!(refused.kind(), Kind::Refused(_)));
+    assert!(matches!(refused.kind(), Fault::Refused(_)));
     assert_eq!(
         text(ledger.debit(&debit(10, ratio(1, 3), ratio(1, 1)))),
         "budget: 1 of 1 spent on lineage hospitals by viewer key-of-registry; this release needs 1/3: agree \
@@ -104,7 +104,7 @@ fn a_release_is_charged_once_per_attempt() {
     // The budget was lowered meanwhile: what is paid is paid.
     assert_eq!(ledger.debit(&Debit { budget: ratio(1, 10), ..first.clone() }).unwrap(), row);
     let other = Debit { rho: ratio(1, 4), ..first.clone() };
-    assert!(matches!(ledger.debit(&other).unwrap_err().kind(), Kind::Misuse(_)));
+    assert!(matches!(ledger.debit(&other).unwrap_err().kind(), Fault::Misuse(_)));
     let key = "key-of-registry";
     assert!(text(ledger.allow(key, None, "")).contains("nothing bars key-of-registry"));
     ledger.bar(&[1; 32], &towards(), "silence").unwrap();
@@ -181,7 +181,7 @@ fn filled(path: &Path) -> Ledger {
     ledger.begin_attempt(&[1; 32], 1, key).unwrap();
     ledger.store_outputs(&[1; 32], 0, key, &[1, 2]).unwrap();
     ledger.store_answer(&answer(), &[key], "{}").unwrap();
-    ledger.save_transcript(&[1; 32], Side::Drawer, &towards(), committed().transcript()).unwrap();
+    ledger.save_transcript(&[1; 32], CutAndChooseSide::Drawer, &towards(), committed().transcript()).unwrap();
     ledger.keep_sketch("hospitals", &sketch(1, 0..120), None).unwrap();
     ledger.begin_match(&[4; 32], &|_| Ok(Vec::new())).unwrap();
     ledger.hold(&[9; 32], &share(1), key, "hospitals").unwrap();
@@ -415,7 +415,7 @@ fn a_full_disk_charges_nothing() {
         }
     };
     let shown = path.display();
-    assert!(matches!(error.kind(), Kind::Io(_)));
+    assert!(matches!(error.kind(), Fault::Io(_)));
     assert_eq!(
         error.to_string(),
         format!(
@@ -502,8 +502,8 @@ fn the_first_answer_stays() {
     assert!(others.iter().all(|key| ledger.answer(key).unwrap().is_none()));
 }
 
-fn context(release: u8) -> Context {
-    Context {
+fn context(release: u8) -> NoiseContext {
+    NoiseContext {
         study: [1; 32],
         release: [release; 32],
         session: [1; 32],
@@ -526,26 +526,36 @@ fn a_transcript_only_goes_forward() {
     let mut ledger = Ledger::open(&path).unwrap();
     let release = [1; 32];
     let drawer = committed();
-    ledger.save_transcript(&release, Side::Drawer, &towards(), drawer.transcript()).unwrap();
+    ledger.save_transcript(&release, CutAndChooseSide::Drawer, &towards(), drawer.transcript()).unwrap();
     // A second run of the same release would make other seeds.
     assert!(
-        text(ledger.save_transcript(&release, Side::Drawer, &towards(), committed().transcript()))
-            .contains("another run")
+        text(ledger.save_transcript(
+            &release,
+            CutAndChooseSide::Drawer,
+            &towards(),
+            committed().transcript()
+        ))
+        .contains("another run")
     );
-    let committed_record = ledger.transcript(&release, Side::Drawer).unwrap().unwrap();
+    let committed_record = ledger.transcript(&release, CutAndChooseSide::Drawer).unwrap().unwrap();
     let drawn = drawer.draw(&[5; 128]).unwrap();
-    ledger.save_transcript(&release, Side::Drawer, &towards(), drawn.transcript()).unwrap();
-    assert!(ledger.save_transcript(&release, Side::Drawer, &towards(), &committed_record).is_err());
+    ledger.save_transcript(&release, CutAndChooseSide::Drawer, &towards(), drawn.transcript()).unwrap();
+    assert!(
+        ledger.save_transcript(&release, CutAndChooseSide::Drawer, &towards(), &committed_record).is_err()
+    );
     let mut ledger = Ledger::open(&path).unwrap();
-    let latest = ledger.transcript(&release, Side::Drawer).unwrap().unwrap();
+    let latest = ledger.transcript(&release, CutAndChooseSide::Drawer).unwrap().unwrap();
     assert_eq!(latest.shared_digest(), drawn.transcript().shared_digest());
     assert_eq!(TranscriptStage::of(&latest), TranscriptStage::Seeded);
-    let first = ledger.transcript_at(&release, Side::Drawer, TranscriptStage::Committed).unwrap().unwrap();
+    let first = ledger
+        .transcript_at(&release, CutAndChooseSide::Drawer, TranscriptStage::Committed)
+        .unwrap()
+        .unwrap();
     assert_eq!(first.shared_digest(), committed_record.shared_digest());
-    assert!(ledger.transcript(&release, Side::Checker).unwrap().is_none());
+    assert!(ledger.transcript(&release, CutAndChooseSide::Checker).unwrap().is_none());
     // A new attempt starts without a transcript, and outputs end it for good.
     ledger.begin_attempt(&release, 1, "key-of-registry").unwrap();
-    assert!(ledger.transcript(&release, Side::Drawer).unwrap().is_none());
+    assert!(ledger.transcript(&release, CutAndChooseSide::Drawer).unwrap().is_none());
     ledger.store_outputs(&release, 0, "key-of-registry", &[0, u128::MAX]).unwrap();
     assert_eq!(ledger.outputs(&release).unwrap(), Some(vec![0, u128::MAX]));
     ledger.store_outputs(&release, 0, "key-of-registry", &[7]).unwrap();
@@ -563,7 +573,9 @@ fn releases_that_stop_after_the_seeds_are_counted() {
         let mut rng = base::Seed::from_bytes([release; 32]).into_rng();
         let (_, commitments) = Drawer::commit(setup.clone(), &mut rng);
         let (checker, _) = release::choose::Checker::new(setup, &commitments, &mut rng).unwrap();
-        ledger.save_transcript(&[release; 32], Side::Checker, &towards(), checker.transcript()).unwrap();
+        ledger
+            .save_transcript(&[release; 32], CutAndChooseSide::Checker, &towards(), checker.transcript())
+            .unwrap();
     };
     record(&mut ledger, 1);
     assert_eq!(ledger.barred(&towards(), &[([2; 32], 0)]).unwrap(), None);

@@ -2,31 +2,31 @@
 
 use super::joined::Entering;
 use super::row::Compare;
-use crate::graph::{Lookup, Section};
-use crate::{Facts, NodeId, Op};
-use circuits::gadgets::{self as gadget, Word};
-use circuits::{Gates, Lit};
+use crate::graph::{Lookup, NodeSection};
+use crate::{NodeFacts, NodeId, Op};
+use circuits::gadgets::{self as gadget, LitWord};
+use circuits::{CircuitBuilder, Lit};
 use std::collections::HashSet;
 
 /// Gates of a section, node by node on demand.
-pub(super) struct Bits<'a> {
-    pub(super) section: &'a Section,
-    pub(super) gates: Gates,
+pub(super) struct SectionGates<'a> {
+    pub(super) section: &'a NodeSection,
+    pub(super) gates: CircuitBuilder,
     /// Bits of the nodes that are done: inputs first, then whatever was asked for.
-    pub(super) done: Vec<Option<Word>>,
+    pub(super) done: Vec<Option<LitWord>>,
     /// Row facts, when comparisons between two parties' own words are to be noted in `compares`.
-    pub(super) owners: Option<&'a [Facts]>,
+    pub(super) owners: Option<&'a [NodeFacts]>,
     pub(super) compares: Vec<Compare>,
     /// Where words come from when rows are joined to shares.
     pub(super) joined: Option<Entering<'a>>,
     noted: HashSet<(NodeId, Vec<NodeId>)>,
 }
 
-impl<'a> Bits<'a> {
-    pub(super) fn new(section: &'a Section) -> Self {
+impl<'a> SectionGates<'a> {
+    pub(super) fn new(section: &'a NodeSection) -> Self {
         Self {
             section,
-            gates: Gates::default(),
+            gates: CircuitBuilder::default(),
             done: vec![None; section.nodes.len()],
             owners: None,
             compares: Vec::new(),
@@ -39,8 +39,8 @@ impl<'a> Bits<'a> {
     pub(super) fn word(
         &mut self,
         id: NodeId,
-        leaf: &mut dyn FnMut(&mut Gates, NodeId) -> Option<Word>,
-    ) -> Word {
+        leaf: &mut dyn FnMut(&mut CircuitBuilder, NodeId) -> Option<LitWord>,
+    ) -> LitWord {
         // An explicit stack: a program may be a chain of a million nodes.
         let mut stack = vec![id];
         while let Some(&next) = stack.last() {
@@ -77,20 +77,20 @@ impl<'a> Bits<'a> {
         self.get(id)
     }
 
-    fn get(&self, id: NodeId) -> Word {
+    fn get(&self, id: NodeId) -> LitWord {
         self.done[id.index()].clone().expect("operands are lowered first")
     }
 
-    fn lower(&mut self, id: NodeId) -> Word {
+    fn lower(&mut self, id: NodeId) -> LitWord {
         let node = self.section.node(id);
         let width = usize::from(node.ty.width);
         let two = |a: &NodeId, b: &NodeId| (self.get(*a), self.get(*b));
         match &node.op {
             Op::Const(value) => gadget::constant(*value, width),
             Op::Not(a) => self.get(*a).into_iter().map(|x| !x).collect(),
-            Op::And(a, b) => self.zip(*a, *b, Gates::and),
-            Op::Or(a, b) => self.zip(*a, *b, Gates::or),
-            Op::Xor(a, b) => self.zip(*a, *b, Gates::xor),
+            Op::And(a, b) => self.zip(*a, *b, CircuitBuilder::and),
+            Op::Or(a, b) => self.zip(*a, *b, CircuitBuilder::or),
+            Op::Xor(a, b) => self.zip(*a, *b, CircuitBuilder::xor),
             Op::Add(a, b) => two(a, b).apply(&mut self.gates, gadget::add),
             Op::Sub(a, b) => two(a, b).apply(&mut self.gates, gadget::sub),
             Op::Mul(a, b) => two(a, b).apply(&mut self.gates, gadget::mul),
@@ -132,7 +132,7 @@ impl<'a> Bits<'a> {
         }
     }
 
-    fn zip(&mut self, a: NodeId, b: NodeId, gate: fn(&mut Gates, Lit, Lit) -> Lit) -> Word {
+    fn zip(&mut self, a: NodeId, b: NodeId, gate: fn(&mut CircuitBuilder, Lit, Lit) -> Lit) -> LitWord {
         let (a, b) = (self.get(a), self.get(b));
         a.into_iter().zip(b).map(|(x, y)| gate(&mut self.gates, x, y)).collect()
     }
@@ -181,13 +181,13 @@ impl<'a> Bits<'a> {
         }
     }
 
-    fn choose(&mut self, a: NodeId, b: NodeId, larger: bool) -> Word {
+    fn choose(&mut self, a: NodeId, b: NodeId, larger: bool) -> LitWord {
         let less = self.less(a, b);
         let (a, b) = (self.get(a), self.get(b));
         gadget::select(&mut self.gates, less.flip(larger), &a, &b)
     }
 
-    fn clamp(&mut self, a: NodeId, cap: u128, width: usize) -> Word {
+    fn clamp(&mut self, a: NodeId, cap: u128, width: usize) -> LitWord {
         let a = self.get(a);
         if width < 128 && cap >> width != 0 {
             return a;
@@ -257,7 +257,7 @@ impl<'a> Bits<'a> {
         [l.after].into_iter().chain(l.until).map(&mut steps).collect()
     }
 
-    fn lookup(&mut self, l: &Lookup, width: usize) -> Word {
+    fn lookup(&mut self, l: &Lookup, width: usize) -> LitWord {
         let selectors = self.selectors(l);
         let mut result = vec![Lit::FALSE; width];
         for (selector, value) in selectors.into_iter().zip(&l.values) {
@@ -272,17 +272,25 @@ impl<'a> Bits<'a> {
 }
 
 /// Whether `key` is `max(before, ..)`: the owner has made it no smaller than the key before it, in the clear.
-pub(super) fn is_maximum_with(section: &Section, before: NodeId, key: NodeId) -> bool {
+pub(super) fn is_maximum_with(section: &NodeSection, before: NodeId, key: NodeId) -> bool {
     matches!(&section.node(key).op, Op::Max(a, b) if *a == before || *b == before)
 }
 
 /// Calls a two-word gadget with a pair of words.
 trait Apply {
-    fn apply<T>(self, g: &mut Gates, gadget: impl FnOnce(&mut Gates, &[Lit], &[Lit]) -> T) -> T;
+    fn apply<T>(
+        self,
+        g: &mut CircuitBuilder,
+        gadget: impl FnOnce(&mut CircuitBuilder, &[Lit], &[Lit]) -> T,
+    ) -> T;
 }
 
-impl Apply for (Word, Word) {
-    fn apply<T>(self, g: &mut Gates, gadget: impl FnOnce(&mut Gates, &[Lit], &[Lit]) -> T) -> T {
+impl Apply for (LitWord, LitWord) {
+    fn apply<T>(
+        self,
+        g: &mut CircuitBuilder,
+        gadget: impl FnOnce(&mut CircuitBuilder, &[Lit], &[Lit]) -> T,
+    ) -> T {
         gadget(g, &self.0, &self.1)
     }
 }

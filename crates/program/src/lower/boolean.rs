@@ -1,17 +1,17 @@
 //! The row section among n parties whose totals leave as exclusive-or shares: a circuit per row, then a tree
 //! of merges ([`super::combine`]), then each fold's word.
 //!
-//! What one party knows alone enters as its input, whatever it was computed from ([`Inputs::Derived`]); a
+//! What one party knows alone enters as its input, whatever it was computed from ([`EntryRule::Derived`]); a
 //! total that it knows alone is no gate at all. A shared column is a sharing already: what the parties enter
 //! *are* the shares.
 
-use super::bits::Bits;
-use super::combine::{Combine, Shape, lanes, levels};
-use super::numbers::{Found, Numbers};
-use crate::{Facts, Fold, Holder, NodeId, Op, Program};
+use super::bits::SectionGates;
+use super::combine::{Combine, SelectionCircuit, lanes, levels};
+use super::numbers::{NumberScan, RowNumbers};
+use crate::{Holder, NodeFacts, NodeId, Op, Program, RowFold};
 use base::PartyId;
-use circuits::gadgets::Word;
-use circuits::{Circuit, Gates, Input, Lit};
+use circuits::gadgets::LitWord;
+use circuits::{Circuit, CircuitBuilder, InputBit, Lit};
 use std::collections::HashMap;
 
 /// The word of a row's own index, where a circuit reads it as an input. Everybody knows it; it enters as the
@@ -25,7 +25,7 @@ pub struct BooleanPlan {
     /// of all trees, then the bits of all lists, then those of `numbers`.
     pub leaf: Piece,
     /// What is multiplied and summed as numbers.
-    pub numbers: Numbers,
+    pub numbers: RowNumbers,
     /// By fold, what becomes of it.
     pub folds: Vec<BooleanFold>,
     /// Number of rows.
@@ -57,7 +57,7 @@ pub struct Piece {
 
 /// What a party may enter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Inputs {
+pub enum EntryRule {
     /// Whatever it can compute alone: fewer gates, and it is trusted to compute it as the program says.
     Derived,
     /// Its columns and nothing else: what depends on them is gates, so that a clamp holds whatever was
@@ -67,16 +67,21 @@ pub enum Inputs {
 
 /// Lowers the row section for `rows` rows, at most 2^32.
 #[must_use]
-pub fn lower_boolean(program: &Program, shape: Shape, rows: u64, inputs: Inputs) -> BooleanPlan {
+pub fn lower_boolean(
+    program: &Program,
+    shape: SelectionCircuit,
+    rows: u64,
+    inputs: EntryRule,
+) -> BooleanPlan {
     let facts = program.row_facts();
     let owners = program.fold_owners();
-    let mut bits = Bits::new(&program.row);
-    let mut leaf = |g: &mut Gates, id: NodeId| enter(program, &facts, inputs, g, id);
+    let mut bits = SectionGates::new(&program.row);
+    let mut leaf = |g: &mut CircuitBuilder, id: NodeId| enter(program, &facts, inputs, g, id);
     let mut numbers = match inputs {
-        Inputs::Derived => Found::default(),
-        Inputs::Columns => Found::new(program, &owners, &mut bits, &mut leaf),
+        EntryRule::Derived => NumberScan::default(),
+        EntryRule::Columns => NumberScan::new(program, &owners, &mut bits, &mut leaf),
     };
-    let (mut lanes, mut kept) = (Word::new(), Word::new());
+    let (mut lanes, mut kept) = (LitWord::new(), LitWord::new());
     let mut folds = Vec::with_capacity(program.folds.len());
     for (index, fold) in program.folds.iter().enumerate() {
         let owner = owners[index];
@@ -95,12 +100,12 @@ pub fn lower_boolean(program: &Program, shape: Shape, rows: u64, inputs: Inputs)
         }
         let value = bits.word(fold.value(), &mut leaf);
         let valid = match fold {
-            Fold::Best { valid, .. } => bits.word(*valid, &mut leaf)[0],
+            RowFold::Best { valid, .. } => bits.word(*valid, &mut leaf)[0],
             _ => Lit::TRUE,
         };
-        let input = |bit| Input { owner: Some(PartyId(0)), word: INDEX_WORD, bit };
+        let input = |bit| InputBit { owner: Some(PartyId(0)), word: INDEX_WORD, bit };
         let index_bits = if combine.takes_index() { levels(rows) as u16 } else { 0 };
-        let index: Word = (0..index_bits).map(|bit| bits.gates.input(input(bit))).collect();
+        let index: LitWord = (0..index_bits).map(|bit| bits.gates.input(input(bit))).collect();
         lanes.extend(combine.leaf(&mut bits.gates, &value, valid, &index));
         folds.push(BooleanFold::Tree(combine));
     }
@@ -116,33 +121,39 @@ fn is_shared(program: &Program, id: NodeId) -> bool {
 }
 
 /// The bits of a node that need no gates: what somebody knows, and shared columns.
-fn enter(program: &Program, facts: &[Facts], inputs: Inputs, g: &mut Gates, id: NodeId) -> Option<Word> {
+fn enter(
+    program: &Program,
+    facts: &[NodeFacts],
+    inputs: EntryRule,
+    g: &mut CircuitBuilder,
+    id: NodeId,
+) -> Option<LitWord> {
     let (owners, node) = (facts[id.index()].owners, program.row.node(id));
-    if inputs == Inputs::Columns && !matches!(node.op, Op::Column(_)) {
+    if inputs == EntryRule::Columns && !matches!(node.op, Op::Column(_)) {
         return None;
     }
     let known = owners.is_public() || owners.only().is_some();
     if matches!(node.op, Op::Const(_)) || !(known || is_shared(program, id)) {
         return None;
     }
-    let input = |bit| Input { owner: owners.only(), word: id.0, bit };
+    let input = |bit| InputBit { owner: owners.only(), word: id.0, bit };
     Some((0..node.ty.width.into()).map(|bit| g.input(input(bit))).collect())
 }
 
 impl BooleanPlan {
     /// Whether an input of the row circuit holds exclusive-or shares of all parties.
     #[must_use]
-    pub fn is_shared(&self, input: &Input) -> bool {
+    pub fn is_shared(&self, input: &InputBit) -> bool {
         self.shared.get(input.word as usize).copied().unwrap_or(false)
     }
 
     /// By word of the row circuit's inputs, how many of its bits are entered, among those that are `mine`.
     /// The number of a row is nobody's.
     #[must_use]
-    pub fn input_bits(&self, mine: &dyn Fn(&Input) -> bool) -> HashMap<u32, usize> {
+    pub fn input_bits(&self, mine: &dyn Fn(&InputBit) -> bool) -> HashMap<u32, usize> {
         let mut bits: HashMap<u32, usize> = HashMap::new();
         for wire in &self.leaf.circuit.wires {
-            if let circuits::Wire::Input(input) = wire
+            if let circuits::WireDriver::Input(input) = wire
                 && input.word != INDEX_WORD
                 && mine(input)
             {
@@ -169,12 +180,12 @@ impl BooleanPlan {
     /// Row nodes that `party` computes in the clear: its input bits, its shares, and folds of its own.
     #[must_use]
     pub fn clear_roots(&self, program: &Program, party: PartyId) -> Vec<NodeId> {
-        let mine = |input: &Input| {
+        let mine = |input: &InputBit| {
             input.word != INDEX_WORD && (self.is_shared(input) || input.owner.is_none_or(|o| o == party))
         };
         let mut roots: Vec<NodeId> = Vec::new();
         for wire in &self.leaf.circuit.wires {
-            if let circuits::Wire::Input(input) = wire
+            if let circuits::WireDriver::Input(input) = wire
                 && mine(input)
             {
                 roots.push(NodeId(input.word));
@@ -206,8 +217,8 @@ impl BooleanPlan {
     /// right one; they are shares.
     #[must_use]
     pub fn merge(&self, level: u32) -> Piece {
-        let mut g = Gates::default();
-        let mut roots = Word::new();
+        let mut g = CircuitBuilder::default();
+        let mut roots = LitWord::new();
         for (tree, combine) in self.trees().enumerate() {
             let width = combine.lane_bits(level);
             let [left, right] = [0, 1].map(|side| enter_shares(&mut g, 2 * tree as u32 + side, width));
@@ -219,8 +230,8 @@ impl BooleanPlan {
     /// The words of all trees from their last lanes. Inputs: word t is the lane of tree t, as shares.
     #[must_use]
     pub fn finish(&self) -> Piece {
-        let mut g = Gates::default();
-        let mut roots = Word::new();
+        let mut g = CircuitBuilder::default();
+        let mut roots = LitWord::new();
         for (tree, combine) in self.trees().enumerate() {
             let lane = enter_shares(&mut g, tree as u32, combine.lane_bits(combine.levels()));
             roots.extend(combine.finish(&mut g, &lane));
@@ -229,6 +240,6 @@ impl BooleanPlan {
     }
 }
 
-fn enter_shares(g: &mut Gates, word: u32, width: usize) -> Word {
-    (0..width as u16).map(|bit| g.input(Input { owner: None, word, bit })).collect()
+fn enter_shares(g: &mut CircuitBuilder, word: u32, width: usize) -> LitWord {
+    (0..width as u16).map(|bit| g.input(InputBit { owner: None, word, bit })).collect()
 }

@@ -4,7 +4,7 @@
 //! **Best rows.** Three circuits for one meaning. With w bits of key, k rows, L = ceil(log2 k) levels, d =
 //! ceil(log2 w) and I = sum over levels l of l times the merges of level l:
 //!
-//! | [`Shape`] | AND gates | depth |
+//! | [`SelectionCircuit`] | AND gates | depth |
 //! |---|---|---|
 //! | `Paper` | w k + (2 w + L)(k - 1) | 1 + (w + 1) L |
 //! | `Small` | (2 w + 2)(k - 1) + I + w + L | (w + 2) L + 1 |
@@ -30,17 +30,17 @@
 //! **Sums.** Adders of a width that grows by one bit per level up to the total's: with V_l = min(w + l,
 //! total) bits at level l, V_{l+1} - 1 gates and as much depth per merge of level l.
 
-use crate::graph::{Fold, Order};
+use crate::graph::{RowFold, RowOrder};
 use crate::{Op, Program};
 use base::Error;
-use circuits::gadgets::{self as gadget, Word};
-use circuits::{Gates, Lit};
+use circuits::gadgets::{self as gadget, LitWord};
+use circuits::{CircuitBuilder, Lit};
 use std::fmt;
 use std::str::FromStr;
 
 /// Which circuit finds the best row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Shape {
+pub enum SelectionCircuit {
     /// The paper's, gate by gate: for comparisons with it.
     Paper,
     /// The fewest gates: for fast links.
@@ -50,12 +50,12 @@ pub enum Shape {
     Shallow,
 }
 
-impl Shape {
+impl SelectionCircuit {
     /// All shapes.
     pub const ALL: [Self; 3] = [Self::Paper, Self::Small, Self::Shallow];
 }
 
-impl fmt::Display for Shape {
+impl fmt::Display for SelectionCircuit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Paper => "paper",
@@ -65,7 +65,7 @@ impl fmt::Display for Shape {
     }
 }
 
-impl FromStr for Shape {
+impl FromStr for SelectionCircuit {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
@@ -100,7 +100,7 @@ pub struct Combine {
 
 /// How the terms of a sum are read, and how wide it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terms {
+pub struct SumTerms {
     /// Bits of a term.
     pub width: usize,
     /// Bits of the total.
@@ -111,35 +111,35 @@ pub struct Terms {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    Best { shape: Shape, least: bool, key: usize, found: bool },
+    Best { shape: SelectionCircuit, least: bool, key: usize, found: bool },
     Sum { value: usize, total: usize, signed: bool },
 }
 
 impl Combine {
     /// For a fold of a program over `rows` rows, 1 to 2^32; `None` for a fold that does not combine rows.
     #[must_use]
-    pub fn new(program: &Program, fold: u32, shape: Shape, rows: u64) -> Option<Self> {
+    pub fn new(program: &Program, fold: u32, shape: SelectionCircuit, rows: u64) -> Option<Self> {
         let kind = match program.folds[fold as usize] {
-            Fold::Best { order, ty, .. } => {
+            RowFold::Best { order, ty, .. } => {
                 let found = program.release.nodes.iter().any(|n| n.op == Op::Found(fold));
-                Kind::Best { shape, least: order == Order::Least, key: ty.width.into(), found }
+                Kind::Best { shape, least: order == RowOrder::Least, key: ty.width.into(), found }
             }
-            Fold::Sum { value, ty } => Kind::Sum {
+            RowFold::Sum { value, ty } => Kind::Sum {
                 value: program.row.ty(value).width.into(),
                 total: ty.width.into(),
                 signed: ty.signed,
             },
-            Fold::Collect { .. } => return None,
+            RowFold::Collect { .. } => return None,
         };
         Some(Self { kind, rows })
     }
 
     /// What is summed; `None` for a best row. For engines that have something better for sums than merges.
     #[must_use]
-    pub fn terms(&self) -> Option<Terms> {
+    pub fn terms(&self) -> Option<SumTerms> {
         match self.kind {
             Kind::Best { .. } => None,
-            Kind::Sum { total, signed, .. } => Some(Terms { width: self.lane_bits(0), total, signed }),
+            Kind::Sum { total, signed, .. } => Some(SumTerms { width: self.lane_bits(0), total, signed }),
         }
     }
 
@@ -153,7 +153,7 @@ impl Combine {
     #[must_use]
     pub fn lane_bits(&self, level: u32) -> usize {
         match self.kind {
-            Kind::Best { shape: Shape::Paper, key, .. } => key + self.levels() as usize,
+            Kind::Best { shape: SelectionCircuit::Paper, key, .. } => key + self.levels() as usize,
             Kind::Best { key, .. } => key + level as usize + 1,
             Kind::Sum { value, total, .. } => total.min(value + level as usize),
         }
@@ -163,7 +163,7 @@ impl Combine {
     #[must_use]
     pub fn word_bits(&self) -> usize {
         match self.kind {
-            Kind::Best { key, .. } => key + usize::from(Fold::INDEX.width) + 1,
+            Kind::Best { key, .. } => key + usize::from(RowFold::INDEX.width) + 1,
             Kind::Sum { total, .. } => total,
         }
     }
@@ -171,16 +171,16 @@ impl Combine {
     /// Whether a leaf takes the row's own index.
     #[must_use]
     pub fn takes_index(&self) -> bool {
-        matches!(self.kind, Kind::Best { shape: Shape::Paper, .. })
+        matches!(self.kind, Kind::Best { shape: SelectionCircuit::Paper, .. })
     }
 
     /// The lane of one row: `value` the key or the term, `valid` for a best row, `index` the `levels()` bits
     /// of the row's index where [`Combine::takes_index`].
     #[must_use]
-    pub fn leaf(&self, g: &mut Gates, value: &[Lit], valid: Lit, index: &[Lit]) -> Word {
+    pub fn leaf(&self, g: &mut CircuitBuilder, value: &[Lit], valid: Lit, index: &[Lit]) -> LitWord {
         let Kind::Best { shape, least, .. } = self.kind else { return value.to_vec() };
-        let key: Word = value.iter().map(|b| b.flip(least)).collect();
-        if shape == Shape::Paper {
+        let key: LitWord = value.iter().map(|b| b.flip(least)).collect();
+        if shape == SelectionCircuit::Paper {
             return [gadget::mask(g, valid, &key), index.to_vec()].concat();
         }
         [key, vec![valid]].concat()
@@ -188,9 +188,9 @@ impl Combine {
 
     /// Merges two neighbours of a level.
     #[must_use]
-    pub fn merge(&self, g: &mut Gates, level: u32, left: &[Lit], right: &[Lit]) -> Word {
+    pub fn merge(&self, g: &mut CircuitBuilder, level: u32, left: &[Lit], right: &[Lit]) -> LitWord {
         match self.kind {
-            Kind::Best { shape: Shape::Paper, key, .. } => {
+            Kind::Best { shape: SelectionCircuit::Paper, key, .. } => {
                 let better = gadget::less(g, &left[..key], &right[..key], false);
                 let mut lane = gadget::select(g, better, &right[..key], &left[..key]);
                 for (a, b) in right[key..].iter().zip(&left[key..]) {
@@ -201,7 +201,7 @@ impl Combine {
                 lane
             }
             Kind::Best { shape, key, .. } => {
-                let (Some(v_l), Some(v_r)) = (left.last(), right.last()) else { return Word::new() };
+                let (Some(v_l), Some(v_r)) = (left.last(), right.last()) else { return LitWord::new() };
                 let m = g.and(*v_l, *v_r);
                 let worse = not_less_where(g, shape, m, &left[..key], &right[..key]);
                 let better = g.xor(*v_r, worse);
@@ -221,9 +221,9 @@ impl Combine {
 
     /// The odd last lane of a level, as a lane of the next one.
     #[must_use]
-    pub fn pass(&self, level: u32, lane: &[Lit]) -> Word {
+    pub fn pass(&self, level: u32, lane: &[Lit]) -> LitWord {
         match self.kind {
-            Kind::Best { shape: Shape::Paper, .. } => lane.to_vec(),
+            Kind::Best { shape: SelectionCircuit::Paper, .. } => lane.to_vec(),
             Kind::Best { .. } => {
                 let mut lane = lane.to_vec();
                 lane.insert(lane.len() - 1, Lit::FALSE);
@@ -233,14 +233,14 @@ impl Combine {
         }
     }
 
-    /// The fold's word, [`Fold::word_bits`] bits, from the last lane.
+    /// The fold's word, [`RowFold::word_bits`] bits, from the last lane.
     #[must_use]
-    pub fn finish(&self, g: &mut Gates, lane: &[Lit]) -> Word {
+    pub fn finish(&self, g: &mut CircuitBuilder, lane: &[Lit]) -> LitWord {
         match self.kind {
             Kind::Best { shape, least, key, found: wanted } => {
-                let plain: Word = lane[..key].iter().map(|b| b.flip(least)).collect();
+                let plain: LitWord = lane[..key].iter().map(|b| b.flip(least)).collect();
                 let index = &lane[key..key + self.levels() as usize];
-                if shape != Shape::Paper {
+                if shape != SelectionCircuit::Paper {
                     let found = lane[lane.len() - 1];
                     let [plain, index] = [&plain, index].map(|word| gadget::mask(g, found, word));
                     return [plain, zero_extended(&index), vec![found]].concat();
@@ -259,7 +259,7 @@ impl Combine {
 
     /// The word of all rows at once, in one circuit; `leaves` in order of rows, at least one.
     #[must_use]
-    pub fn unroll(&self, g: &mut Gates, mut leaves: Vec<Word>) -> Word {
+    pub fn unroll(&self, g: &mut CircuitBuilder, mut leaves: Vec<LitWord>) -> LitWord {
         debug_assert_eq!(leaves.len() as u64, self.rows, "one leaf per row");
         for level in 0..self.levels() {
             let merged = leaves.chunks(2).map(|pair| match pair {
@@ -279,7 +279,7 @@ impl Combine {
             return 0;
         }
         match self.kind {
-            Kind::Best { shape: Shape::Paper, least, key, found } => {
+            Kind::Best { shape: SelectionCircuit::Paper, least, key, found } => {
                 let w = key as u64;
                 let extra = if !found { 0 } else { w - 1 + if least { w } else { 0 } };
                 w * k + (2 * w + last) * (k - 1) + extra
@@ -301,11 +301,11 @@ impl Combine {
         let last = u64::from(self.levels());
         match self.kind {
             _ if self.rows == 0 => 0,
-            Kind::Best { shape: Shape::Paper, least, key, found } => {
+            Kind::Best { shape: SelectionCircuit::Paper, least, key, found } => {
                 let extra = if !found { 0 } else { u64::from(levels(key as u64)) + u64::from(least) };
                 1 + (key as u64 + 1) * last + extra
             }
-            Kind::Best { shape: Shape::Small, key, .. } => (key as u64 + 2) * last + 1,
+            Kind::Best { shape: SelectionCircuit::Small, key, .. } => (key as u64 + 2) * last + 1,
             Kind::Best { key, .. } => {
                 (u64::from(levels(key as u64)) + if key < 3 { 3 } else { 2 }) * last + 1
             }
@@ -321,23 +321,23 @@ impl Combine {
 }
 
 /// A row index in full width; an index of one row has no bits of its own.
-fn zero_extended(index: &[Lit]) -> Word {
+fn zero_extended(index: &[Lit]) -> LitWord {
     let mut word = index.to_vec();
-    word.resize(Fold::INDEX.width.into(), Lit::FALSE);
+    word.resize(RowFold::INDEX.width.into(), Lit::FALSE);
     word
 }
 
 /// Gates of "the right lane is better" and of the merged valid bit.
-fn better_gates(shape: Shape, w: u64) -> u64 {
+fn better_gates(shape: SelectionCircuit, w: u64) -> u64 {
     match shape {
-        Shape::Shallow if w > 1 => 3 * w + 1 - u64::from(levels(w)),
+        SelectionCircuit::Shallow if w > 1 => 3 * w + 1 - u64::from(levels(w)),
         _ => w + 2,
     }
 }
 
 /// `m & !(a < b)`.
-fn not_less_where(g: &mut Gates, shape: Shape, m: Lit, a: &[Lit], b: &[Lit]) -> Lit {
-    if shape != Shape::Shallow || a.len() == 1 {
+fn not_less_where(g: &mut CircuitBuilder, shape: SelectionCircuit, m: Lit, a: &[Lit], b: &[Lit]) -> Lit {
+    if shape != SelectionCircuit::Shallow || a.len() == 1 {
         let less = gadget::less(g, a, b, false);
         return g.and(m, !less);
     }
@@ -356,7 +356,7 @@ fn lower_half(width: usize) -> usize {
 }
 
 /// `(a < b, a == b)` in logarithmic depth; the second is wrong unless `equal` asks for it.
-pub(super) fn compare(g: &mut Gates, a: &[Lit], b: &[Lit], equal: bool) -> (Lit, Lit) {
+pub(super) fn compare(g: &mut CircuitBuilder, a: &[Lit], b: &[Lit], equal: bool) -> (Lit, Lit) {
     if let ([a], [b]) = (a, b) {
         return (g.and(!*a, *b), !g.xor(*a, *b));
     }

@@ -11,8 +11,8 @@
 //! Together they turn cohorts (the advertiser's bit inside every value) into one product of a finished row.
 
 use super::bits::is_maximum_with;
-use crate::graph::{Lookup, Section};
-use crate::{Facts, Fold, Node, NodeId, Op, Program};
+use crate::graph::{Lookup, NodeSection};
+use crate::{NodeFacts, NodeId, Op, OpNode, Program, RowFold};
 use base::PartyId;
 use std::collections::HashMap;
 
@@ -24,7 +24,7 @@ pub fn factor(program: &Program) -> Program {
     let mut factoring = Factoring {
         section: &program.row,
         facts: &facts,
-        out: Section::default(),
+        out: NodeSection::default(),
         owners: Vec::new(),
         places: HashMap::new(),
         moved: Vec::with_capacity(facts.len()),
@@ -36,7 +36,7 @@ pub fn factor(program: &Program) -> Program {
     }
     let mut out = program.clone();
     for fold in &mut out.folds {
-        if let Fold::Sum { value, .. } = fold {
+        if let RowFold::Sum { value, .. } = fold {
             *value = factoring.moved[value.index()];
         }
     }
@@ -45,12 +45,12 @@ pub fn factor(program: &Program) -> Program {
 }
 
 struct Factoring<'a> {
-    section: &'a Section,
-    facts: &'a [Facts],
-    out: Section,
+    section: &'a NodeSection,
+    facts: &'a [NodeFacts],
+    out: NodeSection,
     /// Who alone knows each new node.
     owners: Vec<Option<PartyId>>,
-    places: HashMap<Node, NodeId>,
+    places: HashMap<OpNode, NodeId>,
     /// New ids of the old nodes.
     moved: Vec<NodeId>,
     /// New nodes that are a bit pulled out of a lookup, times the rest: bit, rest, zero.
@@ -70,8 +70,8 @@ impl Factoring<'_> {
             }
             Op::Select(bit, a, zero) if owner.is_none() => match self.pulled.get(a).copied() {
                 Some([outer, rest, _]) if self.is_zero(*zero) && self.apart(*bit, outer) => {
-                    let inner = self.push(Node { op: Op::Select(*bit, rest, *zero), ty: node.ty }, None);
-                    self.push(Node { op: Op::Select(outer, inner, *zero), ty: node.ty }, None)
+                    let inner = self.push(OpNode { op: Op::Select(*bit, rest, *zero), ty: node.ty }, None);
+                    self.push(OpNode { op: Op::Select(outer, inner, *zero), ty: node.ty }, None)
                 }
                 _ => self.push(node, owner),
             },
@@ -79,7 +79,7 @@ impl Factoring<'_> {
         }
     }
 
-    fn push(&mut self, node: Node, owner: Option<PartyId>) -> NodeId {
+    fn push(&mut self, node: OpNode, owner: Option<PartyId>) -> NodeId {
         if let Some(at) = self.places.get(&node) {
             return *at;
         }
@@ -110,13 +110,13 @@ impl Factoring<'_> {
             let (before, key) = (l.keys[j - 1], l.keys[j]);
             if !is_maximum_with(&self.out, before, key) {
                 let ty = self.out.ty(key);
-                l.keys[j] = self.push(Node { op: Op::Max(before, key), ty }, owner);
+                l.keys[j] = self.push(OpNode { op: Op::Max(before, key), ty }, owner);
             }
         }
     }
 
     /// The lookup, with a bit that is a factor of all its values pulled out.
-    fn pull(&mut self, mut l: Box<Lookup>, node: &Node) -> NodeId {
+    fn pull(&mut self, mut l: Box<Lookup>, node: &OpNode) -> NodeId {
         let factors = |id: NodeId| match self.out.node(id).op {
             Op::Select(bit, value, zero) if self.is_zero(zero) => Some([bit, value, zero]),
             _ => None,
@@ -126,11 +126,11 @@ impl Factoring<'_> {
             let bit = s[0][0];
             self.owners[bit.index()].is_some() && s.iter().all(|f| f[0] == bit)
         });
-        let Some(split) = common else { return self.push(Node { op: Op::Lookup(l), ty: node.ty }, None) };
+        let Some(split) = common else { return self.push(OpNode { op: Op::Lookup(l), ty: node.ty }, None) };
         let [bit, _, zero] = split[0];
         l.values = split.iter().map(|f| f[1]).collect();
-        let rest = self.push(Node { op: Op::Lookup(l), ty: node.ty }, None);
-        let whole = self.push(Node { op: Op::Select(bit, rest, zero), ty: node.ty }, None);
+        let rest = self.push(OpNode { op: Op::Lookup(l), ty: node.ty }, None);
+        let whole = self.push(OpNode { op: Op::Select(bit, rest, zero), ty: node.ty }, None);
         self.pulled.insert(whole, [bit, rest, zero]);
         whole
     }

@@ -12,14 +12,14 @@
 //! The other way round than [`super::factor`], which is for owners that derive in the clear what costs
 //! nothing there.
 
-use crate::graph::{Lookup, Section};
-use crate::{Fold, Node, NodeId, Op, Program, Type};
+use crate::graph::{Lookup, NodeSection};
+use crate::{NodeId, Op, OpNode, Program, RowFold, ValueType};
 use std::collections::HashMap;
 
 /// The same program with a row section of fewer gates. Its text and hash are others: it is for lowering only.
 #[must_use]
 pub fn hoist(program: &Program) -> Program {
-    let mut hoisting = Hoisting { out: Section::default(), places: HashMap::new() };
+    let mut hoisting = Hoisting { out: NodeSection::default(), places: HashMap::new() };
     let mut moved: Vec<NodeId> = Vec::with_capacity(program.row.nodes.len());
     for node in &program.row.nodes {
         let mut node = node.clone();
@@ -31,8 +31,8 @@ pub fn hoist(program: &Program) -> Program {
     let place = |id: &mut NodeId| *id = moved[id.index()];
     for fold in &mut out.folds {
         match fold {
-            Fold::Sum { value, .. } | Fold::Collect { value } => place(value),
-            Fold::Best { key, valid, .. } => [key, valid].into_iter().for_each(place),
+            RowFold::Sum { value, .. } | RowFold::Collect { value } => place(value),
+            RowFold::Best { key, valid, .. } => [key, valid].into_iter().for_each(place),
         }
     }
     out.row = hoisting.out;
@@ -40,12 +40,12 @@ pub fn hoist(program: &Program) -> Program {
 }
 
 struct Hoisting {
-    out: Section,
-    places: HashMap<Node, NodeId>,
+    out: NodeSection,
+    places: HashMap<OpNode, NodeId>,
 }
 
 impl Hoisting {
-    fn rewrite(&mut self, node: Node) -> NodeId {
+    fn rewrite(&mut self, node: OpNode) -> NodeId {
         match node.op {
             Op::Lookup(mut l) => {
                 self.loosen(&mut l);
@@ -56,7 +56,7 @@ impl Hoisting {
         }
     }
 
-    fn push(&mut self, node: Node) -> NodeId {
+    fn push(&mut self, node: OpNode) -> NodeId {
         if let Some(at) = self.places.get(&node) {
             return *at;
         }
@@ -71,14 +71,14 @@ impl Hoisting {
     }
 
     /// The value where the bit is set, else zero.
-    fn mask(&mut self, bit: NodeId, value: NodeId, zero: NodeId, ty: Type) -> NodeId {
+    fn mask(&mut self, bit: NodeId, value: NodeId, zero: NodeId, ty: ValueType) -> NodeId {
         let (bit, value) = match self.out.node(value).op {
             Op::Select(inner, value, none) if self.is_zero(none) => {
-                (self.push(Node { op: Op::And(bit, inner), ty: Type::BIT }), value)
+                (self.push(OpNode { op: Op::And(bit, inner), ty: ValueType::BIT }), value)
             }
             _ => (bit, value),
         };
-        self.push(Node { op: Op::Select(bit, value, zero), ty })
+        self.push(OpNode { op: Op::Select(bit, value, zero), ty })
     }
 
     /// Thresholds without the maxima with those before them.
@@ -93,7 +93,7 @@ impl Hoisting {
     }
 
     /// The lookup, with what is done to all its values done to its result.
-    fn lookup(&mut self, mut l: Lookup, ty: Type) -> NodeId {
+    fn lookup(&mut self, mut l: Lookup, ty: ValueType) -> NodeId {
         // The last function first: functions of functions, however many.
         let (mut functions, mut inner) = (Vec::new(), ty);
         while let Some((function, values)) = self.common(&l.values) {
@@ -101,10 +101,10 @@ impl Hoisting {
             inner = self.out.ty(values[0]);
             l.values = values;
         }
-        let found = self.push(Node { op: Op::Lookup(Box::new(l)), ty: inner });
+        let found = self.push(OpNode { op: Op::Lookup(Box::new(l)), ty: inner });
         functions.into_iter().rev().fold(found, |found, (function, ty)| match function.of(found) {
             Op::Select(bit, value, zero) => self.mask(bit, value, zero, ty),
-            op => self.push(Node { op, ty }),
+            op => self.push(OpNode { op, ty }),
         })
     }
 

@@ -17,12 +17,12 @@
 //! 3. Sums stay numbers: what is clamped or squared after parties' numbers met is clamped by such a
 //!    comparison, and squared by x^2 = x_0^2 + x_1^2 + 2 x_0 x_1, the last by one product per bit of x_0.
 
-use crate::eval::{Values, closure};
+use crate::eval::{NodeValues, closure};
 use crate::lower::row::{Compare, FoldPlan, RowPlan, lower_entered};
-use crate::{Facts, Holder, NodeId, Op, Program, Sharing, Type};
+use crate::{Holder, NodeFacts, NodeId, Op, Program, Sharing, ValueType};
 use base::{Error, PartyId};
-use circuits::gadgets::{self as gadget, Word as Bits};
-use circuits::{Gates, Input, Lit};
+use circuits::gadgets::{self as gadget, LitWord};
+use circuits::{CircuitBuilder, InputBit, Lit};
 use std::collections::HashMap;
 
 /// A row plan over shares.
@@ -33,9 +33,9 @@ pub struct JoinedPlan {
     /// Whose entries arrive as shares of both parties.
     pub shared: [bool; 2],
     /// What is entered, in the order of its discovery.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<JoinedEntry>,
     /// What the nodes of `row` stand for: `NodeId(i)` is word i.
-    pub words: Vec<Word>,
+    pub words: Vec<JoinedWord>,
     /// The comparisons by difference.
     pub gaps: Vec<Gap>,
     /// The plan. Its nodes are words.
@@ -44,7 +44,7 @@ pub struct JoinedPlan {
 
 /// A row node whose value enters the computation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct JoinedEntry {
     /// A node of [`JoinedPlan::program`] that depends on one party's columns only, or a shared column.
     pub node: NodeId,
     /// Whose it is; `Shared` is a column that the match itself gives, such as "this is a match".
@@ -53,7 +53,7 @@ pub struct Entry {
     pub kind: EntryKind,
 }
 
-/// How an entry is shared. One that its party keeps to itself is `Bits`.
+/// How an entry is shared. One that its party keeps to itself is `LitWord`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EntryKind {
     /// A pattern of so many bits, by exclusive or.
@@ -78,13 +78,13 @@ impl EntryKind {
     /// All ones in this width.
     #[must_use]
     pub fn mask(self) -> u128 {
-        Type::u(self.width()).mask()
+        ValueType::u(self.width()).mask()
     }
 }
 
 /// What a node of a joined plan stands for, at either party.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Word {
+pub enum JoinedWord {
     /// This party's share of an entry, or its own value.
     Entry(u32),
     /// A public number, two's complement.
@@ -101,7 +101,7 @@ pub enum Word {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
     /// Minuend and subtrahend.
-    pub terms: [Term; 2],
+    pub terms: [GapTerm; 2],
     /// Bits of either number.
     pub width: u8,
     /// The party whose share of the difference is the bound.
@@ -110,7 +110,7 @@ pub struct Gap {
 
 /// A number of a [`Gap`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Term {
+pub enum GapTerm {
     /// A public number, two's complement; the first party's share is the number.
     Constant(u128),
     /// An entry.
@@ -123,7 +123,7 @@ pub enum Term {
 /// arrive as shares.
 ///
 /// # Errors
-/// [`base::Kind::Input`] for what no join to shares can carry: other programs, public columns, rows that
+/// [`base::Fault::Input`] for what no join to shares can carry: other programs, public columns, rows that
 /// nobody shares.
 pub fn lower_joined(program: &Program, shared: [bool; 2]) -> Result<JoinedPlan, Error> {
     let refuse = |text: &str| Err(Error::input(format!("the program {}: {text}", program.name)));
@@ -159,7 +159,7 @@ impl JoinedPlan {
 
     /// The entries that `party` computes from its own rows before they are matched, in order.
     pub fn own(&self, party: PartyId) -> impl Iterator<Item = usize> + use<'_> {
-        let mine = move |(_, e): &(usize, &Entry)| e.holder == Holder::Party(party);
+        let mine = move |(_, e): &(usize, &JoinedEntry)| e.holder == Holder::Party(party);
         self.entries.iter().enumerate().filter(mine).map(|(i, _)| i)
     }
 
@@ -192,7 +192,7 @@ impl JoinedPlan {
     /// entry's ring.
     #[must_use]
     pub fn entered(&self, entry: usize, pattern: u128) -> u128 {
-        let Entry { node, kind, .. } = self.entries[entry];
+        let JoinedEntry { node, kind, .. } = self.entries[entry];
         match kind {
             EntryKind::Bits(_) => pattern & kind.mask(),
             EntryKind::Number { .. } => self.program.row.ty(node).to_signed(pattern) as u128 & kind.mask(),
@@ -201,23 +201,23 @@ impl JoinedPlan {
 
     /// The type in which a word is a number.
     #[must_use]
-    pub fn word_type(&self, word: Word) -> Type {
+    pub fn word_type(&self, word: JoinedWord) -> ValueType {
         match word {
-            Word::Entry(e) => match self.entries[e as usize] {
-                Entry { node, kind: EntryKind::Bits(_), .. } => self.program.row.ty(node),
-                Entry { kind, .. } => Type::u(kind.width()),
+            JoinedWord::Entry(e) => match self.entries[e as usize] {
+                JoinedEntry { node, kind: EntryKind::Bits(_), .. } => self.program.row.ty(node),
+                JoinedEntry { kind, .. } => ValueType::u(kind.width()),
             },
-            Word::Constant(_) => Type::i(128),
-            Word::Low(gap) => Type::u(self.gaps[gap as usize].width),
-            Word::Top(_) => Type::BIT,
-            Word::Share(temp) => Type::u(8 * self.row.temps[temp as usize]),
+            JoinedWord::Constant(_) => ValueType::i(128),
+            JoinedWord::Low(gap) => ValueType::u(self.gaps[gap as usize].width),
+            JoinedWord::Top(_) => ValueType::BIT,
+            JoinedWord::Share(temp) => ValueType::u(8 * self.row.temps[temp as usize]),
         }
     }
 }
 
 /// Who holds a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Held {
+pub(super) enum NodeHolder {
     /// Everybody.
     Public,
     /// One party, alone.
@@ -233,21 +233,21 @@ pub(super) enum Held {
 /// Entries, words and gaps in the making.
 pub(super) struct Entering<'a> {
     program: &'a Program,
-    facts: &'a [Facts],
+    facts: &'a [NodeFacts],
     shared: [bool; 2],
     /// Values of the public nodes.
     constants: Vec<u128>,
-    entries: Vec<Entry>,
+    entries: Vec<JoinedEntry>,
     places: HashMap<(NodeId, bool), u32>,
-    words: Vec<Word>,
-    known: HashMap<Word, NodeId>,
+    words: Vec<JoinedWord>,
+    known: HashMap<JoinedWord, NodeId>,
     gaps: Vec<Gap>,
     /// What comparisons gave, by terms and width.
-    compared: HashMap<([Term; 2], u8), Lit>,
+    compared: HashMap<([GapTerm; 2], u8), Lit>,
 }
 
 impl<'a> Entering<'a> {
-    fn new(program: &'a Program, facts: &'a [Facts], shared: [bool; 2]) -> Self {
+    fn new(program: &'a Program, facts: &'a [NodeFacts], shared: [bool; 2]) -> Self {
         Self {
             program,
             facts,
@@ -262,14 +262,14 @@ impl<'a> Entering<'a> {
         }
     }
 
-    pub fn held(&self, id: NodeId) -> Held {
+    pub fn held(&self, id: NodeId) -> NodeHolder {
         let owners = self.facts[id.index()].owners;
         match owners.only() {
-            _ if owners.is_public() => Held::Public,
-            Some(party) if !self.shared[party.index()] => Held::Alone(party),
-            Some(_) => Held::Shared,
-            None if matches!(self.program.row.node(id).op, Op::Column(_)) => Held::Column,
-            None => Held::Joint,
+            _ if owners.is_public() => NodeHolder::Public,
+            Some(party) if !self.shared[party.index()] => NodeHolder::Alone(party),
+            Some(_) => NodeHolder::Shared,
+            None if matches!(self.program.row.node(id).op, Op::Column(_)) => NodeHolder::Column,
+            None => NodeHolder::Joint,
         }
     }
 
@@ -278,7 +278,7 @@ impl<'a> Entering<'a> {
         self.program.row.ty(id).to_signed(self.constants[id.index()]) as u128
     }
 
-    pub fn word(&mut self, word: Word) -> NodeId {
+    pub fn word(&mut self, word: JoinedWord) -> NodeId {
         *self.known.entry(word).or_insert_with(|| {
             self.words.push(word);
             NodeId(self.words.len() as u32 - 1)
@@ -290,7 +290,7 @@ impl<'a> Entering<'a> {
         let held = self.held(id);
         let bits = EntryKind::Bits(self.program.row.ty(id).width);
         let kind = match (held, number) {
-            (Held::Shared, Some(bytes)) => EntryKind::Number { bytes },
+            (NodeHolder::Shared, Some(bytes)) => EntryKind::Number { bytes },
             _ => bits,
         };
         let holder = match self.program.row.node(id).op {
@@ -298,7 +298,7 @@ impl<'a> Entering<'a> {
             _ => self.facts[id.index()].owners.only().into(),
         };
         let place = *self.places.entry((id, kind != bits)).or_insert_with(|| {
-            self.entries.push(Entry { node: id, holder, kind });
+            self.entries.push(JoinedEntry { node: id, holder, kind });
             self.entries.len() as u32 - 1
         });
         if let (EntryKind::Number { bytes: has }, EntryKind::Number { bytes }) =
@@ -312,47 +312,53 @@ impl<'a> Entering<'a> {
     /// A node that is held alone or shared, as numbers to add.
     pub fn number(&mut self, id: NodeId, bytes: u8) -> NodeId {
         let entry = self.entry(id, Some(bytes));
-        self.word(Word::Entry(entry))
+        self.word(JoinedWord::Entry(entry))
     }
 
     /// The bits of a node that need no gates.
-    pub fn enter(&mut self, g: &mut Gates, id: NodeId) -> Option<Bits> {
+    pub fn enter(&mut self, g: &mut CircuitBuilder, id: NodeId) -> Option<LitWord> {
         let width = self.program.row.ty(id).width;
         let held = self.held(id);
-        if held == Held::Joint {
+        if held == NodeHolder::Joint {
             return None;
         }
-        if held == Held::Public {
+        if held == NodeHolder::Public {
             return Some(gadget::constant(self.constants[id.index()], width.into()));
         }
         let entry = self.entry(id, None);
-        let word = self.word(Word::Entry(entry));
-        let input = |party, bit| Input { owner: Some(party), word: word.0, bit };
+        let word = self.word(JoinedWord::Entry(entry));
+        let input = |party, bit| InputBit { owner: Some(party), word: word.0, bit };
         let bits = 0..u16::from(width);
         Some(match held {
-            Held::Alone(party) => bits.map(|bit| g.input(input(party, bit))).collect(),
+            NodeHolder::Alone(party) => bits.map(|bit| g.input(input(party, bit))).collect(),
             _ => bits.map(|bit| sum(g, word, bit)).collect(),
         })
     }
 
     /// Whether two words can be compared without their bits: both entered or public.
     pub fn comparable(&self, a: NodeId, b: NodeId) -> bool {
-        let known = |id: NodeId| !matches!(self.held(id), Held::Column | Held::Joint);
+        let known = |id: NodeId| !matches!(self.held(id), NodeHolder::Column | NodeHolder::Joint);
         self.program.row.ty(a).width < 128 && known(a) && known(b)
     }
 
     /// `[a < b]` of comparable words.
-    pub fn less(&mut self, g: &mut Gates, compares: &mut Vec<Compare>, a: NodeId, b: NodeId) -> Lit {
+    pub fn less(&mut self, g: &mut CircuitBuilder, compares: &mut Vec<Compare>, a: NodeId, b: NodeId) -> Lit {
         let width = self.program.row.ty(a).width;
         let terms = [a, b].map(|id| match self.held(id) {
-            Held::Public => Term::Constant(self.constant(id)),
-            _ => Term::Entry(self.entry(id, Some(gap_bytes(width)))),
+            NodeHolder::Public => GapTerm::Constant(self.constant(id)),
+            _ => GapTerm::Entry(self.entry(id, Some(gap_bytes(width)))),
         });
         self.gap(g, compares, terms, width)
     }
 
     /// `[first < second]` of terms of at most `width` bits; notes the comparison that gives its carry.
-    pub fn gap(&mut self, g: &mut Gates, compares: &mut Vec<Compare>, terms: [Term; 2], width: u8) -> Lit {
+    pub fn gap(
+        &mut self,
+        g: &mut CircuitBuilder,
+        compares: &mut Vec<Compare>,
+        terms: [GapTerm; 2],
+        width: u8,
+    ) -> Lit {
         if let Some(done) = self.compared.get(&(terms, width)) {
             return *done;
         }
@@ -360,9 +366,9 @@ impl<'a> Entering<'a> {
         let chooser = PartyId(self.gaps.len() as u8 % 2);
         let gap = self.gaps.len() as u32;
         self.gaps.push(Gap { terms, width, chooser });
-        let (low, top) = (self.word(Word::Low(gap)), self.word(Word::Top(gap)));
-        let [bound, key] = [chooser, chooser.other()].map(|party| -> Bits {
-            let input = |bit| Input { owner: Some(party), word: low.0, bit };
+        let (low, top) = (self.word(JoinedWord::Low(gap)), self.word(JoinedWord::Top(gap)));
+        let [bound, key] = [chooser, chooser.other()].map(|party| -> LitWord {
+            let input = |bit| InputBit { owner: Some(party), word: low.0, bit };
             (0..u16::from(width)).map(|bit| g.input(input(bit))).collect()
         });
         let carry = gadget::less(g, &bound, &key, false);
@@ -375,19 +381,19 @@ impl<'a> Entering<'a> {
 
     /// What an input of the circuit waits for.
     pub fn waits_for(&self, word: u32) -> impl Iterator<Item = u32> + use<> {
-        let temp = |term: Term| if let Term::Temp(temp) = term { Some(temp) } else { None };
+        let temp = |term: GapTerm| if let GapTerm::Temp(temp) = term { Some(temp) } else { None };
         let temps = match self.words[word as usize] {
-            Word::Low(gap) | Word::Top(gap) => self.gaps[gap as usize].terms.map(temp),
-            Word::Share(of) => [Some(of), None],
-            Word::Entry(_) | Word::Constant(_) => [None; 2],
+            JoinedWord::Low(gap) | JoinedWord::Top(gap) => self.gaps[gap as usize].terms.map(temp),
+            JoinedWord::Share(of) => [Some(of), None],
+            JoinedWord::Entry(_) | JoinedWord::Constant(_) => [None; 2],
         };
         temps.into_iter().flatten()
     }
 }
 
 /// A bit of a word that both parties hold a share of.
-fn sum(g: &mut Gates, word: NodeId, bit: u16) -> Lit {
-    let [a, b] = [0, 1].map(|p| g.input(Input { owner: Some(PartyId(p)), word: word.0, bit }));
+fn sum(g: &mut CircuitBuilder, word: NodeId, bit: u16) -> Lit {
+    let [a, b] = [0, 1].map(|p| g.input(InputBit { owner: Some(PartyId(p)), word: word.0, bit }));
     g.xor(a, b)
 }
 
@@ -397,10 +403,10 @@ pub(super) fn gap_bytes(width: u8) -> u8 {
 }
 
 /// The values of the public nodes; 0 for the others.
-fn constants(program: &Program, facts: &[Facts]) -> Vec<u128> {
+fn constants(program: &Program, facts: &[NodeFacts]) -> Vec<u128> {
     let public: Vec<NodeId> = program.row.ids().filter(|id| facts[id.index()].owners.is_public()).collect();
     let wanted = closure(&program.row, public.iter().copied());
-    let mut values = Values::default();
+    let mut values = NodeValues::default();
     let done = values.evaluate(&program.row, &wanted, 1, &mut |_, _| Err(Error::misuse("no public columns")));
     done.expect("public columns were refused");
     let mut all = vec![0; program.row.nodes.len()];

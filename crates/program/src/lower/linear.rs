@@ -1,13 +1,13 @@
 //! Releases that are sums of multiples of what servers hold as numbers: no gate, and no message for the sums
 //! themselves.
 //!
-//! Totals are sums of summands already ([`super::Totals::Replicated`]), as wide as the widest output that
+//! Totals are sums of summands already ([`super::TotalsForm::Replicated`]), as wide as the widest output that
 //! takes them ([`Program::summand_bits`]), so that a multiple of one is the sum of the summands' multiples.
 //! Noise was drawn before, and is held alike. What a viewer gets are the summands of its outputs.
 
-use super::release::{Addend, Noise, NoisedAt, Totals, Words};
+use super::release::{Addend, NoiseSource, NoisedAt, ReleaseWords, TotalsForm};
 use crate::eval::closure;
-use crate::{Fold, MechanismKind, NodeId, Op, Program, Viewer};
+use crate::{MechanismKind, NodeId, Op, Program, RowFold, Viewer};
 use circuits::Lit;
 use std::collections::BTreeMap;
 
@@ -59,7 +59,7 @@ type Outputs = Vec<(usize, Vec<Lit>)>;
 
 /// A viewer's outputs as sums, where they are: their places, and as many bits as they have. Else there are no
 /// words.
-pub(super) fn sums(words: &mut Words<'_, '_>, viewer: Viewer) -> Option<(Vec<LinearSum>, Outputs)> {
+pub(super) fn sums(words: &mut ReleaseWords<'_, '_>, viewer: Viewer) -> Option<(Vec<LinearSum>, Outputs)> {
     let done = found(words, viewer);
     if done.is_none() {
         words.clear();
@@ -67,8 +67,8 @@ pub(super) fn sums(words: &mut Words<'_, '_>, viewer: Viewer) -> Option<(Vec<Lin
     done
 }
 
-fn found(words: &mut Words<'_, '_>, viewer: Viewer) -> Option<(Vec<LinearSum>, Outputs)> {
-    if words.how.totals != Totals::Replicated || matches!(words.how.noise, Noise::Candidates(..)) {
+fn found(words: &mut ReleaseWords<'_, '_>, viewer: Viewer) -> Option<(Vec<LinearSum>, Outputs)> {
+    if words.how.totals != TotalsForm::Replicated || matches!(words.how.noise, NoiseSource::Candidates(..)) {
         return None;
     }
     let program = words.program;
@@ -79,7 +79,7 @@ fn found(words: &mut Words<'_, '_>, viewer: Viewer) -> Option<(Vec<LinearSum>, O
     for id in program.release.ids().filter(|id| wanted[id.index()]) {
         let of = |id: NodeId| &forms[id.index()];
         let form = match program.release.node(id).op {
-            Op::Total(fold) if matches!(program.folds[fold as usize], Fold::Sum { .. }) => {
+            Op::Total(fold) if matches!(program.folds[fold as usize], RowFold::Sum { .. }) => {
                 Form::default().plus(&total(words, fold), 1)
             }
             Op::Noised(mechanism, output) => noised(words, NoisedAt { mechanism, output })?,
@@ -103,7 +103,7 @@ fn found(words: &mut Words<'_, '_>, viewer: Viewer) -> Option<(Vec<LinearSum>, O
     Some((mine().map(sum).collect(), mine().map(bits).collect()))
 }
 
-fn total(words: &mut Words<'_, '_>, fold: u32) -> Form {
+fn total(words: &mut ReleaseWords<'_, '_>, fold: u32) -> Form {
     let mut form = Form::default();
     form.add(&words.addends(Addend::Total(fold)), 1);
     form
@@ -111,9 +111,9 @@ fn total(words: &mut Words<'_, '_>, fold: u32) -> Form {
 
 /// A noised value: not a quotient, and not what one party enters in two's complement, which would have to be
 /// widened.
-fn noised(words: &mut Words<'_, '_>, at: NoisedAt) -> Option<Form> {
+fn noised(words: &mut ReleaseWords<'_, '_>, at: NoisedAt) -> Option<Form> {
     let program = words.program;
-    let Noise::Coins(sampler) = words.how.noise else { return None };
+    let NoiseSource::Coins(sampler) = words.how.noise else { return None };
     let bits = super::noise::width(sampler(at)) as u8;
     let mut form = Form::default();
     for (fold, weight) in multiples(program, at)? {
@@ -141,12 +141,12 @@ fn multiples(program: &Program, at: NoisedAt) -> Option<Vec<(u32, i128)>> {
 }
 
 impl Program {
-    /// By fold, the bits of the summands in which servers hold it ([`Totals::Replicated`]): those of its
+    /// By fold, the bits of the summands in which servers hold it ([`TotalsForm::Replicated`]): those of its
     /// word, or as many as the widest noised sum of multiples of it. A noised total does not wrap, so wider
     /// summands have the same sum.
     #[must_use]
     pub fn summand_bits(&self) -> Vec<u8> {
-        let mut bits: Vec<u8> = self.folds.iter().map(Fold::word_bits).collect();
+        let mut bits: Vec<u8> = self.folds.iter().map(RowFold::word_bits).collect();
         for (mechanism, of) in (0..).zip(&self.mechanisms) {
             for output in 0..of.kind.outputs() as u32 {
                 let at = NoisedAt { mechanism, output };

@@ -14,9 +14,9 @@
 use super::combine::compare;
 use super::release::{Depth, NoisedAt, ReleasePlan, ReleaseWord, SUMMANDS, WordKind, pieces};
 use base::PartyId;
-use circuits::gadgets::{self as gadget, Word};
-use circuits::{Circuit, Gates, Input, Lit};
-use release::alias::{FRACTION_BITS, Part, Sampler, Table};
+use circuits::gadgets::{self as gadget, LitWord};
+use circuits::{Circuit, CircuitBuilder, InputBit, Lit};
+use release::alias::{AliasTable, DrawPart, FRACTION_BITS, Sampler};
 
 /// What servers draw before the rows: the noises of all releases at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,12 +28,12 @@ pub struct Draws {
     /// Gates; its inputs are the words', of nobody.
     pub circuit: Circuit,
     /// The noises.
-    pub drawn: Vec<Drawn>,
+    pub drawn: Vec<NoiseDraw>,
 }
 
 /// A noise of [`Draws`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Drawn {
+pub struct NoiseDraw {
     /// Of what.
     pub at: NoisedAt,
     /// Its bits in two's complement.
@@ -51,7 +51,7 @@ pub fn lower_draws<'a>(
     sampler: &dyn Fn(NoisedAt) -> &'a Sampler,
     depth: Depth,
 ) -> Draws {
-    let (mut g, mut words, mut drawn) = (Gates::default(), Vec::new(), Vec::<Drawn>::new());
+    let (mut g, mut words, mut drawn) = (CircuitBuilder::default(), Vec::new(), Vec::<NoiseDraw>::new());
     for plan in plans.iter().filter(|plan| plan.is_drawn()) {
         for at in plan.noises() {
             let [in_gates, in_sums] = [plan.sums.is_none(), plan.sums.is_some()];
@@ -61,31 +61,36 @@ pub fn lower_draws<'a>(
                 continue;
             }
             let sampler = sampler(at);
-            let coins: Word =
+            let coins: LitWord =
                 pieces(sampler).flat_map(|piece| coins(&mut g, &mut words, at, piece)).collect();
-            let Noise { word, carry } = draw(&mut g, sampler, &coins, depth);
+            let NoiseGates { word, carry } = draw(&mut g, sampler, &coins, depth);
             debug_assert_eq!(word.len(), width(sampler), "what releases take");
             let bits = depth.add(&mut g, &word, &vec![Lit::FALSE; word.len()], carry);
-            drawn.push(Drawn { at, bits, in_gates, in_sums });
+            drawn.push(NoiseDraw { at, bits, in_gates, in_sums });
         }
     }
     Draws { parties: plans.first().map_or(0, |plan| plan.parties), words, circuit: g.finish(), drawn }
 }
 
 /// A piece of coins of its summands.
-fn coins(g: &mut Gates, words: &mut Vec<ReleaseWord>, at: NoisedAt, (piece, width): (u8, u8)) -> Word {
+fn coins(
+    g: &mut CircuitBuilder,
+    words: &mut Vec<ReleaseWord>,
+    at: NoisedAt,
+    (piece, width): (u8, u8),
+) -> LitWord {
     let from = words.len() as u32;
     let word = |j| ReleaseWord { kind: WordKind::CoinSummand(at, piece, j), owner: PartyId(0), width };
     words.extend((0..SUMMANDS).map(word));
     let mut bit = |bit: u8| {
-        let summand = |j: u8| Input { owner: None, word: from + u32::from(j), bit: bit.into() };
-        let all: Word = (0..SUMMANDS).map(|j| g.input(summand(j))).collect();
+        let summand = |j: u8| InputBit { owner: None, word: from + u32::from(j), bit: bit.into() };
+        let all: LitWord = (0..SUMMANDS).map(|j| g.input(summand(j))).collect();
         all.into_iter().reduce(|a, b| g.xor(a, b)).expect("a coin has summands")
     };
     (0..width).map(&mut bit).collect()
 }
 
-/// Bits of a draw: those of [`Noise::word`].
+/// Bits of a draw: those of [`NoiseGates::word`].
 pub(super) fn width(sampler: &Sampler) -> usize {
     let last = sampler.parts.last().expect("a draw has a part");
     let top = (last.shift + last.table.bits()) as usize + if sampler.parts.len() > 1 { 2 } else { 1 };
@@ -93,15 +98,15 @@ pub(super) fn width(sampler: &Sampler) -> usize {
 }
 
 /// A noise in gates: the number that `word` and `carry` add up to, the word by two's complement.
-pub(super) struct Noise {
-    pub word: Word,
+pub(super) struct NoiseGates {
+    pub word: LitWord,
     pub carry: Lit,
 }
 
 /// One draw.
-pub(super) fn draw(g: &mut Gates, sampler: &Sampler, coins: &[Lit], depth: Depth) -> Noise {
+pub(super) fn draw(g: &mut CircuitBuilder, sampler: &Sampler, coins: &[Lit], depth: Depth) -> NoiseGates {
     let (low, mut rest) = coins.split_at(sampler.low_bits as usize);
-    let mut sum: Option<Noise> = None;
+    let mut sum: Option<NoiseGates> = None;
     for part in &sampler.parts {
         let (mine, after) = rest.split_at(part.coins());
         let (magnitude, sign) = magnitude(g, part, mine, depth);
@@ -120,32 +125,38 @@ pub(super) fn draw(g: &mut Gates, sampler: &Sampler, coins: &[Lit], depth: Depth
             let high = vec![negative; noise.word.len() + 1];
             let above = gadget::resize(&noise.word, high.len(), true);
             let above = depth.add(g, &above, &high, noise.carry);
-            Noise { word: [lower, &[negative], &above].concat(), carry: Lit::FALSE }
+            NoiseGates { word: [lower, &[negative], &above].concat(), carry: Lit::FALSE }
         }
     }
 }
 
 /// The lowest part: its magnitude, complemented where it is negative.
-fn first(g: &mut Gates, part: &Part, magnitude: &[Lit], sign: Lit) -> Noise {
+fn first(g: &mut CircuitBuilder, part: &DrawPart, magnitude: &[Lit], sign: Lit) -> NoiseGates {
     debug_assert_eq!(part.shift, 0, "parts begin at the lowest bit");
-    let mut word: Word = magnitude.iter().map(|bit| g.xor(*bit, sign)).collect();
+    let mut word: LitWord = magnitude.iter().map(|bit| g.xor(*bit, sign)).collect();
     word.push(sign);
-    Noise { word, carry: sign }
+    NoiseGates { word, carry: sign }
 }
 
 /// Adds a part: below its shift nothing changes.
-fn join(g: &mut Gates, below: Noise, part: &Part, (magnitude, sign): (&[Lit], Lit), depth: Depth) -> Noise {
+fn join(
+    g: &mut CircuitBuilder,
+    below: NoiseGates,
+    part: &DrawPart,
+    (magnitude, sign): (&[Lit], Lit),
+    depth: Depth,
+) -> NoiseGates {
     let shift = part.shift as usize;
-    let mut own: Word = magnitude.iter().map(|bit| g.xor(*bit, sign)).collect();
+    let mut own: LitWord = magnitude.iter().map(|bit| g.xor(*bit, sign)).collect();
     own.resize(magnitude.len() + 2, sign);
     // What lies below is narrower: k and shift only grow.
     let word = gadget::resize(&below.word, shift + own.len(), true);
     let above = depth.add(g, &word[shift..], &own, sign);
-    Noise { word: [&word[..shift], &above].concat(), carry: below.carry }
+    NoiseGates { word: [&word[..shift], &above].concat(), carry: below.carry }
 }
 
 /// The magnitude that a part's coins say, and its sign.
-fn magnitude(g: &mut Gates, part: &Part, coins: &[Lit], depth: Depth) -> (Word, Lit) {
+fn magnitude(g: &mut CircuitBuilder, part: &DrawPart, coins: &[Lit], depth: Depth) -> (LitWord, Lit) {
     let (cell, rest) = coins.split_at(part.table.bits() as usize);
     let (fraction, sign) = rest.split_at(FRACTION_BITS as usize);
     let cells = one_hot(g, cell);
@@ -160,21 +171,21 @@ fn magnitude(g: &mut Gates, part: &Part, coins: &[Lit], depth: Depth) -> (Word, 
 
 /// One wire per value of a word, of which one is set: halves, and ANDs of all but the first row and column,
 /// which are XORs.
-fn one_hot(g: &mut Gates, bits: &[Lit]) -> Word {
+fn one_hot(g: &mut CircuitBuilder, bits: &[Lit]) -> LitWord {
     if let [bit] = bits {
         return vec![!*bit, *bit];
     }
     let (low, high) = bits.split_at(bits.len() / 2);
     let (columns, rows) = (one_hot(g, low), one_hot(g, high));
-    let inner: Vec<Word> = rows[1..]
+    let inner: Vec<LitWord> = rows[1..]
         .iter()
         .map(|row| columns[1..].iter().map(|column| g.and(*row, *column)).collect())
         .collect();
-    let rest = |g: &mut Gates, whole: Lit, parts: &mut dyn Iterator<Item = Lit>| {
+    let rest = |g: &mut CircuitBuilder, whole: Lit, parts: &mut dyn Iterator<Item = Lit>| {
         parts.fold(whole, |rest, part| g.xor(rest, part))
     };
     let mut all = Vec::with_capacity(columns.len() * rows.len());
-    let first_column: Word =
+    let first_column: LitWord =
         rows[1..].iter().zip(&inner).map(|(row, inner)| rest(g, *row, &mut inner.iter().copied())).collect();
     all.push(rest(g, columns[0], &mut first_column.iter().copied()));
     for (at, column) in columns[1..].iter().enumerate() {
@@ -188,8 +199,8 @@ fn one_hot(g: &mut Gates, bits: &[Lit]) -> Word {
 }
 
 /// Threshold of the cell, and what its alias changes in it: no gate.
-fn looked_up(g: &mut Gates, table: &Table, cells: &[Lit]) -> (Word, Word) {
-    let mut word = |width: u32, value: &dyn Fn(usize) -> u64| -> Word {
+fn looked_up(g: &mut CircuitBuilder, table: &AliasTable, cells: &[Lit]) -> (LitWord, LitWord) {
+    let mut word = |width: u32, value: &dyn Fn(usize) -> u64| -> LitWord {
         let bit = |place: u32| {
             let set = cells.iter().enumerate().filter(|(cell, _)| value(*cell) >> place & 1 == 1);
             set.fold(Lit::FALSE, |sum, (_, wire)| g.xor(sum, *wire))
@@ -209,15 +220,15 @@ mod tests {
 
     /// The circuit of a draw whose coins are the bits of one input word, and its roots: the word, then the
     /// carry.
-    fn circuit(sampler: &Sampler, depth: Depth) -> (circuits::Circuit, Word) {
-        let mut g = Gates::default();
-        let coin = |bit| Input { owner: None, word: 0, bit };
-        let coins: Word = (0..sampler.coins() as u16).map(|bit| g.input(coin(bit))).collect();
-        let Noise { word, carry } = draw(&mut g, sampler, &coins, depth);
+    fn circuit(sampler: &Sampler, depth: Depth) -> (circuits::Circuit, LitWord) {
+        let mut g = CircuitBuilder::default();
+        let coin = |bit| InputBit { owner: None, word: 0, bit };
+        let coins: LitWord = (0..sampler.coins() as u16).map(|bit| g.input(coin(bit))).collect();
+        let NoiseGates { word, carry } = draw(&mut g, sampler, &coins, depth);
         (g.finish(), [word, vec![carry]].concat())
     }
 
-    fn value((circuit, roots): &(circuits::Circuit, Word), coins: &[bool]) -> i128 {
+    fn value((circuit, roots): &(circuits::Circuit, LitWord), coins: &[bool]) -> i128 {
         let bits = circuit.evaluate(|input| coins[usize::from(input.bit)]);
         let bit = |root: &Lit| i128::from(bits[root.wire()] ^ root.inverted());
         let (carry, word) = roots.split_last().expect("a carry");

@@ -6,18 +6,18 @@
 //! are a wide product, or a bit times a wide product, is had of numbers: its factors are words that become
 //! numbers, and so does its bit. Other sums of the same numbers and bits come with them for nothing.
 
-use super::bits::Bits;
-use crate::graph::Section;
-use crate::{Fold, NodeId, Op, Owners, Program};
-use circuits::gadgets::Word;
-use circuits::{Gates, Lit};
+use super::bits::SectionGates;
+use crate::graph::NodeSection;
+use crate::{NodeId, Op, Owners, Program, RowFold};
+use circuits::gadgets::LitWord;
+use circuits::{CircuitBuilder, Lit};
 
 /// Bits of a word from which on its products are cheaper as numbers.
 const WIDE: usize = 20;
 
 /// What is summed as numbers. The roots of the row circuit are the bits of all words, then `bits`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Numbers {
+pub struct RowNumbers {
     /// Bits of each word, unsigned.
     pub words: Vec<usize>,
     /// How many single bits.
@@ -32,14 +32,14 @@ pub struct Numbers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NumberSum {
     /// Which number.
-    pub number: Number,
+    pub number: RowNumber,
     /// Where it counts; `None`: everywhere.
     pub bit: Option<usize>,
 }
 
 /// A number of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Number {
+pub enum RowNumber {
     /// 1.
     One,
     /// A word.
@@ -48,7 +48,7 @@ pub enum Number {
     Product(usize),
 }
 
-impl Numbers {
+impl RowNumbers {
     /// Roots of the row circuit.
     #[must_use]
     pub fn roots(&self) -> usize {
@@ -56,13 +56,13 @@ impl Numbers {
     }
 }
 
-pub(super) type Leaf<'a> = dyn FnMut(&mut Gates, NodeId) -> Option<Word> + 'a;
+pub(super) type LitLeaf<'a> = dyn FnMut(&mut CircuitBuilder, NodeId) -> Option<LitWord> + 'a;
 
 /// The numbers of a program, with the literals of their words and bits.
 #[derive(Default)]
-pub(super) struct Found {
-    numbers: Numbers,
-    words: Vec<Word>,
+pub(super) struct NumberScan {
+    numbers: RowNumbers,
+    words: Vec<LitWord>,
     bits: Vec<Lit>,
 }
 
@@ -73,7 +73,7 @@ struct Term {
 }
 
 impl Term {
-    fn new(section: &Section, value: NodeId) -> Self {
+    fn new(section: &NodeSection, value: NodeId) -> Self {
         match section.node(value).op {
             Op::Select(bit, node, zero) if section.node(zero).op == Op::Const(0) => {
                 Self { bit: Some(bit), node }
@@ -91,7 +91,7 @@ fn position_or_push<T: PartialEq>(of: &mut Vec<T>, item: T) -> usize {
 }
 
 /// The bits of an unsigned node, without those at the top that are zero for every row.
-fn word(bits: &mut Bits<'_>, leaf: &mut Leaf<'_>, id: NodeId) -> Word {
+fn word(bits: &mut SectionGates<'_>, leaf: &mut LitLeaf<'_>, id: NodeId) -> LitWord {
     let mut word = bits.word(id, leaf);
     while word.last() == Some(&Lit::FALSE) {
         word.pop();
@@ -100,7 +100,7 @@ fn word(bits: &mut Bits<'_>, leaf: &mut Leaf<'_>, id: NodeId) -> Word {
 }
 
 /// The factors of a product that is wide and does not wrap.
-fn factors(bits: &mut Bits<'_>, leaf: &mut Leaf<'_>, id: NodeId) -> Option<[Word; 2]> {
+fn factors(bits: &mut SectionGates<'_>, leaf: &mut LitLeaf<'_>, id: NodeId) -> Option<[LitWord; 2]> {
     let (section, ty) = (bits.section, bits.section.ty(id));
     let Op::Mul(x, y) = section.node(id).op else { return None };
     if ty.signed {
@@ -112,13 +112,18 @@ fn factors(bits: &mut Bits<'_>, leaf: &mut Leaf<'_>, id: NodeId) -> Option<[Word
     (wide && fits).then_some(factors)
 }
 
-impl Found {
+impl NumberScan {
     /// Finds the wide products that nobody knows alone, and what they are of.
-    pub fn new(program: &Program, owners: &[Owners], bits: &mut Bits<'_>, leaf: &mut Leaf<'_>) -> Self {
+    pub fn new(
+        program: &Program,
+        owners: &[Owners],
+        bits: &mut SectionGates<'_>,
+        leaf: &mut LitLeaf<'_>,
+    ) -> Self {
         let mut found = Self::default();
         let shared = |owners: &Owners| !owners.is_public() && owners.only().is_none();
         for (fold, _) in program.folds.iter().zip(owners).filter(|(_, owners)| shared(owners)) {
-            let Fold::Sum { value, .. } = fold else { continue };
+            let RowFold::Sum { value, .. } = fold else { continue };
             let term = Term::new(&program.row, *value);
             let Some(factors) = factors(bits, leaf, term.node) else { continue };
             let product = factors.map(|word| position_or_push(&mut found.words, word));
@@ -131,8 +136,13 @@ impl Found {
     }
 
     /// The place of a sum whose number and bit are there.
-    pub fn place(&mut self, fold: &Fold, bits: &mut Bits<'_>, leaf: &mut Leaf<'_>) -> Option<usize> {
-        let Fold::Sum { value, .. } = fold else { return None };
+    pub fn place(
+        &mut self,
+        fold: &RowFold,
+        bits: &mut SectionGates<'_>,
+        leaf: &mut LitLeaf<'_>,
+    ) -> Option<usize> {
+        let RowFold::Sum { value, .. } = fold else { return None };
         if self.words.is_empty() {
             return None;
         }
@@ -144,17 +154,17 @@ impl Found {
         let number = if matches!(bits.section.node(term.node).op, Op::Mul(..)) {
             let [x, y] = factors(bits, leaf, term.node)?.map(|word| self.word(&word));
             let product = [x?, y?];
-            Number::Product(self.numbers.products.iter().position(|other| *other == product)?)
+            RowNumber::Product(self.numbers.products.iter().position(|other| *other == product)?)
         } else if bits.section.ty(term.node).signed {
             return None;
         } else {
             let word = word(bits, leaf, term.node);
             match (self.word(&word), &word[..]) {
-                (Some(place), _) => Number::Word(place),
-                (None, [Lit::TRUE]) if bit.is_some() => Number::One,
+                (Some(place), _) => RowNumber::Word(place),
+                (None, [Lit::TRUE]) if bit.is_some() => RowNumber::One,
                 (None, [counted]) if bit.is_none() => {
                     bit = Some(self.bit(*counted)?);
-                    Number::One
+                    RowNumber::One
                 }
                 _ => return None,
             }
@@ -163,7 +173,7 @@ impl Found {
         Some(self.numbers.sums.len() - 1)
     }
 
-    fn word(&self, word: &Word) -> Option<usize> {
+    fn word(&self, word: &LitWord) -> Option<usize> {
         self.words.iter().position(|other| other == word)
     }
 
@@ -172,7 +182,7 @@ impl Found {
     }
 
     /// The numbers and their roots.
-    pub fn finish(self) -> (Numbers, Word) {
+    pub fn finish(self) -> (RowNumbers, LitWord) {
         let Self { mut numbers, words, bits } = self;
         numbers.words = words.iter().map(Vec::len).collect();
         numbers.bits = bits.len();

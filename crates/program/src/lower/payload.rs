@@ -5,14 +5,14 @@
 //! copies it into whatever slot.
 
 use super::joined::{EntryKind, JoinedPlan};
-use crate::graph::Node;
+use crate::graph::OpNode;
 use crate::{Holder, NodeId, Op};
 use base::{Error, PartyId};
 use std::collections::HashMap;
 
 /// The fields of one party's rows, and which entries they carry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Payload {
+pub struct RowPayload {
     /// The fields, in order.
     pub fields: Vec<PayloadField>,
     /// By slot: the entries of the plan in the order in which [`PayloadField::parts`] counts them.
@@ -28,7 +28,7 @@ pub struct PayloadField {
     pub parts: Vec<(usize, u8)>,
 }
 
-impl Payload {
+impl RowPayload {
     /// Where an entry lies: slot, field, lowest bit. `None` when it is not in this payload.
     #[must_use]
     pub fn place(&self, entry: usize) -> Option<(u32, usize, u8)> {
@@ -45,14 +45,14 @@ impl JoinedPlan {
     /// that the same column of every other slot has too; for one slot `|column| (0, column)`.
     ///
     /// # Errors
-    /// [`base::Kind::Misuse`] when an entry is of more than one slot, or the slots differ: a bug of the
+    /// [`base::Fault::Misuse`] when an entry is of more than one slot, or the slots differ: a bug of the
     /// study.
     pub fn payload(
         &self,
         party: PartyId,
         slots: u32,
         place: &dyn Fn(u32) -> (u32, u32),
-    ) -> Result<Payload, Error> {
+    ) -> Result<RowPayload, Error> {
         let shapes = Shapes::new(self, place);
         let mut entries: Vec<Vec<usize>> = vec![Vec::new(); slots as usize];
         for entry in self.own(party) {
@@ -77,7 +77,7 @@ impl JoinedPlan {
             *slot = alike.ok_or_else(|| Error::misuse("the slots of a row enter different things"))?;
         }
         let kinds = first.iter().map(|entry| self.entries[*entry].kind);
-        Ok(Payload { fields: fields(kinds), entries })
+        Ok(RowPayload { fields: fields(kinds), entries })
     }
 }
 
@@ -110,7 +110,7 @@ struct Shapes {
 
 impl Shapes {
     fn new(plan: &JoinedPlan, place: &dyn Fn(u32) -> (u32, u32)) -> Self {
-        let mut known: HashMap<Node, u32> = HashMap::new();
+        let mut known: HashMap<OpNode, u32> = HashMap::new();
         let mut nodes: Vec<(Vec<u32>, u32)> = Vec::new();
         for node in &plan.program.row.nodes {
             let (mut node, mut slots) = (node.clone(), Vec::new());

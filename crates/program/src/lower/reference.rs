@@ -1,9 +1,9 @@
 //! What a [`RowPlan`] means, on clear values: the definition that the engines' protocols are tested against.
 
-use super::row::{Field, Mask, RowPlan, Source, Step};
-use crate::{Facts, Holder, NodeId, Op, Owners, Program};
+use super::row::{Mask, MaskField, MaskSource, RowPlan, RowStep};
+use crate::{Holder, NodeFacts, NodeId, Op, Owners, Program};
 use base::{Error, PartyId};
-use circuits::{Lit, Wire};
+use circuits::{Lit, WireDriver};
 
 impl RowPlan {
     /// Runs the plan for one row: both parties' shares of every temporary, by party. `facts` are the
@@ -11,12 +11,12 @@ impl RowPlan {
     /// masks.
     ///
     /// # Errors
-    /// [`base::Kind::Misuse`] where the plan lets a party use what it does not know, or reads what is not
+    /// [`base::Fault::Misuse`] where the plan lets a party use what it does not know, or reads what is not
     /// there yet: a bug of the lowering.
     pub fn reference(
         &self,
         program: &Program,
-        facts: &[Facts],
+        facts: &[NodeFacts],
         value: &dyn Fn(NodeId) -> u128,
         random: &mut dyn FnMut() -> u128,
     ) -> Result<Vec<[u128; 2]>, Error> {
@@ -36,8 +36,8 @@ impl RowPlan {
 
     fn receiver_knows(&self, wire: usize) -> Result<(), Error> {
         let known = match self.circuit.wires[wire] {
-            Wire::False => true,
-            Wire::Input(i) => i.owner.is_none_or(|o| o != self.sender),
+            WireDriver::False => true,
+            WireDriver::Input(i) => i.owner.is_none_or(|o| o != self.sender),
             _ => false,
         };
         known
@@ -50,7 +50,7 @@ impl RowPlan {
 struct Reference<'a> {
     plan: &'a RowPlan,
     program: &'a Program,
-    facts: &'a [Facts],
+    facts: &'a [NodeFacts],
     value: &'a dyn Fn(NodeId) -> u128,
     /// Of the circuit.
     wires: Vec<bool>,
@@ -71,7 +71,7 @@ impl Reference<'_> {
             entered && (self.value)(NodeId(input.word)) >> input.bit & 1 == 1
         });
         for wire in &self.plan.circuit.wires {
-            if let Wire::Input(i) = wire
+            if let WireDriver::Input(i) = wire
                 && i.owner != self.owners(NodeId(i.word)).only()
                 && !shared(NodeId(i.word))
             {
@@ -96,23 +96,23 @@ impl Reference<'_> {
         Ok(())
     }
 
-    fn step(&mut self, step: &Step, random: &mut dyn FnMut() -> u128) -> Result<(), Error> {
+    fn step(&mut self, step: &RowStep, random: &mut dyn FnMut() -> u128) -> Result<(), Error> {
         match step {
-            Step::Known { temp, party, node } => {
+            RowStep::Known { temp, party, node } => {
                 self.knows(*party, *node)?;
                 let mut terms = [0; 2];
                 terms[party.index()] = self.number(*node);
                 self.add(*temp, terms);
             }
-            Step::Add { temp, other } => {
+            RowStep::Add { temp, other } => {
                 self.plan.narrower(*temp, *other)?;
                 self.add(*temp, self.shares[*other as usize]);
             }
-            Step::Square { temp, other } => {
+            RowStep::Square { temp, other } => {
                 self.plan.narrower(*temp, *other)?;
                 self.add(*temp, self.shares[*other as usize].map(|share| share.wrapping_mul(share)));
             }
-            Step::Mask(mask) => {
+            RowStep::Mask(mask) => {
                 for field in &mask.fields {
                     let factor = self.factor(mask, field)?;
                     let product = if self.bit(mask.selector) { factor } else { 0 };
@@ -125,24 +125,24 @@ impl Reference<'_> {
     }
 
     /// What the bit of a mask multiplies.
-    fn factor(&self, mask: &Mask, field: &Field) -> Result<u128, Error> {
+    fn factor(&self, mask: &Mask, field: &MaskField) -> Result<u128, Error> {
         Ok(match field.source {
-            Source::Node(node) => {
+            MaskSource::Node(node) => {
                 self.knows(mask.sender, node)?;
                 self.number(node)
             }
-            Source::Constant(constant) => constant,
-            Source::Temp(other) => {
+            MaskSource::Constant(constant) => constant,
+            MaskSource::Temp(other) => {
                 self.plan.narrower(field.temp, other)?;
                 self.plan.receiver_knows(mask.selector.wire())?;
                 let [a, b] = self.shares[other as usize];
                 a.wrapping_add(b)
             }
-            Source::Own(other) => {
+            MaskSource::Own(other) => {
                 self.plan.narrower(field.temp, other)?;
                 self.shares[other as usize][mask.sender.index()]
             }
-            Source::Shifted { temp, by } => {
+            MaskSource::Shifted { temp, by } => {
                 self.plan.narrower(field.temp, temp)?;
                 self.shares[temp as usize][mask.sender.index()] << by
             }

@@ -1,13 +1,13 @@
 //! The release section for one viewer: shares come in, coins or candidates of noise come in, the viewer's
 //! outputs go out.
 
-use super::bits::Bits;
+use super::bits::SectionGates;
 use super::linear::LinearSum;
-use crate::graph::{Fold, MechanismKind, Sharing, Statistic};
+use crate::graph::{DifferenceStatistic, MechanismKind, RowFold, Sharing};
 use crate::{NodeId, Op, Owners, Program, Viewer};
 use base::{Error, PartyId};
-use circuits::gadgets::{self as gadget, Word};
-use circuits::{Circuit, Gates, Input, Lit, Wire};
+use circuits::gadgets::{self as gadget, LitWord};
+use circuits::{Circuit, CircuitBuilder, InputBit, Lit, WireDriver};
 use release::alias::Sampler;
 use release::joint::{Combination, TAIL};
 use std::collections::{HashMap, HashSet};
@@ -21,7 +21,7 @@ pub struct ReleasePlan {
     /// Number of parties of the program.
     pub parties: usize,
     /// How the parties hold the totals.
-    pub totals: Totals,
+    pub totals: TotalsForm,
     /// Gates; the inputs' words are indices into `words`.
     pub circuit: Circuit,
     /// Words that enter, in order.
@@ -94,10 +94,10 @@ impl ReleasePlan {
         let lit = |lit: Lit| (lit.wire() as u64) << 1 | u64::from(lit.inverted());
         for wire in &self.circuit.wires {
             let [kind, a, b] = match *wire {
-                Wire::False => [0, 0, 0],
-                Wire::Input(input) => [1, input.word.into(), input.bit.into()],
-                Wire::Xor(a, b) => [2, a.into(), b.into()],
-                Wire::And(a, b) => [3, lit(a), lit(b)],
+                WireDriver::False => [0, 0, 0],
+                WireDriver::Input(input) => [1, input.word.into(), input.bit.into()],
+                WireDriver::Xor(a, b) => [2, a.into(), b.into()],
+                WireDriver::And(a, b) => [3, lit(a), lit(b)],
             };
             hasher.update([kind, a, b].map(u64::to_le_bytes).as_flattened());
         }
@@ -148,7 +148,7 @@ pub struct ReleaseWord {
 pub enum WordKind {
     /// The owner's share of a fold's word: additive or exclusive-or, as [`Program::sharing`] says.
     Share(u32),
-    /// A summand of a fold's word ([`Totals::Replicated`]), which nobody enters: all servers but one hold it.
+    /// A summand of a fold's word ([`TotalsForm::Replicated`]), which nobody enters: all servers but one hold it.
     /// The owner is the first viewer.
     Summand(u32, u8),
     /// A fold's total that the owner knows alone.
@@ -184,7 +184,7 @@ pub struct NoisedAt {
 
 /// How the parties of a run hold the totals that nobody knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Totals {
+pub enum TotalsForm {
     /// Every party of the program holds a share, additive or exclusive-or as [`Program::sharing`] says.
     #[default]
     Split,
@@ -205,7 +205,7 @@ pub enum Depth {
 
 impl Depth {
     /// `a + b + carry`.
-    pub(super) fn add(self, g: &mut Gates, a: &[Lit], b: &[Lit], carry: Lit) -> Word {
+    pub(super) fn add(self, g: &mut CircuitBuilder, a: &[Lit], b: &[Lit], carry: Lit) -> LitWord {
         match self {
             Self::Ripple => gadget::add_with(g, a, b, carry),
             Self::Shallow => gadget::add_shallow(g, a, b, carry),
@@ -213,19 +213,19 @@ impl Depth {
     }
 }
 
-/// Summands of a total that is [`Totals::Replicated`].
+/// Summands of a total that is [`TotalsForm::Replicated`].
 pub const SUMMANDS: u8 = 4;
 
-/// Largest group of a `Difference`: n^2 (n - 1) then fits 128 bits with room.
+/// Largest group of a `DifferenceSizes`: n^2 (n - 1) then fits 128 bits with room.
 const GROUP: u128 = 1 << 40;
-/// Most binary places of a `Difference`, either way.
+/// Most binary places of a `DifferenceSizes`, either way.
 const PLACES: u32 = 128;
 /// Most bits of a word: what does not fit enters in pieces.
 const WORD: usize = 128;
 
-/// Public parameters of one `Difference` mechanism, known once its group sizes are published.
+/// Public parameters of one `DifferenceSizes` mechanism, known once its group sizes are published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Difference {
+pub struct DifferenceSizes {
     /// Group sizes, test and control; each 2 to 2^40.
     pub n: [u128; 2],
     /// Binary places of the difference; negative shifts right.
@@ -236,7 +236,7 @@ pub struct Difference {
 
 /// Where the noise of a release comes from.
 #[derive(Clone, Copy)]
-pub enum Noise<'a> {
+pub enum NoiseSource<'a> {
     /// There is none: an `exact` program.
     None,
     /// Coins of all parties, by the sampler of an output.
@@ -250,34 +250,34 @@ pub enum Noise<'a> {
 #[derive(Clone, Copy)]
 pub struct Lowering<'a> {
     /// How totals are held.
-    pub totals: Totals,
+    pub totals: TotalsForm,
     /// Adders and comparisons.
     pub depth: Depth,
     /// Who knows each fold's total.
     pub owners: &'a [Owners],
     /// Noise.
-    pub noise: Noise<'a>,
-    /// Parameters of `Difference` mechanisms.
-    pub difference: &'a dyn Fn(u32) -> Option<Difference>,
+    pub noise: NoiseSource<'a>,
+    /// Parameters of `DifferenceSizes` mechanisms.
+    pub difference: &'a dyn Fn(u32) -> Option<DifferenceSizes>,
 }
 
 impl<'a> Lowering<'a> {
     /// Of a program without mechanisms, whose totals are split.
     #[must_use]
     pub fn exact(owners: &'a [Owners]) -> Self {
-        let (totals, depth) = (Totals::default(), Depth::default());
-        Self { totals, depth, owners, noise: Noise::None, difference: &|_| None }
+        let (totals, depth) = (TotalsForm::default(), Depth::default());
+        Self { totals, depth, owners, noise: NoiseSource::None, difference: &|_| None }
     }
 }
 
 /// Lowers the release section for `viewer`.
 ///
 /// # Errors
-/// When a `Difference` mechanism has no parameters yet or parameters out of range; when there is noise and
+/// When a `DifferenceSizes` mechanism has no parameters yet or parameters out of range; when there is noise and
 /// nothing says where it comes from; when candidates are asked for among other than two parties, or for the
 /// public.
 pub fn lower_release(program: &Program, viewer: Viewer, how: &Lowering<'_>) -> Result<ReleasePlan, Error> {
-    let wrong = |d: &Difference| {
+    let wrong = |d: &DifferenceSizes| {
         let places = [d.lift_places, d.spread_places].iter().any(|p| p.unsigned_abs() > PLACES);
         places || d.n.iter().any(|n| !(2..=GROUP).contains(n))
     };
@@ -291,17 +291,17 @@ pub fn lower_release(program: &Program, viewer: Viewer, how: &Lowering<'_>) -> R
         _ => None,
     };
     let count = match how.noise {
-        Noise::Candidates(count, _) if drawer.is_some() => count,
-        Noise::Candidates(..) => {
+        NoiseSource::Candidates(count, _) if drawer.is_some() => count,
+        NoiseSource::Candidates(..) => {
             return Err(Error::misuse("noise is drawn by one of two parties for the other"));
         }
         _ => 1,
     };
     let first = viewer.only().unwrap_or(PartyId(0));
     let (places, missing) = (HashMap::new(), None);
-    let mut words = Words { program, how, viewer: first, drawer, words: Vec::new(), places, missing };
+    let mut words = ReleaseWords { program, how, viewer: first, drawer, words: Vec::new(), places, missing };
     if let Some((sums, outputs)) = super::linear::sums(&mut words, viewer) {
-        let (circuit, parties) = (Gates::default().finish(), program.parties.len());
+        let (circuit, parties) = (CircuitBuilder::default().finish(), program.parties.len());
         let (words, candidates, totals) = (words.words, Vec::new(), how.totals);
         return Ok(ReleasePlan {
             viewer,
@@ -314,13 +314,13 @@ pub fn lower_release(program: &Program, viewer: Viewer, how: &Lowering<'_>) -> R
             sums: Some(sums),
         });
     }
-    let mut gates = Gates::default();
+    let mut gates = CircuitBuilder::default();
     let mut outputs = Vec::new();
     for candidate in 0..count as u32 {
-        let mut bits = Bits::new(&program.release);
+        let mut bits = SectionGates::new(&program.release);
         bits.gates = gates;
         for index in program.outputs_to(viewer) {
-            let mut leaf = |g: &mut Gates, id: NodeId| words.leaf(g, id, candidate);
+            let mut leaf = |g: &mut CircuitBuilder, id: NodeId| words.leaf(g, id, candidate);
             outputs.push((index, bits.word(program.outputs[index].value, &mut leaf)));
         }
         gates = bits.gates;
@@ -335,26 +335,26 @@ pub fn lower_release(program: &Program, viewer: Viewer, how: &Lowering<'_>) -> R
 
 /// What of a fold's word a release node reads.
 #[derive(Clone, Copy)]
-pub(super) enum Part {
+pub(super) enum FoldPart {
     Total,
     Index,
     Found,
 }
 
-impl Part {
+impl FoldPart {
     /// The bits of the fold's word.
-    pub(super) fn of(self, fold: &Fold) -> std::ops::Range<usize> {
+    pub(super) fn of(self, fold: &RowFold) -> std::ops::Range<usize> {
         let key = usize::from(fold.ty().width);
-        let index = key + usize::from(Fold::INDEX.width);
+        let index = key + usize::from(RowFold::INDEX.width);
         match self {
-            Part::Total => 0..key,
-            Part::Index => key..index,
-            Part::Found => index..index + 1,
+            FoldPart::Total => 0..key,
+            FoldPart::Index => key..index,
+            FoldPart::Found => index..index + 1,
         }
     }
 }
 
-pub(super) struct Words<'a, 'b> {
+pub(super) struct ReleaseWords<'a, 'b> {
     pub program: &'a Program,
     pub how: &'a Lowering<'b>,
     /// The first of those who see it.
@@ -367,14 +367,14 @@ pub(super) struct Words<'a, 'b> {
     missing: Option<&'static str>,
 }
 
-impl Words<'_, '_> {
+impl ReleaseWords<'_, '_> {
     /// The word of a node whose value comes from outside the section.
-    fn leaf(&mut self, g: &mut Gates, id: NodeId, candidate: u32) -> Option<Word> {
+    fn leaf(&mut self, g: &mut CircuitBuilder, id: NodeId, candidate: u32) -> Option<LitWord> {
         let program = self.program;
         match program.release.node(id).op {
             Op::Total(fold) => Some(self.total(g, fold)),
-            Op::Index(fold) => Some(self.part(g, fold, Part::Index)),
-            Op::Found(fold) => Some(self.part(g, fold, Part::Found)),
+            Op::Index(fold) => Some(self.part(g, fold, FoldPart::Index)),
+            Op::Found(fold) => Some(self.part(g, fold, FoldPart::Found)),
             Op::Noised(mechanism, output) => {
                 let width = usize::from(program.release.ty(id).width);
                 let at = NoisedAt { mechanism, output };
@@ -390,11 +390,11 @@ impl Words<'_, '_> {
     /// A value and its noise.
     fn noised(
         &mut self,
-        g: &mut Gates,
+        g: &mut CircuitBuilder,
         at: NoisedAt,
         width: usize,
         candidate: u32,
-    ) -> Result<Word, &'static str> {
+    ) -> Result<LitWord, &'static str> {
         let NoisedAt { mechanism: m, output: o } = at;
         let value = match &self.program.mechanisms[m as usize].kind {
             MechanismKind::Gaussian(folds) => self.gaussian(g, folds[o as usize], width),
@@ -412,12 +412,12 @@ impl Words<'_, '_> {
             }
         };
         let noise = match self.how.noise {
-            Noise::None => return Err("a program with mechanisms is lowered without noise"),
-            Noise::Coins(sampler) => self.drawn(g, at, sampler(at)),
-            Noise::Candidates(_, bits) => {
+            NoiseSource::None => return Err("a program with mechanisms is lowered without noise"),
+            NoiseSource::Coins(sampler) => self.drawn(g, at, sampler(at)),
+            NoiseSource::Candidates(_, bits) => {
                 let owner = self.drawer.ok_or("candidates have a drawer")?;
                 let word = self.enter(g, WordKind::Candidate(at, candidate), owner, bits(at));
-                super::noise::Noise { word, carry: Lit::FALSE }
+                super::noise::NoiseGates { word, carry: Lit::FALSE }
             }
         };
         let word = gadget::resize(&noise.word, width, true);
@@ -425,30 +425,35 @@ impl Words<'_, '_> {
     }
 
     /// Noise of coins that enter in words of up to [`WORD`] bits, or of what servers have drawn of theirs.
-    fn drawn(&mut self, g: &mut Gates, at: NoisedAt, sampler: &Sampler) -> super::noise::Noise {
-        if self.how.totals == Totals::Replicated {
+    fn drawn(&mut self, g: &mut CircuitBuilder, at: NoisedAt, sampler: &Sampler) -> super::noise::NoiseGates {
+        if self.how.totals == TotalsForm::Replicated {
             let width = super::noise::width(sampler) as u8;
             let word = self.xored_summands(g, |j| WordKind::NoiseSummand(at, j), width);
-            return super::noise::Noise { word, carry: Lit::FALSE };
+            return super::noise::NoiseGates { word, carry: Lit::FALSE };
         }
         let mut coins = Vec::with_capacity(sampler.coins());
         for (piece, width) in pieces(sampler) {
             let parties = (0..self.program.parties.len() as u8).map(PartyId);
-            let parts: Vec<Word> =
+            let parts: Vec<LitWord> =
                 parties.map(|p| self.enter(g, WordKind::Coins(at, piece), p, width)).collect();
             coins.extend(parts.into_iter().reduce(|a, b| xor(g, &a, &b)).expect("somebody has coins"));
         }
         super::noise::draw(g, sampler, &coins, self.how.depth)
     }
 
-    fn xored_summands(&mut self, g: &mut Gates, kind: impl Fn(u8) -> WordKind, width: u8) -> Word {
-        let all: Vec<Word> = (0..SUMMANDS).map(|j| self.enter(g, kind(j), self.viewer, width)).collect();
+    fn xored_summands(
+        &mut self,
+        g: &mut CircuitBuilder,
+        kind: impl Fn(u8) -> WordKind,
+        width: u8,
+    ) -> LitWord {
+        let all: Vec<LitWord> = (0..SUMMANDS).map(|j| self.enter(g, kind(j), self.viewer, width)).collect();
         all.into_iter().reduce(|a, b| xor(g, &a, &b)).expect("a word has summands")
     }
 
     /// The bits of each candidate, in the order in which its words are entered; none where noise is of coins.
-    fn candidates(&mut self, g: &mut Gates, count: usize) -> Vec<Vec<Lit>> {
-        if !matches!(self.how.noise, Noise::Candidates(..)) {
+    fn candidates(&mut self, g: &mut CircuitBuilder, count: usize) -> Vec<Vec<Lit>> {
+        if !matches!(self.how.noise, NoiseSource::Candidates(..)) {
             return Vec::new();
         }
         let mut all = vec![Vec::new(); count];
@@ -460,9 +465,9 @@ impl Words<'_, '_> {
         all
     }
 
-    fn enter(&mut self, g: &mut Gates, kind: WordKind, owner: PartyId, width: u8) -> Word {
+    fn enter(&mut self, g: &mut CircuitBuilder, kind: WordKind, owner: PartyId, width: u8) -> LitWord {
         let word = self.place(kind, owner, width);
-        let input = |bit| Input { owner: Some(owner), word, bit };
+        let input = |bit| InputBit { owner: Some(owner), word, bit };
         (0..width.into()).map(|bit| g.input(input(bit))).collect()
     }
 
@@ -503,28 +508,28 @@ impl Words<'_, '_> {
     }
 
     /// A fold's total.
-    fn total(&mut self, g: &mut Gates, fold: u32) -> Word {
-        self.part(g, fold, Part::Total)
+    fn total(&mut self, g: &mut CircuitBuilder, fold: u32) -> LitWord {
+        self.part(g, fold, FoldPart::Total)
     }
 
     /// A part of a fold's word.
-    fn part(&mut self, g: &mut Gates, fold: u32, part: Part) -> Word {
+    fn part(&mut self, g: &mut CircuitBuilder, fold: u32, part: FoldPart) -> LitWord {
         let mut word = self.word(g, fold);
         word.drain(part.of(&self.program.folds[fold as usize])).collect()
     }
 
     /// A fold's word: entered by the one who knows it, or put together from everybody's shares.
-    fn word(&mut self, g: &mut Gates, fold: u32) -> Word {
+    fn word(&mut self, g: &mut CircuitBuilder, fold: u32) -> LitWord {
         let width = self.program.folds[fold as usize].word_bits();
         if let Some(owner) = self.knows(fold) {
             return self.enter(g, WordKind::Alone(fold), owner, width);
         }
-        if self.how.totals == Totals::Replicated {
+        if self.how.totals == TotalsForm::Replicated {
             return self.summands(g, fold, width);
         }
         let parties = (0..self.program.parties.len() as u8).map(PartyId);
-        let shares: Vec<Word> = parties.map(|p| self.enter(g, WordKind::Share(fold), p, width)).collect();
-        let join = |a: Word, b: Word| match self.program.sharing() {
+        let shares: Vec<LitWord> = parties.map(|p| self.enter(g, WordKind::Share(fold), p, width)).collect();
+        let join = |a: LitWord, b: LitWord| match self.program.sharing() {
             Sharing::Additive => self.how.depth.add(g, &a, &b, Lit::FALSE),
             Sharing::Boolean => xor(g, &a, &b),
         };
@@ -532,19 +537,20 @@ impl Words<'_, '_> {
     }
 
     /// A fold's word of its summands.
-    fn summands(&mut self, g: &mut Gates, fold: u32, width: u8) -> Word {
+    fn summands(&mut self, g: &mut CircuitBuilder, fold: u32, width: u8) -> LitWord {
         let kind = |j| WordKind::Summand(fold, j);
-        if !matches!(self.program.folds[fold as usize], Fold::Sum { .. }) {
+        if !matches!(self.program.folds[fold as usize], RowFold::Sum { .. }) {
             return self.xored_summands(g, kind, width);
         }
-        let summands: Vec<Word> = (0..SUMMANDS).map(|j| self.enter(g, kind(j), self.viewer, width)).collect();
+        let summands: Vec<LitWord> =
+            (0..SUMMANDS).map(|j| self.enter(g, kind(j), self.viewer, width)).collect();
         match self.how.depth {
             Depth::Ripple => gadget::sum(g, &summands),
             Depth::Shallow => gadget::sum_shallow(g, summands),
         }
     }
 
-    fn gaussian(&mut self, g: &mut Gates, fold: u32, width: usize) -> Word {
+    fn gaussian(&mut self, g: &mut CircuitBuilder, fold: u32, width: usize) -> LitWord {
         let signed = self.program.folds[fold as usize].ty().signed;
         gadget::resize(&self.total(g, fold), width, signed)
     }
@@ -552,15 +558,15 @@ impl Words<'_, '_> {
     /// A combination of a cell's n, S and Q: R is public, so multiples are sums of shifts.
     fn combination(
         &mut self,
-        g: &mut Gates,
+        g: &mut CircuitBuilder,
         combination: Combination,
         [n, s, q]: [u32; 3],
         clamp: u128,
         width: usize,
-    ) -> Word {
+    ) -> LitWord {
         let depth = self.how.depth;
-        let minus = |g: &mut Gates, a: &[Lit], b: &[Lit]| {
-            let b: Word = b.iter().map(|bit| !*bit).collect();
+        let minus = |g: &mut CircuitBuilder, a: &[Lit], b: &[Lit]| {
+            let b: LitWord = b.iter().map(|bit| !*bit).collect();
             depth.add(g, a, &b, Lit::TRUE)
         };
         match combination {
@@ -590,11 +596,11 @@ impl Words<'_, '_> {
 
     fn difference(
         &mut self,
-        g: &mut Gates,
-        (statistic, test, control): (Statistic, &[u32; 3], &[u32; 3]),
-        parameters: &Difference,
+        g: &mut CircuitBuilder,
+        (statistic, test, control): (DifferenceStatistic, &[u32; 3], &[u32; 3]),
+        parameters: &DifferenceSizes,
         output: u32,
-    ) -> Word {
+    ) -> LitWord {
         let arms = [(test, parameters.n[0]), (control, parameters.n[1])];
         if output == 0 {
             let mut means = arms.map(|([_, s, _], n)| {
@@ -607,7 +613,7 @@ impl Words<'_, '_> {
             means = means.map(|m| gadget::resize(&m, width, false));
             return gadget::sub(g, &means[0], &means[1]);
         }
-        let root = statistic != Statistic::Variance;
+        let root = statistic != DifferenceStatistic::Variance;
         let places = if root { 2 * parameters.spread_places } else { parameters.spread_places };
         let parts = arms.map(|([_, s, q], n)| self.spread(g, *s, *q, n, places));
         let width = parts[0].len().max(parts[1].len()) + 1;
@@ -620,7 +626,7 @@ impl Words<'_, '_> {
     /// `floor(max(0, n Q - S^2) 2^places / (n^2 (n - 1)))`. By Cauchy-Schwarz the difference is never
     /// negative for the true n; n is what the publisher says, so a false one must not wrap into a value that
     /// no noise is calibrated to.
-    fn spread(&mut self, g: &mut Gates, s: u32, q: u32, n: u128, places: i32) -> Word {
+    fn spread(&mut self, g: &mut CircuitBuilder, s: u32, q: u32, n: u128, places: i32) -> LitWord {
         let (sum, squares) = (self.total(g, s), self.total(g, q));
         let width = (2 * sum.len()).max(squares.len() + bit_length(n));
         let sum = gadget::resize(&sum, width, false);
@@ -649,12 +655,12 @@ pub(super) fn pieces(sampler: &Sampler) -> impl Iterator<Item = (u8, u8)> + use<
     (0..).zip((0..coins).step_by(WORD)).map(move |(piece, from)| (piece, WORD.min(coins - from) as u8))
 }
 
-fn xor(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Word {
+fn xor(g: &mut CircuitBuilder, a: &[Lit], b: &[Lit]) -> LitWord {
     a.iter().zip(b).map(|(x, y)| g.xor(*x, *y)).collect()
 }
 
 /// Shifts left within the width.
-fn up(word: &[Lit], places: u32) -> Word {
+fn up(word: &[Lit], places: u32) -> LitWord {
     let mut out = vec![Lit::FALSE; places as usize];
     out.extend_from_slice(word);
     out.truncate(word.len());
@@ -663,8 +669,8 @@ fn up(word: &[Lit], places: u32) -> Word {
 
 /// A public multiple, within the width: one sum or difference for each digit of the factor but the first,
 /// where digits are -1, 0, 1 and no two neighbours are both not 0 (Reitwiesner 1960).
-fn times(g: &mut Gates, depth: Depth, factor: u128, word: &[Lit]) -> Word {
-    let (mut rest, mut places, mut sum) = (factor.cast_signed(), 0, None::<Word>);
+fn times(g: &mut CircuitBuilder, depth: Depth, factor: u128, word: &[Lit]) -> LitWord {
+    let (mut rest, mut places, mut sum) = (factor.cast_signed(), 0, None::<LitWord>);
     while rest != 0 {
         if rest & 1 == 1 {
             let minus = rest & 3 == 3;
@@ -688,7 +694,7 @@ fn bit_length(x: u128) -> usize {
 }
 
 /// Shifts left by `places`, or right when negative.
-fn shift(word: &[Lit], places: i32) -> Word {
+fn shift(word: &[Lit], places: i32) -> LitWord {
     if places >= 0 {
         let mut out = vec![Lit::FALSE; places as usize];
         out.extend_from_slice(word);
@@ -699,7 +705,7 @@ fn shift(word: &[Lit], places: i32) -> Word {
 }
 
 /// Quotient by a public number: restoring division whose remainder is no wider than the divisor.
-fn divide(g: &mut Gates, a: &[Lit], divisor: u128) -> Word {
+fn divide(g: &mut CircuitBuilder, a: &[Lit], divisor: u128) -> LitWord {
     let size = bit_length(divisor) + 1;
     let divisor = gadget::constant(divisor, size);
     let mut quotient = gadget::constant(0, a.len());

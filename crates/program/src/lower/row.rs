@@ -1,12 +1,12 @@
 //! The row section: a circuit, masked values, and where each fold's additive shares come from.
 
-use super::bits::Bits;
-use super::joined::{Entering, Held, Term, Word as Entered, gap_bytes};
+use super::bits::SectionGates;
+use super::joined::{Entering, GapTerm, JoinedWord as Entered, NodeHolder, gap_bytes};
 use crate::graph::Lookup;
-use crate::{Facts, Fold, Holder, NodeId, Op, Program, Sharing, Type};
+use crate::{Holder, NodeFacts, NodeId, Op, Program, RowFold, Sharing, ValueType};
 use base::PartyId;
-use circuits::gadgets::Word;
-use circuits::{Circuit, Gates, Input, Lit, Wire};
+use circuits::gadgets::LitWord;
+use circuits::{Circuit, CircuitBuilder, InputBit, Lit, WireDriver};
 use std::collections::HashMap;
 
 /// What one row costs and yields, for a given sender. Its nodes are row nodes; those of a
@@ -22,7 +22,7 @@ pub struct RowPlan {
     /// Bytes of each temporary: additive shares modulo 2^(8 bytes), one per row.
     pub temps: Vec<u8>,
     /// What to do once the wires are known, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<RowStep>,
     /// Where each fold's total comes from.
     pub folds: Vec<FoldPlan>,
 }
@@ -45,7 +45,7 @@ pub struct Compare {
 
 /// One step on temporaries.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum RowStep {
     /// `temp += value`, by the party that knows the value (public values: the sender).
     Known {
         /// The temporary.
@@ -81,21 +81,21 @@ pub struct Mask {
     /// The secret bit.
     pub selector: Lit,
     /// What it multiplies.
-    pub fields: Vec<Field>,
+    pub fields: Vec<MaskField>,
 }
 
 /// One product of a mask.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Field {
+pub struct MaskField {
     /// The value.
-    pub source: Source,
+    pub source: MaskSource,
     /// Temporary that receives the product.
     pub temp: u32,
 }
 
 /// What a mask multiplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum MaskSource {
     /// A row node that the sender knows.
     Node(NodeId),
     /// A public number, two's complement.
@@ -135,7 +135,7 @@ impl RowPlan {
     pub fn clear_roots(&self, program: &Program, party: PartyId) -> Vec<NodeId> {
         let mut roots = Vec::new();
         for wire in &self.circuit.wires {
-            if let Wire::Input(i) = wire
+            if let WireDriver::Input(i) = wire
                 && i.owner.is_none_or(|o| o == party)
             {
                 roots.push(NodeId(i.word));
@@ -143,10 +143,10 @@ impl RowPlan {
         }
         for step in &self.steps {
             match step {
-                Step::Known { party: p, node, .. } if *p == party => roots.push(*node),
-                Step::Mask(mask) if party == mask.sender => {
+                RowStep::Known { party: p, node, .. } if *p == party => roots.push(*node),
+                RowStep::Mask(mask) if party == mask.sender => {
                     roots.extend(mask.fields.iter().filter_map(|f| match f.source {
-                        Source::Node(node) => Some(node),
+                        MaskSource::Node(node) => Some(node),
                         _ => None,
                     }));
                 }
@@ -187,7 +187,7 @@ pub fn lower_pair(program: &Program) -> RowPlan {
 /// Lowers it for rows that enter as shares.
 pub(super) fn lower_entered<'a>(
     program: &'a Program,
-    facts: &'a [Facts],
+    facts: &'a [NodeFacts],
     entering: Entering<'a>,
 ) -> (Entering<'a>, RowPlan) {
     let (entering, plan) = lower(program, facts, Style::Shared, Some(entering));
@@ -205,7 +205,7 @@ enum Style {
 
 fn lower<'a>(
     program: &'a Program,
-    facts: &'a [Facts],
+    facts: &'a [NodeFacts],
     style: Style,
     entering: Option<Entering<'a>>,
 ) -> (Option<Entering<'a>>, RowPlan) {
@@ -216,7 +216,7 @@ fn lower<'a>(
         facts,
         style,
         sender,
-        bits: Bits::new(&program.row),
+        bits: SectionGates::new(&program.row),
         temps: Vec::new(),
         levels: Vec::new(),
         steps: Vec::new(),
@@ -238,14 +238,14 @@ fn lower<'a>(
 
 struct Lowering<'a> {
     program: &'a Program,
-    facts: &'a [Facts],
+    facts: &'a [NodeFacts],
     style: Style,
     sender: PartyId,
-    bits: Bits<'a>,
+    bits: SectionGates<'a>,
     temps: Vec<u8>,
     /// Level of each temporary: masks over temporaries come after everything that fills them.
     levels: Vec<u32>,
-    steps: Vec<(u32, Step)>,
+    steps: Vec<(u32, RowStep)>,
     /// Temporaries by node and bytes.
     known: HashMap<(NodeId, u8), u32>,
     /// By node: whether its shares cost masked values only.
@@ -284,7 +284,7 @@ enum Way {
 }
 
 impl Lowering<'_> {
-    fn fold(&mut self, fold: &Fold) -> FoldPlan {
+    fn fold(&mut self, fold: &RowFold) -> FoldPlan {
         let owners = self.facts[fold.value().index()].owners;
         if owners.is_public() {
             return FoldPlan::Alone(None);
@@ -296,7 +296,7 @@ impl Lowering<'_> {
         FoldPlan::Shared(self.shares(fold.value(), bytes))
     }
 
-    fn ty(&self, id: NodeId) -> Type {
+    fn ty(&self, id: NodeId) -> ValueType {
         self.program.row.ty(id)
     }
 
@@ -311,26 +311,26 @@ impl Lowering<'_> {
         self.temps.len() as u32 - 1
     }
 
-    fn push(&mut self, level: u32, temp: u32, step: Step) {
+    fn push(&mut self, level: u32, temp: u32, step: RowStep) {
         let of = &mut self.levels[temp as usize];
         *of = level.max(*of);
         self.steps.push((level, step));
     }
 
     /// Who holds a node.
-    fn held(&self, id: NodeId) -> Held {
+    fn held(&self, id: NodeId) -> NodeHolder {
         let owners = self.facts[id.index()].owners;
         match (&self.bits.joined, owners.only()) {
             (Some(joined), _) => joined.held(id),
-            _ if owners.is_public() => Held::Public,
-            (None, Some(party)) => Held::Alone(party),
-            (None, None) => Held::Joint,
+            _ if owners.is_public() => NodeHolder::Public,
+            (None, Some(party)) => NodeHolder::Alone(party),
+            (None, None) => NodeHolder::Joint,
         }
     }
 
     /// Whether a node is shared before it can be multiplied.
     fn is_unknown(&self, id: NodeId) -> bool {
-        !matches!(self.held(id), Held::Public | Held::Alone(_))
+        !matches!(self.held(id), NodeHolder::Public | NodeHolder::Alone(_))
     }
 
     /// What a plan calls a node; of one that enters as shares, its numbers of so many bytes.
@@ -338,7 +338,7 @@ impl Lowering<'_> {
         let held = self.held(id);
         match &mut self.bits.joined {
             None => id,
-            Some(joined) if held == Held::Public => joined.word(Entered::Constant(joined.constant(id))),
+            Some(joined) if held == NodeHolder::Public => joined.word(Entered::Constant(joined.constant(id))),
             Some(joined) => joined.number(id, bytes),
         }
     }
@@ -385,10 +385,10 @@ impl Lowering<'_> {
     /// How a node becomes additive shares, the cheapest way first.
     fn way(&self, id: NodeId) -> Way {
         match self.held(id) {
-            Held::Public => return Way::Known(self.sender),
-            Held::Alone(party) => return Way::Known(party),
-            Held::Shared => return Way::Entered,
-            Held::Column | Held::Joint => {}
+            NodeHolder::Public => return Way::Known(self.sender),
+            NodeHolder::Alone(party) => return Way::Known(party),
+            NodeHolder::Shared => return Way::Entered,
+            NodeHolder::Column | NodeHolder::Joint => {}
         }
         let joined = self.bits.joined.is_some();
         match &self.program.row.node(id).op {
@@ -421,7 +421,7 @@ impl Lowering<'_> {
     /// Whether two words, not both entered, are compared as numbers.
     fn is_gap(&self, a: NodeId, b: NodeId) -> bool {
         let numbers = [a, b].iter().all(|id| self.cheap[id.index()]);
-        numbers && self.ty(a).width < 128 && [a, b].iter().any(|id| self.held(*id) == Held::Joint)
+        numbers && self.ty(a).width < 128 && [a, b].iter().any(|id| self.held(*id) == NodeHolder::Joint)
     }
 
     /// Whether the square of `a` does not wrap in the type of `id`.
@@ -457,29 +457,29 @@ impl Lowering<'_> {
         match way {
             Way::Known(party) => {
                 let node = self.name(id, bytes);
-                self.push(0, temp, Step::Known { temp, party: *party, node });
+                self.push(0, temp, RowStep::Known { temp, party: *party, node });
             }
             Way::Entered => {
                 let node = self.name(id, bytes);
                 for party in [PartyId(0), PartyId(1)] {
-                    self.push(0, temp, Step::Known { temp, party, node });
+                    self.push(0, temp, RowStep::Known { temp, party, node });
                 }
             }
             Way::Sum(parts) => {
                 for part in parts.iter().flatten() {
                     let other = self.part(*part, bytes);
-                    self.push(self.levels[other as usize], temp, Step::Add { temp, other });
+                    self.push(self.levels[other as usize], temp, RowStep::Add { temp, other });
                 }
             }
             Way::Mask(c, a) => {
                 let selector = self.word(*c)[0];
-                self.mask(self.sender, 0, selector, Source::Node(*a), temp);
+                self.mask(self.sender, 0, selector, MaskSource::Node(*a), temp);
             }
             Way::MaskShares(c, a) => {
                 let selector = self.word(*c)[0];
                 let source = self.part(*a, bytes);
                 let level = self.levels[source as usize] + 1;
-                self.mask(self.sender, level, selector, Source::Temp(source), temp);
+                self.mask(self.sender, level, selector, MaskSource::Temp(source), temp);
             }
             Way::Select(c, a, b) => {
                 let selector = self.word(*c)[0];
@@ -495,7 +495,7 @@ impl Lowering<'_> {
                 let width = self.gap_width(*a, *b);
                 let terms = [*a, *b].map(|id| self.term(id, bytes.max(gap_bytes(width))));
                 let less = self.gap(terms, width);
-                self.mask(self.sender, 0, less, Source::Constant(1), temp);
+                self.mask(self.sender, 0, less, MaskSource::Constant(1), temp);
             }
             Way::Square(a) => self.square(temp, self.part(*a, bytes)),
             Way::Bits => self.weigh_bits(temp, id),
@@ -506,39 +506,39 @@ impl Lowering<'_> {
     /// `temp = min(a, cap)`: cap + [a <= cap] (a - cap).
     fn clamp(&mut self, temp: u32, a: NodeId, cap: u128, bytes: u8) {
         let source = self.part(a, bytes);
-        let over = self.gap([Term::Constant(cap), Term::Temp(source)], self.clamp_width(a, cap));
+        let over = self.gap([GapTerm::Constant(cap), GapTerm::Temp(source)], self.clamp_width(a, cap));
         let joined = self.bits.joined.as_mut().expect("clamped as numbers where rows are joined");
         let node = joined.word(Entered::Constant(cap));
-        self.push(0, temp, Step::Known { temp, party: self.sender, node });
-        self.mask(self.sender, 0, !over, Source::Constant(cap.wrapping_neg()), temp);
+        self.push(0, temp, RowStep::Known { temp, party: self.sender, node });
+        self.mask(self.sender, 0, !over, MaskSource::Constant(cap.wrapping_neg()), temp);
         self.product_of_shares(!over, source, temp);
     }
 
     /// `temp = x^2 = x_0^2 + x_1^2 + 2 x_0 x_1`, the last bit by bit of x_0.
     fn square(&mut self, temp: u32, other: u32) {
         let level = self.levels[other as usize] + 1;
-        self.push(level, temp, Step::Square { temp, other });
+        self.push(level, temp, RowStep::Square { temp, other });
         let (chooser, bits) = (PartyId(0), 8 * u16::from(self.temps[temp as usize]));
         for bit in 0..bits - 1 {
             let joined = self.bits.joined.as_mut().expect("squared as numbers where rows are joined");
             let word = joined.word(Entered::Share(other)).0;
-            let selector = self.bits.gates.input(Input { owner: Some(chooser), word, bit });
-            let source = Source::Shifted { temp: other, by: bit as u8 + 1 };
+            let selector = self.bits.gates.input(InputBit { owner: Some(chooser), word, bit });
+            let source = MaskSource::Shifted { temp: other, by: bit as u8 + 1 };
             self.mask(chooser.other(), level, selector, source, temp);
         }
     }
 
     /// A number of a comparison; what is unknown is shared already.
-    fn term(&mut self, id: NodeId, bytes: u8) -> Term {
+    fn term(&mut self, id: NodeId, bytes: u8) -> GapTerm {
         match (&self.bits.joined, self.held(id)) {
-            (Some(joined), Held::Public) => Term::Constant(joined.constant(id)),
-            _ => Term::Temp(self.shares(id, bytes)),
+            (Some(joined), NodeHolder::Public) => GapTerm::Constant(joined.constant(id)),
+            _ => GapTerm::Temp(self.shares(id, bytes)),
         }
     }
 
     /// `[first < second]`.
-    fn gap(&mut self, terms: [Term; 2], width: u8) -> Lit {
-        let Bits { joined, gates, compares, .. } = &mut self.bits;
+    fn gap(&mut self, terms: [GapTerm; 2], width: u8) -> Lit {
+        let SectionGates { joined, gates, compares, .. } = &mut self.bits;
         joined
             .as_mut()
             .expect("numbers are compared where rows are joined")
@@ -628,24 +628,24 @@ impl Lowering<'_> {
             Op::Const(0) => return,
             Op::Const(value) => {
                 let value = self.ty(node).to_signed(value) as u128;
-                return self.mask(self.sender, 0, selector, Source::Constant(value), temp);
+                return self.mask(self.sender, 0, selector, MaskSource::Constant(value), temp);
             }
             _ => {}
         }
         let sender = match self.held(node) {
-            Held::Public => self.sender,
-            Held::Alone(party) => party,
+            NodeHolder::Public => self.sender,
+            NodeHolder::Alone(party) => party,
             _ => return self.product_of_shares(selector, self.part(node, bytes), temp),
         };
         let node = self.name(node, bytes);
-        self.mask(sender, 0, selector, Source::Node(node), temp);
+        self.mask(sender, 0, selector, MaskSource::Node(node), temp);
     }
 
     /// Adds `selector * shared` to a temporary, by both out of their shares.
     fn product_of_shares(&mut self, selector: Lit, shared: u32, temp: u32) {
         let level = self.levels[shared as usize] + 1;
         for party in [self.sender, self.sender.other()] {
-            self.mask(party, level, selector, Source::Own(shared), temp);
+            self.mask(party, level, selector, MaskSource::Own(shared), temp);
         }
     }
 
@@ -657,17 +657,17 @@ impl Lowering<'_> {
         for (i, bit) in word.into_iter().enumerate() {
             let power = 1u128 << i;
             let weight = if signed && i == top { power.wrapping_neg() } else { power };
-            self.mask(self.sender, 0, bit, Source::Constant(weight), temp);
+            self.mask(self.sender, 0, bit, MaskSource::Constant(weight), temp);
         }
     }
 
-    fn mask(&mut self, sender: PartyId, level: u32, selector: Lit, source: Source, temp: u32) {
+    fn mask(&mut self, sender: PartyId, level: u32, selector: Lit, source: MaskSource, temp: u32) {
         if selector == Lit::FALSE {
             return;
         }
         let level = self.wait(selector).max(level);
-        let fields = vec![Field { source, temp }];
-        self.push(level, temp, Step::Mask(Mask { sender, selector, fields }));
+        let fields = vec![MaskField { source, temp }];
+        self.push(level, temp, RowStep::Mask(Mask { sender, selector, fields }));
     }
 
     /// The first level at which a bit can select: after the temporaries that it is computed from.
@@ -676,12 +676,12 @@ impl Lowering<'_> {
         for wire in self.waits.len()..self.bits.gates.wires() {
             let of = |wire: usize| self.waits[wire];
             self.waits.push(match self.bits.gates.get(wire) {
-                Wire::False => 0,
-                Wire::Input(i) => {
+                WireDriver::False => 0,
+                WireDriver::Input(i) => {
                     joined.waits_for(i.word).map(|t| self.levels[t as usize] + 1).max().unwrap_or(0)
                 }
-                Wire::Xor(a, b) => of(*a as usize).max(of(*b as usize)),
-                Wire::And(a, b) => of(a.wire()).max(of(b.wire())),
+                WireDriver::Xor(a, b) => of(*a as usize).max(of(*b as usize)),
+                WireDriver::And(a, b) => of(a.wire()).max(of(b.wire())),
             });
         }
         self.waits[selector.wire()]
@@ -699,14 +699,14 @@ impl Lowering<'_> {
         sum.is_some_and(|s| s <= self.ty(id).mask())
     }
 
-    fn word(&mut self, id: NodeId) -> Word {
+    fn word(&mut self, id: NodeId) -> LitWord {
         let (facts, section) = (self.facts, &self.program.row);
-        let mut leaf = |gates: &mut Gates, id: NodeId| -> Option<Word> {
+        let mut leaf = |gates: &mut CircuitBuilder, id: NodeId| -> Option<LitWord> {
             let owners = facts[id.index()].owners;
             let constant = matches!(section.node(id).op, Op::Const(_));
             let width = section.ty(id).width;
-            let enter = |gates: &mut Gates, owner: Option<PartyId>| -> Word {
-                (0..width.into()).map(|bit| gates.input(Input { owner, word: id.0, bit })).collect()
+            let enter = |gates: &mut CircuitBuilder, owner: Option<PartyId>| -> LitWord {
+                (0..width.into()).map(|bit| gates.input(InputBit { owner, word: id.0, bit })).collect()
             };
             if let Op::Column(c) = section.node(id).op
                 && self.program.columns[c as usize].holder == Holder::Shared
@@ -729,21 +729,21 @@ fn bit_width(x: u128) -> u8 {
 }
 
 /// Orders steps by level and joins masks of one selector, so that one pad expansion serves all its fields.
-fn gather(mut steps: Vec<(u32, Step)>) -> Vec<Step> {
+fn gather(mut steps: Vec<(u32, RowStep)>) -> Vec<RowStep> {
     // Within a level: known values and masks first, then sums of temporaries in the order they were found.
-    steps.sort_by_key(|(level, step)| (*level, matches!(step, Step::Add { .. })));
-    let mut out: Vec<Step> = Vec::with_capacity(steps.len());
+    steps.sort_by_key(|(level, step)| (*level, matches!(step, RowStep::Add { .. })));
+    let mut out: Vec<RowStep> = Vec::with_capacity(steps.len());
     let mut place: HashMap<(u32, Lit, PartyId), usize> = HashMap::new();
     for (level, step) in steps {
         match step {
-            Step::Mask(mask) => match place.get(&(level, mask.selector, mask.sender)) {
+            RowStep::Mask(mask) => match place.get(&(level, mask.selector, mask.sender)) {
                 Some(at) => match &mut out[*at] {
-                    Step::Mask(first) => first.fields.extend(mask.fields),
+                    RowStep::Mask(first) => first.fields.extend(mask.fields),
                     _ => unreachable!("places hold masks"),
                 },
                 None => {
                     place.insert((level, mask.selector, mask.sender), out.len());
-                    out.push(Step::Mask(mask));
+                    out.push(RowStep::Mask(mask));
                 }
             },
             step => out.push(step),

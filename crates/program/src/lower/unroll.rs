@@ -1,12 +1,12 @@
 //! A whole program over a given number of rows as one stand-alone circuit: rows, combine and release in one.
 
-use super::bits::Bits;
-use super::combine::{Combine, Shape, levels};
-use super::release::Part;
-use crate::{Fold, Holder, NodeId, Op, Program, Viewer};
+use super::bits::SectionGates;
+use super::combine::{Combine, SelectionCircuit, levels};
+use super::release::FoldPart;
+use crate::{Holder, NodeId, Op, Program, RowFold, Viewer};
 use base::{Error, PartyId};
-use circuits::gadgets::Word;
-use circuits::{Gates, Input, Lit};
+use circuits::gadgets::LitWord;
+use circuits::{CircuitBuilder, InputBit, Lit};
 use circuits::{InputWord, OutputWord, Viewers, WORD_BITS, Wired};
 
 /// Most rows of an unrolled program: a list of them is one output word.
@@ -26,7 +26,7 @@ pub const UNROLLED_WIRES: usize = 1 << 26;
 pub fn unroll(
     program: &Program,
     rows: u64,
-    shape: Shape,
+    shape: SelectionCircuit,
     owner: &dyn Fn(u64) -> PartyId,
 ) -> Result<Wired, Error> {
     program.check()?;
@@ -40,7 +40,7 @@ pub fn unroll(
         return Err(Error::misuse("a row is given to a party that does not take part"));
     }
     let inputs = Inputs::new(program, rows, owner);
-    let mut flat = Flat { program, inputs, gates: Gates::default() };
+    let mut flat = Flat { program, inputs, gates: CircuitBuilder::default() };
     let leaves = flat.rows(rows, shape)?;
     let words = flat.folds(rows, shape, leaves);
     let outputs = flat.release(&words);
@@ -77,41 +77,41 @@ impl Inputs {
         Self { words, places }
     }
 
-    fn enter(&self, g: &mut Gates, column: u32, row: usize) -> Word {
+    fn enter(&self, g: &mut CircuitBuilder, column: u32, row: usize) -> LitWord {
         let word = self.places[column as usize][row];
         let InputWord { owner, width } = self.words[word as usize];
-        (0..width as u16).map(|bit| g.input(Input { owner: Some(owner), word, bit })).collect()
+        (0..width as u16).map(|bit| g.input(InputBit { owner: Some(owner), word, bit })).collect()
     }
 }
 
 struct Flat<'a> {
     program: &'a Program,
     inputs: Inputs,
-    gates: Gates,
+    gates: CircuitBuilder,
 }
 
 impl Flat<'_> {
     /// The leaves of every fold, by fold and row; of a list its bits.
-    fn rows(&mut self, rows: u64, shape: Shape) -> Result<Vec<Vec<Word>>, Error> {
+    fn rows(&mut self, rows: u64, shape: SelectionCircuit) -> Result<Vec<Vec<LitWord>>, Error> {
         let folds = &self.program.folds;
-        let mut leaves: Vec<Vec<Word>> = folds.iter().map(|_| Vec::with_capacity(rows as usize)).collect();
+        let mut leaves: Vec<Vec<LitWord>> = folds.iter().map(|_| Vec::with_capacity(rows as usize)).collect();
         for row in 0..rows as usize {
-            let mut bits = Bits::new(&self.program.row);
+            let mut bits = SectionGates::new(&self.program.row);
             bits.gates = std::mem::take(&mut self.gates);
-            let mut enter = |g: &mut Gates, id: NodeId| match self.program.row.node(id).op {
+            let mut enter = |g: &mut CircuitBuilder, id: NodeId| match self.program.row.node(id).op {
                 Op::Column(column) => Some(self.inputs.enter(g, column, row)),
                 _ => None,
             };
             for (index, fold) in folds.iter().enumerate() {
                 let value = bits.word(fold.value(), &mut enter);
                 let valid = match fold {
-                    Fold::Best { valid, .. } => bits.word(*valid, &mut enter)[0],
+                    RowFold::Best { valid, .. } => bits.word(*valid, &mut enter)[0],
                     _ => Lit::TRUE,
                 };
                 let leaf = match Combine::new(self.program, index as u32, shape, rows) {
                     Some(combine) => {
                         let bit = |b| Lit::constant(row as u64 >> b & 1 == 1);
-                        let index: Word = (0..levels(rows)).map(bit).collect();
+                        let index: LitWord = (0..levels(rows)).map(bit).collect();
                         let index = if combine.takes_index() { &index[..] } else { &[] };
                         combine.leaf(&mut bits.gates, &value, valid, index)
                     }
@@ -129,26 +129,29 @@ impl Flat<'_> {
     }
 
     /// The word of every fold; of a list one bit per row.
-    fn folds(&mut self, rows: u64, shape: Shape, leaves: Vec<Vec<Word>>) -> Vec<Word> {
-        let fold =
-            |(index, leaves): (usize, Vec<Word>)| match Combine::new(self.program, index as u32, shape, rows)
-            {
-                Some(combine) => combine.unroll(&mut self.gates, leaves),
-                None => leaves.concat(),
-            };
+    fn folds(&mut self, rows: u64, shape: SelectionCircuit, leaves: Vec<Vec<LitWord>>) -> Vec<LitWord> {
+        let fold = |(index, leaves): (usize, Vec<LitWord>)| match Combine::new(
+            self.program,
+            index as u32,
+            shape,
+            rows,
+        ) {
+            Some(combine) => combine.unroll(&mut self.gates, leaves),
+            None => leaves.concat(),
+        };
         leaves.into_iter().enumerate().map(fold).collect()
     }
 
-    fn release(&mut self, words: &[Word]) -> Vec<OutputWord> {
+    fn release(&mut self, words: &[LitWord]) -> Vec<OutputWord> {
         let program = self.program;
-        let mut bits = Bits::new(&program.release);
+        let mut bits = SectionGates::new(&program.release);
         bits.gates = std::mem::take(&mut self.gates);
         let read =
-            |fold: u32, part: Part| words[fold as usize][part.of(&program.folds[fold as usize])].to_vec();
-        let mut leaf = |_: &mut Gates, id: NodeId| match program.release.node(id).op {
-            Op::Total(fold) => Some(read(fold, Part::Total)),
-            Op::Index(fold) => Some(read(fold, Part::Index)),
-            Op::Found(fold) => Some(read(fold, Part::Found)),
+            |fold: u32, part: FoldPart| words[fold as usize][part.of(&program.folds[fold as usize])].to_vec();
+        let mut leaf = |_: &mut CircuitBuilder, id: NodeId| match program.release.node(id).op {
+            Op::Total(fold) => Some(read(fold, FoldPart::Total)),
+            Op::Index(fold) => Some(read(fold, FoldPart::Index)),
+            Op::Found(fold) => Some(read(fold, FoldPart::Found)),
             _ => None,
         };
         let all = program.parties.len() as u8;

@@ -2,10 +2,10 @@
 
 use super::{Fault, Parser, Tokens, list};
 use crate::Ratio;
-use crate::graph::{Mechanism, MechanismKind, Statistic};
+use crate::graph::{DifferenceStatistic, MechanismKind, NoiseMechanism};
 use release::joint::Change;
 
-impl Mechanism {
+impl NoiseMechanism {
     /// What stands behind the name: `gaussian works 1/10 f0 f1`.
     pub(super) fn to_text(&self, parties: &[String]) -> String {
         let (to, rho) = (self.to.name(parties), &self.rho);
@@ -26,7 +26,7 @@ impl Mechanism {
 }
 
 impl Parser {
-    pub(super) fn mechanism(&self, op: &str, at: usize, t: &mut Tokens) -> Result<Mechanism, Fault> {
+    pub(super) fn mechanism(&self, op: &str, at: usize, t: &mut Tokens) -> Result<NoiseMechanism, Fault> {
         let to = self.viewer(t)?;
         let rho = t.parsed("a share of rho such as 1/40 or 0.025", Ratio::parse)?;
         let joint = if op == "joint" { Some(Self::joint(t)?) } else { None };
@@ -50,13 +50,13 @@ impl Parser {
                 ));
             };
             let statistic = match op {
-                "variance" => Statistic::Variance,
-                "algorithm1" => Statistic::Algorithm1,
-                _ => Statistic::Algorithm1AsPublished,
+                "variance" => DifferenceStatistic::Variance,
+                "algorithm1" => DifferenceStatistic::Algorithm1,
+                _ => DifferenceStatistic::Algorithm1AsPublished,
             };
             MechanismKind::Difference { statistic, test: [a, b, c], control: [d, e, f] }
         };
-        Ok(Mechanism { to, rho, kind })
+        Ok(NoiseMechanism { to, rho, kind })
     }
 
     /// `rows hidden clamp 200`: whether the viewer knows n, and R.
@@ -78,10 +78,10 @@ fn change_word(change: Change) -> &'static str {
     }
 }
 
-fn statistic_word(statistic: Statistic) -> &'static str {
+fn statistic_word(statistic: DifferenceStatistic) -> &'static str {
     match statistic {
-        Statistic::Variance => "variance",
-        Statistic::Algorithm1 => "algorithm1",
-        Statistic::Algorithm1AsPublished => "algorithm1-as-published",
+        DifferenceStatistic::Variance => "variance",
+        DifferenceStatistic::Algorithm1 => "algorithm1",
+        DifferenceStatistic::Algorithm1AsPublished => "algorithm1-as-published",
     }
 }

@@ -7,12 +7,12 @@ use crate::{
 use base::Cost;
 use data::InputReport;
 use privacy::PrivacyTotal;
-use release::modes::{Estimate, Rate};
+use release::modes::{ArmRate, LiftEstimate};
 
-fn estimate(means: [f64; 2], half: f64, noise: f64) -> Estimate {
+fn estimate(means: [f64; 2], half: f64, noise: f64) -> LiftEstimate {
     let lift = means[0] - means[1];
-    let rate = |mean: f64| Rate { mean, half_width: 0.7 * half, noise_half_width: 0.7 * noise };
-    Estimate {
+    let rate = |mean: f64| ArmRate { mean, half_width: 0.7 * half, noise_half_width: 0.7 * noise };
+    LiftEstimate {
         lift,
         interval: [lift - half, lift + half],
         noise_interval: [lift - noise, lift + noise],
@@ -42,7 +42,7 @@ fn counts(values: [[&str; 2]; 3], exact_rows: bool) -> Vec<CountView> {
     counts
 }
 
-fn cell(family: &str, label: &str, estimate: Option<Estimate>, counts: Vec<CountView>) -> CellView {
+fn cell(family: &str, label: &str, estimate: Option<LiftEstimate>, counts: Vec<CountView>) -> CellView {
     let refused = estimate
         .is_none()
         .then(|| "the test group has about 412 rows, fewer than the minimum of 1000: not shown".to_owned());
@@ -285,8 +285,8 @@ pub fn broken_numbers() -> RunReport {
     let ResultView::Lift(view) = &mut report.view else { unreachable!("a lift report") };
     let nan = f64::NAN;
     for (cell, value) in view.cells.iter_mut().zip([nan, f64::INFINITY, -1e300, 1e-300]) {
-        let rate = Rate { mean: value, half_width: value, noise_half_width: value };
-        cell.estimate = Some(Estimate {
+        let rate = ArmRate { mean: value, half_width: value, noise_half_width: value };
+        cell.estimate = Some(LiftEstimate {
             lift: value,
             interval: [-value, value],
             noise_interval: [value; 2],

@@ -2,10 +2,10 @@ use super::*;
 use crate::CellView;
 use page::numbers::*;
 use proptest::prelude::*;
-use release::modes::Rate;
+use release::modes::ArmRate;
 
-fn estimate(lift: f64, half: f64, means: Option<[f64; 2]>) -> Estimate {
-    Estimate {
+fn estimate(lift: f64, half: f64, means: Option<[f64; 2]>) -> LiftEstimate {
+    LiftEstimate {
         lift,
         interval: [lift - half, lift + half],
         noise_interval: [lift - half / 4.0, lift + half / 4.0],
@@ -13,11 +13,11 @@ fn estimate(lift: f64, half: f64, means: Option<[f64; 2]>) -> Estimate {
         p_value: 0.01,
         relative: means.map(|[_, control]| lift / control),
         rates: means
-            .map(|means| means.map(|mean| Rate { mean, half_width: half, noise_half_width: half / 4.0 })),
+            .map(|means| means.map(|mean| ArmRate { mean, half_width: half, noise_half_width: half / 4.0 })),
     }
 }
 
-fn view(clamp: u64, unit: Option<&str>, lower: bool, estimate: Option<Estimate>) -> LiftView {
+fn view(clamp: u64, unit: Option<&str>, lower: bool, estimate: Option<LiftEstimate>) -> LiftView {
     LiftView {
         test: "vaccine".into(),
         control: "placebo".into(),

@@ -6,16 +6,16 @@ use crate::bits::{Bits, LANES};
 use crate::engine::evaluate::{Compiled, Evaluator};
 use crate::engine::release::reveal;
 use crate::seats::member::Member;
-use crate::{Quote, Ring, Ring4};
+use crate::{Quote, Ring4, VectorRing};
 use base::{Cost, Error, PartyId};
 use circuits::Wired;
-use circuits::{Input, Lit};
+use circuits::{InputBit, Lit};
 use engine::CircuitEngine;
 use engine::circuit_engine::check_inputs;
 use kernels::Block;
 use net::Session;
 use program::entries::Knows;
-use program::lower::Inputs;
+use program::lower::EntryRule;
 
 /// Most bytes of live wires of one block of lanes at a seat.
 const BLOCK_BYTES: usize = 64 << 20;
@@ -33,9 +33,9 @@ struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    fn new(wired: &'a Wired, lanes: usize, inputs: Inputs) -> Self {
+    fn new(wired: &'a Wired, lanes: usize, inputs: EntryRule) -> Self {
         let roots: Vec<Lit> = wired.roots().collect();
-        let knows = |input: &Input| Knows::Party(wired.inputs[input.word as usize].owner);
+        let knows = |input: &InputBit| Knows::Party(wired.inputs[input.word as usize].owner);
         let circuit = Compiled::new(&wired.circuit, &roots, wired.parties, &knows, inputs);
         let fit = BLOCK_BYTES / circuit.block_bytes().max(1) * LANES;
         Self { wired, circuit, lanes, block: fit.clamp(LANES, BLOCK_LANES) }
@@ -74,7 +74,7 @@ impl<'a> Prepared<'a> {
             if quote.settings().checked() {
                 quote.confirm();
             }
-            quote.reveal(Ring::Z2, self.bits_to(viewer) * self.lanes, viewer);
+            quote.reveal(VectorRing::Z2, self.bits_to(viewer) * self.lanes, viewer);
         }
         quote
     }
@@ -93,7 +93,7 @@ impl<'a> Prepared<'a> {
         let mut evaluator = Evaluator::new(&mut member, session);
         let mut roots = Vec::new();
         for (at, lanes) in self.blocks() {
-            let mut known = |input: &Input, [place]: [&mut [Block]; 1]| {
+            let mut known = |input: &InputBit, [place]: [&mut [Block]; 1]| {
                 let words = &inputs[input.word as usize][usize::from(input.bit)][at / 64..];
                 place.iter_mut().zip(words.chunks(2)).for_each(|(block, pair)| {
                     block.0 =
@@ -102,7 +102,8 @@ impl<'a> Prepared<'a> {
                 Ok(())
             };
             let entered = evaluator.enter(&mut member, session, &self.circuit, lanes, &mut known)?;
-            let none = &mut |_: &Input, _: [&mut [Block]; 3]| Err(Error::misuse("a bit that nobody entered"));
+            let none =
+                &mut |_: &InputBit, _: [&mut [Block]; 3]| Err(Error::misuse("a bit that nobody entered"));
             roots.push(evaluator.join(&mut member, session, &self.circuit, lanes, &entered, none)?);
             session.report((at + lanes) as u64, self.lanes as u64);
         }

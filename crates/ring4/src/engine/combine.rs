@@ -6,7 +6,7 @@ use crate::bits::Bits;
 use crate::engine::evaluate::{Compiled, Evaluator};
 use crate::seats::member::Member;
 use base::Error;
-use circuits::{Input, Lit};
+use circuits::{InputBit, Lit};
 use kernels::Block;
 use net::Session;
 use program::lower::combine::Combine;
@@ -72,7 +72,7 @@ impl Merges {
             let Some(all) = lanes.first().map(|tree| tree.lanes) else { return Ok(lanes) };
             let mut merged = Vec::new().into_iter();
             if all > 1 {
-                let mut held = |input: &Input, into: [&mut [Block]; 3]| {
+                let mut held = |input: &InputBit, into: [&mut [Block]; 3]| {
                     let best = self.number(input.word as usize / 2)?;
                     lanes[best].side(input.word % 2, input.bit.into(), into);
                     Ok(())
@@ -101,7 +101,7 @@ impl Merges {
         lanes: &[Lanes],
     ) -> Result<Vec<Vec<Bits<3>>>, Error> {
         let Some(circuit) = &self.finish else { return Ok(Vec::new()) };
-        let mut held = |input: &Input, into: [&mut [Block]; 3]| {
+        let mut held = |input: &InputBit, into: [&mut [Block]; 3]| {
             lanes[self.number(input.word as usize)?].bits[usize::from(input.bit)].read(0, 1, into);
             Ok(())
         };

@@ -7,17 +7,17 @@
 
 use crate::bits::{Bits, LANES, blocks, wipe};
 use crate::seats::member::Member;
-use crate::{Party, Quote, Ring};
+use crate::{Party, Quote, VectorRing};
 use base::{Error, PartyId};
-use circuits::layers::{Gate, Layers, Local, concerns};
-use circuits::{Circuit, Input, Lit, Wire};
+use circuits::layers::{AndGate, Layers, LocalStep, concerns};
+use circuits::{Circuit, InputBit, Lit, WireDriver};
 use kernels::Block;
 use net::Session;
 use program::entries::{Knows, entries};
-use program::lower::{Inputs, Piece};
+use program::lower::{EntryRule, Piece};
 
 /// Loads an input's lanes into whole blocks, which are clear.
-pub(crate) type Load<'a, const N: usize> = dyn FnMut(&Input, [&mut [Block]; N]) -> Result<(), Error> + 'a;
+pub(crate) type Load<'a, const N: usize> = dyn FnMut(&InputBit, [&mut [Block]; N]) -> Result<(), Error> + 'a;
 
 type Multiply<'a, const N: usize> = dyn FnMut(Bits<N>, Bits<N>) -> Result<Bits<N>, Error> + 'a;
 
@@ -26,7 +26,7 @@ pub(crate) struct Compiled {
     /// By owner, what it computes alone. The roots are entered.
     own: Vec<Layers>,
     /// By owner, which of the roots are input bits as they are.
-    entered_inputs: Vec<Vec<(usize, Input)>>,
+    entered_inputs: Vec<Vec<(usize, InputBit)>>,
     joint: Layers,
 }
 
@@ -36,8 +36,8 @@ impl Compiled {
         circuit: &Circuit,
         roots: &[Lit],
         owners: usize,
-        knows: &dyn Fn(&Input) -> Knows,
-        inputs: Inputs,
+        knows: &dyn Fn(&InputBit) -> Knows,
+        inputs: EntryRule,
     ) -> Self {
         let parts = entries(circuit, roots, owners, knows, inputs);
         // One party's own bits are public among the parties that compute with them: itself.
@@ -57,7 +57,7 @@ impl Compiled {
     }
 
     /// The input bits among what an owner enters, with their places.
-    pub fn inputs_of(&self, owner: usize) -> impl Iterator<Item = (usize, Input)> + '_ {
+    pub fn inputs_of(&self, owner: usize) -> impl Iterator<Item = (usize, InputBit)> + '_ {
         self.entered_inputs.get(owner).into_iter().flatten().copied()
     }
 
@@ -82,22 +82,22 @@ impl Compiled {
         for owner in 0..self.own.len() {
             let bits = self.entered(owner, lanes);
             if bits > 0 {
-                quote.enter(PartyId(owner as u8), Ring::Z2, bits);
+                quote.enter(PartyId(owner as u8), VectorRing::Z2, bits);
             }
         }
     }
 
     pub fn quote_join(&self, quote: &mut Quote, lanes: usize) {
         for width in self.joint.widths().filter(|width| *width > 0 && lanes > 0) {
-            quote.multiply(Ring::Z2, width as usize * lanes);
+            quote.multiply(VectorRing::Z2, width as usize * lanes);
         }
     }
 }
 
 /// The roots of a piece that are inputs, and which.
-fn input_roots(piece: &Piece) -> Vec<(usize, Input)> {
+fn input_roots(piece: &Piece) -> Vec<(usize, InputBit)> {
     let input = |(at, root): (usize, &Lit)| match piece.circuit.wires[root.wire()] {
-        Wire::Input(input) => Some((at, input)),
+        WireDriver::Input(input) => Some((at, input)),
         _ => None,
     };
     piece.roots.iter().enumerate().filter_map(input).collect()
@@ -141,7 +141,7 @@ impl Evaluator {
                 let roots = self.own.run(own, lanes, known, none)?;
                 roots.iter().for_each(|root| value.append(root));
             }
-            let shares = member.enter(session, party, (Ring::Z2, bits), value.part(0))?;
+            let shares = member.enter(session, party, (VectorRing::Z2, bits), value.part(0))?;
             entered.push(shares.map(Bits::of).unwrap_or_default());
         }
         Ok(entered)
@@ -158,7 +158,7 @@ impl Evaluator {
         held: &mut Load<'_, 3>,
     ) -> Result<Vec<Bits<3>>, Error> {
         let (Some(server), Some(machine)) = (member.server(), &mut self.joint) else { return Ok(Vec::new()) };
-        let mut load = |input: &Input, into: [&mut [Block]; 3]| match input.owner {
+        let mut load = |input: &InputBit, into: [&mut [Block]; 3]| match input.owner {
             Some(owner) => {
                 entered[owner.index()].read(input.word as usize * lanes, lanes, into);
                 Ok(())
@@ -238,15 +238,15 @@ impl<const N: usize> Machine<N> {
 
     fn local(
         &mut self,
-        step: &Local,
+        step: &LocalStep,
         layers: &Layers,
         wide: usize,
         load: &mut Load<'_, N>,
     ) -> Result<(), Error> {
         let at = |slot: u32| slot as usize * wide..(slot as usize + 1) * wide;
         match *step {
-            Local::Zero { out } => self.wires.iter_mut().for_each(|part| part[at(out)].fill(Block::ZERO)),
-            Local::Input { input, out } => {
+            LocalStep::Zero { out } => self.wires.iter_mut().for_each(|part| part[at(out)].fill(Block::ZERO)),
+            LocalStep::Input { input, out } => {
                 let places = self.wires.each_mut().map(|part| &mut part[at(out)]);
                 let places = places.map(|place| {
                     place.fill(Block::ZERO);
@@ -254,12 +254,12 @@ impl<const N: usize> Machine<N> {
                 });
                 load(&layers.inputs[input as usize].input, places)?;
             }
-            Local::Lift { a, out, holder } => {
+            LocalStep::Lift { a, out, holder } => {
                 let masks = self.on(holder);
                 self.pairs((a, a), out, wide, |k, a, _| a & masks[k]);
             }
-            Local::Xor { a, b, out } => self.pairs((a, b), out, wide, |_, a, b| a ^ b),
-            Local::And { a, b, out, flips } => {
+            LocalStep::Xor { a, b, out } => self.pairs((a, b), out, wide, |_, a, b| a ^ b),
+            LocalStep::And { a, b, out, flips } => {
                 let [fa, fb] = flips.map(|holder| self.on(holder));
                 self.pairs((a, b), out, wide, |k, a, b| (a ^ fa[k]) & (b ^ fb[k]));
             }
@@ -278,12 +278,17 @@ impl<const N: usize> Machine<N> {
     }
 
     /// The ANDs of one layer.
-    fn layer(&mut self, gates: &[Gate], lanes: usize, multiply: &mut Multiply<'_, N>) -> Result<(), Error> {
+    fn layer(
+        &mut self,
+        gates: &[AndGate],
+        lanes: usize,
+        multiply: &mut Multiply<'_, N>,
+    ) -> Result<(), Error> {
         if gates.is_empty() || lanes == 0 {
             return Ok(());
         }
         let wide = blocks(lanes);
-        let gather = |operand: &dyn Fn(&Gate) -> (u32, bool)| {
+        let gather = |operand: &dyn Fn(&AndGate) -> (u32, bool)| {
             let mut bits = Bits::with_capacity(gates.len() * lanes + LANES);
             for gate in gates {
                 let (slot, flip) = operand(gate);

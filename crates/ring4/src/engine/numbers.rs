@@ -1,7 +1,7 @@
 //! Sums of numbers times bits, over the ring.
 //!
 //! **Functionality.** Of every row some words and single bits; the seats hold the sums over all rows of words
-//! and of products of words, where a bit is set or everywhere ([`program::lower::Numbers`]).
+//! and of products of words, where a bit is set or everywhere ([`program::lower::RowNumbers`]).
 //!
 //! **How.** Words and bits become elements of Z_2^128 ([`Party::word_to_ring`], [`Party::bits_to_ring`]), so
 //! that what an owner entered in w bits is below 2^w whatever it entered. Products are one round. A sum of
@@ -15,21 +15,21 @@
 
 use crate::bits::{Bits, LANES};
 use crate::vectors::sides::{concat, cut};
-use crate::{Party, Planes, Quote, Ring, Shares};
+use crate::{Party, Planes, Quote, Shares, VectorRing};
 use base::Error;
 use net::Session;
-use program::lower::{Number, NumberSum, Numbers};
+use program::lower::{NumberSum, RowNumber, RowNumbers};
 
-const RING: Ring = Ring::Z128;
+const RING: VectorRing = VectorRing::Z128;
 
 /// The sums so far at one seat, by its parts.
 pub(crate) struct Sums<'a> {
-    numbers: &'a Numbers,
+    numbers: &'a RowNumbers,
     totals: Vec<[u128; 3]>,
 }
 
 impl<'a> Sums<'a> {
-    pub fn new(numbers: &'a Numbers) -> Self {
+    pub fn new(numbers: &'a RowNumbers) -> Self {
         Self { numbers, totals: vec![[0; 3]; numbers.sums.len()] }
     }
 
@@ -51,9 +51,9 @@ impl<'a> Sums<'a> {
         let bits = server.bits_to_ring(session, RING, &bits.iter().collect::<Vec<_>>())?;
         let products = self.multiply(server, session, rows, &words)?;
         let number = |sum: &NumberSum| match sum.number {
-            Number::One => None,
-            Number::Word(word) => Some(&words[word]),
-            Number::Product(product) => Some(&products[product]),
+            RowNumber::One => None,
+            RowNumber::Word(word) => Some(&words[word]),
+            RowNumber::Product(product) => Some(&products[product]),
         };
         let mut selected = Vec::new();
         for (sum, total) in self.numbers.sums.iter().zip(&mut self.totals) {
@@ -86,7 +86,7 @@ impl<'a> Sums<'a> {
         Ok(cut(&all, &vec![rows; products.len()]))
     }
 
-    /// The totals modulo 2^128, in the order of [`Numbers::sums`].
+    /// The totals modulo 2^128, in the order of [`RowNumbers::sums`].
     pub fn finish(self) -> Vec<[u128; 3]> {
         self.totals
     }
@@ -134,7 +134,7 @@ fn side_by_side(rows: usize, vectors: &[&Shares]) -> Shares {
 }
 
 /// Goes through the motions of [`Sums::absorb`].
-pub(crate) fn quote(numbers: &Numbers, quote: &mut Quote, rows: usize) {
+pub(crate) fn quote(numbers: &RowNumbers, quote: &mut Quote, rows: usize) {
     for width in &numbers.words {
         quote.word_to_ring(RING, rows, *width as u32);
     }
@@ -142,21 +142,22 @@ pub(crate) fn quote(numbers: &Numbers, quote: &mut Quote, rows: usize) {
     if !numbers.products.is_empty() {
         quote.multiply(RING, rows * numbers.products.len());
     }
-    let selected = numbers.sums.iter().filter(|sum| sum.bit.is_some() && sum.number != Number::One).count();
+    let selected =
+        numbers.sums.iter().filter(|sum| sum.bit.is_some() && sum.number != RowNumber::One).count();
     if selected > 0 {
         quote.multiply(RING, selected);
     }
 }
 
 /// ANDs of bits that send as much as a row's numbers do, about.
-pub(crate) fn and_gates(numbers: &Numbers) -> u64 {
+pub(crate) fn and_gates(numbers: &RowNumbers) -> u64 {
     let of_word = |width: &usize| 25 * width / 6 + 8 * LANES / 6;
     let words: usize = numbers.words.iter().map(of_word).sum();
     (words + LANES * (numbers.bits + numbers.products.len())) as u64
 }
 
 /// Bytes that a seat holds at once per 128 rows, about.
-pub(crate) fn block_bytes(numbers: &Numbers) -> usize {
+pub(crate) fn block_bytes(numbers: &RowNumbers) -> usize {
     let planes = 8 * numbers.words.iter().max().unwrap_or(&0);
     let elements =
         6 + numbers.words.len() + 4 * numbers.bits + 3 * numbers.products.len() + 3 * numbers.sums.len();

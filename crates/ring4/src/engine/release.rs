@@ -24,20 +24,20 @@ use crate::bits::Bits;
 use crate::engine::evaluate::{Compiled, Evaluator};
 use crate::engine::rows::unlist;
 use crate::seats::member::Member;
-use crate::{Party, Planes, Quote, Ring, Seat, Shares};
+use crate::{Party, Planes, Quote, Seat, Shares, VectorRing};
 use base::{Error, PartyId};
-use circuits::{Input, Lit};
+use circuits::{InputBit, Lit};
 use engine::{Entered, OutputShares, Share, outputs};
 use kernels::Block;
 use net::Session;
 use program::Program;
 use program::entries::Knows;
-use program::lower::{Drawn, Draws, Inputs, LinearSum, NoisedAt, ReleasePlan, ReleaseWord, WordKind};
+use program::lower::{Draws, EntryRule, LinearSum, NoiseDraw, NoisedAt, ReleasePlan, ReleaseWord, WordKind};
 use std::collections::HashMap;
 use zeroize::Zeroizing;
 
 /// What sums are of.
-const RING: Ring = Ring::Z128;
+const RING: VectorRing = VectorRing::Z128;
 
 /// What a seat holds of the noises: the bits of each, and where its number is among those that sums take.
 #[derive(Default)]
@@ -100,7 +100,7 @@ pub(crate) fn draw(
     let roots = session.step("circuit", |s| evaluator.join(member, s, &circuit, 1, &[], &mut coins))?;
     let Some(server) = member.server() else { return Ok(Noises::default()) };
     let mut roots = roots.iter();
-    let word = |noise: &Drawn| {
+    let word = |noise: &NoiseDraw| {
         let mut bits = Bits::default();
         roots.by_ref().take(noise.bits.len()).for_each(|bit| bits.append(bit));
         bits
@@ -110,7 +110,7 @@ pub(crate) fn draw(
     let of_sums: Vec<&Bits<3>> = of_sums.map(|(_, bits)| bits).collect();
     let numbers = session.step("numbers", |s| numbers(server, s, &of_sums))?;
     let mut next = 0;
-    let place = |(noise, bits): (&Drawn, Bits<3>)| {
+    let place = |(noise, bits): (&NoiseDraw, Bits<3>)| {
         let place = next;
         next += usize::from(noise.in_sums);
         (noise.at, (bits, if noise.in_sums { place } else { usize::MAX }))
@@ -124,7 +124,7 @@ fn toss<'a>(
     draws: &'a Draws,
     given: &'a Entered,
     member: &mut Member,
-) -> impl FnMut(&Input, [&mut [Block]; 3]) -> Result<(), Error> + use<'a> {
+) -> impl FnMut(&InputBit, [&mut [Block]; 3]) -> Result<(), Error> + use<'a> {
     let mut places = Vec::with_capacity(draws.words.len());
     let mut count = 0;
     for word in &draws.words {
@@ -133,7 +133,8 @@ fn toss<'a>(
         count += if j + 1 == program::lower::SUMMANDS { usize::from(word.width) } else { 0 };
     }
     let seat = member.server().map(|server| server.seat());
-    let bits = member.server().map(|server| Bits::of(server.random(Ring::Z2, count))).unwrap_or_default();
+    let bits =
+        member.server().map(|server| Bits::of(server.random(VectorRing::Z2, count))).unwrap_or_default();
     move |input, into| {
         let (summand, at) = places[input.word as usize];
         if let Some(part) = seat.and_then(|seat| seat.part_of(summand)) {
@@ -165,9 +166,9 @@ fn is_local(plan: &ReleasePlan) -> bool {
 }
 
 /// A release in gates.
-fn compiled(plan: &ReleasePlan, inputs: Inputs) -> Compiled {
+fn compiled(plan: &ReleasePlan, inputs: EntryRule) -> Compiled {
     let roots: Vec<Lit> = plan.roots().collect();
-    let knows = |input: &Input| match plan.words[input.word as usize] {
+    let knows = |input: &InputBit| match plan.words[input.word as usize] {
         ReleaseWord { kind: WordKind::Alone(_) | WordKind::Candidate(..), owner, .. } => Knows::Party(owner),
         _ => Knows::Nobody,
     };
@@ -184,11 +185,11 @@ fn owned(plan: &ReleasePlan) -> impl Iterator<Item = (PartyId, Vec<usize>)> + '_
 }
 
 /// To what shares of zero are added.
-fn refreshed(plan: &ReleasePlan, seats: [PartyId; 4]) -> Option<(Ring, usize)> {
+fn refreshed(plan: &ReleasePlan, seats: [PartyId; 4]) -> Option<(VectorRing, usize)> {
     if outputs::viewers(plan).all(|viewer| seats.contains(&viewer)) {
         return None;
     }
-    let Some(sums) = &plan.sums else { return Some((Ring::Z2, plan.bits())) };
+    let Some(sums) = &plan.sums else { return Some((VectorRing::Z2, plan.bits())) };
     // What only its viewer knows is shared by itself.
     let fresh = |sum: &LinearSum| {
         let words = || sum.terms.iter().map(|(word, _)| plan.words[*word as usize]);
@@ -326,13 +327,13 @@ fn evaluate(
 ) -> Result<Option<Shares>, Error> {
     let circuit = compiled(plan, member.settings().inputs());
     let mut evaluator = Evaluator::new(member, session);
-    let mut known = |input: &Input, [place]: [&mut [Block]; 1]| {
+    let mut known = |input: &InputBit, [place]: [&mut [Block]; 1]| {
         place[0].0 = entered.need(input.word as usize)? >> input.bit & 1;
         Ok(())
     };
     let owned = session.step("enter", |s| evaluator.enter(member, s, &circuit, 1, &mut known))?;
     let seat = member.server().map(|server| server.seat());
-    let mut held = |input: &Input, into: [&mut [Block]; 3]| {
+    let mut held = |input: &InputBit, into: [&mut [Block]; 3]| {
         let (WordKind::Summand(_, j) | WordKind::NoiseSummand(_, j)) = plan.words[input.word as usize].kind
         else {
             return Err(Error::misuse("a word that an owner enters"));
@@ -364,7 +365,7 @@ pub(crate) fn reveal(
     let mut all = Bits::with_capacity(count);
     shares.iter().for_each(|bits| all.append(bits));
     let all = member.server().map(|_| all.into_shares());
-    let opened = member.reveal(session, all.as_ref(), (Ring::Z2, count), viewer)?;
+    let opened = member.reveal(session, all.as_ref(), (VectorRing::Z2, count), viewer)?;
     Ok(opened.map(|blocks| {
         let mut bits = Bits::default();
         bits.push([&blocks], 0, count, [Block::ZERO]);
@@ -382,7 +383,7 @@ pub(crate) fn quote_lists(program: &Program, rows: u64, viewer: PartyId, mut quo
     if quote.settings().checked() {
         quote.confirm();
     }
-    quote.reveal(Ring::Z2, count * rows as usize, viewer);
+    quote.reveal(VectorRing::Z2, count * rows as usize, viewer);
     quote
 }
 

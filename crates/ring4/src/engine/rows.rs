@@ -21,18 +21,18 @@ use crate::engine::evaluate::{Compiled, Evaluator};
 use crate::engine::numbers::{self, Sums};
 use crate::engine::sums::{Columns, Motions};
 use crate::seats::member::Member;
-use crate::{Quote, Ring, Seat};
+use crate::{Quote, Seat, VectorRing};
 use base::{Error, PartyId, limits};
-use circuits::Input;
+use circuits::InputBit;
 use engine::{SERVERS, Share, Shares, Total};
 use kernels::Block;
 use net::Session;
-use program::Rows;
+use program::ShardRows;
 use program::entries::Knows;
-use program::eval::{Values, closure};
-use program::lower::combine::{Shape, Terms};
-use program::lower::{BooleanFold, BooleanPlan, INDEX_WORD, Inputs, hoist, lower_boolean};
-use program::{Holder, NodeId, Op, Program, Type};
+use program::eval::{NodeValues, closure};
+use program::lower::combine::{SelectionCircuit, SumTerms};
+use program::lower::{BooleanFold, BooleanPlan, EntryRule, INDEX_WORD, hoist, lower_boolean};
+use program::{Holder, NodeId, Op, Program, ValueType};
 use std::collections::HashMap;
 use zeroize::Zeroize;
 
@@ -54,43 +54,43 @@ pub(crate) struct Prepared {
     plan: BooleanPlan,
     leaf: Compiled,
     merges: Merges,
-    sums: Vec<Terms>,
+    sums: Vec<SumTerms>,
     /// Rows of a chunk, a power of two.
     chunk: usize,
     /// Bits of public columns: their place among what the first owner enters. The others enter them as well,
     /// to be compared.
-    public: Vec<(usize, Input)>,
+    public: Vec<(usize, InputBit)>,
     owners: usize,
 }
 
 impl Prepared {
-    pub fn new(program: &Program, shape: Shape, rows: u64, inputs: Inputs) -> Self {
+    pub fn new(program: &Program, shape: SelectionCircuit, rows: u64, inputs: EntryRule) -> Self {
         let program = match inputs {
-            Inputs::Derived => program.clone(),
-            Inputs::Columns => hoist(program),
+            EntryRule::Derived => program.clone(),
+            EntryRule::Columns => hoist(program),
         };
         let plan = lower_boolean(&program, shape, rows, inputs);
         let owners = program.parties.len();
         // What everybody knows enters as the first owner's: servers without data know nothing but the number
         // of a row.
-        let knows = |input: &Input| match input.owner {
+        let knows = |input: &InputBit| match input.owner {
             _ if input.word == INDEX_WORD => Knows::Nobody,
             _ if plan.is_shared(input) => Knows::Shares,
             owner => Knows::Party(owner.unwrap_or(PartyId(0))),
         };
         let leaf = Compiled::new(&plan.leaf.circuit, &plan.leaf.roots, owners, &knows, inputs);
-        let is_public = |input: &Input| match program.row.node(NodeId(input.word)).op {
+        let is_public = |input: &InputBit| match program.row.node(NodeId(input.word)).op {
             Op::Column(column) => program.columns[column as usize].holder == Holder::Public,
             _ => false,
         };
         let public = match inputs {
-            Inputs::Derived => Vec::new(),
-            Inputs::Columns => leaf.inputs_of(0).filter(|(_, input)| is_public(input)).collect(),
+            EntryRule::Derived => Vec::new(),
+            EntryRule::Columns => leaf.inputs_of(0).filter(|(_, input)| is_public(input)).collect(),
         };
         let widths = program.summand_bits();
         let sums = plan.folds.iter().zip(&widths).filter_map(|(fold, width)| {
             let BooleanFold::Tree(tree) = fold else { return None };
-            tree.terms().map(|terms| Terms { total: (*width).into(), ..terms })
+            tree.terms().map(|terms| SumTerms { total: (*width).into(), ..terms })
         });
         let (merges, sums) = (Merges::new(&plan), sums.collect());
         let bytes = leaf.block_bytes() + numbers::block_bytes(&plan.numbers);
@@ -139,8 +139,8 @@ impl Prepared {
         for (_, rows) in self.chunks() {
             self.leaf.quote_enter(&mut quote, rows);
             for owner in self.comparers() {
-                quote.enter(owner, Ring::Z2, self.public.len() * rows);
-                quote.open(Ring::Z2, self.public.len() * rows);
+                quote.enter(owner, VectorRing::Z2, self.public.len() * rows);
+                quote.open(VectorRing::Z2, self.public.len() * rows);
             }
             self.leaf.quote_join(&mut quote, rows);
             numbers::quote(&self.plan.numbers, &mut quote, rows);
@@ -180,7 +180,7 @@ impl Prepared {
                     value.push([&plane], 0, count, [Block::ZERO]);
                 }
             }
-            let shares = member.enter(session, owner, (Ring::Z2, bits), value.part(0))?;
+            let shares = member.enter(session, owner, (VectorRing::Z2, bits), value.part(0))?;
             let (Some(shares), Some(server)) = (shares, member.server()) else { continue };
             let mut difference = Bits::<3>::with_capacity(bits);
             for (at, _) in &self.public {
@@ -227,7 +227,7 @@ pub(crate) fn run(
     prepared: &Prepared,
     seat: Option<Seat>,
     member: impl FnOnce(&mut Session) -> Result<Member, Error>,
-    rows: &mut dyn Rows,
+    rows: &mut dyn ShardRows,
     session: &mut Session,
 ) -> Result<Shares, Error> {
     prepared.check()?;
@@ -250,7 +250,7 @@ pub(crate) fn run(
 fn combine(
     prepared: &Prepared,
     member: &mut Member,
-    rows: &mut dyn Rows,
+    rows: &mut dyn ShardRows,
     own: &mut Own,
     session: &mut Session,
 ) -> Result<Held, Error> {
@@ -262,12 +262,12 @@ fn combine(
     let mut lists: Vec<Bits<3>> = Vec::new();
     for (from, count) in prepared.chunks() {
         own.read(plan, program, rows, (from, count))?;
-        let mut known = |input: &Input, [place]: [&mut [Block]; 1]| own.fill(input, from, place);
+        let mut known = |input: &InputBit, [place]: [&mut [Block]; 1]| own.fill(input, from, place);
         let entered = evaluator.enter(member, session, leaf, count, &mut known)?;
         session.step("public", |s| prepared.compare_public(member, s, (from, count), &entered[0], own))?;
         // The number of a row is public: summand 0.
         let summand_0 = member.server().and_then(|server| server.seat().part_of(Seat::new(0)));
-        let index = &mut |input: &Input, places: [&mut [Block]; 3]| match places
+        let index = &mut |input: &InputBit, places: [&mut [Block]; 3]| match places
             .into_iter()
             .nth(summand_0.unwrap_or(3))
         {
@@ -330,7 +330,7 @@ impl Sorted {
 /// What this participant enters of a chunk, packed, and the folds that it computes alone.
 struct Own {
     wanted: Vec<bool>,
-    values: Values,
+    values: NodeValues,
     /// By row node: its bits over the rows of the chunk.
     inputs: HashMap<u32, Vec<Vec<Block>>>,
     totals: Vec<Option<Total>>,
@@ -350,7 +350,7 @@ impl Own {
         let totals = plan.folds.iter().zip(&program.folds).map(total).collect();
         let roots = if party { plan.clear_roots(program, me) } else { Vec::new() };
         let wanted = closure(&program.row, roots);
-        Self { wanted, values: Values::default(), inputs, totals }
+        Self { wanted, values: NodeValues::default(), inputs, totals }
     }
 
     /// Reads and evaluates a chunk of rows.
@@ -358,7 +358,7 @@ impl Own {
         &mut self,
         plan: &BooleanPlan,
         program: &Program,
-        rows: &mut dyn Rows,
+        rows: &mut dyn ShardRows,
         (from, count): (u64, usize),
     ) -> Result<(), Error> {
         debug_assert_eq!(plan.folds.len(), program.folds.len());
@@ -398,7 +398,7 @@ impl Own {
     }
 
     /// The lanes of one input bit of the chunk that begins with row `from`.
-    fn fill(&self, input: &Input, from: u64, place: &mut [Block]) -> Result<(), Error> {
+    fn fill(&self, input: &InputBit, from: u64, place: &mut [Block]) -> Result<(), Error> {
         if input.word == INDEX_WORD {
             for (i, block) in place.iter_mut().enumerate() {
                 let bit = |lane: u64| u128::from((from + (i * LANES) as u64 + lane) >> input.bit & 1);
@@ -424,7 +424,7 @@ impl Own {
         let (mut sums, mut words, mut lists) = (held.sums.into_iter(), held.words.iter(), held.lists.iter());
         let own = std::mem::take(&mut self.totals);
         let folds = program.folds.iter().zip(program.summand_bits());
-        type Of<'a> = (&'a BooleanFold, (&'a program::Fold, u8));
+        type Of<'a> = (&'a BooleanFold, (&'a program::RowFold, u8));
         let share = |((plan, (fold, width)), total): (Of<'_>, Option<Total>)| match plan {
             BooleanFold::Alone(_) => total.map_or(Share::Absent, |total| total.share(fold)),
             _ if !seated => Share::Absent,
@@ -434,7 +434,7 @@ impl Own {
             BooleanFold::Tree(_) => Share::Replicated(by_number(numbers, word(words.next()))),
             BooleanFold::Numbers(place) => {
                 let parts = held.numbers.get(*place).copied().unwrap_or_default();
-                Share::Replicated(by_number(numbers, parts.map(|part| part & Type::u(width).mask())))
+                Share::Replicated(by_number(numbers, parts.map(|part| part & ValueType::u(width).mask())))
             }
             BooleanFold::Rows => Share::ReplicatedRows(by_number(numbers, list(lists.next()))),
         };

@@ -13,14 +13,14 @@
 use crate::bits::Bits;
 use crate::engine::evaluate::{Compiled, Evaluator, products};
 use crate::seats::member::Member;
-use crate::{Party, Quote, Ring, Seat, elements};
+use crate::{Party, Quote, Seat, VectorRing, elements};
 use base::Error;
-use circuits::gadgets::{Word, add_shallow};
-use circuits::{Gates, Input, Lit};
+use circuits::gadgets::{LitWord, add_shallow};
+use circuits::{CircuitBuilder, InputBit, Lit};
 use kernels::Block;
 use net::Session;
 use program::lower::SUMMANDS;
-use program::lower::combine::Terms;
+use program::lower::combine::SumTerms;
 
 /// Columns stay this high from one chunk of rows to the next: bringing them down further takes rounds, not
 /// work.
@@ -45,12 +45,12 @@ struct Step {
 pub(crate) struct Heights(Vec<Vec<usize>>);
 
 impl Heights {
-    pub fn new(sums: &[Terms]) -> Self {
+    pub fn new(sums: &[SumTerms]) -> Self {
         Self(sums.iter().map(|sum| vec![0; sum.total]).collect())
     }
 
     /// The terms of so many rows.
-    fn add_rows(&mut self, sums: &[Terms], rows: usize) {
+    fn add_rows(&mut self, sums: &[SumTerms], rows: usize) {
         for (heights, sum) in self.0.iter_mut().zip(sums) {
             heights.iter_mut().take(sum.width).for_each(|height| *height += rows);
         }
@@ -101,15 +101,15 @@ fn ands(steps: &[Step]) -> usize {
 
 /// The columns of all sums at one seat.
 pub(crate) struct Columns {
-    sums: Vec<Terms>,
+    sums: Vec<SumTerms>,
     heights: Heights,
     /// By sum and weight.
     bits: Vec<Vec<Bits<3>>>,
 }
 
 impl Columns {
-    pub fn new(sums: &[Terms]) -> Self {
-        let column = |sum: &Terms| (0..sum.total).map(|_| Bits::default()).collect();
+    pub fn new(sums: &[SumTerms]) -> Self {
+        let column = |sum: &SumTerms| (0..sum.total).map(|_| Bits::default()).collect();
         Self { sums: sums.to_vec(), heights: Heights::new(sums), bits: sums.iter().map(column).collect() }
     }
 
@@ -193,14 +193,14 @@ impl Columns {
             return Ok(Vec::new());
         }
         let seat = server.seat();
-        let random = server.random(Ring::Z128, self.sums.len());
+        let random = server.random(VectorRing::Z128, self.sums.len());
         let mask: Vec<[u128; 3]> =
             (0..self.sums.len()).map(|s| random.parts().map(|part| part[s].0)).collect();
         self.subtract(seat, &mask);
         self.lower_to(2, server, session)?;
         let adder = adder(&self.heights);
         let columns = &self.bits;
-        let mut held = |input: &Input, into: [&mut [Block]; 3]| {
+        let mut held = |input: &InputBit, into: [&mut [Block]; 3]| {
             let (sum, number) = (input.word as usize / 2, input.word as usize % 2);
             columns[sum][usize::from(input.bit)].read(number, 1, into);
             Ok(())
@@ -211,8 +211,8 @@ impl Columns {
         let count = all.len();
         let server = member.server().ok_or_else(|| Error::misuse("a seat has a server"))?;
         let opened = server.open(session, &all.into_shares())?;
-        let mut opened = elements(Ring::Z2, count, &opened).into_iter();
-        let total = |(sum, mut parts): (&Terms, [u128; 3])| {
+        let mut opened = elements(VectorRing::Z2, count, &opened).into_iter();
+        let total = |(sum, mut parts): (&SumTerms, [u128; 3])| {
             let masked = opened.by_ref().take(sum.total).enumerate().fold(0, |v, (i, bit)| v | bit << i);
             if let Some(part) = seat.part_of(Seat::ALL[0]) {
                 parts[part] = parts[part].wrapping_add(masked).wrapping_sub(offset(sum, rows));
@@ -250,18 +250,18 @@ fn xored(a: &Bits<3>, b: &Bits<3>) -> Bits<3> {
 }
 
 /// What terms entered as too much, over so many rows.
-fn offset(sum: &Terms, rows: u64) -> u128 {
+fn offset(sum: &SumTerms, rows: u64) -> u128 {
     if sum.signed { u128::from(rows) << (sum.width - 1) } else { 0 }
 }
 
 /// Adds the two numbers that are left of every sum. Inputs: word 2s and 2s + 1 are those of sum s.
 fn adder(heights: &Heights) -> Compiled {
-    let mut g = Gates::default();
-    let mut roots = Word::new();
+    let mut g = CircuitBuilder::default();
+    let mut roots = LitWord::new();
     for (sum, heights) in heights.0.iter().enumerate() {
-        let mut number = |which: usize| -> Word {
+        let mut number = |which: usize| -> LitWord {
             let bit = |(bit, height): (usize, &usize)| {
-                let input = Input { owner: None, word: (2 * sum + which) as u32, bit: bit as u16 };
+                let input = InputBit { owner: None, word: (2 * sum + which) as u32, bit: bit as u16 };
                 if *height > which { g.input(input) } else { Lit::FALSE }
             };
             heights.iter().enumerate().map(bit).collect()
@@ -274,12 +274,12 @@ fn adder(heights: &Heights) -> Compiled {
 
 /// Goes through the motions of [`Columns`].
 pub(crate) struct Motions {
-    sums: Vec<Terms>,
+    sums: Vec<SumTerms>,
     heights: Heights,
 }
 
 impl Motions {
-    pub fn new(sums: &[Terms]) -> Self {
+    pub fn new(sums: &[SumTerms]) -> Self {
         Self { sums: sums.to_vec(), heights: Heights::new(sums) }
     }
 
@@ -293,7 +293,7 @@ impl Motions {
         while self.heights.tallest() > rest {
             let all = ands(&self.heights.stage());
             if all > 0 {
-                quote.multiply(Ring::Z2, all);
+                quote.multiply(VectorRing::Z2, all);
             }
         }
     }
@@ -306,7 +306,7 @@ impl Motions {
         self.heights.add_numbers(SUMMANDS.into());
         self.lower_to(2, quote);
         adder(&self.heights).quote_join(quote, 1);
-        quote.open(Ring::Z2, self.sums.iter().map(|sum| sum.total).sum());
+        quote.open(VectorRing::Z2, self.sums.iter().map(|sum| sum.total).sum());
     }
 }
 
@@ -344,7 +344,7 @@ mod tests {
         for (width, total, rows, signed) in
             [(1, 40, 1 << 16, false), (8, 40, 70_001, true), (16, 20, 3, false), (6, 6, 5000, false)]
         {
-            let sums = [Terms { width, total, signed }];
+            let sums = [SumTerms { width, total, signed }];
             let mut heights = Heights::new(&sums);
             heights.add_rows(&sums, rows);
             heights.add_numbers(4);

@@ -3,7 +3,7 @@
 //! knows the others.
 
 use crate::seats::check::Comparison;
-use crate::{Party, Ring, Seat, Shares};
+use crate::{Party, Seat, Shares, VectorRing};
 use accel::Use;
 use base::Error;
 use kernels::{Block, ring_add, ring_sub};
@@ -21,7 +21,7 @@ impl Party {
         &mut self,
         session: &mut Session,
         owner: Seat,
-        (ring, len): (Ring, usize),
+        (ring, len): (VectorRing, usize),
         value: &[Block],
     ) -> Result<Shares, Error> {
         if let Some(stub) = &mut self.stub {

@@ -5,12 +5,12 @@
 //! of K_o.
 
 use crate::seats::check::{Channel, Running};
-use crate::{PIECE_BYTES, Party, Ring, Seat, Shares};
+use crate::{PIECE_BYTES, Party, Seat, Shares, VectorRing};
 use accel::Use;
 use base::Error;
 use kernels::{Block, ring_add, ring_sub};
 use net::Session;
-use net::talk::{Talk, exchange};
+use net::talk::{PeerExchange, exchange};
 use zeroize::Zeroizing;
 
 /// One joint input: at its two owners the value, elsewhere its shape.
@@ -23,7 +23,7 @@ pub struct Joint<'a> {
     /// Who receives. The fourth seat is the one left over.
     pub receiver: Seat,
     /// Of which elements.
-    pub ring: Ring,
+    pub ring: VectorRing,
     /// How many.
     pub len: usize,
     /// The value, at sender and voucher; not looked at elsewhere.
@@ -85,7 +85,7 @@ impl Party {
             joints.iter().map(|j| offsets.take(j.channel(), j.ring.blocks(j.len))).collect();
         let mut results: Vec<Shares> = joints.iter().map(|j| Shares::zero(j.ring, j.len)).collect();
         let mut hashes = Hashes::new(self, round, joints);
-        let mut talks = [1, 2, 3].map(|k| Talk::new(self.at(self.seat.after(k))));
+        let mut talks = [1, 2, 3].map(|k| PeerExchange::new(self.at(self.seat.after(k))));
         let to = |seat: Seat| self.seat.part_of(seat).expect("nobody talks to itself");
         for ((joint, &first), result) in joints.iter().zip(&firsts).zip(&mut results) {
             if let Some(message) = self.enter((round, first), joint, result, &mut hashes) {

@@ -19,8 +19,8 @@
 
 use crate::seats::check::Comparison;
 use crate::seats::party::private;
-use crate::{COMPARISON_BYTES, Joint, Party, Quote, Ring, Seat, Settings, Shares};
-use accel::Queue;
+use crate::{COMPARISON_BYTES, Joint, Party, Quote, Seat, Settings, Shares, VectorRing};
+use accel::DeviceQueue;
 use base::{Error, PartyId};
 use kernels::{Aes128, Block, ring_add, ring_sub};
 use net::Session;
@@ -63,7 +63,7 @@ impl Member {
         session: &mut Session,
         seats: [PartyId; 4],
         settings: Settings,
-        queue: Queue,
+        queue: DeviceQueue,
     ) -> Result<Self, Error> {
         let me = session.me();
         let server =
@@ -126,7 +126,7 @@ impl Member {
         &mut self,
         session: &mut Session,
         owner: PartyId,
-        (ring, len): (Ring, usize),
+        (ring, len): (VectorRing, usize),
         value: &[Block],
     ) -> Result<Option<Shares>, Error> {
         if let Some(seat) = self.seats.iter().position(|&party| party == owner) {
@@ -187,7 +187,7 @@ impl Member {
         &mut self,
         session: &mut Session,
         x: Option<&Shares>,
-        (ring, len): (Ring, usize),
+        (ring, len): (VectorRing, usize),
         viewer: PartyId,
     ) -> Result<Option<Vec<Block>>, Error> {
         let at_seat = self.seats.iter().position(|&party| party == viewer);
@@ -209,7 +209,7 @@ impl Member {
     }
 
     /// What a viewer without a seat does: gets every summand from one seat, and its hash from another.
-    fn take(&self, session: &mut Session, ring: Ring, len: usize) -> Result<Vec<Block>, Error> {
+    fn take(&self, session: &mut Session, ring: VectorRing, len: usize) -> Result<Vec<Block>, Error> {
         let blocks = ring.blocks(len);
         let mut sum = vec![Block::ZERO; blocks];
         let mut hashes = [[0; COMPARISON_BYTES]; 4];
@@ -378,7 +378,7 @@ impl Quote {
     }
 
     /// [`Member::enter`].
-    pub fn enter(&mut self, owner: PartyId, ring: Ring, len: usize) {
+    pub fn enter(&mut self, owner: PartyId, ring: VectorRing, len: usize) {
         if let Some(seat) = Seat::ALL.into_iter().find(|&seat| self.party(seat) == owner) {
             return self.input(seat, ring, len);
         }
@@ -394,7 +394,7 @@ impl Quote {
     }
 
     /// [`Member::reveal`].
-    pub fn reveal(&mut self, ring: Ring, len: usize, viewer: PartyId) {
+    pub fn reveal(&mut self, ring: VectorRing, len: usize, viewer: PartyId) {
         if let Some(seat) = Seat::ALL.into_iter().find(|&seat| self.party(seat) == viewer) {
             return self.open_to(ring, len, &[seat]);
         }
@@ -410,7 +410,7 @@ impl Quote {
     }
 
     /// [`Party::refresh`].
-    pub(crate) fn refresh(&mut self, ring: Ring, len: usize) {
+    pub(crate) fn refresh(&mut self, ring: VectorRing, len: usize) {
         self.joint(&[0, 1, 2].map(|k| (zero_input(k), ring, len)));
     }
 

@@ -2,11 +2,11 @@
 //! vouches.
 
 use crate::seats::check::Channel;
-use crate::{PIECE_BYTES, Party, Ring, Seat, Shares};
+use crate::{PIECE_BYTES, Party, Seat, Shares, VectorRing};
 use base::Error;
 use kernels::{Block, ring_add};
 use net::Session;
-use net::talk::{Talk, exchange};
+use net::talk::{PeerExchange, exchange};
 
 impl Party {
     /// Opens values to all four. One round.
@@ -38,7 +38,7 @@ impl Party {
         let (me, round, blocks) = (self.seat, self.next_round(), x.blocks());
         let [s1, s2, s3] = [1, 2, 3].map(|k| me.after(k));
         let [_, p1, p2] = x.parts();
-        let mut talks = [s1, s3].map(|peer| Talk::new(self.at(peer)));
+        let mut talks = [s1, s3].map(|peer| PeerExchange::new(self.at(peer)));
         if viewers.contains(&s3) {
             talks[1].send.extend(Block::bytes_of(p2));
         }
@@ -79,7 +79,7 @@ impl Party {
 
 /// The elements of opened blocks, as numbers.
 #[must_use]
-pub fn elements(ring: Ring, len: usize, blocks: &[Block]) -> Vec<u128> {
+pub fn elements(ring: VectorRing, len: usize, blocks: &[Block]) -> Vec<u128> {
     let mask = u128::MAX >> (128 - ring.bits());
     let element = |i: usize| {
         let lane = (i % ring.lanes()) as u32;
@@ -90,7 +90,7 @@ pub fn elements(ring: Ring, len: usize, blocks: &[Block]) -> Vec<u128> {
 
 /// The blocks of elements; bits beyond an element's are dropped.
 #[must_use]
-pub fn pack(ring: Ring, elements: &[u128]) -> Vec<Block> {
+pub fn pack(ring: VectorRing, elements: &[u128]) -> Vec<Block> {
     let mask = u128::MAX >> (128 - ring.bits());
     let block = |lanes: &[u128]| {
         let place = |(i, &x): (usize, &u128)| (x & mask) << (i as u32 * ring.bits());

@@ -1,12 +1,12 @@
 //! One party: its seat, its keys, its devices, and the round that the session is in.
 
 use crate::vectors::spare::{give_back, zeros};
-use crate::{Quote, Ring, Seat};
-use accel::{Keys, Queue, Stream, Use};
-use base::{Error, Kind, PartyId};
+use crate::{Quote, Seat, VectorRing};
+use accel::{DeviceQueue, SeatKeys, StreamName, Use};
+use base::{Error, Fault, PartyId};
 use kernels::Block;
 use net::Session;
-use program::lower::Inputs;
+use program::lower::EntryRule;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -43,8 +43,8 @@ pub struct Settings {
 
 impl Settings {
     /// What owners may enter: who need not follow the program cannot be trusted to compute parts of it.
-    pub(crate) fn inputs(self) -> Inputs {
-        if self.checked() { Inputs::Columns } else { Inputs::Derived }
+    pub(crate) fn inputs(self) -> EntryRule {
+        if self.checked() { EntryRule::Columns } else { EntryRule::Derived }
     }
 
     /// Whether messages are checked.
@@ -60,8 +60,8 @@ pub struct Party {
     /// Who sits where.
     pub(crate) seats: [PartyId; 4],
     pub(crate) settings: Settings,
-    pub(crate) keys: Arc<Keys>,
-    pub(crate) queue: Queue,
+    pub(crate) keys: Arc<SeatKeys>,
+    pub(crate) queue: DeviceQueue,
     round: u64,
     /// What was booked so far, where there are no peers: see [`Party::speculator`].
     pub(crate) stub: Option<Stub>,
@@ -85,7 +85,7 @@ impl Party {
         session: &mut Session,
         seats: [PartyId; 4],
         settings: Settings,
-        queue: Queue,
+        queue: DeviceQueue,
     ) -> Result<Self, Error> {
         let me = session.me();
         for &peer in seats.iter().filter(|&&peer| peer != me) {
@@ -103,7 +103,7 @@ impl Party {
         session: &mut Session,
         seats: [PartyId; 4],
         settings: Settings,
-        mut queue: Queue,
+        mut queue: DeviceQueue,
     ) -> Result<Self, Error> {
         let me = session.me();
         let index = seats.iter().position(|&party| party == me);
@@ -139,8 +139,8 @@ impl Party {
     pub fn speculator(seat: Seat, settings: Settings) -> Self {
         let seats = [0, 1, 2, 3].map(PartyId);
         let stub = Some(Stub::new(settings, seats));
-        let keys = Arc::new(Keys::new(seat, [Block::ZERO; 3], [Block::ZERO; 3]));
-        Self { seat, seats, settings, keys, queue: Queue::default(), round: 0, stub, open: true }
+        let keys = Arc::new(SeatKeys::new(seat, [Block::ZERO; 3], [Block::ZERO; 3]));
+        Self { seat, seats, settings, keys, queue: DeviceQueue::default(), round: 0, stub, open: true }
     }
 
     /// Whether nothing is computed.
@@ -181,7 +181,7 @@ impl Party {
     }
 
     /// The devices, for their events.
-    pub fn queue(&mut self) -> &mut Queue {
+    pub fn queue(&mut self) -> &mut DeviceQueue {
         &mut self.queue
     }
 
@@ -201,7 +201,7 @@ impl Party {
         out: &mut [Block],
     ) {
         if !self.speculates() {
-            self.keys.fill(part, Stream { round, r#use, channel }, first, out);
+            self.keys.fill(part, StreamName { round, r#use, channel }, first, out);
         }
     }
 
@@ -221,7 +221,7 @@ impl Party {
 
     /// Random shared values, which nobody knows: no message.
     #[must_use]
-    pub fn random(&mut self, ring: crate::Ring, len: usize) -> crate::Shares {
+    pub fn random(&mut self, ring: crate::VectorRing, len: usize) -> crate::Shares {
         let round = self.next_round();
         let mut shares = crate::Shares::zero(ring, len);
         for (k, part) in shares.parts_mut().into_iter().enumerate() {
@@ -251,7 +251,7 @@ pub(crate) fn private(session: &mut Session, peer: PartyId) -> Result<(), Error>
     }
     let text = "ring4 needs a channel here that nobody else reads: use TLS (products can be masked for \
                 transports whose messages are authenticated; keys, inputs of owners and outputs cannot)";
-    Err(Error::new(session.at(Some(peer)), Kind::Input(text.into())))
+    Err(Error::new(session.at(Some(peer)), Fault::Input(text.into())))
 }
 
 /// What a party without peers does instead.
@@ -264,7 +264,7 @@ pub(crate) struct Stub {
 }
 
 /// Name, ring, and a width of what depends on one.
-pub(crate) type Operation = (&'static str, Ring, u32);
+pub(crate) type Operation = (&'static str, VectorRing, u32);
 
 impl Stub {
     fn new(settings: Settings, seats: [PartyId; 4]) -> Self {

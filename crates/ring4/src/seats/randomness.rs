@@ -14,7 +14,7 @@
 
 use crate::vectors::convert::{expand, lowest};
 use crate::vectors::sides::{Clear, Entry, Side};
-use crate::{Party, Quote, Ring, Shares};
+use crate::{Party, Quote, Shares, VectorRing};
 use base::Error;
 use net::Session;
 
@@ -23,13 +23,18 @@ impl Party {
     ///
     /// # Errors
     /// Those of joint inputs.
-    pub fn random_bits(&mut self, session: &mut Session, ring: Ring, len: usize) -> Result<Shares, Error> {
+    pub fn random_bits(
+        &mut self,
+        session: &mut Session,
+        ring: VectorRing,
+        len: usize,
+    ) -> Result<Shares, Error> {
         let me = self.seat();
         let entry =
             |side: Side, bits: Clear| Entry { side, shape: (ring, len), value: expand(ring, len, &bits) };
         let mut entries = Vec::new();
         for side in Side::BOTH {
-            let bits = self.random_side(side, (Ring::Z2, len), 1);
+            let bits = self.random_side(side, (VectorRing::Z2, len), 1);
             entries.push(entry(side, side.of(&bits, me)));
         }
         let entered = self.enter_sides(session, &entries)?;
@@ -56,7 +61,7 @@ impl Party {
     pub fn dabits(
         &mut self,
         session: &mut Session,
-        ring: Ring,
+        ring: VectorRing,
         len: usize,
     ) -> Result<(Shares, Shares), Error> {
         let bits = self.random_bits(session, ring, len)?;
@@ -66,13 +71,13 @@ impl Party {
 
 impl Quote {
     /// Random bits.
-    pub fn random_bits(&mut self, ring: Ring, len: usize) {
+    pub fn random_bits(&mut self, ring: VectorRing, len: usize) {
         self.enter_sides(&Side::BOTH.map(|side| (side, (ring, len))));
         self.cross((ring, len), 1);
     }
 
     /// Random bits over Z_2 and a ring.
-    pub fn dabits(&mut self, ring: Ring, len: usize) {
+    pub fn dabits(&mut self, ring: VectorRing, len: usize) {
         self.random_bits(ring, len);
     }
 }

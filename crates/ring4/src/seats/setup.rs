@@ -4,8 +4,8 @@
 //! way: settings and commitments, openings, hashes of the result.
 
 use crate::{Seat, Settings};
-use accel::Keys;
-use base::{At, Error, Kind, PartyId};
+use accel::SeatKeys;
+use base::{At, Error, Fault, PartyId};
 use kernels::Block;
 use net::Session;
 use subtle::ConstantTimeEq;
@@ -41,7 +41,7 @@ pub(crate) fn agree(
     seats: &[PartyId; 4],
     me: Seat,
     settings: Settings,
-) -> Result<Keys, Error> {
+) -> Result<SeatKeys, Error> {
     let mut rng = session.fork_seed("ring4 keys").into_rng();
     let mut parts: Zeroizing<[Contribution; 4]> = Zeroizing::new([[[0; 32]; 4]; 4]);
     parts[me.index()] = std::array::from_fn(|_| rng.bytes());
@@ -62,7 +62,7 @@ pub(crate) fn agree(
     for peer in others {
         let mut link = session.link(seats[peer.index()]);
         if link.recv_array::<32>()? != terms {
-            return Err(fault(session, seats[peer.index()], Kind::Input(
+            return Err(fault(session, seats[peer.index()], Fault::Input(
                 "the peer has other settings of ring4 (security, hash, masks) or other seats: all four must \
                  agree".into(),
             )));
@@ -96,7 +96,7 @@ pub(crate) fn agree(
         let bytes = Zeroizing::new(hash(label, key, key, &content));
         Block::from_bytes(std::array::from_fn(|i| bytes[i]))
     };
-    Ok(Keys::new(me, [0, 1, 2].map(|k| derive(STREAM, k)), [0, 1, 2].map(|k| derive(TAG, k))))
+    Ok(SeatKeys::new(me, [0, 1, 2].map(|k| derive(STREAM, k)), [0, 1, 2].map(|k| derive(TAG, k))))
 }
 
 /// What all three holders contributed to a key, in order of their seats.
@@ -140,7 +140,7 @@ fn say(session: &mut Session, peer: PartyId, message: &[u8]) -> Result<(), Error
     session.link(peer).flush()
 }
 
-fn fault(session: &Session, peer: PartyId, kind: Kind) -> Error {
+fn fault(session: &Session, peer: PartyId, kind: Fault) -> Error {
     let at: At = session.at(Some(peer));
     Error::new(at, kind)
 }

@@ -19,7 +19,7 @@
 
 use crate::vectors::planes::transpose;
 use crate::vectors::sides::{Clear, Entry, Side, Term, sum};
-use crate::{Party, Planes, Quote, Ring, Shares};
+use crate::{Party, Planes, Quote, Shares, VectorRing};
 use base::Error;
 use kernels::Block;
 use net::Session;
@@ -61,8 +61,8 @@ fn one_hot(planes: &[Clear]) -> Vec<Clear> {
 }
 
 impl Group {
-    fn shape(&self) -> (Ring, usize) {
-        (Ring::Z2, self.low[0].len())
+    fn shape(&self) -> (VectorRing, usize) {
+        (VectorRing::Z2, self.low[0].len())
     }
 
     /// The group of the lowest `bits` bits.
@@ -127,7 +127,7 @@ impl Party {
         top: bool,
     ) -> Result<(Vec<Group>, Vec<Shares>), Error> {
         let (ring, len) = (values[0].ring(), values[0].len());
-        let bits = values.len() * Ring::Z2.blocks(len) * 128;
+        let bits = values.len() * VectorRing::Z2.blocks(len) * 128;
         let sizes = group_sizes(width, size);
         let mut entries = Vec::new();
         for side in Side::BOTH {
@@ -149,7 +149,7 @@ impl Party {
             Zeroizing::new(planes.iter().flat_map(|p| p.iter()).copied().collect::<Vec<_>>())
         };
         let (low, high) = entries.split_at(per_side);
-        let shape = (Ring::Z2, per_side * bits);
+        let shape = (VectorRing::Z2, per_side * bits);
         let entry = |side, planes| Entry { side, shape, value: all(planes) };
         let entered = self.enter_sides(session, &[entry(Side::Low, low), entry(Side::High, high)])?;
         let lens = vec![bits; per_side];
@@ -275,8 +275,8 @@ impl Party {
     pub fn add_words(&mut self, session: &mut Session, a: &Planes, b: &Planes) -> Result<Planes, Error> {
         a.same_shape(b)?;
         let (len, width) = (a.len(), a.width());
-        if self.left_out(("add", Ring::Z2, width), len, |q| q.add_words(len, width)) {
-            return Planes::new(vec![Shares::zero(Ring::Z2, len); width as usize]);
+        if self.left_out(("add", VectorRing::Z2, width), len, |q| q.add_words(len, width)) {
+            return Planes::new(vec![Shares::zero(VectorRing::Z2, len); width as usize]);
         }
         let last = a.planes().len() - 1;
         let nodes = self.word_nodes(session, &a.planes()[..last], &b.planes()[..last])?;
@@ -292,8 +292,8 @@ impl Quote {
     /// One-hot planes of groups of so many values, and plain planes.
     pub(crate) fn enter_groups(&mut self, len: usize, values: usize, (width, size): (u32, u32), top: bool) {
         let hot: usize = group_sizes(width, size).iter().map(|size| (1 << size) - 1).sum();
-        let bits = (hot + usize::from(top)) * values * Ring::Z2.blocks(len) * 128;
-        self.enter_sides(&Side::BOTH.map(|side| (side, (Ring::Z2, bits))));
+        let bits = (hot + usize::from(top)) * values * VectorRing::Z2.blocks(len) * 128;
+        self.enter_sides(&Side::BOTH.map(|side| (side, (VectorRing::Z2, bits))));
     }
 
     /// The tree over so many nodes.

@@ -9,7 +9,7 @@
 //! `file`, `hint` and swap leave them there as they are.
 
 use crate::vectors::spare::{room, wipe};
-use crate::{Ring, Shares, View};
+use crate::{Shares, VectorRing, View};
 use base::Error;
 use kernels::Block;
 use osprey::Memory;
@@ -32,12 +32,12 @@ use std::ops::Range;
 /// ```
 ///
 /// **Pieces** begin where a block begins, and end where one ends or where the vector does: multiples of
-/// [`Ring::lanes`], which are 1 over Z_2^128, 2 over Z_2^64 and 128 over Z_2.
+/// [`VectorRing::lanes`], which are 1 over Z_2^128, 2 over Z_2^64 and 128 over Z_2.
 ///
 /// **Wiped on drop** in ordinary memory, as [`Shares`] are. Not in the region: to wipe what was paged out
 /// would bring all of it back. What `move` and `copy` wrote is unreadable when the process has ended.
 pub struct Array<M: Memory> {
-    ring: Ring,
+    ring: VectorRing,
     len: usize,
     parts: [M::Buffer<Block>; 3],
 }
@@ -48,23 +48,23 @@ impl<M: Memory> Array<M> {
     /// # Panics
     /// When the memory has no room, here and below.
     #[must_use]
-    pub fn zero(memory: &M, ring: Ring, len: usize) -> Self {
+    pub fn zero(memory: &M, ring: VectorRing, len: usize) -> Self {
         Self::new(ring, len, || memory.zeroed(ring.blocks(len)))
     }
 
     /// Shares of anything, for what is stored before it is loaded: memory that is paged is not touched.
     #[must_use]
-    pub fn untouched(memory: &M, ring: Ring, len: usize) -> Self {
+    pub fn untouched(memory: &M, ring: VectorRing, len: usize) -> Self {
         Self::new(ring, len, || memory.untouched(ring.blocks(len)))
     }
 
-    fn new(ring: Ring, len: usize, part: impl Fn() -> M::Buffer<Block>) -> Self {
+    fn new(ring: VectorRing, len: usize, part: impl Fn() -> M::Buffer<Block>) -> Self {
         Self { ring, len, parts: std::array::from_fn(|_| part()) }
     }
 
     /// Of which elements.
     #[must_use]
-    pub fn ring(&self) -> Ring {
+    pub fn ring(&self) -> VectorRing {
         self.ring
     }
 
@@ -179,13 +179,13 @@ mod tests {
     use osprey::{Heap, Oblivious};
 
     /// Shares whose parts count from different numbers on.
-    fn numbered(ring: Ring, len: usize, from: u128) -> Shares {
+    fn numbered(ring: VectorRing, len: usize, from: u128) -> Shares {
         let part = |k: u128| (0..ring.blocks(len) as u128).map(|i| Block(from + (k << 100) + i)).collect();
         Shares::from_parts(ring, len, [part(1), part(2), part(3)])
     }
 
     fn pieces_come_back<M: Memory>(memory: &M) {
-        for ring in Ring::ALL {
+        for ring in VectorRing::ALL {
             let lanes = ring.lanes();
             for len in [0, 1, 2, 127, 128, 129, 1000, 70_000] {
                 let whole = numbered(ring, len, 7);
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused() {
-        for ring in Ring::ALL {
+        for ring in VectorRing::ALL {
             let (lanes, len) = (ring.lanes(), 10 * ring.lanes() + 1);
             let mut array = Array::zero(&Heap, ring, len);
             let outside = [0..len + 1, len + 1..len + 1, Range { start: 2 * lanes, end: lanes }];
@@ -263,7 +263,7 @@ mod tests {
             }
             assert!(array.store(&Shares::zero(ring, 1), 10 * lanes).is_ok(), "the end of the array");
             assert!(array.store(&Shares::zero(ring, 1), usize::MAX).is_err());
-            let other = Ring::ALL.into_iter().find(|other| *other != ring).expect("three rings");
+            let other = VectorRing::ALL.into_iter().find(|other| *other != ring).expect("three rings");
             let error = array.store(&Shares::zero(other, 128), 0).unwrap_err().to_string();
             assert!(error.contains("do not go into an array of"), "{error}");
         }

@@ -21,7 +21,7 @@
 
 use crate::vectors::planes::{not, transpose};
 use crate::vectors::sides::{Entry, Side, cut};
-use crate::{Party, Planes, Quote, Ring, Shares};
+use crate::{Party, Planes, Quote, Shares, VectorRing};
 use base::Error;
 use kernels::Block;
 use net::Session;
@@ -85,16 +85,16 @@ impl Party {
         bits: u32,
     ) -> Result<Shares, Error> {
         let (ring, len, difference) = (x.ring(), x.len(), x.minus(y)?);
-        if ring == Ring::Z2 || bits == 0 || bits > ring.bits() {
+        if ring == VectorRing::Z2 || bits == 0 || bits > ring.bits() {
             return Err(Error::misuse(format!(
                 "no {bits} bits can be compared of elements of {}",
                 ring.bits()
             )));
         }
         if self.left_out(("equal", ring, bits), len, |q| q.equal(len, bits)) {
-            return Ok(Shares::zero(Ring::Z2, len));
+            return Ok(Shares::zero(VectorRing::Z2, len));
         }
-        let shape = (Ring::Z2, bits as usize * Ring::Z2.blocks(len) * 128);
+        let shape = (VectorRing::Z2, bits as usize * VectorRing::Z2.blocks(len) * 128);
         let entry = |side: Side| {
             let mut value = side.of(&difference, self.seat());
             if side == Side::High {
@@ -123,8 +123,8 @@ impl Party {
     ) -> Result<Shares, Error> {
         a.same_shape(b)?;
         let (len, width) = (a.len(), a.width());
-        if self.left_out(("less", Ring::Z2, width), len, |q| q.less_words(len, width)) {
-            return Ok(Shares::zero(Ring::Z2, len));
+        if self.left_out(("less", VectorRing::Z2, width), len, |q| q.less_words(len, width)) {
+            return Ok(Shares::zero(VectorRing::Z2, len));
         }
         let mut complement: Vec<Shares> = a.planes().iter().map(|plane| not(plane, self.seat())).collect();
         let mut b = b.planes().to_vec();
@@ -145,8 +145,8 @@ impl Party {
     pub fn equal_words(&mut self, session: &mut Session, a: &Planes, b: &Planes) -> Result<Shares, Error> {
         a.same_shape(b)?;
         let (len, width) = (a.len(), a.width());
-        if self.left_out(("equal", Ring::Z2, width), len, |q| q.equal_words(len, width)) {
-            return Ok(Shares::zero(Ring::Z2, len));
+        if self.left_out(("equal", VectorRing::Z2, width), len, |q| q.equal_words(len, width)) {
+            return Ok(Shares::zero(VectorRing::Z2, len));
         }
         let agree = |(a, b): (&Shares, &Shares)| Ok(not(&a.plus(b)?, self.seat()));
         let planes = a.planes().iter().zip(b.planes()).map(agree).collect::<Result<_, Error>>()?;
@@ -221,7 +221,7 @@ impl Party {
 
 impl Quote {
     /// x < y.
-    pub fn less(&mut self, ring: Ring, len: usize, number: Number) {
+    pub fn less(&mut self, ring: VectorRing, len: usize, number: Number) {
         if number.bits < ring.bits() {
             return self.bit(len, 1, number.bits);
         }
@@ -231,7 +231,7 @@ impl Quote {
 
     /// Whether x and y are the same in so many bits.
     pub fn equal(&mut self, len: usize, bits: u32) {
-        let shape = (Ring::Z2, bits as usize * Ring::Z2.blocks(len) * 128);
+        let shape = (VectorRing::Z2, bits as usize * VectorRing::Z2.blocks(len) * 128);
         self.enter_sides(&Side::BOTH.map(|side| (side, shape)));
         self.all(len, bits as usize);
     }
@@ -253,18 +253,18 @@ impl Quote {
     }
 
     /// A selection of elements by elements.
-    pub fn select(&mut self, ring: Ring, len: usize) {
+    pub fn select(&mut self, ring: VectorRing, len: usize) {
         self.multiply(ring, len);
     }
 
     /// A selection of elements by bits.
-    pub fn select_by_bit(&mut self, ring: Ring, len: usize) {
+    pub fn select_by_bit(&mut self, ring: VectorRing, len: usize) {
         self.bits_to_ring(ring, len, 1);
         self.select(ring, len);
     }
 
     /// Minimum and maximum.
-    pub fn min_max(&mut self, ring: Ring, len: usize, number: Number) {
+    pub fn min_max(&mut self, ring: VectorRing, len: usize, number: Number) {
         self.less(ring, len, number);
         self.select_by_bit(ring, len);
     }

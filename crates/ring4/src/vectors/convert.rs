@@ -27,7 +27,7 @@
 use crate::vectors::adder::{CARRY_GROUP, Group, SUM_GROUP, group_sizes};
 use crate::vectors::planes::{gather, not, transpose};
 use crate::vectors::sides::{Clear, Entry, Shape, Side, concat, cut, low_bits, power, sum};
-use crate::{Party, Planes, Quote, Ring, Shares};
+use crate::{Party, Planes, Quote, Shares, VectorRing};
 use base::Error;
 use kernels::Block;
 use net::Session;
@@ -45,7 +45,7 @@ fn direct(len: usize, width: u32) -> bool {
 }
 
 /// Bits in the clear as elements, where they are known.
-pub(crate) fn expand(ring: Ring, len: usize, bits: &Clear) -> Clear {
+pub(crate) fn expand(ring: VectorRing, len: usize, bits: &Clear) -> Clear {
     gather(ring, len, std::slice::from_ref(bits))
 }
 
@@ -57,14 +57,14 @@ pub fn lowest(x: &Shares) -> Shares {
         let planes = transpose(x.ring(), x.len(), &clear, 1);
         planes[0].to_vec()
     };
-    Shares::from_parts(Ring::Z2, x.len(), x.parts().map(plane))
+    Shares::from_parts(VectorRing::Z2, x.len(), x.parts().map(plane))
 }
 
-fn arithmetic(ring: Ring) -> Result<(), Error> {
-    if ring == Ring::Z2 { Err(Error::misuse("this takes elements of 64 or 128 bits")) } else { Ok(()) }
+fn arithmetic(ring: VectorRing) -> Result<(), Error> {
+    if ring == VectorRing::Z2 { Err(Error::misuse("this takes elements of 64 or 128 bits")) } else { Ok(()) }
 }
 
-fn within(ring: Ring, width: u32, least: u32) -> Result<(), Error> {
+fn within(ring: VectorRing, width: u32, least: u32) -> Result<(), Error> {
     arithmetic(ring)?;
     if (least..=ring.bits()).contains(&width) {
         return Ok(());
@@ -93,7 +93,7 @@ impl Party {
         }
         let (ring, len) = (x.ring(), x.len());
         if self.left_out(("bits", ring, width), len, |q| q.bits(ring, len, width)) {
-            return Planes::new(vec![Shares::zero(Ring::Z2, len); width as usize]);
+            return Planes::new(vec![Shares::zero(VectorRing::Z2, len); width as usize]);
         }
         let (groups, _) = self.enter_groups(session, &[x], (width, SUM_GROUP), false)?;
         let sizes = group_sizes(width, SUM_GROUP);
@@ -147,12 +147,12 @@ impl Party {
         }
         let (all, len) = (values.len(), first.len());
         if self.left_out(("bit", first.ring(), index), all * len, |q| q.bit(len, all, index)) {
-            return Ok(vec![Shares::zero(Ring::Z2, len); all]);
+            return Ok(vec![Shares::zero(VectorRing::Z2, len); all]);
         }
         let (groups, tops) = self.enter_groups(session, values, (index, CARRY_GROUP), true)?;
         let nodes = self.nodes(session, &groups, 1)?;
         let carry = self.carry_out(session, nodes)?;
-        let all = sum((Ring::Z2, carry.len()), tops.iter().chain([&carry]))?;
+        let all = sum((VectorRing::Z2, carry.len()), tops.iter().chain([&carry]))?;
         Ok(cut(&all, &vec![first.len(); values.len()]))
     }
 
@@ -176,7 +176,7 @@ impl Party {
     pub fn bits_to_ring(
         &mut self,
         session: &mut Session,
-        ring: Ring,
+        ring: VectorRing,
         bits: &[&Shares],
     ) -> Result<Vec<Shares>, Error> {
         arithmetic(ring)?;
@@ -186,7 +186,7 @@ impl Party {
         if alike && self.left_out(("bits to ring", ring, 1), bits.len() * len, price) {
             return Ok(vec![Shares::zero(ring, len); bits.len()]);
         }
-        let all = concat(Ring::Z2, bits);
+        let all = concat(VectorRing::Z2, bits);
         let entry = |side: Side| {
             let value = expand(ring, all.len(), &side.of(&all, self.seat()));
             Entry { side, shape: (ring, all.len()), value }
@@ -206,7 +206,7 @@ impl Party {
     pub fn word_to_ring(
         &mut self,
         session: &mut Session,
-        ring: Ring,
+        ring: VectorRing,
         word: &Planes,
     ) -> Result<Shares, Error> {
         within(ring, word.width(), 1)?;
@@ -227,7 +227,7 @@ impl Party {
     pub fn signed_word_to_ring(
         &mut self,
         session: &mut Session,
-        ring: Ring,
+        ring: VectorRing,
         word: &Planes,
     ) -> Result<Shares, Error> {
         let mut planes = word.planes().to_vec();
@@ -274,7 +274,7 @@ impl Party {
         let planes = transpose(ring, len, &clear, width);
         let bits = planes.iter().flat_map(|plane| plane.iter()).copied().collect::<Vec<_>>();
         let lens = vec![len; width as usize];
-        let of_planes = (Ring::Z2, width as usize * Ring::Z2.blocks(len) * 128);
+        let of_planes = (VectorRing::Z2, width as usize * VectorRing::Z2.blocks(len) * 128);
         let mut entries = vec![Entry { side: Side::High, shape: of_planes, value: Zeroizing::new(bits) }];
         if narrow {
             entries.push(Entry { side: Side::High, shape, value: clear });
@@ -320,11 +320,11 @@ impl Party {
     ) -> Result<Clear, Error> {
         // What fills up the last block of a plane would count as elements of the whole.
         let planes: Vec<Shares> = planes.iter().map(|plane| plane.without_padding().into_owned()).collect();
-        let all = concat(Ring::Z2, &planes.iter().collect::<Vec<_>>());
+        let all = concat(VectorRing::Z2, &planes.iter().collect::<Vec<_>>());
         let opened = self.open_to(session, &all, &Side::Low.holders())?;
         let Some(opened) = opened.map(Zeroizing::new) else { return Ok(Clear::default()) };
         let plane = |blocks: &[Block]| Zeroizing::new(blocks.iter().map(|b| Block(!b.0)).collect::<Vec<_>>());
-        Ok(gather(ring, len, &opened.chunks(Ring::Z2.blocks(len)).map(plane).collect::<Vec<_>>()))
+        Ok(gather(ring, len, &opened.chunks(VectorRing::Z2.blocks(len)).map(plane).collect::<Vec<_>>()))
     }
 }
 
@@ -335,7 +335,7 @@ pub(crate) fn shorten(x: &Shares, len: usize) -> Shares {
 
 impl Quote {
     /// The lowest `width` bits.
-    pub fn bits(&mut self, ring: Ring, len: usize, width: u32) {
+    pub fn bits(&mut self, ring: VectorRing, len: usize, width: u32) {
         debug_assert!(width <= ring.bits());
         if width == 1 {
             return;
@@ -345,7 +345,7 @@ impl Quote {
         // Every run says whether it generates; those above the lowest group whether they pass on, for nothing
         // if of one bit.
         let sums = carrying(&sizes).map(|(i, bits)| 1 + usize::from(i > 0 && bits > 1)).sum();
-        self.cross((Ring::Z2, Ring::Z2.blocks(len) * 128), sums);
+        self.cross((VectorRing::Z2, VectorRing::Z2.blocks(len) * 128), sums);
         let whole = carrying(&sizes).filter(|&(i, bits)| bits == sizes[i]).count();
         self.carries(len, whole);
         self.ands(len, carrying(&sizes).filter(|&(i, bits)| i > 0 && bits < sizes[i]).count());
@@ -367,36 +367,36 @@ impl Quote {
         self.enter_groups(len, values, (bits, CARRY_GROUP), top);
         let sizes = group_sizes(bits, CARRY_GROUP);
         let sums = sizes.iter().enumerate().map(|(i, &size)| 1 + usize::from(i > 0 && size > 1)).sum();
-        let all = values * Ring::Z2.blocks(len) * 128;
-        self.cross((Ring::Z2, all), sums);
+        let all = values * VectorRing::Z2.blocks(len) * 128;
+        self.cross((VectorRing::Z2, all), sums);
         self.carry_out(all, sizes.len());
     }
 
     /// So many planes over a ring.
-    pub fn bits_to_ring(&mut self, ring: Ring, len: usize, bits: usize) {
+    pub fn bits_to_ring(&mut self, ring: VectorRing, len: usize, bits: usize) {
         if bits > 0 {
-            let shape = (ring, bits * Ring::Z2.blocks(len) * 128);
+            let shape = (ring, bits * VectorRing::Z2.blocks(len) * 128);
             self.enter_sides(&Side::BOTH.map(|side| (side, shape)));
             self.cross(shape, 1);
         }
     }
 
     /// Words over a ring, signed or not.
-    pub fn word_to_ring(&mut self, ring: Ring, len: usize, width: u32) {
+    pub fn word_to_ring(&mut self, ring: VectorRing, len: usize, width: u32) {
         let shape = (ring, len);
         if direct(len, width) {
             let side = |side| (0..width).map(move |_| (side, shape));
             self.enter_sides(&Side::BOTH.into_iter().flat_map(side).collect::<Vec<_>>());
             return self.cross(shape, 1);
         }
-        let planes = (Ring::Z2, width as usize * Ring::Z2.blocks(len) * 128);
+        let planes = (VectorRing::Z2, width as usize * VectorRing::Z2.blocks(len) * 128);
         let narrow = width < ring.bits();
         let entries = [(Side::High, planes), (Side::High, shape)];
         self.enter_sides(&entries[..1 + usize::from(narrow)]);
         let below = width as usize - usize::from(!narrow);
         self.ands(len, below);
         self.carries(len, below);
-        self.open_to(Ring::Z2, planes.1, &Side::Low.holders());
+        self.open_to(VectorRing::Z2, planes.1, &Side::Low.holders());
         self.enter_sides(&[(Side::Low, shape)]);
         if narrow {
             self.bits_to_ring(ring, len, 1);

@@ -20,7 +20,7 @@
 //! one of 32 bits over Z_2^64 2,106 bytes and 85 rounds.
 
 use crate::vectors::sides::{power, splat};
-use crate::{Party, Planes, Quote, Ring, Shares};
+use crate::{Party, Planes, Quote, Shares, VectorRing};
 use base::Error;
 use net::Session;
 
@@ -30,7 +30,7 @@ const ESTIMATE_BITS: u32 = 9;
 /// How a division is done: public, of ring, width and fractional bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Division {
-    ring: Ring,
+    ring: VectorRing,
     width: u32,
     /// Fractional bits of the reciprocal: P.
     pub precision: u32,
@@ -43,9 +43,9 @@ impl Division {
     ///
     /// # Errors
     /// When twice the width does not fit the ring.
-    pub fn new(ring: Ring, width: u32, f: u32) -> Result<Self, Error> {
+    pub fn new(ring: VectorRing, width: u32, f: u32) -> Result<Self, Error> {
         let k = ring.bits();
-        if ring == Ring::Z2 || width == 0 || 2 * width > k {
+        if ring == VectorRing::Z2 || width == 0 || 2 * width > k {
             return Err(Error::misuse(format!("division of {width} bits needs a ring of twice as many")));
         }
         let precision = ((k - 4) / 2).min(k - 4 - width).min(width + f + 8);
@@ -271,7 +271,7 @@ impl Quote {
         }
     }
 
-    pub(crate) fn scaled(&mut self, ring: Ring, len: usize, width: u32, precision: u32) {
+    pub(crate) fn scaled(&mut self, ring: VectorRing, len: usize, width: u32, precision: u32) {
         if let Some(more) = width.checked_sub(precision) {
             self.truncate(ring, len, width + 1, more);
         }
@@ -301,7 +301,7 @@ impl Quote {
     ///
     /// # Errors
     /// What [`Division::new`] refuses.
-    pub fn divide_fixed(&mut self, ring: Ring, len: usize, width: u32, f: u32) -> Result<(), Error> {
+    pub fn divide_fixed(&mut self, ring: VectorRing, len: usize, width: u32, f: u32) -> Result<(), Error> {
         let division = Division::new(ring, width, f)?;
         self.reciprocal(len, division);
         self.estimate(len, division, f);
@@ -312,7 +312,7 @@ impl Quote {
     ///
     /// # Errors
     /// What [`Division::new`] refuses.
-    pub fn divide(&mut self, ring: Ring, len: usize, width: u32) -> Result<(), Error> {
+    pub fn divide(&mut self, ring: VectorRing, len: usize, width: u32) -> Result<(), Error> {
         let division = Division::new(ring, width, 0)?;
         self.reciprocal(len, division);
         self.estimate(len, division, 0);
@@ -356,11 +356,11 @@ mod tests {
     #[test]
     fn nothing_leaves_its_width_at_the_edges() {
         let sizes = [
-            (Ring::Z64, 20, 10),
-            (Ring::Z64, 8, 0),
-            (Ring::Z128, 20, 0),
-            (Ring::Z128, 40, 0),
-            (Ring::Z128, 30, 15),
+            (VectorRing::Z64, 20, 10),
+            (VectorRing::Z64, 8, 0),
+            (VectorRing::Z128, 20, 0),
+            (VectorRing::Z128, 40, 0),
+            (VectorRing::Z128, 30, 15),
         ];
         for (ring, width, f) in sizes {
             let division = Division::new(ring, width, f).unwrap();

@@ -7,7 +7,7 @@
 //! **Cost.** 6 bits per AND (0.75 B; whole blocks of 128), one round for any number of them.
 
 use crate::vectors::sides::{Clear, concat, cut, low_bits};
-use crate::{Party, Quote, Ring, Seat, Shares};
+use crate::{Party, Quote, Seat, Shares, VectorRing};
 use base::Error;
 use kernels::{Block, transpose128};
 use net::Session;
@@ -24,7 +24,7 @@ impl Planes {
     /// When there is none, or they are not bits of the same length.
     pub fn new(planes: Vec<Shares>) -> Result<Self, Error> {
         let fits = planes.first().is_some_and(|first| {
-            first.ring() == Ring::Z2 && planes.iter().all(|plane| plane.same_shape(first).is_ok())
+            first.ring() == VectorRing::Z2 && planes.iter().all(|plane| plane.same_shape(first).is_ok())
         });
         if fits {
             Ok(Self(planes))
@@ -37,7 +37,8 @@ impl Planes {
     #[must_use]
     pub fn public(seat: Seat, width: u32, words: &[u128]) -> Self {
         let bit = |i: u32| words.iter().map(|word| word >> i & 1).collect::<Vec<_>>();
-        let plane = |i| Shares::public(Ring::Z2, words.len(), seat, &crate::pack(Ring::Z2, &bit(i)));
+        let plane =
+            |i| Shares::public(VectorRing::Z2, words.len(), seat, &crate::pack(VectorRing::Z2, &bit(i)));
         Self((0..width).map(plane).collect())
     }
 
@@ -87,8 +88,8 @@ pub(crate) fn not(x: &Shares, seat: Seat) -> Shares {
 }
 
 /// Planes `0 .. width` of elements in the clear, where they are known.
-pub(crate) fn transpose(ring: Ring, len: usize, value: &Clear, width: u32) -> Vec<Clear> {
-    let blocks = Ring::Z2.blocks(len);
+pub(crate) fn transpose(ring: VectorRing, len: usize, value: &Clear, width: u32) -> Vec<Clear> {
+    let blocks = VectorRing::Z2.blocks(len);
     if value.is_empty() {
         return vec![Clear::default(); width as usize];
     }
@@ -99,7 +100,7 @@ pub(crate) fn transpose(ring: Ring, len: usize, value: &Clear, width: u32) -> Ve
         for (i, row) in rows.iter_mut().enumerate() {
             let at = block * 128 + i;
             let lane = (at % ring.lanes()) as u32;
-            let of = |x: &Block| low_bits(Ring::Z128, Block(x.0 >> (lane * ring.bits())), ring.bits());
+            let of = |x: &Block| low_bits(VectorRing::Z128, Block(x.0 >> (lane * ring.bits())), ring.bits());
             *row = value.get(at / ring.lanes()).map_or(Block::ZERO, of);
         }
         transpose128(&*rows, &mut *columns);
@@ -109,7 +110,7 @@ pub(crate) fn transpose(ring: Ring, len: usize, value: &Clear, width: u32) -> Ve
 }
 
 /// The inverse of [`transpose`]: elements of planes in the clear, where they are known.
-pub(crate) fn gather(ring: Ring, len: usize, planes: &[Clear]) -> Clear {
+pub(crate) fn gather(ring: VectorRing, len: usize, planes: &[Clear]) -> Clear {
     let mut value = Clear::default();
     if planes[0].is_empty() {
         return value;
@@ -117,7 +118,7 @@ pub(crate) fn gather(ring: Ring, len: usize, planes: &[Clear]) -> Clear {
     value.resize(ring.blocks(len), Block::ZERO);
     let mut rows = Zeroizing::new([Block::ZERO; 128]);
     let mut columns = Zeroizing::new([Block::ZERO; 128]);
-    for block in 0..Ring::Z2.blocks(len) {
+    for block in 0..VectorRing::Z2.blocks(len) {
         rows.iter_mut().zip(planes).for_each(|(row, plane)| *row = plane[block]);
         transpose128(&*rows, &mut *columns);
         for (i, column) in columns.iter().enumerate() {
@@ -142,14 +143,15 @@ impl Party {
         pairs: &[(&Shares, &Shares)],
     ) -> Result<Vec<Shares>, Error> {
         pairs.iter().try_for_each(|(x, y)| x.same_shape(y))?;
-        if pairs.iter().any(|(x, _)| x.ring() != Ring::Z2) {
+        if pairs.iter().any(|(x, _)| x.ring() != VectorRing::Z2) {
             return Err(Error::misuse("an AND is of bits"));
         }
         if pairs.is_empty() {
             return Ok(Vec::new());
         }
         let (left, right): (Vec<&Shares>, Vec<&Shares>) = pairs.iter().copied().unzip();
-        let product = self.multiply(session, &concat(Ring::Z2, &left), &concat(Ring::Z2, &right))?;
+        let product =
+            self.multiply(session, &concat(VectorRing::Z2, &left), &concat(VectorRing::Z2, &right))?;
         Ok(cut(&product, &left.iter().map(|x| x.len()).collect::<Vec<_>>()))
     }
 
@@ -175,7 +177,7 @@ impl Quote {
     /// ANDs of so many pairs of vectors of `len` bits.
     pub fn ands(&mut self, len: usize, pairs: usize) {
         if pairs > 0 {
-            self.multiply(Ring::Z2, pairs * Ring::Z2.blocks(len) * 128);
+            self.multiply(VectorRing::Z2, pairs * VectorRing::Z2.blocks(len) * 128);
         }
     }
 

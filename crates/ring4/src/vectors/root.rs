@@ -17,7 +17,7 @@
 //! bits over Z_2^64 2,300 bytes and 87 rounds.
 
 use crate::vectors::sides::{concat, cut, power};
-use crate::{Party, Planes, Quote, Ring, Shares};
+use crate::{Party, Planes, Quote, Shares, VectorRing};
 use base::Error;
 use net::Session;
 
@@ -27,7 +27,7 @@ const BIAS: u128 = 32;
 /// Public parameters.
 #[derive(Clone, Copy)]
 struct Root {
-    ring: Ring,
+    ring: VectorRing,
     /// Bits of x.
     entered: u32,
     /// The same, even.
@@ -36,10 +36,10 @@ struct Root {
 }
 
 impl Root {
-    fn new(ring: Ring, entered: u32) -> Result<Self, Error> {
+    fn new(ring: VectorRing, entered: u32) -> Result<Self, Error> {
         let width = entered.next_multiple_of(2);
         let precision = width / 2 + 8;
-        if ring == Ring::Z2 || entered == 0 || 2 * precision + 8 > ring.bits() {
+        if ring == VectorRing::Z2 || entered == 0 || 2 * precision + 8 > ring.bits() {
             let most = ring.bits().saturating_sub(24);
             return Err(Error::misuse(format!("over {} bits a root is of 1 to {most} bits", ring.bits())));
         }
@@ -131,7 +131,7 @@ impl Party {
     ) -> Result<([Shares; 2], Shares), Error> {
         let mut planes = self.bits(session, x, root.entered)?.into_planes();
         if root.entered < root.width {
-            planes.push(Shares::zero(Ring::Z2, x.len()));
+            planes.push(Shares::zero(VectorRing::Z2, x.len()));
         }
         planes.reverse();
         let any = self.prefix_or(session, &planes)?;
@@ -140,7 +140,7 @@ impl Party {
         for i in 1..root.pairs() {
             first.push(any[2 * i + 1].plus(&any[2 * i - 1])?);
         }
-        let both = first.iter().zip(first.iter().rev()).map(|(to, back)| concat(Ring::Z2, &[to, back]));
+        let both = first.iter().zip(first.iter().rev()).map(|(to, back)| concat(VectorRing::Z2, &[to, back]));
         let words = self.word_to_ring(session, root.ring, &Planes::new(both.collect())?)?;
         let half = words.len() / 2;
         let factors = cut(&words, &[half, half]);
@@ -153,13 +153,13 @@ impl Quote {
     ///
     /// # Errors
     /// A width that [`Party::root`] refuses.
-    pub fn root(&mut self, ring: Ring, len: usize, width: u32) -> Result<(), Error> {
+    pub fn root(&mut self, ring: VectorRing, len: usize, width: u32) -> Result<(), Error> {
         let root = Root::new(ring, width)?;
         let p = root.precision;
         self.bits(ring, len, width);
         self.prefix_or(len, root.width as usize);
         self.bits_to_ring(ring, len, 1);
-        self.word_to_ring(ring, 2 * Ring::Z2.blocks(len) * 128, root.width / 2);
+        self.word_to_ring(ring, 2 * VectorRing::Z2.blocks(len) * 128, root.width / 2);
         self.multiply(ring, len);
         self.multiply(ring, len);
         self.scaled(ring, len, root.width, p);
@@ -180,7 +180,7 @@ impl Quote {
     ///
     /// # Errors
     /// As [`Quote::root`].
-    pub fn root_fixed(&mut self, ring: Ring, len: usize, width: u32, f: u32) -> Result<(), Error> {
+    pub fn root_fixed(&mut self, ring: VectorRing, len: usize, width: u32, f: u32) -> Result<(), Error> {
         self.root(ring, len, width + f)
     }
 }

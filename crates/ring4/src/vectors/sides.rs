@@ -19,8 +19,8 @@
 //! round, one element by every seat. Every vector is entered in two halves, one sent by either seat of its
 //! pair.
 
-use crate::{Joint, Party, Quote, Ring, Seat, Shares};
-use accel::{Half, Use};
+use crate::{Joint, Party, Quote, Seat, Shares, VectorRing};
+use accel::{BlockHalf, Use};
 use base::Error;
 use kernels::{Block, ring_add};
 use net::Session;
@@ -40,7 +40,7 @@ pub(crate) enum Side {
 pub(crate) type Clear = Zeroizing<Vec<Block>>;
 
 /// Ring and number of elements.
-pub(crate) type Shape = (Ring, usize);
+pub(crate) type Shape = (VectorRing, usize);
 
 /// A vector that a side knows, to be entered.
 pub(crate) struct Entry {
@@ -102,7 +102,7 @@ impl Side {
 
 /// The halves of a vector that are not empty, with the channel of each.
 fn halves(side: Side, blocks: usize) -> impl Iterator<Item = ([Seat; 3], Range<usize>)> {
-    let ranges = Half::BOTH.map(|half| half.range(blocks));
+    let ranges = BlockHalf::BOTH.map(|half| half.range(blocks));
     side.channels().into_iter().zip(ranges).filter(|(_, range)| !range.is_empty())
 }
 
@@ -219,7 +219,7 @@ impl Quote {
 }
 
 /// Vectors behind each other, each in whole blocks.
-pub(crate) fn concat(ring: Ring, vectors: &[&Shares]) -> Shares {
+pub(crate) fn concat(ring: VectorRing, vectors: &[&Shares]) -> Shares {
     let parts: [Vec<Block>; 3] =
         std::array::from_fn(|k| vectors.iter().flat_map(|x| x.parts()[k]).copied().collect());
     let len = parts[0].len() * ring.lanes();
@@ -238,27 +238,27 @@ pub(crate) fn cut(all: &Shares, lens: &[usize]) -> Vec<Shares> {
 }
 
 /// A number in every element of a block.
-pub(crate) fn splat(ring: Ring, number: u128) -> Block {
+pub(crate) fn splat(ring: VectorRing, number: u128) -> Block {
     match ring {
-        Ring::Z128 => Block(number),
-        Ring::Z64 => Block(u128::from(number as u64) * ((1 << 64) | 1)),
-        Ring::Z2 => Block(if number & 1 == 1 { u128::MAX } else { 0 }),
+        VectorRing::Z128 => Block(number),
+        VectorRing::Z64 => Block(u128::from(number as u64) * ((1 << 64) | 1)),
+        VectorRing::Z2 => Block(if number & 1 == 1 { u128::MAX } else { 0 }),
     }
 }
 
 /// A power of two, or 0 where it is beyond the ring.
-pub(crate) fn power(ring: Ring, exponent: u32) -> u128 {
+pub(crate) fn power(ring: VectorRing, exponent: u32) -> u128 {
     if exponent < ring.bits() { 1 << exponent } else { 0 }
 }
 
 /// Elements modulo `2^bits`.
-pub(crate) fn low_bits(ring: Ring, block: Block, bits: u32) -> Block {
+pub(crate) fn low_bits(ring: VectorRing, block: Block, bits: u32) -> Block {
     let mask = if bits >= ring.bits() { u128::MAX } else { power(ring, bits).wrapping_sub(1) };
     Block(block.0 & splat(ring, mask).0)
 }
 
 /// Elements divided by `2^bits`, rounded down; unsigned.
-pub(crate) fn shift_right(ring: Ring, block: Block, bits: u32) -> Block {
+pub(crate) fn shift_right(ring: VectorRing, block: Block, bits: u32) -> Block {
     if bits >= ring.bits() {
         return Block::ZERO;
     }

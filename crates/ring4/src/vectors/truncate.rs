@@ -28,7 +28,7 @@
 //! log2(f / 3) rounds. A fixed-point product is 6 elements and one round more.
 
 use crate::vectors::sides::{Clear, Entry, Side, power, shift_right, splat, sum};
-use crate::{Party, Quote, Ring, Shares};
+use crate::{Party, Quote, Shares, VectorRing};
 use base::Error;
 use kernels::Block;
 use net::Session;
@@ -38,7 +38,7 @@ use zeroize::Zeroizing;
 pub const STATISTICAL_BITS: u32 = 40;
 
 /// Whether there is room for a mask that hides a number of `width` bits.
-fn headroom(ring: Ring, width: u32) -> bool {
+fn headroom(ring: VectorRing, width: u32) -> bool {
     width + STATISTICAL_BITS + 2 <= ring.bits()
 }
 
@@ -47,8 +47,8 @@ fn shifted_width(width: u32, f: u32) -> u32 {
     width.max(f + 1)
 }
 
-fn check(ring: Ring, width: u32, f: u32) -> Result<(), Error> {
-    if ring != Ring::Z2 && shifted_width(width, f) < ring.bits() {
+fn check(ring: VectorRing, width: u32, f: u32) -> Result<(), Error> {
+    if ring != VectorRing::Z2 && shifted_width(width, f) < ring.bits() {
         return Ok(());
     }
     Err(Error::misuse(format!(
@@ -57,15 +57,15 @@ fn check(ring: Ring, width: u32, f: u32) -> Result<(), Error> {
     )))
 }
 
-fn shift_clear(ring: Ring, mut value: Clear, f: u32) -> Clear {
+fn shift_clear(ring: VectorRing, mut value: Clear, f: u32) -> Clear {
     value.iter_mut().for_each(|block| *block = shift_right(ring, *block, f));
     value
 }
 
 /// The product of both top bits counts 2^(k-f) times: only its lowest f bits do, so it may be over a smaller
 /// ring.
-fn ring_of_tops(ring: Ring, f: u32) -> Ring {
-    if f <= Ring::Z64.bits() { Ring::Z64 } else { ring }
+fn ring_of_tops(ring: VectorRing, f: u32) -> VectorRing {
+    if f <= VectorRing::Z64.bits() { VectorRing::Z64 } else { ring }
 }
 
 /// The low halves of elements of 128 bits, as elements of 64, where they are known.
@@ -79,7 +79,7 @@ fn narrow(wide: &Clear) -> Clear {
 fn widen(x: &Shares) -> Shares {
     let halves = |block: &Block| [Block(block.0 & u128::from(u64::MAX)), Block(block.0 >> 64)];
     let part = |part: &[Block]| part.iter().flat_map(halves).take(x.len()).collect();
-    Shares::from_parts(Ring::Z128, x.len(), x.parts().map(part))
+    Shares::from_parts(VectorRing::Z128, x.len(), x.parts().map(part))
 }
 
 impl Party {
@@ -196,7 +196,7 @@ impl Party {
 
 impl Quote {
     /// A truncation.
-    pub fn truncate(&mut self, ring: Ring, len: usize, width: u32, f: u32) {
+    pub fn truncate(&mut self, ring: VectorRing, len: usize, width: u32, f: u32) {
         if f == 0 {
             return;
         }
@@ -208,7 +208,7 @@ impl Quote {
     }
 
     /// A truncation that rounds down.
-    pub fn truncate_exact(&mut self, ring: Ring, len: usize, f: u32) {
+    pub fn truncate_exact(&mut self, ring: VectorRing, len: usize, f: u32) {
         if f > 0 {
             self.truncate_sides(ring, len, f);
             self.carry_of_sides(len, f);
@@ -216,14 +216,14 @@ impl Quote {
         }
     }
 
-    fn truncate_sides(&mut self, ring: Ring, len: usize, f: u32) {
+    fn truncate_sides(&mut self, ring: VectorRing, len: usize, f: u32) {
         let (shape, tops) = ((ring, len), (ring_of_tops(ring, f), len));
         self.enter_sides(&[(Side::Low, shape), (Side::Low, tops), (Side::High, shape), (Side::High, tops)]);
         self.cross(tops, 1);
     }
 
     /// A fixed-point product.
-    pub fn multiply_fixed(&mut self, ring: Ring, len: usize, width: u32, f: u32) {
+    pub fn multiply_fixed(&mut self, ring: VectorRing, len: usize, width: u32, f: u32) {
         self.multiply(ring, len);
         self.truncate(ring, len, width, f);
     }

@@ -3,14 +3,16 @@
 //! generator.
 
 use super::layout::NO_VALUE;
-use super::{Arm, Content, Event, JoinedRow, Layout, Lift, Outcome, Totals, User};
+use super::{
+    Content, JoinedRow, LiftLayout, LiftParameters, PersonEvent, PersonOutcome, TrialArm, TrueTotals, User,
+};
 use base::{Error, PartyId};
-use program::Rows;
+use program::ShardRows;
 
 /// One party's columns of a made-up table (or both parties', for the clear engine).
 #[derive(Clone, Debug)]
 pub struct BenchRows {
-    lift: Lift,
+    lift: LiftParameters,
     columns: Vec<Content>,
     party: Option<PartyId>,
     rows: u64,
@@ -21,7 +23,13 @@ pub struct BenchRows {
 impl BenchRows {
     /// The columns of `party`, or of both for `None`, over `rows` rows. The same seed gives the same table.
     #[must_use]
-    pub fn new(lift: &Lift, layout: &Layout, party: Option<PartyId>, rows: u64, seed: u64) -> Self {
+    pub fn new(
+        lift: &LiftParameters,
+        layout: &LiftLayout,
+        party: Option<PartyId>,
+        rows: u64,
+        seed: u64,
+    ) -> Self {
         Self { lift: lift.clone(), columns: layout.columns.clone(), party, rows, seed, shard: (0, 1) }
     }
 
@@ -34,7 +42,7 @@ impl BenchRows {
     }
 }
 
-impl Rows for BenchRows {
+impl ShardRows for BenchRows {
     fn len(&self) -> u64 {
         let (index, of) = self.shard;
         self.rows.saturating_sub(index).div_ceil(of)
@@ -54,9 +62,9 @@ impl Rows for BenchRows {
 
 /// A row of the made-up table.
 #[must_use]
-pub fn bench_row(lift: &Lift, seed: u64, row: u64) -> JoinedRow {
+pub fn bench_row(lift: &LiftParameters, seed: u64, row: u64) -> JoinedRow {
     let source = Source { lift, seed, row };
-    let outcome = source.outcome().map(|count| Outcome {
+    let outcome = source.outcome().map(|count| PersonOutcome {
         events: (lift.max_events - count..lift.max_events).map(|j| source.event(j)).collect(),
         cohort: source.cohort(),
     });
@@ -65,8 +73,8 @@ pub fn bench_row(lift: &Lift, seed: u64, row: u64) -> JoinedRow {
 
 /// The exact totals of the made-up table, by the definitions.
 #[must_use]
-pub fn bench_truth(lift: &Lift, rows: u64, seed: u64) -> Totals {
-    let mut totals = Totals::default();
+pub fn bench_truth(lift: &LiftParameters, rows: u64, seed: u64) -> TrueTotals {
+    let mut totals = TrueTotals::default();
     (0..rows).for_each(|row| totals.add(lift, &bench_row(lift, seed, row)));
     totals
 }
@@ -84,7 +92,7 @@ enum Draw {
 }
 
 struct Source<'a> {
-    lift: &'a Lift,
+    lift: &'a LiftParameters,
     seed: u64,
     row: u64,
 }
@@ -107,7 +115,7 @@ impl Source<'_> {
     fn user(&self) -> Option<User> {
         let draw = self.draw(Draw::User);
         (draw & 7 != 0).then(|| User {
-            arm: if draw & 8 == 0 { Arm::Test } else { Arm::Control },
+            arm: if draw & 8 == 0 { TrialArm::Test } else { TrialArm::Control },
             time: self.draw(Draw::Time) % self.lift.no_time(),
             reached: draw & 16 == 0,
             breakdown: pick(self.draw(Draw::Breakdown), self.lift.breakdown.len()),
@@ -122,12 +130,12 @@ impl Source<'_> {
     }
 
     /// Event 0..K lies in its own part of the clock, so events come in order.
-    fn event(&self, j: u8) -> Event {
+    fn event(&self, j: u8) -> PersonEvent {
         let (k, last) = (u128::from(self.lift.max_events), u128::from(self.lift.no_time()));
         let within = u128::from(self.draw(Draw::Event(j))) % last;
         let time = (u128::from(j) * last + within) / k;
         let value = self.draw(Draw::Value(j)) >> (64 - self.lift.value_bits);
-        Event { time: time as u64, value }
+        PersonEvent { time: time as u64, value }
     }
 
     fn cohort(&self) -> Option<u8> {

@@ -5,24 +5,27 @@
 //! window and the cell bits by the publisher. What remains secret is the position of the opportunity among
 //! the events.
 
-use super::layout::{Arm, Cell, Content, Family, Layout, Output, Quantity, Total};
-use super::{ADVERTISER, Lift, Mode, PUBLISHER};
+use super::layout::{
+    CellFamily, CellTotal, Content, LiftCell, LiftLayout, OutputMeaning, Quantity, TrialArm,
+};
+use super::{ADVERTISER, LiftParameters, NoiseMode, PUBLISHER};
 use base::{Error, limits};
 use program::{
-    Builder, Class, Holder, Lookup, MechanismKind, NodeId, Program, Ratio, Source, Statistic, Type, Viewer,
+    Class, ColumnSource, DifferenceStatistic, Holder, Lookup, MechanismKind, NodeId, Program, ProgramBuilder,
+    Ratio, ValueType, Viewer,
 };
 use release::joint::Change;
 
 /// Builds the program of a study.
 ///
 /// # Errors
-/// Those of [`Lift::check`], and shares of rho whose fractions exceed 128 bits.
-pub fn build(lift: &Lift) -> Result<(Program, Layout), Error> {
+/// Those of [`LiftParameters::check`], and shares of rho whose fractions exceed 128 bits.
+pub fn build(lift: &LiftParameters) -> Result<(Program, LiftLayout), Error> {
     lift.check()?;
     let mut study = Study {
         lift,
-        b: Builder::new("lift", Class::Dp, lift.parties()),
-        layout: Layout {
+        b: ProgramBuilder::new("lift", Class::Dp, lift.parties()),
+        layout: LiftLayout {
             columns: Vec::new(),
             slots: Vec::new(),
             totals: Vec::new(),
@@ -53,9 +56,9 @@ pub fn build(lift: &Lift) -> Result<(Program, Layout), Error> {
 }
 
 struct Study<'a> {
-    lift: &'a Lift,
-    b: Builder,
-    layout: Layout,
+    lift: &'a LiftParameters,
+    b: ProgramBuilder,
+    layout: LiftLayout,
     /// The slot whose columns are read.
     slot: u8,
 }
@@ -70,13 +73,14 @@ impl Study<'_> {
     fn rows(&mut self) {
         let quantities: Vec<Quantity> =
             Quantity::CORE.into_iter().chain(self.lift.also.iter().map(|a| Quantity::from(*a))).collect();
-        let cells: Vec<Cell> = self.lift.families().into_iter().flat_map(|f| self.lift.cells(f)).collect();
+        let cells: Vec<LiftCell> =
+            self.lift.families().into_iter().flat_map(|f| self.lift.cells(f)).collect();
         for quantity in quantities {
             for cell in &cells {
-                for arm in Arm::BOTH {
+                for arm in TrialArm::BOTH {
                     let value = self.per_row(*cell, arm, quantity);
                     let fold = self.b.sum(value, self.fold_type(quantity));
-                    self.layout.totals.push(Total { cell: *cell, arm, quantity, fold });
+                    self.layout.totals.push(CellTotal { cell: *cell, arm, quantity, fold });
                 }
             }
         }
@@ -85,15 +89,15 @@ impl Study<'_> {
     fn column(&mut self, content: Content) -> NodeId {
         let lift = self.lift;
         let (name, ty) = match content {
-            Content::Time => ("time".to_owned(), Type::u(lift.time_bits)),
-            Content::Arm => ("arm".to_owned(), Type::u(2)),
-            Content::Reached => ("reached".to_owned(), Type::BIT),
-            Content::Breakdown => ("breakdown".to_owned(), Type::u(8)),
-            Content::EventTime(j) => (format!("time_{}", j + 1), Type::u(lift.time_bits)),
-            Content::EventValue(j) => (format!("value_{}", j + 1), Type::u(lift.value_bits)),
-            Content::Present => ("present".to_owned(), Type::BIT),
-            Content::Cohort => ("cohort".to_owned(), Type::u(8)),
-            Content::Valid => ("valid".to_owned(), Type::BIT),
+            Content::Time => ("time".to_owned(), ValueType::u(lift.time_bits)),
+            Content::Arm => ("arm".to_owned(), ValueType::u(2)),
+            Content::Reached => ("reached".to_owned(), ValueType::BIT),
+            Content::Breakdown => ("breakdown".to_owned(), ValueType::u(8)),
+            Content::EventTime(j) => (format!("time_{}", j + 1), ValueType::u(lift.time_bits)),
+            Content::EventValue(j) => (format!("value_{}", j + 1), ValueType::u(lift.value_bits)),
+            Content::Present => ("present".to_owned(), ValueType::BIT),
+            Content::Cohort => ("cohort".to_owned(), ValueType::u(8)),
+            Content::Valid => ("valid".to_owned(), ValueType::BIT),
         };
         let slotted = lift.slots() > 1 && content.owner() != Some(PUBLISHER);
         let (slot, name) = match slotted {
@@ -109,8 +113,8 @@ impl Study<'_> {
             return self.b.present(owner);
         }
         let source = match content {
-            Content::Valid => Source::Present,
-            _ => Source::Data { absent: content.absent(lift) },
+            Content::Valid => ColumnSource::Present,
+            _ => ColumnSource::Data { absent: content.absent(lift) },
         };
         self.b.column_from(&name, ty, owner.map_or(Holder::Shared, Holder::Party), source)
     }
@@ -139,15 +143,15 @@ impl Study<'_> {
     }
 
     /// Whole bytes, wide enough for [`limits::ROWS`] rows at the bound.
-    fn fold_type(&self, quantity: Quantity) -> Type {
+    fn fold_type(&self, quantity: Quantity) -> ValueType {
         let width = bits(self.bound(quantity) * u128::from(limits::ROWS));
-        Type::u(width.next_multiple_of(8))
+        ValueType::u(width.next_multiple_of(8))
     }
 
     /// What one row adds to one total.
-    fn per_row(&mut self, cell: Cell, arm: Arm, quantity: Quantity) -> NodeId {
+    fn per_row(&mut self, cell: LiftCell, arm: TrialArm, quantity: Quantity) -> NodeId {
         let mut in_cell = self.publisher_bit(cell, arm, quantity);
-        if quantity == Quantity::Rows && cell.family() != Family::Cohort {
+        if quantity == Quantity::Rows && cell.family() != CellFamily::Cohort {
             return in_cell;
         }
         if self.lift.slots() > 1 {
@@ -159,7 +163,7 @@ impl Study<'_> {
             in_cell = self.b.and(in_cell, valid);
         }
         let in_cohort = match cell {
-            Cell::Cohort(h) => Some(self.is(Content::Cohort, h.into())),
+            LiftCell::Cohort(h) => Some(self.is(Content::Cohort, h.into())),
             _ => None,
         };
         let amount = match (quantity, in_cohort) {
@@ -175,9 +179,9 @@ impl Study<'_> {
     }
 
     /// The publisher's part of a cell: arm, breakdown, and whether reached for the reached counts.
-    fn publisher_bit(&mut self, cell: Cell, arm: Arm, quantity: Quantity) -> NodeId {
+    fn publisher_bit(&mut self, cell: LiftCell, arm: TrialArm, quantity: Quantity) -> NodeId {
         let mut bit = self.is(Content::Arm, arm.code());
-        if let Cell::Breakdown(i) = cell {
+        if let LiftCell::Breakdown(i) = cell {
             let value = self.is(Content::Breakdown, i.into());
             bit = self.b.and(bit, value);
         }
@@ -205,7 +209,7 @@ impl Study<'_> {
             }
             Quantity::Conversions | Quantity::ReachedConversions => {
                 let most = self.conversions();
-                let count = self.sum_of_slots(quantity, Type::u(bits(most)));
+                let count = self.sum_of_slots(quantity, ValueType::u(bits(most)));
                 self.b.clamp(count, most)
             }
             Quantity::ClampedUsers => {
@@ -243,7 +247,7 @@ impl Study<'_> {
     }
 
     /// The sum over slots of what each that counts has of a quantity.
-    fn sum_of_slots(&mut self, quantity: Quantity, ty: Type) -> NodeId {
+    fn sum_of_slots(&mut self, quantity: Quantity, ty: ValueType) -> NodeId {
         let parts = self.slots(|study| {
             let (filled, part) = (study.filled(), study.after_opportunity(quantity, None));
             let part = study.b.mask(filled, part);
@@ -256,13 +260,13 @@ impl Study<'_> {
     /// exceeded.
     fn total(&mut self) -> NodeId {
         let most = u128::from(self.lift.slots()) * self.slot_bound();
-        self.sum_of_slots(Quantity::Value, Type::u(bits(most.max(self.lift.clamp))))
+        self.sum_of_slots(Quantity::Value, ValueType::u(bits(most.max(self.lift.clamp))))
     }
 
     fn clamped_total(&mut self) -> NodeId {
         let total = self.total();
         let value = self.b.clamp(total, self.lift.bound());
-        self.b.cast(value, Type::u(bits(self.lift.bound())))
+        self.b.cast(value, ValueType::u(bits(self.lift.bound())))
     }
 
     /// Most that one slot adds to a sum of values: R, or one more where several slots are added up.
@@ -272,7 +276,7 @@ impl Study<'_> {
     }
 
     fn square(&mut self, value: NodeId) -> NodeId {
-        let wide = self.b.cast(value, Type::u(2 * self.b.ty(value).width));
+        let wide = self.b.cast(value, ValueType::u(2 * self.b.ty(value).width));
         self.b.mul(wide, wide)
     }
 
@@ -293,7 +297,7 @@ impl Study<'_> {
     /// `time + within`, at most the last proper time. One bit wider while adding, so it cannot wrap.
     fn window_end(&mut self, time: NodeId, within: u32) -> NodeId {
         let (ty, last) = (self.b.ty(time), u128::from(self.lift.no_time()) - 1);
-        let wide = Type::u(ty.width + 1);
+        let wide = ValueType::u(ty.width + 1);
         let wide_time = self.b.cast(time, wide);
         // A longer window than the clock has no other meaning than the clock's length.
         let within = self.b.constant(u128::from(within).min(ty.mask()), wide);
@@ -319,9 +323,9 @@ impl Study<'_> {
     /// The quantity of the events `first..=last`, 0 outside the cohort. The advertiser's alone.
     fn window(&mut self, quantity: Quantity, (first, last): (u8, u8), cohort: Option<NodeId>) -> NodeId {
         let value = match quantity {
-            Quantity::Converters => self.b.constant(1, Type::BIT),
+            Quantity::Converters => self.b.constant(1, ValueType::BIT),
             Quantity::Conversions | Quantity::ReachedConversions => {
-                let ty = Type::u(bits(self.lift.max_events.into()));
+                let ty = ValueType::u(bits(self.lift.max_events.into()));
                 self.b.constant(u128::from(last - first + 1), ty)
             }
             Quantity::Squares => {
@@ -345,12 +349,12 @@ impl Study<'_> {
         let sum = self.window_sum(first, last);
         let bound = self.slot_bound();
         let value = self.b.clamp(sum, bound);
-        self.b.cast(value, Type::u(bits(bound)))
+        self.b.cast(value, ValueType::u(bits(bound)))
     }
 
     /// Sum of values, in a type that holds K of them and R.
     fn window_sum(&mut self, first: u8, last: u8) -> NodeId {
-        let ty = Type::u(bits(self.lift.most().max(self.lift.clamp)));
+        let ty = ValueType::u(bits(self.lift.most().max(self.lift.clamp)));
         let mut values = (first..=last).rev().map(Content::EventValue);
         let mut sum = self.value(values.next().expect("a window has an event"), ty);
         for content in values {
@@ -360,7 +364,7 @@ impl Study<'_> {
         sum
     }
 
-    fn value(&mut self, content: Content, ty: Type) -> NodeId {
+    fn value(&mut self, content: Content, ty: ValueType) -> NodeId {
         let value = self.column(content);
         self.b.cast(value, ty)
     }
@@ -377,11 +381,11 @@ impl Study<'_> {
         };
         for family in families {
             match self.lift.mode {
-                Mode::Sums => self.sums(viewer, family, core),
-                Mode::Variance => self.difference(viewer, core, Statistic::Variance),
-                Mode::Algorithm1 => self.difference(viewer, core, Statistic::Algorithm1),
-                Mode::Algorithm1AsPublished => {
-                    self.difference(viewer, core, Statistic::Algorithm1AsPublished)
+                NoiseMode::Sums => self.sums(viewer, family, core),
+                NoiseMode::Variance => self.difference(viewer, core, DifferenceStatistic::Variance),
+                NoiseMode::Algorithm1 => self.difference(viewer, core, DifferenceStatistic::Algorithm1),
+                NoiseMode::Algorithm1AsPublished => {
+                    self.difference(viewer, core, DifferenceStatistic::Algorithm1AsPublished)
                 }
             }
             for count in &self.lift.also {
@@ -393,14 +397,15 @@ impl Study<'_> {
 
     /// n, S and Q of a family by one mechanism; exact n where it is of the publisher's own columns and for
     /// it.
-    fn sums(&mut self, viewer: Viewer, family: Family, rho: Ratio) {
-        let knows_rows = viewer == PUBLISHER.into() && family != Family::Cohort;
+    fn sums(&mut self, viewer: Viewer, family: CellFamily, rho: Ratio) {
+        let knows_rows = viewer == PUBLISHER.into() && family != CellFamily::Cohort;
         if knows_rows {
             self.exact_rows(family);
         }
         let change = if knows_rows { Change::Outcome } else { Change::Person };
         let rows = self.totals(family, Quantity::Rows);
-        let fold = |total: &Total, q| self.layout.fold(total.cell, total.arm, q).expect("the core is summed");
+        let fold =
+            |total: &CellTotal, q| self.layout.fold(total.cell, total.arm, q).expect("the core is summed");
         let cells: Vec<[u32; 3]> = rows.iter().map(|total| Quantity::CORE.map(|q| fold(total, q))).collect();
         let clamp = self.lift.bound();
         let mechanism = self.b.mechanism(viewer, rho, MechanismKind::Joint { change, clamp, cells });
@@ -414,7 +419,7 @@ impl Study<'_> {
     }
 
     /// The publisher's own counts of a family: from its columns alone.
-    fn exact_rows(&mut self, family: Family) {
+    fn exact_rows(&mut self, family: CellFamily) {
         for total in self.totals(family, Quantity::Rows) {
             let value = self.b.total(total.fold);
             self.reveal(PUBLISHER.into(), total.cell, Some(total.arm), Quantity::Rows, (value, None));
@@ -422,7 +427,7 @@ impl Study<'_> {
     }
 
     /// One Gaussian mechanism over all cells and both arms of a family.
-    fn noised(&mut self, viewer: Viewer, family: Family, quantity: Quantity, rho: Ratio) {
+    fn noised(&mut self, viewer: Viewer, family: CellFamily, quantity: Quantity, rho: Ratio) {
         let totals = self.totals(family, quantity);
         let folds = totals.iter().map(|t| t.fold).collect();
         let mechanism = self.b.mechanism(viewer, rho, MechanismKind::Gaussian(folds));
@@ -434,56 +439,56 @@ impl Study<'_> {
     }
 
     /// The overall difference of means with its uncertainty; the arm sizes are published.
-    fn difference(&mut self, viewer: Viewer, rho: Ratio, statistic: Statistic) {
-        let [test, control] = Arm::BOTH.map(|arm| {
-            let fold = |q| self.layout.fold(Cell::Overall, arm, q);
+    fn difference(&mut self, viewer: Viewer, rho: Ratio, statistic: DifferenceStatistic) {
+        let [test, control] = TrialArm::BOTH.map(|arm| {
+            let fold = |q| self.layout.fold(LiftCell::Overall, arm, q);
             Quantity::CORE.map(|q| fold(q).expect("the core is summed in every cell"))
         });
         self.layout.published = Some([test[0], control[0]]);
         if viewer == PUBLISHER.into() {
-            self.exact_rows(Family::Overall);
+            self.exact_rows(CellFamily::Overall);
         }
         let kind = MechanismKind::Difference { statistic, test, control };
         let mechanism = self.b.mechanism(viewer, rho, kind);
         for (output, quantity) in [(0, Quantity::Difference), (1, Quantity::Spread)] {
             let value = self.b.noised(mechanism, output);
-            self.reveal(viewer, Cell::Overall, None, quantity, (value, Some((mechanism, output))));
+            self.reveal(viewer, LiftCell::Overall, None, quantity, (value, Some((mechanism, output))));
         }
     }
 
-    fn totals(&self, family: Family, quantity: Quantity) -> Vec<Total> {
-        let belongs = |t: &&Total| t.cell.family() == family && t.quantity == quantity;
+    fn totals(&self, family: CellFamily, quantity: Quantity) -> Vec<CellTotal> {
+        let belongs = |t: &&CellTotal| t.cell.family() == family && t.quantity == quantity;
         self.layout.totals.iter().filter(belongs).copied().collect()
     }
 
     fn reveal(
         &mut self,
         viewer: Viewer,
-        cell: Cell,
-        arm: Option<Arm>,
+        cell: LiftCell,
+        arm: Option<TrialArm>,
         quantity: Quantity,
         (value, noised): (NodeId, Option<(u32, u32)>),
     ) {
         let label = self.label(cell, arm, quantity);
         self.b.reveal(&label, viewer, value);
-        self.layout.outputs.push(Output { viewer, cell, arm, quantity, noised });
+        self.layout.outputs.push(OutputMeaning { viewer, cell, arm, quantity, noised });
     }
 
     /// `value, vaccine` or `value, breakdown north, vaccine`.
-    fn label(&self, cell: Cell, arm: Option<Arm>, quantity: Quantity) -> String {
+    fn label(&self, cell: LiftCell, arm: Option<TrialArm>, quantity: Quantity) -> String {
         let lift = self.lift;
         let Some(arm) = arm else {
             let what = match (quantity, lift.mode) {
                 (Quantity::Difference, _) => "difference of means",
-                (_, Mode::Variance) => "variance of the difference",
+                (_, NoiseMode::Variance) => "variance of the difference",
                 _ => "standard error of the difference",
             };
             return format!("{what}, {} minus {}", lift.arms[0], lift.arms[1]);
         };
         let cell = match cell {
-            Cell::Overall => String::new(),
-            Cell::Breakdown(i) => format!(", breakdown {}", lift.breakdown[usize::from(i)]),
-            Cell::Cohort(h) => format!(", cohort {}", lift.cohorts[usize::from(h)]),
+            LiftCell::Overall => String::new(),
+            LiftCell::Breakdown(i) => format!(", breakdown {}", lift.breakdown[usize::from(i)]),
+            LiftCell::Cohort(h) => format!(", cohort {}", lift.cohorts[usize::from(h)]),
         };
         format!("{}{cell}, {}", quantity.name(), arm.name(lift))
     }

@@ -1,21 +1,21 @@
 //! What every column, total and output of a lift program means.
 
 use super::{ADVERTISER, JoinedRow, PUBLISHER};
-use super::{Also, Lift, User};
+use super::{Also, LiftParameters, User};
 use base::PartyId;
 use program::Viewer;
 use release::joint::Combination;
 
 /// An arm of the trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Arm {
+pub enum TrialArm {
     /// Treated.
     Test,
     /// Not treated.
     Control,
 }
 
-impl Arm {
+impl TrialArm {
     /// Both, in order.
     pub const BOTH: [Self; 2] = [Self::Test, Self::Control];
 
@@ -30,14 +30,14 @@ impl Arm {
 
     /// Its name in a study.
     #[must_use]
-    pub fn name(self, lift: &Lift) -> &str {
+    pub fn name(self, lift: &LiftParameters) -> &str {
         &lift.arms[self as usize]
     }
 }
 
 /// A set of disjoint cells that is one charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Family {
+pub enum CellFamily {
     /// Everybody.
     Overall,
     /// By the publisher's breakdown.
@@ -48,7 +48,7 @@ pub enum Family {
 
 /// A cell of a family; times the arm, it is where a person is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Cell {
+pub enum LiftCell {
     /// Everybody.
     Overall,
     /// People with this value of the breakdown, by index.
@@ -57,14 +57,14 @@ pub enum Cell {
     Cohort(u8),
 }
 
-impl Cell {
+impl LiftCell {
     /// Its family.
     #[must_use]
-    pub fn family(self) -> Family {
+    pub fn family(self) -> CellFamily {
         match self {
-            Self::Overall => Family::Overall,
-            Self::Breakdown(_) => Family::Breakdown,
-            Self::Cohort(_) => Family::Cohort,
+            Self::Overall => CellFamily::Overall,
+            Self::Breakdown(_) => CellFamily::Breakdown,
+            Self::Cohort(_) => CellFamily::Cohort,
         }
     }
 }
@@ -158,7 +158,7 @@ impl From<Also> for Quantity {
 pub enum Content {
     /// Publisher: the opportunity's time; all ones without one.
     Time,
-    /// Publisher: [`Arm::code`]; 0 without a row or without an opportunity.
+    /// Publisher: [`TrialArm::code`]; 0 without a row or without an opportunity.
     Arm,
     /// Publisher: 1 if reached.
     Reached,
@@ -192,20 +192,20 @@ impl Content {
 
     /// Who holds the column of a slot.
     #[must_use]
-    pub fn owner_in(self, lift: &Lift, slot: u8) -> Option<PartyId> {
+    pub fn owner_in(self, lift: &LiftParameters, slot: u8) -> Option<PartyId> {
         let owner = self.owner()?;
         Some(if owner == ADVERTISER && lift.several() { PartyId(owner.0 + slot) } else { owner })
     }
 
     /// The column's value in a row that its owner does not have.
     #[must_use]
-    pub fn absent(self, lift: &Lift) -> u128 {
+    pub fn absent(self, lift: &LiftParameters) -> u128 {
         self.encode(lift, &JoinedRow { user: None, outcome: None })
     }
 
     /// The column's value for a row of the joined table. Events must be at most K.
     #[must_use]
-    pub fn encode(self, lift: &Lift, row: &JoinedRow) -> u128 {
+    pub fn encode(self, lift: &LiftParameters, row: &JoinedRow) -> u128 {
         let user = row.user.as_ref();
         let outcome = row.outcome.as_ref();
         let event = |j: u8| {
@@ -228,11 +228,11 @@ impl Content {
 
 /// A total of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Total {
+pub struct CellTotal {
     /// Where.
-    pub cell: Cell,
+    pub cell: LiftCell,
     /// In which arm.
-    pub arm: Arm,
+    pub arm: TrialArm,
     /// Of what.
     pub quantity: Quantity,
     /// Index of the program's fold; two totals that are always equal share one.
@@ -241,13 +241,13 @@ pub struct Total {
 
 /// An output of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Output {
+pub struct OutputMeaning {
     /// Who sees it.
     pub viewer: Viewer,
     /// Where.
-    pub cell: Cell,
+    pub cell: LiftCell,
     /// In which arm; `None` for what compares both.
-    pub arm: Option<Arm>,
+    pub arm: Option<TrialArm>,
     /// Of what.
     pub quantity: Quantity,
     /// Index of the mechanism and of its output; `None`: exact, from the viewer's own columns.
@@ -256,20 +256,20 @@ pub struct Output {
 
 /// What a lift program's columns, totals and outputs mean, in the program's order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct LiftLayout {
     /// One entry per column of the program; a column that nothing reads is absent.
     pub columns: Vec<Content>,
     /// By column: the slot that it is of, from 0; 0 for the publisher's.
     pub slots: Vec<u8>,
     /// All totals.
-    pub totals: Vec<Total>,
+    pub totals: Vec<CellTotal>,
     /// One entry per output of the program.
-    pub outputs: Vec<Output>,
+    pub outputs: Vec<OutputMeaning>,
     /// Folds of the arm sizes, test and control, that the publisher publishes before a fixed-point release.
     pub published: Option<[u32; 2]>,
 }
 
-impl Layout {
+impl LiftLayout {
     /// Index of the column that holds `content` (of the first slot), if the program reads it.
     #[must_use]
     pub fn column(&self, content: Content) -> Option<u32> {
@@ -301,7 +301,7 @@ impl Layout {
 
     /// The fold of a total.
     #[must_use]
-    pub fn fold(&self, cell: Cell, arm: Arm, quantity: Quantity) -> Option<u32> {
+    pub fn fold(&self, cell: LiftCell, arm: TrialArm, quantity: Quantity) -> Option<u32> {
         let found = self.totals.iter().find(|t| (t.cell, t.arm, t.quantity) == (cell, arm, quantity));
         found.map(|t| t.fold)
     }

@@ -22,8 +22,10 @@ mod truth;
 
 pub use bench::{BenchRows, bench_row, bench_truth};
 pub use build::build;
-pub use layout::{Arm, Cell, Content, Family, Layout, NO_VALUE, Output, Quantity, Total};
-pub use truth::{Anchor, Event, JoinedRow, Outcome, Totals, User, truth};
+pub use layout::{
+    CellFamily, CellTotal, Content, LiftCell, LiftLayout, NO_VALUE, OutputMeaning, Quantity, TrialArm,
+};
+pub use truth::{Anchor, JoinedRow, PersonEvent, PersonOutcome, TrueTotals, User, truth};
 
 use base::{Error, PartyId, limits};
 use program::{Ratio, Viewer};
@@ -45,7 +47,7 @@ pub const MAX_BITS: u8 = 32;
 
 /// The public parameters of a lift study. All of them are in the program, hence in its hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lift {
+pub struct LiftParameters {
     /// Name of the publisher, party 0.
     pub publisher: String,
     /// Names of the advertisers, from party 1. Of several, a person's outcome is what the events of all of
@@ -70,7 +72,7 @@ pub struct Lift {
     /// Names of the cohort's values; empty: no cohort.
     pub cohorts: Vec<String>,
     /// What is noised.
-    pub mode: Mode,
+    pub mode: NoiseMode,
     /// zCDP spent on what each party alone sees, the publisher first; 0: nothing.
     pub rho: Vec<Ratio>,
     /// zCDP spent on what everybody sees; 0: nothing. One of them all is above 0.
@@ -78,12 +80,12 @@ pub struct Lift {
     /// Further counts, each with its own share of rho.
     pub also: Vec<Also>,
     /// What the program must know of how rows were joined.
-    pub matching: Matching,
+    pub matching: JoinShape,
 }
 
 /// How rows were joined, as far as it changes what is computed or what one row can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Matching {
+pub struct JoinShape {
     /// Whether a joined row, or a slot of it, may hold no match: a shared column `valid` then says which one
     /// does, and what lies in the others counts nowhere, whatever it is.
     pub masked: bool,
@@ -96,7 +98,7 @@ pub struct Matching {
     pub alone: [u32; 2],
 }
 
-impl Default for Matching {
+impl Default for JoinShape {
     /// One row to one row, or to none.
     fn default() -> Self {
         Self { masked: false, slots: 1, degree: [1; 2], alone: [1; 2] }
@@ -105,7 +107,7 @@ impl Default for Matching {
 
 /// What is noised; `docs/protocols/release.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Mode {
+pub enum NoiseMode {
     /// Rows, values and squares of every cell.
     Sums,
     /// The difference of means and its variance; arm sizes are public.
@@ -133,7 +135,7 @@ pub enum Also {
     ReachedValue,
 }
 
-impl Mode {
+impl NoiseMode {
     /// All modes by the name a study file uses.
     pub const NAMES: [(&'static str, Self); 4] = [
         ("sums", Self::Sums),
@@ -177,7 +179,7 @@ impl Also {
     ];
 }
 
-impl Lift {
+impl LiftParameters {
     /// The configuration of `tacit bench lift`: 32-bit times and values, K = `k`, no effective clamp, no
     /// cells, `sums`.
     ///
@@ -198,11 +200,11 @@ impl Lift {
             arms: ["test".into(), "control".into()],
             breakdown: Vec::new(),
             cohorts: Vec::new(),
-            mode: Mode::Sums,
+            mode: NoiseMode::Sums,
             rho: vec![rho; 2],
             public: Ratio::ZERO,
             also: Vec::new(),
-            matching: Matching::default(),
+            matching: JoinShape::default(),
         }
     }
 
@@ -251,29 +253,29 @@ impl Lift {
 
     /// The families of cells, in order: overall, then breakdown and cohort where the study has them.
     #[must_use]
-    pub fn families(&self) -> Vec<Family> {
-        let mut families = vec![Family::Overall];
-        families.extend((!self.breakdown.is_empty()).then_some(Family::Breakdown));
-        families.extend((!self.cohorts.is_empty()).then_some(Family::Cohort));
+    pub fn families(&self) -> Vec<CellFamily> {
+        let mut families = vec![CellFamily::Overall];
+        families.extend((!self.breakdown.is_empty()).then_some(CellFamily::Breakdown));
+        families.extend((!self.cohorts.is_empty()).then_some(CellFamily::Cohort));
         families
     }
 
     /// The cells of a family, in order.
     #[must_use]
-    pub fn cells(&self, family: Family) -> Vec<Cell> {
+    pub fn cells(&self, family: CellFamily) -> Vec<LiftCell> {
         let all =
-            |values: &[String], cell: fn(u8) -> Cell| (0..values.len()).map(|i| cell(i as u8)).collect();
+            |values: &[String], cell: fn(u8) -> LiftCell| (0..values.len()).map(|i| cell(i as u8)).collect();
         match family {
-            Family::Overall => vec![Cell::Overall],
-            Family::Breakdown => all(&self.breakdown, Cell::Breakdown),
-            Family::Cohort => all(&self.cohorts, Cell::Cohort),
+            CellFamily::Overall => vec![LiftCell::Overall],
+            CellFamily::Breakdown => all(&self.breakdown, LiftCell::Breakdown),
+            CellFamily::Cohort => all(&self.cohorts, LiftCell::Cohort),
         }
     }
 
     /// Checks the ranges that the fields state.
     ///
     /// # Errors
-    /// [`base::Kind::Input`] for the first one broken, with what to write instead.
+    /// [`base::Fault::Input`] for the first one broken, with what to write instead.
     pub fn check(&self) -> Result<(), Error> {
         let range = |what: &str, value: u128, low: u128, high: u128| match (low..=high).contains(&value) {
             true => Ok(()),
@@ -282,7 +284,7 @@ impl Lift {
         range("the width of times", self.time_bits.into(), 1, MAX_BITS.into())?;
         range("the width of values", self.value_bits.into(), 1, MAX_BITS.into())?;
         range("max_events", self.max_events.into(), 1, MAX_EVENTS.into())?;
-        let fixed = self.mode != Mode::Sums;
+        let fixed = self.mode != NoiseMode::Sums;
         range("clamp", self.clamp, 1, if fixed { MAX_FIXED_CLAMP } else { u32::MAX.into() })?;
         if fixed && self.families().len() > 1 {
             return Err(Error::input(
@@ -315,7 +317,7 @@ impl Lift {
     }
 
     fn check_matching(&self) -> Result<(), Error> {
-        let Matching { masked, slots, degree, alone } = self.matching;
+        let JoinShape { masked, slots, degree, alone } = self.matching;
         if !(1..=MAX_SLOTS).contains(&slots)
             || degree.iter().chain(&alone).any(|d| !(1..=program::DEGREE).contains(d))
         {
@@ -336,7 +338,7 @@ impl Lift {
                  cohort, or match one row to one",
             ));
         }
-        if self.mode != Mode::Sums && (degree != [1; 2] || alone != [1; 2]) {
+        if self.mode != NoiseMode::Sums && (degree != [1; 2] || alone != [1; 2]) {
             return Err(Error::input(
                 "lift: the scale of this mode holds where one row changes one person; use mode \"sums\", or \
                  match by one identifier",
@@ -358,12 +360,12 @@ impl Lift {
         if !self.several() {
             return Ok(());
         }
-        if self.matching != Matching::default() {
+        if self.matching != JoinShape::default() {
             return Err(Error::input(
                 "lift: several advertisers are joined by one identifier, one row to one row of each",
             ));
         }
-        if self.mode != Mode::Sums {
+        if self.mode != NoiseMode::Sums {
             return Err(Error::input(
                 "lift: this mode is for one advertiser; use mode \"sums\", or measure each advertiser apart",
             ));

@@ -9,7 +9,7 @@
 //! where it is one question (cloud, mobile) every row holds it.
 //!
 //! *No match* is said apart, by the found bit; then row and score are 0. Ties: the resource with the smallest
-//! row wins. In the paper's circuit ([`Shape::Paper`]) there is no such bit: the worst score, 0 or all ones,
+//! row wins. In the paper's circuit ([`SelectionCircuit::Paper`]) there is no such bit: the worst score, 0 or all ones,
 //! says that nothing matched, and resources must not have it.
 //!
 //! In the mobile problems a user is a resource and a provider at once: every user is a party of its own with
@@ -19,25 +19,25 @@
 mod sample;
 mod truth;
 
-pub use sample::{Part, Sample};
-pub use truth::{Answer, truth};
+pub use sample::{MarketPart, MarketSample};
+pub use truth::{MarketAnswer, truth};
 
 use base::{Error, PartyId};
 use circuits::Wired;
-use program::lower::combine::Shape;
+use program::lower::combine::SelectionCircuit;
 use program::lower::unroll;
-use program::{Builder, Class, Holder, NodeId, Order, Program, RowSet, Type};
+use program::{Class, Holder, NodeId, Program, ProgramBuilder, RowOrder, RowSet, ValueType};
 use std::fmt;
 use std::str::FromStr;
 
 /// The party that asks and learns.
 pub const CUSTOMER: PartyId = PartyId(0);
 /// Values of resources and questions.
-pub const VALUE: Type = Type::u(16);
+pub const VALUE: ValueType = ValueType::u(16);
 /// A squared distance: two squares of 16 bits.
-const SQUARE: Type = Type::u(33);
+const SQUARE: ValueType = ValueType::u(33);
 /// The number of shared interests.
-const COUNT: Type = Type::u(5);
+const COUNT: ValueType = ValueType::u(5);
 
 /// A marketplace problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -120,7 +120,7 @@ impl FromStr for Problem {
 }
 
 /// The program of a problem among parties of these names, the customer first. `shape` says whether "no match"
-/// is said apart: in [`Shape::Paper`] it is not.
+/// is said apart: in [`SelectionCircuit::Paper`] it is not.
 ///
 /// # Panics
 /// Without parties, or with names that a program cannot have.
@@ -128,10 +128,10 @@ impl FromStr for Problem {
 pub fn program<S: Into<String>>(
     problem: Problem,
     parties: impl IntoIterator<Item = S>,
-    shape: Shape,
+    shape: SelectionCircuit,
 ) -> Program {
     let parties: Vec<String> = parties.into_iter().map(Into::into).collect();
-    build(problem, &parties, Form { explicit: shape != Shape::Paper, apart: false })
+    build(problem, &parties, Form { explicit: shape != SelectionCircuit::Paper, apart: false })
 }
 
 /// The same for a study file, which feeds every column from one party's file: what party p offers as
@@ -157,27 +157,27 @@ struct Form {
 
 /// A program under construction.
 struct Draft {
-    b: Builder,
+    b: ProgramBuilder,
     providers: usize,
     form: Form,
 }
 
 fn build(problem: Problem, parties: &[String], form: Form) -> Program {
-    let mut b = Builder::new(&format!("market-{problem}"), Class::Exact, parties.iter().cloned());
+    let mut b = ProgramBuilder::new(&format!("market-{problem}"), Class::Exact, parties.iter().cloned());
     // The list of resources is public: everybody has every row.
     b.rows(RowSet::Aligned);
     let mut d = Draft { b, providers: parties.len() - 1, form };
     match problem {
         Problem::P2p => {
             let bandwidth = d.offered("bandwidth", VALUE);
-            let wanted = d.asked("wanted", Type::BIT);
-            d.best(problem, Order::Greatest, bandwidth, wanted);
+            let wanted = d.asked("wanted", ValueType::BIT);
+            d.best(problem, RowOrder::Greatest, bandwidth, wanted);
         }
         Problem::Car => {
-            let (price, on_offer) = (d.offered("price", VALUE), d.offered("on_offer", Type::BIT));
-            let wanted = d.asked("wanted", Type::BIT);
+            let (price, on_offer) = (d.offered("price", VALUE), d.offered("on_offer", ValueType::BIT));
+            let wanted = d.asked("wanted", ValueType::BIT);
             let valid = d.b.and(on_offer, wanted);
-            d.best(problem, Order::Least, price, valid);
+            d.best(problem, RowOrder::Least, price, valid);
         }
         Problem::CloudPrice | Problem::CloudQuality => {
             let (quality, price) = (d.offered("quality", VALUE), d.offered("price", VALUE));
@@ -186,8 +186,8 @@ fn build(problem: Problem, parties: &[String], form: Form) -> Program {
             let cheap = d.not_less(budget, price);
             let valid = d.b.and(good, cheap);
             match problem {
-                Problem::CloudPrice => d.best(problem, Order::Least, price, valid),
-                _ => d.best(problem, Order::Greatest, quality, valid),
+                Problem::CloudPrice => d.best(problem, RowOrder::Least, price, valid),
+                _ => d.best(problem, RowOrder::Greatest, quality, valid),
             }
         }
         Problem::MobileAll | Problem::MobileClosest | Problem::MobileResource => d.mobile(problem),
@@ -197,7 +197,7 @@ fn build(problem: Problem, parties: &[String], form: Form) -> Program {
 
 impl Draft {
     /// What providers enter.
-    fn offered(&mut self, name: &str, ty: Type) -> NodeId {
+    fn offered(&mut self, name: &str, ty: ValueType) -> NodeId {
         if !self.form.apart {
             return self.b.column(name, ty, Holder::Shared);
         }
@@ -210,7 +210,7 @@ impl Draft {
     }
 
     /// What the customer enters.
-    fn asked(&mut self, name: &str, ty: Type) -> NodeId {
+    fn asked(&mut self, name: &str, ty: ValueType) -> NodeId {
         self.b.column(name, ty, CUSTOMER)
     }
 
@@ -221,7 +221,7 @@ impl Draft {
     }
 
     /// The best row, revealed to the customer.
-    fn best(&mut self, problem: Problem, order: Order, key: NodeId, valid: NodeId) {
+    fn best(&mut self, problem: Problem, order: RowOrder, key: NodeId, valid: NodeId) {
         let b = &mut self.b;
         let fold = b.best(order, key, valid);
         b.release();
@@ -253,12 +253,12 @@ impl Draft {
         let common = self.b.and(interests, wanted);
         if problem == Problem::MobileResource {
             let count = self.b.popcount(common, COUNT);
-            return self.best(problem, Order::Greatest, count, near);
+            return self.best(problem, RowOrder::Greatest, count, near);
         }
         let all = self.b.eq(common, wanted);
         let valid = self.b.and(near, all);
         if problem == Problem::MobileClosest {
-            return self.best(problem, Order::Least, distance, valid);
+            return self.best(problem, RowOrder::Least, distance, valid);
         }
         let list = self.b.collect(valid);
         self.b.release();
@@ -271,7 +271,7 @@ impl Draft {
 ///
 /// # Errors
 /// An unknown problem, no rows or more than [`program::lower::UNROLLED_ROWS`].
-pub fn wired(problem: &str, rows: u64, shape: Shape) -> Result<Wired, Error> {
+pub fn wired(problem: &str, rows: u64, shape: SelectionCircuit) -> Result<Wired, Error> {
     let program = program(problem.parse()?, ["customer", "provider-1", "provider-2"], shape);
     unroll(&program, rows, shape, &|row| provider(row, 3))
 }

@@ -1,8 +1,8 @@
 //! Made-up marketplaces: realistic values, what each party holds of them, and the true answer.
 
-use super::{Answer, CUSTOMER, Problem, provider, truth};
+use super::{CUSTOMER, MarketAnswer, Problem, provider, truth};
 use base::{Error, PartyId, Rng, Seed};
-use program::Rows;
+use program::ShardRows;
 use program::{Holder, Program};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ const SCORES: (u64, u64) = (1, 0xfffe);
 
 /// A made-up marketplace.
 #[derive(Clone, Debug)]
-pub struct Sample {
+pub struct MarketSample {
     problem: Problem,
     program: Program,
     rows: u64,
@@ -20,7 +20,7 @@ pub struct Sample {
     columns: Arc<Vec<Vec<u128>>>,
 }
 
-impl Sample {
+impl MarketSample {
     /// Resources and a question for a problem's program. The same seed gives the same marketplace. About half
     /// of the resources are asked for, as in the paper's measurements.
     #[must_use]
@@ -28,10 +28,10 @@ impl Sample {
         let mut bytes = [0; 32];
         bytes[..8].copy_from_slice(&seed.to_le_bytes());
         let seed = Seed::from_bytes(bytes).fork(&format!("market {problem}"));
-        let draw = |column: &program::Column| {
+        let draw = |column: &program::RowColumn| {
             let mut rng = seed.fork(&column.name).into_rng();
             // A question is the same in every row; which resources are wanted is not.
-            let once = column.holder == CUSTOMER.into() && column.ty != program::Type::BIT;
+            let once = column.holder == CUSTOMER.into() && column.ty != program::ValueType::BIT;
             let first = value(problem, &column.name, &mut rng);
             let next = |_| if once { first } else { value(problem, &column.name, &mut rng) };
             (0..rows).map(next).collect()
@@ -54,15 +54,15 @@ impl Sample {
 
     /// What one party enters; everything for `None`.
     #[must_use]
-    pub fn part(&self, party: Option<PartyId>) -> Part {
-        Part { sample: self.clone(), party }
+    pub fn part(&self, party: Option<PartyId>) -> MarketPart {
+        MarketPart { sample: self.clone(), party }
     }
 
     /// The true answer.
     ///
     /// # Errors
     /// When the program has not the problem's columns.
-    pub fn truth(&self) -> Result<Answer, Error> {
+    pub fn truth(&self) -> Result<MarketAnswer, Error> {
         truth(self.problem, self.rows, &|name, row| {
             let column = self.program.columns.iter().position(|c| c.name == name);
             let column = column.ok_or_else(|| Error::misuse(format!("the program has no column {name}")))?;
@@ -129,18 +129,18 @@ fn value(problem: Problem, name: &str, rng: &mut Rng) -> u128 {
 
 /// What one party enters of a made-up marketplace.
 #[derive(Clone, Debug)]
-pub struct Part {
-    sample: Sample,
+pub struct MarketPart {
+    sample: MarketSample,
     party: Option<PartyId>,
 }
 
-impl Rows for Part {
+impl ShardRows for MarketPart {
     fn len(&self) -> u64 {
         self.sample.rows
     }
 
     fn read(&mut self, column: u32, from: u64, into: &mut [u128]) -> Result<(), Error> {
-        let Sample { program, columns, .. } = &self.sample;
+        let MarketSample { program, columns, .. } = &self.sample;
         let foreign = || Error::misuse(format!("column {column} is not held here"));
         let (held, values) =
             program.columns.iter().zip(columns.iter()).nth(column as usize).ok_or_else(foreign)?;

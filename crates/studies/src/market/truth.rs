@@ -5,7 +5,7 @@ use base::Error;
 
 /// What the customer learns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum MarketAnswer {
     /// Row and score of the best resource; `None`: no match.
     Best(Option<(u64, u128)>),
     /// By row, whether it matches.
@@ -20,13 +20,13 @@ pub fn truth(
     problem: Problem,
     rows: u64,
     value: &dyn Fn(&str, u64) -> Result<u128, Error>,
-) -> Result<Answer, Error> {
+) -> Result<MarketAnswer, Error> {
     let mut scores = Vec::with_capacity(rows as usize);
     for row in 0..rows {
         scores.push(score(problem, &|name| value(name, row))?);
     }
     if problem == Problem::MobileAll {
-        return Ok(Answer::All(scores.iter().map(Option::is_some).collect()));
+        return Ok(MarketAnswer::All(scores.iter().map(Option::is_some).collect()));
     }
     let least = matches!(problem, Problem::CloudPrice | Problem::Car | Problem::MobileClosest);
     let mut best: Option<(u64, u128)> = None;
@@ -36,7 +36,7 @@ pub fn truth(
             best = Some((row, score));
         }
     }
-    Ok(Answer::Best(best))
+    Ok(MarketAnswer::Best(best))
 }
 
 /// The score of one resource, `None` where it does not match.

@@ -1,14 +1,14 @@
 //! What the tests of lift share.
 
 use program::Ratio;
-use studies::lift::{Also, Lift, Mode};
+use studies::lift::{Also, LiftParameters, NoiseMode};
 
 /// A study with all cells and all counts.
-pub fn full(mode: Mode) -> Lift {
-    let sums = mode == Mode::Sums;
+pub fn full(mode: NoiseMode) -> LiftParameters {
+    let sums = mode == NoiseMode::Sums;
     let names =
         |list: &[&str]| if sums { list.iter().map(|s| (*s).to_owned()).collect() } else { Vec::new() };
-    Lift {
+    LiftParameters {
         time_bits: 9,
         value_bits: 6,
         max_events: 4,
@@ -22,6 +22,6 @@ pub fn full(mode: Mode) -> Lift {
         rho: vec![Ratio::new(1, 10).unwrap(), Ratio::new(3, 70).unwrap()],
         public: Ratio::ZERO,
         also: Also::ALL.to_vec(),
-        ..Lift::bench(4)
+        ..LiftParameters::bench(4)
     }
 }

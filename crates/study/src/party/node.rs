@@ -4,7 +4,7 @@ use super::{Address, PartySettings, default_memory};
 use crate::transport::ServerTransport;
 use crate::{Study, StudyHash};
 use base::{Error, limits};
-use net::Network;
+use net::IpNetwork;
 use std::path::PathBuf;
 
 /// A server's settings with nothing missing.
@@ -23,7 +23,7 @@ pub struct ServerSetup {
     /// Milliseconds without progress before giving up.
     pub deadline_ms: u64,
     /// Networks that connections may come from; none for any.
-    pub allow: Vec<Network>,
+    pub allow: Vec<IpNetwork>,
     /// Whether this server tells the others to begin.
     pub trigger: bool,
     /// What the computation goes over.

@@ -24,7 +24,7 @@ impl Price {
     /// Meeting: greetings, base OTs, the garbler's public seeds.
     #[must_use]
     pub fn setup() -> Self {
-        let ot = ot::Price::base() + ot::Price::setup(K);
+        let ot = ot::ExtensionCost::base() + ot::ExtensionCost::setup(K);
         let garbler = ot.sender + (HELLO_BYTES + SEEDS_BYTES) as u64;
         Self { garbler, evaluator: ot.receiver + HELLO_BYTES as u64, ..Self::default() }
     }
@@ -43,7 +43,7 @@ impl Price {
         }
         let mut price = Self { ots: bits as u64, ..Self::default() };
         for at in (0..bits).step_by(STRETCH) {
-            price.evaluator += ot::Price::correlated(K, STRETCH.min(bits - at) as u64).receiver;
+            price.evaluator += ot::ExtensionCost::correlated(K, STRETCH.min(bits - at) as u64).receiver;
         }
         price
     }

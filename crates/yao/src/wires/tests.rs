@@ -4,7 +4,7 @@ use super::*;
 use base::{Error, PartyId};
 use kernels::Block;
 use net::cluster::Cluster;
-use net::{Fault, Session};
+use net::{InjectedFault, Session};
 use osprey::{Heap, Memory};
 
 /// A bijection of 64 bits that scatters neighbours.
@@ -390,7 +390,7 @@ fn peers_whose_programs_differ_at_equal_cost_are_told() {
 fn a_broken_or_altered_line_is_an_error() {
     let quick = || Cluster::new(2, 5).deadline(std::time::Duration::from_secs(2));
     for (party, step) in [(0, "wires-setup"), (1, "wires-setup"), (0, "")] {
-        for fault in [Fault::Cut, Fault::Truncate] {
+        for fault in [InjectedFault::Cut, InjectedFault::Truncate] {
             let cluster = quick().fault(PartyId(party), step, fault);
             let found = errors(&cluster, |s| product(&mut self::party(s)?, 70));
             assert!(!found.is_empty(), "{party} {step} {fault:?}");
@@ -398,7 +398,7 @@ fn a_broken_or_altered_line_is_an_error() {
     }
     // A base OT element that is no point of the group: the greeting is 8 bytes, the encoding's top bit must
     // be clear.
-    let element = Fault::Corrupt { byte: 8 + 31, mask: 0x80 };
+    let element = InjectedFault::Corrupt { byte: 8 + 31, mask: 0x80 };
     let found =
         errors(&quick().fault(PartyId(0), "wires-setup", element), |s| product(&mut self::party(s)?, 70));
     assert!(found.iter().any(|e| e.contains("malformed")), "{found:?}");

@@ -145,7 +145,7 @@ fn run_known(who: u8, party: &PartySetup) -> BTreeSet<String> {
     let log = Arc::new(Mutex::new(String::new()));
     let heard = log.clone();
     let events = move |event: Event| heard.lock().unwrap().push_str(&format!("{event:?}\n"));
-    let watch = Watch { progress: Progress::none(), events: Arc::new(events) };
+    let watch = Watch { progress: RowProgress::none(), events: Arc::new(events) };
     let mut all = check(party).unwrap();
     budget::admit(party, &mut all).unwrap();
     let ledger = ready::open_ledger(party, &all, &watch).unwrap();

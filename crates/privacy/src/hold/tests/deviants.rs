@@ -33,7 +33,7 @@ impl Owners {
         let all = engine::conformance::suite_among(3, 5);
         let case = all.into_iter().find(|case| case.name.starts_with("joint among 3")).expect("it is there");
         let (owners, sampler) = (case.program.fold_owners(), |at| case.noise.sampler(at));
-        let how = Lowering { noise: Noise::Coins(&sampler), ..Lowering::exact(&owners) };
+        let how = Lowering { noise: NoiseSource::Coins(&sampler), ..Lowering::exact(&owners) };
         let plan = lower_release(&case.program, program::Viewer::Public, &how).unwrap();
         let identities = [(); 3].map(|()| Identity::generate().unwrap());
         Self { folder: TempDir::new().unwrap(), plan, identities, law: [6; 32] }
@@ -223,7 +223,7 @@ fn honest(world: &Owners, paid: usize) {
 /// have seen, and opens nothing that somebody may have.
 #[test]
 fn a_number_of_other_noise_is_never_opened() {
-    let cut = |step| Cluster::new(3, 1).fault(A, step, Fault::Cut);
+    let cut = |step| Cluster::new(3, 1).fault(A, step, InjectedFault::Cut);
     let mut world = Owners::new();
     assert!(world.run_on(cut("pay"), Deviates::No).iter().any(Result::is_err));
     let held = |world: &Owners| world.ledger(A).held_share(&[4; 32]).unwrap().map(|(held, _)| held.session);

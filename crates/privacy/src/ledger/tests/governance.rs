@@ -67,7 +67,7 @@ fn runs_are_counted_per_peer_and_the_next_time_is_said() {
     let free = moment(now() + DAY);
     for refused in [ledger.begin_run(registry, &[2; 32], rate), ledger.may_begin(registry, rate)] {
         let refused = refused.unwrap_err();
-        assert!(matches!(refused.kind(), Kind::Refused(_)));
+        assert!(matches!(refused.kind(), Fault::Refused(_)));
         let refused = refused.to_string();
         assert!(
             refused.starts_with("policy.runs: 2 runs with registry have begun, and 2/day may"),
@@ -169,7 +169,7 @@ fn a_key_has_one_successor() {
     let [old, new, second] = [0; 3].map(|_| Identity::generate().unwrap());
     ledger.succeed(&Succession::sign(&old, &new).unwrap()).unwrap();
     let error = ledger.succeed(&Succession::sign(&old, &second).unwrap()).unwrap_err();
-    assert!(matches!(error.kind(), Kind::Refused(_)));
+    assert!(matches!(error.kind(), Fault::Refused(_)));
     let error = error.to_string();
     for named in [&old, &new, &second] {
         assert!(error.contains(&key(named)), "{error}");

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// One line of the ledger: what one party said to and heard from one peer at one step. The unit is bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct TrafficEntry {
     /// The peer.
     pub peer: PartyId,
     /// The step, as a path.
@@ -26,14 +26,14 @@ pub struct Entry {
 
 /// All entries of one session, in the order the steps were first entered.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ledger {
-    entries: Vec<Entry>,
+pub struct Traffic {
+    entries: Vec<TrafficEntry>,
 }
 
-impl Ledger {
+impl Traffic {
     /// The entries.
     #[must_use]
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[TrafficEntry] {
         &self.entries
     }
 
@@ -80,7 +80,7 @@ impl Ledger {
     }
 
     /// Adds another session's ledger: the workers of one party.
-    pub fn merge(&mut self, other: &Ledger) {
+    pub fn merge(&mut self, other: &Traffic) {
         for theirs in &other.entries {
             let index = self.index(theirs.peer, &theirs.step);
             let mine = &mut self.entries[index];
@@ -93,7 +93,7 @@ impl Ledger {
         }
     }
 
-    fn under<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a Entry> {
+    fn under<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a TrafficEntry> {
         self.entries.iter().filter(move |e| covers(prefix, &e.step))
     }
 
@@ -104,11 +104,11 @@ impl Ledger {
         }
         let step = step.to_owned();
         let (sent, received, messages, turns, and_gates, ots) = (0, 0, 0, 0, 0, 0);
-        self.entries.push(Entry { peer, step, sent, received, messages, turns, and_gates, ots });
+        self.entries.push(TrafficEntry { peer, step, sent, received, messages, turns, and_gates, ots });
         self.entries.len() - 1
     }
 
-    pub(crate) fn entry(&mut self, index: usize) -> &mut Entry {
+    pub(crate) fn entry(&mut self, index: usize) -> &mut TrafficEntry {
         &mut self.entries[index]
     }
 }
@@ -142,7 +142,7 @@ mod tests {
     fn ledgers_of_workers_add_up() {
         let ledger = |peer: u8, step: &str, n: u64| {
             let step = step.to_owned();
-            let entry = Entry {
+            let entry = TrafficEntry {
                 peer: PartyId(peer),
                 step,
                 sent: n,
@@ -152,7 +152,7 @@ mod tests {
                 and_gates: 5 * n,
                 ots: 6 * n,
             };
-            Ledger { entries: vec![entry] }
+            Traffic { entries: vec![entry] }
         };
         let mut sum = ledger(1, "a", 1);
         sum.merge(&ledger(1, "a", 10));
