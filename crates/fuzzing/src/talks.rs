@@ -8,7 +8,7 @@ use engine::{CircuitEngine, Engine};
 use kernels::Block;
 use matching::{
     CircuitJoin, CollectingJoin, ContaminatedRule, FlatIdentifiers, IdentifierSource, InnerJoin, ManyId,
-    MatchOptions, Matcher, MultiId, PayloadField, PayloadLayout, PayloadTable, PrivateId, RepeatRule,
+    MatchOptions, Matcher, MultiId, TableField, PayloadLayout, PayloadTable, PrivateId, RepeatRule,
     ShareBackend,
 };
 use net::Session;
@@ -45,7 +45,7 @@ talks! {
     "ps3i-paillier", 500, PAILLIER = Talk::new(2, |s| joined(s, ShareBackend::Paillier));
     "collecting", 10_000, COLLECTING = Talk::new(2, collect);
     "circuit-psi", 5_000, PSI = Talk::new(2, |s| {
-        let layout = PayloadLayout::new([PayloadField::number(8), PayloadField::bits(9)])?;
+        let layout = PayloadLayout::new([TableField::number(8), TableField::bits(9)])?;
         let rows = mine(s);
         let payload = payload(&layout, rows.flat().rows())?;
         let payload = (s.me() == PartyId(1)).then_some(&payload);
@@ -168,7 +168,7 @@ fn payload(layout: &PayloadLayout, rows: u64) -> Result<PayloadTable, Error> {
 }
 
 fn joined(session: &mut Session, backend: ShareBackend) -> Result<(), Error> {
-    let layout = PayloadLayout::new([PayloadField::number(8), PayloadField::bits(9)])?;
+    let layout = PayloadLayout::new([TableField::number(8), TableField::bits(9)])?;
     let rows = mine(session);
     let payload = payload(&layout, rows.flat().rows())?;
     let options = MatchOptions { backend, ..join_options(layout) };
@@ -176,7 +176,7 @@ fn joined(session: &mut Session, backend: ShareBackend) -> Result<(), Error> {
 }
 
 fn collect(session: &mut Session) -> Result<(), Error> {
-    let layout = PayloadLayout::new([PayloadField::number(4), PayloadField::bits(3)])?;
+    let layout = PayloadLayout::new([TableField::number(4), TableField::bits(3)])?;
     let rows = several(session);
     let payload = payload(&layout, rows.rows())?;
     let options = MatchOptions { slots: 2, degree: 2, ..join_options(layout) };

@@ -6,7 +6,7 @@
 
 use base::Error;
 use matching::{
-    CircuitJoin, FlatIdentifiers, JoinedPart, MatchOptions, Matcher, PayloadField, PayloadLayout,
+    CircuitJoin, FlatIdentifiers, JoinedPart, MatchOptions, Matcher, TableField, PayloadLayout,
     PayloadTable, ValidEntries, circuit_psi,
 };
 use net::cluster::Cluster;
@@ -29,7 +29,7 @@ fn main() -> Result<(), Error> {
     let mut number = |usual: u64| args.next().map_or(usual, |arg| arg.parse().expect("a number"));
     let (rows, bytes) = (number(1_000_000), number(64) as usize);
     let ot = args.next().map_or(Ok(MatchOptions::default().ot), |name| name.parse())?;
-    let layout = PayloadLayout::new(std::iter::repeat_n(PayloadField::number(8), bytes / 8))?;
+    let layout = PayloadLayout::new(std::iter::repeat_n(TableField::number(8), bytes / 8))?;
     let mut payload = PayloadTable::zeros(layout.clone(), rows)?;
     (0..rows).for_each(|row| (0..bytes / 8).for_each(|field| payload.set(row, field, u128::from(row))));
     let columns = [column(0, rows), column(rows / 2, rows)];

@@ -5,7 +5,7 @@
 
 use base::PartyId;
 use matching::{
-    CollectingJoin, FlatIdentifiers, MatchOptions, Matcher, PayloadField, PayloadLayout, PayloadTable,
+    CollectingJoin, FlatIdentifiers, MatchOptions, Matcher, TableField, PayloadLayout, PayloadTable,
     ShareBackend,
 };
 use net::cluster::Cluster;
@@ -33,7 +33,7 @@ fn main() {
         (bytes, ends)
     };
     let columns = [column(0), column(rows / 2)];
-    let layouts = [vec![PayloadField::bits(8)], vec![PayloadField::number(8), PayloadField::bits(32)]]
+    let layouts = [vec![TableField::bits(8)], vec![TableField::number(8), TableField::bits(32)]]
         .map(|fields| PayloadLayout::new(fields).expect("narrow rows"));
     let (cpu_before, memory_before) = usage();
     let start = Instant::now();

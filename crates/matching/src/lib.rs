@@ -32,7 +32,7 @@ mod timing_tests;
 pub use aligned::AlignedRows;
 pub use circuit_psi::CircuitJoin;
 pub use collecting::CollectingJoin;
-pub use identifiers::{FlatIdentifiers, IdentifierSource, IdentifierSpool, NameDomain};
+pub use identifiers::{FlatIdentifiers, IdentifierSource, NameDomain};
 pub use many_pid::ManyId;
 pub use matcher::{
     ContaminatedRule, MatchDisclosure, MatchEstimate, MatchFeatures, MatchOptions, MatchOutcome, MatchOutput,
@@ -41,9 +41,9 @@ pub use matcher::{
 };
 pub use multi_pid::MultiId;
 pub use payload::{
-    JoinedPart, JoinedShares, PayloadField, PayloadLayout, PayloadTable, ShareRing, ValidEntries,
+    JoinedPart, JoinedShares, TableField, PayloadLayout, PayloadTable, ShareRing, ValidEntries,
 };
-pub use pid::PrivateId;
+pub use pid::{PrivateId, is_cut, other_rows};
 pub use ps3i::InnerJoin;
 pub use salted_key::SaltedKey;
 

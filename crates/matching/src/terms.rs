@@ -67,21 +67,28 @@ impl<'a> PayloadVector<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::payload::PayloadField;
+    use crate::matcher::ShareBackend;
+    use crate::payload::{TableField, PayloadLayout};
+    use ot::OtKind;
     use std::collections::BTreeSet;
 
     #[test]
     fn every_term_counts() {
-        let layout = |fields: &[PayloadField]| PayloadLayout::new(fields.to_vec()).unwrap();
-        let [number, bits] = [layout(&[PayloadField::number(8)]), layout(&[PayloadField::bits(64)])];
-        let same = [number.clone(), number.clone()];
+        let layout = |fields: &[TableField]| PayloadLayout::new(fields.to_vec()).unwrap();
+        let [number, bits] = [layout(&[TableField::number(8)]), layout(&[TableField::bits(64)])];
+        let same = MatchOptions {
+            layouts: [number.clone(), number.clone()],
+            ot: Some(OtKind::Ferret),
+            ..MatchOptions::default()
+        };
+        let with = |layouts| MatchOptions { layouts, ..same.clone() };
         let digests: BTreeSet<_> = [
-            digest(&same, ShareBackend::PermuteShare, OtKind::Ferret, 1 << 20),
-            digest(&[number.clone(), bits.clone()], ShareBackend::PermuteShare, OtKind::Ferret, 1 << 20),
-            digest(&[bits, number], ShareBackend::PermuteShare, OtKind::Ferret, 1 << 20),
-            digest(&same, ShareBackend::Paillier, OtKind::Ferret, 1 << 20),
-            digest(&same, ShareBackend::PermuteShare, OtKind::SoftSpoken { k: 2 }, 1 << 20),
-            digest(&same, ShareBackend::PermuteShare, OtKind::Ferret, 1 << 16),
+            digest(&same, 1 << 20),
+            digest(&with([number.clone(), bits.clone()]), 1 << 20),
+            digest(&with([bits, number]), 1 << 20),
+            digest(&MatchOptions { backend: ShareBackend::Paillier, ..same.clone() }, 1 << 20),
+            digest(&MatchOptions { ot: Some(OtKind::SoftSpoken { k: 2 }), ..same.clone() }, 1 << 20),
+            digest(&same, 1 << 16),
         ]
         .into();
         assert_eq!(digests.len(), 6);

@@ -5,13 +5,9 @@ mod common;
 
 use base::{ChannelError, PartyId, Roster, Seed};
 use common::{Column, ids};
-use matching::{
-    MatchOptions, Matcher, PrivateId,
-    dummies::Dummies,
-    group,
-    group::{Exponent, GroupElement},
-    pid,
-};
+use matching::dummies::Dummies;
+use matching::group::{self, Exponent, GroupElement};
+use matching::{MatchOptions, Matcher, PairSizes, PrivateId};
 use net::{Channel, Session, pair};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -81,7 +77,7 @@ impl Plot for Honest {
     fn heard(&mut self, _: &str, _: &[u8]) {}
 }
 
-type Outcome = Result<Disclosed, String>;
+type Outcome = Result<PairSizes, String>;
 
 fn channel<P: Plot + 'static>(inner: Box<dyn Channel>, plot: &Arc<Mutex<P>>) -> Box<dyn Channel> {
     Box::new(Bent { inner, step: String::new(), plot: plot.clone(), own: None })
@@ -106,7 +102,7 @@ fn run<C: Plot + 'static, P: Plot + 'static>(
             let (column, options) = (&columns[i], options(i));
             scope.spawn(move || {
                 let done = PrivateId.run(&mut session, &column.flat(), None, &options);
-                done.map(|spine| spine.disclosed).map_err(|e| e.to_string())
+                done.map(|told| told.disclosed.sizes.pair()).map_err(|e| e.to_string())
             })
         });
         let threads = [parties.next().unwrap(), parties.next().unwrap()];
@@ -347,7 +343,7 @@ fn a_peer_that_deviates_has_no_second_try_under_the_same_keys() {
     assert!(error.contains("what it sends after the cut is what it sent before it"), "{error}");
     assert!(!kept, "a deviation does not");
     let (done, _) = session(3);
-    let wanted = Disclosed { own: 3000, peer: 3000, union: 4500 };
+    let wanted = PairSizes::new([3000; 2], 4500);
     assert_eq!(done, [Ok(wanted), Ok(wanted)]);
     let plot = plot.lock().unwrap();
     assert_eq!((plot.s_p.len(), plot.s_c), (1500, 0), "it was told nothing for its powers");

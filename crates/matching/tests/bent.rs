@@ -9,7 +9,7 @@ mod lists;
 use base::{ChannelError, PartyId, Rng, Roster, Seed};
 use common::{Column, ids, with_layouts};
 use matching::{
-    CircuitJoin, InnerJoin, ManyId, MatchOptions, Matcher, MultiId, PayloadField, PayloadLayout,
+    CircuitJoin, InnerJoin, ManyId, MatchOptions, Matcher, MultiId, TableField, PayloadLayout,
     PayloadTable, PrivateId, ShareBackend,
 };
 use net::{Channel, Session, pair};
@@ -139,10 +139,10 @@ fn run_many(session: &mut Session, list: &Column, _: usize) -> Result<(), base::
 }
 
 fn run_circuit(session: &mut Session, list: &Column, me: usize) -> Result<(), base::Error> {
-    let layout = PayloadLayout::new([PayloadField::number(8)])?;
+    let layout = PayloadLayout::new([TableField::number(8)])?;
     let payload = PayloadTable::zeros(layout.clone(), 40)?;
     let ot = ot::OtKind::SoftSpoken { k: 8 };
-    let options = MatchOptions { ot, memory: Some(1 << 30), ..Default::default() };
+    let options = MatchOptions { ot: Some(ot), memory: Some(1 << 30), ..Default::default() };
     CircuitJoin
         .run(
             session,
@@ -154,13 +154,13 @@ fn run_circuit(session: &mut Session, list: &Column, me: usize) -> Result<(), ba
 }
 
 fn run_ps3i(session: &mut Session, list: &Column, me: usize) -> Result<(), base::Error> {
-    let layout = PayloadLayout::new([PayloadField::number(8), PayloadField::bits(9)])?;
+    let layout = PayloadLayout::new([TableField::number(8), TableField::bits(9)])?;
     let payload = PayloadTable::zeros(layout.clone(), [30, 40][me])?;
     let ot = ot::OtKind::SoftSpoken { k: 8 };
     let backend = ShareBackend::PermuteShare;
-    let options = MatchOptions { threads: 1, ot, backend, memory: MEMORY, ..Default::default() };
+    let options = MatchOptions { threads: 1, ot: Some(ot), backend, memory: MEMORY, ..Default::default() };
     InnerJoin
-        .run(session, &list.flat(), Some(&payload), &with_layouts(&options, [layout(), layout()]))
+        .run(session, &list.flat(), Some(&payload), &with_layouts(&options, [layout.clone(), layout]))
         .map(|_| ())
 }
 

@@ -7,14 +7,14 @@ mod tap;
 
 use common::{Column, ids, with_layouts};
 use matching::{
-    CircuitJoin, JoinedPart, JoinedShares, MatchOptions, Matcher, PayloadField, PayloadLayout, PayloadTable,
+    CircuitJoin, JoinedPart, JoinedShares, MatchOptions, Matcher, TableField, PayloadLayout, PayloadTable,
     ValidEntries,
 };
 use ot::OtKind;
 use tap::{Fault, run_both, tapped};
 
 fn layout() -> PayloadLayout {
-    PayloadLayout::new([PayloadField::number(8), PayloadField::bits(16)]).unwrap()
+    PayloadLayout::new([TableField::number(8), TableField::bits(16)]).unwrap()
 }
 
 type Messages = Vec<(String, Vec<u8>)>;
@@ -33,10 +33,11 @@ fn transcript(seed: u8, x: &[String], y: &[String], value: u128) -> ([Messages; 
                 s,
                 &columns[me].flat(),
                 (me == 1).then_some(&payload),
-                &with_layouts(&options, [PayloadLayout::default(), layout().clone()]),
+                &with_layouts(&options, [PayloadLayout::default(), layout()]),
             )
             .unwrap()
-            .joined
+            .shares()
+            .unwrap()
     });
     (records.map(|r| std::mem::take(&mut *r.lock().unwrap())), joined)
 }

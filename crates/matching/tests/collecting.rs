@@ -6,19 +6,17 @@ mod lists;
 
 use base::{Error, Seed};
 use lists::{Data, Outcome, both, data, expected, layouts, options, random, reference};
-use matching::{MatchOptions, ShareBackend, dummies::Dummies};
+use matching::collecting::{CONTAMINATED, COUNTED, LOST, SlotSizes, TEST};
+use matching::dummies::Dummies;
+use matching::{CollectingJoin, MatchOptions, Matcher, ShareBackend};
 use net::cluster::Cluster;
 use ot::OtKind;
 use std::collections::{BTreeMap, BTreeSet};
 
-fn sizes(data: &Data, options: &MatchOptions) -> Sizes {
-    let keys = [0, 1].map(|party| data.keys(party) as u64);
-    let rows = [0, 1].map(|party| data.rows(party) as u64);
-    Sizes { rows, keys, slots: options.slots, degree: options.degree }
-}
-
-fn check_price(outcome: &Outcome, sizes: Sizes, options: &MatchOptions) {
-    let price = price(sizes, &layouts(), options.backend, options.ot);
+fn check_price(outcome: &Outcome, options: &MatchOptions) {
+    let options = MatchOptions { layouts: layouts(), ..options.clone() };
+    let sizes = &outcome.disclosed[0].sizes;
+    let price = CollectingJoin.price(sizes, &options);
     let [a, b] = &outcome.ledgers;
     assert_eq!([a.sent(""), b.sent("")], [price.sent[0], price.sent[1]], "{sizes:?}");
     assert_eq!(a.turns("").max(b.turns("")), price.rounds, "{sizes:?}");
@@ -35,10 +33,10 @@ fn every_match_is_collected() {
         let options = MatchOptions { slots: 16, degree: 16, ..options() };
         let outcome = both(&Cluster::new(2, seed), &data, [&options; 2]);
         assert_eq!(outcome.collected(), expected(&data));
-        let graph = outcome.disclosed[0].graph.unwrap();
-        assert_eq!((graph.pairs, graph.capped), (reference(&data).len() as u64, 0));
-        assert_eq!((outcome.lost, outcome.disclosed[1].graph), ([0, 0], None));
-        check_price(&outcome, sizes(&data, &options), &options);
+        let [pairs, capped, _] = COUNTED.map(|what| outcome.count(0, what));
+        assert_eq!((pairs, capped), (reference(&data).len() as u64, 0));
+        assert_eq!([0, 1].map(|party| outcome.count(party, LOST)), [0, 0]);
+        check_price(&outcome, &options);
     }
 }
 
@@ -62,13 +60,13 @@ fn degrees_are_bounded_and_what_is_dropped_is_counted() {
             }
         }
         assert!(of_b.values().all(|&n| n <= 3));
-        let graph = outcome.disclosed[0].graph.unwrap();
+        let [pairs, capped, anchors] = COUNTED.map(|what| outcome.count(0, what));
+        let lost = [0, 1].map(|party| outcome.count(party, LOST));
         let kept: u64 = of_a.values().sum();
-        assert_eq!(graph.pairs - graph.capped, kept);
-        assert_eq!(graph.anchors, of_a.len() as u64);
-        assert_eq!(outcome.lost, [data.beyond(0, 3), data.beyond(1, 2)]);
-        bound += graph.capped + outcome.lost[0] + outcome.lost[1];
-        check_price(&outcome, sizes(&data, &options), &options);
+        assert_eq!((pairs - capped, anchors), (kept, of_a.len() as u64));
+        assert_eq!(lost, [data.beyond(0, 3), data.beyond(1, 2)]);
+        bound += capped + lost[0] + lost[1];
+        check_price(&outcome, &options);
     }
     assert!(bound > 50, "the caps hardly did anything");
 }
@@ -81,7 +79,7 @@ fn many_to_one_keeps_every_row_of_party_1_at_one_anchor() {
     let outcome = both(&Cluster::new(2, 3), &data, [&options; 2]);
     let expected = BTreeMap::from([(1, vec![2]), (2, vec![1, 3, 5]), (3, vec![])]);
     assert_eq!(outcome.collected(), expected);
-    assert_eq!(outcome.lost, [0, 0]);
+    assert_eq!([0, 1].map(|party| outcome.count(party, LOST)), [0, 0]);
 }
 
 #[test]
@@ -96,12 +94,11 @@ fn contaminated_rows_are_dropped_and_counted() {
     let outcome = both(&Cluster::new(2, 4), &data, [&own, &other]);
     let expected = BTreeMap::from([(1, vec![1]), (2, vec![]), (3, vec![4]), (4, vec![4])]);
     assert_eq!(outcome.collected(), expected);
-    let graph = outcome.disclosed[0].graph.unwrap();
-    assert_eq!(graph.contamination, Some(ContaminationCounts { test: 2, control: 2, both: 1 }));
-    assert_eq!(outcome.disclosed[1].test, Some(2));
+    assert_eq!(CONTAMINATED.map(|what| outcome.count(0, what)), [2, 2, 1]);
+    assert_eq!(outcome.disclosed[1].count(TEST), Some(2));
     // The first two joined rows are T.
     assert!(outcome.anchors[..2].iter().all(|&row| row <= 2), "{:?}", outcome.anchors);
-    check_price(&outcome, sizes(&data, &own), &own);
+    check_price(&outcome, &own);
 }
 
 #[test]
@@ -117,7 +114,7 @@ fn dummies_are_blank() {
     // Blank rows of party 1 say that they are number 100, fields of its layout: 8 and 2 bytes.
     options[1].blank = Some([&100u64.to_le_bytes()[..], &[0; 2]].concat());
     let outcome = both(&Cluster::new(2, 5), &data, [&options[0], &options[1]]);
-    let rows = [0, 1].map(|party: usize| outcome.disclosed[party].own);
+    let rows = [0, 1].map(|party: usize| outcome.disclosed[0].sizes.rows[party]);
     assert!(rows[0] > 2 && rows[1] > 3);
     let mut collected = outcome.collected();
     // Dummies of party 0 are "row 0"; what they match are dummies too.
@@ -126,17 +123,7 @@ fn dummies_are_blank() {
         Some(true)
     );
     assert_eq!(collected, BTreeMap::from([(1, vec![2]), (2, vec![1, 3])]));
-    let sizes = Sizes { rows, keys: [1, 1], slots: 2, degree: 1 };
-    check_price(&outcome, sizes, &options[0]);
-}
-
-#[test]
-fn paillier_gives_the_same() {
-    let data = data(&[&["x"], &["y"], &["z"]], &[&["y"], &["x"], &["y"]]);
-    let options = MatchOptions { slots: 2, degree: 1, backend: ShareBackend::Paillier, ..options() };
-    let outcome = both(&Cluster::new(2, 6), &data, [&options; 2]);
-    assert_eq!(outcome.collected(), BTreeMap::from([(1, vec![2]), (2, vec![1, 3]), (3, vec![])]));
-    check_price(&outcome, sizes(&data, &options), &options);
+    check_price(&outcome, &options[0]);
 }
 
 #[test]
@@ -149,13 +136,13 @@ fn other_ots_many_chunks_a_tiny_window_and_no_rows() {
 
     let ferret = MatchOptions { ot: Some(OtKind::Ferret), ..options.clone() };
     let outcome = both(&Cluster::new(2, 8), &large, [&ferret; 2]);
-    check_price(&outcome, sizes(&large, &ferret), &ferret);
+    check_price(&outcome, &ferret);
 
     for rows in [[0, 1], [1, 0], [0, 0]] {
         let empty = Data::new(rows.map(|n| vec![vec!["x".to_owned()]; n]), 1);
         let outcome = both(&Cluster::new(2, 9), &empty, [&options; 2]);
         assert_eq!(outcome.collected().values().flatten().count(), 0);
-        check_price(&outcome, sizes(&empty, &options), &options);
+        check_price(&outcome, &options);
     }
 }
 
@@ -185,7 +172,7 @@ fn what_does_not_fit_is_refused() {
     );
     other = MatchOptions { blank: Some(vec![0]), ..options.clone() };
     assert!(refused(&data, [&other, &options])[0].contains("a blank row is as wide as a row of the payload"));
-    other = MatchOptions { test: Some(1), ..options.clone() };
+    other = MatchOptions { lists: Some(1), ..options.clone() };
     assert!(refused(&data, [&options, &other])[1].contains("the first rows of party 0 may be list T"));
     other.dummies = Some(Dummies::usual(&Seed::from_bytes([1; 32])));
     assert!(refused(&data, [&other, &options])[0].contains("declare the sizes public and turn dummies off"));
@@ -193,7 +180,7 @@ fn what_does_not_fit_is_refused() {
 
 #[test]
 fn the_reach_of_a_row() {
-    let sizes = |keys| Sizes { rows: [10, 10], keys, slots: 3, degree: 1 };
+    let sizes = |keys| SlotSizes { rows: [10, 10], keys, slots: 3, degree: 1 };
     assert_eq!(sizes([1, 1]).reach(), [7, 1]);
     assert_eq!(sizes([2, 2]).reach(), [13, 5]);
 }

@@ -110,17 +110,3 @@ fn a_wrong_count_of_rows_ends_in_an_error() {
         assert!(error.contains(" | "), "{error}");
     }
 }
-
-#[test]
-fn a_peer_that_dies_at_any_step() {
-    let of_0 = [("count", 0), ("names", 0), ("anchors/permute", 0), ("slots/permute", 0)];
-    let of_1 = [("count", 0), ("names", 0), ("shuffle", 0), ("anchors/permute", 0), ("slots/permute", 0)];
-    for (culprit, cuts) in [(0, &of_0[..]), (1, &of_1[..])] {
-        for (step, message) in cuts {
-            let path = String::leak(format!("collecting/{step}"));
-            let error = says(culprit, Fault::Cut(path, *message));
-            assert!(error.ends_with("see the peer's own output"), "{error}");
-            assert!(error.starts_with(step.split('/').next().unwrap()), "{error}, died at {step}");
-        }
-    }
-}

@@ -7,7 +7,7 @@ mod tap;
 use base::Seed;
 use common::{Column, ids};
 use matching::{
-    MatchOptions, Matcher, PrivateId,
+    MatchOptions, Matcher, PairSizes, PrivateId,
     group::{Exponent, GroupElement, hash, mul_batch},
     pid,
 };
@@ -40,7 +40,7 @@ fn elements(messages: &[(String, Vec<u8>)], step: &str) -> Vec<GroupElement> {
 
 /// Messages of party 0 and 1 as someone would make them up who knows the sizes only. Slices of the e step
 /// hold as many elements as those of uniform ones, so they are summed up.
-fn simulate(sizes: Sizes) -> [Vec<(String, usize)>; 2] {
+fn simulate(sizes: PairSizes) -> [Vec<(String, usize)>; 2] {
     let [n_c, n_p] = sizes.rows.map(|n| n as usize);
     let [only_c, only_p] = [n_c, n_p].map(|n| n - sizes.shared() as usize);
     assert!(n_c.max(n_p) <= pid::CHUNK as usize, "one chunk per column, one slice");
@@ -72,7 +72,7 @@ fn the_view_has_the_shape_that_sizes_give() {
     ];
     for (x, y) in cases {
         let union = common::expected_union(&x, &y);
-        let sizes = Sizes { rows: [x.len() as u64, y.len() as u64], union };
+        let sizes = PairSizes::new([x.len() as u64, y.len() as u64], union);
         let seen = transcript(1, &x, &y).map(|messages| shape(&messages));
         assert_eq!(seen, simulate(sizes));
     }

@@ -5,14 +5,19 @@
 mod people;
 
 use base::{Error, PartyId, Seed};
-use matching::{ContaminatedRule, MatchOptions, Matcher, MultiId, RepeatRule, dummies::Dummies, multi_pid};
-use net::Ledger;
+use matching::dummies::Dummies;
+use matching::multi_pid::{self, COUNTED, LISTS};
+use matching::{
+    ContaminatedRule, IdentifierSource, MatchOptions, MatchOutcome, MatchOutput, MatchSpine, Matcher,
+    MultiId, PairSizes, RepeatRule,
+};
+use net::Traffic;
 use net::cluster::Cluster;
 use people::Rows;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-type Done = [Result<(Matched, Traffic), Error>; 2];
+type Done = [Result<(MatchOutcome, Traffic), Error>; 2];
 
 fn one_thread() -> MatchOptions {
     MatchOptions { threads: 1, ..MatchOptions::default() }
@@ -27,26 +32,33 @@ fn both(cluster: &Cluster, rows: [&Rows; 2], options: [&MatchOptions; 2]) -> Don
     done.try_into().ok().unwrap()
 }
 
-fn honest(rows: [&Rows; 2], options: [&MatchOptions; 2], seed: u64) -> [Matched; 2] {
+fn honest(rows: [&Rows; 2], options: [&MatchOptions; 2], seed: u64) -> [MatchOutcome; 2] {
     let [c, p] = both(&Cluster::new(2, seed), rows, options).map(|done| done.unwrap());
-    assert_eq!(c.0.spine.rows, p.0.spine.rows);
-    let sizes = Sizes {
-        rows: [c.0.spine.disclosed.own, p.0.spine.disclosed.own],
-        keys: rows.map(|r| r.keys as u64),
-        union: c.0.spine.rows,
-    };
-    let price = multi_pid::price(sizes);
+    assert_eq!(c.0.disclosed.sizes, p.0.disclosed.sizes);
+    let price = MultiId.price(&c.0.disclosed.sizes, options[0]);
     assert_eq!(price.sent, [c.1.sent("multi"), p.1.sent("multi")]);
     assert_eq!(price.rounds, c.1.turns("multi").max(p.1.turns("multi")));
     [c.0, p.0]
 }
 
+fn spine(outcome: &MatchOutcome) -> &MatchSpine {
+    match &outcome.output {
+        MatchOutput::Spine(spine) => spine,
+        MatchOutput::Shares(_) => panic!("it gives a spine"),
+    }
+}
+
+/// What a party counted under these words.
+fn counted<const N: usize>(outcome: &MatchOutcome, what: [&str; N]) -> [Option<u64>; N] {
+    what.map(|what| outcome.disclosed.count(what))
+}
+
 /// The pairs of rows that share a position. Checks that positions are all taken, and once per party.
-fn pairs([c, p]: &[Matched; 2]) -> BTreeSet<(usize, usize)> {
+fn pairs([c, p]: &[MatchOutcome; 2]) -> BTreeSet<(usize, usize)> {
     let mut at: BTreeMap<u32, [Option<usize>; 2]> = BTreeMap::new();
     for (party, matched) in [c, p].into_iter().enumerate() {
-        for (row, &position) in matched.spine.mine.iter().enumerate() {
-            assert!(u64::from(position) < matched.spine.rows);
+        for (row, &position) in spine(matched).mine.iter().enumerate() {
+            assert!(u64::from(position) < spine(matched).rows);
             let place = &mut at.entry(position).or_default()[party];
             assert_eq!(place.replace(row), None, "two rows at one position");
         }
@@ -117,10 +129,9 @@ proptest! {
         let done = honest([&c, &p], [&options; 2], seed);
         let found = pairs(&done);
         prop_assert_eq!(&found, &expected([&c, &p], &weights));
-        prop_assert_eq!(done[0].spine.rows, c.rows() + p.rows() - found.len() as u64);
-        let graph = done[0].graph.unwrap();
-        prop_assert_eq!(graph.pairs, found.len() as u64);
-        prop_assert!(done[1].graph.is_none() && done[0].lists.is_none());
+        prop_assert_eq!(spine(&done[0]).rows, c.rows() + p.rows() - found.len() as u64);
+        prop_assert_eq!(counted(&done[0], LISTS), [None; 2]);
+        prop_assert!(done[1].disclosed.counts.is_empty());
     }
 }
 
@@ -131,8 +142,7 @@ fn a_better_column_wins_and_weights_overrule_it() {
     // Row 0 of P has the mail of C's row 1 and the phone of C's row 0.
     let plain = honest([&c, &p], [&one_thread(); 2], 1);
     assert_eq!(pairs(&plain), BTreeSet::from([(1, 0)]));
-    let graph = plain[0].graph.unwrap();
-    assert_eq!((graph.candidates, graph.conflicts, graph.pairs), ([2, 2], [1, 1], 1));
+    assert_eq!(counted(&plain[0], COUNTED), [Some(2), Some(2), Some(1), Some(1), None]);
     let phones = MatchOptions { weights: vec![1, 5], ..one_thread() };
     let weighted = honest([&c, &p], [&phones; 2], 1);
     assert_eq!(pairs(&weighted), BTreeSet::from([(0, 0), (1, 1)]));
@@ -158,24 +168,7 @@ fn sizes_at_the_edges() {
 }
 
 #[test]
-fn threads_and_windows_change_nothing() {
-    let rows = |start: usize, n: usize| Rows {
-        keys: 2,
-        rows: (start..start + n).map(|i| vec![format!("m{i}"), format!("p{}", 9 * i)]).collect(),
-    };
-    let (c, p) = (rows(0, 5000), rows(4900, 3000));
-    let run = |cluster: &Cluster, threads| {
-        let options = MatchOptions { threads, ..MatchOptions::default() };
-        both(cluster, [&c, &p], [&options; 2]).map(|done| done.unwrap().0)
-    };
-    let plain = run(&Cluster::new(2, 7), 1);
-    assert_eq!(pairs(&plain).len(), 100);
-    assert!(run(&Cluster::new(2, 7), 3) == plain);
-    assert!(run(&Cluster::new(2, 7).tiny_window(), 1) == plain);
-}
-
-#[test]
-fn repeats_are_refused_or_replaced_and_counted() {
+fn repeats_are_refused_or_replaced() {
     let c = Rows::new(2, &[&["a", "x"], &["b", "a"], &["", "b"], &["c", "c"]]);
     let p = Rows::new(2, &[&["a", ""], &["b", "q"], &["c", ""]]);
     let [refused, _] = both(&Cluster::new(2, 1), [&c, &p], [&one_thread(); 2]);
@@ -184,13 +177,10 @@ fn repeats_are_refused_or_replaced_and_counted() {
     let replace = MatchOptions { repeats: RepeatRule::Replace, ..one_thread() };
     let done = honest([&c, &p], [&replace; 2], 1);
     assert_eq!(pairs(&done), BTreeSet::from([(0, 0), (1, 1), (3, 2)]));
-    let c = done[0].replaced;
-    assert_eq!((c.repeated, c.missing, c.nameless), (3, 1, 1));
-    assert_eq!((done[1].replaced.repeated, done[1].replaced.missing), (0, 2));
     // Twice in one row is nobody's other row: no reason to refuse.
     let twice = Rows::new(2, &[&["c", "c"]]);
     let done = honest([&twice, &p], [&one_thread(); 2], 1);
-    assert_eq!((pairs(&done).len(), done[0].replaced.repeated), (1, 1));
+    assert_eq!(pairs(&done).len(), 1);
 }
 
 #[test]
@@ -203,16 +193,16 @@ fn contaminated_rows_are_counted_or_dropped() {
         let of_p = MatchOptions { contaminated: rule, ..one_thread() };
         honest([&c, &p], [&of_c, &of_p], 9)
     };
-    let counted = run(ContaminatedRule::Count, 2);
-    assert_eq!(pairs(&counted), BTreeSet::from([(0, 0), (1, 1), (3, 2)]));
-    assert_eq!(counted[0].graph.unwrap().contaminated, Some(1));
-    assert!(counted.iter().all(|party| party.lists == Some([2, 2])));
+    let met = run(ContaminatedRule::Count, 2);
+    assert_eq!(pairs(&met), BTreeSet::from([(0, 0), (1, 1), (3, 2)]));
+    assert_eq!(counted(&met[0], COUNTED)[4], Some(1));
+    assert!(met.iter().all(|party| counted(party, LISTS) == [Some(2); 2]));
     let dropped = run(ContaminatedRule::Drop, 2);
     assert_eq!(pairs(&dropped), BTreeSet::from([(1, 1), (3, 2)]));
-    assert_eq!(dropped[0].graph.unwrap().contaminated, Some(1));
+    assert_eq!(counted(&dropped[0], COUNTED)[4], Some(1));
     // With all rows in one list nobody is contaminated.
     for lists in [0, 4] {
-        assert_eq!(run(ContaminatedRule::Drop, lists)[0].graph.unwrap().contaminated, Some(0));
+        assert_eq!(counted(&run(ContaminatedRule::Drop, lists)[0], COUNTED)[4], Some(0));
     }
 }
 
@@ -228,10 +218,10 @@ fn dummies_hide_sizes_and_are_cut_off() {
     let done = honest([&c, &p], [&of(1), &of(2)], 4);
     let shared: BTreeSet<_> = (30..60).map(|i| (i, i - 30)).collect();
     assert_eq!(pairs(&done), shared);
-    assert_eq!((done[0].spine.mine.len(), done[1].spine.mine.len()), (60, 50));
-    let seen = done[1].spine.disclosed;
-    assert!(seen.peer > 60 + 370 && seen.own > 50 + 370 && seen.union > 80 + 370);
-    assert!(done[0].graph.unwrap().pairs > 30 + 100);
+    assert_eq!((spine(&done[0]).mine.len(), spine(&done[1]).mine.len()), (60, 50));
+    let seen = done[1].disclosed.sizes.pair();
+    assert!(seen.rows[0] > 60 + 370 && seen.rows[1] > 50 + 370 && seen.union > 80 + 370);
+    assert!(seen.shared() > 30 + 100);
     let [a, b] = both(&Cluster::new(2, 1), [&c, &p], [&of(1), &one_thread()]);
     for error in [a, b] {
         assert!(error.unwrap_err().to_string().contains("same dummies as we do"));
@@ -276,12 +266,15 @@ fn options_that_do_not_fit_are_refused() {
 
 #[test]
 fn a_price_at_scale() {
-    let sizes = Sizes { rows: [1_000_000; 2], keys: [2; 2], union: 1_500_000 };
+    let sizes = PairSizes { rows: [1_000_000; 2], keys: [2; 2], union: 1_500_000 };
     // Three columns of two elements, two of one, twelve bytes for each position.
     assert_eq!(multi_pid::price(sizes).bytes() / 1_000_000, 3 * 64 + 2 * 32 + 18);
     let [c, p] = [0, 1].map(|party| multi_pid::multiplications(sizes, PartyId(party)));
     assert_eq!((c, p), (6_000_000, 6_500_000));
-    assert_eq!((influence(2, RepeatRule::Error), influence(2, RepeatRule::Replace)), (3, 5));
+    assert_eq!(
+        (multi_pid::influence(2, RepeatRule::Error), multi_pid::influence(2, RepeatRule::Replace)),
+        (3, 5)
+    );
     let memory = [0, 1].map(|party| multi_pid::memory([1_000_000; 2], [2; 2], PartyId(party)));
     assert!(memory.iter().all(|&bytes| bytes <= 1_000_000 * (100 + 70 * 2)), "{memory:?}");
 }

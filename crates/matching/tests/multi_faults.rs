@@ -139,16 +139,3 @@ fn a_huge_claim_of_rows_that_never_come_ends_clean() {
     let error = victim.expect("the victim fails");
     assert!(error.starts_with("hospitals at multi"), "{error}");
 }
-
-#[test]
-fn a_peer_that_dies_at_any_message() {
-    let of_c = [("count", 0), ("u", 0), ("labels", 0), ("labels", 1), ("spine", 0)];
-    let of_p = [("count", 0), ("u", 0), ("e", 0), ("uids", 0), ("spine", 0)];
-    for (culprit, (step, message)) in of_c.map(|cut| (0, cut)).into_iter().chain(of_p.map(|cut| (1, cut))) {
-        let paths = ["multi/count", "multi/u", "multi/e", "multi/labels", "multi/uids", "multi/spine"];
-        let path = paths.into_iter().find(|path| path.strip_prefix("multi/") == Some(step)).unwrap();
-        let error = says(culprit, Fault::Cut(path, message));
-        assert!(error.starts_with(step), "{error}, died at {step}");
-        assert!(error.ends_with("see the peer's own output"), "{error}");
-    }
-}

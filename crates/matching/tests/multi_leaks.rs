@@ -8,8 +8,9 @@ mod tap;
 
 use base::Seed;
 use matching::{
-    ContaminatedRule, MatchOptions, Matcher, MultiId, RepeatRule,
+    ContaminatedRule, IdentifierSource, MatchOptions, Matcher, MultiId, RepeatRule,
     group::{Exponent, GroupElement, hash, mul_batch},
+    multi_pid,
 };
 use net::Session;
 use people::Rows;
@@ -121,7 +122,7 @@ fn curious(session: &mut Session, x: &[String], rows_p: usize) -> (Vec<GroupElem
     link.send(&[numbers.as_flattened(), &settings[..16], &[0; 16]].concat()).unwrap();
     link.recv(&mut [0; 56]).unwrap();
     let mut e_p = vec![[0; 32]; rows_p];
-    let chunks = u_c.chunks(multi::CHUNK as usize).zip(e_p.chunks_mut(multi::CHUNK as usize));
+    let chunks = u_c.chunks(multi_pid::CHUNK as usize).zip(e_p.chunks_mut(multi_pid::CHUNK as usize));
     chunks.for_each(|(u, e)| link.exchange(u.as_flattened(), e.as_flattened_mut()).unwrap());
     mul_batch(&mut e_p, &c1, 1).unwrap();
     let mut e_c = vec![[0; 32]; x.len()];
@@ -131,7 +132,7 @@ fn curious(session: &mut Session, x: &[String], rows_p: usize) -> (Vec<GroupElem
 
 #[test]
 fn match_counts_of_known_subsets_do_not_come_out() {
-    let chunk = multi::CHUNK as usize;
+    let chunk = multi_pid::CHUNK as usize;
     let name = |i: usize| format!("person {i}");
     // The first chunk of C is what P has, the second one is not.
     let x: Vec<String> = (0..2 * chunk).map(name).collect();

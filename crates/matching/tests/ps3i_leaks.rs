@@ -7,13 +7,13 @@ mod tap;
 
 use common::{Column, ids, with_layouts};
 use matching::{
-    InnerJoin, JoinedPart, MatchOptions, Matcher, PayloadField, PayloadLayout, PayloadTable, ps3i::CHUNK,
+    InnerJoin, JoinedPart, MatchOptions, Matcher, TableField, PayloadLayout, PayloadTable, ps3i::CHUNK,
 };
 use std::collections::BTreeSet;
 use tap::{Fault, run_both, tapped};
 
 fn layout() -> PayloadLayout {
-    PayloadLayout::new([PayloadField::number(8), PayloadField::bits(64)]).unwrap()
+    PayloadLayout::new([TableField::number(8), TableField::bits(64)]).unwrap()
 }
 
 fn options() -> MatchOptions {
@@ -39,7 +39,7 @@ fn transcript(seed: u8, people: [&[String]; 2]) -> [(Messages, [Vec<u8>; 2]); 2]
         let matched = InnerJoin
             .run(session, &own, Some(&table), &with_layouts(&options(), [layout(), layout()]))
             .unwrap();
-        matched.joined.parts.map(|part| match part {
+        matched.shares().unwrap().parts.map(|part| match part {
             JoinedPart::Shared(table) => table.bytes().to_vec(),
             _ => panic!("a part is not shared"),
         })

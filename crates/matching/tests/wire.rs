@@ -8,9 +8,10 @@ mod people;
 
 use base::{Error, PartyId, Seed};
 use common::{Column, ids, with_layouts};
+use matching::permute::{ExtendedMap, PlaneRows, Switchboard, extended};
 use matching::{
-    CircuitJoin, InnerJoin, ManyId, MatchOptions, Matcher, MultiId, PayloadField, PayloadLayout,
-    PayloadTable, PrivateId, ShareBackend, dummies::Dummies,
+    AlignedRows, CircuitJoin, InnerJoin, ManyId, MatchOptions, MatchRoles, Matcher, MultiId, TableField,
+    PayloadLayout, PayloadTable, PrivateId, SaltedKey, ShareBackend, dummies::Dummies,
 };
 use net::Session;
 use net::cluster::{Cluster, pinned};
@@ -29,7 +30,7 @@ fn column(session: &Session) -> Column {
 }
 
 fn layout() -> PayloadLayout {
-    PayloadLayout::new([PayloadField::number(8), PayloadField::bits(9)]).unwrap()
+    PayloadLayout::new([TableField::number(8), TableField::bits(9)]).unwrap()
 }
 
 fn table(rows: u64) -> PayloadTable {
@@ -89,16 +90,40 @@ fn collected() -> String {
 
 fn hidden_size(ot: OtKind) -> String {
     wire(2, |session, _| {
-        let options = MatchOptions { ot, ..MatchOptions::default() };
+        let options = MatchOptions { ot: Some(ot), ..MatchOptions::default() };
         let payload = (session.me() == PartyId(1)).then(|| table(100));
         CircuitJoin
             .run(
                 session,
                 &column(session).flat(),
                 payload.as_ref(),
-                &with_layouts(&options, [PayloadLayout::default(), layout().clone()]),
+                &with_layouts(&options, [PayloadLayout::default(), layout()]),
             )
             .map(drop)
+    })
+}
+
+/// Owners with the same rows, and a server that hears how many.
+fn aligned() -> String {
+    let roles =
+        MatchRoles { owners: vec![PartyId(0), PartyId(1)], joiners: vec![], others: vec![PartyId(2)] };
+    let options = MatchOptions { roles, ..MatchOptions::default() };
+    let rows = Column::new(&ids(0..100));
+    wire(3, |session, _| match session.me() {
+        PartyId(2) => AlignedRows.serve(session, &options).map(drop),
+        _ => AlignedRows.run(session, &rows.flat(), None, &options).map(drop),
+    })
+}
+
+/// Two owners, two servers that join, and one that hears sizes.
+fn salted() -> String {
+    let ids = |range: std::ops::Range<u8>| range.map(PartyId).collect::<Vec<_>>();
+    let roles = MatchRoles { owners: ids(0..2), joiners: ids(2..4), others: ids(4..5) };
+    let salt = Some(Seed::from_bytes([5; 32]).into());
+    let options = MatchOptions { roles, salt, ..MatchOptions::default() };
+    wire(5, |session, _| match session.me() {
+        PartyId(0 | 1) => SaltedKey.run(session, &column(session).flat(), None, &options).map(drop),
+        _ => SaltedKey.serve(session, &options).map(drop),
     })
 }
 
@@ -132,6 +157,8 @@ fn the_wire_is_pinned() {
         ("paillier, ps3i", paillier, "a4ff6022adc0b33c"),
         ("permute-share", moved(), "a8ec6ad877980be9"),
         ("collecting", collected(), "715853565e7a0b4a"),
+        ("aligned", aligned(), ""),
+        ("salted-key", salted(), ""),
         ("circuit-psi", hidden_size(OtKind::default()), "d988e5c5518fa713"),
         ("circuit-psi over Ferret", hidden_size(OtKind::Ferret), "fe785668cbc2f590"),
     ]);

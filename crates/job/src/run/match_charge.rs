@@ -4,7 +4,7 @@ use super::agree::Agreement;
 use super::{Coordinator, Event};
 use base::{Error, PartyId};
 use matching::dummies::Dummies;
-use matching::{RestartPermit, pid};
+use matching::RestartPermit;
 use num_traits::Zero;
 use privacy::dummies;
 use privacy::ledger::{Bytes32, Debit, MatchStart, begun_id, match_again_id, match_id};
@@ -77,7 +77,7 @@ impl Coordinator<'_> {
 
     /// Whether this party has its half of a match that was cut.
     pub(super) fn goes_on(&self) -> bool {
-        self.journal().is_some_and(|folder| pid::is_cut(&folder))
+        self.journal().is_some_and(|folder| matching::is_cut(&folder))
     }
 
     fn debits_of(&self, agreement: &Agreement, number: u64) -> Result<Vec<(PartyId, Debit)>, Error> {
@@ -130,7 +130,7 @@ impl Coordinator<'_> {
         let charges = !of_number(1)?.is_empty();
         if charges && self.goes_on() {
             // Its rows are not these: it could not go on, and nothing is charged for that.
-            return Err(pid::other_rows());
+            return Err(matching::other_rows());
         }
         let begun = self.lock()?.begin_match(&id, &of_number)?;
         if charges && self.is_afresh(begun.number) {

@@ -47,7 +47,7 @@ use crate::matcher::{
 };
 use crate::memory as room;
 use crate::payload::{
-    ABSENT, JoinedPart, JoinedShares, PayloadField, PayloadLayout, PayloadTable, ValidEntries,
+    ABSENT, JoinedPart, JoinedShares, TableField, PayloadLayout, PayloadTable, ValidEntries,
 };
 use base::{Cost, Error, PartyId, Rng, Seed, limits};
 use cuckoo::{BinEntries, CuckooBins, EMPTY, FUNCTIONS};
@@ -186,7 +186,7 @@ fn count(
 
 /// A layout as both spell it where they compare terms.
 fn spelled(layout: &PayloadLayout) -> String {
-    let field = |field: &PayloadField| format!("Field {{ ring: {:?}, bytes: {} }}", field.ring, field.bytes);
+    let field = |field: &TableField| format!("Field {{ ring: {:?}, bytes: {} }}", field.ring, field.bytes);
     let fields: Vec<String> = layout.fields().iter().map(field).collect();
     let starts: Vec<usize> = (0..fields.len()).map(|field| layout.range(field).start).collect();
     let bytes = layout.row_bytes();

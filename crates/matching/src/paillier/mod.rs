@@ -35,7 +35,6 @@ use crate::permute::TransferBill;
 use base::{Cost, Error, PartyId, Seed};
 use key::{CIPHERTEXT_BYTES, Ciphertext, KEY_BYTES, PublicKey, SecretKey};
 use net::{Session, StepLink};
-use ot::OtKind;
 use pool::RandomiserPool;
 use slots::SlotPlan;
 use std::ops::Range;
@@ -323,12 +322,4 @@ pub fn bill(bill: &mut TransferBill, giver: PartyId, rows_in: u64, rows_out: u64
         bill.say(taker, bytes(batch));
         bill.hear(giver);
     }
-}
-
-/// The exact cost of moving `rows_out` of `rows_in` rows of `giver` into shares.
-#[must_use]
-pub fn price(giver: PartyId, rows_in: u64, rows_out: u64, layout: &PayloadLayout) -> Cost {
-    let mut alone = TransferBill::new(OtKind::default());
-    bill(&mut alone, giver, rows_in, rows_out, layout);
-    alone.cost()
 }

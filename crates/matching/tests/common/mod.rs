@@ -3,7 +3,7 @@
 
 use base::Error;
 use matching::{FlatIdentifiers, MatchOptions, MatchSpine, Matcher, PayloadLayout, PrivateId};
-use net::Ledger;
+use net::Traffic;
 use net::cluster::Cluster;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -46,7 +46,7 @@ pub fn both(
     x: &[String],
     y: &[String],
     threads: usize,
-) -> [Result<(MatchSpine, Ledger), Error>; 2] {
+) -> [Result<(MatchSpine, Traffic), Error>; 2] {
     let columns = [Column::new(x), Column::new(y)];
     let done = cluster.run(|session| {
         let own = columns[session.me().index()].flat();
