@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use terminal::output;
 use terminal::progress::Working;
-use terminal::values::{count as rows, share};
+use terminal::values::{self, share};
 
 /// Makes up data with a known answer, and prints that answer.
 #[derive(Debug, Args)]
@@ -24,7 +24,7 @@ pub struct GenerateArgs {
     #[arg(long, value_name = "FOLDER", default_value = "generated")]
     pub out: PathBuf,
     /// lift: people on each side
-    #[arg(long, value_name = "N", value_parser = rows, default_value = "10k")]
+    #[arg(long, value_name = "N", value_parser = values::count, default_value = "10k")]
     pub rows: u64,
     /// lift: share of the publisher's people whom the advertiser knows
     #[arg(long, value_name = "SHARE", default_value_t = 0.5, value_parser = share)]

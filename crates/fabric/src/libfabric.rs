@@ -156,8 +156,8 @@ impl EndpointThread {
     }
 
     /// The channel. `life` is the private channel to the same peer.
-    pub(crate) fn channel(self, life: Box<dyn Channel>) -> FabricChannel {
-        FabricChannel { deadline: life.deadline(), side: self, life: Some(life), finished: false }
+    pub(crate) fn channel(self, life: Box<dyn Channel>) -> LibfabricChannel {
+        LibfabricChannel { deadline: life.deadline(), side: self, life: Some(life), finished: false }
     }
 }
 
@@ -184,14 +184,14 @@ fn explain(why: &str, mut alive: impl FnMut() -> Result<(), ChannelError>) -> Ch
 }
 
 /// One end of a channel over libfabric.
-pub(crate) struct FabricChannel {
+pub(crate) struct LibfabricChannel {
     side: EndpointThread,
     life: Option<Box<dyn Channel>>,
     deadline: Duration,
     finished: bool,
 }
 
-impl FabricChannel {
+impl LibfabricChannel {
     fn wait(&mut self, ready: impl Fn(&Flow) -> bool) -> Result<(), ChannelError> {
         let life = &mut self.life;
         self.side
@@ -205,7 +205,7 @@ impl FabricChannel {
     }
 }
 
-impl Channel for FabricChannel {
+impl Channel for LibfabricChannel {
     fn send(&mut self, mut bytes: &[u8]) -> Result<(), ChannelError> {
         self.finished = false;
         while !bytes.is_empty() {
@@ -266,7 +266,7 @@ impl Channel for FabricChannel {
     }
 }
 
-impl Drop for FabricChannel {
+impl Drop for LibfabricChannel {
     fn drop(&mut self) {
         if !self.finished {
             // What is queued still reaches a peer that is there.

@@ -8,8 +8,8 @@ use engine::{CircuitEngine, Engine};
 use kernels::Block;
 use matching::{
     CircuitJoin, CollectingJoin, ContaminatedRule, FlatIdentifiers, IdentifierSource, InnerJoin, ManyId,
-    MatchOptions, Matcher, MultiId, TableField, PayloadLayout, PayloadTable, PrivateId, RepeatRule,
-    ShareBackend,
+    MatchOptions, Matcher, MultiId, PayloadLayout, PayloadTable, PrivateId, RepeatRule, ShareBackend,
+    TableField,
 };
 use net::Session;
 use ot::{OtKind, VoleReceiver, VoleSender, vole};

@@ -11,15 +11,15 @@ use fabric::{PairKeys, SealedChannel};
 use kernels::{Aes128, Block};
 use matching::circuit_psi::okvs;
 use matching::paillier::key::{CIPHERTEXT_BYTES, KEY_BYTES, LIMBS, Plaintext, PublicKey, SecretKey};
-use net::{Channel, fuzzing as wire};
+use net::Channel;
 use release::choose::{Checker, Debited, Draw, Drawer, NoiseContext, Setup};
 use release::gaussian::DiscreteGaussian;
 use release::rational::ratio;
 use std::sync::{Arc, LazyLock};
 
 pub(crate) const TARGETS: &[Target] = &[
-    Target::new("hello", hello, wire::examples).least(10_000_000),
-    Target::new("farewell", farewell, wire::examples).least(10_000_000),
+    Target::new("hello", hello, net::fuzzing::examples).least(10_000_000),
+    Target::new("farewell", farewell, net::fuzzing::examples).least(10_000_000),
     Target::new("fabric-card", card, || vec![vec![1; fabric::fuzzing::CARD_BYTES]]).least(1_000_000),
     Target::new("fabric-frames", frames, frame_seeds).least(1_000_000),
     Target::new("accel-command", command, commands).least(1_000_000),
@@ -39,11 +39,11 @@ fn padded<const N: usize>(data: &[u8]) -> [u8; N] {
 }
 
 fn hello(data: &[u8]) {
-    wire::hello(&padded(data));
+    net::fuzzing::hello(&padded(data));
 }
 
 fn farewell(data: &[u8]) {
-    wire::farewell(&padded(data));
+    net::fuzzing::farewell(&padded(data));
 }
 
 fn card(data: &[u8]) {

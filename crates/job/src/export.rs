@@ -267,7 +267,7 @@ mod tests {
     use arrow_array::Array;
     use arrow_array::cast::AsArray;
     use arrow_array::types::{UInt32Type, UInt64Type};
-    use matching::{TableField, PayloadLayout};
+    use matching::{PayloadLayout, TableField};
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
     use std::os::unix::fs::PermissionsExt;
 

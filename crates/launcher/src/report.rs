@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The report of `osprey run`: what the runtime counted in the last pass, and what the launcher knows
 /// besides.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct RunReport {
+pub struct OspreyReport {
     /// The runtime's counters of the program's own pass (of the speculative one with `--speculative-only`);
     /// all zero when the program does not use the runtime.
     #[serde(flatten)]
@@ -55,7 +55,7 @@ pub struct SpeculationReport {
     pub stats: Option<Stats>,
 }
 
-impl RunReport {
+impl OspreyReport {
     /// The summary.
     pub fn summary(&self) -> String {
         let memory = match (self.memory, self.needed) {
@@ -116,7 +116,7 @@ mod tests {
             stalls: 5,
             ..Stats::default()
         };
-        let report = RunReport {
+        let report = OspreyReport {
             run,
             uses_runtime: true,
             memory: 256 << 20,
@@ -124,7 +124,7 @@ mod tests {
             limit: "memory cgroup".into(),
             run_s: 12.0,
             speculation: Some(SpeculationReport { seconds: 1.5, ..SpeculationReport::default() }),
-            ..RunReport::default()
+            ..OspreyReport::default()
         };
         let expected = "256 MiB of 1 GiB (25 %), memory cgroup; speculation 1.5 s, run 12.0 s; 3 MiB read, 0 \
                         B written, 5 stalls; programmed, engine move, chunks of 2 MiB";

@@ -12,7 +12,7 @@ use crate::engine::{self, By, ChosenPaging};
 use crate::link::MemoryLimit;
 use crate::pass::{GuardedPass, PassEnd, PassParts, StartRefusal};
 use crate::program::ProgramCall;
-use crate::report::{RunReport, SpeculationReport};
+use crate::report::{OspreyReport, SpeculationReport};
 use crate::signals::Signals;
 use crate::speculation::{self, RunningPass, SpeculationOutcome, Speculator, WholeTrace};
 use crate::stdin::StandardInput;
@@ -82,7 +82,7 @@ struct Runner<'a> {
     paging: ChosenPaging,
     settings: ProcessSettings,
     input: StandardInput,
-    report: RunReport,
+    report: OspreyReport,
     began: Instant,
 }
 
@@ -120,10 +120,10 @@ impl<'a> Runner<'a> {
             ..ProcessSettings::default()
         };
         let input = StandardInput::of_stdin().map_err(machine("look at standard input"))?;
-        let report = RunReport {
+        let report = OspreyReport {
             asked_mode: asked(args).into(),
             engine_reason: paging.reason.clone(),
-            ..RunReport::default()
+            ..OspreyReport::default()
         };
         let mut runner = Self { args, console, signals, program, paging, settings, input, report, began };
         if let By::Runtime(engine) = runner.paging.by {

@@ -4,7 +4,7 @@
 use base::Seed;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use matching::permute::{PlaneRows, Switchboard, network::switches, route};
-use matching::{TableField, PayloadLayout, PayloadTable};
+use matching::{PayloadLayout, PayloadTable, TableField};
 use net::cluster::Cluster;
 use ot::OtKind;
 

@@ -6,8 +6,8 @@
 
 use base::Error;
 use matching::{
-    CircuitJoin, FlatIdentifiers, JoinedPart, MatchOptions, Matcher, TableField, PayloadLayout,
-    PayloadTable, ValidEntries, circuit_psi,
+    CircuitJoin, FlatIdentifiers, JoinedPart, MatchOptions, Matcher, PayloadLayout, PayloadTable, TableField,
+    ValidEntries, circuit_psi,
 };
 use net::cluster::Cluster;
 use std::time::Instant;

@@ -5,8 +5,8 @@
 
 use base::PartyId;
 use matching::{
-    CollectingJoin, FlatIdentifiers, MatchOptions, Matcher, TableField, PayloadLayout, PayloadTable,
-    ShareBackend,
+    CollectingJoin, FlatIdentifiers, MatchOptions, Matcher, PayloadLayout, PayloadTable, ShareBackend,
+    TableField,
 };
 use net::cluster::Cluster;
 use std::time::Instant;

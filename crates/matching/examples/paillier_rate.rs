@@ -5,7 +5,7 @@
 
 use base::PartyId;
 use matching::paillier::{self, PayloadGiver, key::SecretKey};
-use matching::{TableField, PayloadLayout, PayloadTable};
+use matching::{PayloadLayout, PayloadTable, TableField};
 use net::cluster::Cluster;
 use std::time::Instant;
 

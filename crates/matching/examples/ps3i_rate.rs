@@ -3,8 +3,8 @@
 //! `cargo run --release -p matching --example ps3i_rate -- [rows per side] [bytes of payload] [OTs]`
 
 use matching::{
-    FlatIdentifiers, InnerJoin, MatchOptions, Matcher, TableField, PayloadLayout, PayloadTable,
-    ShareBackend, ps3i,
+    FlatIdentifiers, InnerJoin, MatchOptions, Matcher, PayloadLayout, PayloadTable, ShareBackend, TableField,
+    ps3i,
 };
 use net::cluster::Cluster;
 use std::time::Instant;
@@ -38,8 +38,7 @@ fn main() {
         (bytes, ends)
     };
     let columns = [column(0), column(rows - rows / 2)];
-    let layout =
-        PayloadLayout::new(vec![TableField::number(8); width as usize / 8]).expect("narrow enough");
+    let layout = PayloadLayout::new(vec![TableField::number(8); width as usize / 8]).expect("narrow enough");
     let tables = [0, 1].map(|_| PayloadTable::zeros(layout.clone(), rows).expect("it fits"));
     let ((cpu_before, before), mut clock) = (usage(), Instant::now());
     let done = Cluster::new(2, 1).run(|session| {

@@ -41,7 +41,7 @@ pub use matcher::{
 };
 pub use multi_pid::MultiId;
 pub use payload::{
-    JoinedPart, JoinedShares, TableField, PayloadLayout, PayloadTable, ShareRing, ValidEntries,
+    JoinedPart, JoinedShares, PayloadLayout, PayloadTable, ShareRing, TableField, ValidEntries,
 };
 pub use pid::{PrivateId, is_cut, other_rows};
 pub use ps3i::InnerJoin;

@@ -68,7 +68,7 @@ impl<'a> PayloadVector<'a> {
 mod tests {
     use super::*;
     use crate::matcher::ShareBackend;
-    use crate::payload::{TableField, PayloadLayout};
+    use crate::payload::{PayloadLayout, TableField};
     use ot::OtKind;
     use std::collections::BTreeSet;
 

@@ -9,8 +9,8 @@ mod lists;
 use base::{ChannelError, PartyId, Rng, Roster, Seed};
 use common::{Column, ids, with_layouts};
 use matching::{
-    CircuitJoin, InnerJoin, ManyId, MatchOptions, Matcher, MultiId, TableField, PayloadLayout,
-    PayloadTable, PrivateId, ShareBackend,
+    CircuitJoin, InnerJoin, ManyId, MatchOptions, Matcher, MultiId, PayloadLayout, PayloadTable, PrivateId,
+    ShareBackend, TableField,
 };
 use net::{Channel, Session, pair};
 use std::sync::Arc;

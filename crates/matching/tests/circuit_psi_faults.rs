@@ -6,7 +6,7 @@ mod common;
 mod tap;
 
 use common::{Column, ids, with_layouts};
-use matching::{CircuitJoin, MatchOptions, Matcher, TableField, PayloadLayout, PayloadTable};
+use matching::{CircuitJoin, MatchOptions, Matcher, PayloadLayout, PayloadTable, TableField};
 use ot::OtKind;
 use tap::{Fault, Record, run_both, tapped};
 

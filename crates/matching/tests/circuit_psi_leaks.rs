@@ -7,7 +7,7 @@ mod tap;
 
 use common::{Column, ids, with_layouts};
 use matching::{
-    CircuitJoin, JoinedPart, JoinedShares, MatchOptions, Matcher, TableField, PayloadLayout, PayloadTable,
+    CircuitJoin, JoinedPart, JoinedShares, MatchOptions, Matcher, PayloadLayout, PayloadTable, TableField,
     ValidEntries,
 };
 use ot::OtKind;

@@ -7,7 +7,7 @@ mod tap;
 use base::{Error, PartyId, Seed};
 use matching::paillier::{self, PayloadGiver};
 use matching::permute::TransferBill;
-use matching::{TableField, PayloadLayout, PayloadTable};
+use matching::{PayloadLayout, PayloadTable, TableField};
 use net::cluster::Cluster;
 use net::{Session, Traffic};
 use ot::OtKind;

@@ -7,7 +7,7 @@ mod tap;
 
 use base::{Error, PartyId, Rng, Seed};
 use matching::permute::{self, ExtendedMap, PlaneRows, Switchboard, TransferBill, network::switches, route};
-use matching::{TableField, PayloadLayout, PayloadTable};
+use matching::{PayloadLayout, PayloadTable, TableField};
 use net::cluster::Cluster;
 use net::{Session, Traffic};
 use ot::OtKind;
@@ -155,12 +155,8 @@ fn a_map_with_repeats_and_gaps_is_an_extension() {
 #[test]
 fn more_gates_than_a_chunk_of_ots_and_rows_of_all_widths() {
     let mut rng = rng(3);
-    let layouts = [
-        vec![TableField::bits(1)],
-        vec![TableField::number(8)],
-        vec![TableField::number(8); 200],
-        vec![],
-    ];
+    let layouts =
+        [vec![TableField::bits(1)], vec![TableField::number(8)], vec![TableField::number(8); 200], vec![]];
     for (fields, kind) in layouts.into_iter().zip([KINDS[0], OtKind::Ferret, KINDS[1], KINDS[0]]) {
         let layout = PayloadLayout::new(fields).unwrap();
         let n = 10_000;

@@ -24,7 +24,8 @@ fn progress_is_told() {
     let mut c = c.with_progress(watcher);
     let (mut p, options) = (p, MatchOptions { threads: 2, ..MatchOptions::default() });
     let (first, second) = std::thread::scope(|scope| {
-        let c = scope.spawn(|| PrivateId.run(&mut c, &columns[0].flat(), None, &options).unwrap().spine().unwrap());
+        let c = scope
+            .spawn(|| PrivateId.run(&mut c, &columns[0].flat(), None, &options).unwrap().spine().unwrap());
         let p = PrivateId.run(&mut p, &columns[1].flat(), None, &options).unwrap().spine().unwrap();
         (c.join().unwrap(), p)
     });

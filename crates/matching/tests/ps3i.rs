@@ -5,7 +5,7 @@ mod common;
 use base::Seed;
 use common::{Column, ids};
 use matching::dummies::Dummies;
-use matching::{InnerJoin, MatchOptions, Matcher, TableField, PayloadLayout, PayloadTable, ShareBackend};
+use matching::{InnerJoin, MatchOptions, Matcher, PayloadLayout, PayloadTable, ShareBackend, TableField};
 use net::cluster::Cluster;
 use ot::OtKind;
 

@@ -7,7 +7,7 @@ mod tap;
 
 use common::{Column, ids, with_layouts};
 use matching::{
-    InnerJoin, JoinedPart, MatchOptions, Matcher, TableField, PayloadLayout, PayloadTable, ps3i::CHUNK,
+    InnerJoin, JoinedPart, MatchOptions, Matcher, PayloadLayout, PayloadTable, TableField, ps3i::CHUNK,
 };
 use std::collections::BTreeSet;
 use tap::{Fault, run_both, tapped};

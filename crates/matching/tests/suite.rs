@@ -10,7 +10,7 @@ use common::ids;
 use matching::dummies::Dummies;
 use matching::{
     JoinedPart, JoinedShares, MATCHERS, MatchOptions, MatchOutcome, MatchOutput, MatchRoles, MatchSizes,
-    MatchSpine, Matcher, TableField, PayloadLayout, PayloadTable, ShareBackend, ValidEntries, matcher,
+    MatchSpine, Matcher, PayloadLayout, PayloadTable, ShareBackend, TableField, ValidEntries, matcher,
 };
 use net::cluster::Cluster;
 use net::{InjectedFault, Session, Traffic};

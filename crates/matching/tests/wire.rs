@@ -10,8 +10,8 @@ use base::{Error, PartyId, Seed};
 use common::{Column, ids, with_layouts};
 use matching::permute::{ExtendedMap, PlaneRows, Switchboard, extended};
 use matching::{
-    AlignedRows, CircuitJoin, InnerJoin, ManyId, MatchOptions, MatchRoles, Matcher, MultiId, TableField,
-    PayloadLayout, PayloadTable, PrivateId, SaltedKey, ShareBackend, dummies::Dummies,
+    AlignedRows, CircuitJoin, InnerJoin, ManyId, MatchOptions, MatchRoles, Matcher, MultiId, PayloadLayout,
+    PayloadTable, PrivateId, SaltedKey, ShareBackend, TableField, dummies::Dummies,
 };
 use net::Session;
 use net::cluster::{Cluster, pinned};

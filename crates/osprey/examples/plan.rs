@@ -4,7 +4,7 @@
 //! entry, seconds to write, check and read it, to send it through a ring and to plan it, and what windows of
 //! several lengths move compared with the whole trace.
 
-use osprey::plan::{NextStep, Planner};
+use osprey::plan::{Planner, PlannerAnswer};
 use osprey::trace::{Header, RingWriter, TraceBlock, TraceEntry, TraceFeed, TraceSource, Writer, ring};
 use std::error::Error;
 use std::os::fd::IntoRawFd;
@@ -91,9 +91,9 @@ fn reads(blocks: &[TraceBlock], lookahead: u64) -> Result<u64, String> {
     let (mut feed, mut reads) = (blocks.iter(), 0);
     loop {
         match planner.next() {
-            NextStep::Step(step) => reads += u64::from(!step.fetch.fresh),
-            NextStep::Done => return Ok(reads),
-            NextStep::Wait => match feed.next() {
+            PlannerAnswer::Step(step) => reads += u64::from(!step.fetch.fresh),
+            PlannerAnswer::Done => return Ok(reads),
+            PlannerAnswer::Wait => match feed.next() {
                 Some(block) => planner.push(block.clone()),
                 None => planner.finish(&Default::default()),
             },

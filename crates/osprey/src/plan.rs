@@ -21,7 +21,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 /// What to do next.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum NextStep {
+pub enum PlannerAnswer {
     /// Do this.
     Step(PlanStep),
     /// More of the trace is needed: [`Planner::push`] or [`Planner::finish`].
@@ -242,29 +242,29 @@ impl Planner {
 
     /// The next step.
     #[expect(clippy::should_implement_trait, reason = "an iterator that waits and goes on is none")]
-    pub fn next(&mut self) -> NextStep {
+    pub fn next(&mut self) -> PlannerAnswer {
         self.advance(false)
     }
 
     /// The next step, chosen by what is known: for a program that would wait otherwise.
-    pub fn hurry(&mut self) -> NextStep {
+    pub fn hurry(&mut self) -> PlannerAnswer {
         self.advance(true)
     }
 
-    fn advance(&mut self, hurry: bool) -> NextStep {
+    fn advance(&mut self, hurry: bool) -> PlannerAnswer {
         while let Some(&entry) = self.ahead.front() {
             self.begin_block();
             let state = self.chunks[entry.chunk as usize];
             if !state.resident {
                 let full = self.resident >= self.capacity;
                 if full && !hurry && self.wants() {
-                    return NextStep::Wait;
+                    return PlannerAnswer::Wait;
                 }
-                return NextStep::Step(self.step(entry));
+                return PlannerAnswer::Step(self.step(entry));
             }
             self.use_entry(entry);
         }
-        if self.finished { NextStep::Done } else { NextStep::Wait }
+        if self.finished { PlannerAnswer::Done } else { PlannerAnswer::Wait }
     }
 
     fn step(&mut self, entry: Use) -> PlanStep {

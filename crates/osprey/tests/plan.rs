@@ -1,6 +1,6 @@
 //! Plans are legal whatever is known, and best when all is known.
 
-use osprey::plan::{NextStep, PlanStep, Planner, window};
+use osprey::plan::{PlanStep, Planner, PlannerAnswer, window};
 use osprey::trace::{Footer, TraceBlock, TraceEntry};
 use std::collections::{HashMap, HashSet};
 
@@ -61,14 +61,14 @@ fn steps(
         turn += 1;
         let next = if hurry && turn % 3 == 0 { planner.hurry() } else { planner.next() };
         match next {
-            NextStep::Step(step) => steps.push(step),
-            NextStep::Done => return steps,
-            NextStep::Wait if fed < blocks.len() => {
+            PlannerAnswer::Step(step) => steps.push(step),
+            PlannerAnswer::Done => return steps,
+            PlannerAnswer::Wait if fed < blocks.len() => {
                 assert!(planner.wants());
                 planner.push(blocks[fed].clone());
                 fed += 1;
             }
-            NextStep::Wait => planner.finish(&Footer::default()),
+            PlannerAnswer::Wait => planner.finish(&Footer::default()),
         }
     }
 }
@@ -307,13 +307,13 @@ fn marks_are_known_until_forgotten() {
     planner.finish(&Footer::default());
     assert_eq!((planner.known(), planner.blocks(), planner.block_mark(29)), (120, 30, Some((290, 30))));
     while planner.planned() < 60 {
-        assert!(matches!(planner.next(), NextStep::Step(_)));
+        assert!(matches!(planner.next(), PlannerAnswer::Step(_)));
     }
     planner.forget(100);
     assert_eq!(planner.block_mark(13), None, "planned and forgotten");
     assert_eq!(planner.block_mark(20), Some((200, 21)), "not yet planned");
     let mut later = HashSet::new();
-    while let NextStep::Step(step) = planner.next() {
+    while let PlannerAnswer::Step(step) = planner.next() {
         later.insert(step.fetch.block);
     }
     assert!(later.contains(&29));

@@ -4,7 +4,9 @@ use proc_macro2::{TokenStream, TokenTree};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use syn::visit::{self, Visit};
-use syn::{Attribute, ImplItemFn, ItemEnum, ItemFn, ItemMod, ItemStruct, ItemTrait, ItemType, Visibility};
+use syn::{
+    Attribute, ImplItemFn, ItemEnum, ItemFn, ItemMod, ItemStruct, ItemTrait, ItemType, UseTree, Visibility,
+};
 
 /// A file under `crates/`.
 pub struct RustFile {
@@ -20,6 +22,8 @@ pub struct RustFile {
     pub functions: Vec<Function>,
     /// Types that are visible outside their module, likewise.
     pub types: Vec<PublicType>,
+    /// Imports that give a name of another crate another name, likewise: the line, the crate, the new name.
+    pub renames: Vec<(usize, String, String)>,
     /// How often each identifier stands there outside tests, names in format strings included; but in
     /// imports.
     pub names: BTreeMap<String, usize>,
@@ -87,14 +91,15 @@ fn source(path: &Path) -> RustFile {
     let folder = if is_root { beside.clone() } else { own };
     let mut found = Found { beside, folder, ..Found::default() };
     found.visit_file(&file);
-    let Found { functions, types, names, test_modules, .. } = found;
-    RustFile { path: path.to_path_buf(), text, test: false, test_modules, functions, types, names }
+    let Found { functions, types, renames, names, test_modules, .. } = found;
+    RustFile { path: path.to_path_buf(), text, test: false, test_modules, functions, types, renames, names }
 }
 
 #[derive(Default)]
 struct Found {
     functions: Vec<Function>,
     types: Vec<PublicType>,
+    renames: Vec<(usize, String, String)>,
     names: BTreeMap<String, usize>,
     /// Where the file lies, and where files of its modules do.
     beside: PathBuf,
@@ -122,6 +127,18 @@ impl Found {
         }
     }
 
+    /// What a tree of imports below the crate `root` renames.
+    fn renames_of(&mut self, root: &str, tree: &UseTree) {
+        match tree {
+            UseTree::Path(path) => self.renames_of(root, &path.tree),
+            UseTree::Group(group) => group.items.iter().for_each(|item| self.renames_of(root, item)),
+            UseTree::Rename(to) if to.rename != "_" => {
+                self.renames.push((to.rename.span().start().line, root.to_owned(), to.rename.to_string()));
+            }
+            UseTree::Rename(_) | UseTree::Name(_) | UseTree::Glob(_) => {}
+        }
+    }
+
     fn name(&mut self, name: &proc_macro2::Ident) {
         *self.names.entry(name.to_string()).or_default() += 1;
     }
@@ -146,7 +163,11 @@ impl<'a> Visit<'a> for Found {
         self.names_of(item.tokens.clone());
     }
 
-    fn visit_item_use(&mut self, _: &'a syn::ItemUse) {}
+    fn visit_item_use(&mut self, item: &'a syn::ItemUse) {
+        if let UseTree::Path(path) = &item.tree {
+            self.renames_of(&path.ident.to_string(), &path.tree);
+        }
+    }
 
     fn visit_attribute(&mut self, attribute: &'a Attribute) {
         if let syn::Meta::List(list) = &attribute.meta {

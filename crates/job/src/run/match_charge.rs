@@ -1,10 +1,11 @@
 //! What the sizes that a match shows are charged, and when a match begins with dummies of its own.
 
+use super::Event;
 use super::agree::Agreement;
-use super::{Coordinator, Event};
+use super::owner::{OwnerRun, total_of};
 use base::{Error, PartyId};
-use matching::dummies::Dummies;
 use matching::RestartPermit;
+use matching::dummies::Dummies;
 use num_traits::Zero;
 use privacy::dummies;
 use privacy::ledger::{Bytes32, Debit, MatchStart, begun_id, match_again_id, match_id};
@@ -16,7 +17,7 @@ use std::sync::Arc;
 /// break off once.
 const MATCHES_OF_ONE_CHARGE: u64 = 2;
 
-impl Coordinator<'_> {
+impl OwnerRun<'_> {
     /// Whether a match that was cut may begin afresh with its dummies, because the peer says that it has lost
     /// its half: counted as any beginning, as often as one charge allows.
     pub(super) fn afresh(&self, agreement: &Agreement) -> Result<Option<RestartPermit>, Error> {
@@ -101,7 +102,7 @@ impl Coordinator<'_> {
                 release_id: if again { match_again_id(&id, number) } else { id },
                 rho: charge.rho.clone(),
                 budget: self.party.policy.budget.rational(),
-                total: self.total(),
+                total: total_of(self.party),
                 period: self.party.policy.period(),
                 delta: charge.delta.clone(),
                 most_delta: Rational::new(

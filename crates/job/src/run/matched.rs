@@ -2,11 +2,13 @@
 
 use super::agree::Agreement;
 use super::join::{self, Attached, Half, Shared};
+use super::outsourced;
+use super::owner::OwnerRun;
 use super::spine::{self, Kept};
-use super::{Coordinator, outsourced};
-use crate::align::Aligned;
-use crate::prepare::{Checked, Rows};
-use base::{Cost, Error};
+use crate::align::{Aligned, Shard};
+use crate::prepare::{Built, Checked, Rows};
+use crate::stages::compute::UnitRows;
+use base::{Cost, Error, PartyId};
 use data::Arm;
 use matching::dummies::Dummies;
 use matching::{
@@ -19,13 +21,13 @@ use std::sync::Arc;
 use study::Study;
 
 /// What a match gives the computation, and what it told.
-pub(super) struct Matched {
+pub(crate) struct MatchedRows {
     pub rows: Placed,
     pub disclosed: Disclosure,
 }
 
 /// Rows of all parties, brought together.
-pub(super) enum Placed {
+pub(crate) enum Placed {
     /// This party's rows lie on a common spine.
     Spine(Arc<Aligned>),
     /// All hold shares of rows.
@@ -42,6 +44,17 @@ impl Placed {
             Self::Joined(shared) => shared.rows(),
             Self::Shares(_, joined) => joined.rows,
         }
+    }
+
+    /// What one unit of the computation gets of them: rows are dealt round-robin.
+    pub fn unit(&self, built: &Built, me: PartyId, unit: u32, of: u32) -> Result<UnitRows, Error> {
+        Ok(match self {
+            Self::Spine(aligned) => UnitRows::Owned(Shard::new(aligned.clone(), built, me, unit, of)),
+            Self::Joined(shared) => UnitRows::Joined(join::Dealt::new(shared.clone(), unit, of)?),
+            Self::Shares(..) => {
+                return Err(Error::misuse("nothing is computed on rows that are only matched"));
+            }
+        })
     }
 
     /// This party's rows by their places, where it knows them.
@@ -120,19 +133,19 @@ pub(super) fn disclosure(study: &Study, told: MatchDisclosure) -> Disclosure {
     }
 }
 
-impl Coordinator<'_> {
+impl OwnerRun<'_> {
     /// Brings this party's rows in line with the others', after the ledger was charged for what that shows.
-    pub(super) fn match_rows(&mut self, agreement: &Agreement) -> Result<Matched, Error> {
-        self.stages.begin("match", self.checked.rows.len());
-        let (rows, disclosed, price) = match self.kept.take() {
-            Some(kept) => self.reuse(&kept)?,
+    pub(super) fn match_rows(&mut self, agreement: &Agreement) -> Result<MatchedRows, Error> {
+        self.log.begin("match", self.checked.rows.len());
+        let (rows, disclosed, price) = match &self.kept {
+            Some(kept) => self.reuse(kept)?,
             None => {
                 let begun = self.begin_match(agreement)?;
                 let dummies = self.dummies(agreement, &begun)?;
                 self.place(dummies, agreement)?
             }
         };
-        self.stages.end(self.session.ledger(), "match", rows.count(), price);
+        self.log.end(self.session.ledger(), "match", rows.count(), price);
         let disclosed = Disclosure {
             uncovered: dummies::uncovered(&self.checked.study),
             dummies: dummies::charge(&self.checked.study, self.checked.me)?.map(|charge| DummiesInfo {
@@ -142,7 +155,7 @@ impl Coordinator<'_> {
             }),
             ..disclosed
         };
-        Ok(Matched { rows, disclosed })
+        Ok(MatchedRows { rows, disclosed })
     }
 
     fn place(

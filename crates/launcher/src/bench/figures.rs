@@ -1,6 +1,6 @@
 //! Figures of a run: what its reports say between the program's marks `start` and `stop`, over all parties.
 
-use crate::report::RunReport;
+use crate::report::OspreyReport;
 use base::Error;
 use osprey::{Mark, Stats};
 use serde::Serialize;
@@ -10,7 +10,7 @@ use std::ops::Range;
 #[derive(Clone, Debug, Default)]
 pub struct PartyFigures {
     /// That of its `osprey run`.
-    pub report: RunReport,
+    pub report: OspreyReport,
     /// Whether the program found its result to be right.
     pub correct: bool,
     /// Size as the program states it.
@@ -254,12 +254,12 @@ pub(super) mod tests {
         let stats = Stats { marks, plan_s: 0.25, reliefs: 3, trace_bytes: 10, ..Stats::default() };
         let speculation =
             crate::report::SpeculationReport { peak_bytes: Some(scale << 10), ..Default::default() };
-        let report = RunReport {
+        let report = OspreyReport {
             run: stats,
             peak_bytes: Some(scale << 20),
             total_s: 5.0 * scale as f64,
             speculation: Some(speculation),
-            ..RunReport::default()
+            ..OspreyReport::default()
         };
         PartyFigures { report, correct: true, size: 64 }
     }

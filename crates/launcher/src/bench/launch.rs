@@ -3,7 +3,7 @@
 use super::figures::PartyFigures;
 use super::keeper::Keeper;
 use super::workload::BenchWorkload;
-use crate::report::RunReport;
+use crate::report::OspreyReport;
 use base::Error;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
@@ -269,7 +269,7 @@ fn report(keeper: &Keeper, party: usize) -> PathBuf {
     keeper.folder().join(format!("report.{party}.json"))
 }
 
-fn read_report(keeper: &Keeper, party: usize) -> Result<RunReport, String> {
+fn read_report(keeper: &Keeper, party: usize) -> Result<OspreyReport, String> {
     let text = std::fs::read(report(keeper, party)).map_err(|e| format!("no report of osprey run: {e}"))?;
     serde_json::from_slice(&text).map_err(|e| format!("the report of osprey run is not whole: {e}"))
 }

@@ -1,6 +1,6 @@
 //! Figures of a trace.
 
-use osprey::plan::{NextStep, Planner};
+use osprey::plan::{Planner, PlannerAnswer};
 use osprey::trace::{Footer, Header, TraceBlock, TraceFeed, TraceSource};
 use serde::Serialize;
 use std::ops::Range;
@@ -155,13 +155,13 @@ pub fn moves(
     let chunk = header.chunk;
     loop {
         match planner.next() {
-            NextStep::Wait => match feed.next() {
+            PlannerAnswer::Wait => match feed.next() {
                 Some(block) => planner.push(block.clone()),
                 None => planner.finish(&Footer::default()),
             },
-            NextStep::Done => return Ok(moves),
-            NextStep::Step(step) if !events.contains(&blocks[step.fetch.block as usize].events) => {}
-            NextStep::Step(step) => {
+            PlannerAnswer::Done => return Ok(moves),
+            PlannerAnswer::Step(step) if !events.contains(&blocks[step.fetch.block as usize].events) => {}
+            PlannerAnswer::Step(step) => {
                 moves.read += if step.fetch.fresh { 0 } else { chunk };
                 for gone in step.evict {
                     *if gone.dead {

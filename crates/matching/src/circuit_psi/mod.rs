@@ -47,7 +47,7 @@ use crate::matcher::{
 };
 use crate::memory as room;
 use crate::payload::{
-    ABSENT, JoinedPart, JoinedShares, TableField, PayloadLayout, PayloadTable, ValidEntries,
+    ABSENT, JoinedPart, JoinedShares, PayloadLayout, PayloadTable, TableField, ValidEntries,
 };
 use base::{Cost, Error, PartyId, Rng, Seed, limits};
 use cuckoo::{BinEntries, CuckooBins, EMPTY, FUNCTIONS};

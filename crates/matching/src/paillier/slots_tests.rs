@@ -6,12 +6,7 @@ fn layouts() -> Vec<PayloadLayout> {
     let of = |fields: &[TableField]| PayloadLayout::new(fields.iter().copied()).unwrap();
     vec![
         of(&[TableField::number(8)]),
-        of(&[
-            TableField::bits(9),
-            TableField::number(5),
-            TableField::number(16),
-            TableField::bits(1),
-        ]),
+        of(&[TableField::bits(9), TableField::number(5), TableField::number(16), TableField::bits(1)]),
         of(&[TableField::number(8); 15]),
         of(&[TableField::number(8); 16]),
         of(&[TableField::bits(128), TableField::number(1)]),

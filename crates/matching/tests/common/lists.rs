@@ -4,7 +4,7 @@
 use base::{Error, Rng};
 use matching::{
     CollectingJoin, IdentifierSource, JoinedPart, MatchDisclosure, MatchOptions, MatchOutcome, Matcher,
-    TableField, PayloadLayout, PayloadTable, ValidEntries,
+    PayloadLayout, PayloadTable, TableField, ValidEntries,
 };
 use net::cluster::Cluster;
 use net::{Session, Traffic};

@@ -15,7 +15,7 @@
 //! says nothing against the trace. When the trace has caught up, the steps that the program is past are only
 //! booked, and what they would have brought and is wanted again comes in before that use.
 
-use crate::plan::{Eviction, Fetch, NextStep, PlanStep, Planner, window};
+use crate::plan::{Eviction, Fetch, PlanStep, Planner, PlannerAnswer, window};
 use crate::progress::TouchProgress;
 use crate::sys::advise::wait;
 use crate::trace::{TraceFeed, TraceSource};
@@ -202,13 +202,13 @@ impl FrameSchedule {
             }
             let next = match self.planner.next() {
                 // Little is planned and the trace pauses: better a choice with less foresight than none.
-                NextStep::Wait if self.starved && self.steps.len() < HURRIED => self.planner.hurry(),
+                PlannerAnswer::Wait if self.starved && self.steps.len() < HURRIED => self.planner.hurry(),
                 next => next,
             };
             match next {
-                NextStep::Step(step) => self.steps.push_back(step),
-                NextStep::Wait if !self.starved && self.source.is_some() && self.planner.wants() => {}
-                NextStep::Wait | NextStep::Done => return Ok(()),
+                PlannerAnswer::Step(step) => self.steps.push_back(step),
+                PlannerAnswer::Wait if !self.starved && self.source.is_some() && self.planner.wants() => {}
+                PlannerAnswer::Wait | PlannerAnswer::Done => return Ok(()),
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::super::{KEY_EVERY, misleads};
 use super::Sizes;
-use crate::plan::{self, Eviction, Fetch, NextStep, PlanStep, Planner};
+use crate::plan::{self, Eviction, Fetch, PlanStep, Planner, PlannerAnswer};
 use crate::progress::TouchProgress;
 use crate::settings::ProcessSettings;
 use crate::sys::process;
@@ -304,7 +304,7 @@ impl PlannedProgram {
             // A stream that is behind: better to choose by little than to let the program wait.
             let starved = self.dry && self.steps.is_empty() && self.begun >= self.last;
             let next = if starved { self.planner.hurry() } else { self.planner.next() };
-            let NextStep::Step(step) = next else { break };
+            let PlannerAnswer::Step(step) = next else { break };
             self.steps.push_back(step);
         }
         self.plan_s += start.elapsed().as_secs_f64();

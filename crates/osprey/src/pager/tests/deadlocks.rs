@@ -7,7 +7,7 @@ use super::children::{Outcome, run};
 use super::patterns::{Kind, Program};
 use super::{ENGINES, ProcessSettings, settings};
 use crate::pager::shares;
-use crate::plan::{NextStep, Planner};
+use crate::plan::{Planner, PlannerAnswer};
 use crate::stats::Stats;
 use crate::trace::Footer;
 
@@ -53,7 +53,7 @@ fn planned_reads(settings: &ProcessSettings, program: &Program, frames: u64) -> 
     program.blocks().into_iter().for_each(|block| planner.push(block));
     planner.finish(&Footer::default());
     let mut reads = 0;
-    while let NextStep::Step(step) = planner.next() {
+    while let PlannerAnswer::Step(step) = planner.next() {
         reads += u64::from(!step.fetch.fresh);
     }
     reads
