@@ -157,8 +157,8 @@ fn the_wire_is_pinned() {
         ("paillier, ps3i", paillier, "a4ff6022adc0b33c"),
         ("permute-share", moved(), "a8ec6ad877980be9"),
         ("collecting", collected(), "715853565e7a0b4a"),
-        ("aligned", aligned(), ""),
-        ("salted-key", salted(), ""),
+        ("aligned", aligned(), "1e2ad591d380a9df"),
+        ("salted-key", salted(), "ddb5aa2663dd9c7c"),
         ("circuit-psi", hidden_size(OtKind::default()), "d988e5c5518fa713"),
         ("circuit-psi over Ferret", hidden_size(OtKind::Ferret), "fe785668cbc2f590"),
     ]);

@@ -1,8 +1,8 @@
 //! Every complaint about a study file with its exact text, and what the hash sees.
 
 use super::*;
+use ::matching::{ContaminatedRule, Matcher, MultiId, PrivateId, ShareBackend};
 use base::limits;
-use matching::{ContaminatedRule, Matcher, MultiId, PrivateId, ShareBackend};
 
 const LIFT: &str = include_str!("../../../examples/lift.toml");
 const PROGRAM: &str = include_str!("../../../examples/program.toml");

@@ -8,6 +8,7 @@ use crate::stages::compute::ComputeStage;
 use crate::stages::publish::hear_groups;
 use data::generate::{FileFormat, LiftOptions, lift_study};
 use engine::{Share, Shares};
+use matching::{AlignedRows, MatchOptions, MatchRoles, Matcher};
 use net::Session;
 use privacy::dummies::MatchLeakage;
 use privacy::scales::Scales;
