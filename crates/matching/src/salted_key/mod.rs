@@ -187,7 +187,7 @@ fn enter(
 /// What a joiner says to an owner, as the other one vouches for it.
 fn said(sizes: &MatchSizes, places: &[u8]) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new_derive_key("tacit joined rows 1");
-    hasher.update(&encode(&sizes)).update(places);
+    hasher.update(&encode(sizes)).update(places);
     hasher.finalize()
 }
 
