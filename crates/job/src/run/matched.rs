@@ -73,7 +73,7 @@ enum Brought {
     /// Columns as they are.
     Columns(Attached),
     /// What the computation reads.
-    Values(Half),
+    Values(Box<Half>),
 }
 
 impl Brought {
@@ -85,7 +85,7 @@ impl Brought {
             Rows::Program(columns) if study.only_matches() => {
                 Attached::columns(&built.program, columns, *me, dummies).map(Self::Columns)
             }
-            _ => Half::new(built, rows, *me, order, shared).map(Self::Values),
+            _ => Half::new(built, rows, *me, order, shared).map(|half| Self::Values(Box::new(half))),
         }
     }
 
@@ -102,7 +102,7 @@ impl Brought {
         match self {
             Self::Nothing => Err(Error::misuse("a spine is no join")),
             Self::Columns(attached) => Ok(Placed::Shares(Box::new(attached), Box::new(joined))),
-            Self::Values(half) => Ok(Placed::Joined(Arc::new(Shared::new(half, joined)?))),
+            Self::Values(half) => Ok(Placed::Joined(Arc::new(Shared::new(*half, joined)?))),
         }
     }
 }
@@ -166,7 +166,7 @@ impl OwnerRun<'_> {
         let (matcher, rows) = (self.checked.study.matching.matcher, self.checked.rows.clone());
         let looks = self.checked.study.matching.contaminated != ContaminatedRule::Ignore;
         let order = if looks { ArmOrder::of(&rows) } else { ArmOrder::default() };
-        let brought = Brought::of(&self.checked, &order.rows, dummies.is_some())?;
+        let brought = Brought::of(self.checked, &order.rows, dummies.is_some())?;
         let mut options = self.match_options(dummies, agreement)?;
         options.lists = order.test;
         let mut own = None;
