@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use terminal::progress::Working;
+use terminal::values::NamedValue as _;
 
 /// ANDs of one lane of the wide workload.
 const GATES: u32 = 64;
@@ -75,7 +76,7 @@ pub struct Threads {
 struct Summary {
     what: &'static str,
     parties: usize,
-    transport: &'static str,
+    transport: String,
     ot: String,
     tree: Option<u32>,
     ands: u64,

@@ -79,13 +79,20 @@ enum Brought {
 impl Brought {
     /// Of this party's rows, in the order of `order`.
     fn of(checked: &Checked, order: &[u32], dummies: bool) -> Result<Self, Error> {
-        let Checked { study, built, me, rows, .. } = checked;
-        let Some(shared) = study.matching.matcher.features().form.shared() else { return Ok(Self::Nothing) };
+        let Checked { study, built, engines, me, rows, .. } = checked;
+        if study.matching.matcher.features().form.shared().is_none() {
+            return Ok(Self::Nothing);
+        }
         match &**rows {
             Rows::Program(columns) if study.only_matches() => {
                 Attached::columns(&built.program, columns, *me, dummies).map(Self::Columns)
             }
-            _ => Half::new(built, rows, *me, order, shared).map(|half| Self::Values(Box::new(half))),
+            _ => {
+                let plan =
+                    engines.joined().ok_or_else(|| Error::misuse("the engine of a study fits its match"))?;
+                let half = Half::new(built, rows, *me, order, plan.clone())?;
+                Ok(Self::Values(Box::new(half)))
+            }
         }
     }
 
