@@ -5,7 +5,7 @@ mod choice;
 pub use choice::Choice;
 
 use crate::course::{Actor, Completed, Course, Matched};
-use crate::engines::{EngineChoice, Estimate, row_source};
+use crate::engines::{Estimate, StudyEngine, row_source};
 use crate::prepare::{Built, build};
 use crate::run::join::{Payloads, column_layouts};
 use crate::run::matched;
@@ -235,7 +235,7 @@ pub fn plan(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
         allow_exact: true,
     };
     let built = build(study, &policy)?;
-    let open = EngineChoice::of(study, &built.program)?;
+    let open = StudyEngine::of(study, &built.program)?;
     let matched = MatchPlan::of(study, &built, &open, assumed.rows)?;
     let union = matched.estimate.rows;
     if union > limits::ROWS {
@@ -417,7 +417,7 @@ struct MatchPlan {
 }
 
 impl MatchPlan {
-    fn of(study: &Study, built: &Built, engines: &EngineChoice, rows: [u64; 2]) -> Result<Self, Error> {
+    fn of(study: &Study, built: &Built, engines: &StudyEngine, rows: [u64; 2]) -> Result<Self, Error> {
         let (matcher, parties) = (study.matching.matcher, study.parties.len());
         let features = matcher.features();
         let rule = study.matching.dummies.as_ref();

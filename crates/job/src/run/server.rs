@@ -4,7 +4,7 @@ use super::agree::tell_all;
 use super::outsourced::{self, StartSignal, same_program};
 use super::{Watch, appointment, matched, met, session_seed, stopped};
 use crate::course::{Actor, Completed, Course, Matched};
-use crate::engines::EngineChoice;
+use crate::engines::StudyEngine;
 use crate::prepare::{self, Built, Opened};
 use crate::stages::compute::{ComputeStage, UnitRows};
 use crate::stages::link::{LinkFacts, LinkStage};
@@ -101,7 +101,7 @@ pub(super) struct Ready {
     pub servers: Servers,
     identity: Arc<Identity>,
     built: Built,
-    engines: EngineChoice,
+    engines: StudyEngine,
     pub me: PartyId,
 }
 
@@ -123,7 +123,7 @@ impl Ready {
             allow_exact: true,
         };
         let built = prepare::build(&study, &policy)?;
-        let engines = EngineChoice::of(&study, &built.program)?;
+        let engines = StudyEngine::of(&study, &built.program)?;
         Ok(Self { study, servers, identity, built, engines, me })
     }
 }
