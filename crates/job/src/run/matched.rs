@@ -9,7 +9,6 @@ use crate::align::{Aligned, Shard};
 use crate::prepare::{Built, Checked, Rows};
 use crate::stages::compute::UnitRows;
 use base::{Cost, Error, PartyId};
-use data::Arm;
 use matching::dummies::Dummies;
 use matching::{
     ContaminatedRule, IdentifierSource, JoinedShares, MatchDisclosure, MatchOptions, MatchOutput, salted_key,
@@ -18,7 +17,7 @@ use privacy::dummies;
 use release::rational::small;
 use report::{Disclosure, DummiesInfo, MatchCount};
 use std::sync::Arc;
-use study::Study;
+use study::{Study, TrialArm};
 
 /// What a match gives the computation, and what it told.
 pub(crate) struct MatchedRows {
@@ -260,11 +259,12 @@ struct ArmOrder {
 impl ArmOrder {
     fn of(rows: &Rows) -> Self {
         let Rows::Publisher(publisher) = rows else { return Self::default() };
-        let of =
-            |arm: Arm| (0..).zip(&publisher.arm).filter(move |(_, met)| **met == arm).map(|(row, _)| row);
-        let mut rows: Vec<u32> = of(Arm::Test).collect();
+        let of = |arm: TrialArm| {
+            (0..).zip(&publisher.arm).filter(move |(_, met)| **met == arm).map(|(row, _)| row)
+        };
+        let mut rows: Vec<u32> = of(TrialArm::Test).collect();
         let test = Some(rows.len() as u64);
-        rows.extend(of(Arm::Control));
+        rows.extend(of(TrialArm::Control));
         Self { rows, test }
     }
 
