@@ -91,9 +91,12 @@ fn judge(parties: usize, release: &Release<'_>) -> Result<(), String> {
     }
 }
 
+/// A release and its draws, lowered once for all parties.
+type LoweredRelease = OnceLock<(Arc<ReleasePlan>, Arc<Draws>)>;
+
 /// One release to everybody of the same bit, many times: its noises.
 fn noises(
-    (parties, lowered): (usize, &OnceLock<(Arc<ReleasePlan>, Arc<Draws>)>),
+    (parties, lowered): (usize, &LoweredRelease),
     make: &MakeEngine<'_>,
     (honest, chosen): (Option<PartyId>, Chosen),
     session: &mut Session,
