@@ -1,8 +1,8 @@
 //! Commands and flags. The help of each command teaches it by example.
 
 use clap::{Parser, Subcommand};
+use release::rational::{Rational, decimal, ratio};
 use std::ffi::OsString;
-use study::Decimal;
 use study::party::parse_address;
 use terminal::values::count;
 
@@ -114,8 +114,8 @@ pub fn rows_pair(text: &str) -> Result<[u64; 2], String> {
 }
 
 /// Reads a privacy parameter.
-pub fn rho(text: &str) -> Result<Decimal, String> {
-    let rho = Decimal::parse(text).filter(|rho| *rho > Decimal::ZERO);
+pub fn rho(text: &str) -> Result<Rational, String> {
+    let rho = decimal(text).filter(|rho| *rho > ratio(0, 1));
     rho.ok_or_else(|| "write a decimal above 0 with at most 9 digits after the point: 0.1".to_owned())
 }
 

@@ -4,10 +4,11 @@ use crate::args::{address, peer, rho, study_hash};
 use base::Error;
 use clap::{ArgAction, Args};
 use net::IpNetwork;
+use release::rational::Rational;
 use std::path::{Path, PathBuf};
+use study::parse_delta;
 use study::party::{PartySettings, RunRate, parse_deadline, parse_memory};
 use study::transport::ServerTransport;
-use study::{Decimal, parse_delta};
 
 /// What the party file of any participant says, as flags: all that a server has.
 #[derive(Clone, Debug, Default, Args)]
@@ -88,20 +89,20 @@ pub struct Settings {
     pub allow_kind: Vec<String>,
     /// Policy: most rho one study may spend on one viewer
     #[arg(long, value_name = "RHO", value_parser = rho)]
-    pub max_rho: Option<Decimal>,
+    pub max_rho: Option<Rational>,
     /// Policy: most rho all studies together may spend on one viewer of this data
     #[arg(long, value_name = "RHO", value_parser = rho)]
-    pub budget: Option<Decimal>,
+    pub budget: Option<Rational>,
     /// Policy: most rho all studies together may spend on all viewers of this data
     #[arg(long, value_name = "RHO", value_parser = rho)]
-    pub total: Option<Decimal>,
+    pub total: Option<Rational>,
     /// Policy: the length of a period within the budget, with --period-budget: 90d
     #[arg(long, value_name = "TIME", value_parser = study::party::parse_period)]
     pub period: Option<u64>,
     /// Policy: most rho that may be spent on one viewer of this data within any period; nothing refills the
     /// budget
     #[arg(long, value_name = "RHO", value_parser = rho)]
-    pub period_budget: Option<Decimal>,
+    pub period_budget: Option<Rational>,
     /// Policy: most runs that may begin with one peer within some time: 20/day
     #[arg(long, value_name = "N/TIME", value_parser = RunRate::parse)]
     pub runs: Option<RunRate>,
@@ -175,8 +176,8 @@ impl From<Settings> for PartySettings {
             report: flags.report,
             lineage: flags.lineage,
             allow_kinds: listed(flags.allow_kind),
+            max_rho_at: flags.max_rho.is_some().then(|| "--max-rho".to_owned()),
             max_rho: flags.max_rho,
-            max_rho_at: flags.max_rho.map(|_| "--max-rho".to_owned()),
             budget: flags.budget,
             max_cells: flags.max_cells,
             allow_exact: flags.allow_exact,
@@ -211,6 +212,7 @@ mod tests {
     use super::*;
     use crate::args::{Cli, Command};
     use clap::Parser;
+    use release::rational::decimal;
 
     #[test]
     fn peers_are_named_or_alone() {
@@ -238,7 +240,7 @@ mod tests {
         assert_eq!((settings.max_cells, settings.allow_exact), (Some(2), Some(true)));
         assert_eq!(settings.allow_kinds, Some(vec!["lift".to_owned()]));
         assert_eq!((settings.delta_places, &settings.keep_spine), (Some(7), &Some("k".into())));
-        assert_eq!((settings.total, settings.candidates), (Decimal::parse("2"), Some(8)));
+        assert_eq!((&settings.total, settings.candidates), (&decimal("2"), Some(8)));
         assert_eq!(settings.fresh_dummies, Some(true));
         assert!(settings.complete().is_ok());
     }

@@ -19,9 +19,9 @@ use privacy::hold::StepsRun;
 use privacy::ledger::PUBLIC;
 use privacy::scales::{Scales, release_mode};
 use privacy::{PrivacyTotal, dummies};
-use program::{Ratio, Viewer};
-use release::Rational;
+use program::Viewer;
 use release::modes::{Guess, Reading, minimum_detectable_effect, minimum_detectable_effect_fixed};
+use release::rational::{Rational, ratio};
 use ring4::Security;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -191,11 +191,7 @@ pub fn plan(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
 }
 
 fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Result<Plan, Error> {
-    let policy = program::VerifierPolicy {
-        max_rho: Ratio::new(1000, 1).ok_or_else(|| Error::misuse("a thousand is a ratio"))?,
-        max_outputs: 8192,
-        allow_exact: true,
-    };
+    let policy = program::VerifierPolicy { max_rho: ratio(1000, 1), max_outputs: 8192, allow_exact: true };
     let built = build(study, &policy)?;
     let open = Engines::of(study, &built.program)?;
     let rows = assumed.rows;

@@ -40,7 +40,7 @@ use privacy::PrivacyTotal;
 use privacy::ledger::{AnswerKey, Ledger, PUBLIC};
 use privacy::scales::Scales;
 use program::Viewer;
-use release::rational::small;
+use release::rational::{small, to_f64};
 use released::Views;
 use report::{Disclosure, RunReport, SpentBy, StageReport};
 use spine::Kept;
@@ -609,7 +609,7 @@ impl<'a> Coordinator<'a> {
 
     /// What all viewers of these data may be charged together.
     fn total(&self) -> Option<release::Rational> {
-        self.party.policy.total.map(study::Decimal::rational)
+        self.party.policy.total.clone()
     }
 
     /// What this party's ledger says of each other party, and of the public where the study has a result for
@@ -655,7 +655,7 @@ impl<'a> Coordinator<'a> {
             viewers,
             broke_off: self.broke_off()?,
             noticed: self.noticed()?,
-            budget: self.party.policy.budget.to_f64(),
+            budget: to_f64(&self.party.policy.budget),
             seconds: start.elapsed().as_secs_f64(),
             stages: self.stages.all(),
         };

@@ -7,9 +7,10 @@ mod policy;
 
 use crate::reader::{TomlItem, TomlSection, TomlSource};
 use crate::transport::ServerTransport;
-use crate::{Decimal, StudyHash, read_text};
+use crate::{StudyHash, read_text};
 use base::{Error, PartyId, Roster, limits};
 use net::IpNetwork;
+use release::rational::Rational;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -52,11 +53,11 @@ pub struct PartySettings {
     /// Only these kinds of study.
     pub allow_kinds: Option<Vec<String>>,
     /// Most rho one study may spend on one viewer.
-    pub max_rho: Option<Decimal>,
+    pub max_rho: Option<Rational>,
     /// Where `max_rho` is said: file and line, or the flag.
     pub max_rho_at: Option<String>,
     /// Most rho all studies together may spend on one viewer of this data.
-    pub budget: Option<Decimal>,
+    pub budget: Option<Rational>,
     /// Most cells (overall, breakdowns and cohorts) of one study.
     pub max_cells: Option<u64>,
     /// Whether exact results may be revealed.
@@ -64,11 +65,11 @@ pub struct PartySettings {
     /// `10^-d` is the most that the deltas of all matches may come to, towards one viewer of this data.
     pub delta_places: Option<u8>,
     /// Most rho all studies together may spend on all viewers of this data.
-    pub total: Option<Decimal>,
+    pub total: Option<Rational>,
     /// Seconds of a period within the budget.
     pub period_seconds: Option<u64>,
     /// Most rho within any such span, on one viewer of this data.
-    pub period_budget: Option<Decimal>,
+    pub period_budget: Option<Rational>,
     /// Most runs with one peer within some time.
     pub runs: Option<RunRate>,
     /// Least noise candidates of a study.

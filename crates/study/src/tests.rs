@@ -1,6 +1,7 @@
 //! Every complaint about a study file with its exact text, and what the hash sees.
 
 use super::*;
+use release::rational::decimal;
 
 const LIFT: &str = include_str!("../../../examples/lift.toml");
 const PROGRAM: &str = include_str!("../../../examples/program.toml");
@@ -33,7 +34,7 @@ fn the_example_says_what_it_says() {
     assert_eq!(lift.publisher.test, "vaccine");
     assert_eq!(lift.advertisers[0].max_events, 4);
     assert_eq!(lift.rule, LiftRule { within: None, clamp: 1, lower_is_better: true });
-    assert_eq!((&lift.release.to[..], lift.release.public), (&[][..], Decimal::parse("0.1")));
+    assert_eq!((&lift.release.to[..], lift.release.public.clone()), (&[][..], decimal("0.1")));
     assert_eq!((lift.release.confidence, lift.release.noise), (Confidence::P95, NoiseFrom::Inside));
 }
 
@@ -118,7 +119,7 @@ fn every_protocol_has_its_settings() {
     let of = |protocol, ids, more| matching(protocol, ids, more).unwrap_or_else(|e| panic!("{e}"));
     let usual = Some(DummyRule::default());
     let pid = of("pid", IDS, "");
-    assert_eq!((pid.protocol, pid.dummies), (Protocol::Pid, usual));
+    assert_eq!((pid.protocol, &pid.dummies), (Protocol::Pid, &usual));
     let two =
         of("pid", TWO, "dummies = \"off\"\ncontaminated = \"drop\"\nnormalise = { phone = [\"phone:44\"] }");
     assert_eq!(two.protocol, Protocol::MultiPid { contaminated: Contaminated::Drop });
@@ -132,7 +133,7 @@ fn every_protocol_has_its_settings() {
     let collecting = of("collecting", TWO, "slots = 3\ndummies = { epsilon = 0.5, delta = \"1e-7\" }");
     let contaminated = Contaminated::Ignore;
     assert_eq!(collecting.protocol, Protocol::Collecting { slots: 3, degree: 1, contaminated });
-    let dummies = DummyRule { epsilon: Decimal::parse("0.5").expect("a decimal"), delta_places: 7 };
+    let dummies = DummyRule { epsilon: decimal("0.5").expect("a decimal"), delta_places: 7 };
     assert_eq!(collecting.dummies, Some(dummies));
     assert_eq!(of("circuit-psi", IDS, "").dummies, usual);
     let keep = LIFT.replacen(MATCH, "protocol = \"collecting\"", 1).replacen("= \"error\"", "= \"keep\"", 1);

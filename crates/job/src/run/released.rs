@@ -314,7 +314,7 @@ impl Coordinator<'_> {
             peer_tag: agreement.answer.peer_tag,
             release_id: agreement.number_id(viewer),
             rho,
-            budget: self.party.policy.budget.rational(),
+            budget: self.party.policy.budget.clone(),
             total: self.total(),
             period: self.party.policy.period(),
             delta: num_traits::Zero::zero(),

@@ -14,7 +14,8 @@ use net::{Farewell, Identity, Session};
 use privacy::hold::StepsRun;
 use privacy::ledger::{Bytes32, Ledger};
 use privacy::scales::Scales;
-use program::{Ratio, ShardRows};
+use program::ShardRows;
+use release::rational::ratio;
 use report::{Disclosure, ServersInfo, StageReport};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -105,11 +106,8 @@ impl Ready {
         node.admit(&study)?;
         node.transport.admit(&study)?;
         // What may be revealed is for the owners to say.
-        let policy = program::VerifierPolicy {
-            max_rho: Ratio::new(1000, 1).ok_or_else(|| Error::misuse("a thousand is a ratio"))?,
-            max_outputs: usize::MAX,
-            allow_exact: true,
-        };
+        let policy =
+            program::VerifierPolicy { max_rho: ratio(1000, 1), max_outputs: usize::MAX, allow_exact: true };
         let built = prepare::build(&study, &policy)?;
         let engines = Engines::of(&study, &built.program)?;
         let me =
