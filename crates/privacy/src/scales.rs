@@ -260,6 +260,12 @@ impl Scales {
         &self.charge[self.place(viewer)]
     }
 
+    /// Group sizes, where they are published.
+    #[must_use]
+    pub fn groups(&self) -> Option<[u64; 2]> {
+        self.groups
+    }
+
     /// zCDP of all that a party sees.
     #[must_use]
     pub fn seen_by(&self, party: PartyId) -> Rational {
@@ -387,7 +393,7 @@ pub fn most_charged(study: &Study, audit: &Audit, viewer: Viewer) -> Rational {
     let stated = viewer.only().map_or(&audit.public, |party| &audit.rho[party.index()]);
     let published = match &study.kind {
         Question::Lift(lift) => lift.release.mode == studies::lift::NoiseMode::Algorithm1AsPublished,
-        Question::Lifts(_) | Question::Program(_) => false,
+        Question::Program(_) => false,
     };
     if !published {
         return stated.clone();

@@ -3,14 +3,15 @@
 
 use super::*;
 use crate::audit::epsilon;
+use crate::prepare::Built;
 use engine::{Clear, Entered};
 use privacy::scales::Scales;
 use program::Viewer;
 use program::lower::{ReleasePlan, WordKind};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use study::Study;
 use study::party::{PartySettings, ServerSetup};
+use study::{Study, StudyFile};
 
 thread_local! {
     /// Whose sessions this thread makes, and how many it has made.
@@ -153,8 +154,8 @@ fn run_known(who: u8, party: &PartySetup) -> BTreeSet<String> {
     let places = places(party, &checked.study, checked.me, false).unwrap();
     let meeting = meet(party, &checked, places, &watch).unwrap();
     SESSIONS.set(Some((who, 0)));
-    let mut run = Coordinator::new(party, checked, ledger, &watch, meeting).unwrap();
-    let report = run.run().unwrap_or_else(|error| panic!("{error}"));
+    let (mut run, lanes) = OwnerRun::new(party, &checked, ledger, &watch, meeting).unwrap();
+    let report = run.run(lanes).unwrap_or_else(|error| panic!("{error}"));
     assert!(SESSIONS.get().is_some_and(|(_, made)| (1..=SESSIONS_OF_ONE).contains(&made)));
     std::fs::create_dir_all(&party.report).unwrap();
     std::fs::write(party.report.join("report.json"), report::to_json(&report).unwrap()).unwrap();
@@ -309,7 +310,7 @@ fn four_servers_and_their_owners_leave_no_key_or_noise_in_a_file() {
             let node = &nodes[i];
             scope.spawn(move || {
                 SESSIONS.set(Some((2 + i as u8, 0)));
-                let study = Study::read(&node.studies[0]).unwrap();
+                let study = StudyFile::read(&node.studies[0]).unwrap();
                 let opened = Opened::new(study, &node.name, &node.identity).unwrap();
                 server::compute_study(node, opened, &Watch::none()).unwrap()
             })
