@@ -17,7 +17,7 @@ use super::two::{self, folder, keys};
 use super::{PARTIES, expect, four};
 use base::Error;
 use clap::Args;
-use engine::Engine;
+use engine::{Engine, RowSource, StagePrice};
 use page::markup::{element, words};
 use page::numbers::{bytes, count, counted, duration};
 use seat::NAMES;
@@ -171,13 +171,13 @@ impl EnginesArgs {
         RowWork::new(RowKind::Lift, engine, rows, &OtChoice { ot: None, k: self.k })
     }
 
-    /// Messages that follow one another.
-    fn trips(&self, who: Contestant, rows: u64) -> Result<u64, Error> {
+    /// What the rows take.
+    fn price(&self, who: Contestant, rows: u64) -> Result<StagePrice, Error> {
         let engine: Box<dyn Engine> = match who {
             Contestant::Two(engine) => self.work(engine, rows)?.engine()?,
             Contestant::Four(security) => Box::new(seat::engine(security)),
         };
-        Ok(engine.trips(&RowKind::Lift.program()?, rows))
+        Ok(engine.rows(&RowKind::Lift.program()?, RowSource::Owned)?.price(rows))
     }
 
     /// Runs one setting.
@@ -261,9 +261,7 @@ impl Study<'_> {
         let seconds = parties.iter().fold(0.0, |most: f64, p| (p.seconds - p.meeting_seconds).max(most));
         let and_gates = match who {
             Contestant::Two(_) => None,
-            Contestant::Four(security) => {
-                Some(seat::engine(security).and_gates(&RowKind::Lift.program()?, rows))
-            }
+            Contestant::Four(_) => Some(self.args.price(who, rows)?.and_gates),
         };
         Ok(Point {
             seconds: Some(seconds),
@@ -278,7 +276,7 @@ impl Study<'_> {
 
     /// From what the same engine took before, by rows, and what the path adds.
     fn expected(&self, who: Contestant, rows: u64, round_trip_ms: f64) -> Result<Option<f64>, Error> {
-        let near = |ms: f64| self.args.trips(who, rows).map(|trips| trips as f64 * ms / 2e3);
+        let near = |ms: f64| self.args.price(who, rows).map(|price| price.trips as f64 * ms / 2e3);
         let taken =
             self.known.iter().rev().filter(|(other, point)| *other == who && point.round_trip_ms == 0.0);
         let mut by_rows = taken.filter_map(|(_, point)| {

@@ -6,13 +6,14 @@ use super::two::{self, PairSummary, core_each};
 use super::{PARTIES, SEED, expect, gates, tell};
 use base::{Error, PartyId};
 use clap::{Args, ValueEnum};
-use engine::{Clear, Engine};
+use engine::{Clear, Engine, PreparedRows, RowSource};
 use gmw::Gmw;
 use program::lower::lower_row;
 use program::{Program, RowFold, ShardRows};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use studies::lift::{self, BenchRows, LiftCell, LiftLayout, LiftParameters, Quantity, TrialArm, bench_truth};
+use sums::SumRows;
 use terminal::follow::Children;
 use terminal::machine;
 use terminal::progress::{Board, Working};
@@ -230,10 +231,10 @@ impl RowWork {
     /// A summary with what is known of the engine.
     fn told(&self, summary: PairSummary) -> Result<PairSummary, Error> {
         let (program, by_gmw) = (self.of.program()?, self.engine == PairEngine::Gmw);
-        let by_ot = by_gmw.then(|| sums::Prepared::new(&program, PartyId(0), self.ot.parse()?, sums::LANES));
+        let by_ot = by_gmw.then(|| SumRows::new(&program, RowSource::Owned, self.ot.parse()?, sums::LANES));
         let by_ot = by_ot.transpose()?;
         let gates = match (&by_ot, self.of) {
-            (Some(prepared), _) => prepared.price(self.rows).and_gates,
+            (Some(stage), _) => stage.price(self.rows).and_gates,
             (None, RowKind::Gates) => gates::GATES * self.rows,
             (None, RowKind::Lift) => {
                 let garbler = Yao::new(self.k).garbler(&program);
@@ -246,7 +247,7 @@ impl RowWork {
             k: self.k,
             ot: by_gmw.then(|| self.ot.clone()),
             and_per_s: gates as f64 / summary.seconds,
-            cots_per_row: by_ot.map(|prepared| prepared.cots_per_row() as f64),
+            cots_per_row: by_ot.map(|stage| stage.cots_per_row() as f64),
             ..summary
         })
     }

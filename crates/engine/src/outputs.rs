@@ -7,7 +7,7 @@
 //! on counts: one server can neither stop nor bend it, and is named if it tries. **Cost.** ceil(bits / 8)
 //! bytes a share, three times that of a server; [`price`].
 
-use crate::{Engine, Entered, SERVERS, Shares};
+use crate::{DrawnNoise, Entered, PreparedRelease, SERVERS, Shares};
 use base::{Cost, Error, PartyId};
 use net::Session;
 use program::lower::{LinearSum, ReleasePlan, TotalsForm};
@@ -253,28 +253,27 @@ pub fn open(
 /// them.
 ///
 /// # Errors
-/// Those of [`Engine::release`] and of [`open`]; when there is noise, which is opened after all have paid.
+/// Those of [`PreparedRelease::run`] and of [`open`]; when there is noise, which is opened after all have paid.
 pub fn exact(
-    engine: &mut dyn Engine,
-    plan: &ReleasePlan,
+    stage: &dyn PreparedRelease,
     totals: &Shares,
     session: &mut Session,
 ) -> Result<Option<Vec<u128>>, Error> {
+    let (plan, holders) = (stage.plan(), stage.holders());
     if plan.is_noised() {
         return Err(Error::misuse("a release with noise is held, paid for and then opened"));
     }
     let mut coins = session.fork_seed("no coins").into_rng();
     let entered = Entered::new(plan, totals, session.me(), &mut coins)?;
-    let shares = engine.release(plan, &entered, session)?;
-    let bits = session
-        .step("release", |s| s.step("open", |s| open(plan, &engine.holders(plan.parties), &shares, s)))?;
+    let shares = stage.run(&entered, &mut DrawnNoise::none(), session)?;
+    let bits = session.step("release", |s| s.step("open", |s| open(plan, holders, &shares, s)))?;
     Ok(bits.map(|bits| plan.values(&bits)))
 }
 
 /// Cost of [`exact`]. Exact, but for the turn that an answer right after the last message of the engine is.
 #[must_use]
-pub fn price_exact(engine: &dyn Engine, plan: &ReleasePlan) -> Cost {
-    let release = engine.price_release(plan);
+pub fn price_exact(stage: &dyn PreparedRelease) -> Cost {
+    let release = stage.price().cost;
     let participants = release.sent.len();
-    release + price(plan, &engine.holders(plan.parties), participants)
+    release + price(stage.plan(), stage.holders(), participants)
 }

@@ -80,11 +80,11 @@ talks! {
         }
     });
     "yao", 10_000, YAO = engines(suite(1), 2, || Box::new(yao::Yao::default()));
-    "yao-circuits", 10_000, YAO_CIRCUITS = Talk::new(2, |s| circuits(&mut yao::Yao::default(), s));
+    "yao-circuits", 10_000, YAO_CIRCUITS = Talk::new(2, |s| circuits(&yao::Yao::default(), s));
     "yao-wires", 10_000, WIRES = Talk::new(2, imperative);
     "gmw", 10_000, GMW = engines(suite(1), 2, || Box::new(gmw::Gmw::new(OT)));
     "gmw-among", 5_000, AMONG = engines(suite_among(3, 1), 3, || Box::new(gmw::Gmw::new(OT)));
-    "gmw-circuits", 10_000, GMW_CIRCUITS = Talk::new(2, |s| circuits(&mut gmw::Gmw::new(OT), s));
+    "gmw-circuits", 10_000, GMW_CIRCUITS = Talk::new(2, |s| circuits(&gmw::Gmw::new(OT), s));
     "ring4", 100_000, RING4 = engines(suite(1), 6, || Box::new(outsourced([2, 3, 4, 5])));
     "ring4-among", 50_000, RING4_AMONG = engines(suite_among(4, 1), 4, || Box::new(outsourced([3, 1, 0, 2])));
 }
@@ -227,11 +227,11 @@ fn outsourced(seats: [u8; 4]) -> Ring4 {
 }
 
 /// A 64-bit addition in 64 lanes.
-fn circuits(engine: &mut dyn CircuitEngine, session: &mut Session) -> Result<(), Error> {
+fn circuits(engine: &dyn CircuitEngine, session: &mut Session) -> Result<(), Error> {
     let wired = circuits::standard::add64();
     let mine = |p: u8| if session.me() == PartyId(p) { vec![vec![5; 1]; 64] } else { Vec::new() };
     let inputs = [mine(0), mine(1)];
-    engine.run(&wired, 64, &inputs, session).map(|_| ())
+    engine.circuit(&wired)?.run(64, &inputs, session).map(|_| ())
 }
 
 /// Inputs of both, ANDs, a barrier and reveals, on wires in memory.

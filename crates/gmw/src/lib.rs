@@ -31,7 +31,7 @@ mod supply;
 mod timing_tests;
 mod triples;
 
-pub use crate::engine::Gmw;
+pub use crate::engine::{Gmw, GmwRows};
 pub use circuits::Layers;
 pub use party::{Known, Party, Times};
 pub use quote::Quote;

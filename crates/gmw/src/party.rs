@@ -70,6 +70,14 @@ impl Party {
         Self::set_up(session, None)
     }
 
+    /// For exactly so many ANDs: without OTs where there are none.
+    ///
+    /// # Errors
+    /// As [`Party::new`].
+    pub fn for_ands(session: &mut Session, kind: OtKind, ands: u64) -> Result<Self, Error> {
+        Self::set_up(session, (ands > 0).then_some((kind, ands)))
+    }
+
     fn set_up(session: &mut Session, ots: Option<(OtKind, u64)>) -> Result<Self, Error> {
         let start = Instant::now();
         let me = session.me();

@@ -5,6 +5,7 @@ use crate::Layers;
 use crate::bits::bytes;
 use crate::supply::{Next, Supply};
 use crate::triples::{next, posts};
+use ::engine::StagePrice;
 use base::{Cost, PartyId, limits};
 use circuits::Viewers;
 use ot::{ExtensionCost, OtKind, PriceMeter};
@@ -55,6 +56,15 @@ impl Quote {
         quote.agree_seeds();
         quote.end();
         quote
+    }
+
+    /// The cost of [`crate::Party::for_ands`].
+    ///
+    /// # Panics
+    /// As [`Quote::new`].
+    #[must_use]
+    pub fn for_ands(parties: usize, kind: OtKind, ands: u64) -> Self {
+        if ands == 0 { Self::without_triples(parties) } else { Self::new(parties, kind, ands) }
     }
 
     /// The cost of [`crate::Party::without_triples`].
@@ -127,6 +137,13 @@ impl Quote {
     #[must_use]
     pub fn trips(&self) -> u64 {
         self.trips
+    }
+
+    /// All of it.
+    #[must_use]
+    pub fn price(&self) -> StagePrice {
+        let cost = self.total();
+        StagePrice { and_gates: cost.and_gates, trips: self.trips, cost }
     }
 
     fn begin(&mut self, step: &'static str) {

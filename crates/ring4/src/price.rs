@@ -3,6 +3,7 @@
 use crate::seats::product::chunks;
 use crate::{CHUNKS_AHEAD, Seat, Settings, TAG_BYTES, VectorRing};
 use base::{Cost, PartyId};
+use engine::StagePrice;
 
 /// A price under construction: call what will be called, in the same order.
 #[derive(Clone, Debug)]
@@ -46,11 +47,6 @@ impl Quote {
     pub fn listen(&mut self, at: PartyId, from: PartyId) {
         let spoke = std::mem::take(&mut self.spoke[at.index()][from.index()]);
         self.turns[at.index()][from.index()] += u64::from(spoke);
-    }
-
-    /// Who sits where.
-    pub(crate) fn seats(&self) -> [PartyId; 4] {
-        self.seats
     }
 
     /// All settings.
@@ -199,6 +195,11 @@ impl Quote {
     #[must_use]
     pub fn trips(&self) -> u64 {
         self.trips
+    }
+
+    /// All of it, with so many ANDs of shares.
+    pub(crate) fn price(&self, and_gates: u64) -> StagePrice {
+        StagePrice { cost: self.total(), and_gates, trips: self.trips }
     }
 
     /// The price so far, by party of the session.

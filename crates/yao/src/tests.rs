@@ -2,7 +2,7 @@
 
 use crate::compile::{Compiled, Gate, Ref, compile};
 use crate::lanes::{Garbler, Packed};
-use crate::rows::Prepared;
+use crate::rows::GarbledRows;
 use base::PartyId;
 use circuits::{Circuit, CircuitBuilder, InputBit, Lit};
 use kernels::{Block, TweakedHash};
@@ -140,7 +140,7 @@ fn the_lift_row_never_needs_it() {
             };
             let (program, _) = build(&lift).unwrap();
             for party in [PartyId(0), PartyId(1)] {
-                assert!(!Prepared::new(&program, party).spreads(), "{lift:?}");
+                assert!(!GarbledRows::new(&program, party, 2, crate::LANES).spreads(), "{lift:?}");
             }
         }
     }

@@ -245,9 +245,9 @@ pub fn check_alone(make: &Make<'_>) -> Result<(), String> {
     for case in suite(3) {
         let fails = |text: String| format!("{}: {text}", case.name);
         let mut session = Session::alone(Roster::new(["all"]), Seed::from_bytes([3; 32]));
-        let mut engine = make(&mut session).map_err(|e| fails(e.to_string()))?;
-        let outputs = engine.run(&case.wired, case.lanes, &case.inputs, &mut session);
-        let outputs = outputs.map_err(|e| fails(e.to_string()))?;
+        let engine = make(&mut session).map_err(|e| fails(e.to_string()))?;
+        let stage = engine.circuit(&case.wired).map_err(|e| fails(e.to_string()))?;
+        let outputs = stage.run(case.lanes, &case.inputs, &mut session).map_err(|e| fails(e.to_string()))?;
         let expected: Vec<_> = case.outputs.iter().cloned().map(Some).collect();
         if outputs != expected {
             return Err(fails("the outputs are not those of the circuit".into()));
@@ -314,7 +314,7 @@ pub fn case(parties: usize, name: &str) -> Case {
 
 fn play(make: &Make<'_>, case: &Case, session: &mut Session) -> Result<View, Error> {
     let me = session.me();
-    let mut engine = session.step("setup", make)?;
+    let engine = session.step("setup", make)?;
     let words = case.wired.inputs.iter().zip(&case.inputs);
     let own: Lanes = words.map(|(w, bits)| if w.owner == me { bits.clone() } else { Vec::new() }).collect();
     // The next receive of any party is not an answer to anything.
@@ -322,8 +322,9 @@ fn play(make: &Make<'_>, case: &Case, session: &mut Session) -> Result<View, Err
         let peers: Vec<PartyId> = s.roster().parties().filter(|p| *p != me).collect();
         peers.into_iter().try_for_each(|peer| s.link(peer).exchange(&[0], &mut [0]))
     })?;
-    let price = engine.price(&case.wired, case.lanes);
-    let outputs = session.step("run", |s| engine.run(&case.wired, case.lanes, &own, s))?;
+    let stage = engine.circuit(&case.wired)?;
+    let price = stage.price(case.lanes);
+    let outputs = session.step("run", |s| stage.run(case.lanes, &own, s))?;
     let ledger = session.ledger();
     let turns_with = |peer: PartyId| {
         let entries = ledger.entries().iter().filter(|e| e.peer == peer && e.step.starts_with("run"));

@@ -1,12 +1,16 @@
 //! Runs cases and compares.
 
 use super::{Case, Noise, Table, replicated, suite, suite_among};
-use crate::{Engine, Entered, Share, Shares, outputs};
+use crate::{
+    BaseOts, DrawnNoise, Engine, Entered, PreparedRelease, PreparedRows, RowInput, RowSource, Share, Shares,
+    outputs,
+};
 use base::{Cost, Error, Fault, PartyId, Roster, Seed};
 use net::Session;
 use net::cluster::Cluster;
 use program::lower::{self, Depth, Lowering, ReleasePlan, TotalsForm, lower_draws, lower_release};
 use program::{RowFold, Sharing, Viewer};
+use std::sync::Arc;
 
 /// Makes one party's engine; it may talk to the peer's over the session.
 pub type Make<'a> = dyn Fn(&mut Session) -> Result<Box<dyn Engine>, Error> + Sync + 'a;
@@ -137,8 +141,9 @@ pub fn run_alone(make: &Make<'_>, case: &Case) -> Result<(), String> {
     let word = |e: Error| format!("{}: {e}", case.name);
     let plans = plans(case, (TotalsForm::Split, Depth::Ripple)).map_err(word)?;
     let mut session = Session::alone(Roster::new(["all"]), Seed::from_bytes([3; 32]));
-    let mut engine = make(&mut session).map_err(word)?;
-    let shares = fold_rows(&mut *engine, case, None, &mut session).map_err(word)?;
+    let engine = make(&mut session).map_err(word)?;
+    let stage = engine.rows(&case.program, RowSource::Owned).map_err(word)?;
+    let shares = fold_rows(&*stage, case, None, &mut session).map_err(word)?;
     let whole = |share: &Share| match share {
         Share::Known(total) => Some(*total),
         Share::Rows(_) => Some(0),
@@ -155,19 +160,21 @@ pub fn run_alone(make: &Make<'_>, case: &Case) -> Result<(), String> {
         for party in (0..plan.parties as u8).map(PartyId) {
             entered = case.noise.script(plan, entered, party).map_err(word)?;
         }
-        let outputs = engine.release(plan, &entered, &mut session).map_err(word)?;
+        let release = engine.release(plan).map_err(word)?;
+        let outputs = release.run(&entered, &mut DrawnNoise::none(), &mut session).map_err(word)?;
         compare_outputs(case, plan, &outputs.bits(0..plan.bits()))
             .map_err(|text| format!("{}: {text}", case.name))?;
     }
     for viewer in (0..case.program.parties.len() as u8).map(PartyId) {
-        let lists = engine.lists(&case.program, case.rows, viewer, &shares, &mut session).map_err(word)?;
+        let lists = engine.lists(&case.program, viewer).map_err(word)?;
+        let lists = lists.run(case.rows, &shares, &mut session).map_err(word)?;
         compare_lists(case, viewer, &lists).map_err(|text| format!("{}: {text}", case.name))?;
     }
     Ok(())
 }
 
 /// The release of each party, and of the public where it sees anything.
-fn plans(case: &Case, (totals, depth): (TotalsForm, Depth)) -> Result<Vec<ReleasePlan>, Error> {
+fn plans(case: &Case, (totals, depth): (TotalsForm, Depth)) -> Result<Vec<Arc<ReleasePlan>>, Error> {
     let owners = case.program.fold_owners();
     let sampler = |at| case.noise.sampler(at);
     let mut width = 1;
@@ -189,12 +196,13 @@ fn plans(case: &Case, (totals, depth): (TotalsForm, Depth)) -> Result<Vec<Releas
     let how = Lowering { totals, depth, owners: &owners, noise, difference: &difference };
     let sees =
         |viewer: &Viewer| *viewer != Viewer::Public || case.program.outputs_to(*viewer).next().is_some();
-    case.program.viewers().filter(sees).map(|viewer| lower_release(&case.program, viewer, &how)).collect()
+    let plan = |viewer| lower_release(&case.program, viewer, &how).map(Arc::new);
+    case.program.viewers().filter(sees).map(plan).collect()
 }
 
 /// Row and combine, in one shard or in two whose shares are added.
 fn fold_rows(
-    engine: &mut dyn Engine,
+    stage: &dyn PreparedRows,
     case: &Case,
     party: Option<PartyId>,
     session: &mut Session,
@@ -203,7 +211,7 @@ fn fold_rows(
         let part = |c: &Vec<u128>| c[from as usize..to as usize].to_vec();
         let columns: Vec<Vec<u128>> = case.columns.iter().map(part).collect();
         let mut table = Table::new(&case.program, &columns, to - from, party);
-        engine.rows(&case.program, &mut table, session)
+        stage.run(RowInput::Owned(&mut table), BaseOts::Own, session)
     };
     let Some(split) = case.split else { return shard(0, case.rows) };
     let mut shares = shard(0, split)?;
@@ -249,37 +257,37 @@ pub fn half(make: &Make<'_>, case: &Case, session: &mut Session) -> Result<(), E
 
 fn play(make: &Make<'_>, case: &Case, session: &mut Session) -> Result<View, Error> {
     let me = session.me();
-    let mut engine = session.step("setup", make)?;
+    let engine = session.step("setup", make)?;
     let plans = plans(case, (engine.totals(), engine.release_depth(case.program.parties.len())))?;
     let mut stages = Vec::new();
     barrier(session)?;
-    let draws = lower_draws(&plans, &|at| case.noise.sampler(at), engine.release_depth(plans[0].parties));
+    let depth = engine.release_depth(plans[0].parties);
+    let draws = Arc::new(lower_draws(&plans, &|at| case.noise.sampler(at), depth));
     let mut coins = Entered::nothing(draws.words.len());
     case.noise.deal(&draws.words, &mut coins, me);
-    let price = engine.price_draw(&draws);
-    session.step("draw", |s| engine.draw(&draws, &coins, s))?;
-    stages.push(Measured::new("draw", price, session));
+    let draw = engine.draw(&draws)?;
+    let mut noise = session.step("draw", |s| draw.run(&coins, s))?;
+    stages.push(Measured::new("draw", draw.price().cost, session));
     barrier(session)?;
+    // Both shards are units of one stage.
+    let stage = engine.rows(&case.program, RowSource::Owned)?;
     let price = match case.split {
-        None => engine.price_rows(&case.program, case.rows),
-        Some(split) => {
-            let rest = engine.price_rows(&case.program, case.rows - split);
-            engine.price_rows(&case.program, split) + rest
-        }
+        None => stage.price(case.rows).cost,
+        Some(split) => stage.price(split).cost + stage.price(case.rows - split).cost,
     };
-    let shares = session.step("rows", |s| fold_rows(&mut *engine, case, Some(me), s))?;
+    let shares = session.step("rows", |s| fold_rows(&*stage, case, Some(me), s))?;
     let measured = Measured::new("rows", price, session);
     // Where one shard ends with a message, the next one's first answer is a turn more: not compared when
     // split.
     stages.push(Measured { turns: measured.turns.filter(|_| case.split.is_none()), ..measured });
     let (mut outputs, mut lists) = (Vec::new(), Vec::new());
     for plan in &plans {
-        let (seen, measured) = release(&mut *engine, case, plan, &shares, session)?;
+        let (seen, measured) = release((&*engine.release(plan)?, &mut noise), case, &shares, session)?;
         stages.extend(measured);
         outputs.push(seen);
     }
     for viewer in (0..case.program.parties.len() as u8).map(PartyId) {
-        let (bits, measured) = reveal(&mut *engine, case, viewer, &shares, session)?;
+        let (bits, measured) = reveal(&*engine, case, viewer, &shares, session)?;
         stages.push(measured);
         lists.push(bits);
     }
@@ -288,51 +296,49 @@ fn play(make: &Make<'_>, case: &Case, session: &mut Session) -> Result<View, Err
 
 /// The release of one viewer, and its opening.
 fn release(
-    engine: &mut dyn Engine,
+    (release, noise): (&dyn PreparedRelease, &mut DrawnNoise),
     case: &Case,
-    plan: &ReleasePlan,
     shares: &Shares,
     session: &mut Session,
 ) -> Result<(Option<Vec<bool>>, [Measured; 2]), Error> {
     let (me, participants) = (session.me(), session.roster().len());
+    let (plan, holders) = (release.plan(), release.holders());
     let mut coins = session.fork_seed("coins").into_rng();
     let entered = case.noise.script(plan, Entered::new(plan, shares, me, &mut coins)?, me)?;
     let stage = format!("release-{}", plan.viewer.number());
     barrier(session)?;
-    let price = engine.price_release(plan);
-    let left = session.step(&stage, |s| engine.release(plan, &entered, s))?;
-    let computed = Measured::new(&stage, price, session);
+    let left = session.step(&stage, |s| release.run(&entered, noise, s))?;
+    let computed = Measured::new(&stage, release.price().cost, session);
     let stage = format!("open-{}", plan.viewer.number());
     barrier(session)?;
-    let holders = engine.holders(plan.parties);
     let bytes = if holders.contains(&me) { outputs::share_bytes(plan) } else { 0 };
     if plan.alone().is_none() && left.bytes().len() != bytes {
         return Err(Error::misuse("a share of the outputs has another length"));
     }
-    let price = outputs::price(plan, &holders, participants);
-    let seen = session.step(&stage, |s| outputs::open(plan, &holders, &left, s))?;
+    let price = outputs::price(plan, holders, participants);
+    let seen = session.step(&stage, |s| outputs::open(plan, holders, &left, s))?;
     Ok((seen, [computed, Measured::new(&stage, price, session)]))
 }
 
 /// The lists of one viewer.
 fn reveal(
-    engine: &mut dyn Engine,
+    engine: &dyn Engine,
     case: &Case,
     viewer: PartyId,
     shares: &Shares,
     session: &mut Session,
 ) -> Result<(Vec<Vec<u64>>, Measured), Error> {
-    let stage = format!("lists-{}", viewer.0);
+    let step = format!("lists-{}", viewer.0);
     barrier(session)?;
-    let price = engine.price_lists(&case.program, case.rows, viewer);
-    let lists = session.step(&stage, |s| engine.lists(&case.program, case.rows, viewer, shares, s))?;
+    let stage = engine.lists(&case.program, viewer)?;
+    let lists = session.step(&step, |s| stage.run(case.rows, shares, s))?;
     if session.me() != viewer && !lists.is_empty() {
         return Err(Error::misuse("lists were returned to a party that is not the viewer"));
     }
-    Ok((lists, Measured::new(&stage, price, session)))
+    Ok((lists, Measured::new(&step, stage.price(case.rows).cost, session)))
 }
 
-fn compare(case: &Case, plans: &[ReleasePlan], views: &[View]) -> Result<(), String> {
+fn compare(case: &Case, plans: &[Arc<ReleasePlan>], views: &[View]) -> Result<(), String> {
     for (at, total) in case.totals.iter().enumerate() {
         let shares: Vec<&Share> = views.iter().map(|view| &view.shares.folds()[at]).collect();
         let (parties, servers) = shares.split_at(case.program.parties.len());
