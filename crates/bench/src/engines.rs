@@ -26,6 +26,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use terminal::output;
 use terminal::progress::Working;
+use terminal::values::NamedValue as _;
 
 /// Measures a lift study on every engine.
 #[derive(Clone, Debug, Args)]
@@ -77,10 +78,10 @@ const CONTESTANTS: [Contestant; 4] = [
 ];
 
 impl Contestant {
-    fn engine(self) -> &'static str {
+    fn engine(self) -> String {
         match self {
             Self::Two(engine) => engine.word(),
-            Self::Four(_) => "ring4",
+            Self::Four(_) => "ring4".to_owned(),
         }
     }
 
@@ -93,7 +94,7 @@ impl Contestant {
 
     fn name(self) -> String {
         match self {
-            Self::Two(engine) => engine.word().to_owned(),
+            Self::Two(engine) => engine.word(),
             Self::Four(security) => format!("ring4, {}", security.word()),
         }
     }
@@ -102,7 +103,7 @@ impl Contestant {
 /// One setting of one engine.
 #[derive(Clone, Debug, Serialize)]
 struct Point {
-    engine: &'static str,
+    engine: String,
     /// `semi-honest` or `malicious`.
     security: SecurityName,
     parties: usize,
@@ -125,7 +126,7 @@ struct Point {
 struct Summary {
     what: &'static str,
     k: u8,
-    transport: &'static str,
+    transport: String,
     limit_s: u64,
     by_rows: Vec<Point>,
     by_round_trip: Vec<Point>,
@@ -366,8 +367,8 @@ fn page(by_rows: &[Point], by_round_trip: &[Point], advice: &[String]) -> String
     }
     let cells = |p: &Point| {
         [
-            p.engine.to_owned(),
-            p.security.word().to_owned(),
+            p.engine.clone(),
+            p.security.word(),
             p.parties.to_string(),
             count(p.rows),
             p.round_trip_ms.to_string(),
@@ -410,7 +411,7 @@ mod tests {
 
     fn point(engine: &'static str, security: SecurityName, parties: usize, seconds: Option<f64>) -> Point {
         Point {
-            engine,
+            engine: engine.to_owned(),
             security,
             parties,
             rows: 1000,

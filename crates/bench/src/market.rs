@@ -24,6 +24,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use studies::market::{CUSTOMER, MarketAnswer, MarketSample, Problem, program};
 use terminal::progress::Working;
+use terminal::values::NamedValue as _;
 
 /// The problem that the paper measures.
 const PROBLEM: Problem = Problem::P2p;
@@ -79,7 +80,7 @@ pub struct MarketSummary {
     engine: &'static str,
     /// `ring4` only.
     pub security: Option<SecurityName>,
-    transport: &'static str,
+    transport: String,
     /// What makes the OTs; `gmw` only.
     ot: Option<String>,
     /// Delay of the network: there and back.
@@ -260,7 +261,7 @@ fn text(summary: &MarketSummary) -> String {
 
 /// The engine with its setting.
 fn how(summary: &MarketSummary) -> String {
-    let setting = summary.ot.as_deref().or(summary.security.map(SecurityName::word));
+    let setting = summary.ot.clone().or(summary.security.map(|model| model.word()));
     format!("{}, {}", summary.engine, setting.unwrap_or_default())
 }
 

@@ -17,6 +17,7 @@ use sums::SumRows;
 use terminal::follow::Children;
 use terminal::machine;
 use terminal::progress::{Board, Working};
+use terminal::values::NamedValue as _;
 use terminal::values::count;
 use yao::Yao;
 
@@ -74,17 +75,6 @@ pub enum PairEngine {
     Gmw,
     /// The reference: no protection.
     Clear,
-}
-
-impl PairEngine {
-    /// As the command line names it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Yao => "yao",
-            Self::Gmw => "gmw",
-            Self::Clear => "clear",
-        }
-    }
 }
 
 /// What a row is.
@@ -150,7 +140,7 @@ impl Sizes {
         let correct = work.correct(&parties)?;
         drop(working);
         let summary = PairSummary::new(of.word(), self.rows, names, &parties, correct);
-        let transport = if alone { "none" } else { transport.word() };
+        let transport = if alone { "none".to_owned() } else { transport.word() };
         tell(&PairSummary { transport, ..work.told(summary)? }, json, PairSummary::text)?;
         expect(correct)
     }

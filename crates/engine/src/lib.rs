@@ -2,9 +2,9 @@
 //! and the conformance suite that every engine passes.
 //!
 //! An engine prepares, once per program and never per gate: what it hands back is a stage, which has a price
-//! and is run over a session ([`PreparedRows`], [`PreparedDraw`], [`PreparedRelease`], [`PreparedLists`]). A program that
-//! an engine cannot run is refused there. Engines and stages hold nothing of a run, so that threads share
-//! them; noise that was drawn is an object of its own ([`DrawnNoise`]).
+//! and is run over a session ([`PreparedRows`], [`PreparedDraw`], [`PreparedRelease`], [`PreparedLists`]). A
+//! program that an engine cannot run is refused there. Engines and stages hold nothing of a run, so that
+//! threads share them; noise that was drawn is an object of its own ([`DrawnNoise`]).
 //!
 //! Where an engine computes among servers, those that hold no data run the same stages, after the program's
 //! parties in the roster: their rows have no column, and they see no outputs.

@@ -104,7 +104,7 @@ pub fn share_bytes(plan: &ReleasePlan) -> usize {
 }
 
 /// What all shares give, and whose share is not what two others say.
-pub struct Opened {
+pub struct OpenedOutputs {
     /// The bits.
     pub bits: Vec<bool>,
     /// Servers whose summands differ from those of two others.
@@ -115,14 +115,14 @@ pub struct Opened {
 /// nothing.
 ///
 /// # Errors
-/// [`base::Fault::Misuse`] when a share has another length; [`base::Fault::Deviated`] when more than one server
-/// deviates, or a party's share is not there.
+/// [`base::Fault::Misuse`] when a share has another length; [`base::Fault::Deviated`] when more than one
+/// server deviates, or a party's share is not there.
 pub fn combine(
     plan: &ReleasePlan,
     holders: &[PartyId],
     shares: &[Option<&[u8]>],
     session: &Session,
-) -> Result<Opened, Error> {
+) -> Result<OpenedOutputs, Error> {
     let bytes = share_bytes(plan);
     if shares.len() != holders.len() || shares.iter().flatten().any(|share| share.len() != bytes) {
         return Err(Error::misuse("a share of outputs has another length"));
@@ -130,7 +130,7 @@ pub fn combine(
     if plan.totals == TotalsForm::Split {
         let all: Option<Vec<&[u8]>> = shares.iter().copied().collect();
         let all = all.ok_or_else(|| Error::misuse("all parties' shares are needed"))?;
-        return Ok(Opened { bits: sum(plan, &all), benders: Vec::new() });
+        return Ok(OpenedOutputs { bits: sum(plan, &all), benders: Vec::new() });
     }
     let mut benders = Vec::new();
     let mut summands = Vec::with_capacity(SERVERS);
@@ -154,7 +154,7 @@ pub fn combine(
     }
     benders.sort_unstable();
     benders.dedup();
-    Ok(Opened { bits: sum(plan, &summands), benders })
+    Ok(OpenedOutputs { bits: sum(plan, &summands), benders })
 }
 
 /// The bits that shares add up to: by exclusive or, or where outputs are sums of numbers as such.
@@ -253,7 +253,8 @@ pub fn open(
 /// them.
 ///
 /// # Errors
-/// Those of [`PreparedRelease::run`] and of [`open`]; when there is noise, which is opened after all have paid.
+/// Those of [`PreparedRelease::run`] and of [`open`]; when there is noise, which is opened after all have
+/// paid.
 pub fn exact(
     stage: &dyn PreparedRelease,
     totals: &Shares,

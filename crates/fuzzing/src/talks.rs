@@ -3,7 +3,7 @@
 use crate::Target;
 use crate::talk::Talk;
 use base::{Error, PartyId};
-use engine::conformance::{Case, Noise, half, suite, suite_among};
+use engine::conformance::{Noise, ProgramCase, half, suite, suite_among};
 use engine::{CircuitEngine, Engine};
 use kernels::Block;
 use matching::{FlatIdentifiers, IdentifierSource, PayloadField, PayloadLayout, PayloadTable};
@@ -212,11 +212,11 @@ fn flavours(session: &mut Session, kind: OtKind) -> Result<(), Error> {
 
 /// Engines over small cases of the conformance suite: with noise, and with lists and best rows
 /// where there are any.
-fn engines(cases: Vec<Case>, parties: usize, make: fn() -> Box<dyn Engine>) -> Talk {
-    let small = |case: &&Case| (0..=2).contains(&case.rows) && case.split.is_none();
+fn engines(cases: Vec<ProgramCase>, parties: usize, make: fn() -> Box<dyn Engine>) -> Talk {
+    let small = |case: &&ProgramCase| (0..=2).contains(&case.rows) && case.split.is_none();
     let noisy = cases.iter().filter(small).find(|case| matches!(case.noise, Noise::Coins(_)));
     let lists = cases.iter().filter(small).find(|case| !case.program.lists.is_empty());
-    let chosen: Vec<Case> =
+    let chosen: Vec<ProgramCase> =
         noisy.or(lists).or(cases.iter().find(small)).into_iter().chain(lists).cloned().collect();
     Talk::new(parties, move |s| chosen.iter().try_for_each(|case| half(&|_| Ok(make()), case, s)))
 }
@@ -237,11 +237,12 @@ fn circuits(engine: &dyn CircuitEngine, session: &mut Session) -> Result<(), Err
 /// Inputs of both, ANDs, a barrier and reveals, on wires in memory.
 fn imperative(session: &mut Session) -> Result<(), Error> {
     let mut party = match session.me() {
-        PartyId(0) => wires::Party::garbler(session)?,
-        _ => wires::Party::evaluator(session)?,
+        PartyId(0) => wires::WireParty::garbler(session)?,
+        _ => wires::WireParty::evaluator(session)?,
     };
     let [mut x, mut y, mut z] = [vec![Block::ZERO; 70], vec![Block::ZERO; 70], vec![Block::ZERO; 70]];
-    let bits = |party: &wires::Party<'_>, owner| if party.enters(owner) { vec![0x77; 2] } else { Vec::new() };
+    let bits =
+        |party: &wires::WireParty<'_>, owner| if party.enters(owner) { vec![0x77; 2] } else { Vec::new() };
     let of_garbler = bits(&party, wires::Role::Garbler);
     party.input(wires::Role::Garbler, &of_garbler, &mut x)?;
     let of_evaluator = bits(&party, wires::Role::Evaluator);

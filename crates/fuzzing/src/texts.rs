@@ -2,7 +2,7 @@
 
 use crate::{Target, disk, text};
 use circuits::files::{self, values};
-use job::engines::EngineChoice;
+use job::engines::StudyEngine;
 use program::{Program, VerifierPolicy};
 use release::rational::{decimal, nano, ratio, shown, to_f64};
 use std::ffi::OsString;
@@ -70,7 +70,7 @@ fn study(data: &[u8]) {
     let policy = VerifierPolicy { allow_exact: true, max_rho: ratio(100, 1), ..VerifierPolicy::default() };
     for run in &file.runs {
         if let Ok(built) = job::prepare::build(run, &policy) {
-            let _ = EngineChoice::of(run, &built.program);
+            let _ = StudyEngine::of(run, &built.program);
         }
     }
     assert!(first_difference(text, text).is_none(), "a study differs from itself");

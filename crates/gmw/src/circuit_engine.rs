@@ -1,7 +1,7 @@
 //! Stand-alone circuits among any number of parties: set-up, evaluation in blocks of lanes, outputs to their
 //! viewers.
 
-use crate::{Gmw, LANES, Layers, Party, Quote};
+use crate::{GateParty, GateQuote, Gmw, LANES, Layers};
 use ::engine::circuit_engine::check_inputs;
 use ::engine::{CircuitEngine, PreparedCircuit};
 use base::{Cost, Error};
@@ -56,7 +56,7 @@ impl<'a> GateCircuit<'a> {
             return Ok(bits);
         }
         let (all, ands) = (lanes, self.ands(lanes));
-        let mut party = Party::for_ands(session, self.kind, ands)?;
+        let mut party = GateParty::for_ands(session, self.kind, ands)?;
         party.reserve(ands);
         for (at, lanes) in self.blocks(all) {
             let mut known = |input: &circuits::InputBit, into: &mut [u64]| {
@@ -94,7 +94,7 @@ impl PreparedCircuit for GateCircuit<'_> {
             return Cost::zero(parties);
         }
         let ands = self.ands(lanes);
-        let mut quote = Quote::for_ands(parties, self.kind, ands);
+        let mut quote = GateQuote::for_ands(parties, self.kind, ands);
         quote.reserve(ands);
         for (_, lanes) in self.blocks(lanes) {
             quote.eval(&self.layers, lanes);

@@ -65,7 +65,7 @@ impl Gmw {
     ///
     /// # Errors
     /// What it cannot run.
-    pub fn prepare(&self, program: &Program, source: RowSource) -> Result<GmwRows, Error> {
+    pub fn prepare(&self, program: &Program, source: RowSource) -> Result<TransferRows, Error> {
         let of = match (program.sharing(), source) {
             (Sharing::Boolean, RowSource::Owned) => Of::Gates(GateRows::new(program, self.shape, self.kind)),
             _ => {
@@ -73,13 +73,13 @@ impl Gmw {
                 Of::Sums(if self.over_hub { rows.over_hub() } else { rows })
             }
         };
-        Ok(GmwRows { of, parties: program.parties.len() })
+        Ok(TransferRows { of, parties: program.parties.len() })
     }
 }
 
 /// Rows of a program, made ready for `gmw`.
 #[derive(Clone)]
-pub struct GmwRows {
+pub struct TransferRows {
     of: Of,
     parties: usize,
 }
@@ -90,7 +90,7 @@ enum Of {
     Gates(GateRows),
 }
 
-impl GmwRows {
+impl TransferRows {
     /// The same over another OT back end, without lowering anew.
     #[must_use]
     pub fn with_kind(&self, kind: OtKind) -> Self {
@@ -121,7 +121,7 @@ impl GmwRows {
     }
 }
 
-impl PreparedRows for GmwRows {
+impl PreparedRows for TransferRows {
     fn price(&self, rows: u64) -> StagePrice {
         self.stage().price(rows)
     }

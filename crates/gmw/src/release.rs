@@ -11,7 +11,7 @@
 
 use crate::engine::check_parties;
 use crate::rows::list_words;
-use crate::{Layers, Party, Quote};
+use crate::{GateParty, GateQuote, Layers};
 use ::engine::{
     DrawnNoise, Entered, OutputShares, PreparedLists, PreparedRelease, Share, Shares, StagePrice, outputs,
 };
@@ -47,7 +47,7 @@ impl GateRelease {
         if self.plan.bits() == 0 {
             return Ok(OutputShares::none());
         }
-        let mut party = Party::for_ands(session, self.kind, self.layers.and_gates())?;
+        let mut party = GateParty::for_ands(session, self.kind, self.layers.and_gates())?;
         let mut known = |input: &InputBit, place: &mut [u64]| {
             place[0] = (entered.need(input.word as usize)? >> input.bit) as u64 & 1;
             Ok(())
@@ -73,7 +73,7 @@ impl PreparedRelease for GateRelease {
         if self.plan.alone().is_some() || self.plan.bits() == 0 {
             return StagePrice::free(parties);
         }
-        let mut quote = Quote::for_ands(parties, self.kind, self.layers.and_gates());
+        let mut quote = GateQuote::for_ands(parties, self.kind, self.layers.and_gates());
         quote.eval(&self.layers, 1);
         quote.price()
     }
@@ -111,7 +111,7 @@ impl GateLists {
         if shares.is_empty() || rows == 0 {
             return Ok(if session.me() == self.viewer { shares } else { Vec::new() });
         }
-        let mut party = Party::without_triples(session)?;
+        let mut party = GateParty::without_triples(session)?;
         let to = Viewers::Parties(vec![self.viewer]);
         let count = shares.len();
         let lists = party.reveal(shares, rows as usize, &vec![&to; count], session)?;
@@ -124,7 +124,7 @@ impl PreparedLists for GateLists {
         if self.folds.is_empty() || rows == 0 {
             return StagePrice::free(self.parties);
         }
-        let mut quote = Quote::without_triples(self.parties);
+        let mut quote = GateQuote::without_triples(self.parties);
         let to = Viewers::Parties(vec![self.viewer]);
         quote.reveal(rows as usize, &vec![&to; self.folds.len()]);
         quote.price()

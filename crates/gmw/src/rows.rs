@@ -15,8 +15,8 @@
 //! [`RowTree::quote`] goes through the motions.
 
 use crate::bits::words;
-use crate::combine::Lanes;
-use crate::{Layers, Party, Quote};
+use crate::combine::TreeLanes;
+use crate::{GateParty, GateQuote, Layers};
 use ::engine::{BaseOts, PreparedRows, RowInput, Share, Shares, StagePrice, Total};
 use base::{Error, PartyId};
 use circuits::{InputBit, WireDriver};
@@ -106,7 +106,7 @@ impl PreparedRows for GateRows {
         let (mut trees, mut lists) = (Vec::new(), Vec::new());
         if !tree.stages.is_empty() {
             let ands = tree.and_gates();
-            let mut party = Party::for_ands(session, self.kind, ands)?;
+            let mut party = GateParty::for_ands(session, self.kind, ands)?;
             party.reserve(ands);
             (trees, lists) = combine(&tree, &mut party, &own, session)?;
         }
@@ -133,12 +133,12 @@ impl RowTree {
         self.stages.iter().map(|s| s.layers.and_gates().saturating_mul(s.lanes)).sum()
     }
 
-    fn quote(&self, kind: OtKind) -> Option<Quote> {
+    fn quote(&self, kind: OtKind) -> Option<GateQuote> {
         if self.stages.is_empty() {
             return None;
         }
         let ands = self.and_gates();
-        let mut quote = Quote::for_ands(self.parties, kind, ands);
+        let mut quote = GateQuote::for_ands(self.parties, kind, ands);
         quote.reserve(ands);
         self.stages.iter().for_each(|s| quote.eval(&s.layers, s.lanes as usize));
         Some(quote)
@@ -165,15 +165,20 @@ impl RowTree {
 /// The word of every tree, and the bits of every list.
 type Combined = (Vec<u128>, Vec<Vec<u64>>);
 
-fn combine(tree: &RowTree, party: &mut Party, own: &Own, session: &mut Session) -> Result<Combined, Error> {
+fn combine(
+    tree: &RowTree,
+    party: &mut GateParty,
+    own: &Own,
+    session: &mut Session,
+) -> Result<Combined, Error> {
     let plan = &tree.plan;
     let rows = plan.rows;
     let [leaf, merges @ .., finish] = &tree.stages[..] else { return Ok((Vec::new(), Vec::new())) };
     let mut known = |input: &InputBit, place: &mut [u64]| own.fill(input, rows, place);
     let mut roots = party.eval(&leaf.layers, rows as usize, &mut known, session)?.into_iter();
-    let mut trees: Vec<Lanes> = plan
+    let mut trees: Vec<TreeLanes> = plan
         .trees()
-        .map(|c| Lanes::new(roots.by_ref().take(c.lane_bits(0)).collect(), rows as usize))
+        .map(|c| TreeLanes::new(roots.by_ref().take(c.lane_bits(0)).collect(), rows as usize))
         .collect();
     let lists = roots.collect();
     for (level, stage) in (0..).zip(merges) {

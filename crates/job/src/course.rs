@@ -5,7 +5,7 @@
 //! What an [`Actor`] does at a stage differs: an owner has rows and a ledger, a server has neither, a plan adds up
 //! prices. The order does not.
 
-use crate::engines::EngineChoice;
+use crate::engines::StudyEngine;
 use crate::prepare::Built;
 use crate::stages::compute::ComputeStage;
 use crate::stages::link::{LinkFacts, LinkStage};
@@ -65,7 +65,7 @@ pub(crate) trait Actor {
 pub(crate) struct Matched<R> {
     pub rows: R,
     pub count: u64,
-    pub engines: EngineChoice,
+    pub engines: StudyEngine,
     /// The link, where something hung on it.
     pub link: Option<LinkFacts>,
 }
@@ -100,7 +100,7 @@ impl<'a> Course<'a> {
     /// Those of the stages.
     pub fn run<A: Actor>(
         self,
-        open: EngineChoice,
+        open: StudyEngine,
         lanes: A::Lanes,
         actor: &mut A,
     ) -> Result<Completed<A::Rows, A::Views>, Error> {
@@ -112,7 +112,7 @@ impl<'a> Course<'a> {
 
     /// Measures the link where the study leaves something to it, matches, and settles the engine: everybody by the
     /// same numbers, and so alike.
-    fn match_rows<A: Actor>(self, open: EngineChoice, actor: &mut A) -> Result<Matched<A::Rows>, Error> {
+    fn match_rows<A: Actor>(self, open: StudyEngine, actor: &mut A) -> Result<Matched<A::Rows>, Error> {
         let asks = !self.study.only_matches() && open.asks();
         let stage = LinkStage { parties: self.study.roster().len() };
         let link = if asks { Some(actor.link(&stage)?) } else { None };

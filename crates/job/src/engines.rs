@@ -2,14 +2,14 @@
 //! link: of the back ends and circuits that may serve, the one whose computation is estimated to end first.
 //! `tacit plan` estimates by the same rule.
 //!
-//! A choice holds the rows of the study's program, prepared: they are lowered once per engine and circuit that
-//! is considered, and every copy of the choice, at whatever worker, shares them.
+//! A choice holds the rows of the study's program, prepared: they are lowered once per engine and circuit
+//! that is considered, and every copy of the choice, at whatever worker, shares them.
 
 use crate::plan::{Link, Speeds};
 use accel::DeviceQueue;
 use base::{Cost, Error, Fault, PartyId};
 use engine::{Engine, PreparedRows, RowSource, StagePrice};
-use gmw::{Gmw, GmwRows};
+use gmw::{Gmw, TransferRows};
 use ot::OtKind;
 use program::lower::JoinedPlan;
 use program::lower::combine::SelectionCircuit;
@@ -21,7 +21,7 @@ use yao::Yao;
 
 /// The engine of a study, with its rows prepared.
 #[derive(Clone)]
-pub struct EngineChoice {
+pub struct StudyEngine {
     compute: Compute,
     rows: ChosenRows,
     /// Whether there are several circuits for the program: only best rows and the like are circuits.
@@ -34,7 +34,7 @@ enum ChosenRows {
     /// The study only matches.
     Nothing,
     Yao(Arc<dyn PreparedRows>),
-    Gmw(GmwRows),
+    Gmw(TransferRows),
     Ring4(RingRows),
 }
 
@@ -50,7 +50,7 @@ pub struct Estimate {
     pub seconds: f64,
 }
 
-impl EngineChoice {
+impl StudyEngine {
     /// The engine that a study asks for. Where it leaves the choice, `gmw`, which keeps the release section
     /// between two parties in garbled circuits; or `yao` for a program that `gmw` does not run.
     ///
@@ -220,7 +220,7 @@ impl EngineChoice {
                 shallow.prepare(program, RowSource::Owned).map(|rows| (SelectionCircuit::Shallow, rows)),
             );
         }
-        let candidate = |kind, (shape, prepared): &(SelectionCircuit, GmwRows)| {
+        let candidate = |kind, (shape, prepared): &(SelectionCircuit, TransferRows)| {
             let compute = Compute { ot: Some(kind), circuit: Some(*shape), ..self.compute };
             let choice = Self { compute, rows: ChosenRows::Gmw(prepared.with_kind(kind)), ..self.clone() };
             let seconds = choice.estimate(rows, link, speeds).map_or(f64::INFINITY, |all| all.seconds);
@@ -328,12 +328,12 @@ mod tests {
     const LIFT: &str = include_str!("../../../examples/lift.toml");
     const ALIGNED: &str = include_str!("../../../examples/aligned.toml");
 
-    fn engines(text: &str) -> (EngineChoice, Program) {
+    fn engines(text: &str) -> (StudyEngine, Program) {
         let study = Study::parse("study.toml", text).unwrap();
         let policy =
             program::VerifierPolicy { max_rho: ratio(1000, 1), max_outputs: 8192, allow_exact: true };
         let program = crate::prepare::build(&study, &policy).unwrap().program;
-        (EngineChoice::of(&study, &program).unwrap(), program)
+        (StudyEngine::of(&study, &program).unwrap(), program)
     }
 
     fn settled(text: &str, rows: u64, mbit: f64, ms: f64) -> String {

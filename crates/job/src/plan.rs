@@ -5,7 +5,7 @@ mod choice;
 pub use choice::Choice;
 
 use crate::course::{Actor, Completed, Course, Matched};
-use crate::engines::{EngineChoice, Estimate, row_source};
+use crate::engines::{Estimate, StudyEngine, row_source};
 use crate::prepare::{Built, build};
 use crate::run::join::{Payloads, column_layouts};
 use crate::run::outsourced::price_match;
@@ -233,7 +233,7 @@ impl Plan {
 pub fn plan(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Result<Plan, Error> {
     let policy = program::VerifierPolicy { max_rho: ratio(1000, 1), max_outputs: 8192, allow_exact: true };
     let built = build(study, &policy)?;
-    let open = EngineChoice::of(study, &built.program)?;
+    let open = StudyEngine::of(study, &built.program)?;
     let matched = Matching::of(study, &built, &open, assumed.rows)?;
     let union = matched.rows;
     if union > limits::ROWS {
@@ -431,7 +431,7 @@ impl Matching {
         Self { cost, multiplications, encrypted: 0.0, waits, rows, why }
     }
 
-    fn of(study: &Study, built: &Built, engines: &EngineChoice, rows: [u64; 2]) -> Result<Self, Error> {
+    fn of(study: &Study, built: &Built, engines: &StudyEngine, rows: [u64; 2]) -> Result<Self, Error> {
         let parties = study.parties.len();
         let protocol = study.matching.protocol;
         let rule = study.matching.dummies.as_ref();

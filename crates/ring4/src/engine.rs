@@ -16,7 +16,7 @@ pub use rows::RingRows;
 
 use self::release::{RingDraw, RingLists, RingRelease};
 use crate::seats::member::Member;
-use crate::{Quote, Settings};
+use crate::{RoundQuote, Settings};
 use accel::DeviceQueue;
 use base::{Error, PartyId};
 use engine::{Engine, IdleStage, PreparedDraw, PreparedLists, PreparedRelease, PreparedRows, RowSource};
@@ -87,8 +87,8 @@ impl Ring4 {
         parties.max(last)
     }
 
-    pub(crate) fn quote(&self, parties: usize) -> Quote {
-        Quote::new(self.settings, self.seats, self.participants(parties))
+    pub(crate) fn quote(&self, parties: usize) -> RoundQuote {
+        RoundQuote::new(self.settings, self.seats, self.participants(parties))
     }
 
     pub(crate) fn check_roster(&self, parties: usize, session: &Session) -> Result<(), Error> {

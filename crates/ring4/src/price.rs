@@ -7,7 +7,7 @@ use engine::StagePrice;
 
 /// A price under construction: call what will be called, in the same order.
 #[derive(Clone, Debug)]
-pub struct Quote {
+pub struct RoundQuote {
     settings: Settings,
     /// Who sits where.
     seats: [PartyId; 4],
@@ -21,7 +21,7 @@ pub struct Quote {
 const BLOCK: u64 = 16;
 const COMPARISON_BYTES: u64 = crate::COMPARISON_BYTES as u64;
 
-impl Quote {
+impl RoundQuote {
     /// Nothing yet, in a session of so many parties, of whom `seats` are the four.
     #[must_use]
     pub fn new(settings: Settings, seats: [PartyId; 4], parties: usize) -> Self {

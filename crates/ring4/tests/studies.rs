@@ -3,7 +3,7 @@
 
 use accel::DeviceQueue;
 use base::{ChannelError, Error, Fault, PartyId, Seed};
-use engine::conformance::{Case, Table};
+use engine::conformance::{ProgramCase, Table};
 use engine::{BaseOts, Engine, Entered, RowInput, RowSource, Share, Shares, outputs, run_rows};
 use net::Session;
 use net::cluster::Cluster;
@@ -237,7 +237,7 @@ fn narrow_windows_do_not_stop_it() {
 /// Sums with noise: what the viewer learns with whom it caught, and what this participant sent at each of
 /// [`STEPS`] to each peer. `bend` may change what a seat gives the viewer.
 fn noisy(
-    case: &Case,
+    case: &ProgramCase,
     bend: impl Fn(PartyId, &mut Vec<u8>) -> bool,
     session: &mut Session,
 ) -> Result<Noised, Error> {
@@ -314,13 +314,13 @@ fn honest(_: PartyId, _: &mut Vec<u8>) -> bool {
     true
 }
 
-fn case(name: &str) -> Case {
-    let named = |case: &Case| case.name.starts_with(name);
+fn case(name: &str) -> ProgramCase {
+    let named = |case: &ProgramCase| case.name.starts_with(name);
     engine::conformance::suite(5).into_iter().find(named).expect("the suite has it")
 }
 
 /// Sums of multiples of totals, some of which an owner knows.
-fn noised() -> Case {
+fn noised() -> ProgramCase {
     case("joint among 2")
 }
 
@@ -363,8 +363,8 @@ fn two_servers_that_bend_are_noticed() {
 /// and who notices names the channel.
 #[test]
 fn a_byte_changed_at_any_stage_stops_everybody() {
-    let gates = Case { rows: 0, columns: Vec::new(), ..case("difference: Variance") };
-    let gates = Case { columns: vec![Vec::new(); gates.program.columns.len()], ..gates };
+    let gates = ProgramCase { rows: 0, columns: Vec::new(), ..case("difference: Variance") };
+    let gates = ProgramCase { columns: vec![Vec::new(); gates.program.columns.len()], ..gates };
     for (case, stages) in [(noised(), 0..6), (gates, 6..STEPS.len())] {
         let said = Cluster::new(PARTICIPANTS, 2).run(|s| noisy(&case, honest, s));
         let said: Vec<Sent> = said.into_iter().map(|done| done.unwrap().2).collect();
@@ -374,7 +374,7 @@ fn a_byte_changed_at_any_stage_stops_everybody() {
     }
 }
 
-fn a_byte_changed_at(case: &Case, stage: usize, said: &[Sent]) {
+fn a_byte_changed_at(case: &ProgramCase, stage: usize, said: &[Sent]) {
     let step = STEPS[stage];
     let pairs = (0..PARTICIPANTS).flat_map(|from| (0..PARTICIPANTS).map(move |to| (from, to)));
     let pairs: Vec<_> = pairs.filter(|(from, to)| said[*from][stage][*to] > 0).collect();

@@ -26,8 +26,8 @@
 //! Deviations, cost and figures: `docs/protocols/lift-row.md`. In short: a comparison of K words of 32 bits
 //! takes 32 COTs and 240 K bits for its digits and 14 K COTs and 22 K bits for its tree; an and of shared
 //! bits 2 COTs and 2 bits; a product of a bit with numbers of N bits known to one party 1 COT and N bits,
-//! with shared numbers twice that; and one bit per COT for its choice. [`SumRows`] states its price exactly, and
-//! tests hold the ledger against it.
+//! with shared numbers twice that; and one bit per COT for its choice. [`SumRows`] states its price exactly,
+//! and tests hold the ledger against it.
 
 mod batch;
 mod compare;

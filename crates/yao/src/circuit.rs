@@ -15,8 +15,8 @@
 //! **Cost.** 32 B per AND of shared bits, 16 B with a known one, 16 ceil(128 / k) / 128 B per evaluator bit,
 //! a bit per output bit and viewer; [`PreparedCircuit::price`] is exact.
 
-use crate::compile::{Compiled, compile};
-use crate::lanes::{Evaluator, Garbler, Packed};
+use crate::compile::{GarbledGates, compile};
+use crate::lanes::{Garbler, LabelEvaluator, Packed};
 use crate::{START_BYTES, check_parties, recv_start, send_start};
 use base::{Cost, Error, PartyId};
 use circuits::Wired;
@@ -37,7 +37,7 @@ const AHEAD: u64 = 16;
 pub(crate) struct GarbledCircuit<'a> {
     wired: &'a Wired,
     garbler: PartyId,
-    compiled: Compiled,
+    compiled: GarbledGates,
     /// The outputs that somebody learns; their bits are the roots, in order.
     seen: Vec<usize>,
     k: u32,
@@ -130,7 +130,7 @@ impl<'a> GarbledCircuit<'a> {
         let peer = self.garbler;
         let ots = self.compiled.ots.len();
         let mut cot = if ots > 0 { Some(CotReceiver::new(session, peer, self.k)?) } else { None };
-        let mut evaluator = Evaluator::new(recv_start(session, peer)?);
+        let mut evaluator = LabelEvaluator::new(recv_start(session, peer)?);
         let mut waiting = VecDeque::new();
         let mut asked = batches.iter();
         // What is on its way stays within half a window: otherwise both parties could wait to send.

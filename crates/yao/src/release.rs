@@ -10,8 +10,8 @@
 //! candidates of noise the viewer garbles: who evaluates can then prove by its labels, which it cannot make
 //! up, what it had entered.
 
-use crate::compile::{Compiled, compile};
-use crate::lanes::{Evaluator, Garbler, Packed};
+use crate::compile::{GarbledGates, compile};
+use crate::lanes::{Garbler, LabelEvaluator, Packed};
 use crate::{START_BYTES, check_parties, recv_start, send_start};
 use base::{Error, PartyId};
 use circuits::{InputBit, Lit};
@@ -29,7 +29,7 @@ use zeroize::Zeroizing;
 pub(crate) struct GarbledRelease {
     plan: Arc<ReleasePlan>,
     garbler: PartyId,
-    compiled: Compiled,
+    compiled: GarbledGates,
     /// Words that the evaluator enters, in order.
     entered: Vec<u32>,
     ots: usize,
@@ -87,7 +87,7 @@ impl GarbledRelease {
     fn evaluate(&self, entered: &Entered, session: &mut Session) -> Result<OutputShares, Error> {
         let (compiled, peer) = (&self.compiled, self.garbler);
         let mut cot = CotReceiver::new(session, peer, self.k)?;
-        let mut evaluator = Evaluator::new(recv_start(session, peer)?);
+        let mut evaluator = LabelEvaluator::new(recv_start(session, peer)?);
         let mut bits = Zeroizing::new(vec![0u64; self.ots.div_ceil(64)]);
         let mut at = 0;
         for word in &self.entered {

@@ -1,8 +1,8 @@
 //! Row and combine, streamed in batches of lanes.
 
-use crate::compile::{Compiled, compile};
-use crate::lanes::{Evaluator, Garbler, Packed, pack};
-use crate::masks::{self, Action, Group, Pads, Temps};
+use crate::compile::{GarbledGates, compile};
+use crate::lanes::{Garbler, LabelEvaluator, Packed, pack};
+use crate::masks::{self, LaneTemps, MaskGroup, MaskStep, Pads};
 use crate::{START_BYTES, check_parties, recv_start, send_start};
 use base::{Cost, Error, PartyId, limits};
 use engine::{BaseOts, PreparedRows, RowInput, Share, Shares, StagePrice};
@@ -25,8 +25,8 @@ pub(crate) struct GarbledRows {
     program: Program,
     garbler: PartyId,
     plan: RowPlan,
-    compiled: Compiled,
-    actions: Vec<Action>,
+    compiled: GarbledGates,
+    actions: Vec<MaskStep>,
     k: u32,
     /// Rows of a batch.
     lanes: usize,
@@ -63,7 +63,7 @@ impl GarbledRows {
 
     #[cfg(test)]
     pub fn spreads(&self) -> bool {
-        self.compiled.gates.iter().any(|gate| matches!(gate, crate::compile::Gate::Spread { .. }))
+        self.compiled.gates.iter().any(|gate| matches!(gate, crate::compile::LabelGate::Spread { .. }))
     }
 
     fn table_bytes(&self) -> u64 {
@@ -141,7 +141,7 @@ struct Shard<'a> {
     total: u64,
     wanted: Vec<bool>,
     values: NodeValues,
-    temps: Temps,
+    temps: LaneTemps,
     pads: Pads,
     sums: Vec<u128>,
 }
@@ -156,7 +156,7 @@ impl<'a> Shard<'a> {
             total,
             wanted,
             values: NodeValues::default(),
-            temps: Temps::new(),
+            temps: LaneTemps::new(),
             pads: Pads::default(),
             sums: vec![0; program.folds.len()],
         }
@@ -229,16 +229,16 @@ impl<'a> Shard<'a> {
         &mut self,
         lanes: usize,
         count: usize,
-        mut mask: impl FnMut(&mut Self, &Group) -> Result<(), Error>,
+        mut mask: impl FnMut(&mut Self, &MaskGroup) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let stage = self.stage;
         masks::clear(&mut self.temps, stage.plan.temps.len(), lanes);
         for action in &stage.actions {
             match action {
-                Action::Known { temp, party, node } if *party == self.me => self.add_known(*temp, *node),
-                Action::Known { .. } => {}
-                Action::Add { temp, other } => self.add_temp(*temp, *other),
-                Action::Mask(group) => mask(self, group)?,
+                MaskStep::Known { temp, party, node } if *party == self.me => self.add_known(*temp, *node),
+                MaskStep::Known { .. } => {}
+                MaskStep::Add { temp, other } => self.add_temp(*temp, *other),
+                MaskStep::Mask(group) => mask(self, group)?,
             }
         }
         self.accumulate(count);
@@ -289,7 +289,7 @@ impl<'a> Shard<'a> {
     fn garble_mask(
         &mut self,
         garbler: &Garbler,
-        group: &Group,
+        group: &MaskGroup,
         session: &mut Session,
         peer: PartyId,
     ) -> Result<(), Error> {
@@ -303,7 +303,7 @@ impl<'a> Shard<'a> {
             .map(|t| (t, self.temps[t as usize].clone()))
             .collect();
         let (mut temps, mut pads) = (std::mem::take(&mut self.temps), std::mem::take(&mut self.pads));
-        let value = |slice: &masks::Slice, lane: usize| match slice.source {
+        let value = |slice: &masks::MaskSlice, lane: usize| match slice.source {
             MaskSource::Constant(value) => value,
             MaskSource::Node(node) => self.number(node, lane),
             MaskSource::Temp(t) => sources.iter().find(|(s, _)| *s == t).expect("copied above").1[lane],
@@ -319,7 +319,7 @@ impl<'a> Shard<'a> {
     fn evaluate(mut self, rows: &mut dyn ShardRows, session: &mut Session) -> Result<Shares, Error> {
         let (stage, peer) = (self.stage, self.stage.garbler);
         let mut cot = CotReceiver::new(session, peer, stage.k)?;
-        let mut evaluator = Evaluator::new(recv_start(session, peer)?);
+        let mut evaluator = LabelEvaluator::new(recv_start(session, peer)?);
         let batches: Vec<(u64, usize)> = self.batches().collect();
         let ahead = stage.ahead();
         let mut waiting = VecDeque::with_capacity(ahead + 1);
@@ -365,8 +365,8 @@ impl<'a> Shard<'a> {
 
     fn evaluate_mask(
         &mut self,
-        evaluator: &Evaluator,
-        group: &Group,
+        evaluator: &LabelEvaluator,
+        group: &MaskGroup,
         choices: &Packed,
         session: &mut Session,
         peer: PartyId,

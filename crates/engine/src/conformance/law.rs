@@ -2,7 +2,7 @@
 //! follows the law.
 
 use super::run::together;
-use super::{Make, Table};
+use super::{MakeEngine, Table};
 use crate::{DrawnNoise, Engine, Entered, outputs, run_rows};
 use base::{Error, PartyId, Roster, Seed};
 use net::Session;
@@ -48,7 +48,7 @@ type Release<'a> = dyn Fn(Option<PartyId>, Chosen, u64) -> Result<Vec<i128>, Err
 /// # Errors
 /// When the noise does not follow its law; when it does where *all* choose their coins, for then this test
 /// sees nothing; and those of the engine.
-pub fn check_law(parties: usize, servers: usize, make: &Make<'_>) -> Result<(), String> {
+pub fn check_law(parties: usize, servers: usize, make: &MakeEngine<'_>) -> Result<(), String> {
     // The same at all and in all runs.
     let lowered = OnceLock::new();
     let release = |honest, chosen, run| {
@@ -63,7 +63,7 @@ pub fn check_law(parties: usize, servers: usize, make: &Make<'_>) -> Result<(), 
 ///
 /// # Errors
 /// Those of [`check_law`].
-pub fn check_law_alone(make: &Make<'_>) -> Result<(), String> {
+pub fn check_law_alone(make: &MakeEngine<'_>) -> Result<(), String> {
     judge(2, &|honest, chosen, run| noises_alone(make, (honest, chosen), run))
 }
 
@@ -94,7 +94,7 @@ fn judge(parties: usize, release: &Release<'_>) -> Result<(), String> {
 /// One release to everybody of the same bit, many times: its noises.
 fn noises(
     (parties, lowered): (usize, &OnceLock<(Arc<ReleasePlan>, Arc<Draws>)>),
-    make: &Make<'_>,
+    make: &MakeEngine<'_>,
     (honest, chosen): (Option<PartyId>, Chosen),
     session: &mut Session,
 ) -> Result<Vec<i128>, Error> {
@@ -123,7 +123,7 @@ fn noises(
 }
 
 fn noises_alone(
-    make: &Make<'_>,
+    make: &MakeEngine<'_>,
     (honest, chosen): (Option<PartyId>, Chosen),
     run: u64,
 ) -> Result<Vec<i128>, Error> {

@@ -1,6 +1,6 @@
 //! Runs cases and compares.
 
-use super::{Case, Noise, Table, replicated, suite, suite_among};
+use super::{Noise, ProgramCase, Table, replicated, suite, suite_among};
 use crate::{
     BaseOts, DrawnNoise, Engine, Entered, PreparedRelease, PreparedRows, RowInput, RowSource, Share, Shares,
     outputs,
@@ -13,7 +13,7 @@ use program::{RowFold, Sharing, Viewer};
 use std::sync::Arc;
 
 /// Makes one party's engine; it may talk to the peer's over the session.
-pub type Make<'a> = dyn Fn(&mut Session) -> Result<Box<dyn Engine>, Error> + Sync + 'a;
+pub type MakeEngine<'a> = dyn Fn(&mut Session) -> Result<Box<dyn Engine>, Error> + Sync + 'a;
 
 const SEED: u64 = 0x7ac1;
 const BARRIER: &str = "conformance-barrier";
@@ -22,7 +22,7 @@ const BARRIER: &str = "conformance-barrier";
 ///
 /// # Errors
 /// The first case that fails, and how.
-pub fn check(make: &Make<'_>) -> Result<(), String> {
+pub fn check(make: &MakeEngine<'_>) -> Result<(), String> {
     check_served(0, make)
 }
 
@@ -30,7 +30,7 @@ pub fn check(make: &Make<'_>) -> Result<(), String> {
 ///
 /// # Errors
 /// The first case that fails, and how.
-pub fn check_served(servers: usize, make: &Make<'_>) -> Result<(), String> {
+pub fn check_served(servers: usize, make: &MakeEngine<'_>) -> Result<(), String> {
     let mut coins = Coins::default();
     for case in suite(SEED) {
         let shares = run_served(servers, make, &case)?;
@@ -43,7 +43,7 @@ pub fn check_served(servers: usize, make: &Make<'_>) -> Result<(), String> {
 ///
 /// # Errors
 /// The first case that fails, and how.
-pub fn check_alone(make: &Make<'_>) -> Result<(), String> {
+pub fn check_alone(make: &MakeEngine<'_>) -> Result<(), String> {
     suite(SEED).iter().try_for_each(|case| run_alone(make, case))
 }
 
@@ -51,7 +51,7 @@ pub fn check_alone(make: &Make<'_>) -> Result<(), String> {
 ///
 /// # Errors
 /// The first case that fails, and how.
-pub fn check_among(parties: usize, make: &Make<'_>) -> Result<(), String> {
+pub fn check_among(parties: usize, make: &MakeEngine<'_>) -> Result<(), String> {
     check_among_served(parties, 0, make)
 }
 
@@ -59,7 +59,7 @@ pub fn check_among(parties: usize, make: &Make<'_>) -> Result<(), String> {
 ///
 /// # Errors
 /// The first case that fails, and how.
-pub fn check_among_served(parties: usize, servers: usize, make: &Make<'_>) -> Result<(), String> {
+pub fn check_among_served(parties: usize, servers: usize, make: &MakeEngine<'_>) -> Result<(), String> {
     suite_among(parties, SEED).iter().try_for_each(|case| run_served(servers, make, case).map(|_| ()))
 }
 
@@ -67,7 +67,7 @@ pub fn check_among_served(parties: usize, servers: usize, make: &Make<'_>) -> Re
 ///
 /// # Errors
 /// The first case that fails, and how.
-pub fn check_among_alone(parties: usize, make: &Make<'_>) -> Result<(), String> {
+pub fn check_among_alone(parties: usize, make: &MakeEngine<'_>) -> Result<(), String> {
     suite_among(parties, SEED).iter().try_for_each(|case| run_alone(make, case))
 }
 
@@ -103,7 +103,7 @@ impl Measured {
 ///
 /// # Errors
 /// What differs from what the case expects.
-pub fn run(make: &Make<'_>, case: &Case) -> Result<Vec<Shares>, String> {
+pub fn run(make: &MakeEngine<'_>, case: &ProgramCase) -> Result<Vec<Shares>, String> {
     run_served(0, make, case)
 }
 
@@ -112,7 +112,7 @@ pub fn run(make: &Make<'_>, case: &Case) -> Result<Vec<Shares>, String> {
 ///
 /// # Errors
 /// What differs from what the case expects.
-pub fn run_served(servers: usize, make: &Make<'_>, case: &Case) -> Result<Vec<Shares>, String> {
+pub fn run_served(servers: usize, make: &MakeEngine<'_>, case: &ProgramCase) -> Result<Vec<Shares>, String> {
     let plans = plans(case, (TotalsForm::Split, Depth::Ripple)).map_err(|e| format!("{}: {e}", case.name))?;
     let parties = case.program.parties.len() + servers;
     let done = Cluster::new(parties, SEED).run(|session| play(make, case, session));
@@ -137,7 +137,7 @@ pub(super) fn together<T>(done: Vec<Result<T, Error>>) -> Result<Vec<T>, Error> 
 ///
 /// # Errors
 /// What differs from what the case expects.
-pub fn run_alone(make: &Make<'_>, case: &Case) -> Result<(), String> {
+pub fn run_alone(make: &MakeEngine<'_>, case: &ProgramCase) -> Result<(), String> {
     let word = |e: Error| format!("{}: {e}", case.name);
     let plans = plans(case, (TotalsForm::Split, Depth::Ripple)).map_err(word)?;
     let mut session = Session::alone(Roster::new(["all"]), Seed::from_bytes([3; 32]));
@@ -174,7 +174,7 @@ pub fn run_alone(make: &Make<'_>, case: &Case) -> Result<(), String> {
 }
 
 /// The release of each party, and of the public where it sees anything.
-fn plans(case: &Case, (totals, depth): (TotalsForm, Depth)) -> Result<Vec<Arc<ReleasePlan>>, Error> {
+fn plans(case: &ProgramCase, (totals, depth): (TotalsForm, Depth)) -> Result<Vec<Arc<ReleasePlan>>, Error> {
     let owners = case.program.fold_owners();
     let sampler = |at| case.noise.sampler(at);
     let mut width = 1;
@@ -203,7 +203,7 @@ fn plans(case: &Case, (totals, depth): (TotalsForm, Depth)) -> Result<Vec<Arc<Re
 /// Row and combine, in one shard or in two whose shares are added.
 fn fold_rows(
     stage: &dyn PreparedRows,
-    case: &Case,
+    case: &ProgramCase,
     party: Option<PartyId>,
     session: &mut Session,
 ) -> Result<Shares, Error> {
@@ -251,11 +251,11 @@ fn work(session: &Session, stage: &str) -> [u64; 2] {
 ///
 /// # Errors
 /// Those of the engine and of the conversation.
-pub fn half(make: &Make<'_>, case: &Case, session: &mut Session) -> Result<(), Error> {
+pub fn half(make: &MakeEngine<'_>, case: &ProgramCase, session: &mut Session) -> Result<(), Error> {
     play(make, case, session).map(|_| ())
 }
 
-fn play(make: &Make<'_>, case: &Case, session: &mut Session) -> Result<View, Error> {
+fn play(make: &MakeEngine<'_>, case: &ProgramCase, session: &mut Session) -> Result<View, Error> {
     let me = session.me();
     let engine = session.step("setup", make)?;
     let plans = plans(case, (engine.totals(), engine.release_depth(case.program.parties.len())))?;
@@ -297,7 +297,7 @@ fn play(make: &Make<'_>, case: &Case, session: &mut Session) -> Result<View, Err
 /// The release of one viewer, and its opening.
 fn release(
     (release, noise): (&dyn PreparedRelease, &mut DrawnNoise),
-    case: &Case,
+    case: &ProgramCase,
     shares: &Shares,
     session: &mut Session,
 ) -> Result<(Option<Vec<bool>>, [Measured; 2]), Error> {
@@ -323,7 +323,7 @@ fn release(
 /// The lists of one viewer.
 fn reveal(
     engine: &dyn Engine,
-    case: &Case,
+    case: &ProgramCase,
     viewer: PartyId,
     shares: &Shares,
     session: &mut Session,
@@ -338,7 +338,7 @@ fn reveal(
     Ok((lists, Measured::new(&step, stage.price(case.rows).cost, session)))
 }
 
-fn compare(case: &Case, plans: &[Arc<ReleasePlan>], views: &[View]) -> Result<(), String> {
+fn compare(case: &ProgramCase, plans: &[Arc<ReleasePlan>], views: &[View]) -> Result<(), String> {
     for (at, total) in case.totals.iter().enumerate() {
         let shares: Vec<&Share> = views.iter().map(|view| &view.shares.folds()[at]).collect();
         let (parties, servers) = shares.split_at(case.program.parties.len());
@@ -371,7 +371,7 @@ fn compare(case: &Case, plans: &[Arc<ReleasePlan>], views: &[View]) -> Result<()
 }
 
 fn compare_fold(
-    case: &Case,
+    case: &ProgramCase,
     at: usize,
     total: u128,
     shares: &[&Share],
@@ -417,7 +417,12 @@ fn compare_fold(
 }
 
 /// The total of additive shares; `None` when they are something else.
-fn compare_additive(case: &Case, at: usize, total: u128, shares: &[&Share]) -> Result<Option<u128>, String> {
+fn compare_additive(
+    case: &ProgramCase,
+    at: usize,
+    total: u128,
+    shares: &[&Share],
+) -> Result<Option<u128>, String> {
     let ty = case.program.folds[at].ty();
     let [Share::Additive(x), Share::Additive(y)] = shares else { return Ok(None) };
     if (x | y) & !ty.mask() != 0 {
@@ -445,7 +450,7 @@ fn compare_boolean(fold: &RowFold, shares: &[&Share]) -> Result<Option<u128>, St
     Ok(Some(total))
 }
 
-fn compare_lists(case: &Case, viewer: PartyId, lists: &[Vec<u64>]) -> Result<(), String> {
+fn compare_lists(case: &ProgramCase, viewer: PartyId, lists: &[Vec<u64>]) -> Result<(), String> {
     let mine = case.program.lists.iter().zip(&case.lists).filter(|(l, _)| l.to == viewer);
     let pack = |bits: &Vec<bool>| -> Vec<u64> {
         let word = |bits: &[bool]| bits.iter().enumerate().fold(0, |w, (i, b)| w | u64::from(*b) << i);
@@ -458,7 +463,7 @@ fn compare_lists(case: &Case, viewer: PartyId, lists: &[Vec<u64>]) -> Result<(),
     Err(format!("lists for {viewer}: {lists:x?}, expected {expected:x?}"))
 }
 
-fn compare_outputs(case: &Case, plan: &ReleasePlan, bits: &[bool]) -> Result<(), String> {
+fn compare_outputs(case: &ProgramCase, plan: &ReleasePlan, bits: &[bool]) -> Result<(), String> {
     if let Noise::Candidates(width, _) = case.noise {
         let value = |word: &[bool]| word.iter().enumerate().fold(0, |v, (i, bit)| v | i128::from(*bit) << i);
         let signed = |word: &[bool]| {
@@ -519,7 +524,7 @@ struct Coins {
 }
 
 impl Coins {
-    fn count(&mut self, case: &Case, shares: &[Shares]) {
+    fn count(&mut self, case: &ProgramCase, shares: &[Shares]) {
         if !case.random_shares || case.rows == 0 {
             return;
         }

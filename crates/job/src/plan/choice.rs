@@ -2,7 +2,7 @@
 
 use super::{Link, Speeds};
 use crate::course::Course;
-use crate::engines::EngineChoice;
+use crate::engines::StudyEngine;
 use crate::stages::Stage as _;
 use crate::stages::compute::ComputeStage;
 use crate::stages::noise::NoiseStage;
@@ -31,7 +31,7 @@ pub struct Choice {
 
 /// All engines, on the same rows and link.
 pub(super) fn choices(
-    open: &EngineChoice,
+    open: &StudyEngine,
     course: Course<'_>,
     scales: &Scales,
     rows: u64,

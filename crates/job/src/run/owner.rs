@@ -9,7 +9,7 @@ use super::spine::{self, Kept};
 use super::{Event, Watch, session_seed, stopped};
 use crate::compose::{self, Facts, Views};
 use crate::course::{Actor, Completed, Course, Matched};
-use crate::engines::EngineChoice;
+use crate::engines::StudyEngine;
 use crate::interpret;
 use crate::prepare::Checked;
 use crate::stages::compute::ComputeStage;
@@ -262,7 +262,7 @@ impl Admitted<'_, '_> {
     }
 
     /// How the engine is set up, and by what it was chosen.
-    fn settings(&self, engines: &EngineChoice, link: Option<LinkFacts>) -> String {
+    fn settings(&self, engines: &StudyEngine, link: Option<LinkFacts>) -> String {
         let settings = engines.settings();
         match link {
             Some(link) => format!("{settings}: measured {}", link.words()),

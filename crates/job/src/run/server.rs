@@ -4,7 +4,7 @@ use super::agree::tell_all;
 use super::outsourced::{self, StartSignal, cast, disclosed, hear_rows, same_program};
 use super::{Watch, appointment, met, salted, session_seed, stopped};
 use crate::course::{Actor, Completed, Course, Matched};
-use crate::engines::EngineChoice;
+use crate::engines::StudyEngine;
 use crate::prepare::{self, Built, Opened};
 use crate::stages::compute::{ComputeStage, UnitRows};
 use crate::stages::link::{LinkFacts, LinkStage};
@@ -100,7 +100,7 @@ pub(super) struct Ready {
     pub servers: Servers,
     identity: Arc<Identity>,
     built: Built,
-    engines: EngineChoice,
+    engines: StudyEngine,
     pub me: PartyId,
 }
 
@@ -119,7 +119,7 @@ impl Ready {
         let policy =
             program::VerifierPolicy { max_rho: ratio(1000, 1), max_outputs: usize::MAX, allow_exact: true };
         let built = prepare::build(&study, &policy)?;
-        let engines = EngineChoice::of(&study, &built.program)?;
+        let engines = StudyEngine::of(&study, &built.program)?;
         Ok(Self { study, servers, identity, built, engines, me })
     }
 }

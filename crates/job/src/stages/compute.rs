@@ -3,7 +3,7 @@
 
 use super::Stage;
 use crate::align::Shard;
-use crate::engines::{EngineChoice, Estimate};
+use crate::engines::{Estimate, StudyEngine};
 use crate::plan::{Link, Speeds};
 use crate::run::join;
 use base::{Cost, Error};
@@ -13,7 +13,7 @@ use study::Study;
 
 /// Row and combine over so many rows.
 pub(crate) struct ComputeStage {
-    engines: EngineChoice,
+    engines: StudyEngine,
     pub participants: usize,
     pub rows: u64,
     pub shards: u32,
@@ -30,7 +30,7 @@ pub(crate) enum UnitRows {
 }
 
 impl ComputeStage {
-    pub fn new(study: &Study, engines: EngineChoice, rows: u64) -> Self {
+    pub fn new(study: &Study, engines: StudyEngine, rows: u64) -> Self {
         let shards = if study.servers.is_some() { 1 } else { study.compute.shards };
         Self { engines, participants: study.roster().len(), rows, shards }
     }

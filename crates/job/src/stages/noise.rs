@@ -2,7 +2,7 @@
 //! group sizes were published. Other engines draw noise with a release and have no such stage.
 
 use super::Stage;
-use crate::engines::{EngineChoice, Estimate};
+use crate::engines::{Estimate, StudyEngine};
 use crate::plan::{Link, Speeds};
 use crate::prepare::Built;
 use crate::stages::release;
@@ -24,7 +24,7 @@ impl NoiseStage {
     ///
     /// # Errors
     /// When a noise does not fit the type it is added in.
-    pub fn new(engines: &EngineChoice, built: &Built, scales: &Scales) -> Result<Option<Self>, Error> {
+    pub fn new(engines: &StudyEngine, built: &Built, scales: &Scales) -> Result<Option<Self>, Error> {
         let engine = engines.engine();
         let draws = Arc::new(scales.draws(&*engine, &release::plans(&*engine, built, scales)?));
         let (words, drawn) = (draws.words.len(), draws.drawn.len());

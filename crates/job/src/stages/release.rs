@@ -6,7 +6,7 @@
 //! after the release to their viewer.
 
 use super::{Stage, Tells};
-use crate::engines::{EngineChoice, Estimate};
+use crate::engines::{Estimate, StudyEngine};
 use crate::plan::{Link, Speeds};
 use crate::prepare::Built;
 use crate::run::agree::number_id;
@@ -119,7 +119,7 @@ impl<'a> ReleaseStage<'a> {
     /// When a noise does not fit the type it is added in.
     pub fn new(
         (study, built): (&'a Study, &'a Built),
-        engines: &EngineChoice,
+        engines: &StudyEngine,
         scales: &'a Scales,
         rows: u64,
     ) -> Result<Self, Error> {

@@ -1,7 +1,7 @@
 //! What follows from how far all are, and runs of a small release with ledgers that are cut off anywhere.
 
 use super::*;
-use engine::conformance::{Case, Table};
+use engine::conformance::{ProgramCase, Table};
 use engine::{Engine, Entered, run_rows};
 use net::cluster::{Cluster, pinned};
 use net::faults::InjectedFault;
@@ -139,7 +139,7 @@ fn debit(other: &str, lineage: &str) -> Debit {
 /// Two owners and four servers that compute a real release, with ledgers in files.
 struct Served {
     folder: TempDir,
-    case: Case,
+    case: ProgramCase,
     /// Of the owners.
     identities: [Identity; 2],
 }

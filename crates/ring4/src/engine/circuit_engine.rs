@@ -2,8 +2,8 @@
 //! lanes; nothing is revealed before all lanes are entered, so no owner chooses an input after it saw an
 //! output.
 
-use crate::bits::{Bits, LANES};
-use crate::engine::evaluate::{Compiled, Evaluator};
+use crate::bits::{BitSlices, LANES};
+use crate::engine::evaluate::{LayerEvaluator, LayeredCircuit};
 use crate::engine::release::reveal;
 use crate::{Ring4, VectorRing};
 use base::{Cost, Error, PartyId};
@@ -25,7 +25,7 @@ type Words = Vec<Vec<Vec<u64>>>;
 /// A circuit, made ready.
 struct RingCircuit<'a> {
     wired: &'a Wired,
-    circuit: Compiled,
+    circuit: LayeredCircuit,
     /// Lanes of a block.
     block: usize,
     ring4: Ring4,
@@ -36,7 +36,7 @@ impl<'a> RingCircuit<'a> {
         let roots: Vec<Lit> = wired.roots().collect();
         let knows = |input: &InputBit| Knows::Party(wired.inputs[input.word as usize].owner);
         let inputs = ring4.settings.inputs();
-        let circuit = Compiled::new(&wired.circuit, &roots, wired.parties, &knows, inputs);
+        let circuit = LayeredCircuit::new(&wired.circuit, &roots, wired.parties, &knows, inputs);
         let fit = BLOCK_BYTES / circuit.block_bytes().max(1) * LANES;
         let block = ring4.chunk.unwrap_or(fit.clamp(LANES, BLOCK_LANES));
         Self { wired, circuit, block, ring4 }
@@ -63,7 +63,7 @@ impl<'a> RingCircuit<'a> {
             return Ok(self.none_seen(session.me()));
         }
         let mut member = self.ring4.member(session)?;
-        let mut evaluator = Evaluator::new(&mut member, session);
+        let mut evaluator = LayerEvaluator::new(&mut member, session);
         let mut roots = Vec::new();
         for (at, lanes) in self.blocks(all) {
             let mut known = |input: &InputBit, [place]: [&mut [Block]; 1]| {
@@ -82,7 +82,7 @@ impl<'a> RingCircuit<'a> {
         }
         let mut seen = self.none_seen(session.me());
         for viewer in self.viewers() {
-            let shares: Vec<Bits<3>> =
+            let shares: Vec<BitSlices<3>> =
                 roots.iter().flat_map(|roots| self.outputs_to(viewer, roots)).collect();
             let count = self.bits_to(viewer) * all;
             let bits = session.step("reveal", |s| reveal(&shares, count, viewer, &mut member, s))?;
@@ -98,7 +98,7 @@ impl<'a> RingCircuit<'a> {
     }
 
     /// Cuts what was revealed, block by block and bit by bit of the outputs, into words.
-    fn read(&self, bits: &Bits<1>, all: usize, seen: &mut Words) {
+    fn read(&self, bits: &BitSlices<1>, all: usize, seen: &mut Words) {
         let mut at = 0;
         for (_, lanes) in self.blocks(all) {
             for words in seen.iter_mut().flatten() {
@@ -111,7 +111,7 @@ impl<'a> RingCircuit<'a> {
     }
 
     /// The bits of the outputs that a viewer sees; nothing where there are no roots.
-    fn outputs_to(&self, viewer: PartyId, roots: &[Bits<3>]) -> Vec<Bits<3>> {
+    fn outputs_to(&self, viewer: PartyId, roots: &[BitSlices<3>]) -> Vec<BitSlices<3>> {
         let mut roots = roots.iter();
         let mut bits = Vec::new();
         for output in &self.wired.outputs {

@@ -20,11 +20,11 @@
 //! **Cost.** The gates of the draws on one lane, and for a noise that becomes a number what a word costs, and
 //! 48 B. Sums: what owners enter, two rounds. Gates: rounds, not bytes. Coins cost nothing.
 
-use crate::bits::Bits;
-use crate::engine::evaluate::{Compiled, Evaluator};
+use crate::bits::BitSlices;
+use crate::engine::evaluate::{LayerEvaluator, LayeredCircuit};
 use crate::engine::rows::unlist;
 use crate::seats::member::Member;
-use crate::{Party, Planes, Ring4, Seat, Shares, VectorRing};
+use crate::{Planes, Ring4, Seat, SeatParty, SharedVector, VectorRing};
 use base::{Error, PartyId};
 use circuits::{InputBit, Lit};
 use engine::{
@@ -46,12 +46,12 @@ const RING: VectorRing = VectorRing::Z128;
 /// What a seat holds of the noises: the bits of each, and where its number is among those that sums take.
 #[derive(Default)]
 pub(crate) struct Noises {
-    places: HashMap<NoisedAt, (Bits<3>, usize)>,
-    numbers: Option<Shares>,
+    places: HashMap<NoisedAt, (BitSlices<3>, usize)>,
+    numbers: Option<SharedVector>,
 }
 
 impl Noises {
-    fn of(&self, at: NoisedAt) -> Result<&(Bits<3>, usize), Error> {
+    fn of(&self, at: NoisedAt) -> Result<&(BitSlices<3>, usize), Error> {
         self.places
             .get(&at)
             .ok_or_else(|| Error::misuse("a release of ring4 takes noise that was drawn before it"))
@@ -68,7 +68,7 @@ impl Noises {
 /// The draws of all releases, made ready.
 pub(crate) struct RingDraw {
     draws: Arc<Draws>,
-    circuit: Compiled,
+    circuit: LayeredCircuit,
     /// How many of them become numbers, and of how many bits at most.
     numbers: (usize, usize),
     ring4: Ring4,
@@ -85,7 +85,8 @@ impl RingDraw {
         let roots: Vec<Lit> = draws.drawn.iter().flat_map(|noise| noise.bits.iter().copied()).collect();
         let summed = || draws.drawn.iter().filter(|noise| noise.in_sums);
         let widest = summed().map(|noise| noise.bits.len()).max().unwrap_or(0);
-        let (circuit, numbers) = (Compiled::of_shares(&draws.circuit, &roots), (summed().count(), widest));
+        let (circuit, numbers) =
+            (LayeredCircuit::of_shares(&draws.circuit, &roots), (summed().count(), widest));
         Self { draws, circuit, numbers, ring4 }
     }
 
@@ -94,23 +95,23 @@ impl RingDraw {
             return Ok(Noises::default());
         }
         let drawn = &self.draws.drawn;
-        let mut evaluator = Evaluator::new(member, session);
+        let mut evaluator = LayerEvaluator::new(member, session);
         let mut coins = toss(&self.draws, given, member);
         let roots =
             session.step("circuit", |s| evaluator.join(member, s, &self.circuit, 1, &[], &mut coins))?;
         let Some(server) = member.server() else { return Ok(Noises::default()) };
         let mut roots = roots.iter();
         let word = |noise: &NoiseDraw| {
-            let mut bits = Bits::default();
+            let mut bits = BitSlices::default();
             roots.by_ref().take(noise.bits.len()).for_each(|bit| bits.append(bit));
             bits
         };
-        let words: Vec<Bits<3>> = drawn.iter().map(word).collect();
+        let words: Vec<BitSlices<3>> = drawn.iter().map(word).collect();
         let of_sums = drawn.iter().zip(&words).filter(|(noise, _)| noise.in_sums);
-        let of_sums: Vec<&Bits<3>> = of_sums.map(|(_, bits)| bits).collect();
+        let of_sums: Vec<&BitSlices<3>> = of_sums.map(|(_, bits)| bits).collect();
         let numbers = session.step("numbers", |s| numbers(server, s, &of_sums))?;
         let mut next = 0;
-        let place = |(noise, bits): (&NoiseDraw, Bits<3>)| {
+        let place = |(noise, bits): (&NoiseDraw, BitSlices<3>)| {
             let place = next;
             next += usize::from(noise.in_sums);
             (noise.at, (bits, if noise.in_sums { place } else { usize::MAX }))
@@ -157,7 +158,7 @@ fn toss<'a>(
     }
     let seat = member.server().map(|server| server.seat());
     let bits =
-        member.server().map(|server| Bits::of(server.random(VectorRing::Z2, count))).unwrap_or_default();
+        member.server().map(|server| BitSlices::of(server.random(VectorRing::Z2, count))).unwrap_or_default();
     move |input, into| {
         let (summand, at) = places[input.word as usize];
         if let Some(part) = seat.and_then(|seat| seat.part_of(summand)) {
@@ -171,10 +172,14 @@ fn toss<'a>(
 }
 
 /// Words as numbers, whose summands are fresh.
-fn numbers(server: &mut Party, session: &mut Session, words: &[&Bits<3>]) -> Result<Option<Shares>, Error> {
+fn numbers(
+    server: &mut SeatParty,
+    session: &mut Session,
+    words: &[&BitSlices<3>],
+) -> Result<Option<SharedVector>, Error> {
     let Some(widest) = words.iter().map(|word| word.len()).max() else { return Ok(None) };
     let plane = |i: usize| {
-        let mut plane = Bits::with_capacity(words.len());
+        let mut plane = BitSlices::with_capacity(words.len());
         words.iter().for_each(|w| plane.push(w.slices(), i.min(w.len() - 1), 1, [Block::ZERO; 3]));
         plane.into_shares()
     };
@@ -212,7 +217,7 @@ fn refreshed(plan: &ReleasePlan, seats: [PartyId; 4]) -> Option<(VectorRing, usi
 pub(crate) struct RingRelease {
     plan: Arc<ReleasePlan>,
     /// Its gates; of sums there are none.
-    circuit: Compiled,
+    circuit: LayeredCircuit,
     ring4: Ring4,
 }
 
@@ -226,7 +231,7 @@ impl RingRelease {
             _ => Knows::Nobody,
         };
         let inputs = ring4.settings.inputs();
-        let circuit = Compiled::new(&plan.circuit, &roots, plan.parties, &knows, inputs);
+        let circuit = LayeredCircuit::new(&plan.circuit, &roots, plan.parties, &knows, inputs);
         Self { plan, circuit, ring4 }
     }
 
@@ -343,7 +348,7 @@ fn add_up(
     member: &mut Member,
     entered: &Entered,
     session: &mut Session,
-) -> Result<Option<Shares>, Error> {
+) -> Result<Option<SharedVector>, Error> {
     let mut held = Zeroizing::new(vec![[0u128; 3]; plan.words.len()]);
     for (owner, words) in owned(plan) {
         let mine = if owner == session.me() { &words[..] } else { &[] };
@@ -372,7 +377,7 @@ fn add_up(
             _ => {}
         }
     }
-    let mut all = Shares::zero(RING, sums.len());
+    let mut all = SharedVector::zero(RING, sums.len());
     for (k, into) in all.parts_mut().into_iter().enumerate() {
         for (sum, into) in sums.iter().zip(into) {
             let start = if part(0) == Some(k) { sum.constant } else { 0 };
@@ -388,12 +393,12 @@ fn add_up(
 /// Owners enter what they know, and the seats evaluate gates.
 fn evaluate(
     (plan, noises): (&ReleasePlan, &Noises),
-    circuit: &Compiled,
+    circuit: &LayeredCircuit,
     member: &mut Member,
     entered: &Entered,
     session: &mut Session,
-) -> Result<Option<Shares>, Error> {
-    let mut evaluator = Evaluator::new(member, session);
+) -> Result<Option<SharedVector>, Error> {
+    let mut evaluator = LayerEvaluator::new(member, session);
     let mut known = |input: &InputBit, [place]: [&mut [Block]; 1]| {
         place[0].0 = entered.need(input.word as usize)? >> input.bit & 1;
         Ok(())
@@ -413,28 +418,28 @@ fn evaluate(
         Ok(())
     };
     let roots = session.step("circuit", |s| evaluator.join(member, s, circuit, 1, &owned, &mut held))?;
-    let mut all = Bits::with_capacity(plan.bits());
+    let mut all = BitSlices::with_capacity(plan.bits());
     roots.iter().for_each(|bits| all.append(bits));
     Ok(seat.map(|_| all.into_shares()))
 }
 
 /// Reveals bits to one viewer, all at once, after the seats have told each other that everything was checked.
 pub(crate) fn reveal(
-    shares: &[Bits<3>],
+    shares: &[BitSlices<3>],
     count: usize,
     viewer: PartyId,
     member: &mut Member,
     session: &mut Session,
-) -> Result<Option<Bits<1>>, Error> {
+) -> Result<Option<BitSlices<1>>, Error> {
     if member.settings().checked() {
         member.confirm(session)?;
     }
-    let mut all = Bits::with_capacity(count);
+    let mut all = BitSlices::with_capacity(count);
     shares.iter().for_each(|bits| all.append(bits));
     let all = member.server().map(|_| all.into_shares());
     let opened = member.reveal(session, all.as_ref(), (VectorRing::Z2, count), viewer)?;
     Ok(opened.map(|blocks| {
-        let mut bits = Bits::default();
+        let mut bits = BitSlices::default();
         bits.push([&blocks], 0, count, [Block::ZERO]);
         bits
     }))
@@ -510,7 +515,7 @@ fn held_list(
     numbers: [usize; 3],
     rows: usize,
     me: PartyId,
-) -> Result<Bits<3>, Error> {
+) -> Result<BitSlices<3>, Error> {
     let fault = || Error::misuse(format!("{me} holds no list of fold {fold} of {rows} rows"));
     let Some(Share::ReplicatedRows(summands)) = totals.folds().get(fold as usize) else {
         return Err(fault());
@@ -520,7 +525,7 @@ fn held_list(
         let words = summands[number].as_ref().filter(|words| words.len() == rows.div_ceil(64));
         unlist(words.ok_or_else(fault)?, part);
     }
-    let mut bits = Bits::default();
+    let mut bits = BitSlices::default();
     bits.push(parts.each_ref().map(Vec::as_slice), 0, rows, [Block::ZERO; 3]);
     Ok(bits)
 }

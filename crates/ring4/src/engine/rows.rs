@@ -15,13 +15,13 @@
 //! numbers, and the merges; one round per layer and chunk. Rows come in chunks, so that memory does not grow
 //! with them but for lists.
 
-use crate::bits::{Bits, LANES, blocks};
-use crate::engine::combine::{Lanes, Merges};
-use crate::engine::evaluate::{Compiled, Evaluator};
+use crate::bits::{BitSlices, LANES, blocks};
+use crate::engine::combine::{MergeLanes, Merges};
+use crate::engine::evaluate::{LayerEvaluator, LayeredCircuit};
 use crate::engine::numbers::{self, Sums};
 use crate::engine::sums::{Columns, Motions};
 use crate::seats::member::Member;
-use crate::{Quote, Ring4, Seat, VectorRing};
+use crate::{Ring4, RoundQuote, Seat, VectorRing};
 use base::{Error, PartyId, limits};
 use circuits::InputBit;
 use engine::{BaseOts, PreparedRows, RowInput, SERVERS, Share, Shares, StagePrice, Total};
@@ -67,7 +67,7 @@ struct LoweredRows {
 
 /// What is done for one row.
 struct Leaf {
-    circuit: Compiled,
+    circuit: LayeredCircuit,
     /// Bits of public columns: their place among what the first owner enters. The others enter them as well,
     /// to be compared.
     public: Vec<(usize, InputBit)>,
@@ -83,7 +83,7 @@ impl Leaf {
             owner => Knows::Party(owner.unwrap_or(PartyId(0))),
         };
         let owners = program.parties.len();
-        let circuit = Compiled::new(&plan.leaf.circuit, &plan.leaf.roots, owners, &knows, inputs);
+        let circuit = LayeredCircuit::new(&plan.leaf.circuit, &plan.leaf.roots, owners, &knows, inputs);
         let is_public = |input: &InputBit| match program.row.node(NodeId(input.word)).op {
             Op::Column(column) => program.columns[column as usize].holder == Holder::Public,
             _ => false,
@@ -196,7 +196,7 @@ impl RowChunks<'_> {
     }
 
     /// Goes through the motions of [`RowChunks::run`].
-    fn quote(&self, mut quote: Quote) -> Quote {
+    fn quote(&self, mut quote: RoundQuote) -> RoundQuote {
         if self.plan.is_alone() {
             return quote;
         }
@@ -233,12 +233,12 @@ impl RowChunks<'_> {
         member: &mut Member,
         session: &mut Session,
         (from, count): (u64, usize),
-        first: &Bits<3>,
+        first: &BitSlices<3>,
         own: &Own,
     ) -> Result<(), Error> {
         for owner in self.comparers() {
             let bits = self.leaf.public.len() * count;
-            let mut value = Bits::<1>::with_capacity(bits);
+            let mut value = BitSlices::<1>::with_capacity(bits);
             if owner == session.me() {
                 let mut plane = vec![Block::ZERO; blocks(count)];
                 for (_, input) in &self.leaf.public {
@@ -248,11 +248,11 @@ impl RowChunks<'_> {
             }
             let shares = member.enter(session, owner, (VectorRing::Z2, bits), value.part(0))?;
             let (Some(shares), Some(server)) = (shares, member.server()) else { continue };
-            let mut difference = Bits::<3>::with_capacity(bits);
+            let mut difference = BitSlices::<3>::with_capacity(bits);
             for (at, _) in &self.leaf.public {
                 difference.append(&first.cut(at * count, count));
             }
-            difference.xor(&Bits::of(shares));
+            difference.xor(&BitSlices::of(shares));
             if server.open(session, &difference.into_shares())?.iter().any(|block| *block != Block::ZERO) {
                 let both = [PartyId(0), owner];
                 let check = "they entered different values of a public column: one of both deviates, or \
@@ -307,11 +307,11 @@ impl RowChunks<'_> {
         let LoweredRows { program, sums, .. } = self.lowered;
         let Self { plan, merges, .. } = self;
         let leaf = &self.leaf.circuit;
-        let mut evaluator = Evaluator::new(member, session);
+        let mut evaluator = LayerEvaluator::new(member, session);
         let mut columns = Columns::new(sums);
         let mut numbers = Sums::new(&plan.numbers);
         let mut best = merges.none();
-        let mut lists: Vec<Bits<3>> = Vec::new();
+        let mut lists: Vec<BitSlices<3>> = Vec::new();
         for (from, count) in self.chunks() {
             own.read(plan, program, rows, (from, count))?;
             let mut known = |input: &InputBit, [place]: [&mut [Block]; 1]| own.fill(input, from, place);
@@ -335,8 +335,10 @@ impl RowChunks<'_> {
                 columns.absorb(server, session, count, &mut terms.into_iter())?;
                 let lanes = merges.lanes(0, count, &mut lanes.into_iter());
                 let lanes = merges.merge(&mut evaluator, member, session, lanes, 0..self.inner_levels())?;
-                best.iter_mut().zip(lanes).for_each(|(all, lanes): (&mut Lanes, Lanes)| all.append(lanes));
-                lists.resize_with(kept.len(), Bits::default);
+                best.iter_mut()
+                    .zip(lanes)
+                    .for_each(|(all, lanes): (&mut MergeLanes, MergeLanes)| all.append(lanes));
+                lists.resize_with(kept.len(), BitSlices::default);
                 lists.iter_mut().zip(&kept).for_each(|(all, part)| all.append(part));
             }
             session.report(from + count as u64, plan.rows);
@@ -358,25 +360,25 @@ impl RowChunks<'_> {
 struct Held {
     sums: Vec<[u128; 3]>,
     numbers: Vec<[u128; 3]>,
-    words: Vec<Vec<Bits<3>>>,
-    lists: Vec<Bits<3>>,
+    words: Vec<Vec<BitSlices<3>>>,
+    lists: Vec<BitSlices<3>>,
 }
 
 /// The roots of the row circuit.
 #[derive(Default)]
 struct Sorted {
     /// Of sums of bits.
-    terms: Vec<Bits<3>>,
+    terms: Vec<BitSlices<3>>,
     /// Of best rows.
-    lanes: Vec<Bits<3>>,
+    lanes: Vec<BitSlices<3>>,
     /// Of lists.
-    kept: Vec<Bits<3>>,
+    kept: Vec<BitSlices<3>>,
     /// Of what becomes numbers.
-    of_numbers: Vec<Bits<3>>,
+    of_numbers: Vec<BitSlices<3>>,
 }
 
 impl Sorted {
-    fn new(plan: &BooleanPlan, roots: Vec<Bits<3>>) -> Self {
+    fn new(plan: &BooleanPlan, roots: Vec<BitSlices<3>>) -> Self {
         let mut roots = roots.into_iter();
         let mut sorted = Self::default();
         for tree in plan.trees() {
@@ -526,7 +528,7 @@ fn by_number<T>(numbers: [usize; 3], parts: [T; 3]) -> [Option<T>; SERVERS] {
 }
 
 /// The parts of a word by its bits.
-fn word(bits: Option<&Vec<Bits<3>>>) -> [u128; 3] {
+fn word(bits: Option<&Vec<BitSlices<3>>>) -> [u128; 3] {
     let part = |k: usize| {
         let bits = bits.into_iter().flatten().enumerate();
         bits.fold(0, |word, (i, bit)| word | u128::from(bit.bit(k, 0)) << i)
@@ -535,7 +537,7 @@ fn word(bits: Option<&Vec<Bits<3>>>) -> [u128; 3] {
 }
 
 /// The parts of a list, in words of 64 rows.
-fn list(bits: Option<&Bits<3>>) -> [Vec<u64>; 3] {
+fn list(bits: Option<&BitSlices<3>>) -> [Vec<u64>; 3] {
     let part = |k: usize| {
         let Some(bits) = bits else { return Vec::new() };
         let halves = bits.part(k).iter().flat_map(|block| [block.0 as u64, (block.0 >> 64) as u64]);
