@@ -99,7 +99,7 @@ mod tests {
         assert_eq!((settings.max_cells, settings.allow_exact), (Some(2), Some(true)));
         assert_eq!(settings.allow_kinds, Some(vec!["lift".to_owned()]));
         assert_eq!((settings.delta_places, &settings.keep_spine), (Some(7), &Some("k".into())));
-        assert_eq!((&settings.total, settings.candidates), (&decimal("2"), Some(8)));
+        assert_eq!((&settings.total, settings.candidates), (&release::rational::decimal("2"), Some(8)));
         assert_eq!(settings.fresh_dummies, Some(true));
         assert!(settings.complete().is_ok());
     }
