@@ -189,14 +189,14 @@ impl PartyPolicy {
         if let Some((viewer, rho)) = to.iter().find(|(viewer, rho)| viewer != own && *rho > self.max_rho) {
             return Err(Error::refused(format!(
                 "the study spends rho {} on {viewer} ([release.to.{viewer}]); {}",
-                shown(&rho),
+                shown(rho),
                 self.cap()
             )));
         }
         if let Some(rho) = public.as_ref().filter(|rho| **rho > self.max_rho) {
             return Err(Error::refused(format!(
                 "the study spends rho {} on what everybody sees ([release.public]); {}",
-                shown(&rho),
+                shown(rho),
                 self.cap()
             )));
         }
