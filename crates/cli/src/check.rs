@@ -9,7 +9,8 @@ use data::InputReport;
 use job::budget::{self, Outlook, Towards};
 use job::plan::{Assumed, Link, Plan, Speeds};
 use job::prepare::{self, Built, Opened, build};
-use program::{Class, Owners, Program, Ratio, RowSet};
+use program::{Class, Owners, Program, RowSet};
+use release::rational::ratio;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -222,8 +223,7 @@ fn side(args: &CheckArgs) -> Result<Side, Error> {
 /// The programs of a study by itself. Nobody's policy is at hand: everything well-formed passes.
 fn alone(file: &StudyFile) -> Result<Vec<Built>, Error> {
     let policy = program::VerifierPolicy {
-        max_rho: Ratio::new(u128::from(study::MAX_RHO), 1)
-            .ok_or_else(|| Error::misuse("a whole number is a ratio"))?,
+        max_rho: ratio(u128::from(study::MAX_RHO), 1),
         max_outputs: usize::MAX,
         allow_exact: true,
     };

@@ -321,17 +321,15 @@ fn prepare_ring4(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use release::rational::ratio;
 
     const LIFT: &str = include_str!("../../../examples/lift.toml");
     const ALIGNED: &str = include_str!("../../../examples/aligned.toml");
 
     fn engines(text: &str) -> (StudyEngine, Program) {
         let study = Study::parse("study.toml", text).unwrap();
-        let policy = program::VerifierPolicy {
-            max_rho: program::Ratio::new(1000, 1).unwrap(),
-            max_outputs: 8192,
-            allow_exact: true,
-        };
+        let policy =
+            program::VerifierPolicy { max_rho: ratio(1000, 1), max_outputs: 8192, allow_exact: true };
         let program = crate::prepare::build(&study, &policy).unwrap().program;
         (StudyEngine::of(&study, &program).unwrap(), program)
     }

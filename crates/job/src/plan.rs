@@ -24,9 +24,9 @@ use num_traits::Zero;
 use privacy::ledger::PUBLIC;
 use privacy::scales::{Scales, release_mode};
 use privacy::{PrivacyTotal, dummies};
-use program::{Ratio, Viewer};
-use release::Rational;
+use program::Viewer;
 use release::modes::{Guess, Reading, minimum_detectable_effect, minimum_detectable_effect_fixed};
+use release::rational::{Rational, ratio};
 use ring4::Security;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -229,11 +229,7 @@ impl Plan {
 /// # Errors
 /// As [`plan_file`].
 pub fn plan(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Result<Plan, Error> {
-    let policy = program::VerifierPolicy {
-        max_rho: Ratio::new(1000, 1).ok_or_else(|| Error::misuse("a thousand is a ratio"))?,
-        max_outputs: 8192,
-        allow_exact: true,
-    };
+    let policy = program::VerifierPolicy { max_rho: ratio(1000, 1), max_outputs: 8192, allow_exact: true };
     let built = build(study, &policy)?;
     let open = StudyEngine::of(study, &built.program)?;
     let matched = MatchPlan::of(study, &built, &open, assumed.rows)?;

@@ -12,13 +12,14 @@ use net::Identity;
 use num_traits::Zero;
 use privacy::dummies;
 use privacy::scales::most_seen;
-use program::{Audit, Class, Program, Ratio, RowSet, ValueType, Viewer};
+use program::{Audit, Class, Program, RowSet, ValueType, Viewer};
+use release::rational::{ratio, shown};
 use std::path::Path;
 use std::sync::Arc;
 use studies::lift::{self, LiftLayout, LiftParameters};
 use study::party::PartySetup;
 use study::transport::ServerTransport;
-use study::{self, Decimal, MatchRule, NoiseFrom, Question, Study, StudyFile, StudyHash, TrialArm};
+use study::{self, MatchRule, NoiseFrom, Question, Study, StudyFile, StudyHash, TrialArm};
 
 /// Most outputs of one study, over all cells and counts; the party's own policy caps cells.
 const OUTPUTS: usize = 8192;
@@ -307,7 +308,7 @@ fn within_policy(party: &PartySetup, study: &Study, built: &Built) -> Result<(),
              this party's policy.candidates is {least}. Agree on more in [release] candidates, or allow fewer"
         )));
     }
-    let cap = party.policy.max_rho.rational();
+    let cap = party.policy.max_rho.clone();
     for (i, member) in study.parties.iter().enumerate().filter(|(_, member)| member.name != party.as_party) {
         let viewer = PartyId(i as u8);
         let sizes = if party.spine.is_some() { Zero::zero() } else { dummies::rho(study, viewer)? };
@@ -425,8 +426,7 @@ fn read(party: &PartySetup, study: &Study, me: PartyId) -> Result<(Rows, DataHas
 /// What the verifier holds a program to; rho is held to the policy by [`within_policy`], viewer by viewer.
 fn policy(party: &PartySetup) -> Result<program::VerifierPolicy, Error> {
     Ok(program::VerifierPolicy {
-        max_rho: Ratio::new(u128::from(study::MAX_RHO), 1)
-            .ok_or_else(|| Error::misuse("a whole number is a ratio"))?,
+        max_rho: ratio(u128::from(study::MAX_RHO), 1),
         max_outputs: OUTPUTS,
         allow_exact: party.policy.allow_exact,
     })
@@ -564,9 +564,9 @@ fn check_rho(study: &Study, program: &Program, audit: &Audit) -> Result<(), Erro
         return Ok(());
     }
     for viewer in program.viewers() {
-        let charged = viewer.only().map_or(audit.public, |party| audit.rho[party.index()]);
-        let stated = study.stated(viewer).unwrap_or(Decimal::ZERO);
-        if charged > stated.to_ratio() {
+        let charged = viewer.only().map_or(&audit.public, |party| &audit.rho[party.index()]);
+        let stated = study.stated(viewer).cloned().unwrap_or(ratio(0, 1));
+        if *charged > stated {
             let (who, section) = match viewer.only() {
                 Some(party) => {
                     let party = &program.parties[party.index()];
@@ -575,8 +575,9 @@ fn check_rho(study: &Study, program: &Program, audit: &Audit) -> Result<(), Erro
                 None => ("everybody".to_owned(), "[release.public]".to_owned()),
             };
             return Err(Error::input(format!(
-                "the program spends rho {charged} on what {who} sees, the study states {stated}; raise \
-                 {section} rho or spend less"
+                "the program spends rho {charged} on what {who} sees, the study states {}; raise \
+                 {section} rho or spend less",
+                shown(&stated)
             )));
         }
     }
@@ -597,7 +598,7 @@ fn lift_of(study: &Study) -> Result<LiftParameters, Error> {
         )));
     };
     let values = |c: &Option<study::Categories>| c.as_ref().map_or_else(Vec::new, |c| c.values.clone());
-    let rho = |viewer: Viewer| study.stated(viewer).unwrap_or(Decimal::ZERO).to_ratio();
+    let rho = |viewer: Viewer| study.stated(viewer).cloned().unwrap_or(ratio(0, 1));
     Ok(LiftParameters {
         publisher: study.parties[0].name.clone(),
         advertisers: study.parties[1..].iter().map(|member| member.name.clone()).collect(),

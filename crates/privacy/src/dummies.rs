@@ -7,7 +7,7 @@ use num_traits::Zero;
 use release::Rational;
 use release::rational::ratio;
 use serde::{Deserialize, Serialize};
-use study::{Decimal, DummyRule, Study};
+use study::{DummyRule, Study};
 
 /// What a match tells that no made-up rows cover.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,9 +32,8 @@ pub enum MatchLeakage {
 /// # Errors
 /// When the study's epsilon and delta need too many rows.
 pub fn dummies(rule: &DummyRule, seed: &Seed) -> Result<Dummies, Error> {
-    let (num, den): (u64, u64) = Decimal::ratio(rule.epsilon);
     let delta = ratio(1u64, 10u64.pow(rule.delta_places.into()));
-    Dummies::new(&ratio(num, den), &delta, seed)
+    Dummies::new(&rule.epsilon, &delta, seed)
 }
 
 /// What the sizes that a match shows of one party's rows cost that party towards each other one; `None`

@@ -1,7 +1,6 @@
 //! The section `[match]`: which protocol matches rows, by which identifiers, and what each protocol lets a
 //! study set.
 
-use super::Decimal;
 use super::KindName;
 use super::hash::FieldHasher;
 use super::reader::{TomlItem, TomlSection, either};
@@ -12,6 +11,7 @@ use matching::{
     ContaminatedRule, MATCHERS, MatchFeatures, MatchOptions, Matcher, OutputForm, RepeatRule, ShareBackend,
     collecting,
 };
+use release::rational::{Rational, decimal, nano, ratio, shown};
 use toml::de::DeValue;
 
 /// Most identifiers of one row.
@@ -49,10 +49,10 @@ pub struct MatchRule {
 }
 
 /// Noise in the sizes that a match tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DummyRule {
     /// The epsilon of each party's view of the other's sizes.
-    pub epsilon: Decimal,
+    pub epsilon: Rational,
     /// Its delta is `10^-delta_places`.
     pub delta_places: u8,
 }
@@ -67,7 +67,7 @@ impl DummyRule {
 
 impl Default for DummyRule {
     fn default() -> Self {
-        Self { epsilon: Decimal::from_nano(100_000_000), delta_places: 9 }
+        Self { epsilon: ratio(1, 10), delta_places: 9 }
     }
 }
 
@@ -470,10 +470,10 @@ fn number(item: &TomlItem<'_, '_>) -> Result<String, Error> {
     }
 }
 
-fn epsilon(item: &TomlItem<'_, '_>) -> Result<Decimal, Error> {
+fn epsilon(item: &TomlItem<'_, '_>) -> Result<Rational, Error> {
     let rule = format!("use a decimal from 0.001 to {MAX_EPSILON}: \"0.1\"");
-    let met = Decimal::parse(&number(item)?).ok_or_else(|| item.refuse(&rule))?;
-    let range = Decimal::from_nano(1_000_000)..=Decimal::from_nano(MAX_EPSILON * 1_000_000_000);
+    let met = decimal(&number(item)?).ok_or_else(|| item.refuse(&rule))?;
+    let range = ratio(1, 1000)..=ratio(MAX_EPSILON, 1);
     if range.contains(&met) { Ok(met) } else { Err(item.refuse(&rule)) }
 }
 
@@ -501,7 +501,7 @@ impl MatchRule {
         let sizes = match &self.dummies {
             Some(rule) => format!(
                 "with made-up rows among them that hide the exact numbers (epsilon {}, delta {:e})",
-                rule.epsilon,
+                shown(&rule.epsilon),
                 rule.delta()
             ),
             None => "exactly".to_owned(),
@@ -554,7 +554,7 @@ pub(super) fn encode(matching: &MatchRule, to: &mut FieldHasher) {
     to.text("duplicates", rule.map_or("", |(name, _)| name));
     to.number("dummies", u64::from(matching.dummies.is_some()));
     if let Some(dummies) = &matching.dummies {
-        to.number("nano epsilon", dummies.epsilon.nano());
+        to.number("nano epsilon", nano(&dummies.epsilon));
         to.number("delta places", dummies.delta_places.into());
     }
 }

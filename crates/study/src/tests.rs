@@ -3,6 +3,7 @@
 use super::*;
 use ::matching::{ContaminatedRule, Matcher, MultiId, PrivateId, ShareBackend};
 use base::limits;
+use release::rational::decimal;
 
 const LIFT: &str = include_str!("../../../examples/lift.toml");
 const PROGRAM: &str = include_str!("../../../examples/program.toml");
@@ -35,7 +36,7 @@ fn the_example_says_what_it_says() {
     assert_eq!(lift.publisher.test, "vaccine");
     assert_eq!(lift.advertisers[0].max_events, 4);
     assert_eq!(lift.rule, LiftRule { within: None, clamp: 1, lower_is_better: true });
-    assert_eq!((&lift.release.to[..], lift.release.public), (&[][..], Decimal::parse("0.1")));
+    assert_eq!((&lift.release.to[..], lift.release.public.clone()), (&[][..], decimal("0.1")));
     assert_eq!((lift.release.confidence, lift.release.noise), (Confidence::P95, NoiseFrom::Inside));
 }
 
@@ -120,7 +121,7 @@ fn every_protocol_has_its_settings() {
     let of = |protocol, ids, more| matching(protocol, ids, more).unwrap_or_else(|e| panic!("{e}"));
     let usual = Some(DummyRule::default());
     let pid = of("pid", IDS, "");
-    assert_eq!((pid.matcher, pid.dummies), (&PrivateId as &dyn Matcher, usual));
+    assert_eq!((pid.matcher, &pid.dummies), (&PrivateId as &dyn Matcher, &usual));
     let two =
         of("pid", TWO, "dummies = \"off\"\ncontaminated = \"drop\"\nnormalise = { phone = [\"phone:44\"] }");
     assert_eq!((two.matcher, two.contaminated), (&MultiId as &dyn Matcher, ContaminatedRule::Drop));
@@ -134,7 +135,7 @@ fn every_protocol_has_its_settings() {
     let collecting = of("collecting", TWO, "slots = 3\ndummies = { epsilon = 0.5, delta = \"1e-7\" }");
     assert_eq!((collecting.matcher.name(), collecting.slots, collecting.degree), ("collecting", 3, 1));
     assert_eq!(collecting.contaminated, ContaminatedRule::Ignore);
-    let dummies = DummyRule { epsilon: Decimal::parse("0.5").expect("a decimal"), delta_places: 7 };
+    let dummies = DummyRule { epsilon: decimal("0.5").expect("a decimal"), delta_places: 7 };
     assert_eq!(collecting.dummies, Some(dummies));
     assert_eq!(of("circuit-psi", IDS, "").dummies, usual);
     let keep = LIFT.replacen(MATCH, "protocol = \"collecting\"", 1).replacen("= \"error\"", "= \"keep\"", 1);

@@ -101,7 +101,7 @@ impl OwnerRun<'_> {
                 peer_tag: agreement.answer.peer_tag,
                 release_id: if again { match_again_id(&id, number) } else { id },
                 rho: charge.rho.clone(),
-                budget: self.party.policy.budget.rational(),
+                budget: self.party.policy.budget.clone(),
                 total: total_of(self.party),
                 period: self.party.policy.period(),
                 delta: charge.delta.clone(),

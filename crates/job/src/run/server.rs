@@ -22,8 +22,8 @@ use privacy::cut_and_choose::CandidateNoise;
 use privacy::hold;
 use privacy::ledger::{Bytes32, Ledger};
 use privacy::scales::Scales;
-use program::Ratio;
 use program::lower::ReleasePlan;
+use release::rational::ratio;
 use report::{Disclosure, ServersInfo, StageReport};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -117,11 +117,8 @@ impl Ready {
         let (servers, me) = (servers.clone(), own.place);
         node.transport.admit(&study)?;
         // What may be revealed is for the owners to say.
-        let policy = program::VerifierPolicy {
-            max_rho: Ratio::new(1000, 1).ok_or_else(|| Error::misuse("a thousand is a ratio"))?,
-            max_outputs: usize::MAX,
-            allow_exact: true,
-        };
+        let policy =
+            program::VerifierPolicy { max_rho: ratio(1000, 1), max_outputs: usize::MAX, allow_exact: true };
         let built = prepare::build(&study, &policy)?;
         let engines = StudyEngine::of(&study, &built.program)?;
         Ok(Self { study, servers, identity, built, engines, me })
