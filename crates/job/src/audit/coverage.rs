@@ -379,7 +379,7 @@ fn of_study(study: &Study, asked: &Asked) -> Result<Vec<Wanted>, Error> {
                         law,
                         rows: *rows,
                         own: of_cell,
-                        rho: release::rational::to_f64(&rho).to_string(),
+                        rho: release::rational::to_f64(rho).to_string(),
                         required: lift.mode != NoiseMode::Algorithm1AsPublished,
                         mechanism: own.mechanism(*rows, viewer, *first)?,
                     });
