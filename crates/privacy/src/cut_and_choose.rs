@@ -13,8 +13,8 @@
 //! alone. Besides, each side learns whether the other's ledger lets the release begin and, at the viewer,
 //! whether the drawer's ledger paid. Paper: Private RCT (001), section 2.5.3; deviations as in
 //! `release::choose`. Before the index is named, the drawer says that its ledger has paid: an exhausted
-//! budget is then not mistaken for a refusal to open. Cost: [`CandidateNoise::price`], exact; the computation has the
-//! adders of all candidates.
+//! budget is then not mistaken for a refusal to open. Cost: [`CandidateNoise::price`], exact; the computation
+//! has the adders of all candidates.
 //!
 //! | step | drawer | message | viewer |
 //! |---|---|---|---|

@@ -146,9 +146,9 @@ fn whose_bytes(report: &RunReport) -> &'static str {
     if several { " to and from this party, as in every line above" } else { "" }
 }
 
-/// The lift views of several parties side by side, in the default [`TextStyle`]. `truth` is the true difference
-/// of means per person, where it is known. Reports of programs are left out; without a lift view the text is
-/// empty.
+/// The lift views of several parties side by side, in the default [`TextStyle`]. `truth` is the true
+/// difference of means per person, where it is known. Reports of programs are left out; without a lift view
+/// the text is empty.
 #[must_use]
 pub fn lift_table(views: &[&RunReport], truth: Option<f64>) -> String {
     lift_table_in(views, truth, TextStyle::default())
