@@ -171,8 +171,14 @@ pub struct AnswerRow {
     pub study: String,
     /// Its name; empty where the stored report has none.
     pub name: String,
-    /// Whether the study was without noise, so that nothing was charged.
+    /// Whether the study was without noise, so that no release was charged.
     pub exact: bool,
+    /// Whether noised values were for this party.
+    #[serde(default)]
+    pub noised_view: bool,
+    /// Whether anything was charged here, sizes of a match included.
+    #[serde(default)]
+    pub charged: bool,
 }
 
 /// The name of a data set that a peer is shown: a hash of the data's tag and of the peer's key, so that two
@@ -402,17 +408,24 @@ impl Ledger {
     /// When the ledger cannot be read.
     pub fn answers(&self) -> Result<Vec<AnswerRow>, Error> {
         let explain = |e: rusqlite::Error| self.explain("read", &e);
-        let sql = "SELECT at, study, report FROM answers ORDER BY at, row";
-        let mut query = self.connection.prepare(sql).map_err(explain)?;
+        let sql = format!(
+            "SELECT at, study, report, EXISTS (SELECT 1 FROM debits WHERE debits.study = answers.study AND \
+             delta = '0') AS released, EXISTS (SELECT 1 FROM debits WHERE debits.study = answers.study AND \
+             protects = 1 AND {VOIDED}) AS charged FROM answers ORDER BY at, row"
+        );
+        let mut query = self.connection.prepare(&sql).map_err(explain)?;
         let read = |row: &rusqlite::Row<'_>| {
             // The report may be one of another version: what it does not say stays out.
             let report: String = row.get("report")?;
             let report: serde_json::Value = serde_json::from_str(&report).unwrap_or_default();
+            let noised_view = report["privacy"]["rho"] != "0";
             Ok(AnswerRow {
                 at: row.get::<_, i64>("at")?.unsigned_abs(),
                 study: hex(&row.get::<_, Bytes32>("study")?),
                 name: report["study"]["name"].as_str().unwrap_or_default().to_owned(),
-                exact: report["privacy"]["rho"] == "0",
+                exact: !noised_view && !row.get::<_, bool>("released")?,
+                noised_view,
+                charged: row.get("charged")?,
             })
         };
         let rows = query.query_map([], read).map_err(explain)?;

@@ -115,6 +115,10 @@ fn runs_are_limited_and_ledgers_are_audited() {
     );
     std::fs::write(export, json.replace("\"exact_rho\": \"1/10\"", "\"exact_rho\": \"1/20\"")).unwrap();
     tacit(["ledger", "verify", export]).failed(2, &["the exported ledger was changed", "signed rho 1/10"]);
+    // What people read is what was signed.
+    std::fs::write(export, json.replace("\"rho\": \"0.1\"", "\"rho\": \"0.01\"")).unwrap();
+    tacit(["ledger", "verify", export])
+        .failed(2, &["the exported ledger was changed", "says rho 0.01, and exactly it is 0.1"]);
     let csv = tacit(["ledger", "export", ledger, "--csv"]).fine().stdout;
     assert!(csv.starts_with("row,at,lineage,viewers,") && csv.lines().count() == 3, "{csv}");
     assert!(csv.contains("0.3 in 90 days"), "{csv}");
