@@ -8,7 +8,7 @@
 //! configuration is compared with the CPU first (`correct`); the resident one runs the same kernels.
 
 use accel::conformance::keys;
-use accel::{Command, Cpu, Device, Fold, Half, Multiply, VectorRing, Vouch};
+use accel::{BlockHalf, Cpu, Device, DeviceCommand, FoldStage, MultiplyStage, VectorRing, Vouch};
 use accel_cuda::{Cuda, devices};
 use kernels::Block;
 use serde_json::json;
@@ -59,7 +59,7 @@ fn random(label: u64, blocks: usize) -> Vec<Block> {
 
 /// The vectors of a half of a batch on the host.
 struct Batch {
-    half: Half,
+    half: BlockHalf,
     x: [Vec<Block>; 3],
     y: [Vec<Block>; 3],
     /// What arrives: A, and C where this seat receives it.
@@ -76,7 +76,7 @@ struct Results {
 }
 
 impl Batch {
-    fn new(half: Half, blocks: usize) -> Self {
+    fn new(half: BlockHalf, blocks: usize) -> Self {
         let [keys, ..] = keys();
         let seat = keys.seat();
         let zeros = |there: bool| vec![Block::ZERO; if there { blocks } else { 0 }];
@@ -104,11 +104,11 @@ impl Batch {
         let [x, y] = [x, y].map(|parts| parts.each_ref().map(|part| &part[..]));
         let (first, z) = (0, [&mut z0[..], &mut z1[..], &mut z2[..]]);
         let (a, c) = (&mut out.a[..], &mut out.c[..]);
-        let stage1 = Multiply { ring, round, first, half, terms: 1, x, y, z, a, c, masked, vouch };
-        device.run(&mut Command::Multiply(stage1))?;
+        let stage1 = MultiplyStage { ring, round, first, half, terms: 1, x, y, z, a, c, masked, vouch };
+        device.run(&mut DeviceCommand::Multiply(stage1))?;
         let digests = malicious.then_some(received);
         let (z, [a, c]) = ([&mut z1[..], &mut z2[..]], arrived.each_ref());
-        device.run(&mut Command::Fold(Fold { ring, round, first, half, z, a, c, masked, digests }))
+        device.run(&mut DeviceCommand::Fold(FoldStage { ring, round, first, half, z, a, c, masked, digests }))
     }
 }
 
@@ -170,7 +170,7 @@ fn measure(options: &Options) -> Result<bool, base::Error> {
                 print(&gpu, case, "resident", 2 << log, (seconds / ROUNDS as f64, calls), None);
             }
             for log in (12..=options.max_log).step_by(2) {
-                let batch = || Half::BOTH.map(|half| Batch::new(half, 1 << (log - 1)));
+                let batch = || BlockHalf::BOTH.map(|half| Batch::new(half, 1 << (log - 1)));
                 let mut correct = true;
                 for (mut mine, mut expected) in batch().into_iter().zip(batch()) {
                     mine.run(&mut cuda, case, 1)?;

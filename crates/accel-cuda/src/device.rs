@@ -4,10 +4,13 @@
 //! digests.
 
 use crate::driver::{Lane, Module, Runtime};
-use crate::jobs::{self, Stream};
+use crate::jobs::{self, KeyStream};
 use crate::staging::{Copies, split};
 use crate::{Gpu, digest};
-use accel::{Command, Device, Fold, Keys, Linear, Multiply, Seat, Use, VectorRing, Vouch, check};
+use accel::{
+    Device, DeviceCommand, FoldStage, LinearStage, MultiplyStage, Seat, SeatKeys, Use, VectorRing, Vouch,
+    check,
+};
 use base::Error;
 use kernels::Block;
 use std::sync::Arc;
@@ -31,7 +34,7 @@ pub struct Cuda {
     gpu: Gpu,
     pub(crate) lanes: [Lane; 2],
     session: Lane,
-    keys: Option<Arc<Keys>>,
+    keys: Option<Arc<SeatKeys>>,
     pub(crate) chunk_max: usize,
     chunk_min: usize,
 }
@@ -52,7 +55,7 @@ pub(crate) struct Stage1 {
     pub(crate) masked: bool,
     pub(crate) vouches: bool,
     pub(crate) digests: bool,
-    pub(crate) streams: [Stream; 8],
+    pub(crate) streams: [KeyStream; 8],
     pub(crate) keys: u64,
 }
 
@@ -63,8 +66,8 @@ pub(crate) struct Stage2 {
     pub(crate) receives: bool,
     pub(crate) masked: bool,
     pub(crate) digests: bool,
-    pub(crate) wire_a: Stream,
-    pub(crate) wire_c: Stream,
+    pub(crate) wire_a: KeyStream,
+    pub(crate) wire_c: KeyStream,
     pub(crate) keys: u64,
 }
 
@@ -106,7 +109,7 @@ impl Cuda {
         &self.gpu
     }
 
-    pub(crate) fn keys(&self) -> Result<Arc<Keys>, Error> {
+    pub(crate) fn keys(&self) -> Result<Arc<SeatKeys>, Error> {
         self.keys.clone().ok_or_else(|| Error::misuse("the device has no keys yet"))
     }
 
@@ -116,13 +119,13 @@ impl Cuda {
         (pairs / terms.max(1)).max(1)
     }
 
-    pub(crate) fn stage1(&self, m: &Multiply<'_>) -> Result<Stage1, Error> {
+    pub(crate) fn stage1(&self, m: &MultiplyStage<'_>) -> Result<Stage1, Error> {
         let keys = self.keys()?;
         let me = keys.seat();
         let [s1, s2, s3] = [1, 2, 3].map(|k| me.after(k));
         let sends = m.half.sends(me);
-        let of = |r#use: Use, part: u64, channel: [Seat; 2]| Stream {
-            prefix: accel::Stream { round: m.round, r#use, channel }.prefix(),
+        let of = |r#use: Use, part: u64, channel: [Seat; 2]| KeyStream {
+            prefix: accel::StreamName { round: m.round, r#use, channel }.prefix(),
             part,
         };
         // C is own, or that of the seat two further on.
@@ -153,11 +156,11 @@ impl Cuda {
         })
     }
 
-    pub(crate) fn stage2(&self, f: &Fold<'_>) -> Result<Stage2, Error> {
+    pub(crate) fn stage2(&self, f: &FoldStage<'_>) -> Result<Stage2, Error> {
         let me = self.keys()?.seat();
         let [s1, s2, s3] = [1, 2, 3].map(|k| me.after(k));
-        let wire = |part: u64, channel: [Seat; 2]| Stream {
-            prefix: accel::Stream { round: f.round, r#use: Use::Wire, channel }.prefix(),
+        let wire = |part: u64, channel: [Seat; 2]| KeyStream {
+            prefix: accel::StreamName { round: f.round, r#use: Use::Wire, channel }.prefix(),
             part,
         };
         Ok(Stage2 {
@@ -200,7 +203,7 @@ impl Cuda {
         Ok(())
     }
 
-    fn linear(&mut self, l: &mut Linear<'_>, negative: bool) -> Result<(), Error> {
+    fn linear(&mut self, l: &mut LinearStage<'_>, negative: bool) -> Result<(), Error> {
         let (ring, x, y, total) = (ring_number(l.ring), l.x, l.y, l.z[0].len());
         let start = |lane: &mut Lane, Pending { at, blocks }: Pending| {
             let mut host = lane.host()?;
@@ -228,7 +231,7 @@ impl Cuda {
         self.chunks(total, self.chunk(total, 1), start, finish)
     }
 
-    fn multiply(&mut self, m: &mut Multiply<'_>) -> Result<(), Error> {
+    fn multiply(&mut self, m: &mut MultiplyStage<'_>) -> Result<(), Error> {
         let (stage, keys) = (self.stage1(m)?, self.keys()?);
         let (terms, total, first) = (m.terms, m.z[0].len(), m.first);
         let chunk = self.chunk(total, terms);
@@ -237,7 +240,8 @@ impl Cuda {
         let few = FEW_THREADS.min(self.chunk_max);
         let exposes = matches!(m.vouch, Vouch::Expose { .. });
         let start = |lane: &mut Lane, Pending { at, blocks }: Pending| {
-            let layout = Layout::new(blocks, per_group, (few / blocks).clamp(1, per_group.min(SLICES_MAX)));
+            let layout =
+                ChunkLayout::new(blocks, per_group, (few / blocks).clamp(1, per_group.min(SLICES_MAX)));
             // Once even if there are no terms: the sums are then zero.
             for from in (0..terms.max(1)).step_by(per_group) {
                 let group = per_group.min(terms - from);
@@ -283,7 +287,7 @@ impl Cuda {
         self.chunks(total, chunk, start, finish)
     }
 
-    fn fold(&mut self, f: &mut Fold<'_>) -> Result<(), Error> {
+    fn fold(&mut self, f: &mut FoldStage<'_>) -> Result<(), Error> {
         let (stage, keys) = (self.stage2(f)?, self.keys()?);
         let (total, first, a, c) = (f.a.len(), f.first, f.a, f.c);
         let z = std::cell::RefCell::new(&mut f.z);
@@ -332,7 +336,7 @@ impl Device for Cuda {
         "cuda"
     }
 
-    fn configure(&mut self, keys: Arc<Keys>) -> Result<(), Error> {
+    fn configure(&mut self, keys: Arc<SeatKeys>) -> Result<(), Error> {
         let lane = &mut self.session;
         lane.enter()?;
         let host = lane.host()?;
@@ -347,21 +351,21 @@ impl Device for Cuda {
         Ok(())
     }
 
-    fn run(&mut self, command: &mut Command<'_>) -> Result<(), Error> {
+    fn run(&mut self, command: &mut DeviceCommand<'_>) -> Result<(), Error> {
         check(command, self.keys()?.seat())?;
         self.session.enter()?;
         match command {
-            Command::Add(l) => self.linear(l, false),
-            Command::Sub(l) => self.linear(l, true),
-            Command::Multiply(m) => self.multiply(m),
-            Command::Fold(f) => self.fold(f),
+            DeviceCommand::Add(l) => self.linear(l, false),
+            DeviceCommand::Sub(l) => self.linear(l, true),
+            DeviceCommand::Multiply(m) => self.multiply(m),
+            DeviceCommand::Fold(f) => self.fold(f),
         }
     }
 }
 
 /// Where a chunk of stage 1 lies on the GPU: factors from 0 on, sums, results, scratch of two digests.
 #[derive(Clone, Copy)]
-pub(crate) struct Layout {
+pub(crate) struct ChunkLayout {
     pub(crate) blocks: usize,
     slices: usize,
     sums: usize,
@@ -369,7 +373,7 @@ pub(crate) struct Layout {
     pub(crate) scratch: usize,
 }
 
-impl Layout {
+impl ChunkLayout {
     /// For this many terms at once, in so many slices.
     pub(crate) fn new(blocks: usize, terms: usize, slices: usize) -> Self {
         let sums = 6 * terms.max(1) * blocks;

@@ -7,7 +7,7 @@
 #![expect(unsafe_code, reason = "calls into libraries of the vendor, with the argument at each")]
 
 use crate::Gpu;
-use crate::jobs::{Job, Kernel};
+use crate::jobs::{Kernel, KernelArgs};
 use base::{At, Error, Fault};
 use kernels::Block;
 use std::collections::BTreeMap;
@@ -505,7 +505,7 @@ impl Lane {
 
     /// Queues a kernel of at least so many threads, none if none. Its addresses are those of
     /// [`Lane::address`].
-    pub(crate) fn launch<J: Job>(&mut self, mut job: J, threads: u64) -> Result<(), Error> {
+    pub(crate) fn launch<J: KernelArgs>(&mut self, mut job: J, threads: u64) -> Result<(), Error> {
         if threads == 0 {
             return Ok(());
         }

@@ -3,7 +3,7 @@
 
 use crate::Cuda;
 use crate::driver::{NVRTC_NAMES, Runtime, emulator_counts};
-use accel::{Command as Order, Device, Linear, VectorRing, conformance};
+use accel::{Device, DeviceCommand, LinearStage, VectorRing, conformance};
 use base::Error;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -123,6 +123,7 @@ fn errors_say_what_is_missing() {
     assert!(none.contains("there is no GPU 7; this machine has 1"), "{none}");
     let mut device = emulator.device([1, 1]).unwrap();
     assert_eq!((device.name(), device.gpu().name.as_str()), ("cuda", "host"));
-    let command = Linear { ring: VectorRing::Z2, x: [&[]; 3], y: [&[]; 3], z: [&mut [], &mut [], &mut []] };
-    assert!(text(device.run(&mut Order::Add(command)).err()).contains("no keys yet"));
+    let command =
+        LinearStage { ring: VectorRing::Z2, x: [&[]; 3], y: [&[]; 3], z: [&mut [], &mut [], &mut []] };
+    assert!(text(device.run(&mut DeviceCommand::Add(command)).err()).contains("no keys yet"));
 }

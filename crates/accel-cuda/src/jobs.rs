@@ -19,7 +19,7 @@ impl Kernel {
 }
 
 /// The arguments of a kernel.
-pub(crate) trait Job: Copy {
+pub(crate) trait KernelArgs: Copy {
     /// Whose arguments.
     const KERNEL: Kernel;
 }
@@ -31,7 +31,7 @@ macro_rules! jobs {
             #[repr(C)]
             #[derive(Clone, Copy)]
             pub(crate) struct $name { $(pub(crate) $field: $of,)* }
-            impl Job for $name {
+            impl KernelArgs for $name {
                 const KERNEL: Kernel = Kernel::$name;
             }
         )*
@@ -41,7 +41,7 @@ macro_rules! jobs {
 /// A stream under the key of a part.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Stream {
+pub(crate) struct KeyStream {
     pub(crate) prefix: u64,
     pub(crate) part: u64,
 }
@@ -57,12 +57,12 @@ jobs! {
     /// that hide own A, the A vouched for, and C.
     Seal {
         ring: u64, blocks: u64, slices: u64, first: u64, sends: u64, receives: u64, masked: u64, vouches: u64,
-        streams: [Stream; 8], keys: u64, sums: u64, out: u64,
+        streams: [KeyStream; 8], keys: u64, sums: u64, out: u64,
     }
     /// Stage 2.
     Fold {
         ring: u64, blocks: u64, first: u64, receives: u64, masked: u64,
-        wire_a: Stream, wire_c: Stream, keys: u64, a: u64, c: u64, z: u64,
+        wire_a: KeyStream, wire_c: KeyStream, keys: u64, a: u64, c: u64, z: u64,
     }
     /// A level of a tree of digests.
     Digest { blocks: u64, log: u64, part: u64, keys: u64, x: u64, y: u64 }

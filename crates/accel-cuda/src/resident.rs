@@ -1,8 +1,8 @@
 //! Vectors that stay on the GPU: what its kernels do when PCIe is not in the way.
 
 use crate::Cuda;
-use crate::device::{Layout, Stage1, Stage2, launch_fold};
-use accel::{Fold, Half, Multiply, VectorRing, Vouch};
+use crate::device::{ChunkLayout, Stage1, Stage2, launch_fold};
+use accel::{BlockHalf, FoldStage, MultiplyStage, VectorRing, Vouch};
 use base::Error;
 use kernels::Block;
 
@@ -11,7 +11,7 @@ use kernels::Block;
 /// that they take.
 pub struct Resident<'a> {
     cuda: &'a mut Cuda,
-    layout: Layout,
+    layout: ChunkLayout,
     stages: [(Stage1, Stage2); 2],
     round: u64,
 }
@@ -31,10 +31,10 @@ impl Cuda {
         if blocks == 0 || blocks > self.chunk_max {
             return Err(Error::misuse(format!("1 to {} blocks per half stay on the GPU", self.chunk_max)));
         }
-        let layout = Layout::new(blocks, 1, 1);
+        let layout = ChunkLayout::new(blocks, 1, 1);
         let stages = [
-            self.stages(ring, Half::First, masked, digests)?,
-            self.stages(ring, Half::Second, masked, digests)?,
+            self.stages(ring, BlockHalf::First, masked, digests)?,
+            self.stages(ring, BlockHalf::Second, masked, digests)?,
         ];
         for lane in &mut self.lanes {
             lane.enter()?;
@@ -50,12 +50,12 @@ impl Cuda {
     fn stages(
         &self,
         ring: VectorRing,
-        half: Half,
+        half: BlockHalf,
         masked: bool,
         digests: bool,
     ) -> Result<(Stage1, Stage2), Error> {
         let (mut sent, mut received) = ([Block::ZERO; 2], [Block::ZERO; 2]);
-        let multiply = Multiply {
+        let multiply = MultiplyStage {
             ring,
             round: 0,
             first: 0,
@@ -71,7 +71,7 @@ impl Cuda {
         };
         let z: [&mut [Block]; 2] = [&mut [], &mut []];
         let digests = digests.then_some(&mut received);
-        let fold = Fold { ring, round: 0, first: 0, half, z, a: &[], c: &[], masked, digests };
+        let fold = FoldStage { ring, round: 0, first: 0, half, z, a: &[], c: &[], masked, digests };
         Ok((self.stage1(&multiply)?, self.stage2(&fold)?))
     }
 }

@@ -1,7 +1,9 @@
 //! Commands as requests to the simulator. `rtl/sim/simulator.cpp` has the layout.
 
 use crate::process::Process;
-use accel::{Command, Fold, Half, Keys, Linear, Multiply, Seat, VectorRing, Vouch};
+use accel::{
+    BlockHalf, DeviceCommand, FoldStage, LinearStage, MultiplyStage, Seat, SeatKeys, VectorRing, Vouch,
+};
 use base::Error;
 use kernels::Block;
 use zeroize::Zeroizing;
@@ -32,7 +34,7 @@ const VOUCHED_A: usize = 5;
 const VOUCHED_C: usize = 6;
 const STREAMS: usize = 7;
 
-pub(crate) fn configure(keys: &Keys) -> Zeroizing<Vec<u8>> {
+pub(crate) fn configure(keys: &SeatKeys) -> Zeroizing<Vec<u8>> {
     let mut request = Zeroizing::new(vec![CONFIGURE, keys.seat().index() as u8]);
     for block in keys.raw().iter().chain(keys.tag_elements()) {
         request.extend_from_slice(&block.to_bytes());
@@ -41,12 +43,12 @@ pub(crate) fn configure(keys: &Keys) -> Zeroizing<Vec<u8>> {
 }
 
 /// Runs a command whose slices fit each other and returns the cycles that it took.
-pub(crate) fn run(process: &mut Process, seat: Seat, command: &mut Command<'_>) -> Result<u64, Error> {
+pub(crate) fn run(process: &mut Process, seat: Seat, command: &mut DeviceCommand<'_>) -> Result<u64, Error> {
     match command {
-        Command::Add(l) => linear(process, ADD, l),
-        Command::Sub(l) => linear(process, SUBTRACT, l),
-        Command::Multiply(m) => multiply(process, seat, m),
-        Command::Fold(f) => fold(process, seat, f),
+        DeviceCommand::Add(l) => linear(process, ADD, l),
+        DeviceCommand::Sub(l) => linear(process, SUBTRACT, l),
+        DeviceCommand::Multiply(m) => multiply(process, seat, m),
+        DeviceCommand::Fold(f) => fold(process, seat, f),
     }
 }
 
@@ -138,7 +140,7 @@ fn pieces(blocks: usize, terms: usize) -> impl Iterator<Item = std::ops::Range<u
     (0..blocks).step_by(step).map(move |at| at..blocks.min(at + step))
 }
 
-fn linear(process: &mut Process, operation: u8, l: &mut Linear<'_>) -> Result<u64, Error> {
+fn linear(process: &mut Process, operation: u8, l: &mut LinearStage<'_>) -> Result<u64, Error> {
     let head =
         Head { operation, ring: l.ring, flags: 0, terms: 1, round: 0, first: 0, digests: [Block::ZERO; 2] };
     let mut cycles = 0;
@@ -153,7 +155,7 @@ fn linear(process: &mut Process, operation: u8, l: &mut Linear<'_>) -> Result<u6
     Ok(cycles)
 }
 
-fn multiply(process: &mut Process, seat: Seat, m: &mut Multiply<'_>) -> Result<u64, Error> {
+fn multiply(process: &mut Process, seat: Seat, m: &mut MultiplyStage<'_>) -> Result<u64, Error> {
     if m.terms > MAX_BLOCKS {
         return Err(Error::limit(
             "terms of a dot product on the device rtl",
@@ -210,7 +212,7 @@ fn multiply(process: &mut Process, seat: Seat, m: &mut Multiply<'_>) -> Result<u
     Ok(cycles)
 }
 
-fn fold(process: &mut Process, seat: Seat, f: &mut Fold<'_>) -> Result<u64, Error> {
+fn fold(process: &mut Process, seat: Seat, f: &mut FoldStage<'_>) -> Result<u64, Error> {
     let receives = f.half.receives(seat);
     let mut cycles = 0;
     for piece in pieces(f.a.len(), 1) {
@@ -237,8 +239,8 @@ fn fold(process: &mut Process, seat: Seat, f: &mut Fold<'_>) -> Result<u64, Erro
     Ok(cycles)
 }
 
-fn flags(masked: bool, half: Half) -> u8 {
-    (if masked { MASKED } else { 0 }) | if half == Half::Second { SECOND } else { 0 }
+fn flags(masked: bool, half: BlockHalf) -> u8 {
+    (if masked { MASKED } else { 0 }) | if half == BlockHalf::Second { SECOND } else { 0 }
 }
 
 /// Takes over the digest of A, and that of C where the command has a C to digest.

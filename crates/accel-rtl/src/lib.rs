@@ -12,7 +12,7 @@ mod process;
 
 pub use process::{PROGRAM, find};
 
-use accel::{Command, Device, Keys, check};
+use accel::{Device, DeviceCommand, SeatKeys, check};
 use base::Error;
 use process::Process;
 use std::path::Path;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// A simulated accelerator.
 pub struct Rtl {
     process: Process,
-    keys: Option<Arc<Keys>>,
+    keys: Option<Arc<SeatKeys>>,
     cycles: u64,
 }
 
@@ -55,13 +55,13 @@ impl Device for Rtl {
         "rtl"
     }
 
-    fn configure(&mut self, keys: Arc<Keys>) -> Result<(), Error> {
+    fn configure(&mut self, keys: Arc<SeatKeys>) -> Result<(), Error> {
         self.process.call(command::configure(&keys))?;
         self.keys = Some(keys);
         Ok(())
     }
 
-    fn run(&mut self, command: &mut Command<'_>) -> Result<(), Error> {
+    fn run(&mut self, command: &mut DeviceCommand<'_>) -> Result<(), Error> {
         let keys = self.keys.as_deref().ok_or_else(|| Error::misuse("the device has no keys yet"))?;
         check(command, keys.seat())?;
         self.cycles += command::run(&mut self.process, keys.seat(), command)?;

@@ -1,12 +1,15 @@
 //! The simulated core as a device, and the tests of its blocks. Everything is built by `rtl/build.sh`, as by
 //! `make rtl`. Skipped with a reason where there is no Verilator.
 
-use accel::{Command, Cpu, Device, Fold, Half, Linear, Multiply, Seat, VectorRing, Vouch, conformance};
+use accel::{
+    BlockHalf, Cpu, Device, DeviceCommand, FoldStage, LinearStage, MultiplyStage, Seat, VectorRing, Vouch,
+    conformance,
+};
 use accel_rtl::Rtl;
 use kernels::{Aes128, Block};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::{Command as Process, Output};
+use std::process::{Command, Output};
 use std::sync::{Mutex, OnceLock};
 
 fn sources() -> PathBuf {
@@ -18,7 +21,7 @@ static BUILDING: Mutex<()> = Mutex::new(());
 
 /// Builds one of what `rtl/build.sh` knows; `None`, with the reason printed, where there is no Verilator.
 fn built(what: &str, program: &str) -> Option<PathBuf> {
-    if Process::new("verilator").arg("--version").output().is_err() {
+    if Command::new("verilator").arg("--version").output().is_err() {
         eprintln!("skipped: no verilator");
         return None;
     }
@@ -26,7 +29,7 @@ fn built(what: &str, program: &str) -> Option<PathBuf> {
     // A test executable lies in TARGET/PROFILE/deps.
     let target = exe.ancestors().nth(3).expect("a target folder");
     let _one = BUILDING.lock().expect("builds do not panic");
-    let done = Process::new("sh").arg(sources().join("build.sh")).arg(target).arg(what).output();
+    let done = Command::new("sh").arg(sources().join("build.sh")).arg(target).arg(what).output();
     let done = done.expect("a shell runs");
     assert!(done.status.success(), "{what} does not build:\n{}", said(&done));
     Some(target.join("rtl").join(program))
@@ -43,7 +46,7 @@ fn said(output: &Output) -> String {
 
 /// Runs a program of tests to its success.
 fn passes(program: &Path, arguments: &[&str]) -> String {
-    let done = Process::new(program).args(arguments).output().expect("it starts");
+    let done = Command::new(program).args(arguments).output().expect("it starts");
     assert!(done.status.success(), "{} {arguments:?}:\n{}", program.display(), said(&done));
     said(&done)
 }
@@ -62,13 +65,13 @@ fn it_conforms() {
 
 /// What a stage 1 and a stage 2 with digests give on a device.
 fn both_stages(device: &mut dyn Device, seat: Seat, n: usize, terms: usize) -> Vec<Vec<Block>> {
-    let half = Half::Second;
+    let half = BlockHalf::Second;
     let [x, y] = [0, 3].map(|from| [0, 1, 2].map(|k| random(from + k, n * terms)));
     let mut z = [0, 1, 2].map(|_| vec![Block::ZERO; n]);
     let (mut a, mut c) = (vec![Block::ZERO; n], vec![Block::ZERO; if half.sends(seat) { n } else { 0 }]);
     let mut digests = [[Block(1), Block(2)], [Block(3), Block(4)]];
     let [z0, z1, z2] = &mut z;
-    let mut command = Command::Multiply(Multiply {
+    let mut command = DeviceCommand::Multiply(MultiplyStage {
         ring: VectorRing::Z64,
         round: (1 << 48) - 1,
         first: 1 << 40,
@@ -85,7 +88,7 @@ fn both_stages(device: &mut dyn Device, seat: Seat, n: usize, terms: usize) -> V
     device.run(&mut command).unwrap();
     let [from_a, from_c] = [random(6, n), random(7, if half.receives(seat) { n } else { 0 })];
     let [_, z1, z2] = &mut z;
-    let mut command = Command::Fold(Fold {
+    let mut command = DeviceCommand::Fold(FoldStage {
         ring: VectorRing::Z64,
         round: 9,
         first: 0,
@@ -129,8 +132,8 @@ fn cycles_are_counted() {
         let parts = parts.each_ref().map(|part| &**part);
         let mut z = [0, 1, 2].map(|_| vec![Block::ZERO; n]);
         let [z0, z1, z2] = &mut z;
-        let sum = Linear { ring: VectorRing::Z128, x: parts, y: parts, z: [z0, z1, z2] };
-        rtl.run(&mut Command::Add(sum)).unwrap();
+        let sum = LinearStage { ring: VectorRing::Z128, x: parts, y: parts, z: [z0, z1, z2] };
+        rtl.run(&mut DeviceCommand::Add(sum)).unwrap();
         rtl.cycles() - start
     });
     assert!((1000..1100).contains(&before[0]), "{} cycles", before[0]);
@@ -144,8 +147,8 @@ fn misuse_and_a_lost_simulator_are_errors_that_say_so() {
     let mut add = |device: &mut Rtl| {
         let [z0, z1, z2] = &mut none;
         let x = [&[Block::ONE; 2][..]; 3];
-        let sum = Linear { ring: VectorRing::Z2, x, y: x, z: [z0, z1, z2] };
-        device.run(&mut Command::Add(sum)).map_err(|e| e.to_string())
+        let sum = LinearStage { ring: VectorRing::Z2, x, y: x, z: [z0, z1, z2] };
+        device.run(&mut DeviceCommand::Add(sum)).map_err(|e| e.to_string())
     };
     let mut rtl = Rtl::at(program).unwrap();
     assert!(add(&mut rtl).unwrap_err().contains("no keys yet"));
@@ -174,11 +177,11 @@ fn bounds_have_errors() {
         let x = [&factors[..terms]; 3];
         let mut out = [[Block::ZERO]; 5];
         let [z0, z1, z2, a, c] = &mut out;
-        let command = Multiply {
+        let command = MultiplyStage {
             ring: VectorRing::Z2,
             round,
             first,
-            half: Half::First,
+            half: BlockHalf::First,
             terms,
             x,
             y: x,
@@ -188,7 +191,7 @@ fn bounds_have_errors() {
             masked: false,
             vouch: Vouch::Nothing,
         };
-        rtl.run(&mut Command::Multiply(command)).map_err(|e| e.to_string())
+        rtl.run(&mut DeviceCommand::Multiply(command)).map_err(|e| e.to_string())
     };
     multiply(1, (1 << 48) - 1, u64::MAX - 1).unwrap();
     assert!(multiply(1, 1 << 48, 0).unwrap_err().contains("2^48 rounds"));
@@ -229,8 +232,8 @@ fn one_product_per_cycle() {
 
 #[test]
 fn it_is_free_of_lint() {
-    let linted = Process::new("sh").arg(sources().join("lint.sh")).output();
-    if Process::new("verilator").arg("--version").output().is_err() {
+    let linted = Command::new("sh").arg(sources().join("lint.sh")).output();
+    if Command::new("verilator").arg("--version").output().is_err() {
         eprintln!("skipped: no verilator");
         return;
     }

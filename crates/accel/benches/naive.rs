@@ -2,7 +2,8 @@
 //! vectors of masks, scalar arithmetic. To compare with: the bits in `tests/naive.rs`, the time in the bench.
 
 use accel::{
-    Command, Device, Fold, Half, Keys, Linear, Multiply, Seat, Stream, Use, VectorRing, Vouch, check,
+    BlockHalf, Device, DeviceCommand, FoldStage, LinearStage, MultiplyStage, Seat, SeatKeys, StreamName, Use,
+    VectorRing, Vouch, check,
 };
 use base::Error;
 use kernels::{Block, gf_digest};
@@ -11,7 +12,7 @@ use std::sync::Arc;
 /// The device.
 #[derive(Default)]
 pub struct Naive {
-    keys: Option<Arc<Keys>>,
+    keys: Option<Arc<SeatKeys>>,
 }
 
 /// A value that two seats know, on its way to being two summands.
@@ -25,7 +26,7 @@ struct Input {
 }
 
 impl Input {
-    fn all(half: Half) -> impl Iterator<Item = Self> {
+    fn all(half: BlockHalf) -> impl Iterator<Item = Self> {
         let a = |s: Seat| (false, s, s.after(1), s.after(2));
         let c = |s: Seat| (true, s, s.after(2), s.after(1));
         let sent = Seat::ALL.into_iter().filter(move |&s| half.sends(s)).map(c);
@@ -47,7 +48,7 @@ impl Input {
 }
 
 fn masks(
-    keys: &Keys,
+    keys: &SeatKeys,
     r#use: Use,
     of: Seat,
     input: Input,
@@ -56,7 +57,7 @@ fn masks(
 ) -> Vec<Block> {
     let part = keys.seat().part_of(of).expect("a key that this seat holds");
     let mut out = vec![Block::ZERO; n];
-    keys.fill(part, Stream { round, r#use, channel: [input.sender, input.voucher] }, first, &mut out);
+    keys.fill(part, StreamName { round, r#use, channel: [input.sender, input.voucher] }, first, &mut out);
     out
 }
 
@@ -73,35 +74,35 @@ impl Device for Naive {
         "naive"
     }
 
-    fn configure(&mut self, keys: Arc<Keys>) -> Result<(), Error> {
+    fn configure(&mut self, keys: Arc<SeatKeys>) -> Result<(), Error> {
         self.keys = Some(keys);
         Ok(())
     }
 
-    fn run(&mut self, command: &mut Command<'_>) -> Result<(), Error> {
+    fn run(&mut self, command: &mut DeviceCommand<'_>) -> Result<(), Error> {
         let keys = self.keys.as_deref().ok_or_else(|| Error::misuse("the device has no keys yet"))?;
         check(command, keys.seat())?;
         match command {
-            Command::Add(l) => linear(l, add),
-            Command::Sub(l) => linear(l, sub),
-            Command::Multiply(m) => {
+            DeviceCommand::Add(l) => linear(l, add),
+            DeviceCommand::Sub(l) => linear(l, sub),
+            DeviceCommand::Multiply(m) => {
                 m.z.iter_mut().for_each(|z| z.fill(Block::ZERO));
                 Input::all(m.half).for_each(|input| stage1(keys, m, input));
             }
-            Command::Fold(f) => Input::all(f.half).for_each(|input| stage2(keys, f, input)),
+            DeviceCommand::Fold(f) => Input::all(f.half).for_each(|input| stage2(keys, f, input)),
         }
         Ok(())
     }
 }
 
-fn linear(l: &mut Linear<'_>, apply: fn(VectorRing, &mut [Block], &[Block])) {
+fn linear(l: &mut LinearStage<'_>, apply: fn(VectorRing, &mut [Block], &[Block])) {
     for k in 0..3 {
         l.z[k].copy_from_slice(l.x[k]);
         apply(l.ring, l.z[k], l.y[k]);
     }
 }
 
-fn stage1(keys: &Keys, m: &mut Multiply<'_>, input: Input) {
+fn stage1(keys: &SeatKeys, m: &mut MultiplyStage<'_>, input: Input) {
     let (ring, me, n, at) = (m.ring, keys.seat(), m.z[0].len(), (m.round, m.first));
     if me == input.receiver {
         return;
@@ -138,7 +139,7 @@ fn stage1(keys: &Keys, m: &mut Multiply<'_>, input: Input) {
     }
 }
 
-fn stage2(keys: &Keys, f: &mut Fold<'_>, input: Input) {
+fn stage2(keys: &SeatKeys, f: &mut FoldStage<'_>, input: Input) {
     let (ring, me, n) = (f.ring, keys.seat(), f.a.len());
     if me != input.receiver {
         return;

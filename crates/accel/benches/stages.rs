@@ -7,7 +7,7 @@
 //! nothing.
 
 use accel::conformance::keys;
-use accel::{Command, Cpu, Device, Fold, Half, Multiply, VectorRing, Vouch};
+use accel::{BlockHalf, Cpu, Device, DeviceCommand, FoldStage, MultiplyStage, VectorRing, Vouch};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use kernels::Block;
 use std::time::Duration;
@@ -61,14 +61,14 @@ impl Party {
     }
 
     /// Both stages of one half.
-    fn product(&mut self, s: Setting, half: Half) {
+    fn product(&mut self, s: Setting, half: BlockHalf) {
         let (seat, n) = (accel::Seat::ALL[0], self.z[0].len());
         let [digest_a, digest_c, digest_from_a, digest_from_c] = self.digests;
         let (mut vouched, mut received) = ([digest_a, digest_c], [digest_from_a, digest_from_c]);
         let Setting { ring, terms, malicious, masked } = s;
         let [z0, z1, z2] = &mut self.z;
         let [a, c] = &mut self.sent;
-        let multiply = Multiply {
+        let multiply = MultiplyStage {
             ring,
             round: 1,
             first: 0,
@@ -82,10 +82,10 @@ impl Party {
             masked,
             vouch: if malicious { Vouch::Digest(&mut vouched) } else { Vouch::Nothing },
         };
-        self.device.run(&mut Command::Multiply(multiply)).expect("slices that fit");
+        self.device.run(&mut DeviceCommand::Multiply(multiply)).expect("slices that fit");
         let [_, z1, z2] = &mut self.z;
         let [a, c] = &self.received;
-        let fold = Fold {
+        let fold = FoldStage {
             ring,
             round: 1,
             first: 0,
@@ -96,7 +96,7 @@ impl Party {
             masked,
             digests: malicious.then_some(&mut received),
         };
-        self.device.run(&mut Command::Fold(fold)).expect("slices that fit");
+        self.device.run(&mut DeviceCommand::Fold(fold)).expect("slices that fit");
         self.digests = [vouched[0], vouched[1], received[0], received[1]];
     }
 }
@@ -123,7 +123,7 @@ fn measure(c: &mut Criterion, what: &str, blocks: usize, terms: usize, names: &[
             for name in names {
                 let mut party = Party::new(device(name), blocks, terms);
                 group.bench_function(BenchmarkId::new(*name, &setting), |b| {
-                    b.iter(|| Half::BOTH.into_iter().for_each(|half| party.product(s, half)));
+                    b.iter(|| BlockHalf::BOTH.into_iter().for_each(|half| party.product(s, half)));
                 });
             }
         }

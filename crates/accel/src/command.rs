@@ -1,24 +1,24 @@
 //! What a device can be told to do. Lengths are in blocks; vectors are planar, one slice per part.
 
-use crate::{Half, Seat, VectorRing};
+use crate::{BlockHalf, Seat, VectorRing};
 use base::Error;
 use kernels::Block;
 
 /// One command: an operation, its sources and destinations, of a length that its slices state. Who the peers
 /// are follows from the seat.
-pub enum Command<'a> {
+pub enum DeviceCommand<'a> {
     /// `z = x + y`: stage 1 alone.
-    Add(Linear<'a>),
+    Add(LinearStage<'a>),
     /// `z = x - y`: stage 1 alone.
-    Sub(Linear<'a>),
+    Sub(LinearStage<'a>),
     /// Stage 1 of a product or dot product.
-    Multiply(Multiply<'a>),
+    Multiply(MultiplyStage<'a>),
     /// Stage 2 of it.
-    Fold(Fold<'a>),
+    Fold(FoldStage<'a>),
 }
 
 /// A sum or difference of shares.
-pub struct Linear<'a> {
+pub struct LinearStage<'a> {
     /// Of which elements.
     pub ring: VectorRing,
     /// The first operand, by part.
@@ -30,7 +30,7 @@ pub struct Linear<'a> {
 }
 
 /// Stage 1 of `z = sum over terms of x y`, for blocks that lie in one half of their vector.
-pub struct Multiply<'a> {
+pub struct MultiplyStage<'a> {
     /// Of which elements.
     pub ring: VectorRing,
     /// Round of the session.
@@ -38,7 +38,7 @@ pub struct Multiply<'a> {
     /// Index within the round of the first block: where its streams begin.
     pub first: u64,
     /// Which half the blocks are in.
-    pub half: Half,
+    pub half: BlockHalf,
     /// Terms of every dot product; 1 for products.
     pub terms: usize,
     /// Factors by part: `terms` runs of as many blocks as the result has.
@@ -74,7 +74,7 @@ pub enum Vouch<'a> {
 }
 
 /// Stage 2: `z` gets what arrived.
-pub struct Fold<'a> {
+pub struct FoldStage<'a> {
     /// Of which elements.
     pub ring: VectorRing,
     /// Round of the session.
@@ -82,7 +82,7 @@ pub struct Fold<'a> {
     /// Index within the round of the first block.
     pub first: u64,
     /// Which half the blocks are in.
-    pub half: Half,
+    pub half: BlockHalf,
     /// Part 1 of the result, which C goes to, and part 2, which A goes to.
     pub z: [&'a mut [Block]; 2],
     /// A of the seat after this one.
@@ -99,13 +99,13 @@ pub struct Fold<'a> {
 ///
 /// # Errors
 /// What does not fit; a round of 2^48 or more, and blocks beyond 2^64 of a round.
-pub fn check(command: &Command<'_>, seat: Seat) -> Result<(), Error> {
+pub fn check(command: &DeviceCommand<'_>, seat: Seat) -> Result<(), Error> {
     let fits = match command {
-        Command::Add(l) | Command::Sub(l) => {
+        DeviceCommand::Add(l) | DeviceCommand::Sub(l) => {
             let n = l.z[0].len();
             l.x.iter().chain(&l.y).all(|part| part.len() == n) && l.z.iter().all(|part| part.len() == n)
         }
-        Command::Multiply(m) => {
+        DeviceCommand::Multiply(m) => {
             let n = m.z[0].len();
             let (sent, vouched) = if m.half.sends(seat) { (n, 0) } else { (0, n) };
             let exposed = match &m.vouch {
@@ -117,7 +117,7 @@ pub fn check(command: &Command<'_>, seat: Seat) -> Result<(), Error> {
                 && (m.a.len(), m.c.len()) == (n, sent)
                 && exposed
         }
-        Command::Fold(f) => {
+        DeviceCommand::Fold(f) => {
             let n = f.a.len();
             let received = if f.half.receives(seat) { n } else { 0 };
             f.z.iter().all(|part| part.len() == n) && f.c.len() == received
@@ -127,9 +127,9 @@ pub fn check(command: &Command<'_>, seat: Seat) -> Result<(), Error> {
         return Err(Error::misuse("the slices of a command do not fit each other"));
     }
     let (round, first, blocks) = match command {
-        Command::Add(_) | Command::Sub(_) => return Ok(()),
-        Command::Multiply(m) => (m.round, m.first, m.a.len()),
-        Command::Fold(f) => (f.round, f.first, f.a.len()),
+        DeviceCommand::Add(_) | DeviceCommand::Sub(_) => return Ok(()),
+        DeviceCommand::Multiply(m) => (m.round, m.first, m.a.len()),
+        DeviceCommand::Fold(f) => (f.round, f.first, f.a.len()),
     };
     if round >> 48 != 0 || first.checked_add(blocks as u64).is_none() {
         return Err(Error::misuse("a session has 2^48 rounds and a round 2^64 blocks"));

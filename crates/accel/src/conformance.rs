@@ -1,13 +1,16 @@
 //! What every device, and every queue of devices, must give: products that add up, and the bits of the CPU.
 
-use crate::{Command, Cpu, Device, Fold, Half, Keys, Linear, Multiply, Queue, Seat, VectorRing, Vouch};
+use crate::{
+    BlockHalf, Cpu, Device, DeviceCommand, DeviceQueue, FoldStage, LinearStage, MultiplyStage, Seat,
+    SeatKeys, VectorRing, Vouch,
+};
 use kernels::{Aes128, Block};
 use std::sync::Arc;
 
 /// Makes a device; called once per seat.
-pub type Make<'a> = dyn Fn() -> Result<Box<dyn Device>, base::Error> + 'a;
+pub type DeviceMaker<'a> = dyn Fn() -> Result<Box<dyn Device>, base::Error> + 'a;
 /// Makes a queue of devices; called once per seat.
-pub type MakeQueue<'a> = dyn Fn() -> Result<Queue, base::Error> + 'a;
+pub type MakeQueue<'a> = dyn Fn() -> Result<DeviceQueue, base::Error> + 'a;
 
 fn random(label: u64, n: usize) -> Vec<Block> {
     let mut out = vec![Block::ZERO; n];
@@ -17,11 +20,11 @@ fn random(label: u64, n: usize) -> Vec<Block> {
 
 /// The keys of all seats, as a dealer would give them.
 #[must_use]
-pub fn keys() -> [Arc<Keys>; 4] {
+pub fn keys() -> [Arc<SeatKeys>; 4] {
     let (streams, tags) = (random(1, 4), random(2, 4));
     Seat::ALL.map(|seat| {
         let of = |all: &[Block]| [0, 1, 2].map(|k| all[seat.summand(k).index()]);
-        Arc::new(Keys::new(seat, of(&streams), of(&tags)))
+        Arc::new(SeatKeys::new(seat, of(&streams), of(&tags)))
     })
 }
 
@@ -42,7 +45,7 @@ struct Shape {
     ring: VectorRing,
     blocks: usize,
     terms: usize,
-    half: Half,
+    half: BlockHalf,
     masked: bool,
     digest: bool,
 }
@@ -53,7 +56,7 @@ fn shapes() -> Vec<Shape> {
         for (blocks, terms) in
             [(1, 1), (2, 3), (7, 1), (255, 1), (256, 2), (257, 1), (1000, 1), (3, 40), (0, 1)]
         {
-            for half in Half::BOTH {
+            for half in BlockHalf::BOTH {
                 for (masked, digest) in [(false, false), (true, true), (false, true), (true, false)] {
                     shapes.push(Shape { ring, blocks, terms, half, masked, digest });
                 }
@@ -75,7 +78,7 @@ fn summands(label: u64, n: usize) -> Summands {
 }
 
 /// Runs both stages at all four seats.
-fn play(queues: &mut [Queue], shape: Shape, x: &Summands, y: &Summands) -> Result<Vec<Seen>, String> {
+fn play(queues: &mut [DeviceQueue], shape: Shape, x: &Summands, y: &Summands) -> Result<Vec<Seen>, String> {
     let n = shape.blocks;
     let word = |e: base::Error| format!("{shape:?}: {e}");
     let mut seen = Vec::new();
@@ -98,7 +101,7 @@ fn play(queues: &mut [Queue], shape: Shape, x: &Summands, y: &Summands) -> Resul
             (false, true) => Vouch::Expose { a: exposed_a, c: exposed_c },
             (false, false) => Vouch::Nothing,
         };
-        let command = Multiply {
+        let command = MultiplyStage {
             ring: shape.ring,
             round: 77,
             first: 5,
@@ -112,7 +115,7 @@ fn play(queues: &mut [Queue], shape: Shape, x: &Summands, y: &Summands) -> Resul
             masked: shape.masked,
             vouch,
         };
-        queue.run(&mut Command::Multiply(command)).map_err(word)?;
+        queue.run(&mut DeviceCommand::Multiply(command)).map_err(word)?;
         seen.push(own);
     }
     for (seat, queue) in Seat::ALL.into_iter().zip(queues.iter_mut()) {
@@ -122,8 +125,9 @@ fn play(queues: &mut [Queue], shape: Shape, x: &Summands, y: &Summands) -> Resul
         let [_, z1, z2] = &mut own.z;
         let digests = shape.digest.then_some(&mut own.received);
         let Shape { ring, half, masked, .. } = shape;
-        let command = Fold { ring, round: 77, first: 5, half, z: [z1, z2], a: &a, c: &c, masked, digests };
-        queue.run(&mut Command::Fold(command)).map_err(word)?;
+        let command =
+            FoldStage { ring, round: 77, first: 5, half, z: [z1, z2], a: &a, c: &c, masked, digests };
+        queue.run(&mut DeviceCommand::Fold(command)).map_err(word)?;
     }
     Ok(seen)
 }
@@ -172,18 +176,18 @@ fn vouched(shape: Shape, seen: &[Seen]) -> Result<(), String> {
 ///
 /// # Errors
 /// The first case that differs.
-pub fn check(make: &Make<'_>) -> Result<(), String> {
-    check_queue(&|| Ok(Queue::new(vec![make()?])))
+pub fn check(make: &DeviceMaker<'_>) -> Result<(), String> {
+    check_queue(&|| Ok(DeviceQueue::new(vec![make()?])))
 }
 
 /// As [`check`], on a queue of devices. One that is to share out these short commands says so
-/// ([`Queue::with_least`]).
+/// ([`DeviceQueue::with_least`]).
 ///
 /// # Errors
 /// The first case that differs.
 pub fn check_queue(make: &MakeQueue<'_>) -> Result<(), String> {
-    let configured = |make: &MakeQueue<'_>| -> Result<Vec<Queue>, String> {
-        let one = |keys: &Arc<Keys>| {
+    let configured = |make: &MakeQueue<'_>| -> Result<Vec<DeviceQueue>, String> {
+        let one = |keys: &Arc<SeatKeys>| {
             let mut queue = make()?;
             queue.configure(keys)?;
             Ok(queue)
@@ -191,7 +195,7 @@ pub fn check_queue(make: &MakeQueue<'_>) -> Result<(), String> {
         keys().iter().map(one).collect::<Result<_, base::Error>>().map_err(|e| e.to_string())
     };
     let mut queues = configured(make)?;
-    let mut reference = configured(&|| Ok(Queue::new(vec![Box::new(Cpu::default())])))?;
+    let mut reference = configured(&|| Ok(DeviceQueue::new(vec![Box::new(Cpu::default())])))?;
     for (i, shape) in shapes().into_iter().enumerate() {
         let n = shape.blocks * shape.terms;
         let label = 100 + 16 * i as u64;
@@ -206,7 +210,7 @@ pub fn check_queue(make: &MakeQueue<'_>) -> Result<(), String> {
     linear(&mut queues)
 }
 
-fn linear(queues: &mut [Queue]) -> Result<(), String> {
+fn linear(queues: &mut [DeviceQueue]) -> Result<(), String> {
     for ring in VectorRing::ALL {
         for n in [0, 1, 300] {
             let (x, y) = (summands(7, n), summands(11, n));
@@ -214,8 +218,10 @@ fn linear(queues: &mut [Queue]) -> Result<(), String> {
                 for add in [true, false] {
                     let mut z: [Vec<Block>; 3] = std::array::from_fn(|_| vec![Block::ZERO; n]);
                     let [z0, z1, z2] = &mut z;
-                    let operands = Linear { ring, x: parts(seat, &x), y: parts(seat, &y), z: [z0, z1, z2] };
-                    let mut command = if add { Command::Add(operands) } else { Command::Sub(operands) };
+                    let operands =
+                        LinearStage { ring, x: parts(seat, &x), y: parts(seat, &y), z: [z0, z1, z2] };
+                    let mut command =
+                        if add { DeviceCommand::Add(operands) } else { DeviceCommand::Sub(operands) };
                     queue.run(&mut command).map_err(|e| e.to_string())?;
                     let apply = |a, b| if add { ring.add(a, b) } else { ring.sub(a, b) };
                     for ((x, y), z) in parts(seat, &x).into_iter().zip(parts(seat, &y)).zip(&z) {
@@ -243,7 +249,8 @@ mod tests {
     fn queues_of_several_devices_conform() {
         for (devices, least) in [(1, 1), (2, 128), (3, 1)] {
             let device = |_| Box::new(Cpu::default()) as Box<dyn Device>;
-            check_queue(&|| Ok(Queue::new((0..devices).map(device).collect()).with_least(least))).unwrap();
+            check_queue(&|| Ok(DeviceQueue::new((0..devices).map(device).collect()).with_least(least)))
+                .unwrap();
         }
     }
 }

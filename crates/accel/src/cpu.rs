@@ -3,7 +3,10 @@
 //! One pass over blocks that stay in the first-level cache: products, masks, what is sent, digests. A mask
 //! never leaves its register; what is sent is computed where it is sent from.
 
-use crate::{Command, Device, Fold, Keys, Linear, Multiply, Seat, Stream, Use, Vouch, check};
+use crate::{
+    Device, DeviceCommand, FoldStage, LinearStage, MultiplyStage, Seat, SeatKeys, StreamName, Use, Vouch,
+    check,
+};
 use base::Error;
 use kernels::{Block, JointMask, Keystream, VectorRing, Write, gf_digest, ring_add, ring_cross, ring_sub};
 use std::sync::Arc;
@@ -14,7 +17,7 @@ const PASS: usize = 128;
 /// The CPU.
 #[derive(Default)]
 pub struct Cpu {
-    keys: Option<Arc<Keys>>,
+    keys: Option<Arc<SeatKeys>>,
 }
 
 impl Device for Cpu {
@@ -22,25 +25,25 @@ impl Device for Cpu {
         "cpu"
     }
 
-    fn configure(&mut self, keys: Arc<Keys>) -> Result<(), Error> {
+    fn configure(&mut self, keys: Arc<SeatKeys>) -> Result<(), Error> {
         self.keys = Some(keys);
         Ok(())
     }
 
-    fn run(&mut self, command: &mut Command<'_>) -> Result<(), Error> {
+    fn run(&mut self, command: &mut DeviceCommand<'_>) -> Result<(), Error> {
         let keys = self.keys.as_deref().ok_or_else(|| Error::misuse("the device has no keys yet"))?;
         check(command, keys.seat())?;
         match command {
-            Command::Add(l) => linear(l, ring_add),
-            Command::Sub(l) => linear(l, ring_sub),
-            Command::Multiply(m) => multiply(keys, m),
-            Command::Fold(f) => fold(keys, f),
+            DeviceCommand::Add(l) => linear(l, ring_add),
+            DeviceCommand::Sub(l) => linear(l, ring_sub),
+            DeviceCommand::Multiply(m) => multiply(keys, m),
+            DeviceCommand::Fold(f) => fold(keys, f),
         }
         Ok(())
     }
 }
 
-fn linear(l: &mut Linear<'_>, apply: fn(VectorRing, &mut [Block], &[Block])) {
+fn linear(l: &mut LinearStage<'_>, apply: fn(VectorRing, &mut [Block], &[Block])) {
     for ((z, x), y) in l.z.iter_mut().zip(l.x).zip(l.y) {
         for ((z, x), y) in z.chunks_mut(PASS).zip(x.chunks(PASS)).zip(y.chunks(PASS)) {
             z.copy_from_slice(x);
@@ -51,7 +54,7 @@ fn linear(l: &mut Linear<'_>, apply: fn(VectorRing, &mut [Block], &[Block])) {
 
 /// The streams of one pass.
 struct Pass<'a> {
-    keys: &'a Keys,
+    keys: &'a SeatKeys,
     ring: VectorRing,
     round: u64,
     first: u64,
@@ -61,12 +64,12 @@ struct Pass<'a> {
 impl<'a> Pass<'a> {
     /// rho of the channel (sender, voucher), under the key of a part.
     fn mask(&self, part: usize, channel: [Seat; 2]) -> Keystream<'a> {
-        self.keys.keystream(part, Stream { round: self.round, r#use: Use::Mask, channel }, self.first)
+        self.keys.keystream(part, StreamName { round: self.round, r#use: Use::Mask, channel }, self.first)
     }
 
     /// What hides the messages of a channel, if they are hidden.
     fn wire(&self, part: usize, channel: [Seat; 2]) -> Option<Keystream<'a>> {
-        let stream = Stream { round: self.round, r#use: Use::Wire, channel };
+        let stream = StreamName { round: self.round, r#use: Use::Wire, channel };
         self.masked.then(|| self.keys.keystream(part, stream, self.first))
     }
 
@@ -83,7 +86,7 @@ impl<'a> Pass<'a> {
 #[repr(align(64))]
 struct Scratch([Block; PASS]);
 
-fn multiply(keys: &Keys, m: &mut Multiply<'_>) {
+fn multiply(keys: &SeatKeys, m: &mut MultiplyStage<'_>) {
     let blocks = m.z[0].len();
     let mut scratch = [const { Scratch([Block::ZERO; PASS]) }; 2];
     for at in (0..blocks).step_by(PASS) {
@@ -92,7 +95,13 @@ fn multiply(keys: &Keys, m: &mut Multiply<'_>) {
 }
 
 /// Stage 1 of `n` blocks from block `at` on.
-fn multiply_some(keys: &Keys, m: &mut Multiply<'_>, at: usize, n: usize, scratch: &mut [Scratch; 2]) {
+fn multiply_some(
+    keys: &SeatKeys,
+    m: &mut MultiplyStage<'_>,
+    at: usize,
+    n: usize,
+    scratch: &mut [Scratch; 2],
+) {
     let (ring, me, here) = (m.ring, keys.seat(), at..at + n);
     let [s1, s2, s3] = [1, 2, 3].map(|k| me.after(k));
     let (sends, vouches) = (m.half.sends(me), !matches!(m.vouch, Vouch::Nothing));
@@ -143,7 +152,7 @@ fn multiply_some(keys: &Keys, m: &mut Multiply<'_>, at: usize, n: usize, scratch
     }
 }
 
-fn fold(keys: &Keys, f: &mut Fold<'_>) {
+fn fold(keys: &SeatKeys, f: &mut FoldStage<'_>) {
     let (ring, me, blocks) = (f.ring, keys.seat(), f.a.len());
     let [s1, s2, s3] = [1, 2, 3].map(|k| me.after(k));
     for at in (0..blocks).step_by(PASS) {

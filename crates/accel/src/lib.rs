@@ -32,12 +32,12 @@ mod streams;
 #[cfg(test)]
 mod timing_tests;
 
-pub use command::{Command, Fold, Linear, Multiply, Vouch, check};
+pub use command::{DeviceCommand, FoldStage, LinearStage, MultiplyStage, Vouch, check};
 pub use cpu::Cpu;
 pub use kernels::VectorRing;
-pub use queue::Queue;
-pub use seat::{Half, Seat};
-pub use streams::{Keys, Stream, Use};
+pub use queue::DeviceQueue;
+pub use seat::{BlockHalf, Seat};
+pub use streams::{SeatKeys, StreamName, Use};
 
 use base::Error;
 use std::sync::Arc;
@@ -51,13 +51,13 @@ pub trait Device: Send {
     ///
     /// # Errors
     /// When the device cannot be configured.
-    fn configure(&mut self, keys: Arc<Keys>) -> Result<(), Error>;
+    fn configure(&mut self, keys: Arc<SeatKeys>) -> Result<(), Error>;
 
     /// Runs a command to its completion.
     ///
     /// # Errors
     /// A misuse, or the device failed: nothing of its output may be used.
-    fn run(&mut self, command: &mut Command<'_>) -> Result<(), Error>;
+    fn run(&mut self, command: &mut DeviceCommand<'_>) -> Result<(), Error>;
 }
 
 // Fails to compile if a device could no longer be chosen at run time.

@@ -1,7 +1,7 @@
 //! Several devices behind one in-order queue.
 
 use crate::split::{blocks, cut, put_together, terms};
-use crate::{Command, Cpu, Device, Keys, check};
+use crate::{Cpu, Device, DeviceCommand, SeatKeys, check};
 use base::Error;
 use kernels::Block;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ const WORTH: usize = 1 << 13;
 
 /// One or more devices of a seat. Commands run in order; a long one runs on several devices at once, on each
 /// its share of the blocks, with the result that one device would give.
-pub struct Queue {
+pub struct DeviceQueue {
     devices: Vec<Box<dyn Device>>,
     worth: usize,
-    keys: Option<Arc<Keys>>,
+    keys: Option<Arc<SeatKeys>>,
 }
 
-impl Default for Queue {
+impl Default for DeviceQueue {
     fn default() -> Self {
         Self::new(vec![Box::new(Cpu::default())])
     }
 }
 
-impl Queue {
+impl DeviceQueue {
     /// A queue in front of these devices, at least one. The first of them gets the short commands.
     #[must_use]
     pub fn new(devices: Vec<Box<dyn Device>>) -> Self {
@@ -53,7 +53,7 @@ impl Queue {
     ///
     /// # Errors
     /// Those of the devices.
-    pub fn configure(&mut self, keys: &Arc<Keys>) -> Result<(), Error> {
+    pub fn configure(&mut self, keys: &Arc<SeatKeys>) -> Result<(), Error> {
         self.devices.iter_mut().try_for_each(|device| device.configure(keys.clone()))?;
         self.keys = Some(keys.clone());
         Ok(())
@@ -63,7 +63,7 @@ impl Queue {
     ///
     /// # Errors
     /// Those of the devices: nothing of the output may be used.
-    pub fn run(&mut self, command: &mut Command<'_>) -> Result<(), Error> {
+    pub fn run(&mut self, command: &mut DeviceCommand<'_>) -> Result<(), Error> {
         let keys = self.keys.clone().ok_or_else(|| Error::misuse("the queue has no keys yet"))?;
         let work = blocks(command).saturating_mul(terms(command));
         let parts = (work / self.worth).min(self.devices.len()).min(blocks(command)).max(1);
@@ -78,7 +78,11 @@ impl Queue {
     }
 
     /// Runs as many parts as there are digests, the first one on this thread.
-    fn run_parts(&mut self, command: &mut Command<'_>, digests: &mut [[Block; 2]]) -> Result<(), Error> {
+    fn run_parts(
+        &mut self,
+        command: &mut DeviceCommand<'_>,
+        digests: &mut [[Block; 2]],
+    ) -> Result<(), Error> {
         let work = cut(command, digests).into_iter().zip(&mut self.devices);
         let mut jobs = work.map(|(part, device)| move || part.run(|command| device.run(command)));
         let first = jobs.next().expect("a command has a part");
@@ -98,14 +102,14 @@ impl Queue {
 mod tests {
     use super::*;
     use crate::conformance::keys;
-    use crate::{Linear, VectorRing};
+    use crate::{LinearStage, VectorRing};
 
-    fn add(queue: &mut Queue, n: usize) -> Result<(), Error> {
+    fn add(queue: &mut DeviceQueue, n: usize) -> Result<(), Error> {
         let (x, mut z) =
             (vec![Block::ONE; n], [vec![Block::ZERO; n], vec![Block::ZERO; n], vec![Block::ZERO; n]]);
         let [z0, z1, z2] = &mut z;
         let x = [&*x; 3];
-        queue.run(&mut Command::Add(Linear { ring: VectorRing::Z128, x, y: x, z: [z0, z1, z2] }))
+        queue.run(&mut DeviceCommand::Add(LinearStage { ring: VectorRing::Z128, x, y: x, z: [z0, z1, z2] }))
     }
 
     /// Fails when a part of a command comes to it.
@@ -115,17 +119,17 @@ mod tests {
         fn name(&self) -> &'static str {
             "broken"
         }
-        fn configure(&mut self, _: Arc<Keys>) -> Result<(), Error> {
+        fn configure(&mut self, _: Arc<SeatKeys>) -> Result<(), Error> {
             Ok(())
         }
-        fn run(&mut self, _: &mut Command<'_>) -> Result<(), Error> {
+        fn run(&mut self, _: &mut DeviceCommand<'_>) -> Result<(), Error> {
             Err(Error::misuse("the device is broken"))
         }
     }
 
     #[test]
     fn a_device_that_fails_fails_the_command() {
-        let mut queue = Queue::new(vec![Box::new(Cpu::default()), Box::new(Broken)]).with_least(10);
+        let mut queue = DeviceQueue::new(vec![Box::new(Cpu::default()), Box::new(Broken)]).with_least(10);
         let [keys, ..] = keys();
         assert!(add(&mut queue, 1).unwrap_err().to_string().contains("no keys"));
         queue.configure(&keys).unwrap();

@@ -45,14 +45,14 @@ impl Seat {
 
 /// Which half of a vector's blocks: it decides who sends the products C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Half {
+pub enum BlockHalf {
     /// The first ones, rounded up: seats 0 and 1 send.
     First,
     /// The others: seats 2 and 3 send.
     Second,
 }
 
-impl Half {
+impl BlockHalf {
     /// Both halves, in order.
     pub const BOTH: [Self; 2] = [Self::First, Self::Second];
 
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn every_half_has_two_senders_and_two_receivers() {
-        for half in Half::BOTH {
+        for half in BlockHalf::BOTH {
             assert_eq!(Seat::ALL.iter().filter(|s| half.sends(**s)).count(), 2);
             assert_eq!(Seat::ALL.iter().filter(|s| half.receives(**s)).count(), 2);
             for seat in Seat::ALL {
@@ -106,6 +106,6 @@ mod tests {
                 assert!(half.receives(seat) || half.sends(seat.after(3)));
             }
         }
-        assert_eq!(Half::BOTH.map(|h| h.range(5)), [0..3, 3..5]);
+        assert_eq!(BlockHalf::BOTH.map(|h| h.range(5)), [0..3, 3..5]);
     }
 }

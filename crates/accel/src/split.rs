@@ -1,45 +1,47 @@
 //! A command cut by blocks into commands for several devices, and digests of the parts put together.
 
-use crate::{Command, Fold, Keys, Linear, Multiply, Vouch};
+use crate::{DeviceCommand, FoldStage, LinearStage, MultiplyStage, SeatKeys, Vouch};
 use kernels::Block;
 use std::ops::Range;
 use zeroize::Zeroizing;
 
 /// A command on some blocks of a longer one.
-pub struct Part<'a> {
+pub struct CommandPart<'a> {
     /// Its factors are still those of the whole command, when these have several terms.
-    command: Command<'a>,
+    command: DeviceCommand<'a>,
     here: Range<usize>,
     /// Blocks of the whole.
     of: usize,
 }
 
 /// Blocks of a command's result.
-pub fn blocks(command: &Command<'_>) -> usize {
+pub fn blocks(command: &DeviceCommand<'_>) -> usize {
     match command {
-        Command::Add(l) | Command::Sub(l) => l.z[0].len(),
-        Command::Multiply(m) => m.z[0].len(),
-        Command::Fold(f) => f.a.len(),
+        DeviceCommand::Add(l) | DeviceCommand::Sub(l) => l.z[0].len(),
+        DeviceCommand::Multiply(m) => m.z[0].len(),
+        DeviceCommand::Fold(f) => f.a.len(),
     }
 }
 
 /// Terms of a command: what a block of it costs.
-pub fn terms(command: &Command<'_>) -> usize {
-    if let Command::Multiply(m) = command { m.terms } else { 1 }
+pub fn terms(command: &DeviceCommand<'_>) -> usize {
+    if let DeviceCommand::Multiply(m) = command { m.terms } else { 1 }
 }
 
 /// Cuts a checked command into as many parts as there are digests, which begin at zero. The parts of a
 /// command that computes none leave theirs alone.
-pub fn cut<'s>(command: &'s mut Command<'_>, digests: &'s mut [[Block; 2]]) -> Vec<Part<'s>> {
+pub fn cut<'s>(command: &'s mut DeviceCommand<'_>, digests: &'s mut [[Block; 2]]) -> Vec<CommandPart<'s>> {
     let (of, parts) = (blocks(command), digests.len());
     let ranges = (0..parts).map(move |k| of * k / parts..of * (k + 1) / parts);
-    let commands: Vec<Command<'s>> = match command {
-        Command::Add(l) => cut_linear(l, ranges.clone()).map(Command::Add).collect(),
-        Command::Sub(l) => cut_linear(l, ranges.clone()).map(Command::Sub).collect(),
-        Command::Multiply(m) => cut_multiply(m, ranges.clone(), digests).map(Command::Multiply).collect(),
-        Command::Fold(f) => cut_fold(f, ranges.clone(), digests).map(Command::Fold).collect(),
+    let commands: Vec<DeviceCommand<'s>> = match command {
+        DeviceCommand::Add(l) => cut_linear(l, ranges.clone()).map(DeviceCommand::Add).collect(),
+        DeviceCommand::Sub(l) => cut_linear(l, ranges.clone()).map(DeviceCommand::Sub).collect(),
+        DeviceCommand::Multiply(m) => {
+            cut_multiply(m, ranges.clone(), digests).map(DeviceCommand::Multiply).collect()
+        }
+        DeviceCommand::Fold(f) => cut_fold(f, ranges.clone(), digests).map(DeviceCommand::Fold).collect(),
     };
-    commands.into_iter().zip(ranges).map(|(command, here)| Part { command, here, of }).collect()
+    commands.into_iter().zip(ranges).map(|(command, here)| CommandPart { command, here, of }).collect()
 }
 
 /// The first `blocks` of what is left of a vector; nothing of one that is not there.
@@ -48,11 +50,11 @@ fn next<'s>(rest: &mut &'s mut [Block], blocks: usize) -> &'s mut [Block] {
 }
 
 fn cut_linear<'s>(
-    l: &'s mut Linear<'_>,
+    l: &'s mut LinearStage<'_>,
     ranges: impl Iterator<Item = Range<usize>>,
-) -> impl Iterator<Item = Linear<'s>> {
+) -> impl Iterator<Item = LinearStage<'s>> {
     let (ring, x, y, mut z) = (l.ring, l.x, l.y, l.z.each_mut().map(|part| &mut **part));
-    ranges.map(move |here| Linear {
+    ranges.map(move |here| LinearStage {
         ring,
         x: x.map(|part| &part[here.clone()]),
         y: y.map(|part| &part[here.clone()]),
@@ -61,10 +63,10 @@ fn cut_linear<'s>(
 }
 
 fn cut_multiply<'s>(
-    m: &'s mut Multiply<'_>,
+    m: &'s mut MultiplyStage<'_>,
     ranges: impl Iterator<Item = Range<usize>>,
     digests: &'s mut [[Block; 2]],
-) -> impl Iterator<Item = Multiply<'s>> {
+) -> impl Iterator<Item = MultiplyStage<'s>> {
     let (ring, round, first, half, terms, masked) = (m.ring, m.round, m.first, m.half, m.terms, m.masked);
     let (x, y, mut z) = (m.x, m.y, m.z.each_mut().map(|part| &mut **part));
     let (mut a, mut c) = (&mut *m.a, &mut *m.c);
@@ -74,7 +76,7 @@ fn cut_multiply<'s>(
     ranges.zip(digests).map(move |(here, digest)| {
         let n = here.len();
         let factors = |part: &'s [Block]| if terms == 1 { &part[here.clone()] } else { part };
-        Multiply {
+        MultiplyStage {
             ring,
             round,
             first: first + here.start as u64,
@@ -96,13 +98,13 @@ fn cut_multiply<'s>(
 }
 
 fn cut_fold<'s>(
-    f: &'s mut Fold<'_>,
+    f: &'s mut FoldStage<'_>,
     ranges: impl Iterator<Item = Range<usize>>,
     digests: &'s mut [[Block; 2]],
-) -> impl Iterator<Item = Fold<'s>> {
+) -> impl Iterator<Item = FoldStage<'s>> {
     let (ring, round, first, half, masked) = (f.ring, f.round, f.first, f.half, f.masked);
     let (a, c, digested, mut z) = (f.a, f.c, f.digests.is_some(), f.z.each_mut().map(|part| &mut **part));
-    ranges.zip(digests).map(move |(here, digest)| Fold {
+    ranges.zip(digests).map(move |(here, digest)| FoldStage {
         ring,
         round,
         first: first + here.start as u64,
@@ -115,14 +117,14 @@ fn cut_fold<'s>(
     })
 }
 
-impl Part<'_> {
+impl CommandPart<'_> {
     /// Hands the command to a device. The terms of factors lie apart by the length of the whole; for the time
     /// of the call those of this part are copied together.
-    pub fn run<T>(self, device: impl FnOnce(&mut Command<'_>) -> T) -> T {
+    pub fn run<T>(self, device: impl FnOnce(&mut DeviceCommand<'_>) -> T) -> T {
         let Self { command, here, of } = self;
         let gathered;
         let mut command = command;
-        if let Command::Multiply(m) = &mut command
+        if let DeviceCommand::Multiply(m) = &mut command
             && m.terms != 1
         {
             let runs = |part: &[Block]| {
@@ -138,14 +140,14 @@ impl Part<'_> {
 
 /// Adds the digests of the parts to those of the whole command, in order: what came before is advanced by the
 /// length of every part.
-pub fn put_together(keys: &Keys, command: &mut Command<'_>, parts: &[[Block; 2]]) {
+pub fn put_together(keys: &SeatKeys, command: &mut DeviceCommand<'_>, parts: &[[Block; 2]]) {
     let of = blocks(command);
     let length = |k: usize| (of * (k + 1) / parts.len() - of * k / parts.len()) as u64;
     let (digests, tags, there) = match command {
-        Command::Multiply(Multiply { vouch: Vouch::Digest(digests), half, .. }) => {
+        DeviceCommand::Multiply(MultiplyStage { vouch: Vouch::Digest(digests), half, .. }) => {
             (&mut **digests, [2, 1], !half.sends(keys.seat()))
         }
-        Command::Fold(Fold { digests: Some(digests), half, .. }) => {
+        DeviceCommand::Fold(FoldStage { digests: Some(digests), half, .. }) => {
             (&mut **digests, [0, 0], half.receives(keys.seat()))
         }
         _ => return,

@@ -19,7 +19,7 @@ pub enum Use {
 
 /// Names a stream under one key: no two things of a session have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stream {
+pub struct StreamName {
     /// Round of the session; below 2^48.
     pub round: u64,
     /// What for.
@@ -28,7 +28,7 @@ pub struct Stream {
     pub channel: [Seat; 2],
 }
 
-impl Stream {
+impl StreamName {
     /// The upper half of the counter block: round, use, sender and voucher in 48, 8, 4 and 4 bits from the
     /// top.
     ///
@@ -44,7 +44,7 @@ impl Stream {
 
 /// The keys of one seat for one session: K_j for the three j that it holds, and what is derived from them.
 /// Wiped on drop.
-pub struct Keys {
+pub struct SeatKeys {
     seat: Seat,
     raw: [Block; 3],
     tag_elements: [Block; 3],
@@ -52,7 +52,7 @@ pub struct Keys {
     tags: [GfKey; 3],
 }
 
-impl Keys {
+impl SeatKeys {
     /// From K_{seat+1}, K_{seat+2}, K_{seat+3} and the elements at which tags of channels of those senders
     /// are evaluated.
     #[must_use]
@@ -67,14 +67,14 @@ impl Keys {
     }
 
     /// Fills `out` with elements `first ..` of a stream under the key of part `part`.
-    pub fn fill(&self, part: usize, stream: Stream, first: u64, out: &mut [Block]) {
+    pub fn fill(&self, part: usize, stream: StreamName, first: u64, out: &mut [Block]) {
         self.keystream(part, stream, first).fill(out);
     }
 
     /// Elements `first ..` of a stream under the key of part `part`, for kernels that use them up where they
     /// are made.
     #[must_use]
-    pub fn keystream(&self, part: usize, stream: Stream, first: u64) -> Keystream<'_> {
+    pub fn keystream(&self, part: usize, stream: StreamName, first: u64) -> Keystream<'_> {
         Keystream { key: &self.streams[part], prefix: stream.prefix(), first }
     }
 
@@ -97,7 +97,7 @@ impl Keys {
     }
 }
 
-impl Drop for Keys {
+impl Drop for SeatKeys {
     fn drop(&mut self) {
         use zeroize::Zeroize;
         self.raw.zeroize();
@@ -105,7 +105,7 @@ impl Drop for Keys {
     }
 }
 
-impl std::fmt::Debug for Keys {
+impl std::fmt::Debug for SeatKeys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Keys(seat {})", self.seat.index())
     }

@@ -7,12 +7,12 @@
 
 mod seat;
 
-pub use seat::Task;
+pub use seat::EngineTask;
 
-use super::figures::{Curve, Page, Scale, plot};
-use super::names::{Ots, SecurityName, TransportName};
-use super::party::{Job, Measured, Work};
-use super::rows::{EngineName, LIFT_EVENTS, RowKind, RowWork, lift_correct};
+use super::figures::{AxisScale, FigurePage, PlotLine, plot};
+use super::names::{OtChoice, SecurityName, TransportName};
+use super::party::{PartyJob, PartyMeasurement, Work};
+use super::rows::{LIFT_EVENTS, PairEngine, RowKind, RowWork, lift_correct};
 use super::two::{self, folder, keys};
 use super::{PARTIES, expect, four};
 use base::Error;
@@ -64,14 +64,14 @@ fn milliseconds(text: &str) -> Result<f64, String> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Contestant {
     /// Two parties alone.
-    Two(EngineName),
+    Two(PairEngine),
     /// Four servers, the parties among them.
     Four(SecurityName),
 }
 
 const CONTESTANTS: [Contestant; 4] = [
-    Contestant::Two(EngineName::Yao),
-    Contestant::Two(EngineName::Gmw),
+    Contestant::Two(PairEngine::Yao),
+    Contestant::Two(PairEngine::Gmw),
     Contestant::Four(SecurityName::SemiHonest),
     Contestant::Four(SecurityName::Malicious),
 ];
@@ -167,8 +167,8 @@ impl EnginesArgs {
     }
 
     /// What two parties do.
-    fn work(&self, engine: EngineName, rows: u64) -> Result<RowWork, Error> {
-        RowWork::new(RowKind::Lift, engine, rows, &Ots { ot: None, k: self.k })
+    fn work(&self, engine: PairEngine, rows: u64) -> Result<RowWork, Error> {
+        RowWork::new(RowKind::Lift, engine, rows, &OtChoice { ot: None, k: self.k })
     }
 
     /// Messages that follow one another.
@@ -181,7 +181,12 @@ impl EnginesArgs {
     }
 
     /// Runs one setting.
-    fn measure(&self, who: Contestant, rows: u64, round_trip_ms: f64) -> Result<Vec<Measured>, Error> {
+    fn measure(
+        &self,
+        who: Contestant,
+        rows: u64,
+        round_trip_ms: f64,
+    ) -> Result<Vec<PartyMeasurement>, Error> {
         let (delay, tls) = (Duration::from_secs_f64(round_trip_ms / 2e3), TransportName::Tls);
         match who {
             Contestant::Two(engine) => {
@@ -191,7 +196,7 @@ impl EnginesArgs {
                 two::measure(&work, secrets.as_deref(), None, delay, None)
             }
             Contestant::Four(security) => {
-                let job = |place| Job::Servers(Box::new(Task { security, rows, place }));
+                let job = |place| PartyJob::Servers(Box::new(EngineTask { security, rows, place }));
                 four::measure(NAMES, tls, delay, job)
             }
         }
@@ -355,10 +360,10 @@ fn page(by_rows: &[Point], by_round_trip: &[Point], advice: &[String]) -> String
             let curve = |(index, who): (usize, Contestant)| {
                 let of = points.iter().skip(index).step_by(CONTESTANTS.len());
                 let done = of.filter(|p| p.seconds.is_some()).map(|p| (at(p), value(p)));
-                Curve { name: who.name(), points: done.collect() }
+                PlotLine { name: who.name(), points: done.collect() }
             };
-            let curves: Vec<Curve> = CONTESTANTS.into_iter().enumerate().map(curve).collect();
-            figures.push(plot(&format!("{title}, by {across}"), across, Scale::Log, &curves));
+            let curves: Vec<PlotLine> = CONTESTANTS.into_iter().enumerate().map(curve).collect();
+            figures.push(plot(&format!("{title}, by {across}"), across, AxisScale::Log, &curves));
         }
     }
     let cells = |p: &Point| {
@@ -380,7 +385,7 @@ fn page(by_rows: &[Point], by_round_trip: &[Point], advice: &[String]) -> String
          relay that delays every byte. yao and gmw: two parties; ring4: four, the owners among them."
     );
     let advice = advice.iter().map(|line| words("li", "", line));
-    Page {
+    FigurePage {
         name: "tacit bench engines",
         title: "One lift study on every engine",
         about: vec![words("p", "", about), element("ul", &[], advice)],

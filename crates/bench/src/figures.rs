@@ -1,8 +1,8 @@
 //! `bench market --figures`: figures 3 to 5 of Choi et al. (2012) again, with time and bytes of ours, as one
 //! page.
 
-use super::gmw::Delay;
-use super::market::{MarketArgs, Summary};
+use super::gmw::TravelTime;
+use super::market::{MarketArgs, MarketSummary};
 use super::names::TransportName;
 use base::Error;
 use page::markup::{Markup, element, style_sheet, words};
@@ -30,19 +30,19 @@ const LINES: [(&str, &str); 6] =
     [(BLUE, ""), (RUST, "6 3"), (GREEN, "2 3"), (VIOLET, "8 3 2 3"), ("#7a7a00", "1 4"), (INK, "10 4")];
 
 /// A line of a plot.
-pub struct Curve {
+pub struct PlotLine {
     pub name: String,
     pub points: Vec<(f64, f64)>,
 }
 
 /// How values lie across a plot.
 #[derive(Clone, Copy)]
-pub enum Scale {
+pub enum AxisScale {
     Linear,
     Log,
 }
 
-impl Scale {
+impl AxisScale {
     fn place(self, value: f64) -> f64 {
         match self {
             Self::Linear => value,
@@ -70,7 +70,8 @@ pub fn run(args: &MarketArgs, file: &Path, json: bool) -> Result<bool, Error> {
         {
             // Pipes have no delay: what the engine usually takes is in their place.
             let transport = args.transport.filter(|name| *name != TransportName::Memory);
-            let far = MarketArgs { delay: Delay { delay_ms: round_trip / 2 }, transport, ..args.clone() };
+            let far =
+                MarketArgs { delay: TravelTime { delay_ms: round_trip / 2 }, transport, ..args.clone() };
             wan.push(one(&MarketArgs { circuit, parties, resources, ..far }, json)?);
         }
     }
@@ -79,10 +80,10 @@ pub fn run(args: &MarketArgs, file: &Path, json: bool) -> Result<bool, Error> {
     Ok(lan.iter().chain(&wan).all(|s| s.correct))
 }
 
-fn one(args: &MarketArgs, json: bool) -> Result<Summary, Error> {
+fn one(args: &MarketArgs, json: bool) -> Result<MarketSummary, Error> {
     let summary = args.measure()?;
     super::tell(&summary, json, |summary| {
-        let Summary { resources, parties, circuit, round_trip_ms, seconds, .. } = summary;
+        let MarketSummary { resources, parties, circuit, round_trip_ms, seconds, .. } = summary;
         format!(
             "{circuit:8} {resources:>5} resources {parties:>3} parties {round_trip_ms:>4} ms: {seconds:>8.3} \
              s {:>10}",
@@ -92,27 +93,30 @@ fn one(args: &MarketArgs, json: bool) -> Result<Summary, Error> {
     Ok(summary)
 }
 
-fn page(lan: &[Summary], wan: &[Summary]) -> String {
+fn page(lan: &[MarketSummary], wan: &[MarketSummary]) -> String {
     let mut figures = Vec::new();
-    let seconds = |s: &Summary| s.seconds;
-    let bytes = |s: &Summary| s.bytes as f64;
+    let seconds = |s: &MarketSummary| s.seconds;
+    let bytes = |s: &MarketSummary| s.bytes as f64;
     for circuit in [SelectionCircuit::Paper, SelectionCircuit::Small] {
-        let of: Vec<&Summary> = lan.iter().filter(|s| s.circuit == circuit.to_string()).collect();
+        let of: Vec<&MarketSummary> = lan.iter().filter(|s| s.circuit == circuit.to_string()).collect();
         for (title, value) in [
-            (format!("Time on one machine, s ({circuit} circuit)"), &seconds as &dyn Fn(&Summary) -> f64),
+            (
+                format!("Time on one machine, s ({circuit} circuit)"),
+                &seconds as &dyn Fn(&MarketSummary) -> f64,
+            ),
             (format!("Bytes between all parties ({circuit} circuit)"), &bytes),
         ] {
-            figures.push(plot(&title, "parties", Scale::Linear, &by_resources(&of, value)));
+            figures.push(plot(&title, "parties", AxisScale::Linear, &by_resources(&of, value)));
         }
     }
     for round_trip in ROUND_TRIPS_MS {
-        let of: Vec<&Summary> = wan.iter().filter(|s| s.round_trip_ms == round_trip).collect();
+        let of: Vec<&MarketSummary> = wan.iter().filter(|s| s.round_trip_ms == round_trip).collect();
         let title = format!("Time with {round_trip} ms round trips, s");
-        figures.push(plot(&title, "parties", Scale::Linear, &by_circuit(&of, &seconds)));
+        figures.push(plot(&title, "parties", AxisScale::Linear, &by_circuit(&of, &seconds)));
     }
     let about = "A customer and n - 1 providers, all on one machine; time from the first connection to the \
                  customer's answer. Wide-area runs go through a relay that delays every byte.";
-    Page {
+    FigurePage {
         name: "tacit bench market",
         title: "Best of many resources: figures 3 to 5 of Choi et al. (2012), measured again",
         about: vec![words("p", "", about)],
@@ -134,7 +138,7 @@ fn page(lan: &[Summary], wan: &[Summary]) -> String {
 }
 
 /// A page: a text, figures, and a table of everything.
-pub struct Page<'a, const COLUMNS: usize> {
+pub struct FigurePage<'a, const COLUMNS: usize> {
     /// In the frame of a window.
     pub name: &'a str,
     pub title: &'a str,
@@ -150,7 +154,7 @@ figure{display:inline-block;margin:0 1em 1em 0}
 td,th{padding:0 .8em 0 0;text-align:right}
 ";
 
-impl<const COLUMNS: usize> Page<'_, COLUMNS> {
+impl<const COLUMNS: usize> FigurePage<'_, COLUMNS> {
     /// As HTML.
     pub fn html(self) -> String {
         let head = self.head.iter().map(|cell| words("th", "", cell));
@@ -168,7 +172,7 @@ impl<const COLUMNS: usize> Page<'_, COLUMNS> {
     }
 }
 
-fn table_row(s: &Summary) -> [String; 9] {
+fn table_row(s: &MarketSummary) -> [String; 9] {
     [
         s.circuit.clone(),
         s.resources.to_string(),
@@ -182,21 +186,21 @@ fn table_row(s: &Summary) -> [String; 9] {
     ]
 }
 
-fn by_resources(of: &[&Summary], value: &dyn Fn(&Summary) -> f64) -> Vec<Curve> {
+fn by_resources(of: &[&MarketSummary], value: &dyn Fn(&MarketSummary) -> f64) -> Vec<PlotLine> {
     let curve = |resources: u64| {
         let points = of.iter().filter(|s| s.resources == resources);
         let points = points.map(|s| (s.parties as f64, value(s))).collect();
-        Curve { name: format!("{} resources", count(resources)), points }
+        PlotLine { name: format!("{} resources", count(resources)), points }
     };
     RESOURCES.into_iter().map(curve).collect()
 }
 
-fn by_circuit(of: &[&Summary], value: &dyn Fn(&Summary) -> f64) -> Vec<Curve> {
-    let mut curves: Vec<Curve> = Vec::new();
+fn by_circuit(of: &[&MarketSummary], value: &dyn Fn(&MarketSummary) -> f64) -> Vec<PlotLine> {
+    let mut curves: Vec<PlotLine> = Vec::new();
     for s in of {
         let name = format!("{}, {}", s.circuit, count(s.resources));
         let at = curves.iter().position(|c| c.name == name).unwrap_or_else(|| {
-            curves.push(Curve { name, points: Vec::new() });
+            curves.push(PlotLine { name, points: Vec::new() });
             curves.len() - 1
         });
         curves[at].points.push((s.parties as f64, value(s)));
@@ -205,7 +209,7 @@ fn by_circuit(of: &[&Summary], value: &dyn Fn(&Summary) -> f64) -> Vec<Curve> {
 }
 
 /// A line plot, logarithmic upwards: the values span decades.
-pub fn plot(title: &str, across: &str, scale: Scale, curves: &[Curve]) -> Markup {
+pub fn plot(title: &str, across: &str, scale: AxisScale, curves: &[PlotLine]) -> Markup {
     let points = || curves.iter().flat_map(|c| &c.points);
     let (first, last) =
         points().map(|(x, _)| scale.place(*x)).fold((f64::MAX, f64::MIN), |(l, h), x| (l.min(x), h.max(x)));
@@ -255,8 +259,8 @@ mod tests {
     #[test]
     fn a_plot_keeps_its_points_inside() {
         let points = vec![(3.0, 0.04), (13.0, 2.5)];
-        let curves = [Curve { name: "100 resources".into(), points }];
-        let svg = plot("t", "parties", Scale::Linear, &curves).into_string();
+        let curves = [PlotLine { name: "100 resources".into(), points }];
+        let svg = plot("t", "parties", AxisScale::Linear, &curves).into_string();
         let line = svg.split("points=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a line");
         for place in line.split(' ') {
             let (x, y) = place.split_once(',').expect("a point");
@@ -269,12 +273,12 @@ mod tests {
     #[test]
     fn a_hostile_name_is_escaped_wherever_it_is_shown() {
         let hostile = "\"'><script>alert(1)</script>&";
-        let curves = [Curve { name: hostile.into(), points: vec![(1.0, 1.0)] }];
-        let page = Page {
+        let curves = [PlotLine { name: hostile.into(), points: vec![(1.0, 1.0)] }];
+        let page = FigurePage {
             name: hostile,
             title: hostile,
             about: vec![words("p", "", hostile)],
-            figures: vec![plot(hostile, hostile, Scale::Log, &curves)],
+            figures: vec![plot(hostile, hostile, AxisScale::Log, &curves)],
             head: &[hostile],
             rows: vec![[hostile.to_owned()]],
         };

@@ -1,7 +1,7 @@
 //! Four computing parties, each a process of its own.
 
 use super::names::TransportName;
-use super::party::{Job, Keys, agreement};
+use super::party::{PartyJob, TlsKeys, agreement};
 use super::two::{folder, keys, path, start};
 use base::{Error, PartyId, Roster, Seed, free_address};
 use net::{ChannelSecurity, Meet, Meeting, Session};
@@ -17,21 +17,21 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Where one of them sits.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Place {
+pub struct ServerPlace {
     seat: u8,
     listen: String,
     /// Where those before it are reached.
     dial: Vec<String>,
     /// Absent: plain TCP.
-    tls: Option<Keys>,
+    tls: Option<TlsKeys>,
 }
 
-impl Place {
+impl ServerPlace {
     /// Meets the others.
     pub fn meet(&self, names: [&str; 4]) -> Result<Session, Error> {
         let (me, roster) = (PartyId(self.seat), Roster::new(names));
         let dial: BTreeMap<_, _> = SEATS.into_iter().zip(self.dial.iter().cloned()).collect();
-        let transport = self.tls.as_ref().map_or(Ok(ChannelSecurity::Tcp), Keys::transport)?;
+        let transport = self.tls.as_ref().map_or(Ok(ChannelSecurity::Tcp), TlsKeys::transport)?;
         let listen = Some(self.listen.clone());
         let meet = Meet::all(me, roster.clone(), listen, dial, transport, agreement()).patience(PATIENCE);
         let Meeting { control, .. } = meet.meet(0)?;
@@ -44,7 +44,7 @@ pub fn measure<T: DeserializeOwned>(
     names: [&str; 4],
     transport: TransportName,
     delay: Duration,
-    job: impl Fn(Place) -> Job,
+    job: impl Fn(ServerPlace) -> PartyJob,
 ) -> Result<Vec<T>, Error> {
     let folder = folder()?;
     let secrets = keys(transport, &names, folder.path())?;
@@ -54,7 +54,7 @@ pub fn measure<T: DeserializeOwned>(
     for (seat, name) in names.into_iter().enumerate() {
         let dial = paths.iter().take(seat).map(|(at, _)| at.clone()).collect();
         let tls = secrets.as_ref().map(|keys| keys[seat].clone());
-        let place = Place { seat: seat as u8, listen: listen[seat].clone(), dial, tls };
+        let place = ServerPlace { seat: seat as u8, listen: listen[seat].clone(), dial, tls };
         start(&mut children, name, &job(place))?;
     }
     children.finish(|_, _| ())

@@ -55,14 +55,14 @@ fn rotated(b: &mut ProgramBuilder, x: NodeId, by: u8) -> NodeId {
 }
 
 /// The words of one party, or of both for the clear engine.
-pub struct Words {
+pub struct PartyWords {
     /// Rows.
     pub rows: u64,
     /// First row and step, for a shard.
     pub shard: (u64, u64),
 }
 
-impl ShardRows for Words {
+impl ShardRows for PartyWords {
     fn len(&self) -> u64 {
         let (index, of) = self.shard;
         self.rows.saturating_sub(index).div_ceil(of)
@@ -123,7 +123,7 @@ mod tests {
         use engine::{Engine, Share};
         let roster = base::Roster::new(super::super::PARTIES);
         let mut session = net::Session::alone(roster, base::Seed::from_bytes([1; 32]));
-        let mut rows = Words { rows: 5000, shard: (0, 1) };
+        let mut rows = PartyWords { rows: 5000, shard: (0, 1) };
         let shares = engine::Clear.rows(&program(), &mut rows, &mut session).unwrap();
         assert!(shares.folds() == [Share::Known(truth(5000).into())]);
     }

@@ -5,7 +5,7 @@
 //! sees. Tree: the AND of 2^D shared bits, level by level; every bit is 1, so a single wrong gate shows in
 //! the result.
 
-use super::names::{Ots, TransportName, only, parties};
+use super::names::{OtChoice, TransportName, only, parties};
 use super::{SEED, expect, mix, tell, two, verdict};
 use base::{Error, Fault, PartyId, Roster, Seed, free_address};
 use circuits::{Circuit, CircuitBuilder, InputBit, Lit, Viewers};
@@ -45,17 +45,17 @@ pub struct GmwArgs {
           value_parser = clap::value_parser!(u32).range(1..=i64::from(TREE_MAX)))]
     tree: Option<u32>,
     #[command(flatten)]
-    ots: Ots,
+    ots: OtChoice,
     /// How bytes travel
     #[arg(long, value_name = "NAME", default_value = "tcp", value_parser = only(&TransportName::THREADS))]
     transport: TransportName,
     #[command(flatten)]
-    delay: Delay,
+    delay: TravelTime,
 }
 
 /// How long bytes travel.
 #[derive(Clone, Copy, Debug, Default, Args)]
-pub struct Delay {
+pub struct TravelTime {
     /// Delay of every byte on its way, in milliseconds: half a round trip
     #[arg(long, value_name = "MS", default_value_t = 0,
           value_parser = clap::value_parser!(u64).range(0..=10_000))]
@@ -67,7 +67,7 @@ pub struct Delay {
 pub struct Threads {
     pub parties: usize,
     pub transport: TransportName,
-    pub delay: Delay,
+    pub delay: TravelTime,
 }
 
 /// The JSON of `tacit bench gmw --json`.

@@ -9,17 +9,17 @@ use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
 /// What one party holds of a join.
-pub struct Held {
+pub struct JoinedHalf {
     rows: u64,
     slots: u64,
     /// Of each party's payload.
-    parts: [Words; 2],
-    valid: Words,
+    parts: [PartyWords; 2],
+    valid: PartyWords,
 }
 
 /// One thing that a party holds.
 #[derive(PartialEq, Eq)]
-enum Words {
+enum PartyWords {
     /// Everything is valid.
     All,
     /// Shares.
@@ -53,21 +53,21 @@ pub fn save(joined: &JoinedShares, people: &People, path: &Path) -> Result<(), E
         table.bytes().chunks_exact(8).map(word).collect()
     };
     let part = |part: &JoinedPart| match part {
-        JoinedPart::Shared(table) => Words::Shared(words(table)),
+        JoinedPart::Shared(table) => PartyWords::Shared(words(table)),
         // People instead of rows; all ones where there is none.
         JoinedPart::Mine(rows) => {
             let person = |row: &u32| {
                 if *row == matching::payload::ABSENT { u64::MAX } else { people.person((*row).into()) }
             };
-            Words::Mine(rows.iter().map(person).collect())
+            PartyWords::Mine(rows.iter().map(person).collect())
         }
-        JoinedPart::Theirs => Words::Theirs,
+        JoinedPart::Theirs => PartyWords::Theirs,
     };
     let valid = match &joined.valid {
-        ValidEntries::All => Words::All,
-        ValidEntries::Shared(bits) => Words::Shared(bits.clone()),
-        ValidEntries::Mine(bits) => Words::Mine(bits.clone()),
-        ValidEntries::Theirs => Words::Theirs,
+        ValidEntries::All => PartyWords::All,
+        ValidEntries::Shared(bits) => PartyWords::Shared(bits.clone()),
+        ValidEntries::Mine(bits) => PartyWords::Mine(bits.clone()),
+        ValidEntries::Theirs => PartyWords::Theirs,
     };
     let file = File::create(path).map_err(|e| Error::io("keeping shares for the check", &e))?;
     let mut file = BufWriter::new(file);
@@ -77,10 +77,10 @@ pub fn save(joined: &JoinedShares, people: &People, path: &Path) -> Result<(), E
         put(joined.slots.into())?;
         for words in [part(&joined.parts[0]), part(&joined.parts[1]), valid] {
             let (tag, words) = match words {
-                Words::All => (0, Vec::new()),
-                Words::Shared(words) => (1, words),
-                Words::Mine(words) => (2, words),
-                Words::Theirs => (3, Vec::new()),
+                PartyWords::All => (0, Vec::new()),
+                PartyWords::Shared(words) => (1, words),
+                PartyWords::Mine(words) => (2, words),
+                PartyWords::Theirs => (3, Vec::new()),
             };
             put(tag)?;
             put(words.len() as u64)?;
@@ -92,7 +92,7 @@ pub fn save(joined: &JoinedShares, people: &People, path: &Path) -> Result<(), E
 }
 
 /// Reads what a party holds.
-pub fn load(path: &Path) -> Result<Held, Error> {
+pub fn load(path: &Path) -> Result<JoinedHalf, Error> {
     let broken = |e: &std::io::Error| Error::io("reading shares for the check", e);
     let mut file = BufReader::new(File::open(path).map_err(|e| broken(&e))?);
     let mut get = || -> Result<u64, Error> {
@@ -101,18 +101,18 @@ pub fn load(path: &Path) -> Result<Held, Error> {
         Ok(u64::from_le_bytes(word))
     };
     let (rows, slots) = (get()?, get()?);
-    let mut words = || -> Result<Words, Error> {
+    let mut words = || -> Result<PartyWords, Error> {
         let (tag, len) = (get()?, get()?);
         let words: Vec<u64> = (0..len).map(|_| get()).collect::<Result<_, _>>()?;
         match tag {
-            0 => Ok(Words::All),
-            1 => Ok(Words::Shared(words)),
-            2 => Ok(Words::Mine(words)),
-            3 => Ok(Words::Theirs),
+            0 => Ok(PartyWords::All),
+            1 => Ok(PartyWords::Shared(words)),
+            2 => Ok(PartyWords::Mine(words)),
+            3 => Ok(PartyWords::Theirs),
             _ => Err(Error::misuse("shares for the check are broken")),
         }
     };
-    Ok(Held { rows, slots, parts: [words()?, words()?], valid: words()? })
+    Ok(JoinedHalf { rows, slots, parts: [words()?, words()?], valid: words()? })
 }
 
 /// What the join of both should be.
@@ -127,7 +127,7 @@ pub struct Expected {
 }
 
 /// Whether the valid entries are the expected pairs, each once, with all columns of both parties.
-pub fn agree(held: &[Held; 2], of: People, expected: Expected) -> bool {
+pub fn agree(held: &[JoinedHalf; 2], of: People, expected: Expected) -> bool {
     let [a, b] = held;
     if (a.rows, a.slots) != (b.rows, b.slots) {
         return false;
@@ -165,22 +165,24 @@ pub fn agree(held: &[Held; 2], of: People, expected: Expected) -> bool {
 }
 
 /// Whether an entry is valid; none where the parties do not fit together.
-fn bit([a, b]: &[Held; 2], entry: u64) -> Option<bool> {
+fn bit([a, b]: &[JoinedHalf; 2], entry: u64) -> Option<bool> {
     let of = |words: &[u64]| words.get(entry as usize / 64).map(|word| word >> (entry % 64) & 1);
     match (&a.valid, &b.valid) {
-        (Words::All, Words::All) => Some(true),
-        (Words::Shared(a), Words::Shared(b)) => Some(of(a)? ^ of(b)? == 1),
-        (Words::Mine(known), Words::Theirs) | (Words::Theirs, Words::Mine(known)) => Some(of(known)? == 1),
+        (PartyWords::All, PartyWords::All) => Some(true),
+        (PartyWords::Shared(a), PartyWords::Shared(b)) => Some(of(a)? ^ of(b)? == 1),
+        (PartyWords::Mine(known), PartyWords::Theirs) | (PartyWords::Theirs, PartyWords::Mine(known)) => {
+            Some(of(known)? == 1)
+        }
         _ => None,
     }
 }
 
 /// A column of a party's payload at an entry.
-fn value(held: &[Held; 2], party: usize, entry: u64, column: usize, columns: usize) -> Option<u64> {
+fn value(held: &[JoinedHalf; 2], party: usize, entry: u64, column: usize, columns: usize) -> Option<u64> {
     let at = entry as usize * columns + column;
     match (&held[0].parts[party], &held[1].parts[party]) {
-        (Words::Shared(a), Words::Shared(b)) => Some(a.get(at)?.wrapping_add(*b.get(at)?)),
-        (Words::Mine(people), Words::Theirs) | (Words::Theirs, Words::Mine(people)) => {
+        (PartyWords::Shared(a), PartyWords::Shared(b)) => Some(a.get(at)?.wrapping_add(*b.get(at)?)),
+        (PartyWords::Mine(people), PartyWords::Theirs) | (PartyWords::Theirs, PartyWords::Mine(people)) => {
             let person = *people.get(entry as usize)?;
             (person != u64::MAX).then(|| People::value(person, column))
         }
@@ -193,20 +195,20 @@ mod tests {
     use super::*;
 
     /// Shares of the pairs of people; one row each.
-    fn held(pairs: &[(u64, u64)], valid: &[bool]) -> [Held; 2] {
+    fn held(pairs: &[(u64, u64)], valid: &[bool]) -> [JoinedHalf; 2] {
         let mask = |i: usize| (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let shares = |side: usize, who: usize| {
             let people = pairs.iter().map(|pair| if who == 0 { pair.0 } else { pair.1 });
             let all = people.flat_map(|person| [0, 1].map(|column| People::value(person, column)));
             let share = |(i, v): (usize, u64)| if side == 0 { mask(i) } else { v.wrapping_sub(mask(i)) };
-            Words::Shared(all.enumerate().map(share).collect())
+            PartyWords::Shared(all.enumerate().map(share).collect())
         };
         let bits = valid.iter().enumerate().fold(0, |word, (i, bit)| word | u64::from(*bit) << i);
-        [0, 1].map(|side| Held {
+        [0, 1].map(|side| JoinedHalf {
             rows: pairs.len() as u64,
             slots: 1,
             parts: [shares(side, 0), shares(side, 1)],
-            valid: Words::Shared(vec![if side == 0 { 5 } else { 5 ^ bits }]),
+            valid: PartyWords::Shared(vec![if side == 0 { 5 } else { 5 ^ bits }]),
         })
     }
 

@@ -42,7 +42,7 @@ const SEED: u64 = 1;
                   small\n  tacit bench ring4 --security semi-honest --transport shm\n  tacit bench ring4 \
                   --all\n  tacit bench engines --sizes 10k,100k --figures engines.html"
 )]
-pub struct Bench {
+pub struct MeasureArgs {
     /// What to measure
     #[command(subcommand)]
     pub what: What,
@@ -60,7 +60,7 @@ pub enum What {
     /// matching
     Lift(rows::LiftArgs),
     /// Private matching of generated people, two parties; see docs/protocols for each protocol
-    Match(matches::MatchArgs),
+    Match(matches::MatchingArgs),
     /// AND gates among any number of parties, all of them threads of one process
     Gmw(gmw::GmwArgs),
     /// Correlated OTs with random choices between two parties, threads of one process
@@ -78,7 +78,7 @@ pub enum What {
     Party(party::PartyArgs),
 }
 
-impl Bench {
+impl MeasureArgs {
     /// Measures and prints.
     ///
     /// # Errors
@@ -133,10 +133,10 @@ mod tests {
     #[derive(Parser)]
     struct Cli {
         #[command(flatten)]
-        bench: Bench,
+        bench: MeasureArgs,
     }
 
-    fn read(line: &str) -> Result<Bench, clap::Error> {
+    fn read(line: &str) -> Result<MeasureArgs, clap::Error> {
         Cli::try_parse_from(["bench"].into_iter().chain(line.split(' '))).map(|cli| cli.bench)
     }
 

@@ -4,11 +4,11 @@
 //! servers without data fill up.
 
 use super::four::SEATS;
-use super::gmw::{Delay, Threads};
-use super::names::{Ots, SecurityName, TransportName, only, parties};
+use super::gmw::{Threads, TravelTime};
+use super::names::{OtChoice, SecurityName, TransportName, only, parties};
 use super::{SEED, expect, figures, tell};
 use ::ring4::{Ring4, Settings};
-use accel::Queue;
+use accel::DeviceQueue;
 use base::{Cost, Error};
 use clap::{Args, ValueEnum};
 use engine::{Engine, outputs};
@@ -51,12 +51,12 @@ pub struct MarketArgs {
     #[arg(long, value_name = "MODEL")]
     pub security: Option<SecurityName>,
     #[command(flatten)]
-    pub ots: Ots,
+    pub ots: OtChoice,
     /// How bytes travel; tcp unless told otherwise, on ring4 tls
     #[arg(long, value_name = "NAME", value_parser = only(&TransportName::THREADS))]
     pub transport: Option<TransportName>,
     #[command(flatten)]
-    pub delay: Delay,
+    pub delay: TravelTime,
 }
 
 /// An engine among many parties.
@@ -70,7 +70,7 @@ pub enum MarketEngine {
 
 /// The JSON of `tacit bench market --json`.
 #[derive(Clone, Debug, Serialize)]
-pub struct Summary {
+pub struct MarketSummary {
     what: &'static str,
     pub resources: u64,
     pub parties: usize,
@@ -134,7 +134,7 @@ impl MarketArgs {
     }
 
     /// Measures one setting.
-    pub fn measure(&self) -> Result<Summary, Error> {
+    pub fn measure(&self) -> Result<MarketSummary, Error> {
         let (kind, shape) = (self.ots.kind()?, self.circuit);
         let names =
             (0..self.parties).map(|p| if p == 0 { "customer".into() } else { format!("provider-{p}") });
@@ -142,7 +142,7 @@ impl MarketArgs {
         let security = self.security.unwrap_or(SecurityName::Malicious);
         let ring4 = || {
             let settings = Settings { security: security.model(), ..Settings::default() };
-            Ring4::new(settings, SEATS, || Ok(Queue::default())).with_shape(shape)
+            Ring4::new(settings, SEATS, || Ok(DeviceQueue::default())).with_shape(shape)
         };
         let gmw = || Gmw::new(kind).with_shape(shape);
         let on_servers = self.engine == MarketEngine::Ring4;
@@ -163,7 +163,7 @@ impl MarketArgs {
         let priced = as_priced(&done, &price) && (on_servers || as_gated(&done, &price));
         let correct = done[CUSTOMER.index()].answer.as_ref() == Some(&sample.truth()?) && priced;
         let pairs = done.iter().flat_map(|d| (0..participants).map(|peer| turns(&d.ledger, peer)));
-        Ok(Summary {
+        Ok(MarketSummary {
             what: "market",
             resources: self.resources,
             parties: self.parties,
@@ -227,7 +227,7 @@ fn as_gated(done: &[Done], price: &Cost) -> bool {
     done.iter().all(|d| d.ledger.and_gates("") == peers * price.and_gates)
 }
 
-fn text(summary: &Summary) -> String {
+fn text(summary: &MarketSummary) -> String {
     let delay = match summary.round_trip_ms {
         0 => String::new(),
         ms => format!(" with {ms} ms round trips"),
@@ -255,7 +255,7 @@ fn text(summary: &Summary) -> String {
 }
 
 /// The engine with its setting.
-fn how(summary: &Summary) -> String {
+fn how(summary: &MarketSummary) -> String {
     let setting = summary.ot.as_deref().or(summary.security.map(SecurityName::word));
     format!("{}, {}", summary.engine, setting.unwrap_or_default())
 }

@@ -1,9 +1,9 @@
 //! `bench match`: a matching protocol on made-up people.
 
 use super::names::{TransportName, only};
-use super::party::{Found, Measured, Work};
+use super::party::{PartyMeasurement, PartyResult, Work};
 use super::people::{self, People};
-use super::two::{self, Summary, core_each};
+use super::two::{self, PairSummary, core_each};
 use super::{PARTIES, expect, joined, spine, tell};
 use base::Seed;
 use base::{Error, PartyId};
@@ -21,7 +21,7 @@ use terminal::values::{count, share};
 
 /// Measures a matching protocol.
 #[derive(Clone, Debug, Args)]
-pub struct MatchArgs {
+pub struct MatchingArgs {
     /// Rows of each side
     #[arg(long, value_name = "N", value_parser = count)]
     rows: u64,
@@ -75,12 +75,12 @@ enum BackendName {
     Paillier,
 }
 
-impl MatchArgs {
+impl MatchingArgs {
     /// Measures and prints.
     pub fn run(&self, json: bool) -> Result<(), Error> {
         self.check()?;
         let (board, folder) = (Board::stderr(), two::folder()?);
-        let setting = Setting::of(self, folder.path());
+        let setting = MatchSetting::of(self, folder.path());
         let secrets = two::keys(self.transport, &PARTIES, folder.path())?;
         let work = Work::Match(setting.clone());
         let parties = two::measure(&work, secrets.as_deref(), core_each(), Duration::ZERO, Some(&board))?;
@@ -88,15 +88,15 @@ impl MatchArgs {
         let working = Working::on("checking the result");
         let correct = correct(&setting, &parties)?;
         drop(working);
-        let summary = Summary {
+        let summary = PairSummary {
             protocol: Some(self.protocol),
             transport: self.transport.word(),
             union: Some(setting.union()),
             multiplications_per_row: Some(setting.products() as f64 / self.rows as f64),
             columns: setting.columns(),
-            ..Summary::new("match", self.rows, &PARTIES, &parties, correct)
+            ..PairSummary::new("match", self.rows, &PARTIES, &parties, correct)
         };
-        tell(&summary, json, Summary::text)?;
+        tell(&summary, json, PairSummary::text)?;
         expect(correct)
     }
 
@@ -124,7 +124,7 @@ impl MatchArgs {
 
 /// What is matched, and how.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Setting {
+pub struct MatchSetting {
     protocol: ProtocolName,
     rows: u64,
     shared: u64,
@@ -140,16 +140,16 @@ pub struct Setting {
 const SLOTS: u32 = 2;
 
 /// What came out at one party.
-pub enum Matched {
+pub enum MatchOutput {
     /// Positions in a spine.
     Spine(Spine),
     /// Shares.
     Joined(JoinedShares),
 }
 
-impl Setting {
+impl MatchSetting {
     /// As the command line says, with joined shares left in a folder.
-    fn of(args: &MatchArgs, folder: &Path) -> Self {
+    fn of(args: &MatchingArgs, folder: &Path) -> Self {
         Self {
             protocol: args.protocol,
             rows: args.rows,
@@ -214,7 +214,7 @@ impl Setting {
     }
 
     /// Runs the protocol as one party, on one thread.
-    pub fn run(&self, party: u8, session: &mut Session) -> Result<Matched, Error> {
+    pub fn run(&self, party: u8, session: &mut Session) -> Result<MatchOutput, Error> {
         let people = self.people(party);
         match self.protocol {
             ProtocolName::Pid => {
@@ -224,12 +224,12 @@ impl Setting {
                     dummies: self.dummies(),
                     ..pid::Options::default()
                 };
-                Ok(Matched::Spine(pid::run(session, &people, &options)?))
+                Ok(MatchOutput::Spine(pid::run(session, &people, &options)?))
             }
             ProtocolName::Multi => {
                 let options =
                     multi::Options { threads: 1, dummies: self.dummies(), ..multi::Options::default() };
-                Ok(Matched::Spine(multi::run(session, &people, &options)?.spine))
+                Ok(MatchOutput::Spine(multi::run(session, &people, &options)?.spine))
             }
             ProtocolName::Ps3i => {
                 let options = ps3i::Options {
@@ -240,7 +240,7 @@ impl Setting {
                     ..ps3i::Options::default()
                 };
                 let (payload, layout) = self.payload(party)?;
-                Ok(Matched::Joined(ps3i::run(session, &people, &payload, &layout, &options)?.joined))
+                Ok(MatchOutput::Joined(ps3i::run(session, &people, &payload, &layout, &options)?.joined))
             }
             ProtocolName::Collecting => {
                 let options = collecting::Options {
@@ -252,14 +252,16 @@ impl Setting {
                     ..collecting::Options::default()
                 };
                 let (payload, layout) = self.payload(party)?;
-                Ok(Matched::Joined(collecting::run(session, &people, &payload, &layout, &options)?.joined))
+                Ok(MatchOutput::Joined(
+                    collecting::run(session, &people, &payload, &layout, &options)?.joined,
+                ))
             }
             ProtocolName::CircuitPsi => {
                 let options =
                     circuit_psi::Options { dummies: self.dummies(), ..circuit_psi::Options::default() };
                 let (payload, layout) = self.payload(party)?;
                 let own = (party == 1).then_some(&payload);
-                Ok(Matched::Joined(circuit_psi::run(session, &people, own, &layout, &options)?.joined))
+                Ok(MatchOutput::Joined(circuit_psi::run(session, &people, own, &layout, &options)?.joined))
             }
         }
     }
@@ -271,27 +273,27 @@ impl Setting {
     }
 
     /// What the check needs of it.
-    pub fn found(&self, party: u8, matched: &Matched) -> Result<Found, Error> {
+    pub fn found(&self, party: u8, matched: &MatchOutput) -> Result<PartyResult, Error> {
         let people = self.people(party);
         match matched {
-            Matched::Spine(spine) => Ok(Found::Spine(spine::digest(people, spine))),
-            Matched::Joined(joined) => {
+            MatchOutput::Spine(spine) => Ok(PartyResult::Spine(spine::digest(people, spine))),
+            MatchOutput::Joined(joined) => {
                 let path = self.folder.join(PartyId(party).to_string());
                 joined::save(joined, &people, &path)?;
-                Ok(Found::Joined(path))
+                Ok(PartyResult::Joined(path))
             }
         }
     }
 }
 
 /// Whether what both parties found is the match that was asked for.
-fn correct(setting: &Setting, parties: &[Measured]) -> Result<bool, Error> {
-    let found: Vec<&Found> = parties.iter().map(|party| &party.found).collect();
+fn correct(setting: &MatchSetting, parties: &[PartyMeasurement]) -> Result<bool, Error> {
+    let found: Vec<&PartyResult> = parties.iter().map(|party| &party.found).collect();
     match found[..] {
-        [Found::Spine(a), Found::Spine(b)] => {
+        [PartyResult::Spine(a), PartyResult::Spine(b)] => {
             Ok(spine::agree(setting.rows, setting.shared, [*a, *b], setting.dummies))
         }
-        [Found::Joined(a), Found::Joined(b)] => {
+        [PartyResult::Joined(a), PartyResult::Joined(b)] => {
             let held = [joined::load(a)?, joined::load(b)?];
             let expected = joined::Expected {
                 rows: setting.rows,

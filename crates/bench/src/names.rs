@@ -76,7 +76,7 @@ impl SecurityName {
 
 /// What makes correlated OTs.
 #[derive(Clone, Debug, Default, Args)]
-pub struct Ots {
+pub struct OtChoice {
     /// What makes the correlated OTs: ferret, softspoken (unless told otherwise), or softspoken:K
     #[arg(long, value_name = "NAME")]
     pub ot: Option<String>,
@@ -89,7 +89,7 @@ pub struct Ots {
 /// K, unless the command line says otherwise.
 pub const K: u32 = 2;
 
-impl Ots {
+impl OtChoice {
     /// The kind asked for; `softspoken` alone takes `--k`.
     pub fn kind(&self) -> Result<OtKind, Error> {
         match (self.ot.as_deref(), self.k) {

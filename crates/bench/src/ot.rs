@@ -1,8 +1,8 @@
 //! `bench ot`: correlated OTs with random choices in one direction, the parties threads of this process, each
 //! on a core of its own where there are two.
 
-use super::gmw::{Delay, Threads};
-use super::names::{Ots, TransportName, only};
+use super::gmw::{Threads, TravelTime};
+use super::names::{OtChoice, TransportName, only};
 use super::{expect, tell, two, verdict};
 use base::{Error, PartyId};
 use clap::Args;
@@ -28,7 +28,7 @@ pub struct OtArgs {
     #[arg(long, value_name = "N", value_parser = terminal::values::count, default_value = "20M")]
     ots: u64,
     #[command(flatten)]
-    ots_by: Ots,
+    ots_by: OtChoice,
     /// How bytes travel
     #[arg(long, value_name = "NAME", default_value = "tcp", value_parser = only(&TransportName::THREADS))]
     transport: TransportName,
@@ -87,7 +87,7 @@ impl OtArgs {
         let (kind, ots) = (self.ots_by.kind()?, self.ots);
         let cores = two::core_each();
         let working = Working::on("computing");
-        let threads = Threads { parties: 2, transport: self.transport, delay: Delay::default() };
+        let threads = Threads { parties: 2, transport: self.transport, delay: TravelTime::default() };
         let done = threads.run(|session| {
             if let Some(cores) = cores {
                 machine::stay_on(cores[session.me().index()])?;

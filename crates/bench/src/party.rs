@@ -1,6 +1,6 @@
 //! One party of a measurement, in a process of its own: `tacit bench party TASK`.
 
-use super::rows::{EngineName, RowWork};
+use super::rows::{PairEngine, RowWork};
 use super::{PARTIES, engines, matches, ring4, spine};
 use base::{Error, PartyId, Roster, Seed};
 use clap::Args;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use terminal::progress::{Board, Line};
+use terminal::progress::{Board, ProgressLine};
 use terminal::{machine, output};
 
 /// One party of a measurement: what `tacit bench` starts.
@@ -28,25 +28,25 @@ pub struct PartyArgs {
 /// A task, by kind of measurement.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Job {
+pub enum PartyJob {
     /// One of two parties, or both.
-    Two(Box<Task>),
+    Two(Box<PartyTask>),
     /// One of four that multiply.
-    Ring4(Box<ring4::Task>),
+    Ring4(Box<ring4::SeatTask>),
     /// One of four that run a study.
-    Servers(Box<engines::Task>),
+    Servers(Box<engines::EngineTask>),
 }
 
 /// What one party is to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Task {
+pub struct PartyTask {
     pub work: Work,
     /// Which party, 0 or 1.
     pub party: u8,
     /// The peer's address; absent: listen, and say where.
     pub peer: Option<String>,
     /// Absent: plain TCP.
-    pub tls: Option<Keys>,
+    pub tls: Option<TlsKeys>,
     /// The core to stay on.
     pub core: Option<usize>,
 }
@@ -58,17 +58,17 @@ pub enum Work {
     /// Rows under an engine.
     Rows(RowWork),
     /// A match.
-    Match(matches::Setting),
+    Match(matches::MatchSetting),
 }
 
 /// Keys of a measurement over TLS.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Keys {
+pub struct TlsKeys {
     pub identity: PathBuf,
     pub fingerprints: Vec<String>,
 }
 
-impl Keys {
+impl TlsKeys {
     /// TLS under them.
     pub fn transport(&self) -> Result<ChannelSecurity, Error> {
         let parse = |text: &String| text.parse::<KeyFingerprint>();
@@ -84,7 +84,7 @@ pub fn agreement() -> [u8; 32] {
 
 /// What one party measured.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Measured {
+pub struct PartyMeasurement {
     /// From the first connection to the last byte. At the party that connects this holds no waiting for a
     /// process.
     pub seconds: f64,
@@ -93,14 +93,14 @@ pub struct Measured {
     pub bytes_sent: u64,
     pub peak_memory_bytes: u64,
     pub cpu_seconds: f64,
-    pub found: Found,
+    pub found: PartyResult,
 }
 
 /// What a party can say of the result.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Found {
+pub enum PartyResult {
     /// Its shares of the totals.
-    Shares(Vec<Part>),
+    Shares(Vec<TotalShare>),
     /// Its rows in the spine.
     Spine(spine::Digest),
     /// Its shares of a join, in a file.
@@ -109,7 +109,7 @@ pub enum Found {
 
 /// A share of a total, in hexadecimal.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Part {
+pub enum TotalShare {
     Additive(String),
     Known(String),
     /// Summands by number, all but this server's own.
@@ -120,13 +120,13 @@ pub enum Part {
 impl PartyArgs {
     /// Does the task and prints what was measured.
     pub fn run(&self) -> Result<(), Error> {
-        let job: Job = serde_json::from_str(&self.task)
+        let job: PartyJob = serde_json::from_str(&self.task)
             .map_err(|e| Error::input(format!("not a task of `tacit bench`: {e}; use `tacit bench`")))?;
         machine::end_with_parent();
         let task = match job {
-            Job::Ring4(task) => return output::print_json(&task.run()?),
-            Job::Servers(task) => return output::print_json(&task.run()?),
-            Job::Two(task) => task,
+            PartyJob::Ring4(task) => return output::print_json(&task.run()?),
+            PartyJob::Servers(task) => return output::print_json(&task.run()?),
+            PartyJob::Two(task) => task,
         };
         if let Some(core) = task.core {
             machine::stay_on(core)?;
@@ -135,14 +135,14 @@ impl PartyArgs {
         let steps = board.clone();
         let progress = RowProgress::new(move |step, done, total| steps.progress(step, done, total));
         output::print_json(&match &task.work {
-            Work::Rows(work) if work.engine == EngineName::Clear => alone(work, progress)?,
+            Work::Rows(work) if work.engine == PairEngine::Clear => alone(work, progress)?,
             Work::Rows(_) | Work::Match(_) => together(&task, &board, &progress)?,
         })
     }
 }
 
 /// The clear engine: both roles at once.
-fn alone(work: &RowWork, progress: RowProgress) -> Result<Measured, Error> {
+fn alone(work: &RowWork, progress: RowProgress) -> Result<PartyMeasurement, Error> {
     let program = work.of.program()?;
     let start = Instant::now();
     let mut session = Session::alone(Roster::new(PARTIES), Seed::from_system()).with_progress(progress);
@@ -152,12 +152,12 @@ fn alone(work: &RowWork, progress: RowProgress) -> Result<Measured, Error> {
         let shares = session.step("compute", |s| Clear.rows(&program, &mut *rows, s))?;
         add(&program, &mut total, shares)?;
     }
-    Ok(measured(start, 0, Found::Shares(parts(&total.expect("at least one shard")))))
+    Ok(measured(start, 0, PartyResult::Shares(parts(&total.expect("at least one shard")))))
 }
 
 /// What this process used since `start`.
-pub fn measured(start: Instant, bytes_sent: u64, found: Found) -> Measured {
-    Measured {
+pub fn measured(start: Instant, bytes_sent: u64, found: PartyResult) -> PartyMeasurement {
+    PartyMeasurement {
         seconds: start.elapsed().as_secs_f64(),
         meeting_seconds: 0.0,
         bytes_sent,
@@ -177,21 +177,21 @@ fn add(program: &Program, total: &mut Option<Shares>, shares: Shares) -> Result<
     }
 }
 
-pub fn parts(shares: &Shares) -> Vec<Part> {
+pub fn parts(shares: &Shares) -> Vec<TotalShare> {
     let part = |share: &Share| match share {
-        Share::Additive(value) => Part::Additive(format!("{value:x}")),
-        Share::Known(value) => Part::Known(format!("{value:x}")),
+        Share::Additive(value) => TotalShare::Additive(format!("{value:x}")),
+        Share::Known(value) => TotalShare::Known(format!("{value:x}")),
         Share::Replicated(held) => {
-            Part::Replicated(held.map(|value| value.map(|value| format!("{value:x}"))))
+            TotalShare::Replicated(held.map(|value| value.map(|value| format!("{value:x}"))))
         }
         // The benches run sums.
-        Share::Absent | Share::Boolean(_) | Share::Rows(_) | Share::ReplicatedRows(_) => Part::Absent,
+        Share::Absent | Share::Boolean(_) | Share::Rows(_) | Share::ReplicatedRows(_) => TotalShare::Absent,
     };
     shares.folds().iter().map(part).collect()
 }
 
 /// One of two parties.
-fn together(task: &Task, board: &Board, progress: &RowProgress) -> Result<Measured, Error> {
+fn together(task: &PartyTask, board: &Board, progress: &RowProgress) -> Result<PartyMeasurement, Error> {
     let (me, roster) = (PartyId(task.party), Roster::new(PARTIES));
     let lanes = match &task.work {
         Work::Rows(work) => work.shards,
@@ -220,17 +220,17 @@ fn together(task: &Task, board: &Board, progress: &RowProgress) -> Result<Measur
     control.finish()?;
     ledger.merge(control.ledger());
     // Memory and time are taken before the digest, which is no part of the protocol.
-    let measured = measured(start, ledger.sent(""), Found::Shares(Vec::new()));
+    let measured = measured(start, ledger.sent(""), PartyResult::Shares(Vec::new()));
     let found = match done {
-        Done::Totals(shares) => Found::Shares(parts(&shares)),
+        Done::Totals(shares) => PartyResult::Shares(parts(&shares)),
         Done::Match(setting, matched) => setting.found(task.party, &matched)?,
     };
-    Ok(Measured { meeting_seconds, found, ..measured })
+    Ok(PartyMeasurement { meeting_seconds, found, ..measured })
 }
 
 enum Done<'a> {
     Totals(Shares),
-    Match(&'a matches::Setting, Box<matches::Matched>),
+    Match(&'a matches::MatchSetting, Box<matches::MatchOutput>),
 }
 
 /// Row and combine on every shard, each on a thread and a connection of its own.
@@ -266,7 +266,7 @@ fn compute(
     total.ok_or_else(|| Error::misuse("a measurement has at least one shard"))
 }
 
-fn meet(task: &Task, me: PartyId, roster: &Roster, board: &Board) -> Result<Meet, Error> {
+fn meet(task: &PartyTask, me: PartyId, roster: &Roster, board: &Board) -> Result<Meet, Error> {
     let endpoint = match &task.peer {
         Some(address) => Rendezvous::Dial(address.clone()),
         None => Rendezvous::Listen("127.0.0.1:0".to_owned()),
@@ -281,7 +281,7 @@ fn meet(task: &Task, me: PartyId, roster: &Roster, board: &Board) -> Result<Meet
             Status::Listening { at, .. } => at.to_string(),
             other => other.to_string(),
         };
-        board.show(&Line::Waiting { text });
+        board.show(&ProgressLine::Waiting { text });
     };
     Ok(Meet::new(me, roster.clone(), endpoint, transport, agreement())
         .patience(Duration::from_secs(60))

@@ -7,16 +7,16 @@ mod scaling;
 mod seat;
 
 pub use args::Ring4Args;
-pub use seat::Task;
+pub use seat::SeatTask;
 
-use super::party::Job;
+use super::party::PartyJob;
 use super::{expect, four, tell};
 use crate::names::{SecurityName, TransportName};
-use args::{Bits, DeviceName, HashName};
+use args::{DeviceName, ElementBits, HashName};
 use base::Error;
 use devices::Hardware;
 use page::numbers::{bytes, count, counted, duration, scaled};
-use seat::{Measured, NAMES, Run, Setting};
+use seat::{NAMES, SeatMeasurement, SeatRun, SeatSetting};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -112,7 +112,7 @@ impl Ring4Args {
 }
 
 /// Refuses a device or a transport that this machine has not, before four processes do.
-fn there(setting: &Setting) -> Result<(), Error> {
+fn there(setting: &SeatSetting) -> Result<(), Error> {
     if setting.device != DeviceName::Cpu {
         devices::open(setting.device, 1)?;
     }
@@ -120,7 +120,7 @@ fn there(setting: &Setting) -> Result<(), Error> {
 }
 
 /// What the command line asks for.
-fn setting(args: &Ring4Args) -> Result<Setting, Error> {
+fn setting(args: &Ring4Args) -> Result<SeatSetting, Error> {
     let Ring4Args { security, bits, device, devices, transport, repeat, .. } = *args;
     let hash = args.hash.unwrap_or(HashName::Keyed);
     let lanes = u64::from(128 / bits.count());
@@ -135,7 +135,7 @@ fn setting(args: &Ring4Args) -> Result<Setting, Error> {
     let devices = usize::from(devices);
     let (chain, sample) = (chain.min(products), u64::from(std::process::id()));
     let provider = args.provider.clone().unwrap_or_else(|| "tcp".to_owned());
-    Ok(Setting {
+    Ok(SeatSetting {
         security,
         hash,
         bits,
@@ -152,15 +152,15 @@ fn setting(args: &Ring4Args) -> Result<Setting, Error> {
 }
 
 /// Runs the four parties.
-fn measure(setting: &Setting) -> Result<Summary, Error> {
-    let job = |place| Job::Ring4(Box::new(Task { setting: setting.clone(), place }));
-    let seats: Vec<Measured> = four::measure(NAMES, setting.transport, Duration::ZERO, job)?;
+fn measure(setting: &SeatSetting) -> Result<Summary, Error> {
+    let job = |place| PartyJob::Ring4(Box::new(SeatTask { setting: setting.clone(), place }));
+    let seats: Vec<SeatMeasurement> = four::measure(NAMES, setting.transport, Duration::ZERO, job)?;
     Ok(summary(setting, machine::cores().len(), &seats))
 }
 
-fn summary(setting: &Setting, cores: usize, seats: &[Measured]) -> Summary {
+fn summary(setting: &SeatSetting, cores: usize, seats: &[SeatMeasurement]) -> Summary {
     let products = setting.vector * setting.rounds;
-    let over = |of: fn(&Measured) -> &[Run], pick: fn(f64, &Run) -> f64| {
+    let over = |of: fn(&SeatMeasurement) -> &[SeatRun], pick: fn(f64, &SeatRun) -> f64| {
         let runs = 0..setting.repeat as usize;
         median(runs.map(|run| seats.iter().fold(0.0, |all, seat| pick(all, &of(seat)[run]))).collect())
     };
@@ -205,7 +205,7 @@ fn summary(setting: &Setting, cores: usize, seats: &[Measured]) -> Summary {
 }
 
 /// What the simulated devices of the slowest seat say of the hardware, if they are simulated.
-fn hardware(setting: &Setting, seats: &[Measured]) -> Option<Hardware> {
+fn hardware(setting: &SeatSetting, seats: &[SeatMeasurement]) -> Option<Hardware> {
     let cycles =
         seats.iter().filter_map(|seat| seat.cycles).max_by_key(|[one, two]| one.saturating_add(*two))?;
     let products = (setting.vector * setting.rounds * u64::from(setting.repeat)) as f64;
@@ -213,7 +213,7 @@ fn hardware(setting: &Setting, seats: &[Measured]) -> Option<Hardware> {
 }
 
 /// Six elements of so many bits.
-fn expected(setting: &Setting) -> f64 {
+fn expected(setting: &SeatSetting) -> f64 {
     6.0 * f64::from(setting.bits.count()) / 8.0
 }
 
@@ -229,16 +229,16 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// The fastest that is known for four parties on one machine over plain TCP.
-fn elsewhere(setting: &Setting) -> Option<Elsewhere> {
+fn elsewhere(setting: &SeatSetting) -> Option<Elsewhere> {
     use SecurityName::{Malicious, SemiHonest};
     const REP4: &str = "MP-SPDZ rep4-ring, four processes on two cores over plain TCP";
     const F4: &str = "HPMPC Fantastic Four, checks put off to the end: weaker than what runs here";
     let (system, products_per_s, note) = match (setting.security, setting.bits) {
-        (SemiHonest, Bits::Z128) => ("MP-SPDZ", 8.66e6, REP4),
-        (Malicious, Bits::Z128) => ("MP-SPDZ", 3.80e6, REP4),
-        (Malicious, Bits::Z64) => ("HPMPC", 8.8e6, F4),
-        (Malicious, Bits::Z2) => ("HPMPC", 588e6, F4),
-        (SemiHonest, Bits::Z64 | Bits::Z2) => return None,
+        (SemiHonest, ElementBits::Z128) => ("MP-SPDZ", 8.66e6, REP4),
+        (Malicious, ElementBits::Z128) => ("MP-SPDZ", 3.80e6, REP4),
+        (Malicious, ElementBits::Z64) => ("HPMPC", 8.8e6, F4),
+        (Malicious, ElementBits::Z2) => ("HPMPC", 588e6, F4),
+        (SemiHonest, ElementBits::Z64 | ElementBits::Z2) => return None,
     };
     Some(Elsewhere { system, products_per_s, note })
 }

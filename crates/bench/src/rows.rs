@@ -1,8 +1,8 @@
 //! `bench yao` and `bench lift`: rows of two parties under an engine.
 
-use super::names::{Ots, TransportName, only};
-use super::party::{Found, Job, Measured, Part, Task, Work};
-use super::two::{self, Summary, core_each};
+use super::names::{OtChoice, TransportName, only};
+use super::party::{PartyJob, PartyMeasurement, PartyResult, PartyTask, TotalShare, Work};
+use super::two::{self, PairSummary, core_each};
 use super::{PARTIES, SEED, expect, gates, tell};
 use base::{Error, PartyId};
 use clap::{Args, ValueEnum};
@@ -28,8 +28,8 @@ pub struct YaoArgs {
     #[command(flatten)]
     sizes: Sizes,
     /// The engine; `clear` runs both roles in one process, without protection
-    #[arg(long, default_value = "yao", value_parser = only(&[EngineName::Yao, EngineName::Clear]))]
-    engine: EngineName,
+    #[arg(long, default_value = "yao", value_parser = only(&[PairEngine::Yao, PairEngine::Clear]))]
+    engine: PairEngine,
     /// Bits of Delta that SoftSpoken OT takes at once: small for fast links, large for slow ones; 2 unless
     /// told otherwise
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=8))]
@@ -43,9 +43,9 @@ pub struct LiftArgs {
     sizes: Sizes,
     /// The engine; `clear` runs both roles in one process, without protection
     #[arg(long, default_value = "yao")]
-    engine: EngineName,
+    engine: PairEngine,
     #[command(flatten)]
-    ots: Ots,
+    ots: OtChoice,
 }
 
 /// How many rows, and how they travel.
@@ -66,7 +66,7 @@ struct Sizes {
 /// An engine of two parties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum EngineName {
+pub enum PairEngine {
     /// Garbled circuits.
     Yao,
     /// Correlated OT alone.
@@ -75,7 +75,7 @@ pub enum EngineName {
     Clear,
 }
 
-impl EngineName {
+impl PairEngine {
     /// As the command line names it.
     pub fn word(self) -> &'static str {
         match self {
@@ -99,7 +99,7 @@ pub enum RowKind {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RowWork {
     pub of: RowKind,
-    pub engine: EngineName,
+    pub engine: PairEngine,
     pub rows: u64,
     pub k: u32,
     /// Of the gmw engine.
@@ -110,7 +110,7 @@ pub struct RowWork {
 impl YaoArgs {
     /// Measures and prints.
     pub fn run(&self, json: bool) -> Result<(), Error> {
-        let ots = Ots { ot: None, k: self.k };
+        let ots = OtChoice { ot: None, k: self.k };
         self.sizes.run(RowKind::Gates, self.engine, &ots, json)
     }
 }
@@ -123,19 +123,19 @@ impl LiftArgs {
 }
 
 impl Sizes {
-    fn run(&self, of: RowKind, engine: EngineName, ots: &Ots, json: bool) -> Result<(), Error> {
-        if engine != EngineName::Gmw && ots.ot.is_some() {
+    fn run(&self, of: RowKind, engine: PairEngine, ots: &OtChoice, json: bool) -> Result<(), Error> {
+        if engine != PairEngine::Gmw && ots.ot.is_some() {
             return Err(Error::input("--ot goes with --engine gmw; remove --ot"));
         }
         let unused = self.transport.map(|_| "--transport").or(ots.given());
-        if let Some(flag) = unused.filter(|_| engine == EngineName::Clear) {
+        if let Some(flag) = unused.filter(|_| engine == PairEngine::Clear) {
             return Err(Error::input(format!("{flag} does nothing with --engine clear; remove {flag}")));
         }
         let work = RowWork::new(of, engine, self.rows, ots)?;
         let work = RowWork { shards: self.shards, ..work };
         let transport = self.transport.unwrap_or(TransportName::Tcp);
         let (board, folder) = (Board::stderr(), two::folder()?);
-        let alone = engine == EngineName::Clear;
+        let alone = engine == PairEngine::Clear;
         let names: &[&str] = if alone { &["clear"] } else { &PARTIES };
         let parties = if alone {
             clear(&work, &board)?
@@ -148,19 +148,19 @@ impl Sizes {
         let working = Working::on("checking the result");
         let correct = work.correct(&parties)?;
         drop(working);
-        let summary = Summary::new(of.word(), self.rows, names, &parties, correct);
+        let summary = PairSummary::new(of.word(), self.rows, names, &parties, correct);
         let transport = if alone { "none" } else { transport.word() };
-        tell(&Summary { transport, ..work.told(summary)? }, json, Summary::text)?;
+        tell(&PairSummary { transport, ..work.told(summary)? }, json, PairSummary::text)?;
         expect(correct)
     }
 }
 
 /// Both roles in one process.
-fn clear(work: &RowWork, board: &Board) -> Result<Vec<Measured>, Error> {
+fn clear(work: &RowWork, board: &Board) -> Result<Vec<PartyMeasurement>, Error> {
     let mut children = Children::default();
     let core = machine::cores().first().copied();
-    let task = Task { work: Work::Rows(work.clone()), party: 0, peer: None, tls: None, core };
-    two::start(&mut children, "clear", &Job::Two(Box::new(task)))?;
+    let task = PartyTask { work: Work::Rows(work.clone()), party: 0, peer: None, tls: None, core };
+    two::start(&mut children, "clear", &PartyJob::Two(Box::new(task)))?;
     children.finish(|_, line| board.show(line))
 }
 
@@ -190,7 +190,7 @@ pub fn lift_study() -> Result<(Program, LiftParameters, LiftLayout), Error> {
 
 impl RowWork {
     /// On one shard.
-    pub fn new(of: RowKind, engine: EngineName, rows: u64, ots: &Ots) -> Result<Self, Error> {
+    pub fn new(of: RowKind, engine: PairEngine, rows: u64, ots: &OtChoice) -> Result<Self, Error> {
         let ot = ots.kind()?.to_string();
         Ok(Self { of, engine, rows, k: ots.k.unwrap_or(super::names::K), ot, shards: 1 })
     }
@@ -198,9 +198,9 @@ impl RowWork {
     /// The engine of both parties.
     pub fn engine(&self) -> Result<Box<dyn Engine>, Error> {
         Ok(match self.engine {
-            EngineName::Clear => Box::new(Clear),
-            EngineName::Yao => Box::new(Yao::new(self.k)),
-            EngineName::Gmw => Box::new(Gmw::new(self.ot.parse()?)),
+            PairEngine::Clear => Box::new(Clear),
+            PairEngine::Yao => Box::new(Yao::new(self.k)),
+            PairEngine::Gmw => Box::new(Gmw::new(self.ot.parse()?)),
         })
     }
 
@@ -208,7 +208,7 @@ impl RowWork {
     pub fn rows(&self, party: Option<PartyId>, shard: u32) -> Result<Box<dyn ShardRows>, Error> {
         Ok(match self.of {
             RowKind::Gates => {
-                Box::new(gates::Words { rows: self.rows, shard: (shard.into(), self.shards.into()) })
+                Box::new(gates::PartyWords { rows: self.rows, shard: (shard.into(), self.shards.into()) })
             }
             RowKind::Lift => {
                 let (_, lift, layout) = lift_study()?;
@@ -217,7 +217,7 @@ impl RowWork {
         })
     }
 
-    fn correct(&self, parties: &[Measured]) -> Result<bool, Error> {
+    fn correct(&self, parties: &[PartyMeasurement]) -> Result<bool, Error> {
         match self.of {
             RowKind::Gates => {
                 let truth = [u128::from(gates::truth(self.rows))];
@@ -228,8 +228,8 @@ impl RowWork {
     }
 
     /// A summary with what is known of the engine.
-    fn told(&self, summary: Summary) -> Result<Summary, Error> {
-        let (program, by_gmw) = (self.of.program()?, self.engine == EngineName::Gmw);
+    fn told(&self, summary: PairSummary) -> Result<PairSummary, Error> {
+        let (program, by_gmw) = (self.of.program()?, self.engine == PairEngine::Gmw);
         let by_ot = by_gmw.then(|| sums::Prepared::new(&program, PartyId(0), self.ot.parse()?, sums::LANES));
         let by_ot = by_ot.transpose()?;
         let gates = match (&by_ot, self.of) {
@@ -240,7 +240,7 @@ impl RowWork {
                 lower_row(&program, garbler).circuit.and_gates() as u64 * self.rows
             }
         };
-        Ok(Summary {
+        Ok(PairSummary {
             engine: Some(self.engine),
             shards: self.shards,
             k: self.k,
@@ -253,10 +253,10 @@ impl RowWork {
 }
 
 /// The totals, put together from the parties' shares.
-fn totals(program: &Program, parties: &[Measured]) -> Option<Vec<u128>> {
+fn totals(program: &Program, parties: &[PartyMeasurement]) -> Option<Vec<u128>> {
     let mut shares = Vec::new();
     for party in parties {
-        let Found::Shares(parts) = &party.found else { return None };
+        let PartyResult::Shares(parts) = &party.found else { return None };
         shares.push(parts);
     }
     let number = |text: &str| u128::from_str_radix(text, 16).ok();
@@ -264,14 +264,14 @@ fn totals(program: &Program, parties: &[Measured]) -> Option<Vec<u128>> {
         let (mut total, mut summands) = (0u128, None);
         for parts in &shares {
             match parts.get(index)? {
-                Part::Additive(text) => total = total.wrapping_add(number(text)?),
-                Part::Known(text) => return number(text),
+                TotalShare::Additive(text) => total = total.wrapping_add(number(text)?),
+                TotalShare::Known(text) => return number(text),
                 // Every summand is held by three: it counts once.
-                Part::Replicated(held) => {
+                TotalShare::Replicated(held) => {
                     let all = summands.get_or_insert([const { None }; engine::SERVERS]);
                     all.iter_mut().zip(held).for_each(|(one, held)| *one = one.or(held.as_ref()));
                 }
-                Part::Absent => {}
+                TotalShare::Absent => {}
             }
         }
         for summand in summands.into_iter().flatten() {
@@ -283,7 +283,7 @@ fn totals(program: &Program, parties: &[Measured]) -> Option<Vec<u128>> {
 }
 
 /// Whether the parties' shares are those of the true totals of `bench lift`.
-pub fn lift_correct(rows: u64, parties: &[Measured]) -> Result<bool, Error> {
+pub fn lift_correct(rows: u64, parties: &[PartyMeasurement]) -> Result<bool, Error> {
     let (program, lift, layout) = lift_study()?;
     let Some(totals) = totals(&program, parties) else { return Ok(false) };
     let truth = bench_truth(&lift, rows, SEED);

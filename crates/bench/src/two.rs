@@ -1,7 +1,7 @@
 //! Two parties, each a process of its own on a core of its own, and what is said of them.
 
-use super::party::{Job, Keys, Measured, Task, Work};
-use super::rows::EngineName;
+use super::party::{PartyJob, PartyMeasurement, PartyTask, TlsKeys, Work};
+use super::rows::PairEngine;
 use super::{PARTIES, matches::ProtocolName, names, verdict};
 use crate::names::TransportName;
 use base::Error;
@@ -15,13 +15,13 @@ use std::path::Path;
 use std::time::Duration;
 use terminal::follow::Children;
 use terminal::machine;
-use terminal::progress::{Board, Line};
+use terminal::progress::{Board, ProgressLine};
 
 /// The JSON of `tacit bench yao|lift|match --json`.
 #[derive(Debug, Serialize)]
-pub struct Summary {
+pub struct PairSummary {
     pub what: &'static str,
-    pub engine: Option<EngineName>,
+    pub engine: Option<PairEngine>,
     pub protocol: Option<ProtocolName>,
     pub transport: &'static str,
     pub shards: u32,
@@ -50,9 +50,15 @@ pub struct Summary {
     pub correct: bool,
 }
 
-impl Summary {
+impl PairSummary {
     /// What every measurement of parties says.
-    pub fn new(what: &'static str, rows: u64, names: &[&str], parties: &[Measured], correct: bool) -> Self {
+    pub fn new(
+        what: &'static str,
+        rows: u64,
+        names: &[&str],
+        parties: &[PartyMeasurement],
+        correct: bool,
+    ) -> Self {
         // The party that connects comes last and waits for nobody.
         let seconds = parties.last().map_or(0.0, |party| party.seconds);
         let bytes: u64 = parties.iter().map(|party| party.bytes_sent).sum();
@@ -84,7 +90,7 @@ impl Summary {
 
     /// For people.
     pub fn text(&self) -> String {
-        let Summary { rows, seconds, rows_per_s, and_per_s, bytes_per_row, .. } = self;
+        let PairSummary { rows, seconds, rows_per_s, and_per_s, bytes_per_row, .. } = self;
         let mut lines = vec![format!(
             "{} rows in {}: {} rows/s over {}",
             count(*rows),
@@ -118,7 +124,7 @@ impl Summary {
 }
 
 /// Starts a process of one party.
-pub fn start(children: &mut Children, name: &str, job: &Job) -> Result<(), Error> {
+pub fn start(children: &mut Children, name: &str, job: &PartyJob) -> Result<(), Error> {
     let task =
         serde_json::to_string(job).map_err(|e| Error::misuse(format!("a task does not serialise: {e}")))?;
     children.start(name, &["bench", "party", "--json", &task].map(OsStr::new))
@@ -127,20 +133,26 @@ pub fn start(children: &mut Children, name: &str, job: &Job) -> Result<(), Error
 /// Runs both parties, over TLS where there are keys, each on a core of its own where they are given.
 pub fn measure(
     work: &Work,
-    secrets: Option<&[Keys]>,
+    secrets: Option<&[TlsKeys]>,
     cores: Option<[usize; 2]>,
     delay: Duration,
     board: Option<&Board>,
-) -> Result<Vec<Measured>, Error> {
+) -> Result<Vec<PartyMeasurement>, Error> {
     let mut children = Children::default();
     let task = |party: u8, peer| {
         let at = usize::from(party);
         let tls = secrets.map(|keys| keys[at].clone());
-        Job::Two(Box::new(Task { work: work.clone(), party, peer, tls, core: cores.map(|c| c[at]) }))
+        PartyJob::Two(Box::new(PartyTask {
+            work: work.clone(),
+            party,
+            peer,
+            tls,
+            core: cores.map(|c| c[at]),
+        }))
     };
     start(&mut children, PARTIES[0], &task(0, None))?;
     let address = children.until(|_, line| match line {
-        Line::Waiting { text } => Some(text.clone()),
+        ProgressLine::Waiting { text } => Some(text.clone()),
         _ => None,
     })?;
     let (peer, _relay) = path(&address, delay)?;
@@ -173,7 +185,7 @@ pub fn folder() -> Result<tempfile::TempDir, Error> {
 }
 
 /// Keys of this measurement only, one per name, where parties meet over TLS.
-pub fn keys(transport: TransportName, names: &[&str], folder: &Path) -> Result<Option<Vec<Keys>>, Error> {
+pub fn keys(transport: TransportName, names: &[&str], folder: &Path) -> Result<Option<Vec<TlsKeys>>, Error> {
     if !transport.meets_by_tls() {
         return Ok(None);
     }
@@ -182,7 +194,7 @@ pub fn keys(transport: TransportName, names: &[&str], folder: &Path) -> Result<O
     let saved = names.iter().zip(&identities).map(|(name, key)| {
         let identity = folder.join(name);
         key.save(&identity)?;
-        Ok(Keys { identity, fingerprints: fingerprints.clone() })
+        Ok(TlsKeys { identity, fingerprints: fingerprints.clone() })
     });
     saved.collect::<Result<_, Error>>().map(Some)
 }

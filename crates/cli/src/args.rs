@@ -25,13 +25,13 @@ First steps: tacit demo; then docs/start.md and docs/cli.md.";
 #[derive(Debug, Parser)]
 #[command(name = "tacit", version, after_help = EXIT_CODES, arg_required_else_help = true,
           max_term_width = 110)]
-pub struct Cli {
+pub struct TacitCli {
     /// What to do.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: TacitCommand,
 }
 
-impl Cli {
+impl TacitCli {
     /// Reads a command line, its first word the name of the program.
     ///
     /// # Errors
@@ -43,7 +43,7 @@ impl Cli {
 
 /// What to do.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum TacitCommand {
     /// Make an identity; prints the key line for the study
     Keygen(crate::keygen::KeygenArgs),
     /// Validate this side of a study before any protocol starts
@@ -69,12 +69,12 @@ pub enum Command {
     /// Run, describe, convert and shrink boolean circuits in files
     Circuit(crate::circuit::CircuitArgs),
     /// Measure over loopback, and check the result
-    Bench(bench::Bench),
+    Bench(bench::MeasureArgs),
     /// Print a completion script for a shell
     Completions(crate::complete::CompletionsArgs),
 }
 
-impl Command {
+impl TacitCommand {
     /// Whether errors are wanted as JSON on standard output, too.
     pub fn wants_json(&self) -> bool {
         match self {
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn the_command_line_is_well_formed() {
-        Cli::command().debug_assert();
+        TacitCli::command().debug_assert();
     }
 
     #[test]

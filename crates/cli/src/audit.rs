@@ -20,7 +20,7 @@ use terminal::progress::Working;
 pub struct AuditArgs {
     /// What to audit
     #[command(subcommand)]
-    pub action: Action,
+    pub action: AuditCommand,
     /// Print one JSON object
     #[arg(long, global = true)]
     pub json: bool,
@@ -28,7 +28,7 @@ pub struct AuditArgs {
 
 /// What to audit.
 #[derive(Debug, Subcommand)]
-pub enum Action {
+pub enum AuditCommand {
     /// How often intervals hold the truth
     ///
     /// Without a study: the table of docs/protocols/release.md, or the part of it that the flags leave. With
@@ -36,18 +36,18 @@ pub enum Action {
     /// that must cover does not.
     #[command(after_help = "Examples:\n  tacit audit coverage\n  tacit audit coverage --rows 10k --rho 0.1 \
                       --trials 2k\n  tacit audit coverage study.toml --rows 200k,190k --rate 0.004")]
-    Coverage(Coverage),
+    Coverage(CoverageArgs),
     /// What two neighbouring inputs cost at least, seen from outputs
     ///
     /// Runs the release of each view many times on each of two inputs that differ in one person, and bounds
     /// from below what tells their outputs apart. Exit code 1 where that is more than ledgers charge.
     #[command(after_help = "Examples:\n  tacit audit epsilon\n  tacit audit epsilon study.toml --runs 100k")]
-    Epsilon(Epsilon),
+    Epsilon(EpsilonArgs),
 }
 
 /// Flags of `tacit audit coverage`.
 #[derive(Debug, Args)]
-pub struct Coverage {
+pub struct CoverageArgs {
     /// A lift study; without it the grid of the documentation
     pub study: Option<PathBuf>,
     /// Rows of the test and of the control arm: 200k or 200k,190k; may be repeated
@@ -80,7 +80,7 @@ pub struct Coverage {
 
 /// Flags of `tacit audit epsilon`.
 #[derive(Debug, Args)]
-pub struct Epsilon {
+pub struct EpsilonArgs {
     /// A lift study; without it every mode, for every viewer
     pub study: Option<PathBuf>,
     /// zCDP of each view where there is no study
@@ -131,8 +131,8 @@ fn mode(text: &str) -> Result<NoiseMode, String> {
 /// When something is out of range, and where the audit fails.
 pub fn run(audit: &AuditArgs) -> Result<(), Error> {
     match &audit.action {
-        Action::Coverage(args) => cover(args, audit.json),
-        Action::Epsilon(args) => epsilon(args, audit.json),
+        AuditCommand::Coverage(args) => cover(args, audit.json),
+        AuditCommand::Epsilon(args) => epsilon(args, audit.json),
     }
 }
 
@@ -172,7 +172,7 @@ fn level(value: f64) -> Result<(), Error> {
     }
 }
 
-fn asked(args: &Coverage) -> Result<coverage::Asked, Error> {
+fn asked(args: &CoverageArgs) -> Result<coverage::Asked, Error> {
     in_range("--trials", args.trials)?;
     args.confidence.iter().try_for_each(|value| level(*value))?;
     let mut asked = coverage::Asked::grid(args.trials, args.how.seed, args.how.threads());
@@ -200,7 +200,7 @@ fn asked(args: &Coverage) -> Result<coverage::Asked, Error> {
     Ok(asked)
 }
 
-fn cover(args: &Coverage, json: bool) -> Result<(), Error> {
+fn cover(args: &CoverageArgs, json: bool) -> Result<(), Error> {
     let asked = asked(args)?;
     let report = working("simulating", |progress| coverage::run(&asked, progress))?;
     if json {
@@ -334,7 +334,7 @@ fn too_low(cells: &[Cell]) -> Vec<String> {
     lines
 }
 
-fn epsilon(args: &Epsilon, json: bool) -> Result<(), Error> {
+fn epsilon(args: &EpsilonArgs, json: bool) -> Result<(), Error> {
     in_range("--runs", args.runs)?;
     level(args.confidence)?;
     let asked = epsilon::Asked {

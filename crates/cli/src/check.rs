@@ -108,7 +108,7 @@ pub fn run(args: CheckArgs) -> Result<(), Error> {
     }
     plan::say_link(&mut plan, link);
     if let Some(transport) = transport {
-        plan = plan.over(&study, &transport, link);
+        plan = plan.over(&study, &transport, link)?;
     }
     let refused = refusal(budget.as_ref());
     let checked = Checked { warnings, budget, ..describe(&study, &built, plan, inputs, peer_agrees)? };

@@ -1,6 +1,6 @@
 //! `tacit completions`: what a shell needs to complete commands and flags.
 
-use crate::args::Cli;
+use crate::args::TacitCli;
 use base::Error;
 use clap::Args;
 use clap::CommandFactory;
@@ -22,6 +22,6 @@ pub struct CompletionsArgs {
 /// When standard output cannot be written.
 pub fn run(args: &CompletionsArgs) -> Result<(), Error> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "tacit", &mut script);
+    clap_complete::generate(args.shell, &mut TacitCli::command(), "tacit", &mut script);
     output::print(String::from_utf8_lossy(&script).trim_end())
 }

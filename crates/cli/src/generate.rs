@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use terminal::output;
 use terminal::progress::Working;
-use terminal::values::{count as rows, share};
+use terminal::values::{self, share};
 
 /// Makes up data with a known answer, and prints that answer.
 #[derive(Debug, Args)]
@@ -19,12 +19,12 @@ use terminal::values::{count as rows, share};
 )]
 pub struct GenerateArgs {
     /// polio: the 1954 field trial, from its published counts; lift: a random trial of any size
-    pub what: Kind,
+    pub what: GeneratedKind,
     /// The folder for both files
     #[arg(long, value_name = "FOLDER", default_value = "generated")]
     pub out: PathBuf,
     /// lift: people on each side
-    #[arg(long, value_name = "N", value_parser = rows, default_value = "10k")]
+    #[arg(long, value_name = "N", value_parser = values::count, default_value = "10k")]
     pub rows: u64,
     /// lift: share of the publisher's people whom the advertiser knows
     #[arg(long, value_name = "SHARE", default_value_t = 0.5, value_parser = share)]
@@ -41,7 +41,7 @@ pub struct GenerateArgs {
     pub advertisers: u8,
     /// lift: the format of all files
     #[arg(long, default_value = "csv")]
-    pub format: Format,
+    pub format: GeneratedFormat,
     /// Everything is a function of it
     #[arg(long, value_name = "N", default_value_t = 1954)]
     pub seed: u64,
@@ -52,7 +52,7 @@ pub struct GenerateArgs {
 
 /// What to generate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Kind {
+pub enum GeneratedKind {
     /// The 1954 poliomyelitis field trial.
     Polio,
     /// A random trial.
@@ -61,7 +61,7 @@ pub enum Kind {
 
 /// A file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum GeneratedFormat {
     /// Comma-separated values.
     Csv,
     /// Parquet.
@@ -75,13 +75,13 @@ pub enum Format {
 pub fn run(args: &GenerateArgs) -> Result<(), Error> {
     let working = Working::on(format!("writing to {}", args.out.display()));
     let made = match args.what {
-        Kind::Polio => generate::polio(&args.out, args.seed)?,
-        Kind::Lift if args.advertisers > 1 => {
+        GeneratedKind::Polio => generate::polio(&args.out, args.seed)?,
+        GeneratedKind::Lift if args.advertisers > 1 => {
             let several = Several::write(args)?;
             drop(working);
             return several.tell(args.json);
         }
-        Kind::Lift => generate::lift(&args.out, &options(args)?)?,
+        GeneratedKind::Lift => generate::lift(&args.out, &options(args)?)?,
     };
     drop(working);
     if args.json { output::print_json(&as_json(&made)) } else { output::print(&text(&made)) }
@@ -90,8 +90,8 @@ pub fn run(args: &GenerateArgs) -> Result<(), Error> {
 fn options(args: &GenerateArgs) -> Result<LiftOptions, Error> {
     let rows = u32::try_from(args.rows).map_err(|_| Error::limit("rows", args.rows, 1 << 31))?;
     let format = match args.format {
-        Format::Csv => generate::FileFormat::Csv,
-        Format::Parquet => generate::FileFormat::Parquet,
+        GeneratedFormat::Csv => generate::FileFormat::Csv,
+        GeneratedFormat::Parquet => generate::FileFormat::Parquet,
     };
     let (overlap, max_events, clamp, seed) = (args.overlap, args.events, args.clamp, args.seed);
     Ok(LiftOptions { rows, overlap, max_events, clamp, seed, format })

@@ -19,31 +19,31 @@ mod serve;
 mod settings;
 mod watch;
 
-use args::{Cli, Command};
+use args::{TacitCli, TacitCommand};
 use std::process::ExitCode;
 use terminal::output;
 
 fn main() -> ExitCode {
-    let command = match Cli::read(std::env::args_os()) {
+    let command = match TacitCli::read(std::env::args_os()) {
         Ok(cli) => cli.command,
         Err(usage) => return output::usage(&usage, std::env::args_os().any(|arg| arg == "--json"), 2),
     };
     let json = command.wants_json();
     let done = match command {
-        Command::Keygen(args) => keygen::run(&args),
-        Command::Check(args) => check::run(args),
-        Command::Plan(args) => plan::run(&args),
-        Command::Run(args) => return run::run(*args),
-        Command::Serve(args) => serve::run(*args),
-        Command::Match(args) => matching::run(*args),
-        Command::Demo(args) => demo::run(&args),
-        Command::Generate(args) => generate::run(&args),
-        Command::Report(args) => report::run(&args),
-        Command::Ledger(args) => ledger::run(&args),
-        Command::Audit(args) => audit::run(&args),
-        Command::Circuit(args) => circuit::run(&args),
-        Command::Bench(args) => args.run(),
-        Command::Completions(args) => complete::run(&args),
+        TacitCommand::Keygen(args) => keygen::run(&args),
+        TacitCommand::Check(args) => check::run(args),
+        TacitCommand::Plan(args) => plan::run(&args),
+        TacitCommand::Run(args) => return run::run(*args),
+        TacitCommand::Serve(args) => serve::run(*args),
+        TacitCommand::Match(args) => matching::run(*args),
+        TacitCommand::Demo(args) => demo::run(&args),
+        TacitCommand::Generate(args) => generate::run(&args),
+        TacitCommand::Report(args) => report::run(&args),
+        TacitCommand::Ledger(args) => ledger::run(&args),
+        TacitCommand::Audit(args) => audit::run(&args),
+        TacitCommand::Circuit(args) => circuit::run(&args),
+        TacitCommand::Bench(args) => args.run(),
+        TacitCommand::Completions(args) => complete::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,13 +1,13 @@
 //! `tacit match`: this party's half of a match, and its part in a file.
 
 use crate::run;
-use crate::settings::{Said, Settings};
+use crate::settings::{PartyFlags, Said};
 use crate::watch::watch;
 use base::Error;
 use clap::Args;
 use std::path::PathBuf;
 use terminal::output;
-use terminal::progress::Line;
+use terminal::progress::ProgressLine;
 
 /// Runs this party's half of a study of kind "match"; the other party does the same on its machine.
 ///
@@ -29,7 +29,7 @@ pub struct MatchArgs {
     pub out: PathBuf,
     /// Flags that win over the party file
     #[command(flatten)]
-    pub settings: Settings,
+    pub settings: PartyFlags,
     /// Begin with a new ledger although reports or a peer say that there was one: what was spent is forgotten
     #[arg(long)]
     pub new_ledger: bool,
@@ -53,7 +53,7 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     let settings = run::settings(args.party.as_deref(), args.settings, usage)?;
     let (mut party, opened, board) = run::start(settings, args.said, args.events)?;
     party.new_ledger = args.new_ledger;
-    board.show(&Line::Waiting { text: format!("reading {}", party.data.display()) });
+    board.show(&ProgressLine::Waiting { text: format!("reading {}", party.data.display()) });
     let done = job::run::match_rows(&party, &opened, &args.out, &watch(&board));
     board.end();
     let report = done?;

@@ -79,7 +79,7 @@ pub fn run(args: &PlanArgs) -> Result<(), Error> {
     let speeds = Speeds { cores: f64::from(args.cores), ..Speeds::default() };
     let mut plan = plan(&study, &Assumed { rows: args.rows, mean: args.mean }, args.link, speeds)?;
     say_link(&mut plan, args.link);
-    let plan = plan.over(&study, &args.transport, args.link);
+    let plan = plan.over(&study, &args.transport, args.link)?;
     if args.json { output::print_json(&plan) } else { output::print(&text(&plan)) }
 }
 

@@ -1,7 +1,7 @@
 //! `tacit run`: this party's half of a study.
 
 use crate::serve;
-use crate::settings::{self, Said, Settings};
+use crate::settings::{self, PartyFlags, Said};
 use base::{Error, Fault};
 use clap::Args;
 use job::prepare::Opened;
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use study::Study;
 use study::party::{PartySettings, PartySetup};
-use terminal::progress::{Board, Line};
+use terminal::progress::{Board, ProgressLine};
 use terminal::{machine, output};
 
 /// Runs this party's half of a study; the other party does the same on its machine.
@@ -32,7 +32,7 @@ pub struct RunArgs {
     pub party: Option<PathBuf>,
     /// Flags that win over the party file
     #[command(flatten)]
-    pub settings: Settings,
+    pub settings: PartyFlags,
     /// Begin with a new ledger although reports or a peer say that there was one: what was spent is forgotten
     #[arg(long)]
     pub new_ledger: bool,
@@ -69,7 +69,7 @@ fn steps(args: RunArgs, answer: &mut Option<RunReport>) -> Result<(), Error> {
     party.new_ledger = args.new_ledger;
     // Before anything is read at length, sent or charged.
     try_folder(&party.report)?;
-    board.show(&Line::Waiting { text: format!("reading {}", party.data.display()) });
+    board.show(&ProgressLine::Waiting { text: format!("reading {}", party.data.display()) });
     let done = job::run::run_parts(&party, &opened, &watch(&board, &party.report));
     board.end();
     let mut parts = done?;
@@ -114,7 +114,7 @@ fn watch(board: &Board, folder: &Path) -> Watch {
 ///
 /// # Errors
 /// When there are none, or they cannot be read.
-pub fn settings(file: Option<&Path>, flags: Settings, usage: &str) -> Result<PartySettings, Error> {
+pub fn settings(file: Option<&Path>, flags: PartyFlags, usage: &str) -> Result<PartySettings, Error> {
     let flags = PartySettings::from(flags);
     if file.is_none() && flags == PartySettings::default() {
         return Err(Error::input(format!("PARTY_FILE is missing: {usage}, or every setting as a flag")));

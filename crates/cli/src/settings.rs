@@ -52,7 +52,7 @@ pub struct ServerSettings {
 
 /// Every line of a party file as a flag.
 #[derive(Clone, Debug, Default, Args)]
-pub struct Settings {
+pub struct PartyFlags {
     #[command(flatten)]
     pub any: ServerSettings,
     /// CSV or Parquet, or a folder of them
@@ -167,8 +167,8 @@ fn listed<T>(list: Vec<T>) -> Option<Vec<T>> {
     (!list.is_empty()).then_some(list)
 }
 
-impl From<Settings> for PartySettings {
-    fn from(flags: Settings) -> Self {
+impl From<PartyFlags> for PartySettings {
+    fn from(flags: PartyFlags) -> Self {
         Self {
             data: flags.data,
             ledger: flags.ledger,
@@ -209,7 +209,7 @@ pub fn settings(party: Option<&Path>, flags: impl Into<PartySettings>) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Cli, Command};
+    use crate::args::{TacitCli, TacitCommand};
     use clap::Parser;
 
     #[test]
@@ -218,7 +218,9 @@ mod tests {
         assert_eq!(peer("a=h:1"), Ok((Some("a".to_owned()), "h:1".to_owned())));
         assert!(peer("a=h").is_err() && peer("h").is_err());
         let words = ["tacit", "run", "--peer", "a=h:1", "--peer", "b=h:2", "--listen", "0.0.0.0:3"];
-        let Command::Run(run) = Cli::try_parse_from(words).unwrap().command else { panic!("a run") };
+        let TacitCommand::Run(run) = TacitCli::try_parse_from(words).unwrap().command else {
+            panic!("a run")
+        };
         let settings = PartySettings::from(run.settings);
         assert_eq!((settings.peers.len(), settings.peer), (2, None));
         assert_eq!(settings.listen.as_deref(), Some("0.0.0.0:3"));
@@ -230,8 +232,8 @@ mod tests {
                     --memory 64M --ledger l --report r --deadline 1m --lineage x --allow-kind lift --max-rho \
                     0.5 --budget 1 --max-cells 2 --allow-exact --delta 1e-7 --total 2 --candidates 8 \
                     --dummies-seed fresh --work w --keep-spine k";
-        let cli = Cli::try_parse_from(std::iter::once("tacit").chain(line.split_whitespace())).unwrap();
-        let Command::Run(run) = cli.command else { panic!("a run") };
+        let cli = TacitCli::try_parse_from(std::iter::once("tacit").chain(line.split_whitespace())).unwrap();
+        let TacitCommand::Run(run) = cli.command else { panic!("a run") };
         let settings = PartySettings::from(run.settings);
         assert_eq!((settings.memory, settings.deadline_ms), (Some(64 << 20), Some(60_000)));
         assert_eq!(settings.allow, Some(vec!["10.0.0.0/8".parse().unwrap()]));

@@ -3,7 +3,7 @@
 use job::run::{Event, Watch};
 use net::RowProgress;
 use std::sync::Arc;
-use terminal::progress::{Board, Line};
+use terminal::progress::{Board, ProgressLine};
 
 /// A watch of a job that reports to a board.
 #[must_use]
@@ -16,21 +16,21 @@ pub fn watch(board: &Board) -> Watch {
 }
 
 /// An answer is written, and not shown.
-fn line(event: Event) -> Option<Line> {
+fn line(event: Event) -> Option<ProgressLine> {
     Some(match event {
         Event::Answer { .. } => return None,
-        Event::Waiting(text) => Line::Waiting { text },
-        Event::Connected { peer } => Line::Connected { peer },
-        Event::Stage { name, rows } => Line::Stage { name, rows },
-        Event::StageDone(stage) => Line::StageDone {
+        Event::Waiting(text) => ProgressLine::Waiting { text },
+        Event::Connected { peer } => ProgressLine::Connected { peer },
+        Event::Stage { name, rows } => ProgressLine::Stage { name, rows },
+        Event::StageDone(stage) => ProgressLine::StageDone {
             name: stage.name,
             seconds: stage.seconds,
             rows: stage.rows,
             bytes: stage.bytes_sent.iter().sum(),
         },
-        Event::Settled(text) => Line::Settled { text },
-        Event::Warning(text) => Line::Warning { text },
-        Event::Note(text) => Line::Note { text },
-        Event::Stored => Line::Stored,
+        Event::Settled(text) => ProgressLine::Settled { text },
+        Event::Warning(text) => ProgressLine::Warning { text },
+        Event::Note(text) => ProgressLine::Note { text },
+        Event::Stored => ProgressLine::Stored,
     })
 }

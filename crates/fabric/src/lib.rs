@@ -8,8 +8,8 @@
 //! | | copies | needs | an end is noticed by |
 //! |---|---|---|---|
 //! | TLS (`net`) | 2, and encryption | nothing | TLS |
-//! | [`Kind::Shm`] | one in, one out | Linux, one host | the TLS channel kept as life line |
-//! | [`Kind::Fabric`] | one in, one out, and the provider's | libfabric and `make fabric` | the same |
+//! | [`PlainTransport::Shm`] | one in, one out | Linux, one host | the TLS channel kept as life line |
+//! | [`PlainTransport::Fabric`] | one in, one out, and the provider's | libfabric and `make fabric` | the same |
 //!
 //! `unsafe` is in `shm/region.rs` (the mapping) and `libfabric/shim.rs` (calls into C) only. The page for the
 //! wire is `docs/protocols/wire.md`.
@@ -21,8 +21,8 @@ pub mod sealed;
 mod shm;
 mod upgrade;
 
-pub use sealed::{PairKeys, Sealed};
-pub use upgrade::{Kind, Outcome, available, upgrade, upgrade_bytes, upgrade_with};
+pub use sealed::{PairKeys, SealedChannel};
+pub use upgrade::{PlainTransport, UpgradeOutcome, available, upgrade, upgrade_bytes, upgrade_with};
 
 use base::ChannelError;
 use std::time::Duration;

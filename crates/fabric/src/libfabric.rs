@@ -7,7 +7,7 @@
 //! tested; `verbs` and others are not.
 //!
 //! **Security.** None by itself: who has the memory key writes what and when it likes. It is used under
-//! [`crate::Sealed`]. **No check can be outrun:** bytes are copied out of landing once, before anything
+//! [`crate::SealedChannel`]. **No check can be outrun:** bytes are copied out of landing once, before anything
 //! hashes them, and the copy is what is hashed and used. Notices of the peer are checked before an offset is
 //! made of them.
 //!
@@ -20,7 +20,7 @@
 //!
 //! libfabric's shm provider keeps a file per endpoint in /dev/shm, named by process and user, and removes it
 //! when the endpoint is closed; a killed process leaves it there. Our own shared memory
-//! ([`crate::Kind::Shm`]) does not. Use the provider between processes only: two endpoints in one process
+//! ([`crate::PlainTransport::Shm`]) does not. Use the provider between processes only: two endpoints in one process
 //! share state that the first to close takes away.
 
 mod flow;
@@ -55,7 +55,7 @@ const LINGER: Duration = Duration::from_secs(2);
 const EXPLAIN: Duration = Duration::from_secs(1);
 
 /// An endpoint and the thread that moves it on.
-pub(crate) struct Side {
+pub(crate) struct EndpointThread {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
     ring: usize,
@@ -93,7 +93,7 @@ impl Shared {
     }
 }
 
-impl Side {
+impl EndpointThread {
     fn new(flow: Flow, ring: usize) -> Result<Self, String> {
         let shared =
             Arc::new(Shared { flow: Mutex::new(flow), stop: false.into(), idle: AtomicBool::new(false) });
@@ -156,12 +156,12 @@ impl Side {
     }
 
     /// The channel. `life` is the private channel to the same peer.
-    pub(crate) fn channel(self, life: Box<dyn Channel>) -> FabricChannel {
-        FabricChannel { deadline: life.deadline(), side: self, life: Some(life), finished: false }
+    pub(crate) fn channel(self, life: Box<dyn Channel>) -> LibfabricChannel {
+        LibfabricChannel { deadline: life.deadline(), side: self, life: Some(life), finished: false }
     }
 }
 
-impl Drop for Side {
+impl Drop for EndpointThread {
     fn drop(&mut self) {
         self.shared.stop.store(true, Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -184,14 +184,14 @@ fn explain(why: &str, mut alive: impl FnMut() -> Result<(), ChannelError>) -> Ch
 }
 
 /// One end of a channel over libfabric.
-pub(crate) struct FabricChannel {
-    side: Side,
+pub(crate) struct LibfabricChannel {
+    side: EndpointThread,
     life: Option<Box<dyn Channel>>,
     deadline: Duration,
     finished: bool,
 }
 
-impl FabricChannel {
+impl LibfabricChannel {
     fn wait(&mut self, ready: impl Fn(&Flow) -> bool) -> Result<(), ChannelError> {
         let life = &mut self.life;
         self.side
@@ -205,7 +205,7 @@ impl FabricChannel {
     }
 }
 
-impl Channel for FabricChannel {
+impl Channel for LibfabricChannel {
     fn send(&mut self, mut bytes: &[u8]) -> Result<(), ChannelError> {
         self.finished = false;
         while !bytes.is_empty() {
@@ -266,7 +266,7 @@ impl Channel for FabricChannel {
     }
 }
 
-impl Drop for FabricChannel {
+impl Drop for LibfabricChannel {
     fn drop(&mut self) {
         if !self.finished {
             // What is queued still reaches a peer that is there.

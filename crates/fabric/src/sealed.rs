@@ -1,6 +1,6 @@
 //! A tag on every flush: a channel on which nothing that was altered reaches the caller.
 //!
-//! **Functionality.** [`Sealed`] wraps any channel. What one end sends arrives at the other unaltered, in
+//! **Functionality.** [`SealedChannel`] wraps any channel. What one end sends arrives at the other unaltered, in
 //! order and without repetition, or the receiver gets an error that names the channel.
 //!
 //! **Security.** Against whoever reads and alters the bytes between the two ends and does not hold the pair's
@@ -151,7 +151,7 @@ fn digest(key: &GfKey, before: Block, bytes: &[u8]) -> Block {
 }
 
 /// A channel whose bytes are authenticated; see the module's text.
-pub struct Sealed<C: Channel> {
+pub struct SealedChannel<C: Channel> {
     inner: C,
     name: String,
     keys: PairKeys,
@@ -165,7 +165,7 @@ pub struct Sealed<C: Channel> {
     failed: Option<ChannelError>,
 }
 
-impl<C: Channel> Sealed<C> {
+impl<C: Channel> SealedChannel<C> {
     /// `inner` under `keys`; `name` stands in errors: "the shm channel to p1".
     pub fn new(inner: C, keys: PairKeys, name: impl Into<String>) -> Self {
         let (queued, opened) = (Vec::with_capacity(FRAME_BYTES), Vec::new());
@@ -260,7 +260,7 @@ impl<C: Channel> Sealed<C> {
     }
 }
 
-impl<C: Channel> Channel for Sealed<C> {
+impl<C: Channel> Channel for SealedChannel<C> {
     fn send(&mut self, bytes: &[u8]) -> Result<(), ChannelError> {
         self.guarded(|this| {
             let mut bytes = bytes;
@@ -337,7 +337,7 @@ impl<C: Channel> Channel for Sealed<C> {
     }
 }
 
-impl<C: Channel> Drop for Sealed<C> {
+impl<C: Channel> Drop for SealedChannel<C> {
     fn drop(&mut self) {
         self.inner.set_deadline(self.inner.deadline().min(LINGER));
         if self.failed.is_none() {

@@ -5,7 +5,7 @@
 //! then sleeps on a futex. Nothing but the two copies touches the bytes.
 //!
 //! **Security.** None by itself: whoever may open the memory of either process reads and alters. It is used
-//! under [`crate::Sealed`]. Counters of the peer are checked before use: a wrong one ends the channel and
+//! under [`crate::SealedChannel`]. Counters of the peer are checked before use: a wrong one ends the channel and
 //! never leads an access outside the ring.
 //!
 //! **Ends.** The channel keeps the TLS channel that it came from, silent, as its life line: an orderly end is
@@ -19,7 +19,7 @@ mod region;
 use crate::passed;
 use base::ChannelError;
 use net::Channel;
-use region::Region;
+use region::SharedRegion;
 use rustix::thread::futex;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
@@ -48,7 +48,7 @@ fn region_bytes(ring: usize) -> usize {
 
 /// Memory mapped by both ends, before it serves.
 pub(crate) struct Mapped {
-    region: Region,
+    region: SharedRegion,
     ring: usize,
     /// Whether this end writes to the first ring.
     first: bool,
@@ -56,7 +56,7 @@ pub(crate) struct Mapped {
 
 /// One end of a pair of rings.
 pub(crate) struct ShmChannel {
-    region: Region,
+    region: SharedRegion,
     ring: u64,
     out: usize,
     into: usize,

@@ -1,13 +1,13 @@
 //! From TLS to a plain transport: all peers of a session at once, or none.
 
-use crate::{PairKeys, Sealed};
+use crate::{PairKeys, SealedChannel};
 use base::{Error, PartyId, limits};
 use net::{Channel, Session};
 use std::fmt;
 
 /// A plain transport.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum PlainTransport {
     /// Memory shared by processes of one host.
     Shm,
     /// libfabric.
@@ -17,7 +17,7 @@ pub enum Kind {
     },
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for PlainTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Shm => write!(f, "shm"),
@@ -28,9 +28,9 @@ impl fmt::Display for Kind {
 
 /// What came of an upgrade: the same at all parties.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum UpgradeOutcome {
     /// Every peer is spoken to over this transport.
-    Upgraded(Kind),
+    Upgraded(PlainTransport),
     /// The parties are not on one host: they go on over TLS, all of them. The text says which pair it was, or
     /// that another party said so.
     Kept(String),
@@ -39,7 +39,7 @@ pub enum Outcome {
 /// Smallest and largest window of a plain transport.
 pub(crate) const WINDOWS: std::ops::RangeInclusive<usize> = (4 << 10)..=(64 << 20);
 
-/// Exchanges the channels of `session` to all `peers` for plain ones of `kind`, each under [`Sealed`]. All
+/// Exchanges the channels of `session` to all `peers` for plain ones of `kind`, each under [`SealedChannel`]. All
 /// parties call it at the same place of the protocol, with the same arguments and nothing under way, after
 /// they met over TLS. It books its bytes ([`upgrade_bytes`]) at the step `upgrade`; ledger, steps and
 /// deadlines go on.
@@ -47,8 +47,8 @@ pub(crate) const WINDOWS: std::ops::RangeInclusive<usize> = (4 << 10)..=(64 << 2
 /// The TLS channel is kept inside the new one: it is silent from now on, and its end is the end of the
 /// conversation.
 ///
-/// [`Kind::Shm`] finds out whether the parties share a host; where two do not, all keep TLS
-/// ([`Outcome::Kept`]).
+/// [`PlainTransport::Shm`] finds out whether the parties share a host; where two do not, all keep TLS
+/// ([`UpgradeOutcome::Kept`]).
 ///
 /// # Errors
 /// Without `trusted_network`: bytes would travel in plain text. When the session is not private: keys are
@@ -57,9 +57,9 @@ pub(crate) const WINDOWS: std::ops::RangeInclusive<usize> = (4 << 10)..=(64 << 2
 pub fn upgrade(
     session: &mut Session,
     peers: &[PartyId],
-    kind: &Kind,
+    kind: &PlainTransport,
     trusted_network: bool,
-) -> Result<Outcome, Error> {
+) -> Result<UpgradeOutcome, Error> {
     upgrade_with(session, peers, kind, trusted_network, limits::WINDOW_BYTES)
 }
 
@@ -70,10 +70,10 @@ pub fn upgrade(
 pub fn upgrade_with(
     session: &mut Session,
     peers: &[PartyId],
-    kind: &Kind,
+    kind: &PlainTransport,
     trusted_network: bool,
     window: usize,
-) -> Result<Outcome, Error> {
+) -> Result<UpgradeOutcome, Error> {
     if !trusted_network {
         return Err(Error::refused(format!(
             "the transport {kind} carries bytes in plain text: set trusted_network = true in the party file \
@@ -96,11 +96,11 @@ pub fn upgrade_with(
         let own = ready.iter().find_map(|(_, _, plain)| plain.as_ref().err().cloned());
         match (agree(session, &peers, own.is_none())?, kind) {
             (None, _) => {}
-            (Some(_), Kind::Shm) => {
+            (Some(_), PlainTransport::Shm) => {
                 let other = "another party is not on the host of the others".to_owned();
-                return Ok(Outcome::Kept(own.unwrap_or(other)));
+                return Ok(UpgradeOutcome::Kept(own.unwrap_or(other)));
             }
-            (Some(who), Kind::Fabric { .. }) => {
+            (Some(who), PlainTransport::Fabric { .. }) => {
                 let name = session.roster().name(who);
                 let other = format!("{name} cannot use the transport {kind}; see {name}'s own output");
                 return Err(Error::input(own.unwrap_or(other)));
@@ -112,7 +112,7 @@ pub fn upgrade_with(
                 session.replace_channel(peer, |old| plain.over(old, keys, name));
             }
         }
-        Ok(Outcome::Upgraded(kind.clone()))
+        Ok(UpgradeOutcome::Upgraded(kind.clone()))
     })
 }
 
@@ -120,21 +120,23 @@ pub fn upgrade_with(
 ///
 /// # Errors
 /// What is missing, and how to get it.
-pub fn available(kind: &Kind) -> Result<(), String> {
+pub fn available(kind: &PlainTransport) -> Result<(), String> {
     match kind {
-        Kind::Shm if cfg!(target_os = "linux") => Ok(()),
-        Kind::Shm => Err("shared memory between parties needs Linux".to_owned()),
-        Kind::Fabric { provider } => crate::libfabric::meet::available(provider),
+        PlainTransport::Shm if cfg!(target_os = "linux") => Ok(()),
+        PlainTransport::Shm => Err("shared memory between parties needs Linux".to_owned()),
+        PlainTransport::Fabric { provider } => crate::libfabric::meet::available(provider),
     }
 }
 
 /// Bytes that [`upgrade`] sends to one peer.
 #[must_use]
-pub fn upgrade_bytes(me: PartyId, peer: PartyId, kind: &Kind) -> u64 {
+pub fn upgrade_bytes(me: PartyId, peer: PartyId, kind: &PlainTransport) -> u64 {
     let pair = match kind {
-        Kind::Shm if me < peer => crate::shm::meet::OFFER_BYTES,
-        Kind::Shm => crate::shm::meet::ANSWER_BYTES,
-        Kind::Fabric { .. } => crate::libfabric::meet::CARD_BYTES + crate::libfabric::meet::ANSWER_BYTES,
+        PlainTransport::Shm if me < peer => crate::shm::meet::OFFER_BYTES,
+        PlainTransport::Shm => crate::shm::meet::ANSWER_BYTES,
+        PlainTransport::Fabric { .. } => {
+            crate::libfabric::meet::CARD_BYTES + crate::libfabric::meet::ANSWER_BYTES
+        }
     };
     (crate::sealed::KEY_BYTES + pair + VERDICT_BYTES) as u64
 }
@@ -145,18 +147,18 @@ const VERDICT_BYTES: usize = 1;
 /// A plain channel that is ready to take over.
 enum Plain {
     Shm(crate::shm::Mapped),
-    Fabric(crate::libfabric::Side),
+    Fabric(crate::libfabric::EndpointThread),
 }
 
 fn prepare(
     session: &mut Session,
     peer: PartyId,
-    kind: &Kind,
+    kind: &PlainTransport,
     window: usize,
 ) -> Result<Result<Plain, String>, Error> {
     Ok(match kind {
-        Kind::Shm => crate::shm::meet::map(session, peer, window)?.map(Plain::Shm),
-        Kind::Fabric { provider } => {
+        PlainTransport::Shm => crate::shm::meet::map(session, peer, window)?.map(Plain::Shm),
+        PlainTransport::Fabric { provider } => {
             crate::libfabric::meet::connect(session, peer, provider, window)?.map(Plain::Fabric)
         }
     })
@@ -165,8 +167,8 @@ fn prepare(
 impl Plain {
     fn over(self, life: Box<dyn Channel>, keys: PairKeys, name: String) -> Box<dyn Channel> {
         match self {
-            Self::Shm(mapped) => Box::new(Sealed::new(mapped.channel(life), keys, name)),
-            Self::Fabric(side) => Box::new(Sealed::new(side.channel(life), keys, name)),
+            Self::Shm(mapped) => Box::new(SealedChannel::new(mapped.channel(life), keys, name)),
+            Self::Fabric(side) => Box::new(SealedChannel::new(side.channel(life), keys, name)),
         }
     }
 }

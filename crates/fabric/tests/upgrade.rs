@@ -4,14 +4,15 @@ mod common;
 
 use base::{Error, PartyId};
 use common::{P0, P1};
-use fabric::{Kind, Outcome, upgrade, upgrade_bytes, upgrade_with};
+use fabric::{PlainTransport, UpgradeOutcome, upgrade, upgrade_bytes, upgrade_with};
 use net::Session;
 use net::cluster::Cluster;
 use std::time::Duration;
 
 #[test]
 fn it_starts_only_on_a_trusted_network() {
-    let error = Cluster::new(2, 1).run(|s| upgrade(s, &[s.me().other()], &Kind::Shm, false)).remove(0);
+    let error =
+        Cluster::new(2, 1).run(|s| upgrade(s, &[s.me().other()], &PlainTransport::Shm, false)).remove(0);
     let error = error.unwrap_err().to_string();
     assert!(error.contains("set trusted_network = true"), "{error}");
 }
@@ -24,8 +25,11 @@ fn all_of_several_parties_change_at_once_and_the_ledger_goes_on() {
         s.step("before", |s| peers.iter().try_for_each(|peer| s.link(*peer).recv(&mut [0; 10])))?;
         let private: Vec<bool> = peers.iter().map(|peer| s.link(*peer).is_private()).collect();
         assert_eq!(private, [true; 3]);
-        assert_eq!(upgrade_with(s, &peers, &Kind::Shm, true, 4096)?, Outcome::Upgraded(Kind::Shm));
-        let expected: u64 = peers.iter().map(|peer| upgrade_bytes(s.me(), *peer, &Kind::Shm)).sum();
+        assert_eq!(
+            upgrade_with(s, &peers, &PlainTransport::Shm, true, 4096)?,
+            UpgradeOutcome::Upgraded(PlainTransport::Shm)
+        );
+        let expected: u64 = peers.iter().map(|peer| upgrade_bytes(s.me(), *peer, &PlainTransport::Shm)).sum();
         assert_eq!(s.ledger().sent("upgrade"), expected);
         s.step("after", |s| {
             for peer in &peers {
@@ -46,8 +50,8 @@ fn all_of_several_parties_change_at_once_and_the_ledger_goes_on() {
 fn parties_on_two_hosts_keep_tls() {
     let done = Cluster::new(2, 1).deadline(Duration::from_secs(60)).run(|s| {
         if s.me() == P0 {
-            let outcome = upgrade(s, &[P1], &Kind::Shm, true)?;
-            let Outcome::Kept(why) = outcome else { panic!("{outcome:?}") };
+            let outcome = upgrade(s, &[P1], &PlainTransport::Shm, true)?;
+            let UpgradeOutcome::Kept(why) = outcome else { panic!("{outcome:?}") };
             assert_eq!(why, "p1 is on another host or in another container");
             assert!(s.link(P1).is_private());
             return s.link(P1).send(&[9]);
@@ -72,11 +76,11 @@ fn elsewhere(s: &mut Session) -> Result<(), Error> {
 /// Keys that were agreed in plain text would be worth nothing.
 #[test]
 fn it_wants_a_private_channel() {
-    for kind in [Kind::Shm, Kind::Fabric { provider: "tcp".into() }] {
+    for kind in [PlainTransport::Shm, PlainTransport::Fabric { provider: "tcp".into() }] {
         let done = Cluster::new(2, 1).run(|s| {
             let peer = PartyId(1 - s.me().0);
             // A sealed channel is authentic, but plain.
-            upgrade_with(s, &[peer], &Kind::Shm, true, 4096)?;
+            upgrade_with(s, &[peer], &PlainTransport::Shm, true, 4096)?;
             upgrade_with(s, &[peer], &kind, true, 4096)
         });
         for party in done {
@@ -89,7 +93,8 @@ fn it_wants_a_private_channel() {
 #[test]
 fn windows_are_bounded() {
     for window in [100, 1 << 30] {
-        let done = Cluster::new(2, 1).run(|s| upgrade_with(s, &[s.me().other()], &Kind::Shm, true, window));
+        let done = Cluster::new(2, 1)
+            .run(|s| upgrade_with(s, &[s.me().other()], &PlainTransport::Shm, true, window));
         assert!(done[0].as_ref().unwrap_err().to_string().contains("4 KiB to 64 MiB"));
     }
 }
@@ -99,7 +104,7 @@ fn windows_are_bounded() {
 fn a_session_that_keeps_private_uses_both_channels() {
     let done = Cluster::new(2, 1).run(|s| {
         let peer = s.me().other();
-        upgrade(s, &[peer], &Kind::Shm, true)?;
+        upgrade(s, &[peer], &PlainTransport::Shm, true)?;
         s.keep_private();
         let say = |s: &mut Session, private: bool, round: u8| {
             assert_eq!(s.link(peer).is_private(), private);

@@ -6,7 +6,7 @@ use data::generate::{FileFormat, LiftOptions, lift, lift_study};
 use data::{read_advertiser, read_program_columns, read_publisher};
 use matching::{Options, pid};
 use net::Session;
-use osprey::trace::{self, Feed, Source};
+use osprey::trace::{self, TraceFeed, TraceSource};
 use privacy::ledger::{AnswerKey, Ledger, PeerLineage};
 use release::choose::{CutAndChooseSide, Draw, Drawer, NoiseContext, Setup, Transcript, resume};
 use release::gaussian::DiscreteGaussian;
@@ -339,9 +339,9 @@ fn trace(data: &[u8]) {
         seal_trace(&mut bytes);
     }
     let path = disk::file("made.trace", &bytes);
-    let _ = Source::open(&path, &header());
-    if let Ok((_, mut source)) = Source::inspect(&path) {
-        while let Ok(Feed::Block(_)) = source.next() {}
+    let _ = TraceSource::open(&path, &header());
+    if let Ok((_, mut source)) = TraceSource::inspect(&path) {
+        while let Ok(TraceFeed::Block(_)) = source.next() {}
     }
 }
 
@@ -375,12 +375,12 @@ fn crc32c(crc: u32, bytes: &[u8]) -> u32 {
 fn traces() -> Vec<Vec<u8>> {
     let path = disk::folder().join("good.trace");
     let mut writer = trace::Writer::create(&path, &header()).expect("a trace can be made");
-    let entry = |chunk| trace::Entry { chunk, written: chunk % 2 == 0, fresh: chunk % 3 == 0 };
+    let entry = |chunk| trace::TraceEntry { chunk, written: chunk % 2 == 0, fresh: chunk % 3 == 0 };
     let mut entries = 0;
     for block in 0..3u64 {
-        let touched: Vec<trace::Entry> = [1, 2, 900, 3].map(|c| entry(c + block as u32)).into();
+        let touched: Vec<trace::TraceEntry> = [1, 2, 900, 3].map(|c| entry(c + block as u32)).into();
         entries += touched.len() as u64;
-        let block = trace::Block { events: block * 5, hash: block / 2, entries: touched };
+        let block = trace::TraceBlock { events: block * 5, hash: block / 2, entries: touched };
         writer.block(&block).expect("it is written");
     }
     let footer = trace::Footer { entries, peak_chunks: 12, other_bytes: 1 << 20 };

@@ -223,7 +223,7 @@ fn engines(cases: Vec<Case>, parties: usize, make: fn() -> Box<dyn Engine>) -> T
 
 fn outsourced(seats: [u8; 4]) -> Ring4 {
     let settings = Settings { security: Security::Malicious, hash: Hash::Keyed, masked: true };
-    Ring4::new(settings, seats.map(PartyId), || Ok(accel::Queue::default())).with_chunk(128)
+    Ring4::new(settings, seats.map(PartyId), || Ok(accel::DeviceQueue::default())).with_chunk(128)
 }
 
 /// A 64-bit addition in 64 lanes.

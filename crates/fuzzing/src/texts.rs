@@ -205,5 +205,5 @@ fn settings(data: &[u8]) {
         let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='))?;
         Some(OsString::from(value))
     };
-    let _ = osprey::Settings::read(find);
+    let _ = osprey::ProcessSettings::read(find);
 }

@@ -2,21 +2,24 @@
 
 use crate::Target;
 use crate::talk::Script;
-use accel::{Command, Cpu, Device, Fold, Half, Keys, Linear, Multiply, Seat, VectorRing, Vouch, check};
+use accel::{
+    BlockHalf, Cpu, Device, DeviceCommand, FoldStage, LinearStage, MultiplyStage, Seat, SeatKeys, VectorRing,
+    Vouch, check,
+};
 use base::{PartyId, Seed};
-use fabric::{PairKeys, Sealed};
+use fabric::{PairKeys, SealedChannel};
 use kernels::{Aes128, Block};
 use matching::circuit_psi::okvs;
 use matching::paillier::key::{CIPHERTEXT_BYTES, KEY_BYTES, LIMBS, Plaintext, PublicKey, SecretKey};
-use net::{Channel, fuzzing as wire};
+use net::Channel;
 use release::choose::{Checker, Debited, Draw, Drawer, NoiseContext, Setup};
 use release::gaussian::DiscreteGaussian;
 use release::rational::ratio;
 use std::sync::{Arc, LazyLock};
 
 pub(crate) const TARGETS: &[Target] = &[
-    Target::new("hello", hello, wire::examples).least(10_000_000),
-    Target::new("farewell", farewell, wire::examples).least(10_000_000),
+    Target::new("hello", hello, net::fuzzing::examples).least(10_000_000),
+    Target::new("farewell", farewell, net::fuzzing::examples).least(10_000_000),
     Target::new("fabric-card", card, || vec![vec![1; fabric::fuzzing::CARD_BYTES]]).least(1_000_000),
     Target::new("fabric-frames", frames, frame_seeds).least(1_000_000),
     Target::new("accel-command", command, commands).least(1_000_000),
@@ -36,11 +39,11 @@ fn padded<const N: usize>(data: &[u8]) -> [u8; N] {
 }
 
 fn hello(data: &[u8]) {
-    wire::hello(&padded(data));
+    net::fuzzing::hello(&padded(data));
 }
 
 fn farewell(data: &[u8]) {
-    wire::farewell(&padded(data));
+    net::fuzzing::farewell(&padded(data));
 }
 
 fn card(data: &[u8]) {
@@ -51,7 +54,7 @@ fn card(data: &[u8]) {
 fn frames(data: &[u8]) {
     let Some((piece, bytes)) = data.split_first() else { return };
     let keys = PairKeys::derive(PartyId(1), PartyId(0), &[5; 32], &[3; 32]);
-    let mut channel = Sealed::new(Script::new(bytes.to_vec()), keys, "the channel");
+    let mut channel = SealedChannel::new(Script::new(bytes.to_vec()), keys, "the channel");
     let mut into = vec![0; usize::from(*piece) + 1];
     while channel.recv(&mut into).is_ok() {}
 }
@@ -76,7 +79,7 @@ impl Channel for Sink {
 fn frame_seeds() -> Vec<Vec<u8>> {
     let sink = Sink::default();
     let keys = PairKeys::derive(PartyId(0), PartyId(1), &[3; 32], &[5; 32]);
-    let mut sealed = Sealed::new(sink.clone(), keys, "the channel");
+    let mut sealed = SealedChannel::new(sink.clone(), keys, "the channel");
     for message in [&[7u8; 40][..], &[1], &[0; 16]] {
         sealed.send(message).and_then(|()| sealed.recv(&mut [])).expect("a vector takes all");
     }
@@ -90,7 +93,7 @@ fn command(data: &[u8]) {
     let bytes: [u8; 40] = padded(data);
     let ring = [VectorRing::Z128, VectorRing::Z64, VectorRing::Z2][usize::from(bytes[1]) % 3];
     let seat = Seat::new(usize::from(bytes[2]) % 4);
-    let half = [Half::First, Half::Second][usize::from(bytes[3] & 1)];
+    let half = [BlockHalf::First, BlockHalf::Second][usize::from(bytes[3] & 1)];
     let masked = bytes[3] & 2 != 0;
     let terms = usize::from(bytes[4]);
     let number = |at: usize| u64::from_le_bytes(padded(&bytes[at..at + 8]));
@@ -106,8 +109,8 @@ fn command(data: &[u8]) {
     let mut digests = [Block(1), Block(2)];
     let [z0, z1, z2] = &mut z;
     let mut command = match bytes[0] % 6 {
-        0 => Command::Add(Linear { ring, x, y, z: [z0, z1, z2] }),
-        1 => Command::Sub(Linear { ring, x, y, z: [z0, z1, z2] }),
+        0 => DeviceCommand::Add(LinearStage { ring, x, y, z: [z0, z1, z2] }),
+        1 => DeviceCommand::Sub(LinearStage { ring, x, y, z: [z0, z1, z2] }),
         which @ 2..=4 => {
             let vouch = match which {
                 2 => Vouch::Nothing,
@@ -115,7 +118,7 @@ fn command(data: &[u8]) {
                 _ => Vouch::Expose { a: &mut va, c: &mut vc },
             };
             let z = [&mut z0[..], &mut z1[..], &mut z2[..]];
-            Command::Multiply(Multiply {
+            DeviceCommand::Multiply(MultiplyStage {
                 ring,
                 round,
                 first,
@@ -132,12 +135,22 @@ fn command(data: &[u8]) {
         }
         _ => {
             let digests = (bytes[3] & 4 != 0).then_some(&mut digests);
-            Command::Fold(Fold { ring, round, first, half, z: [z1, z2], a: &a, c: &c, masked, digests })
+            DeviceCommand::Fold(FoldStage {
+                ring,
+                round,
+                first,
+                half,
+                z: [z1, z2],
+                a: &a,
+                c: &c,
+                masked,
+                digests,
+            })
         }
     };
     let fits = check(&command, seat).is_ok();
     let mut device = Cpu::default();
-    device.configure(Arc::new(Keys::new(seat, [Block(3); 3], [Block(5); 3]))).expect("keys of a seat");
+    device.configure(Arc::new(SeatKeys::new(seat, [Block(3); 3], [Block(5); 3]))).expect("keys of a seat");
     let ran = device.run(&mut command).is_ok();
     assert!(fits || !ran, "what does not fit is not run");
 }

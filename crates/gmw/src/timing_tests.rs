@@ -2,7 +2,7 @@
 
 use crate::bits::{Bits, words};
 use kernels::InstructionSet;
-use timing::{Case, done};
+use timing::{TimedKernel, done};
 
 const LANES: usize = 67;
 
@@ -16,9 +16,9 @@ fn rows(secret: &[u8]) {
     done(row.words());
 }
 
-fn cases() -> Vec<Case<'static>> {
+fn cases() -> Vec<TimedKernel<'static>> {
     println!("\nbackend {:?}", InstructionSet::detect());
-    vec![Case::new("bits of lanes", 7 * 8 * words(LANES), |secret| rows(secret))]
+    vec![TimedKernel::new("bits of lanes", 7 * 8 * words(LANES), |secret| rows(secret))]
 }
 
 timing::tests!(cases);

@@ -1,7 +1,6 @@
 //! Puts a report together.
 
 use crate::prepare::Checked;
-use crate::run::released::Views;
 use crate::usage;
 use base::{Error, PartyId};
 use privacy::dummies::MatchLeakage;
@@ -11,12 +10,25 @@ use release::Rational;
 use release::scale::{ReaderRole, ReleaseMode, rho_to_epsilon};
 use report::wording;
 use report::{
-    Disclosure, FORMAT, PartyInfo, PeerHistory, Privacy, RunReport, ServersInfo, SpentBy, StageReport,
-    StudyInfo,
+    Disclosure, FORMAT, PartyInfo, PeerHistory, Privacy, ResultView, RunReport, ServersInfo, SpentBy,
+    StageReport, StudyInfo,
 };
 use study::{NoiseFrom, PartyRole, Question, Study};
 
 const UNREVIEWED: &str = "The implementation has not been reviewed independently.";
+
+/// What a party saw in all.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Views {
+    /// What it alone sees; none where nothing is for it alone.
+    pub own: Option<ResultView>,
+    /// What everybody sees.
+    pub public: Option<ResultView>,
+    /// Which number of its release each was, from 0.
+    pub attempts: Vec<u32>,
+    /// Servers whose share of an output was not what the others' say.
+    pub benders: Vec<PartyId>,
+}
 
 /// What a finished run knows.
 pub(crate) struct Facts<'a> {

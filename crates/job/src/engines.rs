@@ -3,7 +3,7 @@
 //! `tacit plan` estimates by the same rule.
 
 use crate::plan::{Link, Speeds};
-use accel::Queue;
+use accel::DeviceQueue;
 use base::{Cost, Error, Fault, PartyId};
 use engine::Engine;
 use gmw::Gmw;
@@ -199,7 +199,7 @@ impl Engines {
     }
 
     fn ring4(&self, settings: Settings, seats: [PartyId; 4]) -> Ring4 {
-        Ring4::new(settings, seats, || Ok(Queue::default()))
+        Ring4::new(settings, seats, || Ok(DeviceQueue::default()))
     }
 
     /// The engine of one worker of several: over its base OTs where there is a hub ([`Engines::has_hub`]).

@@ -5,7 +5,6 @@ use crate::prepare::Built;
 use base::Error;
 use page::numbers::trimmed;
 use privacy::scales::{Scales, release_mode};
-use program::lower::ReleasePlan;
 use program::{NodeSection, Op, Program, Viewer};
 use release::joint::{self, FamilyMechanism};
 use release::modes::{LiftEstimate, Reading, read_fixed, read_sums};
@@ -30,10 +29,10 @@ impl Released<'_> {
 
 /// What a release showed to this party.
 pub struct Seen<'a> {
-    /// The release.
-    pub plan: &'a ReleasePlan,
-    /// Bit patterns in the order of `plan.outputs`.
-    pub values: &'a [u128],
+    /// Who sees it.
+    pub viewer: Viewer,
+    /// Positions in the program's outputs, and bit patterns.
+    pub values: &'a [(usize, u128)],
     /// One packed bit per row for each of this party's lists.
     pub lists: &'a [Vec<u64>],
     /// This party's rows by their places; none where it does not know them, as in no program that shows a
@@ -46,19 +45,14 @@ pub struct Seen<'a> {
 /// # Errors
 /// When a value cannot be read; a cell that may not be shown is refused in the view, not here.
 pub fn view(study: &Study, built: &Built, scales: &Scales, seen: &Seen<'_>) -> Result<ResultView, Error> {
-    let plan = seen.plan;
-    let numbers: Vec<(usize, i128)> = plan
-        .outputs
-        .iter()
-        .zip(seen.values)
-        .map(|((index, _), value)| {
-            let node = built.program.outputs[*index].value;
-            (*index, built.program.release.ty(node).to_signed(*value))
-        })
-        .collect();
+    let number = |(index, value): &(usize, u128)| {
+        let node = built.program.outputs[*index].value;
+        (*index, built.program.release.ty(node).to_signed(*value))
+    };
+    let numbers: Vec<(usize, i128)> = seen.values.iter().map(number).collect();
     match (&built.lift, &study.kind) {
         (Some((lift, layout)), study::Question::Lift(own)) => {
-            lift_view(own, lift, layout, scales, plan.viewer, &numbers).map(ResultView::Lift)
+            lift_view(own, lift, layout, scales, seen.viewer, &numbers).map(ResultView::Lift)
         }
         _ => {
             let outputs = program_outputs(
@@ -151,7 +145,7 @@ fn program_outputs(
 }
 
 fn program_lists(program: &Program, seen: &Seen<'_>) -> Vec<ProgramList> {
-    let own = program.lists.iter().filter(|list| seen.plan.viewer.only() == Some(list.to));
+    let own = program.lists.iter().filter(|list| seen.viewer.only() == Some(list.to));
     own.zip(seen.lists)
         .map(|(list, bits)| {
             let matched =

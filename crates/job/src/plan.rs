@@ -4,18 +4,25 @@ mod choice;
 
 pub use choice::Choice;
 
+use crate::course::{Actor, Completed, Course, Matched};
 use crate::engines::{Engines, Estimate};
 use crate::prepare::{Built, build};
 use crate::run::join::{Payloads, column_layouts};
-use crate::run::outsourced::{NOISE, price_match, publishes};
-use crate::run::{measure, released};
+use crate::run::outsourced::price_match;
+use crate::stages::compute::ComputeStage;
+use crate::stages::link::{LinkFacts, LinkStage};
+use crate::stages::noise::NoiseStage;
+use crate::stages::publish::PublishStage;
+use crate::stages::release::ReleaseStage;
+use crate::stages::upgrade::UpgradeStage;
+use crate::stages::{Stage, Tells};
 use base::{Cost, Error, PartyId, limits};
+use engine::Engine;
 use matching::group::CurveGroup;
 use matching::payload::PayloadLayout;
 use matching::{circuit_psi, collecting, many, multi, pid, ps3i};
 use num_traits::Zero;
 use ot::OtKind;
-use privacy::hold::StepsRun;
 use privacy::ledger::PUBLIC;
 use privacy::scales::{Scales, release_mode};
 use privacy::{PrivacyTotal, dummies};
@@ -26,6 +33,7 @@ use ring4::Security;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use studies::lift::Quantity;
+use study::transport::{ServerTransport, protects};
 use study::{Backend, NoiseMode, Protocol, Question, Study};
 
 /// The wire between the parties.
@@ -90,7 +98,7 @@ impl Default for Speeds {
 /// One stage of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PlanStage {
-    /// `link`, `match`, `noise`, `compute` or `release`.
+    /// `link`, `match`, `noise`, `compute`, `publish` or `release`.
     pub name: String,
     /// AND gates.
     pub and_gates: u64,
@@ -102,10 +110,12 @@ pub struct PlanStage {
     pub rounds: u64,
     /// Estimated seconds.
     pub seconds: f64,
+    /// What it tells, and to whom.
+    pub tells: Vec<Tells>,
 }
 
 /// A plan: exact cost for the sizes assumed, estimated time, privacy.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Plan {
     /// The stages in order.
     pub stages: Vec<PlanStage>,
@@ -190,6 +200,30 @@ pub fn plan(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
     Ok(whole)
 }
 
+impl Plan {
+    /// The same with the servers' transport. Nothing where the study has no servers.
+    ///
+    /// # Errors
+    /// None that a study which was planned has.
+    pub fn over(mut self, study: &Study, transport: &ServerTransport, link: Link) -> Result<Self, Error> {
+        if study.servers.is_none() {
+            return Ok(self);
+        }
+        let used = match transport {
+            ServerTransport::Auto => {
+                "auto: memory that all four share, if they are on one host, else TLS".to_owned()
+            }
+            other => format!("{other}: {}", protects(&other.to_string())),
+        };
+        self.assumptions.insert("transport".into(), used);
+        if let Some(kind) = transport.plain() {
+            let stage = UpgradeStage { study, kind };
+            self.stages.insert(0, PlanStage::new(study, &stage, link, Speeds::default())?);
+        }
+        Ok(self)
+    }
+}
+
 fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Result<Plan, Error> {
     let policy = program::VerifierPolicy {
         max_rho: Ratio::new(1000, 1).ok_or_else(|| Error::misuse("a thousand is a ratio"))?,
@@ -198,63 +232,109 @@ fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
     };
     let built = build(study, &policy)?;
     let open = Engines::of(study, &built.program)?;
-    let rows = assumed.rows;
-    let aligned = study.matching.protocol == Protocol::Aligned;
-    let matched = Matching::of(study, &built, &open, rows)?;
+    let matched = Matching::of(study, &built, &open, assumed.rows)?;
     let union = matched.rows;
     if union > limits::ROWS {
         return Err(Error::limit("limits::ROWS, rows of both sides", union, limits::ROWS));
     }
-    if study.only_matches() {
-        let mut assumptions = assumptions(assumed, &matched, link, speeds);
-        assumptions.extend(hidden_sizes(study)?);
-        let stages = vec![matched.stage(study, link, speeds)];
-        let (engines, rho, total) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-        let (minimum_detectable_effect, public_effect) = (None, None);
-        return Ok(Plan {
-            stages,
-            engines,
-            rho,
-            total,
-            minimum_detectable_effect,
-            public_effect,
-            assumptions,
-        });
-    }
-    let half = [rows[0] / 2, rows[0] - rows[0] / 2];
-    let scales = Scales::new(study, &built.program, &built.audit, Some(half))?;
-    let sizes = Sizes { study, built: &built, scales: &scales, rows: union, link, speeds };
-    let engines = sizes.settled(open);
-    let mut stages =
-        vec![matched.stage(study, link, speeds), sizes.compute(&engines).0, sizes.release(&engines)?.0];
-    let noise = sizes.noise(&engines)?.0;
-    if noise.bytes_sent.values().any(|bytes| *bytes > 0) {
-        let late = usize::from(publishes(&built));
-        stages.insert(1 + late, noise);
-    }
-    if open.asks(&built.program) {
-        stages.insert(0, link_stage(study, link));
-    }
-    let rho = spent(study, &scales);
-    let total = totals(study, &built, &scales)?;
-    let smallest = |viewer| effect(study, &built, &scales, (half, assumed.mean), viewer);
-    let effect = smallest(studies::lift::PUBLISHER.into())?;
-    let public_effect = smallest(Viewer::Public)?;
     let mut assumptions = assumptions(assumed, &matched, link, speeds);
+    assumptions.extend(hidden_sizes(study)?);
+    let rows = assumed.rows;
+    let half = [rows[0] / 2, rows[0] - rows[0] / 2];
+    let mut estimator = Estimator { study, matched: &matched, half, link, speeds, stages: Vec::new() };
+    if study.only_matches() {
+        estimator.match_rows()?;
+        return Ok(Plan { stages: estimator.stages, assumptions, ..Plan::default() });
+    }
+    let course = Course { study, built: &built };
+    let Completed { matched: Matched { engines, .. }, scales, .. } = course.run(open, (), &mut estimator)?;
     let settings = engines.settings(&built.program);
     let engine = [engines.make().name(), &settings].into_iter().filter(|text| !text.is_empty());
     assumptions.insert("engine".into(), engine.collect::<Vec<_>>().join(", "));
-    if aligned {
+    if study.matching.protocol == Protocol::Aligned {
         assumptions.insert("rows".into(), format!("{union}, the same at every party"));
         assumptions.remove("union");
     }
-    assumptions.extend(hidden_sizes(study)?);
+    let total = totals(study, &built, &scales)?;
     if !total.is_empty() {
         assumptions.insert("unit".into(), study.unit_words());
     }
-    let engines = choice::choices(&sizes)?;
-    let minimum_detectable_effect = effect;
-    Ok(Plan { stages, engines, rho, total, minimum_detectable_effect, public_effect, assumptions })
+    let smallest = |viewer| effect(study, &built, &scales, (half, assumed.mean), viewer);
+    Ok(Plan {
+        engines: choice::choices(course, &scales, union, (link, speeds))?,
+        rho: spent(study, &scales),
+        total,
+        minimum_detectable_effect: smallest(studies::lift::PUBLISHER.into())?,
+        public_effect: smallest(Viewer::Public)?,
+        stages: estimator.stages,
+        assumptions,
+    })
+}
+
+/// Goes through the stages of a run and adds up what they cost.
+struct Estimator<'a> {
+    study: &'a Study,
+    matched: &'a Matching,
+    /// Rows of the publisher's arms.
+    half: [u64; 2],
+    link: Link,
+    speeds: Speeds,
+    stages: Vec<PlanStage>,
+}
+
+impl Estimator<'_> {
+    fn add(&mut self, stage: &impl Stage) -> Result<(), Error> {
+        self.stages.push(PlanStage::new(self.study, stage, self.link, self.speeds)?);
+        Ok(())
+    }
+}
+
+impl Actor for Estimator<'_> {
+    type Rows = ();
+    type Lanes = ();
+    type Totals = ();
+    type Views = ();
+
+    fn link(&mut self, stage: &LinkStage) -> Result<LinkFacts, Error> {
+        self.add(stage)?;
+        Ok(LinkFacts { link: self.link, speeds: self.speeds })
+    }
+
+    fn match_rows(&mut self) -> Result<((), u64), Error> {
+        self.stages.push(self.matched.stage(self.study, self.link, self.speeds));
+        Ok(((), self.matched.rows))
+    }
+
+    fn settled(&mut self, _matched: &Matched<()>) {}
+
+    fn draw(&mut self, stage: &NoiseStage, _engine: &mut dyn Engine) -> Result<(), Error> {
+        self.add(stage)
+    }
+
+    fn compute(
+        &mut self,
+        stage: &ComputeStage<'_>,
+        _matched: &Matched<()>,
+        (): (),
+        _engine: &mut dyn Engine,
+    ) -> Result<(), Error> {
+        self.add(stage)
+    }
+
+    fn publish(&mut self, stage: &PublishStage, (): &(), (): &()) -> Result<[u64; 2], Error> {
+        self.add(stage)?;
+        Ok(self.half)
+    }
+
+    fn release(
+        &mut self,
+        stage: &ReleaseStage<'_>,
+        _matched: &Matched<()>,
+        (): &(),
+        _engine: &mut dyn Engine,
+    ) -> Result<(), Error> {
+        self.add(stage)
+    }
 }
 
 /// What each party gets to see in all, and the public where there is something for it, as a number.
@@ -317,20 +397,17 @@ fn assumptions(
     ])
 }
 
-fn stage(study: &Study, name: &str, cost: &Cost, work_s: f64, link: Link) -> PlanStage {
-    PlanStage {
-        name: name.into(),
-        and_gates: cost.and_gates,
-        ots: cost.ots,
-        bytes_sent: study
-            .everybody()
-            .into_iter()
-            .map(|(name, _)| name.to_owned())
-            .zip(cost.sent.iter().copied())
-            .collect(),
-        rounds: cost.rounds,
-        // Sending and computing overlap; waiting does not.
-        seconds: link.seconds(cost).max(work_s),
+impl PlanStage {
+    fn new(study: &Study, stage: &impl Stage, link: Link, speeds: Speeds) -> Result<Self, Error> {
+        let estimate = stage.estimate(link, speeds)?;
+        Ok(Self::of(study, stage.name(), estimate, stage.tells()))
+    }
+
+    fn of(study: &Study, name: &str, estimate: Estimate, tells: Vec<Tells>) -> Self {
+        let Estimate { cost, and_gates, round_trips: rounds, seconds } = estimate;
+        let names = study.everybody().into_iter().map(|(name, _)| name.to_owned());
+        let bytes_sent = names.zip(cost.sent).collect();
+        Self { name: name.into(), and_gates, ots: cost.ots, bytes_sent, rounds, seconds, tells }
     }
 }
 
@@ -446,82 +523,11 @@ impl Matching {
         let work = (self.multiplications as f64 / speeds.multiplications_per_s + self.encrypted)
             / speeds.cores
             + self.cost.ots as f64 / speeds.ots_per_s;
-        let mut stage = stage(study, "match", &self.cost, work, link);
+        let Cost { and_gates, rounds: round_trips, .. } = self.cost;
         // Chunks are exchanged in lock step, a few on the way at once; some messages wait for each other.
-        stage.seconds += self.waits * link.round_trip_s;
-        stage
-    }
-}
-
-/// Measuring the link, where it settles what the study leaves open.
-fn link_stage(study: &Study, link: Link) -> PlanStage {
-    let cost = measure::price(study.parties.len());
-    let mut stage = stage(study, "link", &cost, 0.0, link);
-    // All its messages cross.
-    stage.seconds += cost.rounds as f64 * link.round_trip_s / 2.0;
-    stage
-}
-
-/// What the stages of computing are priced for.
-struct Sizes<'a> {
-    study: &'a Study,
-    built: &'a Built,
-    scales: &'a Scales,
-    rows: u64,
-    link: Link,
-    speeds: Speeds,
-}
-
-impl Sizes<'_> {
-    fn settled(&self, engines: Engines) -> Engines {
-        engines.settled(&self.built.program, self.rows, self.link, self.speeds)
-    }
-
-    /// Rows and combine, and the bytes of all who take part, whether the study names them or not.
-    fn compute(&self, engines: &Engines) -> (PlanStage, u64) {
-        let estimate = engines.estimate(&self.built.program, self.rows, self.link, self.speeds);
-        let stage = stage(self.study, "compute", &estimate.cost, 0.0, self.link);
-        let Estimate { and_gates, round_trips: rounds, seconds, cost } = estimate;
-        (PlanStage { and_gates, rounds, seconds, ..stage }, cost.bytes())
-    }
-
-    /// The noise that is drawn before the rows, likewise.
-    fn noise(&self, engines: &Engines) -> Result<(PlanStage, u64), Error> {
-        let engine = engines.make();
-        let plans = released::plans(&*engine, self.built, self.scales)?;
-        let (cost, and_gates, rounds) = engines.price_draw(&self.scales.draws(&*engine, &plans));
-        let stage = stage(self.study, NOISE, &cost, 0.0, self.link);
-        let seconds = stage.seconds + rounds as f64 * self.link.round_trip_s;
-        Ok((PlanStage { and_gates, rounds, seconds, ..stage }, cost.bytes()))
-    }
-
-    /// The releases of all viewers, likewise.
-    fn release(&self, engines: &Engines) -> Result<(PlanStage, u64), Error> {
-        let Sizes { study, built, scales, link, .. } = *self;
-        let engine = engines.make();
-        let mut plans = released::plans(&*engine, built, scales)?.into_iter();
-        let (mut cost, mut and_gates, mut rounds) = (Cost::zero(study.roster().len()), 0, 0);
-        for viewer in built.program.viewers() {
-            if released::sees(built, viewer)
-                && let Some(plan) = plans.next()
-            {
-                let all = released::price(study, &*engine, scales, &plan, StepsRun::Whole)?;
-                let (own, gates, trips) = engines.price_release(&plan);
-                and_gates += gates;
-                rounds += trips + all.rounds.saturating_sub(own.rounds);
-                cost += &all;
-            }
-            let Some(viewer) = viewer.only() else { continue };
-            if built.program.lists.iter().any(|list| list.to == viewer) {
-                let lists = engine.price_lists(&built.program, self.rows, viewer);
-                rounds += lists.rounds;
-                cost += &lists;
-            }
-        }
-        let work = cost.and_gates as f64 / self.speeds.and_per_s;
-        let stage = stage(study, "release", &cost, work, link);
-        let seconds = stage.seconds + rounds as f64 * link.round_trip_s;
-        Ok((PlanStage { and_gates, rounds, seconds, ..stage }, cost.bytes()))
+        let seconds = link.seconds(&self.cost).max(work) + self.waits * link.round_trip_s;
+        let estimate = Estimate { cost: self.cost.clone(), and_gates, round_trips, seconds };
+        PlanStage::of(study, "match", estimate, Vec::new())
     }
 }
 

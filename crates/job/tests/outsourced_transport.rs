@@ -6,7 +6,6 @@ mod common;
 use base::Error;
 use common::{SALTED, SERVERS, World, all, check_clinics, clinics, dies, off, quiet, trial, whole};
 use job::run::{ServerReport, Watch};
-use job::transport::STAGE;
 use report::{RunReport, StageReport};
 use std::path::PathBuf;
 use std::process::Command;
@@ -73,12 +72,12 @@ fn check(transport: &str, reports: &[RunReport], servers: &[ServerReport]) {
         assert_eq!(says("Whoever administers that host"), transport == "shm");
         assert!(report.stages.iter().all(|stage| stage.price_held), "{transport}: {:?}", report.stages);
         let seat = told.members.iter().any(|server| server.name == report.party);
-        assert_eq!(stage(&report.stages, STAGE).is_some(), seat && transport != "tls");
+        assert_eq!(stage(&report.stages, "upgrade").is_some(), seat && transport != "tls");
     }
     for server in servers {
         assert_eq!(server.transport, transport);
         assert!(server.stages.iter().all(|stage| stage.price_held), "{transport}: {:?}", server.stages);
-        let made = stage(&server.stages, STAGE);
+        let made = stage(&server.stages, "upgrade");
         assert_eq!(made.is_some(), transport != "tls");
         assert!(made.is_none_or(|stage| stage.price.bytes() > 0));
         let text = server.text();
@@ -128,12 +127,12 @@ fn a_lift_over_shared_memory_costs_what_its_plan_says() {
     let assumed = job::plan::Assumed { rows: [told.rows[0], told.rows[1]], mean: 0.01 };
     let study = world.study();
     let plan = job::plan::plan(&study, &assumed, link, job::plan::Speeds::default()).unwrap();
-    let plan = plan.over(&study, &ServerTransport::parse("shm").unwrap(), link);
+    let plan = plan.over(&study, &ServerTransport::parse("shm").unwrap(), link).unwrap();
     assert!(plan.assumptions["transport"].starts_with("shm: The servers run on one host"));
     let planned = &plan.stages[0];
-    assert_eq!(planned.name, STAGE);
+    assert_eq!(planned.name, "upgrade");
     for (i, server) in servers.iter().enumerate() {
-        let sent = stage(&server.stages, STAGE).unwrap().bytes_sent[2 + i];
+        let sent = stage(&server.stages, "upgrade").unwrap().bytes_sent[2 + i];
         assert_eq!(planned.bytes_sent[&server.server], sent, "{}", server.server);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::curve::CurveBackend;
 use crate::*;
-use timing::{Case, done, memcheck};
+use timing::{TimedKernel, done, memcheck};
 
 /// Not a multiple of any vector.
 const LANES: usize = 67;
@@ -24,11 +24,11 @@ fn case(
     name: &str,
     secret: usize,
     mut run: impl FnMut(Vec<Block>) + 'static,
-) -> Case<'static> {
-    Case::new(format!("{backend:?}: {name}"), secret * Block::BYTES, move |secret| run(blocks(secret)))
+) -> TimedKernel<'static> {
+    TimedKernel::new(format!("{backend:?}: {name}"), secret * Block::BYTES, move |secret| run(blocks(secret)))
 }
 
-fn ciphers(b: InstructionSet) -> Vec<Case<'static>> {
+fn ciphers(b: InstructionSet) -> Vec<TimedKernel<'static>> {
     let hash = move || TweakedHash::on(b, Block(7));
     vec![
         case(b, "AES, key and data", 1 + LANES, move |mut x| {
@@ -64,7 +64,7 @@ fn ciphers(b: InstructionSet) -> Vec<Case<'static>> {
     ]
 }
 
-fn gates(b: InstructionSet) -> Vec<Case<'static>> {
+fn gates(b: InstructionSet) -> Vec<TimedKernel<'static>> {
     let hash = move || TweakedHash::on(b, Block(7));
     let room = || (vec![Block::ZERO; LANES], vec![Block::ZERO; 2 * LANES]);
     vec![
@@ -105,7 +105,7 @@ fn gates(b: InstructionSet) -> Vec<Case<'static>> {
     ]
 }
 
-fn matrices(b: InstructionSet) -> Vec<Case<'static>> {
+fn matrices(b: InstructionSet) -> Vec<TimedKernel<'static>> {
     vec![
         case(b, "transposition", 3 * 128, move |rows| {
             let mut out = vec![Block::ZERO; rows.len()];
@@ -120,7 +120,7 @@ fn matrices(b: InstructionSet) -> Vec<Case<'static>> {
     ]
 }
 
-fn selected(b: InstructionSet) -> Vec<Case<'static>> {
+fn selected(b: InstructionSet) -> Vec<TimedKernel<'static>> {
     vec![case(b, "blocks added by a bit", 1 + 2 * LANES, move |mut x| {
         let (bit, (sums, y)) = (x[0].0 as u64 & 1, x[1..].split_at_mut(LANES));
         xor_when_on(b, sums, y, bit);
@@ -128,7 +128,7 @@ fn selected(b: InstructionSet) -> Vec<Case<'static>> {
     })]
 }
 
-fn fields(b: InstructionSet) -> Vec<Case<'static>> {
+fn fields(b: InstructionSet) -> Vec<TimedKernel<'static>> {
     vec![
         case(b, "GF(2^128), products", 1 + 2 * LANES, move |mut x| {
             let (factor, (x, sums)) = (x[0], x[1..].split_at_mut(LANES));
@@ -143,7 +143,7 @@ fn fields(b: InstructionSet) -> Vec<Case<'static>> {
     ]
 }
 
-fn rings(b: InstructionSet, ring: VectorRing) -> Vec<Case<'static>> {
+fn rings(b: InstructionSet, ring: VectorRing) -> Vec<TimedKernel<'static>> {
     let name = |what: &str| format!("{ring:?}, {what}");
     vec![
         case(b, &name("sums"), 2 * LANES, move |mut x| {
@@ -179,9 +179,9 @@ fn rings(b: InstructionSet, ring: VectorRing) -> Vec<Case<'static>> {
 }
 
 /// What all backends share.
-fn plain() -> Vec<Case<'static>> {
+fn plain() -> Vec<TimedKernel<'static>> {
     let case = |name: &str, secret: usize, mut run: Box<dyn FnMut(Vec<Block>)>| {
-        Case::new(name, secret * Block::BYTES, move |secret| run(blocks(secret)))
+        TimedKernel::new(name, secret * Block::BYTES, move |secret| run(blocks(secret)))
     };
     vec![
         case(
@@ -210,7 +210,7 @@ fn plain() -> Vec<Case<'static>> {
 
 /// The ladder of the portable twin, and with the 8-lane kernel its map too; the twin's map is for comparisons
 /// only.
-fn curves() -> Vec<Case<'static>> {
+fn curves() -> Vec<TimedKernel<'static>> {
     const POINTS: usize = 9;
     let key = |secret: &[u8]| -> curve::Key {
         let mut key: curve::Key = secret[..32].try_into().expect("32 bytes");
@@ -225,27 +225,32 @@ fn curves() -> Vec<Case<'static>> {
         curve.mul(&key(secret), &mut points);
         done(&points[..]);
     };
-    let mut cases = vec![Case::new("Curve25519 of the twin: ladder", 64, move |secret: &mut [u8]| {
-        mul(CurveBackend::portable(), secret);
-    })];
+    let mut cases =
+        vec![TimedKernel::new("Curve25519 of the twin: ladder", 64, move |secret: &mut [u8]| {
+            mul(CurveBackend::portable(), secret);
+        })];
     if let Some(curve) = CurveBackend::fast() {
-        cases.push(Case::new(
+        cases.push(TimedKernel::new(
             "Curve25519 of 8 lanes: ladder",
             32 + 32 * POINTS,
             move |secret: &mut [u8]| {
                 mul(curve, secret);
             },
         ));
-        cases.push(Case::new("Curve25519 of 8 lanes: map", 32 + 96 * POINTS, move |secret: &mut [u8]| {
-            let mut points = [[0; 32]; POINTS];
-            curve.map(Some(&key(secret)), secret[32..].as_chunks().0, &mut points);
-            done(&points);
-        }));
+        cases.push(TimedKernel::new(
+            "Curve25519 of 8 lanes: map",
+            32 + 96 * POINTS,
+            move |secret: &mut [u8]| {
+                let mut points = [[0; 32]; POINTS];
+                curve.map(Some(&key(secret)), secret[32..].as_chunks().0, &mut points);
+                done(&points);
+            },
+        ));
     }
     cases
 }
 
-fn cases() -> Vec<Case<'static>> {
+fn cases() -> Vec<TimedKernel<'static>> {
     let of = |b: InstructionSet| {
         let rings = VectorRing::ALL.into_iter().flat_map(move |ring| rings(b, ring));
         [ciphers(b), gates(b), matrices(b), selected(b), fields(b)].into_iter().flatten().chain(rings)

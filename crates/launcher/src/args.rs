@@ -1,8 +1,8 @@
 //! Commands and flags. The help of each command teaches it by example.
 
-use crate::units::{Memory, chunk, memory, region};
+use crate::units::{MemorySize, chunk, memory, region};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use osprey::Engine;
+use osprey::PagingEngine;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -22,13 +22,13 @@ First steps: osprey probe; then docs/osprey/run.md.";
 #[derive(Debug, Parser)]
 #[command(name = "osprey", version, after_help = EXIT_CODES, arg_required_else_help = true,
           max_term_width = 110)]
-pub struct Cli {
+pub struct OspreyCli {
     /// What to do.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: OspreyCommand,
 }
 
-impl Cli {
+impl OspreyCli {
     /// Reads a command line, its first word the name of the program.
     ///
     /// # Errors
@@ -40,20 +40,20 @@ impl Cli {
 
 /// What to do.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum OspreyCommand {
     /// Run a program in a part of its memory
-    Run(Box<Run>),
+    Run(Box<OspreyRun>),
     /// Show which ways of paging this machine allows, and which one is chosen
-    Probe(Probe),
+    Probe(ProbeArgs),
     /// Show what a trace file holds, or verify it
-    Trace(crate::trace::Trace),
+    Trace(crate::trace::TraceArgs),
     /// Measure workloads under each way of paging, and check their results
-    Bench(crate::bench::Bench),
+    Bench(crate::bench::BenchArgs),
     /// Print a completion script for a shell
     Completions(Completions),
 }
 
-impl Command {
+impl OspreyCommand {
     /// Whether errors are wanted as JSON on standard output, too.
     pub fn wants_json(&self) -> bool {
         match self {
@@ -88,12 +88,12 @@ Exit codes:
 /// program's.
 #[derive(Debug, Args)]
 #[command(after_help = RUN_HELP)]
-pub struct Run {
+pub struct OspreyRun {
     /// Memory for the whole process: 256M, 2G, or a percentage of what its trace says it needs (25%; needs a
     /// trace, so not with --mode reactive or concurrent)
     #[arg(long, value_name = "BYTES|PERCENT", value_parser = memory,
           required_unless_present_any = ["speculative_only", "engine"])]
-    pub memory: Option<Memory>,
+    pub memory: Option<MemorySize>,
     /// How the program's accesses come to be known
     #[arg(long, value_enum, default_value_t = RunMode::Speculate)]
     pub mode: RunMode,
@@ -189,13 +189,13 @@ pub enum EngineChoice {
 
 impl EngineChoice {
     /// The runtime's engine that was asked for by name.
-    pub fn named(self) -> Option<Engine> {
+    pub fn named(self) -> Option<PagingEngine> {
         match self {
-            Self::Move => Some(Engine::Move),
-            Self::Copy => Some(Engine::Copy),
-            Self::File => Some(Engine::File),
-            Self::Hint => Some(Engine::Hint),
-            Self::None => Some(Engine::None),
+            Self::Move => Some(PagingEngine::Move),
+            Self::Copy => Some(PagingEngine::Copy),
+            Self::File => Some(PagingEngine::File),
+            Self::Hint => Some(PagingEngine::Hint),
+            Self::None => Some(PagingEngine::None),
             Self::Auto | Self::Unbounded | Self::Swap => None,
         }
     }
@@ -204,7 +204,7 @@ impl EngineChoice {
 /// Shows which ways of paging this machine allows, why others are not possible, and which one is chosen.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  osprey probe\n  osprey probe --spill /mnt/nvme --disk")]
-pub struct Probe {
+pub struct ProbeArgs {
     /// Folder that chunks would be written to
     #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
     pub spill: PathBuf,

@@ -1,11 +1,11 @@
 //! Which engines work here, found out by using them: a child starts the runtime with one, as a program would,
 //! and touches memory. So an answer is that of the run itself, with its reason.
 
-use crate::link::Limit;
-use crate::pass::{Denied, Job, Pass, Tail};
-use crate::program::Program;
+use crate::link::MemoryLimit;
+use crate::pass::{GuardedPass, PassParts, StartRefusal, Tail};
+use crate::program::ProgramCall;
 use osprey::settings::microset;
-use osprey::{Engine, Mode, OspVec, Settings};
+use osprey::{OspVec, PagingEngine, PassMode, ProcessSettings};
 use std::fs::File;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, OwnedFd};
@@ -38,8 +38,8 @@ pub fn run() -> ExitCode {
 ///
 /// # Errors
 /// In words, the runtime's own.
-pub fn engine(engine: Engine, spill: &Path) -> Result<(), String> {
-    let settings = Settings { mode: Mode::Reactive, engine, memory: MEMORY, ..settings(spill) };
+pub fn engine(engine: PagingEngine, spill: &Path) -> Result<(), String> {
+    let settings = ProcessSettings { mode: PassMode::Reactive, engine, memory: MEMORY, ..settings(spill) };
     attempt(&settings, false)
 }
 
@@ -48,7 +48,7 @@ pub fn engine(engine: Engine, spill: &Path) -> Result<(), String> {
 /// # Errors
 /// As [`engine`].
 pub fn speculation(spill: &Path) -> Result<(), String> {
-    attempt(&Settings { mode: Mode::Speculate, ..settings(spill) }, false)
+    attempt(&ProcessSettings { mode: PassMode::Speculate, ..settings(spill) }, false)
 }
 
 /// Whether a program can be cut off.
@@ -64,35 +64,41 @@ pub fn isolation(spill: &Path) -> Result<(), String> {
 /// # Errors
 /// In words.
 pub fn limit() -> Result<String, String> {
-    let limit = Limit { bytes: MEMORY, swap: false, paged: false };
-    crate::cgroup::Group::create(limit, std::process::id()).map(|group| group.describe())
+    let limit = MemoryLimit { bytes: MEMORY, swap: false, paged: false };
+    crate::cgroup::MemoryGroup::create(limit, std::process::id()).map(|group| group.describe())
 }
 
-fn settings(spill: &Path) -> Settings {
-    Settings { chunk: CHUNK, microset: microset(CHUNK), spill: spill.to_path_buf(), ..Settings::default() }
+fn settings(spill: &Path) -> ProcessSettings {
+    ProcessSettings {
+        chunk: CHUNK,
+        microset: microset(CHUNK),
+        spill: spill.to_path_buf(),
+        ..ProcessSettings::default()
+    }
 }
 
-fn attempt(settings: &Settings, isolate: bool) -> Result<(), String> {
+fn attempt(settings: &ProcessSettings, isolate: bool) -> Result<(), String> {
     let text = |e: std::io::Error| e.to_string();
-    let program = Program { path: "/proc/self/exe".into(), name: "osprey".into(), args: vec![NAME.into()] };
+    let program =
+        ProgramCall { path: "/proc/self/exe".into(), name: "osprey".into(), args: vec![NAME.into()] };
     let null = || -> Result<OwnedFd, String> {
         Ok(File::options().read(true).write(true).open("/dev/null").map_err(text)?.into())
     };
     let (stderr, tail) = Tail::pipe().map_err(text)?;
     let trace = crate::stdin::memory_file("osprey-trace").map_err(text)?;
-    let pass = Pass::start(Job {
+    let pass = GuardedPass::start(PassParts {
         program: &program,
         settings,
         standard: [null()?, null()?, stderr],
-        trace: (settings.mode == Mode::Speculate).then(|| trace.as_fd()),
+        trace: (settings.mode == PassMode::Speculate).then(|| trace.as_fd()),
         ring: None,
         isolate,
         background: true,
         limit: None,
     });
     let pass = pass.map_err(|denied| match denied {
-        Denied::Refused(why) => why,
-        Denied::Failed(failure) => failure.text,
+        StartRefusal::Refused(why) => why,
+        StartRefusal::Failed(failure) => failure.text,
     })?;
     let ended = pass.wait(|| ControlFlow::Continue(())).map_err(|failure| failure.text)?;
     let said = tail.text();

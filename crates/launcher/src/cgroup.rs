@@ -4,8 +4,8 @@
 //! guard, which outlives its launcher, and the next start on the machine ([`sweep`]), for the case that both
 //! were killed.
 
-use crate::delay::{self, Delay};
-use crate::link::Limit;
+use crate::delay::{self, DelayKeeper};
+use crate::link::MemoryLimit;
 use crate::processes;
 use crate::relief::Relief;
 use rustix::event::{PollFd, PollFlags};
@@ -21,7 +21,7 @@ const NAME: &str = "osprey-";
 
 /// A group with a limit. Removed when dropped, when nothing is in it.
 #[derive(Debug)]
-pub struct Group {
+pub struct MemoryGroup {
     folder: PathBuf,
     version: Version,
     swappable: Option<String>,
@@ -33,7 +33,7 @@ pub enum Help {
     /// Threads wait, in groups of version 1.
     Wait(Relief),
     /// Threads are delayed, in groups of version 2.
-    Delay(Delay),
+    Delay(DelayKeeper),
 }
 
 impl Help {
@@ -68,12 +68,12 @@ enum Version {
     Two,
 }
 
-impl Group {
+impl MemoryGroup {
     /// Makes a group with a limit, below the group of this process or beside it.
     ///
     /// # Errors
     /// In words: why the system does not let us.
-    pub fn create(limit: Limit, launcher: u32) -> Result<Self, String> {
+    pub fn create(limit: MemoryLimit, launcher: u32) -> Result<Self, String> {
         let places = places()?;
         let name = name(launcher).ok_or("/proc does not show this launcher")?;
         let mut why = String::from("no memory controller is mounted");
@@ -91,7 +91,7 @@ impl Group {
         parent: &Path,
         own: &Path,
         name: &str,
-        limit: Limit,
+        limit: MemoryLimit,
     ) -> Result<Self, io::Error> {
         if version == Version::Two {
             let on = fs::read_to_string(parent.join("cgroup.subtree_control"))?;
@@ -111,7 +111,7 @@ impl Group {
         Ok(group)
     }
 
-    fn limit(&mut self, limit: Limit) -> io::Result<()> {
+    fn limit(&mut self, limit: MemoryLimit) -> io::Result<()> {
         let write = |file: &str, value: u64| fs::write(self.folder.join(file), value.to_string());
         let mut forbidden: Result<(), String> = Ok(());
         match self.version {
@@ -154,12 +154,12 @@ impl Group {
 
     /// Has a program that comes to its limit wait for memory instead of being killed: for what the system
     /// swaps or the runtime's pager frees. As far as the system has that.
-    pub fn help(&self, limit: Limit) -> Option<Help> {
+    pub fn help(&self, limit: MemoryLimit) -> Option<Help> {
         let swaps = limit.swap && crate::engine::has_swap();
         // Without it the system kills as it always does, and the run says so.
         match self.version {
             Version::One if limit.paged || swaps => Relief::start(&self.folder, limit).ok().map(Help::Wait),
-            Version::Two if limit.paged => Delay::start(&self.folder, limit).ok().map(Help::Delay),
+            Version::Two if limit.paged => DelayKeeper::start(&self.folder, limit).ok().map(Help::Delay),
             _ => None,
         }
     }
@@ -200,7 +200,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for MemoryGroup {
     fn drop(&mut self) {
         remove(&self.folder);
     }
@@ -341,8 +341,8 @@ mod tests {
         for (paged, high) in [(true, Some("63298086")), (false, None)] {
             let folder = tempfile::tempdir().expect("a folder");
             let mut group =
-                Group { folder: folder.path().to_path_buf(), version: Version::Two, swappable: None };
-            group.limit(Limit { bytes: 64 << 20, swap: false, paged }).expect("files");
+                MemoryGroup { folder: folder.path().to_path_buf(), version: Version::Two, swappable: None };
+            group.limit(MemoryLimit { bytes: 64 << 20, swap: false, paged }).expect("files");
             let read = |file: &str| fs::read_to_string(folder.path().join(file)).ok();
             assert_eq!(read("memory.max").as_deref(), Some("67108864"));
             assert_eq!(read("memory.swap.max").as_deref(), Some("0"));
@@ -352,8 +352,8 @@ mod tests {
 
     #[test]
     fn a_group_goes_when_it_is_dropped() {
-        let limit = Limit { bytes: 64 << 20, swap: false, paged: false };
-        match Group::create(limit, std::process::id()) {
+        let limit = MemoryLimit { bytes: 64 << 20, swap: false, paged: false };
+        match MemoryGroup::create(limit, std::process::id()) {
             Err(why) => eprintln!("skipped: {why}"),
             Ok(group) => {
                 let folder = group.folder().to_path_buf();

@@ -1,6 +1,6 @@
 //! `osprey completions`: what a shell needs to complete commands and flags.
 
-use crate::args::{Cli, Completions};
+use crate::args::{Completions, OspreyCli};
 use base::Error;
 use clap::{Command, CommandFactory};
 use terminal::output;
@@ -11,7 +11,7 @@ use terminal::output;
 /// When standard output cannot be written.
 pub fn run(args: &Completions) -> Result<(), Error> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut shown(&Cli::command()), "osprey", &mut script);
+    clap_complete::generate(args.shell, &mut shown(&OspreyCli::command()), "osprey", &mut script);
     output::print(String::from_utf8_lossy(&script).trim_end())
 }
 

@@ -52,21 +52,21 @@ impl Console {
     }
 
     /// Progress of a pass whose output is not shown: a bar on a terminal, lines elsewhere.
-    pub fn progress(self) -> Progress {
-        Progress { console: self, began: Instant::now(), said: None, bar: None }
+    pub fn progress(self) -> PassProgress {
+        PassProgress { console: self, began: Instant::now(), said: None, bar: None }
     }
 }
 
 /// Progress of a pass.
 #[derive(Debug)]
-pub struct Progress {
+pub struct PassProgress {
     console: Console,
     began: Instant,
     said: Option<Instant>,
     bar: Option<ProgressBar>,
 }
 
-impl Progress {
+impl PassProgress {
     /// So much of the trace is written.
     pub fn show(&mut self, bytes: u64) {
         if self.console.quiet || self.began.elapsed() < QUIET_FOR {
@@ -88,7 +88,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for PassProgress {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

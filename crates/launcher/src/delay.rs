@@ -10,7 +10,7 @@
 //! nobody has mapped are the kernel's to drop, and a program that reads a large file must not lose its frames
 //! for them.
 
-use crate::link::Limit;
+use crate::link::MemoryLimit;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 use std::fs::{self, File};
 use std::io;
@@ -32,19 +32,19 @@ const STEEPNESS: f64 = 64.0;
 
 /// Looks after a group.
 #[derive(Debug)]
-pub struct Delay {
+pub struct DelayKeeper {
     events: File,
     pager: OwnedFd,
     folder: PathBuf,
     high: u64,
 }
 
-impl Delay {
+impl DelayKeeper {
     /// Listens to the group at `folder`, which has that limit and [`high`] for it.
     ///
     /// # Errors
     /// The system's; the kernel delays the program even so.
-    pub fn start(folder: &Path, limit: Limit) -> io::Result<Self> {
+    pub fn start(folder: &Path, limit: MemoryLimit) -> io::Result<Self> {
         let events = File::open(folder.join("memory.events"))?;
         let pager = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Self { events, pager, folder: folder.to_path_buf(), high: high(limit.bytes) })
@@ -127,8 +127,8 @@ mod tests {
         write("memory.events", "low 0\nhigh 3\n");
         write("memory.stat", "file 0\n");
         write("memory.current", "50000000\n");
-        let limit = Limit { bytes: 48 << 20, swap: false, paged: true };
-        let delay = Delay::start(folder.path(), limit).expect("files");
+        let limit = MemoryLimit { bytes: 48 << 20, swap: false, paged: true };
+        let delay = DelayKeeper::start(folder.path(), limit).expect("files");
         let told = || rustix::io::read(delay.pager(), &mut [0; 8]).is_ok();
         assert!(delay.relieve().is_some() && told());
         write("memory.stat", "file 40000000\nfile_mapped 1000\n");

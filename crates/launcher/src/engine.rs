@@ -1,18 +1,18 @@
 //! Which paging engine, and why.
 
-use crate::args::{EngineChoice, Run};
+use crate::args::{EngineChoice, OspreyRun};
 use crate::attempt;
-use osprey::Engine;
+use osprey::PagingEngine;
 use std::path::Path;
 
 /// Engines that encrypt what they write, best first.
-pub const ENCRYPTED: [Engine; 2] = [Engine::Move, Engine::Copy];
+pub const ENCRYPTED: [PagingEngine; 2] = [PagingEngine::Move, PagingEngine::Copy];
 /// Engines that write memory to disk as it is, best first.
-pub const PLAINTEXT: [Engine; 2] = [Engine::File, Engine::Hint];
+pub const PLAINTEXT: [PagingEngine; 2] = [PagingEngine::File, PagingEngine::Hint];
 
 /// How the program is paged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Paging {
+pub struct ChosenPaging {
     /// By whom.
     pub by: By,
     /// Why, in words.
@@ -29,32 +29,32 @@ pub enum By {
     /// The system, under a limit that may swap.
     System,
     /// The runtime.
-    Runtime(Engine),
+    Runtime(PagingEngine),
 }
 
 /// Chooses by what was asked for and what the machine allows.
-pub fn choose(args: &Run) -> Paging {
+pub fn choose(args: &OspreyRun) -> ChosenPaging {
     let by = match args.engine {
         EngineChoice::Unbounded => By::Nobody,
         EngineChoice::Swap => By::System,
-        EngineChoice::Auto if args.speculative_only => By::Runtime(Engine::None),
+        EngineChoice::Auto if args.speculative_only => By::Runtime(PagingEngine::None),
         named => match named.named() {
             Some(engine) => By::Runtime(engine),
             None => return best(args),
         },
     };
-    Paging { by, reason: "asked for".into(), warning: plaintext(by) }
+    ChosenPaging { by, reason: "asked for".into(), warning: plaintext(by) }
 }
 
 /// What writes memory to disk as it is says so.
 fn plaintext(by: By) -> Option<String> {
-    let swaps = matches!(by, By::System | By::Runtime(Engine::Hint));
+    let swaps = matches!(by, By::System | By::Runtime(PagingEngine::Hint));
     if swaps && !has_swap() {
         return Some(
             "this machine has no swap (swapon FILE): the program can only use what the limit allows".into(),
         );
     }
-    (swaps || by == By::Runtime(Engine::File))
+    (swaps || by == By::Runtime(PagingEngine::File))
         .then(|| "this engine writes the program's memory to disk as it is, not encrypted".into())
 }
 
@@ -67,7 +67,7 @@ pub fn has_swap() -> bool {
 ///
 /// # Errors
 /// In words: why none works.
-pub fn automatic(spill: &Path, allow_plaintext: bool) -> Result<(Engine, String), String> {
+pub fn automatic(spill: &Path, allow_plaintext: bool) -> Result<(PagingEngine, String), String> {
     let mut others = Vec::new();
     for engine in ENCRYPTED.into_iter().chain(PLAINTEXT.into_iter().filter(|_| allow_plaintext)) {
         match attempt::engine(engine, spill) {
@@ -102,14 +102,14 @@ fn reasons(engines: &[(String, String)]) -> String {
 }
 
 /// Nothing can be paged: the program gets its limit and no more.
-fn best(args: &Run) -> Paging {
+fn best(args: &OspreyRun) -> ChosenPaging {
     match automatic(&args.spill, args.allow_plaintext) {
         Ok((engine, reason)) => {
             let by = By::Runtime(engine);
-            Paging { by, reason, warning: plaintext(by) }
+            ChosenPaging { by, reason, warning: plaintext(by) }
         }
-        Err(why) => Paging {
-            by: By::Runtime(Engine::None),
+        Err(why) => ChosenPaging {
+            by: By::Runtime(PagingEngine::None),
             warning: Some(format!(
                 "no paging engine works: {why}; the program runs unpaged{}",
                 if args.allow_plaintext && has_swap() {

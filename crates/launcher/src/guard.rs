@@ -1,8 +1,8 @@
 //! `osprey __child`: the guard of one pass. It sets itself up, starts the program, and ends all that the
 //! program started, when the program ends or the launcher does. See decision 030.
 
-use crate::cgroup::{Group, Help};
-use crate::link::{self, Event, Incoming, Order, Spec};
+use crate::cgroup::{Help, MemoryGroup};
+use crate::link::{self, GuardEvent, GuardEvents, GuardOrder, Spec};
 use crate::{exec, overlay, processes};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, WaitOptions};
@@ -33,16 +33,16 @@ pub fn run() -> ExitCode {
     };
     if let Err(text) = Guard::serve(&socket, &spec, descriptors) {
         // A launcher that is gone reads nothing, and nothing is left to do.
-        let _ = link::send(&socket, &Event::Refused { text });
+        let _ = link::send(&socket, &GuardEvent::Refused { text });
     }
     processes::end_descendants();
     ExitCode::SUCCESS
 }
 
 struct Guard {
-    incoming: Incoming,
+    incoming: GuardEvents,
     program: Child,
-    group: Option<Group>,
+    group: Option<MemoryGroup>,
     help: Option<Help>,
     peak: u64,
 }
@@ -52,29 +52,30 @@ impl Guard {
         let bell = signals().map_err(|e| format!("cannot catch signals: {e}"))?;
         rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1))
             .map_err(|e| format!("cannot adopt orphans: {e}"))?;
-        let group = spec.limit.map(|limit| Group::create(limit, spec.launcher));
+        let group = spec.limit.map(|limit| MemoryGroup::create(limit, spec.launcher));
         if spec.isolate {
             overlay::isolate()?;
         }
-        let started = group.as_ref().map(|made| made.as_ref().map(Group::describe).map_err(Clone::clone));
+        let started =
+            group.as_ref().map(|made| made.as_ref().map(MemoryGroup::describe).map_err(Clone::clone));
         let group = group.and_then(Result::ok);
-        let swappable = group.as_ref().and_then(Group::swappable);
+        let swappable = group.as_ref().and_then(MemoryGroup::swappable);
         let help = group.as_ref().zip(spec.limit).and_then(|(group, limit)| group.help(limit));
         let pager = help.as_ref().and_then(Help::pager);
         let program = start(spec, group.as_ref(), descriptors, pager)?;
         let reader = socket.try_clone().map_err(|e| format!("cannot watch the launcher: {e}"))?;
-        let mut guard = Self { incoming: Incoming::new(reader), program, group, help, peak: 0 };
+        let mut guard = Self { incoming: GuardEvents::new(reader), program, group, help, peak: 0 };
         // A launcher that is gone is noticed below.
-        let _ = link::send(socket, &Event::Started { limit: started, swappable });
+        let _ = link::send(socket, &GuardEvent::Started { limit: started, swappable });
         if let Some(code) = guard.watch(bell) {
             let left = processes::end_descendants();
             let group = guard.group.take();
             let _ = link::send(
                 socket,
-                &Event::Ended {
+                &GuardEvent::Ended {
                     code,
-                    peak: group.as_ref().map_or(Some(guard.peak), Group::peak).filter(|peak| *peak > 0),
-                    out_of_memory: group.as_ref().is_some_and(Group::out_of_memory),
+                    peak: group.as_ref().map_or(Some(guard.peak), MemoryGroup::peak).filter(|peak| *peak > 0),
+                    out_of_memory: group.as_ref().is_some_and(MemoryGroup::out_of_memory),
                     left,
                 },
             );
@@ -113,12 +114,12 @@ impl Guard {
             }
             while order || self.incoming.has_more() {
                 match self.incoming.next()? {
-                    Order::Signal(number) => {
+                    GuardOrder::Signal(number) => {
                         if let Some(signal) = Signal::from_named_raw(number) {
                             processes::kill(self.program.id(), signal);
                         }
                     }
-                    Order::Kill => {
+                    GuardOrder::Kill => {
                         processes::kill(self.program.id(), Signal::KILL);
                     }
                 }
@@ -155,13 +156,13 @@ fn signals() -> io::Result<UnixStream> {
 
 fn start(
     spec: &Spec,
-    group: Option<&Group>,
+    group: Option<&MemoryGroup>,
     descriptors: Vec<OwnedFd>,
     pager: Option<BorrowedFd<'_>>,
 ) -> Result<Child, String> {
     let mut descriptors = descriptors.into_iter();
     let mut standard = || descriptors.next().map(Stdio::from).ok_or("a standard descriptor is missing");
-    let folder = group.map(Group::folder);
+    let folder = group.map(MemoryGroup::folder);
     let mut command =
         exec::command(std::process::id(), folder, spec.background, &spec.program, &spec.name, &spec.args);
     command.stdin(standard()?).stdout(standard()?).stderr(standard()?);

@@ -31,20 +31,20 @@ pub struct Spec {
     /// Variables to set, or to remove.
     pub env: Vec<(String, Option<OsString>)>,
     /// One for each further descriptor: the variable that tells the program its number.
-    pub passed: Vec<Passed>,
+    pub passed: Vec<PassedFile>,
     /// Whether the program is cut off from files, network and IPC of this machine.
     pub isolate: bool,
     /// Whether it is to have no terminal.
     pub background: bool,
     /// The limit of its memory, if any.
-    pub limit: Option<Limit>,
+    pub limit: Option<MemoryLimit>,
     /// The launcher's process id, for names.
     pub launcher: u32,
 }
 
 /// How a program is told of a descriptor.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Passed {
+pub struct PassedFile {
     /// Variable.
     pub name: String,
     /// Whether its value is a path of the descriptor, for the variables that hold paths; otherwise the bare
@@ -54,7 +54,7 @@ pub struct Passed {
 
 /// A limit of memory that a group of processes may use.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Limit {
+pub struct MemoryLimit {
     /// Bytes.
     pub bytes: u64,
     /// Whether the system may swap beyond it.
@@ -65,7 +65,7 @@ pub struct Limit {
 
 /// What a guard says.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Event {
+pub enum GuardEvent {
     /// The program runs.
     Started {
         /// How its memory is limited, in words; `Err` says why the system does not enforce the limit.
@@ -93,7 +93,7 @@ pub enum Event {
 
 /// What a launcher says after the [`Spec`].
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Order {
+pub enum GuardOrder {
     /// Give the program a signal.
     Signal(i32),
     /// Kill it.
@@ -149,7 +149,7 @@ pub fn receive_spec(socket: &UnixStream) -> io::Result<(Spec, Vec<OwnedFd>)> {
     Ok((serde_json::from_slice(&text)?, descriptors))
 }
 
-/// Sends an [`Event`] or an [`Order`].
+/// Sends an [`GuardEvent`] or an [`GuardOrder`].
 ///
 /// # Errors
 /// The system's.
@@ -161,9 +161,9 @@ pub fn send(mut socket: &UnixStream, message: &impl Serialize) -> io::Result<()>
 
 /// The receiving half, by lines.
 #[derive(Debug)]
-pub struct Incoming(BufReader<UnixStream>);
+pub struct GuardEvents(BufReader<UnixStream>);
 
-impl Incoming {
+impl GuardEvents {
     /// Reads from a socket.
     pub fn new(socket: UnixStream) -> Self {
         Self(BufReader::new(socket))
@@ -210,16 +210,16 @@ mod tests {
         let (reader, writer) = rustix::pipe::pipe().expect("pipe");
         send_spec(&here, &spec, &[writer.as_fd()]).expect("sent");
         drop(writer);
-        send(&here, &Order::Signal(15)).expect("sent");
+        send(&here, &GuardOrder::Signal(15)).expect("sent");
         let (got, mut descriptors) = receive_spec(&there).expect("received");
         assert_eq!((got.program, got.args), (odd.clone(), vec![odd]));
         let mut pipe = std::fs::File::from(descriptors.pop().expect("one descriptor"));
         pipe.write_all(b"x").expect("written");
         drop(pipe);
         assert_eq!(io::read_to_string(std::fs::File::from(reader)).expect("read"), "x");
-        let mut incoming = Incoming::new(there);
-        assert!(matches!(incoming.next(), Some(Order::Signal(15))));
+        let mut incoming = GuardEvents::new(there);
+        assert!(matches!(incoming.next(), Some(GuardOrder::Signal(15))));
         drop(here);
-        assert!(incoming.next::<Order>().is_none());
+        assert!(incoming.next::<GuardOrder>().is_none());
     }
 }

@@ -31,7 +31,7 @@ mod trace;
 mod tracefile;
 mod units;
 
-use args::{Cli, Command};
+use args::{OspreyCli, OspreyCommand};
 use std::process::ExitCode;
 use terminal::output;
 
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
 /// A command of the help. With `osprey run` standard output is the program's, and so are flags such as
 /// `--json`.
 fn command(running: bool) -> ExitCode {
-    let command = match Cli::read(std::env::args_os()) {
+    let command = match OspreyCli::read(std::env::args_os()) {
         Ok(cli) => cli.command,
         Err(usage) => {
             let json = !running && std::env::args_os().any(|arg| arg == "--json");
@@ -60,14 +60,14 @@ fn command(running: bool) -> ExitCode {
     };
     let json = command.wants_json();
     let done = match command {
-        Command::Run(args) => return run::run(&args),
-        Command::Probe(args) => probe::run(&args),
-        Command::Trace(args) => trace::run(&args),
-        Command::Bench(args) => match bench::run(&args) {
+        OspreyCommand::Run(args) => return run::run(&args),
+        OspreyCommand::Probe(args) => probe::run(&args),
+        OspreyCommand::Trace(args) => trace::run(&args),
+        OspreyCommand::Bench(args) => match bench::run(&args) {
             Ok(code) => return code,
             Err(error) => Err(error),
         },
-        Command::Completions(args) => complete::run(&args),
+        OspreyCommand::Completions(args) => complete::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,6 +1,6 @@
 //! What pages tell a reader to type is what the command line reads.
 
-use crate::args::Cli;
+use crate::args::OspreyCli;
 use clap::error::ErrorKind;
 
 #[test]
@@ -8,7 +8,7 @@ fn what_pages_show_is_read() {
     let shown = tidy::shown("osprey");
     assert!(shown.iter().filter(|line| line.whole).count() > 10, "pages show commands");
     let wrong = shown.iter().filter_map(|line| {
-        let mistake = Cli::read(&line.words).err()?;
+        let mistake = OspreyCli::read(&line.words).err()?;
         let counts = match mistake.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => false,
             // A sentence may name a flag and not what else must be given; but it names no flag that is not

@@ -1,10 +1,10 @@
 //! One run of the program under a guard, seen from the launcher.
 
-use crate::link::{self, Event, Incoming, Limit, Order, Passed, Spec};
-use crate::program::Program;
-use crate::run::Failure;
+use crate::link::{self, GuardEvent, GuardEvents, GuardOrder, MemoryLimit, PassedFile, Spec};
+use crate::program::ProgramCall;
+use crate::run::RunFailure;
 use crate::{guard, processes, stdin};
-use osprey::{Settings, Stats};
+use osprey::{ProcessSettings, Stats};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fs::File;
 use std::io::Read;
@@ -21,11 +21,11 @@ const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// What a pass is made of.
 #[derive(Debug)]
-pub struct Job<'a> {
+pub struct PassParts<'a> {
     /// The program.
-    pub program: &'a Program,
+    pub program: &'a ProgramCall,
     /// The runtime's settings. Trace, ring and report are passed as descriptors instead.
-    pub settings: &'a Settings,
+    pub settings: &'a ProcessSettings,
     /// Standard input, output and error.
     pub standard: [OwnedFd; 3],
     /// The trace, a file.
@@ -37,15 +37,15 @@ pub struct Job<'a> {
     /// Whether the terminal and its signals are not for it.
     pub background: bool,
     /// The limit of its memory.
-    pub limit: Option<Limit>,
+    pub limit: Option<MemoryLimit>,
 }
 
 /// A pass that runs.
 #[derive(Debug)]
-pub struct Pass {
+pub struct GuardedPass {
     guard: Child,
     socket: UnixStream,
-    incoming: Incoming,
+    incoming: GuardEvents,
     report: File,
     began: Instant,
     /// Who enforces the limit, in words, or why nobody does.
@@ -56,7 +56,7 @@ pub struct Pass {
 
 /// A pass that has ended.
 #[derive(Debug)]
-pub struct Ended {
+pub struct PassEnd {
     /// Exit code, or 128 + signal.
     pub code: u8,
     /// Most bytes of memory, where known.
@@ -73,21 +73,21 @@ pub struct Ended {
 
 /// Why a pass did not begin.
 #[derive(Debug)]
-pub enum Denied {
+pub enum StartRefusal {
     /// The machine does not allow what was asked for, in words.
     Refused(String),
     /// A fault of ours.
-    Failed(Failure),
+    Failed(RunFailure),
 }
 
-impl Pass {
+impl GuardedPass {
     /// Starts a guard and the program in it.
     ///
     /// # Errors
     /// When the guard could not set itself up.
-    pub fn start(job: Job<'_>) -> Result<Self, Denied> {
+    pub fn start(job: PassParts<'_>) -> Result<Self, StartRefusal> {
         let failed = |what: &'static str| {
-            move |e: std::io::Error| Denied::Failed(Failure::ours(format!("cannot {what}: {e}")))
+            move |e: std::io::Error| StartRefusal::Failed(RunFailure::ours(format!("cannot {what}: {e}")))
         };
         let (socket, theirs) = UnixStream::pair().map_err(failed("make a socket"))?;
         let report = stdin::memory_file("osprey-report").map_err(failed("make a file in memory"))?;
@@ -106,19 +106,19 @@ impl Pass {
         let mut pass = Self {
             guard,
             socket,
-            incoming: Incoming::new(reader),
+            incoming: GuardEvents::new(reader),
             report,
             began: Instant::now(),
             limit: None,
             swappable: None,
         };
         match pass.incoming.next() {
-            Some(Event::Started { limit, swappable }) => {
+            Some(GuardEvent::Started { limit, swappable }) => {
                 (pass.limit, pass.swappable) = (limit, swappable);
                 Ok(pass)
             }
-            Some(Event::Refused { text }) => Err(Denied::Refused(text)),
-            _ => Err(Denied::Failed(Failure::ours("the guard of the program was killed"))),
+            Some(GuardEvent::Refused { text }) => Err(StartRefusal::Refused(text)),
+            _ => Err(StartRefusal::Failed(RunFailure::ours("the guard of the program was killed"))),
         }
     }
 
@@ -134,7 +134,7 @@ impl Pass {
     ///
     /// # Errors
     /// When the guard was killed.
-    pub fn wait(self, mut look: impl FnMut() -> ControlFlow<()>) -> Result<Ended, Failure> {
+    pub fn wait(self, mut look: impl FnMut() -> ControlFlow<()>) -> Result<PassEnd, RunFailure> {
         let mut killed = false;
         loop {
             if !killed && look().is_break() {
@@ -150,10 +150,10 @@ impl Pass {
         }
     }
 
-    /// Kills the program; [`Pass::wait`] still has to be called.
+    /// Kills the program; [`GuardedPass::wait`] still has to be called.
     pub fn kill(&self) {
         // A guard that is gone has killed it already.
-        let _ = link::send(&self.socket, &Order::Kill);
+        let _ = link::send(&self.socket, &GuardOrder::Kill);
     }
 
     /// Processor time that the program and what it started have used, in the system's ticks.
@@ -167,32 +167,32 @@ impl Pass {
         poll(&mut waits, Some(&Timespec::default())).is_ok_and(|n| n > 0)
     }
 
-    fn ended(mut self) -> Result<Ended, Failure> {
+    fn ended(mut self) -> Result<PassEnd, RunFailure> {
         let event = self.incoming.next();
         let seconds = self.began.elapsed().as_secs_f64();
         // Its exit is the last of what it does; the result was told before.
         let _ = self.guard.wait();
         match event {
-            Some(Event::Ended { code, peak, out_of_memory, left }) => {
+            Some(GuardEvent::Ended { code, peak, out_of_memory, left }) => {
                 let stats = read_report(self.report);
-                Ok(Ended { code, peak, out_of_memory, left, seconds, stats })
+                Ok(PassEnd { code, peak, out_of_memory, left, seconds, stats })
             }
-            Some(Event::Refused { text }) => Err(Failure::ours(text)),
-            _ => Err(Failure::ours("the guard of the program was killed; the program was ended with it")),
+            Some(GuardEvent::Refused { text }) => Err(RunFailure::ours(text)),
+            _ => Err(RunFailure::ours("the guard of the program was killed; the program was ended with it")),
         }
     }
 }
 
-fn describe<'a>(job: &'a Job<'_>, report: BorrowedFd<'a>) -> (Spec, Vec<BorrowedFd<'a>>) {
-    let mut passed = vec![Passed { name: "OSPREY_REPORT".into(), path: true }];
+fn describe<'a>(job: &'a PassParts<'_>, report: BorrowedFd<'a>) -> (Spec, Vec<BorrowedFd<'a>>) {
+    let mut passed = vec![PassedFile { name: "OSPREY_REPORT".into(), path: true }];
     let mut descriptors: Vec<_> = job.standard.iter().map(AsFd::as_fd).collect();
     descriptors.push(report);
     if let Some(trace) = job.trace {
-        passed.push(Passed { name: "OSPREY_TRACE".into(), path: true });
+        passed.push(PassedFile { name: "OSPREY_TRACE".into(), path: true });
         descriptors.push(trace);
     }
     if let Some(ring) = job.ring {
-        passed.push(Passed { name: "OSPREY_RING".into(), path: false });
+        passed.push(PassedFile { name: "OSPREY_RING".into(), path: false });
         descriptors.push(ring);
     }
     let env = job.settings.to_env().into_iter().map(|(name, value)| (name.to_owned(), value)).collect();

@@ -1,10 +1,10 @@
 //! `osprey probe`: what this machine allows, and which engine is chosen by it.
 
-use crate::args::Probe;
+use crate::args::ProbeArgs;
 use crate::engine::{self, ENCRYPTED, PLAINTEXT};
 use crate::{attempt, folders};
 use base::Error;
-use osprey::Engine;
+use osprey::PagingEngine;
 use serde::Serialize;
 use std::path::Path;
 use terminal::output;
@@ -35,7 +35,7 @@ struct Answer {
 ///
 /// # Errors
 /// When standard output cannot be written, or a disk that is to be measured fails.
-pub fn run(args: &Probe) -> Result<(), Error> {
+pub fn run(args: &ProbeArgs) -> Result<(), Error> {
     if args.disk {
         return crate::bench::disk::probe(&args.spill, args.json);
     }
@@ -59,8 +59,8 @@ fn ask(spill: &Path) -> Answer {
     let folder = folders::spill(spill, false);
     for engine in ENCRYPTED.into_iter().chain(PLAINTEXT) {
         let tried = match engine {
-            Engine::Hint if !engine::has_swap() => Err(NO_SWAP.into()),
-            Engine::Hint => empty(attempt::engine(engine, spill)),
+            PagingEngine::Hint if !engine::has_swap() => Err(NO_SWAP.into()),
+            PagingEngine::Hint => empty(attempt::engine(engine, spill)),
             _ => empty(folder.clone().and_then(|()| attempt::engine(engine, spill))),
         };
         add(&format!("engine {engine}"), describe(engine), tried);
@@ -92,13 +92,13 @@ fn with_remedy(why: String) -> String {
     )
 }
 
-fn describe(engine: Engine) -> &'static str {
+fn describe(engine: PagingEngine) -> &'static str {
     match engine {
-        Engine::Move => "chunks are moved (userfaultfd) and go to disk encrypted (io_uring)",
-        Engine::Copy => "as move, with a copy in memory, for older kernels",
-        Engine::File => "a mapped file; written to disk as it is",
-        Engine::Hint => "advice to the system about its swap; written to disk as it is",
-        Engine::None => "no paging",
+        PagingEngine::Move => "chunks are moved (userfaultfd) and go to disk encrypted (io_uring)",
+        PagingEngine::Copy => "as move, with a copy in memory, for older kernels",
+        PagingEngine::File => "a mapped file; written to disk as it is",
+        PagingEngine::Hint => "advice to the system about its swap; written to disk as it is",
+        PagingEngine::None => "no paging",
     }
 }
 

@@ -1,7 +1,7 @@
 //! The program: which file it is, and the key of its traces.
 
-use crate::run::Failure;
-use osprey::Settings;
+use crate::run::RunFailure;
+use osprey::ProcessSettings;
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// A program with its arguments.
 #[derive(Debug)]
-pub struct Program {
+pub struct ProgramCall {
     /// The file, absolute.
     pub path: PathBuf,
     /// Its name as it was given.
@@ -19,13 +19,13 @@ pub struct Program {
     pub args: Vec<OsString>,
 }
 
-impl Program {
+impl ProgramCall {
     /// Finds the program in the way of a shell: as a path when it has a slash, in `PATH` otherwise.
     ///
     /// # Errors
     /// With the exit codes of shells: 127 when there is none, 126 when it cannot be executed.
-    pub fn find(command: &[OsString]) -> Result<Self, Failure> {
-        let (name, args) = command.split_first().ok_or_else(|| Failure::ours("no program was named"))?;
+    pub fn find(command: &[OsString]) -> Result<Self, RunFailure> {
+        let (name, args) = command.split_first().ok_or_else(|| RunFailure::ours("no program was named"))?;
         let found = if name.as_bytes().contains(&b'/') {
             Some(PathBuf::from(name)).filter(|path| path.exists())
         } else {
@@ -34,13 +34,13 @@ impl Program {
         };
         let shown = name.display();
         let path =
-            found.ok_or_else(|| Failure { code: 127, text: format!("there is no program {shown}") })?;
+            found.ok_or_else(|| RunFailure { code: 127, text: format!("there is no program {shown}") })?;
         if !executable(&path) {
             let text = format!("{shown} cannot be executed: no file with the permission to (chmod +x)");
-            return Err(Failure { code: 126, text });
+            return Err(RunFailure { code: 126, text });
         }
         let path = std::path::absolute(&path)
-            .map_err(|e| Failure::ours(format!("cannot tell where {shown} is: {e}")))?;
+            .map_err(|e| RunFailure::ours(format!("cannot tell where {shown} is: {e}")))?;
         Ok(Self { path, name: name.clone(), args: args.to_vec() })
     }
 
@@ -49,8 +49,8 @@ impl Program {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn key(&self, settings: &Settings) -> Result<u128, Failure> {
-        let failed = |e| Failure::ours(format!("cannot read {}: {e}", self.path.display()));
+    pub fn key(&self, settings: &ProcessSettings) -> Result<u128, RunFailure> {
+        let failed = |e| RunFailure::ours(format!("cannot read {}: {e}", self.path.display()));
         let mut hash = blake3::Hasher::new_derive_key("osprey 2026-11 key of a trace");
         let file = File::open(&self.path).map_err(failed)?;
         let length = file.metadata().map_err(failed)?.len();
@@ -80,8 +80,8 @@ fn executable(path: &Path) -> bool {
 mod tests {
     use super::*;
 
-    fn program(words: &[&str]) -> Result<Program, Failure> {
-        Program::find(&words.iter().map(OsString::from).collect::<Vec<_>>())
+    fn program(words: &[&str]) -> Result<ProgramCall, RunFailure> {
+        ProgramCall::find(&words.iter().map(OsString::from).collect::<Vec<_>>())
     }
 
     #[test]
@@ -94,13 +94,13 @@ mod tests {
 
     #[test]
     fn a_key_is_of_content_and_arguments() {
-        let settings = Settings::default();
+        let settings = ProcessSettings::default();
         let key = |words: &[&str]| program(words).expect("there").key(&settings).expect("readable");
         let base = key(&["sh", "a", "bc"]);
         assert_eq!(base, key(&["/bin/sh", "a", "bc"]));
         assert_ne!(base, key(&["sh", "ab", "c"]));
         assert_ne!(base, key(&["env", "a", "bc"]));
-        let other = Settings { chunk: 2 << 20, ..Settings::default() };
+        let other = ProcessSettings { chunk: 2 << 20, ..ProcessSettings::default() };
         assert_ne!(base, program(&["sh", "a", "bc"]).expect("there").key(&other).expect("readable"));
     }
 }

@@ -24,7 +24,7 @@
 //! **What must hold.** No program waits for ever: when nothing can be freed for [`PATIENCE`], the kill is
 //! switched on again, which ends the program. A guard that dies takes its program with it, waiting or not.
 
-use crate::link::Limit;
+use crate::link::MemoryLimit;
 use rustix::event::{EventfdFlags, eventfd};
 use std::fs::{self, File};
 use std::io;
@@ -74,7 +74,7 @@ impl Relief {
     ///
     /// # Errors
     /// The system's; the kill stays on.
-    pub fn start(folder: &Path, limit: Limit) -> io::Result<Self> {
+    pub fn start(folder: &Path, limit: MemoryLimit) -> io::Result<Self> {
         let bell = bell(folder)?;
         let pager = limit.paged.then(|| self::bell(folder)).transpose()?;
         fs::write(folder.join("memory.oom_control"), "1")?;

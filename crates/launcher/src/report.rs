@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The report of `osprey run`: what the runtime counted in the last pass, and what the launcher knows
 /// besides.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Report {
+pub struct OspreyReport {
     /// The runtime's counters of the program's own pass (of the speculative one with `--speculative-only`);
     /// all zero when the program does not use the runtime.
     #[serde(flatten)]
@@ -39,14 +39,14 @@ pub struct Report {
     /// Wall seconds of all, from start to end.
     pub total_s: f64,
     /// The speculative pass, if there was one.
-    pub speculation: Option<Speculation>,
+    pub speculation: Option<SpeculationReport>,
     /// Warnings of the launcher; those of the runtime are in `warnings`.
     pub launcher_warnings: Vec<String>,
 }
 
 /// A speculative pass.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Speculation {
+pub struct SpeculationReport {
     /// Wall seconds; of both, where the chunk had to be made smaller.
     pub seconds: f64,
     /// Most bytes of memory.
@@ -55,7 +55,7 @@ pub struct Speculation {
     pub stats: Option<Stats>,
 }
 
-impl Report {
+impl OspreyReport {
     /// The summary.
     pub fn summary(&self) -> String {
         let memory = match (self.memory, self.needed) {
@@ -116,15 +116,15 @@ mod tests {
             stalls: 5,
             ..Stats::default()
         };
-        let report = Report {
+        let report = OspreyReport {
             run,
             uses_runtime: true,
             memory: 256 << 20,
             needed: Some(1 << 30),
             limit: "memory cgroup".into(),
             run_s: 12.0,
-            speculation: Some(Speculation { seconds: 1.5, ..Speculation::default() }),
-            ..Report::default()
+            speculation: Some(SpeculationReport { seconds: 1.5, ..SpeculationReport::default() }),
+            ..OspreyReport::default()
         };
         let expected = "256 MiB of 1 GiB (25 %), memory cgroup; speculation 1.5 s, run 12.0 s; 3 MiB read, 0 \
                         B written, 5 stalls; programmed, engine move, chunks of 2 MiB";

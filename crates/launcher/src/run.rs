@@ -5,22 +5,22 @@
 //! page by its faults, with a warning: it is then slower, never wrong. What we leave behind is the trace file
 //! and the report that were asked for, however we end.
 
-use crate::args::{EngineChoice, Run, RunMode};
+use crate::args::{EngineChoice, OspreyRun, RunMode};
 use crate::chunk::Foresight;
 use crate::console::Console;
-use crate::engine::{self, By, Paging};
-use crate::link::Limit;
-use crate::pass::{Denied, Ended, Job, Pass};
-use crate::program::Program;
-use crate::report::{Report, Speculation};
+use crate::engine::{self, By, ChosenPaging};
+use crate::link::MemoryLimit;
+use crate::pass::{GuardedPass, PassEnd, PassParts, StartRefusal};
+use crate::program::ProgramCall;
+use crate::report::{OspreyReport, SpeculationReport};
 use crate::signals::Signals;
-use crate::speculation::{self, Outcome, Running, Speculator, Trace};
-use crate::stdin::Input;
-use crate::units::Memory;
+use crate::speculation::{self, RunningPass, SpeculationOutcome, Speculator, WholeTrace};
+use crate::stdin::StandardInput;
+use crate::units::MemorySize;
 use crate::{cgroup, chunk, folders, processes, tracefile};
 use osprey::settings::microset;
 use osprey::trace::ring;
-use osprey::{Engine, Mode, Settings};
+use osprey::{PagingEngine, PassMode, ProcessSettings};
 use page::numbers::binary;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::Write;
@@ -45,14 +45,14 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// Why there is no exit code of the program.
 #[derive(Debug)]
-pub struct Failure {
+pub struct RunFailure {
     /// The exit code instead.
     pub code: u8,
     /// In words: what is wrong, and what to do.
     pub text: String,
 }
 
-impl Failure {
+impl RunFailure {
     /// A fault of ours, of the machine, or of what was asked.
     pub fn ours(text: impl Into<String>) -> Self {
         Self { code: FAILED, text: text.into() }
@@ -60,7 +60,7 @@ impl Failure {
 }
 
 /// Runs the program.
-pub fn run(args: &Run) -> ExitCode {
+pub fn run(args: &OspreyRun) -> ExitCode {
     let done = Runner::prepare(args).and_then(Runner::go);
     processes::end_descendants();
     cgroup::sweep(true);
@@ -75,21 +75,21 @@ pub fn run(args: &Run) -> ExitCode {
 }
 
 struct Runner<'a> {
-    args: &'a Run,
+    args: &'a OspreyRun,
     console: Console,
     signals: Signals,
-    program: Program,
-    paging: Paging,
-    settings: Settings,
-    input: Input,
-    report: Report,
+    program: ProgramCall,
+    paging: ChosenPaging,
+    settings: ProcessSettings,
+    input: StandardInput,
+    report: OspreyReport,
     began: Instant,
 }
 
 /// What the program's own pass goes by.
 enum Knowledge {
     /// A trace.
-    Trace(Box<Trace>),
+    Trace(Box<WholeTrace>),
     /// The trace comes while the program runs.
     Stream,
     /// Nothing.
@@ -97,33 +97,33 @@ enum Knowledge {
 }
 
 impl<'a> Runner<'a> {
-    fn prepare(args: &'a Run) -> Result<Self, Failure> {
+    fn prepare(args: &'a OspreyRun) -> Result<Self, RunFailure> {
         let began = Instant::now();
         let console = Console { verbose: args.verbose, quiet: args.quiet };
         let machine =
-            |what: &'static str| move |e: std::io::Error| Failure::ours(format!("cannot {what}: {e}"));
+            |what: &'static str| move |e: std::io::Error| RunFailure::ours(format!("cannot {what}: {e}"));
         if let Some(parent) = args.with_parent {
             end_with(parent)?;
         }
-        writable(args).map_err(Failure::ours)?;
+        writable(args).map_err(RunFailure::ours)?;
         // Whatever a guard that was killed leaves becomes ours.
         rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1))
             .map_err(|e| machine("adopt orphans")(e.into()))?;
         let signals = Signals::catch().map_err(machine("catch signals"))?;
         cgroup::sweep(false);
-        let program = Program::find(&args.command)?;
+        let program = ProgramCall::find(&args.command)?;
         let paging = engine::choose(args);
-        let settings = Settings {
+        let settings = ProcessSettings {
             region: args.region,
             lookahead: args.lookahead.unwrap_or(0),
             spill: args.spill.clone(),
-            ..Settings::default()
+            ..ProcessSettings::default()
         };
-        let input = Input::of_stdin().map_err(machine("look at standard input"))?;
-        let report = Report {
+        let input = StandardInput::of_stdin().map_err(machine("look at standard input"))?;
+        let report = OspreyReport {
             asked_mode: asked(args).into(),
             engine_reason: paging.reason.clone(),
-            ..Report::default()
+            ..OspreyReport::default()
         };
         let mut runner = Self { args, console, signals, program, paging, settings, input, report, began };
         if let By::Runtime(engine) = runner.paging.by {
@@ -145,7 +145,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Chunks are of that many bytes from here on, and so are traces.
-    fn use_chunk(&mut self, bytes: usize, reason: &str) -> Result<(), Failure> {
+    fn use_chunk(&mut self, bytes: usize, reason: &str) -> Result<(), RunFailure> {
         (self.settings.chunk, self.settings.microset) = (bytes, microset(bytes));
         self.settings.key = self.program.key(&self.settings)?;
         self.report.chunk_reason = reason.into();
@@ -154,10 +154,10 @@ impl<'a> Runner<'a> {
     }
 
     /// The chunk to begin with, by what is known before there is a trace.
-    fn choose_chunk(&mut self) -> Result<(), Failure> {
+    fn choose_chunk(&mut self) -> Result<(), RunFailure> {
         let limit = match self.args.memory {
-            Some(Memory::Bytes(bytes)) => Some(bytes),
-            Some(Memory::Percent(_)) | None => None,
+            Some(MemorySize::Bytes(bytes)) => Some(bytes),
+            Some(MemorySize::Percent(_)) | None => None,
         };
         let foresight = match (self.args.mode, self.paging.by) {
             (_, By::Nobody | By::System) => Foresight::Unpaged,
@@ -175,17 +175,17 @@ impl<'a> Runner<'a> {
     }
 
     /// Whether the chunk is small enough for what the trace says that the program has beside the region.
-    fn suits(&self, trace: &Trace) -> bool {
+    fn suits(&self, trace: &WholeTrace) -> bool {
         let needed = trace.needed(self.settings.chunk);
         let limit = match self.args.memory {
-            Some(Memory::Bytes(bytes)) => bytes,
-            Some(Memory::Percent(percent)) => (needed as f64 * percent / 100.0) as u64,
+            Some(MemorySize::Bytes(bytes)) => bytes,
+            Some(MemorySize::Percent(percent)) => (needed as f64 * percent / 100.0) as u64,
             None => needed,
         };
         !self.may_shrink() || chunk::has_room(limit, trace.footer.other_bytes)
     }
 
-    fn go(mut self) -> Result<u8, Failure> {
+    fn go(mut self) -> Result<u8, RunFailure> {
         self.console.step(&format!("engine {}: {}", self.engine_name(), self.paging.reason));
         if self.args.speculative_only {
             return self.speculate_only();
@@ -194,7 +194,7 @@ impl<'a> Runner<'a> {
             self.warn(warning);
         }
         let knowledge = match self.paging.by {
-            By::Nobody | By::System | By::Runtime(Engine::None) => Knowledge::Faults,
+            By::Nobody | By::System | By::Runtime(PagingEngine::None) => Knowledge::Faults,
             By::Runtime(_) => match self.know()? {
                 Ok(knowledge) => knowledge,
                 Err(signal) => return Ok(128 + signal),
@@ -203,10 +203,10 @@ impl<'a> Runner<'a> {
         self.settings.memory = self.memory(&knowledge)?;
         self.report.memory = self.settings.memory;
         self.settings.mode = match (&knowledge, self.paging.by) {
-            (_, By::Nobody | By::System) => Mode::Off,
-            (Knowledge::Trace(_), _) => Mode::Programmed,
-            (Knowledge::Stream, _) => Mode::Concurrent,
-            (Knowledge::Faults, _) => Mode::Reactive,
+            (_, By::Nobody | By::System) => PassMode::Off,
+            (Knowledge::Trace(_), _) => PassMode::Programmed,
+            (Knowledge::Stream, _) => PassMode::Concurrent,
+            (Knowledge::Faults, _) => PassMode::Reactive,
         };
         let ended = match &knowledge {
             Knowledge::Stream => self.both()?,
@@ -230,7 +230,7 @@ impl<'a> Runner<'a> {
     }
 
     /// How the program's accesses come to be known; `Err`: the signal that ends us.
-    fn know(&mut self) -> Result<Result<Knowledge, u8>, Failure> {
+    fn know(&mut self) -> Result<Result<Knowledge, u8>, RunFailure> {
         let trace = match self.args.mode {
             RunMode::Reactive => return Ok(Ok(Knowledge::Faults)),
             RunMode::Concurrent => return Ok(Ok(Knowledge::Stream)),
@@ -253,9 +253,9 @@ impl<'a> Runner<'a> {
     }
 
     /// The trace that must be there.
-    fn stored(&mut self) -> Result<Option<Trace>, Failure> {
+    fn stored(&mut self) -> Result<Option<WholeTrace>, RunFailure> {
         let Some(path) = &self.args.trace_file else {
-            return Err(Failure::ours(
+            return Err(RunFailure::ours(
                 "--mode programmed needs --trace-file, with a trace that osprey run --speculative-only made",
             ));
         };
@@ -269,7 +269,7 @@ impl<'a> Runner<'a> {
     }
 
     /// A trace of an earlier run that fits.
-    fn again(&mut self) -> Result<Option<Trace>, Failure> {
+    fn again(&mut self) -> Result<Option<WholeTrace>, RunFailure> {
         let Some(path) = self.args.trace_file.as_ref().filter(|path| path.exists()) else { return Ok(None) };
         match tracefile::open(path, &self.settings) {
             Ok(trace) if self.suits(&trace) => {
@@ -305,16 +305,16 @@ impl<'a> Runner<'a> {
 
     /// A speculative pass, its trace kept where that was asked for; `Err`: the signal that ends us. A second
     /// one where the first shows that its chunks were too large.
-    fn speculate(&mut self) -> Result<Result<Option<Trace>, u8>, Failure> {
+    fn speculate(&mut self) -> Result<Result<Option<WholeTrace>, u8>, RunFailure> {
         match self.speculator().run()? {
-            Outcome::Interrupted(signal) => Ok(Err(signal)),
-            Outcome::Traced(trace, ended) if !self.suits(&trace) => {
+            SpeculationOutcome::Interrupted(signal) => Ok(Err(signal)),
+            SpeculationOutcome::Traced(trace, ended) if !self.suits(&trace) => {
                 self.note_speculation(&ended);
                 self.console.note(&format!("{TOO_LARGE}: a second speculative pass, with chunks of 64 KiB"));
                 self.use_chunk(chunk::SMALL, TOO_LARGE)?;
                 self.speculate()
             }
-            Outcome::Traced(trace, ended) => {
+            SpeculationOutcome::Traced(trace, ended) => {
                 self.note_speculation(&ended);
                 if let Some(path) = &self.args.trace_file
                     && let Err(error) = tracefile::keep(&trace.file, path)
@@ -323,10 +323,10 @@ impl<'a> Runner<'a> {
                 }
                 Ok(Ok(Some(trace)))
             }
-            Outcome::NoRuntime(ended) => {
+            SpeculationOutcome::NoRuntime(ended) => {
                 self.note_speculation(&ended);
                 if self.args.speculative_only {
-                    return Err(Failure::ours(
+                    return Err(RunFailure::ours(
                         "the program does not use the runtime: there is nothing to trace",
                     ));
                 }
@@ -336,7 +336,7 @@ impl<'a> Runner<'a> {
                 );
                 Ok(Ok(None))
             }
-            Outcome::Failed(why) => {
+            SpeculationOutcome::Failed(why) => {
                 let then =
                     if self.args.speculative_only { "" } else { "; the program is paged by its faults" };
                 self.warn(format!("{why}{then}"));
@@ -345,17 +345,17 @@ impl<'a> Runner<'a> {
         }
     }
 
-    fn note_speculation(&mut self, ended: &Ended) {
+    fn note_speculation(&mut self, ended: &PassEnd) {
         let before = self.report.speculation.as_ref().map_or(0.0, |earlier| earlier.seconds);
         let seconds = before + ended.seconds;
         self.report.speculation =
-            Some(Speculation { seconds, peak_bytes: ended.peak, stats: ended.stats.clone() });
+            Some(SpeculationReport { seconds, peak_bytes: ended.peak, stats: ended.stats.clone() });
     }
 
-    fn speculate_only(mut self) -> Result<u8, Failure> {
+    fn speculate_only(mut self) -> Result<u8, RunFailure> {
         match self.speculate()? {
             Err(signal) => Ok(128 + signal),
-            Ok(None) => Err(Failure::ours("there is no trace")),
+            Ok(None) => Err(RunFailure::ours("there is no trace")),
             Ok(Some(trace)) => {
                 self.report.needed = Some(trace.needed(self.settings.chunk));
                 if let Some(stats) = self.report.speculation.as_ref().and_then(|s| s.stats.clone()) {
@@ -368,62 +368,63 @@ impl<'a> Runner<'a> {
     }
 
     /// Bytes that the program may use; 0 for no limit.
-    fn memory(&self, knowledge: &Knowledge) -> Result<u64, Failure> {
+    fn memory(&self, knowledge: &Knowledge) -> Result<u64, RunFailure> {
         match (self.paging.by, self.args.memory, knowledge) {
             (By::Nobody, _, _) => Ok(0),
-            (_, None, _) => Err(Failure::ours(format!(
+            (_, None, _) => Err(RunFailure::ours(format!(
                 "--engine {} needs --memory, such as --memory 256M",
                 self.engine_name()
             ))),
-            (_, Some(Memory::Bytes(bytes)), _) => Ok(bytes),
-            (_, Some(Memory::Percent(percent)), Knowledge::Trace(trace)) => {
+            (_, Some(MemorySize::Bytes(bytes)), _) => Ok(bytes),
+            (_, Some(MemorySize::Percent(percent)), Knowledge::Trace(trace)) => {
                 let bytes = trace.needed(self.settings.chunk) as f64 * percent / 100.0;
                 // Whole pages: a memory group counts by them.
                 Ok((bytes as u64).next_multiple_of(4096))
             }
-            (_, Some(Memory::Percent(_)), _)
+            (_, Some(MemorySize::Percent(_)), _)
                 if matches!(self.args.mode, RunMode::Reactive | RunMode::Concurrent) =>
             {
-                Err(Failure::ours(format!(
+                Err(RunFailure::ours(format!(
                     "--memory as a percentage is of what a trace says that is there before the program runs, \
                      and --mode {} has none; give bytes, such as --memory 256M",
                     asked(self.args)
                 )))
             }
-            (_, Some(Memory::Percent(_)), _) => Err(Failure::ours(
+            (_, Some(MemorySize::Percent(_)), _) => Err(RunFailure::ours(
                 "--memory as a percentage is of what a trace says, and there is no trace of this program; \
                  give bytes, such as --memory 256M",
             )),
         }
     }
 
-    fn limit(&self) -> Option<Limit> {
+    fn limit(&self) -> Option<MemoryLimit> {
         let swap = match self.paging.by {
             By::Nobody => return None,
             By::System => true,
-            By::Runtime(Engine::Hint) => true,
+            By::Runtime(PagingEngine::Hint) => true,
             // Nobody encrypts, and what the system swaps it writes as it is.
-            By::Runtime(Engine::None) => self.args.allow_plaintext,
+            By::Runtime(PagingEngine::None) => self.args.allow_plaintext,
             By::Runtime(_) => false,
         };
-        let paged = matches!(self.paging.by, By::Runtime(Engine::Move | Engine::Copy));
-        Some(Limit { bytes: self.settings.memory, swap, paged })
+        let paged = matches!(self.paging.by, By::Runtime(PagingEngine::Move | PagingEngine::Copy));
+        Some(MemoryLimit { bytes: self.settings.memory, swap, paged })
     }
 
     /// The program's own pass; `look` is called ten times a second meanwhile.
     fn real(
         &mut self,
-        trace: Option<&Trace>,
+        trace: Option<&WholeTrace>,
         ring: Option<OwnedFd>,
         mut look: impl FnMut(),
-    ) -> Result<Ended, Failure> {
-        let failed = |e: std::io::Error| Failure::ours(format!("cannot pass on the standard streams: {e}"));
+    ) -> Result<PassEnd, RunFailure> {
+        let failed =
+            |e: std::io::Error| RunFailure::ours(format!("cannot pass on the standard streams: {e}"));
         let standard = [
             self.input.real().map_err(failed)?,
             rustix::stdio::stdout().try_clone_to_owned().map_err(failed)?,
             rustix::stdio::stderr().try_clone_to_owned().map_err(failed)?,
         ];
-        let pass = Pass::start(Job {
+        let pass = GuardedPass::start(PassParts {
             program: &self.program,
             settings: &self.settings,
             standard,
@@ -435,8 +436,8 @@ impl<'a> Runner<'a> {
         });
         drop(ring);
         let pass = pass.map_err(|denied| match denied {
-            Denied::Refused(text) => Failure::ours(text),
-            Denied::Failed(failure) => failure,
+            StartRefusal::Refused(text) => RunFailure::ours(text),
+            StartRefusal::Failed(failure) => failure,
         })?;
         self.signals.forward(Some(pass.orders().map_err(failed)?));
         let refused = self.limited(&pass);
@@ -452,7 +453,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Notes who enforces the limit. The system's swap is no engine without one.
-    fn limited(&mut self, pass: &Pass) -> Result<(), Failure> {
+    fn limited(&mut self, pass: &GuardedPass) -> Result<(), RunFailure> {
         let unlimited = pass.limit.as_ref().and_then(|limit| limit.as_ref().err());
         if let Some(why) = pass.swappable.as_ref().or(unlimited).filter(|_| engine::has_swap())
             && self.limit().is_some_and(|limit| !limit.swap)
@@ -469,12 +470,12 @@ impl<'a> Runner<'a> {
                 self.console.step(&format!("limit by {who}"));
             }
             Some(Err(why)) if self.paging.by == By::System => {
-                return Err(Failure::ours(format!(
+                return Err(RunFailure::ours(format!(
                     "--engine swap needs a memory cgroup, and there can be none: {why}; run it as root, or \
                      in a scope of its own (systemd-run --user --scope)"
                 )));
             }
-            Some(Err(why)) if self.paging.by == By::Runtime(Engine::None) => {
+            Some(Err(why)) if self.paging.by == By::Runtime(PagingEngine::None) => {
                 self.report.limit = NOBODY.into();
                 self.warn(format!("the program has no limit: no engine pages it, and {why}"));
             }
@@ -487,17 +488,17 @@ impl<'a> Runner<'a> {
     }
 
     /// Speculation and the program at once.
-    fn both(&mut self) -> Result<Ended, Failure> {
+    fn both(&mut self) -> Result<PassEnd, RunFailure> {
         let (writer, reader) =
-            ring::pair().map_err(|e| Failure::ours(format!("cannot make a ring for the trace: {e}")))?;
+            ring::pair().map_err(|e| RunFailure::ours(format!("cannot make a ring for the trace: {e}")))?;
         let started = self.speculator().start(None, Some(writer.as_fd()));
         drop(writer);
-        let Running { pass, tail } = match started {
+        let RunningPass { pass, tail } = match started {
             Ok(running) => running,
-            Err(Denied::Failed(failure)) => return Err(failure),
-            Err(Denied::Refused(why)) => {
+            Err(StartRefusal::Failed(failure)) => return Err(failure),
+            Err(StartRefusal::Refused(why)) => {
                 self.warn(format!("{}; the program is paged by its faults", speculation::refusal(&why)));
-                self.settings.mode = Mode::Reactive;
+                self.settings.mode = PassMode::Reactive;
                 if self.may_shrink() {
                     self.use_chunk(chunk::SMALL, "there is no trace to page larger ones by")?;
                 }
@@ -524,7 +525,7 @@ impl<'a> Runner<'a> {
         ended
     }
 
-    fn finish(mut self, ended: Ended) -> Result<u8, Failure> {
+    fn finish(mut self, ended: PassEnd) -> Result<u8, RunFailure> {
         self.report.exit_code = ended.code;
         self.report.run_s = ended.seconds;
         self.report.peak_bytes = ended.peak;
@@ -541,7 +542,7 @@ impl<'a> Runner<'a> {
                     "and could swap no more: swap is full, or all its pages were in use at once; more swap \
                      or more memory helps"
                 }
-                By::Runtime(Engine::Copy) => {
+                By::Runtime(PagingEngine::Copy) => {
                     "give it more (--memory), or use --engine move where the kernel has it, which needs less \
                      itself to page out"
                 }
@@ -588,13 +589,13 @@ impl<'a> Runner<'a> {
     }
 
     /// The report and the summary.
-    fn say(&mut self) -> Result<(), Failure> {
+    fn say(&mut self) -> Result<(), RunFailure> {
         self.report.total_s = self.began.elapsed().as_secs_f64();
         let text = serde_json::to_string(&self.report)
-            .map_err(|e| Failure::ours(format!("the report does not serialise: {e}")))?;
+            .map_err(|e| RunFailure::ours(format!("the report does not serialise: {e}")))?;
         if let Some(path) = &self.args.report {
             std::fs::write(path, format!("{text}\n"))
-                .map_err(|e| Failure::ours(format!("cannot write the report {}: {e}", path.display())))?;
+                .map_err(|e| RunFailure::ours(format!("cannot write the report {}: {e}", path.display())))?;
         }
         if self.args.json {
             let _ = writeln!(std::io::stderr(), "{text}");
@@ -611,7 +612,7 @@ fn is_minor(warning: &str) -> bool {
 }
 
 /// Checks what will be written.
-fn writable(args: &Run) -> Result<(), String> {
+fn writable(args: &OspreyRun) -> Result<(), String> {
     use EngineChoice::{Auto, Copy, File, Move};
     if matches!(args.engine, Auto | Move | Copy | File) && !args.speculative_only {
         folders::spill(&args.spill, args.spill_in_memory)?;
@@ -637,16 +638,20 @@ struct Idle {
 }
 
 impl Idle {
-    fn new(pass: &Pass, reader: std::os::fd::BorrowedFd<'_>, timeout: Duration) -> Result<Self, Failure> {
+    fn new(
+        pass: &GuardedPass,
+        reader: std::os::fd::BorrowedFd<'_>,
+        timeout: Duration,
+    ) -> Result<Self, RunFailure> {
         let reader =
-            reader.try_clone_to_owned().map_err(|e| Failure::ours(format!("cannot watch a ring: {e}")))?;
+            reader.try_clone_to_owned().map_err(|e| RunFailure::ours(format!("cannot watch a ring: {e}")))?;
         let now = Instant::now();
         Ok(Self { reader, timeout, ticks: pass.ticks(), moved: now, looked: now, ended: false })
     }
 
     /// Kills the pass when it has stood still for too long. One that waits for room in the ring has left
     /// trace there.
-    fn look(&mut self, pass: &Pass) {
+    fn look(&mut self, pass: &GuardedPass) {
         if self.ended || self.looked.elapsed() < LOOK {
             return;
         }
@@ -664,15 +669,15 @@ impl Idle {
 }
 
 /// Has the system kill this process when its parent dies; the guard then ends the program.
-fn end_with(parent: u32) -> Result<(), Failure> {
+fn end_with(parent: u32) -> Result<(), RunFailure> {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
-        .map_err(|e| Failure::ours(format!("cannot ask for a signal at the parent's death: {e}")))?;
+        .map_err(|e| RunFailure::ours(format!("cannot ask for a signal at the parent's death: {e}")))?;
     let now = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get().cast_unsigned());
-    if now == Some(parent) { Ok(()) } else { Err(Failure::ours("the parent is gone")) }
+    if now == Some(parent) { Ok(()) } else { Err(RunFailure::ours("the parent is gone")) }
 }
 
 /// The name of what was asked for.
-fn asked(args: &Run) -> &'static str {
+fn asked(args: &OspreyRun) -> &'static str {
     match args.mode {
         _ if args.speculative_only => "speculative-only",
         RunMode::Speculate => "speculate",

@@ -3,7 +3,7 @@
 //! A terminal signals everybody in its foreground, the program included, so only what another process sent is
 //! forwarded.
 
-use crate::link::{self, Order};
+use crate::link::{self, GuardOrder};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
@@ -74,7 +74,7 @@ impl State {
     fn got(&mut self, signal: i32, sent: bool) {
         match &self.program {
             // A guard whose program has ended forwards nothing.
-            Some(guard) if sent => drop(link::send(guard, &Order::Signal(signal))),
+            Some(guard) if sent => drop(link::send(guard, &GuardOrder::Signal(signal))),
             Some(_) => {}
             None if signal != SIGUSR1 && signal != SIGUSR2 => self.interrupted = u8::try_from(signal).ok(),
             None => {}
@@ -96,7 +96,7 @@ mod tests {
             "numbers are those of this system"
         );
     }
-    use crate::link::Incoming;
+    use crate::link::GuardEvents;
 
     #[test]
     fn a_terminals_signal_is_not_given_twice() {
@@ -104,7 +104,7 @@ mod tests {
         let mut state = State { program: Some(guard), interrupted: None };
         state.got(SIGINT, false);
         state.got(SIGTERM, true);
-        assert!(matches!(Incoming::new(end).next(), Some(Order::Signal(SIGTERM))));
+        assert!(matches!(GuardEvents::new(end).next(), Some(GuardOrder::Signal(SIGTERM))));
         assert_eq!(state.interrupted, None);
         state.turn_to(None);
         state.got(SIGINT, false);
@@ -117,7 +117,7 @@ mod tests {
         let mut state = State::default();
         state.got(SIGTERM, true);
         state.turn_to(Some(guard));
-        assert!(matches!(Incoming::new(end).next(), Some(Order::Signal(SIGTERM))));
+        assert!(matches!(GuardEvents::new(end).next(), Some(GuardOrder::Signal(SIGTERM))));
         assert_eq!(state.interrupted, None);
     }
 }

@@ -1,13 +1,13 @@
 //! The speculative pass as the launcher sees it: a program that is cut off, quiet, watched, and may fail.
 
 use crate::console::Console;
-use crate::pass::{Denied, Ended, Job, Pass, Tail, descriptor_path};
-use crate::program::Program;
-use crate::run::Failure;
+use crate::pass::{GuardedPass, PassEnd, PassParts, StartRefusal, Tail, descriptor_path};
+use crate::program::ProgramCall;
+use crate::run::RunFailure;
 use crate::signals::Signals;
-use crate::stdin::{self, Input};
-use osprey::trace::{Footer, Header, Source};
-use osprey::{Engine, Mode, Settings};
+use crate::stdin::{self, StandardInput};
+use osprey::trace::{Footer, Header, TraceSource};
+use osprey::{PagingEngine, PassMode, ProcessSettings};
 use page::numbers::{binary, duration};
 use std::fs::File;
 use std::ops::ControlFlow;
@@ -18,11 +18,11 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct Speculator<'a> {
     /// The program.
-    pub program: &'a Program,
+    pub program: &'a ProgramCall,
     /// Settings of the run.
-    pub settings: &'a Settings,
+    pub settings: &'a ProcessSettings,
     /// Standard input.
-    pub input: &'a Input,
+    pub input: &'a StandardInput,
     /// Whether it is cut off.
     pub isolate: bool,
     /// How long it may go without new trace.
@@ -35,14 +35,14 @@ pub struct Speculator<'a> {
 
 /// A trace that is known to be whole.
 #[derive(Debug)]
-pub struct Trace {
+pub struct WholeTrace {
     /// The file; it may have no name.
     pub file: File,
     /// Its end.
     pub footer: Footer,
 }
 
-impl Trace {
+impl WholeTrace {
     /// Bytes that the program needs when all it uses is in memory.
     pub fn needed(&self, chunk: usize) -> u64 {
         self.footer.peak_chunks.saturating_mul(chunk as u64).saturating_add(self.footer.other_bytes)
@@ -51,11 +51,11 @@ impl Trace {
 
 /// How a speculative pass ended.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum SpeculationOutcome {
     /// With a whole trace.
-    Traced(Trace, Ended),
+    Traced(WholeTrace, PassEnd),
     /// The program does not use the runtime: there is nothing to page.
-    NoRuntime(Ended),
+    NoRuntime(PassEnd),
     /// Without a trace, in words.
     Failed(String),
     /// The launcher was told to end.
@@ -63,7 +63,7 @@ pub enum Outcome {
 }
 
 /// The header of a trace for these settings.
-pub fn header(settings: &Settings) -> Header {
+pub fn header(settings: &ProcessSettings) -> Header {
     Header {
         chunk: settings.chunk as u64,
         region: settings.region,
@@ -76,24 +76,24 @@ pub fn header(settings: &Settings) -> Header {
 ///
 /// # Errors
 /// In words: it is torn, corrupt, or of something else.
-pub fn verify(file: File, settings: &Settings) -> Result<Trace, String> {
-    let mut source = Source::open(&descriptor_path(file.as_fd()), &header(settings))?;
+pub fn verify(file: File, settings: &ProcessSettings) -> Result<WholeTrace, String> {
+    let mut source = TraceSource::open(&descriptor_path(file.as_fd()), &header(settings))?;
     let footer = match source.footer() {
         Some(footer) => *footer,
         None => loop {
-            if let osprey::trace::Feed::End(footer) = source.next()? {
+            if let osprey::trace::TraceFeed::End(footer) = source.next()? {
                 break footer;
             }
         },
     };
-    Ok(Trace { file, footer })
+    Ok(WholeTrace { file, footer })
 }
 
 /// A pass that runs, with what it writes to standard error.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningPass {
     /// The pass.
-    pub pass: Pass,
+    pub pass: GuardedPass,
     /// Standard error.
     pub tail: Tail,
 }
@@ -107,16 +107,20 @@ impl Speculator<'_> {
         &self,
         trace: Option<BorrowedFd<'_>>,
         ring: Option<BorrowedFd<'_>>,
-    ) -> Result<Running, Denied> {
+    ) -> Result<RunningPass, StartRefusal> {
         let failed = |e: std::io::Error| {
-            Denied::Failed(Failure::ours(format!("cannot prepare the speculative pass: {e}")))
+            StartRefusal::Failed(RunFailure::ours(format!("cannot prepare the speculative pass: {e}")))
         };
-        let settings =
-            Settings { mode: Mode::Speculate, engine: Engine::None, memory: 0, ..self.settings.clone() };
+        let settings = ProcessSettings {
+            mode: PassMode::Speculate,
+            engine: PagingEngine::None,
+            memory: 0,
+            ..self.settings.clone()
+        };
         let stdin = self.input.speculative().map_err(failed)?;
         let stdout = File::options().write(true).open("/dev/null").map_err(failed)?;
         let (stderr, tail) = Tail::pipe().map_err(failed)?;
-        let pass = Pass::start(Job {
+        let pass = GuardedPass::start(PassParts {
             program: self.program,
             settings: &settings,
             standard: [stdin, stdout.into(), stderr],
@@ -126,27 +130,27 @@ impl Speculator<'_> {
             background: true,
             limit: None,
         })?;
-        Ok(Running { pass, tail })
+        Ok(RunningPass { pass, tail })
     }
 
     /// A whole speculative pass.
     ///
     /// # Errors
-    /// A fault of the machine; what the program does wrong is an [`Outcome`].
-    pub fn run(&self) -> Result<Outcome, Failure> {
+    /// A fault of the machine; what the program does wrong is an [`SpeculationOutcome`].
+    pub fn run(&self) -> Result<SpeculationOutcome, RunFailure> {
         let file = stdin::memory_file("osprey-trace")
-            .map_err(|e| Failure::ours(format!("cannot make a file in memory: {e}")))?;
-        let Running { pass, tail } = match self.start(Some(file.as_fd()), None) {
+            .map_err(|e| RunFailure::ours(format!("cannot make a file in memory: {e}")))?;
+        let RunningPass { pass, tail } = match self.start(Some(file.as_fd()), None) {
             Ok(running) => running,
-            Err(Denied::Refused(why)) => return Ok(Outcome::Failed(refusal(&why))),
-            Err(Denied::Failed(failure)) => return Err(failure),
+            Err(StartRefusal::Refused(why)) => return Ok(SpeculationOutcome::Failed(refusal(&why))),
+            Err(StartRefusal::Failed(failure)) => return Err(failure),
         };
         let mut watch = Watch::new(self, &file);
         let ended = pass.wait(|| watch.look())?;
         let stop = watch.stop.take();
         drop(watch);
         if let Some(signal) = self.signals.interrupted() {
-            return Ok(Outcome::Interrupted(signal));
+            return Ok(SpeculationOutcome::Interrupted(signal));
         }
         if self.input.missed_terminal() {
             self.console.warn(
@@ -164,19 +168,21 @@ impl Speculator<'_> {
         let text = tail.text();
         if let Some(why) = stop {
             self.console.quote(&text);
-            return Ok(Outcome::Failed(why));
+            return Ok(SpeculationOutcome::Failed(why));
         }
         match verify(file, self.settings) {
-            Ok(trace) => Ok(Outcome::Traced(trace, ended)),
-            Err(_) if untouched && ended.stats.is_none() && ended.code == 0 => Ok(Outcome::NoRuntime(ended)),
+            Ok(trace) => Ok(SpeculationOutcome::Traced(trace, ended)),
+            Err(_) if untouched && ended.stats.is_none() && ended.code == 0 => {
+                Ok(SpeculationOutcome::NoRuntime(ended))
+            }
             Err(_) if untouched && ended.stats.is_none() && usual(ended.code) => {
                 self.console.quote(&text);
-                Ok(Outcome::Failed(self.unused(ended.code)))
+                Ok(SpeculationOutcome::Failed(self.unused(ended.code)))
             }
             Err(torn) => {
                 self.console.quote(&text);
                 self.console.step(&torn);
-                Ok(Outcome::Failed(format!(
+                Ok(SpeculationOutcome::Failed(format!(
                     "the speculative pass {} before its trace was whole",
                     how_ended(ended.code)
                 )))
@@ -225,7 +231,7 @@ pub fn refusal(why: &str) -> String {
 struct Watch<'a> {
     of: &'a Speculator<'a>,
     file: &'a File,
-    progress: crate::console::Progress,
+    progress: crate::console::PassProgress,
     /// Bytes of the trace: at first, which is its header alone, and now.
     header: u64,
     bytes: u64,

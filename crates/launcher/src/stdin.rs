@@ -21,16 +21,16 @@ const PIECE: usize = 64 << 10;
 
 /// Where standard input comes from.
 #[derive(Debug)]
-pub enum Input {
+pub enum StandardInput {
     /// A regular file, or something that reads the same twice (`/dev/null`).
     File,
     /// A terminal or another device: what speculation reads instead, with the place it has read up to.
     Terminal(File),
     /// A pipe or a socket.
-    Pipe(Spool),
+    Pipe(StdinSpool),
 }
 
-impl Input {
+impl StandardInput {
     /// What standard input is. Nothing is read yet.
     ///
     /// # Errors
@@ -47,7 +47,11 @@ impl Input {
         }
         let file = File::from(stdin);
         let kind = file.metadata()?.file_type();
-        if kind.is_fifo() || kind.is_socket() { Ok(Self::Pipe(Spool::new(file))) } else { Ok(Self::File) }
+        if kind.is_fifo() || kind.is_socket() {
+            Ok(Self::Pipe(StdinSpool::new(file)))
+        } else {
+            Ok(Self::File)
+        }
     }
 
     /// Standard input of the speculative pass.
@@ -102,7 +106,7 @@ pub fn memory_file(name: &str) -> io::Result<File> {
 
 /// What was read from a pipe, for two readers.
 #[derive(Clone, Debug)]
-pub struct Spool(Arc<Shared>);
+pub struct StdinSpool(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
@@ -128,7 +132,7 @@ struct State {
     speculative: Option<u64>,
 }
 
-impl Spool {
+impl StdinSpool {
     fn new(pipe: File) -> Self {
         Self(Arc::new(Shared { state: Mutex::default(), changed: Condvar::new(), pipe }))
     }
@@ -220,12 +224,12 @@ impl State {
 mod tests {
     use super::*;
 
-    fn spool(bytes: usize) -> (Spool, Vec<u8>) {
+    fn spool(bytes: usize) -> (StdinSpool, Vec<u8>) {
         let (reader, writer) = rustix::pipe::pipe().expect("pipe");
         let text: Vec<u8> = (0..bytes).map(|i| (i * 7 / 3) as u8).collect();
         let copy = text.clone();
         std::thread::spawn(move || File::from(writer).write_all(&copy).expect("written"));
-        (Spool::new(reader.into()), text)
+        (StdinSpool::new(reader.into()), text)
     }
 
     fn read(fd: OwnedFd) -> Vec<u8> {

@@ -8,7 +8,7 @@ mod verify;
 
 use base::Error;
 use clap::{Args, Subcommand};
-use osprey::trace::{Header, Source};
+use osprey::trace::{Header, TraceSource};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ Examples:
 /// limit.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
-pub struct Trace {
+pub struct TraceArgs {
     /// Show or verify
     #[command(subcommand)]
     action: Action,
@@ -60,7 +60,7 @@ enum Action {
 ///
 /// # Errors
 /// When the file cannot be read, is not whole, or is not of the program.
-pub fn run(args: &Trace) -> Result<(), Error> {
+pub fn run(args: &TraceArgs) -> Result<(), Error> {
     match &args.action {
         Action::Show { file, svg } => show::run(file, svg.as_deref(), args.json),
         Action::Verify { file, no_isolation, command } => {
@@ -70,6 +70,6 @@ pub fn run(args: &Trace) -> Result<(), Error> {
 }
 
 /// Opens a trace of any program, after a check of all of it.
-fn open(path: &Path) -> Result<(Header, Source), Error> {
-    Source::inspect(path).map_err(Error::input)
+fn open(path: &Path) -> Result<(Header, TraceSource), Error> {
+    TraceSource::inspect(path).map_err(Error::input)
 }

@@ -1,7 +1,7 @@
 //! Trace files that are kept from run to run.
 
-use crate::speculation::{Trace, verify};
-use osprey::Settings;
+use crate::speculation::{WholeTrace, verify};
+use osprey::ProcessSettings;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use std::fs::File;
 use std::io::{self, Seek};
@@ -13,7 +13,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// In words.
-pub fn open(path: &Path, settings: &Settings) -> Result<Trace, String> {
+pub fn open(path: &Path, settings: &ProcessSettings) -> Result<WholeTrace, String> {
     let file = File::open(path).map_err(|e| format!("cannot read the trace {}: {e}", path.display()))?;
     // Its name at the runtime is that of a descriptor; people know it by its path.
     let descriptor = crate::pass::descriptor_path(file.as_fd()).display().to_string();
@@ -22,7 +22,7 @@ pub fn open(path: &Path, settings: &Settings) -> Result<Trace, String> {
 
 /// Bytes per chunk of a trace; `None` where there is none that is whole.
 pub fn chunk(path: &Path) -> Option<usize> {
-    let (header, _) = osprey::trace::Source::inspect(path).ok()?;
+    let (header, _) = osprey::trace::TraceSource::inspect(path).ok()?;
     usize::try_from(header.chunk).ok()
 }
 

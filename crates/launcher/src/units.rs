@@ -4,7 +4,7 @@ use osprey::settings::{CHUNK_MAX, CHUNK_MIN, REGION_MAX};
 
 /// Memory for a program.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Memory {
+pub enum MemorySize {
     /// So many bytes.
     Bytes(u64),
     /// Percent of what the trace says that the program needs.
@@ -35,10 +35,10 @@ fn bytes(text: &str) -> Result<u64, String> {
 ///
 /// # Errors
 /// What is allowed.
-pub fn memory(text: &str) -> Result<Memory, String> {
+pub fn memory(text: &str) -> Result<MemorySize, String> {
     if let Some(percent) = text.strip_suffix('%') {
         return match percent.parse::<f64>() {
-            Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(Memory::Percent(percent)),
+            Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(MemorySize::Percent(percent)),
             _ => {
                 Err("expected a percentage above 0% and up to 100%; --engine unbounded is without a limit"
                     .into())
@@ -48,13 +48,13 @@ pub fn memory(text: &str) -> Result<Memory, String> {
     // A part, as osprey bench takes it.
     if let (true, Ok(part)) = (text.contains('.'), text.parse::<f64>()) {
         return match part {
-            part if part > 0.0 && part <= 1.0 => Ok(Memory::Percent(100.0 * part)),
+            part if part > 0.0 && part <= 1.0 => Ok(MemorySize::Percent(100.0 * part)),
             _ => Err("expected a part above 0.0 and up to 1.0".into()),
         };
     }
     match bytes(text)? {
         n if n < MEMORY_MIN => Err("expected at least 4M".into()),
-        n => Ok(Memory::Bytes(n)),
+        n => Ok(MemorySize::Bytes(n)),
     }
 }
 
@@ -95,10 +95,10 @@ mod tests {
         for text in ["", "K", "1.5G", "-1", "99999999T", "64 K"] {
             assert!(bytes(text).is_err(), "{text}");
         }
-        assert_eq!(memory("25%"), Ok(Memory::Percent(25.0)));
-        assert_eq!(memory("0.25"), Ok(Memory::Percent(25.0)));
+        assert_eq!(memory("25%"), Ok(MemorySize::Percent(25.0)));
+        assert_eq!(memory("0.25"), Ok(MemorySize::Percent(25.0)));
         assert!(memory("1.5").is_err() && memory("0.0").is_err());
-        assert_eq!(memory("256M"), Ok(Memory::Bytes(256 << 20)));
+        assert_eq!(memory("256M"), Ok(MemorySize::Bytes(256 << 20)));
         assert!(memory("0%").is_err() && memory("1K").is_err() && memory("NaN%").is_err());
         assert!(chunk("64K").is_ok() && chunk("5000").is_err() && chunk("8M").is_err());
         assert_eq!((region("4M"), region("5M")), (Ok(4 << 20), Ok(8 << 20)));

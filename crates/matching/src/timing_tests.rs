@@ -2,7 +2,7 @@
 
 use crate::group::{CurveGroup, Exponent};
 use curve25519_dalek::MontgomeryPoint;
-use timing::{Case, done};
+use timing::{TimedKernel, done};
 
 const POINTS: usize = 3;
 /// Bytes of an identifier; how long it is shows.
@@ -27,7 +27,7 @@ fn received() -> Vec<[u8; 32]> {
 }
 
 /// The cases of one way to compute.
-fn group(way: &'static str, group: CurveGroup) -> Vec<Case<'static>> {
+fn group(way: &'static str, group: CurveGroup) -> Vec<TimedKernel<'static>> {
     let hash = move |secret: &mut [u8]| {
         let (key_bytes, all) = secret.split_at(32);
         let names = |i: usize, name: &mut Vec<u8>| {
@@ -54,13 +54,13 @@ fn group(way: &'static str, group: CurveGroup) -> Vec<Case<'static>> {
         done(&twice[..]);
     };
     vec![
-        Case::new(format!("{way}: names hashed, times a key"), 32 + POINTS * NAME, hash),
-        Case::new(format!("{way}: points times a key"), 32, product),
-        Case::new(format!("{way}: points times two keys"), 64, products),
+        TimedKernel::new(format!("{way}: names hashed, times a key"), 32 + POINTS * NAME, hash),
+        TimedKernel::new(format!("{way}: points times a key"), 32, product),
+        TimedKernel::new(format!("{way}: points times two keys"), 64, products),
     ]
 }
 
-fn cases() -> Vec<Case<'static>> {
+fn cases() -> Vec<TimedKernel<'static>> {
     let inverse = |secret: &mut [u8]| {
         let inverse = key(secret).inverse().expect("but for one key in 2^128");
         let mut points = received();
@@ -77,8 +77,8 @@ fn cases() -> Vec<Case<'static>> {
         done(&points);
     };
     let mut cases = group("one by one", CurveGroup::one_by_one());
-    cases.push(Case::new("one by one: a point of the twist times a key", 32, twist));
-    cases.push(Case::new("inverse of a key", 32, inverse));
+    cases.push(TimedKernel::new("one by one: a point of the twist times a key", 32, twist));
+    cases.push(TimedKernel::new("inverse of a key", 32, inverse));
     if CurveGroup::detect().lanes() > 1 {
         cases.extend(group("8 lanes", CurveGroup::detect()));
     }

@@ -3,7 +3,7 @@
 //! operation of SEAL by a program that finds an installed Osprey and SEAL with CMake. Skipped with a reason
 //! where SEAL cannot be built or the system lacks what a mode needs.
 
-use osprey::trace::{Entry, Feed, Source};
+use osprey::trace::{TraceEntry, TraceFeed, TraceSource};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -151,7 +151,7 @@ fn workloads_are_correct_unbounded_and_paged() {
         }
         assert!(speculative["trace_entries"].as_u64() >= speculative["peak_chunks"].as_u64());
 
-        let (header, source) = Source::inspect(Path::new(trace)).expect("a whole trace");
+        let (header, source) = TraceSource::inspect(Path::new(trace)).expect("a whole trace");
         let footer = source.footer().expect("a file has one");
         // Half of the chunks, and what a process may grow by.
         let memory = (footer.other_bytes + footer.peak_chunks * header.chunk / 2 + (6 << 20)).to_string();
@@ -226,7 +226,7 @@ fn every_operation_is_paged_by_its_trace() {
             assert_eq!(speculative[same], unbounded[same], "{scheme}: {same}");
         }
 
-        let (header, source) = Source::inspect(Path::new(trace)).expect("a whole trace");
+        let (header, source) = TraceSource::inspect(Path::new(trace)).expect("a whole trace");
         let footer = source.footer().expect("a file has one");
         let memory = (footer.other_bytes + footer.peak_chunks * header.chunk / 2 + (6 << 20)).to_string();
         let paged = [("OSPREY_MODE", "programmed"), ("OSPREY_ENGINE", "move"), ("OSPREY_MEMORY", &*memory)];
@@ -284,9 +284,9 @@ fn stubs_touch_what_seal_touches() {
 /// What was touched between the stretches that `operations` puts between operations: chunk, and whether it
 /// was written and was fresh.
 fn steps(trace: &Path) -> Vec<BTreeMap<u32, (bool, bool)>> {
-    let (_, mut source) = Source::inspect(trace).expect("a whole trace");
-    let mut entries: Vec<Entry> = Vec::new();
-    while let Feed::Block(block) = source.next().expect("a sound trace") {
+    let (_, mut source) = TraceSource::inspect(trace).expect("a whole trace");
+    let mut entries: Vec<TraceEntry> = Vec::new();
+    while let TraceFeed::Block(block) = source.next().expect("a sound trace") {
         entries.extend(block.entries);
     }
     // Both of 6 MiB, at the start of the trace, but for chunks at their ends that they may share.

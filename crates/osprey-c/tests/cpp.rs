@@ -1,7 +1,7 @@
 //! C and C++ programs against an installed Osprey: the install step, both packages, the examples, and a
 //! garbled sort whose labels come out the same in less than half of their memory.
 
-use osprey::{EXIT_UNAVAILABLE, Engine, Mode, Settings, Stats};
+use osprey::{EXIT_UNAVAILABLE, PagingEngine, PassMode, ProcessSettings, Stats};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -103,27 +103,27 @@ fn the_example_in_c_computes_on_files() {
     assert_eq!(stats.marks.len(), 2);
 }
 
-fn settings(built: &Built, name: &str) -> Settings {
+fn settings(built: &Built, name: &str) -> ProcessSettings {
     let path = |what: &str| built.dir.path().join(format!("{name}.{what}"));
-    Settings {
+    ProcessSettings {
         chunk: 16 << 10,
         microset: 8,
         region: 1 << 30,
         trace: Some(path("trace")),
         report: Some(path("report")),
         spill: built.dir.path().to_owned(),
-        ..Settings::default()
+        ..ProcessSettings::default()
     }
 }
 
-fn report(settings: &Settings) -> Stats {
+fn report(settings: &ProcessSettings) -> Stats {
     let text = std::fs::read(settings.report.as_ref().expect("set")).expect("a report");
     serde_json::from_slice(&text).expect("a report")
 }
 
 /// A speculative pass; `None` where this machine forbids it, with the reason.
-fn speculate(command: &mut Command, settings: &Settings) -> Option<Stats> {
-    let settings = Settings { mode: Mode::Speculate, ..settings.clone() };
+fn speculate(command: &mut Command, settings: &ProcessSettings) -> Option<Stats> {
+    let settings = ProcessSettings { mode: PassMode::Speculate, ..settings.clone() };
     let output = run(settings.apply_to(command));
     if output.status.code() == Some(EXIT_UNAVAILABLE) {
         eprintln!("skipped: {}", texts(&output));
@@ -153,7 +153,8 @@ fn labels_are_the_same_in_a_fraction_of_their_memory() {
     let Some(traced) = speculate(&mut bits(), &base) else { return };
     // 8192 numbers of 32 bits of 32 bytes.
     assert_eq!(traced.peak_chunks, 512);
-    let programmed = Settings { mode: Mode::Programmed, engine: Engine::Move, memory: 1 << 20, ..base };
+    let programmed =
+        ProcessSettings { mode: PassMode::Programmed, engine: PagingEngine::Move, memory: 1 << 20, ..base };
     let refused = run(programmed.apply_to(&mut bits()));
     let said = texts(&refused);
     assert_eq!(refused.status.code(), Some(EXIT_UNAVAILABLE), "{said}");
@@ -163,7 +164,7 @@ fn labels_are_the_same_in_a_fraction_of_their_memory() {
     };
     let least: u64 = least.split_whitespace().next().expect("a number").parse().expect("a number");
 
-    let programmed = Settings { memory: (least + 1) << 20, ..programmed };
+    let programmed = ProcessSettings { memory: (least + 1) << 20, ..programmed };
     assert_eq!(succeed(programmed.apply_to(&mut bits())), plain);
     let stats = report(&programmed);
     assert!(stats.frames * 2 < traced.peak_chunks, "{stats:?}");

@@ -11,7 +11,7 @@
 //! `--reactive`: without a trace.
 
 use kernels::{Aes128, Block};
-use osprey::{Engine, Mode, OspVec, Settings, Stats};
+use osprey::{OspVec, PagingEngine, PassMode, ProcessSettings, Stats};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -28,7 +28,7 @@ struct Options {
     passes: usize,
     keys: bool,
     reactive: bool,
-    settings: Settings,
+    settings: ProcessSettings,
 }
 
 fn main() {
@@ -55,7 +55,7 @@ fn options() -> Result<Options, String> {
         passes: 2,
         keys: false,
         reactive: false,
-        settings: Settings { engine: Engine::Move, ..Settings::default() },
+        settings: ProcessSettings { engine: PagingEngine::Move, ..ProcessSettings::default() },
     };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
@@ -95,10 +95,10 @@ fn calibrate(microseconds: f64) -> usize {
 fn compare(options: &Options, pattern: &str, rounds: usize) {
     let directory = std::env::temp_dir().join(format!("osprey-paging-{}", std::process::id()));
     std::fs::create_dir_all(&directory).expect("a directory");
-    let pass = |mode: Mode, memory: u64| run(options, pattern, rounds, mode, memory, &directory);
-    let (free, _) = pass(Mode::Off, 0);
-    let mode = if options.reactive { Mode::Reactive } else { Mode::Programmed };
-    let speculation = (!options.reactive).then(|| pass(Mode::Speculate, 0).0);
+    let pass = |mode: PassMode, memory: u64| run(options, pattern, rounds, mode, memory, &directory);
+    let (free, _) = pass(PassMode::Off, 0);
+    let mode = if options.reactive { PassMode::Reactive } else { PassMode::Programmed };
+    let speculation = (!options.reactive).then(|| pass(PassMode::Speculate, 0).0);
     let (paged, stats) = pass(mode, options.memory);
     std::fs::remove_dir_all(&directory).expect("removed");
     let chunk = stats.chunk as f64;
@@ -130,15 +130,15 @@ fn run(
     options: &Options,
     pattern: &str,
     rounds: usize,
-    mode: Mode,
+    mode: PassMode,
     memory: u64,
     directory: &Path,
 ) -> (f64, Stats) {
     let report = directory.join("report");
-    let settings = Settings {
+    let settings = ProcessSettings {
         mode,
         memory,
-        trace: (mode != Mode::Reactive).then(|| directory.join("trace")),
+        trace: (mode != PassMode::Reactive).then(|| directory.join("trace")),
         report: Some(report.clone()),
         ..options.settings.clone()
     };

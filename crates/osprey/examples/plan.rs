@@ -4,8 +4,8 @@
 //! entry, seconds to write, check and read it, to send it through a ring and to plan it, and what windows of
 //! several lengths move compared with the whole trace.
 
-use osprey::plan::{Next, Planner};
-use osprey::trace::{Block, Entry, Feed, Header, RingWriter, Source, Writer, ring};
+use osprey::plan::{Planner, PlannerAnswer};
+use osprey::trace::{Header, RingWriter, TraceBlock, TraceEntry, TraceFeed, TraceSource, Writer, ring};
 use std::error::Error;
 use std::os::fd::IntoRawFd;
 use std::time::Instant;
@@ -36,11 +36,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         writer.finish(&osprey::trace::Footer { entries: entries / 32 * 32, ..Default::default() })?;
         let write_s = start.elapsed().as_secs_f64();
         let start = Instant::now();
-        let mut source = Source::open(&path, &HEADER)?;
+        let mut source = TraceSource::open(&path, &HEADER)?;
         let check_s = start.elapsed().as_secs_f64();
         let start = Instant::now();
         let mut blocks = Vec::new();
-        while let Feed::Block(block) = source.next()? {
+        while let TraceFeed::Block(block) = source.next()? {
             blocks.push(block);
         }
         let read_s = start.elapsed().as_secs_f64();
@@ -62,10 +62,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Seconds from one thread to another.
-fn through_ring(blocks: &[Block]) -> Result<f64, Box<dyn Error>> {
+fn through_ring(blocks: &[TraceBlock]) -> Result<f64, Box<dyn Error>> {
     let (writer, reader) = ring::pair()?;
     // Both ends are taken over by their numbers, as in processes of their own.
-    let (number, mut source) = (writer.into_raw_fd(), Source::ring(reader.into_raw_fd(), &HEADER)?);
+    let (number, mut source) = (writer.into_raw_fd(), TraceSource::ring(reader.into_raw_fd(), &HEADER)?);
     let start = Instant::now();
     std::thread::scope(|scope| -> Result<(), Box<dyn Error>> {
         let sender = scope.spawn(move || -> Result<(), String> {
@@ -76,9 +76,9 @@ fn through_ring(blocks: &[Block]) -> Result<f64, Box<dyn Error>> {
         });
         loop {
             match source.next()? {
-                Feed::End(_) => break,
-                Feed::Block(_) => {}
-                Feed::Wait => std::thread::yield_now(),
+                TraceFeed::End(_) => break,
+                TraceFeed::Block(_) => {}
+                TraceFeed::Wait => std::thread::yield_now(),
             }
         }
         Ok(sender.join().expect("the sender does not panic")?)
@@ -86,14 +86,14 @@ fn through_ring(blocks: &[Block]) -> Result<f64, Box<dyn Error>> {
     Ok(start.elapsed().as_secs_f64())
 }
 
-fn reads(blocks: &[Block], lookahead: u64) -> Result<u64, String> {
+fn reads(blocks: &[TraceBlock], lookahead: u64) -> Result<u64, String> {
     let mut planner = Planner::new(CAPACITY, 32, lookahead)?;
     let (mut feed, mut reads) = (blocks.iter(), 0);
     loop {
         match planner.next() {
-            Next::Step(step) => reads += u64::from(!step.fetch.fresh),
-            Next::Done => return Ok(reads),
-            Next::Wait => match feed.next() {
+            PlannerAnswer::Step(step) => reads += u64::from(!step.fetch.fresh),
+            PlannerAnswer::Done => return Ok(reads),
+            PlannerAnswer::Wait => match feed.next() {
                 Some(block) => planner.push(block.clone()),
                 None => planner.finish(&Default::default()),
             },
@@ -101,9 +101,9 @@ fn reads(blocks: &[Block], lookahead: u64) -> Result<u64, String> {
     }
 }
 
-fn block(number: u64, pattern: fn(u64) -> u64) -> Block {
-    let entry = |i: u64| Entry { chunk: pattern(number * 32 + i) as u32, written: true, fresh: false };
-    Block { events: number * 40, hash: number, entries: (0..32).map(entry).collect() }
+fn block(number: u64, pattern: fn(u64) -> u64) -> TraceBlock {
+    let entry = |i: u64| TraceEntry { chunk: pattern(number * 32 + i) as u32, written: true, fresh: false };
+    TraceBlock { events: number * 40, hash: number, entries: (0..32).map(entry).collect() }
 }
 
 fn sequential(i: u64) -> u64 {

@@ -4,7 +4,7 @@
 //! data, which touch each page and do no work on it: instructions that write, instructions that read and then
 //! write, and stubs that say so.
 
-use osprey::{EXIT_UNAVAILABLE, Mode, OspVec, Settings, Stats, touch_write};
+use osprey::{EXIT_UNAVAILABLE, OspVec, PassMode, ProcessSettings, Stats, touch_write};
 use std::hint::black_box;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
@@ -39,16 +39,16 @@ fn main() -> ExitCode {
 /// One row: a child that speculates, and one that does not.
 fn measure(mib: usize, chunk: usize) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
-    let settings = Settings {
-        mode: Mode::Speculate,
+    let settings = ProcessSettings {
+        mode: PassMode::Speculate,
         chunk,
         microset: osprey::settings::microset(chunk),
         trace: Some(folder.path().join("trace")),
         report: Some(folder.path().join("report")),
-        ..Settings::default()
+        ..ProcessSettings::default()
     };
     let traced = run(mib, &settings)?;
-    let off = run(mib, &Settings { mode: Mode::Off, ..settings.clone() })?;
+    let off = run(mib, &ProcessSettings { mode: PassMode::Off, ..settings.clone() })?;
     let per_page = |stats: &Stats, pass: usize| {
         (stats.marks[pass + 1].at_s - stats.marks[pass].at_s) * 1e6 * PAGE as f64 / (mib << 20) as f64
     };
@@ -67,14 +67,14 @@ fn measure(mib: usize, chunk: usize) -> Result<(), String> {
 
 /// The peak memory outside the region, as the footer of the trace states it, and what the region leads to: 16
 /// MiB, or two blocks of chunks where these are more.
-fn memory(settings: &Settings) -> Result<u64, String> {
+fn memory(settings: &ProcessSettings) -> Result<u64, String> {
     let path = settings.trace.as_ref().ok_or("a trace was asked for")?;
-    let (header, source) = osprey::trace::Source::inspect(path)?;
+    let (header, source) = osprey::trace::TraceSource::inspect(path)?;
     let other = source.footer().ok_or("a trace has a footer")?.other_bytes;
     Ok(other + (2 * u64::from(header.microset) * header.chunk).max(16 << 20))
 }
 
-fn run(mib: usize, settings: &Settings) -> Result<Stats, String> {
+fn run(mib: usize, settings: &ProcessSettings) -> Result<Stats, String> {
     let mut command = Command::new(std::env::current_exe().map_err(|e| e.to_string())?);
     settings.apply_to(&mut command);
     let status = command.env(CHILD, mib.to_string()).status().map_err(|e| e.to_string())?;

@@ -4,7 +4,7 @@
 //!
 //! **Functionality.** Programs put data that never decides an address or a branch (labels, shares,
 //! ciphertexts) into the *content-oblivious region*: [`OspVec`], [`Memory`], C and C++ (crate `osprey-c`).
-//! The launcher `osprey run` sets the mode by the environment ([`Settings`]); without it the region is
+//! The launcher `osprey run` sets the mode by the environment ([`ProcessSettings`]); without it the region is
 //! ordinary memory.
 //!
 //! **Who learns what.** Chunks on disk are encrypted under a key that lives in the process alone (engines
@@ -40,6 +40,6 @@ pub use memory::{Heap, Memory, Oblivious};
 pub use runtime::{
     EXIT_UNAVAILABLE, MARKS_MAX, alloc, finish, free, init, mark, owns, speculating, stats, tick, try_alloc,
 };
-pub use settings::{Engine, Mode, Settings};
+pub use settings::{PagingEngine, PassMode, ProcessSettings};
 pub use stats::{Mark, Stats};
 pub use vec::{IntoIter, OspVec, touch_read, touch_write};

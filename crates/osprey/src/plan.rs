@@ -16,14 +16,14 @@
 //! **Cost.** O(log capacity) per entry, 12 bytes per entry that is known and not yet planned, 32 bytes per
 //! chunk of the region up to the highest touched, 24 bytes per block that is not yet forgotten.
 
-use crate::trace::{Block, Footer};
+use crate::trace::{Footer, TraceBlock};
 use std::collections::{BinaryHeap, VecDeque};
 
 /// What to do next.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Next {
+pub enum PlannerAnswer {
     /// Do this.
-    Step(Step),
+    Step(PlanStep),
     /// More of the trace is needed: [`Planner::push`] or [`Planner::finish`].
     Wait,
     /// The trace is planned to its end.
@@ -32,7 +32,7 @@ pub enum Next {
 
 /// A chunk comes in, after others have left.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Step {
+pub struct PlanStep {
     /// Who makes room, at most one unless the capacity was lowered.
     pub evict: Vec<Eviction>,
     /// Who comes.
@@ -204,8 +204,8 @@ impl Planner {
     /// The next block of the trace.
     ///
     /// # Panics
-    /// When it is longer than the microset (a [`crate::trace::Source`] gives none such), or after the end.
-    pub fn push(&mut self, block: Block) {
+    /// When it is longer than the microset (a [`crate::trace::TraceSource`] gives none such), or after the end.
+    pub fn push(&mut self, block: TraceBlock) {
         assert!(block.entries.len() <= self.microset && !self.finished, "a block of this trace");
         let first = self.known();
         self.marks.push_back(Mark { events: block.events, hash: block.hash, place: first });
@@ -242,32 +242,32 @@ impl Planner {
 
     /// The next step.
     #[expect(clippy::should_implement_trait, reason = "an iterator that waits and goes on is none")]
-    pub fn next(&mut self) -> Next {
+    pub fn next(&mut self) -> PlannerAnswer {
         self.advance(false)
     }
 
     /// The next step, chosen by what is known: for a program that would wait otherwise.
-    pub fn hurry(&mut self) -> Next {
+    pub fn hurry(&mut self) -> PlannerAnswer {
         self.advance(true)
     }
 
-    fn advance(&mut self, hurry: bool) -> Next {
+    fn advance(&mut self, hurry: bool) -> PlannerAnswer {
         while let Some(&entry) = self.ahead.front() {
             self.begin_block();
             let state = self.chunks[entry.chunk as usize];
             if !state.resident {
                 let full = self.resident >= self.capacity;
                 if full && !hurry && self.wants() {
-                    return Next::Wait;
+                    return PlannerAnswer::Wait;
                 }
-                return Next::Step(self.step(entry));
+                return PlannerAnswer::Step(self.step(entry));
             }
             self.use_entry(entry);
         }
-        if self.finished { Next::Done } else { Next::Wait }
+        if self.finished { PlannerAnswer::Done } else { PlannerAnswer::Wait }
     }
 
-    fn step(&mut self, entry: Use) -> Step {
+    fn step(&mut self, entry: Use) -> PlanStep {
         let mut evict = Vec::new();
         while self.resident >= self.capacity {
             evict.push(self.evict());
@@ -279,7 +279,7 @@ impl Planner {
         (state.resident, state.dirty) = (true, entry.fresh);
         self.resident += 1;
         self.use_entry(entry);
-        Step { evict, fetch }
+        PlanStep { evict, fetch }
     }
 
     /// Enters the block of the entry at the cursor; what the block before last used may go from now on.

@@ -14,7 +14,7 @@ const NOWHERE: u64 = u64::MAX;
 
 /// Shared by the program's thread and the pager's.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct TouchProgress {
     events: AtomicU64,
     hash: AtomicU64,
     watch: AtomicU64,
@@ -28,7 +28,7 @@ pub(crate) struct Progress {
 
 /// What an event is, for the hash.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Event {
+pub(crate) enum ProgressEvent {
     /// An allocation of that many bytes.
     Alloc(usize),
     /// A release of an object at that offset of the region.
@@ -37,7 +37,7 @@ pub(crate) enum Event {
     Tick,
 }
 
-impl Progress {
+impl TouchProgress {
     /// Nothing happened yet.
     ///
     /// # Errors
@@ -57,12 +57,12 @@ impl Progress {
 
     /// The program did something. Only its compute thread calls this (or others under the allocator's lock).
     #[inline]
-    pub fn event(&self, event: Event) {
+    pub fn event(&self, event: ProgressEvent) {
         let count = self.events.load(Ordering::Relaxed) + 1;
         let word = match event {
-            Event::Alloc(bytes) => Some(bytes as u64),
-            Event::Free(offset) => Some(!(offset as u64)),
-            Event::Tick => None,
+            ProgressEvent::Alloc(bytes) => Some(bytes as u64),
+            ProgressEvent::Free(offset) => Some(!(offset as u64)),
+            ProgressEvent::Tick => None,
         };
         if let Some(word) = word {
             let hash = self.hash.load(Ordering::Relaxed);
@@ -99,7 +99,7 @@ impl Progress {
         (self.events.load(Ordering::Acquire), self.hash.load(Ordering::Acquire))
     }
 
-    /// Rings [`Progress::bell`] as soon as `count` events have happened, so that [`Progress::diverged`] can
+    /// Rings [`TouchProgress::bell`] as soon as `count` events have happened, so that [`TouchProgress::diverged`] can
     /// compare with the hash expected then; 0: without a comparison. One watch at a time: a new one replaces
     /// the old. A count already passed rings at the next event. Only the pager calls this and `diverged`.
     pub fn watch(&self, count: u64, expected: u64) {
@@ -149,16 +149,16 @@ mod tests {
 
     #[test]
     fn a_watch_compares_at_its_count() {
-        let [one, two] = [(); 2].map(|()| Progress::new().expect("eventfd"));
-        one.event(Event::Alloc(16));
-        one.event(Event::Tick);
+        let [one, two] = [(); 2].map(|()| TouchProgress::new().expect("eventfd"));
+        one.event(ProgressEvent::Alloc(16));
+        one.event(ProgressEvent::Tick);
         let (count, hash) = one.so_far();
         two.watch(count, hash);
-        two.event(Event::Alloc(16));
-        two.event(Event::Tick);
+        two.event(ProgressEvent::Alloc(16));
+        two.event(ProgressEvent::Tick);
         assert!(!two.diverged() && two.so_far() == (2, hash));
         two.watch(3, hash);
-        two.event(Event::Alloc(17));
+        two.event(ProgressEvent::Alloc(17));
         assert!(two.diverged());
     }
 }

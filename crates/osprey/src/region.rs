@@ -1,7 +1,7 @@
 //! The content-oblivious region: address space at a fixed place, cut into chunks, and which of them hold
 //! data.
 
-use crate::settings::Settings;
+use crate::settings::ProcessSettings;
 use crate::sys::map::{Mapping, REGION_BASE};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -10,11 +10,11 @@ use std::sync::{Arc, OnceLock};
 ///
 /// A chunk is *live* while something in it is allocated. The allocator says so before it hands out the first
 /// object of a chunk and after it took back the last one. A pager that wants to drop a dead chunk without
-/// writing it first takes the chunk out of the region and only then asks [`Region::is_live`]: if the program
+/// writing it first takes the chunk out of the region and only then asks [`PagedRegion::is_live`]: if the program
 /// allocates there in between, the answer is yes and nothing is dropped; if it does so after the answer, its
 /// touch finds a missing chunk and gets zeros.
 #[derive(Debug)]
-pub(crate) struct Region {
+pub(crate) struct PagedRegion {
     mapping: Mapping,
     chunk: usize,
     live: Vec<AtomicU64>,
@@ -28,13 +28,13 @@ pub(crate) trait Backing: std::fmt::Debug + Send + Sync {
     fn reach(&self, chunk: u32);
 }
 
-impl Region {
+impl PagedRegion {
     /// Reserves the address space. `touchable`: as ordinary memory; otherwise nothing may be touched until it
     /// is mapped over.
     ///
     /// # Errors
     /// In words, when something else lies there or address space is limited.
-    pub fn reserve(settings: &Settings, touchable: bool) -> Result<Self, String> {
+    pub fn reserve(settings: &ProcessSettings, touchable: bool) -> Result<Self, String> {
         let bytes = settings.region as usize;
         let mapping = Mapping::anonymous(Some(REGION_BASE), bytes, !touchable).map_err(|e| {
             format!(

@@ -7,13 +7,13 @@ mod fork;
 mod report;
 mod role;
 
-use crate::progress::{Event, Progress};
-use crate::region::Region;
-use crate::settings::{CLAIM, Mode, Settings};
-use crate::slab::{ALIGN_MAX, Failure, Slabs};
+use crate::progress::{ProgressEvent, TouchProgress};
+use crate::region::PagedRegion;
+use crate::settings::{CLAIM, PassMode, ProcessSettings};
+use crate::slab::{ALIGN_MAX, SlabFailure, Slabs};
 use crate::stats::{Mark, Stats};
 use crate::sys::{inherit, process};
-use role::Role;
+use role::RegionRole;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -29,12 +29,12 @@ static RUNTIME: OnceLock<Result<Runtime, String>> = OnceLock::new();
 /// What a process has one of.
 #[derive(Debug)]
 struct Runtime {
-    settings: Settings,
-    region: Arc<Region>,
-    progress: Arc<Progress>,
+    settings: ProcessSettings,
+    region: Arc<PagedRegion>,
+    progress: Arc<TouchProgress>,
     slabs: Mutex<Slabs>,
     book: Mutex<Book>,
-    role: Role,
+    role: RegionRole,
     /// Which thread allocated first, as [`this_thread`] calls it.
     thread: AtomicUsize,
 }
@@ -47,7 +47,7 @@ struct Book {
     finished: bool,
 }
 
-/// Starts the runtime by the environment ([`Settings`]). Whatever allocates first does it too; a second call
+/// Starts the runtime by the environment ([`ProcessSettings`]). Whatever allocates first does it too; a second call
 /// does nothing.
 ///
 /// # Errors
@@ -62,11 +62,11 @@ fn started() -> &'static Result<Runtime, String> {
 
 /// The environment's, for the first process that asks: the region of any other is ordinary memory, and the
 /// trace and the report stay with the first.
-fn settings() -> Result<Settings, String> {
-    let Some(token) = std::env::var_os(CLAIM) else { return Settings::from_env() };
+fn settings() -> Result<ProcessSettings, String> {
+    let Some(token) = std::env::var_os(CLAIM) else { return ProcessSettings::from_env() };
     let number = token.to_str().and_then(|text| text.parse().ok());
     match number.map(inherit::take_token) {
-        Some(Ok(true)) => return Settings::from_env(),
+        Some(Ok(true)) => return ProcessSettings::from_env(),
         Some(Ok(false)) => {
             let own = std::process::id();
             eprintln!(
@@ -79,7 +79,7 @@ fn settings() -> Result<Settings, String> {
             std::process::id()
         ),
     }
-    Ok(Settings::default())
+    Ok(ProcessSettings::default())
 }
 
 /// The runtime; a process that cannot have one ends with [`EXIT_UNAVAILABLE`].
@@ -109,18 +109,18 @@ pub fn alloc(bytes: usize, align: usize) -> NonNull<u8> {
 /// In words, when the region is full or `align` is not allowed.
 pub fn try_alloc(bytes: usize, align: usize) -> Result<NonNull<u8>, String> {
     let runtime = runtime();
-    if fork::happened() && !matches!(runtime.role, Role::Plain) {
+    if fork::happened() && !matches!(runtime.role, RegionRole::Plain) {
         return Err(fork::REASON.to_owned());
     }
     let mut slabs = runtime.slabs();
     let set_live = |chunk, live| runtime.set_live(chunk, live);
     let offset =
         slabs.alloc(bytes, align, set_live).map_err(|failure| runtime.explain(failure, bytes, align))?;
-    if let Role::Tracer(tracer) = runtime.role {
+    if let RegionRole::Tracer(tracer) = runtime.role {
         tracer.grow(slabs.reach())?;
         runtime.expect_one_thread();
     }
-    runtime.progress.event(Event::Alloc(bytes));
+    runtime.progress.event(ProgressEvent::Alloc(bytes));
     let at = runtime.region.mapping().base().wrapping_add(offset);
     Ok(NonNull::new(at).expect("the region does not begin at zero"))
 }
@@ -139,7 +139,7 @@ pub unsafe fn free(at: NonNull<u8>, _bytes: usize) {
     if slabs.free(offset, |chunk, live| runtime.set_live(chunk, live)).is_err() {
         die(&format!("{at:p} was released, which is not an allocated object of the region"));
     }
-    runtime.progress.event(Event::Free(offset));
+    runtime.progress.event(ProgressEvent::Free(offset));
 }
 
 /// Whether an address lies in the region. Does not start the runtime.
@@ -153,14 +153,14 @@ pub fn owns(at: *const u8) -> bool {
 /// files are stubbed by touching what they would touch.
 #[must_use]
 pub fn speculating() -> bool {
-    runtime().settings.mode == Mode::Speculate
+    runtime().settings.mode == PassMode::Speculate
 }
 
 /// The program is a step further. Programs that allocate rarely call it once in a while, so that the pager
 /// knows where they are without waiting for a fault; equally often in every pass.
 #[inline]
 pub fn tick() {
-    runtime().progress.event(Event::Tick);
+    runtime().progress.event(ProgressEvent::Tick);
 }
 
 /// Notes what the process has used until now, under a name of the program's. The launcher's measurements run
@@ -260,13 +260,13 @@ fn this_thread() -> usize {
 }
 
 impl Runtime {
-    fn start(settings: Settings) -> Result<Self, String> {
-        let region = Arc::new(Region::reserve(&settings, settings.mode != Mode::Speculate)?);
+    fn start(settings: ProcessSettings) -> Result<Self, String> {
+        let region = Arc::new(PagedRegion::reserve(&settings, settings.mode != PassMode::Speculate)?);
         let progress =
-            Arc::new(Progress::new().map_err(|e| format!("cannot make an event descriptor: {e}"))?);
+            Arc::new(TouchProgress::new().map_err(|e| format!("cannot make an event descriptor: {e}"))?);
         let mut book = Book::default();
-        let role = Role::start(&settings, &region, &progress, &mut |text| book.warn(text))?;
-        fork::guard(&region, !matches!(role, Role::Plain))?;
+        let role = RegionRole::start(&settings, &region, &progress, &mut |text| book.warn(text))?;
+        fork::guard(&region, !matches!(role, RegionRole::Plain))?;
         process::at_exit(finish_at_exit).map_err(|e| format!("cannot be called at the end: {e}"))?;
         let slabs = Mutex::new(Slabs::new(region.chunk(), region.chunks()));
         let (book, thread) = (Mutex::new(book), AtomicUsize::new(0));
@@ -274,7 +274,7 @@ impl Runtime {
     }
 
     fn set_live(&self, chunk: u32, live: bool) {
-        if let (Role::Tracer(tracer), true) = (&self.role, live) {
+        if let (RegionRole::Tracer(tracer), true) = (&self.role, live) {
             tracer.born(chunk);
         }
         self.region.set_live(chunk, live);
@@ -303,9 +303,9 @@ impl Runtime {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn explain(&self, failure: Failure, bytes: usize, align: usize) -> String {
+    fn explain(&self, failure: SlabFailure, bytes: usize, align: usize) -> String {
         match failure {
-            Failure::Alignment => format!("alignment {align}: expected a power of two up to {ALIGN_MAX}"),
+            SlabFailure::Alignment => format!("alignment {align}: expected a power of two up to {ALIGN_MAX}"),
             _ => format!(
                 "the region of {} bytes has no room for {bytes} more: allow more with osprey run --region \
                  BYTES (OSPREY_REGION)",

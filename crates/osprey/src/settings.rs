@@ -7,7 +7,7 @@ use std::process::Command;
 
 /// What a process is run for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Mode {
+pub enum PassMode {
     /// Not under the launcher: the region is ordinary memory, nothing is traced or paged.
     #[default]
     Off,
@@ -23,7 +23,7 @@ pub enum Mode {
 
 /// How chunks get in and out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Engine {
+pub enum PagingEngine {
     /// userfaultfd MISSING and UFFDIO_MOVE, io_uring on an unlinked file, encrypted.
     Move,
     /// As `Move` for kernels without UFFDIO_MOVE: write-protect and UFFDIO_COPY.
@@ -39,11 +39,11 @@ pub enum Engine {
 
 /// All settings of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct ProcessSettings {
     /// What it is run for.
-    pub mode: Mode,
+    pub mode: PassMode,
     /// How chunks get in and out.
-    pub engine: Engine,
+    pub engine: PagingEngine,
     /// Bytes of memory the whole process may use; 0 when unbounded.
     pub memory: u64,
     /// Bytes per chunk: a power of two, [`CHUNK_MIN`] ..= [`CHUNK_MAX`].
@@ -54,7 +54,7 @@ pub struct Settings {
     pub region: u64,
     /// Trace file: written when speculating, read when programmed.
     pub trace: Option<PathBuf>,
-    /// Descriptor of the shared ring that a trace is streamed through ([`Mode::Concurrent`] and its
+    /// Descriptor of the shared ring that a trace is streamed through ([`PassMode::Concurrent`] and its
     /// speculation).
     pub ring: Option<i32>,
     /// Entries of the trace that a plan looks ahead; 0: [`crate::plan::window`], so that a plan's memory is
@@ -85,11 +85,11 @@ pub const REGION_MAX: u64 = 16 << 40;
 /// Chunks of a region at most: their numbers are 32 bits wide.
 pub const CHUNKS_MAX: u64 = 1 << 32;
 
-impl Default for Settings {
+impl Default for ProcessSettings {
     fn default() -> Self {
         Self {
-            mode: Mode::Off,
-            engine: Engine::None,
+            mode: PassMode::Off,
+            engine: PagingEngine::None,
             memory: 0,
             chunk: CHUNK,
             microset: microset(CHUNK),
@@ -105,7 +105,7 @@ impl Default for Settings {
     }
 }
 
-/// Has the child that `command` starts get an environment as of [`Settings::to_env`].
+/// Has the child that `command` starts get an environment as of [`ProcessSettings::to_env`].
 pub fn apply<N: AsRef<OsStr>>(
     env: impl IntoIterator<Item = (N, Option<OsString>)>,
     command: &mut Command,
@@ -132,7 +132,7 @@ pub fn microset(chunk: usize) -> usize {
 /// token to it.
 pub const CLAIM: &str = "OSPREY_CLAIM";
 
-/// Name of [`Settings::pressure`], which the launcher's guard sets: it has the group.
+/// Name of [`ProcessSettings::pressure`], which the launcher's guard sets: it has the group.
 pub const PRESSURE: &str = "OSPREY_PRESSURE";
 
 const NAMES: [&str; 13] = [
@@ -151,7 +151,7 @@ const NAMES: [&str; 13] = [
     PRESSURE,
 ];
 
-impl Settings {
+impl ProcessSettings {
     /// The settings of this process.
     ///
     /// # Errors
@@ -163,7 +163,7 @@ impl Settings {
     /// The settings that `get` gives for the names of the environment.
     ///
     /// # Errors
-    /// As [`Settings::from_env`].
+    /// As [`ProcessSettings::from_env`].
     pub fn read(get: impl Fn(&'static str) -> Option<OsString>) -> Result<Self, String> {
         let text = |name: &'static str| -> Result<Option<String>, String> {
             get(name).map(|v| v.into_string().map_err(|_| format!("{name} is not text"))).transpose()
@@ -204,7 +204,7 @@ impl Settings {
     #[must_use]
     pub fn to_env(&self) -> Vec<(&'static str, Option<OsString>)> {
         let values = [
-            (self.mode != Mode::Off).then(|| self.mode.to_string().into()),
+            (self.mode != PassMode::Off).then(|| self.mode.to_string().into()),
             Some(self.engine.to_string().into()),
             Some(self.memory.to_string().into()),
             Some(self.chunk.to_string().into()),
@@ -250,8 +250,8 @@ impl Settings {
                 self.region, self.chunk
             ));
         }
-        if self.mode != Mode::Off
-            && self.mode != Mode::Reactive
+        if self.mode != PassMode::Off
+            && self.mode != PassMode::Reactive
             && self.trace.is_none()
             && self.ring.is_none()
         {
@@ -282,7 +282,7 @@ macro_rules! names {
 }
 
 names!(
-    Mode,
+    PassMode,
     "mode",
     Off = "off",
     Speculate = "speculate",
@@ -290,21 +290,29 @@ names!(
     Concurrent = "concurrent",
     Reactive = "reactive"
 );
-names!(Engine, "paging engine", Move = "move", Copy = "copy", File = "file", Hint = "hint", None = "none");
+names!(
+    PagingEngine,
+    "paging engine",
+    Move = "move",
+    Copy = "copy",
+    File = "file",
+    Hint = "hint",
+    None = "none"
+);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(pairs: &[(&'static str, &str)]) -> Result<Settings, String> {
-        Settings::read(|name| pairs.iter().find(|(n, _)| *n == name).map(|(_, v)| OsString::from(v)))
+    fn read(pairs: &[(&'static str, &str)]) -> Result<ProcessSettings, String> {
+        ProcessSettings::read(|name| pairs.iter().find(|(n, _)| *n == name).map(|(_, v)| OsString::from(v)))
     }
 
     #[test]
     fn settings_survive_the_environment() {
-        let settings = Settings {
-            mode: Mode::Concurrent,
-            engine: Engine::Move,
+        let settings = ProcessSettings {
+            mode: PassMode::Concurrent,
+            engine: PagingEngine::Move,
             memory: 256 << 20,
             chunk: 2 << 20,
             microset: 16,
@@ -318,9 +326,10 @@ mod tests {
             pressure: Some(9),
         };
         let env = settings.to_env();
-        let again = Settings::read(|name| env.iter().find(|(n, _)| *n == name).and_then(|(_, v)| v.clone()));
+        let again =
+            ProcessSettings::read(|name| env.iter().find(|(n, _)| *n == name).and_then(|(_, v)| v.clone()));
         assert_eq!(again, Ok(settings));
-        assert_eq!(read(&[]), Ok(Settings::default()));
+        assert_eq!(read(&[]), Ok(ProcessSettings::default()));
     }
 
     #[test]

@@ -35,7 +35,7 @@ const LARGE: u32 = u32::MAX - 1;
 
 /// Why an allocation or a release failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Failure {
+pub(crate) enum SlabFailure {
     /// No room of that size is left in the region.
     Exhausted,
     /// An alignment that is no power of two up to [`ALIGN_MAX`].
@@ -127,15 +127,15 @@ impl Slabs {
     /// nothing in them until now.
     ///
     /// # Errors
-    /// [`Failure::Exhausted`], [`Failure::Alignment`].
+    /// [`SlabFailure::Exhausted`], [`SlabFailure::Alignment`].
     pub fn alloc(
         &mut self,
         bytes: usize,
         align: usize,
         mut set_live: impl FnMut(u32, bool),
-    ) -> Result<usize, Failure> {
+    ) -> Result<usize, SlabFailure> {
         if !align.is_power_of_two() || align > ALIGN_MAX {
-            return Err(Failure::Alignment);
+            return Err(SlabFailure::Alignment);
         }
         let Some(class) = self.class_for(bytes.max(1), align) else {
             return self.alloc_large(bytes, set_live);
@@ -158,19 +158,19 @@ impl Slabs {
     /// Takes an object back. `set_live` hears of chunks that have nothing in them any more.
     ///
     /// # Errors
-    /// [`Failure::NotAllocated`], and nothing has changed.
-    pub fn free(&mut self, offset: usize, mut set_live: impl FnMut(u32, bool)) -> Result<(), Failure> {
+    /// [`SlabFailure::NotAllocated`], and nothing has changed.
+    pub fn free(&mut self, offset: usize, mut set_live: impl FnMut(u32, bool)) -> Result<(), SlabFailure> {
         let at = offset / self.chunk;
-        let owner = *self.owners.get(at).ok_or(Failure::NotAllocated)?;
+        let owner = *self.owners.get(at).ok_or(SlabFailure::NotAllocated)?;
         if owner.slab == LARGE {
             return self.free_large(offset, owner.count, set_live);
         }
-        let slab = self.slabs.get_mut(owner.slab as usize).ok_or(Failure::NotAllocated)?;
+        let slab = self.slabs.get_mut(owner.slab as usize).ok_or(SlabFailure::NotAllocated)?;
         let class = &mut self.classes[slab.class as usize];
         let within = offset - slab.first as usize * self.chunk;
         let slot = (within / class.size) as u32;
         if !within.is_multiple_of(class.size) || slot >= class.slots || !slab.give(slot) {
-            return Err(Failure::NotAllocated);
+            return Err(SlabFailure::NotAllocated);
         }
         let last = (offset + class.size - 1) / self.chunk;
         for chunk in at..=last {
@@ -212,7 +212,7 @@ impl Slabs {
     }
 
     /// The slab with room that has the fewest free slots, a new one where there is none.
-    fn fullest(&mut self, class: usize) -> Result<u32, Failure> {
+    fn fullest(&mut self, class: usize) -> Result<u32, SlabFailure> {
         let Class { current, doubt, partial, .. } = &mut self.classes[class];
         while current.is_none() || *doubt {
             let Some(&(key, first, number)) = partial.first() else { break };
@@ -241,10 +241,10 @@ impl Slabs {
         }
     }
 
-    fn new_slab(&mut self, index: usize) -> Result<u32, Failure> {
+    fn new_slab(&mut self, index: usize) -> Result<u32, SlabFailure> {
         let class = &self.classes[index];
         let (chunks, slots) = (class.chunks, class.slots);
-        let first = self.pool.take(u64::from(chunks)).ok_or(Failure::Exhausted)?;
+        let first = self.pool.take(u64::from(chunks)).ok_or(SlabFailure::Exhausted)?;
         let number = self.spare.pop().unwrap_or_else(|| {
             self.slabs.push(Slab::default());
             self.slabs.len() as u32 - 1
@@ -279,9 +279,13 @@ impl Slabs {
         self.pool.give(first, u64::from(chunks));
     }
 
-    fn alloc_large(&mut self, bytes: usize, mut set_live: impl FnMut(u32, bool)) -> Result<usize, Failure> {
+    fn alloc_large(
+        &mut self,
+        bytes: usize,
+        mut set_live: impl FnMut(u32, bool),
+    ) -> Result<usize, SlabFailure> {
         let chunks = bytes.div_ceil(self.chunk) as u64;
-        let first = self.pool.take(chunks).ok_or(Failure::Exhausted)?;
+        let first = self.pool.take(chunks).ok_or(SlabFailure::Exhausted)?;
         let chunks = chunks as u32;
         self.own(first, chunks, Owner { slab: LARGE, count: 0 });
         self.owners[first as usize].count = chunks;
@@ -297,9 +301,9 @@ impl Slabs {
         offset: usize,
         chunks: u32,
         mut set_live: impl FnMut(u32, bool),
-    ) -> Result<(), Failure> {
+    ) -> Result<(), SlabFailure> {
         if chunks == 0 || !offset.is_multiple_of(self.chunk) {
-            return Err(Failure::NotAllocated);
+            return Err(SlabFailure::NotAllocated);
         }
         let first = (offset / self.chunk) as u32;
         self.own(first, chunks, Owner { slab: FREE, count: 0 });

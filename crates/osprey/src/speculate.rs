@@ -24,14 +24,14 @@
     reason = "state that a signal handler shares with the program, with the argument at each"
 )]
 
-use crate::progress::Progress;
-use crate::region::Region;
-use crate::settings::{MICROSET_MAX, Settings};
+use crate::progress::TouchProgress;
+use crate::region::PagedRegion;
+use crate::settings::{MICROSET_MAX, ProcessSettings};
 use crate::sys::map::{self, Mapping};
-use crate::sys::signal::{self, Touch};
+use crate::sys::signal::{self, SignalTouch};
 use crate::sys::uffd::{MINOR, Uffd, WRITE_PROTECT, feature};
 use crate::sys::{PAGE, process};
-use crate::trace::{Block, Entry, Footer, Sink};
+use crate::trace::{Footer, TraceBlock, TraceEntry, TraceSink};
 use std::cell::UnsafeCell;
 use std::fs::File;
 use std::io::{self, Write};
@@ -60,8 +60,8 @@ static TRACER: AtomicPtr<Tracer> = AtomicPtr::new(std::ptr::null_mut());
 /// What the handler works on. It lives as long as the process.
 #[derive(Debug)]
 pub(crate) struct Tracer {
-    region: Arc<Region>,
-    progress: Arc<Progress>,
+    region: Arc<PagedRegion>,
+    progress: Arc<TouchProgress>,
     uffd: Uffd,
     /// The kernel maps pages only to be written, as before Linux 6.4: they are protected once they are there.
     in_two_steps: bool,
@@ -83,8 +83,8 @@ unsafe impl Sync for Tracer {}
 /// The blocks whose chunks are mapped.
 #[derive(Debug)]
 struct Blocks {
-    older: Block,
-    newer: Block,
+    older: TraceBlock,
+    newer: TraceBlock,
     /// Which of the two values of [`LATER`] the chunks of `newer` have.
     later: u16,
     microset: usize,
@@ -100,7 +100,7 @@ struct Blocks {
     /// Bytes of the finished trace.
     bytes: u64,
     /// `None` once the trace is finished: touches are mapped and not noted.
-    sink: Option<Sink>,
+    sink: Option<TraceSink>,
 }
 
 /// How much was traced.
@@ -117,10 +117,10 @@ impl Tracer {
     /// # Errors
     /// In words: no userfaultfd here, or a kernel without the features.
     pub fn start(
-        settings: &Settings,
-        region: Arc<Region>,
-        progress: Arc<Progress>,
-        sink: Sink,
+        settings: &ProcessSettings,
+        region: Arc<PagedRegion>,
+        progress: Arc<TouchProgress>,
+        sink: TraceSink,
     ) -> Result<&'static Self, String> {
         let uffd = open_uffd()?;
         let alias_len = ALIAS.max(2 * settings.microset * settings.chunk);
@@ -209,7 +209,7 @@ impl Tracer {
     pub fn so_far(&self) -> Traced {
         self.locked(|blocks| Traced {
             entries: blocks.entries,
-            bytes: blocks.sink.as_ref().map_or(blocks.bytes, Sink::bytes),
+            bytes: blocks.sink.as_ref().map_or(blocks.bytes, TraceSink::bytes),
         })
     }
 
@@ -230,7 +230,7 @@ impl Tracer {
     }
 
     /// Makes a touch good: in the handler.
-    fn touched(&self, chunk: u32, touch: Touch) -> io::Result<()> {
+    fn touched(&self, chunk: u32, touch: SignalTouch) -> io::Result<()> {
         let (address, len) = (self.region.address(chunk), self.region.chunk());
         self.locked(|blocks| {
             let before = self.note(blocks, chunk, touch.write)?;
@@ -362,8 +362,8 @@ impl Tracer {
 }
 
 impl Blocks {
-    fn new(microset: usize, sink: Sink) -> Self {
-        let block = || Block { entries: Vec::with_capacity(microset), ..Block::default() };
+    fn new(microset: usize, sink: TraceSink) -> Self {
+        let block = || TraceBlock { entries: Vec::with_capacity(microset), ..TraceBlock::default() };
         Self {
             older: block(),
             newer: block(),
@@ -380,13 +380,13 @@ impl Blocks {
     }
 
     /// Adds an entry, for which there is room, and gives the state of its chunk.
-    fn note(&mut self, progress: &Progress, chunk: u32, written: bool, fresh: bool) -> u16 {
+    fn note(&mut self, progress: &TouchProgress, chunk: u32, written: bool, fresh: bool) -> u16 {
         let block = &mut self.newer;
         if block.entries.is_empty() {
             (block.events, block.hash) = progress.so_far();
         }
         let index = block.entries.len() as u16;
-        block.entries.push(Entry { chunk, written, fresh });
+        block.entries.push(TraceEntry { chunk, written, fresh });
         self.entries += u64::from(self.sink.is_some());
         index | self.later | MAPPED | TOUCHED | if written { WRITABLE } else { 0 }
     }
@@ -437,7 +437,7 @@ pub(crate) fn touch(address: usize, len: usize, write: bool) -> bool {
 }
 
 /// The handler's part that knows the region.
-fn answer(touch: Touch) -> bool {
+fn answer(touch: SignalTouch) -> bool {
     // SAFETY: null, or a tracer that is never freed.
     let Some(tracer) = (unsafe { TRACER.load(Ordering::Acquire).as_ref() }) else { return false };
     let Some(chunk) = tracer.region.chunk_of(touch.address) else { return false };

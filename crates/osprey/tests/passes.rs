@@ -3,7 +3,7 @@
 mod common;
 
 use osprey::trace::ring;
-use osprey::{Engine, Mode, OspVec, Settings, Stats, transfer};
+use osprey::{OspVec, PagingEngine, PassMode, ProcessSettings, Stats, transfer};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -72,12 +72,12 @@ fn exchange(data: &mut [u64]) {
     transfer::read(&mut file, &mut data[2 * quarter..3 * quarter]).expect("read");
 }
 
-fn settings(dir: &Path, mode: Mode) -> Settings {
+fn settings(dir: &Path, mode: PassMode) -> ProcessSettings {
     let (engine, memory) = match mode {
-        Mode::Off | Mode::Speculate => (Engine::None, 0),
-        _ => (Engine::Move, MEMORY),
+        PassMode::Off | PassMode::Speculate => (PagingEngine::None, 0),
+        _ => (PagingEngine::Move, MEMORY),
     };
-    Settings {
+    ProcessSettings {
         mode,
         engine,
         memory,
@@ -87,7 +87,7 @@ fn settings(dir: &Path, mode: Mode) -> Settings {
         spill: dir.to_owned(),
         key: 7,
         report: Some(dir.join(format!("report of {mode}"))),
-        ..Settings::default()
+        ..ProcessSettings::default()
     }
 }
 
@@ -98,12 +98,12 @@ struct Done {
     said: String,
 }
 
-fn run(case: &str, settings: &Settings) -> Option<Done> {
+fn run(case: &str, settings: &ProcessSettings) -> Option<Done> {
     let child = common::child(case, settings).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     end(child.expect("a child"), settings)
 }
 
-fn end(child: Child, settings: &Settings) -> Option<Done> {
+fn end(child: Child, settings: &ProcessSettings) -> Option<Done> {
     let output = child.wait_with_output().expect("a child");
     if common::is_unavailable(&output) {
         return None;
@@ -119,7 +119,7 @@ fn end(child: Child, settings: &Settings) -> Option<Done> {
 fn a_trace_pages_the_program_that_it_is_of() {
     let dir = tempfile::tempdir().expect("a directory");
     let [off, traced, programmed] =
-        [Mode::Off, Mode::Speculate, Mode::Programmed].map(|m| settings(dir.path(), m));
+        [PassMode::Off, PassMode::Speculate, PassMode::Programmed].map(|m| settings(dir.path(), m));
     let off = run("same", &off).expect("needs nothing");
     assert!(off.sum.is_some() && off.stats.bytes_read == 0 && off.stats.mode == "off");
     let Some(traced) = run("same", &traced) else { return };
@@ -143,16 +143,16 @@ fn a_trace_pages_the_program_that_it_is_of() {
 #[test]
 fn a_program_may_finish_by_itself() {
     let dir = tempfile::tempdir().expect("a directory");
-    let off = run("finish", &settings(dir.path(), Mode::Off)).expect("needs nothing");
-    let Some(paged) = run("finish", &settings(dir.path(), Mode::Reactive)) else { return };
+    let off = run("finish", &settings(dir.path(), PassMode::Off)).expect("needs nothing");
+    let Some(paged) = run("finish", &settings(dir.path(), PassMode::Reactive)) else { return };
     assert!(paged.sum == off.sum && paged.stats.events == off.stats.events, "{}", paged.said);
 }
 
 #[test]
 fn without_a_trace_it_pages_by_touches() {
     let dir = tempfile::tempdir().expect("a directory");
-    let off = run("same", &settings(dir.path(), Mode::Off)).expect("needs nothing");
-    let Some(paged) = run("same", &settings(dir.path(), Mode::Reactive)) else { return };
+    let off = run("same", &settings(dir.path(), PassMode::Off)).expect("needs nothing");
+    let Some(paged) = run("same", &settings(dir.path(), PassMode::Reactive)) else { return };
     assert!(
         paged.sum == off.sum && paged.stats.mode == "reactive" && paged.stats.stalls > 0,
         "{}",
@@ -163,9 +163,9 @@ fn without_a_trace_it_pages_by_touches() {
 #[test]
 fn a_refused_trace_is_said_and_paged_without() {
     let dir = tempfile::tempdir().expect("a directory");
-    let off = run("same", &settings(dir.path(), Mode::Off)).expect("needs nothing");
-    let Some(_) = run("same", &settings(dir.path(), Mode::Speculate)) else { return };
-    let another = Settings { key: 8, ..settings(dir.path(), Mode::Programmed) };
+    let off = run("same", &settings(dir.path(), PassMode::Off)).expect("needs nothing");
+    let Some(_) = run("same", &settings(dir.path(), PassMode::Speculate)) else { return };
+    let another = ProcessSettings { key: 8, ..settings(dir.path(), PassMode::Programmed) };
     let Some(paged) = run("same", &another) else { return };
     assert!(paged.sum == off.sum && paged.stats.mode == "reactive", "{}", paged.said);
     let warned = paged.stats.warnings.iter().any(|text| text.contains("chunks are paged by what is touched"));
@@ -175,20 +175,21 @@ fn a_refused_trace_is_said_and_paged_without() {
 #[test]
 fn a_trace_of_another_program_costs_time_alone() {
     let dir = tempfile::tempdir().expect("a directory");
-    let off = run("other", &settings(dir.path(), Mode::Off)).expect("needs nothing");
-    let Some(_) = run("same", &settings(dir.path(), Mode::Speculate)) else { return };
-    let Some(paged) = run("other", &settings(dir.path(), Mode::Programmed)) else { return };
+    let off = run("other", &settings(dir.path(), PassMode::Off)).expect("needs nothing");
+    let Some(_) = run("same", &settings(dir.path(), PassMode::Speculate)) else { return };
+    let Some(paged) = run("other", &settings(dir.path(), PassMode::Programmed)) else { return };
     assert_eq!(paged.sum, off.sum, "{}", paged.said);
 }
 
 #[test]
 fn speculation_runs_beside_the_program() {
     let dir = tempfile::tempdir().expect("a directory");
-    let off = run("same", &settings(dir.path(), Mode::Off)).expect("needs nothing");
+    let off = run("same", &settings(dir.path(), PassMode::Off)).expect("needs nothing");
     let (writer, reader) = ring::pair().expect("sockets");
-    let ends = [(Mode::Speculate, &writer), (Mode::Concurrent, &reader)];
+    let ends = [(PassMode::Speculate, &writer), (PassMode::Concurrent, &reader)];
     let [ahead, real] = ends.map(|(mode, end)| {
-        let settings = Settings { trace: None, ring: Some(end.as_raw_fd()), ..settings(dir.path(), mode) };
+        let settings =
+            ProcessSettings { trace: None, ring: Some(end.as_raw_fd()), ..settings(dir.path(), mode) };
         let mut command = common::child("same", &settings);
         common::inherit(&mut command, end);
         (command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a child"), settings)
@@ -205,7 +206,7 @@ fn speculation_runs_beside_the_program() {
 #[test]
 fn a_machine_without_the_means_says_so() {
     let dir = tempfile::tempdir().expect("a directory");
-    let small = Settings { memory: 1 << 20, ..settings(dir.path(), Mode::Reactive) };
+    let small = ProcessSettings { memory: 1 << 20, ..settings(dir.path(), PassMode::Reactive) };
     let output = common::child("same", &small).output().expect("a child");
     let said = common::said(&output);
     assert_eq!(output.status.code(), Some(osprey::EXIT_UNAVAILABLE), "{said}");

@@ -1,7 +1,7 @@
 //! Plans are legal whatever is known, and best when all is known.
 
-use osprey::plan::{Next, Planner, Step, window};
-use osprey::trace::{Block, Entry, Footer};
+use osprey::plan::{PlanStep, Planner, PlannerAnswer, window};
+use osprey::trace::{Footer, TraceBlock, TraceEntry};
 use std::collections::{HashMap, HashSet};
 
 struct Random(u64);
@@ -14,12 +14,12 @@ impl Random {
 }
 
 /// Blocks of touches of `chunks` chunks, as a tracer gives them: a chunk that is mapped has no entry.
-fn trace(random: &mut Random, chunks: usize, blocks: usize, microset: usize) -> Vec<Block> {
+fn trace(random: &mut Random, chunks: usize, blocks: usize, microset: usize) -> Vec<TraceBlock> {
     let mut mapped: [Vec<u32>; 2] = Default::default();
     let mut handed_out = vec![false; chunks];
     (0..blocks)
         .map(|number| {
-            let mut entries: Vec<Entry> = Vec::new();
+            let mut entries: Vec<TraceEntry> = Vec::new();
             while entries.len() < microset {
                 // Sometimes from a few chunks, so that there is reuse at all distances.
                 let among =
@@ -30,17 +30,17 @@ fn trace(random: &mut Random, chunks: usize, blocks: usize, microset: usize) -> 
                 }
                 mapped[1].push(chunk);
                 let fresh = !std::mem::replace(&mut handed_out[chunk as usize], random.below(6) != 0);
-                entries.push(Entry { chunk, written: fresh || random.below(2) == 0, fresh });
+                entries.push(TraceEntry { chunk, written: fresh || random.below(2) == 0, fresh });
             }
             mapped.swap(0, 1);
             mapped[1].clear();
-            Block { events: number as u64 * 10, hash: number as u64 + 1, entries }
+            TraceBlock { events: number as u64 * 10, hash: number as u64 + 1, entries }
         })
         .collect()
 }
 
-fn flat(blocks: &[Block]) -> Vec<(u64, Entry)> {
-    let entries = |(number, block): (usize, &Block)| {
+fn flat(blocks: &[TraceBlock]) -> Vec<(u64, TraceEntry)> {
+    let entries = |(number, block): (usize, &TraceBlock)| {
         block.entries.iter().map(move |&entry| (number as u64, entry)).collect::<Vec<_>>()
     };
     blocks.iter().enumerate().flat_map(entries).collect()
@@ -48,27 +48,33 @@ fn flat(blocks: &[Block]) -> Vec<(u64, Entry)> {
 
 /// All steps of a plan that is given the trace when it waits: `push` blocks at a time, in a hurry now and
 /// then.
-fn steps(blocks: &[Block], capacity: usize, microset: usize, lookahead: u64, hurry: bool) -> Vec<Step> {
+fn steps(
+    blocks: &[TraceBlock],
+    capacity: usize,
+    microset: usize,
+    lookahead: u64,
+    hurry: bool,
+) -> Vec<PlanStep> {
     let mut planner = Planner::new(capacity, microset, lookahead).expect("large enough");
     let (mut fed, mut steps, mut turn) = (0, Vec::new(), 0);
     loop {
         turn += 1;
         let next = if hurry && turn % 3 == 0 { planner.hurry() } else { planner.next() };
         match next {
-            Next::Step(step) => steps.push(step),
-            Next::Done => return steps,
-            Next::Wait if fed < blocks.len() => {
+            PlannerAnswer::Step(step) => steps.push(step),
+            PlannerAnswer::Done => return steps,
+            PlannerAnswer::Wait if fed < blocks.len() => {
                 assert!(planner.wants());
                 planner.push(blocks[fed].clone());
                 fed += 1;
             }
-            Next::Wait => planner.finish(&Footer::default()),
+            PlannerAnswer::Wait => planner.finish(&Footer::default()),
         }
     }
 }
 
 /// Checks that a plan may be carried out and gives its reads.
-fn legal(steps: &[Step], blocks: &[Block], capacity: usize, all_known: bool) -> usize {
+fn legal(steps: &[PlanStep], blocks: &[TraceBlock], capacity: usize, all_known: bool) -> usize {
     struct Resident {
         used: u64,
         dirty: bool,
@@ -108,7 +114,7 @@ fn legal(steps: &[Step], blocks: &[Block], capacity: usize, all_known: bool) -> 
 }
 
 /// Belady's rule by its definition, quadratic: reads.
-fn naive(blocks: &[Block], capacity: usize) -> usize {
+fn naive(blocks: &[TraceBlock], capacity: usize) -> usize {
     let trace = flat(blocks);
     let mut resident: HashMap<u32, u64> = HashMap::new();
     let mut reads = 0;
@@ -131,7 +137,7 @@ fn naive(blocks: &[Block], capacity: usize) -> usize {
 }
 
 /// The least reads of all legal plans, by trying all of them. A set of chunks is a word.
-fn exhaustive(blocks: &[Block], capacity: u32) -> u32 {
+fn exhaustive(blocks: &[TraceBlock], capacity: u32) -> u32 {
     let trace = flat(blocks);
     let mut states: HashMap<u32, u32> = HashMap::from([(0, 0)]);
     let mut used: HashMap<u32, u64> = HashMap::new();
@@ -214,15 +220,18 @@ fn with_little_known_a_plan_is_legal_and_hardly_worse() {
 fn a_trace_that_names_a_chunk_twice_is_planned_too() {
     for seed in 0..100 {
         let mut random = Random(seed);
-        let entry = |random: &mut Random| Entry {
+        let entry = |random: &mut Random| TraceEntry {
             chunk: random.below(20) as u32,
             written: random.below(2) == 0,
             fresh: random.below(5) == 0,
         };
-        let blocks: Vec<Block> = (0..50)
+        let blocks: Vec<TraceBlock> = (0..50)
             .map(|_| {
                 let length = random.below(5);
-                Block { entries: (0..length).map(|_| entry(&mut random)).collect(), ..Block::default() }
+                TraceBlock {
+                    entries: (0..length).map(|_| entry(&mut random)).collect(),
+                    ..TraceBlock::default()
+                }
             })
             .collect();
         for lookahead in [0, 3] {
@@ -231,12 +240,15 @@ fn a_trace_that_names_a_chunk_twice_is_planned_too() {
     }
 }
 
-fn entries(chunks: impl IntoIterator<Item = u32>, written: bool, fresh: bool) -> Vec<Entry> {
-    chunks.into_iter().map(|chunk| Entry { chunk, written, fresh }).collect()
+fn entries(chunks: impl IntoIterator<Item = u32>, written: bool, fresh: bool) -> Vec<TraceEntry> {
+    chunks.into_iter().map(|chunk| TraceEntry { chunk, written, fresh }).collect()
 }
 
-fn blocks(entries: &[Entry], microset: usize) -> Vec<Block> {
-    entries.chunks(microset).map(|part| Block { entries: part.to_vec(), ..Block::default() }).collect()
+fn blocks(entries: &[TraceEntry], microset: usize) -> Vec<TraceBlock> {
+    entries
+        .chunks(microset)
+        .map(|part| TraceBlock { entries: part.to_vec(), ..TraceBlock::default() })
+        .collect()
 }
 
 #[test]
@@ -295,13 +307,13 @@ fn marks_are_known_until_forgotten() {
     planner.finish(&Footer::default());
     assert_eq!((planner.known(), planner.blocks(), planner.block_mark(29)), (120, 30, Some((290, 30))));
     while planner.planned() < 60 {
-        assert!(matches!(planner.next(), Next::Step(_)));
+        assert!(matches!(planner.next(), PlannerAnswer::Step(_)));
     }
     planner.forget(100);
     assert_eq!(planner.block_mark(13), None, "planned and forgotten");
     assert_eq!(planner.block_mark(20), Some((200, 21)), "not yet planned");
     let mut later = HashSet::new();
-    while let Next::Step(step) = planner.next() {
+    while let PlannerAnswer::Step(step) = planner.next() {
         later.insert(step.fetch.block);
     }
     assert!(later.contains(&29));

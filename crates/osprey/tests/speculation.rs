@@ -3,8 +3,8 @@
 
 mod common;
 
-use osprey::trace::{Block, Entry, Feed, Footer, Header, Source, ring};
-use osprey::{Mode, OspVec, Settings, Stats};
+use osprey::trace::{Footer, Header, TraceBlock, TraceEntry, TraceFeed, TraceSource, ring};
+use osprey::{OspVec, PassMode, ProcessSettings, Stats};
 use std::collections::HashMap;
 use std::os::fd::{AsRawFd, IntoRawFd};
 use std::process::{Child, Output, Stdio};
@@ -15,7 +15,7 @@ const MICROSET: usize = 4;
 /// A child's run.
 struct Run {
     output: Output,
-    blocks: Vec<Block>,
+    blocks: Vec<TraceBlock>,
     footer: Footer,
     stats: Stats,
 }
@@ -25,14 +25,14 @@ struct Run {
 fn speculate(case: &str) -> Option<Run> {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("trace");
-    let settings = Settings {
-        mode: Mode::Speculate,
+    let settings = ProcessSettings {
+        mode: PassMode::Speculate,
         microset: MICROSET,
         region: 1 << 30,
         trace: Some(path.clone()),
         report: Some(dir.path().join("report")),
         key: 42,
-        ..Settings::default()
+        ..ProcessSettings::default()
     };
     let output = common::child(case, &settings).output().expect("a child");
     if common::is_unavailable(&output) {
@@ -63,11 +63,11 @@ fn child() {
     }
 }
 
-fn entry(chunk: u32, written: bool, fresh: bool) -> Entry {
-    Entry { chunk, written, fresh }
+fn entry(chunk: u32, written: bool, fresh: bool) -> TraceEntry {
+    TraceEntry { chunk, written, fresh }
 }
 
-fn entries(run: &Run) -> Vec<Entry> {
+fn entries(run: &Run) -> Vec<TraceEntry> {
     run.blocks.iter().flat_map(|block| block.entries.iter().copied()).collect()
 }
 
@@ -134,7 +134,7 @@ const RANDOM_CHUNKS: usize = 40;
 
 /// A step of a program: what is touched, and how.
 #[derive(Clone, Copy)]
-struct Step {
+struct PlanStep {
     at: usize,
     len: usize,
     write: bool,
@@ -143,7 +143,7 @@ struct Step {
 }
 
 /// Steps that look random, and are the same each time.
-fn sequence() -> impl Iterator<Item = Step> {
+fn sequence() -> impl Iterator<Item = PlanStep> {
     let mut state = 1u64;
     (0..8000).map(move |_| {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -152,14 +152,14 @@ fn sequence() -> impl Iterator<Item = Step> {
         let at = if state >> 62 == 0 { at } else { at / 8 };
         let (write, stub) = (state >> 60 & 1 == 1, state >> 59 & 1 == 1);
         let len = if stub { (state >> 40) as usize % CHUNK } else { 1 };
-        Step { at, len: len.min(RANDOM_CHUNKS * CHUNK - at), write, stub }
+        PlanStep { at, len: len.min(RANDOM_CHUNKS * CHUNK - at), write, stub }
     })
 }
 
 fn random() {
     let mut all = OspVec::<u8>::with_capacity(RANDOM_CHUNKS * CHUNK);
     all.resize(RANDOM_CHUNKS * CHUNK, 0);
-    for Step { at, len, write, stub } in sequence() {
+    for PlanStep { at, len, write, stub } in sequence() {
         match (stub, write) {
             (true, true) => osprey::touch_write(&mut all[at..at + len]),
             (true, false) => osprey::touch_read(&all[at..at + len]),
@@ -170,8 +170,8 @@ fn random() {
 }
 
 /// The definition of a trace, over a list of touches.
-fn model(touches: impl Iterator<Item = (u32, bool)>) -> Vec<Entry> {
-    let mut trace: Vec<Entry> = Vec::new();
+fn model(touches: impl Iterator<Item = (u32, bool)>) -> Vec<TraceEntry> {
+    let mut trace: Vec<TraceEntry> = Vec::new();
     let mut last: HashMap<u32, usize> = HashMap::new();
     for (chunk, write) in touches {
         let block = (trace.len().max(1) - 1) / MICROSET;
@@ -191,7 +191,7 @@ fn model(touches: impl Iterator<Item = (u32, bool)>) -> Vec<Entry> {
 fn a_random_program_gives_the_trace_of_the_definition() {
     let Some(run) = speculate("random") else { return };
     let fill = (0..RANDOM_CHUNKS).map(|c| (c as u32, true));
-    let chunks = |Step { at, len, write, .. }: Step| {
+    let chunks = |PlanStep { at, len, write, .. }: PlanStep| {
         let chunks = if len == 0 { 0..0 } else { at / CHUNK..(at + len - 1) / CHUNK + 1 };
         chunks.map(move |chunk| (chunk as u32, write))
     };
@@ -317,21 +317,21 @@ fn laps() {
 }
 
 /// A child that speculates for a reader of its ring.
-fn stream_laps() -> (Child, Source) {
+fn stream_laps() -> (Child, TraceSource) {
     let (writer, reader) = ring::pair().expect("sockets");
-    let settings = Settings {
-        mode: Mode::Speculate,
+    let settings = ProcessSettings {
+        mode: PassMode::Speculate,
         chunk: SMALL,
         microset: MICROSET,
         region: 1 << 30,
         ring: Some(writer.as_raw_fd()),
-        ..Settings::default()
+        ..ProcessSettings::default()
     };
     let mut command = common::child("laps", &settings);
     common::inherit(&mut command, &writer);
     let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("a child");
     let header = Header { chunk: SMALL as u64, region: 1 << 30, microset: MICROSET as u32, key: 0 };
-    (child, Source::ring(reader.into_raw_fd(), &header).expect("the reader's end"))
+    (child, TraceSource::ring(reader.into_raw_fd(), &header).expect("the reader's end"))
 }
 
 /// A program that is far ahead of its reader waits in its signal handler, and goes on.
@@ -344,15 +344,15 @@ fn a_full_ring_holds_the_program_back() {
     let mut entries = 0;
     let footer = loop {
         match source.next() {
-            Ok(Feed::Block(block)) => {
+            Ok(TraceFeed::Block(block)) => {
                 for got in block.entries {
                     let chunk = chunks.next().expect("no more than the program touches");
                     assert_eq!(got, entry(chunk, true, entries < u64::from(LAP)));
                     entries += 1;
                 }
             }
-            Ok(Feed::Wait) => std::thread::sleep(std::time::Duration::from_millis(1)),
-            Ok(Feed::End(footer)) => break footer,
+            Ok(TraceFeed::Wait) => std::thread::sleep(std::time::Duration::from_millis(1)),
+            Ok(TraceFeed::End(footer)) => break footer,
             Err(error) => {
                 let output = child.wait_with_output().expect("a child");
                 assert!(
@@ -373,7 +373,7 @@ fn a_full_ring_holds_the_program_back() {
 #[test]
 fn speculation_for_a_run_that_has_ended_ends() {
     let (child, mut source) = stream_laps();
-    while matches!(source.next(), Ok(Feed::Wait)) {
+    while matches!(source.next(), Ok(TraceFeed::Wait)) {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
     drop(source);

@@ -5,8 +5,8 @@
 
 mod common;
 
-use osprey::trace::{Block, Header};
-use osprey::{Mode, OspVec, Settings, touch_read, touch_write};
+use osprey::trace::{Header, TraceBlock};
+use osprey::{OspVec, PassMode, ProcessSettings, touch_read, touch_write};
 
 const CHUNK: usize = 64 << 10;
 const CHUNKS: usize = 40;
@@ -52,15 +52,15 @@ fn instruct(byte: &mut u8, write: bool) {
 }
 
 /// The trace that a child leaves. `None`: this machine cannot speculate.
-fn trace(how: &str) -> Option<Vec<Block>> {
+fn trace(how: &str) -> Option<Vec<TraceBlock>> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("trace");
-    let settings = Settings {
-        mode: Mode::Speculate,
+    let settings = ProcessSettings {
+        mode: PassMode::Speculate,
         microset: 4,
         region: 1 << 30,
         trace: Some(path.clone()),
-        ..Settings::default()
+        ..ProcessSettings::default()
     };
     let output = common::child(how, &settings).output().expect("a child");
     if common::is_unavailable(&output) {

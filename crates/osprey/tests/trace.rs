@@ -2,8 +2,10 @@
 
 mod common;
 
-use osprey::Settings;
-use osprey::trace::{Block, Entry, Feed, Footer, Header, RingWriter, Source, Writer, ring};
+use osprey::ProcessSettings;
+use osprey::trace::{
+    Footer, Header, RingWriter, TraceBlock, TraceEntry, TraceFeed, TraceSource, Writer, ring,
+};
 use std::os::fd::{AsRawFd, IntoRawFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -11,14 +13,14 @@ use std::process::{Child, Stdio};
 const HEADER: Header = Header { chunk: 65536, region: 1 << 30, microset: 4, key: 0x1234_5678 << 80 | 9 };
 
 /// A stream of blocks: near and far chunks, all flags, events that stand still and hashes that do too.
-fn block(number: u64) -> Block {
+fn block(number: u64) -> TraceBlock {
     let mix = |i: u64| (number * 4 + i + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 17;
-    let entries = (0..4).map(|i| Entry {
+    let entries = (0..4).map(|i| TraceEntry {
         chunk: if i == 3 { mix(i) as u32 % 16384 } else { (number * 3 + i) as u32 % 16384 },
         written: mix(i + 100).is_multiple_of(2),
         fresh: mix(i + 200).is_multiple_of(3),
     });
-    Block { events: number / 2 * 7, hash: number / 3, entries: entries.collect() }
+    TraceBlock { events: number / 2 * 7, hash: number / 3, entries: entries.collect() }
 }
 
 fn footer(blocks: u64) -> Footer {
@@ -37,23 +39,23 @@ fn written(folder: &Path, blocks: u64) -> PathBuf {
 }
 
 /// Reads to the end; the blocks that came before an error.
-fn read(source: &mut Source) -> (u64, Result<Footer, String>) {
+fn read(source: &mut TraceSource) -> (u64, Result<Footer, String>) {
     let mut blocks = 0;
     loop {
         match source.next() {
-            Ok(Feed::Block(got)) => {
+            Ok(TraceFeed::Block(got)) => {
                 assert_eq!(got, block(blocks));
                 blocks += 1;
             }
-            Ok(Feed::End(footer)) => return (blocks, Ok(footer)),
-            Ok(Feed::Wait) => wait(source),
+            Ok(TraceFeed::End(footer)) => return (blocks, Ok(footer)),
+            Ok(TraceFeed::Wait) => wait(source),
             Err(error) => return (blocks, Err(error)),
         }
     }
 }
 
 /// Until the ring has more.
-fn wait(source: &Source) {
+fn wait(source: &TraceSource) {
     let bell = source.bell().expect("only a ring waits").as_raw_fd();
     let mut poll = libc::pollfd { fd: bell, events: libc::POLLIN, revents: 0 };
     #[expect(unsafe_code, reason = "there is no poll in the standard library")]
@@ -66,12 +68,12 @@ fn wait(source: &Source) {
 fn a_file_gives_back_what_was_written() {
     let folder = tempfile::tempdir().expect("folder");
     for blocks in [0, 1, 5000] {
-        let mut source = Source::open(&written(folder.path(), blocks), &HEADER).expect("good");
+        let mut source = TraceSource::open(&written(folder.path(), blocks), &HEADER).expect("good");
         assert_eq!(source.footer(), Some(&footer(blocks)));
         assert_eq!(read(&mut source), (blocks, Ok(footer(blocks))));
-        assert_eq!(source.next(), Ok(Feed::End(footer(blocks))), "the end stays the end");
+        assert_eq!(source.next(), Ok(TraceFeed::End(footer(blocks))), "the end stays the end");
     }
-    let (header, _) = Source::inspect(&folder.path().join("trace")).expect("good");
+    let (header, _) = TraceSource::inspect(&folder.path().join("trace")).expect("good");
     assert_eq!(header, HEADER);
 }
 
@@ -80,13 +82,13 @@ fn a_last_block_may_be_short_and_extremes_fit() {
     let folder = tempfile::tempdir().expect("folder");
     let path = folder.path().join("trace");
     let header = Header { chunk: 4096, region: 16 << 40, microset: 1024, key: u128::MAX };
-    let entry = |chunk| Entry { chunk, written: true, fresh: true };
-    let far = Block {
+    let entry = |chunk| TraceEntry { chunk, written: true, fresh: true };
+    let far = TraceBlock {
         events: u64::MAX >> 1,
         hash: u64::MAX,
         entries: (0..1024).map(|i| entry(if i % 2 == 0 { 0 } else { u32::MAX - i })).collect(),
     };
-    let short = Block { entries: vec![entry(u32::MAX)], ..far.clone() };
+    let short = TraceBlock { entries: vec![entry(u32::MAX)], ..far.clone() };
     let end = Footer { entries: 1025, peak_chunks: u64::MAX, other_bytes: u64::MAX };
     let mut writer = Writer::create(&path, &header).expect("writable");
     writer.block(&far).expect("written");
@@ -94,9 +96,9 @@ fn a_last_block_may_be_short_and_extremes_fit() {
     let wrong = writer.finish(&Footer { entries: 7, ..end }).expect_err("counted");
     assert!(wrong.to_string().contains("a footer of 7 entries after 1025"));
     writer.finish(&end).expect("finished");
-    let mut source = Source::open(&path, &header).expect("good");
+    let mut source = TraceSource::open(&path, &header).expect("good");
     let got: Vec<_> = (0..3).map(|_| source.next().expect("good")).collect();
-    assert_eq!(got, [Feed::Block(far), Feed::Block(short), Feed::End(end)]);
+    assert_eq!(got, [TraceFeed::Block(far), TraceFeed::Block(short), TraceFeed::End(end)]);
 }
 
 #[test]
@@ -109,11 +111,11 @@ fn another_run_is_refused_in_words() {
         (Header { microset: 32, ..HEADER }, "has blocks (entries) of 4, this run has 32"),
         (Header { key: 7, ..HEADER }, "is of another binary, or of other arguments"),
     ] {
-        let error = Source::open(&path, &expected).expect_err("refused");
+        let error = TraceSource::open(&path, &expected).expect_err("refused");
         assert!(error.contains(text) && error.contains("speculate again"), "{error}");
         assert!(error.contains(&path.display().to_string()), "{error}");
     }
-    let error = Source::open(&folder.path().join("none"), &HEADER).expect_err("refused");
+    let error = TraceSource::open(&folder.path().join("none"), &HEADER).expect_err("refused");
     assert!(error.contains("cannot read") && error.contains("No such file"), "{error}");
 }
 
@@ -124,12 +126,12 @@ fn every_truncation_is_torn() {
     let whole = std::fs::read(&path).expect("readable");
     for length in 0..whole.len() {
         std::fs::write(&path, &whole[..length]).expect("written");
-        let error = Source::open(&path, &HEADER).expect_err("refused");
+        let error = TraceSource::open(&path, &HEADER).expect_err("refused");
         assert!(error.contains("is torn after") && error.contains("did not end"), "at {length}: {error}");
     }
     let longer = [&whole[..], &[0]].concat();
     std::fs::write(&path, longer).expect("written");
-    let error = Source::open(&path, &HEADER).expect_err("refused");
+    let error = TraceSource::open(&path, &HEADER).expect_err("refused");
     assert!(error.contains("goes on after its end"), "{error}");
 }
 
@@ -143,7 +145,7 @@ fn every_flipped_bit_is_noticed() {
         let mut bytes = whole.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
         std::fs::write(&path, &bytes).expect("written");
-        let error = Source::open(&path, &HEADER).expect_err("refused");
+        let error = TraceSource::open(&path, &HEADER).expect_err("refused");
         let expected: &[&str] = match bit / 8 {
             0..8 => &["is no trace"],
             8..12 => &["is of format version"],
@@ -173,21 +175,21 @@ fn frames_cannot_be_dropped_or_swapped() {
     let swapped = [&whole[..starts[500]], frame(501), frame(500), &whole[starts[502]..]].concat();
     for (bytes, at) in [(without, 500), (twice, 501), (swapped, 500)] {
         std::fs::write(&path, bytes).expect("written");
-        let error = Source::open(&path, &HEADER).expect_err("refused");
+        let error = TraceSource::open(&path, &HEADER).expect_err("refused");
         assert!(error.contains(&format!("is corrupt at block {at}:")), "{error}");
     }
 }
 
 /// A child that writes to an inherited ring.
-fn writer(part: &str, blocks: u64) -> (Child, Source) {
+fn writer(part: &str, blocks: u64) -> (Child, TraceSource) {
     let (writer, reader) = ring::pair().expect("sockets");
-    let settings = Settings { ring: Some(writer.as_raw_fd()), ..Settings::default() };
+    let settings = ProcessSettings { ring: Some(writer.as_raw_fd()), ..ProcessSettings::default() };
     let mut command = common::child(&format!("{part} {blocks}"), &settings);
     common::inherit(&mut command, &writer);
     let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("child");
     drop(writer);
     // The source takes the descriptor over, as it does in a child.
-    (child, Source::ring(reader.into_raw_fd(), &HEADER).expect("adopted"))
+    (child, TraceSource::ring(reader.into_raw_fd(), &HEADER).expect("adopted"))
 }
 
 /// The child's side; the others start it.
@@ -196,7 +198,7 @@ fn writer(part: &str, blocks: u64) -> (Child, Source) {
 fn child() {
     let case = common::case();
     let (part, blocks) = case.split_once(' ').expect("a part and its blocks");
-    let fd = Settings::from_env().expect("settings").ring.expect("a ring");
+    let fd = ProcessSettings::from_env().expect("settings").ring.expect("a ring");
     let header = if part == "other" { Header { key: 1, ..HEADER } } else { HEADER };
     let mut ring = match RingWriter::open(fd, &header) {
         Ok(ring) => ring,
@@ -257,18 +259,18 @@ fn a_writer_that_dies_is_noticed() {
     assert!(blocks == 50 && error.contains("ends after 50 blocks: the speculative process died"), "{error}");
     assert!(!child.wait().expect("ended").success());
     let (mut child, mut source) = writer("finish", u64::MAX);
-    assert!(matches!(source.next(), Ok(Feed::Block(_) | Feed::Wait)));
+    assert!(matches!(source.next(), Ok(TraceFeed::Block(_) | TraceFeed::Wait)));
     child.kill().expect("killed");
     child.wait().expect("ended");
     assert!(read_to_error(&mut source).contains("the speculative process died"));
 }
 
-fn read_to_error(source: &mut Source) -> String {
+fn read_to_error(source: &mut TraceSource) -> String {
     loop {
         match source.next() {
-            Ok(Feed::Block(_)) => {}
-            Ok(Feed::Wait) => wait(source),
-            Ok(Feed::End(_)) => panic!("the trace ended"),
+            Ok(TraceFeed::Block(_)) => {}
+            Ok(TraceFeed::Wait) => wait(source),
+            Ok(TraceFeed::End(_)) => panic!("the trace ended"),
             Err(error) => return error,
         }
     }
@@ -293,6 +295,6 @@ fn a_ring_of_another_program_is_refused() {
     let error = read_to_error(&mut source);
     assert!(error.contains("is of another binary, or of other arguments"), "{error}");
     child.wait().expect("ended");
-    let error = Source::ring(1000, &HEADER).expect_err("no such descriptor");
+    let error = TraceSource::ring(1000, &HEADER).expect_err("no such descriptor");
     assert!(error.contains("OSPREY_RING = 1000 is no descriptor"), "{error}");
 }

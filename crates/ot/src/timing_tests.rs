@@ -5,7 +5,7 @@ use crate::ferret::tree;
 use crate::{BASE_OTS, flavours, softspoken};
 use base::{PartyId, Roster, Seed};
 use kernels::{Block, InstructionSet, TweakedHash};
-use timing::{Case, done};
+use timing::{TimedKernel, done};
 
 const START: Block = Block(99);
 /// OTs of an extension; not a multiple of what is worked on at once.
@@ -40,7 +40,7 @@ fn seed(secret: &[u8]) -> Seed {
     Seed::from_bytes(secret.try_into().expect("32 bytes"))
 }
 
-fn base_ots() -> Vec<Case<'static>> {
+fn base_ots() -> Vec<TimedKernel<'static>> {
     let mut rng = Seed::from_bytes([3; 32]).into_rng();
     let (_, message) = base_ot::BaseReceiver::choose(context(), Block(5), &mut rng);
     let (_, reply) = base_ot::send(&context(), &message, &mut rng).expect("an honest message");
@@ -58,12 +58,12 @@ fn base_ots() -> Vec<Case<'static>> {
         done(&pairs.pairs[..]);
     };
     vec![
-        Case::new("base OT, receiver: choices, scalars", Block::BYTES + 32, receiver),
-        Case::new("base OT, sender: scalar", 32, sender),
+        TimedKernel::new("base OT, receiver: choices, scalars", Block::BYTES + 32, receiver),
+        TimedKernel::new("base OT, sender: scalar", 32, sender),
     ]
 }
 
-fn extensions() -> Vec<Case<'static>> {
+fn extensions() -> Vec<TimedKernel<'static>> {
     let receiver = |secret: &mut [u8]| {
         let x = blocks(secret);
         let (pairs, choices) = x.split_at(2 * BASE_OTS);
@@ -91,12 +91,12 @@ fn extensions() -> Vec<Case<'static>> {
     };
     let choices = 2 * BASE_OTS + CHOICE_BLOCKS;
     vec![
-        Case::new("SoftSpoken and chosen OT, receiver: choices", choices * Block::BYTES, receiver),
-        Case::new("SoftSpoken and random OT, sender: Delta", (1 + BASE_OTS) * Block::BYTES, sender),
+        TimedKernel::new("SoftSpoken and chosen OT, receiver: choices", choices * Block::BYTES, receiver),
+        TimedKernel::new("SoftSpoken and random OT, sender: Delta", (1 + BASE_OTS) * Block::BYTES, sender),
     ]
 }
 
-fn silent() -> Vec<Case<'static>> {
+fn silent() -> Vec<TimedKernel<'static>> {
     let sender = |secret: &mut [u8]| {
         let x = blocks(secret);
         let (mut leaves, mut message) = (vec![Block::ZERO; 1 << DEPTH], Vec::new());
@@ -113,12 +113,12 @@ fn silent() -> Vec<Case<'static>> {
         done(&leaves[..]);
     };
     vec![
-        Case::new("silent OT, sender: Delta, seeds", (2 + DEPTH) * Block::BYTES, sender),
-        Case::new("silent OT, receiver: the point", DEPTH * Block::BYTES, receiver),
+        TimedKernel::new("silent OT, sender: Delta, seeds", (2 + DEPTH) * Block::BYTES, sender),
+        TimedKernel::new("silent OT, receiver: the point", DEPTH * Block::BYTES, receiver),
     ]
 }
 
-fn cases() -> Vec<Case<'static>> {
+fn cases() -> Vec<TimedKernel<'static>> {
     println!("\nbackend {:?}", InstructionSet::detect());
     base_ots().into_iter().chain(extensions()).chain(silent()).collect()
 }

@@ -262,6 +262,12 @@ impl Scales {
         &self.charge[self.place(viewer)]
     }
 
+    /// Group sizes, where they are published.
+    #[must_use]
+    pub fn groups(&self) -> Option<[u64; 2]> {
+        self.groups
+    }
+
     /// zCDP of all that a party sees.
     #[must_use]
     pub fn seen_by(&self, party: PartyId) -> Rational {

@@ -4,7 +4,7 @@
 //! Prints rows/s, ANDs/s, bytes per row and product, semi-honest and malicious, and compares the totals with
 //! the study's definitions.
 
-use accel::Queue;
+use accel::DeviceQueue;
 use base::{Error, PartyId};
 use engine::{Engine, Share, Shares};
 use net::cluster::Cluster;
@@ -26,7 +26,7 @@ fn main() -> Result<(), Error> {
     let models = [(Security::SemiHonest, "semi-honest"), (Security::Malicious, "malicious")];
     for (security, _) in models.into_iter().filter(|(_, name)| wanted(name)) {
         let settings = Settings { security, hash: Hash::Keyed, masked: security == Security::Malicious };
-        let engine = || Ring4::new(settings, SERVERS, || Ok(Queue::default()));
+        let engine = || Ring4::new(settings, SERVERS, || Ok(DeviceQueue::default()));
         let ring4 = || chunk.map_or_else(engine, |rows| engine().with_chunk(rows as usize));
         let start = Instant::now();
         let done = Cluster::new(6, 1).deadline(Duration::from_secs(600)).run(|session| {

@@ -9,7 +9,7 @@
 //!
 //! Prints one line of JSON. `docs/osprey/ring4.md` has figures.
 
-use accel::{Queue, Seat, VectorRing};
+use accel::{DeviceQueue, Seat, VectorRing};
 use base::{Error, PartyId, Roster, Seed};
 use net::{ChannelSecurity, Meet, OperatorTerms, Session};
 use osprey::Oblivious;
@@ -96,7 +96,7 @@ fn run(args: &Args) -> Result<bool, Error> {
         return Ok(true);
     }
     let mut session = meet(args)?;
-    let mut party = Party::in_the_open(&mut session, PARTIES, Settings::default(), Queue::default())?;
+    let mut party = Party::in_the_open(&mut session, PARTIES, Settings::default(), DeviceQueue::default())?;
     let (seconds, region_bytes, result) = multiply(&mut party, &mut session, args.size)?;
     session.finish()?;
     let outcome = Outcome {

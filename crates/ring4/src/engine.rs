@@ -16,7 +16,7 @@ mod sums;
 use self::release::Noises;
 use crate::seats::member::Member;
 use crate::{Quote, Seat, Settings};
-use accel::Queue;
+use accel::DeviceQueue;
 use base::{Cost, Error, PartyId};
 use engine::{Engine, Entered, OutputShares, Shares, outputs};
 use net::Session;
@@ -25,7 +25,7 @@ use program::ShardRows;
 use program::lower::combine::SelectionCircuit;
 use program::lower::{Depth, Draws, EntryRule, ReleasePlan, TotalsForm};
 
-type Devices = dyn FnMut() -> Result<Queue, Error> + Send;
+type Devices = dyn FnMut() -> Result<DeviceQueue, Error> + Send;
 
 /// The engine of one participant: owner, server or both.
 pub struct Ring4 {
@@ -45,7 +45,7 @@ impl Ring4 {
     pub fn new(
         settings: Settings,
         seats: [PartyId; 4],
-        devices: impl FnMut() -> Result<Queue, Error> + Send + 'static,
+        devices: impl FnMut() -> Result<DeviceQueue, Error> + Send + 'static,
     ) -> Self {
         Self {
             settings,
@@ -123,7 +123,8 @@ impl Ring4 {
     }
 
     pub(crate) fn member(&mut self, session: &mut Session) -> Result<Member, Error> {
-        let queue = if self.seats.contains(&session.me()) { (self.devices)()? } else { Queue::default() };
+        let queue =
+            if self.seats.contains(&session.me()) { (self.devices)()? } else { DeviceQueue::default() };
         Member::new(session, self.seats, self.settings, queue)
     }
 

@@ -8,7 +8,7 @@
 
 mod support;
 
-use accel::{Queue, VectorRing};
+use accel::{DeviceQueue, VectorRing};
 use base::{Error, Fault, PartyId, Seed};
 use kernels::Block;
 use net::Session;
@@ -265,7 +265,7 @@ fn an_owner_together_with_a_seat() {
         }
         let start = Instant::now();
         let ended = cluster.run(|s| {
-            let mut member = Member::new(s, seats, settings, Queue::default())?;
+            let mut member = Member::new(s, seats, settings, DeviceQueue::default())?;
             let own: &[Block] = if s.me() == owner { &value } else { &[] };
             let x = s.step("enter", |s| member.enter(s, owner, (VectorRing::Z128, 4), own))?;
             let product = match (member.server(), &x) {

@@ -1,6 +1,6 @@
 //! Stand-alone circuits between owners and servers.
 
-use accel::Queue;
+use accel::DeviceQueue;
 use base::PartyId;
 use circuits::{CircuitBuilder, InputBit};
 use circuits::{InputWord, OutputWord, Viewers, Wired};
@@ -13,7 +13,7 @@ use ring4::{Hash, Ring4, Security, Settings};
 fn check(security: Security, parties: usize, seats: [u8; 4], servers: usize) {
     let settings = Settings { security, hash: Hash::Keyed, masked: true };
     // Some circuits have more lanes than a block.
-    let engine = || Ring4::new(settings, seats.map(PartyId), || Ok(Queue::default())).with_chunk(256);
+    let engine = || Ring4::new(settings, seats.map(PartyId), || Ok(DeviceQueue::default())).with_chunk(256);
     check_served(&|_| Ok(Box::new(engine())), parties, servers).unwrap();
 }
 
@@ -50,7 +50,7 @@ fn in_blocks(fault: Option<InjectedFault>) -> Vec<(bool, u64)> {
     let ended = cluster.run(|s| {
         let settings = Settings { security: Security::Malicious, hash: Hash::Keyed, masked: true };
         let seats = [2, 3, 4, 5].map(PartyId);
-        let mut engine = Ring4::new(settings, seats, || Ok(Queue::default())).with_chunk(256);
+        let mut engine = Ring4::new(settings, seats, || Ok(DeviceQueue::default())).with_chunk(256);
         let mine = |i: usize| if s.me().index() == i { vec![vec![0x5a5a; 10]] } else { Vec::new() };
         let words = [mine(0), mine(1)];
         let done = engine.run(&wired, 640, &words, s);

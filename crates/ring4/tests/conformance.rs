@@ -1,7 +1,7 @@
 //! Every program of the conformance suites, between owners and servers: what it means, who holds what, and
 //! what it costs, byte for byte and turn for turn.
 
-use accel::Queue;
+use accel::DeviceQueue;
 use base::PartyId;
 use engine::conformance::{check_among_served, check_served};
 use program::lower::combine::SelectionCircuit;
@@ -12,7 +12,7 @@ const MALICIOUS: Settings = Settings { security: Security::Malicious, hash: Hash
 
 fn ring4(settings: Settings, seats: [u8; 4]) -> Ring4 {
     // Small chunks, so that rows come in several.
-    Ring4::new(settings, seats.map(PartyId), || Ok(Queue::default())).with_chunk(512)
+    Ring4::new(settings, seats.map(PartyId), || Ok(DeviceQueue::default())).with_chunk(512)
 }
 
 /// Programs between two parties, with so many servers that are neither.

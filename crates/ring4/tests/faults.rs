@@ -147,7 +147,7 @@ fn owners_enter_and_get_outputs() {
             let n = ring.blocks(len);
             let values = [random(1, n), random(2, n), random(3, n)];
             let done = Cluster::new(6, 4).run(|s| {
-                let mut m = Member::new(s, seats, settings, accel::Queue::default())?;
+                let mut m = Member::new(s, seats, settings, accel::DeviceQueue::default())?;
                 let me = s.me();
                 let mut shares = Vec::new();
                 let mut quote = ring4::Quote::new(settings, seats, 6);
@@ -204,7 +204,7 @@ fn owners_and_seats_that_deviate_are_noticed() {
         let fault = InjectedFault::Corrupt { byte: 20, mask: 1 };
         let peer = if step == "reveal" { PartyId(0) } else { PartyId(3) };
         let ended = cluster.fault_towards(PartyId(who), peer, step, fault).run(|s| {
-            let mut m = Member::new(s, seats, settings, accel::Queue::default())?;
+            let mut m = Member::new(s, seats, settings, accel::DeviceQueue::default())?;
             let value = random(1, 2);
             let value: &[Block] = if s.me() == PartyId(0) { &value } else { &[] };
             let x = s.step("enter", |s| m.enter(s, PartyId(0), (VectorRing::Z128, 2), value))?;
@@ -308,7 +308,7 @@ fn owners_talk_over_private_channels_only() {
     let settings = malicious()[1];
     for (at_reveal, step) in [(false, "enter"), (true, "reveal")] {
         let done = Cluster::new(5, 4).deadline(Duration::from_secs(20)).run(|s| {
-            let mut m = Member::new(s, seats, settings, accel::Queue::default())?;
+            let mut m = Member::new(s, seats, settings, accel::DeviceQueue::default())?;
             let owner = PartyId(0);
             let peers: Vec<PartyId> = if s.me() == owner { seats.to_vec() } else { vec![owner] };
             let open = |s: &mut Session| {

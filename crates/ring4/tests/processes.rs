@@ -1,8 +1,8 @@
 //! `examples/paged.rs` as it is run: four processes over TCP; a speculative pass of each, and a run by its
 //! trace in a part of the memory.
 
-use osprey::trace::Source;
-use osprey::{Engine, Mode, Settings, Stats};
+use osprey::trace::TraceSource;
+use osprey::{PagingEngine, PassMode, ProcessSettings, Stats};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -28,7 +28,7 @@ fn paged() -> PathBuf {
 }
 
 /// A party as a child of this test, in an environment of its own.
-fn start(words: [&str; 3], settings: &Settings) -> Child {
+fn start(words: [&str; 3], settings: &ProcessSettings) -> Child {
     let mut command = Command::new(paged());
     command.args(words);
     settings.apply_to(&mut command);
@@ -40,7 +40,7 @@ fn said(output: &Output) -> String {
 }
 
 /// All four to their end. Where one fails, the others, which may wait for it, are ended too.
-fn four(size: &str, settings: &[Settings]) -> Vec<Output> {
+fn four(size: &str, settings: &[ProcessSettings]) -> Vec<Output> {
     let addresses: Vec<String> = (0..3).map(|_| base::free_address().expect("a port")).collect();
     let addresses = addresses.join(",");
     let seats = ["0", "1", "2", "3"];
@@ -72,7 +72,8 @@ fn outcome(output: &Output) -> Outcome {
 #[test]
 fn four_processes_are_right() {
     for size in [64, 320] {
-        for (seat, output) in four(&size.to_string(), &vec![Settings::default(); 4]).iter().enumerate() {
+        for (seat, output) in four(&size.to_string(), &vec![ProcessSettings::default(); 4]).iter().enumerate()
+        {
             let outcome = outcome(output);
             assert_eq!((outcome.seat, outcome.size, outcome.correct), (seat, size, true));
             assert!(outcome.seconds > 0.0 && outcome.region_bytes as usize == 24 * size * (size + 1));
@@ -83,7 +84,7 @@ fn four_processes_are_right() {
 #[test]
 fn mistakes_are_said_in_words() {
     for words in [["4", "64", "a,b,c"], ["0", "65", "a,b,c"], ["0", "64", "a,b"]] {
-        let output = start(words, &Settings::default()).wait_with_output().expect("it ends");
+        let output = start(words, &ProcessSettings::default()).wait_with_output().expect("it ends");
         assert_eq!(output.status.code(), Some(2));
         assert!(said(&output).contains("usage: paged"), "{}", said(&output));
     }
@@ -96,9 +97,13 @@ const MEMORY: u64 = 14 << 20;
 
 /// A trace of a seat's own, and the settings of a run by it in a quarter of the region's memory. `None` where
 /// this machine cannot speculate.
-fn speculate(seat: &str, folder: &Path) -> Option<Settings> {
+fn speculate(seat: &str, folder: &Path) -> Option<ProcessSettings> {
     let file = |what: &str| folder.join(format!("{what}.{seat}"));
-    let speculation = Settings { mode: Mode::Speculate, trace: Some(file("trace")), ..Settings::default() };
+    let speculation = ProcessSettings {
+        mode: PassMode::Speculate,
+        trace: Some(file("trace")),
+        ..ProcessSettings::default()
+    };
     // Nobody listens there: a speculative pass has no peers.
     let nobody = "127.0.0.1:9,127.0.0.1:9,127.0.0.1:9";
     let output = start([seat, SIZE, nobody], &speculation).wait_with_output().expect("it ends");
@@ -107,13 +112,13 @@ fn speculate(seat: &str, folder: &Path) -> Option<Settings> {
         return None;
     }
     assert!(output.status.success() && output.stdout.is_empty(), "{}", said(&output));
-    let (header, source) = Source::inspect(&file("trace")).expect("a whole trace");
+    let (header, source) = TraceSource::inspect(&file("trace")).expect("a whole trace");
     let footer = source.footer().expect("a file has one");
     assert!(footer.entries >= 2 * footer.peak_chunks - 2, "the matrix is written, then read");
     assert!(footer.peak_chunks * header.chunk > 7 * MEMORY / 2, "the region is much larger than the memory");
-    Some(Settings {
-        mode: Mode::Programmed,
-        engine: Engine::Move,
+    Some(ProcessSettings {
+        mode: PassMode::Programmed,
+        engine: PagingEngine::Move,
         memory: footer.other_bytes + MEMORY,
         spill: folder.to_path_buf(),
         report: Some(file("report")),
@@ -124,7 +129,7 @@ fn speculate(seat: &str, folder: &Path) -> Option<Settings> {
 #[test]
 fn a_trace_of_any_seat_is_that_of_its_run() {
     let folder = tempfile::tempdir().expect("a folder");
-    let traced: Option<Vec<Settings>> =
+    let traced: Option<Vec<ProcessSettings>> =
         ["0", "1", "2", "3"].iter().map(|seat| speculate(seat, folder.path())).collect();
     let Some(settings) = traced else { return };
     let outputs = four(SIZE, &settings);

@@ -1,7 +1,7 @@
 //! The studies on four servers: the totals and answers of independent references, shards, and what happens
 //! when a server or an owner sends something else.
 
-use accel::Queue;
+use accel::DeviceQueue;
 use base::{ChannelError, Error, Fault, PartyId, Seed};
 use engine::conformance::{Case, Table};
 use engine::{Engine, Entered, Share, Shares, outputs};
@@ -23,7 +23,7 @@ const SERVERS: [PartyId; 4] = [PartyId(2), PartyId(3), PartyId(4), PartyId(5)];
 const PARTICIPANTS: usize = 6;
 
 fn ring4(settings: Settings) -> Ring4 {
-    Ring4::new(settings, SERVERS, || Ok(Queue::default())).with_chunk(1024)
+    Ring4::new(settings, SERVERS, || Ok(DeviceQueue::default())).with_chunk(1024)
 }
 
 /// The total of every fold, from everybody's shares.

@@ -1,6 +1,6 @@
 //! What is said over the wire does not change unnoticed.
 
-use accel::Queue;
+use accel::DeviceQueue;
 use base::PartyId;
 use engine::conformance::{self, circuit_suite};
 use net::cluster::{Cluster, pinned};
@@ -9,7 +9,7 @@ use ring4::{Hash, Ring4, Security, Settings};
 /// Two owners come first.
 fn ring4(security: Security) -> Ring4 {
     let settings = Settings { security, hash: Hash::Keyed, masked: security == Security::Malicious };
-    Ring4::new(settings, [2, 3, 4, 5].map(PartyId), || Ok(Queue::default())).with_chunk(512)
+    Ring4::new(settings, [2, 3, 4, 5].map(PartyId), || Ok(DeviceQueue::default())).with_chunk(512)
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use crate::Study;
 use base::Error;
-use fabric::Kind;
+use fabric::PlainTransport;
 use std::fmt;
 
 /// What a party sets (`transport`); the four servers of a study set the same.
@@ -15,7 +15,7 @@ pub enum ServerTransport {
     /// Shared memory where all four are on one host, else TLS.
     Auto,
     /// This one or none.
-    Plain(Kind),
+    Plain(PlainTransport),
 }
 
 /// libfabric's provider where none is named.
@@ -37,10 +37,12 @@ impl ServerTransport {
         match text {
             "tls" => Ok(Self::Tls),
             "auto" => Ok(Self::Auto),
-            "shm" => Ok(Self::Plain(Kind::Shm)),
-            "fabric" => Ok(Self::Plain(Kind::Fabric { provider: PROVIDER.into() })),
+            "shm" => Ok(Self::Plain(PlainTransport::Shm)),
+            "fabric" => Ok(Self::Plain(PlainTransport::Fabric { provider: PROVIDER.into() })),
             _ => match text.strip_prefix(FABRIC) {
-                Some(name) if provider(name) => Ok(Self::Plain(Kind::Fabric { provider: name.into() })),
+                Some(name) if provider(name) => {
+                    Ok(Self::Plain(PlainTransport::Fabric { provider: name.into() }))
+                }
                 _ => Err(
                     "write \"tls\", \"auto\" (shared memory on one host, else TLS), \"shm\", \"fabric\" or \
                           \"fabric-PROVIDER\" with a provider of libfabric: fabric-tcp, fabric-shm",
@@ -85,10 +87,10 @@ impl ServerTransport {
 
     /// The plain transport to try.
     #[must_use]
-    pub fn plain(&self) -> Option<Kind> {
+    pub fn plain(&self) -> Option<PlainTransport> {
         match self {
             Self::Tls => None,
-            Self::Auto => Some(Kind::Shm),
+            Self::Auto => Some(PlainTransport::Shm),
             Self::Plain(kind) => Some(kind.clone()),
         }
     }
@@ -135,12 +137,12 @@ pub fn protects(name: &str) -> String {
     let rest = "What is altered on the way is noticed. Keys, matching, the owners' shares and the outputs go \
                 over TLS.";
     match ServerTransport::parse(name) {
-        Ok(ServerTransport::Plain(Kind::Shm)) => format!(
+        Ok(ServerTransport::Plain(PlainTransport::Shm)) => format!(
             "The servers run on one host and compute over memory that their processes share, in plain text \
              under masks: no server reads there what is meant for others. {rest} Whoever administers that \
              host can look into all four and learn everything."
         ),
-        Ok(ServerTransport::Plain(Kind::Fabric { provider })) => format!(
+        Ok(ServerTransport::Plain(PlainTransport::Fabric { provider })) => format!(
             "The servers compute over libfabric ({provider}), in plain text under masks: no server reads \
              there what is meant for others, and whoever else reads that network sees what all four see, and \
              how much goes when. {rest}"
@@ -177,14 +179,17 @@ mod tests {
 
     #[test]
     fn plain_text_wants_a_trusted_network() {
-        let shm = || Some(ServerTransport::Plain(Kind::Shm));
+        let shm = || Some(ServerTransport::Plain(PlainTransport::Shm));
         assert_eq!(ServerTransport::of(None, None).unwrap(), ServerTransport::Tls);
         assert_eq!(ServerTransport::of(None, Some(true)).unwrap(), ServerTransport::Auto);
         assert_eq!(
             ServerTransport::of(Some(ServerTransport::Tls), Some(true)).unwrap(),
             ServerTransport::Tls
         );
-        assert_eq!(ServerTransport::of(shm(), Some(true)).unwrap(), ServerTransport::Plain(Kind::Shm));
+        assert_eq!(
+            ServerTransport::of(shm(), Some(true)).unwrap(),
+            ServerTransport::Plain(PlainTransport::Shm)
+        );
         for (said, trusted) in [(shm(), None), (shm(), Some(false)), (Some(ServerTransport::Auto), None)] {
             let error = ServerTransport::of(said, trusted).unwrap_err().to_string();
             assert!(

@@ -2,7 +2,7 @@
 
 use super::*;
 use kernels::InstructionSet;
-use timing::{Case, done};
+use timing::{TimedKernel, done};
 
 const LANES: usize = 67;
 
@@ -36,10 +36,10 @@ fn planes(x: &[Block]) {
     done(&planes[..]);
 }
 
-fn cases() -> Vec<Case<'static>> {
+fn cases() -> Vec<TimedKernel<'static>> {
     println!("\nbackend {:?}", InstructionSet::detect());
     let case = |name: &str, secret: usize, run: fn(&[Block])| {
-        Case::new(name, secret * Block::BYTES, move |secret| run(&blocks(secret)))
+        TimedKernel::new(name, secret * Block::BYTES, move |secret| run(&blocks(secret)))
     };
     vec![
         case("tables of digits: digits, pads", 3 * LANES, leaves),

@@ -1,6 +1,6 @@
 //! Parties as processes of their own: started, followed by their JSON lines, and never left behind.
 
-use crate::progress::Line;
+use crate::progress::ProgressLine;
 use base::Error;
 use serde::de::DeserializeOwned;
 use std::io::{BufRead, BufReader, Read};
@@ -18,7 +18,7 @@ const GRACE: Duration = Duration::from_secs(10);
 
 /// What a child said, or that it is done.
 enum Said {
-    Line(usize, Line),
+    Line(usize, ProgressLine),
     Done(usize, Outcome),
 }
 
@@ -88,7 +88,10 @@ impl Children {
     ///
     /// # Errors
     /// When a child ends before.
-    pub fn until<T>(&mut self, mut wanted: impl FnMut(usize, &Line) -> Option<T>) -> Result<T, Error> {
+    pub fn until<T>(
+        &mut self,
+        mut wanted: impl FnMut(usize, &ProgressLine) -> Option<T>,
+    ) -> Result<T, Error> {
         loop {
             match self.said.recv() {
                 Ok(Said::Line(index, line)) => {
@@ -108,7 +111,7 @@ impl Children {
     /// The error of the first child that failed, in its own words, with the others' below it.
     pub fn finish<T: DeserializeOwned>(
         mut self,
-        mut watch: impl FnMut(usize, &Line),
+        mut watch: impl FnMut(usize, &ProgressLine),
     ) -> Result<Vec<T>, Error> {
         let mut results: Vec<Option<T>> = self.processes.iter().map(|_| None).collect();
         let mut failures: Vec<Error> = Vec::new();

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 /// What an exit code stands for; `docs/cli.md` and the help list the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct ExitVerdict {
     /// The exit code.
     pub code: u8,
     /// The `kind` of the JSON error object.
@@ -16,7 +16,7 @@ pub struct Verdict {
 }
 
 /// Whose turn it is to act on an error.
-pub fn verdict(error: &Error) -> Verdict {
+pub fn verdict(error: &Error) -> ExitVerdict {
     let with_peer = error.at().peer.is_some();
     let (code, name) = match error.kind() {
         Fault::Refused(_) => (5, "refused"),
@@ -28,7 +28,7 @@ pub fn verdict(error: &Error) -> Verdict {
         Fault::Io(_) => (1, "file"),
         _ => (1, "internal"),
     };
-    Verdict { code, name }
+    ExitVerdict { code, name }
 }
 
 /// Reports an error on standard error, with `--json` also as one object on standard output.
@@ -39,7 +39,7 @@ pub fn fail(error: &Error, json: bool) -> ExitCode {
 /// [`fail`] where this party's own answer is complete all the same: with `--json` it is in the object, as
 /// `answer`.
 pub fn fail_with(error: &Error, json: bool, answer: Option<&impl Serialize>) -> ExitCode {
-    let Verdict { code, name } = verdict(error);
+    let ExitVerdict { code, name } = verdict(error);
     // When even standard error is gone, the exit code still tells.
     let _ = writeln!(std::io::stderr(), "error: {error}");
     if json {

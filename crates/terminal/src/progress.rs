@@ -20,7 +20,7 @@ const RATE_AFTER: Duration = Duration::from_millis(300);
 /// What a watched process says, one JSON object a line on standard error.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
-pub enum Line {
+pub enum ProgressLine {
     /// Waits for the peer.
     Waiting {
         /// A line to print.
@@ -142,7 +142,7 @@ impl Board {
     }
 
     /// Something happened.
-    pub fn show(&self, line: &Line) {
+    pub fn show(&self, line: &ProgressLine) {
         self.lock().show(line);
     }
 
@@ -158,29 +158,29 @@ impl Board {
 }
 
 impl State {
-    fn show(&mut self, line: &Line) {
+    fn show(&mut self, line: &ProgressLine) {
         if matches!(self.style, Style::Events) {
             return say_json(line);
         }
         match line {
-            Line::Waiting { text } => {
+            ProgressLine::Waiting { text } => {
                 if self.waits.due(text, Instant::now()) {
                     self.say(text);
                 }
             }
-            Line::Settled { text } | Line::Note { text } => self.say(text),
-            Line::Warning { text } => self.say(&format!("warning: {text}")),
-            Line::Connected { peer } => {
+            ProgressLine::Settled { text } | ProgressLine::Note { text } => self.say(text),
+            ProgressLine::Warning { text } => self.say(&format!("warning: {text}")),
+            ProgressLine::Connected { peer } => {
                 // A later wait, as a node's for its next study, is a new one.
                 self.waits = Waits::default();
                 self.say(&met(peer));
             }
-            Line::Stored => {
+            ProgressLine::Stored => {
                 self.say("this study has run on this data before: its stored answer, no new charge")
             }
-            Line::Progress { step, done, total } => self.progress(step, *done, *total),
-            Line::Stage { name, rows } => self.begin(name, *rows),
-            Line::StageDone { name, seconds, rows, bytes: sent } => {
+            ProgressLine::Progress { step, done, total } => self.progress(step, *done, *total),
+            ProgressLine::Stage { name, rows } => self.begin(name, *rows),
+            ProgressLine::StageDone { name, seconds, rows, bytes: sent } => {
                 let rate = scaled(*rows as f64 / seconds.max(1e-3));
                 let what = if name.ends_with("release") { "values" } else { "rows" };
                 let text = format!(
@@ -237,7 +237,7 @@ impl State {
             Style::Events => {
                 if stage.said.elapsed() >= EVENT_EVERY || done == total {
                     stage.said = Instant::now();
-                    say_json(&Line::Progress { step: step.to_owned(), done, total });
+                    say_json(&ProgressLine::Progress { step: step.to_owned(), done, total });
                 }
             }
             _ => {
@@ -354,7 +354,7 @@ fn met(peers: &str) -> String {
     }
 }
 
-fn say_json(line: &Line) {
+fn say_json(line: &ProgressLine) {
     if let Ok(text) = serde_json::to_string(line) {
         let _ = writeln!(std::io::stderr(), "{text}");
     }
@@ -397,14 +397,14 @@ mod tests {
     #[test]
     fn lines_for_a_watcher_round_trip() {
         for line in [
-            Line::Stored,
-            Line::Waiting { text: "x".into() },
-            Line::Stage { name: "match".into(), rows: 5 },
-            Line::Progress { step: "match/pid".into(), done: 1, total: 2 },
-            Line::StageDone { name: "match".into(), seconds: 0.5, rows: 5, bytes: 7 },
+            ProgressLine::Stored,
+            ProgressLine::Waiting { text: "x".into() },
+            ProgressLine::Stage { name: "match".into(), rows: 5 },
+            ProgressLine::Progress { step: "match/pid".into(), done: 1, total: 2 },
+            ProgressLine::StageDone { name: "match".into(), seconds: 0.5, rows: 5, bytes: 7 },
         ] {
             let text = serde_json::to_string(&line).unwrap();
-            assert_eq!(serde_json::from_str::<Line>(&text).unwrap(), line, "{text}");
+            assert_eq!(serde_json::from_str::<ProgressLine>(&text).unwrap(), line, "{text}");
         }
     }
 }

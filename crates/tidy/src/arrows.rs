@@ -12,7 +12,7 @@ pub struct Crates(BTreeMap<String, BTreeSet<String>>);
 
 /// `from` uses `to`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Edge {
+pub struct CrateArrow {
     /// The user.
     pub from: String,
     /// What it uses.
@@ -42,9 +42,9 @@ impl Crates {
     }
 
     /// All arrows.
-    pub fn edges(&self) -> impl Iterator<Item = Edge> + '_ {
+    pub fn edges(&self) -> impl Iterator<Item = CrateArrow> + '_ {
         let of = |(from, tos): (&String, &BTreeSet<String>)| {
-            let edge = |to: &String| Edge { from: from.clone(), to: to.clone() };
+            let edge = |to: &String| CrateArrow { from: from.clone(), to: to.clone() };
             tos.iter().map(edge).collect::<Vec<_>>()
         };
         self.0.iter().flat_map(of)
@@ -84,7 +84,7 @@ impl Crates {
 /// The arrows that `ARCHITECTURE.md` forbids: rows of the table below `## Forbidden`, of crates in code
 /// spans, but for the exceptions that its third column names as `from -> to`.
 #[must_use]
-pub fn forbidden(architecture: &str) -> Vec<Edge> {
+pub fn forbidden(architecture: &str) -> Vec<CrateArrow> {
     let section = crate::between(architecture, "## Forbidden\n", "\n## ").unwrap_or_default();
     let rows = section.lines().filter(|line| line.starts_with("| `"));
     rows.flat_map(|row| {
@@ -94,7 +94,7 @@ pub fn forbidden(architecture: &str) -> Vec<Edge> {
         let [from, to] = [1, 2].map(|i| spans(cells.get(i).unwrap_or(&"")));
         let all = from
             .iter()
-            .flat_map(|f| to.iter().map(|t| Edge { from: f.clone(), to: t.clone() }))
+            .flat_map(|f| to.iter().map(|t| CrateArrow { from: f.clone(), to: t.clone() }))
             .collect::<Vec<_>>();
         all.into_iter().filter(move |edge| !allowed.contains(&format!("{} -> {}", edge.from, edge.to)))
     })

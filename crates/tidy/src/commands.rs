@@ -1,6 +1,6 @@
 //! Command lines that pages show.
 
-use crate::Page;
+use crate::DocPage;
 
 /// A command line of a page.
 pub struct Shown {
@@ -17,14 +17,14 @@ pub struct Shown {
 /// line, and code spans. Decisions and the changelog say what was.
 #[must_use]
 pub fn shown(program: &str) -> Vec<Shown> {
-    let of_now = |page: &Page| {
+    let of_now = |page: &DocPage| {
         let past = page.path.starts_with("docs/decisions") || page.path.ends_with("CHANGELOG.md");
         !past
     };
     crate::pages().iter().filter(|page| of_now(page)).flat_map(|page| in_page(page, program)).collect()
 }
 
-fn in_page(page: &Page, program: &str) -> Vec<Shown> {
+fn in_page(page: &DocPage, program: &str) -> Vec<Shown> {
     let mut found = Vec::new();
     let (mut fence, mut open) = (None, String::new());
     for (number, line) in (1..).zip(page.text.lines()) {

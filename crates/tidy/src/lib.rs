@@ -6,10 +6,10 @@ mod commands;
 mod source;
 mod texts;
 
-pub use arrows::{Crates, Edge, PICTURE, forbidden};
+pub use arrows::{CrateArrow, Crates, PICTURE, forbidden};
 pub use commands::{Shown, shown};
-pub use source::{Function, Source, Type, sources};
-pub use texts::{Page, between, braces, pages};
+pub use source::{Function, PublicType, RustFile, sources};
+pub use texts::{DocPage, between, braces, pages};
 
 use std::path::{Path, PathBuf};
 

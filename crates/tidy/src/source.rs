@@ -4,10 +4,12 @@ use proc_macro2::{TokenStream, TokenTree};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use syn::visit::{self, Visit};
-use syn::{Attribute, ImplItemFn, ItemEnum, ItemFn, ItemMod, ItemStruct, ItemTrait, ItemType, Visibility};
+use syn::{
+    Attribute, ImplItemFn, ItemEnum, ItemFn, ItemMod, ItemStruct, ItemTrait, ItemType, UseTree, Visibility,
+};
 
 /// A file under `crates/`.
-pub struct Source {
+pub struct RustFile {
     /// Relative to the root of the workspace.
     pub path: PathBuf,
     /// Its text.
@@ -19,7 +21,9 @@ pub struct Source {
     /// Functions that are no tests, in no module of tests.
     pub functions: Vec<Function>,
     /// Types that are visible outside their module, likewise.
-    pub types: Vec<Type>,
+    pub types: Vec<PublicType>,
+    /// Imports that give a name of another crate another name, likewise: the line, the crate, the new name.
+    pub renames: Vec<(usize, String, String)>,
     /// How often each identifier stands there outside tests, names in format strings included; but in
     /// imports.
     pub names: BTreeMap<String, usize>,
@@ -40,14 +44,14 @@ pub struct Function {
 }
 
 /// A type that is visible outside its module.
-pub struct Type {
+pub struct PublicType {
     /// Its name.
     pub name: String,
     /// Its first line.
     pub line: usize,
 }
 
-impl Source {
+impl RustFile {
     /// The crate it belongs to.
     #[must_use]
     pub fn owner(&self) -> &str {
@@ -67,8 +71,8 @@ impl Source {
 /// # Panics
 /// When one is no Rust.
 #[must_use]
-pub fn sources() -> Vec<Source> {
-    let mut all: Vec<Source> = crate::files("crates", "rs").into_iter().map(|path| source(&path)).collect();
+pub fn sources() -> Vec<RustFile> {
+    let mut all: Vec<RustFile> = crate::files("crates", "rs").into_iter().map(|path| source(&path)).collect();
     let tests: Vec<PathBuf> = all.iter().flat_map(|source| source.test_modules.clone()).collect();
     for source in &mut all {
         let module = source.path.with_extension("");
@@ -77,7 +81,7 @@ pub fn sources() -> Vec<Source> {
     all
 }
 
-fn source(path: &Path) -> Source {
+fn source(path: &Path) -> RustFile {
     let text = crate::read(path);
     let file = syn::parse_file(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let beside = path.parent().unwrap_or(path).to_path_buf();
@@ -87,14 +91,15 @@ fn source(path: &Path) -> Source {
     let folder = if is_root { beside.clone() } else { own };
     let mut found = Found { beside, folder, ..Found::default() };
     found.visit_file(&file);
-    let Found { functions, types, names, test_modules, .. } = found;
-    Source { path: path.to_path_buf(), text, test: false, test_modules, functions, types, names }
+    let Found { functions, types, renames, names, test_modules, .. } = found;
+    RustFile { path: path.to_path_buf(), text, test: false, test_modules, functions, types, renames, names }
 }
 
 #[derive(Default)]
 struct Found {
     functions: Vec<Function>,
-    types: Vec<Type>,
+    types: Vec<PublicType>,
+    renames: Vec<(usize, String, String)>,
     names: BTreeMap<String, usize>,
     /// Where the file lies, and where files of its modules do.
     beside: PathBuf,
@@ -118,7 +123,19 @@ impl Found {
 
     fn type_of(&mut self, name: &syn::Ident, visibility: &Visibility) {
         if !matches!(visibility, Visibility::Inherited) {
-            self.types.push(Type { name: name.to_string(), line: name.span().start().line });
+            self.types.push(PublicType { name: name.to_string(), line: name.span().start().line });
+        }
+    }
+
+    /// What a tree of imports below the crate `root` renames.
+    fn renames_of(&mut self, root: &str, tree: &UseTree) {
+        match tree {
+            UseTree::Path(path) => self.renames_of(root, &path.tree),
+            UseTree::Group(group) => group.items.iter().for_each(|item| self.renames_of(root, item)),
+            UseTree::Rename(to) if to.rename != "_" => {
+                self.renames.push((to.rename.span().start().line, root.to_owned(), to.rename.to_string()));
+            }
+            UseTree::Rename(_) | UseTree::Name(_) | UseTree::Glob(_) => {}
         }
     }
 
@@ -146,7 +163,11 @@ impl<'a> Visit<'a> for Found {
         self.names_of(item.tokens.clone());
     }
 
-    fn visit_item_use(&mut self, _: &'a syn::ItemUse) {}
+    fn visit_item_use(&mut self, item: &'a syn::ItemUse) {
+        if let UseTree::Path(path) = &item.tree {
+            self.renames_of(&path.ident.to_string(), &path.tree);
+        }
+    }
 
     fn visit_attribute(&mut self, attribute: &'a Attribute) {
         if let syn::Meta::List(list) = &attribute.meta {

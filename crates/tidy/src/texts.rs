@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 /// A page for people.
-pub struct Page {
+pub struct DocPage {
     /// Relative to the root of the workspace.
     pub path: PathBuf,
     /// Its text.
@@ -12,16 +12,16 @@ pub struct Page {
 
 /// All pages: those in the root and below `docs/`.
 #[must_use]
-pub fn pages() -> Vec<Page> {
+pub fn pages() -> Vec<DocPage> {
     let below = ["docs", "examples", "crates", "ckks", "rtl", "fuzz"];
     let mut paths: Vec<PathBuf> = below.into_iter().flat_map(|folder| crate::files(folder, "md")).collect();
     let root = std::fs::read_dir(crate::root()).into_iter().flatten().flatten();
     let of_root = root.map(|entry| PathBuf::from(entry.file_name()));
     paths.extend(of_root.filter(|path| path.extension().is_some_and(|e| e == "md")));
-    paths.into_iter().map(|path| Page { text: crate::read(&path), path }).collect()
+    paths.into_iter().map(|path| DocPage { text: crate::read(&path), path }).collect()
 }
 
-impl Page {
+impl DocPage {
     /// Line, and path relative to the root, of what the page says is a file or folder: links, and code spans
     /// that begin with a folder of the root.
     #[must_use]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use tidy::{Page, Source, braces, pages, read, root, sources};
+use tidy::{DocPage, RustFile, braces, pages, read, root, sources};
 
 const FOLDER: &str = "docs/protocols";
 /// The test that pins what is said.
@@ -14,7 +14,7 @@ const NO_PROTOCOL: [&str; 2] = ["crates/bench/", "crates/engine/src/conformance/
 
 /// What a page says of its code.
 struct Protocol {
-    page: Page,
+    page: DocPage,
     /// Files and folders, relative to the root, that are there.
     code: Vec<PathBuf>,
     /// What it names and is not there.
@@ -33,13 +33,13 @@ impl Protocol {
 }
 
 fn protocols() -> Vec<Protocol> {
-    let listed = |page: &Page| page.path.starts_with(FOLDER) && !page.path.ends_with("README.md");
+    let listed = |page: &DocPage| page.path.starts_with(FOLDER) && !page.path.ends_with("README.md");
     pages().into_iter().filter(listed).map(protocol).collect()
 }
 
 /// Reads the paragraphs that say where the code is. A name without a folder lies in the last folder before
 /// it.
-fn protocol(page: Page) -> Protocol {
+fn protocol(page: DocPage) -> Protocol {
     let says = |paragraph: &&str| paragraph.contains("Code: ") || paragraph.contains("The code is `");
     let (mut code, mut missing) = (Vec::new(), Vec::new());
     for paragraph in page.text.split("\n\n").filter(says) {
@@ -69,9 +69,9 @@ fn below(folder: &Path, name: &str) -> Option<PathBuf> {
 }
 
 /// Names of what is pinned, with the files that pin it.
-fn pins(sources: &[Source]) -> BTreeMap<String, Vec<PathBuf>> {
+fn pins(sources: &[RustFile]) -> BTreeMap<String, Vec<PathBuf>> {
     let mut found: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
-    let pins = |source: &&Source| source.owner() != "tidy" && source.text.contains(PINNED);
+    let pins = |source: &&RustFile| source.owner() != "tidy" && source.text.contains(PINNED);
     for source in sources.iter().filter(pins) {
         let test = source.text.split(PINNED).nth(1).unwrap_or_default();
         let cases = test.split("pinned(&[").nth(1).and_then(|rest| rest.split("]);").next());
@@ -145,7 +145,7 @@ fn whoever_talks_is_on_a_page() {
     let own = |path: &Path| {
         path.ancestors().any(|above| named.get(above).is_some_and(|pages| *pages == 1 || above == path))
     };
-    let talks = |source: &&Source| {
+    let talks = |source: &&RustFile| {
         let exempt = NO_PROTOCOL.iter().any(|folder| source.path.starts_with(folder));
         let code = source.text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
         !source.is_aside() && !exempt && (code.contains("session.link(") || code.contains("s.link("))

@@ -30,6 +30,46 @@ const FOR_OTHERS: [(&str, &str); 15] = [
     ("crates/yao/src/lib.rs", "tests choose how many rows run at once"),
     ("crates/yao/src/wires", "programs of others (docs/osprey/boolean.md)"),
 ];
+/// Names that several types still share. It gets shorter.
+const DOUBLED: [&str; 35] = [
+    "Action",
+    "Array",
+    "Asked",
+    "Bits",
+    "Builder",
+    "Bytes32",
+    "Case",
+    "Channel",
+    "Clear",
+    "Compiled",
+    "Disclosed",
+    "Entry",
+    "Evaluator",
+    "Gate",
+    "Group",
+    "Hash",
+    "Kind",
+    "Lanes",
+    "Make",
+    "Matched",
+    "Opened",
+    "Operation",
+    "Options",
+    "Party",
+    "PayloadField",
+    "Prepared",
+    "Quote",
+    "Report",
+    "Shape",
+    "Shares",
+    "Sizes",
+    "Slice",
+    "Temps",
+    "Total",
+    "View",
+];
+/// Imports that still give a name of another crate another one: the crate, the new name.
+const RENAMED: [(&str, &str); 2] = [("circuits", "gadget"), ("study", "Choice")];
 /// Crates that are for tests as a whole.
 const OF_TESTS: [&str; 3] = ["fuzzing", "tidy", "timing"];
 
@@ -40,8 +80,8 @@ fn none(what: &str, found: Vec<String>) {
 
 #[test]
 fn files_are_short() {
-    let long = |s: &tidy::Source| s.text.lines().count() > FILE_LINES;
-    let say = |s: tidy::Source| format!("{}: {} lines", s.path.display(), s.text.lines().count());
+    let long = |s: &tidy::RustFile| s.text.lines().count() > FILE_LINES;
+    let say = |s: tidy::RustFile| format!("{}: {} lines", s.path.display(), s.text.lines().count());
     none("files of more than 800 lines", sources().into_iter().filter(long).map(say).collect());
 }
 
@@ -100,12 +140,50 @@ fn lines_have_110_columns() {
     none("lines of more than 110 columns", found);
 }
 
+/// A type's name without the name of its crate in front, which tells nothing that its path does not.
+fn bare(owner: &str, name: &str) -> String {
+    let owner: String = owner.split('-').map(|part| part[..1].to_uppercase() + &part[1..]).collect();
+    let rest = name.strip_prefix(&owner).filter(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()));
+    rest.unwrap_or(name).to_owned()
+}
+
+#[test]
+fn a_name_is_of_one_type() {
+    let sources = sources();
+    let mut places = BTreeMap::<String, Vec<String>>::new();
+    for source in sources.iter().filter(|source| !source.is_aside()) {
+        for t in source.types.iter().filter(|t| t.name != "Error") {
+            let place = format!("{}:{} {}", source.path.display(), t.line, t.name);
+            places.entry(bare(source.owner(), &t.name)).or_default().push(place);
+        }
+    }
+    places.retain(|_, of| of.len() > 1);
+    let idle = DOUBLED.iter().filter(|name| !places.contains_key(**name));
+    none("names that are no longer doubled: take them off the list", idle.map(|n| n.to_string()).collect());
+    let new = places.iter().filter(|(name, _)| !DOUBLED.contains(&name.as_str()));
+    none("names of several types", new.map(|(name, of)| format!("{name}: {}", of.join(", "))).collect());
+}
+
+#[test]
+fn a_name_is_the_same_in_every_crate() {
+    let crates = Crates::of_workspace();
+    let mut found = Vec::new();
+    for source in sources().iter().filter(|source| !source.is_aside()) {
+        for (line, root, to) in source.renames.iter().filter(|(_, root, _)| crates.has(root)) {
+            if !RENAMED.contains(&(root.as_str(), to.as_str())) {
+                found.push(format!("{}:{line} {root}: as {to}", source.path.display()));
+            }
+        }
+    }
+    none("imports of another crate under another name", found);
+}
+
 #[test]
 fn arrows_point_down() {
     let (crates, text) = (Crates::of_workspace(), read(Path::new("ARCHITECTURE.md")));
     let forbidden = forbidden(&text);
     assert!(!forbidden.is_empty(), "ARCHITECTURE.md has a table below ## Forbidden");
-    let unknown = |e: &&tidy::Edge| !crates.has(&e.from) || !crates.has(&e.to);
+    let unknown = |e: &&tidy::CrateArrow| !crates.has(&e.from) || !crates.has(&e.to);
     none(
         "unknown crates",
         forbidden.iter().filter(unknown).map(|e| format!("{} -> {}", e.from, e.to)).collect(),

@@ -1,6 +1,6 @@
 //! For tests: whether secrets steer time. One list of cases, two methods.
 //!
-//! A [`Case`] is a kernel with a buffer of secret bytes. [`check_flow`] runs it once under Valgrind's
+//! A [`TimedKernel`] is a kernel with a buffer of secret bytes. [`check_flow`] runs it once under Valgrind's
 //! memcheck with these bytes marked undefined: a branch or an address that depends on them is an error
 //! (Langley's ctgrind). [`check_time`] runs it many times, with a fixed secret and with random ones in random
 //! order, and compares the times by Welch's t-test (Reparaz, Balasch, Verbauwhede, "Dude, is my code constant
@@ -15,7 +15,7 @@ mod welch;
 pub use welch::check_time;
 
 /// A kernel and how many bytes of secret it takes.
-pub struct Case<'a> {
+pub struct TimedKernel<'a> {
     name: String,
     secret_bytes: usize,
     run: Run<'a>,
@@ -24,7 +24,7 @@ pub struct Case<'a> {
 /// Runs a kernel once on a secret. It hands what it computed to [`done`].
 type Run<'a> = Box<dyn FnMut(&mut [u8]) + 'a>;
 
-impl<'a> Case<'a> {
+impl<'a> TimedKernel<'a> {
     /// A case; `run` gets `secret_bytes` bytes, which it may change, and hands what it computed to [`done`].
     pub fn new(name: impl Into<String>, secret_bytes: usize, run: impl FnMut(&mut [u8]) + 'a) -> Self {
         Self { name: name.into(), secret_bytes, run: Box::new(run) }
@@ -45,7 +45,7 @@ pub fn done<T: ?Sized>(result: &T) {
 /// # Panics
 /// When Valgrind is not there, a case branches on its secret or takes an address from it, no result of a case
 /// depends on its secret, or a control is not caught.
-pub fn check_flow(cases: Vec<Case<'_>>) {
+pub fn check_flow(cases: Vec<TimedKernel<'_>>) {
     assert!(memcheck::is_running(), "this test runs under valgrind: make constant-time");
     let mut random = Random(1);
     for mut control in controls() {
@@ -70,7 +70,7 @@ pub fn check_flow(cases: Vec<Case<'_>>) {
 }
 
 /// Errors of one run, and whether a result depends on the secret.
-fn flow(case: &mut Case<'_>, random: &mut Random) -> (usize, bool) {
+fn flow(case: &mut TimedKernel<'_>, random: &mut Random) -> (usize, bool) {
     let mut secret = vec![0; case.secret_bytes];
     random.fill(&mut secret);
     let before = memcheck::errors();
@@ -100,7 +100,7 @@ macro_rules! tests {
 }
 
 /// Kernels that leak: a branch on a secret bit, and a table read at a secret place.
-fn controls() -> Vec<Case<'static>> {
+fn controls() -> Vec<TimedKernel<'static>> {
     const PLACES: usize = 1 << 16;
     const LINE: usize = 64;
     let table = vec![7u8; PLACES * LINE];
@@ -118,7 +118,7 @@ fn controls() -> Vec<Case<'static>> {
         let sum = secret.chunks_exact(2).fold(0, |sum: u8, pair| sum.wrapping_add(table[place(pair)]));
         done(&(sum ^ secret[0]));
     };
-    vec![Case::new("a secret branch", 64, branch), Case::new("a secret index", 64, index)]
+    vec![TimedKernel::new("a secret branch", 64, branch), TimedKernel::new("a secret index", 64, index)]
 }
 
 /// Bytes that tests need not keep to themselves (SplitMix64).

@@ -1,7 +1,7 @@
 //! The t-test.
 
 use crate::clock::ticks;
-use crate::{Case, Random, controls};
+use crate::{Random, TimedKernel, controls};
 use std::time::{Duration, Instant};
 
 /// Above this in most runs a case leaks, above [`SURE`] in one.
@@ -25,7 +25,7 @@ const KEPT: [f64; 8] = [1.0, 0.999, 0.99, 0.95, 0.9, 0.75, 0.5, 0.25];
 ///
 /// # Panics
 /// When a case leaks, or a control does not.
-pub fn check_time(cases: Vec<Case<'_>>) {
+pub fn check_time(cases: Vec<TimedKernel<'_>>) {
     println!("{:44} {:>7} {:>9}   {:>6} {:>6} {:>6}", "", "times", "ticks", "least", "median", "most");
     for mut control in controls() {
         control.name = format!("control: {}", control.name);
@@ -36,7 +36,7 @@ pub fn check_time(cases: Vec<Case<'_>>) {
     assert!(bad.is_empty(), "times depend on secrets: {}", bad.join(", "));
 }
 
-fn leaks(case: &mut Case<'_>) -> bool {
+fn leaks(case: &mut TimedKernel<'_>) -> bool {
     let mut random = Random(7);
     let (mut worst, mut times, mut ticks) = (Vec::new(), 0, 0);
     for fixed in FIXED {
@@ -64,7 +64,7 @@ struct Sample {
     random: bool,
 }
 
-fn measure(case: &mut Case<'_>, fixed: u8, random: &mut Random) -> Vec<Sample> {
+fn measure(case: &mut TimedKernel<'_>, fixed: u8, random: &mut Random) -> Vec<Sample> {
     let n = case.secret_bytes;
     let (mut samples, start) = (Vec::with_capacity(MOST + POOL), Instant::now());
     let (mut pool, mut buffer) = (vec![0; POOL * n], vec![0; n]);

@@ -31,7 +31,7 @@ pub struct Args {
     pub workload: Option<Workload>,
     /// quick, default (about 1 GiB for each party), or a number; `--list` says what it counts
     #[arg(long, default_value = "default")]
-    pub size: Size,
+    pub size: SizeChoice,
     /// Which party this is: 0 garbles, 1 evaluates
     #[arg(long, value_parser = clap::value_parser!(u8).range(0..2), required_unless_present = "list")]
     pub party: Option<u8>,
@@ -71,13 +71,13 @@ pub enum Workload {
 
 /// How large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Size {
+pub enum SizeChoice {
     Quick,
     Default,
     Number(usize),
 }
 
-impl std::str::FromStr for Size {
+impl std::str::FromStr for SizeChoice {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
@@ -93,7 +93,7 @@ impl std::str::FromStr for Size {
 
 /// What sizes a workload takes.
 #[derive(Debug, Serialize)]
-pub struct Sizes {
+pub struct SizeRange {
     workload: Workload,
     /// About 1 GiB for each party.
     default: usize,
@@ -114,7 +114,7 @@ impl Workload {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    fn sizes(self) -> Sizes {
+    fn sizes(self) -> SizeRange {
         let (default, quick, most, of, counts) = match self {
             Self::Merge => {
                 (1 << 18, 1 << 11, 1 << 26, 0, "records of 128 bits at each party, a power of two")
@@ -126,19 +126,19 @@ impl Workload {
             Self::Mvmul => (2880, 64, 1 << 16, 64, "rows and columns of 8 bits, a multiple of 64"),
             Self::Binfclayer => (8192, 512, 1 << 18, 64, "rows and columns of 1 bit, a multiple of 64"),
         };
-        Sizes { workload: self, default, quick, most, counts, of }
+        SizeRange { workload: self, default, quick, most, counts, of }
     }
 
     /// The number behind a size.
     ///
     /// # Errors
     /// A number that the workload does not take, with those it does.
-    pub fn size(self, size: Size) -> Result<usize, Error> {
+    pub fn size(self, size: SizeChoice) -> Result<usize, Error> {
         let sizes = self.sizes();
         let number = match size {
-            Size::Quick => sizes.quick,
-            Size::Default => sizes.default,
-            Size::Number(number) => number,
+            SizeChoice::Quick => sizes.quick,
+            SizeChoice::Default => sizes.default,
+            SizeChoice::Number(number) => number,
         };
         let fits = if sizes.of == 0 { number.is_power_of_two() } else { number.is_multiple_of(sizes.of) };
         if fits && number <= sizes.most {
@@ -161,7 +161,7 @@ pub fn list(json: bool) -> Result<(), Error> {
             serde_json::to_string(&sizes)
                 .map_err(|e| Error::misuse(format!("a size does not serialise: {e}")))?
         } else {
-            let Sizes { default, quick, counts, .. } = sizes;
+            let SizeRange { default, quick, counts, .. } = sizes;
             format!("{:<11} default {default:>7}  quick {quick:>5}  {counts}", workload.name())
         };
         text.push('\n');
@@ -195,7 +195,7 @@ mod tests {
         let args = parse("osprey-boolean merge --party 1 --peer h:1 --size 64").expect("complete");
         assert_eq!(
             (args.workload, args.size, args.party),
-            (Some(Workload::Merge), Size::Number(64), Some(1))
+            (Some(Workload::Merge), SizeChoice::Number(64), Some(1))
         );
         assert!(parse("osprey-boolean --list --json").is_ok());
         for (line, expected) in [
@@ -216,12 +216,13 @@ mod tests {
             (Workload::Mvmul, 100, "a multiple of 64"),
             (Workload::Ljoin, 1 << 15, "at most 16384"),
         ] {
-            let error = workload.size(Size::Number(size)).expect_err("refused").to_string();
+            let error = workload.size(SizeChoice::Number(size)).expect_err("refused").to_string();
             assert!(error.contains(expected), "{error}");
         }
         for workload in Workload::value_variants() {
             assert!(
-                workload.size(Size::Quick).expect("quick") < workload.size(Size::Default).expect("default")
+                workload.size(SizeChoice::Quick).expect("quick")
+                    < workload.size(SizeChoice::Default).expect("default")
             );
         }
     }

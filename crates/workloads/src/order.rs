@@ -11,24 +11,24 @@ use yao::wires::{Array, Party, Role};
 
 /// How records come in, and the network that puts them in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Network {
+pub enum OrderNetwork {
     Merge,
     Sort,
 }
 
-pub struct Order<M: Memory> {
-    network: Network,
+pub struct OrderedRecords<M: Memory> {
+    network: OrderNetwork,
     records: Wires<M>,
     per_party: usize,
 }
 
-impl<M: Memory> Order<M> {
-    pub fn new(network: Network, memory: &M, per_party: usize) -> Self {
+impl<M: Memory> OrderedRecords<M> {
+    pub fn new(network: OrderNetwork, memory: &M, per_party: usize) -> Self {
         Self { network, records: Array::new(memory, 2 * per_party, RECORD), per_party }
     }
 }
 
-impl<M: Memory> Task<M> for Order<M> {
+impl<M: Memory> Task<M> for OrderedRecords<M> {
     fn bytes(&self) -> usize {
         self.records.bytes()
     }
@@ -45,8 +45,8 @@ impl<M: Memory> Task<M> for Order<M> {
     fn compute(&mut self, p: &mut Party<'_>) -> Result<(), Error> {
         let all = 2 * self.per_party;
         match self.network {
-            Network::Merge => merge::<M>(p, &mut self.records, 0, all),
-            Network::Sort => sort::<M>(p, &mut self.records, 0, all),
+            OrderNetwork::Merge => merge::<M>(p, &mut self.records, 0, all),
+            OrderNetwork::Sort => sort::<M>(p, &mut self.records, 0, all),
         }
     }
 
@@ -64,9 +64,9 @@ impl<M: Memory> Task<M> for Order<M> {
 }
 
 /// The records of a party as it enters them.
-fn inputs(network: Network, owner: Role, count: usize) -> Vec<u128> {
+fn inputs(network: OrderNetwork, owner: Role, count: usize) -> Vec<u128> {
     let mut records = records(owner, count);
-    if network == Network::Merge {
+    if network == OrderNetwork::Merge {
         records.sort_unstable_by_key(|record| key(*record));
         if owner == Role::Evaluator {
             records.reverse();

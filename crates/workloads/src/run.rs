@@ -4,7 +4,7 @@ use crate::args::{Args, Workload, print};
 use crate::binfclayer::Binfclayer;
 use crate::ljoin::Ljoin;
 use crate::mvmul::Mvmul;
-use crate::order::{Network, Order};
+use crate::order::{OrderNetwork, OrderedRecords};
 use crate::task::Task;
 use base::{Error, PartyId, Roster, Seed};
 use net::{ChannelSecurity, Meet, OperatorTerms, Rendezvous, Session, Status};
@@ -49,7 +49,7 @@ struct Outcome {
 
 /// What a pass of a workload found.
 #[derive(Debug, PartialEq)]
-pub struct Found {
+pub struct PassResult {
     pub seconds: f64,
     /// CPU seconds of this thread in the same time.
     pub cpu_seconds: f64,
@@ -90,7 +90,7 @@ pub fn run(args: &Args) -> Result<bool, Error> {
     Ok(found.correct.unwrap_or(true))
 }
 
-fn report(workload: Workload, size: usize, party: u8, role: Role, found: &Found) -> Result<(), Error> {
+fn report(workload: Workload, size: usize, party: u8, role: Role, found: &PassResult) -> Result<(), Error> {
     let outcome = Outcome {
         workload,
         size,
@@ -117,7 +117,7 @@ pub fn pass<M: Memory>(
     check: bool,
     memory: &M,
     p: &mut Party<'_>,
-) -> Result<Found, Error> {
+) -> Result<PassResult, Error> {
     let mut task = task(workload, size, memory);
     task.input(p)?;
     // Both are done with the inputs before either starts its clock.
@@ -135,13 +135,13 @@ pub fn pass<M: Memory>(
         drop(std::hint::black_box(vec![1u8; task.beside()]));
     }
     let correct = opened.map(|results| task.check(&results));
-    Ok(Found { seconds, cpu_seconds, and_gates, correct, bytes: task.bytes(), price: p.price() })
+    Ok(PassResult { seconds, cpu_seconds, and_gates, correct, bytes: task.bytes(), price: p.price() })
 }
 
 fn task<M: Memory>(workload: Workload, size: usize, memory: &M) -> Box<dyn Task<M>> {
     match workload {
-        Workload::Merge => Box::new(Order::new(Network::Merge, memory, size)),
-        Workload::Sort => Box::new(Order::new(Network::Sort, memory, size)),
+        Workload::Merge => Box::new(OrderedRecords::new(OrderNetwork::Merge, memory, size)),
+        Workload::Sort => Box::new(OrderedRecords::new(OrderNetwork::Sort, memory, size)),
         Workload::Ljoin => Box::new(Ljoin::new(memory, size)),
         Workload::Mvmul => Box::new(Mvmul::new(memory, size)),
         Workload::Binfclayer => Box::new(Binfclayer::new(memory, size)),

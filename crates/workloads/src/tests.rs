@@ -1,6 +1,6 @@
 //! All five at small sizes, both parties, against the clear computation and against their prices.
 
-use crate::args::{Size, Workload};
+use crate::args::{SizeChoice, Workload};
 use crate::run::pass;
 use base::PartyId;
 use clap::ValueEnum;
@@ -12,7 +12,7 @@ use yao::wires::{Party, Role};
 fn every_workload_is_right_and_costs_what_its_speculation_says() {
     let small = [256, 1024, 17, 64, 192];
     for (workload, size) in Workload::value_variants().iter().zip(small) {
-        let size = workload.size(Size::Number(size)).expect("a size");
+        let size = workload.size(SizeChoice::Number(size)).expect("a size");
         let mut speculator = Party::speculator(Role::Garbler);
         let guessed = pass(*workload, size, true, &Heap, &mut speculator).expect("no network");
         assert_eq!(guessed.correct, None);

@@ -1,8 +1,8 @@
 //! The program as it is run: two processes over TCP; a speculative pass of each, and a run by its trace in a
 //! part of the memory.
 
-use osprey::trace::Source;
-use osprey::{Engine, Mode, Settings, Stats};
+use osprey::trace::TraceSource;
+use osprey::{PagingEngine, PassMode, ProcessSettings, Stats};
 use serde::Deserialize;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -19,7 +19,7 @@ struct Outcome {
 }
 
 /// A party as a child of this test, in an environment of its own.
-fn start(words: &str, party: usize, address: &str, settings: &Settings) -> Child {
+fn start(words: &str, party: usize, address: &str, settings: &ProcessSettings) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_osprey-boolean"));
     command.args(words.split(' ')).args(["--party", ["0", "1"][party]]);
     command.args([["--listen", "--peer"][party], address]);
@@ -32,7 +32,7 @@ fn said(output: &Output) -> String {
 }
 
 /// Both parties to their end.
-fn both(words: &str, settings: &[Settings; 2]) -> [Output; 2] {
+fn both(words: &str, settings: &[ProcessSettings; 2]) -> [Output; 2] {
     let address = base::free_address().expect("a port");
     let children = [0, 1].map(|party| start(words, party, &address, &settings[party]));
     children.map(|child| child.wait_with_output().expect("it ends"))
@@ -47,14 +47,14 @@ fn outcome(output: &Output) -> Outcome {
 fn two_processes_are_right_at_every_quick_size() {
     for workload in ["merge", "sort", "ljoin", "mvmul", "binfclayer"] {
         let words = format!("{workload} --size quick");
-        for output in both(&words, &[Settings::default(), Settings::default()]) {
+        for output in both(&words, &[ProcessSettings::default(), ProcessSettings::default()]) {
             let outcome = outcome(&output);
             assert_eq!((outcome.workload.as_str(), outcome.correct), (workload, Some(true)), "{outcome:?}");
             assert!(outcome.seconds > 0.0 && outcome.region_bytes > 0 && outcome.and_gates > 0);
         }
     }
     let unchecked = format!("ljoin --size {} --no-check", 30);
-    for output in both(&unchecked, &[Settings::default(), Settings::default()]) {
+    for output in both(&unchecked, &[ProcessSettings::default(), ProcessSettings::default()]) {
         let outcome = outcome(&output);
         assert_eq!((outcome.size, outcome.correct), (30, None));
     }
@@ -65,13 +65,14 @@ fn mistakes_are_said_in_words() {
     let address = base::free_address().expect("a port");
     for (words, expected) in [("merge --size 100", "a power of two"), ("mvmul --size 7", "a multiple of 64")]
     {
-        let output = start(words, 0, &address, &Settings::default()).wait_with_output().expect("it ends");
+        let output =
+            start(words, 0, &address, &ProcessSettings::default()).wait_with_output().expect("it ends");
         assert_eq!(output.status.code(), Some(2));
         assert!(said(&output).contains(expected), "{}", said(&output));
     }
     // Parties of different sizes.
-    let one = start("ljoin --size 30", 0, &address, &Settings::default());
-    let two = start("ljoin --size 31", 1, &address, &Settings::default());
+    let one = start("ljoin --size 30", 0, &address, &ProcessSettings::default());
+    let two = start("ljoin --size 31", 1, &address, &ProcessSettings::default());
     for child in [one, two] {
         let output = child.wait_with_output().expect("it ends");
         assert!(!output.status.success());
@@ -84,9 +85,13 @@ const MEMORY: u64 = 16 << 20;
 
 /// A trace of a party's own, and the settings of a run by it in a quarter or so of the region's memory.
 /// `None` where this machine cannot speculate.
-fn speculate(words: &str, party: usize, folder: &Path) -> Option<Settings> {
+fn speculate(words: &str, party: usize, folder: &Path) -> Option<ProcessSettings> {
     let file = |what: &str| folder.join(format!("{what}.{party}"));
-    let speculation = Settings { mode: Mode::Speculate, trace: Some(file("trace")), ..Settings::default() };
+    let speculation = ProcessSettings {
+        mode: PassMode::Speculate,
+        trace: Some(file("trace")),
+        ..ProcessSettings::default()
+    };
     // Nobody listens there: a speculative pass has no peer.
     let output = start(words, party, "127.0.0.1:9", &speculation).wait_with_output().expect("it ends");
     if output.status.code() == Some(osprey::EXIT_UNAVAILABLE) {
@@ -94,7 +99,7 @@ fn speculate(words: &str, party: usize, folder: &Path) -> Option<Settings> {
         return None;
     }
     assert!(output.status.success() && output.stdout.is_empty(), "{}", said(&output));
-    let (header, source) = Source::inspect(&file("trace")).expect("a whole trace");
+    let (header, source) = TraceSource::inspect(&file("trace")).expect("a whole trace");
     let footer = source.footer().expect("a file has one");
     assert!(footer.entries > footer.peak_chunks, "every chunk is touched, most of them again");
     assert!(
@@ -102,9 +107,9 @@ fn speculate(words: &str, party: usize, folder: &Path) -> Option<Settings> {
         "the region is much larger than the memory for it"
     );
     let memory = footer.other_bytes + MEMORY;
-    Some(Settings {
-        mode: Mode::Programmed,
-        engine: Engine::Move,
+    Some(ProcessSettings {
+        mode: PassMode::Programmed,
+        engine: PagingEngine::Move,
         memory,
         spill: folder.to_path_buf(),
         report: Some(file("report")),
@@ -120,8 +125,8 @@ fn a_trace_of_either_party_is_that_of_its_run() {
         else {
             return;
         };
-        let settings: Vec<Settings> = settings;
-        let settings = <[Settings; 2]>::try_from(settings).expect("two parties");
+        let settings: Vec<ProcessSettings> = settings;
+        let settings = <[ProcessSettings; 2]>::try_from(settings).expect("two parties");
         for (output, settings) in both(words, &settings).iter().zip(&settings) {
             if output.status.code() == Some(osprey::EXIT_UNAVAILABLE) {
                 eprintln!("skipped: {}", said(output));

@@ -5,7 +5,7 @@ use crate::masks::{self, Group, Pads, Slice, Temps};
 use circuits::InputBit;
 use kernels::InstructionSet;
 use program::lower::MaskSource;
-use timing::{Case, done};
+use timing::{TimedKernel, done};
 
 const LANES: usize = 67;
 const BIT_BLOCKS: usize = LANES.div_ceil(128);
@@ -106,10 +106,10 @@ fn shown(x: &[Block]) {
     all(&temps);
 }
 
-fn cases() -> Vec<Case<'static>> {
+fn cases() -> Vec<TimedKernel<'static>> {
     println!("\nbackend {:?}", InstructionSet::detect());
     let case = |name: &str, secret: usize, run: fn(&[Block])| {
-        Case::new(name, secret * Block::BYTES, move |secret| run(&blocks(secret)))
+        TimedKernel::new(name, secret * Block::BYTES, move |secret| run(&blocks(secret)))
     };
     let known = |x: &[Block]| {
         let words: Vec<u128> = x.iter().map(|x| x.0).collect();

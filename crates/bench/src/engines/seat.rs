@@ -2,12 +2,12 @@
 //! seat each.
 
 use crate::SEED;
-use crate::four::{Place, SEATS};
+use crate::four::{SEATS, ServerPlace};
 use crate::names::SecurityName;
-use crate::party::{Found, Measured, measured, parts};
+use crate::party::{PartyMeasurement, PartyResult, measured, parts};
 use crate::rows::lift_study;
 use ::ring4::{Ring4, Settings};
-use accel::Queue;
+use accel::DeviceQueue;
 use base::Error;
 use engine::Engine;
 use serde::{Deserialize, Serialize};
@@ -19,21 +19,21 @@ pub const NAMES: [&str; 4] = ["publisher", "advertiser", "server-2", "server-3"]
 
 /// What one participant is to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Task {
+pub struct EngineTask {
     pub security: SecurityName,
     pub rows: u64,
-    pub place: Place,
+    pub place: ServerPlace,
 }
 
 /// The engine that all four run; messages are under TLS.
 pub fn engine(security: SecurityName) -> Ring4 {
     let settings = Settings { security: security.model(), ..Settings::default() };
-    Ring4::new(settings, SEATS, || Ok(Queue::default()))
+    Ring4::new(settings, SEATS, || Ok(DeviceQueue::default()))
 }
 
-impl Task {
+impl EngineTask {
     /// Does it.
-    pub fn run(&self) -> Result<Measured, Error> {
+    pub fn run(&self) -> Result<PartyMeasurement, Error> {
         let start = Instant::now();
         let mut session = self.place.meet(NAMES)?;
         let meeting_seconds = start.elapsed().as_secs_f64();
@@ -41,7 +41,7 @@ impl Task {
         let mut rows = BenchRows::new(&lift, &layout, Some(session.me()), self.rows, SEED);
         let shares = engine(self.security).rows(&program, &mut rows, &mut session)?;
         session.finish()?;
-        let done = measured(start, session.ledger().sent(""), Found::Shares(parts(&shares)));
-        Ok(Measured { meeting_seconds, ..done })
+        let done = measured(start, session.ledger().sent(""), PartyResult::Shares(parts(&shares)));
+        Ok(PartyMeasurement { meeting_seconds, ..done })
     }
 }

@@ -16,7 +16,7 @@ pub struct Ring4Args {
     pub hash: Option<HashName>,
     /// Bits of an element: Z_2^128, Z_2^64 or packed Z_2
     #[arg(long, value_name = "BITS", default_value = "128")]
-    pub bits: Bits,
+    pub bits: ElementBits,
     /// What computes; cuda wants an NVIDIA GPU, rtl a simulator (make rtl), which is slow
     #[arg(long, value_name = "NAME", default_value = "cpu")]
     pub device: DeviceName,
@@ -59,7 +59,7 @@ pub enum HashName {
 
 /// Bits of an element of ring4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-pub enum Bits {
+pub enum ElementBits {
     /// Z_2^128.
     #[value(name = "128")]
     #[serde(rename = "128")]
@@ -74,7 +74,7 @@ pub enum Bits {
     Z2,
 }
 
-impl Bits {
+impl ElementBits {
     /// How many.
     pub fn count(self) -> u32 {
         match self {

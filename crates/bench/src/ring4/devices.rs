@@ -1,7 +1,7 @@
 //! Devices by name, and the clock cycles of those that are simulated.
 
 use super::args::DeviceName;
-use accel::{Command, Cpu, Device, Keys, Queue};
+use accel::{Cpu, Device, DeviceCommand, DeviceQueue, SeatKeys};
 use accel_cuda::Cuda;
 use accel_rtl::Rtl;
 use base::Error;
@@ -26,7 +26,7 @@ impl Cycles {
 }
 
 /// A queue in front of so many devices, and their cycles.
-pub fn open(name: DeviceName, n: usize) -> Result<(Queue, Cycles), Error> {
+pub fn open(name: DeviceName, n: usize) -> Result<(DeviceQueue, Cycles), Error> {
     let mut cycles = Cycles::default();
     let mut devices: Vec<Box<dyn Device>> = Vec::new();
     for index in 0..n {
@@ -41,7 +41,7 @@ pub fn open(name: DeviceName, n: usize) -> Result<(Queue, Cycles), Error> {
             }
         });
     }
-    Ok((Queue::new(devices), cycles))
+    Ok((DeviceQueue::new(devices), cycles))
 }
 
 /// A simulated device that others see the cycles of.
@@ -55,14 +55,14 @@ impl Device for Counted {
         self.device.name()
     }
 
-    fn configure(&mut self, keys: Arc<Keys>) -> Result<(), Error> {
+    fn configure(&mut self, keys: Arc<SeatKeys>) -> Result<(), Error> {
         self.device.configure(keys)
     }
 
-    fn run(&mut self, command: &mut Command<'_>) -> Result<(), Error> {
+    fn run(&mut self, command: &mut DeviceCommand<'_>) -> Result<(), Error> {
         let before = self.device.cycles();
         self.device.run(command)?;
-        let stage = usize::from(matches!(command, Command::Fold(_)));
+        let stage = usize::from(matches!(command, DeviceCommand::Fold(_)));
         self.cycles[stage].fetch_add(self.device.cycles().wrapping_sub(before), Relaxed);
         Ok(())
     }

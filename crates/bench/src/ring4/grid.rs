@@ -3,8 +3,8 @@
 //! The CPU over every transport; other devices over shared memory, where the transport is in the way the
 //! least.
 
-use super::args::{Bits, DeviceName};
-use super::seat::Setting;
+use super::args::{DeviceName, ElementBits};
+use super::seat::SeatSetting;
 use super::{Ring4Args, Summary, how, measure, setting, there};
 use crate::names::{SecurityName, TransportName};
 use base::Error;
@@ -16,7 +16,7 @@ use terminal::output;
 use terminal::progress::Working;
 
 const SECURITY: [SecurityName; 2] = [SecurityName::SemiHonest, SecurityName::Malicious];
-const BITS: [Bits; 3] = [Bits::Z128, Bits::Z64, Bits::Z2];
+const BITS: [ElementBits; 3] = [ElementBits::Z128, ElementBits::Z64, ElementBits::Z2];
 /// What is measured with what.
 const PLACES: [(DeviceName, TransportName); 6] = [
     (DeviceName::Cpu, TransportName::Tcp),
@@ -83,7 +83,7 @@ pub fn run(args: &Ring4Args, json: bool) -> Result<bool, Error> {
 }
 
 /// One setting after the other, with a word before each of how long the rest will take.
-fn all(wanted: &[Setting], json: bool) -> Result<Vec<Summary>, Error> {
+fn all(wanted: &[SeatSetting], json: bool) -> Result<Vec<Summary>, Error> {
     let expected: f64 = wanted.iter().map(seconds).sum();
     let settings = counted(wanted.len() as u64, "setting");
     // Nobody needs to hear it where nobody listens.
@@ -110,7 +110,7 @@ fn all(wanted: &[Setting], json: bool) -> Result<Vec<Summary>, Error> {
 
 /// What a setting takes, roughly, on two cores: to start and meet, for the products of a block, and for one
 /// round.
-fn seconds(setting: &Setting) -> f64 {
+fn seconds(setting: &SeatSetting) -> f64 {
     let (meet, block, round) = match setting.device {
         DeviceName::Cpu => (1.0, 6e-8, 6e-5),
         DeviceName::Cuda => (4.0, 6e-8, 2e-4),

@@ -10,9 +10,9 @@ use super::Ring4Args;
 use super::args::DeviceName;
 use super::devices::{self, Hardware};
 use super::median;
-use super::seat::{Setting, cpu_seconds};
+use super::seat::{SeatSetting, cpu_seconds};
 use crate::names::SecurityName;
-use accel::{Command, Fold, Half, Multiply, Queue, Seat, Vouch, conformance};
+use accel::{BlockHalf, DeviceCommand, DeviceQueue, FoldStage, MultiplyStage, Seat, Vouch, conformance};
 use base::{Error, Seed};
 use kernels::Block;
 use page::numbers::{counted, scaled};
@@ -75,7 +75,7 @@ pub fn run(args: &Ring4Args, json: bool) -> Result<(), Error> {
     devices::open(setting.device, 1)?;
     let models = [SecurityName::SemiHonest, SecurityName::Malicious]
         .into_iter()
-        .map(|security| Model::measure(&Setting { security, ..setting.clone() }))
+        .map(|security| Model::measure(&SeatSetting { security, ..setting.clone() }))
         .collect::<Result<Vec<_>, Error>>()?;
     let hardware = models[0].by_devices[0].hardware;
     let summary = Summary {
@@ -92,7 +92,7 @@ pub fn run(args: &Ring4Args, json: bool) -> Result<(), Error> {
 }
 
 impl Model {
-    fn measure(setting: &Setting) -> Result<Self, Error> {
+    fn measure(setting: &SeatSetting) -> Result<Self, Error> {
         let security = setting.security;
         let point = |n: usize| {
             let _working = Working::on(format!("{}: {}", security.word(), counted(n as u64, "device")));
@@ -106,7 +106,7 @@ impl Model {
     }
 }
 
-fn point(setting: &Setting, n: usize) -> Result<Point, Error> {
+fn point(setting: &SeatSetting, n: usize) -> Result<Point, Error> {
     let simulated = setting.device == DeviceName::Rtl;
     let blocks = if simulated { SIMULATED_BLOCKS } else { BLOCKS };
     let (queue, cycles) = devices::open(setting.device, n)?;
@@ -164,15 +164,15 @@ impl Vectors {
     }
 
     /// Both stages of a vector of twice as many blocks, half by half.
-    fn pass(&mut self, queue: &mut Queue, setting: &Setting) -> Result<(), Error> {
+    fn pass(&mut self, queue: &mut DeviceQueue, setting: &SeatSetting) -> Result<(), Error> {
         let (ring, masked, checked) = (setting.ring(), setting.masked(), setting.settings().checked());
         let blocks = self.a.len();
         self.round += 1;
-        for half in Half::BOTH {
+        for half in BlockHalf::BOTH {
             let (round, first) = (self.round, half.range(2 * blocks).start as u64);
             let there = |is: bool| if is { blocks } else { 0 };
             let [sent, received] = &mut self.digests;
-            let stage_1 = Multiply {
+            let stage_1 = MultiplyStage {
                 ring,
                 round,
                 first,
@@ -186,12 +186,12 @@ impl Vectors {
                 masked,
                 vouch: if checked { Vouch::Digest(sent) } else { Vouch::Nothing },
             };
-            queue.run(&mut Command::Multiply(stage_1))?;
+            queue.run(&mut DeviceCommand::Multiply(stage_1))?;
             let [_, z1, z2] = &mut self.z;
             let c = &self.c[..there(half.receives(Seat::ALL[0]))];
             let digests = checked.then_some(received);
-            let stage_2 = Fold { ring, round, first, half, z: [z1, z2], a: &self.a, c, masked, digests };
-            queue.run(&mut Command::Fold(stage_2))?;
+            let stage_2 = FoldStage { ring, round, first, half, z: [z1, z2], a: &self.a, c, masked, digests };
+            queue.run(&mut DeviceCommand::Fold(stage_2))?;
         }
         Ok(())
     }

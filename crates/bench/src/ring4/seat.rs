@@ -1,12 +1,12 @@
 //! One of the four parties of `bench ring4`, in a process of its own.
 
-use super::args::{Bits, DeviceName, HashName};
+use super::args::{DeviceName, ElementBits, HashName};
 use super::devices::{self, Cycles};
-use crate::four::{Place, SEATS};
+use crate::four::{SEATS, ServerPlace};
 use crate::names::{SecurityName, TransportName};
 use ::ring4::{CHUNK_BLOCKS, Hash, Party, Quote, Security, Settings, Shares, VectorRing};
 use base::Error;
-use fabric::{Kind, Outcome};
+use fabric::{PlainTransport, UpgradeOutcome};
 use job::usage;
 use kernels::Block;
 use net::Session;
@@ -21,10 +21,10 @@ const SAMPLE: u64 = 64;
 
 /// What is measured.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Setting {
+pub struct SeatSetting {
     pub security: SecurityName,
     pub hash: HashName,
-    pub bits: Bits,
+    pub bits: ElementBits,
     pub device: DeviceName,
     /// Behind the queue of each party.
     pub devices: usize,
@@ -42,12 +42,12 @@ pub struct Setting {
     pub sample: u64,
 }
 
-impl Setting {
+impl SeatSetting {
     pub fn ring(&self) -> VectorRing {
         match self.bits {
-            Bits::Z128 => VectorRing::Z128,
-            Bits::Z64 => VectorRing::Z64,
-            Bits::Z2 => VectorRing::Z2,
+            ElementBits::Z128 => VectorRing::Z128,
+            ElementBits::Z64 => VectorRing::Z64,
+            ElementBits::Z2 => VectorRing::Z2,
         }
     }
 
@@ -85,34 +85,34 @@ impl Setting {
         quote.total().sent
     }
     /// The transport that takes over after everybody has met over TLS, if one does.
-    pub fn plain(&self) -> Option<Kind> {
+    pub fn plain(&self) -> Option<PlainTransport> {
         match self.transport {
             TransportName::Memory | TransportName::Tcp | TransportName::Tls => None,
-            TransportName::Shm => Some(Kind::Shm),
-            TransportName::Fabric => Some(Kind::Fabric { provider: self.provider.clone() }),
+            TransportName::Shm => Some(PlainTransport::Shm),
+            TransportName::Fabric => Some(PlainTransport::Fabric { provider: self.provider.clone() }),
         }
     }
 }
 
 /// What one seat is to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Task {
-    pub setting: Setting,
-    pub place: Place,
+pub struct SeatTask {
+    pub setting: SeatSetting,
+    pub place: ServerPlace,
 }
 
 /// One run at one seat.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Run {
+pub struct SeatRun {
     pub seconds: f64,
     pub cpu_seconds: f64,
 }
 
 /// What one seat measured.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Measured {
-    pub runs: Vec<Run>,
-    pub chains: Vec<Run>,
+pub struct SeatMeasurement {
+    pub runs: Vec<SeatRun>,
+    pub chains: Vec<SeatRun>,
     /// Sent in all rounds of products on long vectors, and how many there were.
     pub bytes_sent: u64,
     pub rounds: u64,
@@ -123,9 +123,9 @@ pub struct Measured {
     pub correct: bool,
 }
 
-impl Task {
+impl SeatTask {
     /// Does it.
-    pub fn run(&self) -> Result<Measured, Error> {
+    pub fn run(&self) -> Result<SeatMeasurement, Error> {
         let mut session = self.place.meet(NAMES)?;
         let measured = self.setting.measure(&mut session)?;
         session.finish()?;
@@ -133,22 +133,22 @@ impl Task {
     }
 }
 
-impl Setting {
+impl SeatSetting {
     /// Goes on over shared memory or libfabric, where that is measured; keys were agreed over TLS.
     fn upgrade(&self, session: &mut Session) -> Result<(), Error> {
         let Some(kind) = self.plain() else { return Ok(()) };
         let peers = session.peers();
         // The network between processes of one machine is trusted, and the data is made up.
         match fabric::upgrade(session, &peers, &kind, true)? {
-            Outcome::Upgraded(_) => Ok(()),
-            Outcome::Kept(why) => Err(Error::input(format!(
+            UpgradeOutcome::Upgraded(_) => Ok(()),
+            UpgradeOutcome::Kept(why) => Err(Error::input(format!(
                 "the four parties went on over TLS instead of {kind}, so there is nothing of it to measure: \
                  {why}; use --transport tls"
             ))),
         }
     }
 
-    fn measure(&self, session: &mut Session) -> Result<Measured, Error> {
+    fn measure(&self, session: &mut Session) -> Result<SeatMeasurement, Error> {
         // Made-up data: over plain TCP the keys may be read.
         let new = if self.transport.meets_by_tls() { Party::new } else { Party::in_the_open };
         let (queue, cycles) = devices::open(self.device, self.devices)?;
@@ -175,7 +175,7 @@ impl Setting {
         let peak_memory_bytes = usage::peak_memory_bytes();
         let correct = self.sampled(&mut party, session, [&x, &y, &z])?;
         let (chains, chained) = self.chain(&mut party, session)?;
-        Ok(Measured {
+        Ok(SeatMeasurement {
             runs,
             chains,
             bytes_sent: session.ledger().sent("products"),
@@ -207,7 +207,7 @@ impl Setting {
     }
 
     /// Products of one block that wait for each other: v = v w + x.
-    fn chain(&self, party: &mut Party, session: &mut Session) -> Result<(Vec<Run>, bool), Error> {
+    fn chain(&self, party: &mut Party, session: &mut Session) -> Result<(Vec<SeatRun>, bool), Error> {
         let (ring, mut runs, mut correct) = (self.ring(), Vec::new(), true);
         for _ in 0..self.repeat {
             let [v, w, x] = [(); 3].map(|()| party.random(ring, ring.lanes()));
@@ -245,9 +245,9 @@ impl Clock {
         Ok(Self { start: Instant::now(), cpu: cpu_seconds() })
     }
 
-    fn stop(self, session: &mut Session) -> Result<Run, Error> {
+    fn stop(self, session: &mut Session) -> Result<SeatRun, Error> {
         together(session)?;
-        Ok(Run { seconds: self.start.elapsed().as_secs_f64(), cpu_seconds: cpu_seconds() - self.cpu })
+        Ok(SeatRun { seconds: self.start.elapsed().as_secs_f64(), cpu_seconds: cpu_seconds() - self.cpu })
     }
 }
 

@@ -27,7 +27,7 @@ both formats and a tutorial.";
 pub struct CircuitArgs {
     /// What to do with a circuit.
     #[command(subcommand)]
-    pub action: Action,
+    pub action: CircuitCommand,
     /// Print one JSON object
     #[arg(long, global = true)]
     pub json: bool,
@@ -35,9 +35,9 @@ pub struct CircuitArgs {
 
 /// What to do with a circuit.
 #[derive(Debug, Subcommand)]
-pub enum Action {
+pub enum CircuitCommand {
     /// Evaluate a circuit: all parties as threads of this process, or with --config as one of several hosts
-    Run(Run),
+    Run(CircuitRun),
     /// Count gates, layers, inputs and outputs
     Info(Info),
     /// Write a circuit in the other format
@@ -68,7 +68,7 @@ pub enum Action {
                   (of all parties, with --config sent by this one; before TLS), rounds, seconds, and\n\
                   correct_vs_clear, with --config party instead"
 )]
-pub struct Run {
+pub struct CircuitRun {
     /// The circuit file
     #[arg(required_unless_present = "config")]
     pub file: Option<PathBuf>,

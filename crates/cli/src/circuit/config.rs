@@ -22,7 +22,7 @@ pub struct Config {
     /// Of every two parties the higher one dials the lower one: the addresses of the lower ones.
     pub dial: BTreeMap<PartyId, String>,
     /// Absent: plain TCP, on this machine only.
-    pub keys: Option<Keys>,
+    pub keys: Option<ProofKeys>,
     pub input: Option<PathBuf>,
     pub circuit: Option<PathBuf>,
     pub deadline: Duration,
@@ -30,7 +30,7 @@ pub struct Config {
 
 /// Who proves what.
 #[derive(Debug)]
-pub struct Keys {
+pub struct ProofKeys {
     pub identity: PathBuf,
     /// In party order.
     pub all: Vec<KeyFingerprint>,
@@ -239,7 +239,7 @@ impl Records {
     }
 
     /// The keys: of all parties, or of none.
-    fn pinned<R: BufRead>(&mut self, lines: &Lines<'_, R>) -> Result<Option<Keys>, Error> {
+    fn pinned<R: BufRead>(&mut self, lines: &Lines<'_, R>) -> Result<Option<ProofKeys>, Error> {
         let identity = self.paths.remove("s");
         if self.keys.is_empty() && identity.is_none() {
             return Ok(None);
@@ -253,7 +253,7 @@ impl Records {
         }
         let all = std::mem::take(&mut self.keys).into_values().collect();
         match identity {
-            Some(identity) => Ok(Some(Keys { identity, all })),
+            Some(identity) => Ok(Some(ProofKeys { identity, all })),
             None => Err(lines.fail(
                 "there are keys, but no record names this party's identity file, from `tacit keygen`: s \
                  my.key",

@@ -1,16 +1,16 @@
 //! `tacit circuit run --config`: this process is one of several hosts.
 
-use super::args::{EngineName, Run};
+use super::args::{CircuitRun, EngineName};
 use super::config::Config;
 use super::inputs;
-use super::run::{Chosen, Summary, evaluate, packed};
+use super::run::{CircuitSummary, EngineOptions, evaluate, packed};
 use base::{Error, Roster, Seed};
 use circuits::Wired;
 use net::{ChannelSecurity, Identity, Meet, Meeting, OperatorTerms, Session, Status};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
-use terminal::progress::{Board, Line};
+use terminal::progress::{Board, ProgressLine};
 
 /// What the parties agree on, and their lines, in words.
 const TERMS: OperatorTerms = OperatorTerms {
@@ -28,7 +28,7 @@ const TERMS: OperatorTerms = OperatorTerms {
 /// # Errors
 /// When a file is refused, another party does not come, is not who it should be or holds something else, or
 /// the protocol fails: party, peer and step.
-pub fn run(args: &Run, config: &Path, json: bool) -> Result<(), Error> {
+pub fn run(args: &CircuitRun, config: &Path, json: bool) -> Result<(), Error> {
     let config = Config::read(config)?;
     let chosen = chosen(args, &config)?;
     let file = args.file.as_deref().or(config.circuit.as_deref()).ok_or_else(|| {
@@ -56,11 +56,11 @@ pub fn run(args: &Run, config: &Path, json: bool) -> Result<(), Error> {
         None => error,
     })?;
     let seconds = start.elapsed().as_secs_f64();
-    Summary::of_host(config.me, chosen, &wired, view, seconds).print(json)
+    CircuitSummary::of_host(config.me, chosen, &wired, view, seconds).print(json)
 }
 
-fn chosen(args: &Run, config: &Config) -> Result<Chosen, Error> {
-    let chosen = Chosen::of(args, EngineName::Gmw)?;
+fn chosen(args: &CircuitRun, config: &Config) -> Result<EngineOptions, Error> {
+    let chosen = EngineOptions::of(args, EngineName::Gmw)?;
     match chosen.name {
         EngineName::Clear => {
             Err(Error::input("the clear engine is no protocol; hosts run --engine gmw or yao"))
@@ -74,7 +74,7 @@ fn chosen(args: &Run, config: &Config) -> Result<Chosen, Error> {
 }
 
 /// What all parties must share: the circuit with its parties, the engine, and the OTs that it makes.
-fn agreement(wired: &Wired, chosen: Chosen) -> [u8; 32] {
+fn agreement(wired: &Wired, chosen: EngineOptions) -> [u8; 32] {
     let engine = match chosen.name {
         EngineName::Gmw => format!("gmw, {}", chosen.ot),
         EngineName::Yao => "yao".to_owned(),
@@ -97,6 +97,6 @@ fn meet(config: &Config, roster: &Roster, agreement: [u8; 32]) -> Result<Meeting
         .terms(TERMS)
         .patience(config.deadline)
         .deadline(config.deadline)
-        .watch(move |status: &Status| board.show(&Line::Waiting { text: status.to_string() }))
+        .watch(move |status: &Status| board.show(&ProgressLine::Waiting { text: status.to_string() }))
         .meet(0)
 }

@@ -9,7 +9,7 @@ mod run;
 
 pub use args::CircuitArgs;
 
-use args::{Action, Convert, Emit, Optimise};
+use args::{CircuitCommand, Convert, Emit, Optimise};
 use base::Error;
 use circuits::Wired;
 use circuits::files::{self, NetlistFormat};
@@ -27,11 +27,11 @@ use terminal::output;
 /// When a file cannot be read or written or is malformed, inputs do not fit, or an engine fails.
 pub fn run(args: &CircuitArgs) -> Result<(), Error> {
     match &args.action {
-        Action::Run(run) => run::run(run, args.json),
-        Action::Info(info) => info::run(&info.file, args.json),
-        Action::Convert(convert) => self::convert(convert, args.json),
-        Action::Optimise(optimise) => self::shrink(optimise, args.json),
-        Action::Emit(emit) => self::emit(emit, args.json),
+        CircuitCommand::Run(run) => run::run(run, args.json),
+        CircuitCommand::Info(info) => info::run(&info.file, args.json),
+        CircuitCommand::Convert(convert) => self::convert(convert, args.json),
+        CircuitCommand::Optimise(optimise) => self::shrink(optimise, args.json),
+        CircuitCommand::Emit(emit) => self::emit(emit, args.json),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `tacit circuit run`: all parties are threads of this process, or with a configuration file one of several
 //! hosts ([`super::hosts`]).
 
-use super::args::{EngineName, Run};
+use super::args::{CircuitRun, EngineName};
 use super::{hosts, inputs};
 use base::{Error, Fault, PartyId, Roster, Seed};
 use circuits::files::values;
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The JSON of `tacit circuit run --json`.
 #[derive(Serialize)]
-pub struct Summary {
+pub struct CircuitSummary {
     engine: &'static str,
     parties: usize,
     /// Among hosts: which party this is, from 1.
@@ -42,25 +42,25 @@ pub struct Summary {
 }
 
 /// What one party saw.
-pub struct View {
+pub struct CircuitView {
     outputs: Vec<Option<Vec<bool>>>,
     ledger: Traffic,
 }
 
 /// An engine and what the flags say of it.
 #[derive(Clone, Copy)]
-pub struct Chosen {
+pub struct EngineOptions {
     pub name: EngineName,
     /// Of the gmw engine.
     pub ot: OtKind,
 }
 
-impl Chosen {
+impl EngineOptions {
     /// What the flags say, `default` where they say nothing.
     ///
     /// # Errors
     /// When `--ot` names no OT or the engine is not gmw.
-    pub fn of(args: &Run, default: EngineName) -> Result<Self, Error> {
+    pub fn of(args: &CircuitRun, default: EngineName) -> Result<Self, Error> {
         let name = args.engine.unwrap_or(default);
         if args.ot.is_some() && name != EngineName::Gmw {
             return Err(Error::input("--ot is for --engine gmw; remove one of them"));
@@ -82,11 +82,11 @@ impl Chosen {
 ///
 /// # Errors
 /// When the file or the inputs are refused, a party fails, or the result is not that of the clear engine.
-pub fn run(args: &Run, json: bool) -> Result<(), Error> {
+pub fn run(args: &CircuitRun, json: bool) -> Result<(), Error> {
     if let Some(config) = &args.config {
         return hosts::run(args, config, json);
     }
-    let chosen = Chosen::of(args, EngineName::Clear)?;
+    let chosen = EngineOptions::of(args, EngineName::Clear)?;
     let file = args.file.as_deref().ok_or_else(|| Error::misuse("the flags want a file or --config"))?;
     let (wired, format) = super::read(file)?;
     let wired = inputs::deal(wired, format, args.parties, &args.party_of_input)?;
@@ -98,8 +98,10 @@ pub fn run(args: &Run, json: bool) -> Result<(), Error> {
     };
     let seconds = start.elapsed().as_secs_f64();
     let correct = is_correct(chosen.name, &wired, &values, &views);
-    let summary =
-        Summary { correct_vs_clear: Some(correct), ..Summary::new(chosen, &wired, &views, seconds) };
+    let summary = CircuitSummary {
+        correct_vs_clear: Some(correct),
+        ..CircuitSummary::new(chosen, &wired, &views, seconds)
+    };
     summary.print(json)?;
     if correct {
         return Ok(());
@@ -116,33 +118,33 @@ pub fn packed(value: &[bool]) -> Vec<Vec<u64>> {
 /// # Errors
 /// Those of the engine, and of what it sends last.
 pub fn evaluate(
-    chosen: Chosen,
+    chosen: EngineOptions,
     wired: &Wired,
     inputs: &[Vec<Vec<u64>>],
     session: &mut Session,
-) -> Result<View, Error> {
+) -> Result<CircuitView, Error> {
     let outputs = chosen.engine().run(wired, 1, inputs, session)?;
     session.finish()?;
     let bits = |word: Vec<Vec<u64>>| word.iter().map(|lanes| lanes[0] & 1 == 1).collect();
     let outputs = outputs.into_iter().map(|word| word.map(bits)).collect();
-    Ok(View { outputs, ledger: session.ledger().clone() })
+    Ok(CircuitView { outputs, ledger: session.ledger().clone() })
 }
 
-fn alone(wired: &Wired, values: &[Vec<bool>]) -> Result<View, Error> {
+fn alone(wired: &Wired, values: &[Vec<bool>]) -> Result<CircuitView, Error> {
     let mut session = Session::alone(Roster::new(["all"]), Seed::from_system());
     let inputs: Vec<_> = values.iter().map(|v| packed(v)).collect();
-    evaluate(Chosen { name: EngineName::Clear, ot: OtKind::default() }, wired, &inputs, &mut session)
+    evaluate(EngineOptions { name: EngineName::Clear, ot: OtKind::default() }, wired, &inputs, &mut session)
 }
 
 /// Every party on a thread of its own; views in party order.
-fn together(wired: &Wired, values: &[Vec<bool>], chosen: Chosen) -> Result<Vec<View>, Error> {
+fn together(wired: &Wired, values: &[Vec<bool>], chosen: EngineOptions) -> Result<Vec<CircuitView>, Error> {
     if wired.parties < 2 {
         return Err(Error::input(
             "a protocol takes two parties: give --parties 2 or more, or --engine clear",
         ));
     }
     let roster = Roster::new((1..=wired.parties).map(|p| format!("party {p}")));
-    let done: Vec<Result<View, Error>> = std::thread::scope(|scope| {
+    let done: Vec<Result<CircuitView, Error>> = std::thread::scope(|scope| {
         let roster = &roster;
         let party = |(me, channels): (PartyId, Channels)| {
             scope.spawn(move || {
@@ -178,7 +180,7 @@ fn pipes(roster: &Roster) -> Vec<Channels> {
 }
 
 /// Whether every party saw what it should.
-fn is_correct(engine: EngineName, wired: &Wired, values: &[Vec<bool>], views: &[View]) -> bool {
+fn is_correct(engine: EngineName, wired: &Wired, values: &[Vec<bool>], views: &[CircuitView]) -> bool {
     let expected = wired.evaluate(values);
     let learns =
         |k: usize, party: usize| engine == EngineName::Clear || wired.outputs[k].to.has(PartyId(party as u8));
@@ -188,9 +190,9 @@ fn is_correct(engine: EngineName, wired: &Wired, values: &[Vec<bool>], views: &[
     })
 }
 
-impl Summary {
+impl CircuitSummary {
     /// What the parties of `views` saw and sent.
-    fn new(chosen: Chosen, wired: &Wired, views: &[View], seconds: f64) -> Self {
+    fn new(chosen: EngineOptions, wired: &Wired, views: &[CircuitView], seconds: f64) -> Self {
         let seen = |k: usize| views.iter().find_map(|view| view.outputs[k].as_ref());
         let viewers =
             |to: &Viewers| (0..wired.parties).filter(|p| to.has(PartyId(*p as u8))).map(|p| p + 1).collect();
@@ -215,7 +217,13 @@ impl Summary {
     }
 
     /// What one of several hosts saw and sent.
-    pub fn of_host(me: PartyId, chosen: Chosen, wired: &Wired, view: View, seconds: f64) -> Self {
+    pub fn of_host(
+        me: PartyId,
+        chosen: EngineOptions,
+        wired: &Wired,
+        view: CircuitView,
+        seconds: f64,
+    ) -> Self {
         Self { party: Some(me.index() + 1), ..Self::new(chosen, wired, &[view], seconds) }
     }
 
@@ -228,7 +236,7 @@ impl Summary {
     }
 }
 
-fn text(summary: &Summary) -> String {
+fn text(summary: &CircuitSummary) -> String {
     let mut lines = Vec::new();
     for (k, (value, viewers)) in summary.outputs.iter().zip(&summary.viewers).enumerate() {
         let who: Vec<String> = viewers.iter().map(ToString::to_string).collect();

@@ -16,7 +16,7 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use terminal::follow::Children;
 use terminal::output;
-use terminal::progress::{Board, Line, Working};
+use terminal::progress::{Board, ProgressLine, Working};
 
 /// Runs a whole study on this machine: makes data, keys and files, starts every party as a process of its own
 /// over mutually authenticated TLS, and compares what they see with the truth.
@@ -144,7 +144,7 @@ fn follow(folder: &Folder, parties: &[&str], json: bool) -> Result<Vec<RunReport
     let reports = children.finish(|index, line| match line {
         // One party's progress stands for all; that another one is awaited, or a ledger new, is of no
         // interest here.
-        Line::Waiting { .. } | Line::Connected { .. } | Line::Note { .. } => {}
+        ProgressLine::Waiting { .. } | ProgressLine::Connected { .. } | ProgressLine::Note { .. } => {}
         _ if index == 0 => board.show(line),
         _ => {}
     });

@@ -18,7 +18,7 @@ use study::Study;
 use study::salt;
 use terminal::follow::Children;
 use terminal::output;
-use terminal::progress::{Board, Line, Working};
+use terminal::progress::{Board, ProgressLine, Working};
 
 /// The owners, then the servers: the order of the keys in the study.
 pub const PARTIES: [&str; 6] = ["registry", "hospitals", "server-1", "server-2", "server-3", "server-4"];
@@ -135,7 +135,7 @@ fn follow(folder: &Folder, json: bool) -> Result<(Vec<RunReport>, Vec<ServerRepo
     let done: Result<Vec<Value>, Error> = children.finish(|index, line| match line {
         // One party's progress stands for all; that another one is awaited, or a ledger new, is of no
         // interest here.
-        Line::Waiting { .. } | Line::Connected { .. } | Line::Note { .. } => {}
+        ProgressLine::Waiting { .. } | ProgressLine::Connected { .. } | ProgressLine::Note { .. } => {}
         _ if index == 0 => board.show(line),
         _ => {}
     });

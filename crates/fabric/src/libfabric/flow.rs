@@ -6,7 +6,7 @@
 //! may overtake each other; the count puts data back in order, and an older credit than the last is passed
 //! over.
 
-use super::shim::{Endpoint, Event};
+use super::shim::{EndpointEvent, ShimEndpoint};
 use std::collections::BTreeMap;
 
 /// Longest write.
@@ -20,8 +20,8 @@ const CREDIT: u32 = 1 << 31;
 const _: () = assert!(PIECE_BYTES < 1 << LENGTH_BITS, "a length fits its bits");
 
 pub(super) struct Flow {
-    endpoint: Endpoint,
-    events: Vec<Event>,
+    endpoint: ShimEndpoint,
+    events: Vec<EndpointEvent>,
     /// Bytes of landing and of staging.
     ring: u64,
     /// Longest write here.
@@ -54,7 +54,7 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    pub(super) fn new(endpoint: Endpoint, ring: usize) -> Self {
+    pub(super) fn new(endpoint: ShimEndpoint, ring: usize) -> Self {
         let ring = ring as u64;
         let piece = PIECE_BYTES.min(ring / 8).max(1);
         Self {
@@ -162,12 +162,14 @@ impl Flow {
         events.clear();
         self.waits = self.endpoint.poll(wait_ms, &mut events)?;
         let done = events.iter().try_for_each(|event| match *event {
-            Event::Arrived => {
+            EndpointEvent::Arrived => {
                 self.under_way = self.under_way.saturating_sub(1);
                 Ok(())
             }
-            Event::Told(notice) if notice & CREDIT != 0 => self.credit(notice & !CREDIT),
-            Event::Told(notice) => self.land(notice >> LENGTH_BITS, notice & ((1 << LENGTH_BITS) - 1)),
+            EndpointEvent::Told(notice) if notice & CREDIT != 0 => self.credit(notice & !CREDIT),
+            EndpointEvent::Told(notice) => {
+                self.land(notice >> LENGTH_BITS, notice & ((1 << LENGTH_BITS) - 1))
+            }
         });
         self.events = events;
         done

@@ -1,8 +1,8 @@
 //! How two ends exchange what libfabric needs, over the private channel, and greet each other.
 
 use super::flow::Flow;
-use super::shim::{Endpoint, NAME_BYTES, Name, Shim};
-use super::{Side, leftovers};
+use super::shim::{EndpointName, NAME_BYTES, Shim, ShimEndpoint};
+use super::{EndpointThread, leftovers};
 use base::{Error, PartyId, limits};
 use net::Session;
 use std::net::{IpAddr, Ipv4Addr};
@@ -19,7 +19,7 @@ pub(crate) fn connect(
     peer: PartyId,
     provider: &str,
     ring: usize,
-) -> Result<Result<Side, String>, Error> {
+) -> Result<Result<EndpointThread, String>, Error> {
     let opened = open(session, peer, provider, ring);
     let card = opened.as_ref().map_or_else(|_| vec![0; CARD_BYTES], |(_, name)| encode(name, ring));
     session.link(peer).send(&card)?;
@@ -49,7 +49,7 @@ fn open(
     peer: PartyId,
     provider: &str,
     ring: usize,
-) -> Result<(Endpoint, Name), String> {
+) -> Result<(ShimEndpoint, EndpointName), String> {
     // The interface that TLS came over; within a process there is none, and loopback will do.
     let ip = session.link(peer).local_ip().unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let mut endpoint = endpoint(provider, ip, ring)?;
@@ -57,7 +57,7 @@ fn open(
     Ok((endpoint, name))
 }
 
-fn endpoint(provider: &str, ip: IpAddr, ring: usize) -> Result<Endpoint, String> {
+fn endpoint(provider: &str, ip: IpAddr, ring: usize) -> Result<ShimEndpoint, String> {
     let shim = Shim::load()?;
     let node = match provider {
         "shm" => {
@@ -66,21 +66,21 @@ fn endpoint(provider: &str, ip: IpAddr, ring: usize) -> Result<Endpoint, String>
         }
         _ => Some(ip.to_string()),
     };
-    Endpoint::open(shim, provider, node.as_deref(), ring)
+    ShimEndpoint::open(shim, provider, node.as_deref(), ring)
         .map_err(|e| format!("libfabric's provider {provider} cannot be opened: {e}; `fi_info` lists them"))
 }
 
 /// The first write each way, so that a path that does not work is found now.
-fn greet(mut endpoint: Endpoint, peer: &Name, ring: usize) -> Result<Side, String> {
+fn greet(mut endpoint: ShimEndpoint, peer: &EndpointName, ring: usize) -> Result<EndpointThread, String> {
     endpoint.connect(peer)?;
-    let side = Side::new(Flow::new(endpoint, ring), ring)?;
+    let side = EndpointThread::new(Flow::new(endpoint, ring), ring)?;
     let patience = Duration::from_millis(limits::HANDSHAKE_MS);
     let greeted = side.wait(patience, |flow| flow.greeted && flow.settled(), || Ok(()));
     greeted.map_err(|e| format!("the peer is not reached by libfabric: {e}"))?;
     Ok(side)
 }
 
-fn encode(name: &Name, ring: usize) -> Vec<u8> {
+fn encode(name: &EndpointName, ring: usize) -> Vec<u8> {
     let mut card = vec![1];
     card.extend((name.address.len() as u16).to_le_bytes());
     card.extend(&name.address);
@@ -96,7 +96,7 @@ pub(crate) fn try_card(card: &[u8; CARD_BYTES]) {
     let _ = decode(card);
 }
 
-fn decode(card: &[u8; CARD_BYTES]) -> Option<(Name, u64)> {
+fn decode(card: &[u8; CARD_BYTES]) -> Option<(EndpointName, u64)> {
     let length = usize::from(u16::from_le_bytes([card[1], card[2]]));
     if card[0] != 1 || length == 0 || length > NAME_BYTES {
         return None;
@@ -104,5 +104,5 @@ fn decode(card: &[u8; CARD_BYTES]) -> Option<(Name, u64)> {
     let numbers = &card[3 + NAME_BYTES..];
     let number = |i: usize| u64::from_le_bytes(numbers[8 * i..8 * i + 8].try_into().expect("8 bytes"));
     let address = card[3..3 + length].to_vec();
-    Some((Name { address, start: number(0), key: number(1) }, number(2)))
+    Some((EndpointName { address, start: number(0), key: number(1) }, number(2)))
 }

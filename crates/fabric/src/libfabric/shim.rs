@@ -19,7 +19,7 @@ const EVENTS: usize = 32;
 
 /// What happened at an endpoint.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Event {
+pub(super) enum EndpointEvent {
     /// One of our writes lies in the peer's memory.
     Arrived,
     /// The peer wrote, with these bits.
@@ -159,14 +159,14 @@ fn last_error() -> String {
 
 /// How a peer reaches an endpoint: address, start of landing, key of landing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Name {
+pub(super) struct EndpointName {
     pub address: Vec<u8>,
     pub start: u64,
     pub key: u64,
 }
 
 /// One endpoint, closed on drop. `&mut` serialises its calls, as the shim wants.
-pub(super) struct Endpoint {
+pub(super) struct ShimEndpoint {
     shim: Shim,
     raw: NonNull<c_void>,
     landing: NonNull<u8>,
@@ -176,9 +176,9 @@ pub(super) struct Endpoint {
 
 // SAFETY: the shim keeps nothing per thread; calls are serialised by `&mut self`, which is all that
 // FI_THREAD_DOMAIN asks.
-unsafe impl Send for Endpoint {}
+unsafe impl Send for ShimEndpoint {}
 
-impl Endpoint {
+impl ShimEndpoint {
     /// An endpoint of `provider` with landing and staging of `bytes`, bound to the address `node` where it is
     /// given.
     pub(super) fn open(shim: Shim, provider: &str, node: Option<&str>, bytes: usize) -> Result<Self, String> {
@@ -213,7 +213,7 @@ impl Endpoint {
         if rc < 0 { Err(self.error()) } else { Ok(rc) }
     }
 
-    pub(super) fn name(&mut self) -> Result<Name, String> {
+    pub(super) fn name(&mut self) -> Result<EndpointName, String> {
         let mut address = vec![0; NAME_BYTES];
         let (mut length, mut start, mut key) = (0, 0, 0);
         // SAFETY: an open handle, a buffer of the stated size, and places for three numbers.
@@ -229,11 +229,11 @@ impl Endpoint {
         };
         self.done(rc)?;
         address.truncate(length);
-        Ok(Name { address, start, key })
+        Ok(EndpointName { address, start, key })
     }
 
     /// From now on writes go to this peer.
-    pub(super) fn connect(&mut self, peer: &Name) -> Result<(), String> {
+    pub(super) fn connect(&mut self, peer: &EndpointName) -> Result<(), String> {
         // Providers read an address of their own fixed size: it must not end before.
         let mut address = peer.address.clone();
         address.resize(NAME_BYTES, 0);
@@ -278,7 +278,7 @@ impl Endpoint {
 
     /// Moves everything on and gives what happened, waiting for the first event so long where the provider
     /// can wait; the second value says whether it can.
-    pub(super) fn poll(&mut self, wait_ms: u32, events: &mut Vec<Event>) -> Result<bool, String> {
+    pub(super) fn poll(&mut self, wait_ms: u32, events: &mut Vec<EndpointEvent>) -> Result<bool, String> {
         let mut raw = [RawEvent::default(); EVENTS];
         let mut waits = 0;
         // SAFETY: an open handle, room for EVENTS events, a place for a flag.
@@ -293,8 +293,8 @@ impl Endpoint {
         };
         let got = self.done(got)? as usize;
         events.extend(raw[..got.min(EVENTS)].iter().map(|event| match event.kind {
-            2 => Event::Told(event.value),
-            _ => Event::Arrived,
+            2 => EndpointEvent::Told(event.value),
+            _ => EndpointEvent::Arrived,
         }));
         Ok(waits != 0)
     }
@@ -305,7 +305,7 @@ fn error_of(shim: Shim, raw: NonNull<c_void>) -> String {
     unsafe { CStr::from_ptr((shim.error)(raw.as_ptr())) }.to_string_lossy().into_owned()
 }
 
-impl Drop for Endpoint {
+impl Drop for ShimEndpoint {
     fn drop(&mut self) {
         // SAFETY: the handle is closed once; the pointers into it die with `self`.
         unsafe { (self.shim.close)(self.raw.as_ptr()) }

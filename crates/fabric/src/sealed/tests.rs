@@ -38,9 +38,9 @@ fn keys(me: PartyId) -> PairKeys {
     PairKeys::derive(me, peer, &drawn[me.index()], &drawn[peer.index()])
 }
 
-fn ends(me: PartyId) -> (Pipe, Sealed<Pipe>) {
+fn ends(me: PartyId) -> (Pipe, SealedChannel<Pipe>) {
     let pipe = Pipe::default();
-    (pipe.clone(), Sealed::new(pipe, keys(me), "the test channel to p1"))
+    (pipe.clone(), SealedChannel::new(pipe, keys(me), "the test channel to p1"))
 }
 
 /// The wire of some messages, each flushed.
@@ -168,8 +168,8 @@ fn bytes_may_lie_anywhere() {
 #[test]
 fn any_channel_can_be_sealed() {
     let (a, b) = net::pair(Duration::from_secs(60));
-    let mut a = Sealed::new(a, keys(P0), "the plain channel to p1");
-    let mut b = Sealed::new(b, keys(P1), "the plain channel to p0");
+    let mut a = SealedChannel::new(a, keys(P0), "the plain channel to p1");
+    let mut b = SealedChannel::new(b, keys(P1), "the plain channel to p0");
     let message = bytes(1 << 20);
     let expected = message.clone();
     let sender = std::thread::spawn(move || {

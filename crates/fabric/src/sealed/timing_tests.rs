@@ -2,7 +2,7 @@
 
 use super::*;
 use kernels::InstructionSet;
-use timing::{Case, done};
+use timing::{TimedKernel, done};
 
 /// Whole blocks and a rest.
 const BODY: usize = 1000;
@@ -18,9 +18,9 @@ fn frame(secret: &[u8]) {
     done(&[tag.to_bytes().ct_eq(&head[16..]).unwrap_u8()]);
 }
 
-fn cases() -> Vec<Case<'static>> {
+fn cases() -> Vec<TimedKernel<'static>> {
     println!("\nbackend {:?}", InstructionSet::detect());
-    vec![Case::new("frame: keys, content", 2 * KEY_BYTES + BODY, |secret| frame(secret))]
+    vec![TimedKernel::new("frame: keys, content", 2 * KEY_BYTES + BODY, |secret| frame(secret))]
 }
 
 timing::tests!(cases);

@@ -11,14 +11,14 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// A mapping of a memory file of fixed size, shared with the peer's process. Nothing in it is ever borrowed
 /// as bytes: they are copied, because the peer may change them at any moment.
-pub(super) struct Region {
+pub(super) struct SharedRegion {
     start: NonNull<u8>,
     len: usize,
 }
 
 // SAFETY: the mapping belongs to this value alone, is valid in every thread of the process, and nothing in it
 // is tied to the thread that made it.
-unsafe impl Send for Region {}
+unsafe impl Send for SharedRegion {}
 
 /// A nameless memory file of `len` zeros that can neither shrink nor grow: a peer that could shorten it would
 /// end us by SIGBUS. It is gone when the last process that holds it is.
@@ -29,7 +29,7 @@ pub(super) fn memory_file(len: usize) -> io::Result<OwnedFd> {
     Ok(file)
 }
 
-impl Region {
+impl SharedRegion {
     /// Maps all of a memory file, which must be sealed and of exactly `len` bytes.
     pub(super) fn map(file: impl AsFd, len: usize) -> io::Result<Self> {
         let sealed = fcntl_get_seals(&file)?.contains(SealFlags::SHRINK | SealFlags::SEAL);
@@ -87,7 +87,7 @@ impl Region {
     }
 }
 
-impl Drop for Region {
+impl Drop for SharedRegion {
     fn drop(&mut self) {
         // SAFETY: the mapping made in `map`, of that length; every use of it borrows `self`.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };

@@ -1,14 +1,14 @@
 use super::*;
-use crate::{PairKeys, Sealed};
+use crate::{PairKeys, SealedChannel};
 use base::PartyId;
 
 const LONG: Duration = Duration::from_secs(60);
 
 /// Both ends in one process over a pair of in-process channels, and a third view of the memory: an
 /// attacker's.
-fn ends_and_attacker(ring: usize, deadline: Duration) -> ([ShmChannel; 2], Region) {
+fn ends_and_attacker(ring: usize, deadline: Duration) -> ([ShmChannel; 2], SharedRegion) {
     let file = region::memory_file(region_bytes(ring)).unwrap();
-    let map = || Region::map(&file, region_bytes(ring)).unwrap();
+    let map = || SharedRegion::map(&file, region_bytes(ring)).unwrap();
     let mapped = |first| Mapped { region: map(), ring, first };
     let (a, b) = net::pair(deadline);
     ([mapped(true).channel(a), mapped(false).channel(b)], map())
@@ -18,10 +18,14 @@ fn ends(ring: usize, deadline: Duration) -> [ShmChannel; 2] {
     ends_and_attacker(ring, deadline).0
 }
 
-fn sealed(channel: ShmChannel, me: u8) -> Sealed<ShmChannel> {
+fn sealed(channel: ShmChannel, me: u8) -> SealedChannel<ShmChannel> {
     let drawn = [[1; 32], [2; 32]];
     let (mine, theirs) = (&drawn[usize::from(me)], &drawn[usize::from(1 - me)]);
-    Sealed::new(channel, PairKeys::derive(PartyId(me), PartyId(1 - me), mine, theirs), "the shm channel")
+    SealedChannel::new(
+        channel,
+        PairKeys::derive(PartyId(me), PartyId(1 - me), mine, theirs),
+        "the shm channel",
+    )
 }
 
 #[test]

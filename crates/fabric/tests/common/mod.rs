@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "tests and the example use parts of their own")]
 
 use base::{Error, PartyId, Roster, Seed};
-use fabric::{Kind, Outcome, upgrade_with};
+use fabric::{PlainTransport, UpgradeOutcome, upgrade_with};
 use net::{ChannelSecurity, Identity, Meet, Rendezvous, Session};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -35,10 +35,10 @@ pub fn party() -> Option<Party> {
     Some(Party { me, task, transport, window, address: next(), folder: next() })
 }
 
-pub fn kind(transport: &str) -> Option<Kind> {
+pub fn kind(transport: &str) -> Option<PlainTransport> {
     match transport.split_once('-') {
-        Some(("fabric", provider)) => Some(Kind::Fabric { provider: provider.into() }),
-        _ if transport == "shm" => Some(Kind::Shm),
+        Some(("fabric", provider)) => Some(PlainTransport::Fabric { provider: provider.into() }),
+        _ if transport == "shm" => Some(PlainTransport::Shm),
         _ => None,
     }
 }
@@ -70,7 +70,7 @@ impl Party {
         let mut session = self.meet(deadline)?;
         if let Some(kind) = kind(&self.transport) {
             let outcome = upgrade_with(&mut session, &[self.me.other()], &kind, true, self.window)?;
-            assert_eq!(outcome, Outcome::Upgraded(kind));
+            assert_eq!(outcome, UpgradeOutcome::Upgraded(kind));
         }
         Ok(session)
     }

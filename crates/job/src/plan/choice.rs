@@ -1,8 +1,14 @@
 //! Which engine to choose: what rows and releases would take on each that could run a study.
 
-use super::Sizes;
+use super::{Link, Speeds};
+use crate::course::Course;
 use crate::engines::Engines;
+use crate::stages::Stage as _;
+use crate::stages::compute::ComputeStage;
+use crate::stages::noise::NoiseStage;
+use crate::stages::release::ReleaseStage;
 use base::Error;
+use privacy::scales::Scales;
 use serde::Serialize;
 
 /// An engine that could run the study.
@@ -24,16 +30,27 @@ pub struct Choice {
 }
 
 /// All engines, on the same rows and link.
-pub(super) fn choices(sizes: &Sizes<'_>) -> Result<Vec<Choice>, Error> {
+pub(super) fn choices(
+    course: Course<'_>,
+    scales: &Scales,
+    rows: u64,
+    (link, speeds): (Link, Speeds),
+) -> Result<Vec<Choice>, Error> {
+    let Course { study, built } = course;
     let mut choices = Vec::new();
-    for (engines, needs) in Engines::choices(sizes.study, &sizes.built.program) {
-        let engines = sizes.settled(engines);
-        let stages = [sizes.noise(&engines)?, sizes.compute(&engines), sizes.release(&engines)?];
+    for (engines, needs) in Engines::choices(study, &built.program) {
+        let engines = engines.settled(&built.program, rows, link, speeds);
+        let noise = NoiseStage::new(engines, built, scales)?;
+        let stages = [
+            noise.map(|stage| stage.estimate(link, speeds)).transpose()?,
+            Some(ComputeStage::new(study, built, engines, rows).estimate(link, speeds)?),
+            Some(ReleaseStage::new((study, built), engines, scales, rows)?.estimate(link, speeds)?),
+        ];
         choices.push(Choice {
             engine: engines.make().name().to_owned(),
-            settings: engines.settings(&sizes.built.program),
-            seconds: stages.iter().map(|(stage, _)| stage.seconds).sum(),
-            bytes: stages.iter().map(|(_, bytes)| bytes).sum(),
+            settings: engines.settings(&built.program),
+            seconds: stages.iter().flatten().map(|estimate| estimate.seconds).sum(),
+            bytes: stages.iter().flatten().map(|estimate| estimate.cost.bytes()).sum(),
             needs,
             recommended: false,
         });

@@ -10,9 +10,10 @@
 //!
 //! Not priced: it is the same for every study.
 
+use super::owner::OwnerRun;
+use super::ready;
 use super::ready::heard;
 use super::spine::Name;
-use super::{Coordinator, ready};
 use crate::prepare::Checked;
 use base::{Error, PartyId};
 use net::Session;
@@ -65,7 +66,7 @@ impl Agreement {
 }
 
 /// Names the release to a viewer of what all know as `common`.
-pub(super) fn number_id(common: &Bytes32, viewer: Viewer) -> Bytes32 {
+pub(crate) fn number_id(common: &Bytes32, viewer: Viewer) -> Bytes32 {
     blake3::derive_key("tacit release 2", &[&common[..], &[viewer.number()]].concat())
 }
 
@@ -125,12 +126,12 @@ struct Own<'a> {
     spine: Name,
 }
 
-impl Coordinator<'_> {
+impl OwnerRun<'_> {
     /// The first two messages. `spine` names the kept spine that this party uses.
     pub(super) fn agree(&mut self, spine: Option<Name>) -> Result<Agreement, Error> {
         let data_tag = self.lock()?.data_tag(&self.checked.data)?;
         let own = Own {
-            checked: &self.checked,
+            checked: self.checked,
             ledger: &self.ledger,
             identity: &self.checked.identity,
             lineage: self.party.lineage.as_deref().unwrap_or_default(),
@@ -144,7 +145,7 @@ impl Coordinator<'_> {
     }
 }
 
-/// What [`Coordinator::agree`] says and hears, without a run around it: for the crate `fuzzing`.
+/// What [`OwnerRun::agree`] says and hears, without a run around it: for the crate `fuzzing`.
 pub(super) fn first_words(
     session: &mut Session,
     checked: &Checked,
@@ -407,7 +408,7 @@ fn others(tags: &[[u8; 32]], me: PartyId) -> [u8; 32] {
 }
 
 /// Says the same to all peers and hears as much from each, in party order.
-pub(super) fn tell_all<const N: usize>(
+pub(crate) fn tell_all<const N: usize>(
     session: &mut Session,
     mine: [u8; N],
 ) -> Result<Vec<(PartyId, [u8; N])>, Error> {
@@ -416,7 +417,7 @@ pub(super) fn tell_all<const N: usize>(
 }
 
 /// Says the same to some peers and hears as much from each, in their order.
-pub(super) fn tell<const N: usize>(
+pub(crate) fn tell<const N: usize>(
     session: &mut Session,
     peers: &[PartyId],
     mine: [u8; N],

@@ -2,8 +2,9 @@
 //! file.
 
 use super::join::{REAL, owned};
-use super::matched::{Matched, Placed};
-use super::{Coordinator, Watch, in_time, meet, places, ready, stopped, warn};
+use super::matched::{MatchedRows, Placed};
+use super::owner::OwnerRun;
+use super::{Watch, in_time, meet, places, ready, stopped, warn};
 use crate::budget;
 use crate::export::{self, About, Payload};
 use crate::prepare::{self, Opened, Rows};
@@ -82,7 +83,8 @@ pub fn match_rows(
     let [checked] = all;
     let places = places(party, &checked.study, checked.me, false)?;
     let meeting = meet(party, &checked, places, watch)?;
-    Coordinator::new(party, checked, ledger, watch, meeting)?.match_only(file)
+    let (run, _) = OwnerRun::new(party, &checked, ledger, watch, meeting)?;
+    run.match_only(file)
 }
 
 impl MatchReport {
@@ -116,7 +118,7 @@ impl MatchReport {
     }
 }
 
-impl Coordinator<'_> {
+impl OwnerRun<'_> {
     fn match_only(mut self, file: &Path) -> Result<MatchReport, Error> {
         self.match_steps(file).map_err(|error| stopped(self.farewell.as_ref(), error))
     }
@@ -126,7 +128,7 @@ impl Coordinator<'_> {
         self.count_run()?;
         let agreement = self.agree(None)?;
         self.ready(&agreement)?;
-        let Matched { rows, disclosed } = self.match_rows(&agreement)?;
+        let MatchedRows { rows, disclosed } = self.match_rows(&agreement)?;
         self.export(&rows, file)?;
         self.part()?;
         self.session.finish()?;
@@ -139,7 +141,7 @@ impl Coordinator<'_> {
             file: file.to_owned(),
             rows: rows.count(),
             disclosed,
-            stages: self.stages.all().to_vec(),
+            stages: self.log.all().to_vec(),
             seconds: start.elapsed().as_secs_f64(),
         })
     }

@@ -105,7 +105,7 @@ fn inverse(order: &[u32]) -> Vec<u32> {
 }
 
 /// What the parties attach to their rows: the fields of both, and this party's values.
-pub(super) struct Attached {
+pub(crate) struct Attached {
     /// By party.
     pub layouts: [PayloadLayout; 2],
     /// One row per own row, and behind them one of a row that is not there.
@@ -176,7 +176,7 @@ pub(crate) fn column_layouts(program: &Program, dummies: bool) -> Result<[Payloa
 }
 
 /// This party's half before the match.
-pub(super) struct Half {
+pub(crate) struct Half {
     pub payloads: Payloads,
     pub attached: Attached,
     alone: Vec<(u32, u128)>,
@@ -200,7 +200,7 @@ impl Half {
 }
 
 /// Joined rows as this party holds them.
-pub(super) struct Shared {
+pub(crate) struct Shared {
     half: Half,
     joined: JoinedShares,
 }
@@ -271,7 +271,7 @@ enum Source {
 }
 
 /// The joined rows `index, index + of, ...`: what one worker computes on.
-pub(super) struct Dealt {
+pub(crate) struct Dealt {
     shared: Arc<Shared>,
     sources: Vec<(Source, u128)>,
     index: u64,

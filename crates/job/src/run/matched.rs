@@ -2,10 +2,12 @@
 
 use super::agree::{Agreement, others_of};
 use super::join::{self, Attached, Half, Shared};
+use super::owner::{OwnerRun, total_of};
 use super::spine::{self, Kept};
-use super::{Coordinator, Event, aligned, outsourced};
-use crate::align::Aligned;
-use crate::prepare::{Checked, Rows};
+use super::{Event, aligned, outsourced};
+use crate::align::{Aligned, Shard};
+use crate::prepare::{Built, Checked, Rows};
+use crate::stages::compute::UnitRows;
 use base::{Cost, Error, PartyId};
 use data::Arm;
 use matching::dummies::Dummies;
@@ -25,13 +27,13 @@ use study::{Backend, Contaminated, Protocol};
 const MATCHES_OF_ONE_CHARGE: u64 = 2;
 
 /// What a match gives the computation, and what it told.
-pub(super) struct Matched {
+pub(crate) struct MatchedRows {
     pub rows: Placed,
     pub disclosed: Disclosure,
 }
 
 /// Rows of all parties, brought together.
-pub(super) enum Placed {
+pub(crate) enum Placed {
     /// This party's rows lie on a common spine.
     Spine(Arc<Aligned>),
     /// All hold shares of rows.
@@ -48,6 +50,17 @@ impl Placed {
             Self::Joined(shared) => shared.rows(),
             Self::Shares(_, joined) => joined.rows,
         }
+    }
+
+    /// What one unit of the computation gets of them: rows are dealt round-robin.
+    pub fn unit(&self, built: &Built, me: PartyId, unit: u32, of: u32) -> Result<UnitRows, Error> {
+        Ok(match self {
+            Self::Spine(aligned) => UnitRows::Owned(Shard::new(aligned.clone(), built, me, unit, of)),
+            Self::Joined(shared) => UnitRows::Joined(join::Dealt::new(shared.clone(), unit, of)?),
+            Self::Shares(..) => {
+                return Err(Error::misuse("nothing is computed on rows that are only matched"));
+            }
+        })
     }
 
     /// This party's rows by their places, where it knows them.
@@ -74,14 +87,14 @@ struct Spine {
     price: Cost,
 }
 
-impl Coordinator<'_> {
+impl OwnerRun<'_> {
     /// Brings this party's rows in line with the others', after the ledger was charged for what that shows.
-    pub(super) fn match_rows(&mut self, agreement: &Agreement) -> Result<Matched, Error> {
+    pub(super) fn match_rows(&mut self, agreement: &Agreement) -> Result<MatchedRows, Error> {
         let rows = self.checked.rows.clone();
-        self.stages.begin("match", rows.len());
-        let (placed, disclosed, price) = match self.kept.take() {
+        self.log.begin("match", rows.len());
+        let (placed, disclosed, price) = match &self.kept {
             Some(kept) => {
-                let Spine { positions, union, disclosed, price } = self.reuse(&kept)?;
+                let Spine { positions, union, disclosed, price } = self.reuse(kept)?;
                 (Placed::Spine(Arc::new(Aligned::new(rows, &positions, union)?)), disclosed, price)
             }
             None => {
@@ -90,7 +103,7 @@ impl Coordinator<'_> {
                 self.place(dummies, agreement)?
             }
         };
-        self.stages.end(self.session.ledger(), "match", placed.count(), price);
+        self.log.end(self.session.ledger(), "match", placed.count(), price);
         let disclosed = Disclosure {
             protocol: self.checked.study.matching.protocol.name().into(),
             uncovered: dummies::uncovered(&self.checked.study),
@@ -101,7 +114,7 @@ impl Coordinator<'_> {
             }),
             ..disclosed
         };
-        Ok(Matched { rows: placed, disclosed })
+        Ok(MatchedRows { rows: placed, disclosed })
     }
 
     fn place(
@@ -381,7 +394,7 @@ impl Coordinator<'_> {
 
     /// Rows that all parties have, in the order of their public keys.
     fn align_by_key(&mut self) -> Result<Spine, Error> {
-        let (rows, peers) = (self.checked.rows.clone(), others_of(&self.checked));
+        let (rows, peers) = (self.checked.rows.clone(), others_of(self.checked));
         let positions = self.session.step("match", |s| aligned::run(s, &peers, rows.identifiers()))?;
         let (count, parties) = (rows.len(), self.checked.roster.len());
         self.tell_rows(count)?;
@@ -460,7 +473,7 @@ impl Coordinator<'_> {
                 release_id: if again { match_again_id(&id, number) } else { id },
                 rho: charge.rho.clone(),
                 budget: self.party.policy.budget.rational(),
-                total: self.total(),
+                total: total_of(self.party),
                 period: self.party.policy.period(),
                 delta: charge.delta.clone(),
                 most_delta: Rational::new(

@@ -7,18 +7,16 @@
 //! noise, before the rows where its scale is known.
 
 use super::agree::{Agreement, others_of, tell, tell_all};
+use super::aligned;
 use super::matched::{Placed, sizes};
+use super::owner::OwnerRun;
 use super::salted::{self, Cast};
-use super::stages::Stages;
-use super::{Coordinator, aligned, released, transport};
-use crate::align::{Aligned, Shard};
-use crate::prepare::{Built, Checked};
+use crate::align::Aligned;
+use crate::prepare::Checked;
+use crate::stages::upgrade;
 use base::{Cost, Error, Fault, PartyId, Roster, Seed, limits};
-use engine::{Engine, Entered, Shares};
 use net::Session;
 use privacy::ledger::Bytes32;
-use privacy::scales::Scales;
-use program::ShardRows;
 use report::Disclosure;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,13 +25,10 @@ use study::salt;
 use study::transport::ServerTransport;
 use study::{Protocol, Study};
 
-/// The stage in which servers draw noise.
-pub(crate) const NOISE: &str = "noise";
-
 /// What owners tell servers once they agree among themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Word {
+pub(super) enum StartSignal {
     /// The study runs.
     Begin = 1,
     /// All owners hold its result already.
@@ -42,9 +37,9 @@ pub(super) enum Word {
     Refused = 3,
 }
 
-impl Word {
+impl StartSignal {
     pub fn of(byte: u8) -> Option<Self> {
-        [Self::Begin, Self::Stored, Self::Refused].into_iter().find(|word| *word as u8 == byte)
+        [Self::Begin, Self::Stored, Self::Refused].into_iter().find(|signal| *signal as u8 == byte)
     }
 }
 
@@ -122,44 +117,6 @@ pub(super) fn same_program(session: &mut Session, program: [u8; 32]) -> Result<(
     })
 }
 
-/// Whether group sizes are published after the rows, so that no scale is known before.
-pub(crate) fn publishes(built: &Built) -> bool {
-    built.lift.as_ref().is_some_and(|(_, layout)| layout.published.is_some())
-}
-
-/// The noise of all releases, as soon as the scales are known. The same at owners and servers.
-pub(super) fn draw(
-    session: &mut Session,
-    stages: &mut Stages,
-    (engine, built): (&mut dyn Engine, &Built),
-    scales: &Scales,
-) -> Result<(), Error> {
-    let draws = scales.draws(engine, &released::plans(engine, built, scales)?);
-    let count = draws.drawn.len() as u64;
-    if count > 0 {
-        stages.begin(NOISE, count);
-        let given = Entered::nothing(draws.words.len());
-        session.step(NOISE, |s| engine.draw(&draws, &given, s))?;
-        stages.end(session.ledger(), NOISE, count, engine.price_draw(&draws));
-    }
-    Ok(())
-}
-
-/// Row and combine at four servers. The same at owners and servers.
-pub(super) fn compute(
-    session: &mut Session,
-    stages: &mut Stages,
-    (engine, built): (&mut dyn Engine, &Built),
-    rows: &mut dyn ShardRows,
-) -> Result<Shares, Error> {
-    let count = rows.len();
-    stages.begin("compute", count);
-    let price = engine.price_rows(&built.program, count);
-    let shares = session.step("compute", |s| engine.rows(&built.program, rows, s))?;
-    stages.end(session.ledger(), "compute", count, price);
-    Ok(shares)
-}
-
 /// What bringing the rows together costs: `rows` of each owner.
 pub(crate) fn price_match(study: &Study, rows: &[u64]) -> Result<Cost, Error> {
     let parties = study.roster().len();
@@ -204,7 +161,7 @@ pub(super) fn disclosed(study: &Study, rows: &[u64], union: u64) -> Disclosure {
     Disclosure { protocol: study.matching.protocol.name().into(), ..told }
 }
 
-impl Coordinator<'_> {
+impl OwnerRun<'_> {
     /// The first words, before anything else is said: owners compare their salts, and everybody the program.
     /// Nothing without servers.
     pub(super) fn greet(&mut self) -> Result<(), Error> {
@@ -214,7 +171,7 @@ impl Coordinator<'_> {
         if let Some(salt) = &self.salt {
             let mut hasher = blake3::Hasher::new_derive_key("tacit salt compared 1");
             hasher.update(salt.expose()).update(self.checked.hash.as_bytes());
-            let (mine, owners) = (*hasher.finalize().as_bytes(), others_of(&self.checked));
+            let (mine, owners) = (*hasher.finalize().as_bytes(), others_of(self.checked));
             let theirs = self.session.step("agree", |s| tell(s, &owners, mine))?;
             if let Some((peer, _)) = theirs.into_iter().find(|(_, theirs)| *theirs != mine) {
                 return Err(Error::input(format!(
@@ -228,29 +185,28 @@ impl Coordinator<'_> {
     }
 
     /// What the servers compute over, where the study has some.
-    pub(super) fn settle_transport(&mut self) -> Result<(), Error> {
-        if self.checked.study.servers.is_some() {
-            let Checked { study, engines, .. } = &mut self.checked;
-            let mine = &self.party.transport;
-            self.transport = transport::settle(&mut self.session, &mut self.stages, study, mine, engines)?;
-            if self.party.tls_only && self.transport != ServerTransport::Tls {
-                return Err(Error::refused(format!(
-                    "the servers compute over {}, and this party's transport = \"tls\" does not allow it: no \
-                     row was shared. The servers' operators can set \"tls\" in their party files, or all \
-                     agree on [ring4] transport in the study; otherwise remove the line",
-                    self.transport
-                )));
-            }
+    pub(super) fn settle_transport(&mut self) -> Result<ServerTransport, Error> {
+        let study = &self.checked.study;
+        if study.servers.is_none() {
+            return Ok(ServerTransport::Tls);
         }
-        Ok(())
+        let used = upgrade::settle(&mut self.session, &mut self.log, study, &self.party.transport)?;
+        if self.party.tls_only && used != ServerTransport::Tls {
+            return Err(Error::refused(format!(
+                "the servers compute over {used}, and this party's transport = \"tls\" does not allow it: no \
+                 row was shared. The servers' operators can set \"tls\" in their party files, or all agree on \
+                 [ring4] transport in the study; otherwise remove the line"
+            )));
+        }
+        Ok(used)
     }
 
     /// Tells the servers what the owners agreed on.
-    pub(super) fn tell_servers(&mut self, word: Word, common: &Bytes32) -> Result<(), Error> {
+    pub(super) fn tell_servers(&mut self, signal: StartSignal, common: &Bytes32) -> Result<(), Error> {
         let servers = servers_apart(&self.checked.study);
         self.session.step("agree", |session| {
             for server in servers {
-                session.link(server).send(&[word as u8])?;
+                session.link(server).send(&[signal as u8])?;
                 session.link(server).send(common)?;
                 session.link(server).flush()?;
             }
@@ -284,27 +240,6 @@ impl Coordinator<'_> {
         let told = disclosed(study, &sizes.rows, sizes.union);
         let aligned = Aligned::new(rows, &positions, sizes.union)?;
         Ok((Placed::Spine(Arc::new(aligned)), told, price))
-    }
-
-    /// Row and combine at the servers.
-    pub(super) fn outsource(&mut self, rows: &Placed) -> Result<Shares, Error> {
-        let Placed::Spine(spine) = rows else {
-            return Err(Error::misuse("servers compute on a spine"));
-        };
-        let Checked { built, engines, me, .. } = &self.checked;
-        let mut shard = Shard::new(spine.clone(), built, *me, 0, 1);
-        let engine = self.servers.get_or_insert_with(|| engines.make());
-        compute(&mut self.session, &mut self.stages, (&mut **engine, built), &mut shard)
-    }
-
-    /// Draws the noise of all releases, where servers do.
-    pub(super) fn draw(&mut self, scales: &Scales) -> Result<(), Error> {
-        let Checked { study, built, engines, .. } = &self.checked;
-        if study.servers.is_none() {
-            return Ok(());
-        }
-        let engine = self.servers.get_or_insert_with(|| engines.make());
-        draw(&mut self.session, &mut self.stages, (&mut **engine, built), scales)
     }
 }
 

@@ -1,8 +1,9 @@
 //! Whether this party's ledger lets a study begin: the file itself, what peers say of it, bars and budgets.
 
 use super::agree::{Agreement, others_of, tell, tell_each};
-use super::outsourced::{self, Word};
-use super::{Coordinator, Event, Watch};
+use super::outsourced::{self, StartSignal};
+use super::owner::OwnerRun;
+use super::{Event, Watch};
 use crate::prepare::Checked;
 use base::{Error, Fault, PartyId};
 use net::Session;
@@ -131,11 +132,11 @@ fn claimed(ledger: &Ledger, name: &str, key: &str, statement: &Statement) -> Err
     ))
 }
 
-impl Coordinator<'_> {
+impl OwnerRun<'_> {
     /// Counts a run that begins with each peer, before anything is said.
     pub(super) fn count_run(&self) -> Result<(), Error> {
         let study = *self.checked.hash.as_bytes();
-        others_of(&self.checked).into_iter().try_for_each(|peer| {
+        others_of(self.checked).into_iter().try_for_each(|peer| {
             let member = &self.checked.study.parties[peer.index()];
             self.lock()?.begin_run((&member.key, &member.name), &study, self.party.policy.runs)
         })
@@ -145,7 +146,7 @@ impl Coordinator<'_> {
     /// exact sizes, which a run that is refused later would have given away for nothing. Who finds that a
     /// peer's ledger is another one gives it back what it signed.
     pub(super) fn ready(&mut self, agreement: &Agreement) -> Result<(), Error> {
-        let (mine, owners) = (self.allowed(agreement), others_of(&self.checked));
+        let (mine, owners) = (self.allowed(agreement), others_of(self.checked));
         let (word, changed) = (u8::from(mine.is_ok()), &agreement.changed);
         let said = |peer: PartyId| {
             let held = changed.iter().find(|(other, ..)| *other == peer).map(|(.., held)| held.bytes());
@@ -154,7 +155,7 @@ impl Coordinator<'_> {
         };
         let theirs = self.session.step("agree", |session| tell_each(session, &owners, said))?;
         let begin = mine.is_ok() && theirs.iter().all(|(_, theirs)| theirs[0] == 1);
-        self.tell_servers(if begin { Word::Begin } else { Word::Refused }, &agreement.common)?;
+        self.tell_servers(if begin { StartSignal::Begin } else { StartSignal::Refused }, &agreement.common)?;
         let claims: Vec<Result<(), Error>> =
             theirs.iter().map(|(peer, theirs)| self.hear_claim(*peer, &theirs[1..])).collect();
         self.session.step("agree", |session| {
@@ -187,7 +188,7 @@ impl Coordinator<'_> {
     /// to the end.
     pub(super) fn part(&mut self) -> Result<(), Error> {
         let (study, identity, owners) =
-            (&self.checked.study, &self.checked.identity, others_of(&self.checked));
+            (&self.checked.study, &self.checked.identity, others_of(self.checked));
         let lock = || self.ledger.lock().map_err(|_| Error::misuse("the ledger's lock is broken"));
         let key = |peer: PartyId| &*study.parties[peer.index()].key;
         self.session.step("done", |session| {
@@ -240,7 +241,7 @@ impl Coordinator<'_> {
     }
 
     fn allowed_candidates(&self, agreement: &Agreement) -> Result<(), Error> {
-        others_of(&self.checked).into_iter().try_for_each(|peer| self.not_barred(peer, agreement))?;
+        others_of(self.checked).into_iter().try_for_each(|peer| self.not_barred(peer, agreement))?;
         // The match comes first and leaves the less.
         let mut debits: Vec<Debit> =
             self.match_debits(agreement)?.into_iter().map(|(_, debit)| debit).collect();
@@ -248,7 +249,7 @@ impl Coordinator<'_> {
             let most = most_charged(&self.checked.study, &self.checked.built.audit, viewer.into());
             let done = agreement.done.get(viewer.index()) == Some(&true);
             if !done && !num_traits::Zero::is_zero(&most) {
-                let debit = self.debit(viewer, most, agreement)?;
+                let debit = self.payment(agreement).candidates_debit(viewer, most)?;
                 let attempt = agreement.attempts[viewer.index()];
                 self.lock()?.begin_attempt(&debit.release_id, attempt, &debit.peer_key)?;
                 debits.push(debit);
@@ -267,11 +268,11 @@ impl Coordinator<'_> {
         for viewer in program.viewers() {
             let most = most_charged(&self.checked.study, &self.checked.built.audit, viewer);
             if !num_traits::Zero::is_zero(&most) {
-                debits.push(self.number_debit(viewer, most, agreement)?);
+                debits.push(self.payment(agreement).number_debit(viewer, most)?);
             }
         }
         let Some(first) = debits.last().cloned() else { return Ok(()) };
-        others_of(&self.checked).into_iter().try_for_each(|peer| self.not_barred(peer, agreement))?;
+        others_of(self.checked).into_iter().try_for_each(|peer| self.not_barred(peer, agreement))?;
         {
             let mut ledger = self.lock()?;
             let given = ledger.give_back(&first.peer_key, &first.lineage, &ids)?;
@@ -285,7 +286,7 @@ impl Coordinator<'_> {
                 .filter_map(|id| ledger.held_share(id).transpose())
                 .map(|held| held.map(|(held, _)| held.session))
                 .collect::<Result<_, _>>()?;
-            for peer in others_of(&self.checked) {
+            for peer in others_of(self.checked) {
                 let towards = self.towards(peer);
                 if let Some(reason) = ledger.open_numbers(&towards.peer, &towards.lineage, &running)? {
                     return Err(barred_error(ledger.path(), &towards, &reason));
@@ -365,7 +366,7 @@ impl Coordinator<'_> {
     /// How many releases broke off with each peer, where any did.
     pub(super) fn broke_off(&self) -> Result<Vec<PeerHistory>, Error> {
         let mut all = Vec::new();
-        for peer in others_of(&self.checked) {
+        for peer in others_of(self.checked) {
             let member = &self.checked.study.parties[peer.index()];
             let count = self.lock()?.broken_off(&member.key)?;
             if count.releases > 0 {
@@ -385,7 +386,7 @@ impl Coordinator<'_> {
     /// What this party's operator has allowed of peers' ledgers.
     pub(super) fn noticed(&self) -> Result<Vec<String>, Error> {
         let mut all = Vec::new();
-        for peer in others_of(&self.checked) {
+        for peer in others_of(self.checked) {
             let member = &self.checked.study.parties[peer.index()];
             for text in self.lock()?.noticed(&member.key)? {
                 all.push(text.replace("this peer", &member.name));

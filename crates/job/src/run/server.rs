@@ -1,20 +1,28 @@
 //! What a server does in a study: it holds no data, sees shares, and makes the same calls as the owners.
 
 use super::agree::tell_all;
-use super::outsourced::{self, Word, cast, compute, disclosed, draw, hear_rows, publishes, same_program};
-use super::stages::Stages;
-use super::{Watch, appointment, hear_groups, met, released, salted, session_seed, stopped, transport};
+use super::outsourced::{self, StartSignal, cast, disclosed, hear_rows, same_program};
+use super::{Watch, appointment, met, salted, session_seed, stopped};
+use crate::course::{Actor, Completed, Course, Matched};
 use crate::engines::Engines;
 use crate::prepare::{self, Built, Opened};
+use crate::stages::compute::{ComputeStage, UnitRows};
+use crate::stages::link::{LinkFacts, LinkStage};
+use crate::stages::noise::NoiseStage;
+use crate::stages::publish::PublishStage;
+use crate::stages::release::{Payer, ReleaseStage};
+use crate::stages::{Stage as _, StageLog, upgrade};
 use crate::usage;
-use base::{Cost, Error, Fault, PartyId};
-use engine::{Engine, Shares, outputs};
+use base::{Error, Fault, PartyId};
+use engine::{Engine, Shares};
 use net::connect::Standby;
-use net::{Farewell, Identity, Session};
-use privacy::hold::StepsRun;
+use net::{Identity, Session};
+use privacy::cut_and_choose::CandidateNoise;
+use privacy::hold;
 use privacy::ledger::{Bytes32, Ledger};
 use privacy::scales::Scales;
-use program::{Ratio, ShardRows};
+use program::Ratio;
+use program::lower::ReleasePlan;
 use report::{Disclosure, ServersInfo, StageReport};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -22,7 +30,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use study::party::ServerSetup;
 use study::transport::{ServerTransport, protects};
-use study::{Protocol, Question, Study};
+use study::{Protocol, Study};
 
 /// The format of [`ServerReport`].
 pub const SERVER_FORMAT: &str = "tacit-server-report/1";
@@ -153,64 +161,48 @@ pub(super) fn compute_ready(
     let mut meeting = met(meeting, study, watch)?;
     let farewell = meeting.farewell()?;
     let session = Session::new(*me, study.roster(), meeting.control, session_seed());
-    let stages = Stages::new(*me, study.roster().len(), watch.events.clone());
     let session = session.with_id(meeting.session_id).with_progress(watch.progress.clone());
-    let engines = ready.engines;
-    let mut server =
-        Server { node, ready: &ready, session, stages, engines, transport: ServerTransport::Tls };
-    server.steps().map_err(|error| stop(&farewell, error))
+    let log = StageLog::new(*me, study.roster().len(), watch.events.clone());
+    let mut run = ServerRun { node, ready: &ready, session, log, start: Instant::now() };
+    // The others are told where it began, while the channels are still there.
+    run.phases().map_err(|error| stopped(Some(&farewell), error))
 }
 
-/// Tells the others where it began, while the channels are still there.
-fn stop(farewell: &Farewell, error: Error) -> Error {
-    stopped(Some(farewell), error)
-}
-
-struct Server<'a> {
+/// What lives as long as a server's run: its study, and the conversation.
+struct ServerRun<'a> {
     node: &'a ServerSetup,
     ready: &'a Ready,
     session: Session,
-    stages: Stages,
-    /// Set up for the transport.
-    engines: Engines,
-    transport: ServerTransport,
+    log: StageLog,
+    start: Instant,
 }
 
-impl Server<'_> {
-    fn steps(&mut self) -> Result<ServerReport, Error> {
-        let start = Instant::now();
-        let Ready { study, built, .. } = self.ready;
+/// A server in a study that the owners have begun.
+struct Serving<'r, 'a> {
+    run: &'r mut ServerRun<'a>,
+    /// What all know as study and data.
+    common: Bytes32,
+    ledger: Mutex<Ledger>,
+}
+
+impl ServerRun<'_> {
+    fn phases(&mut self) -> Result<ServerReport, Error> {
+        let Ready { study, built, engines, .. } = self.ready;
         same_program(&mut self.session, built.program.hash())?;
-        let (word, common) = self.hear_word()?;
-        if word == Word::Stored {
+        let (signal, common) = self.hear_signal()?;
+        if signal == StartSignal::Stored {
             self.session.finish()?;
-            return Ok(self.report(Disclosure::default(), start, true));
+            let text = "that the owners asked again for a result that they hold";
+            return Ok(ServerReport { saw: text.to_owned(), stored: true, ..self.report(None) });
         }
-        let mine = &self.node.transport;
-        self.transport =
-            transport::settle(&mut self.session, &mut self.stages, study, mine, &mut self.engines)?;
-        let disclosed = self.rows()?;
-        let mut rows = Blank(disclosed.union);
-        let mut engine = self.engines.make();
-        let engine = &mut *engine;
-        let scales = |groups| Scales::new(study, &built.program, &built.audit, groups);
-        let early = if publishes(built) { None } else { Some(scales(None)?) };
-        if let Some(scales) = &early {
-            draw(&mut self.session, &mut self.stages, (&mut *engine, built), scales)?;
-        }
-        let totals = compute(&mut self.session, &mut self.stages, (&mut *engine, built), &mut rows)?;
-        let scales = match early {
-            Some(scales) => scales,
-            None => {
-                let scales = scales(self.groups(&disclosed)?)?;
-                draw(&mut self.session, &mut self.stages, (&mut *engine, built), &scales)?;
-                scales
-            }
-        };
-        self.release(engine, (&totals, disclosed.union), &scales, &common)?;
+        let transport = upgrade::settle(&mut self.session, &mut self.log, study, &self.node.transport)?;
+        let engines = engines.masked(transport != ServerTransport::Tls);
+        let ledger = Mutex::new(Ledger::open(&self.node.held())?);
+        let mut serving = Serving { run: self, common, ledger };
+        let Completed { matched, .. } = Course { study, built }.run(engines, (), &mut serving)?;
         self.session.step("done", |s| tell_all(s, [1]))?;
         self.session.finish()?;
-        Ok(self.report(disclosed, start, false))
+        Ok(self.report(Some((matched, transport))))
     }
 
     fn owners(&self) -> impl Iterator<Item = PartyId> + use<> {
@@ -218,21 +210,21 @@ impl Server<'_> {
     }
 
     /// What the owners agreed on.
-    fn hear_word(&mut self) -> Result<(Word, Bytes32), Error> {
+    fn hear_signal(&mut self) -> Result<(StartSignal, Bytes32), Error> {
         let owners: Vec<PartyId> = self.owners().collect();
         self.session.step("agree", |session| {
             let mut all = None;
             for (at, &owner) in owners.iter().enumerate() {
                 let [byte] = session.link(owner).recv_array()?;
-                let word = Word::of(byte)
+                let signal = StartSignal::of(byte)
                     .ok_or_else(|| session.link(owner).malformed("whether the study begins"))?;
-                if word == Word::Refused {
+                if signal == StartSignal::Refused {
                     let text = "the owners do not run this study: the policy or ledger of one of them does \
                                 not allow it; see their own output";
                     return Err(Error::new(session.at(Some(owner)), Fault::Refused(text.into())));
                 }
                 let common = session.link(owner).recv_array()?;
-                if *all.get_or_insert((word, common)) != (word, common) {
+                if *all.get_or_insert((signal, common)) != (signal, common) {
                     let check = "the owners say different things about whether the study begins, or on what";
                     return Err(session.accuse_one_of(&owners[..=at], check));
                 }
@@ -244,7 +236,7 @@ impl Server<'_> {
     /// How many rows there are, after joining them where that is this server's part.
     fn rows(&mut self) -> Result<Disclosure, Error> {
         let study = &self.ready.study;
-        self.stages.begin("match", 0);
+        self.log.begin("match", 0);
         let owners = study.parties.len();
         let (rows, union) = if study.matching.protocol == Protocol::SaltedKey {
             let cast = cast(study)?;
@@ -260,93 +252,130 @@ impl Server<'_> {
             (vec![rows; owners], rows)
         };
         let price = outsourced::price_match(study, &rows)?;
-        self.stages.end(self.session.ledger(), "match", union, price);
+        self.log.end(self.session.ledger(), "match", union, price);
         Ok(disclosed(study, &rows, union))
     }
 
-    /// Group sizes, where the release mode makes them public.
-    fn groups(&mut self, disclosed: &Disclosure) -> Result<Option<[u64; 2]>, Error> {
-        let Ready { study, built, .. } = self.ready;
-        let (true, Question::Lift(lift)) = (publishes(built), &study.kind) else { return Ok(None) };
-        let minimum = lift.release.minimum_group;
-        self.session.step("publish", |s| hear_groups(s, disclosed, minimum)).map(Some)
-    }
-
-    /// One release per viewer, as the owners run them.
-    fn release(
-        &mut self,
-        engine: &mut dyn Engine,
-        (totals, rows): (&Shares, u64),
-        scales: &Scales,
-        common: &Bytes32,
-    ) -> Result<(), Error> {
-        let Ready { study, built, .. } = self.ready;
-        let program = &built.program;
-        let fold_owners = program.fold_owners();
-        let revealed = (program.outputs.len() + program.lists.len()) as u64;
-        let ledger = Mutex::new(Ledger::open(&self.node.held())?);
-        let mut price = Cost::zero(self.session.roster().len());
-        self.stages.begin("release", revealed);
-        for viewer in released::viewers(built) {
-            let plan = scales.plan(engine, program, &fold_owners, viewer)?;
-            let name = released::step(viewer);
-            if released::sees(built, viewer) {
-                let mut ran = StepsRun::Whole;
-                if plan.is_noised() {
-                    let law = scales.law(viewer);
-                    let holding = released::Holding { ledger: &ledger, common, law, owner: None };
-                    ran = released::held(&mut self.session, engine, &plan, totals, holding)?.ran;
-                } else {
-                    self.session.step(&name, |s| outputs::exact(engine, &plan, totals, s))?;
-                }
-                price += &released::price(study, engine, scales, &plan, ran)?;
-            }
-            let Some(viewer) = viewer.only() else { continue };
-            if program.lists.iter().any(|list| list.to == viewer) {
-                price += &engine.price_lists(program, rows, viewer);
-                self.session.step(&name, |s| engine.lists(program, rows, viewer, totals, s))?;
-            }
-        }
-        self.stages.end(self.session.ledger(), "release", revealed, price);
-        Ok(())
-    }
-
-    fn report(&self, disclosed: Disclosure, start: Instant, stored: bool) -> ServerReport {
-        let Ready { study, me, .. } = self.ready;
+    /// What this server says of the run; of one in which nothing was computed, its stages are empty.
+    fn report(&self, ran: Option<(Matched<Disclosure>, ServerTransport)>) -> ServerReport {
+        let Ready { study, built, engines, me, .. } = self.ready;
+        let (disclosed, engines, transport) = match ran {
+            Some((matched, transport)) => (matched.rows, matched.engines, transport),
+            None => (Disclosure::default(), *engines, ServerTransport::Tls),
+        };
         let name = study.roster().name(*me);
-        let servers = ServersInfo::of(study, &disclosed, &self.transport.to_string());
+        let servers = ServersInfo::of(study, &disclosed, &transport.to_string());
         let saw = servers.as_ref().and_then(|servers| servers.members.iter().find(|m| m.name == name));
         ServerReport {
             format: SERVER_FORMAT.to_owned(),
             study: study.name.clone(),
             hash: study.hash().to_string(),
             owners: study.parties.iter().map(|member| member.name.clone()).collect(),
-            settings: self.transport.in_settings(self.engines.settings(&self.ready.built.program)),
-            transport: self.transport.to_string(),
-            saw: match stored {
-                true => "that the owners asked again for a result that they hold".to_owned(),
-                false => saw.map_or_else(String::new, |server| server.saw.clone()),
-            },
+            settings: transport.in_settings(engines.settings(&built.program)),
+            transport: transport.to_string(),
+            saw: saw.map_or_else(String::new, |server| server.saw.clone()),
             server: name,
             disclosed,
-            stages: self.stages.all().to_vec(),
-            seconds: start.elapsed().as_secs_f64(),
+            stages: self.log.all().to_vec(),
+            seconds: self.start.elapsed().as_secs_f64(),
             peak_memory_bytes: usage::peak_memory_bytes(),
             cpu_seconds: usage::cpu_seconds(),
-            stored,
+            stored: false,
         }
     }
 }
 
-/// Rows of which this server holds no column.
-struct Blank(u64);
+/// A server holds no column, sees shares, and pays nothing.
+impl Actor for Serving<'_, '_> {
+    type Rows = Disclosure;
+    type Lanes = ();
+    type Totals = Shares;
+    type Views = ();
 
-impl ShardRows for Blank {
-    fn len(&self) -> u64 {
-        self.0
+    fn link(&mut self, stage: &LinkStage) -> Result<LinkFacts, Error> {
+        self.run.log.run(stage, &mut self.run.session, |s| Ok((stage.run(s)?, Box::new(()))))
     }
 
-    fn read(&mut self, column: u32, _: u64, _: &mut [u128]) -> Result<(), Error> {
-        Err(Error::misuse(format!("a server holds no column, and not column {column}")))
+    fn match_rows(&mut self) -> Result<(Disclosure, u64), Error> {
+        let disclosed = self.run.rows()?;
+        let union = disclosed.union;
+        Ok((disclosed, union))
+    }
+
+    fn settled(&mut self, _matched: &Matched<Disclosure>) {}
+
+    fn draw(&mut self, stage: &NoiseStage, engine: &mut dyn Engine) -> Result<(), Error> {
+        self.run.log.run(stage, &mut self.run.session, |s| Ok((stage.run(engine, s)?, Box::new(()))))
+    }
+
+    fn compute(
+        &mut self,
+        stage: &ComputeStage<'_>,
+        matched: &Matched<Disclosure>,
+        (): (),
+        engine: &mut dyn Engine,
+    ) -> Result<Shares, Error> {
+        let mut rows = UnitRows::Blank(matched.count);
+        self.run.log.run(stage, &mut self.run.session, |s| {
+            Ok((stage.run(stage.name(), &mut rows, engine, s)?, Box::new(())))
+        })
+    }
+
+    fn publish(
+        &mut self,
+        stage: &PublishStage,
+        disclosed: &Disclosure,
+        totals: &Shares,
+    ) -> Result<[u64; 2], Error> {
+        self.run
+            .log
+            .run(stage, &mut self.run.session, |s| Ok((stage.run(totals, disclosed, s)?, Box::new(()))))
+    }
+
+    fn release(
+        &mut self,
+        stage: &ReleaseStage<'_>,
+        _matched: &Matched<Disclosure>,
+        totals: &Shares,
+        engine: &mut dyn Engine,
+    ) -> Result<(), Error> {
+        let holder = Holder { ledger: &self.ledger, common: &self.common };
+        self.run.log.run(stage, &mut self.run.session, |session| {
+            let mut ran = Vec::with_capacity(stage.units().len());
+            for unit in stage.units() {
+                ran.push(stage.run(unit, engine, totals, &holder, session)?.ran);
+            }
+            Ok(((), ran.into_boxed_slice()))
+        })
+    }
+}
+
+/// What a server brings to a release: where it keeps its share.
+struct Holder<'a> {
+    ledger: &'a Mutex<Ledger>,
+    common: &'a Bytes32,
+}
+
+impl Payer for Holder<'_> {
+    fn ledger(&self) -> &Mutex<Ledger> {
+        self.ledger
+    }
+
+    fn common(&self) -> &Bytes32 {
+        self.common
+    }
+
+    fn owner(&self, _: &ReleasePlan, _: &Scales) -> Result<Option<hold::OwnerPayment<'_>>, Error> {
+        Ok(None)
+    }
+
+    fn candidates(
+        &self,
+        _: &ReleasePlan,
+        _: &Scales,
+        _: u32,
+        _: &mut Session,
+    ) -> Result<CandidateNoise, Error> {
+        Err(Error::misuse("servers take no part in cut-and-choose"))
     }
 }

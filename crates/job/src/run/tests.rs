@@ -1,10 +1,16 @@
 //! Every protocol gives a lift study the same totals, exactly, whatever hides the sizes; and what each one
 //! tells.
 
+use super::matched::MatchedRows;
+use super::spine::Kept;
 use super::*;
+use crate::stages::compute::ComputeStage;
+use crate::stages::publish::hear_groups;
 use data::generate::{FileFormat, LiftOptions, lift_study};
-use engine::Share;
+use engine::{Share, Shares};
+use net::Session;
 use privacy::dummies::MatchLeakage;
+use privacy::scales::Scales;
 use report::Disclosure;
 use std::path::Path;
 use study::Decimal;
@@ -136,16 +142,17 @@ fn totals(parties: &[PartySetup; 2]) -> Result<(Vec<u128>, [Disclosure; 2]), Err
         let ledger = Arc::new(Mutex::new(Ledger::open(&party.ledger)?));
         let watch = Watch::none();
         let meeting = meet(party, &checked, places(party, &checked.study, checked.me, false)?, &watch)?;
-        let mut run = Coordinator::new(party, checked, ledger, &watch, meeting)?;
+        let (mut run, lanes) = OwnerRun::new(party, &checked, ledger, &watch, meeting)?;
         let kept = run.kept.as_ref().map(Kept::name);
         let agreement = run.agree(kept)?;
         run.ready(&agreement)?;
-        let Matched { rows, disclosed } = run.match_rows(&agreement)?;
-        let shares = run.compute(&rows)?;
+        let MatchedRows { rows, disclosed } = run.match_rows(&agreement)?;
+        let Checked { study, built, engines, .. } = &checked;
+        let shares = run.work(&ComputeStage::new(study, built, *engines, rows.count()), &rows, lanes)?;
         run.part()?;
         run.session.finish()?;
-        assert!(run.stages.all().iter().all(|stage| stage.price_held), "{:?}", run.stages.all());
-        Ok((run.checked, shares, disclosed))
+        assert!(run.log.all().iter().all(|stage| stage.price_held), "{:?}", run.log.all());
+        Ok((checked, shares, disclosed))
     };
     let done = std::thread::scope(|scope| {
         let threads = parties.each_ref().map(|party| scope.spawn(|| one(party)));

@@ -1,13 +1,14 @@
 //! The flags of `osprey bench`.
 
-use super::workload::{Family, Size, Workload};
-use crate::units::{self, Memory};
+use super::workload::{BenchWorkload, WorkloadFamily, WorkloadSize};
+use crate::units::{self, MemorySize};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 /// What is measured where nobody says it: the paper's comparison, and what replaces it.
-const USUAL: [EngineName; 4] = [EngineName::Unbounded, EngineName::Move, EngineName::Hint, EngineName::Swap];
+const USUAL: [BenchEngine; 4] =
+    [BenchEngine::Unbounded, BenchEngine::Move, BenchEngine::Hint, BenchEngine::Swap];
 /// Most repeats of a run.
 const REPEAT_MAX: u64 = 100;
 /// Most seconds that a run may be given: a day.
@@ -24,22 +25,22 @@ const TIMEOUT_MAX: u64 = 86_400;
   osprey bench --workload merge,rstats --memory 0.25 --engine move,swap --out pictures
   osprey bench --workload all --engine all --repeat 3 --json > figures.jsonl
 docs/osprey/bench.md defines every figure.")]
-pub struct Bench {
+pub struct BenchArgs {
     /// Workloads, with commas between them, or `all`
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = one_or_all::<Workload>,
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = one_or_all::<BenchWorkload>,
           default_value = "all")]
-    workload: Vec<Choice<Workload>>,
+    workload: Vec<Choice<BenchWorkload>>,
     /// quick: a second or so; default: about 1 GiB for each party; or a number, of what
     /// `osprey-boolean --list` and `osprey-ckks --list` say
     #[arg(long, value_name = "SIZE", default_value = "default")]
-    pub size: Size,
+    pub size: WorkloadSize,
     /// Memory for each party's process: a part of what the unbounded run had resident (0.25), or bytes (256M)
     #[arg(long, value_name = "PART|BYTES", default_value = "0.25")]
-    pub memory: Limit,
+    pub memory: PartyMemory,
     /// Engines, with commas between them, or `all`; else move, hint and swap, as far as this machine permits
     /// them. The unbounded run is always made, to compare with
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = one_or_all::<EngineName>)]
-    engine: Vec<Choice<EngineName>>,
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = one_or_all::<BenchEngine>)]
+    engine: Vec<Choice<BenchEngine>>,
     /// How the plan is come by, for the engines that follow one
     #[arg(long, value_enum, default_value_t = ModeName::Programmed)]
     pub mode: ModeName,
@@ -74,27 +75,27 @@ pub struct Bench {
     pub keeper: bool,
 }
 
-impl Bench {
+impl BenchArgs {
     /// The workloads, each once, in the order of the help.
-    pub fn workloads(&self) -> Vec<Workload> {
+    pub fn workloads(&self) -> Vec<BenchWorkload> {
         chosen(&self.workload)
     }
 
     /// The engines, each once: those first that the others are compared with.
-    pub fn engines(&self) -> Vec<EngineName> {
+    pub fn engines(&self) -> Vec<BenchEngine> {
         if self.engine.is_empty() { USUAL.to_vec() } else { chosen(&self.engine) }
     }
 
     /// Whether an engine was asked for by its name, and not with others that this machine may not permit.
-    pub fn names(&self, engine: EngineName) -> bool {
+    pub fn names(&self, engine: BenchEngine) -> bool {
         self.engine.contains(&Choice::One(engine))
     }
 
     /// The program of a family, where one was named.
-    pub fn program(&self, family: Family) -> Option<&Path> {
+    pub fn program(&self, family: WorkloadFamily) -> Option<&Path> {
         match family {
-            Family::Boolean => self.boolean.as_deref(),
-            Family::Ckks => self.ckks.as_deref(),
+            WorkloadFamily::Boolean => self.boolean.as_deref(),
+            WorkloadFamily::Ckks => self.ckks.as_deref(),
         }
     }
 }
@@ -127,7 +128,7 @@ fn chosen<T: ValueEnum + Copy + PartialEq>(choices: &[Choice<T>]) -> Vec<T> {
 /// How chunks get in and out, as `osprey run --engine` calls it. In the order of measuring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum EngineName {
+pub enum BenchEngine {
     /// No limit
     Unbounded,
     /// userfaultfd MOVE and io_uring
@@ -142,7 +143,7 @@ pub enum EngineName {
     Swap,
 }
 
-impl EngineName {
+impl BenchEngine {
     /// Its name, as on the command line.
     pub fn name(self) -> &'static str {
         match self {
@@ -161,11 +162,11 @@ impl EngineName {
     }
 
     /// The runtime's engine, if it is one that needs no more of this machine than the runtime does.
-    pub fn of_runtime(self) -> Option<osprey::Engine> {
+    pub fn of_runtime(self) -> Option<osprey::PagingEngine> {
         match self {
-            Self::Move => Some(osprey::Engine::Move),
-            Self::Copy => Some(osprey::Engine::Copy),
-            Self::File => Some(osprey::Engine::File),
+            Self::Move => Some(osprey::PagingEngine::Move),
+            Self::Copy => Some(osprey::PagingEngine::Copy),
+            Self::File => Some(osprey::PagingEngine::File),
             Self::Unbounded | Self::Hint | Self::Swap => None,
         }
     }
@@ -200,14 +201,14 @@ pub enum ModeName {
 
 /// Memory for each party.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Limit {
+pub enum PartyMemory {
     /// Of what the unbounded run had resident.
     Part(f64),
     /// Bytes.
     Bytes(u64),
 }
 
-impl Limit {
+impl PartyMemory {
     /// Limits are whole multiples of this.
     const GRAIN: u64 = 64 << 10;
 
@@ -221,12 +222,12 @@ impl Limit {
     }
 }
 
-impl std::str::FromStr for Limit {
+impl std::str::FromStr for PartyMemory {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         let part = match units::memory(text) {
-            Ok(Memory::Bytes(bytes)) => return Ok(Self::Bytes(bytes)),
-            Ok(Memory::Percent(percent)) => percent / 100.0,
+            Ok(MemorySize::Bytes(bytes)) => return Ok(Self::Bytes(bytes)),
+            Ok(MemorySize::Percent(percent)) => percent / 100.0,
             Err(reason) => text.parse().map_err(|_| reason)?,
         };
         if part > 0.0 && part <= 1.0 {
@@ -245,25 +246,25 @@ mod tests {
     #[derive(Parser)]
     struct Line {
         #[command(flatten)]
-        bench: Bench,
+        bench: BenchArgs,
     }
 
-    fn line(words: &str) -> Result<Bench, clap::Error> {
+    fn line(words: &str) -> Result<BenchArgs, clap::Error> {
         Line::try_parse_from(std::iter::once("bench").chain(words.split_whitespace())).map(|line| line.bench)
     }
 
     #[test]
     fn names_are_taken_alone_in_lists_and_all_at_once() {
         let bench = line("--workload sort,merge --engine swap,move,unbounded --memory 256M").expect("flags");
-        assert_eq!(bench.workloads(), [Workload::Merge, Workload::Sort]);
-        assert_eq!(bench.engines(), [EngineName::Unbounded, EngineName::Move, EngineName::Swap]);
-        assert_eq!(bench.memory, Limit::Bytes(256 << 20));
+        assert_eq!(bench.workloads(), [BenchWorkload::Merge, BenchWorkload::Sort]);
+        assert_eq!(bench.engines(), [BenchEngine::Unbounded, BenchEngine::Move, BenchEngine::Swap]);
+        assert_eq!(bench.memory, PartyMemory::Bytes(256 << 20));
         let all = line("--workload all --engine all").expect("flags");
         assert_eq!((all.workloads().len(), all.engines().len()), (10, 6));
-        assert!(bench.names(EngineName::Swap) && !bench.names(EngineName::Hint));
-        assert!(!all.names(EngineName::Swap));
+        assert!(bench.names(BenchEngine::Swap) && !bench.names(BenchEngine::Hint));
+        assert!(!all.names(BenchEngine::Swap));
         let usual = line("--workload merge").expect("flags");
-        assert!(usual.engines() == USUAL && !usual.names(EngineName::Move), "nobody named it");
+        assert!(usual.engines() == USUAL && !usual.names(BenchEngine::Move), "nobody named it");
         assert!(line("--keeper").expect("alone").keeper);
         for (words, reason) in [
             ("--workload fast", "there are: merge, sort"),
@@ -282,11 +283,11 @@ mod tests {
 
     #[test]
     fn a_limit_is_a_part_or_bytes() {
-        assert_eq!("0.25".parse::<Limit>().expect("a part").of(400 << 20), 100 << 20);
-        assert_eq!("1G".parse::<Limit>().expect("bytes").of(7), 1 << 30);
-        assert_eq!(Limit::Part(0.25).of(7 << 20), 4 << 20, "the least that osprey run takes");
-        assert_eq!(Limit::Part(0.5).of(20_000_000), 153 << 16, "a whole number of grains");
-        assert_eq!("25%".parse::<Limit>(), Ok(Limit::Part(0.25)));
-        assert!("99999999999T".parse::<Limit>().is_err() && "-0.5".parse::<Limit>().is_err());
+        assert_eq!("0.25".parse::<PartyMemory>().expect("a part").of(400 << 20), 100 << 20);
+        assert_eq!("1G".parse::<PartyMemory>().expect("bytes").of(7), 1 << 30);
+        assert_eq!(PartyMemory::Part(0.25).of(7 << 20), 4 << 20, "the least that osprey run takes");
+        assert_eq!(PartyMemory::Part(0.5).of(20_000_000), 153 << 16, "a whole number of grains");
+        assert_eq!("25%".parse::<PartyMemory>(), Ok(PartyMemory::Part(0.25)));
+        assert!("99999999999T".parse::<PartyMemory>().is_err() && "-0.5".parse::<PartyMemory>().is_err());
     }
 }

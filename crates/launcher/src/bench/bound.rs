@@ -1,10 +1,10 @@
 //! The bytes that must move: what MIN moves when every chunk that has memory serves the plan, for the part of
 //! the trace between the program's marks. No paging of the same chunks at the same memory moves less.
 
-use super::figures::Party;
+use super::figures::PartyFigures;
 use crate::trace::figures::{blocks, moves};
 use base::Error;
-use osprey::trace::Source;
+use osprey::trace::TraceSource;
 use std::ops::Range;
 use std::path::Path;
 
@@ -13,12 +13,12 @@ use std::path::Path;
 ///
 /// # Errors
 /// When the trace cannot be read.
-pub fn must_move(trace: &Path, events: Range<u64>, party: &Party) -> Result<u64, Error> {
+pub fn must_move(trace: &Path, events: Range<u64>, party: &PartyFigures) -> Result<u64, Error> {
     least(trace, events, party).map_err(Error::input)
 }
 
-fn least(trace: &Path, events: Range<u64>, party: &Party) -> Result<u64, String> {
-    let (header, mut source) = Source::inspect(trace)?;
+fn least(trace: &Path, events: Range<u64>, party: &PartyFigures) -> Result<u64, String> {
+    let (header, mut source) = TraceSource::inspect(trace)?;
     let (blocks, footer) = blocks(&mut source)?;
     let run = &party.report.run;
     // What has no frames of its own, by advice or by the system alone, has what the limit leaves for chunks.

@@ -1,6 +1,6 @@
 //! Figures of a run: what its reports say between the program's marks `start` and `stop`, over all parties.
 
-use crate::report::Report;
+use crate::report::OspreyReport;
 use base::Error;
 use osprey::{Mark, Stats};
 use serde::Serialize;
@@ -8,9 +8,9 @@ use std::ops::Range;
 
 /// What one party reports.
 #[derive(Clone, Debug, Default)]
-pub struct Party {
+pub struct PartyFigures {
     /// That of its `osprey run`.
-    pub report: Report,
+    pub report: OspreyReport,
     /// Whether the program found its result to be right.
     pub correct: bool,
     /// Size as the program states it.
@@ -20,7 +20,7 @@ pub struct Party {
 /// What was measured, the clock starting after all inputs are read. `docs/osprey/bench.md` has the
 /// definitions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Figures {
+pub struct PassFigures {
     /// Wall seconds of the slower party.
     pub seconds: f64,
     /// Major faults of all parties.
@@ -98,7 +98,7 @@ fn span(stats: &Stats) -> Result<Span<'_>, Error> {
 }
 
 /// Bytes of a trace that came from a pass beside the program.
-fn streamed(party: &Party) -> Option<u64> {
+fn streamed(party: &PartyFigures) -> Option<u64> {
     Some(party.report.speculation.as_ref()?.stats.as_ref()?.trace_bytes)
 }
 
@@ -106,13 +106,13 @@ fn streamed(party: &Party) -> Option<u64> {
 ///
 /// # Errors
 /// When a report lacks a mark.
-pub fn of_run(parties: &[Party]) -> Result<Figures, Error> {
+pub fn of_run(parties: &[PartyFigures]) -> Result<PassFigures, Error> {
     let spans = parties.iter().map(|party| span(&party.report.run)).collect::<Result<Vec<_>, _>>()?;
     let count = |value: fn(&Mark) -> u64| spans.iter().map(|span| span.count(value)).sum();
     let cpu = |value: fn(&Mark) -> f64| spans.iter().map(|span| span.of(value)).sum();
     let largest = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, f64::max);
     let blocked: f64 = spans.iter().map(|span| (span.seconds() - span.of(|m| m.thread_s)).max(0.0)).sum();
-    Ok(Figures {
+    Ok(PassFigures {
         seconds: largest(&mut spans.iter().map(Span::seconds)),
         major_faults: count(|m| m.major_faults),
         minor_faults: count(|m| m.minor_faults),
@@ -132,20 +132,20 @@ pub fn of_run(parties: &[Party]) -> Result<Figures, Error> {
         speculation_peak_bytes: speculation_peak(parties),
         trace_bytes: parties.iter().filter_map(streamed).sum(),
         peak_bytes: parties.iter().filter_map(|party| party.report.peak_bytes).max().unwrap_or(0),
-        ..Figures::default()
+        ..PassFigures::default()
     })
 }
 
 /// Most bytes that a speculative pass of these parties had resident, be it a run of its own or beside the
 /// program.
-pub fn speculation_peak(parties: &[Party]) -> u64 {
-    let peak = |party: &Party| party.report.speculation.as_ref()?.peak_bytes;
+pub fn speculation_peak(parties: &[PartyFigures]) -> u64 {
+    let peak = |party: &PartyFigures| party.report.speculation.as_ref()?.peak_bytes;
     parties.iter().filter_map(peak).max().unwrap_or(0)
 }
 
 /// A speculative pass that was a run of its own.
 #[derive(Clone, Debug, Default)]
-pub struct Speculation {
+pub struct SpeculationRun {
     /// For each party, what its program counted between the marks.
     pub events: Vec<Range<u64>>,
     /// Bytes per chunk of the largest.
@@ -155,12 +155,12 @@ pub struct Speculation {
     trace_bytes: u64,
 }
 
-impl Speculation {
+impl SpeculationRun {
     /// From its reports.
     ///
     /// # Errors
     /// When a report lacks a mark.
-    pub fn of(parties: &[Party]) -> Result<Self, Error> {
+    pub fn of(parties: &[PartyFigures]) -> Result<Self, Error> {
         let runs = || parties.iter().map(|party| &party.report.run);
         let events = |run| span(run).map(|span| span.start.events..span.stop.events);
         Ok(Self {
@@ -173,7 +173,7 @@ impl Speculation {
     }
 
     /// Adds it to the figures of the programmed pass; `in_sequence` counts its seconds, too.
-    pub fn join(&self, figures: &mut Figures, in_sequence: bool) {
+    pub fn join(&self, figures: &mut PassFigures, in_sequence: bool) {
         figures.speculation_s = self.seconds;
         figures.speculation_peak_bytes = self.peak_bytes;
         figures.trace_bytes = self.trace_bytes;
@@ -196,7 +196,7 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
 
 macro_rules! medians {
     ($runs:expr; $($field:ident),+ ; $($count:ident),+) => {
-        Figures {
+        PassFigures {
             $($field: median($runs.iter().map(|run| run.$field)),)+
             $($count: median($runs.iter().map(|run| run.$count as f64)).round() as u64,)+
         }
@@ -204,7 +204,7 @@ macro_rules! medians {
 }
 
 /// Figure by figure, the median over repeated runs.
-pub fn medians(runs: &[Figures]) -> Figures {
+pub fn medians(runs: &[PassFigures]) -> PassFigures {
     medians!(runs;
         seconds, user_s, system_s, blocked_s, plan_s, pager_cpu_s, total_s, speculation_s;
         major_faults, minor_faults, voluntary_switches, thread_voluntary_switches, involuntary_switches,
@@ -214,14 +214,14 @@ pub fn medians(runs: &[Figures]) -> Figures {
 
 /// The least that paging takes: bytes that must move at the bandwidth of the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Bound {
+pub struct DiskBound {
     /// Bytes that a plan by MIN moves.
     pub bytes: u64,
     /// Bytes per second of the disk.
     pub bytes_per_s: f64,
 }
 
-impl Bound {
+impl DiskBound {
     /// Seconds.
     pub fn seconds(&self) -> f64 {
         if self.bytes_per_s > 0.0 { self.bytes as f64 / self.bytes_per_s } else { 0.0 }
@@ -233,7 +233,7 @@ pub(super) mod tests {
     use super::*;
 
     /// A report whose marks are `scale` apart in everything.
-    pub fn party(scale: u64) -> Party {
+    pub fn party(scale: u64) -> PartyFigures {
         let mark = |name: &str, times: u64| Mark {
             name: name.into(),
             at_s: 100.0 + (times * scale * 4) as f64,
@@ -252,21 +252,22 @@ pub(super) mod tests {
         };
         let marks = vec![mark("start", 0), mark("between", 9), mark("stop", 1)];
         let stats = Stats { marks, plan_s: 0.25, reliefs: 3, trace_bytes: 10, ..Stats::default() };
-        let speculation = crate::report::Speculation { peak_bytes: Some(scale << 10), ..Default::default() };
-        let report = Report {
+        let speculation =
+            crate::report::SpeculationReport { peak_bytes: Some(scale << 10), ..Default::default() };
+        let report = OspreyReport {
             run: stats,
             peak_bytes: Some(scale << 20),
             total_s: 5.0 * scale as f64,
             speculation: Some(speculation),
-            ..Report::default()
+            ..OspreyReport::default()
         };
-        Party { report, correct: true, size: 64 }
+        PartyFigures { report, correct: true, size: 64 }
     }
 
     #[test]
     fn time_is_the_slower_partys_and_counts_are_sums() {
         let figures = of_run(&[party(1), party(2)]).expect("marks");
-        let expected = Figures {
+        let expected = PassFigures {
             seconds: 8.0,
             major_faults: 3,
             minor_faults: 30,
@@ -284,14 +285,14 @@ pub(super) mod tests {
             total_s: 10.0,
             peak_bytes: 2 << 20,
             speculation_peak_bytes: 2 << 10,
-            ..Figures::default()
+            ..PassFigures::default()
         };
         assert_eq!(figures, expected);
     }
 
     #[test]
     fn a_speculative_pass_counts_where_it_is_waited_for() {
-        let speculation = Speculation::of(&[party(1), party(1)]).expect("marks");
+        let speculation = SpeculationRun::of(&[party(1), party(1)]).expect("marks");
         let mut programmed = of_run(&[party(2)]).expect("marks");
         let mut sequence = programmed.clone();
         speculation.join(&mut programmed, false);
@@ -318,7 +319,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_bound_is_bytes_over_bandwidth() {
-        assert!((Bound { bytes: 3000, bytes_per_s: 1500.0 }.seconds() - 2.0).abs() < 1e-9);
-        assert!(Bound::default().seconds().abs() < 1e-9);
+        assert!((DiskBound { bytes: 3000, bytes_per_s: 1500.0 }.seconds() - 2.0).abs() < 1e-9);
+        assert!(DiskBound::default().seconds().abs() < 1e-9);
     }
 }

@@ -1,9 +1,9 @@
 //! One run: `osprey run` for every party, with reports read and errors told by workload, engine and party.
 
-use super::figures::Party;
+use super::figures::PartyFigures;
 use super::keeper::Keeper;
-use super::workload::Workload;
-use crate::report::Report;
+use super::workload::BenchWorkload;
+use crate::report::OspreyReport;
 use base::Error;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
@@ -26,9 +26,9 @@ const LINES: usize = 12;
 
 /// What all runs of a workload have in common.
 #[derive(Clone, Debug)]
-pub struct Task {
+pub struct WorkloadTask {
     /// Which.
-    pub workload: Workload,
+    pub workload: BenchWorkload,
     /// Its program.
     pub program: PathBuf,
     /// How large.
@@ -46,7 +46,7 @@ pub struct Task {
 
 /// Which pass a run is, and by which engine. Memory is in bytes per party.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Pass {
+pub enum BenchPass {
     /// No limit, no paging.
     Unbounded,
     /// The system's paging under a limit.
@@ -60,7 +60,7 @@ pub enum Pass {
     Concurrent(&'static str, Vec<u64>),
 }
 
-impl Pass {
+impl BenchPass {
     /// Bytes that a party may have.
     fn memory(&self, party: usize) -> Option<u64> {
         match self {
@@ -96,7 +96,7 @@ impl Pass {
     }
 }
 
-impl std::fmt::Display for Pass {
+impl std::fmt::Display for BenchPass {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Unbounded => f.write_str("unbounded"),
@@ -110,7 +110,7 @@ impl std::fmt::Display for Pass {
 
 /// Why a run gave no figures.
 #[derive(Debug)]
-pub enum Failed {
+pub enum LaunchFailure {
     /// A party may have too little memory to be paged at all; it takes so many bytes at least.
     TooLittle(u64, Error),
     /// The system ended a party because of its memory.
@@ -123,20 +123,20 @@ pub enum Failed {
     Other(Error),
 }
 
-impl From<Error> for Failed {
+impl From<Error> for LaunchFailure {
     fn from(error: Error) -> Self {
         Self::Other(error)
     }
 }
 
-impl From<Failed> for Error {
-    fn from(failed: Failed) -> Self {
+impl From<LaunchFailure> for Error {
+    fn from(failed: LaunchFailure) -> Self {
         match failed {
-            Failed::TooLittle(_, error)
-            | Failed::Killed(error)
-            | Failed::Denied(error)
-            | Failed::Swapped(error)
-            | Failed::Other(error) => error,
+            LaunchFailure::TooLittle(_, error)
+            | LaunchFailure::Killed(error)
+            | LaunchFailure::Denied(error)
+            | LaunchFailure::Swapped(error)
+            | LaunchFailure::Other(error) => error,
         }
     }
 }
@@ -161,7 +161,11 @@ struct Running {
 ///
 /// # Errors
 /// When a party fails, hangs or reports nothing: with workload, engine, party and the program's own words.
-pub fn run(task: &Task, pass: &Pass, keeper: &mut Keeper) -> Result<Vec<Party>, Failed> {
+pub fn run(
+    task: &WorkloadTask,
+    pass: &BenchPass,
+    keeper: &mut Keeper,
+) -> Result<Vec<PartyFigures>, LaunchFailure> {
     let mut running = Vec::new();
     for party in 0..task.workload.parties() {
         running.push(start(task, pass, party, keeper)?);
@@ -179,7 +183,7 @@ pub fn run(task: &Task, pass: &Pass, keeper: &mut Keeper) -> Result<Vec<Party>, 
         return Err(Error::input(text).into());
     }
     let mut parties = Vec::new();
-    let mut failed: Vec<(f64, Failed)> = Vec::new();
+    let mut failed: Vec<(f64, LaunchFailure)> = Vec::new();
     for (party, one) in running.into_iter().enumerate() {
         let ended = one.ended.map_or(0.0, |(_, seconds)| seconds);
         match collect(task, pass, party, one, keeper) {
@@ -191,9 +195,9 @@ pub fn run(task: &Task, pass: &Pass, keeper: &mut Keeper) -> Result<Vec<Party>, 
                 failed.push((
                     ended,
                     match pass.memory(party).and_then(|memory| least(&reason, memory)) {
-                        Some(bytes) => Failed::TooLittle(bytes, error),
-                        None if killed => Failed::Killed(error),
-                        None => Failed::Other(error),
+                        Some(bytes) => LaunchFailure::TooLittle(bytes, error),
+                        None if killed => LaunchFailure::Killed(error),
+                        None => LaunchFailure::Other(error),
                     },
                 ));
             }
@@ -215,7 +219,7 @@ fn least(said: &str, memory: u64) -> Option<u64> {
     rest.starts_with("MiB").then(|| number.parse::<u64>().ok()?.checked_mul(1 << 20)).flatten()
 }
 
-fn start(task: &Task, pass: &Pass, party: usize, keeper: &mut Keeper) -> Result<Running, Error> {
+fn start(task: &WorkloadTask, pass: &BenchPass, party: usize, keeper: &mut Keeper) -> Result<Running, Error> {
     let own = std::env::current_exe().map_err(|e| Error::io("cannot find this executable", &e))?;
     let report = report(keeper, party);
     let _ = std::fs::remove_file(&report);
@@ -231,7 +235,7 @@ fn start(task: &Task, pass: &Pass, party: usize, keeper: &mut Keeper) -> Result<
     if let Some(chunk) = task.chunk.or(pass.chunk()) {
         command.args(["--chunk", &chunk.to_string()]);
     }
-    if !matches!(pass, Pass::Unbounded | Pass::Swap(_)) {
+    if !matches!(pass, BenchPass::Unbounded | BenchPass::Swap(_)) {
         command.arg("--spill").arg(&task.spill);
     }
     command.arg("--").arg(&task.program).args(words(task, party));
@@ -247,7 +251,7 @@ fn start(task: &Task, pass: &Pass, party: usize, keeper: &mut Keeper) -> Result<
 }
 
 /// The arguments of the program.
-fn words(task: &Task, party: usize) -> Vec<OsString> {
+fn words(task: &WorkloadTask, party: usize) -> Vec<OsString> {
     let mut words = vec![task.workload.name(), "--size".into(), task.size.to_string()];
     if let Some(address) = &task.address {
         let side = if party == 0 { "--listen" } else { "--peer" };
@@ -257,7 +261,7 @@ fn words(task: &Task, party: usize) -> Vec<OsString> {
 }
 
 /// The trace of a party.
-pub fn trace(task: &Task, party: usize, keeper: &Keeper) -> PathBuf {
+pub fn trace(task: &WorkloadTask, party: usize, keeper: &Keeper) -> PathBuf {
     keeper.folder().join(format!("{}.{party}.trace", task.workload.name()))
 }
 
@@ -265,7 +269,7 @@ fn report(keeper: &Keeper, party: usize) -> PathBuf {
     keeper.folder().join(format!("report.{party}.json"))
 }
 
-fn read_report(keeper: &Keeper, party: usize) -> Result<Report, String> {
+fn read_report(keeper: &Keeper, party: usize) -> Result<OspreyReport, String> {
     let text = std::fs::read(report(keeper, party)).map_err(|e| format!("no report of osprey run: {e}"))?;
     serde_json::from_slice(&text).map_err(|e| format!("the report of osprey run is not whole: {e}"))
 }
@@ -329,7 +333,13 @@ fn end(one: &mut Running, since: Duration) {
     }
 }
 
-fn collect(task: &Task, pass: &Pass, party: usize, one: Running, keeper: &Keeper) -> Result<Party, String> {
+fn collect(
+    task: &WorkloadTask,
+    pass: &BenchPass,
+    party: usize,
+    one: Running,
+    keeper: &Keeper,
+) -> Result<PartyFigures, String> {
     let (out, err) = (one.out.join().unwrap_or_default(), one.err.join().unwrap_or_default());
     let success = one.ended.is_some_and(|(success, _)| success);
     let outcome = out.lines().rev().find_map(|line| serde_json::from_str::<Outcome>(line).ok());
@@ -351,11 +361,11 @@ fn collect(task: &Task, pass: &Pass, party: usize, one: Running, keeper: &Keeper
     }
     let (size, correct) = match (outcome, pass) {
         // A speculative pass has no result.
-        (_, Pass::Speculative(..)) => (task.size, true),
+        (_, BenchPass::Speculative(..)) => (task.size, true),
         (Some(outcome), _) => (outcome.size, outcome.correct),
         (None, _) => return Err("the program printed no line of results".to_owned()),
     };
-    Ok(Party { report, correct, size })
+    Ok(PartyFigures { report, correct, size })
 }
 
 #[cfg(test)]
@@ -378,10 +388,10 @@ mod tests {
         }
         let error = || Error::input("why");
         let all = [
-            Failed::TooLittle(1, error()),
-            Failed::Killed(error()),
-            Failed::Denied(error()),
-            Failed::Other(error()),
+            LaunchFailure::TooLittle(1, error()),
+            LaunchFailure::Killed(error()),
+            LaunchFailure::Denied(error()),
+            LaunchFailure::Other(error()),
         ];
         for failed in all {
             assert_eq!(Error::from(failed).to_string(), error().to_string());

@@ -14,23 +14,23 @@ mod row;
 mod table;
 mod workload;
 
-pub use args::Bench;
+pub use args::BenchArgs;
 
 use crate::chunk::{self, Foresight};
 use crate::{attempt, folders};
 use ::page::numbers::{binary, duration};
-use args::{EngineName, Limit, ModeName};
+use args::{BenchEngine, ModeName, PartyMemory};
 use base::Error;
-use figures::{Bound, Figures, Party, Speculation};
+use figures::{DiskBound, PartyFigures, PassFigures, SpeculationRun};
 use keeper::Keeper;
-use launch::{Failed, Pass, Task};
-use row::{Row, Runs, Skipped};
+use launch::{BenchPass, LaunchFailure, WorkloadTask};
+use row::{BenchRow, RepeatedRuns, SkippedRun};
 use serde::Serialize;
 use std::ops::Range;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use terminal::output;
-use workload::Workload;
+use workload::BenchWorkload;
 
 /// Bytes that a measurement of the disk moves: as many as all parties have resident, within these.
 const DISK_BYTES: (u64, u64) = (64 << 20, 512 << 20);
@@ -48,7 +48,7 @@ const MISSING: u8 = 1;
 ///
 /// # Errors
 /// When a run fails, a program is missing, or a result is wrong.
-pub fn run(args: &Bench) -> Result<ExitCode, Error> {
+pub fn run(args: &BenchArgs) -> Result<ExitCode, Error> {
     if args.keeper {
         return keeper::keep().map(|()| ExitCode::SUCCESS);
     }
@@ -69,8 +69,8 @@ pub fn run(args: &Bench) -> Result<ExitCode, Error> {
             format!("{workload}, {engine}: the result is wrong; this must not happen, please report it");
         return Err(Error::misuse(text));
     }
-    let asked = |one: &&Skipped| args.names(one.engine) || !one.denied;
-    let missing: Vec<String> = skipped.iter().filter(asked).map(Skipped::title).collect();
+    let asked = |one: &&SkippedRun| args.names(one.engine) || !one.denied;
+    let missing: Vec<String> = skipped.iter().filter(asked).map(SkippedRun::title).collect();
     if missing.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
@@ -80,18 +80,18 @@ pub fn run(args: &Bench) -> Result<ExitCode, Error> {
 
 /// What has been measured so far.
 struct Session<'a> {
-    args: &'a Bench,
+    args: &'a BenchArgs,
     keeper: Keeper,
     began: Instant,
-    rows: Vec<Row>,
-    skipped: Vec<Skipped>,
+    rows: Vec<BenchRow>,
+    skipped: Vec<SkippedRun>,
 }
 
 /// What the engines of a workload have in common.
 struct Shared {
-    task: Task,
+    task: WorkloadTask,
     /// The line of the unbounded run.
-    unbounded: Row,
+    unbounded: BenchRow,
     /// Bytes that each party may have.
     memory: Vec<u64>,
     /// What is to be known of that, in words: that it is more than was asked for.
@@ -99,14 +99,14 @@ struct Shared {
     /// Bytes that all parties had when they were unbounded.
     resident: u64,
     /// The speculative passes, one for each repeat: their traces serve all engines.
-    speculations: Vec<Speculation>,
+    speculations: Vec<SpeculationRun>,
     /// Bytes that must move at this memory, all parties together.
     must_move: Option<u64>,
 }
 
 impl<'a> Session<'a> {
     /// Programs are looked for first, and asked whether they take the size: not after an hour of measuring.
-    fn new(args: &'a Bench) -> Result<Self, Error> {
+    fn new(args: &'a BenchArgs) -> Result<Self, Error> {
         for workload in args.workloads() {
             let program = workload.family().find(args.program(workload.family()))?;
             workload::size(&program, workload, args.size)?;
@@ -123,11 +123,11 @@ impl<'a> Session<'a> {
     }
 
     /// The unbounded run, then the engines.
-    fn workload(&mut self, workload: Workload) -> Result<(), Error> {
+    fn workload(&mut self, workload: BenchWorkload) -> Result<(), Error> {
         let task = self.task(workload)?;
         let mut shared = self.unbounded(task)?;
-        let engines = self.args.engines().into_iter().filter(|engine| *engine != EngineName::Unbounded);
-        let engines: Vec<EngineName> = engines.collect();
+        let engines = self.args.engines().into_iter().filter(|engine| *engine != BenchEngine::Unbounded);
+        let engines: Vec<BenchEngine> = engines.collect();
         if !engines.is_empty() {
             let ratio: f64 = engines.iter().map(|engine| engine.expected_ratio()).sum();
             let left = duration(ratio * shared.unbounded.figures.total_s * self.args.repeat as f64);
@@ -139,21 +139,21 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    fn task(&self, workload: Workload) -> Result<Task, Error> {
+    fn task(&self, workload: BenchWorkload) -> Result<WorkloadTask, Error> {
         let args = self.args;
         let program = workload.family().find(args.program(workload.family()))?;
         let size = workload::size(&program, workload, args.size)?;
         let address = (workload.parties() > 1).then(base::free_address).transpose()?;
         let (spill, timeout) = (args.spill.clone(), Duration::from_secs(args.timeout));
-        Ok(Task { workload, program, size, address, chunk: args.chunk, spill, timeout })
+        Ok(WorkloadTask { workload, program, size, address, chunk: args.chunk, spill, timeout })
     }
 
-    fn unbounded(&mut self, task: Task) -> Result<Shared, Error> {
+    fn unbounded(&mut self, task: WorkloadTask) -> Result<Shared, Error> {
         self.announce(&task, "unbounded");
-        let mut runs = Runs::default();
+        let mut runs = RepeatedRuns::default();
         let mut peaks = vec![0; task.workload.parties()];
         for _ in 0..self.args.repeat {
-            let parties = launch::run(&task, &Pass::Unbounded, &mut self.keeper)?;
+            let parties = launch::run(&task, &BenchPass::Unbounded, &mut self.keeper)?;
             for (peak, party) in peaks.iter_mut().zip(&parties) {
                 *peak = party.report.peak_bytes.unwrap_or(0).max(*peak);
             }
@@ -177,7 +177,7 @@ impl<'a> Session<'a> {
     }
 
     /// All runs of an engine, or the reason why this machine does not allow it.
-    fn engine(&mut self, shared: &mut Shared, engine: EngineName) -> Result<(), Error> {
+    fn engine(&mut self, shared: &mut Shared, engine: BenchEngine) -> Result<(), Error> {
         let spill = &shared.task.spill;
         let allowed = match engine.of_runtime() {
             Some(engine) => attempt::engine(engine, spill),
@@ -196,11 +196,11 @@ impl<'a> Session<'a> {
         // What became of one engine is no reason to lose the others.
         let (reason, denied) = match row {
             Ok(row) => return self.line(row),
-            Err(Failed::Denied(error)) => (error.to_string(), true),
-            Err(Failed::Killed(error)) => {
+            Err(LaunchFailure::Denied(error)) => (error.to_string(), true),
+            Err(LaunchFailure::Killed(error)) => {
                 (format!("the system ended it for its memory: {error}"), engine.swaps())
             }
-            Err(Failed::TooLittle(least, error)) => {
+            Err(LaunchFailure::TooLittle(least, error)) => {
                 let (mib, chunk) = (least >> 20, binary(self.chunk(shared) as u64));
                 let advice = format!(
                     "it takes --memory {mib}M at least with chunks of {chunk}; a smaller --chunk needs less"
@@ -208,7 +208,9 @@ impl<'a> Session<'a> {
                 (format!("{error}\n  {advice}"), false)
             }
             // A system call that finds no memory for its buffer fails, and so does the program.
-            Err(Failed::Swapped(error)) => (format!("it failed while the system swapped: {error}"), true),
+            Err(LaunchFailure::Swapped(error)) => {
+                (format!("it failed while the system swapped: {error}"), true)
+            }
             Err(failed) => return Err(failed.into()),
         };
         self.skip(shared.task.workload, engine, reason, denied)
@@ -216,20 +218,20 @@ impl<'a> Session<'a> {
 
     fn skip(
         &mut self,
-        workload: Workload,
-        engine: EngineName,
+        workload: BenchWorkload,
+        engine: BenchEngine,
         reason: String,
         denied: bool,
     ) -> Result<(), Error> {
         self.say(&format!("{}: {} skipped: {reason}", workload.name(), engine.name()));
-        let skipped = Skipped { workload, engine, skipped: reason, denied };
+        let skipped = SkippedRun { workload, engine, skipped: reason, denied };
         self.json(&skipped)?;
         self.skipped.push(skipped);
         Ok(())
     }
 
-    fn measured(&mut self, shared: &mut Shared, engine: EngineName) -> Result<Row, Failed> {
-        let mut runs = Runs::default();
+    fn measured(&mut self, shared: &mut Shared, engine: BenchEngine) -> Result<BenchRow, LaunchFailure> {
+        let mut runs = RepeatedRuns::default();
         let mut disks = Vec::new();
         for round in 0..self.args.repeat as usize {
             self.traced(shared, if self.in_sequence(engine) { round + 1 } else { 1 })?;
@@ -249,24 +251,24 @@ impl<'a> Session<'a> {
         }
         let mode = engine.is_planned().then_some(self.args.mode);
         let memory = shared.memory.iter().max().copied().unwrap_or(0);
-        let bound = Bound { bytes: shared.must_move.unwrap_or(0), bytes_per_s: figures::median(disks) };
+        let bound = DiskBound { bytes: shared.must_move.unwrap_or(0), bytes_per_s: figures::median(disks) };
         Ok(runs.paged(&shared.unbounded, engine, mode, memory, bound))
     }
 
     /// Whether a run follows a trace that was made before it.
-    fn in_sequence(&self, engine: EngineName) -> bool {
+    fn in_sequence(&self, engine: BenchEngine) -> bool {
         engine.is_planned() && self.args.mode != ModeName::Concurrent
     }
 
     /// Makes speculative passes until there are that many: one for each run that follows a trace, and one at
     /// least, because what must move is computed by it.
-    fn traced(&mut self, shared: &mut Shared, passes: usize) -> Result<(), Failed> {
+    fn traced(&mut self, shared: &mut Shared, passes: usize) -> Result<(), LaunchFailure> {
         // Otherwise the pass chooses by its own trace, as `osprey run` does.
         let chunk = (self.args.mode == ModeName::Concurrent).then(|| self.chunk(shared));
         while shared.speculations.len() < passes {
-            let pass = Pass::Speculative(shared.memory.clone(), chunk);
+            let pass = BenchPass::Speculative(shared.memory.clone(), chunk);
             let parties = launch::run(&shared.task, &pass, &mut self.keeper)?;
-            shared.speculations.push(Speculation::of(&parties)?);
+            shared.speculations.push(SpeculationRun::of(&parties)?);
         }
         Ok(())
     }
@@ -279,9 +281,9 @@ impl<'a> Session<'a> {
     }
 
     /// Bytes that must move between the marks, all parties together, by the trace that was made last.
-    fn must_move(&self, shared: &Shared, parties: &[Party]) -> Result<u64, Error> {
+    fn must_move(&self, shared: &Shared, parties: &[PartyFigures]) -> Result<u64, Error> {
         let events = shared.speculations.last().map_or(&[][..], |speculation| &speculation.events);
-        let of = |(number, (party, events)): (usize, (&Party, &Range<u64>))| {
+        let of = |(number, (party, events)): (usize, (&PartyFigures, &Range<u64>))| {
             bound::must_move(&launch::trace(&shared.task, number, &self.keeper), events.clone(), party)
         };
         parties.iter().zip(events).enumerate().map(of).sum()
@@ -291,12 +293,14 @@ impl<'a> Session<'a> {
     fn enough(
         &mut self,
         shared: &mut Shared,
-        engine: EngineName,
+        engine: BenchEngine,
         round: usize,
-    ) -> Result<(Vec<Party>, Figures), Failed> {
+    ) -> Result<(Vec<PartyFigures>, PassFigures), LaunchFailure> {
         for _ in 0..RAISES {
             match self.once(shared, engine, round) {
-                Err(Failed::TooLittle(least, _)) if matches!(self.args.memory, Limit::Part(_)) => {
+                Err(LaunchFailure::TooLittle(least, _))
+                    if matches!(self.args.memory, PartyMemory::Part(_)) =>
+                {
                     let asked = shared.memory.iter().max().map_or(0, |&bytes| bytes);
                     let text = format!(
                         "{} for each party, because the runtime needs that much to page it; {} was tried",
@@ -319,20 +323,20 @@ impl<'a> Session<'a> {
     fn once(
         &mut self,
         shared: &Shared,
-        engine: EngineName,
+        engine: BenchEngine,
         round: usize,
-    ) -> Result<(Vec<Party>, Figures), Failed> {
+    ) -> Result<(Vec<PartyFigures>, PassFigures), LaunchFailure> {
         let (task, memory) = (&shared.task, shared.memory.clone());
         let sequence = self.in_sequence(engine);
         let pass = match engine {
-            EngineName::Swap => Pass::Swap(memory),
-            _ if sequence => Pass::Programmed(engine.name(), memory),
-            _ => Pass::Concurrent(engine.name(), memory),
+            BenchEngine::Swap => BenchPass::Swap(memory),
+            _ if sequence => BenchPass::Programmed(engine.name(), memory),
+            _ => BenchPass::Concurrent(engine.name(), memory),
         };
         let swapped = || osprey::disk::swapped_bytes().map_err(|e| Error::io("cannot read /proc/vmstat", &e));
         let before = swapped()?;
         let parties = launch::run(task, &pass, &mut self.keeper).map_err(|failed| match failed {
-            Failed::Other(error) if engine.swaps() => Failed::Swapped(error),
+            LaunchFailure::Other(error) if engine.swaps() => LaunchFailure::Swapped(error),
             failed => failed,
         })?;
         let after = swapped()?;
@@ -348,20 +352,20 @@ impl<'a> Session<'a> {
     }
 
     /// The bandwidth of the disk, at the size of a chunk.
-    fn disk(&self, shared: &Shared) -> Result<f64, Failed> {
+    fn disk(&self, shared: &Shared) -> Result<f64, LaunchFailure> {
         let (spill, chunk) = (&shared.task.spill, self.chunk(shared));
         let bytes = shared.resident.clamp(DISK_BYTES.0, DISK_BYTES.1);
-        let found = disk::measure(spill, chunk, bytes).map_err(Failed::Denied)?;
+        let found = disk::measure(spill, chunk, bytes).map_err(LaunchFailure::Denied)?;
         let rate = binary(found.bytes_per_s as u64);
         self.say(&format!("disk of {}: {rate}/s at {}", spill.display(), binary(chunk as u64)));
         Ok(found.bytes_per_s)
     }
 
-    fn announce(&self, task: &Task, what: &str) {
+    fn announce(&self, task: &WorkloadTask, what: &str) {
         self.say(&format!("{} {}: {what} runs", task.workload.name(), task.size));
     }
 
-    fn line(&mut self, row: Row) -> Result<(), Error> {
+    fn line(&mut self, row: BenchRow) -> Result<(), Error> {
         let (seconds, ratio) = (duration(row.figures.seconds), row.ratio_to_unbounded);
         self.say(&format!("{}: {} took {seconds}, {ratio:.2}x", row.workload.name(), row.engine.name()));
         self.json(&row)?;

@@ -1,10 +1,10 @@
 //! `--out`: the result as one page that loads nothing and runs nothing, and its pictures as files of their
 //! own.
 
-use super::args::EngineName;
-use super::picture::{Bar, Panel, Scale, draw};
-use super::row::{Row, Skipped};
-use super::workload::Workload;
+use super::args::BenchEngine;
+use super::picture::{BarScale, Panel, StackedBar, draw};
+use super::row::{BenchRow, SkippedRun};
+use super::workload::BenchWorkload;
 use ::page::markup::{Markup, element, style_sheet, words};
 use ::page::numbers::{binary, count, duration};
 use base::Error;
@@ -28,7 +28,7 @@ struct Figure {
 ///
 /// # Errors
 /// When a file cannot be written.
-pub fn write(dir: &Path, rows: &[Row], skipped: &[Skipped]) -> Result<(), Error> {
+pub fn write(dir: &Path, rows: &[BenchRow], skipped: &[SkippedRun]) -> Result<(), Error> {
     let put = |name: &str, content: &str| {
         let path = dir.join(name);
         std::fs::write(&path, content).map_err(|e| Error::io(format!("cannot write {}", path.display()), &e))
@@ -44,36 +44,40 @@ pub fn write(dir: &Path, rows: &[Row], skipped: &[Skipped]) -> Result<(), Error>
 }
 
 /// One value of every row, in groups by workload.
-fn grouped(rows: &[Row], parts: impl Fn(&Row) -> Vec<f64>) -> Vec<(String, Vec<Bar>)> {
-    let mut groups: Vec<(String, Vec<Bar>)> = Vec::new();
+fn grouped(rows: &[BenchRow], parts: impl Fn(&BenchRow) -> Vec<f64>) -> Vec<(String, Vec<StackedBar>)> {
+    let mut groups: Vec<(String, Vec<StackedBar>)> = Vec::new();
     for row in rows {
         let name = row.workload.name();
         if groups.last().is_none_or(|(last, _)| *last != name) {
             groups.push((name, Vec::new()));
         }
-        let bar = Bar { engine: row.engine, parts: parts(row) };
+        let bar = StackedBar { engine: row.engine, parts: parts(row) };
         groups.last_mut().expect("a group was just pushed").1.push(bar);
     }
     groups
 }
 
-fn counts(title: &str, rows: &[Row], value: fn(&Row) -> u64) -> Panel {
-    Panel { title: title.to_owned(), scale: Scale::Log, groups: grouped(rows, |row| vec![value(row) as f64]) }
+fn counts(title: &str, rows: &[BenchRow], value: fn(&BenchRow) -> u64) -> Panel {
+    Panel {
+        title: title.to_owned(),
+        scale: BarScale::Log,
+        groups: grouped(rows, |row| vec![value(row) as f64]),
+    }
 }
 
 /// Sums that are read side by side: half as high is half as much.
-fn amounts(title: &str, rows: &[Row], value: fn(&Row) -> f64) -> Panel {
-    Panel { title: title.to_owned(), scale: Scale::Linear, groups: grouped(rows, |row| vec![value(row)]) }
+fn amounts(title: &str, rows: &[BenchRow], value: fn(&BenchRow) -> f64) -> Panel {
+    Panel { title: title.to_owned(), scale: BarScale::Linear, groups: grouped(rows, |row| vec![value(row)]) }
 }
 
 /// Parts of the time of an unbounded run.
-fn times(rows: &[Row], parts: fn(&Row) -> Vec<f64>) -> Panel {
+fn times(rows: &[BenchRow], parts: fn(&BenchRow) -> Vec<f64>) -> Panel {
     let title = "Time, unbounded = 1".to_owned();
-    Panel { title, scale: Scale::Linear, groups: grouped(rows, parts) }
+    Panel { title, scale: BarScale::Linear, groups: grouped(rows, parts) }
 }
 
 /// User, system and blocked time over the time of the unbounded run.
-fn breakdown(row: &Row) -> Vec<f64> {
+fn breakdown(row: &BenchRow) -> Vec<f64> {
     let figures = &row.figures;
     let unbounded = figures.seconds / row.ratio_to_unbounded;
     let blocked = figures.blocked_s.min(figures.seconds);
@@ -82,7 +86,7 @@ fn breakdown(row: &Row) -> Vec<f64> {
     [user, computing - user, blocked].map(|seconds| seconds / unbounded).to_vec()
 }
 
-fn figures(rows: &[Row]) -> [Figure; 6] {
+fn figures(rows: &[BenchRow]) -> [Figure; 6] {
     [
         Figure {
             file: "faults.svg",
@@ -143,7 +147,7 @@ fn figures(rows: &[Row]) -> [Figure; 6] {
     ]
 }
 
-fn page(figures: &[Figure], rows: &[Row], skipped: &[Skipped]) -> String {
+fn page(figures: &[Figure], rows: &[BenchRow], skipped: &[SkippedRun]) -> String {
     let title = "Osprey: workloads in a part of their memory";
     let head = element(
         "head",
@@ -158,7 +162,7 @@ fn page(figures: &[Figure], rows: &[Row], skipped: &[Skipped]) -> String {
     );
     let mut parts = vec![words("h1", "", title), words("p", "", lead(rows))];
     if !skipped.is_empty() {
-        let titles: Vec<String> = skipped.iter().map(Skipped::title).collect();
+        let titles: Vec<String> = skipped.iter().map(SkippedRun::title).collect();
         parts.push(words(
             "p",
             "",
@@ -183,19 +187,19 @@ fn page(figures: &[Figure], rows: &[Row], skipped: &[Skipped]) -> String {
 }
 
 /// What runs warned of, and why others were skipped.
-fn told(rows: &[Row], skipped: &[Skipped]) -> Vec<String> {
+fn told(rows: &[BenchRow], skipped: &[SkippedRun]) -> Vec<String> {
     let warnings =
         rows.iter().flat_map(|row| row.warnings.iter().map(|told| (row.workload, row.engine, told)));
     let reasons = skipped.iter().map(|one| (one.workload, one.engine, &one.skipped));
-    let line = |(workload, engine, told): (Workload, EngineName, _)| {
+    let line = |(workload, engine, told): (BenchWorkload, BenchEngine, _)| {
         format!("{}, {}: {told}", workload.name(), engine.name())
     };
     warnings.chain(reasons).map(line).collect()
 }
 
-fn lead(rows: &[Row]) -> String {
+fn lead(rows: &[BenchRow]) -> String {
     let wrong = rows.iter().filter(|row| !row.correct).count();
-    let planned = rows.iter().filter(|row| row.engine == EngineName::Move);
+    let planned = rows.iter().filter(|row| row.engine == BenchEngine::Move);
     let worst = planned.map(|row| row.ratio_to_unbounded).fold(f64::NAN, f64::max);
     let mut lead = if worst.is_nan() {
         String::new()
@@ -231,7 +235,7 @@ const HEAD: [&str; 19] = [
     "result",
 ];
 
-fn table(rows: &[Row]) -> Markup {
+fn table(rows: &[BenchRow]) -> Markup {
     let cells = HEAD.iter().enumerate().map(|(at, name)| words("th", class(at), name));
     let head = element("thead", &[], [element("tr", &[], cells)]);
     element("table", &[], [head, element("tbody", &[], rows.iter().map(table_row))])
@@ -241,7 +245,7 @@ fn class(column: usize) -> &'static str {
     if matches!(column, 0 | 2 | 3) { "word" } else { "" }
 }
 
-fn table_row(row: &Row) -> Markup {
+fn table_row(row: &BenchRow) -> Markup {
     let figures = &row.figures;
     let none = || "\u{2013}".to_owned();
     let cells = [
@@ -275,17 +279,17 @@ mod tests {
     use super::*;
     use clap::ValueEnum;
 
-    fn made_up() -> Vec<Row> {
-        let engines = [(EngineName::Move, 1), (EngineName::Hint, 2), (EngineName::Swap, 7)];
-        Workload::value_variants().iter().flat_map(|workload| rows(*workload, &engines)).collect()
+    fn made_up() -> Vec<BenchRow> {
+        let engines = [(BenchEngine::Move, 1), (BenchEngine::Hint, 2), (BenchEngine::Swap, 7)];
+        BenchWorkload::value_variants().iter().flat_map(|workload| rows(*workload, &engines)).collect()
     }
 
     #[test]
     fn page_and_pictures_are_complete() {
         let dir = tempfile::tempdir().expect("a folder");
-        let skipped = Skipped {
-            workload: Workload::Merge,
-            engine: EngineName::File,
+        let skipped = SkippedRun {
+            workload: BenchWorkload::Merge,
+            engine: BenchEngine::File,
             skipped: "<no> & why".into(),
             denied: true,
         };

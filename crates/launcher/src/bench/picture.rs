@@ -1,7 +1,7 @@
 //! Bar charts in SVG, in the manner of figures 6.1 to 6.4 of the paper: a group of bars for each workload, a
 //! bar for each engine, told apart by pattern as well as by colour.
 
-use super::args::EngineName;
+use super::args::BenchEngine;
 use ::page::markup::{Markup, element};
 use ::page::picture::{
     AMBER, BESIDE, BLUE, GREEN, HEADING, INK, PALE, PAPER, RUST, SLATE, TEAL, VALUE, VIOLET, label, line,
@@ -29,7 +29,7 @@ const PARTS: [(&str, &str); 3] = [("user", BLUE), ("system", AMBER), ("blocked",
 
 /// How values become heights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scale {
+pub enum BarScale {
     /// For counts that span decades; what is below one has no height.
     Log,
     /// For ratios and for amounts that compare.
@@ -38,9 +38,9 @@ pub enum Scale {
 
 /// One bar: its engine, and the parts it is stacked from.
 #[derive(Clone, Debug)]
-pub struct Bar {
+pub struct StackedBar {
     /// Which engine.
-    pub engine: EngineName,
+    pub engine: BenchEngine,
     /// From the bottom up.
     pub parts: Vec<f64>,
 }
@@ -51,20 +51,20 @@ pub struct Panel {
     /// What its axis shows.
     pub title: String,
     /// How.
-    pub scale: Scale,
+    pub scale: BarScale,
     /// A name and its bars.
-    pub groups: Vec<(String, Vec<Bar>)>,
+    pub groups: Vec<(String, Vec<StackedBar>)>,
 }
 
 /// Colour and pattern of an engine.
-fn look(engine: EngineName) -> (&'static str, &'static str) {
+fn look(engine: BenchEngine) -> (&'static str, &'static str) {
     match engine {
-        EngineName::Unbounded => (SLATE, ""),
-        EngineName::Move => (BLUE, "dots"),
-        EngineName::Copy => (TEAL, "cross"),
-        EngineName::File => (VIOLET, "level"),
-        EngineName::Hint => (GREEN, "back"),
-        EngineName::Swap => (RUST, "slash"),
+        BenchEngine::Unbounded => (SLATE, ""),
+        BenchEngine::Move => (BLUE, "dots"),
+        BenchEngine::Copy => (TEAL, "cross"),
+        BenchEngine::File => (VIOLET, "level"),
+        BenchEngine::Hint => (GREEN, "back"),
+        BenchEngine::Swap => (RUST, "slash"),
     }
 }
 
@@ -85,7 +85,7 @@ pub fn draw(title: &str, panels: &[Panel]) -> Markup {
     picture(title, (whole, top + LEGEND * if stacked { 2.0 } else { 1.0 }), parts)
 }
 
-fn engines(panels: &[Panel]) -> Vec<EngineName> {
+fn engines(panels: &[Panel]) -> Vec<BenchEngine> {
     let mut engines = Vec::new();
     for bar in panels.iter().flat_map(|p| &p.groups).flat_map(|(_, bars)| bars) {
         if !engines.contains(&bar.engine) {
@@ -95,18 +95,18 @@ fn engines(panels: &[Panel]) -> Vec<EngineName> {
     engines
 }
 
-fn width(groups: &[(String, Vec<Bar>)]) -> f64 {
+fn width(groups: &[(String, Vec<StackedBar>)]) -> f64 {
     groups.iter().map(|(name, bars)| group_width(name, bars)).sum()
 }
 
 /// Room for the bars, or for the name when that is wider.
-fn group_width(name: &str, bars: &[Bar]) -> f64 {
+fn group_width(name: &str, bars: &[StackedBar]) -> f64 {
     (bars.len() as f64 * PITCH).max(name.chars().count() as f64 * 8.0) + GROUP
 }
 
 /// The values of an axis: its top, and its ticks with their labels.
 struct Axis {
-    scale: Scale,
+    scale: BarScale,
     top: f64,
     ticks: Vec<(f64, String)>,
 }
@@ -116,19 +116,19 @@ impl Axis {
         let sums = panel.groups.iter().flat_map(|(_, bars)| bars).map(|bar| bar.parts.iter().sum::<f64>());
         let largest = sums.filter(|sum| sum.is_finite()).fold(0.0, f64::max);
         match panel.scale {
-            Scale::Log => {
+            BarScale::Log => {
                 let decades = largest.max(10.0).log10().ceil() as i32;
                 let every = (decades / 7 + 1).max(1);
                 let tick = |decade: i32| (10f64.powi(decade), short(10f64.powi(decade)));
                 let ticks = (0..=decades).step_by(every as usize).map(tick).collect();
-                Self { scale: Scale::Log, top: f64::from(decades), ticks }
+                Self { scale: BarScale::Log, top: f64::from(decades), ticks }
             }
-            Scale::Linear => {
+            BarScale::Linear => {
                 let step = nice(largest.max(1e-9) / 5.0);
                 let count = (largest / step).ceil().max(1.0);
                 let tick = |n: i32| (f64::from(n) * step, short(f64::from(n) * step));
                 Self {
-                    scale: Scale::Linear,
+                    scale: BarScale::Linear,
                     top: count * step,
                     ticks: (0..=count as i32).map(tick).collect(),
                 }
@@ -139,9 +139,9 @@ impl Axis {
     /// Height above the base.
     fn height(&self, value: f64) -> f64 {
         let share = match self.scale {
-            Scale::Log if value < 1.0 => 0.0,
-            Scale::Log => value.log10() / self.top,
-            Scale::Linear => value / self.top,
+            BarScale::Log if value < 1.0 => 0.0,
+            BarScale::Log => value.log10() / self.top,
+            BarScale::Linear => value / self.top,
         };
         PLOT * share.clamp(0.0, 1.0)
     }
@@ -182,7 +182,7 @@ fn plot(panel: &Panel, top: f64, whole: f64, stacked: bool) -> Vec<Markup> {
 }
 
 /// A bar with its value above; a stacked one has its engine below, since colours tell its parts.
-fn drawn(bar: &Bar, axis: &Axis, x: f64, base: f64, stacked: bool) -> Vec<Markup> {
+fn drawn(bar: &StackedBar, axis: &Axis, x: f64, base: f64, stacked: bool) -> Vec<Markup> {
     let (colour, fill) = look(bar.engine);
     let (mut parts, mut sum) = (Vec::new(), 0.0);
     for (value, (_, part)) in bar.parts.iter().zip(PARTS.iter().cycle()) {
@@ -204,14 +204,14 @@ fn drawn(bar: &Bar, axis: &Axis, x: f64, base: f64, stacked: bool) -> Vec<Markup
     parts
 }
 
-fn letter(engine: EngineName) -> &'static str {
+fn letter(engine: BenchEngine) -> &'static str {
     &engine.name()[..1]
 }
 
 /// What bars stand for; of stacked ones first what their parts are, then, on a line of its own, what the
 /// letters are.
-fn legend(engines: &[EngineName], stacked: bool, top: f64) -> Vec<Markup> {
-    let coloured = |engine: &EngineName| {
+fn legend(engines: &[BenchEngine], stacked: bool, top: f64) -> Vec<Markup> {
+    let coloured = |engine: &BenchEngine| {
         let (colour, fill) = look(*engine);
         (colour, fill, engine.name().to_owned())
     };
@@ -219,7 +219,7 @@ fn legend(engines: &[EngineName], stacked: bool, top: f64) -> Vec<Markup> {
         return entries(engines.iter().map(coloured), top);
     }
     let mut parts = entries(PARTS.iter().map(|(name, colour)| (*colour, "", (*name).to_owned())), top);
-    let lettered = |engine: &EngineName| ("", "", format!("{} {}", letter(*engine), engine.name()));
+    let lettered = |engine: &BenchEngine| ("", "", format!("{} {}", letter(*engine), engine.name()));
     parts.extend(entries(engines.iter().map(lettered), top + LEGEND));
     parts
 }
@@ -291,9 +291,9 @@ mod tests {
     use super::*;
     use clap::ValueEnum;
 
-    fn panel(scale: Scale, values: &[f64]) -> Panel {
-        let engines = [EngineName::Unbounded, EngineName::Move, EngineName::Swap];
-        let bars = engines.into_iter().zip(values).map(|(engine, &v)| Bar { engine, parts: vec![v] });
+    fn panel(scale: BarScale, values: &[f64]) -> Panel {
+        let engines = [BenchEngine::Unbounded, BenchEngine::Move, BenchEngine::Swap];
+        let bars = engines.into_iter().zip(values).map(|(engine, &v)| StackedBar { engine, parts: vec![v] });
         Panel { title: "Major <faults>".into(), scale, groups: vec![("n_rmatmul".into(), bars.collect())] }
     }
 
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn a_picture_keeps_its_bars_inside() {
-        for scale in [Scale::Log, Scale::Linear] {
+        for scale in [BarScale::Log, BarScale::Linear] {
             let svg =
                 draw("Faults", &[panel(scale, &[0.0, 12.0, 340_000.0]), panel(scale, &[1.0, 1.05, 8.4])]);
             let svg = svg.into_string();
@@ -324,10 +324,11 @@ mod tests {
     #[test]
     fn a_legend_stays_inside() {
         for parts in [1, 3] {
-            let bars =
-                EngineName::value_variants().iter().map(|&engine| Bar { engine, parts: vec![1.0; parts] });
+            let bars = BenchEngine::value_variants()
+                .iter()
+                .map(|&engine| StackedBar { engine, parts: vec![1.0; parts] });
             let groups = vec![("merge".into(), bars.collect())];
-            let panel = Panel { title: "Time".into(), scale: Scale::Linear, groups };
+            let panel = Panel { title: "Time".into(), scale: BarScale::Linear, groups };
             let svg = draw("Time", &[panel]).into_string();
             let size = |name| all(&svg, "svg", name)[0].parse::<f64>().expect("a number");
             let places = all(&svg, "text", "x").into_iter().zip(all(&svg, "text", "y"));
@@ -340,12 +341,12 @@ mod tests {
 
     #[test]
     fn heights_follow_the_scale() {
-        let axis = Axis::over(&panel(Scale::Log, &[0.0, 10.0, 10_000.0]));
+        let axis = Axis::over(&panel(BarScale::Log, &[0.0, 10.0, 10_000.0]));
         let heights = [0.0, 1.0, 10.0, 100.0, 10_000.0].map(|value| axis.height(value) / PLOT);
         for (height, expected) in heights.into_iter().zip([0.0, 0.0, 0.25, 0.5, 1.0]) {
             assert!((height - expected).abs() < 1e-9, "{heights:?}");
         }
-        let axis = Axis::over(&panel(Scale::Linear, &[1.0, 1.05, 8.4]));
+        let axis = Axis::over(&panel(BarScale::Linear, &[1.0, 1.05, 8.4]));
         let ticks: Vec<&str> = axis.ticks.iter().map(|(_, shown)| shown.as_str()).collect();
         assert_eq!(ticks, ["0", "2", "4", "6", "8", "10"]);
         assert!((axis.height(5.0) / PLOT - 0.5).abs() < 1e-9);

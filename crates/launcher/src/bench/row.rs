@@ -1,21 +1,21 @@
 //! Lines of the result.
 
-use super::args::{EngineName, ModeName};
-use super::figures::{Bound, Figures, Party, medians};
-use super::workload::Workload;
+use super::args::{BenchEngine, ModeName};
+use super::figures::{DiskBound, PartyFigures, PassFigures, medians};
+use super::workload::BenchWorkload;
 use serde::Serialize;
 
 /// A workload under an engine.
 #[derive(Clone, Debug, Serialize)]
-pub struct Row {
+pub struct BenchRow {
     /// Which workload.
-    pub workload: Workload,
+    pub workload: BenchWorkload,
     /// Its size, in what the program counts.
     pub size: u64,
     /// Processes that computed it.
     pub parties: usize,
     /// How it was paged.
-    pub engine: EngineName,
+    pub engine: BenchEngine,
     /// How the plan was come by; none for runs without one.
     pub mode: Option<ModeName>,
     /// Bytes of memory that the largest party was allowed; none when unbounded.
@@ -24,7 +24,7 @@ pub struct Row {
     pub repeat: usize,
     /// What was measured.
     #[serde(flatten)]
-    pub figures: Figures,
+    pub figures: PassFigures,
     /// `seconds` over those of the unbounded run.
     pub ratio_to_unbounded: f64,
     /// Seconds that moving the bytes takes at least; 0 when unbounded.
@@ -41,11 +41,11 @@ pub struct Row {
 
 /// An engine that could not be measured, and why.
 #[derive(Clone, Debug, Serialize)]
-pub struct Skipped {
+pub struct SkippedRun {
     /// Which workload.
-    pub workload: Workload,
+    pub workload: BenchWorkload,
     /// Which engine.
-    pub engine: EngineName,
+    pub engine: BenchEngine,
     /// Why.
     pub skipped: String,
     /// Whether the machine is the reason, which does not permit it, and not what was asked for.
@@ -53,7 +53,7 @@ pub struct Skipped {
     pub denied: bool,
 }
 
-impl Skipped {
+impl SkippedRun {
     /// What was skipped.
     pub fn title(&self) -> String {
         format!("{}, {}", self.workload.name(), self.engine.name())
@@ -62,17 +62,17 @@ impl Skipped {
 
 /// Repeated runs of an engine.
 #[derive(Debug, Default)]
-pub struct Runs {
-    figures: Vec<Figures>,
+pub struct RepeatedRuns {
+    figures: Vec<PassFigures>,
     wrong: bool,
     warnings: Vec<String>,
     size: u64,
     parties: usize,
 }
 
-impl Runs {
+impl RepeatedRuns {
     /// Adds one.
-    pub fn add(&mut self, parties: &[Party], figures: Figures) {
+    pub fn add(&mut self, parties: &[PartyFigures], figures: PassFigures) {
         self.wrong |= parties.iter().any(|party| !party.correct);
         self.size = parties.first().map_or(0, |party| party.size);
         self.parties = parties.len();
@@ -98,12 +98,12 @@ impl Runs {
     }
 
     /// The line of the unbounded run.
-    pub fn unbounded(self, workload: Workload) -> Row {
-        Row {
+    pub fn unbounded(self, workload: BenchWorkload) -> BenchRow {
+        BenchRow {
             workload,
             size: self.size,
             parties: self.parties,
-            engine: EngineName::Unbounded,
+            engine: BenchEngine::Unbounded,
             mode: None,
             memory_bytes: None,
             repeat: self.figures.len(),
@@ -120,15 +120,15 @@ impl Runs {
     /// The line of an engine, beside the unbounded run's.
     pub fn paged(
         self,
-        unbounded: &Row,
-        engine: EngineName,
+        unbounded: &BenchRow,
+        engine: BenchEngine,
         mode: Option<ModeName>,
         memory_bytes: u64,
-        bound: Bound,
-    ) -> Row {
+        bound: DiskBound,
+    ) -> BenchRow {
         let row = self.unbounded(unbounded.workload);
         let bound_s = bound.seconds();
-        Row {
+        BenchRow {
             engine,
             mode,
             memory_bytes: Some(memory_bytes),
@@ -148,15 +148,15 @@ pub(super) mod tests {
     use super::*;
 
     /// Made-up lines: the unbounded run, and an engine that takes `times` as long.
-    pub fn rows(workload: Workload, engines: &[(EngineName, u64)]) -> Vec<Row> {
+    pub fn rows(workload: BenchWorkload, engines: &[(BenchEngine, u64)]) -> Vec<BenchRow> {
         let runs = |scale: u64| {
             let parties = [party(scale), party(scale)];
-            let mut runs = Runs::default();
+            let mut runs = RepeatedRuns::default();
             runs.add(&parties, of_run(&parties).expect("marks"));
             runs
         };
         let unbounded = runs(10).unbounded(workload);
-        let bound = Bound { bytes: 30_000, bytes_per_s: 1500.0 };
+        let bound = DiskBound { bytes: 30_000, bytes_per_s: 1500.0 };
         let paged = engines.iter().map(|&(engine, times)| {
             runs(10 * times).paged(&unbounded, engine, Some(ModeName::Programmed), 256 << 20, bound)
         });
@@ -167,7 +167,7 @@ pub(super) mod tests {
     /// break tests, since other programs rely on it.
     #[test]
     fn lines_hold_the_whole_contract() {
-        let rows = rows(Workload::NRmatmul, &[(EngineName::Move, 2)]);
+        let rows = rows(BenchWorkload::NRmatmul, &[(BenchEngine::Move, 2)]);
         for row in &rows {
             let json = serde_json::to_value(row).expect("JSON");
             for key in [
@@ -198,12 +198,12 @@ pub(super) mod tests {
 
     #[test]
     fn one_wrong_run_makes_the_line_wrong() {
-        let mut runs = Runs::default();
+        let mut runs = RepeatedRuns::default();
         for correct in [true, false, true] {
-            let parties = [Party { correct, ..party(1) }];
+            let parties = [PartyFigures { correct, ..party(1) }];
             runs.add(&parties, of_run(&parties).expect("marks"));
         }
-        let row = runs.unbounded(Workload::Merge);
+        let row = runs.unbounded(BenchWorkload::Merge);
         assert!(!row.correct && row.repeat == 3);
     }
 }

@@ -1,6 +1,6 @@
 //! The result as a table for people.
 
-use super::row::{Row, Skipped};
+use super::row::{BenchRow, SkippedRun};
 use ::page::numbers::{binary, count, duration};
 
 const HEAD: [&str; 15] = [
@@ -9,7 +9,7 @@ const HEAD: [&str; 15] = [
 ];
 
 /// A line for every row, then what was skipped and what the runtime warned of.
-pub fn text(rows: &[Row], skipped: &[Skipped]) -> String {
+pub fn text(rows: &[BenchRow], skipped: &[SkippedRun]) -> String {
     let mut lines = vec![HEAD.map(str::to_owned)];
     lines.extend(rows.iter().map(cells));
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
@@ -34,7 +34,7 @@ fn aligned(line: &[String; 15], widths: &[usize; 15]) -> String {
     cells.join("  ").trim_end().to_owned()
 }
 
-fn cells(row: &Row) -> [String; 15] {
+fn cells(row: &BenchRow) -> [String; 15] {
     let figures = &row.figures;
     [
         row.workload.name(),
@@ -57,19 +57,19 @@ fn cells(row: &Row) -> [String; 15] {
 
 #[cfg(test)]
 mod tests {
-    use super::super::args::EngineName;
+    use super::super::args::BenchEngine;
     use super::super::row::tests::rows;
-    use super::super::workload::Workload;
+    use super::super::workload::BenchWorkload;
     use super::*;
 
     #[test]
     fn columns_are_aligned_and_nothing_is_left_out() {
-        let mut rows = rows(Workload::Binfclayer, &[(EngineName::Move, 1), (EngineName::Swap, 300)]);
+        let mut rows = rows(BenchWorkload::Binfclayer, &[(BenchEngine::Move, 1), (BenchEngine::Swap, 300)]);
         rows[2].correct = false;
         rows[1].warnings.push("the trace did not fit".into());
-        let skipped = [Skipped {
-            workload: Workload::Merge,
-            engine: EngineName::Hint,
+        let skipped = [SkippedRun {
+            workload: BenchWorkload::Merge,
+            engine: BenchEngine::Hint,
             skipped: "not permitted".into(),
             denied: true,
         }];

@@ -10,7 +10,7 @@ use std::process::Command;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[value(rename_all = "snake_case")]
-pub enum Workload {
+pub enum BenchWorkload {
     /// Merge of two sorted lists
     Merge,
     /// Bitonic sort
@@ -35,37 +35,41 @@ pub enum Workload {
 
 /// The program of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
+pub enum WorkloadFamily {
     /// Garbled circuits, two parties.
     Boolean,
     /// Homomorphic encryption, one process.
     Ckks,
 }
 
-impl Workload {
+impl BenchWorkload {
     /// Its name, as on the command line.
     pub fn name(self) -> String {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
     /// Which program has it.
-    pub fn family(self) -> Family {
+    pub fn family(self) -> WorkloadFamily {
         match self {
-            Self::Merge | Self::Sort | Self::Ljoin | Self::Mvmul | Self::Binfclayer => Family::Boolean,
-            Self::Rsum | Self::Rstats | Self::Rmvmul | Self::NRmatmul | Self::TRmatmul => Family::Ckks,
+            Self::Merge | Self::Sort | Self::Ljoin | Self::Mvmul | Self::Binfclayer => {
+                WorkloadFamily::Boolean
+            }
+            Self::Rsum | Self::Rstats | Self::Rmvmul | Self::NRmatmul | Self::TRmatmul => {
+                WorkloadFamily::Ckks
+            }
         }
     }
 
     /// Processes that compute it together.
     pub fn parties(self) -> usize {
         match self.family() {
-            Family::Boolean => 2,
-            Family::Ckks => 1,
+            WorkloadFamily::Boolean => 2,
+            WorkloadFamily::Ckks => 1,
         }
     }
 }
 
-impl Family {
+impl WorkloadFamily {
     fn program(self) -> &'static str {
         match self {
             Self::Boolean => "osprey-boolean",
@@ -100,7 +104,7 @@ impl Family {
 
 /// How large a workload is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Size {
+pub enum WorkloadSize {
     /// A second or so: for tests.
     Quick,
     /// As the program recommends: about 1 GiB per party.
@@ -109,7 +113,7 @@ pub enum Size {
     Number(u64),
 }
 
-impl std::str::FromStr for Size {
+impl std::str::FromStr for WorkloadSize {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
@@ -159,7 +163,7 @@ impl Listed {
 ///
 /// # Errors
 /// When the program cannot be run, does not have the workload, or does not take the size.
-pub fn size(program: &Path, workload: Workload, size: Size) -> Result<u64, Error> {
+pub fn size(program: &Path, workload: BenchWorkload, size: WorkloadSize) -> Result<u64, Error> {
     let shown = program.display();
     let done = Command::new(program)
         .args(["--list", "--json"])
@@ -177,10 +181,10 @@ pub fn size(program: &Path, workload: Workload, size: Size) -> Result<u64, Error
         ))
     })?;
     match size {
-        Size::Quick => Ok(found.quick),
-        Size::Default => Ok(found.default),
-        Size::Number(number) if found.takes(number) => Ok(number),
-        Size::Number(number) => {
+        WorkloadSize::Quick => Ok(found.quick),
+        WorkloadSize::Default => Ok(found.default),
+        WorkloadSize::Number(number) if found.takes(number) => Ok(number),
+        WorkloadSize::Number(number) => {
             let Listed { counts, most, .. } = found;
             Err(Error::input(format!(
                 "--size {number} does not fit {name}: it counts {counts}, at most {most}"
@@ -195,7 +199,7 @@ mod tests {
 
     #[test]
     fn every_workload_has_its_name_and_program() {
-        let names: Vec<String> = Workload::value_variants().iter().map(|w| w.name()).collect();
+        let names: Vec<String> = BenchWorkload::value_variants().iter().map(|w| w.name()).collect();
         let expected = [
             "merge",
             "sort",
@@ -209,9 +213,9 @@ mod tests {
             "t_rmatmul",
         ];
         assert_eq!(names, expected);
-        let parties: usize = Workload::value_variants().iter().map(|w| w.parties()).sum();
+        let parties: usize = BenchWorkload::value_variants().iter().map(|w| w.parties()).sum();
         assert_eq!(parties, 15);
-        for workload in Workload::value_variants() {
+        for workload in BenchWorkload::value_variants() {
             let json = serde_json::to_string(workload).expect("a name");
             assert_eq!(json, format!("{:?}", workload.name()));
         }
@@ -219,7 +223,8 @@ mod tests {
 
     #[test]
     fn a_missing_program_says_how_to_build_it() {
-        let error = Family::Ckks.find(Some(Path::new("/nowhere/osprey-ckks"))).expect_err("none").to_string();
+        let error =
+            WorkloadFamily::Ckks.find(Some(Path::new("/nowhere/osprey-ckks"))).expect_err("none").to_string();
         assert!(error.contains("/nowhere/osprey-ckks") && error.contains("make ckks"), "{error}");
     }
 
@@ -241,23 +246,23 @@ mod tests {
             .expect("allowed");
         let size = |workload, size| super::size(&program, workload, size);
         for (workload, right, wrong) in [
-            (Workload::Merge, [1, 16, 64], [48, 128]),
-            (Workload::Mvmul, [64, 192, 256], [32, 320]),
-            (Workload::Rsum, [1, 10, 11], [12, 1 << 40]),
+            (BenchWorkload::Merge, [1, 16, 64], [48, 128]),
+            (BenchWorkload::Mvmul, [64, 192, 256], [32, 320]),
+            (BenchWorkload::Rsum, [1, 10, 11], [12, 1 << 40]),
         ] {
             for number in right {
-                assert_eq!(size(workload, Size::Number(number)).expect("taken"), number);
+                assert_eq!(size(workload, WorkloadSize::Number(number)).expect("taken"), number);
             }
             for number in wrong {
-                let error = size(workload, Size::Number(number)).expect_err("refused").to_string();
+                let error = size(workload, WorkloadSize::Number(number)).expect_err("refused").to_string();
                 assert!(
                     error.contains(&format!("--size {number} does not fit")) && error.contains("at most"),
                     "{error}"
                 );
             }
         }
-        assert_eq!(size(Workload::Rsum, Size::Quick).expect("listed"), 3);
-        let missing = size(Workload::Sort, Size::Default).expect_err("not listed").to_string();
+        assert_eq!(size(BenchWorkload::Rsum, WorkloadSize::Quick).expect("listed"), 3);
+        let missing = size(BenchWorkload::Sort, WorkloadSize::Default).expect_err("not listed").to_string();
         assert!(missing.contains("does not list sort"), "{missing}");
     }
 
@@ -265,8 +270,8 @@ mod tests {
     fn sizes_are_words_or_numbers() {
         assert_eq!(
             ["quick", "default", "64"].map(str::parse),
-            [Ok(Size::Quick), Ok(Size::Default), Ok(Size::Number(64))]
+            [Ok(WorkloadSize::Quick), Ok(WorkloadSize::Default), Ok(WorkloadSize::Number(64))]
         );
-        assert!("0".parse::<Size>().is_err() && "big".parse::<Size>().is_err());
+        assert!("0".parse::<WorkloadSize>().is_err() && "big".parse::<WorkloadSize>().is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! Figures of a trace.
 
-use osprey::plan::{Next, Planner};
-use osprey::trace::{Block, Feed, Footer, Header, Source};
+use osprey::plan::{Planner, PlannerAnswer};
+use osprey::trace::{Footer, Header, TraceBlock, TraceFeed, TraceSource};
 use serde::Serialize;
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ const SHARES: [u64; 4] = [10, 25, 50, 75];
 
 /// What `osprey trace show` says.
 #[derive(Debug, Serialize)]
-pub struct Figures {
+pub struct TraceFigures {
     /// Bytes per chunk.
     pub chunk: u64,
     /// Bytes of address space of the region.
@@ -42,12 +42,12 @@ pub struct Figures {
     /// Touches between two of the same chunk: the median and nine in ten; none when nothing is touched twice.
     pub reuse: Option<(u64, u64)>,
     /// The least that any plan moves.
-    pub plans: Vec<Plan>,
+    pub plans: Vec<PlanFigures>,
 }
 
 /// What MIN moves with a share of the memory.
 #[derive(Debug, Serialize)]
-pub struct Plan {
+pub struct PlanFigures {
     /// Percent of `peak_bytes`.
     pub percent: u64,
     /// Bytes of the region in memory.
@@ -73,23 +73,28 @@ pub struct Moves {
 ///
 /// # Errors
 /// When the file changes while it is read.
-pub fn blocks(source: &mut Source) -> Result<(Vec<Block>, Footer), String> {
+pub fn blocks(source: &mut TraceSource) -> Result<(Vec<TraceBlock>, Footer), String> {
     let mut blocks = Vec::new();
     loop {
         match source.next()? {
-            Feed::Block(block) => blocks.push(block),
-            Feed::End(footer) => return Ok((blocks, footer)),
-            Feed::Wait => return Err("a trace file that makes one wait".into()),
+            TraceFeed::Block(block) => blocks.push(block),
+            TraceFeed::End(footer) => return Ok((blocks, footer)),
+            TraceFeed::Wait => return Err("a trace file that makes one wait".into()),
         }
     }
 }
 
-impl Figures {
+impl TraceFigures {
     /// Computes all of them.
     ///
     /// # Errors
     /// None that a trace from [`blocks`] can cause.
-    pub fn of(header: &Header, file_bytes: u64, blocks: &[Block], footer: &Footer) -> Result<Self, String> {
+    pub fn of(
+        header: &Header,
+        file_bytes: u64,
+        blocks: &[TraceBlock],
+        footer: &Footer,
+    ) -> Result<Self, String> {
         let entries = || blocks.iter().flat_map(|block| &block.entries);
         let count = footer.entries.max(1) as f64;
         let (touched, gaps) = reuse(entries().map(|entry| entry.chunk));
@@ -127,11 +132,11 @@ fn reuse(chunks: impl Iterator<Item = u32>) -> (u64, Vec<u64>) {
     (last.len() as u64, gaps)
 }
 
-fn plan(header: &Header, blocks: &[Block], peak: u64, percent: u64) -> Result<Plan, String> {
+fn plan(header: &Header, blocks: &[TraceBlock], peak: u64, percent: u64) -> Result<PlanFigures, String> {
     let capacity = (peak * percent / 100) as usize;
     let fits = capacity >= 2 * header.microset as usize;
     let moves = fits.then(|| moves(header, blocks, capacity, 0..u64::MAX)).transpose()?;
-    Ok(Plan { percent, memory: capacity as u64 * header.chunk, moves })
+    Ok(PlanFigures { percent, memory: capacity as u64 * header.chunk, moves })
 }
 
 /// What MIN moves with `capacity` resident chunks for the blocks that begin within a range of the program's
@@ -141,7 +146,7 @@ fn plan(header: &Header, blocks: &[Block], peak: u64, percent: u64) -> Result<Pl
 /// When two blocks do not fit.
 pub fn moves(
     header: &Header,
-    blocks: &[Block],
+    blocks: &[TraceBlock],
     capacity: usize,
     events: Range<u64>,
 ) -> Result<Moves, String> {
@@ -150,13 +155,13 @@ pub fn moves(
     let chunk = header.chunk;
     loop {
         match planner.next() {
-            Next::Wait => match feed.next() {
+            PlannerAnswer::Wait => match feed.next() {
                 Some(block) => planner.push(block.clone()),
                 None => planner.finish(&Footer::default()),
             },
-            Next::Done => return Ok(moves),
-            Next::Step(step) if !events.contains(&blocks[step.fetch.block as usize].events) => {}
-            Next::Step(step) => {
+            PlannerAnswer::Done => return Ok(moves),
+            PlannerAnswer::Step(step) if !events.contains(&blocks[step.fetch.block as usize].events) => {}
+            PlannerAnswer::Step(step) => {
                 moves.read += if step.fetch.fresh { 0 } else { chunk };
                 for gone in step.evict {
                     *if gone.dead {
@@ -175,18 +180,18 @@ pub fn moves(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use osprey::trace::Entry;
+    use osprey::trace::TraceEntry;
 
     #[test]
     fn a_cycle_moves_what_min_must() {
         // 40 chunks round and round, 3 times, written in the first round only.
-        let entry = |i: u32| Entry { chunk: i % 40, written: i < 40, fresh: i < 40 };
-        let blocks: Vec<Block> = (0..60)
-            .map(|b| Block { entries: (2 * b..2 * b + 2).map(entry).collect(), ..Block::default() })
+        let entry = |i: u32| TraceEntry { chunk: i % 40, written: i < 40, fresh: i < 40 };
+        let blocks: Vec<TraceBlock> = (0..60)
+            .map(|b| TraceBlock { entries: (2 * b..2 * b + 2).map(entry).collect(), ..TraceBlock::default() })
             .collect();
         let header = Header { chunk: 4096, region: 1 << 20, microset: 2, key: 0 };
         let footer = Footer { entries: 120, peak_chunks: 40, other_bytes: 5 };
-        let figures = Figures::of(&header, 240, &blocks, &footer).expect("figures");
+        let figures = TraceFigures::of(&header, 240, &blocks, &footer).expect("figures");
         assert_eq!((figures.touched_bytes, figures.peak_bytes), (40 * 4096, 40 * 4096));
         assert_eq!(figures.reuse, Some((40, 40)));
         assert!((figures.bytes_per_entry - 2.0).abs() < 1e-9 && (figures.fresh - 1.0 / 3.0).abs() < 1e-9);
@@ -200,7 +205,7 @@ mod tests {
             "{moves:?}"
         );
         let small =
-            Figures::of(&header, 240, &blocks, &Footer { peak_chunks: 20, ..footer }).expect("figures");
+            TraceFigures::of(&header, 240, &blocks, &Footer { peak_chunks: 20, ..footer }).expect("figures");
         assert_eq!(small.plans[0].moves, None);
     }
 }

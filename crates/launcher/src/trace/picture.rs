@@ -1,6 +1,6 @@
 //! A trace as a picture: time to the right, chunks upwards, darker where more is touched.
 
-use osprey::trace::{Block, Header};
+use osprey::trace::{Header, TraceBlock};
 use page::markup::{Markup, element};
 use page::picture::{BLUES, INK, RULE, label, picture};
 use std::fmt::Write;
@@ -18,7 +18,7 @@ const BELOW: usize = 40;
 const SHADES: [&str; 4] = BLUES;
 
 /// Draws a trace.
-pub fn draw(header: &Header, blocks: &[Block]) -> String {
+pub fn draw(header: &Header, blocks: &[TraceBlock]) -> String {
     let chunks: Vec<u32> = blocks.iter().flat_map(|block| &block.entries).map(|entry| entry.chunk).collect();
     let top = chunks.iter().max().map_or(1, |&chunk| chunk as usize + 1);
     let (width, height) = (ACROSS * CELL, UP * CELL);
@@ -79,13 +79,14 @@ fn paths(cells: &[[u32; ACROSS]]) -> [String; SHADES.len()] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use osprey::trace::Entry;
+    use osprey::trace::TraceEntry;
 
     #[test]
     fn a_line_is_drawn_as_a_diagonal() {
-        let entry = |chunk| Entry { chunk, written: true, fresh: false };
-        let blocks: Vec<Block> =
-            (0..ACROSS as u32).map(|i| Block { entries: vec![entry(i)], ..Block::default() }).collect();
+        let entry = |chunk| TraceEntry { chunk, written: true, fresh: false };
+        let blocks: Vec<TraceBlock> = (0..ACROSS as u32)
+            .map(|i| TraceBlock { entries: vec![entry(i)], ..TraceBlock::default() })
+            .collect();
         let header = Header { chunk: 65536, region: 1 << 30, microset: 2, key: 0 };
         let svg = draw(&header, &blocks);
         let last = SHADES[3];

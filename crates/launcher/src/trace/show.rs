@@ -1,6 +1,6 @@
 //! `osprey trace show`.
 
-use super::figures::{Figures, Plan, blocks};
+use super::figures::{PlanFigures, TraceFigures, blocks};
 use super::picture;
 use base::Error;
 use page::numbers::binary;
@@ -15,7 +15,7 @@ pub fn run(path: &Path, svg: Option<&Path>, json: bool) -> Result<(), Error> {
     let (header, mut source) = super::open(path)?;
     let (blocks, footer) = blocks(&mut source).map_err(Error::input)?;
     let file = std::fs::metadata(path).map_err(|e| Error::io(format!("reading {}", path.display()), &e))?;
-    let figures = Figures::of(&header, file.len(), &blocks, &footer).map_err(Error::misuse)?;
+    let figures = TraceFigures::of(&header, file.len(), &blocks, &footer).map_err(Error::misuse)?;
     if let Some(svg) = svg {
         std::fs::write(svg, picture::draw(&header, &blocks))
             .map_err(|e| Error::io(format!("writing {}", svg.display()), &e))?;
@@ -23,7 +23,7 @@ pub fn run(path: &Path, svg: Option<&Path>, json: bool) -> Result<(), Error> {
     if json { print_json(&figures) } else { print(&words(&figures)) }
 }
 
-fn words(f: &Figures) -> String {
+fn words(f: &TraceFigures) -> String {
     let percent = |share: f64| 100.0 * share;
     let reuse = f.reuse.map_or_else(
         || "nothing is touched twice".to_owned(),
@@ -49,7 +49,7 @@ fn words(f: &Figures) -> String {
     lines.join("\n")
 }
 
-fn row(plan: &Plan) -> String {
+fn row(plan: &PlanFigures) -> String {
     let start = format!("{:>4} % {:>10}", plan.percent, binary(plan.memory));
     match plan.moves {
         None => format!("{start}  too little: two blocks of the trace do not fit"),

@@ -6,7 +6,7 @@
 use super::figures::blocks;
 use base::Error;
 use osprey::settings::microset;
-use osprey::trace::{Block, Entry, Header};
+use osprey::trace::{Header, TraceBlock, TraceEntry};
 use rustix::fs::{MemfdFlags, memfd_create};
 use serde_json::json;
 use std::ffi::OsString;
@@ -118,7 +118,7 @@ fn keys(found: &Header, expected: &Header, command: &[OsString]) -> Option<Strin
 }
 
 /// The first place where two traces differ, in words.
-fn difference(found: &[Block], expected: &[Block]) -> Option<String> {
+fn difference(found: &[TraceBlock], expected: &[TraceBlock]) -> Option<String> {
     for (number, (one, other)) in found.iter().zip(expected).enumerate() {
         if (one.events, one.hash) != (other.events, other.hash) {
             return Some(format!(
@@ -140,7 +140,7 @@ fn difference(found: &[Block], expected: &[Block]) -> Option<String> {
     })
 }
 
-fn entry(entry: &Entry) -> String {
+fn entry(entry: &TraceEntry) -> String {
     let written = if entry.written { "written" } else { "read" };
     let fresh = if entry.fresh { ", empty before" } else { "" };
     format!("chunk {} ({written}{fresh})", entry.chunk)
@@ -152,10 +152,10 @@ mod tests {
 
     #[test]
     fn the_first_difference_is_named() {
-        let entries = |chunks: &[u32]| -> Vec<Entry> {
-            chunks.iter().map(|&chunk| Entry { chunk, written: chunk == 2, fresh: false }).collect()
+        let entries = |chunks: &[u32]| -> Vec<TraceEntry> {
+            chunks.iter().map(|&chunk| TraceEntry { chunk, written: chunk == 2, fresh: false }).collect()
         };
-        let block = |events, hash, chunks: &[u32]| Block { events, hash, entries: entries(chunks) };
+        let block = |events, hash, chunks: &[u32]| TraceBlock { events, hash, entries: entries(chunks) };
         let base = [block(1, 1, &[1, 2]), block(5, 1, &[3])];
         assert_eq!(difference(&base, &base), None);
         for (other, expected) in [

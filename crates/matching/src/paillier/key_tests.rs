@@ -155,7 +155,7 @@ fn a_plaintext_that_reaches_the_top_bit_opens_like_any_other() {
 /// Encryption and decryption by the owner. The plaintext is secret, and so is the ciphertext that comes back;
 /// of the key what it computes with, but for the primes: a division tells how long its divisor is, which of a
 /// prime is public but not to memcheck.
-fn owner() -> Vec<timing::Case<'static>> {
+fn owner() -> Vec<timing::TimedKernel<'static>> {
     let mut key = given();
     for factor in &mut key.factors {
         timing::memcheck::secret(&mut factor.order);
@@ -170,7 +170,7 @@ fn owner() -> Vec<timing::Case<'static>> {
         timing::done(&sealed.0);
         timing::done(&key.decrypt(&sealed).0);
     };
-    vec![timing::Case::new("Paillier, owner: plaintext, exponents", KEY_BYTES, case)]
+    vec![timing::TimedKernel::new("Paillier, owner: plaintext, exponents", KEY_BYTES, case)]
 }
 
 timing::tests!(owner);

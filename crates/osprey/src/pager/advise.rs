@@ -46,14 +46,14 @@ mod room;
 mod way;
 
 use crate::plan::{Eviction, Fetch};
-use crate::progress::Progress;
-use crate::region::Region;
-use crate::settings::{Engine, Mode, Settings};
+use crate::progress::TouchProgress;
+use crate::region::PagedRegion;
+use crate::settings::{PagingEngine, PassMode, ProcessSettings};
 use crate::stats::Stats;
 use crate::sys::own::tell;
 use crate::sys::{self, PAGE, advise, process};
-use crate::trace::Source;
-use program::{Program, Search, Turn};
+use crate::trace::TraceSource;
+use program::{PlannedProgram, Search, Turn};
 use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -145,21 +145,21 @@ impl Advisor {
 /// In words: no limit, one too small for two blocks of the trace (with the least), no swap, a folder that
 /// cannot be written, a disk too full.
 pub(crate) fn start(
-    engine: Engine,
-    settings: &Settings,
-    region: Arc<Region>,
-    progress: Arc<Progress>,
-    source: Option<Source>,
+    engine: PagingEngine,
+    settings: &ProcessSettings,
+    region: Arc<PagedRegion>,
+    progress: Arc<TouchProgress>,
+    source: Option<TraceSource>,
 ) -> Result<Advisor, String> {
     let sizes = Sizes::of(frames(settings, source.as_ref())?);
-    let peak = source.as_ref().and_then(Source::footer).map_or(0, |footer| footer.peak_chunks);
+    let peak = source.as_ref().and_then(TraceSource::footer).map_or(0, |footer| footer.peak_chunks);
     let way = Way::prepare(engine, settings, region.clone(), peak, sizes.depth)?;
     let system = |e: io::Error| format!("cannot start the pager: {e}");
-    let mode = if source.is_some() { settings.mode } else { Mode::Reactive };
+    let mode = if source.is_some() { settings.mode } else { PassMode::Reactive };
     if source.is_none() {
         way.alone().map_err(system)?;
     }
-    let program = source.map(|source| Program::new(source, settings, sizes)).transpose()?;
+    let program = source.map(|source| PlannedProgram::new(source, settings, sizes)).transpose()?;
     let stats = Stats {
         mode: mode.to_string(),
         engine: engine.to_string(),
@@ -188,11 +188,11 @@ pub(crate) fn start(
 }
 
 /// Chunks that fit beside the rest of the process.
-fn frames(settings: &Settings, source: Option<&Source>) -> Result<usize, String> {
+fn frames(settings: &ProcessSettings, source: Option<&TraceSource>) -> Result<usize, String> {
     if settings.memory == 0 {
         return Err("there is nothing to page without a limit: set OSPREY_MEMORY".into());
     }
-    let known = source.and_then(Source::footer).map_or(0, |footer| footer.other_bytes);
+    let known = source.and_then(TraceSource::footer).map_or(0, |footer| footer.other_bytes);
     let other = known.max(way::resident_bytes());
     let usable = settings.memory - settings.memory / SLACK_SHARE;
     let frames = (usable.saturating_sub(other) / settings.chunk as u64) as usize;
@@ -211,14 +211,14 @@ fn frames(settings: &Settings, source: Option<&Source>) -> Result<usize, String>
 }
 
 /// The thread: follows the plan while there is one, and keeps the limit.
-fn run(mut mover: Mover, mut program: Option<Program>, progress: &Progress) {
+fn run(mut mover: Mover, mut program: Option<PlannedProgram>, progress: &TouchProgress) {
     while !mover.shared.stopping.load(Ordering::Acquire) {
         progress.hush();
         if let Some(followed) = &mut program
             && let Err(reason) = follow(followed, &mut mover, progress)
         {
             mover.shared.warn(format!("{reason}; from here on the kernel pages by what is touched"));
-            mover.shared.stats().mode = Mode::Reactive.to_string();
+            mover.shared.stats().mode = PassMode::Reactive.to_string();
             program = None;
             if let Err(error) = mover.way.alone() {
                 mover.shared.warn(format!("the kernel refused advice: {error}"));
@@ -229,8 +229,8 @@ fn run(mut mover: Mover, mut program: Option<Program>, progress: &Progress) {
         }
         mover.count(program.as_ref());
         let mut bells = vec![progress.bell(), mover.shared.stop.as_fd()];
-        bells.extend(program.as_ref().and_then(Program::bell));
-        let ms = if program.as_ref().is_some_and(Program::must_look) { KEY_MS } else { CHECK_MS };
+        bells.extend(program.as_ref().and_then(PlannedProgram::bell));
+        let ms = if program.as_ref().is_some_and(PlannedProgram::must_look) { KEY_MS } else { CHECK_MS };
         if let Err(error) = advise::wait(&bells, ms) {
             return mover.shared.warn(format!("the pager cannot wait: {error}"));
         }
@@ -239,7 +239,7 @@ fn run(mut mover: Mover, mut program: Option<Program>, progress: &Progress) {
 }
 
 /// Does all that the plan allows now.
-fn follow(program: &mut Program, mover: &mut Mover, progress: &Progress) -> Result<(), String> {
+fn follow(program: &mut PlannedProgram, mover: &mut Mover, progress: &TouchProgress) -> Result<(), String> {
     program.feed()?;
     let refused = |error: io::Error| format!("the kernel refused advice: {error}");
     let mut looks = 0;
@@ -274,7 +274,7 @@ fn follow(program: &mut Program, mover: &mut Mover, progress: &Progress) -> Resu
 #[derive(Debug)]
 struct Mover {
     way: Way,
-    region: Arc<Region>,
+    region: Arc<PagedRegion>,
     pagemap: advise::Pagemap,
     shared: Arc<Shared>,
     /// The limit, and what is aimed at when it is exceeded.
@@ -303,7 +303,7 @@ impl Mover {
 
     /// Tells the plan of chunks that it holds and that are away, and, with `strays`, of those that are there
     /// and that it does not hold.
-    fn search(&self, program: &mut Program, strays: bool) {
+    fn search(&self, program: &mut PlannedProgram, strays: bool) {
         let all = self.region.chunk() / PAGE;
         let mut away = Vec::new();
         for chunk in 0..self.region.reach() {
@@ -374,7 +374,7 @@ impl Mover {
     }
 
     /// Counts what the program waited for, our own time, and how far the plan is.
-    fn count(&mut self, program: Option<&Program>) {
+    fn count(&mut self, program: Option<&PlannedProgram>) {
         let ours = process::usage_of_thread();
         let faults = process::usage_of_process().major_faults.saturating_sub(ours.major_faults);
         let stalls = faults.saturating_sub(self.faults);
@@ -388,7 +388,7 @@ impl Mover {
     }
 
     /// Sends chunks away that the plan does not hold, while more is resident than is allowed.
-    fn keep_limit(&mut self, mut program: Option<&mut Program>) -> io::Result<()> {
+    fn keep_limit(&mut self, mut program: Option<&mut PlannedProgram>) -> io::Result<()> {
         let mut resident = way::resident_bytes();
         if resident <= self.memory {
             return Ok(());

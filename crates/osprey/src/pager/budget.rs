@@ -11,7 +11,7 @@
 //! of the group may use it.
 
 use super::{FRAMES_MIN, GROWTH, GROWTH_PERCENT, SLACK_PERCENT, least_frames};
-use crate::settings::Settings;
+use crate::settings::ProcessSettings;
 use crate::sys::own::Footprint;
 use std::time::{Duration, Instant};
 
@@ -42,7 +42,7 @@ pub(super) struct Budget {
 
 /// What a look says.
 #[derive(Debug, PartialEq)]
-pub(super) enum Verdict {
+pub(super) enum BudgetVerdict {
     Fits,
     /// So many frames may have memory from now on.
     Lower(usize),
@@ -53,7 +53,7 @@ pub(super) enum Verdict {
 impl Budget {
     /// # Errors
     /// In words, where /proc cannot be read.
-    pub fn new(settings: &Settings, planned: bool) -> Result<Self, String> {
+    pub fn new(settings: &ProcessSettings, planned: bool) -> Result<Self, String> {
         let footprint = Footprint::open().map_err(|e| format!("cannot read /proc/self/status: {e}"))?;
         Ok(Self {
             footprint,
@@ -70,9 +70,9 @@ impl Budget {
     }
 
     /// Compares, if it is time: `moved` bytes so far, `live` chunks that have memory, at most `frames`.
-    pub fn look(&mut self, moved: u64, live: usize, frames: usize) -> Verdict {
+    pub fn look(&mut self, moved: u64, live: usize, frames: usize) -> BudgetVerdict {
         if moved < self.moved + LOOK_BYTES && self.looked.elapsed() < LOOK_TIME {
-            return Verdict::Fits;
+            return BudgetVerdict::Fits;
         }
         (self.moved, self.looked) = (moved, Instant::now());
         self.judge(self.footprint.bytes(), live, frames)
@@ -91,29 +91,29 @@ impl Budget {
         self.near.then_some(SLEEP_TIME)
     }
 
-    fn judge(&mut self, used: u64, live: usize, frames: usize) -> Verdict {
+    fn judge(&mut self, used: u64, live: usize, frames: usize) -> BudgetVerdict {
         self.near = used + 2 * margin(self.memory) > self.memory;
         let beside = used.saturating_sub(live as u64 * self.chunk);
         let before = std::mem::replace(&mut self.beside, beside);
         let allowed = (self.memory.saturating_sub(beside) / self.chunk) as usize;
         if allowed >= frames {
-            return Verdict::Fits;
+            return BudgetVerdict::Fits;
         }
         // It may grow as much again until the next look.
         let growth = if before == 0 { 0 } else { beside.saturating_sub(before) };
         let lower = allowed.saturating_sub(growth.min(LOOK_BYTES).div_ceil(self.chunk) as usize);
         if allowed < self.least && !std::mem::replace(&mut self.exceeded, true) {
-            return Verdict::TooMuch(self.least.min(frames), beside);
+            return BudgetVerdict::TooMuch(self.least.min(frames), beside);
         }
         match lower.max(self.least) {
-            lower if lower < frames => Verdict::Lower(lower),
-            _ => Verdict::Fits,
+            lower if lower < frames => BudgetVerdict::Lower(lower),
+            _ => BudgetVerdict::Fits,
         }
     }
 }
 
 /// Frames that stay whatever the process uses.
-pub(super) fn least(settings: &Settings, planned: bool) -> usize {
+pub(super) fn least(settings: &ProcessSettings, planned: bool) -> usize {
     if planned { least_frames(settings) } else { FRAMES_MIN }
 }
 
@@ -128,25 +128,27 @@ mod tests {
 
     #[test]
     fn frames_are_given_up_for_what_the_process_grows_by() {
-        let settings = Settings { memory: 100 << 20, chunk: 1 << 20, microset: 8, ..Settings::default() };
+        let settings =
+            ProcessSettings { memory: 100 << 20, chunk: 1 << 20, microset: 8, ..ProcessSettings::default() };
         let mut budget = Budget::new(&settings, false).expect("/proc");
-        assert_eq!(budget.judge(80 << 20, 70, 88), Verdict::Fits);
+        assert_eq!(budget.judge(80 << 20, 70, 88), BudgetVerdict::Fits);
         assert_eq!(budget.patience(), None, "far from the limit");
-        assert_eq!(budget.judge(90 << 20, 80, 88), Verdict::Fits);
+        assert_eq!(budget.judge(90 << 20, 80, 88), BudgetVerdict::Fits);
         assert_eq!(budget.patience(), None);
-        assert_eq!(budget.judge(95 << 20, 80, 88), Verdict::Lower(81), "15 MiB beside, and 2 to come");
+        assert_eq!(budget.judge(95 << 20, 80, 88), BudgetVerdict::Lower(81), "15 MiB beside, and 2 to come");
         assert!(budget.patience().is_some(), "near the limit");
-        assert_eq!(budget.judge(95 << 20, 80, 81), Verdict::Fits);
-        let Verdict::TooMuch(FRAMES_MIN, beside) = budget.judge(115 << 20, 20, 81) else {
+        assert_eq!(budget.judge(95 << 20, 80, 81), BudgetVerdict::Fits);
+        let BudgetVerdict::TooMuch(FRAMES_MIN, beside) = budget.judge(115 << 20, 20, 81) else {
             panic!("too much")
         };
         assert_eq!(beside, 95 << 20);
-        assert_eq!(budget.judge(115 << 20, 20, FRAMES_MIN), Verdict::Fits, "said once");
+        assert_eq!(budget.judge(115 << 20, 20, FRAMES_MIN), BudgetVerdict::Fits, "said once");
     }
 
     #[test]
     fn what_waits_for_memory_gets_a_part_of_the_limit() {
-        let settings = Settings { memory: 100 << 20, chunk: 1 << 20, microset: 8, ..Settings::default() };
+        let settings =
+            ProcessSettings { memory: 100 << 20, chunk: 1 << 20, microset: 8, ..ProcessSettings::default() };
         let mut budget = Budget::new(&settings, false).expect("/proc");
         assert_eq!(budget.pressed(80, 88), 78, "of what has memory, not of what may have some");
         assert_eq!(budget.pressed(88, 80), 78);

@@ -1,7 +1,7 @@
 //! Encryption and authentication of chunks on their way to the file and back.
 //!
 //! **Functionality.** AES-128 in counter mode, in place, and a tag of the content: a polynomial over
-//! GF(2^128) at a secret random element. Counter and tag stay in memory ([`Sealed`]).
+//! GF(2^128) at a secret random element. Counter and tag stay in memory ([`SealedChunk`]).
 //!
 //! **What holds.** Keys come from the system's randomness and lie in pages of their own that are in no core
 //! dump, no child and, where locking is allowed, no swap; a running count of blocks gives every write a range
@@ -43,7 +43,7 @@ struct Keys {
 
 /// What is kept in memory of a chunk in the file.
 #[derive(Clone, Copy)]
-pub(super) struct Sealed {
+pub(super) struct SealedChunk {
     pub counter: u64,
     pub tag: Block,
 }
@@ -67,7 +67,7 @@ impl Cipher {
     ///
     /// # Errors
     /// In words, when a further key is due and the system has no randomness, or there were [`KEYS_MAX`].
-    pub fn seal(&mut self, chunk: &mut [Block]) -> Result<Sealed, String> {
+    pub fn seal(&mut self, chunk: &mut [Block]) -> Result<SealedChunk, String> {
         // Chunks are powers of two, so none lies astride two keys.
         let counter = self.used;
         let key = self.keys.stream.get_mut((counter >> KEY_BLOCKS_LOG) as usize);
@@ -81,14 +81,14 @@ impl Cipher {
             stream.ctr_xor(counter, piece);
             tag
         });
-        Ok(Sealed { counter, tag })
+        Ok(SealedChunk { counter, tag })
     }
 
     /// Decrypts a chunk.
     ///
     /// # Errors
     /// When it is not what was sealed.
-    pub fn open(&self, sealed: Sealed, chunk: &mut [Block]) -> Result<(), Altered> {
+    pub fn open(&self, sealed: SealedChunk, chunk: &mut [Block]) -> Result<(), Altered> {
         let tag = self.in_pieces(sealed.counter, chunk, |before, stream, counter, piece| {
             stream.ctr_xor(counter, piece);
             gf_digest(&self.keys.tag, before, piece)
@@ -97,7 +97,7 @@ impl Cipher {
     }
 
     /// Whether a content is that which was sealed.
-    pub fn is_same(&self, sealed: Sealed, chunk: &[Block]) -> bool {
+    pub fn is_same(&self, sealed: SealedChunk, chunk: &[Block]) -> bool {
         gf_digest(&self.keys.tag, Block::ZERO, chunk) == sealed.tag
     }
 

@@ -35,13 +35,13 @@ mod tests;
 mod transfers;
 mod worker;
 
-use crate::progress::Progress;
-use crate::region::Region;
-use crate::settings::{Engine, Mode, Settings};
+use crate::progress::TouchProgress;
+use crate::region::PagedRegion;
+use crate::settings::{PagingEngine, PassMode, ProcessSettings};
 use crate::stats::Stats;
 use crate::sys::own::{Footprint, exit_now, tell};
-use crate::trace::Source;
-use schedule::Shares;
+use crate::trace::TraceSource;
+use schedule::FrameShares;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -92,7 +92,7 @@ enum Kind {
     Idle(Stats),
     Thread {
         link: Arc<Link>,
-        progress: Arc<Progress>,
+        progress: Arc<TouchProgress>,
         thread: JoinHandle<()>,
     },
     Advisor(advise::Advisor),
@@ -107,27 +107,27 @@ struct Link {
 
 /// What a thread starts from.
 struct Job {
-    settings: Settings,
-    region: Arc<Region>,
-    progress: Arc<Progress>,
-    source: Option<Source>,
+    settings: ProcessSettings,
+    region: Arc<PagedRegion>,
+    progress: Arc<TouchProgress>,
+    source: Option<TraceSource>,
     frames: usize,
-    shares: Shares,
+    shares: FrameShares,
 }
 
-/// Starts paging of a region that was not touched yet. Without a limit of memory, or with [`Engine::None`],
+/// Starts paging of a region that was not touched yet. Without a limit of memory, or with [`PagingEngine::None`],
 /// nothing is done.
 ///
 /// # Errors
 /// In words, with what to do: the system does not permit what the engine needs, the spill directory cannot be
 /// used, the limit is too small (with the least).
 pub(crate) fn start(
-    settings: &Settings,
-    region: Arc<Region>,
-    progress: Arc<Progress>,
-    source: Option<Source>,
+    settings: &ProcessSettings,
+    region: Arc<PagedRegion>,
+    progress: Arc<TouchProgress>,
+    source: Option<TraceSource>,
 ) -> Result<Pager, String> {
-    let mode = if source.is_some() { settings.mode } else { Mode::Reactive };
+    let mode = if source.is_some() { settings.mode } else { PassMode::Reactive };
     let stats = Stats {
         mode: mode.to_string(),
         engine: settings.engine.to_string(),
@@ -135,13 +135,13 @@ pub(crate) fn start(
         ..Stats::default()
     };
     match settings.engine {
-        Engine::None => return Ok(Pager(Kind::Idle(stats))),
+        PagingEngine::None => return Ok(Pager(Kind::Idle(stats))),
         _ if settings.memory == 0 => return Ok(Pager(Kind::Idle(stats))),
-        Engine::File | Engine::Hint => {
+        PagingEngine::File | PagingEngine::Hint => {
             let advisor = advise::start(settings.engine, settings, region, progress, source)?;
             return Ok(Pager(Kind::Advisor(advisor)));
         }
-        Engine::Move | Engine::Copy => {}
+        PagingEngine::Move | PagingEngine::Copy => {}
     }
     let frames = frames(settings, &region, source.as_ref())?;
     let shares = shares(frames, settings.chunk);
@@ -225,7 +225,7 @@ impl Link {
 
     /// The run goes on without a plan.
     fn reactive(&self) {
-        self.stats().mode = Mode::Reactive.to_string();
+        self.stats().mode = PassMode::Reactive.to_string();
     }
 
     /// Copies what the thread counts.
@@ -248,24 +248,28 @@ impl Link {
 }
 
 /// What a number of frames of `chunk` bytes is used for by a plan.
-fn shares(frames: usize, chunk: usize) -> Shares {
+fn shares(frames: usize, chunk: usize) -> FrameShares {
     let at_least = |(least, most): (usize, usize), bytes: usize| (bytes / chunk).clamp(least, most);
     let percent = if chunk >= LARGE { BUFFER_PERCENT_LARGE } else { BUFFER_PERCENT };
     let buffer = (frames * percent / 100).max(at_least(BUFFER_MIN, BUFFER_BYTES));
     let reserve = at_least(RESERVE, RESERVE_BYTES);
-    Shares { capacity: frames.saturating_sub(buffer + reserve), buffer, reserve }
+    FrameShares { capacity: frames.saturating_sub(buffer + reserve), buffer, reserve }
 }
 
 /// Frames without which a plan is not possible: those that hold two blocks.
-fn least_frames(settings: &Settings) -> usize {
+fn least_frames(settings: &ProcessSettings) -> usize {
     let planned = 2 * settings.microset;
     (planned..).find(|&n| shares(n, settings.chunk).capacity >= planned).unwrap_or(usize::MAX)
 }
 
 /// Chunks that may have memory: the limit, less what the process needs beside the region, the pager's tables
 /// and slack. [`budget`] corrects it as the run shows.
-fn frames(settings: &Settings, region: &Region, source: Option<&Source>) -> Result<usize, String> {
-    let footer = source.and_then(Source::footer);
+fn frames(
+    settings: &ProcessSettings,
+    region: &PagedRegion,
+    source: Option<&TraceSource>,
+) -> Result<usize, String> {
+    let footer = source.and_then(TraceSource::footer);
     let now = Footprint::open().map_or(0, |footprint| footprint.bytes());
     let growth = budget::margin(settings.memory);
     let beside = footer.map_or(now, |footer| footer.other_bytes.max(now)) + growth;

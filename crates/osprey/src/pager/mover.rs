@@ -1,8 +1,8 @@
 //! How a chunk gets from a frame into the region and back: by moving its pages, or by copying them.
 
 use super::frames::Frames;
-use crate::region::Region;
-use crate::settings::Engine;
+use crate::region::PagedRegion;
+use crate::settings::PagingEngine;
 use crate::sys::staging::private;
 use crate::sys::uffd::{MISSING, Uffd, WRITE_PROTECT, feature};
 use std::io;
@@ -21,8 +21,8 @@ impl Mover {
     ///
     /// # Errors
     /// In words, with what to do about it.
-    pub fn new(engine: Engine, region: &Region, frames: &Frames) -> Result<Self, String> {
-        let moves = engine == Engine::Move;
+    pub fn new(engine: PagingEngine, region: &PagedRegion, frames: &Frames) -> Result<Self, String> {
+        let moves = engine == PagingEngine::Move;
         let must = if moves { feature::MOVE } else { feature::PAGEFAULT_FLAG_WP };
         let uffd = Uffd::open(must, 0, true).map_err(|error| refused(&error, engine))?;
         let map = |error: io::Error| format!("userfaultfd cannot watch the region: {error}");
@@ -55,7 +55,7 @@ impl Mover {
         &self,
         frames: &mut Frames,
         frame: u32,
-        region: &Region,
+        region: &PagedRegion,
         chunk: u32,
         may_wait: bool,
     ) -> io::Result<bool> {
@@ -95,7 +95,7 @@ impl Mover {
         &self,
         frames: &mut Frames,
         frame: u32,
-        region: &Region,
+        region: &PagedRegion,
         chunk: u32,
         len: usize,
     ) -> io::Result<()> {
@@ -118,7 +118,7 @@ impl Mover {
     ///
     /// # Errors
     /// The system's.
-    pub fn leave(&self, frames: &mut Frames, region: &Region, chunk: u32) -> io::Result<Option<u32>> {
+    pub fn leave(&self, frames: &mut Frames, region: &PagedRegion, chunk: u32) -> io::Result<Option<u32>> {
         let frame = frames.take_hollow();
         if !self.moves {
             let Some(full) = frames.refill(frame) else {
@@ -149,7 +149,7 @@ impl Mover {
         &self,
         frames: &mut Frames,
         frame: u32,
-        region: &Region,
+        region: &PagedRegion,
         chunk: u32,
         count: u32,
     ) -> io::Result<()> {
@@ -168,7 +168,7 @@ impl Mover {
         &self,
         frames: &mut Frames,
         frame: u32,
-        region: &Region,
+        region: &PagedRegion,
         chunk: u32,
         count: u32,
     ) -> io::Result<u32> {
@@ -189,7 +189,7 @@ impl Mover {
     ///
     /// # Errors
     /// In words.
-    pub fn wake(&self, region: &Region, chunk: u32, protected: bool) -> Result<(), String> {
+    pub fn wake(&self, region: &PagedRegion, chunk: u32, protected: bool) -> Result<(), String> {
         let (home, len) = (region.address(chunk), region.chunk());
         let done = if protected { self.uffd.protect(home, len, false) } else { self.uffd.wake(home, len) };
         done.map_err(|e| format!("userfaultfd cannot wake the program: {e}"))
@@ -227,7 +227,7 @@ fn is_short(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::OutOfMemory
 }
 
-fn refused(error: &io::Error, engine: Engine) -> String {
+fn refused(error: &io::Error, engine: PagingEngine) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied => format!(
             "userfaultfd is not permitted here ({error}), and engine {engine} needs it: allow it (sysctl \
@@ -235,7 +235,7 @@ fn refused(error: &io::Error, engine: Engine) -> String {
              system call), or \
              choose engine file, which writes plaintext; osprey probe tells what this machine allows"
         ),
-        io::ErrorKind::Unsupported if engine == Engine::Move => {
+        io::ErrorKind::Unsupported if engine == PagingEngine::Move => {
             format!("{error}: engine move needs Linux 6.8; choose engine copy")
         }
         _ => format!(

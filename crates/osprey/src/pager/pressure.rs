@@ -7,7 +7,7 @@
 //!
 //! **What must hold.** The pager never waits for memory that only it could free. What it does from the bell
 //! to the first frame freed touches little memory that it did not have: its stack and some heap are there
-//! from the start ([`Supply`]). For what is beyond that (page tables, the kernel's own, the table of a file
+//! from the start ([`HeapSupply`]). For what is beyond that (page tables, the kernel's own, the table of a file
 //! that grows) the guard gives a reserve, page by page, while the pager does not answer its bell. Without a
 //! guard nothing waits, and the bell never rings.
 
@@ -29,11 +29,11 @@ const PIECE: usize = 8 << 10;
 /// next. What lies behind it is still in use, because an allocator gives back what is free at the end of its
 /// memory.
 #[derive(Debug)]
-pub(super) struct Supply {
+pub(super) struct HeapSupply {
     _end: Box<[u8; 64]>,
 }
 
-impl Supply {
+impl HeapSupply {
     /// Touches the memory, for the calling thread. Not again later: that would itself wait where memory is
     /// short.
     pub fn new() -> Self {

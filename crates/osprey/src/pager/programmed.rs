@@ -1,9 +1,9 @@
 //! Carrying out the plan.
 
 use super::chunks::{CLEAN, EARLY, PLANNED, State, UNWANTED, WANTED};
-use super::schedule::{MADE_UP, Schedule};
+use super::schedule::{FrameSchedule, MADE_UP};
 use super::worker::Worker;
-use crate::plan::{Eviction, Fetch, Step};
+use crate::plan::{Eviction, Fetch, PlanStep};
 
 /// Fetches between two looks at what was touched.
 const AT_ONCE: usize = 16;
@@ -81,7 +81,7 @@ impl Worker {
 
     /// What a step means for the plan, without moving anything: who leaves by it may go when a frame is
     /// wanted.
-    fn book(&mut self, step: &Step) {
+    fn book(&mut self, step: &PlanStep) {
         for eviction in &step.evict {
             let chunk = eviction.chunk;
             self.chunks.set(chunk, PLANNED, false);
@@ -104,7 +104,7 @@ impl Worker {
         self.schedule.as_ref().is_some_and(|schedule| schedule.overtaken(&self.progress))
     }
 
-    fn plan(&mut self) -> &mut Schedule {
+    fn plan(&mut self) -> &mut FrameSchedule {
         self.schedule.as_mut().expect("only called with a plan")
     }
 

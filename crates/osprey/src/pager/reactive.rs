@@ -9,7 +9,7 @@ const AHEAD_MAX: usize = 8;
 
 /// Touches in order.
 #[derive(Debug, Default)]
-pub(super) struct Run {
+pub(super) struct TouchRun {
     /// The chunk that would continue it.
     next: u32,
     length: u32,

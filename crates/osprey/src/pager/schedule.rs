@@ -15,10 +15,10 @@
 //! says nothing against the trace. When the trace has caught up, the steps that the program is past are only
 //! booked, and what they would have brought and is wanted again comes in before that use.
 
-use crate::plan::{Eviction, Fetch, Next, Planner, Step, window};
-use crate::progress::Progress;
+use crate::plan::{Eviction, Fetch, PlanStep, Planner, PlannerAnswer, window};
+use crate::progress::TouchProgress;
 use crate::sys::advise::wait;
-use crate::trace::{Feed, Source};
+use crate::trace::{TraceFeed, TraceSource};
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 use std::os::fd::BorrowedFd;
@@ -35,7 +35,7 @@ pub(super) const MADE_UP: u64 = u64::MAX;
 
 /// What the frames are used for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shares {
+pub(super) struct FrameShares {
     /// Chunks resident by the plan.
     pub capacity: usize,
     /// Frames for chunks fetched ahead, and for those on their way out.
@@ -78,11 +78,11 @@ impl Ord for Leaving {
 }
 
 #[derive(Debug)]
-pub(super) struct Schedule {
+pub(super) struct FrameSchedule {
     planner: Planner,
-    source: Option<Source>,
-    shares: Shares,
-    steps: VecDeque<Step>,
+    source: Option<TraceSource>,
+    shares: FrameShares,
+    steps: VecDeque<PlanStep>,
     /// What was not brought because the program was past it, by the block that wants it again.
     missing: VecDeque<Fetch>,
     /// Chunks that were brought for blocks that the program is not past, in the order of the plan.
@@ -113,10 +113,15 @@ pub(super) struct Schedule {
     pub spent: Duration,
 }
 
-impl Schedule {
+impl FrameSchedule {
     /// # Errors
     /// The planner's: a capacity that cannot hold two blocks.
-    pub fn new(source: Source, shares: Shares, microset: usize, lookahead: u64) -> Result<Self, String> {
+    pub fn new(
+        source: TraceSource,
+        shares: FrameShares,
+        microset: usize,
+        lookahead: u64,
+    ) -> Result<Self, String> {
         let lookahead = if lookahead == 0 { window(shares.capacity) } else { lookahead };
         Ok(Self {
             planner: Planner::new(shares.capacity, microset, lookahead)?,
@@ -143,12 +148,12 @@ impl Schedule {
         })
     }
 
-    pub fn shares(&self) -> Shares {
+    pub fn shares(&self) -> FrameShares {
         self.shares
     }
 
     /// There are fewer frames from now on.
-    pub fn lower(&mut self, shares: Shares) {
+    pub fn lower(&mut self, shares: FrameShares) {
         self.planner.lower(shares.capacity);
         self.shares = shares;
         self.excused = self.planner.planned();
@@ -184,9 +189,9 @@ impl Schedule {
         loop {
             while let (true, Some(source)) = (self.planner.wants() && !self.starved, &mut self.source) {
                 match source.next()? {
-                    Feed::Block(block) => self.planner.push(block),
-                    Feed::Wait => self.starved = true,
-                    Feed::End(footer) => {
+                    TraceFeed::Block(block) => self.planner.push(block),
+                    TraceFeed::Wait => self.starved = true,
+                    TraceFeed::End(footer) => {
                         self.planner.finish(&footer);
                         self.source = None;
                     }
@@ -197,13 +202,13 @@ impl Schedule {
             }
             let next = match self.planner.next() {
                 // Little is planned and the trace pauses: better a choice with less foresight than none.
-                Next::Wait if self.starved && self.steps.len() < HURRIED => self.planner.hurry(),
+                PlannerAnswer::Wait if self.starved && self.steps.len() < HURRIED => self.planner.hurry(),
                 next => next,
             };
             match next {
-                Next::Step(step) => self.steps.push_back(step),
-                Next::Wait if !self.starved && self.source.is_some() && self.planner.wants() => {}
-                Next::Wait | Next::Done => return Ok(()),
+                PlannerAnswer::Step(step) => self.steps.push_back(step),
+                PlannerAnswer::Wait if !self.starved && self.source.is_some() && self.planner.wants() => {}
+                PlannerAnswer::Wait | PlannerAnswer::Done => return Ok(()),
             }
         }
     }
@@ -306,7 +311,7 @@ impl Schedule {
     ///
     /// # Errors
     /// The trace's, in words.
-    pub fn passed(&mut self, progress: &Progress) -> Result<Option<Step>, String> {
+    pub fn passed(&mut self, progress: &TouchProgress) -> Result<Option<PlanStep>, String> {
         if !self.behind {
             return Ok(None);
         }
@@ -330,7 +335,7 @@ impl Schedule {
 
     /// After steps were booked: as soon as the plan is ahead again, it makes up for those of its chunks that
     /// are `away`.
-    pub fn make_up(&mut self, progress: &Progress, away: impl Fn(u32) -> bool) {
+    pub fn make_up(&mut self, progress: &TouchProgress, away: impl Fn(u32) -> bool) {
         if !self.behind || self.steps.is_empty() || self.overtaken(progress) {
             return;
         }
@@ -344,13 +349,13 @@ impl Schedule {
 
     /// How far the program is, in events, against the begin of the last block that is known: beyond it for
     /// certain (`Greater`), before it for certain, or events do not tell.
-    fn against_known(&self, progress: &Progress) -> Ordering {
+    fn against_known(&self, progress: &TouchProgress) -> Ordering {
         let last = self.planner.blocks().checked_sub(1).and_then(|block| self.planner.block_mark(block));
         last.map_or(Ordering::Greater, |(begin, _)| progress.so_far().0.cmp(&begin))
     }
 
     /// Whether the trace is still being made and the program is beyond what is known of it.
-    pub fn overtaken(&self, progress: &Progress) -> bool {
+    pub fn overtaken(&self, progress: &TouchProgress) -> bool {
         self.bell().is_some()
             && match self.against_known(progress) {
                 Ordering::Greater => true,
@@ -377,7 +382,7 @@ impl Schedule {
     }
 
     /// Reads the program's count of events.
-    pub fn locate(&mut self, progress: &Progress) {
+    pub fn locate(&mut self, progress: &TouchProgress) {
         self.behind |= self.overtaken(progress);
         let (events, _) = progress.so_far();
         while self.planner.block_mark(self.position + 1).is_some_and(|(begin, _)| begin < events) {
@@ -402,7 +407,7 @@ impl Schedule {
 
     /// The program waits for a chunk that the plan has not brought. If the plan was about to, that tells
     /// where the program is; otherwise the touch was not in the trace, or not in what is known of it.
-    pub fn surprised(&mut self, chunk: u32, progress: &Progress) {
+    pub fn surprised(&mut self, chunk: u32, progress: &TouchProgress) {
         let near = 2 * self.shares.buffer + 64;
         let near = if self.lost > 0 { self.steps.len() } else { near };
         if let Some(step) = self.steps.iter().take(near).find(|step| step.fetch.chunk == chunk) {
@@ -473,7 +478,7 @@ impl Schedule {
 
     /// Asks to be told when the first of those who wait to leave may: one event after the begin of their
     /// block. One watch in a few is at the begin itself, where the trace has a hash to compare.
-    pub fn watch(&mut self, progress: &Progress) {
+    pub fn watch(&mut self, progress: &TouchProgress) {
         let Some(Reverse(Leaving { eviction, .. })) = self.leaving.peek() else { return };
         let after = eviction.after;
         let Some((begin, hash)) = self.planner.block_mark(after) else { return };
@@ -493,30 +498,33 @@ impl Schedule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::progress::Event;
-    use crate::trace::{Block, Entry, Footer, Header, Writer};
+    use crate::progress::ProgressEvent;
+    use crate::trace::{Footer, Header, TraceBlock, TraceEntry, Writer};
 
     const MICROSET: usize = 4;
 
     /// A schedule for a cycle over 16 chunks, with an event per block, that holds 8 of them.
-    fn cycle() -> (Schedule, Progress) {
+    fn cycle() -> (FrameSchedule, TouchProgress) {
         let header = Header { chunk: 4096, region: 1 << 20, microset: MICROSET as u32, key: 1 };
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("trace");
         let mut writer = Writer::create(&path, &header).expect("a trace");
-        let entry = |place: u32| Entry { chunk: place % 16, written: true, fresh: place < 16 };
+        let entry = |place: u32| TraceEntry { chunk: place % 16, written: true, fresh: place < 16 };
         for block in 0..16u32 {
             let entries = (block * 4..block * 4 + 4).map(entry).collect();
-            writer.block(&Block { events: block.into(), hash: 0, entries }).expect("written");
+            writer.block(&TraceBlock { events: block.into(), hash: 0, entries }).expect("written");
         }
         writer.finish(&Footer { entries: 64, peak_chunks: 16, other_bytes: 0 }).expect("written");
-        let source = Source::open(&path, &header).expect("a trace");
-        let shares = Shares { capacity: 8, buffer: 4, reserve: 1 };
-        (Schedule::new(source, shares, MICROSET, 0).expect("a plan"), Progress::new().expect("a bell"))
+        let source = TraceSource::open(&path, &header).expect("a trace");
+        let shares = FrameShares { capacity: 8, buffer: 4, reserve: 1 };
+        (
+            FrameSchedule::new(source, shares, MICROSET, 0).expect("a plan"),
+            TouchProgress::new().expect("a bell"),
+        )
     }
 
     /// Carries out fetches up to the first one whose room is not made yet.
-    fn carry_out(schedule: &mut Schedule, count: usize) {
+    fn carry_out(schedule: &mut FrameSchedule, count: usize) {
         for _ in 0..count {
             let fetch = schedule.head().expect("a fetch");
             schedule.fetched(fetch);
@@ -529,7 +537,7 @@ mod tests {
         schedule.fill().expect("a trace");
         carry_out(&mut schedule, 8);
         assert!(schedule.head().is_some() && schedule.leaver().is_none(), "the first block is in use");
-        (0..3).for_each(|_| progress.event(Event::Tick));
+        (0..3).for_each(|_| progress.event(ProgressEvent::Tick));
         schedule.locate(&progress);
         assert!(schedule.head().is_some_and(|fetch| fetch.place == 8), "the same fetch is next");
         let gone: Vec<u32> = std::iter::from_fn(|| schedule.leaver()).map(|leaver| leaver.chunk).collect();
@@ -552,7 +560,7 @@ mod tests {
         assert!((again.chunk, again.block, again.place, again.fresh) == (9, 2, MADE_UP, false), "{again:?}");
         schedule.fetched(again);
         assert!(schedule.head().is_some_and(|fetch| fetch.place == 12));
-        (0..5).for_each(|_| progress.event(Event::Tick));
+        (0..5).for_each(|_| progress.event(ProgressEvent::Tick));
         schedule.locate(&progress);
         assert_eq!(schedule.take_back(|_, _| true), None, "the program has come to all of them");
     }

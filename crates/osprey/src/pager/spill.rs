@@ -4,7 +4,7 @@
 //! that leave together, and come back together, are one transfer each way. The file grows in steps; when it
 //! cannot, what is free in between is used.
 
-use super::cipher::Sealed;
+use super::cipher::SealedChunk;
 use crate::sys::own::{allocate, file_limit};
 use kernels::Block;
 use std::fs::{File, OpenOptions};
@@ -82,12 +82,12 @@ impl Spill {
         u64::from(slot) * self.chunk
     }
 
-    pub fn sealed(&self, slot: u32) -> Sealed {
-        Sealed { counter: self.counters[slot as usize], tag: self.tags[slot as usize] }
+    pub fn sealed(&self, slot: u32) -> SealedChunk {
+        SealedChunk { counter: self.counters[slot as usize], tag: self.tags[slot as usize] }
     }
 
     /// Says what lies in a slot from now on.
-    pub fn fill(&mut self, slot: u32, chunk: u32, sealed: Sealed) {
+    pub fn fill(&mut self, slot: u32, chunk: u32, sealed: SealedChunk) {
         (self.counters[slot as usize], self.tags[slot as usize]) = (sealed.counter, sealed.tag);
         self.owners[slot as usize] = chunk;
     }

@@ -11,11 +11,11 @@ mod shortage;
 mod streams;
 
 use super::{EXIT_PAGING, start};
-use crate::progress::{Event, Progress};
-use crate::region::Region;
-use crate::settings::{Engine, Mode, Settings};
+use crate::progress::{ProgressEvent, TouchProgress};
+use crate::region::PagedRegion;
+use crate::settings::{PagingEngine, PassMode, ProcessSettings};
 use crate::stats::Stats;
-use crate::trace::{Header, Source};
+use crate::trace::{Header, TraceSource};
 use children::run;
 use patterns::{Access, Kind, Program};
 use std::sync::Arc;
@@ -24,20 +24,20 @@ const CHUNK: usize = 64 << 10;
 const MICROSET: usize = 8;
 const MEMORY: u64 = 16 << 20;
 
-fn settings(engine: Engine) -> Settings {
-    Settings {
-        mode: Mode::Programmed,
+fn settings(engine: PagingEngine) -> ProcessSettings {
+    ProcessSettings {
+        mode: PassMode::Programmed,
         engine,
         memory: MEMORY,
         microset: MICROSET,
         region: 1 << 30,
         trace: Some("set by the parent".into()),
         key: 7,
-        ..Settings::default()
+        ..ProcessSettings::default()
     }
 }
 
-fn header(settings: &Settings) -> Header {
+fn header(settings: &ProcessSettings) -> Header {
     Header {
         chunk: settings.chunk as u64,
         region: settings.region,
@@ -46,7 +46,7 @@ fn header(settings: &Settings) -> Header {
     }
 }
 
-const ENGINES: [Engine; 2] = [Engine::Move, Engine::Copy];
+const ENGINES: [PagingEngine; 2] = [PagingEngine::Move, PagingEngine::Copy];
 
 #[test]
 fn programs_find_what_they_left_with_their_own_traces() {
@@ -100,7 +100,7 @@ fn a_wrong_trace_is_slow_and_never_wrong() {
 fn another_allocation_hash_ends_the_plan() {
     let program = Program { kind: Kind::Merge, ticks: true, ..Program::default() };
     let wrong = Program { alloc: 99, ..program };
-    let Some(stats) = run(&settings(Engine::Move), &program, Some(&wrong)).stats() else { return };
+    let Some(stats) = run(&settings(PagingEngine::Move), &program, Some(&wrong)).stats() else { return };
     assert!(stats.warnings.iter().any(|w| w.contains("allocations differ")), "{stats:?}");
 }
 
@@ -131,7 +131,7 @@ fn any_trace_gives_the_right_contents() {
             let other = Kind::ALL[draw(Kind::ALL.len() as u64) as usize];
             let trace = Program { kind: other, seed: draw(3), length: 500 + draw(2500) as usize, ..program };
             let lookahead = [0, 1, 700][draw(3) as usize];
-            let settings = Settings { lookahead, ..settings(engine) };
+            let settings = ProcessSettings { lookahead, ..settings(engine) };
             if run(&settings, &program, Some(&trace)).stats().is_none() {
                 return;
             }
@@ -166,8 +166,13 @@ fn dead_chunks_are_dropped() {
 /// Large chunks: huge pages move whole, so that the region has some after all of it went out and came back.
 #[test]
 fn large_chunks_move_as_huge_pages() {
-    let settings =
-        Settings { chunk: 2 << 20, microset: 2, memory: 60 << 20, region: 1 << 30, ..settings(Engine::Move) };
+    let settings = ProcessSettings {
+        chunk: 2 << 20,
+        microset: 2,
+        memory: 60 << 20,
+        region: 1 << 30,
+        ..settings(PagingEngine::Move)
+    };
     let program =
         Program { kind: Kind::Sequential, chunks: 64, length: 200, chunk: 2 << 20, ..Program::default() };
     let Some(stats) = run(&settings, &program, Some(&program)).stats() else { return };
@@ -178,7 +183,7 @@ fn large_chunks_move_as_huge_pages() {
 #[test]
 fn small_chunks_are_written_too() {
     for trace in [true, false] {
-        let settings = Settings { chunk: 4 << 10, microset: 32, ..settings(Engine::Move) };
+        let settings = ProcessSettings { chunk: 4 << 10, microset: 32, ..settings(PagingEngine::Move) };
         let program = Program { chunks: 6000, length: 15_000, chunk: 4 << 10, ..Program::default() };
         let Some(stats) = run(&settings, &program, trace.then_some(&program)).stats() else { return };
         assert!(stats.bytes_read > 0 && stats.bytes_written > 0 && stats.warnings.is_empty(), "{stats:?}");
@@ -195,10 +200,10 @@ fn child() {
         {
             return streams::act(&settings, program, harm);
         }
-        let region = Arc::new(Region::reserve(&settings, true).expect("the region"));
-        let progress = Arc::new(Progress::new().expect("a bell"));
+        let region = Arc::new(PagedRegion::reserve(&settings, true).expect("the region"));
+        let progress = Arc::new(TouchProgress::new().expect("a bell"));
         let source =
-            settings.trace.as_ref().map(|path| Source::open(path, &header(&settings)).expect("a trace"));
+            settings.trace.as_ref().map(|path| TraceSource::open(path, &header(&settings)).expect("a trace"));
         let pager = match start(&settings, region.clone(), progress.clone(), source) {
             Ok(pager) => pager,
             Err(text) => return Err(text),
@@ -235,9 +240,9 @@ fn huge_bytes(start: usize, len: usize) -> u64 {
     kib << 10
 }
 
-fn play(program: &Program, region: &Region, progress: &Progress) {
+fn play(program: &Program, region: &PagedRegion, progress: &TouchProgress) {
     let mut versions = vec![0u64; program.chunks];
-    progress.event(Event::Alloc(program.alloc));
+    progress.event(ProgressEvent::Alloc(program.alloc));
     let mut heap = Vec::new();
     let harm = std::env::var(children::HARM).unwrap_or_default();
     for (number, access) in program.accesses().into_iter().enumerate() {
@@ -251,7 +256,13 @@ fn play(program: &Program, region: &Region, progress: &Progress) {
     }
 }
 
-fn step(program: &Program, region: &Region, progress: &Progress, versions: &mut [u64], access: Access) {
+fn step(
+    program: &Program,
+    region: &PagedRegion,
+    progress: &TouchProgress,
+    versions: &mut [u64],
+    access: Access,
+) {
     match access {
         Access::Touch { chunk, write } => {
             region.set_live(chunk, true);
@@ -263,7 +274,7 @@ fn step(program: &Program, region: &Region, progress: &Progress, versions: &mut 
         }
     }
     if program.ticks {
-        progress.event(Event::Tick);
+        progress.event(ProgressEvent::Tick);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::chunks::{CLEAN, KEPT, State, UNWANTED, WANTED};
 use super::spill::NoRoom;
-use super::worker::{Batch, Leaver, Worker};
+use super::worker::{Leaver, MoveBatch, Worker};
 use std::io;
 
 impl Worker {
@@ -49,9 +49,9 @@ impl Worker {
         let number = self.ring.transfer(write, self.spill.fd(), &self.frames.staging, frames, offset);
         let number = number.map_err(|e| format!("io_uring failed: {e}"))?;
         if number >= self.transfers.len() {
-            self.transfers.resize_with(number + 1, Batch::default);
+            self.transfers.resize_with(number + 1, MoveBatch::default);
         }
-        self.transfers[number] = Batch { write, chunks };
+        self.transfers[number] = MoveBatch { write, chunks };
         Ok(())
     }
 

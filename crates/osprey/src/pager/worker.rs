@@ -5,25 +5,25 @@
 //! or not; if nobody can leave because the disk is full, the process ends with a message. Nothing else ever
 //! waits for the program.
 
-use super::budget::{Budget, Verdict, least};
+use super::budget::{Budget, BudgetVerdict, least};
 use super::chunks::{Chunks, EARLY, KEPT, PLANNED, State, UNWANTED, WANTED};
 use super::cipher::Cipher;
 use super::frames::Frames;
 use super::mover::Mover;
-use super::pressure::{Pressure, Supply};
-use super::reactive::Run;
-use super::schedule::{Schedule, Shares};
+use super::pressure::{HeapSupply, Pressure};
+use super::reactive::TouchRun;
+use super::schedule::{FrameSchedule, FrameShares};
 use super::spill::Spill;
 use super::transfers::FLIGHT;
 use super::{Job, Link, shares};
-use crate::progress::Progress;
-use crate::region::Region;
-use crate::settings::Engine;
+use crate::progress::TouchProgress;
+use crate::region::PagedRegion;
+use crate::settings::PagingEngine;
 use crate::stats::Stats;
 use crate::sys::own::{block_signals, forbid, thread_seconds};
 use crate::sys::staging::Staging;
-use crate::sys::uffd::Fault;
-use crate::sys::uring::{Event, Uring};
+use crate::sys::uffd::PageFault;
+use crate::sys::uring::{Uring, UringEvent};
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -56,12 +56,12 @@ pub(super) struct Worker {
     pub spill: Spill,
     pub cipher: Cipher,
     pub chunks: Chunks,
-    pub region: Arc<Region>,
-    pub progress: Arc<Progress>,
+    pub region: Arc<PagedRegion>,
+    pub progress: Arc<TouchProgress>,
     link: Arc<Link>,
-    pub schedule: Option<Schedule>,
+    pub schedule: Option<FrameSchedule>,
     /// Chunks of every transfer in flight, by its number.
-    pub transfers: Vec<Batch>,
+    pub transfers: Vec<MoveBatch>,
     /// Chunks being written, and read.
     pub writing: usize,
     pub reading: usize,
@@ -79,13 +79,13 @@ pub(super) struct Worker {
     pub stuck: bool,
     /// Chunks that found no memory in the region wait outside to be written.
     turned_away: bool,
-    pub run: Run,
+    pub run: TouchRun,
     pub batch: usize,
     pub batch_max: usize,
     pub counts: Stats,
     pub budget: Budget,
     pub pressure: Pressure,
-    _supply: Supply,
+    _supply: HeapSupply,
     /// Turns since the counters were published.
     unpublished: u32,
     /// Somebody waits, and no event will tell when to try again.
@@ -96,11 +96,11 @@ pub(super) struct Worker {
     touched: bool,
     trace_heard: bool,
     /// What happened since the last turn; kept for its memory.
-    events: Vec<Event>,
+    events: Vec<UringEvent>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Batch {
+pub(super) struct MoveBatch {
     pub write: bool,
     pub chunks: Vec<u32>,
 }
@@ -150,17 +150,18 @@ impl Worker {
         let chunk = settings.chunk;
         let staging = Staging::new(frames, chunk).map_err(|e| format!("no address space for frames: {e}"))?;
         let planned = source.is_some();
-        let copies = settings.engine == Engine::Copy;
+        let copies = settings.engine == PagingEngine::Copy;
         let frames = Frames::new(staging, least(&settings, planned), copies);
         let mover = Mover::new(settings.engine, &region, &frames)?;
         let spill = Spill::open(&settings.spill, chunk)?;
         say_limits(&link, &mover, &spill);
-        let schedule =
-            source.map(|s| Schedule::new(s, shares, settings.microset, settings.lookahead)).transpose()?;
+        let schedule = source
+            .map(|s| FrameSchedule::new(s, shares, settings.microset, settings.lookahead))
+            .transpose()?;
         let pressure = Pressure::open(settings.pressure)
             .map_err(|e| format!("{} is no descriptor of ours: {e}", crate::settings::PRESSURE))?;
         let bells = [mover.uffd().fd(), progress.bell(), pressure.bell()];
-        let ring = open_ring(bells, schedule.as_ref().and_then(Schedule::bell)).map_err(|e| {
+        let ring = open_ring(bells, schedule.as_ref().and_then(FrameSchedule::bell)).map_err(|e| {
             format!(
                 "io_uring does not work here ({e}): allow it (sysctl kernel.io_uring_disabled=0, container \
                  profile)"
@@ -189,14 +190,14 @@ impl Worker {
             demand: VecDeque::new(),
             stuck: false,
             turned_away: false,
-            run: Run::default(),
+            run: TouchRun::default(),
             // A batch may fall apart into a transfer per chunk, and all of them must find room.
             batch: (BATCH / chunk).clamp(1, FLIGHT / 2),
             batch_max: (BATCH_MAX / chunk).clamp(1, FLIGHT / 2),
             counts,
             budget: Budget::new(&settings, planned)?,
             pressure,
-            _supply: Supply::new(),
+            _supply: HeapSupply::new(),
             unpublished: 0,
             again: false,
             chunks_now: 0,
@@ -241,13 +242,13 @@ impl Worker {
         Ok(())
     }
 
-    fn happened(&mut self, event: Event) -> Result<(), String> {
+    fn happened(&mut self, event: UringEvent) -> Result<(), String> {
         match event {
-            Event::Ready(FAULTS) => self.touched = true,
-            Event::Ready(BELL) => self.progress.hush(),
-            Event::Ready(PRESSURE) => self.pressure.heard(),
-            Event::Ready(_) => self.trace_heard = false,
-            Event::Done(number, result) => self.transferred(number, result)?,
+            UringEvent::Ready(FAULTS) => self.touched = true,
+            UringEvent::Ready(BELL) => self.progress.hush(),
+            UringEvent::Ready(PRESSURE) => self.pressure.heard(),
+            UringEvent::Ready(_) => self.trace_heard = false,
+            UringEvent::Done(number, result) => self.transferred(number, result)?,
         }
         Ok(())
     }
@@ -277,9 +278,9 @@ impl Worker {
         let (size, counts) = (self.region.chunk() as u64, &self.counts);
         let moved = counts.bytes_read + counts.bytes_written + counts.first_touches * size;
         let frames = match self.budget.look(moved, self.frames.live(), self.frames.count()) {
-            Verdict::Fits => self.frames.count(),
-            Verdict::Lower(frames) => frames,
-            Verdict::TooMuch(frames, beside) => {
+            BudgetVerdict::Fits => self.frames.count(),
+            BudgetVerdict::Lower(frames) => frames,
+            BudgetVerdict::TooMuch(frames, beside) => {
                 self.link.warn(&format!(
                     "the process uses {} MiB beside the region: more than its limit leaves, whatever is \
                      paged; allow more",
@@ -337,7 +338,7 @@ impl Worker {
         Ok(())
     }
 
-    fn fault(&mut self, fault: Fault) -> Result<(), String> {
+    fn fault(&mut self, fault: PageFault) -> Result<(), String> {
         let Some(chunk) = self.region.chunk_of(fault.address) else { return Ok(()) };
         self.top = self.top.max(chunk);
         match self.chunks.state(chunk) {
@@ -455,7 +456,7 @@ impl Worker {
         if let Some(stranger) = self.stranger(RECENT) {
             return Ok(Some(stranger));
         }
-        while let Some(eviction) = self.schedule.as_mut().and_then(Schedule::leaver) {
+        while let Some(eviction) = self.schedule.as_mut().and_then(FrameSchedule::leaver) {
             if self.chunks.state(eviction.chunk) == State::Resident {
                 self.chunks.set(eviction.chunk, PLANNED, false);
                 return Ok(Some(eviction.chunk));
@@ -466,7 +467,7 @@ impl Worker {
             self.chunks.set(chunk, EARLY, true);
             return Ok(Some(chunk));
         }
-        if let Some(key) = self.schedule.as_mut().and_then(Schedule::last_key)
+        if let Some(key) = self.schedule.as_mut().and_then(FrameSchedule::last_key)
             && self.chunks.state(key) == State::Held
         {
             self.drop_held(key);
@@ -722,8 +723,8 @@ impl Worker {
         Ok(())
     }
 
-    pub fn shares(&self) -> Option<Shares> {
-        self.schedule.as_ref().map(Schedule::shares)
+    pub fn shares(&self) -> Option<FrameShares> {
+        self.schedule.as_ref().map(FrameSchedule::shares)
     }
 
     fn publish(&mut self) {

@@ -2,12 +2,12 @@
 //!
 //! Nothing in a child serves a touch of a chunk that is away, and a copy of half of the chunks would be worse
 //! than none. So the region is left out of children, and a child that touches it, or allocates there, is told
-//! why it ends. In [`Mode::Off`](crate::Mode::Off) the region is ordinary memory in children too. Trace and
+//! why it ends. In [`PassMode::Off`](crate::Mode::Off) the region is ordinary memory in children too. Trace and
 //! report are the parent's to write in every mode. What `exec` or `posix_spawn` start is another program and
 //! not concerned.
 
 use super::{EXIT_UNAVAILABLE, RUNTIME};
-use crate::region::Region;
+use crate::region::PagedRegion;
 use crate::sys::{process, signal};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -22,7 +22,7 @@ static EXCLUDED: AtomicBool = AtomicBool::new(false);
 ///
 /// # Errors
 /// In words.
-pub(super) fn guard(region: &Region, excluded: bool) -> Result<(), String> {
+pub(super) fn guard(region: &PagedRegion, excluded: bool) -> Result<(), String> {
     if excluded {
         region.keep_from_children().map_err(|e| format!("cannot keep the region from children: {e}"))?;
     }
@@ -43,7 +43,7 @@ extern "C" fn in_child() {
     }
 }
 
-fn answer(touch: signal::Touch) -> bool {
+fn answer(touch: signal::SignalTouch) -> bool {
     if let Some(Ok(runtime)) = RUNTIME.get()
         && runtime.region.chunk_of(touch.address).is_some()
     {

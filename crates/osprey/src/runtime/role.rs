@@ -1,53 +1,53 @@
 //! What is behind the region's addresses, by mode.
 
 use crate::pager::{self, Pager};
-use crate::progress::Progress;
-use crate::region::Region;
-use crate::settings::{Engine, Mode, Settings};
+use crate::progress::TouchProgress;
+use crate::region::PagedRegion;
+use crate::settings::{PagingEngine, PassMode, ProcessSettings};
 use crate::speculate::Tracer;
 use crate::stats::Stats;
 use crate::sys::staging::HUGE;
-use crate::trace::{Header, RingWriter, Sink, Source, Writer};
+use crate::trace::{Header, RingWriter, TraceSink, TraceSource, Writer};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What is behind the region's addresses.
 #[derive(Debug)]
-pub(super) enum Role {
+pub(super) enum RegionRole {
     /// Memory of the system's.
     Plain,
     /// Little memory many times, and a trace.
     Tracer(&'static Tracer),
     /// Memory for some of the chunks.
-    Paged(Box<Mutex<Paging>>),
+    Paged(Box<Mutex<PagedRole>>),
 }
 
 #[derive(Debug)]
-pub(super) enum Paging {
+pub(super) enum PagedRole {
     Running(Pager),
     /// Its last counters.
     Stopped(Stats),
 }
 
-impl Role {
+impl RegionRole {
     /// Starts what the mode needs. A trace that is refused is a warning: the program is then paged by what it
     /// touches.
     ///
     /// # Errors
     /// In words, when this machine cannot do it.
     pub fn start(
-        settings: &Settings,
-        region: &Arc<Region>,
-        progress: &Arc<Progress>,
+        settings: &ProcessSettings,
+        region: &Arc<PagedRegion>,
+        progress: &Arc<TouchProgress>,
         warn: &mut dyn FnMut(String),
     ) -> Result<Self, String> {
-        let unpaged = settings.engine == Engine::None || settings.memory == 0;
+        let unpaged = settings.engine == PagingEngine::None || settings.memory == 0;
         match settings.mode {
-            Mode::Speculate => {
+            PassMode::Speculate => {
                 let tracer = Tracer::start(settings, region.clone(), progress.clone(), sink(settings)?)?;
                 Ok(Self::Tracer(tracer))
             }
-            Mode::Off => Ok(Self::plain(region)),
+            PassMode::Off => Ok(Self::plain(region)),
             _ if unpaged => Ok(Self::plain(region)),
             _ => {
                 let source = source(settings).unwrap_or_else(|reason| {
@@ -55,13 +55,13 @@ impl Role {
                     None
                 });
                 let pager = pager::start(settings, region.clone(), progress.clone(), source)?;
-                Ok(Self::Paged(Box::new(Mutex::new(Paging::Running(pager)))))
+                Ok(Self::Paged(Box::new(Mutex::new(PagedRole::Running(pager)))))
             }
         }
     }
 
     /// Ordinary memory, of huge pages where paged chunks would have them: so that the two compare. A hint.
-    fn plain(region: &Region) -> Self {
+    fn plain(region: &PagedRegion) -> Self {
         if region.chunk() >= HUGE {
             let _hint = region.mapping().advise(0, region.mapping().len(), libc::MADV_HUGEPAGE);
         }
@@ -77,8 +77,8 @@ impl Role {
                 Stats { trace_entries: traced.entries, trace_bytes: traced.bytes, ..Stats::default() }
             }
             Self::Paged(paging) => match &*lock(paging) {
-                Paging::Running(pager) => pager.stats(),
-                Paging::Stopped(stats) => stats.clone(),
+                PagedRole::Running(pager) => pager.stats(),
+                PagedRole::Stopped(stats) => stats.clone(),
             },
         }
     }
@@ -97,7 +97,7 @@ impl Role {
     }
 }
 
-impl Paging {
+impl PagedRole {
     fn stop(&mut self) {
         *self = match std::mem::replace(self, Self::Stopped(Stats::default())) {
             Self::Running(pager) => Self::Stopped(pager.stop()),
@@ -106,12 +106,12 @@ impl Paging {
     }
 }
 
-fn lock(paging: &Mutex<Paging>) -> MutexGuard<'_, Paging> {
+fn lock(paging: &Mutex<PagedRole>) -> MutexGuard<'_, PagedRole> {
     paging.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What a trace of this process is a trace of.
-fn header(settings: &Settings) -> Header {
+fn header(settings: &ProcessSettings) -> Header {
     Header {
         chunk: settings.chunk as u64,
         region: settings.region,
@@ -121,24 +121,26 @@ fn header(settings: &Settings) -> Header {
 }
 
 /// Where the trace of this process goes.
-fn sink(settings: &Settings) -> Result<Sink, String> {
+fn sink(settings: &ProcessSettings) -> Result<TraceSink, String> {
     if let Some(ring) = settings.ring {
-        return RingWriter::open(ring, &header(settings)).map(Sink::Ring);
+        return RingWriter::open(ring, &header(settings)).map(TraceSink::Ring);
     }
     let path = settings.trace.as_ref().ok_or("speculation needs OSPREY_TRACE or OSPREY_RING")?;
     Writer::create(path, &header(settings))
-        .map(Sink::File)
+        .map(TraceSink::File)
         .map_err(|e| format!("cannot write the trace {}: {e}", path.display()))
 }
 
-/// Where the trace that this process pages by comes from; nowhere in [`Mode::Reactive`].
-fn source(settings: &Settings) -> Result<Option<Source>, String> {
+/// Where the trace that this process pages by comes from; nowhere in [`PassMode::Reactive`].
+fn source(settings: &ProcessSettings) -> Result<Option<TraceSource>, String> {
     match (settings.mode, settings.ring, &settings.trace) {
-        (Mode::Concurrent, Some(ring), _) => Source::ring(ring, &header(settings)).map(Some),
-        (Mode::Programmed | Mode::Concurrent, _, Some(path)) => {
-            Source::open(path, &header(settings)).map(Some)
+        (PassMode::Concurrent, Some(ring), _) => TraceSource::ring(ring, &header(settings)).map(Some),
+        (PassMode::Programmed | PassMode::Concurrent, _, Some(path)) => {
+            TraceSource::open(path, &header(settings)).map(Some)
         }
-        (Mode::Programmed, Some(_), None) => Err("a programmed pass needs OSPREY_TRACE, not a ring".into()),
+        (PassMode::Programmed, Some(_), None) => {
+            Err("a programmed pass needs OSPREY_TRACE, not a ring".into())
+        }
         _ => Ok(None),
     }
 }

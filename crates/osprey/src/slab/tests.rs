@@ -33,11 +33,11 @@ impl Watched {
         Self { slabs: Slabs::new(chunk, chunks), live: BTreeSet::new() }
     }
 
-    fn alloc(&mut self, bytes: usize, align: usize) -> Result<usize, Failure> {
+    fn alloc(&mut self, bytes: usize, align: usize) -> Result<usize, SlabFailure> {
         self.slabs.alloc(bytes, align, |chunk, live| assert!(live && self.live.insert(chunk)))
     }
 
-    fn free(&mut self, at: usize) -> Result<(), Failure> {
+    fn free(&mut self, at: usize) -> Result<(), SlabFailure> {
         self.slabs.free(at, |chunk, live| assert!(!live && self.live.remove(&chunk)))
     }
 }
@@ -166,19 +166,19 @@ fn large_objects_take_the_lowest_run_that_fits() {
 #[test]
 fn what_cannot_be_is_refused() {
     let mut slabs = Watched::new(CHUNK, 4);
-    assert_eq!(slabs.alloc(16, 3), Err(Failure::Alignment));
-    assert_eq!(slabs.alloc(16, 8192), Err(Failure::Alignment));
-    assert_eq!(slabs.alloc(5 * CHUNK, 16), Err(Failure::Exhausted));
-    assert_eq!(slabs.alloc(usize::MAX, 16), Err(Failure::Exhausted));
+    assert_eq!(slabs.alloc(16, 3), Err(SlabFailure::Alignment));
+    assert_eq!(slabs.alloc(16, 8192), Err(SlabFailure::Alignment));
+    assert_eq!(slabs.alloc(5 * CHUNK, 16), Err(SlabFailure::Exhausted));
+    assert_eq!(slabs.alloc(usize::MAX, 16), Err(SlabFailure::Exhausted));
     let small = slabs.alloc(48, 16).expect("room");
     let large = slabs.alloc(2 * CHUNK, 16).expect("room");
     for wrong in [small + 16, small + 48, large + 16, 3 * CHUNK, 400 * CHUNK, usize::MAX] {
-        assert_eq!(slabs.free(wrong), Err(Failure::NotAllocated), "{wrong}");
+        assert_eq!(slabs.free(wrong), Err(SlabFailure::NotAllocated), "{wrong}");
     }
     assert_eq!(slabs.free(small), Ok(()));
-    assert_eq!(slabs.free(small), Err(Failure::NotAllocated));
+    assert_eq!(slabs.free(small), Err(SlabFailure::NotAllocated));
     assert_eq!(slabs.free(large), Ok(()));
-    assert_eq!(slabs.free(large), Err(Failure::NotAllocated));
+    assert_eq!(slabs.free(large), Err(SlabFailure::NotAllocated));
     let all: Vec<_> = (0..4).map(|_| slabs.alloc(CHUNK, 16)).collect();
-    assert!(all.iter().all(Result::is_ok) && slabs.alloc(1, 1) == Err(Failure::Exhausted));
+    assert!(all.iter().all(Result::is_ok) && slabs.alloc(1, 1) == Err(SlabFailure::Exhausted));
 }

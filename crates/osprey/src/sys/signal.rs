@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 /// A touch that the system could not make good.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Touch {
+pub(crate) struct SignalTouch {
     /// The address touched.
     pub address: usize,
     /// Whether it was written to; true where the processor does not say.
@@ -15,10 +15,10 @@ pub(crate) struct Touch {
 }
 
 /// Makes a touch good, or says that it is none of its business. Async-signal-safe.
-pub(crate) type Answer = fn(Touch) -> bool;
+pub(crate) type SignalHandler = fn(SignalTouch) -> bool;
 
 struct Installed {
-    answer: Answer,
+    answer: SignalHandler,
     before: libc::sigaction,
 }
 
@@ -30,7 +30,7 @@ static SEGV: OnceLock<Installed> = OnceLock::new();
 ///
 /// # Errors
 /// The system's.
-pub(crate) fn answer_bus(answer: Answer) -> io::Result<()> {
+pub(crate) fn answer_bus(answer: SignalHandler) -> io::Result<()> {
     install(libc::SIGBUS, &BUS, answer)
 }
 
@@ -38,14 +38,14 @@ pub(crate) fn answer_bus(answer: Answer) -> io::Result<()> {
 ///
 /// # Errors
 /// The system's.
-pub(crate) fn answer_segv(answer: Answer) -> io::Result<()> {
+pub(crate) fn answer_segv(answer: SignalHandler) -> io::Result<()> {
     install(libc::SIGSEGV, &SEGV, answer)
 }
 
 /// Puts the handler in place. It runs on the stack of the thread: alternate stacks that programs have are
 /// often made for a few lines (8 KiB with Rust's), and the frame that the kernel pushes takes up to half of
 /// that.
-fn install(signal: i32, slot: &OnceLock<Installed>, answer: Answer) -> io::Result<()> {
+fn install(signal: i32, slot: &OnceLock<Installed>, answer: SignalHandler) -> io::Result<()> {
     // SAFETY: `sigaction` is integers and a set; the kernel fills it with the action that is in place.
     let before = unsafe {
         let mut before: libc::sigaction = std::mem::zeroed();
@@ -84,12 +84,12 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut c
 ///
 /// # Safety
 /// Both are of a signal that is being handled.
-unsafe fn touch(info: *const libc::siginfo_t, context: *const c_void) -> Touch {
+unsafe fn touch(info: *const libc::siginfo_t, context: *const c_void) -> SignalTouch {
     // SAFETY: by this function's contract; a fault's signal has an address.
     let address = unsafe { (*info).si_addr() } as usize;
     // SAFETY: as above; with SA_SIGINFO the context is of this type.
     let write = unsafe { written(&*context.cast::<libc::ucontext_t>()) };
-    Touch { address, write }
+    SignalTouch { address, write }
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -1,7 +1,7 @@
 //! Frames: memory that chunks are read into and written from, beside the region.
 
 use super::map::Mapping;
-use crate::region::Region;
+use crate::region::PagedRegion;
 use kernels::Block;
 use std::io;
 
@@ -124,7 +124,7 @@ impl Staging {
 
     /// Copies the first `len` bytes of a chunk of the region, all pages of which are there and protected
     /// against writing, into a frame.
-    pub fn copy_from(&mut self, frame: u32, region: &Region, chunk: u32, len: usize) {
+    pub fn copy_from(&mut self, frame: u32, region: &PagedRegion, chunk: u32, len: usize) {
         assert!(len <= self.chunk, "within the frame");
         let from = region.address(chunk) as *const u8;
         let to = self.address(frame) as *mut u8;

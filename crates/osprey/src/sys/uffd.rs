@@ -33,7 +33,7 @@ pub(crate) struct Uffd {
 
 /// A touch that waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Fault {
+pub(crate) struct PageFault {
     /// Address touched, rounded to its page.
     pub address: usize,
     /// Whether it is a write.
@@ -229,7 +229,7 @@ impl Uffd {
     ///
     /// # Errors
     /// The system's.
-    pub fn next(&self) -> io::Result<Option<Fault>> {
+    pub fn next(&self) -> io::Result<Option<PageFault>> {
         loop {
             let mut message = [0u8; MESSAGE];
             // SAFETY: the buffer is as long as stated; the kernel fills it.
@@ -245,7 +245,7 @@ impl Uffd {
                 let word = |at: usize| u64::from_ne_bytes(message[at..at + 8].try_into().expect("8 bytes"));
                 let flags = word(8);
                 let address = word(16) as usize & !(super::PAGE - 1);
-                return Ok(Some(Fault { address, write: flags & 1 != 0, protected: flags & 2 != 0 }));
+                return Ok(Some(PageFault { address, write: flags & 1 != 0, protected: flags & 2 != 0 }));
             }
         }
     }
@@ -337,7 +337,7 @@ mod tests {
             }
             std::thread::yield_now();
         };
-        assert_eq!(fault, Fault { address: home + 4096, write: false, protected: false });
+        assert_eq!(fault, PageFault { address: home + 4096, write: false, protected: false });
         uffd.copy_some(home, &vec![3; CHUNK], false).1.expect("copy");
         assert_eq!(reader.join().expect("reader"), 3);
     }

@@ -15,7 +15,7 @@ const POLLS: u64 = 1 << 32;
 
 /// What happened.
 #[derive(Debug)]
-pub(crate) enum Event {
+pub(crate) enum UringEvent {
     /// The descriptor that was added under this number is readable.
     Ready(usize),
     /// The transfer with this number ended.
@@ -163,7 +163,7 @@ impl Uring {
         &mut self,
         block: bool,
         longest: Option<Duration>,
-        events: &mut Vec<Event>,
+        events: &mut Vec<UringEvent>,
     ) -> io::Result<()> {
         const GETEVENTS: u32 = 1;
         let queued = self.ring.submission().len() as u32;
@@ -193,10 +193,16 @@ impl Uring {
         Ok(())
     }
 
-    fn completed(&mut self, tag: u64, result: i32, flags: u32, events: &mut Vec<Event>) -> io::Result<()> {
+    fn completed(
+        &mut self,
+        tag: u64,
+        result: i32,
+        flags: u32,
+        events: &mut Vec<UringEvent>,
+    ) -> io::Result<()> {
         if tag >= POLLS {
             let number = (tag - POLLS) as usize;
-            events.push(Event::Ready(number));
+            events.push(UringEvent::Ready(number));
             if self.polls[number].1 && !cqueue::more(flags) {
                 self.listen(number)?;
             }
@@ -212,9 +218,9 @@ impl Uring {
                 std::thread::sleep(PAUSE);
                 return self.start(number);
             }
-            n if n < 0 => events.push(Event::Done(number, Err(io::Error::from_raw_os_error(-n)))),
-            0 => events.push(Event::Done(number, Err(io::ErrorKind::UnexpectedEof.into()))),
-            n if transfer.advance(n as usize) => events.push(Event::Done(number, Ok(()))),
+            n if n < 0 => events.push(UringEvent::Done(number, Err(io::Error::from_raw_os_error(-n)))),
+            0 => events.push(UringEvent::Done(number, Err(io::ErrorKind::UnexpectedEof.into()))),
+            n if transfer.advance(n as usize) => events.push(UringEvent::Done(number, Ok(()))),
             _ => return self.start(number),
         }
         self.transfers[number] = None;

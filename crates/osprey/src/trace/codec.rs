@@ -14,7 +14,7 @@
 //! **Cost.** An entry within four chunks of one of the last four takes a byte, within 512 two; a frame adds 7
 //! to 18.
 
-use super::{Block, Entry, Footer, Header};
+use super::{Footer, Header, TraceBlock, TraceEntry};
 use crate::settings::{CHUNK_MAX, CHUNK_MIN, CHUNKS_MAX, MICROSET_MAX};
 
 /// The format that this build writes and reads.
@@ -56,12 +56,12 @@ impl Memory {
 
 /// Writes frames into a buffer.
 #[derive(Debug)]
-pub(super) struct Encoder {
+pub(super) struct FrameEncoder {
     memory: Memory,
     body: Vec<u8>,
 }
 
-impl Encoder {
+impl FrameEncoder {
     pub fn new() -> Self {
         // Room for the longest body: the tracer runs in a signal handler and must not allocate.
         Self { memory: START, body: Vec::with_capacity(BODY_MAX) }
@@ -84,7 +84,7 @@ impl Encoder {
         out.extend_from_slice(&crc.to_le_bytes());
     }
 
-    pub fn block(&mut self, block: &Block, out: &mut Vec<u8>) {
+    pub fn block(&mut self, block: &TraceBlock, out: &mut Vec<u8>) {
         let memory = &mut self.memory;
         let changed = block.hash != memory.hash;
         self.body.clear();
@@ -128,11 +128,11 @@ impl Encoder {
 /// What a frame holds.
 #[derive(Debug, PartialEq)]
 pub(super) enum Frame {
-    Block(Block),
+    Block(TraceBlock),
     Footer(Footer),
 }
 
-/// Reads what [`Encoder`] wrote.
+/// Reads what [`FrameEncoder`] wrote.
 #[derive(Debug)]
 pub(super) struct Decoder {
     memory: Memory,
@@ -204,7 +204,7 @@ impl Decoder {
         Ok(Some((frame, end + 4)))
     }
 
-    fn block(&mut self, mut body: &[u8]) -> Result<Block, ()> {
+    fn block(&mut self, mut body: &[u8]) -> Result<TraceBlock, ()> {
         let memory = &mut self.memory;
         let events = whole(&mut body)?;
         memory.events = memory.events.checked_add(events >> 1).ok_or(())?;
@@ -223,9 +223,9 @@ impl Decoder {
                 return Err(());
             }
             memory.remember(chunk);
-            entries.push(Entry { chunk, written: word & 1 == 1, fresh: word & 2 == 2 });
+            entries.push(TraceEntry { chunk, written: word & 1 == 1, fresh: word & 2 == 2 });
         }
-        Ok(Block { events: memory.events, hash: memory.hash, entries })
+        Ok(TraceBlock { events: memory.events, hash: memory.hash, entries })
     }
 
     fn footer(&self, mut body: &[u8]) -> Result<Footer, ()> {

@@ -13,13 +13,13 @@ mod read;
 pub mod ring;
 mod write;
 
-pub use read::{Feed, Source};
+pub use read::{TraceFeed, TraceSource};
 pub use ring::RingWriter;
-pub use write::{Sink, Writer};
+pub use write::{TraceSink, Writer};
 
 /// A touch of a chunk that was not mapped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Entry {
+pub struct TraceEntry {
     /// Number of the chunk, from the region's base.
     pub chunk: u32,
     /// Whether it was written to before it was unmapped; otherwise it was only read.
@@ -31,14 +31,14 @@ pub struct Entry {
 /// `microset` entries (the last block of a trace may have fewer), with what the program had done when it came
 /// to the first of them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Block {
+pub struct TraceBlock {
     /// Events (allocations, releases, ticks, transfers) before the first entry. The program is past the first
     /// touch of this block as soon as its own count is higher.
     pub events: u64,
     /// Hash over the allocations and releases among them.
     pub hash: u64,
     /// The touches.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<TraceEntry>,
 }
 
 /// What a trace is a trace of.

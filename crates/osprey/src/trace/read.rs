@@ -2,7 +2,7 @@
 
 use super::codec::{Decoder, FRAME_MAX, Frame, HEADER_BYTES, header};
 use super::ring::adopt;
-use super::{Block, Footer, Header};
+use super::{Footer, Header, TraceBlock};
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,10 +14,10 @@ const BUFFER: usize = 16 << 10;
 
 /// What comes next from a trace.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Feed {
+pub enum TraceFeed {
     /// The next block.
-    Block(Block),
-    /// Nothing yet: only from a ring, see [`Source::bell`].
+    Block(TraceBlock),
+    /// Nothing yet: only from a ring, see [`TraceSource::bell`].
     Wait,
     /// There are no more blocks, and there never will be.
     End(Footer),
@@ -25,7 +25,7 @@ pub enum Feed {
 
 /// A trace that a pager reads.
 #[derive(Debug)]
-pub struct Source {
+pub struct TraceSource {
     input: Input,
     /// How errors call it.
     name: String,
@@ -51,7 +51,7 @@ enum Got {
     End,
 }
 
-impl Source {
+impl TraceSource {
     /// Opens a trace file of the program that `expected` tells of, after checking all of it.
     ///
     /// # Errors
@@ -68,14 +68,14 @@ impl Source {
     /// Opens a trace file of any program, after checking all of it.
     ///
     /// # Errors
-    /// As [`Source::open`], but for what is compared there.
+    /// As [`TraceSource::open`], but for what is compared there.
     pub fn inspect(path: &Path) -> Result<(Header, Self), String> {
         let name = format!("the trace {}", path.display());
         let file = File::open(path).map_err(|e| format!("cannot read {name}: {e}"))?;
         let mut source = Self::new(Input::File(file), name, None);
         let found = source.header()?.ok_or_else(|| source.torn())?;
         let footer = loop {
-            if let Feed::End(footer) = source.next()? {
+            if let TraceFeed::End(footer) = source.next()? {
                 break footer;
             }
         };
@@ -106,13 +106,13 @@ impl Source {
     /// In words: a ring whose writer died, a stream that is corrupt or of another program, a file that
     /// changed after it was checked. The source is of no use afterwards.
     #[expect(clippy::should_implement_trait, reason = "an iterator that waits and goes on is none")]
-    pub fn next(&mut self) -> Result<Feed, String> {
+    pub fn next(&mut self) -> Result<TraceFeed, String> {
         if let (true, Some(footer)) = (self.ended, self.footer) {
-            return Ok(Feed::End(footer));
+            return Ok(TraceFeed::End(footer));
         }
         loop {
             if self.decoder.is_none() && self.header()?.is_none() {
-                return Ok(Feed::Wait);
+                return Ok(TraceFeed::Wait);
             }
             let decoder = self.decoder.as_mut().expect("after the header");
             let number = decoder.frames();
@@ -120,10 +120,10 @@ impl Source {
                 Ok(Some((frame, bytes))) => {
                     self.used += bytes;
                     return Ok(match frame {
-                        Frame::Block(block) => Feed::Block(block),
+                        Frame::Block(block) => TraceFeed::Block(block),
                         Frame::Footer(footer) => {
                             (self.footer, self.ended) = (Some(footer), true);
-                            Feed::End(footer)
+                            TraceFeed::End(footer)
                         }
                     });
                 }
@@ -134,7 +134,7 @@ impl Source {
             }
             match self.fill()? {
                 Got::Bytes => {}
-                Got::Nothing => return Ok(Feed::Wait),
+                Got::Nothing => return Ok(TraceFeed::Wait),
                 Got::End => return Err(self.torn()),
             }
         }
@@ -146,7 +146,7 @@ impl Source {
         self.footer.as_ref()
     }
 
-    /// What becomes readable when [`Source::next`] may have more after [`Feed::Wait`]: of a ring. Wait for it
+    /// What becomes readable when [`TraceSource::next`] may have more after [`TraceFeed::Wait`]: of a ring. Wait for it
     /// only then, because it stays readable until all is taken.
     #[must_use]
     pub fn bell(&self) -> Option<BorrowedFd<'_>> {

@@ -17,9 +17,9 @@
 //! **Cost.** A system call on each side per block of `microset` entries: 4 to 7 microseconds together, a
 //! hundredth of what speculation takes for a block of 2 MiB (`docs/osprey/trace.md`).
 
-use super::codec::{Encoder, FRAME_MAX, HEADER_BYTES};
+use super::codec::{FRAME_MAX, FrameEncoder, HEADER_BYTES};
 use super::write::counted;
-use super::{Block, Footer, Header};
+use super::{Footer, Header, TraceBlock};
 use crate::sys::inherit;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
@@ -38,7 +38,7 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 #[derive(Debug)]
 pub struct RingWriter {
     socket: UnixStream,
-    encoder: Encoder,
+    encoder: FrameEncoder,
     buffer: Vec<u8>,
     bytes: u64,
 }
@@ -51,8 +51,8 @@ impl RingWriter {
     pub fn open(fd: i32, header: &Header) -> Result<Self, String> {
         let socket = UnixStream::from(adopt(fd)?);
         let mut buffer = Vec::with_capacity(HEADER_BYTES.max(FRAME_MAX));
-        Encoder::header(header, &mut buffer);
-        let mut writer = Self { socket, encoder: Encoder::new(), buffer, bytes: 0 };
+        FrameEncoder::header(header, &mut buffer);
+        let mut writer = Self { socket, encoder: FrameEncoder::new(), buffer, bytes: 0 };
         writer.send().map_err(|e| format!("cannot write to the ring of the real run: {e}"))?;
         Ok(writer)
     }
@@ -61,7 +61,7 @@ impl RingWriter {
     ///
     /// # Errors
     /// `BrokenPipe` when the reader is gone, and the system's.
-    pub fn block(&mut self, block: &Block) -> io::Result<()> {
+    pub fn block(&mut self, block: &TraceBlock) -> io::Result<()> {
         self.encoder.block(block, &mut self.buffer);
         self.send()
     }

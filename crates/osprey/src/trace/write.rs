@@ -1,8 +1,8 @@
 //! Writing a trace: to a file, or into the ring that a pager reads while the trace is made.
 
-use super::codec::{Encoder, FRAME_MAX, HEADER_BYTES};
+use super::codec::{FRAME_MAX, FrameEncoder, HEADER_BYTES};
 use super::ring::RingWriter;
-use super::{Block, Footer, Header};
+use super::{Footer, Header, TraceBlock};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -17,7 +17,7 @@ const FLUSH: usize = 64 << 10;
 #[derive(Debug)]
 pub struct Writer {
     file: File,
-    encoder: Encoder,
+    encoder: FrameEncoder,
     buffer: Vec<u8>,
     bytes: u64,
 }
@@ -30,8 +30,8 @@ impl Writer {
     pub fn create(path: &Path, header: &Header) -> io::Result<Self> {
         let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(path)?;
         let mut buffer = Vec::with_capacity(HEADER_BYTES + FLUSH + FRAME_MAX);
-        Encoder::header(header, &mut buffer);
-        let mut writer = Self { file, encoder: Encoder::new(), buffer, bytes: 0 };
+        FrameEncoder::header(header, &mut buffer);
+        let mut writer = Self { file, encoder: FrameEncoder::new(), buffer, bytes: 0 };
         writer.flush()?;
         Ok(writer)
     }
@@ -40,7 +40,7 @@ impl Writer {
     ///
     /// # Errors
     /// The system's, such as a full disk.
-    pub fn block(&mut self, block: &Block) -> io::Result<()> {
+    pub fn block(&mut self, block: &TraceBlock) -> io::Result<()> {
         self.encoder.block(block, &mut self.buffer);
         if self.buffer.len() >= FLUSH { self.flush() } else { Ok(()) }
     }
@@ -70,7 +70,7 @@ impl Writer {
 }
 
 /// Whether a footer counts the entries that were written.
-pub(super) fn counted(encoder: &Encoder, footer: &Footer) -> io::Result<()> {
+pub(super) fn counted(encoder: &FrameEncoder, footer: &Footer) -> io::Result<()> {
     if footer.entries == encoder.entries() {
         return Ok(());
     }
@@ -80,19 +80,19 @@ pub(super) fn counted(encoder: &Encoder, footer: &Footer) -> io::Result<()> {
 
 /// Where a tracer writes.
 #[derive(Debug)]
-pub enum Sink {
+pub enum TraceSink {
     /// To a file, for later.
     File(Writer),
     /// To a pager that runs now.
     Ring(RingWriter),
 }
 
-impl Sink {
+impl TraceSink {
     /// Adds a block. On a ring this waits until the reader has room for it.
     ///
     /// # Errors
     /// The system's; `BrokenPipe` when the reader of a ring is gone: there is nobody left to speculate for.
-    pub fn block(&mut self, block: &Block) -> io::Result<()> {
+    pub fn block(&mut self, block: &TraceBlock) -> io::Result<()> {
         match self {
             Self::File(writer) => writer.block(block),
             Self::Ring(writer) => writer.block(block),
@@ -102,7 +102,7 @@ impl Sink {
     /// Ends the trace.
     ///
     /// # Errors
-    /// As [`Writer::finish`] and [`Sink::block`].
+    /// As [`Writer::finish`] and [`TraceSink::block`].
     pub fn finish(&mut self, footer: &Footer) -> io::Result<()> {
         match self {
             Self::File(writer) => writer.finish(footer),

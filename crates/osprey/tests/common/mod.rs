@@ -1,8 +1,8 @@
 //! Children of these tests: a process has one region, so what uses one runs in a process of its own.
 #![allow(dead_code, reason = "no test binary uses all of it")]
 
-use osprey::trace::{Block, Feed, Footer, Header, Source};
-use osprey::{EXIT_UNAVAILABLE, Settings, Stats};
+use osprey::trace::{Footer, Header, TraceBlock, TraceFeed, TraceSource};
+use osprey::{EXIT_UNAVAILABLE, ProcessSettings, Stats};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::process::{Command, Output};
 const CASE: &str = "OSPREY_TEST_CASE";
 
 /// This binary again, for its ignored test `child` alone.
-pub fn child(case: &str, settings: &Settings) -> Command {
+pub fn child(case: &str, settings: &ProcessSettings) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("this binary"));
     command.args(["child", "--exact", "--ignored", "--nocapture", "--test-threads=1"]).env(CASE, case);
     settings.apply_to(&mut command);
@@ -60,20 +60,20 @@ pub fn is_unavailable(output: &Output) -> bool {
 }
 
 /// The report that a child left.
-pub fn report(settings: &Settings) -> Stats {
+pub fn report(settings: &ProcessSettings) -> Stats {
     let text = std::fs::read(settings.report.as_ref().expect("a report was asked for")).expect("a report");
     serde_json::from_slice(&text).expect("a report in JSON")
 }
 
 /// All of a trace file.
-pub fn trace(path: &Path, header: &Header) -> (Vec<Block>, Footer) {
-    let mut source = Source::open(path, header).expect("a trace");
+pub fn trace(path: &Path, header: &Header) -> (Vec<TraceBlock>, Footer) {
+    let mut source = TraceSource::open(path, header).expect("a trace");
     let mut blocks = Vec::new();
     loop {
         match source.next().expect("a whole trace") {
-            Feed::Block(block) => blocks.push(block),
-            Feed::End(footer) => return (blocks, footer),
-            Feed::Wait => unreachable!("a file"),
+            TraceFeed::Block(block) => blocks.push(block),
+            TraceFeed::End(footer) => return (blocks, footer),
+            TraceFeed::Wait => unreachable!("a file"),
         }
     }
 }

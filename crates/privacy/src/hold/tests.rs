@@ -181,7 +181,7 @@ impl Served {
     fn one(&self, session: &mut Session, bends: Option<PartyId>) -> Result<Seen, Error> {
         let (me, program) = (session.me(), &self.case.program);
         let mut engine =
-            ring4::Ring4::new(ring4::Settings::default(), SERVERS, || Ok(accel::Queue::default()));
+            ring4::Ring4::new(ring4::Settings::default(), SERVERS, || Ok(accel::DeviceQueue::default()));
         let (owners, sampler) = (program.fold_owners(), |at| self.case.noise.sampler(at));
         let how = Lowering {
             totals: TotalsForm::Replicated,

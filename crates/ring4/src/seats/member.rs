@@ -20,7 +20,7 @@
 use crate::seats::check::Comparison;
 use crate::seats::party::private;
 use crate::{COMPARISON_BYTES, Joint, Party, Quote, Seat, Settings, Shares, VectorRing};
-use accel::Queue;
+use accel::DeviceQueue;
 use base::{Error, PartyId};
 use kernels::{Aes128, Block, ring_add, ring_sub};
 use net::Session;
@@ -63,7 +63,7 @@ impl Member {
         session: &mut Session,
         seats: [PartyId; 4],
         settings: Settings,
-        queue: Queue,
+        queue: DeviceQueue,
     ) -> Result<Self, Error> {
         let me = session.me();
         let server =

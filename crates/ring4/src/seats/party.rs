@@ -2,7 +2,7 @@
 
 use crate::vectors::spare::{give_back, zeros};
 use crate::{Quote, Seat, VectorRing};
-use accel::{Keys, Queue, Stream, Use};
+use accel::{DeviceQueue, SeatKeys, StreamName, Use};
 use base::{Error, Fault, PartyId};
 use kernels::Block;
 use net::Session;
@@ -60,8 +60,8 @@ pub struct Party {
     /// Who sits where.
     pub(crate) seats: [PartyId; 4],
     pub(crate) settings: Settings,
-    pub(crate) keys: Arc<Keys>,
-    pub(crate) queue: Queue,
+    pub(crate) keys: Arc<SeatKeys>,
+    pub(crate) queue: DeviceQueue,
     round: u64,
     /// What was booked so far, where there are no peers: see [`Party::speculator`].
     pub(crate) stub: Option<Stub>,
@@ -85,7 +85,7 @@ impl Party {
         session: &mut Session,
         seats: [PartyId; 4],
         settings: Settings,
-        queue: Queue,
+        queue: DeviceQueue,
     ) -> Result<Self, Error> {
         let me = session.me();
         for &peer in seats.iter().filter(|&&peer| peer != me) {
@@ -103,7 +103,7 @@ impl Party {
         session: &mut Session,
         seats: [PartyId; 4],
         settings: Settings,
-        mut queue: Queue,
+        mut queue: DeviceQueue,
     ) -> Result<Self, Error> {
         let me = session.me();
         let index = seats.iter().position(|&party| party == me);
@@ -139,8 +139,8 @@ impl Party {
     pub fn speculator(seat: Seat, settings: Settings) -> Self {
         let seats = [0, 1, 2, 3].map(PartyId);
         let stub = Some(Stub::new(settings, seats));
-        let keys = Arc::new(Keys::new(seat, [Block::ZERO; 3], [Block::ZERO; 3]));
-        Self { seat, seats, settings, keys, queue: Queue::default(), round: 0, stub, open: true }
+        let keys = Arc::new(SeatKeys::new(seat, [Block::ZERO; 3], [Block::ZERO; 3]));
+        Self { seat, seats, settings, keys, queue: DeviceQueue::default(), round: 0, stub, open: true }
     }
 
     /// Whether nothing is computed.
@@ -181,7 +181,7 @@ impl Party {
     }
 
     /// The devices, for their events.
-    pub fn queue(&mut self) -> &mut Queue {
+    pub fn queue(&mut self) -> &mut DeviceQueue {
         &mut self.queue
     }
 
@@ -201,7 +201,7 @@ impl Party {
         out: &mut [Block],
     ) {
         if !self.speculates() {
-            self.keys.fill(part, Stream { round, r#use, channel }, first, out);
+            self.keys.fill(part, StreamName { round, r#use, channel }, first, out);
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::seats::check::{Channel, Running};
 use crate::vectors::spare::{give_back, room, wipe, zeros};
 use crate::{CHUNK_BLOCKS, CHUNKS_AHEAD, Hash, Party, Seat, Shares, VectorRing, View};
-use accel::{Command, Fold, Half, Multiply, Vouch};
+use accel::{BlockHalf, DeviceCommand, FoldStage, MultiplyStage, Vouch};
 use base::Error;
 use kernels::Block;
 use net::Session;
@@ -11,9 +11,9 @@ use std::ops::Range;
 use zeroize::Zeroizing;
 
 /// The chunks of a vector, in the order in which they are computed and sent: none lies in both halves.
-pub(crate) fn chunks(blocks: usize) -> Vec<(Half, Range<usize>)> {
+pub(crate) fn chunks(blocks: usize) -> Vec<(BlockHalf, Range<usize>)> {
     let mut chunks = Vec::new();
-    for half in Half::BOTH {
+    for half in BlockHalf::BOTH {
         let range = half.range(blocks);
         for from in range.clone().step_by(CHUNK_BLOCKS) {
             chunks.push((half, from..range.end.min(from + CHUNK_BLOCKS)));
@@ -24,7 +24,7 @@ pub(crate) fn chunks(blocks: usize) -> Vec<(Half, Range<usize>)> {
 
 /// Blocks of C that a seat sends, in either half.
 pub(crate) fn blocks_of_c(seat: Seat, blocks: usize) -> usize {
-    Half::BOTH.into_iter().filter(|half| half.sends(seat)).map(|half| half.range(blocks).len()).sum()
+    BlockHalf::BOTH.into_iter().filter(|half| half.sends(seat)).map(|half| half.range(blocks).len()).sum()
 }
 
 /// What is known of the channels of one round of products at one seat.
@@ -227,7 +227,7 @@ impl Party {
     fn stage_1(
         &mut self,
         round: u64,
-        (half, range): &(Half, Range<usize>),
+        (half, range): &(BlockHalf, Range<usize>),
         factors: [[&[Block]; 3]; 2],
         z: &mut Shares,
         buffers: &mut Buffers,
@@ -249,7 +249,7 @@ impl Party {
         let (a, c) = (&mut a[..range.len()], &mut c[..sent]);
         let mut run = |vouch: Vouch<'_>| {
             let z = z.parts_mut().map(|part| &mut part[range.clone()]);
-            let command = Multiply {
+            let command = MultiplyStage {
                 ring,
                 round,
                 first: range.start as u64,
@@ -263,7 +263,7 @@ impl Party {
                 masked: self.settings.masked,
                 vouch,
             };
-            self.queue.run(&mut Command::Multiply(command))
+            self.queue.run(&mut DeviceCommand::Multiply(command))
         };
         let Some(checks) = checks else { return run(Vouch::Nothing) };
         if let Some(done) = with_digests(&mut checks.hashes[0], |digests| run(Vouch::Digest(digests))) {
@@ -280,7 +280,7 @@ impl Party {
     fn stage_2(
         &mut self,
         round: u64,
-        (half, range): &(Half, Range<usize>),
+        (half, range): &(BlockHalf, Range<usize>),
         z: &mut Shares,
         buffers: &Buffers,
         checks: Option<&mut Checks>,
@@ -290,8 +290,8 @@ impl Party {
         let mut run = |digests: Option<&mut [Block; 2]>| {
             let [_, z1, z2] = z.parts_mut().map(|part| &mut part[range.clone()]);
             let first = range.start as u64;
-            let command = Fold { ring, round, first, half: *half, z: [z1, z2], a, c, masked, digests };
-            self.queue.run(&mut Command::Fold(command))
+            let command = FoldStage { ring, round, first, half: *half, z: [z1, z2], a, c, masked, digests };
+            self.queue.run(&mut DeviceCommand::Fold(command))
         };
         let Some(checks) = checks else { return run(None) };
         if let Some(done) = with_digests(&mut checks.hashes[1], |digests| run(Some(digests))) {

@@ -4,7 +4,7 @@
 //! way: settings and commitments, openings, hashes of the result.
 
 use crate::{Seat, Settings};
-use accel::Keys;
+use accel::SeatKeys;
 use base::{At, Error, Fault, PartyId};
 use kernels::Block;
 use net::Session;
@@ -41,7 +41,7 @@ pub(crate) fn agree(
     seats: &[PartyId; 4],
     me: Seat,
     settings: Settings,
-) -> Result<Keys, Error> {
+) -> Result<SeatKeys, Error> {
     let mut rng = session.fork_seed("ring4 keys").into_rng();
     let mut parts: Zeroizing<[Contribution; 4]> = Zeroizing::new([[[0; 32]; 4]; 4]);
     parts[me.index()] = std::array::from_fn(|_| rng.bytes());
@@ -96,7 +96,7 @@ pub(crate) fn agree(
         let bytes = Zeroizing::new(hash(label, key, key, &content));
         Block::from_bytes(std::array::from_fn(|i| bytes[i]))
     };
-    Ok(Keys::new(me, [0, 1, 2].map(|k| derive(STREAM, k)), [0, 1, 2].map(|k| derive(TAG, k))))
+    Ok(SeatKeys::new(me, [0, 1, 2].map(|k| derive(STREAM, k)), [0, 1, 2].map(|k| derive(TAG, k))))
 }
 
 /// What all three holders contributed to a key, in order of their seats.

@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::Settings;
-use accel::Keys;
+use accel::SeatKeys;
 use kernels::InstructionSet;
 use std::sync::Arc;
-use timing::{Case, done};
+use timing::{TimedKernel, done};
 
 const BLOCKS: usize = 37;
 /// K and the element of tags, by part.
@@ -16,7 +16,7 @@ fn tag(hash: Hash, secret: &[u8]) {
     let mut x = vec![Block::ZERO; secret.len() / Block::BYTES];
     Block::read_slice(secret, &mut x);
     let mut party = Party::speculator(Seat::new(1), Settings { hash, ..Settings::default() });
-    party.keys = Arc::new(Keys::new(party.seat, [x[0], x[1], x[2]], [x[3], x[4], x[5]]));
+    party.keys = Arc::new(SeatKeys::new(party.seat, [x[0], x[1], x[2]], [x[3], x[4], x[5]]));
     let channel = Channel::new(Seat::new(2), Seat::new(3), Seat::new(1));
     let mut running = party.begin(channel, 3, BLOCKS);
     party.hash(channel, &mut running, &x[KEYS..]);
@@ -25,12 +25,12 @@ fn tag(hash: Hash, secret: &[u8]) {
     done(&[tag.ct_eq(&[7; TAG_BYTES]).unwrap_u8()]);
 }
 
-fn cases() -> Vec<Case<'static>> {
+fn cases() -> Vec<TimedKernel<'static>> {
     println!("\nbackend {:?}", InstructionSet::detect());
     let bytes = (KEYS + BLOCKS) * Block::BYTES;
     vec![
-        Case::new("tag, polynomial: keys, content", bytes, |secret| tag(Hash::Keyed, secret)),
-        Case::new("tag, keyed BLAKE3: keys, content", bytes, |secret| tag(Hash::Blake3, secret)),
+        TimedKernel::new("tag, polynomial: keys, content", bytes, |secret| tag(Hash::Keyed, secret)),
+        TimedKernel::new("tag, keyed BLAKE3: keys, content", bytes, |secret| tag(Hash::Blake3, secret)),
     ]
 }
 

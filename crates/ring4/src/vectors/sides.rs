@@ -20,7 +20,7 @@
 //! pair.
 
 use crate::{Joint, Party, Quote, Seat, Shares, VectorRing};
-use accel::{Half, Use};
+use accel::{BlockHalf, Use};
 use base::Error;
 use kernels::{Block, ring_add};
 use net::Session;
@@ -102,7 +102,7 @@ impl Side {
 
 /// The halves of a vector that are not empty, with the channel of each.
 fn halves(side: Side, blocks: usize) -> impl Iterator<Item = ([Seat; 3], Range<usize>)> {
-    let ranges = Half::BOTH.map(|half| half.range(blocks));
+    let ranges = BlockHalf::BOTH.map(|half| half.range(blocks));
     side.channels().into_iter().zip(ranges).filter(|(_, range)| !range.is_empty())
 }
 

@@ -1,6 +1,6 @@
 //! Four parties in one process.
 
-use accel::{Queue, Seat, VectorRing};
+use accel::{DeviceQueue, Seat, VectorRing};
 use base::{Error, PartyId, Roster, Seed};
 use kernels::{Aes128, Block};
 use net::Session;
@@ -31,7 +31,7 @@ pub fn random(label: u64, n: usize) -> Vec<Block> {
 
 /// A party of a session of four.
 pub fn party(session: &mut Session, settings: Settings) -> Result<Party, Error> {
-    Party::new(session, SEATS, settings, Queue::default())
+    Party::new(session, SEATS, settings, DeviceQueue::default())
 }
 
 /// Runs `work` at all four seats.

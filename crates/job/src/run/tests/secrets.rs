@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::audit::epsilon;
+use crate::prepare::Built;
 use engine::{Clear, Entered};
 use privacy::scales::Scales;
 use program::Viewer;
@@ -153,8 +154,8 @@ fn run_known(who: u8, party: &PartySetup) -> BTreeSet<String> {
     let places = places(party, &checked.study, checked.me, false).unwrap();
     let meeting = meet(party, &checked, places, &watch).unwrap();
     SESSIONS.set(Some((who, 0)));
-    let mut run = Coordinator::new(party, checked, ledger, &watch, meeting).unwrap();
-    let report = run.run().unwrap_or_else(|error| panic!("{error}"));
+    let (mut run, lanes) = OwnerRun::new(party, &checked, ledger, &watch, meeting).unwrap();
+    let report = run.run(lanes).unwrap_or_else(|error| panic!("{error}"));
     assert!(SESSIONS.get().is_some_and(|(_, made)| (1..=SESSIONS_OF_ONE).contains(&made)));
     std::fs::create_dir_all(&party.report).unwrap();
     std::fs::write(party.report.join("report.json"), report::to_json(&report).unwrap()).unwrap();

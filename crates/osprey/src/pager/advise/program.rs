@@ -2,11 +2,11 @@
 
 use super::super::{KEY_EVERY, misleads};
 use super::Sizes;
-use crate::plan::{self, Eviction, Fetch, Next, Planner, Step};
-use crate::progress::Progress;
-use crate::settings::Settings;
+use crate::plan::{self, Eviction, Fetch, PlanStep, Planner, PlannerAnswer};
+use crate::progress::TouchProgress;
+use crate::settings::ProcessSettings;
 use crate::sys::process;
-use crate::trace::{Feed, Source};
+use crate::trace::{TraceFeed, TraceSource};
 use std::collections::{HashSet, VecDeque};
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
@@ -23,7 +23,7 @@ const STEPS: usize = 8;
 pub(super) enum Turn {
     /// Send this chunk away.
     Evict(Eviction),
-    /// Start to read this chunk, wanted as a key or not; say by [`Program::fetched`] what it became.
+    /// Start to read this chunk, wanted as a key or not; say by [`PlannedProgram::fetched`] what it became.
     Fetch(Fetch, bool),
     /// Map this chunk, but for its first page when it is a key.
     Map(Fetch, bool),
@@ -35,17 +35,17 @@ pub(super) enum Turn {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Search {
     No,
-    /// Those that the plan holds: the kernel took some away. [`Program::bring_back`] is to be told.
+    /// Those that the plan holds: the kernel took some away. [`PlannedProgram::bring_back`] is to be told.
     Held,
-    /// All, because the plan stood still: the program may have overtaken it by far. [`Program::strayed`] is
+    /// All, because the plan stood still: the program may have overtaken it by far. [`PlannedProgram::strayed`] is
     /// to be told, too.
     All,
 }
 
 /// The plan as far as it is carried out.
 #[derive(Debug)]
-pub(super) struct Program {
-    source: Source,
+pub(super) struct PlannedProgram {
+    source: TraceSource,
     /// The ring has nothing now.
     dry: bool,
     planner: Planner,
@@ -54,7 +54,7 @@ pub(super) struct Program {
     /// The fetch that waits for room; its evictions are in `going`.
     next: Option<Fetch>,
     /// What is planned after it.
-    steps: VecDeque<Step>,
+    steps: VecDeque<PlanStep>,
     /// Fetches that the program was past: what it brought by its own touches may have left since.
     passed: VecDeque<Fetch>,
     /// Evictions in the order of the plan that wait for their block.
@@ -87,9 +87,9 @@ pub(super) fn faults(of: impl Fn(&process::Usage) -> u64) -> u64 {
     of(&process::usage_of_process()).saturating_sub(of(&ours))
 }
 
-impl Program {
+impl PlannedProgram {
     /// Follows `source` within `sizes`.
-    pub fn new(source: Source, settings: &Settings, sizes: Sizes) -> Result<Self, String> {
+    pub fn new(source: TraceSource, settings: &ProcessSettings, sizes: Sizes) -> Result<Self, String> {
         let capacity = sizes.capacity;
         let lookahead = if settings.lookahead == 0 { plan::window(capacity) } else { settings.lookahead };
         Ok(Self {
@@ -122,9 +122,9 @@ impl Program {
         let start = Instant::now();
         while self.planner.wants() && !self.dry {
             match self.source.next()? {
-                Feed::Block(block) => self.planner.push(block),
-                Feed::Wait => self.dry = true,
-                Feed::End(footer) => self.planner.finish(&footer),
+                TraceFeed::Block(block) => self.planner.push(block),
+                TraceFeed::Wait => self.dry = true,
+                TraceFeed::End(footer) => self.planner.finish(&footer),
             }
         }
         self.plan_s += start.elapsed().as_secs_f64();
@@ -132,7 +132,7 @@ impl Program {
     }
 
     /// Learns from events and keys which blocks have begun, and watches for the next one that matters.
-    pub fn observe(&mut self, progress: &Progress, touched: impl Fn(u32) -> bool) -> Result<(), String> {
+    pub fn observe(&mut self, progress: &TouchProgress, touched: impl Fn(u32) -> bool) -> Result<(), String> {
         if progress.diverged() {
             return Err(
                 "the program allocates otherwise than its trace says: another build, other arguments or \
@@ -304,11 +304,11 @@ impl Program {
             // A stream that is behind: better to choose by little than to let the program wait.
             let starved = self.dry && self.steps.is_empty() && self.begun >= self.last;
             let next = if starved { self.planner.hurry() } else { self.planner.next() };
-            let Next::Step(step) = next else { break };
+            let PlannerAnswer::Step(step) = next else { break };
             self.steps.push_back(step);
         }
         self.plan_s += start.elapsed().as_secs_f64();
-        let Step { evict, fetch } = self.steps.pop_front()?;
+        let PlanStep { evict, fetch } = self.steps.pop_front()?;
         self.going.extend(evict);
         Some(fetch)
     }
@@ -363,7 +363,7 @@ impl Program {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::{Block, Entry, Footer, Header, Writer};
+    use crate::trace::{Footer, Header, TraceBlock, TraceEntry, Writer};
     use std::collections::HashMap;
 
     const CHUNKS: u32 = 400;
@@ -371,8 +371,8 @@ mod tests {
     /// A plan for passes over chunks in order, without events, and the kernel's part: which chunks are
     /// mapped.
     struct Play {
-        program: Program,
-        progress: Progress,
+        program: PlannedProgram,
+        progress: TouchProgress,
         /// Chunks fetched, keys or not, and whether they are mapped.
         fetched: Vec<(u32, bool)>,
         mapped: HashMap<u32, bool>,
@@ -385,21 +385,21 @@ mod tests {
             let header = Header { chunk: 65536, region: 1 << 30, microset: 8, key: 0 };
             let mut writer = Writer::create(&path, &header).expect("writable");
             for number in 0..2 * CHUNKS / 8 {
-                let entry = |at| Entry {
+                let entry = |at| TraceEntry {
                     chunk: (8 * number + at) % CHUNKS,
                     written: true,
                     fresh: 8 * number < CHUNKS,
                 };
-                let block = Block { events: 0, hash: 0, entries: (0..8).map(entry).collect() };
+                let block = TraceBlock { events: 0, hash: 0, entries: (0..8).map(entry).collect() };
                 writer.block(&block).expect("written");
             }
             let footer =
                 Footer { entries: 2 * u64::from(CHUNKS), peak_chunks: CHUNKS.into(), other_bytes: 0 };
             writer.finish(&footer).expect("finished");
-            let source = Source::open(&path, &header).expect("good");
-            let settings = Settings { microset: 8, ..Settings::default() };
-            let program = Program::new(source, &settings, Sizes::of(200)).expect("room");
-            let progress = Progress::new().expect("event descriptor");
+            let source = TraceSource::open(&path, &header).expect("good");
+            let settings = ProcessSettings { microset: 8, ..ProcessSettings::default() };
+            let program = PlannedProgram::new(source, &settings, Sizes::of(200)).expect("room");
+            let progress = TouchProgress::new().expect("event descriptor");
             Self { program, progress, fetched: Vec::new(), mapped: HashMap::new() }
         }
 

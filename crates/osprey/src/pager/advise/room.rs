@@ -11,7 +11,7 @@
 //! answered with words.
 
 use crate::pager::{EXIT_PAGING, spill};
-use crate::region::{Backing, Region};
+use crate::region::{Backing, PagedRegion};
 use crate::sys::own::{allocate, exit_now, file_limit, tell};
 use crate::sys::{PAUSE, TRIES, advise, signal};
 use std::fs::File;
@@ -26,7 +26,7 @@ const GROW_SHARE: u64 = 4;
 
 /// The file and how much of it has room.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct FileRoom {
     file: File,
     directory: PathBuf,
     chunk: u64,
@@ -39,19 +39,19 @@ pub(super) struct Room {
 
 /// What a touch that the disk could not serve is answered with.
 struct Trouble {
-    room: Arc<Room>,
+    room: Arc<FileRoom>,
     base: usize,
     text: String,
 }
 
 static TROUBLE: OnceLock<Trouble> = OnceLock::new();
 
-impl Room {
+impl FileRoom {
     /// An empty file for the region, in a folder that has room for `need` bytes now.
     ///
     /// # Errors
     /// In words: a folder that cannot be written or is too full.
-    pub fn open(directory: &Path, region: &Region, need: u64) -> Result<Self, String> {
+    pub fn open(directory: &Path, region: &PagedRegion, need: u64) -> Result<Self, String> {
         let place = directory.display();
         let file = spill::unnamed(directory, 0).map_err(|e| {
             format!("engine file cannot make a file in {place}: {e}; choose another folder with --spill")
@@ -83,7 +83,7 @@ impl Room {
     ///
     /// # Errors
     /// In words.
-    pub fn stand_behind(self: &Arc<Self>, region: &Region) -> Result<(), String> {
+    pub fn stand_behind(self: &Arc<Self>, region: &PagedRegion) -> Result<(), String> {
         let text = format!(
             "a part of the file in {} could be neither read nor written: the disk is full or faulty; free \
              space there, or choose another directory (OSPREY_SPILL, or --spill of osprey run)",
@@ -156,7 +156,7 @@ impl Room {
     }
 }
 
-impl Backing for Room {
+impl Backing for FileRoom {
     fn reach(&self, chunk: u32) {
         if !self.holds(chunk) {
             self.grow((u64::from(chunk) + 1) * self.chunk);
@@ -165,7 +165,7 @@ impl Backing for Room {
 }
 
 /// Knows touches of what has room; a touch behind that is of something that was never allocated.
-fn answer(touch: signal::Touch) -> bool {
+fn answer(touch: signal::SignalTouch) -> bool {
     if let Some(Trouble { room, base, text }) = TROUBLE.get()
         && let Some(offset) = touch.address.checked_sub(*base)
         && (offset as u64) < room.bytes.load(Ordering::Acquire)

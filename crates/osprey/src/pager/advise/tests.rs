@@ -4,8 +4,8 @@
 
 use super::*;
 use crate::disk::SwapFile;
-use crate::progress::Event;
-use crate::trace::{Block, Entry, Footer, Header, RingWriter, Writer, ring};
+use crate::progress::ProgressEvent;
+use crate::trace::{Footer, Header, RingWriter, TraceBlock, TraceEntry, Writer, ring};
 use std::collections::HashSet;
 use std::os::fd::IntoRawFd;
 use std::process::Command;
@@ -46,30 +46,38 @@ fn touches(fast: bool) -> Vec<u32> {
 
 /// The trace of such a program, one tick before each touch or none at all; with `read` only first touches
 /// write.
-fn trace_of(touches: &[u32], ticks: bool, hash: u64, read: bool) -> (Vec<Block>, Footer) {
+fn trace_of(touches: &[u32], ticks: bool, hash: u64, read: bool) -> (Vec<TraceBlock>, Footer) {
     let mut seen = HashSet::new();
     let mut entry = |&chunk| {
         let fresh = seen.insert(chunk);
-        Entry { chunk, written: fresh || !read, fresh }
+        TraceEntry { chunk, written: fresh || !read, fresh }
     };
     let blocks = touches.chunks(MICROSET).enumerate().map(|(number, part)| {
         let events = if ticks { (number * MICROSET + 1) as u64 } else { 0 };
-        Block { events, hash, entries: part.iter().map(&mut entry).collect() }
+        TraceBlock { events, hash, entries: part.iter().map(&mut entry).collect() }
     });
     let blocks = blocks.collect();
     (blocks, Footer { entries: touches.len() as u64, peak_chunks: CHUNKS.into(), other_bytes: 0 })
 }
 
 /// The trace as a file.
-fn from_file(path: &std::path::Path, header: &Header, (blocks, footer): (Vec<Block>, Footer)) -> Source {
+fn from_file(
+    path: &std::path::Path,
+    header: &Header,
+    (blocks, footer): (Vec<TraceBlock>, Footer),
+) -> TraceSource {
     let mut writer = Writer::create(path, header).expect("writable");
     blocks.iter().for_each(|block| writer.block(block).expect("written"));
     writer.finish(&footer).expect("finished");
-    Source::open(path, header).expect("good")
+    TraceSource::open(path, header).expect("good")
 }
 
 /// The trace through a ring, from when the program has made so many touches on.
-fn late(header: &Header, (blocks, footer): (Vec<Block>, Footer), place: &Arc<AtomicUsize>) -> Source {
+fn late(
+    header: &Header,
+    (blocks, footer): (Vec<TraceBlock>, Footer),
+    place: &Arc<AtomicUsize>,
+) -> TraceSource {
     let (theirs, ours) = ring::pair().expect("a pair");
     let (to, place, header) = (theirs.into_raw_fd(), place.clone(), *header);
     std::thread::spawn(move || {
@@ -80,11 +88,11 @@ fn late(header: &Header, (blocks, footer): (Vec<Block>, Footer), place: &Arc<Ato
         blocks.iter().for_each(|block| writer.block(block).expect("sent"));
         writer.finish(&footer).expect("sent");
     });
-    Source::ring(ours.into_raw_fd(), &header).expect("a ring")
+    TraceSource::ring(ours.into_raw_fd(), &header).expect("a ring")
 }
 
 /// Touches a chunk as a program would: checks what it wrote there before, page by page, and may write anew.
-fn visit(region: &Region, chunk: u32, visits: &mut [u64], write: bool) {
+fn visit(region: &PagedRegion, chunk: u32, visits: &mut [u64], write: bool) {
     let before = visits[chunk as usize];
     visits[chunk as usize] += u64::from(write);
     for page in (0..CHUNK).step_by(PAGE) {
@@ -118,7 +126,7 @@ fn come_down(limit: u64) {
 /// The kernel may have taken pages of it since, without being short of memory (DAMON does). The engine looks
 /// for those when the program faults, so that a program that only waits would wait for ever: after a while it
 /// has to go on. A part that is there says that the chunk had come.
-fn await_chunk(region: &Region, pagemap: &advise::Pagemap, chunk: u32, engine: &Advisor) -> bool {
+fn await_chunk(region: &PagedRegion, pagemap: &advise::Pagemap, chunk: u32, engine: &Advisor) -> bool {
     let (start, mut rounds, mut cpu) = (Instant::now(), 0, 0.0);
     loop {
         let pages = pagemap.mapped(region.address(chunk) + PAGE, CHUNK - PAGE).expect("readable");
@@ -143,7 +151,7 @@ fn await_chunk(region: &Region, pagemap: &advise::Pagemap, chunk: u32, engine: &
 fn a_child_pages() {
     let task = std::env::var("OSPREY_TEST_ADVISE").expect("started by a test");
     let [engine, trace, ticks, folder] = task.split(' ').collect::<Vec<_>>().try_into().expect("four words");
-    let engine: Engine = engine.parse().expect("an engine");
+    let engine: PagingEngine = engine.parse().expect("an engine");
     let header = Header { chunk: CHUNK as u64, region: 1 << 30, microset: MICROSET as u32, key: 5 };
     let mut visits = vec![0; CHUNKS as usize];
     let touches = touches(trace == "fast");
@@ -157,12 +165,12 @@ fn a_child_pages() {
     let told = trace_of(&told, ticks == "ticks", hash, trace == "read");
     let place = Arc::new(AtomicUsize::new(0));
     let (mode, source) = match trace {
-        "none" => (Mode::Reactive, None),
-        "late" => (Mode::Concurrent, Some(late(&header, told, &place))),
-        _ => (Mode::Programmed, Some(from_file(&path, &header, told))),
+        "none" => (PassMode::Reactive, None),
+        "late" => (PassMode::Concurrent, Some(late(&header, told, &place))),
+        _ => (PassMode::Programmed, Some(from_file(&path, &header, told))),
     };
     let memory = way::resident_bytes() + FRAMES * CHUNK as u64;
-    let settings = Settings {
+    let settings = ProcessSettings {
         mode,
         engine,
         memory,
@@ -170,10 +178,10 @@ fn a_child_pages() {
         microset: MICROSET,
         region: 1 << 30,
         spill: folder.into(),
-        ..Settings::default()
+        ..ProcessSettings::default()
     };
-    let region = Arc::new(Region::reserve(&settings, true).expect("address space"));
-    let progress = Arc::new(Progress::new().expect("event descriptor"));
+    let region = Arc::new(PagedRegion::reserve(&settings, true).expect("address space"));
+    let progress = Arc::new(TouchProgress::new().expect("event descriptor"));
     (0..CHUNKS).for_each(|chunk| region.set_live(chunk, true));
     let pagemap = advise::Pagemap::open().expect("readable");
     let engine = start(engine, &settings, region.clone(), progress.clone(), source).expect("started");
@@ -184,7 +192,7 @@ fn a_child_pages() {
             std::thread::sleep(Duration::from_millis(1));
         }
         if ticks == "ticks" {
-            progress.event(Event::Tick);
+            progress.event(ProgressEvent::Tick);
         }
         // A late trace has had its time when the next pass begins.
         if trace == "right" || trace == "read" || trace == "late" && i >= 2 * CHUNKS as usize {
@@ -219,17 +227,17 @@ fn a_child_pages() {
 fn a_child_is_in_trouble() {
     let task = std::env::var("OSPREY_TEST_TROUBLE").expect("started by a test");
     let (trouble, folder) = task.split_once(' ').expect("two words");
-    let settings = Settings {
-        mode: Mode::Reactive,
-        engine: Engine::File,
+    let settings = ProcessSettings {
+        mode: PassMode::Reactive,
+        engine: PagingEngine::File,
         memory: way::resident_bytes() + FRAMES * CHUNK as u64,
         chunk: CHUNK,
         region: 1 << 30,
         spill: folder.into(),
-        ..Settings::default()
+        ..ProcessSettings::default()
     };
-    let region = Arc::new(Region::reserve(&settings, true).expect("address space"));
-    let room = room::Room::open(&settings.spill, &region, 0).expect("a file");
+    let region = Arc::new(PagedRegion::reserve(&settings, true).expect("address space"));
+    let room = room::FileRoom::open(&settings.spill, &region, 0).expect("a file");
     let (room, mapping) = (Arc::new(room), region.mapping());
     mapping.overlay(0, mapping.len(), room.file().as_fd()).expect("mapped");
     room.stand_behind(&region).expect("first in this process");
@@ -372,7 +380,7 @@ fn swap_is_overtaken() {
 
 #[test]
 fn too_small_a_limit_is_an_error_with_the_least() {
-    let settings = |memory| Settings { memory, ..Settings::default() };
+    let settings = |memory| ProcessSettings { memory, ..ProcessSettings::default() };
     let error = frames(&settings(1 << 20), None).expect_err("too small");
     assert!(
         error.contains("a limit of 1048576 bytes is too small") && error.contains("so at least"),
@@ -380,6 +388,6 @@ fn too_small_a_limit_is_an_error_with_the_least() {
     );
     let least: u64 = error.rsplit(' ').next().and_then(|word| word.parse().ok()).expect("a number");
     let enough = frames(&settings(least + (1 << 20)), None).expect("enough");
-    assert!(Sizes::of(enough).capacity >= 2 * Settings::default().microset);
+    assert!(Sizes::of(enough).capacity >= 2 * ProcessSettings::default().microset);
     assert!(frames(&settings(0), None).expect_err("no limit").contains("OSPREY_MEMORY"));
 }

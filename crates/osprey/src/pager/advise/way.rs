@@ -1,8 +1,8 @@
 //! The two ways of telling the kernel: a shared mapping of an unlinked file, and anonymous memory with swap.
 
-use super::room::Room;
-use crate::region::Region;
-use crate::settings::{Engine, Settings};
+use super::room::FileRoom;
+use crate::region::PagedRegion;
+use crate::settings::{PagingEngine, ProcessSettings};
 use crate::sys::{PAGE, advise};
 use std::collections::VecDeque;
 use std::io;
@@ -13,9 +13,9 @@ use std::sync::Arc;
 /// content is.
 #[derive(Debug)]
 pub(super) struct Way {
-    region: Arc<Region>,
+    region: Arc<PagedRegion>,
     /// The file behind the region; `None`: anonymous memory and swap.
-    room: Option<Arc<Room>>,
+    room: Option<Arc<FileRoom>>,
     /// Chunks of the file whose write-back was started.
     leaving: VecDeque<u32>,
     /// How many these may be before the first of them is waited for.
@@ -28,15 +28,15 @@ impl Way {
     /// # Errors
     /// In words: a folder that cannot be written or has no room for `peak` chunks, no swap.
     pub fn prepare(
-        engine: Engine,
-        settings: &Settings,
-        region: Arc<Region>,
+        engine: PagingEngine,
+        settings: &ProcessSettings,
+        region: Arc<PagedRegion>,
         peak: u64,
         depth: usize,
     ) -> Result<Self, String> {
         let (mapping, len) = (region.mapping(), region.mapping().len());
-        let room = if engine == Engine::File {
-            let room = Arc::new(Room::open(&settings.spill, &region, peak * settings.chunk as u64)?);
+        let room = if engine == PagingEngine::File {
+            let room = Arc::new(FileRoom::open(&settings.spill, &region, peak * settings.chunk as u64)?);
             let map = mapping.overlay(0, len, room.file().as_fd());
             map.map_err(|e| format!("cannot map the spill file: {e}"))?;
             // The plan reads ahead; the kernel's own read-ahead around a fault would be memory nobody planned
@@ -120,7 +120,7 @@ impl Way {
 
     /// Writes a chunk of the file. A disk that refuses it ends the process: the kernel takes a page that it
     /// failed to write for clean, and may give an older content back.
-    fn write_back(&self, room: &Room, chunk: u32, wait: bool) -> io::Result<()> {
+    fn write_back(&self, room: &FileRoom, chunk: u32, wait: bool) -> io::Result<()> {
         let done = advise::write_back(room.file(), self.offset(chunk) as u64, self.region.chunk(), wait);
         match done {
             Err(error) if !retry(&error) && error.kind() != io::ErrorKind::OutOfMemory => room.lost(&error),

@@ -1,7 +1,7 @@
 //! Children that run a program under a pager, and what came of them.
 
 use super::patterns::Program;
-use super::{Settings, Stats, header};
+use super::{ProcessSettings, Stats, header};
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -39,7 +39,12 @@ impl Outcome {
 }
 
 /// The command for a child; the caller keeps the directory until it has ended.
-pub fn command(settings: &Settings, program: &Program, trace: Option<&Program>, directory: &Path) -> Command {
+pub fn command(
+    settings: &ProcessSettings,
+    program: &Program,
+    trace: Option<&Program>,
+    directory: &Path,
+) -> Command {
     let mut settings = settings.clone();
     settings.trace = trace.map(|trace| {
         let path = directory.join("trace");
@@ -47,7 +52,7 @@ pub fn command(settings: &Settings, program: &Program, trace: Option<&Program>, 
         path
     });
     if settings.trace.is_none() {
-        settings.mode = crate::Mode::Reactive;
+        settings.mode = crate::PassMode::Reactive;
     }
     let mut command = Command::new(std::env::current_exe().expect("this binary"));
     let arguments = ["pager::tests::child", "--exact", "--ignored", "--nocapture", "--test-threads=1"];
@@ -56,12 +61,12 @@ pub fn command(settings: &Settings, program: &Program, trace: Option<&Program>, 
     command
 }
 
-pub fn run(settings: &Settings, program: &Program, trace: Option<&Program>) -> Outcome {
+pub fn run(settings: &ProcessSettings, program: &Program, trace: Option<&Program>) -> Outcome {
     run_with(settings, program, trace, |_| {})
 }
 
 pub fn run_with(
-    settings: &Settings,
+    settings: &ProcessSettings,
     program: &Program,
     trace: Option<&Program>,
     adapt: impl FnOnce(&mut Command),
@@ -85,14 +90,14 @@ pub fn outcome(output: Output) -> Outcome {
 }
 
 /// In the child.
-pub fn act(run: impl FnOnce(Settings, &Program) -> Result<Stats, String>) {
+pub fn act(run: impl FnOnce(ProcessSettings, &Program) -> Result<Stats, String>) {
     let Ok(program) = std::env::var(PROGRAM) else { return };
     if let Ok(harm) = std::env::var(HARM) {
         super::failures::suffer(&harm);
     }
     // SAFETY: a plain call; the signal ends this process.
     unsafe { libc::alarm(PATIENCE) };
-    let settings = Settings::from_env().expect("settings");
+    let settings = ProcessSettings::from_env().expect("settings");
     match run(settings, &Program::from_text(&program)) {
         Ok(stats) => println!("\nSTATS {}", serde_json::to_string(&stats).expect("counters")),
         Err(text) => {

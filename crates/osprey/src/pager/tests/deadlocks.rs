@@ -5,15 +5,15 @@
 
 use super::children::{Outcome, run};
 use super::patterns::{Kind, Program};
-use super::{ENGINES, Settings, settings};
+use super::{ENGINES, ProcessSettings, settings};
 use crate::pager::shares;
-use crate::plan::{Next, Planner};
+use crate::plan::{Planner, PlannerAnswer};
 use crate::stats::Stats;
 use crate::trace::Footer;
 
 /// The least memory, in MiB, that a program can have by its trace: what the refusal of less says.
-fn least(settings: &Settings, program: &Program) -> Option<u64> {
-    let settings = Settings { memory: 4 << 20, ..settings.clone() };
+fn least(settings: &ProcessSettings, program: &Program) -> Option<u64> {
+    let settings = ProcessSettings { memory: 4 << 20, ..settings.clone() };
     match run(&settings, program, Some(program)) {
         Outcome::Refused(text) if text.contains("allow at least ") => {
             text.split("allow at least ").nth(1)?.split(' ').next()?.parse().ok()
@@ -32,8 +32,8 @@ fn led(stats: &Stats) {
 
 /// Runs a program with at most so many frames, but with more than are refused: what the process has beside
 /// them varies.
-fn tight(settings: &Settings, program: &Program, frames: u64) -> Option<Stats> {
-    let mut settings = Settings { memory: least(settings, program)? << 20, ..settings.clone() };
+fn tight(settings: &ProcessSettings, program: &Program, frames: u64) -> Option<Stats> {
+    let mut settings = ProcessSettings { memory: least(settings, program)? << 20, ..settings.clone() };
     for _ in 0..16 {
         match run(&settings, program, Some(program)) {
             Outcome::Refused(text) if text.contains("is too small") => settings.memory += 24 << 10,
@@ -47,13 +47,13 @@ fn tight(settings: &Settings, program: &Program, frames: u64) -> Option<Stats> {
 }
 
 /// Chunks that the plan has read within so many frames.
-fn planned_reads(settings: &Settings, program: &Program, frames: u64) -> u64 {
+fn planned_reads(settings: &ProcessSettings, program: &Program, frames: u64) -> u64 {
     let capacity = shares(frames as usize, settings.chunk).capacity;
     let mut planner = Planner::new(capacity, settings.microset, 0).expect("room for two blocks");
     program.blocks().into_iter().for_each(|block| planner.push(block));
     planner.finish(&Footer::default());
     let mut reads = 0;
-    while let Next::Step(step) = planner.next() {
+    while let PlannerAnswer::Step(step) = planner.next() {
         reads += u64::from(!step.fetch.fresh);
     }
     reads
@@ -67,7 +67,7 @@ fn no_fetch_waits_for_a_batch_that_cannot_fill() {
     for ticks in [true, false] {
         let small = Program { chunks: 512, length: 5000, chunk: 4 << 10, ticks, ..Program::default() };
         for (engine, kind) in ENGINES.into_iter().zip([Kind::Merge, Kind::Random]) {
-            let settings = Settings { chunk: 4 << 10, ..settings(engine) };
+            let settings = ProcessSettings { chunk: 4 << 10, ..settings(engine) };
             let program = Program { kind, ..small };
             let Some(stats) = tight(&settings, &program, 56) else { return };
             led(&stats);
@@ -89,7 +89,7 @@ fn no_key_waits_for_a_touch_that_does_not_come() {
         let trace = Program { kind: Kind::Random, ..program };
         let settings = settings(engine);
         let Some(memory) = least(&settings, &trace) else { return };
-        let settings = Settings { memory: memory << 20, ..settings };
+        let settings = ProcessSettings { memory: memory << 20, ..settings };
         let Some(stats) = run(&settings, &program, Some(&trace)).stats() else { return };
         led(&stats);
         assert!(stats.key_faults > 0, "{stats:?}");
@@ -105,7 +105,7 @@ fn no_touch_of_what_is_to_be_fetched_waits_for_the_plan() {
         let program = Program { kind: Kind::Merge, ticks: false, length: 8000, ..Program::default() };
         let settings = settings(engine);
         let Some(memory) = least(&settings, &program) else { return };
-        let settings = Settings { memory: memory << 20, ..settings };
+        let settings = ProcessSettings { memory: memory << 20, ..settings };
         let Some(stats) = run(&settings, &program, Some(&program)).stats() else { return };
         led(&stats);
         assert!(stats.stalls < program.length as u64 * 3 / 4, "the plan stands still: {stats:?}");

@@ -3,8 +3,8 @@
 use super::children::{HARM, Outcome, command, run_with};
 use super::patterns::{Kind, Program};
 use super::streams::{HARM_LATE, HARM_PAUSE};
-use super::{EXIT_PAGING, Engine, Settings, settings};
-use crate::progress::Progress;
+use super::{EXIT_PAGING, PagingEngine, ProcessSettings, settings};
+use crate::progress::TouchProgress;
 use crate::sys::process::{peak_resident, resident};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_millis(25);
 /// In the child, at every access: the heap grows by 30 MiB in all, and what the process has stays below its
 /// limit. Between two looks of the pager it grows by half a MiB: slack is for twice as much, however busy the
 /// machine.
-pub fn grow(heap: &mut Vec<Vec<u8>>, number: usize, progress: &Progress) {
+pub fn grow(heap: &mut Vec<Vec<u8>>, number: usize, progress: &TouchProgress) {
     if GROWS.contains(&number) {
         heap.push(vec![1; GROWTH]);
         if number.is_multiple_of(PAUSE_EVERY) {
@@ -51,7 +51,7 @@ pub fn grow(heap: &mut Vec<Vec<u8>>, number: usize, progress: &Progress) {
 fn frames_make_room_for_a_heap_that_grows() {
     let program = Program { kind: Kind::Random, ..Program::default() };
     for engine in super::ENGINES {
-        let settings = Settings { memory: GROWING_LIMIT, ..settings(engine) };
+        let settings = ProcessSettings { memory: GROWING_LIMIT, ..settings(engine) };
         let outcome = run_with(&settings, &program, Some(&program), |c| {
             c.env(HARM, GROWING);
         });
@@ -103,7 +103,7 @@ fn what_is_not_permitted_is_said_with_what_to_do() {
     for (harm, expected) in
         [("no userfaultfd", "vm.unprivileged_userfaultfd"), ("no io_uring", "kernel.io_uring_disabled")]
     {
-        let outcome = run_with(&settings(Engine::Move), &program, None, |c| {
+        let outcome = run_with(&settings(PagingEngine::Move), &program, None, |c| {
             c.env(HARM, harm);
         });
         let Outcome::Refused(text) = outcome else { panic!("{harm}: it started") };
@@ -118,7 +118,7 @@ fn what_is_not_permitted_is_said_with_what_to_do() {
 fn no_room_on_disk_ends_the_run_with_a_message() {
     let program = Program { kind: Kind::Sequential, ..Program::default() };
     for trace in [None, Some(&program)] {
-        let outcome = run_with(&settings(Engine::Move), &program, trace, |c| {
+        let outcome = run_with(&settings(PagingEngine::Move), &program, trace, |c| {
             c.env(HARM, "small files");
         });
         match outcome {
@@ -182,7 +182,7 @@ fn a_file_that_was_written_to_ends_the_run_with_a_message() {
 #[test]
 fn room_of_dead_chunks_is_used_again() {
     let program = Program { kind: Kind::Temporary, ..Program::default() };
-    let outcome = run_with(&settings(Engine::Move), &program, None, |c| {
+    let outcome = run_with(&settings(PagingEngine::Move), &program, None, |c| {
         c.env(HARM, "small files");
     });
     assert!(outcome.stats().is_none_or(|stats| stats.warnings.is_empty()));
@@ -190,7 +190,7 @@ fn room_of_dead_chunks_is_used_again() {
 
 #[test]
 fn a_directory_that_cannot_be_used_is_named() {
-    let settings = Settings { spill: "/proc/self".into(), ..settings(Engine::Move) };
+    let settings = ProcessSettings { spill: "/proc/self".into(), ..settings(PagingEngine::Move) };
     match run_with(&settings, &Program::default(), None, |_| {}) {
         Outcome::Refused(text) if text.contains("userfaultfd") => eprintln!("skipped: {text}"),
         Outcome::Refused(text) => {
@@ -203,12 +203,12 @@ fn a_directory_that_cannot_be_used_is_named() {
 #[test]
 fn a_limit_that_is_too_small_is_refused_with_the_least() {
     let program = Program::default();
-    let settings = Settings { memory: 6 << 20, ..settings(Engine::Move) };
+    let settings = ProcessSettings { memory: 6 << 20, ..settings(PagingEngine::Move) };
     let Outcome::Refused(text) = run_with(&settings, &program, Some(&program), |_| {}) else {
         panic!("it started")
     };
     let least = text.split("allow at least ").nth(1).and_then(|t| t.split(' ').next()?.parse::<u64>().ok());
-    let settings = Settings { memory: least.expect("a number") << 20, ..settings };
+    let settings = ProcessSettings { memory: least.expect("a number") << 20, ..settings };
     let outcome = run_with(&settings, &program, Some(&program), |_| {});
     assert!(outcome.stats().is_none_or(|stats| stats.bytes_read > 0));
 }
@@ -217,7 +217,7 @@ fn a_limit_that_is_too_small_is_refused_with_the_least() {
 #[test]
 fn a_kill_leaves_nothing_behind() {
     let (spill, directory) = [(); 2].map(|()| tempfile::tempdir().expect("a directory")).into();
-    let settings = Settings { spill: spill.path().into(), ..settings(Engine::Move) };
+    let settings = ProcessSettings { spill: spill.path().into(), ..settings(PagingEngine::Move) };
     let program = Program { kind: Kind::Sequential, length: 1 << 20, ..Program::default() };
     let mut command = command(&settings, &program, None, directory.path());
     let mut child = command.env(HARM, "none").stdout(Stdio::piped()).spawn().expect("a child");

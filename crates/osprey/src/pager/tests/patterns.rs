@@ -1,8 +1,8 @@
 //! Programs, as sequences of touches, and their traces by definition.
 
 use super::MICROSET;
-use crate::progress::{Event, Progress};
-use crate::trace::{Block, Entry, Footer, Header, Writer};
+use crate::progress::{ProgressEvent, TouchProgress};
+use crate::trace::{Footer, Header, TraceBlock, TraceEntry, Writer};
 use std::collections::HashSet;
 use std::path::Path;
 
@@ -103,10 +103,10 @@ impl Program {
     }
 
     /// Blocks by the definition in [`crate::trace`].
-    pub fn blocks(&self) -> Vec<Block> {
-        let progress = Progress::new().expect("a bell");
-        progress.event(Event::Alloc(self.alloc));
-        let mut blocks: Vec<Block> = Vec::new();
+    pub fn blocks(&self) -> Vec<TraceBlock> {
+        let progress = TouchProgress::new().expect("a bell");
+        progress.event(ProgressEvent::Alloc(self.alloc));
+        let mut blocks: Vec<TraceBlock> = Vec::new();
         let mut mapped: [Vec<u32>; 2] = Default::default();
         let mut used = HashSet::new();
         for access in self.accesses() {
@@ -121,12 +121,12 @@ impl Program {
                             .is_none_or(|block| block.entries.len() == MICROSET.min(self.microset()))
                         {
                             let (events, hash) = progress.so_far();
-                            blocks.push(Block { events, hash, entries: Vec::new() });
+                            blocks.push(TraceBlock { events, hash, entries: Vec::new() });
                             mapped.swap(0, 1);
                             mapped[1].clear();
                         }
                         mapped[1].push(chunk);
-                        let entry = Entry { chunk, written: false, fresh: used.insert(chunk) };
+                        let entry = TraceEntry { chunk, written: false, fresh: used.insert(chunk) };
                         blocks.last_mut().expect("just made").entries.push(entry);
                     }
                     if write {
@@ -137,7 +137,7 @@ impl Program {
                 }
             }
             if self.ticks {
-                progress.event(Event::Tick);
+                progress.event(ProgressEvent::Tick);
             }
         }
         blocks

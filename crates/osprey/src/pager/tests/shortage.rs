@@ -7,12 +7,12 @@ use super::super::frames::Frames;
 use super::super::mover::Mover;
 use super::super::worker::Worker;
 use super::super::{FRAMES_MIN, Job, Link, shares};
-use super::{CHUNK, Engine, Settings};
-use crate::progress::Progress;
-use crate::region::Region;
+use super::{CHUNK, PagingEngine, ProcessSettings};
+use crate::progress::TouchProgress;
+use crate::region::PagedRegion;
 use crate::sys::map::Mapping;
 use crate::sys::staging::Staging;
-use crate::sys::uring::Event;
+use crate::sys::uring::UringEvent;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -68,7 +68,7 @@ impl Drop for Group {
     }
 }
 
-fn command(case: &str, engine: Engine) -> Command {
+fn command(case: &str, engine: PagingEngine) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("this binary"));
     let name = "pager::tests::shortage::child";
     command.args([name, "--exact", "--ignored", "--nocapture", "--test-threads=1"]);
@@ -112,7 +112,7 @@ fn calls_that_find_no_memory_are_tried_again() {
 
 #[test]
 fn a_pinned_chunk_stays_whole_where_it_is() {
-    did_all(&command("pinned", Engine::Move).output().expect("a child"), "pinned");
+    did_all(&command("pinned", PagingEngine::Move).output().expect("a child"), "pinned");
 }
 
 /// Otherwise chunks that find no memory in the region are written and come back for ever.
@@ -133,9 +133,9 @@ fn child() {
     // SAFETY: a plain call; the signal ends this process, so that a test that waits for ever fails.
     unsafe { libc::alarm(60) };
     let (case, engine) = case.split_once(' ').expect("a case and an engine");
-    let engine: Engine = engine.parse().expect("an engine");
-    let settings = Settings { region: 1 << 30, ..super::settings(engine) };
-    let region = Region::reserve(&settings, true).expect("the region");
+    let engine: PagingEngine = engine.parse().expect("an engine");
+    let settings = ProcessSettings { region: 1 << 30, ..super::settings(engine) };
+    let region = PagedRegion::reserve(&settings, true).expect("the region");
     if case == "owed" {
         match owed(settings, region) {
             Err(why) => println!("skipped: {why}"),
@@ -143,7 +143,7 @@ fn child() {
         }
         return;
     }
-    let frames = Frames::new(Staging::new(16, CHUNK).expect("frames"), LEAST, engine == Engine::Copy);
+    let frames = Frames::new(Staging::new(16, CHUNK).expect("frames"), LEAST, engine == PagingEngine::Copy);
     match Mover::new(engine, &region, &frames) {
         Err(why) => println!("skipped: {why}"),
         Ok(mover) if case == "pinned" => pinned(&mover, frames, &region),
@@ -165,7 +165,7 @@ fn filled(frames: &mut Frames, chunk: u32) -> u32 {
 }
 
 /// Whether the region has a chunk's pattern. All its pages must be there.
-fn is_there(region: &Region, chunk: u32) -> bool {
+fn is_there(region: &PagedRegion, chunk: u32) -> bool {
     // SAFETY: a chunk of the region, present, that nobody writes to meanwhile.
     let blocks = unsafe {
         std::slice::from_raw_parts(
@@ -191,7 +191,7 @@ impl Hog {
     }
 }
 
-fn without_memory(mover: &Mover, mut frames: Frames, region: &Region, engine: Engine) {
+fn without_memory(mover: &Mover, mut frames: Frames, region: &PagedRegion, engine: PagingEngine) {
     let mut hog = Hog::new();
     let chunks = [0, FAR, 2 * FAR, 3 * FAR];
     let mut placed = chunks.map(|chunk| (chunk, filled(&mut frames, chunk))).into_iter();
@@ -215,7 +215,7 @@ fn without_memory(mover: &Mover, mut frames: Frames, region: &Region, engine: En
     let (second, frame) = next();
     let before = (frames.live(), frames.available());
     hog.eat();
-    if engine == Engine::Copy {
+    if engine == PagingEngine::Copy {
         // Others could leave first: it stays where it is, whole, and nobody has lost memory.
         assert!(!mover.enter(&mut frames, frame, region, second, true).expect("no failure"));
         assert!(frames.was_short() && (frames.live(), frames.available()) == before);
@@ -237,7 +237,7 @@ fn without_memory(mover: &Mover, mut frames: Frames, region: &Region, engine: En
     hog.eat();
     let left = mover.leave(&mut frames, region, third).expect("no memory is needed").expect("not pinned");
     assert!(frames.staging.blocks(left).iter().all(|block| *block == pattern(third)));
-    if engine == Engine::Copy {
+    if engine == PagingEngine::Copy {
         assert!(frames.is_spare_lent(), "the call found no memory");
         assert!(!frames.was_short(), "others need not give theirs up for that");
         hog.eat();
@@ -254,7 +254,7 @@ fn without_memory(mover: &Mover, mut frames: Frames, region: &Region, engine: En
 }
 
 /// A page in the middle of a chunk is pinned by a transfer of the program's own: what was moved goes back.
-fn pinned(mover: &Mover, mut frames: Frames, region: &Region) {
+fn pinned(mover: &Mover, mut frames: Frames, region: &PagedRegion) {
     for chunk in [0, 1] {
         let frame = filled(&mut frames, chunk);
         assert!(mover.enter(&mut frames, frame, region, chunk, true).expect("memory"));
@@ -276,7 +276,7 @@ fn pinned(mover: &Mover, mut frames: Frames, region: &Region) {
 }
 
 /// Of chunks in a row those before the pinned one leave; it and those behind it stay.
-fn pinned_in_a_row(mover: &Mover, mut frames: Frames, region: &Region, ring: &io_uring::IoUring) {
+fn pinned_in_a_row(mover: &Mover, mut frames: Frames, region: &PagedRegion, ring: &io_uring::IoUring) {
     let row: Vec<u32> = (2..6).map(|chunk| filled(&mut frames, chunk)).collect();
     assert!(row.windows(2).all(|pair| pair[0] + 1 == pair[1]), "frames in a row: {row:?}");
     mover.enter_row(&mut frames, row[0], region, 2, 4).expect("memory");
@@ -299,10 +299,10 @@ fn pinned_in_a_row(mover: &Mover, mut frames: Frames, region: &Region, ring: &io
 
 /// A chunk is touched while it is written, and one too many has memory.
 #[inline(never)] // Its stack is none of the other cases', which have no memory for more.
-fn owed(settings: Settings, region: Region) -> Result<(), String> {
+fn owed(settings: ProcessSettings, region: PagedRegion) -> Result<(), String> {
     const CHUNKS: u32 = 4;
     let (region, frames) = (Arc::new(region), 2 * FRAMES_MIN);
-    let progress = Arc::new(Progress::new().expect("a bell"));
+    let progress = Arc::new(TouchProgress::new().expect("a bell"));
     let link = Arc::new(Link { stop: AtomicBool::new(false), stats: Mutex::default() });
     let shares = shares(frames, CHUNK);
     let job = Job { settings, region: region.clone(), progress, source: None, frames, shares };
@@ -322,7 +322,7 @@ fn owed(settings: Settings, region: Region) -> Result<(), String> {
     while worker.writing > 0 {
         worker.ring.wait(true, None, &mut events).expect("io_uring");
         for event in events.drain(..) {
-            if let Event::Done(number, result) = event {
+            if let UringEvent::Done(number, result) = event {
                 worker.transferred(number, result)?;
             }
         }

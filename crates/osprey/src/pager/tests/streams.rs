@@ -2,11 +2,11 @@
 
 use super::children::{HARM, progress as halfway, run_with};
 use super::patterns::{Access, Kind, Program};
-use super::{Engine, Mode, Settings, Stats, header, settings, step};
+use super::{PagingEngine, PassMode, ProcessSettings, Stats, header, settings, step};
 use crate::pager::{Pager, start};
-use crate::progress::{Event, Progress};
-use crate::region::Region;
-use crate::trace::{Block, Footer, RingWriter, Source, ring};
+use crate::progress::{ProgressEvent, TouchProgress};
+use crate::region::PagedRegion;
+use crate::trace::{Footer, RingWriter, TraceBlock, TraceSource, ring};
 use std::os::fd::IntoRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,14 +26,14 @@ const PAUSE: usize = 320;
 #[test]
 fn a_program_that_overtakes_its_trace_is_led_again() {
     let cases = [
-        (Engine::Move, HARM_LATE, Kind::Merge, true),
-        (Engine::Move, HARM_PAUSE, Kind::Random, true),
-        (Engine::Move, HARM_LATE, Kind::Random, false),
-        (Engine::Copy, HARM_PAUSE, Kind::Merge, true),
+        (PagingEngine::Move, HARM_LATE, Kind::Merge, true),
+        (PagingEngine::Move, HARM_PAUSE, Kind::Random, true),
+        (PagingEngine::Move, HARM_LATE, Kind::Random, false),
+        (PagingEngine::Copy, HARM_PAUSE, Kind::Merge, true),
     ];
     for (engine, harm, kind, ticks) in cases {
         let program = Program { kind, ticks, ..Program::default() };
-        let settings = Settings { mode: Mode::Concurrent, ..settings(engine) };
+        let settings = ProcessSettings { mode: PassMode::Concurrent, ..settings(engine) };
         let outcome = run_with(&settings, &program, Some(&program), |command| {
             command.env(HARM, harm);
         });
@@ -44,9 +44,9 @@ fn a_program_that_overtakes_its_trace_is_led_again() {
 }
 
 /// In the child: the program with a thread that sends its trace as late as `harm` says.
-pub fn act(settings: &Settings, program: &Program, harm: &str) -> Result<Stats, String> {
-    let region = Arc::new(Region::reserve(settings, true).expect("the region"));
-    let progress = Arc::new(Progress::new().expect("a bell"));
+pub fn act(settings: &ProcessSettings, program: &Program, harm: &str) -> Result<Stats, String> {
+    let region = Arc::new(PagedRegion::reserve(settings, true).expect("the region"));
+    let progress = Arc::new(TouchProgress::new().expect("a bell"));
     let (theirs, ours) = ring::pair().expect("a pair");
     let [theirs, ours] = [theirs, ours].map(IntoRawFd::into_raw_fd);
     let (blocks, place) = (program.blocks(), Arc::new(AtomicUsize::new(0)));
@@ -61,14 +61,14 @@ pub fn act(settings: &Settings, program: &Program, harm: &str) -> Result<Stats, 
             writer.finish(&footer).expect("sent");
         })
     };
-    let source = Source::ring(ours, &header(settings))?;
+    let source = TraceSource::ring(ours, &header(settings))?;
     let pager = start(settings, region.clone(), progress.clone(), Some(source))?;
     play(program, &region, &progress, &place, (&pager, entries as u64));
     speculation.join().expect("the speculation");
     Ok(pager.stop())
 }
 
-fn send(writer: &mut RingWriter, blocks: &[Block], before: usize, place: &AtomicUsize) {
+fn send(writer: &mut RingWriter, blocks: &[TraceBlock], before: usize, place: &AtomicUsize) {
     let mut sent = 0;
     for block in blocks {
         while sent >= before && place.load(Ordering::Acquire) < LATE {
@@ -96,13 +96,13 @@ fn wait_for(address: usize) {
 /// Runs the program; when the trace has had its time, counts how often the rest waits although it is slow.
 fn play(
     program: &Program,
-    region: &Region,
-    progress: &Progress,
+    region: &PagedRegion,
+    progress: &TouchProgress,
     place: &AtomicUsize,
     (pager, entries): (&Pager, u64),
 ) {
     let mut versions = vec![0u64; program.chunks];
-    progress.event(Event::Alloc(program.alloc));
+    progress.event(ProgressEvent::Alloc(program.alloc));
     let accesses = program.accesses();
     let mut before = 0;
     for (number, &access) in accesses.iter().enumerate() {

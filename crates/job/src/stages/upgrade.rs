@@ -5,33 +5,72 @@
 //! words go over TLS; a server that lies makes the run end, for the settings are among what the engine's keys
 //! are agreed under. From here on the session keeps to TLS, and only the computation, whose messages are
 //! masked, goes over plain channels ([`Session::openly`]). Who learns what: everybody the transport. Cost: 32
-//! bytes to everybody else, and `transport::price`.
+//! bytes to everybody else, and the price of [`UpgradeStage`].
 
-use super::agree::tell;
-use super::stages::Stages;
-use crate::engines::Engines;
-use crate::transport::{STAGE, price};
-use base::{Error, Fault, PartyId};
-use fabric::{Kind, Outcome};
+use super::{Stage, StageLog, Tells};
+use crate::engines::Estimate;
+use crate::plan::{Link, Speeds};
+use crate::run::agree::tell;
+use base::{Cost, Error, Fault, PartyId};
+use fabric::{PlainTransport, UpgradeOutcome};
 use net::Session;
 use study::Study;
 use study::transport::{NAME_BYTES, ServerTransport};
 
-/// Settles the transport of this run and sets `engines` up for it. `mine` is what this party is set to; it
-/// does not count where it has no seat.
-pub(super) fn settle(
+/// Making plain channels of one kind among the four servers.
+pub(crate) struct UpgradeStage<'a> {
+    pub study: &'a Study,
+    pub kind: PlainTransport,
+}
+
+impl Stage for UpgradeStage<'_> {
+    type Sizes = ();
+
+    fn name(&self) -> &'static str {
+        "upgrade"
+    }
+
+    fn items(&self) -> u64 {
+        0
+    }
+
+    fn price(&self, (): &()) -> Result<Cost, Error> {
+        let mut cost = Cost::zero(self.study.roster().len());
+        let seats = self.study.seats().into_iter().flatten();
+        for me in seats.clone() {
+            for peer in seats.clone().filter(|peer| *peer != me) {
+                cost.sent[me.index()] += fabric::upgrade_bytes(me, peer, &self.kind);
+                cost.rounds += 1;
+            }
+        }
+        Ok(cost)
+    }
+
+    fn estimate(&self, link: Link, _speeds: Speeds) -> Result<Estimate, Error> {
+        let cost = self.price(&())?;
+        let seconds = link.seconds(&cost) + cost.rounds as f64 * link.round_trip_s;
+        Ok(Estimate { and_gates: 0, round_trips: cost.rounds, seconds, cost })
+    }
+
+    fn tells(&self) -> Vec<Tells> {
+        vec![Tells::everybody("the transport of the servers".to_owned())]
+    }
+}
+
+/// Settles the transport of this run. `mine` is what this party is set to; it does not count where it has no
+/// seat.
+pub(crate) fn settle(
     session: &mut Session,
-    stages: &mut Stages,
+    log: &mut StageLog,
     study: &Study,
     mine: &ServerTransport,
-    engines: &mut Engines,
 ) -> Result<ServerTransport, Error> {
     let seats = study.seats().ok_or_else(|| Error::misuse("a study by ring4 has four servers"))?;
     let used = if seats.contains(&session.me()) {
         let peers: Vec<PartyId> = seats.into_iter().filter(|seat| *seat != session.me()).collect();
         session.step("agree", |s| same(s, &peers, mine))?;
         session.keep_private();
-        let used = upgrade(session, stages, study, &peers, mine)?;
+        let used = upgrade(session, log, study, &peers, mine)?;
         session.step("agree", |s| tell_owners(s, study, &seats, &used))?;
         used
     } else {
@@ -39,7 +78,6 @@ pub(super) fn settle(
         agreed(study, &used)?;
         used
     };
-    *engines = engines.masked(used != ServerTransport::Tls);
     Ok(used)
 }
 
@@ -49,7 +87,7 @@ fn agreed(study: &Study, used: &ServerTransport) -> Result<(), Error> {
         None => Ok(()),
         Some(agreed) if agreed == used => Ok(()),
         Some(ServerTransport::Auto)
-            if [ServerTransport::Tls, ServerTransport::Plain(Kind::Shm)].contains(used) =>
+            if [ServerTransport::Tls, ServerTransport::Plain(PlainTransport::Shm)].contains(used) =>
         {
             Ok(())
         }
@@ -84,19 +122,20 @@ fn same(session: &mut Session, peers: &[PartyId], mine: &ServerTransport) -> Res
 /// Makes the channels. What came of it is the same at all four.
 fn upgrade(
     session: &mut Session,
-    stages: &mut Stages,
+    log: &mut StageLog,
     study: &Study,
     peers: &[PartyId],
     mine: &ServerTransport,
 ) -> Result<ServerTransport, Error> {
     let Some(kind) = mine.plain() else { return Ok(ServerTransport::Tls) };
-    stages.begin(STAGE, 0);
-    let outcome = fabric::upgrade(session, peers, &kind, true)?;
-    stages.end(session.ledger(), STAGE, 0, price(study, &kind));
+    let stage = UpgradeStage { study, kind };
+    let made =
+        |session: &mut Session| Ok((fabric::upgrade(session, peers, &stage.kind, true)?, Box::new(())));
+    let outcome = log.run(&stage, session, made)?;
     match (outcome, mine) {
-        (Outcome::Upgraded(kind), _) => Ok(ServerTransport::Plain(kind)),
-        (Outcome::Kept(_), ServerTransport::Auto) => Ok(ServerTransport::Tls),
-        (Outcome::Kept(why), _) => Err(Error::input(format!(
+        (UpgradeOutcome::Upgraded(kind), _) => Ok(ServerTransport::Plain(kind)),
+        (UpgradeOutcome::Kept(_), ServerTransport::Auto) => Ok(ServerTransport::Tls),
+        (UpgradeOutcome::Kept(why), _) => Err(Error::input(format!(
             "transport = \"{mine}\" is for four servers on one host, and {why}: all four set \"auto\", which \
              takes TLS then, \"fabric\", or \"tls\""
         ))),

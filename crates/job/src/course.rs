@@ -1,0 +1,171 @@
+//! The one order in which a study's stages come, at owners of data, at servers and in a plan.
+//!
+//! A run is a value that goes from phase to phase, each made of the one before: [`Matched`], [`Computed`],
+//! [`Completed`]. A phase holds all that the later ones need and nothing else, so it can be made of a record as well.
+//! What an [`Actor`] does at a stage differs: an owner has rows and a ledger, a server has neither, a plan adds up
+//! prices. The order does not.
+
+use crate::engines::Engines;
+use crate::prepare::Built;
+use crate::stages::compute::ComputeStage;
+use crate::stages::link::{LinkFacts, LinkStage};
+use crate::stages::noise::NoiseStage;
+use crate::stages::publish::PublishStage;
+use crate::stages::release::ReleaseStage;
+use base::Error;
+use engine::Engine;
+use privacy::scales::Scales;
+use study::Study;
+
+/// Who goes through the stages of a study.
+pub(crate) trait Actor {
+    /// Rows of all parties, brought together.
+    type Rows;
+    /// Connections of the units of the computation.
+    type Lanes;
+    /// Totals of the rows, as nobody knows them.
+    type Totals;
+    /// What is seen in the end.
+    type Views;
+
+    fn link(&mut self, stage: &LinkStage) -> Result<LinkFacts, Error>;
+
+    /// Brings the rows together, and says how many there are.
+    fn match_rows(&mut self) -> Result<(Self::Rows, u64), Error>;
+
+    /// The engine is settled for the rows at hand.
+    fn settled(&mut self, matched: &Matched<Self::Rows>);
+
+    fn draw(&mut self, stage: &NoiseStage, engine: &mut dyn Engine) -> Result<(), Error>;
+
+    fn compute(
+        &mut self,
+        stage: &ComputeStage<'_>,
+        matched: &Matched<Self::Rows>,
+        lanes: Self::Lanes,
+        engine: &mut dyn Engine,
+    ) -> Result<Self::Totals, Error>;
+
+    fn publish(
+        &mut self,
+        stage: &PublishStage,
+        rows: &Self::Rows,
+        totals: &Self::Totals,
+    ) -> Result<[u64; 2], Error>;
+
+    fn release(
+        &mut self,
+        stage: &ReleaseStage<'_>,
+        matched: &Matched<Self::Rows>,
+        totals: &Self::Totals,
+        engine: &mut dyn Engine,
+    ) -> Result<Self::Views, Error>;
+}
+
+/// Rows are matched, and the engine is settled for them.
+pub(crate) struct Matched<R> {
+    pub rows: R,
+    pub count: u64,
+    pub engines: Engines,
+    /// The link, where something hung on it.
+    pub link: Option<LinkFacts>,
+}
+
+/// Totals are there as shares, and the noise of all releases is scaled.
+pub(crate) struct Computed<R, T> {
+    pub matched: Matched<R>,
+    pub totals: T,
+    pub scales: Scales,
+    /// What releases run on: at servers with the noise that is drawn.
+    pub engine: Box<dyn Engine>,
+}
+
+/// Everything was released.
+pub(crate) struct Completed<R, V> {
+    pub matched: Matched<R>,
+    pub scales: Scales,
+    pub views: V,
+}
+
+/// A study and its program, whose stages are planned.
+#[derive(Clone, Copy)]
+pub(crate) struct Course<'a> {
+    pub study: &'a Study,
+    pub built: &'a Built,
+}
+
+impl<'a> Course<'a> {
+    /// Goes through all stages from the link on.
+    ///
+    /// # Errors
+    /// Those of the stages.
+    pub fn run<A: Actor>(
+        self,
+        open: Engines,
+        lanes: A::Lanes,
+        actor: &mut A,
+    ) -> Result<Completed<A::Rows, A::Views>, Error> {
+        let matched = self.match_rows(open, actor)?;
+        actor.settled(&matched);
+        let computed = self.compute(matched, lanes, actor)?;
+        self.release(computed, actor)
+    }
+
+    /// Measures the link where the study leaves something to it, matches, and settles the engine: everybody by the
+    /// same numbers, and so alike.
+    fn match_rows<A: Actor>(self, open: Engines, actor: &mut A) -> Result<Matched<A::Rows>, Error> {
+        let asks = !self.study.only_matches() && open.asks(&self.built.program);
+        let stage = LinkStage { parties: self.study.roster().len() };
+        let link = if asks { Some(actor.link(&stage)?) } else { None };
+        let (rows, count) = actor.match_rows()?;
+        let settled = |facts: LinkFacts| open.settled(&self.built.program, count, facts.link, facts.speeds);
+        Ok(Matched { rows, count, engines: link.map_or(open, settled), link })
+    }
+
+    /// Row and combine, and the noise: before the rows, unless its scale hangs on group sizes that are published
+    /// after them.
+    fn compute<A: Actor>(
+        self,
+        matched: Matched<A::Rows>,
+        lanes: A::Lanes,
+        actor: &mut A,
+    ) -> Result<Computed<A::Rows, A::Totals>, Error> {
+        let mut engine = matched.engines.make();
+        let stage = ComputeStage::new(self.study, self.built, matched.engines, matched.count);
+        let Some(publish) = PublishStage::new(self.study, self.built) else {
+            let scales = self.draw(&matched, None, &mut *engine, actor)?;
+            let totals = actor.compute(&stage, &matched, lanes, &mut *engine)?;
+            return Ok(Computed { matched, totals, scales, engine });
+        };
+        let totals = actor.compute(&stage, &matched, lanes, &mut *engine)?;
+        let groups = Some(actor.publish(&publish, &matched.rows, &totals)?);
+        let scales = self.draw(&matched, groups, &mut *engine, actor)?;
+        Ok(Computed { matched, totals, scales, engine })
+    }
+
+    fn draw<A: Actor>(
+        self,
+        matched: &Matched<A::Rows>,
+        groups: Option<[u64; 2]>,
+        engine: &mut dyn Engine,
+        actor: &mut A,
+    ) -> Result<Scales, Error> {
+        let Built { program, audit, .. } = self.built;
+        let scales = Scales::new(self.study, program, audit, groups)?;
+        if let Some(stage) = NoiseStage::new(matched.engines, self.built, &scales)? {
+            actor.draw(&stage, engine)?;
+        }
+        Ok(scales)
+    }
+
+    fn release<A: Actor>(
+        self,
+        computed: Computed<A::Rows, A::Totals>,
+        actor: &mut A,
+    ) -> Result<Completed<A::Rows, A::Views>, Error> {
+        let Computed { matched, totals, scales, mut engine } = computed;
+        let stage = ReleaseStage::new((self.study, self.built), matched.engines, &scales, matched.count)?;
+        let views = actor.release(&stage, &matched, &totals, &mut *engine)?;
+        Ok(Completed { matched, scales, views })
+    }
+}

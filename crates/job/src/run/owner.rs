@@ -1,0 +1,463 @@
+//! An owner's run, phase by phase: met, agreed, admitted, and then the stages of [`crate::course`], each phase made
+//! of the one before.
+
+use super::agree::{Agreement, others_of};
+use super::matched::{MatchedRows, Placed};
+use super::outsourced::{self, StartSignal};
+use super::payment::Payment;
+use super::spine::{self, Kept};
+use super::{Event, Watch, session_seed, stopped};
+use crate::compose::{self, Facts, Views};
+use crate::course::{Actor, Completed, Course, Matched};
+use crate::engines::Engines;
+use crate::interpret;
+use crate::prepare::Checked;
+use crate::stages::compute::ComputeStage;
+use crate::stages::link::{LinkFacts, LinkStage};
+use crate::stages::noise::NoiseStage;
+use crate::stages::publish::PublishStage;
+use crate::stages::release::{ReleaseStage, ReleaseUnit, Released, sees};
+use crate::stages::{Stage, StageLog};
+use base::{Error, Seed};
+use engine::{Engine, Shares};
+use net::connect::Meeting;
+use net::{Channels, Farewell, Session};
+use ot::{Bases, Hubs};
+use privacy::PrivacyTotal;
+use privacy::ledger::{AnswerKey, Ledger, PUBLIC};
+use privacy::scales::Scales;
+use program::Viewer;
+use report::{Disclosure, RunReport, SpentBy};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
+use study::party::PartySetup;
+use study::transport::ServerTransport;
+use study::{Decimal, Participant};
+
+/// In a report that is given before the run has ended.
+const BROKEN_OFF: &str = "This answer was complete before the run ended, and the run then broke off: the \
+                          release stage, and what the others were charged after it, are not in this report; see \
+                          the ledger.";
+
+/// What lives as long as one party's run: what it was checked with, the conversation, and its own answer.
+pub(super) struct OwnerRun<'a> {
+    pub party: &'a PartySetup,
+    pub checked: &'a Checked,
+    pub ledger: Arc<Mutex<Ledger>>,
+    pub watch: &'a Watch,
+    pub session: Session,
+    /// Among three or more parties: where they tell each other why they stop.
+    pub farewell: Option<Farewell>,
+    pub log: StageLog,
+    /// The spine of an earlier match, which this run uses.
+    pub kept: Option<Kept>,
+    /// What rows are matched by, where servers join them.
+    pub salt: Option<Seed>,
+    pub answer: OwnAnswer,
+}
+
+/// This party's own answer, which nothing that the others do takes away.
+#[derive(Default)]
+pub(super) struct OwnAnswer {
+    /// The report, once it is complete.
+    pub report: Option<RunReport>,
+    /// Where to keep it in the ledger, until it is there.
+    unkept: Option<AnswerKey>,
+}
+
+/// What the first words came to.
+enum Agreed {
+    /// Everybody has the answer already.
+    Stored(Box<RunReport>),
+    /// There is something to run.
+    Run(Box<Agreement>),
+}
+
+/// Every ledger allows the run, and everybody computes over the same transport.
+pub(super) struct Admitted<'r, 'a> {
+    pub run: &'r mut OwnerRun<'a>,
+    pub agreement: Agreement,
+    transport: ServerTransport,
+    start: Instant,
+}
+
+impl<'a> OwnerRun<'a> {
+    /// A run with those who were met, and the connections of its workers.
+    pub fn new(
+        party: &'a PartySetup,
+        checked: &'a Checked,
+        ledger: Arc<Mutex<Ledger>>,
+        watch: &'a Watch,
+        mut meeting: Meeting,
+    ) -> Result<(Self, Vec<Channels>), Error> {
+        let roster = checked.study.roster();
+        let parties = roster.len();
+        let farewell = if parties > 2 { Some(meeting.farewell()?) } else { None };
+        let session = Session::new(checked.me, roster, meeting.control, session_seed())
+            .with_id(meeting.session_id)
+            .with_progress(watch.progress.clone());
+        let log = StageLog::new(checked.me, parties, watch.events.clone());
+        let kept = kept_spine(party, checked)?;
+        let salt = outsourced::salt_of(party, checked)?;
+        let answer = OwnAnswer::default();
+        let run = Self { party, checked, ledger, watch, session, farewell, log, kept, salt, answer };
+        Ok((run, meeting.workers))
+    }
+
+    /// Runs, and tells the others where it began when it fails, while the channels are still there.
+    pub fn run(&mut self, lanes: Vec<Channels>) -> Result<RunReport, Error> {
+        let done = self.phases(lanes).map_err(|error| stopped(self.farewell.as_ref(), error));
+        if let (Err(_), Some(key), Some(report)) = (&done, self.answer.unkept, &self.answer.report) {
+            // The error of the run is the one to tell: the report is with the caller in any case.
+            let _ = self.store_answer(&key, report);
+        }
+        done
+    }
+
+    fn phases(&mut self, lanes: Vec<Channels>) -> Result<RunReport, Error> {
+        self.count_run()?;
+        self.greet()?;
+        match self.first_words()? {
+            Agreed::Stored(report) => Ok(*report),
+            Agreed::Run(agreement) => self.admit(*agreement)?.complete(lanes),
+        }
+    }
+
+    fn first_words(&mut self) -> Result<Agreed, Error> {
+        let agreement = self.agree(self.kept.as_ref().map(Kept::name))?;
+        self.answer.report = agreement.stored.as_deref().map(report::stored).transpose()?;
+        let Some(stored) = agreement.stored.as_deref().filter(|_| agreement.all_stored) else {
+            return Ok(Agreed::Run(Box::new(agreement)));
+        };
+        (self.watch.events)(Event::Stored);
+        self.tell_servers(StartSignal::Stored, &agreement.common)?;
+        self.session.finish()?;
+        Ok(Agreed::Stored(Box::new(report::stored(stored)?)))
+    }
+
+    /// Hears that every ledger allows the run, and over what the servers compute.
+    pub fn admit(&mut self, agreement: Agreement) -> Result<Admitted<'_, 'a>, Error> {
+        self.tell_broke_off()?;
+        self.tell_other_data(&agreement)?;
+        self.ready(&agreement)?;
+        let transport = self.settle_transport()?;
+        Ok(Admitted { run: self, agreement, transport, start: Instant::now() })
+    }
+
+    fn store_answer(&self, key: &AnswerKey, report: &RunReport) -> Result<(), Error> {
+        let others = others_of(self.checked);
+        let peers: Vec<&str> =
+            others.iter().map(|peer| &*self.checked.study.parties[peer.index()].key).collect();
+        self.lock()?.store_answer(key, &peers, &report::to_json(report)?)
+    }
+
+    pub fn lock(&self) -> Result<MutexGuard<'_, Ledger>, Error> {
+        self.ledger.lock().map_err(|_| Error::misuse("another thread panicked while it held the ledger"))
+    }
+
+    /// What this party pays of a run.
+    pub fn payment<'p>(&'p self, agreement: &'p Agreement) -> Payment<'p> {
+        Payment { party: self.party, checked: self.checked, ledger: &self.ledger, agreement }
+    }
+
+    /// Base OTs for every worker, where they come out of a hub.
+    fn bases(&mut self, engines: &Engines, workers: usize) -> Result<Vec<Option<Bases>>, Error> {
+        if !engines.has_hub() {
+            return Ok((0..workers).map(|_| None).collect());
+        }
+        let peers = others_of(self.checked);
+        let bases = self.session.step("compute", |s| Hubs::new(s, &peers)?.fork(s, workers))?;
+        Ok(bases.into_iter().map(Some).collect())
+    }
+
+    /// Deals the rows to the workers and adds up what they hand back.
+    pub fn work(
+        &mut self,
+        stage: &ComputeStage<'_>,
+        rows: &Placed,
+        lanes: Vec<Channels>,
+    ) -> Result<Shares, Error> {
+        self.log.begin(stage.name(), stage.items());
+        let bases = self.bases(&stage.engines, lanes.len())?;
+        let (checked, progress, farewell) = (self.checked, &self.watch.progress, self.farewell.as_ref());
+        let session = |channels| {
+            let session = Session::new(checked.me, checked.roster.clone(), channels, session_seed());
+            session.with_progress(progress.clone())
+        };
+        let one = |unit: u32, mut session: Session, bases| {
+            let work = || {
+                let mut rows = rows.unit(&checked.built, checked.me, unit, stage.shards)?;
+                let mut engine = stage.worker(bases);
+                let step = format!("{}/{unit}", stage.name());
+                let shares = stage.run(&step, &mut rows, &mut *engine, &mut session)?;
+                session.finish()?;
+                Ok((shares, session.ledger().clone()))
+            };
+            work().map_err(|error| stopped(farewell, error))
+        };
+        let one = &one;
+        let done: Vec<Result<_, Error>> = std::thread::scope(|scope| {
+            let units = (0..).zip(lanes.into_iter().map(session).zip(bases));
+            let threads: Vec<_> = units
+                .map(|(unit, (session, bases))| scope.spawn(move || one(unit, session, bases)))
+                .collect();
+            let join = |t: std::thread::ScopedJoinHandle<'_, _>| {
+                t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            threads.into_iter().map(join).collect()
+        });
+        // What the hub said is in this session's traffic.
+        let (mut total, mut traffic) = (None::<Shares>, self.session.ledger().clone());
+        for worker in done {
+            let (shares, own) = worker?;
+            traffic.merge(&own);
+            match &mut total {
+                None => total = Some(shares),
+                Some(total) => total.add(&self.checked.built.program, &shares)?,
+            }
+        }
+        self.log.end(&traffic, stage.name(), stage.items(), stage.price(&())?);
+        total.ok_or_else(|| Error::misuse("a study has at least one shard"))
+    }
+
+    /// What this party's ledger says of each other party, and of the public where the study has a result for
+    /// it.
+    fn viewers(&self) -> Result<Vec<SpentBy>, Error> {
+        let (ledger, me) = (self.lock()?, self.checked.me.index());
+        let lineage = self.party.lineage.as_deref().unwrap_or_default();
+        let others = self.checked.study.parties.iter().enumerate().filter(|(i, _)| *i != me);
+        let spent = |(_, member): (usize, &Participant)| {
+            Ok(SpentBy {
+                viewer: member.name.clone(),
+                rho: release::rational::to_f64(&ledger.spent(lineage, &member.key)?),
+                delta: release::rational::small(&ledger.spent_delta(lineage, &member.key)?),
+            })
+        };
+        let mut all: Vec<SpentBy> = others.map(spent).collect::<Result<_, Error>>()?;
+        if self.checked.study.stated(Viewer::Public).is_some() {
+            let rho = release::rational::to_f64(&ledger.spent(lineage, PUBLIC)?);
+            all.push(SpentBy { viewer: PUBLIC.to_owned(), rho, delta: "0".to_owned() });
+        }
+        Ok(all)
+    }
+}
+
+impl Admitted<'_, '_> {
+    /// Goes through the stages, keeps the answer, and parts.
+    fn complete(mut self, lanes: Vec<Channels>) -> Result<RunReport, Error> {
+        let Checked { study, built, engines, .. } = self.run.checked;
+        let engines = engines.masked(self.transport != ServerTransport::Tls);
+        let completed = Course { study, built }.run(engines, lanes, &mut self)?;
+        let report = self.report_of(completed)?;
+        let run = self.run;
+        run.part()?;
+        let roster = run.checked.study.roster();
+        let servers = outsourced::servers_apart(&run.checked.study);
+        // The result is there, and no server is needed for it.
+        let gone =
+            |e: &Error| servers.iter().any(|server| e.at().peer.as_ref() == Some(&roster.name(*server)));
+        run.session.finish().or_else(|error| if gone(&error) { Ok(()) } else { Err(error) })?;
+        Ok(report)
+    }
+
+    /// The report, kept in the ledger. A run that broke off after this side had its answer ends with that answer:
+    /// there is one per study and data.
+    fn report_of(&mut self, completed: Completed<MatchedRows, Views>) -> Result<RunReport, Error> {
+        if let Some(stored) = self.agreement.stored.as_deref() {
+            return report::stored(stored);
+        }
+        let Completed { matched, scales, views } = completed;
+        let report = self.report(views, &matched, &scales)?;
+        self.run.store_answer(&self.agreement.answer, &report)?;
+        self.run.answer = OwnAnswer { report: Some(report.clone()), unkept: None };
+        Ok(report)
+    }
+
+    /// How the engine is set up, and by what it was chosen.
+    fn settings(&self, engines: &Engines, link: Option<LinkFacts>) -> String {
+        let settings = engines.settings(&self.run.checked.built.program);
+        match link {
+            Some(link) => format!("{settings}: measured {}", link.words()),
+            None => settings,
+        }
+    }
+
+    fn report(
+        &self,
+        seen: Views,
+        matched: &Matched<MatchedRows>,
+        scales: &Scales,
+    ) -> Result<RunReport, Error> {
+        let run = &*self.run;
+        let (party, checked) = (run.party, run.checked);
+        let charge = &scales.seen_by(checked.me);
+        let facts = Facts {
+            checked,
+            engine: matched.engines.make().name(),
+            settings: self.transport.in_settings(self.settings(&matched.engines, matched.link)),
+            transport: self.transport.to_string(),
+            charge,
+            distance: scales.most_distance(checked.me),
+            total: PrivacyTotal::of_view(&checked.study, checked.me, charge)?,
+            lineage: checked.charges(party)?.then(|| party.lineage.clone()).flatten(),
+            viewers: run.viewers()?,
+            broke_off: run.broke_off()?,
+            noticed: run.noticed()?,
+            budget: party.policy.budget.to_f64(),
+            seconds: self.start.elapsed().as_secs_f64(),
+            stages: run.log.all(),
+        };
+        let disclosed = Disclosure { published_groups: scales.groups(), ..matched.rows.disclosed.clone() };
+        compose::report(&facts, seen, disclosed)
+    }
+
+    /// This party's own answer is complete, and nothing that the others do takes it away: it is handed on
+    /// before their releases begin.
+    fn keep_answer(
+        &mut self,
+        seen: &Views,
+        matched: &Matched<MatchedRows>,
+        scales: &Scales,
+    ) -> Result<(), Error> {
+        if seen.own.is_none() {
+            return Ok(());
+        }
+        if self.run.answer.report.is_none() {
+            let mut report = self.report(seen.clone(), matched, scales)?;
+            report.warnings.push(BROKEN_OFF.into());
+            (self.run.watch.events)(Event::Answer { with: None, report: Box::new(report.clone()) });
+            self.run.answer.report = Some(report);
+        }
+        self.run.answer.unkept = self.agreement.stored.is_none().then_some(self.agreement.answer);
+        Ok(())
+    }
+
+    /// What this party reads off one unit of the release.
+    fn read(
+        &self,
+        unit: &ReleaseUnit,
+        released: Released,
+        rows: &Placed,
+        scales: &Scales,
+        seen: &mut Views,
+    ) -> Result<(), Error> {
+        let Checked { study, built, me, .. } = self.run.checked;
+        seen.attempts.extend(released.attempt);
+        seen.benders.extend(released.benders);
+        // Who sees nothing has an empty view of its own, unless there is one for all.
+        let anything = unit.plan.is_some() || !released.lists.is_empty() || !sees(built, Viewer::Public);
+        if !unit.viewer.has(*me) || !anything {
+            return Ok(());
+        }
+        let outputs = unit.plan.iter().flat_map(|plan| &plan.outputs).map(|(index, _)| *index);
+        let values: Vec<(usize, u128)> = outputs.zip(released.values).collect();
+        let shown = interpret::Seen {
+            viewer: unit.viewer,
+            values: &values,
+            lists: &released.lists,
+            aligned: rows.aligned(),
+        };
+        let view = Some(interpret::view(study, built, scales, &shown)?);
+        match unit.viewer {
+            Viewer::Party(_) => seen.own = view,
+            Viewer::Public => seen.public = view,
+        }
+        Ok(())
+    }
+}
+
+impl Actor for Admitted<'_, '_> {
+    type Rows = MatchedRows;
+    type Lanes = Vec<Channels>;
+    type Totals = Shares;
+    type Views = Views;
+
+    fn link(&mut self, stage: &LinkStage) -> Result<LinkFacts, Error> {
+        self.run.log.run(stage, &mut self.run.session, |s| Ok((stage.run(s)?, Box::new(()))))
+    }
+
+    fn match_rows(&mut self) -> Result<(MatchedRows, u64), Error> {
+        let rows = self.run.match_rows(&self.agreement)?;
+        let count = rows.rows.count();
+        Ok((rows, count))
+    }
+
+    fn settled(&mut self, matched: &Matched<MatchedRows>) {
+        if matched.link.is_some() {
+            let settings = self.settings(&matched.engines, matched.link);
+            let text = format!("engine {}, {settings}", matched.engines.make().name());
+            (self.run.watch.events)(Event::Settled(text));
+        }
+    }
+
+    fn draw(&mut self, stage: &NoiseStage, engine: &mut dyn Engine) -> Result<(), Error> {
+        self.run.log.run(stage, &mut self.run.session, |s| Ok((stage.run(engine, s)?, Box::new(()))))
+    }
+
+    fn compute(
+        &mut self,
+        stage: &ComputeStage<'_>,
+        matched: &Matched<MatchedRows>,
+        lanes: Vec<Channels>,
+        engine: &mut dyn Engine,
+    ) -> Result<Shares, Error> {
+        let rows = &matched.rows.rows;
+        if self.run.checked.study.servers.is_none() {
+            return self.run.work(stage, rows, lanes);
+        }
+        let mut rows = rows.unit(&self.run.checked.built, self.run.checked.me, 0, stage.shards)?;
+        self.run.log.run(stage, &mut self.run.session, |s| {
+            Ok((stage.run(stage.name(), &mut rows, engine, s)?, Box::new(())))
+        })
+    }
+
+    fn publish(
+        &mut self,
+        stage: &PublishStage,
+        rows: &MatchedRows,
+        totals: &Shares,
+    ) -> Result<[u64; 2], Error> {
+        self.run
+            .log
+            .run(stage, &mut self.run.session, |s| Ok((stage.run(totals, &rows.disclosed, s)?, Box::new(()))))
+    }
+
+    /// One unit per viewer; returns what this party saw.
+    fn release(
+        &mut self,
+        stage: &ReleaseStage<'_>,
+        matched: &Matched<MatchedRows>,
+        totals: &Shares,
+        engine: &mut dyn Engine,
+    ) -> Result<Views, Error> {
+        let (mut seen, mut ran) = (Views::default(), Vec::with_capacity(stage.units().len()));
+        self.run.log.begin(stage.name(), stage.items());
+        for unit in stage.units() {
+            let OwnerRun { party, checked, ledger, session, .. } = &mut *self.run;
+            let payment = Payment { party, checked, ledger, agreement: &self.agreement };
+            let released = stage.run(unit, engine, totals, &payment, session)?;
+            ran.push(released.ran);
+            self.read(unit, released, &matched.rows.rows, stage.scales(), &mut seen)?;
+            let (me, last) = (self.run.checked.me, self.run.checked.roster.len() - 1);
+            if unit.viewer == Viewer::Party(me) && me.index() < last {
+                self.keep_answer(&seen, matched, stage.scales())?;
+            }
+        }
+        self.run.log.end(self.run.session.ledger(), stage.name(), stage.items(), stage.price(&ran)?);
+        Ok(seen)
+    }
+}
+
+/// The kept spine that this party is to use. What cannot be kept later is found out now.
+fn kept_spine(party: &PartySetup, checked: &Checked) -> Result<Option<Kept>, Error> {
+    if let Some(path) = &party.keep_spine {
+        spine::try_folder(&spine::file(path, &checked.study))?;
+    }
+    let Some(path) = &party.spine else { return Ok(None) };
+    Kept::read(spine::file(path, &checked.study), &checked.study, checked.me).map(Some)
+}
+
+/// What all viewers of these data may be charged together.
+pub(super) fn total_of(party: &PartySetup) -> Option<release::Rational> {
+    party.policy.total.map(Decimal::rational)
+}

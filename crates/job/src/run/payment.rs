@@ -1,0 +1,105 @@
+//! What an owner pays for a release: the debits of its ledger, and its side of noise from candidates.
+
+use super::agree::Agreement;
+use super::owner::total_of;
+use crate::prepare::Checked;
+use crate::stages::release::Payer;
+use base::{Error, PartyId};
+use net::Session;
+use num_traits::Zero;
+use privacy::cut_and_choose::{self, CandidateNoise};
+use privacy::hold;
+use privacy::ledger::{Bytes32, Debit, Ledger, PUBLIC, attempt_id};
+use privacy::scales::Scales;
+use program::Viewer;
+use program::lower::ReleasePlan;
+use release::Rational;
+use release::choose::{CutAndChooseSide, NoiseContext};
+use std::sync::{Arc, Mutex};
+use study::party::PartySetup;
+
+/// One party's ledger, and what was agreed on with whom.
+pub(super) struct Payment<'a> {
+    pub party: &'a PartySetup,
+    pub checked: &'a Checked,
+    pub ledger: &'a Arc<Mutex<Ledger>>,
+    pub agreement: &'a Agreement,
+}
+
+impl Payment<'_> {
+    /// What the ledger books for a viewer's release of candidates.
+    pub fn candidates_debit(&self, viewer: PartyId, rho: Rational) -> Result<Debit, Error> {
+        let release_id = self.agreement.release_id(viewer);
+        Ok(Debit { release_id, ..self.number_debit(viewer.into(), rho)? })
+    }
+
+    /// What the ledger books for a release whose noise is drawn inside: towards all others who see it.
+    pub fn number_debit(&self, viewer: Viewer, rho: Rational) -> Result<Debit, Error> {
+        let (me, parties) = (self.checked.me, &self.checked.study.parties);
+        let others: Vec<&str> =
+            self.checked.roster.parties().filter(|p| *p != me).map(|p| &*parties[p.index()].key).collect();
+        let viewers = match viewer.only() {
+            Some(party) => parties[party.index()].key.clone(),
+            None => [&others[..], &[PUBLIC]].concat().join(" "),
+        };
+        Ok(Debit {
+            lineage: self.party.lineage()?.to_owned(),
+            viewer_key: viewers,
+            peer_key: others.join(" "),
+            study: *self.checked.hash.as_bytes(),
+            my_tag: self.agreement.tags[me.index()],
+            peer_tag: self.agreement.answer.peer_tag,
+            release_id: self.agreement.number_id(viewer),
+            rho,
+            budget: self.party.policy.budget.rational(),
+            total: total_of(self.party),
+            period: self.party.policy.period(),
+            delta: Rational::zero(),
+            most_delta: Rational::zero(),
+            tau: Rational::zero(),
+            protects: viewer.only() != Some(me),
+        })
+    }
+}
+
+impl Payer for Payment<'_> {
+    fn ledger(&self) -> &Mutex<Ledger> {
+        self.ledger
+    }
+
+    fn common(&self) -> &Bytes32 {
+        &self.agreement.common
+    }
+
+    fn owner(&self, plan: &ReleasePlan, scales: &Scales) -> Result<Option<hold::OwnerPayment<'_>>, Error> {
+        let debit = self.number_debit(plan.viewer, scales.charge(plan.viewer).clone())?;
+        let debit = Debit { tau: scales.distance(plan), ..debit };
+        let keys = self.checked.study.parties.iter().map(|member| member.key.clone()).collect();
+        Ok(Some(hold::OwnerPayment { debit, identity: &self.checked.identity, keys }))
+    }
+
+    fn candidates(
+        &self,
+        plan: &ReleasePlan,
+        scales: &Scales,
+        candidates: u32,
+        session: &mut Session,
+    ) -> Result<CandidateNoise, Error> {
+        let viewer = plan.viewer.only().ok_or_else(|| Error::misuse("candidates are for one viewer"))?;
+        let release = self.agreement.release_id(viewer);
+        let context = NoiseContext {
+            study: *self.checked.hash.as_bytes(),
+            release,
+            // One attempt of a release is one session: a resumed run continues the same transcript.
+            session: attempt_id(&release, self.agreement.attempts[viewer.index()]),
+            data: self.agreement.tags.to_vec(),
+            viewer,
+            drawer: viewer.other(),
+        };
+        let setup = cut_and_choose::setup(context, scales.candidates(plan), candidates as usize)?;
+        let debit = self.candidates_debit(viewer, scales.charge(plan.viewer).clone())?;
+        let side = if debit.protects { CutAndChooseSide::Drawer } else { CutAndChooseSide::Checker };
+        let rng = session.fork_seed("noise").into_rng();
+        Ok(CandidateNoise::new(side, setup, self.ledger.clone(), debit, rng))
+    }
+}

@@ -1,0 +1,129 @@
+//! What a run consists of. A stage is planned once, alike at everybody who takes part: it has a name and a
+//! price before it runs, it says what it tells and to whom, and it runs unit by unit, each unit one attempt over
+//! the session that it is given. A plan adds up prices; a run books time and traffic beside them
+//! ([`StageLog`]); the report shows both.
+
+pub(crate) mod compute;
+pub(crate) mod link;
+pub(crate) mod noise;
+pub(crate) mod publish;
+pub(crate) mod release;
+pub(crate) mod upgrade;
+
+use crate::engines::Estimate;
+use crate::plan::{Link, Speeds};
+use crate::run::Event;
+use base::{Cost, Error, PartyId};
+use net::Session;
+use report::StageReport;
+use serde::Serialize;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What a stage shows to somebody beyond shares, masks and commitments.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Tells {
+    /// A party, or `everybody`.
+    pub to: String,
+    /// What it learns, in words.
+    pub what: String,
+}
+
+impl Tells {
+    pub(crate) fn everybody(what: String) -> Self {
+        Self { to: "everybody".to_owned(), what }
+    }
+}
+
+/// One stage of a run.
+pub(crate) trait Stage {
+    /// What the price depends on and only running shows.
+    type Sizes: ?Sized;
+
+    /// As reports and plans call it.
+    fn name(&self) -> &'static str;
+
+    /// How many rows, draws or outputs it handles.
+    fn items(&self) -> u64;
+
+    /// Exact cost of all units.
+    ///
+    /// # Errors
+    /// When the stage cannot be priced: noise that is out of range.
+    fn price(&self, sizes: &Self::Sizes) -> Result<Cost, Error>;
+
+    /// Cost and time before it is run, of its dearest course.
+    ///
+    /// # Errors
+    /// As [`Stage::price`].
+    fn estimate(&self, link: Link, speeds: Speeds) -> Result<Estimate, Error>;
+
+    /// What it tells, and to whom.
+    fn tells(&self) -> Vec<Tells> {
+        Vec::new()
+    }
+}
+
+/// Time and bytes of each stage, held against the price that was stated for it.
+pub(crate) struct StageLog {
+    me: PartyId,
+    parties: usize,
+    events: Arc<dyn Fn(Event) + Send + Sync>,
+    begun: Instant,
+    done: Vec<StageReport>,
+}
+
+impl StageLog {
+    pub fn new(me: PartyId, parties: usize, events: Arc<dyn Fn(Event) + Send + Sync>) -> Self {
+        Self { me, parties, events, begun: Instant::now(), done: Vec::new() }
+    }
+
+    /// Runs a stage on one session, whose traffic is held against the price. `run` returns what came of it and
+    /// the sizes that the price depends on.
+    pub fn run<S: Stage, T>(
+        &mut self,
+        stage: &S,
+        session: &mut Session,
+        run: impl FnOnce(&mut Session) -> Result<(T, Box<S::Sizes>), Error>,
+    ) -> Result<T, Error> {
+        self.begin(stage.name(), stage.items());
+        let (output, sizes) = run(session)?;
+        self.end(session.ledger(), stage.name(), stage.items(), stage.price(&sizes)?);
+        Ok(output)
+    }
+
+    pub fn begin(&mut self, name: &str, items: u64) {
+        self.begun = Instant::now();
+        (self.events)(Event::Stage { name: name.to_owned(), rows: items });
+    }
+
+    /// Books what was counted under `name`. What this party received is what the others sent to it: of two
+    /// parties all that they sent, so that both sides of the price can be held against it; of more, this
+    /// party's own.
+    pub fn end(&mut self, traffic: &net::Traffic, name: &str, items: u64, price: Cost) {
+        let me = self.me.index();
+        let mut bytes_sent = traffic.received_by_peer(name, self.parties);
+        bytes_sent[me] = traffic.sent(name);
+        let price_held = match self.parties {
+            2 => {
+                let work = [traffic.and_gates(name), traffic.ots(name)];
+                price.sent == bytes_sent && work == [price.and_gates, price.ots]
+            }
+            _ => price.sent[me] == bytes_sent[me],
+        };
+        let stage = StageReport {
+            name: name.to_owned(),
+            seconds: self.begun.elapsed().as_secs_f64(),
+            rows: items,
+            price_held,
+            bytes_sent,
+            price,
+        };
+        (self.events)(Event::StageDone(stage.clone()));
+        self.done.push(stage);
+    }
+
+    pub fn all(&self) -> &[StageReport] {
+        &self.done
+    }
+}

@@ -1,0 +1,293 @@
+//! The releases, as owners and servers run them. Its units are the viewers: the parties, and the public where it
+//! sees anything.
+//!
+//! With noise that is drawn inside, a release is held, paid for and opened ([`privacy::hold`]); between two
+//! parties it may be of candidates ([`privacy::cut_and_choose`]); without noise it is opened at once. Lists come
+//! after the release to their viewer.
+
+use super::{Stage, Tells};
+use crate::engines::{Engines, Estimate};
+use crate::plan::{Link, Speeds};
+use crate::prepare::Built;
+use crate::run::agree::number_id;
+use base::{Cost, Error, PartyId};
+use engine::{Engine, Entered, Shares, outputs};
+use net::Session;
+use privacy::cut_and_choose::{self, CandidateNoise};
+use privacy::hold::{self, ReleaseOutcome, StepsRun};
+use privacy::ledger::{Bytes32, Ledger};
+use privacy::scales::Scales;
+use program::Viewer;
+use program::lower::ReleasePlan;
+use std::sync::Mutex;
+use study::{NoiseFrom, Study};
+
+/// The releases to all viewers of a study, once scales and rows are known.
+pub(crate) struct ReleaseStage<'a> {
+    study: &'a Study,
+    built: &'a Built,
+    engines: Engines,
+    scales: &'a Scales,
+    rows: u64,
+    units: Vec<ReleaseUnit>,
+}
+
+/// What one viewer sees.
+pub(crate) struct ReleaseUnit {
+    pub viewer: Viewer,
+    /// The release of outputs; none where it sees lists alone, or nothing.
+    pub plan: Option<ReleasePlan>,
+    /// Whether rows are listed to it.
+    lists: bool,
+}
+
+/// What came of one unit.
+pub(crate) struct Released {
+    /// At those who see them, bit patterns in the order of the plan's outputs.
+    pub values: Vec<u128>,
+    /// At the viewer, one packed bit per row for each of its lists.
+    pub lists: Vec<Vec<u64>>,
+    /// How far the release went; all the way where it held nothing.
+    pub ran: StepsRun,
+    /// Which number of the release it is, from 0; none where nothing is held.
+    pub attempt: Option<u32>,
+    /// Servers whose share of an output was not what the others' say.
+    pub benders: Vec<PartyId>,
+}
+
+/// What a participant brings to a release: its ledger, and what it is charged there.
+pub(crate) trait Payer {
+    fn ledger(&self) -> &Mutex<Ledger>;
+
+    /// What all know as study and data.
+    fn common(&self) -> &Bytes32;
+
+    /// What this party is charged, and signs; none at a server.
+    ///
+    /// # Errors
+    /// When the party file names no lineage.
+    fn owner(&self, plan: &ReleasePlan, scales: &Scales) -> Result<Option<hold::OwnerPayment<'_>>, Error>;
+
+    /// This party's side of a release of candidates.
+    ///
+    /// # Errors
+    /// When this participant has none, or its setup is out of range.
+    fn candidates(
+        &self,
+        plan: &ReleasePlan,
+        scales: &Scales,
+        candidates: u32,
+        session: &mut Session,
+    ) -> Result<CandidateNoise, Error>;
+}
+
+/// Whether anything is revealed to a viewer, lists aside.
+pub(crate) fn sees(built: &Built, viewer: Viewer) -> bool {
+    built.program.outputs_to(viewer).next().is_some()
+}
+
+/// The releases of all viewers who see any output.
+///
+/// # Errors
+/// When a noise does not fit the type it is added in.
+pub(crate) fn plans(engine: &dyn Engine, built: &Built, scales: &Scales) -> Result<Vec<ReleasePlan>, Error> {
+    let owners = built.program.fold_owners();
+    let seen = built.program.viewers().filter(|viewer| sees(built, *viewer));
+    seen.map(|viewer| scales.plan(engine, &built.program, &owners, viewer)).collect()
+}
+
+impl ReleaseUnit {
+    /// The step of its messages.
+    pub fn step(&self) -> String {
+        self.viewer.only().map_or_else(|| "release/public".to_owned(), |party| format!("release/{}", party.0))
+    }
+}
+
+impl<'a> ReleaseStage<'a> {
+    /// Plans the releases of a study over so many rows.
+    ///
+    /// # Errors
+    /// When a noise does not fit the type it is added in.
+    pub fn new(
+        (study, built): (&'a Study, &'a Built),
+        engines: Engines,
+        scales: &'a Scales,
+        rows: u64,
+    ) -> Result<Self, Error> {
+        let mut plans = plans(&*engines.make(), built, scales)?.into_iter();
+        let mut units = Vec::new();
+        for viewer in built.program.viewers() {
+            let plan = if sees(built, viewer) { plans.next() } else { None };
+            let lists = viewer.only().is_some_and(|to| built.program.lists.iter().any(|list| list.to == to));
+            if plan.is_some() || viewer != Viewer::Public {
+                units.push(ReleaseUnit { viewer, plan, lists });
+            }
+        }
+        Ok(Self { study, built, engines, scales, rows, units })
+    }
+
+    pub fn scales(&self) -> &'a Scales {
+        self.scales
+    }
+
+    pub fn units(&self) -> &[ReleaseUnit] {
+        &self.units
+    }
+
+    /// Runs one unit.
+    ///
+    /// # Errors
+    /// Those of the ledger, of the engine and of the conversation.
+    pub fn run(
+        &self,
+        unit: &ReleaseUnit,
+        engine: &mut dyn Engine,
+        totals: &Shares,
+        payer: &dyn Payer,
+        session: &mut Session,
+    ) -> Result<Released, Error> {
+        let mut released = match &unit.plan {
+            Some(plan) => self.outputs(unit, plan, engine, totals, payer, session)?,
+            None => Released::of(Vec::new()),
+        };
+        if let (true, Some(viewer)) = (unit.lists, unit.viewer.only()) {
+            let lists = |s: &mut Session| engine.lists(&self.built.program, self.rows, viewer, totals, s);
+            released.lists = session.step(&unit.step(), lists)?;
+        }
+        Ok(released)
+    }
+
+    fn outputs(
+        &self,
+        unit: &ReleaseUnit,
+        plan: &ReleasePlan,
+        engine: &mut dyn Engine,
+        totals: &Shares,
+        payer: &dyn Payer,
+        session: &mut Session,
+    ) -> Result<Released, Error> {
+        let step = unit.step();
+        if !plan.is_noised() {
+            let values = session.step(&step, |s| outputs::exact(engine, plan, totals, s))?;
+            return Ok(Released::of(values.unwrap_or_default()));
+        }
+        if let (NoiseFrom::CutAndChoose(candidates), Some(_)) = (self.study.noise(), plan.viewer.only()) {
+            let noise = payer.candidates(plan, self.scales, candidates, session)?;
+            return session.step(&step, |s| noise.run(engine, plan, totals, s)).map(Released::of);
+        }
+        let id = number_id(payer.common(), plan.viewer);
+        let release = hold::HeldRelease {
+            plan,
+            common: blake3::derive_key("tacit released number 1", &[id, plan.digest()].concat()),
+            id,
+            law: self.scales.law(plan.viewer),
+            holders: engine.holders(plan.parties),
+            ledger: payer.ledger(),
+            owner: payer.owner(plan, self.scales)?,
+        };
+        let ReleaseOutcome { values, attempt, ran, benders } = session.step(&step, |session| {
+            release.run(session, |session| {
+                let mut coins = session.fork_seed("coins").into_rng();
+                let entered = Entered::new(plan, totals, session.me(), &mut coins)?;
+                engine.release(plan, &entered, session)
+            })
+        })?;
+        let values = values.unwrap_or_default();
+        Ok(Released { values, lists: Vec::new(), ran, attempt: Some(attempt), benders })
+    }
+
+    /// What one unit costs as far as it is run: outputs with the messages around them, and lists.
+    fn price_unit(&self, unit: &ReleaseUnit, engine: &dyn Engine, ran: StepsRun) -> Result<Cost, Error> {
+        let mut cost = Cost::zero(self.study.roster().len());
+        if let Some(plan) = &unit.plan {
+            cost += &self.price_outputs(plan, engine, ran)?;
+        }
+        if let (true, Some(viewer)) = (unit.lists, unit.viewer.only()) {
+            cost += &engine.price_lists(&self.built.program, self.rows, viewer);
+        }
+        Ok(cost)
+    }
+
+    fn price_outputs(&self, plan: &ReleasePlan, engine: &dyn Engine, ran: StepsRun) -> Result<Cost, Error> {
+        if !plan.is_noised() {
+            return Ok(outputs::price_exact(engine, plan));
+        }
+        let around = match self.study.noise() {
+            NoiseFrom::Inside => {
+                let holders = engine.holders(plan.parties);
+                hold::price(plan, &holders, self.study.roster().len(), ran)
+            }
+            NoiseFrom::CutAndChoose(candidates) => {
+                let viewer = plan.viewer.only().unwrap_or(PartyId(0));
+                let draws = self.scales.candidates(plan);
+                CandidateNoise::price(&cut_and_choose::setup_for_price(draws, viewer, candidates)?, plan)
+            }
+        };
+        Ok(if ran == StepsRun::Whole { engine.price_release(plan) + around } else { around })
+    }
+}
+
+impl Stage for ReleaseStage<'_> {
+    /// How far each unit was run.
+    type Sizes = [StepsRun];
+
+    fn name(&self) -> &'static str {
+        "release"
+    }
+
+    fn items(&self) -> u64 {
+        (self.built.program.outputs.len() + self.built.program.lists.len()) as u64
+    }
+
+    fn price(&self, ran: &[StepsRun]) -> Result<Cost, Error> {
+        let engine = self.engines.make();
+        let mut cost = Cost::zero(self.study.roster().len());
+        for (unit, ran) in self.units.iter().zip(ran) {
+            cost += &self.price_unit(unit, &*engine, *ran)?;
+        }
+        Ok(cost)
+    }
+
+    fn estimate(&self, link: Link, speeds: Speeds) -> Result<Estimate, Error> {
+        let engine = self.engines.make();
+        let (mut cost, mut and_gates, mut round_trips) = (Cost::zero(self.study.roster().len()), 0, 0);
+        for unit in &self.units {
+            let all = self.price_unit(unit, &*engine, StepsRun::Whole)?;
+            round_trips += all.rounds;
+            if let Some(plan) = &unit.plan {
+                let (own, gates, trips) = self.engines.price_release(plan);
+                and_gates += gates;
+                round_trips = round_trips.saturating_sub(own.rounds) + trips;
+            }
+            cost += &all;
+        }
+        let work = cost.and_gates as f64 / speeds.and_per_s;
+        let seconds = link.seconds(&cost).max(work) + round_trips as f64 * link.round_trip_s;
+        Ok(Estimate { cost, and_gates, round_trips, seconds })
+    }
+
+    fn tells(&self) -> Vec<Tells> {
+        let mut tells = Vec::new();
+        for unit in &self.units {
+            let of = |what: String| match unit.viewer.only() {
+                Some(party) => Tells { to: self.study.parties[party.index()].name.clone(), what },
+                None => Tells::everybody(what),
+            };
+            if let Some(plan) = &unit.plan {
+                let how = if plan.is_noised() { "noised" } else { "exact" };
+                tells.push(of(format!("{} outputs, {how}", plan.outputs.len())));
+            }
+            if unit.lists {
+                tells.push(of("which rows are on its lists".to_owned()));
+            }
+        }
+        tells
+    }
+}
+
+impl Released {
+    /// What is released without being held.
+    fn of(values: Vec<u128>) -> Self {
+        Self { values, lists: Vec::new(), ran: StepsRun::Whole, attempt: None, benders: Vec::new() }
+    }
+}
