@@ -33,7 +33,8 @@ mod succession;
 mod tests;
 
 pub use afford::MORE_BUDGET;
-use afford::{afford, afford_total, afford_viewer};
+use afford::{afford, afford_total, afford_viewer, readers};
+pub(crate) use bars::allow_command;
 pub use bars::{ATTEMPTS_AHEAD, PeerLineage, PeerRecord};
 pub use bars::{barred_error, quoted};
 pub use chain::{ChainHead, CheckedChain};
@@ -527,6 +528,12 @@ fn sees(parameter: u8) -> String {
     succession::has_line("viewer", parameter)
 }
 
+/// Of debits: those of what the viewer with the key in a parameter can read: what it sees, and what anybody
+/// may.
+fn reads(parameter: u8) -> String {
+    format!("({} OR instr(' ' || viewer || ' ', ' {PUBLIC} ') > 0)", sees(parameter))
+}
+
 /// The sum of a column, `rho` or `delta`.
 fn spent(
     connection: &Connection,
@@ -536,7 +543,7 @@ fn spent(
 ) -> Result<Rational, rusqlite::Error> {
     let sql = format!(
         "SELECT {column} FROM debits WHERE lineage = ?1 AND {} AND protects = 1 AND {VOIDED}",
-        sees(2)
+        reads(2)
     );
     sum(connection, &sql, &[lineage, viewer], column)
 }

@@ -3,6 +3,7 @@
 
 use super::Decimal;
 use super::KindName;
+use super::Participant;
 use super::hash::FieldHasher;
 use super::reader::{TomlItem, TomlSection, either};
 use super::servers::JOINERS;
@@ -629,9 +630,9 @@ pub fn parse_delta(text: &str) -> Result<u8, &'static str> {
 }
 
 impl MatchRule {
-    /// What the parties learn from the match besides its result, in one clause.
+    /// What these parties of one run learn from the match besides its result, in one clause.
     #[must_use]
-    pub fn tells(&self) -> String {
+    pub fn tells(&self, parties: &[Participant]) -> String {
         let sizes = match &self.dummies {
             Some(rule) => format!(
                 "with made-up rows among them that hide the exact numbers (epsilon {}, delta {:e})",
@@ -641,7 +642,17 @@ impl MatchRule {
             None => "exactly".to_owned(),
         };
         match self.protocol {
-            Protocol::Pid => format!("all learn the sizes of all sets and of the match, {sizes}"),
+            Protocol::Pid => {
+                let overlaps = match parties {
+                    [first, _, _, ..] => format!(
+                        "; {} alone also counts, for every set of parties, the identifiers that these and no \
+                         others have, {sizes}",
+                        first.name
+                    ),
+                    _ => String::new(),
+                };
+                format!("all learn the sizes of all sets and of the match, {sizes}{overlaps}")
+            }
             Protocol::MultiPid { contaminated } => {
                 let arms = match contaminated {
                     Contaminated::Ignore => "",

@@ -29,6 +29,35 @@ fn a_total_bounds_all_viewers_together() {
     assert_eq!(ledger.viewers_of("hospitals").unwrap().len(), 2);
 }
 
+/// What anybody may read, every viewer of the data can have read, whoever the number was computed with.
+#[test]
+fn a_published_number_counts_towards_every_viewer() {
+    let folder = folder();
+    let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
+    let to = |viewers: &str, release| Debit {
+        viewer_key: viewers.into(),
+        ..debit(release, ratio(1, 4), ratio(3, 4))
+    };
+    let (first, second) = (format!("a {PUBLIC}"), format!("b {PUBLIC}"));
+    ledger.debit(&to("a", 1)).unwrap();
+    ledger.debit(&to(&second, 2)).unwrap();
+    let spent = |ledger: &Ledger| ["a", "b", PUBLIC, "c"].map(|key| ledger.spent("hospitals", key).unwrap());
+    // Also towards one that comes later: it can look it up.
+    assert_eq!(spent(&ledger), [ratio(1, 2), ratio(1, 4), ratio(1, 4), ratio(1, 4)]);
+    assert_eq!(ledger.spent_by_all("hospitals").unwrap(), ratio(1, 2));
+    assert_eq!(ledger.spent("other", "a").unwrap(), ratio(0, 1));
+    ledger.debit(&to(&first, 3)).unwrap();
+    assert_eq!(spent(&ledger), [ratio(3, 4), ratio(1, 2), ratio(1, 2), ratio(1, 2)]);
+    // So one with another party is refused where somebody who can read it has had all.
+    let more = [to(&second, 4)];
+    for refused in
+        [ledger.check_debit(&more[0]), ledger.check_together(&more), ledger.debit(&more[0]).map(|_| ())]
+    {
+        assert!(text(refused).contains("budget: 0.75 of 0.75 spent on lineage hospitals by viewer a"));
+    }
+    ledger.debit(&to("b", 4)).unwrap();
+}
+
 #[test]
 fn data_are_known_again_under_another_name() {
     let folder = folder();
