@@ -58,6 +58,38 @@ fn a_published_number_counts_towards_every_viewer() {
     ledger.debit(&to("b", 4)).unwrap();
 }
 
+/// What is said of a kept answer: exact only where nothing was released with noise, free only where nothing was
+/// charged.
+#[test]
+fn a_kept_answer_is_exact_or_free_where_it_was() {
+    let folder = folder();
+    let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
+    let mut keep = |study: u8, rho: &str, debit: Option<Debit>| {
+        let key = AnswerKey {
+            study: [study; 32],
+            program: [0; 32],
+            my_tag: [2; 32],
+            peer_tag: [3; 32],
+            party: base::PartyId(0),
+        };
+        let report = format!("{{\"study\": {{\"name\": \"s\"}}, \"privacy\": {{\"rho\": \"{rho}\"}}}}");
+        ledger.store_answer(&key, &["key-of-registry"], &report).unwrap();
+        let debit = debit.map(|debit| Debit { study: [study; 32], ..debit });
+        debit.iter().for_each(|debit| _ = ledger.debit(debit).unwrap());
+        let kept = ledger.answers().unwrap().pop().unwrap();
+        (kept.exact, kept.noised_view, kept.charged)
+    };
+    let charge = |release| debit(release, ratio(1, 10), ratio(9, 1));
+    let sizes = Debit { delta: ratio(1, 1000), most_delta: ratio(1, 10), ..charge(2) };
+    assert_eq!(keep(1, "0", None), (true, false, false));
+    assert_eq!(keep(2, "0", Some(sizes)), (true, false, true));
+    // Its data were released to the other one, and it saw nothing.
+    assert_eq!(keep(3, "0", Some(charge(3))), (false, false, true));
+    assert_eq!(keep(4, "1/10", Some(charge(4))), (false, true, true));
+    // A view of its own alone.
+    assert_eq!(keep(5, "1/10", Some(Debit { protects: false, ..charge(5) })), (false, true, false));
+}
+
 #[test]
 fn data_are_known_again_under_another_name() {
     let folder = folder();
