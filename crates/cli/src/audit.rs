@@ -10,7 +10,7 @@ use page::numbers::{count, counted};
 use release::coverage::Law;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use study::{Decimal, NoiseMode, Study};
+use study::{Decimal, NoiseMode, Study, StudyFile};
 use terminal::output;
 use terminal::progress::Working;
 
@@ -139,7 +139,7 @@ pub fn run(audit: &AuditArgs) -> Result<(), Error> {
 fn study(path: Option<&PathBuf>) -> Result<Option<Study>, Error> {
     let Some(path) = path else { return Ok(None) };
     crate::check::expect_study(path)?;
-    Study::read(path).map(|(study, _)| Some(study))
+    StudyFile::read(path)?.0.only().map(Some)
 }
 
 /// Says how far it is, ten times in all where nobody watches a terminal.

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use study::party::{self, PartySettings, PartySetup};
 use study::transport::{ServerTransport, protects};
-use study::{self, NoiseFrom, Protocol, Question, Study};
+use study::{self, NoiseFrom, Protocol, Question, Study, StudyFile};
 use terminal::output;
 use terminal::progress::Working;
 
@@ -92,17 +92,14 @@ struct Named {
 /// # Errors
 /// The first thing that is wrong, or the first line in which the peer's study differs.
 pub fn run(args: CheckArgs) -> Result<(), Error> {
-    if let Some(peer) = args.peer.as_deref() {
-        expect_study(peer)?;
-    }
-    let Side { study, text, built, inputs, warnings, budget, serves, transport } = side(&args)?;
+    let Side { agreed, text, built, inputs, warnings, budget, serves, transport } = side(&args)?;
     let peer_agrees = args.peer.as_deref().map(|peer| compare(&text, peer)).transpose()?;
     if let Some(rows) = args.rows {
-        plan::same_rows(&study, rows)?;
+        plan::same_rows(agreed.first(), rows)?;
     }
     let link = Link { bits_per_s: 1e10, round_trip_s: 1e-3 };
     let assumed = Assumed { rows: priced_rows(args.rows, inputs.as_ref()), mean: 0.01 };
-    let mut plan = job::plan::plan(&study, &assumed, link, Speeds::default())?;
+    let mut plan = job::plan::plan_file(&agreed, &assumed, link, Speeds::default())?;
     if let (None, Some(own)) = (args.rows, &inputs) {
         let rows =
             format!("{} of this party's data, and as many of the peer's; else say --rows", own.rows_kept);
@@ -110,10 +107,10 @@ pub fn run(args: CheckArgs) -> Result<(), Error> {
     }
     plan::say_link(&mut plan, link);
     if let Some(transport) = transport {
-        plan = plan.over(&study, &transport, link)?;
+        plan = plan.over(agreed.first(), &transport, link)?;
     }
     let refused = refusal(budget.as_ref());
-    let checked = Checked { warnings, budget, ..describe(&study, &built, plan, inputs, peer_agrees)? };
+    let checked = Checked { warnings, budget, ..describe(&agreed, &built, plan, inputs, peer_agrees)? };
     let file = args.party.as_ref().or(args.file.as_ref());
     let file = file.map_or_else(|| "PARTY_FILE".to_owned(), |file| file.display().to_string());
     match (args.json, refused) {
@@ -121,7 +118,7 @@ pub fn run(args: CheckArgs) -> Result<(), Error> {
         (true, Err(error)) => Err(error),
         (true, Ok(())) => output::print_json(&checked),
         (false, refused) => {
-            output::print(&text_of(&checked, &study, &file, serves))?;
+            output::print(&text_of(&checked, &agreed, &file, serves))?;
             refused
         }
     }
@@ -196,7 +193,7 @@ fn priced_rows(asked: Option<[u64; 2]>, inputs: Option<&InputReport>) -> [u64; 2
 
 /// What was read: the whole study, and one program for each of its runs that this side can see.
 struct Side {
-    study: Study,
+    agreed: StudyFile,
     text: String,
     built: Vec<Built>,
     inputs: Option<InputReport>,
@@ -214,13 +211,14 @@ fn side(args: &CheckArgs) -> Result<Side, Error> {
         return whole(PartySettings::read(path)?, args.said);
     }
     let file = args.file.as_ref().ok_or_else(|| Error::input("name a study file or a party file"))?;
-    if is_party_file(file) {
-        return whole(PartySettings::read(file)?, args.said);
+    let text = study::read_text(file)?;
+    if party::is_party_file(&text) {
+        return whole(PartySettings::of_text(file, &text)?, args.said);
     }
-    let (study, text) = Study::read(file)?;
-    let built = alone(&study)?;
+    let agreed = StudyFile::parse(&file.display().to_string(), &text)?;
+    let built = alone(&agreed)?;
     Ok(Side {
-        study,
+        agreed,
         text,
         built,
         inputs: None,
@@ -232,14 +230,14 @@ fn side(args: &CheckArgs) -> Result<Side, Error> {
 }
 
 /// The programs of a study by itself. Nobody's policy is at hand: everything well-formed passes.
-fn alone(study: &Study) -> Result<Vec<Built>, Error> {
+fn alone(file: &StudyFile) -> Result<Vec<Built>, Error> {
     let policy = program::VerifierPolicy {
         max_rho: Ratio::new(u128::from(study::MAX_RHO), 1)
             .ok_or_else(|| Error::misuse("a whole number is a ratio"))?,
         max_outputs: usize::MAX,
         allow_exact: true,
     };
-    study.runs().iter().map(|run| build(run, &policy)).collect()
+    file.runs.iter().map(|run| build(run, &policy)).collect()
 }
 
 fn whole(settings: PartySettings, said: Said) -> Result<Side, Error> {
@@ -251,16 +249,16 @@ fn whole(settings: PartySettings, said: Said) -> Result<Side, Error> {
     let opened = Opened::of(&party)?;
     let checked = prepare::check(&party, &opened)?;
     drop(working);
-    let Opened { study, text, .. } = opened;
+    let Opened { file: agreed, text, .. } = opened;
     let budget = Some(budget::outlook(&party, &checked)?);
     let inputs = checked.first().map(|run| run.inputs.clone());
     let mut warnings = checked.first().map(|run| run.warnings.clone()).unwrap_or_default();
     if said.spend_anyway {
         warnings.extend(checked.first().into_iter().flat_map(|run| run.too_small.clone()));
     }
-    let transport = study.server(&party.as_party).map(|_| party.transport);
+    let transport = agreed.server(&party.as_party).map(|_| party.transport);
     Ok(Side {
-        study,
+        agreed,
         text,
         built: checked.into_iter().map(|run| run.built).collect(),
         inputs,
@@ -280,16 +278,16 @@ fn server(settings: &PartySettings) -> Result<Option<Side>, Error> {
     if settings.data.is_some() {
         return Ok(None);
     }
-    let (study, text) = Study::read(&path)?;
-    if !settings.serves(&study) {
+    let (file, text) = StudyFile::read(&path)?;
+    if !settings.serves(file.first()) {
         return Ok(None);
     }
     let node = settings.clone().complete_node()?;
-    node.admit(&study)?;
-    let Opened { study, text, .. } = Opened::new((study, text), &node.name, &node.identity)?;
-    let built = alone(&study)?;
+    node.admit(file.first())?;
+    let Opened { file: agreed, text, .. } = Opened::new((file, text), &node.name, &node.identity)?;
+    let built = alone(&agreed)?;
     Ok(Some(Side {
-        study,
+        agreed,
         text,
         built,
         inputs: None,
@@ -305,30 +303,25 @@ fn server(settings: &PartySettings) -> Result<Option<Side>, Error> {
 /// # Errors
 /// When it is one.
 pub fn expect_study(path: &Path) -> Result<(), Error> {
-    if !is_party_file(path) {
-        return Ok(());
+    match std::fs::read_to_string(path) {
+        Ok(text) if party::is_party_file(&text) => Err(no_study(path)),
+        _ => Ok(()),
     }
-    Err(Error::input(format!(
-        "{} is a party file; a study file is expected here: name the one after `study` in it",
-        path.display()
-    )))
 }
 
-fn is_party_file(path: &Path) -> bool {
-    std::fs::read_to_string(path).is_ok_and(|text| party::is_party_file(&text))
+fn no_study(path: &Path) -> Error {
+    Error::input(format!(
+        "{} is a party file; a study file is expected here: name the one after `study` in it",
+        path.display()
+    ))
 }
 
 /// Whether the peer's study says the same as ours.
 fn compare(mine: &str, peer: &Path) -> Result<bool, Error> {
-    let shown = peer.display();
-    let length = std::fs::metadata(peer).map_err(|e| Error::io(format!("cannot open {shown}"), &e))?.len();
-    if length > limits::STUDY_BYTES as u64 {
-        return Err(Error::input(format!(
-            "{shown}: larger than {} bytes; is it the right file?",
-            limits::STUDY_BYTES
-        )));
+    let (shown, theirs) = (peer.display(), study::read_text(peer)?);
+    if party::is_party_file(&theirs) {
+        return Err(no_study(peer));
     }
-    let theirs = std::fs::read_to_string(peer).map_err(|e| Error::io(format!("cannot read {shown}"), &e))?;
     match study::first_difference(mine, &theirs) {
         None => Ok(true),
         Some(d) => Err(Error::input(format!(
@@ -339,7 +332,7 @@ fn compare(mine: &str, peer: &Path) -> Result<bool, Error> {
 }
 
 fn describe(
-    study: &Study,
+    agreed: &StudyFile,
     built: &[Built],
     plan: Plan,
     inputs: Option<InputReport>,
@@ -347,7 +340,8 @@ fn describe(
 ) -> Result<Checked, Error> {
     let Some(first) = built.first() else { return Err(Error::misuse("a party takes part in a run")) };
     let mut revealed: BTreeMap<String, Vec<String>> =
-        study.parties.iter().map(|m| (m.name.clone(), Vec::new())).collect();
+        agreed.parties.iter().map(|m| (m.name.clone(), Vec::new())).collect();
+    let study = agreed.first();
     for Built { program, .. } in built {
         let outputs = program.outputs.iter().map(|output| (output.to, output.label.clone()));
         let list = |list: &program::List| (list.to.into(), format!("which rows: {}", list.label));
@@ -363,12 +357,12 @@ fn describe(
     let named = Named {
         name: study.name.clone(),
         title: study.title.clone(),
-        hash: study.hash().full(),
+        hash: agreed.hash().full(),
         program: base::hex(&first.program.hash()),
     };
     Ok(Checked {
         study: named,
-        parties: study.parties.iter().map(|m| (m.name.clone(), m.key.clone())).collect(),
+        parties: agreed.parties.iter().map(|m| (m.name.clone(), m.key.clone())).collect(),
         class: if first.program.class == Class::Dp { "dp" } else { "exact" },
         revealed,
         besides: besides(study, first),
@@ -429,10 +423,11 @@ fn rows(program: &Program) -> String {
     format!("of any party; {}", counted.collect::<Vec<_>>().join("; "))
 }
 
-fn text_of(checked: &Checked, study: &Study, file: &str, serves: bool) -> String {
+fn text_of(checked: &Checked, agreed: &StudyFile, file: &str, serves: bool) -> String {
+    let study = agreed.first();
     let mut lines = vec![
         format!("study      {}: {}", study.name, study.title),
-        format!("hash       {}   in full {}", study.hash(), checked.study.hash),
+        format!("hash       {}   in full {}", agreed.hash(), checked.study.hash),
         format!("program    {}", checked.study.program),
     ];
     if checked.peer_agrees == Some(true) {
@@ -443,12 +438,12 @@ fn text_of(checked: &Checked, study: &Study, file: &str, serves: bool) -> String
         lines.push(inputs.to_string());
     }
     lines.extend(checked.warnings.iter().map(|warning| format!("warning    {warning}")));
-    lines.extend(revealed(checked, study));
+    lines.extend(revealed(checked, agreed.runs.len()));
     lines.extend(checked.rows.iter().map(|rows| format!("rows       {rows}")));
     lines.extend(checked.besides.iter().map(|besides| format!("besides    {besides}")));
     lines.extend(servers(study));
-    if study.runs().len() > 1 {
-        let runs = study.runs().len();
+    let runs = agreed.runs.len();
+    if runs > 1 {
         lines.push(format!(
             "runs       {runs}: the publisher with each advertiser, a release and a charge for each; one \
              result of all of them is [lift] advertisers = \"together\""
@@ -479,7 +474,7 @@ fn text_of(checked: &Checked, study: &Study, file: &str, serves: bool) -> String
 }
 
 /// What each viewer is shown, and how exactly.
-fn revealed(checked: &Checked, study: &Study) -> Vec<String> {
+fn revealed(checked: &Checked, runs: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for (viewer, labels) in &checked.revealed {
         if labels.is_empty() {
@@ -487,7 +482,7 @@ fn revealed(checked: &Checked, study: &Study) -> Vec<String> {
             continue;
         }
         let how = match checked.class {
-            "dp" if viewer == "everybody" && study.runs().len() > 1 => {
+            "dp" if viewer == "everybody" && runs > 1 => {
                 "a result per advertiser which its two parties see alike and may publish, with noise that \
                  protects the data of both"
             }
@@ -518,13 +513,13 @@ fn next(checked: &Checked, study: &Study, file: &str, serves: bool) -> String {
 
 /// What each server sees, by name; nothing where the owners compute.
 fn servers(study: &Study) -> Vec<String> {
-    let (Some(servers), Some(joiners)) = (&study.servers, study.seen_by_joiners()) else { return Vec::new() };
+    let Some(servers) = &study.servers else { return Vec::new() };
     let names = |joins: bool| {
-        let of = servers.members.iter().map(|server| server.name.as_str());
-        of.filter(|name| joiners.contains(name) == joins).collect::<Vec<_>>().join(", ")
+        let of = servers.members.iter().filter(|server| servers.joins(server) == joins);
+        of.map(|server| server.name.as_str()).collect::<Vec<_>>().join(", ")
     };
     let mut lines = Vec::new();
-    if !joiners.is_empty() {
+    if servers.joiners.is_some() {
         lines.push(format!(
             "servers    {}: the numbers of rows, and which rows of different owners are equal, by keyed \
              hashes",

@@ -13,7 +13,7 @@ use std::io::Read;
 use std::path::Path;
 use study::party::PartySettings;
 use study::time::date_of_days;
-use study::{Decimal, Study};
+use study::{Decimal, StudyFile};
 use terminal::output;
 
 /// Does what is asked of a ledger.
@@ -182,8 +182,8 @@ impl Known {
             Self { names: ledger.names()?, lineage: None, budget: None, total: None, file: false };
         if let Some(file) = file {
             let party = PartySettings::read(file)?.complete()?;
-            let (study, _) = Study::read(&party.study)?;
-            known.names.extend(study.parties.into_iter().map(|member| (member.key, member.name)));
+            let (file, _) = StudyFile::read(&party.study)?;
+            known.names.extend(file.parties.into_iter().map(|member| (member.key, member.name)));
             (known.lineage, known.file) = (party.lineage, true);
             (known.budget, known.total) = (Some(party.policy.budget), party.policy.total);
         }

@@ -3,12 +3,12 @@
 use crate::args::rows_pair;
 use base::Error;
 use clap::Args;
-use job::plan::{Assumed, Link, Plan, Speeds, plan};
+use job::plan::{Assumed, Link, Plan, Speeds, plan_file};
 use page::numbers::{bytes, duration, scaled, with_unit};
 use privacy::ledger::PUBLIC;
 use std::path::PathBuf;
 use study::transport::ServerTransport;
-use study::{Protocol, Study};
+use study::{Protocol, Study, StudyFile};
 use terminal::output;
 
 /// States gates, oblivious transfers, bytes, time and privacy cost of every stage, and the smallest effect
@@ -74,12 +74,12 @@ fn mean(text: &str) -> Result<f64, String> {
 /// When the study is refused.
 pub fn run(args: &PlanArgs) -> Result<(), Error> {
     crate::check::expect_study(&args.study)?;
-    let (study, _) = Study::read(&args.study)?;
-    same_rows(&study, args.rows)?;
+    let (file, _) = StudyFile::read(&args.study)?;
+    same_rows(file.first(), args.rows)?;
     let speeds = Speeds { cores: f64::from(args.cores), ..Speeds::default() };
-    let mut plan = plan(&study, &Assumed { rows: args.rows, mean: args.mean }, args.link, speeds)?;
+    let mut plan = plan_file(&file, &Assumed { rows: args.rows, mean: args.mean }, args.link, speeds)?;
     say_link(&mut plan, args.link);
-    let plan = plan.over(&study, &args.transport, args.link)?;
+    let plan = plan.over(file.first(), &args.transport, args.link)?;
     if args.json { output::print_json(&plan) } else { output::print(&text(&plan)) }
 }
 

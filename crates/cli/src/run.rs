@@ -11,7 +11,7 @@ use report::{html, summary};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use study::Study;
+use study::StudyFile;
 use study::party::{PartySettings, PartySetup};
 use terminal::progress::{Board, ProgressLine};
 use terminal::{machine, output};
@@ -74,7 +74,7 @@ fn steps(args: RunArgs, answer: &mut Option<RunReport>) -> Result<(), Error> {
     board.end();
     let mut parts = done?;
     if parts.len() > 1 {
-        return several(&party, &opened.study, parts, args.json);
+        return several(&party, &opened.file, parts, args.json);
     }
     let Some(part) = parts.pop() else { return Err(Error::misuse("a party takes part in a run")) };
     match (part.report, part.kept) {
@@ -159,7 +159,7 @@ fn one(party: &PartySetup, report: &RunReport, json: bool) -> Result<(), Error> 
 
 /// Shows and keeps the reports of the publisher's runs with several advertisers: one folder for each, and all
 /// of them in one file. A run that failed does not take the others' reports away.
-fn several(party: &PartySetup, study: &Study, parts: Vec<Part>, json: bool) -> Result<(), Error> {
+fn several(party: &PartySetup, file: &StudyFile, parts: Vec<Part>, json: bool) -> Result<(), Error> {
     let (mut reports, mut failed, mut files) = (Vec::new(), Vec::new(), Ok(()));
     for part in parts {
         match part.report {
@@ -180,8 +180,8 @@ fn several(party: &PartySetup, study: &Study, parts: Vec<Part>, json: bool) -> R
     }
     let all = PartReports {
         format: PARTS_FORMAT.to_owned(),
-        study: study.name.clone(),
-        hash: study.hash().to_string(),
+        study: file.first().name.clone(),
+        hash: file.hash().to_string(),
         party: party.as_party.clone(),
         parts: reports,
     };

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
-use study::Study;
+use study::StudyFile;
 use study::party::{PartySettings, ServerSetup};
 use terminal::output;
 use terminal::progress::Board;
@@ -172,12 +172,12 @@ pub fn run_once(settings: &PartySettings, json: bool, events: bool) -> Result<Op
     if settings.data.is_some() {
         return Ok(None);
     }
-    let study = Study::read(&path)?;
-    if !settings.serves(&study.0) {
+    let read = StudyFile::read(&path)?;
+    if !settings.serves(read.0.first()) {
         return Ok(None);
     }
     let node: ServerSetup = settings.clone().complete_node()?;
-    let opened = Opened::new(study, &node.name, &node.identity)?;
+    let opened = Opened::new(read, &node.name, &node.identity)?;
     let board = if events {
         terminal::machine::end_with_parent();
         Board::events()

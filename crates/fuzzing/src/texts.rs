@@ -7,7 +7,7 @@ use program::{Program, Ratio, VerifierPolicy};
 use std::ffi::OsString;
 use study::party::{PartySettings, parse_address, parse_deadline, parse_memory};
 use study::time::{Clock, Unit, date_of_days, days_of_date};
-use study::{Decimal, Study, StudyHash, first_difference};
+use study::{Decimal, Study, StudyFile, StudyHash, first_difference};
 
 #[path = "../../cli/src/circuit/config.rs"]
 #[expect(dead_code, reason = "the command has no library: its decoder is compiled here once more")]
@@ -60,18 +60,18 @@ fn owned(texts: &[&str]) -> Vec<Vec<u8>> {
 
 fn study(data: &[u8]) {
     let Some(text) = text(data) else { return };
-    let Ok(study) = Study::parse("study.toml", text) else { return };
+    let Ok(file) = StudyFile::parse("study.toml", text) else { return };
     // What a party does with a study before it looks at data.
-    let full = study.hash().full();
+    let full = file.hash().full();
     assert_eq!(StudyHash::parse(&full).map(|hash| hash.full()), Some(full));
-    let _ = study.matching_hash();
-    let _ = study.refuse_clear();
+    let _ = file.first().matching_hash();
+    let _ = file.first().refuse_clear();
     let policy = VerifierPolicy {
         allow_exact: true,
         max_rho: Ratio::new(100, 1).expect("a ratio"),
         ..VerifierPolicy::default()
     };
-    for run in study.runs() {
+    for run in &file.runs {
         if let Ok(built) = job::prepare::build(run, &policy) {
             let _ = Engines::of(run, &built.program);
         }

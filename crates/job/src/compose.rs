@@ -62,7 +62,6 @@ impl Checked {
     pub fn mode(&self) -> &'static str {
         match &self.study.kind {
             Question::Lift(lift) => lift.release.mode.name(),
-            Question::Lifts(_) => "program",
             Question::Program(own) => {
                 if own.computes {
                     "program"

@@ -12,7 +12,7 @@ use program::lower::combine::SelectionCircuit;
 use program::lower::{Draws, ReleasePlan};
 use program::{Program, Sharing};
 use ring4::{Ring4, Security, Settings};
-use study::{Compute, ComputeEngine as Choice, Protocol, Study};
+use study::{Compute, ComputeEngine as Choice, Protocol, Servers, Study};
 use yao::Yao;
 
 /// The engine of a study.
@@ -107,13 +107,15 @@ impl Engines {
         for name in [Name::Yao, Name::Gmw] {
             add(name, joined(study), study.compute, owners_alone);
         }
-        let seats =
-            study.seats().unwrap_or_else(|| [0, 1, 2, 3].map(|i| PartyId(study.parties.len() as u8 + i)));
+        let seats = study
+            .servers
+            .as_ref()
+            .map_or_else(|| [0, 1, 2, 3].map(|i| PartyId(study.parties.len() as u8 + i)), Servers::seats);
         // Keyed hashes join by one identifier; what arrives as shares is shared between two.
         let outsourced =
             matches!(study.matching.protocol, Protocol::Pid | Protocol::Aligned | Protocol::SaltedKey);
         for security in [Security::SemiHonest, Security::Malicious].into_iter().filter(|_| outsourced) {
-            let settings = study.servers.as_ref().map(study::Servers::settings).unwrap_or_default();
+            let settings = study.servers.as_ref().map(Servers::settings).unwrap_or_default();
             let needs = match &study.servers {
                 Some(servers) if servers.security == security => None,
                 Some(_) => Some(format!("ring4.security = \"{}\"", study::security_name(security))),
@@ -324,10 +326,10 @@ fn joined(study: &Study) -> Option<[bool; 2]> {
 
 /// The servers of a study, and how they compute.
 fn ring4_of(study: &Study) -> Result<Name, Error> {
-    let (Some(servers), Some(seats)) = (&study.servers, study.seats()) else {
-        return Err(Error::misuse("a study by ring4 has four servers"));
-    };
-    Ok(Name::Ring4(servers.settings(), seats))
+    match &study.servers {
+        Some(servers) => Ok(Name::Ring4(servers.settings(), servers.seats())),
+        None => Err(Error::misuse("a study by ring4 has four servers")),
+    }
 }
 
 /// Whether there are several circuits for a program: only best rows and the like are circuits.

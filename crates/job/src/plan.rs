@@ -34,7 +34,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use studies::lift::Quantity;
 use study::transport::{ServerTransport, protects};
-use study::{Backend, NoiseMode, Protocol, Question, Study};
+use study::{Backend, NoiseMode, Protocol, Question, Study, StudyFile};
 
 /// The wire between the parties.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -164,16 +164,18 @@ pub struct Assumed {
     pub mean: f64,
 }
 
-/// Prices a study. Of a lift study with several advertisers, all runs, each on these sizes; their stages
-/// begin with the advertiser's name.
+/// Prices a study file: of several runs all, each on these sizes; their stages begin with the advertiser's
+/// name.
 ///
 /// # Errors
 /// When the study's program is refused, or sizes are out of range.
-pub fn plan(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Result<Plan, Error> {
-    let Question::Lifts(parts) = &study.kind else { return plan_run(study, assumed, link, speeds) };
+pub fn plan_file(file: &StudyFile, assumed: &Assumed, link: Link, speeds: Speeds) -> Result<Plan, Error> {
+    if let [study] = &file.runs[..] {
+        return plan(study, assumed, link, speeds);
+    }
     let mut whole: Option<Plan> = None;
-    for part in parts {
-        let mut plan = plan_run(part, assumed, link, speeds)?;
+    for part in &file.runs {
+        let mut plan = plan(part, assumed, link, speeds)?;
         for stage in &mut plan.stages {
             stage.name = format!("{}/{}", part.parties[1].name, stage.name);
         }
@@ -224,7 +226,11 @@ impl Plan {
     }
 }
 
-fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Result<Plan, Error> {
+/// Prices one run.
+///
+/// # Errors
+/// As [`plan_file`].
+pub fn plan(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Result<Plan, Error> {
     let policy = program::VerifierPolicy {
         max_rho: Ratio::new(1000, 1).ok_or_else(|| Error::misuse("a thousand is a ratio"))?,
         max_outputs: 8192,

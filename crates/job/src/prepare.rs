@@ -18,7 +18,7 @@ use std::sync::Arc;
 use studies::lift::{self, LiftLayout, LiftParameters};
 use study::party::PartySetup;
 use study::transport::ServerTransport;
-use study::{self, Contaminated, Decimal, NoiseFrom, Protocol, Question, Study, StudyHash};
+use study::{self, Contaminated, Decimal, NoiseFrom, Protocol, Question, Study, StudyFile, StudyHash};
 
 /// Most outputs of one study, over all cells and counts; the party's own policy caps cells.
 const OUTPUTS: usize = 8192;
@@ -86,8 +86,8 @@ impl Rows {
 
 /// What a party file names and everything is checked against, read once.
 pub struct Opened {
-    /// The study.
-    pub study: Study,
+    /// The study file.
+    pub file: StudyFile,
     /// Its text, for a comparison with the peer's.
     pub text: String,
     /// This party's key.
@@ -100,14 +100,14 @@ impl Opened {
     /// # Errors
     /// When either cannot be read, or the study names another key for this party.
     pub fn of(party: &PartySetup) -> Result<Self, Error> {
-        Self::new(Study::read(&party.study)?, &party.as_party, &party.identity)
+        Self::new(StudyFile::read(&party.study)?, &party.as_party, &party.identity)
     }
 
-    /// A study, and the key of one of its parties or servers.
+    /// A study file, and the key of one of its parties or servers.
     ///
     /// # Errors
     /// When the key cannot be read, or the study names another one.
-    pub fn new((study, text): (Study, String), name: &str, path: &Path) -> Result<Self, Error> {
+    pub fn new((file, text): (StudyFile, String), name: &str, path: &Path) -> Result<Self, Error> {
         let identity = Arc::new(Identity::load(path)?);
         let own = identity.fingerprint().to_string();
         if let Some(successor) = identity.successor() {
@@ -117,7 +117,7 @@ impl Opened {
                 path.display()
             )));
         }
-        let named = match (study.member(name), study.server(name)) {
+        let named = match (file.member(name), file.server(name)) {
             (Some(member), _) => Some(("party", &member.key)),
             (None, server) => server.map(|server| ("server", &server.key)),
         };
@@ -128,7 +128,7 @@ impl Opened {
                 path.display()
             ))),
             // Whom the study does not name at all is refused in other words.
-            _ => Ok(Self { study, text, identity }),
+            _ => Ok(Self { file, text, identity }),
         }
     }
 }
@@ -185,11 +185,12 @@ impl Checked {
 /// Whatever is wrong, with file, line and column; or the rule of the verifier or of the policy that refuses
 /// the study.
 pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error> {
-    let Opened { study, text, identity } = opened;
-    party.policy.admit(study, &party.as_party)?;
+    let Opened { file, text, identity } = opened;
+    let study = file.first();
+    party.policy.admit(file, &party.as_party)?;
     study.refuse_clear()?;
-    if study.member(&party.as_party).is_none() {
-        let names: Vec<&str> = study.parties.iter().map(|m| m.name.as_str()).collect();
+    if file.member(&party.as_party).is_none() {
+        let names: Vec<&str> = file.parties.iter().map(|m| m.name.as_str()).collect();
         return Err(Error::input(format!(
             "this party is {:?}, but the study {} names {}; check `as` in the party file",
             party.as_party,
@@ -200,7 +201,7 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
     check_spine(party, study)?;
     check_servers(party, study)?;
     let mut built = Vec::new();
-    for run in study.runs().iter().filter(|run| run.member(&party.as_party).is_some()) {
+    for run in file.runs_of(&party.as_party) {
         let checked = build(run, &policy(party)?)?;
         within_policy(party, run, &checked)?;
         if charges(party, run, &checked)? {
@@ -423,9 +424,6 @@ fn read(party: &PartySetup, study: &Study, me: PartyId) -> Result<(Rows, DataHas
             let (rows, hash, report) = read_advertiser(&party.data, study, me)?;
             (Rows::Advertiser(rows), hash, report)
         }
-        (Question::Lifts(_), _) => {
-            return Err(Error::misuse("a study of several runs has no rows of its own"));
-        }
         (Question::Program(_), _) => {
             let (rows, hash, report) = read_program_columns(&party.data, study, &party.as_party)?;
             (Rows::Program(rows), hash, report)
@@ -454,7 +452,6 @@ pub fn build(study: &Study, policy: &program::VerifierPolicy) -> Result<Built, E
             let (program, layout) = lift::build(&lift)?;
             (program, Some((lift, layout)))
         }
-        Question::Lifts(_) => return Err(Error::misuse("a study of several runs has a program for each")),
         Question::Program(own) => (own_program(study, own)?, None),
     };
     let audit = program::verify(&program, policy, limits::ROWS).map_err(|error| match &study.kind {
@@ -568,7 +565,7 @@ fn check_labels(column: &study::ProgramColumn, ty: ValueType) -> Result<(), Stri
 
 /// The charge that the verifier derived may not be above what the study says it spends.
 fn check_rho(study: &Study, program: &Program, audit: &Audit) -> Result<(), Error> {
-    if program.class == Class::Exact || matches!(study.kind, Question::Lifts(_)) {
+    if program.class == Class::Exact {
         return Ok(());
     }
     for viewer in program.viewers() {

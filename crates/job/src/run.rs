@@ -211,8 +211,7 @@ const DECLINE: Duration = Duration::from_secs(3);
 /// Tells the others, where they are there, that this party takes no part, and nothing of why: they would wait
 /// for it until their deadline. What cannot be told is not told; the refusal is the error.
 fn decline(party: &PartySetup, opened: &Opened, watch: &Watch) {
-    let all = opened.study.runs();
-    let own: Vec<&Study> = all.iter().filter(|run| run.member(&party.as_party).is_some()).collect();
+    let own: Vec<&Study> = opened.file.runs_of(&party.as_party).collect();
     (watch.events)(Event::Note("this party takes no part; tells the others, where they are there".into()));
     std::thread::scope(|scope| {
         for run in &own {
@@ -249,8 +248,8 @@ fn warn(all: &[Checked], watch: &Watch) {
 /// Where this party meets the others of a run. Among several advertisers the publisher goes to each: one
 /// address could not tell their runs apart before keys are proven.
 fn places(party: &PartySetup, study: &Study, me: PartyId, several: bool) -> Result<Places, Error> {
-    if study.servers.is_some() {
-        return outsourced::places(&party.address, study, me);
+    if let Some(servers) = &study.servers {
+        return outsourced::places(&party.address, study, servers, me);
     }
     let pair = study.part_of.is_some();
     let address = match &party.address {

@@ -395,7 +395,7 @@ pub fn most_charged(study: &Study, audit: &Audit, viewer: Viewer) -> Rational {
     let stated = viewer.only().map_or(audit.public, |party| audit.rho[party.index()]).rational();
     let published = match &study.kind {
         Question::Lift(lift) => lift.release.mode == studies::lift::NoiseMode::Algorithm1AsPublished,
-        Question::Lifts(_) | Question::Program(_) => false,
+        Question::Program(_) => false,
     };
     if !published {
         return stated;

@@ -185,13 +185,11 @@ impl ServersInfo {
     #[must_use]
     pub fn of(study: &Study, disclosed: &Disclosure, transport: &str) -> Option<Self> {
         let servers = study.servers.as_ref()?;
-        let (roster, joiners) = (study.roster(), study.joiners());
         let sizes = crate::wording::sizes(disclosed);
         let rows = format!("the number of rows ({})", disclosed.union);
         let member = |server: &Server| {
-            let joins = joiners.is_some_and(|all| all.iter().any(|party| roster.name(*party) == server.name));
             let saw = match study.matching.protocol {
-                Protocol::SaltedKey if joins => format!(
+                Protocol::SaltedKey if servers.joins(server) => format!(
                     "keyed hashes of the identifiers, and so which rows of different parties are equal, not \
                      whose they are; the sizes ({sizes})"
                 ),

@@ -7,8 +7,8 @@
 
 use super::reader::{TomlSource, printable};
 use super::{
-    Advertiser, Categories, CellType, Confidence, EventLayout, EventValue, LiftStudy, NoiseFrom, Overflow,
-    PartyRole, ProgramStudy, Publisher, Question, ReleaseRule, Study,
+    Advertiser, Categories, CellType, Compute, Confidence, EventLayout, EventValue, LiftStudy, NoiseFrom,
+    Overflow, Participant, PartyRole, ProgramStudy, Publisher, Question, ReleaseRule, Study,
 };
 use crate::time::Clock;
 use std::collections::BTreeMap;
@@ -69,72 +69,71 @@ impl Study {
             self.parties.iter().for_each(|member| to.text("party", &member.name));
             return StudyHash(*to.0.finalize().as_bytes());
         }
-        let mut to = FieldHasher(blake3::Hasher::new_derive_key("tacit study 1"));
-        self.encode(&mut to);
-        StudyHash(*to.0.finalize().as_bytes())
+        StudyHash::of(&self.parties, std::slice::from_ref(self))
     }
 
     /// The hash of what decides a match: the parties of this run, what they bring, and the section `[match]`.
     #[must_use]
     pub fn matching_hash(&self) -> StudyHash {
         let mut to = FieldHasher(blake3::Hasher::new_derive_key("tacit matching 1"));
-        self.encode_parties(&mut to);
+        encode_parties(&self.parties, &mut to);
         super::matching::encode(&self.matching, &mut to);
         StudyHash(*to.0.finalize().as_bytes())
     }
+}
 
-    fn encode(&self, to: &mut FieldHasher) {
-        to.text("name", &self.name);
-        to.text("title", &self.title);
-        self.encode_parties(to);
-        super::matching::encode(&self.matching, to);
+impl StudyHash {
+    /// Of a study file of these parties and runs. What is the same in all runs is said once.
+    pub(super) fn of(parties: &[Participant], runs: &[Study]) -> Self {
+        let first = runs.first().expect("a study file asks for a run");
+        let mut hasher = FieldHasher(blake3::Hasher::new_derive_key("tacit study 1"));
+        let to = &mut hasher;
+        to.text("name", &first.name);
+        to.text("title", &first.title);
+        encode_parties(parties, to);
+        super::matching::encode(&first.matching, to);
         // Studies of before say nothing of it, and keep their hash.
-        if let Some(unit) = &self.unit {
+        if let Some(unit) = &first.unit {
             to.text("privacy unit", unit);
         }
-        match &self.kind {
-            Question::Lift(lift) => {
-                encode_lift(lift, to);
-                // Studies from before several advertisers could be measured together have one.
-                if lift.advertisers.len() > 1 {
-                    to.text("advertisers", "together");
-                }
+        if runs.len() > 1 {
+            to.text("kind", "lifts");
+        }
+        for run in runs {
+            match &run.kind {
+                Question::Lift(lift) => encode_lift(lift, to),
+                Question::Program(program) => encode_program(program, to),
             }
-            Question::Lifts(parts) => {
-                to.text("kind", "lifts");
-                for part in parts {
-                    if let Question::Lift(lift) = &part.kind {
-                        encode_lift(lift, to);
-                    }
-                }
-            }
-            Question::Program(program) => encode_program(program, to),
         }
-        to.text("engine", self.compute.engine.name());
-        // What is left to the version adds nothing, so that studies from before these settings keep their
-        // hash.
-        if let Some(ot) = self.compute.ot {
-            to.text("ot", &ot.to_string());
-        }
-        if let Some(circuit) = self.compute.circuit {
-            to.text("circuit", &circuit.to_string());
-        }
-        to.number("shards", u64::from(self.compute.shards));
-        super::servers::encode(self.servers.as_ref(), to);
+        encode_compute(&first.compute, to);
+        super::servers::encode(first.servers.as_ref(), to);
+        Self(*hasher.0.finalize().as_bytes())
     }
+}
 
-    fn encode_parties(&self, to: &mut FieldHasher) {
-        to.number("parties", self.parties.len() as u64);
-        for member in &self.parties {
-            to.text("party", &member.name);
-            let role = match &member.role {
-                PartyRole::Publisher => "lift publisher",
-                PartyRole::Advertiser => "lift advertiser",
-                PartyRole::Owner(name) => name,
-            };
-            to.text("role", role);
-            to.text("key", &member.key);
-        }
+fn encode_compute(compute: &Compute, to: &mut FieldHasher) {
+    to.text("engine", compute.engine.name());
+    // What is left to the version adds nothing, so that studies from before these settings keep their hash.
+    if let Some(ot) = compute.ot {
+        to.text("ot", &ot.to_string());
+    }
+    if let Some(circuit) = compute.circuit {
+        to.text("circuit", &circuit.to_string());
+    }
+    to.number("shards", u64::from(compute.shards));
+}
+
+fn encode_parties(parties: &[Participant], to: &mut FieldHasher) {
+    to.number("parties", parties.len() as u64);
+    for member in parties {
+        to.text("party", &member.name);
+        let role = match &member.role {
+            PartyRole::Publisher => "lift publisher",
+            PartyRole::Advertiser => "lift advertiser",
+            PartyRole::Owner(name) => name,
+        };
+        to.text("role", role);
+        to.text("key", &member.key);
     }
 }
 
@@ -181,6 +180,10 @@ fn encode_lift(lift: &LiftStudy, to: &mut FieldHasher) {
     to.number("clamp", u64::from(lift.rule.clamp));
     to.number("lower is better", u64::from(lift.rule.lower_is_better));
     encode_release(&lift.release, to);
+    // Studies from before several advertisers could be measured together have one.
+    if lift.advertisers.len() > 1 {
+        to.text("advertisers", "together");
+    }
 }
 
 fn encode_publisher(publisher: &Publisher, to: &mut FieldHasher) {

@@ -6,6 +6,7 @@
 //! value met and what to write instead.
 
 mod decimal;
+mod file;
 mod hash;
 mod matching;
 mod parse;
@@ -20,6 +21,7 @@ pub mod time;
 pub mod transport;
 
 pub use decimal::Decimal;
+pub use file::{StudyFile, read_text};
 pub use hash::{SettingDifference, StudyHash, first_difference};
 pub use matching::{
     Backend, Contaminated, DummyRule, Duplicates, Identifier, MAX_DEGREE, MAX_IDENTIFIERS, MAX_SLOTS,
@@ -33,10 +35,9 @@ pub use studies::lift::{Also, NoiseMode};
 use parse::KindName;
 
 use crate::time::Clock;
-use base::{Error, limits};
+use base::Error;
 use ot::OtKind;
 use program::lower::combine::SelectionCircuit;
-use std::path::Path;
 
 /// Largest K: conversions kept per identifier.
 pub const MAX_EVENTS: u8 = 16;
@@ -47,7 +48,7 @@ pub const MAX_CATEGORIES: usize = 64;
 /// Largest rho one viewer may be given, a bound far above any protection.
 pub const MAX_RHO: u64 = 100;
 
-/// A study, read and checked.
+/// What the parties of one run agree on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Study {
     /// Short name, safe in paths.
@@ -67,7 +68,7 @@ pub struct Study {
     pub compute: Compute,
     /// Who computes it, where its parties do not.
     pub servers: Option<Servers>,
-    /// The hash of the whole study that this one is a part of; see [`Question::Lifts`].
+    /// The hash of the file of several runs that asks for this one.
     pub part_of: Option<StudyHash>,
 }
 
@@ -99,9 +100,6 @@ pub enum Question {
     /// Conversion lift of a randomised trial. Of several advertisers, a person's outcome is what the events
     /// of all add up to.
     Lift(Box<LiftStudy>),
-    /// Conversion lift with several advertisers apart: one lift study of the publisher with each, in the
-    /// order of the advertisers. Each runs by itself and has a release of its own.
-    Lifts(Vec<Study>),
     /// The user's own program.
     Program(Box<ProgramStudy>),
 }
@@ -370,21 +368,12 @@ impl LiftStudy {
 }
 
 impl Study {
-    /// Reads and checks the text of a study; `file` is its name in messages.
+    /// Reads and checks the text of a study file that asks for one run; `file` is its name in messages.
     ///
     /// # Errors
-    /// The first thing that is wrong, with its line and column.
+    /// The first thing that is wrong, with its line and column; or that it asks for several runs.
     pub fn parse(file: &str, text: &str) -> Result<Self, Error> {
-        parse::study(reader::TomlSource { file, text })
-    }
-
-    /// Reads and checks a study file; also returns its text, for a comparison with the peer's.
-    ///
-    /// # Errors
-    /// When the file cannot be read, is larger than [`limits::STUDY_BYTES`], is not UTF-8 or does not parse.
-    pub fn read(path: &Path) -> Result<(Self, String), Error> {
-        let text = read_text(path)?;
-        Ok((Self::parse(&path.display().to_string(), &text)?, text))
+        StudyFile::parse(file, text)?.only()
     }
 
     /// Where noise comes from.
@@ -392,7 +381,6 @@ impl Study {
     pub fn noise(&self) -> NoiseFrom {
         match &self.kind {
             Question::Lift(lift) => lift.release.noise,
-            Question::Lifts(parts) => parts.first().map_or(NoiseFrom::Inside, Study::noise),
             Question::Program(own) => own.noise,
         }
     }
@@ -402,7 +390,6 @@ impl Study {
     pub fn stated(&self, viewer: program::Viewer) -> Option<Decimal> {
         let (to, public) = match &self.kind {
             Question::Lift(lift) => (&lift.release.to, lift.release.public),
-            Question::Lifts(parts) => return parts.first().and_then(|part| part.stated(viewer)),
             Question::Program(own) => (&own.to, own.public),
         };
         let Some(party) = viewer.only() else { return public };
@@ -431,16 +418,6 @@ impl Study {
         }
     }
 
-    /// The studies of exactly the parties that run together: this one, or the parts of a lift study with
-    /// several advertisers.
-    #[must_use]
-    pub fn runs(&self) -> &[Study] {
-        match &self.kind {
-            Question::Lifts(parts) => parts,
-            _ => std::slice::from_ref(self),
-        }
-    }
-
     /// Refuses what must never meet a network: the `clear` engine shows every input to whoever computes.
     ///
     /// # Errors
@@ -455,22 +432,4 @@ impl Study {
         }
         Ok(())
     }
-}
-
-/// A small configuration file as text.
-pub(crate) fn read_text(path: &Path) -> Result<String, Error> {
-    use std::io::Read;
-    let shown = path.display();
-    let file = std::fs::File::open(path).map_err(|e| Error::io(format!("cannot open {shown}"), &e))?;
-    let mut bytes = Vec::new();
-    let cap = limits::STUDY_BYTES as u64;
-    let read = file.take(cap + 1).read_to_end(&mut bytes);
-    read.map_err(|e| Error::io(format!("cannot read {shown}"), &e))?;
-    if bytes.len() as u64 > cap {
-        return Err(Error::input(format!("{shown}: larger than {cap} bytes; is it the right file?")));
-    }
-    String::from_utf8(bytes).map_err(|e| {
-        let offset = e.utf8_error().valid_up_to();
-        Error::input(format!("{shown}: not UTF-8 at byte {offset}; save it as UTF-8"))
-    })
 }

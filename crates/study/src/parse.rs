@@ -4,8 +4,8 @@ use super::reader::{NAME_RULE, TomlItem, TomlSection, TomlSource, is_name};
 use super::{
     Advertiser, Also, Categories, CellType, Compute, ComputeEngine, Confidence, Decimal, EventLayout,
     EventValue, LiftRule, LiftStudy, LineFilter, MAX_CATEGORIES, MAX_CLAMP, MAX_EVENTS, MAX_RHO, NoiseFrom,
-    NoiseMode, Overflow, Participant, PartyRole, ProgramColumn, ProgramStudy, Publisher, Question,
-    ReleaseRule, Study,
+    NoiseMode, Overflow, Participant, PartyRole, ProgramColumn, ProgramStudy, Protocol, Publisher, Question,
+    ReleaseRule, Study, StudyFile,
 };
 use crate::time::{Clock, Unit};
 use base::{Error, limits};
@@ -54,7 +54,7 @@ impl KindName {
     }
 }
 
-pub(super) fn study(source: TomlSource<'_>) -> Result<Study, Error> {
+pub(super) fn file(source: TomlSource<'_>) -> Result<StudyFile, Error> {
     if source.text.len() > limits::STUDY_BYTES {
         return Err(source.error(
             limits::STUDY_BYTES,
@@ -76,27 +76,34 @@ pub(super) fn study(source: TomlSource<'_>) -> Result<Study, Error> {
     let matching = super::matching::parse(&root, kind, if apart { 2 } else { parties.len() })?;
     let unit = root.get("privacy").as_ref().map(unit).transpose()?;
     let compute = compute(&root)?;
-    let servers = super::servers::parse(&root, &parties, &compute)?;
-    let kind_of_parts = Question::Lifts(Vec::new());
-    let mut study =
-        Study { name, title, parties, matching, unit, kind: kind_of_parts, compute, servers, part_of: None };
-    study.kind = match kind {
-        KindName::Lift if apart => lifts(&root, &study)?,
-        KindName::Lift => {
-            Question::Lift(Box::new(lift_with(&root, &study.parties, advertisers(&root, &study.parties)?)?))
+    let servers = super::servers::parse(&root, &parties, &matching, &compute)?;
+    let questions = match kind {
+        KindName::Lift if apart => lifts_apart(&root, &parties)?,
+        KindName::Lift => vec![(parties.clone(), lift_together(&root, &parties)?)],
+        KindName::Program => vec![(parties.clone(), Question::Program(Box::new(program(&root, &parties)?)))],
+        KindName::Match => {
+            let columns = match_only(&root, &parties, matching.protocol)?;
+            vec![(parties.clone(), Question::Program(Box::new(columns)))]
         }
-        KindName::Program => Question::Program(Box::new(program(&root, &study.parties)?)),
-        KindName::Match => Question::Program(Box::new(match_only(&root, &study)?)),
     };
-    if let Question::Lift(lift) = &study.kind {
-        one_unit(&root, lift)?;
+    let run = |(parties, kind)| Study {
+        name: name.clone(),
+        title: title.clone(),
+        parties,
+        matching: matching.clone(),
+        unit: unit.clone(),
+        kind,
+        compute,
+        servers: servers.clone(),
+        part_of: None,
+    };
+    let mut file = StudyFile { parties, runs: questions.into_iter().map(run).collect() };
+    super::servers::check(&root, &file)?;
+    if apart {
+        let whole = file.hash();
+        file.runs.iter_mut().for_each(|run| run.part_of = Some(whole));
     }
-    super::servers::check(&root, &study)?;
-    let hash = study.hash();
-    if let Question::Lifts(parts) = &mut study.kind {
-        parts.iter_mut().for_each(|part| part.part_of = Some(hash));
-    }
-    Ok(study)
+    Ok(file)
 }
 
 /// What one row stands for: a word that fits after "one".
@@ -271,17 +278,25 @@ fn lift_with(
     Ok(LiftStudy { clock, publisher, advertisers, rule, release })
 }
 
-/// The publisher's lift study with each advertiser.
-fn lifts(root: &TomlSection<'_, '_>, whole: &Study) -> Result<Question, Error> {
-    let (publisher, members) = whole.parties.split_first().expect("two parties or more");
-    let mut parts = Vec::with_capacity(members.len());
-    for (member, columns) in members.iter().zip(advertisers(root, &whole.parties)?) {
-        let mut lift = lift_with(root, &whole.parties, vec![columns])?;
+/// One lift study of all, where a person's outcome is what the events of all add up to.
+fn lift_together(root: &TomlSection<'_, '_>, parties: &[Participant]) -> Result<Question, Error> {
+    let lift = lift_with(root, parties, advertisers(root, parties)?)?;
+    one_unit(root, &lift)?;
+    Ok(Question::Lift(Box::new(lift)))
+}
+
+/// The publisher's lift study with each advertiser, and its two parties.
+fn lifts_apart(
+    root: &TomlSection<'_, '_>,
+    parties: &[Participant],
+) -> Result<Vec<(Vec<Participant>, Question)>, Error> {
+    let (publisher, members) = parties.split_first().expect("two parties or more");
+    let part = |(member, columns): (&Participant, Advertiser)| {
+        let mut lift = lift_with(root, parties, vec![columns])?;
         lift.release.to.retain(|(name, _)| *name == publisher.name || *name == member.name);
-        let parties = vec![publisher.clone(), member.clone()];
-        parts.push(Study { parties, kind: Question::Lift(Box::new(lift)), ..whole.clone() });
-    }
-    Ok(Question::Lifts(parts))
+        Ok((vec![publisher.clone(), member.clone()], Question::Lift(Box::new(lift))))
+    };
+    members.iter().zip(advertisers(root, parties)?).map(part).collect()
 }
 
 fn publisher(item: &TomlItem<'_, '_>) -> Result<Publisher, Error> {
@@ -622,13 +637,16 @@ fn columns(
 }
 
 /// A study that only matches: a spine takes no columns, shares are of some.
-fn match_only(root: &TomlSection<'_, '_>, study: &Study) -> Result<ProgramStudy, Error> {
+fn match_only(
+    root: &TomlSection<'_, '_>,
+    parties: &[Participant],
+    protocol: Protocol,
+) -> Result<ProgramStudy, Error> {
     let clock = root.get("time").as_ref().map(clock).transpose()?;
-    let protocol = study.matching.protocol;
     let columns = match (protocol.joins(), root.get("columns")) {
         (true, _) => {
             let item = root.need("columns", "a section [columns]: what the shares are of")?;
-            columns(&item, &study.parties, clock.is_some())?
+            columns(&item, parties, clock.is_some())?
         }
         (false, None) => Vec::new(),
         (false, Some(item)) => {
@@ -640,7 +658,7 @@ fn match_only(root: &TomlSection<'_, '_>, study: &Study) -> Result<ProgramStudy,
         }
     };
     let mut text = String::from("tacit-program/2\nname \"match\"\nclass dp\n");
-    study.parties.iter().for_each(|member| text += &format!("party {}\n", member.name));
+    parties.iter().for_each(|member| text += &format!("party {}\n", member.name));
     for column in &columns {
         let ty = match column.cell {
             CellType::Integer => "i64",

@@ -347,9 +347,16 @@ impl PartySettings {
     /// # Errors
     /// When the file cannot be read or does not parse.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let text = read_text(path)?;
-        refuse_study(path, &text)?;
-        let mut settings = Self::parse(&path.display().to_string(), &text)?;
+        Self::of_text(path, &read_text(path)?)
+    }
+
+    /// The text of the party file at `path`; relative paths in it are relative to its folder.
+    ///
+    /// # Errors
+    /// When it does not parse.
+    pub fn of_text(path: &Path, text: &str) -> Result<Self, Error> {
+        refuse_study(path, text)?;
+        let mut settings = Self::parse(&path.display().to_string(), text)?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let paths = [
             &mut settings.study,

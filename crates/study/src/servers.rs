@@ -1,9 +1,11 @@
 //! The sections `[server.NAME]` and `[ring4]`: the four parties that compute an outsourced study, and how.
 
 use super::hash::FieldHasher;
-use super::parse::{is_key, named_key};
+use super::parse::named_key;
 use super::reader::{NAME_RULE, TomlItem, TomlSection, is_name, printable};
-use super::{Compute, ComputeEngine, NoiseFrom, Participant, Protocol, Question, Study};
+use super::{
+    Compute, ComputeEngine, MatchRule, NoiseFrom, Participant, Protocol, Question, Study, StudyFile,
+};
 use crate::transport::ServerTransport;
 use base::{Error, PartyId, Roster, limits};
 use ring4::{Hash, Security, Settings};
@@ -17,7 +19,10 @@ pub const JOINERS: usize = 2;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Servers {
     /// The four by name: the order of the seats.
-    pub members: Vec<Server>,
+    pub members: [Server; SEATS],
+    /// Who of them join rows by keyed hashes, where rows are matched so: the first by name that own no data,
+    /// for an owner knows the salt.
+    pub joiners: Option<[PartyId; JOINERS]>,
     /// What one corrupted server may do.
     pub security: Security,
     /// What messages are vouched for with, under malicious security.
@@ -34,6 +39,8 @@ pub struct Server {
     pub name: String,
     /// Its key; that of the party of this name where it owns data, too.
     pub key: String,
+    /// Its place in the session: that of the party where it is one, else after all parties.
+    pub place: PartyId,
     /// Whether it is a party of the study as well.
     pub owner: bool,
 }
@@ -43,6 +50,23 @@ const SECURITY: [(&str, Security); 2] =
 const HASHES: [(&str, Hash); 2] = [("keyed", Hash::Keyed), ("blake3", Hash::Blake3)];
 
 impl Servers {
+    /// Who sits where.
+    #[must_use]
+    pub fn seats(&self) -> [PartyId; SEATS] {
+        self.members.each_ref().map(|server| server.place)
+    }
+
+    /// The servers that are no parties of the study, by name.
+    pub fn apart(&self) -> impl Iterator<Item = &Server> {
+        self.members.iter().filter(|server| !server.owner)
+    }
+
+    /// Whether this server sees which rows are equal.
+    #[must_use]
+    pub fn joins(&self, server: &Server) -> bool {
+        self.joiners.is_some_and(|joiners| joiners.contains(&server.place))
+    }
+
     /// How the engine is set up.
     #[must_use]
     pub fn settings(&self) -> Settings {
@@ -81,6 +105,7 @@ pub fn ring4_settings(settings: Settings) -> String {
 pub(super) fn parse(
     root: &TomlSection<'_, '_>,
     parties: &[Participant],
+    matching: &MatchRule,
     compute: &Compute,
 ) -> Result<Option<Servers>, Error> {
     let section = root.get("server");
@@ -111,10 +136,27 @@ pub(super) fn parse(
             transport = Some(ServerTransport::parse(item.text()?).map_err(|rule| item.refuse(rule))?);
         }
     }
-    Ok(Some(Servers { members, security, hash, transport }))
+    let joiners = match matching.protocol {
+        Protocol::SaltedKey => Some(joiners(root, &members)?),
+        _ => None,
+    };
+    Ok(Some(Servers { members, joiners, security, hash, transport }))
 }
 
-fn members(item: &TomlItem<'_, '_>, parties: &[Participant]) -> Result<Vec<Server>, Error> {
+/// The first two by name that own no data.
+fn joiners(root: &TomlSection<'_, '_>, members: &[Server; SEATS]) -> Result<[PartyId; JOINERS], Error> {
+    let apart: Vec<PartyId> = members.iter().filter(|m| !m.owner).map(|m| m.place).collect();
+    apart.first_chunk().copied().ok_or_else(|| match protocol_item(root) {
+        Ok(item) => item.refuse(format!(
+            "rows are joined by {JOINERS} servers that own no data, for an owner knows the salt; this \
+                 study has {}",
+            apart.len()
+        )),
+        Err(error) => error,
+    })
+}
+
+fn members(item: &TomlItem<'_, '_>, parties: &[Participant]) -> Result<[Server; SEATS], Error> {
     let section = item.open_section()?;
     let mut members: Vec<Server> = Vec::with_capacity(SEATS);
     for (name, item) in section.entries() {
@@ -136,7 +178,9 @@ fn members(item: &TomlItem<'_, '_>, parties: &[Participant]) -> Result<Vec<Serve
         );
     }
     members.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(members)
+    let apart = members.iter_mut().filter(|server| !server.owner);
+    apart.zip(parties.len()..).for_each(|(server, place)| server.place = PartyId(place as u8));
+    Ok(members.try_into().expect("four, as counted"))
 }
 
 fn member(
@@ -145,54 +189,60 @@ fn member(
     parties: &[Participant],
     before: &[Server],
 ) -> Result<Server, Error> {
-    if let Some(own) = parties.iter().find(|party| party.name == name) {
-        let section = item.section(&["key"])?;
+    let section = item.section(&["key"])?;
+    if let Some((at, own)) = parties.iter().enumerate().find(|(_, party)| party.name == name) {
         if let Some(key) = section.get("key") {
             return Err(key.error(format!(
                 "{name} is a party of the study and its key is under [party.{name}]: remove the line"
             )));
         }
-        return Ok(Server { name: name.to_owned(), key: own.key.clone(), owner: true });
+        let place = PartyId(at as u8);
+        return Ok(Server { name: name.to_owned(), key: own.key.clone(), place, owner: true });
     }
-    let section = item.section(&["key"])?;
     let key = named_key(&section)?;
-    debug_assert!(is_key(&key));
     let known = parties.iter().map(|party| (&party.name, &party.key));
     let mut known = known.chain(before.iter().map(|server| (&server.name, &server.key)));
     match known.find(|(_, other)| **other == key) {
         Some((other, _)) => {
             Err(item.error(format!("{other} and {name} have the same key; each needs its own")))
         }
-        None => Ok(Server { name: name.to_owned(), key, owner: false }),
+        // Its place is known when all names are.
+        None => Ok(Server { name: name.to_owned(), key, place: PartyId(0), owner: false }),
     }
+}
+
+/// The line that names the protocol.
+fn protocol_item<'s, 'a>(root: &TomlSection<'s, 'a>) -> Result<TomlItem<'s, 'a>, Error> {
+    root.need("match", "a section [match]")?.open_section()?.need("protocol", "protocol = \"salted-key\"")
 }
 
 /// What only some engines can do: of a study whose parts are read.
 ///
 /// # Errors
 /// What four servers do not run in this version, or what only they do.
-pub(super) fn check(root: &TomlSection<'_, '_>, study: &Study) -> Result<(), Error> {
-    let protocol = root.need("match", "a section [match]")?.open_section()?;
-    let protocol = protocol.need("protocol", "protocol = \"salted-key\"")?;
-    let outsourced = matches!(study.matching.protocol, Protocol::Aligned | Protocol::SaltedKey);
-    let lift = matches!(study.kind, Question::Lift(_) | Question::Lifts(_));
-    let Some(servers) = &study.servers else {
-        if study.matching.protocol == Protocol::SaltedKey
-            || lift && study.matching.protocol == Protocol::Aligned
-        {
-            return Err(protocol.refuse(
+pub(super) fn check(root: &TomlSection<'_, '_>, file: &StudyFile) -> Result<(), Error> {
+    let (study, protocol) = (file.first(), protocol_item(root)?);
+    let lift = matches!(study.kind, Question::Lift(_));
+    let by_servers = match study.matching.protocol {
+        Protocol::SaltedKey => true,
+        Protocol::Aligned => lift,
+        _ => false,
+    };
+    if study.servers.is_none() {
+        return match by_servers {
+            true => Err(protocol.refuse(
                 "it is for studies that four servers compute: write engine = \"ring4\" under [compute] and \
                  name the servers",
-            ));
-        }
-        return Ok(());
-    };
-    if !outsourced {
+            )),
+            false => Ok(()),
+        };
+    }
+    if !matches!(study.matching.protocol, Protocol::Aligned | Protocol::SaltedKey) {
         return Err(protocol.refuse(
             "four servers compute on rows that are \"aligned\", or join them themselves by \"salted-key\"",
         ));
     }
-    if let Question::Lifts(_) = study.kind {
+    if file.runs.len() > 1 {
         return Err(root.error(
             "a lift study by ring4 has one advertiser: write a study for each, with the same servers",
         ));
@@ -201,13 +251,6 @@ pub(super) fn check(root: &TomlSection<'_, '_>, study: &Study) -> Result<(), Err
         let release = root.need("release", "a section [release]")?.open_section()?;
         let noise = release.need("noise", "noise = \"inside\"")?;
         return Err(noise.refuse("four servers draw noise that nobody knows; write noise = \"inside\""));
-    }
-    let apart = servers.members.iter().filter(|server| !server.owner).count();
-    if study.matching.protocol == Protocol::SaltedKey && apart < JOINERS {
-        return Err(protocol.refuse(format!(
-            "rows are joined by {JOINERS} servers that own no data, for an owner knows the salt; this study \
-             has {apart}"
-        )));
     }
     let compute = root.need("compute", "a section [compute]")?.open_section()?;
     for key in ["ot", "circuit"] {
@@ -244,8 +287,7 @@ impl Study {
     #[must_use]
     pub fn everybody(&self) -> Vec<(&str, &str)> {
         let parties = self.parties.iter().map(|member| (member.name.as_str(), member.key.as_str()));
-        let servers = self.servers.iter().flat_map(|servers| &servers.members);
-        let apart = servers.filter(|server| !server.owner);
+        let apart = self.servers.iter().flat_map(Servers::apart);
         parties.chain(apart.map(|server| (server.name.as_str(), server.key.as_str()))).collect()
     }
 
@@ -253,37 +295,6 @@ impl Study {
     #[must_use]
     pub fn roster(&self) -> Roster {
         Roster::new(self.everybody().into_iter().map(|(name, _)| name))
-    }
-
-    /// Who sits where, in the order of [`Study::everybody`]; nobody without servers.
-    #[must_use]
-    pub fn seats(&self) -> Option<[PartyId; SEATS]> {
-        let (servers, roster) = (self.servers.as_ref()?, self.roster());
-        let seats: Option<Vec<PartyId>> =
-            servers.members.iter().map(|server| roster.find(&server.name)).collect();
-        seats?.try_into().ok()
-    }
-
-    /// The servers that join rows by keyed hashes: the first by name that own no data, for an owner knows the
-    /// salt.
-    #[must_use]
-    pub fn joiners(&self) -> Option<[PartyId; JOINERS]> {
-        let (servers, roster) = (self.servers.as_ref()?, self.roster());
-        let apart = servers.members.iter().filter(|server| !server.owner).take(JOINERS);
-        let joiners: Option<Vec<PartyId>> = apart.map(|server| roster.find(&server.name)).collect();
-        joiners?.try_into().ok()
-    }
-
-    /// The names of the servers that see which rows are equal: of a study by keyed hashes,
-    /// [`Study::joiners`]. `None` without servers.
-    #[must_use]
-    pub fn seen_by_joiners(&self) -> Option<Vec<&str>> {
-        self.servers.as_ref()?;
-        if self.matching.protocol != Protocol::SaltedKey {
-            return Some(Vec::new());
-        }
-        let everybody = self.everybody();
-        Some(self.joiners()?.iter().map(|joiner| everybody[joiner.index()].0).collect())
     }
 
     /// The server of this name.

@@ -1,6 +1,7 @@
 //! Every complaint about a study file with its exact text, and what the hash sees.
 
 use super::*;
+use base::limits;
 
 const LIFT: &str = include_str!("../../../examples/lift.toml");
 const PROGRAM: &str = include_str!("../../../examples/program.toml");
@@ -387,8 +388,9 @@ fn three_parties_share_their_rows_by_public_keys() {
 
 #[test]
 fn several_advertisers_are_one_study_or_several() {
-    let together = Study::parse("study.toml", SEVERAL).expect("the example is a study");
-    assert_eq!((together.runs().len(), together.runs()[0].hash()), (1, together.hash()));
+    let file = StudyFile::parse("study.toml", SEVERAL).expect("the example is a study");
+    assert_eq!((file.runs.len(), file.runs[0].hash()), (1, file.hash()));
+    let together = file.only().expect("one run");
     let Question::Lift(lift) = &together.kind else { panic!("one lift") };
     let events: Vec<_> = lift.advertisers.iter().map(|advertiser| &advertiser.events[..]).collect();
     assert_eq!(events, [["bought"], ["visited"]]);
@@ -397,8 +399,8 @@ fn several_advertisers_are_one_study_or_several() {
         "[release.public]",
         "[release.to.paper]\nrho = 0.1\n[release.to.bakery]\nrho = 0.1\n[release.to.cinema]",
     );
-    let study = Study::parse("study.toml", &apart).expect("a study");
-    let parts = study.runs();
+    let file = StudyFile::parse("study.toml", &apart).expect("a study");
+    let parts = &file.runs;
     let names = |part: &Study| part.parties.iter().map(|m| m.name.clone()).collect::<Vec<_>>();
     assert_eq!([names(&parts[0]), names(&parts[1])], [["paper", "bakery"], ["paper", "cinema"]]);
     let of = |part: &Study| match &part.kind {
@@ -410,8 +412,8 @@ fn several_advertisers_are_one_study_or_several() {
     assert_eq!(of(&parts[0]), (vec!["bought".into()], vec!["paper".to_owned(), "bakery".into()]));
     assert_eq!(of(&parts[1]), (vec!["visited".into()], vec!["paper".to_owned(), "cinema".into()]));
     let hashes = |text: &str| {
-        let study = Study::parse("study.toml", text).expect("a study");
-        [study.hash(), study.runs()[0].hash(), study.runs()[1].hash()]
+        let file = StudyFile::parse("study.toml", text).expect("a study");
+        [file.hash(), file.runs[0].hash(), file.runs[1].hash()]
     };
     let all = hashes(&apart);
     assert!(all[0] != all[1] && all[1] != all[2] && all[0] != all[2]);
@@ -421,8 +423,10 @@ fn several_advertisers_are_one_study_or_several() {
     let common = apart.replace("[advertiser.bakery]", "[advertiser]");
     let cut = common.find("[advertiser.cinema]").expect("a section");
     let common = format!("{}{}", &common[..cut], &common[common.find("[lift]").expect("a section")..]);
-    let study = Study::parse("study.toml", &common).expect("one section for all");
-    assert_eq!(of(&study.runs()[1]).0, ["bought"]);
+    let several = StudyFile::parse("study.toml", &common).expect("one section for all");
+    assert_eq!(of(&several.runs[1]).0, ["bought"]);
+    let error = several.only().expect_err("several runs").to_string();
+    assert!(error.contains("asks for 2 runs, one of the publisher with each advertiser"), "{error}");
     assert!(error_in(SEVERAL, "[advertiser.cinema]", "[advertiser.opera]").contains("unknown key \"opera\""));
     let none = SEVERAL.replace("role = \"publisher\"", "role = \"advertiser\"");
     let error = Study::parse("study.toml", &none).expect_err("nobody knows the arm").to_string();
@@ -532,15 +536,18 @@ fn the_first_difference_is_named() {
 fn files_are_bounded_and_utf8() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("study.toml");
-    assert!(Study::read(&path).expect_err("absent").to_string().starts_with("cannot open "));
+    assert!(StudyFile::read(&path).expect_err("absent").to_string().starts_with("cannot open "));
     std::fs::write(&path, b"name = \"\xff\"").expect("written");
     assert!(
-        Study::read(&path).expect_err("bytes").to_string().ends_with("not UTF-8 at byte 8; save it as UTF-8")
+        StudyFile::read(&path)
+            .expect_err("bytes")
+            .to_string()
+            .ends_with("not UTF-8 at byte 8; save it as UTF-8")
     );
     std::fs::write(&path, vec![b'#'; limits::STUDY_BYTES + 1]).expect("written");
-    assert!(Study::read(&path).expect_err("large").to_string().contains("larger than 1048576 bytes"));
+    assert!(StudyFile::read(&path).expect_err("large").to_string().contains("larger than 1048576 bytes"));
     let mut at_cap = LIFT.as_bytes().to_vec();
     at_cap.resize(limits::STUDY_BYTES, b'\n');
     std::fs::write(&path, at_cap).expect("written");
-    assert_eq!(Study::read(&path).expect("at the cap").0, lift());
+    assert_eq!(StudyFile::read(&path).expect("at the cap").0, lift().into());
 }

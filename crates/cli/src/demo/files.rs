@@ -6,7 +6,7 @@ use base::free_address;
 use data::generate::{self, Generated};
 use net::Identity;
 use std::path::{Path, PathBuf};
-use study::Study;
+use study::{Study, StudyFile};
 use terminal::output;
 
 /// Marks a folder as made by a demo, so that the next one may replace it.
@@ -126,7 +126,7 @@ impl Folder {
         }
         let text = with_keys(example, &keys)?;
         output::write_file(&self.study(), text.as_bytes())?;
-        Ok(Study::read(&self.study())?.0)
+        StudyFile::read(&self.study())?.0.only()
     }
 }
 

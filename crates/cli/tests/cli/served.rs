@@ -7,7 +7,7 @@ use data::generate::{FileFormat, LiftOptions, lift, lift_study};
 use rusqlite::Connection;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use study::Study;
+use study::StudyFile;
 
 const SERVERS: [&str; 4] = ["server-1", "server-2", "server-3", "server-4"];
 
@@ -89,7 +89,7 @@ impl Served {
     }
 
     fn write_parties(&self) {
-        let hash = Study::read(&self.path("study.toml")).unwrap().0.hash().full();
+        let hash = StudyFile::read(&self.path("study.toml")).unwrap().0.hash().full();
         let addresses = [(); 6].map(|()| free_address().unwrap());
         for (i, name) in Self::names().into_iter().enumerate() {
             let owns = match i {

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use study::party::{Address, PartySetup, Places};
 use study::salt;
 use study::transport::ServerTransport;
-use study::{Protocol, Study};
+use study::{Protocol, Servers, Study};
 
 /// What owners tell servers once they agree among themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,17 +50,21 @@ pub(crate) fn servers_apart(study: &Study) -> Vec<PartyId> {
 
 /// Who takes part in a join by keyed hashes.
 pub(super) fn cast(study: &Study) -> Result<Cast, Error> {
-    let joiners =
-        study.joiners().ok_or_else(|| Error::misuse("a study by salted keys has servers that join"))?;
+    let joiners = study.servers.as_ref().and_then(|servers| servers.joiners);
+    let joiners = joiners.ok_or_else(|| Error::misuse("a study by salted keys has servers that join"))?;
     let others = servers_apart(study).into_iter().filter(|server| !joiners.contains(server)).collect();
     Ok(Cast { owners: (0..study.parties.len() as u8).map(PartyId).collect(), joiners, others })
 }
 
 /// Where somebody meets the others: servers are gone to, in the order of their names; then owners that are
 /// none.
-pub(super) fn places(address: &Address, study: &Study, me: PartyId) -> Result<Places, Error> {
-    let roster = study.roster();
-    let seats = study.seats().ok_or_else(|| Error::misuse("a study by ring4 has four servers"))?;
+pub(super) fn places(
+    address: &Address,
+    study: &Study,
+    servers: &Servers,
+    me: PartyId,
+) -> Result<Places, Error> {
+    let (roster, seats) = (study.roster(), servers.seats());
     let rest = roster.parties().filter(|party| !seats.contains(party));
     let order: Vec<PartyId> = seats.into_iter().chain(rest).collect();
     address.places_among(me, &roster, &order)
@@ -77,7 +81,7 @@ pub(super) fn nodes(
         Address::Peers { peers, .. } => peers,
         Address::Listen(_) | Address::Peer(_) => &none,
     };
-    let others = study.seats().into_iter().flatten().filter(|seat| *seat != me);
+    let others = study.servers.iter().flat_map(Servers::seats).filter(|seat| *seat != me);
     let at = |seat| {
         let name = roster.name(seat);
         let at = addresses.get(&name).cloned().ok_or_else(|| {
@@ -187,10 +191,9 @@ impl OwnerRun<'_> {
     /// What the servers compute over, where the study has some.
     pub(super) fn settle_transport(&mut self) -> Result<ServerTransport, Error> {
         let study = &self.checked.study;
-        if study.servers.is_none() {
-            return Ok(ServerTransport::Tls);
-        }
-        let used = upgrade::settle(&mut self.session, &mut self.log, study, &self.party.transport)?;
+        let Some(servers) = &study.servers else { return Ok(ServerTransport::Tls) };
+        let mine = &self.party.transport;
+        let used = upgrade::settle(&mut self.session, &mut self.log, (study, servers), mine)?;
         if self.party.tls_only && used != ServerTransport::Tls {
             return Err(Error::refused(format!(
                 "the servers compute over {used}, and this party's transport = \"tls\" does not allow it: no \

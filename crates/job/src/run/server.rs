@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use study::party::ServerSetup;
 use study::transport::{ServerTransport, protects};
-use study::{Protocol, Study};
+use study::{Protocol, Servers, Study, StudyFile};
 
 /// The format of [`ServerReport`].
 pub const SERVER_FORMAT: &str = "tacit-server-report/1";
@@ -97,6 +97,7 @@ impl ServerReport {
 /// A study that this server has read, admitted and built.
 pub(super) struct Ready {
     pub study: Study,
+    pub servers: Servers,
     identity: Arc<Identity>,
     built: Built,
     engines: Engines,
@@ -106,11 +107,13 @@ pub(super) struct Ready {
 impl Ready {
     /// Reads a study and checks that this server takes part in it.
     pub fn read(node: &ServerSetup, path: &Path) -> Result<Self, Error> {
-        Self::new(node, Opened::new(Study::read(path)?, &node.name, &node.identity)?)
+        Self::new(node, Opened::new(StudyFile::read(path)?, &node.name, &node.identity)?)
     }
 
-    fn new(node: &ServerSetup, Opened { study, identity, .. }: Opened) -> Result<Self, Error> {
-        node.admit(&study)?;
+    fn new(node: &ServerSetup, Opened { file, identity, .. }: Opened) -> Result<Self, Error> {
+        let study = file.only()?;
+        let (servers, own) = node.admit(&study)?;
+        let (servers, me) = (servers.clone(), own.place);
         node.transport.admit(&study)?;
         // What may be revealed is for the owners to say.
         let policy = program::VerifierPolicy {
@@ -120,9 +123,7 @@ impl Ready {
         };
         let built = prepare::build(&study, &policy)?;
         let engines = Engines::of(&study, &built.program)?;
-        let me =
-            study.roster().find(&node.name).ok_or_else(|| Error::misuse("an admitted study names it"))?;
-        Ok(Self { study, identity, built, engines, me })
+        Ok(Self { study, servers, identity, built, engines, me })
     }
 }
 
@@ -147,8 +148,8 @@ pub(super) fn compute_ready(
     called: Option<Called>,
     watch: &Watch,
 ) -> Result<ServerReport, Error> {
-    let Ready { study, me, .. } = &ready;
-    let places = outsourced::places(&node.address, study, *me)?;
+    let Ready { study, servers, me, .. } = &ready;
+    let places = outsourced::places(&node.address, study, servers, *me)?;
     let meet = appointment(study, *me, &ready.identity, places, node.deadline_ms, watch)?;
     let mut meet = meet.allow(node.allow.clone());
     if node.trigger {
@@ -187,7 +188,7 @@ struct Serving<'r, 'a> {
 
 impl ServerRun<'_> {
     fn phases(&mut self) -> Result<ServerReport, Error> {
-        let Ready { study, built, engines, .. } = self.ready;
+        let Ready { study, servers, built, engines, .. } = self.ready;
         same_program(&mut self.session, built.program.hash())?;
         let (signal, common) = self.hear_signal()?;
         if signal == StartSignal::Stored {
@@ -195,7 +196,8 @@ impl ServerRun<'_> {
             let text = "that the owners asked again for a result that they hold";
             return Ok(ServerReport { saw: text.to_owned(), stored: true, ..self.report(None) });
         }
-        let transport = upgrade::settle(&mut self.session, &mut self.log, study, &self.node.transport)?;
+        let mine = &self.node.transport;
+        let transport = upgrade::settle(&mut self.session, &mut self.log, (study, servers), mine)?;
         let engines = engines.masked(transport != ServerTransport::Tls);
         let ledger = Mutex::new(Ledger::open(&self.node.held())?);
         let mut serving = Serving { run: self, common, ledger };

@@ -14,8 +14,8 @@ use crate::run::agree::tell;
 use base::{Cost, Error, Fault, PartyId};
 use fabric::{PlainTransport, UpgradeOutcome};
 use net::Session;
-use study::Study;
 use study::transport::{NAME_BYTES, ServerTransport};
+use study::{SEATS, Servers, Study};
 
 /// Making plain channels of one kind among the four servers.
 pub(crate) struct UpgradeStage<'a> {
@@ -36,7 +36,7 @@ impl Stage for UpgradeStage<'_> {
 
     fn price(&self, (): &()) -> Result<Cost, Error> {
         let mut cost = Cost::zero(self.study.roster().len());
-        let seats = self.study.seats().into_iter().flatten();
+        let seats = self.study.servers.iter().flat_map(Servers::seats);
         for me in seats.clone() {
             for peer in seats.clone().filter(|peer| *peer != me) {
                 cost.sent[me.index()] += fabric::upgrade_bytes(me, peer, &self.kind);
@@ -62,10 +62,10 @@ impl Stage for UpgradeStage<'_> {
 pub(crate) fn settle(
     session: &mut Session,
     log: &mut StageLog,
-    study: &Study,
+    (study, servers): (&Study, &Servers),
     mine: &ServerTransport,
 ) -> Result<ServerTransport, Error> {
-    let seats = study.seats().ok_or_else(|| Error::misuse("a study by ring4 has four servers"))?;
+    let seats = servers.seats();
     let used = if seats.contains(&session.me()) {
         let peers: Vec<PartyId> = seats.into_iter().filter(|seat| *seat != session.me()).collect();
         session.step("agree", |s| same(s, &peers, mine))?;
@@ -74,16 +74,16 @@ pub(crate) fn settle(
         session.step("agree", |s| tell_owners(s, study, &seats, &used))?;
         used
     } else {
-        let used = session.step("agree", |s| hear(s, &seats))?;
-        agreed(study, &used)?;
+        let used = session.step("agree", |s| hear(s, seats))?;
+        agreed(servers, &used)?;
         used
     };
     Ok(used)
 }
 
 /// What the servers say that they use is what the owners agreed on, where they did.
-fn agreed(study: &Study, used: &ServerTransport) -> Result<(), Error> {
-    match study.servers.as_ref().and_then(|servers| servers.transport.as_ref()) {
+fn agreed(servers: &Servers, used: &ServerTransport) -> Result<(), Error> {
+    match &servers.transport {
         None => Ok(()),
         Some(agreed) if agreed == used => Ok(()),
         Some(ServerTransport::Auto)
@@ -158,16 +158,18 @@ fn tell_owners(
 }
 
 /// What the four servers tell an owner without a seat.
-fn hear(session: &mut Session, seats: &[PartyId]) -> Result<ServerTransport, Error> {
-    let mut all = None;
-    for (at, &seat) in seats.iter().enumerate() {
+fn hear(session: &mut Session, seats: [PartyId; SEATS]) -> Result<ServerTransport, Error> {
+    let mut hear_from = |seat: PartyId| {
         let told: [u8; NAME_BYTES] = session.link(seat).recv_array()?;
-        let told = ServerTransport::heard(&told)
-            .ok_or_else(|| session.link(seat).malformed("the transport that the servers use"))?;
-        if *all.get_or_insert(told.clone()) != told {
+        ServerTransport::heard(&told)
+            .ok_or_else(|| session.link(seat).malformed("the transport that the servers use"))
+    };
+    let first = hear_from(seats[0])?;
+    for (at, &seat) in seats.iter().enumerate().skip(1) {
+        if hear_from(seat)? != first {
             let check = "the servers say that they compute over different transports";
             return Err(session.accuse_one_of(&seats[..=at], check));
         }
     }
-    all.ok_or_else(|| Error::misuse("a study by ring4 has four servers"))
+    Ok(first)
 }

@@ -13,8 +13,8 @@ use report::{ResultView, RunReport};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use study::Study;
 use study::party::{Consent, PartySettings, PartySetup, ServerSetup};
+use study::{Study, StudyFile};
 use tempfile::TempDir;
 
 pub const ALIGNED: &str = include_str!("../../../../examples/aligned.toml");
@@ -48,7 +48,7 @@ impl World {
     }
 
     pub fn study(&self) -> Study {
-        Study::read(&self.folder.path().join("study.toml")).unwrap().0
+        StudyFile::read(&self.folder.path().join("study.toml")).unwrap().0.only().unwrap()
     }
 
     pub fn settings(&self, name: &str, more: &str) -> PartySettings {
@@ -228,5 +228,5 @@ pub fn dies(at: &'static str) -> Watch {
 /// A server's study and key.
 #[allow(dead_code, reason = "not every test calls a server by itself")]
 pub fn opened(node: &ServerSetup) -> Result<Opened, Error> {
-    Opened::new(Study::read(&node.studies[0])?, &node.name, &node.identity)
+    Opened::new(StudyFile::read(&node.studies[0])?, &node.name, &node.identity)
 }

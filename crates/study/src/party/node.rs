@@ -2,7 +2,7 @@
 
 use super::{Address, PartySettings, default_memory};
 use crate::transport::ServerTransport;
-use crate::{Study, StudyHash};
+use crate::{Server, Servers, Study, StudyHash};
 use base::{Error, limits};
 use net::IpNetwork;
 use std::path::PathBuf;
@@ -103,17 +103,18 @@ impl PartySettings {
 }
 
 impl ServerSetup {
-    /// Whether this server takes part in a study.
+    /// The servers of a study in which this one takes part, and this one of them.
     ///
     /// # Errors
     /// When the study is not on its list, or does not name it.
-    pub fn admit(&self, study: &Study) -> Result<(), Error> {
+    pub fn admit<'s>(&self, study: &'s Study) -> Result<(&'s Servers, &'s Server), Error> {
         let hash = study.hash();
         if self.allowed.as_ref().is_some_and(|allowed| !allowed.contains(&hash)) {
             return Err(super::policy::not_listed(study, &hash));
         }
-        match study.server(&self.name) {
-            Some(server) if !server.owner => Ok(()),
+        let named = |servers: &'s Servers| servers.members.iter().find(|server| server.name == self.name);
+        match study.servers.as_ref().and_then(|servers| Some((servers, named(servers)?))) {
+            Some((servers, server)) if !server.owner => Ok((servers, server)),
             Some(_) => Err(Error::input(format!(
                 "{} owns data of study {} and says each time that it takes part: use `tacit run` with its \
                  data",

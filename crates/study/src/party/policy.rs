@@ -2,7 +2,7 @@
 
 use super::{PartySettings, Period, RunRate};
 use crate::reader::{TomlItem, TomlSection};
-use crate::{Decimal, Question, Study, StudyHash};
+use crate::{Decimal, Question, Study, StudyFile, StudyHash};
 use base::Error;
 
 pub(super) const POLICY_KEYS: &[&str] = &[
@@ -149,14 +149,14 @@ impl PartyPolicy {
     ///
     /// # Errors
     /// Says which rule the study breaks and how its owner may change the rule.
-    pub fn admit(&self, study: &Study, own: &str) -> Result<(), Error> {
-        let hash = study.hash();
+    pub fn admit(&self, file: &StudyFile, own: &str) -> Result<(), Error> {
+        let hash = file.hash();
         if let Some(allowed) = &self.studies
             && !allowed.contains(&hash)
         {
-            return Err(not_listed(study, &hash));
+            return Err(not_listed(file.first(), &hash));
         }
-        self.admit_kind(study, own)
+        file.runs.iter().try_for_each(|run| self.admit_run(run, own))
     }
 
     /// `max_rho`, and where its owner may change it.
@@ -168,14 +168,13 @@ impl PartyPolicy {
         format!("this party's policy.max_rho is {} ({place})", self.max_rho)
     }
 
-    fn admit_kind(&self, study: &Study, own: &str) -> Result<(), Error> {
+    fn admit_run(&self, study: &Study, own: &str) -> Result<(), Error> {
         let (kind, to, public, cells) = match &study.kind {
             Question::Lift(lift) => {
                 let values = |c: &Option<crate::Categories>| c.as_ref().map_or(0, |c| c.values.len() as u64);
                 let cells = 1 + values(&lift.publisher.breakdown) + values(&lift.advertisers[0].cohort);
                 ("lift", &lift.release.to, lift.release.public, cells)
             }
-            Question::Lifts(parts) => return parts.iter().try_for_each(|part| self.admit_kind(part, own)),
             Question::Program(program) => {
                 (if program.computes { "program" } else { "match" }, &program.to, program.public, 1)
             }

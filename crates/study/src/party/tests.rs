@@ -1,7 +1,7 @@
 //! The example party files, merging with flags, and every complaint with its text.
 
 use super::*;
-use crate::Study;
+use crate::StudyFile;
 
 const REGISTRY: &str = include_str!("../../../../examples/party-registry.toml");
 const HOSPITALS: &str = include_str!("../../../../examples/party-hospitals.toml");
@@ -25,7 +25,10 @@ fn the_examples_are_complete() {
     assert_eq!(hospitals.address, Address::Peer("registry.example.org:7000".into()));
     assert_eq!(hospitals.lineage().expect("it is there"), "hospital-admissions");
     for party in [registry, hospitals] {
-        party.policy.admit(&Study::parse("lift.toml", LIFT).expect("a study"), "registry").expect("admitted");
+        party
+            .policy
+            .admit(&StudyFile::parse("lift.toml", LIFT).expect("a study"), "registry")
+            .expect("admitted");
     }
 }
 
@@ -135,7 +138,7 @@ fn what_is_missing_is_named() {
 
 #[test]
 fn the_policy_refuses_what_its_owner_did_not_allow() {
-    let study = Study::parse("lift.toml", LIFT).expect("a study");
+    let study = StudyFile::parse("lift.toml", LIFT).expect("a study");
     let refused = |policy: PartyPolicy| policy.admit(&study, "nobody").expect_err("refused").to_string();
     let base = PartyPolicy::default();
     base.admit(&study, "nobody").expect("the default admits it");
@@ -150,7 +153,7 @@ fn the_policy_refuses_what_its_owner_did_not_allow() {
          0.099999999 (the default; a line max_rho under [policy] of the party file says otherwise)"
     );
     let broken = LIFT.replace("# breakdown ", "breakdown ");
-    let study = Study::parse("lift.toml", &broken).expect("a study");
+    let study = StudyFile::parse("lift.toml", &broken).expect("a study");
     let error =
         PartyPolicy { max_cells: 4, ..base }.admit(&study, "nobody").expect_err("refused").to_string();
     assert_eq!(error, "the study has 5 cells; this party's policy.max_cells is 4");

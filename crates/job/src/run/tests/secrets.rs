@@ -10,8 +10,8 @@ use program::Viewer;
 use program::lower::{ReleasePlan, WordKind};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use study::Study;
 use study::party::{PartySettings, ServerSetup};
+use study::{Study, StudyFile};
 
 thread_local! {
     /// Whose sessions this thread makes, and how many it has made.
@@ -310,7 +310,7 @@ fn four_servers_and_their_owners_leave_no_key_or_noise_in_a_file() {
             let node = &nodes[i];
             scope.spawn(move || {
                 SESSIONS.set(Some((2 + i as u8, 0)));
-                let study = Study::read(&node.studies[0]).unwrap();
+                let study = StudyFile::read(&node.studies[0]).unwrap();
                 let opened = Opened::new(study, &node.name, &node.identity).unwrap();
                 server::compute_study(node, opened, &Watch::none()).unwrap()
             })
