@@ -377,10 +377,9 @@ fn describe(
     })
 }
 
-/// What is learned besides the result.
+/// What is learned besides the result of a run.
 fn besides(study: &Study, built: &Built) -> Vec<String> {
-    let parties = study.runs().first().map_or(&study.parties, |run| &run.parties);
-    let mut all = vec![study.matching.tells(parties)];
+    let mut all = vec![study.matching.tells(&study.parties)];
     if built.lift.as_ref().is_some_and(|(_, layout)| layout.published.is_some()) {
         all.push(format!(
             "everybody learns how many rows the test and the control arm have, EXACTLY: mode \"{}\" publishes \
