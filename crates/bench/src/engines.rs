@@ -17,7 +17,7 @@ use super::two::{self, folder, keys};
 use super::{PARTIES, expect, four};
 use base::Error;
 use clap::Args;
-use engine::Engine;
+use engine::{Engine, RowSource, StagePrice};
 use page::markup::{element, words};
 use page::numbers::{bytes, count, counted, duration};
 use seat::NAMES;
@@ -26,6 +26,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use terminal::output;
 use terminal::progress::Working;
+use terminal::values::NamedValue as _;
 
 /// Measures a lift study on every engine.
 #[derive(Clone, Debug, Args)]
@@ -77,10 +78,10 @@ const CONTESTANTS: [Contestant; 4] = [
 ];
 
 impl Contestant {
-    fn engine(self) -> &'static str {
+    fn engine(self) -> String {
         match self {
             Self::Two(engine) => engine.word(),
-            Self::Four(_) => "ring4",
+            Self::Four(_) => "ring4".to_owned(),
         }
     }
 
@@ -93,7 +94,7 @@ impl Contestant {
 
     fn name(self) -> String {
         match self {
-            Self::Two(engine) => engine.word().to_owned(),
+            Self::Two(engine) => engine.word(),
             Self::Four(security) => format!("ring4, {}", security.word()),
         }
     }
@@ -102,7 +103,7 @@ impl Contestant {
 /// One setting of one engine.
 #[derive(Clone, Debug, Serialize)]
 struct Point {
-    engine: &'static str,
+    engine: String,
     /// `semi-honest` or `malicious`.
     security: SecurityName,
     parties: usize,
@@ -125,7 +126,7 @@ struct Point {
 struct Summary {
     what: &'static str,
     k: u8,
-    transport: &'static str,
+    transport: String,
     limit_s: u64,
     by_rows: Vec<Point>,
     by_round_trip: Vec<Point>,
@@ -171,13 +172,13 @@ impl EnginesArgs {
         RowWork::new(RowKind::Lift, engine, rows, &OtChoice { ot: None, k: self.k })
     }
 
-    /// Messages that follow one another.
-    fn trips(&self, who: Contestant, rows: u64) -> Result<u64, Error> {
+    /// What the rows take.
+    fn price(&self, who: Contestant, rows: u64) -> Result<StagePrice, Error> {
         let engine: Box<dyn Engine> = match who {
             Contestant::Two(engine) => self.work(engine, rows)?.engine()?,
             Contestant::Four(security) => Box::new(seat::engine(security)),
         };
-        Ok(engine.trips(&RowKind::Lift.program()?, rows))
+        Ok(engine.rows(&RowKind::Lift.program()?, RowSource::Owned)?.price(rows))
     }
 
     /// Runs one setting.
@@ -261,9 +262,7 @@ impl Study<'_> {
         let seconds = parties.iter().fold(0.0, |most: f64, p| (p.seconds - p.meeting_seconds).max(most));
         let and_gates = match who {
             Contestant::Two(_) => None,
-            Contestant::Four(security) => {
-                Some(seat::engine(security).and_gates(&RowKind::Lift.program()?, rows))
-            }
+            Contestant::Four(_) => Some(self.args.price(who, rows)?.and_gates),
         };
         Ok(Point {
             seconds: Some(seconds),
@@ -278,7 +277,7 @@ impl Study<'_> {
 
     /// From what the same engine took before, by rows, and what the path adds.
     fn expected(&self, who: Contestant, rows: u64, round_trip_ms: f64) -> Result<Option<f64>, Error> {
-        let near = |ms: f64| self.args.trips(who, rows).map(|trips| trips as f64 * ms / 2e3);
+        let near = |ms: f64| self.args.price(who, rows).map(|price| price.trips as f64 * ms / 2e3);
         let taken =
             self.known.iter().rev().filter(|(other, point)| *other == who && point.round_trip_ms == 0.0);
         let mut by_rows = taken.filter_map(|(_, point)| {
@@ -368,8 +367,8 @@ fn page(by_rows: &[Point], by_round_trip: &[Point], advice: &[String]) -> String
     }
     let cells = |p: &Point| {
         [
-            p.engine.to_owned(),
-            p.security.word().to_owned(),
+            p.engine.clone(),
+            p.security.word(),
             p.parties.to_string(),
             count(p.rows),
             p.round_trip_ms.to_string(),
@@ -412,7 +411,7 @@ mod tests {
 
     fn point(engine: &'static str, security: SecurityName, parties: usize, seconds: Option<f64>) -> Point {
         Point {
-            engine,
+            engine: engine.to_owned(),
             security,
             parties,
             rows: 1000,

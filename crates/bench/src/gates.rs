@@ -120,11 +120,11 @@ mod tests {
 
     #[test]
     fn the_clear_engine_agrees_with_the_definition() {
-        use engine::{Engine, Share};
+        use engine::Share;
         let roster = base::Roster::new(super::super::PARTIES);
         let mut session = net::Session::alone(roster, base::Seed::from_bytes([1; 32]));
         let mut rows = PartyWords { rows: 5000, shard: (0, 1) };
-        let shares = engine::Clear.rows(&program(), &mut rows, &mut session).unwrap();
+        let shares = engine::run_rows(&engine::Clear, &program(), &mut rows, &mut session).unwrap();
         assert!(shares.folds() == [Share::Known(truth(5000).into())]);
     }
 }

@@ -10,7 +10,7 @@ use super::{SEED, expect, mix, tell, two, verdict};
 use base::{Error, Fault, PartyId, Roster, Seed, free_address};
 use circuits::{Circuit, CircuitBuilder, InputBit, Lit, Viewers};
 use clap::Args;
-use gmw::{Layers, Party, Times};
+use gmw::{GateParty, Layers, Times};
 use job::usage;
 use net::relay::Relay;
 use net::{ChannelSecurity, Channels, Identity, Meet, Session, Traffic, TrafficEntry};
@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use terminal::progress::Working;
+use terminal::values::NamedValue as _;
 
 /// ANDs of one lane of the wide workload.
 const GATES: u32 = 64;
@@ -75,7 +76,7 @@ pub struct Threads {
 struct Summary {
     what: &'static str,
     parties: usize,
-    transport: &'static str,
+    transport: String,
     ot: String,
     tree: Option<u32>,
     ands: u64,
@@ -128,7 +129,7 @@ impl GmwArgs {
 
 /// One party's part.
 fn party(args: &GmwArgs, kind: OtKind, ands: u64, session: &mut Session) -> Result<Done, Error> {
-    let mut party = Party::new(session, kind, ands)?;
+    let mut party = GateParty::new(session, kind, ands)?;
     party.reserve(ands);
     let correct = match args.tree {
         Some(depth) => tree(&mut party, depth, args.parties, session)?,
@@ -157,7 +158,7 @@ fn wide_circuit(parties: usize) -> (Circuit, Lit) {
     (g.finish(), all)
 }
 
-fn wide(party: &mut Party, ands: u64, parties: usize, session: &mut Session) -> Result<bool, Error> {
+fn wide(party: &mut GateParty, ands: u64, parties: usize, session: &mut Session) -> Result<bool, Error> {
     let (circuit, root) = wide_circuit(parties);
     let layers = Layers::new(&circuit, &[root]);
     let lanes = (ands / u64::from(GATES)) as usize;
@@ -190,7 +191,7 @@ fn node() -> Layers {
     Layers::with_shared(&g.finish(), &[and], &|_| true)
 }
 
-fn tree(party: &mut Party, depth: u32, parties: usize, session: &mut Session) -> Result<bool, Error> {
+fn tree(party: &mut GateParty, depth: u32, parties: usize, session: &mut Session) -> Result<bool, Error> {
     let layers = node();
     let mut shares = leaves(party.me(), depth, parties);
     for level in (0..depth).rev() {

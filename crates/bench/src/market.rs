@@ -11,7 +11,7 @@ use ::ring4::{Ring4, Settings};
 use accel::DeviceQueue;
 use base::{Cost, Error};
 use clap::{Args, ValueEnum};
-use engine::{Engine, outputs};
+use engine::{BaseOts, Engine, PreparedRelease, PreparedRows, RowInput, RowSource, outputs};
 use gmw::Gmw;
 use net::{Session, Traffic};
 use page::numbers::{bytes, count, duration};
@@ -20,9 +20,11 @@ use program::lower::combine::SelectionCircuit;
 use program::lower::{Lowering, ReleasePlan, TotalsForm, lower_release};
 use serde::Serialize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 use studies::market::{CUSTOMER, MarketAnswer, MarketSample, Problem, program};
 use terminal::progress::Working;
+use terminal::values::NamedValue as _;
 
 /// The problem that the paper measures.
 const PROBLEM: Problem = Problem::P2p;
@@ -78,7 +80,7 @@ pub struct MarketSummary {
     engine: &'static str,
     /// `ring4` only.
     pub security: Option<SecurityName>,
-    transport: &'static str,
+    transport: String,
     /// What makes the OTs; `gmw` only.
     ot: Option<String>,
     /// Delay of the network: there and back.
@@ -144,24 +146,27 @@ impl MarketArgs {
             let settings = Settings { security: security.model(), ..Settings::default() };
             Ring4::new(settings, SEATS, || Ok(DeviceQueue::default())).with_shape(shape)
         };
-        let gmw = || Gmw::new(kind).with_shape(shape);
+        let gmw = Gmw::new(kind).with_shape(shape);
         let on_servers = self.engine == MarketEngine::Ring4;
-        let engine = || -> Box<dyn Engine> { if on_servers { Box::new(ring4()) } else { Box::new(gmw()) } };
-        let plan = plan(sample.program(), engine().totals())?;
+        let engine: Box<dyn Engine> = if on_servers { Box::new(ring4()) } else { Box::new(gmw) };
+        let rows = engine.rows(sample.program(), RowSource::Owned)?;
+        let release = engine.release(&Arc::new(plan(sample.program(), engine.totals())?))?;
         let participants = if on_servers { self.parties.max(SEATS.len()) } else { self.parties };
         let usual = if on_servers { TransportName::Tls } else { TransportName::Tcp };
         let transport = self.transport.unwrap_or(usual);
         let threads = Threads { parties: participants, transport, delay: self.delay };
         let start = Instant::now();
-        let done = threads.run(|session| party(&mut *engine(), &sample, &plan, session))?;
+        let done = threads.run(|session| party(&*rows, &*release, &sample, session))?;
         let seconds = start.elapsed().as_secs_f64();
-        let price =
-            engine().price_rows(sample.program(), self.resources) + outputs::price_exact(&*engine(), &plan);
-        let depth = gmw().depth(sample.program(), self.resources) + plan.circuit.and_depth() as u64;
-        let and_gates =
-            if on_servers { ring4().and_gates(sample.program(), self.resources) } else { price.and_gates };
+        let of_rows = rows.price(self.resources);
+        let price = of_rows.cost + outputs::price_exact(&*release);
+        let and_gates = if on_servers { of_rows.and_gates } else { price.and_gates };
         let priced = as_priced(&done, &price) && (on_servers || as_gated(&done, &price));
         let correct = done[CUSTOMER.index()].answer.as_ref() == Some(&sample.truth()?) && priced;
+        let depth = (!on_servers).then(|| {
+            let rows = gmw.prepare(sample.program(), RowSource::Owned)?.depth(self.resources);
+            Ok::<_, Error>(rows + release.plan().circuit.and_depth() as u64)
+        });
         let pairs = done.iter().flat_map(|d| (0..participants).map(|peer| turns(&d.ledger, peer)));
         Ok(MarketSummary {
             what: "market",
@@ -175,7 +180,7 @@ impl MarketArgs {
             round_trip_ms: 2 * self.delay.delay_ms,
             seconds,
             and_gates,
-            depth: (!on_servers).then_some(depth),
+            depth: depth.transpose()?,
             rounds: pairs.max().unwrap_or(0),
             bytes: done.iter().map(|d| d.ledger.sent("")).sum(),
             correct,
@@ -194,14 +199,14 @@ fn plan(program: &Program, totals: TotalsForm) -> Result<ReleasePlan, Error> {
 }
 
 fn party(
-    engine: &mut dyn Engine,
+    rows: &dyn PreparedRows,
+    release: &dyn PreparedRelease,
     sample: &MarketSample,
-    plan: &ReleasePlan,
     session: &mut Session,
 ) -> Result<Done, Error> {
     let me = session.me();
-    let shares = engine.rows(sample.program(), &mut sample.part(Some(me)), session)?;
-    let values = outputs::exact(engine, plan, &shares, session)?.unwrap_or_default();
+    let shares = rows.run(RowInput::Owned(&mut sample.part(Some(me))), BaseOts::Own, session)?;
+    let values = outputs::exact(release, &shares, session)?.unwrap_or_default();
     session.finish()?;
     let answer = match values[..] {
         [row, score] => Some(MarketAnswer::Best((score != 0).then_some((row as u64, score)))),
@@ -256,7 +261,7 @@ fn text(summary: &MarketSummary) -> String {
 
 /// The engine with its setting.
 fn how(summary: &MarketSummary) -> String {
-    let setting = summary.ot.as_deref().or(summary.security.map(SecurityName::word));
+    let setting = summary.ot.clone().or(summary.security.map(|model| model.word()));
     format!("{}, {}", summary.engine, setting.unwrap_or_default())
 }
 

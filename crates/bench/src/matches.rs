@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use study::party::parse_memory;
 use terminal::progress::{Board, Working};
+use terminal::values::NamedValue as _;
 use terminal::values::{count, share};
 
 /// Measures a matching protocol.

@@ -29,17 +29,6 @@ impl TransportName {
     /// Between the four of ring4.
     pub const FOUR: [Self; 4] = [Self::Tcp, Self::Tls, Self::Shm, Self::Fabric];
 
-    /// As the command line names it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Memory => "memory",
-            Self::Tcp => "tcp",
-            Self::Tls => "tls",
-            Self::Shm => "shm",
-            Self::Fabric => "fabric",
-        }
-    }
-
     /// Whether parties meet over TLS.
     pub fn meets_by_tls(self) -> bool {
         matches!(self, Self::Tls | Self::Shm | Self::Fabric)
@@ -57,14 +46,6 @@ pub enum SecurityName {
 }
 
 impl SecurityName {
-    /// As the command line names it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::SemiHonest => "semi-honest",
-            Self::Malicious => "malicious",
-        }
-    }
-
     /// As the engine names it.
     pub fn model(self) -> ring4::Security {
         match self {

@@ -15,6 +15,7 @@ use serde::Serialize;
 use std::time::Instant;
 use terminal::machine;
 use terminal::progress::Working;
+use terminal::values::NamedValue as _;
 
 /// OTs of one call.
 const CALL: usize = 1 << 14;
@@ -39,7 +40,7 @@ pub struct OtArgs {
 struct Summary {
     what: &'static str,
     ot: String,
-    transport: &'static str,
+    transport: String,
     core_each: bool,
     ots: u64,
     /// Of one core pair, after set-up.

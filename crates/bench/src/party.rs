@@ -4,7 +4,7 @@ use super::rows::{PairEngine, RowWork};
 use super::{PARTIES, engines, matches, ring4, spine};
 use base::{Error, PartyId, Roster, Seed};
 use clap::Args;
-use engine::{Clear, Engine, Share, Shares};
+use engine::{BaseOts, Clear, RowInput, RowSource, Share, Shares, run_rows};
 use job::usage;
 use net::{
     ChannelSecurity, Identity, KeyFingerprint, Meet, Meeting, Rendezvous, RowProgress, Session, Status,
@@ -149,7 +149,7 @@ fn alone(work: &RowWork, progress: RowProgress) -> Result<PartyMeasurement, Erro
     let mut total: Option<Shares> = None;
     for shard in 0..work.shards {
         let mut rows = work.rows(None, shard)?;
-        let shares = session.step("compute", |s| Clear.rows(&program, &mut *rows, s))?;
+        let shares = session.step("compute", |s| run_rows(&Clear, &program, &mut *rows, s))?;
         add(&program, &mut total, shares)?;
     }
     Ok(measured(start, 0, PartyResult::Shares(parts(&total.expect("at least one shard")))))
@@ -241,10 +241,12 @@ fn compute(
     ledger: &mut Traffic,
 ) -> Result<Shares, Error> {
     let program = &work.of.program()?;
+    let stage = work.engine()?.rows(program, RowSource::Owned)?;
     let shard = |index: usize, mut session: Session| -> Result<(Shares, Traffic), Error> {
         let mut rows = work.rows(Some(me), index as u32)?;
-        let mut engine = work.engine()?;
-        let shares = session.step(&format!("compute/{index}"), |s| engine.rows(program, &mut *rows, s))?;
+        let step = format!("compute/{index}");
+        let rows = RowInput::Owned(&mut *rows);
+        let shares = session.step(&step, |s| stage.run(rows, BaseOts::Own, s))?;
         session.finish()?;
         Ok((shares, session.ledger().clone()))
     };

@@ -15,13 +15,14 @@ use crate::names::{SecurityName, TransportName};
 use args::{DeviceName, ElementBits, HashName};
 use base::Error;
 use devices::Hardware;
-use page::numbers::{bytes, count, counted, duration, scaled};
+use page::numbers::{bytes, count, counted, duration, median, scaled};
 use seat::{NAMES, SeatMeasurement, SeatRun, SeatSetting};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use terminal::machine;
 use terminal::progress::Working;
+use terminal::values::NamedValue as _;
 
 /// Blocks of one vector, blocks of one run (about a second), and dependent products of one run, unless the
 /// command line says otherwise or a run is a short one.
@@ -37,10 +38,10 @@ struct Summary {
     /// What tags are made of; malicious only.
     hash: Option<HashName>,
     bits: u32,
-    device: &'static str,
+    device: String,
     /// Of each party.
     devices: usize,
-    transport: &'static str,
+    transport: String,
     /// Of libfabric.
     provider: Option<String>,
     /// Whether messages were hidden from the fourth party.
@@ -162,7 +163,7 @@ fn summary(setting: &SeatSetting, cores: usize, seats: &[SeatMeasurement]) -> Su
     let products = setting.vector * setting.rounds;
     let over = |of: fn(&SeatMeasurement) -> &[SeatRun], pick: fn(f64, &SeatRun) -> f64| {
         let runs = 0..setting.repeat as usize;
-        median(runs.map(|run| seats.iter().fold(0.0, |all, seat| pick(all, &of(seat)[run]))).collect())
+        median(runs.map(|run| seats.iter().fold(0.0, |all, seat| pick(all, &of(seat)[run]))))
     };
     let slowest = |of| over(of, |all, run| run.seconds.max(all));
     let seconds = slowest(|seat| &seat.runs);
@@ -215,17 +216,6 @@ fn hardware(setting: &SeatSetting, seats: &[SeatMeasurement]) -> Option<Hardware
 /// Six elements of so many bits.
 fn expected(setting: &SeatSetting) -> f64 {
     6.0 * f64::from(setting.bits.count()) / 8.0
-}
-
-/// The middle value; of an even number, the mean of the two in the middle.
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let n = values.len();
-    match n % 2 {
-        _ if n == 0 => 0.0,
-        1 => values[n / 2],
-        _ => (values[n / 2 - 1] + values[n / 2]) / 2.0,
-    }
 }
 
 /// The fastest that is known for four parties on one machine over plain TCP.
@@ -306,17 +296,5 @@ fn how(security: SecurityName, hash: Option<HashName>) -> String {
         (SecurityName::Malicious, Some(HashName::Blake3)) => "malicious (BLAKE3)".to_owned(),
         (SecurityName::Malicious, _) => "malicious".to_owned(),
         (SecurityName::SemiHonest, _) => "semi-honest".to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn medians_are_in_the_middle() {
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
-        assert_eq!(median(Vec::new()), 0.0);
     }
 }

@@ -6,16 +6,18 @@ use super::two::{self, PairSummary, core_each};
 use super::{PARTIES, SEED, expect, gates, tell};
 use base::{Error, PartyId};
 use clap::{Args, ValueEnum};
-use engine::{Clear, Engine};
+use engine::{Clear, Engine, PreparedRows, RowSource};
 use gmw::Gmw;
 use program::lower::lower_row;
 use program::{Program, RowFold, ShardRows};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use studies::lift::{self, BenchRows, LiftCell, LiftLayout, LiftParameters, Quantity, TrialArm, bench_truth};
+use sums::SumRows;
 use terminal::follow::Children;
 use terminal::machine;
 use terminal::progress::{Board, Working};
+use terminal::values::NamedValue as _;
 use terminal::values::count;
 use yao::Yao;
 
@@ -73,17 +75,6 @@ pub enum PairEngine {
     Gmw,
     /// The reference: no protection.
     Clear,
-}
-
-impl PairEngine {
-    /// As the command line names it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Yao => "yao",
-            Self::Gmw => "gmw",
-            Self::Clear => "clear",
-        }
-    }
 }
 
 /// What a row is.
@@ -149,7 +140,7 @@ impl Sizes {
         let correct = work.correct(&parties)?;
         drop(working);
         let summary = PairSummary::new(of.word(), self.rows, names, &parties, correct);
-        let transport = if alone { "none" } else { transport.word() };
+        let transport = if alone { "none".to_owned() } else { transport.word() };
         tell(&PairSummary { transport, ..work.told(summary)? }, json, PairSummary::text)?;
         expect(correct)
     }
@@ -230,10 +221,10 @@ impl RowWork {
     /// A summary with what is known of the engine.
     fn told(&self, summary: PairSummary) -> Result<PairSummary, Error> {
         let (program, by_gmw) = (self.of.program()?, self.engine == PairEngine::Gmw);
-        let by_ot = by_gmw.then(|| sums::Prepared::new(&program, PartyId(0), self.ot.parse()?, sums::LANES));
+        let by_ot = by_gmw.then(|| SumRows::new(&program, RowSource::Owned, self.ot.parse()?, sums::LANES));
         let by_ot = by_ot.transpose()?;
         let gates = match (&by_ot, self.of) {
-            (Some(prepared), _) => prepared.price(self.rows).and_gates,
+            (Some(stage), _) => stage.price(self.rows).and_gates,
             (None, RowKind::Gates) => gates::GATES * self.rows,
             (None, RowKind::Lift) => {
                 let garbler = Yao::new(self.k).garbler(&program);
@@ -246,7 +237,7 @@ impl RowWork {
             k: self.k,
             ot: by_gmw.then(|| self.ot.clone()),
             and_per_s: gates as f64 / summary.seconds,
-            cots_per_row: by_ot.map(|prepared| prepared.cots_per_row() as f64),
+            cots_per_row: by_ot.map(|stage| stage.cots_per_row() as f64),
             ..summary
         })
     }

@@ -23,7 +23,7 @@ pub struct PairSummary {
     pub what: &'static str,
     pub engine: Option<PairEngine>,
     pub protocol: Option<ProtocolName>,
-    pub transport: &'static str,
+    pub transport: String,
     pub shards: u32,
     pub k: u32,
     /// What makes the OTs; gmw only.
@@ -67,7 +67,7 @@ impl PairSummary {
             what,
             engine: None,
             protocol: None,
-            transport: "none",
+            transport: "none".to_owned(),
             shards: 1,
             k: names::K,
             ot: None,

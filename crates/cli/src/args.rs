@@ -2,8 +2,6 @@
 
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
-use study::Decimal;
-use study::party::parse_address;
 use terminal::values::count;
 
 const EXIT_CODES: &str = "\
@@ -110,30 +108,6 @@ pub fn rows_pair(text: &str) -> Result<[u64; 2], String> {
         }
         Some((first, second)) => Ok([count(first.trim())?, count(second.trim())?]),
         None => count(text).map(|rows| [rows; 2]),
-    }
-}
-
-/// Reads a privacy parameter.
-pub fn rho(text: &str) -> Result<Decimal, String> {
-    let rho = Decimal::parse(text).filter(|rho| *rho > Decimal::ZERO);
-    rho.ok_or_else(|| "write a decimal above 0 with at most 9 digits after the point: 0.1".to_owned())
-}
-
-/// Reads the full hash of a study.
-pub fn study_hash(text: &str) -> Result<study::StudyHash, String> {
-    study::StudyHash::parse(text).ok_or_else(|| "write the full hash, 64 hex digits".to_owned())
-}
-
-/// Reads `host:port`.
-pub fn address(text: &str) -> Result<String, &'static str> {
-    parse_address(text).map(|()| text.to_owned())
-}
-
-/// Reads `host:port` or `name=host:port`.
-pub fn peer(text: &str) -> Result<(Option<String>, String), &'static str> {
-    match text.split_once('=') {
-        Some((name, at)) => Ok((Some(name.to_owned()), address(at)?)),
-        None => Ok((None, address(text)?)),
     }
 }
 

@@ -10,6 +10,7 @@ use page::numbers::{count, counted};
 use release::coverage::Law;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use study::party::parse_rho;
 use study::{Decimal, NoiseMode, Study, StudyFile};
 use terminal::output;
 use terminal::progress::Working;
@@ -54,7 +55,7 @@ pub struct CoverageArgs {
     #[arg(long, value_name = "N[,M]", value_parser = args::rows_pair)]
     pub rows: Vec<[u64; 2]>,
     /// zCDP of a view of the grid; may be repeated
-    #[arg(long, value_name = "RHO", value_parser = args::rho, conflicts_with = "study")]
+    #[arg(long, value_name = "RHO", value_parser = parse_rho, conflicts_with = "study")]
     pub rho: Vec<Decimal>,
     /// Modes of the grid: sums, variance, algorithm1, algorithm1-as-published; may be repeated
     #[arg(long, value_name = "MODE", value_parser = mode, conflicts_with = "study")]
@@ -84,7 +85,7 @@ pub struct EpsilonArgs {
     /// A lift study; without it every mode, for every viewer
     pub study: Option<PathBuf>,
     /// zCDP of each view where there is no study
-    #[arg(long, value_name = "RHO", value_parser = args::rho, default_value = "2", conflicts_with = "study")]
+    #[arg(long, value_name = "RHO", value_parser = parse_rho, default_value = "2", conflicts_with = "study")]
     pub rho: Decimal,
     /// Runs on each of the two inputs
     #[arg(long, value_name = "N", value_parser = terminal::values::count, default_value = "20k")]

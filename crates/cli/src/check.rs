@@ -2,7 +2,7 @@
 
 use crate::args::rows_pair;
 use crate::plan;
-use crate::settings::Said;
+use crate::settings::ConsentArgs;
 use base::{Error, PartyId, limits};
 use clap::Args;
 use data::InputReport;
@@ -45,7 +45,7 @@ pub struct CheckArgs {
     pub rows: Option<[u64; 2]>,
     /// What the operator will say to the run
     #[command(flatten)]
-    pub said: Said,
+    pub said: ConsentArgs,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -240,7 +240,7 @@ fn alone(file: &StudyFile) -> Result<Vec<Built>, Error> {
     file.runs.iter().map(|run| build(run, &policy)).collect()
 }
 
-fn whole(settings: PartySettings, said: Said) -> Result<Side, Error> {
+fn whole(settings: PartySettings, said: ConsentArgs) -> Result<Side, Error> {
     if let Some(side) = server(&settings)? {
         return Ok(side);
     }
@@ -272,7 +272,7 @@ fn whole(settings: PartySettings, said: Said) -> Result<Side, Error> {
 /// What a server can check: the study that it is to compute, and that it is the one named there. Nothing for
 /// an owner.
 fn server(settings: &PartySettings) -> Result<Option<Side>, Error> {
-    let Some(path) = settings.study.clone().or_else(|| settings.studies.first().cloned()) else {
+    let Some(path) = settings.common.study.clone().or_else(|| settings.studies.first().cloned()) else {
         return Ok(None);
     };
     if settings.data.is_some() {

@@ -1,7 +1,7 @@
 //! `tacit match`: this party's half of a match, and its part in a file.
 
 use crate::run;
-use crate::settings::{PartyFlags, Said};
+use crate::settings::PartyArgs;
 use crate::watch::watch;
 use base::Error;
 use clap::Args;
@@ -21,27 +21,15 @@ use terminal::progress::ProgressLine;
     A study that only matches: examples/match.toml"
 )]
 pub struct MatchArgs {
-    /// The party file
-    #[arg(value_name = "PARTY_FILE")]
-    pub party: Option<PathBuf>,
     /// Where this party's part goes; never overwritten
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
-    /// Flags that win over the party file
+    /// Which party, and how
     #[command(flatten)]
-    pub settings: PartyFlags,
-    /// Begin with a new ledger although reports or a peer say that there was one: what was spent is forgotten
-    #[arg(long)]
-    pub new_ledger: bool,
-    /// What the operator says for this run alone
-    #[command(flatten)]
-    pub said: Said,
+    pub party: PartyArgs,
     /// Print one JSON object: rows, sizes disclosed, stages
     #[arg(long)]
     pub json: bool,
-    /// Progress as JSON lines on standard error, for a process that watches this one
-    #[arg(long, hide = true)]
-    pub events: bool,
 }
 
 /// Runs, writes this party's part and says what was disclosed.
@@ -49,10 +37,8 @@ pub struct MatchArgs {
 /// # Errors
 /// Input, policy, network or a deviating peer; or a disk that does not take the file.
 pub fn run(args: MatchArgs) -> Result<(), Error> {
-    let usage = "tacit match registry.toml --out spine.parquet";
-    let settings = run::settings(args.party.as_deref(), args.settings, usage)?;
-    let (mut party, opened, board) = run::start(settings, args.said, args.events)?;
-    party.new_ledger = args.new_ledger;
+    let settings = args.party.read("tacit match registry.toml --out spine.parquet")?;
+    let (party, opened, board) = run::start(settings, &args.party)?;
     board.show(&ProgressLine::Waiting { text: format!("reading {}", party.data.display()) });
     let done = job::run::match_rows(&party, &opened, &args.out, &watch(&board));
     board.end();

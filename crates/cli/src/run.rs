@@ -1,7 +1,7 @@
 //! `tacit run`: this party's half of a study.
 
 use crate::serve;
-use crate::settings::{self, PartyFlags, Said};
+use crate::settings::PartyArgs;
 use base::{Error, Fault};
 use clap::Args;
 use job::prepare::Opened;
@@ -13,8 +13,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use study::StudyFile;
 use study::party::{PartySettings, PartySetup};
+use terminal::output;
 use terminal::progress::{Board, ProgressLine};
-use terminal::{machine, output};
 
 /// Runs this party's half of a study; the other party does the same on its machine.
 ///
@@ -27,24 +27,12 @@ use terminal::{machine, output};
                   hospitals.key --data hospitals.csv --peer registry.example.org:7000"
 )]
 pub struct RunArgs {
-    /// The party file
-    #[arg(value_name = "PARTY_FILE")]
-    pub party: Option<PathBuf>,
-    /// Flags that win over the party file
+    /// Which party, and how
     #[command(flatten)]
-    pub settings: PartyFlags,
-    /// Begin with a new ledger although reports or a peer say that there was one: what was spent is forgotten
-    #[arg(long)]
-    pub new_ledger: bool,
-    /// What the operator says for this run alone
-    #[command(flatten)]
-    pub said: Said,
+    pub party: PartyArgs,
     /// Print the report as one JSON object
     #[arg(long)]
     pub json: bool,
-    /// Progress as JSON lines on standard error, for a process that watches this one
-    #[arg(long, hide = true)]
-    pub events: bool,
 }
 
 /// Runs, prints the report and writes it into the report folder. Where the run fails and this party's own
@@ -61,12 +49,11 @@ pub fn run(args: RunArgs) -> ExitCode {
 /// Input, policy, network or a deviating peer; or a disk that does not take the report, which is kept in the
 /// ledger.
 fn steps(args: RunArgs, answer: &mut Option<RunReport>) -> Result<(), Error> {
-    let settings = settings(args.party.as_deref(), args.settings, "tacit run registry.toml")?;
-    if serve::run_once(&settings, args.json, args.events)?.is_some() {
+    let settings = args.party.read("tacit run registry.toml")?;
+    if serve::run_once(&settings, args.json, args.party.events)?.is_some() {
         return Ok(());
     }
-    let (mut party, opened, board) = start(settings, args.said, args.events)?;
-    party.new_ledger = args.new_ledger;
+    let (party, opened, board) = start(settings, &args.party)?;
     // Before anything is read at length, sent or charged.
     try_folder(&party.report)?;
     board.show(&ProgressLine::Waiting { text: format!("reading {}", party.data.display()) });
@@ -110,34 +97,14 @@ fn watch(board: &Board, folder: &Path) -> Watch {
     Watch { events: Arc::new(events), ..shown }
 }
 
-/// Settings of a party file under flags. `usage` is what to write.
-///
-/// # Errors
-/// When there are none, or they cannot be read.
-pub fn settings(file: Option<&Path>, flags: PartyFlags, usage: &str) -> Result<PartySettings, Error> {
-    let flags = PartySettings::from(flags);
-    if file.is_none() && flags == PartySettings::default() {
-        return Err(Error::input(format!("PARTY_FILE is missing: {usage}, or every setting as a flag")));
-    }
-    settings::settings(file, flags)
-}
-
 /// This party, its study and key, and where progress is shown.
 ///
 /// # Errors
 /// When settings are missing or wrong, or the key is not the study's.
-pub fn start(
-    settings: PartySettings,
-    said: Said,
-    events: bool,
-) -> Result<(PartySetup, Opened, Board), Error> {
-    let party = PartySetup { consent: said.into(), ..settings.complete()? };
-    let board = if events {
-        machine::end_with_parent();
-        Board::events()
-    } else {
-        Board::stderr()
-    };
+pub fn start(settings: PartySettings, args: &PartyArgs) -> Result<(PartySetup, Opened, Board), Error> {
+    let (consent, new_ledger) = (args.said.into(), args.new_ledger);
+    let party = PartySetup { consent, new_ledger, ..settings.complete()? };
+    let board = crate::watch::board(args.events);
     let opened = Opened::of(&party)?;
     Ok((party, opened, board))
 }

@@ -3,8 +3,8 @@
 //! Its log goes to standard error and what became of each study to standard output, with `--json` one object
 //! a line each.
 
-use crate::settings::{self, ServerSettings};
-use crate::watch::watch;
+use crate::settings;
+use crate::watch::{board, watch};
 use base::Error;
 use clap::Args;
 use job::prepare::Opened;
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 use study::StudyFile;
-use study::party::{PartySettings, ServerSetup};
+use study::party::{CommonSettings, PartySettings, ServerSetup};
 use terminal::output;
 use terminal::progress::Board;
 
@@ -44,7 +44,7 @@ pub struct ServeArgs {
     pub party: Option<PathBuf>,
     /// Flags that win over the party file
     #[command(flatten)]
-    pub settings: ServerSettings,
+    pub settings: CommonSettings,
     /// End after one study, with its error if it fails
     #[arg(long)]
     pub once: bool,
@@ -71,7 +71,8 @@ pub fn run(args: ServeArgs) -> Result<(), Error> {
         terminal::machine::end_with_parent();
     }
     let ServeArgs { file, party, settings, once, json, .. } = args;
-    let node = settings::settings(file.or(party).as_deref(), settings)?.complete_node()?;
+    let flags = PartySettings { common: settings, ..PartySettings::default() };
+    let node = settings::settings(file.or(party).as_deref(), flags)?.complete_node()?;
     let (tell, ended) = channel();
     let stop = Arc::new(AtomicBool::new(false));
     catch(tell.clone(), stop.clone())?;
@@ -168,7 +169,7 @@ fn show(report: &ServerReport, json: bool) -> Result<(), Error> {
 /// # Errors
 /// As `tacit run`.
 pub fn run_once(settings: &PartySettings, json: bool, events: bool) -> Result<Option<()>, Error> {
-    let Some(path) = settings.study.clone() else { return Ok(None) };
+    let Some(path) = settings.common.study.clone() else { return Ok(None) };
     if settings.data.is_some() {
         return Ok(None);
     }
@@ -178,12 +179,7 @@ pub fn run_once(settings: &PartySettings, json: bool, events: bool) -> Result<Op
     }
     let node: ServerSetup = settings.clone().complete_node()?;
     let opened = Opened::new(read, &node.name, &node.identity)?;
-    let board = if events {
-        terminal::machine::end_with_parent();
-        Board::events()
-    } else {
-        Board::stderr()
-    };
+    let board = board(events);
     let done = compute_study(&node, opened, &watch(&board));
     board.end();
     let report = done?;

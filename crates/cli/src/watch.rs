@@ -5,6 +5,16 @@ use net::RowProgress;
 use std::sync::Arc;
 use terminal::progress::{Board, ProgressLine};
 
+/// Where progress is shown: to people, or as JSON lines to the process that watches this one and ends it
+/// with itself.
+pub fn board(events: bool) -> Board {
+    if events {
+        terminal::machine::end_with_parent();
+        return Board::events();
+    }
+    Board::stderr()
+}
+
 /// A watch of a job that reports to a board.
 #[must_use]
 pub fn watch(board: &Board) -> Watch {

@@ -6,22 +6,31 @@ use circuits::Wired;
 use net::Session;
 
 /// Engines that run stand-alone boolean circuits (circuit files).
-pub trait CircuitEngine: Send {
+pub trait CircuitEngine: Send + Sync {
     /// Short name, as on the command line.
     fn name(&self) -> &'static str;
 
+    /// Makes a circuit ready.
+    ///
+    /// # Errors
+    /// When it is not well formed, or not one for this engine.
+    fn circuit<'a>(&self, wired: &'a Wired) -> Result<Box<dyn PreparedCircuit + 'a>, Error>;
+}
+
+/// A stand-alone circuit, made ready.
+pub trait PreparedCircuit: Send + Sync {
     /// Exact cost for `lanes` independent evaluations.
-    fn price(&self, wired: &Wired, lanes: usize) -> Cost;
+    fn price(&self, lanes: usize) -> Cost;
 
     /// Evaluates `lanes` rows. `inputs[word][bit][lane / 64]`: lanes packed in words, lane `i` in bit
     /// `i % 64`; own words only, the entries of others' words are empty. Returns
     /// `outputs[k][bit][lane / 64]`, bits past the last lane zero; `None` where this party is not a viewer.
     ///
     /// # Errors
-    /// When the circuit is not one for this engine, the inputs have not its shape, or the conversation fails.
+    /// When the inputs have not the circuit's shape, others take part than the circuit has, or the
+    /// conversation fails.
     fn run(
-        &mut self,
-        wired: &Wired,
+        &self,
         lanes: usize,
         inputs: &[Vec<Vec<u64>>],
         session: &mut Session,
@@ -31,18 +40,17 @@ pub trait CircuitEngine: Send {
 // Fails to compile if an engine could no longer be chosen at run time.
 const _: Option<&dyn CircuitEngine> = None;
 
-/// Checks a circuit and the inputs of `party` (of all parties: `None`) before anything is sent.
+/// Checks the inputs of `party` (of all parties: `None`) before anything is sent.
 ///
 /// # Errors
-/// When the circuit is not well formed, a word that the party owns has another shape than
-/// `[width][lanes.div_ceil(64)]`, or a word that it does not own has values.
+/// When a word that the party owns has another shape than `[width][lanes.div_ceil(64)]`, or a word that it
+/// does not own has values.
 pub fn check_inputs(
     wired: &Wired,
     lanes: usize,
     inputs: &[Vec<Vec<u64>>],
     party: Option<PartyId>,
 ) -> Result<(), Error> {
-    wired.check()?;
     if inputs.len() != wired.inputs.len() {
         let (given, wanted) = (inputs.len(), wired.inputs.len());
         return Err(Error::misuse(format!("{given} input words were given, the circuit has {wanted}")));
@@ -63,17 +71,26 @@ impl CircuitEngine for Clear {
         "clear"
     }
 
-    fn price(&self, wired: &Wired, _: usize) -> Cost {
-        Cost::zero(wired.parties)
+    fn circuit<'a>(&self, wired: &'a Wired) -> Result<Box<dyn PreparedCircuit + 'a>, Error> {
+        wired.check()?;
+        Ok(Box::new(ClearCircuit(wired)))
+    }
+}
+
+struct ClearCircuit<'a>(&'a Wired);
+
+impl PreparedCircuit for ClearCircuit<'_> {
+    fn price(&self, _: usize) -> Cost {
+        Cost::zero(self.0.parties)
     }
 
     fn run(
-        &mut self,
-        wired: &Wired,
+        &self,
         lanes: usize,
         inputs: &[Vec<Vec<u64>>],
         _: &mut Session,
     ) -> Result<Vec<Option<Vec<Vec<u64>>>>, Error> {
+        let wired = self.0;
         check_inputs(wired, lanes, inputs, None)?;
         let mut outputs: Vec<Option<Vec<Vec<u64>>>> =
             wired.outputs.iter().map(|o| Some(vec![Vec::new(); o.bits.len()])).collect();

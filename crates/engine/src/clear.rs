@@ -1,14 +1,17 @@
 //! The clear engine: one process, all columns, no protection. It defines what a program means; tests and dry
 //! runs use it.
 
-use crate::{Engine, Entered, OutputShares, Share, Shares};
-use base::{Cost, Error, PartyId};
+use crate::{
+    BaseOts, DrawnNoise, Engine, Entered, OutputShares, PreparedLists, PreparedRelease, PreparedRows,
+    RowInput, RowSource, Share, Shares, StagePrice,
+};
+use base::{Error, PartyId};
 use circuits::{Lit, WireDriver};
 use net::Session;
-use program::ShardRows;
 use program::eval::{NodeValues, closure};
 use program::lower::ReleasePlan;
 use program::{NodeSection, Op, Program, RowFold, RowOrder};
+use std::sync::Arc;
 
 /// Rows evaluated at once.
 const BATCH: u64 = 4096;
@@ -46,20 +49,34 @@ impl Engine for Clear {
         "clear"
     }
 
-    fn price_rows(&self, program: &Program, _: u64) -> Cost {
-        Cost::zero(program.parties.len())
+    fn rows(&self, program: &Program, source: RowSource) -> Result<Box<dyn PreparedRows>, Error> {
+        source.must_be_owned(self.name())?;
+        Ok(Box::new(ClearRows(program.clone())))
     }
 
-    fn check(&self, _: &Program) -> Result<(), Error> {
-        Ok(())
+    fn release(&self, plan: &Arc<ReleasePlan>) -> Result<Box<dyn PreparedRelease>, Error> {
+        Ok(Box::new(ClearRelease(plan.clone())))
     }
 
-    fn rows(
-        &mut self,
-        program: &Program,
-        rows: &mut dyn ShardRows,
-        _: &mut Session,
-    ) -> Result<Shares, Error> {
+    fn lists(&self, program: &Program, viewer: PartyId) -> Result<Box<dyn PreparedLists>, Error> {
+        let mine = program.lists.iter().filter(|list| list.to == viewer);
+        Ok(Box::new(ClearLists {
+            parties: program.parties.len(),
+            folds: mine.map(|list| list.fold).collect(),
+        }))
+    }
+}
+
+/// ShardRows of a program, all columns in one process.
+struct ClearRows(Program);
+
+impl PreparedRows for ClearRows {
+    fn price(&self, _: u64) -> StagePrice {
+        StagePrice::free(self.0.parties.len())
+    }
+
+    fn run(&self, rows: RowInput<'_>, _: BaseOts, _: &mut Session) -> Result<Shares, Error> {
+        let (program, rows) = (&self.0, rows.owned()?);
         let wanted = closure(&program.row, program.folds.iter().flat_map(RowFold::values));
         let mut totals: Vec<Total> = program.folds.iter().map(Total::new).collect();
         let mut values = NodeValues::default();
@@ -75,45 +92,48 @@ impl Engine for Clear {
         }
         Ok(Shares::new(totals.into_iter().zip(&program.folds).map(|(t, f)| t.share(f)).collect()))
     }
+}
 
-    fn price_release(&self, plan: &ReleasePlan) -> Cost {
-        Cost::zero(plan.parties)
+/// A release of all parties' words ([`Entered::whole`]); its share is the outputs.
+struct ClearRelease(Arc<ReleasePlan>);
+
+impl PreparedRelease for ClearRelease {
+    fn plan(&self) -> &ReleasePlan {
+        &self.0
     }
 
-    fn holders(&self, _: usize) -> Vec<PartyId> {
-        vec![PartyId(0)]
+    fn holders(&self) -> &[PartyId] {
+        &[PartyId(0)]
     }
 
-    /// Holds all parties' words ([`Entered::whole`]); its share is the outputs.
-    fn release(
-        &mut self,
-        plan: &ReleasePlan,
-        entered: &Entered,
-        _: &mut Session,
-    ) -> Result<OutputShares, Error> {
-        let bits = Self::releases(plan, std::slice::from_ref(entered))?;
+    fn price(&self) -> StagePrice {
+        StagePrice::free(self.0.parties)
+    }
+
+    fn run(&self, entered: &Entered, _: &mut DrawnNoise, _: &mut Session) -> Result<OutputShares, Error> {
+        let bits = Clear::releases(&self.0, std::slice::from_ref(entered))?;
         let bits = bits.first().ok_or_else(|| Error::misuse("one release gives one run of outputs"))?;
         Ok(OutputShares::of_bits(bits))
     }
+}
 
-    fn price_lists(&self, program: &Program, _: u64, _: PartyId) -> Cost {
-        Cost::zero(program.parties.len())
+/// Lists of one viewer, by fold.
+struct ClearLists {
+    parties: usize,
+    folds: Vec<u32>,
+}
+
+impl PreparedLists for ClearLists {
+    fn price(&self, _: u64) -> StagePrice {
+        StagePrice::free(self.parties)
     }
 
-    fn lists(
-        &mut self,
-        program: &Program,
-        _: u64,
-        viewer: PartyId,
-        totals: &Shares,
-        _: &mut Session,
-    ) -> Result<Vec<Vec<u64>>, Error> {
-        let mine = program.lists.iter().filter(|l| l.to == viewer);
-        mine.map(|l| match &totals.folds()[l.fold as usize] {
+    fn run(&self, _: u64, totals: &Shares, _: &mut Session) -> Result<Vec<Vec<u64>>, Error> {
+        let list = |fold: &u32| match &totals.folds()[*fold as usize] {
             Share::Rows(rows) => Ok(rows.clone()),
             _ => Err(Error::misuse("the clear engine needs whole lists")),
-        })
-        .collect()
+        };
+        self.folds.iter().map(list).collect()
     }
 }
 

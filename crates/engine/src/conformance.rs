@@ -1,11 +1,11 @@
 //! The conformance suite: every engine passes it, and then means what `clear` means.
 //!
-//! [`suite`] makes [`Case`]s: a program, its columns, and the totals and outputs that it must give. The
-//! expectations are ordinary Rust written from the definitions of the operations; nothing of `program::eval`
-//! or of a lowering is used for them. [`check`] runs all cases with one engine object per party, each party
-//! holding its own columns only, and compares results, the kind of every share, the randomness of additive
-//! shares, and the price with what the ledger booked, byte for byte and turn for turn. [`check_alone`] runs
-//! an engine that holds all columns in one process. [`suite_among`], [`check_among`] and
+//! [`suite`] makes [`ProgramCase`]s: a program, its columns, and the totals and outputs that it must give.
+//! The expectations are ordinary Rust written from the definitions of the operations; nothing of
+//! `program::eval` or of a lowering is used for them. [`check`] runs all cases with one engine object per
+//! party, each party holding its own columns only, and compares results, the kind of every share, the
+//! randomness of additive shares, and the price with what the ledger booked, byte for byte and turn for turn.
+//! [`check_alone`] runs an engine that holds all columns in one process. [`suite_among`], [`check_among`] and
 //! [`check_among_alone`] are the same for programs whose totals are shared by exclusive or: any number of
 //! parties, best rows, lists, shared columns. With [`check_served`] and [`check_among_served`] servers that
 //! hold no column take part: they make the same calls, and prices and ledgers are compared for them too. An
@@ -30,8 +30,8 @@ mod table;
 pub use law::{check_law, check_law_alone};
 pub use noise::Noise;
 pub use run::{
-    Make, check, check_alone, check_among, check_among_alone, check_among_served, check_served, half, run,
-    run_alone, run_served,
+    MakeEngine, check, check_alone, check_among, check_among_alone, check_among_served, check_served, half,
+    run, run_alone, run_served,
 };
 pub use table::Table;
 
@@ -40,7 +40,7 @@ use program::lower::DifferenceSizes;
 
 /// A program with its input and everything that must come of it.
 #[derive(Clone, Debug)]
-pub struct Case {
+pub struct ProgramCase {
     /// What it is about; a failure names it.
     pub name: String,
     /// The program.
@@ -74,7 +74,7 @@ pub struct Case {
 /// public ones; 0, 1, 2, 1000 and 4097 rows; exact outputs to both parties and to the public; noise of coins
 /// and of candidates; the `DifferenceSizes` mechanisms.
 #[must_use]
-pub fn suite(seed: u64) -> Vec<Case> {
+pub fn suite(seed: u64) -> Vec<ProgramCase> {
     let mut cases = row_cases::all(seed);
     cases.extend(release_cases::all(seed));
     cases
@@ -84,7 +84,7 @@ pub fn suite(seed: u64) -> Vec<Case> {
 /// row; sums, best rows and lists of columns of every holder; 0, 1, 2, 3, 63 to 65 and 1000 rows; ties, and
 /// no valid row. With more than three parties fewer of them, with more than five a few.
 #[must_use]
-pub fn suite_among(parties: usize, seed: u64) -> Vec<Case> {
+pub fn suite_among(parties: usize, seed: u64) -> Vec<ProgramCase> {
     party_cases::all(parties, seed)
 }
 
@@ -93,7 +93,7 @@ pub fn suite_among(parties: usize, seed: u64) -> Vec<Case> {
 /// # Panics
 /// When there is none.
 #[must_use]
-pub fn case(parties: usize, name: &str) -> Case {
+pub fn case(parties: usize, name: &str) -> ProgramCase {
     let all = if parties == 2 { suite(5) } else { suite_among(parties, 5) };
     let found = all.into_iter().find(|case| case.name.starts_with(name));
     found.unwrap_or_else(|| panic!("no case {name}"))

@@ -1,12 +1,13 @@
 //! Engines run programs. This crate has the trait, the `clear` engine that defines what every program means,
 //! and the conformance suite that every engine passes.
 //!
-//! An engine is called once per program, never per gate. [`Engine::rows`] is what a worker pair does with one
-//! shard: row and combine; what leaves it are [`Shares`]. [`Engine::release`] is what the aggregators do for
-//! one viewer: what leaves it are [`OutputShares`], so that nobody learns anything before all have paid.
+//! An engine prepares, once per program and never per gate: what it hands back is a stage, which has a price
+//! and is run over a session ([`PreparedRows`], [`PreparedDraw`], [`PreparedRelease`], [`PreparedLists`]). A
+//! program that an engine cannot run is refused there. Engines and stages hold nothing of a run, so that
+//! threads share them; noise that was drawn is an object of its own ([`DrawnNoise`]).
 //!
-//! Where an engine computes among servers, those that hold no data take part in the same calls, after the
-//! program's parties in the roster: their rows have no column, and they see no outputs.
+//! Where an engine computes among servers, those that hold no data run the same stages, after the program's
+//! parties in the roster: their rows have no column, and they see no outputs.
 
 pub mod circuit_engine;
 mod clear;
@@ -15,118 +16,39 @@ mod entered;
 mod joined;
 pub mod outputs;
 mod shares;
+mod stage;
 
-pub use circuit_engine::CircuitEngine;
+pub use circuit_engine::{CircuitEngine, PreparedCircuit};
 pub use clear::{Clear, Total};
 pub use entered::Entered;
 pub use joined::{Entries, alone};
 pub use outputs::OutputShares;
 pub use shares::{SERVERS, Share, Shares};
+pub use stage::{
+    BaseOts, DrawnNoise, IdleStage, PreparedDraw, PreparedLists, PreparedRelease, PreparedRows, RowInput,
+    RowSource, StagePrice, must_be_sums,
+};
 
-use base::{Cost, Error, PartyId};
+use base::{Error, PartyId};
 use net::Session;
 use program::lower::{Depth, Draws, ReleasePlan, TotalsForm};
-use program::{JoinedRows, Program, ShardRows, Sharing};
+use program::{Program, ShardRows};
+use std::sync::Arc;
 
-/// One party's half of one engine.
-pub trait Engine: Send {
+/// How programs are run. Every method that hands back a stage lowers once what it is given.
+pub trait Engine: Send + Sync {
     /// Short name, as in study files.
     fn name(&self) -> &'static str;
 
-    /// Whether this engine can run a program: its number of parties and its folds.
+    /// Row and combine of a program.
     ///
     /// # Errors
     /// What it cannot run, and which engine can.
-    fn check(&self, program: &Program) -> Result<(), Error> {
-        if program.sharing() == Sharing::Additive {
-            return Ok(());
-        }
-        let (engine, parties) = (self.name(), program.parties.len());
-        Err(Error::input(format!(
-            "{engine} runs sums between two parties; the program {} has {parties} parties or folds that are \
-             not sums: use gmw",
-            program.name
-        )))
-    }
+    fn rows(&self, program: &Program, source: RowSource) -> Result<Box<dyn PreparedRows>, Error>;
 
     /// How totals that nobody knows leave [`Engine::rows`]: what its releases are lowered for.
     fn totals(&self) -> TotalsForm {
         TotalsForm::Split
-    }
-
-    /// Cost of [`Engine::rows`] for a program of two or more parties. Exact.
-    fn price_rows(&self, program: &Program, rows: u64) -> Cost;
-
-    /// How many messages of [`Engine::rows`] must cross the path between the parties one after the other,
-    /// each half a round trip: what a long path costs in time. Messages that travel together count once, so
-    /// there may be fewer than [`Cost::rounds`] says, which is the answer unless the engine knows better.
-    fn trips(&self, program: &Program, rows: u64) -> u64 {
-        2 * self.price_rows(program, rows).rounds
-    }
-
-    /// Runs row and combine over one shard.
-    ///
-    /// # Errors
-    /// Those of the rows and of the conversation.
-    fn rows(
-        &mut self,
-        program: &Program,
-        rows: &mut dyn ShardRows,
-        session: &mut Session,
-    ) -> Result<Shares, Error>;
-
-    /// Whether this engine can run a program over rows that a match has joined to shares, those of the
-    /// parties in `shared` ([`program::lower::lower_joined`]).
-    ///
-    /// # Errors
-    /// What it cannot run, and what can.
-    fn check_joined(&self, _program: &Program, _shared: [bool; 2]) -> Result<(), Error> {
-        Err(Error::input(format!("{} runs no rows that were joined to shares: use gmw", self.name())))
-    }
-
-    /// Cost of [`Engine::joined`] over so many joined rows. Exact.
-    fn price_joined(&self, _program: &Program, _shared: [bool; 2], _rows: u64) -> Cost {
-        Cost::zero(2)
-    }
-
-    /// [`Engine::trips`] of [`Engine::joined`].
-    fn trips_joined(&self, program: &Program, shared: [bool; 2], rows: u64) -> u64 {
-        2 * self.price_joined(program, shared, rows).rounds
-    }
-
-    /// Runs row and combine over one shard of rows joined to shares. What leaves it is what [`Engine::rows`]
-    /// gives.
-    ///
-    /// # Errors
-    /// Those of [`Engine::check_joined`], of the rows and of the conversation.
-    fn joined(
-        &mut self,
-        program: &Program,
-        shared: [bool; 2],
-        _rows: &mut dyn JoinedRows,
-        _session: &mut Session,
-    ) -> Result<Shares, Error> {
-        self.check_joined(program, shared).and_then(|()| {
-            Err(Error::misuse(format!("{} checks rows joined to shares, but runs none", self.name())))
-        })
-    }
-
-    /// Cost of [`Engine::draw`]. Exact.
-    fn price_draw(&self, draws: &Draws) -> Cost {
-        Cost::zero(draws.parties)
-    }
-
-    /// Draws the noise of all releases that this engine will run, for they need no data for it: before the
-    /// rows, or as soon as the scales are known. `given` are summands of coins for tests; whatever it lacks
-    /// is tossed.
-    ///
-    /// # Errors
-    /// Those of the conversation.
-    fn draw(&mut self, draws: &Draws, _given: &Entered, _session: &mut Session) -> Result<(), Error> {
-        if draws.drawn.is_empty() {
-            return Ok(());
-        }
-        Err(Error::misuse(format!("{} draws noise with its release", self.name())))
     }
 
     /// Adders and comparisons of its releases among so many parties.
@@ -134,49 +56,46 @@ pub trait Engine: Send {
         Depth::Ripple
     }
 
-    /// Who holds shares of a release's outputs, in order: the parties, or servers.
-    fn holders(&self, parties: usize) -> Vec<PartyId> {
-        (0..parties as u8).map(PartyId).collect()
-    }
-
-    /// Cost of [`Engine::release`]. Exact.
-    fn price_release(&self, plan: &ReleasePlan) -> Cost;
-
-    /// Computes a release of what the participants enter and leaves shares of the outputs' bits: nobody has
-    /// learned anything then, and everything that an engine checks was checked. Who opens them: [`outputs`].
+    /// The noise of all releases.
     ///
     /// # Errors
-    /// Those of the conversation.
-    fn release(
-        &mut self,
-        plan: &ReleasePlan,
-        entered: &Entered,
-        session: &mut Session,
-    ) -> Result<OutputShares, Error>;
-
-    /// Cost of [`Engine::lists`] of `rows` rows. Exact.
-    fn price_lists(&self, program: &Program, _rows: u64, _viewer: PartyId) -> Cost {
-        Cost::zero(program.parties.len())
+    /// When the engine draws noise with its releases.
+    fn draw(&self, draws: &Arc<Draws>) -> Result<Box<dyn PreparedDraw>, Error> {
+        if draws.drawn.is_empty() {
+            return Ok(Box::new(IdleStage(draws.parties)));
+        }
+        Err(Error::misuse(format!("{} draws noise with its release", self.name())))
     }
 
-    /// Reveals the viewer's lists. Returns, at the viewer, for each of its lists in order one bit per row,
-    /// packed as [`Share::Rows`]; elsewhere nothing.
+    /// One release.
     ///
     /// # Errors
-    /// Those of the conversation.
-    fn lists(
-        &mut self,
-        program: &Program,
-        _rows: u64,
-        _viewer: PartyId,
-        _totals: &Shares,
-        _session: &mut Session,
-    ) -> Result<Vec<Vec<u64>>, Error> {
+    /// What it cannot run.
+    fn release(&self, plan: &Arc<ReleasePlan>) -> Result<Box<dyn PreparedRelease>, Error>;
+
+    /// A viewer's lists.
+    ///
+    /// # Errors
+    /// When the engine reveals none.
+    fn lists(&self, program: &Program, _viewer: PartyId) -> Result<Box<dyn PreparedLists>, Error> {
         if program.lists.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Box::new(IdleStage(program.parties.len())));
         }
         Err(Error::misuse(format!("{} reveals no lists", self.name())))
     }
+}
+
+/// Row and combine of all rows as one unit, over columns: prepared and run.
+///
+/// # Errors
+/// Those of [`Engine::rows`] and of [`PreparedRows::run`].
+pub fn run_rows(
+    engine: &dyn Engine,
+    program: &Program,
+    rows: &mut dyn ShardRows,
+    session: &mut Session,
+) -> Result<Shares, Error> {
+    engine.rows(program, RowSource::Owned)?.run(RowInput::Owned(rows), BaseOts::Own, session)
 }
 
 // Fails to compile if an engine could no longer be chosen at run time.

@@ -7,7 +7,7 @@
 //! on counts: one server can neither stop nor bend it, and is named if it tries. **Cost.** ceil(bits / 8)
 //! bytes a share, three times that of a server; [`price`].
 
-use crate::{Engine, Entered, SERVERS, Shares};
+use crate::{DrawnNoise, Entered, PreparedRelease, SERVERS, Shares};
 use base::{Cost, Error, PartyId};
 use net::Session;
 use program::lower::{LinearSum, ReleasePlan, TotalsForm};
@@ -104,7 +104,7 @@ pub fn share_bytes(plan: &ReleasePlan) -> usize {
 }
 
 /// What all shares give, and whose share is not what two others say.
-pub struct Opened {
+pub struct OpenedOutputs {
     /// The bits.
     pub bits: Vec<bool>,
     /// Servers whose summands differ from those of two others.
@@ -115,14 +115,14 @@ pub struct Opened {
 /// nothing.
 ///
 /// # Errors
-/// [`base::Fault::Misuse`] when a share has another length; [`base::Fault::Deviated`] when more than one server
-/// deviates, or a party's share is not there.
+/// [`base::Fault::Misuse`] when a share has another length; [`base::Fault::Deviated`] when more than one
+/// server deviates, or a party's share is not there.
 pub fn combine(
     plan: &ReleasePlan,
     holders: &[PartyId],
     shares: &[Option<&[u8]>],
     session: &Session,
-) -> Result<Opened, Error> {
+) -> Result<OpenedOutputs, Error> {
     let bytes = share_bytes(plan);
     if shares.len() != holders.len() || shares.iter().flatten().any(|share| share.len() != bytes) {
         return Err(Error::misuse("a share of outputs has another length"));
@@ -130,7 +130,7 @@ pub fn combine(
     if plan.totals == TotalsForm::Split {
         let all: Option<Vec<&[u8]>> = shares.iter().copied().collect();
         let all = all.ok_or_else(|| Error::misuse("all parties' shares are needed"))?;
-        return Ok(Opened { bits: sum(plan, &all), benders: Vec::new() });
+        return Ok(OpenedOutputs { bits: sum(plan, &all), benders: Vec::new() });
     }
     let mut benders = Vec::new();
     let mut summands = Vec::with_capacity(SERVERS);
@@ -154,7 +154,7 @@ pub fn combine(
     }
     benders.sort_unstable();
     benders.dedup();
-    Ok(Opened { bits: sum(plan, &summands), benders })
+    Ok(OpenedOutputs { bits: sum(plan, &summands), benders })
 }
 
 /// The bits that shares add up to: by exclusive or, or where outputs are sums of numbers as such.
@@ -253,28 +253,28 @@ pub fn open(
 /// them.
 ///
 /// # Errors
-/// Those of [`Engine::release`] and of [`open`]; when there is noise, which is opened after all have paid.
+/// Those of [`PreparedRelease::run`] and of [`open`]; when there is noise, which is opened after all have
+/// paid.
 pub fn exact(
-    engine: &mut dyn Engine,
-    plan: &ReleasePlan,
+    stage: &dyn PreparedRelease,
     totals: &Shares,
     session: &mut Session,
 ) -> Result<Option<Vec<u128>>, Error> {
+    let (plan, holders) = (stage.plan(), stage.holders());
     if plan.is_noised() {
         return Err(Error::misuse("a release with noise is held, paid for and then opened"));
     }
     let mut coins = session.fork_seed("no coins").into_rng();
     let entered = Entered::new(plan, totals, session.me(), &mut coins)?;
-    let shares = engine.release(plan, &entered, session)?;
-    let bits = session
-        .step("release", |s| s.step("open", |s| open(plan, &engine.holders(plan.parties), &shares, s)))?;
+    let shares = stage.run(&entered, &mut DrawnNoise::none(), session)?;
+    let bits = session.step("release", |s| s.step("open", |s| open(plan, holders, &shares, s)))?;
     Ok(bits.map(|bits| plan.values(&bits)))
 }
 
 /// Cost of [`exact`]. Exact, but for the turn that an answer right after the last message of the engine is.
 #[must_use]
-pub fn price_exact(engine: &dyn Engine, plan: &ReleasePlan) -> Cost {
-    let release = engine.price_release(plan);
+pub fn price_exact(stage: &dyn PreparedRelease) -> Cost {
+    let release = stage.price().cost;
     let participants = release.sent.len();
-    release + price(plan, &engine.holders(plan.parties), participants)
+    release + price(stage.plan(), stage.holders(), participants)
 }

@@ -4,12 +4,16 @@
 
 use base::{Cost, Error, PartyId, Rng, Seed};
 use engine::conformance::{check, check_alone, check_among_alone, check_law_alone};
-use engine::{Clear, Engine, Entered, OutputShares, Share, Shares, outputs};
+use engine::{
+    BaseOts, Clear, DrawnNoise, Engine, Entered, OutputShares, PreparedRelease, PreparedRows, RowInput,
+    RowSource, Share, Shares, StagePrice, outputs,
+};
 use net::Session;
 use program::ShardRows;
 use program::eval::NodeValues;
 use program::lower::{FoldPlan, ReleasePlan, RowPlan, WordKind, lower_row};
 use program::{Op, Program};
+use std::sync::Arc;
 
 /// What a deliberately wrong engine gets wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +32,7 @@ enum Fault {
 }
 
 /// Two parties that show each other everything and run the plans by their definition.
+#[derive(Clone, Copy)]
 struct Open {
     sender: PartyId,
     fault: Fault,
@@ -109,21 +114,32 @@ impl Engine for Open {
         "open"
     }
 
-    fn price_rows(&self, program: &Program, rows: u64) -> Cost {
-        let sent: Vec<u64> =
-            (0..2).map(|p| Self::own(program, PartyId(p)).len() as u64 * rows * 16).collect();
-        let rounds = u64::from(sent.iter().all(|s| *s > 0));
-        Cost { and_gates: 0, ots: 0, rounds, sent }
+    fn rows(&self, program: &Program, _: RowSource) -> Result<Box<dyn PreparedRows>, Error> {
+        Ok(Box::new(OpenRows { open: *self, program: program.clone() }))
     }
 
-    fn rows(
-        &mut self,
-        program: &Program,
-        rows: &mut dyn ShardRows,
-        session: &mut Session,
-    ) -> Result<Shares, Error> {
+    fn release(&self, plan: &Arc<ReleasePlan>) -> Result<Box<dyn PreparedRelease>, Error> {
+        Ok(Box::new(OpenRelease { fault: self.fault, plan: plan.clone() }))
+    }
+}
+
+struct OpenRows {
+    open: Open,
+    program: Program,
+}
+
+impl PreparedRows for OpenRows {
+    fn price(&self, rows: u64) -> StagePrice {
+        let sent: Vec<u64> =
+            (0..2).map(|p| Open::own(&self.program, PartyId(p)).len() as u64 * rows * 16).collect();
+        let rounds = u64::from(sent.iter().all(|s| *s > 0));
+        StagePrice::of(Cost { and_gates: 0, ots: 0, rounds, sent })
+    }
+
+    fn run(&self, rows: RowInput<'_>, _: BaseOts, session: &mut Session) -> Result<Shares, Error> {
+        let (program, rows) = (&self.program, rows.owned()?);
         let lanes = rows.len() as usize;
-        let columns = self.columns(program, rows, session)?;
+        let columns = self.open.columns(program, rows, session)?;
         let mut values = NodeValues::default();
         let all = vec![true; program.row.nodes.len()];
         values.evaluate(&program.row, &all, lanes, &mut |op, out| {
@@ -131,8 +147,8 @@ impl Engine for Open {
             out.copy_from_slice(&columns[*c as usize]);
             Ok(())
         })?;
-        let plan = lower_row(program, self.sender);
-        let sums = self.sums(program, &plan, &values, lanes);
+        let plan = lower_row(program, self.open.sender);
+        let sums = self.open.sums(program, &plan, &values, lanes);
         let me = session.me();
         let folds = plan.folds.iter().zip(&program.folds).map(|(plan, fold)| {
             let (ty, mask) = (program.row.ty(fold.value()), fold.ty().mask());
@@ -142,28 +158,44 @@ impl Engine for Open {
             match plan {
                 FoldPlan::Alone(p) if p.is_none_or(|p| p == me) => Share::Known(total() & mask),
                 FoldPlan::Alone(_) => Share::Absent,
-                FoldPlan::Shared(temp) => self.share(me, sums[*temp as usize], mask),
+                FoldPlan::Shared(temp) => self.open.share(me, sums[*temp as usize], mask),
             }
         });
         Ok(Shares::new(folds.collect()))
     }
+}
 
-    fn price_release(&self, plan: &ReleasePlan) -> Cost {
-        if plan.alone().is_some() {
-            return Cost::zero(2);
-        }
-        let of = |p: u8| 16 * plan.words.iter().filter(|w| w.owner == PartyId(p)).count() as u64;
-        let sent = vec![of(0), of(1)];
-        let rounds = u64::from(sent.iter().all(|s| *s > 0));
-        Cost { and_gates: 0, ots: 0, rounds, sent }
+struct OpenRelease {
+    fault: Fault,
+    plan: Arc<ReleasePlan>,
+}
+
+impl PreparedRelease for OpenRelease {
+    fn plan(&self) -> &ReleasePlan {
+        &self.plan
     }
 
-    fn release(
-        &mut self,
-        plan: &ReleasePlan,
+    fn holders(&self) -> &[PartyId] {
+        &[PartyId(0), PartyId(1)]
+    }
+
+    fn price(&self) -> StagePrice {
+        if self.plan.alone().is_some() {
+            return StagePrice::free(2);
+        }
+        let of = |p: u8| 16 * self.plan.words.iter().filter(|w| w.owner == PartyId(p)).count() as u64;
+        let sent = vec![of(0), of(1)];
+        let rounds = u64::from(sent.iter().all(|s| *s > 0));
+        StagePrice::of(Cost { and_gates: 0, ots: 0, rounds, sent })
+    }
+
+    fn run(
+        &self,
         entered: &Entered,
+        _: &mut DrawnNoise,
         session: &mut Session,
     ) -> Result<OutputShares, Error> {
+        let plan = &*self.plan;
         let (me, peer) = (session.me(), session.me().other());
         if let Some(alone) = outputs::alone(plan, entered, me)? {
             return Ok(alone);
@@ -248,34 +280,50 @@ impl Engine for Flipped {
     fn name(&self) -> &'static str {
         "flipped"
     }
-    fn price_rows(&self, program: &Program, rows: u64) -> Cost {
-        Clear.price_rows(program, rows)
+    fn rows(&self, program: &Program, source: RowSource) -> Result<Box<dyn PreparedRows>, Error> {
+        Ok(Box::new(FlippedStage { stage: Clear.rows(program, source)?, flips: self.total }))
     }
-    fn rows(
-        &mut self,
-        program: &Program,
-        rows: &mut dyn ShardRows,
-        session: &mut Session,
-    ) -> Result<Shares, Error> {
-        let shares = Clear.rows(program, rows, session)?;
-        let mut folds = shares.folds().to_vec();
-        if let (true, Some(Share::Known(last))) = (self.total, folds.last_mut()) {
+    fn release(&self, plan: &Arc<ReleasePlan>) -> Result<Box<dyn PreparedRelease>, Error> {
+        Ok(Box::new(FlippedStage { stage: Clear.release(plan)?, flips: !self.total }))
+    }
+}
+
+struct FlippedStage<T: ?Sized> {
+    stage: Box<T>,
+    flips: bool,
+}
+
+impl PreparedRows for FlippedStage<dyn PreparedRows> {
+    fn price(&self, rows: u64) -> StagePrice {
+        self.stage.price(rows)
+    }
+    fn run(&self, rows: RowInput<'_>, bases: BaseOts, session: &mut Session) -> Result<Shares, Error> {
+        let mut folds = self.stage.run(rows, bases, session)?.folds().to_vec();
+        if let (true, Some(Share::Known(last))) = (self.flips, folds.last_mut()) {
             *last ^= 1;
         }
         Ok(Shares::new(folds))
     }
-    fn price_release(&self, plan: &ReleasePlan) -> Cost {
-        Clear.price_release(plan)
+}
+
+impl PreparedRelease for FlippedStage<dyn PreparedRelease> {
+    fn plan(&self) -> &ReleasePlan {
+        self.stage.plan()
     }
-    fn release(
-        &mut self,
-        plan: &ReleasePlan,
+    fn holders(&self) -> &[PartyId] {
+        self.stage.holders()
+    }
+    fn price(&self) -> StagePrice {
+        self.stage.price()
+    }
+    fn run(
+        &self,
         entered: &Entered,
+        noise: &mut DrawnNoise,
         session: &mut Session,
     ) -> Result<OutputShares, Error> {
-        let left = Clear.release(plan, entered, session)?;
-        let mut bits = left.bits(0..plan.bits());
-        if let (false, Some(last)) = (self.total, bits.last_mut()) {
+        let mut bits = self.stage.run(entered, noise, session)?.bits(0..self.plan().bits());
+        if let (true, Some(last)) = (self.flips, bits.last_mut()) {
             *last ^= true;
         }
         Ok(OutputShares::of_bits(&bits))

@@ -2,10 +2,11 @@
 
 use base::{PartyId, Roster, Seed};
 use engine::conformance::Table;
-use engine::{Clear, Engine, Entered};
+use engine::{Clear, DrawnNoise, Engine, Entered, run_rows};
 use net::Session;
 use program::lower::{Lowering, NoiseSource, lower_release};
 use program::{Program, Ratio, VerifierPolicy, verify};
+use std::sync::Arc;
 
 fn example() -> Program {
     let page = include_str!("../../../docs/program.md");
@@ -27,15 +28,15 @@ fn the_example_runs() {
     let columns = [vec![1, 2, 1, 0, 2], vec![30, 500, 200, 60, 1]];
     let mut session = Session::alone(Roster::new(["all"]), Seed::from_bytes([1; 32]));
     let mut table = Table::new(&program, &columns, 5, None);
-    let totals = Clear.rows(&program, &mut table, &mut session).unwrap();
+    let totals = run_rows(&Clear, &program, &mut table, &mut session).unwrap();
     let owners = program.fold_owners();
     let width = |_| 16;
     let how = Lowering { noise: NoiseSource::Candidates(1, &width), ..Lowering::exact(&owners) };
-    let plan = lower_release(&program, PartyId(0).into(), &how).unwrap();
+    let plan = Arc::new(lower_release(&program, PartyId(0).into(), &how).unwrap());
     let mut coins = Seed::from_bytes([2; 32]).into_rng();
     let entered = Entered::whole(&plan, &totals, &mut coins).unwrap();
     let entered = entered.with_candidates(&plan, &[vec![-300, 7]]).unwrap();
-    let outputs = Clear.release(&plan, &entered, &mut session).unwrap();
+    let outputs = Clear.release(&plan).unwrap().run(&entered, &mut DrawnNoise::none(), &mut session).unwrap();
     let outputs = plan.values(&outputs.bits(plan.outputs_of(0)));
     // Two people in the test arm; 30 + 100 - 300 and 100 + 1 + 7; values are 56-bit two's complement.
     let signed = |v: i128| (v as u128) % (1 << 56);

@@ -6,7 +6,7 @@ use crate::{Target, disk};
 use base::{Error, PartyId};
 use data::generate::{FileFormat, LiftOptions, lift, lift_study};
 use engine::conformance::Table;
-use engine::{Engine, OutputShares, outputs};
+use engine::{Engine, OutputShares, outputs, run_rows};
 use job::prepare::Checked;
 use net::succession::{SUCCESSION_BYTES, Succession};
 use net::{Identity, Session};
@@ -208,7 +208,7 @@ fn release(session: &mut Session) -> Result<(), Error> {
     let ledger = fresh_ledger(&format!("release-{}", me.0))?;
     let noise = CandidateNoise::new(side, setup, Arc::new(Mutex::new(ledger)), debit(me), rng);
     let (program, columns) = (counts(), [vec![1, 2, 0], vec![1, 0, 1]]);
-    let mut engine = Yao::default();
-    let totals = engine.rows(&program, &mut Table::new(&program, &columns, 3, Some(me)), session)?;
-    noise.run(&mut engine, &plan, &totals, session).map(|_| ())
+    let engine = Yao::default();
+    let totals = run_rows(&engine, &program, &mut Table::new(&program, &columns, 3, Some(me)), session)?;
+    noise.run(&*engine.release(&Arc::new(plan))?, &totals, session).map(|_| ())
 }

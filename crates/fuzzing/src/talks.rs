@@ -3,7 +3,7 @@
 use crate::Target;
 use crate::talk::Talk;
 use base::{Error, PartyId};
-use engine::conformance::{Case, Noise, half, suite, suite_among};
+use engine::conformance::{Noise, ProgramCase, half, suite, suite_among};
 use engine::{CircuitEngine, Engine};
 use kernels::Block;
 use matching::{FlatIdentifiers, IdentifierSource, PayloadField, PayloadLayout, PayloadTable};
@@ -80,11 +80,11 @@ talks! {
         }
     });
     "yao", 10_000, YAO = engines(suite(1), 2, || Box::new(yao::Yao::default()));
-    "yao-circuits", 10_000, YAO_CIRCUITS = Talk::new(2, |s| circuits(&mut yao::Yao::default(), s));
+    "yao-circuits", 10_000, YAO_CIRCUITS = Talk::new(2, |s| circuits(&yao::Yao::default(), s));
     "yao-wires", 10_000, WIRES = Talk::new(2, imperative);
     "gmw", 10_000, GMW = engines(suite(1), 2, || Box::new(gmw::Gmw::new(OT)));
     "gmw-among", 5_000, AMONG = engines(suite_among(3, 1), 3, || Box::new(gmw::Gmw::new(OT)));
-    "gmw-circuits", 10_000, GMW_CIRCUITS = Talk::new(2, |s| circuits(&mut gmw::Gmw::new(OT), s));
+    "gmw-circuits", 10_000, GMW_CIRCUITS = Talk::new(2, |s| circuits(&gmw::Gmw::new(OT), s));
     "ring4", 100_000, RING4 = engines(suite(1), 6, || Box::new(outsourced([2, 3, 4, 5])));
     "ring4-among", 50_000, RING4_AMONG = engines(suite_among(4, 1), 4, || Box::new(outsourced([3, 1, 0, 2])));
 }
@@ -212,11 +212,11 @@ fn flavours(session: &mut Session, kind: OtKind) -> Result<(), Error> {
 
 /// Engines over small cases of the conformance suite: with noise, and with lists and best rows
 /// where there are any.
-fn engines(cases: Vec<Case>, parties: usize, make: fn() -> Box<dyn Engine>) -> Talk {
-    let small = |case: &&Case| (0..=2).contains(&case.rows) && case.split.is_none();
+fn engines(cases: Vec<ProgramCase>, parties: usize, make: fn() -> Box<dyn Engine>) -> Talk {
+    let small = |case: &&ProgramCase| (0..=2).contains(&case.rows) && case.split.is_none();
     let noisy = cases.iter().filter(small).find(|case| matches!(case.noise, Noise::Coins(_)));
     let lists = cases.iter().filter(small).find(|case| !case.program.lists.is_empty());
-    let chosen: Vec<Case> =
+    let chosen: Vec<ProgramCase> =
         noisy.or(lists).or(cases.iter().find(small)).into_iter().chain(lists).cloned().collect();
     Talk::new(parties, move |s| chosen.iter().try_for_each(|case| half(&|_| Ok(make()), case, s)))
 }
@@ -227,21 +227,22 @@ fn outsourced(seats: [u8; 4]) -> Ring4 {
 }
 
 /// A 64-bit addition in 64 lanes.
-fn circuits(engine: &mut dyn CircuitEngine, session: &mut Session) -> Result<(), Error> {
+fn circuits(engine: &dyn CircuitEngine, session: &mut Session) -> Result<(), Error> {
     let wired = circuits::standard::add64();
     let mine = |p: u8| if session.me() == PartyId(p) { vec![vec![5; 1]; 64] } else { Vec::new() };
     let inputs = [mine(0), mine(1)];
-    engine.run(&wired, 64, &inputs, session).map(|_| ())
+    engine.circuit(&wired)?.run(64, &inputs, session).map(|_| ())
 }
 
 /// Inputs of both, ANDs, a barrier and reveals, on wires in memory.
 fn imperative(session: &mut Session) -> Result<(), Error> {
     let mut party = match session.me() {
-        PartyId(0) => wires::Party::garbler(session)?,
-        _ => wires::Party::evaluator(session)?,
+        PartyId(0) => wires::WireParty::garbler(session)?,
+        _ => wires::WireParty::evaluator(session)?,
     };
     let [mut x, mut y, mut z] = [vec![Block::ZERO; 70], vec![Block::ZERO; 70], vec![Block::ZERO; 70]];
-    let bits = |party: &wires::Party<'_>, owner| if party.enters(owner) { vec![0x77; 2] } else { Vec::new() };
+    let bits =
+        |party: &wires::WireParty<'_>, owner| if party.enters(owner) { vec![0x77; 2] } else { Vec::new() };
     let of_garbler = bits(&party, wires::Role::Garbler);
     party.input(wires::Role::Garbler, &of_garbler, &mut x)?;
     let of_evaluator = bits(&party, wires::Role::Evaluator);

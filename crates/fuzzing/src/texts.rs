@@ -2,7 +2,7 @@
 
 use crate::{Target, disk, text};
 use circuits::files::{self, values};
-use job::engines::Engines;
+use job::engines::StudyEngine;
 use program::{Program, Ratio, VerifierPolicy};
 use std::ffi::OsString;
 use study::party::{PartySettings, parse_address, parse_deadline, parse_memory};
@@ -73,7 +73,7 @@ fn study(data: &[u8]) {
     };
     for run in &file.runs {
         if let Ok(built) = job::prepare::build(run, &policy) {
-            let _ = Engines::of(run, &built.program);
+            let _ = StudyEngine::of(run, &built.program);
         }
     }
     assert!(first_difference(text, text).is_none(), "a study differs from itself");

@@ -5,7 +5,7 @@
 //! circuit-PSI leaves them.
 
 use base::{Error, Rng, Seed};
-use engine::{Engine, Entries, Share, Shares, alone};
+use engine::{BaseOts, Engine, Entries, RowInput, RowSource, Share, Shares, alone};
 use gmw::Gmw;
 use net::cluster::Cluster;
 use ot::OtKind;
@@ -107,17 +107,17 @@ fn main() -> Result<(), Error> {
     let plan = lower_joined(&program, shared)?;
     let held = deal(&lift, &plan, &layout, rows, &mut Seed::from_bytes([5; 32]).into_rng())?;
     let held = held.map(|half| std::sync::Mutex::new(Some(half)));
+    let stage = Gmw::new(kind).rows(&program, RowSource::Joined(shared))?;
     let started = Instant::now();
     let shares: Vec<Shares> = Cluster::new(2, SEED)
         .run(|session| {
             let mut half = held[session.me().index()].lock().expect("unpoisoned").take().expect("one run");
-            Gmw::new(kind).joined(&program, shared, &mut half, session)
+            stage.run(RowInput::Joined(&mut half), BaseOts::Own, session)
         })
         .into_iter()
         .collect::<Result<_, _>>()?;
     let seconds = started.elapsed().as_secs_f64();
-    let cost = Gmw::new(kind).price_joined(&program, shared, rows);
-    let trips = Gmw::new(kind).trips_joined(&program, shared, rows.min(1024));
+    let (cost, trips) = (stage.price(rows).cost, stage.price(rows.min(1024)).trips);
     if matching.slots == 1 {
         let (truth, met) = (bench_truth(&lift, rows, SEED), whole(&program, &shares));
         let right =

@@ -17,18 +17,18 @@ pub(crate) fn tail_mask(bits: usize) -> u64 {
 
 /// A run of packed bits. Bits of the last word beyond the length are clear.
 #[derive(Default)]
-pub(crate) struct Bits {
+pub(crate) struct BitRun {
     words: Vec<u64>,
     len: usize,
 }
 
-impl Drop for Bits {
+impl Drop for BitRun {
     fn drop(&mut self) {
         self.wipe();
     }
 }
 
-impl Bits {
+impl BitRun {
     pub fn clear(&mut self) {
         self.words.clear();
         self.len = 0;
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn runs_of_any_length_keep_every_bit() {
         let noise = |i: usize| (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut bits = Bits::default();
+        let mut bits = BitRun::default();
         let mut expected = Vec::new();
         for (round, n) in [1usize, 0, 63, 64, 65, 3, 128, 1, 200, 61].into_iter().enumerate() {
             let from: Vec<u64> = (0..words(n)).map(|i| noise(17 * round + i)).collect();

@@ -1,9 +1,9 @@
 //! Stand-alone circuits among any number of parties: set-up, evaluation in blocks of lanes, outputs to their
 //! viewers.
 
-use crate::{Gmw, LANES, Layers, Party, Quote};
-use ::engine::CircuitEngine;
+use crate::{GateParty, GateQuote, Gmw, LANES, Layers};
 use ::engine::circuit_engine::check_inputs;
+use ::engine::{CircuitEngine, PreparedCircuit};
 use base::{Cost, Error};
 use circuits::{Viewers, Wired};
 use net::Session;
@@ -13,69 +13,52 @@ use ot::OtKind;
 const BLOCK_BYTES: usize = 64 << 20;
 
 /// A circuit ready to run.
-struct Prepared<'a> {
+struct GateCircuit<'a> {
+    wired: &'a Wired,
     layers: Layers,
     /// Viewers of every output bit.
     viewers: Vec<&'a Viewers>,
-    lanes: usize,
     /// Lanes evaluated at once, a multiple of 64.
     block: usize,
+    kind: OtKind,
 }
 
-impl<'a> Prepared<'a> {
-    fn new(wired: &'a Wired, lanes: usize) -> Self {
+impl<'a> GateCircuit<'a> {
+    fn new(wired: &'a Wired, kind: OtKind) -> Self {
         let roots: Vec<_> = wired.roots().collect();
         let layers = Layers::new(&wired.circuit, &roots);
         let viewers = wired.outputs.iter().flat_map(|o| std::iter::repeat_n(&o.to, o.bits.len()));
         let words = BLOCK_BYTES / 8 / layers.slots().max(1);
         let block = (64 * words).clamp(64, LANES);
-        Self { layers, viewers: viewers.collect(), lanes, block }
+        Self { wired, layers, viewers: viewers.collect(), block, kind }
     }
 
-    fn ands(&self) -> u64 {
-        self.layers.and_gates() * self.lanes as u64
+    fn ands(&self, lanes: usize) -> u64 {
+        self.layers.and_gates() * lanes as u64
     }
 
     /// First lane and number of lanes of each block.
-    fn blocks(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
-        let (lanes, block) = (self.lanes, self.block);
+    fn blocks(&self, lanes: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let block = self.block;
         (0..lanes).step_by(block).map(move |at| (at, block.min(lanes - at)))
     }
 
-    fn price(&self, parties: usize, kind: OtKind) -> Cost {
-        if self.lanes == 0 {
-            return Cost::zero(parties);
-        }
-        let mut quote = match self.ands() {
-            0 => Quote::without_triples(parties),
-            ands => Quote::new(parties, kind, ands),
-        };
-        quote.reserve(self.ands());
-        for (_, lanes) in self.blocks() {
-            quote.eval(&self.layers, lanes);
-            quote.reveal(lanes, &self.viewers);
-        }
-        quote.total()
-    }
-
     /// Every output bit over all lanes, where this party sees it.
-    fn run(
+    fn evaluate(
         &self,
-        kind: OtKind,
+        lanes: usize,
         inputs: &[Vec<Vec<u64>>],
         session: &mut Session,
     ) -> Result<Vec<Option<Vec<u64>>>, Error> {
         let me = session.me();
         let mut bits: Vec<_> = self.viewers.iter().map(|v| v.has(me).then(Vec::new)).collect();
-        if self.lanes == 0 {
+        if lanes == 0 {
             return Ok(bits);
         }
-        let mut party = match self.ands() {
-            0 => Party::without_triples(session)?,
-            ands => Party::new(session, kind, ands)?,
-        };
-        party.reserve(self.ands());
-        for (at, lanes) in self.blocks() {
+        let (all, ands) = (lanes, self.ands(lanes));
+        let mut party = GateParty::for_ands(session, self.kind, ands)?;
+        party.reserve(ands);
+        for (at, lanes) in self.blocks(all) {
             let mut known = |input: &circuits::InputBit, into: &mut [u64]| {
                 let bit = &inputs[input.word as usize][usize::from(input.bit)];
                 into.copy_from_slice(&bit[at / 64..][..into.len()]);
@@ -86,7 +69,7 @@ impl<'a> Prepared<'a> {
             for (bits, seen) in bits.iter_mut().zip(seen) {
                 bits.iter_mut().zip(seen).for_each(|(bits, seen)| bits.extend(seen));
             }
-            session.report((at + lanes) as u64, self.lanes as u64);
+            session.report((at + lanes) as u64, all as u64);
         }
         Ok(bits)
     }
@@ -98,25 +81,41 @@ impl CircuitEngine for Gmw {
         "gmw"
     }
 
-    fn price(&self, wired: &Wired, lanes: usize) -> Cost {
-        Prepared::new(wired, lanes).price(wired.parties, self.kind())
+    fn circuit<'a>(&self, wired: &'a Wired) -> Result<Box<dyn PreparedCircuit + 'a>, Error> {
+        wired.check()?;
+        Ok(Box::new(GateCircuit::new(wired, self.kind)))
+    }
+}
+
+impl PreparedCircuit for GateCircuit<'_> {
+    fn price(&self, lanes: usize) -> Cost {
+        let parties = self.wired.parties;
+        if lanes == 0 {
+            return Cost::zero(parties);
+        }
+        let ands = self.ands(lanes);
+        let mut quote = GateQuote::for_ands(parties, self.kind, ands);
+        quote.reserve(ands);
+        for (_, lanes) in self.blocks(lanes) {
+            quote.eval(&self.layers, lanes);
+            quote.reveal(lanes, &self.viewers);
+        }
+        quote.total()
     }
 
     fn run(
-        &mut self,
-        wired: &Wired,
+        &self,
         lanes: usize,
         inputs: &[Vec<Vec<u64>>],
         session: &mut Session,
     ) -> Result<Vec<Option<Vec<Vec<u64>>>>, Error> {
-        let (parties, here) = (wired.parties, session.roster().len());
-        if parties != here || parties < 2 {
-            let text = format!("a circuit of {parties} parties cannot run among {here} with gmw");
+        let (wired, here) = (self.wired, session.roster().len());
+        if wired.parties != here || here < 2 {
+            let text = format!("a circuit of {} parties cannot run among {here} with gmw", wired.parties);
             return Err(Error::input(format!("{text}; it takes as many as the circuit has, two or more")));
         }
         check_inputs(wired, lanes, inputs, Some(session.me()))?;
-        let prepared = Prepared::new(wired, lanes);
-        let bits = session.step("circuit", |session| prepared.run(self.kind(), inputs, session))?;
+        let bits = session.step("circuit", |session| self.evaluate(lanes, inputs, session))?;
         let mut bits = bits.into_iter();
         // All bits of an output have its viewers.
         let output = |o: &circuits::OutputWord| {
@@ -145,8 +144,8 @@ mod tests {
     #[test]
     fn blocks_of_lanes_follow_each_other() {
         let wired = circuits::standard::eq64();
-        let mut prepared = Prepared::new(&wired, 300);
-        prepared.block = 128;
+        let mut stage = GateCircuit::new(&wired, OtKind::default());
+        stage.block = 128;
         let value = |party: usize, lane: usize| (lane as u64).wrapping_mul(0x9e37_79b9) >> (lane % 3 * party);
         let inputs = |party: PartyId| {
             let bit = |p: usize, bit: usize| {
@@ -160,10 +159,10 @@ mod tests {
         };
         let done = Cluster::new(2, 1).run(|s| {
             let me = s.me();
-            let bits = prepared.run(OtKind::default(), &inputs(me), s)?;
+            let bits = stage.evaluate(300, &inputs(me), s)?;
             Ok((bits, s.ledger().sent("")))
         });
-        let cost = prepared.price(2, OtKind::default());
+        let cost = stage.price(300);
         for (party, done) in done.into_iter().enumerate() {
             let (bits, sent) = done.unwrap();
             let seen = bits[0].as_ref().unwrap();
@@ -175,7 +174,7 @@ mod tests {
     #[test]
     fn another_number_of_parties_is_refused() {
         let wired = circuits::standard::add64();
-        let done = Cluster::new(3, 1).run(|s| Gmw::default().run(&wired, 1, &[vec![], vec![]], s));
+        let done = Cluster::new(3, 1).run(|s| Gmw::default().circuit(&wired)?.run(1, &[vec![], vec![]], s));
         assert!(done.into_iter().all(|d| d.unwrap_err().to_string().contains("a circuit of 2 parties")));
     }
 }

@@ -2,19 +2,19 @@
 //!
 //! Works on exclusive-or shares, lanes packed in words; nothing is sent here.
 
-use crate::bits::{Bits, words};
+use crate::bits::{BitRun, words};
 use circuits::Lit;
 use program::lower::combine::Combine;
 use zeroize::Zeroize;
 
 /// The lanes of one tree at one level, bit by bit.
-pub(crate) struct Lanes {
+pub(crate) struct TreeLanes {
     /// `[bit of the lane][lane / 64]`; bits beyond the last lane are clear.
     bits: Vec<Vec<u64>>,
     lanes: usize,
 }
 
-impl Lanes {
+impl TreeLanes {
     pub fn new(bits: Vec<Vec<u64>>, lanes: usize) -> Self {
         debug_assert!(bits.iter().all(|b| b.len() == words(lanes)));
         Self { bits, lanes }
@@ -50,7 +50,7 @@ impl Lanes {
             self.bits.iter().map(|b| Lit::constant(b[last / 64] >> (last % 64) & 1 == 1)).collect();
         let passed = combine.pass(level, &lane);
         let join = |(merged, bit): (Vec<u64>, &Lit)| {
-            let mut joined = Bits::default();
+            let mut joined = BitRun::default();
             joined.push(&merged, pairs, 0);
             joined.push_bit(u64::from(*bit == Lit::TRUE));
             joined.words().to_vec()
@@ -59,7 +59,7 @@ impl Lanes {
     }
 }
 
-impl Drop for Lanes {
+impl Drop for TreeLanes {
     fn drop(&mut self) {
         self.bits.zeroize();
     }
@@ -88,9 +88,9 @@ mod tests {
     fn neighbours_are_taken_apart() {
         for lanes in [1, 2, 3, 63, 64, 65, 127, 128, 129, 200] {
             let bit = |lane: usize| (lane * lane / 3) % 2 == 1;
-            let mut packed = Bits::default();
+            let mut packed = BitRun::default();
             (0..lanes).for_each(|lane| packed.push_bit(u64::from(bit(lane))));
-            let all = Lanes::new(vec![packed.words().to_vec()], lanes);
+            let all = TreeLanes::new(vec![packed.words().to_vec()], lanes);
             for side in [0, 1] {
                 let pairs = lanes / 2;
                 let mut half = vec![0; words(pairs)];

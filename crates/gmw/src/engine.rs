@@ -1,31 +1,28 @@
 //! GMW as an engine of programs: sums between two parties by correlated OT alone ([`sums`]), everything else
 //! as gates over lanes ([`crate::rows`]). Between two parties `yao` keeps the release section.
 
-use crate::{release, rows};
-use ::engine::{Engine, Entered, OutputShares, Shares};
-use base::{Cost, Error, PartyId};
+use crate::release::{GateLists, GateRelease};
+use crate::rows::GateRows;
+use ::engine::{
+    BaseOts, Engine, PreparedLists, PreparedRelease, PreparedRows, RowInput, RowSource, Shares, StagePrice,
+};
+use base::{Error, PartyId};
 use net::Session;
-use ot::{Bases, OtKind};
+use ot::OtKind;
 use program::lower::combine::SelectionCircuit;
-use program::lower::{Depth, ReleasePlan};
-use program::{JoinedRows, ShardRows};
+use program::lower::{Depth, JoinedPlan, ReleasePlan};
 use program::{Program, Sharing};
+use std::sync::Arc;
+use sums::SumRows;
 use yao::Yao;
 
-/// The engine of one party.
+/// The engine, and how it is set up: the same at all parties.
+#[derive(Clone, Copy, Debug)]
 pub struct Gmw {
-    kind: OtKind,
+    pub(crate) kind: OtKind,
     shape: SelectionCircuit,
     lanes: usize,
-    base: Base,
-}
-
-/// Where the base OTs of sums between two parties come from.
-enum Base {
-    /// Every shard runs them.
-    Own,
-    /// A hub: there until a shard takes them.
-    Hub(Option<Bases>),
+    over_hub: bool,
 }
 
 impl Default for Gmw {
@@ -35,10 +32,10 @@ impl Default for Gmw {
 }
 
 impl Gmw {
-    /// An engine over an OT back end. All parties take the same.
+    /// An engine over an OT back end.
     #[must_use]
     pub fn new(kind: OtKind) -> Self {
-        Self { kind, shape: SelectionCircuit::default(), lanes: sums::LANES, base: Base::Own }
+        Self { kind, shape: SelectionCircuit::default(), lanes: sums::LANES, over_hub: false }
     }
 
     /// With another number of rows in a batch of sums between two parties, a multiple of 64. For
@@ -50,68 +47,96 @@ impl Gmw {
         self
     }
 
-    /// With another circuit for best rows. All parties take the same.
+    /// With another circuit for best rows.
     #[must_use]
     pub fn with_shape(mut self, shape: SelectionCircuit) -> Self {
         self.shape = shape;
         self
     }
 
-    /// For one shard of sums between two parties over base OTs of a hub ([`ot::Hubs`]); `None` prices such a
-    /// shard. All parties do the same.
+    /// With base OTs of a hub ([`ot::Hubs`]) for all shards of sums between two parties.
     #[must_use]
-    pub fn over(mut self, bases: Option<Bases>) -> Self {
-        self.base = Base::Hub(bases);
+    pub fn over_hub(mut self) -> Self {
+        self.over_hub = true;
         self
     }
 
-    pub(crate) fn kind(&self) -> OtKind {
-        self.kind
+    /// [`Engine::rows`], which another OT back end can take over.
+    ///
+    /// # Errors
+    /// What it cannot run.
+    pub fn prepare(&self, program: &Program, source: RowSource) -> Result<TransferRows, Error> {
+        let of = match (program.sharing(), source) {
+            (Sharing::Boolean, RowSource::Owned) => Of::Gates(GateRows::new(program, self.shape, self.kind)),
+            _ => {
+                let rows = SumRows::new(program, source, self.kind, self.lanes)?;
+                Of::Sums(if self.over_hub { rows.over_hub() } else { rows })
+            }
+        };
+        Ok(TransferRows { of, parties: program.parties.len() })
     }
+}
 
-    fn pair(&self, program: &Program, me: PartyId) -> Result<sums::Prepared, Error> {
-        sums::Prepared::new(program, me, self.kind, self.lanes).map(|prepared| self.over_base(prepared))
-    }
+/// Rows of a program, made ready for `gmw`.
+#[derive(Clone)]
+pub struct TransferRows {
+    of: Of,
+    parties: usize,
+}
 
-    fn pair_joined(
-        &self,
-        program: &Program,
-        shared: [bool; 2],
-        me: PartyId,
-    ) -> Result<sums::Prepared, Error> {
-        let prepared = sums::Prepared::joined(program, shared, me, self.kind, self.lanes);
-        prepared.map(|prepared| self.over_base(prepared))
-    }
+#[derive(Clone)]
+enum Of {
+    Sums(SumRows),
+    Gates(GateRows),
+}
 
-    fn over_base(&self, prepared: sums::Prepared) -> sums::Prepared {
-        match self.base {
-            Base::Own => prepared,
-            Base::Hub(_) => prepared.over_hub(),
-        }
-    }
-
-    /// The base OTs of one shard; `None`: it runs its own.
-    fn take_bases(&mut self) -> Result<Option<Bases>, Error> {
-        match &mut self.base {
-            Base::Own => Ok(None),
-            Base::Hub(bases) => match bases.take() {
-                Some(bases) => Ok(Some(bases)),
-                None => Err(Error::misuse("base OTs of a hub serve one shard")),
-            },
-        }
-    }
-
-    fn yao(&self) -> Yao {
-        match self.kind {
-            OtKind::SoftSpoken { k } => Yao::new(k),
-            OtKind::Ferret => Yao::default(),
-        }
-    }
-
-    /// Rounds of openings of a program over so many rows.
+impl TransferRows {
+    /// The same over another OT back end, without lowering anew.
     #[must_use]
-    pub fn depth(&self, program: &Program, rows: u64) -> u64 {
-        rows::Prepared::new(program, self.shape, rows).depth()
+    pub fn with_kind(&self, kind: OtKind) -> Self {
+        let of = match &self.of {
+            Of::Sums(rows) => Of::Sums(rows.with_kind(kind)),
+            Of::Gates(rows) => Of::Gates(rows.with_kind(kind)),
+        };
+        Self { of, parties: self.parties }
+    }
+
+    /// How joined rows enter; nothing over columns.
+    #[must_use]
+    pub fn joined(&self) -> Option<&Arc<JoinedPlan>> {
+        if let Of::Sums(rows) = &self.of { rows.joined() } else { None }
+    }
+
+    /// Rounds of openings over so many rows; of sums, which have no gates, none.
+    #[must_use]
+    pub fn depth(&self, rows: u64) -> u64 {
+        if let Of::Gates(gates) = &self.of { gates.depth(rows) } else { 0 }
+    }
+
+    fn stage(&self) -> &dyn PreparedRows {
+        match &self.of {
+            Of::Sums(rows) => rows,
+            Of::Gates(rows) => rows,
+        }
+    }
+}
+
+impl PreparedRows for TransferRows {
+    fn price(&self, rows: u64) -> StagePrice {
+        self.stage().price(rows)
+    }
+
+    fn price_set_up(&self, units: u32) -> StagePrice {
+        self.stage().price_set_up(units)
+    }
+
+    fn set_up(&self, units: u32, session: &mut Session) -> Result<Vec<BaseOts>, Error> {
+        self.stage().set_up(units, session)
+    }
+
+    fn run(&self, rows: RowInput<'_>, bases: BaseOts, session: &mut Session) -> Result<Shares, Error> {
+        check_parties(self.parties, session)?;
+        session.step("rows", |session| self.stage().run(rows, bases, session))
     }
 }
 
@@ -120,68 +145,8 @@ impl Engine for Gmw {
         "gmw"
     }
 
-    fn check(&self, program: &Program) -> Result<(), Error> {
-        if program.sharing() == Sharing::Additive {
-            return self.pair(program, PartyId(0)).map(|_| ());
-        }
-        Ok(())
-    }
-
-    fn price_rows(&self, program: &Program, rows: u64) -> Cost {
-        if program.sharing() == Sharing::Boolean {
-            return rows::Prepared::new(program, self.shape, rows).price(self.kind);
-        }
-        // A program that does not fit is refused by `check`; it has no price.
-        self.pair(program, PartyId(0)).map_or_else(|_| Cost::zero(2), |prepared| prepared.price(rows))
-    }
-
-    fn trips(&self, program: &Program, rows: u64) -> u64 {
-        if program.sharing() == Sharing::Boolean {
-            return rows::Prepared::new(program, self.shape, rows).trips(self.kind);
-        }
-        self.pair(program, PartyId(0)).map_or(0, |prepared| prepared.trips(rows))
-    }
-
-    fn rows(
-        &mut self,
-        program: &Program,
-        rows: &mut dyn ShardRows,
-        session: &mut Session,
-    ) -> Result<Shares, Error> {
-        check_parties(program.parties.len(), session)?;
-        if program.sharing() == Sharing::Additive {
-            let prepared = self.pair(program, session.me())?;
-            let bases = self.take_bases()?;
-            return session.step("rows", |session| prepared.run(rows, bases, session));
-        }
-        let prepared = rows::Prepared::new(program, self.shape, rows.len());
-        session.step("rows", |session| rows::run(&prepared, self.kind, program, rows, session))
-    }
-
-    fn check_joined(&self, program: &Program, shared: [bool; 2]) -> Result<(), Error> {
-        self.pair_joined(program, shared, PartyId(0)).map(|_| ())
-    }
-
-    fn price_joined(&self, program: &Program, shared: [bool; 2], rows: u64) -> Cost {
-        let prepared = self.pair_joined(program, shared, PartyId(0));
-        prepared.map_or_else(|_| Cost::zero(2), |prepared| prepared.price(rows))
-    }
-
-    fn trips_joined(&self, program: &Program, shared: [bool; 2], rows: u64) -> u64 {
-        self.pair_joined(program, shared, PartyId(0)).map_or(0, |prepared| prepared.trips(rows))
-    }
-
-    fn joined(
-        &mut self,
-        program: &Program,
-        shared: [bool; 2],
-        rows: &mut dyn JoinedRows,
-        session: &mut Session,
-    ) -> Result<Shares, Error> {
-        check_parties(program.parties.len(), session)?;
-        let prepared = self.pair_joined(program, shared, session.me())?;
-        let bases = self.take_bases()?;
-        session.step("rows", |session| prepared.run_joined(rows, bases, session))
+    fn rows(&self, program: &Program, source: RowSource) -> Result<Box<dyn PreparedRows>, Error> {
+        Ok(Box::new(self.prepare(program, source)?))
     }
 
     /// Among more than two parties every level of gates is a round of all.
@@ -189,50 +154,24 @@ impl Engine for Gmw {
         if parties > 2 { Depth::Shallow } else { Depth::Ripple }
     }
 
-    fn price_release(&self, plan: &ReleasePlan) -> Cost {
-        match by_yao(plan) {
-            true => self.yao().price_release(plan),
-            false => release::price(plan, self.kind),
+    fn release(&self, plan: &Arc<ReleasePlan>) -> Result<Box<dyn PreparedRelease>, Error> {
+        // What only takes shares apart is one message here.
+        if plan.parties != 2 || !plan.is_noised() && plan.circuit.and_gates() == 0 {
+            return Ok(Box::new(GateRelease::new(plan.clone(), self.kind)));
         }
+        let yao = match self.kind {
+            OtKind::SoftSpoken { k } => Yao::new(k),
+            OtKind::Ferret => Yao::default(),
+        };
+        yao.release(plan)
     }
 
-    fn release(
-        &mut self,
-        plan: &ReleasePlan,
-        entered: &Entered,
-        session: &mut Session,
-    ) -> Result<OutputShares, Error> {
-        check_parties(plan.parties, session)?;
-        if by_yao(plan) {
-            return self.yao().release(plan, entered, session);
-        }
-        session.step("release", |session| release::run(plan, self.kind, entered, session))
-    }
-
-    fn price_lists(&self, program: &Program, rows: u64, viewer: PartyId) -> Cost {
-        release::price_lists(program, rows, viewer)
-    }
-
-    fn lists(
-        &mut self,
-        program: &Program,
-        rows: u64,
-        viewer: PartyId,
-        totals: &Shares,
-        session: &mut Session,
-    ) -> Result<Vec<Vec<u64>>, Error> {
-        check_parties(program.parties.len(), session)?;
-        session.step("lists", |session| release::run_lists(program, rows, viewer, totals, session))
+    fn lists(&self, program: &Program, viewer: PartyId) -> Result<Box<dyn PreparedLists>, Error> {
+        Ok(Box::new(GateLists::new(program, viewer)))
     }
 }
 
-/// Whether `yao` runs a release: between two parties, where there are gates or noise. What only takes shares
-/// apart is one message here.
-fn by_yao(plan: &ReleasePlan) -> bool {
-    plan.parties == 2 && (plan.is_noised() || plan.circuit.and_gates() > 0)
-}
-
-fn check_parties(parties: usize, session: &Session) -> Result<(), Error> {
+pub(crate) fn check_parties(parties: usize, session: &Session) -> Result<(), Error> {
     if parties >= 2 && session.roster().len() == parties {
         return Ok(());
     }

@@ -16,7 +16,7 @@
 //! an input is shared as (the bit, 0, .., 0), which costs nothing; layers over lanes instead of gates.
 //!
 //! Cost, per AND and lane: 2 bits online to each peer; n - 1 correlated OTs in each direction, and 2 bits to
-//! each peer but one. One round per layer. [`Quote`] has it exactly. The page is `docs/protocols/gmw.md`.
+//! each peer but one. One round per layer. [`GateQuote`] has it exactly. The page is `docs/protocols/gmw.md`.
 
 mod bits;
 mod circuit_engine;
@@ -31,10 +31,10 @@ mod supply;
 mod timing_tests;
 mod triples;
 
-pub use crate::engine::Gmw;
+pub use crate::engine::{Gmw, TransferRows};
 pub use circuits::Layers;
-pub use party::{Known, Party, Times};
-pub use quote::Quote;
+pub use party::{GateParty, Known, Times};
+pub use quote::GateQuote;
 pub use rows::ROW_BITS;
 
 /// Triples made at once: 128 KiB per share and peer.

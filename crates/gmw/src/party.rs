@@ -1,7 +1,7 @@
 //! One party of the engine: set-up with all peers, evaluation layer by layer, and outputs to their viewers.
 
 use crate::LANES;
-use crate::bits::{self, Bits, tail_mask, words};
+use crate::bits::{self, BitRun, tail_mask, words};
 use crate::supply::{Next, Supply};
 use crate::triples::{Maker, Triples};
 use base::{Error, PartyId, Seed};
@@ -37,7 +37,7 @@ struct Common {
 }
 
 /// One party's half of GMW with all its peers, for one session.
-pub struct Party {
+pub struct GateParty {
     me: PartyId,
     peers: Vec<PartyId>,
     window: usize,
@@ -50,10 +50,10 @@ pub struct Party {
     times: Times,
 }
 
-impl Party {
+impl GateParty {
     /// Sets up OTs and seeds with all other parties of the session at once. All parties call it with the same
     /// `kind` and `expected_ands`, about how many ANDs (over all lanes) will be evaluated; see
-    /// [`Party::reserve`].
+    /// [`GateParty::reserve`].
     ///
     /// # Errors
     /// Those of the channels, malformed messages, fewer than two parties, a back end that is out of range.
@@ -61,13 +61,21 @@ impl Party {
         Self::set_up(session, Some((kind, expected_ands)))
     }
 
-    /// As [`Party::new`] without OTs, for circuits without ANDs that take a triple and for outputs: seeds
+    /// As [`GateParty::new`] without OTs, for circuits without ANDs that take a triple and for outputs: seeds
     /// only.
     ///
     /// # Errors
-    /// As [`Party::new`].
+    /// As [`GateParty::new`].
     pub fn without_triples(session: &mut Session) -> Result<Self, Error> {
         Self::set_up(session, None)
+    }
+
+    /// For exactly so many ANDs: without OTs where there are none.
+    ///
+    /// # Errors
+    /// As [`GateParty::new`].
+    pub fn for_ands(session: &mut Session, kind: OtKind, ands: u64) -> Result<Self, Error> {
+        Self::set_up(session, (ands > 0).then_some((kind, ands)))
     }
 
     fn set_up(session: &mut Session, ots: Option<(OtKind, u64)>) -> Result<Self, Error> {
@@ -110,7 +118,8 @@ impl Party {
 
     /// Evaluates a circuit on `lanes` lanes at once. Returns this party's XOR share of every root, packed:
     /// bit i is lane i, bits beyond the last lane are clear. The shares are not fresh: a root may be an input
-    /// as it is. Reveal them with [`Party::reveal`], use them as shared inputs, or [`Party::refresh`] them.
+    /// as it is. Reveal them with [`GateParty::reveal`], use them as shared inputs, or [`GateParty::refresh`]
+    /// them.
     ///
     /// # Errors
     /// Those of `known` and of the channels, and more than [`LANES`] lanes.
@@ -217,7 +226,7 @@ impl Party {
         let start = Instant::now();
         let made = self.times.offline;
         let wide = words(lanes);
-        let [mut x, mut y] = [Bits::default(), Bits::default()];
+        let [mut x, mut y] = [BitRun::default(), BitRun::default()];
         for gate in gates {
             for (bits, slot, flip) in [(&mut x, gate.a, gate.flips[0]), (&mut y, gate.b, gate.flips[1])] {
                 let flip = self.flip(flip);
@@ -241,8 +250,8 @@ impl Party {
     }
 
     /// Shares of the products of shared bits, in as few openings as the limits allow.
-    fn multiply(&mut self, x: &Bits, y: &Bits, session: &mut Session) -> Result<Bits, Error> {
-        let mut z = Bits::default();
+    fn multiply(&mut self, x: &BitRun, y: &BitRun, session: &mut Session) -> Result<BitRun, Error> {
+        let mut z = BitRun::default();
         while z.len() < x.len() {
             match self.supply.next((x.len() - z.len()) as u64) {
                 Next::Make(n) => {
@@ -266,11 +275,11 @@ impl Party {
     /// 0.
     fn open(
         &mut self,
-        x: &Bits,
-        y: &Bits,
+        x: &BitRun,
+        y: &BitRun,
         from: usize,
         n: usize,
-        z: &mut Bits,
+        z: &mut BitRun,
         session: &mut Session,
     ) -> Result<(), Error> {
         let [mut a, mut b, mut c] = [Vec::new(), Vec::new(), Vec::new()];
@@ -336,7 +345,7 @@ impl Party {
         self.refresh(&mut shares);
         let of = |party: PartyId| viewers.iter().filter(move |v| v.has(party)).count();
         let talk = |&peer: &PartyId| {
-            let mut sent = Bits::default();
+            let mut sent = BitRun::default();
             let theirs = shares.iter().zip(viewers).filter(|(_, v)| v.has(peer));
             theirs.for_each(|(share, _)| sent.push(share, lanes, 0));
             let mut talk = PeerExchange::new(peer);
@@ -346,7 +355,7 @@ impl Party {
         };
         let mut talks: Vec<PeerExchange> = self.peers.iter().map(talk).collect();
         session.step("reveal", |session| exchange(session, self.window / 4, &mut talks))?;
-        let mut seen = Bits::default();
+        let mut seen = BitRun::default();
         let own = shares.iter().zip(viewers).filter(|(_, v)| v.has(self.me));
         own.for_each(|(share, _)| seen.push(share, lanes, 0));
         let (count, mut sum) = (seen.len(), seen.words().to_vec());

@@ -1,10 +1,12 @@
-//! What a party will pay, found by going through the motions: a [`Quote`] has the methods of a
-//! [`crate::Party`] and the same schedule, and counts instead of talking. Tests hold the ledger against it.
+//! What a party will pay, found by going through the motions: a [`GateQuote`] has the methods of a
+//! [`crate::GateParty`] and the same schedule, and counts instead of talking. Tests hold the ledger against
+//! it.
 
 use crate::Layers;
 use crate::bits::bytes;
 use crate::supply::{Next, Supply};
 use crate::triples::{next, posts};
+use ::engine::StagePrice;
 use base::{Cost, PartyId, limits};
 use circuits::Viewers;
 use ot::{ExtensionCost, OtKind, PriceMeter};
@@ -27,7 +29,7 @@ struct Line {
 /// Rounds are the turns of the busiest party with its busiest peer, on channels with
 /// [`limits::WINDOW_BYTES`].
 #[derive(Clone)]
-pub struct Quote {
+pub struct GateQuote {
     parties: usize,
     /// One per pair; none where no triples are made.
     streams: Vec<Stream>,
@@ -39,8 +41,8 @@ pub struct Quote {
     steps: BTreeMap<&'static str, Cost>,
 }
 
-impl Quote {
-    /// The cost of [`crate::Party::new`].
+impl GateQuote {
+    /// The cost of [`crate::GateParty::new`].
     ///
     /// # Panics
     /// When there are fewer than two parties.
@@ -57,10 +59,19 @@ impl Quote {
         quote
     }
 
-    /// The cost of [`crate::Party::without_triples`].
+    /// The cost of [`crate::GateParty::for_ands`].
     ///
     /// # Panics
-    /// As [`Quote::new`].
+    /// As [`GateQuote::new`].
+    #[must_use]
+    pub fn for_ands(parties: usize, kind: OtKind, ands: u64) -> Self {
+        if ands == 0 { Self::without_triples(parties) } else { Self::new(parties, kind, ands) }
+    }
+
+    /// The cost of [`crate::GateParty::without_triples`].
+    ///
+    /// # Panics
+    /// As [`GateQuote::new`].
     #[must_use]
     pub fn without_triples(parties: usize) -> Self {
         let mut quote = Self::start(parties);
@@ -76,12 +87,12 @@ impl Quote {
         Self { parties, streams, supply, lines, trips: 0, step: "setup", steps }
     }
 
-    /// As [`crate::Party::reserve`].
+    /// As [`crate::GateParty::reserve`].
     pub fn reserve(&mut self, ands: u64) {
         self.supply.announce(ands);
     }
 
-    /// As [`crate::Party::eval`].
+    /// As [`crate::GateParty::eval`].
     pub fn eval(&mut self, layers: &Layers, lanes: usize) {
         self.supply.ensure(layers.and_gates() * lanes as u64);
         for width in layers.widths() {
@@ -101,7 +112,7 @@ impl Quote {
         }
     }
 
-    /// As [`crate::Party::reveal`].
+    /// As [`crate::GateParty::reveal`].
     pub fn reveal(&mut self, lanes: usize, viewers: &[&Viewers]) {
         self.begin("reveal");
         self.exchange(|_, to| bytes(viewers.iter().filter(|v| v.has(to)).count() * lanes));
@@ -127,6 +138,13 @@ impl Quote {
     #[must_use]
     pub fn trips(&self) -> u64 {
         self.trips
+    }
+
+    /// All of it.
+    #[must_use]
+    pub fn price(&self) -> StagePrice {
+        let cost = self.total();
+        StagePrice { and_gates: cost.and_gates, trips: self.trips, cost }
     }
 
     fn begin(&mut self, step: &'static str) {

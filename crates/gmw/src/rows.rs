@@ -12,13 +12,13 @@
 //!
 //! **Cost.** The gates of one row times the rows, and those of the trees by formula
 //! (`program::lower::combine`); one round per layer of each circuit; triples for all of it are made together.
-//! [`price`] goes through the motions.
+//! [`RowTree::quote`] goes through the motions.
 
 use crate::bits::words;
-use crate::combine::Lanes;
-use crate::{Layers, Party, Quote};
-use ::engine::{Share, Shares, Total};
-use base::{Cost, Error, PartyId};
+use crate::combine::TreeLanes;
+use crate::{GateParty, GateQuote, Layers};
+use ::engine::{BaseOts, PreparedRows, RowInput, Share, Shares, StagePrice, Total};
+use base::{Error, PartyId};
 use circuits::{InputBit, WireDriver};
 use net::Session;
 use ot::OtKind;
@@ -28,6 +28,7 @@ use program::lower::combine::SelectionCircuit;
 use program::lower::{BooleanFold, BooleanPlan, EntryRule, INDEX_WORD, Piece, lower_boolean};
 use program::{NodeId, Op, Program};
 use std::collections::HashMap;
+use std::sync::Arc;
 use zeroize::Zeroize;
 
 /// Most bits held at once: rows times live bits of a row, 1 GiB.
@@ -35,66 +36,109 @@ pub const ROW_BITS: u64 = 1 << 33;
 /// Rows read and evaluated in the clear at once; whole words.
 const BATCH: usize = 4096;
 
+/// Rows of a program as gates, made ready.
+#[derive(Clone)]
+pub(crate) struct GateRows {
+    lowered: Arc<LoweredGates>,
+    kind: OtKind,
+}
+
+/// What does not depend on the OT back end.
+struct LoweredGates {
+    program: Program,
+    plan: BooleanPlan,
+    /// The circuit of one row, but for the bits of its number.
+    leaf: Arc<Layers>,
+}
+
+impl GateRows {
+    pub fn new(program: &Program, shape: SelectionCircuit, kind: OtKind) -> Self {
+        let plan = lower_boolean(program, shape, 1, EntryRule::Derived);
+        let leaf = Arc::new(leaf_layers(&plan));
+        Self { lowered: Arc::new(LoweredGates { program: program.clone(), plan, leaf }), kind }
+    }
+
+    /// The same over another OT back end.
+    pub fn with_kind(&self, kind: OtKind) -> Self {
+        Self { lowered: self.lowered.clone(), kind }
+    }
+
+    /// Layers with ANDs over so many rows, one after the other.
+    pub fn depth(&self, rows: u64) -> u64 {
+        self.over(rows).stages.iter().map(|s| s.layers.depth()).sum()
+    }
+
+    /// All circuits over so many rows.
+    fn over(&self, rows: u64) -> RowTree {
+        let LoweredGates { program, plan, leaf } = &*self.lowered;
+        let plan = plan.clone().with_rows(rows);
+        let parties = program.parties.len();
+        if plan.is_alone() {
+            return RowTree { plan, stages: Vec::new(), parties };
+        }
+        let shares = |piece: &Piece| Arc::new(Layers::with_shared(&piece.circuit, &piece.roots, &|_| true));
+        let layers = if plan.takes_index() { Arc::new(leaf_layers(&plan)) } else { leaf.clone() };
+        let mut stages = vec![Stage { layers, lanes: rows }];
+        for level in 0..plan.levels() {
+            stages.push(Stage { layers: shares(&plan.merge(level)), lanes: plan.lanes(level) / 2 });
+        }
+        stages.push(Stage { layers: shares(&plan.finish()), lanes: 1 });
+        RowTree { plan, stages, parties }
+    }
+}
+
+fn leaf_layers(plan: &BooleanPlan) -> Layers {
+    Layers::with_shared(&plan.leaf.circuit, &plan.leaf.roots, &|input| plan.is_shared(input))
+}
+
+impl PreparedRows for GateRows {
+    fn price(&self, rows: u64) -> StagePrice {
+        let tree = self.over(rows);
+        let free = || StagePrice::free(tree.parties);
+        tree.quote(self.kind).map_or_else(free, |quote| quote.price())
+    }
+
+    fn run(&self, rows: RowInput<'_>, _: BaseOts, session: &mut Session) -> Result<Shares, Error> {
+        let (program, rows) = (&self.lowered.program, rows.owned()?);
+        let tree = self.over(rows.len());
+        tree.check(program)?;
+        let own = Own::read(&tree.plan, program, rows, session.me())?;
+        let (mut trees, mut lists) = (Vec::new(), Vec::new());
+        if !tree.stages.is_empty() {
+            let ands = tree.and_gates();
+            let mut party = GateParty::for_ands(session, self.kind, ands)?;
+            party.reserve(ands);
+            (trees, lists) = combine(&tree, &mut party, &own, session)?;
+        }
+        Ok(own.shares(&tree.plan, program, trees, lists))
+    }
+}
+
 /// A circuit made ready, and on how many lanes it runs.
 struct Stage {
-    layers: Layers,
+    layers: Arc<Layers>,
     lanes: u64,
 }
 
-/// A row program made ready for a number of rows.
-pub(crate) struct Prepared {
+/// A row program over a number of rows.
+struct RowTree {
     plan: BooleanPlan,
     /// The row circuit, a merge per level, the finish; nothing where every party works alone.
     stages: Vec<Stage>,
     parties: usize,
 }
 
-impl Prepared {
-    pub fn new(program: &Program, shape: SelectionCircuit, rows: u64) -> Self {
-        let plan = lower_boolean(program, shape, rows, EntryRule::Derived);
-        let parties = program.parties.len();
-        if plan.is_alone() {
-            return Self { plan, stages: Vec::new(), parties };
-        }
-        let shares = |piece: &Piece| Layers::with_shared(&piece.circuit, &piece.roots, &|_| true);
-        let leaf = &plan.leaf;
-        let layers = Layers::with_shared(&leaf.circuit, &leaf.roots, &|input| plan.is_shared(input));
-        let mut stages = vec![Stage { layers, lanes: rows }];
-        for level in 0..plan.levels() {
-            stages.push(Stage { layers: shares(&plan.merge(level)), lanes: plan.lanes(level) / 2 });
-        }
-        stages.push(Stage { layers: shares(&plan.finish()), lanes: 1 });
-        Self { plan, stages, parties }
-    }
-
+impl RowTree {
     fn and_gates(&self) -> u64 {
         self.stages.iter().map(|s| s.layers.and_gates().saturating_mul(s.lanes)).sum()
     }
 
-    /// Layers with ANDs, one after the other.
-    pub fn depth(&self) -> u64 {
-        self.stages.iter().map(|s| s.layers.depth()).sum()
-    }
-
-    pub fn price(&self, kind: OtKind) -> Cost {
-        self.quote(kind).map_or_else(|| Cost::zero(self.parties), |quote| quote.total())
-    }
-
-    /// Messages that must cross the path one after the other.
-    pub fn trips(&self, kind: OtKind) -> u64 {
-        self.quote(kind).map_or(0, |quote| quote.trips())
-    }
-
-    fn quote(&self, kind: OtKind) -> Option<Quote> {
+    fn quote(&self, kind: OtKind) -> Option<GateQuote> {
         if self.stages.is_empty() {
             return None;
         }
         let ands = self.and_gates();
-        let mut quote = if ands == 0 {
-            Quote::without_triples(self.parties)
-        } else {
-            Quote::new(self.parties, kind, ands)
-        };
+        let mut quote = GateQuote::for_ands(self.parties, kind, ands);
         quote.reserve(ands);
         self.stages.iter().for_each(|s| quote.eval(&s.layers, s.lanes as usize));
         Some(quote)
@@ -118,48 +162,23 @@ impl Prepared {
     }
 }
 
-/// Runs all rows at one party.
-pub(crate) fn run(
-    prepared: &Prepared,
-    kind: OtKind,
-    program: &Program,
-    rows: &mut dyn ShardRows,
-    session: &mut Session,
-) -> Result<Shares, Error> {
-    prepared.check(program)?;
-    let plan = &prepared.plan;
-    let own = Own::read(plan, program, rows, session.me())?;
-    let mut trees = Vec::new();
-    let mut lists = Vec::new();
-    if !prepared.stages.is_empty() {
-        let ands = prepared.and_gates();
-        let mut party = match ands {
-            0 => Party::without_triples(session)?,
-            _ => Party::new(session, kind, ands)?,
-        };
-        party.reserve(ands);
-        (trees, lists) = combine(prepared, &mut party, &own, session)?;
-    }
-    Ok(own.shares(plan, program, trees, lists))
-}
-
 /// The word of every tree, and the bits of every list.
 type Combined = (Vec<u128>, Vec<Vec<u64>>);
 
 fn combine(
-    prepared: &Prepared,
-    party: &mut Party,
+    tree: &RowTree,
+    party: &mut GateParty,
     own: &Own,
     session: &mut Session,
 ) -> Result<Combined, Error> {
-    let plan = &prepared.plan;
+    let plan = &tree.plan;
     let rows = plan.rows;
-    let [leaf, merges @ .., finish] = &prepared.stages[..] else { return Ok((Vec::new(), Vec::new())) };
+    let [leaf, merges @ .., finish] = &tree.stages[..] else { return Ok((Vec::new(), Vec::new())) };
     let mut known = |input: &InputBit, place: &mut [u64]| own.fill(input, rows, place);
     let mut roots = party.eval(&leaf.layers, rows as usize, &mut known, session)?.into_iter();
-    let mut trees: Vec<Lanes> = plan
+    let mut trees: Vec<TreeLanes> = plan
         .trees()
-        .map(|c| Lanes::new(roots.by_ref().take(c.lane_bits(0)).collect(), rows as usize))
+        .map(|c| TreeLanes::new(roots.by_ref().take(c.lane_bits(0)).collect(), rows as usize))
         .collect();
     let lists = roots.collect();
     for (level, stage) in (0..).zip(merges) {

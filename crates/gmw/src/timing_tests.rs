@@ -1,6 +1,6 @@
 //! No branch and no address of packed bits depends on what they hold.
 
-use crate::bits::{Bits, words};
+use crate::bits::{BitRun, words};
 use kernels::InstructionSet;
 use timing::{TimedKernel, done};
 
@@ -10,7 +10,7 @@ const LANES: usize = 67;
 fn rows(secret: &[u8]) {
     let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
     let planes: Vec<u64> = secret.chunks_exact(8).map(word).collect();
-    let mut row = Bits::default();
+    let mut row = BitRun::default();
     planes.chunks(words(LANES)).for_each(|plane| row.push(plane, LANES, planes[0] & 1));
     row.push_bit(planes[1]);
     done(row.words());

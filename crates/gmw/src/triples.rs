@@ -20,7 +20,7 @@
 //!
 //! Cost: per AND and ordered pair one correlated OT, and 2 bits from each party to each peer but the next.
 
-use crate::bits::{self, Bits, words};
+use crate::bits::{self, BitRun, words};
 use base::{Error, PartyId};
 use kernels::{Block, TweakedHash};
 use net::Session;
@@ -41,9 +41,9 @@ const UNDER_WAY: usize = 1 << 17;
 /// Shares of triples not used yet: bit i of each is triple i.
 #[derive(Default)]
 pub(crate) struct Triples {
-    pub a: Bits,
-    pub b: Bits,
-    pub c: Bits,
+    pub a: BitRun,
+    pub b: BitRun,
+    pub c: BitRun,
     used: usize,
 }
 

@@ -6,12 +6,12 @@ use base::PartyId;
 use circuits::Viewers;
 use circuits::{CircuitBuilder, InputBit};
 use common::{circuit, eval};
-use gmw::{Layers, OPEN_ANDS, Party, Quote};
+use gmw::{GateParty, GateQuote, Layers, OPEN_ANDS};
 use net::Traffic;
 use net::cluster::Cluster;
 use ot::OtKind;
 
-fn same(quote: &Quote, ledgers: &[Traffic], label: &str) {
+fn same(quote: &GateQuote, ledgers: &[Traffic], label: &str) {
     for step in ["setup", "triples", "online", "reveal"] {
         let cost = quote.step(step);
         let sent: Vec<u64> = ledgers.iter().map(|l| l.sent(step)).collect();
@@ -57,14 +57,14 @@ fn the_price_is_the_ledger() {
             })
             .collect();
         let viewers: Vec<&Viewers> = viewers.iter().collect();
-        let mut quote = Quote::new(parties, kind, 100_000);
+        let mut quote = GateQuote::new(parties, kind, 100_000);
         quote.reserve(1234);
         for lanes in [1, 77, 4000] {
             quote.eval(&layers, lanes);
             quote.reveal(lanes, &viewers);
         }
         let done = Cluster::new(parties, 3).run(|s| {
-            let mut party = Party::new(s, kind, 100_000)?;
+            let mut party = GateParty::new(s, kind, 100_000)?;
             party.reserve(1234);
             for lanes in [1, 77, 4000] {
                 let shares = eval(&mut party, &layers, lanes, s)?;
@@ -90,11 +90,11 @@ fn outputs_without_triples_cost_seeds() {
     let circuit = g.finish();
     let [linear, other] = [sum, both].map(|root| Layers::new(&circuit, &[root]));
     let viewers = [&Viewers::Parties(vec![PartyId(2)])];
-    let mut quote = Quote::without_triples(3);
+    let mut quote = GateQuote::without_triples(3);
     quote.eval(&linear, 70);
     quote.reveal(70, &viewers);
     let done = Cluster::new(3, 3).run(|s| {
-        let mut party = Party::without_triples(s)?;
+        let mut party = GateParty::without_triples(s)?;
         let shares = eval(&mut party, &linear, 70, s)?;
         party.reveal(shares, 70, &viewers, s)?;
         let ledger = s.ledger().clone();
@@ -119,10 +119,10 @@ fn long_layers_are_priced_piece_by_piece() {
     let root = g.and(ab, bc);
     let layers = Layers::new(&g.finish(), &[root]);
     let lanes = OPEN_ANDS as usize / 2 + 100;
-    let mut quote = Quote::new(2, OtKind::default(), 0);
+    let mut quote = GateQuote::new(2, OtKind::default(), 0);
     quote.eval(&layers, lanes);
     let done = Cluster::new(2, 3).run(|s| {
-        let mut party = Party::new(s, OtKind::default(), 0)?;
+        let mut party = GateParty::new(s, OtKind::default(), 0)?;
         eval(&mut party, &layers, lanes, s)?;
         Ok(s.ledger().clone())
     });
@@ -139,7 +139,7 @@ fn an_and_costs_two_bits_online_per_peer() {
         .collect();
     let roots: Vec<_> = inputs.chunks(2).map(|pair| g.and(pair[0], pair[1])).collect();
     let layers = Layers::new(&g.finish(), &roots);
-    let mut quote = Quote::new(3, OtKind::default(), 0);
+    let mut quote = GateQuote::new(3, OtKind::default(), 0);
     quote.eval(&layers, 1);
     assert_eq!(quote.step("online").sent, vec![2 * 2 * 1000 / 8; 3]);
 }

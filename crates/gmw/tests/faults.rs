@@ -6,7 +6,7 @@ use base::{Error, PartyId};
 use circuits::Viewers;
 use circuits::{Circuit, Lit};
 use common::{circuit, eval, truth};
-use gmw::{Layers, Party};
+use gmw::{GateParty, Layers};
 use net::Session;
 use net::cluster::Cluster;
 use net::faults::InjectedFault;
@@ -16,7 +16,7 @@ use std::time::Duration;
 const LANES: usize = 200;
 
 fn all(session: &mut Session, layers: &Layers, roots: &[Lit]) -> Result<Vec<Vec<u64>>, Error> {
-    let mut party = Party::new(session, OtKind::default(), 0)?;
+    let mut party = GateParty::new(session, OtKind::default(), 0)?;
     let shares = eval(&mut party, layers, LANES, session)?;
     let seen = party.reveal(shares, LANES, &vec![&Viewers::Everyone; roots.len()], session)?;
     Ok(seen.into_iter().flatten().collect())
@@ -72,7 +72,7 @@ fn narrow_windows_change_nothing() {
     let lanes = 8000;
     for kind in [OtKind::default(), OtKind::SoftSpoken { k: 1 }, OtKind::Ferret] {
         let done = Cluster::new(3, 2).tiny_window().run(|s| {
-            let mut party = Party::new(s, kind, 1 << 19)?;
+            let mut party = GateParty::new(s, kind, 1 << 19)?;
             let shares = eval(&mut party, &layers, lanes, s)?;
             party.reveal(shares, lanes, &vec![&Viewers::Everyone; roots.len()], s)
         });

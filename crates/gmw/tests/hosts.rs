@@ -6,7 +6,7 @@ use base::free_address;
 use base::{Error, PartyId, Roster, Seed};
 use circuits::Viewers;
 use common::{circuit, eval, truth};
-use gmw::{Layers, Party};
+use gmw::{GateParty, Layers};
 use net::{ChannelSecurity, Identity, Meet, Session};
 use ot::OtKind;
 use std::collections::BTreeMap;
@@ -49,7 +49,7 @@ fn sockets_carry_it() {
     let layers = Layers::new(&c, &roots);
     for tls in [false, true] {
         let done = meet(tls, |s| {
-            let mut party = Party::new(s, OtKind::default(), 0)?;
+            let mut party = GateParty::new(s, OtKind::default(), 0)?;
             let shares = eval(&mut party, &layers, 500, s)?;
             party.reveal(shares, 500, &vec![&Viewers::Everyone; roots.len()], s)
         });
@@ -65,7 +65,7 @@ fn a_party_that_dies_after_set_up_ends_the_others() {
     let (c, roots) = circuit(PARTIES, 60, 11);
     let layers = Layers::new(&c, &roots);
     let done = meet(true, |s| {
-        let mut party = Party::new(s, OtKind::default(), 0)?;
+        let mut party = GateParty::new(s, OtKind::default(), 0)?;
         if s.me() == PartyId(2) {
             return Err(Error::misuse("dies here"));
         }

@@ -3,7 +3,7 @@
 
 use base::{Error, Rng, Seed};
 use engine::conformance::{Table, suite};
-use engine::{Engine, Entries, Share, Shares, alone};
+use engine::{BaseOts, Engine, Entries, RowInput, RowSource, Share, Shares, alone};
 use gmw::Gmw;
 use net::cluster::Cluster;
 use ot::OtKind;
@@ -68,13 +68,12 @@ fn deal(plan: &JoinedPlan, entered: &[Vec<u128>], rows: u64, rng: &mut Rng) -> [
 
 /// Runs both parties; every time price and ledger are compared.
 fn run(program: &Program, shared: [bool; 2], held: &[Held; 2], seed: u64) -> Vec<Shares> {
+    let stage = Gmw::new(KIND).with_lanes(LANES).rows(program, RowSource::Joined(shared)).unwrap();
     let done = Cluster::new(2, seed).run(|session| {
         let mut rows = held[session.me().index()].clone();
-        let mut engine = Gmw::new(KIND).with_lanes(LANES);
-        engine.check_joined(program, shared)?;
-        let price = engine.price_joined(program, shared, rows.len());
+        let price = stage.price(rows.len()).cost;
         let before = session.ledger().sent("");
-        let shares = engine.joined(program, shared, &mut rows, session)?;
+        let shares = stage.run(RowInput::Joined(&mut rows), BaseOts::Own, session)?;
         assert_eq!(session.ledger().sent("") - before, price.sent[session.me().index()]);
         assert_eq!([session.ledger().and_gates(""), session.ledger().ots("")], [price.and_gates, price.ots]);
         Ok((shares, session.ledger().turns(""), price.rounds))
@@ -344,7 +343,8 @@ fn shares_are_random() {
 fn per_row(lift: &LiftParameters, shared: [bool; 2]) -> (u64, u64) {
     let (program, _) = build(lift).unwrap();
     let (engine, rows) = (Gmw::new(OtKind::SoftSpoken { k: 8 }).with_lanes(64), 64 * 64);
-    let [once, twice] = [1, 2].map(|n| engine.price_joined(&program, shared, n * rows));
+    let stage = engine.rows(&program, RowSource::Joined(shared)).unwrap();
+    let [once, twice] = [1, 2].map(|n| stage.price(n * rows).cost);
     let cots = twice.ots - once.ots;
     // With random choices ceil(128 / 8) - 1 bits per COT.
     let bits = 8 * (twice.bytes() - once.bytes()) - 15 * cots;
@@ -381,16 +381,17 @@ fn a_joined_row_costs_what_the_formulas_say() {
 /// a clamp and a square more.
 #[test]
 fn few_messages_wait_for_one_another() {
-    let engine = Gmw::new(KIND);
-    let trips = |lift: &LiftParameters, shared| engine.trips_joined(&build(lift).unwrap().0, shared, 64);
-    let own = engine.trips(&build(&LiftParameters::bench(4)).unwrap().0, 64);
-    assert_eq!(trips(&LiftParameters::bench(4), [true, true]), own + 1);
+    let trips = |lift: &LiftParameters, source| {
+        Gmw::new(KIND).rows(&build(lift).unwrap().0, source).unwrap().price(64).trips
+    };
+    let (own, both) = (trips(&LiftParameters::bench(4), RowSource::Owned), RowSource::Joined([true, true]));
+    assert_eq!(trips(&LiftParameters::bench(4), both), own + 1);
     let lift = LiftParameters {
         matching: JoinShape { masked: true, slots: 4, ..JoinShape::default() },
         clamp: 1 << 20,
         ..LiftParameters::bench(4)
     };
-    assert!(trips(&lift, [true, true]) <= 2 * own + 8, "{} of {own}", trips(&lift, [true, true]));
+    assert!(trips(&lift, both) <= 2 * own + 8, "{} of {own}", trips(&lift, both));
 }
 
 /// The advertiser packs one payload for a row of its own, whatever slots the row will lie in.
@@ -431,13 +432,16 @@ fn slots_have_one_payload() {
 #[test]
 fn what_cannot_be_joined_is_refused() {
     let (program, _) = build(&LiftParameters::bench(1)).unwrap();
-    let error =
-        |program: &Program, shared| Gmw::default().check_joined(program, shared).unwrap_err().to_string();
+    let error = |program: &Program, shared| {
+        let refused = Gmw::default().rows(program, RowSource::Joined(shared));
+        refused.err().expect("it is refused").to_string()
+    };
     assert!(error(&program, [false, false]).contains("nothing is joined to shares; match by pid"));
     let mut public = program.clone();
     public.columns[0].holder = Holder::Public;
     assert!(error(&public, [true, true]).contains("nobody can enter the public column"));
-    let text = engine::Clear.check_joined(&program, [true, true]).unwrap_err().to_string();
+    let refused = engine::Clear.rows(&program, RowSource::Joined([true, true]));
+    let text = refused.err().expect("it is refused").to_string();
     assert!(text.contains("clear runs no rows that were joined to shares: use gmw"), "{text}");
 }
 
@@ -461,14 +465,14 @@ fn shards_over_a_hub() {
             held
         })
         .collect();
+    let stage = Gmw::new(KIND).over_hub().rows(&program, RowSource::Joined([true, true])).unwrap();
     let shards = Cluster::new(2, 8).run(|session| {
-        let forks = ot::Hubs::new(session, &[session.me().other()])?.fork(session, parts.len())?;
+        let units = stage.set_up(parts.len() as u32, session)?;
         let mut sum: Option<Shares> = None;
-        for (i, (bases, part)) in forks.into_iter().zip(&parts).enumerate() {
+        for (i, (bases, part)) in units.into_iter().zip(&parts).enumerate() {
             let (step, mut rows) = (format!("shard-{i}"), part[session.me().index()].clone());
-            let price = Gmw::new(KIND).over(None).price_joined(&program, [true, true], rows.len());
-            let mut engine = Gmw::new(KIND).over(Some(bases));
-            let shares = session.step(&step, |s| engine.joined(&program, [true, true], &mut rows, s))?;
+            let price = stage.price(rows.len()).cost;
+            let shares = session.step(&step, |s| stage.run(RowInput::Joined(&mut rows), bases, s))?;
             assert_eq!(session.ledger().sent(&step), price.sent[session.me().index()]);
             match &mut sum {
                 Some(sum) => sum.add(&program, &shares)?,
@@ -498,13 +502,14 @@ fn a_short_message_ends_in_an_error() {
     let mut held = deal(&plan, &values, file.len() as u64, &mut rng);
     held[0].alone =
         alone(&plan, PUBLISHER, &mut Columns { lift: &lift, layout: &layout, rows: &file }).unwrap();
+    let stage = Gmw::new(KIND).rows(&program, RowSource::Joined([true, true])).unwrap();
     for culprit in [PUBLISHER, ADVERTISER] {
         for turn in [0, 4, 9] {
             let step = format!("rows/turn-{turn}");
             let cluster = Cluster::new(2, 4).deadline(std::time::Duration::from_millis(400));
             let done = cluster.fault(culprit, step, net::faults::InjectedFault::Truncate).run(|session| {
                 let mut rows = held[session.me().index()].clone();
-                Gmw::new(KIND).joined(&program, [true, true], &mut rows, session)
+                stage.run(RowInput::Joined(&mut rows), BaseOts::Own, session)
             });
             let errors: Vec<String> =
                 done.iter().filter_map(|d| Some(d.as_ref().err()?.to_string())).collect();

@@ -2,7 +2,7 @@
 //! limits.
 
 use base::{Error, PartyId};
-use engine::{Engine, outputs};
+use engine::{BaseOts, Engine, PreparedRows, RowInput, RowSource, outputs, run_rows};
 use gmw::Gmw;
 use net::Session;
 use net::cluster::Cluster;
@@ -11,6 +11,7 @@ use ot::OtKind;
 use program::ShardRows;
 use program::lower::combine::SelectionCircuit;
 use program::lower::{Lowering, lower_release};
+use std::sync::Arc;
 use std::time::Duration;
 use studies::market::{CUSTOMER, MarketAnswer, MarketSample, Problem, program};
 
@@ -29,18 +30,18 @@ fn play(
     shape: SelectionCircuit,
     session: &mut Session,
 ) -> Result<Option<MarketAnswer>, Error> {
-    let (mut engine, program, me) = (engine(shape), sample.program(), session.me());
-    let shares = engine.rows(program, &mut sample.part(Some(me)), session)?;
+    let (engine, program, me) = (engine(shape), sample.program(), session.me());
+    let shares = run_rows(&engine, program, &mut sample.part(Some(me)), session)?;
     if !program.lists.is_empty() {
-        let lists = engine.lists(program, sample.rows(), CUSTOMER, &shares, session)?;
+        let lists = engine.lists(program, CUSTOMER)?.run(sample.rows(), &shares, session)?;
         let bits = |list: &Vec<u64>| {
             (0..sample.rows()).map(|r| list[r as usize / 64] >> (r % 64) & 1 == 1).collect()
         };
         return Ok(lists.first().map(|list| MarketAnswer::All(bits(list))));
     }
     let owners = program.fold_owners();
-    let plan = lower_release(program, CUSTOMER.into(), &Lowering::exact(&owners))?;
-    let values = outputs::exact(&mut engine, &plan, &shares, session)?.unwrap_or_default();
+    let plan = Arc::new(lower_release(program, CUSTOMER.into(), &Lowering::exact(&owners))?);
+    let values = outputs::exact(&*engine.release(&plan)?, &shares, session)?.unwrap_or_default();
     Ok(match values[..] {
         [row, score] => Some(MarketAnswer::Best((score != 0).then_some((row as u64, score)))),
         [row, score, found] => Some(MarketAnswer::Best((found == 1).then_some((row as u64, score)))),
@@ -79,9 +80,8 @@ fn the_papers_circuit_takes_the_papers_gates() {
         assert_eq!(answer, (party == 0).then(|| sample.truth().unwrap()));
     }
     for (rows, gates, depth) in [(100, 5_461, 120), (5_000, 304_955, 222)] {
-        let engine = engine(SelectionCircuit::Paper);
-        assert_eq!(engine.price_rows(sample.program(), rows).and_gates, gates);
-        assert_eq!(engine.depth(sample.program(), rows), depth);
+        let stage = engine(SelectionCircuit::Paper).prepare(sample.program(), RowSource::Owned).unwrap();
+        assert_eq!((stage.price(rows).and_gates, stage.depth(rows)), (gates, depth));
     }
 }
 
@@ -141,10 +141,8 @@ fn too_many_rows_are_refused_before_anything_is_sent() {
     }
     let sample = sample(Problem::P2p, 3, SelectionCircuit::Small, 1);
     let done = Cluster::new(3, 1).run(|s| {
-        let refused = engine(SelectionCircuit::Small)
-            .rows(sample.program(), &mut Endless, s)
-            .map(|_| ())
-            .expect_err("too many");
+        let refused = run_rows(&engine(SelectionCircuit::Small), sample.program(), &mut Endless, s);
+        let refused = refused.map(|_| ()).expect_err("too many");
         Ok((refused.to_string(), s.ledger().sent("")))
     });
     let (text, sent) = done.into_iter().next().unwrap().unwrap();
@@ -158,13 +156,11 @@ fn too_many_rows_are_refused_before_anything_is_sent() {
 #[test]
 fn what_it_cannot_run_is_said() {
     let sample = sample(Problem::P2p, 3, SelectionCircuit::Small, 1);
-    assert!(engine(SelectionCircuit::Small).check(sample.program()).is_ok());
+    let stage = engine(SelectionCircuit::Small).rows(sample.program(), RowSource::Owned).unwrap();
     let done = Cluster::new(2, 1).run(|s| {
-        Ok(engine(SelectionCircuit::Small)
-            .rows(sample.program(), &mut sample.part(None), s)
-            .map(|_| ())
-            .unwrap_err()
-            .to_string())
+        let mut rows = sample.part(None);
+        let refused = stage.run(RowInput::Owned(&mut rows), BaseOts::Own, s);
+        Ok(refused.map(|_| ()).unwrap_err().to_string())
     });
     assert!(done[0].as_ref().unwrap().contains("for 3 parties; 2 take part"));
 }

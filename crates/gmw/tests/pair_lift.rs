@@ -1,7 +1,7 @@
 //! Lift rows by `sums`: the totals of the clear engine, at the price of the formulas.
 
 use base::{Cost, Error, PartyId};
-use engine::{Clear, Engine, Share, Shares};
+use engine::{BaseOts, Clear, Engine, PreparedRows, RowInput, RowSource, Share, Shares, run_rows};
 use net::cluster::Cluster;
 use net::faults::InjectedFault;
 use ot::OtKind;
@@ -10,7 +10,7 @@ use program::{Class, Lookup, NodeId, Program, ProgramBuilder, ValueType};
 use proptest::prelude::*;
 use std::time::Duration;
 use studies::lift::*;
-use sums::Prepared;
+use sums::SumRows;
 
 const KIND: OtKind = OtKind::SoftSpoken { k: 4 };
 
@@ -51,8 +51,8 @@ fn totals(program: &Program, shares: &[Shares]) -> Vec<u128> {
     program.folds.iter().enumerate().map(total).collect()
 }
 
-fn prepared(program: &Program, me: PartyId, lanes: usize) -> Result<Prepared, Error> {
-    Prepared::new(program, me, KIND, lanes)
+fn prepared(program: &Program, lanes: usize) -> Result<SumRows, Error> {
+    SumRows::new(program, RowSource::Owned, KIND, lanes)
 }
 
 /// Both parties' shares.
@@ -65,10 +65,10 @@ fn pair(
     let (program, layout) = build(lift).unwrap();
     cluster.run(|session| {
         let mut table = Table { lift, layout: &layout, rows, party: Some(session.me()) };
-        let prepared = prepared(&program, session.me(), lanes)?;
+        let stage = prepared(&program, lanes)?;
         let before = session.ledger().sent("");
-        let shares = session.step("rows", |session| prepared.run(&mut table, None, session))?;
-        let price = prepared.price(rows.len() as u64);
+        let shares = session.step("rows", |s| stage.run(RowInput::Owned(&mut table), BaseOts::Own, s))?;
+        let price = stage.price(rows.len() as u64).cost;
         assert_eq!(session.ledger().sent("") - before, price.sent[session.me().index()]);
         assert_eq!([session.ledger().and_gates(""), session.ledger().ots("")], [price.and_gates, price.ots]);
         Ok(shares)
@@ -79,7 +79,7 @@ fn clear(lift: &LiftParameters, rows: &[JoinedRow]) -> Vec<u128> {
     let (program, layout) = build(lift).unwrap();
     let mut session = Cluster::new(1, 1).sessions().remove(0);
     let mut table = Table { lift, layout: &layout, rows, party: None };
-    totals(&program, &[Clear.rows(&program, &mut table, &mut session).unwrap()])
+    totals(&program, &[run_rows(&Clear, &program, &mut table, &mut session).unwrap()])
 }
 
 /// Studies and tables: K = 1, 2, 4, 8, with windows, breakdowns and cohorts or without; small clocks, so that
@@ -183,11 +183,11 @@ fn shares_are_random() {
 /// Marginal cost of a row, in bits, without the OT extension; and COTs.
 fn per_row(program: &Program) -> (u64, u64) {
     let (lanes, kind) = (64, OtKind::SoftSpoken { k: 8 });
-    let prepared = Prepared::new(program, PartyId(0), kind, lanes).unwrap();
+    let stage = SumRows::new(program, RowSource::Owned, kind, lanes).unwrap();
     let rows = 64 * 64;
-    let (once, twice): (Cost, Cost) = (prepared.price(rows), prepared.price(2 * rows));
+    let (once, twice): (Cost, Cost) = (stage.price(rows).cost, stage.price(2 * rows).cost);
     let cots = twice.ots - once.ots;
-    assert_eq!(cots, prepared.cots_per_row() * rows);
+    assert_eq!(cots, stage.cots_per_row() * rows);
     // With random choices ceil(128 / 8) - 1 bits per COT.
     let bits = 8 * (twice.bytes() - once.bytes()) - 15 * cots;
     assert_eq!((bits % rows, cots % rows), (0, 0));
@@ -313,39 +313,40 @@ fn a_program_beyond_the_limit_is_refused() {
         value = b.div(y, value);
     }
     b.sum(value, ty);
-    let error = prepared(&b.finish(), PartyId(0), 64).err().unwrap().to_string();
+    let error = prepared(&b.finish(), 64).err().unwrap().to_string();
     assert!(error.starts_with("oblivious transfers per row: "), "{error}");
 }
 
-/// Shards over base OTs of one hub: the same totals, at their own price; one engine serves one shard.
+/// Shards over base OTs of one hub: the same totals, at their own price; base OTs of another kind than the
+/// price is for are refused.
 #[test]
 fn shards_over_a_hub() {
     let lift = windowed();
     let (program, layout) = build(&lift).unwrap();
     let rows = made_up(&lift, 700);
     for kind in [KIND, OtKind::SoftSpoken { k: 1 }, OtKind::Ferret] {
+        let stage = gmw::Gmw::new(kind).over_hub().rows(&program, RowSource::Owned).unwrap();
+        let price = stage.price(350).cost;
         let shards = Cluster::new(2, 8).run(|session| {
-            let forks = ot::Hubs::new(session, &[session.me().other()])?.fork(session, 2)?;
+            let units = session.step("hub", |s| stage.set_up(2, s))?;
+            assert_eq!(session.ledger().sent("hub"), stage.price_set_up(2).cost.sent[session.me().index()]);
             let mut all = Vec::new();
-            for (i, bases) in forks.into_iter().enumerate() {
+            for (i, bases) in units.into_iter().enumerate() {
                 let (step, part) = (format!("shard-{i}"), &rows[i * 350..][..350]);
                 let mut table = Table { lift: &lift, layout: &layout, rows: part, party: Some(session.me()) };
-                let price = gmw::Gmw::new(kind).over(None).price_rows(&program, 350);
-                let mut engine = gmw::Gmw::new(kind).over(Some(bases));
-                all.push(session.step(&step, |s| engine.rows(&program, &mut table, s))?);
+                all.push(session.step(&step, |s| stage.run(RowInput::Owned(&mut table), bases, s))?);
                 let ledger = session.ledger();
                 assert_eq!(ledger.sent(&step), price.sent[session.me().index()], "{kind}");
                 let work = [ledger.and_gates(&step), ledger.ots(&step)];
                 assert_eq!(work, [price.and_gates, price.ots], "{kind}");
-                let again = session.step("again", |s| engine.rows(&program, &mut table, s));
-                let error = again.err().expect("its base OTs are used up");
-                assert!(error.to_string().contains("serve one shard"), "{error}");
+                let again = stage.run(RowInput::Owned(&mut table), BaseOts::Own, session);
+                let error = again.err().expect("it is priced over a hub");
+                assert!(error.to_string().contains("takes base OTs of the hub"), "{error}");
             }
             let turns = [0, 1].map(|i| session.ledger().turns(&format!("shard-{i}")));
             Ok((all, turns))
         });
         let (shards, turns): (Vec<_>, Vec<_>) = shards.into_iter().map(Result::unwrap).unzip();
-        let price = gmw::Gmw::new(kind).over(None).price_rows(&program, 350);
         assert_eq!([0, 1].map(|i| turns[0][i].max(turns[1][i])), [price.rounds; 2], "{kind}");
         let mut shards: Vec<_> = shards.into_iter().map(Vec::into_iter).collect();
         for part in rows.chunks(350) {
@@ -360,15 +361,16 @@ fn shards_over_a_hub() {
 #[test]
 fn trips_are_those_of_groups() {
     let (program, _) = build(&windowed()).unwrap();
-    let prepared = |lanes| Prepared::new(&program, PartyId(0), KIND, lanes).unwrap();
-    let (one, sixteen) = (prepared(64).trips(64), prepared(64).trips(16 * 64));
+    let stage = prepared(&program, 64).unwrap();
+    let trips = |batches: u64| stage.price(64 * batches).trips;
+    let (one, sixteen) = (trips(1), trips(16));
     assert_eq!(one, sixteen);
-    let (second, third) = (prepared(64).trips(32 * 64) - sixteen, prepared(64).trips(48 * 64) - sixteen);
+    let (second, third) = (trips(32) - sixteen, trips(48) - sixteen);
     assert!(second > 0 && second <= one, "{second} of {one}");
     assert_eq!(third, 2 * second);
-    assert!(prepared(64).price(16 * 64).rounds > sixteen, "turns count every batch");
+    assert!(stage.price(16 * 64).cost.rounds > sixteen, "turns count every batch");
     // Trees cross instead of three messages, the last of which took the first OTs along.
-    assert_eq!(prepared(64).over_hub().trips(64) + 2, one);
+    assert_eq!(stage.over_hub().price(64).trips + 2, one);
 }
 
 /// A product with a bit that turns out to be constant is there before a sum of it is taken.
@@ -387,7 +389,7 @@ fn a_constant_selector_comes_before_its_sum() {
     let shares = Cluster::new(2, 4).run(|session| {
         let mut table =
             engine::conformance::Table::new(&program, &[vec![3; 5], vec![40; 5]], 5, Some(session.me()));
-        gmw::Gmw::new(KIND).rows(&program, &mut table, session)
+        run_rows(&gmw::Gmw::new(KIND), &program, &mut table, session)
     });
     let shares: Vec<Shares> = shares.into_iter().map(Result::unwrap).collect();
     assert_eq!(totals(&program, &shares), [5 * 43]);

@@ -6,7 +6,7 @@ use base::PartyId;
 use circuits::Viewers;
 use circuits::{CircuitBuilder, InputBit, Lit};
 use common::{Source, party};
-use gmw::{Layers, Party};
+use gmw::{GateParty, Layers};
 use net::cluster::Cluster;
 use ot::OtKind;
 
@@ -109,7 +109,7 @@ fn a_view_does_not_depend_on_inputs() {
     let layers = two_inputs(|g, a, b| g.and(a, b));
     let run = |value: u64, seed: u64| {
         let done = Cluster::new(2, seed).digests().run(|s| {
-            let mut party = Party::new(s, OtKind::default(), 64)?;
+            let mut party = GateParty::new(s, OtKind::default(), 64)?;
             let shares = party.eval(
                 &layers,
                 64,
@@ -155,7 +155,7 @@ fn triples_multiply_for_any_number_of_parties_and_back_end() {
     };
     for (parties, kind) in [(2, OtKind::default()), (4, OtKind::SoftSpoken { k: 4 }), (3, OtKind::Ferret)] {
         let done = Cluster::new(parties, 1).run(|s| {
-            let mut party = Party::new(s, kind, lanes as u64)?;
+            let mut party = GateParty::new(s, kind, lanes as u64)?;
             let me = party.me().index();
             let mut known = |input: &InputBit, into: &mut [u64]| {
                 into.iter_mut().enumerate().for_each(|(i, out)| *out = word(me, input.word, i));

@@ -5,7 +5,7 @@
 //! What an [`Actor`] does at a stage differs: an owner has rows and a ledger, a server has neither, a plan adds up
 //! prices. The order does not.
 
-use crate::engines::Engines;
+use crate::engines::StudyEngine;
 use crate::prepare::Built;
 use crate::stages::compute::ComputeStage;
 use crate::stages::link::{LinkFacts, LinkStage};
@@ -13,7 +13,7 @@ use crate::stages::noise::NoiseStage;
 use crate::stages::publish::PublishStage;
 use crate::stages::release::ReleaseStage;
 use base::Error;
-use engine::Engine;
+use engine::DrawnNoise;
 use privacy::scales::Scales;
 use study::Study;
 
@@ -36,14 +36,13 @@ pub(crate) trait Actor {
     /// The engine is settled for the rows at hand.
     fn settled(&mut self, matched: &Matched<Self::Rows>);
 
-    fn draw(&mut self, stage: &NoiseStage, engine: &mut dyn Engine) -> Result<(), Error>;
+    fn draw(&mut self, stage: &NoiseStage) -> Result<DrawnNoise, Error>;
 
     fn compute(
         &mut self,
-        stage: &ComputeStage<'_>,
+        stage: &ComputeStage,
         matched: &Matched<Self::Rows>,
         lanes: Self::Lanes,
-        engine: &mut dyn Engine,
     ) -> Result<Self::Totals, Error>;
 
     fn publish(
@@ -58,7 +57,7 @@ pub(crate) trait Actor {
         stage: &ReleaseStage<'_>,
         matched: &Matched<Self::Rows>,
         totals: &Self::Totals,
-        engine: &mut dyn Engine,
+        noise: &mut DrawnNoise,
     ) -> Result<Self::Views, Error>;
 }
 
@@ -66,7 +65,7 @@ pub(crate) trait Actor {
 pub(crate) struct Matched<R> {
     pub rows: R,
     pub count: u64,
-    pub engines: Engines,
+    pub engines: StudyEngine,
     /// The link, where something hung on it.
     pub link: Option<LinkFacts>,
 }
@@ -76,8 +75,8 @@ pub(crate) struct Computed<R, T> {
     pub matched: Matched<R>,
     pub totals: T,
     pub scales: Scales,
-    /// What releases run on: at servers with the noise that is drawn.
-    pub engine: Box<dyn Engine>,
+    /// Of servers, the noise that is drawn.
+    pub noise: DrawnNoise,
 }
 
 /// Everything was released.
@@ -101,7 +100,7 @@ impl<'a> Course<'a> {
     /// Those of the stages.
     pub fn run<A: Actor>(
         self,
-        open: Engines,
+        open: StudyEngine,
         lanes: A::Lanes,
         actor: &mut A,
     ) -> Result<Completed<A::Rows, A::Views>, Error> {
@@ -113,13 +112,13 @@ impl<'a> Course<'a> {
 
     /// Measures the link where the study leaves something to it, matches, and settles the engine: everybody by the
     /// same numbers, and so alike.
-    fn match_rows<A: Actor>(self, open: Engines, actor: &mut A) -> Result<Matched<A::Rows>, Error> {
-        let asks = !self.study.only_matches() && open.asks(&self.built.program);
+    fn match_rows<A: Actor>(self, open: StudyEngine, actor: &mut A) -> Result<Matched<A::Rows>, Error> {
+        let asks = !self.study.only_matches() && open.asks();
         let stage = LinkStage { parties: self.study.roster().len() };
         let link = if asks { Some(actor.link(&stage)?) } else { None };
         let (rows, count) = actor.match_rows()?;
         let settled = |facts: LinkFacts| open.settled(&self.built.program, count, facts.link, facts.speeds);
-        Ok(Matched { rows, count, engines: link.map_or(open, settled), link })
+        Ok(Matched { rows, count, engines: link.map_or_else(|| open.clone(), settled), link })
     }
 
     /// Row and combine, and the noise: before the rows, unless its scale hangs on group sizes that are published
@@ -130,32 +129,31 @@ impl<'a> Course<'a> {
         lanes: A::Lanes,
         actor: &mut A,
     ) -> Result<Computed<A::Rows, A::Totals>, Error> {
-        let mut engine = matched.engines.make();
-        let stage = ComputeStage::new(self.study, self.built, matched.engines, matched.count);
+        let stage = ComputeStage::new(self.study, matched.engines.clone(), matched.count);
         let Some(publish) = PublishStage::new(self.study, self.built) else {
-            let scales = self.draw(&matched, None, &mut *engine, actor)?;
-            let totals = actor.compute(&stage, &matched, lanes, &mut *engine)?;
-            return Ok(Computed { matched, totals, scales, engine });
+            let (scales, noise) = self.draw(&matched, None, actor)?;
+            let totals = actor.compute(&stage, &matched, lanes)?;
+            return Ok(Computed { matched, totals, scales, noise });
         };
-        let totals = actor.compute(&stage, &matched, lanes, &mut *engine)?;
+        let totals = actor.compute(&stage, &matched, lanes)?;
         let groups = Some(actor.publish(&publish, &matched.rows, &totals)?);
-        let scales = self.draw(&matched, groups, &mut *engine, actor)?;
-        Ok(Computed { matched, totals, scales, engine })
+        let (scales, noise) = self.draw(&matched, groups, actor)?;
+        Ok(Computed { matched, totals, scales, noise })
     }
 
     fn draw<A: Actor>(
         self,
         matched: &Matched<A::Rows>,
         groups: Option<[u64; 2]>,
-        engine: &mut dyn Engine,
         actor: &mut A,
-    ) -> Result<Scales, Error> {
+    ) -> Result<(Scales, DrawnNoise), Error> {
         let Built { program, audit, .. } = self.built;
         let scales = Scales::new(self.study, program, audit, groups)?;
-        if let Some(stage) = NoiseStage::new(matched.engines, self.built, &scales)? {
-            actor.draw(&stage, engine)?;
-        }
-        Ok(scales)
+        let noise = match NoiseStage::new(&matched.engines, self.built, &scales)? {
+            Some(stage) => actor.draw(&stage)?,
+            None => DrawnNoise::none(),
+        };
+        Ok((scales, noise))
     }
 
     fn release<A: Actor>(
@@ -163,9 +161,9 @@ impl<'a> Course<'a> {
         computed: Computed<A::Rows, A::Totals>,
         actor: &mut A,
     ) -> Result<Completed<A::Rows, A::Views>, Error> {
-        let Computed { matched, totals, scales, mut engine } = computed;
-        let stage = ReleaseStage::new((self.study, self.built), matched.engines, &scales, matched.count)?;
-        let views = actor.release(&stage, &matched, &totals, &mut *engine)?;
+        let Computed { matched, totals, scales, mut noise } = computed;
+        let stage = ReleaseStage::new((self.study, self.built), &matched.engines, &scales, matched.count)?;
+        let views = actor.release(&stage, &matched, &totals, &mut noise)?;
         Ok(Completed { matched, scales, views })
     }
 }

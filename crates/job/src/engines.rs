@@ -1,35 +1,41 @@
 //! Which engine runs a study, and how it is set up. What the study leaves open (`auto`) is settled by the
 //! link: of the back ends and circuits that may serve, the one whose computation is estimated to end first.
 //! `tacit plan` estimates by the same rule.
+//!
+//! A choice holds the rows of the study's program, prepared: they are lowered once per engine and circuit
+//! that is considered, and every copy of the choice, at whatever worker, shares them.
 
 use crate::plan::{Link, Speeds};
 use accel::DeviceQueue;
 use base::{Cost, Error, Fault, PartyId};
-use engine::Engine;
-use gmw::Gmw;
-use ot::{Bases, ExtensionCost, OtKind};
+use engine::{Engine, PreparedRows, RowSource, StagePrice};
+use gmw::{Gmw, TransferRows};
+use ot::OtKind;
+use program::lower::JoinedPlan;
 use program::lower::combine::SelectionCircuit;
-use program::lower::{Draws, ReleasePlan};
 use program::{Program, Sharing};
-use ring4::{Ring4, Security, Settings};
-use study::{Compute, ComputeEngine as Choice, Protocol, Servers, Study};
+use ring4::{Ring4, RingRows, Security, Settings};
+use std::sync::Arc;
+use study::{Compute, ComputeEngine, Protocol, Servers, Study};
 use yao::Yao;
 
-/// The engine of a study.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Engines {
-    name: Name,
+/// The engine of a study, with its rows prepared.
+#[derive(Clone)]
+pub struct StudyEngine {
     compute: Compute,
-    /// Whose rows arrive as shares, where the match joins rows to shares.
-    joined: Option<[bool; 2]>,
+    rows: ChosenRows,
+    /// Whether there are several circuits for the program: only best rows and the like are circuits.
+    has_circuit: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Name {
-    Yao,
-    Gmw,
-    /// The four servers at these seats.
-    Ring4(Settings, [PartyId; 4]),
+/// The rows of a study's program, as an engine has prepared them.
+#[derive(Clone)]
+enum ChosenRows {
+    /// The study only matches.
+    Nothing,
+    Yao(Arc<dyn PreparedRows>),
+    Gmw(TransferRows),
+    Ring4(RingRows),
 }
 
 /// What row and combine of all shards will cost.
@@ -44,7 +50,7 @@ pub struct Estimate {
     pub seconds: f64,
 }
 
-impl Engines {
+impl StudyEngine {
     /// The engine that a study asks for. Where it leaves the choice, `gmw`, which keeps the release section
     /// between two parties in garbled circuits; or `yao` for a program that `gmw` does not run.
     ///
@@ -52,61 +58,64 @@ impl Engines {
     /// When no engine, or not the one asked for, can run the program: in the engine's words and with what to
     /// change.
     pub fn of(study: &Study, program: &Program) -> Result<Self, Error> {
-        let Compute { engine, shards, .. } = study.compute;
-        let joined = joined(study);
+        let compute = study.compute;
+        let has_circuit = program.sharing() == Sharing::Boolean;
         if study.only_matches() {
-            return Ok(Self { name: Name::Gmw, compute: study.compute, joined });
+            return Ok(Self { compute, rows: ChosenRows::Nothing, has_circuit });
         }
-        let with = |name| Self { name, compute: study.compute, joined }.checked(program);
-        let engines = match engine {
+        let source = row_source(study);
+        let gmw = || prepare_gmw(compute, program, source);
+        let yao = || prepare_yao(program, source);
+        let rows = match compute.engine {
             // The clear engine meets no network: see `Study::refuse_clear`. A plan prices what would run
             // instead.
-            Choice::Auto | Choice::Clear => with(Name::Gmw).or_else(|why| with(Name::Yao).map_err(|_| why)),
-            Choice::Yao => with(Name::Yao),
-            Choice::Gmw => with(Name::Gmw),
-            Choice::Ring4 => with(ring4_of(study)?),
+            ComputeEngine::Auto | ComputeEngine::Clear => gmw().or_else(|why| yao().map_err(|_| why)),
+            ComputeEngine::Yao => yao(),
+            ComputeEngine::Gmw => gmw(),
+            ComputeEngine::Ring4 => {
+                let lacks = || Error::misuse("a study by ring4 has four servers");
+                let servers = study.servers.as_ref().ok_or_else(lacks)?;
+                prepare_ring4(servers.settings(), servers.seats(), program, source)
+            }
         };
-        let engines = engines.map_err(|error| match error.kind() {
+        let rows = rows.map_err(|error| match error.kind() {
             Fault::Input(text) => Error::input(format!("study {}, compute.engine: {text}", study.name)),
             _ => error,
         })?;
-        if program.sharing() == Sharing::Boolean && shards > 1 {
+        if has_circuit && compute.shards > 1 {
             return Err(Error::input(format!(
-                "study {}: compute.shards is {shards}, and only sums between two parties are dealt to \
-                 several; use shards = 1",
-                study.name
+                "study {}: compute.shards is {}, and only sums between two parties are dealt to several; use \
+                 shards = 1",
+                study.name, compute.shards
             )));
         }
-        Ok(engines)
-    }
-
-    /// Itself, where it can run the program.
-    fn checked(self, program: &Program) -> Result<Self, Error> {
-        match self.joined {
-            Some(shared) => self.make().check_joined(program, shared)?,
-            None => self.make().check(program)?,
-        }
-        Ok(self)
+        Ok(Self { compute, rows, has_circuit })
     }
 
     /// Every engine that can run the program, and what of the study would have to change besides `engine`:
-    /// nothing where the same parties run it, protected against the same.
+    /// nothing where the same parties run it, protected against the same. This one's rows are not prepared
+    /// again.
     #[must_use]
-    pub fn choices(study: &Study, program: &Program) -> Vec<(Self, Option<String>)> {
-        let mut choices = Vec::new();
-        let mut add = |name, joined, compute, needs: Option<&str>| {
-            let engines = Self { name, compute, joined };
-            choices.extend(engines.checked(program).ok().map(|engines| (engines, needs.map(str::to_owned))));
-        };
+    pub fn alternatives(&self, study: &Study, program: &Program) -> Vec<(Self, Option<String>)> {
+        let source = row_source(study);
         let is_program = matches!(study.kind, study::Question::Program(_));
         let owners_alone = match study.servers {
             None => None,
             Some(_) if study.matching.protocol == Protocol::Aligned && is_program => Some("no servers"),
             Some(_) => Some("no servers, match.protocol = \"pid\""),
         };
-        for name in [Name::Yao, Name::Gmw] {
-            add(name, joined(study), study.compute, owners_alone);
-        }
+        let yao = match &self.rows {
+            ChosenRows::Yao(_) => Ok(self.rows.clone()),
+            _ => prepare_yao(program, source),
+        };
+        let gmw = match &self.rows {
+            ChosenRows::Gmw(_) => Ok(self.rows.clone()),
+            _ => prepare_gmw(study.compute, program, source),
+        };
+        let of = |rows, compute, needs| Some((Self { compute, rows, has_circuit: self.has_circuit }, needs));
+        let needs = || owners_alone.map(str::to_owned);
+        let mut choices: Vec<_> =
+            [yao, gmw].into_iter().filter_map(|rows| of(rows.ok()?, study.compute, needs())).collect();
         let seats = study
             .servers
             .as_ref()
@@ -123,218 +132,192 @@ impl Engines {
                 None => Some("four servers, match.protocol = \"salted-key\"".to_owned()),
             };
             let compute = Compute { shards: 1, ..study.compute };
-            add(Name::Ring4(Settings { security, ..settings }, seats), None, compute, needs.as_deref());
+            let rows = match &self.rows {
+                ChosenRows::Ring4(rows) if rows.ring4().settings().security == security => {
+                    Ok(self.rows.clone())
+                }
+                _ => prepare_ring4(Settings { security, ..settings }, seats, program, RowSource::Owned),
+            };
+            choices.extend(rows.ok().and_then(|rows| of(rows, compute, needs)));
         }
         choices
     }
 
-    /// What computing a release takes of an engine: its price, AND gates as [`Estimate`] has them, and round
-    /// trips.
+    /// Its name.
     #[must_use]
-    pub fn price_release(&self, plan: &ReleasePlan) -> (Cost, u64, u64) {
-        let cost = self.make().price_release(plan);
-        match self.name {
-            Name::Ring4(settings, seats) => {
-                let engine = self.ring4(settings, seats);
-                let [and_gates, trips] = engine.release_work(plan);
-                (cost, and_gates, trips.div_ceil(2))
-            }
-            Name::Yao | Name::Gmw => {
-                let (and_gates, rounds) = (cost.and_gates, cost.rounds);
-                (cost, and_gates, rounds)
-            }
+    pub fn name(&self) -> &'static str {
+        match self.rows {
+            ChosenRows::Yao(_) => "yao",
+            ChosenRows::Gmw(_) | ChosenRows::Nothing => "gmw",
+            ChosenRows::Ring4(_) => "ring4",
         }
     }
 
-    /// The same of the noise that is drawn before the rows.
+    /// What prepares releases.
     #[must_use]
-    pub fn price_draw(&self, draws: &Draws) -> (Cost, u64, u64) {
-        let cost = self.make().price_draw(draws);
-        match self.name {
-            Name::Ring4(settings, seats) => {
-                let [and_gates, trips] = self.ring4(settings, seats).draw_work(draws);
-                (cost, and_gates, trips.div_ceil(2))
-            }
-            Name::Yao | Name::Gmw => (cost, 0, 0),
+    pub fn engine(&self) -> Box<dyn Engine> {
+        match &self.rows {
+            ChosenRows::Yao(_) => Box::new(Yao::default()),
+            ChosenRows::Gmw(_) | ChosenRows::Nothing => Box::new(gmw_of(self.compute)),
+            ChosenRows::Ring4(rows) => Box::new(rows.ring4().clone()),
         }
+    }
+
+    /// Row and combine.
+    ///
+    /// # Errors
+    /// When the study only matches.
+    pub fn rows(&self) -> Result<&dyn PreparedRows, Error> {
+        match &self.rows {
+            ChosenRows::Nothing => Err(Error::misuse("nothing is computed on rows that are only matched")),
+            ChosenRows::Yao(rows) => Ok(&**rows),
+            ChosenRows::Gmw(rows) => Ok(rows),
+            ChosenRows::Ring4(rows) => Ok(rows),
+        }
+    }
+
+    /// How rows enter that a match has joined to shares; none where rows lie on a common spine.
+    #[must_use]
+    pub fn joined(&self) -> Option<&Arc<JoinedPlan>> {
+        if let ChosenRows::Gmw(rows) = &self.rows { rows.joined() } else { None }
     }
 
     /// The same where others than its two ends can read the channels between servers, or not: messages are
     /// masked then.
     #[must_use]
-    pub fn masked(self, masked: bool) -> Self {
-        match self.name {
-            Name::Ring4(settings, seats) => {
-                Self { name: Name::Ring4(Settings { masked, ..settings }, seats), ..self }
-            }
-            Name::Yao | Name::Gmw => self,
+    pub fn masked(&self, masked: bool) -> Self {
+        match &self.rows {
+            ChosenRows::Ring4(rows) => self.with_rows(ChosenRows::Ring4(rows.masked(masked))),
+            _ => self.clone(),
         }
     }
 
-    /// Whose rows arrive as shares; `None` where rows lie on a common spine.
-    #[must_use]
-    pub fn joined(&self) -> Option<[bool; 2]> {
-        self.joined
-    }
-
-    /// What row and combine of one shard cost.
-    #[must_use]
-    pub fn price_rows(&self, engine: &dyn Engine, program: &Program, rows: u64) -> Cost {
-        match self.joined {
-            Some(shared) => engine.price_joined(program, shared, rows),
-            None => engine.price_rows(program, rows),
-        }
-    }
-
-    /// A fresh engine, as for releases and for a worker with base OTs of its own.
-    #[must_use]
-    pub fn make(&self) -> Box<dyn Engine> {
-        match self.name {
-            Name::Yao => Box::new(Yao::default()),
-            Name::Gmw => Box::new(self.gmw()),
-            Name::Ring4(settings, seats) => Box::new(self.ring4(settings, seats)),
-        }
-    }
-
-    fn gmw(&self) -> Gmw {
-        Gmw::new(self.compute.ot.unwrap_or_default()).with_shape(self.compute.circuit.unwrap_or_default())
-    }
-
-    fn ring4(&self, settings: Settings, seats: [PartyId; 4]) -> Ring4 {
-        Ring4::new(settings, seats, || Ok(DeviceQueue::default()))
-    }
-
-    /// The engine of one worker of several: over its base OTs where there is a hub ([`Engines::has_hub`]).
-    #[must_use]
-    pub fn worker(&self, bases: Option<Bases>) -> Box<dyn Engine> {
-        match self.has_hub() {
-            true => Box::new(self.gmw().over(bases)),
-            false => self.make(),
-        }
-    }
-
-    /// Whether the workers' base OTs come out of one run of the coordinators: where there are several workers
-    /// of `gmw`.
-    #[must_use]
-    pub fn has_hub(&self) -> bool {
-        self.name == Name::Gmw && self.compute.shards > 1
-    }
-
-    /// What the hub costs and how many messages of it cross the path one after the other.
-    #[must_use]
-    pub fn hub(&self, parties: usize) -> (Cost, u64) {
-        if !self.has_hub() {
-            return (Cost::zero(parties), 0);
-        }
-        let leader = PartyId(u8::from(!ot::leads(PartyId(0), PartyId(1))));
-        (ExtensionCost::hubs(self.compute.shards.into()).cost(leader, leader.other(), parties), 3)
+    fn with_rows(&self, rows: ChosenRows) -> Self {
+        Self { rows, ..self.clone() }
     }
 
     /// Whether the link settles something: `gmw`, with a setting left open that matters to the program.
     #[must_use]
-    pub fn asks(&self, program: &Program) -> bool {
-        let open = self.compute.ot.is_none() || self.compute.circuit.is_none() && has_circuit(program);
-        self.name == Name::Gmw && open && self.price_rows(&*self.make(), program, 2).ots > 0
+    pub fn asks(&self) -> bool {
+        let open = self.compute.ot.is_none() || self.compute.circuit.is_none() && self.has_circuit;
+        let ChosenRows::Gmw(rows) = &self.rows else { return false };
+        open && rows.price(2).cost.ots > 0
     }
 
     /// With all settings settled for so many rows over a link. What the study fixed stays; where two would
     /// end at the same time, the simpler one.
     #[must_use]
     pub fn settled(&self, program: &Program, rows: u64, link: Link, speeds: Speeds) -> Self {
-        if !self.asks(program) {
-            return *self;
+        let ChosenRows::Gmw(own) = &self.rows else { return self.clone() };
+        if !self.asks() {
+            return self.clone();
         }
         let kinds = self.compute.ot.map_or(OtKind::CANDIDATES.to_vec(), |kind| vec![kind]);
-        let shapes = match self.compute.circuit {
-            Some(shape) => vec![shape],
-            None if has_circuit(program) => vec![SelectionCircuit::Small, SelectionCircuit::Shallow],
-            None => vec![SelectionCircuit::default()],
+        let mut shapes = vec![(self.compute.circuit.unwrap_or_default(), own.clone())];
+        if self.compute.circuit.is_none() && self.has_circuit {
+            let shallow = gmw_of(Compute { circuit: Some(SelectionCircuit::Shallow), ..self.compute });
+            shapes.extend(
+                shallow.prepare(program, RowSource::Owned).map(|rows| (SelectionCircuit::Shallow, rows)),
+            );
+        }
+        let candidate = |kind, (shape, prepared): &(SelectionCircuit, TransferRows)| {
+            let compute = Compute { ot: Some(kind), circuit: Some(*shape), ..self.compute };
+            let choice = Self { compute, rows: ChosenRows::Gmw(prepared.with_kind(kind)), ..self.clone() };
+            let seconds = choice.estimate(rows, link, speeds).map_or(f64::INFINITY, |all| all.seconds);
+            (choice, seconds)
         };
-        let all = kinds.iter().flat_map(|kind| shapes.iter().map(|shape| (*kind, *shape)));
-        let with = |(kind, shape)| {
-            let compute = Compute { ot: Some(kind), circuit: Some(shape), ..self.compute };
-            let engines = Self { compute, ..*self };
-            (engines, engines.estimate(program, rows, link, speeds).seconds)
-        };
-        let best = all.map(with).min_by(|(_, a), (_, b)| a.total_cmp(b));
-        best.map_or(*self, |(engines, _)| engines)
+        let shapes = &shapes;
+        let all = kinds.iter().flat_map(|kind| shapes.iter().map(|shape| candidate(*kind, shape)));
+        let best = all.min_by(|(_, a), (_, b)| a.total_cmp(b));
+        best.map_or_else(|| self.clone(), |(choice, _)| choice)
     }
 
     /// How the engine is set up, for people.
     #[must_use]
-    pub fn settings(&self, program: &Program) -> String {
+    pub fn settings(&self) -> String {
         let ot = self.compute.ot.unwrap_or_default();
-        match self.name {
-            Name::Yao => String::new(),
-            Name::Gmw if has_circuit(program) => {
+        match &self.rows {
+            ChosenRows::Yao(_) => String::new(),
+            ChosenRows::Gmw(_) | ChosenRows::Nothing if self.has_circuit => {
                 format!("{ot}, {} circuit", self.compute.circuit.unwrap_or_default())
             }
-            Name::Gmw => ot.to_string(),
-            Name::Ring4(settings, _) => study::ring4_settings(settings),
+            ChosenRows::Gmw(_) | ChosenRows::Nothing => ot.to_string(),
+            ChosenRows::Ring4(rows) => study::ring4_settings(rows.ring4().settings()),
         }
     }
 
     /// Cost and time of row and combine over so many rows.
-    #[must_use]
-    pub fn estimate(&self, program: &Program, rows: u64, link: Link, speeds: Speeds) -> Estimate {
-        let (of, parties) = (u64::from(self.compute.shards), program.parties.len());
-        let engine = self.worker(None);
-        let (mut cost, hub) = self.hub(parties);
-        (0..of).for_each(|i| cost += &self.price_rows(&*engine, program, (rows + of - 1 - i) / of));
-        let shard = rows.div_ceil(of);
-        let trips = match self.joined {
-            Some(shared) => engine.trips_joined(program, shared, shard),
-            None => engine.trips(program, shard),
-        };
-        let trips = hub + trips;
+    ///
+    /// # Errors
+    /// When the study only matches.
+    pub fn estimate(&self, rows: u64, link: Link, speeds: Speeds) -> Result<Estimate, Error> {
+        let (stage, of) = (self.rows()?, u64::from(self.compute.shards));
+        let mut all = stage.price_set_up(self.compute.shards);
+        // The first shard has the most rows.
+        for (i, unit) in (0..of).map(|i| stage.price((rows + of - 1 - i) / of)).enumerate() {
+            all.cost += &unit.cost;
+            all.and_gates += unit.and_gates;
+            all.trips += if i == 0 { unit.trips } else { 0 };
+        }
+        let StagePrice { cost, and_gates, trips } = all;
         // Gates of `gmw` cost their transfers, which two parties make; next to gates of `yao`, transfers cost
         // nothing.
-        let and_gates = match self.name {
-            Name::Ring4(settings, seats) => self.ring4(settings, seats).and_gates(program, rows),
-            Name::Yao | Name::Gmw => cost.and_gates,
-        };
-        let work = match self.name {
-            Name::Ring4(settings, _) => and_gates as f64 / speeds.ring4(settings.security),
-            Name::Yao => cost.and_gates as f64 / speeds.and_per_s,
-            Name::Gmw => {
+        let work = match &self.rows {
+            ChosenRows::Ring4(rows) => and_gates as f64 / speeds.ring4(rows.ring4().settings().security),
+            ChosenRows::Yao(_) => and_gates as f64 / speeds.and_per_s,
+            ChosenRows::Gmw(_) | ChosenRows::Nothing => {
                 let [own, usual] = [self.compute.ot.unwrap_or_default(), OtKind::default()];
                 let each = 1.0 / speeds.ots_per_s + own.seconds_per_ot() - usual.seconds_per_ot();
-                cost.ots as f64 * each * 2.0 / parties as f64
+                cost.ots as f64 * each * 2.0 / cost.sent.len() as f64
             }
         };
         // The parties of sums by `gmw` take turns, so a shard sends one way at a time.
-        let turns = match self.name == Name::Gmw && !has_circuit(program) {
+        let turns = match self.name() == "gmw" && !self.has_circuit {
             true => 8.0 * cost.bytes() as f64 / link.bits_per_s / of as f64,
             false => 0.0,
         };
         // Sending and computing overlap; waiting does not.
         let busy = link.seconds(&cost).max(turns).max(work / speeds.cores.min(of as f64));
         let seconds = busy + trips as f64 * link.round_trip_s / 2.0;
-        Estimate { cost, and_gates, round_trips: trips.div_ceil(2), seconds }
+        Ok(Estimate { cost, and_gates, round_trips: trips.div_ceil(2), seconds })
     }
 }
 
-/// Whose rows arrive as shares, where the match joins rows to shares.
-fn joined(study: &Study) -> Option<[bool; 2]> {
+/// Whether a match has joined a study's rows to shares, and whose rows arrive so.
+pub(crate) fn row_source(study: &Study) -> RowSource {
     match study.matching.protocol {
-        Protocol::Ps3i { .. } | Protocol::Collecting { .. } => Some([true, true]),
+        Protocol::Ps3i { .. } | Protocol::Collecting { .. } => RowSource::Joined([true, true]),
         // The publisher knows which of its rows lies in which place.
-        Protocol::CircuitPsi => Some([false, true]),
-        Protocol::Pid | Protocol::MultiPid { .. } | Protocol::Aligned | Protocol::SaltedKey => None,
+        Protocol::CircuitPsi => RowSource::Joined([false, true]),
+        Protocol::Pid | Protocol::MultiPid { .. } | Protocol::Aligned | Protocol::SaltedKey => {
+            RowSource::Owned
+        }
     }
 }
 
-/// The servers of a study, and how they compute.
-fn ring4_of(study: &Study) -> Result<Name, Error> {
-    match &study.servers {
-        Some(servers) => Ok(Name::Ring4(servers.settings(), servers.seats())),
-        None => Err(Error::misuse("a study by ring4 has four servers")),
-    }
+fn gmw_of(compute: Compute) -> Gmw {
+    let gmw = Gmw::new(compute.ot.unwrap_or_default()).with_shape(compute.circuit.unwrap_or_default());
+    // Several workers share one run of base OTs.
+    if compute.shards > 1 { gmw.over_hub() } else { gmw }
 }
 
-/// Whether there are several circuits for a program: only best rows and the like are circuits.
-fn has_circuit(program: &Program) -> bool {
-    program.sharing() == Sharing::Boolean
+fn prepare_gmw(compute: Compute, program: &Program, source: RowSource) -> Result<ChosenRows, Error> {
+    gmw_of(compute).prepare(program, source).map(ChosenRows::Gmw)
+}
+
+fn prepare_yao(program: &Program, source: RowSource) -> Result<ChosenRows, Error> {
+    Yao::default().rows(program, source).map(|rows| ChosenRows::Yao(rows.into()))
+}
+
+fn prepare_ring4(
+    settings: Settings,
+    seats: [PartyId; 4],
+    program: &Program,
+    source: RowSource,
+) -> Result<ChosenRows, Error> {
+    source.must_be_owned("ring4")?;
+    let ring4 = Ring4::new(settings, seats, || Ok(DeviceQueue::default()));
+    Ok(ChosenRows::Ring4(ring4.prepare(program)))
 }
 
 #[cfg(test)]
@@ -344,7 +327,7 @@ mod tests {
     const LIFT: &str = include_str!("../../../examples/lift.toml");
     const ALIGNED: &str = include_str!("../../../examples/aligned.toml");
 
-    fn engines(text: &str) -> (Engines, Program) {
+    fn engines(text: &str) -> (StudyEngine, Program) {
         let study = Study::parse("study.toml", text).unwrap();
         let policy = program::VerifierPolicy {
             max_rho: program::Ratio::new(1000, 1).unwrap(),
@@ -352,13 +335,13 @@ mod tests {
             allow_exact: true,
         };
         let program = crate::prepare::build(&study, &policy).unwrap().program;
-        (Engines::of(&study, &program).unwrap(), program)
+        (StudyEngine::of(&study, &program).unwrap(), program)
     }
 
     fn settled(text: &str, rows: u64, mbit: f64, ms: f64) -> String {
         let (engines, program) = engines(text);
         let link = Link { bits_per_s: mbit * 1e6, round_trip_s: ms / 1e3 };
-        engines.settled(&program, rows, link, Speeds::default()).settings(&program)
+        engines.settled(&program, rows, link, Speeds::default()).settings()
     }
 
     #[test]
@@ -371,10 +354,10 @@ mod tests {
 
     #[test]
     fn a_long_path_is_paid_once_per_group_and_by_all_shards_at_once() {
-        let (engines, program) = engines(LIFT);
+        let (engines, _) = engines(LIFT);
         let link = |ms| Link { bits_per_s: 1e12, round_trip_s: ms / 1e3 };
         let [near, far] =
-            [0.0, 20.0].map(|ms| engines.estimate(&program, 1 << 20, link(ms), Speeds::default()));
+            [0.0, 20.0].map(|ms| engines.estimate(1 << 20, link(ms), Speeds::default()).unwrap());
         assert!(8 * far.round_trips < far.cost.rounds, "{} of {}", far.round_trips, far.cost.rounds);
         let waits = (far.seconds - near.seconds) / 0.02;
         assert!((waits - far.round_trips as f64).abs() < 0.6, "{waits}");
@@ -390,10 +373,10 @@ mod tests {
     fn what_is_fixed_stays_and_nothing_is_measured_for_it() {
         let fixed = ALIGNED.replace("ot      = \"auto\"", "ot = \"softspoken:4\"");
         let fixed = fixed.replace("circuit = \"auto\"", "circuit = \"small\"");
-        let (engines, program) = engines(&fixed);
-        assert!(!engines.asks(&program));
+        let (engines, _) = engines(&fixed);
+        assert!(!engines.asks());
         assert_eq!(settled(&fixed, 300, 1.0, 500.0), "softspoken:4, small circuit");
-        let (engines, program) = self::engines(&LIFT.replace("engine  = \"auto\"", "engine  = \"yao\""));
-        assert!(!engines.asks(&program));
+        let (engines, _) = self::engines(&LIFT.replace("engine  = \"auto\"", "engine  = \"yao\""));
+        assert!(!engines.asks());
     }
 }

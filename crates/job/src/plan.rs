@@ -5,7 +5,7 @@ mod choice;
 pub use choice::Choice;
 
 use crate::course::{Actor, Completed, Course, Matched};
-use crate::engines::{Engines, Estimate};
+use crate::engines::{Estimate, StudyEngine, row_source};
 use crate::prepare::{Built, build};
 use crate::run::join::{Payloads, column_layouts};
 use crate::run::outsourced::price_match;
@@ -17,7 +17,7 @@ use crate::stages::release::ReleaseStage;
 use crate::stages::upgrade::UpgradeStage;
 use crate::stages::{Stage, Tells};
 use base::{Cost, Error, PartyId, limits};
-use engine::Engine;
+use engine::{DrawnNoise, RowSource};
 use matching::group::CurveGroup;
 use matching::payload::PayloadLayout;
 use matching::{circuit_psi, collecting, many, multi, pid, ps3i};
@@ -237,7 +237,7 @@ pub fn plan(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
         allow_exact: true,
     };
     let built = build(study, &policy)?;
-    let open = Engines::of(study, &built.program)?;
+    let open = StudyEngine::of(study, &built.program)?;
     let matched = Matching::of(study, &built, &open, assumed.rows)?;
     let union = matched.rows;
     if union > limits::ROWS {
@@ -253,9 +253,10 @@ pub fn plan(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
         return Ok(Plan { stages: estimator.stages, assumptions, ..Plan::default() });
     }
     let course = Course { study, built: &built };
-    let Completed { matched: Matched { engines, .. }, scales, .. } = course.run(open, (), &mut estimator)?;
-    let settings = engines.settings(&built.program);
-    let engine = [engines.make().name(), &settings].into_iter().filter(|text| !text.is_empty());
+    let Completed { matched: Matched { engines, .. }, scales, .. } =
+        course.run(open.clone(), (), &mut estimator)?;
+    let settings = engines.settings();
+    let engine = [engines.name(), &settings].into_iter().filter(|text| !text.is_empty());
     assumptions.insert("engine".into(), engine.collect::<Vec<_>>().join(", "));
     if study.matching.protocol == Protocol::Aligned {
         assumptions.insert("rows".into(), format!("{union}, the same at every party"));
@@ -267,7 +268,7 @@ pub fn plan(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
     }
     let smallest = |viewer| effect(study, &built, &scales, (half, assumed.mean), viewer);
     Ok(Plan {
-        engines: choice::choices(course, &scales, union, (link, speeds))?,
+        engines: choice::choices(&open, course, &scales, union, (link, speeds))?,
         rho: spent(study, &scales),
         total,
         minimum_detectable_effect: smallest(studies::lift::PUBLISHER.into())?,
@@ -313,17 +314,11 @@ impl Actor for Estimator<'_> {
 
     fn settled(&mut self, _matched: &Matched<()>) {}
 
-    fn draw(&mut self, stage: &NoiseStage, _engine: &mut dyn Engine) -> Result<(), Error> {
-        self.add(stage)
+    fn draw(&mut self, stage: &NoiseStage) -> Result<DrawnNoise, Error> {
+        self.add(stage).map(|()| DrawnNoise::none())
     }
 
-    fn compute(
-        &mut self,
-        stage: &ComputeStage<'_>,
-        _matched: &Matched<()>,
-        (): (),
-        _engine: &mut dyn Engine,
-    ) -> Result<(), Error> {
+    fn compute(&mut self, stage: &ComputeStage, _matched: &Matched<()>, (): ()) -> Result<(), Error> {
         self.add(stage)
     }
 
@@ -337,7 +332,7 @@ impl Actor for Estimator<'_> {
         stage: &ReleaseStage<'_>,
         _matched: &Matched<()>,
         (): &(),
-        _engine: &mut dyn Engine,
+        _: &mut DrawnNoise,
     ) -> Result<(), Error> {
         self.add(stage)
     }
@@ -440,7 +435,7 @@ impl Matching {
         Self { cost, multiplications, encrypted: 0.0, waits, rows, why }
     }
 
-    fn of(study: &Study, built: &Built, engines: &Engines, rows: [u64; 2]) -> Result<Self, Error> {
+    fn of(study: &Study, built: &Built, engines: &StudyEngine, rows: [u64; 2]) -> Result<Self, Error> {
         let parties = study.parties.len();
         let protocol = study.matching.protocol;
         let rule = study.matching.dummies.as_ref();
@@ -456,13 +451,14 @@ impl Matching {
         let apart = format!("nobody in both; a larger match is cheaper{made_up}");
         let ot = study.compute.ot.unwrap_or_default();
         let keys = [study.matching.identifiers.len() as u64; 2];
-        let layouts = match engines.joined() {
-            Some(_) if study.only_matches() => column_layouts(&built.program, dummies.is_some())?,
-            Some(shared) => {
-                let payloads = Payloads::new(built, shared)?;
+        let layouts = match (row_source(study), engines.joined()) {
+            (RowSource::Owned, _) => Default::default(),
+            // The study only matches.
+            (RowSource::Joined(_), None) => column_layouts(&built.program, dummies.is_some())?,
+            (RowSource::Joined(_), Some(plan)) => {
+                let payloads = Payloads::new(built, plan.clone())?;
                 [payloads.layout(PartyId(0))?, payloads.layout(PartyId(1))?]
             }
-            None => Default::default(),
         };
         Ok(match protocol {
             Protocol::Pid if parties > 2 => {

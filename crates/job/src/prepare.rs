@@ -1,7 +1,7 @@
 //! This side of a study before any protocol: files read and checked, the program built and verified, the cost
 //! known.
 
-use crate::engines::Engines;
+use crate::engines::StudyEngine;
 use base::{Error, PartyId, Roster, limits};
 use data::{
     AdvertiserRows, Arm, DataHash, InputReport, ProgramRows, PublisherRows, RowKeys, read_advertiser,
@@ -144,7 +144,7 @@ pub struct Checked {
     /// The program.
     pub built: Built,
     /// What runs it.
-    pub engines: Engines,
+    pub engines: StudyEngine,
     /// This party's key.
     pub identity: Arc<Identity>,
     /// This party.
@@ -207,7 +207,7 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
         if charges(party, run, &checked)? {
             party.lineage()?;
         }
-        built.push((run, Engines::of(run, &checked.program)?, checked));
+        built.push((run, StudyEngine::of(run, &checked.program)?, checked));
     }
     let Some((first, ..)) = built.first() else { return Err(Error::misuse("a member takes part in a run")) };
     let (rows, data, inputs) = read(party, first, place(first, party))?;
@@ -217,7 +217,7 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
     let mut too_small: Vec<String> = runs.flat_map(|run| too_small(run, &rows)).collect();
     too_small.dedup();
     let rows = Arc::new(rows);
-    let checked = |(run, engines, built): (&Study, Engines, Built)| Checked {
+    let checked = |(run, engines, built): (&Study, StudyEngine, Built)| Checked {
         study: run.clone(),
         text: text.clone(),
         hash: run.hash(),

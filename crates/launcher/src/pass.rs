@@ -236,17 +236,26 @@ impl Tail {
     /// The system's.
     pub fn pipe() -> std::io::Result<(OwnedFd, Self)> {
         let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-        let mut reader = File::from(reader);
+        Ok((writer, Self::of(File::from(reader), TAIL)?))
+    }
+
+    /// Reads to the end, so that the writer never waits for us, and keeps so many of the last bytes.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn of(mut pipe: impl Read + Send + 'static, most: usize) -> std::io::Result<Self> {
         let read = move || {
             let (mut kept, mut piece) = (Vec::new(), vec![0; TAIL]);
-            while let Ok(got @ 1..) = reader.read(&mut piece) {
+            while let Ok(got @ 1..) = pipe.read(&mut piece) {
                 kept.extend_from_slice(&piece[..got]);
-                let too_much = kept.len().saturating_sub(TAIL);
-                kept.drain(..too_much);
+                if kept.len() > 2 * most {
+                    kept.drain(..kept.len() - most);
+                }
             }
-            String::from_utf8_lossy(&kept).into_owned()
+            let too_much = kept.len().saturating_sub(most);
+            String::from_utf8_lossy(&kept[too_much..]).into_owned()
         };
-        Ok((writer, Self(std::thread::Builder::new().name("stderr".into()).spawn(read)?)))
+        Ok(Self(std::thread::Builder::new().name("tail".into()).spawn(read)?))
     }
 
     /// Waits for the end of the pass.

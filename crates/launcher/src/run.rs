@@ -94,6 +94,8 @@ enum Knowledge {
     Stream,
     /// Nothing.
     Faults,
+    /// A signal ended us before.
+    Interrupted(u8),
 }
 
 impl<'a> Runner<'a> {
@@ -195,23 +197,23 @@ impl<'a> Runner<'a> {
         }
         let knowledge = match self.paging.by {
             By::Nobody | By::System | By::Runtime(PagingEngine::None) => Knowledge::Faults,
-            By::Runtime(_) => match self.know()? {
-                Ok(knowledge) => knowledge,
-                Err(signal) => return Ok(128 + signal),
-            },
+            By::Runtime(_) => self.know()?,
         };
+        if let Knowledge::Interrupted(signal) = knowledge {
+            return Ok(128 + signal);
+        }
         self.settings.memory = self.memory(&knowledge)?;
         self.report.memory = self.settings.memory;
         self.settings.mode = match (&knowledge, self.paging.by) {
             (_, By::Nobody | By::System) => PassMode::Off,
             (Knowledge::Trace(_), _) => PassMode::Programmed,
             (Knowledge::Stream, _) => PassMode::Concurrent,
-            (Knowledge::Faults, _) => PassMode::Reactive,
+            (Knowledge::Faults | Knowledge::Interrupted(_), _) => PassMode::Reactive,
         };
         let ended = match &knowledge {
             Knowledge::Stream => self.both()?,
             Knowledge::Trace(trace) => self.real(Some(trace), None, || {})?,
-            Knowledge::Faults => self.real(None, None, || {})?,
+            Knowledge::Faults | Knowledge::Interrupted(_) => self.real(None, None, || {})?,
         };
         self.finish(ended)
     }
@@ -229,41 +231,39 @@ impl<'a> Runner<'a> {
         self.report.launcher_warnings.push(text);
     }
 
-    /// How the program's accesses come to be known; `Err`: the signal that ends us.
-    fn know(&mut self) -> Result<Result<Knowledge, u8>, RunFailure> {
-        let trace = match self.args.mode {
-            RunMode::Reactive => return Ok(Ok(Knowledge::Faults)),
-            RunMode::Concurrent => return Ok(Ok(Knowledge::Stream)),
+    /// How the program's accesses come to be known.
+    fn know(&mut self) -> Result<Knowledge, RunFailure> {
+        let knowledge = match self.args.mode {
+            RunMode::Reactive => return Ok(Knowledge::Faults),
+            RunMode::Concurrent => return Ok(Knowledge::Stream),
             RunMode::Programmed => self.stored()?,
             RunMode::Speculate => match self.again()? {
-                Some(trace) => Some(trace),
-                None => match self.speculate()? {
-                    Ok(trace) => trace,
-                    Err(signal) => return Ok(Err(signal)),
-                },
+                Some(trace) => Knowledge::Trace(Box::new(trace)),
+                None => self.speculate()?,
             },
         };
-        if trace.is_none() && self.may_shrink() {
-            self.use_chunk(chunk::SMALL, "there is no trace to page larger ones by")?;
+        match &knowledge {
+            Knowledge::Trace(trace) => self.report.needed = Some(trace.needed(self.settings.chunk)),
+            Knowledge::Faults if self.may_shrink() => {
+                self.use_chunk(chunk::SMALL, "there is no trace to page larger ones by")?;
+            }
+            _ => {}
         }
-        Ok(Ok(trace.map_or(Knowledge::Faults, |trace| {
-            self.report.needed = Some(trace.needed(self.settings.chunk));
-            Knowledge::Trace(Box::new(trace))
-        })))
+        Ok(knowledge)
     }
 
     /// The trace that must be there.
-    fn stored(&mut self) -> Result<Option<WholeTrace>, RunFailure> {
+    fn stored(&mut self) -> Result<Knowledge, RunFailure> {
         let Some(path) = &self.args.trace_file else {
             return Err(RunFailure::ours(
                 "--mode programmed needs --trace-file, with a trace that osprey run --speculative-only made",
             ));
         };
         match tracefile::open(path, &self.settings) {
-            Ok(trace) => Ok(Some(trace)),
+            Ok(trace) => Ok(Knowledge::Trace(Box::new(trace))),
             Err(why) => {
                 self.warn(format!("{why}; the program is paged by its faults"));
-                Ok(None)
+                Ok(Knowledge::Faults)
             }
         }
     }
@@ -303,11 +303,11 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// A speculative pass, its trace kept where that was asked for; `Err`: the signal that ends us. A second
-    /// one where the first shows that its chunks were too large.
-    fn speculate(&mut self) -> Result<Result<Option<WholeTrace>, u8>, RunFailure> {
+    /// What a speculative pass finds out, its trace kept where that was asked for. A second pass where the
+    /// first shows that its chunks were too large.
+    fn speculate(&mut self) -> Result<Knowledge, RunFailure> {
         match self.speculator().run()? {
-            SpeculationOutcome::Interrupted(signal) => Ok(Err(signal)),
+            SpeculationOutcome::Interrupted(signal) => Ok(Knowledge::Interrupted(signal)),
             SpeculationOutcome::Traced(trace, ended) if !self.suits(&trace) => {
                 self.note_speculation(&ended);
                 self.console.note(&format!("{TOO_LARGE}: a second speculative pass, with chunks of 64 KiB"));
@@ -321,7 +321,7 @@ impl<'a> Runner<'a> {
                 {
                     self.warn(format!("cannot keep the trace at {}: {error}", path.display()));
                 }
-                Ok(Ok(Some(trace)))
+                Ok(Knowledge::Trace(Box::new(trace)))
             }
             SpeculationOutcome::NoRuntime(ended) => {
                 self.note_speculation(&ended);
@@ -334,13 +334,13 @@ impl<'a> Runner<'a> {
                     "the program does not use the runtime: nothing of it can be paged, and the limit is all \
                      there is",
                 );
-                Ok(Ok(None))
+                Ok(Knowledge::Faults)
             }
             SpeculationOutcome::Failed(why) => {
                 let then =
                     if self.args.speculative_only { "" } else { "; the program is paged by its faults" };
                 self.warn(format!("{why}{then}"));
-                Ok(Ok(None))
+                Ok(Knowledge::Faults)
             }
         }
     }
@@ -354,9 +354,9 @@ impl<'a> Runner<'a> {
 
     fn speculate_only(mut self) -> Result<u8, RunFailure> {
         match self.speculate()? {
-            Err(signal) => Ok(128 + signal),
-            Ok(None) => Err(RunFailure::ours("there is no trace")),
-            Ok(Some(trace)) => {
+            Knowledge::Interrupted(signal) => Ok(128 + signal),
+            Knowledge::Faults | Knowledge::Stream => Err(RunFailure::ours("there is no trace")),
+            Knowledge::Trace(trace) => {
                 self.report.needed = Some(trace.needed(self.settings.chunk));
                 if let Some(stats) = self.report.speculation.as_ref().and_then(|s| s.stats.clone()) {
                     (self.report.run, self.report.uses_runtime) = (stats, true);

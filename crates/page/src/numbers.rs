@@ -135,6 +135,17 @@ pub fn duration(value: f64) -> String {
     }
 }
 
+/// The middle value; of an even number, the mean of the two in the middle.
+pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => 0.0,
+        n if n % 2 == 1 => values[n / 2],
+        n => (values[n / 2 - 1] + values[n / 2]) / 2.0,
+    }
+}
+
 /// What is counted, in the singular or the plural: `1 bit`, `1,024 bits`.
 pub fn counted(value: u64, what: &str) -> String {
     format!("{} {what}{}", count(value), if value == 1 { "" } else { "s" })
@@ -189,4 +200,15 @@ pub fn binary(value: u64) -> String {
     }
     let digits = usize::from(shown < 99.95 && shown.fract() != 0.0);
     format!("{shown:.digits$} {unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_are_in_the_middle() {
+        assert_eq!([median([]), median([1.0, 4.0]), median([3.0])], [0.0, 2.5, 3.0]);
+        assert_eq!(median([4.0, 1.0, 2.0, 3.0]), 2.5);
+    }
 }

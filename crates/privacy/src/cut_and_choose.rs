@@ -41,7 +41,7 @@ mod tests;
 use crate::hold::AGAIN;
 use crate::ledger::{Bytes32, Debit, Ledger, PeerLineage, TranscriptStage, allow_command, barred_error};
 use base::{Cost, Error, Fault, PartyId, Rng};
-use engine::{Engine, Entered, OutputShares, Shares, outputs};
+use engine::{DrawnNoise, Entered, OutputShares, PreparedRelease, Shares, outputs};
 use net::Session;
 use program::lower::ReleasePlan;
 use release::choose::{
@@ -158,8 +158,7 @@ impl CandidateNoise {
     /// Those of the engine and of the ledger, here or at the peer.
     pub fn run(
         mut self,
-        engine: &mut dyn Engine,
-        plan: &ReleasePlan,
+        release: &dyn PreparedRelease,
         totals: &Shares,
         session: &mut Session,
     ) -> Result<Vec<u128>, Error> {
@@ -167,7 +166,7 @@ impl CandidateNoise {
         if let Some(outputs) = session.step("noise", |s| self.begin(s))? {
             return Ok(outputs);
         }
-        let result = self.steps(engine, plan, totals, session);
+        let result = self.steps(release, totals, session);
         let kept = Standing { ledger: self.ledger.clone(), side: self.side, debit: self.debit.clone() };
         self.close(result).map_err(|error| match (error.kind(), kept.text()) {
             (Fault::Refused(_), _) | (_, Err(_)) => error,
@@ -177,11 +176,11 @@ impl CandidateNoise {
 
     fn steps(
         &mut self,
-        engine: &mut dyn Engine,
-        plan: &ReleasePlan,
+        release: &dyn PreparedRelease,
         totals: &Shares,
         session: &mut Session,
     ) -> Result<Vec<u128>, Error> {
+        let plan = release.plan();
         let drawn = session.step("noise", |s| match self.side {
             CutAndChooseSide::Drawer => self.draw_as_drawer(s),
             CutAndChooseSide::Checker => self.draw_as_viewer(s).map(|()| Vec::new()),
@@ -191,7 +190,7 @@ impl CandidateNoise {
         if self.side == CutAndChooseSide::Drawer {
             entered = entered.with_candidates(plan, &drawn)?;
         }
-        let left = engine.release(plan, &entered, session)?;
+        let left = release.run(&entered, &mut DrawnNoise::none(), session)?;
         session.step("choose", |s| match std::mem::replace(&mut self.state, State::Over) {
             State::Drawn(drawn) => self.choose_as_drawer(drawn, plan, &left, s).map(|()| Vec::new()),
             State::Seeded(checker) => self.choose_as_viewer(checker, plan, &left, s),

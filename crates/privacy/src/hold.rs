@@ -31,7 +31,7 @@ use crate::ledger::{
 };
 use base::{Cost, Error, Fault, PartyId};
 use engine::OutputShares;
-use engine::outputs::{self, Opened};
+use engine::outputs::{self, OpenedOutputs};
 use net::{Identity, Session};
 use program::lower::{ReleasePlan, TotalsForm};
 use release::rational::shown;
@@ -620,7 +620,7 @@ impl HeldRelease<'_> {
     }
 
     /// All shares, as committed to. Of four servers one may give nothing, or something else.
-    fn collect(&self, session: &mut Session, held: &HeldShare) -> Result<Opened, Error> {
+    fn collect(&self, session: &mut Session, held: &HeldShare) -> Result<OpenedOutputs, Error> {
         let (me, bytes) = (session.me(), outputs::share_bytes(self.plan));
         let mut shares: Vec<Option<Zeroizing<Vec<u8>>>> = Vec::with_capacity(self.holders.len());
         let mut astray = None;

@@ -16,6 +16,7 @@ use release::choose::Draw;
 use release::gaussian::DiscreteGaussian;
 use release::joint::{self, Change, FamilyMechanism};
 use release::scale::{self, ClampBounds, FixedScale, GaussianMechanism, ReleaseMode, fixed_point};
+use std::borrow::Borrow;
 use study::{NoiseFrom, Question, Study};
 
 /// The noise of all mechanisms of a program, once public group sizes are known where a mechanism needs them.
@@ -308,8 +309,8 @@ impl Scales {
 
     /// What an engine draws before the rows of these releases; nothing where noise is drawn with a release.
     #[must_use]
-    pub fn draws(&self, engine: &dyn Engine, plans: &[ReleasePlan]) -> Draws {
-        let parties = plans.first().map_or(0, |plan| plan.parties);
+    pub fn draws(&self, engine: &dyn Engine, plans: &[impl Borrow<ReleasePlan>]) -> Draws {
+        let parties = plans.first().map_or(0, |plan| plan.borrow().parties);
         lower_draws(plans, &|at| self.sampler_of(at), engine.release_depth(parties))
     }
 

@@ -33,6 +33,8 @@ mod release;
 mod row;
 mod unroll;
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 pub use boolean::{BooleanFold, BooleanPlan, EntryRule, INDEX_WORD, Piece, lower_boolean};
 pub use factor::factor;
 pub use hoist::hoist;
@@ -47,3 +49,17 @@ pub use release::{
 };
 pub use row::{Compare, FoldPlan, Mask, MaskField, MaskSource, RowPlan, RowStep, lower_pair, lower_row};
 pub use unroll::{UNROLLED_ROWS, UNROLLED_WIRES, unroll};
+
+static LOWERINGS: AtomicU64 = AtomicU64::new(0);
+
+/// How many row sections this process has lowered: for a test that a run lowers its program once.
+#[doc(hidden)]
+#[must_use]
+pub fn lowerings() -> u64 {
+    LOWERINGS.load(Ordering::Relaxed)
+}
+
+/// Notes that a row section is lowered.
+fn count() {
+    LOWERINGS.fetch_add(1, Ordering::Relaxed);
+}

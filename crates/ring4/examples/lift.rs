@@ -6,7 +6,7 @@
 
 use accel::DeviceQueue;
 use base::{Error, PartyId};
-use engine::{Engine, Share, Shares};
+use engine::{BaseOts, Engine, RowInput, RowSource, Share, Shares, StagePrice};
 use net::cluster::Cluster;
 use ring4::{Hash, Ring4, Security, Settings};
 use std::time::{Duration, Instant};
@@ -27,11 +27,12 @@ fn main() -> Result<(), Error> {
     for (security, _) in models.into_iter().filter(|(_, name)| wanted(name)) {
         let settings = Settings { security, hash: Hash::Keyed, masked: security == Security::Malicious };
         let engine = || Ring4::new(settings, SERVERS, || Ok(DeviceQueue::default()));
-        let ring4 = || chunk.map_or_else(engine, |rows| engine().with_chunk(rows as usize));
+        let ring4 = chunk.map_or_else(engine, |rows| engine().with_chunk(rows as usize));
+        let stage = ring4.rows(&program, RowSource::Owned)?;
         let start = Instant::now();
         let done = Cluster::new(6, 1).deadline(Duration::from_secs(600)).run(|session| {
             let mut part = BenchRows::new(&lift, &layout, Some(session.me()), rows, 7);
-            let shares = ring4().rows(&program, &mut part, session)?;
+            let shares = stage.run(RowInput::Owned(&mut part), BaseOts::Own, session)?;
             Ok((shares, session.ledger().sent("")))
         });
         let seconds = start.elapsed().as_secs_f64();
@@ -43,10 +44,9 @@ fn main() -> Result<(), Error> {
             let want = truth.get(total.cell, total.arm, total.quantity);
             whole(held, program.folds[fold].ty().mask()) == Some(want)
         });
-        let ands = ring4().and_gates(&program, rows);
+        let StagePrice { cost: price, and_gates: ands, .. } = stage.price(rows);
         let sent: Vec<u64> = done.iter().map(|(_, sent)| *sent).collect();
         let (owners, servers) = (sent[..2].iter().sum::<u64>(), sent[2..].iter().sum::<u64>());
-        let price = ring4().price_rows(&program, rows);
         println!(
             "{security:?}: {rows} rows in {seconds:.2} s = {:.0} rows/s; {} ANDs per row, {:.1} M AND/s; \
              bytes per row: owners {:.0}, servers {:.0}; {:.2} bits per AND; {} rounds; totals {}, price {}",

@@ -13,7 +13,7 @@ use accel::{DeviceQueue, Seat, VectorRing};
 use base::{Error, PartyId, Roster, Seed};
 use net::{ChannelSecurity, Meet, OperatorTerms, Session};
 use osprey::Oblivious;
-use ring4::{Array, Party, Settings, Shares, elements, pack};
+use ring4::{SeatParty, Settings, ShareArray, SharedVector, elements, pack};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -92,11 +92,12 @@ fn args() -> Result<Args, Error> {
 fn run(args: &Args) -> Result<bool, Error> {
     if osprey::speculating() {
         let mut session = Session::alone(Roster::new(["alone"]), Seed::from_system());
-        multiply(&mut Party::speculator(args.seat, Settings::default()), &mut session, args.size)?;
+        multiply(&mut SeatParty::speculator(args.seat, Settings::default()), &mut session, args.size)?;
         return Ok(true);
     }
     let mut session = meet(args)?;
-    let mut party = Party::in_the_open(&mut session, PARTIES, Settings::default(), DeviceQueue::default())?;
+    let mut party =
+        SeatParty::in_the_open(&mut session, PARTIES, Settings::default(), DeviceQueue::default())?;
     let (seconds, region_bytes, result) = multiply(&mut party, &mut session, args.size)?;
     session.finish()?;
     let outcome = Outcome {
@@ -135,9 +136,13 @@ fn meet(args: &Args) -> Result<Session, Error> {
 }
 
 /// The whole program, in every pass: seconds of the computation, bytes in the region, the result.
-fn multiply(party: &mut Party, session: &mut Session, size: usize) -> Result<(f64, usize, Vec<u128>), Error> {
-    let mut matrix = Array::untouched(&Oblivious, RING, size * size);
-    let mut result = Array::untouched(&Oblivious, RING, size);
+fn multiply(
+    party: &mut SeatParty,
+    session: &mut Session,
+    size: usize,
+) -> Result<(f64, usize, Vec<u128>), Error> {
+    let mut matrix = ShareArray::untouched(&Oblivious, RING, size * size);
+    let mut result = ShareArray::untouched(&Oblivious, RING, size);
     for first in (0..size).step_by(ROWS) {
         for column in (0..size).step_by(COLUMNS) {
             // Column by column: the entries of 64 rows are a term of the dot product.
@@ -164,24 +169,24 @@ fn multiply(party: &mut Party, session: &mut Session, size: usize) -> Result<(f6
 }
 
 fn enter(
-    party: &mut Party,
+    party: &mut SeatParty,
     session: &mut Session,
     owner: usize,
     len: usize,
     values: impl Fn() -> Vec<u128>,
-) -> Result<Shares, Error> {
+) -> Result<SharedVector, Error> {
     let owner = Seat::new(owner);
     let value = if party.enters(owner) { pack(RING, &values()) } else { Vec::new() };
     party.input(session, owner, (RING, len), &value)
 }
 
 /// Every element as often as a term has elements: each seat does it with its summands.
-fn repeat(vector: &Shares) -> Shares {
+fn repeat(vector: &SharedVector) -> SharedVector {
     let part = |part: &[kernels::Block]| {
         let often = elements(RING, vector.len(), part).into_iter().flat_map(|x| [x; ROWS]);
         pack(RING, &often.collect::<Vec<_>>())
     };
-    Shares::from_parts(RING, ROWS * vector.len(), vector.parts().map(part))
+    SharedVector::from_parts(RING, ROWS * vector.len(), vector.parts().map(part))
 }
 
 fn entry(row: usize, column: usize, size: usize) -> u128 {

@@ -3,7 +3,7 @@
 //! One part is a value in the clear, three are a seat's shares.
 
 use crate::vectors::spare::{give_back, room};
-use crate::{Shares, VectorRing};
+use crate::{SharedVector, VectorRing};
 use kernels::Block;
 
 /// Bits of a block.
@@ -27,24 +27,24 @@ pub(crate) fn wipe(blocks: &mut [Block]) {
 
 /// A run of bits. Bits of the last block beyond the length are clear. Wiped on drop.
 #[derive(Clone)]
-pub(crate) struct Bits<const N: usize> {
+pub(crate) struct BitSlices<const N: usize> {
     parts: [Vec<Block>; N],
     len: usize,
 }
 
-impl<const N: usize> Default for Bits<N> {
+impl<const N: usize> Default for BitSlices<N> {
     fn default() -> Self {
         Self { parts: std::array::from_fn(|_| Vec::new()), len: 0 }
     }
 }
 
-impl<const N: usize> Drop for Bits<N> {
+impl<const N: usize> Drop for BitSlices<N> {
     fn drop(&mut self) {
         self.parts.iter_mut().for_each(|part| give_back(std::mem::take(part)));
     }
 }
 
-impl<const N: usize> Bits<N> {
+impl<const N: usize> BitSlices<N> {
     /// Room for `bits` bits.
     pub fn with_capacity(bits: usize) -> Self {
         Self { parts: std::array::from_fn(|_| room(blocks(bits))), len: 0 }
@@ -126,9 +126,9 @@ impl<const N: usize> Bits<N> {
     }
 }
 
-impl Bits<3> {
+impl BitSlices<3> {
     /// What shares of bits hold.
-    pub fn of(shares: Shares) -> Self {
+    pub fn of(shares: SharedVector) -> Self {
         debug_assert_eq!(shares.ring(), VectorRing::Z2, "shares of bits");
         let (len, mut parts) = (shares.len(), shares.into_parts());
         // What fills the last block up is shares of anything.
@@ -137,8 +137,8 @@ impl Bits<3> {
     }
 
     /// The bits as shares.
-    pub fn into_shares(mut self) -> Shares {
-        Shares::from_parts(VectorRing::Z2, self.len, std::mem::take(&mut self.parts))
+    pub fn into_shares(mut self) -> SharedVector {
+        SharedVector::from_parts(VectorRing::Z2, self.len, std::mem::take(&mut self.parts))
     }
 }
 
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn runs_of_any_length_keep_every_bit() {
         let noise = |i: usize| Block((i as u128 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));
-        let mut bits = Bits::<2>::default();
+        let mut bits = BitSlices::<2>::default();
         let mut expected: Vec<[bool; 2]> = Vec::new();
         for (round, (at, n)) in
             [(0, 1), (5, 0), (7, 127), (0, 128), (128, 129), (1, 3), (0, 256), (64, 64), (3, 400), (250, 61)]
@@ -201,7 +201,7 @@ mod tests {
             bits.push_bit([round % 3 == 0, round % 5 == 0]);
             expected.push([round % 3 == 0, round % 5 == 0]);
         }
-        let holds = |bits: &Bits<2>, expected: &[[bool; 2]]| {
+        let holds = |bits: &BitSlices<2>, expected: &[[bool; 2]]| {
             assert_eq!(bits.len(), expected.len());
             for k in [0, 1] {
                 assert_eq!(bits.part(k).len(), blocks(bits.len()));

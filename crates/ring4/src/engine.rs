@@ -2,8 +2,7 @@
 //!
 //! Owners are the parties of the program; a server may be one of them. Those that are not come after the
 //! parties in the roster. Rows have keys of their own, draws and the releases that take them one set
-//! together; other releases and lists set up keys anew. Between calls nothing is kept but that, the noise,
-//! and summands of totals.
+//! together ([`release::RingNoise`]); other releases and lists set up keys anew.
 
 mod circuit_engine;
 mod combine;
@@ -13,48 +12,42 @@ mod release;
 mod rows;
 mod sums;
 
-use self::release::Noises;
+pub use rows::RingRows;
+
+use self::release::{RingDraw, RingLists, RingRelease};
 use crate::seats::member::Member;
-use crate::{Quote, Seat, Settings};
+use crate::{RoundQuote, Settings};
 use accel::DeviceQueue;
-use base::{Cost, Error, PartyId};
-use engine::{Engine, Entered, OutputShares, Shares, outputs};
+use base::{Error, PartyId};
+use engine::{Engine, IdleStage, PreparedDraw, PreparedLists, PreparedRelease, PreparedRows, RowSource};
 use net::Session;
 use program::Program;
-use program::ShardRows;
 use program::lower::combine::SelectionCircuit;
-use program::lower::{Depth, Draws, EntryRule, ReleasePlan, TotalsForm};
+use program::lower::{Depth, Draws, ReleasePlan, TotalsForm};
+use std::sync::Arc;
 
-type Devices = dyn FnMut() -> Result<DeviceQueue, Error> + Send;
+type Devices = dyn Fn() -> Result<DeviceQueue, Error> + Send + Sync;
 
-/// The engine of one participant: owner, server or both.
+/// The engine, and how it is set up: the same at all participants, but for their devices.
+#[derive(Clone)]
 pub struct Ring4 {
-    settings: Settings,
-    seats: [PartyId; 4],
-    devices: Box<Devices>,
-    shape: SelectionCircuit,
-    chunk: Option<usize>,
-    /// Noise, and the keys that it was drawn under: those of its releases.
-    drawn: Option<(Member, Noises)>,
+    pub(crate) settings: Settings,
+    pub(crate) seats: [PartyId; 4],
+    devices: Arc<Devices>,
+    pub(crate) shape: SelectionCircuit,
+    pub(crate) chunk: Option<usize>,
 }
 
 impl Ring4 {
     /// An engine of four servers at these seats. All participants take the same settings and seats; `devices`
-    /// makes the queue of a call, at those with a seat.
+    /// makes the queue of a stage that runs, at those with a seat.
     #[must_use]
     pub fn new(
         settings: Settings,
         seats: [PartyId; 4],
-        devices: impl FnMut() -> Result<DeviceQueue, Error> + Send + 'static,
+        devices: impl Fn() -> Result<DeviceQueue, Error> + Send + Sync + 'static,
     ) -> Self {
-        Self {
-            settings,
-            seats,
-            devices: Box::new(devices),
-            shape: SelectionCircuit::default(),
-            chunk: None,
-            drawn: None,
-        }
+        Self { settings, seats, devices: Arc::new(devices), shape: SelectionCircuit::default(), chunk: None }
     }
 
     /// With another circuit for best rows. All participants take the same.
@@ -76,28 +69,16 @@ impl Ring4 {
         self
     }
 
-    pub(crate) fn chunk(&self) -> Option<usize> {
-        self.chunk
+    /// How the four compute.
+    #[must_use]
+    pub fn settings(&self) -> Settings {
+        self.settings
     }
 
-    /// ANDs of shares over so many rows of a program: what a link and a server work off.
+    /// [`Engine::rows`], which other channels can take over.
     #[must_use]
-    pub fn and_gates(&self, program: &Program, rows: u64) -> u64 {
-        self.prepared(program, rows).and_gates()
-    }
-
-    /// ANDs of shares of a release, and its messages that follow one another.
-    #[must_use]
-    pub fn release_work(&self, plan: &ReleasePlan) -> [u64; 2] {
-        let (quote, and_gates) = release::quote(plan, self.quote(plan.parties));
-        [and_gates, quote.trips()]
-    }
-
-    /// The same of drawing noise.
-    #[must_use]
-    pub fn draw_work(&self, draws: &Draws) -> [u64; 2] {
-        let (quote, and_gates) = release::quote_draw(draws, self.quote(draws.parties));
-        [and_gates, quote.trips()]
+    pub fn prepare(&self, program: &Program) -> RingRows {
+        RingRows::new(program, self.clone())
     }
 
     /// Who takes part where a program has so many parties.
@@ -106,8 +87,8 @@ impl Ring4 {
         parties.max(last)
     }
 
-    pub(crate) fn quote(&self, parties: usize) -> Quote {
-        Quote::new(self.settings, self.seats, self.participants(parties))
+    pub(crate) fn quote(&self, parties: usize) -> RoundQuote {
+        RoundQuote::new(self.settings, self.seats, self.participants(parties))
     }
 
     pub(crate) fn check_roster(&self, parties: usize, session: &Session) -> Result<(), Error> {
@@ -122,23 +103,10 @@ impl Ring4 {
         )))
     }
 
-    pub(crate) fn member(&mut self, session: &mut Session) -> Result<Member, Error> {
+    pub(crate) fn member(&self, session: &mut Session) -> Result<Member, Error> {
         let queue =
             if self.seats.contains(&session.me()) { (self.devices)()? } else { DeviceQueue::default() };
         Member::new(session, self.seats, self.settings, queue)
-    }
-
-    /// What owners may enter.
-    pub(crate) fn inputs(&self) -> EntryRule {
-        self.settings.inputs()
-    }
-
-    fn prepared(&self, program: &Program, rows: u64) -> rows::Prepared {
-        rows::Prepared::new(program, self.shape, rows, self.inputs()).with_chunk(self.chunk)
-    }
-
-    fn quote_rows(&self, program: &Program, rows: u64) -> Quote {
-        self.prepared(program, rows).quote(self.quote(program.parties.len()))
     }
 }
 
@@ -147,50 +115,13 @@ impl Engine for Ring4 {
         "ring4"
     }
 
-    fn check(&self, _: &Program) -> Result<(), Error> {
-        Ok(())
+    fn rows(&self, program: &Program, source: RowSource) -> Result<Box<dyn PreparedRows>, Error> {
+        source.must_be_owned(self.name())?;
+        Ok(Box::new(self.prepare(program)))
     }
 
     fn totals(&self) -> TotalsForm {
         TotalsForm::Replicated
-    }
-
-    fn price_rows(&self, program: &Program, rows: u64) -> Cost {
-        self.quote_rows(program, rows).total()
-    }
-
-    fn trips(&self, program: &Program, rows: u64) -> u64 {
-        self.quote_rows(program, rows).trips()
-    }
-
-    fn rows(
-        &mut self,
-        program: &Program,
-        rows: &mut dyn ShardRows,
-        session: &mut Session,
-    ) -> Result<Shares, Error> {
-        self.check(program)?;
-        self.check_roster(program.parties.len(), session)?;
-        let prepared = self.prepared(program, rows.len());
-        let seat = self.seats.iter().position(|party| *party == session.me()).map(Seat::new);
-        session.step("rows", |s| rows::run(&prepared, seat, |s| self.member(s), rows, s))
-    }
-
-    fn price_draw(&self, draws: &Draws) -> Cost {
-        release::quote_draw(draws, self.quote(draws.parties)).0.total()
-    }
-
-    fn draw(&mut self, draws: &Draws, given: &Entered, session: &mut Session) -> Result<(), Error> {
-        if draws.drawn.is_empty() {
-            return Ok(());
-        }
-        self.check_roster(draws.parties, session)?;
-        self.drawn = Some(session.step("draw", |session| {
-            let mut member = self.member(session)?;
-            let noises = release::draw(draws, given, &mut member, session)?;
-            Ok((member, noises))
-        })?);
-        Ok(())
     }
 
     /// Every level of gates is a round of the four.
@@ -198,46 +129,18 @@ impl Engine for Ring4 {
         Depth::Shallow
     }
 
-    fn holders(&self, _: usize) -> Vec<PartyId> {
-        self.seats.to_vec()
-    }
-
-    fn price_release(&self, plan: &ReleasePlan) -> Cost {
-        release::quote(plan, self.quote(plan.parties)).0.total()
-    }
-
-    fn release(
-        &mut self,
-        plan: &ReleasePlan,
-        entered: &Entered,
-        session: &mut Session,
-    ) -> Result<OutputShares, Error> {
-        self.check_roster(plan.parties, session)?;
-        if let Some(alone) = outputs::alone(plan, entered, session.me())? {
-            return Ok(alone);
+    fn draw(&self, draws: &Arc<Draws>) -> Result<Box<dyn PreparedDraw>, Error> {
+        match draws.drawn.is_empty() {
+            true => Ok(Box::new(IdleStage(self.participants(draws.parties)))),
+            false => Ok(Box::new(RingDraw::new(draws.clone(), self.clone()))),
         }
-        if plan.bits() == 0 {
-            return Ok(OutputShares::none());
-        }
-        session.step("release", |s| match &mut self.drawn {
-            Some((member, noises)) if plan.is_drawn() => release::run((plan, noises), member, entered, s),
-            _ => release::run((plan, &Noises::default()), &mut self.member(s)?, entered, s),
-        })
     }
 
-    fn price_lists(&self, program: &Program, rows: u64, viewer: PartyId) -> Cost {
-        release::quote_lists(program, rows, viewer, self.quote(program.parties.len())).total()
+    fn release(&self, plan: &Arc<ReleasePlan>) -> Result<Box<dyn PreparedRelease>, Error> {
+        Ok(Box::new(RingRelease::new(plan.clone(), self.clone())))
     }
 
-    fn lists(
-        &mut self,
-        program: &Program,
-        rows: u64,
-        viewer: PartyId,
-        totals: &Shares,
-        session: &mut Session,
-    ) -> Result<Vec<Vec<u64>>, Error> {
-        self.check_roster(program.parties.len(), session)?;
-        session.step("lists", |s| release::run_lists(program, |s| self.member(s), rows, viewer, totals, s))
+    fn lists(&self, program: &Program, viewer: PartyId) -> Result<Box<dyn PreparedLists>, Error> {
+        Ok(Box::new(RingLists::new(program, viewer, self.clone())))
     }
 }

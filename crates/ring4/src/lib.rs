@@ -20,11 +20,11 @@
 //! per product, all sent to the seat before the sender's own ([`accel`] has the table), where COPA and
 //! MP-SPDZ assign them otherwise. Tags are keyed polynomials over GF(2^128) with the length and a pad per
 //! round, or keyed BLAKE3, where the paper hashes without a key. Keys by commit-and-open with a comparison at
-//! the end ([`Party::new`]).
+//! the end ([`SeatParty::new`]).
 //!
 //! **Cost.** A product: 6 elements in all (96 B at 128 bits), 1.5 per party, one round; a dot product of any
 //! length the same. Malicious: 8 tags of 16 B per round more, whatever its length. An opening: 4 elements; a
-//! joint input: one. [`Quote`] has it exactly, message by message.
+//! joint input: one. [`RoundQuote`] has it exactly, message by message.
 
 mod bits;
 mod engine;
@@ -33,20 +33,20 @@ mod seats;
 mod shares;
 mod vectors;
 
-pub use crate::engine::Ring4;
+pub use crate::engine::{Ring4, RingRows};
 pub use crate::seats::joint::Joint;
 pub use crate::seats::member::Member;
 pub use crate::seats::open::{elements, pack};
-pub use crate::seats::party::{Hash, Party, Security, Settings};
-pub use crate::vectors::array::Array;
+pub use crate::seats::party::{Hash, SeatParty, Security, Settings};
+pub use crate::vectors::array::ShareArray;
 pub use crate::vectors::compare::Number;
 pub use crate::vectors::convert::{DIRECT_BITS, lowest};
 pub use crate::vectors::divide::Division;
 pub use crate::vectors::planes::Planes;
 pub use crate::vectors::truncate::STATISTICAL_BITS;
 pub use accel::{Seat, VectorRing};
-pub use price::Quote;
-pub use shares::{Shares, View};
+pub use price::RoundQuote;
+pub use shares::{ShareView, SharedVector};
 
 /// Bytes of a tag.
 pub const TAG_BYTES: usize = 16;

@@ -3,10 +3,11 @@
 use crate::seats::product::chunks;
 use crate::{CHUNKS_AHEAD, Seat, Settings, TAG_BYTES, VectorRing};
 use base::{Cost, PartyId};
+use engine::StagePrice;
 
 /// A price under construction: call what will be called, in the same order.
 #[derive(Clone, Debug)]
-pub struct Quote {
+pub struct RoundQuote {
     settings: Settings,
     /// Who sits where.
     seats: [PartyId; 4],
@@ -20,7 +21,7 @@ pub struct Quote {
 const BLOCK: u64 = 16;
 const COMPARISON_BYTES: u64 = crate::COMPARISON_BYTES as u64;
 
-impl Quote {
+impl RoundQuote {
     /// Nothing yet, in a session of so many parties, of whom `seats` are the four.
     #[must_use]
     pub fn new(settings: Settings, seats: [PartyId; 4], parties: usize) -> Self {
@@ -46,11 +47,6 @@ impl Quote {
     pub fn listen(&mut self, at: PartyId, from: PartyId) {
         let spoke = std::mem::take(&mut self.spoke[at.index()][from.index()]);
         self.turns[at.index()][from.index()] += u64::from(spoke);
-    }
-
-    /// Who sits where.
-    pub(crate) fn seats(&self) -> [PartyId; 4] {
-        self.seats
     }
 
     /// All settings.
@@ -199,6 +195,11 @@ impl Quote {
     #[must_use]
     pub fn trips(&self) -> u64 {
         self.trips
+    }
+
+    /// All of it, with so many ANDs of shares.
+    pub(crate) fn price(&self, and_gates: u64) -> StagePrice {
+        StagePrice { cost: self.total(), and_gates, trips: self.trips }
     }
 
     /// The price so far, by party of the session.

@@ -9,13 +9,13 @@ use std::borrow::Cow;
 /// One seat's part of a shared vector: part k is summand seat + 1 + k of every element. Wiped on drop. Where
 /// the length is no multiple of the lanes of a block, what fills the last block up is shares of anything.
 #[derive(Clone)]
-pub struct Shares {
+pub struct SharedVector {
     ring: VectorRing,
     len: usize,
     parts: [Vec<Block>; 3],
 }
 
-impl Shares {
+impl SharedVector {
     /// Shares of zeros: nothing is random about them.
     #[must_use]
     pub fn zero(ring: VectorRing, len: usize) -> Self {
@@ -157,20 +157,20 @@ impl Shares {
     /// # Errors
     /// When ring or length differ.
     pub fn same_shape(&self, other: &Self) -> Result<(), Error> {
-        View::from(self).same_shape(other.into())
+        ShareView::from(self).same_shape(other.into())
     }
 }
 
-/// Shared elements where they lie: in [`Shares`], or in an array in the program's memory
-/// ([`crate::Array::view`]).
+/// Shared elements where they lie: in [`SharedVector`], or in an array in the program's memory
+/// ([`crate::ShareArray::view`]).
 #[derive(Clone, Copy)]
-pub struct View<'a> {
+pub struct ShareView<'a> {
     ring: VectorRing,
     len: usize,
     parts: [&'a [Block]; 3],
 }
 
-impl<'a> View<'a> {
+impl<'a> ShareView<'a> {
     pub(crate) fn new(ring: VectorRing, len: usize, parts: [&'a [Block]; 3]) -> Self {
         Self { ring, len, parts }
     }
@@ -199,26 +199,26 @@ impl<'a> View<'a> {
         self.parts
     }
 
-    /// As [`Shares::same_shape`].
+    /// As [`SharedVector::same_shape`].
     ///
     /// # Errors
     /// When ring or length differ.
-    pub fn same_shape(self, other: View<'_>) -> Result<(), Error> {
+    pub fn same_shape(self, other: ShareView<'_>) -> Result<(), Error> {
         if self.ring == other.ring && self.len == other.len {
             return Ok(());
         }
-        let shape = |s: View<'_>| format!("{} elements of {} bits", s.len, s.ring.bits());
+        let shape = |s: ShareView<'_>| format!("{} elements of {} bits", s.len, s.ring.bits());
         Err(Error::misuse(format!("{} and {} do not fit", shape(self), shape(other))))
     }
 }
 
-impl<'a> From<&'a Shares> for View<'a> {
-    fn from(shares: &'a Shares) -> Self {
+impl<'a> From<&'a SharedVector> for ShareView<'a> {
+    fn from(shares: &'a SharedVector) -> Self {
         Self::new(shares.ring, shares.len, shares.parts())
     }
 }
 
-impl Drop for Shares {
+impl Drop for SharedVector {
     fn drop(&mut self) {
         self.parts.iter_mut().for_each(|part| give_back(std::mem::take(part)));
     }

@@ -7,18 +7,18 @@ use base::Error;
 use kernels::Block;
 use net::Session;
 use osprey::{Heap, Memory, Oblivious};
-use ring4::{Array, Joint, Party, Quote, Shares, View, elements, pack};
+use ring4::{Joint, RoundQuote, SeatParty, ShareArray, ShareView, SharedVector, elements, pack};
 use support::{SEATS, alone, enter, random, run, settings};
 
 /// An array that a seat enters, in pieces.
 fn entered<M: Memory>(
     memory: &M,
-    (p, s): (&mut Party, &mut Session),
+    (p, s): (&mut SeatParty, &mut Session),
     owner: usize,
     (ring, len): (VectorRing, usize),
     value: &[Block],
-) -> Result<Array<M>, Error> {
-    let mut array = Array::untouched(memory, ring, len);
+) -> Result<ShareArray<M>, Error> {
+    let mut array = ShareArray::untouched(memory, ring, len);
     let step = 1000 * ring.lanes();
     for from in (0..len).step_by(step) {
         let to = len.min(from + step);
@@ -41,21 +41,21 @@ fn products<M: Memory>(memory: &M, ring: VectorRing) {
             let (low, high) = (0..len / 2, len / 2..len);
             let before = s.ledger().sent("");
             let viewed = p.dot_runs(s, run_len, a.view(low.clone())?, b.view(high.clone())?)?;
-            let mut quote = Quote::new(settings, SEATS, 4);
+            let mut quote = RoundQuote::new(settings, SEATS, 4);
             quote.multiply(ring, run_len);
             assert_eq!(s.ledger().sent("") - before, quote.total().sent[p.seat().index()]);
             let (loaded_a, loaded_b) = (a.load(low.clone())?, b.load(high.clone())?);
             let loaded = p.dot_runs(s, run_len, &loaded_a, &loaded_b)?;
-            let cut = |x: &Shares| -> Vec<Shares> {
+            let cut = |x: &SharedVector| -> Vec<SharedVector> {
                 let blocks = ring.blocks(run_len);
                 let term = |t: usize| x.parts().map(|part| part[t * blocks..][..blocks].to_vec());
-                (0..terms).map(|t| Shares::from_parts(ring, run_len, term(t))).collect()
+                (0..terms).map(|t| SharedVector::from_parts(ring, run_len, term(t))).collect()
             };
             let (terms_a, terms_b) = (cut(&loaded_a), cut(&loaded_b));
             let several =
                 p.dot(s, &terms_a.iter().collect::<Vec<_>>(), &terms_b.iter().collect::<Vec<_>>())?;
             let all = p.multiply(s, a.view(low)?, b.view(high)?)?;
-            let mut added = Shares::zero(ring, run_len);
+            let mut added = SharedVector::zero(ring, run_len);
             cut(&all).iter().try_for_each(|term| added.add(term))?;
             [viewed, loaded, several, added].iter().map(|z| p.open(s, z)).collect::<Result<Vec<_>, _>>()
         });
@@ -81,9 +81,9 @@ fn products_of_arrays_are_those_of_their_pieces() {
 
 #[test]
 fn terms_that_are_none_are_refused() {
-    let (mut p, mut s) = (Party::speculator(Seat::new(0), settings()[0]), alone());
-    let mut refused = |x: &Shares, len: usize, y: &Shares| p.dot_runs(&mut s, len, x, y).is_err();
-    let shares = |ring: VectorRing, len: usize| Shares::zero(ring, len);
+    let (mut p, mut s) = (SeatParty::speculator(Seat::new(0), settings()[0]), alone());
+    let mut refused = |x: &SharedVector, len: usize, y: &SharedVector| p.dot_runs(&mut s, len, x, y).is_err();
+    let shares = |ring: VectorRing, len: usize| SharedVector::zero(ring, len);
     let (six, bits) = (shares(VectorRing::Z64, 6), shares(VectorRing::Z2, 256));
     assert!(refused(&six, 0, &six) && refused(&six, 3, &six) && refused(&six, 4, &six));
     assert!(refused(&shares(VectorRing::Z64, 0), 2, &shares(VectorRing::Z64, 0)));
@@ -95,7 +95,11 @@ fn terms_that_are_none_are_refused() {
 /// What a pass of every primitive gives: shapes, and what was opened.
 type Pass = (Vec<(VectorRing, usize)>, Vec<Option<usize>>);
 
-fn every_primitive(p: &mut Party, s: &mut Session, (ring, len): (VectorRing, usize)) -> Result<Pass, Error> {
+fn every_primitive(
+    p: &mut SeatParty,
+    s: &mut Session,
+    (ring, len): (VectorRing, usize),
+) -> Result<Pass, Error> {
     let value = pack(ring, &vec![3; len]);
     let mut results = vec![enter(p, s, 0, (ring, len), &value)?, enter(p, s, 3, (ring, len), &value)?];
     results.push(p.random(ring, len));
@@ -103,8 +107,8 @@ fn every_primitive(p: &mut Party, s: &mut Session, (ring, len): (VectorRing, usi
     results.push(p.dot(s, &[&results[0], &results[2]], &[&results[1], &results[3]])?);
     results.push(p.inner(s, &results[0], &results[1])?);
     let runs = results[0].blocks() * ring.lanes();
-    let terms = Shares::zero(ring, 3 * runs);
-    results.push(p.dot_runs(s, runs, &terms, View::from(&terms))?);
+    let terms = SharedVector::zero(ring, 3 * runs);
+    results.push(p.dot_runs(s, runs, &terms, ShareView::from(&terms))?);
     let mut joints = Vec::new();
     for [a, b, c] in [[0, 1, 2], [2, 3, 0], [0, 1, 2], [3, 1, 0]] {
         let [sender, voucher, receiver] = [a, b, c].map(Seat::new);
@@ -131,7 +135,7 @@ fn a_speculator_has_shapes_and_price_of_a_run() {
                 });
                 for (seat, done) in Seat::ALL.into_iter().zip(done) {
                     let (pass, sent) = done.unwrap();
-                    let mut p = Party::speculator(seat, settings);
+                    let mut p = SeatParty::speculator(seat, settings);
                     let stubbed = every_primitive(&mut p, &mut alone(), (ring, len)).expect("nobody fails");
                     assert_eq!(stubbed, pass, "{settings:?}, {ring:?}, {len}");
                     assert!(p.speculates() && !p.enters(seat));
@@ -145,7 +149,7 @@ fn a_speculator_has_shapes_and_price_of_a_run() {
 
 #[test]
 fn a_speculator_opens_zeros() {
-    let (mut p, mut s) = (Party::speculator(Seat::new(3), settings()[1]), alone());
+    let (mut p, mut s) = (SeatParty::speculator(Seat::new(3), settings()[1]), alone());
     let x = p.input(&mut s, Seat::new(3), (VectorRing::Z64, 50), &[]).expect("no values are needed");
     let y = p.random(VectorRing::Z64, 50);
     let z = p.multiply(&mut s, &x, &y).expect("a product");

@@ -14,7 +14,7 @@ use kernels::Block;
 use net::Session;
 use net::cluster::Cluster;
 use net::faults::InjectedFault;
-use ring4::{Hash, Member, Number, Party, Planes, Security, Settings, Shares, elements};
+use ring4::{Hash, Member, Number, Planes, SeatParty, Security, Settings, SharedVector, elements};
 use std::time::{Duration, Instant};
 use support::{SEATS, enter, party, random};
 
@@ -43,7 +43,7 @@ struct Bend {
 /// The steps before which a share is bent in [`work`].
 const BENT: [usize; 9] = [3, 4, 5, 6, 7, 8, 9, 11, 13];
 
-fn bend(bend: Option<Bend>, party: &Party, before: usize, x: &mut Shares) {
+fn bend(bend: Option<Bend>, party: &SeatParty, before: usize, x: &mut SharedVector) {
     let Some(bend) = bend.filter(|bend| party.seat().index() == bend.seat && before == bend.before) else {
         return;
     };
@@ -53,7 +53,7 @@ fn bend(bend: Option<Bend>, party: &Party, before: usize, x: &mut Shares) {
 
 /// Operations that depend on each other, conversions, comparisons and truncations among them, each at a step
 /// of its own.
-fn work(p: &mut Party, s: &mut Session, bent: Option<Bend>) -> Result<Vec<u128>, Error> {
+fn work(p: &mut SeatParty, s: &mut Session, bent: Option<Bend>) -> Result<Vec<u128>, Error> {
     let shape = (VectorRing::Z64, 10);
     let values =
         |a: u128, b: u128| (0..5).map(move |i| Block((i * a + 99) | ((i * b + 5) << 64))).collect::<Vec<_>>();

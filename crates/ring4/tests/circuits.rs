@@ -50,10 +50,10 @@ fn in_blocks(fault: Option<InjectedFault>) -> Vec<(bool, u64)> {
     let ended = cluster.run(|s| {
         let settings = Settings { security: Security::Malicious, hash: Hash::Keyed, masked: true };
         let seats = [2, 3, 4, 5].map(PartyId);
-        let mut engine = Ring4::new(settings, seats, || Ok(DeviceQueue::default())).with_chunk(256);
+        let engine = Ring4::new(settings, seats, || Ok(DeviceQueue::default())).with_chunk(256);
         let mine = |i: usize| if s.me().index() == i { vec![vec![0x5a5a; 10]] } else { Vec::new() };
         let words = [mine(0), mine(1)];
-        let done = engine.run(&wired, 640, &words, s);
+        let done = engine.circuit(&wired)?.run(640, &words, s);
         Ok((done.is_ok(), s.ledger().sent("circuit")))
     });
     ended.into_iter().map(|e| e.unwrap_or((false, 0))).collect()

@@ -7,7 +7,7 @@ use accel::{Seat, VectorRing};
 use base::Fault;
 use kernels::Block;
 use net::cluster::Cluster;
-use ring4::{Joint, Quote, Shares, elements, pack};
+use ring4::{Joint, RoundQuote, SharedVector, elements, pack};
 use support::{SEATS, enter, party, random, run, settings};
 
 const LENGTHS: [usize; 6] = [1, 2, 127, 129, 1000, 70_000];
@@ -21,7 +21,7 @@ fn products_are_products() {
                 let (x, y) = (random(1, n), random(2, n));
                 let trim = |blocks: &[Block]| pack(ring, &elements(ring, len, blocks));
                 let opened = run(settings, |p, s| {
-                    let mut quote = Quote::new(settings, SEATS, 4);
+                    let mut quote = RoundQuote::new(settings, SEATS, 4);
                     quote.setup();
                     let a = enter(p, s, 1, (ring, len), &x)?;
                     let b = enter(p, s, 2, (ring, len), &y)?;
@@ -121,7 +121,7 @@ fn joint_inputs_are_shared_between_all() {
             }
             let before = s.ledger().sent("");
             let shares = p.joint(s, &joints)?;
-            let mut quote = Quote::new(settings, SEATS, 4);
+            let mut quote = RoundQuote::new(settings, SEATS, 4);
             let shape = |j: &Joint<'_>| ([j.sender, j.voucher, j.receiver], j.ring, j.len);
             quote.joint(&joints.iter().map(shape).collect::<Vec<_>>());
             assert_eq!(s.ledger().sent("") - before, quote.total().sent[p.seat().index()]);
@@ -148,7 +148,7 @@ fn long_joint_inputs_and_openings_do_not_wait_for_windows() {
         };
         let joints = [joint(0, 1, 2), joint(2, 3, 0), joint(1, 0, 2), joint(3, 2, 1)];
         let shares = p.joint(s, &joints)?;
-        let mut quote = Quote::new(settings, SEATS, 4);
+        let mut quote = RoundQuote::new(settings, SEATS, 4);
         quote.setup();
         quote.joint(&joints.clone().map(|j| ([j.sender, j.voucher, j.receiver], ring, len)));
         let opened = p.open(s, &shares[1])?;
@@ -178,7 +178,7 @@ fn public_values_and_lanes() {
         let blocks = pack(ring, &values);
         assert_eq!(elements(ring, 4, &blocks), values.map(|v| v & mask));
         let done = run(settings()[0], |p, s| {
-            let mut shares = Shares::public(ring, 4, p.seat(), &blocks);
+            let mut shares = SharedVector::public(ring, 4, p.seat(), &blocks);
             shares.add_public(p.seat(), &blocks);
             shares.scale(&blocks);
             Ok(elements(ring, 4, &p.open(s, &shares)?))

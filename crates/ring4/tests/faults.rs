@@ -9,7 +9,7 @@ use kernels::Block;
 use net::Session;
 use net::cluster::Cluster;
 use net::faults::InjectedFault;
-use ring4::{Hash, Joint, Member, Party, Security, Settings, elements, pack};
+use ring4::{Hash, Joint, Member, SeatParty, Security, Settings, elements, pack};
 use std::time::Duration;
 use support::{SEATS, enter, party, random};
 
@@ -17,7 +17,7 @@ const STEPS: [&str; 9] =
     ["enter 0", "enter 1", "product", "dot", "joint", "again", "inner", "confirm", "open"];
 
 /// Every operation once, each at its own step, all depending on each other.
-fn work(p: &mut Party, s: &mut Session) -> Result<Vec<Block>, Error> {
+fn work(p: &mut SeatParty, s: &mut Session) -> Result<Vec<Block>, Error> {
     let shape = (VectorRing::Z64, 6);
     let value = random(1, 3);
     let x = s.step("enter 0", |s| enter(p, s, 0, shape, &value))?;
@@ -150,7 +150,7 @@ fn owners_enter_and_get_outputs() {
                 let mut m = Member::new(s, seats, settings, accel::DeviceQueue::default())?;
                 let me = s.me();
                 let mut shares = Vec::new();
-                let mut quote = ring4::Quote::new(settings, seats, 6);
+                let mut quote = ring4::RoundQuote::new(settings, seats, 6);
                 quote.member_setup();
                 for (value, owner) in values.iter().zip([0, 1, 4].map(PartyId)) {
                     let value: &[Block] = if me == owner { value } else { &[] };

@@ -8,7 +8,8 @@ use net::Session;
 use net::cluster::Cluster;
 use net::faults::InjectedFault;
 use ring4::{
-    Division, Number, Party, Planes, Quote, STATISTICAL_BITS, Security, Settings, Shares, elements, pack,
+    Division, Number, Planes, RoundQuote, STATISTICAL_BITS, SeatParty, Security, Settings, SharedVector,
+    elements, pack,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -39,13 +40,13 @@ fn numbers(label: u64, len: usize, bits: u32) -> Vec<u128> {
 
 /// One party under test: what is called on `p` is called on `q` too.
 struct Seated<'a> {
-    p: &'a mut Party,
+    p: &'a mut SeatParty,
     s: &'a mut Session,
-    q: Quote,
+    q: RoundQuote,
 }
 
 impl Seated<'_> {
-    fn show(&mut self, x: &Shares) -> Result<Vec<u128>, Error> {
+    fn show(&mut self, x: &SharedVector) -> Result<Vec<u128>, Error> {
         self.q.open(x.ring(), x.len());
         Ok(elements(x.ring(), x.len(), &self.p.open(self.s, x)?))
     }
@@ -68,7 +69,7 @@ impl Seated<'_> {
         Planes::new(planes)
     }
 
-    fn enter(&mut self, owner: usize, ring: VectorRing, values: &[u128]) -> Result<Shares, Error> {
+    fn enter(&mut self, owner: usize, ring: VectorRing, values: &[u128]) -> Result<SharedVector, Error> {
         self.q.input(Seat::new(owner), ring, values.len());
         enter(self.p, self.s, owner % 4, (ring, values.len()), &pack(ring, values))
     }
@@ -79,7 +80,7 @@ type Results = Vec<Vec<u128>>;
 /// Runs `work` at all seats: they get the same, and send what the price says, in as many rounds.
 fn play(settings: Settings, work: impl Fn(&mut Seated<'_>) -> Result<Results, Error> + Sync) -> Results {
     let done = run(settings, |p, s| {
-        let mut q = Quote::new(settings, SEATS, 4);
+        let mut q = RoundQuote::new(settings, SEATS, 4);
         q.setup();
         let seat = p.seat().index();
         let mut seated = Seated { p, s, q };
@@ -106,8 +107,8 @@ fn speculate(
     results: &Results,
 ) {
     for seat in Seat::ALL {
-        let (mut p, mut s) = (Party::speculator(seat, settings), alone());
-        let mut q = Quote::new(settings, SEATS, 4);
+        let (mut p, mut s) = (SeatParty::speculator(seat, settings), alone());
+        let mut q = RoundQuote::new(settings, SEATS, 4);
         q.setup();
         for _ in 0..2 {
             let mut seated = Seated { p: &mut p, s: &mut s, q };
@@ -315,7 +316,7 @@ fn truncation_rounds_as_it_says() {
                 let extended: Vec<u128> = x.iter().map(|&x| signed(x, width) as u128 & mask(k)).collect();
                 let got = play(settings, |t| {
                     let x = t.enter(0, ring, &extended)?;
-                    let public = Shares::public(ring, len, t.p.seat(), &pack(ring, &extended));
+                    let public = SharedVector::public(ring, len, t.p.seat(), &pack(ring, &extended));
                     let mut all = Vec::new();
                     for x in [x, public] {
                         let about = t.p.truncate(t.s, &x, width, f)?;
@@ -515,8 +516,8 @@ fn roots_are_exact() {
 /// What the headers say: whole blocks, semi-honest, all parties together, and trips.
 #[test]
 fn prices_are_those_of_the_headers() {
-    let price = |work: &dyn Fn(&mut Quote)| {
-        let mut q = Quote::new(settings()[0], SEATS, 4);
+    let price = |work: &dyn Fn(&mut RoundQuote)| {
+        let mut q = RoundQuote::new(settings()[0], SEATS, 4);
         work(&mut q);
         (q.total().sent.iter().sum::<u64>(), q.trips())
     };
@@ -562,14 +563,14 @@ fn prices_are_those_of_the_headers() {
 fn what_does_not_fit_is_refused_before_a_byte() {
     let done = run(settings()[0], |p, s| {
         let before = s.ledger().sent("");
-        let x = Shares::zero(VectorRing::Z64, 3);
-        let bit = Shares::zero(VectorRing::Z2, 3);
+        let x = SharedVector::zero(VectorRing::Z64, 3);
+        let bit = SharedVector::zero(VectorRing::Z2, 3);
         let refused = [
             p.bits(s, &x, 65).err(),
             p.bits(s, &x, 0).err(),
             p.bits(s, &bit, 1).err(),
             p.bit(s, &[&x], 64).err(),
-            p.less(s, &x, &Shares::zero(VectorRing::Z64, 4), Number::signed(9)).err(),
+            p.less(s, &x, &SharedVector::zero(VectorRing::Z64, 4), Number::signed(9)).err(),
             p.less(s, &x, &x, Number::signed(65)).err(),
             p.equal(s, &x, &x, 65).err(),
             p.bits_to_ring(s, VectorRing::Z2, &[&bit]).err(),

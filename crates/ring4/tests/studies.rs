@@ -3,8 +3,8 @@
 
 use accel::DeviceQueue;
 use base::{ChannelError, Error, Fault, PartyId, Seed};
-use engine::conformance::{Case, Table};
-use engine::{Engine, Entered, Share, Shares, outputs};
+use engine::conformance::{ProgramCase, Table};
+use engine::{BaseOts, Engine, Entered, RowInput, RowSource, Share, Shares, outputs, run_rows};
 use net::Session;
 use net::cluster::Cluster;
 use net::faults::InjectedFault;
@@ -12,6 +12,7 @@ use program::lower::combine::SelectionCircuit;
 use program::lower::{self, Depth, Lowering, TotalsForm, lower_draws, lower_release};
 use program::{Class, Holder, Program, ProgramBuilder, ValueType};
 use ring4::{Hash, Ring4, Security, Settings};
+use std::sync::Arc;
 use std::time::Duration;
 use studies::lift::{BenchRows, LiftLayout, LiftParameters, bench_truth, build};
 use studies::market::{CUSTOMER, MarketAnswer, MarketSample, Problem};
@@ -53,11 +54,11 @@ fn lift_rows(
     settings: Settings,
     session: &mut Session,
 ) -> Result<Shares, Error> {
-    let mut engine = ring4(settings);
+    let stage = ring4(settings).rows(program, RowSource::Owned)?;
     let mut all: Option<Shares> = None;
     for shard in 0..shards {
         let mut part = BenchRows::new(lift, layout, Some(session.me()), rows, 7).shard(shard, shards);
-        let shares = engine.rows(program, &mut part, session)?;
+        let shares = stage.run(RowInput::Owned(&mut part), BaseOts::Own, session)?;
         match &mut all {
             None => all = Some(shares),
             Some(sum) => sum.add(program, &shares)?,
@@ -133,18 +134,19 @@ fn factors(rows: usize) -> (Vec<Vec<u128>>, Vec<u128>) {
 fn product_rows(columns: &[Vec<u128>], session: &mut Session) -> Result<(Shares, u64), Error> {
     let program = products();
     let mut table = Table::new(&program, columns, columns[0].len() as u64, Some(session.me()));
-    let shares = ring4(MALICIOUS).rows(&program, &mut table, session)?;
+    let shares = run_rows(&ring4(MALICIOUS), &program, &mut table, session)?;
     Ok((shares, session.ledger().sent("")))
 }
 
 #[test]
 fn sums_of_products_are_those_of_numbers() {
+    let stage = ring4(MALICIOUS).rows(&products(), RowSource::Owned).unwrap();
     for rows in [1, 200, 2500] {
         let (columns, want) = factors(rows);
         let done = Cluster::new(PARTICIPANTS, 6).run(|s| product_rows(&columns, s));
         let (shares, sent): (Vec<Shares>, Vec<u64>) = done.into_iter().map(Result::unwrap).unzip();
         assert_eq!(totals(&products(), &shares), want, "{rows} rows");
-        assert_eq!(ring4(MALICIOUS).price_rows(&products(), rows as u64).sent, sent, "{rows} rows");
+        assert_eq!(stage.price(rows as u64).cost.sent, sent, "{rows} rows");
     }
 }
 
@@ -185,12 +187,12 @@ fn market(
     settings: Settings,
     session: &mut Session,
 ) -> Result<Option<MarketAnswer>, Error> {
-    let (mut engine, program) = (ring4(settings), sample.program());
+    let (engine, program) = (ring4(settings), sample.program());
     let me = session.me();
     let mut rows = sample.part(Some(me));
-    let shares = engine.rows(program, &mut rows, session)?;
+    let shares = run_rows(&engine, program, &mut rows, session)?;
     if !program.lists.is_empty() {
-        let lists = engine.lists(program, sample.rows(), CUSTOMER, &shares, session)?;
+        let lists = engine.lists(program, CUSTOMER)?.run(sample.rows(), &shares, session)?;
         let bits = |list: &Vec<u64>| {
             (0..sample.rows()).map(|r| list[r as usize / 64] >> (r % 64) & 1 == 1).collect()
         };
@@ -198,8 +200,8 @@ fn market(
     }
     let (owners, totals) = (program.fold_owners(), TotalsForm::Replicated);
     let how = Lowering { totals, depth: Depth::Shallow, ..Lowering::exact(&owners) };
-    let plan = lower_release(program, CUSTOMER.into(), &how)?;
-    let values = outputs::exact(&mut engine, &plan, &shares, session)?.unwrap_or_default();
+    let plan = Arc::new(lower_release(program, CUSTOMER.into(), &how)?);
+    let values = outputs::exact(&*engine.release(&plan)?, &shares, session)?.unwrap_or_default();
     Ok(match values[..] {
         [row, score] => Some(MarketAnswer::Best((score != 0).then_some((row as u64, score)))),
         [row, score, found] => Some(MarketAnswer::Best((found == 1).then_some((row as u64, score)))),
@@ -235,11 +237,11 @@ fn narrow_windows_do_not_stop_it() {
 /// Sums with noise: what the viewer learns with whom it caught, and what this participant sent at each of
 /// [`STEPS`] to each peer. `bend` may change what a seat gives the viewer.
 fn noisy(
-    case: &Case,
+    case: &ProgramCase,
     bend: impl Fn(PartyId, &mut Vec<u8>) -> bool,
     session: &mut Session,
 ) -> Result<Noised, Error> {
-    let (mut engine, me, program) = (ring4(MALICIOUS), session.me(), &case.program);
+    let (engine, me, program) = (ring4(MALICIOUS), session.me(), &case.program);
     let (owners, sampler) = (program.fold_owners(), |at| case.noise.sampler(at));
     let how = Lowering {
         totals: TotalsForm::Replicated,
@@ -248,16 +250,16 @@ fn noisy(
         difference: &|m| case.differences[m as usize],
         ..Lowering::exact(&owners)
     };
-    let plan = lower_release(program, VIEWER.into(), &how)?;
-    let draws = lower_draws(std::slice::from_ref(&plan), &sampler, Depth::Shallow);
+    let plan = Arc::new(lower_release(program, VIEWER.into(), &how)?);
+    let draws = Arc::new(lower_draws(std::slice::from_ref(&plan), &sampler, Depth::Shallow));
     let mut coins = Entered::nothing(draws.words.len());
     case.noise.deal(&draws.words, &mut coins, me);
-    engine.draw(&draws, &coins, session)?;
+    let mut noise = engine.draw(&draws)?.run(&coins, session)?;
     let mut rows = Table::new(program, &case.columns, case.rows, Some(me));
-    let shares = engine.rows(program, &mut rows, session)?;
+    let shares = run_rows(&engine, program, &mut rows, session)?;
     let entered = Entered::new(&plan, &shares, me, &mut Seed::from_bytes([8; 32]).into_rng())?;
     let entered = case.noise.script(&plan, entered, me)?;
-    let left = engine.release(&plan, &entered, session)?;
+    let left = engine.release(&plan)?.run(&entered, &mut noise, session)?;
     let (mut values, mut benders) = (Vec::new(), Vec::new());
     if SERVERS.contains(&me) {
         let mut share = left.bytes().to_vec();
@@ -312,13 +314,13 @@ fn honest(_: PartyId, _: &mut Vec<u8>) -> bool {
     true
 }
 
-fn case(name: &str) -> Case {
-    let named = |case: &Case| case.name.starts_with(name);
+fn case(name: &str) -> ProgramCase {
+    let named = |case: &ProgramCase| case.name.starts_with(name);
     engine::conformance::suite(5).into_iter().find(named).expect("the suite has it")
 }
 
 /// Sums of multiples of totals, some of which an owner knows.
-fn noised() -> Case {
+fn noised() -> ProgramCase {
     case("joint among 2")
 }
 
@@ -361,8 +363,8 @@ fn two_servers_that_bend_are_noticed() {
 /// and who notices names the channel.
 #[test]
 fn a_byte_changed_at_any_stage_stops_everybody() {
-    let gates = Case { rows: 0, columns: Vec::new(), ..case("difference: Variance") };
-    let gates = Case { columns: vec![Vec::new(); gates.program.columns.len()], ..gates };
+    let gates = ProgramCase { rows: 0, columns: Vec::new(), ..case("difference: Variance") };
+    let gates = ProgramCase { columns: vec![Vec::new(); gates.program.columns.len()], ..gates };
     for (case, stages) in [(noised(), 0..6), (gates, 6..STEPS.len())] {
         let said = Cluster::new(PARTICIPANTS, 2).run(|s| noisy(&case, honest, s));
         let said: Vec<Sent> = said.into_iter().map(|done| done.unwrap().2).collect();
@@ -372,7 +374,7 @@ fn a_byte_changed_at_any_stage_stops_everybody() {
     }
 }
 
-fn a_byte_changed_at(case: &Case, stage: usize, said: &[Sent]) {
+fn a_byte_changed_at(case: &ProgramCase, stage: usize, said: &[Sent]) {
     let step = STEPS[stage];
     let pairs = (0..PARTICIPANTS).flat_map(|from| (0..PARTICIPANTS).map(move |to| (from, to)));
     let pairs: Vec<_> = pairs.filter(|(from, to)| said[*from][stage][*to] > 0).collect();
@@ -422,7 +424,7 @@ fn public_columns_that_differ_are_noticed() {
                 columns[0][150] = 7;
             }
             let mut table = Table::new(&program, &columns, 200, Some(me));
-            ring4(MALICIOUS).rows(&program, &mut table, session).map(|shares| vec![shares])
+            run_rows(&ring4(MALICIOUS), &program, &mut table, session).map(|shares| vec![shares])
         });
         if !differ {
             let shares: Vec<Shares> = done.into_iter().flat_map(Result::unwrap).collect();

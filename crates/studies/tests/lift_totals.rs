@@ -4,7 +4,7 @@ mod common;
 
 use base::Error;
 use common::full;
-use engine::{Clear, Engine, Share};
+use engine::{Clear, Share, run_rows};
 use net::cluster::Cluster;
 use program::Program;
 use program::ShardRows;
@@ -35,7 +35,7 @@ impl ShardRows for Table {
 /// Totals of all folds under the clear engine.
 fn clear_totals(program: &Program, rows: &mut dyn ShardRows) -> Vec<u128> {
     let mut session = Cluster::new(1, 1).sessions().remove(0);
-    let shares = Clear.rows(program, rows, &mut session).unwrap();
+    let shares = run_rows(&Clear, program, rows, &mut session).unwrap();
     let known = |share: &Share| match share {
         Share::Known(total) => *total,
         _ => panic!("the clear engine knows its totals"),

@@ -1,12 +1,13 @@
 //! Marketplaces: programs against the reference, answers by hand, circuits of the paper.
 
 use base::{PartyId, Roster, Seed};
-use engine::{Clear, Engine, Entered};
+use engine::{Clear, DrawnNoise, Engine, Entered, run_rows};
 use net::Session;
 use program::ShardRows;
 use program::lower::combine::{Combine, SelectionCircuit};
 use program::lower::{Lowering, lower_release};
 use program::{Program, VerifierPolicy, verify};
+use std::sync::Arc;
 use studies::market::{
     CUSTOMER, MarketAnswer, MarketSample, Problem, program, provider, study_program, wired,
 };
@@ -16,16 +17,18 @@ const NAMES: [&str; 4] = ["customer", "a", "b", "c"];
 /// What the customer learns, by the clear engine.
 fn clear(program: &Program, rows: &mut dyn ShardRows) -> MarketAnswer {
     let mut session = Session::alone(Roster::new(["all"]), Seed::from_bytes([3; 32]));
-    let totals = Clear.rows(program, rows, &mut session).unwrap();
+    let totals = run_rows(&Clear, program, rows, &mut session).unwrap();
     if !program.lists.is_empty() {
-        let lists = Clear.lists(program, rows.len(), CUSTOMER, &totals, &mut session).unwrap();
+        let lists = Clear.lists(program, CUSTOMER).unwrap();
+        let lists = lists.run(rows.len(), &totals, &mut session).unwrap();
         let bit = |row: u64| lists[0][row as usize / 64] >> (row % 64) & 1 == 1;
         return MarketAnswer::All((0..rows.len()).map(bit).collect());
     }
     let owners = program.fold_owners();
-    let plan = lower_release(program, CUSTOMER.into(), &Lowering::exact(&owners)).unwrap();
+    let plan = Arc::new(lower_release(program, CUSTOMER.into(), &Lowering::exact(&owners)).unwrap());
     let entered = Entered::whole(&plan, &totals, &mut Seed::from_bytes([4; 32]).into_rng()).unwrap();
-    let outputs = Clear.release(&plan, &entered, &mut session).unwrap();
+    let release = Clear.release(&plan).unwrap();
+    let outputs = release.run(&entered, &mut DrawnNoise::none(), &mut session).unwrap();
     let outputs = plan.values(&outputs.bits(0..plan.bits()));
     // In the paper's shape the score says whether there was a match.
     let found = outputs.get(2).map_or(outputs[1] != 0, |found| *found == 1);

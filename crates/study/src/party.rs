@@ -7,8 +7,10 @@ mod policy;
 
 use crate::reader::{TomlItem, TomlSection, TomlSource};
 use crate::transport::ServerTransport;
-use crate::{Decimal, StudyHash, read_text};
+use crate::{Decimal, StudyHash, parse_delta, read_text};
 use base::{Error, PartyId, Roster, limits};
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+use clap::{ArgAction, Args};
 use net::IpNetwork;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,79 +20,127 @@ pub use node::ServerSetup;
 use policy::POLICY_KEYS;
 pub use policy::{PartyPolicy, parse_period};
 
-/// What a party file or the flags of `tacit run` say; every field may be absent. Flags win over the file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PartySettings {
-    /// The study file.
+/// What the party file of any participant says, or its flags: all that a server has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct CommonSettings {
+    /// The study file
+    #[arg(long, value_name = "FILE")]
     pub study: Option<PathBuf>,
-    /// Which party of the study this is.
+    /// Which party or server of the study this is
+    #[arg(long = "as", value_name = "NAME")]
     pub as_party: Option<String>,
-    /// The identity made by `tacit keygen`.
+    /// The identity made by `tacit keygen`
+    #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
-    /// CSV or Parquet, or a folder of them.
-    pub data: Option<PathBuf>,
-    /// Address to listen on; this or `peer`.
+    /// Wait for the peer, or for those of several that come, at this address of this machine
+    #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
     pub listen: Option<String>,
-    /// Address of the only peer; this or `listen`.
-    pub peer: Option<String>,
-    /// Addresses of several peers by name, beside `listen`.
-    pub peers: BTreeMap<String, String>,
-    /// Most memory to use, in bytes.
-    pub memory: Option<u64>,
-    /// The privacy ledger.
-    pub ledger: Option<PathBuf>,
-    /// The folder for reports.
-    pub report: Option<PathBuf>,
-    /// Milliseconds without progress before giving up.
-    pub deadline_ms: Option<u64>,
-    /// Networks that connections may come from.
+    /// Take connections from this network only: 10.0.0.0/8, or an address; may be repeated
+    #[arg(long, value_name = "NETWORK")]
     pub allow: Option<Vec<IpNetwork>>,
-    /// The stable name of this data, over all its versions: the budget is kept under it.
-    pub lineage: Option<String>,
-    /// Only these studies, by full hash (64 hex digits).
-    pub allow_studies: Option<Vec<StudyHash>>,
-    /// Only these kinds of study.
-    pub allow_kinds: Option<Vec<String>>,
-    /// Most rho one study may spend on one viewer.
-    pub max_rho: Option<Decimal>,
-    /// Where `max_rho` is said: file and line, or the flag.
-    pub max_rho_at: Option<String>,
-    /// Most rho all studies together may spend on one viewer of this data.
-    pub budget: Option<Decimal>,
-    /// Most cells (overall, breakdowns and cohorts) of one study.
-    pub max_cells: Option<u64>,
-    /// Whether exact results may be revealed.
-    pub allow_exact: Option<bool>,
-    /// `10^-d` is the most that the deltas of all matches may come to, towards one viewer of this data.
-    pub delta_places: Option<u8>,
-    /// Most rho all studies together may spend on all viewers of this data.
-    pub total: Option<Decimal>,
-    /// Seconds of a period within the budget.
-    pub period_seconds: Option<u64>,
-    /// Most rho within any such span, on one viewer of this data.
-    pub period_budget: Option<Decimal>,
-    /// Most runs with one peer within some time.
-    pub runs: Option<RunRate>,
-    /// Least noise candidates of a study.
-    pub candidates: Option<u32>,
-    /// Whether the made-up rows of a match are drawn afresh, and paid for, each time that it begins.
-    pub fresh_dummies: Option<bool>,
-    /// The folder for what a match keeps while it runs.
-    pub work: Option<PathBuf>,
-    /// Where to keep the spine of this run.
-    pub keep_spine: Option<PathBuf>,
-    /// The kept spine to use instead of matching.
-    pub spine: Option<PathBuf>,
-    /// The salt that the owners share, for a match by keyed hashes.
-    pub salt: Option<PathBuf>,
-    /// Of a server: further studies that it may be asked to compute.
-    pub studies: Vec<PathBuf>,
-    /// Whether this party tells the servers to begin.
-    pub trigger: Option<bool>,
-    /// What the computation of four servers goes over: of a server; of an owner that it must be TLS.
+    /// Connect to the peer at this address; with several peers NAME=HOST:PORT, repeated
+    #[arg(long = "peer", value_name = "[NAME=]HOST:PORT", value_parser = peer_address)]
+    pub peers: Vec<(Option<String>, String)>,
+    /// Most memory to use: 512M, 1G
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
+    pub memory: Option<u64>,
+    /// Give up after so long without progress: 90s, 10m
+    #[arg(long = "deadline", value_name = "TIME", value_parser = parse_deadline)]
+    pub deadline_ms: Option<u64>,
+    /// Of a server: what the computation goes over, the same at all four: tls, auto (shared memory on one
+    /// host, else TLS), shm, fabric, fabric-PROVIDER
+    #[arg(long, value_name = "NAME", value_parser = ServerTransport::parse)]
     pub transport: Option<ServerTransport>,
-    /// Of a server: whether messages may go in plain text where only the servers' operators see them.
+    /// Of a server: messages may go in plain text, for only the operators of the four can touch the network
+    /// between them
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
+          default_missing_value = "true")]
     pub trusted_network: Option<bool>,
+    /// Policy: only this study, by full hash; may be repeated
+    #[arg(long = "allow-study", value_name = "HASH", value_parser = full_hash)]
+    pub allow_studies: Option<Vec<StudyHash>>,
+}
+
+/// What a party file or the flags of `tacit run` say; every field may be absent. Flags win over the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct PartySettings {
+    /// What a server has as well.
+    #[command(flatten)]
+    pub common: CommonSettings,
+    /// CSV or Parquet, or a folder of them
+    #[arg(long, value_name = "PATH")]
+    pub data: Option<PathBuf>,
+    /// The privacy ledger
+    #[arg(long, value_name = "FILE")]
+    pub ledger: Option<PathBuf>,
+    /// The folder for reports
+    #[arg(long, value_name = "FOLDER")]
+    pub report: Option<PathBuf>,
+    /// The stable name of this data over all its versions: the budget is kept under it
+    #[arg(long, value_name = "NAME")]
+    pub lineage: Option<String>,
+    /// A private folder for what a match keeps while it runs: a match that breaks off goes on there
+    #[arg(long, value_name = "FOLDER")]
+    pub work: Option<PathBuf>,
+    /// Keep the spine of this run in a private file, for later studies of the same parties
+    #[arg(long, value_name = "FILE", conflicts_with = "spine")]
+    pub keep_spine: Option<PathBuf>,
+    /// Use a kept spine instead of matching; all parties do
+    #[arg(long, value_name = "FILE")]
+    pub spine: Option<PathBuf>,
+    /// The salt that all owners share, for a match by "salted-key"
+    #[arg(long, value_name = "FILE")]
+    pub salt: Option<PathBuf>,
+    /// Tell the study's servers to begin; one host of a run does
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
+          default_missing_value = "true")]
+    pub trigger: Option<bool>,
+    /// Policy: only these kinds of study; may be repeated
+    #[arg(long = "allow-kind", value_name = "KIND", value_parser = ["lift", "program", "match"])]
+    pub allow_kinds: Option<Vec<String>>,
+    /// Policy: most rho one study may spend on one viewer
+    #[arg(long, value_name = "RHO", value_parser = parse_rho)]
+    pub max_rho: Option<Decimal>,
+    /// Where a file says `max_rho`: its name and the line
+    #[arg(skip)]
+    pub max_rho_at: Option<String>,
+    /// Policy: most rho all studies together may spend on one viewer of this data
+    #[arg(long, value_name = "RHO", value_parser = parse_rho)]
+    pub budget: Option<Decimal>,
+    /// Policy: most rho all studies together may spend on all viewers of this data
+    #[arg(long, value_name = "RHO", value_parser = parse_rho)]
+    pub total: Option<Decimal>,
+    /// Policy: the length of a period within the budget, with --period-budget: 90d
+    #[arg(long = "period", value_name = "TIME", value_parser = parse_period)]
+    pub period_seconds: Option<u64>,
+    /// Policy: most rho that may be spent on one viewer of this data within any period; nothing refills the
+    /// budget
+    #[arg(long, value_name = "RHO", value_parser = parse_rho)]
+    pub period_budget: Option<Decimal>,
+    /// Policy: most runs that may begin with one peer within some time: 20/day
+    #[arg(long, value_name = "N/TIME", value_parser = RunRate::parse)]
+    pub runs: Option<RunRate>,
+    /// Policy: least noise candidates of a study; a bent noise goes unnoticed once in so many times
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1024))]
+    pub candidates: Option<u32>,
+    /// Policy: made-up rows of a match kept for a rerun, or drawn afresh and paid for each time that it
+    /// begins
+    #[arg(long = "dummies-seed", value_name = "HOW",
+          value_parser = PossibleValuesParser::new(["kept", "fresh"]).map(|how| how == "fresh"))]
+    pub fresh_dummies: Option<bool>,
+    /// Policy: most cells of one study
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub max_cells: Option<u64>,
+    /// Policy: whether exact results may be revealed
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1,
+          default_missing_value = "true")]
+    pub allow_exact: Option<bool>,
+    /// Policy: most that the deltas of all matches may come to, towards one viewer of this data: 1e-6
+    #[arg(long = "delta", value_name = "DELTA", value_parser = parse_delta)]
+    pub delta_places: Option<u8>,
+    /// Of a server: further studies that it may be asked to compute; in its file alone
+    #[arg(skip)]
+    pub studies: Vec<PathBuf>,
 }
 
 /// Settings with nothing missing.
@@ -294,6 +344,39 @@ const KEYS: &[&str] = &[
     "trusted_network",
     "policy",
 ];
+impl CommonSettings {
+    /// The address of the only peer, and those of several by name. The last of a kind counts.
+    fn places(&self) -> (Option<String>, BTreeMap<String, String>) {
+        let alone = self.peers.iter().rev().find(|(name, _)| name.is_none()).map(|(_, at)| at.clone());
+        (alone, self.peers.iter().filter_map(|(name, at)| Some((name.clone()?, at.clone()))).collect())
+    }
+
+    fn over(self, below: Self) -> Self {
+        let ((peer, named), (peer_below, named_below)) = (self.places(), below.places());
+        // An address in either form replaces that of the file; with [peers], own address and theirs are
+        // apart.
+        let (listen, peer) = match (self.listen, peer) {
+            (None, None) => (below.listen, peer_below.filter(|_| named.is_empty())),
+            own => own,
+        };
+        let several = named_below.into_iter().chain(named).filter(|_| peer.is_none());
+        let several = several.map(|(name, at)| (Some(name), at));
+        Self {
+            study: self.study.or(below.study),
+            as_party: self.as_party.or(below.as_party),
+            identity: self.identity.or(below.identity),
+            listen,
+            allow: self.allow.or(below.allow),
+            peers: peer.iter().map(|at| (None, at.clone())).chain(several).collect(),
+            memory: self.memory.or(below.memory),
+            deadline_ms: self.deadline_ms.or(below.deadline_ms),
+            transport: self.transport.or(below.transport),
+            trusted_network: self.trusted_network.or(below.trusted_network),
+            allow_studies: self.allow_studies.or(below.allow_studies),
+        }
+    }
+}
+
 impl PartySettings {
     /// Reads the text of a party file. Relative paths are kept as they are written.
     ///
@@ -304,19 +387,26 @@ impl PartySettings {
         let tree = source.table()?;
         let root = TomlSection::root(source, &tree, KEYS)?;
         let path = |key: &str| root.get(key).map(|item| item.text().map(PathBuf::from)).transpose();
-        let mut settings = Self {
+        let alone = root.get("peer").as_ref().map(address).transpose()?;
+        let named = root.get("peers").as_ref().map(peers).transpose()?.unwrap_or_default();
+        let common = CommonSettings {
             study: path("study")?,
             as_party: root.get("as").map(|item| item.name().map(str::to_owned)).transpose()?,
             identity: path("identity")?,
-            data: path("data")?,
             listen: root.get("listen").as_ref().map(address).transpose()?,
-            peer: root.get("peer").as_ref().map(address).transpose()?,
-            peers: root.get("peers").as_ref().map(peers).transpose()?.unwrap_or_default(),
+            allow: root.get("allow").as_ref().map(networks).transpose()?,
+            peers: alone.into_iter().map(|at| (None, at)).chain(named).collect(),
             memory: root.get("memory").as_ref().map(memory).transpose()?,
+            deadline_ms: root.get("deadline").as_ref().map(deadline).transpose()?,
+            transport: root.get("transport").as_ref().map(transport).transpose()?,
+            trusted_network: root.get("trusted_network").map(|item| item.boolean()).transpose()?,
+            allow_studies: None,
+        };
+        let mut settings = Self {
+            common,
+            data: path("data")?,
             ledger: path("ledger")?,
             report: path("report")?,
-            deadline_ms: root.get("deadline").as_ref().map(deadline).transpose()?,
-            allow: root.get("allow").as_ref().map(networks).transpose()?,
             lineage: root.get("lineage").map(|item| item.name().map(str::to_owned)).transpose()?,
             work: path("work")?,
             keep_spine: path("keep_spine")?,
@@ -324,11 +414,9 @@ impl PartySettings {
             salt: path("salt")?,
             studies: root.get("studies").as_ref().map(paths).transpose()?.unwrap_or_default(),
             trigger: root.get("trigger").map(|item| item.boolean()).transpose()?,
-            transport: root.get("transport").as_ref().map(transport).transpose()?,
-            trusted_network: root.get("trusted_network").map(|item| item.boolean()).transpose()?,
             ..Self::default()
         };
-        if let (Some(_), Some(peer)) = (&settings.listen, root.get("peer")) {
+        if let (Some(_), Some(peer)) = (&settings.common.listen, root.get("peer")) {
             return Err(
                 peer.error("both listen and peer are set; one side listens, the other connects: remove one")
             );
@@ -359,8 +447,8 @@ impl PartySettings {
         let mut settings = Self::parse(&path.display().to_string(), text)?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let paths = [
-            &mut settings.study,
-            &mut settings.identity,
+            &mut settings.common.study,
+            &mut settings.common.identity,
             &mut settings.data,
             &mut settings.ledger,
             &mut settings.report,
@@ -378,34 +466,15 @@ impl PartySettings {
     /// These settings, and those of `below` where these say nothing: `flags.over(file)`.
     #[must_use]
     pub fn over(self, below: Self) -> Self {
-        // An address in either form replaces that of the file; with [peers], own address and theirs are
-        // apart.
-        let several = !self.peers.is_empty() || !below.peers.is_empty();
-        let (listen, peer) = match (self.listen, self.peer) {
-            (None, None) => (below.listen, below.peer.filter(|_| self.peers.is_empty())),
-            own => own,
-        };
-        let peers = match several && peer.is_none() {
-            true => below.peers.into_iter().chain(self.peers).collect(),
-            false => BTreeMap::new(),
-        };
+        let own_cap = self.max_rho.map(|_| self.max_rho_at.unwrap_or_else(|| "--max-rho".to_owned()));
         Self {
-            study: self.study.or(below.study),
-            as_party: self.as_party.or(below.as_party),
-            identity: self.identity.or(below.identity),
+            common: self.common.over(below.common),
             data: self.data.or(below.data),
-            listen,
-            peer,
-            peers,
-            memory: self.memory.or(below.memory),
             ledger: self.ledger.or(below.ledger),
             report: self.report.or(below.report),
-            deadline_ms: self.deadline_ms.or(below.deadline_ms),
-            allow: self.allow.or(below.allow),
             lineage: self.lineage.or(below.lineage),
-            allow_studies: self.allow_studies.or(below.allow_studies),
             allow_kinds: self.allow_kinds.or(below.allow_kinds),
-            max_rho_at: if self.max_rho.is_some() { self.max_rho_at } else { below.max_rho_at },
+            max_rho_at: own_cap.or(below.max_rho_at),
             max_rho: self.max_rho.or(below.max_rho),
             budget: self.budget.or(below.budget),
             max_cells: self.max_cells.or(below.max_cells),
@@ -423,8 +492,6 @@ impl PartySettings {
             spine: self.spine.or(below.spine.filter(|_| self.keep_spine.is_none())),
             salt: self.salt.or(below.salt),
             trigger: self.trigger.or(below.trigger),
-            transport: self.transport.or(below.transport),
-            trusted_network: self.trusted_network.or(below.trusted_network),
             studies: if self.studies.is_empty() { below.studies } else { self.studies },
         }
     }
@@ -442,8 +509,10 @@ impl PartySettings {
             })
         }
         let policy = self.policy()?;
-        let address = match (self.listen, self.peer) {
-            (listen, None) if !self.peers.is_empty() => Address::Peers { listen, peers: self.peers },
+        let common = self.common;
+        let (peer, peers) = common.places();
+        let address = match (common.listen, peer) {
+            (listen, None) if !peers.is_empty() => Address::Peers { listen, peers },
             (Some(listen), None) => Address::Listen(listen),
             (None, Some(peer)) => Address::Peer(peer),
             (Some(_), Some(_)) => {
@@ -458,25 +527,25 @@ impl PartySettings {
                 "both keep_spine and spine are set: a run makes a spine or uses one; remove one",
             ));
         }
-        let as_party = need(self.as_party, "as")?;
+        let as_party = need(common.as_party, "as")?;
         let data = need(self.data, "data")?;
         Ok(PartySetup {
-            study: need(self.study, "study")?,
-            identity: need(self.identity, "identity")?,
+            study: need(common.study, "study")?,
+            identity: need(common.identity, "identity")?,
             address,
-            memory: default_memory(self.memory),
+            memory: default_memory(common.memory),
             ledger: self.ledger.unwrap_or_else(|| format!("{as_party}.ledger").into()),
             report: self.report.unwrap_or_else(|| Path::new("out").join(&as_party)),
-            deadline_ms: self.deadline_ms.unwrap_or(limits::DEADLINE_MS),
-            allow: self.allow.unwrap_or_default(),
+            deadline_ms: common.deadline_ms.unwrap_or(limits::DEADLINE_MS),
+            allow: common.allow.unwrap_or_default(),
             lineage: self.lineage,
             work: self.work,
             keep_spine: self.keep_spine,
             spine: self.spine,
             salt: self.salt,
             trigger: self.trigger.unwrap_or_default(),
-            tls_only: self.transport == Some(ServerTransport::Tls),
-            transport: ServerTransport::of(self.transport, self.trusted_network)?,
+            tls_only: common.transport == Some(ServerTransport::Tls),
+            transport: ServerTransport::of(common.transport, common.trusted_network)?,
             new_ledger: false,
             policy,
             consent: Consent::default(),
@@ -539,6 +608,31 @@ pub fn parse_address(text: &str) -> Result<(), &'static str> {
     }
 }
 
+fn host_and_port(text: &str) -> Result<String, &'static str> {
+    parse_address(text).map(|()| text.to_owned())
+}
+
+/// Reads `host:port` or `name=host:port`.
+fn peer_address(text: &str) -> Result<(Option<String>, String), &'static str> {
+    match text.split_once('=') {
+        Some((name, at)) => Ok((Some(name.to_owned()), host_and_port(at)?)),
+        None => Ok((None, host_and_port(text)?)),
+    }
+}
+
+fn full_hash(text: &str) -> Result<StudyHash, &'static str> {
+    StudyHash::parse(text).ok_or("write the full hash, 64 hex digits")
+}
+
+/// Reads a privacy parameter.
+///
+/// # Errors
+/// The rule that the text breaks.
+pub fn parse_rho(text: &str) -> Result<Decimal, &'static str> {
+    let rho = Decimal::parse(text).filter(|rho| *rho > Decimal::ZERO);
+    rho.ok_or("write a decimal above 0 with at most 9 digits after the point: 0.1")
+}
+
 /// Networks that connections may come from, at least one and at most [`limits::NETWORKS`].
 fn networks(item: &TomlItem<'_, '_>) -> Result<Vec<IpNetwork>, Error> {
     let list = item.list()?;
@@ -555,9 +649,9 @@ fn networks(item: &TomlItem<'_, '_>) -> Result<Vec<IpNetwork>, Error> {
     list.iter().map(|item| item.text()?.parse().map_err(|rule: String| item.refuse(rule))).collect()
 }
 
-fn peers(item: &TomlItem<'_, '_>) -> Result<BTreeMap<String, String>, Error> {
+fn peers(item: &TomlItem<'_, '_>) -> Result<Vec<(Option<String>, String)>, Error> {
     let section = item.open_section()?;
-    let entry = |(name, item): (&str, TomlItem<'_, '_>)| Ok((name.to_owned(), address(&item)?));
+    let entry = |(name, item): (&str, TomlItem<'_, '_>)| Ok((Some(name.to_owned()), address(&item)?));
     section.entries().into_iter().map(entry).collect()
 }
 

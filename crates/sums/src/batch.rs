@@ -6,8 +6,8 @@
 //! no pair repeats.
 
 use crate::inputs::{Feed, Inputs};
-use crate::planes::{Squeeze, Temps, byte_planes, clear, low_planes, pack};
-use crate::schedule::{Action, Cross, In, Leaf, Local, Product, Round, Schedule, Slice};
+use crate::planes::{ByteTemps, Squeeze, byte_planes, clear, low_planes, pack};
+use crate::schedule::{Cross, In, Leaf, Local, PadSlice, PartyStep, Product, Round, Schedule};
 use base::{Error, PartyId, Rng};
 use kernels::{Block, TweakedHash, xor_masked};
 use program::lower::{JoinedPlan, MaskSource, RowPlan};
@@ -93,7 +93,7 @@ pub(super) struct Batch {
     words: usize,
     values: Inputs,
     planes: Vec<u64>,
-    temps: Temps,
+    temps: ByteTemps,
     /// Where its OTs begin, of this party as sender and as receiver.
     pub ots: [usize; 2],
 }
@@ -155,18 +155,18 @@ impl Batch {
     pub fn alone(&mut self, cx: &mut Context<'_>, stage: usize) {
         for action in &cx.schedule.stages[stage] {
             match action {
-                Action::Compute(word) => self.compute(cx, *word),
-                Action::Enter(entry) => {
+                PartyStep::Compute(word) => self.compute(cx, *word),
+                PartyStep::Enter(entry) => {
                     pack(self.values.get(entry.node), &entry.bits, self.words, &mut self.planes);
                 }
-                Action::Gate(gate) => {
+                PartyStep::Gate(gate) => {
                     for i in 0..self.words {
                         let (a, b) = (self.share(gate.a, i), self.share(gate.b, i));
                         self.planes[gate.out as usize * self.words + i] =
                             if gate.and { a & b } else { a ^ b };
                     }
                 }
-                Action::Local(local) => self.local(cx, *local),
+                PartyStep::Local(local) => self.local(cx, *local),
             }
         }
         // The part of every product of bits that this party makes alone.
@@ -447,7 +447,7 @@ impl Batch {
 
     fn absorb_product(&mut self, cx: &mut Context<'_>, product: &Product, answers: &mut Reader<'_>) {
         let mut hashed = usize::MAX;
-        for Slice { temp, bytes, word, byte, .. } in &product.slices {
+        for PadSlice { temp, bytes, word, byte, .. } in &product.slices {
             if hashed != *word {
                 self.pad(cx, product.cot, *word);
                 hashed = *word;

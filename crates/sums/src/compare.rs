@@ -4,7 +4,7 @@
 //! shares of `[digit of key > digit of bound]` and `[=]` for all keys at once; a tree joins digits pairwise:
 //! (g, e) = (g_h + e_h g_l, e_h e_l). The lowest digit needs no equality, nor does any node that contains it.
 
-use crate::schedule::{Action, Builder, Gate, In, Kind, Leaf};
+use crate::schedule::{Builder, In, Kind, Leaf, PartyStep, ShareGate};
 use program::lower::Compare;
 use std::collections::HashMap;
 
@@ -96,8 +96,8 @@ fn join(builder: &mut Builder<'_>, low: Node, high: Node, round: usize) -> Node 
             to.push(equal);
         }
         builder.push_cross(round, plain(selector), fields, [Kind::Shared; 2]);
-        let gate = Gate { out: greater, a: plain(high.greater[k]), b: plain(carried), and: false };
-        builder.stage(round + 1).push(Action::Gate(gate));
+        let gate = ShareGate { out: greater, a: plain(high.greater[k]), b: plain(carried), and: false };
+        builder.stage(round + 1).push(PartyStep::Gate(gate));
         joined.greater.push(greater);
     }
     joined

@@ -1,7 +1,7 @@
 //! What one party knows of a batch: row nodes that it computes in the clear, or words of rows that enter as
 //! shares.
 
-use crate::planes::Temps;
+use crate::planes::ByteTemps;
 use base::{Error, PartyId};
 use program::eval::NodeValues;
 use program::lower::{EntryKind, GapTerm, JoinedPlan, JoinedWord};
@@ -91,7 +91,7 @@ impl Inputs {
     }
 
     /// Computes a word that waited for temporaries.
-    pub fn compute(&mut self, plan: &JoinedPlan, me: PartyId, at: NodeId, lanes: usize, temps: &Temps) {
+    pub fn compute(&mut self, plan: &JoinedPlan, me: PartyId, at: NodeId, lanes: usize, temps: &ByteTemps) {
         let word = plan.words[at.index()];
         self.words[at.index()] = match word {
             JoinedWord::Share(temp) => {

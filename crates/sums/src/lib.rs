@@ -5,7 +5,7 @@
 //! party's columns alone.
 //!
 //! Of rows that a match has joined to shares, each party enters shares instead of columns
-//! ([`Prepared::joined`], `docs/protocols/joined-rows.md`).
+//! ([`engine::RowSource::Joined`], `docs/protocols/joined-rows.md`).
 //!
 //! Security: semi-honest, one of two parties; computational parameter 128, from the correlated OTs
 //! (`docs/protocols/ot.md`) and the hash H(x, t) = AES_{start xor t}(sigma(x)) xor sigma(x) with t = worker,
@@ -26,8 +26,8 @@
 //! Deviations, cost and figures: `docs/protocols/lift-row.md`. In short: a comparison of K words of 32 bits
 //! takes 32 COTs and 240 K bits for its digits and 14 K COTs and 22 K bits for its tree; an and of shared
 //! bits 2 COTs and 2 bits; a product of a bit with numbers of N bits known to one party 1 COT and N bits,
-//! with shared numbers twice that; and one bit per COT for its choice. [`Prepared::price`] is exact, and
-//! tests hold the ledger against it.
+//! with shared numbers twice that; and one bit per COT for its choice. [`SumRows`] states its price exactly,
+//! and tests hold the ledger against it.
 
 mod batch;
 mod compare;
@@ -38,7 +38,7 @@ mod run;
 mod schedule;
 
 pub use compare::DIGIT;
-pub use run::Prepared;
+pub use run::SumRows;
 pub use schedule::COTS_PER_ROW;
 
 /// Rows of a batch unless told otherwise: few enough for a batch's OTs to stay in the cache.

@@ -123,10 +123,10 @@ impl Squeeze {
 }
 
 /// Additive shares by temporary and lane; only the low bytes of each temporary count.
-pub(super) type Temps = Vec<Vec<u128>>;
+pub(super) type ByteTemps = Vec<Vec<u128>>;
 
 /// Clears the temporaries for a batch.
-pub(super) fn clear(temps: &mut Temps, plan: &RowPlan, lanes: usize) {
+pub(super) fn clear(temps: &mut ByteTemps, plan: &RowPlan, lanes: usize) {
     temps.resize_with(plan.temps.len(), Vec::new);
     for temp in temps {
         temp.clear();

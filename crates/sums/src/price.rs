@@ -2,6 +2,7 @@
 
 use crate::schedule::{Round, Schedule};
 use base::{Cost, PartyId, limits};
+use engine::StagePrice;
 use ot::{ExtensionCost, OtKind, PriceMeter};
 use program::lower::{FoldPlan, RowPlan};
 
@@ -11,9 +12,12 @@ const FLIGHT: usize = 16;
 /// Bytes of OTs drawn for one group, by one party.
 const GROUP_BYTES: usize = 64 << 20;
 
+/// Messages of a hub that cross the path one after the other.
+const HUB_TRIPS: u64 = 3;
+
 /// How a program's rows are cut, and what crosses per lane.
 #[derive(Clone, Debug)]
-pub(super) struct Shape {
+pub(super) struct BatchCut {
     pub kind: OtKind,
     /// Who speaks first.
     pub first: PartyId,
@@ -34,7 +38,7 @@ pub(super) struct Shape {
     ands: u64,
 }
 
-impl Shape {
+impl BatchCut {
     pub fn new(schedule: &Schedule, plan: &RowPlan, kind: OtKind, lanes: usize) -> Self {
         let rounds = &schedule.rounds;
         let receives = |p: PartyId| rounds.first().map_or(0, |r| r.cots(p.other()));
@@ -84,21 +88,12 @@ impl Shape {
         rows.saturating_mul(self.cots[0].max(self.cots[1]) as u64)
     }
 
-    /// Exact cost of a shard. Turns are those over a channel with a full window.
-    pub fn price(&self, rows: u64) -> Cost {
-        self.quote(rows).0
-    }
-
-    /// Messages of a shard that must cross the path one after the other: what is said by one party on end
-    /// crosses once.
-    pub fn trips(&self, rows: u64) -> u64 {
-        self.quote(rows).1
-    }
-
-    fn quote(&self, rows: u64) -> (Cost, u64) {
+    /// What a shard takes. Turns are those over a channel with a full window; what is said by one party on
+    /// end crosses the path once.
+    pub fn price(&self, rows: u64) -> StagePrice {
         let mut cost = Cost::zero(2);
         if self.local {
-            return (cost, 0);
+            return StagePrice::of(cost);
         }
         let mut waits = Waits::default();
         let expected = self.expected(rows);
@@ -113,11 +108,17 @@ impl Shape {
             self.group(count, &mut meters, &mut cost, &mut waits);
         }
         cost.rounds = waits.turns[0].max(waits.turns[1]);
-        (cost, waits.trips)
+        StagePrice { and_gates: cost.and_gates, trips: waits.trips, cost }
+    }
+
+    /// What the hub of so many shards takes.
+    pub fn price_hub(&self, shards: u32) -> StagePrice {
+        let cost = ExtensionCost::hubs(shards.into()).cost(leader(), leader().other(), 2);
+        StagePrice { and_gates: 0, trips: HUB_TRIPS, cost }
     }
 
     fn set_up(&self, expected: u64, cost: &mut Cost, waits: &mut Waits) {
-        let leader = if ot::leads(PartyId(0), PartyId(1)) { PartyId(0) } else { PartyId(1) };
+        let leader = leader();
         let price = match self.over {
             true => ExtensionCost::pair_over(self.kind, expected),
             false => ExtensionCost::pair(self.kind, expected),
@@ -195,6 +196,11 @@ impl Shape {
             }
         }
     }
+}
+
+/// The party that leads the base OTs.
+fn leader() -> PartyId {
+    PartyId(u8::from(!ot::leads(PartyId(0), PartyId(1))))
 }
 
 /// Counts turns as the ledger does, receives that follow a send; and trips, changes of who speaks.

@@ -6,28 +6,34 @@
 
 use crate::batch::{Batch, Context, Ots, Scratch};
 use crate::inputs::Feed;
-use crate::price::Shape;
+use crate::price::BatchCut;
 use crate::schedule::Schedule;
 use base::{Error, PartyId, limits};
-use engine::{Share, Shares};
+use engine::{BaseOts, PreparedRows, RowInput, RowSource, Share, Shares, StagePrice};
 use kernels::TweakedHash;
 use net::Session;
-use ot::{Bases, OtKind, Pair};
+use ot::{Bases, Hubs, OtKind, Pair};
 use program::eval::closure;
 use program::lower::{FoldPlan, JoinedPlan, RowPlan};
-use program::{JoinedRows, ShardRows};
-use program::{NodeId, Program, RowFold, ValueType};
+use program::{JoinedRows, Program, RowFold, ValueType};
+use std::sync::Arc;
 
-/// A two-party program of sums made ready for one party.
-pub struct Prepared {
+/// Rows of a two-party program of sums, made ready.
+#[derive(Clone)]
+pub struct SumRows {
+    lowered: Arc<LoweredSums>,
+    cut: BatchCut,
+}
+
+/// What does not depend on the OT back end.
+struct LoweredSums {
     /// The factored program, which the plan's nodes are of.
     program: Program,
     plan: Plan,
     /// Types of the plan's nodes.
     types: Vec<ValueType>,
-    schedule: Schedule,
-    me: PartyId,
-    shape: Shape,
+    /// By party.
+    schedules: [Schedule; 2],
     /// Steps of the conversation, by turn.
     names: Vec<String>,
 }
@@ -36,7 +42,7 @@ enum Plan {
     /// Over the parties' own columns.
     Own(RowPlan),
     /// Over rows that a match has joined to shares.
-    Joined(Box<JoinedPlan>),
+    Joined(Arc<JoinedPlan>),
 }
 
 impl Plan {
@@ -47,137 +53,151 @@ impl Plan {
         }
     }
 
-    fn joined(&self) -> Option<&JoinedPlan> {
+    fn joined(&self) -> Option<&Arc<JoinedPlan>> {
         if let Self::Joined(plan) = self { Some(plan) } else { None }
     }
 }
 
-/// Where a shard's sums stand.
-struct Sums(Vec<u128>);
-
-impl Prepared {
-    /// Lowers a program for party `me`. `lanes` bounds the rows of a batch.
+impl SumRows {
+    /// Lowers a program. `lanes` bounds the rows of a batch.
     ///
     /// # Errors
-    /// When a row takes more oblivious transfers than [`super::COTS_PER_ROW`].
-    pub fn new(program: &Program, me: PartyId, kind: OtKind, lanes: usize) -> Result<Self, Error> {
-        let program = program::lower::factor(program);
-        let plan = Plan::Own(program::lower::lower_pair(&program));
-        let types = program.row.nodes.iter().map(|node| node.ty).collect();
-        Self::with_plan(program, plan, types, me, (kind, lanes))
+    /// When a row takes more oblivious transfers than [`super::COTS_PER_ROW`], and for joined rows those of
+    /// [`program::lower::lower_joined`].
+    pub fn new(program: &Program, source: RowSource, kind: OtKind, lanes: usize) -> Result<Self, Error> {
+        let (program, plan, types) = match source {
+            RowSource::Owned => {
+                let program = program::lower::factor(program);
+                let types = program.row.nodes.iter().map(|node| node.ty).collect();
+                let plan = Plan::Own(program::lower::lower_pair(&program));
+                (program, plan, types)
+            }
+            RowSource::Joined(shared) => {
+                let plan = program::lower::lower_joined(program, shared)?;
+                let types = plan.words.iter().map(|word| plan.word_type(*word)).collect();
+                (plan.program.clone(), Plan::Joined(Arc::new(plan)), types)
+            }
+        };
+        let schedule = |party| Schedule::new(plan.row(), plan.joined().map(|plan| &**plan), PartyId(party));
+        let schedules = [schedule(0)?, schedule(1)?];
+        let names = (0..=schedules[0].rounds.len()).map(|turn| format!("turn-{turn}")).collect();
+        let cut = BatchCut::new(&schedules[0], plan.row(), kind, lanes);
+        let lowered = Arc::new(LoweredSums { program, plan, types, schedules, names });
+        Ok(Self { lowered, cut })
     }
 
-    /// Lowers a program for rows that a match has joined to shares, those of the parties in `shared`.
-    ///
-    /// # Errors
-    /// Those of [`program::lower::lower_joined`], and those of [`Prepared::new`].
-    pub fn joined(
-        program: &Program,
-        shared: [bool; 2],
-        me: PartyId,
-        kind: OtKind,
-        lanes: usize,
-    ) -> Result<Self, Error> {
-        let plan = program::lower::lower_joined(program, shared)?;
-        let types = plan.words.iter().map(|word| plan.word_type(*word)).collect();
-        Self::with_plan(plan.program.clone(), Plan::Joined(Box::new(plan)), types, me, (kind, lanes))
+    /// The same over another OT back end.
+    #[must_use]
+    pub fn with_kind(&self, kind: OtKind) -> Self {
+        let mut same = self.clone();
+        same.cut.kind = kind;
+        same
     }
 
-    fn with_plan(
-        program: Program,
-        plan: Plan,
-        types: Vec<ValueType>,
-        me: PartyId,
-        (kind, lanes): (OtKind, usize),
-    ) -> Result<Self, Error> {
-        let schedule = Schedule::new(plan.row(), plan.joined(), me)?;
-        let shape = Shape::new(&schedule, plan.row(), kind, lanes);
-        let names = (0..=schedule.rounds.len()).map(|turn| format!("turn-{turn}")).collect();
-        Ok(Self { program, plan, types, schedule, me, shape, names })
-    }
-
-    /// The same over base OTs of a hub: prices, and [`Prepared::run_over`].
+    /// The same over base OTs of a hub.
     #[must_use]
     pub fn over_hub(mut self) -> Self {
-        self.shape.over = true;
+        self.cut.over = true;
         self
-    }
-
-    /// What a shard of so many rows costs.
-    #[must_use]
-    pub fn price(&self, rows: u64) -> base::Cost {
-        self.shape.price(rows)
-    }
-
-    /// Messages of a shard that must cross the path one after the other: while batches are under way
-    /// together, their turns wait together.
-    #[must_use]
-    pub fn trips(&self, rows: u64) -> u64 {
-        self.shape.trips(rows)
     }
 
     /// COTs per row, in both directions.
     #[must_use]
     pub fn cots_per_row(&self) -> u64 {
-        self.schedule.cots.iter().map(|c| *c as u64).sum()
+        self.lowered.schedules[0].cots.iter().map(|c| *c as u64).sum()
     }
 
-    /// Runs one shard, with base OTs of its own unless some are at hand.
-    ///
-    /// # Errors
-    /// Those of the rows and of the conversation.
-    pub fn run(
-        &self,
-        rows: &mut dyn ShardRows,
-        bases: Option<Bases>,
-        session: &mut Session,
-    ) -> Result<Shares, Error> {
-        let sums = self.shard(&mut Feed::Rows(rows), bases, session)?;
-        Ok(sums.shares(self))
+    /// How joined rows enter; nothing over columns.
+    #[must_use]
+    pub fn joined(&self) -> Option<&Arc<JoinedPlan>> {
+        self.lowered.plan.joined()
+    }
+}
+
+impl PreparedRows for SumRows {
+    fn price(&self, rows: u64) -> StagePrice {
+        self.cut.price(rows)
     }
 
-    /// Runs one shard of rows joined to shares, with base OTs of its own unless some are at hand.
-    ///
-    /// # Errors
-    /// Those of the rows and of the conversation.
-    pub fn run_joined(
-        &self,
-        rows: &mut dyn JoinedRows,
-        bases: Option<Bases>,
-        session: &mut Session,
-    ) -> Result<Shares, Error> {
-        let count = rows.len();
-        let mut sums = self.shard(&mut Feed::Joined(rows), bases, session)?;
-        sums.alone(self, rows, count)?;
-        Ok(sums.shares(self))
+    fn price_set_up(&self, units: u32) -> StagePrice {
+        if self.cut.over { self.cut.price_hub(units) } else { StagePrice::free(2) }
     }
 
-    fn shard(&self, rows: &mut Feed<'_>, bases: Option<Bases>, session: &mut Session) -> Result<Sums, Error> {
-        let plan = self.plan.row();
-        let mut sums = Sums(vec![0; plan.folds.len()]);
-        let peer = self.me.other();
-        let expected = self.shape.expected(rows.len());
-        let mut pair = match bases {
-            _ if self.shape.local => None,
-            Some(bases) => ot::setup_over(session, bases, self.shape.kind, expected)?.pop(),
-            None => ot::setup_all(session, &[peer], self.shape.kind, expected)?.pop(),
+    fn set_up(&self, units: u32, session: &mut Session) -> Result<Vec<BaseOts>, Error> {
+        if !self.cut.over {
+            return Ok((0..units).map(|_| BaseOts::Own).collect());
+        }
+        let forks = Hubs::new(session, &[session.me().other()])?.fork(session, units as usize)?;
+        Ok(forks.into_iter().map(BaseOts::Hub).collect())
+    }
+
+    fn run(&self, rows: RowInput<'_>, bases: BaseOts, session: &mut Session) -> Result<Shares, Error> {
+        let bases = match (self.cut.over, bases) {
+            (true, BaseOts::Hub(bases)) => Some(bases),
+            (false, BaseOts::Own) => None,
+            _ => return Err(Error::misuse("a stage over a hub takes base OTs of the hub, and no other one")),
         };
-        let roots = match &self.plan {
-            Plan::Own(plan) => plan.clear_roots(&self.program, self.me),
+        let shard = Shard::new(self, session.me());
+        match (rows, &self.lowered.plan) {
+            (RowInput::Owned(rows), Plan::Own(_)) => {
+                let sums = shard.run(&mut Feed::Rows(rows), bases, session)?;
+                Ok(shard.shares(&sums))
+            }
+            (RowInput::Joined(rows), Plan::Joined(plan)) => {
+                let count = rows.len();
+                let mut sums = shard.run(&mut Feed::Joined(&mut *rows), bases, session)?;
+                shard.add_alone(plan, &mut sums, rows, count)?;
+                Ok(shard.shares(&sums))
+            }
+            _ => Err(Error::misuse("a stage is run over the rows that it was made ready for")),
+        }
+    }
+}
+
+/// One party's side of one shard.
+struct Shard<'a> {
+    me: PartyId,
+    lowered: &'a LoweredSums,
+    schedule: &'a Schedule,
+    cut: &'a BatchCut,
+}
+
+impl<'a> Shard<'a> {
+    fn new(SumRows { lowered, cut }: &'a SumRows, me: PartyId) -> Self {
+        Self { me, lowered, schedule: &lowered.schedules[me.index()], cut }
+    }
+
+    fn run(
+        &self,
+        rows: &mut Feed<'_>,
+        bases: Option<Bases>,
+        session: &mut Session,
+    ) -> Result<Vec<u128>, Error> {
+        let LoweredSums { program, plan, types, .. } = self.lowered;
+        let mut sums = vec![0; plan.row().folds.len()];
+        let peer = self.me.other();
+        let expected = self.cut.expected(rows.len());
+        let mut pair = match bases {
+            _ if self.cut.local => None,
+            Some(bases) => ot::setup_over(session, bases, self.cut.kind, expected)?.pop(),
+            None => ot::setup_all(session, &[peer], self.cut.kind, expected)?.pop(),
+        };
+        let roots = match plan {
+            Plan::Own(plan) => plan.clear_roots(program, self.me),
             Plan::Joined(_) => Vec::new(),
         };
-        let wanted = closure(&self.program.row, roots);
+        let wanted = closure(&program.row, roots);
         let hashes = match &mut pair {
             Some(pair) => [pair.sender.pads().start(), pair.receiver.pads().start()],
             None => [kernels::Block::ZERO; 2],
         };
         let mut cx = Context {
             me: self.me,
-            program: &self.program,
-            plan,
-            joined: self.plan.joined(),
-            types: &self.types,
-            schedule: &self.schedule,
+            program,
+            plan: plan.row(),
+            joined: plan.joined().map(|plan| &**plan),
+            types,
+            schedule: self.schedule,
             wanted: &wanted,
             hashes: hashes.map(TweakedHash::new),
             delta: pair.as_ref().map_or(kernels::Block::ZERO, |pair| pair.sender.delta()),
@@ -186,16 +206,16 @@ impl Prepared {
             scratch: Scratch::default(),
         };
         let total = rows.len();
-        let window = if self.shape.local { limits::WINDOW_BYTES } else { session.link(peer).window() };
-        let flight = self.shape.flight(window);
+        let window = if self.cut.local { limits::WINDOW_BYTES } else { session.link(peer).window() };
+        let flight = self.cut.flight(window);
         let mut batches: Vec<Batch> = (0..flight).map(|_| Batch::default()).collect();
         let mut talk = Talk::default();
         let mut number = 0;
-        for (from, count) in self.shape.groups(total, flight) {
-            let group = &mut batches[..count.div_ceil(self.shape.lanes as u64) as usize];
+        for (from, count) in self.cut.groups(total, flight) {
+            let group = &mut batches[..count.div_ceil(self.cut.lanes as u64) as usize];
             let mut at = from;
             for batch in group.iter_mut() {
-                let count = (from + count - at).min(self.shape.lanes as u64) as usize;
+                let count = (from + count - at).min(self.cut.lanes as u64) as usize;
                 batch.load(&cx, number, rows, (at, count))?;
                 (number, at) = (number + 1, at + count as u64);
             }
@@ -205,8 +225,8 @@ impl Prepared {
             self.rounds(group, &mut cx, &mut talk, session)?;
             let mut left = count as usize;
             for batch in group.iter() {
-                sums.add(self, batch, left.min(self.shape.lanes));
-                left = left.saturating_sub(self.shape.lanes);
+                self.add(&mut sums, batch, left.min(self.cut.lanes));
+                left = left.saturating_sub(self.cut.lanes);
             }
             session.report(from + count, total);
         }
@@ -226,7 +246,7 @@ impl Prepared {
         let cots = |from: PartyId| self.schedule.cots[from.index()];
         ots.q.clear();
         ots.t.clear();
-        for from in [self.shape.first.other(), self.shape.first] {
+        for from in [self.cut.first.other(), self.cut.first] {
             let n = lanes * cots(from);
             match from == self.me {
                 _ if n == 0 => {}
@@ -250,9 +270,9 @@ impl Prepared {
         talk: &mut Talk,
         session: &mut Session,
     ) -> Result<(), Error> {
-        for (turn, name) in self.names.iter().enumerate() {
+        for (turn, name) in self.lowered.names.iter().enumerate() {
             session.step(name, |session| {
-                group.iter_mut().try_for_each(|batch| match self.me == self.shape.first {
+                group.iter_mut().try_for_each(|batch| match self.me == self.cut.first {
                     true => self.lead(turn, batch, cx, talk, session),
                     false => self.follow(turn, batch, cx, talk, session),
                 })
@@ -275,8 +295,8 @@ impl Prepared {
         talk.said.clear();
         if let Some(round) = turn.checked_sub(1).map(|r| &rounds[r]) {
             let (choices, answers) = (
-                self.shape.choice_bytes(round, me, batch.lanes),
-                self.shape.answer_bytes(round, peer, batch.lanes),
+                self.cut.choice_bytes(round, me, batch.lanes),
+                self.cut.answer_bytes(round, peer, batch.lanes),
             );
             talk.hear(session, peer, choices + answers)?;
             batch.answer(cx, round, &talk.heard[..choices], &mut talk.said);
@@ -302,8 +322,8 @@ impl Prepared {
         let (me, peer) = (self.me, self.me.other());
         let rounds = &self.schedule.rounds;
         let (before, now) = (turn.checked_sub(1).map(|r| &rounds[r]), rounds.get(turn));
-        let answers = before.map_or(0, |r| self.shape.answer_bytes(r, peer, batch.lanes));
-        let choices = now.map_or(0, |r| self.shape.choice_bytes(r, me, batch.lanes));
+        let answers = before.map_or(0, |r| self.cut.answer_bytes(r, peer, batch.lanes));
+        let choices = now.map_or(0, |r| self.cut.choice_bytes(r, me, batch.lanes));
         talk.hear(session, peer, answers + choices)?;
         talk.said.clear();
         if let Some(round) = before {
@@ -323,6 +343,58 @@ impl Prepared {
         if ands > 0 {
             session.link(self.me.other()).tally(ands as u64, 0);
         }
+    }
+
+    /// Adds the first `count` lanes of a batch.
+    fn add(&self, sums: &mut [u128], batch: &Batch, count: usize) {
+        let LoweredSums { program, plan, .. } = self.lowered;
+        let folds = plan.row().folds.iter().zip(&program.folds);
+        for (sum, (place, fold)) in sums.iter_mut().zip(folds) {
+            let more = match place {
+                FoldPlan::Shared(temp) => total(batch.temp(*temp)[..count].iter().copied()),
+                FoldPlan::Alone(owner) if self.totals(*owner) && plan.joined().is_none() => {
+                    total(batch.numbers(program.row.ty(fold.value()), fold.value()).take(count))
+                }
+                FoldPlan::Alone(_) => 0,
+            };
+            *sum = sum.wrapping_add(more);
+        }
+    }
+
+    /// Adds what this party totals from its own file, and public terms of every joined row.
+    fn add_alone(
+        &self,
+        plan: &JoinedPlan,
+        sums: &mut [u128],
+        rows: &mut dyn JoinedRows,
+        count: u64,
+    ) -> Result<(), Error> {
+        for (fold, (sum, place)) in (0..).zip(sums.iter_mut().zip(&plan.row.folds)) {
+            match place {
+                FoldPlan::Alone(Some(owner)) if *owner == self.me => *sum = rows.alone(fold)?,
+                FoldPlan::Alone(None) => *sum = plan.public(fold).wrapping_mul(count.into()),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn shares(&self, sums: &[u128]) -> Shares {
+        let share = |((plan, fold), sum): ((&FoldPlan, &RowFold), &u128)| {
+            let sum = sum & fold.ty().mask();
+            match plan {
+                FoldPlan::Shared(_) => Share::Additive(sum),
+                FoldPlan::Alone(owner) if self.totals(*owner) => Share::Known(sum),
+                FoldPlan::Alone(_) => Share::Absent,
+            }
+        };
+        let folds = self.lowered.plan.row().folds.iter().zip(&self.lowered.program.folds);
+        Shares::new(folds.zip(sums).map(share).collect())
+    }
+
+    /// Whether this party totals a fold of `owner`, or of everybody, alone.
+    fn totals(&self, owner: Option<PartyId>) -> bool {
+        owner.is_none_or(|o| o == self.me)
     }
 }
 
@@ -347,60 +419,6 @@ impl Talk {
         let mut link = session.link(peer);
         link.send(&self.said)?;
         link.flush()
-    }
-}
-
-impl Sums {
-    /// Adds the first `count` lanes of a batch.
-    fn add(&mut self, prepared: &Prepared, batch: &Batch, count: usize) {
-        let folds = prepared.plan.row().folds.iter().zip(&prepared.program.folds);
-        for (sum, (plan, fold)) in self.0.iter_mut().zip(folds) {
-            let more = match plan {
-                FoldPlan::Shared(temp) => total(batch.temp(*temp)[..count].iter().copied()),
-                FoldPlan::Alone(owner) if prepared.totals(*owner) && prepared.plan.joined().is_none() => {
-                    total(batch.numbers(prepared.ty(fold.value()), fold.value()).take(count))
-                }
-                FoldPlan::Alone(_) => 0,
-            };
-            *sum = sum.wrapping_add(more);
-        }
-    }
-
-    /// Adds what this party totals from its own file, and public terms of every joined row.
-    fn alone(&mut self, prepared: &Prepared, rows: &mut dyn JoinedRows, count: u64) -> Result<(), Error> {
-        let plan = prepared.plan.joined().ok_or_else(|| Error::misuse("rows that were not joined"))?;
-        for (fold, (sum, place)) in (0..).zip(self.0.iter_mut().zip(&plan.row.folds)) {
-            match place {
-                FoldPlan::Alone(Some(owner)) if *owner == prepared.me => *sum = rows.alone(fold)?,
-                FoldPlan::Alone(None) => *sum = plan.public(fold).wrapping_mul(count.into()),
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    fn shares(&self, prepared: &Prepared) -> Shares {
-        let share = |((plan, fold), sum): ((&FoldPlan, &RowFold), &u128)| {
-            let sum = sum & fold.ty().mask();
-            match plan {
-                FoldPlan::Shared(_) => Share::Additive(sum),
-                FoldPlan::Alone(owner) if prepared.totals(*owner) => Share::Known(sum),
-                FoldPlan::Alone(_) => Share::Absent,
-            }
-        };
-        let folds = prepared.plan.row().folds.iter().zip(&prepared.program.folds);
-        Shares::new(folds.zip(&self.0).map(share).collect())
-    }
-}
-
-impl Prepared {
-    /// Whether this party totals a fold of `owner`, or of everybody, alone.
-    fn totals(&self, owner: Option<PartyId>) -> bool {
-        owner.is_none_or(|o| o == self.me)
-    }
-
-    fn ty(&self, node: NodeId) -> ValueType {
-        self.program.row.ty(node)
     }
 }
 

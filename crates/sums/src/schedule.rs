@@ -63,7 +63,7 @@ pub(super) struct In {
 
 /// A gate on own shares.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Gate {
+pub(super) struct ShareGate {
     pub out: u32,
     pub a: In,
     pub b: In,
@@ -81,17 +81,17 @@ pub(super) enum Local {
 
 /// What a party does alone.
 #[derive(Clone, Debug)]
-pub(super) enum Action {
+pub(super) enum PartyStep {
     /// Computes a word that waited for temporaries.
     Compute(NodeId),
     /// Enters bits of such a word.
-    Enter(Entry),
-    Gate(Gate),
+    Enter(EnteredBits),
+    Gate(ShareGate),
     Local(Local),
 }
 
 /// What a party does alone before a round, in order.
-pub(super) type Stage = Vec<Action>;
+pub(super) type StageSteps = Vec<PartyStep>;
 
 /// One digit of the bound of a comparison against all keys: one of 2^bits leaves, by `bits` COTs.
 #[derive(Clone, Debug)]
@@ -138,7 +138,7 @@ pub(super) struct Cross {
 
 /// One product of a [`Product`]: its place in the pad.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Slice {
+pub(super) struct PadSlice {
     pub source: MaskSource,
     pub temp: u32,
     pub bytes: usize,
@@ -152,7 +152,7 @@ pub(super) struct Product {
     pub sender: PartyId,
     pub selector: In,
     pub cot: u32,
-    pub slices: Vec<Slice>,
+    pub slices: Vec<PadSlice>,
     /// Blocks of the pad.
     pub words: usize,
 }
@@ -197,7 +197,7 @@ impl Round {
 
 /// Bits of a node that this party enters.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct EnteredBits {
     pub node: NodeId,
     /// Bit and slot.
     pub bits: Vec<(u16, u32)>,
@@ -206,9 +206,9 @@ pub(super) struct Entry {
 /// One party's rounds of a row plan. `stages[r]` precedes `rounds[r]`; there is one stage more.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Schedule {
-    pub entries: Vec<Entry>,
+    pub entries: Vec<EnteredBits>,
     pub slots: usize,
-    pub stages: Vec<Stage>,
+    pub stages: Vec<StageSteps>,
     pub rounds: Vec<Round>,
     /// COTs per row, by sender.
     pub cots: [usize; 2],
@@ -284,9 +284,9 @@ impl<'a> Builder<'a> {
         self.out.slots as u32 - 1
     }
 
-    pub fn stage(&mut self, level: usize) -> &mut Stage {
+    pub fn stage(&mut self, level: usize) -> &mut StageSteps {
         if self.out.stages.len() <= level {
-            self.out.stages.resize_with(level + 1, Stage::default);
+            self.out.stages.resize_with(level + 1, StageSteps::default);
         }
         &mut self.out.stages[level]
     }
@@ -372,7 +372,7 @@ impl<'a> Builder<'a> {
     pub fn compute(&mut self, word: NodeId) -> usize {
         let level = self.ready(word);
         if self.waits(word) && self.computed.insert(word) {
-            self.stage(level).push(Action::Compute(word));
+            self.stage(level).push(PartyStep::Compute(word));
         }
         level
     }
@@ -422,7 +422,7 @@ impl<'a> Builder<'a> {
             // A public factor of a product is everybody's.
             let of = |x: usize| if and && self.kinds[x] == Kind::Public { Kind::Public } else { kind };
             let (a, b) = (self.read_wire(a.0, a.1, of(a.0)), self.read_wire(b.0, b.1, of(b.0)));
-            self.stage(level).push(Action::Gate(Gate { out: slot, a, b, and }));
+            self.stage(level).push(PartyStep::Gate(ShareGate { out: slot, a, b, and }));
         }
         Place { slot, flip: false, level }
     }
@@ -433,14 +433,14 @@ impl<'a> Builder<'a> {
         if self.waits(node) {
             let level = self.compute(node);
             match self.stage(level).last_mut() {
-                Some(Action::Enter(last)) if last.node == node => last.bits.push((bit, slot)),
-                _ => self.stage(level).push(Action::Enter(Entry { node, bits: vec![(bit, slot)] })),
+                Some(PartyStep::Enter(last)) if last.node == node => last.bits.push((bit, slot)),
+                _ => self.stage(level).push(PartyStep::Enter(EnteredBits { node, bits: vec![(bit, slot)] })),
             }
             return slot;
         }
         match self.out.entries.last_mut() {
             Some(last) if last.node == node => last.bits.push((bit, slot)),
-            _ => self.out.entries.push(Entry { node, bits: vec![(bit, slot)] }),
+            _ => self.out.entries.push(EnteredBits { node, bits: vec![(bit, slot)] }),
         }
         slot
     }
@@ -484,7 +484,7 @@ impl<'a> Builder<'a> {
             match step {
                 RowStep::Known { temp, party, node } => {
                     if *party == self.me {
-                        self.stage(0).push(Action::Local(Local::Known { temp: *temp, node: *node }));
+                        self.stage(0).push(PartyStep::Local(Local::Known { temp: *temp, node: *node }));
                     }
                 }
                 RowStep::Add { temp, other } => {
@@ -502,7 +502,7 @@ impl<'a> Builder<'a> {
                         for (field, level) in mask.fields.iter().zip(levels) {
                             let (source, temp) = (field.source, field.temp);
                             let local = Local::Multiply { selector, source, temp };
-                            self.stage(level).push(Action::Local(local));
+                            self.stage(level).push(PartyStep::Local(local));
                         }
                     }
                 }
@@ -542,7 +542,7 @@ impl<'a> Builder<'a> {
         let level = self.there[other as usize];
         let there = &mut self.there[temp as usize];
         *there = level.max(*there);
-        self.stage(level).push(Action::Local(local));
+        self.stage(level).push(PartyStep::Local(local));
     }
 
     /// The stages from which on the fields of a mask can be multiplied; notes when the products are there.
@@ -600,7 +600,7 @@ impl<'a> Builder<'a> {
     fn finish(mut self) -> Schedule {
         let rounds = self.out.rounds.len().max(self.out.stages.len().saturating_sub(1));
         self.out.rounds.resize_with(rounds, Round::default);
-        self.out.stages.resize_with(rounds + 1, Stage::default);
+        self.out.stages.resize_with(rounds + 1, StageSteps::default);
         let cots = &mut self.out.cots;
         let mut next = |sender: PartyId, count: usize| {
             cots[sender.index()] += count;
@@ -633,5 +633,5 @@ fn push_slice(product: &mut Product, source: MaskSource, temp: u32, bytes: usize
     } else {
         after as u32
     };
-    product.slices.push(Slice { source, temp, bytes, word: product.words - 1, byte });
+    product.slices.push(PadSlice { source, temp, bytes, word: product.words - 1, byte });
 }

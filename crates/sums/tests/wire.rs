@@ -2,10 +2,11 @@
 
 use base::{Error, PartyId};
 use engine::conformance::{self, Table};
+use engine::{BaseOts, PreparedRows, RowInput, RowSource};
 use net::cluster::{Cluster, pinned};
 use ot::OtKind;
 use program::JoinedRows;
-use sums::{LANES, Prepared};
+use sums::{LANES, SumRows};
 
 /// Shares of joined rows: any number is one.
 struct Shared(PartyId);
@@ -30,16 +31,18 @@ impl JoinedRows for Shared {
 fn the_wire_is_pinned() {
     let case = conformance::case(2, "joint among 2");
     let own = |kind| {
+        let stage = SumRows::new(&case.program, RowSource::Owned, kind, LANES).unwrap();
         Cluster::new(2, 9).wire(|session| {
             let mut rows = Table::new(&case.program, &case.columns, case.rows, Some(session.me()));
-            Prepared::new(&case.program, session.me(), kind, LANES)?.run(&mut rows, None, session).map(drop)
+            stage.run(RowInput::Owned(&mut rows), BaseOts::Own, session).map(drop)
         })
     };
     let joined = |shared| {
+        let source = RowSource::Joined(shared);
+        let stage = SumRows::new(&case.program, source, OtKind::default(), LANES).unwrap();
         Cluster::new(2, 9).wire(|session| {
-            let (me, kind) = (session.me(), OtKind::default());
-            let prepared = Prepared::joined(&case.program, shared, me, kind, LANES)?;
-            prepared.run_joined(&mut Shared(me), None, session).map(drop)
+            let mut rows = Shared(session.me());
+            stage.run(RowInput::Joined(&mut rows), BaseOts::Own, session).map(drop)
         })
     };
     pinned(&[

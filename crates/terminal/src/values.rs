@@ -1,5 +1,19 @@
 //! Values of flags.
 
+use clap::ValueEnum;
+
+/// A choice among named values.
+pub trait NamedValue {
+    /// As the command line names it.
+    fn word(&self) -> String;
+}
+
+impl<T: ValueEnum> NamedValue for T {
+    fn word(&self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}
+
 /// Reads `10000`, `10k`, `2.5M`, `1G`: decimal multiples.
 ///
 /// # Errors

@@ -7,7 +7,7 @@
 use crate::task::{Task, Wires, bits, enter, mix};
 use base::Error;
 use osprey::Memory;
-use yao::wires::{Array, Items, Lanes, Party, Role};
+use yao::wires::{Items, Role, WireArray, WireLanes, WireParty};
 
 /// Stretches of a row.
 const PARTS: usize = 64;
@@ -30,13 +30,13 @@ fn word(owner: Role, index: usize) -> u64 {
 
 impl<M: Memory> Binfclayer<M> {
     pub fn new(memory: &M, size: usize) -> Self {
-        let weights = Array::new(memory, size * PARTS, size / PARTS);
-        let activations = Array::new(memory, PARTS, size / PARTS);
-        Self { weights, activations, result: Array::new(memory, size, 1), size }
+        let weights = WireArray::new(memory, size * PARTS, size / PARTS);
+        let activations = WireArray::new(memory, PARTS, size / PARTS);
+        Self { weights, activations, result: WireArray::new(memory, size, 1), size }
     }
 
     /// Equal bits of every stretch of some rows.
-    fn count(&self, p: &mut Party<'_>, row: usize) -> Result<Lanes, Error> {
+    fn count(&self, p: &mut WireParty<'_>, row: usize) -> Result<WireLanes, Error> {
         let weights = Items::range(row * PARTS..(row + ROWS) * PARTS);
         let activations = Items::grid(0, PARTS, 0, ROWS * PARTS);
         let mut total = p.number(0, 1, ROWS * PARTS);
@@ -62,7 +62,7 @@ impl<M: Memory> Task<M> for Binfclayer<M> {
         self.weights.bytes() + self.activations.bytes() + self.result.bytes()
     }
 
-    fn input(&mut self, p: &mut Party<'_>) -> Result<(), Error> {
+    fn input(&mut self, p: &mut WireParty<'_>) -> Result<(), Error> {
         let (size, words) = (self.size, self.size / 64);
         let some = |owner, from: usize| move || (from..from + words).map(|at| word(owner, at)).collect();
         for (row, wires) in self.weights.wires_mut().chunks_mut(size).enumerate() {
@@ -71,7 +71,7 @@ impl<M: Memory> Task<M> for Binfclayer<M> {
         enter(p, Role::Evaluator, some(Role::Evaluator, 0), self.activations.wires_mut())
     }
 
-    fn compute(&mut self, p: &mut Party<'_>) -> Result<(), Error> {
+    fn compute(&mut self, p: &mut WireParty<'_>) -> Result<(), Error> {
         for row in (0..self.size).step_by(ROWS) {
             let counts = self.count(p, row)?;
             let total = p.sum_groups(counts, PARTS, true)?;

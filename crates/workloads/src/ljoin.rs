@@ -5,7 +5,7 @@ use crate::records::{KEY, RECORD, key, pack, record, records};
 use crate::task::{Task, Wires, bits, enter};
 use base::Error;
 use osprey::Memory;
-use yao::wires::{Array, GROUP, Items, Party, Role};
+use yao::wires::{GROUP, Items, Role, WireArray, WireParty};
 
 /// Wires of an output: the valid bit and two records.
 const OUTPUT: usize = 1 + 2 * RECORD;
@@ -21,12 +21,12 @@ pub struct Ljoin<M: Memory> {
 
 impl<M: Memory> Ljoin<M> {
     pub fn new(memory: &M, size: usize) -> Self {
-        let [left, right] = [(); 2].map(|()| Array::new(memory, size, RECORD));
-        Self { left, right, output: Array::new(memory, size * size, OUTPUT), size }
+        let [left, right] = [(); 2].map(|()| WireArray::new(memory, size, RECORD));
+        Self { left, right, output: WireArray::new(memory, size * size, OUTPUT), size }
     }
 
     /// One left record with some neighbouring right ones.
-    fn join(&mut self, p: &mut Party<'_>, left: usize, from: usize, count: usize) -> Result<(), Error> {
+    fn join(&mut self, p: &mut WireParty<'_>, left: usize, from: usize, count: usize) -> Result<(), Error> {
         let (lefts, rights) = (Items::same(left, count), Items::range(from..from + count));
         let first = left * self.size + from;
         let outputs = Items::range(first..first + count);
@@ -49,14 +49,14 @@ impl<M: Memory> Task<M> for Ljoin<M> {
         self.left.bytes() + self.right.bytes() + self.output.bytes()
     }
 
-    fn input(&mut self, p: &mut Party<'_>) -> Result<(), Error> {
+    fn input(&mut self, p: &mut WireParty<'_>) -> Result<(), Error> {
         for (owner, array) in [(Role::Garbler, &mut self.left), (Role::Evaluator, &mut self.right)] {
             enter(p, owner, || pack(&records(owner, self.size)), array.wires_mut())?;
         }
         Ok(())
     }
 
-    fn compute(&mut self, p: &mut Party<'_>) -> Result<(), Error> {
+    fn compute(&mut self, p: &mut WireParty<'_>) -> Result<(), Error> {
         for left in 0..self.size {
             for from in (0..self.size).step_by(PAIRS) {
                 self.join(p, left, from, PAIRS.min(self.size - from))?;

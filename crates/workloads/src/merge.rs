@@ -5,7 +5,7 @@ use crate::task::Wires;
 use base::Error;
 use osprey::Memory;
 use yao::LANES;
-use yao::wires::{Items, Party};
+use yao::wires::{Items, WireParty};
 
 /// Records whose levels are done one after the other, each over all of them: they fit a second-level cache,
 /// and a level of them fills the lanes of a call.
@@ -13,7 +13,7 @@ pub const BASE: usize = 1024;
 
 /// Puts a bitonic sequence of `len` records, a power of two, in ascending order.
 pub fn merge<M: Memory>(
-    p: &mut Party<'_>,
+    p: &mut WireParty<'_>,
     records: &mut Wires<M>,
     start: usize,
     len: usize,
@@ -28,7 +28,7 @@ pub fn merge<M: Memory>(
 
 /// The levels of distance `distance`, half of it, ... 1.
 pub fn levels<M: Memory>(
-    p: &mut Party<'_>,
+    p: &mut WireParty<'_>,
     records: &mut Wires<M>,
     start: usize,
     len: usize,
@@ -43,7 +43,7 @@ pub fn levels<M: Memory>(
 
 /// Compares i with i + distance, in blocks of twice the distance.
 fn level<M: Memory>(
-    p: &mut Party<'_>,
+    p: &mut WireParty<'_>,
     records: &mut Wires<M>,
     start: usize,
     len: usize,
@@ -55,7 +55,7 @@ fn level<M: Memory>(
 
 /// Puts pairs in order, as many at once as a call takes.
 pub fn order_all<M: Memory>(
-    p: &mut Party<'_>,
+    p: &mut WireParty<'_>,
     records: &mut Wires<M>,
     pairs: [Items; 2],
 ) -> Result<(), Error> {

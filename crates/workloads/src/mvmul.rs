@@ -4,7 +4,7 @@
 use crate::task::{Task, Wires, bits, enter, mix};
 use base::Error;
 use osprey::Memory;
-use yao::wires::{Array, Items, Lanes, Party, Role};
+use yao::wires::{Items, Role, WireArray, WireLanes, WireParty};
 
 const BITS: usize = 8;
 /// Rows at once.
@@ -31,8 +31,8 @@ fn pack(owner: Role, from: usize, count: usize) -> Vec<u64> {
 
 impl<M: Memory> Mvmul<M> {
     pub fn new(memory: &M, size: usize) -> Self {
-        let matrix = Array::new(memory, size * size, BITS);
-        let (vector, result) = (Array::new(memory, size, BITS), Array::new(memory, size, 2 * BITS));
+        let matrix = WireArray::new(memory, size * size, BITS);
+        let (vector, result) = (WireArray::new(memory, size, BITS), WireArray::new(memory, size, 2 * BITS));
         Self { matrix, vector, result, size }
     }
 }
@@ -42,7 +42,7 @@ impl<M: Memory> Task<M> for Mvmul<M> {
         self.matrix.bytes() + self.vector.bytes() + self.result.bytes()
     }
 
-    fn input(&mut self, p: &mut Party<'_>) -> Result<(), Error> {
+    fn input(&mut self, p: &mut WireParty<'_>) -> Result<(), Error> {
         let size = self.size;
         for (row, wires) in self.matrix.wires_mut().chunks_mut(size * BITS).enumerate() {
             enter(p, Role::Garbler, || pack(Role::Garbler, row * size, size), wires)?;
@@ -50,9 +50,9 @@ impl<M: Memory> Task<M> for Mvmul<M> {
         enter(p, Role::Evaluator, || pack(Role::Evaluator, 0, size), self.vector.wires_mut())
     }
 
-    fn compute(&mut self, p: &mut Party<'_>) -> Result<(), Error> {
+    fn compute(&mut self, p: &mut WireParty<'_>) -> Result<(), Error> {
         for row in (0..self.size).step_by(ROWS) {
-            let mut sum: Option<Lanes> = None;
+            let mut sum: Option<WireLanes> = None;
             for column in (0..self.size).step_by(COLUMNS) {
                 let entries = Items::grid(row * self.size + column, COLUMNS, self.size, ROWS * COLUMNS);
                 let x = p.load(&self.matrix, 0..BITS, entries);

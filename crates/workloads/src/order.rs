@@ -7,7 +7,7 @@ use crate::sort::sort;
 use crate::task::{Task, Wires, enter};
 use base::Error;
 use osprey::Memory;
-use yao::wires::{Array, Party, Role};
+use yao::wires::{Role, WireArray, WireParty};
 
 /// How records come in, and the network that puts them in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct OrderedRecords<M: Memory> {
 
 impl<M: Memory> OrderedRecords<M> {
     pub fn new(network: OrderNetwork, memory: &M, per_party: usize) -> Self {
-        Self { network, records: Array::new(memory, 2 * per_party, RECORD), per_party }
+        Self { network, records: WireArray::new(memory, 2 * per_party, RECORD), per_party }
     }
 }
 
@@ -34,7 +34,7 @@ impl<M: Memory> Task<M> for OrderedRecords<M> {
     }
 
     /// The garbler's records into the first half, the evaluator's into the second.
-    fn input(&mut self, p: &mut Party<'_>) -> Result<(), Error> {
+    fn input(&mut self, p: &mut WireParty<'_>) -> Result<(), Error> {
         let (first, second) = self.records.wires_mut().split_at_mut(self.per_party * RECORD);
         for (owner, wires) in [(Role::Garbler, first), (Role::Evaluator, second)] {
             enter(p, owner, || pack(&inputs(self.network, owner, self.per_party)), wires)?;
@@ -42,7 +42,7 @@ impl<M: Memory> Task<M> for OrderedRecords<M> {
         Ok(())
     }
 
-    fn compute(&mut self, p: &mut Party<'_>) -> Result<(), Error> {
+    fn compute(&mut self, p: &mut WireParty<'_>) -> Result<(), Error> {
         let all = 2 * self.per_party;
         match self.network {
             OrderNetwork::Merge => merge::<M>(p, &mut self.records, 0, all),

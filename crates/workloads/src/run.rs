@@ -12,7 +12,7 @@ use osprey::{Memory, Oblivious};
 use serde::Serialize;
 use std::io::Write;
 use std::time::{Duration, Instant};
-use yao::wires::{Party, Price, Role, To};
+use yao::wires::{Price, Role, To, WireParty};
 
 /// The parties' names in messages.
 const PARTIES: [&str; 2] = ["garbler", "evaluator"];
@@ -73,15 +73,15 @@ pub fn run(args: &Args) -> Result<bool, Error> {
     let size = workload.size(args.size)?;
     let role = if me == 0 { Role::Garbler } else { Role::Evaluator };
     if osprey::speculating() {
-        let found = pass(workload, size, !args.no_check, &Oblivious, &mut Party::speculator(role))?;
+        let found = pass(workload, size, !args.no_check, &Oblivious, &mut WireParty::speculator(role))?;
         debug_assert_eq!(found.correct, None);
         return Ok(true);
     }
     let mut session = meet(args, workload, size, PartyId(me))?;
     let found = session.step(&workload.name(), |session| {
         let mut party = match role {
-            Role::Garbler => Party::garbler(session)?,
-            Role::Evaluator => Party::evaluator(session)?,
+            Role::Garbler => WireParty::garbler(session)?,
+            Role::Evaluator => WireParty::evaluator(session)?,
         };
         pass(workload, size, !args.no_check, &Oblivious, &mut party)
     })?;
@@ -116,7 +116,7 @@ pub fn pass<M: Memory>(
     size: usize,
     check: bool,
     memory: &M,
-    p: &mut Party<'_>,
+    p: &mut WireParty<'_>,
 ) -> Result<PassResult, Error> {
     let mut task = task(workload, size, memory);
     task.input(p)?;

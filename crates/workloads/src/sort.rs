@@ -7,11 +7,11 @@ use crate::merge::{BASE, levels, merge, order_all};
 use crate::task::Wires;
 use base::Error;
 use osprey::Memory;
-use yao::wires::{Items, Party};
+use yao::wires::{Items, WireParty};
 
 /// Sorts `len` records, a power of two.
 pub fn sort<M: Memory>(
-    p: &mut Party<'_>,
+    p: &mut WireParty<'_>,
     records: &mut Wires<M>,
     start: usize,
     len: usize,
@@ -35,7 +35,7 @@ pub fn sort<M: Memory>(
 
 /// Compares every record of the first half of a block with its mirror image in the second.
 fn mirror<M: Memory>(
-    p: &mut Party<'_>,
+    p: &mut WireParty<'_>,
     records: &mut Wires<M>,
     start: usize,
     len: usize,

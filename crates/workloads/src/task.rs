@@ -2,7 +2,7 @@
 
 use base::Error;
 use osprey::Memory;
-use yao::wires::{Array, Party, Role};
+use yao::wires::{Role, WireArray, WireParty};
 
 /// One workload at one size, with memory for all its data. The functions run in their order, in every pass.
 pub trait Task<M: Memory> {
@@ -10,10 +10,10 @@ pub trait Task<M: Memory> {
     fn bytes(&self) -> usize;
 
     /// Reads the inputs of both parties.
-    fn input(&mut self, p: &mut Party<'_>) -> Result<(), Error>;
+    fn input(&mut self, p: &mut WireParty<'_>) -> Result<(), Error>;
 
     /// What is measured.
-    fn compute(&mut self, p: &mut Party<'_>) -> Result<(), Error>;
+    fn compute(&mut self, p: &mut WireParty<'_>) -> Result<(), Error>;
 
     /// The wires of the results.
     fn results(&self) -> &Wires<M>;
@@ -29,7 +29,7 @@ pub trait Task<M: Memory> {
 }
 
 /// An array of wires of a memory.
-pub type Wires<M> = Array<<M as Memory>::Buffer<kernels::Block>>;
+pub type Wires<M> = WireArray<<M as Memory>::Buffer<kernels::Block>>;
 
 /// A bijection of 64 bits that scatters neighbours (the finaliser of SplitMix64): inputs come from it.
 pub fn mix(x: u64) -> u64 {
@@ -44,7 +44,7 @@ pub fn mix(x: u64) -> u64 {
 /// # Errors
 /// Those of the channel.
 pub fn enter(
-    p: &mut Party<'_>,
+    p: &mut WireParty<'_>,
     owner: Role,
     words: impl FnOnce() -> Vec<u64>,
     wires: &mut [kernels::Block],

@@ -6,19 +6,20 @@ use base::PartyId;
 use clap::ValueEnum;
 use net::cluster::Cluster;
 use osprey::Heap;
-use yao::wires::{Party, Role};
+use yao::wires::{Role, WireParty};
 
 #[test]
 fn every_workload_is_right_and_costs_what_its_speculation_says() {
     let small = [256, 1024, 17, 64, 192];
     for (workload, size) in Workload::value_variants().iter().zip(small) {
         let size = workload.size(SizeChoice::Number(size)).expect("a size");
-        let mut speculator = Party::speculator(Role::Garbler);
+        let mut speculator = WireParty::speculator(Role::Garbler);
         let guessed = pass(*workload, size, true, &Heap, &mut speculator).expect("no network");
         assert_eq!(guessed.correct, None);
         let done = Cluster::new(2, 9).run(|session| {
             let me = session.me();
-            let mut p = if me == PartyId(0) { Party::garbler(session) } else { Party::evaluator(session) }?;
+            let mut p =
+                if me == PartyId(0) { WireParty::garbler(session) } else { WireParty::evaluator(session) }?;
             let (role, found) = (p.role(), pass(*workload, size, true, &Heap, &mut p)?);
             let ledger = session.ledger();
             assert_eq!(ledger.sent(""), found.price.sent(role));

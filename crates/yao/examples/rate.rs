@@ -3,7 +3,7 @@
 //! rows/s of the lift row with K = 4.
 
 use base::{Error, PartyId};
-use engine::Engine;
+use engine::{BaseOts, Engine, RowInput, RowSource};
 use net::cluster::Cluster;
 use program::ShardRows;
 use program::{Class, Program, ProgramBuilder, ValueType};
@@ -55,12 +55,13 @@ fn time(
     make: &(dyn Fn(PartyId) -> Box<dyn ShardRows> + Sync),
     yao: [usize; 2],
 ) {
-    let engine = || Yao::new(yao[1] as u32).with_lanes(yao[0]);
-    let price = engine().price_rows(program, rows);
+    let stage = Yao::new(yao[1] as u32).with_lanes(yao[0]).rows(program, RowSource::Owned);
+    let stage = stage.expect("sums of two parties");
+    let price = stage.price(rows).cost;
     let start = Instant::now();
     let done = Cluster::new(2, 1).run(|s| {
         let mut source = make(s.me());
-        engine().rows(program, &mut *source, s)
+        stage.run(RowInput::Owned(&mut *source), BaseOts::Own, s)
     });
     done.into_iter().for_each(|d| drop(d.expect("the run succeeds")));
     let seconds = start.elapsed().as_secs_f64();

@@ -13,14 +13,16 @@
 //! `Compiler::hashed` keeps the labels of lanes apart as everywhere.
 //!
 //! **Cost.** 32 B per AND of shared bits, 16 B with a known one, 16 ceil(128 / k) / 128 B per evaluator bit,
-//! a bit per output bit and viewer; [`Prepared::price`] is exact.
+//! a bit per output bit and viewer; [`PreparedCircuit::price`] is exact.
 
-use crate::compile::{Compiled, compile};
-use crate::lanes::{Evaluator, Garbler, Packed};
-use crate::{START_BYTES, recv_start, send_start};
+use crate::compile::{GarbledGates, compile};
+use crate::lanes::{Garbler, LabelEvaluator, Packed};
+use crate::{START_BYTES, check_parties, recv_start, send_start};
 use base::{Cost, Error, PartyId};
 use circuits::Wired;
 use circuits::{InputBit, Lit};
+use engine::PreparedCircuit;
+use engine::circuit_engine::check_inputs;
 use kernels::Block;
 use net::Session;
 use ot::{CotReceiver, CotSender, ExtensionCost, OtReceiver, OtSender};
@@ -32,12 +34,15 @@ const LABEL_BYTES: usize = 256 << 20;
 const AHEAD: u64 = 16;
 
 /// A circuit made ready for one garbler.
-pub(crate) struct Prepared<'a> {
+pub(crate) struct GarbledCircuit<'a> {
     wired: &'a Wired,
     garbler: PartyId,
-    compiled: Compiled,
+    compiled: GarbledGates,
     /// The outputs that somebody learns; their bits are the roots, in order.
     seen: Vec<usize>,
+    k: u32,
+    /// Most lanes at once.
+    most: usize,
 }
 
 /// Lanes of a batch.
@@ -47,25 +52,25 @@ struct Batch {
     count: usize,
 }
 
-impl<'a> Prepared<'a> {
-    pub fn new(wired: &'a Wired, garbler: PartyId) -> Self {
+impl<'a> GarbledCircuit<'a> {
+    pub fn new(wired: &'a Wired, garbler: PartyId, k: u32, most: usize) -> Self {
         let is_seen = |k: &usize| [garbler, garbler.other()].iter().any(|p| wired.outputs[*k].to.has(*p));
         let seen: Vec<usize> = (0..wired.outputs.len()).filter(is_seen).collect();
         let roots: Vec<Lit> = seen.iter().flat_map(|k| wired.outputs[*k].bits.iter().copied()).collect();
         let compiled = compile(&wired.circuit, &roots, garbler);
-        Self { wired, garbler, compiled, seen }
+        Self { wired, garbler, compiled, seen, k, most }
     }
 
     /// The party for which a lane costs fewer bytes garbles; a tie goes to party 0.
-    pub fn cheaper(wired: &'a Wired, k: u32) -> Self {
-        let [first, second] = [PartyId(0), PartyId(1)].map(|party| Self::new(wired, party));
-        if second.bytes_per_lane(k) < first.bytes_per_lane(k) { second } else { first }
+    pub fn cheaper(wired: &'a Wired, k: u32, most: usize) -> Self {
+        let [first, second] = [PartyId(0), PartyId(1)].map(|party| Self::new(wired, party, k, most));
+        if second.bytes_per_lane() < first.bytes_per_lane() { second } else { first }
     }
 
     /// Bytes per lane, both ways, in the long run.
-    fn bytes_per_lane(&self, k: u32) -> u64 {
+    fn bytes_per_lane(&self) -> u64 {
         let ots = self.compiled.ots.len() as u64;
-        16 * self.compiled.table_blocks() + ExtensionCost::correlated(k, 128 * ots).receiver / 128
+        16 * self.compiled.table_blocks() + ExtensionCost::correlated(self.k, 128 * ots).receiver / 128
     }
 
     /// Roots that a party learns.
@@ -79,75 +84,15 @@ impl<'a> Prepared<'a> {
         })
     }
 
-    fn batches(&self, most: usize, lanes: usize) -> Vec<Batch> {
+    fn batches(&self, lanes: usize) -> Vec<Batch> {
         let labels = self.compiled.slots as usize + self.compiled.ots.len();
         let fit = LABEL_BYTES / (Block::BYTES * labels.max(1)) / 64 * 64;
-        let size = most.min(fit).max(64);
+        let size = self.most.min(fit).max(64);
         (0..lanes).step_by(size).map(|from| Batch { from, count: size.min(lanes - from) }).collect()
-    }
-
-    /// Exact cost of so many lanes, at most `most` of them at once.
-    pub fn price(&self, k: u32, most: usize, lanes: usize) -> Cost {
-        let mut cost = Cost::zero(2);
-        if self.seen.is_empty() || lanes == 0 {
-            return cost;
-        }
-        let (garbler, evaluator) = (self.garbler, self.garbler.other());
-        let batches = self.batches(most, lanes);
-        let (ots, tables) = (self.compiled.ots.len(), self.compiled.table_blocks());
-        if ots > 0 {
-            cost += &(ExtensionCost::base() + ExtensionCost::setup(k)).cost(garbler, evaluator, 2);
-            for batch in &batches {
-                let n = (ots * batch.count) as u64;
-                cost += &ExtensionCost::correlated(k, n).cost(garbler, evaluator, 2);
-            }
-            // The garbler waits for the OTs of a batch after the tables of the one before, if it has any.
-            cost.rounds += if tables > 0 { batches.len() as u64 } else { 1 };
-        }
-        cost.sent[garbler.index()] += START_BYTES as u64 + 16 * tables * lanes as u64;
-        let colours = |viewer| (self.roots_of(viewer).count() * lanes.div_ceil(8)) as u64;
-        cost.sent[garbler.index()] += colours(evaluator);
-        cost.sent[evaluator.index()] += colours(garbler);
-        cost.and_gates = (self.compiled.full + self.compiled.half) * lanes as u64;
-        let answers = ots == 0 || tables > 0 || colours(evaluator) > 0;
-        cost.rounds += u64::from(colours(garbler) > 0 && answers);
-        cost
-    }
-
-    /// Runs it at either party; `inputs` and the result as in `engine::CircuitEngine`.
-    pub fn run(
-        &self,
-        k: u32,
-        most: usize,
-        lanes: usize,
-        inputs: &[Vec<Vec<u64>>],
-        session: &mut Session,
-    ) -> Result<Vec<Option<Vec<Vec<u64>>>>, Error> {
-        let me = session.me();
-        let mut colours = vec![Vec::with_capacity(lanes.div_ceil(64)); self.compiled.roots.len()];
-        if !self.seen.is_empty() && lanes > 0 {
-            let batches = self.batches(most, lanes);
-            session.step("circuit", |s| {
-                if me == self.garbler {
-                    self.garble(k, &batches, inputs, &mut colours, s)
-                } else {
-                    self.evaluate(k, &batches, inputs, &mut colours, s)
-                }
-            })?;
-            session.step("reveal", |s| self.reveal(lanes, &mut colours, s))?;
-        }
-        let mut bits = colours.into_iter();
-        let mut values = vec![None; self.wired.outputs.len()];
-        for output in &self.seen {
-            let word = bits.by_ref().take(self.wired.outputs[*output].bits.len()).collect();
-            values[*output] = self.wired.outputs[*output].to.has(me).then_some(word);
-        }
-        Ok(values)
     }
 
     fn garble(
         &self,
-        k: u32,
         batches: &[Batch],
         inputs: &[Vec<Vec<u64>>],
         colours: &mut [Vec<u64>],
@@ -156,7 +101,7 @@ impl<'a> Prepared<'a> {
         let peer = self.garbler.other();
         let delta = ot::fresh_delta(&mut session.fork_seed("Delta").into_rng());
         let ots = self.compiled.ots.len();
-        let mut cot = if ots > 0 { Some(CotSender::new(session, peer, k, delta)?) } else { None };
+        let mut cot = if ots > 0 { Some(CotSender::new(session, peer, self.k, delta)?) } else { None };
         let mut garbler = Garbler::new(send_start(session, peer)?, delta);
         for batch in batches {
             garbler.labels.prepare(&self.compiled, batch.count);
@@ -177,7 +122,6 @@ impl<'a> Prepared<'a> {
 
     fn evaluate(
         &self,
-        k: u32,
         batches: &[Batch],
         inputs: &[Vec<Vec<u64>>],
         colours: &mut [Vec<u64>],
@@ -185,12 +129,12 @@ impl<'a> Prepared<'a> {
     ) -> Result<(), Error> {
         let peer = self.garbler;
         let ots = self.compiled.ots.len();
-        let mut cot = if ots > 0 { Some(CotReceiver::new(session, peer, k)?) } else { None };
-        let mut evaluator = Evaluator::new(recv_start(session, peer)?);
+        let mut cot = if ots > 0 { Some(CotReceiver::new(session, peer, self.k)?) } else { None };
+        let mut evaluator = LabelEvaluator::new(recv_start(session, peer)?);
         let mut waiting = VecDeque::new();
         let mut asked = batches.iter();
         // What is on its way stays within half a window: otherwise both parties could wait to send.
-        let message = ExtensionCost::correlated(k, (ots * batches[0].count) as u64).receiver.max(1);
+        let message = ExtensionCost::correlated(self.k, (ots * batches[0].count) as u64).receiver.max(1);
         let ahead = (session.link(peer).window() as u64 / 2 / message).clamp(1, AHEAD) as usize;
         for batch in batches {
             while waiting.len() < ahead
@@ -239,6 +183,65 @@ impl<'a> Prepared<'a> {
             *colours[root].last_mut().expect("there is a lane") &= live;
         }
         Ok(())
+    }
+}
+
+impl PreparedCircuit for GarbledCircuit<'_> {
+    fn price(&self, lanes: usize) -> Cost {
+        let mut cost = Cost::zero(2);
+        if self.seen.is_empty() || lanes == 0 {
+            return cost;
+        }
+        let (k, garbler, evaluator) = (self.k, self.garbler, self.garbler.other());
+        let batches = self.batches(lanes);
+        let (ots, tables) = (self.compiled.ots.len(), self.compiled.table_blocks());
+        if ots > 0 {
+            cost += &(ExtensionCost::base() + ExtensionCost::setup(k)).cost(garbler, evaluator, 2);
+            for batch in &batches {
+                let n = (ots * batch.count) as u64;
+                cost += &ExtensionCost::correlated(k, n).cost(garbler, evaluator, 2);
+            }
+            // The garbler waits for the OTs of a batch after the tables of the one before, if it has any.
+            cost.rounds += if tables > 0 { batches.len() as u64 } else { 1 };
+        }
+        cost.sent[garbler.index()] += START_BYTES as u64 + 16 * tables * lanes as u64;
+        let colours = |viewer| (self.roots_of(viewer).count() * lanes.div_ceil(8)) as u64;
+        cost.sent[garbler.index()] += colours(evaluator);
+        cost.sent[evaluator.index()] += colours(garbler);
+        cost.and_gates = (self.compiled.full + self.compiled.half) * lanes as u64;
+        let answers = ots == 0 || tables > 0 || colours(evaluator) > 0;
+        cost.rounds += u64::from(colours(garbler) > 0 && answers);
+        cost
+    }
+
+    fn run(
+        &self,
+        lanes: usize,
+        inputs: &[Vec<Vec<u64>>],
+        session: &mut Session,
+    ) -> Result<Vec<Option<Vec<Vec<u64>>>>, Error> {
+        check_parties(self.wired.parties, session)?;
+        let me = session.me();
+        check_inputs(self.wired, lanes, inputs, Some(me))?;
+        let mut colours = vec![Vec::with_capacity(lanes.div_ceil(64)); self.compiled.roots.len()];
+        if !self.seen.is_empty() && lanes > 0 {
+            let batches = self.batches(lanes);
+            session.step("circuit", |s| {
+                if me == self.garbler {
+                    self.garble(&batches, inputs, &mut colours, s)
+                } else {
+                    self.evaluate(&batches, inputs, &mut colours, s)
+                }
+            })?;
+            session.step("reveal", |s| self.reveal(lanes, &mut colours, s))?;
+        }
+        let mut bits = colours.into_iter();
+        let mut values = vec![None; self.wired.outputs.len()];
+        for output in &self.seen {
+            let word = bits.by_ref().take(self.wired.outputs[*output].bits.len()).collect();
+            values[*output] = self.wired.outputs[*output].to.has(me).then_some(word);
+        }
+        Ok(values)
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) enum Ref {
 
 /// One lane-wide gate. Complements cost nothing: the garbler adds Delta where `flip` says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Gate {
+pub(crate) enum LabelGate {
     /// `out = a ^ b`.
     Xor { a: Ref, b: Ref, out: u32, flip: bool },
     /// `out = a ^ bit` with a bit that the garbler knows.
@@ -39,8 +39,8 @@ pub(crate) enum Gate {
 
 /// A compiled circuit.
 #[derive(Debug)]
-pub(crate) struct Compiled {
-    pub gates: Vec<Gate>,
+pub(crate) struct GarbledGates {
+    pub gates: Vec<LabelGate>,
     /// Slots used at once.
     pub slots: u32,
     /// Bits that the evaluator enters, by OT number.
@@ -54,7 +54,7 @@ pub(crate) struct Compiled {
     pub half: u64,
 }
 
-impl Compiled {
+impl GarbledGates {
     /// Ciphertext blocks per lane.
     pub fn table_blocks(&self) -> u64 {
         2 * self.full + self.half
@@ -71,7 +71,7 @@ enum Kind {
 }
 
 /// Compiles the part of `circuit` that `roots` need.
-pub(crate) fn compile(circuit: &Circuit, roots: &[Lit], garbler: PartyId) -> Compiled {
+pub(crate) fn compile(circuit: &Circuit, roots: &[Lit], garbler: PartyId) -> GarbledGates {
     let needed = needed(circuit, roots);
     let mut compiler = Compiler::new(circuit, &needed, garbler);
     compiler.count_uses(&needed, roots);
@@ -83,12 +83,12 @@ pub(crate) fn compile(circuit: &Circuit, roots: &[Lit], garbler: PartyId) -> Com
         }
     }
     let out: Vec<(Ref, bool)> = roots.iter().map(|root| compiler.root(*root)).collect();
-    Compiled {
-        full: compiler.gates.iter().filter(|g| matches!(g, Gate::And { .. })).count() as u64,
+    GarbledGates {
+        full: compiler.gates.iter().filter(|g| matches!(g, LabelGate::And { .. })).count() as u64,
         half: compiler
             .gates
             .iter()
-            .filter(|g| matches!(g, Gate::AndGarbler { .. } | Gate::AndEvaluator { .. }))
+            .filter(|g| matches!(g, LabelGate::AndGarbler { .. } | LabelGate::AndEvaluator { .. }))
             .count() as u64,
         gates: compiler.gates,
         slots: compiler.slots,
@@ -126,7 +126,7 @@ struct Compiler<'a> {
     rng: Rng,
     free: Vec<u32>,
     slots: u32,
-    gates: Vec<Gate>,
+    gates: Vec<LabelGate>,
     ots: Vec<InputBit>,
     known: Vec<InputBit>,
 }
@@ -211,7 +211,7 @@ impl<'a> Compiler<'a> {
             Kind::Gate | Kind::GarblerKnown(_) => {
                 if let (None, Kind::GarblerKnown(bit)) = (self.places[wire], self.kinds[wire]) {
                     let out = self.slot();
-                    self.gates.push(Gate::Known { a: Ref::Zero, bit, out, flip: false });
+                    self.gates.push(LabelGate::Known { a: Ref::Zero, bit, out, flip: false });
                     self.places[wire] = Some((out, false));
                 }
                 let (slot, complement) = self.places[wire].expect("operands are compiled first");
@@ -239,12 +239,12 @@ impl<'a> Compiler<'a> {
         let gate = if let Kind::GarblerKnown(bit) = self.kinds[b] {
             let out = self.slot();
             self.places[wire] = Some((out, complement));
-            Gate::Known { a: left, bit, out, flip: left_flip ^ complement }
+            LabelGate::Known { a: left, bit, out, flip: left_flip ^ complement }
         } else {
             let (right, right_flip) = self.labels(b);
             let out = self.slot();
             self.places[wire] = Some((out, complement));
-            Gate::Xor { a: left, b: right, out, flip: left_flip ^ right_flip ^ complement }
+            LabelGate::Xor { a: left, b: right, out, flip: left_flip ^ right_flip ^ complement }
         };
         self.gates.push(gate);
         self.used(a);
@@ -262,7 +262,7 @@ impl<'a> Compiler<'a> {
         }
         let (a, complement) = self.labels(lit.wire());
         let out = self.slot();
-        self.gates.push(Gate::Spread { a, out, flip: complement ^ lit.inverted() });
+        self.gates.push(LabelGate::Spread { a, out, flip: complement ^ lit.inverted() });
         (Ref::Slot(out), Some(out))
     }
 
@@ -273,7 +273,7 @@ impl<'a> Compiler<'a> {
             return (place, None);
         }
         let out = self.slot();
-        self.gates.push(Gate::Not { a: place, out });
+        self.gates.push(LabelGate::Not { a: place, out });
         (Ref::Slot(out), Some(out))
     }
 
@@ -289,23 +289,25 @@ impl<'a> Compiler<'a> {
                 let b = self.hashed(b);
                 spare[0] = b.1;
                 let out = self.slot();
-                Gate::AndGarbler { bit, flip: a.inverted(), b: b.0, out }
+                LabelGate::AndGarbler { bit, flip: a.inverted(), b: b.0, out }
             }
             Kind::Ot(ot) => {
                 let b = self.literal(b);
                 spare[0] = b.1;
                 let out = self.slot();
-                Gate::AndEvaluator { ot, flip: a.inverted(), b: b.0, out }
+                LabelGate::AndEvaluator { ot, flip: a.inverted(), b: b.0, out }
             }
             Kind::Gate | Kind::False => {
                 let (a, b) = (self.hashed(a), self.hashed(b));
                 spare = [a.1, b.1];
                 let out = self.slot();
-                Gate::And { a: a.0, b: b.0, out }
+                LabelGate::And { a: a.0, b: b.0, out }
             }
         };
         let out = match gate {
-            Gate::And { out, .. } | Gate::AndGarbler { out, .. } | Gate::AndEvaluator { out, .. } => out,
+            LabelGate::And { out, .. }
+            | LabelGate::AndGarbler { out, .. }
+            | LabelGate::AndEvaluator { out, .. } => out,
             _ => unreachable!("an AND"),
         };
         self.places[wire] = Some((out, false));

@@ -1,7 +1,7 @@
 //! Runs a compiled circuit over the lanes of one batch: the garbler's side and the evaluator's side, gate by
 //! gate the same order, the same tweaks, the same pieces on the wire.
 
-use crate::compile::{Compiled, Gate, Ref};
+use crate::compile::{GarbledGates, LabelGate, Ref};
 use base::{Error, PartyId};
 use kernels::{Block, TweakedHash};
 use net::Session;
@@ -22,7 +22,7 @@ pub(crate) struct Labels {
 
 impl Labels {
     /// Room for a circuit on `lanes` lanes; buffers of an earlier batch are reused.
-    pub fn prepare(&mut self, compiled: &Compiled, lanes: usize) {
+    pub fn prepare(&mut self, compiled: &GarbledGates, lanes: usize) {
         self.lanes = lanes;
         self.slots.resize_with(self.slots.len().max(compiled.slots as usize), Vec::new);
         self.slots.iter_mut().for_each(|slot| slot.resize(lanes, Block::ZERO));
@@ -61,16 +61,19 @@ struct Piece {
     units: usize,
 }
 
-fn units(gate: &Gate) -> usize {
+fn units(gate: &LabelGate) -> usize {
     match gate {
-        Gate::And { .. } => 2,
-        Gate::AndGarbler { .. } | Gate::AndEvaluator { .. } => 1,
-        Gate::Xor { .. } | Gate::Known { .. } | Gate::Not { .. } | Gate::Spread { .. } => 0,
+        LabelGate::And { .. } => 2,
+        LabelGate::AndGarbler { .. } | LabelGate::AndEvaluator { .. } => 1,
+        LabelGate::Xor { .. }
+        | LabelGate::Known { .. }
+        | LabelGate::Not { .. }
+        | LabelGate::Spread { .. } => 0,
     }
 }
 
 /// Cuts the gates into pieces whose ciphertexts fill a buffer; the same at both parties.
-fn pieces(gates: &[Gate], lanes: usize) -> impl Iterator<Item = Piece> + '_ {
+fn pieces(gates: &[LabelGate], lanes: usize) -> impl Iterator<Item = Piece> + '_ {
     let most = (PIECE_BLOCKS / lanes.max(1)).max(2);
     let mut next = 0;
     std::iter::from_fn(move || {
@@ -106,7 +109,7 @@ impl Garbler {
     /// bits.
     pub fn run(
         &mut self,
-        c: &Compiled,
+        c: &GarbledGates,
         known: &Packed,
         session: &mut Session,
         peer: PartyId,
@@ -132,42 +135,42 @@ impl Garbler {
         Ok(())
     }
 
-    fn gate(&mut self, index: u64, gate: &Gate, known: &Packed, table: &mut [Block]) {
+    fn gate(&mut self, index: u64, gate: &LabelGate, known: &Packed, table: &mut [Block]) {
         let (hash, delta, batch) = (&self.hash, self.delta, self.batch);
         let [t0, t1] = tweaks(batch, index);
         let flipped = |flip: bool| if flip { delta } else { Block::ZERO };
         match *gate {
-            Gate::Xor { a, b, out, flip } => self.labels.write(out, |l, out| {
+            LabelGate::Xor { a, b, out, flip } => self.labels.write(out, |l, out| {
                 let flip = flipped(flip);
                 for ((out, a), b) in out.iter_mut().zip(l.get(a)).zip(l.get(b)) {
                     *out = *a ^ *b ^ flip;
                 }
             }),
-            Gate::Known { a, bit, out, flip } => self.labels.write(out, |l, out| {
+            LabelGate::Known { a, bit, out, flip } => self.labels.write(out, |l, out| {
                 let flip = flipped(flip);
                 out.iter_mut().zip(l.get(a)).for_each(|(out, a)| *out = *a ^ flip);
                 kernels::xor_masked(out, &known[bit as usize], delta);
             }),
-            Gate::Not { a, out } => self.labels.write(out, |l, out| {
+            LabelGate::Not { a, out } => self.labels.write(out, |l, out| {
                 out.iter_mut().zip(l.get(a)).for_each(|(out, a)| *out = *a ^ delta);
             }),
-            Gate::Spread { a, out, flip } => self.labels.write(out, |l, out| {
+            LabelGate::Spread { a, out, flip } => self.labels.write(out, |l, out| {
                 let flip = flipped(flip);
                 out.iter_mut()
                     .zip(l.get(a))
                     .enumerate()
                     .for_each(|(i, (out, a))| *out = *a ^ flip ^ spread(i));
             }),
-            Gate::And { a, b, out } => self.labels.write(out, |l, out| {
+            LabelGate::And { a, b, out } => self.labels.write(out, |l, out| {
                 kernels::garble_and(hash, t0, t1, delta, l.get(a), l.get(b), out, table);
             }),
-            Gate::AndGarbler { bit, flip, b, out } => {
+            LabelGate::AndGarbler { bit, flip, b, out } => {
                 let bits = complement(&known[bit as usize], flip);
                 self.labels.write(out, |l, out| {
                     kernels::garble_and_garbler_known(hash, t0, delta, &bits, l.get(b), out, table);
                 });
             }
-            Gate::AndEvaluator { ot, flip, b, out } => {
+            LabelGate::AndEvaluator { ot, flip, b, out } => {
                 self.scratch.clear();
                 let flip = flipped(flip);
                 self.scratch.extend(self.labels.get(Ref::Ot(ot)).iter().map(|a| *a ^ flip));
@@ -187,14 +190,14 @@ impl Garbler {
 }
 
 /// What the evaluator holds for one session.
-pub(crate) struct Evaluator {
+pub(crate) struct LabelEvaluator {
     pub hash: TweakedHash,
     pub batch: u64,
     pub labels: Labels,
     table: Vec<Block>,
 }
 
-impl Evaluator {
+impl LabelEvaluator {
     pub fn new(hash: TweakedHash) -> Self {
         Self { hash, batch: 0, labels: Labels::default(), table: Vec::new() }
     }
@@ -203,7 +206,7 @@ impl Evaluator {
     /// bits.
     pub fn run(
         &mut self,
-        c: &Compiled,
+        c: &GarbledGates,
         choices: &Packed,
         session: &mut Session,
         peer: PartyId,
@@ -229,28 +232,28 @@ impl Evaluator {
         Ok(())
     }
 
-    fn gate(&mut self, index: u64, gate: &Gate, choices: &Packed, table: &[Block]) {
+    fn gate(&mut self, index: u64, gate: &LabelGate, choices: &Packed, table: &[Block]) {
         let hash = &self.hash;
         let [t0, t1] = tweaks(self.batch, index);
         match *gate {
-            Gate::Xor { a, b, out, .. } => self.labels.write(out, |l, out| {
+            LabelGate::Xor { a, b, out, .. } => self.labels.write(out, |l, out| {
                 for ((out, a), b) in out.iter_mut().zip(l.get(a)).zip(l.get(b)) {
                     *out = *a ^ *b;
                 }
             }),
-            Gate::Known { a, out, .. } | Gate::Not { a, out } => {
+            LabelGate::Known { a, out, .. } | LabelGate::Not { a, out } => {
                 self.labels.write(out, |l, out| out.copy_from_slice(l.get(a)));
             }
-            Gate::Spread { a, out, .. } => self.labels.write(out, |l, out| {
+            LabelGate::Spread { a, out, .. } => self.labels.write(out, |l, out| {
                 out.iter_mut().zip(l.get(a)).enumerate().for_each(|(i, (out, a))| *out = *a ^ spread(i));
             }),
-            Gate::And { a, b, out } => self.labels.write(out, |l, out| {
+            LabelGate::And { a, b, out } => self.labels.write(out, |l, out| {
                 kernels::eval_and(hash, t0, t1, l.get(a), l.get(b), out, table);
             }),
-            Gate::AndGarbler { b, out, .. } => self.labels.write(out, |l, out| {
+            LabelGate::AndGarbler { b, out, .. } => self.labels.write(out, |l, out| {
                 kernels::eval_and_garbler_known(hash, t0, l.get(b), out, table);
             }),
-            Gate::AndEvaluator { ot, flip, b, out } => {
+            LabelGate::AndEvaluator { ot, flip, b, out } => {
                 let bits = complement(&choices[ot as usize], flip);
                 self.labels.write(out, |l, out| {
                     let a = l.get(Ref::Ot(ot));
@@ -266,7 +269,7 @@ fn tweaks(batch: u64, gate: u64) -> [Block; 2] {
     [Block::tweak(0, batch, gate, 0), Block::tweak(0, batch, gate, 1)]
 }
 
-/// The public part of lane `i`'s label under [`Gate::Spread`]: different in every lane, colour 0.
+/// The public part of lane `i`'s label under [`LabelGate::Spread`]: different in every lane, colour 0.
 fn spread(lane: usize) -> Block {
     Block((lane as u128 + 1) << 1)
 }

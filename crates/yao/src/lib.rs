@@ -25,8 +25,8 @@
 //! bits wherever that decides.
 //!
 //! **Cost.** Per row 32 B for an AND of two shared bits, 16 B for an AND with a known one, ceil(width / 8) B
-//! per product of a bit and a value, 16 ceil(128 / k) / 128 B per evaluator bit; [`Yao::price_rows`] and
-//! [`Yao::price_release`] are exact and tests hold the ledger against them.
+//! per product of a bit and a value, 16 ceil(128 / k) / 128 B per evaluator bit; prices of stages are exact
+//! and tests hold the ledger against them.
 
 mod circuit;
 mod compile;
@@ -38,16 +38,22 @@ mod rows;
 mod tests;
 pub mod wires;
 
-use base::{Cost, Error, PartyId};
+use crate::circuit::GarbledCircuit;
+use crate::release::GarbledRelease;
+use crate::rows::GarbledRows;
+use base::{Error, PartyId};
 use circuits::Wired;
-use engine::{CircuitEngine, Engine, Entered, OutputShares, Shares};
+use engine::{
+    CircuitEngine, Engine, PreparedCircuit, PreparedRelease, PreparedRows, RowSource, must_be_sums,
+};
 use kernels::{Block, TweakedHash};
 use net::Session;
 use program::Program;
-use program::ShardRows;
 use program::lower::ReleasePlan;
+use std::sync::Arc;
 
-/// The garbling engine of one party.
+/// The garbling engine.
+#[derive(Clone, Copy, Debug)]
 pub struct Yao {
     k: u32,
     lanes: usize,
@@ -82,56 +88,23 @@ impl Yao {
     /// The party that garbles the rows of a program: the one for which they cost fewer bytes.
     #[must_use]
     pub fn garbler(&self, program: &Program) -> PartyId {
-        self.prepare(program).garbler()
-    }
-
-    fn prepare(&self, program: &Program) -> rows::Prepared {
-        let both = [PartyId(0), PartyId(1)].map(|party| rows::Prepared::new(program, party));
-        let [first, second] = both;
-        if second.bytes_per_lane(self.k) < first.bytes_per_lane(self.k) { second } else { first }
+        GarbledRows::cheaper(program, self.k, self.lanes).garbler()
     }
 }
-
-/// Base OTs both ways, trees of the extension, first labels.
-const SETUP_TRIPS: u64 = 6;
 
 impl Engine for Yao {
     fn name(&self) -> &'static str {
         "yao"
     }
 
-    fn price_rows(&self, program: &Program, rows: u64) -> Cost {
-        self.prepare(program).price(self.k, self.lanes, rows)
+    fn rows(&self, program: &Program, source: RowSource) -> Result<Box<dyn PreparedRows>, Error> {
+        source.must_be_owned("yao")?;
+        must_be_sums(program, "yao")?;
+        Ok(Box::new(GarbledRows::cheaper(program, self.k, self.lanes)))
     }
 
-    /// The evaluator asks ahead, so only set-up waits.
-    fn trips(&self, _program: &Program, _rows: u64) -> u64 {
-        SETUP_TRIPS
-    }
-
-    fn rows(
-        &mut self,
-        program: &Program,
-        rows: &mut dyn ShardRows,
-        session: &mut Session,
-    ) -> Result<Shares, Error> {
-        check_parties(program.parties.len(), session)?;
-        let prepared = self.prepare(program);
-        session.step("rows", |session| rows::run(&prepared, self.k, self.lanes, program, rows, session))
-    }
-
-    fn price_release(&self, plan: &ReleasePlan) -> Cost {
-        release::price(plan, self.k)
-    }
-
-    fn release(
-        &mut self,
-        plan: &ReleasePlan,
-        entered: &Entered,
-        session: &mut Session,
-    ) -> Result<OutputShares, Error> {
-        check_parties(2, session)?;
-        session.step("release", |session| release::run(plan, self.k, entered, session))
+    fn release(&self, plan: &Arc<ReleasePlan>) -> Result<Box<dyn PreparedRelease>, Error> {
+        Ok(Box::new(GarbledRelease::new(plan.clone(), self.k)))
     }
 }
 
@@ -140,20 +113,12 @@ impl CircuitEngine for Yao {
         "yao"
     }
 
-    fn price(&self, wired: &Wired, lanes: usize) -> Cost {
-        circuit::Prepared::cheaper(wired, self.k).price(self.k, self.lanes, lanes)
-    }
-
-    fn run(
-        &mut self,
-        wired: &Wired,
-        lanes: usize,
-        inputs: &[Vec<Vec<u64>>],
-        session: &mut Session,
-    ) -> Result<Vec<Option<Vec<Vec<u64>>>>, Error> {
-        check_parties(wired.parties, session)?;
-        engine::circuit_engine::check_inputs(wired, lanes, inputs, Some(session.me()))?;
-        circuit::Prepared::cheaper(wired, self.k).run(self.k, self.lanes, lanes, inputs, session)
+    fn circuit<'a>(&self, wired: &'a Wired) -> Result<Box<dyn PreparedCircuit + 'a>, Error> {
+        wired.check()?;
+        if wired.parties != 2 {
+            return Err(other_parties());
+        }
+        Ok(Box::new(GarbledCircuit::cheaper(wired, self.k, self.lanes)))
     }
 }
 
@@ -161,7 +126,11 @@ fn check_parties(parties: usize, session: &Session) -> Result<(), Error> {
     if parties == 2 && session.roster().len() == 2 {
         return Ok(());
     }
-    Err(Error::input("the yao engine is for exactly two parties; use gmw among more"))
+    Err(other_parties())
+}
+
+fn other_parties() -> Error {
+    Error::input("the yao engine is for exactly two parties; use gmw among more")
 }
 
 /// Bytes of the public `start` of the hash, sent by the garbler.

@@ -8,7 +8,7 @@
 //! Then r + s = (c xor pi) v. z is masked by whichever pad the evaluator cannot compute. This is a correlated
 //! OT whose choice is a wire (step 3 of the lift row in the design notes), so sums need no adders.
 
-use crate::lanes::{Evaluator, Garbler};
+use crate::lanes::{Garbler, LabelEvaluator};
 use base::{Error, PartyId};
 use kernels::{Block, WORDS_MAX};
 use net::Session;
@@ -16,7 +16,7 @@ use program::lower::{Mask, MaskSource, RowPlan, RowStep};
 
 /// One product: where its value and its share lie, and its place in the pad.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Slice {
+pub(crate) struct MaskSlice {
     pub source: MaskSource,
     pub temp: u32,
     pub bytes: u8,
@@ -26,12 +26,12 @@ pub(crate) struct Slice {
 
 /// Products of one selector that share one pad of at most [`WORDS_MAX`] blocks per lane.
 #[derive(Clone, Debug)]
-pub(crate) struct Group {
+pub(crate) struct MaskGroup {
     /// Root number of the selector.
     pub root: usize,
     /// Number among all groups: its tweak.
     pub number: u64,
-    pub slices: Vec<Slice>,
+    pub slices: Vec<MaskSlice>,
     pub words: usize,
     /// Bytes per lane on the wire.
     pub bytes: usize,
@@ -39,26 +39,26 @@ pub(crate) struct Group {
 
 /// The steps of a row plan with masks cut into groups.
 #[derive(Clone, Debug)]
-pub(crate) enum Action {
+pub(crate) enum MaskStep {
     Known { temp: u32, party: PartyId, node: program::NodeId },
     Add { temp: u32, other: u32 },
-    Mask(Group),
+    Mask(MaskGroup),
 }
 
 /// Cuts the masks of a plan into groups; root numbers follow the order of masks.
-pub(crate) fn actions(plan: &RowPlan) -> Vec<Action> {
+pub(crate) fn actions(plan: &RowPlan) -> Vec<MaskStep> {
     let mut out = Vec::with_capacity(plan.steps.len());
     let (mut root, mut number) = (0, 0);
     for step in &plan.steps {
         match step {
             RowStep::Known { temp, party, node } => {
-                out.push(Action::Known { temp: *temp, party: *party, node: *node });
+                out.push(MaskStep::Known { temp: *temp, party: *party, node: *node });
             }
-            RowStep::Add { temp, other } => out.push(Action::Add { temp: *temp, other: *other }),
+            RowStep::Add { temp, other } => out.push(MaskStep::Add { temp: *temp, other: *other }),
             RowStep::Square { .. } => unreachable!("a garbler's plan squares bits"),
             RowStep::Mask(mask) => {
                 for group in groups(mask, plan, root, &mut number) {
-                    out.push(Action::Mask(group));
+                    out.push(MaskStep::Mask(group));
                 }
                 root += 1;
             }
@@ -67,12 +67,12 @@ pub(crate) fn actions(plan: &RowPlan) -> Vec<Action> {
     out
 }
 
-fn groups(mask: &Mask, plan: &RowPlan, root: usize, number: &mut u64) -> Vec<Group> {
+fn groups(mask: &Mask, plan: &RowPlan, root: usize, number: &mut u64) -> Vec<MaskGroup> {
     let empty = |number: &mut u64| {
         *number += 1;
-        Group { root, number: *number - 1, slices: Vec::new(), words: 0, bytes: 0 }
+        MaskGroup { root, number: *number - 1, slices: Vec::new(), words: 0, bytes: 0 }
     };
-    let mut out: Vec<Group> = Vec::new();
+    let mut out: Vec<MaskGroup> = Vec::new();
     let mut byte = 16;
     for field in &mask.fields {
         let bytes = plan.temps[field.temp as usize];
@@ -86,14 +86,20 @@ fn groups(mask: &Mask, plan: &RowPlan, root: usize, number: &mut u64) -> Vec<Gro
         }
         let group = out.last_mut().expect("a group is open");
         let word = group.words as u8 - 1;
-        group.slices.push(Slice { source: field.source, temp: field.temp, bytes, word, byte: byte as u8 });
+        group.slices.push(MaskSlice {
+            source: field.source,
+            temp: field.temp,
+            bytes,
+            word,
+            byte: byte as u8,
+        });
         group.bytes += usize::from(bytes);
         byte += usize::from(bytes);
     }
     out
 }
 
-impl Slice {
+impl MaskSlice {
     fn pad(&self, words: &[Block]) -> u128 {
         words[usize::from(self.word)].0 >> (8 * self.byte)
     }
@@ -104,7 +110,7 @@ impl Slice {
 }
 
 /// Additive shares by temporary and lane.
-pub(crate) type Temps = Vec<Vec<u128>>;
+pub(crate) type LaneTemps = Vec<Vec<u128>>;
 
 /// Scratch of one party's masks.
 #[derive(Default)]
@@ -122,9 +128,9 @@ fn tweak(batch: u64, gates: usize, number: u64) -> Block {
 pub(crate) fn garble(
     g: &Garbler,
     pads: &mut Pads,
-    (group, root, gates): (&Group, (crate::compile::Ref, bool), usize),
-    value: &dyn Fn(&Slice, usize) -> u128,
-    temps: &mut Temps,
+    (group, root, gates): (&MaskGroup, (crate::compile::Ref, bool), usize),
+    value: &dyn Fn(&MaskSlice, usize) -> u128,
+    temps: &mut LaneTemps,
     session: &mut Session,
     peer: PartyId,
 ) -> Result<(), Error> {
@@ -136,9 +142,9 @@ pub(crate) fn garble(
 pub(crate) fn hide(
     g: &Garbler,
     pads: &mut Pads,
-    (group, root, gates): (&Group, (crate::compile::Ref, bool), usize),
-    value: &dyn Fn(&Slice, usize) -> u128,
-    temps: &mut Temps,
+    (group, root, gates): (&MaskGroup, (crate::compile::Ref, bool), usize),
+    value: &dyn Fn(&MaskSlice, usize) -> u128,
+    temps: &mut LaneTemps,
 ) {
     let lanes = g.labels.lanes();
     let tweak = tweak(g.batch, gates, group.number);
@@ -176,11 +182,11 @@ pub(crate) fn hide(
 /// The evaluator's side of one group. `selector(lane)` is all ones where the evaluator knows the selector to
 /// be 1; only groups that multiply a temporary need it.
 pub(crate) fn evaluate(
-    e: &Evaluator,
+    e: &LabelEvaluator,
     pads: &mut Pads,
-    (group, root, gates): (&Group, (crate::compile::Ref, bool), usize),
+    (group, root, gates): (&MaskGroup, (crate::compile::Ref, bool), usize),
     selector: &dyn Fn(usize) -> u128,
-    temps: &mut Temps,
+    temps: &mut LaneTemps,
     session: &mut Session,
     peer: PartyId,
 ) -> Result<(), Error> {
@@ -192,11 +198,11 @@ pub(crate) fn evaluate(
 
 /// The evaluator's shares from the wire of [`evaluate`].
 pub(crate) fn show(
-    e: &Evaluator,
+    e: &LabelEvaluator,
     pads: &mut Pads,
-    (group, root, gates): (&Group, (crate::compile::Ref, bool), usize),
+    (group, root, gates): (&MaskGroup, (crate::compile::Ref, bool), usize),
     selector: &dyn Fn(usize) -> u128,
-    temps: &mut Temps,
+    temps: &mut LaneTemps,
 ) {
     let lanes = e.labels.lanes();
     let labels = e.labels.get(root.0);
@@ -223,7 +229,7 @@ pub(crate) fn show(
 }
 
 /// Clears the temporaries for a batch.
-pub(crate) fn clear(temps: &mut Temps, count: usize, lanes: usize) {
+pub(crate) fn clear(temps: &mut LaneTemps, count: usize, lanes: usize) {
     temps.resize_with(count, Vec::new);
     for temp in temps {
         temp.clear();
@@ -232,7 +238,7 @@ pub(crate) fn clear(temps: &mut Temps, count: usize, lanes: usize) {
 }
 
 /// Bytes per lane that the masks of a plan take.
-pub(crate) fn bytes_per_lane(actions: &[Action]) -> u64 {
-    let bytes = |a: &Action| if let Action::Mask(g) = a { g.bytes as u64 } else { 0 };
+pub(crate) fn bytes_per_lane(actions: &[MaskStep]) -> u64 {
+    let bytes = |a: &MaskStep| if let MaskStep::Mask(g) = a { g.bytes as u64 } else { 0 };
     actions.iter().map(bytes).sum()
 }

@@ -10,31 +10,34 @@
 //! candidates of noise the viewer garbles: who evaluates can then prove by its labels, which it cannot make
 //! up, what it had entered.
 
-use crate::compile::{Compiled, compile};
-use crate::lanes::{Evaluator, Garbler, Packed};
-use crate::{START_BYTES, recv_start, send_start};
-use base::{Cost, Error, PartyId};
+use crate::compile::{GarbledGates, compile};
+use crate::lanes::{Garbler, LabelEvaluator, Packed};
+use crate::{START_BYTES, check_parties, recv_start, send_start};
+use base::{Error, PartyId};
 use circuits::{InputBit, Lit};
 use engine::outputs::{self, Proof};
-use engine::{Entered, OutputShares};
+use engine::{DrawnNoise, Entered, OutputShares, PreparedRelease, StagePrice};
 use kernels::Block;
 use net::Session;
 use ot::{CotReceiver, CotSender, ExtensionCost, OtReceiver, OtSender};
 use program::lower::ReleasePlan;
 use std::ops::Range;
+use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// A release made ready.
-struct Prepared {
+/// A release, made ready.
+pub(crate) struct GarbledRelease {
+    plan: Arc<ReleasePlan>,
     garbler: PartyId,
-    compiled: Compiled,
+    compiled: GarbledGates,
     /// Words that the evaluator enters, in order.
     entered: Vec<u32>,
     ots: usize,
+    k: u32,
 }
 
-impl Prepared {
-    fn new(plan: &ReleasePlan) -> Self {
+impl GarbledRelease {
+    pub fn new(plan: Arc<ReleasePlan>, k: u32) -> Self {
         let garbler = match plan.viewer.only() {
             Some(viewer) if plan.candidates.is_empty() => viewer.other(),
             Some(viewer) => viewer,
@@ -45,11 +48,12 @@ impl Prepared {
         let words = plan.words.iter().enumerate().filter(|(_, word)| word.owner != garbler);
         let entered: Vec<u32> = words.map(|(i, _)| i as u32).collect();
         let ots = entered.iter().map(|w| usize::from(plan.words[*w as usize].width)).sum();
-        Self { garbler, compiled, entered, ots }
+        Self { plan, garbler, compiled, entered, ots, k }
     }
 
     /// The OT in which each input of the circuit was entered.
-    fn ots_of(&self, plan: &ReleasePlan) -> Vec<usize> {
+    fn ots_of(&self) -> Vec<usize> {
+        let plan = &self.plan;
         let mut offsets = vec![0; plan.words.len()];
         let mut at = 0;
         for word in &self.entered {
@@ -59,100 +63,97 @@ impl Prepared {
         let of = |input: &InputBit| offsets[input.word as usize] + usize::from(input.bit);
         self.compiled.ots.iter().map(of).collect()
     }
-}
 
-/// Exact cost.
-pub(crate) fn price(plan: &ReleasePlan, k: u32) -> Cost {
-    if plan.alone().is_some() || plan.bits() == 0 {
-        return Cost::zero(2);
-    }
-    let Prepared { garbler, compiled, ots, .. } = Prepared::new(plan);
-    let ots = ExtensionCost::base() + ExtensionCost::setup(k) + ExtensionCost::correlated(k, ots as u64);
-    let mut cost = ots.cost(garbler, garbler.other(), 2);
-    cost.sent[garbler.index()] += START_BYTES as u64 + 16 * compiled.table_blocks();
-    cost.and_gates = compiled.full + compiled.half;
-    // At the garbler: the base OTs' reply, and the OT message.
-    cost.rounds += 1;
-    cost
-}
-
-/// Runs a release at either party.
-pub(crate) fn run(
-    plan: &ReleasePlan,
-    k: u32,
-    entered: &Entered,
-    session: &mut Session,
-) -> Result<OutputShares, Error> {
-    if let Some(alone) = outputs::alone(plan, entered, session.me())? {
-        return Ok(alone);
-    }
-    if plan.bits() == 0 {
-        return Ok(OutputShares::none());
-    }
-    let prepared = Prepared::new(plan);
-    if session.me() == prepared.garbler {
-        garble(plan, &prepared, k, entered, session)
-    } else {
-        evaluate(plan, &prepared, k, entered, session)
-    }
-}
-
-fn garble(
-    plan: &ReleasePlan,
-    prepared: &Prepared,
-    k: u32,
-    entered: &Entered,
-    session: &mut Session,
-) -> Result<OutputShares, Error> {
-    let (compiled, peer) = (&prepared.compiled, prepared.garbler.other());
-    let delta = ot::fresh_delta(&mut session.fork_seed("Delta").into_rng());
-    let mut cot = CotSender::new(session, peer, k, delta)?;
-    let mut garbler = Garbler::new(send_start(session, peer)?, delta);
-    let mut zeros = Vec::new();
-    session.step("enter", |s| cot.correlated(s, prepared.ots, &mut zeros))?;
-    garbler.labels.prepare(compiled, 1);
-    garbler.labels.ots = prepared.ots_of(plan).into_iter().map(|ot| zeros[ot]).collect();
-    let mut known: Packed = Vec::with_capacity(compiled.known.len());
-    for input in &compiled.known {
-        let word = entered.need(input.word as usize)?;
-        known.push(vec![(word >> input.bit & 1) as u64]);
-    }
-    session.step("circuit", |s| garbler.run(compiled, &known, s, peer))?;
-    let labels: Zeroizing<Vec<Block>> =
-        Zeroizing::new(compiled.roots.iter().flat_map(|root| garbler.root(*root)).collect());
-    Ok(share(labels, Some(delta)))
-}
-
-fn evaluate(
-    plan: &ReleasePlan,
-    prepared: &Prepared,
-    k: u32,
-    entered: &Entered,
-    session: &mut Session,
-) -> Result<OutputShares, Error> {
-    let (compiled, peer) = (&prepared.compiled, prepared.garbler);
-    let mut cot = CotReceiver::new(session, peer, k)?;
-    let mut evaluator = Evaluator::new(recv_start(session, peer)?);
-    let mut bits = Zeroizing::new(vec![0u64; prepared.ots.div_ceil(64)]);
-    let mut at = 0;
-    for word in &prepared.entered {
-        let value = entered.need(*word as usize)?;
-        for bit in 0..plan.words[*word as usize].width {
-            bits[at / 64] |= ((value >> bit & 1) as u64) << (at % 64);
-            at += 1;
+    fn garble(&self, entered: &Entered, session: &mut Session) -> Result<OutputShares, Error> {
+        let (compiled, peer) = (&self.compiled, self.garbler.other());
+        let delta = ot::fresh_delta(&mut session.fork_seed("Delta").into_rng());
+        let mut cot = CotSender::new(session, peer, self.k, delta)?;
+        let mut garbler = Garbler::new(send_start(session, peer)?, delta);
+        let mut zeros = Vec::new();
+        session.step("enter", |s| cot.correlated(s, self.ots, &mut zeros))?;
+        garbler.labels.prepare(compiled, 1);
+        garbler.labels.ots = self.ots_of().into_iter().map(|ot| zeros[ot]).collect();
+        let mut known: Packed = Vec::with_capacity(compiled.known.len());
+        for input in &compiled.known {
+            let word = entered.need(input.word as usize)?;
+            known.push(vec![(word >> input.bit & 1) as u64]);
         }
+        session.step("circuit", |s| garbler.run(compiled, &known, s, peer))?;
+        let labels: Zeroizing<Vec<Block>> =
+            Zeroizing::new(compiled.roots.iter().flat_map(|root| garbler.root(*root)).collect());
+        Ok(share(labels, Some(delta)))
     }
-    let mut active = Vec::new();
-    session.step("enter", |s| cot.correlated(s, &bits, prepared.ots, &mut active))?;
-    evaluator.labels.prepare(compiled, 1);
-    let ots = prepared.ots_of(plan).into_iter();
-    let (labels, choices): (Vec<Block>, Packed) =
-        ots.map(|ot| (active[ot], vec![kernels::bit(&bits, ot)])).unzip();
-    evaluator.labels.ots = labels;
-    session.step("circuit", |s| evaluator.run(compiled, &choices, s, peer))?;
-    let labels = compiled.roots.iter().map(|root| evaluator.labels.get(root.0)[0]).collect();
-    let labels: Zeroizing<Vec<Block>> = Zeroizing::new(labels);
-    Ok(share(labels, None))
+
+    fn evaluate(&self, entered: &Entered, session: &mut Session) -> Result<OutputShares, Error> {
+        let (compiled, peer) = (&self.compiled, self.garbler);
+        let mut cot = CotReceiver::new(session, peer, self.k)?;
+        let mut evaluator = LabelEvaluator::new(recv_start(session, peer)?);
+        let mut bits = Zeroizing::new(vec![0u64; self.ots.div_ceil(64)]);
+        let mut at = 0;
+        for word in &self.entered {
+            let value = entered.need(*word as usize)?;
+            for bit in 0..self.plan.words[*word as usize].width {
+                bits[at / 64] |= ((value >> bit & 1) as u64) << (at % 64);
+                at += 1;
+            }
+        }
+        let mut active = Vec::new();
+        session.step("enter", |s| cot.correlated(s, &bits, self.ots, &mut active))?;
+        evaluator.labels.prepare(compiled, 1);
+        let ots = self.ots_of().into_iter();
+        let (labels, choices): (Vec<Block>, Packed) =
+            ots.map(|ot| (active[ot], vec![kernels::bit(&bits, ot)])).unzip();
+        evaluator.labels.ots = labels;
+        session.step("circuit", |s| evaluator.run(compiled, &choices, s, peer))?;
+        let labels = compiled.roots.iter().map(|root| evaluator.labels.get(root.0)[0]).collect();
+        let labels: Zeroizing<Vec<Block>> = Zeroizing::new(labels);
+        Ok(share(labels, None))
+    }
+}
+
+impl PreparedRelease for GarbledRelease {
+    fn plan(&self) -> &ReleasePlan {
+        &self.plan
+    }
+
+    fn holders(&self) -> &[PartyId] {
+        &[PartyId(0), PartyId(1)]
+    }
+
+    fn price(&self) -> StagePrice {
+        if self.plan.alone().is_some() || self.plan.bits() == 0 {
+            return StagePrice::free(2);
+        }
+        let garbler = self.garbler;
+        let ots = ExtensionCost::base()
+            + ExtensionCost::setup(self.k)
+            + ExtensionCost::correlated(self.k, self.ots as u64);
+        let mut cost = ots.cost(garbler, garbler.other(), 2);
+        cost.sent[garbler.index()] += START_BYTES as u64 + 16 * self.compiled.table_blocks();
+        cost.and_gates = self.compiled.full + self.compiled.half;
+        // At the garbler: the base OTs' reply, and the OT message.
+        cost.rounds += 1;
+        StagePrice::of(cost)
+    }
+
+    fn run(
+        &self,
+        entered: &Entered,
+        _: &mut DrawnNoise,
+        session: &mut Session,
+    ) -> Result<OutputShares, Error> {
+        check_parties(2, session)?;
+        session.step("release", |session| {
+            if let Some(alone) = outputs::alone(&self.plan, entered, session.me())? {
+                return Ok(alone);
+            }
+            match self.plan.bits() {
+                0 => Ok(OutputShares::none()),
+                _ if session.me() == self.garbler => self.garble(entered, session),
+                _ => self.evaluate(entered, session),
+            }
+        })
+    }
 }
 
 /// The colours of the roots' labels, and the labels to prove by.

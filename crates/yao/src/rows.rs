@@ -1,11 +1,11 @@
 //! Row and combine, streamed in batches of lanes.
 
-use crate::compile::{Compiled, compile};
-use crate::lanes::{Evaluator, Garbler, Packed, pack};
-use crate::masks::{self, Action, Group, Pads, Temps};
-use crate::{START_BYTES, recv_start, send_start};
+use crate::compile::{GarbledGates, compile};
+use crate::lanes::{Garbler, LabelEvaluator, Packed, pack};
+use crate::masks::{self, LaneTemps, MaskGroup, MaskStep, Pads};
+use crate::{START_BYTES, check_parties, recv_start, send_start};
 use base::{Cost, Error, PartyId, limits};
-use engine::{Share, Shares};
+use engine::{BaseOts, PreparedRows, RowInput, Share, Shares, StagePrice};
 use net::Session;
 use ot::{CotReceiver, CotSender, ExtensionCost, OtReceiver, OtSender};
 use program::ShardRows;
@@ -17,17 +17,23 @@ use std::collections::VecDeque;
 /// Most batches whose OT messages the evaluator sends ahead, so that a round trip does not stall every batch.
 const AHEAD: u64 = 16;
 
-/// A row program made ready for one garbler.
-pub(crate) struct Prepared {
+/// Base OTs both ways, trees of the extension, first labels.
+const SETUP_TRIPS: u64 = 6;
+
+/// Rows of a program, made ready for one garbler.
+pub(crate) struct GarbledRows {
+    program: Program,
     garbler: PartyId,
     plan: RowPlan,
-    compiled: Compiled,
-    actions: Vec<Action>,
-    parties: usize,
+    compiled: GarbledGates,
+    actions: Vec<MaskStep>,
+    k: u32,
+    /// Rows of a batch.
+    lanes: usize,
 }
 
-impl Prepared {
-    pub fn new(program: &Program, garbler: PartyId) -> Self {
+impl GarbledRows {
+    pub fn new(program: &Program, garbler: PartyId, k: u32, lanes: usize) -> Self {
         let plan = lower_row(program, garbler);
         let roots: Vec<_> = plan
             .steps
@@ -36,7 +42,13 @@ impl Prepared {
             .collect();
         let compiled = compile(&plan.circuit, &roots, garbler);
         let actions = masks::actions(&plan);
-        Self { garbler, plan, compiled, actions, parties: program.parties.len() }
+        Self { program: program.clone(), garbler, plan, compiled, actions, k, lanes }
+    }
+
+    /// For the garbler for which a row costs fewer bytes.
+    pub fn cheaper(program: &Program, k: u32, lanes: usize) -> Self {
+        let [first, second] = [PartyId(0), PartyId(1)].map(|party| Self::new(program, party, k, lanes));
+        if second.bytes_per_lane() < first.bytes_per_lane() { second } else { first }
     }
 
     /// The party it was made ready for.
@@ -51,7 +63,7 @@ impl Prepared {
 
     #[cfg(test)]
     pub fn spreads(&self) -> bool {
-        self.compiled.gates.iter().any(|gate| matches!(gate, crate::compile::Gate::Spread { .. }))
+        self.compiled.gates.iter().any(|gate| matches!(gate, crate::compile::LabelGate::Spread { .. }))
     }
 
     fn table_bytes(&self) -> u64 {
@@ -59,39 +71,22 @@ impl Prepared {
     }
 
     /// Bytes per row, both ways, in the long run.
-    pub fn bytes_per_lane(&self, k: u32) -> u64 {
+    fn bytes_per_lane(&self) -> u64 {
         let ots = self.compiled.ots.len() as u64;
-        self.table_bytes() + ExtensionCost::correlated(k, 128 * ots).receiver / 128
-    }
-
-    /// Exact cost of `rows` rows in batches of `lanes`.
-    pub fn price(&self, k: u32, lanes: usize, rows: u64) -> Cost {
-        let evaluator = self.garbler.other();
-        if self.is_local() {
-            return Cost::zero(self.parties);
-        }
-        let mut cost =
-            (ExtensionCost::base() + ExtensionCost::setup(k)).cost(self.garbler, evaluator, self.parties);
-        cost.sent[self.garbler.index()] += START_BYTES as u64;
-        let (full, rest) = (rows / lanes as u64, rows % lanes as u64);
-        cost += &(self.batch_price(k, lanes) * full);
-        if rest > 0 {
-            cost += &self.batch_price(k, padded(rest as usize));
-        }
-        cost
+        self.table_bytes() + ExtensionCost::correlated(self.k, 128 * ots).receiver / 128
     }
 
     /// Batches that the evaluator may ask for before it has heard the current one. What is on its way stays
     /// within half a window: otherwise it could wait to send while the garbler waits to send too.
-    fn ahead(&self, k: u32, lanes: usize) -> usize {
-        let batch = ExtensionCost::correlated(k, (self.compiled.ots.len() * lanes) as u64).receiver.max(1);
+    fn ahead(&self) -> usize {
+        let ots = (self.compiled.ots.len() * self.lanes) as u64;
+        let batch = ExtensionCost::correlated(self.k, ots).receiver.max(1);
         (limits::WINDOW_BYTES as u64 / 2 / batch).saturating_sub(1).min(AHEAD) as usize
     }
 
-    fn batch_price(&self, k: u32, lanes: usize) -> Cost {
+    fn batch_price(&self, lanes: usize) -> Cost {
         let ots = (self.compiled.ots.len() * lanes) as u64;
-        let mut cost =
-            ExtensionCost::correlated(k, ots).cost(self.garbler, self.garbler.other(), self.parties);
+        let mut cost = ExtensionCost::correlated(self.k, ots).cost(self.garbler, self.garbler.other(), 2);
         cost.sent[self.garbler.index()] += self.table_bytes() * lanes as u64;
         cost.and_gates = (self.compiled.full + self.compiled.half) * lanes as u64;
         // The garbler hears the OTs of a batch after it has sent the batch before.
@@ -100,54 +95,68 @@ impl Prepared {
     }
 }
 
+impl PreparedRows for GarbledRows {
+    /// The evaluator asks ahead, so only set-up waits.
+    fn price(&self, rows: u64) -> StagePrice {
+        let evaluator = self.garbler.other();
+        if self.is_local() {
+            return StagePrice { trips: SETUP_TRIPS, ..StagePrice::free(2) };
+        }
+        let mut cost =
+            (ExtensionCost::base() + ExtensionCost::setup(self.k)).cost(self.garbler, evaluator, 2);
+        cost.sent[self.garbler.index()] += START_BYTES as u64;
+        let (full, rest) = (rows / self.lanes as u64, rows % self.lanes as u64);
+        cost += &(self.batch_price(self.lanes) * full);
+        if rest > 0 {
+            cost += &self.batch_price(padded(rest as usize));
+        }
+        StagePrice { and_gates: cost.and_gates, trips: SETUP_TRIPS, cost }
+    }
+
+    fn run(&self, rows: RowInput<'_>, _: BaseOts, session: &mut Session) -> Result<Shares, Error> {
+        check_parties(self.program.parties.len(), session)?;
+        let (me, rows) = (session.me(), rows.owned()?);
+        let shard = Shard::new(self, rows.len(), me);
+        session.step("rows", |session| {
+            if self.is_local() {
+                shard.alone(rows)
+            } else if me == self.garbler {
+                shard.garble(rows, session)
+            } else {
+                shard.evaluate(rows, session)
+            }
+        })
+    }
+}
+
 /// Lanes of a batch are whole words; the rows that fill up are zero and count nowhere.
 fn padded(rows: usize) -> usize {
     rows.next_multiple_of(64)
 }
 
-/// Runs one shard at either party.
-pub(crate) fn run(
-    prepared: &Prepared,
-    k: u32,
-    lanes: usize,
-    program: &Program,
-    rows: &mut dyn ShardRows,
-    session: &mut Session,
-) -> Result<Shares, Error> {
-    let me = session.me();
-    let shard = Shard::new(prepared, lanes, program, rows.len(), me);
-    if prepared.is_local() {
-        return shard.alone(rows);
-    }
-    if me == prepared.garbler { shard.garble(k, rows, session) } else { shard.evaluate(k, rows, session) }
-}
-
 /// One party's state over one shard.
 struct Shard<'a> {
-    prepared: &'a Prepared,
-    program: &'a Program,
+    stage: &'a GarbledRows,
     me: PartyId,
-    lanes: usize,
     total: u64,
     wanted: Vec<bool>,
     values: NodeValues,
-    temps: Temps,
+    temps: LaneTemps,
     pads: Pads,
     sums: Vec<u128>,
 }
 
 impl<'a> Shard<'a> {
-    fn new(prepared: &'a Prepared, lanes: usize, program: &'a Program, total: u64, me: PartyId) -> Self {
-        let wanted = closure(&program.row, prepared.plan.clear_roots(program, me));
+    fn new(stage: &'a GarbledRows, total: u64, me: PartyId) -> Self {
+        let program = &stage.program;
+        let wanted = closure(&program.row, stage.plan.clear_roots(program, me));
         Self {
-            prepared,
-            program,
+            stage,
             me,
-            lanes,
             total,
             wanted,
             values: NodeValues::default(),
-            temps: Temps::new(),
+            temps: LaneTemps::new(),
             pads: Pads::default(),
             sums: vec![0; program.folds.len()],
         }
@@ -155,14 +164,14 @@ impl<'a> Shard<'a> {
 
     /// Row ranges of the batches.
     fn batches(&self) -> impl Iterator<Item = (u64, usize)> + use<> {
-        let (total, lanes) = (self.total, self.lanes as u64);
+        let (total, lanes) = (self.total, self.stage.lanes as u64);
         (0..total.div_ceil(lanes)).map(move |b| (b * lanes, lanes.min(total - b * lanes) as usize))
     }
 
     /// Evaluates this party's own columns for a batch.
     fn load(&mut self, rows: &mut dyn ShardRows, from: u64, count: usize) -> Result<(), Error> {
         let lanes = padded(count);
-        self.values.evaluate(&self.program.row, &self.wanted, lanes, &mut |op, out| match op {
+        self.values.evaluate(&self.stage.program.row, &self.wanted, lanes, &mut |op, out| match op {
             Op::Column(column) => {
                 out[count..].fill(0);
                 rows.read(*column, from, &mut out[..count])
@@ -177,11 +186,11 @@ impl<'a> Shard<'a> {
 
     /// A row node of this party as two's complement numbers.
     fn number(&self, node: NodeId, lane: usize) -> u128 {
-        self.program.row.ty(node).to_signed(self.values.get(node)[lane]) as u128
+        self.stage.program.row.ty(node).to_signed(self.values.get(node)[lane]) as u128
     }
 
     fn add_known(&mut self, temp: u32, node: NodeId) {
-        let mask = self.prepared.plan.modulus_mask(temp);
+        let mask = self.stage.plan.modulus_mask(temp);
         for lane in 0..self.temps[temp as usize].len() {
             let number = self.number(node, lane);
             let share = &mut self.temps[temp as usize][lane];
@@ -190,7 +199,7 @@ impl<'a> Shard<'a> {
     }
 
     fn add_temp(&mut self, temp: u32, other: u32) {
-        let mask = self.prepared.plan.modulus_mask(temp);
+        let mask = self.stage.plan.modulus_mask(temp);
         let source = std::mem::take(&mut self.temps[other as usize]);
         let into = &mut self.temps[temp as usize];
         into.iter_mut().zip(&source).for_each(|(a, b)| *a = a.wrapping_add(*b) & mask);
@@ -199,13 +208,13 @@ impl<'a> Shard<'a> {
 
     /// Adds a batch to the sums: shares of shared folds, own numbers of own folds.
     fn accumulate(&mut self, count: usize) {
-        for (i, plan) in self.prepared.plan.folds.iter().enumerate() {
+        for (i, plan) in self.stage.plan.folds.iter().enumerate() {
             let sum = match plan {
                 FoldPlan::Shared(temp) => {
                     self.temps[*temp as usize][..count].iter().fold(0u128, |s, x| s.wrapping_add(*x))
                 }
                 FoldPlan::Alone(owner) if owner.is_none_or(|o| o == self.me) => {
-                    let node = self.program.folds[i].value();
+                    let node = self.stage.program.folds[i].value();
                     (0..count).fold(0, |s: u128, lane| s.wrapping_add(self.number(node, lane)))
                 }
                 FoldPlan::Alone(_) => 0,
@@ -220,16 +229,16 @@ impl<'a> Shard<'a> {
         &mut self,
         lanes: usize,
         count: usize,
-        mut mask: impl FnMut(&mut Self, &Group) -> Result<(), Error>,
+        mut mask: impl FnMut(&mut Self, &MaskGroup) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let prepared = self.prepared;
-        masks::clear(&mut self.temps, prepared.plan.temps.len(), lanes);
-        for action in &prepared.actions {
+        let stage = self.stage;
+        masks::clear(&mut self.temps, stage.plan.temps.len(), lanes);
+        for action in &stage.actions {
             match action {
-                Action::Known { temp, party, node } if *party == self.me => self.add_known(*temp, *node),
-                Action::Known { .. } => {}
-                Action::Add { temp, other } => self.add_temp(*temp, *other),
-                Action::Mask(group) => mask(self, group)?,
+                MaskStep::Known { temp, party, node } if *party == self.me => self.add_known(*temp, *node),
+                MaskStep::Known { .. } => {}
+                MaskStep::Add { temp, other } => self.add_temp(*temp, *other),
+                MaskStep::Mask(group) => mask(self, group)?,
             }
         }
         self.accumulate(count);
@@ -245,7 +254,7 @@ impl<'a> Shard<'a> {
                 FoldPlan::Alone(_) => Share::Absent,
             }
         };
-        let folds = self.prepared.plan.folds.iter().zip(&self.program.folds);
+        let folds = self.stage.plan.folds.iter().zip(&self.stage.program.folds);
         Shares::new(folds.zip(&self.sums).map(share).collect())
     }
 
@@ -257,19 +266,19 @@ impl<'a> Shard<'a> {
         Ok(self.shares())
     }
 
-    fn garble(mut self, k: u32, rows: &mut dyn ShardRows, session: &mut Session) -> Result<Shares, Error> {
-        let (prepared, peer) = (self.prepared, self.prepared.garbler.other());
+    fn garble(mut self, rows: &mut dyn ShardRows, session: &mut Session) -> Result<Shares, Error> {
+        let (stage, peer) = (self.stage, self.stage.garbler.other());
         let delta = ot::fresh_delta(&mut session.fork_seed("Delta").into_rng());
-        let mut cot = CotSender::new(session, peer, k, delta)?;
+        let mut cot = CotSender::new(session, peer, stage.k, delta)?;
         let mut garbler = Garbler::new(send_start(session, peer)?, delta);
         for (from, count) in self.batches() {
             let lanes = padded(count);
             self.load(rows, from, count)?;
-            garbler.labels.prepare(&prepared.compiled, lanes);
+            garbler.labels.prepare(&stage.compiled, lanes);
             garbler.labels.ots.clear();
-            cot.correlated(session, prepared.compiled.ots.len() * lanes, &mut garbler.labels.ots)?;
-            let known = self.bits(&prepared.compiled.known, lanes);
-            garbler.run(&prepared.compiled, &known, session, peer)?;
+            cot.correlated(session, stage.compiled.ots.len() * lanes, &mut garbler.labels.ots)?;
+            let known = self.bits(&stage.compiled.known, lanes);
+            garbler.run(&stage.compiled, &known, session, peer)?;
             self.finish(lanes, count, |shard, group| shard.garble_mask(&garbler, group, session, peer))?;
             garbler.batch += 1;
             session.report(from + count as u64, self.total);
@@ -280,12 +289,12 @@ impl<'a> Shard<'a> {
     fn garble_mask(
         &mut self,
         garbler: &Garbler,
-        group: &Group,
+        group: &MaskGroup,
         session: &mut Session,
         peer: PartyId,
     ) -> Result<(), Error> {
-        let gates = self.prepared.compiled.gates.len();
-        let root = self.prepared.compiled.roots[group.root];
+        let gates = self.stage.compiled.gates.len();
+        let root = self.stage.compiled.roots[group.root];
         // The shares that a mask multiplies are complete before it, so they are read from a copy.
         let sources: Vec<(u32, Vec<u128>)> = group
             .slices
@@ -294,7 +303,7 @@ impl<'a> Shard<'a> {
             .map(|t| (t, self.temps[t as usize].clone()))
             .collect();
         let (mut temps, mut pads) = (std::mem::take(&mut self.temps), std::mem::take(&mut self.pads));
-        let value = |slice: &masks::Slice, lane: usize| match slice.source {
+        let value = |slice: &masks::MaskSlice, lane: usize| match slice.source {
             MaskSource::Constant(value) => value,
             MaskSource::Node(node) => self.number(node, lane),
             MaskSource::Temp(t) => sources.iter().find(|(s, _)| *s == t).expect("copied above").1[lane],
@@ -307,12 +316,12 @@ impl<'a> Shard<'a> {
         done
     }
 
-    fn evaluate(mut self, k: u32, rows: &mut dyn ShardRows, session: &mut Session) -> Result<Shares, Error> {
-        let (prepared, peer) = (self.prepared, self.prepared.garbler);
-        let mut cot = CotReceiver::new(session, peer, k)?;
-        let mut evaluator = Evaluator::new(recv_start(session, peer)?);
+    fn evaluate(mut self, rows: &mut dyn ShardRows, session: &mut Session) -> Result<Shares, Error> {
+        let (stage, peer) = (self.stage, self.stage.garbler);
+        let mut cot = CotReceiver::new(session, peer, stage.k)?;
+        let mut evaluator = LabelEvaluator::new(recv_start(session, peer)?);
         let batches: Vec<(u64, usize)> = self.batches().collect();
-        let ahead = prepared.ahead(k, self.lanes);
+        let ahead = stage.ahead();
         let mut waiting = VecDeque::with_capacity(ahead + 1);
         let mut asked = 0;
         for (b, (from, count)) in batches.iter().enumerate() {
@@ -324,9 +333,9 @@ impl<'a> Shard<'a> {
             let (labels, choices) = waiting.pop_front().expect("asked above");
             let lanes = padded(*count);
             self.load(rows, *from, *count)?;
-            evaluator.labels.prepare(&prepared.compiled, lanes);
+            evaluator.labels.prepare(&stage.compiled, lanes);
             evaluator.labels.ots = labels;
-            evaluator.run(&prepared.compiled, &choices, session, peer)?;
+            evaluator.run(&stage.compiled, &choices, session, peer)?;
             self.finish(lanes, *count, |shard, group| {
                 shard.evaluate_mask(&evaluator, group, &choices, session, peer)
             })?;
@@ -346,7 +355,7 @@ impl<'a> Shard<'a> {
     ) -> Result<(Vec<kernels::Block>, Packed), Error> {
         self.load(rows, from, count)?;
         let lanes = padded(count);
-        let choices = self.bits(&self.prepared.compiled.ots, lanes);
+        let choices = self.bits(&self.stage.compiled.ots, lanes);
         let flat: Vec<u64> = choices.iter().flatten().copied().collect();
         let n = choices.len() * lanes;
         let mut labels = Vec::with_capacity(n);
@@ -356,14 +365,14 @@ impl<'a> Shard<'a> {
 
     fn evaluate_mask(
         &mut self,
-        evaluator: &Evaluator,
-        group: &Group,
+        evaluator: &LabelEvaluator,
+        group: &MaskGroup,
         choices: &Packed,
         session: &mut Session,
         peer: PartyId,
     ) -> Result<(), Error> {
-        let gates = self.prepared.compiled.gates.len();
-        let root = self.prepared.compiled.roots[group.root];
+        let gates = self.stage.compiled.gates.len();
+        let root = self.stage.compiled.roots[group.root];
         let known = |lane: usize| {
             let crate::compile::Ref::Ot(k) = root.0 else {
                 unreachable!("only a bit that the evaluator knows multiplies its share")

@@ -1,8 +1,8 @@
 //! Lanes share tweaks, so what they hash must differ: the attack, and the invariant that stops it.
 
-use crate::compile::{Compiled, Gate, Ref, compile};
+use crate::compile::{GarbledGates, LabelGate, Ref, compile};
 use crate::lanes::{Garbler, Packed};
-use crate::rows::Prepared;
+use crate::rows::GarbledRows;
 use base::PartyId;
 use circuits::{Circuit, CircuitBuilder, InputBit, Lit};
 use kernels::{Block, TweakedHash};
@@ -58,12 +58,12 @@ fn traps() -> Vec<(Circuit, Lit)> {
 }
 
 /// Active labels that are hashed under each gate, by lane.
-fn hashed(c: &Compiled, garbler: &Garbler, gate: &Gate) -> Vec<Vec<Block>> {
+fn hashed(c: &GarbledGates, garbler: &Garbler, gate: &LabelGate) -> Vec<Vec<Block>> {
     let of = |place: Ref| garbler.labels.get(place).to_vec();
     match *gate {
-        Gate::And { a, b, .. } => vec![of(a), of(b)],
-        Gate::AndGarbler { b, .. } => vec![of(b)],
-        Gate::AndEvaluator { ot, .. } => vec![of(Ref::Ot(ot))],
+        LabelGate::And { a, b, .. } => vec![of(a), of(b)],
+        LabelGate::AndGarbler { b, .. } => vec![of(b)],
+        LabelGate::AndEvaluator { ot, .. } => vec![of(Ref::Ot(ot))],
         _ => {
             assert!(c.gates.contains(gate));
             Vec::new()
@@ -87,7 +87,7 @@ fn no_two_lanes_hash_one_label() {
         let c = compile(&circuit, &[root], PartyId(0));
         // Gate by gate, so that no slot is recycled before it is looked at.
         for upto in 0..=c.gates.len() {
-            let part = Compiled {
+            let part = GarbledGates {
                 gates: c.gates[..upto].to_vec(),
                 ots: c.ots.clone(),
                 known: c.known.clone(),
@@ -116,10 +116,10 @@ fn no_two_lanes_hash_one_label() {
     }
 }
 
-fn units(gate: &Gate) -> usize {
+fn units(gate: &LabelGate) -> usize {
     match gate {
-        Gate::And { .. } => 2,
-        Gate::AndGarbler { .. } | Gate::AndEvaluator { .. } => 1,
+        LabelGate::And { .. } => 2,
+        LabelGate::AndGarbler { .. } | LabelGate::AndEvaluator { .. } => 1,
         _ => 0,
     }
 }
@@ -140,7 +140,7 @@ fn the_lift_row_never_needs_it() {
             };
             let (program, _) = build(&lift).unwrap();
             for party in [PartyId(0), PartyId(1)] {
-                assert!(!Prepared::new(&program, party).spreads(), "{lift:?}");
+                assert!(!GarbledRows::new(&program, party, 2, crate::LANES).spreads(), "{lift:?}");
             }
         }
     }

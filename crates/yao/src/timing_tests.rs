@@ -1,7 +1,7 @@
 //! No branch, no address and no time of garbling and evaluation depends on Delta, labels, bits or values.
 
 use super::*;
-use crate::masks::{self, Group, Pads, Slice, Temps};
+use crate::masks::{self, LaneTemps, MaskGroup, MaskSlice, Pads};
 use circuits::InputBit;
 use kernels::InstructionSet;
 use program::lower::MaskSource;
@@ -12,23 +12,31 @@ const BIT_BLOCKS: usize = LANES.div_ceil(128);
 const START: Block = Block(99);
 
 /// One gate of every sort, of which slots are the results.
-fn gates() -> Vec<Gate> {
+fn gates() -> Vec<LabelGate> {
     let [a, b] = [Ref::Ot(0), Ref::Ot(1)];
     let slot = Ref::Slot;
     vec![
-        Gate::Xor { a, b, out: 0, flip: true },
-        Gate::Known { a: slot(0), bit: 0, out: 1, flip: true },
-        Gate::Not { a: slot(1), out: 2 },
-        Gate::Spread { a: slot(2), out: 3, flip: true },
-        Gate::And { a: slot(3), b, out: 4 },
-        Gate::AndGarbler { bit: 0, flip: true, b: slot(4), out: 5 },
-        Gate::AndEvaluator { ot: 0, flip: true, b: slot(5), out: 6 },
+        LabelGate::Xor { a, b, out: 0, flip: true },
+        LabelGate::Known { a: slot(0), bit: 0, out: 1, flip: true },
+        LabelGate::Not { a: slot(1), out: 2 },
+        LabelGate::Spread { a: slot(2), out: 3, flip: true },
+        LabelGate::And { a: slot(3), b, out: 4 },
+        LabelGate::AndGarbler { bit: 0, flip: true, b: slot(4), out: 5 },
+        LabelGate::AndEvaluator { ot: 0, flip: true, b: slot(5), out: 6 },
     ]
 }
 
-fn compiled() -> Compiled {
+fn compiled() -> GarbledGates {
     let gates = gates();
-    Compiled { slots: gates.len() as u32, gates, ots: vec![], known: vec![], roots: vec![], full: 1, half: 2 }
+    GarbledGates {
+        slots: gates.len() as u32,
+        gates,
+        ots: vec![],
+        known: vec![],
+        roots: vec![],
+        full: 1,
+        half: 2,
+    }
 }
 
 fn blocks(secret: &[u8]) -> Vec<Block> {
@@ -42,13 +50,18 @@ fn packed(blocks: &[Block]) -> Packed {
 }
 
 /// One product of 5 bytes and one of 16.
-fn group() -> Group {
-    let slice =
-        |bytes, word| Slice { source: MaskSource::Constant(0), temp: u32::from(word), bytes, word, byte: 0 };
-    Group { root: 0, number: 0, slices: vec![slice(5, 0), slice(16, 1)], words: 2, bytes: 21 }
+fn group() -> MaskGroup {
+    let slice = |bytes, word| MaskSlice {
+        source: MaskSource::Constant(0),
+        temp: u32::from(word),
+        bytes,
+        word,
+        byte: 0,
+    };
+    MaskGroup { root: 0, number: 0, slices: vec![slice(5, 0), slice(16, 1)], words: 2, bytes: 21 }
 }
 
-fn all(temps: &Temps) {
+fn all(temps: &LaneTemps) {
     temps.iter().for_each(|temp| done(&temp[..]));
 }
 
@@ -59,8 +72,8 @@ fn garbler(x: &[Block]) -> (Garbler, Packed) {
     (garbler, packed(&x[1 + 2 * LANES..][..BIT_BLOCKS]))
 }
 
-fn evaluator(x: &[Block]) -> (Evaluator, Packed) {
-    let mut evaluator = Evaluator::new(TweakedHash::new(START));
+fn evaluator(x: &[Block]) -> (LabelEvaluator, Packed) {
+    let mut evaluator = LabelEvaluator::new(TweakedHash::new(START));
     evaluator.labels.prepare(&compiled(), LANES);
     evaluator.labels.ots = x[..2 * LANES].to_vec();
     (evaluator, packed(&x[2 * LANES..][..BIT_BLOCKS]))
@@ -88,9 +101,9 @@ fn evaluated(x: &[Block]) {
 
 fn hidden(x: &[Block]) {
     let (garbler, _) = garbler(x);
-    let (mut pads, mut temps, group) = (Pads::default(), Temps::new(), group());
+    let (mut pads, mut temps, group) = (Pads::default(), LaneTemps::new(), group());
     masks::clear(&mut temps, 2, LANES);
-    let value = |slice: &Slice, lane: usize| x[lane].0 >> slice.word;
+    let value = |slice: &MaskSlice, lane: usize| x[lane].0 >> slice.word;
     masks::hide(&garbler, &mut pads, (&group, (Ref::Ot(0), true), 7), &value, &mut temps);
     done(&pads.wire[..]);
     all(&temps);
@@ -98,7 +111,7 @@ fn hidden(x: &[Block]) {
 
 fn shown(x: &[Block]) {
     let (evaluator, bits) = evaluator(x);
-    let (mut pads, mut temps, group) = (Pads::default(), Temps::new(), group());
+    let (mut pads, mut temps, group) = (Pads::default(), LaneTemps::new(), group());
     masks::clear(&mut temps, 2, LANES);
     pads.wire = vec![7; LANES * group.bytes];
     let selector = |lane: usize| u128::from(kernels::bit(&bits[0], lane)).wrapping_neg();

@@ -26,7 +26,7 @@ fn add(cluster: &Cluster, lanes: usize) -> Vec<Result<usize, base::Error>> {
         let mine =
             |p: u8| if session.me() == PartyId(p) { vec![vec![5; lanes / 64]; 64] } else { Vec::new() };
         let inputs = [mine(0), mine(1)];
-        let outputs = Yao::default().run(&wired, lanes, &inputs, session)?;
+        let outputs = Yao::default().circuit(&wired)?.run(lanes, &inputs, session)?;
         Ok(outputs[0].as_ref().map_or(0, Vec::len))
     })
 }
@@ -51,6 +51,10 @@ fn a_cut_at_any_step_is_an_error_that_names_it() {
 #[test]
 fn three_parties_are_refused() {
     let wired = circuits::standard::add64().deal(3, &|i| PartyId(i as u8)).unwrap();
-    let done = Cluster::new(3, 1).run(|s| Yao::default().run(&wired, 1, &[Vec::new(), Vec::new()], s));
+    let error = Yao::default().circuit(&wired).err().expect("three parties").to_string();
+    assert!(error.contains("two parties"), "{error}");
+    let pair = circuits::standard::add64();
+    let inputs = [Vec::new(), Vec::new()];
+    let done = Cluster::new(3, 1).run(|s| Yao::default().circuit(&pair)?.run(1, &inputs, s));
     assert!(done.into_iter().all(|d| d.unwrap_err().to_string().contains("two parties")));
 }

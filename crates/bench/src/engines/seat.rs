@@ -9,7 +9,7 @@ use crate::rows::lift_study;
 use ::ring4::{Ring4, Settings};
 use accel::DeviceQueue;
 use base::Error;
-use engine::Engine;
+use engine::run_rows;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use studies::lift::BenchRows;
@@ -39,7 +39,7 @@ impl EngineTask {
         let meeting_seconds = start.elapsed().as_secs_f64();
         let (program, lift, layout) = lift_study()?;
         let mut rows = BenchRows::new(&lift, &layout, Some(session.me()), self.rows, SEED);
-        let shares = engine(self.security).rows(&program, &mut rows, &mut session)?;
+        let shares = run_rows(&engine(self.security), &program, &mut rows, &mut session)?;
         session.finish()?;
         let done = measured(start, session.ledger().sent(""), PartyResult::Shares(parts(&shares)));
         Ok(PartyMeasurement { meeting_seconds, ..done })

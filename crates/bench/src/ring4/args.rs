@@ -96,14 +96,3 @@ pub enum DeviceName {
     /// The accelerator of rtl/, simulated.
     Rtl,
 }
-
-impl DeviceName {
-    /// As the command line names it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Cpu => "cpu",
-            Self::Cuda => "cuda",
-            Self::Rtl => "rtl",
-        }
-    }
-}

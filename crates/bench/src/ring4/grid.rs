@@ -14,6 +14,7 @@ use std::io::Write;
 use std::time::Instant;
 use terminal::output;
 use terminal::progress::Working;
+use terminal::values::NamedValue as _;
 
 const SECURITY: [SecurityName; 2] = [SecurityName::SemiHonest, SecurityName::Malicious];
 const BITS: [ElementBits; 3] = [ElementBits::Z128, ElementBits::Z64, ElementBits::Z2];
@@ -46,8 +47,8 @@ struct Table {
 /// What this machine cannot run.
 #[derive(Serialize)]
 struct LeftOut {
-    device: &'static str,
-    transport: &'static str,
+    device: String,
+    transport: String,
     why: String,
 }
 

@@ -9,17 +9,17 @@
 use super::Ring4Args;
 use super::args::DeviceName;
 use super::devices::{self, Hardware};
-use super::median;
 use super::seat::{SeatSetting, cpu_seconds};
 use crate::names::SecurityName;
 use accel::{BlockHalf, DeviceCommand, DeviceQueue, FoldStage, MultiplyStage, Seat, Vouch, conformance};
 use base::{Error, Seed};
 use kernels::Block;
-use page::numbers::{counted, scaled};
+use page::numbers::{counted, median, scaled};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 use terminal::machine;
 use terminal::progress::Working;
+use terminal::values::NamedValue as _;
 
 /// Devices behind the queue, at most; as the paper's figure.
 const DEVICES: usize = 6;
@@ -37,7 +37,7 @@ const RUN: Duration = Duration::from_millis(200);
 struct Summary {
     what: &'static str,
     bits: u32,
-    device: &'static str,
+    device: String,
     masked: bool,
     cores: usize,
     repeat: u32,

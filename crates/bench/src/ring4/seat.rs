@@ -4,7 +4,7 @@ use super::args::{DeviceName, ElementBits, HashName};
 use super::devices::{self, Cycles};
 use crate::four::{SEATS, ServerPlace};
 use crate::names::{SecurityName, TransportName};
-use ::ring4::{CHUNK_BLOCKS, Hash, Party, Quote, Security, Settings, Shares, VectorRing};
+use ::ring4::{CHUNK_BLOCKS, Hash, RoundQuote, SeatParty, Security, Settings, SharedVector, VectorRing};
 use base::Error;
 use fabric::{PlainTransport, UpgradeOutcome};
 use job::usage;
@@ -80,7 +80,7 @@ impl SeatSetting {
     }
 
     fn price_under(&self, settings: Settings) -> Vec<u64> {
-        let mut quote = Quote::new(settings, SEATS, SEATS.len());
+        let mut quote = RoundQuote::new(settings, SEATS, SEATS.len());
         quote.multiply(self.ring(), self.vector as usize);
         quote.total().sent
     }
@@ -150,7 +150,7 @@ impl SeatSetting {
 
     fn measure(&self, session: &mut Session) -> Result<SeatMeasurement, Error> {
         // Made-up data: over plain TCP the keys may be read.
-        let new = if self.transport.meets_by_tls() { Party::new } else { Party::in_the_open };
+        let new = if self.transport.meets_by_tls() { SeatParty::new } else { SeatParty::in_the_open };
         let (queue, cycles) = devices::open(self.device, self.devices)?;
         // Each of several devices takes its share of every chunk.
         let queue = queue.with_least(CHUNK_BLOCKS / self.devices);
@@ -158,7 +158,7 @@ impl SeatSetting {
         self.upgrade(session)?;
         let (ring, len) = (self.ring(), self.vector as usize);
         let [x, y] = [(); 2].map(|()| party.random(ring, len));
-        let multiply = |party: &mut Party, session: &mut Session| {
+        let multiply = |party: &mut SeatParty, session: &mut Session| {
             session.step("products", |session| party.multiply(session, &x, &y))
         };
         // Connections and allocators are warm when the clock starts.
@@ -189,9 +189,9 @@ impl SeatSetting {
     /// Opens some blocks of factors and products and multiplies them in the clear.
     fn sampled(
         &self,
-        party: &mut Party,
+        party: &mut SeatParty,
         session: &mut Session,
-        [x, y, z]: [&Shares; 3],
+        [x, y, z]: [&SharedVector; 3],
     ) -> Result<bool, Error> {
         let blocks = x.blocks() as u64;
         let places: Vec<usize> =
@@ -199,7 +199,7 @@ impl SeatSetting {
         let mut opened = Vec::new();
         for shares in [x, y, z] {
             let parts = shares.parts().map(|part| places.iter().map(|&at| part[at]).collect());
-            let some = Shares::from_parts(self.ring(), places.len() * self.ring().lanes(), parts);
+            let some = SharedVector::from_parts(self.ring(), places.len() * self.ring().lanes(), parts);
             opened.push(session.step("sample", |session| party.open(session, &some))?);
         }
         let product = |i: usize| self.ring().mul(opened[0][i], opened[1][i]);
@@ -207,7 +207,7 @@ impl SeatSetting {
     }
 
     /// Products of one block that wait for each other: v = v w + x.
-    fn chain(&self, party: &mut Party, session: &mut Session) -> Result<(Vec<SeatRun>, bool), Error> {
+    fn chain(&self, party: &mut SeatParty, session: &mut Session) -> Result<(Vec<SeatRun>, bool), Error> {
         let (ring, mut runs, mut correct) = (self.ring(), Vec::new(), true);
         for _ in 0..self.repeat {
             let [v, w, x] = [(); 3].map(|()| party.random(ring, ring.lanes()));

@@ -123,7 +123,7 @@ pub fn evaluate(
     inputs: &[Vec<Vec<u64>>],
     session: &mut Session,
 ) -> Result<CircuitView, Error> {
-    let outputs = chosen.engine().run(wired, 1, inputs, session)?;
+    let outputs = chosen.engine().circuit(wired)?.run(1, inputs, session)?;
     session.finish()?;
     let bits = |word: Vec<Vec<u64>>| word.iter().map(|lanes| lanes[0] & 1 == 1).collect();
     let outputs = outputs.into_iter().map(|word| word.map(bits)).collect();

@@ -208,7 +208,7 @@ mod tests {
         for index in 0..PARTIES.len() {
             let text = party_text(index, &addresses);
             let settings = study::party::PartySettings::parse("party.toml", &text).unwrap();
-            assert_eq!(settings.peers.len(), index);
+            assert_eq!(settings.common.peers.len(), index);
             assert!(settings.complete().is_ok());
         }
     }

@@ -1,6 +1,5 @@
 //! The arguments of `tacit ledger`.
 
-use crate::args::rho;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use study::Decimal;
@@ -106,7 +105,7 @@ pub enum LedgerAction {
         lineage: Option<String>,
         /// What was spent on that lineage in all, towards each peer that gave something back, as the reports
         /// say
-        #[arg(long, value_name = "RHO", value_parser = rho)]
+        #[arg(long, value_name = "RHO", value_parser = study::party::parse_rho)]
         spent: Option<Decimal>,
     },
 }

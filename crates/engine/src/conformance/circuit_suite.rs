@@ -13,14 +13,14 @@ use net::Session;
 use net::cluster::Cluster;
 
 /// Makes one party's engine.
-pub type Make<'a> = dyn Fn(&mut Session) -> Result<Box<dyn CircuitEngine>, Error> + Sync + 'a;
+pub type MakeCircuits<'a> = dyn Fn(&mut Session) -> Result<Box<dyn CircuitEngine>, Error> + Sync + 'a;
 
 /// Lanes of every bit of every word: `[word][bit][lane / 64]`.
-pub type Lanes = Vec<Vec<Vec<u64>>>;
+pub type CaseLanes = Vec<Vec<Vec<u64>>>;
 
 /// A circuit with its inputs and what must come of it.
 #[derive(Clone, Debug)]
-pub struct Case {
+pub struct CircuitCase {
     /// What it is about; a failure names it.
     pub name: String,
     /// The circuit.
@@ -28,9 +28,9 @@ pub struct Case {
     /// Number of lanes.
     pub lanes: usize,
     /// Inputs of all parties.
-    pub inputs: Lanes,
+    pub inputs: CaseLanes,
     /// All outputs.
-    pub outputs: Lanes,
+    pub outputs: CaseLanes,
 }
 
 const SEED: u64 = 0xc19c;
@@ -41,14 +41,14 @@ const BARRIER: &str = "conformance-barrier";
 /// equal wires as operands, outputs for everyone, for some and for nobody, parties without inputs, and 1 to
 /// 1,100 lanes.
 #[must_use]
-pub fn suite(parties: usize) -> Vec<Case> {
+pub fn suite(parties: usize) -> Vec<CircuitCase> {
     let mut cases = vectors(parties);
     cases.extend(arithmetic(parties));
     let mut rng = Seed::from_bytes([parties as u8; 32]).into_rng();
     for (i, lanes) in [1, 2, 63, 64, 65, 128, 700, 1100, 3, 3, 3, 3, 3, 3, 0].into_iter().enumerate() {
         let wired = random(&mut rng, parties, i);
         let inputs = noise(&mut rng, &wired, lanes);
-        cases.push(Case {
+        cases.push(CircuitCase {
             name: format!("random circuit {i}"),
             outputs: evaluate(&wired, lanes, &inputs),
             wired,
@@ -73,14 +73,14 @@ fn pack(values: &[Vec<bool>]) -> Vec<Vec<u64>> {
     (0..values.first().map_or(0, Vec::len)).map(bit).collect()
 }
 
-fn vectors(parties: usize) -> Vec<Case> {
+fn vectors(parties: usize) -> Vec<CircuitCase> {
     let hex = |digits: &str| {
         values::parse(&format!("0x{digits}"), 4 * digits.len() as u32).expect("a vector of the standard")
     };
     let case = |name: &str, wired: Wired, rows: &[[&str; 3]]| {
         let word = |i: usize| pack(&rows.iter().map(|row| hex(row[i])).collect::<Vec<_>>());
         let wired = dealt(wired, parties);
-        Case {
+        CircuitCase {
             name: name.into(),
             wired,
             lanes: rows.len(),
@@ -122,7 +122,7 @@ fn vectors(parties: usize) -> Vec<Case> {
 /// What a circuit computes, in machine arithmetic.
 type Operation = fn(u64, u64) -> u64;
 
-fn arithmetic(parties: usize) -> Vec<Case> {
+fn arithmetic(parties: usize) -> Vec<CircuitCase> {
     let operations: [(&str, Wired, Operation); 6] = [
         ("a + b", standard::add64(), u64::wrapping_add),
         ("a - b", standard::sub64(), u64::wrapping_sub),
@@ -141,7 +141,7 @@ fn arithmetic(parties: usize) -> Vec<Case> {
         };
         let inputs = vec![column(&|a, _| a, 64), column(&|_, b| b, 64)];
         let outputs = vec![column(&of, width)];
-        Case { name: name.into(), wired: dealt(wired, parties), lanes: pairs.len(), inputs, outputs }
+        CircuitCase { name: name.into(), wired: dealt(wired, parties), lanes: pairs.len(), inputs, outputs }
     };
     operations.into_iter().map(case).collect()
 }
@@ -182,7 +182,7 @@ fn random(rng: &mut Rng, parties: usize, number: usize) -> Wired {
 }
 
 /// Random inputs; bits past the last lane are random too, and count nowhere.
-fn noise(rng: &mut Rng, wired: &Wired, lanes: usize) -> Lanes {
+fn noise(rng: &mut Rng, wired: &Wired, lanes: usize) -> CaseLanes {
     let mut word = |width: u32| {
         let mut bit = || (0..lanes.div_ceil(64)).map(|_| u64::from_le_bytes(rng.bytes())).collect();
         (0..width).map(|_| bit()).collect()
@@ -191,8 +191,8 @@ fn noise(rng: &mut Rng, wired: &Wired, lanes: usize) -> Lanes {
 }
 
 /// All outputs by the definition of a circuit, row by row.
-fn evaluate(wired: &Wired, lanes: usize, inputs: &Lanes) -> Lanes {
-    let mut outputs: Lanes =
+fn evaluate(wired: &Wired, lanes: usize, inputs: &CaseLanes) -> CaseLanes {
+    let mut outputs: CaseLanes =
         wired.outputs.iter().map(|o| vec![vec![0; lanes.div_ceil(64)]; o.bits.len()]).collect();
     for lane in 0..lanes {
         let bit = |bits: &Vec<u64>| bits[lane / 64] >> (lane % 64) & 1 == 1;
@@ -222,7 +222,7 @@ struct View {
 ///
 /// # Errors
 /// The first case that fails, and how.
-pub fn check(make: &Make<'_>, parties: usize) -> Result<(), String> {
+pub fn check(make: &MakeCircuits<'_>, parties: usize) -> Result<(), String> {
     check_served(make, parties, 0)
 }
 
@@ -231,9 +231,9 @@ pub fn check(make: &Make<'_>, parties: usize) -> Result<(), String> {
 ///
 /// # Errors
 /// The first case that fails, and how.
-pub fn check_served(make: &Make<'_>, parties: usize, servers: usize) -> Result<(), String> {
+pub fn check_served(make: &MakeCircuits<'_>, parties: usize, servers: usize) -> Result<(), String> {
     assert!((2..=limits::PARTIES).contains(&parties), "a conversation takes two");
-    let run = |case: &Case| run_served(make, case, servers);
+    let run = |case: &CircuitCase| run_served(make, case, servers);
     suite(parties).iter().try_for_each(|case| run(case).map_err(|text| format!("{}: {text}", case.name)))
 }
 
@@ -241,13 +241,13 @@ pub fn check_served(make: &Make<'_>, parties: usize, servers: usize) -> Result<(
 ///
 /// # Errors
 /// The first case that fails, and how.
-pub fn check_alone(make: &Make<'_>) -> Result<(), String> {
+pub fn check_alone(make: &MakeCircuits<'_>) -> Result<(), String> {
     for case in suite(3) {
         let fails = |text: String| format!("{}: {text}", case.name);
         let mut session = Session::alone(Roster::new(["all"]), Seed::from_bytes([3; 32]));
-        let mut engine = make(&mut session).map_err(|e| fails(e.to_string()))?;
-        let outputs = engine.run(&case.wired, case.lanes, &case.inputs, &mut session);
-        let outputs = outputs.map_err(|e| fails(e.to_string()))?;
+        let engine = make(&mut session).map_err(|e| fails(e.to_string()))?;
+        let stage = engine.circuit(&case.wired).map_err(|e| fails(e.to_string()))?;
+        let outputs = stage.run(case.lanes, &case.inputs, &mut session).map_err(|e| fails(e.to_string()))?;
         let expected: Vec<_> = case.outputs.iter().cloned().map(Some).collect();
         if outputs != expected {
             return Err(fails("the outputs are not those of the circuit".into()));
@@ -260,7 +260,7 @@ pub fn check_alone(make: &Make<'_>) -> Result<(), String> {
 ///
 /// # Errors
 /// What differs from what the case expects.
-pub fn run(make: &Make<'_>, case: &Case) -> Result<(), String> {
+pub fn run(make: &MakeCircuits<'_>, case: &CircuitCase) -> Result<(), String> {
     run_served(make, case, 0)
 }
 
@@ -268,7 +268,7 @@ pub fn run(make: &Make<'_>, case: &Case) -> Result<(), String> {
 ///
 /// # Errors
 /// What differs from what the case expects.
-pub fn run_served(make: &Make<'_>, case: &Case, servers: usize) -> Result<(), String> {
+pub fn run_served(make: &MakeCircuits<'_>, case: &CircuitCase, servers: usize) -> Result<(), String> {
     let parties = case.wired.parties;
     let done = Cluster::new(parties + servers, SEED).run(|session| play(make, case, session));
     let (views, mut errors): (Vec<_>, Vec<_>) = done.into_iter().partition(Result::is_ok);
@@ -298,7 +298,7 @@ pub fn run_served(make: &Make<'_>, case: &Case, servers: usize) -> Result<(), St
 ///
 /// # Errors
 /// Those of the engine and of the conversation.
-pub fn half(make: &Make<'_>, case: &Case, session: &mut Session) -> Result<(), Error> {
+pub fn half(make: &MakeCircuits<'_>, case: &CircuitCase, session: &mut Session) -> Result<(), Error> {
     play(make, case, session).map(drop)
 }
 
@@ -307,23 +307,25 @@ pub fn half(make: &Make<'_>, case: &Case, session: &mut Session) -> Result<(), E
 /// # Panics
 /// When there is none.
 #[must_use]
-pub fn case(parties: usize, name: &str) -> Case {
+pub fn case(parties: usize, name: &str) -> CircuitCase {
     let found = suite(parties).into_iter().find(|case| case.name == name);
     found.unwrap_or_else(|| panic!("no case {name}"))
 }
 
-fn play(make: &Make<'_>, case: &Case, session: &mut Session) -> Result<View, Error> {
+fn play(make: &MakeCircuits<'_>, case: &CircuitCase, session: &mut Session) -> Result<View, Error> {
     let me = session.me();
-    let mut engine = session.step("setup", make)?;
+    let engine = session.step("setup", make)?;
     let words = case.wired.inputs.iter().zip(&case.inputs);
-    let own: Lanes = words.map(|(w, bits)| if w.owner == me { bits.clone() } else { Vec::new() }).collect();
+    let own: CaseLanes =
+        words.map(|(w, bits)| if w.owner == me { bits.clone() } else { Vec::new() }).collect();
     // The next receive of any party is not an answer to anything.
     session.step(BARRIER, |s| {
         let peers: Vec<PartyId> = s.roster().parties().filter(|p| *p != me).collect();
         peers.into_iter().try_for_each(|peer| s.link(peer).exchange(&[0], &mut [0]))
     })?;
-    let price = engine.price(&case.wired, case.lanes);
-    let outputs = session.step("run", |s| engine.run(&case.wired, case.lanes, &own, s))?;
+    let stage = engine.circuit(&case.wired)?;
+    let price = stage.price(case.lanes);
+    let outputs = session.step("run", |s| stage.run(case.lanes, &own, s))?;
     let ledger = session.ledger();
     let turns_with = |peer: PartyId| {
         let entries = ledger.entries().iter().filter(|e| e.peer == peer && e.step.starts_with("run"));

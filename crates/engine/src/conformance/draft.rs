@@ -1,6 +1,6 @@
 //! Writes a case: the program and, beside it, what each of its values must be.
 
-use super::{Case, Noise};
+use super::{Noise, ProgramCase};
 use base::{PartyId, Rng, Seed};
 use program::{Class, Holder, NodeId, ProgramBuilder, RowOrder, ValueType, Viewer};
 use std::rc::Rc;
@@ -155,10 +155,10 @@ impl Draft {
         self.outputs.push(expected);
     }
 
-    pub(super) fn finish(self) -> Case {
+    pub(super) fn finish(self) -> ProgramCase {
         let program = self.b.finish();
         assert_eq!((program.folds.len(), program.outputs.len()), (self.totals.len(), self.outputs.len()));
-        Case {
+        ProgramCase {
             name: self.name,
             rows: self.rows as u64,
             columns: self.columns,

@@ -2,8 +2,8 @@
 //! follows the law.
 
 use super::run::together;
-use super::{Make, Table};
-use crate::{Engine, Entered, outputs};
+use super::{MakeEngine, Table};
+use crate::{DrawnNoise, Engine, Entered, outputs, run_rows};
 use base::{Error, PartyId, Roster, Seed};
 use net::Session;
 use net::cluster::Cluster;
@@ -15,7 +15,7 @@ use program::{Class, MechanismKind, Program, ProgramBuilder, Ratio, ValueType, V
 use release::alias::Sampler;
 use release::rational::ratio;
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// Noises of one release.
 const DRAWS: u32 = 3400;
@@ -48,7 +48,7 @@ type Release<'a> = dyn Fn(Option<PartyId>, Chosen, u64) -> Result<Vec<i128>, Err
 /// # Errors
 /// When the noise does not follow its law; when it does where *all* choose their coins, for then this test
 /// sees nothing; and those of the engine.
-pub fn check_law(parties: usize, servers: usize, make: &Make<'_>) -> Result<(), String> {
+pub fn check_law(parties: usize, servers: usize, make: &MakeEngine<'_>) -> Result<(), String> {
     // The same at all and in all runs.
     let lowered = OnceLock::new();
     let release = |honest, chosen, run| {
@@ -63,7 +63,7 @@ pub fn check_law(parties: usize, servers: usize, make: &Make<'_>) -> Result<(), 
 ///
 /// # Errors
 /// Those of [`check_law`].
-pub fn check_law_alone(make: &Make<'_>) -> Result<(), String> {
+pub fn check_law_alone(make: &MakeEngine<'_>) -> Result<(), String> {
     judge(2, &|honest, chosen, run| noises_alone(make, (honest, chosen), run))
 }
 
@@ -93,13 +93,13 @@ fn judge(parties: usize, release: &Release<'_>) -> Result<(), String> {
 
 /// One release to everybody of the same bit, many times: its noises.
 fn noises(
-    (parties, lowered): (usize, &OnceLock<(ReleasePlan, Draws)>),
-    make: &Make<'_>,
+    (parties, lowered): (usize, &OnceLock<(Arc<ReleasePlan>, Arc<Draws>)>),
+    make: &MakeEngine<'_>,
     (honest, chosen): (Option<PartyId>, Chosen),
     session: &mut Session,
 ) -> Result<Vec<i128>, Error> {
     let me = session.me();
-    let mut engine = session.step("setup", make)?;
+    let engine = session.step("setup", make)?;
     let program = program(parties);
     let (plan, draws) = lowered.get_or_init(|| lower(&program, &*engine).expect("the program is lowered"));
     // Of four summands of a coin one is of a key that an honest server tossed for.
@@ -110,33 +110,34 @@ fn noises(
     };
     let mut coins = Entered::nothing(draws.words.len());
     choose(&draws.words, &mut coins, chosen, attacks);
-    session.step("draw", |s| engine.draw(draws, &coins, s))?;
+    let draw = engine.draw(draws)?;
+    let mut noise = session.step("draw", |s| draw.run(&coins, s))?;
     let mut rows = Table::new(&program, &vec![vec![1]; parties], 1, Some(me));
-    let totals = session.step("rows", |s| engine.rows(&program, &mut rows, s))?;
+    let totals = session.step("rows", |s| run_rows(&*engine, &program, &mut rows, s))?;
     let mut entered = Entered::new(plan, &totals, me, &mut session.fork_seed("coins").into_rng())?;
     choose(&plan.words, &mut entered, chosen, attacks);
-    let left = session.step("release", |s| engine.release(plan, &entered, s))?;
-    let holders = engine.holders(parties);
-    let bits = session.step("open", |s| outputs::open(plan, &holders, &left, s))?;
+    let release = engine.release(plan)?;
+    let left = session.step("release", |s| release.run(&entered, &mut noise, s))?;
+    let bits = session.step("open", |s| outputs::open(plan, release.holders(), &left, s))?;
     Ok(bits.map_or_else(Vec::new, |bits| of_bits(plan, &bits)))
 }
 
 fn noises_alone(
-    make: &Make<'_>,
+    make: &MakeEngine<'_>,
     (honest, chosen): (Option<PartyId>, Chosen),
     run: u64,
 ) -> Result<Vec<i128>, Error> {
     let mut session = Session::alone(Roster::new(["all"]), Seed::from_bytes([3; 32]));
-    let mut engine = make(&mut session)?;
+    let engine = make(&mut session)?;
     let program = program(2);
     let (plan, _) = lower(&program, &*engine)?;
-    let totals =
-        engine.rows(&program, &mut Table::new(&program, &[vec![1], vec![1]], 1, None), &mut session)?;
+    let mut rows = Table::new(&program, &[vec![1], vec![1]], 1, None);
+    let totals = run_rows(&*engine, &program, &mut rows, &mut session)?;
     let mut coins = Seed::from_bytes([run as u8; 32]).into_rng();
     let mut entered = Entered::whole(&plan, &totals, &mut coins)?;
     let attacks = |word: &ReleaseWord| matches!(word.kind, WordKind::Coins(..)) && honest != Some(word.owner);
     choose(&plan.words, &mut entered, chosen, attacks);
-    let left = engine.release(&plan, &entered, &mut session)?;
+    let left = engine.release(&plan)?.run(&entered, &mut DrawnNoise::none(), &mut session)?;
     Ok(of_bits(&plan, &left.bits(0..plan.bits())))
 }
 
@@ -183,7 +184,7 @@ fn program(parties: usize) -> Program {
     b.finish()
 }
 
-fn lower(program: &Program, engine: &dyn Engine) -> Result<(ReleasePlan, Draws), Error> {
+fn lower(program: &Program, engine: &dyn Engine) -> Result<(Arc<ReleasePlan>, Arc<Draws>), Error> {
     let sampler = Sampler::new(&1.into(), 1, &ratio(1, 10))?;
     let sampler = |_: NoisedAt| &sampler;
     let owners = program.fold_owners();
@@ -193,7 +194,7 @@ fn lower(program: &Program, engine: &dyn Engine) -> Result<(ReleasePlan, Draws),
     let how = Lowering { totals, depth, owners: &owners, noise, difference: &difference };
     let plan = lower_release(program, Viewer::Public, &how)?;
     let draws = lower_draws(std::slice::from_ref(&plan), &sampler, depth);
-    Ok((plan, draws))
+    Ok((Arc::new(plan), Arc::new(draws)))
 }
 
 /// The distance of a histogram from the discrete Gaussian's, tails pooled.

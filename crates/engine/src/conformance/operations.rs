@@ -7,7 +7,7 @@ type Build = Box<dyn Fn(&mut ProgramBuilder, NodeId, NodeId) -> NodeId>;
 type Meaning = Box<dyn Fn(u128, u128) -> u128>;
 
 /// An operation on two values of one type.
-pub(super) struct Operation {
+pub(super) struct WordOperation {
     /// The result's type.
     pub(super) ty: ValueType,
     /// Writes it into a program.
@@ -20,13 +20,13 @@ fn op(
     ty: ValueType,
     build: impl Fn(&mut ProgramBuilder, NodeId, NodeId) -> NodeId + 'static,
     meaning: impl Fn(u128, u128) -> u128 + 'static,
-) -> Operation {
-    Operation { ty, build: Box::new(build), meaning: Box::new(move |a, b| wrap(meaning(a, b), ty)) }
+) -> WordOperation {
+    WordOperation { ty, build: Box::new(build), meaning: Box::new(move |a, b| wrap(meaning(a, b), ty)) }
 }
 
 /// Every operation on operands of type `ty`. One-operand operations get `a ^ b`, so that both operands
 /// matter.
-pub(super) fn operations(ty: ValueType) -> Vec<Operation> {
+pub(super) fn operations(ty: ValueType) -> Vec<WordOperation> {
     let mut all = arithmetic(ty);
     all.extend(comparisons(ty));
     all.extend(shapes(ty));
@@ -36,7 +36,7 @@ pub(super) fn operations(ty: ValueType) -> Vec<Operation> {
     all
 }
 
-fn arithmetic(ty: ValueType) -> Vec<Operation> {
+fn arithmetic(ty: ValueType) -> Vec<WordOperation> {
     vec![
         op(ty, ProgramBuilder::add, u128::wrapping_add),
         op(ty, ProgramBuilder::sub, u128::wrapping_sub),
@@ -60,7 +60,7 @@ fn below(ty: ValueType, a: u128, b: u128) -> bool {
     if ty.signed { (extend(a, ty) as i128) < (extend(b, ty) as i128) } else { a < b }
 }
 
-fn comparisons(ty: ValueType) -> Vec<Operation> {
+fn comparisons(ty: ValueType) -> Vec<WordOperation> {
     vec![
         op(ValueType::BIT, ProgramBuilder::lt, move |a, b| u128::from(below(ty, a, b))),
         op(ValueType::BIT, ProgramBuilder::eq, |a, b| u128::from(a == b)),
@@ -79,7 +79,7 @@ fn comparisons(ty: ValueType) -> Vec<Operation> {
 }
 
 /// Shifts and casts of `a ^ b`, at the edges of the width too.
-fn shapes(ty: ValueType) -> Vec<Operation> {
+fn shapes(ty: ValueType) -> Vec<WordOperation> {
     let mut all = Vec::new();
     for by in [0, 1, ty.width / 2, ty.width - 1, ty.width, 127].map(|by| by.min(127)) {
         let left = move |a: u128, b: u128| if by >= ty.width { 0 } else { (a ^ b) << by };
@@ -116,7 +116,7 @@ fn shapes(ty: ValueType) -> Vec<Operation> {
     all
 }
 
-fn unsigned(ty: ValueType) -> Vec<Operation> {
+fn unsigned(ty: ValueType) -> Vec<WordOperation> {
     let mut all = vec![
         op(ty, ProgramBuilder::div, |a, b| a.checked_div(b).unwrap_or(u128::MAX)),
         op(

@@ -1,13 +1,13 @@
 //! Cases of programs whose totals are shared by exclusive or: any number of parties, best rows, lists, shared
 //! columns.
 
-use super::Case;
+use super::ProgramCase;
 use super::draft::{Col, Draft, extend, value};
 use super::operations::operations;
 use base::PartyId;
 use program::{Class, Holder, Lookup, NodeId, RowOrder, ValueType};
 
-pub(super) fn all(parties: usize, seed: u64) -> Vec<Case> {
+pub(super) fn all(parties: usize, seed: u64) -> Vec<ProgramCase> {
     if parties > 5 {
         return vec![market(parties, seed, 70, 3), market(parties, seed, 3, 0)];
     }
@@ -53,7 +53,7 @@ fn force_boolean(d: &mut Draft, holder: u8) {
 
 /// Each operation on a value of the first party and one of the last, and on a shared value and one of the
 /// last; summed.
-fn every_operation(parties: usize, seed: u64, ty: ValueType, rows: usize) -> Case {
+fn every_operation(parties: usize, seed: u64, ty: ValueType, rows: usize) -> ProgramCase {
     let mut d = draft(&format!("every operation on {ty}"), parties, rows, seed);
     let last = (parties - 1) as u8;
     let y = d.column(ty, Some(last));
@@ -71,7 +71,7 @@ fn every_operation(parties: usize, seed: u64, ty: ValueType, rows: usize) -> Cas
 
 /// As the marketplaces: shared keys with few values, so that there are ties; of eight rows `ones` are asked
 /// for by the first party. The best ones of both orders, and which ones are below a bound.
-fn market(parties: usize, seed: u64, rows: usize, ones: u64) -> Case {
+fn market(parties: usize, seed: u64, rows: usize, ones: u64) -> ProgramCase {
     let mut d = draft(&format!("best rows, {ones} of 8 valid"), parties, rows, seed);
     let few = (0..rows).map(|_| u128::from(d.rng.below(4))).collect();
     let price = d.given_of(ValueType::u(16), Holder::Shared, few);
@@ -98,7 +98,7 @@ fn market(parties: usize, seed: u64, rows: usize, ones: u64) -> Case {
 }
 
 /// The best of the rows that all parties have, how many these are, and which.
-fn present(parties: usize, seed: u64, rows: usize) -> Case {
+fn present(parties: usize, seed: u64, rows: usize) -> ProgramCase {
     let mut d = draft("present", parties, rows, seed);
     let key = d.column(ValueType::u(9), Some((parties - 1) as u8));
     let here: Vec<Col> = (0..parties as u8).map(|party| d.present(party)).collect();
@@ -133,7 +133,7 @@ fn reveal(d: &mut Draft, to: u8, fold: u32, found: Found) {
 
 /// Columns of every holder under sums, best rows and lists: what one party knows alone, what everybody does,
 /// and the rest.
-fn mixed(parties: usize, seed: u64, rows: usize) -> Case {
+fn mixed(parties: usize, seed: u64, rows: usize) -> ProgramCase {
     let mut d = draft("columns of every holder", parties, rows, seed);
     let mut holders = vec![Holder::Public, Holder::Shared];
     holders.extend((0..parties as u8).map(|p| Holder::Party(PartyId(p))));
@@ -168,7 +168,7 @@ fn mixed(parties: usize, seed: u64, rows: usize) -> Case {
 }
 
 /// A step function of shared values between thresholds of two parties.
-fn lookups(parties: usize, seed: u64, rows: usize) -> Case {
+fn lookups(parties: usize, seed: u64, rows: usize) -> ProgramCase {
     let mut d = draft("lookups", parties, rows, seed);
     let ty = ValueType::u(5);
     let after = d.column(ty, Some(0));

@@ -2,14 +2,14 @@
 
 use super::draft::{Draft, extend, wrap};
 use super::operations::{operations, root};
-use super::{Case, Noise};
+use super::{Noise, ProgramCase};
 use base::PartyId;
 use program::lower::{DifferenceSizes, NoisedAt};
 use program::{Class, DifferenceStatistic, MechanismKind, NodeId, Ratio, ValueType, Viewer};
 use release::alias::{FRACTION_BITS, Sampler};
 use release::joint::Change;
 
-pub(super) fn all(seed: u64) -> Vec<Case> {
+pub(super) fn all(seed: u64) -> Vec<ProgramCase> {
     let types = [
         ValueType::BIT,
         ValueType::u(7),
@@ -20,7 +20,7 @@ pub(super) fn all(seed: u64) -> Vec<Case> {
         ValueType::i(64),
         ValueType::i(128),
     ];
-    let mut cases: Vec<Case> = types.into_iter().map(|ty| every_operation(seed, ty)).collect();
+    let mut cases: Vec<ProgramCase> = types.into_iter().map(|ty| every_operation(seed, ty)).collect();
     cases.push(holders(seed));
     cases.extend([0, 7, 1000].map(|rows| gaussian(2, seed, rows)));
     cases.push(joint(2, seed, 40));
@@ -38,7 +38,7 @@ pub(super) fn all(seed: u64) -> Vec<Case> {
 }
 
 /// Each operation on two totals of both parties' data, revealed to both.
-fn every_operation(seed: u64, ty: ValueType) -> Case {
+fn every_operation(seed: u64, ty: ValueType) -> ProgramCase {
     let mut d = Draft::new(format!("release: every operation on {ty}"), Class::Exact, 3, seed);
     let folds = [0, 1].map(|_| {
         let (x, y) = (d.column(ty, Some(0)), d.column(ty, Some(1)));
@@ -56,12 +56,12 @@ fn every_operation(seed: u64, ty: ValueType) -> Case {
             d.reveal(1, node, value);
         }
     }
-    Case { random_shares: false, ..d.finish() }
+    ProgramCase { random_shares: false, ..d.finish() }
 }
 
 /// Totals that one party knows, or everybody, beside shared ones; constants; thresholds; the same total
 /// twice.
-fn holders(seed: u64) -> Case {
+fn holders(seed: u64) -> ProgramCase {
     let mut d = Draft::new("release: totals of every holder".into(), Class::Exact, 50, seed);
     let ty = ValueType::u(40);
     let columns = [Some(0), Some(1), None].map(|owner| d.column(ValueType::u(10), owner));
@@ -87,7 +87,7 @@ fn holders(seed: u64) -> Case {
     d.reveal(1, nothing, 0);
     let shares = [folds[0], shared].map(|f| d.b.total(f));
     release_lookup(&mut d, shares, [folds[0], shared]);
-    Case { random_shares: false, ..d.finish() }
+    ProgramCase { random_shares: false, ..d.finish() }
 }
 
 /// A step function of totals.
@@ -126,7 +126,7 @@ fn cells(d: &mut Draft) -> [u32; 2] {
 
 /// Two disjoint cells per mechanism, a mechanism for each of two parties and one for the public, and
 /// post-processing of what is noised. What is for the public may go to a party in another form.
-pub(super) fn gaussian(parties: usize, seed: u64, rows: usize) -> Case {
+pub(super) fn gaussian(parties: usize, seed: u64, rows: usize) -> ProgramCase {
     let name = format!("gaussian among {parties}, {rows} rows");
     let mut d = Draft::among(parties, name, Class::Dp, rows, seed);
     let cells = cells(&mut d);
@@ -158,12 +158,12 @@ pub(super) fn gaussian(parties: usize, seed: u64, rows: usize) -> Case {
     // For one party a comparison as well, of noise that the others see in sums.
     let larger = d.b.max(a, b);
     d.reveal(1, larger, if extend(x, ty).cast_signed() > extend(y, ty).cast_signed() { x } else { y });
-    Case { random_shares: parties == 2 && rows > 2, noise, ..d.finish() }
+    ProgramCase { random_shares: parties == 2 && rows > 2, noise, ..d.finish() }
 }
 
 /// Every cell of a table, on both sides of its threshold and of either sign: all that one part's circuit can
 /// decide.
-pub(super) fn every_cell(parties: usize, seed: u64) -> Case {
+pub(super) fn every_cell(parties: usize, seed: u64) -> ProgramCase {
     let mut d = Draft::among(parties, format!("every cell among {parties}"), Class::Dp, 5, seed);
     let cells = cells(&mut d);
     let sampler = Sampler::new(&1.into(), 1, &release::rational::ratio(1, 8)).expect("in range");
@@ -189,11 +189,11 @@ pub(super) fn every_cell(parties: usize, seed: u64) -> Case {
         let node = d.b.noised(mechanism, output);
         d.reveal_to(Viewer::Public, node, wrap(value.cast_unsigned(), ValueType::i(48)));
     }
-    Case { random_shares: parties == 2, noise, ..d.finish() }
+    ProgramCase { random_shares: parties == 2, noise, ..d.finish() }
 }
 
 /// n, S and Q of two cells by joint mechanisms: for one that knows n, one that does not, and the public.
-pub(super) fn joint(parties: usize, seed: u64, rows: usize) -> Case {
+pub(super) fn joint(parties: usize, seed: u64, rows: usize) -> ProgramCase {
     // Its digits are of either sign.
     const R: u64 = 11;
     let mut d = Draft::among(parties, format!("joint among {parties}, {rows} rows"), Class::Dp, rows, seed);
@@ -246,11 +246,11 @@ pub(super) fn joint(parties: usize, seed: u64, rows: usize) -> Case {
             d.reveal_to(to, node, wrap(value.cast_unsigned(), ty));
         }
     }
-    Case { random_shares: parties == 2 && rows > 2, noise, ..d.finish() }
+    ProgramCase { random_shares: parties == 2 && rows > 2, noise, ..d.finish() }
 }
 
 /// Cells with candidates that one party draws for the other.
-fn candidates(seed: u64, rows: usize, count: usize) -> Case {
+fn candidates(seed: u64, rows: usize, count: usize) -> ProgramCase {
     const WIDTH: u8 = 21;
     let mut d = Draft::new(format!("gaussian, {rows} rows, {count} candidates"), Class::Dp, rows, seed);
     let cells = cells(&mut d);
@@ -285,12 +285,12 @@ fn candidates(seed: u64, rows: usize, count: usize) -> Case {
             }
         }
     }
-    Case { random_shares: rows > 2, noise: Noise::Candidates(WIDTH, drawn), others, ..d.finish() }
+    ProgramCase { random_shares: rows > 2, noise: Noise::Candidates(WIDTH, drawn), others, ..d.finish() }
 }
 
 /// Two arms of the first party, outcomes of the second; difference and uncertainty in fixed point, for both
 /// viewers.
-fn difference(seed: u64, statistic: DifferenceStatistic, places: [i32; 2]) -> Case {
+fn difference(seed: u64, statistic: DifferenceStatistic, places: [i32; 2]) -> ProgramCase {
     const R: u64 = 50;
     let rows = 120;
     let mut d = Draft::new(format!("difference: {statistic:?}, places {places:?}"), Class::Dp, rows, seed);
@@ -334,7 +334,7 @@ fn difference(seed: u64, statistic: DifferenceStatistic, places: [i32; 2]) -> Ca
             d.reveal(to, node, wrap((value[output as usize] + noise) as u128, ValueType::i(64)));
         }
     }
-    Case { noise, differences: vec![Some(parameters); 2], random_shares: false, ..d.finish() }
+    ProgramCase { noise, differences: vec![Some(parameters); 2], random_shares: false, ..d.finish() }
 }
 
 /// `release.md`: floors per arm, then their difference or sum; the root last.

@@ -1,6 +1,6 @@
 //! Totals that four servers hold in summands.
 
-use super::Case;
+use super::ProgramCase;
 use crate::{SERVERS, Share};
 use program::{RowFold, ValueType};
 
@@ -8,7 +8,7 @@ use program::{RowFold, ValueType};
 ///
 /// # Errors
 /// What differs.
-pub(super) fn compare(case: &Case, at: usize, total: u128, shares: &[&Share]) -> Result<(), String> {
+pub(super) fn compare(case: &ProgramCase, at: usize, total: u128, shares: &[&Share]) -> Result<(), String> {
     let fold = &case.program.folds[at];
     if let RowFold::Collect { .. } = fold {
         return compare_list(case, shares);
@@ -65,7 +65,7 @@ fn agree<T: Clone + PartialEq>(holders: &[[Option<T>; SERVERS]]) -> Result<[T; S
 }
 
 /// Of a list only the shape; what it holds is compared when it is revealed.
-fn compare_list(case: &Case, shares: &[&Share]) -> Result<(), String> {
+fn compare_list(case: &ProgramCase, shares: &[&Share]) -> Result<(), String> {
     let held = |share: &&Share| match share {
         Share::ReplicatedRows(summands) => Ok(Some(summands.clone())),
         Share::Absent => Ok(None),

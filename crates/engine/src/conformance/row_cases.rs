@@ -1,11 +1,11 @@
 //! Cases about the row section: every operation, and the ways a row becomes additive shares.
 
-use super::Case;
+use super::ProgramCase;
 use super::draft::{Col, Draft, extend, wrap};
 use super::operations::operations;
 use program::{Class, Lookup, NodeId, ValueType};
 
-pub(super) fn all(seed: u64) -> Vec<Case> {
+pub(super) fn all(seed: u64) -> Vec<ProgramCase> {
     let mut cases = Vec::new();
     for (ty, rows) in [
         (ValueType::BIT, 300),
@@ -29,8 +29,8 @@ pub(super) fn all(seed: u64) -> Vec<Case> {
         cases.push(corners(seed, rows));
         cases.push(present(seed, rows));
     }
-    cases.push(Case { split: Some(1001), ..masks(seed ^ 1, 4099) });
-    cases.push(Case { split: Some(0), ..lookups(seed ^ 1, 5) });
+    cases.push(ProgramCase { split: Some(1001), ..masks(seed ^ 1, 4099) });
+    cases.push(ProgramCase { split: Some(0), ..lookups(seed ^ 1, 5) });
     cases
 }
 
@@ -41,18 +41,18 @@ fn sum_type(ty: ValueType) -> ValueType {
 }
 
 /// Each operation on one value of each party, summed.
-fn every_operation(seed: u64, ty: ValueType, rows: usize) -> Case {
+fn every_operation(seed: u64, ty: ValueType, rows: usize) -> ProgramCase {
     let mut d = Draft::new(format!("every operation on {ty}, {rows} rows"), Class::Exact, rows, seed);
     let (x, y) = (d.column(ty, Some(0)), d.column(ty, Some(1)));
     for op in operations(ty) {
         let node = (op.build)(&mut d.b, x.node, y.node);
         d.sum(node, sum_type(op.ty), |row| extend((op.meaning)(x.at(row), y.at(row)), op.ty));
     }
-    Case { random_shares: rows > 2, ..d.finish() }
+    ProgramCase { random_shares: rows > 2, ..d.finish() }
 }
 
 /// The same few operations on every pair of owners, public columns among them.
-fn owners(seed: u64, rows: usize) -> Case {
+fn owners(seed: u64, rows: usize) -> ProgramCase {
     let mut d = Draft::new(format!("owners, {rows} rows"), Class::Exact, rows, seed);
     let ty = ValueType::u(9);
     let holders = [None, Some(0), Some(1)];
@@ -71,11 +71,11 @@ fn owners(seed: u64, rows: usize) -> Case {
     // Constants alone; a fold of no column at all.
     let seven = d.b.constant(7, ty);
     d.sum(seven, ValueType::u(30), |_| 7);
-    Case { random_shares: rows > 2, ..d.finish() }
+    ProgramCase { random_shares: rows > 2, ..d.finish() }
 }
 
 /// Rows that a party does not have: counts and sums over those that both have, and over those of one alone.
-fn present(seed: u64, rows: usize) -> Case {
+fn present(seed: u64, rows: usize) -> ProgramCase {
     let mut d = Draft::new(format!("present, {rows} rows"), Class::Exact, rows, seed);
     let (x, y) = (d.column(ValueType::u(12), Some(0)), d.column(ValueType::u(12), Some(1)));
     let here = [d.present(0), d.present(1)];
@@ -91,12 +91,12 @@ fn present(seed: u64, rows: usize) -> Case {
     let less = d.b.lt(x.node, y.node);
     let less = d.b.and(matched, less);
     d.sum(less, ValueType::u(40), |r| u128::from(both(r) && x.at(r) < y.at(r)));
-    Case { random_shares: rows > 2, ..d.finish() }
+    ProgramCase { random_shares: rows > 2, ..d.finish() }
 }
 
 /// Products of bits with values: bits of one party and of both, nested, values of either party, signed
 /// values.
-fn masks(seed: u64, rows: usize) -> Case {
+fn masks(seed: u64, rows: usize) -> ProgramCase {
     let mut d = Draft::new(format!("masks, {rows} rows"), Class::Exact, rows, seed);
     let bits = [d.column(ValueType::BIT, Some(0)), d.column(ValueType::BIT, Some(1))];
     let mixed = (d.b.xor(bits[0].node, bits[1].node), bits.clone());
@@ -129,7 +129,7 @@ fn masks(seed: u64, rows: usize) -> Case {
         d.sum(node, ty, |r| if mixed_at(r) == 1 { v.wide(r) } else { extend(wrap(!v.at(r), v.ty), v.ty) });
     }
     sums_and_casts(&mut d, mixed.0, mixed_at, &values);
-    Case { random_shares: rows > 2, ..d.finish() }
+    ProgramCase { random_shares: rows > 2, ..d.finish() }
 }
 
 /// Masked values added and cast before the sum: with room, and without (then it wraps in the row).
@@ -161,7 +161,7 @@ struct Shape {
     window: bool,
 }
 
-fn lookups(seed: u64, rows: usize) -> Case {
+fn lookups(seed: u64, rows: usize) -> ProgramCase {
     let mut d = Draft::new(format!("lookups, {rows} rows"), Class::Exact, rows, seed);
     let holders = [(0, 1), (1, 0), (0, 0), (1, 1)];
     let cohort = d.column(ValueType::u(2), Some(1));
@@ -179,7 +179,7 @@ fn lookups(seed: u64, rows: usize) -> Case {
             }
         }
     }
-    Case { random_shares: rows > 2, ..d.finish() }
+    ProgramCase { random_shares: rows > 2, ..d.finish() }
 }
 
 fn one_lookup(d: &mut Draft, shape: &Shape, arm: &Col, cohort: &Col) {
@@ -255,7 +255,7 @@ fn window(after: u128, until: Option<u128>, keys: &[u128]) -> Option<usize> {
 
 /// Two shapes that a lowering may get wrong: keys of which only the last is a maximum, and bits that are
 /// constant.
-fn corners(seed: u64, rows: usize) -> Case {
+fn corners(seed: u64, rows: usize) -> ProgramCase {
     let mut d = Draft::new(format!("corners, {rows} rows"), Class::Exact, rows, seed);
     let ty = ValueType::u(5);
     let after = d.column(ty, Some(0));
@@ -285,11 +285,11 @@ fn corners(seed: u64, rows: usize) -> Case {
         let value = (after.at(r) ^ keys[0].at(r)) | 0b11010;
         if value % 2 == 1 { value * value } else { 0 }
     });
-    Case { random_shares: rows > 2, ..d.finish() }
+    ProgramCase { random_shares: rows > 2, ..d.finish() }
 }
 
 /// Folds that are sums of values each of which somebody knows: no gates, and a share is its owner's own sum.
-fn linear(seed: u64, rows: usize) -> Case {
+fn linear(seed: u64, rows: usize) -> ProgramCase {
     let mut d = Draft::new(format!("linear, {rows} rows"), Class::Exact, rows, seed);
     let (x, y, z) = (
         d.column(ValueType::u(20), Some(0)),
@@ -303,5 +303,5 @@ fn linear(seed: u64, rows: usize) -> Case {
     d.sum(all, ValueType::u(71), |r| x.at(r) + y.at(r) + z.at(r));
     let twice = d.b.add(all, pair);
     d.sum(twice, ValueType::u(128), |r| 2 * (x.at(r) + y.at(r)) + z.at(r));
-    Case { random_shares: false, ..d.finish() }
+    ProgramCase { random_shares: false, ..d.finish() }
 }

@@ -1,15 +1,19 @@
 //! Runs cases and compares.
 
-use super::{Case, Noise, Table, replicated, suite, suite_among};
-use crate::{Engine, Entered, Share, Shares, outputs};
+use super::{Noise, ProgramCase, Table, replicated, suite, suite_among};
+use crate::{
+    BaseOts, DrawnNoise, Engine, Entered, PreparedRelease, PreparedRows, RowInput, RowSource, Share, Shares,
+    outputs,
+};
 use base::{Cost, Error, Fault, PartyId, Roster, Seed};
 use net::Session;
 use net::cluster::Cluster;
 use program::lower::{self, Depth, Lowering, ReleasePlan, TotalsForm, lower_draws, lower_release};
 use program::{RowFold, Sharing, Viewer};
+use std::sync::Arc;
 
 /// Makes one party's engine; it may talk to the peer's over the session.
-pub type Make<'a> = dyn Fn(&mut Session) -> Result<Box<dyn Engine>, Error> + Sync + 'a;
+pub type MakeEngine<'a> = dyn Fn(&mut Session) -> Result<Box<dyn Engine>, Error> + Sync + 'a;
 
 const SEED: u64 = 0x7ac1;
 const BARRIER: &str = "conformance-barrier";
@@ -18,7 +22,7 @@ const BARRIER: &str = "conformance-barrier";
 ///
 /// # Errors
 /// The first case that fails, and how.
-pub fn check(make: &Make<'_>) -> Result<(), String> {
+pub fn check(make: &MakeEngine<'_>) -> Result<(), String> {
     check_served(0, make)
 }
 
@@ -26,7 +30,7 @@ pub fn check(make: &Make<'_>) -> Result<(), String> {
 ///
 /// # Errors
 /// The first case that fails, and how.
-pub fn check_served(servers: usize, make: &Make<'_>) -> Result<(), String> {
+pub fn check_served(servers: usize, make: &MakeEngine<'_>) -> Result<(), String> {
     let mut coins = Coins::default();
     for case in suite(SEED) {
         let shares = run_served(servers, make, &case)?;
@@ -39,7 +43,7 @@ pub fn check_served(servers: usize, make: &Make<'_>) -> Result<(), String> {
 ///
 /// # Errors
 /// The first case that fails, and how.
-pub fn check_alone(make: &Make<'_>) -> Result<(), String> {
+pub fn check_alone(make: &MakeEngine<'_>) -> Result<(), String> {
     suite(SEED).iter().try_for_each(|case| run_alone(make, case))
 }
 
@@ -47,7 +51,7 @@ pub fn check_alone(make: &Make<'_>) -> Result<(), String> {
 ///
 /// # Errors
 /// The first case that fails, and how.
-pub fn check_among(parties: usize, make: &Make<'_>) -> Result<(), String> {
+pub fn check_among(parties: usize, make: &MakeEngine<'_>) -> Result<(), String> {
     check_among_served(parties, 0, make)
 }
 
@@ -55,7 +59,7 @@ pub fn check_among(parties: usize, make: &Make<'_>) -> Result<(), String> {
 ///
 /// # Errors
 /// The first case that fails, and how.
-pub fn check_among_served(parties: usize, servers: usize, make: &Make<'_>) -> Result<(), String> {
+pub fn check_among_served(parties: usize, servers: usize, make: &MakeEngine<'_>) -> Result<(), String> {
     suite_among(parties, SEED).iter().try_for_each(|case| run_served(servers, make, case).map(|_| ()))
 }
 
@@ -63,7 +67,7 @@ pub fn check_among_served(parties: usize, servers: usize, make: &Make<'_>) -> Re
 ///
 /// # Errors
 /// The first case that fails, and how.
-pub fn check_among_alone(parties: usize, make: &Make<'_>) -> Result<(), String> {
+pub fn check_among_alone(parties: usize, make: &MakeEngine<'_>) -> Result<(), String> {
     suite_among(parties, SEED).iter().try_for_each(|case| run_alone(make, case))
 }
 
@@ -99,7 +103,7 @@ impl Measured {
 ///
 /// # Errors
 /// What differs from what the case expects.
-pub fn run(make: &Make<'_>, case: &Case) -> Result<Vec<Shares>, String> {
+pub fn run(make: &MakeEngine<'_>, case: &ProgramCase) -> Result<Vec<Shares>, String> {
     run_served(0, make, case)
 }
 
@@ -108,7 +112,7 @@ pub fn run(make: &Make<'_>, case: &Case) -> Result<Vec<Shares>, String> {
 ///
 /// # Errors
 /// What differs from what the case expects.
-pub fn run_served(servers: usize, make: &Make<'_>, case: &Case) -> Result<Vec<Shares>, String> {
+pub fn run_served(servers: usize, make: &MakeEngine<'_>, case: &ProgramCase) -> Result<Vec<Shares>, String> {
     let plans = plans(case, (TotalsForm::Split, Depth::Ripple)).map_err(|e| format!("{}: {e}", case.name))?;
     let parties = case.program.parties.len() + servers;
     let done = Cluster::new(parties, SEED).run(|session| play(make, case, session));
@@ -133,12 +137,13 @@ pub(super) fn together<T>(done: Vec<Result<T, Error>>) -> Result<Vec<T>, Error> 
 ///
 /// # Errors
 /// What differs from what the case expects.
-pub fn run_alone(make: &Make<'_>, case: &Case) -> Result<(), String> {
+pub fn run_alone(make: &MakeEngine<'_>, case: &ProgramCase) -> Result<(), String> {
     let word = |e: Error| format!("{}: {e}", case.name);
     let plans = plans(case, (TotalsForm::Split, Depth::Ripple)).map_err(word)?;
     let mut session = Session::alone(Roster::new(["all"]), Seed::from_bytes([3; 32]));
-    let mut engine = make(&mut session).map_err(word)?;
-    let shares = fold_rows(&mut *engine, case, None, &mut session).map_err(word)?;
+    let engine = make(&mut session).map_err(word)?;
+    let stage = engine.rows(&case.program, RowSource::Owned).map_err(word)?;
+    let shares = fold_rows(&*stage, case, None, &mut session).map_err(word)?;
     let whole = |share: &Share| match share {
         Share::Known(total) => Some(*total),
         Share::Rows(_) => Some(0),
@@ -155,19 +160,21 @@ pub fn run_alone(make: &Make<'_>, case: &Case) -> Result<(), String> {
         for party in (0..plan.parties as u8).map(PartyId) {
             entered = case.noise.script(plan, entered, party).map_err(word)?;
         }
-        let outputs = engine.release(plan, &entered, &mut session).map_err(word)?;
+        let release = engine.release(plan).map_err(word)?;
+        let outputs = release.run(&entered, &mut DrawnNoise::none(), &mut session).map_err(word)?;
         compare_outputs(case, plan, &outputs.bits(0..plan.bits()))
             .map_err(|text| format!("{}: {text}", case.name))?;
     }
     for viewer in (0..case.program.parties.len() as u8).map(PartyId) {
-        let lists = engine.lists(&case.program, case.rows, viewer, &shares, &mut session).map_err(word)?;
+        let lists = engine.lists(&case.program, viewer).map_err(word)?;
+        let lists = lists.run(case.rows, &shares, &mut session).map_err(word)?;
         compare_lists(case, viewer, &lists).map_err(|text| format!("{}: {text}", case.name))?;
     }
     Ok(())
 }
 
 /// The release of each party, and of the public where it sees anything.
-fn plans(case: &Case, (totals, depth): (TotalsForm, Depth)) -> Result<Vec<ReleasePlan>, Error> {
+fn plans(case: &ProgramCase, (totals, depth): (TotalsForm, Depth)) -> Result<Vec<Arc<ReleasePlan>>, Error> {
     let owners = case.program.fold_owners();
     let sampler = |at| case.noise.sampler(at);
     let mut width = 1;
@@ -189,13 +196,14 @@ fn plans(case: &Case, (totals, depth): (TotalsForm, Depth)) -> Result<Vec<Releas
     let how = Lowering { totals, depth, owners: &owners, noise, difference: &difference };
     let sees =
         |viewer: &Viewer| *viewer != Viewer::Public || case.program.outputs_to(*viewer).next().is_some();
-    case.program.viewers().filter(sees).map(|viewer| lower_release(&case.program, viewer, &how)).collect()
+    let plan = |viewer| lower_release(&case.program, viewer, &how).map(Arc::new);
+    case.program.viewers().filter(sees).map(plan).collect()
 }
 
 /// Row and combine, in one shard or in two whose shares are added.
 fn fold_rows(
-    engine: &mut dyn Engine,
-    case: &Case,
+    stage: &dyn PreparedRows,
+    case: &ProgramCase,
     party: Option<PartyId>,
     session: &mut Session,
 ) -> Result<Shares, Error> {
@@ -203,7 +211,7 @@ fn fold_rows(
         let part = |c: &Vec<u128>| c[from as usize..to as usize].to_vec();
         let columns: Vec<Vec<u128>> = case.columns.iter().map(part).collect();
         let mut table = Table::new(&case.program, &columns, to - from, party);
-        engine.rows(&case.program, &mut table, session)
+        stage.run(RowInput::Owned(&mut table), BaseOts::Own, session)
     };
     let Some(split) = case.split else { return shard(0, case.rows) };
     let mut shares = shard(0, split)?;
@@ -243,43 +251,43 @@ fn work(session: &Session, stage: &str) -> [u64; 2] {
 ///
 /// # Errors
 /// Those of the engine and of the conversation.
-pub fn half(make: &Make<'_>, case: &Case, session: &mut Session) -> Result<(), Error> {
+pub fn half(make: &MakeEngine<'_>, case: &ProgramCase, session: &mut Session) -> Result<(), Error> {
     play(make, case, session).map(|_| ())
 }
 
-fn play(make: &Make<'_>, case: &Case, session: &mut Session) -> Result<View, Error> {
+fn play(make: &MakeEngine<'_>, case: &ProgramCase, session: &mut Session) -> Result<View, Error> {
     let me = session.me();
-    let mut engine = session.step("setup", make)?;
+    let engine = session.step("setup", make)?;
     let plans = plans(case, (engine.totals(), engine.release_depth(case.program.parties.len())))?;
     let mut stages = Vec::new();
     barrier(session)?;
-    let draws = lower_draws(&plans, &|at| case.noise.sampler(at), engine.release_depth(plans[0].parties));
+    let depth = engine.release_depth(plans[0].parties);
+    let draws = Arc::new(lower_draws(&plans, &|at| case.noise.sampler(at), depth));
     let mut coins = Entered::nothing(draws.words.len());
     case.noise.deal(&draws.words, &mut coins, me);
-    let price = engine.price_draw(&draws);
-    session.step("draw", |s| engine.draw(&draws, &coins, s))?;
-    stages.push(Measured::new("draw", price, session));
+    let draw = engine.draw(&draws)?;
+    let mut noise = session.step("draw", |s| draw.run(&coins, s))?;
+    stages.push(Measured::new("draw", draw.price().cost, session));
     barrier(session)?;
+    // Both shards are units of one stage.
+    let stage = engine.rows(&case.program, RowSource::Owned)?;
     let price = match case.split {
-        None => engine.price_rows(&case.program, case.rows),
-        Some(split) => {
-            let rest = engine.price_rows(&case.program, case.rows - split);
-            engine.price_rows(&case.program, split) + rest
-        }
+        None => stage.price(case.rows).cost,
+        Some(split) => stage.price(split).cost + stage.price(case.rows - split).cost,
     };
-    let shares = session.step("rows", |s| fold_rows(&mut *engine, case, Some(me), s))?;
+    let shares = session.step("rows", |s| fold_rows(&*stage, case, Some(me), s))?;
     let measured = Measured::new("rows", price, session);
     // Where one shard ends with a message, the next one's first answer is a turn more: not compared when
     // split.
     stages.push(Measured { turns: measured.turns.filter(|_| case.split.is_none()), ..measured });
     let (mut outputs, mut lists) = (Vec::new(), Vec::new());
     for plan in &plans {
-        let (seen, measured) = release(&mut *engine, case, plan, &shares, session)?;
+        let (seen, measured) = release((&*engine.release(plan)?, &mut noise), case, &shares, session)?;
         stages.extend(measured);
         outputs.push(seen);
     }
     for viewer in (0..case.program.parties.len() as u8).map(PartyId) {
-        let (bits, measured) = reveal(&mut *engine, case, viewer, &shares, session)?;
+        let (bits, measured) = reveal(&*engine, case, viewer, &shares, session)?;
         stages.push(measured);
         lists.push(bits);
     }
@@ -288,51 +296,49 @@ fn play(make: &Make<'_>, case: &Case, session: &mut Session) -> Result<View, Err
 
 /// The release of one viewer, and its opening.
 fn release(
-    engine: &mut dyn Engine,
-    case: &Case,
-    plan: &ReleasePlan,
+    (release, noise): (&dyn PreparedRelease, &mut DrawnNoise),
+    case: &ProgramCase,
     shares: &Shares,
     session: &mut Session,
 ) -> Result<(Option<Vec<bool>>, [Measured; 2]), Error> {
     let (me, participants) = (session.me(), session.roster().len());
+    let (plan, holders) = (release.plan(), release.holders());
     let mut coins = session.fork_seed("coins").into_rng();
     let entered = case.noise.script(plan, Entered::new(plan, shares, me, &mut coins)?, me)?;
     let stage = format!("release-{}", plan.viewer.number());
     barrier(session)?;
-    let price = engine.price_release(plan);
-    let left = session.step(&stage, |s| engine.release(plan, &entered, s))?;
-    let computed = Measured::new(&stage, price, session);
+    let left = session.step(&stage, |s| release.run(&entered, noise, s))?;
+    let computed = Measured::new(&stage, release.price().cost, session);
     let stage = format!("open-{}", plan.viewer.number());
     barrier(session)?;
-    let holders = engine.holders(plan.parties);
     let bytes = if holders.contains(&me) { outputs::share_bytes(plan) } else { 0 };
     if plan.alone().is_none() && left.bytes().len() != bytes {
         return Err(Error::misuse("a share of the outputs has another length"));
     }
-    let price = outputs::price(plan, &holders, participants);
-    let seen = session.step(&stage, |s| outputs::open(plan, &holders, &left, s))?;
+    let price = outputs::price(plan, holders, participants);
+    let seen = session.step(&stage, |s| outputs::open(plan, holders, &left, s))?;
     Ok((seen, [computed, Measured::new(&stage, price, session)]))
 }
 
 /// The lists of one viewer.
 fn reveal(
-    engine: &mut dyn Engine,
-    case: &Case,
+    engine: &dyn Engine,
+    case: &ProgramCase,
     viewer: PartyId,
     shares: &Shares,
     session: &mut Session,
 ) -> Result<(Vec<Vec<u64>>, Measured), Error> {
-    let stage = format!("lists-{}", viewer.0);
+    let step = format!("lists-{}", viewer.0);
     barrier(session)?;
-    let price = engine.price_lists(&case.program, case.rows, viewer);
-    let lists = session.step(&stage, |s| engine.lists(&case.program, case.rows, viewer, shares, s))?;
+    let stage = engine.lists(&case.program, viewer)?;
+    let lists = session.step(&step, |s| stage.run(case.rows, shares, s))?;
     if session.me() != viewer && !lists.is_empty() {
         return Err(Error::misuse("lists were returned to a party that is not the viewer"));
     }
-    Ok((lists, Measured::new(&stage, price, session)))
+    Ok((lists, Measured::new(&step, stage.price(case.rows).cost, session)))
 }
 
-fn compare(case: &Case, plans: &[ReleasePlan], views: &[View]) -> Result<(), String> {
+fn compare(case: &ProgramCase, plans: &[Arc<ReleasePlan>], views: &[View]) -> Result<(), String> {
     for (at, total) in case.totals.iter().enumerate() {
         let shares: Vec<&Share> = views.iter().map(|view| &view.shares.folds()[at]).collect();
         let (parties, servers) = shares.split_at(case.program.parties.len());
@@ -365,7 +371,7 @@ fn compare(case: &Case, plans: &[ReleasePlan], views: &[View]) -> Result<(), Str
 }
 
 fn compare_fold(
-    case: &Case,
+    case: &ProgramCase,
     at: usize,
     total: u128,
     shares: &[&Share],
@@ -411,7 +417,12 @@ fn compare_fold(
 }
 
 /// The total of additive shares; `None` when they are something else.
-fn compare_additive(case: &Case, at: usize, total: u128, shares: &[&Share]) -> Result<Option<u128>, String> {
+fn compare_additive(
+    case: &ProgramCase,
+    at: usize,
+    total: u128,
+    shares: &[&Share],
+) -> Result<Option<u128>, String> {
     let ty = case.program.folds[at].ty();
     let [Share::Additive(x), Share::Additive(y)] = shares else { return Ok(None) };
     if (x | y) & !ty.mask() != 0 {
@@ -439,7 +450,7 @@ fn compare_boolean(fold: &RowFold, shares: &[&Share]) -> Result<Option<u128>, St
     Ok(Some(total))
 }
 
-fn compare_lists(case: &Case, viewer: PartyId, lists: &[Vec<u64>]) -> Result<(), String> {
+fn compare_lists(case: &ProgramCase, viewer: PartyId, lists: &[Vec<u64>]) -> Result<(), String> {
     let mine = case.program.lists.iter().zip(&case.lists).filter(|(l, _)| l.to == viewer);
     let pack = |bits: &Vec<bool>| -> Vec<u64> {
         let word = |bits: &[bool]| bits.iter().enumerate().fold(0, |w, (i, b)| w | u64::from(*b) << i);
@@ -452,7 +463,7 @@ fn compare_lists(case: &Case, viewer: PartyId, lists: &[Vec<u64>]) -> Result<(),
     Err(format!("lists for {viewer}: {lists:x?}, expected {expected:x?}"))
 }
 
-fn compare_outputs(case: &Case, plan: &ReleasePlan, bits: &[bool]) -> Result<(), String> {
+fn compare_outputs(case: &ProgramCase, plan: &ReleasePlan, bits: &[bool]) -> Result<(), String> {
     if let Noise::Candidates(width, _) = case.noise {
         let value = |word: &[bool]| word.iter().enumerate().fold(0, |v, (i, bit)| v | i128::from(*bit) << i);
         let signed = |word: &[bool]| {
@@ -513,7 +524,7 @@ struct Coins {
 }
 
 impl Coins {
-    fn count(&mut self, case: &Case, shares: &[Shares]) {
+    fn count(&mut self, case: &ProgramCase, shares: &[Shares]) {
         if !case.random_shares || case.rows == 0 {
             return;
         }

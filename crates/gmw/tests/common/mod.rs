@@ -3,7 +3,7 @@
 
 use base::PartyId;
 use circuits::{Circuit, CircuitBuilder, InputBit, Lit};
-use gmw::{Layers, Party};
+use gmw::{GateParty, Layers};
 use net::Session;
 use ot::OtKind;
 
@@ -67,7 +67,7 @@ pub fn truth(circuit: &Circuit, roots: &[Lit], lanes: usize) -> Vec<Vec<u64>> {
 
 /// Evaluates on the test's inputs; this party's shares.
 pub fn eval(
-    party: &mut Party,
+    party: &mut GateParty,
     layers: &Layers,
     lanes: usize,
     session: &mut Session,
@@ -85,6 +85,6 @@ pub fn eval(
     )
 }
 
-pub fn party(session: &mut Session) -> Party {
-    Party::new(session, OtKind::default(), 0).unwrap()
+pub fn party(session: &mut Session) -> GateParty {
+    GateParty::new(session, OtKind::default(), 0).unwrap()
 }

@@ -15,7 +15,7 @@ use super::{Progress, parallel};
 use crate::prepare::Built;
 use base::{Error, PartyId, Roster, Seed};
 use engine::conformance::Table;
-use engine::{Clear, Engine, Entered, Shares, outputs};
+use engine::{Clear, Entered, Shares, outputs, run_rows};
 use net::Session;
 use num_traits::Zero;
 use privacy::scales::Scales;
@@ -330,7 +330,7 @@ impl<'a> View<'a> {
 /// The totals of a joined table, by the `clear` engine.
 fn totals(program: &Program, columns: &[Vec<u128>], rows: u64) -> Result<Shares, Error> {
     let mut session = Session::alone(Roster::new(["all"]), Seed::from_bytes([0; 32]));
-    Clear.rows(program, &mut Table::new(program, columns, rows, None), &mut session)
+    run_rows(&Clear, program, &mut Table::new(program, columns, rows, None), &mut session)
 }
 
 /// Signed values of one release's bits.

@@ -2,7 +2,7 @@
 
 use super::{Link, Speeds};
 use crate::course::Course;
-use crate::engines::Engines;
+use crate::engines::StudyEngine;
 use crate::stages::Stage as _;
 use crate::stages::compute::ComputeStage;
 use crate::stages::noise::NoiseStage;
@@ -31,6 +31,7 @@ pub struct Choice {
 
 /// All engines, on the same rows and link.
 pub(super) fn choices(
+    open: &StudyEngine,
     course: Course<'_>,
     scales: &Scales,
     rows: u64,
@@ -38,17 +39,17 @@ pub(super) fn choices(
 ) -> Result<Vec<Choice>, Error> {
     let Course { study, built } = course;
     let mut choices = Vec::new();
-    for (engines, needs) in Engines::choices(study, &built.program) {
+    for (engines, needs) in open.alternatives(study, &built.program) {
         let engines = engines.settled(&built.program, rows, link, speeds);
-        let noise = NoiseStage::new(engines, built, scales)?;
+        let noise = NoiseStage::new(&engines, built, scales)?;
         let stages = [
             noise.map(|stage| stage.estimate(link, speeds)).transpose()?,
-            Some(ComputeStage::new(study, built, engines, rows).estimate(link, speeds)?),
-            Some(ReleaseStage::new((study, built), engines, scales, rows)?.estimate(link, speeds)?),
+            Some(ComputeStage::new(study, engines.clone(), rows).estimate(link, speeds)?),
+            Some(ReleaseStage::new((study, built), &engines, scales, rows)?.estimate(link, speeds)?),
         ];
         choices.push(Choice {
-            engine: engines.make().name().to_owned(),
-            settings: engines.settings(&built.program),
+            engine: engines.name().to_owned(),
+            settings: engines.settings(),
             seconds: stages.iter().flatten().map(|estimate| estimate.seconds).sum(),
             bytes: stages.iter().flatten().map(|estimate| estimate.cost.bytes()).sum(),
             needs,

@@ -10,7 +10,7 @@ use matching::payload::{
     ABSENT, JoinedPart, JoinedShares, PayloadField, PayloadLayout, PayloadTable, ValidEntries,
 };
 use program::JoinedRows;
-use program::lower::{EntryKind, JoinedPlan, RowPayload, lower_joined};
+use program::lower::{EntryKind, JoinedPlan, RowPayload};
 use program::{Holder, Op, Program, RowColumn};
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ const BATCH: usize = 4096;
 
 /// What both parties attach to their rows.
 pub(crate) struct Payloads {
-    plan: JoinedPlan,
+    plan: Arc<JoinedPlan>,
     payloads: [RowPayload; 2],
     slots: u32,
     /// By column: the slot that it is of.
@@ -27,16 +27,15 @@ pub(crate) struct Payloads {
 }
 
 impl Payloads {
-    /// Those of a lift study, when the rows of the parties in `shared` become shares.
+    /// Those of a lift study whose rows enter as `plan` says.
     ///
     /// # Errors
     /// What cannot be run over rows joined to shares.
-    pub fn new(built: &Built, shared: [bool; 2]) -> Result<Self, Error> {
+    pub fn new(built: &Built, plan: Arc<JoinedPlan>) -> Result<Self, Error> {
         let Some((lift, layout)) = &built.lift else {
             return Err(Error::misuse("only a lift study runs over rows joined to shares"));
         };
         let slots = u32::from(lift.matching.slots);
-        let plan = lower_joined(&built.program, shared)?;
         let of = |party: u8, slots| plan.payload(PartyId(party), slots, &|column| layout.place(column));
         let payloads = [of(0, 1)?, of(1, slots)?];
         Ok(Self { plan, payloads, slots, column_slots: layout.slots.clone() })
@@ -190,9 +189,9 @@ impl Half {
         rows: &Arc<Rows>,
         me: PartyId,
         order: &[u32],
-        shared: [bool; 2],
+        plan: Arc<JoinedPlan>,
     ) -> Result<Self, Error> {
-        let payloads = Payloads::new(built, shared)?;
+        let payloads = Payloads::new(built, plan)?;
         let (table, alone) = (payloads.table(built, rows, me, order)?, payloads.alone(built, rows, me)?);
         let layouts = [payloads.layout(PartyId(0))?, payloads.layout(PartyId(1))?];
         Ok(Self { payloads, attached: Attached { layouts, table }, alone, me })

@@ -147,10 +147,10 @@ impl OwnerRun<'_> {
             let Join { joined, disclosed, price } = self.join_by(&attached, &Arms::default(), dummies)?;
             return Ok((Placed::Shares(Box::new(attached), Box::new(joined)), disclosed, price));
         }
-        let shared = engines.joined().ok_or_else(|| Error::misuse("the engine of a study fits its match"))?;
+        let plan = engines.joined().ok_or_else(|| Error::misuse("the engine of a study fits its match"))?;
         let lists = matches!(protocol, Protocol::Collecting { contaminated: Contaminated::Drop, .. });
         let order = if lists { arms(&rows) } else { Arms::default() };
-        let half = Half::new(built, &rows, me, &order.rows, shared)?;
+        let half = Half::new(built, &rows, me, &order.rows, plan.clone())?;
         let Join { joined, disclosed, price } = self.join_by(&half.attached, &order, dummies)?;
         Ok((Placed::Joined(Arc::new(Shared::new(half, joined)?)), disclosed, price))
     }

@@ -9,7 +9,7 @@ use super::spine::{self, Kept};
 use super::{Event, Watch, session_seed, stopped};
 use crate::compose::{self, Facts, Views};
 use crate::course::{Actor, Completed, Course, Matched};
-use crate::engines::Engines;
+use crate::engines::StudyEngine;
 use crate::interpret;
 use crate::prepare::Checked;
 use crate::stages::compute::ComputeStage;
@@ -19,10 +19,9 @@ use crate::stages::publish::PublishStage;
 use crate::stages::release::{ReleaseStage, ReleaseUnit, Released, sees};
 use crate::stages::{Stage, StageLog};
 use base::{Error, Seed};
-use engine::{Engine, Shares};
+use engine::{BaseOts, DrawnNoise, Shares};
 use net::connect::Meeting;
 use net::{Channels, Farewell, Session};
-use ot::{Bases, Hubs};
 use privacy::PrivacyTotal;
 use privacy::ledger::{AnswerKey, Ledger, PUBLIC};
 use privacy::scales::Scales;
@@ -164,25 +163,15 @@ impl<'a> OwnerRun<'a> {
         Payment { party: self.party, checked: self.checked, ledger: &self.ledger, agreement }
     }
 
-    /// Base OTs for every worker, where they come out of a hub.
-    fn bases(&mut self, engines: &Engines, workers: usize) -> Result<Vec<Option<Bases>>, Error> {
-        if !engines.has_hub() {
-            return Ok((0..workers).map(|_| None).collect());
-        }
-        let peers = others_of(self.checked);
-        let bases = self.session.step("compute", |s| Hubs::new(s, &peers)?.fork(s, workers))?;
-        Ok(bases.into_iter().map(Some).collect())
-    }
-
     /// Deals the rows to the workers and adds up what they hand back.
     pub fn work(
         &mut self,
-        stage: &ComputeStage<'_>,
+        stage: &ComputeStage,
         rows: &Placed,
         lanes: Vec<Channels>,
     ) -> Result<Shares, Error> {
         self.log.begin(stage.name(), stage.items());
-        let bases = self.bases(&stage.engines, lanes.len())?;
+        let bases = stage.set_up(&mut self.session)?;
         let (checked, progress, farewell) = (self.checked, &self.watch.progress, self.farewell.as_ref());
         let session = |channels| {
             let session = Session::new(checked.me, checked.roster.clone(), channels, session_seed());
@@ -191,9 +180,8 @@ impl<'a> OwnerRun<'a> {
         let one = |unit: u32, mut session: Session, bases| {
             let work = || {
                 let mut rows = rows.unit(&checked.built, checked.me, unit, stage.shards)?;
-                let mut engine = stage.worker(bases);
                 let step = format!("{}/{unit}", stage.name());
-                let shares = stage.run(&step, &mut rows, &mut *engine, &mut session)?;
+                let shares = stage.run(&step, &mut rows, bases, &mut session)?;
                 session.finish()?;
                 Ok((shares, session.ledger().clone()))
             };
@@ -278,8 +266,8 @@ impl Admitted<'_, '_> {
     }
 
     /// How the engine is set up, and by what it was chosen.
-    fn settings(&self, engines: &Engines, link: Option<LinkFacts>) -> String {
-        let settings = engines.settings(&self.run.checked.built.program);
+    fn settings(&self, engines: &StudyEngine, link: Option<LinkFacts>) -> String {
+        let settings = engines.settings();
         match link {
             Some(link) => format!("{settings}: measured {}", link.words()),
             None => settings,
@@ -297,7 +285,7 @@ impl Admitted<'_, '_> {
         let charge = &scales.seen_by(checked.me);
         let facts = Facts {
             checked,
-            engine: matched.engines.make().name(),
+            engine: matched.engines.name(),
             settings: self.transport.in_settings(self.settings(&matched.engines, matched.link)),
             transport: self.transport.to_string(),
             charge,
@@ -349,11 +337,11 @@ impl Admitted<'_, '_> {
         seen.attempts.extend(released.attempt);
         seen.benders.extend(released.benders);
         // Who sees nothing has an empty view of its own, unless there is one for all.
-        let anything = unit.plan.is_some() || !released.lists.is_empty() || !sees(built, Viewer::Public);
+        let anything = unit.plan().is_some() || !released.lists.is_empty() || !sees(built, Viewer::Public);
         if !unit.viewer.has(*me) || !anything {
             return Ok(());
         }
-        let outputs = unit.plan.iter().flat_map(|plan| &plan.outputs).map(|(index, _)| *index);
+        let outputs = unit.plan().into_iter().flat_map(|plan| &plan.outputs).map(|(index, _)| *index);
         let values: Vec<(usize, u128)> = outputs.zip(released.values).collect();
         let shown = interpret::Seen {
             viewer: unit.viewer,
@@ -389,21 +377,20 @@ impl Actor for Admitted<'_, '_> {
     fn settled(&mut self, matched: &Matched<MatchedRows>) {
         if matched.link.is_some() {
             let settings = self.settings(&matched.engines, matched.link);
-            let text = format!("engine {}, {settings}", matched.engines.make().name());
+            let text = format!("engine {}, {settings}", matched.engines.name());
             (self.run.watch.events)(Event::Settled(text));
         }
     }
 
-    fn draw(&mut self, stage: &NoiseStage, engine: &mut dyn Engine) -> Result<(), Error> {
-        self.run.log.run(stage, &mut self.run.session, |s| Ok((stage.run(engine, s)?, Box::new(()))))
+    fn draw(&mut self, stage: &NoiseStage) -> Result<DrawnNoise, Error> {
+        self.run.log.run(stage, &mut self.run.session, |s| Ok((stage.run(s)?, Box::new(()))))
     }
 
     fn compute(
         &mut self,
-        stage: &ComputeStage<'_>,
+        stage: &ComputeStage,
         matched: &Matched<MatchedRows>,
         lanes: Vec<Channels>,
-        engine: &mut dyn Engine,
     ) -> Result<Shares, Error> {
         let rows = &matched.rows.rows;
         if self.run.checked.study.servers.is_none() {
@@ -411,7 +398,7 @@ impl Actor for Admitted<'_, '_> {
         }
         let mut rows = rows.unit(&self.run.checked.built, self.run.checked.me, 0, stage.shards)?;
         self.run.log.run(stage, &mut self.run.session, |s| {
-            Ok((stage.run(stage.name(), &mut rows, engine, s)?, Box::new(())))
+            Ok((stage.run(stage.name(), &mut rows, BaseOts::Own, s)?, Box::new(())))
         })
     }
 
@@ -432,14 +419,14 @@ impl Actor for Admitted<'_, '_> {
         stage: &ReleaseStage<'_>,
         matched: &Matched<MatchedRows>,
         totals: &Shares,
-        engine: &mut dyn Engine,
+        noise: &mut DrawnNoise,
     ) -> Result<Views, Error> {
         let (mut seen, mut ran) = (Views::default(), Vec::with_capacity(stage.units().len()));
         self.run.log.begin(stage.name(), stage.items());
         for unit in stage.units() {
             let OwnerRun { party, checked, ledger, session, .. } = &mut *self.run;
             let payment = Payment { party, checked, ledger, agreement: &self.agreement };
-            let released = stage.run(unit, engine, totals, &payment, session)?;
+            let released = stage.run(unit, noise, totals, &payment, session)?;
             ran.push(released.ran);
             self.read(unit, released, &matched.rows.rows, stage.scales(), &mut seen)?;
             let (me, last) = (self.run.checked.me, self.run.checked.roster.len() - 1);

@@ -4,7 +4,7 @@ use super::agree::tell_all;
 use super::outsourced::{self, StartSignal, cast, disclosed, hear_rows, same_program};
 use super::{Watch, appointment, met, salted, session_seed, stopped};
 use crate::course::{Actor, Completed, Course, Matched};
-use crate::engines::Engines;
+use crate::engines::StudyEngine;
 use crate::prepare::{self, Built, Opened};
 use crate::stages::compute::{ComputeStage, UnitRows};
 use crate::stages::link::{LinkFacts, LinkStage};
@@ -14,7 +14,7 @@ use crate::stages::release::{Payer, ReleaseStage};
 use crate::stages::{Stage as _, StageLog, upgrade};
 use crate::usage;
 use base::{Error, Fault, PartyId};
-use engine::{Engine, Shares};
+use engine::{BaseOts, DrawnNoise, Shares};
 use net::connect::Standby;
 use net::{Identity, Session};
 use privacy::cut_and_choose::CandidateNoise;
@@ -100,7 +100,7 @@ pub(super) struct Ready {
     pub servers: Servers,
     identity: Arc<Identity>,
     built: Built,
-    engines: Engines,
+    engines: StudyEngine,
     pub me: PartyId,
 }
 
@@ -122,7 +122,7 @@ impl Ready {
             allow_exact: true,
         };
         let built = prepare::build(&study, &policy)?;
-        let engines = Engines::of(&study, &built.program)?;
+        let engines = StudyEngine::of(&study, &built.program)?;
         Ok(Self { study, servers, identity, built, engines, me })
     }
 }
@@ -260,10 +260,10 @@ impl ServerRun<'_> {
 
     /// What this server says of the run; of one in which nothing was computed, its stages are empty.
     fn report(&self, ran: Option<(Matched<Disclosure>, ServerTransport)>) -> ServerReport {
-        let Ready { study, built, engines, me, .. } = self.ready;
+        let Ready { study, engines, me, .. } = self.ready;
         let (disclosed, engines, transport) = match ran {
             Some((matched, transport)) => (matched.rows, matched.engines, transport),
-            None => (Disclosure::default(), *engines, ServerTransport::Tls),
+            None => (Disclosure::default(), engines.clone(), ServerTransport::Tls),
         };
         let name = study.roster().name(*me);
         let servers = ServersInfo::of(study, &disclosed, &transport.to_string());
@@ -273,7 +273,7 @@ impl ServerRun<'_> {
             study: study.name.clone(),
             hash: study.hash().to_string(),
             owners: study.parties.iter().map(|member| member.name.clone()).collect(),
-            settings: transport.in_settings(engines.settings(&built.program)),
+            settings: transport.in_settings(engines.settings()),
             transport: transport.to_string(),
             saw: saw.map_or_else(String::new, |server| server.saw.clone()),
             server: name,
@@ -306,20 +306,19 @@ impl Actor for Serving<'_, '_> {
 
     fn settled(&mut self, _matched: &Matched<Disclosure>) {}
 
-    fn draw(&mut self, stage: &NoiseStage, engine: &mut dyn Engine) -> Result<(), Error> {
-        self.run.log.run(stage, &mut self.run.session, |s| Ok((stage.run(engine, s)?, Box::new(()))))
+    fn draw(&mut self, stage: &NoiseStage) -> Result<DrawnNoise, Error> {
+        self.run.log.run(stage, &mut self.run.session, |s| Ok((stage.run(s)?, Box::new(()))))
     }
 
     fn compute(
         &mut self,
-        stage: &ComputeStage<'_>,
+        stage: &ComputeStage,
         matched: &Matched<Disclosure>,
         (): (),
-        engine: &mut dyn Engine,
     ) -> Result<Shares, Error> {
         let mut rows = UnitRows::Blank(matched.count);
         self.run.log.run(stage, &mut self.run.session, |s| {
-            Ok((stage.run(stage.name(), &mut rows, engine, s)?, Box::new(())))
+            Ok((stage.run(stage.name(), &mut rows, BaseOts::Own, s)?, Box::new(())))
         })
     }
 
@@ -339,13 +338,13 @@ impl Actor for Serving<'_, '_> {
         stage: &ReleaseStage<'_>,
         _matched: &Matched<Disclosure>,
         totals: &Shares,
-        engine: &mut dyn Engine,
+        noise: &mut DrawnNoise,
     ) -> Result<(), Error> {
         let holder = Holder { ledger: &self.ledger, common: &self.common };
         self.run.log.run(stage, &mut self.run.session, |session| {
             let mut ran = Vec::with_capacity(stage.units().len());
             for unit in stage.units() {
-                ran.push(stage.run(unit, engine, totals, &holder, session)?.ran);
+                ran.push(stage.run(unit, noise, totals, &holder, session)?.ran);
             }
             Ok(((), ran.into_boxed_slice()))
         })

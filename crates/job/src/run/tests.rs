@@ -147,8 +147,8 @@ fn totals(parties: &[PartySetup; 2]) -> Result<(Vec<u128>, [Disclosure; 2]), Err
         let agreement = run.agree(kept)?;
         run.ready(&agreement)?;
         let MatchedRows { rows, disclosed } = run.match_rows(&agreement)?;
-        let Checked { study, built, engines, .. } = &checked;
-        let shares = run.work(&ComputeStage::new(study, built, *engines, rows.count()), &rows, lanes)?;
+        let Checked { study, engines, .. } = &checked;
+        let shares = run.work(&ComputeStage::new(study, engines.clone(), rows.count()), &rows, lanes)?;
         run.part()?;
         run.session.finish()?;
         assert!(run.log.all().iter().all(|stage| stage.price_held), "{:?}", run.log.all());

@@ -1,22 +1,19 @@
-//! Row and combine. Its units are the shards: each has an engine of its own on a connection of its own, and what
-//! leaves it are shares, which add up. Servers compute one shard on the connections of the coordinators.
+//! Row and combine. Its units are the shards: each runs the rows of the program, prepared once, on a connection
+//! of its own, and what leaves it are shares, which add up. Servers compute one shard on the connections of the coordinators.
 
 use super::Stage;
 use crate::align::Shard;
-use crate::engines::{Engines, Estimate};
+use crate::engines::{Estimate, StudyEngine};
 use crate::plan::{Link, Speeds};
-use crate::prepare::Built;
 use crate::run::join;
 use base::{Cost, Error};
-use engine::{Engine, Shares};
+use engine::{BaseOts, RowInput, Shares};
 use net::Session;
-use ot::Bases;
 use study::Study;
 
 /// Row and combine over so many rows.
-pub(crate) struct ComputeStage<'a> {
-    pub built: &'a Built,
-    pub engines: Engines,
+pub(crate) struct ComputeStage {
+    engines: StudyEngine,
     pub participants: usize,
     pub rows: u64,
     pub shards: u32,
@@ -32,10 +29,10 @@ pub(crate) enum UnitRows {
     Blank(u64),
 }
 
-impl<'a> ComputeStage<'a> {
-    pub fn new(study: &Study, built: &'a Built, engines: Engines, rows: u64) -> Self {
+impl ComputeStage {
+    pub fn new(study: &Study, engines: StudyEngine, rows: u64) -> Self {
         let shards = if study.servers.is_some() { 1 } else { study.compute.shards };
-        Self { built, engines, participants: study.roster().len(), rows, shards }
+        Self { engines, participants: study.roster().len(), rows, shards }
     }
 
     /// Rows of one unit: they are dealt round-robin.
@@ -44,9 +41,12 @@ impl<'a> ComputeStage<'a> {
         (self.rows + of - 1 - u64::from(unit)) / of
     }
 
-    /// The engine of a unit that has a connection of its own.
-    pub fn worker(&self, bases: Option<Bases>) -> Box<dyn Engine> {
-        self.engines.worker(bases)
+    /// What all units set up together.
+    ///
+    /// # Errors
+    /// Those of the conversation.
+    pub fn set_up(&self, session: &mut Session) -> Result<Vec<BaseOts>, Error> {
+        session.step(self.name(), |s| self.engines.rows()?.set_up(self.shards, s))
     }
 
     /// Runs one unit under a step of this name.
@@ -57,20 +57,19 @@ impl<'a> ComputeStage<'a> {
         &self,
         step: &str,
         rows: &mut UnitRows,
-        engine: &mut dyn Engine,
+        bases: BaseOts,
         session: &mut Session,
     ) -> Result<Shares, Error> {
-        let program = &self.built.program;
-        session.step(step, |s| match (rows, self.engines.joined()) {
-            (UnitRows::Owned(shard), None) => engine.rows(program, shard, s),
-            (UnitRows::Blank(rows), None) => engine.rows(program, &mut BlankRows(*rows), s),
-            (UnitRows::Joined(dealt), Some(shared)) => engine.joined(program, shared, dealt, s),
-            _ => Err(Error::misuse("the engine of a study fits its match")),
+        let prepared = self.engines.rows()?;
+        session.step(step, |s| match rows {
+            UnitRows::Owned(shard) => prepared.run(RowInput::Owned(shard), bases, s),
+            UnitRows::Blank(rows) => prepared.run(RowInput::Owned(&mut BlankRows(*rows)), bases, s),
+            UnitRows::Joined(dealt) => prepared.run(RowInput::Joined(dealt), bases, s),
         })
     }
 }
 
-impl Stage for ComputeStage<'_> {
+impl Stage for ComputeStage {
     type Sizes = ();
 
     fn name(&self) -> &'static str {
@@ -82,16 +81,13 @@ impl Stage for ComputeStage<'_> {
     }
 
     fn price(&self, (): &()) -> Result<Cost, Error> {
-        let (engine, program) = (self.engines.worker(None), &self.built.program);
-        let (mut cost, _) = self.engines.hub(self.participants);
-        (0..self.shards).for_each(|unit| {
-            cost += &self.engines.price_rows(&*engine, program, self.rows_of(unit));
-        });
-        Ok(cost)
+        let (rows, nothing) = (self.engines.rows()?, Cost::zero(self.participants));
+        let units = (0..self.shards).map(|unit| rows.price(self.rows_of(unit)).cost);
+        Ok(units.fold(nothing + rows.price_set_up(self.shards).cost, |all, unit| all + unit))
     }
 
     fn estimate(&self, link: Link, speeds: Speeds) -> Result<Estimate, Error> {
-        Ok(self.engines.estimate(&self.built.program, self.rows, link, speeds))
+        self.engines.estimate(self.rows, link, speeds)
     }
 }
 

@@ -2,20 +2,21 @@
 //! group sizes were published. Other engines draw noise with a release and have no such stage.
 
 use super::Stage;
-use crate::engines::{Engines, Estimate};
+use crate::engines::{Estimate, StudyEngine};
 use crate::plan::{Link, Speeds};
 use crate::prepare::Built;
 use crate::stages::release;
 use base::{Cost, Error};
-use engine::{Engine, Entered};
+use engine::{DrawnNoise, Entered, PreparedDraw, StagePrice};
 use net::Session;
 use privacy::scales::Scales;
-use program::lower::Draws;
+use std::sync::Arc;
 
 /// What is drawn.
 pub(crate) struct NoiseStage {
-    engines: Engines,
-    draws: Draws,
+    draw: Box<dyn PreparedDraw>,
+    words: usize,
+    drawn: usize,
 }
 
 impl NoiseStage {
@@ -23,20 +24,20 @@ impl NoiseStage {
     ///
     /// # Errors
     /// When a noise does not fit the type it is added in.
-    pub fn new(engines: Engines, built: &Built, scales: &Scales) -> Result<Option<Self>, Error> {
-        let engine = engines.make();
-        let draws = scales.draws(&*engine, &release::plans(&*engine, built, scales)?);
-        let stage = Self { engines, draws };
+    pub fn new(engines: &StudyEngine, built: &Built, scales: &Scales) -> Result<Option<Self>, Error> {
+        let engine = engines.engine();
+        let draws = Arc::new(scales.draws(&*engine, &release::plans(&*engine, built, scales)?));
+        let (words, drawn) = (draws.words.len(), draws.drawn.len());
+        let stage = Self { draw: engine.draw(&draws)?, words, drawn };
         Ok(stage.price(&())?.sent.iter().any(|bytes| *bytes > 0).then_some(stage))
     }
 
-    /// Draws, at an engine that the releases are run with.
+    /// Draws what the releases take.
     ///
     /// # Errors
     /// Those of the conversation.
-    pub fn run(&self, engine: &mut dyn Engine, session: &mut Session) -> Result<(), Error> {
-        let given = Entered::nothing(self.draws.words.len());
-        session.step(self.name(), |s| engine.draw(&self.draws, &given, s))
+    pub fn run(&self, session: &mut Session) -> Result<DrawnNoise, Error> {
+        session.step(self.name(), |s| self.draw.run(&Entered::nothing(self.words), s))
     }
 }
 
@@ -48,15 +49,16 @@ impl Stage for NoiseStage {
     }
 
     fn items(&self) -> u64 {
-        self.draws.drawn.len() as u64
+        self.drawn as u64
     }
 
     fn price(&self, (): &()) -> Result<Cost, Error> {
-        Ok(self.engines.price_draw(&self.draws).0)
+        Ok(self.draw.price().cost)
     }
 
     fn estimate(&self, link: Link, _speeds: Speeds) -> Result<Estimate, Error> {
-        let (cost, and_gates, round_trips) = self.engines.price_draw(&self.draws);
+        let StagePrice { cost, and_gates, trips } = self.draw.price();
+        let round_trips = trips.div_ceil(2);
         let seconds = link.seconds(&cost) + round_trips as f64 * link.round_trip_s;
         Ok(Estimate { cost, and_gates, round_trips, seconds })
     }

@@ -6,12 +6,12 @@
 //! after the release to their viewer.
 
 use super::{Stage, Tells};
-use crate::engines::{Engines, Estimate};
+use crate::engines::{Estimate, StudyEngine};
 use crate::plan::{Link, Speeds};
 use crate::prepare::Built;
 use crate::run::agree::number_id;
 use base::{Cost, Error, PartyId};
-use engine::{Engine, Entered, Shares, outputs};
+use engine::{DrawnNoise, Engine, Entered, PreparedLists, PreparedRelease, Shares, outputs};
 use net::Session;
 use privacy::cut_and_choose::{self, CandidateNoise};
 use privacy::hold::{self, ReleaseOutcome, StepsRun};
@@ -19,14 +19,13 @@ use privacy::ledger::{Bytes32, Ledger};
 use privacy::scales::Scales;
 use program::Viewer;
 use program::lower::ReleasePlan;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use study::{NoiseFrom, Study};
 
 /// The releases to all viewers of a study, once scales and rows are known.
 pub(crate) struct ReleaseStage<'a> {
     study: &'a Study,
     built: &'a Built,
-    engines: Engines,
     scales: &'a Scales,
     rows: u64,
     units: Vec<ReleaseUnit>,
@@ -36,9 +35,9 @@ pub(crate) struct ReleaseStage<'a> {
 pub(crate) struct ReleaseUnit {
     pub viewer: Viewer,
     /// The release of outputs; none where it sees lists alone, or nothing.
-    pub plan: Option<ReleasePlan>,
-    /// Whether rows are listed to it.
-    lists: bool,
+    outputs: Option<Box<dyn PreparedRelease>>,
+    /// Which rows are listed to it; none where none are.
+    lists: Option<Box<dyn PreparedLists>>,
 }
 
 /// What came of one unit.
@@ -90,13 +89,23 @@ pub(crate) fn sees(built: &Built, viewer: Viewer) -> bool {
 ///
 /// # Errors
 /// When a noise does not fit the type it is added in.
-pub(crate) fn plans(engine: &dyn Engine, built: &Built, scales: &Scales) -> Result<Vec<ReleasePlan>, Error> {
+pub(crate) fn plans(
+    engine: &dyn Engine,
+    built: &Built,
+    scales: &Scales,
+) -> Result<Vec<Arc<ReleasePlan>>, Error> {
     let owners = built.program.fold_owners();
     let seen = built.program.viewers().filter(|viewer| sees(built, *viewer));
-    seen.map(|viewer| scales.plan(engine, &built.program, &owners, viewer)).collect()
+    let plan = |viewer| scales.plan(engine, &built.program, &owners, viewer).map(Arc::new);
+    seen.map(plan).collect()
 }
 
 impl ReleaseUnit {
+    /// What is released; none where the viewer sees lists alone, or nothing.
+    pub fn plan(&self) -> Option<&ReleasePlan> {
+        self.outputs.as_ref().map(|outputs| outputs.plan())
+    }
+
     /// The step of its messages.
     pub fn step(&self) -> String {
         self.viewer.only().map_or_else(|| "release/public".to_owned(), |party| format!("release/{}", party.0))
@@ -110,20 +119,23 @@ impl<'a> ReleaseStage<'a> {
     /// When a noise does not fit the type it is added in.
     pub fn new(
         (study, built): (&'a Study, &'a Built),
-        engines: Engines,
+        engines: &StudyEngine,
         scales: &'a Scales,
         rows: u64,
     ) -> Result<Self, Error> {
-        let mut plans = plans(&*engines.make(), built, scales)?.into_iter();
+        let engine = engines.engine();
+        let mut plans = plans(&*engine, built, scales)?.into_iter();
         let mut units = Vec::new();
         for viewer in built.program.viewers() {
             let plan = if sees(built, viewer) { plans.next() } else { None };
-            let lists = viewer.only().is_some_and(|to| built.program.lists.iter().any(|list| list.to == to));
-            if plan.is_some() || viewer != Viewer::Public {
-                units.push(ReleaseUnit { viewer, plan, lists });
+            let outputs = plan.map(|plan| engine.release(&plan)).transpose()?;
+            let listed = viewer.only().filter(|to| built.program.lists.iter().any(|list| list.to == *to));
+            let lists = listed.map(|to| engine.lists(&built.program, to)).transpose()?;
+            if outputs.is_some() || viewer != Viewer::Public {
+                units.push(ReleaseUnit { viewer, outputs, lists });
             }
         }
-        Ok(Self { study, built, engines, scales, rows, units })
+        Ok(Self { study, built, scales, rows, units })
     }
 
     pub fn scales(&self) -> &'a Scales {
@@ -141,18 +153,17 @@ impl<'a> ReleaseStage<'a> {
     pub fn run(
         &self,
         unit: &ReleaseUnit,
-        engine: &mut dyn Engine,
+        noise: &mut DrawnNoise,
         totals: &Shares,
         payer: &dyn Payer,
         session: &mut Session,
     ) -> Result<Released, Error> {
-        let mut released = match &unit.plan {
-            Some(plan) => self.outputs(unit, plan, engine, totals, payer, session)?,
+        let mut released = match &unit.outputs {
+            Some(outputs) => self.outputs(unit, (&**outputs, noise), totals, payer, session)?,
             None => Released::of(Vec::new()),
         };
-        if let (true, Some(viewer)) = (unit.lists, unit.viewer.only()) {
-            let lists = |s: &mut Session| engine.lists(&self.built.program, self.rows, viewer, totals, s);
-            released.lists = session.step(&unit.step(), lists)?;
+        if let Some(lists) = &unit.lists {
+            released.lists = session.step(&unit.step(), |s| lists.run(self.rows, totals, s))?;
         }
         Ok(released)
     }
@@ -160,20 +171,19 @@ impl<'a> ReleaseStage<'a> {
     fn outputs(
         &self,
         unit: &ReleaseUnit,
-        plan: &ReleasePlan,
-        engine: &mut dyn Engine,
+        (outputs, drawn): (&dyn PreparedRelease, &mut DrawnNoise),
         totals: &Shares,
         payer: &dyn Payer,
         session: &mut Session,
     ) -> Result<Released, Error> {
-        let step = unit.step();
+        let (step, plan) = (unit.step(), outputs.plan());
         if !plan.is_noised() {
-            let values = session.step(&step, |s| outputs::exact(engine, plan, totals, s))?;
+            let values = session.step(&step, |s| outputs::exact(outputs, totals, s))?;
             return Ok(Released::of(values.unwrap_or_default()));
         }
         if let (NoiseFrom::CutAndChoose(candidates), Some(_)) = (self.study.noise(), plan.viewer.only()) {
             let noise = payer.candidates(plan, self.scales, candidates, session)?;
-            return session.step(&step, |s| noise.run(engine, plan, totals, s)).map(Released::of);
+            return session.step(&step, |s| noise.run(outputs, totals, s)).map(Released::of);
         }
         let id = number_id(payer.common(), plan.viewer);
         let release = hold::HeldRelease {
@@ -181,7 +191,7 @@ impl<'a> ReleaseStage<'a> {
             common: blake3::derive_key("tacit released number 1", &[id, plan.digest()].concat()),
             id,
             law: self.scales.law(plan.viewer),
-            holders: engine.holders(plan.parties),
+            holders: outputs.holders().to_vec(),
             ledger: payer.ledger(),
             owner: payer.owner(plan, self.scales)?,
         };
@@ -189,7 +199,7 @@ impl<'a> ReleaseStage<'a> {
             release.run(session, |session| {
                 let mut coins = session.fork_seed("coins").into_rng();
                 let entered = Entered::new(plan, totals, session.me(), &mut coins)?;
-                engine.release(plan, &entered, session)
+                outputs.run(&entered, drawn, session)
             })
         })?;
         let values = values.unwrap_or_default();
@@ -197,33 +207,31 @@ impl<'a> ReleaseStage<'a> {
     }
 
     /// What one unit costs as far as it is run: outputs with the messages around them, and lists.
-    fn price_unit(&self, unit: &ReleaseUnit, engine: &dyn Engine, ran: StepsRun) -> Result<Cost, Error> {
+    fn price_unit(&self, unit: &ReleaseUnit, ran: StepsRun) -> Result<Cost, Error> {
         let mut cost = Cost::zero(self.study.roster().len());
-        if let Some(plan) = &unit.plan {
-            cost += &self.price_outputs(plan, engine, ran)?;
+        if let Some(outputs) = &unit.outputs {
+            cost += &self.price_outputs(&**outputs, ran)?;
         }
-        if let (true, Some(viewer)) = (unit.lists, unit.viewer.only()) {
-            cost += &engine.price_lists(&self.built.program, self.rows, viewer);
+        if let Some(lists) = &unit.lists {
+            cost += &lists.price(self.rows).cost;
         }
         Ok(cost)
     }
 
-    fn price_outputs(&self, plan: &ReleasePlan, engine: &dyn Engine, ran: StepsRun) -> Result<Cost, Error> {
+    fn price_outputs(&self, outputs: &dyn PreparedRelease, ran: StepsRun) -> Result<Cost, Error> {
+        let plan = outputs.plan();
         if !plan.is_noised() {
-            return Ok(outputs::price_exact(engine, plan));
+            return Ok(outputs::price_exact(outputs));
         }
         let around = match self.study.noise() {
-            NoiseFrom::Inside => {
-                let holders = engine.holders(plan.parties);
-                hold::price(plan, &holders, self.study.roster().len(), ran)
-            }
+            NoiseFrom::Inside => hold::price(plan, outputs.holders(), self.study.roster().len(), ran),
             NoiseFrom::CutAndChoose(candidates) => {
                 let viewer = plan.viewer.only().unwrap_or(PartyId(0));
                 let draws = self.scales.candidates(plan);
                 CandidateNoise::price(&cut_and_choose::setup_for_price(draws, viewer, candidates)?, plan)
             }
         };
-        Ok(if ran == StepsRun::Whole { engine.price_release(plan) + around } else { around })
+        Ok(if ran == StepsRun::Whole { outputs.price().cost + around } else { around })
     }
 }
 
@@ -240,24 +248,22 @@ impl Stage for ReleaseStage<'_> {
     }
 
     fn price(&self, ran: &[StepsRun]) -> Result<Cost, Error> {
-        let engine = self.engines.make();
         let mut cost = Cost::zero(self.study.roster().len());
         for (unit, ran) in self.units.iter().zip(ran) {
-            cost += &self.price_unit(unit, &*engine, *ran)?;
+            cost += &self.price_unit(unit, *ran)?;
         }
         Ok(cost)
     }
 
     fn estimate(&self, link: Link, speeds: Speeds) -> Result<Estimate, Error> {
-        let engine = self.engines.make();
         let (mut cost, mut and_gates, mut round_trips) = (Cost::zero(self.study.roster().len()), 0, 0);
         for unit in &self.units {
-            let all = self.price_unit(unit, &*engine, StepsRun::Whole)?;
+            let all = self.price_unit(unit, StepsRun::Whole)?;
             round_trips += all.rounds;
-            if let Some(plan) = &unit.plan {
-                let (own, gates, trips) = self.engines.price_release(plan);
-                and_gates += gates;
-                round_trips = round_trips.saturating_sub(own.rounds) + trips;
+            if let Some(outputs) = &unit.outputs {
+                let own = outputs.price();
+                and_gates += own.and_gates;
+                round_trips = round_trips.saturating_sub(own.cost.rounds) + own.trips.div_ceil(2);
             }
             cost += &all;
         }
@@ -273,11 +279,11 @@ impl Stage for ReleaseStage<'_> {
                 Some(party) => Tells { to: self.study.parties[party.index()].name.clone(), what },
                 None => Tells::everybody(what),
             };
-            if let Some(plan) = &unit.plan {
+            if let Some(plan) = unit.plan() {
                 let how = if plan.is_noised() { "noised" } else { "exact" };
                 tells.push(of(format!("{} outputs, {how}", plan.outputs.len())));
             }
-            if unit.lists {
+            if unit.lists.is_some() {
                 tells.push(of("which rows are on its lists".to_owned()));
             }
         }

@@ -144,18 +144,6 @@ pub enum BenchEngine {
 }
 
 impl BenchEngine {
-    /// Its name, as on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Unbounded => "unbounded",
-            Self::Move => "move",
-            Self::Copy => "copy",
-            Self::File => "file",
-            Self::Hint => "hint",
-            Self::Swap => "swap",
-        }
-    }
-
     /// Whether it follows a plan.
     pub fn is_planned(self) -> bool {
         !matches!(self, Self::Unbounded | Self::Swap)

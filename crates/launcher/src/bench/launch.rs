@@ -3,16 +3,16 @@
 use super::figures::PartyFigures;
 use super::keeper::Keeper;
 use super::workload::BenchWorkload;
+use crate::pass::Tail;
 use crate::report::OspreyReport;
 use base::Error;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
 use std::ffi::OsString;
-use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use terminal::values::NamedValue as _;
 
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// How long a party may go on when the other has failed, and between the two ways of ending it.
@@ -55,9 +55,9 @@ pub enum BenchPass {
     /// those are known.
     Speculative(Vec<u64>, Option<usize>),
     /// Paging by the traces, by the engine of that name.
-    Programmed(&'static str, Vec<u64>),
+    Programmed(String, Vec<u64>),
     /// Both at once.
-    Concurrent(&'static str, Vec<u64>),
+    Concurrent(String, Vec<u64>),
 }
 
 impl BenchPass {
@@ -152,8 +152,8 @@ struct Outcome {
 struct Running {
     child: Child,
     began: Instant,
-    out: JoinHandle<String>,
-    err: JoinHandle<String>,
+    out: Tail,
+    err: Tail,
     ended: Option<(bool, f64)>,
 }
 
@@ -178,7 +178,7 @@ pub fn run(
         let seconds = task.timeout.as_secs();
         let text = format!(
             "{}, {pass}: not done after {seconds} s; --timeout gives it more, a smaller --size needs less",
-            task.workload.name()
+            task.workload.word()
         );
         return Err(Error::input(text).into());
     }
@@ -190,7 +190,7 @@ pub fn run(
             Ok(found) => parties.push(found),
             Err(reason) => {
                 let error =
-                    Error::input(format!("{}, {pass}, party {party}: {reason}", task.workload.name()));
+                    Error::input(format!("{}, {pass}, party {party}: {reason}", task.workload.word()));
                 let killed = read_report(keeper, party).is_ok_and(|report| report.out_of_memory);
                 failed.push((
                     ended,
@@ -246,13 +246,16 @@ fn start(task: &WorkloadTask, pass: &BenchPass, party: usize, keeper: &mut Keepe
         .spawn()
         .map_err(|e| Error::io("cannot start osprey run", &e))?;
     keeper.run(child.id())?;
-    let (out, err) = (read(child.stdout.take()), read(child.stderr.take()));
+    let none = || Error::misuse("a pipe that was asked for is missing");
+    let failed = |e: std::io::Error| Error::io("cannot follow osprey run", &e);
+    let out = Tail::of(child.stdout.take().ok_or_else(none)?, KEPT).map_err(failed)?;
+    let err = Tail::of(child.stderr.take().ok_or_else(none)?, KEPT).map_err(failed)?;
     Ok(Running { child, began: Instant::now(), out, err, ended: None })
 }
 
 /// The arguments of the program.
 fn words(task: &WorkloadTask, party: usize) -> Vec<OsString> {
-    let mut words = vec![task.workload.name(), "--size".into(), task.size.to_string()];
+    let mut words = vec![task.workload.word(), "--size".into(), task.size.to_string()];
     if let Some(address) = &task.address {
         let side = if party == 0 { "--listen" } else { "--peer" };
         words.extend(["--party".into(), party.to_string(), side.into(), address.clone()]);
@@ -262,7 +265,7 @@ fn words(task: &WorkloadTask, party: usize) -> Vec<OsString> {
 
 /// The trace of a party.
 pub fn trace(task: &WorkloadTask, party: usize, keeper: &Keeper) -> PathBuf {
-    keeper.folder().join(format!("{}.{party}.trace", task.workload.name()))
+    keeper.folder().join(format!("{}.{party}.trace", task.workload.word()))
 }
 
 fn report(keeper: &Keeper, party: usize) -> PathBuf {
@@ -272,21 +275,6 @@ fn report(keeper: &Keeper, party: usize) -> PathBuf {
 fn read_report(keeper: &Keeper, party: usize) -> Result<OspreyReport, String> {
     let text = std::fs::read(report(keeper, party)).map_err(|e| format!("no report of osprey run: {e}"))?;
     serde_json::from_slice(&text).map_err(|e| format!("the report of osprey run is not whole: {e}"))
-}
-
-/// Reads to the end, so that the program never waits for us; keeps the end of it.
-fn read(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
-    std::thread::spawn(move || {
-        let (mut kept, mut part) = (Vec::new(), [0; 8192]);
-        let Some(mut pipe) = pipe else { return String::new() };
-        while let Ok(got @ 1..) = pipe.read(&mut part) {
-            kept.extend_from_slice(&part[..got]);
-            if kept.len() > 2 * KEPT {
-                kept.drain(..kept.len() - KEPT);
-            }
-        }
-        String::from_utf8_lossy(&kept).into_owned()
-    })
 }
 
 /// Waits for all; when one fails the others are ended. Whether the time was over.
@@ -340,7 +328,7 @@ fn collect(
     one: Running,
     keeper: &Keeper,
 ) -> Result<PartyFigures, String> {
-    let (out, err) = (one.out.join().unwrap_or_default(), one.err.join().unwrap_or_default());
+    let (out, err) = (one.out.text(), one.err.text());
     let success = one.ended.is_some_and(|(success, _)| success);
     let outcome = out.lines().rev().find_map(|line| serde_json::from_str::<Outcome>(line).ok());
     let wrong = outcome.as_ref().is_some_and(|outcome| !outcome.correct);

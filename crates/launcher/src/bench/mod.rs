@@ -18,7 +18,7 @@ pub use args::BenchArgs;
 
 use crate::chunk::{self, Foresight};
 use crate::{attempt, folders};
-use ::page::numbers::{binary, duration};
+use ::page::numbers::{binary, duration, median};
 use args::{BenchEngine, ModeName, PartyMemory};
 use base::Error;
 use figures::{DiskBound, PartyFigures, PassFigures, SpeculationRun};
@@ -30,6 +30,7 @@ use std::ops::Range;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use terminal::output;
+use terminal::values::NamedValue as _;
 use workload::BenchWorkload;
 
 /// Bytes that a measurement of the disk moves: as many as all parties have resident, within these.
@@ -64,7 +65,7 @@ pub fn run(args: &BenchArgs) -> Result<ExitCode, Error> {
         page::write(dir, &rows, &skipped)?;
     }
     if let Some(row) = rows.iter().find(|row| !row.correct) {
-        let (workload, engine) = (row.workload.name(), row.engine.name());
+        let (workload, engine) = (row.workload.word(), row.engine.word());
         let text =
             format!("{workload}, {engine}: the result is wrong; this must not happen, please report it");
         return Err(Error::misuse(text));
@@ -131,7 +132,7 @@ impl<'a> Session<'a> {
         if !engines.is_empty() {
             let ratio: f64 = engines.iter().map(|engine| engine.expected_ratio()).sum();
             let left = duration(ratio * shared.unbounded.figures.total_s * self.args.repeat as f64);
-            self.say(&format!("{}: about {left} for the rest", workload.name()));
+            self.say(&format!("{}: about {left} for the rest", workload.word()));
         }
         for engine in engines {
             self.engine(&mut shared, engine)?;
@@ -163,7 +164,7 @@ impl<'a> Session<'a> {
         self.line(unbounded.clone())?;
         let memory: Vec<u64> = peaks.iter().map(|&peak| self.args.memory.of(peak)).collect();
         if let Some(limit) = memory.iter().max() {
-            self.say(&format!("{}: {} for each party", task.workload.name(), binary(*limit)));
+            self.say(&format!("{}: {} for each party", task.workload.word(), binary(*limit)));
         }
         Ok(Shared {
             task,
@@ -223,7 +224,7 @@ impl<'a> Session<'a> {
         reason: String,
         denied: bool,
     ) -> Result<(), Error> {
-        self.say(&format!("{}: {} skipped: {reason}", workload.name(), engine.name()));
+        self.say(&format!("{}: {} skipped: {reason}", workload.word(), engine.word()));
         let skipped = SkippedRun { workload, engine, skipped: reason, denied };
         self.json(&skipped)?;
         self.skipped.push(skipped);
@@ -236,7 +237,7 @@ impl<'a> Session<'a> {
         for round in 0..self.args.repeat as usize {
             self.traced(shared, if self.in_sequence(engine) { round + 1 } else { 1 })?;
             disks.push(self.disk(shared)?);
-            self.announce(&shared.task, engine.name());
+            self.announce(&shared.task, &engine.word());
             let (parties, figures) = self.enough(shared, engine, round)?;
             if shared.must_move.is_none() {
                 shared.must_move = Some(self.must_move(shared, &parties)?);
@@ -251,7 +252,7 @@ impl<'a> Session<'a> {
         }
         let mode = engine.is_planned().then_some(self.args.mode);
         let memory = shared.memory.iter().max().copied().unwrap_or(0);
-        let bound = DiskBound { bytes: shared.must_move.unwrap_or(0), bytes_per_s: figures::median(disks) };
+        let bound = DiskBound { bytes: shared.must_move.unwrap_or(0), bytes_per_s: median(disks) };
         Ok(runs.paged(&shared.unbounded, engine, mode, memory, bound))
     }
 
@@ -307,7 +308,7 @@ impl<'a> Session<'a> {
                         binary(least),
                         binary(asked)
                     );
-                    self.say(&format!("{}: {text}", shared.task.workload.name()));
+                    self.say(&format!("{}: {text}", shared.task.workload.word()));
                     shared.memory.iter_mut().for_each(|bytes| *bytes = least.max(*bytes));
                     shared.raised = Some(text);
                     // It was of a smaller memory.
@@ -330,8 +331,8 @@ impl<'a> Session<'a> {
         let sequence = self.in_sequence(engine);
         let pass = match engine {
             BenchEngine::Swap => BenchPass::Swap(memory),
-            _ if sequence => BenchPass::Programmed(engine.name(), memory),
-            _ => BenchPass::Concurrent(engine.name(), memory),
+            _ if sequence => BenchPass::Programmed(engine.word(), memory),
+            _ => BenchPass::Concurrent(engine.word(), memory),
         };
         let swapped = || osprey::disk::swapped_bytes().map_err(|e| Error::io("cannot read /proc/vmstat", &e));
         let before = swapped()?;
@@ -362,12 +363,12 @@ impl<'a> Session<'a> {
     }
 
     fn announce(&self, task: &WorkloadTask, what: &str) {
-        self.say(&format!("{} {}: {what} runs", task.workload.name(), task.size));
+        self.say(&format!("{} {}: {what} runs", task.workload.word(), task.size));
     }
 
     fn line(&mut self, row: BenchRow) -> Result<(), Error> {
         let (seconds, ratio) = (duration(row.figures.seconds), row.ratio_to_unbounded);
-        self.say(&format!("{}: {} took {seconds}, {ratio:.2}x", row.workload.name(), row.engine.name()));
+        self.say(&format!("{}: {} took {seconds}, {ratio:.2}x", row.workload.word(), row.engine.word()));
         self.json(&row)?;
         self.rows.push(row);
         Ok(())

@@ -6,9 +6,10 @@ use super::picture::{BarScale, Panel, StackedBar, draw};
 use super::row::{BenchRow, SkippedRun};
 use super::workload::BenchWorkload;
 use ::page::markup::{Markup, element, style_sheet, words};
-use ::page::numbers::{binary, count, duration};
+use ::page::numbers::{binary, count};
 use base::Error;
 use std::path::Path;
+use terminal::values::NamedValue as _;
 
 /// The page.
 pub const FILE: &str = "report.html";
@@ -47,7 +48,7 @@ pub fn write(dir: &Path, rows: &[BenchRow], skipped: &[SkippedRun]) -> Result<()
 fn grouped(rows: &[BenchRow], parts: impl Fn(&BenchRow) -> Vec<f64>) -> Vec<(String, Vec<StackedBar>)> {
     let mut groups: Vec<(String, Vec<StackedBar>)> = Vec::new();
     for row in rows {
-        let name = row.workload.name();
+        let name = row.workload.word();
         if groups.last().is_none_or(|(last, _)| *last != name) {
             groups.push((name, Vec::new()));
         }
@@ -192,7 +193,7 @@ fn told(rows: &[BenchRow], skipped: &[SkippedRun]) -> Vec<String> {
         rows.iter().flat_map(|row| row.warnings.iter().map(|told| (row.workload, row.engine, told)));
     let reasons = skipped.iter().map(|one| (one.workload, one.engine, &one.skipped));
     let line = |(workload, engine, told): (BenchWorkload, BenchEngine, _)| {
-        format!("{}, {}: {told}", workload.name(), engine.name())
+        format!("{}, {}: {told}", workload.word(), engine.word())
     };
     warnings.chain(reasons).map(line).collect()
 }
@@ -246,28 +247,15 @@ fn class(column: usize) -> &'static str {
 }
 
 fn table_row(row: &BenchRow) -> Markup {
-    let figures = &row.figures;
     let none = || "\u{2013}".to_owned();
-    let cells = [
-        row.workload.name(),
+    let setting = [
+        row.workload.word(),
         count(row.size),
-        row.engine.name().to_owned(),
-        row.mode.map_or_else(none, |mode| format!("{mode:?}").to_lowercase()),
+        row.engine.word(),
+        row.mode.map_or_else(none, |mode| mode.word()),
         row.memory_bytes.map_or_else(none, binary),
-        duration(figures.seconds),
-        format!("{:.2}", row.ratio_to_unbounded),
-        format!("{:.2}", row.bound_ratio),
-        count(figures.major_faults),
-        count(figures.minor_faults),
-        count(figures.voluntary_switches),
-        count(figures.involuntary_switches),
-        duration(figures.user_s),
-        duration(figures.system_s),
-        duration(figures.blocked_s),
-        duration(figures.plan_s),
-        binary(figures.bytes_read),
-        binary(figures.bytes_written),
     ];
+    let cells: Vec<String> = setting.into_iter().chain(row.cells()).collect();
     let cells = cells.iter().enumerate().map(|(at, cell)| words("td", class(at), cell));
     let result = if row.correct { words("td", "", "correct") } else { words("td", "bad", "WRONG") };
     element("tr", &[], cells.chain([result]))

@@ -7,6 +7,7 @@ use ::page::picture::{
     AMBER, BESIDE, BLUE, GREEN, HEADING, INK, PALE, PAPER, RUST, SLATE, TEAL, VALUE, VIOLET, label, line,
     picture, rect,
 };
+use terminal::values::NamedValue as _;
 
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = 16.0;
@@ -199,13 +200,13 @@ fn drawn(bar: &StackedBar, axis: &Axis, x: f64, base: f64, stacked: bool) -> Vec
     let middle = x + BAR / 2.0;
     parts.push(label((middle, base - axis.height(sum) - 4.0), "middle", &VALUE, &short(sum)));
     if stacked {
-        parts.push(label((middle, base + 15.0), "middle", &BESIDE, letter(bar.engine)));
+        parts.push(label((middle, base + 15.0), "middle", &BESIDE, &letter(bar.engine)));
     }
     parts
 }
 
-fn letter(engine: BenchEngine) -> &'static str {
-    &engine.name()[..1]
+fn letter(engine: BenchEngine) -> String {
+    engine.word()[..1].to_owned()
 }
 
 /// What bars stand for; of stacked ones first what their parts are, then, on a line of its own, what the
@@ -213,13 +214,13 @@ fn letter(engine: BenchEngine) -> &'static str {
 fn legend(engines: &[BenchEngine], stacked: bool, top: f64) -> Vec<Markup> {
     let coloured = |engine: &BenchEngine| {
         let (colour, fill) = look(*engine);
-        (colour, fill, engine.name().to_owned())
+        (colour, fill, engine.word().to_owned())
     };
     if !stacked {
         return entries(engines.iter().map(coloured), top);
     }
     let mut parts = entries(PARTS.iter().map(|(name, colour)| (*colour, "", (*name).to_owned())), top);
-    let lettered = |engine: &BenchEngine| ("", "", format!("{} {}", letter(*engine), engine.name()));
+    let lettered = |engine: &BenchEngine| ("", "", format!("{} {}", letter(*engine), engine.word()));
     parts.extend(entries(engines.iter().map(lettered), top + LEGEND));
     parts
 }

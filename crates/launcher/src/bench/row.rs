@@ -3,7 +3,9 @@
 use super::args::{BenchEngine, ModeName};
 use super::figures::{DiskBound, PartyFigures, PassFigures, medians};
 use super::workload::BenchWorkload;
+use ::page::numbers::{binary, count, duration};
 use serde::Serialize;
+use terminal::values::NamedValue as _;
 
 /// A workload under an engine.
 #[derive(Clone, Debug, Serialize)]
@@ -39,6 +41,35 @@ pub struct BenchRow {
     pub warnings: Vec<String>,
 }
 
+impl BenchRow {
+    /// What tables show of the figures: time, over the unbounded run's, bound; faults; voluntary and
+    /// involuntary switches; user, system, blocked, plan; read and written.
+    pub fn cells(&self) -> [String; 13] {
+        let f = &self.figures;
+        let [seconds, user, system, blocked, plan] =
+            [f.seconds, f.user_s, f.system_s, f.blocked_s, f.plan_s].map(duration);
+        let [major, minor] = [f.major_faults, f.minor_faults].map(count);
+        let [voluntary, involuntary] = [f.voluntary_switches, f.involuntary_switches].map(count);
+        let [ratio, bound] = [self.ratio_to_unbounded, self.bound_ratio].map(|times| format!("{times:.2}"));
+        let [read, written] = [f.bytes_read, f.bytes_written].map(binary);
+        [
+            seconds,
+            ratio,
+            bound,
+            major,
+            minor,
+            voluntary,
+            involuntary,
+            user,
+            system,
+            blocked,
+            plan,
+            read,
+            written,
+        ]
+    }
+}
+
 /// An engine that could not be measured, and why.
 #[derive(Clone, Debug, Serialize)]
 pub struct SkippedRun {
@@ -56,7 +87,7 @@ pub struct SkippedRun {
 impl SkippedRun {
     /// What was skipped.
     pub fn title(&self) -> String {
-        format!("{}, {}", self.workload.name(), self.engine.name())
+        format!("{}, {}", self.workload.word(), self.engine.word())
     }
 }
 

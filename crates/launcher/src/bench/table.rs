@@ -1,7 +1,7 @@
 //! The result as a table for people.
 
 use super::row::{BenchRow, SkippedRun};
-use ::page::numbers::{binary, count, duration};
+use terminal::values::NamedValue as _;
 
 const HEAD: [&str; 15] = [
     "workload", "engine", "time", "ratio", "bound", "major", "minor", "switches", "user", "system",
@@ -16,11 +16,11 @@ pub fn text(rows: &[BenchRow], skipped: &[SkippedRun]) -> String {
     let widths: [usize; 15] = std::array::from_fn(width);
     let mut text: Vec<String> = lines.iter().map(|line| aligned(line, &widths)).collect();
     for row in rows {
-        let told = |warning| format!("{}, {}: {warning}", row.workload.name(), row.engine.name());
+        let told = |warning| format!("{}, {}: {warning}", row.workload.word(), row.engine.word());
         text.extend(row.warnings.iter().map(told));
     }
     for one in skipped {
-        text.push(format!("{}, {}: skipped: {}", one.workload.name(), one.engine.name(), one.skipped));
+        text.push(format!("{}, {}: skipped: {}", one.workload.word(), one.engine.word(), one.skipped));
     }
     text.join("\n")
 }
@@ -35,23 +35,14 @@ fn aligned(line: &[String; 15], widths: &[usize; 15]) -> String {
 }
 
 fn cells(row: &BenchRow) -> [String; 15] {
-    let figures = &row.figures;
+    let [time, ratio, bound, major, minor, switches, _, user, system, blocked, plan, read, written] =
+        row.cells();
+    let result = if row.correct { "correct" } else { "WRONG" }.to_owned();
+    let (workload, engine) = (row.workload.word(), row.engine.word());
+    let [ratio, bound] = [ratio, bound].map(|times| times + "x");
     [
-        row.workload.name(),
-        row.engine.name().to_owned(),
-        duration(figures.seconds),
-        format!("{:.2}x", row.ratio_to_unbounded),
-        format!("{:.2}x", row.bound_ratio),
-        count(figures.major_faults),
-        count(figures.minor_faults),
-        count(figures.voluntary_switches),
-        duration(figures.user_s),
-        duration(figures.system_s),
-        duration(figures.blocked_s),
-        duration(figures.plan_s),
-        binary(figures.bytes_read),
-        binary(figures.bytes_written),
-        if row.correct { "correct".to_owned() } else { "WRONG".to_owned() },
+        workload, engine, time, ratio, bound, major, minor, switches, user, system, blocked, plan, read,
+        written, result,
     ]
 }
 

@@ -5,6 +5,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use terminal::values::NamedValue as _;
 
 /// A workload. What each computes is in `docs/osprey/bench.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
@@ -43,11 +44,6 @@ pub enum WorkloadFamily {
 }
 
 impl BenchWorkload {
-    /// Its name, as on the command line.
-    pub fn name(self) -> String {
-        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
-    }
-
     /// Which program has it.
     pub fn family(self) -> WorkloadFamily {
         match self {
@@ -170,7 +166,7 @@ pub fn size(program: &Path, workload: BenchWorkload, size: WorkloadSize) -> Resu
         .output()
         .map_err(|e| Error::io(format!("cannot run {shown}"), &e))?;
     let text = String::from_utf8_lossy(&done.stdout);
-    let name = workload.name();
+    let name = workload.word();
     let listed = text.lines().filter_map(|line| serde_json::from_str::<Listed>(line).ok());
     let found = listed.into_iter().find(|listed| listed.workload == name);
     let found = found.ok_or_else(|| {
@@ -199,7 +195,7 @@ mod tests {
 
     #[test]
     fn every_workload_has_its_name_and_program() {
-        let names: Vec<String> = BenchWorkload::value_variants().iter().map(|w| w.name()).collect();
+        let names: Vec<String> = BenchWorkload::value_variants().iter().map(|w| w.word()).collect();
         let expected = [
             "merge",
             "sort",
@@ -217,7 +213,7 @@ mod tests {
         assert_eq!(parties, 15);
         for workload in BenchWorkload::value_variants() {
             let json = serde_json::to_string(workload).expect("a name");
-            assert_eq!(json, format!("{:?}", workload.name()));
+            assert_eq!(json, format!("{:?}", workload.word()));
         }
     }
 

@@ -3,7 +3,7 @@
 use base::{Error, PartyId};
 use circuits::gadgets;
 use circuits::{CircuitBuilder, InputBit, Lit};
-use gmw::{Layers, Party, Quote};
+use gmw::{GateParty, GateQuote, Layers};
 use kernels::{Block, transpose128};
 use net::Session;
 use ot::OtKind;
@@ -48,9 +48,9 @@ fn ands(layers: &Layers, bins: u64) -> u64 {
 
 /// The price of [`shared`].
 #[must_use]
-pub fn price(kind: OtKind, bins: u64) -> Quote {
+pub fn price(kind: OtKind, bins: u64) -> GateQuote {
     let layers = circuit(tag_bits(bins));
-    let mut quote = Quote::new(2, kind, expected(&layers, bins));
+    let mut quote = GateQuote::new(2, kind, expected(&layers, bins));
     quote.reserve(ands(&layers, bins));
     pieces(bins).for_each(|lanes| quote.eval(&layers, lanes));
     quote
@@ -64,7 +64,7 @@ pub fn price(kind: OtKind, bins: u64) -> Quote {
 pub fn shared(session: &mut Session, kind: OtKind, tags: &[Block]) -> Result<Vec<u64>, Error> {
     let bins = tags.len() as u64;
     let layers = circuit(tag_bits(bins));
-    let mut party = Party::new(session, kind, expected(&layers, bins))?;
+    let mut party = GateParty::new(session, kind, expected(&layers, bins))?;
     party.reserve(ands(&layers, bins));
     let (mut same, mut done) = (Vec::with_capacity(tags.len().div_ceil(64)), 0);
     for lanes in pieces(bins) {

@@ -3,13 +3,13 @@
 use super::*;
 use crate::fuzzing::{candidates, counts};
 use crate::ledger::{EntryRow, release_id};
-use engine::Share;
 use engine::conformance::Table;
 use engine::outputs::Proof;
+use engine::{Engine, Share, StagePrice, run_rows};
 use net::cluster::{Cluster, pinned};
 use net::faults::InjectedFault;
+use program::Program;
 use program::lower::{NoisedAt, WordKind};
-use program::{Program, ShardRows};
 use release::Rational;
 use release::choose::{Transcript, TranscriptEnd};
 use release::rational::ratio;
@@ -23,11 +23,11 @@ const DRAWER: PartyId = PartyId(1);
 /// Rows per cell, and their sums.
 const TOTALS: [u128; 2] = [3, 4];
 
-fn totals(engine: &mut Yao, session: &mut Session) -> Result<Shares, Error> {
+fn totals(session: &mut Session) -> Result<Shares, Error> {
     let columns = [vec![1, 1, 1, 1, 2, 2, 2, 2, 0], vec![1, 1, 1, 0, 1, 1, 1, 1, 1]];
     let program = counts();
     let me = Some(session.me());
-    engine.rows(&program, &mut Table::new(&program, &columns, 9, me), session)
+    run_rows(&Yao::default(), &program, &mut Table::new(&program, &columns, 9, me), session)
 }
 
 /// Two ledgers, one study, k.
@@ -81,7 +81,7 @@ impl World {
         attempt
     }
 
-    fn plan_and_setup(&self) -> (ReleasePlan, Setup) {
+    fn release_and_setup(&self) -> (Box<dyn PreparedRelease>, Setup) {
         let context = NoiseContext {
             study: self.study,
             release: self.release(),
@@ -90,11 +90,12 @@ impl World {
             viewer: VIEWER,
             drawer: DRAWER,
         };
-        candidates(self.candidates, context).unwrap()
+        let (plan, setup) = candidates(self.candidates, context).unwrap();
+        (Yao::default().release(&Arc::new(plan)).unwrap(), setup)
     }
 
     fn noise(&self, session: &mut Session) -> CandidateNoise {
-        let (me, (_, setup)) = (session.me(), self.plan_and_setup());
+        let (me, (_, setup)) = (session.me(), self.release_and_setup());
         let tags = [[2; 32], [3; 32]];
         let debit = Debit {
             lineage: "lineage".into(),
@@ -120,22 +121,21 @@ impl World {
 
     /// One run of the study at both parties.
     fn run(&self, cluster: &Cluster, cheat: Cheat) -> [Result<View, Error>; 2] {
-        let (plan, setup) = self.plan_and_setup();
+        let (release, setup) = self.release_and_setup();
         let done = cluster.run(|session| {
-            let mut engine = Yao::default();
             let me = session.me();
-            let totals = totals(&mut engine, session)?;
+            let totals = totals(session)?;
             let shares = totals.folds().to_vec();
             let noise = self.noise(session);
             let outputs = if me == DRAWER {
-                noise.run(&mut Bent { engine, cheat, before: &|| () }, &plan, &totals, session)
+                noise.run(&Bent { release: &*release, cheat, before: &|| () }, &totals, session)
             } else {
-                noise.run(&mut engine, &plan, &totals, session)
+                noise.run(&*release, &totals, session)
             };
-            let (ledger, price) = (session.ledger(), Yao::default().price_release(&plan));
+            let (ledger, price) = (session.ledger(), release.price().cost);
             let view = View {
                 sent: STEPS.iter().map(|step| ledger.sent(step)).sum(),
-                price: price + CandidateNoise::price(&setup, &plan),
+                price: price + CandidateNoise::price(&setup, release.plan()),
                 outputs: outputs?,
                 shares,
             };
@@ -161,7 +161,7 @@ impl World {
             .unwrap()
             .unwrap();
         let index = self.transcript(VIEWER).unwrap().index().unwrap();
-        let Resumed::Drawn(drawn) = resume(record, &self.plan_and_setup().1).unwrap() else { panic!() };
+        let Resumed::Drawn(drawn) = resume(record, &self.release_and_setup().1).unwrap() else { panic!() };
         drawn.candidates()[index].expose().clone()
     }
 }
@@ -190,38 +190,31 @@ enum Cheat {
     LeaveEarly,
 }
 
-/// An engine that is bent, at the drawer.
+/// A release that is bent, at the drawer.
 struct Bent<'a> {
-    engine: Yao,
+    release: &'a dyn PreparedRelease,
     cheat: Cheat,
     /// What happens before it releases.
     before: &'a (dyn Fn() + Sync),
 }
 
-impl Engine for Bent<'_> {
-    fn name(&self) -> &'static str {
-        "bent"
+impl PreparedRelease for Bent<'_> {
+    fn plan(&self) -> &ReleasePlan {
+        self.release.plan()
     }
-    fn price_rows(&self, program: &Program, rows: u64) -> Cost {
-        self.engine.price_rows(program, rows)
+    fn holders(&self) -> &[PartyId] {
+        self.release.holders()
     }
-    fn rows(
-        &mut self,
-        program: &Program,
-        rows: &mut dyn ShardRows,
-        session: &mut Session,
-    ) -> Result<Shares, Error> {
-        self.engine.rows(program, rows, session)
+    fn price(&self) -> StagePrice {
+        self.release.price()
     }
-    fn price_release(&self, plan: &ReleasePlan) -> Cost {
-        self.engine.price_release(plan)
-    }
-    fn release(
-        &mut self,
-        plan: &ReleasePlan,
+    fn run(
+        &self,
         entered: &Entered,
+        noise: &mut DrawnNoise,
         session: &mut Session,
     ) -> Result<OutputShares, Error> {
+        let plan = self.plan();
         (self.before)();
         let mut other = Entered::new(
             plan,
@@ -235,7 +228,7 @@ impl Engine for Bent<'_> {
             let shift = u128::from(shifts && self.cheat == Cheat::Shift);
             other.set(at, value.wrapping_add(shift));
         }
-        let left = self.engine.release(plan, &other, session)?;
+        let left = self.release.run(&other, noise, session)?;
         match self.cheat {
             Cheat::LeaveEarly => Err(Error::misuse("gone")),
             // Without a proof nothing is opened.
@@ -301,11 +294,10 @@ fn the_viewer_gets_the_totals_and_the_noise_that_was_paid_for() {
 #[test]
 fn the_wire_is_pinned() {
     let world = World::new(4);
-    let (plan, _) = world.plan_and_setup();
+    let (release, _) = world.release_and_setup();
     let wire = cluster(1).wire(|session| {
-        let mut engine = Yao::default();
-        let totals = totals(&mut engine, session)?;
-        world.noise(session).run(&mut engine, &plan, &totals, session).map(drop)
+        let totals = totals(session)?;
+        world.noise(session).run(&*release, &totals, session).map(drop)
     });
     pinned(&[("cut-and-choose", wire, "b89ce49483ae33ef")]);
 }
@@ -329,18 +321,17 @@ fn an_exhausted_budget_refuses_before_anything_is_said() {
 #[test]
 fn an_unpaid_release_names_no_index() {
     let world = World::new(4);
-    let (plan, _) = world.plan_and_setup();
+    let (release, _) = world.release_and_setup();
     let done = cluster(3).run(|session| {
-        let mut engine = Yao::default();
-        let totals = totals(&mut engine, session)?;
+        let totals = totals(session)?;
         let noise = world.noise(session);
         if session.me() == DRAWER {
             let spent = Debit { release_id: [77; 32], ..noise.debit.clone() };
             let before = || _ = world.ledger(DRAWER).debit(&spent).unwrap();
-            let mut bent = Bent { engine, cheat: Cheat::No, before: &before };
-            noise.run(&mut bent, &plan, &totals, session)
+            let bent = Bent { release: &*release, cheat: Cheat::No, before: &before };
+            noise.run(&bent, &totals, session)
         } else {
-            noise.run(&mut engine, &plan, &totals, session)
+            noise.run(&*release, &totals, session)
         }
     });
     let [viewer, drawer] = <[_; 2]>::try_from(done).unwrap().map(Result::unwrap_err);
@@ -477,23 +468,22 @@ fn a_lost_or_wiped_ledger_is_no_way_to_new_noise() {
 #[test]
 fn pieces_that_do_not_belong_together_are_refused() {
     let world = World::new(4);
-    let (plan, setup) = world.plan_and_setup();
+    let (release, setup) = world.release_and_setup();
     let done = cluster(15).run(|session| {
         let mut noise = world.noise(session);
         noise.debit.release_id = [5; 32];
-        noise.run(&mut Yao::default(), &plan, &Shares::new(Vec::new()), session)
+        noise.run(&*release, &Shares::new(Vec::new()), session)
     });
     assert!(done.iter().all(|d| matches!(d.as_ref().unwrap_err().kind(), Fault::Misuse(_))));
     // The two sides disagree on the noise: nothing is drawn.
     let other = World::new(5);
     let done = cluster(16).run(|session| {
-        let mut engine = Yao::default();
-        let totals = totals(&mut engine, session)?;
+        let totals = totals(session)?;
         let mut noise = world.noise(session);
         if session.me() == VIEWER {
-            noise.setup = other.plan_and_setup().1;
+            noise.setup = other.release_and_setup().1;
         }
-        noise.run(&mut engine, &plan, &totals, session)
+        noise.run(&*release, &totals, session)
     });
     assert!(done[0].as_ref().unwrap_err().to_string().contains("it agrees to another release"));
     assert!(world.transcript(VIEWER).is_none());

@@ -1,11 +1,12 @@
 //! What follows from how far all are, and runs of a small release with ledgers that are cut off anywhere.
 
 use super::*;
-use engine::conformance::{Case, Table};
-use engine::{Engine, Entered};
+use engine::conformance::{ProgramCase, Table};
+use engine::{Engine, Entered, run_rows};
 use net::cluster::{Cluster, pinned};
 use net::faults::InjectedFault;
 use program::lower::{Lowering, NoiseSource, lower_draws, lower_release};
+use std::sync::Arc;
 use tempfile::TempDir;
 
 mod deviants;
@@ -138,7 +139,7 @@ fn debit(other: &str, lineage: &str) -> Debit {
 /// Two owners and four servers that compute a real release, with ledgers in files.
 struct Served {
     folder: TempDir,
-    case: Case,
+    case: ProgramCase,
     /// Of the owners.
     identities: [Identity; 2],
 }
@@ -180,7 +181,7 @@ impl Served {
 
     fn one(&self, session: &mut Session, bends: Option<PartyId>) -> Result<Seen, Error> {
         let (me, program) = (session.me(), &self.case.program);
-        let mut engine =
+        let engine =
             ring4::Ring4::new(ring4::Settings::default(), SERVERS, || Ok(accel::DeviceQueue::default()));
         let (owners, sampler) = (program.fold_owners(), |at| self.case.noise.sampler(at));
         let how = Lowering {
@@ -188,13 +189,13 @@ impl Served {
             noise: NoiseSource::Coins(&sampler),
             ..Lowering::exact(&owners)
         };
-        let plan = lower_release(program, program::Viewer::Public, &how)?;
-        let draws = lower_draws(std::slice::from_ref(&plan), &sampler, how.depth);
+        let plan = Arc::new(lower_release(program, program::Viewer::Public, &how)?);
+        let draws = Arc::new(lower_draws(std::slice::from_ref(&plan), &sampler, how.depth));
         let mut coins = Entered::nothing(draws.words.len());
         self.case.noise.deal(&draws.words, &mut coins, me);
-        engine.draw(&draws, &coins, session)?;
+        let mut noise = engine.draw(&draws)?.run(&coins, session)?;
         let mut rows = Table::new(program, &self.case.columns, self.case.rows, Some(me));
-        let totals = engine.rows(program, &mut rows, session)?;
+        let totals = run_rows(&engine, program, &mut rows, session)?;
         let identity = self.identities.get(me.index());
         let owner =
             identity.map(|identity| OwnerPayment { debit: self.debit(me), identity, keys: self.keys() });
@@ -211,7 +212,7 @@ impl Served {
         let outcome = release.run(session, |session| {
             let mut rng = session.fork_seed("coins").into_rng();
             let entered = Entered::new(&plan, &totals, me, &mut rng)?;
-            let left = engine.release(&plan, &entered, session)?;
+            let left = engine.release(&plan)?.run(&entered, &mut noise, session)?;
             let mut bytes = left.bytes().to_vec();
             if bends == Some(me) {
                 bytes[9] ^= 2;

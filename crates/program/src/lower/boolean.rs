@@ -11,7 +11,7 @@ use super::numbers::{NumberScan, RowNumbers};
 use crate::{Holder, NodeFacts, NodeId, Op, Program, RowFold};
 use base::PartyId;
 use circuits::gadgets::LitWord;
-use circuits::{Circuit, CircuitBuilder, InputBit, Lit};
+use circuits::{Circuit, CircuitBuilder, InputBit, Lit, WireDriver};
 use std::collections::HashMap;
 
 /// The word of a row's own index, where a circuit reads it as an input. Everybody knows it; it enters as the
@@ -30,6 +30,8 @@ pub struct BooleanPlan {
     pub folds: Vec<BooleanFold>,
     /// Number of rows.
     pub rows: u64,
+    /// The leaf without the number of a row.
+    row: Piece,
     shared: Vec<bool>,
 }
 
@@ -73,6 +75,7 @@ pub fn lower_boolean(
     rows: u64,
     inputs: EntryRule,
 ) -> BooleanPlan {
+    super::count();
     let facts = program.row_facts();
     let owners = program.fold_owners();
     let mut bits = SectionGates::new(&program.row);
@@ -103,17 +106,15 @@ pub fn lower_boolean(
             RowFold::Best { valid, .. } => bits.word(*valid, &mut leaf)[0],
             _ => Lit::TRUE,
         };
-        let input = |bit| InputBit { owner: Some(PartyId(0)), word: INDEX_WORD, bit };
-        let index_bits = if combine.takes_index() { levels(rows) as u16 } else { 0 };
-        let index: LitWord = (0..index_bits).map(|bit| bits.gates.input(input(bit))).collect();
-        lanes.extend(combine.leaf(&mut bits.gates, &value, valid, &index));
+        lanes.extend(combine.leaf(&mut bits.gates, &value, valid));
         folds.push(BooleanFold::Tree(combine));
     }
     lanes.extend(kept);
     let (numbers, roots) = numbers.finish();
     lanes.extend(roots);
     let shared = program.row.ids().map(|id| is_shared(program, id)).collect();
-    BooleanPlan { leaf: Piece { circuit: bits.gates.finish(), roots: lanes }, numbers, folds, rows, shared }
+    let row = Piece { circuit: bits.gates.finish(), roots: lanes };
+    BooleanPlan { leaf: row.clone(), numbers, folds, rows, row, shared }.with_rows(rows)
 }
 
 fn is_shared(program: &Program, id: NodeId) -> bool {
@@ -141,6 +142,45 @@ fn enter(
 }
 
 impl BooleanPlan {
+    /// The same plan over another number of rows. What is done for one row stays, but for the bits of a row's
+    /// number, which the paper's shape enters as such.
+    #[must_use]
+    pub fn with_rows(mut self, rows: u64) -> Self {
+        self.rows = rows;
+        self.folds.iter_mut().for_each(|fold| {
+            if let BooleanFold::Tree(combine) = fold {
+                *combine = combine.with_rows(rows);
+            }
+        });
+        if self.takes_index() {
+            self.leaf = self.indexed();
+        }
+        self
+    }
+
+    /// Whether the leaf hangs on the number of rows.
+    #[must_use]
+    pub fn takes_index(&self) -> bool {
+        self.trees().any(Combine::takes_index)
+    }
+
+    /// The row's circuit with the bits of its number behind the lanes that take them.
+    fn indexed(&self) -> Piece {
+        let (mut circuit, mut roots) = (self.row.circuit.clone(), LitWord::new());
+        let first = circuit.wires.len();
+        let input = |bit| WireDriver::Input(InputBit { owner: Some(PartyId(0)), word: INDEX_WORD, bit });
+        circuit.wires.extend((0..levels(self.rows) as u16).map(input));
+        let index: LitWord = (first..circuit.wires.len()).map(Lit::of).collect();
+        let mut row = self.row.roots.iter().copied();
+        for combine in self.trees() {
+            let number = if combine.takes_index() { &index[..] } else { &[] };
+            roots.extend(row.by_ref().take(combine.lane_bits(0) - number.len()));
+            roots.extend(number);
+        }
+        roots.extend(row);
+        Piece { circuit, roots }
+    }
+
     /// Whether an input of the row circuit holds exclusive-or shares of all parties.
     #[must_use]
     pub fn is_shared(&self, input: &InputBit) -> bool {
@@ -153,7 +193,7 @@ impl BooleanPlan {
     pub fn input_bits(&self, mine: &dyn Fn(&InputBit) -> bool) -> HashMap<u32, usize> {
         let mut bits: HashMap<u32, usize> = HashMap::new();
         for wire in &self.leaf.circuit.wires {
-            if let circuits::WireDriver::Input(input) = wire
+            if let WireDriver::Input(input) = wire
                 && input.word != INDEX_WORD
                 && mine(input)
             {
@@ -185,7 +225,7 @@ impl BooleanPlan {
         };
         let mut roots: Vec<NodeId> = Vec::new();
         for wire in &self.leaf.circuit.wires {
-            if let circuits::WireDriver::Input(input) = wire
+            if let WireDriver::Input(input) = wire
                 && mine(input)
             {
                 roots.push(NodeId(input.word));

@@ -134,6 +134,12 @@ impl Combine {
         Some(Self { kind, rows })
     }
 
+    /// The same over another number of rows.
+    #[must_use]
+    pub fn with_rows(self, rows: u64) -> Self {
+        Self { rows, ..self }
+    }
+
     /// What is summed; `None` for a best row. For engines that have something better for sums than merges.
     #[must_use]
     pub fn terms(&self) -> Option<SumTerms> {
@@ -174,14 +180,14 @@ impl Combine {
         matches!(self.kind, Kind::Best { shape: SelectionCircuit::Paper, .. })
     }
 
-    /// The lane of one row: `value` the key or the term, `valid` for a best row, `index` the `levels()` bits
-    /// of the row's index where [`Combine::takes_index`].
+    /// The lane of one row: `value` the key or the term, `valid` for a best row. Where
+    /// [`Combine::takes_index`] the `levels()` bits of the row's index come behind it.
     #[must_use]
-    pub fn leaf(&self, g: &mut CircuitBuilder, value: &[Lit], valid: Lit, index: &[Lit]) -> LitWord {
+    pub fn leaf(&self, g: &mut CircuitBuilder, value: &[Lit], valid: Lit) -> LitWord {
         let Kind::Best { shape, least, .. } = self.kind else { return value.to_vec() };
         let key: LitWord = value.iter().map(|b| b.flip(least)).collect();
         if shape == SelectionCircuit::Paper {
-            return [gadget::mask(g, valid, &key), index.to_vec()].concat();
+            return gadget::mask(g, valid, &key);
         }
         [key, vec![valid]].concat()
     }

@@ -17,6 +17,7 @@ use base::PartyId;
 use circuits::gadgets::{self as gadget, LitWord};
 use circuits::{Circuit, CircuitBuilder, InputBit, Lit};
 use release::alias::{AliasTable, DrawPart, FRACTION_BITS, Sampler};
+use std::borrow::Borrow;
 
 /// What servers draw before the rows: the noises of all releases at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,12 +48,13 @@ pub struct NoiseDraw {
 /// Lowers the draws of all releases whose noise servers draw before; none for others.
 #[must_use]
 pub fn lower_draws<'a>(
-    plans: &[ReleasePlan],
+    plans: &[impl Borrow<ReleasePlan>],
     sampler: &dyn Fn(NoisedAt) -> &'a Sampler,
     depth: Depth,
 ) -> Draws {
+    let plans = || plans.iter().map(Borrow::borrow);
     let (mut g, mut words, mut drawn) = (CircuitBuilder::default(), Vec::new(), Vec::<NoiseDraw>::new());
-    for plan in plans.iter().filter(|plan| plan.is_drawn()) {
+    for plan in plans().filter(|plan| plan.is_drawn()) {
         for at in plan.noises() {
             let [in_gates, in_sums] = [plan.sums.is_none(), plan.sums.is_some()];
             if let Some(other) = drawn.iter_mut().find(|other| other.at == at) {
@@ -69,7 +71,7 @@ pub fn lower_draws<'a>(
             drawn.push(NoiseDraw { at, bits, in_gates, in_sums });
         }
     }
-    Draws { parties: plans.first().map_or(0, |plan| plan.parties), words, circuit: g.finish(), drawn }
+    Draws { parties: plans().next().map_or(0, |plan| plan.parties), words, circuit: g.finish(), drawn }
 }
 
 /// A piece of coins of its summands.

@@ -209,6 +209,7 @@ fn lower<'a>(
     style: Style,
     entering: Option<Entering<'a>>,
 ) -> (Option<Entering<'a>>, RowPlan) {
+    super::count();
     debug_assert_eq!(program.sharing(), Sharing::Additive, "engines check what they can run");
     let sender = if let Style::Garbled(sender) = style { sender } else { PartyId(0) };
     let mut lowering = Lowering {

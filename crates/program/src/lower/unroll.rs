@@ -111,9 +111,10 @@ impl Flat<'_> {
                 let leaf = match Combine::new(self.program, index as u32, shape, rows) {
                     Some(combine) => {
                         let bit = |b| Lit::constant(row as u64 >> b & 1 == 1);
-                        let index: LitWord = (0..levels(rows)).map(bit).collect();
-                        let index = if combine.takes_index() { &index[..] } else { &[] };
-                        combine.leaf(&mut bits.gates, &value, valid, index)
+                        let levels = if combine.takes_index() { levels(rows) } else { 0 };
+                        let mut leaf = combine.leaf(&mut bits.gates, &value, valid);
+                        leaf.extend((0..levels).map(bit));
+                        leaf
                     }
                     None => value,
                 };

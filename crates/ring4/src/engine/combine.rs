@@ -1,9 +1,9 @@
 //! Best rows: lanes of a tree are taken apart into neighbours, merged, and joined by an odd last one that
 //! passes.
 
-use crate::Quote;
-use crate::bits::Bits;
-use crate::engine::evaluate::{Compiled, Evaluator};
+use crate::RoundQuote;
+use crate::bits::BitSlices;
+use crate::engine::evaluate::{LayerEvaluator, LayeredCircuit};
 use crate::seats::member::Member;
 use base::Error;
 use circuits::{InputBit, Lit};
@@ -16,8 +16,8 @@ use program::lower::{BooleanPlan, Piece};
 pub(crate) struct Merges {
     /// By best row, its number among all trees of the plan.
     trees: Vec<(usize, Combine)>,
-    levels: Vec<Compiled>,
-    finish: Option<Compiled>,
+    levels: Vec<LayeredCircuit>,
+    finish: Option<LayeredCircuit>,
 }
 
 impl Merges {
@@ -37,7 +37,7 @@ impl Merges {
                     wanted.extend(bits);
                 }
             }
-            Compiled::of_shares(&piece.circuit, &wanted)
+            LayeredCircuit::of_shares(&piece.circuit, &wanted)
         };
         let level = |level: u32| only_best(plan.merge(level), &|tree| tree.lane_bits(level + 1));
         let levels = (0..plan.levels()).map(level).collect();
@@ -46,15 +46,20 @@ impl Merges {
     }
 
     /// Best rows without any lanes.
-    pub fn none(&self) -> Vec<Lanes> {
-        self.trees.iter().map(|(_, tree)| Lanes::empty(tree.lane_bits(0))).collect()
+    pub fn none(&self) -> Vec<MergeLanes> {
+        self.trees.iter().map(|(_, tree)| MergeLanes::empty(tree.lane_bits(0))).collect()
     }
 
     /// Best rows of so many lanes: the bits of all of them, one after the other.
-    pub fn lanes(&self, level: u32, lanes: usize, bits: &mut impl Iterator<Item = Bits<3>>) -> Vec<Lanes> {
+    pub fn lanes(
+        &self,
+        level: u32,
+        lanes: usize,
+        bits: &mut impl Iterator<Item = BitSlices<3>>,
+    ) -> Vec<MergeLanes> {
         let of = |(_, tree): &(usize, Combine)| {
             let bits = bits.by_ref().take(tree.lane_bits(level)).collect();
-            Lanes { bits, lanes }
+            MergeLanes { bits, lanes }
         };
         self.trees.iter().map(of).collect()
     }
@@ -62,12 +67,12 @@ impl Merges {
     /// Merges from one level to another.
     pub fn merge(
         &self,
-        evaluator: &mut Evaluator,
+        evaluator: &mut LayerEvaluator,
         member: &mut Member,
         session: &mut Session,
-        mut lanes: Vec<Lanes>,
+        mut lanes: Vec<MergeLanes>,
         levels: std::ops::Range<u32>,
-    ) -> Result<Vec<Lanes>, Error> {
+    ) -> Result<Vec<MergeLanes>, Error> {
         for level in levels {
             let Some(all) = lanes.first().map(|tree| tree.lanes) else { return Ok(lanes) };
             let mut merged = Vec::new().into_iter();
@@ -83,7 +88,7 @@ impl Merges {
             let mut next = self.lanes(level + 1, all / 2, &mut merged);
             for ((next, lanes), (_, tree)) in next.iter_mut().zip(&lanes).zip(&self.trees) {
                 if next.bits.is_empty() {
-                    *next = Lanes::empty(tree.lane_bits(level + 1));
+                    *next = MergeLanes::empty(tree.lane_bits(level + 1));
                 }
                 lanes.pass(tree, level, next);
             }
@@ -95,11 +100,11 @@ impl Merges {
     /// The words of all best rows from their last lanes, by bit.
     pub fn finish(
         &self,
-        evaluator: &mut Evaluator,
+        evaluator: &mut LayerEvaluator,
         member: &mut Member,
         session: &mut Session,
-        lanes: &[Lanes],
-    ) -> Result<Vec<Vec<Bits<3>>>, Error> {
+        lanes: &[MergeLanes],
+    ) -> Result<Vec<Vec<BitSlices<3>>>, Error> {
         let Some(circuit) = &self.finish else { return Ok(Vec::new()) };
         let mut held = |input: &InputBit, into: [&mut [Block]; 3]| {
             lanes[self.number(input.word as usize)?].bits[usize::from(input.bit)].read(0, 1, into);
@@ -114,7 +119,7 @@ impl Merges {
     }
 
     /// [`Merges::merge`].
-    pub fn quote(&self, quote: &mut Quote, mut lanes: usize, levels: std::ops::Range<u32>) {
+    pub fn quote(&self, quote: &mut RoundQuote, mut lanes: usize, levels: std::ops::Range<u32>) {
         if self.trees.is_empty() {
             return;
         }
@@ -125,7 +130,7 @@ impl Merges {
     }
 
     /// [`Merges::finish`].
-    pub fn quote_finish(&self, quote: &mut Quote) {
+    pub fn quote_finish(&self, quote: &mut RoundQuote) {
         if let Some(circuit) = &self.finish {
             circuit.quote_join(quote, 1);
         }
@@ -138,19 +143,19 @@ impl Merges {
             .iter()
             .zip(0..)
             .map(|(level, l)| level.and_gates() * (program::lower::combine::lanes(rows, l) / 2));
-        merges.sum::<u64>() + self.finish.as_ref().map_or(0, Compiled::and_gates)
+        merges.sum::<u64>() + self.finish.as_ref().map_or(0, LayeredCircuit::and_gates)
     }
 }
 
 /// The lanes of one tree at one level, bit by bit.
-pub(crate) struct Lanes {
-    bits: Vec<Bits<3>>,
+pub(crate) struct MergeLanes {
+    bits: Vec<BitSlices<3>>,
     lanes: usize,
 }
 
-impl Lanes {
+impl MergeLanes {
     fn empty(width: usize) -> Self {
-        Self { bits: (0..width).map(|_| Bits::default()).collect(), lanes: 0 }
+        Self { bits: (0..width).map(|_| BitSlices::default()).collect(), lanes: 0 }
     }
 
     /// Appends lanes of the same level.
@@ -213,9 +218,9 @@ mod tests {
     fn neighbours_are_taken_apart() {
         for lanes in [1, 2, 3, 127, 128, 129, 255, 256, 257, 300] {
             let bit = |lane: usize, part: usize| (lane * lane / 3 + part) % 2 == 1;
-            let mut packed = Bits::<3>::default();
+            let mut packed = BitSlices::<3>::default();
             (0..lanes).for_each(|lane| packed.push_bit([bit(lane, 0), bit(lane, 1), false]));
-            let all = Lanes { bits: vec![packed], lanes };
+            let all = MergeLanes { bits: vec![packed], lanes };
             let pairs = lanes / 2;
             for side in [0, 1] {
                 let mut half = [0; 3].map(|_| vec![Block(1); pairs.div_ceil(128)]);

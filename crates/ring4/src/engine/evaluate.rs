@@ -5,9 +5,9 @@
 //! three parts, wires of an owner one; what is local is the same for both, with the numbers of summands in
 //! place of those of parties.
 
-use crate::bits::{Bits, LANES, blocks, wipe};
+use crate::bits::{BitSlices, LANES, blocks, wipe};
 use crate::seats::member::Member;
-use crate::{Party, Quote, VectorRing};
+use crate::{RoundQuote, SeatParty, VectorRing};
 use base::{Error, PartyId};
 use circuits::layers::{AndGate, Layers, LocalStep, concerns};
 use circuits::{Circuit, InputBit, Lit, WireDriver};
@@ -19,10 +19,10 @@ use program::lower::{EntryRule, Piece};
 /// Loads an input's lanes into whole blocks, which are clear.
 pub(crate) type Load<'a, const N: usize> = dyn FnMut(&InputBit, [&mut [Block]; N]) -> Result<(), Error> + 'a;
 
-type Multiply<'a, const N: usize> = dyn FnMut(Bits<N>, Bits<N>) -> Result<Bits<N>, Error> + 'a;
+type Multiply<'a, const N: usize> = dyn FnMut(BitSlices<N>, BitSlices<N>) -> Result<BitSlices<N>, Error> + 'a;
 
 /// A circuit made ready.
-pub(crate) struct Compiled {
+pub(crate) struct LayeredCircuit {
     /// By owner, what it computes alone. The roots are entered.
     own: Vec<Layers>,
     /// By owner, which of the roots are input bits as they are.
@@ -30,7 +30,7 @@ pub(crate) struct Compiled {
     joint: Layers,
 }
 
-impl Compiled {
+impl LayeredCircuit {
     /// Compiles what `roots` need of a circuit. `knows` says who enters an input.
     pub fn new(
         circuit: &Circuit,
@@ -78,7 +78,7 @@ impl Compiled {
         self.own[owner].roots.len() * lanes
     }
 
-    pub fn quote_enter(&self, quote: &mut Quote, lanes: usize) {
+    pub fn quote_enter(&self, quote: &mut RoundQuote, lanes: usize) {
         for owner in 0..self.own.len() {
             let bits = self.entered(owner, lanes);
             if bits > 0 {
@@ -87,7 +87,7 @@ impl Compiled {
         }
     }
 
-    pub fn quote_join(&self, quote: &mut Quote, lanes: usize) {
+    pub fn quote_join(&self, quote: &mut RoundQuote, lanes: usize) {
         for width in self.joint.widths().filter(|width| *width > 0 && lanes > 0) {
             quote.multiply(VectorRing::Z2, width as usize * lanes);
         }
@@ -104,13 +104,13 @@ fn input_roots(piece: &Piece) -> Vec<(usize, InputBit)> {
 }
 
 /// What evaluations of one stage use again and again.
-pub(crate) struct Evaluator {
+pub(crate) struct LayerEvaluator {
     me: PartyId,
     own: Machine<1>,
     joint: Option<Machine<3>>,
 }
 
-impl Evaluator {
+impl LayerEvaluator {
     pub fn new(member: &mut Member, session: &Session) -> Self {
         let joint = member
             .server()
@@ -123,26 +123,26 @@ impl Evaluator {
         &mut self,
         member: &mut Member,
         session: &mut Session,
-        circuit: &Compiled,
+        circuit: &LayeredCircuit,
         lanes: usize,
         known: &mut Load<'_, 1>,
-    ) -> Result<Vec<Bits<3>>, Error> {
+    ) -> Result<Vec<BitSlices<3>>, Error> {
         let mut entered = Vec::with_capacity(circuit.own.len());
         for (owner, own) in circuit.own.iter().enumerate() {
             let bits = circuit.entered(owner, lanes);
             if bits == 0 {
-                entered.push(Bits::default());
+                entered.push(BitSlices::default());
                 continue;
             }
             let party = PartyId(owner as u8);
-            let mut value = Bits::<1>::with_capacity(bits);
+            let mut value = BitSlices::<1>::with_capacity(bits);
             if party == self.me {
                 let none = &mut |_, _| Err(Error::misuse("what one party computes alone takes no product"));
                 let roots = self.own.run(own, lanes, known, none)?;
                 roots.iter().for_each(|root| value.append(root));
             }
             let shares = member.enter(session, party, (VectorRing::Z2, bits), value.part(0))?;
-            entered.push(shares.map(Bits::of).unwrap_or_default());
+            entered.push(shares.map(BitSlices::of).unwrap_or_default());
         }
         Ok(entered)
     }
@@ -152,11 +152,11 @@ impl Evaluator {
         &mut self,
         member: &mut Member,
         session: &mut Session,
-        circuit: &Compiled,
+        circuit: &LayeredCircuit,
         lanes: usize,
-        entered: &[Bits<3>],
+        entered: &[BitSlices<3>],
         held: &mut Load<'_, 3>,
-    ) -> Result<Vec<Bits<3>>, Error> {
+    ) -> Result<Vec<BitSlices<3>>, Error> {
         let (Some(server), Some(machine)) = (member.server(), &mut self.joint) else { return Ok(Vec::new()) };
         let mut load = |input: &InputBit, into: [&mut [Block]; 3]| match input.owner {
             Some(owner) => {
@@ -171,12 +171,12 @@ impl Evaluator {
 
 /// Shares of the products of bits.
 pub(crate) fn products(
-    server: &mut Party,
+    server: &mut SeatParty,
     session: &mut Session,
-    x: Bits<3>,
-    y: Bits<3>,
-) -> Result<Bits<3>, Error> {
-    server.multiply(session, &x.into_shares(), &y.into_shares()).map(Bits::of)
+    x: BitSlices<3>,
+    y: BitSlices<3>,
+) -> Result<BitSlices<3>, Error> {
+    server.multiply(session, &x.into_shares(), &y.into_shares()).map(BitSlices::of)
 }
 
 /// Evaluates layers on wires in N parts. A part has the number of a party or of a summand: who complements is
@@ -203,7 +203,7 @@ impl<const N: usize> Machine<N> {
         lanes: usize,
         load: &mut Load<'_, N>,
         multiply: &mut Multiply<'_, N>,
-    ) -> Result<Vec<Bits<N>>, Error> {
+    ) -> Result<Vec<BitSlices<N>>, Error> {
         let wide = blocks(lanes);
         self.wires.iter_mut().for_each(|part| part.resize(layers.slots() * wide, Block::ZERO));
         let (mut local, mut gate) = (0, 0);
@@ -215,7 +215,7 @@ impl<const N: usize> Machine<N> {
             (local, gate) = (locals as usize, gates as usize);
         }
         let root = |&(slot, flip): &(u32, bool)| {
-            let mut root = Bits::with_capacity(lanes);
+            let mut root = BitSlices::with_capacity(lanes);
             root.push(self.wire(slot, wide), 0, lanes, self.flips(flip));
             root
         };
@@ -289,7 +289,7 @@ impl<const N: usize> Machine<N> {
         }
         let wide = blocks(lanes);
         let gather = |operand: &dyn Fn(&AndGate) -> (u32, bool)| {
-            let mut bits = Bits::with_capacity(gates.len() * lanes + LANES);
+            let mut bits = BitSlices::with_capacity(gates.len() * lanes + LANES);
             for gate in gates {
                 let (slot, flip) = operand(gate);
                 bits.push(self.wire(slot, wide), 0, lanes, self.flips(flip));

@@ -3,19 +3,19 @@
 //! **Functionality.** Of every row some words and single bits; the seats hold the sums over all rows of words
 //! and of products of words, where a bit is set or everywhere ([`program::lower::RowNumbers`]).
 //!
-//! **How.** Words and bits become elements of Z_2^128 ([`Party::word_to_ring`], [`Party::bits_to_ring`]), so
-//! that what an owner entered in w bits is below 2^w whatever it entered. Products are one round. A sum of
-//! numbers times bits is an inner product: one element per sum and chunk, whatever the rows; a sum of numbers
-//! alone, or of bits, is local.
+//! **How.** Words and bits become elements of Z_2^128 ([`SeatParty::word_to_ring`],
+//! [`SeatParty::bits_to_ring`]), so that what an owner entered in w bits is below 2^w whatever it entered.
+//! Products are one round. A sum of numbers times bits is an inner product: one element per sum and chunk,
+//! whatever the rows; a sum of numbers alone, or of bits, is local.
 //!
 //! **Security, who learns what.** That of conversions and products.
 //!
 //! **Cost** per row: about 25 w bits and 128 B per word, 96 B per bit and per product. Over Z_2 the square of
 //! 32 bits alone takes 1.1 kB, and every bit that selects it 96 B.
 
-use crate::bits::{Bits, LANES};
+use crate::bits::{BitSlices, LANES};
 use crate::vectors::sides::{concat, cut};
-use crate::{Party, Planes, Quote, Shares, VectorRing};
+use crate::{Planes, RoundQuote, SeatParty, SharedVector, VectorRing};
 use base::Error;
 use net::Session;
 use program::lower::{NumberSum, RowNumber, RowNumbers};
@@ -36,18 +36,18 @@ impl<'a> Sums<'a> {
     /// Takes in so many rows: the bits of all words, then the single bits.
     pub fn absorb(
         &mut self,
-        server: &mut Party,
+        server: &mut SeatParty,
         session: &mut Session,
         rows: usize,
-        roots: Vec<Bits<3>>,
+        roots: Vec<BitSlices<3>>,
     ) -> Result<(), Error> {
-        let mut planes = roots.into_iter().map(Bits::into_shares);
+        let mut planes = roots.into_iter().map(BitSlices::into_shares);
         let mut words = Vec::with_capacity(self.numbers.words.len());
         for width in &self.numbers.words {
             let word = Planes::new(planes.by_ref().take(*width).collect())?;
             words.push(server.word_to_ring(session, RING, &word)?);
         }
-        let bits: Vec<Shares> = planes.collect();
+        let bits: Vec<SharedVector> = planes.collect();
         let bits = server.bits_to_ring(session, RING, &bits.iter().collect::<Vec<_>>())?;
         let products = self.multiply(server, session, rows, &words)?;
         let number = |sum: &NumberSum| match sum.number {
@@ -70,11 +70,11 @@ impl<'a> Sums<'a> {
 
     fn multiply(
         &self,
-        server: &mut Party,
+        server: &mut SeatParty,
         session: &mut Session,
         rows: usize,
-        words: &[Shares],
-    ) -> Result<Vec<Shares>, Error> {
+        words: &[SharedVector],
+    ) -> Result<Vec<SharedVector>, Error> {
         let products = &self.numbers.products;
         if products.is_empty() {
             return Ok(Vec::new());
@@ -92,7 +92,7 @@ impl<'a> Sums<'a> {
     }
 }
 
-fn add_terms(total: &mut [u128; 3], terms: &Shares) {
+fn add_terms(total: &mut [u128; 3], terms: &SharedVector) {
     for (total, part) in total.iter_mut().zip(terms.parts()) {
         *total = part.iter().fold(*total, |sum, term| sum.wrapping_add(term.0));
     }
@@ -100,17 +100,18 @@ fn add_terms(total: &mut [u128; 3], terms: &Shares) {
 
 /// Adds the inner products of numbers and bits to totals: one round.
 fn inner(
-    server: &mut Party,
+    server: &mut SeatParty,
     session: &mut Session,
     rows: usize,
-    selected: Vec<(&Shares, &Shares, &mut [u128; 3])>,
+    selected: Vec<(&SharedVector, &SharedVector, &mut [u128; 3])>,
 ) -> Result<(), Error> {
     if selected.is_empty() {
         return Ok(());
     }
-    let (numbers, bits): (Vec<&Shares>, Vec<&Shares>) = selected.iter().map(|(n, b, _)| (*n, *b)).unzip();
+    let (numbers, bits): (Vec<&SharedVector>, Vec<&SharedVector>) =
+        selected.iter().map(|(n, b, _)| (*n, *b)).unzip();
     let factors = [side_by_side(rows, &numbers), side_by_side(rows, &bits)];
-    let factors = factors.each_ref().map(Shares::parts);
+    let factors = factors.each_ref().map(SharedVector::parts);
     let sums = server.dots(session, RING, selected.len(), factors)?;
     for (i, (.., total)) in selected.into_iter().enumerate() {
         total.iter_mut().zip(sums.parts()).for_each(|(total, part)| *total = total.wrapping_add(part[i].0));
@@ -119,8 +120,8 @@ fn inner(
 }
 
 /// Element t of all vectors, then element t + 1: a dot product's terms.
-fn side_by_side(rows: usize, vectors: &[&Shares]) -> Shares {
-    let mut all = Shares::zero(RING, rows * vectors.len());
+fn side_by_side(rows: usize, vectors: &[&SharedVector]) -> SharedVector {
+    let mut all = SharedVector::zero(RING, rows * vectors.len());
     for (k, part) in all.parts_mut().into_iter().enumerate() {
         for (i, vector) in vectors.iter().enumerate() {
             part.iter_mut()
@@ -134,7 +135,7 @@ fn side_by_side(rows: usize, vectors: &[&Shares]) -> Shares {
 }
 
 /// Goes through the motions of [`Sums::absorb`].
-pub(crate) fn quote(numbers: &RowNumbers, quote: &mut Quote, rows: usize) {
+pub(crate) fn quote(numbers: &RowNumbers, quote: &mut RoundQuote, rows: usize) {
     for width in &numbers.words {
         quote.word_to_ring(RING, rows, *width as u32);
     }

@@ -20,20 +20,24 @@
 //! **Cost.** The gates of the draws on one lane, and for a noise that becomes a number what a word costs, and
 //! 48 B. Sums: what owners enter, two rounds. Gates: rounds, not bytes. Coins cost nothing.
 
-use crate::bits::Bits;
-use crate::engine::evaluate::{Compiled, Evaluator};
+use crate::bits::BitSlices;
+use crate::engine::evaluate::{LayerEvaluator, LayeredCircuit};
 use crate::engine::rows::unlist;
 use crate::seats::member::Member;
-use crate::{Party, Planes, Quote, Seat, Shares, VectorRing};
+use crate::{Planes, Ring4, Seat, SeatParty, SharedVector, VectorRing};
 use base::{Error, PartyId};
 use circuits::{InputBit, Lit};
-use engine::{Entered, OutputShares, Share, outputs};
+use engine::{
+    DrawnNoise, Entered, OutputShares, PreparedDraw, PreparedLists, PreparedRelease, Share, StagePrice,
+    outputs,
+};
 use kernels::Block;
 use net::Session;
 use program::Program;
 use program::entries::Knows;
-use program::lower::{Draws, EntryRule, LinearSum, NoiseDraw, NoisedAt, ReleasePlan, ReleaseWord, WordKind};
+use program::lower::{Draws, LinearSum, NoiseDraw, NoisedAt, ReleasePlan, ReleaseWord, WordKind};
 use std::collections::HashMap;
+use std::sync::Arc;
 use zeroize::Zeroizing;
 
 /// What sums are of.
@@ -42,12 +46,12 @@ const RING: VectorRing = VectorRing::Z128;
 /// What a seat holds of the noises: the bits of each, and where its number is among those that sums take.
 #[derive(Default)]
 pub(crate) struct Noises {
-    places: HashMap<NoisedAt, (Bits<3>, usize)>,
-    numbers: Option<Shares>,
+    places: HashMap<NoisedAt, (BitSlices<3>, usize)>,
+    numbers: Option<SharedVector>,
 }
 
 impl Noises {
-    fn of(&self, at: NoisedAt) -> Result<&(Bits<3>, usize), Error> {
+    fn of(&self, at: NoisedAt) -> Result<&(BitSlices<3>, usize), Error> {
         self.places
             .get(&at)
             .ok_or_else(|| Error::misuse("a release of ring4 takes noise that was drawn before it"))
@@ -61,61 +65,81 @@ impl Noises {
     }
 }
 
-/// The gates of all draws, and how many of them become numbers of how many bits.
-fn drawn(draws: &Draws) -> (Compiled, usize, usize) {
-    let roots: Vec<Lit> = draws.drawn.iter().flat_map(|noise| noise.bits.iter().copied()).collect();
-    let summed = || draws.drawn.iter().filter(|noise| noise.in_sums);
-    let widest = summed().map(|noise| noise.bits.len()).max().unwrap_or(0);
-    (Compiled::of_shares(&draws.circuit, &roots), summed().count(), widest)
+/// The draws of all releases, made ready.
+pub(crate) struct RingDraw {
+    draws: Arc<Draws>,
+    circuit: LayeredCircuit,
+    /// How many of them become numbers, and of how many bits at most.
+    numbers: (usize, usize),
+    ring4: Ring4,
 }
 
-/// Goes through the motions of [`draw`], keys before it. ANDs of shares with it.
-pub(crate) fn quote_draw(draws: &Draws, mut quote: Quote) -> (Quote, u64) {
-    if draws.drawn.is_empty() {
-        return (quote, 0);
-    }
-    let (circuit, count, width) = drawn(draws);
-    quote.member_setup();
-    circuit.quote_join(&mut quote, 1);
-    if count > 0 {
-        quote.word_to_ring(RING, count, width as u32);
-        quote.refresh(RING, count);
-    }
-    (quote, circuit.and_gates())
+/// What one participant holds of the noise, and the keys that it was drawn under: those of its releases.
+struct RingNoise {
+    member: Member,
+    noises: Noises,
 }
 
-/// Draws all noises. `given` are summands of coins that are not to be tossed.
-pub(crate) fn draw(
-    draws: &Draws,
-    given: &Entered,
-    member: &mut Member,
-    session: &mut Session,
-) -> Result<Noises, Error> {
-    if member.server().is_none() {
-        return Ok(Noises::default());
+impl RingDraw {
+    pub fn new(draws: Arc<Draws>, ring4: Ring4) -> Self {
+        let roots: Vec<Lit> = draws.drawn.iter().flat_map(|noise| noise.bits.iter().copied()).collect();
+        let summed = || draws.drawn.iter().filter(|noise| noise.in_sums);
+        let widest = summed().map(|noise| noise.bits.len()).max().unwrap_or(0);
+        let (circuit, numbers) =
+            (LayeredCircuit::of_shares(&draws.circuit, &roots), (summed().count(), widest));
+        Self { draws, circuit, numbers, ring4 }
     }
-    let (circuit, ..) = drawn(draws);
-    let mut evaluator = Evaluator::new(member, session);
-    let mut coins = toss(draws, given, member);
-    let roots = session.step("circuit", |s| evaluator.join(member, s, &circuit, 1, &[], &mut coins))?;
-    let Some(server) = member.server() else { return Ok(Noises::default()) };
-    let mut roots = roots.iter();
-    let word = |noise: &NoiseDraw| {
-        let mut bits = Bits::default();
-        roots.by_ref().take(noise.bits.len()).for_each(|bit| bits.append(bit));
-        bits
-    };
-    let words: Vec<Bits<3>> = draws.drawn.iter().map(word).collect();
-    let of_sums = draws.drawn.iter().zip(&words).filter(|(noise, _)| noise.in_sums);
-    let of_sums: Vec<&Bits<3>> = of_sums.map(|(_, bits)| bits).collect();
-    let numbers = session.step("numbers", |s| numbers(server, s, &of_sums))?;
-    let mut next = 0;
-    let place = |(noise, bits): (&NoiseDraw, Bits<3>)| {
-        let place = next;
-        next += usize::from(noise.in_sums);
-        (noise.at, (bits, if noise.in_sums { place } else { usize::MAX }))
-    };
-    Ok(Noises { places: draws.drawn.iter().zip(words).map(place).collect(), numbers })
+
+    fn draw(&self, given: &Entered, member: &mut Member, session: &mut Session) -> Result<Noises, Error> {
+        if member.server().is_none() {
+            return Ok(Noises::default());
+        }
+        let drawn = &self.draws.drawn;
+        let mut evaluator = LayerEvaluator::new(member, session);
+        let mut coins = toss(&self.draws, given, member);
+        let roots =
+            session.step("circuit", |s| evaluator.join(member, s, &self.circuit, 1, &[], &mut coins))?;
+        let Some(server) = member.server() else { return Ok(Noises::default()) };
+        let mut roots = roots.iter();
+        let word = |noise: &NoiseDraw| {
+            let mut bits = BitSlices::default();
+            roots.by_ref().take(noise.bits.len()).for_each(|bit| bits.append(bit));
+            bits
+        };
+        let words: Vec<BitSlices<3>> = drawn.iter().map(word).collect();
+        let of_sums = drawn.iter().zip(&words).filter(|(noise, _)| noise.in_sums);
+        let of_sums: Vec<&BitSlices<3>> = of_sums.map(|(_, bits)| bits).collect();
+        let numbers = session.step("numbers", |s| numbers(server, s, &of_sums))?;
+        let mut next = 0;
+        let place = |(noise, bits): (&NoiseDraw, BitSlices<3>)| {
+            let place = next;
+            next += usize::from(noise.in_sums);
+            (noise.at, (bits, if noise.in_sums { place } else { usize::MAX }))
+        };
+        Ok(Noises { places: drawn.iter().zip(words).map(place).collect(), numbers })
+    }
+}
+
+impl PreparedDraw for RingDraw {
+    fn price(&self) -> StagePrice {
+        let (mut quote, (count, width)) = (self.ring4.quote(self.draws.parties), self.numbers);
+        quote.member_setup();
+        self.circuit.quote_join(&mut quote, 1);
+        if count > 0 {
+            quote.word_to_ring(RING, count, width as u32);
+            quote.refresh(RING, count);
+        }
+        quote.price(self.circuit.and_gates())
+    }
+
+    fn run(&self, given: &Entered, session: &mut Session) -> Result<DrawnNoise, Error> {
+        self.ring4.check_roster(self.draws.parties, session)?;
+        session.step("draw", |session| {
+            let mut member = self.ring4.member(session)?;
+            let noises = self.draw(given, &mut member, session)?;
+            Ok(DrawnNoise::of(RingNoise { member, noises }))
+        })
+    }
 }
 
 /// Loads coins: random bits, the four summands of a piece at one place of their streams, or another value
@@ -134,7 +158,7 @@ fn toss<'a>(
     }
     let seat = member.server().map(|server| server.seat());
     let bits =
-        member.server().map(|server| Bits::of(server.random(VectorRing::Z2, count))).unwrap_or_default();
+        member.server().map(|server| BitSlices::of(server.random(VectorRing::Z2, count))).unwrap_or_default();
     move |input, into| {
         let (summand, at) = places[input.word as usize];
         if let Some(part) = seat.and_then(|seat| seat.part_of(summand)) {
@@ -148,31 +172,20 @@ fn toss<'a>(
 }
 
 /// Words as numbers, whose summands are fresh.
-fn numbers(server: &mut Party, session: &mut Session, words: &[&Bits<3>]) -> Result<Option<Shares>, Error> {
+fn numbers(
+    server: &mut SeatParty,
+    session: &mut Session,
+    words: &[&BitSlices<3>],
+) -> Result<Option<SharedVector>, Error> {
     let Some(widest) = words.iter().map(|word| word.len()).max() else { return Ok(None) };
     let plane = |i: usize| {
-        let mut plane = Bits::with_capacity(words.len());
+        let mut plane = BitSlices::with_capacity(words.len());
         words.iter().for_each(|w| plane.push(w.slices(), i.min(w.len() - 1), 1, [Block::ZERO; 3]));
         plane.into_shares()
     };
     let planes = Planes::new((0..widest).map(plane).collect())?;
     let all = server.signed_word_to_ring(session, RING, &planes)?;
     server.refresh(session, &all).map(Some)
-}
-
-/// Whether nothing is computed together.
-fn is_local(plan: &ReleasePlan) -> bool {
-    plan.bits() == 0 || plan.alone().is_some()
-}
-
-/// A release in gates.
-fn compiled(plan: &ReleasePlan, inputs: EntryRule) -> Compiled {
-    let roots: Vec<Lit> = plan.roots().collect();
-    let knows = |input: &InputBit| match plan.words[input.word as usize] {
-        ReleaseWord { kind: WordKind::Alone(_) | WordKind::Candidate(..), owner, .. } => Knows::Party(owner),
-        _ => Knows::Nobody,
-    };
-    Compiled::new(&plan.circuit, &roots, plan.parties, &knows, inputs)
 }
 
 /// The words that an owner enters as numbers, where it does.
@@ -200,64 +213,123 @@ fn refreshed(plan: &ReleasePlan, seats: [PartyId; 4]) -> Option<(VectorRing, usi
     (!sums.iter().all(fresh)).then_some((RING, sums.len()))
 }
 
-/// Goes through the motions of [`run`], keys before it where no noise was drawn under them. ANDs of shares
-/// with it.
-pub(crate) fn quote(plan: &ReleasePlan, mut quote: Quote) -> (Quote, u64) {
-    if is_local(plan) {
-        return (quote, 0);
-    }
-    if !plan.is_drawn() {
-        quote.member_setup();
-    }
-    let mut and_gates = 0;
-    if plan.sums.is_some() {
-        owned(plan).for_each(|(owner, words)| quote.enter(owner, RING, words.len()));
-    } else {
-        let circuit = compiled(plan, quote.settings().inputs());
-        circuit.quote_enter(&mut quote, 1);
-        circuit.quote_join(&mut quote, 1);
-        and_gates = circuit.and_gates();
-    }
-    if let Some((ring, len)) = refreshed(plan, quote.seats()) {
-        quote.refresh(ring, len);
-    }
-    if quote.settings().checked() && !plan.is_drawn() {
-        quote.confirm();
-    }
-    (quote, and_gates)
+/// A release, made ready.
+pub(crate) struct RingRelease {
+    plan: Arc<ReleasePlan>,
+    /// Its gates; of sums there are none.
+    circuit: LayeredCircuit,
+    ring4: Ring4,
 }
 
-/// Runs a release at one participant; `member` makes keys where no noise was drawn under some.
-pub(crate) fn run(
-    (plan, noises): (&ReleasePlan, &Noises),
-    member: &mut Member,
-    entered: &Entered,
-    session: &mut Session,
-) -> Result<OutputShares, Error> {
-    let shares = match &plan.sums {
-        Some(sums) => add_up((plan, noises), sums, member, entered, session)?,
-        None => evaluate((plan, noises), member, entered, session)?,
-    };
-    let (seats, checked) = (member.seats(), member.settings().checked());
-    let (Some(server), Some(mut shares)) = (member.server(), shares) else { return Ok(OutputShares::none()) };
-    session.step("check", |session| {
-        if refreshed(plan, seats).is_some() {
-            shares = server.refresh(session, &shares.without_padding())?;
+impl RingRelease {
+    pub fn new(plan: Arc<ReleasePlan>, ring4: Ring4) -> Self {
+        let roots: Vec<Lit> = if plan.sums.is_some() { Vec::new() } else { plan.roots().collect() };
+        let knows = |input: &InputBit| match plan.words[input.word as usize] {
+            ReleaseWord { kind: WordKind::Alone(_) | WordKind::Candidate(..), owner, .. } => {
+                Knows::Party(owner)
+            }
+            _ => Knows::Nobody,
+        };
+        let inputs = ring4.settings.inputs();
+        let circuit = LayeredCircuit::new(&plan.circuit, &roots, plan.parties, &knows, inputs);
+        Self { plan, circuit, ring4 }
+    }
+
+    /// Whether every release sets up keys and confirms by itself: not where its noise was drawn before.
+    fn confirms(&self) -> bool {
+        self.ring4.settings.checked() && !self.plan.is_drawn()
+    }
+
+    /// Computes it under the keys of `member`.
+    fn compute(
+        &self,
+        (member, noises): (&mut Member, &Noises),
+        entered: &Entered,
+        session: &mut Session,
+    ) -> Result<OutputShares, Error> {
+        let plan = &*self.plan;
+        let shares = match &plan.sums {
+            Some(sums) => add_up((plan, noises), sums, member, entered, session)?,
+            None => evaluate((plan, noises), &self.circuit, member, entered, session)?,
+        };
+        let (Some(server), Some(mut shares)) = (member.server(), shares) else {
+            return Ok(OutputShares::none());
+        };
+        session.step("check", |session| {
+            if refreshed(plan, self.ring4.seats).is_some() {
+                shares = server.refresh(session, &shares.without_padding())?;
+            }
+            if self.confirms() { server.confirm(session) } else { Ok(()) }
+        })?;
+        let part = |k: usize| match &plan.sums {
+            Some(sums) => bits_of(sums, shares.parts()[k]),
+            None => {
+                let bit = |at: usize| shares.parts()[k][at / 128].0 >> (at % 128) & 1 == 1;
+                (0..plan.bits()).map(bit).collect()
+            }
+        };
+        // In order of the summands' numbers, which the parts are not in.
+        let mut parts = [0, 1, 2].map(|k| (server.seat().summand(k).index(), k));
+        parts.sort_unstable();
+        let parts = parts.map(|(_, k)| Zeroizing::new(part(k)));
+        Ok(OutputShares::of_summands(parts.each_ref().map(|part| part.as_slice())))
+    }
+}
+
+impl PreparedRelease for RingRelease {
+    fn plan(&self) -> &ReleasePlan {
+        &self.plan
+    }
+
+    fn holders(&self) -> &[PartyId] {
+        &self.ring4.seats
+    }
+
+    fn price(&self) -> StagePrice {
+        let (plan, mut quote) = (&*self.plan, self.ring4.quote(self.plan.parties));
+        if plan.bits() == 0 || plan.alone().is_some() {
+            return quote.price(0);
         }
-        if checked && !plan.is_drawn() { server.confirm(session) } else { Ok(()) }
-    })?;
-    let part = |k: usize| match &plan.sums {
-        Some(sums) => bits_of(sums, shares.parts()[k]),
-        None => {
-            let bit = |at: usize| shares.parts()[k][at / 128].0 >> (at % 128) & 1 == 1;
-            (0..plan.bits()).map(bit).collect()
+        if !plan.is_drawn() {
+            quote.member_setup();
         }
-    };
-    // In order of the summands' numbers, which the parts are not in.
-    let mut parts = [0, 1, 2].map(|k| (server.seat().summand(k).index(), k));
-    parts.sort_unstable();
-    let parts = parts.map(|(_, k)| Zeroizing::new(part(k)));
-    Ok(OutputShares::of_summands(parts.each_ref().map(|part| part.as_slice())))
+        if plan.sums.is_some() {
+            owned(plan).for_each(|(owner, words)| quote.enter(owner, RING, words.len()));
+        } else {
+            self.circuit.quote_enter(&mut quote, 1);
+            self.circuit.quote_join(&mut quote, 1);
+        }
+        if let Some((ring, len)) = refreshed(plan, self.ring4.seats) {
+            quote.refresh(ring, len);
+        }
+        if self.confirms() {
+            quote.confirm();
+        }
+        quote.price(self.circuit.and_gates())
+    }
+
+    fn run(
+        &self,
+        entered: &Entered,
+        noise: &mut DrawnNoise,
+        session: &mut Session,
+    ) -> Result<OutputShares, Error> {
+        self.ring4.check_roster(self.plan.parties, session)?;
+        if let Some(alone) = outputs::alone(&self.plan, entered, session.me())? {
+            return Ok(alone);
+        }
+        if self.plan.bits() == 0 {
+            return Ok(OutputShares::none());
+        }
+        session.step("release", |session| {
+            if self.plan.is_drawn() {
+                let RingNoise { member, noises } = noise.get()?;
+                return self.compute((member, noises), entered, session);
+            }
+            let mut member = self.ring4.member(session)?;
+            self.compute((&mut member, &Noises::default()), entered, session)
+        })
+    }
 }
 
 /// Summands of sums, each of its width.
@@ -276,7 +348,7 @@ fn add_up(
     member: &mut Member,
     entered: &Entered,
     session: &mut Session,
-) -> Result<Option<Shares>, Error> {
+) -> Result<Option<SharedVector>, Error> {
     let mut held = Zeroizing::new(vec![[0u128; 3]; plan.words.len()]);
     for (owner, words) in owned(plan) {
         let mine = if owner == session.me() { &words[..] } else { &[] };
@@ -305,7 +377,7 @@ fn add_up(
             _ => {}
         }
     }
-    let mut all = Shares::zero(RING, sums.len());
+    let mut all = SharedVector::zero(RING, sums.len());
     for (k, into) in all.parts_mut().into_iter().enumerate() {
         for (sum, into) in sums.iter().zip(into) {
             let start = if part(0) == Some(k) { sum.constant } else { 0 };
@@ -321,17 +393,17 @@ fn add_up(
 /// Owners enter what they know, and the seats evaluate gates.
 fn evaluate(
     (plan, noises): (&ReleasePlan, &Noises),
+    circuit: &LayeredCircuit,
     member: &mut Member,
     entered: &Entered,
     session: &mut Session,
-) -> Result<Option<Shares>, Error> {
-    let circuit = compiled(plan, member.settings().inputs());
-    let mut evaluator = Evaluator::new(member, session);
+) -> Result<Option<SharedVector>, Error> {
+    let mut evaluator = LayerEvaluator::new(member, session);
     let mut known = |input: &InputBit, [place]: [&mut [Block]; 1]| {
         place[0].0 = entered.need(input.word as usize)? >> input.bit & 1;
         Ok(())
     };
-    let owned = session.step("enter", |s| evaluator.enter(member, s, &circuit, 1, &mut known))?;
+    let owned = session.step("enter", |s| evaluator.enter(member, s, circuit, 1, &mut known))?;
     let seat = member.server().map(|server| server.seat());
     let mut held = |input: &InputBit, into: [&mut [Block]; 3]| {
         let (WordKind::Summand(_, j) | WordKind::NoiseSummand(_, j)) = plan.words[input.word as usize].kind
@@ -345,79 +417,96 @@ fn evaluate(
         };
         Ok(())
     };
-    let roots = session.step("circuit", |s| evaluator.join(member, s, &circuit, 1, &owned, &mut held))?;
-    let mut all = Bits::with_capacity(plan.bits());
+    let roots = session.step("circuit", |s| evaluator.join(member, s, circuit, 1, &owned, &mut held))?;
+    let mut all = BitSlices::with_capacity(plan.bits());
     roots.iter().for_each(|bits| all.append(bits));
     Ok(seat.map(|_| all.into_shares()))
 }
 
 /// Reveals bits to one viewer, all at once, after the seats have told each other that everything was checked.
 pub(crate) fn reveal(
-    shares: &[Bits<3>],
+    shares: &[BitSlices<3>],
     count: usize,
     viewer: PartyId,
     member: &mut Member,
     session: &mut Session,
-) -> Result<Option<Bits<1>>, Error> {
+) -> Result<Option<BitSlices<1>>, Error> {
     if member.settings().checked() {
         member.confirm(session)?;
     }
-    let mut all = Bits::with_capacity(count);
+    let mut all = BitSlices::with_capacity(count);
     shares.iter().for_each(|bits| all.append(bits));
     let all = member.server().map(|_| all.into_shares());
     let opened = member.reveal(session, all.as_ref(), (VectorRing::Z2, count), viewer)?;
     Ok(opened.map(|blocks| {
-        let mut bits = Bits::default();
+        let mut bits = BitSlices::default();
         bits.push([&blocks], 0, count, [Block::ZERO]);
         bits
     }))
 }
 
-/// Goes through the motions of [`run_lists`].
-pub(crate) fn quote_lists(program: &Program, rows: u64, viewer: PartyId, mut quote: Quote) -> Quote {
-    let count = program.lists.iter().filter(|l| l.to == viewer).count();
-    if count == 0 || rows == 0 {
-        return quote;
-    }
-    quote.member_setup();
-    if quote.settings().checked() {
-        quote.confirm();
-    }
-    quote.reveal(VectorRing::Z2, count * rows as usize, viewer);
-    quote
+/// A viewer's lists, made ready.
+pub(crate) struct RingLists {
+    parties: usize,
+    viewer: PartyId,
+    folds: Vec<u32>,
+    ring4: Ring4,
 }
 
-/// Reveals a viewer's lists.
-pub(crate) fn run_lists(
-    program: &Program,
-    member: impl FnOnce(&mut Session) -> Result<Member, Error>,
-    rows: u64,
-    viewer: PartyId,
-    totals: &engine::Shares,
-    session: &mut Session,
-) -> Result<Vec<Vec<u64>>, Error> {
-    let mine: Vec<u32> = program.lists.iter().filter(|l| l.to == viewer).map(|l| l.fold).collect();
-    let me = session.me();
-    if mine.is_empty() || rows == 0 {
-        return Ok(if me == viewer { vec![Vec::new(); mine.len()] } else { Vec::new() });
+impl RingLists {
+    pub fn new(program: &Program, viewer: PartyId, ring4: Ring4) -> Self {
+        let mine = program.lists.iter().filter(|list| list.to == viewer);
+        let (parties, folds) = (program.parties.len(), mine.map(|list| list.fold).collect());
+        Self { parties, viewer, folds, ring4 }
     }
-    let mut member = member(session)?;
-    let count = rows as usize;
-    let mut shares = Vec::new();
-    if let Some(server) = member.server() {
-        let numbers = [0, 1, 2].map(|k| server.seat().summand(k).index());
-        for &fold in &mine {
-            shares.push(held_list(totals, fold, numbers, count, me)?);
+
+    fn reveal(
+        &self,
+        rows: u64,
+        totals: &engine::Shares,
+        session: &mut Session,
+    ) -> Result<Vec<Vec<u64>>, Error> {
+        let (lists, me) = (self.folds.len(), session.me());
+        if lists == 0 || rows == 0 {
+            return Ok(if me == self.viewer { vec![Vec::new(); lists] } else { Vec::new() });
         }
+        let mut member = self.ring4.member(session)?;
+        let count = rows as usize;
+        let mut shares = Vec::new();
+        if let Some(server) = member.server() {
+            let numbers = [0, 1, 2].map(|k| server.seat().summand(k).index());
+            for &fold in &self.folds {
+                shares.push(held_list(totals, fold, numbers, count, me)?);
+            }
+        }
+        let bits = reveal(&shares, lists * count, self.viewer, &mut member, session)?;
+        let Some(bits) = bits else { return Ok(Vec::new()) };
+        let list = |i: usize| {
+            let list = bits.cut(i * count, count);
+            let halves = list.part(0).iter().flat_map(|block| [block.0 as u64, (block.0 >> 64) as u64]);
+            halves.take(count.div_ceil(64)).collect()
+        };
+        Ok((0..lists).map(list).collect())
     }
-    let bits = reveal(&shares, mine.len() * count, viewer, &mut member, session)?;
-    let Some(bits) = bits else { return Ok(Vec::new()) };
-    let list = |i: usize| {
-        let list = bits.cut(i * count, count);
-        let halves = list.part(0).iter().flat_map(|block| [block.0 as u64, (block.0 >> 64) as u64]);
-        halves.take(count.div_ceil(64)).collect()
-    };
-    Ok((0..mine.len()).map(list).collect())
+}
+
+impl PreparedLists for RingLists {
+    fn price(&self, rows: u64) -> StagePrice {
+        let mut quote = self.ring4.quote(self.parties);
+        if !self.folds.is_empty() && rows > 0 {
+            quote.member_setup();
+            if self.ring4.settings.checked() {
+                quote.confirm();
+            }
+            quote.reveal(VectorRing::Z2, self.folds.len() * rows as usize, self.viewer);
+        }
+        quote.price(0)
+    }
+
+    fn run(&self, rows: u64, totals: &engine::Shares, session: &mut Session) -> Result<Vec<Vec<u64>>, Error> {
+        self.ring4.check_roster(self.parties, session)?;
+        session.step("lists", |session| self.reveal(rows, totals, session))
+    }
 }
 
 fn held_list(
@@ -426,7 +515,7 @@ fn held_list(
     numbers: [usize; 3],
     rows: usize,
     me: PartyId,
-) -> Result<Bits<3>, Error> {
+) -> Result<BitSlices<3>, Error> {
     let fault = || Error::misuse(format!("{me} holds no list of fold {fold} of {rows} rows"));
     let Some(Share::ReplicatedRows(summands)) = totals.folds().get(fold as usize) else {
         return Err(fault());
@@ -436,7 +525,7 @@ fn held_list(
         let words = summands[number].as_ref().filter(|words| words.len() == rows.div_ceil(64));
         unlist(words.ok_or_else(fault)?, part);
     }
-    let mut bits = Bits::default();
+    let mut bits = BitSlices::default();
     bits.push(parts.each_ref().map(Vec::as_slice), 0, rows, [Block::ZERO; 3]);
     Ok(bits)
 }

@@ -15,25 +15,26 @@
 //! numbers, and the merges; one round per layer and chunk. Rows come in chunks, so that memory does not grow
 //! with them but for lists.
 
-use crate::bits::{Bits, LANES, blocks};
-use crate::engine::combine::{Lanes, Merges};
-use crate::engine::evaluate::{Compiled, Evaluator};
+use crate::bits::{BitSlices, LANES, blocks};
+use crate::engine::combine::{MergeLanes, Merges};
+use crate::engine::evaluate::{LayerEvaluator, LayeredCircuit};
 use crate::engine::numbers::{self, Sums};
 use crate::engine::sums::{Columns, Motions};
 use crate::seats::member::Member;
-use crate::{Quote, Seat, VectorRing};
+use crate::{Ring4, RoundQuote, Seat, VectorRing};
 use base::{Error, PartyId, limits};
 use circuits::InputBit;
-use engine::{SERVERS, Share, Shares, Total};
+use engine::{BaseOts, PreparedRows, RowInput, SERVERS, Share, Shares, StagePrice, Total};
 use kernels::Block;
 use net::Session;
 use program::ShardRows;
 use program::entries::Knows;
 use program::eval::{NodeValues, closure};
-use program::lower::combine::{SelectionCircuit, SumTerms};
+use program::lower::combine::SumTerms;
 use program::lower::{BooleanFold, BooleanPlan, EntryRule, INDEX_WORD, hoist, lower_boolean};
 use program::{Holder, NodeId, Op, Program, ValueType};
 use std::collections::HashMap;
+use std::sync::Arc;
 use zeroize::Zeroize;
 
 /// Most bytes of live wires of one chunk at a seat: what stays in a cache.
@@ -47,30 +48,33 @@ const BATCH: usize = 4096;
 /// From so many bits of a value on all of them are had by turning 128 values at once.
 const TRANSPOSED: usize = 4;
 
-/// A row program made ready for a number of rows.
-pub(crate) struct Prepared {
+/// Rows of a program, made ready.
+#[derive(Clone)]
+pub struct RingRows {
+    lowered: Arc<LoweredRows>,
+    ring4: Ring4,
+}
+
+/// What depends on neither the number of rows nor the channels.
+struct LoweredRows {
     /// As it is computed: the same totals as the study's.
     program: Program,
     plan: BooleanPlan,
-    leaf: Compiled,
-    merges: Merges,
+    /// The circuit of one row, but for the bits of its number.
+    leaf: Arc<Leaf>,
     sums: Vec<SumTerms>,
-    /// Rows of a chunk, a power of two.
-    chunk: usize,
+}
+
+/// What is done for one row.
+struct Leaf {
+    circuit: LayeredCircuit,
     /// Bits of public columns: their place among what the first owner enters. The others enter them as well,
     /// to be compared.
     public: Vec<(usize, InputBit)>,
-    owners: usize,
 }
 
-impl Prepared {
-    pub fn new(program: &Program, shape: SelectionCircuit, rows: u64, inputs: EntryRule) -> Self {
-        let program = match inputs {
-            EntryRule::Derived => program.clone(),
-            EntryRule::Columns => hoist(program),
-        };
-        let plan = lower_boolean(&program, shape, rows, inputs);
-        let owners = program.parties.len();
+impl Leaf {
+    fn new(program: &Program, plan: &BooleanPlan, inputs: EntryRule) -> Self {
         // What everybody knows enters as the first owner's: servers without data know nothing but the number
         // of a row.
         let knows = |input: &InputBit| match input.owner {
@@ -78,22 +82,62 @@ impl Prepared {
             _ if plan.is_shared(input) => Knows::Shares,
             owner => Knows::Party(owner.unwrap_or(PartyId(0))),
         };
-        let leaf = Compiled::new(&plan.leaf.circuit, &plan.leaf.roots, owners, &knows, inputs);
+        let owners = program.parties.len();
+        let circuit = LayeredCircuit::new(&plan.leaf.circuit, &plan.leaf.roots, owners, &knows, inputs);
         let is_public = |input: &InputBit| match program.row.node(NodeId(input.word)).op {
             Op::Column(column) => program.columns[column as usize].holder == Holder::Public,
             _ => false,
         };
         let public = match inputs {
             EntryRule::Derived => Vec::new(),
-            EntryRule::Columns => leaf.inputs_of(0).filter(|(_, input)| is_public(input)).collect(),
+            EntryRule::Columns => circuit.inputs_of(0).filter(|(_, input)| is_public(input)).collect(),
         };
+        Self { circuit, public }
+    }
+}
+
+impl RingRows {
+    pub(crate) fn new(program: &Program, ring4: Ring4) -> Self {
+        let inputs = ring4.settings.inputs();
+        let program = match inputs {
+            EntryRule::Derived => program.clone(),
+            EntryRule::Columns => hoist(program),
+        };
+        let plan = lower_boolean(&program, ring4.shape, 1, inputs);
+        let leaf = Arc::new(Leaf::new(&program, &plan, inputs));
         let widths = program.summand_bits();
         let sums = plan.folds.iter().zip(&widths).filter_map(|(fold, width)| {
             let BooleanFold::Tree(tree) = fold else { return None };
             tree.terms().map(|terms| SumTerms { total: (*width).into(), ..terms })
         });
-        let (merges, sums) = (Merges::new(&plan), sums.collect());
-        let bytes = leaf.block_bytes() + numbers::block_bytes(&plan.numbers);
+        let sums = sums.collect();
+        Self { lowered: Arc::new(LoweredRows { program, plan, leaf, sums }), ring4 }
+    }
+
+    /// The same where others than its two ends can read the channels between servers, or not: messages are
+    /// masked then.
+    #[must_use]
+    pub fn masked(&self, masked: bool) -> Self {
+        let mut same = self.clone();
+        same.ring4.settings.masked = masked;
+        same
+    }
+
+    /// The engine that it was made ready by.
+    #[must_use]
+    pub fn ring4(&self) -> &Ring4 {
+        &self.ring4
+    }
+
+    /// All circuits over so many rows.
+    fn over(&self, rows: u64) -> RowChunks<'_> {
+        let lowered = &*self.lowered;
+        let plan = lowered.plan.clone().with_rows(rows);
+        let leaf = match plan.takes_index() {
+            true => Arc::new(Leaf::new(&lowered.program, &plan, self.ring4.settings.inputs())),
+            false => lowered.leaf.clone(),
+        };
+        let bytes = leaf.circuit.block_bytes() + numbers::block_bytes(&plan.numbers);
         let [most, fewest] = CHUNK_ROWS;
         let fit = |budget: usize| {
             let rows = LANES * (budget / bytes.max(1));
@@ -101,15 +145,37 @@ impl Prepared {
         };
         let whole: usize = fit(WHOLE_BYTES);
         let chunk = if rows <= whole as u64 { whole } else { fit(CHUNK_BYTES) };
-        Self { program, plan, leaf, merges, sums, chunk, public, owners }
+        let chunk = self.ring4.chunk.unwrap_or(chunk);
+        RowChunks { lowered, merges: Merges::new(&plan), plan, leaf, chunk }
+    }
+}
+
+impl PreparedRows for RingRows {
+    fn price(&self, rows: u64) -> StagePrice {
+        let chunks = self.over(rows);
+        let quote = chunks.quote(self.ring4.quote(self.lowered.program.parties.len()));
+        quote.price(chunks.and_gates())
     }
 
-    /// With another number of rows in a chunk, a power of two of at least 128.
-    pub fn with_chunk(mut self, rows: Option<usize>) -> Self {
-        self.chunk = rows.unwrap_or(self.chunk);
-        self
+    fn run(&self, rows: RowInput<'_>, _: BaseOts, session: &mut Session) -> Result<Shares, Error> {
+        self.ring4.check_roster(self.lowered.program.parties.len(), session)?;
+        let rows = rows.owned()?;
+        let chunks = self.over(rows.len());
+        session.step("rows", |session| chunks.run(&self.ring4, rows, session))
     }
+}
 
+/// A row program over a number of rows.
+struct RowChunks<'a> {
+    lowered: &'a LoweredRows,
+    plan: BooleanPlan,
+    leaf: Arc<Leaf>,
+    merges: Merges,
+    /// Rows of a chunk, a power of two.
+    chunk: usize,
+}
+
+impl RowChunks<'_> {
     /// First row and number of rows of every chunk.
     fn chunks(&self) -> impl Iterator<Item = (u64, usize)> + use<> {
         let (rows, chunk) = (self.plan.rows, self.chunk as u64);
@@ -123,26 +189,26 @@ impl Prepared {
 
     /// ANDs of shares: those of the rows, of the sums but for their ends, of the merges; and as many as send
     /// what numbers send.
-    pub fn and_gates(&self) -> u64 {
-        let sums: u64 = self.sums.iter().map(|sum| sum.width as u64).sum();
-        (self.leaf.and_gates() + sums + numbers::and_gates(&self.plan.numbers)) * self.plan.rows
+    fn and_gates(&self) -> u64 {
+        let sums: u64 = self.lowered.sums.iter().map(|sum| sum.width as u64).sum();
+        (self.leaf.circuit.and_gates() + sums + numbers::and_gates(&self.plan.numbers)) * self.plan.rows
             + self.merges.and_gates(self.plan.rows)
     }
 
-    /// Goes through the motions of [`run`].
-    pub fn quote(&self, mut quote: Quote) -> Quote {
+    /// Goes through the motions of [`RowChunks::run`].
+    fn quote(&self, mut quote: RoundQuote) -> RoundQuote {
         if self.plan.is_alone() {
             return quote;
         }
         quote.member_setup();
-        let (mut sums, mut chunks) = (Motions::new(&self.sums), 0);
+        let (mut sums, mut chunks) = (Motions::new(&self.lowered.sums), 0);
         for (_, rows) in self.chunks() {
-            self.leaf.quote_enter(&mut quote, rows);
+            self.leaf.circuit.quote_enter(&mut quote, rows);
             for owner in self.comparers() {
-                quote.enter(owner, VectorRing::Z2, self.public.len() * rows);
-                quote.open(VectorRing::Z2, self.public.len() * rows);
+                quote.enter(owner, VectorRing::Z2, self.leaf.public.len() * rows);
+                quote.open(VectorRing::Z2, self.leaf.public.len() * rows);
             }
-            self.leaf.quote_join(&mut quote, rows);
+            self.leaf.circuit.quote_join(&mut quote, rows);
             numbers::quote(&self.plan.numbers, &mut quote, rows);
             sums.absorb(&mut quote, rows);
             self.merges.quote(&mut quote, rows, 0..self.inner_levels());
@@ -156,7 +222,7 @@ impl Prepared {
 
     /// Who enters public columns to be compared with the first owner's.
     fn comparers(&self) -> impl Iterator<Item = PartyId> + use<> {
-        let owners = if self.public.is_empty() { 1 } else { self.owners };
+        let owners = if self.leaf.public.is_empty() { 1 } else { self.lowered.program.parties.len() };
         (1..owners).map(|owner| PartyId(owner as u8))
     }
 
@@ -167,26 +233,26 @@ impl Prepared {
         member: &mut Member,
         session: &mut Session,
         (from, count): (u64, usize),
-        first: &Bits<3>,
+        first: &BitSlices<3>,
         own: &Own,
     ) -> Result<(), Error> {
         for owner in self.comparers() {
-            let bits = self.public.len() * count;
-            let mut value = Bits::<1>::with_capacity(bits);
+            let bits = self.leaf.public.len() * count;
+            let mut value = BitSlices::<1>::with_capacity(bits);
             if owner == session.me() {
                 let mut plane = vec![Block::ZERO; blocks(count)];
-                for (_, input) in &self.public {
+                for (_, input) in &self.leaf.public {
                     own.fill(input, from, &mut plane)?;
                     value.push([&plane], 0, count, [Block::ZERO]);
                 }
             }
             let shares = member.enter(session, owner, (VectorRing::Z2, bits), value.part(0))?;
             let (Some(shares), Some(server)) = (shares, member.server()) else { continue };
-            let mut difference = Bits::<3>::with_capacity(bits);
-            for (at, _) in &self.public {
+            let mut difference = BitSlices::<3>::with_capacity(bits);
+            for (at, _) in &self.leaf.public {
                 difference.append(&first.cut(at * count, count));
             }
-            difference.xor(&Bits::of(shares));
+            difference.xor(&BitSlices::of(shares));
             if server.open(session, &difference.into_shares())?.iter().any(|block| *block != Block::ZERO) {
                 let both = [PartyId(0), owner];
                 let check = "they entered different values of a public column: one of both deviates, or \
@@ -198,7 +264,7 @@ impl Prepared {
     }
 
     /// Refuses what cannot be run, before anything is sent.
-    pub fn check(&self) -> Result<(), Error> {
+    fn check(&self) -> Result<(), Error> {
         if self.plan.rows <= limits::ROWS {
             return Ok(());
         }
@@ -206,9 +272,85 @@ impl Prepared {
             "{} rows of the program {} are too many for one computation of ring4: at most {} fit. Split the \
              data into several studies",
             self.plan.rows,
-            self.program.name,
+            self.lowered.program.name,
             limits::ROWS
         )))
+    }
+
+    /// Runs all rows at one participant, at a seat or without one.
+    fn run(&self, ring4: &Ring4, rows: &mut dyn ShardRows, session: &mut Session) -> Result<Shares, Error> {
+        self.check()?;
+        let (program, plan) = (&self.lowered.program, &self.plan);
+        let seat = ring4.seats.iter().position(|party| *party == session.me()).map(Seat::new);
+        let mut own = Own::new(plan, program, session.me());
+        let numbers = seat.map(|seat| [0, 1, 2].map(|k| seat.summand(k).index()));
+        if plan.is_alone() {
+            for (from, count) in self.chunks() {
+                own.read(plan, program, rows, (from, count))?;
+            }
+            // Over no rows nothing was combined: summands of zero.
+            return Ok(own.shares(plan, program, Held::default(), numbers));
+        }
+        let mut member = ring4.member(session)?;
+        // Keys and seeds are agreed; what follows is masked where `settings` says so.
+        let held = session.openly(|s| self.combine(&mut member, rows, &mut own, s))?;
+        Ok(own.shares(plan, program, held, numbers))
+    }
+
+    fn combine(
+        &self,
+        member: &mut Member,
+        rows: &mut dyn ShardRows,
+        own: &mut Own,
+        session: &mut Session,
+    ) -> Result<Held, Error> {
+        let LoweredRows { program, sums, .. } = self.lowered;
+        let Self { plan, merges, .. } = self;
+        let leaf = &self.leaf.circuit;
+        let mut evaluator = LayerEvaluator::new(member, session);
+        let mut columns = Columns::new(sums);
+        let mut numbers = Sums::new(&plan.numbers);
+        let mut best = merges.none();
+        let mut lists: Vec<BitSlices<3>> = Vec::new();
+        for (from, count) in self.chunks() {
+            own.read(plan, program, rows, (from, count))?;
+            let mut known = |input: &InputBit, [place]: [&mut [Block]; 1]| own.fill(input, from, place);
+            let entered = evaluator.enter(member, session, leaf, count, &mut known)?;
+            session.step("public", |s| self.compare_public(member, s, (from, count), &entered[0], own))?;
+            // The number of a row is public: summand 0.
+            let summand_0 = member.server().and_then(|server| server.seat().part_of(Seat::new(0)));
+            let index = &mut |input: &InputBit, places: [&mut [Block]; 3]| match places
+                .into_iter()
+                .nth(summand_0.unwrap_or(3))
+            {
+                Some(place) => own.fill(input, from, place),
+                None => Ok(()),
+            };
+            let roots = evaluator.join(member, session, leaf, count, &entered, index)?;
+            if let Some(server) = member.server() {
+                let Sorted { terms, lanes, kept, of_numbers } = Sorted::new(plan, roots);
+                if !of_numbers.is_empty() {
+                    session.step("numbers", |s| numbers.absorb(server, s, count, of_numbers))?;
+                }
+                columns.absorb(server, session, count, &mut terms.into_iter())?;
+                let lanes = merges.lanes(0, count, &mut lanes.into_iter());
+                let lanes = merges.merge(&mut evaluator, member, session, lanes, 0..self.inner_levels())?;
+                best.iter_mut()
+                    .zip(lanes)
+                    .for_each(|(all, lanes): (&mut MergeLanes, MergeLanes)| all.append(lanes));
+                lists.resize_with(kept.len(), BitSlices::default);
+                lists.iter_mut().zip(&kept).for_each(|(all, part)| all.append(part));
+            }
+            session.report(from + count as u64, plan.rows);
+        }
+        if member.server().is_none() {
+            return Ok(Held::default());
+        }
+        let levels = self.inner_levels()..plan.levels();
+        let best = merges.merge(&mut evaluator, member, session, best, levels)?;
+        let words = merges.finish(&mut evaluator, member, session, &best)?;
+        let sums = columns.finish(&mut evaluator, member, session, plan.rows)?;
+        Ok(Held { sums, numbers: numbers.finish(), words, lists })
     }
 }
 
@@ -218,102 +360,25 @@ impl Prepared {
 struct Held {
     sums: Vec<[u128; 3]>,
     numbers: Vec<[u128; 3]>,
-    words: Vec<Vec<Bits<3>>>,
-    lists: Vec<Bits<3>>,
-}
-
-/// Runs all rows at one participant, at a seat or without one.
-pub(crate) fn run(
-    prepared: &Prepared,
-    seat: Option<Seat>,
-    member: impl FnOnce(&mut Session) -> Result<Member, Error>,
-    rows: &mut dyn ShardRows,
-    session: &mut Session,
-) -> Result<Shares, Error> {
-    prepared.check()?;
-    let Prepared { program, plan, .. } = prepared;
-    let mut own = Own::new(plan, program, session.me());
-    let numbers = seat.map(|seat| [0, 1, 2].map(|k| seat.summand(k).index()));
-    if plan.is_alone() {
-        for (from, count) in prepared.chunks() {
-            own.read(plan, program, rows, (from, count))?;
-        }
-        // Over no rows nothing was combined: summands of zero.
-        return Ok(own.shares(plan, program, Held::default(), numbers));
-    }
-    let mut member = member(session)?;
-    // Keys and seeds are agreed; what follows is masked where `settings` says so.
-    let held = session.openly(|s| combine(prepared, &mut member, rows, &mut own, s))?;
-    Ok(own.shares(plan, program, held, numbers))
-}
-
-fn combine(
-    prepared: &Prepared,
-    member: &mut Member,
-    rows: &mut dyn ShardRows,
-    own: &mut Own,
-    session: &mut Session,
-) -> Result<Held, Error> {
-    let Prepared { program, plan, leaf, merges, sums, .. } = prepared;
-    let mut evaluator = Evaluator::new(member, session);
-    let mut columns = Columns::new(sums);
-    let mut numbers = Sums::new(&plan.numbers);
-    let mut best = merges.none();
-    let mut lists: Vec<Bits<3>> = Vec::new();
-    for (from, count) in prepared.chunks() {
-        own.read(plan, program, rows, (from, count))?;
-        let mut known = |input: &InputBit, [place]: [&mut [Block]; 1]| own.fill(input, from, place);
-        let entered = evaluator.enter(member, session, leaf, count, &mut known)?;
-        session.step("public", |s| prepared.compare_public(member, s, (from, count), &entered[0], own))?;
-        // The number of a row is public: summand 0.
-        let summand_0 = member.server().and_then(|server| server.seat().part_of(Seat::new(0)));
-        let index = &mut |input: &InputBit, places: [&mut [Block]; 3]| match places
-            .into_iter()
-            .nth(summand_0.unwrap_or(3))
-        {
-            Some(place) => own.fill(input, from, place),
-            None => Ok(()),
-        };
-        let roots = evaluator.join(member, session, leaf, count, &entered, index)?;
-        if let Some(server) = member.server() {
-            let Sorted { terms, lanes, kept, of_numbers } = Sorted::new(plan, roots);
-            if !of_numbers.is_empty() {
-                session.step("numbers", |s| numbers.absorb(server, s, count, of_numbers))?;
-            }
-            columns.absorb(server, session, count, &mut terms.into_iter())?;
-            let lanes = merges.lanes(0, count, &mut lanes.into_iter());
-            let lanes = merges.merge(&mut evaluator, member, session, lanes, 0..prepared.inner_levels())?;
-            best.iter_mut().zip(lanes).for_each(|(all, lanes): (&mut Lanes, Lanes)| all.append(lanes));
-            lists.resize_with(kept.len(), Bits::default);
-            lists.iter_mut().zip(&kept).for_each(|(all, part)| all.append(part));
-        }
-        session.report(from + count as u64, plan.rows);
-    }
-    if member.server().is_none() {
-        return Ok(Held::default());
-    }
-    let levels = prepared.inner_levels()..plan.levels();
-    let best = merges.merge(&mut evaluator, member, session, best, levels)?;
-    let words = merges.finish(&mut evaluator, member, session, &best)?;
-    let sums = columns.finish(&mut evaluator, member, session, plan.rows)?;
-    Ok(Held { sums, numbers: numbers.finish(), words, lists })
+    words: Vec<Vec<BitSlices<3>>>,
+    lists: Vec<BitSlices<3>>,
 }
 
 /// The roots of the row circuit.
 #[derive(Default)]
 struct Sorted {
     /// Of sums of bits.
-    terms: Vec<Bits<3>>,
+    terms: Vec<BitSlices<3>>,
     /// Of best rows.
-    lanes: Vec<Bits<3>>,
+    lanes: Vec<BitSlices<3>>,
     /// Of lists.
-    kept: Vec<Bits<3>>,
+    kept: Vec<BitSlices<3>>,
     /// Of what becomes numbers.
-    of_numbers: Vec<Bits<3>>,
+    of_numbers: Vec<BitSlices<3>>,
 }
 
 impl Sorted {
-    fn new(plan: &BooleanPlan, roots: Vec<Bits<3>>) -> Self {
+    fn new(plan: &BooleanPlan, roots: Vec<BitSlices<3>>) -> Self {
         let mut roots = roots.into_iter();
         let mut sorted = Self::default();
         for tree in plan.trees() {
@@ -463,7 +528,7 @@ fn by_number<T>(numbers: [usize; 3], parts: [T; 3]) -> [Option<T>; SERVERS] {
 }
 
 /// The parts of a word by its bits.
-fn word(bits: Option<&Vec<Bits<3>>>) -> [u128; 3] {
+fn word(bits: Option<&Vec<BitSlices<3>>>) -> [u128; 3] {
     let part = |k: usize| {
         let bits = bits.into_iter().flatten().enumerate();
         bits.fold(0, |word, (i, bit)| word | u128::from(bit.bit(k, 0)) << i)
@@ -472,7 +537,7 @@ fn word(bits: Option<&Vec<Bits<3>>>) -> [u128; 3] {
 }
 
 /// The parts of a list, in words of 64 rows.
-fn list(bits: Option<&Bits<3>>) -> [Vec<u64>; 3] {
+fn list(bits: Option<&BitSlices<3>>) -> [Vec<u64>; 3] {
     let part = |k: usize| {
         let Some(bits) = bits else { return Vec::new() };
         let halves = bits.part(k).iter().flat_map(|block| [block.0 as u64, (block.0 >> 64) as u64]);

@@ -10,10 +10,10 @@
 //! the opened total - r. The bits of -r_j are known to the holders of r_j, so they are four more numbers in
 //! the columns.
 
-use crate::bits::Bits;
-use crate::engine::evaluate::{Compiled, Evaluator, products};
+use crate::bits::BitSlices;
+use crate::engine::evaluate::{LayerEvaluator, LayeredCircuit, products};
 use crate::seats::member::Member;
-use crate::{Party, Quote, Seat, VectorRing, elements};
+use crate::{RoundQuote, Seat, SeatParty, VectorRing, elements};
 use base::Error;
 use circuits::gadgets::{LitWord, add_shallow};
 use circuits::{CircuitBuilder, InputBit, Lit};
@@ -104,22 +104,22 @@ pub(crate) struct Columns {
     sums: Vec<SumTerms>,
     heights: Heights,
     /// By sum and weight.
-    bits: Vec<Vec<Bits<3>>>,
+    bits: Vec<Vec<BitSlices<3>>>,
 }
 
 impl Columns {
     pub fn new(sums: &[SumTerms]) -> Self {
-        let column = |sum: &SumTerms| (0..sum.total).map(|_| Bits::default()).collect();
+        let column = |sum: &SumTerms| (0..sum.total).map(|_| BitSlices::default()).collect();
         Self { sums: sums.to_vec(), heights: Heights::new(sums), bits: sums.iter().map(column).collect() }
     }
 
     /// Takes in the terms of so many rows: the bits of all sums' terms, one after the other.
     pub fn absorb(
         &mut self,
-        server: &mut Party,
+        server: &mut SeatParty,
         session: &mut Session,
         rows: usize,
-        terms: &mut impl Iterator<Item = Bits<3>>,
+        terms: &mut impl Iterator<Item = BitSlices<3>>,
     ) -> Result<(), Error> {
         let ones: [Block; 3] = complements(server.seat());
         for (columns, sum) in self.bits.iter_mut().zip(&self.sums) {
@@ -134,7 +134,7 @@ impl Columns {
         self.lower_to(REST, server, session)
     }
 
-    fn lower_to(&mut self, rest: usize, server: &mut Party, session: &mut Session) -> Result<(), Error> {
+    fn lower_to(&mut self, rest: usize, server: &mut SeatParty, session: &mut Session) -> Result<(), Error> {
         while self.heights.tallest() > rest {
             let steps = self.heights.stage();
             self.run(&steps, server, session)?;
@@ -143,9 +143,9 @@ impl Columns {
     }
 
     /// Runs a stage.
-    fn run(&mut self, steps: &[Step], server: &mut Party, session: &mut Session) -> Result<(), Error> {
+    fn run(&mut self, steps: &[Step], server: &mut SeatParty, session: &mut Session) -> Result<(), Error> {
         let all = ands(steps);
-        let [mut x, mut y] = [Bits::with_capacity(all), Bits::with_capacity(all)];
+        let [mut x, mut y] = [BitSlices::with_capacity(all), BitSlices::with_capacity(all)];
         let mut kept = Vec::new();
         for step in steps {
             let column = &mut self.bits[step.sum][step.weight];
@@ -183,7 +183,7 @@ impl Columns {
     /// The summands of all totals over so many rows, by sum and part of this seat.
     pub fn finish(
         mut self,
-        evaluator: &mut Evaluator,
+        evaluator: &mut LayerEvaluator,
         member: &mut Member,
         session: &mut Session,
         rows: u64,
@@ -206,7 +206,7 @@ impl Columns {
             Ok(())
         };
         let bits = evaluator.join(member, session, &adder, 1, &[], &mut held)?;
-        let mut all = Bits::with_capacity(bits.len());
+        let mut all = BitSlices::with_capacity(bits.len());
         bits.iter().for_each(|bit| all.append(bit));
         let count = all.len();
         let server = member.server().ok_or_else(|| Error::misuse("a seat has a server"))?;
@@ -243,7 +243,7 @@ fn complements(seat: Seat) -> [Block; 3] {
     [0, 1, 2].map(|k| Block(if seat.summand(k) == Seat::ALL[0] { u128::MAX } else { 0 }))
 }
 
-fn xored(a: &Bits<3>, b: &Bits<3>) -> Bits<3> {
+fn xored(a: &BitSlices<3>, b: &BitSlices<3>) -> BitSlices<3> {
     let mut sum = a.clone();
     sum.xor(b);
     sum
@@ -255,7 +255,7 @@ fn offset(sum: &SumTerms, rows: u64) -> u128 {
 }
 
 /// Adds the two numbers that are left of every sum. Inputs: word 2s and 2s + 1 are those of sum s.
-fn adder(heights: &Heights) -> Compiled {
+fn adder(heights: &Heights) -> LayeredCircuit {
     let mut g = CircuitBuilder::default();
     let mut roots = LitWord::new();
     for (sum, heights) in heights.0.iter().enumerate() {
@@ -269,7 +269,7 @@ fn adder(heights: &Heights) -> Compiled {
         let [a, b] = [0, 1].map(&mut number);
         roots.extend(add_shallow(&mut g, &a, &b, Lit::FALSE));
     }
-    Compiled::of_shares(&g.finish(), &roots)
+    LayeredCircuit::of_shares(&g.finish(), &roots)
 }
 
 /// Goes through the motions of [`Columns`].
@@ -284,12 +284,12 @@ impl Motions {
     }
 
     /// [`Columns::absorb`].
-    pub fn absorb(&mut self, quote: &mut Quote, rows: usize) {
+    pub fn absorb(&mut self, quote: &mut RoundQuote, rows: usize) {
         self.heights.add_rows(&self.sums, rows);
         self.lower_to(REST, quote);
     }
 
-    fn lower_to(&mut self, rest: usize, quote: &mut Quote) {
+    fn lower_to(&mut self, rest: usize, quote: &mut RoundQuote) {
         while self.heights.tallest() > rest {
             let all = ands(&self.heights.stage());
             if all > 0 {
@@ -299,7 +299,7 @@ impl Motions {
     }
 
     /// [`Columns::finish`].
-    pub fn finish(mut self, quote: &mut Quote) {
+    pub fn finish(mut self, quote: &mut RoundQuote) {
         if self.sums.is_empty() {
             return;
         }

@@ -6,7 +6,7 @@
 //! give the element away. Under [`Hash::Blake3`] it is the keyed hash of round, channel and content, under a
 //! key derived from the same element.
 
-use crate::{COMPARISON_BYTES, Hash, Party, Seat, TAG_BYTES};
+use crate::{COMPARISON_BYTES, Hash, Seat, SeatParty, TAG_BYTES};
 use accel::Use;
 use base::{Error, PartyId};
 use kernels::{Block, gf_digest};
@@ -22,13 +22,13 @@ pub(crate) enum Running {
 
 /// A channel: who sends, who vouches, who receives.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Channel {
+pub(crate) struct VouchedChannel {
     pub sender: Seat,
     pub voucher: Seat,
     pub receiver: Seat,
 }
 
-impl Channel {
+impl VouchedChannel {
     pub fn new(sender: Seat, voucher: Seat, receiver: Seat) -> Self {
         Self { sender, voucher, receiver }
     }
@@ -53,14 +53,14 @@ pub(crate) struct Comparison {
 const COMPARISON_KEY: &str = "tacit ring4 2026 comparison of an input";
 const BLAKE3_KEY: &str = "tacit ring4 2026 key of a tag";
 
-impl Party {
+impl SeatParty {
     /// Which part's keys the tags of a sender are under; this party is voucher or receiver, never the sender.
-    fn tag_part(&self, channel: Channel) -> usize {
+    fn tag_part(&self, channel: VouchedChannel) -> usize {
         self.seat.part_of(channel.sender).expect("nobody hashes what it sends itself")
     }
 
     /// Begins a channel's hash with its length in blocks.
-    pub(crate) fn begin(&self, channel: Channel, round: u64, blocks: usize) -> Running {
+    pub(crate) fn begin(&self, channel: VouchedChannel, round: u64, blocks: usize) -> Running {
         let part = self.tag_part(channel);
         let length = Block(blocks as u128);
         match self.settings.hash {
@@ -77,7 +77,7 @@ impl Party {
     }
 
     /// Goes on with blocks as they are on the wire.
-    pub(crate) fn hash(&self, channel: Channel, running: &mut Running, blocks: &[Block]) {
+    pub(crate) fn hash(&self, channel: VouchedChannel, running: &mut Running, blocks: &[Block]) {
         match running {
             Running::Keyed(digest) => {
                 *digest = gf_digest(self.keys.tag(self.tag_part(channel)), *digest, blocks)
@@ -88,7 +88,7 @@ impl Party {
         }
     }
 
-    fn tag(&self, channel: Channel, round: u64, running: Running) -> [u8; TAG_BYTES] {
+    fn tag(&self, channel: VouchedChannel, round: u64, running: Running) -> [u8; TAG_BYTES] {
         match running {
             Running::Keyed(digest) => {
                 let mut pad = [Block::ZERO];
@@ -109,8 +109,8 @@ impl Party {
         &self,
         session: &mut Session,
         round: u64,
-        vouched: Vec<(Channel, Running)>,
-        received: Vec<(Channel, Running)>,
+        vouched: Vec<(VouchedChannel, Running)>,
+        received: Vec<(VouchedChannel, Running)>,
     ) -> Result<(), Error> {
         for (channel, running) in vouched {
             let to = self.at(channel.receiver);
@@ -130,7 +130,7 @@ impl Party {
     }
 
     /// One of the two deviates; which one, nobody can tell from here.
-    fn accuse(&self, session: &Session, channel: Channel) -> Error {
+    fn accuse(&self, session: &Session, channel: VouchedChannel) -> Error {
         let name = |seat| session.roster().name(self.at(seat));
         let (sender, voucher) = (name(channel.sender), name(channel.voucher));
         session.accuse(

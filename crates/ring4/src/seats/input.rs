@@ -3,17 +3,17 @@
 //! knows the others.
 
 use crate::seats::check::Comparison;
-use crate::{Party, Seat, Shares, VectorRing};
+use crate::{Seat, SeatParty, SharedVector, VectorRing};
 use accel::Use;
 use base::Error;
 use kernels::{Block, ring_add, ring_sub};
 use net::Session;
 use zeroize::Zeroizing;
 
-impl Party {
+impl SeatParty {
     /// Shares values that the party at seat `owner` enters; `value` is looked at there only. One round, two
     /// elements; under malicious security its two receivers compare what they got before they use it. Whoever
-    /// does not enter the values ([`Party::enters`]) may give none.
+    /// does not enter the values ([`SeatParty::enters`]) may give none.
     ///
     /// # Errors
     /// Those of the channels, and receivers that got different values.
@@ -23,15 +23,15 @@ impl Party {
         owner: Seat,
         (ring, len): (VectorRing, usize),
         value: &[Block],
-    ) -> Result<Shares, Error> {
+    ) -> Result<SharedVector, Error> {
         if let Some(stub) = &mut self.stub {
             stub.quote.input(owner, ring, len);
             stub.scratch(2, ring.blocks(len));
-            return Ok(Shares::zero(ring, len));
+            return Ok(SharedVector::zero(ring, len));
         }
         self.hidden(session)?;
         let (me, round) = (self.seat, self.next_round());
-        let mut shares = Shares::zero(ring, len);
+        let mut shares = SharedVector::zero(ring, len);
         if me == owner && value.len() != shares.blocks() {
             return Err(Error::misuse("an input has as many blocks as its elements take"));
         }

@@ -4,8 +4,8 @@
 //! at s, b and o, x_o += m at s, b and r. Where o could read the channel m travels as m + w, w of the stream
 //! of K_o.
 
-use crate::seats::check::{Channel, Running};
-use crate::{PIECE_BYTES, Party, Seat, Shares, VectorRing};
+use crate::seats::check::{Running, VouchedChannel};
+use crate::{PIECE_BYTES, Seat, SeatParty, SharedVector, VectorRing};
 use accel::Use;
 use base::Error;
 use kernels::{Block, ring_add, ring_sub};
@@ -31,8 +31,8 @@ pub struct Joint<'a> {
 }
 
 impl Joint<'_> {
-    fn channel(&self) -> Channel {
-        Channel::new(self.sender, self.voucher, self.receiver)
+    fn channel(&self) -> VouchedChannel {
+        VouchedChannel::new(self.sender, self.voucher, self.receiver)
     }
 
     fn fourth(&self) -> Seat {
@@ -58,32 +58,33 @@ struct Offsets([[u64; 4]; 4]);
 impl Offsets {
     /// The streams of a channel are named by sender and voucher; those of both its receivers go on behind
     /// each other.
-    fn take(&mut self, channel: Channel, blocks: usize) -> u64 {
+    fn take(&mut self, channel: VouchedChannel, blocks: usize) -> u64 {
         let place = &mut self.0[channel.sender.index()][channel.voucher.index()];
         std::mem::replace(place, *place + blocks as u64)
     }
 }
 
-impl Party {
+impl SeatParty {
     /// Joint inputs, all in one round. All four parties call it with the same shapes in the same order.
     ///
     /// # Errors
     /// Shapes that do not fit, those of the channels, and a tag that does not fit.
-    pub fn joint(&mut self, session: &mut Session, joints: &[Joint<'_>]) -> Result<Vec<Shares>, Error> {
+    pub fn joint(&mut self, session: &mut Session, joints: &[Joint<'_>]) -> Result<Vec<SharedVector>, Error> {
         joints.iter().try_for_each(|joint| joint.check(self.seat))?;
         if let Some(stub) = &mut self.stub {
             let shape = |j: &Joint<'_>| ([j.sender, j.voucher, j.receiver], j.ring, j.len);
             stub.quote.joint(&joints.iter().map(shape).collect::<Vec<_>>());
             // What is sent, what is heard, and masks.
             stub.scratch(3, joints.iter().map(|j| j.ring.blocks(j.len)).sum());
-            return Ok(joints.iter().map(|j| Shares::zero(j.ring, j.len)).collect());
+            return Ok(joints.iter().map(|j| SharedVector::zero(j.ring, j.len)).collect());
         }
         self.hidden(session)?;
         let round = self.next_round();
         let mut offsets = Offsets::default();
         let firsts: Vec<u64> =
             joints.iter().map(|j| offsets.take(j.channel(), j.ring.blocks(j.len))).collect();
-        let mut results: Vec<Shares> = joints.iter().map(|j| Shares::zero(j.ring, j.len)).collect();
+        let mut results: Vec<SharedVector> =
+            joints.iter().map(|j| SharedVector::zero(j.ring, j.len)).collect();
         let mut hashes = Hashes::new(self, round, joints);
         let mut talks = [1, 2, 3].map(|k| PeerExchange::new(self.at(self.seat.after(k))));
         let to = |seat: Seat| self.seat.part_of(seat).expect("nobody talks to itself");
@@ -114,7 +115,7 @@ impl Party {
         &self,
         (round, first): (u64, u64),
         joint: &Joint<'_>,
-        result: &mut Shares,
+        result: &mut SharedVector,
         hashes: &mut Hashes,
     ) -> Option<Zeroizing<Vec<Block>>> {
         let of_receiver = self.seat.part_of(joint.receiver)?;
@@ -140,7 +141,7 @@ impl Party {
         heard: &mut &[u8],
         (round, first): (u64, u64),
         joint: &Joint<'_>,
-        result: &mut Shares,
+        result: &mut SharedVector,
         hashes: &mut Hashes,
     ) {
         let of_fourth = self.seat.part_of(joint.fourth()).expect("the fourth is another seat");
@@ -165,18 +166,18 @@ impl Party {
 
 /// The hashes of the channels of a round that this seat vouches for or receives on.
 struct Hashes {
-    vouched: Vec<(Channel, Running)>,
-    received: Vec<(Channel, Running)>,
+    vouched: Vec<(VouchedChannel, Running)>,
+    received: Vec<(VouchedChannel, Running)>,
 }
 
 impl Hashes {
     /// Begins one per channel with content, in an order that all share.
-    fn new(party: &Party, round: u64, joints: &[Joint<'_>]) -> Self {
+    fn new(party: &SeatParty, round: u64, joints: &[Joint<'_>]) -> Self {
         let mut hashes = Self { vouched: Vec::new(), received: Vec::new() };
         if !party.settings.checked() {
             return hashes;
         }
-        let mut seen: Vec<Channel> = Vec::new();
+        let mut seen: Vec<VouchedChannel> = Vec::new();
         for channel in joints.iter().map(Joint::channel) {
             if seen.contains(&channel) {
                 continue;
@@ -194,7 +195,7 @@ impl Hashes {
         hashes
     }
 
-    fn go_on(&mut self, party: &Party, channel: Channel, blocks: &[Block]) {
+    fn go_on(&mut self, party: &SeatParty, channel: VouchedChannel, blocks: &[Block]) {
         let mut all = self.vouched.iter_mut().chain(&mut self.received);
         if let Some((_, running)) = all.find(|(c, _)| *c == channel) {
             party.hash(channel, running, blocks);

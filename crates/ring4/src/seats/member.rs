@@ -1,7 +1,7 @@
 //! Outsourcing: data owners who hold no seat share values with the four and get outputs back.
 //!
-//! **Functionality.** An owner enters vectors, which the four then hold as [`Shares`]; a viewer gets values
-//! that they hold.
+//! **Functionality.** An owner enters vectors, which the four then hold as [`SharedVector`]; a viewer gets
+//! values that they hold.
 //!
 //! **Security.** Owners may be corrupted, any number of them, together with one seat: they learn their own
 //! inputs and outputs, and what they enter is some vector, the same at all four, or everybody aborts.
@@ -19,7 +19,7 @@
 
 use crate::seats::check::Comparison;
 use crate::seats::party::private;
-use crate::{COMPARISON_BYTES, Joint, Party, Quote, Seat, Settings, Shares, VectorRing};
+use crate::{COMPARISON_BYTES, Joint, RoundQuote, Seat, SeatParty, Settings, SharedVector, VectorRing};
 use accel::DeviceQueue;
 use base::{Error, PartyId};
 use kernels::{Aes128, Block, ring_add, ring_sub};
@@ -35,7 +35,7 @@ pub struct Member {
     me: PartyId,
     seats: [PartyId; 4],
     settings: Settings,
-    server: Option<Party>,
+    server: Option<SeatParty>,
     owners: Vec<Owner>,
 }
 
@@ -67,7 +67,7 @@ impl Member {
     ) -> Result<Self, Error> {
         let me = session.me();
         let server =
-            if seats.contains(&me) { Some(Party::new(session, seats, settings, queue)?) } else { None };
+            if seats.contains(&me) { Some(SeatParty::new(session, seats, settings, queue)?) } else { None };
         let outside = session.roster().parties().filter(|party| !seats.contains(party));
         let owners = outside.map(|party| Owner { party, streams: [None, None, None], entered: 0 }).collect();
         let mut member = Self { me, seats, settings, server, owners };
@@ -76,7 +76,7 @@ impl Member {
     }
 
     /// This participant's half of the computation, if it holds a seat.
-    pub fn server(&mut self) -> Option<&mut Party> {
+    pub fn server(&mut self) -> Option<&mut SeatParty> {
         self.server.as_mut()
     }
 
@@ -128,7 +128,7 @@ impl Member {
         owner: PartyId,
         (ring, len): (VectorRing, usize),
         value: &[Block],
-    ) -> Result<Option<Shares>, Error> {
+    ) -> Result<Option<SharedVector>, Error> {
         if let Some(seat) = self.seats.iter().position(|&party| party == owner) {
             let Some(server) = &mut self.server else { return Ok(None) };
             return server.input(session, Seat::new(seat), (ring, len), value).map(Some);
@@ -159,7 +159,7 @@ impl Member {
             return Ok(None);
         }
         let Some(server) = &mut self.server else { return Ok(None) };
-        let (seat, mut shares) = (server.seat(), Shares::zero(ring, len));
+        let (seat, mut shares) = (server.seat(), SharedVector::zero(ring, len));
         for j in seeded(seat) {
             let part = seat.part_of(Seat::new(j)).expect("another seat's number");
             stream(entry, j, shares.parts_mut()[part]);
@@ -186,7 +186,7 @@ impl Member {
     pub fn reveal(
         &mut self,
         session: &mut Session,
-        x: Option<&Shares>,
+        x: Option<&SharedVector>,
         (ring, len): (VectorRing, usize),
         viewer: PartyId,
     ) -> Result<Option<Vec<Block>>, Error> {
@@ -269,7 +269,7 @@ fn give_seeds(session: &mut Session, seats: [PartyId; 4], owner: &mut Owner) -> 
 /// The holders of every seed compare hashes: per owner and pair one hash of the seeds that both hold.
 fn compare_seeds(
     session: &mut Session,
-    server: &Party,
+    server: &SeatParty,
     owners: &[Owner],
     hashes: &[[[u8; COMPARISON_BYTES]; SEEDED]],
 ) -> Result<(), Error> {
@@ -300,9 +300,9 @@ fn compare_seeds(
     Ok(())
 }
 
-impl Party {
+impl SeatParty {
     /// Adds shares of zero to three pairs of summands, so that all four are random but for their sum.
-    pub(crate) fn refresh(&mut self, session: &mut Session, x: &Shares) -> Result<Shares, Error> {
+    pub(crate) fn refresh(&mut self, session: &mut Session, x: &SharedVector) -> Result<SharedVector, Error> {
         let zero = vec![Block::ZERO; x.blocks()];
         let joint = |k: usize| {
             let [sender, voucher, receiver] = zero_input(k);
@@ -315,7 +315,7 @@ impl Party {
     }
 
     /// Sends a viewer its summand and the hash of another one.
-    fn give(&self, session: &mut Session, x: &Shares, viewer: PartyId) -> Result<(), Error> {
+    fn give(&self, session: &mut Session, x: &SharedVector, viewer: PartyId) -> Result<(), Error> {
         let [_, vouched, sent] = x.parts();
         let mut link = session.link(viewer);
         link.send(Block::bytes_of(sent))?;
@@ -355,7 +355,7 @@ fn zero_input(k: usize) -> [Seat; 3] {
     [k + 2, k + 3, k].map(Seat::new)
 }
 
-impl Quote {
+impl RoundQuote {
     /// [`Member::new`]: keys, seeds of everybody without a seat, and their comparison.
     pub fn member_setup(&mut self) {
         self.setup();
@@ -409,7 +409,7 @@ impl Quote {
         }
     }
 
-    /// [`Party::refresh`].
+    /// [`SeatParty::refresh`].
     pub(crate) fn refresh(&mut self, ring: VectorRing, len: usize) {
         self.joint(&[0, 1, 2].map(|k| (zero_input(k), ring, len)));
     }

@@ -1,19 +1,19 @@
 //! Openings: everybody, or one seat, gets the summand that it lacks from the seat after it; the next one
 //! vouches.
 
-use crate::seats::check::Channel;
-use crate::{PIECE_BYTES, Party, Seat, Shares, VectorRing};
+use crate::seats::check::VouchedChannel;
+use crate::{PIECE_BYTES, Seat, SeatParty, SharedVector, VectorRing};
 use base::Error;
 use kernels::{Block, ring_add};
 use net::Session;
 use net::talk::{PeerExchange, exchange};
 
-impl Party {
+impl SeatParty {
     /// Opens values to all four. One round.
     ///
     /// # Errors
     /// Those of the channels, and a tag that does not fit.
-    pub fn open(&mut self, session: &mut Session, x: &Shares) -> Result<Vec<Block>, Error> {
+    pub fn open(&mut self, session: &mut Session, x: &SharedVector) -> Result<Vec<Block>, Error> {
         let opened = self.open_to(session, x, &Seat::ALL)?;
         Ok(opened.expect("this seat is among all"))
     }
@@ -21,11 +21,11 @@ impl Party {
     /// Opens values to some seats. Returns them there, nothing elsewhere. One round.
     ///
     /// # Errors
-    /// As [`Party::open`].
+    /// As [`SeatParty::open`].
     pub fn open_to(
         &mut self,
         session: &mut Session,
-        x: &Shares,
+        x: &SharedVector,
         viewers: &[Seat],
     ) -> Result<Option<Vec<Block>>, Error> {
         if let Some(stub) = &mut self.stub {
@@ -49,7 +49,7 @@ impl Party {
         let mut hashes = [Vec::new(), Vec::new()];
         let [vouched, received] = &mut hashes;
         if self.settings.checked() && viewers.contains(&s2) {
-            let channel = Channel::new(s3, me, s2);
+            let channel = VouchedChannel::new(s3, me, s2);
             let mut running = self.begin(channel, round, blocks);
             self.hash(channel, &mut running, p1);
             vouched.push((channel, running));
@@ -59,7 +59,7 @@ impl Party {
             let mut missing = vec![Block::ZERO; blocks];
             Block::read_slice(&talks[0].hear, &mut missing);
             if self.settings.checked() {
-                let channel = Channel::new(s1, s2, me);
+                let channel = VouchedChannel::new(s1, s2, me);
                 let mut running = self.begin(channel, round, blocks);
                 self.hash(channel, &mut running, &missing);
                 received.push((channel, running));

@@ -1,7 +1,7 @@
 //! One party: its seat, its keys, its devices, and the round that the session is in.
 
 use crate::vectors::spare::{give_back, zeros};
-use crate::{Quote, Seat, VectorRing};
+use crate::{RoundQuote, Seat, VectorRing};
 use accel::{DeviceQueue, SeatKeys, StreamName, Use};
 use base::{Error, Fault, PartyId};
 use kernels::Block;
@@ -55,7 +55,7 @@ impl Settings {
 }
 
 /// One of the four, for one session.
-pub struct Party {
+pub struct SeatParty {
     pub(crate) seat: Seat,
     /// Who sits where.
     pub(crate) seats: [PartyId; 4],
@@ -63,13 +63,13 @@ pub struct Party {
     pub(crate) keys: Arc<SeatKeys>,
     pub(crate) queue: DeviceQueue,
     round: u64,
-    /// What was booked so far, where there are no peers: see [`Party::speculator`].
+    /// What was booked so far, where there are no peers: see [`SeatParty::speculator`].
     pub(crate) stub: Option<Stub>,
-    /// Whether readable channels are accepted: see [`Party::in_the_open`].
+    /// Whether readable channels are accepted: see [`SeatParty::in_the_open`].
     open: bool,
 }
 
-impl Party {
+impl SeatParty {
     /// Agrees on keys with the other three. `seats` says who sits where: the same at all four, this party
     /// among them.
     ///
@@ -94,11 +94,11 @@ impl Party {
         Ok(Self { open: false, ..Self::in_the_open(session, seats, settings, queue)? })
     }
 
-    /// As [`Party::new`] over any channels: whoever reads them can compute the keys, and so the values. For
-    /// measurements of plain transports, on made-up data.
+    /// As [`SeatParty::new`] over any channels: whoever reads them can compute the keys, and so the values.
+    /// For measurements of plain transports, on made-up data.
     ///
     /// # Errors
-    /// As [`Party::new`].
+    /// As [`SeatParty::new`].
     pub fn in_the_open(
         session: &mut Session,
         seats: [PartyId; 4],
@@ -122,13 +122,13 @@ impl Party {
     ///
     /// ```
     /// use base::{Roster, Seed};
-    /// use ring4::{Party, Ring, Seat, Settings};
+    /// use ring4::{SeatParty, VectorRing, Seat, Settings};
     /// # fn main() -> Result<(), base::Error> {
     /// let mut session = net::Session::alone(Roster::new(["alone"]), Seed::from_system());
-    /// let mut party = Party::speculator(Seat::new(2), Settings::default());
-    /// let x = party.input(&mut session, Seat::new(0), (Ring::Z64, 1000), &[])?;
+    /// let mut party = SeatParty::speculator(Seat::new(2), Settings::default());
+    /// let x = party.input(&mut session, Seat::new(0), (VectorRing::Z64, 1000), &[])?;
     /// let y = party.multiply(&mut session, &x, &x)?;
-    /// assert_eq!(ring4::elements(Ring::Z64, 1000, &party.open(&mut session, &y)?), [0; 1000]);
+    /// assert_eq!(ring4::elements(VectorRing::Z64, 1000, &party.open(&mut session, &y)?), [0; 1000]);
     /// // To the seat before, A of 500 blocks and C of one half of them, and so on: what the ledger
     /// // of a run will say.
     /// assert_eq!(party.booked().map(|quote| quote.total().sent[0] > 12_000), Some(true));
@@ -158,7 +158,7 @@ impl Party {
     /// The price of everything that a speculator was asked for, agreement on keys among it, in a session of
     /// the four alone, seat by seat; `None` at a party that has peers.
     #[must_use]
-    pub fn booked(&self) -> Option<&Quote> {
+    pub fn booked(&self) -> Option<&RoundQuote> {
         self.stub.as_ref().map(|stub| &stub.quote)
     }
 
@@ -208,7 +208,12 @@ impl Party {
     /// Whether a speculator leaves out an operation of several rounds, whose result is zeros: it books the
     /// price and does nothing else, once it has gone through as large a one. The first one takes the memory
     /// that a party takes.
-    pub(crate) fn left_out(&mut self, what: Operation, len: usize, price: impl FnOnce(&mut Quote)) -> bool {
+    pub(crate) fn left_out(
+        &mut self,
+        what: OperationName,
+        len: usize,
+        price: impl FnOnce(&mut RoundQuote),
+    ) -> bool {
         let Some(stub) = &mut self.stub else { return false };
         let most = stub.known.entry(what).or_default();
         let known = *most >= len && len > 0;
@@ -221,9 +226,9 @@ impl Party {
 
     /// Random shared values, which nobody knows: no message.
     #[must_use]
-    pub fn random(&mut self, ring: crate::VectorRing, len: usize) -> crate::Shares {
+    pub fn random(&mut self, ring: crate::VectorRing, len: usize) -> crate::SharedVector {
         let round = self.next_round();
-        let mut shares = crate::Shares::zero(ring, len);
+        let mut shares = crate::SharedVector::zero(ring, len);
         for (k, part) in shares.parts_mut().into_iter().enumerate() {
             self.fill(k, (round, Use::Share, [Seat::ALL[0]; 2]), 0, part);
         }
@@ -256,19 +261,19 @@ pub(crate) fn private(session: &mut Session, peer: PartyId) -> Result<(), Error>
 
 /// What a party without peers does instead.
 pub(crate) struct Stub {
-    pub quote: Quote,
+    pub quote: RoundQuote,
     /// Blocks of the most scratch that a round took so far.
     scratch: usize,
     /// The operations of several rounds so far, and the most elements of each.
-    known: BTreeMap<Operation, usize>,
+    known: BTreeMap<OperationName, usize>,
 }
 
 /// Name, ring, and a width of what depends on one.
-pub(crate) type Operation = (&'static str, VectorRing, u32);
+pub(crate) type OperationName = (&'static str, VectorRing, u32);
 
 impl Stub {
     fn new(settings: Settings, seats: [PartyId; 4]) -> Self {
-        let mut quote = Quote::new(settings, seats, 4);
+        let mut quote = RoundQuote::new(settings, seats, 4);
         quote.setup();
         Self { quote, scratch: 0, known: BTreeMap::new() }
     }

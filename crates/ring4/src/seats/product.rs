@@ -1,8 +1,8 @@
 //! Products and dot products: stage 1 on a device, the messages, stage 2, and the check.
 
-use crate::seats::check::{Channel, Running};
+use crate::seats::check::{Running, VouchedChannel};
 use crate::vectors::spare::{give_back, room, wipe, zeros};
-use crate::{CHUNK_BLOCKS, CHUNKS_AHEAD, Hash, Party, Seat, Shares, VectorRing, View};
+use crate::{CHUNK_BLOCKS, CHUNKS_AHEAD, Hash, Seat, SeatParty, ShareView, SharedVector, VectorRing};
 use accel::{BlockHalf, DeviceCommand, FoldStage, MultiplyStage, Vouch};
 use base::Error;
 use kernels::Block;
@@ -30,26 +30,26 @@ pub(crate) fn blocks_of_c(seat: Seat, blocks: usize) -> usize {
 /// What is known of the channels of one round of products at one seat.
 struct Checks {
     /// What this seat vouches for: A of the seat before it, C of the one two further on.
-    vouched: [Channel; 2],
+    vouched: [VouchedChannel; 2],
     /// What it receives: A and C of the seat after it.
-    received: [Channel; 2],
+    received: [VouchedChannel; 2],
     hashes: [[Running; 2]; 2],
 }
 
 impl Checks {
-    fn new(party: &Party, round: u64, blocks: usize) -> Self {
+    fn new(party: &SeatParty, round: u64, blocks: usize) -> Self {
         let seat = party.seat;
         let [s1, s2, s3] = [1, 2, 3].map(|k| seat.after(k));
-        let vouched = [Channel::new(s3, seat, s2), Channel::new(s2, seat, s1)];
-        let received = [Channel::new(s1, s2, seat), Channel::new(s1, s3, seat)];
-        let begin = |channels: [Channel; 2]| {
+        let vouched = [VouchedChannel::new(s3, seat, s2), VouchedChannel::new(s2, seat, s1)];
+        let received = [VouchedChannel::new(s1, s2, seat), VouchedChannel::new(s1, s3, seat)];
+        let begin = |channels: [VouchedChannel; 2]| {
             let [a, c] = channels;
             [party.begin(a, round, blocks), party.begin(c, round, blocks_of_c(c.sender, blocks))]
         };
         Self { vouched, received, hashes: [begin(vouched), begin(received)] }
     }
 
-    fn settle(self, party: &Party, round: u64, session: &mut Session) -> Result<(), Error> {
+    fn settle(self, party: &SeatParty, round: u64, session: &mut Session) -> Result<(), Error> {
         let [vouched, received] = self.hashes;
         let vouched = self.vouched.into_iter().zip(vouched).collect();
         let received = self.received.into_iter().zip(received).collect();
@@ -101,18 +101,18 @@ impl Drop for Buffers {
     }
 }
 
-impl Party {
-    /// Products, element by element, of [`Shares`] or of what lies in an [`crate::Array`] ([`View`]). One
-    /// round.
+impl SeatParty {
+    /// Products, element by element, of [`SharedVector`] or of what lies in an [`crate::ShareArray`]
+    /// ([`ShareView`]). One round.
     ///
     /// # Errors
     /// Shapes that differ, those of the channels and devices, and a tag that does not fit.
     pub fn multiply<'a>(
         &mut self,
         session: &mut Session,
-        x: impl Into<View<'a>>,
-        y: impl Into<View<'a>>,
-    ) -> Result<Shares, Error> {
+        x: impl Into<ShareView<'a>>,
+        y: impl Into<ShareView<'a>>,
+    ) -> Result<SharedVector, Error> {
         let (x, y) = (x.into(), y.into());
         x.same_shape(y)?;
         self.dots(session, x.ring(), x.len(), [x.parts(), y.parts()])
@@ -122,13 +122,18 @@ impl Party {
     /// product.
     ///
     /// # Errors
-    /// As [`Party::multiply`]; when there is no term.
-    pub fn dot(&mut self, session: &mut Session, x: &[&Shares], y: &[&Shares]) -> Result<Shares, Error> {
+    /// As [`SeatParty::multiply`]; when there is no term.
+    pub fn dot(
+        &mut self,
+        session: &mut Session,
+        x: &[&SharedVector],
+        y: &[&SharedVector],
+    ) -> Result<SharedVector, Error> {
         let Some(first) = x.first().filter(|_| x.len() == y.len()) else {
             return Err(Error::misuse("a dot product has as many terms on both sides, at least one"));
         };
         x.iter().chain(y).try_for_each(|term| first.same_shape(term))?;
-        let gather = |terms: &[&Shares]| -> [Vec<Block>; 3] {
+        let gather = |terms: &[&SharedVector]| -> [Vec<Block>; 3] {
             std::array::from_fn(|k| terms.iter().map(|term| term.parts()[k]).collect::<Vec<_>>().concat())
         };
         let [x, y] = [gather(x), gather(y)].map(Zeroizing::new);
@@ -136,18 +141,18 @@ impl Party {
         self.dots(session, first.ring(), first.len(), factors)
     }
 
-    /// As [`Party::dot`], with all terms of a factor behind each other: term t is the `len` elements from
+    /// As [`SeatParty::dot`], with all terms of a factor behind each other: term t is the `len` elements from
     /// `t len` on. One round, the price of a product of `len` elements.
     ///
     /// # Errors
-    /// As [`Party::multiply`]; terms that do not fill blocks ([`VectorRing::lanes`]), or none.
+    /// As [`SeatParty::multiply`]; terms that do not fill blocks ([`VectorRing::lanes`]), or none.
     pub fn dot_runs<'a>(
         &mut self,
         session: &mut Session,
         len: usize,
-        x: impl Into<View<'a>>,
-        y: impl Into<View<'a>>,
-    ) -> Result<Shares, Error> {
+        x: impl Into<ShareView<'a>>,
+        y: impl Into<ShareView<'a>>,
+    ) -> Result<SharedVector, Error> {
         let (x, y) = (x.into(), y.into());
         x.same_shape(y)?;
         let (ring, all) = (x.ring(), x.len());
@@ -165,8 +170,13 @@ impl Party {
     /// the lanes. One round, the price of a product of one block.
     ///
     /// # Errors
-    /// As [`Party::multiply`]; when there is no element.
-    pub fn inner(&mut self, session: &mut Session, x: &Shares, y: &Shares) -> Result<Shares, Error> {
+    /// As [`SeatParty::multiply`]; when there is no element.
+    pub fn inner(
+        &mut self,
+        session: &mut Session,
+        x: &SharedVector,
+        y: &SharedVector,
+    ) -> Result<SharedVector, Error> {
         x.same_shape(y)?;
         if x.is_empty() {
             return Err(Error::misuse("an inner product has elements"));
@@ -182,7 +192,7 @@ impl Party {
         ring: VectorRing,
         len: usize,
         factors: [[&[Block]; 3]; 2],
-    ) -> Result<Shares, Error> {
+    ) -> Result<SharedVector, Error> {
         if let Some(stub) = &mut self.stub {
             let (blocks, all) = (ring.blocks(len), factors[0][0].len());
             stub.quote.multiply(ring, len);
@@ -192,10 +202,10 @@ impl Party {
                 if all > blocks { all / blocks * blocks.div_ceil(2).min(CHUNK_BLOCKS) } else { 0 },
             );
             touch(blocks, factors);
-            return Ok(Shares::zero(ring, len));
+            return Ok(SharedVector::zero(ring, len));
         }
         self.hidden(session)?;
-        let (round, mut z) = (self.next_round(), Shares::zero(ring, len));
+        let (round, mut z) = (self.next_round(), SharedVector::zero(ring, len));
         let blocks = z.blocks();
         let mut checks = self.settings.checked().then(|| Checks::new(self, round, blocks));
         let chunks = chunks(blocks);
@@ -229,7 +239,7 @@ impl Party {
         round: u64,
         (half, range): &(BlockHalf, Range<usize>),
         factors: [[&[Block]; 3]; 2],
-        z: &mut Shares,
+        z: &mut SharedVector,
         buffers: &mut Buffers,
         checks: Option<&mut Checks>,
     ) -> Result<(), Error> {
@@ -281,7 +291,7 @@ impl Party {
         &mut self,
         round: u64,
         (half, range): &(BlockHalf, Range<usize>),
-        z: &mut Shares,
+        z: &mut SharedVector,
         buffers: &Buffers,
         checks: Option<&mut Checks>,
     ) -> Result<(), Error> {

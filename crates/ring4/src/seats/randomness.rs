@@ -13,12 +13,12 @@
 //! **Cost.** 6 elements, 2 rounds: b1 and b2 entered, then their product, of which two messages vanish.
 
 use crate::vectors::convert::{expand, lowest};
-use crate::vectors::sides::{Clear, Entry, Side};
-use crate::{Party, Quote, Shares, VectorRing};
+use crate::vectors::sides::{ClearVector, Side, SideEntry};
+use crate::{RoundQuote, SeatParty, SharedVector, VectorRing};
 use base::Error;
 use net::Session;
 
-impl Party {
+impl SeatParty {
     /// Random bits over Z_2^128 or Z_2^64. Two rounds, 6 elements.
     ///
     /// # Errors
@@ -28,10 +28,13 @@ impl Party {
         session: &mut Session,
         ring: VectorRing,
         len: usize,
-    ) -> Result<Shares, Error> {
+    ) -> Result<SharedVector, Error> {
         let me = self.seat();
-        let entry =
-            |side: Side, bits: Clear| Entry { side, shape: (ring, len), value: expand(ring, len, &bits) };
+        let entry = |side: Side, bits: ClearVector| SideEntry {
+            side,
+            shape: (ring, len),
+            value: expand(ring, len, &bits),
+        };
         let mut entries = Vec::new();
         for side in Side::BOTH {
             let bits = self.random_side(side, (VectorRing::Z2, len), 1);
@@ -45,9 +48,9 @@ impl Party {
     pub(crate) fn exclusive_or(
         &mut self,
         session: &mut Session,
-        low: &Shares,
-        high: &Shares,
-    ) -> Result<Shares, Error> {
+        low: &SharedVector,
+        high: &SharedVector,
+    ) -> Result<SharedVector, Error> {
         let shape = (low.ring(), low.len());
         let doubled = low.times(2);
         let products = self.cross(session, shape, &[vec![(&doubled, high)]])?;
@@ -57,19 +60,19 @@ impl Party {
     /// The same random bits over Z_2 and over a ring. Two rounds, 6 elements.
     ///
     /// # Errors
-    /// As [`Party::random_bits`].
+    /// As [`SeatParty::random_bits`].
     pub fn dabits(
         &mut self,
         session: &mut Session,
         ring: VectorRing,
         len: usize,
-    ) -> Result<(Shares, Shares), Error> {
+    ) -> Result<(SharedVector, SharedVector), Error> {
         let bits = self.random_bits(session, ring, len)?;
         Ok((lowest(&bits), bits))
     }
 }
 
-impl Quote {
+impl RoundQuote {
     /// Random bits.
     pub fn random_bits(&mut self, ring: VectorRing, len: usize) {
         self.enter_sides(&Side::BOTH.map(|side| (side, (ring, len))));

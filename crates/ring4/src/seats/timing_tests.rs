@@ -15,9 +15,9 @@ const KEYS: usize = 6;
 fn tag(hash: Hash, secret: &[u8]) {
     let mut x = vec![Block::ZERO; secret.len() / Block::BYTES];
     Block::read_slice(secret, &mut x);
-    let mut party = Party::speculator(Seat::new(1), Settings { hash, ..Settings::default() });
+    let mut party = SeatParty::speculator(Seat::new(1), Settings { hash, ..Settings::default() });
     party.keys = Arc::new(SeatKeys::new(party.seat, [x[0], x[1], x[2]], [x[3], x[4], x[5]]));
-    let channel = Channel::new(Seat::new(2), Seat::new(3), Seat::new(1));
+    let channel = VouchedChannel::new(Seat::new(2), Seat::new(3), Seat::new(1));
     let mut running = party.begin(channel, 3, BLOCKS);
     party.hash(channel, &mut running, &x[KEYS..]);
     let tag = party.tag(channel, 3, running);

@@ -2,8 +2,8 @@
 //!
 //! **Functionality.** A node says of a run of bits whether it generates a carry and whether it passes one on.
 //! Nodes of adjacent runs combine to (g ^ p g', p p'): two ANDs, one where nothing comes in below.
-//! [`Party::carry_out`] combines all of them in a tree; [`Party::carries`] gives the carry out of every run
-//! from the lowest on, in a network as Brent and Kung's.
+//! [`SeatParty::carry_out`] combines all of them in a tree; [`SeatParty::carries`] gives the carry out of
+//! every run from the lowest on, in a network as Brent and Kung's.
 //!
 //! **Sums of two sides** begin with groups of bits. For every group the two seats of a side know its r bits
 //! and enter them one-hot: `[u = a]` for a = 1 .. 2^r - 1. A group generates a carry where the sum over a of
@@ -18,8 +18,8 @@
 //! network.
 
 use crate::vectors::planes::transpose;
-use crate::vectors::sides::{Clear, Entry, Side, Term, sum};
-use crate::{Party, Planes, Quote, Shares, VectorRing};
+use crate::vectors::sides::{ClearVector, Side, SideEntry, Term, sum};
+use crate::{Planes, RoundQuote, SeatParty, SharedVector, VectorRing};
 use base::Error;
 use kernels::Block;
 use net::Session;
@@ -32,14 +32,14 @@ pub(crate) const SUM_GROUP: u32 = 2;
 
 /// What a run of bits does with carries. The lowest run has nothing below it to pass on.
 pub(crate) struct Node {
-    pub generate: Shares,
-    pub propagate: Option<Shares>,
+    pub generate: SharedVector,
+    pub propagate: Option<SharedVector>,
 }
 
 /// One-hot planes of a group, of its low and of its high side: index a - 1 says whether the group is a.
-pub(crate) struct Group {
-    low: Vec<Shares>,
-    high: Vec<Shares>,
+pub(crate) struct DigitGroup {
+    low: Vec<SharedVector>,
+    high: Vec<SharedVector>,
 }
 
 /// Sizes of the groups of so many bits, the lowest first.
@@ -48,7 +48,7 @@ pub(crate) fn group_sizes(width: u32, size: u32) -> Vec<u32> {
 }
 
 /// `[group = a]` for a = 1, 2, ..., of planes in the clear.
-fn one_hot(planes: &[Clear]) -> Vec<Clear> {
+fn one_hot(planes: &[ClearVector]) -> Vec<ClearVector> {
     let hot = |a: usize| {
         let mut hot = Zeroizing::new(vec![Block(u128::MAX); planes[0].len()]);
         for (i, plane) in planes.iter().enumerate() {
@@ -60,7 +60,7 @@ fn one_hot(planes: &[Clear]) -> Vec<Clear> {
     (1..1 << planes.len()).map(hot).collect()
 }
 
-impl Group {
+impl DigitGroup {
     fn shape(&self) -> (VectorRing, usize) {
         (VectorRing::Z2, self.low[0].len())
     }
@@ -68,24 +68,25 @@ impl Group {
     /// The group of the lowest `bits` bits.
     pub fn lowest(&self, bits: u32) -> Result<Self, Error> {
         let size = 1 << bits;
-        let marginal = |hot: &[Shares], a: usize| sum(self.shape(), hot.iter().skip(a - 1).step_by(size));
-        let side = |hot: &[Shares]| (1..size).map(|a| marginal(hot, a)).collect::<Result<_, _>>();
+        let marginal =
+            |hot: &[SharedVector], a: usize| sum(self.shape(), hot.iter().skip(a - 1).step_by(size));
+        let side = |hot: &[SharedVector]| (1..size).map(|a| marginal(hot, a)).collect::<Result<_, _>>();
         Ok(Self { low: side(&self.low)?, high: side(&self.high)? })
     }
 
     /// Bit i of the low side plus bit i of the high side.
-    pub fn half_sum(&self, i: u32) -> Result<Shares, Error> {
+    pub fn half_sum(&self, i: u32) -> Result<SharedVector, Error> {
         let set = (0..self.low.len()).filter(|a| (a + 1) >> i & 1 == 1);
         sum(self.shape(), set.flat_map(|a| [&self.low[a], &self.high[a]]))
     }
 
     /// `[v >= t]` for t = 1, 2, ...
-    fn at_least(&self) -> Result<Vec<Shares>, Error> {
+    fn at_least(&self) -> Result<Vec<SharedVector>, Error> {
         (0..self.high.len()).map(|t| sum(self.shape(), &self.high[t..])).collect()
     }
 
     /// `[group = 0]` of a side.
-    fn zero(&self, side: Side, party: &Party) -> Result<Shares, Error> {
+    fn zero(&self, side: Side, party: &SeatParty) -> Result<SharedVector, Error> {
         let hot = if side == Side::Low { &self.low } else { &self.high };
         let one = side.constant(self.shape(), party.seat(), Block(u128::MAX));
         sum(self.shape(), hot.iter().chain([&one]))
@@ -94,21 +95,21 @@ impl Group {
 
 /// Factors of the sums that say what groups do with carries.
 struct Factors {
-    at_least: Vec<Shares>,
-    zeros: [Shares; 2],
+    at_least: Vec<SharedVector>,
+    zeros: [SharedVector; 2],
 }
 
 impl Factors {
-    fn new(group: &Group, party: &Party) -> Result<Self, Error> {
+    fn new(group: &DigitGroup, party: &SeatParty) -> Result<Self, Error> {
         let zeros = [group.zero(Side::Low, party)?, group.zero(Side::High, party)?];
         Ok(Self { at_least: group.at_least()?, zeros })
     }
 
-    fn generate<'a>(&'a self, group: &'a Group) -> Vec<Term<'a>> {
+    fn generate<'a>(&'a self, group: &'a DigitGroup) -> Vec<Term<'a>> {
         group.low.iter().zip(self.at_least.iter().rev()).collect()
     }
 
-    fn propagate<'a>(&'a self, group: &'a Group) -> Vec<Term<'a>> {
+    fn propagate<'a>(&'a self, group: &'a DigitGroup) -> Vec<Term<'a>> {
         let last = group.low.len() - 1;
         let middle = (0..last).map(|a| (&group.low[a], &group.high[last - 1 - a]));
         let ends = [(&self.zeros[0], &group.high[last]), (&group.low[last], &self.zeros[1])];
@@ -116,22 +117,22 @@ impl Factors {
     }
 }
 
-impl Party {
+impl SeatParty {
     /// Enters the one-hot planes of all groups of all values, of both sides, and plain planes besides. Values
     /// of `width` low bits lie behind each other in every plane. One round.
     pub(crate) fn enter_groups(
         &mut self,
         session: &mut Session,
-        values: &[&Shares],
+        values: &[&SharedVector],
         (width, size): (u32, u32),
         top: bool,
-    ) -> Result<(Vec<Group>, Vec<Shares>), Error> {
+    ) -> Result<(Vec<DigitGroup>, Vec<SharedVector>), Error> {
         let (ring, len) = (values[0].ring(), values[0].len());
         let bits = values.len() * VectorRing::Z2.blocks(len) * 128;
         let sizes = group_sizes(width, size);
         let mut entries = Vec::new();
         for side in Side::BOTH {
-            let mut planes = vec![Clear::default(); width as usize + usize::from(top)];
+            let mut planes = vec![ClearVector::default(); width as usize + usize::from(top)];
             for value in values {
                 let of = transpose(ring, len, &side.of(value, self.seat()), planes.len() as u32);
                 planes.iter_mut().zip(of).for_each(|(plane, of)| plane.extend_from_slice(&of));
@@ -145,19 +146,19 @@ impl Party {
             entries.extend(rest.iter().cloned());
         }
         let per_side = entries.len() / 2;
-        let all = |planes: &[Clear]| {
+        let all = |planes: &[ClearVector]| {
             Zeroizing::new(planes.iter().flat_map(|p| p.iter()).copied().collect::<Vec<_>>())
         };
         let (low, high) = entries.split_at(per_side);
         let shape = (VectorRing::Z2, per_side * bits);
-        let entry = |side, planes| Entry { side, shape, value: all(planes) };
+        let entry = |side, planes| SideEntry { side, shape, value: all(planes) };
         let entered = self.enter_sides(session, &[entry(Side::Low, low), entry(Side::High, high)])?;
         let lens = vec![bits; per_side];
         let mut sides = entered.iter().map(|side| crate::vectors::sides::cut(side, &lens).into_iter());
         let (Some(mut low), Some(mut high)) = (sides.next(), sides.next()) else { unreachable!("two sides") };
         let group = |&size: &u32| {
             let hot = (1 << size) - 1;
-            Group { low: low.by_ref().take(hot).collect(), high: high.by_ref().take(hot).collect() }
+            DigitGroup { low: low.by_ref().take(hot).collect(), high: high.by_ref().take(hot).collect() }
         };
         let groups = sizes.iter().map(group).collect();
         Ok((groups, low.chain(high).collect()))
@@ -168,7 +169,7 @@ impl Party {
     pub(crate) fn nodes(
         &mut self,
         session: &mut Session,
-        groups: &[Group],
+        groups: &[DigitGroup],
         bottom: usize,
     ) -> Result<Vec<Node>, Error> {
         let Some(first) = groups.first() else { return Ok(Vec::new()) };
@@ -200,11 +201,11 @@ impl Party {
     pub(crate) fn word_nodes(
         &mut self,
         session: &mut Session,
-        a: &[Shares],
-        b: &[Shares],
+        a: &[SharedVector],
+        b: &[SharedVector],
     ) -> Result<Vec<Node>, Error> {
         let generated = self.ands(session, &a.iter().zip(b).collect::<Vec<_>>())?;
-        let node = |(i, generate): (usize, Shares)| {
+        let node = |(i, generate): (usize, SharedVector)| {
             let propagate = if i == 0 { None } else { Some(a[i].plus(&b[i])?) };
             Ok(Node { generate, propagate })
         };
@@ -236,7 +237,11 @@ impl Party {
     }
 
     /// The carry out of all runs.
-    pub(crate) fn carry_out(&mut self, session: &mut Session, nodes: Vec<Node>) -> Result<Shares, Error> {
+    pub(crate) fn carry_out(
+        &mut self,
+        session: &mut Session,
+        nodes: Vec<Node>,
+    ) -> Result<SharedVector, Error> {
         let mut nodes = nodes;
         while nodes.len() > 1 {
             let mut next = self.halve(session, &nodes)?;
@@ -249,13 +254,17 @@ impl Party {
     }
 
     /// The carry out of every run from the lowest on.
-    pub(crate) fn carries(&mut self, session: &mut Session, nodes: &[Node]) -> Result<Vec<Shares>, Error> {
+    pub(crate) fn carries(
+        &mut self,
+        session: &mut Session,
+        nodes: &[Node],
+    ) -> Result<Vec<SharedVector>, Error> {
         if nodes.len() < 2 {
             return Ok(nodes.iter().map(|node| node.generate.clone()).collect());
         }
         let halves = self.halve(session, nodes)?;
         let odd = self.carries(session, &halves)?;
-        let below = |carry: &Shares| Node { generate: carry.clone(), propagate: None };
+        let below = |carry: &SharedVector| Node { generate: carry.clone(), propagate: None };
         let lower: Vec<Node> = odd.iter().map(below).collect();
         let pairs: Vec<_> = nodes.iter().skip(2).step_by(2).zip(&lower).collect();
         let even = self.combine(session, &pairs)?;
@@ -271,12 +280,12 @@ impl Party {
     /// Sums of shared words, modulo `2^width`. 6 bits per bit and those of the network.
     ///
     /// # Errors
-    /// Words that differ in shape, and those of [`Party::ands`].
+    /// Words that differ in shape, and those of [`SeatParty::ands`].
     pub fn add_words(&mut self, session: &mut Session, a: &Planes, b: &Planes) -> Result<Planes, Error> {
         a.same_shape(b)?;
         let (len, width) = (a.len(), a.width());
         if self.left_out(("add", VectorRing::Z2, width), len, |q| q.add_words(len, width)) {
-            return Planes::new(vec![Shares::zero(VectorRing::Z2, len); width as usize]);
+            return Planes::new(vec![SharedVector::zero(VectorRing::Z2, len); width as usize]);
         }
         let last = a.planes().len() - 1;
         let nodes = self.word_nodes(session, &a.planes()[..last], &b.planes()[..last])?;
@@ -288,7 +297,7 @@ impl Party {
     }
 }
 
-impl Quote {
+impl RoundQuote {
     /// One-hot planes of groups of so many values, and plain planes.
     pub(crate) fn enter_groups(&mut self, len: usize, values: usize, (width, size): (u32, u32), top: bool) {
         let hot: usize = group_sizes(width, size).iter().map(|size| (1 << size) - 1).sum();

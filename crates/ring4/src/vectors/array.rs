@@ -1,15 +1,15 @@
 //! A long vector of shared elements in the program's memory, worked on in pieces.
 //!
-//! A piece is loaded into [`Shares`], which are scratch of the engine's in ordinary memory, computed with
-//! there, and stored back: as COPA (Patel et al.) streams chunks through an accelerator. What is long lies in
-//! [`osprey::Oblivious`] and is paged; scratch is short, always in use, and needs no paging.
+//! A piece is loaded into [`SharedVector`], which are scratch of the engine's in ordinary memory, computed
+//! with there, and stored back: as COPA (Patel et al.) streams chunks through an accelerator. What is long
+//! lies in [`osprey::Oblivious`] and is paged; scratch is short, always in use, and needs no paging.
 //!
 //! **Who learns what.** Which elements are loaded and stored, in which order: a function of sizes alone,
 //! since a program has no value to choose by. Shares on disk are encrypted by the engines `move` and `copy`;
 //! `file`, `hint` and swap leave them there as they are.
 
 use crate::vectors::spare::{room, wipe};
-use crate::{Shares, VectorRing, View};
+use crate::{ShareView, SharedVector, VectorRing};
 use base::Error;
 use kernels::Block;
 use osprey::Memory;
@@ -20,11 +20,11 @@ use std::ops::Range;
 ///
 /// ```
 /// use osprey::Oblivious;
-/// use ring4::{Array, Ring, Shares};
+/// use ring4::{ShareArray, VectorRing, SharedVector};
 /// # fn main() -> Result<(), base::Error> {
-/// let mut sums = Array::zero(&Oblivious, Ring::Z64, 1 << 20);
+/// let mut sums = ShareArray::zero(&Oblivious, VectorRing::Z64, 1 << 20);
 /// let mut piece = sums.load(4096..8192)?;
-/// piece.add(&Shares::zero(Ring::Z64, 4096))?;
+/// piece.add(&SharedVector::zero(VectorRing::Z64, 4096))?;
 /// sums.store(&piece, 4096)?;
 /// assert!(sums.load(1..3).is_err(), "pieces are of whole blocks");
 /// # Ok(())
@@ -34,15 +34,15 @@ use std::ops::Range;
 /// **Pieces** begin where a block begins, and end where one ends or where the vector does: multiples of
 /// [`VectorRing::lanes`], which are 1 over Z_2^128, 2 over Z_2^64 and 128 over Z_2.
 ///
-/// **Wiped on drop** in ordinary memory, as [`Shares`] are. Not in the region: to wipe what was paged out
-/// would bring all of it back. What `move` and `copy` wrote is unreadable when the process has ended.
-pub struct Array<M: Memory> {
+/// **Wiped on drop** in ordinary memory, as [`SharedVector`] are. Not in the region: to wipe what was paged
+/// out would bring all of it back. What `move` and `copy` wrote is unreadable when the process has ended.
+pub struct ShareArray<M: Memory> {
     ring: VectorRing,
     len: usize,
     parts: [M::Buffer<Block>; 3],
 }
 
-impl<M: Memory> Array<M> {
+impl<M: Memory> ShareArray<M> {
     /// Shares of zeros.
     ///
     /// # Panics
@@ -91,39 +91,39 @@ impl<M: Memory> Array<M> {
     ///
     /// # Errors
     /// Elements that are not there, or do not fill blocks.
-    pub fn load(&self, elements: Range<usize>) -> Result<Shares, Error> {
+    pub fn load(&self, elements: Range<usize>) -> Result<SharedVector, Error> {
         let blocks = self.blocks(&elements)?;
         osprey::tick();
         if osprey::speculating() {
             self.parts.iter().for_each(|part| osprey::touch_read(&part[blocks.clone()]));
-            return Ok(Shares::zero(self.ring, elements.len()));
+            return Ok(SharedVector::zero(self.ring, elements.len()));
         }
         let copy = |part: &M::Buffer<Block>| {
             let mut piece = room(blocks.len());
             piece.extend_from_slice(&part[blocks.clone()]);
             piece
         };
-        Ok(Shares::from_parts(self.ring, elements.len(), self.parts.each_ref().map(copy)))
+        Ok(SharedVector::from_parts(self.ring, elements.len(), self.parts.each_ref().map(copy)))
     }
 
-    /// Some elements where they lie, for products of what is long: it saves [`Array::load`]'s copy. What
+    /// Some elements where they lie, for products of what is long: it saves [`ShareArray::load`]'s copy. What
     /// reads them touches the memory, in a speculative pass too. For devices that compute in this process:
     /// one that gets its operands through the system may not find what is paged out, and takes what was
     /// loaded.
     ///
     /// # Errors
-    /// As [`Array::load`].
-    pub fn view(&self, elements: Range<usize>) -> Result<View<'_>, Error> {
+    /// As [`ShareArray::load`].
+    pub fn view(&self, elements: Range<usize>) -> Result<ShareView<'_>, Error> {
         let blocks = self.blocks(&elements)?;
         osprey::tick();
-        Ok(View::new(self.ring, elements.len(), self.parts.each_ref().map(|part| &part[blocks.clone()])))
+        Ok(ShareView::new(self.ring, elements.len(), self.parts.each_ref().map(|part| &part[blocks.clone()])))
     }
 
     /// Writes `x` to the elements from `at` on. In a speculative pass the memory is touched.
     ///
     /// # Errors
-    /// As [`Array::load`]; shares over another ring.
-    pub fn store(&mut self, x: &Shares, at: usize) -> Result<(), Error> {
+    /// As [`ShareArray::load`]; shares over another ring.
+    pub fn store(&mut self, x: &SharedVector, at: usize) -> Result<(), Error> {
         if x.ring() != self.ring {
             let (have, want) = (x.ring().bits(), self.ring.bits());
             return Err(Error::misuse(format!("elements of {have} bits do not go into an array of {want}")));
@@ -158,7 +158,7 @@ impl<M: Memory> Array<M> {
     }
 }
 
-impl<M: Memory> Drop for Array<M> {
+impl<M: Memory> Drop for ShareArray<M> {
     fn drop(&mut self) {
         for part in self.parts.iter_mut().filter(|part| !osprey::owns(part.as_ptr().cast())) {
             wipe(part);
@@ -167,9 +167,9 @@ impl<M: Memory> Drop for Array<M> {
 }
 
 /// Its shape alone.
-impl<M: Memory> fmt::Debug for Array<M> {
+impl<M: Memory> fmt::Debug for ShareArray<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Array").field("ring", &self.ring).field("len", &self.len).finish_non_exhaustive()
+        f.debug_struct("ShareArray").field("ring", &self.ring).field("len", &self.len).finish_non_exhaustive()
     }
 }
 
@@ -179,9 +179,9 @@ mod tests {
     use osprey::{Heap, Oblivious};
 
     /// Shares whose parts count from different numbers on.
-    fn numbered(ring: VectorRing, len: usize, from: u128) -> Shares {
+    fn numbered(ring: VectorRing, len: usize, from: u128) -> SharedVector {
         let part = |k: u128| (0..ring.blocks(len) as u128).map(|i| Block(from + (k << 100) + i)).collect();
-        Shares::from_parts(ring, len, [part(1), part(2), part(3)])
+        SharedVector::from_parts(ring, len, [part(1), part(2), part(3)])
     }
 
     fn pieces_come_back<M: Memory>(memory: &M) {
@@ -189,7 +189,7 @@ mod tests {
             let lanes = ring.lanes();
             for len in [0, 1, 2, 127, 128, 129, 1000, 70_000] {
                 let whole = numbered(ring, len, 7);
-                let mut array = Array::untouched(memory, ring, len);
+                let mut array = ShareArray::untouched(memory, ring, len);
                 assert_eq!((array.ring(), array.len(), array.is_empty()), (ring, len, len == 0));
                 assert_eq!(array.bytes(), 3 * 16 * ring.blocks(len));
                 array.store(&whole, 0).expect("all of it");
@@ -223,7 +223,7 @@ mod tests {
                         );
                     }
                 }
-                let zero = Array::zero(memory, ring, len).load(0..len).expect("all of it");
+                let zero = ShareArray::zero(memory, ring, len).load(0..len).expect("all of it");
                 assert!(zero.parts().iter().all(|part| part.iter().all(|&block| block == Block::ZERO)));
             }
         }
@@ -235,7 +235,7 @@ mod tests {
         pieces_come_back(&Oblivious);
     }
 
-    fn refused(done: Result<Shares, Error>) -> String {
+    fn refused(done: Result<SharedVector, Error>) -> String {
         done.err().expect("it is refused").to_string()
     }
 
@@ -243,7 +243,7 @@ mod tests {
     fn what_does_not_fit_is_refused() {
         for ring in VectorRing::ALL {
             let (lanes, len) = (ring.lanes(), 10 * ring.lanes() + 1);
-            let mut array = Array::zero(&Heap, ring, len);
+            let mut array = ShareArray::zero(&Heap, ring, len);
             let outside = [0..len + 1, len + 1..len + 1, Range { start: 2 * lanes, end: lanes }];
             for range in outside {
                 let error = refused(array.load(range.clone()));
@@ -255,16 +255,16 @@ mod tests {
                     let error = refused(array.load(range.clone()));
                     assert!(error.contains(&format!("multiples of {lanes}")), "{error}");
                 }
-                assert!(array.store(&Shares::zero(ring, lanes), 1).is_err());
+                assert!(array.store(&SharedVector::zero(ring, lanes), 1).is_err());
                 assert!(
-                    array.store(&Shares::zero(ring, lanes - 1), 0).is_err(),
+                    array.store(&SharedVector::zero(ring, lanes - 1), 0).is_err(),
                     "it would change its neighbour"
                 );
             }
-            assert!(array.store(&Shares::zero(ring, 1), 10 * lanes).is_ok(), "the end of the array");
-            assert!(array.store(&Shares::zero(ring, 1), usize::MAX).is_err());
+            assert!(array.store(&SharedVector::zero(ring, 1), 10 * lanes).is_ok(), "the end of the array");
+            assert!(array.store(&SharedVector::zero(ring, 1), usize::MAX).is_err());
             let other = VectorRing::ALL.into_iter().find(|other| *other != ring).expect("three rings");
-            let error = array.store(&Shares::zero(other, 128), 0).unwrap_err().to_string();
+            let error = array.store(&SharedVector::zero(other, 128), 0).unwrap_err().to_string();
             assert!(error.contains("do not go into an array of"), "{error}");
         }
     }

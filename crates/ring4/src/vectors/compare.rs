@@ -20,8 +20,8 @@
 //! | minimum and maximum, together | less, and 12 e | those of less, and 3 |
 
 use crate::vectors::planes::{not, transpose};
-use crate::vectors::sides::{Entry, Side, cut};
-use crate::{Party, Planes, Quote, Shares, VectorRing};
+use crate::vectors::sides::{Side, SideEntry, cut};
+use crate::{Planes, RoundQuote, SeatParty, SharedVector, VectorRing};
 use base::Error;
 use kernels::Block;
 use net::Session;
@@ -50,7 +50,7 @@ impl Number {
     }
 }
 
-impl Party {
+impl SeatParty {
     /// x < y, as bits.
     ///
     /// # Errors
@@ -58,10 +58,10 @@ impl Party {
     pub fn less(
         &mut self,
         session: &mut Session,
-        x: &Shares,
-        y: &Shares,
+        x: &SharedVector,
+        y: &SharedVector,
         number: Number,
-    ) -> Result<Shares, Error> {
+    ) -> Result<SharedVector, Error> {
         let difference = x.minus(y)?;
         if number.bits < x.ring().bits() {
             return Ok(self.bit(session, &[&difference], number.bits)?.remove(0));
@@ -76,14 +76,14 @@ impl Party {
     /// Whether the lowest `bits` bits of x and y are the same.
     ///
     /// # Errors
-    /// As [`Party::less`].
+    /// As [`SeatParty::less`].
     pub fn equal(
         &mut self,
         session: &mut Session,
-        x: &Shares,
-        y: &Shares,
+        x: &SharedVector,
+        y: &SharedVector,
         bits: u32,
-    ) -> Result<Shares, Error> {
+    ) -> Result<SharedVector, Error> {
         let (ring, len, difference) = (x.ring(), x.len(), x.minus(y)?);
         if ring == VectorRing::Z2 || bits == 0 || bits > ring.bits() {
             return Err(Error::misuse(format!(
@@ -92,7 +92,7 @@ impl Party {
             )));
         }
         if self.left_out(("equal", ring, bits), len, |q| q.equal(len, bits)) {
-            return Ok(Shares::zero(VectorRing::Z2, len));
+            return Ok(SharedVector::zero(VectorRing::Z2, len));
         }
         let shape = (VectorRing::Z2, bits as usize * VectorRing::Z2.blocks(len) * 128);
         let entry = |side: Side| {
@@ -102,7 +102,7 @@ impl Party {
             }
             let planes = transpose(ring, len, &value, bits);
             let value = planes.iter().flat_map(|plane| plane.iter()).copied().collect();
-            Entry { side, shape, value: Zeroizing::new(value) }
+            SideEntry { side, shape, value: Zeroizing::new(value) }
         };
         let entries = Side::BOTH.map(entry);
         let entered = self.enter_sides(session, &entries)?;
@@ -113,20 +113,21 @@ impl Party {
     /// a < b of words.
     ///
     /// # Errors
-    /// As [`Party::less`].
+    /// As [`SeatParty::less`].
     pub fn less_words(
         &mut self,
         session: &mut Session,
         a: &Planes,
         b: &Planes,
         signed: bool,
-    ) -> Result<Shares, Error> {
+    ) -> Result<SharedVector, Error> {
         a.same_shape(b)?;
         let (len, width) = (a.len(), a.width());
         if self.left_out(("less", VectorRing::Z2, width), len, |q| q.less_words(len, width)) {
-            return Ok(Shares::zero(VectorRing::Z2, len));
+            return Ok(SharedVector::zero(VectorRing::Z2, len));
         }
-        let mut complement: Vec<Shares> = a.planes().iter().map(|plane| not(plane, self.seat())).collect();
+        let mut complement: Vec<SharedVector> =
+            a.planes().iter().map(|plane| not(plane, self.seat())).collect();
         let mut b = b.planes().to_vec();
         if signed {
             // The signs change places: a negative number is the smaller one.
@@ -141,14 +142,19 @@ impl Party {
     /// Whether words are the same.
     ///
     /// # Errors
-    /// As [`Party::less`].
-    pub fn equal_words(&mut self, session: &mut Session, a: &Planes, b: &Planes) -> Result<Shares, Error> {
+    /// As [`SeatParty::less`].
+    pub fn equal_words(
+        &mut self,
+        session: &mut Session,
+        a: &Planes,
+        b: &Planes,
+    ) -> Result<SharedVector, Error> {
         a.same_shape(b)?;
         let (len, width) = (a.len(), a.width());
         if self.left_out(("equal", VectorRing::Z2, width), len, |q| q.equal_words(len, width)) {
-            return Ok(Shares::zero(VectorRing::Z2, len));
+            return Ok(SharedVector::zero(VectorRing::Z2, len));
         }
-        let agree = |(a, b): (&Shares, &Shares)| Ok(not(&a.plus(b)?, self.seat()));
+        let agree = |(a, b): (&SharedVector, &SharedVector)| Ok(not(&a.plus(b)?, self.seat()));
         let planes = a.planes().iter().zip(b.planes()).map(agree).collect::<Result<_, Error>>()?;
         self.all(session, planes)
     }
@@ -156,11 +162,11 @@ impl Party {
     /// `condition ? a : b` of words.
     ///
     /// # Errors
-    /// As [`Party::less`].
+    /// As [`SeatParty::less`].
     pub fn select_words(
         &mut self,
         session: &mut Session,
-        condition: &Shares,
+        condition: &SharedVector,
         a: &Planes,
         b: &Planes,
     ) -> Result<Planes, Error> {
@@ -175,28 +181,28 @@ impl Party {
     /// `condition ? a : b` by 0 or 1 over the same ring. One round.
     ///
     /// # Errors
-    /// As [`Party::multiply`].
+    /// As [`SeatParty::multiply`].
     pub fn select(
         &mut self,
         session: &mut Session,
-        condition: &Shares,
-        a: &Shares,
-        b: &Shares,
-    ) -> Result<Shares, Error> {
+        condition: &SharedVector,
+        a: &SharedVector,
+        b: &SharedVector,
+    ) -> Result<SharedVector, Error> {
         self.multiply(session, condition, &a.minus(b)?)?.plus(b)
     }
 
     /// `condition ? a : b` of elements by a bit. Three rounds.
     ///
     /// # Errors
-    /// As [`Party::bits_to_ring`] and [`Party::multiply`].
+    /// As [`SeatParty::bits_to_ring`] and [`SeatParty::multiply`].
     pub fn select_by_bit(
         &mut self,
         session: &mut Session,
-        condition: &Shares,
-        a: &Shares,
-        b: &Shares,
-    ) -> Result<Shares, Error> {
+        condition: &SharedVector,
+        a: &SharedVector,
+        b: &SharedVector,
+    ) -> Result<SharedVector, Error> {
         let condition = self.bits_to_ring(session, a.ring(), &[condition])?;
         self.select(session, &condition[0], a, b)
     }
@@ -204,14 +210,14 @@ impl Party {
     /// The smaller and the larger of x and y.
     ///
     /// # Errors
-    /// As [`Party::less`].
+    /// As [`SeatParty::less`].
     pub fn min_max(
         &mut self,
         session: &mut Session,
-        x: &Shares,
-        y: &Shares,
+        x: &SharedVector,
+        y: &SharedVector,
         number: Number,
-    ) -> Result<(Shares, Shares), Error> {
+    ) -> Result<(SharedVector, SharedVector), Error> {
         let below = self.less(session, x, y, number)?;
         let least = self.select_by_bit(session, &below, x, y)?;
         let most = x.plus(y)?.minus(&least)?;
@@ -219,7 +225,7 @@ impl Party {
     }
 }
 
-impl Quote {
+impl RoundQuote {
     /// x < y.
     pub fn less(&mut self, ring: VectorRing, len: usize, number: Number) {
         if number.bits < ring.bits() {

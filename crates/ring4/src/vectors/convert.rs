@@ -24,10 +24,10 @@
 //! | word to ring, w below the ring's | about 25 w bits + 8 e | 5 + 2 log2(w), about |
 //! | word to ring, w the ring's | about 24 w bits + e | 2 + 2 log2(w) |
 
-use crate::vectors::adder::{CARRY_GROUP, Group, SUM_GROUP, group_sizes};
+use crate::vectors::adder::{CARRY_GROUP, DigitGroup, SUM_GROUP, group_sizes};
 use crate::vectors::planes::{gather, not, transpose};
-use crate::vectors::sides::{Clear, Entry, Shape, Side, concat, cut, low_bits, power, sum};
-use crate::{Party, Planes, Quote, Shares, VectorRing};
+use crate::vectors::sides::{ClearVector, Shape, Side, SideEntry, concat, cut, low_bits, power, sum};
+use crate::{Planes, RoundQuote, SeatParty, SharedVector, VectorRing};
 use base::Error;
 use kernels::Block;
 use net::Session;
@@ -45,19 +45,19 @@ fn direct(len: usize, width: u32) -> bool {
 }
 
 /// Bits in the clear as elements, where they are known.
-pub(crate) fn expand(ring: VectorRing, len: usize, bits: &Clear) -> Clear {
+pub(crate) fn expand(ring: VectorRing, len: usize, bits: &ClearVector) -> ClearVector {
     gather(ring, len, std::slice::from_ref(bits))
 }
 
 /// The lowest bit of every element: local, since summands modulo 2 are summands modulo 2.
 #[must_use]
-pub fn lowest(x: &Shares) -> Shares {
+pub fn lowest(x: &SharedVector) -> SharedVector {
     let plane = |part: &[Block]| {
         let clear = Zeroizing::new(part.to_vec());
         let planes = transpose(x.ring(), x.len(), &clear, 1);
         planes[0].to_vec()
     };
-    Shares::from_parts(VectorRing::Z2, x.len(), x.parts().map(plane))
+    SharedVector::from_parts(VectorRing::Z2, x.len(), x.parts().map(plane))
 }
 
 fn arithmetic(ring: VectorRing) -> Result<(), Error> {
@@ -81,19 +81,19 @@ fn carrying(sizes: &[u32]) -> impl Iterator<Item = (usize, u32)> {
         .flat_map(move |(i, &size)| (1..=size - u32::from(i == last)).map(move |bits| (i, bits)))
 }
 
-impl Party {
+impl SeatParty {
     /// The lowest `width` bits of every element.
     ///
     /// # Errors
     /// A width that the ring does not have, and those of the messages.
-    pub fn bits(&mut self, session: &mut Session, x: &Shares, width: u32) -> Result<Planes, Error> {
+    pub fn bits(&mut self, session: &mut Session, x: &SharedVector, width: u32) -> Result<Planes, Error> {
         within(x.ring(), width, 1)?;
         if width == 1 {
             return Planes::new(vec![lowest(x)]);
         }
         let (ring, len) = (x.ring(), x.len());
         if self.left_out(("bits", ring, width), len, |q| q.bits(ring, len, width)) {
-            return Planes::new(vec![Shares::zero(VectorRing::Z2, len); width as usize]);
+            return Planes::new(vec![SharedVector::zero(VectorRing::Z2, len); width as usize]);
         }
         let (groups, _) = self.enter_groups(session, &[x], (width, SUM_GROUP), false)?;
         let sizes = group_sizes(width, SUM_GROUP);
@@ -125,20 +125,20 @@ impl Party {
         Planes::new(planes.iter().map(|plane| cut(plane, &[x.len()]).remove(0)).collect())
     }
 
-    fn half_sums(&self, groups: &[Group], sizes: &[u32]) -> Result<Vec<Shares>, Error> {
+    fn half_sums(&self, groups: &[DigitGroup], sizes: &[u32]) -> Result<Vec<SharedVector>, Error> {
         groups.iter().zip(sizes).flat_map(|(group, &size)| (0..size).map(|i| group.half_sum(i))).collect()
     }
 
     /// Bit `index` of every element of several vectors of one shape.
     ///
     /// # Errors
-    /// As [`Party::bits`].
+    /// As [`SeatParty::bits`].
     pub fn bit(
         &mut self,
         session: &mut Session,
-        values: &[&Shares],
+        values: &[&SharedVector],
         index: u32,
-    ) -> Result<Vec<Shares>, Error> {
+    ) -> Result<Vec<SharedVector>, Error> {
         let Some(first) = values.first() else { return Ok(Vec::new()) };
         within(first.ring(), index + 1, 1)?;
         values.iter().try_for_each(|value| value.same_shape(first))?;
@@ -147,7 +147,7 @@ impl Party {
         }
         let (all, len) = (values.len(), first.len());
         if self.left_out(("bit", first.ring(), index), all * len, |q| q.bit(len, all, index)) {
-            return Ok(vec![Shares::zero(VectorRing::Z2, len); all]);
+            return Ok(vec![SharedVector::zero(VectorRing::Z2, len); all]);
         }
         let (groups, tops) = self.enter_groups(session, values, (index, CARRY_GROUP), true)?;
         let nodes = self.nodes(session, &groups, 1)?;
@@ -160,9 +160,9 @@ impl Party {
     pub(crate) fn carry_of_sides(
         &mut self,
         session: &mut Session,
-        x: &Shares,
+        x: &SharedVector,
         bits: u32,
-    ) -> Result<Shares, Error> {
+    ) -> Result<SharedVector, Error> {
         let (groups, _) = self.enter_groups(session, &[x], (bits, CARRY_GROUP), false)?;
         let nodes = self.nodes(session, &groups, 1)?;
         let carry = self.carry_out(session, nodes)?;
@@ -177,19 +177,19 @@ impl Party {
         &mut self,
         session: &mut Session,
         ring: VectorRing,
-        bits: &[&Shares],
-    ) -> Result<Vec<Shares>, Error> {
+        bits: &[&SharedVector],
+    ) -> Result<Vec<SharedVector>, Error> {
         arithmetic(ring)?;
         let Some(first) = bits.first() else { return Ok(Vec::new()) };
         let (len, alike) = (first.len(), bits.iter().all(|bit| bit.len() == first.len()));
-        let price = |q: &mut Quote| q.bits_to_ring(ring, len, bits.len());
+        let price = |q: &mut RoundQuote| q.bits_to_ring(ring, len, bits.len());
         if alike && self.left_out(("bits to ring", ring, 1), bits.len() * len, price) {
-            return Ok(vec![Shares::zero(ring, len); bits.len()]);
+            return Ok(vec![SharedVector::zero(ring, len); bits.len()]);
         }
         let all = concat(VectorRing::Z2, bits);
         let entry = |side: Side| {
             let value = expand(ring, all.len(), &side.of(&all, self.seat()));
-            Entry { side, shape: (ring, all.len()), value }
+            SideEntry { side, shape: (ring, all.len()), value }
         };
         let entries = Side::BOTH.map(entry);
         let entered = self.enter_sides(session, &entries)?;
@@ -208,11 +208,11 @@ impl Party {
         session: &mut Session,
         ring: VectorRing,
         word: &Planes,
-    ) -> Result<Shares, Error> {
+    ) -> Result<SharedVector, Error> {
         within(ring, word.width(), 1)?;
         let (len, width) = (word.len(), word.width());
         if self.left_out(("word to ring", ring, width), len, |q| q.word_to_ring(ring, len, width)) {
-            return Ok(Shares::zero(ring, len));
+            return Ok(SharedVector::zero(ring, len));
         }
         if direct(len, width) {
             return self.bits_to_ring_at_once(session, (ring, word.len()), word);
@@ -223,13 +223,13 @@ impl Party {
     /// Words over a ring, as two's complement.
     ///
     /// # Errors
-    /// As [`Party::word_to_ring`].
+    /// As [`SeatParty::word_to_ring`].
     pub fn signed_word_to_ring(
         &mut self,
         session: &mut Session,
         ring: VectorRing,
         word: &Planes,
-    ) -> Result<Shares, Error> {
+    ) -> Result<SharedVector, Error> {
         let mut planes = word.planes().to_vec();
         if let Some(top) = planes.last_mut() {
             *top = not(top, self.seat());
@@ -243,20 +243,20 @@ impl Party {
         session: &mut Session,
         shape: Shape,
         word: &Planes,
-    ) -> Result<Shares, Error> {
+    ) -> Result<SharedVector, Error> {
         let (ring, len) = shape;
         let mut entries = Vec::new();
         for side in Side::BOTH {
-            let value = |plane: &Shares| expand(ring, len, &side.of(plane, self.seat()));
-            entries.extend(word.planes().iter().map(|plane| Entry { side, shape, value: value(plane) }));
+            let value = |plane: &SharedVector| expand(ring, len, &side.of(plane, self.seat()));
+            entries.extend(word.planes().iter().map(|plane| SideEntry { side, shape, value: value(plane) }));
         }
         let entered = self.enter_sides(session, &entries)?;
         let width = word.planes().len();
         let (low, high) = entered.split_at(width);
-        let weighted: Vec<Shares> = low.iter().enumerate().map(|(i, x)| x.times(1 << i)).collect();
-        let doubled: Vec<Shares> = weighted.iter().map(|x| x.times(2)).collect();
+        let weighted: Vec<SharedVector> = low.iter().enumerate().map(|(i, x)| x.times(1 << i)).collect();
+        let doubled: Vec<SharedVector> = weighted.iter().map(|x| x.times(2)).collect();
         let products = self.cross(session, shape, &[doubled.iter().zip(high).collect()])?;
-        let high: Vec<Shares> = high.iter().enumerate().map(|(i, x)| x.times(1 << i)).collect();
+        let high: Vec<SharedVector> = high.iter().enumerate().map(|(i, x)| x.times(1 << i)).collect();
         sum(shape, weighted.iter().chain(&high))?.minus(&products[0])
     }
 
@@ -265,7 +265,7 @@ impl Party {
         session: &mut Session,
         shape: Shape,
         word: &Planes,
-    ) -> Result<Shares, Error> {
+    ) -> Result<SharedVector, Error> {
         let ((ring, len), width, me) = (shape, word.width(), self.seat());
         let narrow = width < ring.bits();
         let mask = self.random_side(Side::High, shape, ring.bits());
@@ -275,17 +275,17 @@ impl Party {
         let bits = planes.iter().flat_map(|plane| plane.iter()).copied().collect::<Vec<_>>();
         let lens = vec![len; width as usize];
         let of_planes = (VectorRing::Z2, width as usize * VectorRing::Z2.blocks(len) * 128);
-        let mut entries = vec![Entry { side: Side::High, shape: of_planes, value: Zeroizing::new(bits) }];
+        let mut entries = vec![SideEntry { side: Side::High, shape: of_planes, value: Zeroizing::new(bits) }];
         if narrow {
-            entries.push(Entry { side: Side::High, shape, value: clear });
+            entries.push(SideEntry { side: Side::High, shape, value: clear });
         }
         let mut entered = self.enter_sides(session, &entries)?.into_iter();
         let v = cut(&entered.next().expect("the planes of the mask"), &lens);
         let mask = entered.next().unwrap_or(mask);
-        let complement: Vec<Shares> = word.planes().iter().map(|plane| not(plane, me)).collect();
+        let complement: Vec<SharedVector> = word.planes().iter().map(|plane| not(plane, me)).collect();
         let (sums, carry) = self.add_for_mask(session, &complement, &v, narrow)?;
         let u = self.open_to_low(session, shape, &sums)?;
-        let mut x = self.enter_sides(session, &[Entry { side: Side::Low, shape, value: u }])?.remove(0);
+        let mut x = self.enter_sides(session, &[SideEntry { side: Side::Low, shape, value: u }])?.remove(0);
         x.add(&mask)?;
         if let Some(carry) = carry {
             let carry = self.bits_to_ring(session, ring, &[&carry])?.remove(0);
@@ -298,10 +298,10 @@ impl Party {
     fn add_for_mask(
         &mut self,
         session: &mut Session,
-        a: &[Shares],
-        b: &[Shares],
+        a: &[SharedVector],
+        b: &[SharedVector],
         carry: bool,
-    ) -> Result<(Vec<Shares>, Option<Shares>), Error> {
+    ) -> Result<(Vec<SharedVector>, Option<SharedVector>), Error> {
         let below = if carry { a.len() } else { a.len() - 1 };
         let nodes = self.word_nodes(session, &a[..below], &b[..below])?;
         let mut carries = self.carries(session, &nodes)?;
@@ -316,24 +316,25 @@ impl Party {
         &mut self,
         session: &mut Session,
         (ring, len): Shape,
-        planes: &[Shares],
-    ) -> Result<Clear, Error> {
+        planes: &[SharedVector],
+    ) -> Result<ClearVector, Error> {
         // What fills up the last block of a plane would count as elements of the whole.
-        let planes: Vec<Shares> = planes.iter().map(|plane| plane.without_padding().into_owned()).collect();
+        let planes: Vec<SharedVector> =
+            planes.iter().map(|plane| plane.without_padding().into_owned()).collect();
         let all = concat(VectorRing::Z2, &planes.iter().collect::<Vec<_>>());
         let opened = self.open_to(session, &all, &Side::Low.holders())?;
-        let Some(opened) = opened.map(Zeroizing::new) else { return Ok(Clear::default()) };
+        let Some(opened) = opened.map(Zeroizing::new) else { return Ok(ClearVector::default()) };
         let plane = |blocks: &[Block]| Zeroizing::new(blocks.iter().map(|b| Block(!b.0)).collect::<Vec<_>>());
         Ok(gather(ring, len, &opened.chunks(VectorRing::Z2.blocks(len)).map(plane).collect::<Vec<_>>()))
     }
 }
 
 /// The first elements of a vector.
-pub(crate) fn shorten(x: &Shares, len: usize) -> Shares {
+pub(crate) fn shorten(x: &SharedVector, len: usize) -> SharedVector {
     cut(x, &[len]).remove(0)
 }
 
-impl Quote {
+impl RoundQuote {
     /// The lowest `width` bits.
     pub fn bits(&mut self, ring: VectorRing, len: usize, width: u32) {
         debug_assert!(width <= ring.bits());

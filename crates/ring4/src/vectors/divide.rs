@@ -20,7 +20,7 @@
 //! one of 32 bits over Z_2^64 2,106 bytes and 85 rounds.
 
 use crate::vectors::sides::{power, splat};
-use crate::{Party, Planes, Quote, Shares, VectorRing};
+use crate::{Planes, RoundQuote, SeatParty, SharedVector, VectorRing};
 use base::Error;
 use net::Session;
 
@@ -87,19 +87,19 @@ impl Division {
 
 /// What a divisor is divided by: its factor v and the reciprocal y of what it becomes.
 struct Reciprocal {
-    factor: Shares,
-    reciprocal: Shares,
+    factor: SharedVector,
+    reciprocal: SharedVector,
     /// Whether the divisor is not zero, over the ring.
-    nonzero: Shares,
+    nonzero: SharedVector,
 }
 
-impl Party {
+impl SeatParty {
     /// The OR of every plane with all before it. A network of one AND per node.
     pub(crate) fn prefix_or(
         &mut self,
         session: &mut Session,
-        planes: &[Shares],
-    ) -> Result<Vec<Shares>, Error> {
+        planes: &[SharedVector],
+    ) -> Result<Vec<SharedVector>, Error> {
         if planes.len() < 2 {
             return Ok(planes.to_vec());
         }
@@ -116,7 +116,11 @@ impl Party {
         Ok(all)
     }
 
-    fn ors(&mut self, session: &mut Session, pairs: &[(&Shares, &Shares)]) -> Result<Vec<Shares>, Error> {
+    fn ors(
+        &mut self,
+        session: &mut Session,
+        pairs: &[(&SharedVector, &SharedVector)],
+    ) -> Result<Vec<SharedVector>, Error> {
         let both = self.ands(session, pairs)?;
         pairs.iter().zip(both).map(|((x, y), both)| x.plus(y)?.plus(&both)).collect()
     }
@@ -124,7 +128,7 @@ impl Party {
     fn reciprocal(
         &mut self,
         session: &mut Session,
-        b: &Shares,
+        b: &SharedVector,
         division: Division,
     ) -> Result<Reciprocal, Error> {
         let Division { ring, width, precision, .. } = division;
@@ -157,10 +161,10 @@ impl Party {
     pub(crate) fn scaled(
         &mut self,
         session: &mut Session,
-        x: &Shares,
+        x: &SharedVector,
         width: u32,
         precision: u32,
-    ) -> Result<Shares, Error> {
+    ) -> Result<SharedVector, Error> {
         match width.checked_sub(precision) {
             Some(more) => self.truncate(session, x, width + 1, more),
             None => Ok(x.times(power(x.ring(), precision - width))),
@@ -171,11 +175,11 @@ impl Party {
     fn estimate(
         &mut self,
         session: &mut Session,
-        a: &Shares,
+        a: &SharedVector,
         by: &Reciprocal,
         (division, f): (Division, u32),
         bias: u128,
-    ) -> Result<Shares, Error> {
+    ) -> Result<SharedVector, Error> {
         let Division { width, precision, guard, .. } = division;
         let drop = (precision as i32 - guard) as u32;
         let t = self.multiply_fixed(session, (a, &by.reciprocal), width + precision + 3, drop)?;
@@ -192,16 +196,16 @@ impl Party {
     pub fn divide_fixed(
         &mut self,
         session: &mut Session,
-        (a, b): (&Shares, &Shares),
+        (a, b): (&SharedVector, &SharedVector),
         width: u32,
         f: u32,
-    ) -> Result<Shares, Error> {
+    ) -> Result<SharedVector, Error> {
         a.same_shape(b)?;
         let division = Division::new(a.ring(), width, f)?;
         let (ring, len) = (a.ring(), a.len());
-        let price = |q: &mut Quote| q.divide_fixed(ring, len, width, f).expect("the width was checked");
+        let price = |q: &mut RoundQuote| q.divide_fixed(ring, len, width, f).expect("the width was checked");
         if self.left_out(("divide", ring, width), len, price) {
-            return Ok(Shares::zero(ring, len));
+            return Ok(SharedVector::zero(ring, len));
         }
         let by = self.reciprocal(session, b, division)?;
         self.estimate(session, a, &by, (division, f), 0)
@@ -214,16 +218,16 @@ impl Party {
     pub fn divide(
         &mut self,
         session: &mut Session,
-        (a, b): (&Shares, &Shares),
+        (a, b): (&SharedVector, &SharedVector),
         width: u32,
-    ) -> Result<Shares, Error> {
+    ) -> Result<SharedVector, Error> {
         a.same_shape(b)?;
         let (ring, me) = (a.ring(), self.seat());
         let division = Division::new(ring, width, 0)?;
         let len = a.len();
-        let price = |q: &mut Quote| q.divide(ring, len, width).expect("the width was checked");
+        let price = |q: &mut RoundQuote| q.divide(ring, len, width).expect("the width was checked");
         if self.left_out(("divide exactly", ring, width), len, price) {
-            return Ok(Shares::zero(ring, len));
+            return Ok(SharedVector::zero(ring, len));
         }
         let by = self.reciprocal(session, b, division)?;
         let quarter = if division.suffices() { power(ring, division.final_shift() as u32 - 2) } else { 0 };
@@ -239,7 +243,7 @@ impl Party {
         let flags = self.bits_to_ring(session, ring, &[&below[0], &below[1]])?;
         let quotient = quotient.offset(me, 1).minus(&flags[0])?.minus(&flags[1])?;
         let ones = kernels::Block(splat(ring, power(ring, width).wrapping_sub(1)).0);
-        let ones = Shares::public(ring, a.len(), me, &vec![ones; a.blocks()]);
+        let ones = SharedVector::public(ring, a.len(), me, &vec![ones; a.blocks()]);
         self.select(session, &by.nonzero, &quotient, &ones)
     }
 
@@ -247,10 +251,10 @@ impl Party {
     fn second_pass(
         &mut self,
         session: &mut Session,
-        rest: &Shares,
+        rest: &SharedVector,
         by: &Reciprocal,
         division: Division,
-    ) -> Result<Shares, Error> {
+    ) -> Result<SharedVector, Error> {
         let Division { ring, width, precision, .. } = division;
         let second = division.second_precision();
         let normal = self.multiply(session, rest, &by.factor)?;
@@ -261,7 +265,7 @@ impl Party {
     }
 }
 
-impl Quote {
+impl RoundQuote {
     /// The ORs of planes with those before them.
     pub(crate) fn prefix_or(&mut self, len: usize, planes: usize) {
         if planes > 1 {

@@ -6,8 +6,8 @@
 //!
 //! **Cost.** 6 bits per AND (0.75 B; whole blocks of 128), one round for any number of them.
 
-use crate::vectors::sides::{Clear, concat, cut, low_bits};
-use crate::{Party, Quote, Seat, Shares, VectorRing};
+use crate::vectors::sides::{ClearVector, concat, cut, low_bits};
+use crate::{RoundQuote, Seat, SeatParty, SharedVector, VectorRing};
 use base::Error;
 use kernels::{Block, transpose128};
 use net::Session;
@@ -15,14 +15,14 @@ use zeroize::Zeroizing;
 
 /// A vector of shared words, bit by bit.
 #[derive(Clone)]
-pub struct Planes(Vec<Shares>);
+pub struct Planes(Vec<SharedVector>);
 
 impl Planes {
     /// From planes, bit 0 first.
     ///
     /// # Errors
     /// When there is none, or they are not bits of the same length.
-    pub fn new(planes: Vec<Shares>) -> Result<Self, Error> {
+    pub fn new(planes: Vec<SharedVector>) -> Result<Self, Error> {
         let fits = planes.first().is_some_and(|first| {
             first.ring() == VectorRing::Z2 && planes.iter().all(|plane| plane.same_shape(first).is_ok())
         });
@@ -37,8 +37,9 @@ impl Planes {
     #[must_use]
     pub fn public(seat: Seat, width: u32, words: &[u128]) -> Self {
         let bit = |i: u32| words.iter().map(|word| word >> i & 1).collect::<Vec<_>>();
-        let plane =
-            |i| Shares::public(VectorRing::Z2, words.len(), seat, &crate::pack(VectorRing::Z2, &bit(i)));
+        let plane = |i| {
+            SharedVector::public(VectorRing::Z2, words.len(), seat, &crate::pack(VectorRing::Z2, &bit(i)))
+        };
         Self((0..width).map(plane).collect())
     }
 
@@ -62,13 +63,13 @@ impl Planes {
 
     /// The planes, bit 0 first.
     #[must_use]
-    pub fn planes(&self) -> &[Shares] {
+    pub fn planes(&self) -> &[SharedVector] {
         &self.0
     }
 
     /// The planes, bit 0 first.
     #[must_use]
-    pub fn into_planes(self) -> Vec<Shares> {
+    pub fn into_planes(self) -> Vec<SharedVector> {
         self.0
     }
 
@@ -83,15 +84,15 @@ impl Planes {
 
 /// The complement of shared bits.
 #[must_use]
-pub(crate) fn not(x: &Shares, seat: Seat) -> Shares {
+pub(crate) fn not(x: &SharedVector, seat: Seat) -> SharedVector {
     x.offset(seat, 1)
 }
 
 /// Planes `0 .. width` of elements in the clear, where they are known.
-pub(crate) fn transpose(ring: VectorRing, len: usize, value: &Clear, width: u32) -> Vec<Clear> {
+pub(crate) fn transpose(ring: VectorRing, len: usize, value: &ClearVector, width: u32) -> Vec<ClearVector> {
     let blocks = VectorRing::Z2.blocks(len);
     if value.is_empty() {
-        return vec![Clear::default(); width as usize];
+        return vec![ClearVector::default(); width as usize];
     }
     let mut planes = vec![Zeroizing::new(vec![Block::ZERO; blocks]); width as usize];
     let mut rows = Zeroizing::new([Block::ZERO; 128]);
@@ -110,8 +111,8 @@ pub(crate) fn transpose(ring: VectorRing, len: usize, value: &Clear, width: u32)
 }
 
 /// The inverse of [`transpose`]: elements of planes in the clear, where they are known.
-pub(crate) fn gather(ring: VectorRing, len: usize, planes: &[Clear]) -> Clear {
-    let mut value = Clear::default();
+pub(crate) fn gather(ring: VectorRing, len: usize, planes: &[ClearVector]) -> ClearVector {
+    let mut value = ClearVector::default();
     if planes[0].is_empty() {
         return value;
     }
@@ -132,16 +133,16 @@ pub(crate) fn gather(ring: VectorRing, len: usize, planes: &[Clear]) -> Clear {
     value
 }
 
-impl Party {
+impl SeatParty {
     /// ANDs of many pairs of bit vectors. One round.
     ///
     /// # Errors
-    /// Shapes that differ within a pair, and those of [`Party::multiply`].
+    /// Shapes that differ within a pair, and those of [`SeatParty::multiply`].
     pub fn ands(
         &mut self,
         session: &mut Session,
-        pairs: &[(&Shares, &Shares)],
-    ) -> Result<Vec<Shares>, Error> {
+        pairs: &[(&SharedVector, &SharedVector)],
+    ) -> Result<Vec<SharedVector>, Error> {
         pairs.iter().try_for_each(|(x, y)| x.same_shape(y))?;
         if pairs.iter().any(|(x, _)| x.ring() != VectorRing::Z2) {
             return Err(Error::misuse("an AND is of bits"));
@@ -149,7 +150,7 @@ impl Party {
         if pairs.is_empty() {
             return Ok(Vec::new());
         }
-        let (left, right): (Vec<&Shares>, Vec<&Shares>) = pairs.iter().copied().unzip();
+        let (left, right): (Vec<&SharedVector>, Vec<&SharedVector>) = pairs.iter().copied().unzip();
         let product =
             self.multiply(session, &concat(VectorRing::Z2, &left), &concat(VectorRing::Z2, &right))?;
         Ok(cut(&product, &left.iter().map(|x| x.len()).collect::<Vec<_>>()))
@@ -158,8 +159,8 @@ impl Party {
     /// The AND of all planes: a tree.
     ///
     /// # Errors
-    /// As [`Party::ands`]; when there is no plane.
-    pub fn all(&mut self, session: &mut Session, planes: Vec<Shares>) -> Result<Shares, Error> {
+    /// As [`SeatParty::ands`]; when there is no plane.
+    pub fn all(&mut self, session: &mut Session, planes: Vec<SharedVector>) -> Result<SharedVector, Error> {
         let mut planes = planes;
         while planes.len() > 1 {
             let pairs: Vec<_> = planes.chunks_exact(2).map(|pair| (&pair[0], &pair[1])).collect();
@@ -173,7 +174,7 @@ impl Party {
     }
 }
 
-impl Quote {
+impl RoundQuote {
     /// ANDs of so many pairs of vectors of `len` bits.
     pub fn ands(&mut self, len: usize, pairs: usize) {
         if pairs > 0 {

@@ -17,7 +17,7 @@
 //! bits over Z_2^64 2,300 bytes and 87 rounds.
 
 use crate::vectors::sides::{concat, cut, power};
-use crate::{Party, Planes, Quote, Shares, VectorRing};
+use crate::{Planes, RoundQuote, SeatParty, SharedVector, VectorRing};
 use base::Error;
 use net::Session;
 
@@ -70,18 +70,23 @@ impl Root {
     }
 }
 
-impl Party {
+impl SeatParty {
     /// The square root of unsigned numbers of `width` bits, rounded down.
     ///
     /// # Errors
     /// A width above that of the ring less 24, and those of the messages.
-    pub fn root(&mut self, session: &mut Session, x: &Shares, width: u32) -> Result<Shares, Error> {
+    pub fn root(
+        &mut self,
+        session: &mut Session,
+        x: &SharedVector,
+        width: u32,
+    ) -> Result<SharedVector, Error> {
         let root = Root::new(x.ring(), width)?;
         let (ring, p, me) = (x.ring(), root.precision, self.seat());
         let len = x.len();
-        let price = |q: &mut Quote| q.root(ring, len, width).expect("the width was checked");
+        let price = |q: &mut RoundQuote| q.root(ring, len, width).expect("the width was checked");
         if self.left_out(("root", ring, width), len, price) {
-            return Ok(Shares::zero(ring, len));
+            return Ok(SharedVector::zero(ring, len));
         }
         let ([to, back], nonzero) = self.root_factors(session, x, root)?;
         let scaled = self.multiply(session, x, &to)?;
@@ -109,14 +114,14 @@ impl Party {
     /// The square root of numbers of `width` bits with f fractional bits, with as many, rounded down.
     ///
     /// # Errors
-    /// As [`Party::root`], for `width + f` bits.
+    /// As [`SeatParty::root`], for `width + f` bits.
     pub fn root_fixed(
         &mut self,
         session: &mut Session,
-        x: &Shares,
+        x: &SharedVector,
         width: u32,
         f: u32,
-    ) -> Result<Shares, Error> {
+    ) -> Result<SharedVector, Error> {
         Root::new(x.ring(), width.saturating_add(f))?;
         self.root(session, &x.times(power(x.ring(), f)), width + f)
     }
@@ -126,12 +131,12 @@ impl Party {
     fn root_factors(
         &mut self,
         session: &mut Session,
-        x: &Shares,
+        x: &SharedVector,
         root: Root,
-    ) -> Result<([Shares; 2], Shares), Error> {
+    ) -> Result<([SharedVector; 2], SharedVector), Error> {
         let mut planes = self.bits(session, x, root.entered)?.into_planes();
         if root.entered < root.width {
-            planes.push(Shares::zero(VectorRing::Z2, x.len()));
+            planes.push(SharedVector::zero(VectorRing::Z2, x.len()));
         }
         planes.reverse();
         let any = self.prefix_or(session, &planes)?;
@@ -148,11 +153,11 @@ impl Party {
     }
 }
 
-impl Quote {
+impl RoundQuote {
     /// A square root.
     ///
     /// # Errors
-    /// A width that [`Party::root`] refuses.
+    /// A width that [`SeatParty::root`] refuses.
     pub fn root(&mut self, ring: VectorRing, len: usize, width: u32) -> Result<(), Error> {
         let root = Root::new(ring, width)?;
         let p = root.precision;
@@ -179,7 +184,7 @@ impl Quote {
     /// A square root of fixed-point numbers.
     ///
     /// # Errors
-    /// As [`Quote::root`].
+    /// As [`RoundQuote::root`].
     pub fn root_fixed(&mut self, ring: VectorRing, len: usize, width: u32, f: u32) -> Result<(), Error> {
         self.root(ring, len, width + f)
     }

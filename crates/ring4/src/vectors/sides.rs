@@ -19,7 +19,7 @@
 //! round, one element by every seat. Every vector is entered in two halves, one sent by either seat of its
 //! pair.
 
-use crate::{Joint, Party, Quote, Seat, Shares, VectorRing};
+use crate::{Joint, RoundQuote, Seat, SeatParty, SharedVector, VectorRing};
 use accel::{BlockHalf, Use};
 use base::Error;
 use kernels::{Block, ring_add};
@@ -37,20 +37,20 @@ pub(crate) enum Side {
 }
 
 /// A vector in the clear, where it is known; empty elsewhere.
-pub(crate) type Clear = Zeroizing<Vec<Block>>;
+pub(crate) type ClearVector = Zeroizing<Vec<Block>>;
 
 /// Ring and number of elements.
 pub(crate) type Shape = (VectorRing, usize);
 
 /// A vector that a side knows, to be entered.
-pub(crate) struct Entry {
+pub(crate) struct SideEntry {
     pub side: Side,
     pub shape: Shape,
-    pub value: Clear,
+    pub value: ClearVector,
 }
 
 /// A product of a low and a high value, one term of a sum.
-pub(crate) type Term<'a> = (&'a Shares, &'a Shares);
+pub(crate) type Term<'a> = (&'a SharedVector, &'a SharedVector);
 
 /// Summands of the low and the high factor, and who sends, vouches and receives: every seat sends and
 /// receives once.
@@ -84,8 +84,8 @@ impl Side {
     }
 
     /// This side's sum, where it is known.
-    pub fn of(self, x: &Shares, seat: Seat) -> Clear {
-        let mut sum = Clear::default();
+    pub fn of(self, x: &SharedVector, seat: Seat) -> ClearVector {
+        let mut sum = ClearVector::default();
         if self.known_to(seat) {
             let [a, b] = self.summands().map(|s| seat.part_of(s).expect("a holder holds both"));
             sum.extend_from_slice(x.parts()[a]);
@@ -95,8 +95,8 @@ impl Side {
     }
 
     /// A public number for all elements, shared in this side's first summand.
-    pub fn constant(self, (ring, len): Shape, seat: Seat, block: Block) -> Shares {
-        Shares::known_but_to(ring, len, seat, self.summands()[0], &vec![block; ring.blocks(len)])
+    pub fn constant(self, (ring, len): Shape, seat: Seat, block: Block) -> SharedVector {
+        SharedVector::known_but_to(ring, len, seat, self.summands()[0], &vec![block; ring.blocks(len)])
     }
 }
 
@@ -107,19 +107,22 @@ fn halves(side: Side, blocks: usize) -> impl Iterator<Item = ([Seat; 3], Range<u
 }
 
 /// The result of a sum of shares of one shape.
-pub(crate) fn sum<'a>(shape: Shape, terms: impl IntoIterator<Item = &'a Shares>) -> Result<Shares, Error> {
-    let mut sum = Shares::zero(shape.0, shape.1);
+pub(crate) fn sum<'a>(
+    shape: Shape,
+    terms: impl IntoIterator<Item = &'a SharedVector>,
+) -> Result<SharedVector, Error> {
+    let mut sum = SharedVector::zero(shape.0, shape.1);
     terms.into_iter().try_for_each(|term| sum.add(term))?;
     Ok(sum)
 }
 
-impl Party {
+impl SeatParty {
     /// Enters what sides know. One round, one element each.
     pub(crate) fn enter_sides(
         &mut self,
         session: &mut Session,
-        entries: &[Entry],
-    ) -> Result<Vec<Shares>, Error> {
+        entries: &[SideEntry],
+    ) -> Result<Vec<SharedVector>, Error> {
         let mut joints = Vec::new();
         for entry in entries {
             let (ring, len) = entry.shape;
@@ -138,7 +141,7 @@ impl Party {
             for (_, piece) in halves(entry.side, ring.blocks(len)).zip(results.by_ref()) {
                 parts.iter_mut().zip(piece.parts()).for_each(|(part, piece)| part.extend_from_slice(piece));
             }
-            entered.push(Shares::from_parts(ring, len, parts));
+            entered.push(SharedVector::from_parts(ring, len, parts));
         }
         Ok(entered)
     }
@@ -149,10 +152,10 @@ impl Party {
         session: &mut Session,
         (ring, len): Shape,
         sums: &[Vec<Term<'_>>],
-    ) -> Result<Vec<Shares>, Error> {
+    ) -> Result<Vec<SharedVector>, Error> {
         let (blocks, me) = (ring.blocks(len), self.seat());
         let all = sums.len() * blocks * ring.lanes();
-        let mut values: [Clear; 4] = Default::default();
+        let mut values: [ClearVector; 4] = Default::default();
         for (([low, high], _), value) in CROSSES.into_iter().zip(&mut values) {
             let (Some(low), Some(high)) = (me.part_of(Seat::new(low)), me.part_of(Seat::new(high))) else {
                 continue;
@@ -165,7 +168,7 @@ impl Party {
                 }
             }
         }
-        let joint = |(([_, _], seats), value): (([usize; 2], [usize; 3]), &Clear)| {
+        let joint = |(([_, _], seats), value): (([usize; 2], [usize; 3]), &ClearVector)| {
             let [sender, voucher, receiver] = seats.map(Seat::new);
             (sender, voucher, receiver, value.clone())
         };
@@ -186,9 +189,9 @@ impl Party {
     }
 
     /// A random vector that a side knows, shared in its two summands: each is below `2^bits`. No message.
-    pub(crate) fn random_side(&mut self, side: Side, (ring, len): Shape, bits: u32) -> Shares {
+    pub(crate) fn random_side(&mut self, side: Side, (ring, len): Shape, bits: u32) -> SharedVector {
         let (me, round) = (self.seat(), self.next_round());
-        let mut shares = Shares::zero(ring, len);
+        let mut shares = SharedVector::zero(ring, len);
         for summand in side.summands() {
             if let Some(part) = me.part_of(summand) {
                 let part_of = &mut shares.parts_mut()[part];
@@ -200,7 +203,7 @@ impl Party {
     }
 }
 
-impl Quote {
+impl RoundQuote {
     /// Vectors that sides enter.
     pub(crate) fn enter_sides(&mut self, entries: &[(Side, Shape)]) {
         let mut joints = Vec::new();
@@ -219,20 +222,20 @@ impl Quote {
 }
 
 /// Vectors behind each other, each in whole blocks.
-pub(crate) fn concat(ring: VectorRing, vectors: &[&Shares]) -> Shares {
+pub(crate) fn concat(ring: VectorRing, vectors: &[&SharedVector]) -> SharedVector {
     let parts: [Vec<Block>; 3] =
         std::array::from_fn(|k| vectors.iter().flat_map(|x| x.parts()[k]).copied().collect());
     let len = parts[0].len() * ring.lanes();
-    Shares::from_parts(ring, len, parts)
+    SharedVector::from_parts(ring, len, parts)
 }
 
 /// The inverse of [`concat`]: vectors of the lengths said.
-pub(crate) fn cut(all: &Shares, lens: &[usize]) -> Vec<Shares> {
+pub(crate) fn cut(all: &SharedVector, lens: &[usize]) -> Vec<SharedVector> {
     let (ring, mut from) = (all.ring(), 0);
     let mut piece = |&len: &usize| {
         let range = from..from + ring.blocks(len);
         from = range.end;
-        Shares::from_parts(ring, len, all.parts().map(|part| part[range.clone()].to_vec()))
+        SharedVector::from_parts(ring, len, all.parts().map(|part| part[range.clone()].to_vec()))
     };
     lens.iter().map(&mut piece).collect()
 }
@@ -266,7 +269,7 @@ pub(crate) fn shift_right(ring: VectorRing, block: Block, bits: u32) -> Block {
     Block(block.0 >> bits & splat(ring, kept).0)
 }
 
-impl Shares {
+impl SharedVector {
     /// Multiplies all elements by one public number.
     pub(crate) fn scale_all(&mut self, number: u128) {
         let factor = vec![splat(self.ring(), number); self.blocks()];

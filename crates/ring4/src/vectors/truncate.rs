@@ -27,8 +27,8 @@
 //! most 64 (six of the 8 are then of 64 bits), 2 rounds. Exact 6 elements more and about 11 f bits, 6 +
 //! log2(f / 3) rounds. A fixed-point product is 6 elements and one round more.
 
-use crate::vectors::sides::{Clear, Entry, Side, power, shift_right, splat, sum};
-use crate::{Party, Quote, Shares, VectorRing};
+use crate::vectors::sides::{ClearVector, Side, SideEntry, power, shift_right, splat, sum};
+use crate::{RoundQuote, SeatParty, SharedVector, VectorRing};
 use base::Error;
 use kernels::Block;
 use net::Session;
@@ -57,7 +57,7 @@ fn check(ring: VectorRing, width: u32, f: u32) -> Result<(), Error> {
     )))
 }
 
-fn shift_clear(ring: VectorRing, mut value: Clear, f: u32) -> Clear {
+fn shift_clear(ring: VectorRing, mut value: ClearVector, f: u32) -> ClearVector {
     value.iter_mut().for_each(|block| *block = shift_right(ring, *block, f));
     value
 }
@@ -69,20 +69,20 @@ fn ring_of_tops(ring: VectorRing, f: u32) -> VectorRing {
 }
 
 /// The low halves of elements of 128 bits, as elements of 64, where they are known.
-fn narrow(wide: &Clear) -> Clear {
+fn narrow(wide: &ClearVector) -> ClearVector {
     let low = |x: &Block| x.0 & u128::from(u64::MAX);
     let pair = |pair: &[Block]| Block(low(&pair[0]) | pair.get(1).map_or(0, low) << 64);
     Zeroizing::new(wide.chunks(2).map(pair).collect())
 }
 
 /// Elements of 64 bits as elements of 128 bits that are the same modulo 2^64.
-fn widen(x: &Shares) -> Shares {
+fn widen(x: &SharedVector) -> SharedVector {
     let halves = |block: &Block| [Block(block.0 & u128::from(u64::MAX)), Block(block.0 >> 64)];
     let part = |part: &[Block]| part.iter().flat_map(halves).take(x.len()).collect();
-    Shares::from_parts(VectorRing::Z128, x.len(), x.parts().map(part))
+    SharedVector::from_parts(VectorRing::Z128, x.len(), x.parts().map(part))
 }
 
-impl Party {
+impl SeatParty {
     /// x / 2^f, of signed numbers of `width` bits, rounded down or up. Two rounds; 4 elements with headroom,
     /// else 8.
     ///
@@ -91,10 +91,10 @@ impl Party {
     pub fn truncate(
         &mut self,
         session: &mut Session,
-        x: &Shares,
+        x: &SharedVector,
         width: u32,
         f: u32,
-    ) -> Result<Shares, Error> {
+    ) -> Result<SharedVector, Error> {
         check(x.ring(), width, f)?;
         if f == 0 {
             return Ok(x.clone());
@@ -103,14 +103,14 @@ impl Party {
         if self
             .left_out(("truncate", ring, shifted_width(width, f)), len, |q| q.truncate(ring, len, width, f))
         {
-            return Ok(Shares::zero(ring, len));
+            return Ok(SharedVector::zero(ring, len));
         }
         if headroom(x.ring(), shifted_width(width, f)) {
             return self.truncate_masked(session, x, shifted_width(width, f), f);
         }
         // Of -x - 1, whose carry is as likely as the fraction of x that is lost: multiples of 2^f stay exact.
         let me = self.seat();
-        let complement = |x: &Shares| x.times(u128::MAX).offset(me, u128::MAX);
+        let complement = |x: &SharedVector| x.times(u128::MAX).offset(me, u128::MAX);
         let down = self.truncate_sides(session, &complement(x), f)?;
         Ok(complement(&down))
     }
@@ -118,15 +118,20 @@ impl Party {
     /// x / 2^f rounded down, of signed numbers with fewer bits than the ring.
     ///
     /// # Errors
-    /// As [`Party::truncate`].
-    pub fn truncate_exact(&mut self, session: &mut Session, x: &Shares, f: u32) -> Result<Shares, Error> {
+    /// As [`SeatParty::truncate`].
+    pub fn truncate_exact(
+        &mut self,
+        session: &mut Session,
+        x: &SharedVector,
+        f: u32,
+    ) -> Result<SharedVector, Error> {
         check(x.ring(), 1, f)?;
         if f == 0 {
             return Ok(x.clone());
         }
         let (ring, len) = (x.ring(), x.len());
         if self.left_out(("truncate exactly", ring, f), len, |q| q.truncate_exact(ring, len, f)) {
-            return Ok(Shares::zero(ring, len));
+            return Ok(SharedVector::zero(ring, len));
         }
         let down = self.truncate_sides(session, x, f)?;
         let carry = self.carry_of_sides(session, x, f)?;
@@ -137,23 +142,28 @@ impl Party {
     fn truncate_masked(
         &mut self,
         session: &mut Session,
-        x: &Shares,
+        x: &SharedVector,
         width: u32,
         f: u32,
-    ) -> Result<Shares, Error> {
+    ) -> Result<SharedVector, Error> {
         let (ring, shape, me) = (x.ring(), (x.ring(), x.len()), self.seat());
         let mask = self.random_side(Side::High, shape, ring.bits() - 2);
         let masked = x.offset(me, power(ring, width - 1)).plus(&mask)?;
         let opened = self.open_to(session, &masked, &Side::Low.holders())?;
         let opened = Zeroizing::new(opened.unwrap_or_default());
-        let entry = |side, value| Entry { side, shape, value: shift_clear(ring, value, f) };
+        let entry = |side, value| SideEntry { side, shape, value: shift_clear(ring, value, f) };
         let entries = [entry(Side::Low, opened), entry(Side::High, Side::High.of(&mask, me))];
         let entered = self.enter_sides(session, &entries)?;
         Ok(entered[0].minus(&entered[1])?.offset(me, power(ring, width - 1 - f).wrapping_neg()))
     }
 
     /// x / 2^f rounded down, less the carry of the low bits of both sides.
-    fn truncate_sides(&mut self, session: &mut Session, x: &Shares, f: u32) -> Result<Shares, Error> {
+    fn truncate_sides(
+        &mut self,
+        session: &mut Session,
+        x: &SharedVector,
+        f: u32,
+    ) -> Result<SharedVector, Error> {
         let (ring, len, me) = (x.ring(), x.len(), self.seat());
         let (k, tops) = (ring.bits(), ring_of_tops(ring, f));
         let shifted = x.offset(me, power(ring, k - 2));
@@ -165,8 +175,8 @@ impl Party {
             let wraps = splat(ring, power(ring, k - f));
             quotient.iter_mut().zip(top.iter()).for_each(|(q, &t)| *q = ring.sub(*q, ring.mul(t, wraps)));
             let top = if tops == ring { top } else { narrow(&top) };
-            entries.push(Entry { side, shape: (ring, len), value: quotient });
-            entries.push(Entry { side, shape: (tops, len), value: top });
+            entries.push(SideEntry { side, shape: (ring, len), value: quotient });
+            entries.push(SideEntry { side, shape: (tops, len), value: top });
         }
         let entered = self.enter_sides(session, &entries)?;
         let mut both = self.cross(session, (tops, len), &[vec![(&entered[1], &entered[3])]])?.remove(0);
@@ -181,20 +191,20 @@ impl Party {
     /// that.
     ///
     /// # Errors
-    /// As [`Party::multiply`] and [`Party::truncate`].
+    /// As [`SeatParty::multiply`] and [`SeatParty::truncate`].
     pub fn multiply_fixed(
         &mut self,
         session: &mut Session,
-        (x, y): (&Shares, &Shares),
+        (x, y): (&SharedVector, &SharedVector),
         width: u32,
         f: u32,
-    ) -> Result<Shares, Error> {
+    ) -> Result<SharedVector, Error> {
         let product = self.multiply(session, x, y)?;
         self.truncate(session, &product, width, f)
     }
 }
 
-impl Quote {
+impl RoundQuote {
     /// A truncation.
     pub fn truncate(&mut self, ring: VectorRing, len: usize, width: u32, f: u32) {
         if f == 0 {

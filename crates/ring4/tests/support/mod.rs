@@ -5,7 +5,7 @@ use base::{Error, PartyId, Roster, Seed};
 use kernels::{Aes128, Block};
 use net::Session;
 use net::cluster::Cluster;
-use ring4::{Hash, Party, Security, Settings, Shares};
+use ring4::{Hash, SeatParty, Security, Settings, SharedVector};
 
 pub const SEATS: [PartyId; 4] = [PartyId(0), PartyId(1), PartyId(2), PartyId(3)];
 
@@ -30,15 +30,15 @@ pub fn random(label: u64, n: usize) -> Vec<Block> {
 }
 
 /// A party of a session of four.
-pub fn party(session: &mut Session, settings: Settings) -> Result<Party, Error> {
-    Party::new(session, SEATS, settings, DeviceQueue::default())
+pub fn party(session: &mut Session, settings: Settings) -> Result<SeatParty, Error> {
+    SeatParty::new(session, SEATS, settings, DeviceQueue::default())
 }
 
 /// Runs `work` at all four seats.
 #[allow(dead_code, reason = "each test program takes what it needs")]
 pub fn run<T: Send>(
     settings: Settings,
-    work: impl Fn(&mut Party, &mut Session) -> Result<T, Error> + Sync,
+    work: impl Fn(&mut SeatParty, &mut Session) -> Result<T, Error> + Sync,
 ) -> Vec<Result<T, Error>> {
     Cluster::new(4, 6).run(|session| {
         let mut party = party(session, settings)?;
@@ -54,12 +54,12 @@ pub fn alone() -> Session {
 
 /// Values that the seat `owner` enters; the others need only their number.
 pub fn enter(
-    party: &mut Party,
+    party: &mut SeatParty,
     session: &mut Session,
     owner: usize,
     (ring, len): (VectorRing, usize),
     value: &[Block],
-) -> Result<Shares, Error> {
+) -> Result<SharedVector, Error> {
     let owner = Seat::new(owner);
     let value = if party.seat() == owner { value } else { &[] };
     party.input(session, owner, (ring, len), value)

@@ -65,12 +65,14 @@ impl PartySettings {
                  (an owner takes part by `tacit run`)"
             )));
         }
-        let studies: Vec<PathBuf> = self.study.into_iter().chain(self.studies).collect();
+        let common = self.common;
+        let (peer, peers) = common.places();
+        let studies: Vec<PathBuf> = common.study.into_iter().chain(self.studies).collect();
         if studies.is_empty() {
             return Err(need("study"));
         }
-        let address = match (self.listen, self.peer) {
-            (listen, None) if !self.peers.is_empty() => Address::Peers { listen, peers: self.peers },
+        let address = match (common.listen, peer) {
+            (listen, None) if !peers.is_empty() => Address::Peers { listen, peers },
             (Some(listen), None) => Address::Listen(listen),
             (_, Some(_)) => {
                 return Err(Error::input(
@@ -82,22 +84,22 @@ impl PartySettings {
         };
         Ok(ServerSetup {
             studies,
-            name: self.as_party.ok_or_else(|| need("as"))?,
-            identity: self.identity.ok_or_else(|| need("identity"))?,
+            name: common.as_party.ok_or_else(|| need("as"))?,
+            identity: common.identity.ok_or_else(|| need("identity"))?,
             address,
-            memory: default_memory(self.memory),
-            deadline_ms: self.deadline_ms.unwrap_or(limits::DEADLINE_MS),
-            allow: self.allow.unwrap_or_default(),
+            memory: default_memory(common.memory),
+            deadline_ms: common.deadline_ms.unwrap_or(limits::DEADLINE_MS),
+            allow: common.allow.unwrap_or_default(),
             trigger: self.trigger.unwrap_or_default(),
-            transport: ServerTransport::of(self.transport, self.trusted_network)?,
-            allowed: self.allow_studies,
+            transport: ServerTransport::of(common.transport, common.trusted_network)?,
+            allowed: common.allow_studies,
         })
     }
 
     /// Whether these are the settings of a server of the study that holds no data.
     #[must_use]
     pub fn serves(&self, study: &Study) -> bool {
-        let name = self.as_party.as_deref().unwrap_or_default();
+        let name = self.common.as_party.as_deref().unwrap_or_default();
         self.data.is_none() && study.server(name).is_some_and(|server| !server.owner)
     }
 }

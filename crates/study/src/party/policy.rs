@@ -78,7 +78,7 @@ impl Default for PartyPolicy {
 impl PartySettings {
     pub(super) fn read_policy(&mut self, section: &TomlSection<'_, '_>) -> Result<(), Error> {
         if let Some(list) = section.get("studies") {
-            self.allow_studies = Some(list.list()?.iter().map(study_hash).collect::<Result<_, _>>()?);
+            self.common.allow_studies = Some(list.list()?.iter().map(study_hash).collect::<Result<_, _>>()?);
         }
         if let Some(list) = section.get("kinds") {
             let kinds = [("lift", "lift"), ("program", "program"), ("match", "match")];
@@ -120,7 +120,7 @@ impl PartySettings {
             _ => return Err(Error::input("period and period_budget belong together: set both, or neither")),
         };
         Ok(PartyPolicy {
-            studies: self.allow_studies.clone(),
+            studies: self.common.allow_studies.clone(),
             kinds: self.allow_kinds.clone().unwrap_or(default.kinds),
             max_rho: self.max_rho.unwrap_or(default.max_rho),
             max_rho_at: self.max_rho_at.clone(),

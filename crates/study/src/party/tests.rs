@@ -35,11 +35,8 @@ fn the_examples_are_complete() {
 #[test]
 fn flags_win_and_an_address_replaces_the_other() {
     let file = PartySettings::parse("party.toml", REGISTRY).expect("parses");
-    let flags = PartySettings {
-        peer: Some("other:1".into()),
-        data: Some("new.csv".into()),
-        ..PartySettings::default()
-    };
+    let common = CommonSettings { peers: vec![(None, "other:1".into())], ..CommonSettings::default() };
+    let flags = PartySettings { common, data: Some("new.csv".into()), ..PartySettings::default() };
     let party = flags.over(file).complete().expect("complete");
     assert_eq!(party.address, Address::Peer("other:1".into()));
     assert_eq!(party.data, Path::new("new.csv"));
@@ -125,7 +122,8 @@ fn mistakes_are_placed() {
 
 #[test]
 fn what_is_missing_is_named() {
-    let missing = PartySettings { listen: Some("a:1".into()), ..PartySettings::default() };
+    let common = CommonSettings { listen: Some("a:1".into()), ..CommonSettings::default() };
+    let missing = PartySettings { common, ..PartySettings::default() };
     assert_eq!(
         missing.complete().expect_err("missing").to_string(),
         "no as: add as = \"...\" to the party file, or --as to the command"
@@ -163,10 +161,10 @@ fn the_policy_refuses_what_its_owner_did_not_allow() {
 fn several_addresses_are_read_and_merged() {
     let north = include_str!("../../../../examples/party-north.toml");
     let settings = PartySettings::parse("party.toml", north).expect("parses");
-    let flags = PartySettings {
-        peers: [("east".to_owned(), "other:1".to_owned()), ("west".to_owned(), "third:2".to_owned())].into(),
-        ..PartySettings::default()
-    };
+    let peers = [("east", "other:1"), ("west", "third:2")];
+    let peers = peers.map(|(name, at)| (Some(name.to_owned()), at.to_owned())).into();
+    let common = CommonSettings { peers, ..CommonSettings::default() };
+    let flags = PartySettings { common, ..PartySettings::default() };
     let party = flags.over(settings).complete().expect("complete");
     let Address::Peers { listen, peers } = party.address else { panic!("several peers") };
     assert_eq!(listen.as_deref(), Some("0.0.0.0:7000"));

@@ -1,43 +1,43 @@
 //! AND gates per lane of every gadget, by the widths of its operands.
 
-/// [`super::Party::add`]: the carry out of the last bit is not computed.
+/// [`super::WireParty::add`]: the carry out of the last bit is not computed.
 #[must_use]
 pub const fn add(width: u64) -> u64 {
     width.saturating_sub(1)
 }
 
-/// [`super::Party::add_wide`], with or without a carry in.
+/// [`super::WireParty::add_wide`], with or without a carry in.
 #[must_use]
 pub const fn add_wide(width: u64) -> u64 {
     width
 }
 
-/// [`super::Party::less_than`].
+/// [`super::WireParty::less_than`].
 #[must_use]
 pub const fn less_than(width: u64) -> u64 {
     width
 }
 
-/// [`super::Party::equal`].
+/// [`super::WireParty::equal`].
 #[must_use]
 pub const fn equal(width: u64) -> u64 {
     width.saturating_sub(1)
 }
 
-/// [`super::Party::mux`], [`super::Party::mask`] and [`super::Party::swap`].
+/// [`super::WireParty::mux`], [`super::WireParty::mask`] and [`super::WireParty::swap`].
 #[must_use]
 pub const fn select(width: u64) -> u64 {
     width
 }
 
-/// [`super::Party::order`]: a comparison of keys and a swap of items.
+/// [`super::WireParty::order`]: a comparison of keys and a swap of items.
 #[must_use]
 pub const fn order(key: u64, width: u64) -> u64 {
     less_than(key) + select(width)
 }
 
-/// [`super::Party::multiply`]: a row of products per bit of the second operand, and an adder per row but the
-/// first.
+/// [`super::WireParty::multiply`]: a row of products per bit of the second operand, and an adder per row but
+/// the first.
 #[must_use]
 pub const fn multiply(x: u64, y: u64) -> u64 {
     if y == 0 { 0 } else { x * y + (y - 1) * x }
@@ -49,8 +49,8 @@ pub const fn count_width(bits: u64) -> u64 {
     (u64::BITS - bits.leading_zeros()) as u64
 }
 
-/// [`super::Party::popcount`] of `bits` bits: a full adder turns three bits of one weight into one of it and
-/// one of the next, so every AND takes one bit away, down to one bit per weight.
+/// [`super::WireParty::popcount`] of `bits` bits: a full adder turns three bits of one weight into one of it
+/// and one of the next, so every AND takes one bit away, down to one bit per weight.
 #[must_use]
 pub const fn popcount(bits: u64) -> u64 {
     if bits < 2 {
@@ -66,7 +66,8 @@ pub(super) const fn halves(bits: u64) -> (u64, u64) {
     (rest.div_ceil(2), rest / 2)
 }
 
-/// [`super::Party::sum_groups`]: lanes in groups of `group`, a power of two, are added by halves; per group.
+/// [`super::WireParty::sum_groups`]: lanes in groups of `group`, a power of two, are added by halves; per
+/// group.
 #[must_use]
 pub const fn sum_groups(width: u64, group: u64, grow: bool) -> u64 {
     let (mut left, mut width, mut sum) = (group, width, 0);

@@ -6,12 +6,12 @@ use osprey::Memory;
 use std::ops::{DerefMut, Range};
 
 /// `items` of `width` wires each; item i has the wires `i * width ..`.
-pub struct Array<B> {
+pub struct WireArray<B> {
     wires: B,
     width: usize,
 }
 
-impl<B: DerefMut<Target = [Block]>> Array<B> {
+impl<B: DerefMut<Target = [Block]>> WireArray<B> {
     /// An array from an allocator. Its wires mean nothing until they are written.
     ///
     /// # Panics

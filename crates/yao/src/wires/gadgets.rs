@@ -3,14 +3,14 @@
 //! Every gadget has two bodies: what a party computes, and what a speculator does instead, which is to book
 //! the price and to touch what lies in the program's memory. Tests hold one against the other.
 
-use super::array::{Array, Items, gather, scatter};
+use super::array::{Items, WireArray, gather, scatter};
 use super::calls::Call;
-use super::{GROUP, Lanes, Party, ands};
+use super::{GROUP, WireLanes, WireParty, ands};
 use base::Error;
 use kernels::Block;
 use std::ops::{DerefMut, Range};
 
-type Done = Result<Lanes, Error>;
+type Done = Result<WireLanes, Error>;
 
 /// Columns of an adder: two operands, which may be shorter than it, and a carry.
 struct Columns<'a> {
@@ -18,18 +18,18 @@ struct Columns<'a> {
     y: &'a dyn Fn(usize) -> Option<&'a [Block]>,
 }
 
-fn same(x: &Lanes, y: &Lanes) {
+fn same(x: &WireLanes, y: &WireLanes) {
     assert!(x.count() == y.count() && x.width() == y.width(), "operands of equal shape");
 }
 
 /// What makes a call on these operands another than its like.
-fn both(x: &Lanes, y: &Lanes) -> [u64; 6] {
+fn both(x: &WireLanes, y: &WireLanes) -> [u64; 6] {
     let ([a, b, c], [d, e, f]) = (x.shape(), y.shape());
     [a, b, c, d, e, f]
 }
 
 /// The same of a place in the program's memory.
-fn place<B>(array: &Array<B>, bits: &Range<usize>, items: &[Items]) -> Vec<u64>
+fn place<B>(array: &WireArray<B>, bits: &Range<usize>, items: &[Items]) -> Vec<u64>
 where
     B: DerefMut<Target = [Block]>,
 {
@@ -43,12 +43,12 @@ fn xor_into(out: &mut [Block], x: Option<&[Block]>) {
     }
 }
 
-impl Party<'_> {
+impl WireParty<'_> {
     /// Reads bits of items out of the program's memory. Free.
     ///
     /// # Panics
     /// When items or bits do not exist, here and below; when there are more than [`crate::LANES`] lanes.
-    pub fn load<B>(&mut self, array: &Array<B>, bits: Range<usize>, items: Items) -> Lanes
+    pub fn load<B>(&mut self, array: &WireArray<B>, bits: Range<usize>, items: Items) -> WireLanes
     where
         B: DerefMut<Target = [Block]>,
     {
@@ -65,7 +65,7 @@ impl Party<'_> {
     }
 
     /// Writes numbers to bits `from ..` of items. Free.
-    pub fn store<B>(&mut self, x: &Lanes, array: &mut Array<B>, from: usize, items: Items)
+    pub fn store<B>(&mut self, x: &WireLanes, array: &mut WireArray<B>, from: usize, items: Items)
     where
         B: DerefMut<Target = [Block]>,
     {
@@ -83,7 +83,7 @@ impl Party<'_> {
 
     /// The same public number in every lane. Free.
     #[must_use]
-    pub fn number(&mut self, value: u64, width: usize, count: usize) -> Lanes {
+    pub fn number(&mut self, value: u64, width: usize, count: usize) -> WireLanes {
         self.note(Call::Number, &[value, width as u64, count as u64]);
         let (mut out, flip) = (self.take(width, count), self.flip());
         if !self.speculates() {
@@ -95,7 +95,7 @@ impl Party<'_> {
         out
     }
 
-    fn by_rows(&mut self, x: &Lanes, work: impl Fn(usize, &mut [Block])) -> Lanes {
+    fn by_rows(&mut self, x: &WireLanes, work: impl Fn(usize, &mut [Block])) -> WireLanes {
         let mut out = self.take(x.width(), x.count());
         if !self.speculates() {
             for bit in 0..x.width() {
@@ -108,7 +108,7 @@ impl Party<'_> {
 
     /// `x xor y`, bit by bit. Free.
     #[must_use]
-    pub fn xor_lanes(&mut self, x: &Lanes, y: &Lanes) -> Lanes {
+    pub fn xor_lanes(&mut self, x: &WireLanes, y: &WireLanes) -> WireLanes {
         same(x, y);
         self.note(Call::XorLanes, &both(x, y));
         self.by_rows(x, |bit, out| kernels::xor_into(out, y.row(bit)))
@@ -116,7 +116,7 @@ impl Party<'_> {
 
     /// `not x`, bit by bit. Free.
     #[must_use]
-    pub fn not_lanes(&mut self, x: &Lanes) -> Lanes {
+    pub fn not_lanes(&mut self, x: &WireLanes) -> WireLanes {
         self.note(Call::NotLanes, &x.shape());
         let flip = self.flip();
         self.by_rows(x, |_, out| out.iter_mut().for_each(|out| *out ^= flip))
@@ -126,14 +126,14 @@ impl Party<'_> {
     ///
     /// # Errors
     /// Those of the channel, here and below.
-    pub fn and_lanes(&mut self, x: &Lanes, y: &Lanes) -> Done {
+    pub fn and_lanes(&mut self, x: &WireLanes, y: &WireLanes) -> Done {
         same(x, y);
         self.note(Call::AndLanes, &both(x, y));
         self.ands_of_rows(x.width(), x.count(), |bit| (x.row(bit), y.row(bit)))
     }
 
     /// `x` where the one bit of `select` is 1, else 0.
-    pub fn mask(&mut self, select: &Lanes, x: &Lanes) -> Done {
+    pub fn mask(&mut self, select: &WireLanes, x: &WireLanes) -> Done {
         assert!(select.width() == 1 && select.count() == x.count(), "a bit per lane");
         self.note(Call::Mask, &both(select, x));
         self.ands_of_rows(x.width(), x.count(), |bit| (select.row(0), x.row(bit)))
@@ -166,7 +166,7 @@ impl Party<'_> {
     }
 
     /// `x` where `select` is 1, else `y`.
-    pub fn mux(&mut self, select: &Lanes, x: &Lanes, y: &Lanes) -> Done {
+    pub fn mux(&mut self, select: &WireLanes, x: &WireLanes, y: &WireLanes) -> Done {
         self.note(Call::Mux, &[&select.shape()[..], &both(x, y)].concat());
         let differ = self.xor_lanes(x, y);
         let chosen = self.mask(select, &differ)?;
@@ -202,8 +202,8 @@ impl Party<'_> {
         &mut self,
         columns: &Columns<'_>,
         width: usize,
-        carry: Option<&Lanes>,
-        out: &mut Lanes,
+        carry: Option<&WireLanes>,
+        out: &mut WireLanes,
     ) -> Result<(), Error> {
         let mut carries = self.take(2, out.count());
         if let Some(carry) = carry {
@@ -226,25 +226,25 @@ impl Party<'_> {
     }
 
     /// `x + y` modulo 2^width.
-    pub fn add(&mut self, x: &Lanes, y: &Lanes) -> Done {
+    pub fn add(&mut self, x: &WireLanes, y: &WireLanes) -> Done {
         same(x, y);
         self.note(Call::Add, &both(x, y));
         self.sum(x, y, None, x.width())
     }
 
     /// `x + y + carry`, one bit wider than `x`, which is the wider operand.
-    pub fn add_wide(&mut self, x: &Lanes, y: &Lanes, carry: Option<&Lanes>) -> Done {
+    pub fn add_wide(&mut self, x: &WireLanes, y: &WireLanes, carry: Option<&WireLanes>) -> Done {
         assert!(x.count() == y.count() && x.width() >= y.width(), "the wider operand first");
         assert!(
             carry.is_none_or(|c| c.width() == 1 && c.count() == x.count()),
             "a carry is one bit per lane"
         );
-        let carry_in = carry.map_or([0; 3], Lanes::shape);
+        let carry_in = carry.map_or([0; 3], WireLanes::shape);
         self.note(Call::AddWide, &[&both(x, y)[..], &carry_in].concat());
         self.sum(x, y, carry, x.width() + 1)
     }
 
-    fn sum(&mut self, x: &Lanes, y: &Lanes, carry: Option<&Lanes>, width: usize) -> Done {
+    fn sum(&mut self, x: &WireLanes, y: &WireLanes, carry: Option<&WireLanes>, width: usize) -> Done {
         let mut out = self.take(width, x.count());
         if self.speculates() {
             let bits = x.width() as u64;
@@ -261,7 +261,7 @@ impl Party<'_> {
     }
 
     /// One bit per lane: `x < y` as unsigned numbers.
-    pub fn less_than(&mut self, x: &Lanes, y: &Lanes) -> Done {
+    pub fn less_than(&mut self, x: &WireLanes, y: &WireLanes) -> Done {
         same(x, y);
         self.note(Call::LessThan, &both(x, y));
         let (width, count) = (x.width(), x.count());
@@ -286,14 +286,14 @@ impl Party<'_> {
     ///
     /// # Panics
     /// When they have no bits.
-    pub fn equal(&mut self, x: &Lanes, y: &Lanes) -> Done {
+    pub fn equal(&mut self, x: &WireLanes, y: &WireLanes) -> Done {
         same(x, y);
         assert!(x.width() > 0, "numbers of at least one bit");
         let (equal, made) = self.whole(Call::Equal, &both(x, y), |p| p.equal_bits(x, y))?;
         Ok(equal.of(made))
     }
 
-    fn equal_bits(&mut self, x: &Lanes, y: &Lanes) -> Done {
+    fn equal_bits(&mut self, x: &WireLanes, y: &WireLanes) -> Done {
         if self.speculates() {
             self.skip(ands::equal(x.width() as u64) * x.count() as u64);
             return Ok(self.take(1, x.count()));
@@ -315,12 +315,12 @@ impl Party<'_> {
     }
 
     /// How many bits of `x` are 1, per lane, in [`ands::count_width`] bits: a tree of full adders.
-    pub fn popcount(&mut self, x: &Lanes) -> Done {
+    pub fn popcount(&mut self, x: &WireLanes) -> Done {
         let (count, made) = self.whole(Call::Popcount, &x.shape(), |p| p.count_all(x))?;
         Ok(count.of(made))
     }
 
-    fn count_all(&mut self, x: &Lanes) -> Done {
+    fn count_all(&mut self, x: &WireLanes) -> Done {
         if self.speculates() {
             self.skip(ands::popcount(x.width() as u64) * x.count() as u64);
             return Ok(self.take(ands::count_width(x.width() as u64) as usize, x.count()));
@@ -328,7 +328,7 @@ impl Party<'_> {
         self.count_bits(x, 0..x.width())
     }
 
-    fn count_bits(&mut self, x: &Lanes, bits: Range<usize>) -> Done {
+    fn count_bits(&mut self, x: &WireLanes, bits: Range<usize>) -> Done {
         if bits.len() < 2 {
             let mut out = self.take(bits.len(), x.count());
             bits.for_each(|bit| out.row_mut(0).copy_from_slice(x.row(bit)));
@@ -347,7 +347,7 @@ impl Party<'_> {
     ///
     /// # Panics
     /// When one has no bits.
-    pub fn multiply(&mut self, x: &Lanes, y: &Lanes) -> Done {
+    pub fn multiply(&mut self, x: &WireLanes, y: &WireLanes) -> Done {
         assert!(x.count() == y.count() && x.width() > 0 && y.width() > 0, "operands of equal lanes");
         self.note(Call::Multiply, &both(x, y));
         let (width, count) = (x.width(), x.count());
@@ -383,7 +383,7 @@ impl Party<'_> {
     ///
     /// # Panics
     /// When the lanes are no whole groups.
-    pub fn sum_groups(&mut self, x: Lanes, group: usize, grow: bool) -> Done {
+    pub fn sum_groups(&mut self, x: WireLanes, group: usize, grow: bool) -> Done {
         assert!(group.is_power_of_two() && x.count().is_multiple_of(group), "whole groups of 2^i lanes");
         self.note(Call::SumGroups, &[&x.shape()[..], &[group as u64, u64::from(grow)]].concat());
         let (mut left, mut group) = (x, group);
@@ -396,7 +396,7 @@ impl Party<'_> {
     }
 
     /// The first and the second `half` lanes of every two halves.
-    fn split_groups(&mut self, x: &Lanes, half: usize) -> (Lanes, Lanes) {
+    fn split_groups(&mut self, x: &WireLanes, half: usize) -> (WireLanes, WireLanes) {
         let mut parts = [self.take(x.width(), x.count() / 2), self.take(x.width(), x.count() / 2)];
         if !self.speculates() {
             for bit in 0..x.width() {
@@ -413,8 +413,8 @@ impl Party<'_> {
     /// memory.
     pub fn swap<B>(
         &mut self,
-        select: &Lanes,
-        array: &mut Array<B>,
+        select: &WireLanes,
+        array: &mut WireArray<B>,
         bits: Range<usize>,
         [first, second]: [Items; 2],
     ) -> Result<(), Error>
@@ -450,7 +450,7 @@ impl Party<'_> {
     /// smaller one.
     pub fn order<B>(
         &mut self,
-        array: &mut Array<B>,
+        array: &mut WireArray<B>,
         key: Range<usize>,
         pairs: [Items; 2],
     ) -> Result<(), Error>
@@ -463,7 +463,7 @@ impl Party<'_> {
 
     fn order_pairs<B>(
         &mut self,
-        array: &mut Array<B>,
+        array: &mut WireArray<B>,
         key: Range<usize>,
         pairs: [Items; 2],
     ) -> Result<(), Error>

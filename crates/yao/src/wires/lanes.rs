@@ -13,7 +13,7 @@ pub(super) type Pool = Rc<RefCell<Vec<Vec<Block>>>>;
 
 /// Numbers of `width` bits in `count` lanes, bit-major: row j holds the labels of bit j of all lanes. It lies
 /// in ordinary memory and goes back to its party when dropped; a speculator's holds nothing.
-pub struct Lanes {
+pub struct WireLanes {
     width: usize,
     count: usize,
     /// What was called when it was made, so that parties know it by the same number.
@@ -22,7 +22,7 @@ pub struct Lanes {
     pool: Pool,
 }
 
-impl Lanes {
+impl WireLanes {
     /// Room for numbers; what is in it is not defined. `stored`: whether there are labels at all.
     pub(super) fn take(pool: &Pool, width: usize, count: usize, stored: bool, made: u64) -> Self {
         let mut labels = Vec::new();
@@ -91,7 +91,7 @@ impl Lanes {
     }
 }
 
-impl Drop for Lanes {
+impl Drop for WireLanes {
     fn drop(&mut self) {
         if !self.labels.is_empty() {
             self.pool.borrow_mut().push(std::mem::take(&mut self.labels));

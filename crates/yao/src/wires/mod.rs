@@ -1,10 +1,10 @@
 //! Half-gates for imperative programs: wires are labels in memory of the program's own, gates are calls.
 //!
-//! **Functionality.** Two parties run one program. [`Party`] garbles or evaluates what it calls, at once and
-//! in order; wires are [`kernels::Block`]s in slices and [`Array`]s, which come from an allocator
+//! **Functionality.** Two parties run one program. [`WireParty`] garbles or evaluates what it calls, at once
+//! and in order; wires are [`kernels::Block`]s in slices and [`WireArray`]s, which come from an allocator
 //! (`osprey::Memory`). Nothing is compiled and nothing is kept but what the program keeps: memory is 16 bytes
-//! per wire. Gadgets work on [`Lanes`]: the same operation on many items side by side, because a kernel call
-//! on 64 or more lanes costs one key schedule.
+//! per wire. Gadgets work on [`WireLanes`]: the same operation on many items side by side, because a kernel
+//! call on 64 or more lanes costs one key schedule.
 //!
 //! **Security model and parameters.** Semi-honest, one of two parties; labels of 128 bits with the colour in
 //! bit 0; Delta and the public `start` of the hash fresh per connection; half-gates and hash as in the
@@ -21,21 +21,21 @@
 //! to the evaluator as long as no pair of input and tweak repeats, which is all that constants and the
 //! garbler's inputs need.
 //!
-//! **Who learns what.** The program and all sizes, which are public, and what [`Party::reveal`] opens.
+//! **Who learns what.** The program and all sizes, which are public, and what [`WireParty::reveal`] opens.
 //! Addresses and branches of a program cannot depend on values: it never sees one before it reveals it.
 //!
 //! **Paper and deviations.** Zahur, Rosulek, Evans 2015. Labels of the garbler's inputs are not sent: the
 //! active label is expanded from a public seed and the label of 0 is that plus `y Delta`, which is
 //! distributed as if the garbler had drawn it and sent it. Labels of the evaluator's inputs by correlated OT
 //! (SoftSpoken), in batches of [`STRETCH`]. Paper 004 stubs a library's cryptography for its speculative
-//! pass; here the stub is a role: [`Party::speculator`] tells the runtime what either party would touch, in
-//! the same order and between the same ticks, and computes nothing. Scratch ([`Lanes`]) is ordinary memory:
-//! small, hot, and at addresses that no value decides, so it needs no paging and the speculator leaves it
-//! alone.
+//! pass; here the stub is a role: [`WireParty::speculator`] tells the runtime what either party would touch,
+//! in the same order and between the same ticks, and computes nothing. Scratch ([`WireLanes`]) is ordinary
+//! memory: small, hot, and at addresses that no value decides, so it needs no paging and the speculator
+//! leaves it alone.
 //!
 //! **Cost.** 32 bytes and one AND per bit of what [`ands`] says for a gadget, XOR and NOT are free, a
-//! garbler's input is free, an evaluator's is one OT, a revealed wire is a bit each way. [`Party::price`] is
-//! exact in every role; a speculator's is the price before anybody connects. Tests hold the ledger against
+//! garbler's input is free, an evaluator's is one OT, a revealed wire is a bit each way. [`WireParty::price`]
+//! is exact in every role; a speculator's is the price before anybody connects. Tests hold the ledger against
 //! it.
 
 pub mod ands;
@@ -49,9 +49,9 @@ mod setup;
 #[cfg(test)]
 mod tests;
 
-pub use array::{Array, Items};
-pub use lanes::Lanes;
-pub use party::Party;
+pub use array::{Items, WireArray};
+pub use lanes::WireLanes;
+pub use party::WireParty;
 pub use price::Price;
 
 /// Wires that an operation on slices works on at once: a tick of the runtime each, and a message of OTs for

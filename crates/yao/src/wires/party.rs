@@ -2,7 +2,7 @@
 
 use super::array::Touch;
 use super::calls::{Call, Calls};
-use super::lanes::{Lanes, Pool};
+use super::lanes::{Pool, WireLanes};
 use super::price::{CHECK_BYTES, Price};
 use super::setup::{self, Line};
 use super::{PIECE_BLOCKS, REVEAL_PIECE, Role, STRETCH, To};
@@ -17,10 +17,10 @@ use ot::{CotReceiver, CotSender, OtReceiver, OtSender};
 ///
 /// ```
 /// use osprey::{Heap, Memory};
-/// use yao::wires::{Party, Role, To};
+/// use yao::wires::{WireParty, Role, To};
 /// # fn main() {
 /// // `garbler` and `evaluator` of a real run take a session; this pass needs no peer.
-/// let mut p = Party::speculator(Role::Garbler);
+/// let mut p = WireParty::speculator(Role::Garbler);
 /// let (mut x, mut y, mut z) = (Heap.zeroed(100), Heap.zeroed(100), Heap.zeroed(100));
 /// p.input(Role::Garbler, &[], &mut x).unwrap();
 /// p.input(Role::Evaluator, &[], &mut y).unwrap();
@@ -29,7 +29,7 @@ use ot::{CotReceiver, CotSender, OtReceiver, OtSender};
 /// assert_eq!(p.price().and_gates, 100);
 /// # }
 /// ```
-pub struct Party<'s> {
+pub struct WireParty<'s> {
     part: Part<'s>,
     pub(super) pool: Pool,
     /// Calls of the kernel so far: a tweak each.
@@ -64,7 +64,7 @@ struct Evaluator<'s> {
     labels: Vec<Block>,
 }
 
-impl<'s> Party<'s> {
+impl<'s> WireParty<'s> {
     fn new(part: Part<'s>) -> Self {
         let operands = [vec![Block::ZERO; LANES], vec![Block::ZERO; LANES]];
         Self {
@@ -91,7 +91,7 @@ impl<'s> Party<'s> {
     /// Meets a garbler.
     ///
     /// # Errors
-    /// As [`Party::garbler`].
+    /// As [`WireParty::garbler`].
     pub fn evaluator(session: &'s mut Session) -> Result<Self, Error> {
         let (line, ot) = setup::evaluator(session)?;
         let part = Evaluator { line, ot, table: vec![Block::ZERO; 2 * LANES], labels: Vec::new() };
@@ -173,9 +173,9 @@ impl<'s> Party<'s> {
     }
 
     /// Scratch; what is in it is not defined.
-    pub(super) fn take(&self, width: usize, count: usize) -> Lanes {
+    pub(super) fn take(&self, width: usize, count: usize) -> WireLanes {
         assert!(count <= LANES, "{count} lanes; a call takes at most {LANES}");
-        Lanes::take(&self.pool, width, count, !self.speculates(), self.calls.so_far())
+        WireLanes::take(&self.pool, width, count, !self.speculates(), self.calls.so_far())
     }
 
     /// What turns the label of a bit into that of its complement here.
@@ -286,7 +286,7 @@ impl<'s> Party<'s> {
     }
 
     /// Input bits of one party, packed: bit i of `bits` goes to `wires[i]`. Whoever does not enter them
-    /// ([`Party::enters`]) may give none.
+    /// ([`WireParty::enters`]) may give none.
     ///
     /// # Errors
     /// Those of the channel; fewer bits than wires at their owner.
@@ -360,7 +360,7 @@ impl<'s> Party<'s> {
     /// Both parties have come as far as this, by the same calls: a barrier.
     ///
     /// # Errors
-    /// As [`Party::reveal`].
+    /// As [`WireParty::reveal`].
     pub fn agree(&mut self) -> Result<(), Error> {
         osprey::tick();
         self.price += Price::agree();

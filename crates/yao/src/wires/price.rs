@@ -35,7 +35,7 @@ impl Price {
         Self { and_gates, garbler: 32 * and_gates, ..Self::default() }
     }
 
-    /// One call of [`super::Party::input`] for so many bits.
+    /// One call of [`super::WireParty::input`] for so many bits.
     #[must_use]
     pub fn input(owner: Role, bits: usize) -> Self {
         if owner == Role::Garbler {
@@ -48,7 +48,7 @@ impl Price {
         price
     }
 
-    /// One call of [`super::Party::reveal`] for so many wires.
+    /// One call of [`super::WireParty::reveal`] for so many wires.
     #[must_use]
     pub fn reveal(to: super::To, wires: usize) -> Self {
         let pieces = wires.div_ceil(REVEAL_PIECE) as u64;
@@ -62,7 +62,7 @@ impl Price {
         }
     }
 
-    /// One call of [`super::Party::agree`].
+    /// One call of [`super::WireParty::agree`].
     #[must_use]
     pub fn agree() -> Self {
         Self { garbler: CHECK_BYTES, evaluator: CHECK_BYTES, ..Self::default() }

@@ -15,7 +15,7 @@ fn mix(x: u64) -> u64 {
 }
 
 /// A program on numbers of both parties: `width` bits each, a garbler's and an evaluator's per item.
-type Program = fn(&mut Party<'_>, &Lanes, &Lanes) -> Result<Lanes, Error>;
+type Program = fn(&mut WireParty<'_>, &WireLanes, &WireLanes) -> Result<WireLanes, Error>;
 
 fn number(owner: Role, item: usize, width: usize) -> u64 {
     let seed = if owner == Role::Garbler { 1 << 40 } else { 2 << 40 };
@@ -35,31 +35,41 @@ fn unpack(bits: &[u64], width: usize) -> Vec<u64> {
     all.chunks_exact(width).map(word).collect()
 }
 
-fn input(p: &mut Party<'_>, owner: Role, items: usize, width: usize) -> Result<Array<Vec<Block>>, Error> {
-    let mut array = Array::new(&Heap, items, width);
+fn input(
+    p: &mut WireParty<'_>,
+    owner: Role,
+    items: usize,
+    width: usize,
+) -> Result<WireArray<Vec<Block>>, Error> {
+    let mut array = WireArray::new(&Heap, items, width);
     let bits = p.enters(owner).then(|| pack((0..items).map(|i| number(owner, i, width)), width));
     p.input(owner, &bits.unwrap_or_default(), array.wires_mut())?;
     Ok(array)
 }
 
-fn run(p: &mut Party<'_>, items: usize, width: usize, program: Program) -> Result<Option<Vec<u64>>, Error> {
+fn run(
+    p: &mut WireParty<'_>,
+    items: usize,
+    width: usize,
+    program: Program,
+) -> Result<Option<Vec<u64>>, Error> {
     let x = input(p, Role::Garbler, items, width)?;
     let y = input(p, Role::Evaluator, items, width)?;
     let [x, y] = [x, y].map(|array| p.load(&array, 0..width, Items::range(0..items)));
     let z = program(p, &x, &y)?;
-    let mut out = Array::new(&Heap, z.count(), z.width());
+    let mut out = WireArray::new(&Heap, z.count(), z.width());
     p.store(&z, &mut out, 0, Items::range(0..z.count()));
     let opened = p.reveal(To::Both, out.wires())?;
     Ok(opened.map(|bits| unpack(&bits, z.width())[..z.count()].to_vec()))
 }
 
-fn party(session: &mut Session) -> Result<Party<'_>, Error> {
-    if session.me() == PartyId(0) { Party::garbler(session) } else { Party::evaluator(session) }
+fn party(session: &mut Session) -> Result<WireParty<'_>, Error> {
+    if session.me() == PartyId(0) { WireParty::garbler(session) } else { WireParty::evaluator(session) }
 }
 
 /// Both parties and a speculator: all have one price, the ledgers agree with it, and both learn the same.
 fn both(items: usize, width: usize, program: Program) -> Vec<u64> {
-    let mut speculator = Party::speculator(Role::Evaluator);
+    let mut speculator = WireParty::speculator(Role::Evaluator);
     assert_eq!(run(&mut speculator, items, width, program), Ok(None));
     let (price, calls) = (speculator.price(), speculator.calls());
     let done = Cluster::new(2, 7).tiny_window().run(|session| {
@@ -98,7 +108,7 @@ fn gadgets_agree_with_arithmetic() {
         check(items, width, |p, x, y| p.equal(x, y), |x, y| u64::from(x == y));
         check(items, width, |p, x, y| p.multiply(x, y), |x, y| x * y);
         check(items, width, |p, x, _| p.popcount(x), |x, _| x.count_ones().into());
-        let largest = |p: &mut Party<'_>, x: &Lanes, y: &Lanes| {
+        let largest = |p: &mut WireParty<'_>, x: &WireLanes, y: &WireLanes| {
             let less = p.less_than(x, y)?;
             p.mux(&less, y, x)
         };
@@ -120,8 +130,8 @@ fn constants_and_broadcasts_are_numbers_like_others() {
         |x, y| if y < 5 { x + 6 } else { 0 },
     );
     // Every lane multiplies by the same wires.
-    let program = |p: &mut Party<'_>, x: &Lanes, _: &Lanes| {
-        let mut array = Array::new(&Heap, 64, 8);
+    let program = |p: &mut WireParty<'_>, x: &WireLanes, _: &WireLanes| {
+        let mut array = WireArray::new(&Heap, 64, 8);
         p.store(x, &mut array, 0, Items::range(0..64));
         let first = p.load(&array, 0..8, Items::same(1, 64));
         p.multiply(x, &first)
@@ -145,8 +155,8 @@ fn popcounts_of_many_bits_and_sums_over_lanes() {
 
 #[test]
 fn pairs_are_put_in_order_where_they_lie() {
-    let program = |p: &mut Party<'_>, x: &Lanes, y: &Lanes| {
-        let mut array = Array::new(&Heap, 64, 40);
+    let program = |p: &mut WireParty<'_>, x: &WireLanes, y: &WireLanes| {
+        let mut array = WireArray::new(&Heap, 64, 40);
         p.store(x, &mut array, 0, Items::range(0..64));
         p.store(y, &mut array, 20, Items::range(0..64));
         // Key: the evaluator's number. Runs of 8, one up, one down.
@@ -275,7 +285,7 @@ fn equal_wires_in_many_lanes_do_not_share_pads() {
             line.session.link(line.peer).recv(Block::as_bytes_mut(&mut table))?;
             return Ok((table, Block::ZERO));
         }
-        let mut p = Party::garbler(session)?;
+        let mut p = WireParty::garbler(session)?;
         let mut wire = [Block::ZERO];
         p.input(Role::Evaluator, &[], &mut wire)?;
         let (x, mut out) = (vec![wire[0]; 64], vec![Block::ZERO; 64]);
@@ -309,30 +319,30 @@ fn errors(cluster: &Cluster, work: impl Fn(&mut Session) -> Result<(), Error> + 
     cluster.run(work).into_iter().filter_map(|r| r.err().map(|e| e.to_string())).collect()
 }
 
-fn product(p: &mut Party<'_>, items: usize) -> Result<(), Error> {
+fn product(p: &mut WireParty<'_>, items: usize) -> Result<(), Error> {
     run(p, items, 8, |p, x, y| p.multiply(x, y)).map(drop)
 }
 
 #[test]
 fn peers_that_do_not_fit_are_told() {
-    let same = errors(&Cluster::new(2, 1), |s| Party::garbler(s).map(drop));
+    let same = errors(&Cluster::new(2, 1), |s| WireParty::garbler(s).map(drop));
     assert!(
         same.iter().all(|e| e.contains("both parties took the same role")) && same.len() == 2,
         "{same:?}"
     );
     let other = errors(&Cluster::new(2, 1), |s| {
         if s.me() == PartyId(0) {
-            return Party::garbler(s).map(drop);
+            return WireParty::garbler(s).map(drop);
         }
         s.step("wires-setup", |s| s.link(PartyId(0)).exchange(b"who goes", &mut [0; 8]))
     });
     assert!(other[0].contains("a greeting of another protocol or version"), "{other:?}");
-    let three = errors(&Cluster::new(3, 1), |s| Party::garbler(s).map(drop));
+    let three = errors(&Cluster::new(3, 1), |s| WireParty::garbler(s).map(drop));
     assert!(three[0].contains("exactly two parties"), "{three:?}");
     let program = errors(&Cluster::new(2, 1), |s| {
         let (mut p, gates) = match s.me() {
-            PartyId(0) => (Party::garbler(s)?, 512),
-            _ => (Party::evaluator(s)?, 500),
+            PartyId(0) => (WireParty::garbler(s)?, 512),
+            _ => (WireParty::evaluator(s)?, 500),
         };
         let x = vec![Block::ZERO; gates];
         let mut out = x.clone();
