@@ -4,7 +4,7 @@
 use crate::engines::StudyEngine;
 use base::{Error, PartyId, Roster, limits};
 use data::{
-    AdvertiserRows, Arm, DataHash, InputReport, ProgramRows, PublisherRows, RowKeys, read_advertiser,
+    AdvertiserRows, DataHash, InputReport, ProgramRows, PublisherRows, RowKeys, read_advertiser,
     read_program_columns, read_publisher,
 };
 use matching::{collecting, multi};
@@ -18,7 +18,9 @@ use std::sync::Arc;
 use studies::lift::{self, LiftLayout, LiftParameters};
 use study::party::PartySetup;
 use study::transport::ServerTransport;
-use study::{self, Contaminated, Decimal, NoiseFrom, Protocol, Question, Study, StudyFile, StudyHash};
+use study::{
+    self, Contaminated, Decimal, NoiseFrom, Protocol, Question, Study, StudyFile, StudyHash, TrialArm,
+};
 
 /// Most outputs of one study, over all cells and counts; the party's own policy caps cells.
 const OUTPUTS: usize = 8192;
@@ -79,7 +81,7 @@ impl Rows {
     #[must_use]
     pub fn groups(&self) -> Option<[u64; 2]> {
         let Self::Publisher(rows) = self else { return None };
-        let test = rows.arm.iter().filter(|arm| **arm == Arm::Test).count() as u64;
+        let test = rows.arm.iter().filter(|arm| **arm == TrialArm::Test).count() as u64;
         Some([test, rows.len() as u64 - test])
     }
 }
@@ -376,8 +378,8 @@ fn too_small(study: &Study, rows: &Rows) -> Vec<String> {
     let mut small = Vec::new();
     if let (Rows::Publisher(own), Some(groups)) = (rows, rows.groups()) {
         let arms = [
-            ("test", &lift.publisher.test, Arm::Test, groups[0]),
-            ("control", &lift.publisher.control, Arm::Control, groups[1]),
+            ("test", &lift.publisher.test, TrialArm::Test, groups[0]),
+            ("control", &lift.publisher.control, TrialArm::Control, groups[1]),
         ];
         for (arm, label, of, all) in arms {
             if all < least {

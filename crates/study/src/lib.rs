@@ -30,7 +30,7 @@ pub use matching::{
 pub(crate) use parse::rho;
 pub use servers::{JOINERS, SEATS, Server, Servers, hash_name, ring4_settings, security_name};
 
-pub use studies::lift::{Also, NoiseMode};
+pub use studies::lift::{Also, NoiseMode, TrialArm};
 
 use parse::KindName;
 

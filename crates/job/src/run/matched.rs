@@ -9,7 +9,6 @@ use crate::align::{Aligned, Shard};
 use crate::prepare::{Built, Checked, Rows};
 use crate::stages::compute::UnitRows;
 use base::{Cost, Error, PartyId};
-use data::Arm;
 use matching::dummies::Dummies;
 use matching::{JoinedShares, circuit_psi, collecting, many, multi, pid, ps3i};
 use num_traits::Zero;
@@ -20,6 +19,7 @@ use release::rational::small;
 use report::{Disclosure, DummiesInfo, MatchCount};
 use std::path::PathBuf;
 use std::sync::Arc;
+use study::TrialArm;
 use study::{Backend, Contaminated, Protocol};
 
 /// How many matches of one study on the same data may begin with the same dummies, on one charge: a run may
@@ -578,10 +578,11 @@ impl Arms {
 
 fn arms(rows: &Rows) -> Arms {
     let Rows::Publisher(publisher) = rows else { return Arms::default() };
-    let of = |arm: Arm| (0..).zip(&publisher.arm).filter(move |(_, met)| **met == arm).map(|(row, _)| row);
-    let mut rows: Vec<u32> = of(Arm::Test).collect();
+    let of =
+        |arm: TrialArm| (0..).zip(&publisher.arm).filter(move |(_, met)| **met == arm).map(|(row, _)| row);
+    let mut rows: Vec<u32> = of(TrialArm::Test).collect();
     let test = Some(rows.len() as u64);
-    rows.extend(of(Arm::Control));
+    rows.extend(of(TrialArm::Control));
     Arms { rows, test }
 }
 

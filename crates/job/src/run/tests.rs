@@ -9,14 +9,16 @@ use crate::stages::publish::hear_groups;
 use data::generate::{FileFormat, LiftOptions, lift_study};
 use engine::{Share, Shares};
 use net::Session;
+use parties::{PartyFile, make_key};
 use privacy::dummies::MatchLeakage;
 use privacy::scales::Scales;
 use report::Disclosure;
 use std::path::Path;
 use study::Decimal;
-use study::party::{Consent, PartyPolicy};
 use tempfile::TempDir;
 
+#[path = "../../tests/parties/mod.rs"]
+mod parties;
 pub(super) mod secrets;
 
 const NAMES: [&str; 2] = ["publisher", "advertiser"];
@@ -69,11 +71,7 @@ impl World {
     fn new() -> Self {
         let folder = TempDir::new().unwrap();
         write(folder.path());
-        let keys = NAMES.map(|name| {
-            let identity = Identity::generate().unwrap();
-            identity.save(&folder.path().join(format!("{name}.key"))).unwrap();
-            identity.fingerprint().to_string()
-        });
+        let keys = NAMES.map(|name| make_key(folder.path(), name));
         let options = LiftOptions {
             rows: 1,
             overlap: 0.0,
@@ -90,34 +88,9 @@ impl World {
 
     /// The parties of the study with other lines in [match].
     fn parties(&self, study: &str, edit: &dyn Fn(&mut PartySetup)) -> [PartySetup; 2] {
-        let folder = self.folder.path();
-        std::fs::write(folder.join("study.toml"), study).unwrap();
-        let at = base::free_address().unwrap();
-        let mut addresses = [Address::Listen(at.clone()), Address::Peer(at)].into_iter();
-        NAMES.map(|name| {
-            let mut party = PartySetup {
-                allow: Vec::new(),
-                tls_only: false,
-                study: folder.join("study.toml"),
-                as_party: name.into(),
-                identity: folder.join(format!("{name}.key")),
-                data: folder.join(format!("{name}.csv")),
-                address: addresses.next().unwrap(),
-                memory: 1 << 30,
-                ledger: folder.join(format!("{name}.ledger")),
-                report: folder.join("out"),
-                deadline_ms: 60_000,
-                lineage: Some(name.into()),
-                work: None,
-                keep_spine: None,
-                spine: None,
-                salt: None,
-                trigger: false,
-                new_ledger: false,
-                transport: study::transport::ServerTransport::Tls,
-                policy: PartyPolicy { budget: Decimal::parse("50").unwrap(), ..PartyPolicy::default() },
-                consent: Consent { spend_anyway: true, ..Consent::default() },
-            };
+        std::fs::write(self.folder.path().join("study.toml"), study).unwrap();
+        PartyFile::pair(self.folder.path(), NAMES).map(|file| {
+            let mut party = file.with("report = \"out\"").policy("budget = 50").setup();
             edit(&mut party);
             party
         })
