@@ -402,17 +402,11 @@ impl Ledger {
     /// # Errors
     /// When the ledger cannot be read.
     pub fn answers(&self) -> Result<Vec<AnswerRow>, Error> {
-<<<<<<< HEAD
-        let explain = |e: rusqlite::Error| self.explain("read", &e);
         let sql = format!(
             "SELECT at, study, report, EXISTS (SELECT 1 FROM debits WHERE debits.study = answers.study AND \
              delta = '0') AS released, EXISTS (SELECT 1 FROM debits WHERE debits.study = answers.study AND \
              protects = 1 AND {VOIDED}) AS charged FROM answers ORDER BY at, row"
         );
-        let mut query = self.connection.prepare(&sql).map_err(explain)?;
-=======
-        let sql = "SELECT at, study, report FROM answers ORDER BY at, row";
->>>>>>> main
         let read = |row: &rusqlite::Row<'_>| {
             // The report may be one of another version: what it does not say stays out.
             let report: String = row.get("report")?;
@@ -427,7 +421,7 @@ impl Ledger {
                 charged: row.get("charged")?,
             })
         };
-        self.listed(sql, [], read)
+        self.listed(&sql, [], read)
     }
 
     /// All rows of a query.

@@ -91,9 +91,12 @@ fn judge(parties: usize, release: &Release<'_>) -> Result<(), String> {
     }
 }
 
+/// A plan and its draws, lowered once for all runs.
+type LoweredOnce = OnceLock<(Arc<ReleasePlan>, Arc<Draws>)>;
+
 /// One release to everybody of the same bit, many times: its noises.
 fn noises(
-    (parties, lowered): (usize, &OnceLock<(Arc<ReleasePlan>, Arc<Draws>)>),
+    (parties, lowered): (usize, &LoweredOnce),
     make: &MakeEngine<'_>,
     (honest, chosen): (Option<PartyId>, Chosen),
     session: &mut Session,

@@ -11,13 +11,8 @@
 use super::paid::{self, PaymentProof};
 use super::succession::{has_line, line, newest_of};
 use super::{
-<<<<<<< HEAD
     Bytes32, Debit, Ledger, PUBLIC, PeerLineage, SumExactly, VOIDED, afford, afford_total, afford_viewer,
-    barred_error, check, file, now, rational_of, readers, record,
-=======
-    Bytes32, Debit, Ledger, PeerLineage, SumExactly, VOIDED, afford, afford_total, afford_viewer,
-    barred_error, begin, check, file, now, rational_of, record,
->>>>>>> main
+    barred_error, begin, check, file, now, rational_of, readers, record,
 };
 use base::Error;
 use num_traits::Zero;

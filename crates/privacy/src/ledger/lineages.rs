@@ -1,12 +1,8 @@
 //! What the ledger keeps of lineages: who has seen them, what they have spent over all viewers, and what they
 //! look like; and how often a match was begun.
 
-<<<<<<< HEAD
 use super::succession::newest;
-use super::{Bytes32, Debit, Ledger, SumExactly, VOIDED, charge, file, now, rational_of};
-=======
 use super::{Bytes32, Debit, Ledger, SumExactly, VOIDED, begin, charge, file, now, rational_of};
->>>>>>> main
 use crate::PrivacyTotal;
 use base::Error;
 use data::sketch::Sketch;
@@ -142,16 +138,7 @@ impl Ledger {
     /// # Errors
     /// When the ledger cannot be read.
     pub fn viewers_of(&self, lineage: &str) -> Result<Vec<String>, Error> {
-<<<<<<< HEAD
         viewers(&self.connection, lineage).map_err(|e| self.explain("read", &e))
-=======
-        let sql = "SELECT DISTINCT viewer FROM debits WHERE lineage = ?1 AND protects = 1";
-        let sets = self.listed(sql, [lineage], |row| row.get::<_, String>(0))?;
-        let all: BTreeSet<&str> = sets.iter().flat_map(|set| set.split(' ')).collect();
-        // What was seen under an earlier key is its successor's.
-        let newest = all.into_iter().map(|key| self.newest(key)).collect::<Result<BTreeSet<_>, _>>()?;
-        Ok(newest.into_iter().collect())
->>>>>>> main
     }
 
     /// What a study on these data was charged towards a viewer of a lineage, and would not be charged again
