@@ -111,8 +111,8 @@ pub fn outlook(party: &PartySetup, runs: &[Checked]) -> Result<Outlook, Error> {
     if !published.takes.is_zero() {
         outlook.account(party, &ledger, (PUBLIC, PUBLIC), &published, &RunCharges::default())?;
     }
-    if let Some(total) = party.policy.total {
-        outlook.bound_by(&total.rational(), &all, lineage);
+    if let Some(total) = &party.policy.total {
+        outlook.bound_by(total, &all, lineage);
     }
     Ok(outlook)
 }
@@ -129,7 +129,7 @@ impl Outlook {
         elsewhere: &RunCharges,
     ) -> Result<(), Error> {
         let lineage = party.lineage()?;
-        let budget = party.policy.budget.rational();
+        let budget = party.policy.budget.clone();
         let spent = ledger.spent(lineage, key)?;
         let RunCharges { takes, charged, sizes, runs } = own.and(elsewhere);
         let rest = own.rest() + elsewhere.rest();

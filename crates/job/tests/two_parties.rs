@@ -9,11 +9,11 @@ use job::prepare::Opened;
 use job::run::{Event, Watch, run, run_parts};
 use net::RowProgress;
 use parties::{PartyFile, make_key};
+use release::rational::decimal;
 use report::{LiftView, ResultView, RunReport};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use study::Decimal;
 use study::party::PartySetup;
 use tempfile::TempDir;
 
@@ -145,7 +145,7 @@ fn a_rerun_returns_the_stored_answer_and_charges_nothing() {
 fn a_spent_budget_refuses_before_anything_is_revealed() {
     let mut world = world(3000, &|s| s);
     for party in &mut world.parties {
-        party.policy.budget = Decimal::parse("0.01").unwrap();
+        party.policy.budget = decimal("0.01").unwrap();
     }
     for error in both(&world.parties, &Watch::none()) {
         let error = error.expect_err("the budget is too small");

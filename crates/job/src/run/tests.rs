@@ -8,13 +8,14 @@ use crate::stages::compute::ComputeStage;
 use crate::stages::publish::hear_groups;
 use data::generate::{FileFormat, LiftOptions, lift_study};
 use engine::{Share, Shares};
+use matching::{AlignedRows, MatchOptions, MatchRoles, Matcher};
 use net::Session;
 use parties::{PartyFile, make_key};
 use privacy::dummies::MatchLeakage;
 use privacy::scales::Scales;
+use release::rational::decimal;
 use report::Disclosure;
 use std::path::Path;
-use study::Decimal;
 use tempfile::TempDir;
 
 #[path = "../../tests/parties/mod.rs"]
@@ -274,7 +275,7 @@ fn the_third_match_that_begins_is_drawn_and_charged_again() {
     };
     assert_eq!(NAMES.map(charged), [3; 2]);
     // What the budget does not pay does not begin.
-    let text = run(&|party| party.policy.budget = Decimal::parse("0.035").unwrap()).unwrap_err().to_string();
+    let text = run(&|party| party.policy.budget = decimal("0.035").unwrap()).unwrap_err().to_string();
     assert!(
         text.contains("budget: 0.03 of 0.035 spent") || text.contains("the peer's privacy ledger"),
         "{text}"
@@ -355,7 +356,7 @@ fn rows_in_several_cells_are_charged_by_the_step() {
             let cells = if charge.moves { 2 } else { 1 };
             let cost = release::Rational::from_integer(&steps * &steps * cells)
                 / (sampler.variance_y.clone() * num_bigint::BigInt::from(2));
-            assert!(charge.degree == 4 && cost <= charge.rho.rational(), "{m} {o}: {cost}");
+            assert!(charge.degree == 4 && cost <= charge.rho.clone(), "{m} {o}: {cost}");
             seen += 1;
         }
     }
@@ -371,10 +372,10 @@ fn a_delta_or_rho_beyond_the_policy_ends_the_run_before_the_match() {
     let text = refused(&|party| party.policy.delta_places = 12);
     assert!(text.contains("delta: 0 of 1e-12 spent on lineage"), "{text}");
     // What the publisher is to see itself is the other's to limit.
-    let text = refused(&|party| party.policy.max_rho = Decimal::parse("0.1").unwrap());
+    let text = refused(&|party| party.policy.max_rho = decimal("0.1").unwrap());
     assert!(text.contains("up to rho 0.110000 to advertiser, the sizes of the match included"), "{text}");
     // The budget has room for the release, and not for the match beside it.
-    let text = refused(&|party| party.policy.budget = Decimal::parse("0.105").unwrap());
+    let text = refused(&|party| party.policy.budget = decimal("0.105").unwrap());
     assert!(text.contains("budget: 0 of 0.105 spent"), "{text}");
 }
 
@@ -449,9 +450,11 @@ fn whoever_says_another_thing_is_a_suspect() {
         session.link(PartyId(to)).send(bytes)?;
         session.link(PartyId(to)).flush()
     };
+    let roles = MatchRoles { owners: [0, 1, 2].map(PartyId).into(), ..MatchRoles::default() };
+    let owners = MatchOptions { roles, ..MatchOptions::default() };
     // Three owners tell a server how many rows there are; the first lies.
     let rows = suspects(4, &|session| match session.me().0 {
-        3 => outsourced::hear_rows(session, 3).map(|_| ()),
+        3 => AlignedRows.serve(session, &owners).map(drop),
         0 => tell(session, 3, &7u64.to_le_bytes()),
         _ => tell(session, 3, &8u64.to_le_bytes()),
     });

@@ -12,7 +12,6 @@ use release::rational::shown;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use study::Decimal;
 
 const OWN_SKETCHES: &str = "SELECT lineage, sketch FROM sketches WHERE lineage = ?1";
 
@@ -80,11 +79,10 @@ impl Ledger {
     ///
     /// # Errors
     /// When the ledger cannot be read.
-    pub fn left_of_total(&self, lineage: &str, total: Option<Decimal>) -> Result<JointSpending, Error> {
+    pub fn left_of_total(&self, lineage: &str, total: Option<&Rational>) -> Result<JointSpending, Error> {
         let spent = self.spent_by_all(lineage)?;
-        let total = total.map(study::Decimal::rational);
-        let left = total.as_ref().map(|total| shown(&(total - &spent).max(Rational::zero())));
-        let total = total.as_ref().map(shown);
+        let left = total.map(|total| shown(&(total - &spent).max(Rational::zero())));
+        let total = total.map(shown);
         Ok(JointSpending { lineage: lineage.to_owned(), rho: shown(&spent), total, left })
     }
 
@@ -96,11 +94,11 @@ impl Ledger {
         &self,
         lineage: &str,
         viewer: &str,
-        budget: Option<Decimal>,
+        budget: Option<&Rational>,
     ) -> Result<Option<[String; 2]>, Error> {
-        let Some(budget) = budget.map(study::Decimal::rational) else { return Ok(None) };
-        let left = (&budget - self.spent(lineage, viewer)?).max(Rational::zero());
-        Ok(Some([shown(&budget), shown(&left)]))
+        let Some(budget) = budget else { return Ok(None) };
+        let left = (budget - self.spent(lineage, viewer)?).max(Rational::zero());
+        Ok(Some([shown(budget), shown(&left)]))
     }
 
     /// What every viewer has got of every lineage, by name.
