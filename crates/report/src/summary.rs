@@ -219,8 +219,10 @@ pub fn besides(report: &RunReport) -> String {
     if disclosed.kept_spine {
         text += "; all of it when the kept spine was made";
     }
+    let first = report.parties.first().map_or("", |party| party.name.as_str());
+    text += &wording::overlaps(disclosed, first).map_or_else(String::new, |counted| format!("; {counted}"));
     if let Some([test, control]) = disclosed.published_groups {
-        let _ = write!(text, ", and the sizes of the groups ({} and {})", count(test), count(control));
+        let _ = write!(text, ", and the exact sizes of the groups ({} and {})", count(test), count(control));
     }
     let model = match &report.servers {
         None => "Semi-honest parties".to_owned(),

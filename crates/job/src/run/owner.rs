@@ -53,6 +53,8 @@ pub(super) struct OwnerRun<'a> {
     /// What rows are matched by, where servers join them.
     pub salt: Option<Seed>,
     pub answer: OwnAnswer,
+    /// Whose key sees these data for the first time, in sentences.
+    pub strangers: Vec<String>,
 }
 
 /// This party's own answer, which nothing that the others do takes away.
@@ -99,7 +101,9 @@ impl<'a> OwnerRun<'a> {
         let kept = kept_spine(party, checked)?;
         let salt = outsourced::salt_of(party, checked)?;
         let answer = OwnAnswer::default();
-        let run = Self { party, checked, ledger, watch, session, farewell, log, kept, salt, answer };
+        let strangers = Vec::new();
+        let run =
+            Self { party, checked, ledger, watch, session, farewell, log, kept, salt, answer, strangers };
         Ok((run, meeting.workers))
     }
 
