@@ -174,10 +174,10 @@ fn level(value: f64) -> Result<(), Error> {
     }
 }
 
-fn asked(args: &CoverageArgs) -> Result<coverage::Asked, Error> {
+fn asked(args: &CoverageArgs) -> Result<coverage::CoverageQuestion, Error> {
     in_range("--trials", args.trials)?;
     args.confidence.iter().try_for_each(|value| level(*value))?;
-    let mut asked = coverage::Asked::grid(args.trials, args.how.seed, args.how.threads());
+    let mut asked = coverage::CoverageQuestion::grid(args.trials, args.how.seed, args.how.threads());
     asked.study = study(args.study.as_ref())?;
     let clamp = match &asked.study {
         Some(study) => coverage::clamp(study)?,
@@ -234,7 +234,7 @@ fn arms(rows: [u64; 2]) -> String {
 }
 
 /// The table of the documentation: the lowest coverage of each mechanism and law, and what is not in it.
-fn coverage_text(report: &coverage::Report) -> String {
+fn coverage_text(report: &coverage::CoverageReport) -> String {
     let cells = &report.cells;
     let read = || cells.iter().filter(|cell| !cell.not_read());
     let nominal: Vec<String> = read()
@@ -339,7 +339,7 @@ fn too_low(cells: &[Cell]) -> Vec<String> {
 fn epsilon(args: &EpsilonArgs, json: bool) -> Result<(), Error> {
     in_range("--runs", args.runs)?;
     level(args.confidence)?;
-    let asked = epsilon::Asked {
+    let asked = epsilon::EpsilonQuestion {
         study: study(args.study.as_ref())?,
         rho: args.rho.clone(),
         runs: args.runs as usize,
@@ -359,7 +359,7 @@ fn epsilon(args: &EpsilonArgs, json: bool) -> Result<(), Error> {
     }
 }
 
-fn epsilon_text(report: &epsilon::Report) -> String {
+fn epsilon_text(report: &epsilon::EpsilonReport) -> String {
     let mut lines = vec![
         format!(
             "{} runs on each of two neighbouring inputs; each bound holds with {} %; seed {}.",

@@ -5,7 +5,7 @@ use super::keys::KeyColumns;
 use super::repeats::{self, Settled};
 use super::report::DataHasher;
 use super::table::{Files, RowSink, TableCell, read};
-use super::{DataHash, InputReport, Row, RowKeys, repeated};
+use super::{InputReport, Row, RowKeys, RowsHash, repeated};
 use base::{Error, PartyId};
 use std::collections::HashMap;
 use std::path::Path;
@@ -62,7 +62,7 @@ impl AdvertiserRows {
         self.identifiers.memory() + cells as u64
     }
 
-    fn hash(&self) -> DataHash {
+    fn hash(&self) -> RowsHash {
         let mut hasher = DataHasher::new("advertiser");
         for row in 0..self.len() {
             let (times, values) = self.events(row);
@@ -87,7 +87,7 @@ pub fn read_advertiser(
     path: &Path,
     study: &Study,
     me: PartyId,
-) -> Result<(AdvertiserRows, DataHash, InputReport), Error> {
+) -> Result<(AdvertiserRows, RowsHash, InputReport), Error> {
     let Question::Lift(lift) = &study.kind else {
         return Err(Error::misuse("only a lift study has an advertiser"));
     };

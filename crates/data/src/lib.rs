@@ -29,7 +29,7 @@ pub use keys::shown;
 pub use keys::{IdentifierReport, StepReport, plain_text};
 pub use program::{ProgramRows, read_program_columns};
 pub use publisher::{PublisherRows, read_publisher};
-pub use report::{DataHash, InputReport};
+pub use report::{InputReport, RowsHash};
 pub use table::FILES;
 
 use complaints::Complaints;

@@ -4,7 +4,7 @@ use super::complaints::Complaints;
 use super::keys::KeyColumns;
 use super::report::DataHasher;
 use super::table::{RowSink, TableCell, read};
-use super::{DataHash, InputReport, Row, RowKeys, repeated, retain};
+use super::{InputReport, Row, RowKeys, RowsHash, repeated, retain};
 use ::program::{Program, ValueType};
 use base::Error;
 use std::path::Path;
@@ -31,7 +31,7 @@ pub fn read_program_columns(
     path: &Path,
     study: &Study,
     party: &str,
-) -> Result<(ProgramRows, DataHash, InputReport), Error> {
+) -> Result<(ProgramRows, RowsHash, InputReport), Error> {
     let Question::Program(program) = &study.kind else {
         return Err(Error::misuse("only a program study has program columns"));
     };
@@ -58,7 +58,7 @@ pub fn read_program_columns(
     Ok((rows, hash, report))
 }
 
-fn hash(rows: &ProgramRows) -> DataHash {
+fn hash(rows: &ProgramRows) -> RowsHash {
     let mut hasher = DataHasher::new("program");
     rows.names.iter().for_each(|name| hasher.bytes(name.as_bytes()));
     for row in rows.identifiers.canonical_order() {

@@ -5,7 +5,7 @@ use super::keys::KeyColumns;
 use super::repeats::RepeatedKey;
 use super::report::DataHasher;
 use super::table::{Files, RowPlace, RowSink, TableCell, read};
-use super::{DataHash, InputReport, Row, RowKeys, repeated, retain};
+use super::{InputReport, Row, RowKeys, RowsHash, repeated, retain};
 use base::Error;
 use std::path::Path;
 use study::{Duplicates, Identifier, LiftStudy, Question, Study, TrialArm};
@@ -46,7 +46,7 @@ impl PublisherRows {
         self.identifiers.memory() + cells as u64
     }
 
-    fn hash(&self, order: &[u32]) -> DataHash {
+    fn hash(&self, order: &[u32]) -> RowsHash {
         let mut hasher = DataHasher::new("publisher");
         for row in order.iter().map(|&row| row as usize) {
             self.identifiers.row(row).for_each(|identifier| hasher.bytes(identifier));
@@ -64,7 +64,7 @@ impl PublisherRows {
 /// # Errors
 /// Everything that is wrong with the input, a line each, with file, line and column; or that the study is no
 /// lift study.
-pub fn read_publisher(path: &Path, study: &Study) -> Result<(PublisherRows, DataHash, InputReport), Error> {
+pub fn read_publisher(path: &Path, study: &Study) -> Result<(PublisherRows, RowsHash, InputReport), Error> {
     let Question::Lift(lift) = &study.kind else {
         return Err(Error::misuse("only a lift study has a publisher"));
     };

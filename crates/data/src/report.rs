@@ -73,9 +73,9 @@ impl fmt::Display for InputReport {
 /// A hash of what enters the computation, independent of the order of rows, of file format and of formatting.
 /// Noise is bound to it. It is a fingerprint of private data: it may be compared, and must not be published.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct DataHash([u8; 32]);
+pub struct RowsHash([u8; 32]);
 
-impl DataHash {
+impl RowsHash {
     /// From its bytes.
     #[must_use]
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
@@ -89,13 +89,13 @@ impl DataHash {
     }
 }
 
-impl fmt::Debug for DataHash {
+impl fmt::Debug for RowsHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("DataHash(..)")
     }
 }
 
-/// Feeds rows, already in canonical order, into a [`DataHash`].
+/// Feeds rows, already in canonical order, into a [`RowsHash`].
 pub(super) struct DataHasher(blake3::Hasher);
 
 impl DataHasher {
@@ -113,7 +113,7 @@ impl DataHasher {
         self.0.update(&value.to_le_bytes());
     }
 
-    pub fn finish(&self) -> DataHash {
-        DataHash(*self.0.finalize().as_bytes())
+    pub fn finish(&self) -> RowsHash {
+        RowsHash(*self.0.finalize().as_bytes())
     }
 }

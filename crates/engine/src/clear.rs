@@ -78,7 +78,7 @@ impl PreparedRows for ClearRows {
     fn run(&self, rows: RowInput<'_>, _: BaseOts, _: &mut Session) -> Result<Shares, Error> {
         let (program, rows) = (&self.0, rows.owned()?);
         let wanted = closure(&program.row, program.folds.iter().flat_map(RowFold::values));
-        let mut totals: Vec<Total> = program.folds.iter().map(Total::new).collect();
+        let mut totals: Vec<ClearTotal> = program.folds.iter().map(ClearTotal::new).collect();
         let mut values = NodeValues::default();
         let mut from = 0;
         while from < rows.len() {
@@ -139,7 +139,7 @@ impl PreparedLists for ClearLists {
 
 /// A fold's total in the making, on clear values: what a fold means, and what an engine does where one party
 /// knows all.
-pub struct Total(State);
+pub struct ClearTotal(State);
 
 enum State {
     Sum(u128),
@@ -148,14 +148,14 @@ enum State {
     Rows(Vec<u64>),
 }
 
-impl Total {
+impl ClearTotal {
     /// Over no rows yet.
     #[must_use]
     pub fn new(fold: &RowFold) -> Self {
         Self(State::new(fold))
     }
 
-    /// Takes in the rows `from ..` of the joined table that `values` holds; `fold` as for [`Total::new`].
+    /// Takes in the rows `from ..` of the joined table that `values` holds; `fold` as for [`ClearTotal::new`].
     pub fn fold(&mut self, fold: &RowFold, row: &NodeSection, values: &NodeValues, from: u64) {
         self.0.fold(fold, row, values, from);
     }

@@ -1,7 +1,7 @@
 //! What a party does with its own rows before they are matched: it computes its entries in the clear, and the
 //! totals that it needs nobody for.
 
-use crate::{Share, Total};
+use crate::{ClearTotal, Share};
 use base::{Error, PartyId};
 use program::ShardRows;
 use program::eval::{NodeValues, closure};
@@ -55,7 +55,7 @@ pub fn alone(plan: &JoinedPlan, party: PartyId, rows: &mut dyn ShardRows) -> Res
         plan.alone(party).map(|fold| (fold, &plan.program.folds[fold as usize])).collect();
     let section = &plan.program.row;
     let wanted = closure(section, folds.iter().map(|(_, fold)| fold.value()));
-    let mut totals: Vec<Total> = folds.iter().map(|(_, fold)| Total::new(fold)).collect();
+    let mut totals: Vec<ClearTotal> = folds.iter().map(|(_, fold)| ClearTotal::new(fold)).collect();
     let mut values = NodeValues::default();
     for from in (0..rows.len()).step_by(BATCH as usize) {
         let lanes = BATCH.min(rows.len() - from) as usize;
@@ -65,7 +65,7 @@ pub fn alone(plan: &JoinedPlan, party: PartyId, rows: &mut dyn ShardRows) -> Res
         })?;
         totals.iter_mut().zip(&folds).for_each(|(total, (_, fold))| total.fold(fold, section, &values, from));
     }
-    let known = |(total, (index, fold)): (Total, &(u32, &RowFold))| match total.share(fold) {
+    let known = |(total, (index, fold)): (ClearTotal, &(u32, &RowFold))| match total.share(fold) {
         Share::Known(total) => Ok((*index, total)),
         _ => Err(Error::misuse("a sum has one total")),
     };

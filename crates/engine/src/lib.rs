@@ -19,7 +19,7 @@ mod shares;
 mod stage;
 
 pub use circuit_engine::{CircuitEngine, PreparedCircuit};
-pub use clear::{Clear, Total};
+pub use clear::{Clear, ClearTotal};
 pub use entered::Entered;
 pub use joined::{Entries, alone};
 pub use outputs::OutputShares;

@@ -13,7 +13,7 @@ use matching::{
 };
 use net::Session;
 use ot::{OtKind, VoleReceiver, VoleSender, vole};
-use ring4::{Hash, Ring4, Security, Settings};
+use ring4::{Ring4, Security, Settings, TagHash};
 use std::ops::Range;
 use std::sync::LazyLock;
 use yao::wires;
@@ -214,7 +214,7 @@ fn engines(cases: Vec<ProgramCase>, parties: usize, make: fn() -> Box<dyn Engine
 }
 
 fn outsourced(seats: [u8; 4]) -> Ring4 {
-    let settings = Settings { security: Security::Malicious, hash: Hash::Keyed, masked: true };
+    let settings = Settings { security: Security::Malicious, hash: TagHash::Keyed, masked: true };
     Ring4::new(settings, seats.map(PartyId), || Ok(accel::DeviceQueue::default())).with_chunk(128)
 }
 

@@ -17,7 +17,7 @@
 use crate::bits::words;
 use crate::combine::TreeLanes;
 use crate::{GateParty, GateQuote, Layers};
-use ::engine::{BaseOts, PreparedRows, RowInput, Share, Shares, StagePrice, Total};
+use ::engine::{BaseOts, ClearTotal, PreparedRows, RowInput, Share, Shares, StagePrice};
 use base::{Error, PartyId};
 use circuits::{InputBit, WireDriver};
 use net::Session;
@@ -208,7 +208,7 @@ fn combine(
 struct Own {
     /// By row node: `[bit][row / 64]`.
     inputs: HashMap<u32, Vec<Vec<u64>>>,
-    totals: Vec<Option<Total>>,
+    totals: Vec<Option<ClearTotal>>,
 }
 
 impl Own {
@@ -222,7 +222,7 @@ impl Own {
         let bits = plan.input_bits(&|input| plan.is_shared(input) || mine(input.owner));
         let inputs = bits.into_iter().map(|(word, bits)| (word, vec![Vec::new(); bits])).collect();
         let total = |(plan, fold): (&BooleanFold, _)| match plan {
-            BooleanFold::Alone(owner) if mine(*owner) => Some(Total::new(fold)),
+            BooleanFold::Alone(owner) if mine(*owner) => Some(ClearTotal::new(fold)),
             _ => None,
         };
         let totals = plan.folds.iter().zip(&program.folds).map(total).collect();
@@ -283,13 +283,14 @@ impl Own {
     ) -> Shares {
         let (mut trees, mut lists) = (trees.into_iter(), lists.into_iter());
         let own = self.totals.drain(..).collect::<Vec<_>>();
-        let share = |((plan, fold), total): ((&BooleanFold, &program::RowFold), Option<Total>)| match plan {
-            BooleanFold::Alone(_) => total.map_or(Share::Absent, |total| total.share(fold)),
-            // Over no rows nothing was combined: shares of zero.
-            BooleanFold::Tree(_) => Share::Boolean(trees.next().unwrap_or(0)),
-            BooleanFold::Rows => Share::Rows(lists.next().unwrap_or_default()),
-            BooleanFold::Numbers(_) => unreachable!("numbers are summed where owners derive nothing"),
-        };
+        let share =
+            |((plan, fold), total): ((&BooleanFold, &program::RowFold), Option<ClearTotal>)| match plan {
+                BooleanFold::Alone(_) => total.map_or(Share::Absent, |total| total.share(fold)),
+                // Over no rows nothing was combined: shares of zero.
+                BooleanFold::Tree(_) => Share::Boolean(trees.next().unwrap_or(0)),
+                BooleanFold::Rows => Share::Rows(lists.next().unwrap_or_default()),
+                BooleanFold::Numbers(_) => unreachable!("numbers are summed where owners derive nothing"),
+            };
         Shares::new(plan.folds.iter().zip(&program.folds).zip(own).map(share).collect())
     }
 }

@@ -4,7 +4,7 @@
 use crate::engines::StudyEngine;
 use base::{Error, PartyId, Roster, limits};
 use data::{
-    AdvertiserRows, DataHash, InputReport, ProgramRows, PublisherRows, RowKeys, read_advertiser,
+    AdvertiserRows, InputReport, ProgramRows, PublisherRows, RowKeys, RowsHash, read_advertiser,
     read_program_columns, read_publisher,
 };
 use matching::{ContaminatedRule, RowInfluence};
@@ -146,7 +146,7 @@ pub struct Checked {
     /// This party's rows.
     pub rows: Arc<Rows>,
     /// Hash of what they hold.
-    pub data: DataHash,
+    pub data: RowsHash,
     /// What reading them did.
     pub inputs: InputReport,
     /// What its owner should know before a run, and no other party.
@@ -413,7 +413,7 @@ fn counts(numbers: impl Iterator<Item = u8>, of: usize) -> Vec<u64> {
     counts
 }
 
-fn read(party: &PartySetup, study: &Study, me: PartyId) -> Result<(Rows, DataHash, InputReport), Error> {
+fn read(party: &PartySetup, study: &Study, me: PartyId) -> Result<(Rows, RowsHash, InputReport), Error> {
     Ok(match (&study.kind, &study.parties[me.index()].role) {
         (Question::Lift(_), study::PartyRole::Publisher) => {
             let (rows, hash, report) = read_publisher(&party.data, study)?;

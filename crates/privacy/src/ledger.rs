@@ -47,7 +47,7 @@ pub use records::{AnswerKey, TranscriptStage};
 pub use statement::{STATEMENT_BYTES, Statement};
 
 use base::{Error, PartyId, Seed, hex};
-use data::DataHash;
+use data::RowsHash;
 use num_traits::{Signed, Zero};
 use program::Viewer;
 pub use release::Bytes32;
@@ -271,7 +271,7 @@ impl Ledger {
     ///
     /// # Errors
     /// When the ledger cannot be read.
-    pub fn data_tag(&self, data: &DataHash) -> Result<Bytes32, Error> {
+    pub fn data_tag(&self, data: &RowsHash) -> Result<Bytes32, Error> {
         let mut hasher = blake3::Hasher::new_keyed(&self.key()?);
         hasher.update(b"tacit data tag 1").update(data.as_bytes());
         Ok(*hasher.finalize().as_bytes())

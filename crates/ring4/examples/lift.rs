@@ -8,7 +8,7 @@ use accel::DeviceQueue;
 use base::{Error, PartyId};
 use engine::{BaseOts, Engine, RowInput, RowSource, Share, Shares, StagePrice};
 use net::cluster::Cluster;
-use ring4::{Hash, Ring4, Security, Settings};
+use ring4::{Ring4, Security, Settings, TagHash};
 use std::time::{Duration, Instant};
 use studies::lift::{BenchRows, LiftParameters, bench_truth, build};
 
@@ -25,7 +25,7 @@ fn main() -> Result<(), Error> {
     };
     let models = [(Security::SemiHonest, "semi-honest"), (Security::Malicious, "malicious")];
     for (security, _) in models.into_iter().filter(|(_, name)| wanted(name)) {
-        let settings = Settings { security, hash: Hash::Keyed, masked: security == Security::Malicious };
+        let settings = Settings { security, hash: TagHash::Keyed, masked: security == Security::Malicious };
         let engine = || Ring4::new(settings, SERVERS, || Ok(DeviceQueue::default()));
         let ring4 = chunk.map_or_else(engine, |rows| engine().with_chunk(rows as usize));
         let stage = ring4.rows(&program, RowSource::Owned)?;

@@ -37,7 +37,7 @@ pub use crate::engine::{Ring4, RingRows};
 pub use crate::seats::joint::Joint;
 pub use crate::seats::member::Member;
 pub use crate::seats::open::{elements, pack};
-pub use crate::seats::party::{Hash, SeatParty, Security, Settings};
+pub use crate::seats::party::{SeatParty, Security, Settings, TagHash};
 pub use crate::vectors::array::ShareArray;
 pub use crate::vectors::compare::Number;
 pub use crate::vectors::convert::{DIRECT_BITS, lowest};

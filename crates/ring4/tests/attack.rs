@@ -14,7 +14,7 @@ use kernels::Block;
 use net::Session;
 use net::cluster::Cluster;
 use net::faults::InjectedFault;
-use ring4::{Hash, Member, Number, Planes, SeatParty, Security, Settings, SharedVector, elements};
+use ring4::{Member, Number, Planes, SeatParty, Security, Settings, SharedVector, TagHash, elements};
 use std::time::{Duration, Instant};
 use support::{SEATS, enter, party, random};
 
@@ -127,7 +127,7 @@ fn play(settings: Settings, fault: Option<Planned>, bent: Option<Bend>) -> Vec<E
 }
 
 fn malicious() -> [Settings; 4] {
-    [(Hash::Keyed, false), (Hash::Keyed, true), (Hash::Blake3, false), (Hash::Blake3, true)]
+    [(TagHash::Keyed, false), (TagHash::Keyed, true), (TagHash::Blake3, false), (TagHash::Blake3, true)]
         .map(|(hash, masked)| Settings { security: Security::Malicious, hash, masked })
 }
 

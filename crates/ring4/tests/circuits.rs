@@ -8,10 +8,10 @@ use engine::CircuitEngine;
 use engine::conformance::circuit_suite::check_served;
 use net::cluster::Cluster;
 use net::faults::InjectedFault;
-use ring4::{Hash, Ring4, Security, Settings};
+use ring4::{Ring4, Security, Settings, TagHash};
 
 fn check(security: Security, parties: usize, seats: [u8; 4], servers: usize) {
-    let settings = Settings { security, hash: Hash::Keyed, masked: true };
+    let settings = Settings { security, hash: TagHash::Keyed, masked: true };
     // Some circuits have more lanes than a block.
     let engine = || Ring4::new(settings, seats.map(PartyId), || Ok(DeviceQueue::default())).with_chunk(256);
     check_served(&|_| Ok(Box::new(engine())), parties, servers).unwrap();
@@ -48,7 +48,7 @@ fn in_blocks(fault: Option<InjectedFault>) -> Vec<(bool, u64)> {
         cluster = cluster.fault(PartyId(3), "circuit/reveal", fault);
     }
     let ended = cluster.run(|s| {
-        let settings = Settings { security: Security::Malicious, hash: Hash::Keyed, masked: true };
+        let settings = Settings { security: Security::Malicious, hash: TagHash::Keyed, masked: true };
         let seats = [2, 3, 4, 5].map(PartyId);
         let engine = Ring4::new(settings, seats, || Ok(DeviceQueue::default())).with_chunk(256);
         let mine = |i: usize| if s.me().index() == i { vec![vec![0x5a5a; 10]] } else { Vec::new() };

@@ -5,10 +5,11 @@ use accel::DeviceQueue;
 use base::PartyId;
 use engine::conformance::{check_among_served, check_served};
 use program::lower::combine::SelectionCircuit;
-use ring4::{Hash, Ring4, Security, Settings};
+use ring4::{Ring4, Security, Settings, TagHash};
 
-const SEMI_HONEST: Settings = Settings { security: Security::SemiHonest, hash: Hash::Keyed, masked: false };
-const MALICIOUS: Settings = Settings { security: Security::Malicious, hash: Hash::Keyed, masked: true };
+const SEMI_HONEST: Settings =
+    Settings { security: Security::SemiHonest, hash: TagHash::Keyed, masked: false };
+const MALICIOUS: Settings = Settings { security: Security::Malicious, hash: TagHash::Keyed, masked: true };
 
 fn ring4(settings: Settings, seats: [u8; 4]) -> Ring4 {
     // Small chunks, so that rows come in several.

@@ -9,7 +9,7 @@ use kernels::Block;
 use net::Session;
 use net::cluster::Cluster;
 use net::faults::InjectedFault;
-use ring4::{Hash, Joint, Member, SeatParty, Security, Settings, elements, pack};
+use ring4::{Joint, Member, SeatParty, Security, Settings, TagHash, elements, pack};
 use std::time::Duration;
 use support::{SEATS, enter, party, random};
 
@@ -74,11 +74,8 @@ fn play(settings: Settings, fault: Option<Planned<'_>>) -> Vec<Ended> {
 }
 
 fn malicious() -> [Settings; 3] {
-    [(Hash::Keyed, false), (Hash::Keyed, true), (Hash::Blake3, true)].map(|(hash, masked)| Settings {
-        security: Security::Malicious,
-        hash,
-        masked,
-    })
+    [(TagHash::Keyed, false), (TagHash::Keyed, true), (TagHash::Blake3, true)]
+        .map(|(hash, masked)| Settings { security: Security::Malicious, hash, masked })
 }
 
 #[test]

@@ -11,14 +11,15 @@ use net::faults::InjectedFault;
 use program::lower::combine::SelectionCircuit;
 use program::lower::{self, Depth, Lowering, TotalsForm, lower_draws, lower_release};
 use program::{Class, Holder, Program, ProgramBuilder, ValueType};
-use ring4::{Hash, Ring4, Security, Settings};
+use ring4::{Ring4, Security, Settings, TagHash};
 use std::sync::Arc;
 use std::time::Duration;
 use studies::lift::{BenchRows, LiftLayout, LiftParameters, bench_truth, build};
 use studies::market::{CUSTOMER, MarketAnswer, MarketSample, Problem};
 
-const MALICIOUS: Settings = Settings { security: Security::Malicious, hash: Hash::Keyed, masked: true };
-const SEMI_HONEST: Settings = Settings { security: Security::SemiHonest, hash: Hash::Keyed, masked: false };
+const MALICIOUS: Settings = Settings { security: Security::Malicious, hash: TagHash::Keyed, masked: true };
+const SEMI_HONEST: Settings =
+    Settings { security: Security::SemiHonest, hash: TagHash::Keyed, masked: false };
 /// Two owners come first.
 const SERVERS: [PartyId; 4] = [PartyId(2), PartyId(3), PartyId(4), PartyId(5)];
 const PARTICIPANTS: usize = 6;

@@ -4,11 +4,11 @@ use accel::DeviceQueue;
 use base::PartyId;
 use engine::conformance::{self, circuit_suite};
 use net::cluster::{Cluster, pinned};
-use ring4::{Hash, Ring4, Security, Settings};
+use ring4::{Ring4, Security, Settings, TagHash};
 
 /// Two owners come first.
 fn ring4(security: Security) -> Ring4 {
-    let settings = Settings { security, hash: Hash::Keyed, masked: security == Security::Malicious };
+    let settings = Settings { security, hash: TagHash::Keyed, masked: security == Security::Malicious };
     Ring4::new(settings, [2, 3, 4, 5].map(PartyId), || Ok(DeviceQueue::default())).with_chunk(512)
 }
 

@@ -6,7 +6,7 @@ use super::reader::{NAME_RULE, TomlItem, TomlSection, is_name, printable};
 use super::{Compute, ComputeEngine, MatchRule, NoiseFrom, Participant, Question, Study, StudyFile};
 use crate::transport::ServerTransport;
 use base::{Error, PartyId, Roster, limits};
-use ring4::{Hash, Security, Settings};
+use ring4::{Security, Settings, TagHash};
 
 /// The parties of a ring4 computation.
 pub const SEATS: usize = 4;
@@ -24,7 +24,7 @@ pub struct Servers {
     /// What one corrupted server may do.
     pub security: Security,
     /// What messages are vouched for with, under malicious security.
-    pub hash: Hash,
+    pub hash: TagHash,
     /// What the owners agreed that the computation goes over; where they say nothing, the servers' operators
     /// choose.
     pub transport: Option<ServerTransport>,
@@ -45,7 +45,7 @@ pub struct Server {
 
 const SECURITY: [(&str, Security); 2] =
     [("malicious", Security::Malicious), ("semi-honest", Security::SemiHonest)];
-const HASHES: [(&str, Hash); 2] = [("keyed", Hash::Keyed), ("blake3", Hash::Blake3)];
+const HASHES: [(&str, TagHash); 2] = [("keyed", TagHash::Keyed), ("blake3", TagHash::Blake3)];
 
 impl Servers {
     /// Who sits where.
@@ -81,7 +81,7 @@ pub fn security_name(security: Security) -> &'static str {
 
 /// A hash as a study names it.
 #[must_use]
-pub fn hash_name(hash: Hash) -> &'static str {
+pub fn hash_name(hash: TagHash) -> &'static str {
     HASHES.iter().find(|(_, known)| *known == hash).map_or("", |(name, _)| name)
 }
 
@@ -118,7 +118,7 @@ pub(super) fn parse(
     }
     let item = root.need("server", "a section [server.NAME] for each of the four servers")?;
     let members = members(&item, parties)?;
-    let (mut security, mut hash, mut transport) = (Security::default(), Hash::default(), None);
+    let (mut security, mut hash, mut transport) = (Security::default(), TagHash::default(), None);
     if let Some(settings) = settings {
         let section = settings.section(&["security", "hash", "transport"])?;
         if let Some(item) = section.get("security") {

@@ -4,7 +4,7 @@
 //! shares of `[digit of key > digit of bound]` and `[=]` for all keys at once; a tree joins digits pairwise:
 //! (g, e) = (g_h + e_h g_l, e_h e_l). The lowest digit needs no equality, nor does any node that contains it.
 
-use crate::schedule::{Builder, In, Kind, Leaf, PartyStep, ShareGate};
+use crate::schedule::{In, Leaf, PartyStep, ScheduleBuilder, ShareGate, WireKind};
 use program::lower::Compare;
 use std::collections::HashMap;
 
@@ -18,11 +18,11 @@ struct Node {
 }
 
 /// Which wires comparisons give, and which one first.
-pub(super) fn comparisons(builder: &Builder<'_>) -> HashMap<usize, usize> {
+pub(super) fn comparisons(builder: &ScheduleBuilder<'_>) -> HashMap<usize, usize> {
     let mut cut = HashMap::new();
     for (at, compare) in builder.plan.compares.iter().enumerate() {
         let wires = compare.less.iter().map(|l| l.wire());
-        for wire in wires.filter(|wire| builder.kinds[*wire] == Kind::Shared) {
+        for wire in wires.filter(|wire| builder.kinds[*wire] == WireKind::Shared) {
             cut.entry(wire).or_insert(at);
         }
     }
@@ -30,7 +30,7 @@ pub(super) fn comparisons(builder: &Builder<'_>) -> HashMap<usize, usize> {
 }
 
 /// Schedules a comparison: slots of the results and the stage from which on they are there.
-pub(super) fn schedule(builder: &mut Builder<'_>, compare: &Compare) -> (Vec<u32>, usize) {
+pub(super) fn schedule(builder: &mut ScheduleBuilder<'_>, compare: &Compare) -> (Vec<u32>, usize) {
     // Words that wait for temporaries are there from the same stage on at both parties, whoever computes
     // them.
     let words = compare.keys.iter().chain([&compare.bound]);
@@ -58,7 +58,7 @@ pub(super) fn schedule(builder: &mut Builder<'_>, compare: &Compare) -> (Vec<u32
     (root.greater, level)
 }
 
-fn digit(builder: &mut Builder<'_>, compare: &Compare, shift: u8, round: usize) -> Node {
+fn digit(builder: &mut ScheduleBuilder<'_>, compare: &Compare, shift: u8, round: usize) -> Node {
     let bits = DIGIT.min(compare.width - shift);
     let mut slots = || -> Vec<u32> { compare.keys.iter().map(|_| builder.slot()).collect() };
     let greater = slots();
@@ -83,7 +83,7 @@ fn digit(builder: &mut Builder<'_>, compare: &Compare, shift: u8, round: usize) 
 }
 
 /// Joins two neighbours in a round; both are there from stage `round` on.
-fn join(builder: &mut Builder<'_>, low: Node, high: Node, round: usize) -> Node {
+fn join(builder: &mut ScheduleBuilder<'_>, low: Node, high: Node, round: usize) -> Node {
     let plain = |slot: u32| In { slot, flip: false };
     let high_equal = high.equal.expect("only the lowest digit has no equality");
     let mut joined = Node { greater: Vec::new(), equal: low.equal.as_ref().map(|_| Vec::new()) };
@@ -95,7 +95,7 @@ fn join(builder: &mut Builder<'_>, low: Node, high: Node, round: usize) -> Node 
             fields.push((plain(from[k]), equal));
             to.push(equal);
         }
-        builder.push_cross(round, plain(selector), fields, [Kind::Shared; 2]);
+        builder.push_cross(round, plain(selector), fields, [WireKind::Shared; 2]);
         let gate = ShareGate { out: greater, a: plain(high.greater[k]), b: plain(carried), and: false };
         builder.stage(round + 1).push(PartyStep::Gate(gate));
         joined.greater.push(greater);

@@ -21,7 +21,7 @@ const PAD_WORDS: usize = 64;
 
 /// Who holds a wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Kind {
+pub(super) enum WireKind {
     /// Both hold its value.
     Public,
     /// One party holds its value, the other one's share is zero.
@@ -30,7 +30,7 @@ pub(super) enum Kind {
     Shared,
 }
 
-impl Kind {
+impl WireKind {
     fn join(self, other: Self) -> Self {
         match (self, other) {
             (Self::Public, x) | (x, Self::Public) => x,
@@ -220,7 +220,7 @@ impl Schedule {
     /// # Errors
     /// When a row takes more than [`COTS_PER_ROW`].
     pub fn new(plan: &RowPlan, joined: Option<&JoinedPlan>, me: PartyId) -> Result<Self, Error> {
-        let mut builder = Builder::new(plan, joined, me);
+        let mut builder = ScheduleBuilder::new(plan, joined, me);
         builder.steps();
         let schedule = builder.finish();
         let most = schedule.cots[0].max(schedule.cots[1]);
@@ -241,11 +241,11 @@ pub(super) struct Place {
     pub level: usize,
 }
 
-pub(super) struct Builder<'a> {
+pub(super) struct ScheduleBuilder<'a> {
     pub plan: &'a RowPlan,
     joined: Option<&'a JoinedPlan>,
     pub me: PartyId,
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<WireKind>,
     places: Vec<Option<Place>>,
     /// Wires that comparisons give, and which one.
     cut: HashMap<usize, usize>,
@@ -258,13 +258,13 @@ pub(super) struct Builder<'a> {
     out: Schedule,
 }
 
-impl<'a> Builder<'a> {
+impl<'a> ScheduleBuilder<'a> {
     fn new(plan: &'a RowPlan, joined: Option<&'a JoinedPlan>, me: PartyId) -> Self {
-        let mut kinds: Vec<Kind> = Vec::with_capacity(plan.circuit.wires.len());
+        let mut kinds: Vec<WireKind> = Vec::with_capacity(plan.circuit.wires.len());
         for wire in &plan.circuit.wires {
             kinds.push(match wire {
-                WireDriver::False => Kind::Public,
-                WireDriver::Input(i) => i.owner.map_or(Kind::Public, Kind::Known),
+                WireDriver::False => WireKind::Public,
+                WireDriver::Input(i) => i.owner.map_or(WireKind::Public, WireKind::Known),
                 WireDriver::Xor(a, b) => kinds[*a as usize].join(kinds[*b as usize]),
                 WireDriver::And(a, b) => kinds[a.wire()].join(kinds[b.wire()]),
             });
@@ -303,14 +303,14 @@ impl<'a> Builder<'a> {
     }
 
     /// This party's share of a literal in a sum or product of a kind.
-    fn read(&self, lit: Lit, of: Kind) -> In {
+    fn read(&self, lit: Lit, of: WireKind) -> In {
         self.read_wire(lit.wire(), lit.inverted(), of)
     }
 
-    fn read_wire(&self, wire: usize, inverted: bool, of: Kind) -> In {
+    fn read_wire(&self, wire: usize, inverted: bool, of: WireKind) -> In {
         let (kind, place) = (self.kinds[wire], self.place(wire));
-        let adds = if kind == Kind::Public { of.adds(self.me) } else { kind.adds(self.me) };
-        if kind == Kind::Public && !adds {
+        let adds = if kind == WireKind::Public { of.adds(self.me) } else { kind.adds(self.me) };
+        if kind == WireKind::Public && !adds {
             return In { slot: 0, flip: false };
         }
         In { slot: place.slot, flip: (place.flip ^ inverted) && adds }
@@ -397,7 +397,8 @@ impl<'a> Builder<'a> {
         if let WireDriver::Xor(a, b) = *wire {
             // The sum of what one party knows and what the other one knows is a sharing as it is.
             let level = self.place(a as usize).level.max(self.place(b as usize).level);
-            let known = |of: PartyId| [a, b].into_iter().find(|w| self.kinds[*w as usize] == Kind::Known(of));
+            let known =
+                |of: PartyId| [a, b].into_iter().find(|w| self.kinds[*w as usize] == WireKind::Known(of));
             if let (Some(own), Some(_)) = (known(self.me), known(self.me.other())) {
                 return Place { slot: self.place(own as usize).slot, flip: false, level };
             }
@@ -409,8 +410,8 @@ impl<'a> Builder<'a> {
             WireDriver::And(a, b) => ((a.wire(), a.inverted()), (b.wire(), b.inverted())),
         };
         let level = self.place(a.0).level.max(self.place(b.0).level);
-        let public = [a, b].iter().any(|x| self.kinds[x.0] == Kind::Public);
-        if let (WireDriver::And(a, b), Kind::Shared, false) = (wire, kind, public) {
+        let public = [a, b].iter().any(|x| self.kinds[x.0] == WireKind::Public);
+        if let (WireDriver::And(a, b), WireKind::Shared, false) = (wire, kind, public) {
             if self.pending.len() <= level {
                 self.pending.resize_with(level + 1, Vec::new);
             }
@@ -420,7 +421,8 @@ impl<'a> Builder<'a> {
         if mine {
             let and = matches!(wire, WireDriver::And(..));
             // A public factor of a product is everybody's.
-            let of = |x: usize| if and && self.kinds[x] == Kind::Public { Kind::Public } else { kind };
+            let of =
+                |x: usize| if and && self.kinds[x] == WireKind::Public { WireKind::Public } else { kind };
             let (a, b) = (self.read_wire(a.0, a.1, of(a.0)), self.read_wire(b.0, b.1, of(b.0)));
             self.stage(level).push(PartyStep::Gate(ShareGate { out: slot, a, b, and }));
         }
@@ -452,7 +454,7 @@ impl<'a> Builder<'a> {
             *uses.entry(*a).or_default() += 1;
             *uses.entry(*b).or_default() += 1;
         }
-        let mut open: HashMap<(Lit, Kind), usize> = HashMap::new();
+        let mut open: HashMap<(Lit, WireKind), usize> = HashMap::new();
         for (a, b, out) in ands {
             let (x, v) = if uses[b] > uses[a] { (*b, *a) } else { (*a, *b) };
             let kinds = [x, v].map(|l| self.kinds[l.wire()]);
@@ -469,7 +471,7 @@ impl<'a> Builder<'a> {
     }
 
     /// A product of bits held as `kinds` says, selector first.
-    pub fn push_cross(&mut self, round: usize, selector: In, fields: Vec<(In, u32)>, kinds: [Kind; 2]) {
+    pub fn push_cross(&mut self, round: usize, selector: In, fields: Vec<(In, u32)>, kinds: [WireKind; 2]) {
         let needs = |sender: PartyId| kinds[1].has(sender) && kinds[0].has(sender.other());
         // Numbers are given out at the end, in order.
         let cots = [0, 1].map(|p| needs(PartyId(p)).then_some(0));
@@ -498,7 +500,7 @@ impl<'a> Builder<'a> {
                     if self.crosses(mask) {
                         masks.push((mask, levels));
                     } else if mask.sender == self.me {
-                        let selector = self.read(mask.selector, Kind::Public);
+                        let selector = self.read(mask.selector, WireKind::Public);
                         for (field, level) in mask.fields.iter().zip(levels) {
                             let (source, temp) = (field.source, field.temp);
                             let local = Local::Multiply { selector, source, temp };
@@ -564,7 +566,7 @@ impl<'a> Builder<'a> {
     /// Whether a mask takes a COT: not where its sender knows the selector.
     fn crosses(&self, mask: &Mask) -> bool {
         let kind = self.kinds[mask.selector.wire()];
-        kind != Kind::Public && kind != Kind::Known(mask.sender)
+        kind != WireKind::Public && kind != WireKind::Known(mask.sender)
     }
 
     /// Places products: each as early as it can be, but one that nothing waits for joins the last round of
@@ -584,7 +586,7 @@ impl<'a> Builder<'a> {
                 let at = groups.get(&(round, key.0, key.1)).copied();
                 let at = at.filter(|at| fits(&self.round(round).products[*at], bytes));
                 let at = at.unwrap_or_else(|| {
-                    let selector = self.read(mask.selector, Kind::Shared);
+                    let selector = self.read(mask.selector, WireKind::Shared);
                     let products = &mut self.round(round).products;
                     let (sender, slices) = (mask.sender, Vec::new());
                     products.push(Product { sender, selector, cot: 0, slices, words: 0 });

@@ -32,10 +32,6 @@ const FOR_OTHERS: [(&str, &str); 17] = [
     ("crates/yao/src/lib.rs", "tests choose how many rows run at once"),
     ("crates/yao/src/wires", "programs of others (docs/osprey/boolean.md)"),
 ];
-/// Names that several types still share. It gets shorter.
-const DOUBLED: [&str; 6] = ["Asked", "Builder", "Hash", "Kind", "Report", "Total"];
-/// Imports that still give a name of another crate another one: the crate, the new name.
-const RENAMED: [(&str, &str); 2] = [("circuits", "gadget"), ("study", "Choice")];
 /// Crates that are for tests as a whole.
 const OF_TESTS: [&str; 3] = ["fuzzing", "tidy", "timing"];
 
@@ -124,10 +120,10 @@ fn a_name_is_of_one_type() {
         }
     }
     places.retain(|_, of| of.len() > 1);
-    let idle = DOUBLED.iter().filter(|name| !places.contains_key(**name));
-    none("names that are no longer doubled: take them off the list", idle.map(|n| n.to_string()).collect());
-    let new = places.iter().filter(|(name, _)| !DOUBLED.contains(&name.as_str()));
-    none("names of several types", new.map(|(name, of)| format!("{name}: {}", of.join(", "))).collect());
+    none(
+        "names of several types",
+        places.iter().map(|(name, of)| format!("{name}: {}", of.join(", "))).collect(),
+    );
 }
 
 #[test]
@@ -136,9 +132,7 @@ fn a_name_is_the_same_in_every_crate() {
     let mut found = Vec::new();
     for source in sources().iter().filter(|source| !source.is_aside()) {
         for (line, root, to) in source.renames.iter().filter(|(_, root, _)| crates.has(root)) {
-            if !RENAMED.contains(&(root.as_str(), to.as_str())) {
-                found.push(format!("{}:{line} {root}: as {to}", source.path.display()));
-            }
+            found.push(format!("{}:{line} {root}: as {to}", source.path.display()));
         }
     }
     none("imports of another crate under another name", found);

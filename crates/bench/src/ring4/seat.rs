@@ -4,7 +4,7 @@ use super::args::{DeviceName, ElementBits, HashName};
 use super::devices::{self, Cycles};
 use crate::four::{SEATS, ServerPlace};
 use crate::names::{SecurityName, TransportName};
-use ::ring4::{CHUNK_BLOCKS, Hash, RoundQuote, SeatParty, Security, Settings, SharedVector, VectorRing};
+use ::ring4::{CHUNK_BLOCKS, RoundQuote, SeatParty, Security, Settings, SharedVector, TagHash, VectorRing};
 use base::Error;
 use fabric::{PlainTransport, UpgradeOutcome};
 use job::usage;
@@ -60,8 +60,8 @@ impl SeatSetting {
         Settings {
             security: self.security.model(),
             hash: match self.hash {
-                HashName::Keyed => Hash::Keyed,
-                HashName::Blake3 => Hash::Blake3,
+                HashName::Keyed => TagHash::Keyed,
+                HashName::Blake3 => TagHash::Blake3,
             },
             masked: self.masked(),
         }

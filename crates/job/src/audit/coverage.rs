@@ -34,7 +34,7 @@ const VALUES: usize = 10;
 
 /// What to simulate.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct CoverageQuestion {
     /// The user's study; none: the grid.
     pub study: Option<Study>,
     /// Rows of the test and the control arm.
@@ -55,7 +55,7 @@ pub struct Asked {
     pub threads: usize,
 }
 
-impl Asked {
+impl CoverageQuestion {
     /// The grid of the documentation.
     #[must_use]
     pub fn grid(trials: u64, seed: u64, threads: usize) -> Self {
@@ -75,7 +75,7 @@ impl Asked {
 
 /// What was simulated.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct CoverageReport {
     /// What makes it again.
     pub seed: u64,
     /// Results shown in each cell that is read.
@@ -156,7 +156,7 @@ struct Wanted {
 ///
 /// # Errors
 /// When a study is no lift study, or something is out of range.
-pub fn run(asked: &Asked, progress: Progress<'_>) -> Result<Report, Error> {
+pub fn run(asked: &CoverageQuestion, progress: Progress<'_>) -> Result<CoverageReport, Error> {
     let wanted = match &asked.study {
         Some(study) => of_study(study, asked)?,
         None => grid(asked)?,
@@ -187,10 +187,10 @@ pub fn run(asked: &Asked, progress: Progress<'_>) -> Result<Report, Error> {
         cells.iter().zip(coverage).for_each(|(at, coverage)| found[*at].add(coverage));
     }
     let cells = wanted.iter().zip(&found).map(|(wanted, found)| cell(wanted, found, asked)).collect();
-    Ok(Report { seed: asked.seed, trials: asked.trials, confidence: CONFIDENCE, cells })
+    Ok(CoverageReport { seed: asked.seed, trials: asked.trials, confidence: CONFIDENCE, cells })
 }
 
-fn cell(wanted: &Wanted, found: &TrialCoverage, asked: &Asked) -> Cell {
+fn cell(wanted: &Wanted, found: &TrialCoverage, asked: &CoverageQuestion) -> Cell {
     let read = found.shown >= asked.trials;
     let level = |(nominal, covered): (&f64, &u64)| Level {
         nominal: *nominal,
@@ -265,7 +265,7 @@ impl Row {
 /// All that a mechanism of the grid depends on: the row, R, rho, and rows where they are public.
 type Made = BTreeMap<(usize, u64, u64, Option<[u64; 2]>), CellMechanism>;
 
-fn grid(asked: &Asked) -> Result<Vec<Wanted>, Error> {
+fn grid(asked: &CoverageQuestion) -> Result<Vec<Wanted>, Error> {
     let mut made = Made::new();
     let mut wanted = Vec::new();
     for (at, row) in Row::all(&asked.modes).iter().enumerate() {
@@ -351,7 +351,7 @@ impl<'a> Own<'a> {
 }
 
 /// The cells of the user's study: each family of what each viewer sees, with equally many rows in each value.
-fn of_study(study: &Study, asked: &Asked) -> Result<Vec<Wanted>, Error> {
+fn of_study(study: &Study, asked: &CoverageQuestion) -> Result<Vec<Wanted>, Error> {
     let own = Own::new(study)?;
     let (lift, _) = own.lift()?;
     let minimum = match &study.kind {

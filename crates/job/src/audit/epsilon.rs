@@ -36,7 +36,7 @@ const CLAMP: u64 = 21;
 
 /// What to audit.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct EpsilonQuestion {
     /// The user's lift study; none: every mode, for every viewer.
     pub study: Option<Study>,
     /// zCDP of each view, where no study says it. The more it is, the larger a part of it is seen.
@@ -53,7 +53,7 @@ pub struct Asked {
 
 /// What was found.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct EpsilonReport {
     /// What makes it again.
     pub seed: u64,
     /// Runs on each side.
@@ -97,7 +97,7 @@ pub struct Audited {
 ///
 /// # Errors
 /// When a study is no lift study, or too large to be evaluated.
-pub fn run(asked: &Asked, progress: Progress<'_>) -> Result<Report, Error> {
+pub fn run(asked: &EpsilonQuestion, progress: Progress<'_>) -> Result<EpsilonReport, Error> {
     let studies = match &asked.study {
         Some(study) => vec![(study.name.clone(), study.clone())],
         None => samples(&asked.rho)?,
@@ -113,7 +113,7 @@ pub fn run(asked: &Asked, progress: Progress<'_>) -> Result<Report, Error> {
         let seed = Seed::from_bytes([0; 32]).fork(&format!("epsilon/{}/{name}/{viewer:?}", asked.seed));
         view.audit(name, &view.release, &|_, _| (), asked, &seed)
     })?;
-    Ok(Report { seed: asked.seed, runs: asked.runs, confidence: asked.confidence, views: audited })
+    Ok(EpsilonReport { seed: asked.seed, runs: asked.runs, confidence: asked.confidence, views: audited })
 }
 
 /// Every mode; one with outcomes of 0 and 1, with a breakdown and counts, of several advertisers together,
@@ -264,7 +264,7 @@ impl<'a> View<'a> {
         name: &str,
         release: &Release,
         coins: &(dyn Fn(&ReleasePlan, &mut Entered) + Sync),
-        asked: &Asked,
+        asked: &EpsilonQuestion,
         seed: &Seed,
     ) -> Result<Audited, Error> {
         let side = |side: usize| self.runs(release, side, coins, asked.runs, &seed.fork(&side.to_string()));

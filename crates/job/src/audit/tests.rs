@@ -1,5 +1,5 @@
 use super::coverage::Own;
-use super::epsilon::{Asked, Audited, Release, View};
+use super::epsilon::{Audited, EpsilonQuestion, Release, View};
 use super::*;
 use base::Seed;
 use engine::{Clear, Engine, Entered};
@@ -66,15 +66,16 @@ fn views_with_the_same_noise_are_one_cell() {
     assert_eq!(fixed(ADVERTISER.into()), fixed(Viewer::Public));
 }
 
-fn grid(trials: u64) -> coverage::Asked {
-    coverage::Asked::grid(trials, 7, 2)
+fn grid(trials: u64) -> coverage::CoverageQuestion {
+    coverage::CoverageQuestion::grid(trials, 7, 2)
 }
 
 /// 2500 results have a standard error of .44 %: a right rule at 95 % falls below 93.2 % for one seed in
 /// 20,000.
 #[test]
 fn the_shipped_intervals_cover() {
-    let asked = coverage::Asked { rows: vec![[10_000; 2]], rho: vec![decimal("0.1")], ..grid(2500) };
+    let asked =
+        coverage::CoverageQuestion { rows: vec![[10_000; 2]], rho: vec![decimal("0.1")], ..grid(2500) };
     let report = coverage::run(&asked, QUIET).unwrap();
     for cell in &report.cells {
         let lowest = cell.levels.last().map_or(1.0, |level| level.covered);
@@ -92,7 +93,7 @@ fn the_shipped_intervals_cover() {
 /// not shown.
 #[test]
 fn as_published_they_do_not_and_small_groups_are_not_read() {
-    let asked = coverage::Asked {
+    let asked = coverage::CoverageQuestion {
         modes: vec![NoiseMode::Algorithm1AsPublished],
         laws: grid(1).laws[1..2].to_vec(),
         rho: vec![decimal("0.01")],
@@ -102,7 +103,7 @@ fn as_published_they_do_not_and_small_groups_are_not_read() {
     let lowest = report.cells.iter().map(|cell| cell.levels[1].covered).fold(1.0, f64::min);
     // A right rule at 95 % has a standard error of .3 %.
     assert!(lowest < 0.94, "{lowest}");
-    let asked = coverage::Asked {
+    let asked = coverage::CoverageQuestion {
         modes: vec![NoiseMode::Sums],
         laws: grid(1).laws[..1].to_vec(),
         rows: vec![[1000; 2]],
@@ -121,14 +122,14 @@ fn as_published_they_do_not_and_small_groups_are_not_read() {
 // --- Epsilon
 // ---------------------------------------------------------------------------------------------------------
 
-fn asked(runs: usize, confidence: f64) -> Asked {
-    Asked { study: None, rho: decimal("2"), runs, confidence, seed: 7, threads: 2 }
+fn asked(runs: usize, confidence: f64) -> EpsilonQuestion {
+    EpsilonQuestion { study: None, rho: decimal("2"), runs, confidence, seed: 7, threads: 2 }
 }
 
 /// What coins are changed to before a release.
 type Coins<'a> = &'a (dyn Fn(&ReleasePlan, &mut Entered) + Sync);
 
-fn audit(view: &View<'_>, release: &Release, coins: Coins<'_>, asked: &Asked) -> Audited {
+fn audit(view: &View<'_>, release: &Release, coins: Coins<'_>, asked: &EpsilonQuestion) -> Audited {
     let found = view.audit("test", release, coins, asked, &Seed::from_bytes([5; 32])).unwrap();
     println!(
         "rho {:.4} of inputs {:.4} seen {:.4} by {}; epsilon {:.2} seen {:.2} by {}; {:?}",

@@ -146,7 +146,7 @@ fn tags_name_data_and_say_nothing() {
     let folder = folder();
     let (a, b) = (folder.path().join("a"), folder.path().join("b"));
     let tag = |path: &Path, data: u8| {
-        Ledger::open(path).unwrap().data_tag(&DataHash::from_bytes([data; 32])).unwrap()
+        Ledger::open(path).unwrap().data_tag(&RowsHash::from_bytes([data; 32])).unwrap()
     };
     assert_eq!(tag(&a, 1), tag(&a, 1));
     assert_ne!(tag(&a, 1), tag(&a, 2));

@@ -4,7 +4,7 @@ use super::joined::Entering;
 use super::row::Compare;
 use crate::graph::{Lookup, NodeSection};
 use crate::{NodeFacts, NodeId, Op};
-use circuits::gadgets::{self as gadget, LitWord};
+use circuits::gadgets::{self, LitWord};
 use circuits::{CircuitBuilder, Lit};
 use std::collections::HashSet;
 
@@ -86,29 +86,29 @@ impl<'a> SectionGates<'a> {
         let width = usize::from(node.ty.width);
         let two = |a: &NodeId, b: &NodeId| (self.get(*a), self.get(*b));
         match &node.op {
-            Op::Const(value) => gadget::constant(*value, width),
+            Op::Const(value) => gadgets::constant(*value, width),
             Op::Not(a) => self.get(*a).into_iter().map(|x| !x).collect(),
             Op::And(a, b) => self.zip(*a, *b, CircuitBuilder::and),
             Op::Or(a, b) => self.zip(*a, *b, CircuitBuilder::or),
             Op::Xor(a, b) => self.zip(*a, *b, CircuitBuilder::xor),
-            Op::Add(a, b) => two(a, b).apply(&mut self.gates, gadget::add),
-            Op::Sub(a, b) => two(a, b).apply(&mut self.gates, gadget::sub),
-            Op::Mul(a, b) => two(a, b).apply(&mut self.gates, gadget::mul),
-            Op::Div(a, b) => two(a, b).apply(&mut self.gates, gadget::div),
-            Op::Eq(a, b) => vec![two(a, b).apply(&mut self.gates, gadget::equal)],
+            Op::Add(a, b) => two(a, b).apply(&mut self.gates, gadgets::add),
+            Op::Sub(a, b) => two(a, b).apply(&mut self.gates, gadgets::sub),
+            Op::Mul(a, b) => two(a, b).apply(&mut self.gates, gadgets::mul),
+            Op::Div(a, b) => two(a, b).apply(&mut self.gates, gadgets::div),
+            Op::Eq(a, b) => vec![two(a, b).apply(&mut self.gates, gadgets::equal)],
             Op::Lt(a, b) => vec![self.less(*a, *b)],
             Op::Min(a, b) => self.choose(*a, *b, false),
             Op::Max(a, b) => self.choose(*a, *b, true),
             Op::Select(c, a, b) => {
                 let (c, (a, b)) = (self.get(*c)[0], two(a, b));
-                gadget::select(&mut self.gates, c, &a, &b)
+                gadgets::select(&mut self.gates, c, &a, &b)
             }
-            Op::Isqrt(a) => gadget::isqrt(&mut self.gates, &self.done[a.index()].clone().expect("lowered")),
+            Op::Isqrt(a) => gadgets::isqrt(&mut self.gates, &self.done[a.index()].clone().expect("lowered")),
             Op::Popcount(a) => {
                 let a = self.get(*a);
-                gadget::popcount(&mut self.gates, &a, width)
+                gadgets::popcount(&mut self.gates, &a, width)
             }
-            Op::Cast(a) => gadget::resize(&self.get(*a), width, self.section.ty(*a).signed),
+            Op::Cast(a) => gadgets::resize(&self.get(*a), width, self.section.ty(*a).signed),
             Op::Shl(a, k) => {
                 let mut word = vec![Lit::FALSE; usize::from(*k).min(width)];
                 word.extend(self.get(*a));
@@ -121,7 +121,7 @@ impl<'a> SectionGates<'a> {
                 if kept.is_empty() {
                     vec![Lit::FALSE; width]
                 } else {
-                    gadget::resize(kept, width, node.ty.signed)
+                    gadgets::resize(kept, width, node.ty.signed)
                 }
             }
             Op::Clamp(a, cap) => self.clamp(*a, *cap, width),
@@ -161,7 +161,7 @@ impl<'a> SectionGates<'a> {
         }
         let signed = self.section.ty(a).signed;
         let (x, y) = (self.get(a), self.get(b));
-        let less = gadget::less(&mut self.gates, &x, &y, signed);
+        let less = gadgets::less(&mut self.gates, &x, &y, signed);
         if !signed {
             self.note_compare(a, &[b], &[less]);
         }
@@ -184,7 +184,7 @@ impl<'a> SectionGates<'a> {
     fn choose(&mut self, a: NodeId, b: NodeId, larger: bool) -> LitWord {
         let less = self.less(a, b);
         let (a, b) = (self.get(a), self.get(b));
-        gadget::select(&mut self.gates, less.flip(larger), &a, &b)
+        gadgets::select(&mut self.gates, less.flip(larger), &a, &b)
     }
 
     fn clamp(&mut self, a: NodeId, cap: u128, width: usize) -> LitWord {
@@ -192,9 +192,9 @@ impl<'a> SectionGates<'a> {
         if width < 128 && cap >> width != 0 {
             return a;
         }
-        let cap = gadget::constant(cap, width);
-        let over = gadget::less(&mut self.gates, &cap, &a, false);
-        gadget::select(&mut self.gates, over, &cap, &a)
+        let cap = gadgets::constant(cap, width);
+        let over = gadgets::less(&mut self.gates, &cap, &a, false);
+        gadgets::select(&mut self.gates, over, &cap, &a)
     }
 
     /// One selector per value of a lookup, at most one of them set: `(value index, selector)`.
@@ -233,7 +233,7 @@ impl<'a> SectionGates<'a> {
             let mut less: Vec<Lit> = Vec::with_capacity(l.keys.len());
             for key in &l.keys {
                 let key = self.get(*key);
-                let below = gadget::less(&mut self.gates, &word, &key, false);
+                let below = gadgets::less(&mut self.gates, &word, &key, false);
                 // Below a maximum is below one of what it is of: an OR, where the maximum would be a
                 // comparison and a choice.
                 let below = match less.last() {

@@ -33,7 +33,7 @@
 use crate::graph::{RowFold, RowOrder};
 use crate::{Op, Program};
 use base::Error;
-use circuits::gadgets::{self as gadget, LitWord};
+use circuits::gadgets::{self, LitWord};
 use circuits::{CircuitBuilder, Lit};
 use std::fmt;
 use std::str::FromStr;
@@ -187,7 +187,7 @@ impl Combine {
         let Kind::Best { shape, least, .. } = self.kind else { return value.to_vec() };
         let key: LitWord = value.iter().map(|b| b.flip(least)).collect();
         if shape == SelectionCircuit::Paper {
-            return gadget::mask(g, valid, &key);
+            return gadgets::mask(g, valid, &key);
         }
         [key, vec![valid]].concat()
     }
@@ -197,8 +197,8 @@ impl Combine {
     pub fn merge(&self, g: &mut CircuitBuilder, level: u32, left: &[Lit], right: &[Lit]) -> LitWord {
         match self.kind {
             Kind::Best { shape: SelectionCircuit::Paper, key, .. } => {
-                let better = gadget::less(g, &left[..key], &right[..key], false);
-                let mut lane = gadget::select(g, better, &right[..key], &left[..key]);
+                let better = gadgets::less(g, &left[..key], &right[..key], false);
+                let mut lane = gadgets::select(g, better, &right[..key], &left[..key]);
                 for (a, b) in right[key..].iter().zip(&left[key..]) {
                     let difference = g.xor(*a, *b);
                     let taken = g.and_gate(better, difference);
@@ -211,7 +211,7 @@ impl Combine {
                 let m = g.and(*v_l, *v_r);
                 let worse = not_less_where(g, shape, m, &left[..key], &right[..key]);
                 let better = g.xor(*v_r, worse);
-                let mut lane = gadget::select(g, better, &right[..right.len() - 1], &left[..left.len() - 1]);
+                let mut lane = gadgets::select(g, better, &right[..right.len() - 1], &left[..left.len() - 1]);
                 lane.push(better);
                 let either = g.xor(*v_l, *v_r);
                 lane.push(g.xor(either, m));
@@ -219,8 +219,8 @@ impl Combine {
             }
             Kind::Sum { signed, .. } => {
                 let width = self.lane_bits(level + 1);
-                let [a, b] = [left, right].map(|lane| gadget::resize(lane, width, signed));
-                gadget::add(g, &a, &b)
+                let [a, b] = [left, right].map(|lane| gadgets::resize(lane, width, signed));
+                gadgets::add(g, &a, &b)
             }
         }
     }
@@ -235,7 +235,7 @@ impl Combine {
                 lane.insert(lane.len() - 1, Lit::FALSE);
                 lane
             }
-            Kind::Sum { signed, .. } => gadget::resize(lane, self.lane_bits(level + 1), signed),
+            Kind::Sum { signed, .. } => gadgets::resize(lane, self.lane_bits(level + 1), signed),
         }
     }
 
@@ -248,18 +248,18 @@ impl Combine {
                 let index = &lane[key..key + self.levels() as usize];
                 if shape != SelectionCircuit::Paper {
                     let found = lane[lane.len() - 1];
-                    let [plain, index] = [&plain, index].map(|word| gadget::mask(g, found, word));
+                    let [plain, index] = [&plain, index].map(|word| gadgets::mask(g, found, word));
                     return [plain, zero_extended(&index), vec![found]].concat();
                 }
                 if !wanted {
                     return [plain, zero_extended(index), vec![Lit::FALSE]].concat();
                 }
-                let zero = gadget::constant(0, key);
-                let found = !gadget::equal(g, &lane[..key], &zero);
-                let plain = if least { gadget::mask(g, found, &plain) } else { plain };
+                let zero = gadgets::constant(0, key);
+                let found = !gadgets::equal(g, &lane[..key], &zero);
+                let plain = if least { gadgets::mask(g, found, &plain) } else { plain };
                 [plain, zero_extended(index), vec![found]].concat()
             }
-            Kind::Sum { total, signed, .. } => gadget::resize(lane, total, signed),
+            Kind::Sum { total, signed, .. } => gadgets::resize(lane, total, signed),
         }
     }
 
@@ -344,7 +344,7 @@ fn better_gates(shape: SelectionCircuit, w: u64) -> u64 {
 /// `m & !(a < b)`.
 fn not_less_where(g: &mut CircuitBuilder, shape: SelectionCircuit, m: Lit, a: &[Lit], b: &[Lit]) -> Lit {
     if shape != SelectionCircuit::Shallow || a.len() == 1 {
-        let less = gadget::less(g, a, b, false);
+        let less = gadgets::less(g, a, b, false);
         return g.and(m, !less);
     }
     // Of a < b in halves, `high ^ equal & low`: m meets the high half while the low half is still on its way.

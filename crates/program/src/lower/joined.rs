@@ -21,7 +21,7 @@ use crate::eval::{NodeValues, closure};
 use crate::lower::row::{Compare, FoldPlan, RowPlan, lower_entered};
 use crate::{Holder, NodeFacts, NodeId, Op, Program, Sharing, ValueType};
 use base::{Error, PartyId};
-use circuits::gadgets::{self as gadget, LitWord};
+use circuits::gadgets::{self, LitWord};
 use circuits::{CircuitBuilder, InputBit, Lit};
 use std::collections::HashMap;
 
@@ -323,7 +323,7 @@ impl<'a> Entering<'a> {
             return None;
         }
         if held == NodeHolder::Public {
-            return Some(gadget::constant(self.constants[id.index()], width.into()));
+            return Some(gadgets::constant(self.constants[id.index()], width.into()));
         }
         let entry = self.entry(id, None);
         let word = self.word(JoinedWord::Entry(entry));
@@ -371,7 +371,7 @@ impl<'a> Entering<'a> {
             let input = |bit| InputBit { owner: Some(party), word: low.0, bit };
             (0..u16::from(width)).map(|bit| g.input(input(bit))).collect()
         });
-        let carry = gadget::less(g, &bound, &key, false);
+        let carry = gadgets::less(g, &bound, &key, false);
         let tops = sum(g, top, 0);
         let less = !g.xor(tops, carry);
         compares.push(Compare { chooser, bound: low, keys: vec![low], width, less: vec![carry] });

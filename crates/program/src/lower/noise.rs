@@ -14,7 +14,7 @@
 use super::combine::compare;
 use super::release::{Depth, NoisedAt, ReleasePlan, ReleaseWord, SUMMANDS, WordKind, pieces};
 use base::PartyId;
-use circuits::gadgets::{self as gadget, LitWord};
+use circuits::gadgets::{self, LitWord};
 use circuits::{Circuit, CircuitBuilder, InputBit, Lit};
 use release::alias::{AliasTable, DrawPart, FRACTION_BITS, Sampler};
 use std::borrow::Borrow;
@@ -125,7 +125,7 @@ pub(super) fn draw(g: &mut CircuitBuilder, sampler: &Sampler, coins: &[Lit], dep
             // U - 2^(e - 1) has the lower bits of U, and is negative where its top bit is not set.
             let negative = !*top;
             let high = vec![negative; noise.word.len() + 1];
-            let above = gadget::resize(&noise.word, high.len(), true);
+            let above = gadgets::resize(&noise.word, high.len(), true);
             let above = depth.add(g, &above, &high, noise.carry);
             NoiseGates { word: [lower, &[negative], &above].concat(), carry: Lit::FALSE }
         }
@@ -152,7 +152,7 @@ fn join(
     let mut own: LitWord = magnitude.iter().map(|bit| g.xor(*bit, sign)).collect();
     own.resize(magnitude.len() + 2, sign);
     // What lies below is narrower: k and shift only grow.
-    let word = gadget::resize(&below.word, shift + own.len(), true);
+    let word = gadgets::resize(&below.word, shift + own.len(), true);
     let above = depth.add(g, &word[shift..], &own, sign);
     NoiseGates { word: [&word[..shift], &above].concat(), carry: below.carry }
 }
@@ -164,10 +164,10 @@ fn magnitude(g: &mut CircuitBuilder, part: &DrawPart, coins: &[Lit], depth: Dept
     let cells = one_hot(g, cell);
     let (threshold, change) = looked_up(g, &part.table, &cells);
     let keeps = match depth {
-        Depth::Ripple => gadget::less(g, fraction, &threshold, false),
+        Depth::Ripple => gadgets::less(g, fraction, &threshold, false),
         Depth::Shallow => compare(g, fraction, &threshold, false).0,
     };
-    let changed = gadget::mask(g, !keeps, &change);
+    let changed = gadgets::mask(g, !keeps, &change);
     (cell.iter().zip(changed).map(|(bit, change)| g.xor(*bit, change)).collect(), sign[0])
 }
 

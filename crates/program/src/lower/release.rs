@@ -6,7 +6,7 @@ use super::linear::LinearSum;
 use crate::graph::{DifferenceStatistic, MechanismKind, RowFold, Sharing};
 use crate::{NodeId, Op, Owners, Program, Viewer};
 use base::{Error, PartyId};
-use circuits::gadgets::{self as gadget, LitWord};
+use circuits::gadgets::{self, LitWord};
 use circuits::{Circuit, CircuitBuilder, InputBit, Lit, WireDriver};
 use release::alias::Sampler;
 use release::joint::{Combination, TAIL};
@@ -207,8 +207,8 @@ impl Depth {
     /// `a + b + carry`.
     pub(super) fn add(self, g: &mut CircuitBuilder, a: &[Lit], b: &[Lit], carry: Lit) -> LitWord {
         match self {
-            Self::Ripple => gadget::add_with(g, a, b, carry),
-            Self::Shallow => gadget::add_shallow(g, a, b, carry),
+            Self::Ripple => gadgets::add_with(g, a, b, carry),
+            Self::Shallow => gadgets::add_shallow(g, a, b, carry),
         }
     }
 }
@@ -408,7 +408,7 @@ impl ReleaseWords<'_, '_> {
                     return Err("a difference mechanism is lowered before its group sizes are published");
                 };
                 let value = self.difference(g, (*statistic, test, control), &d, o);
-                gadget::resize(&value, width, true)
+                gadgets::resize(&value, width, true)
             }
         };
         let noise = match self.how.noise {
@@ -420,7 +420,7 @@ impl ReleaseWords<'_, '_> {
                 super::noise::NoiseGates { word, carry: Lit::FALSE }
             }
         };
-        let word = gadget::resize(&noise.word, width, true);
+        let word = gadgets::resize(&noise.word, width, true);
         Ok(self.how.depth.add(g, &value, &word, noise.carry))
     }
 
@@ -545,14 +545,14 @@ impl ReleaseWords<'_, '_> {
         let summands: Vec<LitWord> =
             (0..SUMMANDS).map(|j| self.enter(g, kind(j), self.viewer, width)).collect();
         match self.how.depth {
-            Depth::Ripple => gadget::sum(g, &summands),
-            Depth::Shallow => gadget::sum_shallow(g, summands),
+            Depth::Ripple => gadgets::sum(g, &summands),
+            Depth::Shallow => gadgets::sum_shallow(g, summands),
         }
     }
 
     fn gaussian(&mut self, g: &mut CircuitBuilder, fold: u32, width: usize) -> LitWord {
         let signed = self.program.folds[fold as usize].ty().signed;
-        gadget::resize(&self.total(g, fold), width, signed)
+        gadgets::resize(&self.total(g, fold), width, signed)
     }
 
     /// A combination of a cell's n, S and Q: R is public, so multiples are sums of shifts.
@@ -607,20 +607,20 @@ impl ReleaseWords<'_, '_> {
                 let sum = self.total(g, *s);
                 let scaled = shift(&sum, parameters.lift_places);
                 let mean = divide(g, &scaled, n);
-                gadget::resize(&mean, scaled.len() + 1, false)
+                gadgets::resize(&mean, scaled.len() + 1, false)
             });
             let width = means[0].len().max(means[1].len());
-            means = means.map(|m| gadget::resize(&m, width, false));
-            return gadget::sub(g, &means[0], &means[1]);
+            means = means.map(|m| gadgets::resize(&m, width, false));
+            return gadgets::sub(g, &means[0], &means[1]);
         }
         let root = statistic != DifferenceStatistic::Variance;
         let places = if root { 2 * parameters.spread_places } else { parameters.spread_places };
         let parts = arms.map(|([_, s, q], n)| self.spread(g, *s, *q, n, places));
         let width = parts[0].len().max(parts[1].len()) + 1;
-        let parts = parts.map(|p| gadget::resize(&p, width, false));
-        let sum = gadget::add(g, &parts[0], &parts[1]);
-        let value = if root { gadget::isqrt(g, &sum) } else { sum };
-        gadget::resize(&value, width + 1, false)
+        let parts = parts.map(|p| gadgets::resize(&p, width, false));
+        let sum = gadgets::add(g, &parts[0], &parts[1]);
+        let value = if root { gadgets::isqrt(g, &sum) } else { sum };
+        gadgets::resize(&value, width + 1, false)
     }
 
     /// `floor(max(0, n Q - S^2) 2^places / (n^2 (n - 1)))`. By Cauchy-Schwarz the difference is never
@@ -629,14 +629,14 @@ impl ReleaseWords<'_, '_> {
     fn spread(&mut self, g: &mut CircuitBuilder, s: u32, q: u32, n: u128, places: i32) -> LitWord {
         let (sum, squares) = (self.total(g, s), self.total(g, q));
         let width = (2 * sum.len()).max(squares.len() + bit_length(n));
-        let sum = gadget::resize(&sum, width, false);
-        let squares = gadget::resize(&squares, width, false);
-        let n_word = gadget::constant(n, width);
-        let scaled = gadget::mul(g, &squares, &n_word);
-        let square = gadget::mul(g, &sum, &sum);
-        let below = gadget::less(g, &scaled, &square, false);
-        let difference = gadget::sub(g, &scaled, &square);
-        let numerator = gadget::mask(g, !below, &difference);
+        let sum = gadgets::resize(&sum, width, false);
+        let squares = gadgets::resize(&squares, width, false);
+        let n_word = gadgets::constant(n, width);
+        let scaled = gadgets::mul(g, &squares, &n_word);
+        let square = gadgets::mul(g, &sum, &sum);
+        let below = gadgets::less(g, &scaled, &square, false);
+        let difference = gadgets::sub(g, &scaled, &square);
+        let numerator = gadgets::mask(g, !below, &difference);
         divide(g, &shift(&numerator, places), n * n * (n - 1))
     }
 }
@@ -707,15 +707,15 @@ fn shift(word: &[Lit], places: i32) -> LitWord {
 /// Quotient by a public number: restoring division whose remainder is no wider than the divisor.
 fn divide(g: &mut CircuitBuilder, a: &[Lit], divisor: u128) -> LitWord {
     let size = bit_length(divisor) + 1;
-    let divisor = gadget::constant(divisor, size);
-    let mut quotient = gadget::constant(0, a.len());
-    let mut rest = gadget::constant(0, size);
+    let divisor = gadgets::constant(divisor, size);
+    let mut quotient = gadgets::constant(0, a.len());
+    let mut rest = gadgets::constant(0, size);
     for i in (0..a.len()).rev() {
         rest.pop();
         rest.insert(0, a[i]);
-        let below = gadget::less(g, &rest, &divisor, false);
-        let taken = gadget::mask(g, !below, &divisor);
-        rest = gadget::sub(g, &rest, &taken);
+        let below = gadgets::less(g, &rest, &divisor, false);
+        let taken = gadgets::mask(g, !below, &divisor);
+        rest = gadgets::sub(g, &rest, &taken);
         quotient[i] = !below;
     }
     quotient

@@ -24,7 +24,7 @@ use crate::seats::member::Member;
 use crate::{Ring4, RoundQuote, Seat, VectorRing};
 use base::{Error, PartyId, limits};
 use circuits::InputBit;
-use engine::{BaseOts, PreparedRows, RowInput, SERVERS, Share, Shares, StagePrice, Total};
+use engine::{BaseOts, ClearTotal, PreparedRows, RowInput, SERVERS, Share, Shares, StagePrice};
 use kernels::Block;
 use net::Session;
 use program::ShardRows;
@@ -398,7 +398,7 @@ struct Own {
     values: NodeValues,
     /// By row node: its bits over the rows of the chunk.
     inputs: HashMap<u32, Vec<Vec<Block>>>,
-    totals: Vec<Option<Total>>,
+    totals: Vec<Option<ClearTotal>>,
 }
 
 impl Own {
@@ -409,7 +409,7 @@ impl Own {
         let bits = plan.input_bits(&|input| party && plan.is_shared(input) || mine(input.owner));
         let inputs = bits.into_iter().map(|(word, bits)| (word, vec![Vec::new(); bits])).collect();
         let total = |(plan, fold): (&BooleanFold, _)| match plan {
-            BooleanFold::Alone(owner) if mine(*owner) => Some(Total::new(fold)),
+            BooleanFold::Alone(owner) if mine(*owner) => Some(ClearTotal::new(fold)),
             _ => None,
         };
         let totals = plan.folds.iter().zip(&program.folds).map(total).collect();
@@ -490,7 +490,7 @@ impl Own {
         let own = std::mem::take(&mut self.totals);
         let folds = program.folds.iter().zip(program.summand_bits());
         type Of<'a> = (&'a BooleanFold, (&'a program::RowFold, u8));
-        let share = |((plan, (fold, width)), total): (Of<'_>, Option<Total>)| match plan {
+        let share = |((plan, (fold, width)), total): (Of<'_>, Option<ClearTotal>)| match plan {
             BooleanFold::Alone(_) => total.map_or(Share::Absent, |total| total.share(fold)),
             _ if !seated => Share::Absent,
             BooleanFold::Tree(tree) if tree.terms().is_some() => {

@@ -1,12 +1,12 @@
 //! Tags: what vouchers say about what senders sent.
 //!
 //! The content of a channel (s, b -> r) in a round is its length in blocks and its blocks, as they are on the
-//! wire. Under [`Hash::Keyed`] the tag is the polynomial hash of both at an element that s does not know,
+//! wire. Under [`TagHash::Keyed`] the tag is the polynomial hash of both at an element that s does not know,
 //! plus a pad of the round from the stream of K_s, index r: without the pad one tag seen on the wire would
-//! give the element away. Under [`Hash::Blake3`] it is the keyed hash of round, channel and content, under a
+//! give the element away. Under [`TagHash::Blake3`] it is the keyed hash of round, channel and content, under a
 //! key derived from the same element.
 
-use crate::{COMPARISON_BYTES, Hash, Seat, SeatParty, TAG_BYTES};
+use crate::{COMPARISON_BYTES, Seat, SeatParty, TAG_BYTES, TagHash};
 use accel::Use;
 use base::{Error, PartyId};
 use kernels::{Block, gf_digest};
@@ -64,8 +64,8 @@ impl SeatParty {
         let part = self.tag_part(channel);
         let length = Block(blocks as u128);
         match self.settings.hash {
-            Hash::Keyed => Running::Keyed(gf_digest(self.keys.tag(part), Block::ZERO, &[length])),
-            Hash::Blake3 => {
+            TagHash::Keyed => Running::Keyed(gf_digest(self.keys.tag(part), Block::ZERO, &[length])),
+            TagHash::Blake3 => {
                 let element = self.keys.tag_elements()[part].to_bytes();
                 let key = blake3::derive_key(BLAKE3_KEY, &element);
                 let mut hasher = blake3::Hasher::new_keyed(&key);

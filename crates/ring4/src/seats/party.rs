@@ -22,7 +22,7 @@ pub enum Security {
 
 /// What tags are made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Hash {
+pub enum TagHash {
     /// A polynomial over GF(2^128), padded.
     #[default]
     Keyed,
@@ -36,7 +36,7 @@ pub struct Settings {
     /// Against whom.
     pub security: Security,
     /// How messages are vouched for under malicious security.
-    pub hash: Hash,
+    pub hash: TagHash,
     /// Whether messages are hidden from the fourth party: needed where it could read the channels of others.
     pub masked: bool,
 }

@@ -2,7 +2,7 @@
 
 use crate::seats::check::{Running, VouchedChannel};
 use crate::vectors::spare::{give_back, room, wipe, zeros};
-use crate::{CHUNK_BLOCKS, CHUNKS_AHEAD, Hash, Seat, SeatParty, ShareView, SharedVector, VectorRing};
+use crate::{CHUNK_BLOCKS, CHUNKS_AHEAD, Seat, SeatParty, ShareView, SharedVector, TagHash, VectorRing};
 use accel::{BlockHalf, DeviceCommand, FoldStage, MultiplyStage, Vouch};
 use base::Error;
 use kernels::Block;
@@ -210,7 +210,7 @@ impl SeatParty {
         let mut checks = self.settings.checked().then(|| Checks::new(self, round, blocks));
         let chunks = chunks(blocks);
         let (before, after) = (self.at(self.seat.after(3)), self.at(self.seat.after(1)));
-        let exposed = self.settings.checked() && self.settings.hash != Hash::Keyed;
+        let exposed = self.settings.checked() && self.settings.hash != TagHash::Keyed;
         let mut buffers = Buffers::new(blocks.min(CHUNK_BLOCKS), exposed);
         for at in 0..chunks.len() + CHUNKS_AHEAD {
             if let Some(chunk) = chunks.get(at) {

@@ -12,7 +12,7 @@ const BLOCKS: usize = 37;
 const KEYS: usize = 6;
 
 /// A voucher hashes what another one sends; the receiver compares.
-fn tag(hash: Hash, secret: &[u8]) {
+fn tag(hash: TagHash, secret: &[u8]) {
     let mut x = vec![Block::ZERO; secret.len() / Block::BYTES];
     Block::read_slice(secret, &mut x);
     let mut party = SeatParty::speculator(Seat::new(1), Settings { hash, ..Settings::default() });
@@ -29,8 +29,8 @@ fn cases() -> Vec<TimedKernel<'static>> {
     println!("\nbackend {:?}", InstructionSet::detect());
     let bytes = (KEYS + BLOCKS) * Block::BYTES;
     vec![
-        TimedKernel::new("tag, polynomial: keys, content", bytes, |secret| tag(Hash::Keyed, secret)),
-        TimedKernel::new("tag, keyed BLAKE3: keys, content", bytes, |secret| tag(Hash::Blake3, secret)),
+        TimedKernel::new("tag, polynomial: keys, content", bytes, |secret| tag(TagHash::Keyed, secret)),
+        TimedKernel::new("tag, keyed BLAKE3: keys, content", bytes, |secret| tag(TagHash::Blake3, secret)),
     ]
 }
 

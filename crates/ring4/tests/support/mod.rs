@@ -5,7 +5,7 @@ use base::{Error, PartyId, Roster, Seed};
 use kernels::{Aes128, Block};
 use net::Session;
 use net::cluster::Cluster;
-use ring4::{Hash, SeatParty, Security, Settings, SharedVector};
+use ring4::{SeatParty, Security, Settings, SharedVector, TagHash};
 
 pub const SEATS: [PartyId; 4] = [PartyId(0), PartyId(1), PartyId(2), PartyId(3)];
 
@@ -14,8 +14,8 @@ pub const SEATS: [PartyId; 4] = [PartyId(0), PartyId(1), PartyId(2), PartyId(3)]
 pub fn settings() -> Vec<Settings> {
     let mut all = Vec::new();
     for masked in [false, true] {
-        all.push(Settings { security: Security::SemiHonest, hash: Hash::Keyed, masked });
-        for hash in [Hash::Keyed, Hash::Blake3] {
+        all.push(Settings { security: Security::SemiHonest, hash: TagHash::Keyed, masked });
+        for hash in [TagHash::Keyed, TagHash::Blake3] {
             all.push(Settings { security: Security::Malicious, hash, masked });
         }
     }
