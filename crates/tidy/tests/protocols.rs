@@ -8,7 +8,7 @@ const FOLDER: &str = "docs/protocols";
 /// The test that pins what is said.
 const PINNED: &str = "fn the_wire_is_pinned()";
 /// Pages of things that send nothing of their own.
-const SILENT: [&str; 5] = ["accelerators-cuda", "accelerators-rtl", "curve", "ledger", "okvs"];
+const SILENT: [&str; 4] = ["accelerators-cuda", "accelerators-rtl", "curve", "okvs"];
 /// Files that talk and are no protocol: measurements and tests.
 const NO_PROTOCOL: [&str; 2] = ["crates/bench/", "crates/engine/src/conformance/"];
 
