@@ -118,7 +118,14 @@ fn every_protocol_pins_its_wire() {
         let owns = |path: &PathBuf| {
             path.iter().nth(1).and_then(|name| name.to_str()).is_some_and(|name| owners.contains(name))
         };
-        if !pins.get(protocol.name()).is_some_and(|files| files.iter().any(owns)) {
+        let files = pins.get(protocol.name()).map_or(&[][..], |files| &files[..]);
+        let said = protocol.page.text.split("\n\n").find(|paragraph| paragraph.starts_with("Pinned by"));
+        let unsaid = |file: &&PathBuf| !said.is_some_and(|said| said.contains(&*file.to_string_lossy()));
+        for file in files.iter().filter(unsaid) {
+            let (page, file) = (protocol.page.path.display(), file.display());
+            wrong.push(format!("{page}: no paragraph \"Pinned by\" names {file}"));
+        }
+        if !files.iter().any(owns) {
             wrong.push(format!(
                 "{}: no test the_wire_is_pinned in {owners:?} pins \"{}\"",
                 protocol.page.path.display(),
