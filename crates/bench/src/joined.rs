@@ -32,7 +32,7 @@ enum PartyWords {
 
 /// A payload of `columns` columns of 64 bits.
 pub fn layout(columns: usize) -> Result<matching::PayloadLayout, Error> {
-    matching::PayloadLayout::new(std::iter::repeat_n(matching::PayloadField::number(8), columns))
+    matching::PayloadLayout::new(std::iter::repeat_n(matching::TableField::number(8), columns))
 }
 
 /// The payload of a party's rows.

@@ -9,8 +9,10 @@ use base::Seed;
 use base::{Error, PartyId};
 use clap::{Args, ValueEnum};
 use matching::dummies::Dummies;
-use matching::ps3i::ShareBackend;
-use matching::{JoinedShares, PayloadLayout, PayloadTable, Spine, circuit_psi, collecting, multi, pid, ps3i};
+use matching::{
+    CircuitJoin, CollectingJoin, InnerJoin, MatchOptions, MatchOutput, Matcher, MultiId, PairSizes,
+    PrivateId, ShareBackend, multi_pid, pid,
+};
 use net::Session;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -140,14 +142,6 @@ pub struct MatchSetting {
 /// Most rows of party 1 that one of party 0 collects.
 const SLOTS: u32 = 2;
 
-/// What came out at one party.
-pub enum MatchOutput {
-    /// Positions in a spine.
-    Spine(Spine),
-    /// Shares.
-    Joined(JoinedShares),
-}
-
 impl MatchSetting {
     /// As the command line says, with joined shares left in a folder.
     fn of(args: &MatchingArgs, folder: &Path) -> Self {
@@ -186,10 +180,10 @@ impl MatchSetting {
     fn products(&self) -> u64 {
         let (rows, union) = ([self.rows; 2], self.union());
         match self.protocol {
-            ProtocolName::Pid => 2 * pid::multiplications(pid::Sizes { rows, union }),
+            ProtocolName::Pid => 2 * pid::multiplications(PairSizes::new(rows, union)),
             ProtocolName::Multi => {
-                let sizes = multi::Sizes { rows, keys: [2; 2], union };
-                [0, 1].map(|party| multi::multiplications(sizes, PartyId(party))).iter().sum()
+                let sizes = PairSizes { rows, keys: [2; 2], union };
+                [0, 1].map(|party| multi_pid::multiplications(sizes, PartyId(party))).iter().sum()
             }
             // Every name by both keys; a row of party 0 has a name per slot.
             ProtocolName::Ps3i => 2 * (rows[0] + rows[1]),
@@ -216,61 +210,30 @@ impl MatchSetting {
 
     /// Runs the protocol as one party, on one thread.
     pub fn run(&self, party: u8, session: &mut Session) -> Result<MatchOutput, Error> {
-        let people = self.people(party);
-        match self.protocol {
-            ProtocolName::Pid => {
-                let options = pid::Options {
-                    threads: 1,
-                    memory: self.memory,
-                    dummies: self.dummies(),
-                    ..pid::Options::default()
-                };
-                Ok(MatchOutput::Spine(pid::run(session, &people, &options)?))
-            }
-            ProtocolName::Multi => {
-                let options =
-                    multi::Options { threads: 1, dummies: self.dummies(), ..multi::Options::default() };
-                Ok(MatchOutput::Spine(multi::run(session, &people, &options)?.spine))
-            }
-            ProtocolName::Ps3i => {
-                let options = ps3i::Options {
-                    threads: 1,
-                    dummies: self.dummies(),
-                    blank: self.blank(),
-                    backend: self.backend(),
-                    ..ps3i::Options::default()
-                };
-                let (payload, layout) = self.payload(party)?;
-                Ok(MatchOutput::Joined(ps3i::run(session, &people, &payload, &layout, &options)?.joined))
-            }
-            ProtocolName::Collecting => {
-                let options = collecting::Options {
-                    threads: 1,
-                    slots: SLOTS,
-                    dummies: self.dummies(),
-                    blank: self.blank(),
-                    backend: self.backend(),
-                    ..collecting::Options::default()
-                };
-                let (payload, layout) = self.payload(party)?;
-                Ok(MatchOutput::Joined(
-                    collecting::run(session, &people, &payload, &layout, &options)?.joined,
-                ))
-            }
-            ProtocolName::CircuitPsi => {
-                let options =
-                    circuit_psi::Options { dummies: self.dummies(), ..circuit_psi::Options::default() };
-                let (payload, layout) = self.payload(party)?;
-                let own = (party == 1).then_some(&payload);
-                Ok(MatchOutput::Joined(circuit_psi::run(session, &people, own, &layout, &options)?.joined))
-            }
+        let (people, columns) = (self.people(party), self.columns.into());
+        let matcher: &dyn Matcher = match self.protocol {
+            ProtocolName::Pid => &PrivateId,
+            ProtocolName::Multi => &MultiId,
+            ProtocolName::Ps3i => &InnerJoin,
+            ProtocolName::Collecting => &CollectingJoin,
+            ProtocolName::CircuitPsi => &CircuitJoin,
+        };
+        let mut options = MatchOptions {
+            threads: 1,
+            memory: self.memory,
+            dummies: self.dummies(),
+            blank: self.blank(),
+            slots: SLOTS,
+            backend: self.backend(),
+            ..MatchOptions::default()
+        };
+        let mut payload = None;
+        if let Some(shared) = matcher.features().form.shared() {
+            options.layouts = [joined::layout(columns)?, joined::layout(columns)?];
+            let own = shared[usize::from(party)].then(|| joined::payload(&people, self.rows, columns));
+            payload = own.transpose()?;
         }
-    }
-
-    /// The party's payload, and the peer's layout: the same.
-    fn payload(&self, party: u8) -> Result<(PayloadTable, PayloadLayout), Error> {
-        let columns = self.columns.into();
-        Ok((joined::payload(&self.people(party), self.rows, columns)?, joined::layout(columns)?))
+        Ok(matcher.run(session, &people, payload.as_ref(), &options)?.output)
     }
 
     /// What the check needs of it.
@@ -278,7 +241,7 @@ impl MatchSetting {
         let people = self.people(party);
         match matched {
             MatchOutput::Spine(spine) => Ok(PartyResult::Spine(spine::digest(people, spine))),
-            MatchOutput::Joined(joined) => {
+            MatchOutput::Shares(joined) => {
                 let path = self.folder.join(PartyId(party).to_string());
                 joined::save(joined, &people, &path)?;
                 Ok(PartyResult::Joined(path))

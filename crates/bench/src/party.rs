@@ -230,7 +230,7 @@ fn together(task: &PartyTask, board: &Board, progress: &RowProgress) -> Result<P
 
 enum Done<'a> {
     Totals(Shares),
-    Match(&'a matches::MatchSetting, Box<matches::MatchOutput>),
+    Match(&'a matches::MatchSetting, Box<matching::MatchOutput>),
 }
 
 /// Row and combine on every shard, each on a thread and a connection of its own.

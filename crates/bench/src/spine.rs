@@ -2,7 +2,7 @@
 
 use super::mix;
 use super::people::People;
-use matching::{IdentifierSource, Spine};
+use matching::{IdentifierSource, MatchSpine};
 use serde::{Deserialize, Serialize};
 
 /// What a party says of its rows in the spine. A sum of hashes does not depend on order, so neither do the
@@ -20,7 +20,7 @@ pub struct Digest {
 }
 
 /// The digest of a party's rows.
-pub fn digest(people: People, spine: &Spine) -> Digest {
+pub fn digest(people: People, spine: &MatchSpine) -> Digest {
     let mut digest = Digest { union: spine.rows, ..Digest::default() };
     for (row, &position) in (0..people.rows()).zip(&spine.mine) {
         let (person, place) = (people.person(row), mix(u64::from(position)));
@@ -52,11 +52,9 @@ pub fn agree(rows: u64, shared: u64, both: [Digest; 2], dummies: bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use matching::Disclosed;
 
-    fn spine(mine: &[u32], union: u64) -> Spine {
-        let disclosed = Disclosed { own: mine.len() as u64, peer: mine.len() as u64, union };
-        Spine { rows: union, mine: mine.to_vec(), disclosed }
+    fn spine(mine: &[u32], union: u64) -> MatchSpine {
+        MatchSpine { rows: union, mine: mine.to_vec() }
     }
 
     #[test]

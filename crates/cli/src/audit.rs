@@ -8,10 +8,11 @@ use job::audit::coverage::{self, ALLOWED, CONFIDENCE, Cell};
 use job::audit::epsilon::{self, Audited};
 use page::numbers::{count, counted};
 use release::coverage::Law;
+use release::rational::Rational;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use study::party::parse_rho;
-use study::{Decimal, NoiseMode, Study, StudyFile};
+use study::{NoiseMode, Study, StudyFile};
 use terminal::output;
 use terminal::progress::Working;
 
@@ -56,7 +57,7 @@ pub struct CoverageArgs {
     pub rows: Vec<[u64; 2]>,
     /// zCDP of a view of the grid; may be repeated
     #[arg(long, value_name = "RHO", value_parser = parse_rho, conflicts_with = "study")]
-    pub rho: Vec<Decimal>,
+    pub rho: Vec<Rational>,
     /// Modes of the grid: sums, variance, algorithm1, algorithm1-as-published; may be repeated
     #[arg(long, value_name = "MODE", value_parser = mode, conflicts_with = "study")]
     pub mode: Vec<NoiseMode>,
@@ -86,7 +87,7 @@ pub struct EpsilonArgs {
     pub study: Option<PathBuf>,
     /// zCDP of each view where there is no study
     #[arg(long, value_name = "RHO", value_parser = parse_rho, default_value = "2", conflicts_with = "study")]
-    pub rho: Decimal,
+    pub rho: Rational,
     /// Runs on each of the two inputs
     #[arg(long, value_name = "N", value_parser = terminal::values::count, default_value = "20k")]
     pub runs: u64,
@@ -340,7 +341,7 @@ fn epsilon(args: &EpsilonArgs, json: bool) -> Result<(), Error> {
     level(args.confidence)?;
     let asked = epsilon::Asked {
         study: study(args.study.as_ref())?,
-        rho: args.rho,
+        rho: args.rho.clone(),
         runs: args.runs as usize,
         confidence: args.confidence,
         seed: args.how.seed,

@@ -9,13 +9,14 @@ use data::InputReport;
 use job::budget::{self, Outlook, Towards};
 use job::plan::{Assumed, Link, Plan, Speeds};
 use job::prepare::{self, Built, Opened, build};
-use program::{Class, Owners, Program, Ratio, RowSet};
+use program::{Class, Owners, Program, RowSet};
+use release::rational::ratio;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use study::party::{self, PartySettings, PartySetup};
 use study::transport::{ServerTransport, protects};
-use study::{self, NoiseFrom, Protocol, Question, Study, StudyFile};
+use study::{self, NoiseFrom, Question, Study, StudyFile};
 use terminal::output;
 use terminal::progress::Working;
 
@@ -222,8 +223,7 @@ fn side(args: &CheckArgs) -> Result<Side, Error> {
 /// The programs of a study by itself. Nobody's policy is at hand: everything well-formed passes.
 fn alone(file: &StudyFile) -> Result<Vec<Built>, Error> {
     let policy = program::VerifierPolicy {
-        max_rho: Ratio::new(u128::from(study::MAX_RHO), 1)
-            .ok_or_else(|| Error::misuse("a whole number is a ratio"))?,
+        max_rho: ratio(u128::from(study::MAX_RHO), 1),
         max_outputs: usize::MAX,
         allow_exact: true,
     };
@@ -501,11 +501,9 @@ fn servers(study: &Study) -> Vec<String> {
             names(true)
         ));
     }
-    let others = match study.matching.protocol {
-        Protocol::Aligned => {
-            "the number of rows, and nothing of the identifiers: which rows are equal shows nowhere"
-        }
-        _ => "the numbers of rows, and nothing of which are equal",
+    let others = match study.matching.matcher.features().public_identifiers {
+        true => "the number of rows, and nothing of the identifiers: which rows are equal shows nowhere",
+        false => "the numbers of rows, and nothing of which are equal",
     };
     lines.push(format!("servers    {}: {others}", names(false)));
     if let Some(transport) = &servers.transport {

@@ -7,13 +7,14 @@ pub use args::LedgerArgs;
 use args::LedgerAction;
 use base::Error;
 use privacy::ledger::{AnswerRow, EntryRow, Export, JointSpending, Ledger, SignedDebits, check_signatures};
+use release::rational::Rational;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::Path;
+use study::StudyFile;
 use study::party::PartySettings;
 use study::time::date_of_days;
-use study::{Decimal, StudyFile};
 use terminal::output;
 
 /// Does what is asked of a ledger.
@@ -40,7 +41,7 @@ pub fn run(args: &LedgerArgs) -> Result<(), Error> {
             }
         }
         LedgerAction::Recover { ledger, lineage, spent } => {
-            recover(ledger, lineage.as_deref(), *spent, args.json)
+            recover(ledger, lineage.as_deref(), spent.as_ref(), args.json)
         }
     }
 }
@@ -133,9 +134,8 @@ fn verify(path: &Path, as_json: bool) -> Result<(), Error> {
     output::print(&lines.join("\n"))
 }
 
-fn recover(path: &Path, lineage: Option<&str>, spent: Option<Decimal>, as_json: bool) -> Result<(), Error> {
-    let spent = spent.map(Decimal::rational);
-    let all = open(path)?.recover(lineage, spent.as_ref())?;
+fn recover(path: &Path, lineage: Option<&str>, spent: Option<&Rational>, as_json: bool) -> Result<(), Error> {
+    let all = open(path)?.recover(lineage, spent)?;
     if as_json {
         return output::print_json(&json!({ "recovered": all }));
     }
@@ -170,8 +170,8 @@ fn open(path: &Path) -> Result<Ledger, Error> {
 struct Known {
     names: BTreeMap<String, String>,
     lineage: Option<String>,
-    budget: Option<Decimal>,
-    total: Option<Decimal>,
+    budget: Option<Rational>,
+    total: Option<Rational>,
     file: bool,
 }
 
@@ -201,7 +201,7 @@ impl Known {
     }
 
     /// A bound of the party file, where it is one of this lineage's.
-    fn bound(&self, lineage: &str, bound: Option<Decimal>) -> Option<Decimal> {
+    fn bound<'a>(&self, lineage: &str, bound: Option<&'a Rational>) -> Option<&'a Rational> {
         bound.filter(|_| self.lineage.as_deref() == Some(lineage))
     }
 }
@@ -213,7 +213,7 @@ fn show(path: &Path, file: Option<&Path>, as_json: bool) -> Result<(), Error> {
     let (known, totals) = (Known::of(&ledger, file)?, ledger.totals()?);
     let lineages: BTreeSet<&str> = totals.iter().map(|spent| spent.lineage.as_str()).collect();
     let together = lineages.into_iter().map(|lineage| {
-        let total = known.bound(lineage, known.total);
+        let total = known.bound(lineage, known.total.as_ref());
         ledger.left_of_total(lineage, total)
     });
     let together = together.collect::<Result<Vec<_>, _>>()?;
@@ -231,7 +231,7 @@ fn show(path: &Path, file: Option<&Path>, as_json: bool) -> Result<(), Error> {
         lines.push(format!("{:20}  {:12}  {:>6} of {:6}  viewer", "data", "study", "rho", "budget"));
         lines.extend(entries.iter().map(|entry| line(entry, &known)));
         for spent in &totals {
-            let budget = known.bound(&spent.lineage, known.budget);
+            let budget = known.bound(&spent.lineage, known.budget.as_ref());
             let left = ledger.left(&spent.lineage, &spent.viewer_key, budget)?;
             let left = left.map_or(String::new(), |[budget, left]| format!(" of {budget} ({left} left)"));
             lines.push(format!(

@@ -8,7 +8,7 @@ use page::numbers::{bytes, duration, scaled, with_unit};
 use privacy::ledger::PUBLIC;
 use std::path::PathBuf;
 use study::transport::ServerTransport;
-use study::{Protocol, Study, StudyFile};
+use study::{Study, StudyFile};
 use terminal::output;
 
 /// States gates, oblivious transfers, bytes, time and privacy cost of every stage, and the smallest effect
@@ -88,7 +88,7 @@ pub fn run(args: &PlanArgs) -> Result<(), Error> {
 /// # Errors
 /// When the study is aligned and they differ.
 pub fn same_rows(study: &Study, rows: [u64; 2]) -> Result<(), Error> {
-    if study.matching.protocol != Protocol::Aligned || rows[0] == rows[1] {
+    if !study.matching.matcher.features().public_identifiers || rows[0] == rows[1] {
         return Ok(());
     }
     Err(Error::input("every party of an aligned study has the same rows; give --rows one number"))

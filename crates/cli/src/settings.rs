@@ -70,7 +70,6 @@ pub fn settings(party: Option<&Path>, flags: PartySettings) -> Result<PartySetti
 mod tests {
     use crate::args::{TacitCli, TacitCommand};
     use clap::Parser;
-    use study::Decimal;
 
     #[test]
     fn peers_are_named_or_alone() {
@@ -100,7 +99,7 @@ mod tests {
         assert_eq!((settings.max_cells, settings.allow_exact), (Some(2), Some(true)));
         assert_eq!(settings.allow_kinds, Some(vec!["lift".to_owned()]));
         assert_eq!((settings.delta_places, &settings.keep_spine), (Some(7), &Some("k".into())));
-        assert_eq!((settings.total, settings.candidates), (Decimal::parse("2"), Some(8)));
+        assert_eq!((&settings.total, settings.candidates), (&release::rational::decimal("2"), Some(8)));
         assert_eq!(settings.fresh_dummies, Some(true));
         assert!(settings.complete().is_ok());
     }

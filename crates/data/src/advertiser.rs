@@ -4,9 +4,9 @@ use super::complaints::Complaints;
 use super::keys::KeyColumns;
 use super::repeats::{self, Settled};
 use super::report::DataHasher;
-use super::table::{Files, RowPlace, RowSink, TableCell, read};
-use super::{DataHash, InputReport, Row, RowKeys, repeated, want};
-use base::{Error, PartyId, limits};
+use super::table::{Files, RowSink, TableCell, read};
+use super::{DataHash, InputReport, Row, RowKeys, repeated};
+use base::{Error, PartyId};
 use std::collections::HashMap;
 use std::path::Path;
 use study::{
@@ -118,13 +118,10 @@ struct Reading<'a> {
     keys: KeyColumns<'a>,
     lift: &'a LiftStudy,
     advertiser: &'a Advertiser,
-    columns: Vec<String>,
     events: Vec<usize>,
     values: Vec<usize>,
     filter: Option<usize>,
     cohort: Option<usize>,
-    identifiers: RowKeys,
-    places: Vec<RowPlace>,
     /// Ends of each line's events.
     ends: Vec<u64>,
     times: Vec<u32>,
@@ -135,28 +132,19 @@ struct Reading<'a> {
 
 impl<'a> Reading<'a> {
     fn new(identifiers: &'a [Identifier], lift: &'a LiftStudy, advertiser: &'a Advertiser) -> Self {
-        let keys = KeyColumns::new(identifiers);
-        let mut columns = keys.columns();
-        let events = advertiser.events.iter().map(|name| want(&mut columns, name)).collect();
-        let values = match &advertiser.value {
-            EventValue::Constant(_) => Vec::new(),
-            EventValue::Columns { columns: names, .. } => {
-                names.iter().map(|name| want(&mut columns, name)).collect()
-            }
-        };
-        let filter = advertiser.filter.as_ref().map(|filter| want(&mut columns, &filter.column));
-        let cohort = advertiser.cohort.as_ref().map(|cohort| want(&mut columns, &cohort.column));
+        let mut keys = KeyColumns::new(identifiers);
+        let mut want_all = |names: &[String]| names.iter().map(|name| keys.want(name)).collect();
         Self {
+            events: want_all(&advertiser.events),
+            values: match &advertiser.value {
+                EventValue::Constant(_) => Vec::new(),
+                EventValue::Columns { columns, .. } => want_all(columns),
+            },
+            filter: advertiser.filter.as_ref().map(|filter| keys.want(&filter.column)),
+            cohort: advertiser.cohort.as_ref().map(|cohort| keys.want(&cohort.column)),
             keys,
             lift,
             advertiser,
-            columns,
-            events,
-            values,
-            filter,
-            cohort,
-            identifiers: RowKeys::new(identifiers.len()),
-            places: Vec::new(),
             ends: Vec::new(),
             times: Vec::new(),
             amounts: Vec::new(),
@@ -212,36 +200,21 @@ impl<'a> Reading<'a> {
 
 impl RowSink for Reading<'_> {
     fn columns(&self) -> Vec<String> {
-        self.columns.clone()
+        self.keys.wanted.clone()
     }
 
-    fn row(
-        &mut self,
-        files: &Files,
-        place: RowPlace,
-        cells: &[TableCell<'_>],
-        complaints: &mut Complaints,
-    ) -> Result<(), Error> {
+    fn row(&mut self, row: &mut Row<'_>, cells: &[TableCell<'_>]) -> Result<(), Error> {
         let advertiser = self.advertiser;
-        let mut row = Row { files, place, complaints };
-        let identified = self.keys.read(&mut row, cells);
+        let identified = self.keys.read(row, cells);
         let cohort = match (&advertiser.cohort, self.cohort) {
             (Some(categories), Some(i)) => row.category(categories, cells[i].trimmed()),
             _ => Some(0),
         };
         let passes = self.passes(advertiser, cells);
         self.filtered += u64::from(!passes);
-        let events = if passes { self.events(&mut row, cells) } else { Vec::new() };
+        let events = if passes { self.events(row, cells) } else { Vec::new() };
         let (true, Some(cohort)) = (identified, cohort) else { return Ok(()) };
-        if self.identifiers.len() >= u32::MAX as usize {
-            return Err(Error::limit(
-                "rows of one side",
-                self.identifiers.len() as u64 + 1,
-                limits::ROWS - 1,
-            ));
-        }
-        self.keys.push_to(&mut self.identifiers);
-        self.places.push(place);
+        self.keys.keep(row.place)?;
         for (time, value) in events {
             self.times.push(time);
             self.amounts.push(value);
@@ -273,19 +246,19 @@ struct Grouping<'a> {
 impl Grouping<'_> {
     fn rows(&mut self, complaints: &mut Complaints) -> AdvertiserRows {
         let lines = self.lines;
-        let order = lines.identifiers.canonical_order();
-        let keys = lines.identifiers.keys();
+        let order = lines.keys.identifiers.canonical_order();
+        let keys = lines.keys.identifiers.keys();
         let mut rows =
             AdvertiserRows { identifiers: RowKeys::new(keys), starts: vec![0], ..AdvertiserRows::default() };
         let wide = lines.advertiser.layout == EventLayout::Wide;
         let apart = wide && self.rule == Duplicates::Keep;
-        let same = |a: &u32, b: &u32| !apart && lines.identifiers.same(*a, *b);
+        let same = |a: &u32, b: &u32| !apart && lines.keys.identifiers.same(*a, *b);
         let mut one: Vec<u32> = Vec::new();
         if keys == 1 {
             for group in order.chunk_by(same) {
                 one.clear();
                 one.extend_from_slice(self.settle_duplicates(group, complaints));
-                rows.identifiers.push(lines.identifiers.get(group[0] as usize, 0));
+                rows.identifiers.push(lines.keys.identifiers.get(group[0] as usize, 0));
                 self.push(&mut rows, &one, complaints);
             }
             return rows;
@@ -343,7 +316,7 @@ impl Grouping<'_> {
     /// Lines of one identifier that count: all of them in the events layout, where several lines are the
     /// rule.
     fn settle_duplicates<'g>(&mut self, group: &'g [u32], complaints: &mut Complaints) -> &'g [u32] {
-        let places = &self.lines.places;
+        let places = &self.lines.keys.places;
         let there = places[group[0] as usize];
         let files = self.files;
         let wide = self.lines.advertiser.layout == EventLayout::Wide;
@@ -359,7 +332,7 @@ impl Grouping<'_> {
                 }
                 Duplicates::Merge => self.report.duplicates_merged += group.len() as u64 - 1,
                 Duplicates::Error => {
-                    let rules = other_rules(self.lines.identifiers.keys());
+                    let rules = other_rules(self.lines.keys.identifiers.keys());
                     for &line in &group[1..] {
                         let here = places[line as usize];
                         complaints.add(|| repeated(files, here, there, rules));
@@ -372,7 +345,7 @@ impl Grouping<'_> {
 
     /// Lines of one identifier have one cohort, or the first counts.
     fn same_cohort(&self, group: &[u32], complaints: &mut Complaints) {
-        let (places, files) = (&self.lines.places, self.files);
+        let (places, files) = (&self.lines.keys.places, self.files);
         let (first, there) = (group[0] as usize, places[group[0] as usize]);
         if let Some(cohort) = self.lines.cohorts.get(first)
             && self.rule != Duplicates::First
@@ -403,7 +376,7 @@ impl Grouping<'_> {
         self.report.events_cut += (seen - most) as u64;
         self.report.identifiers_cut += 1;
         if advertiser.overflow == Overflow::Error {
-            let place = self.lines.places[group[group.len() - 1] as usize];
+            let place = self.lines.keys.places[group[group.len() - 1] as usize];
             let files = self.files;
             complaints.add(|| {
                 format!(
@@ -427,11 +400,11 @@ struct People {
 impl People {
     fn new(grouping: &mut Grouping<'_>, groups: &[&[u32]], complaints: &mut Complaints) -> Self {
         let (lines, rule, files) = (grouping.lines, grouping.rule, grouping.files);
-        let mut identifiers = RowKeys::new(lines.identifiers.keys());
+        let mut identifiers = RowKeys::new(lines.keys.identifiers.keys());
         for group in groups {
-            lines.identifiers.row(group[0] as usize).for_each(|identifier| identifiers.push(identifier));
+            lines.keys.identifiers.row(group[0] as usize).for_each(|identifier| identifiers.push(identifier));
         }
-        let place = |row: u32| lines.places[groups[row as usize][0] as usize];
+        let place = |row: u32| lines.keys.places[groups[row as usize][0] as usize];
         // What is put together does not depend on the order of lines; which line is the first one does.
         let rank = |row: u32| (rule != Duplicates::Merge).then(|| place(row)).ok_or(row);
         let absorb = lines.advertiser.layout == EventLayout::Events && rule != Duplicates::Keep;
@@ -448,7 +421,7 @@ impl People {
                          on {}",
                         files.show(here),
                         files.show_beside(there, here),
-                        other_rules(lines.identifiers.keys())
+                        other_rules(lines.keys.identifiers.keys())
                     )
                 });
             }

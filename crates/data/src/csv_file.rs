@@ -1,5 +1,6 @@
 //! CSV: comma-separated, a header line, UTF-8 (a byte order mark is skipped), quotes as in RFC 4180.
 
+use super::Row;
 use super::complaints::Complaints;
 use super::table::{Files, RowSink, TableCell, locate};
 use base::{Error, limits};
@@ -34,7 +35,7 @@ pub(super) fn read(
                 rows += 1;
                 let line = lines.borrow_mut().of_record(record.position());
                 let cells: Vec<TableCell<'_>> = positions.iter().map(|&i| cell(&record[i])).collect();
-                sink.row(files, files.place(line), &cells, complaints)?;
+                sink.row(&mut Row { files, place: files.place(line), complaints }, &cells)?;
             }
             Err(error) => match error.kind() {
                 csv::ErrorKind::UnequalLengths { pos, expected_len, len } => {

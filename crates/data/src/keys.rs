@@ -1,13 +1,14 @@
 //! From cells to normalised identifiers, and what normalising changed.
 
-use super::Row;
-use super::RowKeys;
-use super::table::TableCell;
-use base::limits;
+use super::complaints::Complaints;
+use super::repeats::{self, RepeatedKey};
+use super::table::{Files, RowPlace, TableCell};
+use super::{Row, RowKeys, retain_own};
+use base::{Error, limits};
 use serde::{Deserialize, Serialize};
 use study::phone::{self, BadPhone};
 use study::reader::printable;
-use study::{Identifier, Normaliser};
+use study::{Duplicates, Identifier, Normaliser};
 use unicode_normalization::UnicodeNormalization;
 
 /// Between the sort of an identifier and its text.
@@ -91,10 +92,16 @@ impl IdentifierReport {
     }
 }
 
-/// The identifier columns of a file while it is read.
+/// The identifier columns of a file while it is read, and what was read of them.
 pub(super) struct KeyColumns<'a> {
     rules: &'a [Identifier],
     names: Vec<Vec<String>>,
+    /// Names of all columns that are read: those of identifiers, and what [`KeyColumns::want`] added.
+    pub wanted: Vec<String>,
+    /// The rows' identifiers.
+    pub identifiers: RowKeys,
+    /// Where each row stands.
+    pub places: Vec<RowPlace>,
     /// What reading did so far, one per column.
     pub reports: Vec<IdentifierReport>,
     row: Vec<Vec<u8>>,
@@ -107,14 +114,20 @@ impl<'a> KeyColumns<'a> {
         Self {
             rules,
             names: rules.iter().map(|rule| rule.normalise.iter().map(|step| step.name()).collect()).collect(),
+            wanted: rules.iter().map(|rule| rule.name.clone()).collect(),
+            identifiers: RowKeys::new(rules.len()),
+            places: Vec::new(),
             reports: rules.iter().map(report).collect(),
             row: vec![Vec::new(); rules.len()],
         }
     }
 
-    /// Names of the columns.
-    pub fn columns(&self) -> Vec<String> {
-        self.rules.iter().map(|rule| rule.name.clone()).collect()
+    /// The index of a column among those that are read, added when it is not there yet.
+    pub fn want(&mut self, name: &str) -> usize {
+        self.wanted.iter().position(|column| column == name).unwrap_or_else(|| {
+            self.wanted.push(name.to_owned());
+            self.wanted.len() - 1
+        })
     }
 
     /// Reads the identifiers of a row. Whether they are good; else there was a complaint.
@@ -168,9 +181,42 @@ impl<'a> KeyColumns<'a> {
         good && some
     }
 
-    /// Appends the row that was read last.
-    pub fn push_to(&self, identifiers: &mut RowKeys) {
-        self.row.iter().for_each(|identifier| identifiers.push(identifier));
+    /// Keeps the row that was read last.
+    ///
+    /// # Errors
+    /// When there are too many.
+    pub fn keep(&mut self, place: RowPlace) -> Result<(), Error> {
+        if self.places.len() >= u32::MAX as usize {
+            return Err(Error::limit("rows of one side", self.places.len() as u64 + 1, limits::ROWS - 1));
+        }
+        self.row.iter().for_each(|identifier| self.identifiers.push(identifier));
+        self.places.push(place);
+        Ok(())
+    }
+
+    /// Ends a reading whose lines are rows of their own: identifiers of several rows stay with the first.
+    /// `complain` hears of each repeat and of both places. Returns which rows stay, where not all do.
+    ///
+    /// # Errors
+    /// All complaints, where there are any.
+    pub fn settle(
+        &mut self,
+        rule: Duplicates,
+        files: &Files,
+        mut complaints: Complaints,
+        complain: impl Fn(RepeatedKey, [RowPlace; 2], &mut Complaints),
+    ) -> Result<Option<Vec<bool>>, Error> {
+        let (places, reports) = (&self.places, &mut self.reports);
+        let tell = |repeat: RepeatedKey| {
+            let [here, there] = [repeat.row, repeat.earlier].map(|row| places[row as usize]);
+            reports[repeat.key].repeated(|| files.show(here));
+            if !repeat.again {
+                complain(repeat, [here, there], &mut complaints);
+            }
+        };
+        let settled = repeats::settle(&self.identifiers, |row| row, rule, false, tell);
+        complaints.finish()?;
+        Ok((!settled.is_quiet()).then(|| retain_own(&mut self.identifiers, &settled)))
     }
 }
 

@@ -28,7 +28,7 @@ pub use identifiers::RowKeys;
 pub use keys::shown;
 pub use keys::{IdentifierReport, StepReport, plain_text};
 pub use program::{ProgramRows, read_program_columns};
-pub use publisher::{Arm, PublisherRows, read_publisher};
+pub use publisher::{PublisherRows, read_publisher};
 pub use report::{DataHash, InputReport};
 pub use table::FILES;
 
@@ -106,14 +106,6 @@ fn whole_number(text: &str) -> Option<i128> {
     }
     let bound = if text.starts_with('-') { i128::MIN } else { i128::MAX };
     Some(text.parse().unwrap_or(bound))
-}
-
-/// The index of `name` in a list of wanted columns, added when it is not there yet.
-fn want(columns: &mut Vec<String>, name: &str) -> usize {
-    columns.iter().position(|column| column == name).unwrap_or_else(|| {
-        columns.push(name.to_owned());
-        columns.len() - 1
-    })
 }
 
 /// Drops the elements for which `keep` does not hold.

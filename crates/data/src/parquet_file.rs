@@ -1,5 +1,6 @@
 //! Parquet, batch by batch, only the wanted columns.
 
+use super::Row;
 use super::complaints::Complaints;
 use super::table::{Files, RowSink, TableCell, locate};
 use arrow_array::cast::AsArray;
@@ -97,7 +98,7 @@ fn deliver(
                 ))
             })?);
         }
-        sink.row(files, place, &cells, complaints)?;
+        sink.row(&mut Row { files, place, complaints }, &cells)?;
     }
     Ok(batch.num_rows() as u64)
 }

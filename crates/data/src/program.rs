@@ -2,12 +2,11 @@
 
 use super::complaints::Complaints;
 use super::keys::KeyColumns;
-use super::repeats;
 use super::report::DataHasher;
-use super::table::{Files, RowPlace, RowSink, TableCell, read};
-use super::{DataHash, InputReport, Row, RowKeys, repeated, retain, retain_own, want};
+use super::table::{RowSink, TableCell, read};
+use super::{DataHash, InputReport, Row, RowKeys, repeated, retain};
 use ::program::{Program, ValueType};
-use base::{Error, limits};
+use base::Error;
 use std::path::Path;
 use study::time::Clock;
 use study::{Categories, CellType, Duplicates, Identifier, ProgramColumn, ProgramStudy, Question, Study};
@@ -39,29 +38,19 @@ pub fn read_program_columns(
     let mut sink = Reading::new(&study.matching.identifiers, program, party)?;
     let mut complaints = Complaints::default();
     let (files, rows_read) = read(path, &mut sink, &mut complaints)?;
-    let Reading { mut rows, places, mut keys, .. } = sink;
+    let Reading { mut rows, mut keys, .. } = sink;
     let mut report = InputReport { rows_read, ..InputReport::default() };
     let rule = study.matching.duplicates;
-    let settled = repeats::settle(
-        &rows.identifiers,
-        |row| row,
-        rule,
-        false,
-        |repeat| {
-            let (here, there) = (places[repeat.row as usize], places[repeat.earlier as usize]);
-            keys.reports[repeat.key].repeated(|| files.show(here));
-            if rule != Duplicates::First && !repeat.again {
-                complaints.add(|| repeated(&files, here, there, "duplicates = \"first\""));
-            }
-        },
-    );
-    complaints.finish()?;
-    if !settled.is_quiet() {
-        let keep = retain_own(&mut rows.identifiers, &settled);
+    let keep = keys.settle(rule, &files, complaints, |_, [here, there], complaints| {
+        if rule != Duplicates::First {
+            complaints.add(|| repeated(&files, here, there, "duplicates = \"first\""));
+        }
+    })?;
+    if let Some(keep) = keep {
         report.duplicates_dropped = keep.iter().filter(|&&keep| !keep).count() as u64;
         rows.columns.iter_mut().for_each(|column| retain(column, &keep));
     }
-    report.identifiers = keys.reports;
+    (rows.identifiers, report.identifiers) = (keys.identifiers, keys.reports);
     report.rows_kept = rows.identifiers.len() as u64;
     report.memory =
         rows.identifiers.memory() + rows.columns.iter().map(|c| 8 * c.capacity() as u64).sum::<u64>();
@@ -82,10 +71,8 @@ fn hash(rows: &ProgramRows) -> DataHash {
 struct Reading<'a> {
     keys: KeyColumns<'a>,
     clock: Option<&'a Clock>,
-    wanted: Vec<String>,
     own: Vec<Own<'a>>,
     rows: ProgramRows,
-    places: Vec<RowPlace>,
 }
 
 /// A column that this party owns.
@@ -132,52 +119,40 @@ impl Own<'_> {
 
 impl<'a> Reading<'a> {
     fn new(identifiers: &'a [Identifier], program: &'a ProgramStudy, party: &str) -> Result<Self, Error> {
-        let keys = KeyColumns::new(identifiers);
+        let mut keys = KeyColumns::new(identifiers);
         let types = Program::parse(&program.text)?.columns;
-        let mut wanted = keys.columns();
         let mut own = Vec::new();
         for column in program.columns.iter().filter(|column| column.party == party) {
             let ty = types.iter().find(|typed| typed.name == column.name).map(|typed| typed.ty);
             let ty =
                 ty.ok_or_else(|| Error::input(format!("the program has no column {:?}", column.name)))?;
-            own.push(Own { column, cell: want(&mut wanted, &column.column), ty });
+            own.push(Own { column, cell: keys.want(&column.column), ty });
         }
         let rows = ProgramRows {
-            identifiers: RowKeys::new(identifiers.len()),
+            identifiers: RowKeys::default(),
             names: own.iter().map(|own| own.column.name.clone()).collect(),
             columns: vec![Vec::new(); own.len()],
         };
-        Ok(Self { keys, clock: program.clock.as_ref(), wanted, own, rows, places: Vec::new() })
+        Ok(Self { keys, clock: program.clock.as_ref(), own, rows })
     }
 }
 
 impl RowSink for Reading<'_> {
     fn columns(&self) -> Vec<String> {
-        self.wanted.clone()
+        self.keys.wanted.clone()
     }
 
-    fn row(
-        &mut self,
-        files: &Files,
-        place: RowPlace,
-        cells: &[TableCell<'_>],
-        complaints: &mut Complaints,
-    ) -> Result<(), Error> {
-        let mut row = Row { files, place, complaints };
-        let identified = self.keys.read(&mut row, cells);
+    fn row(&mut self, row: &mut Row<'_>, cells: &[TableCell<'_>]) -> Result<(), Error> {
+        let identified = self.keys.read(row, cells);
         let mut values = Vec::with_capacity(self.own.len());
         for own in &self.own {
-            values.extend(own.read(&mut row, self.clock, cells[own.cell].trimmed()));
+            values.extend(own.read(row, self.clock, cells[own.cell].trimmed()));
         }
         if !identified || values.len() < self.own.len() {
             return Ok(());
         }
-        if self.places.len() >= u32::MAX as usize {
-            return Err(Error::limit("rows of one side", self.places.len() as u64 + 1, limits::ROWS - 1));
-        }
-        self.keys.push_to(&mut self.rows.identifiers);
+        self.keys.keep(row.place)?;
         self.rows.columns.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
-        self.places.push(place);
         Ok(())
     }
 }

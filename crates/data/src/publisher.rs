@@ -2,23 +2,13 @@
 
 use super::complaints::Complaints;
 use super::keys::KeyColumns;
-use super::repeats::{self, RepeatedKey};
+use super::repeats::RepeatedKey;
 use super::report::DataHasher;
 use super::table::{Files, RowPlace, RowSink, TableCell, read};
-use super::{DataHash, InputReport, Row, RowKeys, repeated, retain, retain_own, want};
+use super::{DataHash, InputReport, Row, RowKeys, repeated, retain};
 use base::Error;
 use std::path::Path;
-use study::{Duplicates, Identifier, LiftStudy, Question, Study};
-
-/// The arm of a person.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Arm {
-    /// Not treated.
-    Control = 0,
-    /// Treated.
-    Test = 1,
-}
+use study::{Duplicates, Identifier, LiftStudy, Question, Study, TrialArm};
 
 /// One row per identifier that had an opportunity, in the order of the files. It does not print.
 #[derive(Default)]
@@ -26,7 +16,7 @@ pub struct PublisherRows {
     /// Normalised identifiers, all different.
     pub identifiers: RowKeys,
     /// The arm of each row.
-    pub arm: Vec<Arm>,
+    pub arm: Vec<TrialArm>,
     /// The time of each row's opportunity, `0..=span` of the study's clock.
     pub opportunity: Vec<u32>,
     /// Impressions of each row; empty when the study names no such column.
@@ -60,7 +50,7 @@ impl PublisherRows {
         let mut hasher = DataHasher::new("publisher");
         for row in order.iter().map(|&row| row as usize) {
             self.identifiers.row(row).for_each(|identifier| hasher.bytes(identifier));
-            hasher.number(self.arm[row] as u64);
+            hasher.number(u64::from(self.arm[row] == TrialArm::Test));
             hasher.number(u64::from(self.opportunity[row]));
             hasher.number(self.impressions.get(row).map_or(0, |&n| u64::from(n)));
             hasher.number(self.breakdown.get(row).map_or(0, |&n| u64::from(n)));
@@ -81,24 +71,13 @@ pub fn read_publisher(path: &Path, study: &Study) -> Result<(PublisherRows, Data
     let mut sink = Reading::new(&study.matching.identifiers, lift);
     let mut complaints = Complaints::default();
     let (files, rows_read) = read(path, &mut sink, &mut complaints)?;
-    let Reading { mut rows, places, without_opportunity, mut keys, .. } = sink;
+    let Reading { mut rows, without_opportunity, mut keys, .. } = sink;
     let rule = study.matching.duplicates;
-    let settled = repeats::settle(
-        &rows.identifiers,
-        |row| row,
-        rule,
-        false,
-        |repeat| {
-            keys.reports[repeat.key].repeated(|| files.show(places[repeat.row as usize]));
-            if !repeat.again {
-                complain(&rows, repeat, &places, rule, &files, &mut complaints);
-            }
-        },
-    );
-    complaints.finish()?;
+    let keep = keys.settle(rule, &files, complaints, |repeat, places, complaints| {
+        complain(&rows, repeat, places, rule, &files, complaints);
+    })?;
     let mut report = InputReport { rows_read, without_opportunity, ..InputReport::default() };
-    if !settled.is_quiet() {
-        let keep = retain_own(&mut rows.identifiers, &settled);
+    if let Some(keep) = keep {
         report.duplicates_dropped = keep.iter().filter(|&&keep| !keep).count() as u64;
         retain(&mut rows.arm, &keep);
         retain(&mut rows.opportunity, &keep);
@@ -109,7 +88,7 @@ pub fn read_publisher(path: &Path, study: &Study) -> Result<(PublisherRows, Data
             retain(&mut rows.breakdown, &keep);
         }
     }
-    report.identifiers = keys.reports;
+    (rows.identifiers, report.identifiers) = (keys.identifiers, keys.reports);
     if rows.is_empty() {
         return Err(Error::input(format!(
             "{}: no row has an opportunity (column \"{}\"); nobody is left to measure",
@@ -127,13 +106,12 @@ pub fn read_publisher(path: &Path, study: &Study) -> Result<(PublisherRows, Data
 fn complain(
     rows: &PublisherRows,
     repeat: RepeatedKey,
-    places: &[RowPlace],
+    [here, there]: [RowPlace; 2],
     rule: Duplicates,
     files: &Files,
     complaints: &mut Complaints,
 ) {
     let (row, earlier) = (repeat.row as usize, repeat.earlier as usize);
-    let (here, there) = (places[row], places[earlier]);
     if rows.arm[row] != rows.arm[earlier] {
         complaints.add(|| {
             format!(
@@ -151,64 +129,45 @@ fn complain(
 struct Reading<'a> {
     keys: KeyColumns<'a>,
     lift: &'a LiftStudy,
-    columns: Vec<String>,
     arm: usize,
     opportunity: usize,
     impressions: Option<usize>,
     breakdown: Option<usize>,
     rows: PublisherRows,
-    places: Vec<RowPlace>,
     without_opportunity: u64,
 }
 
 impl<'a> Reading<'a> {
     fn new(identifiers: &'a [Identifier], lift: &'a LiftStudy) -> Self {
-        let keys = KeyColumns::new(identifiers);
-        let mut columns = keys.columns();
-        let arm = want(&mut columns, &lift.publisher.arm);
-        let opportunity = want(&mut columns, &lift.publisher.opportunity);
-        let impressions = lift.publisher.impressions.as_ref().map(|name| want(&mut columns, name));
-        let breakdown = lift.publisher.breakdown.as_ref().map(|b| want(&mut columns, &b.column));
-        let rows = PublisherRows { identifiers: RowKeys::new(identifiers.len()), ..PublisherRows::default() };
-        let places = Vec::new();
-        let without_opportunity = 0;
+        let mut keys = KeyColumns::new(identifiers);
         Self {
+            arm: keys.want(&lift.publisher.arm),
+            opportunity: keys.want(&lift.publisher.opportunity),
+            impressions: lift.publisher.impressions.as_ref().map(|name| keys.want(name)),
+            breakdown: lift.publisher.breakdown.as_ref().map(|b| keys.want(&b.column)),
             keys,
             lift,
-            columns,
-            arm,
-            opportunity,
-            impressions,
-            breakdown,
-            rows,
-            places,
-            without_opportunity,
+            rows: PublisherRows::default(),
+            without_opportunity: 0,
         }
     }
 }
 
 impl RowSink for Reading<'_> {
     fn columns(&self) -> Vec<String> {
-        self.columns.clone()
+        self.keys.wanted.clone()
     }
 
-    fn row(
-        &mut self,
-        files: &Files,
-        place: RowPlace,
-        cells: &[TableCell<'_>],
-        complaints: &mut Complaints,
-    ) -> Result<(), Error> {
+    fn row(&mut self, row: &mut Row<'_>, cells: &[TableCell<'_>]) -> Result<(), Error> {
         let publisher = &self.lift.publisher;
-        let mut row = Row { files, place, complaints };
-        let identified = self.keys.read(&mut row, cells);
+        let identified = self.keys.read(row, cells);
         let opportunity = cells[self.opportunity].trimmed();
         if opportunity == TableCell::Empty {
             self.without_opportunity += 1;
             return Ok(());
         }
         let opportunity = row.time(&publisher.opportunity, &self.lift.clock, opportunity);
-        let arm = arm(&mut row, publisher, cells[self.arm].trimmed());
+        let arm = arm(row, publisher, cells[self.arm].trimmed());
         let impressions = match (&publisher.impressions, self.impressions) {
             (Some(name), Some(i)) => row.integer(name, cells[i].trimmed(), 0, i64::from(u16::MAX)),
             _ => Some(0),
@@ -222,10 +181,7 @@ impl RowSink for Reading<'_> {
         else {
             return Ok(());
         };
-        if self.rows.len() >= u32::MAX as usize {
-            return Err(Error::limit("rows of one side", self.rows.len() as u64 + 1, u64::from(u32::MAX)));
-        }
-        self.keys.push_to(&mut self.rows.identifiers);
+        self.keys.keep(row.place)?;
         self.rows.arm.push(arm);
         self.rows.opportunity.push(opportunity);
         if self.impressions.is_some() {
@@ -234,15 +190,14 @@ impl RowSink for Reading<'_> {
         if self.breakdown.is_some() {
             self.rows.breakdown.push(breakdown);
         }
-        self.places.push(place);
         Ok(())
     }
 }
 
-fn arm(row: &mut Row<'_>, publisher: &study::Publisher, cell: TableCell<'_>) -> Option<Arm> {
+fn arm(row: &mut Row<'_>, publisher: &study::Publisher, cell: TableCell<'_>) -> Option<TrialArm> {
     match cell.text().as_deref() {
-        Some(label) if label == publisher.test => Some(Arm::Test),
-        Some(label) if label == publisher.control => Some(Arm::Control),
+        Some(label) if label == publisher.test => Some(TrialArm::Test),
+        Some(label) if label == publisher.control => Some(TrialArm::Control),
         _ => {
             row.complain(&publisher.arm, || {
                 format!(

@@ -1,5 +1,6 @@
 //! Rows of a CSV or Parquet file, or of a folder of them, one at a time, each with its place.
 
+use super::Row;
 use super::complaints::Complaints;
 use super::{csv_file, parquet_file};
 use base::Error;
@@ -108,14 +109,8 @@ impl Files {
 pub(crate) trait RowSink {
     /// Names of the wanted columns, each once.
     fn columns(&self) -> Vec<String>;
-    /// One row: a cell per wanted column. Complaints go to `complaints`; an error stops the reading.
-    fn row(
-        &mut self,
-        files: &Files,
-        place: RowPlace,
-        cells: &[TableCell<'_>],
-        complaints: &mut Complaints,
-    ) -> Result<(), Error>;
+    /// One row: a cell per wanted column. An error stops the reading.
+    fn row(&mut self, row: &mut Row<'_>, cells: &[TableCell<'_>]) -> Result<(), Error>;
 }
 
 /// Reads a file, or all `.csv` and `.parquet` files of a folder in the order of their names, into a sink.

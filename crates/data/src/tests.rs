@@ -10,7 +10,7 @@ use arrow_schema::{DataType, Field, Schema};
 use base::{PartyId, limits};
 use std::path::PathBuf;
 use std::sync::Arc;
-use study::Study;
+use study::{Study, TrialArm};
 
 const ADVERTISER: PartyId = PartyId(1);
 const LIFT: &str = include_str!("../../../examples/lift.toml");
@@ -323,7 +323,7 @@ fn parquet_is_read_and_placed_by_row_group() {
     let path = parquet(&desk, "registry.parquet", three(["vaccine", "placebo", "vaccine"]));
     let (rows, hash, _) = read_publisher(&path, &study(&[])).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(rows.opportunity, [115, 116, 117]);
-    assert_eq!(rows.arm, [Arm::Test, Arm::Control, Arm::Test]);
+    assert_eq!(rows.arm, [TrialArm::Test, TrialArm::Control, TrialArm::Test]);
     let csv =
         desk.file("r.csv", registry("9,vaccine,1954-04-28\n7,vaccine,1954-04-26\n8,placebo,1954-04-27\n"));
     assert_eq!(read_publisher(&csv, &study(&[])).map_err(|e| e.to_string()).expect("read").1, hash);

@@ -5,7 +5,8 @@ use engine::conformance::Table;
 use engine::{Clear, DrawnNoise, Engine, Entered, run_rows};
 use net::Session;
 use program::lower::{Lowering, NoiseSource, lower_release};
-use program::{Program, Ratio, VerifierPolicy, verify};
+use program::{Program, VerifierPolicy, verify};
+use release::rational::ratio;
 use std::sync::Arc;
 
 fn example() -> Program {
@@ -17,9 +18,9 @@ fn example() -> Program {
 #[test]
 fn the_example_is_allowed_and_charged_as_the_page_says() {
     let audit = verify(&example(), &VerifierPolicy::default(), 1_000_000).unwrap();
-    assert_eq!(audit.rho, [Ratio::new(1, 8).unwrap(), Ratio::ZERO]);
+    assert_eq!(audit.rho, [ratio(1, 8), ratio(0, 1)]);
     // D^2 / (2 rho) = 100^2 * 4: the arm is the viewer's own, so no row moves.
-    assert_eq!(audit.charges[0].sigma2(0), Ratio::new(40_000, 1));
+    assert_eq!(audit.charges[0].sigma2(0), Some(ratio(40_000, 1)));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::{Target, disk, text};
 use base::PartyId;
 use data::generate::{FileFormat, LiftOptions, lift, lift_study};
 use data::{read_advertiser, read_program_columns, read_publisher};
-use matching::{Options, pid};
+use matching::{MatchOptions, Matcher, PrivateId};
 use net::Session;
 use osprey::trace::{self, TraceFeed, TraceSource};
 use privacy::ledger::{AnswerKey, Ledger, PeerLineage};
@@ -468,8 +468,9 @@ fn lone(heard: Vec<u8>) -> Session {
 
 fn half(session: &mut Session, folder: PathBuf) -> Result<(), base::Error> {
     let rows = crate::talks::column(if session.me() == PartyId(0) { 0..6 } else { 3..8 });
-    let options = Options { threads: 1, peer_rows_max: 100, resume: Some(folder), ..Options::default() };
-    pid::run(session, &rows.flat(), &options).map(|_| ())
+    let options =
+        MatchOptions { threads: 1, peer_rows_max: 100, resume: Some(folder), ..MatchOptions::default() };
+    PrivateId.run(session, &rows.flat(), None, &options).map(|_| ())
 }
 
 /// Party 0 of an honest match whose peer leaves near its end.

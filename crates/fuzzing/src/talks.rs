@@ -6,8 +6,11 @@ use base::{Error, PartyId};
 use engine::conformance::{Noise, ProgramCase, half, suite, suite_among};
 use engine::{CircuitEngine, Engine};
 use kernels::Block;
-use matching::{FlatIdentifiers, IdentifierSource, PayloadField, PayloadLayout, PayloadTable};
-use matching::{circuit_psi, collecting, many, multi, pid, ps3i};
+use matching::{
+    CircuitJoin, CollectingJoin, ContaminatedRule, FlatIdentifiers, IdentifierSource, InnerJoin, ManyId,
+    MatchOptions, Matcher, MultiId, PayloadLayout, PayloadTable, PrivateId, RepeatRule, ShareBackend,
+    TableField,
+};
 use net::Session;
 use ot::{OtKind, VoleReceiver, VoleSender, vole};
 use ring4::{Hash, Ring4, Security, Settings};
@@ -29,28 +32,24 @@ macro_rules! talks {
 talks! {
     "pid", 100_000, PID = Talk::new(2, |s| {
         {
-        let options = matching::Options { threads: 1, peer_rows_max: 100, ..Default::default() };
-        pid::run(s, &mine(s).flat(), &options).map(|_| ())
+        PrivateId.run(s, &mine(s).flat(), None, &options()).map(|_| ())
     }
     });
     "multi-pid", 50_000, MULTI = Talk::new(2, multi_pid);
     "many-pid", 50_000, MANY = Talk::new(3, |s| {
         {
-        let options = many::Options { threads: 1, peer_rows_max: 100, ..Default::default() };
-        many::run(s, &mine(s).flat(), &options).map(|_| ())
+        ManyId.run(s, &mine(s).flat(), None, &options()).map(|_| ())
     }
     });
-    "ps3i", 10_000, PS3I = Talk::new(2, |s| joined(s, ps3i::ShareBackend::PermuteShare));
-    "ps3i-paillier", 500, PAILLIER = Talk::new(2, |s| joined(s, ps3i::ShareBackend::Paillier));
+    "ps3i", 10_000, PS3I = Talk::new(2, |s| joined(s, ShareBackend::PermuteShare));
+    "ps3i-paillier", 500, PAILLIER = Talk::new(2, |s| joined(s, ShareBackend::Paillier));
     "collecting", 10_000, COLLECTING = Talk::new(2, collect);
     "circuit-psi", 5_000, PSI = Talk::new(2, |s| {
-        let layout = PayloadLayout::new([PayloadField::number(8), PayloadField::bits(9)])?;
+        let layout = PayloadLayout::new([TableField::number(8), TableField::bits(9)])?;
         let rows = mine(s);
         let payload = payload(&layout, rows.flat().rows())?;
         let payload = (s.me() == PartyId(1)).then_some(&payload);
-        let options =
-            circuit_psi::Options { ot: OT, memory: Some(1 << 28), peer_rows_max: 100, ..Default::default() };
-        circuit_psi::run(s, &rows.flat(), payload, &layout, &options).map(|_| ())
+        CircuitJoin.run(s, &rows.flat(), payload, &join_options(layout)).map(|_| ())
     });
     "ot", 10_000, OT_FLAVOURS = Talk::new(2, |s| flavours(s, OT));
     "ot-ferret", 200, FERRET = Talk::new(2, |s| flavours(s, OtKind::Ferret));
@@ -143,16 +142,23 @@ fn several(session: &Session) -> Rows {
     })
 }
 
+fn options() -> MatchOptions {
+    MatchOptions { threads: 1, peer_rows_max: 100, ..Default::default() }
+}
+
+fn join_options(layout: PayloadLayout) -> MatchOptions {
+    let layouts = [layout.clone(), layout];
+    MatchOptions { ot: Some(OT), memory: Some(1 << 28), layouts, ..options() }
+}
+
 fn multi_pid(session: &mut Session) -> Result<(), Error> {
-    let options = multi::Options {
-        threads: 1,
-        peer_rows_max: 100,
-        contaminated: multi::ContaminatedRule::Drop,
+    let options = MatchOptions {
+        contaminated: ContaminatedRule::Drop,
         lists: (session.me() == PartyId(0)).then_some(2),
-        repeats: multi::RepeatRule::Replace,
-        ..Default::default()
+        repeats: RepeatRule::Replace,
+        ..options()
     };
-    multi::run(session, &several(session), &options).map(|_| ())
+    MultiId.run(session, &several(session), None, &options).map(|_| ())
 }
 
 fn payload(layout: &PayloadLayout, rows: u64) -> Result<PayloadTable, Error> {
@@ -161,34 +167,20 @@ fn payload(layout: &PayloadLayout, rows: u64) -> Result<PayloadTable, Error> {
     Ok(table)
 }
 
-fn joined(session: &mut Session, backend: ps3i::ShareBackend) -> Result<(), Error> {
-    let layout = PayloadLayout::new([PayloadField::number(8), PayloadField::bits(9)])?;
+fn joined(session: &mut Session, backend: ShareBackend) -> Result<(), Error> {
+    let layout = PayloadLayout::new([TableField::number(8), TableField::bits(9)])?;
     let rows = mine(session);
-    let options = ps3i::Options {
-        threads: 1,
-        peer_rows_max: 100,
-        ot: OT,
-        backend,
-        memory: Some(1 << 28),
-        ..Default::default()
-    };
-    ps3i::run(session, &rows.flat(), &payload(&layout, rows.flat().rows())?, &layout, &options).map(|_| ())
+    let payload = payload(&layout, rows.flat().rows())?;
+    let options = MatchOptions { backend, ..join_options(layout) };
+    InnerJoin.run(session, &rows.flat(), Some(&payload), &options).map(|_| ())
 }
 
 fn collect(session: &mut Session) -> Result<(), Error> {
-    let layout = PayloadLayout::new([PayloadField::number(4), PayloadField::bits(3)])?;
+    let layout = PayloadLayout::new([TableField::number(4), TableField::bits(3)])?;
     let rows = several(session);
-    let options = collecting::Options {
-        threads: 1,
-        peer_rows_max: 100,
-        slots: 2,
-        degree: 2,
-        ot: OT,
-        memory: Some(1 << 28),
-        ..Default::default()
-    };
     let payload = payload(&layout, rows.rows())?;
-    collecting::run(session, &rows, &payload, &layout, &options).map(|_| ())
+    let options = MatchOptions { slots: 2, degree: 2, ..join_options(layout) };
+    CollectingJoin.run(session, &rows, Some(&payload), &options).map(|_| ())
 }
 
 /// Correlated, random and chosen OTs.

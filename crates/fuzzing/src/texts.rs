@@ -3,11 +3,12 @@
 use crate::{Target, disk, text};
 use circuits::files::{self, values};
 use job::engines::StudyEngine;
-use program::{Program, Ratio, VerifierPolicy};
+use program::{Program, VerifierPolicy};
+use release::rational::{decimal, nano, ratio, shown, to_f64};
 use std::ffi::OsString;
 use study::party::{PartySettings, parse_address, parse_deadline, parse_memory};
 use study::time::{Clock, Unit, date_of_days, days_of_date};
-use study::{Decimal, Study, StudyFile, StudyHash, first_difference};
+use study::{Study, StudyFile, StudyHash, first_difference};
 
 #[path = "../../cli/src/circuit/config.rs"]
 #[expect(dead_code, reason = "the command has no library: its decoder is compiled here once more")]
@@ -66,11 +67,7 @@ fn study(data: &[u8]) {
     assert_eq!(StudyHash::parse(&full).map(|hash| hash.full()), Some(full));
     let _ = file.first().matching_hash();
     let _ = file.first().refuse_clear();
-    let policy = VerifierPolicy {
-        allow_exact: true,
-        max_rho: Ratio::new(100, 1).expect("a ratio"),
-        ..VerifierPolicy::default()
-    };
+    let policy = VerifierPolicy { allow_exact: true, max_rho: ratio(100, 1), ..VerifierPolicy::default() };
     for run in &file.runs {
         if let Ok(built) = job::prepare::build(run, &policy) {
             let _ = StudyEngine::of(run, &built.program);
@@ -157,7 +154,7 @@ fn words(data: &[u8]) {
                 assert_eq!(key.to_string(), text, "a key has one form");
             }
         }
-        3 => _ = Decimal::parse(text).map(|d| (d.nano(), d.ratio(), d.to_f64())),
+        3 => _ = decimal(text).map(|d| (nano(&d), shown(&d), to_f64(&d))),
         4 => _ = StudyHash::parse(text),
         5 => _ = (parse_address(text), parse_memory(text), parse_deadline(text)),
         6 => _ = study::transport::ServerTransport::parse(text),

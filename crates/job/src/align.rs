@@ -2,7 +2,7 @@
 
 use crate::prepare::{Built, Rows};
 use base::{Error, PartyId};
-use data::{AdvertiserRows, Arm, ProgramRows, PublisherRows, shown};
+use data::{AdvertiserRows, ProgramRows, PublisherRows, shown};
 use program::{Holder, Program, ValueType};
 use std::sync::Arc;
 use studies::lift::{Content, LiftLayout, LiftParameters};
@@ -142,10 +142,7 @@ impl program::ShardRows for Shard {
 fn publisher(rows: &PublisherRows, row: usize, content: Content) -> u128 {
     match content {
         Content::Time => rows.opportunity[row].into(),
-        Content::Arm => match rows.arm[row] {
-            Arm::Test => studies::lift::TrialArm::Test.code(),
-            Arm::Control => studies::lift::TrialArm::Control.code(),
-        },
+        Content::Arm => rows.arm[row].code(),
         Content::Reached => (rows.impressions[row] > 0).into(),
         Content::Breakdown => rows.breakdown[row].into(),
         _ => unreachable!("a publisher holds a publisher's columns"),
@@ -244,7 +241,7 @@ mod tests {
         identifiers.push(b"a");
         let rows = PublisherRows {
             identifiers,
-            arm: vec![Arm::Control],
+            arm: vec![studies::lift::TrialArm::Control],
             opportunity: vec![77],
             impressions: vec![2],
             breakdown: vec![1],

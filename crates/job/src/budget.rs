@@ -106,8 +106,8 @@ pub fn outlook(party: &PartySetup, runs: &[Checked]) -> Result<Outlook, Error> {
     if !public[0].is_zero() {
         outlook.account(party, &ledger, (PUBLIC, PUBLIC), public)?;
     }
-    if let Some(total) = party.policy.total {
-        outlook.bound_by(&total.rational(), &all, lineage);
+    if let Some(total) = &party.policy.total {
+        outlook.bound_by(total, &all, lineage);
     }
     Ok(outlook)
 }
@@ -123,7 +123,7 @@ impl Outlook {
         [takes, charged]: [Rational; 2],
     ) -> Result<(), Error> {
         let lineage = party.lineage()?;
-        let budget = party.policy.budget.rational();
+        let budget = party.policy.budget.clone();
         let spent = ledger.spent(lineage, key)?;
         let rest = (&takes - &charged).max(Rational::zero());
         let pays = &spent + &rest <= budget;

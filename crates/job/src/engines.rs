@@ -10,13 +10,14 @@ use accel::DeviceQueue;
 use base::{Cost, Error, Fault, PartyId};
 use engine::{Engine, PreparedRows, RowSource, StagePrice};
 use gmw::{Gmw, TransferRows};
+use matching::OutputForm;
 use ot::OtKind;
 use program::lower::JoinedPlan;
 use program::lower::combine::SelectionCircuit;
 use program::{Program, Sharing};
 use ring4::{Ring4, RingRows, Security, Settings};
 use std::sync::Arc;
-use study::{Compute, ComputeEngine, Protocol, Servers, Study};
+use study::{Compute, ComputeEngine, Servers, Study};
 use yao::Yao;
 
 /// The engine of a study, with its rows prepared.
@@ -99,9 +100,11 @@ impl StudyEngine {
     pub fn alternatives(&self, study: &Study, program: &Program) -> Vec<(Self, Option<String>)> {
         let source = row_source(study);
         let is_program = matches!(study.kind, study::Question::Program(_));
+        let form = study.matching.matcher.features().form;
+        let aligned = study.matching.matcher.features().public_identifiers;
         let owners_alone = match study.servers {
             None => None,
-            Some(_) if study.matching.protocol == Protocol::Aligned && is_program => Some("no servers"),
+            Some(_) if aligned && is_program => Some("no servers"),
             Some(_) => Some("no servers, match.protocol = \"pid\""),
         };
         let yao = match &self.rows {
@@ -121,14 +124,13 @@ impl StudyEngine {
             .as_ref()
             .map_or_else(|| [0, 1, 2, 3].map(|i| PartyId(study.parties.len() as u8 + i)), Servers::seats);
         // Keyed hashes join by one identifier; what arrives as shares is shared between two.
-        let outsourced =
-            matches!(study.matching.protocol, Protocol::Pid | Protocol::Aligned | Protocol::SaltedKey);
+        let outsourced = form == OutputForm::Spine && study.matching.identifiers.len() == 1;
         for security in [Security::SemiHonest, Security::Malicious].into_iter().filter(|_| outsourced) {
             let settings = study.servers.as_ref().map(Servers::settings).unwrap_or_default();
             let needs = match &study.servers {
                 Some(servers) if servers.security == security => None,
                 Some(_) => Some(format!("ring4.security = \"{}\"", study::security_name(security))),
-                None if study.matching.protocol == Protocol::Aligned => Some("four servers".to_owned()),
+                None if aligned => Some("four servers".to_owned()),
                 None => Some("four servers, match.protocol = \"salted-key\"".to_owned()),
             };
             let compute = Compute { shards: 1, ..study.compute };
@@ -285,13 +287,9 @@ impl StudyEngine {
 
 /// Whether a match has joined a study's rows to shares, and whose rows arrive so.
 pub(crate) fn row_source(study: &Study) -> RowSource {
-    match study.matching.protocol {
-        Protocol::Ps3i { .. } | Protocol::Collecting { .. } => RowSource::Joined([true, true]),
-        // The publisher knows which of its rows lies in which place.
-        Protocol::CircuitPsi => RowSource::Joined([false, true]),
-        Protocol::Pid | Protocol::MultiPid { .. } | Protocol::Aligned | Protocol::SaltedKey => {
-            RowSource::Owned
-        }
+    match study.matching.matcher.features().form {
+        OutputForm::Spine => RowSource::Owned,
+        OutputForm::Shares(shared) => RowSource::Joined(shared),
     }
 }
 
@@ -323,17 +321,15 @@ fn prepare_ring4(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use release::rational::ratio;
 
     const LIFT: &str = include_str!("../../../examples/lift.toml");
     const ALIGNED: &str = include_str!("../../../examples/aligned.toml");
 
     fn engines(text: &str) -> (StudyEngine, Program) {
         let study = Study::parse("study.toml", text).unwrap();
-        let policy = program::VerifierPolicy {
-            max_rho: program::Ratio::new(1000, 1).unwrap(),
-            max_outputs: 8192,
-            allow_exact: true,
-        };
+        let policy =
+            program::VerifierPolicy { max_rho: ratio(1000, 1), max_outputs: 8192, allow_exact: true };
         let program = crate::prepare::build(&study, &policy).unwrap().program;
         (StudyEngine::of(&study, &program).unwrap(), program)
     }

@@ -267,7 +267,7 @@ mod tests {
     use arrow_array::Array;
     use arrow_array::cast::AsArray;
     use arrow_array::types::{UInt32Type, UInt64Type};
-    use matching::{PayloadField, PayloadLayout};
+    use matching::{PayloadLayout, TableField};
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
     use std::os::unix::fs::PermissionsExt;
 
@@ -306,11 +306,11 @@ mod tests {
     fn shares_keep_slots_and_own_rows_apart() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("shares.parquet");
-        let layout = |fields: &[PayloadField]| PayloadLayout::new(fields.iter().copied()).unwrap();
-        let mut own = PayloadTable::zeros(layout(&[PayloadField::number(8)]), 3).unwrap();
+        let layout = |fields: &[TableField]| PayloadLayout::new(fields.iter().copied()).unwrap();
+        let mut own = PayloadTable::zeros(layout(&[TableField::number(8)]), 3).unwrap();
         (0..3).for_each(|row| own.set(row, 0, 10 + u128::from(row)));
         let mut theirs =
-            PayloadTable::zeros(layout(&[PayloadField::bits(3), PayloadField::number(16)]), 4).unwrap();
+            PayloadTable::zeros(layout(&[TableField::bits(3), TableField::number(16)]), 4).unwrap();
         (0..4).for_each(|entry| theirs.set(entry, 0, entry.into()));
         theirs.set(3, 1, u128::MAX - 5);
         let joined = JoinedShares {

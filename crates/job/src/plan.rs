@@ -8,7 +8,7 @@ use crate::course::{Actor, Completed, Course, Matched};
 use crate::engines::{Estimate, StudyEngine, row_source};
 use crate::prepare::{Built, build};
 use crate::run::join::{Payloads, column_layouts};
-use crate::run::outsourced::price_match;
+use crate::run::matched;
 use crate::stages::compute::ComputeStage;
 use crate::stages::link::{LinkFacts, LinkStage};
 use crate::stages::noise::NoiseStage;
@@ -19,22 +19,20 @@ use crate::stages::{Stage, Tells};
 use base::{Cost, Error, PartyId, limits};
 use engine::{DrawnNoise, RowSource};
 use matching::group::CurveGroup;
-use matching::payload::PayloadLayout;
-use matching::{circuit_psi, collecting, many, multi, pid, ps3i};
+use matching::{MatchEstimate, MatchOptions};
 use num_traits::Zero;
-use ot::OtKind;
 use privacy::ledger::PUBLIC;
 use privacy::scales::{Scales, release_mode};
 use privacy::{PrivacyTotal, dummies};
-use program::{Ratio, Viewer};
-use release::Rational;
+use program::Viewer;
 use release::modes::{Guess, Reading, minimum_detectable_effect, minimum_detectable_effect_fixed};
+use release::rational::{Rational, ratio};
 use ring4::Security;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use studies::lift::Quantity;
 use study::transport::{ServerTransport, protects};
-use study::{Backend, NoiseMode, Protocol, Question, Study, StudyFile};
+use study::{NoiseMode, Question, Study, StudyFile};
 
 /// The wire between the parties.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -231,15 +229,11 @@ impl Plan {
 /// # Errors
 /// As [`plan_file`].
 pub fn plan(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Result<Plan, Error> {
-    let policy = program::VerifierPolicy {
-        max_rho: Ratio::new(1000, 1).ok_or_else(|| Error::misuse("a thousand is a ratio"))?,
-        max_outputs: 8192,
-        allow_exact: true,
-    };
+    let policy = program::VerifierPolicy { max_rho: ratio(1000, 1), max_outputs: 8192, allow_exact: true };
     let built = build(study, &policy)?;
     let open = StudyEngine::of(study, &built.program)?;
-    let matched = Matching::of(study, &built, &open, assumed.rows)?;
-    let union = matched.rows;
+    let matched = MatchPlan::of(study, &built, &open, assumed.rows)?;
+    let union = matched.estimate.rows;
     if union > limits::ROWS {
         return Err(Error::limit("limits::ROWS, rows of both sides", union, limits::ROWS));
     }
@@ -258,7 +252,7 @@ pub fn plan(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
     let settings = engines.settings();
     let engine = [engines.name(), &settings].into_iter().filter(|text| !text.is_empty());
     assumptions.insert("engine".into(), engine.collect::<Vec<_>>().join(", "));
-    if study.matching.protocol == Protocol::Aligned {
+    if study.matching.matcher.features().public_identifiers {
         assumptions.insert("rows".into(), format!("{union}, the same at every party"));
         assumptions.remove("union");
     }
@@ -281,7 +275,7 @@ pub fn plan(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
 /// Goes through the stages of a run and adds up what they cost.
 struct Estimator<'a> {
     study: &'a Study,
-    matched: &'a Matching,
+    matched: &'a MatchPlan,
     /// Rows of the publisher's arms.
     half: [u64; 2],
     link: Link,
@@ -309,7 +303,7 @@ impl Actor for Estimator<'_> {
 
     fn match_rows(&mut self) -> Result<((), u64), Error> {
         self.stages.push(self.matched.stage(self.study, self.link, self.speeds));
-        Ok(((), self.matched.rows))
+        Ok(((), self.matched.estimate.rows))
     }
 
     fn settled(&mut self, _matched: &Matched<()>) {}
@@ -371,13 +365,13 @@ fn totals(study: &Study, built: &Built, scales: &Scales) -> Result<BTreeMap<Stri
 
 fn assumptions(
     assumed: &Assumed,
-    matched: &Matching,
+    matched: &MatchPlan,
     link: Link,
     speeds: Speeds,
 ) -> BTreeMap<String, String> {
     BTreeMap::from([
         ("rows".into(), format!("{} and {}", assumed.rows[0], assumed.rows[1])),
-        ("union".into(), format!("{}: {}", matched.rows, matched.why)),
+        ("union".into(), format!("{}: {}", matched.estimate.rows, matched.estimate.why)),
         ("arms".into(), "of equal size, all rows of the publisher".into()),
         ("mean_outcome".into(), assumed.mean.to_string()),
         ("power".into(), "0.8".into()),
@@ -412,45 +406,26 @@ impl PlanStage {
     }
 }
 
-/// Bytes of a ciphertext of Paillier, and seconds that it takes to be made, answered or opened on one core;
-/// measured by `cargo run --release -p matching --example paillier_rate`.
-const CIPHERTEXT: (f64, f64) = (matching::paillier::key::CIPHERTEXT_BYTES as f64, 0.011);
-
 /// A match before it is run: with the most made-up rows, and as many matches as make it dearest.
-struct Matching {
+struct MatchPlan {
     cost: Cost,
-    /// Group operations of the busiest party.
-    multiplications: u64,
-    /// Seconds of encryption, of the parties one after the other.
-    encrypted: f64,
-    /// Messages that wait for each other, beyond what streams.
-    waits: f64,
-    /// Rows that the computation gets.
-    rows: u64,
-    why: String,
+    estimate: MatchEstimate,
 }
 
-impl Matching {
-    fn new(cost: Cost, multiplications: u64, waits: f64, rows: u64, why: String) -> Self {
-        Self { cost, multiplications, encrypted: 0.0, waits, rows, why }
-    }
-
+impl MatchPlan {
     fn of(study: &Study, built: &Built, engines: &StudyEngine, rows: [u64; 2]) -> Result<Self, Error> {
-        let parties = study.parties.len();
-        let protocol = study.matching.protocol;
+        let (matcher, parties) = (study.matching.matcher, study.parties.len());
+        let features = matcher.features();
         let rule = study.matching.dummies.as_ref();
         let dummies =
             rule.map(|rule| dummies::dummies(rule, &base::Seed::from_bytes([0; 32]))).transpose()?;
-        let most = dummies.as_ref().map_or(0, |d| d.rows_range(dummies::hides(protocol), parties)[1]);
-        let padded = rows.map(|rows| rows.saturating_add(most));
-        let all = padded[0].saturating_add(padded[1].saturating_mul(parties as u64 - 1));
-        if all > limits::ROWS && protocol != Protocol::Aligned {
+        let most = dummies.as_ref().map_or(0, |d| d.rows_range(features.shown, parties)[1]);
+        let padded: Vec<u64> =
+            (0..parties).map(|party| rows[usize::from(party > 0)].saturating_add(most)).collect();
+        let all = padded.iter().fold(0, |all: u64, rows| all.saturating_add(*rows));
+        if all > limits::ROWS && !features.public_identifiers {
             return Err(Error::limit("limits::ROWS, rows of both sides", all, limits::ROWS));
         }
-        let made_up = if most > 0 { format!(", {most} made-up rows of each at most") } else { String::new() };
-        let apart = format!("nobody in both; a larger match is cheaper{made_up}");
-        let ot = study.compute.ot.unwrap_or_default();
-        let keys = [study.matching.identifiers.len() as u64; 2];
         let layouts = match (row_source(study), engines.joined()) {
             (RowSource::Owned, _) => Default::default(),
             // The study only matches.
@@ -460,74 +435,23 @@ impl Matching {
                 [payloads.layout(PartyId(0))?, payloads.layout(PartyId(1))?]
             }
         };
-        Ok(match protocol {
-            Protocol::Pid if parties > 2 => {
-                let sizes =
-                    many::Sizes { rows: [&padded[..1], &vec![padded[1]; parties - 1]].concat(), union: all };
-                let multiplications = many::multiplications(&sizes, 0);
-                let waits = 2.0 * parties as f64 + 4.0;
-                Self::new(many::price(&sizes), multiplications, waits, all, apart)
-            }
-            Protocol::Pid => {
-                let sizes = pid::Sizes { rows: padded, union: all };
-                let multiplications = pid::multiplications(sizes);
-                Self::new(pid::price(sizes), multiplications, 6.0, all, apart)
-            }
-            Protocol::MultiPid { .. } => {
-                let sizes = multi::Sizes { rows: padded, keys, union: all };
-                let multiplications = multi::multiplications(sizes, PartyId(1));
-                Self::new(multi::price(sizes), multiplications, 6.0, all, apart)
-            }
-            Protocol::Ps3i { backend } => {
-                let why = format!("everybody in both; a smaller match is cheaper{made_up}");
-                Self::ps3i(padded, &layouts, backend, ot, why)
-            }
-            Protocol::Collecting { slots, degree, .. } => {
-                let sizes = collecting::Sizes { rows: padded, keys, slots, degree };
-                let cost = collecting::price(sizes, &layouts, collecting::ShareBackend::default(), ot);
-                let multiplications = sizes.names(0) + sizes.names(1);
-                let why = format!("rows of the publisher, {slots} slots each{made_up}");
-                Self::new(cost, multiplications, 8.0, padded[0], why)
-            }
-            Protocol::CircuitPsi => {
-                let kind = study.compute.ot.unwrap_or(circuit_psi::Options::default().ot);
-                let cost = circuit_psi::price(padded, &layouts[1], kind);
-                let places = circuit_psi::cuckoo::CuckooBins::new(padded).all();
-                let why = format!("places for rows of the publisher{made_up}");
-                Self::new(cost, 0, 10.0, places, why)
-            }
-            Protocol::Aligned => Self::new(price_match(study, &[])?, 0, 1.0, rows[0], String::new()),
-            Protocol::SaltedKey => {
-                let each = [&rows[..1], &vec![rows[1]; parties - 1]].concat();
-                let why = "nobody in both; a larger match is cheaper".to_owned();
-                Self::new(price_match(study, &each)?, 0, 3.0, all, why)
-            }
-        })
-    }
-
-    fn ps3i(rows: [u64; 2], layouts: &[PayloadLayout; 2], backend: Backend, ot: OtKind, why: String) -> Self {
-        let matched = rows[0].min(rows[1]);
-        let backend = match backend {
-            Backend::PermuteShare => ps3i::ShareBackend::PermuteShare,
-            Backend::Paillier => ps3i::ShareBackend::Paillier,
-        };
-        let cost = ps3i::price(ps3i::Sizes { rows, matched }, layouts, backend, ot);
-        // Every ciphertext is made, answered or opened by a party that does nothing else meanwhile.
-        let encrypted = match backend {
-            ps3i::ShareBackend::PermuteShare => 0.0,
-            ps3i::ShareBackend::Paillier => cost.bytes() as f64 / CIPHERTEXT.0 * CIPHERTEXT.1,
-        };
-        Self { encrypted, ..Self::new(cost, rows[0].saturating_add(rows[1]), 8.0, matched, why) }
+        let options = MatchOptions { layouts, ..matched::options(study) };
+        let mut estimate = matcher.estimate(&padded, study.matching.identifiers.len() as u64, &options);
+        if most > 0 {
+            estimate.why += &format!(", {most} made-up rows of each at most");
+        }
+        Ok(Self { cost: matcher.price(&estimate.sizes, &options), estimate })
     }
 
     fn stage(&self, study: &Study, link: Link, speeds: Speeds) -> PlanStage {
         // Transfers of a join are made as those of `gmw` are.
-        let work = (self.multiplications as f64 / speeds.multiplications_per_s + self.encrypted)
+        let work = (self.estimate.multiplications as f64 / speeds.multiplications_per_s
+            + self.estimate.encryption_s)
             / speeds.cores
             + self.cost.ots as f64 / speeds.ots_per_s;
         let Cost { and_gates, rounds: round_trips, .. } = self.cost;
         // Chunks are exchanged in lock step, a few on the way at once; some messages wait for each other.
-        let seconds = link.seconds(&self.cost).max(work) + self.waits * link.round_trip_s;
+        let seconds = link.seconds(&self.cost).max(work) + self.estimate.waits * link.round_trip_s;
         let estimate = Estimate { cost: self.cost.clone(), and_gates, round_trips, seconds };
         PlanStage::of(study, "match", estimate, Vec::new())
     }

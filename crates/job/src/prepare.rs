@@ -4,21 +4,22 @@
 use crate::engines::StudyEngine;
 use base::{Error, PartyId, Roster, limits};
 use data::{
-    AdvertiserRows, Arm, DataHash, InputReport, ProgramRows, PublisherRows, RowKeys, read_advertiser,
+    AdvertiserRows, DataHash, InputReport, ProgramRows, PublisherRows, RowKeys, read_advertiser,
     read_program_columns, read_publisher,
 };
-use matching::{collecting, multi};
+use matching::{ContaminatedRule, RowInfluence};
 use net::Identity;
 use num_traits::Zero;
 use privacy::dummies;
 use privacy::scales::most_seen;
-use program::{Audit, Class, Program, Ratio, RowSet, ValueType, Viewer};
+use program::{Audit, Class, Program, RowSet, ValueType, Viewer};
+use release::rational::{ratio, shown};
 use std::path::Path;
 use std::sync::Arc;
 use studies::lift::{self, LiftLayout, LiftParameters};
 use study::party::PartySetup;
 use study::transport::ServerTransport;
-use study::{self, Contaminated, Decimal, NoiseFrom, Protocol, Question, Study, StudyFile, StudyHash};
+use study::{self, MatchRule, NoiseFrom, Question, Study, StudyFile, StudyHash, TrialArm};
 
 /// Most outputs of one study, over all cells and counts; the party's own policy caps cells.
 const OUTPUTS: usize = 8192;
@@ -31,15 +32,6 @@ pub struct Built {
     pub lift: Option<(LiftParameters, LiftLayout)>,
     /// What the verifier derived from it.
     pub audit: Audit,
-}
-
-/// Bytes that matching and aligning take per row of this party, with a peer of the same size. Private-ID of
-/// two parties keeps to what is left of `memory`, so there it is only the positions and the spine.
-fn match_bytes_per_row(study: &Study) -> u64 {
-    match study.matching.protocol {
-        Protocol::Pid if study.parties.len() == 2 => 12,
-        _ => 120,
-    }
 }
 
 /// One party's rows.
@@ -79,7 +71,7 @@ impl Rows {
     #[must_use]
     pub fn groups(&self) -> Option<[u64; 2]> {
         let Self::Publisher(rows) = self else { return None };
-        let test = rows.arm.iter().filter(|arm| **arm == Arm::Test).count() as u64;
+        let test = rows.arm.iter().filter(|arm| **arm == TrialArm::Test).count() as u64;
         Some([test, rows.len() as u64 - test])
     }
 }
@@ -204,7 +196,12 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
     }
     let Some((first, ..)) = built.first() else { return Err(Error::misuse("a member takes part in a run")) };
     let (rows, data, inputs) = read(party, first, place(first, party))?;
-    check_memory(party, &rows, &inputs, built.len() as u64 * match_bytes_per_row(first))?;
+    check_memory(
+        party,
+        &rows,
+        &inputs,
+        built.len() as u64 * first.matching.matcher.features().bytes_per_row,
+    )?;
     let warnings: Vec<String> = work_warning(party, first).into_iter().collect();
     let runs = built.iter().map(|(run, ..)| *run);
     let mut too_small: Vec<String> = runs.flat_map(|run| too_small(run, &rows)).collect();
@@ -238,16 +235,17 @@ pub(crate) fn place(run: &Study, party: &PartySetup) -> PartyId {
 
 /// Only a match that ends in a common spine has one to keep.
 fn check_spine(party: &PartySetup, study: &Study) -> Result<(), Error> {
-    let protocol = study.matching.protocol;
-    let spined = matches!(protocol, Protocol::Pid | Protocol::MultiPid { .. });
-    if (party.spine.is_some() || party.keep_spine.is_some()) && !spined {
+    let MatchRule { matcher, contaminated, .. } = study.matching;
+    if party.spine.is_none() && party.keep_spine.is_none() {
+        return Ok(());
+    }
+    if !matcher.features().keeps_spine {
         return Err(Error::input(format!(
             "match.protocol \"{}\" leaves no spine to keep or to use again; remove `spine` and `keep_spine`",
-            protocol.name()
+            matcher.name()
         )));
     }
-    let contaminated = protocol.contaminated();
-    if (party.spine.is_some() || party.keep_spine.is_some()) && contaminated != Contaminated::Ignore {
+    if contaminated != ContaminatedRule::Ignore {
         return Err(Error::input(format!(
             "match.contaminated = \"{}\" looks at arms when rows are matched, and a kept spine would hold \
              what it found \
@@ -274,17 +272,18 @@ fn check_servers(party: &PartySetup, study: &Study) -> Result<(), Error> {
     if study.server(&party.as_party).is_some() {
         party.transport.admit(study)?;
     }
-    match (study.matching.protocol, &party.salt) {
-        (Protocol::SaltedKey, None) => Err(Error::input(
+    let matcher = study.matching.matcher;
+    match (matcher.features().salted, &party.salt) {
+        (true, None) => Err(Error::input(
             "no salt: match.protocol is \"salted-key\"; one owner makes the file with `tacit keygen --salt \
              FILE`, gives it to the others in private, and each adds salt = \"FILE\" to its party file, or \
              --salt to the command",
         )),
-        (Protocol::SaltedKey, Some(path)) => study::salt::load(path).map(|_| ()),
-        (protocol, Some(_)) => {
-            Err(Error::input(format!("match.protocol \"{}\" uses no salt: remove `salt`", protocol.name())))
+        (true, Some(path)) => study::salt::load(path).map(|_| ()),
+        (false, Some(_)) => {
+            Err(Error::input(format!("match.protocol \"{}\" uses no salt: remove `salt`", matcher.name())))
         }
-        (_, None) => Ok(()),
+        (false, None) => Ok(()),
     }
 }
 
@@ -309,7 +308,7 @@ fn within_policy(party: &PartySetup, study: &Study, built: &Built) -> Result<(),
              this party's policy.candidates is {least}. Agree on more in [release] candidates, or allow fewer"
         )));
     }
-    let cap = party.policy.max_rho.rational();
+    let cap = party.policy.max_rho.clone();
     for (i, member) in study.parties.iter().enumerate().filter(|(_, member)| member.name != party.as_party) {
         let viewer = PartyId(i as u8);
         let sizes = if party.spine.is_some() { Zero::zero() } else { dummies::rho(study, viewer)? };
@@ -346,12 +345,12 @@ fn check_memory(party: &PartySetup, rows: &Rows, inputs: &InputReport, per_row: 
 
 /// A folder for a match that goes on after a cut does nothing for most protocols.
 fn work_warning(party: &PartySetup, study: &Study) -> Option<String> {
-    let resumes = study.matching.protocol == study::Protocol::Pid && study.parties.len() == 2;
-    (party.work.is_some() && !resumes).then(|| {
+    let matcher = study.matching.matcher;
+    (party.work.is_some() && !matcher.features().resumes).then(|| {
         format!(
             "`work` serves \"pid\" by one identifier between two parties; this match (\"{}\") begins anew if \
              it breaks off",
-            study.matching.protocol.name()
+            matcher.name()
         )
     })
 }
@@ -369,8 +368,8 @@ fn too_small(study: &Study, rows: &Rows) -> Vec<String> {
     let mut small = Vec::new();
     if let (Rows::Publisher(own), Some(groups)) = (rows, rows.groups()) {
         let arms = [
-            ("test", &lift.publisher.test, Arm::Test, groups[0]),
-            ("control", &lift.publisher.control, Arm::Control, groups[1]),
+            ("test", &lift.publisher.test, TrialArm::Test, groups[0]),
+            ("control", &lift.publisher.control, TrialArm::Control, groups[1]),
         ];
         for (arm, label, of, all) in arms {
             if all < least {
@@ -427,8 +426,7 @@ fn read(party: &PartySetup, study: &Study, me: PartyId) -> Result<(Rows, DataHas
 /// What the verifier holds a program to; rho is held to the policy by [`within_policy`], viewer by viewer.
 fn policy(party: &PartySetup) -> Result<program::VerifierPolicy, Error> {
     Ok(program::VerifierPolicy {
-        max_rho: Ratio::new(u128::from(study::MAX_RHO), 1)
-            .ok_or_else(|| Error::misuse("a whole number is a ratio"))?,
+        max_rho: ratio(u128::from(study::MAX_RHO), 1),
         max_outputs: OUTPUTS,
         allow_exact: party.policy.allow_exact,
     })
@@ -481,9 +479,9 @@ fn place_of(own: &study::ProgramStudy) -> String {
 fn own_program(study: &Study, own: &study::ProgramStudy) -> Result<Program, Error> {
     let place = |text: String| Error::input(place_of(own) + &text);
     let program = Program::parse(&own.text).map_err(|e| place(e.to_string()))?;
-    let spread = spread(&study.matching);
+    let RowInfluence { spread, alone, .. } = influence(&study.matching);
     if let (Class::Dp, Some(party)) =
-        (program.class, program.degrees.iter().position(|degree| *degree < spread))
+        (program.class, program.degrees.iter().position(|degree| u64::from(*degree) < spread))
     {
         let name = &program.parties[party];
         return Err(place(format!(
@@ -491,8 +489,9 @@ fn own_program(study: &Study, own: &study::ProgramStudy) -> Result<Program, Erro
              {name} {spread}`"
         )));
     }
-    let alone = alone(&study.matching);
-    if let (Class::Dp, Some(party)) = (program.class, program.alone.iter().position(|rows| *rows < alone)) {
+    if let (Class::Dp, Some(party)) =
+        (program.class, program.alone.iter().position(|rows| u64::from(*rows) < alone))
+    {
         let name = &program.parties[party];
         return Err(place(format!(
             "with duplicates = \"first\" one line of {name} can take identifiers from others and change \
@@ -506,11 +505,14 @@ fn own_program(study: &Study, own: &study::ProgramStudy) -> Result<Program, Erro
             program.parties
         )));
     }
-    if program.rows == RowSet::Aligned && own.computes && study.matching.protocol != Protocol::Aligned {
+    if program.rows == RowSet::Aligned
+        && own.computes
+        && !study.matching.matcher.features().public_identifiers
+    {
         return Err(place(format!(
             "it says `rows aligned`, and match.protocol \"{}\" gives rows that some parties do not have; \
              leave the line out (then the rows are those that all parties have), or write `rows any`",
-            study.matching.protocol.name()
+            study.matching.matcher.name()
         )));
     }
     for column in program.columns.iter().filter(|column| !column.is_built_in()) {
@@ -562,9 +564,9 @@ fn check_rho(study: &Study, program: &Program, audit: &Audit) -> Result<(), Erro
         return Ok(());
     }
     for viewer in program.viewers() {
-        let charged = viewer.only().map_or(audit.public, |party| audit.rho[party.index()]);
-        let stated = study.stated(viewer).unwrap_or(Decimal::ZERO);
-        if charged > stated.to_ratio() {
+        let charged = viewer.only().map_or(&audit.public, |party| &audit.rho[party.index()]);
+        let stated = study.stated(viewer).cloned().unwrap_or(ratio(0, 1));
+        if *charged > stated {
             let (who, section) = match viewer.only() {
                 Some(party) => {
                     let party = &program.parties[party.index()];
@@ -573,8 +575,9 @@ fn check_rho(study: &Study, program: &Program, audit: &Audit) -> Result<(), Erro
                 None => ("everybody".to_owned(), "[release.public]".to_owned()),
             };
             return Err(Error::input(format!(
-                "the program spends rho {charged} on what {who} sees, the study states {stated}; raise \
-                 {section} rho or spend less"
+                "the program spends rho {charged} on what {who} sees, the study states {}; raise \
+                 {section} rho or spend less",
+                shown(&stated)
             )));
         }
     }
@@ -595,7 +598,7 @@ fn lift_of(study: &Study) -> Result<LiftParameters, Error> {
         )));
     };
     let values = |c: &Option<study::Categories>| c.as_ref().map_or_else(Vec::new, |c| c.values.clone());
-    let rho = |viewer: Viewer| study.stated(viewer).unwrap_or(Decimal::ZERO).to_ratio();
+    let rho = |viewer: Viewer| study.stated(viewer).cloned().unwrap_or(ratio(0, 1));
     Ok(LiftParameters {
         publisher: study.parties[0].name.clone(),
         advertisers: study.parties[1..].iter().map(|member| member.name.clone()).collect(),
@@ -625,50 +628,15 @@ fn value_bits(advertiser: &study::Advertiser) -> u8 {
 
 /// What a lift study's program must know of the match: where rows may hold none, and how many rows one row
 /// can change.
-fn lift_matching(matching: &study::MatchRule) -> lift::JoinShape {
-    let keys = matching.identifiers.len() as u64;
-    let one = lift::JoinShape::default();
+fn lift_matching(matching: &MatchRule) -> lift::JoinShape {
+    let RowInfluence { degree, alone, slots, masked, .. } = influence(matching);
     let count = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
-    match matching.protocol {
-        Protocol::Pid | Protocol::Ps3i { .. } | Protocol::Aligned | Protocol::SaltedKey => one,
-        Protocol::MultiPid { .. } => {
-            let reach = multi::influence(keys, dummies::repeats(matching));
-            lift::JoinShape { degree: [count(reach); 2], alone: [alone(matching); 2], ..one }
-        }
-        Protocol::CircuitPsi => lift::JoinShape { masked: true, ..one },
-        Protocol::Collecting { slots, degree, .. } => {
-            let sizes = collecting::Sizes { rows: [0; 2], keys: [keys; 2], slots, degree };
-            lift::JoinShape { masked: true, slots: slots as u8, degree: sizes.reach().map(count), ..one }
-        }
-    }
+    lift::JoinShape { degree: degree.map(count), alone: [count(alone); 2], slots: slots as u8, masked }
 }
 
-/// By how many rows of a common spine one row of a party can move a sum over them, where each adds 0 to 1.
-///
-/// More than [`multi::influence`], which counts rows of one party: where a program counts rows of either, a
-/// pair that comes apart is one row less and two more. (Of a program over the rows that both have it is one
-/// less: the bound holds there, too.) A row that comes has edges to at most K rows. Each of these may lose
-/// its partner, and one of them becomes its own: K times one less and two more at most, so 2 K. Where a line
-/// takes identifiers from others, each of the K rows that lose one may find another partner besides, one less
-/// at most, or change its value; and the line may stay alone: 3 K + 1.
-fn spread(matching: &study::MatchRule) -> u32 {
-    let keys = matching.identifiers.len() as u32;
-    match (matching.protocol, dummies::repeats(matching)) {
-        (Protocol::MultiPid { .. }, multi::RepeatRule::Error) => 2 * keys,
-        (Protocol::MultiPid { .. }, multi::RepeatRule::Replace) => 3 * keys + 1,
-        _ => 1,
-    }
-}
-
-/// How many rows of a party one line of its data can change, whatever they match: where the first line keeps
-/// an identifier, a new one takes K from K others, each of which may have had no other and go; and it comes
-/// itself. By one identifier that is one row in the place of another.
-fn alone(matching: &study::MatchRule) -> u32 {
-    let keys = matching.identifiers.len() as u32;
-    match (matching.protocol, dummies::repeats(matching)) {
-        (Protocol::MultiPid { .. }, multi::RepeatRule::Replace) => keys + 1,
-        _ => 1,
-    }
+/// What one row of data can change in what is computed on the matched rows.
+fn influence(matching: &MatchRule) -> RowInfluence {
+    matching.matcher.influence(matching.identifiers.len() as u64, &matching.options())
 }
 
 /// Bits of `2^bits - 2 >= value` for times, of `value` for values: the length of `value + 1` or of `value`.

@@ -7,18 +7,17 @@
 //! runs of two parties.
 
 pub(crate) mod agree;
-mod aligned;
 mod alone;
 #[doc(hidden)]
 pub mod fuzzing;
 pub(crate) mod join;
-mod matched;
+mod match_charge;
+pub(crate) mod matched;
 mod node;
 pub(crate) mod outsourced;
 mod owner;
 mod payment;
 pub(crate) mod ready;
-mod salted;
 mod server;
 mod spine;
 

@@ -4,14 +4,13 @@
 mod common;
 
 use base::Error;
-use base::free_address;
+use common::parties::{PartyFile, make_key};
 use common::{SALTED, SERVERS, World, all, outputs, quiet};
 use job::run::{Watch, run};
-use net::identity::Identity;
 use report::{ResultView, RunReport};
 use std::collections::BTreeMap;
 use std::path::Path;
-use study::party::{PartySettings, PartySetup};
+use study::party::PartySetup;
 use tempfile::TempDir;
 
 /// Groups of alpha's people and a number of beta's, counted and summed by group; `@rows` and `@more` are
@@ -118,25 +117,12 @@ fn owners(edit: &dyn Fn(String) -> String) -> (TempDir, Files, [PartySetup; 2]) 
     let folder = TempDir::new().unwrap();
     let files = Files::write(folder.path());
     let mut study = edit(STUDY.to_owned());
-    let at = free_address().unwrap();
     for name in ["alpha", "beta"] {
-        let identity = Identity::generate().unwrap();
-        identity.save(&folder.path().join(format!("{name}.key"))).unwrap();
-        study = study.replace(&format!("\"@{name}\""), &format!("\"{}\"", identity.fingerprint()));
+        study = study.replace(&format!("\"@{name}\""), &format!("\"{}\"", make_key(folder.path(), name)));
     }
     std::fs::write(folder.path().join("study.toml"), study).unwrap();
-    let owner = |name: &str, address: &str| {
-        let text = format!(
-            "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\ndata = \
-             \"{name}.csv\"\n{address} = \"{at}\"\nledger = \"{name}.ledger\"\nreport = \
-             \"out-{name}\"\nlineage = \"{name}\"\ndeadline = \"60s\"\n\
-             [policy]\nkinds = [\"program\"]\nallow_exact = true\n"
-        );
-        let path = folder.path().join(format!("{name}.toml"));
-        std::fs::write(&path, text).unwrap();
-        PartySettings::read(&path).unwrap().complete().unwrap()
-    };
-    let parties = [owner("alpha", "listen"), owner("beta", "peer")];
+    let owners = PartyFile::pair(folder.path(), ["alpha", "beta"]);
+    let parties = owners.map(|file| file.policy("kinds = [\"program\"]\nallow_exact = true").setup());
     (folder, files, parties)
 }
 

@@ -5,17 +5,17 @@ mod common;
 
 use base::Error;
 use base::free_address;
+use common::parties::{PartyFile, make_key};
 use common::{ALIGNED, CLINICS, DISTRICTS, cases, total, write_clinics};
 use data::generate::{FileFormat, LiftOptions, lift};
 use job::prepare::Opened;
 use job::run::{Event, Watch, run, run_parts};
-use net::identity::Identity;
 use privacy::ledger::{Ledger, PUBLIC};
 use report::{ResultView, RunReport};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use study::party::{Address, Consent, PartySettings, PartySetup};
+use study::party::{Address, PartySetup};
 use tempfile::TempDir;
 
 const SEVERAL: &str = include_str!("../../../examples/lift-several.toml");
@@ -23,25 +23,19 @@ const SEVERAL: &str = include_str!("../../../examples/lift-several.toml");
 /// Writes a study with real keys of these parties, in the order in which the text names them.
 fn with_keys(folder: &Path, names: &[&str], mut text: String) {
     for (name, digit) in names.iter().zip(["1", "2", "3", "4"]) {
-        let identity = Identity::generate().unwrap();
-        identity.save(&folder.join(format!("{name}.key"))).unwrap();
-        text = text.replace(&format!("tacit1:{}", digit.repeat(32)), &identity.fingerprint().to_string());
+        text = text.replace(&format!("tacit1:{}", digit.repeat(32)), &make_key(folder, name));
     }
     std::fs::write(folder.join("study.toml"), text).unwrap();
 }
 
-/// A party as its file would say it.
-fn party(folder: &Path, name: &str, addresses: &str) -> PartySetup {
-    let text = format!(
-        "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\ndata = \"{name}.csv\"\n\
-         ledger = \"{name}.ledger\"\nlineage = \"{name}\"\nreport = \"out-{name}\"\ndeadline = \
-         \"60s\"\n{addresses}\n\
-         [policy]\nkinds = [\"lift\", \"program\"]\nallow_exact = true\n"
-    );
-    let path = folder.join(format!("{name}.toml"));
-    std::fs::write(&path, text).unwrap();
-    let consent = Consent { spend_anyway: true, ..Consent::default() };
-    PartySetup { consent, ..PartySettings::read(&path).unwrap().complete().unwrap() }
+/// An owner that waits at `listen`, where it is given, and knows these peers.
+fn party(folder: &Path, name: &str, listen: Option<&str>, peers: &[(&str, &str)]) -> PartySetup {
+    let listen = listen.map(|at| format!("listen = \"{at}\"")).unwrap_or_default();
+    PartyFile::owner(folder, name)
+        .with(&listen)
+        .peers(peers.iter().copied())
+        .policy("kinds = [\"lift\", \"program\"]\nallow_exact = true")
+        .setup()
 }
 
 /// Three parties with their own orders of the same districts.
@@ -51,13 +45,9 @@ fn clinics(edit: &dyn Fn(String) -> String) -> (TempDir, Vec<PartySetup>) {
     write_clinics(folder.path());
     let [east, north, west] = [0; 3].map(|_| free_address().unwrap());
     let parties = vec![
-        party(folder.path(), "east", &format!("listen = \"{east}\"")),
-        party(
-            folder.path(),
-            "north",
-            &format!("listen = \"{north}\"\n[peers]\neast = \"{east}\"\nwest = \"{west}\""),
-        ),
-        party(folder.path(), "west", &format!("[peers]\neast = \"{east}\"\nnorth = \"{north}\"")),
+        party(folder.path(), "east", Some(&east), &[]),
+        party(folder.path(), "north", Some(&north), &[("east", &east), ("west", &west)]),
+        party(folder.path(), "west", None, &[("east", &east), ("north", &north)]),
     ];
     (folder, parties)
 }
@@ -329,9 +319,9 @@ fn advertisers(rows: u32) -> (TempDir, Vec<PartySetup>, f64) {
     std::fs::write(folder.path().join("cinema.csv"), renamed).unwrap();
     let [bakery, cinema] = [0; 2].map(|_| free_address().unwrap());
     let parties = vec![
-        party(folder.path(), "paper", &format!("[peers]\nbakery = \"{bakery}\"\ncinema = \"{cinema}\"")),
-        party(folder.path(), "bakery", &format!("listen = \"{bakery}\"")),
-        party(folder.path(), "cinema", &format!("listen = \"{cinema}\"")),
+        party(folder.path(), "paper", None, &[("bakery", &bakery), ("cinema", &cinema)]),
+        party(folder.path(), "bakery", Some(&bakery), &[]),
+        party(folder.path(), "cinema", Some(&cinema), &[]),
     ];
     (folder, parties, made.truth.lift())
 }
@@ -446,9 +436,8 @@ fn together(rows: u32) -> (TempDir, Vec<PartySetup>, f64) {
     }
     let addresses: Vec<_> = NAMES.iter().map(|_| free_address().unwrap()).collect();
     let one = |(i, name): (usize, &&str)| {
-        let peers = NAMES.iter().zip(&addresses).take(i).map(|(name, at)| format!("{name} = \"{at}\"\n"));
-        let peers = if i == 0 { String::new() } else { format!("[peers]\n{}", peers.collect::<String>()) };
-        party(folder.path(), name, &format!("listen = \"{}\"\n{peers}", addresses[i]))
+        let peers: Vec<_> = NAMES.iter().zip(&addresses).take(i).map(|(name, at)| (*name, &**at)).collect();
+        party(folder.path(), name, Some(&addresses[i]), &peers)
     };
     let parties = NAMES.iter().enumerate().map(one).collect();
     (folder, parties, made.truth.lift())

@@ -1,17 +1,19 @@
 //! A match by itself: two parties in two threads, each part as a Parquet file, put together again here.
 
+mod parties;
+
 use arrow_array::cast::AsArray;
 use arrow_array::types::{UInt32Type, UInt64Type};
 use arrow_array::{Array, RecordBatch};
 use base::Error;
 use job::prepare::Opened;
 use job::run::{MatchReport, Watch, match_rows, run};
-use net::identity::Identity;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parties::{PartyFile, make_key};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::path::{Path, PathBuf};
-use study::party::{Address, PartyPolicy, PartySetup};
+use std::path::PathBuf;
+use study::party::{PartyPolicy, PartySetup};
 use tempfile::TempDir;
 
 const NAMES: [&str; 2] = ["clinic", "registry"];
@@ -26,51 +28,22 @@ fn world(edit: &dyn Fn(String) -> String) -> World {
     let folder = TempDir::new().unwrap();
     let mut study = include_str!("../../../examples/match.toml").to_owned();
     for (name, placeholder) in NAMES.into_iter().zip(["1", "2"]) {
-        let identity = Identity::generate().unwrap();
-        identity.save(&folder.path().join(format!("{name}.key"))).unwrap();
-        study =
-            study.replace(&format!("tacit1:{}", placeholder.repeat(32)), &identity.fingerprint().to_string());
+        let key = make_key(folder.path(), name);
+        study = study.replace(&format!("tacit1:{}", placeholder.repeat(32)), &key);
     }
     std::fs::write(folder.path().join("study.toml"), edit(study)).unwrap();
     let visits: String = (0..40).map(|i| format!("p{i},{}\n", visits(i))).collect();
     let regions: String = (25..60).map(|i| format!("P{i} ,{}\n", ["north", "south"][i % 2])).collect();
     std::fs::write(folder.path().join("clinic.csv"), format!("id,visits\n{visits}")).unwrap();
     std::fs::write(folder.path().join("registry.csv"), format!("id,region\n{regions}")).unwrap();
-    let at = base::free_address().unwrap();
-    let parties = [(NAMES[0], Address::Listen(at.clone())), (NAMES[1], Address::Peer(at))];
-    let parties = parties.map(|(name, address)| party(folder.path(), name, address));
+    let files = PartyFile::pair(folder.path(), NAMES);
+    let parties = files.map(|file| file.policy("kinds = [\"match\"]").setup());
     World { folder, parties }
 }
 
 /// Some are negative: numbers are modulo 2^64.
 fn visits(person: usize) -> i64 {
     person as i64 * 7 - 200
-}
-
-fn party(folder: &Path, name: &str, address: Address) -> PartySetup {
-    PartySetup {
-        allow: Vec::new(),
-        tls_only: false,
-        study: folder.join("study.toml"),
-        as_party: name.into(),
-        identity: folder.join(format!("{name}.key")),
-        data: folder.join(format!("{name}.csv")),
-        address,
-        memory: 1 << 30,
-        ledger: folder.join(format!("{name}.ledger")),
-        report: folder.join(format!("out-{name}")),
-        deadline_ms: 60_000,
-        lineage: Some(name.into()),
-        work: None,
-        keep_spine: None,
-        spine: None,
-        salt: None,
-        trigger: false,
-        new_ledger: false,
-        transport: study::transport::ServerTransport::Tls,
-        policy: PartyPolicy { kinds: vec!["match".into()], ..PartyPolicy::default() },
-        consent: study::party::Consent::default(),
-    }
 }
 
 fn file(world: &World, party: usize) -> PathBuf {

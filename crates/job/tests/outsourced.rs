@@ -6,6 +6,7 @@ use base::{Error, Fault};
 use common::{SALTED, SERVERS, all, check_clinics, clinics, dies, off, quiet, trial, whole};
 use job::run::{NodeEvent, Watch, compute_study, serve};
 use privacy::ledger::Ledger;
+use release::rational::decimal;
 use report::Disclosure;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -144,7 +145,7 @@ fn another_salt_is_found_before_anything_is_sent() {
 fn an_owner_that_may_not_stops_the_servers_before_a_row_is_shared() {
     let (world, _) = trial(&|s| s);
     let mut owners = world.owners(SALTED);
-    owners[0].policy.budget = study::Decimal::parse("0.001").unwrap();
+    owners[0].policy.budget = decimal("0.001").unwrap();
     let (reports, servers) = all(&owners, &world.nodes(), quiet);
     assert!(reports.iter().all(|r| matches!(r.as_ref().unwrap_err().kind(), Fault::Refused(_))));
     for server in servers {
@@ -230,7 +231,7 @@ fn nodes_begin_when_they_are_told_and_outlive_a_run_that_fails() {
             .collect();
         let once = |owners: &[PartySetup]| all(owners, std::slice::from_ref(&host), quiet);
         let mut refusing = world.owners(SALTED);
-        refusing[1].policy.budget = study::Decimal::parse("0.001").unwrap();
+        refusing[1].policy.budget = decimal("0.001").unwrap();
         assert!(once(&refusing).0.iter().all(Result::is_err));
         let (reports, _) = whole(once(&world.owners(SALTED)));
         assert!(reports.iter().all(|report| off(report, truth) < 5.0));

@@ -1,18 +1,20 @@
 //! Whole jobs: two parties in two threads, TLS on loopback, files in, reports out.
 
+mod parties;
+
 use base::Error;
 use data::InputReport;
 use data::generate::{FileFormat, Generated, LiftOptions, lift, lift_study};
 use job::prepare::Opened;
 use job::run::{Event, Watch, run, run_parts};
 use net::RowProgress;
-use net::identity::Identity;
+use parties::{PartyFile, make_key};
+use release::rational::decimal;
 use report::{LiftView, ResultView, RunReport};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use study::Decimal;
-use study::party::{Address, Consent, PartyPolicy, PartySetup};
+use study::party::PartySetup;
 use tempfile::TempDir;
 
 /// Two parties with keys, data and party settings in a folder.
@@ -29,48 +31,11 @@ fn world(rows: u32, edit: &dyn Fn(String) -> String) -> World {
     let options =
         LiftOptions { rows, overlap: 0.6, max_events: 3, clamp: 100, seed: 11, format: FileFormat::Csv };
     let generated = lift(folder.path(), &options).unwrap();
-    let keys = NAMES.map(|name| {
-        let identity = Identity::generate().unwrap();
-        identity.save(&folder.path().join(format!("{name}.key"))).unwrap();
-        identity.fingerprint().to_string()
-    });
+    let keys = NAMES.map(|name| make_key(folder.path(), name));
     let study = edit(lift_study(&options, &keys[0], &keys[1], false));
     std::fs::write(folder.path().join("study.toml"), study).unwrap();
-    let at = base::free_address().unwrap();
-    let addresses = [Address::Listen(at.clone()), Address::Peer(at)];
-    let data = [generated.publisher.clone(), generated.advertiser.clone()];
-    let mut parts = addresses.into_iter().zip(data).zip(NAMES);
-    let parties = [0, 1].map(|_| {
-        let ((address, data), name) = parts.next().unwrap();
-        party(folder.path(), name, address, &data)
-    });
+    let parties = PartyFile::pair(folder.path(), NAMES).map(|file| file.setup());
     World { folder, generated, parties }
-}
-
-fn party(folder: &Path, name: &str, address: Address, data: &Path) -> PartySetup {
-    PartySetup {
-        allow: Vec::new(),
-        tls_only: false,
-        study: folder.join("study.toml"),
-        as_party: name.into(),
-        identity: folder.join(format!("{name}.key")),
-        data: data.to_owned(),
-        address,
-        memory: 1 << 30,
-        ledger: folder.join(format!("{name}.ledger")),
-        report: folder.join(format!("out-{name}")),
-        deadline_ms: 60_000,
-        lineage: Some(name.into()),
-        work: None,
-        keep_spine: None,
-        spine: None,
-        salt: None,
-        trigger: false,
-        new_ledger: false,
-        transport: study::transport::ServerTransport::Tls,
-        policy: PartyPolicy::default(),
-        consent: Consent { spend_anyway: true, ..Consent::default() },
-    }
 }
 
 fn both(parties: &[PartySetup; 2], watch: &Watch) -> [Result<RunReport, Error>; 2] {
@@ -180,7 +145,7 @@ fn a_rerun_returns_the_stored_answer_and_charges_nothing() {
 fn a_spent_budget_refuses_before_anything_is_revealed() {
     let mut world = world(3000, &|s| s);
     for party in &mut world.parties {
-        party.policy.budget = Decimal::parse("0.01").unwrap();
+        party.policy.budget = decimal("0.01").unwrap();
     }
     for error in both(&world.parties, &Watch::none()) {
         let error = error.expect_err("the budget is too small");
@@ -248,11 +213,7 @@ fn breakdowns_cohorts_and_counts_are_released_too() {
 fn program_world(edit: &dyn Fn(String) -> String) -> (TempDir, [PartySetup; 2]) {
     let folder = TempDir::new().unwrap();
     let names = ["clinic", "works"];
-    let keys = names.map(|name| {
-        let identity = Identity::generate().unwrap();
-        identity.save(&folder.path().join(format!("{name}.key"))).unwrap();
-        identity.fingerprint().to_string()
-    });
+    let keys = names.map(|name| make_key(folder.path(), name));
     let study = include_str!("../../../examples/program.toml")
         .replace("tacit1:00112233445566778899aabbccddeeff", &keys[0])
         .replace("tacit1:ffeeddccbbaa99887766554433221100", &keys[1]);
@@ -263,14 +224,8 @@ fn program_world(edit: &dyn Fn(String) -> String) -> (TempDir, [PartySetup; 2]) 
     let works: String = (200..900).map(|i| format!("P{i} ,{}\n", i % 60)).collect();
     std::fs::write(folder.path().join("clinic.csv"), format!("person,diagnosis\n{clinic}")).unwrap();
     std::fs::write(folder.path().join("works.csv"), format!("person,exposed_days\n{works}")).unwrap();
-    let at = base::free_address().unwrap();
-    let mut addresses = [Address::Listen(at.clone()), Address::Peer(at)].into_iter();
-    let parties = names.map(|name| {
-        let data = folder.path().join(format!("{name}.csv"));
-        let mut party = party(folder.path(), name, addresses.next().unwrap(), &data);
-        party.policy.kinds.push("program".into());
-        party
-    });
+    let files = PartyFile::pair(folder.path(), names);
+    let parties = files.map(|file| file.policy("kinds = [\"lift\", \"program\"]").setup());
     (folder, parties)
 }
 

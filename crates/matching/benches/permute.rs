@@ -4,7 +4,7 @@
 use base::Seed;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use matching::permute::{PlaneRows, Switchboard, network::switches, route};
-use matching::{PayloadField, PayloadLayout, PayloadTable};
+use matching::{PayloadLayout, PayloadTable, TableField};
 use net::cluster::Cluster;
 use ot::OtKind;
 
@@ -31,11 +31,11 @@ fn shares(c: &mut Criterion) {
     let (order, expected) = (order(n), switches(n.into()));
     let mut group = c.benchmark_group("share");
     group.sample_size(10).throughput(Throughput::Elements(expected));
-    let number = |bytes: u8, count: usize| vec![PayloadField::number(bytes); count];
+    let number = |bytes: u8, count: usize| vec![TableField::number(bytes); count];
     let layouts = [
         ("1 x 8", number(8, 1)),
         ("8 x 8", number(8, 8)),
-        ("64 of bits", vec![PayloadField::bits(128); 4]),
+        ("64 of bits", vec![TableField::bits(128); 4]),
         ("12 x 5", number(5, 12)),
         ("16 x 8", number(8, 16)),
     ];

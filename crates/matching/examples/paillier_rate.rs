@@ -5,7 +5,7 @@
 
 use base::PartyId;
 use matching::paillier::{self, PayloadGiver, key::SecretKey};
-use matching::{PayloadField, PayloadLayout, PayloadTable};
+use matching::{PayloadLayout, PayloadTable, TableField};
 use net::cluster::Cluster;
 use std::time::Instant;
 
@@ -33,7 +33,7 @@ fn main() {
         open * 1e3
     );
 
-    let layout = PayloadLayout::new([PayloadField::number(8)]).expect("a narrow row");
+    let layout = PayloadLayout::new([TableField::number(8)]).expect("a narrow row");
     let table = PayloadTable::zeros(layout, rows).expect("few rows");
     let map: Vec<u32> = (0..rows as u32 / 2).collect();
     let start = Instant::now();

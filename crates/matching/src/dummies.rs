@@ -19,8 +19,8 @@
 //!
 //! How a protocol applies it:
 //!
-//! 1. [`agree`] at its first step, with [`ShownSizes::Intersection`], or [`ShownSizes::Rows`] where no size
-//!    of the intersection shows (then there are no lists, only the `w_i`);
+//! 1. [`plan`], and [`terms`] compared at its first step, with [`ShownSizes::Intersection`], or
+//!    [`ShownSizes::Rows`] where no size of the intersection shows (then there are no lists, only the `w_i`);
 //! 2. [`PaddedIdentifiers::new`] in place of the caller's identifiers: own rows come first and keep their
 //!    numbers, then dummies;
 //! 3. what it returns per own row is cut to [`PaddedIdentifiers::real_rows`]; payload of a dummy row is
@@ -38,7 +38,7 @@ use release::gaussian::DiscreteLaplace;
 use release::rational::{Rational, ratio};
 use std::fmt;
 
-/// Bytes that a party sends to each other party in [`agree`].
+/// Bytes of [`terms`].
 pub const TERMS_BYTES: u64 = 16;
 
 /// The check that a peer with other parameters fails.
@@ -349,29 +349,7 @@ impl fmt::Debug for DummyPlan {
     }
 }
 
-/// Compares parameters with every peer of the session, and draws this party's dummies; none where there are
-/// to be none. [`TERMS_BYTES`] to each peer, one turn with each.
-///
-/// # Errors
-/// `Deviated` when a peer inserts dummies otherwise, or does so on one side only; those of [`plan`].
-pub fn agree(
-    session: &mut Session,
-    dummies: Option<&Dummies>,
-    hides: ShownSizes,
-) -> Result<Option<DummyPlan>, Error> {
-    let me = session.me();
-    let peers: Vec<PartyId> = session.roster().parties().filter(|&p| p != me).collect();
-    let terms = terms(dummies, hides);
-    for &peer in &peers {
-        let mut link = session.link(peer);
-        link.send(&terms)?;
-        link.flush()?;
-    }
-    peers.iter().try_for_each(|&peer| check_terms(&mut session.link(peer), &terms))?;
-    plan(session, dummies, hides)
-}
-
-/// What [`agree`] sends, for a protocol that puts it into a message of its own.
+/// What both sides compare, in a message of the protocol: all zeros without dummies.
 #[must_use]
 pub fn terms(dummies: Option<&Dummies>, hides: ShownSizes) -> [u8; TERMS_BYTES as usize] {
     dummies.map_or([0; TERMS_BYTES as usize], |d| d.terms(hides))
@@ -380,7 +358,7 @@ pub fn terms(dummies: Option<&Dummies>, hides: ShownSizes) -> [u8; TERMS_BYTES a
 /// Receives what the peer sent as [`terms`] and compares it with one's own.
 ///
 /// # Errors
-/// Those of [`agree`].
+/// `Deviated` when the peer inserts dummies otherwise, or does so on one side only.
 pub fn check_terms(link: &mut StepLink<'_>, terms: &[u8; TERMS_BYTES as usize]) -> Result<(), Error> {
     let theirs: [u8; TERMS_BYTES as usize] = link.recv_array()?;
     if theirs == *terms { Ok(()) } else { Err(link.blame(SAME_TERMS)) }

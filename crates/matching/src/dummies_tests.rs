@@ -320,7 +320,12 @@ fn parties_that_hide_sizes_otherwise_do_not_go_on() {
     let run = |of: [Option<Dummies>; 2]| {
         let done = Cluster::new(2, 1).run(|s| {
             let own = of[s.me().index()].as_ref();
-            let plan = s.step("dummies", |s| agree(s, own, ShownSizes::Intersection))?;
+            let (terms, peer) = (terms(own, ShownSizes::Intersection), s.me().other());
+            s.step("dummies", |s| {
+                s.link(peer).send(&terms)?;
+                check_terms(&mut s.link(peer), &terms)
+            })?;
+            let plan = plan(s, own, ShownSizes::Intersection)?;
             let ledger = s.ledger();
             assert_eq!((ledger.sent("dummies"), ledger.turns("dummies")), (TERMS_BYTES, 1));
             Ok(plan.map_or(0, |p| p.rows()))

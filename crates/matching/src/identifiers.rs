@@ -1,11 +1,7 @@
-//! Identifiers to match: already normalised bytes, one per row, in memory or on disk.
+//! Identifiers to match: already normalised bytes, one per row.
 
 use crate::spill::{SpillColumn, SpillRoom};
 use base::{Error, Rng, limits};
-use std::fs::File;
-use std::io::{BufWriter, Write};
-use std::os::unix::fs::FileExt;
-use std::path::Path;
 
 /// Identifiers with random access by row: rows are visited in a secret order.
 pub trait IdentifierSource: Sync {
@@ -90,68 +86,6 @@ impl IdentifierSource for FlatIdentifiers<'_> {
         into.clear();
         into.extend_from_slice(&self.bytes[start as usize..self.ends[row] as usize]);
         Ok(())
-    }
-}
-
-/// Identifiers on disk, in a file without a name that vanishes with the process. Memory: 8 bytes per row.
-pub struct IdentifierSpool {
-    file: File,
-    ends: Vec<u64>,
-}
-
-/// A [`IdentifierSpool`] that is being filled.
-pub struct IdentifierSpoolWriter {
-    file: BufWriter<File>,
-    ends: Vec<u64>,
-}
-
-impl IdentifierSpool {
-    /// A new spool in directory `dir`, which must be private to this party.
-    ///
-    /// # Errors
-    /// When no file can be made there.
-    pub fn writer(dir: &Path) -> Result<IdentifierSpoolWriter, Error> {
-        let file = tempfile::tempfile_in(dir)
-            .map_err(|e| Error::io(format_args!("making a spool file in {}", dir.display()), &e))?;
-        Ok(IdentifierSpoolWriter { file: BufWriter::with_capacity(1 << 20, file), ends: Vec::new() })
-    }
-}
-
-impl IdentifierSpoolWriter {
-    /// Appends the identifier of the next row.
-    ///
-    /// # Errors
-    /// As [`FlatIdentifiers::new`], and when the disk is full.
-    pub fn push(&mut self, identifier: &[u8]) -> Result<(), Error> {
-        let row = self.ends.len() as u64;
-        check_rows(row + 1)?;
-        check_len(row, identifier.len() as u64)?;
-        self.file.write_all(identifier).map_err(|e| Error::io("spooling identifiers", &e))?;
-        self.ends.push(self.ends.last().unwrap_or(&0) + identifier.len() as u64);
-        Ok(())
-    }
-
-    /// The full spool.
-    ///
-    /// # Errors
-    /// When the disk is full.
-    pub fn finish(self) -> Result<IdentifierSpool, Error> {
-        let file = self.file.into_inner().map_err(|e| Error::io("spooling identifiers", e.error()))?;
-        Ok(IdentifierSpool { file, ends: self.ends })
-    }
-}
-
-impl IdentifierSource for IdentifierSpool {
-    fn rows(&self) -> u64 {
-        self.ends.len() as u64
-    }
-
-    fn read(&self, row: u32, _key: usize, into: &mut Vec<u8>) -> Result<(), Error> {
-        let row = row as usize;
-        let start = if row == 0 { 0 } else { self.ends[row - 1] };
-        into.clear();
-        into.resize((self.ends[row] - start) as usize, 0);
-        self.file.read_exact_at(into, start).map_err(|e| Error::io("reading spooled identifiers", &e))
     }
 }
 
@@ -311,20 +245,15 @@ mod tests {
     }
 
     #[test]
-    fn both_columns_read_what_was_put_in() {
+    fn a_column_reads_what_was_put_in() {
         let words = ["anna", "b", "carl", "dd"];
         let (bytes, ends) = flat(&words);
-        let flat = FlatIdentifiers::new(&bytes, &ends).unwrap();
-        let mut writer = IdentifierSpool::writer(&std::env::temp_dir()).unwrap();
-        words.iter().for_each(|w| writer.push(w.as_bytes()).unwrap());
-        let spool = writer.finish().unwrap();
-        for column in [&flat as &dyn IdentifierSource, &spool] {
-            assert_eq!(column.rows(), 4);
-            let mut read = Vec::new();
-            for row in [2, 0, 3, 1] {
-                column.read(row, 0, &mut read).unwrap();
-                assert_eq!(read, words[row as usize].as_bytes());
-            }
+        let column = FlatIdentifiers::new(&bytes, &ends).unwrap();
+        assert_eq!(column.rows(), 4);
+        let mut read = Vec::new();
+        for row in [2, 0, 3, 1] {
+            column.read(row, 0, &mut read).unwrap();
+            assert_eq!(read, words[row as usize].as_bytes());
         }
     }
 
@@ -338,8 +267,6 @@ mod tests {
         assert!(error(&long, &[long.len() as u64]).starts_with("limits::IDENTIFIER_BYTES"));
         let fits = &long[1..];
         assert!(FlatIdentifiers::new(fits, &[fits.len() as u64]).is_ok());
-        let mut writer = IdentifierSpool::writer(&std::env::temp_dir()).unwrap();
-        assert!(writer.push(b"").is_err() && writer.push(&long).is_err() && writer.push(fits).is_ok());
         assert!(check_rows(limits::ROWS - 1).is_ok() && check_rows(limits::ROWS).is_err());
     }
 

@@ -1,6 +1,6 @@
 //! What an owner attaches to its rows before they are matched, and the shares of it that come out.
 //!
-//! A [`PayloadTable`] has one row of bytes per record. Its [`PayloadLayout`] says how each [`PayloadField`]
+//! A [`PayloadTable`] has one row of bytes per record. Its [`PayloadLayout`] says how each [`TableField`]
 //! is shared: a word of bits by exclusive or, a number by addition modulo a power of 256. Layouts are public,
 //! both parties know both; a table is its holder's secret, whether it holds values or shares.
 
@@ -18,14 +18,14 @@ pub enum ShareRing {
 
 /// One field of a row: a little-endian number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct PayloadField {
+pub struct TableField {
     /// How it is shared.
     pub ring: ShareRing,
     /// Its width, 1 to 16.
     pub bytes: u8,
 }
 
-impl PayloadField {
+impl TableField {
     /// A word of so many bits, in whole bytes.
     ///
     /// # Panics
@@ -65,7 +65,7 @@ impl PayloadField {
 /// The fields of a row, in order, and where each begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PayloadLayout {
-    fields: Vec<PayloadField>,
+    fields: Vec<TableField>,
     starts: Vec<usize>,
     bytes: usize,
 }
@@ -78,7 +78,7 @@ impl PayloadLayout {
     ///
     /// # Errors
     /// `Limit` when a row is wider than [`PayloadLayout::ROW_BYTES`].
-    pub fn new(fields: impl IntoIterator<Item = PayloadField>) -> Result<Self, Error> {
+    pub fn new(fields: impl IntoIterator<Item = TableField>) -> Result<Self, Error> {
         let mut layout = Self::default();
         for field in fields {
             layout.starts.push(layout.bytes);
@@ -93,7 +93,7 @@ impl PayloadLayout {
 
     /// The fields in order.
     #[must_use]
-    pub fn fields(&self) -> &[PayloadField] {
+    pub fn fields(&self) -> &[TableField] {
         &self.fields
     }
 
@@ -256,10 +256,10 @@ mod tests {
     #[test]
     fn fields_keep_to_their_bytes() {
         let layout = PayloadLayout::new([
-            PayloadField::bits(9),
-            PayloadField::number(5),
-            PayloadField::number(16),
-            PayloadField::bits(1),
+            TableField::bits(9),
+            TableField::number(5),
+            TableField::number(16),
+            TableField::bits(1),
         ])
         .unwrap();
         assert_eq!((layout.row_bytes(), layout.range(2)), (24, 7..23));
@@ -277,15 +277,15 @@ mod tests {
 
     #[test]
     fn shares_join() {
-        assert_eq!(PayloadField::number(2).join(0xffff, 2), 1);
-        assert_eq!(PayloadField::bits(16).join(0xffff, 2), 0xfffd);
+        assert_eq!(TableField::number(2).join(0xffff, 2), 1);
+        assert_eq!(TableField::bits(16).join(0xffff, 2), 0xfffd);
     }
 
     #[test]
     fn wide_rows_and_many_rows_are_refused() {
-        let wide = std::iter::repeat_n(PayloadField::number(16), PayloadLayout::ROW_BYTES / 16);
+        let wide = std::iter::repeat_n(TableField::number(16), PayloadLayout::ROW_BYTES / 16);
         assert!(PayloadLayout::new(wide.clone()).is_ok());
-        assert!(PayloadLayout::new(wide.chain([PayloadField::bits(1)])).is_err());
+        assert!(PayloadLayout::new(wide.chain([TableField::bits(1)])).is_err());
         assert!(PayloadTable::zeros(PayloadLayout::default(), limits::ROWS).is_err());
         assert!(PayloadTable::zeros(PayloadLayout::default(), limits::ROWS - 1).is_ok());
     }

@@ -1,19 +1,9 @@
 //! What both kinds of joins to shares do alike: their terms, and the payloads that they bring.
 
-use crate::payload::{PayloadLayout, PayloadTable, ShareRing};
+use crate::matcher::MatchOptions;
+use crate::payload::{PayloadTable, ShareRing};
 use crate::permute::PlaneRows;
-use base::{Error, PartyId};
-use ot::OtKind;
-
-/// What moves payloads into shares.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ShareBackend {
-    /// Permutation networks over correlated OT.
-    #[default]
-    PermuteShare,
-    /// Paillier encryption: see [`crate::paillier`].
-    Paillier,
-}
+use base::Error;
 
 /// Bytes of a [`digest`].
 pub(crate) const BYTES: usize = 32;
@@ -21,12 +11,9 @@ pub(crate) const BYTES: usize = 32;
 /// A digest of the layouts of both parties and of how payloads move. The window is part of it since the
 /// permutation network cuts its gates by it, and tweaks with them: between two windows every row would come
 /// out wrong.
-pub(crate) fn digest(
-    layouts: &[PayloadLayout; 2],
-    backend: ShareBackend,
-    ot: OtKind,
-    window: usize,
-) -> [u8; BYTES] {
+pub(crate) fn digest(options: &MatchOptions, window: usize) -> [u8; BYTES] {
+    let MatchOptions { layouts, backend, .. } = options;
+    let ot = options.ot.unwrap_or_default();
     let mut hasher = blake3::Hasher::new_derive_key("tacit join terms 2");
     for layout in layouts {
         hasher.update(&(layout.fields().len() as u64).to_le_bytes());
@@ -38,27 +25,30 @@ pub(crate) fn digest(
     *hasher.finalize().as_bytes()
 }
 
-/// The layouts of party 0 and of party 1.
-pub(crate) fn layouts(me: PartyId, own: &PayloadLayout, peer: &PayloadLayout) -> [PayloadLayout; 2] {
-    match me {
-        PartyId(0) => [own.clone(), peer.clone()],
-        _ => [peer.clone(), own.clone()],
-    }
-}
-
 /// Own payload in the order in which own rows were sent, dummies among them.
 pub(crate) struct PayloadVector<'a> {
-    pub payload: &'a PayloadTable,
+    payload: &'a PayloadTable,
     /// The row at each place; those from the payload's length on are dummies.
-    pub order: &'a [u32],
+    order: &'a [u32],
     /// The payload of a dummy.
-    pub blank: &'a [u8],
+    blank: Vec<u8>,
 }
 
-impl PayloadVector<'_> {
+impl<'a> PayloadVector<'a> {
+    /// `payload` in this order.
+    pub fn new(
+        payload: Option<&'a PayloadTable>,
+        order: &'a [u32],
+        options: &MatchOptions,
+    ) -> Result<Self, Error> {
+        let payload = payload.ok_or_else(|| Error::misuse("a party whose values become shares has some"))?;
+        let zeros = || vec![0; payload.layout().row_bytes()];
+        Ok(Self { payload, order, blank: options.blank.clone().unwrap_or_else(zeros) })
+    }
+
     fn row(&self, place: usize) -> &[u8] {
         let row = u64::from(self.order[place]);
-        if row < self.payload.rows() { self.payload.row(row) } else { self.blank }
+        if row < self.payload.rows() { self.payload.row(row) } else { &self.blank }
     }
 
     /// For a permutation network.
@@ -77,21 +67,28 @@ impl PayloadVector<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::payload::PayloadField;
+    use crate::matcher::ShareBackend;
+    use crate::payload::{PayloadLayout, TableField};
+    use ot::OtKind;
     use std::collections::BTreeSet;
 
     #[test]
     fn every_term_counts() {
-        let layout = |fields: &[PayloadField]| PayloadLayout::new(fields.to_vec()).unwrap();
-        let [number, bits] = [layout(&[PayloadField::number(8)]), layout(&[PayloadField::bits(64)])];
-        let same = [number.clone(), number.clone()];
+        let layout = |fields: &[TableField]| PayloadLayout::new(fields.to_vec()).unwrap();
+        let [number, bits] = [layout(&[TableField::number(8)]), layout(&[TableField::bits(64)])];
+        let same = MatchOptions {
+            layouts: [number.clone(), number.clone()],
+            ot: Some(OtKind::Ferret),
+            ..MatchOptions::default()
+        };
+        let with = |layouts| MatchOptions { layouts, ..same.clone() };
         let digests: BTreeSet<_> = [
-            digest(&same, ShareBackend::PermuteShare, OtKind::Ferret, 1 << 20),
-            digest(&[number.clone(), bits.clone()], ShareBackend::PermuteShare, OtKind::Ferret, 1 << 20),
-            digest(&[bits, number], ShareBackend::PermuteShare, OtKind::Ferret, 1 << 20),
-            digest(&same, ShareBackend::Paillier, OtKind::Ferret, 1 << 20),
-            digest(&same, ShareBackend::PermuteShare, OtKind::SoftSpoken { k: 2 }, 1 << 20),
-            digest(&same, ShareBackend::PermuteShare, OtKind::Ferret, 1 << 16),
+            digest(&same, 1 << 20),
+            digest(&with([number.clone(), bits.clone()]), 1 << 20),
+            digest(&with([bits, number]), 1 << 20),
+            digest(&MatchOptions { backend: ShareBackend::Paillier, ..same.clone() }, 1 << 20),
+            digest(&MatchOptions { ot: Some(OtKind::SoftSpoken { k: 2 }), ..same.clone() }, 1 << 20),
+            digest(&same, 1 << 16),
         ]
         .into();
         assert_eq!(digests.len(), 6);

@@ -7,8 +7,7 @@ use base::{ChannelError, PartyId, Roster, Seed};
 use common::{Column, ids};
 use matching::dummies::Dummies;
 use matching::group::{self, Exponent, GroupElement};
-use matching::pid::Disclosed;
-use matching::{Options, pid};
+use matching::{MatchOptions, Matcher, PairSizes, PrivateId};
 use net::{Channel, Session, pair};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -78,7 +77,7 @@ impl Plot for Honest {
     fn heard(&mut self, _: &str, _: &[u8]) {}
 }
 
-type Outcome = Result<Disclosed, String>;
+type Outcome = Result<PairSizes, String>;
 
 fn channel<P: Plot + 'static>(inner: Box<dyn Channel>, plot: &Arc<Mutex<P>>) -> Box<dyn Channel> {
     Box::new(Bent { inner, step: String::new(), plot: plot.clone(), own: None })
@@ -89,7 +88,7 @@ fn run<C: Plot + 'static, P: Plot + 'static>(
     seed: u8,
     plots: (&Arc<Mutex<C>>, &Arc<Mutex<P>>),
     lists: [&[String]; 2],
-    options: impl Fn(usize) -> Options + Sync,
+    options: impl Fn(usize) -> MatchOptions + Sync,
 ) -> [Outcome; 2] {
     let roster = Roster::new(["registry", "hospitals"]);
     let (a, b) = pair(Duration::from_secs(20));
@@ -102,8 +101,8 @@ fn run<C: Plot + 'static, P: Plot + 'static>(
                 Session::new(PartyId(i as u8), roster.clone(), vec![(peer, channel)], secret(seed, i));
             let (column, options) = (&columns[i], options(i));
             scope.spawn(move || {
-                let done = pid::run(&mut session, &column.flat(), &options);
-                done.map(|spine| spine.disclosed).map_err(|e| e.to_string())
+                let done = PrivateId.run(&mut session, &column.flat(), None, &options);
+                done.map(|told| told.disclosed.sizes.pair()).map_err(|e| e.to_string())
             })
         });
         let threads = [parties.next().unwrap(), parties.next().unwrap()];
@@ -119,12 +118,12 @@ fn honest() -> Arc<Mutex<Honest>> {
     Arc::new(Mutex::new(Honest))
 }
 
-fn plain(_: usize) -> Options {
-    Options { threads: 1, ..Options::default() }
+fn plain(_: usize) -> MatchOptions {
+    MatchOptions { threads: 1, ..MatchOptions::default() }
 }
 
-fn with_dummies(party: usize) -> Options {
-    Options { dummies: Some(Dummies::usual(&Seed::from_bytes([party as u8 + 7; 32]))), ..plain(party) }
+fn with_dummies(party: usize) -> MatchOptions {
+    MatchOptions { dummies: Some(Dummies::usual(&Seed::from_bytes([party as u8 + 7; 32]))), ..plain(party) }
 }
 
 /// A key of the modified party's own.
@@ -330,7 +329,7 @@ fn a_peer_that_deviates_has_no_second_try_under_the_same_keys() {
     let (x, y) = (ids(0..3000), ids(1500..4500));
     let dir = tempfile::tempdir().unwrap();
     let folder = |party: usize| dir.path().join(format!("party {party}"));
-    let resume = |party: usize| Options { resume: Some(folder(party)), ..plain(party) };
+    let resume = |party: usize| MatchOptions { resume: Some(folder(party)), ..plain(party) };
     let plot = Arc::new(Mutex::new(ComesBack::default()));
     let session = |number: u8| {
         plot.lock().unwrap().session = number;
@@ -344,7 +343,7 @@ fn a_peer_that_deviates_has_no_second_try_under_the_same_keys() {
     assert!(error.contains("what it sends after the cut is what it sent before it"), "{error}");
     assert!(!kept, "a deviation does not");
     let (done, _) = session(3);
-    let wanted = Disclosed { own: 3000, peer: 3000, union: 4500 };
+    let wanted = PairSizes::new([3000; 2], 4500);
     assert_eq!(done, [Ok(wanted), Ok(wanted)]);
     let plot = plot.lock().unwrap();
     assert_eq!((plot.s_p.len(), plot.s_c), (1500, 0), "it was told nothing for its powers");

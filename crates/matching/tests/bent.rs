@@ -7,9 +7,10 @@ mod common;
 mod lists;
 
 use base::{ChannelError, PartyId, Rng, Roster, Seed};
-use common::{Column, ids};
+use common::{Column, ids, with_layouts};
 use matching::{
-    Options, PayloadField, PayloadLayout, PayloadTable, circuit_psi, collecting, many, multi, pid, ps3i,
+    CircuitJoin, InnerJoin, ManyId, MatchOptions, Matcher, MultiId, PayloadLayout, PayloadTable, PrivateId,
+    ShareBackend, TableField,
 };
 use net::{Channel, Session, pair};
 use std::sync::Arc;
@@ -122,40 +123,51 @@ fn sample(work: Work, seed: u8, runs: usize) -> usize {
 }
 
 fn run_pid(session: &mut Session, list: &Column, _: usize) -> Result<(), base::Error> {
-    pid::run(session, &list.flat(), &Options { threads: 1, ..Options::default() }).map(|_| ())
+    PrivateId
+        .run(session, &list.flat(), None, &MatchOptions { threads: 1, ..MatchOptions::default() })
+        .map(|_| ())
 }
 
 fn run_multi(session: &mut Session, list: &Column, _: usize) -> Result<(), base::Error> {
-    let options = multi::Options { threads: 1, memory: MEMORY, ..Default::default() };
-    multi::run(session, &list.flat(), &options).map(|_| ())
+    let options = MatchOptions { threads: 1, memory: MEMORY, ..Default::default() };
+    MultiId.run(session, &list.flat(), None, &options).map(|_| ())
 }
 
 fn run_many(session: &mut Session, list: &Column, _: usize) -> Result<(), base::Error> {
-    let options = many::Options { threads: 1, memory: MEMORY, ..Default::default() };
-    many::run(session, &list.flat(), &options).map(|_| ())
+    let options = MatchOptions { threads: 1, memory: MEMORY, ..Default::default() };
+    ManyId.run(session, &list.flat(), None, &options).map(|_| ())
 }
 
 fn run_circuit(session: &mut Session, list: &Column, me: usize) -> Result<(), base::Error> {
-    let layout = PayloadLayout::new([PayloadField::number(8)])?;
+    let layout = PayloadLayout::new([TableField::number(8)])?;
     let payload = PayloadTable::zeros(layout.clone(), 40)?;
     let ot = ot::OtKind::SoftSpoken { k: 8 };
-    let options = circuit_psi::Options { ot, memory: Some(1 << 30), ..Default::default() };
-    circuit_psi::run(session, &list.flat(), (me == 1).then_some(&payload), &layout, &options).map(|_| ())
+    let options = MatchOptions { ot: Some(ot), memory: Some(1 << 30), ..Default::default() };
+    CircuitJoin
+        .run(
+            session,
+            &list.flat(),
+            (me == 1).then_some(&payload),
+            &with_layouts(&options, [PayloadLayout::default(), layout.clone()]),
+        )
+        .map(|_| ())
 }
 
 fn run_ps3i(session: &mut Session, list: &Column, me: usize) -> Result<(), base::Error> {
-    let layout = PayloadLayout::new([PayloadField::number(8), PayloadField::bits(9)])?;
+    let layout = PayloadLayout::new([TableField::number(8), TableField::bits(9)])?;
     let payload = PayloadTable::zeros(layout.clone(), [30, 40][me])?;
     let ot = ot::OtKind::SoftSpoken { k: 8 };
-    let backend = ps3i::ShareBackend::PermuteShare;
-    let options = ps3i::Options { threads: 1, ot, backend, memory: MEMORY, ..Default::default() };
-    ps3i::run(session, &list.flat(), &payload, &layout, &options).map(|_| ())
+    let backend = ShareBackend::PermuteShare;
+    let options = MatchOptions { threads: 1, ot: Some(ot), backend, memory: MEMORY, ..Default::default() };
+    InnerJoin
+        .run(session, &list.flat(), Some(&payload), &with_layouts(&options, [layout.clone(), layout]))
+        .map(|_| ())
 }
 
 fn run_collecting(session: &mut Session, _: &Column, _: usize) -> Result<(), base::Error> {
     let mut rng = Seed::from_bytes([1; 32]).into_rng();
     let data = lists::random(&mut rng, [12, 15], [2, 2], 20);
-    let options = collecting::Options { slots: 2, degree: 2, memory: MEMORY, ..lists::options() };
+    let options = MatchOptions { slots: 2, degree: 2, memory: MEMORY, ..lists::options() };
     lists::work(session, &data, &options).map(|_| ())
 }
 

@@ -5,25 +5,30 @@ mod common;
 #[path = "common/tap.rs"]
 mod tap;
 
-use common::{Column, ids};
-use matching::circuit_psi::{self, Options};
-use matching::{PayloadField, PayloadLayout, PayloadTable};
+use common::{Column, ids, with_layouts};
+use matching::{CircuitJoin, MatchOptions, Matcher, PayloadLayout, PayloadTable, TableField};
 use ot::OtKind;
 use tap::{Fault, Record, run_both, tapped};
 
 /// The errors of both parties when party `culprit` has this fault, and what was sent; 30 rows against 40.
 fn errors(culprit: usize, fault: Fault) -> ([Option<String>; 2], [Record; 2]) {
     let columns = [Column::new(&ids(0..30)), Column::new(&ids(10..50))];
-    let layout = PayloadLayout::new([PayloadField::number(8)]).unwrap();
+    let layout = PayloadLayout::new([TableField::number(8)]).unwrap();
     let payload = PayloadTable::zeros(layout.clone(), 40).unwrap();
     let mut faults = [Fault::None, Fault::None];
     faults[culprit] = fault;
     let (sessions, records) = tapped(1, 3_000, faults);
     let done = run_both(sessions, |session| {
         let me = session.me().index();
-        let options = Options { ot: OtKind::SoftSpoken { k: 8 }, ..Options::default() };
+        let options = MatchOptions { ot: Some(OtKind::SoftSpoken { k: 8 }), ..MatchOptions::default() };
         let payload = (me == 1).then_some(&payload);
-        circuit_psi::run(session, &columns[me].flat(), payload, &layout, &options)
+        CircuitJoin
+            .run(
+                session,
+                &columns[me].flat(),
+                payload,
+                &with_layouts(&options, [PayloadLayout::default(), layout.clone()]),
+            )
             .err()
             .map(|e| e.to_string())
     });
@@ -103,23 +108,5 @@ fn base_ots_that_are_none() {
     for culprit in [0, 1] {
         let error = says(culprit, Fault::Change("circuit-psi/vole/base-ot", 0, ones));
         assert!(error.starts_with("/vole/base-ot | malformed message from the peer: "), "{error}");
-    }
-}
-
-/// Dies before the first and the last message of every step that it has.
-#[test]
-fn a_peer_that_dies_at_any_step() {
-    let (honest, records) = errors(0, Fault::None);
-    assert_eq!(honest, [None, None]);
-    for (culprit, record) in records.iter().enumerate() {
-        let messages = std::mem::take(&mut *record.lock().unwrap());
-        let mut steps: Vec<String> = messages.into_iter().map(|(step, _)| step).collect();
-        steps.sort();
-        for of_step in steps.chunk_by(|a, b| a == b) {
-            let step: &'static str = of_step[0].clone().leak();
-            let error = says(culprit, Fault::Cut(step, of_step.len() - 1));
-            assert!(error.ends_with("see the peer's own output"), "died at {step}: {error}");
-            assert!(error.contains(" | "), "{error}");
-        }
     }
 }

@@ -5,14 +5,16 @@ mod common;
 #[path = "common/tap.rs"]
 mod tap;
 
-use common::{Column, ids};
-use matching::circuit_psi::{self, Options};
-use matching::{JoinedPart, JoinedShares, PayloadField, PayloadLayout, PayloadTable, ValidEntries};
+use common::{Column, ids, with_layouts};
+use matching::{
+    CircuitJoin, JoinedPart, JoinedShares, MatchOptions, Matcher, PayloadLayout, PayloadTable, TableField,
+    ValidEntries,
+};
 use ot::OtKind;
 use tap::{Fault, run_both, tapped};
 
 fn layout() -> PayloadLayout {
-    PayloadLayout::new([PayloadField::number(8), PayloadField::bits(16)]).unwrap()
+    PayloadLayout::new([TableField::number(8), TableField::bits(16)]).unwrap()
 }
 
 type Messages = Vec<(String, Vec<u8>)>;
@@ -23,12 +25,19 @@ fn transcript(seed: u8, x: &[String], y: &[String], value: u128) -> ([Messages; 
     let mut payload = PayloadTable::zeros(layout(), y.len() as u64).unwrap();
     (0..y.len() as u64).for_each(|row| (0..2).for_each(|field| payload.set(row, field, value)));
     let (sessions, records) = tapped(seed, 30_000, [Fault::None, Fault::None]);
-    let options = Options { ot: OtKind::default(), ..Options::default() };
+    let options = MatchOptions { ot: Some(OtKind::default()), ..MatchOptions::default() };
     let joined = run_both(sessions, |s| {
         let me = s.me().index();
-        circuit_psi::run(s, &columns[me].flat(), (me == 1).then_some(&payload), &layout(), &options)
+        CircuitJoin
+            .run(
+                s,
+                &columns[me].flat(),
+                (me == 1).then_some(&payload),
+                &with_layouts(&options, [PayloadLayout::default(), layout()]),
+            )
             .unwrap()
-            .joined
+            .shares()
+            .unwrap()
     });
     (records.map(|r| std::mem::take(&mut *r.lock().unwrap())), joined)
 }

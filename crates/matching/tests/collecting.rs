@@ -6,20 +6,17 @@ mod lists;
 
 use base::{Error, Seed};
 use lists::{Data, Outcome, both, data, expected, layouts, options, random, reference};
-use matching::collecting::{ContaminationCounts, Options, ShareBackend, Sizes, price};
+use matching::collecting::{CONTAMINATED, COUNTED, LOST, SlotSizes, TEST};
 use matching::dummies::Dummies;
+use matching::{CollectingJoin, MatchOptions, Matcher, ShareBackend};
 use net::cluster::Cluster;
 use ot::OtKind;
 use std::collections::{BTreeMap, BTreeSet};
 
-fn sizes(data: &Data, options: &Options) -> Sizes {
-    let keys = [0, 1].map(|party| data.keys(party) as u64);
-    let rows = [0, 1].map(|party| data.rows(party) as u64);
-    Sizes { rows, keys, slots: options.slots, degree: options.degree }
-}
-
-fn check_price(outcome: &Outcome, sizes: Sizes, options: &Options) {
-    let price = price(sizes, &layouts(), options.backend, options.ot);
+fn check_price(outcome: &Outcome, options: &MatchOptions) {
+    let options = MatchOptions { layouts: layouts(), ..options.clone() };
+    let sizes = &outcome.disclosed[0].sizes;
+    let price = CollectingJoin.price(sizes, &options);
     let [a, b] = &outcome.ledgers;
     assert_eq!([a.sent(""), b.sent("")], [price.sent[0], price.sent[1]], "{sizes:?}");
     assert_eq!(a.turns("").max(b.turns("")), price.rounds, "{sizes:?}");
@@ -33,13 +30,13 @@ fn every_match_is_collected() {
         let rows = [12, 15].map(|most| 1 + rng.below(most) as usize);
         let data = random(&mut rng, rows, [2, 3], 12);
         // Caps that nothing reaches.
-        let options = Options { slots: 16, degree: 16, ..options() };
+        let options = MatchOptions { slots: 16, degree: 16, ..options() };
         let outcome = both(&Cluster::new(2, seed), &data, [&options; 2]);
         assert_eq!(outcome.collected(), expected(&data));
-        let graph = outcome.disclosed[0].graph.unwrap();
-        assert_eq!((graph.pairs, graph.capped), (reference(&data).len() as u64, 0));
-        assert_eq!((outcome.lost, outcome.disclosed[1].graph), ([0, 0], None));
-        check_price(&outcome, sizes(&data, &options), &options);
+        let [pairs, capped, _] = COUNTED.map(|what| outcome.count(0, what));
+        assert_eq!((pairs, capped), (reference(&data).len() as u64, 0));
+        assert_eq!([0, 1].map(|party| outcome.count(party, LOST)), [0, 0]);
+        check_price(&outcome, &options);
     }
 }
 
@@ -50,7 +47,7 @@ fn degrees_are_bounded_and_what_is_dropped_is_counted() {
     for seed in 0..8 {
         // Few identifiers: they repeat a lot.
         let data = random(&mut rng, [12, 14], [2, 2], 8);
-        let options = Options { slots: 2, degree: 3, ..options() };
+        let options = MatchOptions { slots: 2, degree: 3, ..options() };
         let outcome = both(&Cluster::new(2, seed), &data, [&options; 2]);
         let edges = reference(&data);
         let (mut of_a, mut of_b) = (BTreeMap::new(), BTreeMap::new());
@@ -63,13 +60,13 @@ fn degrees_are_bounded_and_what_is_dropped_is_counted() {
             }
         }
         assert!(of_b.values().all(|&n| n <= 3));
-        let graph = outcome.disclosed[0].graph.unwrap();
+        let [pairs, capped, anchors] = COUNTED.map(|what| outcome.count(0, what));
+        let lost = [0, 1].map(|party| outcome.count(party, LOST));
         let kept: u64 = of_a.values().sum();
-        assert_eq!(graph.pairs - graph.capped, kept);
-        assert_eq!(graph.anchors, of_a.len() as u64);
-        assert_eq!(outcome.lost, [data.beyond(0, 3), data.beyond(1, 2)]);
-        bound += graph.capped + outcome.lost[0] + outcome.lost[1];
-        check_price(&outcome, sizes(&data, &options), &options);
+        assert_eq!((pairs - capped, anchors), (kept, of_a.len() as u64));
+        assert_eq!(lost, [data.beyond(0, 3), data.beyond(1, 2)]);
+        bound += capped + lost[0] + lost[1];
+        check_price(&outcome, &options);
     }
     assert!(bound > 50, "the caps hardly did anything");
 }
@@ -78,11 +75,11 @@ fn degrees_are_bounded_and_what_is_dropped_is_counted() {
 fn many_to_one_keeps_every_row_of_party_1_at_one_anchor() {
     // Party 0's identifiers are unique; rows of party 1 repeat them.
     let data = data(&[&["x"], &["y"], &["z"]], &[&["y"], &["x"], &["y"], &["w"], &["y"]]);
-    let options = Options { slots: 3, degree: 1, ..options() };
+    let options = MatchOptions { slots: 3, degree: 1, ..options() };
     let outcome = both(&Cluster::new(2, 3), &data, [&options; 2]);
     let expected = BTreeMap::from([(1, vec![2]), (2, vec![1, 3, 5]), (3, vec![])]);
     assert_eq!(outcome.collected(), expected);
-    assert_eq!(outcome.lost, [0, 0]);
+    assert_eq!([0, 1].map(|party| outcome.count(party, LOST)), [0, 0]);
 }
 
 #[test]
@@ -92,17 +89,16 @@ fn contaminated_rows_are_dropped_and_counted() {
         &[&["a", "b"], &["c", ""], &["d", ""], &["e", ""]],
         &[&["a", ""], &["c", "d"], &["f", ""], &["e", "d"]],
     );
-    let own = Options { slots: 4, degree: 2, test: Some(2), ..options() };
-    let other = Options { test: None, ..own.clone() };
+    let own = MatchOptions { slots: 4, degree: 2, lists: Some(2), ..options() };
+    let other = MatchOptions { lists: None, ..own.clone() };
     let outcome = both(&Cluster::new(2, 4), &data, [&own, &other]);
     let expected = BTreeMap::from([(1, vec![1]), (2, vec![]), (3, vec![4]), (4, vec![4])]);
     assert_eq!(outcome.collected(), expected);
-    let graph = outcome.disclosed[0].graph.unwrap();
-    assert_eq!(graph.contamination, Some(ContaminationCounts { test: 2, control: 2, both: 1 }));
-    assert_eq!(outcome.disclosed[1].test, Some(2));
+    assert_eq!(CONTAMINATED.map(|what| outcome.count(0, what)), [2, 2, 1]);
+    assert_eq!(outcome.disclosed[1].count(TEST), Some(2));
     // The first two joined rows are T.
     assert!(outcome.anchors[..2].iter().all(|&row| row <= 2), "{:?}", outcome.anchors);
-    check_price(&outcome, sizes(&data, &own), &own);
+    check_price(&outcome, &own);
 }
 
 #[test]
@@ -112,13 +108,13 @@ fn dummies_are_blank() {
         let epsilon = release::rational::ratio(2, 1);
         let delta = release::rational::ratio(1, 1000);
         let dummies = Dummies::new(&epsilon, &delta, &Seed::from_bytes([seed; 32])).unwrap();
-        Options { slots: 2, degree: 1, dummies: Some(dummies), ..options() }
+        MatchOptions { slots: 2, degree: 1, dummies: Some(dummies), ..options() }
     };
     let mut options = [with(1), with(2)];
     // Blank rows of party 1 say that they are number 100, fields of its layout: 8 and 2 bytes.
     options[1].blank = Some([&100u64.to_le_bytes()[..], &[0; 2]].concat());
     let outcome = both(&Cluster::new(2, 5), &data, [&options[0], &options[1]]);
-    let rows = [0, 1].map(|party: usize| outcome.disclosed[party].own);
+    let rows = [0, 1].map(|party: usize| outcome.disclosed[0].sizes.rows[party]);
     assert!(rows[0] > 2 && rows[1] > 3);
     let mut collected = outcome.collected();
     // Dummies of party 0 are "row 0"; what they match are dummies too.
@@ -127,40 +123,30 @@ fn dummies_are_blank() {
         Some(true)
     );
     assert_eq!(collected, BTreeMap::from([(1, vec![2]), (2, vec![1, 3])]));
-    let sizes = Sizes { rows, keys: [1, 1], slots: 2, degree: 1 };
-    check_price(&outcome, sizes, &options[0]);
-}
-
-#[test]
-fn paillier_gives_the_same() {
-    let data = data(&[&["x"], &["y"], &["z"]], &[&["y"], &["x"], &["y"]]);
-    let options = Options { slots: 2, degree: 1, backend: ShareBackend::Paillier, ..options() };
-    let outcome = both(&Cluster::new(2, 6), &data, [&options; 2]);
-    assert_eq!(outcome.collected(), BTreeMap::from([(1, vec![2]), (2, vec![1, 3]), (3, vec![])]));
-    check_price(&outcome, sizes(&data, &options), &options);
+    check_price(&outcome, &options[0]);
 }
 
 #[test]
 fn other_ots_many_chunks_a_tiny_window_and_no_rows() {
     let mut rng = Seed::from_bytes([7; 32]).into_rng();
     let large = random(&mut rng, [700, 500], [2, 2], 3000);
-    let options = Options { slots: 4, degree: 2, ..options() };
+    let options = MatchOptions { slots: 4, degree: 2, ..options() };
     let outcome = both(&Cluster::new(2, 7).tiny_window(), &large, [&options; 2]);
     assert!(outcome.collected().values().flatten().count() > 50);
 
-    let ferret = Options { ot: OtKind::Ferret, ..options.clone() };
+    let ferret = MatchOptions { ot: Some(OtKind::Ferret), ..options.clone() };
     let outcome = both(&Cluster::new(2, 8), &large, [&ferret; 2]);
-    check_price(&outcome, sizes(&large, &ferret), &ferret);
+    check_price(&outcome, &ferret);
 
     for rows in [[0, 1], [1, 0], [0, 0]] {
         let empty = Data::new(rows.map(|n| vec![vec!["x".to_owned()]; n]), 1);
         let outcome = both(&Cluster::new(2, 9), &empty, [&options; 2]);
         assert_eq!(outcome.collected().values().flatten().count(), 0);
-        check_price(&outcome, sizes(&empty, &options), &options);
+        check_price(&outcome, &options);
     }
 }
 
-fn refused(data: &Data, options: [&Options; 2]) -> [String; 2] {
+fn refused(data: &Data, options: [&MatchOptions; 2]) -> [String; 2] {
     let done = Cluster::new(2, 1).run(|s| lists::work(s, data, options[s.me().index()]).map(drop));
     let text = |d: Result<(), Error>| d.err().map_or(String::new(), |e| e.to_string());
     let errors: Vec<_> = done.into_iter().map(text).collect();
@@ -171,22 +157,22 @@ fn refused(data: &Data, options: [&Options; 2]) -> [String; 2] {
 fn what_does_not_fit_is_refused() {
     let data = data(&[&["x"], &["y"]], &[&["y"]]);
     let options = options();
-    let mut other = Options { slots: 2, ..options.clone() };
+    let mut other = MatchOptions { slots: 2, ..options.clone() };
     assert!(refused(&data, [&options, &other])[0].contains("its slots and degree are ours"));
     other.slots = 0;
     assert!(refused(&data, [&other, &other])[0].contains("slots of an anchor: 0 is over the limit of 1024"));
-    other = Options { memory: Some(100), ..options.clone() };
+    other = MatchOptions { memory: Some(100), ..options.clone() };
     assert!(refused(&data, [&other, &other])[0].contains("are left for it"));
-    other = Options { peer_rows_max: 0, ..options.clone() };
+    other = MatchOptions { peer_rows_max: 0, ..options.clone() };
     assert!(refused(&data, [&other, &options])[0].contains("rows of the peer: 1 is over the limit of 0"));
-    other = Options { backend: ShareBackend::Paillier, ..options.clone() };
+    other = MatchOptions { backend: ShareBackend::Paillier, ..options.clone() };
     assert!(
         refused(&data, [&other, &options])[1]
             .contains("payloads of the layouts that we do, by the same back end")
     );
-    other = Options { blank: Some(vec![0]), ..options.clone() };
+    other = MatchOptions { blank: Some(vec![0]), ..options.clone() };
     assert!(refused(&data, [&other, &options])[0].contains("a blank row is as wide as a row of the payload"));
-    other = Options { test: Some(1), ..options.clone() };
+    other = MatchOptions { lists: Some(1), ..options.clone() };
     assert!(refused(&data, [&options, &other])[1].contains("the first rows of party 0 may be list T"));
     other.dummies = Some(Dummies::usual(&Seed::from_bytes([1; 32])));
     assert!(refused(&data, [&other, &options])[0].contains("declare the sizes public and turn dummies off"));
@@ -194,7 +180,7 @@ fn what_does_not_fit_is_refused() {
 
 #[test]
 fn the_reach_of_a_row() {
-    let sizes = |keys| Sizes { rows: [10, 10], keys, slots: 3, degree: 1 };
+    let sizes = |keys| SlotSizes { rows: [10, 10], keys, slots: 3, degree: 1 };
     assert_eq!(sizes([1, 1]).reach(), [7, 1]);
     assert_eq!(sizes([2, 2]).reach(), [13, 5]);
 }

@@ -9,14 +9,16 @@ mod tap;
 
 use base::Seed;
 use lists::{Data, options, random, work};
-use matching::collecting::Options;
-use matching::group::{Exponent, GroupElement, hash, mul_batch};
+use matching::{
+    MatchOptions,
+    group::{Exponent, GroupElement, hash, mul_batch},
+};
 use net::Session;
 use std::collections::{BTreeMap, BTreeSet};
 use tap::{Fault, run_both, tapped};
 
 /// Messages of both parties in an honest run.
-fn transcript(seed: u8, data: &Data, options: &Options) -> [Vec<(String, Vec<u8>)>; 2] {
+fn transcript(seed: u8, data: &Data, options: &MatchOptions) -> [Vec<(String, Vec<u8>)>; 2] {
     let (sessions, records) = tapped(seed, 30_000, [Fault::None, Fault::None]);
     run_both(sessions, |s| work(s, data, options).map(drop)).into_iter().for_each(|done| done.unwrap());
     records.map(|r| std::mem::take(&mut *r.lock().unwrap()))
@@ -51,7 +53,7 @@ fn samples() -> [Data; 3] {
 
 #[test]
 fn the_shape_of_every_message_follows_from_the_sizes() {
-    let options = Options { slots: 3, degree: 2, ..options() };
+    let options = MatchOptions { slots: 3, degree: 2, ..options() };
     let [first, second, third] = samples().map(|data| transcript(1, &data, &options).map(|m| shape(&m)));
     assert_eq!(first, second);
     assert_eq!(second, third);
@@ -68,7 +70,7 @@ fn the_shape_of_every_message_follows_from_the_sizes() {
 
 #[test]
 fn identifiers_that_repeat_are_not_seen_to() {
-    let options = Options { slots: 3, degree: 2, ..options() };
+    let options = MatchOptions { slots: 3, degree: 2, ..options() };
     for data in samples() {
         let [a, b] = transcript(2, &data, &options);
         let names = [elements(&a, "collecting/names"), elements(&b, "collecting/names")].concat();
@@ -131,7 +133,7 @@ fn the_order_of_what_comes_back_says_nothing() {
     let (rows, known) = (6000, 3000);
     let row = |i: u64| vec![format!("both {i}"), String::new()];
     let data = Data::new([vec![], (0..known).map(row).collect()], 2);
-    let options = Options { slots: 1, degree: 1, ..options() };
+    let options = MatchOptions { slots: 1, degree: 1, ..options() };
     let (sessions, _) = tapped(4, 30_000, [Fault::None, Fault::None]);
     let mut seen = run_both(sessions, |session| {
         if session.me().0 == 0 {
@@ -156,7 +158,7 @@ fn the_order_of_what_comes_back_says_nothing() {
 #[test]
 fn joined_rows_are_in_an_order_of_their_own() {
     let data = lists::data(&[&["x"], &["y"], &["z"]], &[&["x"], &["y"]]);
-    let options = Options { slots: 1, degree: 1, ..options() };
+    let options = MatchOptions { slots: 1, degree: 1, ..options() };
     let mut seen: BTreeMap<Vec<u64>, u32> = BTreeMap::new();
     for seed in 0..60 {
         let outcome = lists::both(&net::cluster::Cluster::new(2, seed), &data, [&options; 2]);

@@ -7,7 +7,7 @@ mod tap;
 
 use base::PartyId;
 use common::{Column, ids};
-use matching::{IdentifierSource, Options, pid};
+use matching::{IdentifierSource, MatchOptions, Matcher, PrivateId};
 use net::cluster::Cluster;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -21,8 +21,8 @@ fn errors(culprit: usize, fault: Fault) -> [Option<String>; 2] {
     let (sessions, _) = tapped(1, 1_000, faults);
     run_both(sessions, |session| {
         let own = columns[session.me().index()].flat();
-        let options = Options { threads: 1, ..Options::default() };
-        pid::run(session, &own, &options).err().map(|e| e.to_string())
+        let options = MatchOptions { threads: 1, ..MatchOptions::default() };
+        PrivateId.run(session, &own, None, &options).err().map(|e| e.to_string())
     })
 }
 
@@ -169,8 +169,8 @@ fn elements_of_another_slice() {
     let (sessions, _) = tapped(1, 10_000, [Fault::None, Fault::Change("pid/e", 1, beyond)]);
     let errors = run_both(sessions, |session| {
         let own = columns[session.me().index()].flat();
-        let options = Options { threads: 1, ..Options::default() };
-        pid::run(session, &own, &options).err().map(|e| e.to_string())
+        let options = MatchOptions { threads: 1, ..MatchOptions::default() };
+        PrivateId.run(session, &own, None, &options).err().map(|e| e.to_string())
     });
     let error = errors[0].as_ref().unwrap();
     assert!(error.ends_with("the elements of a slice are in its range"), "{error}");
@@ -182,7 +182,10 @@ fn identifiers_of_no_or_many_bytes_and_some_that_change() {
         let column = Changing { ids: ids.to_vec(), reads: AtomicUsize::new(0), change: false };
         let (sessions, records) = tapped(1, 1_000, [Fault::None, Fault::None]);
         let errors = run_both(sessions, |session| {
-            pid::run(session, &column, &Options { threads: 1, ..Options::default() }).unwrap_err().to_string()
+            PrivateId
+                .run(session, &column, None, &MatchOptions { threads: 1, ..MatchOptions::default() })
+                .unwrap_err()
+                .to_string()
         });
         assert!(errors[0].starts_with(&format!("registry at pid: {error}")), "{}", errors[0]);
         assert!(records.iter().all(|r| r.lock().unwrap().is_empty()), "something was sent");
@@ -196,10 +199,13 @@ fn identifiers_of_no_or_many_bytes_and_some_that_change() {
         let (sessions, _) = tapped(1, 10_000, [Fault::None, Fault::None]);
         let done = run_both(sessions, |session| {
             let own: &dyn IdentifierSource = &column;
-            pid::run(session, own, &Options { threads: 1, ..Options::default() })
+            PrivateId.run(session, own, None, &MatchOptions { threads: 1, ..MatchOptions::default() })
         });
         match change {
-            false => assert_eq!(done[0].as_ref().unwrap().mine, done[1].as_ref().unwrap().mine),
+            false => {
+                let mine = done.map(|done| done.unwrap().spine().unwrap().mine);
+                assert_eq!(mine[0], mine[1]);
+            }
             true => {
                 let errors: Vec<_> =
                     done.iter().map(|d| d.as_ref().map_err(ToString::to_string).err()).collect();
@@ -253,18 +259,6 @@ fn a_wrong_count_of_rows_ends_in_an_error_on_both_sides() {
 }
 
 #[test]
-fn a_peer_that_dies_at_any_step() {
-    let cuts =
-        [U, V, E, S_C_PRIME, S_P_PRIME, ("pid/count", 0), ("pid/u", 0), ("pid/e", 0), ("pid/spine", 0)];
-    for (culprit, at) in cuts.into_iter().flat_map(|at| [(0, at), (1, at)]) {
-        let error = says(culprit, Fault::Cut(at.0, at.1));
-        assert!(error.ends_with("see the peer's own output"), "{error}");
-        let step = at.0.strip_prefix("pid/").unwrap();
-        assert!(error.starts_with(step), "{error}, died at {step}");
-    }
-}
-
-#[test]
 fn a_peer_that_stalls_at_any_step() {
     let columns = [Column::new(&ids(0..30)), Column::new(&ids(10..50))];
     let stall = &|step: &str, culprit: u8| {
@@ -272,7 +266,7 @@ fn a_peer_that_stalls_at_any_step() {
         let cluster = Cluster::new(2, 1).deadline(Duration::from_millis(400));
         let done = cluster.fault(PartyId(culprit), step, fault).run(|session| {
             let own = columns[session.me().index()].flat();
-            pid::run(session, &own, &Options { threads: 1, ..Options::default() })
+            PrivateId.run(session, &own, None, &MatchOptions { threads: 1, ..MatchOptions::default() })
         });
         let error = done[1 - culprit as usize].as_ref().unwrap_err().to_string();
         assert!(error.contains(" at pid/") && error.contains("no progress for"), "{step}: {error}");

@@ -6,21 +6,24 @@ mod tap;
 
 use base::Seed;
 use common::{Column, ids};
-use matching::group::{Exponent, GroupElement, hash, mul_batch};
-use matching::{Options, Sizes, pid};
+use matching::{
+    MatchOptions, Matcher, PairSizes, PrivateId,
+    group::{Exponent, GroupElement, hash, mul_batch},
+    pid,
+};
 use net::Session;
 use std::collections::BTreeSet;
 use tap::{Fault, run_both, tapped};
 
-fn options() -> Options {
-    Options { threads: 1, ..Options::default() }
+fn options() -> MatchOptions {
+    MatchOptions { threads: 1, ..MatchOptions::default() }
 }
 
 /// The messages of both parties in an honest run.
 fn transcript(seed: u8, x: &[String], y: &[String]) -> [Vec<(String, Vec<u8>)>; 2] {
     let columns = [Column::new(x), Column::new(y)];
     let (sessions, records) = tapped(seed, 30_000, [Fault::None, Fault::None]);
-    run_both(sessions, |s| pid::run(s, &columns[s.me().index()].flat(), &options()).map(drop))
+    run_both(sessions, |s| PrivateId.run(s, &columns[s.me().index()].flat(), None, &options()).map(drop))
         .into_iter()
         .for_each(|done| done.unwrap());
     records.map(|r| std::mem::take(&mut *r.lock().unwrap()))
@@ -37,7 +40,7 @@ fn elements(messages: &[(String, Vec<u8>)], step: &str) -> Vec<GroupElement> {
 
 /// Messages of party 0 and 1 as someone would make them up who knows the sizes only. Slices of the e step
 /// hold as many elements as those of uniform ones, so they are summed up.
-fn simulate(sizes: Sizes) -> [Vec<(String, usize)>; 2] {
+fn simulate(sizes: PairSizes) -> [Vec<(String, usize)>; 2] {
     let [n_c, n_p] = sizes.rows.map(|n| n as usize);
     let [only_c, only_p] = [n_c, n_p].map(|n| n - sizes.shared() as usize);
     assert!(n_c.max(n_p) <= pid::CHUNK as usize, "one chunk per column, one slice");
@@ -69,7 +72,7 @@ fn the_view_has_the_shape_that_sizes_give() {
     ];
     for (x, y) in cases {
         let union = common::expected_union(&x, &y);
-        let sizes = Sizes { rows: [x.len() as u64, y.len() as u64], union };
+        let sizes = PairSizes::new([x.len() as u64, y.len() as u64], union);
         let seen = transcript(1, &x, &y).map(|messages| shape(&messages));
         assert_eq!(seen, simulate(sizes));
     }
@@ -178,7 +181,7 @@ fn match_counts_of_known_subsets_do_not_come_out() {
         if session.me().0 == 0 {
             return Some(curious(session, &x, y.len()));
         }
-        let gone = pid::run(session, &column.flat(), &options()).unwrap_err().to_string();
+        let gone = PrivateId.run(session, &column.flat(), None, &options()).unwrap_err().to_string();
         assert!(gone.starts_with("hospitals at pid/"), "{gone}");
         None
     });

@@ -1,154 +1,19 @@
-//! Private-ID among n parties end to end: the spine against its definition, the price against the ledger, and
-//! what goes wrong.
+//! What a party of Private-ID among n says when another one sends garbage or deviates.
 
 mod common;
 
 use base::{ChannelError, Error, PartyId, Roster, Seed};
 use common::{Column, ids};
-use matching::dummies::{Dummies, ShownSizes};
-use matching::many::{self, Matched, Options, Sizes};
+use matching::{ManyId, MatchOptions, MatchOutcome, Matcher};
 use net::cluster::Cluster;
-use net::{Channel, InjectedFault, Session, Traffic, pair};
+use net::{Channel, InjectedFault, Session, pair};
 use num_bigint::BigUint;
-use proptest::prelude::*;
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-fn one_thread() -> Options {
-    Options { threads: 1, ..Options::default() }
-}
-
-fn play(
-    cluster: &Cluster,
-    lists: &[Vec<String>],
-    options: &Options,
-) -> Vec<Result<(Matched, Traffic), Error>> {
+fn play(cluster: &Cluster, lists: &[Vec<String>]) -> Vec<Result<MatchOutcome, Error>> {
     let columns: Vec<Column> = lists.iter().map(|list| Column::new(list)).collect();
-    cluster.run(|session| {
-        let matched = many::run(session, &columns[session.me().index()].flat(), options)?;
-        Ok((matched, session.ledger().clone()))
-    })
-}
-
-/// How many identifiers exactly the parties of each set have, from the definition.
-fn overlaps(lists: &[Vec<String>]) -> Vec<u64> {
-    let mut who: BTreeMap<&String, usize> = BTreeMap::new();
-    for (party, list) in lists.iter().enumerate() {
-        list.iter().for_each(|id| *who.entry(id).or_default() |= 1 << party);
-    }
-    let mut counts = vec![0; 1 << lists.len()];
-    who.values().for_each(|&set| counts[set] += 1);
-    counts
-}
-
-/// Plays and checks all of it.
-fn check(cluster: &Cluster, lists: &[Vec<String>]) {
-    let (done, ledgers): (Vec<Matched>, Vec<Traffic>) =
-        play(cluster, lists, &one_thread()).into_iter().map(|d| d.unwrap()).unzip();
-    let union: BTreeSet<&String> = lists.iter().flatten().collect();
-    let mut at: BTreeMap<u32, &String> = BTreeMap::new();
-    for (list, matched) in lists.iter().zip(&done) {
-        assert_eq!((matched.spine.rows, matched.spine.mine.len()), (union.len() as u64, list.len()));
-        for (id, &position) in list.iter().zip(&matched.spine.mine) {
-            assert_eq!(*at.entry(position).or_insert(id), id, "different identifiers share a position");
-        }
-    }
-    // As many positions as identifiers, no identifier at two of them.
-    assert!(at.keys().copied().eq(0..union.len() as u32));
-    assert_eq!(at.values().collect::<BTreeSet<_>>().len(), union.len());
-    let sizes = Sizes { rows: lists.iter().map(|l| l.len() as u64).collect(), union: union.len() as u64 };
-    let price = many::price(&sizes);
-    let sent: Vec<u64> = ledgers.iter().map(|ledger| ledger.sent("many")).collect();
-    assert_eq!(
-        (price.sent.clone(), price.rounds),
-        (sent, ledgers.iter().map(|l| l.turns("many")).max().unwrap())
-    );
-    assert_eq!(done[0].overlaps.as_deref(), Some(&overlaps(lists)[..]));
-    assert!(done[1..].iter().all(|party| party.overlaps.is_none() && party.rows == sizes.rows));
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 20, ..ProptestConfig::default() })]
-    #[test]
-    fn the_spine_is_the_union_of_all(
-        held in proptest::collection::vec(proptest::collection::btree_set(0u32..40, 0..25), 2..6),
-        seed: u64,
-    ) {
-        let lists: Vec<Vec<String>> =
-            held.iter().map(|list| list.iter().map(|i| format!("person {i}")).collect()).collect();
-        check(&Cluster::new(lists.len(), seed), &lists);
-    }
-}
-
-#[test]
-fn long_and_short_lists_in_any_window() {
-    let lists = [ids(0..4200), ids(4000..4100), ids(0..0), ids(50..4150)];
-    check(&Cluster::new(4, 3), &lists);
-    check(&Cluster::new(4, 3).tiny_window(), &lists);
-    check(&Cluster::new(2, 3).tiny_window(), &lists[..2]);
-}
-
-#[test]
-fn order_of_rows_and_threads_do_not_matter() {
-    let lists = [ids(0..300), ids(200..600), ids(100..250)];
-    let spines = |threads, seed| -> Vec<Vec<u32>> {
-        let options = Options { threads, ..Options::default() };
-        let done = play(&Cluster::new(3, seed), &lists, &options);
-        done.into_iter().map(|party| party.unwrap().0.spine.mine).collect()
-    };
-    assert_eq!(spines(1, 1), spines(3, 1));
-    assert_ne!(spines(1, 1), spines(1, 2), "keys are not fresh");
-}
-
-#[test]
-fn dummies_are_counted_and_cut_off() {
-    let lists = [ids(0..20), ids(10..40), ids(15..35)];
-    let columns: Vec<Column> = lists.iter().map(|list| Column::new(list)).collect();
-    let done = Cluster::new(3, 5).run(|session| {
-        let me = session.me().index();
-        let dummies = Some(Dummies::usual(&Seed::from_bytes([me as u8; 32])));
-        many::run(session, &columns[me].flat(), &Options { dummies, ..one_thread() })
-    });
-    let done: Vec<Matched> = done.into_iter().map(|party| party.unwrap()).collect();
-    let mut at: BTreeMap<&String, u32> = BTreeMap::new();
-    for (list, matched) in lists.iter().zip(&done) {
-        assert_eq!(matched.spine.mine.len(), list.len());
-        for (id, &position) in list.iter().zip(&matched.spine.mine) {
-            assert_eq!(*at.entry(id).or_insert(position), position);
-        }
-    }
-    assert_eq!(at.values().collect::<BTreeSet<_>>().len(), 40);
-    let range = Dummies::usual(&Seed::from_bytes([0; 32])).rows_range(ShownSizes::Intersection, 3);
-    let made_up: Vec<u64> =
-        done[2].rows.iter().zip(&lists).map(|(told, list)| told - list.len() as u64).collect();
-    assert!(made_up.iter().all(|rows| (range[0]..=range[1]).contains(rows)), "{made_up:?}");
-    // Three lists of each party and fillers of which nobody knows how many; and every overlap is noised.
-    assert!(done.iter().all(|party| party.spine.rows > 40 + 9 * 370));
-    let exact = overlaps(&lists);
-    let noised = done[0].overlaps.as_ref().unwrap();
-    assert!((1..8).all(|set: usize| noised[set] > exact[set] + 100), "{noised:?}");
-}
-
-#[test]
-fn bad_input_and_limits_are_named() {
-    let mut twice = ids(0..10);
-    twice[7] = twice[2].clone();
-    let run = |lists: &[Vec<String>], options: &Options, at: usize| {
-        let done = play(&Cluster::new(lists.len(), 1), lists, options);
-        done.into_iter().nth(at).unwrap().unwrap_err().to_string()
-    };
-    let lists = [ids(0..4), twice, ids(0..11)];
-    assert!(run(&lists, &one_thread(), 1).starts_with("p1 at many: rows 3 and 8 carry the same identifier"));
-    let few = Options { peer_rows_max: 10, ..one_thread() };
-    let lists = [ids(0..4), ids(0..5), ids(0..11)];
-    assert_eq!(
-        run(&lists, &few, 0),
-        "p0 at many/count with p2: rows of the peer: 11 is over the limit of 10"
-    );
-    let small = Options { memory: Some(1000), ..one_thread() };
-    assert!(run(&lists, &small, 1).contains("or match fewer rows"));
-    let alone = Cluster::new(1, 1).run(|session| many::run(session, &Column::new(&[]).flat(), &one_thread()));
-    assert!(alone[0].as_ref().unwrap_err().to_string().contains("two or more parties"));
+    let options = MatchOptions { threads: 1, ..MatchOptions::default() };
+    cluster.run(|s| ManyId.run(s, &columns[s.me().index()].flat(), None, &options))
 }
 
 #[test]
@@ -160,9 +25,7 @@ fn whatever_goes_wrong_ends_in_errors_that_name_peer_and_step() {
             if culprit == 0 && step == "e" {
                 continue;
             }
-            for fault in
-                [InjectedFault::Cut, InjectedFault::Truncate, InjectedFault::Corrupt { byte: 3, mask: 0x55 }]
-            {
+            for fault in [InjectedFault::Truncate, InjectedFault::Corrupt { byte: 3, mask: 0x55 }] {
                 let cluster = Cluster::new(3, 1).deadline(Duration::from_millis(600)).fault(
                     PartyId(culprit),
                     format!("many/{step}"),
@@ -172,7 +35,7 @@ fn whatever_goes_wrong_ends_in_errors_that_name_peer_and_step() {
                 if matches!((step, fault), ("ring" | "e" | "union", InjectedFault::Corrupt { .. })) {
                     continue;
                 }
-                let done = play(&cluster, &lists, &one_thread());
+                let done = play(&cluster, &lists);
                 let errors: Vec<String> =
                     done.into_iter().filter_map(|d| Some(d.err()?.to_string())).collect();
                 assert!(!errors.is_empty(), "p{culprit}, {step}, {fault:?} went unseen");
@@ -199,8 +62,7 @@ fn points_that_are_none_are_blamed_on_their_sender() {
             format!("many/{step}"),
             InjectedFault::Corrupt { byte, mask: 0x80 },
         );
-        let error =
-            play(&cluster, &lists, &one_thread()).into_iter().nth(victim.into()).unwrap().unwrap_err();
+        let error = play(&cluster, &lists).into_iter().nth(victim.into()).unwrap().unwrap_err();
         let text =
             format!("p{victim} at many/{step} with p{culprit}: malformed message from the peer: a group");
         assert!(error.to_string().starts_with(&text), "{error}");
@@ -261,7 +123,7 @@ fn forged(culprit: usize, forge: fn(&mut Vec<[u8; 32]>)) -> String {
     let play = |me: usize, channels| {
         let seed = Seed::from_bytes([me as u8; 32]);
         let mut session = Session::new(PartyId(me as u8), roster.clone(), channels, seed);
-        many::run(&mut session, &Column::new(&lists[me]).flat(), &one_thread()).err()
+        ManyId.run(&mut session, &Column::new(&lists[me]).flat(), None, &MatchOptions::default()).err()
     };
     std::thread::scope(|scope| {
         let play = &play;

@@ -4,8 +4,7 @@ mod common;
 
 use base::{ChannelError, PartyId, Roster, Seed};
 use common::{Column, ids};
-use matching::group::GroupElement;
-use matching::many::{self, Options};
+use matching::{ManyId, MatchOptions, Matcher, group::GroupElement};
 use net::{Channel, Session, pair};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -63,8 +62,8 @@ fn transcript(lists: &[Vec<String>], seed: u8) -> BTreeMap<(usize, usize, String
             let seed = Seed::from_bytes([seed; 32]).fork(&me.to_string());
             let mut session = Session::new(PartyId(me as u8), roster.clone(), channels, seed);
             scope.spawn(move || {
-                let options = Options { threads: 1, ..Options::default() };
-                many::run(&mut session, &Column::new(&lists[me]).flat(), &options).unwrap();
+                let options = MatchOptions { threads: 1, ..MatchOptions::default() };
+                ManyId.run(&mut session, &Column::new(&lists[me]).flat(), None, &options).unwrap();
                 session.finish().unwrap();
             });
         }

@@ -5,49 +5,60 @@
 mod people;
 
 use base::{Error, PartyId, Seed};
-use matching::multi::{self, ContaminatedRule, Matched, Options, RepeatRule, Sizes, influence};
-use matching::{IdentifierSource, dummies::Dummies};
+use matching::dummies::Dummies;
+use matching::multi_pid::{self, COUNTED, LISTS};
+use matching::{
+    ContaminatedRule, IdentifierSource, MatchOptions, MatchOutcome, MatchOutput, MatchSpine, Matcher,
+    MultiId, PairSizes, RepeatRule,
+};
 use net::Traffic;
 use net::cluster::Cluster;
 use people::Rows;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-type Done = [Result<(Matched, Traffic), Error>; 2];
+type Done = [Result<(MatchOutcome, Traffic), Error>; 2];
 
-fn one_thread() -> Options {
-    Options { threads: 1, ..Options::default() }
+fn one_thread() -> MatchOptions {
+    MatchOptions { threads: 1, ..MatchOptions::default() }
 }
 
-fn both(cluster: &Cluster, rows: [&Rows; 2], options: [&Options; 2]) -> Done {
+fn both(cluster: &Cluster, rows: [&Rows; 2], options: [&MatchOptions; 2]) -> Done {
     let done = cluster.run(|session| {
         let me = session.me().index();
-        let matched = multi::run(session, rows[me], options[me])?;
+        let matched = MultiId.run(session, rows[me], None, options[me])?;
         Ok((matched, session.ledger().clone()))
     });
     done.try_into().ok().unwrap()
 }
 
-fn honest(rows: [&Rows; 2], options: [&Options; 2], seed: u64) -> [Matched; 2] {
+fn honest(rows: [&Rows; 2], options: [&MatchOptions; 2], seed: u64) -> [MatchOutcome; 2] {
     let [c, p] = both(&Cluster::new(2, seed), rows, options).map(|done| done.unwrap());
-    assert_eq!(c.0.spine.rows, p.0.spine.rows);
-    let sizes = Sizes {
-        rows: [c.0.spine.disclosed.own, p.0.spine.disclosed.own],
-        keys: rows.map(|r| r.keys as u64),
-        union: c.0.spine.rows,
-    };
-    let price = multi::price(sizes);
+    assert_eq!(c.0.disclosed.sizes, p.0.disclosed.sizes);
+    let price = MultiId.price(&c.0.disclosed.sizes, options[0]);
     assert_eq!(price.sent, [c.1.sent("multi"), p.1.sent("multi")]);
     assert_eq!(price.rounds, c.1.turns("multi").max(p.1.turns("multi")));
     [c.0, p.0]
 }
 
+fn spine(outcome: &MatchOutcome) -> &MatchSpine {
+    match &outcome.output {
+        MatchOutput::Spine(spine) => spine,
+        MatchOutput::Shares(_) => panic!("it gives a spine"),
+    }
+}
+
+/// What a party counted under these words.
+fn counted<const N: usize>(outcome: &MatchOutcome, what: [&str; N]) -> [Option<u64>; N] {
+    what.map(|what| outcome.disclosed.count(what))
+}
+
 /// The pairs of rows that share a position. Checks that positions are all taken, and once per party.
-fn pairs([c, p]: &[Matched; 2]) -> BTreeSet<(usize, usize)> {
+fn pairs([c, p]: &[MatchOutcome; 2]) -> BTreeSet<(usize, usize)> {
     let mut at: BTreeMap<u32, [Option<usize>; 2]> = BTreeMap::new();
     for (party, matched) in [c, p].into_iter().enumerate() {
-        for (row, &position) in matched.spine.mine.iter().enumerate() {
-            assert!(u64::from(position) < matched.spine.rows);
+        for (row, &position) in spine(matched).mine.iter().enumerate() {
+            assert!(u64::from(position) < spine(matched).rows);
             let place = &mut at.entry(position).or_default()[party];
             assert_eq!(place.replace(row), None, "two rows at one position");
         }
@@ -114,14 +125,13 @@ proptest! {
     ) {
         let c = without_gaps(random_rows(keys.0, &cells[0]));
         let p = without_gaps(random_rows(keys.1, &cells[1]));
-        let options = Options { weights: weights.clone(), repeats: RepeatRule::Replace, ..one_thread() };
+        let options = MatchOptions { weights: weights.clone(), repeats: RepeatRule::Replace, ..one_thread() };
         let done = honest([&c, &p], [&options; 2], seed);
         let found = pairs(&done);
         prop_assert_eq!(&found, &expected([&c, &p], &weights));
-        prop_assert_eq!(done[0].spine.rows, c.rows() + p.rows() - found.len() as u64);
-        let graph = done[0].graph.unwrap();
-        prop_assert_eq!(graph.pairs, found.len() as u64);
-        prop_assert!(done[1].graph.is_none() && done[0].lists.is_none());
+        prop_assert_eq!(spine(&done[0]).rows, c.rows() + p.rows() - found.len() as u64);
+        prop_assert_eq!(counted(&done[0], LISTS), [None; 2]);
+        prop_assert!(done[1].disclosed.counts.is_empty());
     }
 }
 
@@ -132,9 +142,8 @@ fn a_better_column_wins_and_weights_overrule_it() {
     // Row 0 of P has the mail of C's row 1 and the phone of C's row 0.
     let plain = honest([&c, &p], [&one_thread(); 2], 1);
     assert_eq!(pairs(&plain), BTreeSet::from([(1, 0)]));
-    let graph = plain[0].graph.unwrap();
-    assert_eq!((graph.candidates, graph.conflicts, graph.pairs), ([2, 2], [1, 1], 1));
-    let phones = Options { weights: vec![1, 5], ..one_thread() };
+    assert_eq!(counted(&plain[0], COUNTED), [Some(2), Some(2), Some(1), Some(1), None]);
+    let phones = MatchOptions { weights: vec![1, 5], ..one_thread() };
     let weighted = honest([&c, &p], [&phones; 2], 1);
     assert_eq!(pairs(&weighted), BTreeSet::from([(0, 0), (1, 1)]));
 }
@@ -159,39 +168,19 @@ fn sizes_at_the_edges() {
 }
 
 #[test]
-fn threads_and_windows_change_nothing() {
-    let rows = |start: usize, n: usize| Rows {
-        keys: 2,
-        rows: (start..start + n).map(|i| vec![format!("m{i}"), format!("p{}", 9 * i)]).collect(),
-    };
-    let (c, p) = (rows(0, 5000), rows(4900, 3000));
-    let run = |cluster: &Cluster, threads| {
-        let options = Options { threads, ..Options::default() };
-        both(cluster, [&c, &p], [&options; 2]).map(|done| done.unwrap().0)
-    };
-    let plain = run(&Cluster::new(2, 7), 1);
-    assert_eq!(pairs(&plain).len(), 100);
-    assert!(run(&Cluster::new(2, 7), 3) == plain);
-    assert!(run(&Cluster::new(2, 7).tiny_window(), 1) == plain);
-}
-
-#[test]
-fn repeats_are_refused_or_replaced_and_counted() {
+fn repeats_are_refused_or_replaced() {
     let c = Rows::new(2, &[&["a", "x"], &["b", "a"], &["", "b"], &["c", "c"]]);
     let p = Rows::new(2, &[&["a", ""], &["b", "q"], &["c", ""]]);
     let [refused, _] = both(&Cluster::new(2, 1), [&c, &p], [&one_thread(); 2]);
     let text = refused.unwrap_err().to_string();
     assert!(text.starts_with("p0 at multi: rows 1 and 2 carry the same identifier"), "{text}");
-    let replace = Options { repeats: RepeatRule::Replace, ..one_thread() };
+    let replace = MatchOptions { repeats: RepeatRule::Replace, ..one_thread() };
     let done = honest([&c, &p], [&replace; 2], 1);
     assert_eq!(pairs(&done), BTreeSet::from([(0, 0), (1, 1), (3, 2)]));
-    let c = done[0].replaced;
-    assert_eq!((c.repeated, c.missing, c.nameless), (3, 1, 1));
-    assert_eq!((done[1].replaced.repeated, done[1].replaced.missing), (0, 2));
     // Twice in one row is nobody's other row: no reason to refuse.
     let twice = Rows::new(2, &[&["c", "c"]]);
     let done = honest([&twice, &p], [&one_thread(); 2], 1);
-    assert_eq!((pairs(&done).len(), done[0].replaced.repeated), (1, 1));
+    assert_eq!(pairs(&done).len(), 1);
 }
 
 #[test]
@@ -200,20 +189,20 @@ fn contaminated_rows_are_counted_or_dropped() {
     let c = Rows::new(2, &[&["t1", ""], &["t2", "m"], &["k1", ""], &["k2", ""]]);
     let p = Rows::new(2, &[&["t1", "k1"], &["t2", "m"], &["k2", ""]]);
     let run = |rule, lists| {
-        let of_c = Options { contaminated: rule, lists: Some(lists), ..one_thread() };
-        let of_p = Options { contaminated: rule, ..one_thread() };
+        let of_c = MatchOptions { contaminated: rule, lists: Some(lists), ..one_thread() };
+        let of_p = MatchOptions { contaminated: rule, ..one_thread() };
         honest([&c, &p], [&of_c, &of_p], 9)
     };
-    let counted = run(ContaminatedRule::Count, 2);
-    assert_eq!(pairs(&counted), BTreeSet::from([(0, 0), (1, 1), (3, 2)]));
-    assert_eq!(counted[0].graph.unwrap().contaminated, Some(1));
-    assert!(counted.iter().all(|party| party.lists == Some([2, 2])));
+    let met = run(ContaminatedRule::Count, 2);
+    assert_eq!(pairs(&met), BTreeSet::from([(0, 0), (1, 1), (3, 2)]));
+    assert_eq!(counted(&met[0], COUNTED)[4], Some(1));
+    assert!(met.iter().all(|party| counted(party, LISTS) == [Some(2); 2]));
     let dropped = run(ContaminatedRule::Drop, 2);
     assert_eq!(pairs(&dropped), BTreeSet::from([(1, 1), (3, 2)]));
-    assert_eq!(dropped[0].graph.unwrap().contaminated, Some(1));
+    assert_eq!(counted(&dropped[0], COUNTED)[4], Some(1));
     // With all rows in one list nobody is contaminated.
     for lists in [0, 4] {
-        assert_eq!(run(ContaminatedRule::Drop, lists)[0].graph.unwrap().contaminated, Some(0));
+        assert_eq!(counted(&run(ContaminatedRule::Drop, lists)[0], COUNTED)[4], Some(0));
     }
 }
 
@@ -224,14 +213,15 @@ fn dummies_hide_sizes_and_are_cut_off() {
         rows: (start..start + n).map(|i| vec![format!("m{i}"), format!("p{i}")]).collect(),
     };
     let (c, p) = (rows(0, 60), rows(30, 50));
-    let of = |seed| Options { dummies: Some(Dummies::usual(&Seed::from_bytes([seed; 32]))), ..one_thread() };
+    let of =
+        |seed| MatchOptions { dummies: Some(Dummies::usual(&Seed::from_bytes([seed; 32]))), ..one_thread() };
     let done = honest([&c, &p], [&of(1), &of(2)], 4);
     let shared: BTreeSet<_> = (30..60).map(|i| (i, i - 30)).collect();
     assert_eq!(pairs(&done), shared);
-    assert_eq!((done[0].spine.mine.len(), done[1].spine.mine.len()), (60, 50));
-    let seen = done[1].spine.disclosed;
-    assert!(seen.peer > 60 + 370 && seen.own > 50 + 370 && seen.union > 80 + 370);
-    assert!(done[0].graph.unwrap().pairs > 30 + 100);
+    assert_eq!((spine(&done[0]).mine.len(), spine(&done[1]).mine.len()), (60, 50));
+    let seen = done[1].disclosed.sizes.pair();
+    assert!(seen.rows[0] > 60 + 370 && seen.rows[1] > 50 + 370 && seen.union > 80 + 370);
+    assert!(seen.shared() > 30 + 100);
     let [a, b] = both(&Cluster::new(2, 1), [&c, &p], [&of(1), &one_thread()]);
     for error in [a, b] {
         assert!(error.unwrap_err().to_string().contains("same dummies as we do"));
@@ -241,30 +231,30 @@ fn dummies_hide_sizes_and_are_cut_off() {
 #[test]
 fn options_that_do_not_fit_are_refused() {
     let c = Rows::new(2, &[&["a", "b"], &["c", ""]]);
-    let text = |c_options: Options, p_options: Options, at: usize| {
+    let text = |c_options: MatchOptions, p_options: MatchOptions, at: usize| {
         let done = both(&Cluster::new(2, 1), [&c, &c], [&c_options, &p_options]);
         done.into_iter().nth(at).unwrap().unwrap_err().to_string()
     };
-    let light = Options { weights: vec![1], ..one_thread() };
+    let light = MatchOptions { weights: vec![1], ..one_thread() };
     assert!(text(light.clone(), light, 0).contains("weights for fewer columns"));
-    let weighted = Options { weights: vec![1, 2], ..one_thread() };
+    let weighted = MatchOptions { weights: vec![1, 2], ..one_thread() };
     assert!(text(weighted, one_thread(), 1).contains("same weights and rule"));
-    let counting = Options { contaminated: ContaminatedRule::Count, ..one_thread() };
+    let counting = MatchOptions { contaminated: ContaminatedRule::Count, ..one_thread() };
     assert!(text(counting.clone(), counting.clone(), 0).contains("say which rows are one"));
-    let listed = Options { lists: Some(1), ..counting.clone() };
+    let listed = MatchOptions { lists: Some(1), ..counting.clone() };
     assert!(text(listed.clone(), listed.clone(), 1).contains("lists are party 0's"));
     assert!(
-        text(Options { lists: Some(3), ..counting.clone() }, counting, 0)
+        text(MatchOptions { lists: Some(3), ..counting.clone() }, counting, 0)
             .contains("more rows than there are")
     );
-    let small = Options { memory: Some(100), ..one_thread() };
+    let small = MatchOptions { memory: Some(100), ..one_thread() };
     let error = text(one_thread(), small, 1);
     assert_eq!(
         error,
         "p1 at multi: this match needs 1 MB of memory and 0 MB are left for it, the data's own memory taken \
          off; raise `memory` by 1 MB, or match fewer rows"
     );
-    let few = Options { peer_rows_max: 1, ..one_thread() };
+    let few = MatchOptions { peer_rows_max: 1, ..one_thread() };
     assert!(text(few, one_thread(), 0).contains("rows of the peer: 2 is over the limit of 1"));
     let wide = Rows::new(17, &[]);
     let [error, _] = both(&Cluster::new(2, 1), [&wide, &c], [&one_thread(); 2]);
@@ -276,13 +266,16 @@ fn options_that_do_not_fit_are_refused() {
 
 #[test]
 fn a_price_at_scale() {
-    let sizes = Sizes { rows: [1_000_000; 2], keys: [2; 2], union: 1_500_000 };
+    let sizes = PairSizes { rows: [1_000_000; 2], keys: [2; 2], union: 1_500_000 };
     // Three columns of two elements, two of one, twelve bytes for each position.
-    assert_eq!(multi::price(sizes).bytes() / 1_000_000, 3 * 64 + 2 * 32 + 18);
-    let [c, p] = [0, 1].map(|party| multi::multiplications(sizes, PartyId(party)));
+    assert_eq!(multi_pid::price(sizes).bytes() / 1_000_000, 3 * 64 + 2 * 32 + 18);
+    let [c, p] = [0, 1].map(|party| multi_pid::multiplications(sizes, PartyId(party)));
     assert_eq!((c, p), (6_000_000, 6_500_000));
-    assert_eq!((influence(2, RepeatRule::Error), influence(2, RepeatRule::Replace)), (3, 5));
-    let memory = [0, 1].map(|party| multi::memory([1_000_000; 2], [2; 2], PartyId(party)));
+    assert_eq!(
+        (multi_pid::influence(2, RepeatRule::Error), multi_pid::influence(2, RepeatRule::Replace)),
+        (3, 5)
+    );
+    let memory = [0, 1].map(|party| multi_pid::memory([1_000_000; 2], [2; 2], PartyId(party)));
     assert!(memory.iter().all(|&bytes| bytes <= 1_000_000 * (100 + 70 * 2)), "{memory:?}");
 }
 
@@ -290,7 +283,7 @@ fn a_price_at_scale() {
 fn dummies_are_refused_where_contaminated_rows_matter() {
     let rows = Rows::new(1, &[&["a"]]);
     for contaminated in [ContaminatedRule::Count, ContaminatedRule::Drop] {
-        let options = |party: usize| Options {
+        let options = |party: usize| MatchOptions {
             contaminated,
             lists: (party == 0).then_some(1),
             dummies: Some(Dummies::usual(&Seed::from_bytes([1; 32]))),

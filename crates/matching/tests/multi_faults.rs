@@ -5,7 +5,7 @@ mod people;
 #[path = "common/tap.rs"]
 mod tap;
 
-use matching::multi::{self, Options};
+use matching::{MatchOptions, Matcher, MultiId};
 use people::Rows;
 use tap::{Fault, run_both, tapped};
 
@@ -21,9 +21,9 @@ fn errors(culprit: usize, fault: Fault) -> [Option<String>; 2] {
     faults[culprit] = fault;
     let (sessions, _) = tapped(1, 1_000, faults);
     run_both(sessions, |session| {
-        let options = Options { threads: 1, ..Options::default() };
+        let options = MatchOptions { threads: 1, ..MatchOptions::default() };
         let own = &sides[session.me().index()];
-        multi::run(session, own, &options).err().map(|e| e.to_string())
+        MultiId.run(session, own, None, &options).err().map(|e| e.to_string())
     })
 }
 
@@ -138,17 +138,4 @@ fn a_huge_claim_of_rows_that_never_come_ends_clean() {
     let [_, victim] = errors(0, Fault::Change("multi/count", 0, number::<0, { 1 << 30 }>));
     let error = victim.expect("the victim fails");
     assert!(error.starts_with("hospitals at multi"), "{error}");
-}
-
-#[test]
-fn a_peer_that_dies_at_any_message() {
-    let of_c = [("count", 0), ("u", 0), ("labels", 0), ("labels", 1), ("spine", 0)];
-    let of_p = [("count", 0), ("u", 0), ("e", 0), ("uids", 0), ("spine", 0)];
-    for (culprit, (step, message)) in of_c.map(|cut| (0, cut)).into_iter().chain(of_p.map(|cut| (1, cut))) {
-        let paths = ["multi/count", "multi/u", "multi/e", "multi/labels", "multi/uids", "multi/spine"];
-        let path = paths.into_iter().find(|path| path.strip_prefix("multi/") == Some(step)).unwrap();
-        let error = says(culprit, Fault::Cut(path, message));
-        assert!(error.starts_with(step), "{error}, died at {step}");
-        assert!(error.ends_with("see the peer's own output"), "{error}");
-    }
 }

@@ -7,9 +7,11 @@ mod people;
 mod tap;
 
 use base::Seed;
-use matching::IdentifierSource;
-use matching::group::{Exponent, GroupElement, hash, mul_batch};
-use matching::multi::{self, ContaminatedRule, Options, RepeatRule};
+use matching::{
+    ContaminatedRule, IdentifierSource, MatchOptions, Matcher, MultiId, RepeatRule,
+    group::{Exponent, GroupElement, hash, mul_batch},
+    multi_pid,
+};
 use net::Session;
 use people::Rows;
 use std::collections::BTreeSet;
@@ -17,14 +19,14 @@ use tap::{Fault, run_both, tapped};
 
 type Said = Vec<(String, Vec<u8>)>;
 
-fn options() -> Options {
-    Options { threads: 1, repeats: RepeatRule::Replace, ..Options::default() }
+fn options() -> MatchOptions {
+    MatchOptions { threads: 1, repeats: RepeatRule::Replace, ..MatchOptions::default() }
 }
 
 /// The messages of both parties in an honest run.
-fn transcript(sides: [&Rows; 2], options: [&Options; 2]) -> [Said; 2] {
+fn transcript(sides: [&Rows; 2], options: [&MatchOptions; 2]) -> [Said; 2] {
     let (sessions, records) = tapped(3, 30_000, [Fault::None, Fault::None]);
-    run_both(sessions, |s| multi::run(s, sides[s.me().index()], options[s.me().index()]).map(drop))
+    run_both(sessions, |s| MultiId.run(s, sides[s.me().index()], None, options[s.me().index()]).map(drop))
         .into_iter()
         .for_each(|done| done.unwrap());
     records.map(|r| std::mem::take(&mut *r.lock().unwrap()))
@@ -93,8 +95,8 @@ fn gaps_and_repeats_do_not_show() {
 
 #[test]
 fn rows_of_e_are_sorted_for_each_list() {
-    let of_c = Options { contaminated: ContaminatedRule::Count, lists: Some(150), ..options() };
-    let of_p = Options { contaminated: ContaminatedRule::Count, ..options() };
+    let of_c = MatchOptions { contaminated: ContaminatedRule::Count, lists: Some(150), ..options() };
+    let of_p = MatchOptions { contaminated: ContaminatedRule::Count, ..options() };
     let [c, p] = transcript([&rows(0..400), &rows(100..300)], [&of_c, &of_p]);
     let heads = |said: &Said, step: &str| -> Vec<u128> {
         let column = elements(said, step);
@@ -120,7 +122,7 @@ fn curious(session: &mut Session, x: &[String], rows_p: usize) -> (Vec<GroupElem
     link.send(&[numbers.as_flattened(), &settings[..16], &[0; 16]].concat()).unwrap();
     link.recv(&mut [0; 56]).unwrap();
     let mut e_p = vec![[0; 32]; rows_p];
-    let chunks = u_c.chunks(multi::CHUNK as usize).zip(e_p.chunks_mut(multi::CHUNK as usize));
+    let chunks = u_c.chunks(multi_pid::CHUNK as usize).zip(e_p.chunks_mut(multi_pid::CHUNK as usize));
     chunks.for_each(|(u, e)| link.exchange(u.as_flattened(), e.as_flattened_mut()).unwrap());
     mul_batch(&mut e_p, &c1, 1).unwrap();
     let mut e_c = vec![[0; 32]; x.len()];
@@ -130,7 +132,7 @@ fn curious(session: &mut Session, x: &[String], rows_p: usize) -> (Vec<GroupElem
 
 #[test]
 fn match_counts_of_known_subsets_do_not_come_out() {
-    let chunk = multi::CHUNK as usize;
+    let chunk = multi_pid::CHUNK as usize;
     let name = |i: usize| format!("person {i}");
     // The first chunk of C is what P has, the second one is not.
     let x: Vec<String> = (0..2 * chunk).map(name).collect();
@@ -140,7 +142,7 @@ fn match_counts_of_known_subsets_do_not_come_out() {
         if session.me().0 == 0 {
             return Some(curious(session, &x, y.rows() as usize));
         }
-        let gone = multi::run(session, &y, &options()).unwrap_err().to_string();
+        let gone = MultiId.run(session, &y, None, &options()).unwrap_err().to_string();
         assert!(gone.starts_with("hospitals at multi/labels with registry: "), "{gone}");
         None
     });

@@ -6,12 +6,14 @@ mod tap;
 
 use base::{Error, PartyId, Seed};
 use matching::paillier::{self, PayloadGiver};
-use matching::{PayloadField, PayloadLayout, PayloadTable};
+use matching::permute::TransferBill;
+use matching::{PayloadLayout, PayloadTable, TableField};
 use net::cluster::Cluster;
 use net::{Session, Traffic};
+use ot::OtKind;
 use tap::{Fault, run_both, tapped};
 
-fn layout(fields: &[PayloadField]) -> PayloadLayout {
+fn layout(fields: &[TableField]) -> PayloadLayout {
     PayloadLayout::new(fields.iter().copied()).unwrap()
 }
 
@@ -55,26 +57,28 @@ fn joined(table: &PayloadTable, shares: [&PayloadTable; 2], map: &[u32]) {
 #[test]
 fn shares_join_to_the_mapped_rows_and_cost_their_price() {
     let cases: [(PayloadLayout, u64, &[u32]); 5] = [
-        (layout(&[PayloadField::number(8)]), 5, &[3, 0, 3]),
+        (layout(&[TableField::number(8)]), 5, &[3, 0, 3]),
         (
             layout(&[
-                PayloadField::bits(9),
-                PayloadField::number(5),
-                PayloadField::number(16),
-                PayloadField::bits(3),
+                TableField::bits(9),
+                TableField::number(5),
+                TableField::number(16),
+                TableField::bits(3),
             ]),
             4,
             &[2, 1, 1],
         ),
-        (layout(&[PayloadField::number(8); 16]), 2, &[1, 0]),
-        (layout(&[PayloadField::number(4)]), 40, &(0..40).rev().collect::<Vec<u32>>()),
+        (layout(&[TableField::number(8); 16]), 2, &[1, 0]),
+        (layout(&[TableField::number(4)]), 40, &(0..40).rev().collect::<Vec<u32>>()),
         (layout(&[]), 3, &[1]),
     ];
     for (seed, (layout, rows, map)) in (1..).zip(cases) {
         let table = random_table(&layout, rows, seed);
         let [(a, ledger_a), (b, ledger_b)] = run(&Cluster::new(2, seed.into()), &table, map);
         joined(&table, [&a, &b], map);
-        let price = paillier::price(PartyId(0), rows, map.len() as u64, &layout);
+        let mut bill = TransferBill::new(OtKind::default());
+        paillier::bill(&mut bill, PartyId(0), rows, map.len() as u64, &layout);
+        let price = bill.cost();
         assert_eq!([ledger_a.sent(""), ledger_b.sent("")], [price.sent[0], price.sent[1]]);
         assert_eq!(ledger_a.turns("").max(ledger_b.turns("")), price.rounds);
     }
@@ -82,7 +86,7 @@ fn shares_join_to_the_mapped_rows_and_cost_their_price() {
 
 #[test]
 fn equal_rows_get_unrelated_shares() {
-    let layout = layout(&[PayloadField::number(8)]);
+    let layout = layout(&[TableField::number(8)]);
     let table = random_table(&layout, 1, 9);
     let [(a, _), (b, _)] = run(&Cluster::new(2, 9), &table, &[0; 16]);
     joined(&table, [&a, &b], &[0; 16]);
@@ -96,7 +100,7 @@ fn equal_rows_get_unrelated_shares() {
 
 #[test]
 fn nothing_is_said_about_no_rows() {
-    let table = random_table(&layout(&[PayloadField::number(8)]), 3, 1);
+    let table = random_table(&layout(&[TableField::number(8)]), 3, 1);
     for (shares, ledger) in run(&Cluster::new(2, 1), &table, &[]) {
         assert_eq!((shares.rows(), ledger.sent("")), (0, 0));
     }
@@ -104,7 +108,7 @@ fn nothing_is_said_about_no_rows() {
 
 #[test]
 fn a_map_beyond_the_rows_is_refused() {
-    let table = random_table(&layout(&[PayloadField::number(8)]), 3, 1);
+    let table = random_table(&layout(&[TableField::number(8)]), 3, 1);
     let done = Cluster::new(2, 1).run(|s| work(s, &table, &[3]).map(drop));
     let [_, taker] = <[Result<(), Error>; 2]>::try_from(done).ok().unwrap();
     assert!(taker.unwrap_err().to_string().contains("points beyond the giver's rows"));
@@ -112,7 +116,7 @@ fn a_map_beyond_the_rows_is_refused() {
 
 /// What the victim of `culprit` says.
 fn says(culprit: usize, fault: Fault) -> String {
-    let table = random_table(&layout(&[PayloadField::number(8)]), 3, 1);
+    let table = random_table(&layout(&[TableField::number(8)]), 3, 1);
     let mut faults = [Fault::None, Fault::None];
     faults[culprit] = fault;
     let (sessions, _) = tapped(1, 2_000, faults);

@@ -7,7 +7,7 @@ mod tap;
 
 use base::{Error, PartyId, Rng, Seed};
 use matching::permute::{self, ExtendedMap, PlaneRows, Switchboard, TransferBill, network::switches, route};
-use matching::{PayloadField, PayloadLayout, PayloadTable};
+use matching::{PayloadLayout, PayloadTable, TableField};
 use net::cluster::Cluster;
 use net::{Session, Traffic};
 use ot::OtKind;
@@ -20,13 +20,13 @@ fn rng(seed: u8) -> Rng {
 
 fn mixed() -> PayloadLayout {
     let fields = [
-        PayloadField::bits(9),
-        PayloadField::number(4),
-        PayloadField::number(16),
-        PayloadField::bits(128),
-        PayloadField::number(5),
+        TableField::bits(9),
+        TableField::number(4),
+        TableField::number(16),
+        TableField::bits(128),
+        TableField::number(5),
     ];
-    PayloadLayout::new(fields.into_iter().chain([PayloadField::number(8), PayloadField::number(8)])).unwrap()
+    PayloadLayout::new(fields.into_iter().chain([TableField::number(8), TableField::number(8)])).unwrap()
 }
 
 fn random(layout: &PayloadLayout, rows: usize, rng: &mut Rng) -> PayloadTable {
@@ -155,12 +155,8 @@ fn a_map_with_repeats_and_gaps_is_an_extension() {
 #[test]
 fn more_gates_than_a_chunk_of_ots_and_rows_of_all_widths() {
     let mut rng = rng(3);
-    let layouts = [
-        vec![PayloadField::bits(1)],
-        vec![PayloadField::number(8)],
-        vec![PayloadField::number(8); 200],
-        vec![],
-    ];
+    let layouts =
+        [vec![TableField::bits(1)], vec![TableField::number(8)], vec![TableField::number(8); 200], vec![]];
     for (fields, kind) in layouts.into_iter().zip([KINDS[0], OtKind::Ferret, KINDS[1], KINDS[0]]) {
         let layout = PayloadLayout::new(fields).unwrap();
         let n = 10_000;
@@ -213,7 +209,7 @@ fn settings(said: &[(String, Vec<u8>)], gates: u64) -> Vec<u8> {
 
 #[test]
 fn what_is_said_depends_on_sizes_alone_and_looks_random() {
-    let (n, layout) = (1000, PayloadLayout::new([PayloadField::number(8), PayloadField::bits(64)]).unwrap());
+    let (n, layout) = (1000, PayloadLayout::new([TableField::number(8), TableField::bits(64)]).unwrap());
     let table = PayloadTable::zeros(layout, n).unwrap();
     let straight: Vec<u32> = (0..n as u32).collect();
     let reversed: Vec<u32> = straight.iter().rev().copied().collect();

@@ -5,18 +5,19 @@ mod common;
 #[path = "common/tap.rs"]
 mod tap;
 
-use common::{Column, ids};
-use matching::ps3i::{self, CHUNK, Options};
-use matching::{JoinedPart, PayloadField, PayloadLayout, PayloadTable};
+use common::{Column, ids, with_layouts};
+use matching::{
+    InnerJoin, JoinedPart, MatchOptions, Matcher, PayloadLayout, PayloadTable, TableField, ps3i::CHUNK,
+};
 use std::collections::BTreeSet;
 use tap::{Fault, run_both, tapped};
 
 fn layout() -> PayloadLayout {
-    PayloadLayout::new([PayloadField::number(8), PayloadField::bits(64)]).unwrap()
+    PayloadLayout::new([TableField::number(8), TableField::bits(64)]).unwrap()
 }
 
-fn options() -> Options {
-    Options { threads: 1, ..Options::default() }
+fn options() -> MatchOptions {
+    MatchOptions { threads: 1, ..MatchOptions::default() }
 }
 
 /// A payload of ones in every bit.
@@ -35,8 +36,10 @@ fn transcript(seed: u8, people: [&[String]; 2]) -> [(Messages, [Vec<u8>; 2]); 2]
     let shares = run_both(sessions, |session| {
         let me = session.me().index();
         let (own, table) = (columns[me].flat(), ones(people[me].len()));
-        let matched = ps3i::run(session, &own, &table, &layout(), &options()).unwrap();
-        matched.joined.parts.map(|part| match part {
+        let matched = InnerJoin
+            .run(session, &own, Some(&table), &with_layouts(&options(), [layout(), layout()]))
+            .unwrap();
+        matched.shares().unwrap().parts.map(|part| match part {
             JoinedPart::Shared(table) => table.bytes().to_vec(),
             _ => panic!("a part is not shared"),
         })
@@ -144,7 +147,10 @@ fn errors(culprit: usize, fault: Fault) -> [Option<String>; 2] {
     run_both(sessions, |session| {
         let me = session.me().index();
         let (own, table) = (columns[me].flat(), ones(people[me].len()));
-        ps3i::run(session, &own, &table, &layout(), &options()).err().map(|e| e.to_string())
+        InnerJoin
+            .run(session, &own, Some(&table), &with_layouts(&options(), [layout(), layout()]))
+            .err()
+            .map(|e| e.to_string())
     })
 }
 
@@ -219,7 +225,10 @@ fn more_matches_than_rows_are_refused() {
     let [_, error] = run_both(sessions, |session| {
         let me = session.me().index();
         let (own, table) = (columns[me].flat(), ones(people[me].len()));
-        ps3i::run(session, &own, &table, &layout(), &options()).err().map(|e| e.to_string())
+        InnerJoin
+            .run(session, &own, Some(&table), &with_layouts(&options(), [layout(), layout()]))
+            .err()
+            .map(|e| e.to_string())
     });
     assert!(error.unwrap().ends_with(&format!("{DEVIATED}no more rows match than we have")));
 }

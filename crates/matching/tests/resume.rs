@@ -8,7 +8,7 @@ mod tap;
 use base::Seed;
 use common::{Column, expected_union, ids};
 use matching::dummies::Dummies;
-use matching::{IdentifierSource, Options, Spine, pid};
+use matching::{IdentifierSource, MatchOptions, MatchOutcome, MatchSpine, Matcher, PrivateId, RestartPermit};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use tap::{Fault, run_both, tapped};
@@ -16,8 +16,8 @@ use tap::{Fault, run_both, tapped};
 /// What both parties sent, by step.
 type Said = [Vec<(String, Vec<u8>)>; 2];
 
-fn options(dir: &Path, party: usize) -> Options {
-    Options { threads: 1, resume: Some(dir.join(format!("party {party}"))), ..Options::default() }
+fn options(dir: &Path, party: usize) -> MatchOptions {
+    MatchOptions { threads: 1, resume: Some(dir.join(format!("party {party}"))), ..MatchOptions::default() }
 }
 
 /// One session of both over the folders in `dir`; keys of fresh runs come from `seed`.
@@ -26,11 +26,12 @@ fn session(
     seed: u8,
     columns: [&dyn IdentifierSource; 2],
     faults: [Fault; 2],
-) -> ([Result<Spine, String>; 2], Said) {
+) -> ([Result<MatchSpine, String>; 2], Said) {
     let (sessions, records) = tapped(seed, 10_000, faults);
     let done = run_both(sessions, |session| {
         let me = session.me().index();
-        pid::run(session, columns[me], &options(dir, me)).map_err(|e| e.to_string())
+        let done = PrivateId.run(session, columns[me], None, &options(dir, me));
+        done.and_then(MatchOutcome::spine).map_err(|e| e.to_string())
     });
     (done, records.map(|r| std::mem::take(&mut *r.lock().unwrap())))
 }
@@ -40,7 +41,7 @@ fn streamed(said: &[(String, Vec<u8>)]) -> Vec<&[u8]> {
     said.iter().filter(|(step, bytes)| step == "pid/u" && bytes.len() > 1).map(|(_, b)| &b[..]).collect()
 }
 
-fn check(x: &[String], y: &[String], done: [Result<Spine, String>; 2]) {
+fn check(x: &[String], y: &[String], done: [Result<MatchSpine, String>; 2]) {
     let [c, p] = done.map(Result::unwrap);
     assert_eq!((c.rows, p.rows), (expected_union(x, y), expected_union(x, y)));
     for (name, at) in x.iter().zip(&c.mine) {
@@ -130,8 +131,8 @@ fn other_dummies_are_refused() {
         run_both(sessions, |session| {
             let me = session.me().index();
             let dummies = Some(Dummies::usual(&Seed::from_bytes([dummies + me as u8; 32])));
-            let options = Options { dummies, ..options(dir.path(), me) };
-            pid::run(session, &columns[me].flat(), &options).map_err(|e| e.to_string())
+            let options = MatchOptions { dummies, ..options(dir.path(), me) };
+            PrivateId.run(session, &columns[me].flat(), None, &options).map(drop).map_err(|e| e.to_string())
         })
     };
     assert!(run(1, [Fault::Cut("pid/v", 0), Fault::None]).iter().all(Result::is_err));
@@ -271,12 +272,13 @@ fn beginning_afresh_is_asked_for_and_may_be_refused() {
                 if allowed { Ok(()) } else { Err(base::Error::refused("not again")) }
             };
             let options =
-                Options { afresh: Some(pid::RestartPermit(Arc::new(may))), ..options(dir.path(), me) };
-            pid::run(session, &columns[me].flat(), &options).map_err(|e| e.to_string())
+                MatchOptions { afresh: Some(RestartPermit(Arc::new(may))), ..options(dir.path(), me) };
+            let done = PrivateId.run(session, &columns[me].flat(), None, &options);
+            done.and_then(MatchOutcome::spine).map_err(|e| e.to_string())
         })
     };
     let forget = |party: usize| std::fs::remove_dir_all(dir.path().join(format!("party {party}"))).unwrap();
-    let halves = || [0, 1].map(|party| pid::is_cut(&dir.path().join(format!("party {party}"))));
+    let halves = || [0, 1].map(|party| matching::pid::is_cut(&dir.path().join(format!("party {party}"))));
     let _ = run(1, true, [Fault::None, Fault::Cut("pid/e", 1)]);
     assert_eq!((halves(), asked.load(Ordering::Relaxed)), ([true; 2], 0));
     forget(1);

@@ -7,11 +7,12 @@ mod lists;
 mod people;
 
 use base::{Error, PartyId, Seed};
-use common::{Column, ids};
-use matching::collecting::ShareBackend;
-use matching::dummies::Dummies;
+use common::{Column, ids, with_layouts};
 use matching::permute::{ExtendedMap, PlaneRows, Switchboard, extended};
-use matching::{PayloadField, PayloadLayout, PayloadTable, circuit_psi, collecting, many, multi, pid, ps3i};
+use matching::{
+    AlignedRows, CircuitJoin, InnerJoin, ManyId, MatchOptions, MatchRoles, Matcher, MultiId, PayloadLayout,
+    PayloadTable, PrivateId, SaltedKey, ShareBackend, TableField, dummies::Dummies,
+};
 use net::Session;
 use net::cluster::{Cluster, pinned};
 use ot::OtKind;
@@ -29,7 +30,7 @@ fn column(session: &Session) -> Column {
 }
 
 fn layout() -> PayloadLayout {
-    PayloadLayout::new([PayloadField::number(8), PayloadField::bits(9)]).unwrap()
+    PayloadLayout::new([TableField::number(8), TableField::bits(9)]).unwrap()
 }
 
 fn table(rows: u64) -> PayloadTable {
@@ -44,8 +45,8 @@ fn dummies() -> Option<Dummies> {
 
 fn private_id(dummies: &(dyn Fn() -> Option<Dummies> + Sync)) -> String {
     wire(2, |session, threads| {
-        let options = pid::Options { threads, dummies: dummies(), ..pid::Options::default() };
-        pid::run(session, &column(session).flat(), &options).map(drop)
+        let options = MatchOptions { threads, dummies: dummies(), ..MatchOptions::default() };
+        PrivateId.run(session, &column(session).flat(), None, &options).map(drop)
     })
 }
 
@@ -55,36 +56,74 @@ fn multi_pid() -> String {
         Rows::new(3, &[&["b", "", "c"], &["d"], &["f", "g", "h"]]),
     ];
     wire(2, |session, threads| {
-        let options = multi::Options { threads, ..multi::Options::default() };
-        multi::run(session, &rows[session.me().index()], &options).map(drop)
+        let options = MatchOptions { threads, ..MatchOptions::default() };
+        MultiId.run(session, &rows[session.me().index()], None, &options).map(drop)
     })
 }
 
 fn many_pid() -> String {
     wire(3, |session, threads| {
-        let options = many::Options { threads, ..many::Options::default() };
-        many::run(session, &column(session).flat(), &options).map(drop)
+        let options = MatchOptions { threads, ..MatchOptions::default() };
+        ManyId.run(session, &column(session).flat(), None, &options).map(drop)
     })
 }
 
 fn to_shares(session: &mut Session, threads: usize, backend: ShareBackend) -> Result<(), Error> {
-    let options = ps3i::Options { threads, backend, ..ps3i::Options::default() };
-    ps3i::run(session, &column(session).flat(), &table(100), &layout(), &options).map(drop)
+    let options = MatchOptions { threads, backend, ..MatchOptions::default() };
+    InnerJoin
+        .run(
+            session,
+            &column(session).flat(),
+            Some(&table(100)),
+            &with_layouts(&options, [layout(), layout()]),
+        )
+        .map(drop)
 }
 
 fn collected() -> String {
     let data = lists::data(&[&["a", "b"], &["c", ""]], &[&["a", ""], &["b", "c"], &["f", ""]]);
     wire(2, |session, threads| {
-        let options = collecting::Options { threads, ..lists::options() };
+        let options = MatchOptions { threads, ..lists::options() };
         lists::work(session, &data, &options).map(drop)
     })
 }
 
 fn hidden_size(ot: OtKind) -> String {
     wire(2, |session, _| {
-        let options = circuit_psi::Options { ot, ..circuit_psi::Options::default() };
+        let options = MatchOptions { ot: Some(ot), ..MatchOptions::default() };
         let payload = (session.me() == PartyId(1)).then(|| table(100));
-        circuit_psi::run(session, &column(session).flat(), payload.as_ref(), &layout(), &options).map(drop)
+        CircuitJoin
+            .run(
+                session,
+                &column(session).flat(),
+                payload.as_ref(),
+                &with_layouts(&options, [PayloadLayout::default(), layout()]),
+            )
+            .map(drop)
+    })
+}
+
+/// Owners with the same rows, and a server that hears how many.
+fn aligned() -> String {
+    let roles =
+        MatchRoles { owners: vec![PartyId(0), PartyId(1)], joiners: vec![], others: vec![PartyId(2)] };
+    let options = MatchOptions { roles, ..MatchOptions::default() };
+    let rows = Column::new(&ids(0..100));
+    wire(3, |session, _| match session.me() {
+        PartyId(2) => AlignedRows.serve(session, &options).map(drop),
+        _ => AlignedRows.run(session, &rows.flat(), None, &options).map(drop),
+    })
+}
+
+/// Two owners, two servers that join, and one that hears sizes.
+fn salted() -> String {
+    let ids = |range: std::ops::Range<u8>| range.map(PartyId).collect::<Vec<_>>();
+    let roles = MatchRoles { owners: ids(0..2), joiners: ids(2..4), others: ids(4..5) };
+    let salt = Some(Seed::from_bytes([5; 32]).into());
+    let options = MatchOptions { roles, salt, ..MatchOptions::default() };
+    wire(5, |session, _| match session.me() {
+        PartyId(0 | 1) => SaltedKey.run(session, &column(session).flat(), None, &options).map(drop),
+        _ => SaltedKey.serve(session, &options).map(drop),
     })
 }
 
@@ -118,6 +157,8 @@ fn the_wire_is_pinned() {
         ("paillier, ps3i", paillier, "a4ff6022adc0b33c"),
         ("permute-share", moved(), "a8ec6ad877980be9"),
         ("collecting", collected(), "715853565e7a0b4a"),
+        ("aligned", aligned(), "1e2ad591d380a9df"),
+        ("salted-key", salted(), "ddb5aa2663dd9c7c"),
         ("circuit-psi", hidden_size(OtKind::default()), "d988e5c5518fa713"),
         ("circuit-psi over Ferret", hidden_size(OtKind::Ferret), "fe785668cbc2f590"),
     ]);

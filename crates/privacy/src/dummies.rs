@@ -1,13 +1,13 @@
 //! Dummy rows of a match: what a study asks for, and what they cost each party's privacy.
 
 use base::{Error, PartyId, Seed};
-use matching::dummies::{Dummies, ShownSizes, SizeCharge};
-use matching::multi;
+use matching::ContaminatedRule;
+use matching::dummies::{Dummies, SizeCharge};
 use num_traits::Zero;
 use release::Rational;
 use release::rational::ratio;
 use serde::{Deserialize, Serialize};
-use study::{Contaminated, Decimal, DummyRule, Duplicates, MatchRule, Protocol, Study};
+use study::{DummyRule, Study};
 
 /// What a match tells that no made-up rows cover.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,60 +27,13 @@ pub enum MatchLeakage {
     },
 }
 
-/// What a protocol shows of sizes.
-pub fn hides(protocol: Protocol) -> ShownSizes {
-    match protocol {
-        Protocol::CircuitPsi => ShownSizes::Rows,
-        _ => ShownSizes::Intersection,
-    }
-}
-
-/// What a protocol shows of the sizes of one party's rows, and how many matched pairs one of these takes part
-/// in, at most.
-fn shown(matching: &MatchRule, owner: PartyId) -> (ShownSizes, u64) {
-    let keys = matching.identifiers.len() as u64;
-    match matching.protocol {
-        // The advertiser sees how many rows the publisher has, and nothing of who matches.
-        Protocol::Collecting { .. } if owner == studies::lift::PUBLISHER => (ShownSizes::Rows, 1),
-        // The publisher counts pairs before the caps.
-        Protocol::Collecting { degree, .. } => {
-            let pairs = u64::from(degree);
-            match matching.duplicates {
-                // At each identifier another row may have stood where the replaced one goes, and come where
-                // it was.
-                Duplicates::Keep => (ShownSizes::Intersection, pairs * (2 * keys - 1)),
-                Duplicates::Error | Duplicates::First | Duplicates::Merge => {
-                    (ShownSizes::Intersection, pairs * keys)
-                }
-            }
-        }
-        Protocol::MultiPid { .. } => match repeats(matching) {
-            multi::RepeatRule::Error => (ShownSizes::Intersection, keys),
-            multi::RepeatRule::Replace => {
-                (ShownSizes::Intersection, multi::influence(keys, multi::RepeatRule::Replace))
-            }
-        },
-        protocol => (hides(protocol), keys),
-    }
-}
-
-/// How far a line of a file reaches in a match by several identifiers: by `first` it takes identifiers from
-/// others, as by [`multi::RepeatRule::Replace`]; `merge` is refused.
-pub fn repeats(matching: &MatchRule) -> multi::RepeatRule {
-    match matching.duplicates {
-        Duplicates::Error => multi::RepeatRule::Error,
-        Duplicates::First | Duplicates::Merge | Duplicates::Keep => multi::RepeatRule::Replace,
-    }
-}
-
 /// The dummies of one run.
 ///
 /// # Errors
 /// When the study's epsilon and delta need too many rows.
 pub fn dummies(rule: &DummyRule, seed: &Seed) -> Result<Dummies, Error> {
-    let (num, den): (u64, u64) = Decimal::ratio(rule.epsilon);
     let delta = ratio(1u64, 10u64.pow(rule.delta_places.into()));
-    Dummies::new(&ratio(num, den), &delta, seed)
+    Dummies::new(&rule.epsilon, &delta, seed)
 }
 
 /// What the sizes that a match shows of one party's rows cost that party towards each other one; `None`
@@ -92,7 +45,9 @@ pub fn charge(study: &Study, owner: PartyId) -> Result<Option<SizeCharge>, Error
     let Some(rule) = &study.matching.dummies else { return Ok(None) };
     // A charge does not depend on the seed.
     let dummies = dummies(rule, &Seed::from_bytes([0; 32]))?;
-    let (hides, reach) = shown(&study.matching, owner);
+    let matching = &study.matching;
+    let keys = matching.identifiers.len() as u64;
+    let (hides, reach) = matching.matcher.exposure(owner, keys, &matching.options());
     Ok(Some(dummies.charge(hides, reach)))
 }
 
@@ -111,14 +66,15 @@ pub fn uncovered(study: &Study) -> Vec<MatchLeakage> {
     let matching = &study.matching;
     let to = || study.parties[0].name.clone();
     let mut told = Vec::new();
+    let features = matching.matcher.features();
     // With dummies the charge covers overlaps too.
-    if matching.protocol == Protocol::Pid && study.parties.len() > 2 && matching.dummies.is_none() {
+    if features.shows_overlaps && matching.dummies.is_none() {
         told.push(MatchLeakage::Overlaps { to: to() });
     }
-    if matches!(matching.protocol, Protocol::MultiPid { .. } | Protocol::Collecting { .. }) {
+    if features.shows_graph {
         told.push(MatchLeakage::MatchGraph { to: to() });
     }
-    if matching.protocol.contaminated() != Contaminated::Ignore {
+    if matching.contaminated != ContaminatedRule::Ignore {
         told.push(MatchLeakage::ArmSizes);
     }
     told

@@ -7,9 +7,10 @@ use base::{Error, PartyId};
 use engine::OutputShares;
 use net::{Identity, Session};
 use program::lower::{Lowering, NoiseSource, NoisedAt, ReleasePlan, WordKind, lower_release};
-use program::{Class, MechanismKind, Program, ProgramBuilder, Ratio, ValueType, VerifierPolicy};
+use program::{Class, MechanismKind, Program, ProgramBuilder, ValueType, VerifierPolicy};
 use release::choose::{Draw, NoiseContext, Setup};
 use release::gaussian::DiscreteGaussian;
+use release::rational::ratio;
 use std::sync::Mutex;
 
 /// A release that is held, paid for and opened, of shares that were computed before, among owners with these
@@ -49,8 +50,8 @@ pub fn counts() -> Program {
         let both = b.and(inside, outcome);
         b.sum(both, ValueType::u(32))
     });
-    let rho = Ratio::new(1, 200).expect("a ratio");
-    let m = b.mechanism(viewer, rho, MechanismKind::Gaussian(cells.to_vec()));
+    let rho = ratio(1, 200);
+    let m = b.mechanism(viewer, &rho, MechanismKind::Gaussian(cells.to_vec()));
     b.release();
     for output in 0..2 {
         let noised = b.noised(m, output);
@@ -69,7 +70,7 @@ pub fn candidates(count: usize, context: NoiseContext) -> Result<(ReleasePlan, S
     let audit = program::verify(&program, &VerifierPolicy::default(), 9)?;
     let sigma2 = |at: NoisedAt| {
         let charge = audit.charges.iter().find(|charge| charge.mechanism == at.mechanism);
-        let sigma2 = charge.and_then(|charge| charge.sigma2(at.output as usize)).map(Ratio::rational);
+        let sigma2 = charge.and_then(|charge| charge.sigma2(at.output as usize));
         sigma2.ok_or_else(|| Error::misuse("this mechanism has no variance of its own"))
     };
     let width = |at: NoisedAt| {

@@ -49,6 +49,7 @@ use base::{Error, PartyId, Seed, hex};
 use data::DataHash;
 use num_traits::{Signed, Zero};
 use program::Viewer;
+pub use release::Bytes32;
 use release::Rational;
 use release::rational::{shown, small};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
@@ -60,9 +61,6 @@ use study::party::Period;
 
 /// How long a writer waits for another one.
 const WAIT: Duration = Duration::from_secs(10);
-
-/// The hash or tag of a study, a data set or a release.
-pub type Bytes32 = [u8; 32];
 
 /// An open ledger. Several may be open on one file, in one process or many; their writes exclude each other.
 pub struct Ledger {
@@ -309,8 +307,7 @@ impl Ledger {
     pub fn debit(&mut self, debit: &Debit) -> Result<u64, Error> {
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "debit", &e);
-        let write =
-            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
+        let write = begin(&mut self.connection).map_err(explain)?;
         let row = charge(&write, path, debit)?;
         write.commit().map_err(explain)?;
         Ok(row)
@@ -361,11 +358,9 @@ impl Ledger {
     /// # Errors
     /// When the ledger cannot be read.
     pub fn entries(&self) -> Result<Vec<EntryRow>, Error> {
-        let explain = |e: rusqlite::Error| self.explain("read", &e);
         let sql = format!(
             "SELECT {COLUMNS}, row, at, attempt, NOT ({VOIDED}) AS given_back FROM debits ORDER BY row"
         );
-        let mut query = self.connection.prepare(&sql).map_err(explain)?;
         let read = |row: &rusqlite::Row<'_>| {
             let debit = debit_of(row)?;
             let attempt: u32 = row.get("attempt")?;
@@ -392,8 +387,7 @@ impl Ledger {
                 given_back: row.get("given_back")?,
             })
         };
-        let rows = query.query_map([], read).map_err(explain)?;
-        rows.collect::<Result<_, _>>().map_err(explain)
+        self.listed(&sql, [], read)
     }
 
     /// All stored answers, oldest first.
@@ -401,9 +395,7 @@ impl Ledger {
     /// # Errors
     /// When the ledger cannot be read.
     pub fn answers(&self) -> Result<Vec<AnswerRow>, Error> {
-        let explain = |e: rusqlite::Error| self.explain("read", &e);
         let sql = "SELECT at, study, report FROM answers ORDER BY at, row";
-        let mut query = self.connection.prepare(sql).map_err(explain)?;
         let read = |row: &rusqlite::Row<'_>| {
             // The report may be one of another version: what it does not say stays out.
             let report: String = row.get("report")?;
@@ -415,8 +407,19 @@ impl Ledger {
                 exact: report["privacy"]["rho"] == "0",
             })
         };
-        let rows = query.query_map([], read).map_err(explain)?;
-        rows.collect::<Result<_, _>>().map_err(explain)
+        self.listed(sql, [], read)
+    }
+
+    /// All rows of a query.
+    fn listed<T>(
+        &self,
+        sql: &str,
+        values: impl rusqlite::Params,
+        read: impl FnMut(&rusqlite::Row<'_>) -> Result<T, rusqlite::Error>,
+    ) -> Result<Vec<T>, Error> {
+        let query = self.connection.prepare(sql);
+        let rows = query.and_then(|mut query| query.query_map(values, read)?.collect());
+        rows.map_err(|e| self.explain("read", &e))
     }
 
     fn explain(&self, what: &str, error: &rusqlite::Error) -> Error {
@@ -429,6 +432,11 @@ impl fmt::Debug for Ledger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ledger").field("path", &self.path).finish_non_exhaustive()
     }
+}
+
+/// A transaction that writes; another one waits for its end.
+fn begin(connection: &mut Connection) -> Result<rusqlite::Transaction<'_>, rusqlite::Error> {
+    connection.transaction_with_behavior(TransactionBehavior::Immediate)
 }
 
 /// [`Ledger::debit`] within a transaction.

@@ -9,7 +9,7 @@ use program::lower::{
     DifferenceSizes, Draws, Lowering, NoiseSource, NoisedAt, ReleasePlan, WordKind, lower_draws,
     lower_release,
 };
-use program::{Audit, DifferenceStatistic, MechanismCharge, MechanismKind, Owners, Program, Ratio, Viewer};
+use program::{Audit, DifferenceStatistic, MechanismCharge, MechanismKind, Owners, Program, Viewer};
 use release::Rational;
 use release::alias::Sampler;
 use release::choose::Draw;
@@ -105,17 +105,16 @@ impl Scales {
                 MechanismKind::Gaussian(folds) => {
                     let of = |o| scales.gaussian(charge, o);
                     let noises = (0..folds.len()).map(of).collect::<Result<_, _>>()?;
-                    (charge.rho.rational(), noises)
+                    (charge.rho.clone(), noises)
                 }
                 MechanismKind::Joint { change, clamp, cells } => {
                     let of = joint.insert(scales.joint_noise(charge, *change, *clamp)?);
                     let each: Vec<OutputNoise> =
                         of.outputs().iter().map(|o| scales.of_joint(o)).collect::<Result<_, _>>()?;
-                    (charge.rho.rational(), vec![each; cells.len()].concat())
+                    (charge.rho.clone(), vec![each; cells.len()].concat())
                 }
                 MechanismKind::Difference { statistic, .. } => {
-                    let scale =
-                        difference(study, *statistic, mechanism.to, &mechanism.rho.rational(), groups)?;
+                    let scale = difference(study, *statistic, mechanism.to, &mechanism.rho, groups)?;
                     let (noises, times) = scales.fixed_noises(&scale)?;
                     (&fixed.insert(scale).charge * times, noises)
                 }
@@ -135,11 +134,10 @@ impl Scales {
         change: Change,
         clamp: u128,
     ) -> Result<FamilyMechanism, Error> {
-        let rho =
-            charge.joint.map(Ratio::rational).ok_or_else(|| Error::misuse("a joint mechanism has a rho"))?;
+        let rho = charge.joint.as_ref().ok_or_else(|| Error::misuse("a joint mechanism has a rho"))?;
         match self.from {
-            NoiseFrom::Inside => FamilyMechanism::on_lattices(change, clamp, &rho),
-            NoiseFrom::CutAndChoose(_) => FamilyMechanism::new(change, clamp, &rho),
+            NoiseFrom::Inside => FamilyMechanism::on_lattices(change, clamp, rho),
+            NoiseFrom::CutAndChoose(_) => FamilyMechanism::new(change, clamp, rho),
         }
     }
 
@@ -159,11 +157,11 @@ impl Scales {
                 // Not of all changed rows as one: in as many cells, each would move by a whole step of the
                 // lattice.
                 let degree = BigInt::from(charge.degree);
-                let rho = charge.rho.rational() / (&degree * &degree);
+                let rho = &charge.rho / (&degree * &degree);
                 OutputNoise::of_change(charge.sensitivity[output] / u128::from(charge.degree), cells, &rho)
             }
             NoiseFrom::CutAndChoose(_) => {
-                let variance = charge.sigma2(output).map(Ratio::rational).ok_or_else(|| {
+                let variance = charge.sigma2(output).ok_or_else(|| {
                     Error::input("a mechanism's noise is out of range; clamp lower or spend more rho")
                 })?;
                 Ok(OutputNoise::of_variance(variance))
@@ -393,13 +391,13 @@ pub fn release_mode(mode: studies::lift::NoiseMode) -> ReleaseMode {
 /// (`docs/protocols/release.md`).
 #[must_use]
 pub fn most_charged(study: &Study, audit: &Audit, viewer: Viewer) -> Rational {
-    let stated = viewer.only().map_or(audit.public, |party| audit.rho[party.index()]).rational();
+    let stated = viewer.only().map_or(&audit.public, |party| &audit.rho[party.index()]);
     let published = match &study.kind {
         Question::Lift(lift) => lift.release.mode == studies::lift::NoiseMode::Algorithm1AsPublished,
         Question::Program(_) => false,
     };
     if !published {
-        return stated;
+        return stated.clone();
     }
     // Groups have at least 1000 rows, and the grid adds less than a thousandth: one per cent covers both.
     let per_cent = if viewer == studies::lift::PUBLISHER.into() { 101 } else { 151 };

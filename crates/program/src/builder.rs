@@ -3,10 +3,11 @@
 
 use crate::graph::{Lookup, MechanismKind, NodeSection, NoiseMechanism, OpNode};
 use crate::{
-    Class, ColumnSource, Holder, List, NodeId, Op, OutputValue, Program, Ratio, RowColumn, RowFold, RowOrder,
+    Class, ColumnSource, Holder, List, NodeId, Op, OutputValue, Program, RowColumn, RowFold, RowOrder,
     RowSet, ValueNames, ValueType, Viewer,
 };
 use base::PartyId;
+use release::Rational;
 use std::collections::HashMap;
 
 /// Builds a [`Program`]; equal nodes are shared.
@@ -190,8 +191,8 @@ impl ProgramBuilder {
     }
 
     /// Adds a mechanism; returns its index.
-    pub fn mechanism(&mut self, to: impl Into<Viewer>, rho: Ratio, kind: MechanismKind) -> u32 {
-        self.program.mechanisms.push(NoiseMechanism { to: to.into(), rho, kind });
+    pub fn mechanism(&mut self, to: impl Into<Viewer>, rho: &Rational, kind: MechanismKind) -> u32 {
+        self.program.mechanisms.push(NoiseMechanism { to: to.into(), rho: rho.clone(), kind });
         self.program.mechanisms.len() as u32 - 1
     }
 

@@ -1,8 +1,9 @@
 //! The typed SSA graph of a program.
 
+use crate::ValueType;
 use crate::names::ValueNames;
-use crate::{Ratio, ValueType};
 use base::PartyId;
+use release::Rational;
 use release::joint::{Change, Combination};
 
 /// Index of a node within its section.
@@ -446,7 +447,7 @@ pub struct NoiseMechanism {
     /// The viewer whose view this noise makes private.
     pub to: Viewer,
     /// Share of zero-concentrated differential privacy spent on it.
-    pub rho: Ratio,
+    pub rho: Rational,
     /// What is noised.
     pub kind: MechanismKind,
 }

@@ -30,5 +30,5 @@ pub use graph::{
 };
 pub use names::{LABEL_BYTES, ValueNames};
 pub use rows::{JoinedRows, ShardRows};
-pub use types::{Owners, Ratio, ValueType};
+pub use types::{Owners, ValueType};
 pub use verify::{Audit, MechanismCharge, VerifierPolicy, verify};

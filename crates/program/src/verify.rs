@@ -11,16 +11,17 @@
 
 use crate::analysis::guard_of;
 use crate::graph::{MechanismKind, NoiseMechanism, Op};
-use crate::{Class, Holder, NodeFacts, NodeId, Owners, Program, Ratio, RowFold, ValueType, Viewer};
+use crate::{Class, Holder, NodeFacts, NodeId, Owners, Program, RowFold, ValueType, Viewer};
 use base::{Error, PartyId};
 use release::joint::Change;
+use release::rational::{Rational, ratio};
 use std::collections::HashSet;
 
 /// What the local policy file allows.
 #[derive(Clone, Debug)]
 pub struct VerifierPolicy {
     /// Most zCDP that one viewer may be charged in one release.
-    pub max_rho: Ratio,
+    pub max_rho: Rational,
     /// Most outputs of one study.
     pub max_outputs: usize,
     /// Whether exact outputs may be revealed to others.
@@ -29,8 +30,7 @@ pub struct VerifierPolicy {
 
 impl Default for VerifierPolicy {
     fn default() -> Self {
-        let max_rho = Ratio::new(1, 1).expect("one is a ratio");
-        Self { max_rho, max_outputs: 256, allow_exact: false }
+        Self { max_rho: ratio(1, 1), max_outputs: 256, allow_exact: false }
     }
 }
 
@@ -42,7 +42,7 @@ pub struct MechanismCharge {
     /// The viewer.
     pub to: Viewer,
     /// zCDP spent.
-    pub rho: Ratio,
+    pub rho: Rational,
     /// Most that one row of a protected party changes each noised total, by output: what one joined row adds
     /// times the party's degree, or `alone` where all cells are of one party's rows alone. Empty for `Joint`,
     /// which has `joint`, and for `Difference`, whose scale needs group sizes.
@@ -51,19 +51,18 @@ pub struct MechanismCharge {
     pub degree: u32,
     /// Of a joint mechanism: with which rho [`release::joint`] gives its noise. Its own, by the square of how
     /// many joined rows one row of a protected party changes: their changes add up, at most in length.
-    pub joint: Option<Ratio>,
+    pub joint: Option<Rational>,
     /// Whether a row can move between cells when the protected party's data change (both cells then differ).
     pub moves: bool,
 }
 
 impl MechanismCharge {
     /// sigma^2 of an output of a Gaussian mechanism: `D^2 / (2 rho)`, twice that when a row can move between
-    /// cells. `None` when it overflows 128-bit ratios.
+    /// cells. `None` when it is no ratio of 128-bit numbers.
     #[must_use]
-    pub fn sigma2(&self, output: usize) -> Option<Ratio> {
+    pub fn sigma2(&self, output: usize) -> Option<Rational> {
         let d = *self.sensitivity.get(output)?;
-        let square = Ratio::new(d.checked_mul(d)?, if self.moves { 1 } else { 2 })?;
-        square.checked_mul(self.rho.inverse()?)
+        short(ratio(d.checked_mul(d)?, if self.moves { 1 } else { 2 }) / &self.rho)
     }
 }
 
@@ -73,9 +72,9 @@ pub struct Audit {
     /// One entry per mechanism.
     pub charges: Vec<MechanismCharge>,
     /// zCDP by party, of what it alone sees.
-    pub rho: Vec<Ratio>,
+    pub rho: Vec<Rational>,
     /// zCDP of what everybody sees; each party is charged it as well.
-    pub public: Ratio,
+    pub public: Rational,
     /// For `exact` programs: labels revealed, by viewer, for the consent screen.
     pub exact: Vec<(Viewer, String)>,
 }
@@ -115,21 +114,19 @@ pub fn verify(program: &Program, policy: &VerifierPolicy, rows: u64) -> Result<A
             derive(program, &facts)?
         }
     };
+    let no_sum = || refuse("R5 (rho)", "the shares of rho have no exact sum".into());
     let spent = |viewer: Viewer| {
         let of_viewer = charges.iter().filter(|charge| charge.to == viewer);
-        let sum = |sum: Option<Ratio>, charge: &MechanismCharge| sum?.checked_add(charge.rho);
-        let spent = of_viewer.fold(Some(Ratio::ZERO), sum);
-        spent.ok_or_else(|| refuse("R5 (rho)", "the shares of rho have no exact sum".into()))
+        let spent = of_viewer.map(|charge| &charge.rho).try_fold(ratio(0, 1), |sum, rho| short(sum + rho));
+        spent.ok_or_else(no_sum)
     };
     let public = spent(Viewer::Public)?;
     let mut rho = Vec::with_capacity(program.parties.len());
     for (i, party) in program.parties.iter().enumerate() {
         let own = spent(PartyId(i as u8).into())?;
-        let all = own
-            .checked_add(public)
-            .ok_or_else(|| refuse("R5 (rho)", "the shares of rho have no exact sum".into()))?;
+        let all = short(&own + &public).ok_or_else(no_sum)?;
         if all > policy.max_rho {
-            let cap = policy.max_rho;
+            let cap = &policy.max_rho;
             return Err(refuse(
                 "R5 (rho)",
                 format!("{party} would be charged {all}, the policy allows {cap}"),
@@ -240,13 +237,18 @@ struct Derivation<'a> {
     own: String,
 }
 
+/// A ratio of 128-bit numbers: what a text can say.
+fn short(value: Rational) -> Option<Rational> {
+    (value.numer().bits().max(value.denom().bits()) <= 128).then_some(value)
+}
+
 /// A rule, and how it is broken.
 type Broken = (&'static str, String);
 
 impl Derivation<'_> {
     fn charge(&self, index: u32) -> Result<MechanismCharge, Broken> {
-        let (own, to, rho) = (&self.own, self.mechanism.to, self.mechanism.rho);
-        if rho == Ratio::ZERO {
+        let (own, to, rho) = (&self.own, self.mechanism.to, self.mechanism.rho.clone());
+        if rho <= ratio(0, 1) {
             return Err(("R5 (rho)", format!("{own} spends no rho, so its noise would be infinite")));
         }
         let degree = degree(self.program, self.facts, self.mechanism);
@@ -348,12 +350,12 @@ impl Derivation<'_> {
     }
 
     /// The rho with which [`release::joint`] gives the noise.
-    fn joint(&self, degree: u32) -> Result<Option<Ratio>, Broken> {
+    fn joint(&self, degree: u32) -> Result<Option<Rational>, Broken> {
         if !matches!(self.mechanism.kind, MechanismKind::Joint { .. }) {
             return Ok(None);
         }
-        let square = u128::from(degree) * u128::from(degree);
-        let least = Ratio::new(1, square).and_then(|part| self.mechanism.rho.checked_mul(part));
+        let square = u64::from(degree) * u64::from(degree);
+        let least = short(&self.mechanism.rho * ratio(1, square));
         least.map(Some).ok_or_else(|| ("R5 (rho)", format!("{}: rho has too many digits", self.own)))
     }
 

@@ -3,10 +3,11 @@
 
 use base::PartyId;
 use program::{
-    Audit, Class, DifferenceStatistic, MechanismKind, NodeId, Program, ProgramBuilder, Ratio, RowOrder,
-    RowSet, ValueType, VerifierPolicy, verify,
+    Audit, Class, DifferenceStatistic, MechanismKind, NodeId, Program, ProgramBuilder, RowOrder, RowSet,
+    ValueType, VerifierPolicy, verify,
 };
 use release::joint::Change;
+use release::rational::{Rational, ratio};
 
 const P: Option<PartyId> = Some(PartyId(0));
 const A: Option<PartyId> = Some(PartyId(1));
@@ -17,8 +18,8 @@ const ROWS: u64 = 1_000_000;
 type Build = fn(&mut Study) -> NodeId;
 type Spoil = fn(&mut Study, [NodeId; 3]) -> [NodeId; 3];
 
-fn rho(num: u128, den: u128) -> Ratio {
-    Ratio::new(num, den).unwrap()
+fn rho(num: u128, den: u128) -> Rational {
+    ratio(num, den)
 }
 
 fn refusal(program: &Program) -> String {
@@ -65,8 +66,8 @@ impl Study {
         self.b.sum(masked, ValueType::u(60))
     }
 
-    fn gaussian(&mut self, to: PartyId, rho: Ratio, folds: &[u32]) -> u32 {
-        self.b.mechanism(to, rho, MechanismKind::Gaussian(folds.to_vec()))
+    fn gaussian(&mut self, to: PartyId, rho: Rational, folds: &[u32]) -> u32 {
+        self.b.mechanism(to, &rho, MechanismKind::Gaussian(folds.to_vec()))
     }
 
     /// Reveals output 0 of a mechanism to a party.
@@ -350,7 +351,7 @@ fn r4_noise_doubles_where_a_row_can_move_between_cells() {
         assert_eq!(charge.moves, moves, "{name}");
         assert_eq!(charge.sensitivity, vec![10; folds.len()], "{name}");
         // 10^2 / (2/8) = 400, or 800.
-        let sigma2 = Ratio::new(if moves { 800 } else { 400 }, 1);
+        let sigma2 = Some(ratio(if moves { 800 } else { 400 }, 1));
         assert!((0..folds.len()).all(|o| charge.sigma2(o) == sigma2), "{name}");
     }
 }
@@ -372,7 +373,7 @@ fn r4_a_degree_multiplies_the_sensitivity() {
         let charge = audit(&program).charges.remove(0);
         assert_eq!(charge.sensitivity, [10 * times; 2], "{degrees:?}");
         let one = if charge.moves { 800 } else { 400 };
-        assert_eq!(charge.sigma2(0), Ratio::new(one * times * times, 1));
+        assert_eq!(charge.sigma2(0), Some(ratio(one * times * times, 1)));
     }
     let mut program = difference(|_, parts| parts);
     program.degrees = vec![4, 1];
@@ -449,7 +450,7 @@ fn r5_outputs_are_counted() {
 #[test]
 fn r5_odd_shares_of_rho_are_refused_without_a_panic() {
     for (shares, words) in [
-        (vec![Ratio::ZERO], "refused by rule R5 (rho): m0 spends no rho, so its noise would be infinite"),
+        (vec![ratio(0, 1)], "refused by rule R5 (rho): m0 spends no rho, so its noise would be infinite"),
         (
             vec![rho(1, u128::MAX)],
             "refused by rule R5 (rho): m0: the variance of its noise is no ratio of 128-bit numbers; use a \
@@ -538,7 +539,7 @@ fn difference(spoil: impl Fn(&mut Study, [NodeId; 3]) -> [NodeId; 3]) -> Program
     let test = arm(&mut s, 1, true, &spoil);
     let control = arm(&mut s, 2, false, &spoil);
     let kind = MechanismKind::Difference { statistic: DifferenceStatistic::Variance, test, control };
-    let m = s.b.mechanism(PUBLISHER, rho(1, 10), kind);
+    let m = s.b.mechanism(PUBLISHER, &rho(1, 10), kind);
     s.show(m, PUBLISHER)
 }
 
@@ -554,7 +555,7 @@ fn joint(change: Change, clamp: u128, spoil: Spoil) -> Program {
         parts.map(|node| s.b.sum(node, ValueType::u(60)))
     });
     let kind = MechanismKind::Joint { change, clamp, cells: cells.to_vec() };
-    let m = s.b.mechanism(PUBLISHER, rho(1, 10), kind);
+    let m = s.b.mechanism(PUBLISHER, &rho(1, 10), kind);
     s.show(m, PUBLISHER)
 }
 

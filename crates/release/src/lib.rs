@@ -32,3 +32,4 @@ mod transcript;
 
 pub use rational::Rational;
 pub use scale::{ReaderRole, ReleaseMode};
+pub use transcript::Bytes32;

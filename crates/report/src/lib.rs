@@ -14,7 +14,7 @@ use privacy::PrivacyTotal;
 use privacy::dummies::MatchLeakage;
 use release::modes::LiftEstimate;
 use serde::{Deserialize, Serialize};
-use study::{Protocol, Server, Study, security_name};
+use study::{Server, Study, security_name};
 
 /// Format of the JSON.
 pub const FORMAT: &str = "tacit-report/1";
@@ -188,13 +188,13 @@ impl ServersInfo {
         let sizes = crate::wording::sizes(disclosed);
         let rows = format!("the number of rows ({})", disclosed.union);
         let member = |server: &Server| {
-            let saw = match study.matching.protocol {
-                Protocol::SaltedKey if servers.joins(server) => format!(
+            let saw = match study.matching.matcher.features().salted {
+                true if servers.joins(server) => format!(
                     "keyed hashes of the identifiers, and so which rows of different parties are equal, not \
                      whose they are; the sizes ({sizes})"
                 ),
-                Protocol::SaltedKey => format!("the sizes ({sizes})"),
-                _ => rows.clone(),
+                true => format!("the sizes ({sizes})"),
+                false => rows.clone(),
             };
             ServerInfo { name: server.name.clone(), key: server.key.clone(), saw }
         };

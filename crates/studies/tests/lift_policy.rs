@@ -5,7 +5,8 @@ mod common;
 use base::PartyId;
 use common::full;
 use program::lower::{FoldPlan, MaskSource, RowStep, lower_row};
-use program::{MechanismKind, Owners, Program, Ratio, VerifierPolicy, Viewer, verify};
+use program::{MechanismKind, Owners, Program, VerifierPolicy, Viewer, verify};
+use release::rational::ratio;
 use studies::lift::*;
 
 const MODES: [NoiseMode; 4] =
@@ -142,7 +143,7 @@ fn sensitivities_are_those_of_the_table() {
             assert_eq!(charge.moves, moves, "{output:?}");
             if let MechanismKind::Joint { change, clamp, .. } = program.mechanisms[m as usize].kind {
                 assert_eq!(change.knows_rows(), !moves, "{output:?}");
-                assert_eq!((clamp, charge.joint), (lift.bound(), Some(charge.rho)), "{output:?}");
+                assert_eq!((clamp, &charge.joint), (lift.bound(), &Some(charge.rho.clone())), "{output:?}");
                 continue;
             }
             let d = match output.quantity {
@@ -157,7 +158,6 @@ fn sensitivities_are_those_of_the_table() {
 
 #[test]
 fn rho_is_split_as_documented() {
-    let ratio = |num, den| Ratio::new(num, den).unwrap();
     let lift = LiftParameters {
         also: vec![Also::Matches, Also::Converters],
         rho: vec![ratio(3, 10); 2],
@@ -169,7 +169,7 @@ fn rho_is_split_as_documented() {
             (o.viewer, o.cell.family(), o.quantity) == (Viewer::from(viewer), family, quantity)
         };
         let output = layout.outputs.iter().find(of).unwrap();
-        output.noised.map(|(m, _)| program.mechanisms[m as usize].rho)
+        output.noised.map(|(m, _)| program.mechanisms[m as usize].rho.clone())
     };
     // Three families of 1/10 each: 8/100 for the core, 1/100 for each of two counts.
     for family in lift.families() {
@@ -260,7 +260,7 @@ fn what_makes_no_sense_is_refused() {
         ("overall difference only", LiftParameters { mode: NoiseMode::Algorithm1, ..good.clone() }),
         ("listed twice", LiftParameters { also: vec![Also::Matches; 2], ..good.clone() }),
         ("needs the publisher's impressions", LiftParameters { impressions: false, ..good.clone() }),
-        ("every rho is 0", LiftParameters { rho: vec![Ratio::ZERO; 2], ..good.clone() }),
+        ("every rho is 0", LiftParameters { rho: vec![ratio(0, 1); 2], ..good.clone() }),
         ("cannot be a party's name", LiftParameters { publisher: "two words".into(), ..good.clone() }),
         ("arms names \"a\" twice", LiftParameters { arms: ["a".into(), "a".into()], ..good.clone() }),
         ("65 values", LiftParameters { cohorts: (0..65).map(|i| i.to_string()).collect(), ..good.clone() }),
@@ -335,7 +335,7 @@ fn joined_studies_charge_their_degrees() {
         for charge in &audit.charges {
             let times = u128::from(degree[charge.to.only().unwrap().other().index()]);
             let MechanismKind::Gaussian(folds) = &program.mechanisms[charge.mechanism as usize].kind else {
-                let less = Ratio::new(1, times * times).and_then(|part| part.checked_mul(charge.rho));
+                let less = Some(&charge.rho * ratio(1, times * times));
                 assert_eq!(charge.joint, less, "the changes of several joined rows add up");
                 continue;
             };

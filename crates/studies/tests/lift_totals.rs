@@ -9,6 +9,7 @@ use net::cluster::Cluster;
 use program::Program;
 use program::ShardRows;
 use proptest::prelude::*;
+use release::rational::ratio;
 use studies::lift::*;
 
 /// Columns of a joined table in memory.
@@ -156,7 +157,7 @@ proptest! {
     #[test]
     fn several_advertisers_add_up((lift, rows) in cases(), count in 2u8..=4) {
         let advertisers = (0..count).map(|i| format!("a{i}")).collect();
-        let rho = vec![program::Ratio::new(1, 10).unwrap(); usize::from(count) + 1];
+        let rho = vec![ratio(1, 10); usize::from(count) + 1];
         let lift = LiftParameters { advertisers, rho, cohorts: Vec::new(), ..lift };
         let (program, layout) = build(&lift).unwrap();
         let policy = program::VerifierPolicy { max_outputs: 4096, ..Default::default() };

@@ -11,6 +11,7 @@ use super::{
     Overflow, Participant, PartyRole, ProgramStudy, Publisher, Question, ReleaseRule, Study,
 };
 use crate::time::Clock;
+use release::rational::{Rational, decimal, nano, shown};
 use std::collections::BTreeMap;
 use std::fmt;
 use toml::de::DeValue;
@@ -247,7 +248,7 @@ fn encode_release(release: &ReleaseRule, to: &mut FieldHasher) {
     to.number("minimum group", release.minimum_group);
     to.texts("also", release.also.iter().map(|count| count.name()));
     encode_viewers(&release.to, to);
-    encode_public(release.public, to);
+    encode_public(release.public.as_ref(), to);
 }
 
 /// A study of candidates is encoded as before there was any other noise.
@@ -258,17 +259,17 @@ fn encode_noise(noise: NoiseFrom, to: &mut FieldHasher) {
     }
 }
 
-fn encode_public(rho: Option<super::Decimal>, to: &mut FieldHasher) {
+fn encode_public(rho: Option<&Rational>, to: &mut FieldHasher) {
     if let Some(rho) = rho {
-        to.number("public nano rho", rho.nano());
+        to.number("public nano rho", nano(rho));
     }
 }
 
-fn encode_viewers(viewers: &[(String, super::Decimal)], to: &mut FieldHasher) {
+fn encode_viewers(viewers: &[(String, Rational)], to: &mut FieldHasher) {
     to.number("viewers", viewers.len() as u64);
     for (name, rho) in viewers {
         to.text("viewer", name);
-        to.number("nano rho", rho.nano());
+        to.number("nano rho", nano(rho));
     }
 }
 
@@ -300,7 +301,7 @@ fn encode_program(program: &ProgramStudy, to: &mut FieldHasher) {
         false => encode_noise(program.noise, to),
     }
     encode_viewers(&program.to, to);
-    encode_public(program.public, to);
+    encode_public(program.public.as_ref(), to);
 }
 
 /// The first place where two study files say different things.
@@ -419,10 +420,9 @@ fn leaves(
             }
         }
         DeValue::String(text) => leaf(format!("{text:?}"), Some(text.to_string())),
-        DeValue::Float(number) => leaf(
-            super::Decimal::parse(number.as_str()).map_or_else(|| number.as_str().into(), |d| d.to_string()),
-            None,
-        ),
+        DeValue::Float(number) => {
+            leaf(decimal(number.as_str()).map_or_else(|| number.as_str().into(), |d| shown(&d)), None)
+        }
         DeValue::Integer(number) => leaf(number.to_string(), None),
         DeValue::Boolean(value) => leaf(value.to_string(), None),
         DeValue::Datetime(value) => leaf(value.to_string(), None),

@@ -5,7 +5,6 @@
 //! study may say is checked here completely, before any connection: every error names file, line, column, the
 //! value met and what to write instead.
 
-mod decimal;
 mod file;
 mod hash;
 mod matching;
@@ -20,19 +19,19 @@ mod tests;
 pub mod time;
 pub mod transport;
 
-pub use decimal::Decimal;
 pub use file::{StudyFile, read_text};
 pub use hash::{SettingDifference, StudyHash, first_difference};
 pub use matching::{
-    Backend, Contaminated, DummyRule, Duplicates, Identifier, MAX_DEGREE, MAX_IDENTIFIERS, MAX_SLOTS,
-    MAX_WEIGHT, MatchRule, Normaliser, Protocol, parse_delta,
+    DummyRule, Duplicates, Identifier, MAX_DEGREE, MAX_IDENTIFIERS, MAX_SLOTS, MAX_WEIGHT, MatchRule,
+    Normaliser, parse_delta,
 };
 pub(crate) use parse::rho;
 pub use servers::{JOINERS, SEATS, Server, Servers, hash_name, ring4_settings, security_name};
 
-pub use studies::lift::{Also, NoiseMode};
+pub use studies::lift::{Also, NoiseMode, TrialArm};
 
 use parse::KindName;
+use release::rational::Rational;
 
 use crate::time::Clock;
 use base::Error;
@@ -231,9 +230,9 @@ pub struct ReleaseRule {
     /// Further counts, in the order of [`Also::NAMES`].
     pub also: Vec<Also>,
     /// The zCDP rho spent on what each viewer alone sees, by party name in the order of the roster.
-    pub to: Vec<(String, Decimal)>,
+    pub to: Vec<(String, Rational)>,
     /// The zCDP rho spent on what everybody sees, if there is such a number.
-    pub public: Option<Decimal>,
+    pub public: Option<Rational>,
 }
 
 /// Where the noise of a study comes from.
@@ -284,9 +283,9 @@ pub struct ProgramStudy {
     /// Needed when a column is a time.
     pub clock: Option<Clock>,
     /// The zCDP rho each viewer may be shown, by party name; empty for a program without noise.
-    pub to: Vec<(String, Decimal)>,
+    pub to: Vec<(String, Rational)>,
     /// The zCDP rho of what everybody may be shown.
-    pub public: Option<Decimal>,
+    pub public: Option<Rational>,
     /// Where noise comes from.
     pub noise: NoiseFrom,
 }
@@ -387,14 +386,14 @@ impl Study {
 
     /// zCDP that the study spends on what a viewer sees, as far as it says.
     #[must_use]
-    pub fn stated(&self, viewer: program::Viewer) -> Option<Decimal> {
+    pub fn stated(&self, viewer: program::Viewer) -> Option<&Rational> {
         let (to, public) = match &self.kind {
-            Question::Lift(lift) => (&lift.release.to, lift.release.public),
-            Question::Program(own) => (&own.to, own.public),
+            Question::Lift(lift) => (&lift.release.to, &lift.release.public),
+            Question::Program(own) => (&own.to, &own.public),
         };
-        let Some(party) = viewer.only() else { return public };
+        let Some(party) = viewer.only() else { return public.as_ref() };
         let name = &self.parties[party.index()].name;
-        to.iter().find(|(viewer, _)| viewer == name).map(|(_, rho)| *rho)
+        to.iter().find(|(viewer, _)| viewer == name).map(|(_, rho)| rho)
     }
 
     /// Whether rows are matched and nothing is computed.

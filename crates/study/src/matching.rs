@@ -1,15 +1,17 @@
 //! The section `[match]`: which protocol matches rows, by which identifiers, and what each protocol lets a
 //! study set.
 
-use super::Decimal;
 use super::KindName;
 use super::hash::FieldHasher;
 use super::reader::{TomlItem, TomlSection, either};
-use super::servers::JOINERS;
 use crate::phone;
 use base::Error;
-use matching::collecting;
 use matching::dummies::PARTIES_MAX;
+use matching::{
+    ContaminatedRule, MATCHERS, MatchFeatures, MatchOptions, Matcher, OutputForm, RepeatRule, ShareBackend,
+    collecting,
+};
+use release::rational::{Rational, decimal, nano, ratio, shown};
 use toml::de::DeValue;
 
 /// Most identifiers of one row.
@@ -29,7 +31,15 @@ const DELTA_PLACES: std::ops::RangeInclusive<u8> = 3..=15;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MatchRule {
     /// The protocol.
-    pub protocol: Protocol,
+    pub matcher: &'static dyn Matcher,
+    /// What turns columns into shares, where the protocol has several back ends.
+    pub backend: ShareBackend,
+    /// M: most matches kept of one row of the publisher, by "collecting".
+    pub slots: u32,
+    /// Most rows of the publisher that one row of the advertiser may match, by "collecting".
+    pub degree: u32,
+    /// What happens to rows of the advertiser that match both arms.
+    pub contaminated: ContaminatedRule,
     /// The identifier columns (of the same names at all parties), the best first.
     pub identifiers: Vec<Identifier>,
     /// What happens to a second line of the same identifier.
@@ -38,134 +48,11 @@ pub struct MatchRule {
     pub dummies: Option<DummyRule>,
 }
 
-/// A matching protocol, with what a study may set of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
-    /// Private-ID by one identifier per row, among any number of parties: a common spine.
-    Pid,
-    /// Private-ID by several identifiers per row, between two parties: a common spine.
-    MultiPid {
-        /// What happens to rows of the advertiser that match both arms.
-        contaminated: Contaminated,
-    },
-    /// Private inner join: shares of the columns of those rows that both have.
-    Ps3i {
-        /// What turns columns into shares.
-        backend: Backend,
-    },
-    /// Private inner join where a row of the publisher may match several rows of the advertiser.
-    Collecting {
-        /// M: most matches kept of one row of the publisher.
-        slots: u32,
-        /// Most rows of the publisher that one row of the advertiser may match.
-        degree: u32,
-        /// What happens to rows of the advertiser that match both arms.
-        contaminated: Contaminated,
-    },
-    /// Circuit-PSI: shares of who is in both, so that not even their number is told.
-    CircuitPsi,
-    /// Every party has the same rows, by an identifier that is known to all. For programs, with any number of
-    /// parties.
-    Aligned,
-    /// Two of four servers join rows by keyed hashes of one identifier; the owners share the key. For studies
-    /// that servers compute.
-    SaltedKey,
-}
-
-impl Protocol {
-    /// Its name in a study file.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Pid | Self::MultiPid { .. } => "pid",
-            Self::Ps3i { .. } => "ps3i",
-            Self::Collecting { .. } => "collecting",
-            Self::CircuitPsi => "circuit-psi",
-            Self::Aligned => "aligned",
-            Self::SaltedKey => "salted-key",
-        }
-    }
-
-    /// Whether what comes out are shares of the columns rather than positions on a common spine.
-    #[must_use]
-    pub fn joins(self) -> bool {
-        matches!(self, Self::Ps3i { .. } | Self::Collecting { .. } | Self::CircuitPsi)
-    }
-
-    /// What happens to contaminated rows.
-    #[must_use]
-    pub fn contaminated(self) -> Contaminated {
-        match self {
-            Self::MultiPid { contaminated } | Self::Collecting { contaminated, .. } => contaminated,
-            Self::Pid | Self::Ps3i { .. } | Self::CircuitPsi | Self::Aligned | Self::SaltedKey => {
-                Contaminated::Ignore
-            }
-        }
-    }
-
-    /// Whether dummy rows can hide the sizes that it tells.
-    fn takes_dummies(self) -> bool {
-        !matches!(self, Self::Aligned | Self::SaltedKey)
-    }
-
-    /// The settings of `[match]` that only some protocols have.
-    fn own_settings(self) -> &'static [&'static str] {
-        match self {
-            Self::Pid | Self::CircuitPsi | Self::Aligned | Self::SaltedKey => &[],
-            Self::MultiPid { .. } => &["contaminated"],
-            Self::Ps3i { .. } => &["backend"],
-            Self::Collecting { .. } => &["slots", "degree", "contaminated"],
-        }
-    }
-}
-
-/// What turns columns into shares in a `ps3i` study.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Backend {
-    /// A permutation network over oblivious transfer.
-    PermuteShare,
-    /// Additively homomorphic encryption: fewer rounds, much more computation.
-    Paillier,
-}
-
-impl Backend {
-    const NAMES: [(&'static str, Self); 2] =
-        [("permute-share", Self::PermuteShare), ("paillier", Self::Paillier)];
-
-    /// Its name in a study file.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|(_, backend)| *backend == self).map_or("", |(name, _)| name)
-    }
-}
-
-/// What happens to contaminated rows: those of the advertiser that match both arms of the publisher.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Contaminated {
-    /// Nobody looks for them: the advertiser does not learn how large the arms are.
-    Ignore,
-    /// They are counted, in the publisher's report, and matched as everybody is.
-    Count,
-    /// They are counted, and matched with nobody.
-    Drop,
-}
-
-impl Contaminated {
-    const NAMES: [(&'static str, Self); 3] =
-        [("ignore", Self::Ignore), ("count", Self::Count), ("drop", Self::Drop)];
-
-    /// Its name in a study file.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|(_, rule)| *rule == self).map_or("", |(name, _)| name)
-    }
-}
-
 /// Noise in the sizes that a match tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DummyRule {
     /// The epsilon of each party's view of the other's sizes.
-    pub epsilon: Decimal,
+    pub epsilon: Rational,
     /// Its delta is `10^-delta_places`.
     pub delta_places: u8,
 }
@@ -180,7 +67,7 @@ impl DummyRule {
 
 impl Default for DummyRule {
     fn default() -> Self {
-        Self { epsilon: Decimal::from_nano(100_000_000), delta_places: 9 }
+        Self { epsilon: ratio(1, 10), delta_places: 9 }
     }
 }
 
@@ -315,60 +202,56 @@ pub(super) fn parse(root: &TomlSection<'_, '_>, kind: KindName, parties: usize) 
     let example = "identifiers = [ { name = \"id\", normalise = [\"trim\", \"lowercase\"] } ]";
     let list = section.need("identifiers", example)?;
     let identifiers = identifiers(&section, &list)?;
-    let protocol = protocol(&section, kind, parties, identifiers.len())?;
-    if identifiers.len() > 1 && !matches!(protocol, Protocol::MultiPid { .. } | Protocol::Collecting { .. }) {
-        let and = if parties > 2 && protocol == Protocol::Pid { " among more than two parties" } else { "" };
-        return Err(list.error(format!(
-            "match.identifiers names {} columns; \"{}\"{and} matches by exactly 1: of several, use \"pid\" \
-             between two parties or \"collecting\"",
-            identifiers.len(),
-            protocol.name()
-        )));
-    }
+    let (matcher, features) = matcher_of(&section, &list, kind, parties, identifiers.len())?;
+    foreign_settings(&section, matcher.name(), &features)?;
+    let backend = match section.get("backend") {
+        Some(item) => item.choice(&ShareBackend::NAMES, &[])?,
+        None => ShareBackend::default(),
+    };
+    let [slots, degree] = caps(&section, kind)?;
+    let contaminated = contaminated(&section, kind, matcher.name(), &features)?;
     let item = section.need("duplicates", "duplicates = \"error\"")?;
-    let collecting = matches!(protocol, Protocol::Collecting { .. });
-    let choices = &Duplicates::NAMES[..if collecting { 4 } else { 3 }];
+    let choices = &Duplicates::NAMES[..if features.keeps_repeats { 4 } else { 3 }];
     let duplicates = item.choice(choices, &[])?;
-    bounded(&item, protocol, duplicates, identifiers.len())?;
+    bounded(&item, &features, duplicates, identifiers.len())?;
     let dummies = match section.get("dummies") {
-        Some(item) if !protocol.takes_dummies() => {
+        Some(item) if !features.dummies => {
             return Err(
-                item.refuse(format!("\"{}\" has no use for dummies: remove the line", protocol.name()))
+                item.refuse(format!("\"{}\" has no use for dummies: remove the line", matcher.name()))
             );
         }
         Some(item) => dummies(&item)?,
-        None => protocol.takes_dummies().then(DummyRule::default),
+        None => features.dummies.then(DummyRule::default),
     };
-    if protocol == Protocol::Pid && parties > PARTIES_MAX && dummies.is_some() {
+    if parties > PARTIES_MAX && dummies.is_some() {
         return Err(section.error(format!(
             "dummies hide overlaps among at most {PARTIES_MAX} parties, the study has {parties}: write \
              dummies = \"off\""
         )));
     }
-    if protocol.contaminated() != Contaminated::Ignore && dummies.is_some() {
+    if contaminated != ContaminatedRule::Ignore && dummies.is_some() {
         return Err(section.error(format!(
             "match.contaminated = \"{}\" tells the exact sizes of both arms, which dummies do not hide: \
              write dummies = \"off\", or contaminated = \"ignore\"",
-            protocol.contaminated().name()
+            contaminated.name()
         )));
     }
-    Ok(MatchRule { protocol, identifiers, duplicates, dummies })
+    Ok(MatchRule { matcher, backend, slots, degree, contaminated, identifiers, duplicates, dummies })
 }
 
 /// How far one line of a file reaches must have a bound, or no noise hides it. By several identifiers a line
 /// that is put together with others ties any number of them to each other.
 fn bounded(
     item: &TomlItem<'_, '_>,
-    protocol: Protocol,
+    features: &MatchFeatures,
     duplicates: Duplicates,
     identifiers: usize,
 ) -> Result<(), Error> {
-    let use_instead = match (protocol, duplicates) {
-        (Protocol::MultiPid { .. }, Duplicates::Merge) => "\"error\" or \"first\"",
-        (Protocol::Collecting { .. }, Duplicates::Merge | Duplicates::First) if identifiers > 1 => {
-            "\"error\" or \"keep\""
-        }
-        _ => return Ok(()),
+    let use_instead = match duplicates {
+        _ if identifiers == 1 => return Ok(()),
+        Duplicates::Merge | Duplicates::First if features.keeps_repeats => "\"error\" or \"keep\"",
+        Duplicates::Merge => "\"error\" or \"first\"",
+        Duplicates::Error | Duplicates::First | Duplicates::Keep => return Ok(()),
     };
     Err(item.refuse(format!(
         "by several identifiers one line could change any number of rows, which no noise hides: use \
@@ -376,79 +259,56 @@ fn bounded(
     )))
 }
 
-/// What a study file calls a protocol.
-#[derive(Clone, Copy, PartialEq)]
-enum ProtocolName {
-    Pid,
-    Ps3i,
-    Collecting,
-    CircuitPsi,
-    Aligned,
-    SaltedKey,
-}
-
-impl ProtocolName {
-    const ALL: [(&str, Self); 6] = [
-        ("pid", Self::Pid),
-        ("ps3i", Self::Ps3i),
-        ("collecting", Self::Collecting),
-        ("circuit-psi", Self::CircuitPsi),
-        ("aligned", Self::Aligned),
-        ("salted-key", Self::SaltedKey),
-    ];
-
-    fn read(section: &TomlSection<'_, '_>, kind: KindName, parties: usize) -> Result<Self, Error> {
-        let item = section.need("protocol", "protocol = \"pid\"")?;
-        let all = Self::ALL;
-        let (program, alone) = ([all[0], all[4], all[5]], [all[0], all[1], all[2], all[3], all[4]]);
-        // Several advertisers together are one table of all parties.
-        let spines = kind == KindName::Program || kind == KindName::Lift && parties > 2;
-        let known: &[(&str, Self)] = match kind {
-            _ if spines => &program,
-            KindName::Lift | KindName::Program => &all,
-            KindName::Match => &alone,
-        };
-        if item.text()? == "multi-pid" {
-            return Err(item.refuse("use \"pid\" and name several identifiers"));
-        }
-        let met = all.iter().find(|(name, _)| item.text().is_ok_and(|text| text == *name));
-        if let (Some((_, Self::Ps3i | Self::Collecting | Self::CircuitPsi)), true) = (met, spines) {
-            return Err(item.refuse(
-                "it gives shares of the rows that both have, and this study runs on a common spine; use \
-                 \"pid\" or \"aligned\"",
-            ));
-        }
-        item.choice(known, &[])
-    }
-}
-
-fn protocol(
+/// The protocol that the study names, for so many parties and identifiers.
+fn matcher_of(
     section: &TomlSection<'_, '_>,
+    list: &TomlItem<'_, '_>,
     kind: KindName,
     parties: usize,
     identifiers: usize,
-) -> Result<Protocol, Error> {
-    let protocol = match ProtocolName::read(section, kind, parties)? {
-        ProtocolName::Pid if identifiers > 1 && parties == 2 => {
-            Protocol::MultiPid { contaminated: contaminated(section, kind == KindName::Lift)? }
+) -> Result<(&'static dyn Matcher, MatchFeatures), Error> {
+    let item = section.need("protocol", "protocol = \"pid\"")?;
+    // Several advertisers together are one table of all parties.
+    let spines = kind == KindName::Program || kind == KindName::Lift && parties > 2;
+    let mut all: Vec<(&'static str, &'static dyn Matcher)> = Vec::new();
+    for matcher in MATCHERS {
+        if all.iter().all(|(name, _)| *name != matcher.name()) {
+            all.push((matcher.name(), matcher));
         }
-        ProtocolName::Pid => Protocol::Pid,
-        ProtocolName::Ps3i => Protocol::Ps3i {
-            backend: match section.get("backend") {
-                Some(item) => item.choice(&Backend::NAMES, &[])?,
-                None => Backend::PermuteShare,
-            },
-        },
-        ProtocolName::Collecting => collecting_protocol(section, kind)?,
-        ProtocolName::CircuitPsi => Protocol::CircuitPsi,
-        ProtocolName::Aligned => Protocol::Aligned,
-        ProtocolName::SaltedKey => Protocol::SaltedKey,
+    }
+    if item.text()? == "multi-pid" {
+        return Err(item.refuse("use \"pid\" and name several identifiers"));
+    }
+    let joins = |matcher: &dyn Matcher| matcher.features().form != OutputForm::Spine;
+    let met = MATCHERS.into_iter().find(|matcher| item.text().is_ok_and(|text| text == matcher.name()));
+    if spines && met.is_some_and(joins) {
+        return Err(item.refuse(
+            "it gives shares of the rows that both have, and this study runs on a common spine; use \"pid\" \
+             or \"aligned\"",
+        ));
+    }
+    all.retain(|(_, matcher)| match kind {
+        _ if spines => !joins(*matcher),
+        KindName::Lift | KindName::Program => true,
+        KindName::Match => !matcher.features().salted,
+    });
+    let named = item.choice(&all, &[])?.name();
+    let fits = |matcher: &dyn Matcher| matcher.name() == named && matcher.features().fits(parties);
+    if !MATCHERS.into_iter().any(fits) {
+        return Err(item.refuse(format!("it is between two parties, and the study has {parties}")));
+    }
+    let Some(matcher) = matching::matcher(named, parties, identifiers) else {
+        let and = if parties > 2 && named == "pid" { " among more than two parties" } else { "" };
+        return Err(list.error(format!(
+            "match.identifiers names {identifiers} columns; \"{named}\"{and} matches by exactly 1: of \
+             several, use \"pid\" between two parties or \"collecting\""
+        )));
     };
-    foreign_settings(section, protocol)?;
-    Ok(protocol)
+    Ok((matcher, matcher.features()))
 }
 
-fn collecting_protocol(section: &TomlSection<'_, '_>, kind: KindName) -> Result<Protocol, Error> {
+/// Slots and degree.
+fn caps(section: &TomlSection<'_, '_>, kind: KindName) -> Result<[u32; 2], Error> {
     // A match by itself is bounded by its protocol alone.
     let [most_slots, most_degree] = match kind {
         KindName::Match => [collecting::CAP_MAX; 2],
@@ -458,39 +318,45 @@ fn collecting_protocol(section: &TomlSection<'_, '_>, kind: KindName) -> Result<
         Some(item) => item.integer(1..=most.into()).map(|n| n as u32),
         None => Ok(usual),
     };
-    let slots = whole("slots", most_slots, 4)?;
-    let degree = whole("degree", most_degree, 1)?;
-    let contaminated = contaminated(section, kind != KindName::Match)?;
-    if let (Some(item), Contaminated::Count) = (section.get("contaminated"), contaminated) {
-        return Err(item.refuse("\"collecting\" drops them or does not look: use \"ignore\" or \"drop\""));
-    }
-    Ok(Protocol::Collecting { slots, degree, contaminated })
+    Ok([whole("slots", most_slots, 4)?, whole("degree", most_degree, 1)?])
 }
 
-fn contaminated(section: &TomlSection<'_, '_>, has_arms: bool) -> Result<Contaminated, Error> {
-    let Some(item) = section.get("contaminated") else { return Ok(Contaminated::Ignore) };
-    let contaminated = item.choice(&Contaminated::NAMES, &[])?;
-    if !has_arms {
+fn contaminated(
+    section: &TomlSection<'_, '_>,
+    kind: KindName,
+    name: &str,
+    features: &MatchFeatures,
+) -> Result<ContaminatedRule, Error> {
+    let Some(item) = section.get("contaminated") else { return Ok(ContaminatedRule::Ignore) };
+    let contaminated = item.choice(&ContaminatedRule::NAMES, &[])?;
+    if kind != KindName::Lift {
         return Err(item.refuse("only a lift study has arms: remove the line"));
+    }
+    if !features.contaminated.contains(&contaminated) {
+        return Err(
+            item.refuse(format!("\"{name}\" drops them or does not look: use \"ignore\" or \"drop\""))
+        );
     }
     Ok(contaminated)
 }
 
 /// A setting of another protocol would be read as if it held.
-fn foreign_settings(section: &TomlSection<'_, '_>, protocol: Protocol) -> Result<(), Error> {
+fn foreign_settings(
+    section: &TomlSection<'_, '_>,
+    name: &str,
+    features: &MatchFeatures,
+) -> Result<(), Error> {
+    let looks = features.contaminated.len() > 1;
     let owners = [
-        ("backend", "\"ps3i\""),
-        ("slots", "\"collecting\""),
-        ("degree", "\"collecting\""),
-        ("contaminated", "\"collecting\" and of \"pid\" by several identifiers"),
+        ("backend", features.backends, "\"ps3i\""),
+        ("slots", features.slots, "\"collecting\""),
+        ("degree", features.slots, "\"collecting\""),
+        ("contaminated", looks, "\"collecting\" and of \"pid\" by several identifiers"),
     ];
-    for (key, owner) in owners {
-        if let Some(item) = section.get(key)
-            && !protocol.own_settings().contains(&key)
-        {
+    for (key, own, owner) in owners {
+        if let (Some(item), false) = (section.get(key), own) {
             return Err(item.refuse(format!(
-                "it is a setting of {owner}, and match.protocol is \"{}\": remove the line",
-                protocol.name()
+                "it is a setting of {owner}, and match.protocol is \"{name}\": remove the line"
             )));
         }
     }
@@ -604,10 +470,10 @@ fn number(item: &TomlItem<'_, '_>) -> Result<String, Error> {
     }
 }
 
-fn epsilon(item: &TomlItem<'_, '_>) -> Result<Decimal, Error> {
+fn epsilon(item: &TomlItem<'_, '_>) -> Result<Rational, Error> {
     let rule = format!("use a decimal from 0.001 to {MAX_EPSILON}: \"0.1\"");
-    let met = Decimal::parse(&number(item)?).ok_or_else(|| item.refuse(&rule))?;
-    let range = Decimal::from_nano(1_000_000)..=Decimal::from_nano(MAX_EPSILON * 1_000_000_000);
+    let met = decimal(&number(item)?).ok_or_else(|| item.refuse(&rule))?;
+    let range = ratio(1, 1000)..=ratio(MAX_EPSILON, 1);
     if range.contains(&met) { Ok(met) } else { Err(item.refuse(&rule)) }
 }
 
@@ -635,63 +501,46 @@ impl MatchRule {
         let sizes = match &self.dummies {
             Some(rule) => format!(
                 "with made-up rows among them that hide the exact numbers (epsilon {}, delta {:e})",
-                rule.epsilon,
+                shown(&rule.epsilon),
                 rule.delta()
             ),
             None => "exactly".to_owned(),
         };
-        match self.protocol {
-            Protocol::Pid => format!("all learn the sizes of all sets and of the match, {sizes}"),
-            Protocol::MultiPid { contaminated } => {
-                let arms = match contaminated {
-                    Contaminated::Ignore => "",
-                    Contaminated::Count | Contaminated::Drop => {
-                        "; the advertiser learns the sizes of both arms exactly"
-                    }
-                };
-                format!(
-                    "both learn both set sizes and the size of the match, {sizes}; the publisher (of a \
-                     program the first party) also sees which rows share identifiers with which, without \
-                     knowing whose rows they are{arms}"
-                )
-            }
-            Protocol::Ps3i { .. } => format!("both learn both set sizes and the size of the match, {sizes}"),
-            Protocol::Collecting { contaminated, .. } => {
-                let arms = match contaminated {
-                    Contaminated::Ignore | Contaminated::Count => "",
-                    Contaminated::Drop => " and how many of them are in each arm",
-                };
-                format!(
-                    "the advertiser learns how many rows the publisher has{arms}; the publisher learns how \
-                     many rows the advertiser has, and which of them share identifiers with which of its \
-                     own, without knowing whose rows they are; numbers {sizes}"
-                )
-            }
-            Protocol::CircuitPsi => {
-                format!("both learn both set sizes, {sizes}, and nothing of the match, not even its size")
-            }
-            Protocol::Aligned => "the identifiers are public: all files must hold the same".to_owned(),
-            Protocol::SaltedKey => format!(
-                "the parties learn the sizes of all sets and of the match, exactly; {JOINERS} servers that \
-                 own no data see keyed hashes of the identifiers, and so which rows of different parties are \
-                 equal, not whose they are; the others see the sizes"
-            ),
+        self.matcher.tells(&sizes, &self.options())
+    }
+
+    /// How the match runs, as far as the study says.
+    #[must_use]
+    pub fn options(&self) -> MatchOptions {
+        MatchOptions {
+            repeats: match self.duplicates {
+                Duplicates::Error => RepeatRule::Error,
+                Duplicates::First | Duplicates::Merge => RepeatRule::Replace,
+                Duplicates::Keep => RepeatRule::Keep,
+            },
+            weights: self.identifiers.iter().map(|identifier| identifier.weight).collect(),
+            contaminated: self.contaminated,
+            slots: self.slots,
+            degree: self.degree,
+            backend: self.backend,
+            ..MatchOptions::default()
         }
     }
 }
 
 /// Everything that `[match]` says, into the study's hash.
 pub(super) fn encode(matching: &MatchRule, to: &mut FieldHasher) {
-    to.text("protocol", matching.protocol.name());
-    match matching.protocol {
-        Protocol::Ps3i { backend } => to.text("backend", backend.name()),
-        Protocol::Collecting { slots, degree, contaminated } => {
-            to.number("slots", slots.into());
-            to.number("degree", degree.into());
-            to.text("contaminated", contaminated.name());
-        }
-        Protocol::MultiPid { contaminated } => to.text("contaminated", contaminated.name()),
-        Protocol::Pid | Protocol::CircuitPsi | Protocol::Aligned | Protocol::SaltedKey => {}
+    let features = matching.matcher.features();
+    to.text("protocol", matching.matcher.name());
+    if features.backends {
+        to.text("backend", matching.backend.name());
+    }
+    if features.slots {
+        to.number("slots", matching.slots.into());
+        to.number("degree", matching.degree.into());
+    }
+    if features.contaminated.len() > 1 {
+        to.text("contaminated", matching.contaminated.name());
     }
     to.number("identifiers", matching.identifiers.len() as u64);
     for identifier in &matching.identifiers {
@@ -705,7 +554,7 @@ pub(super) fn encode(matching: &MatchRule, to: &mut FieldHasher) {
     to.text("duplicates", rule.map_or("", |(name, _)| name));
     to.number("dummies", u64::from(matching.dummies.is_some()));
     if let Some(dummies) = &matching.dummies {
-        to.number("nano epsilon", dummies.epsilon.nano());
+        to.number("nano epsilon", nano(&dummies.epsilon));
         to.number("delta places", dummies.delta_places.into());
     }
 }

@@ -2,14 +2,16 @@
 
 use super::reader::{NAME_RULE, TomlItem, TomlSection, TomlSource, is_name};
 use super::{
-    Advertiser, Also, Categories, CellType, Compute, ComputeEngine, Confidence, Decimal, EventLayout,
-    EventValue, LiftRule, LiftStudy, LineFilter, MAX_CATEGORIES, MAX_CLAMP, MAX_EVENTS, MAX_RHO, NoiseFrom,
-    NoiseMode, Overflow, Participant, PartyRole, ProgramColumn, ProgramStudy, Protocol, Publisher, Question,
-    ReleaseRule, Study, StudyFile,
+    Advertiser, Also, Categories, CellType, Compute, ComputeEngine, Confidence, EventLayout, EventValue,
+    LiftRule, LiftStudy, LineFilter, MAX_CATEGORIES, MAX_CLAMP, MAX_EVENTS, MAX_RHO, NoiseFrom, NoiseMode,
+    Overflow, Participant, PartyRole, ProgramColumn, ProgramStudy, Publisher, Question, ReleaseRule, Study,
+    StudyFile,
 };
 use crate::time::{Clock, Unit};
+use ::matching::Matcher;
 use base::{Error, limits};
 use release::modes::MINIMUM_GROUP;
+use release::rational::{Rational, decimal, ratio, shown};
 
 const LIFT_KEYS: &[&str] = &[
     "format",
@@ -82,7 +84,7 @@ pub(super) fn file(source: TomlSource<'_>) -> Result<StudyFile, Error> {
         KindName::Lift => vec![(parties.clone(), lift_together(&root, &parties)?)],
         KindName::Program => vec![(parties.clone(), Question::Program(Box::new(program(&root, &parties)?)))],
         KindName::Match => {
-            let columns = match_only(&root, &parties, matching.protocol)?;
+            let columns = match_only(&root, &parties, matching.matcher)?;
             vec![(parties.clone(), Question::Program(Box::new(columns)))]
         }
     };
@@ -486,7 +488,7 @@ fn release(
 
 fn confidence(item: &TomlItem<'_, '_>) -> Result<Confidence, Error> {
     let known = [("0.9", Confidence::P90), ("0.95", Confidence::P95), ("0.99", Confidence::P99)];
-    let met = item.number_text().ok().and_then(|text| Decimal::parse(&text)).map(|met| met.to_string());
+    let met = item.number_text().ok().and_then(|text| decimal(&text)).map(|met| shown(&met));
     let found = known.iter().find(|(text, _)| met.as_deref() == Some(text));
     found.map(|&(_, level)| level).ok_or_else(|| item.refuse("use 0.90, 0.95 or 0.99"))
 }
@@ -522,7 +524,7 @@ fn noise(section: &TomlSection<'_, '_>, parties: usize) -> Result<NoiseFrom, Err
     Ok(NoiseFrom::CutAndChoose(u32::try_from(candidates).expect("checked")))
 }
 
-type Spent = (Vec<(String, Decimal)>, Option<Decimal>);
+type Spent = (Vec<(String, Rational)>, Option<Rational>);
 
 /// What each viewer alone and what everybody sees costs; at least one of them.
 fn viewers(release: &TomlSection<'_, '_>, parties: &[Participant]) -> Result<Spent, Error> {
@@ -541,7 +543,7 @@ fn viewers(release: &TomlSection<'_, '_>, parties: &[Participant]) -> Result<Spe
     }
 }
 
-fn own_views(item: &TomlItem<'_, '_>, parties: &[Participant]) -> Result<Vec<(String, Decimal)>, Error> {
+fn own_views(item: &TomlItem<'_, '_>, parties: &[Participant]) -> Result<Vec<(String, Rational)>, Error> {
     let section = item.open_section()?;
     let names: Vec<&str> = parties.iter().map(|member| member.name.as_str()).collect();
     let section = if section.entries().is_empty() {
@@ -559,12 +561,12 @@ fn own_views(item: &TomlItem<'_, '_>, parties: &[Participant]) -> Result<Vec<(St
 }
 
 /// A rho: an exact decimal above 0, at most [`MAX_RHO`].
-pub(crate) fn rho(item: &TomlItem<'_, '_>) -> Result<Decimal, Error> {
+pub(crate) fn rho(item: &TomlItem<'_, '_>) -> Result<Rational, Error> {
     let rule =
         format!("use a decimal above 0 and at most {MAX_RHO} with at most 9 digits after the point: 0.1");
-    let met = Decimal::parse(&item.number_text()?).ok_or_else(|| item.refuse(&rule))?;
-    let most = Decimal::from_nano(MAX_RHO * 1_000_000_000);
-    if met > Decimal::ZERO && met <= most { Ok(met) } else { Err(item.refuse(&rule)) }
+    let met = decimal(&item.number_text()?).ok_or_else(|| item.refuse(&rule))?;
+    let most = ratio(MAX_RHO, 1);
+    if met > ratio(0, 1) && met <= most { Ok(met) } else { Err(item.refuse(&rule)) }
 }
 
 fn compute(root: &TomlSection<'_, '_>) -> Result<Compute, Error> {
@@ -640,10 +642,10 @@ fn columns(
 fn match_only(
     root: &TomlSection<'_, '_>,
     parties: &[Participant],
-    protocol: Protocol,
+    protocol: &dyn Matcher,
 ) -> Result<ProgramStudy, Error> {
     let clock = root.get("time").as_ref().map(clock).transpose()?;
-    let columns = match (protocol.joins(), root.get("columns")) {
+    let columns = match (protocol.features().form.shared().is_some(), root.get("columns")) {
         (true, _) => {
             let item = root.need("columns", "a section [columns]: what the shares are of")?;
             columns(&item, parties, clock.is_some())?

@@ -7,11 +7,12 @@ mod policy;
 
 use crate::reader::{TomlItem, TomlSection, TomlSource};
 use crate::transport::ServerTransport;
-use crate::{Decimal, StudyHash, parse_delta, read_text};
+use crate::{StudyHash, parse_delta, read_text};
 use base::{Error, PartyId, Roster, limits};
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{ArgAction, Args};
 use net::IpNetwork;
+use release::rational::{Rational, decimal, ratio};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -100,23 +101,23 @@ pub struct PartySettings {
     pub allow_kinds: Option<Vec<String>>,
     /// Policy: most rho one study may spend on one viewer
     #[arg(long, value_name = "RHO", value_parser = parse_rho)]
-    pub max_rho: Option<Decimal>,
+    pub max_rho: Option<Rational>,
     /// Where a file says `max_rho`: its name and the line
     #[arg(skip)]
     pub max_rho_at: Option<String>,
     /// Policy: most rho all studies together may spend on one viewer of this data
     #[arg(long, value_name = "RHO", value_parser = parse_rho)]
-    pub budget: Option<Decimal>,
+    pub budget: Option<Rational>,
     /// Policy: most rho all studies together may spend on all viewers of this data
     #[arg(long, value_name = "RHO", value_parser = parse_rho)]
-    pub total: Option<Decimal>,
+    pub total: Option<Rational>,
     /// Policy: the length of a period within the budget, with --period-budget: 90d
     #[arg(long = "period", value_name = "TIME", value_parser = parse_period)]
     pub period_seconds: Option<u64>,
     /// Policy: most rho that may be spent on one viewer of this data within any period; nothing refills the
     /// budget
     #[arg(long, value_name = "RHO", value_parser = parse_rho)]
-    pub period_budget: Option<Decimal>,
+    pub period_budget: Option<Rational>,
     /// Policy: most runs that may begin with one peer within some time: 20/day
     #[arg(long, value_name = "N/TIME", value_parser = RunRate::parse)]
     pub runs: Option<RunRate>,
@@ -466,7 +467,8 @@ impl PartySettings {
     /// These settings, and those of `below` where these say nothing: `flags.over(file)`.
     #[must_use]
     pub fn over(self, below: Self) -> Self {
-        let own_cap = self.max_rho.map(|_| self.max_rho_at.unwrap_or_else(|| "--max-rho".to_owned()));
+        let own_cap =
+            self.max_rho.as_ref().map(|_| self.max_rho_at.unwrap_or_else(|| "--max-rho".to_owned()));
         Self {
             common: self.common.over(below.common),
             data: self.data.or(below.data),
@@ -628,8 +630,8 @@ fn full_hash(text: &str) -> Result<StudyHash, &'static str> {
 ///
 /// # Errors
 /// The rule that the text breaks.
-pub fn parse_rho(text: &str) -> Result<Decimal, &'static str> {
-    let rho = Decimal::parse(text).filter(|rho| *rho > Decimal::ZERO);
+pub fn parse_rho(text: &str) -> Result<Rational, &'static str> {
+    let rho = decimal(text).filter(|rho| *rho > ratio(0, 1));
     rho.ok_or("write a decimal above 0 with at most 9 digits after the point: 0.1")
 }
 

@@ -3,9 +3,7 @@
 use super::hash::FieldHasher;
 use super::parse::named_key;
 use super::reader::{NAME_RULE, TomlItem, TomlSection, is_name, printable};
-use super::{
-    Compute, ComputeEngine, MatchRule, NoiseFrom, Participant, Protocol, Question, Study, StudyFile,
-};
+use super::{Compute, ComputeEngine, MatchRule, NoiseFrom, Participant, Question, Study, StudyFile};
 use crate::transport::ServerTransport;
 use base::{Error, PartyId, Roster, limits};
 use ring4::{Hash, Security, Settings};
@@ -136,10 +134,8 @@ pub(super) fn parse(
             transport = Some(ServerTransport::parse(item.text()?).map_err(|rule| item.refuse(rule))?);
         }
     }
-    let joiners = match matching.protocol {
-        Protocol::SaltedKey => Some(joiners(root, &members)?),
-        _ => None,
-    };
+    let salted = matching.matcher.features().salted;
+    let joiners = if salted { Some(joiners(root, &members)?) } else { None };
     Ok(Some(Servers { members, joiners, security, hash, transport }))
 }
 
@@ -223,11 +219,8 @@ fn protocol_item<'s, 'a>(root: &TomlSection<'s, 'a>) -> Result<TomlItem<'s, 'a>,
 pub(super) fn check(root: &TomlSection<'_, '_>, file: &StudyFile) -> Result<(), Error> {
     let (study, protocol) = (file.first(), protocol_item(root)?);
     let lift = matches!(study.kind, Question::Lift(_));
-    let by_servers = match study.matching.protocol {
-        Protocol::SaltedKey => true,
-        Protocol::Aligned => lift,
-        _ => false,
-    };
+    let features = study.matching.matcher.features();
+    let by_servers = features.salted || lift && features.public_identifiers;
     if study.servers.is_none() {
         return match by_servers {
             true => Err(protocol.refuse(
@@ -237,7 +230,7 @@ pub(super) fn check(root: &TomlSection<'_, '_>, file: &StudyFile) -> Result<(), 
             false => Ok(()),
         };
     }
-    if !matches!(study.matching.protocol, Protocol::Aligned | Protocol::SaltedKey) {
+    if !(features.public_identifiers || features.salted) {
         return Err(protocol.refuse(
             "four servers compute on rows that are \"aligned\", or join them themselves by \"salted-key\"",
         ));

@@ -1,7 +1,9 @@
 //! Every complaint about a study file with its exact text, and what the hash sees.
 
 use super::*;
+use ::matching::{ContaminatedRule, Matcher, MultiId, PrivateId, ShareBackend};
 use base::limits;
+use release::rational::decimal;
 
 const LIFT: &str = include_str!("../../../examples/lift.toml");
 const PROGRAM: &str = include_str!("../../../examples/program.toml");
@@ -34,7 +36,7 @@ fn the_example_says_what_it_says() {
     assert_eq!(lift.publisher.test, "vaccine");
     assert_eq!(lift.advertisers[0].max_events, 4);
     assert_eq!(lift.rule, LiftRule { within: None, clamp: 1, lower_is_better: true });
-    assert_eq!((&lift.release.to[..], lift.release.public), (&[][..], Decimal::parse("0.1")));
+    assert_eq!((&lift.release.to[..], lift.release.public.clone()), (&[][..], decimal("0.1")));
     assert_eq!((lift.release.confidence, lift.release.noise), (Confidence::P95, NoiseFrom::Inside));
 }
 
@@ -119,21 +121,21 @@ fn every_protocol_has_its_settings() {
     let of = |protocol, ids, more| matching(protocol, ids, more).unwrap_or_else(|e| panic!("{e}"));
     let usual = Some(DummyRule::default());
     let pid = of("pid", IDS, "");
-    assert_eq!((pid.protocol, pid.dummies), (Protocol::Pid, usual));
+    assert_eq!((pid.matcher, &pid.dummies), (&PrivateId as &dyn Matcher, &usual));
     let two =
         of("pid", TWO, "dummies = \"off\"\ncontaminated = \"drop\"\nnormalise = { phone = [\"phone:44\"] }");
-    assert_eq!(two.protocol, Protocol::MultiPid { contaminated: Contaminated::Drop });
+    assert_eq!((two.matcher, two.contaminated), (&MultiId as &dyn Matcher, ContaminatedRule::Drop));
     assert_eq!(two.identifiers[1].normalise, [Normaliser::Phone(Some(44))]);
     assert_eq!(
         (two.identifiers[0].weight, two.identifiers[1].weight, &*two.identifiers[1].sort),
         (3, 1, "phone")
     );
     let ps3i = of("ps3i", IDS, "backend = \"paillier\"\ndummies = \"off\"");
-    assert_eq!((ps3i.protocol, ps3i.dummies), (Protocol::Ps3i { backend: Backend::Paillier }, None));
+    assert_eq!((ps3i.matcher.name(), ps3i.backend, ps3i.dummies), ("ps3i", ShareBackend::Paillier, None));
     let collecting = of("collecting", TWO, "slots = 3\ndummies = { epsilon = 0.5, delta = \"1e-7\" }");
-    let contaminated = Contaminated::Ignore;
-    assert_eq!(collecting.protocol, Protocol::Collecting { slots: 3, degree: 1, contaminated });
-    let dummies = DummyRule { epsilon: Decimal::parse("0.5").expect("a decimal"), delta_places: 7 };
+    assert_eq!((collecting.matcher.name(), collecting.slots, collecting.degree), ("collecting", 3, 1));
+    assert_eq!(collecting.contaminated, ContaminatedRule::Ignore);
+    let dummies = DummyRule { epsilon: decimal("0.5").expect("a decimal"), delta_places: 7 };
     assert_eq!(collecting.dummies, Some(dummies));
     assert_eq!(of("circuit-psi", IDS, "").dummies, usual);
     let keep = LIFT.replacen(MATCH, "protocol = \"collecting\"", 1).replacen("= \"error\"", "= \"keep\"", 1);
@@ -370,7 +372,7 @@ const SEVERAL: &str = include_str!("../../../examples/lift-several.toml");
 #[test]
 fn three_parties_share_their_rows_by_public_keys() {
     let study = Study::parse("study.toml", ALIGNED).expect("the example is a study");
-    assert_eq!((study.matching.protocol, study.parties.len()), (Protocol::Aligned, 3));
+    assert_eq!((study.matching.matcher.name(), study.parties.len()), ("aligned", 3));
     assert_eq!(study.compute, Compute { engine: ComputeEngine::Gmw, ot: None, circuit: None, shards: 1 });
     let text = ALIGNED.replace("ot      = \"auto\"", "ot = \"softspoken:4\"");
     let text = text.replace("circuit = \"auto\"", "circuit = \"shallow\"");

@@ -5,6 +5,7 @@ use super::files::{Folder, Made};
 use base::Error;
 use job::plan::{Assumed, Link, Speeds, plan};
 use page::numbers::{bytes, count, counted, duration};
+use release::rational::shown;
 use report::RunReport;
 use report::summary;
 use study::Question;
@@ -35,8 +36,8 @@ pub fn opening(made: &Made, scale: u64) -> Result<String, Error> {
         let key: net::KeyFingerprint = member.key.parse()?;
         lines.push(format!("  {:10} {:>9} {what:32} key {}", member.name, count(rows), key.short()));
     }
-    let rho =
-        lift.release.public.map_or_else(String::new, |rho| format!("   rho {rho} for one public result"));
+    let public = lift.release.public.as_ref();
+    let rho = public.map_or_else(String::new, |rho| format!("   rho {} for one public result", shown(rho)));
     lines.push(format!("  study      {}, hash {}{rho}", study.name, study.hash()));
     let mean = made.generated.truth.overall.iter().map(|arm| arm.sum).sum::<u64>() as f64
         / made.generated.truth.overall.iter().map(|arm| arm.rows).sum::<u64>() as f64;

@@ -1,8 +1,8 @@
 //! The arguments of `tacit ledger`.
 
 use clap::{Args, Subcommand};
+use release::rational::Rational;
 use std::path::PathBuf;
-use study::Decimal;
 
 /// The privacy ledger: what was spent of the budget of this party's data, and on whom; and what to do when
 /// releases broke off or the file was lost.
@@ -106,6 +106,6 @@ pub enum LedgerAction {
         /// What was spent on that lineage in all, towards each peer that gave something back, as the reports
         /// say
         #[arg(long, value_name = "RHO", value_parser = study::party::parse_rho)]
-        spent: Option<Decimal>,
+        spent: Option<Rational>,
     },
 }

@@ -10,6 +10,7 @@ mod kills;
 mod many;
 mod market;
 mod meeting;
+mod read_once;
 mod ring4;
 mod served;
 mod support;

@@ -1,7 +1,8 @@
 //! Lines that complaints name, against a count that knows nothing of CSV.
 
 use super::super::complaints::Complaints;
-use super::super::table::{self, Files, RowPlace, RowSink, TableCell};
+use super::super::table::{self, RowSink, TableCell};
+use super::Row;
 use base::Error;
 use proptest::prelude::*;
 
@@ -14,14 +15,8 @@ impl RowSink for Places {
         vec!["a".into()]
     }
 
-    fn row(
-        &mut self,
-        files: &Files,
-        place: RowPlace,
-        _: &[TableCell<'_>],
-        _: &mut Complaints,
-    ) -> Result<(), Error> {
-        self.0.push(files.show(place));
+    fn row(&mut self, row: &mut Row<'_>, _: &[TableCell<'_>]) -> Result<(), Error> {
+        self.0.push(row.files.show(row.place));
         Ok(())
     }
 }

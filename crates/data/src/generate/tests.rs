@@ -1,10 +1,10 @@
 //! Generated files, read back and counted by the definition, give the generator's truth.
 
 use super::*;
-use crate::{AdvertiserRows, Arm, PublisherRows, read_advertiser, read_publisher};
+use crate::{AdvertiserRows, PublisherRows, read_advertiser, read_publisher};
 use std::collections::HashMap;
 use std::path::Path;
-use study::{Question, Study};
+use study::{Question, Study, TrialArm};
 
 const LIFT: &str = include_str!("../../../../examples/lift.toml");
 
@@ -47,7 +47,7 @@ fn count(study: &Study, publisher: &PublisherRows, advertiser: &AdvertiserRows) 
                 cell.reached_value += value;
             }
         };
-        let arm = usize::from(publisher.arm[i] == Arm::Test);
+        let arm = usize::from(publisher.arm[i] == TrialArm::Test);
         add(&mut truth.overall[arm]);
         if let Some(&b) = publisher.breakdown.get(i) {
             add(&mut truth.breakdown[usize::from(b)][arm]);

@@ -11,7 +11,7 @@ use program::lower::{
     self, DifferenceSizes, Draws, Lowering, NoisedAt, ReleasePlan, ReleaseWord, WordKind, lower_draws,
     lower_release,
 };
-use program::{Class, MechanismKind, Program, ProgramBuilder, Ratio, ValueType, Viewer};
+use program::{Class, MechanismKind, Program, ProgramBuilder, ValueType, Viewer};
 use release::alias::Sampler;
 use release::rational::ratio;
 use std::collections::BTreeMap;
@@ -91,9 +91,12 @@ fn judge(parties: usize, release: &Release<'_>) -> Result<(), String> {
     }
 }
 
+/// A release and its draws, lowered once for all runs.
+type LoweredOnce = OnceLock<(Arc<ReleasePlan>, Arc<Draws>)>;
+
 /// One release to everybody of the same bit, many times: its noises.
 fn noises(
-    (parties, lowered): (usize, &OnceLock<(Arc<ReleasePlan>, Arc<Draws>)>),
+    (parties, lowered): (usize, &LoweredOnce),
     make: &MakeEngine<'_>,
     (honest, chosen): (Option<PartyId>, Chosen),
     session: &mut Session,
@@ -175,7 +178,7 @@ fn program(parties: usize) -> Program {
     let all = bits.into_iter().reduce(|x, y| b.and(x, y)).expect("a program has a party");
     let fold = b.sum(all, ValueType::u(8));
     let kind = MechanismKind::Gaussian(vec![fold; DRAWS as usize]);
-    let mechanism = b.mechanism(Viewer::Public, Ratio::new(1, 10).expect("a tenth"), kind);
+    let mechanism = b.mechanism(Viewer::Public, &ratio(1, 10), kind);
     b.release();
     for draw in 0..DRAWS {
         let value = b.noised(mechanism, draw);

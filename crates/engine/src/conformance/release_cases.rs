@@ -5,9 +5,10 @@ use super::operations::{operations, root};
 use super::{Noise, ProgramCase};
 use base::PartyId;
 use program::lower::{DifferenceSizes, NoisedAt};
-use program::{Class, DifferenceStatistic, MechanismKind, NodeId, Ratio, ValueType, Viewer};
+use program::{Class, DifferenceStatistic, MechanismKind, NodeId, ValueType, Viewer};
 use release::alias::{FRACTION_BITS, Sampler};
 use release::joint::Change;
+use release::rational::ratio;
 
 pub(super) fn all(seed: u64) -> Vec<ProgramCase> {
     let types = [
@@ -106,7 +107,7 @@ const DRAWS: [(u64, u32, u64); 5] = [(1, 1, 8), (1, 2, 200), (10, 2, 12), (256, 
 /// Coins of a draw of some kind.
 fn draw(d: &mut Draft, which: usize) -> (Sampler, Vec<bool>) {
     let (sensitivity, cells, inverse) = DRAWS[which % DRAWS.len()];
-    let rho = release::rational::ratio(1, inverse);
+    let rho = ratio(1, inverse);
     let sampler = Sampler::new(&sensitivity.into(), cells, &rho).expect("in range");
     let coins = (0..sampler.coins()).map(|_| d.rng.below(2) == 1).collect();
     (sampler, coins)
@@ -130,9 +131,9 @@ pub(super) fn gaussian(parties: usize, seed: u64, rows: usize) -> ProgramCase {
     let name = format!("gaussian among {parties}, {rows} rows");
     let mut d = Draft::among(parties, name, Class::Dp, rows, seed);
     let cells = cells(&mut d);
-    let rho = Ratio::new(1, 8).expect("not zero");
+    let rho = ratio(1, 8);
     let viewers = [PartyId(0).into(), PartyId(1).into(), Viewer::Public];
-    let mechanisms = viewers.map(|to| d.b.mechanism(to, rho, MechanismKind::Gaussian(cells.to_vec())));
+    let mechanisms = viewers.map(|to| d.b.mechanism(to, &rho, MechanismKind::Gaussian(cells.to_vec())));
     let drawn: Vec<Vec<(Sampler, Vec<bool>)>> =
         (0..3).map(|m| (0..2).map(|o| draw(&mut d, 2 * m + o)).collect()).collect();
     let noise = Noise::Coins(drawn);
@@ -166,7 +167,7 @@ pub(super) fn gaussian(parties: usize, seed: u64, rows: usize) -> ProgramCase {
 pub(super) fn every_cell(parties: usize, seed: u64) -> ProgramCase {
     let mut d = Draft::among(parties, format!("every cell among {parties}"), Class::Dp, 5, seed);
     let cells = cells(&mut d);
-    let sampler = Sampler::new(&1.into(), 1, &release::rational::ratio(1, 8)).expect("in range");
+    let sampler = Sampler::new(&1.into(), 1, &ratio(1, 8)).expect("in range");
     let [part] = &sampler.parts[..] else { panic!("a small variance is drawn by one part") };
     let mut drawn = Vec::new();
     for (cell, threshold) in (0u64..).zip(part.table.thresholds()) {
@@ -180,8 +181,8 @@ pub(super) fn every_cell(parties: usize, seed: u64) -> ProgramCase {
         }
     }
     let folds: Vec<u32> = (0..drawn.len()).map(|output| cells[output % 2]).collect();
-    let rho = Ratio::new(1, 8).expect("not zero");
-    let mechanism = d.b.mechanism(Viewer::Public, rho, MechanismKind::Gaussian(folds.clone()));
+    let rho = ratio(1, 8);
+    let mechanism = d.b.mechanism(Viewer::Public, &rho, MechanismKind::Gaussian(folds.clone()));
     let noise = Noise::Coins(vec![drawn]);
     d.b.release();
     for (output, fold) in (0..).zip(folds) {
@@ -221,7 +222,7 @@ pub(super) fn joint(parties: usize, seed: u64, rows: usize) -> ProgramCase {
             d.sum(q, ValueType::u(32), of(2)),
         ]
     });
-    let rho = Ratio::new(1, 8).expect("not zero");
+    let rho = ratio(1, 8);
     let viewers = [
         (PartyId(0).into(), Change::Outcome),
         (PartyId(1).into(), Change::Person),
@@ -229,7 +230,7 @@ pub(super) fn joint(parties: usize, seed: u64, rows: usize) -> ProgramCase {
     ];
     let mechanisms = viewers.map(|(to, change)| {
         let kind = MechanismKind::Joint { change, clamp: R.into(), cells: cells.to_vec() };
-        (to, change.combinations(R.into()), d.b.mechanism(to, rho, kind))
+        (to, change.combinations(R.into()), d.b.mechanism(to, &rho, kind))
     });
     let drawn = mechanisms
         .map(|(_, each, m)| (0..2 * each.len()).map(|o| draw(&mut d, m as usize + o)).collect::<Vec<_>>());
@@ -254,9 +255,9 @@ fn candidates(seed: u64, rows: usize, count: usize) -> ProgramCase {
     const WIDTH: u8 = 21;
     let mut d = Draft::new(format!("gaussian, {rows} rows, {count} candidates"), Class::Dp, rows, seed);
     let cells = cells(&mut d);
-    let rho = Ratio::new(1, 8).expect("not zero");
+    let rho = ratio(1, 8);
     let mechanisms =
-        [0, 1].map(|to| d.b.mechanism(PartyId(to), rho, MechanismKind::Gaussian(cells.to_vec())));
+        [0, 1].map(|to| d.b.mechanism(PartyId(to), &rho, MechanismKind::Gaussian(cells.to_vec())));
     let noise = |d: &mut Draft| {
         let number = u128::from_le_bytes(d.rng.bytes());
         extend(wrap(number, ValueType::i(WIDTH)), ValueType::i(WIDTH)) as i128
@@ -324,8 +325,8 @@ fn difference(seed: u64, statistic: DifferenceStatistic, places: [i32; 2]) -> Pr
     let drawn = (0..2).map(|m| (0..2).map(|o| draw(&mut d, m + 2 * o)).collect()).collect();
     let noise = Noise::Coins(drawn);
     let kind = || MechanismKind::Difference { statistic, test, control };
-    let rho = Ratio::new(1, 8).expect("not zero");
-    let mechanisms = [0, 1].map(|to| d.b.mechanism(PartyId(to), rho, kind()));
+    let rho = ratio(1, 8);
+    let mechanisms = [0, 1].map(|to| d.b.mechanism(PartyId(to), &rho, kind()));
     d.b.release();
     for (to, mechanism) in [(0, mechanisms[0]), (1, mechanisms[1])] {
         for output in 0..2 {

@@ -16,11 +16,12 @@ use release::alias::Sampler;
 use release::binomial;
 use release::coverage::{CellMechanism, Law, TrialCoverage, laws, simulate};
 use release::modes::MINIMUM_GROUP;
+use release::rational::{Rational, nano, ratio, shown};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use studies::lift::{ADVERTISER, LiftCell, LiftLayout, LiftParameters, PUBLISHER, TrialArm};
-use study::{Decimal, NoiseMode, Question, Study};
+use study::{NoiseMode, Question, Study};
 
 /// Results that a task shows: cells are simulated in pieces of so many.
 const PIECE: u64 = 2500;
@@ -39,7 +40,7 @@ pub struct Asked {
     /// Rows of the test and the control arm.
     pub rows: Vec<[u64; 2]>,
     /// zCDP of a view, of the grid; a study says its own.
-    pub rho: Vec<Decimal>,
+    pub rho: Vec<Rational>,
     /// Modes of the grid.
     pub modes: Vec<NoiseMode>,
     /// Outcome laws; of a study those with its clamp.
@@ -61,7 +62,7 @@ impl Asked {
         Self {
             study: None,
             rows: [1000, 10_000, 100_000, 1_000_000].map(|n| [n; 2]).to_vec(),
-            rho: [10_000_000, 100_000_000, 1_000_000_000].map(Decimal::from_nano).to_vec(),
+            rho: [ratio(1, 100), ratio(1, 10), ratio(1, 1)].to_vec(),
             modes: NoiseMode::NAMES.map(|(_, mode)| mode).to_vec(),
             laws: laws(),
             levels: vec![0.9, 0.95],
@@ -246,16 +247,16 @@ impl Row {
         format!("`{}`, {who}{values}", self.mode.name())
     }
 
-    fn mechanism(&self, clamp: u64, rho: Decimal, rows: [u64; 2]) -> Result<CellMechanism, Error> {
+    fn mechanism(&self, clamp: u64, rho: &Rational, rows: [u64; 2]) -> Result<CellMechanism, Error> {
         let place = if self.values == 0 { LiftCell::Overall } else { LiftCell::Breakdown(0) };
         Own::new(&self.study(clamp, rho)?)?.mechanism(rows, self.viewer, place)
     }
 
-    fn study(&self, clamp: u64, rho: Decimal) -> Result<Study, Error> {
+    fn study(&self, clamp: u64, rho: &Rational) -> Result<Study, Error> {
         let mut sample = Sample { breakdown: self.values, ..Sample::new(self.mode, clamp) };
         match self.viewer == PUBLISHER.into() {
-            true => sample.publisher = Some(rho),
-            false => sample.advertiser = Some(rho),
+            true => sample.publisher = Some(rho.clone()),
+            false => sample.advertiser = Some(rho.clone()),
         }
         sample.study()
     }
@@ -272,16 +273,16 @@ fn grid(asked: &Asked) -> Result<Vec<Wanted>, Error> {
             for rows in &asked.rows {
                 for rho in &asked.rho {
                     let public = (row.mode != NoiseMode::Sums).then_some(*rows);
-                    let mechanism = match made.entry((at, of.clamp, rho.nano(), public)) {
+                    let mechanism = match made.entry((at, of.clamp, nano(rho), public)) {
                         Entry::Occupied(made) => made.get().clone(),
-                        Entry::Vacant(place) => place.insert(row.mechanism(of.clamp, *rho, *rows)?).clone(),
+                        Entry::Vacant(place) => place.insert(row.mechanism(of.clamp, rho, *rows)?).clone(),
                     };
                     wanted.push(Wanted {
                         name: row.name(),
                         law,
                         rows: *rows,
                         own: rows.map(|n| n / row.values.max(1) as u64),
-                        rho: rho.to_string(),
+                        rho: shown(rho),
                         required: row.mode != NoiseMode::Algorithm1AsPublished,
                         mechanism,
                     });
@@ -308,8 +309,7 @@ impl<'a> Own<'a> {
             )));
         };
         let policy = program::VerifierPolicy {
-            max_rho: program::Ratio::new(u128::from(study::MAX_RHO), 1)
-                .ok_or_else(|| Error::misuse("a whole number is a ratio"))?,
+            max_rho: ratio(u128::from(study::MAX_RHO), 1),
             ..program::VerifierPolicy::default()
         };
         Ok(Self { study, built: build(study, &policy)? })
@@ -379,7 +379,7 @@ fn of_study(study: &Study, asked: &Asked) -> Result<Vec<Wanted>, Error> {
                         law,
                         rows: *rows,
                         own: of_cell,
-                        rho: release::rational::to_f64(&rho.rational()).to_string(),
+                        rho: release::rational::to_f64(rho).to_string(),
                         required: lift.mode != NoiseMode::Algorithm1AsPublished,
                         mechanism: own.mechanism(*rows, viewer, *first)?,
                     });

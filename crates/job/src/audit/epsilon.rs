@@ -26,7 +26,7 @@ use release::Rational;
 use release::alias::Sampler;
 use release::rational::to_f64;
 use serde::Serialize;
-use study::{Decimal, NoiseMode, Study};
+use study::{NoiseMode, Study};
 
 /// Runs evaluated at once.
 const PIECE: usize = 1024;
@@ -40,7 +40,7 @@ pub struct Asked {
     /// The user's lift study; none: every mode, for every viewer.
     pub study: Option<Study>,
     /// zCDP of each view, where no study says it. The more it is, the larger a part of it is seen.
-    pub rho: Decimal,
+    pub rho: Rational,
     /// Runs on each of the two inputs.
     pub runs: usize,
     /// Confidence of each bound, in 0..1.
@@ -100,7 +100,7 @@ pub struct Audited {
 pub fn run(asked: &Asked, progress: Progress<'_>) -> Result<Report, Error> {
     let studies = match &asked.study {
         Some(study) => vec![(study.name.clone(), study.clone())],
-        None => samples(asked.rho)?,
+        None => samples(&asked.rho)?,
     };
     let owns: Vec<Own<'_>> = studies.iter().map(|(_, study)| Own::new(study)).collect::<Result<_, _>>()?;
     let mut views = Vec::new();
@@ -118,9 +118,11 @@ pub fn run(asked: &Asked, progress: Progress<'_>) -> Result<Report, Error> {
 
 /// Every mode; one with outcomes of 0 and 1, with a breakdown and counts, of several advertisers together,
 /// and matched by several identifiers, where one row changes several.
-fn samples(rho: Decimal) -> Result<Vec<(String, Study)>, Error> {
-    let each =
-        |sample: Sample| Sample { publisher: Some(rho), advertiser: Some(rho), public: Some(rho), ..sample };
+fn samples(rho: &Rational) -> Result<Vec<(String, Study)>, Error> {
+    let each = |sample: Sample| {
+        let rho = || Some(rho.clone());
+        Sample { publisher: rho(), advertiser: rho(), public: rho(), ..sample }
+    };
     let sums = || Sample::new(NoiseMode::Sums, CLAMP);
     let mut all: Vec<(String, Sample)> = NoiseMode::NAMES
         .iter()

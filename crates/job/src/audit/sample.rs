@@ -1,7 +1,8 @@
 //! The studies that are audited where the user names none.
 
 use base::Error;
-use study::{Decimal, NoiseMode, Study};
+use release::rational::{Rational, shown};
+use study::{NoiseMode, Study};
 
 /// A lift study with nothing in it but what changes noise.
 #[derive(Clone, Debug)]
@@ -10,11 +11,11 @@ pub(crate) struct Sample {
     /// R.
     pub clamp: u64,
     /// zCDP of the publisher's own view, if it has one.
-    pub publisher: Option<Decimal>,
+    pub publisher: Option<Rational>,
     /// Of the first advertiser's own view.
-    pub advertiser: Option<Decimal>,
+    pub advertiser: Option<Rational>,
     /// Of the public result.
-    pub public: Option<Decimal>,
+    pub public: Option<Rational>,
     /// Values of the breakdown; 0: there is none.
     pub breakdown: usize,
     /// Further counts.
@@ -63,11 +64,16 @@ impl Sample {
         };
         let together = if self.advertisers > 1 { "advertisers = \"together\"\n" } else { "" };
         let also: Vec<String> = self.also.iter().map(|count| format!("\"{count}\"")).collect();
-        let seen =
-            [("to.publisher", self.publisher), ("to.advertiser-1", self.advertiser), ("public", self.public)];
+        let seen = [
+            ("to.publisher", &self.publisher),
+            ("to.advertiser-1", &self.advertiser),
+            ("public", &self.public),
+        ];
         let seen: String = seen
             .iter()
-            .filter_map(|(who, rho)| rho.map(|rho| format!("[release.{who}]\nrho = {rho}\n")))
+            .filter_map(|(who, rho)| {
+                rho.as_ref().map(|rho| format!("[release.{who}]\nrho = {}\n", shown(rho)))
+            })
             .collect();
         format!(
             r#"format = "tacit-study/1"

@@ -6,18 +6,18 @@ use engine::{Clear, Engine, Entered};
 use num_bigint::BigInt;
 use privacy::scales::Scales;
 use program::lower::{Lowering, NoiseSource, NoisedAt, ReleasePlan, WordKind, lower_release};
-use program::{MechanismKind, Ratio, Viewer};
+use program::{MechanismKind, Viewer};
 use release::Rational;
 use release::alias::Sampler;
 use release::rational::ratio;
 use sample::Sample;
 use studies::lift::{ADVERTISER, LiftCell, PUBLISHER};
-use study::{Decimal, NoiseMode, Study};
+use study::{NoiseMode, Study};
 
 const QUIET: Progress<'static> = &|_, _| ();
 
-fn decimal(text: &str) -> Decimal {
-    Decimal::parse(text).expect("a decimal")
+fn decimal(text: &str) -> Rational {
+    release::rational::decimal(text).expect("a decimal")
 }
 
 #[test]
@@ -33,19 +33,19 @@ fn threads_keep_the_order_and_stop_at_an_error() {
 /// What the page says of cells that are one: equal noise, equally read.
 #[test]
 fn views_with_the_same_noise_are_one_cell() {
-    let rho = decimal("0.1");
+    let rho = || Some(decimal("0.1"));
     let own = |sample: Sample| sample.study().unwrap();
     let mechanism = |study: &Study, viewer: Viewer, cell| {
         Own::new(study).unwrap().mechanism([5000; 2], viewer, cell).unwrap()
     };
     let sums = |clamp| Sample::new(NoiseMode::Sums, clamp);
-    let advertiser = own(Sample { advertiser: Some(rho), ..sums(100) });
+    let advertiser = own(Sample { advertiser: rho(), ..sums(100) });
     let others = mechanism(&advertiser, ADVERTISER.into(), LiftCell::Overall);
-    let public = own(Sample { public: Some(rho), ..sums(100) });
+    let public = own(Sample { public: rho(), ..sums(100) });
     assert_eq!(mechanism(&public, Viewer::Public, LiftCell::Overall), others);
     let several = Study::parse("several", include_str!("../../../../examples/lift-several.toml")).unwrap();
     assert_eq!(mechanism(&several, Viewer::Public, LiftCell::Overall), others);
-    let publisher = own(Sample { publisher: Some(rho), ..sums(100) });
+    let publisher = own(Sample { publisher: rho(), ..sums(100) });
     assert_ne!(mechanism(&publisher, PUBLISHER.into(), LiftCell::Overall), others);
     // Each value of a breakdown, at half of rho, as the other half is for all values together.
     let double = own(Sample { public: Some(decimal("0.2")), breakdown: 3, ..sums(100) });
@@ -54,14 +54,13 @@ fn views_with_the_same_noise_are_one_cell() {
     }
     let served = Study::parse("served", include_str!("../../../../examples/lift-ring4.toml")).unwrap();
     let two = Study::parse("two", include_str!("../../../../examples/lift.toml")).unwrap();
-    let small = own(Sample { public: Some(rho), ..sums(1) });
+    let small = own(Sample { public: rho(), ..sums(1) });
     for study in [&served, &two] {
         let [mine, theirs] = [study, &small].map(|study| mechanism(study, Viewer::Public, LiftCell::Overall));
         assert_eq!(mine, theirs, "{}", study.name);
     }
     let fixed = |viewer: Viewer| {
-        let sample =
-            Sample { advertiser: Some(rho), public: Some(rho), ..Sample::new(NoiseMode::Variance, 100) };
+        let sample = Sample { advertiser: rho(), public: rho(), ..Sample::new(NoiseMode::Variance, 100) };
         mechanism(&own(sample), viewer, LiftCell::Overall)
     };
     assert_eq!(fixed(ADVERTISER.into()), fixed(Viewer::Public));
@@ -201,7 +200,7 @@ fn cells_that_are_forgotten_are_caught() {
         match own.built.program.mechanisms[at.mechanism as usize].kind {
             MechanismKind::Gaussian(_) => {
                 let sensitivity = BigInt::from(charge.sensitivity[at.output as usize]);
-                Sampler::new(&sensitivity, 1, &charge.rho.rational()).unwrap()
+                Sampler::new(&sensitivity, 1, &charge.rho).unwrap()
             }
             _ => stated.clone(),
         }
@@ -216,13 +215,13 @@ fn rows_that_are_forgotten_are_caught() {
     let rho = decimal("0.02");
     let sample =
         Sample { identifiers: 3, breakdown: 4, also: &["converters"], ..Sample::new(NoiseMode::Sums, 21) };
-    let study = Sample { public: Some(rho), publisher: Some(rho), ..sample }.study().unwrap();
+    let study = Sample { public: Some(rho.clone()), publisher: Some(rho.clone()), ..sample }.study().unwrap();
     let own = Own::new(&study).unwrap();
     let mut charged_for_one = own.built.audit.clone();
     for charge in &mut charged_for_one.charges {
         let square = u128::from(charge.degree) * u128::from(charge.degree);
         charge.sensitivity.iter_mut().for_each(|moved| *moved /= u128::from(charge.degree));
-        charge.joint = charge.joint.map(|least| least.checked_mul(Ratio::new(square, 1).unwrap()).unwrap());
+        charge.joint = charge.joint.take().map(|least| least * ratio(square, 1));
         assert_eq!(std::mem::replace(&mut charge.degree, 1), 4);
     }
     let forgotten = Scales::new(&study, &own.built.program, &charged_for_one, None).unwrap();

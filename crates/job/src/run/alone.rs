@@ -152,7 +152,7 @@ impl OwnerRun<'_> {
         let about = About {
             format: export::FORMAT,
             study: checked.hash.to_string(),
-            protocol: checked.study.matching.protocol.name(),
+            protocol: checked.study.matching.matcher.name(),
             party: checked.roster.name(checked.me),
             rows: rows.count(),
             columns: Vec::new(),

@@ -7,7 +7,7 @@ use base::{Error, PartyId};
 use data::ProgramRows;
 use engine::Entries;
 use matching::payload::{
-    ABSENT, JoinedPart, JoinedShares, PayloadField, PayloadLayout, PayloadTable, ValidEntries,
+    ABSENT, JoinedPart, JoinedShares, PayloadLayout, PayloadTable, TableField, ValidEntries,
 };
 use program::JoinedRows;
 use program::lower::{EntryKind, JoinedPlan, RowPayload};
@@ -47,8 +47,8 @@ impl Payloads {
     /// When a row is too wide to be matched.
     pub fn layout(&self, party: PartyId) -> Result<PayloadLayout, Error> {
         let field = |kind: EntryKind| match kind {
-            EntryKind::Bits(bits) => PayloadField::bits(bits),
-            EntryKind::Number { bytes } => PayloadField::number(bytes),
+            EntryKind::Bits(bits) => TableField::bits(bits),
+            EntryKind::Number { bytes } => TableField::number(bytes),
         };
         PayloadLayout::new(self.payloads[party.index()].fields.iter().map(|f| field(f.kind)))
     }
@@ -165,10 +165,10 @@ pub(super) const REAL: &str = "real";
 /// # Errors
 /// When a row is too wide to be matched.
 pub(crate) fn column_layouts(program: &Program, dummies: bool) -> Result<[PayloadLayout; 2], Error> {
-    let real = dummies.then(|| PayloadField::number(1));
+    let real = dummies.then(|| TableField::number(1));
     let layout = |party| {
         PayloadLayout::new(
-            owned(program, party).map(|c| PayloadField::number(c.ty.width.div_ceil(8))).chain(real),
+            owned(program, party).map(|c| TableField::number(c.ty.width.div_ceil(8))).chain(real),
         )
     };
     Ok([layout(PartyId(0))?, layout(PartyId(1))?])

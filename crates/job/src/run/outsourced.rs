@@ -6,24 +6,19 @@
 //! group sizes that the release mode makes public, and whether a release has been given before. They draw the
 //! noise, before the rows where its scale is known.
 
-use super::agree::{Agreement, others_of, tell, tell_all};
-use super::aligned;
-use super::matched::{Placed, sizes};
+use super::agree::{others_of, tell, tell_all};
 use super::owner::OwnerRun;
-use super::salted::{self, Cast};
-use crate::align::Aligned;
 use crate::prepare::Checked;
 use crate::stages::upgrade;
-use base::{Cost, Error, Fault, PartyId, Roster, Seed, limits};
+use base::{Error, Fault, PartyId, Roster, Seed};
+use matching::MatchRoles;
 use net::Session;
 use privacy::ledger::Bytes32;
-use report::Disclosure;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use study::party::{Address, PartySetup, Places};
 use study::salt;
 use study::transport::ServerTransport;
-use study::{Protocol, Servers, Study};
+use study::{Servers, Study};
 
 /// What owners tell servers once they agree among themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,12 +43,12 @@ pub(crate) fn servers_apart(study: &Study) -> Vec<PartyId> {
     study.roster().parties().skip(study.parties.len()).collect()
 }
 
-/// Who takes part in a join by keyed hashes.
-pub(super) fn cast(study: &Study) -> Result<Cast, Error> {
-    let joiners = study.servers.as_ref().and_then(|servers| servers.joiners);
-    let joiners = joiners.ok_or_else(|| Error::misuse("a study by salted keys has servers that join"))?;
+/// Who takes part in the match.
+pub(crate) fn roles(study: &Study) -> MatchRoles {
+    let servers = study.servers.as_ref().filter(|_| study.matching.matcher.features().salted);
+    let joiners = servers.and_then(|servers| servers.joiners).map(Vec::from).unwrap_or_default();
     let others = servers_apart(study).into_iter().filter(|server| !joiners.contains(server)).collect();
-    Ok(Cast { owners: (0..study.parties.len() as u8).map(PartyId).collect(), joiners, others })
+    MatchRoles { owners: (0..study.parties.len() as u8).map(PartyId).collect(), joiners, others }
 }
 
 /// Where somebody meets the others: servers are gone to, in the order of their names; then owners that are
@@ -97,10 +92,8 @@ pub(super) fn nodes(
 
 /// The salt of a match by keyed hashes.
 pub(super) fn salt_of(party: &PartySetup, checked: &Checked) -> Result<Option<Seed>, Error> {
-    match (checked.study.matching.protocol, &party.salt) {
-        (Protocol::SaltedKey, Some(path)) => salt::load(path).map(Some),
-        _ => Ok(None),
-    }
+    let path = party.salt.as_ref().filter(|_| checked.study.matching.matcher.features().salted);
+    path.map(|path| salt::load(path)).transpose()
 }
 
 /// Everybody holds the same program: owners and servers tell each other.
@@ -119,50 +112,6 @@ pub(super) fn same_program(session: &mut Session, program: [u8; 32]) -> Result<(
             )),
         }
     })
-}
-
-/// What bringing the rows together costs: `rows` of each owner.
-pub(crate) fn price_match(study: &Study, rows: &[u64]) -> Result<Cost, Error> {
-    let parties = study.roster().len();
-    if study.matching.protocol == Protocol::SaltedKey {
-        return Ok(salted::price(&cast(study)?, parties, rows));
-    }
-    let mut cost = aligned::price(study.parties.len());
-    cost.sent.resize(parties, 0);
-    let told = 8 * servers_apart(study).len() as u64;
-    cost.sent.iter_mut().take(study.parties.len()).for_each(|sent| *sent += told);
-    Ok(cost)
-}
-
-/// The number of rows, as every owner tells a server.
-pub(super) fn hear_rows(session: &mut Session, owners: usize) -> Result<u64, Error> {
-    let mut rows = None;
-    let owners: Vec<PartyId> = (0..owners as u8).map(PartyId).collect();
-    for (at, &owner) in owners.iter().enumerate() {
-        let told = session.link(owner).recv_count("rows of an owner", limits::ROWS)?;
-        if *rows.get_or_insert(told) != told {
-            return Err(session.accuse_one_of(&owners[..=at], "the owners tell different numbers of rows"));
-        }
-    }
-    rows.ok_or_else(|| Error::misuse("a study has owners"))
-}
-
-/// What owners and servers are told besides the result.
-pub(super) fn disclosed(study: &Study, rows: &[u64], union: u64) -> Disclosure {
-    let told = match study.matching.protocol {
-        Protocol::Aligned => Disclosure {
-            rows: rows.to_vec(),
-            union,
-            matched_upper_bound: union,
-            public_keys: true,
-            ..Disclosure::default()
-        },
-        _ => {
-            let told = sizes(rows, union);
-            Disclosure { matched_upper_bound: told.matched_upper_bound.min(union), ..told }
-        }
-    };
-    Disclosure { protocol: study.matching.protocol.name().into(), ..told }
 }
 
 impl OwnerRun<'_> {
@@ -215,34 +164,6 @@ impl OwnerRun<'_> {
             }
             Ok(())
         })
-    }
-
-    /// Tells the servers how many rows there are.
-    pub(super) fn tell_rows(&mut self, rows: u64) -> Result<(), Error> {
-        let servers = servers_apart(&self.checked.study);
-        self.session.step("match", |session| {
-            for server in servers {
-                session.link(server).send(&rows.to_le_bytes())?;
-                session.link(server).flush()?;
-            }
-            Ok(())
-        })
-    }
-
-    /// Own rows on the spine of the servers that join.
-    pub(super) fn place_by_servers(
-        &mut self,
-        agreement: &Agreement,
-    ) -> Result<(Placed, Disclosure, Cost), Error> {
-        let (study, rows) = (&self.checked.study, self.checked.rows.clone());
-        let salt = self.salt.as_ref().ok_or_else(|| Error::misuse("a match by salted keys has a salt"))?;
-        let (cast, key) = (cast(study)?, salted::key(salt, self.checked.hash.as_bytes(), &agreement.name));
-        let done = self.session.step("match", |s| salted::enter(s, &cast, &key, rows.identifiers()));
-        let (positions, sizes) = done?;
-        let price = price_match(study, &sizes.rows)?;
-        let told = disclosed(study, &sizes.rows, sizes.union);
-        let aligned = Aligned::new(rows, &positions, sizes.union)?;
-        Ok((Placed::Spine(Arc::new(aligned)), told, price))
     }
 }
 

@@ -29,9 +29,9 @@ use program::Viewer;
 use report::{Disclosure, RunReport, SpentBy};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
+use study::Participant;
 use study::party::PartySetup;
 use study::transport::ServerTransport;
-use study::{Decimal, Participant};
 
 /// In a report that is given before the run has ended.
 const BROKEN_OFF: &str = "This answer was complete before the run ended, and the run then broke off: the \
@@ -291,7 +291,7 @@ impl Admitted<'_, '_> {
             viewers: run.viewers()?,
             broke_off: run.broke_off()?,
             noticed: run.noticed()?,
-            budget: party.policy.budget.to_f64(),
+            budget: release::rational::to_f64(&party.policy.budget),
             seconds: self.start.elapsed().as_secs_f64(),
             stages: run.log.all(),
         };
@@ -446,5 +446,5 @@ fn kept_spine(party: &PartySetup, checked: &Checked) -> Result<Option<Kept>, Err
 
 /// What all viewers of these data may be charged together.
 pub(super) fn total_of(party: &PartySetup) -> Option<release::Rational> {
-    party.policy.total.map(Decimal::rational)
+    party.policy.total.clone()
 }

@@ -51,7 +51,7 @@ impl Payment<'_> {
             peer_tag: self.agreement.answer.peer_tag,
             release_id: self.agreement.number_id(viewer),
             rho,
-            budget: self.party.policy.budget.rational(),
+            budget: self.party.policy.budget.clone(),
             total: total_of(self.party),
             period: self.party.policy.period(),
             delta: Rational::zero(),

@@ -1,8 +1,8 @@
 //! What a server does in a study: it holds no data, sees shares, and makes the same calls as the owners.
 
 use super::agree::tell_all;
-use super::outsourced::{self, StartSignal, cast, disclosed, hear_rows, same_program};
-use super::{Watch, appointment, met, salted, session_seed, stopped};
+use super::outsourced::{self, StartSignal, same_program};
+use super::{Watch, appointment, matched, met, session_seed, stopped};
 use crate::course::{Actor, Completed, Course, Matched};
 use crate::engines::StudyEngine;
 use crate::prepare::{self, Built, Opened};
@@ -15,14 +15,15 @@ use crate::stages::{Stage as _, StageLog, upgrade};
 use crate::usage;
 use base::{Error, Fault, PartyId};
 use engine::{BaseOts, DrawnNoise, Shares};
+use matching::{MatchDisclosure, MatchOptions};
 use net::connect::Standby;
 use net::{Identity, Session};
 use privacy::cut_and_choose::CandidateNoise;
 use privacy::hold;
 use privacy::ledger::{Bytes32, Ledger};
 use privacy::scales::Scales;
-use program::Ratio;
 use program::lower::ReleasePlan;
+use release::rational::ratio;
 use report::{Disclosure, ServersInfo, StageReport};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -30,7 +31,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use study::party::ServerSetup;
 use study::transport::{ServerTransport, protects};
-use study::{Protocol, Servers, Study, StudyFile};
+use study::{Servers, Study, StudyFile};
 
 /// The format of [`ServerReport`].
 pub const SERVER_FORMAT: &str = "tacit-server-report/1";
@@ -116,11 +117,8 @@ impl Ready {
         let (servers, me) = (servers.clone(), own.place);
         node.transport.admit(&study)?;
         // What may be revealed is for the owners to say.
-        let policy = program::VerifierPolicy {
-            max_rho: Ratio::new(1000, 1).ok_or_else(|| Error::misuse("a thousand is a ratio"))?,
-            max_outputs: usize::MAX,
-            allow_exact: true,
-        };
+        let policy =
+            program::VerifierPolicy { max_rho: ratio(1000, 1), max_outputs: usize::MAX, allow_exact: true };
         let built = prepare::build(&study, &policy)?;
         let engines = StudyEngine::of(&study, &built.program)?;
         Ok(Self { study, servers, identity, built, engines, me })
@@ -239,23 +237,12 @@ impl ServerRun<'_> {
     fn rows(&mut self) -> Result<Disclosure, Error> {
         let study = &self.ready.study;
         self.log.begin("match", 0);
-        let owners = study.parties.len();
-        let (rows, union) = if study.matching.protocol == Protocol::SaltedKey {
-            let cast = cast(study)?;
-            let joins = cast.joiners.contains(&self.ready.me);
-            let memory = self.node.memory;
-            let sizes = self.session.step("match", |s| match joins {
-                true => salted::join(s, &cast, memory),
-                false => salted::hear(s, &cast),
-            })?;
-            (sizes.rows, sizes.union)
-        } else {
-            let rows = self.session.step("match", |s| hear_rows(s, owners))?;
-            (vec![rows; owners], rows)
-        };
-        let price = outsourced::price_match(study, &rows)?;
-        self.log.end(self.session.ledger(), "match", union, price);
-        Ok(disclosed(study, &rows, union))
+        let (matcher, memory) = (study.matching.matcher, Some(self.node.memory));
+        let options = MatchOptions { memory, ..matched::options(study) };
+        let sizes = self.session.step("match", |s| matcher.serve(s, &options))?;
+        let price = matcher.price(&sizes, &options);
+        self.log.end(self.session.ledger(), "match", sizes.union, price);
+        Ok(matched::disclosure(study, MatchDisclosure::of(sizes)))
     }
 
     /// What this server says of the run; of one in which nothing was computed, its stages are empty.

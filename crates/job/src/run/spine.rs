@@ -12,7 +12,7 @@
 
 use base::{Error, PartyId, Seed, limits};
 use data::RowKeys;
-use report::Disclosure;
+use matching::MatchSizes;
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ impl Kept {
     pub fn new(
         path: PathBuf,
         name: Name,
-        disclosed: &Disclosure,
+        sizes: &MatchSizes,
         identifiers: &RowKeys,
         positions: &[u32],
     ) -> Self {
@@ -62,7 +62,7 @@ impl Kept {
         let mut entries: Vec<_> =
             (0..).zip(positions).map(|(row, at)| (hash(&key, identifiers, row), *at)).collect();
         entries.sort_unstable();
-        Self { path, key, name, rows: disclosed.rows.clone(), union: disclosed.union, entries }
+        Self { path, key, name, rows: sizes.rows.clone(), union: sizes.union, entries }
     }
 
     /// Its name, which all parties must give alike.
@@ -71,8 +71,8 @@ impl Kept {
     }
 
     /// What the match told when it was run.
-    pub fn disclosed(&self) -> Disclosure {
-        super::matched::sizes(&self.rows, self.union)
+    pub fn sizes(&self) -> MatchSizes {
+        MatchSizes { rows: self.rows.clone(), keys: Vec::new(), union: self.union }
     }
 
     /// The positions of these rows.
@@ -233,13 +233,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("spine");
         let study = Study::parse("s", LIFT).unwrap();
-        let disclosed = super::super::matched::sizes(&[3, 4], 6);
-        let made = Kept::new(path.clone(), [7; 32], &disclosed, &identifiers(&["a", "b", "c"]), &[5, 0, 2]);
+        let sizes = MatchSizes { rows: vec![3, 4], keys: Vec::new(), union: 6 };
+        let made = Kept::new(path.clone(), [7; 32], &sizes, &identifiers(&["a", "b", "c"]), &[5, 0, 2]);
         made.write(&study, PartyId(0)).unwrap();
         let read = |text: &str, me| Kept::read(path.clone(), &Study::parse("s", text).unwrap(), PartyId(me));
         let kept =
             read(&LIFT.replace("polio-1954", "another").replace("clamp        = 1", "clamp = 2"), 0).unwrap();
-        assert_eq!((kept.name(), kept.disclosed()), ([7; 32], disclosed));
+        assert_eq!((kept.name(), kept.sizes()), ([7; 32], sizes));
         assert_eq!(kept.positions(&identifiers(&["c", "a"])).unwrap(), [2, 5]);
         let error = kept.positions(&identifiers(&["c", "d", "e"])).unwrap_err().to_string();
         assert!(error.starts_with("2 rows of this party's data are not on the kept spine"), "{error}");
@@ -285,7 +285,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("spine");
         let study = Study::parse("s", LIFT).unwrap();
-        let made = Kept::new(path.clone(), [7; 32], &Disclosure::default(), &identifiers(&[]), &[]);
+        let made = Kept::new(path.clone(), [7; 32], &MatchSizes::default(), &identifiers(&[]), &[]);
         made.write(&study, PartyId(0)).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();

@@ -8,15 +8,18 @@ use crate::stages::compute::ComputeStage;
 use crate::stages::publish::hear_groups;
 use data::generate::{FileFormat, LiftOptions, lift_study};
 use engine::{Share, Shares};
+use matching::{AlignedRows, MatchOptions, MatchRoles, Matcher};
 use net::Session;
+use parties::{PartyFile, make_key};
 use privacy::dummies::MatchLeakage;
 use privacy::scales::Scales;
+use release::rational::decimal;
 use report::Disclosure;
 use std::path::Path;
-use study::Decimal;
-use study::party::{Consent, PartyPolicy};
 use tempfile::TempDir;
 
+#[path = "../../tests/parties/mod.rs"]
+mod parties;
 pub(super) mod secrets;
 
 const NAMES: [&str; 2] = ["publisher", "advertiser"];
@@ -69,11 +72,7 @@ impl World {
     fn new() -> Self {
         let folder = TempDir::new().unwrap();
         write(folder.path());
-        let keys = NAMES.map(|name| {
-            let identity = Identity::generate().unwrap();
-            identity.save(&folder.path().join(format!("{name}.key"))).unwrap();
-            identity.fingerprint().to_string()
-        });
+        let keys = NAMES.map(|name| make_key(folder.path(), name));
         let options = LiftOptions {
             rows: 1,
             overlap: 0.0,
@@ -90,34 +89,9 @@ impl World {
 
     /// The parties of the study with other lines in [match].
     fn parties(&self, study: &str, edit: &dyn Fn(&mut PartySetup)) -> [PartySetup; 2] {
-        let folder = self.folder.path();
-        std::fs::write(folder.join("study.toml"), study).unwrap();
-        let at = base::free_address().unwrap();
-        let mut addresses = [Address::Listen(at.clone()), Address::Peer(at)].into_iter();
-        NAMES.map(|name| {
-            let mut party = PartySetup {
-                allow: Vec::new(),
-                tls_only: false,
-                study: folder.join("study.toml"),
-                as_party: name.into(),
-                identity: folder.join(format!("{name}.key")),
-                data: folder.join(format!("{name}.csv")),
-                address: addresses.next().unwrap(),
-                memory: 1 << 30,
-                ledger: folder.join(format!("{name}.ledger")),
-                report: folder.join("out"),
-                deadline_ms: 60_000,
-                lineage: Some(name.into()),
-                work: None,
-                keep_spine: None,
-                spine: None,
-                salt: None,
-                trigger: false,
-                new_ledger: false,
-                transport: study::transport::ServerTransport::Tls,
-                policy: PartyPolicy { budget: Decimal::parse("50").unwrap(), ..PartyPolicy::default() },
-                consent: Consent { spend_anyway: true, ..Consent::default() },
-            };
+        std::fs::write(self.folder.path().join("study.toml"), study).unwrap();
+        PartyFile::pair(self.folder.path(), NAMES).map(|file| {
+            let mut party = file.with("report = \"out\"").policy("budget = 50").setup();
             edit(&mut party);
             party
         })
@@ -301,7 +275,7 @@ fn the_third_match_that_begins_is_drawn_and_charged_again() {
     };
     assert_eq!(NAMES.map(charged), [3; 2]);
     // What the budget does not pay does not begin.
-    let text = run(&|party| party.policy.budget = Decimal::parse("0.035").unwrap()).unwrap_err().to_string();
+    let text = run(&|party| party.policy.budget = decimal("0.035").unwrap()).unwrap_err().to_string();
     assert!(
         text.contains("budget: 0.03 of 0.035 spent") || text.contains("the peer's privacy ledger"),
         "{text}"
@@ -382,7 +356,7 @@ fn rows_in_several_cells_are_charged_by_the_step() {
             let cells = if charge.moves { 2 } else { 1 };
             let cost = release::Rational::from_integer(&steps * &steps * cells)
                 / (sampler.variance_y.clone() * num_bigint::BigInt::from(2));
-            assert!(charge.degree == 4 && cost <= charge.rho.rational(), "{m} {o}: {cost}");
+            assert!(charge.degree == 4 && cost <= charge.rho.clone(), "{m} {o}: {cost}");
             seen += 1;
         }
     }
@@ -398,10 +372,10 @@ fn a_delta_or_rho_beyond_the_policy_ends_the_run_before_the_match() {
     let text = refused(&|party| party.policy.delta_places = 12);
     assert!(text.contains("delta: 0 of 1e-12 spent on lineage"), "{text}");
     // What the publisher is to see itself is the other's to limit.
-    let text = refused(&|party| party.policy.max_rho = Decimal::parse("0.1").unwrap());
+    let text = refused(&|party| party.policy.max_rho = decimal("0.1").unwrap());
     assert!(text.contains("up to rho 0.110000 to advertiser, the sizes of the match included"), "{text}");
     // The budget has room for the release, and not for the match beside it.
-    let text = refused(&|party| party.policy.budget = Decimal::parse("0.105").unwrap());
+    let text = refused(&|party| party.policy.budget = decimal("0.105").unwrap());
     assert!(text.contains("budget: 0 of 0.105 spent"), "{text}");
 }
 
@@ -476,9 +450,11 @@ fn whoever_says_another_thing_is_a_suspect() {
         session.link(PartyId(to)).send(bytes)?;
         session.link(PartyId(to)).flush()
     };
+    let roles = MatchRoles { owners: [0, 1, 2].map(PartyId).into(), ..MatchRoles::default() };
+    let owners = MatchOptions { roles, ..MatchOptions::default() };
     // Three owners tell a server how many rows there are; the first lies.
     let rows = suspects(4, &|session| match session.me().0 {
-        3 => outsourced::hear_rows(session, 3).map(|_| ()),
+        3 => AlignedRows.serve(session, &owners).map(drop),
         0 => tell(session, 3, &7u64.to_le_bytes()),
         _ => tell(session, 3, &8u64.to_le_bytes()),
     });

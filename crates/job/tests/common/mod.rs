@@ -2,18 +2,21 @@
 //! of clinics.
 #![allow(dead_code, reason = "each test file uses parts of its own")]
 
+#[path = "../parties/mod.rs"]
+pub mod parties;
+
 use base::Error;
 use base::free_address;
 use data::generate::{FileFormat, LiftOptions, lift};
 use job::prepare::Opened;
 use job::run::{Event, ServerReport, Watch, compute_study, run};
-use net::identity::Identity;
+use parties::{PartyFile, make_key};
 use privacy::ledger::Ledger;
 use report::{ResultView, RunReport};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use study::party::{Consent, PartySettings, PartySetup, ServerSetup};
+use study::party::{PartySettings, PartySetup, ServerSetup};
 use study::{Study, StudyFile};
 use tempfile::TempDir;
 
@@ -35,9 +38,8 @@ impl World {
         let mut text = study.to_owned();
         let mut addresses = BTreeMap::new();
         for name in owners.iter().chain(servers) {
-            let identity = Identity::generate().unwrap();
-            identity.save(&folder.path().join(format!("{name}.key"))).unwrap();
-            text = text.replace(&format!("@{name}\""), &format!("{}\"", identity.fingerprint()));
+            let key = make_key(folder.path(), name);
+            text = text.replace(&format!("@{name}\""), &format!("{key}\""));
             addresses.insert((*name).to_owned(), free_address().unwrap());
         }
         assert!(!text.contains('@'), "{text}");
@@ -51,33 +53,21 @@ impl World {
         StudyFile::read(&self.folder.path().join("study.toml")).unwrap().0.only().unwrap()
     }
 
+    /// The file of a participant at its address, with everybody else's.
+    fn met(&self, file: PartyFile, name: &str, more: &str) -> PartyFile {
+        let others = self.addresses.iter().filter(|(peer, _)| *peer != name);
+        file.with(&format!("listen = \"{}\"\n{more}", self.addresses[name]))
+            .peers(others.map(|(peer, at)| (&**peer, &**at)))
+            .policy("kinds = [\"lift\", \"program\"]\nallow_exact = true\nmax_rho = 60\nbudget = 100")
+            .policy(&format!("studies = [\"{}\"]", self.study().hash().full()))
+    }
+
     pub fn settings(&self, name: &str, more: &str) -> PartySettings {
-        let peers: String = self
-            .addresses
-            .iter()
-            .filter(|(peer, _)| *peer != name)
-            .fold(String::from("[peers]\n"), |text, (peer, at)| text + &format!("{peer} = \"{at}\"\n"));
-        let text = format!(
-            "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\nlisten = \"{}\"\ndeadline = \
-             \"60s\"\n\
-             {more}\n{peers}\n[policy]\nkinds = [\"lift\", \"program\"]\nallow_exact = true\nmax_rho = \
-             60\nbudget = 100\n\
-             studies = [\"{}\"]\n",
-            self.addresses[name],
-            self.study().hash().full()
-        );
-        let path = self.folder.path().join(format!("{name}.toml"));
-        std::fs::write(&path, text).unwrap();
-        PartySettings::read(&path).unwrap()
+        self.met(PartyFile::new(self.folder.path(), name), name, more).settings()
     }
 
     pub fn owner(&self, name: &str, more: &str) -> PartySetup {
-        let data = format!(
-            "data = \"{name}.csv\"\nledger = \"{name}.ledger\"\nlineage = \"{name}\"\nreport = \
-             \"out-{name}\"\n{more}"
-        );
-        let consent = Consent { spend_anyway: true, ..Consent::default() };
-        PartySetup { consent, ..self.settings(name, &data).complete().unwrap() }
+        self.met(PartyFile::owner(self.folder.path(), name), name, more).setup()
     }
 
     pub fn owners(&self, more: &str) -> Vec<PartySetup> {

@@ -2,14 +2,17 @@
 //! TLS on loopback, real files.
 #![allow(dead_code, reason = "each test file uses parts of its own")]
 
+#[path = "../parties/mod.rs"]
+pub mod parties;
+
 use base::Error;
 use job::run::{Watch, run};
-use net::identity::Identity;
+use parties::{PartyFile, make_key};
 use privacy::ledger::Ledger;
 use report::{ResultView, RunReport};
 use rusqlite::Connection;
 use std::path::PathBuf;
-use study::party::{PartySettings, PartySetup};
+use study::party::PartySetup;
 use tempfile::TempDir;
 
 pub const NAMES: [&str; 2] = ["clinic", "works"];
@@ -57,11 +60,7 @@ impl World {
     /// Of a study of the parties' keys.
     pub fn of(study: impl Fn(&[String; 2]) -> String) -> Self {
         let folder = TempDir::new().unwrap();
-        let keys = NAMES.map(|name| {
-            let identity = Identity::generate().unwrap();
-            identity.save(&folder.path().join(format!("{name}.key"))).unwrap();
-            identity.fingerprint().to_string()
-        });
+        let keys = NAMES.map(|name| make_key(folder.path(), name));
         let clinic: String = (0..60).map(|i| format!("p{i},{}\n", ["ill", "healthy"][i % 2])).collect();
         std::fs::write(folder.path().join("clinic.csv"), format!("person,diagnosis\n{clinic}")).unwrap();
         let study = study(&keys);
@@ -93,20 +92,14 @@ impl World {
 
     pub fn parties_of(&self, study: &str) -> [PartySetup; 2] {
         std::fs::write(self.path("study.toml"), study).unwrap();
-        let at = base::free_address().unwrap();
-        let sides = [format!("listen = \"{at}\""), format!("peer = \"{at}\"")];
-        [0, 1].map(|i| {
-            let name = NAMES[i];
-            let text = format!(
-                "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{}.key\"\ndata = \"{name}.csv\"\n{}\n\
-                 ledger = \"{name}.ledger\"\nreport = \"out-{name}\"\ndeadline = \"20s\"\nlineage = \
-                 \"data-{name}\"\n\
-                 [policy]\nkinds = [\"program\"]\nbudget = {}\ntotal = {}\n{}\n",
-                self.identities[i], sides[i], self.budget, self.total, self.policy[i]
-            );
-            let file = self.path(&format!("{name}.toml"));
-            std::fs::write(&file, text).unwrap();
-            PartySettings::read(&file).unwrap().complete().unwrap()
+        let [first, second] = PartyFile::pair(self.folder.path(), NAMES);
+        [(0, first), (1, second)].map(|(i, file)| {
+            let (name, identity) = (NAMES[i], self.identities[i]);
+            let lines =
+                format!("identity = \"{identity}.key\"\nlineage = \"data-{name}\"\ndeadline = \"20s\"");
+            let bounds = format!("budget = {}\ntotal = {}\n{}", self.budget, self.total, self.policy[i]);
+            let file = file.with(&lines).policy("kinds = [\"program\"]").policy(&bounds);
+            file.settings().complete().unwrap()
         })
     }
 

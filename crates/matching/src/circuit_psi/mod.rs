@@ -38,13 +38,18 @@ mod price;
 
 pub use price::{memory, price};
 
-use crate::dummies::{self, Dummies, PaddedIdentifiers, ShownSizes};
+use crate::begin::{begin, by_party, peer_rows_max};
+use crate::dummies::{self, PaddedIdentifiers, ShownSizes};
 use crate::identifiers::{self, IdentifierSource};
+use crate::matcher::{
+    MatchDisclosure, MatchEstimate, MatchFeatures, MatchOptions, MatchOutcome, MatchOutput, MatchSizes,
+    Matcher, OutputForm, RowInfluence,
+};
 use crate::memory as room;
 use crate::payload::{
-    ABSENT, JoinedPart, JoinedShares, PayloadField, PayloadLayout, PayloadTable, ValidEntries,
+    ABSENT, JoinedPart, JoinedShares, PayloadLayout, PayloadTable, TableField, ValidEntries,
 };
-use base::{Error, PartyId, Rng, Seed, limits};
+use base::{Cost, Error, PartyId, Rng, Seed, limits};
 use cuckoo::{BinEntries, CuckooBins, EMPTY, FUNCTIONS};
 use kernels::{Aes128, Block, gf_add_multiples, prg_fill, xor_into};
 use net::Session;
@@ -58,25 +63,6 @@ const ATTEMPTS: u8 = 4;
 /// Pieces that the receiver sends before it waits for the first answer, where the window has room.
 const AHEAD: usize = 4;
 const SALT_BYTES: usize = 32;
-
-/// How this party runs the protocol.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The most rows accepted from the peer, dummies included.
-    pub peer_rows_max: u64,
-    /// The most bytes of memory for columns: see [`memory`].
-    pub memory: Option<u64>,
-    /// What makes the OTs, the same at both parties.
-    pub ot: OtKind,
-    /// Rows that hide sizes; both parties insert them alike.
-    pub dummies: Option<Dummies>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { peer_rows_max: limits::ROWS, memory: None, ot: OtKind::Ferret, dummies: None }
-    }
-}
 
 /// AES under a public key of this run and use.
 fn key_cipher(seed: &[u8; 32], label: &str, number: u64) -> Aes128 {
@@ -100,95 +86,107 @@ fn blocks(name: &'static str, n: u64) -> Result<Vec<Block>, Error> {
     Ok(blocks)
 }
 
-/// What comes out, and what was disclosed.
-pub struct Matched {
-    /// The joined rows.
-    pub joined: JoinedShares,
-    /// Rows of party 0 and of party 1, dummies included: both learnt them.
-    pub rows: [u64; 2],
+/// Circuit-PSI.
+pub struct CircuitJoin;
+
+impl Matcher for CircuitJoin {
+    fn name(&self) -> &'static str {
+        "circuit-psi"
+    }
+
+    fn features(&self) -> MatchFeatures {
+        // The receiver knows which of its rows lies in which bin.
+        let form = OutputForm::Shares([false, true]);
+        MatchFeatures { form, shown: ShownSizes::Rows, ..MatchFeatures::SHARES }
+    }
+
+    fn tells(&self, sizes: &str, _options: &MatchOptions) -> String {
+        format!("both learn both set sizes, {sizes}, and nothing of the match, not even its size")
+    }
+
+    fn influence(&self, _keys: u64, _options: &MatchOptions) -> RowInfluence {
+        RowInfluence { masked: true, ..RowInfluence::default() }
+    }
+
+    fn price(&self, sizes: &MatchSizes, options: &MatchOptions) -> Cost {
+        price(sizes.pair().rows, &options.layouts[1], ot_of(options))
+    }
+
+    fn estimate(&self, rows: &[u64], _keys: u64, _options: &MatchOptions) -> MatchEstimate {
+        let sizes = MatchSizes::apart(rows, 1);
+        let places = CuckooBins::new(sizes.pair().rows).all();
+        let why = "places for rows of the publisher".into();
+        MatchEstimate { waits: 10.0, rows: places, why, ..MatchEstimate::apart(sizes) }
+    }
+
+    fn run(
+        &self,
+        session: &mut Session,
+        own: &dyn IdentifierSource,
+        payload: Option<&PayloadTable>,
+        options: &MatchOptions,
+    ) -> Result<MatchOutcome, Error> {
+        session.step("circuit-psi", |session| {
+            let mut rng = session.fork_seed("bins and tables").into_rng();
+            let plan = begin(self, session, own, payload, options)?;
+            identifiers::check_unique(own, &mut rng)?;
+            let (names, layout) = (PaddedIdentifiers::new(own, plan.as_ref()), &options.layouts[1]);
+            let (rows, seed) = session.step("count", |s| count(s, names.rows(), options, &mut rng))?;
+            room::check(memory(rows, layout, session.me()), options.memory)?;
+            let bins = CuckooBins::new(rows);
+            if bins.all() >= limits::ROWS {
+                return Err(Error::limit("limits::ROWS, bins of the join", bins.all(), limits::ROWS - 1));
+            }
+            let keys = Zeroizing::new(oprf::keys(&names, &seed)?);
+            let shapes = PieceShapes::new(&bins, layout);
+            shapes.check()?;
+            let (peer, kind) = (session.me().other(), ot_of(options));
+            let party = Party { bins, shapes, seed, layout, peer, kind };
+            let joined = match payload {
+                None => party.receive(session, &keys, own.rows(), rng),
+                Some(payload) => party.send(session, &keys, payload, rng),
+            }?;
+            let sizes = MatchSizes::apart(&rows, 1);
+            let disclosed = MatchDisclosure { sizes, size_hidden: true, counts: Vec::new() };
+            Ok(MatchOutcome { output: MatchOutput::Shares(joined), disclosed })
+        })
+    }
 }
 
-/// One party's half, with the other party of a two-party session. `payload` is the sender's (party 1), a row
-/// per identifier; `layout` is its layout, which both know. Memory: [`memory`], besides identifiers and
-/// payload.
-///
-/// # Errors
-/// `Input` when an own identifier repeats or memory is short; `Limit` when a size is over a bound; `Deviated`
-/// when the peer joins something else; `Channel` when it is gone. All name party, peer and step.
-pub fn run(
-    session: &mut Session,
-    own: &dyn IdentifierSource,
-    payload: Option<&PayloadTable>,
-    layout: &PayloadLayout,
-    options: &Options,
-) -> Result<Matched, Error> {
-    if session.roster().len() != 2 {
-        return Err(Error::misuse("circuit-PSI is a protocol of two parties"));
-    }
-    let receives = session.me() == PartyId(0);
-    let fits = payload.is_some_and(|p| p.rows() == own.rows() && p.layout() == layout);
-    if receives != payload.is_none() || !receives && !fits {
-        return Err(Error::misuse(
-            "party 1 has payload of this layout, a row per identifier, and party 0 none",
-        ));
-    }
-    session.step("circuit-psi", |session| {
-        let mut rng = session.fork_seed("bins and tables").into_rng();
-        identifiers::check_unique(own, &mut rng)?;
-        let plan = dummies::plan(session, options.dummies.as_ref(), ShownSizes::Rows)?;
-        let names = PaddedIdentifiers::new(own, plan.as_ref());
-        let (rows, seed) = session.step("count", |s| count(s, names.rows(), layout, options, &mut rng))?;
-        room::check(memory(rows, layout, session.me()), options.memory)?;
-        let bins = CuckooBins::new(rows);
-        if bins.all() >= limits::ROWS {
-            return Err(Error::limit("limits::ROWS, bins of the join", bins.all(), limits::ROWS - 1));
-        }
-        let keys = Zeroizing::new(oprf::keys(&names, &seed)?);
-        let shapes = PieceShapes::new(&bins, layout);
-        shapes.check()?;
-        let party = Party { bins, shapes, seed, layout, peer: session.me().other(), kind: options.ot };
-        let joined = match payload {
-            None => party.receive(session, &keys, own.rows(), rng),
-            Some(payload) => party.send(session, &keys, payload, rng),
-        }?;
-        Ok(Matched { joined, rows })
-    })
+/// What makes the OTs.
+fn ot_of(options: &MatchOptions) -> OtKind {
+    options.ot.unwrap_or(OtKind::Ferret)
 }
 
 /// Both tell sizes and terms. Returns the rows of both, the receiver's first, and the seed of what is public.
 fn count(
     session: &mut Session,
     own: u64,
-    layout: &PayloadLayout,
-    options: &Options,
+    options: &MatchOptions,
     rng: &mut Rng,
 ) -> Result<([u64; 2], [u8; 32]), Error> {
     let (me, salt) = (session.me(), rng.bytes::<SALT_BYTES>());
     let terms = dummies::terms(options.dummies.as_ref(), ShownSizes::Rows);
-    let shape = format!("{} {}", spelled(layout), options.ot);
+    let shape = format!("{} {}", spelled(&options.layouts[1]), ot_of(options));
     let shape = blake3::derive_key("tacit 2026 circuit-PSI terms", shape.as_bytes());
     let mut link = session.link(me.other());
     link.send(&own.to_le_bytes())?;
     [&terms[..], &shape, &salt].into_iter().try_for_each(|part| link.send(part))?;
-    let cap = options.peer_rows_max.min(limits::ROWS - 1);
+    let cap = peer_rows_max(options).min(limits::ROWS - 1);
     let peer = link.recv_count("rows of the peer", cap)?;
     dummies::check_terms(&mut link, &terms)?;
     if link.recv_array::<32>()? != shape {
         return Err(link.blame("it joins the same columns by the same OTs as we do"));
     }
     let theirs = link.recv_array::<SALT_BYTES>()?;
-    let (mut rows, mut salts) = ([own, peer], [salt, theirs]);
-    if me != PartyId(0) {
-        rows.reverse();
-        salts.reverse();
-    }
+    let (rows, salts) = (by_party(me, own, peer), by_party(me, salt, theirs));
     let mut hash = blake3::Hasher::new_derive_key("tacit 2026 circuit-PSI names");
     Ok((rows, *hash.update(salts.as_flattened()).finalize().as_bytes()))
 }
 
 /// A layout as both spell it where they compare terms.
 fn spelled(layout: &PayloadLayout) -> String {
-    let field = |field: &PayloadField| format!("Field {{ ring: {:?}, bytes: {} }}", field.ring, field.bytes);
+    let field = |field: &TableField| format!("Field {{ ring: {:?}, bytes: {} }}", field.ring, field.bytes);
     let fields: Vec<String> = layout.fields().iter().map(field).collect();
     let starts: Vec<usize> = (0..fields.len()).map(|field| layout.range(field).start).collect();
     let bytes = layout.row_bytes();

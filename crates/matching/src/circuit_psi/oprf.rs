@@ -105,17 +105,17 @@ impl<'a> SenderPayload<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::payload::PayloadField;
+    use crate::payload::TableField;
     use base::Seed;
 
     #[test]
     fn shares_of_a_row_join_to_it() {
         let fields = [
-            PayloadField::bits(9),
-            PayloadField::number(5),
-            PayloadField::number(16),
-            PayloadField::bits(1),
-            PayloadField::number(1),
+            TableField::bits(9),
+            TableField::number(5),
+            TableField::number(16),
+            TableField::bits(1),
+            TableField::number(1),
         ];
         let layout = PayloadLayout::new(fields).unwrap();
         let mut rng = Seed::from_bytes([1; 32]).into_rng();

@@ -37,193 +37,164 @@ mod price;
 mod talk;
 
 pub use edges::ContaminationCounts;
-pub use price::{Sizes, memory, price};
+pub use price::{SlotSizes, memory, price};
 
-use crate::dummies::{self, Dummies, PaddedIdentifiers, ShownSizes};
+use crate::begin::begin;
+use crate::dummies::{PaddedIdentifiers, ShownSizes};
 use crate::identifiers::IdentifierSource;
-use crate::payload::{JoinedPart, JoinedShares, PayloadLayout, PayloadTable, ValidEntries};
-use crate::terms;
-use base::{Error, PartyId, limits};
+use crate::matcher::{
+    ContaminatedRule, MatchDisclosure, MatchEstimate, MatchFeatures, MatchOptions, MatchOutcome, MatchOutput,
+    MatchSizes, MatchedCount, Matcher, RepeatRule, RowInfluence,
+};
+use crate::payload::{JoinedPart, JoinedShares, PayloadTable, ValidEntries};
+use base::{Cost, Error, PartyId};
 use net::Session;
-use ot::OtKind;
-use std::fmt;
 
-pub use crate::terms::ShareBackend;
-
-/// Largest value of [`Options::slots`] and of [`Options::degree`].
+/// Largest value of [`MatchOptions::slots`] and of [`MatchOptions::degree`].
 pub const CAP_MAX: u32 = 1 << 10;
 
 /// Most identifiers of a row.
-pub const KEYS_MAX: u64 = 64;
+pub const KEYS_MAX: usize = 64;
 
-/// How this party runs the protocol. Both give the same caps, back end, OTs and dummies.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Cores to multiply on; at least 1.
-    pub threads: usize,
-    /// The most rows accepted from the peer.
-    pub peer_rows_max: u64,
-    /// M: rows of party 1 that an anchor collects, at most. Also how many rows of party 1 may use one
-    /// identifier.
-    pub slots: u32,
-    /// Anchors that a row of party 1 stands in, at most. Also how many anchors may use one identifier; 1
-    /// where party 0's identifiers are unique, which is many-to-one.
-    pub degree: u32,
-    /// Party 0 alone, and only if its rows are two lists: how many of them, the first ones, are list T.
-    pub test: Option<u64>,
-    /// Dummy rows that hide sizes. Not with two lists.
-    pub dummies: Option<Dummies>,
-    /// The payload of a dummy row: as many bytes as a row of the payload has; none: zeros.
-    pub blank: Option<Vec<u8>>,
-    /// The OTs of [`ShareBackend::PermuteShare`].
-    pub ot: OtKind,
-    /// What moves payloads into shares.
-    pub backend: ShareBackend,
-    /// Bytes that the match may take; none: no bound.
-    pub memory: Option<u64>,
-}
+/// What party 0 counts in the match graph that it sees, in the words of its report.
+pub const COUNTED: [&str; 3] = [
+    "pairs of rows that share an identifier",
+    "of these left out: over the slots of a row or its degree",
+    "rows of this party with a match",
+];
+/// The same, where it has two lists.
+pub const CONTAMINATED: [&str; 3] = [
+    "rows of the other party that match the test arm",
+    "rows of the other party that match the control arm",
+    "contaminated rows of the other party: they match both arms, and were dropped",
+];
+/// Where party 0 has two lists: how long the first is.
+pub const TEST: &str = "rows of the publisher's test arm, known to both";
+/// Identifiers that own rows lost because more rows than the cap carry them: known to this party alone.
+pub const LOST: &str = "own identifiers left out: more rows have them than can match";
 
-impl Default for Options {
-    fn default() -> Self {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        Self {
-            threads,
-            peer_rows_max: limits::ROWS,
-            slots: 4,
-            degree: 1,
-            test: None,
-            dummies: None,
-            blank: None,
-            ot: OtKind::default(),
-            backend: ShareBackend::default(),
-            memory: None,
+/// Collecting PS3I.
+pub struct CollectingJoin;
+
+impl Matcher for CollectingJoin {
+    fn name(&self) -> &'static str {
+        "collecting"
+    }
+
+    fn features(&self) -> MatchFeatures {
+        MatchFeatures {
+            keys: 1..=KEYS_MAX,
+            shows_graph: true,
+            slots: true,
+            keeps_repeats: true,
+            contaminated: &[ContaminatedRule::Ignore, ContaminatedRule::Drop],
+            ..MatchFeatures::SHARES
         }
     }
-}
 
-impl Options {
-    fn check(&self, me: PartyId, rows: &dyn IdentifierSource, payload: &PayloadTable) -> Result<(), Error> {
-        for (name, cap) in [("slots of an anchor", self.slots), ("anchors of a row", self.degree)] {
-            if !(1..=CAP_MAX).contains(&cap) {
-                return Err(Error::limit(name, cap.into(), CAP_MAX.into()));
-            }
-        }
-        if !(1..=KEYS_MAX).contains(&(rows.keys() as u64)) {
-            return Err(Error::limit("identifiers of a row", rows.keys() as u64, KEYS_MAX));
-        }
-        if payload.rows() != rows.rows() {
-            return Err(Error::misuse("there is one payload per row of identifiers"));
-        }
-        if self.blank.as_ref().is_some_and(|blank| blank.len() != payload.layout().row_bytes()) {
-            return Err(Error::misuse("a blank row is as wide as a row of the payload"));
-        }
-        if let Some(test) = self.test {
-            if me != PartyId(0) || test > rows.rows() {
-                return Err(Error::misuse("the first rows of party 0 may be list T, no others"));
-            }
-            if self.dummies.is_some() {
-                return Err(Error::input(
-                    "two lists disclose exact sizes, which dummies do not hide: declare the sizes public and \
-                     turn dummies off, or match one list",
-                ));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// What comes out: the joined rows, and what was disclosed.
-pub struct Collected {
-    /// One joined row per anchor, dummies included, in an order that only party 1 knows, and `slots` entries
-    /// each. Both payloads are shared; party 0 knows which entries are matches.
-    pub joined: JoinedShares,
-    /// What was disclosed.
-    pub disclosed: Disclosed,
-    /// Identifiers that own rows lost because more rows than the cap carry them: known to this party alone.
-    pub lost: u64,
-}
-
-/// Positions and shares are data: only what was disclosed prints.
-impl fmt::Debug for Collected {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Collected").field("disclosed", &self.disclosed).finish_non_exhaustive()
-    }
-}
-
-/// What the parties learnt about each other beyond the result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Disclosed {
-    /// Rows of this party, dummies included, which the peer learnt.
-    pub own: u64,
-    /// Rows of the peer, dummies included.
-    pub peer: u64,
-    /// Anchors in list T, where there are two lists: both know it.
-    pub test: Option<u64>,
-    /// At party 0: counts of the match graph that it saw.
-    pub graph: Option<Graph>,
-}
-
-/// Counts of the match graph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Graph {
-    /// Matched pairs, before any was dropped.
-    pub pairs: u64,
-    /// Pairs that the caps dropped.
-    pub capped: u64,
-    /// Anchors with at least one taken slot.
-    pub anchors: u64,
-    /// Rows of party 1 that match list T, list C and both; those of both were dropped.
-    pub contamination: Option<ContaminationCounts>,
-}
-
-/// One party's half of Collecting PS3I with the other party of a session of two. `payload` has a row per own
-/// row, `peer_layout` is that of the peer's.
-///
-/// # Errors
-/// `Input` when an identifier cannot be read, or lies in both lists; `Limit` when a size is over a bound;
-/// `Malformed` or `Deviated` when the peer sends what the protocol does not; `Channel` when it is gone. All
-/// name party, peer and step.
-pub fn run(
-    session: &mut Session,
-    identifiers: &dyn IdentifierSource,
-    payload: &PayloadTable,
-    peer_layout: &PayloadLayout,
-    options: &Options,
-) -> Result<Collected, Error> {
-    if session.roster().len() != 2 {
-        return Err(Error::misuse("Collecting PS3I is a protocol of two parties"));
-    }
-    session.step("collecting", |session| {
-        options.check(session.me(), identifiers, payload)?;
-        let plan = dummies::plan(session, options.dummies.as_ref(), ShownSizes::Intersection)?;
-        let padded = PaddedIdentifiers::new(identifiers, plan.as_ref());
-        let layouts = terms::layouts(session.me(), payload.layout(), peer_layout);
-        let matched = talk::pairs(session, &padded, &layouts, options)?;
-        let anchors = matched.sizes.rows[0];
-        let parts = moves::parts(session, payload, &layouts, &matched, options)?;
-        let valid = match &matched.role {
-            talk::CollectorRole::Joiner { valid, .. } => ValidEntries::Mine(valid.clone()),
-            talk::CollectorRole::Other { .. } => ValidEntries::Theirs,
+    fn tells(&self, sizes: &str, options: &MatchOptions) -> String {
+        let arms = match options.contaminated {
+            ContaminatedRule::Ignore | ContaminatedRule::Count => "",
+            ContaminatedRule::Drop => " and how many of them are in each arm",
         };
-        let me = session.me().index();
-        let graph = match matched.role {
-            talk::CollectorRole::Joiner { graph, .. } => Some(graph),
-            talk::CollectorRole::Other { .. } => None,
-        };
-        Ok(Collected {
-            joined: JoinedShares {
-                rows: anchors,
-                slots: options.slots,
-                parts: parts.map(JoinedPart::Shared),
-                valid,
-            },
-            disclosed: Disclosed {
-                own: matched.sizes.rows[me],
-                peer: matched.sizes.rows[1 - me],
-                test: matched.test,
-                graph,
-            },
-            lost: matched.lost,
+        format!(
+            "the advertiser learns how many rows the publisher has{arms}; the publisher learns how many rows \
+             the advertiser has, and which of them share identifiers with which of its own, without knowing \
+             whose rows they are; numbers {sizes}"
+        )
+    }
+
+    /// Party 1 sees how many rows party 0 has, and nothing of who matches. Party 0 counts pairs before the
+    /// caps. Where rows keep identifiers that others have, another row may have stood at each identifier
+    /// where the replaced one goes, and come where it was.
+    fn exposure(&self, owner: PartyId, keys: u64, options: &MatchOptions) -> (ShownSizes, u64) {
+        let pairs = u64::from(options.degree);
+        match (owner, options.repeats) {
+            (PartyId(0), _) => (ShownSizes::Rows, 1),
+            (_, RepeatRule::Keep) => (ShownSizes::Intersection, pairs * (2 * keys - 1)),
+            (_, RepeatRule::Error | RepeatRule::Replace) => (ShownSizes::Intersection, pairs * keys),
+        }
+    }
+
+    fn influence(&self, keys: u64, options: &MatchOptions) -> RowInfluence {
+        let degree = SlotSizes::new([0; 2], [keys; 2], options).reach();
+        RowInfluence { degree, slots: options.slots, masked: true, ..RowInfluence::default() }
+    }
+
+    fn price(&self, sizes: &MatchSizes, options: &MatchOptions) -> Cost {
+        let sizes = sizes.pair();
+        price(SlotSizes::new(sizes.rows, sizes.keys, options), options)
+    }
+
+    fn estimate(&self, rows: &[u64], keys: u64, options: &MatchOptions) -> MatchEstimate {
+        let sizes = MatchSizes::apart(rows, keys);
+        let names = SlotSizes::new(sizes.pair().rows, [keys; 2], options);
+        MatchEstimate {
+            multiplications: names.names(0) + names.names(1),
+            waits: 8.0,
+            rows: rows[0],
+            why: format!("rows of the publisher, {} slots each", options.slots),
+            ..MatchEstimate::apart(sizes)
+        }
+    }
+
+    fn run(
+        &self,
+        session: &mut Session,
+        own: &dyn IdentifierSource,
+        payload: Option<&PayloadTable>,
+        options: &MatchOptions,
+    ) -> Result<MatchOutcome, Error> {
+        session.step("collecting", |session| {
+            check(session.me(), own, options)?;
+            let plan = begin(self, session, own, payload, options)?;
+            let padded = PaddedIdentifiers::new(own, plan.as_ref());
+            let pairs = talk::pairs(session, &padded, options)?;
+            let SlotSizes { rows, keys, .. } = pairs.sizes;
+            let parts = moves::parts(session, payload, &pairs, options)?;
+            let valid = match &pairs.role {
+                talk::CollectorRole::Joiner { valid, .. } => ValidEntries::Mine(valid.clone()),
+                talk::CollectorRole::Other { .. } => ValidEntries::Theirs,
+            };
+            let parts = parts.map(JoinedPart::Shared);
+            let joined = JoinedShares { rows: rows[0], slots: options.slots, parts, valid };
+            let sizes = MatchSizes { rows: rows.into(), keys: keys.into(), union: rows[0] + rows[1] };
+            let disclosed = MatchDisclosure { sizes, size_hidden: true, counts: counted(&pairs) };
+            Ok(MatchOutcome { output: MatchOutput::Shares(joined), disclosed })
         })
-    })
+    }
+}
+
+/// What this party learnt, in words.
+fn counted(pairs: &talk::CollectedPairs) -> Vec<MatchedCount> {
+    let mut counts = Vec::new();
+    let mut add = |(what, count): (&str, u64)| counts.push(MatchedCount::new(what, count));
+    if let talk::CollectorRole::Joiner { counted, contamination, .. } = &pairs.role {
+        COUNTED.into_iter().zip(*counted).for_each(&mut add);
+        let found = contamination.map(|found| [found.test, found.control, found.both]);
+        CONTAMINATED.into_iter().zip(found.into_iter().flatten()).for_each(&mut add);
+    }
+    pairs.test.into_iter().for_each(|test| add((TEST, test)));
+    Some(pairs.lost).filter(|lost| *lost > 0).into_iter().for_each(|lost| add((LOST, lost)));
+    counts
+}
+
+/// Whether caps and lists fit the rows.
+fn check(me: PartyId, rows: &dyn IdentifierSource, options: &MatchOptions) -> Result<(), Error> {
+    for (name, cap) in [("slots of an anchor", options.slots), ("anchors of a row", options.degree)] {
+        if !(1..=CAP_MAX).contains(&cap) {
+            return Err(Error::limit(name, cap.into(), CAP_MAX.into()));
+        }
+    }
+    let Some(first) = options.lists else { return Ok(()) };
+    if me != PartyId(0) || first > rows.rows() {
+        return Err(Error::misuse("the first rows of party 0 may be list T, no others"));
+    }
+    if options.dummies.is_some() {
+        return Err(Error::input(
+            "two lists disclose exact sizes, which dummies do not hide: declare the sizes public and turn \
+             dummies off, or match one list",
+        ));
+    }
+    Ok(())
 }

@@ -1,9 +1,9 @@
 //! The payloads of both parties moved into shares.
 
 use super::talk::{CollectedPairs, CollectorRole};
-use super::{Options, ShareBackend};
+use crate::matcher::{MatchOptions, ShareBackend};
 use crate::paillier::{self, PayloadGiver};
-use crate::payload::{PayloadLayout, PayloadTable};
+use crate::payload::PayloadTable;
 use crate::permute::{ExtendedMap, PlaneRows, Switchboard, extended, network, route};
 use crate::terms::PayloadVector;
 use base::{Error, PartyId};
@@ -13,38 +13,35 @@ use net::Session;
 /// anchor and slot.
 pub(super) fn parts(
     session: &mut Session,
-    payload: &PayloadTable,
-    layouts: &[PayloadLayout; 2],
+    payload: Option<&PayloadTable>,
     matched: &CollectedPairs,
-    options: &Options,
+    options: &MatchOptions,
 ) -> Result<[PayloadTable; 2], Error> {
-    let [anchors, rows] = matched.sizes.rows;
+    let ([anchors, rows], layouts) = (matched.sizes.rows, &options.layouts);
     if anchors == 0 || rows == 0 {
         // Nothing can match: shares of nothing.
         let entries = [anchors, matched.sizes.entries()];
         let [first, second] = [0, 1].map(|i| PayloadTable::zeros(layouts[i].clone(), entries[i]));
         return Ok([first?, second?]);
     }
-    let zeros = vec![0; payload.layout().row_bytes()];
-    let blank = options.blank.as_deref().unwrap_or(&zeros);
-    let own = PayloadVector { payload, order: &matched.order, blank };
+    let own = PayloadVector::new(payload, &matched.order, options)?;
     match options.backend {
-        ShareBackend::PermuteShare => by_networks(session, &own, layouts, matched, options),
-        ShareBackend::Paillier => by_paillier(session, &own, layouts, matched, options),
+        ShareBackend::PermuteShare => by_networks(session, &own, matched, options),
+        ShareBackend::Paillier => by_paillier(session, &own, matched, options),
     }
 }
 
 fn by_networks(
     session: &mut Session,
     own: &PayloadVector<'_>,
-    layouts: &[PayloadLayout; 2],
     matched: &CollectedPairs,
-    options: &Options,
+    options: &MatchOptions,
 ) -> Result<[PayloadTable; 2], Error> {
     let ([anchors, rows], entries) = (matched.sizes.rows, matched.sizes.entries());
+    let layouts = &options.layouts;
     let own = own.rows()?;
     let expected = network::switches(anchors).max(extended::gates(rows, entries));
-    let mut board = session.step("ot", |s| Switchboard::new(s, options.ot, expected))?;
+    let mut board = session.step("ot", |s| Switchboard::new(s, options.ot.unwrap_or_default(), expected))?;
     match &matched.role {
         CollectorRole::Joiner { map, .. } => {
             let map = ExtendedMap::new(rows as usize, map)?;
@@ -66,11 +63,11 @@ fn by_networks(
 fn by_paillier(
     session: &mut Session,
     own: &PayloadVector<'_>,
-    layouts: &[PayloadLayout; 2],
     matched: &CollectedPairs,
-    options: &Options,
+    options: &MatchOptions,
 ) -> Result<[PayloadTable; 2], Error> {
     let ([anchors, rows], entries) = (matched.sizes.rows, matched.sizes.entries());
+    let layouts = &options.layouts;
     let own = own.table()?;
     let seed = session.fork_seed("giver");
     let giver = PayloadGiver::prepare(&seed, own.rows(), own.layout(), options.threads);

@@ -1,15 +1,13 @@
 //! What Collecting PS3I costs, from the schedule that the drivers follow.
 
-use super::ShareBackend;
 use crate::dummies;
 use crate::group::ELEMENT_BYTES;
+use crate::matcher::{MatchOptions, ShareBackend};
 use crate::paillier;
-use crate::payload::PayloadLayout;
 use crate::permute::{TransferBill, extended, network};
 use crate::tags::TAG_BYTES;
 use crate::terms;
 use base::{Cost, PartyId};
-use ot::OtKind;
 use std::ops::Range;
 
 /// Names that travel in one message, or those of one row.
@@ -20,7 +18,7 @@ const COUNT_BYTES: u64 = 5 * 8 + dummies::TERMS_BYTES + terms::BYTES as u64;
 
 /// The public sizes of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sizes {
+pub struct SlotSizes {
     /// Rows of party 0 and of party 1, dummies included.
     pub rows: [u64; 2],
     /// Identifiers of a row of either.
@@ -31,7 +29,13 @@ pub struct Sizes {
     pub degree: u32,
 }
 
-impl Sizes {
+impl SlotSizes {
+    /// Sizes under the caps of a match.
+    #[must_use]
+    pub fn new(rows: [u64; 2], keys: [u64; 2], options: &MatchOptions) -> Self {
+        Self { rows, keys, slots: options.slots, degree: options.degree }
+    }
+
     /// Names of a row of a party.
     #[must_use]
     pub fn width(&self, party: usize) -> u64 {
@@ -66,16 +70,17 @@ impl Sizes {
 }
 
 /// Rows of a party whose names travel together.
-pub(super) fn chunks(sizes: Sizes, party: usize) -> impl Iterator<Item = Range<u64>> {
+pub(super) fn chunks(sizes: SlotSizes, party: usize) -> impl Iterator<Item = Range<u64>> {
     let (rows, step) = (sizes.rows[party], (CHUNK / sizes.width(party)).max(1));
     (0..rows.div_ceil(step)).map(move |i| i * step..rows.min((i + 1) * step))
 }
 
-/// The exact cost for sizes that are known; `layouts` are those of party 0's and of party 1's payload.
+/// The exact cost for sizes that are known.
 #[must_use]
-pub fn price(sizes: Sizes, layouts: &[PayloadLayout; 2], backend: ShareBackend, ot: OtKind) -> Cost {
+pub fn price(sizes: SlotSizes, options: &MatchOptions) -> Cost {
+    let layouts = &options.layouts;
     let [a, b] = [PartyId(0), PartyId(1)];
-    let mut bill = TransferBill::new(ot);
+    let mut bill = TransferBill::new(options.ot.unwrap_or_default());
     bill.say(a, COUNT_BYTES);
     bill.say(b, COUNT_BYTES);
     bill.hear(a);
@@ -100,7 +105,7 @@ pub fn price(sizes: Sizes, layouts: &[PayloadLayout; 2], backend: ShareBackend, 
     }
     let ([anchors, rows], entries) = (sizes.rows, sizes.entries());
     if anchors > 0 && rows > 0 {
-        match backend {
+        match options.backend {
             ShareBackend::PermuteShare => {
                 bill.set_up(network::switches(anchors).max(extended::gates(rows, entries)));
                 bill.permutation(a, anchors, layouts[0].row_bytes());
@@ -120,7 +125,8 @@ const OT_BYTES: u64 = 9 << 20;
 
 /// Bytes of memory that a run takes at its peak, about: names before the join, then the payload on its way.
 #[must_use]
-pub fn memory(party: PartyId, sizes: Sizes, layouts: &[PayloadLayout; 2], backend: ShareBackend) -> u64 {
+pub fn memory(party: PartyId, sizes: SlotSizes, options: &MatchOptions) -> u64 {
+    let layouts = &options.layouts;
     let [of_a, of_b] = [sizes.names(0), sizes.names(1)];
     let own = sizes.rows[party.index()] * sizes.keys[party.index()];
     // A tag takes 16 bytes; party 1 sorts a copy of them.
@@ -131,7 +137,7 @@ pub fn memory(party: PartyId, sizes: Sizes, layouts: &[PayloadLayout; 2], backen
     let wires = sizes.rows[1].max(sizes.entries()).max(sizes.rows[0]);
     let planes = layouts.iter().map(|layout| layout.row_bytes().div_ceil(16) as u64).max().unwrap_or(0);
     let peer = party.other().index();
-    let moving = match backend {
+    let moving = match options.backend {
         // Rows in planes and in tables, permutations and the settings of two networks.
         ShareBackend::PermuteShare => {
             wires * (2 * 16 * planes + 24 + 2 * u64::from(wires.max(2).ilog2()) / 8)

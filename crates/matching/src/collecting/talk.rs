@@ -1,14 +1,15 @@
 //! The conversation up to the match graph.
 
+use super::KEYS_MAX;
 use super::edges::{self, ContaminationCounts};
 use super::names::{IdentifierOccurrences, OccurrenceNames};
-use super::price::{CHUNK, Sizes, chunks, memory};
-use super::{Graph, KEYS_MAX, Options};
+use super::price::{CHUNK, SlotSizes, chunks, memory};
+use crate::begin::peer_rows_max;
 use crate::dummies::{self, ShownSizes};
 use crate::group::{self, Exponent, GroupElement};
 use crate::identifiers::IdentifierSource;
+use crate::matcher::MatchOptions;
 use crate::memory::{check, reserve};
-use crate::payload::PayloadLayout;
 use crate::tags::{self, PlacedTag, WireTag, are_distinct, from_wire, to_wire};
 use crate::terms;
 use base::{Error, Fault, PartyId, Rng, limits};
@@ -23,7 +24,7 @@ const ONE_LIST: u64 = u64::MAX;
 
 /// What a party holds when the graph is known.
 pub(super) struct CollectedPairs {
-    pub sizes: Sizes,
+    pub sizes: SlotSizes,
     /// Anchors in list T.
     pub test: Option<u64>,
     /// Own rows in the order in which their names were sent.
@@ -34,8 +35,9 @@ pub(super) struct CollectedPairs {
 
 /// What only one of the two has.
 pub(super) enum CollectorRole {
-    /// Party 0: the row of party 1 in each slot, and which slots are taken.
-    Joiner { map: Vec<u32>, valid: Vec<u64>, graph: Graph },
+    /// Party 0: the row of party 1 in each slot, which slots are taken, and what it counted: pairs, those that
+    /// the caps dropped, anchors with a taken slot.
+    Joiner { map: Vec<u32>, valid: Vec<u64>, counted: [u64; 3], contamination: Option<ContaminationCounts> },
     /// Party 1: joined row `p` is row `rho[p]` of party 0's order.
     Other { rho: Vec<u32> },
 }
@@ -64,16 +66,15 @@ fn secret_order(rows: u64, test: Option<u64>, rng: &mut Rng) -> Vec<u32> {
 pub(super) fn pairs(
     session: &mut Session,
     rows: &dyn IdentifierSource,
-    layouts: &[PayloadLayout; 2],
-    options: &Options,
+    options: &MatchOptions,
 ) -> Result<CollectedPairs, Error> {
     let joiner = session.me() == PartyId(0);
     let mut rng = session.fork_seed("orders and keys").into_rng();
     let [mine, theirs] =
         if joiner { [options.degree, options.slots] } else { [options.slots, options.degree] };
-    let occurrences = IdentifierOccurrences::find(rows, mine, options.test, &mut rng)?;
+    let occurrences = IdentifierOccurrences::find(rows, mine, options.lists, &mut rng)?;
     let names = OccurrenceNames::new(rows, occurrences, theirs, joiner, &mut rng);
-    let (sizes, test) = session.step("count", |s| count(s, rows, layouts, options))?;
+    let (sizes, test) = session.step("count", |s| count(s, rows, options))?;
     let key = Exponent::random(&mut rng);
     let order = secret_order(rows.rows(), if joiner { test } else { None }, &mut rng);
     let list = List { names: &names, order: &order, key: &key, threads: options.threads };
@@ -95,22 +96,21 @@ pub(super) fn pairs(
 fn count(
     session: &mut Session,
     rows: &dyn IdentifierSource,
-    layouts: &[PayloadLayout; 2],
-    options: &Options,
-) -> Result<(Sizes, Option<u64>), Error> {
+    options: &MatchOptions,
+) -> Result<(SlotSizes, Option<u64>), Error> {
     let (me, peer) = (session.me().index(), session.me().other());
     let mut link = session.link(peer);
     let hides = dummies::terms(options.dummies.as_ref(), ShownSizes::Intersection);
-    let terms = terms::digest(layouts, options.backend, options.ot, link.window());
+    let terms = terms::digest(options, link.window());
     let (own_rows, own_keys) = (rows.rows(), rows.keys() as u64);
     let numbers =
-        [own_rows, own_keys, options.slots.into(), options.degree.into(), options.test.unwrap_or(ONE_LIST)];
+        [own_rows, own_keys, options.slots.into(), options.degree.into(), options.lists.unwrap_or(ONE_LIST)];
     let mut message: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
     message.extend(hides);
     message.extend(terms);
     link.send(&message)?;
-    let peer_rows = link.recv_count("rows of the peer", options.peer_rows_max.min(limits::ROWS - 1))?;
-    let peer_keys = link.recv_count("identifiers of a row of the peer", KEYS_MAX)?;
+    let peer_rows = link.recv_count("rows of the peer", peer_rows_max(options).min(limits::ROWS - 1))?;
+    let peer_keys = link.recv_count("identifiers of a row of the peer", KEYS_MAX as u64)?;
     if peer_keys == 0 {
         return Err(link.blame("its rows have identifiers"));
     }
@@ -125,25 +125,25 @@ fn count(
         return Err(link.blame(SAME_TERMS));
     }
     let test = match (me, list) {
-        (0, ONE_LIST) => options.test,
+        (0, ONE_LIST) => options.lists,
         (1, ONE_LIST) => None,
         (1, test) if test <= peer_rows && options.dummies.is_none() => Some(test),
         _ => return Err(link.blame("party 0 alone has two lists, and list T is a part of its rows")),
     };
     let by_party = |own: u64, peer: u64| if me == 0 { [own, peer] } else { [peer, own] };
-    let sizes = Sizes {
+    let sizes = SlotSizes {
         rows: by_party(own_rows, peer_rows),
         keys: by_party(own_keys, peer_keys),
         slots: options.slots,
         degree: options.degree,
     };
     check_sizes(session, sizes)?;
-    check(memory(PartyId(me as u8), sizes, layouts, options.backend), options.memory)?;
+    check(memory(PartyId(me as u8), sizes, options), options.memory)?;
     Ok((sizes, test))
 }
 
 /// Names and slots are numbered in 32 bits.
-fn check_sizes(session: &Session, sizes: Sizes) -> Result<(), Error> {
+fn check_sizes(session: &Session, sizes: SlotSizes) -> Result<(), Error> {
     let counts = [
         ("names of all rows of a party", sizes.names(0).max(sizes.names(1))),
         ("slots of all anchors", sizes.entries()),
@@ -168,7 +168,12 @@ struct List<'a> {
 impl List<'_> {
     /// Own names under the own key, chunk by chunk against the peer's. Returns tags of the peer's under both
     /// keys, in the order in which they came.
-    fn exchange(&self, session: &mut Session, sizes: Sizes, rng: &mut Rng) -> Result<Vec<PlacedTag>, Error> {
+    fn exchange(
+        &self,
+        session: &mut Session,
+        sizes: SlotSizes,
+        rng: &mut Rng,
+    ) -> Result<Vec<PlacedTag>, Error> {
         let (me, peer) = (session.me().index(), session.me().other());
         let mut products: Vec<PlacedTag> = reserve("names of the peer", sizes.names(1 - me))?;
         let (mut out, mut into) = (chunks(sizes, me), chunks(sizes, 1 - me));
@@ -189,7 +194,7 @@ impl List<'_> {
         session: &mut Session,
         own: Range<u64>,
         theirs: Range<u64>,
-        sizes: Sizes,
+        sizes: SlotSizes,
         rng: &mut Rng,
         products: &mut Vec<PlacedTag>,
     ) -> Result<(), Error> {
@@ -222,7 +227,7 @@ const DISTINCT: &str = "its names are distinct";
 fn send_shuffled(
     session: &mut Session,
     mut products: Vec<PlacedTag>,
-    sizes: Sizes,
+    sizes: SlotSizes,
     rho: &[u32],
     rng: &mut Rng,
 ) -> Result<(), Error> {
@@ -249,7 +254,7 @@ fn send_shuffled(
 }
 
 /// Party 0's half of [`send_shuffled`].
-fn take_shuffled(session: &mut Session, sizes: Sizes) -> Result<Vec<PlacedTag>, Error> {
+fn take_shuffled(session: &mut Session, sizes: SlotSizes) -> Result<Vec<PlacedTag>, Error> {
     let (peer, width) = (session.me().other(), sizes.width(0) as usize);
     let mut shuffled: Vec<PlacedTag> = reserve("shuffled names", sizes.names(0))?;
     let mut message: Vec<WireTag> = Vec::new();
@@ -266,7 +271,7 @@ fn take_shuffled(session: &mut Session, sizes: Sizes) -> Result<Vec<PlacedTag>, 
 fn join(
     session: &mut Session,
     mut names: [Vec<PlacedTag>; 2],
-    sizes: Sizes,
+    sizes: SlotSizes,
     test: Option<u64>,
 ) -> Result<CollectorRole, Error> {
     let peer = session.me().other();
@@ -285,5 +290,5 @@ fn join(
     let capped = edges::cap(&mut found, sizes.slots, sizes.degree);
     let anchors = found.chunk_by(|a, b| a.p == b.p).count() as u64;
     let (map, valid) = edges::slots(&found, sizes.rows[0], sizes.slots);
-    Ok(CollectorRole::Joiner { map, valid, graph: Graph { pairs, capped, anchors, contamination } })
+    Ok(CollectorRole::Joiner { map, valid, counted: [pairs, capped, anchors], contamination })
 }

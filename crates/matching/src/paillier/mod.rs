@@ -35,7 +35,6 @@ use crate::permute::TransferBill;
 use base::{Cost, Error, PartyId, Seed};
 use key::{CIPHERTEXT_BYTES, Ciphertext, KEY_BYTES, PublicKey, SecretKey};
 use net::{Session, StepLink};
-use ot::OtKind;
 use pool::RandomiserPool;
 use slots::SlotPlan;
 use std::ops::Range;
@@ -290,6 +289,16 @@ fn over_cores<T: Send, R: Send>(threads: usize, tasks: Vec<T>, work: impl Fn(T) 
     })
 }
 
+/// Seconds that a ciphertext takes to be made, answered or opened on one core; measured by
+/// `cargo run --release -p matching --example paillier_rate`.
+const CIPHERTEXT_S: f64 = 0.011;
+
+/// Seconds of encryption in a conversation of this cost, of both parties one after the other.
+#[must_use]
+pub fn seconds(cost: &Cost) -> f64 {
+    cost.bytes() as f64 / CIPHERTEXT_BYTES as f64 * CIPHERTEXT_S
+}
+
 /// Bytes of memory of a taker whose map has all of `rows_in` rows.
 #[must_use]
 pub fn memory(rows_in: u64, layout: &PayloadLayout) -> u64 {
@@ -313,12 +322,4 @@ pub fn bill(bill: &mut TransferBill, giver: PartyId, rows_in: u64, rows_out: u64
         bill.say(taker, bytes(batch));
         bill.hear(giver);
     }
-}
-
-/// The exact cost of moving `rows_out` of `rows_in` rows of `giver` into shares.
-#[must_use]
-pub fn price(giver: PartyId, rows_in: u64, rows_out: u64, layout: &PayloadLayout) -> Cost {
-    let mut alone = TransferBill::new(OtKind::default());
-    bill(&mut alone, giver, rows_in, rows_out, layout);
-    alone.cost()
 }

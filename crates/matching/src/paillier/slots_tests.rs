@@ -1,21 +1,16 @@
 use super::*;
-use crate::payload::PayloadField;
+use crate::payload::TableField;
 use base::Seed;
 
 fn layouts() -> Vec<PayloadLayout> {
-    let of = |fields: &[PayloadField]| PayloadLayout::new(fields.iter().copied()).unwrap();
+    let of = |fields: &[TableField]| PayloadLayout::new(fields.iter().copied()).unwrap();
     vec![
-        of(&[PayloadField::number(8)]),
-        of(&[
-            PayloadField::bits(9),
-            PayloadField::number(5),
-            PayloadField::number(16),
-            PayloadField::bits(1),
-        ]),
-        of(&[PayloadField::number(8); 15]),
-        of(&[PayloadField::number(8); 16]),
-        of(&[PayloadField::bits(128), PayloadField::number(1)]),
-        of(&[PayloadField::number(16); 40]),
+        of(&[TableField::number(8)]),
+        of(&[TableField::bits(9), TableField::number(5), TableField::number(16), TableField::bits(1)]),
+        of(&[TableField::number(8); 15]),
+        of(&[TableField::number(8); 16]),
+        of(&[TableField::bits(128), TableField::number(1)]),
+        of(&[TableField::number(16); 40]),
     ]
 }
 
@@ -80,16 +75,16 @@ fn shares_of_masked_rows_join_to_the_rows() {
 
 #[test]
 fn plans_fill_ciphertexts() {
-    let plan = |fields: &[PayloadField]| SlotPlan::new(&PayloadLayout::new(fields.iter().copied()).unwrap());
+    let plan = |fields: &[TableField]| SlotPlan::new(&PayloadLayout::new(fields.iter().copied()).unwrap());
     // 129 bits a number of 8 bytes: 15 in 2047 bits.
-    let one = plan(&[PayloadField::number(8)]);
+    let one = plan(&[TableField::number(8)]);
     assert_eq!((one.pieces(), one.lanes(), one.width(), one.answers(31)), (1, 15, 129, 3));
-    let full = plan(&[PayloadField::number(8); 15]);
+    let full = plan(&[TableField::number(8); 15]);
     assert_eq!((full.pieces(), full.lanes()), (1, 1));
-    let more = plan(&[PayloadField::number(8); 16]);
+    let more = plan(&[TableField::number(8); 16]);
     assert_eq!((more.pieces(), more.lanes(), more.answers(3)), (2, 1, 6));
     // 66 bits a bit: 31 in 2047 bits.
-    let bits = plan(&[PayloadField::bits(8)]);
+    let bits = plan(&[TableField::bits(8)]);
     assert_eq!((bits.pieces(), bits.lanes(), bits.width()), (1, 3, 528));
     let none = plan(&[]);
     assert_eq!((none.pieces(), none.answers(9)), (0, 0));

@@ -1,5 +1,5 @@
 use super::*;
-use crate::payload::PayloadField;
+use crate::payload::TableField;
 use base::{Rng, Seed};
 
 fn rng() -> Rng {
@@ -7,15 +7,15 @@ fn rng() -> Rng {
 }
 
 fn layouts() -> Vec<PayloadLayout> {
-    let number = PayloadField::number;
-    let all = (1..=16).flat_map(|bytes| [number(bytes), PayloadField::bits(8 * bytes)]);
+    let number = TableField::number;
+    let all = (1..=16).flat_map(|bytes| [number(bytes), TableField::bits(8 * bytes)]);
     let sets = [
         vec![],
-        vec![PayloadField::bits(1)],
+        vec![TableField::bits(1)],
         vec![number(16)],
-        vec![number(8), number(8), PayloadField::bits(64)],
+        vec![number(8), number(8), TableField::bits(64)],
         vec![number(5), number(5), number(5)],
-        vec![PayloadField::bits(9), number(4), PayloadField::bits(128), number(3), number(7)],
+        vec![TableField::bits(9), number(4), TableField::bits(128), number(3), number(7)],
         all.collect(),
     ];
     sets.into_iter().map(|fields| PayloadLayout::new(fields).unwrap()).collect()
@@ -89,18 +89,18 @@ fn words_are_sent_without_what_is_not_used() {
 
 #[test]
 fn the_plane_of_a_field_is_the_cheapest_that_serves() {
-    let adding = |fields: &[PayloadField]| {
+    let adding = |fields: &[TableField]| {
         let packing = PlanePacking::new(&PayloadLayout::new(fields.iter().copied()).unwrap());
         packing.planes.iter().map(|plane| (plane.adding, plane.used)).collect::<Vec<_>>()
     };
-    let number = PayloadField::number;
+    let number = TableField::number;
     assert_eq!(
-        adding(&[PayloadField::bits(128), PayloadField::bits(3)]),
+        adding(&[TableField::bits(128), TableField::bits(3)]),
         [(PlaneAddition::Bits, 16), (PlaneAddition::Bits, 1)]
     );
     assert_eq!(adding(&[number(8), number(8)]), [(PlaneAddition::Numbers, 16)]);
     assert_eq!(adding(&[number(8)]), [(PlaneAddition::Numbers, 8)]);
     assert_eq!(adding(&[number(4), number(8)]), [(PlaneAddition::Halves([1 << 63, 1 << 31]), 12)]);
     assert_eq!(adding(&[number(6), number(6)]), [(PlaneAddition::Whole(1 << 47 | 1 << 95), 12)]);
-    assert_eq!(adding(&[number(15), PayloadField::bits(9)])[1], (PlaneAddition::Bits, 1));
+    assert_eq!(adding(&[number(15), TableField::bits(9)])[1], (PlaneAddition::Bits, 1));
 }

@@ -18,7 +18,7 @@
 //!   spine is compared at the end; a byte now and then says that a party is at work.
 //! * **Cost.** Per party `2 (|X| + |Y|) + |X \ Y| + |Y \ X|` multiplications, besides hashing its own rows;
 //!   208 bytes per row in total at equal sizes and half overlap. [`price`] is exact and a test holds it to
-//!   the ledger. Memory: what [`Options::memory`] says and 4 bytes per own row; columns beyond it lie on
+//!   the ledger. Memory: what [`MatchOptions::memory`] says and 4 bytes per own row; columns beyond it lie on
 //!   disk.
 //!
 //! ```text
@@ -43,162 +43,93 @@ mod stream;
 
 pub use price::{CHUNK, multiplications, price};
 
-use crate::dummies::{self, Dummies, DummyPlan, PaddedIdentifiers, ShownSizes, TERMS_BYTES};
+use crate::begin::{begin, by_party, peer_rows_max, within};
+use crate::dummies::{self, DummyPlan, PaddedIdentifiers, ShownSizes, TERMS_BYTES};
 use crate::group::{self, Exponent, GroupElement};
 use crate::identifiers::{self, IdentifierSource};
+use crate::matcher::{
+    MatchDisclosure, MatchEstimate, MatchFeatures, MatchOptions, MatchOutcome, MatchSizes, Matcher,
+    PairSizes, RestartPermit,
+};
+use crate::payload::PayloadTable;
 use crate::spill::{SpillColumn, SpillRoom};
-use base::{Error, Fault, PartyId, Secret, limits};
+use base::{Cost, Error, Fault, PartyId, Secret, limits};
 use journal::{JournalRun, MatchJournal};
 use net::{Session, StepLink};
 use pins::MessagePins;
 use price::{HELLO_BYTES, PulseBeat};
-use std::fmt;
-use std::path::PathBuf;
-use std::sync::Arc;
 use steps::StepFault;
 
-/// How this party runs the protocol. All but `dummies` is its own affair and changes no byte on the wire.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Cores to multiply on; at least 1.
-    pub threads: usize,
-    /// The most rows accepted from the peer.
-    pub peer_rows_max: u64,
-    /// Bytes that columns may take in memory, at least [`crate::spill::MEMORY_MIN`]; none: no bound. 64 MiB
-    /// serve 119 million rows. Besides this: the identifiers, as their owner holds them, and 4 bytes per own
-    /// row.
-    pub memory: Option<u64>,
-    /// Where columns go beyond `memory`, in files without a name; none: the system's folder for temporary
-    /// files.
-    pub scratch: Option<PathBuf>,
-    /// A folder, private to this party, from which a match that was cut goes on; it is made, and emptied at
-    /// success and when the peer deviates. Both parties must have kept theirs, else both begin afresh. It
-    /// holds the keys of the run, and 96 bytes per row.
-    pub resume: Option<PathBuf>,
-    /// Rows that hide sizes; the other party must say the same. None: exact sizes are disclosed.
-    pub dummies: Option<Dummies>,
-    /// Asked where this party has its half of a match that was cut and the other party says that it has not:
-    /// a match begins afresh then, with the same dummies.
-    pub afresh: Option<RestartPermit>,
-}
-
-/// Whether a match may begin afresh: a refusal ([`Fault::Refused`]) ends the run and forgets this party's
-/// half.
-#[derive(Clone)]
-pub struct RestartPermit(pub Arc<dyn Fn() -> Result<(), Error> + Send + Sync>);
-
-impl fmt::Debug for RestartPermit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Afresh")
-    }
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let (peer_rows_max, memory) = (limits::ROWS, None);
-        Self { threads, peer_rows_max, memory, scratch: None, resume: None, dummies: None, afresh: None }
-    }
-}
-
-/// Whether a folder ([`Options::resume`]) holds this party's half of a match that was cut.
+/// Whether a folder ([`MatchOptions::resume`]) holds this party's half of a match that was cut.
 #[must_use]
 pub fn is_cut(folder: &std::path::Path) -> bool {
     journal::holds_a_run(folder)
 }
 
-/// The public sizes of a match.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sizes {
-    /// Rows of party 0 and of party 1.
-    pub rows: [u64; 2],
-    /// Rows of the union: at least the larger of `rows`, at most their sum.
-    pub union: u64,
-}
-
-impl Sizes {
-    /// Rows of the intersection.
-    #[must_use]
-    pub fn shared(&self) -> u64 {
-        self.rows[0] + self.rows[1] - self.union
-    }
-
-    /// Rows that only party 0 and only party 1 has.
-    fn only(&self) -> [u64; 2] {
-        self.rows.map(|rows| rows - self.shared())
-    }
-}
-
-/// What a party learnt about the other beyond the spine: sizes, with the dummy rows of both in them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Disclosed {
-    /// Rows of this party with its dummies, which the peer learnt.
-    pub own: u64,
-    /// Rows of the peer.
-    pub peer: u64,
-    /// Rows of the union, hence of the intersection; both learnt it.
-    pub union: u64,
-}
-
-/// Where this party's rows lie in the spine of both. Its dummy rows have positions too, which nobody needs.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Spine {
-    /// Rows of the spine: the size of the union.
-    pub rows: u64,
-    /// The position of each own row in the spine, in the order of the input.
-    pub mine: Vec<u32>,
-    /// What was disclosed.
-    pub disclosed: Disclosed,
-}
-
-/// Positions are the data of this party: only sizes print.
-impl fmt::Debug for Spine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Spine").field("disclosed", &self.disclosed).finish_non_exhaustive()
-    }
-}
-
 /// A universal identifier and the own row it belongs to.
 const ROW_BYTES: usize = size_of::<GroupElement>() + size_of::<u32>();
 
-/// One party's half of Private-ID with the other party of a two-party session.
-///
-/// # Errors
-/// `Input` when an own identifier repeats, is empty or too long, when identifiers change while they are read,
-/// or when [`Options::resume`] holds a match of other ones; `Limit` when a size is over a bound; `Malformed`
-/// or `Deviated` when the peer sends what the protocol does not; `Channel` when it is gone; `Io` when the
-/// disk is full. All name party, peer and step.
-pub fn run(session: &mut Session, own: &dyn IdentifierSource, options: &Options) -> Result<Spine, Error> {
-    if session.roster().len() != 2 {
-        return Err(Error::misuse("Private-ID is a protocol of two parties"));
+/// Private-ID of two parties by one identifier.
+pub struct PrivateId;
+
+impl Matcher for PrivateId {
+    fn name(&self) -> &'static str {
+        "pid"
     }
-    let (me, peer) = (session.me(), session.me().other());
-    if (session.link(peer).window() as u64) < price::WINDOW_BYTES {
-        return Err(Error::misuse("Private-ID needs a channel with a window of a megabyte"));
+
+    fn features(&self) -> MatchFeatures {
+        MatchFeatures { resumes: true, bytes_per_row: 12, ..MatchFeatures::SPINE }
     }
-    session.step("pid", |session| {
-        let plan = dummies::plan(session, options.dummies.as_ref(), ShownSizes::Intersection)?;
-        let names = [session.roster().name(me), session.roster().name(peer)];
-        let (mut journal, before) = match &options.resume {
-            None => (None, None),
-            Some(dir) => {
-                let (journal, before) = MatchJournal::open(dir, [&names[0], &names[1]])?;
-                (Some(journal), before)
+
+    fn tells(&self, sizes: &str, _options: &MatchOptions) -> String {
+        format!("all learn the sizes of all sets and of the match, {sizes}")
+    }
+
+    fn price(&self, sizes: &MatchSizes, _options: &MatchOptions) -> Cost {
+        price(sizes.pair())
+    }
+
+    fn estimate(&self, rows: &[u64], _keys: u64, _options: &MatchOptions) -> MatchEstimate {
+        let sizes = MatchSizes::apart(rows, 1);
+        let multiplications = multiplications(sizes.pair());
+        MatchEstimate { multiplications, waits: 6.0, ..MatchEstimate::apart(sizes) }
+    }
+
+    fn run(
+        &self,
+        session: &mut Session,
+        own: &dyn IdentifierSource,
+        payload: Option<&PayloadTable>,
+        options: &MatchOptions,
+    ) -> Result<MatchOutcome, Error> {
+        session.step("pid", |session| {
+            let plan = begin(self, session, own, payload, options)?;
+            let (me, peer) = (session.me(), session.me().other());
+            if (session.link(peer).window() as u64) < price::WINDOW_BYTES {
+                return Err(Error::misuse("Private-ID needs a channel with a window of a megabyte"));
             }
-        };
-        let done = converse(session, own, plan.as_ref(), options, journal.as_mut(), before);
-        // The keys of a run serve on after a cut alone. A peer that deviated would try again under them.
-        match (journal, &done) {
-            (Some(journal), Ok(_)) => journal.finish()?,
-            // That it deviated matters more than a file that could not be removed.
-            (Some(journal), Err(error)) if is_deviation(error) => drop(journal.finish()),
-            _ => {}
-        }
-        done
-    })
+            let names = [session.roster().name(me), session.roster().name(peer)];
+            let (mut journal, before) = match &options.resume {
+                None => (None, None),
+                Some(dir) => {
+                    let (journal, before) = MatchJournal::open(dir, [&names[0], &names[1]])?;
+                    (Some(journal), before)
+                }
+            };
+            let done = converse(session, own, plan.as_ref(), options, journal.as_mut(), before);
+            // The keys of a run serve on after a cut alone. A peer that deviated would try again under them.
+            match (journal, &done) {
+                (Some(journal), Ok(_)) => journal.finish()?,
+                // That it deviated matters more than a file that could not be removed.
+                (Some(journal), Err(error)) if is_deviation(error) => drop(journal.finish()),
+                _ => {}
+            }
+            done
+        })
+    }
 }
 
-/// Whether an error is one that only a peer's message can cause, or that of [`Options::afresh`].
+/// Whether an error is one that only a peer's message can cause, or that of [`MatchOptions::afresh`].
 fn is_deviation(error: &Error) -> bool {
     matches!(error.kind(), Fault::Malformed(_) | Fault::Deviated(_) | Fault::Limit { .. } | Fault::Refused(_))
 }
@@ -208,10 +139,10 @@ fn converse(
     session: &mut Session,
     own: &dyn IdentifierSource,
     plan: Option<&DummyPlan>,
-    options: &Options,
+    options: &MatchOptions,
     mut journal: Option<&mut MatchJournal>,
     before: Option<JournalRun>,
-) -> Result<Spine, Error> {
+) -> Result<MatchOutcome, Error> {
     let own = PaddedIdentifiers::new(own, plan);
     let room = SpillRoom::new(options.memory, options.scratch.as_deref());
     let mut rng = session.fork_seed("keys").into_rng();
@@ -321,27 +252,18 @@ struct Hello {
 
 impl Hello {
     /// Tells the peer and hears from it; refuses too many rows and other terms.
-    fn exchange(&self, session: &mut Session, options: &Options) -> Result<Self, Error> {
+    fn exchange(&self, session: &mut Session, options: &MatchOptions) -> Result<Self, Error> {
         let peer = session.me().other();
-        let at = session.at(Some(peer));
-        let over = |name, value, cap| Error::new(at.clone(), Fault::Limit { name, value, cap });
-        if self.rows >= limits::ROWS {
-            return Err(over("limits::ROWS, own rows and dummies", self.rows, limits::ROWS - 1));
-        }
+        within(session, Some(peer), "limits::ROWS, own rows and dummies", [self.rows, limits::ROWS - 1])?;
         let mut link = session.link(peer);
         link.send(&self.encode())?;
         let theirs = Self::decode(&link.recv_array()?);
-        let cap = options.peer_rows_max.min(limits::ROWS);
-        if theirs.rows > cap {
-            return Err(over("rows of the peer", theirs.rows, cap));
-        }
+        within(session, Some(peer), "rows of the peer", [theirs.rows, peer_rows_max(options)])?;
         // Positions in the spine are 32-bit numbers, whatever the overlap turns out to be.
         let both = self.rows + theirs.rows;
-        if both > limits::ROWS {
-            return Err(over("limits::ROWS, rows of both sides", both, limits::ROWS));
-        }
+        within(session, Some(peer), "limits::ROWS, rows of both sides", [both, limits::ROWS])?;
         if self.terms != theirs.terms {
-            return Err(link.blame(dummies::SAME_TERMS));
+            return Err(session.link(peer).blame(dummies::SAME_TERMS));
         }
         Ok(theirs)
     }
@@ -371,7 +293,7 @@ impl<'r> Party<'r> {
     /// Both tell their sizes, and whether they can go on with a match that was cut.
     fn meet(
         session: &mut Session,
-        options: &Options,
+        options: &MatchOptions,
         room: &'r SpillRoom,
         mut journal: Option<&'r mut MatchJournal>,
         before: Option<JournalRun>,
@@ -435,7 +357,7 @@ impl<'r> Party<'r> {
         own: SpillColumn<'_, ROW_BYTES>,
         others: SpillColumn<'_, 32>,
         real_rows: u64,
-    ) -> Result<Spine, Error> {
+    ) -> Result<MatchOutcome, Error> {
         let mut link = session.link(self.peer);
         let union = own.len() + others.len();
         let (mut mine, digest) = steps::spine(own, others)?.map_err(|f| fault(&link, f))?;
@@ -447,8 +369,8 @@ impl<'r> Party<'r> {
         }
         mine.truncate(real_rows as usize);
         mine.shrink_to_fit();
-        let disclosed = Disclosed { own: self.rows[0], peer: self.rows[1], union };
-        Ok(Spine { rows: union, mine, disclosed })
+        let rows = by_party(self.peer.other(), self.rows[0], self.rows[1]);
+        Ok(MatchOutcome::spine_of(union, mine, MatchDisclosure::of(PairSizes::new(rows, union))))
     }
 
     /// Refuses an overlap of `shared` rows that is smaller than what a peer with all of our list must have in

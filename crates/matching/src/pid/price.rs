@@ -1,7 +1,8 @@
 //! What Private-ID costs, from the schedule that the driver itself follows.
 
-use super::{Role, Sizes};
+use super::Role;
 use crate::group::ELEMENT_BYTES;
+use crate::matcher::PairSizes;
 use crate::meter::LinkMeter;
 use base::Cost;
 use std::ops::Range;
@@ -122,7 +123,7 @@ impl LinkMeter {
     }
 
     /// The exchange of `e_c` for `s_p` in slices.
-    fn slices(&mut self, role: Role, sizes: Sizes) {
+    fn slices(&mut self, role: Role, sizes: PairSizes) {
         let slices = 1u64 << slice_bits(sizes.rows);
         let counts = slices * COUNT_BYTES;
         match role {
@@ -147,7 +148,7 @@ impl LinkMeter {
     }
 
     /// Both products of the difference.
-    fn differences(&mut self, role: Role, sizes: Sizes) {
+    fn differences(&mut self, role: Role, sizes: PairSizes) {
         let [c, p] = sizes.only().map(|rows| rows.div_ceil(CHUNK));
         match role {
             Role::C => {
@@ -173,7 +174,7 @@ fn piece(rows: u64, i: u64) -> u64 {
     CHUNK.min(rows - i * CHUNK)
 }
 
-fn meter(role: Role, sizes: Sizes) -> LinkMeter {
+fn meter(role: Role, sizes: PairSizes) -> LinkMeter {
     let mut m = LinkMeter::default();
     let (own, peer) = (sizes.rows[role as usize], sizes.rows[1 - role as usize]);
     m.send(HELLO_BYTES);
@@ -200,14 +201,14 @@ fn meter(role: Role, sizes: Sizes) -> LinkMeter {
 /// The exact cost for sizes that are known: after a run, or for a planned overlap. Sizes include dummies. A
 /// run that goes on after a cut sends less.
 #[must_use]
-pub fn price(sizes: Sizes) -> Cost {
+pub fn price(sizes: PairSizes) -> Cost {
     let [c, p] = [Role::C, Role::P].map(|role| meter(role, sizes));
     Cost { rounds: c.turns.max(p.turns), sent: vec![c.sent, p.sent], ..Cost::zero(2) }
 }
 
 /// Multiplications of the group per party. Both do the same number, besides hashing their own rows.
 #[must_use]
-pub fn multiplications(sizes: Sizes) -> u64 {
+pub fn multiplications(sizes: PairSizes) -> u64 {
     let [c, p] = sizes.only();
     2 * (sizes.rows[0] + sizes.rows[1]) + c + p
 }
@@ -256,7 +257,7 @@ mod tests {
     #[test]
     fn half_overlap_costs_six_and_a_half_elements_per_row() {
         let n = 1_000_000;
-        let sizes = Sizes { rows: [n, n], union: n + n / 2 };
+        let sizes = PairSizes::new([n, n], n + n / 2);
         let chunks = n.div_ceil(CHUNK);
         let pulses = 2 * chunks.div_ceil(PULSE) + 2 * (n / 2).div_ceil(CHUNK).div_ceil(PULSE);
         let counts = 2 * 8 * 256;

@@ -34,124 +34,82 @@ mod moves;
 mod price;
 mod talk;
 
-pub use price::{CHUNK, Sizes, memory, price};
+pub use price::{CHUNK, memory, price};
 
-use crate::dummies::{self, Dummies, PaddedIdentifiers, ShownSizes};
+use crate::begin::begin;
+use crate::dummies::PaddedIdentifiers;
 use crate::identifiers::{self, IdentifierSource};
+use crate::matcher::{
+    MatchDisclosure, MatchEstimate, MatchFeatures, MatchOptions, MatchOutcome, MatchOutput, MatchSizes,
+    Matcher, PairSizes, ShareBackend,
+};
 use crate::memory::check;
-use crate::payload::{JoinedPart, JoinedShares, PayloadLayout, PayloadTable, ValidEntries};
-use crate::terms;
-use base::{Error, limits};
+use crate::paillier;
+use crate::payload::{JoinedPart, JoinedShares, PayloadTable, ValidEntries};
+use crate::terms::PayloadVector;
+use base::{Cost, Error};
 use net::Session;
-use ot::OtKind;
-use std::fmt;
 
-pub use crate::terms::ShareBackend;
+/// PS3I.
+pub struct InnerJoin;
 
-/// How this party runs the protocol. Both give the same dummies, OTs and back end.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Cores to multiply on; at least 1.
-    pub threads: usize,
-    /// The most rows accepted from the peer.
-    pub peer_rows_max: u64,
-    /// Dummy rows that hide sizes.
-    pub dummies: Option<Dummies>,
-    /// The payload of a dummy row: as many bytes as a row of the payload has; none: zeros.
-    pub blank: Option<Vec<u8>>,
-    /// The OTs of [`ShareBackend::PermuteShare`].
-    pub ot: OtKind,
-    /// What moves payloads into shares.
-    pub backend: ShareBackend,
-    /// Bytes that the match may take; none: no bound.
-    pub memory: Option<u64>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        Self {
-            threads,
-            peer_rows_max: limits::ROWS,
-            dummies: None,
-            blank: None,
-            ot: OtKind::default(),
-            backend: ShareBackend::default(),
-            memory: None,
-        }
+impl Matcher for InnerJoin {
+    fn name(&self) -> &'static str {
+        "ps3i"
     }
-}
 
-/// What comes out: the joined rows, and what was disclosed.
-pub struct Matched {
-    /// One joined row per match, dummies included, both payloads shared.
-    pub joined: JoinedShares,
-    /// What was disclosed.
-    pub disclosed: Disclosed,
-}
-
-/// Shares are data: only what was disclosed prints.
-impl fmt::Debug for Matched {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Matched").field("disclosed", &self.disclosed).finish_non_exhaustive()
+    fn features(&self) -> MatchFeatures {
+        MatchFeatures { backends: true, ..MatchFeatures::SHARES }
     }
-}
 
-/// What the parties learnt about each other beyond the result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Disclosed {
-    /// Rows of this party, dummies included, which the peer learnt.
-    pub own: u64,
-    /// Rows of the peer, dummies included.
-    pub peer: u64,
-    /// Matches, dummies included; both learnt it.
-    pub matched: u64,
-}
-
-/// One party's half of PS3I with the other party of a session of two. `payload` has a row per own row;
-/// `peer_layout` is that of the peer's.
-///
-/// # Errors
-/// `Input` when an own identifier repeats; `Limit` when a size is over a bound; `Malformed` or `Deviated`
-/// when the peer sends what the protocol does not; `Channel` when it is gone. All name party, peer and step.
-pub fn run(
-    session: &mut Session,
-    own: &dyn IdentifierSource,
-    payload: &PayloadTable,
-    peer_layout: &PayloadLayout,
-    options: &Options,
-) -> Result<Matched, Error> {
-    if session.roster().len() != 2 {
-        return Err(Error::misuse("PS3I is a protocol of two parties"));
+    fn tells(&self, sizes: &str, _options: &MatchOptions) -> String {
+        format!("both learn both set sizes and the size of the match, {sizes}")
     }
-    session.step("ps3i", |session| {
-        if payload.rows() != own.rows() {
-            return Err(Error::misuse("there is one payload per row of identifiers"));
-        }
-        let width = payload.layout().row_bytes();
-        let blank = options.blank.clone().unwrap_or_else(|| vec![0; width]);
-        if blank.len() != width {
-            return Err(Error::misuse("a blank row is as wide as a row of the payload"));
-        }
-        let plan = dummies::plan(session, options.dummies.as_ref(), ShownSizes::Intersection)?;
-        let padded = PaddedIdentifiers::new(own, plan.as_ref());
-        let mut rng = session.fork_seed("order and key").into_rng();
-        identifiers::check_unique(&padded, &mut rng)?;
-        let layouts = terms::layouts(session.me(), payload.layout(), peer_layout);
-        let rows = session.step("count", |s| talk::count(s, padded.rows(), &layouts, options))?;
-        check(memory(rows, &layouts), options.memory)?;
-        let pairs = talk::pairs(session, &padded, rows, options.threads, &mut rng)?;
-        let matched = pairs.picks.len() as u64;
-        let vector = terms::PayloadVector { payload, order: &pairs.order, blank: &blank };
-        let parts = moves::parts(session, &vector, &layouts, rows, &pairs.picks, options)?;
-        let me = session.me().index();
-        let disclosed = Disclosed { own: rows[me], peer: rows[1 - me], matched };
-        let joined = JoinedShares {
-            rows: matched,
-            slots: 1,
-            parts: parts.map(JoinedPart::Shared),
-            valid: ValidEntries::All,
+
+    fn price(&self, sizes: &MatchSizes, options: &MatchOptions) -> Cost {
+        price(sizes.pair(), options)
+    }
+
+    fn estimate(&self, rows: &[u64], _keys: u64, options: &MatchOptions) -> MatchEstimate {
+        let of = |best: fn(u64, u64) -> u64| rows.iter().copied().reduce(best).unwrap_or(0);
+        let apart = MatchSizes::apart(rows, 1);
+        let multiplications = apart.union;
+        let sizes = MatchSizes { union: of(u64::max), ..apart };
+        // Every ciphertext is made, answered or opened by a party that does nothing else meanwhile.
+        let encryption_s = match options.backend {
+            ShareBackend::PermuteShare => 0.0,
+            ShareBackend::Paillier => paillier::seconds(&self.price(&sizes, options)),
         };
-        Ok(Matched { joined, disclosed })
-    })
+        let (rows, why) = (of(u64::min), "everybody in both; a smaller match is cheaper".into());
+        MatchEstimate { sizes, multiplications, encryption_s, waits: 8.0, rows, why }
+    }
+
+    fn run(
+        &self,
+        session: &mut Session,
+        own: &dyn IdentifierSource,
+        payload: Option<&PayloadTable>,
+        options: &MatchOptions,
+    ) -> Result<MatchOutcome, Error> {
+        session.step("ps3i", |session| {
+            let plan = begin(self, session, own, payload, options)?;
+            let padded = PaddedIdentifiers::new(own, plan.as_ref());
+            let mut rng = session.fork_seed("order and key").into_rng();
+            identifiers::check_unique(&padded, &mut rng)?;
+            let rows = session.step("count", |s| talk::count(s, padded.rows(), options))?;
+            check(memory(rows, &options.layouts), options.memory)?;
+            let pairs = talk::pairs(session, &padded, rows, options.threads, &mut rng)?;
+            let matched = pairs.picks.len() as u64;
+            let vector = PayloadVector::new(payload, &pairs.order, options)?;
+            let parts = moves::parts(session, &vector, rows, &pairs.picks, options)?;
+            let joined = JoinedShares {
+                rows: matched,
+                slots: 1,
+                parts: parts.map(JoinedPart::Shared),
+                valid: ValidEntries::All,
+            };
+            let sizes = PairSizes::new(rows, rows[0] + rows[1] - matched);
+            Ok(MatchOutcome { output: MatchOutput::Shares(joined), disclosed: MatchDisclosure::of(sizes) })
+        })
+    }
 }

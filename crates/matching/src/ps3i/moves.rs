@@ -5,9 +5,9 @@
 //! It returns shares of the picked entries of either vector; how, and what a party may choose of its shares,
 //! is its affair.
 
-use super::{Options, ShareBackend};
+use crate::matcher::{MatchOptions, ShareBackend};
 use crate::paillier::{self, PayloadGiver};
-use crate::payload::{PayloadLayout, PayloadTable};
+use crate::payload::PayloadTable;
 use crate::permute::{PlaneRows, Switchboard, network::switches, route};
 use crate::terms::PayloadVector;
 use base::{Error, PartyId};
@@ -17,12 +17,11 @@ use net::Session;
 pub(super) fn parts(
     session: &mut Session,
     vector: &PayloadVector<'_>,
-    layouts: &[PayloadLayout; 2],
     rows: [u64; 2],
     picks: &[u32],
-    options: &Options,
+    options: &MatchOptions,
 ) -> Result<[PayloadTable; 2], Error> {
-    let me = session.me();
+    let (me, layouts) = (session.me(), &options.layouts);
     let of_peer = (&layouts[me.other().index()], rows[me.other().index()]);
     if picks.is_empty() {
         let [first, second] = layouts.each_ref().map(|layout| PayloadTable::zeros(layout.clone(), 0));
@@ -32,7 +31,8 @@ pub(super) fn parts(
         ShareBackend::PermuteShare => {
             let settings = route(&completed(picks, of_peer.1))?;
             let expected = switches(rows[0]).max(switches(rows[1]));
-            let mut board = session.step("ot", |s| Switchboard::new(s, options.ot, expected))?;
+            let mut board =
+                session.step("ot", |s| Switchboard::new(s, options.ot.unwrap_or_default(), expected))?;
             let mut settings = Some(settings);
             both(session, |session, owner| {
                 let shares = if owner == me {

@@ -1,14 +1,13 @@
 //! What PS3I costs, from the schedule that the drivers follow.
 
-use super::ShareBackend;
 use crate::dummies::TERMS_BYTES;
 use crate::group::ELEMENT_BYTES;
+use crate::matcher::{MatchOptions, PairSizes, ShareBackend};
 use crate::paillier;
 use crate::payload::PayloadLayout;
 use crate::permute::{TransferBill, network::switches};
 use crate::terms;
 use base::{Cost, PartyId};
-use ot::OtKind;
 use std::ops::Range;
 
 /// Rows whose elements travel in one message.
@@ -17,41 +16,33 @@ pub const CHUNK: u64 = 4096;
 /// A size, the terms of dummies and the digest of all other terms.
 const COUNT_BYTES: u64 = 8 + TERMS_BYTES + terms::BYTES as u64;
 
-/// The public sizes of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sizes {
-    /// Rows of party 0 and of party 1, dummies included.
-    pub rows: [u64; 2],
-    /// Matches, dummies included.
-    pub matched: u64,
-}
-
 /// The chunks of both columns that travel at once, in order; a column that is over has empty ones.
 pub(super) fn chunks(rows: [u64; 2]) -> impl Iterator<Item = [Range<u64>; 2]> {
     let at = move |i: u64| rows.map(|rows| (i * CHUNK).min(rows)..((i + 1) * CHUNK).min(rows));
     (0..rows[0].max(rows[1]).div_ceil(CHUNK)).map(at)
 }
 
-/// The exact cost for sizes that are known; `layouts` are those of party 0's and of party 1's payload.
+/// The exact cost for sizes that are known.
 #[must_use]
-pub fn price(sizes: Sizes, layouts: &[PayloadLayout; 2], backend: ShareBackend, ot: OtKind) -> Cost {
+pub fn price(sizes: PairSizes, options: &MatchOptions) -> Cost {
+    let layouts = &options.layouts;
     let parties @ [a, b] = [PartyId(0), PartyId(1)];
-    let mut bill = TransferBill::new(ot);
+    let mut bill = TransferBill::new(options.ot.unwrap_or_default());
     swap(&mut bill, [COUNT_BYTES; 2]);
     for both in chunks(sizes.rows) {
         swap(&mut bill, both.map(|rows| (rows.end - rows.start) * ELEMENT_BYTES));
     }
     one_way(&mut bill, b, sizes.rows[0] * ELEMENT_BYTES);
     one_way(&mut bill, a, sizes.rows[0].div_ceil(8));
-    if sizes.matched > 0 {
+    if sizes.shared() > 0 {
         let each = parties.into_iter().zip(sizes.rows).zip(layouts);
-        match backend {
+        match options.backend {
             ShareBackend::PermuteShare => {
                 bill.set_up(switches(sizes.rows[0]).max(switches(sizes.rows[1])));
                 each.for_each(|((owner, rows), layout)| bill.permutation(owner, rows, layout.row_bytes()));
             }
             ShareBackend::Paillier => each.for_each(|((owner, rows), layout)| {
-                paillier::bill(&mut bill, owner, rows, sizes.matched, layout);
+                paillier::bill(&mut bill, owner, rows, sizes.shared(), layout);
             }),
         }
     }

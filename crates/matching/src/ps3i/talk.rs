@@ -1,14 +1,14 @@
 //! The conversation up to the pairs.
 
-use super::Options;
 use super::price::chunks;
+use crate::begin::{by_party, peer_rows_max, within};
 use crate::dummies::{self, ShownSizes};
 use crate::group::{self, Exponent, GroupElement};
 use crate::identifiers::IdentifierSource;
+use crate::matcher::MatchOptions;
 use crate::memory::reserve;
-use crate::payload::PayloadLayout;
 use crate::terms;
-use base::{Error, Fault, PartyId, Rng, limits};
+use base::{Error, PartyId, Rng, limits};
 use net::{Session, StepLink};
 use std::ops::Range;
 use zeroize::Zeroize;
@@ -35,27 +35,19 @@ impl Drop for JoinedPairs {
 }
 
 /// Both tell their sizes and terms. Returns the rows of party 0 and of party 1.
-pub(super) fn count(
-    session: &mut Session,
-    own: u64,
-    layouts: &[PayloadLayout; 2],
-    options: &Options,
-) -> Result<[u64; 2], Error> {
+pub(super) fn count(session: &mut Session, own: u64, options: &MatchOptions) -> Result<[u64; 2], Error> {
     let (me, peer) = (session.me(), session.me().other());
-    if own >= limits::ROWS {
-        let (name, cap) = ("limits::ROWS, own rows and dummies", limits::ROWS - 1);
-        return Err(Error::new(session.at(None), Fault::Limit { name, value: own, cap }));
-    }
+    within(session, None, "limits::ROWS, own rows and dummies", [own, limits::ROWS - 1])?;
     let hides = dummies::terms(options.dummies.as_ref(), ShownSizes::Intersection);
     let mut link = session.link(peer);
-    let terms = terms::digest(layouts, options.backend, options.ot, link.window());
+    let terms = terms::digest(options, link.window());
     link.send(&[&own.to_le_bytes()[..], &hides, &terms].concat())?;
-    let theirs = link.recv_count("rows of the peer", options.peer_rows_max.min(limits::ROWS - 1))?;
+    let theirs = link.recv_count("rows of the peer", peer_rows_max(options).min(limits::ROWS - 1))?;
     dummies::check_terms(&mut link, &hides)?;
     if link.recv_array()? != terms {
         return Err(link.blame(SAME_TERMS));
     }
-    Ok(if me == PartyId(0) { [own, theirs] } else { [theirs, own] })
+    Ok(by_party(me, own, theirs))
 }
 
 /// Steps `u`, `e` and `match`.

@@ -2,8 +2,10 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use base::{Error, Rng};
-use matching::collecting::{self, Collected, Disclosed, Options};
-use matching::{IdentifierSource, JoinedPart, PayloadField, PayloadLayout, PayloadTable, ValidEntries};
+use matching::{
+    CollectingJoin, IdentifierSource, JoinedPart, MatchDisclosure, MatchOptions, MatchOutcome, Matcher,
+    PayloadLayout, PayloadTable, TableField, ValidEntries,
+};
 use net::cluster::Cluster;
 use net::{Session, Traffic};
 use std::collections::{BTreeMap, BTreeSet};
@@ -94,10 +96,10 @@ pub fn expected(data: &Data) -> BTreeMap<u64, Vec<u64>> {
 
 /// Payloads tell the number of their row, from 1, and something more.
 pub fn layouts() -> [PayloadLayout; 2] {
-    let layout = |fields: &[PayloadField]| PayloadLayout::new(fields.iter().copied()).unwrap();
+    let layout = |fields: &[TableField]| PayloadLayout::new(fields.iter().copied()).unwrap();
     [
-        layout(&[PayloadField::number(4), PayloadField::bits(3)]),
-        layout(&[PayloadField::number(8), PayloadField::bits(9)]),
+        layout(&[TableField::number(4), TableField::bits(3)]),
+        layout(&[TableField::number(8), TableField::bits(9)]),
     ]
 }
 
@@ -110,15 +112,20 @@ fn payload(party: usize, rows: usize) -> PayloadTable {
     table
 }
 
-pub fn options() -> Options {
-    Options { threads: 1, ..Options::default() }
+pub fn options() -> MatchOptions {
+    MatchOptions { threads: 1, ..MatchOptions::default() }
 }
 
 /// One party's run.
-pub fn work(session: &mut Session, data: &Data, options: &Options) -> Result<Collected, Error> {
+pub fn work(session: &mut Session, data: &Data, options: &MatchOptions) -> Result<MatchOutcome, Error> {
     let me = session.me().index();
     let table = payload(me, data.rows(me));
-    collecting::run(session, &Side(data, me), &table, &layouts()[1 - me], options)
+    CollectingJoin.run(
+        session,
+        &Side(data, me),
+        Some(&table),
+        &MatchOptions { layouts: layouts(), ..options.clone() },
+    )
 }
 
 /// What both parties have together.
@@ -126,12 +133,16 @@ pub struct Outcome {
     /// The row of party 0, from 1, at each joined row; 0 for a dummy.
     pub anchors: Vec<u64>,
     slots: Vec<Vec<u64>>,
-    pub disclosed: [Disclosed; 2],
-    pub lost: [u64; 2],
+    pub disclosed: [MatchDisclosure; 2],
     pub ledgers: [Traffic; 2],
 }
 
 impl Outcome {
+    /// What a party counted under these words; 0 for what it did not.
+    pub fn count(&self, party: usize, what: &str) -> u64 {
+        self.disclosed[party].count(what).unwrap_or(0)
+    }
+
     /// For each row of party 0 the rows of party 1 in its slots, sorted.
     pub fn collected(&self) -> BTreeMap<u64, Vec<u64>> {
         let mut collected: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
@@ -144,19 +155,20 @@ impl Outcome {
     }
 }
 
-pub fn both(cluster: &Cluster, data: &Data, options: [&Options; 2]) -> Outcome {
+pub fn both(cluster: &Cluster, data: &Data, options: [&MatchOptions; 2]) -> Outcome {
     let done = cluster.run(|session| {
         let collected = work(session, data, options[session.me().index()])?;
         Ok((collected, session.ledger().clone()))
     });
     let [a, b]: [Result<_, Error>; 2] = done.try_into().ok().unwrap();
     let ([(a, ledger_a), (b, ledger_b)], layouts) = ([a.unwrap(), b.unwrap()], layouts());
-    let ValidEntries::Mine(valid) = &a.joined.valid else { panic!("party 0 knows the slots") };
-    assert!(matches!(b.joined.valid, ValidEntries::Theirs));
-    assert_eq!((a.joined.rows, a.joined.slots), (b.joined.rows, b.joined.slots));
+    let disclosed = [a.disclosed.clone(), b.disclosed.clone()];
+    let [a, b] = [a, b].map(|outcome| outcome.shares().unwrap());
+    let ValidEntries::Mine(valid) = &a.valid else { panic!("party 0 knows the slots") };
+    assert!(matches!(b.valid, ValidEntries::Theirs));
+    assert_eq!((a.rows, a.slots), (b.rows, b.slots));
     let value = |part: usize, row: u64| {
-        let [JoinedPart::Shared(x), JoinedPart::Shared(y)] = [&a.joined.parts[part], &b.joined.parts[part]]
-        else {
+        let [JoinedPart::Shared(x), JoinedPart::Shared(y)] = [&a.parts[part], &b.parts[part]] else {
             panic!("both payloads are shared")
         };
         let [number, rest] =
@@ -164,14 +176,13 @@ pub fn both(cluster: &Cluster, data: &Data, options: [&Options; 2]) -> Outcome {
         assert_eq!(rest, number % 5, "fields of one row stay together");
         number
     };
-    let per_anchor = u64::from(a.joined.slots);
+    let per_anchor = u64::from(a.slots);
     let taken = |entry: &u64| valid[*entry as usize / 64] >> (entry % 64) & 1 == 1;
     let slots = |p: u64| (p * per_anchor..(p + 1) * per_anchor).filter(taken).map(|e| value(1, e)).collect();
     Outcome {
-        anchors: (0..a.joined.rows).map(|p| value(0, p)).collect(),
-        slots: (0..a.joined.rows).map(slots).collect(),
-        disclosed: [a.disclosed, b.disclosed],
-        lost: [a.lost, b.lost],
+        anchors: (0..a.rows).map(|p| value(0, p)).collect(),
+        slots: (0..a.rows).map(slots).collect(),
+        disclosed,
         ledgers: [ledger_a, ledger_b],
     }
 }

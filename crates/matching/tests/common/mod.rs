@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use base::Error;
-use matching::{FlatIdentifiers, Options, Spine, pid};
+use matching::{FlatIdentifiers, MatchOptions, MatchSpine, Matcher, PayloadLayout, PrivateId};
 use net::Traffic;
 use net::cluster::Cluster;
 use std::collections::BTreeSet;
@@ -46,13 +46,18 @@ pub fn both(
     x: &[String],
     y: &[String],
     threads: usize,
-) -> [Result<(Spine, Traffic), Error>; 2] {
+) -> [Result<(MatchSpine, Traffic), Error>; 2] {
     let columns = [Column::new(x), Column::new(y)];
     let done = cluster.run(|session| {
         let own = columns[session.me().index()].flat();
-        let options = Options { threads, ..Options::default() };
-        let spine = pid::run(session, &own, &options)?;
+        let options = MatchOptions { threads, ..MatchOptions::default() };
+        let spine = PrivateId.run(session, &own, None, &options)?.spine()?;
         Ok((spine, session.ledger().clone()))
     });
     done.try_into().expect("two parties")
+}
+
+/// Options for payloads of these layouts.
+pub fn with_layouts(options: &MatchOptions, layouts: [PayloadLayout; 2]) -> MatchOptions {
+    MatchOptions { layouts, ..options.clone() }
 }

@@ -5,9 +5,9 @@
 //! operator alone.
 
 use super::succession::{has_line, line};
-use super::{Bytes32, Ledger, file, now, records};
+use super::{Bytes32, Ledger, begin, file, now, records};
 use base::Error;
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
 /// With whom, and about which of this party's data: what bars are kept under.
@@ -82,8 +82,7 @@ impl Ledger {
     pub fn bar(&mut self, release_id: &Bytes32, towards: &PeerLineage, reason: &str) -> Result<(), Error> {
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "bar a release in", &e);
-        let write =
-            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
+        let write = begin(&mut self.connection).map_err(explain)?;
         let attempt = records::attempt(&write, release_id).map_err(explain)?;
         if records::bar(&write, release_id, attempt).map_err(explain)?.is_none() {
             put(&write, BarKind::Noise, towards, (release_id, attempt), reason).map_err(explain)?;
@@ -110,8 +109,7 @@ impl Ledger {
     pub fn allow(&mut self, peer: &str, lineage: Option<&str>, reason: &str) -> Result<Vec<String>, Error> {
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "write to", &e);
-        let write =
-            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
+        let write = begin(&mut self.connection).map_err(explain)?;
         let towards = PeerLineage { peer: peer.to_owned(), lineage: lineage.unwrap_or_default().to_owned() };
         let open = open(&write, &towards).map_err(explain)?;
         if open.is_empty() {
@@ -134,13 +132,8 @@ impl Ledger {
     /// # Errors
     /// When no peer's key begins so, or several do.
     pub fn peer_by(&self, prefix: &str) -> Result<String, Error> {
-        let explain = |e: rusqlite::Error| self.explain("read", &e);
-        let mut query = self
-            .connection
-            .prepare("SELECT DISTINCT peer FROM chain WHERE peer <> '' ORDER BY peer")
-            .map_err(explain)?;
-        let rows = query.query_map([], |row| row.get::<_, String>(0)).map_err(explain)?;
-        let all = rows.collect::<Result<Vec<_>, _>>().map_err(explain)?;
+        let sql = "SELECT DISTINCT peer FROM chain WHERE peer <> '' ORDER BY peer";
+        let all: Vec<String> = self.listed(sql, [], |row| row.get(0))?;
         let short = |key: &&String| {
             key.starts_with(prefix) || key.strip_prefix("tacit1:").is_some_and(|key| key.starts_with(prefix))
         };
@@ -211,8 +204,7 @@ impl Ledger {
     pub fn begin_attempt(&mut self, release_id: &Bytes32, attempt: u32, peer: &str) -> Result<(), Error> {
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "write to", &e);
-        let write =
-            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
+        let write = begin(&mut self.connection).map_err(explain)?;
         if records::attempt(&write, release_id).map_err(explain)? >= attempt {
             return Ok(());
         }

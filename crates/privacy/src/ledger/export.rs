@@ -184,61 +184,58 @@ impl Ledger {
     /// When the ledger cannot be read, or was changed by another program.
     pub fn export(&self) -> Result<Export, Error> {
         let chains = self.verify()?;
-        let explain = |e: rusqlite::Error| self.explain("read", &e);
         Ok(Export {
             format: EXPORT_FORMAT.to_owned(),
             made: moment(now()),
             debits: self.entries()?,
             signatures: self.signatures()?,
-            voids: self
-                .listed("SELECT at, debit, peer FROM voids ORDER BY row", |row| {
-                    let debit = row.get::<_, i64>(1)?.unsigned_abs();
-                    Ok(VoidRecord { at: time(row)?, debit, peer: row.get(2)? })
-                })
-                .map_err(explain)?,
-            numbers: self.numbers().map_err(explain)?,
-            transcripts: self.stages().map_err(explain)?,
-            bars: self
-                .listed("SELECT at, kind, peer, lineage, reason FROM bars ORDER BY row", |row| {
+            voids: self.listed("SELECT at, debit, peer FROM voids ORDER BY row", [], |row| {
+                let debit = row.get::<_, i64>(1)?.unsigned_abs();
+                Ok(VoidRecord { at: time(row)?, debit, peer: row.get(2)? })
+            })?,
+            numbers: self.numbers()?,
+            transcripts: self.stages()?,
+            bars: self.listed(
+                "SELECT at, kind, peer, lineage, reason FROM bars ORDER BY row",
+                [],
+                |row| {
                     let (peer, lineage, reason) = (row.get(2)?, row.get(3)?, row.get(4)?);
                     Ok(BarRecord { at: time(row)?, kind: row.get(1)?, peer, lineage, reason })
+                },
+            )?,
+            allows: self.listed("SELECT at, peer, lineage, reason FROM allows ORDER BY row", [], |row| {
+                Ok(AllowRecord {
+                    at: time(row)?,
+                    peer: row.get(1)?,
+                    lineage: row.get(2)?,
+                    reason: row.get(3)?,
                 })
-                .map_err(explain)?,
-            allows: self
-                .listed("SELECT at, peer, lineage, reason FROM allows ORDER BY row", |row| {
-                    Ok(AllowRecord {
-                        at: time(row)?,
-                        peer: row.get(1)?,
-                        lineage: row.get(2)?,
-                        reason: row.get(3)?,
-                    })
-                })
-                .map_err(explain)?,
-            successions: self
-                .listed("SELECT at, old, new, statement FROM successions ORDER BY row", |row| {
+            })?,
+            successions: self.listed(
+                "SELECT at, old, new, statement FROM successions ORDER BY row",
+                [],
+                |row| {
                     let statement = hex(&row.get::<_, Vec<u8>>(3)?);
                     Ok(SuccessionRecord { at: time(row)?, old: row.get(1)?, new: row.get(2)?, statement })
-                })
-                .map_err(explain)?,
-            runs: self
-                .listed("SELECT at, peer, study FROM runs ORDER BY row", |row| {
-                    let study = hex(&row.get::<_, Bytes32>(2)?);
-                    Ok(RunRecord { at: time(row)?, peer: row.get(1)?, study })
-                })
-                .map_err(explain)?,
-            statements: self.stated("statements").map_err(explain)?,
-            claims: self.stated("claims").map_err(explain)?,
+                },
+            )?,
+            runs: self.listed("SELECT at, peer, study FROM runs ORDER BY row", [], |row| {
+                let study = hex(&row.get::<_, Bytes32>(2)?);
+                Ok(RunRecord { at: time(row)?, peer: row.get(1)?, study })
+            })?,
+            statements: self.stated("statements")?,
+            claims: self.stated("claims")?,
             answers: self.answers()?,
             chains,
         })
     }
 
-    fn numbers(&self) -> Result<Vec<NumberRecord>, rusqlite::Error> {
+    fn numbers(&self) -> Result<Vec<NumberRecord>, Error> {
         let sql = "SELECT at, session, release, attempt, peer, lineage, dropped, \
                    (SELECT sent.at FROM sent WHERE sent.session = held.session) AS gone, \
                    EXISTS (SELECT 1 FROM outputs WHERE outputs.release = held.release \
                    AND outputs.attempt = held.attempt) AS out FROM held ORDER BY row";
-        self.listed(sql, |row| {
+        self.listed(sql, [], |row| {
             let gone: Option<i64> = row.get("gone")?;
             let state = match (row.get("dropped")?, row.get("out")?, gone) {
                 (true, ..) => "dropped",
@@ -259,9 +256,9 @@ impl Ledger {
         })
     }
 
-    fn stages(&self) -> Result<Vec<StageRecord>, rusqlite::Error> {
+    fn stages(&self) -> Result<Vec<StageRecord>, Error> {
         let sql = "SELECT at, release, attempt, side, stage, peer, lineage FROM transcripts ORDER BY row";
-        self.listed(sql, |row| {
+        self.listed(sql, [], |row| {
             Ok(StageRecord {
                 at: time(row)?,
                 release: hex(&row.get::<_, Bytes32>("release")?),
@@ -274,23 +271,14 @@ impl Ledger {
         })
     }
 
-    fn stated(&self, table: &str) -> Result<Vec<StatementRecord>, rusqlite::Error> {
-        self.listed(&format!("SELECT at, peer, statement FROM {table} ORDER BY row"), |row| {
+    fn stated(&self, table: &str) -> Result<Vec<StatementRecord>, Error> {
+        self.listed(&format!("SELECT at, peer, statement FROM {table} ORDER BY row"), [], |row| {
             Ok(StatementRecord {
                 at: time(row)?,
                 peer: row.get(1)?,
                 statement: hex(&row.get::<_, Vec<u8>>(2)?),
             })
         })
-    }
-
-    fn listed<T>(
-        &self,
-        sql: &str,
-        read: impl FnMut(&rusqlite::Row<'_>) -> Result<T, rusqlite::Error>,
-    ) -> Result<Vec<T>, rusqlite::Error> {
-        let mut query = self.connection.prepare(sql)?;
-        query.query_map([], read)?.collect()
     }
 }
 

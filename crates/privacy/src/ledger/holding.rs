@@ -12,12 +12,12 @@ use super::paid::{self, PaymentProof};
 use super::succession::{has_line, line, newest_of};
 use super::{
     Bytes32, Debit, Ledger, PeerLineage, SumExactly, VOIDED, afford, afford_total, afford_viewer,
-    barred_error, check, file, now, rational_of, record,
+    barred_error, begin, check, file, now, rational_of, record,
 };
 use base::Error;
 use num_traits::Zero;
 use release::Rational;
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use std::path::Path;
 use zeroize::Zeroizing;
 
@@ -141,8 +141,7 @@ impl Ledger {
     ) -> Result<(), Error> {
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "keep a share in", &e);
-        let write =
-            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
+        let write = begin(&mut self.connection).map_err(explain)?;
         drop_shares(&write, release).map_err(explain)?;
         let sql = "INSERT INTO held (at, release, attempt, session, peer, lineage, share, salt, commitments, \
                    dropped, tau) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?10)";
@@ -177,8 +176,7 @@ impl Ledger {
     ) -> Result<(), Error> {
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "debit", &e);
-        let write =
-            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
+        let write = begin(&mut self.connection).map_err(explain)?;
         check(debit)?;
         let sql = "SELECT EXISTS (SELECT 1 FROM held WHERE session = ?1 AND dropped = 0)";
         if !write.query_row(sql, [number], |row| row.get::<_, bool>(0)).map_err(explain)? {
@@ -264,8 +262,7 @@ impl Ledger {
     pub fn send(&mut self, session: &Bytes32, signed: &[(String, PaymentProof)]) -> Result<(), Error> {
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "write to", &e);
-        let write =
-            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
+        let write = begin(&mut self.connection).map_err(explain)?;
         let sql = "SELECT release, attempt, peer FROM held WHERE session = ?1 AND dropped = 0";
         let read = |row: &rusqlite::Row<'_>| {
             Ok((row.get::<_, Bytes32>(0)?, row.get::<_, u32>(1)?, row.get::<_, String>(2)?))
@@ -293,8 +290,7 @@ impl Ledger {
     pub fn give_back(&mut self, peer: &str, lineage: &str, running: &[Bytes32]) -> Result<u32, Error> {
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "write to", &e);
-        let write =
-            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
+        let write = begin(&mut self.connection).map_err(explain)?;
         let releases = {
             let sql = "SELECT DISTINCT release, peer FROM held WHERE lineage = ?1";
             let mut query = write.prepare(sql).map_err(explain)?;

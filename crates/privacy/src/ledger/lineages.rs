@@ -1,17 +1,16 @@
 //! What the ledger keeps of lineages: who has seen them, what they have spent over all viewers, and what they
 //! look like; and how often a match was begun.
 
-use super::{Bytes32, Debit, Ledger, SumExactly, VOIDED, charge, file, now, rational_of};
+use super::{Bytes32, Debit, Ledger, SumExactly, VOIDED, begin, charge, file, now, rational_of};
 use crate::PrivacyTotal;
 use base::Error;
 use data::sketch::Sketch;
 use num_traits::Zero;
 use release::Rational;
 use release::rational::shown;
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use study::Decimal;
 
 const OWN_SKETCHES: &str = "SELECT lineage, sketch FROM sketches WHERE lineage = ?1";
 
@@ -61,7 +60,9 @@ impl Ledger {
     /// When the ledger cannot be read.
     pub fn names(&self) -> Result<BTreeMap<String, String>, Error> {
         let mut names = BTreeMap::new();
-        for text in self.texts("SELECT report FROM answers ORDER BY at, row", &[])? {
+        for text in
+            self.listed("SELECT report FROM answers ORDER BY at, row", [], |row| row.get::<_, String>(0))?
+        {
             // The report may be one of another version: what it does not say stays out.
             let report: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
             for party in report["parties"].as_array().into_iter().flatten() {
@@ -77,11 +78,10 @@ impl Ledger {
     ///
     /// # Errors
     /// When the ledger cannot be read.
-    pub fn left_of_total(&self, lineage: &str, total: Option<Decimal>) -> Result<JointSpending, Error> {
+    pub fn left_of_total(&self, lineage: &str, total: Option<&Rational>) -> Result<JointSpending, Error> {
         let spent = self.spent_by_all(lineage)?;
-        let total = total.map(study::Decimal::rational);
-        let left = total.as_ref().map(|total| shown(&(total - &spent).max(Rational::zero())));
-        let total = total.as_ref().map(shown);
+        let left = total.map(|total| shown(&(total - &spent).max(Rational::zero())));
+        let total = total.map(shown);
         Ok(JointSpending { lineage: lineage.to_owned(), rho: shown(&spent), total, left })
     }
 
@@ -93,11 +93,11 @@ impl Ledger {
         &self,
         lineage: &str,
         viewer: &str,
-        budget: Option<Decimal>,
+        budget: Option<&Rational>,
     ) -> Result<Option<[String; 2]>, Error> {
-        let Some(budget) = budget.map(study::Decimal::rational) else { return Ok(None) };
-        let left = (&budget - self.spent(lineage, viewer)?).max(Rational::zero());
-        Ok(Some([shown(&budget), shown(&left)]))
+        let Some(budget) = budget else { return Ok(None) };
+        let left = (budget - self.spent(lineage, viewer)?).max(Rational::zero());
+        Ok(Some([shown(budget), shown(&left)]))
     }
 
     /// What every viewer has got of every lineage, by name.
@@ -105,8 +105,11 @@ impl Ledger {
     /// # Errors
     /// When the ledger cannot be read.
     pub fn totals(&self) -> Result<Vec<ViewerSpending>, Error> {
-        let lineages =
-            self.texts("SELECT DISTINCT lineage FROM debits WHERE protects = 1 ORDER BY lineage", &[])?;
+        let lineages = self.listed(
+            "SELECT DISTINCT lineage FROM debits WHERE protects = 1 ORDER BY lineage",
+            [],
+            |row| row.get::<_, String>(0),
+        )?;
         let mut all = Vec::new();
         for lineage in lineages {
             for viewer_key in self.viewers_of(&lineage)? {
@@ -133,7 +136,7 @@ impl Ledger {
     /// When the ledger cannot be read.
     pub fn viewers_of(&self, lineage: &str) -> Result<Vec<String>, Error> {
         let sql = "SELECT DISTINCT viewer FROM debits WHERE lineage = ?1 AND protects = 1";
-        let sets = self.texts(sql, &[&lineage])?;
+        let sets = self.listed(sql, [lineage], |row| row.get::<_, String>(0))?;
         let all: BTreeSet<&str> = sets.iter().flat_map(|set| set.split(' ')).collect();
         // What was seen under an earlier key is its successor's.
         let newest = all.into_iter().map(|key| self.newest(key)).collect::<Result<BTreeSet<_>, _>>()?;
@@ -152,7 +155,6 @@ impl Ledger {
         viewer_key: &str,
         my_tag: &Bytes32,
     ) -> Result<Rational, Error> {
-        let explain = |e: rusqlite::Error| self.explain("read", &e);
         // Of each release the latest attempt, unless that broke off: another one would be charged.
         let sees = super::sees(3);
         let sql = format!(
@@ -165,10 +167,9 @@ impl Ledger {
                    outputs.attempt = d.attempt) OR NOT EXISTS (SELECT 1 FROM transcripts AS t WHERE \
                    t.release = d.release AND t.attempt = d.attempt AND stage >= 2))"
         );
-        let mut query = self.connection.prepare(&sql).map_err(explain)?;
-        let rows =
-            query.query_map(params![study, lineage, viewer_key, my_tag], |row| rational_of(row, "rho"));
-        rows.map_err(explain)?.sum_exactly().map_err(explain)
+        let values = params![study, lineage, viewer_key, my_tag];
+        let charges = self.listed(&sql, values, |row| rational_of(row, "rho"))?;
+        Ok(charges.into_iter().fold(Rational::zero(), |sum, charge| sum + charge))
     }
 
     /// Whether a study was charged towards a viewer of a lineage before, and never on the data that have
@@ -186,11 +187,8 @@ impl Ledger {
              ORDER BY row DESC",
             super::sees(3)
         );
-        let explain = |e: rusqlite::Error| self.explain("read", &e);
-        let mut query = self.connection.prepare(&sql).map_err(explain)?;
         let read = |row: &rusqlite::Row<'_>| Ok([row.get::<_, Bytes32>(0)?, row.get::<_, Bytes32>(1)?]);
-        let rows = query.query_map(params![study, lineage, viewer_key], read).map_err(explain)?;
-        let all: Vec<[Bytes32; 2]> = rows.collect::<Result<_, _>>().map_err(explain)?;
+        let all = self.listed(&sql, params![study, lineage, viewer_key], read)?;
         let these = [*my_tag, *peer_tag];
         Ok(all.first().filter(|_| !all.contains(&these)).map(|last| [0, 1].map(|i| last[i] != these[i])))
     }
@@ -237,7 +235,7 @@ impl Ledger {
     pub fn without_sketch(&self, lineage: &str) -> Result<Option<String>, Error> {
         let sql = "SELECT DISTINCT lineage FROM debits WHERE lineage <> ?1 AND protects = 1 \
                    AND lineage NOT IN (SELECT lineage FROM sketches) ORDER BY lineage";
-        Ok(self.texts(sql, &[&lineage])?.into_iter().next())
+        Ok(self.listed(sql, [lineage], |row| row.get::<_, String>(0))?.into_iter().next())
     }
 
     /// Keeps what a column of a lineage's data looks like, unless a version that is much the same is kept
@@ -277,8 +275,7 @@ impl Ledger {
     ) -> Result<MatchStart, Error> {
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "begin a match in", &e);
-        let write =
-            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
+        let write = begin(&mut self.connection).map_err(explain)?;
         let number = last_begun(&write, id).map_err(explain)?.map_or(1, |last| last.number + 1);
         let begun = MatchStart { number, nonce: *base::Seed::from_system().expose() };
         for debit in debits(number)? {
@@ -288,13 +285,6 @@ impl Ledger {
         write.execute(sql, params![now(), id, begun.nonce]).map_err(explain)?;
         write.commit().map_err(explain)?;
         Ok(begun)
-    }
-
-    fn texts(&self, sql: &str, values: &[&dyn rusqlite::ToSql]) -> Result<Vec<String>, Error> {
-        let explain = |e: rusqlite::Error| self.explain("read", &e);
-        let mut query = self.connection.prepare(sql).map_err(explain)?;
-        let rows = query.query_map(values, |row| row.get(0)).map_err(explain)?;
-        rows.collect::<Result<_, _>>().map_err(explain)
     }
 }
 

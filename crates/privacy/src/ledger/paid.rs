@@ -5,11 +5,11 @@
 //! which is its owner's alone, and no budget. A party signs when it pays, or when it records what is paid for
 //! it, and keeps what the others signed.
 
-use super::{Bytes32, Debit, EntryRow, Ledger, file, now};
+use super::{Bytes32, Debit, EntryRow, Ledger, begin, file, now};
 use base::{Error, hex, unhex};
 use net::identity::{Identity, KeyFingerprint, PUBLIC_KEY_BYTES, SIGNATURE_BYTES, has_signed};
 use release::Rational;
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
 /// Bytes of what a party says when it pays: that it does, its key, the time, its signature.
@@ -226,8 +226,7 @@ impl Ledger {
     ) -> Result<(), Error> {
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "write to", &e);
-        let write =
-            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
+        let write = begin(&mut self.connection).map_err(explain)?;
         let peers: Vec<&str> = peers.split(' ').collect();
         keep(&write, number, signer, paid, &peers).map_err(explain)?;
         write.commit().map_err(explain)
@@ -238,9 +237,7 @@ impl Ledger {
     /// # Errors
     /// When the ledger cannot be read.
     pub fn signatures(&self) -> Result<Vec<SignatureRow>, Error> {
-        let explain = |e: rusqlite::Error| self.explain("read", &e);
         let sql = "SELECT row, number, signer, text, key, signature FROM signatures ORDER BY row";
-        let mut query = self.connection.prepare(sql).map_err(explain)?;
         let read = |row: &rusqlite::Row<'_>| {
             Ok(SignatureRow {
                 row: row.get::<_, i64>(0)?.unsigned_abs(),
@@ -251,7 +248,7 @@ impl Ledger {
                 signature: hex(&row.get::<_, [u8; SIGNATURE_BYTES]>(5)?),
             })
         };
-        query.query_map([], read).map_err(explain)?.collect::<Result<_, _>>().map_err(explain)
+        self.listed(sql, [], read)
     }
 }
 

@@ -8,13 +8,13 @@
 use super::bars::{self, BarKind};
 use super::chain::{self, ChainHead};
 use super::succession::{self, line, line_of};
-use super::{Bytes32, Debit, Ledger, PeerLineage, Statement, VOIDED, date, file, now};
+use super::{Bytes32, Debit, Ledger, PeerLineage, Statement, VOIDED, begin, date, file, now};
 use base::Error;
 use net::identity::{Identity, KeyFingerprint};
 use num_traits::{Signed, Zero};
 use release::Rational;
 use release::rational::{shown, small};
-use rusqlite::{Connection, TransactionBehavior, params};
+use rusqlite::{Connection, params};
 use serde::Serialize;
 
 /// The last statement of a peer that this party keeps.
@@ -118,8 +118,7 @@ impl Ledger {
     ) -> Result<Option<ChainMismatch>, Error> {
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "write to", &e);
-        let write =
-            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
+        let write = begin(&mut self.connection).map_err(explain)?;
         let other = before.as_ref().filter(|before| before.head.hash != *answer);
         if let Some(before) = other {
             let id = *blake3::hash(&before.bytes()).as_bytes();
@@ -146,8 +145,7 @@ impl Ledger {
     pub fn keep_statement(&mut self, peer: &str, own: KeyFingerprint, said: &Statement) -> Result<(), Error> {
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "write to", &e);
-        let write =
-            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
+        let write = begin(&mut self.connection).map_err(explain)?;
         keep(&write, (peer, own), said, false).map_err(explain)?;
         write.commit().map_err(explain)
     }
@@ -158,17 +156,15 @@ impl Ledger {
     /// # Errors
     /// When the ledger cannot be read.
     pub fn noticed(&self, peer: &str) -> Result<Vec<String>, Error> {
-        let explain = |e: rusqlite::Error| self.explain("read", &e);
         let sql = format!(
             "SELECT at, reason FROM bars WHERE kind = 'ledger' AND peer IN {0} AND row <= (SELECT \
              coalesce(max(bars), 0) FROM allows WHERE allows.peer IN {0} AND allows.lineage IN \
              (bars.lineage, '')) ORDER BY row",
             line(1)
         );
-        let mut query = self.connection.prepare(&sql).map_err(explain)?;
         let read =
             |row: &rusqlite::Row<'_>| Ok(format!("{}: {}", date(row.get(0)?), row.get::<_, String>(1)?));
-        query.query_map([peer], read).map_err(explain)?.collect::<Result<_, _>>().map_err(explain)
+        self.listed(&sql, [peer], read)
     }
 
     /// Keeps a statement of this party's that a peer gave back, if it says more than this ledger holds and
@@ -250,8 +246,7 @@ impl Ledger {
     fn keep_claim(&mut self, peer: &str, statement: &Statement, settled: i64) -> Result<(), Error> {
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "write to", &e);
-        let write =
-            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
+        let write = begin(&mut self.connection).map_err(explain)?;
         put_claim(&write, peer, statement, settled).map_err(explain)?;
         write.commit().map_err(explain)
     }
@@ -284,8 +279,7 @@ impl Ledger {
         };
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "write to", &e);
-        let write =
-            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
+        let write = begin(&mut self.connection).map_err(explain)?;
         let one = |(peer, statement): &(String, Statement)| {
             recover_one(
                 &write,
@@ -301,12 +295,9 @@ impl Ledger {
 
     /// The one lineage that this ledger knows.
     fn only_lineage(&self) -> Result<String, Error> {
-        let explain = |e: rusqlite::Error| self.explain("read", &e);
         let sql = "SELECT DISTINCT lineage FROM (SELECT lineage FROM debits WHERE protects = 1 UNION SELECT \
                    lineage FROM bars) WHERE lineage <> ''";
-        let mut query = self.connection.prepare(sql).map_err(explain)?;
-        let rows = query.query_map([], |row| row.get::<_, String>(0)).map_err(explain)?;
-        match &rows.collect::<Result<Vec<_>, _>>().map_err(explain)?[..] {
+        match &self.listed(sql, [], |row| row.get::<_, String>(0))?[..] {
             [one] => Ok(one.clone()),
             _ => Err(Error::input(
                 "give the lineage that is to be charged: --lineage NAME, as in the party file",

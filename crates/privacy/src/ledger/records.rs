@@ -1,9 +1,9 @@
 //! What the ledger keeps of releases besides debits: answers, outputs and transcripts of noise.
 
-use super::{Bytes32, Ledger, PeerLineage, bars, file, now};
+use super::{Bytes32, Ledger, PeerLineage, bars, begin, file, now};
 use base::{Error, PartyId};
 use release::choose::{CutAndChooseSide, Transcript};
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 /// Which answer: the same study and program on the same data, as this party saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,8 +59,7 @@ impl Ledger {
     pub fn store_answer(&mut self, key: &AnswerKey, peers: &[&str], report_json: &str) -> Result<(), Error> {
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "keep the answer in", &e);
-        let write =
-            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
+        let write = begin(&mut self.connection).map_err(explain)?;
         if answer(&write, key).map_err(explain)?.is_some() {
             return Ok(());
         }
@@ -117,8 +116,7 @@ impl Ledger {
     ) -> Result<(), Error> {
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "keep the outputs in", &e);
-        let write =
-            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
+        let write = begin(&mut self.connection).map_err(explain)?;
         let sql = "SELECT EXISTS (SELECT 1 FROM outputs WHERE release = ?1 AND attempt = ?2)";
         if write.query_row(sql, params![release_id, attempt], |row| row.get(0)).map_err(explain)? {
             return Ok(());
@@ -162,8 +160,7 @@ impl Ledger {
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "keep the noise transcript in", &e);
         let stage = TranscriptStage::of(transcript) as u32;
-        let write =
-            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
+        let write = begin(&mut self.connection).map_err(explain)?;
         let attempt = attempt(&write, release_id).map_err(explain)?;
         let sql = "SELECT max(stage) FROM transcripts WHERE release = ?1 AND attempt = ?2 AND side = ?3";
         let last =

@@ -1,8 +1,8 @@
 //! How often runs begin with a peer: a limit of this party's own, whatever comes of the runs.
 
-use super::{Bytes32, Ledger, file, moment, now, succession};
+use super::{Bytes32, Ledger, begin, file, moment, now, succession};
 use base::Error;
-use rusqlite::{Connection, TransactionBehavior, params};
+use rusqlite::{Connection, params};
 use study::party::RunRate;
 
 impl Ledger {
@@ -29,8 +29,7 @@ impl Ledger {
     ) -> Result<(), Error> {
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "count a run in", &e);
-        let write =
-            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
+        let write = begin(&mut self.connection).map_err(explain)?;
         if let Some(rate) = rate
             && let Some(at) = full(&write, peer, rate).map_err(explain)?
         {

@@ -4,11 +4,11 @@
 //! and so is a study that names a key whose place was taken: else one party would have two budgets. Own
 //! successions are kept as well, so that what this party signed with an earlier key counts as its own.
 
-use super::{Ledger, chain, date, file, now};
+use super::{Ledger, begin, chain, date, file, now};
 use base::Error;
 use net::identity::KeyFingerprint;
 use net::succession::{SUCCESSIONS, Succession};
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 /// Of keys: the one in a parameter, and all that came before or after it in its line.
 pub(super) fn line(parameter: u8) -> String {
@@ -38,8 +38,7 @@ impl Ledger {
         }
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "write to", &e);
-        let write =
-            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
+        let write = begin(&mut self.connection).map_err(explain)?;
         let (old, new) = (statement.old().to_string(), statement.new_key().to_string());
         match successor(&write, &old).map_err(explain)? {
             Some((known, _)) if known == new => return Ok(false),

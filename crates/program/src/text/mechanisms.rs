@@ -1,7 +1,6 @@
 //! Mechanisms in the text form.
 
 use super::{Fault, Parser, Tokens, list};
-use crate::Ratio;
 use crate::graph::{DifferenceStatistic, MechanismKind, NoiseMechanism};
 use release::joint::Change;
 
@@ -28,7 +27,7 @@ impl NoiseMechanism {
 impl Parser {
     pub(super) fn mechanism(&self, op: &str, at: usize, t: &mut Tokens) -> Result<NoiseMechanism, Fault> {
         let to = self.viewer(t)?;
-        let rho = t.parsed("a share of rho such as 1/40 or 0.025", Ratio::parse)?;
+        let rho = t.parsed("a share of rho such as 1/40 or 0.025", release::rational::parse)?;
         let joint = if op == "joint" { Some(Self::joint(t)?) } else { None };
         let mut folds = Vec::new();
         while t.peek().is_some() {

@@ -12,14 +12,15 @@ use super::{ADVERTISER, LiftParameters, NoiseMode, PUBLISHER};
 use base::{Error, limits};
 use program::{
     Class, ColumnSource, DifferenceStatistic, Holder, Lookup, MechanismKind, NodeId, Program, ProgramBuilder,
-    Ratio, ValueType, Viewer,
+    ValueType, Viewer,
 };
 use release::joint::Change;
+use release::rational::{Rational, ratio};
 
 /// Builds the program of a study.
 ///
 /// # Errors
-/// Those of [`LiftParameters::check`], and shares of rho whose fractions exceed 128 bits.
+/// Those of [`LiftParameters::check`].
 pub fn build(lift: &LiftParameters) -> Result<(Program, LiftLayout), Error> {
     lift.check()?;
     let mut study = Study {
@@ -43,7 +44,7 @@ pub fn build(lift: &LiftParameters) -> Result<(Program, LiftLayout), Error> {
     study.rows();
     study.b.release();
     for (viewer, rho) in lift.releases() {
-        study.release(viewer, rho)?;
+        study.release(viewer, rho);
     }
     let (program, mut layout) = (study.b.finish(), study.layout);
     if lift.several() {
@@ -372,32 +373,31 @@ impl Study<'_> {
 
 /// Mechanisms and outputs.
 impl Study<'_> {
-    fn release(&mut self, viewer: Viewer, rho: Ratio) -> Result<(), Error> {
+    fn release(&mut self, viewer: Viewer, rho: &Rational) {
         let families = self.lift.families();
-        let rho = share(rho, 1, families.len())?;
+        let rho = rho * ratio(1, families.len());
         let (core, each) = match self.lift.also.len() {
-            0 => (rho, rho),
-            counts => (share(rho, 4, 5)?, share(rho, 1, 5 * counts)?),
+            0 => (rho, ratio(0, 1)),
+            counts => (&rho * ratio(4, 5), &rho * ratio(1, 5 * counts)),
         };
         for family in families {
             match self.lift.mode {
-                NoiseMode::Sums => self.sums(viewer, family, core),
-                NoiseMode::Variance => self.difference(viewer, core, DifferenceStatistic::Variance),
-                NoiseMode::Algorithm1 => self.difference(viewer, core, DifferenceStatistic::Algorithm1),
+                NoiseMode::Sums => self.sums(viewer, family, &core),
+                NoiseMode::Variance => self.difference(viewer, &core, DifferenceStatistic::Variance),
+                NoiseMode::Algorithm1 => self.difference(viewer, &core, DifferenceStatistic::Algorithm1),
                 NoiseMode::Algorithm1AsPublished => {
-                    self.difference(viewer, core, DifferenceStatistic::Algorithm1AsPublished)
+                    self.difference(viewer, &core, DifferenceStatistic::Algorithm1AsPublished)
                 }
             }
             for count in &self.lift.also {
-                self.noised(viewer, family, (*count).into(), each);
+                self.noised(viewer, family, (*count).into(), &each);
             }
         }
-        Ok(())
     }
 
     /// n, S and Q of a family by one mechanism; exact n where it is of the publisher's own columns and for
     /// it.
-    fn sums(&mut self, viewer: Viewer, family: CellFamily, rho: Ratio) {
+    fn sums(&mut self, viewer: Viewer, family: CellFamily, rho: &Rational) {
         let knows_rows = viewer == PUBLISHER.into() && family != CellFamily::Cohort;
         if knows_rows {
             self.exact_rows(family);
@@ -427,7 +427,7 @@ impl Study<'_> {
     }
 
     /// One Gaussian mechanism over all cells and both arms of a family.
-    fn noised(&mut self, viewer: Viewer, family: CellFamily, quantity: Quantity, rho: Ratio) {
+    fn noised(&mut self, viewer: Viewer, family: CellFamily, quantity: Quantity, rho: &Rational) {
         let totals = self.totals(family, quantity);
         let folds = totals.iter().map(|t| t.fold).collect();
         let mechanism = self.b.mechanism(viewer, rho, MechanismKind::Gaussian(folds));
@@ -439,7 +439,7 @@ impl Study<'_> {
     }
 
     /// The overall difference of means with its uncertainty; the arm sizes are published.
-    fn difference(&mut self, viewer: Viewer, rho: Ratio, statistic: DifferenceStatistic) {
+    fn difference(&mut self, viewer: Viewer, rho: &Rational, statistic: DifferenceStatistic) {
         let [test, control] = TrialArm::BOTH.map(|arm| {
             let fold = |q| self.layout.fold(LiftCell::Overall, arm, q);
             Quantity::CORE.map(|q| fold(q).expect("the core is summed in every cell"))
@@ -492,9 +492,4 @@ impl Study<'_> {
         };
         format!("{}{cell}, {}", quantity.name(), arm.name(lift))
     }
-}
-
-fn share(rho: Ratio, parts: u128, of: usize) -> Result<Ratio, Error> {
-    let part = Ratio::new(parts, of as u128).and_then(|part| rho.checked_mul(part));
-    part.ok_or_else(|| Error::input(format!("lift: rho {rho} cannot be shared exactly; write fewer digits")))
 }

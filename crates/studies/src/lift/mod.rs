@@ -28,7 +28,8 @@ pub use layout::{
 pub use truth::{Anchor, JoinedRow, PersonEvent, PersonOutcome, TrueTotals, User, truth};
 
 use base::{Error, PartyId, limits};
-use program::{Ratio, Viewer};
+use program::Viewer;
+use release::rational::{Rational, ratio};
 
 /// The publisher in every lift program: it knows arm and opportunity.
 pub const PUBLISHER: PartyId = PartyId(0);
@@ -74,9 +75,9 @@ pub struct LiftParameters {
     /// What is noised.
     pub mode: NoiseMode,
     /// zCDP spent on what each party alone sees, the publisher first; 0: nothing.
-    pub rho: Vec<Ratio>,
+    pub rho: Vec<Rational>,
     /// zCDP spent on what everybody sees; 0: nothing. One of them all is above 0.
-    pub public: Ratio,
+    pub public: Rational,
     /// Further counts, each with its own share of rho.
     pub also: Vec<Also>,
     /// What the program must know of how rows were joined.
@@ -187,7 +188,6 @@ impl LiftParameters {
     /// Never: the constants are valid. [`build`] refuses a `k` out of range.
     #[must_use]
     pub fn bench(k: u8) -> Self {
-        let rho = Ratio::new(1, 10).expect("a tenth is a ratio");
         Self {
             publisher: "publisher".into(),
             advertisers: vec!["advertiser".into()],
@@ -201,8 +201,8 @@ impl LiftParameters {
             breakdown: Vec::new(),
             cohorts: Vec::new(),
             mode: NoiseMode::Sums,
-            rho: vec![rho; 2],
-            public: Ratio::ZERO,
+            rho: vec![ratio(1, 10); 2],
+            public: ratio(0, 1),
             also: Vec::new(),
             matching: JoinShape::default(),
         }
@@ -246,9 +246,9 @@ impl LiftParameters {
     }
 
     /// Who sees something with noise, in the order of the releases, and the zCDP spent on it.
-    pub fn releases(&self) -> impl Iterator<Item = (Viewer, Ratio)> + use<> {
-        let own = (0..).map(|party| PartyId(party).into()).zip(self.rho.clone());
-        own.chain([(Viewer::Public, self.public)]).filter(|(_, rho)| *rho != Ratio::ZERO)
+    pub fn releases(&self) -> impl Iterator<Item = (Viewer, &Rational)> {
+        let own = (0..).map(|party| PartyId(party).into()).zip(&self.rho);
+        own.chain([(Viewer::Public, &self.public)]).filter(|(_, rho)| **rho > ratio(0, 1))
     }
 
     /// The families of cells, in order: overall, then breakdown and cohort where the study has them.

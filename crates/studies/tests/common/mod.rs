@@ -1,6 +1,6 @@
 //! What the tests of lift share.
 
-use program::Ratio;
+use release::rational::ratio;
 use studies::lift::{Also, LiftParameters, NoiseMode};
 
 /// A study with all cells and all counts.
@@ -19,8 +19,8 @@ pub fn full(mode: NoiseMode) -> LiftParameters {
         breakdown: names(&["north", "south", "é"]),
         cohorts: names(&["6", "7"]),
         mode,
-        rho: vec![Ratio::new(1, 10).unwrap(), Ratio::new(3, 70).unwrap()],
-        public: Ratio::ZERO,
+        rho: vec![ratio(1, 10), ratio(3, 70)],
+        public: ratio(0, 1),
         also: Also::ALL.to_vec(),
         ..LiftParameters::bench(4)
     }

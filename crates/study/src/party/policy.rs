@@ -2,8 +2,9 @@
 
 use super::{PartySettings, Period, RunRate};
 use crate::reader::{TomlItem, TomlSection};
-use crate::{Decimal, Question, Study, StudyFile, StudyHash};
+use crate::{Question, Study, StudyFile, StudyHash};
 use base::Error;
+use release::rational::{Rational, ratio, shown};
 
 pub(super) const POLICY_KEYS: &[&str] = &[
     "studies",
@@ -29,11 +30,11 @@ pub struct PartyPolicy {
     /// Only these kinds.
     pub kinds: Vec<String>,
     /// Most rho one study may spend on one viewer.
-    pub max_rho: Decimal,
+    pub max_rho: Rational,
     /// Where that is said, file and line or flag; `None`: nowhere, so it is the default.
     pub max_rho_at: Option<String>,
     /// Most rho all studies together may spend on one viewer of this data.
-    pub budget: Decimal,
+    pub budget: Rational,
     /// Most cells of one study.
     pub max_cells: u64,
     /// Whether exact results may be revealed.
@@ -43,9 +44,9 @@ pub struct PartyPolicy {
     pub delta_places: u8,
     /// Most rho all studies together may spend on all viewers of this data; `None`: no bound but each
     /// viewer's.
-    pub total: Option<Decimal>,
+    pub total: Option<Rational>,
     /// Most rho on one viewer of this data within any span of some length; `None`: no bound but the budget.
-    pub period: Option<(u64, Decimal)>,
+    pub period: Option<(u64, Rational)>,
     /// Most runs with one peer within some time; `None`: any number.
     pub runs: Option<RunRate>,
     /// Least noise candidates of a study with noise: a party that bends its noise goes unnoticed once in so
@@ -60,9 +61,9 @@ impl Default for PartyPolicy {
         Self {
             studies: None,
             kinds: vec!["lift".into()],
-            max_rho: Decimal::from_nano(500_000_000),
+            max_rho: ratio(1, 2),
             max_rho_at: None,
-            budget: Decimal::from_nano(1_000_000_000),
+            budget: ratio(1, 1),
             max_cells: 100,
             allow_exact: false,
             delta_places: 6,
@@ -114,7 +115,7 @@ impl PartySettings {
     /// The policy, with defaults for what is not said.
     pub(super) fn policy(&self) -> Result<PartyPolicy, Error> {
         let default = PartyPolicy::default();
-        let period = match (self.period_seconds, self.period_budget) {
+        let period = match (self.period_seconds, self.period_budget.clone()) {
             (Some(seconds), Some(budget)) => Some((seconds, budget)),
             (None, None) => None,
             _ => return Err(Error::input("period and period_budget belong together: set both, or neither")),
@@ -122,13 +123,13 @@ impl PartySettings {
         Ok(PartyPolicy {
             studies: self.common.allow_studies.clone(),
             kinds: self.allow_kinds.clone().unwrap_or(default.kinds),
-            max_rho: self.max_rho.unwrap_or(default.max_rho),
+            max_rho: self.max_rho.clone().unwrap_or(default.max_rho),
             max_rho_at: self.max_rho_at.clone(),
-            budget: self.budget.unwrap_or(default.budget),
+            budget: self.budget.clone().unwrap_or(default.budget),
             max_cells: self.max_cells.unwrap_or(default.max_cells),
             allow_exact: self.allow_exact.unwrap_or(default.allow_exact),
             delta_places: self.delta_places.unwrap_or(default.delta_places),
-            total: self.total,
+            total: self.total.clone(),
             period,
             runs: self.runs,
             candidates: self.candidates.unwrap_or(default.candidates),
@@ -141,7 +142,7 @@ impl PartyPolicy {
     /// The bound of a period, as debits carry it.
     #[must_use]
     pub fn period(&self) -> Option<Period> {
-        self.period.map(|(seconds, budget)| Period { seconds, budget: budget.rational() })
+        self.period.clone().map(|(seconds, budget)| Period { seconds, budget })
     }
 
     /// Whether the party called `own` agrees to a study at all, before anything is sent. What it is to see
@@ -165,7 +166,7 @@ impl PartyPolicy {
             Some(place) => place,
             None => "the default; a line max_rho under [policy] of the party file says otherwise",
         };
-        format!("this party's policy.max_rho is {} ({place})", self.max_rho)
+        format!("this party's policy.max_rho is {} ({place})", shown(&self.max_rho))
     }
 
     fn admit_run(&self, study: &Study, own: &str) -> Result<(), Error> {
@@ -173,10 +174,10 @@ impl PartyPolicy {
             Question::Lift(lift) => {
                 let values = |c: &Option<crate::Categories>| c.as_ref().map_or(0, |c| c.values.len() as u64);
                 let cells = 1 + values(&lift.publisher.breakdown) + values(&lift.advertisers[0].cohort);
-                ("lift", &lift.release.to, lift.release.public, cells)
+                ("lift", &lift.release.to, &lift.release.public, cells)
             }
             Question::Program(program) => {
-                (if program.computes { "program" } else { "match" }, &program.to, program.public, 1)
+                (if program.computes { "program" } else { "match" }, &program.to, &program.public, 1)
             }
         };
         if !self.kinds.iter().any(|allowed| allowed == kind) {
@@ -187,13 +188,15 @@ impl PartyPolicy {
         }
         if let Some((viewer, rho)) = to.iter().find(|(viewer, rho)| viewer != own && *rho > self.max_rho) {
             return Err(Error::refused(format!(
-                "the study spends rho {rho} on {viewer} ([release.to.{viewer}]); {}",
+                "the study spends rho {} on {viewer} ([release.to.{viewer}]); {}",
+                shown(rho),
                 self.cap()
             )));
         }
-        if let Some(rho) = public.filter(|rho| *rho > self.max_rho) {
+        if let Some(rho) = public.as_ref().filter(|rho| **rho > self.max_rho) {
             return Err(Error::refused(format!(
-                "the study spends rho {rho} on what everybody sees ([release.public]); {}",
+                "the study spends rho {} on what everybody sees ([release.public]); {}",
+                shown(rho),
                 self.cap()
             )));
         }

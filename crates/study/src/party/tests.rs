@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::StudyFile;
+use release::rational::{decimal, nano};
 
 const REGISTRY: &str = include_str!("../../../../examples/party-registry.toml");
 const HOSPITALS: &str = include_str!("../../../../examples/party-hospitals.toml");
@@ -19,7 +20,7 @@ fn the_examples_are_complete() {
     assert_eq!(registry.as_party, "registry");
     assert_eq!(registry.address, Address::Listen("0.0.0.0:7000".into()));
     assert_eq!((registry.memory, registry.deadline_ms), (1 << 30, 600_000));
-    assert_eq!(registry.policy.budget.to_string(), "1");
+    assert_eq!(nano(&registry.policy.budget), 1_000_000_000);
     let hospitals =
         PartySettings::parse("party.toml", HOSPITALS).expect("parses").complete().expect("complete");
     assert_eq!(hospitals.address, Address::Peer("registry.example.org:7000".into()));
@@ -146,7 +147,7 @@ fn the_policy_refuses_what_its_owner_did_not_allow() {
     assert!(refused(PartyPolicy { studies: Some(Vec::new()), ..base.clone() }).contains("add its hash \""));
     assert!(refused(PartyPolicy { kinds: vec!["program".into()], ..base.clone() }).contains("kind \"lift\""));
     assert_eq!(
-        refused(PartyPolicy { max_rho: Decimal::parse("0.099999999").expect("a decimal"), ..base.clone() }),
+        refused(PartyPolicy { max_rho: decimal("0.099999999").expect("a decimal"), ..base.clone() }),
         "the study spends rho 0.1 on what everybody sees ([release.public]); this party's policy.max_rho is \
          0.099999999 (the default; a line max_rho under [policy] of the party file says otherwise)"
     );

@@ -10,7 +10,7 @@ use program::Viewer;
 use program::lower::{ReleasePlan, WordKind};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use study::party::{PartySettings, ServerSetup};
+use study::party::ServerSetup;
 use study::{Study, StudyFile};
 
 thread_local! {
@@ -266,9 +266,7 @@ fn served(world: &World) -> ([PartySetup; 2], [ServerSetup; 4]) {
     let (head, _) = world.study.split_once("[compute]").unwrap();
     let mut study = head.replacen("\"pid\"", "\"salted-key\"", 1).replace("clamp = 100", CLAMP);
     for name in SERVERS {
-        let identity = Identity::generate().unwrap();
-        identity.save(&folder.join(format!("{name}.key"))).unwrap();
-        study += &format!("[server.{name}]\nkey = \"{}\"\n", identity.fingerprint());
+        study += &format!("[server.{name}]\nkey = \"{}\"\n", make_key(folder, name));
     }
     study += "[compute]\nengine = \"ring4\"\n";
     std::fs::write(folder.join("study.toml"), &study).unwrap();
@@ -276,29 +274,15 @@ fn served(world: &World) -> ([PartySetup; 2], [ServerSetup; 4]) {
     let hash = Study::parse("study.toml", &study).unwrap().hash().full();
     let everybody: Vec<&str> = NAMES.into_iter().chain(SERVERS).collect();
     let addresses: Vec<String> = everybody.iter().map(|_| base::free_address().unwrap()).collect();
-    let settings = |me: usize| {
-        let name = everybody[me];
-        let data = format!(
-            "data = \"{name}.csv\"\nledger = \"{name}.ledger\"\nlineage = \"{name}\"\nreport = \
-             \"out-{name}\"\n\
-             salt = \"owners.salt\"\n"
-        );
-        let others = everybody.iter().zip(&addresses).filter(|(other, _)| **other != name);
-        let peers: String = others.map(|(other, at)| format!("{other} = \"{at}\"\n")).collect();
-        let text = format!(
-            "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\nlisten = \"{}\"\ndeadline = \
-             \"60s\"\n\
-             {}[peers]\n{peers}[policy]\nstudies = [\"{hash}\"]\n",
-            addresses[me],
-            if me < 2 { &*data } else { "" }
-        );
-        let file = folder.join(format!("{name}.toml"));
-        std::fs::write(&file, text).unwrap();
-        PartySettings::read(&file).unwrap()
+    let met = |me: usize, file: PartyFile| {
+        let others = everybody.iter().zip(&addresses).filter(|(other, _)| **other != everybody[me]);
+        file.with(&format!("listen = \"{}\"", addresses[me]))
+            .peers(others.map(|(other, at)| (*other, &**at)))
+            .policy(&format!("studies = [\"{hash}\"]"))
     };
-    let consent = Consent { spend_anyway: true, ..Consent::default() };
-    let owner = |me| PartySetup { consent, ..settings(me).complete().unwrap() };
-    ([0, 1].map(owner), [2, 3, 4, 5].map(|me| settings(me).complete_node().unwrap()))
+    let owner = |me| met(me, PartyFile::owner(folder, everybody[me]).with("salt = \"owners.salt\"")).setup();
+    let server = |me| met(me, PartyFile::new(folder, everybody[me])).server();
+    ([0, 1].map(owner), [2, 3, 4, 5].map(server))
 }
 
 #[test]

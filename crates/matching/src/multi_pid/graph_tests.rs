@@ -160,7 +160,8 @@ fn worst(keys: usize, repeats: bool, rounds: u64) -> usize {
 
 #[test]
 fn one_row_changes_the_partner_of_few() {
-    use crate::multi::{RepeatRule, influence};
+    use crate::matcher::RepeatRule;
+    use crate::multi_pid::influence;
     for keys in [1, 2, 3] {
         let bound = influence(keys as u64, RepeatRule::Error) as usize;
         let found = worst(keys, false, 20_000);

@@ -40,85 +40,26 @@ mod price;
 mod rows;
 
 pub use graph::MatchGraph;
-pub use price::{CHUNK, KEYS, Sizes, memory, multiplications, price};
-pub use rows::{RepeatRule, ReplacedIdentifiers};
+pub use price::{CHUNK, KEYS, memory, multiplications, price};
 
-use crate::dummies::{self, Dummies, PaddedIdentifiers, ShownSizes};
+use crate::begin::{begin, peer_rows_max, within};
+use crate::dummies::{self, PaddedIdentifiers, ShownSizes};
 use crate::group::{self, ElementRefusal, Exponent, GroupElement, is_canonical};
 use crate::identifiers::{IdentifierSource, NameDomain};
+use crate::matcher::{
+    ContaminatedRule, MatchDisclosure, MatchEstimate, MatchFeatures, MatchOptions, MatchOutcome, MatchSizes,
+    MatchedCount, Matcher, PairSizes, RepeatRule, RowInfluence,
+};
 use crate::memory as room;
-use crate::pid::{Disclosed, Spine};
+use crate::payload::PayloadTable;
 use crate::tags::{self, PlacedTag, PositionFinder, TAG_BYTES, are_distinct, place, tag, to_wire};
-use base::{Error, Fault, PartyId, Rng, limits};
+use base::{Cost, Error, PartyId, Rng, limits};
 use net::{Session, StepLink};
 use price::{SETTINGS_BYTES, chunk, chunks, returned};
 use rows::ShuffledRows;
 use std::ops::Range;
 
 const UNIQUE: &str = "its identifiers are unique";
-
-/// What becomes of contaminated rows: those of party 1 with edges into both lists of party 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ContaminatedRule {
-    /// Party 0 has one list; nobody looks.
-    #[default]
-    Ignore,
-    /// They are counted.
-    Count,
-    /// They are counted, and left without a partner.
-    Drop,
-}
-
-/// How this party runs the protocol.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Cores to multiply on; at least 1.
-    pub threads: usize,
-    /// The most rows accepted from the peer.
-    pub peer_rows_max: u64,
-    /// The most bytes of memory for columns: see [`memory`].
-    pub memory: Option<u64>,
-    /// A weight per column, the same at both parties; empty for equal weights. An identifier that both have
-    /// in different columns weighs the smaller one.
-    pub weights: Vec<u32>,
-    /// What becomes of contaminated rows, the same at both parties.
-    pub contaminated: ContaminatedRule,
-    /// At party 0, where contaminated rows matter: its rows below this number are one list, the others
-    /// another.
-    pub lists: Option<u64>,
-    /// Identifiers of several own rows.
-    pub repeats: RepeatRule,
-    /// Rows that hide sizes; both parties insert them alike. Not where contaminated rows matter.
-    pub dummies: Option<Dummies>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            threads: std::thread::available_parallelism().map_or(1, usize::from),
-            peer_rows_max: limits::ROWS,
-            memory: None,
-            weights: Vec::new(),
-            contaminated: ContaminatedRule::Ignore,
-            lists: None,
-            repeats: RepeatRule::Error,
-            dummies: None,
-        }
-    }
-}
-
-/// What came out, and what it took.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Matched {
-    /// Where own rows lie.
-    pub spine: Spine,
-    /// What was done to own identifiers first.
-    pub replaced: ReplacedIdentifiers,
-    /// What party 0 learnt about the rows of both; none at party 1.
-    pub graph: Option<MatchGraph>,
-    /// Sizes of the lists of party 0: party 1 learnt them. None without lists.
-    pub lists: Option<[u64; 2]>,
-}
 
 /// How many rows of either party can change partner when one row of one party is added or removed. A release
 /// over the spine whose value is at most R per position, and zero where nobody matched, moves by at most this
@@ -129,52 +70,129 @@ pub struct Matched {
 pub fn influence(keys: u64, repeats: RepeatRule) -> u64 {
     match repeats {
         RepeatRule::Error => keys + 1,
-        RepeatRule::Replace => 2 * keys + 1,
+        RepeatRule::Replace | RepeatRule::Keep => 2 * keys + 1,
     }
 }
 
-/// One party's half, with the other party of a two-party session. Memory: [`memory`], besides the
-/// identifiers.
-///
-/// # Errors
-/// `Input` when identifiers repeat or options do not fit; `Limit` when a size is over a bound; `Malformed` or
-/// `Deviated` when the peer sends what the protocol does not; `Channel` when it is gone. All name party, peer
-/// and step.
-pub fn run(session: &mut Session, own: &dyn IdentifierSource, options: &Options) -> Result<Matched, Error> {
-    if session.roster().len() != 2 {
-        return Err(Error::misuse("multi-identifier Private-ID is a protocol of two parties"));
+/// What party 0 counts in the match graph, in the words of its report.
+pub const COUNTED: [&str; 5] = [
+    "rows of this party that share an identifier with a row of the other",
+    "rows of the other party that share an identifier with one of this",
+    "rows of this party that share identifiers with several rows",
+    "rows of the other party that share identifiers with several rows",
+    "contaminated rows of the other party: they match both arms",
+];
+
+/// What both know of lists.
+pub const LISTS: [&str; 2] =
+    ["rows of the publisher's test arm, known to both", "rows of the publisher's control arm, known to both"];
+
+/// Private-ID of two parties by several identifiers.
+pub struct MultiId;
+
+impl Matcher for MultiId {
+    fn name(&self) -> &'static str {
+        "pid"
     }
-    session.step("multi", |session| {
-        let me = session.me();
-        check_options(me, own, options)?;
-        let plan = dummies::plan(session, options.dummies.as_ref(), ShownSizes::Intersection)?;
-        let padded = PaddedIdentifiers::new(own, plan.as_ref());
-        let first = options.lists.unwrap_or(0);
-        let mut rng = session.fork_seed("order and keys").into_rng();
-        let rows = ShuffledRows::new(&padded, first, padded.real_rows(), options.repeats, &mut rng)?;
-        let replaced = rows.replaced;
-        let sizes = session.step("count", |s| count(s, &padded, first, options))?;
-        room::check(memory(sizes.rows, sizes.keys, me), options.memory)?;
-        let party = Party { peer: me.other(), options, sizes, rows };
-        let (mut mine, union, graph) = match me {
-            PartyId(0) => party.run_c(session, &mut rng)?,
-            _ => party.run_p(session, &mut rng)?,
+
+    fn features(&self) -> MatchFeatures {
+        let contaminated = &[ContaminatedRule::Ignore, ContaminatedRule::Count, ContaminatedRule::Drop];
+        MatchFeatures { keys: 1..=KEYS, shows_graph: true, contaminated, ..MatchFeatures::SPINE }
+    }
+
+    fn tells(&self, sizes: &str, options: &MatchOptions) -> String {
+        let arms = match options.contaminated {
+            ContaminatedRule::Ignore => "",
+            ContaminatedRule::Count | ContaminatedRule::Drop => {
+                "; the advertiser learns the sizes of both arms exactly"
+            }
         };
-        mine.truncate(padded.real_rows() as usize);
-        let [own, peer] = [me, me.other()].map(|party| sizes.rows[party.index()]);
-        let spine = Spine { rows: union, mine, disclosed: Disclosed { own, peer, union } };
-        let lists = (options.contaminated != ContaminatedRule::Ignore)
-            .then_some([sizes.first, sizes.rows[0] - sizes.first]);
-        Ok(Matched { spine, replaced, graph, lists })
-    })
+        format!(
+            "both learn both set sizes and the size of the match, {sizes}; the publisher (of a program the \
+             first party) also sees which rows share identifiers with which, without knowing whose rows they \
+             are{arms}"
+        )
+    }
+
+    fn exposure(&self, _owner: PartyId, keys: u64, options: &MatchOptions) -> (ShownSizes, u64) {
+        let reach =
+            if options.repeats == RepeatRule::Error { keys } else { influence(keys, options.repeats) };
+        (ShownSizes::Intersection, reach)
+    }
+
+    /// A sum over a spine moves by more than [`influence`] says, which counts rows of one party: where a
+    /// program counts rows of either, a pair that comes apart is one row less and two more. (Of a program
+    /// over the rows that both have it is one less: the bound holds there, too.) A row that comes has edges
+    /// to at most K rows. Each of these may lose its partner, and one of them becomes its own: K times one
+    /// less and two more at most, so 2 K. Where a line takes identifiers from others, each of the K rows that
+    /// lose one may find another partner besides, one less at most, or change its value; and the line may
+    /// stay alone: 3 K + 1.
+    ///
+    /// Such a line changes K + 1 rows of its party, whatever they match: it takes an identifier from each of
+    /// K rows, which may have had no other and go, and it comes itself.
+    fn influence(&self, keys: u64, options: &MatchOptions) -> RowInfluence {
+        let degree = [influence(keys, options.repeats); 2];
+        let (alone, spread) = match options.repeats {
+            RepeatRule::Error => (1, 2 * keys),
+            RepeatRule::Replace | RepeatRule::Keep => (keys + 1, 3 * keys + 1),
+        };
+        RowInfluence { degree, alone, spread, ..RowInfluence::default() }
+    }
+
+    fn price(&self, sizes: &MatchSizes, _options: &MatchOptions) -> Cost {
+        price(sizes.pair())
+    }
+
+    fn estimate(&self, rows: &[u64], keys: u64, _options: &MatchOptions) -> MatchEstimate {
+        let sizes = MatchSizes::apart(rows, keys);
+        let multiplications = multiplications(sizes.pair(), PartyId(1));
+        MatchEstimate { multiplications, waits: 6.0, ..MatchEstimate::apart(sizes) }
+    }
+
+    fn run(
+        &self,
+        session: &mut Session,
+        own: &dyn IdentifierSource,
+        payload: Option<&PayloadTable>,
+        options: &MatchOptions,
+    ) -> Result<MatchOutcome, Error> {
+        session.step("multi", |session| {
+            let me = session.me();
+            check_options(me, own, options)?;
+            let plan = begin(self, session, own, payload, options)?;
+            let padded = PaddedIdentifiers::new(own, plan.as_ref());
+            let first = options.lists.unwrap_or(0);
+            let mut rng = session.fork_seed("order and keys").into_rng();
+            let rows = ShuffledRows::new(&padded, first, options.repeats, &mut rng)?;
+            let known = session.step("count", |s| count(s, &padded, first, options))?;
+            room::check(memory(known.rows, known.keys, me), options.memory)?;
+            let party = Party { peer: me.other(), options, sizes: known, rows };
+            let (mut mine, union, graph) = match me {
+                PartyId(0) => party.run_c(session, &mut rng)?,
+                _ => party.run_p(session, &mut rng)?,
+            };
+            mine.truncate(padded.real_rows() as usize);
+            let sizes = PairSizes { rows: known.rows, keys: known.keys, union };
+            let mut disclosed = MatchDisclosure::of(sizes);
+            disclosed.counts.extend(graph.iter().flat_map(counted));
+            if options.contaminated != ContaminatedRule::Ignore {
+                let lists = [known.first, known.rows[0] - known.first];
+                let lists = LISTS.into_iter().zip(lists);
+                disclosed.counts.extend(lists.map(|(what, count)| MatchedCount::new(what, count)));
+            }
+            Ok(MatchOutcome::spine_of(union, mine, disclosed))
+        })
+    }
+}
+
+/// What party 0 learnt, in words.
+fn counted(graph: &MatchGraph) -> impl Iterator<Item = MatchedCount> {
+    let numbers = [graph.candidates, graph.conflicts].concat().into_iter().chain(graph.contaminated);
+    COUNTED.into_iter().zip(numbers).map(|(what, count)| MatchedCount::new(what, count))
 }
 
 /// Whether options fit each other and the rows.
-fn check_options(me: PartyId, own: &dyn IdentifierSource, options: &Options) -> Result<(), Error> {
-    let keys = own.keys();
-    if !(1..=KEYS).contains(&keys) {
-        return Err(Error::limit("identifiers of a row", keys as u64, KEYS as u64));
-    }
+fn check_options(me: PartyId, own: &dyn IdentifierSource, options: &MatchOptions) -> Result<(), Error> {
     if options.contaminated != ContaminatedRule::Ignore && options.dummies.is_some() {
         // A row whose partner was dropped can change one pair more than the charge is for, and lists show
         // exact sizes.
@@ -196,7 +214,7 @@ fn check_options(me: PartyId, own: &dyn IdentifierSource, options: &Options) -> 
 }
 
 /// What both must have set alike.
-fn settings(options: &Options) -> [u8; SETTINGS_BYTES as usize] {
+fn settings(options: &MatchOptions) -> [u8; SETTINGS_BYTES as usize] {
     let text = format!("{:?} {:?}", options.weights, options.contaminated);
     let digest = blake3::derive_key("tacit multi-pid settings 1", text.as_bytes());
     *digest.first_chunk().expect("16 of 32 bytes")
@@ -222,7 +240,7 @@ fn count(
     session: &mut Session,
     own: &PaddedIdentifiers<'_>,
     first: u64,
-    options: &Options,
+    options: &MatchOptions,
 ) -> Result<Known, Error> {
     let (me, mine) = (session.me(), [own.rows(), own.keys() as u64, first]);
     let (settings, terms) =
@@ -230,7 +248,7 @@ fn count(
     let mut link = session.link(me.other());
     let numbers = mine.map(u64::to_le_bytes);
     link.send(&[numbers.as_flattened(), &settings, &terms].concat())?;
-    let rows = link.recv_count("rows of the peer", options.peer_rows_max.min(limits::ROWS))?;
+    let rows = link.recv_count("rows of the peer", peer_rows_max(options))?;
     let keys = link.recv_count("identifiers of a row of the peer", KEYS as u64)?;
     let lists = me == PartyId(1) && options.contaminated != ContaminatedRule::Ignore;
     let first = link.recv_count("rows of the peer's first list", if lists { rows } else { 0 })?;
@@ -251,10 +269,7 @@ fn count(
         ("limits::ROWS, rows of both sides", mine[0] + rows),
         ("limits::ROWS, identifiers of all rows of the peer", rows * keys),
     ] {
-        if value > limits::ROWS {
-            let kind = Fault::Limit { name, value, cap: limits::ROWS };
-            return Err(Error::new(session.at(Some(me.other())), kind));
-        }
+        within(session, Some(me.other()), name, [value, limits::ROWS])?;
     }
     let both = [mine, [rows, keys, first]];
     let of = |party: usize| both[usize::from(party != me.index())];
@@ -264,7 +279,7 @@ fn count(
 /// What a party holds during a run. Keys are of this run only.
 struct Party<'a> {
     peer: PartyId,
-    options: &'a Options,
+    options: &'a MatchOptions,
     sizes: Known,
     rows: ShuffledRows<'a>,
 }

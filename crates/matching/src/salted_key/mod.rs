@@ -17,7 +17,7 @@
 //! Paper: the matching by a shared salted key of COPA's outsourced studies (Patel et al.); there every server
 //! joins.
 //!
-//! Cost: [`price`], exact. Messages, in order, with n owners and r_i rows:
+//! Cost: [`Matcher::price`], exact. Messages, in order, with n owners and r_i rows:
 //!
 //! | from | to | bytes |
 //! |---|---|---|
@@ -28,11 +28,18 @@
 //! | second joiner | owner i | 32: hash of the same |
 //! | each joiner | each other server | 8 (n + 1): sizes |
 
+use crate::begin::begin;
+use crate::identifiers::IdentifierSource;
+use crate::matcher::{
+    MatchDisclosure, MatchEstimate, MatchFeatures, MatchOptions, MatchOutcome, MatchRoles, MatchSizes,
+    Matcher,
+};
+use crate::payload::PayloadTable;
 use base::{Cost, Error, PartyId, Seed, limits};
-use data::RowKeys;
 use net::Session;
-use study::JOINERS;
 
+/// How many servers join.
+pub const JOINERS: usize = 2;
 /// A keyed hash. Among 2^33 rows two that collide have probability 2^-63.
 type Key = [u8; KEY_BYTES];
 const KEY_BYTES: usize = 16;
@@ -41,43 +48,85 @@ const PIECE: usize = 1 << 16;
 /// Bytes that joining takes per row.
 const ROW_BYTES: u64 = 64;
 
-/// Who takes part, the same at everybody.
-pub(super) struct Cast {
-    pub owners: Vec<PartyId>,
-    pub joiners: [PartyId; JOINERS],
-    /// Servers that neither own data nor join.
-    pub others: Vec<PartyId>,
-}
+/// A match by keyed hashes that two servers join.
+pub struct SaltedKey;
 
-/// What everybody knows after a join.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Sizes {
-    /// Rows of each owner.
-    pub rows: Vec<u64>,
-    /// Places of the spine.
-    pub union: u64,
-}
-
-impl Sizes {
-    fn encode(&self) -> Vec<u8> {
-        self.rows.iter().chain([&self.union]).flat_map(|n| n.to_le_bytes()).collect()
+impl Matcher for SaltedKey {
+    fn name(&self) -> &'static str {
+        "salted-key"
     }
 
-    fn receive(session: &mut Session, from: PartyId, owners: usize) -> Result<Self, Error> {
-        let mut read = || session.link(from).recv_count("rows of an owner", limits::ROWS);
-        let rows = (0..owners).map(|_| read()).collect::<Result<Vec<u64>, Error>>()?;
-        let union = session.link(from).recv_count("rows of all owners", limits::ROWS)?;
-        let (most, all) = (rows.iter().max().copied().unwrap_or(0), rows.iter().sum());
-        if union < most || union > all {
-            return Err(session.link(from).malformed("sizes of a join"));
+    fn features(&self) -> MatchFeatures {
+        MatchFeatures {
+            parties: 1..=limits::PARTIES,
+            dummies: false,
+            keeps_spine: false,
+            salted: true,
+            ..MatchFeatures::SPINE
         }
-        Ok(Self { rows, union })
     }
+
+    fn tells(&self, _sizes: &str, _options: &MatchOptions) -> String {
+        format!(
+            "the parties learn the sizes of all sets and of the match, exactly; {JOINERS} servers that own no \
+             data see keyed hashes of the identifiers, and so which rows of different parties are equal, not \
+             whose they are; the others see the sizes"
+        )
+    }
+
+    fn price(&self, sizes: &MatchSizes, options: &MatchOptions) -> Cost {
+        price(&options.roles, &sizes.rows)
+    }
+
+    fn estimate(&self, rows: &[u64], _keys: u64, _options: &MatchOptions) -> MatchEstimate {
+        MatchEstimate { waits: 3.0, ..MatchEstimate::apart(MatchSizes::apart(rows, 1)) }
+    }
+
+    fn run(
+        &self,
+        session: &mut Session,
+        own: &dyn IdentifierSource,
+        payload: Option<&PayloadTable>,
+        options: &MatchOptions,
+    ) -> Result<MatchOutcome, Error> {
+        begin(self, session, own, payload, options)?;
+        let key = options.salt.as_ref().ok_or_else(|| Error::misuse("a match by salted keys has a salt"))?;
+        let (positions, sizes) = enter(session, &options.roles, key, own)?;
+        Ok(MatchOutcome::spine_of(sizes.union, positions, MatchDisclosure::of(sizes)))
+    }
+
+    fn serve(&self, session: &mut Session, options: &MatchOptions) -> Result<MatchSizes, Error> {
+        match options.roles.joiners.contains(&session.me()) {
+            true => join(session, &options.roles, options.memory.unwrap_or(u64::MAX)),
+            false => hear(session, &options.roles),
+        }
+    }
+}
+
+/// Sizes as joiners tell them.
+fn encode(sizes: &MatchSizes) -> Vec<u8> {
+    sizes.rows.iter().chain([&sizes.union]).flat_map(|n| n.to_le_bytes()).collect()
+}
+
+fn receive_sizes(session: &mut Session, from: PartyId, owners: usize) -> Result<MatchSizes, Error> {
+    let mut read = || session.link(from).recv_count("rows of an owner", limits::ROWS);
+    let rows = (0..owners).map(|_| read()).collect::<Result<Vec<u64>, Error>>()?;
+    let union = session.link(from).recv_count("rows of all owners", limits::ROWS)?;
+    let (most, all) = (rows.iter().max().copied().unwrap_or(0), rows.iter().sum());
+    if union < most || union > all {
+        return Err(session.link(from).malformed("sizes of a join"));
+    }
+    Ok(MatchSizes { keys: vec![1; owners], rows, union })
+}
+
+/// The two servers that join.
+fn joiners(roles: &MatchRoles) -> Result<[PartyId; JOINERS], Error> {
+    roles.joiners[..].try_into().map_err(|_| Error::misuse("two servers join rows by keyed hashes"))
 }
 
 /// The key of this run's hashes: of the salt, the study, and what the random numbers of all owners made of
 /// this run.
-pub(super) fn key(salt: &Seed, study: &[u8; 32], run: &[u8; 32]) -> Seed {
+pub fn key(salt: &Seed, study: &[u8; 32], run: &[u8; 32]) -> Seed {
     let mut hasher = blake3::Hasher::new_derive_key("tacit salted key 1");
     hasher.update(salt.expose()).update(study).update(run);
     Seed::from_bytes(*hasher.finalize().as_bytes())
@@ -87,39 +136,40 @@ pub(super) fn key(salt: &Seed, study: &[u8; 32], run: &[u8; 32]) -> Seed {
 ///
 /// # Errors
 /// Those of the channels, and joiners that do not say the same.
-pub(super) fn enter(
+fn enter(
     session: &mut Session,
-    cast: &Cast,
+    roles: &MatchRoles,
     key: &Seed,
-    identifiers: &RowKeys,
-) -> Result<(Vec<u32>, Sizes), Error> {
-    let count = identifiers.len();
-    let hash = |row: usize| -> Key {
-        let hash = blake3::keyed_hash(key.expose(), identifiers.get(row, 0));
-        hash.as_bytes()[..KEY_BYTES].try_into().expect("16 of 32 bytes")
-    };
-    let mut rows: Vec<(Key, u32)> = (0..count).map(|row| (hash(row), row as u32)).collect();
+    identifiers: &dyn IdentifierSource,
+) -> Result<(Vec<u32>, MatchSizes), Error> {
+    let (count, joiners) = (identifiers.rows() as usize, joiners(roles)?);
+    let (mut rows, mut name): (Vec<(Key, u32)>, _) = (Vec::with_capacity(count), Vec::new());
+    for row in 0..count as u32 {
+        identifiers.read(row, 0, &mut name)?;
+        let hash = blake3::keyed_hash(key.expose(), &name);
+        rows.push((*hash.as_bytes().first_chunk().expect("16 of 32 bytes"), row));
+    }
     rows.sort_unstable();
     let piece = |rows: &[(Key, u32)]| rows.iter().flat_map(|(key, _)| *key).collect::<Vec<u8>>();
-    for joiner in cast.joiners {
+    for joiner in joiners {
         let mut link = session.link(joiner);
         link.send(&(count as u64).to_le_bytes())?;
         rows.chunks(PIECE).try_for_each(|rows| link.send(&piece(rows)))?;
         link.flush()?;
     }
-    let [first, second] = cast.joiners;
-    let sizes = Sizes::receive(session, first, cast.owners.len())?;
+    let [first, second] = joiners;
+    let sizes = receive_sizes(session, first, roles.owners.len())?;
     let mut places = vec![0; 4 * count];
     session.link(first).recv(&mut places)?;
     let vouched: [u8; 32] = session.link(second).recv_array()?;
     if vouched != *said(&sizes, &places).as_bytes() {
         return Err(doubt(
             session,
-            cast,
+            roles,
             "where rows lie is not what the other server says: one of both deviates",
         ));
     }
-    let own = cast.owners.iter().position(|owner| *owner == session.me());
+    let own = roles.owners.iter().position(|owner| *owner == session.me());
     let fits = own.is_some_and(|own| sizes.rows[own] == count as u64);
     let places: Vec<u32> =
         places.chunks(4).map(|bytes| u32::from_le_bytes(bytes.try_into().expect("four bytes"))).collect();
@@ -135,27 +185,27 @@ pub(super) fn enter(
 }
 
 /// What a joiner says to an owner, as the other one vouches for it.
-fn said(sizes: &Sizes, places: &[u8]) -> blake3::Hash {
+fn said(sizes: &MatchSizes, places: &[u8]) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new_derive_key("tacit joined rows 1");
-    hasher.update(&sizes.encode()).update(places);
+    hasher.update(&encode(sizes)).update(places);
     hasher.finalize()
 }
 
 /// One of the two joiners deviates; which one, nobody can tell from here.
-fn doubt(session: &Session, cast: &Cast, check: &'static str) -> Error {
-    let [first, second] = cast.joiners.map(|joiner| session.roster().name(joiner));
-    session.accuse(&cast.joiners, format!("{first}, vouched for by {second}"), check)
+fn doubt(session: &Session, roles: &MatchRoles, check: &'static str) -> Error {
+    let names: Vec<String> = roles.joiners.iter().map(|joiner| session.roster().name(*joiner)).collect();
+    session.accuse(&roles.joiners, names.join(", vouched for by "), check)
 }
 
 /// A joiner's part. `memory` is what it may take.
 ///
 /// # Errors
 /// Those of the channels, lists that are none, and a joiner that was sent something else.
-pub(super) fn join(session: &mut Session, cast: &Cast, memory: u64) -> Result<Sizes, Error> {
-    let (me, [first, second]) = (session.me(), cast.joiners);
-    let mut lists: Vec<Vec<Key>> = Vec::with_capacity(cast.owners.len());
+fn join(session: &mut Session, roles: &MatchRoles, memory: u64) -> Result<MatchSizes, Error> {
+    let (me, [first, second]) = (session.me(), joiners(roles)?);
+    let mut lists: Vec<Vec<Key>> = Vec::with_capacity(roles.owners.len());
     let mut left = memory / ROW_BYTES;
-    for owner in &cast.owners {
+    for owner in &roles.owners {
         let list = receive(session, *owner, left.min(limits::ROWS))?;
         left -= list.len() as u64;
         lists.push(list);
@@ -167,23 +217,24 @@ pub(super) fn join(session: &mut Session, cast: &Cast, memory: u64) -> Result<Si
     } else {
         Seed::from_bytes(session.link(first).recv_array()?)
     };
-    agree(session, cast, &lists, &seed)?;
+    agree(session, roles, &lists, &seed)?;
     let (places, union) = place(&lists, seed)?;
-    let sizes = Sizes { rows: lists.iter().map(|list| list.len() as u64).collect(), union };
-    for (owner, places) in cast.owners.iter().zip(&places) {
+    let rows = lists.iter().map(|list| list.len() as u64).collect();
+    let sizes = MatchSizes { rows, keys: vec![1; lists.len()], union };
+    for (owner, places) in roles.owners.iter().zip(&places) {
         let bytes: Vec<u8> = places.iter().flat_map(|place| place.to_le_bytes()).collect();
         let mut link = session.link(*owner);
         match me == first {
             true => {
-                link.send(&sizes.encode())?;
+                link.send(&encode(&sizes))?;
                 bytes.chunks(PIECE).try_for_each(|piece| link.send(piece))?;
             }
             false => link.send(said(&sizes, &bytes).as_bytes())?,
         }
         link.flush()?;
     }
-    for other in &cast.others {
-        session.link(*other).send(&sizes.encode())?;
+    for other in &roles.others {
+        session.link(*other).send(&encode(&sizes))?;
         session.link(*other).flush()?;
     }
     Ok(sizes)
@@ -206,14 +257,14 @@ fn receive(session: &mut Session, owner: PartyId, most: u64) -> Result<Vec<Key>,
 }
 
 /// The joiners compare what they were sent.
-fn agree(session: &mut Session, cast: &Cast, lists: &[Vec<Key>], seed: &Seed) -> Result<(), Error> {
+fn agree(session: &mut Session, roles: &MatchRoles, lists: &[Vec<Key>], seed: &Seed) -> Result<(), Error> {
     let mut hasher = blake3::Hasher::new_derive_key("tacit rows to join 1");
     hasher.update(seed.expose());
     for list in lists {
         hasher.update(&(list.len() as u64).to_le_bytes()).update(list.as_flattened());
     }
     let mine = *hasher.finalize().as_bytes();
-    let [first, second] = cast.joiners;
+    let [first, second] = joiners(roles)?;
     let peer = if session.me() == first { second } else { first };
     session.link(peer).send(&mine)?;
     let theirs: [u8; 32] = session.link(peer).recv_array()?;
@@ -222,7 +273,7 @@ fn agree(session: &mut Session, cast: &Cast, lists: &[Vec<Key>], seed: &Seed) ->
     }
     // An owner may have sent both different rows.
     let check = "two servers say that they were sent different rows";
-    Err(session.accuse_one_of(&[&cast.owners[..], &[peer]].concat(), check))
+    Err(session.accuse_one_of(&[&roles.owners[..], &[peer]].concat(), check))
 }
 
 /// The place of every row on a spine in random order, and how many places there are.
@@ -256,30 +307,28 @@ fn place(lists: &[Vec<Key>], seed: Seed) -> Result<(Vec<Vec<u32>>, u64), Error> 
 ///
 /// # Errors
 /// Those of the channels, and joiners that do not say the same.
-pub(super) fn hear(session: &mut Session, cast: &Cast) -> Result<Sizes, Error> {
-    let [first, second] = cast.joiners;
-    let sizes = Sizes::receive(session, first, cast.owners.len())?;
-    if Sizes::receive(session, second, cast.owners.len())? != sizes {
-        return Err(doubt(session, cast, "sizes are not what the other server says: one of both deviates"));
+fn hear(session: &mut Session, roles: &MatchRoles) -> Result<MatchSizes, Error> {
+    let [first, second] = joiners(roles)?;
+    let sizes = receive_sizes(session, first, roles.owners.len())?;
+    if receive_sizes(session, second, roles.owners.len())? != sizes {
+        return Err(doubt(session, roles, "sizes are not what the other server says: one of both deviates"));
     }
     Ok(sizes)
 }
 
-/// Exact cost among so many parties of a session.
-pub(super) fn price(cast: &Cast, parties: usize, rows: &[u64]) -> Cost {
-    let mut cost = Cost { rounds: 1, ..Cost::zero(parties) };
-    let sizes = 8 * (cast.owners.len() as u64 + 1);
-    let [first, second] = cast.joiners.map(PartyId::index);
-    for (owner, rows) in cast.owners.iter().zip(rows) {
+/// The exact cost.
+fn price(roles: &MatchRoles, rows: &[u64]) -> Cost {
+    let mut cost = Cost { rounds: 1, ..Cost::zero(roles.everybody()) };
+    let sizes = 8 * (roles.owners.len() as u64 + 1);
+    let joined: u64 = rows.iter().map(|rows| sizes + 4 * rows).sum();
+    let (others, hashes) = (sizes * roles.others.len() as u64, 32 * roles.owners.len() as u64);
+    for (owner, rows) in roles.owners.iter().zip(rows) {
         cost.sent[owner.index()] += JOINERS as u64 * (8 + KEY_BYTES as u64 * rows);
-        cost.sent[first] += sizes + 4 * rows;
-        cost.sent[second] += 32;
     }
-    cost.sent[first] += 64;
-    cost.sent[second] += 32;
-    let told = sizes * cast.others.len() as u64;
-    cost.sent[first] += told;
-    cost.sent[second] += told;
+    // The first sends the seed and places, the second a hash of these; each a hash of what it was sent.
+    for (joiner, sent) in roles.joiners.iter().zip([32 + joined, hashes]) {
+        cost.sent[joiner.index()] += sent + 32 + others;
+    }
     cost
 }
 

@@ -1,29 +1,9 @@
 //! One party's rows as the peer is to see them: K names each, every name once, in a secret order.
 
 use crate::identifiers::{IdentifierSource, NameDomain};
+use crate::matcher::RepeatRule;
 use crate::tags::{PlacedTag, place, tag, tagged};
 use base::{Error, Rng, Secret, limits};
-
-/// What to do with an identifier that a second row carries too.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RepeatRule {
-    /// Refuse the rows, by number.
-    #[default]
-    Error,
-    /// It stays where its column is best (then in the first such row); other rows lose it.
-    Replace,
-}
-
-/// What [`ShuffledRows::new`] did to identifiers. Local: the peer sees none of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ReplacedIdentifiers {
-    /// Identifiers that a row lost, because another row or a better column of its own has them.
-    pub repeated: u64,
-    /// Places of rows with fewer than K identifiers.
-    pub missing: u64,
-    /// Rows that have no identifier left, so they match nothing.
-    pub nameless: u64,
-}
 
 /// Cells (places of identifiers) are numbered row by row: cell `row K + key`.
 pub(super) type NameCell = u32;
@@ -38,12 +18,11 @@ pub(super) struct ShuffledRows<'a> {
     blank: Vec<u64>,
     /// Key of the random names of such cells.
     fillers: Secret<[u8; 32]>,
-    pub replaced: ReplacedIdentifiers,
 }
 
 impl<'a> ShuffledRows<'a> {
     /// Reads all names once, and draws the order: rows below `first` in one secret order, then the others in
-    /// another. Rows from `real` on are dummies, whose gaps nobody counts.
+    /// another.
     ///
     /// # Errors
     /// When a name is longer than its limit or cannot be read; when the only name of a row is empty; when
@@ -51,7 +30,6 @@ impl<'a> ShuffledRows<'a> {
     pub fn new(
         identifiers: &'a dyn IdentifierSource,
         first: u64,
-        real: u64,
         repeats: RepeatRule,
         rng: &mut Rng,
     ) -> Result<Self, Error> {
@@ -66,10 +44,8 @@ impl<'a> ShuffledRows<'a> {
             order: (0..rows as u32).collect(),
             blank: vec![0; cells.div_ceil(64) as usize],
             fillers: Secret::new(rng.bytes()),
-            replaced: ReplacedIdentifiers::default(),
         };
-        this.make_unique(repeats, real, rng)?;
-        this.replaced.nameless = (0..rows as u32).filter(|&row| this.is_nameless(row)).count() as u64;
+        this.make_unique(repeats, rng)?;
         let (first, rest) = this.order.split_at_mut(first as usize);
         rng.shuffle(first);
         rng.shuffle(rest);
@@ -81,8 +57,8 @@ impl<'a> ShuffledRows<'a> {
     }
 
     /// Blanks empty cells, and all but the best of those that share a name.
-    fn make_unique(&mut self, repeats: RepeatRule, real: u64, rng: &mut Rng) -> Result<(), Error> {
-        let mut names = self.tags(real, rng)?;
+    fn make_unique(&mut self, repeats: RepeatRule, rng: &mut Rng) -> Result<(), Error> {
+        let mut names = self.tags(rng)?;
         names.sort_unstable();
         for run in names.chunk_by(|a, b| tag(*a) == tag(*b)) {
             let cells = run.iter().map(|&entry| place(entry));
@@ -94,7 +70,6 @@ impl<'a> ShuffledRows<'a> {
                     return Err(crate::identifiers::repeated(rows[0].min(rows[1]), rows[0].max(rows[1])));
                 }
                 self.set_blank(cell);
-                self.replaced.repeated += 1;
             }
         }
         Ok(())
@@ -102,7 +77,7 @@ impl<'a> ShuffledRows<'a> {
 
     /// A tag per name, under a fresh key: equal ones belong to equal names (but for one chance in 2^53 among
     /// four million).
-    fn tags(&mut self, real: u64, rng: &mut Rng) -> Result<Vec<PlacedTag>, Error> {
+    fn tags(&mut self, rng: &mut Rng) -> Result<Vec<PlacedTag>, Error> {
         let (key, mut name) = (rng.bytes(), Vec::new());
         let mut tags = crate::memory::reserve("own identifiers", self.len() * self.keys as u64)?;
         for row in 0..self.order.len() as u32 {
@@ -111,7 +86,6 @@ impl<'a> ShuffledRows<'a> {
                 self.identifiers.read(row, column, &mut name)?;
                 if name.is_empty() && self.keys > 1 {
                     self.set_blank(cell);
-                    self.replaced.missing += u64::from(u64::from(row) < real);
                     continue;
                 }
                 crate::identifiers::check_len(row.into(), name.len() as u64)?;
@@ -128,11 +102,6 @@ impl<'a> ShuffledRows<'a> {
 
     fn is_blank(&self, cell: NameCell) -> bool {
         self.blank[cell as usize / 64] >> (cell % 64) & 1 == 1
-    }
-
-    fn is_nameless(&self, row: u32) -> bool {
-        let first = row * self.keys as u32;
-        (first..first + self.keys as u32).all(|cell| self.is_blank(cell))
     }
 
     /// The name to hash for cell `at` of the secret order: an identifier, or a random name where there is

@@ -28,15 +28,21 @@
 mod price;
 mod union;
 
-pub use price::{CHUNK, Sizes, memory, multiplications, price};
+pub use price::{CHUNK, memory, multiplications, price};
 
-use crate::dummies::{self, Dummies, PaddedIdentifiers, ShownSizes};
+use crate::begin::{begin, peer_rows_max, within};
+use crate::dummies::{self, PaddedIdentifiers, ShownSizes};
 use crate::group::{self, ElementRefusal, Exponent, GroupElement, is_canonical};
 use crate::identifiers::{self, IdentifierSource};
+use crate::matcher::{
+    MatchDisclosure, MatchEstimate, MatchFeatures, MatchOptions, MatchOutcome, MatchSizes, MatchedCount,
+    Matcher,
+};
 use crate::memory as room;
-use crate::pid::{Disclosed, Spine};
+use crate::payload::PayloadTable;
+use crate::pid::PrivateId;
 use crate::tags::{self, PlacedTag, PositionFinder, TAG_BYTES, are_distinct, tagged, to_wire};
-use base::{Error, Fault, PartyId, limits};
+use base::{Cost, Error, PartyId, Roster, limits};
 use net::{Session, StepLink};
 use price::{PULSE, chunk, held, width};
 use std::ops::Range;
@@ -47,70 +53,74 @@ const _: () = assert!(limits::PARTIES <= 16);
 
 const UNIQUE: &str = "its identifiers are unique";
 
-/// How this party runs the protocol.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Cores to multiply on; at least 1.
-    pub threads: usize,
-    /// The most rows accepted from each peer.
-    pub peer_rows_max: u64,
-    /// The most bytes of memory for columns: see [`memory`].
-    pub memory: Option<u64>,
-    /// Rows that hide sizes; all parties insert them alike.
-    pub dummies: Option<Dummies>,
-}
+/// Private-ID of any number of parties.
+pub struct ManyId;
 
-impl Default for Options {
-    fn default() -> Self {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { threads, peer_rows_max: limits::ROWS, memory: None, dummies: None }
+impl Matcher for ManyId {
+    fn name(&self) -> &'static str {
+        "pid"
+    }
+
+    fn features(&self) -> MatchFeatures {
+        MatchFeatures { parties: 2..=limits::PARTIES, shows_overlaps: true, ..MatchFeatures::SPINE }
+    }
+
+    fn tells(&self, sizes: &str, options: &MatchOptions) -> String {
+        PrivateId.tells(sizes, options)
+    }
+
+    fn price(&self, sizes: &MatchSizes, _options: &MatchOptions) -> Cost {
+        price(sizes)
+    }
+
+    fn estimate(&self, rows: &[u64], _keys: u64, _options: &MatchOptions) -> MatchEstimate {
+        let sizes = MatchSizes::apart(rows, 1);
+        let (multiplications, waits) = (multiplications(&sizes, 0), 2.0 * rows.len() as f64 + 4.0);
+        MatchEstimate { multiplications, waits, ..MatchEstimate::apart(sizes) }
+    }
+
+    fn run(
+        &self,
+        session: &mut Session,
+        own: &dyn IdentifierSource,
+        payload: Option<&PayloadTable>,
+        options: &MatchOptions,
+    ) -> Result<MatchOutcome, Error> {
+        session.step("many", |session| {
+            let mut rng = session.fork_seed("order and keys").into_rng();
+            let plan = begin(self, session, own, payload, options)?;
+            let padded = PaddedIdentifiers::new(own, plan.as_ref());
+            identifiers::check_unique(&padded, &mut rng)?;
+            let mut order: Vec<u32> = (0..padded.rows() as u32).collect();
+            rng.shuffle(&mut order);
+            let rows = session.step("count", |s| count(s, &padded, options))?;
+            let party = Party {
+                me: session.me().index(),
+                threads: options.threads,
+                keys: [Exponent::random(&mut rng), Exponent::random(&mut rng)],
+                identifiers: &padded,
+                order,
+                rows,
+            };
+            room::check(memory(&party.rows, party.me), options.memory)?;
+            party.run(session, padded.real_rows())
+        })
     }
 }
 
-/// What came out, and what was disclosed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Matched {
-    /// Where own rows lie. What it says of the peer are the rows of all others together.
-    pub spine: Spine,
-    /// Rows of each party, dummies included; all learnt them.
-    pub rows: Vec<u64>,
-    /// At party 0: how many identifiers exactly those parties have whose bits are set in the index. None
-    /// elsewhere.
-    pub overlaps: Option<Vec<u64>>,
-}
-
-/// One party's part, with all other parties of the session. Memory: [`memory`], besides the identifiers.
-///
-/// # Errors
-/// `Input` when an own identifier repeats; `Limit` when a size is over a bound; `Malformed` or `Deviated`
-/// when a peer sends what the protocol does not; `Channel` when it is gone. All name party, peer and step.
-pub fn run(session: &mut Session, own: &dyn IdentifierSource, options: &Options) -> Result<Matched, Error> {
-    if session.roster().len() < 2 {
-        return Err(Error::misuse("a match is a protocol of two or more parties"));
-    }
-    session.step("many", |session| {
-        let mut rng = session.fork_seed("order and keys").into_rng();
-        let plan = dummies::plan(session, options.dummies.as_ref(), ShownSizes::Intersection)?;
-        let padded = PaddedIdentifiers::new(own, plan.as_ref());
-        identifiers::check_unique(&padded, &mut rng)?;
-        let mut order: Vec<u32> = (0..padded.rows() as u32).collect();
-        rng.shuffle(&mut order);
-        let rows = session.step("count", |s| count(s, &padded, options))?;
-        let party = Party {
-            me: session.me().index(),
-            threads: options.threads,
-            keys: [Exponent::random(&mut rng), Exponent::random(&mut rng)],
-            identifiers: &padded,
-            order,
-            rows,
-        };
-        room::check(memory(&party.rows, party.me), options.memory)?;
-        party.run(session, padded.real_rows())
-    })
+/// What is counted of the rows that exactly some parties have.
+fn overlap(roster: &Roster, set: usize) -> String {
+    let of = roster.parties().filter(|party| set >> party.0 & 1 == 1);
+    let names: Vec<String> = of.map(|party| roster.name(party)).collect();
+    format!("identifiers that exactly {} have", names.join(", "))
 }
 
 /// All tell rows and how they hide sizes.
-fn count(session: &mut Session, own: &PaddedIdentifiers<'_>, options: &Options) -> Result<Vec<u64>, Error> {
+fn count(
+    session: &mut Session,
+    own: &PaddedIdentifiers<'_>,
+    options: &MatchOptions,
+) -> Result<Vec<u64>, Error> {
     let (me, terms) = (session.me(), dummies::terms(options.dummies.as_ref(), ShownSizes::Intersection));
     let parties: Vec<PartyId> = session.roster().parties().collect();
     for &peer in parties.iter().filter(|&&peer| peer != me) {
@@ -125,15 +135,12 @@ fn count(session: &mut Session, own: &PaddedIdentifiers<'_>, options: &Options) 
             continue;
         }
         let mut link = session.link(peer);
-        let theirs = link.recv_count("rows of the peer", options.peer_rows_max.min(limits::ROWS))?;
+        let theirs = link.recv_count("rows of the peer", peer_rows_max(options))?;
         dummies::check_terms(&mut link, &terms)?;
         rows.push(theirs);
         sum += theirs;
         // Positions in the spine are 32-bit numbers, whatever the overlap turns out to be.
-        if sum > limits::ROWS {
-            let (name, value) = ("limits::ROWS, rows of all sides", sum);
-            return Err(Error::new(session.at(Some(peer)), Fault::Limit { name, value, cap: limits::ROWS }));
-        }
+        within(session, Some(peer), "limits::ROWS, rows of all sides", [sum, limits::ROWS])?;
     }
     Ok(rows)
 }
@@ -165,17 +172,20 @@ impl Party<'_> {
         self.rows.len()
     }
 
-    fn run(&self, session: &mut Session, real_rows: u64) -> Result<Matched, Error> {
+    fn run(&self, session: &mut Session, real_rows: u64) -> Result<MatchOutcome, Error> {
         let (own, e) = session.step("ring", |s| self.ring(s))?;
         let (members, overlaps) = session.step("e", |s| self.gather(s, e))?;
         let (set, union) = session.step("union", |s| self.pass_union(s, &members))?;
         drop(members);
         let mut mine = session.step("spine", |s| self.spine(s, &own, set, union))?;
         mine.truncate(real_rows as usize);
-        let all: u64 = self.rows.iter().sum();
-        let own = self.rows[self.me];
-        let spine = Spine { rows: union, mine, disclosed: Disclosed { own, peer: all - own, union } };
-        Ok(Matched { spine, rows: self.rows.clone(), overlaps })
+        let sizes = MatchSizes { rows: self.rows.clone(), keys: vec![1; self.parties()], union };
+        let mut disclosed = MatchDisclosure::of(sizes);
+        // A set of one party tells nothing that the sizes do not.
+        let sets = overlaps.iter().flatten().enumerate().filter(|(set, _)| set.count_ones() > 1);
+        let roster = session.roster();
+        disclosed.counts.extend(sets.map(|(set, n)| MatchedCount::new(overlap(roster, set), *n)));
+        Ok(MatchOutcome::spine_of(union, mine, disclosed))
     }
 
     /// All rounds. Returns tags of own rows, sorted, and the last e of the list after ours.

@@ -2,6 +2,7 @@
 
 use crate::dummies::TERMS_BYTES;
 use crate::group::ELEMENT_BYTES;
+use crate::matcher::PairSizes;
 use crate::meter::LinkMeter;
 use crate::tags::TAG_BYTES;
 use base::{Cost, PartyId};
@@ -24,25 +25,6 @@ pub(super) const LABEL_BYTES: u64 = 8 + 32;
 
 /// Bytes of a digest of the spine.
 pub(super) const RECEIPT_BYTES: u64 = 32;
-
-/// The public sizes of a match.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sizes {
-    /// Rows of party 0 and of party 1, dummies included.
-    pub rows: [u64; 2],
-    /// K of party 0 and of party 1.
-    pub keys: [u64; 2],
-    /// Positions of the spine: rows of both, matched pairs once.
-    pub union: u64,
-}
-
-impl Sizes {
-    /// Places of identifiers of one party.
-    #[must_use]
-    pub fn cells(&self, party: PartyId) -> u64 {
-        self.rows[party.index()] * self.keys[party.index()]
-    }
-}
 
 /// The chunks of a column, in order.
 pub(super) fn chunks(len: u64) -> impl Iterator<Item = Range<u64>> {
@@ -69,7 +51,7 @@ pub(super) fn returned_bytes(rows: &Range<u64>) -> u64 {
 }
 
 /// The messages of one party in order.
-fn meter(sizes: Sizes, party: PartyId) -> LinkMeter {
+fn meter(sizes: PairSizes, party: PartyId) -> LinkMeter {
     let mut m = LinkMeter::default();
     let (c, [n_c, _]) = (party == PartyId(0), sizes.rows);
     let (own, peer) = (sizes.cells(party), sizes.cells(party.other()));
@@ -90,14 +72,14 @@ fn meter(sizes: Sizes, party: PartyId) -> LinkMeter {
 
 /// The exact cost for sizes that are known.
 #[must_use]
-pub fn price(sizes: Sizes) -> Cost {
+pub fn price(sizes: PairSizes) -> Cost {
     let [c, p] = [0, 1].map(|party| meter(sizes, PartyId(party)));
     Cost { rounds: c.turns.max(p.turns), sent: vec![c.sent, p.sent], ..Cost::zero(2) }
 }
 
 /// Multiplications of the group by one party, those of hashed names included.
 #[must_use]
-pub fn multiplications(sizes: Sizes, party: PartyId) -> u64 {
+pub fn multiplications(sizes: PairSizes, party: PartyId) -> u64 {
     let cells = sizes.cells(PartyId(0)) + sizes.cells(PartyId(1));
     let labels = if party == PartyId(0) { 2 * sizes.rows[0] } else { sizes.rows[0] + sizes.union };
     cells + labels

@@ -2,6 +2,7 @@
 
 use crate::dummies::TERMS_BYTES;
 use crate::group::ELEMENT_BYTES;
+use crate::matcher::MatchSizes;
 use crate::meter::LinkMeter;
 use crate::tags::TAG_BYTES;
 use base::Cost;
@@ -19,15 +20,6 @@ pub(super) const COUNT_BYTES: u64 = 8 + TERMS_BYTES;
 /// Bytes of the size of the union, and of a digest of the spine.
 pub(super) const UNION_BYTES: u64 = 8;
 pub(super) const RECEIPT_BYTES: u64 = 32;
-
-/// The public sizes of a match.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sizes {
-    /// Rows of each party, dummies included.
-    pub rows: Vec<u64>,
-    /// Rows of the union.
-    pub union: u64,
-}
 
 /// Chunk `i` of a column; empty beyond its end.
 pub(super) fn chunk(len: u64, i: u64) -> Range<u64> {
@@ -51,7 +43,7 @@ pub(super) fn width(round: usize, parties: usize) -> u64 {
 }
 
 /// The messages of party `me` in order, with a meter per peer.
-fn meters(sizes: &Sizes, me: usize) -> Vec<LinkMeter> {
+fn meters(sizes: &MatchSizes, me: usize) -> Vec<LinkMeter> {
     let n = sizes.rows.len();
     let mut m: Vec<LinkMeter> = (0..n).map(|_| LinkMeter::default()).collect();
     let peers = || (0..n).filter(move |&peer| peer != me);
@@ -105,7 +97,7 @@ fn meters(sizes: &Sizes, me: usize) -> Vec<LinkMeter> {
 /// # Panics
 /// With fewer than two parties.
 #[must_use]
-pub fn price(sizes: &Sizes) -> Cost {
+pub fn price(sizes: &MatchSizes) -> Cost {
     let n = sizes.rows.len();
     assert!(n >= 2, "a match has parties");
     let of: Vec<Vec<LinkMeter>> = (0..n).map(|me| meters(sizes, me)).collect();
@@ -120,7 +112,7 @@ pub fn price(sizes: &Sizes) -> Cost {
 
 /// Multiplications of the group by one party, those of hashed names included.
 #[must_use]
-pub fn multiplications(sizes: &Sizes, party: usize) -> u64 {
+pub fn multiplications(sizes: &MatchSizes, party: usize) -> u64 {
     let n = sizes.rows.len();
     let before = sizes.rows[(party + n - 1) % n];
     let others: u64 = sizes.rows.iter().sum::<u64>() - sizes.rows[party];

@@ -1,0 +1,145 @@
+//! What the sizes that a match shows are charged, and when a match begins with dummies of its own.
+
+use super::Event;
+use super::agree::Agreement;
+use super::owner::{OwnerRun, total_of};
+use base::{Error, PartyId};
+use matching::RestartPermit;
+use matching::dummies::Dummies;
+use num_traits::Zero;
+use privacy::dummies;
+use privacy::ledger::{Bytes32, Debit, MatchStart, begun_id, match_again_id, match_id};
+use release::Rational;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// How many matches of one study on the same data may begin with the same dummies, on one charge: a run may
+/// break off once.
+const MATCHES_OF_ONE_CHARGE: u64 = 2;
+
+impl OwnerRun<'_> {
+    /// Whether a match that was cut may begin afresh with its dummies, because the peer says that it has lost
+    /// its half: counted as any beginning, as often as one charge allows.
+    pub(super) fn afresh(&self, agreement: &Agreement) -> Result<Option<RestartPermit>, Error> {
+        let id = self.begun_id(agreement);
+        let Some(last) = self.lock()?.last_begun(&id)? else { return Ok(None) };
+        let (debits, over) = (self.debits_of(agreement, last.number + 1)?, self.is_afresh(last.number + 1));
+        let ledger = self.ledger.clone();
+        Ok(Some(RestartPermit(Arc::new(move || {
+            if over {
+                return Err(Error::refused(
+                    "the peer does not have its half of the match that was cut, and the made-up rows of this \
+                     match have served before: this side has dropped its half; run again, and a match begins \
+                     with others",
+                ));
+            }
+            let mut ledger = ledger.lock().map_err(|_| Error::misuse("the ledger's lock is broken"))?;
+            let debits = |_| Ok(debits.iter().map(|(_, debit)| debit.clone()).collect());
+            ledger.begin_match(&id, &debits).map(|_| ())
+        }))))
+    }
+
+    /// This run's dummies: the same in the first two matches of the same study on the same data of all
+    /// parties, so that a run which broke off shows nothing new; from the third on, and by policy always,
+    /// drawn for this one.
+    pub(super) fn dummies(
+        &self,
+        agreement: &Agreement,
+        begun: &MatchStart,
+    ) -> Result<Option<Dummies>, Error> {
+        let Some(rule) = &self.checked.study.matching.dummies else { return Ok(None) };
+        let afresh = self.is_afresh(begun.number).then_some(begun);
+        let seed = self.lock()?.dummies_seed(self.checked.hash.as_bytes(), &agreement.tags, afresh)?;
+        dummies::dummies(rule, &seed).map(Some)
+    }
+
+    /// Whether the match of this number has dummies of its own, and is charged for them.
+    fn is_afresh(&self, number: u64) -> bool {
+        number > MATCHES_OF_ONE_CHARGE || self.party.policy.fresh_dummies
+    }
+
+    /// What the sizes of the match are charged towards each peer when it begins, or goes on, in this run.
+    /// Nothing without dummies, when no guarantee covers them, and nothing on a kept spine, which was charged
+    /// when it was made.
+    pub(super) fn match_debits(&self, agreement: &Agreement) -> Result<Vec<(PartyId, Debit)>, Error> {
+        let last = self.lock()?.last_begun(&self.begun_id(agreement))?.map_or(0, |last| last.number);
+        let number = if self.goes_on() { last.max(1) } else { last + 1 };
+        self.debits_of(agreement, number)
+    }
+
+    fn begun_id(&self, agreement: &Agreement) -> Bytes32 {
+        begun_id(self.checked.hash.as_bytes(), &agreement.tags)
+    }
+
+    /// Where a match that goes on after a cut keeps what it has done.
+    pub(super) fn journal(&self) -> Option<PathBuf> {
+        self.party.work.as_ref().map(|folder| folder.join(self.checked.hash.full()))
+    }
+
+    /// Whether this party has its half of a match that was cut.
+    pub(super) fn goes_on(&self) -> bool {
+        self.journal().is_some_and(|folder| matching::is_cut(&folder))
+    }
+
+    fn debits_of(&self, agreement: &Agreement, number: u64) -> Result<Vec<(PartyId, Debit)>, Error> {
+        let me = self.checked.me;
+        let Some(charge) = dummies::charge(&self.checked.study, me)? else { return Ok(Vec::new()) };
+        if self.party.spine.is_some() {
+            return Ok(Vec::new());
+        }
+        let study = *self.checked.hash.as_bytes();
+        let peers = self.checked.roster.parties().filter(|peer| *peer != me);
+        let debit = |peer: PartyId| {
+            let id = match_id(&study, &agreement.tags, peer);
+            let again = self.is_afresh(number);
+            let debit = Debit {
+                lineage: self.party.lineage()?.to_owned(),
+                viewer_key: self.checked.study.parties[peer.index()].key.clone(),
+                peer_key: self.checked.study.parties[peer.index()].key.clone(),
+                study,
+                my_tag: agreement.tags[me.index()],
+                peer_tag: agreement.answer.peer_tag,
+                release_id: if again { match_again_id(&id, number) } else { id },
+                rho: charge.rho.clone(),
+                budget: self.party.policy.budget.clone(),
+                total: total_of(self.party),
+                period: self.party.policy.period(),
+                delta: charge.delta.clone(),
+                most_delta: Rational::new(
+                    1.into(),
+                    num_bigint::BigInt::from(10).pow(self.party.policy.delta_places.into()),
+                ),
+                tau: Rational::zero(),
+                protects: true,
+            };
+            Ok((peer, debit))
+        };
+        peers.map(debit).collect()
+    }
+
+    /// Counts the match and charges it, unless it goes on after a cut with the dummies that it began with.
+    pub(super) fn begin_match(&self, agreement: &Agreement) -> Result<MatchStart, Error> {
+        let id = self.begun_id(agreement);
+        if self.goes_on()
+            && let Some(last) = self.lock()?.last_begun(&id)?
+        {
+            return Ok(last);
+        }
+        let of_number = |number| -> Result<Vec<Debit>, Error> {
+            Ok(self.debits_of(agreement, number)?.into_iter().map(|(_, debit)| debit).collect())
+        };
+        let charges = !of_number(1)?.is_empty();
+        if charges && self.goes_on() {
+            // Its rows are not these: it could not go on, and nothing is charged for that.
+            return Err(matching::other_rows());
+        }
+        let begun = self.lock()?.begin_match(&id, &of_number)?;
+        if charges && self.is_afresh(begun.number) {
+            (self.watch.events)(Event::Note(format!(
+                "match {} of this study on these data: its made-up rows are drawn anew, and charged again",
+                begun.number
+            )));
+        }
+        Ok(begun)
+    }
+}
