@@ -81,8 +81,8 @@ fn the_wire_is_pinned() {
     pinned(&[
         ("lift-row", own(OtKind::default()), "fabed5ae8e5bf345"),
         ("lift-row over Ferret", own(OtKind::Ferret), "b58c592183294c36"),
-        ("lift-row, a lift study", lift_rows(OtKind::default()), ""),
-        ("lift-row, a lift study over Ferret", lift_rows(OtKind::Ferret), ""),
+        ("lift-row, a lift study", lift_rows(OtKind::default()), "4251ba046b0510f5"),
+        ("lift-row, a lift study over Ferret", lift_rows(OtKind::Ferret), "2d70a282fb5194fd"),
         ("joined-rows, both shared", joined([true, true]), "eefeec6c26204fee"),
         ("joined-rows, one shared", joined([false, true]), "5c16b9c4b2ab81ca"),
     ]);

@@ -155,8 +155,8 @@ mod tests {
     #[test]
     fn the_wire_is_pinned() {
         pinned(&[
-            ("release, group sizes between two", published(2), ""),
-            ("release, group sizes among three", published(3), ""),
+            ("release, group sizes between two", published(2), "75861fbce21ee42e"),
+            ("release, group sizes among three", published(3), "28095c3917deeb2a"),
         ]);
     }
 }

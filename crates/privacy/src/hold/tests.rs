@@ -252,8 +252,8 @@ fn the_wire_is_pinned() {
     };
     pinned(&[
         ("release, held and opened by four servers", served, "5e68fbde3197637c"),
-        ("release, held and opened between two", among(2), ""),
-        ("release, held and opened among three", among(3), ""),
+        ("release, held and opened between two", among(2), "4008f141102f61d6"),
+        ("release, held and opened among three", among(3), "a721673e76780ec1"),
     ]);
 }
 

@@ -157,8 +157,8 @@ mod tests {
         let [signer, peer] = [made.key, [8; PUBLIC_KEY_BYTES]].map(|key| KeyFingerprint::of_ed25519(&key));
         let digest = |bytes: &[u8]| blake3::hash(bytes).to_hex()[..16].to_owned();
         pinned(&[
-            ("ledger, statement", digest(&made.bytes()), ""),
-            ("ledger, what a statement signs", digest(&made.signed(signer, peer)), ""),
+            ("ledger, statement", digest(&made.bytes()), "209449eec8f5fe7f"),
+            ("ledger, what a statement signs", digest(&made.signed(signer, peer)), "bf4aeb1a895bc5a6"),
         ]);
     }
 

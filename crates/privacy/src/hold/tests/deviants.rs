@@ -74,11 +74,7 @@ impl Owners {
         done.into_iter().map(|done| done.and_then(|done| done)).collect()
     }
 
-    pub(super) fn one(
-        &self,
-        session: &mut Session,
-        deviates: Deviates,
-    ) -> Result<Option<Vec<u128>>, Error> {
+    pub(super) fn one(&self, session: &mut Session, deviates: Deviates) -> Result<Option<Vec<u128>>, Error> {
         let (me, ledger) = (session.me(), Mutex::new(self.ledger(session.me())));
         let holders = session.roster().parties().collect();
         let identity = &self.identities[me.index()];
