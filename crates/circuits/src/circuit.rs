@@ -226,8 +226,8 @@ impl CircuitBuilder {
         }
     }
 
-    /// `a & b` as a gate of its own, where [`CircuitBuilder::and`] would fold a constant or share an equal gate too:
-    /// for circuits that match published ones gate by gate.
+    /// `a & b` as a gate of its own, where [`CircuitBuilder::and`] would fold a constant or share an equal
+    /// gate too: for circuits that match published ones gate by gate.
     pub fn and_gate(&mut self, a: Lit, b: Lit) -> Lit {
         self.wires.push(WireDriver::And(a, b));
         Lit((self.wires.len() as u32 - 1) << 1)

@@ -380,8 +380,9 @@ fn epsilon_text(report: &epsilon::Report) -> String {
             view.rho,
             view.rho_of_inputs,
             view.rho_seen,
-            view.epsilon,
-            view.epsilon_seen,
+            // What is promised is rounded up, what was seen at least is rounded down.
+            (100.0 * view.epsilon - 1e-6).ceil() / 100.0,
+            (100.0 * view.epsilon_seen).floor() / 100.0,
             if view.passes { "passes" } else { "FAILS" }
         )
     };

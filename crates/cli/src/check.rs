@@ -62,6 +62,8 @@ struct Checked {
     class: &'static str,
     /// Labels of what each viewer is shown.
     revealed: BTreeMap<String, Vec<String>>,
+    /// What is learned besides, in words: of the match, and what a mode publishes.
+    besides: Vec<String>,
     /// Of a program: which rows its folds count.
     #[serde(skip_serializing_if = "Option::is_none")]
     rows: Option<String>,
@@ -137,17 +139,25 @@ fn budget_lines(budget: &Outlook) -> Vec<String> {
         return vec!["budget     nothing is charged to this party's data".to_owned()];
     };
     let of = |towards: &Towards| {
-        let Towards { viewer, spent, budget, takes, charged, .. } = towards;
-        let before = match charged.as_str() {
-            "0" => String::new(),
-            charged => format!(
+        let Towards { viewer, spent, budget, takes, sizes, published, runs, charged, .. } = towards;
+        let mut text =
+            format!("budget     {spent} of {budget} spent towards {viewer}; this study takes up to {takes}");
+        if *runs > 1 {
+            text += &format!(" in {runs} runs");
+        }
+        if published != "0" {
+            text += &format!(", {published} of it for public results of runs with others");
+        }
+        if charged != "0" {
+            text += &format!(
                 "; {charged} of it was charged before and is not taken again while the data of both sides \
-                 are the same (but from the third match on)"
-            ),
-        };
-        format!(
-            "budget     {spent} of {budget} spent towards {viewer}; this study takes up to {takes}{before}"
-        )
+                 are the same"
+            );
+            if sizes != "0" {
+                text += &format!(" (but for {sizes} for sizes of a match, from the third match on)");
+            }
+        }
+        text
     };
     let mut lines: Vec<String> = budget.towards.iter().map(of).collect();
     lines.extend(budget.towards.iter().filter_map(|towards| {
@@ -355,6 +365,7 @@ fn describe(
         parties: agreed.parties.iter().map(|m| (m.name.clone(), m.key.clone())).collect(),
         class: if first.program.class == Class::Dp { "dp" } else { "exact" },
         revealed,
+        besides: besides(study, first),
         rows: matches!(study.kind, Question::Program(_) if !study.only_matches())
             .then(|| rows(&first.program)),
         rho: plan.rho.clone(),
@@ -364,6 +375,19 @@ fn describe(
         budget: None,
         peer_agrees,
     })
+}
+
+/// What is learned besides the result of a run.
+fn besides(study: &Study, built: &Built) -> Vec<String> {
+    let mut all = vec![study.matching.tells()];
+    if built.lift.as_ref().is_some_and(|(_, layout)| layout.published.is_some()) {
+        all.push(format!(
+            "everybody learns how many rows the test and the control arm have, EXACTLY: mode \"{}\" publishes \
+             them, and no noise and no charge covers that",
+            built.lift.as_ref().map_or("", |(lift, _)| lift.mode.name())
+        ));
+    }
+    all
 }
 
 /// How rows that some party does not have enter a program: derived from it, not read.
@@ -415,7 +439,7 @@ fn text_of(checked: &Checked, agreed: &StudyFile, file: &str, serves: bool) -> S
     lines.extend(checked.warnings.iter().map(|warning| format!("warning    {warning}")));
     lines.extend(revealed(checked, agreed.runs.len()));
     lines.extend(checked.rows.iter().map(|rows| format!("rows       {rows}")));
-    lines.push(format!("besides    {}", study.matching.tells()));
+    lines.extend(checked.besides.iter().map(|besides| format!("besides    {besides}")));
     lines.extend(servers(study));
     let runs = agreed.runs.len();
     if runs > 1 {

@@ -271,7 +271,13 @@ fn all_together(all: &JointSpending, known: &Known) -> String {
 /// A stored answer: when, which study, and whether it was exact.
 fn answered(answer: &AnswerRow) -> String {
     let study = answer.study.get(..12).unwrap_or(&answer.study);
-    let how = if answer.exact { "exact, nothing charged" } else { "with noise" };
+    let how = match (answer.exact, answer.noised_view, answer.charged) {
+        (true, _, false) => "exact, nothing charged",
+        (true, _, true) => "exact; the sizes of its match were charged",
+        (false, true, _) => "with noise",
+        (false, false, true) => "with noise, of which this party saw nothing; its data were charged",
+        (false, false, false) => "with noise, of which this party saw nothing; nothing was charged here",
+    };
     format!("{}  {study:12}  {}: {how}", date(answer.at), answer.name)
 }
 

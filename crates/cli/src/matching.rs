@@ -1,7 +1,7 @@
 //! `tacit match`: this party's half of a match, and its part in a file.
 
 use crate::run;
-use crate::settings::PartyArgs;
+use crate::settings::HalfArgs;
 use crate::watch::watch;
 use base::Error;
 use clap::Args;
@@ -26,7 +26,7 @@ pub struct MatchArgs {
     pub out: PathBuf,
     /// Which party, and how
     #[command(flatten)]
-    pub party: PartyArgs,
+    pub party: HalfArgs,
     /// Print one JSON object: rows, sizes disclosed, stages
     #[arg(long)]
     pub json: bool,

@@ -133,13 +133,23 @@ pub fn text(plan: &Plan) -> String {
     lines.push(String::new());
     for (viewer, rho) in &plan.rho {
         if *rho == 0.0 {
-            lines.push(format!("privacy    no noised value is for {viewer}: its release charges nothing"));
+            let sizes = plan.assumptions.get("sizes").map_or_else(String::new, |sizes| {
+                format!(", and what it learns of sizes is charged all the same: {sizes}")
+            });
+            lines.push(format!(
+                "privacy    no noised value is for {viewer}: its release charges nothing{sizes}"
+            ));
             continue;
         }
         let Some(total) = plan.total.get(viewer) else { continue };
         // What parties see has it in it already.
         let whom = if viewer == PUBLIC { "public, that is anybody" } else { viewer };
-        lines.push(format!("privacy    {whom}: {} = {}", report::wording::charged(total), total.words()));
+        let charged = report::wording::charged(total);
+        let charged = match plan.assumptions.contains_key("runs") {
+            true => charged.replace("for this view", "for this view of each run"),
+            false => charged,
+        };
+        lines.push(format!("privacy    {whom}: {charged} = {}", total.words()));
     }
     let effects =
         [("the publisher's view", plan.minimum_detectable_effect), ("the public result", plan.public_effect)];
@@ -169,17 +179,19 @@ fn engines(plan: &Plan) -> Vec<String> {
     for choice in &plan.engines {
         let settings =
             if choice.settings.is_empty() { String::new() } else { format!(", {}", choice.settings) };
-        let remark = match (&choice.needs, choice.recommended) {
-            (Some(needs), _) => format!("   needs {needs}"),
-            (None, true) => "   recommended: the fastest that needs no other study".to_owned(),
-            (None, false) => String::new(),
+        let name = format!("{}{settings}", choice.engine);
+        let priced = plan.assumptions.get("engine") == Some(&name);
+        let remark = match (&choice.needs, choice.recommended, priced) {
+            (Some(needs), ..) => format!("   needs {needs}"),
+            (None, true, true) => "   recommended: the fastest that needs no other study".to_owned(),
+            (None, true, false) => format!(
+                "   recommended: the fastest; it runs where the study says compute.engine = \"{}\"",
+                choice.engine
+            ),
+            (None, false, true) => "   this study's, as priced above".to_owned(),
+            (None, false, false) => String::new(),
         };
-        lines.push(format!(
-            "{:34} {:>10} {:>12}{remark}",
-            format!("{}{settings}", choice.engine),
-            bytes(choice.bytes),
-            duration(choice.seconds)
-        ));
+        lines.push(format!("{name:34} {:>10} {:>12}{remark}", bytes(choice.bytes), duration(choice.seconds)));
     }
     lines
 }

@@ -1,7 +1,7 @@
 //! `tacit run`: this party's half of a study.
 
 use crate::serve;
-use crate::settings::PartyArgs;
+use crate::settings::HalfArgs;
 use base::{Error, Fault};
 use clap::Args;
 use job::prepare::Opened;
@@ -29,7 +29,7 @@ use terminal::progress::{Board, ProgressLine};
 pub struct RunArgs {
     /// Which party, and how
     #[command(flatten)]
-    pub party: PartyArgs,
+    pub party: HalfArgs,
     /// Print the report as one JSON object
     #[arg(long)]
     pub json: bool,
@@ -101,7 +101,7 @@ fn watch(board: &Board, folder: &Path) -> Watch {
 ///
 /// # Errors
 /// When settings are missing or wrong, or the key is not the study's.
-pub fn start(settings: PartySettings, args: &PartyArgs) -> Result<(PartySetup, Opened, Board), Error> {
+pub fn start(settings: PartySettings, args: &HalfArgs) -> Result<(PartySetup, Opened, Board), Error> {
     let (consent, new_ledger) = (args.said.into(), args.new_ledger);
     let party = PartySetup { consent, new_ledger, ..settings.complete()? };
     let board = crate::watch::board(args.events);

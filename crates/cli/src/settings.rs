@@ -7,7 +7,7 @@ use study::party::{Consent, PartySettings};
 
 /// What commands take that run a party's half of a study.
 #[derive(Debug, Args)]
-pub struct PartyArgs {
+pub struct HalfArgs {
     /// The party file
     #[arg(value_name = "PARTY_FILE")]
     pub party: Option<PathBuf>,
@@ -25,7 +25,7 @@ pub struct PartyArgs {
     pub events: bool,
 }
 
-impl PartyArgs {
+impl HalfArgs {
     /// Settings of the party file under the flags. `usage` is what to write.
     ///
     /// # Errors

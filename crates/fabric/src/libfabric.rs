@@ -7,9 +7,9 @@
 //! tested; `verbs` and others are not.
 //!
 //! **Security.** None by itself: who has the memory key writes what and when it likes. It is used under
-//! [`crate::SealedChannel`]. **No check can be outrun:** bytes are copied out of landing once, before anything
-//! hashes them, and the copy is what is hashed and used. Notices of the peer are checked before an offset is
-//! made of them.
+//! [`crate::SealedChannel`]. **No check can be outrun:** bytes are copied out of landing once, before
+//! anything hashes them, and the copy is what is hashed and used. Notices of the peer are checked before an
+//! offset is made of them.
 //!
 //! **Moving on.** libfabric moves bytes only while it is called. Every call of the channel does so, and a
 //! thread of its own looks every [`BUSY`] while writes are under way and every [`IDLE`] otherwise, so that a
@@ -20,8 +20,8 @@
 //!
 //! libfabric's shm provider keeps a file per endpoint in /dev/shm, named by process and user, and removes it
 //! when the endpoint is closed; a killed process leaves it there. Our own shared memory
-//! ([`crate::PlainTransport::Shm`]) does not. Use the provider between processes only: two endpoints in one process
-//! share state that the first to close takes away.
+//! ([`crate::PlainTransport::Shm`]) does not. Use the provider between processes only: two endpoints in one
+//! process share state that the first to close takes away.
 
 mod flow;
 mod leftovers;

@@ -1,7 +1,7 @@
 //! A tag on every flush: a channel on which nothing that was altered reaches the caller.
 //!
-//! **Functionality.** [`SealedChannel`] wraps any channel. What one end sends arrives at the other unaltered, in
-//! order and without repetition, or the receiver gets an error that names the channel.
+//! **Functionality.** [`SealedChannel`] wraps any channel. What one end sends arrives at the other unaltered,
+//! in order and without repetition, or the receiver gets an error that names the channel.
 //!
 //! **Security.** Against whoever reads and alters the bytes between the two ends and does not hold the pair's
 //! keys. A frame of n blocks passes with other content with a chance of at most (n + 1) / 2^128, its length

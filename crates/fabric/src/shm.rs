@@ -5,8 +5,8 @@
 //! then sleeps on a futex. Nothing but the two copies touches the bytes.
 //!
 //! **Security.** None by itself: whoever may open the memory of either process reads and alters. It is used
-//! under [`crate::SealedChannel`]. Counters of the peer are checked before use: a wrong one ends the channel and
-//! never leads an access outside the ring.
+//! under [`crate::SealedChannel`]. Counters of the peer are checked before use: a wrong one ends the channel
+//! and never leads an access outside the ring.
 //!
 //! **Ends.** The channel keeps the TLS channel that it came from, silent, as its life line: an orderly end is
 //! TLS's goodbye, and a process that dies cuts it, whatever state the rings are in. A side that sleeps looks

@@ -39,9 +39,9 @@ pub enum UpgradeOutcome {
 /// Smallest and largest window of a plain transport.
 pub(crate) const WINDOWS: std::ops::RangeInclusive<usize> = (4 << 10)..=(64 << 20);
 
-/// Exchanges the channels of `session` to all `peers` for plain ones of `kind`, each under [`SealedChannel`]. All
-/// parties call it at the same place of the protocol, with the same arguments and nothing under way, after
-/// they met over TLS. It books its bytes ([`upgrade_bytes`]) at the step `upgrade`; ledger, steps and
+/// Exchanges the channels of `session` to all `peers` for plain ones of `kind`, each under [`SealedChannel`].
+/// All parties call it at the same place of the protocol, with the same arguments and nothing under way,
+/// after they met over TLS. It books its bytes ([`upgrade_bytes`]) at the step `upgrade`; ledger, steps and
 /// deadlines go on.
 ///
 /// The TLS channel is kept inside the new one: it is silent from now on, and its end is the end of the

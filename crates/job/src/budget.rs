@@ -28,6 +28,12 @@ pub struct Towards {
     pub budget: String,
     /// Most that this study takes.
     pub takes: String,
+    /// What of that is for the sizes of a match, which from the third match on are charged each time.
+    pub sizes: String,
+    /// What of that is for results of this study's other runs, which anybody may see.
+    pub published: String,
+    /// How many of the study's runs that is for.
+    pub runs: usize,
     /// What of that was charged before and is not taken again, as long as the peer's data are those of the
     /// last run, too.
     pub charged: String,
@@ -73,38 +79,37 @@ pub fn outlook(party: &PartySetup, runs: &[Checked]) -> Result<Outlook, Error> {
     }
     let lineage = party.lineage()?;
     outlook.lineage = Some(lineage.to_owned());
-    outlook.notes =
-        runs.iter().map(|run| strangers(&ledger, lineage, run)).collect::<Result<Vec<_>, _>>()?.concat();
+    outlook.notes = runs
+        .iter()
+        .map(|run| strangers(&ledger, lineage, run, KeyKnowledge::Ledger))
+        .collect::<Result<Vec<_>, _>>()?
+        .concat();
     match liken(party, runs, &ledger) {
         Ok(likeness) => outlook.notes.extend(stray(lineage, likeness.as_ref(), &ledger)?),
         Err(error) => outlook.refusals.push(error.to_string()),
     }
     let mut all = ledger.spent_by_all(lineage)?;
     outlook.spent_by_all = shown(&all);
-    let mut public = [Rational::zero(), Rational::zero()];
-    for run in runs {
-        let mut shared = most_charged(&run.study, &run.built.audit, Viewer::Public);
-        let to_all = shared.clone();
+    let public = runs.iter().map(|run| public(run, &ledger, lineage)).collect::<Result<Vec<_>, _>>()?;
+    let published = public.iter().fold(RunCharges::default(), |all, run| all.and(run));
+    for (run, shared) in runs.iter().zip(&public) {
+        let mut to_all = shared.takes.clone();
         for (i, member) in others(run) {
-            let takes = takes(party, run, PartyId(i as u8))?;
-            let charged = charged_before(run, &ledger, lineage, (&member.key, member))?;
-            let rest = (&takes - &charged).max(Rational::zero());
+            let own = charges(party, run, &ledger, (PartyId(i as u8), member))?;
+            let rest = own.rest();
             // What everybody sees counts once.
-            all += &rest - shared.clone().min(rest.clone());
-            shared = shared.min(rest);
-            if charged.is_zero() {
+            all += &rest - to_all.clone().min(rest.clone());
+            to_all = to_all.min(rest);
+            if own.charged.is_zero() {
                 outlook.refusals.extend(delta(party, run, &ledger, (lineage, member))?);
             }
-            outlook.account(party, &ledger, (&member.name, &member.key), [takes, charged])?;
+            let elsewhere = published.without(shared);
+            outlook.account(party, &ledger, (&member.name, &member.key), &own, &elsewhere)?;
         }
-        all += shared;
-        if let (false, Some((_, member))) = (to_all.is_zero(), others(run).next()) {
-            public[0] += to_all;
-            public[1] += charged_before(run, &ledger, lineage, (PUBLIC, member))?;
-        }
+        all += to_all;
     }
-    if !public[0].is_zero() {
-        outlook.account(party, &ledger, (PUBLIC, PUBLIC), public)?;
+    if !published.takes.is_zero() {
+        outlook.account(party, &ledger, (PUBLIC, PUBLIC), &published, &RunCharges::default())?;
     }
     if let Some(total) = &party.policy.total {
         outlook.bound_by(total, &all, lineage);
@@ -113,19 +118,21 @@ pub fn outlook(party: &PartySetup, runs: &[Checked]) -> Result<Outlook, Error> {
 }
 
 impl Outlook {
-    /// What a viewer has spent of its budget, and whether that pays for what a study `takes`, of which some
-    /// was `charged` before.
+    /// What a viewer has spent of its budget, and whether that pays for its `own` charges and for what it
+    /// can read of other runs.
     fn account(
         &mut self,
         party: &PartySetup,
         ledger: &Ledger,
         (viewer, key): (&str, &str),
-        [takes, charged]: [Rational; 2],
+        own: &RunCharges,
+        elsewhere: &RunCharges,
     ) -> Result<(), Error> {
         let lineage = party.lineage()?;
         let budget = party.policy.budget.clone();
         let spent = ledger.spent(lineage, key)?;
-        let rest = (&takes - &charged).max(Rational::zero());
+        let RunCharges { takes, charged, sizes, runs } = own.and(elsewhere);
+        let rest = own.rest() + elsewhere.rest();
         let pays = &spent + &rest <= budget;
         let mut within = None;
         if let Some(period) = party.policy.period() {
@@ -137,7 +144,7 @@ impl Outlook {
                 self.refusals.push(error.to_string());
             }
         }
-        let [spent, budget, takes, charged, rest] = [&spent, &budget, &takes, &charged, &rest].map(shown);
+        let [spent, budget, rest] = [&spent, &budget, &rest].map(shown);
         if !pays {
             self.refusals.push(format!(
                 "budget: {spent} of {budget} spent on lineage {lineage} by {viewer}; this study takes up to \
@@ -145,8 +152,20 @@ impl Outlook {
                 ledger::MORE_BUDGET
             ));
         }
+        let [takes, charged, sizes, published] = [&takes, &charged, &sizes, &elsewhere.takes].map(shown);
         let viewer = viewer.to_owned();
-        self.towards.push(Towards { viewer, spent, budget, takes, charged, period: within, pays });
+        self.towards.push(Towards {
+            viewer,
+            spent,
+            budget,
+            takes,
+            sizes,
+            published,
+            runs,
+            charged,
+            period: within,
+            pays,
+        });
         Ok(())
     }
 
@@ -163,6 +182,73 @@ impl Outlook {
         }
         self.total = Some(most_shown);
     }
+}
+
+/// What runs of a study charge towards a viewer.
+#[derive(Clone, Debug, Default)]
+struct RunCharges {
+    /// At most.
+    takes: Rational,
+    /// Of that, what was charged before and is not taken again on the same data at both sides.
+    charged: Rational,
+    /// Of that, for the sizes of a match.
+    sizes: Rational,
+    /// How many runs charge anything.
+    runs: usize,
+}
+
+impl RunCharges {
+    fn and(&self, other: &Self) -> Self {
+        let Self { takes, charged, sizes, runs } = self;
+        Self {
+            takes: takes + &other.takes,
+            charged: charged + &other.charged,
+            sizes: sizes + &other.sizes,
+            runs: runs + other.runs,
+        }
+    }
+
+    /// The others of a sum.
+    fn without(&self, one: &Self) -> Self {
+        let Self { takes, charged, sizes, runs } = self;
+        Self {
+            takes: takes - &one.takes,
+            charged: charged - &one.charged,
+            sizes: sizes - &one.sizes,
+            runs: runs - one.runs,
+        }
+    }
+
+    /// What is still to be charged.
+    fn rest(&self) -> Rational {
+        (&self.takes - &self.charged).max(Rational::zero())
+    }
+}
+
+/// What a run charges for what anybody may see.
+fn public(run: &Checked, ledger: &Ledger, lineage: &str) -> Result<RunCharges, Error> {
+    let takes = most_charged(&run.study, &run.built.audit, Viewer::Public);
+    let (false, Some((_, member))) = (takes.is_zero(), others(run).next()) else {
+        return Ok(RunCharges::default());
+    };
+    let charged = charged_before(run, ledger, lineage, (PUBLIC, member))?;
+    Ok(RunCharges { takes, charged, sizes: Rational::zero(), runs: 1 })
+}
+
+/// What a run charges towards another of its parties, what everybody sees included.
+fn charges(
+    party: &PartySetup,
+    run: &Checked,
+    ledger: &Ledger,
+    (viewer, member): (PartyId, &Participant),
+) -> Result<RunCharges, Error> {
+    let sizes = match party.spine.is_some() {
+        true => Rational::zero(),
+        false => dummies::charge(&run.study, run.me)?.map_or_else(Rational::zero, |charge| charge.rho),
+    };
+    let takes = most_seen(&run.study, &run.built.audit, viewer) + &sizes;
+    let charged = charged_before(run, ledger, party.lineage()?, (&member.key, member))?;
+    Ok(RunCharges { takes, charged, sizes, runs: 1 })
 }
 
 /// What of a study was charged before towards a viewer with this key, and would not be taken again on the
@@ -247,7 +333,7 @@ impl Likeness {
 }
 
 /// Refuses what would spend without a word: rho on cells that cannot be shown, or the budget of data under
-/// another name. Puts into [`Checked::notes`] who sees them for the first time, and what they look like into
+/// another name. Puts into [`Checked::notes`] what the operator should know, and what the data look like into
 /// [`Checked::likeness`]. Makes no ledger where there is none.
 ///
 /// # Errors
@@ -263,7 +349,6 @@ pub fn admit(party: &PartySetup, runs: &mut [Checked]) -> Result<(), Error> {
     for run in runs {
         run.likeness.clone_from(&likeness);
         run.notes.extend(run.too_small.iter().chain(&stray).cloned());
-        run.notes.extend(strangers(ledger, lineage, run)?);
     }
     Ok(())
 }
@@ -350,31 +435,47 @@ fn stray(lineage: &str, likeness: Option<&Likeness>, ledger: &Ledger) -> Result<
     }))
 }
 
-/// Viewers whose key a lineage has not met, where it has met others: each key has a budget of its own.
-fn strangers(ledger: &Ledger, lineage: &str, run: &Checked) -> Result<Vec<String>, Error> {
-    let known = ledger.viewers_of(lineage)?;
-    if known.is_empty() {
+/// What is known of keys.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum KeyKnowledge {
+    /// What the ledger has.
+    Ledger,
+    /// That, and what peers of this run signed with earlier keys.
+    Peers,
+}
+
+/// Viewers whose key a lineage has not met, where it has met others: each line of keys has a budget of its
+/// own.
+///
+/// # Errors
+/// When the ledger cannot be read.
+pub fn strangers(
+    ledger: &Ledger,
+    lineage: &str,
+    run: &Checked,
+    known: KeyKnowledge,
+) -> Result<Vec<String>, Error> {
+    let viewers = ledger.viewers_of(lineage)?;
+    let before = viewers.iter().filter(|key| *key != PUBLIC).count();
+    if before == 0 {
         return Ok(Vec::new());
     }
-    let new = others(run).map(|(_, member)| member).filter(|member| !known.contains(&member.key));
+    let new = others(run).map(|(_, member)| member).filter(|member| !viewers.contains(&member.key));
+    let successor = match known {
+        KeyKnowledge::Ledger => {
+            "If it takes the place of one of these, the run is told so, and both have one budget; else"
+        }
+        KeyKnowledge::Peers => {
+            "If it is one of these viewers with a new key, its old one has to say so (tacit keygen \
+             --succeeds), else"
+        }
+    };
     let note = |member: &Participant| {
         format!(
             "the key {} of {} sees lineage {lineage} for the first time, with a budget of its own; other \
-             keys that saw it: {}. If it is one of these viewers with a new key, its old one has to say so \
-             (tacit keygen --succeeds), else both budgets add up: policy.total bounds all",
-            member.key,
-            member.name,
-            known.len()
+             keys that saw it: {before}. {successor} both budgets add up: policy.total bounds all",
+            member.key, member.name
         )
     };
     Ok(new.map(note).collect())
-}
-
-/// The most that a run charges towards a viewer.
-fn takes(party: &PartySetup, run: &Checked, viewer: PartyId) -> Result<Rational, Error> {
-    let sizes = match party.spine.is_some() {
-        true => Rational::zero(),
-        false => dummies::charge(&run.study, run.me)?.map_or_else(Rational::zero, |charge| charge.rho),
-    };
-    Ok(most_seen(&run.study, &run.built.audit, viewer) + sizes)
 }

@@ -119,6 +119,7 @@ pub(crate) fn report(facts: &Facts<'_>, seen: Views, disclosed: Disclosure) -> R
         guarantee: unit(study, noised)
             .into_iter()
             .chain(guarantee(&noise, &disclosed, reach(checked), servers.as_ref()))
+            .chain(counted(study, &disclosed))
             .collect(),
         disclosed,
         bytes: facts.stages.iter().flat_map(|s| &s.bytes_sent).sum(),
@@ -234,6 +235,12 @@ fn noise(checked: &Checked, public: bool) -> Noise {
         _ if checked.built.program.mechanisms.is_empty() => Noise::None,
         _ => Noise::Program(known),
     }
+}
+
+/// What party 0 of several counted in the match; without dummies the sentences of the guarantee say it.
+fn counted(study: &Study, disclosed: &Disclosure) -> Option<String> {
+    disclosed.dummies.as_ref()?;
+    Some(wording::overlaps(disclosed, &study.parties.first()?.name)? + ".")
 }
 
 /// How many joined rows one row of another party can change.

@@ -1,9 +1,9 @@
 //! The one order in which a study's stages come, at owners of data, at servers and in a plan.
 //!
 //! A run is a value that goes from phase to phase, each made of the one before: [`Matched`], [`Computed`],
-//! [`Completed`]. A phase holds all that the later ones need and nothing else, so it can be made of a record as well.
-//! What an [`Actor`] does at a stage differs: an owner has rows and a ledger, a server has neither, a plan adds up
-//! prices. The order does not.
+//! [`Completed`]. A phase holds all that the later ones need and nothing else, so it can be made of a record
+//! as well. What an [`Actor`] does at a stage differs: an owner has rows and a ledger, a server has neither,
+//! a plan adds up prices. The order does not.
 
 use crate::engines::StudyEngine;
 use crate::prepare::Built;
@@ -110,8 +110,8 @@ impl<'a> Course<'a> {
         self.release(computed, actor)
     }
 
-    /// Measures the link where the study leaves something to it, matches, and settles the engine: everybody by the
-    /// same numbers, and so alike.
+    /// Measures the link where the study leaves something to it, matches, and settles the engine: everybody
+    /// by the same numbers, and so alike.
     fn match_rows<A: Actor>(self, open: StudyEngine, actor: &mut A) -> Result<Matched<A::Rows>, Error> {
         let asks = !self.study.only_matches() && open.asks();
         let stage = LinkStage { parties: self.study.roster().len() };
@@ -121,8 +121,8 @@ impl<'a> Course<'a> {
         Ok(Matched { rows, count, engines: link.map_or_else(|| open.clone(), settled), link })
     }
 
-    /// Row and combine, and the noise: before the rows, unless its scale hangs on group sizes that are published
-    /// after them.
+    /// Row and combine, and the noise: before the rows, unless its scale hangs on group sizes that are
+    /// published after them.
     fn compute<A: Actor>(
         self,
         matched: Matched<A::Rows>,

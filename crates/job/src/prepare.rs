@@ -102,6 +102,13 @@ impl Opened {
     pub fn new((file, text): (StudyFile, String), name: &str, path: &Path) -> Result<Self, Error> {
         let identity = Arc::new(Identity::load(path)?);
         let own = identity.fingerprint().to_string();
+        if let Some(successor) = identity.successor() {
+            return Err(Error::refused(format!(
+                "the key {own} in {} has named {successor} as its successor: use the file of that key \
+                 (`identity`), and agree on a study with the line key = \"{successor}\"",
+                path.display()
+            )));
+        }
         let named = match (file.member(name), file.server(name)) {
             (Some(member), _) => Some(("party", &member.key)),
             (None, server) => server.map(|server| ("server", &server.key)),

@@ -197,6 +197,8 @@ fn admitted(
         )));
     }
     budget::admit(party, &mut all)?;
+    // A ledger is made by a run whose party file is right.
+    all.iter().try_for_each(|run| places(party, &run.study, run.me, all.len() > 1).map(|_| ()))?;
     let ledger = ready::open_ledger(party, &all, watch).inspect_err(told)?;
     in_time(&ledger, party, &all).inspect_err(told)?;
     Ok((all, ledger))

@@ -1,6 +1,6 @@
 //! What a run consists of. A stage is planned once, alike at everybody who takes part: it has a name and a
-//! price before it runs, it says what it tells and to whom, and it runs unit by unit, each unit one attempt over
-//! the session that it is given. A plan adds up prices; a run books time and traffic beside them
+//! price before it runs, it says what it tells and to whom, and it runs unit by unit, each unit one attempt
+//! over the session that it is given. A plan adds up prices; a run books time and traffic beside them
 //! ([`StageLog`]); the report shows both.
 
 pub(crate) mod compute;
@@ -78,8 +78,8 @@ impl StageLog {
         Self { me, parties, events, begun: Instant::now(), done: Vec::new() }
     }
 
-    /// Runs a stage on one session, whose traffic is held against the price. `run` returns what came of it and
-    /// the sizes that the price depends on.
+    /// Runs a stage on one session, whose traffic is held against the price. `run` returns what came of it
+    /// and the sizes that the price depends on.
     pub fn run<S: Stage, T>(
         &mut self,
         stage: &S,

@@ -257,6 +257,7 @@ fn a_missing_address_is_named() {
     let fails = |party: &PartySetup| run(party, &Watch::none()).unwrap_err().to_string();
     parties[1].address = Address::Listen("127.0.0.1:1".into());
     assert!(fails(&parties[1]).starts_with("no address of east: parties go to those before them"));
+    assert!(!parties[1].ledger.exists(), "what is wrong in a party file is said before a ledger is made");
     parties[0].address = Address::Peer("127.0.0.1:1".into());
     assert!(fails(&parties[0]).starts_with("`peer` is for two parties and this study has 3"));
     let peers = [("oest".to_owned(), "127.0.0.1:1".to_owned())].into();

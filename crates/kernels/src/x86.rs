@@ -1,8 +1,8 @@
 //! The x86-64 kernels, generic over the vector width: one block (AES-NI) or four (VAES, AVX-512).
 //!
 //! Contract of every `unsafe fn` below: the CPU has the features of the vector type `W`. The safe functions
-//! at the end uphold it: they are reached only with a backend that `InstructionSet` found on this machine, and
-//! lengths were checked by the public function above them. Pointers are always taken from a slice at `i`
+//! at the end uphold it: they are reached only with a backend that `InstructionSet` found on this machine,
+//! and lengths were checked by the public function above them. Pointers are always taken from a slice at `i`
 //! with `n` lanes left.
 #![expect(
     unsafe_code,

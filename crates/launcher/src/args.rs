@@ -101,8 +101,8 @@ pub struct OspreyRun {
     #[arg(long, conflicts_with = "mode")]
     pub speculative_only: bool,
     /// How memory is paged; osprey probe tells which are possible here
-    #[arg(long, value_enum, default_value_t = EngineChoice::Auto)]
-    pub engine: EngineChoice,
+    #[arg(long, value_enum, default_value_t = RunEngine::Auto)]
+    pub engine: RunEngine,
     /// Let auto choose engines that write memory to disk as it is
     #[arg(long)]
     pub allow_plaintext: bool,
@@ -168,7 +168,7 @@ pub enum RunMode {
 
 /// How memory is paged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum EngineChoice {
+pub enum RunEngine {
     /// The best one that this machine allows
     Auto,
     /// Not at all, and without a limit
@@ -187,7 +187,7 @@ pub enum EngineChoice {
     Hint,
 }
 
-impl EngineChoice {
+impl RunEngine {
     /// The runtime's engine that was asked for by name.
     pub fn named(self) -> Option<PagingEngine> {
         match self {

@@ -2,8 +2,9 @@
 //! and touches memory. So an answer is that of the run itself, with its reason.
 
 use crate::link::MemoryLimit;
-use crate::pass::{GuardedPass, PassParts, StartRefusal, Tail};
+use crate::pass::{GuardedPass, PassParts, Tail};
 use crate::program::ProgramCall;
+use crate::run::RunFailure;
 use osprey::settings::microset;
 use osprey::{OspVec, PagingEngine, PassMode, ProcessSettings};
 use std::fs::File;
@@ -96,10 +97,7 @@ fn attempt(settings: &ProcessSettings, isolate: bool) -> Result<(), String> {
         background: true,
         limit: None,
     });
-    let pass = pass.map_err(|denied| match denied {
-        StartRefusal::Refused(why) => why,
-        StartRefusal::Failed(failure) => failure.text,
-    })?;
+    let pass = pass.map_err(|refusal| RunFailure::from(refusal).text)?;
     let ended = pass.wait(|| ControlFlow::Continue(())).map_err(|failure| failure.text)?;
     let said = tail.text();
     let reason = said.lines().last().unwrap_or_default();

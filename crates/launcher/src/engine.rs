@@ -1,6 +1,6 @@
 //! Which paging engine, and why.
 
-use crate::args::{EngineChoice, OspreyRun};
+use crate::args::{OspreyRun, RunEngine};
 use crate::attempt;
 use osprey::PagingEngine;
 use std::path::Path;
@@ -35,9 +35,9 @@ pub enum By {
 /// Chooses by what was asked for and what the machine allows.
 pub fn choose(args: &OspreyRun) -> ChosenPaging {
     let by = match args.engine {
-        EngineChoice::Unbounded => By::Nobody,
-        EngineChoice::Swap => By::System,
-        EngineChoice::Auto if args.speculative_only => By::Runtime(PagingEngine::None),
+        RunEngine::Unbounded => By::Nobody,
+        RunEngine::Swap => By::System,
+        RunEngine::Auto if args.speculative_only => By::Runtime(PagingEngine::None),
         named => match named.named() {
             Some(engine) => By::Runtime(engine),
             None => return best(args),

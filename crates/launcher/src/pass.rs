@@ -80,6 +80,15 @@ pub enum StartRefusal {
     Failed(RunFailure),
 }
 
+impl From<StartRefusal> for RunFailure {
+    fn from(refusal: StartRefusal) -> Self {
+        match refusal {
+            StartRefusal::Refused(text) => Self::ours(text),
+            StartRefusal::Failed(failure) => failure,
+        }
+    }
+}
+
 impl GuardedPass {
     /// Starts a guard and the program in it.
     ///

@@ -5,7 +5,7 @@
 //! page by its faults, with a warning: it is then slower, never wrong. What we leave behind is the trace file
 //! and the report that were asked for, however we end.
 
-use crate::args::{EngineChoice, OspreyRun, RunMode};
+use crate::args::{OspreyRun, RunEngine, RunMode};
 use crate::chunk::Foresight;
 use crate::console::Console;
 use crate::engine::{self, By, ChosenPaging};
@@ -28,6 +28,7 @@ use std::ops::ControlFlow;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use terminal::values::NamedValue as _;
 
 /// The exit code for faults of ours, of the machine, and of what was asked.
 pub const FAILED: u8 = 125;
@@ -123,7 +124,7 @@ impl<'a> Runner<'a> {
         };
         let input = StandardInput::of_stdin().map_err(machine("look at standard input"))?;
         let report = OspreyReport {
-            asked_mode: asked(args).into(),
+            asked_mode: asked(args),
             engine_reason: paging.reason.clone(),
             ..OspreyReport::default()
         };
@@ -435,10 +436,7 @@ impl<'a> Runner<'a> {
             limit: self.limit(),
         });
         drop(ring);
-        let pass = pass.map_err(|denied| match denied {
-            StartRefusal::Refused(text) => RunFailure::ours(text),
-            StartRefusal::Failed(failure) => failure,
-        })?;
+        let pass = pass?;
         self.signals.forward(Some(pass.orders().map_err(failed)?));
         let refused = self.limited(&pass);
         if refused.is_err() {
@@ -613,7 +611,7 @@ fn is_minor(warning: &str) -> bool {
 
 /// Checks what will be written.
 fn writable(args: &OspreyRun) -> Result<(), String> {
-    use EngineChoice::{Auto, Copy, File, Move};
+    use RunEngine::{Auto, Copy, File, Move};
     if matches!(args.engine, Auto | Move | Copy | File) && !args.speculative_only {
         folders::spill(&args.spill, args.spill_in_memory)?;
     }
@@ -677,12 +675,6 @@ fn end_with(parent: u32) -> Result<(), RunFailure> {
 }
 
 /// The name of what was asked for.
-fn asked(args: &OspreyRun) -> &'static str {
-    match args.mode {
-        _ if args.speculative_only => "speculative-only",
-        RunMode::Speculate => "speculate",
-        RunMode::Programmed => "programmed",
-        RunMode::Concurrent => "concurrent",
-        RunMode::Reactive => "reactive",
-    }
+fn asked(args: &OspreyRun) -> String {
+    if args.speculative_only { "speculative-only".to_owned() } else { args.mode.word() }
 }

@@ -46,10 +46,7 @@ pub fn keep(trace: &File, path: &Path) -> io::Result<()> {
             let mut file = File::from(nameless);
             io::copy(&mut from, &mut file)?;
             file.sync_all()?;
-            match std::fs::remove_file(path) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-                _ => {}
-            }
+            removed(path)?;
             let named = crate::pass::descriptor_path(file.as_fd());
             Ok(rustix::fs::linkat(CWD, &named, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
         }
@@ -57,12 +54,14 @@ pub fn keep(trace: &File, path: &Path) -> io::Result<()> {
         Err(_) => {
             from.rewind()?;
             // A file that is there keeps its mode: it goes first.
-            match std::fs::remove_file(path) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-                _ => {}
-            }
+            removed(path)?;
             let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
             io::copy(&mut from, &mut file).map(|_| ())
         }
     }
+}
+
+/// Removes a file that may be there.
+fn removed(path: &Path) -> io::Result<()> {
+    std::fs::remove_file(path).or_else(|e| if e.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(e) })
 }

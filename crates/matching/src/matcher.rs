@@ -23,8 +23,8 @@ pub trait Matcher: Sync {
     /// What it takes and gives.
     fn features(&self) -> MatchFeatures;
 
-    /// What the parties learn from the match besides its result, in one clause. `sizes` says how exact numbers
-    /// are.
+    /// What the parties learn from the match besides its result, in one clause. `sizes` says how exact
+    /// numbers are.
     fn tells(&self, sizes: &str, options: &MatchOptions) -> String;
 
     /// What it shows of the sizes of `owner`'s rows, and how many matched pairs one of these rows takes part

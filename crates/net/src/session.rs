@@ -319,8 +319,8 @@ impl StepLink<'_> {
         done.map_err(|e| self.fault(e))
     }
 
-    /// Hands over what is queued without waiting for an answer. [`StepLink::recv`] does so towards its own peer
-    /// only: a party that has spoken to several peers flushes each before it waits for the first.
+    /// Hands over what is queued without waiting for an answer. [`StepLink::recv`] does so towards its own
+    /// peer only: a party that has spoken to several peers flushes each before it waits for the first.
     ///
     /// # Errors
     /// As [`StepLink::send`].

@@ -182,7 +182,8 @@ proptest! {
     #[test]
     fn corruption_changes_exactly_one_byte(byte in 0u64..16, mask in 1u8..) {
         let clean = Cluster::new(2, 1).run(three_rounds);
-        let dirty = Cluster::new(2, 1).fault(P0, "two", InjectedFault::Corrupt { byte, mask }).run(three_rounds);
+        let fault = InjectedFault::Corrupt { byte, mask };
+        let dirty = Cluster::new(2, 1).fault(P0, "two", fault).run(three_rounds);
         let mut want = clean[1].clone().unwrap();
         want[0][byte as usize] ^= mask;
         prop_assert_eq!(dirty[1].clone().unwrap(), want);

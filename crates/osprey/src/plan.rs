@@ -204,7 +204,8 @@ impl Planner {
     /// The next block of the trace.
     ///
     /// # Panics
-    /// When it is longer than the microset (a [`crate::trace::TraceSource`] gives none such), or after the end.
+    /// When it is longer than the microset (a [`crate::trace::TraceSource`] gives none such), or after the
+    /// end.
     pub fn push(&mut self, block: TraceBlock) {
         assert!(block.entries.len() <= self.microset && !self.finished, "a block of this trace");
         let first = self.known();

@@ -99,9 +99,10 @@ impl TouchProgress {
         (self.events.load(Ordering::Acquire), self.hash.load(Ordering::Acquire))
     }
 
-    /// Rings [`TouchProgress::bell`] as soon as `count` events have happened, so that [`TouchProgress::diverged`] can
-    /// compare with the hash expected then; 0: without a comparison. One watch at a time: a new one replaces
-    /// the old. A count already passed rings at the next event. Only the pager calls this and `diverged`.
+    /// Rings [`TouchProgress::bell`] as soon as `count` events have happened, so that
+    /// [`TouchProgress::diverged`] can compare with the hash expected then; 0: without a comparison. One
+    /// watch at a time: a new one replaces the old. A count already passed rings at the next event. Only the
+    /// pager calls this and `diverged`.
     pub fn watch(&self, count: u64, expected: u64) {
         self.compare();
         self.armed[0].store(count, Ordering::SeqCst);

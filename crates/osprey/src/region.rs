@@ -10,9 +10,9 @@ use std::sync::{Arc, OnceLock};
 ///
 /// A chunk is *live* while something in it is allocated. The allocator says so before it hands out the first
 /// object of a chunk and after it took back the last one. A pager that wants to drop a dead chunk without
-/// writing it first takes the chunk out of the region and only then asks [`PagedRegion::is_live`]: if the program
-/// allocates there in between, the answer is yes and nothing is dropped; if it does so after the answer, its
-/// touch finds a missing chunk and gets zeros.
+/// writing it first takes the chunk out of the region and only then asks [`PagedRegion::is_live`]: if the
+/// program allocates there in between, the answer is yes and nothing is dropped; if it does so after the
+/// answer, its touch finds a missing chunk and gets zeros.
 #[derive(Debug)]
 pub(crate) struct PagedRegion {
     mapping: Mapping,

@@ -47,8 +47,8 @@ struct Book {
     finished: bool,
 }
 
-/// Starts the runtime by the environment ([`ProcessSettings`]). Whatever allocates first does it too; a second call
-/// does nothing.
+/// Starts the runtime by the environment ([`ProcessSettings`]). Whatever allocates first does it too; a
+/// second call does nothing.
 ///
 /// # Errors
 /// In words: settings out of range, address space that is taken, a kernel without what the mode needs.

@@ -4,8 +4,8 @@
 //! [`OtSender`] and [`OtReceiver`] are what engines use; [`OtKind`] names what implements them: SoftSpoken
 //! ([`CotSender`], [`CotReceiver`]) or Ferret, silent OT ([`FerretSender`], [`FerretReceiver`]).
 //! [`setup_all`] sets up both directions with every peer at once, [`correlated_all`] makes OTs in all of
-//! them, [`probe`] measures a link, [`PriceMeter`] says what a conversation costs. [`Hubs`] turn one run of base
-//! OTs per pair of parties into fresh base OTs, with a fresh Delta, for every worker connection;
+//! them, [`probe`] measures a link, [`PriceMeter`] says what a conversation costs. [`Hubs`] turn one run of
+//! base OTs per pair of parties into fresh base OTs, with a fresh Delta, for every worker connection;
 //! [`setup_over`] takes those. The steps without network are in [`base_ot`], [`softspoken`] and [`ferret`].
 //! [`vole`] turns OTs into correlations over a field.
 //!

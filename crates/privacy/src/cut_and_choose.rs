@@ -13,8 +13,8 @@
 //! alone. Besides, each side learns whether the other's ledger lets the release begin and, at the viewer,
 //! whether the drawer's ledger paid. Paper: Private RCT (001), section 2.5.3; deviations as in
 //! `release::choose`. Before the index is named, the drawer says that its ledger has paid: an exhausted
-//! budget is then not mistaken for a refusal to open. Cost: [`CandidateNoise::price`], exact; the computation has the
-//! adders of all candidates.
+//! budget is then not mistaken for a refusal to open. Cost: [`CandidateNoise::price`], exact; the computation
+//! has the adders of all candidates.
 //!
 //! | step | drawer | message | viewer |
 //! |---|---|---|---|
@@ -38,7 +38,8 @@
 #[cfg(test)]
 mod tests;
 
-use crate::ledger::{Bytes32, Debit, Ledger, PeerLineage, TranscriptStage, barred_error};
+use crate::hold::AGAIN;
+use crate::ledger::{Bytes32, Debit, Ledger, PeerLineage, TranscriptStage, allow_command, barred_error};
 use base::{Cost, Error, Fault, PartyId, Rng};
 use engine::{DrawnNoise, Entered, OutputShares, PreparedRelease, Shares, outputs};
 use net::Session;
@@ -47,6 +48,7 @@ use release::choose::{
     Accepted, Checker, CheckerVerdict, CheckerWaiting, CutAndChooseSide, Debited, Draw, Drawer,
     DrawerCandidates, Named, NoiseContext, Resumed, Setup, resume,
 };
+use release::rational::shown;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -165,7 +167,11 @@ impl CandidateNoise {
             return Ok(outputs);
         }
         let result = self.steps(release, totals, session);
-        self.close(result)
+        let kept = Standing { ledger: self.ledger.clone(), side: self.side, debit: self.debit.clone() };
+        self.close(result).map_err(|error| match (error.kind(), kept.text()) {
+            (Fault::Refused(_), _) | (_, Err(_)) => error,
+            (_, Ok(text)) => error.leaving(text),
+        })
     }
 
     fn steps(
@@ -514,6 +520,53 @@ impl CandidateNoise {
         let reason = reason(&error, when);
         self.ledger()?.bar(&self.id(), &self.towards, &reason)?;
         Err(error)
+    }
+}
+
+/// What tells how things stand on this side after a release that broke off.
+struct Standing {
+    ledger: Arc<Mutex<Ledger>>,
+    side: CutAndChooseSide,
+    debit: Debit,
+}
+
+impl Standing {
+    /// What was spent, what is held, and what to do next.
+    fn text(&self) -> Result<String, Error> {
+        let Debit { release_id, rho, lineage, protects, .. } = &self.debit;
+        let ledger = lock(&self.ledger)?;
+        let towards = self.debit.towards();
+        let what = match protects {
+            true => format!("rho {} of lineage {lineage}", shown(rho)),
+            false => "this release, which charges nothing here,".to_owned(),
+        };
+        if ledger.outputs(release_id)?.is_some() {
+            return Ok(format!("Spent: {what}. Held: the result. {AGAIN} nothing more is charged"));
+        }
+        let stage = ledger.transcript(release_id, self.side)?.map(|record| TranscriptStage::of(&record));
+        if stage.is_some_and(|stage| stage >= TranscriptStage::Named) {
+            return Ok(format!(
+                "Spent: {what}, for the index of its noise was named, and the viewer may have the result. \
+                 Held: what was said, and no share. Nothing goes on from there: each side's operator looks \
+                 into it, and {} lets the next attempt begin, with new noise and a new charge",
+                allow_command(ledger.path(), &towards)
+            ));
+        }
+        Ok(match (ledger.is_charged(&self.debit)?, stage) {
+            (true, _) => format!(
+                "Charged and not spent: {what}; no index was named, and nobody knows the result. Held: the \
+                 seeds of the noise. {AGAIN} the same noise is entered, and nothing more is charged"
+            ),
+            (false, Some(_)) => format!(
+                "Spent on this release: nothing; nobody knows the result. Held: what fixes its noise. \
+                 {AGAIN} the same noise is entered. Of releases that stop so with one peer, the third asks \
+                 this side's operator"
+            ),
+            (false, None) => format!(
+                "Spent on this release: nothing; nobody knows the result, and nothing is held. {AGAIN} it is \
+                 computed anew"
+            ),
+        })
     }
 }
 

@@ -237,6 +237,9 @@ pub struct ReleaseOutcome {
     pub benders: Vec<PartyId>,
 }
 
+/// What to do after most releases that broke off.
+pub(crate) const AGAIN: &str = "Run again, with the same study and the same data:";
+
 impl HeldRelease<'_> {
     /// Runs it. `compute` leaves this participant its share.
     ///
@@ -266,7 +269,6 @@ impl HeldRelease<'_> {
             true => format!("rho {} of lineage {lineage}", shown(rho)),
             false => "this release, which charges nothing here,".to_owned(),
         };
-        const AGAIN: &str = "Run again, with the same study and the same data:";
         Ok(match (ledger.held_share(&self.id)?, ledger.is_paid(&self.id)?) {
             (Some((_, ShareProgress::Out)), _) => format!(
                 "For {what} this side keeps the outcome of the release, and it is paid for. {AGAIN} nothing \

@@ -33,7 +33,8 @@ mod succession;
 mod tests;
 
 pub use afford::MORE_BUDGET;
-use afford::{afford, afford_total, afford_viewer};
+use afford::{afford, afford_total, afford_viewer, readers};
+pub(crate) use bars::allow_command;
 pub use bars::{ATTEMPTS_AHEAD, PeerLineage, PeerRecord};
 pub use bars::{barred_error, quoted};
 pub use chain::{ChainHead, CheckedChain};
@@ -169,8 +170,14 @@ pub struct AnswerRow {
     pub study: String,
     /// Its name; empty where the stored report has none.
     pub name: String,
-    /// Whether the study was without noise, so that nothing was charged.
+    /// Whether the study was without noise, so that no release was charged.
     pub exact: bool,
+    /// Whether noised values were for this party.
+    #[serde(default)]
+    pub noised_view: bool,
+    /// Whether anything was charged here, sizes of a match included.
+    #[serde(default)]
+    pub charged: bool,
 }
 
 /// The name of a data set that a peer is shown: a hash of the data's tag and of the peer's key, so that two
@@ -395,19 +402,26 @@ impl Ledger {
     /// # Errors
     /// When the ledger cannot be read.
     pub fn answers(&self) -> Result<Vec<AnswerRow>, Error> {
-        let sql = "SELECT at, study, report FROM answers ORDER BY at, row";
+        let sql = format!(
+            "SELECT at, study, report, EXISTS (SELECT 1 FROM debits WHERE debits.study = answers.study AND \
+             delta = '0') AS released, EXISTS (SELECT 1 FROM debits WHERE debits.study = answers.study AND \
+             protects = 1 AND {VOIDED}) AS charged FROM answers ORDER BY at, row"
+        );
         let read = |row: &rusqlite::Row<'_>| {
             // The report may be one of another version: what it does not say stays out.
             let report: String = row.get("report")?;
             let report: serde_json::Value = serde_json::from_str(&report).unwrap_or_default();
+            let noised_view = report["privacy"]["rho"] != "0";
             Ok(AnswerRow {
                 at: row.get::<_, i64>("at")?.unsigned_abs(),
                 study: hex(&row.get::<_, Bytes32>("study")?),
                 name: report["study"]["name"].as_str().unwrap_or_default().to_owned(),
-                exact: report["privacy"]["rho"] == "0",
+                exact: !noised_view && !row.get::<_, bool>("released")?,
+                noised_view,
+                charged: row.get("charged")?,
             })
         };
-        self.listed(sql, [], read)
+        self.listed(&sql, [], read)
     }
 
     /// All rows of a query.
@@ -522,6 +536,12 @@ fn sees(parameter: u8) -> String {
     succession::has_line("viewer", parameter)
 }
 
+/// Of debits: those of what the viewer with the key in a parameter can read: what it sees, and what anybody
+/// may.
+fn reads(parameter: u8) -> String {
+    format!("({} OR instr(' ' || viewer || ' ', ' {PUBLIC} ') > 0)", sees(parameter))
+}
+
 /// The sum of a column, `rho` or `delta`.
 fn spent(
     connection: &Connection,
@@ -531,7 +551,7 @@ fn spent(
 ) -> Result<Rational, rusqlite::Error> {
     let sql = format!(
         "SELECT {column} FROM debits WHERE lineage = ?1 AND {} AND protects = 1 AND {VOIDED}",
-        sees(2)
+        reads(2)
     );
     sum(connection, &sql, &[lineage, viewer], column)
 }

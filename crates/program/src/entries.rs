@@ -50,8 +50,8 @@ impl Class {
 
 const NOWHERE: u32 = u32::MAX;
 
-/// Takes a circuit apart, down to what `roots` need. Under [`EntryRule::Columns`] parties enter input bits and
-/// nothing else.
+/// Takes a circuit apart, down to what `roots` need. Under [`EntryRule::Columns`] parties enter input bits
+/// and nothing else.
 #[must_use]
 pub fn entries(
     circuit: &Circuit,

@@ -25,8 +25,8 @@
 //! | 7 | | the computation reveals f + e\[i\] | [`Accepted`] |
 //!
 //! At every state `transcript()` is what a crash resumes from ([`resume`]); it is stored before the state's
-//! message is sent. After the index is named, silence is cheating ([`CheckerWaiting::silent`]): free retries would
-//! let a cheater win.
+//! message is sent. After the index is named, silence is cheating ([`CheckerWaiting::silent`]): free retries
+//! would let a cheater win.
 
 pub use crate::transcript::{
     Bytes32, CutAndChooseSide, DEFAULT_CANDIDATES, DRAWS, Deviation, Draw, NoiseContext, Setup, Transcript,

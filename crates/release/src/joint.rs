@@ -21,10 +21,10 @@
 //! Security model: zCDP (Bun and Steinke 2016), which independent Gaussians spend at the largest sum over
 //! outputs of delta_j^2 / (2 sigma_j^2), not at the sum of the largest (so do matrix mechanisms: Li et al.
 //! 2010; Nikolov, Talwar and Zhang 2013). The discrete Gaussian costs the same (Canonne, Kamath and Steinke
-//! 2020). The sums are polynomials in one number, so [`FamilyMechanism::charge`] bounds them exactly, by Bernstein's
-//! coefficients (1912), and the constructors widen the noise by as much as the bound is above rho: the shares
-//! above decide accuracy, never privacy. Cells of a family are disjoint; a change touches one or two of them,
-//! however many there are: one charge.
+//! 2020). The sums are polynomials in one number, so [`FamilyMechanism::charge`] bounds them exactly, by
+//! Bernstein's coefficients (1912), and the constructors widen the noise by as much as the bound is above
+//! rho: the shares above decide accuracy, never privacy. Cells of a family are disjoint; a change touches one
+//! or two of them, however many there are: one charge.
 //!
 //! It rests on Q's rows being the squares of S's rows, in the same cell. Who verifies a program must derive
 //! that. Figures and what was not chosen: `docs/decisions/050-joint-sums.md`.

@@ -292,7 +292,8 @@ mod tests {
         fn shares_add_up_exactly(millis in 1u64..100_000, clamp in 1u64..=fixed::CLAMP, v in 0usize..3) {
             let rho = ratio(millis, 1000);
             let groups = (1000, 2000);
-            let fixed = fixed_point(ReleaseMode::Variance, VIEWERS[v], groups, ClampBounds { clamp }, &rho).unwrap();
+            let bounds = ClampBounds { clamp };
+            let fixed = fixed_point(ReleaseMode::Variance, VIEWERS[v], groups, bounds, &rho).unwrap();
             prop_assert_eq!(fixed.charge, rho);
         }
     }

@@ -369,7 +369,7 @@ pub struct PeerHistory {
     pub releases: u32,
     /// Of these, after the noise index was named.
     pub after_index: u32,
-    /// Of these, after they were paid for, where nobody knows the noise.
+    /// Of these, after this side's share of the result went out, where nobody knows the noise.
     #[serde(default)]
     pub after_payment: u32,
 }
@@ -380,14 +380,20 @@ impl PeerHistory {
     pub fn text(&self) -> String {
         let Self { peer, releases, after_index, after_payment } = self;
         let what = if *releases == 1 { "release" } else { "releases" };
-        let parts =
-            [(after_index, "after the noise index was named"), (after_payment, "after it was paid for")];
+        let parts = [
+            (after_index, "after the noise index was named"),
+            (after_payment, "after this side's share went out"),
+        ];
         let parts: Vec<String> = parts
             .iter()
             .filter(|(count, _)| **count > 0)
             .map(|(count, when)| format!("{count} {when}"))
             .collect();
-        let when = if parts.is_empty() { "before it was paid for".to_owned() } else { parts.join(", ") };
+        let when = if parts.is_empty() {
+            "before this side's share of the result went out".to_owned()
+        } else {
+            parts.join(", ")
+        };
         format!("{releases} {what} with {peer} broke off, {when}")
     }
 }

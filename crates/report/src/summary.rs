@@ -146,9 +146,9 @@ fn whose_bytes(report: &RunReport) -> &'static str {
     if several { " to and from this party, as in every line above" } else { "" }
 }
 
-/// The lift views of several parties side by side, in the default [`TextStyle`]. `truth` is the true difference
-/// of means per person, where it is known. Reports of programs are left out; without a lift view the text is
-/// empty.
+/// The lift views of several parties side by side, in the default [`TextStyle`]. `truth` is the true
+/// difference of means per person, where it is known. Reports of programs are left out; without a lift view
+/// the text is empty.
 #[must_use]
 pub fn lift_table(views: &[&RunReport], truth: Option<f64>) -> String {
     lift_table_in(views, truth, TextStyle::default())
@@ -219,8 +219,10 @@ pub fn besides(report: &RunReport) -> String {
     if disclosed.kept_spine {
         text += "; all of it when the kept spine was made";
     }
+    let first = report.parties.first().map_or("", |party| party.name.as_str());
+    text += &wording::overlaps(disclosed, first).map_or_else(String::new, |counted| format!("; {counted}"));
     if let Some([test, control]) = disclosed.published_groups {
-        let _ = write!(text, ", and the sizes of the groups ({} and {})", count(test), count(control));
+        let _ = write!(text, ", and the exact sizes of the groups ({} and {})", count(test), count(control));
     }
     let model = match &report.servers {
         None => "Semi-honest parties".to_owned(),

@@ -48,3 +48,36 @@ fn every_field_of_a_report_is_in_the_table_of_the_documentation() {
     let missing: Vec<&String> = all.iter().filter(|name| !table.contains(&format!("`{name}`"))).collect();
     assert!(missing.is_empty(), "docs/cli.md does not name {missing:?}");
 }
+
+/// What went out is told from what was paid for: a payment is nothing that others have seen.
+#[test]
+fn what_broke_off_is_said_by_what_went_out() {
+    let history = PeerHistory { peer: "works".into(), releases: 2, after_index: 0, after_payment: 0 };
+    assert_eq!(
+        history.text(),
+        "2 releases with works broke off, before this side's share of the result went out"
+    );
+    let sent = PeerHistory { after_payment: 1, ..history };
+    assert_eq!(sent.text(), "2 releases with works broke off, 1 after this side's share went out");
+}
+
+/// Among more than two parties the first one counts overlaps, noised by made-up rows or not.
+#[test]
+fn overlaps_are_told_by_every_report() {
+    let mut report = whole();
+    assert_eq!(crate::wording::overlaps(&report.disclosed, "registry"), None);
+    report.disclosed.rows = vec![5, 6, 7];
+    report.disclosed.protocol = "pid".into();
+    report.disclosed.size_hidden = false;
+    for (noised, how) in [(true, "with made-up rows among them, which is covered"), (false, "have, exactly")]
+    {
+        if !noised {
+            report.disclosed.dummies = None;
+        }
+        let told = summary::besides(&report);
+        let counted = "registry alone also counted, for every set of parties, the identifiers that these";
+        assert!(told.contains(counted) && told.contains(how), "{told}");
+    }
+    let page = crate::html::render(&report);
+    assert!(page.contains("identifiers of every set of parties, counted by"));
+}

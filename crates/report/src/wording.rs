@@ -218,6 +218,22 @@ pub fn who_learnt(disclosed: &Disclosure) -> impl Iterator<Item = String> {
     disclosed.uncovered.iter().map(sentence)
 }
 
+/// What party 0 alone counts where more than two parties are matched; nothing elsewhere. `first` is its name.
+pub fn overlaps(disclosed: &Disclosure, first: &str) -> Option<String> {
+    let several = disclosed.protocol == "pid" && disclosed.rows.len() > 2;
+    let how = match &disclosed.dummies {
+        Some(_) => ", with made-up rows among them, which is covered as the sizes are",
+        None => ", exactly",
+    };
+    several.then(|| {
+        format!(
+            "{} alone also counted, for every set of parties, the identifiers that these and no others \
+             have{how}",
+            label(first)
+        )
+    })
+}
+
 /// What an interval says of the difference, by the study's own idea of better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IntervalVerdict {

@@ -33,20 +33,7 @@ const FOR_OTHERS: [(&str, &str); 17] = [
     ("crates/yao/src/wires", "programs of others (docs/osprey/boolean.md)"),
 ];
 /// Names that several types still share. It gets shorter.
-const DOUBLED: [&str; 12] = [
-    "Asked",
-    "Builder",
-    "Bytes32",
-    "Disclosed",
-    "Hash",
-    "Kind",
-    "Matched",
-    "Options",
-    "PayloadField",
-    "Report",
-    "Sizes",
-    "Total",
-];
+const DOUBLED: [&str; 6] = ["Asked", "Builder", "Hash", "Kind", "Report", "Total"];
 /// Imports that still give a name of another crate another one: the crate, the new name.
 const RENAMED: [(&str, &str); 2] = [("circuits", "gadget"), ("study", "Choice")];
 /// Crates that are for tests as a whole.

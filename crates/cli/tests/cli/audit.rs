@@ -66,7 +66,7 @@ fn a_study_of_the_users_own_is_audited() {
 fn what_cannot_be_audited_is_refused() {
     let program = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/program.toml");
     tacit(["audit", "coverage", program]).failed(2, &["no lift study"]);
-    tacit(["audit", "epsilon", program, "--json"]).failed(2, &["no lift study"]);
+    tacit(["audit", "epsilon", program, "--json"]).failed(2, &["no lift study", "`tacit audit` takes"]);
     let study = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/lift.toml");
     tacit(["audit", "coverage", study, "--rows", "500"]).failed(2, &["minimum group", "--rows"]);
     tacit(["audit", "epsilon", "--confidence", "1"]).failed(2, &["--confidence 1"]);

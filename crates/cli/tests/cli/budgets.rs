@@ -92,7 +92,9 @@ fn a_viewer_with_a_new_key_is_noticed_and_a_total_bounds_it() {
     pair.edit("advertiser.toml", "advertiser.key", "advertiser-new.key");
     let told = check(&pair, &["--json"]).fine().json();
     let notes = told["budget"]["notes"].as_array().unwrap();
-    assert!(notes[0].as_str().unwrap().contains("for the first time"), "{told}");
+    // The public is no key.
+    let note = notes[0].as_str().unwrap();
+    assert!(note.contains("for the first time") && note.contains("other keys that saw it: 1."), "{told}");
     let [refused, _] = pair.both([&["--total", "0.2"], &[]]);
     refused.failed(5, &["policy.total: 0.11 of 0.2 spent on lineage publisher by all viewers together"]);
     let [done, other] = pair.both([&[], &[]]);
@@ -161,6 +163,10 @@ fn check_says_what_the_ledger_will() {
     .unwrap();
     let again = check(&pair, &[]).fine().stdout;
     assert!(again.contains("charged before") && again.contains("This side is ready"), "{again}");
+    // A third match shows new sizes; the number stays the same.
+    let sizes = "(but for 0.01 for sizes of a match, from the third match on)";
+    let lines: Vec<&str> = again.lines().filter(|line| line.contains("charged before")).collect();
+    assert_eq!(lines.iter().map(|line| line.contains(sizes)).collect::<Vec<_>>(), [true, false], "{again}");
     pair.edit("study.toml", "name = \"generated\"", "name = \"another\"");
     let poor = check(&pair, &[]);
     assert!(poor.stdout.contains("This side is not ready"), "{}", poor.stdout);

@@ -179,6 +179,33 @@ fn a_plan_keeps_its_contract() {
         served["engines"].as_array().unwrap().iter().filter(|e| e["recommended"] == true).collect();
     assert_eq!((marked.len(), &marked[0]["engine"]), (1, &"ring4".into()));
     assert!(small["assumptions"].is_object());
+    // What is priced and what is recommended are told apart.
+    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/program.toml");
+    let text = read(Path::new(program)).replace("engine = \"yao\"", "engine = \"gmw\"");
+    std::fs::write(pair.path("program.toml"), text).unwrap();
+    let words = ["plan", pair.path("program.toml").to_str().unwrap(), "--rows", "1M"].map(str::to_owned);
+    let shown = tacit(&words).fine().stdout;
+    assert!(
+        shown.contains("recommended: the fastest; it runs where the study says compute.engine = \"yao\"")
+    );
+    assert!(shown.contains("this study's, as priced above"), "{shown}");
+    assert!(
+        shown.contains("charges nothing, and what it learns of sizes is charged all the same"),
+        "{shown}"
+    );
+    // Bytes of a release on four servers are those of its page.
+    let page = include_str!("../../../../docs/protocols/ring4.md");
+    let study = include_str!("../../../../examples/lift-ring4.toml");
+    let own = study.replacen("[release.public]", "[release.to.registry]", 1);
+    let variance = own.replacen("mode       = \"sums\"", "mode = \"variance\"", 1);
+    for study in [study, &own, &variance] {
+        std::fs::write(pair.path("served.toml"), study).unwrap();
+        let file = pair.path("served.toml");
+        let served = tacit(["plan", file.to_str().unwrap(), "--rows", "401974,1488", "--json"]).fine().json();
+        let release = served["stages"].as_array().unwrap().last().unwrap();
+        let sent: u64 = release["bytes_sent"].as_object().unwrap().values().filter_map(Value::as_u64).sum();
+        assert!(page.contains(&page::numbers::count(sent)), "{sent}: {release}");
+    }
     let effect = |plan: &Value| plan["public_effect"].as_f64().unwrap();
     assert!(effect(&large) < effect(&small), "more people see smaller effects");
     let seconds = |plan: &Value| {

@@ -33,6 +33,12 @@ fn a_key_that_takes_the_place_of_another_has_spent_what_it_spent() {
     let again = again.unwrap();
     assert_eq!(again.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&again.stderr).contains(&format!("has named {new} as its successor")));
+    // The old file says so itself, before a study names the new key and before anybody is met.
+    let named = format!("has named {new} as its successor: use the file of that key");
+    let old_file = pair.path("advertiser.toml");
+    for word in ["check", "run"] {
+        tacit([word.as_ref(), old_file.as_os_str(), "--spend-anyway".as_ref()]).failed(5, &[&named]);
+    }
     // Another study, under the new key: what the old one has spent is spent.
     let with = |key: &str, name: &str| {
         let text = study.replace(&old, key).replace("name = \"generated\"", &format!("name = \"{name}\""));
@@ -41,6 +47,9 @@ fn a_key_that_takes_the_place_of_another_has_spent_what_it_spent() {
     with(&new, "again");
     pair.edit("advertiser.toml", "advertiser.key", "advertiser-2.key");
     let [refused, _] = pair.both(budget);
+    let took = format!("the key {new} of advertiser has taken the place of {old}");
+    assert!(refused.stderr.contains(&took), "{}", refused.stderr);
+    assert!(!refused.stderr.contains("for the first time"), "{}", refused.stderr);
     refused.failed(5, &[&format!("budget: 0.11 of 0.2 spent on lineage publisher by viewer {new}")]);
     // It runs where the budget pays for both.
     let [first, second] = pair.both([&["--budget", "0.3"], &[]]);
@@ -115,6 +124,10 @@ fn runs_are_limited_and_ledgers_are_audited() {
     );
     std::fs::write(export, json.replace("\"exact_rho\": \"1/10\"", "\"exact_rho\": \"1/20\"")).unwrap();
     tacit(["ledger", "verify", export]).failed(2, &["the exported ledger was changed", "signed rho 1/10"]);
+    // What people read is what was signed.
+    std::fs::write(export, json.replace("\"rho\": \"0.1\"", "\"rho\": \"0.01\"")).unwrap();
+    tacit(["ledger", "verify", export])
+        .failed(2, &["the exported ledger was changed", "says rho 0.01, and exactly it is 0.1"]);
     let csv = tacit(["ledger", "export", ledger, "--csv"]).fine().stdout;
     assert!(csv.starts_with("row,at,lineage,viewers,") && csv.lines().count() == 3, "{csv}");
     assert!(csv.contains("0.3 in 90 days"), "{csv}");

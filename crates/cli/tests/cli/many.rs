@@ -230,12 +230,15 @@ fn a_generated_study_of_three_advertisers_runs() {
     let parties = made["parties"].as_array().unwrap();
     let file = |party: &serde_json::Value| party["party_file"].as_str().unwrap().to_owned();
     let shown = tacit(["check".to_owned(), file(&parties[3])]).fine().stdout;
+    let overlaps = "the first party alone also counts, for every set of parties, the identifiers";
+    assert!(shown.contains(overlaps), "{shown}");
     assert!(shown.contains("This side is ready") && shown.contains("spent towards public"), "{shown}");
     let run = |party| Running::start(command(["run".to_owned(), file(party), "--json".to_owned()]));
     let all: Vec<Running> = parties.iter().map(run).collect();
     let reports: Vec<_> = all.into_iter().map(|running| running.end().fine().json()).collect();
     assert_eq!(reports.len(), 4);
     for report in &reports {
+        assert!(report["guarantee"].to_string().contains("publisher alone also counted"), "{report}");
         assert_eq!(report["public"], reports[0]["public"]);
         let estimate = &report["public"]["cells"][0]["estimate"];
         let number = |name: &str| estimate[name].as_f64().unwrap();
@@ -281,5 +284,35 @@ fn check_says_whose_a_public_result_is_among_advertisers_apart() {
         "one result of all of them is [lift] advertisers = \"together\"",
     ] {
         assert!(shown.contains(line), "{line} is not in {shown}");
+    }
+    assert!(!shown.contains("for every set of parties"), "its runs are of two: {shown}");
+    // Each advertiser can read what anybody may of the other's run; the contract and the ledger say which runs.
+    let party = three.path("paper.toml");
+    let text = std::fs::read_to_string(&party).unwrap();
+    let shown = tacit(["check".as_ref(), party.as_os_str()]);
+    let shown = shown.stdout;
+    for line in [
+        "spent towards bakery; this study takes up to 0.21 in 2 runs, 0.1 of it for public results of runs with",
+        "spent towards public; this study takes up to 0.2 in 2 runs",
+        "public, that is anybody: rho 0.1 (1/10) for this view of each run",
+    ] {
+        assert!(shown.contains(line), "{line} is not in {shown}\n{text}");
+    }
+}
+
+/// Modes that publish group sizes say so before anybody runs them.
+#[test]
+fn check_says_that_a_mode_publishes_group_sizes() {
+    let three = Three::together();
+    let file = three.path("lift.toml");
+    let text = include_str!("../../../../examples/lift.toml");
+    let told = "everybody learns how many rows the test and the control arm have, EXACTLY: mode";
+    for (mode, tells) in [("sums", false), ("variance", true), ("algorithm1", true)] {
+        let other = text.replacen("mode       = \"sums\"", &format!("mode = \"{mode}\""), 1);
+        std::fs::write(&file, other).unwrap();
+        let shown = tacit(["check".as_ref(), file.as_os_str()]).fine().stdout;
+        assert_eq!(shown.contains(told), tells, "{mode}: {shown}");
+        let json = tacit(["check".as_ref(), file.as_os_str(), "--json".as_ref()]).fine().json();
+        assert_eq!(json["besides"].as_array().unwrap().len(), 1 + usize::from(tells), "{json}");
     }
 }

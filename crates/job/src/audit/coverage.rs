@@ -303,8 +303,8 @@ impl<'a> Own<'a> {
     pub(super) fn new(study: &'a Study) -> Result<Self, Error> {
         let Question::Lift(_) = &study.kind else {
             return Err(Error::input(format!(
-                "study {} is no lift study of one run: the intervals of `tacit audit coverage` are those of \
-                 a lift",
+                "study {} is no lift study of one run, and `tacit audit` takes those alone: it knows their \
+                 intervals and their worst inputs",
                 study.name
             )));
         };

@@ -14,6 +14,7 @@ use super::owner::OwnerRun;
 use super::ready;
 use super::ready::heard;
 use super::spine::Name;
+use super::{Event, Watch};
 use crate::prepare::Checked;
 use base::{Error, PartyId};
 use net::Session;
@@ -124,6 +125,8 @@ struct Own<'a> {
     data_tag: Bytes32,
     /// Zeros for none: no spine is kept under that name.
     spine: Name,
+    /// Who is told what a peer's keys are.
+    watch: &'a Watch,
 }
 
 impl OwnerRun<'_> {
@@ -137,6 +140,7 @@ impl OwnerRun<'_> {
             lineage: self.party.lineage.as_deref().unwrap_or_default(),
             data_tag,
             spine: spine.unwrap_or_default(),
+            watch: self.watch,
         };
         self.session.step("agree", |session| {
             let (firsts, tags, names) = own.first(session)?;
@@ -153,7 +157,8 @@ pub(super) fn first_words(
     ledger: &Mutex<Ledger>,
 ) -> Result<(), Error> {
     let (data_tag, spine) = ([5; 32], Name::default());
-    let own = Own { checked, ledger, identity, lineage: "lineage", data_tag, spine };
+    let watch = &Watch::none();
+    let own = Own { checked, ledger, identity, lineage: "lineage", data_tag, spine, watch };
     session.step("agree", |session| {
         let (firsts, tags, names) = own.first(session)?;
         own.second(session, &firsts, tags, names).map(|_| ())
@@ -201,7 +206,17 @@ impl Own<'_> {
                     .link(*peer)
                     .blame("what its earlier keys signed does not lead to its key"));
             }
-            line.iter().try_for_each(|one| self.lock()?.succeed(one).map(|_| ()))?;
+            for one in &line {
+                if self.lock()?.succeed(one)? {
+                    (self.watch.events)(Event::Note(format!(
+                        "the key {} of {} has taken the place of {}, which signed that: what that one has \
+                         spent counts for both",
+                        one.new_key(),
+                        self.checked.study.parties[peer.index()].name,
+                        one.old()
+                    )));
+                }
+            }
         }
         Ok(())
     }

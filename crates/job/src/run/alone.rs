@@ -77,11 +77,12 @@ pub fn match_rows(
     })?;
     let mut all = [checked];
     budget::admit(party, &mut all)?;
+    let [checked] = &all;
+    let places = places(party, &checked.study, checked.me, false)?;
     let ledger = ready::open_ledger(party, &all, watch)?;
     in_time(&ledger, party, &all)?;
     warn(&all, watch);
     let [checked] = all;
-    let places = places(party, &checked.study, checked.me, false)?;
     let meeting = meet(party, &checked, places, watch)?;
     let (run, _) = OwnerRun::new(party, &checked, ledger, watch, meeting)?;
     run.match_only(file)

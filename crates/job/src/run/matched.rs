@@ -1,4 +1,5 @@
-//! The match: brings the rows of the parties together by the study's protocol, and says what it told and cost.
+//! The match: brings the rows of the parties together by the study's protocol, and says what it told and
+//! cost.
 
 use super::agree::Agreement;
 use super::join::{self, Attached, Half, Shared};

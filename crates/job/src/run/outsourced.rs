@@ -146,8 +146,8 @@ impl OwnerRun<'_> {
         if self.party.tls_only && used != ServerTransport::Tls {
             return Err(Error::refused(format!(
                 "the servers compute over {used}, and this party's transport = \"tls\" does not allow it: no \
-                 row was shared. The servers' operators can set \"tls\" in their party files, or all agree on \
-                 [ring4] transport in the study; otherwise remove the line"
+                 row was shared. The servers' operators can set \"tls\" in their party files, or all agree \
+                 on [ring4] transport in the study; otherwise remove the line"
             )));
         }
         Ok(used)

@@ -1,5 +1,5 @@
-//! An owner's run, phase by phase: met, agreed, admitted, and then the stages of [`crate::course`], each phase made
-//! of the one before.
+//! An owner's run, phase by phase: met, agreed, admitted, and then the stages of [`crate::course`], each
+//! phase made of the one before.
 
 use super::agree::{Agreement, others_of};
 use super::matched::{MatchedRows, Placed};
@@ -35,8 +35,8 @@ use study::transport::ServerTransport;
 
 /// In a report that is given before the run has ended.
 const BROKEN_OFF: &str = "This answer was complete before the run ended, and the run then broke off: the \
-                          release stage, and what the others were charged after it, are not in this report; see \
-                          the ledger.";
+                          release stage, and what the others were charged after it, are not in this report; \
+                          see the ledger.";
 
 /// What lives as long as one party's run: what it was checked with, the conversation, and its own answer.
 pub(super) struct OwnerRun<'a> {
@@ -53,6 +53,8 @@ pub(super) struct OwnerRun<'a> {
     /// What rows are matched by, where servers join them.
     pub salt: Option<Seed>,
     pub answer: OwnAnswer,
+    /// Whose key sees these data for the first time, in sentences.
+    pub strangers: Vec<String>,
 }
 
 /// This party's own answer, which nothing that the others do takes away.
@@ -99,7 +101,9 @@ impl<'a> OwnerRun<'a> {
         let kept = kept_spine(party, checked)?;
         let salt = outsourced::salt_of(party, checked)?;
         let answer = OwnAnswer::default();
-        let run = Self { party, checked, ledger, watch, session, farewell, log, kept, salt, answer };
+        let strangers = Vec::new();
+        let run =
+            Self { party, checked, ledger, watch, session, farewell, log, kept, salt, answer, strangers };
         Ok((run, meeting.workers))
     }
 
@@ -248,8 +252,8 @@ impl Admitted<'_, '_> {
         Ok(report)
     }
 
-    /// The report, kept in the ledger. A run that broke off after this side had its answer ends with that answer:
-    /// there is one per study and data.
+    /// The report, kept in the ledger. A run that broke off after this side had its answer ends with that
+    /// answer: there is one per study and data.
     fn report_of(&mut self, completed: Completed<MatchedRows, Views>) -> Result<RunReport, Error> {
         if let Some(stored) = self.agreement.stored.as_deref() {
             return report::stored(stored);

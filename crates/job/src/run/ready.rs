@@ -4,6 +4,7 @@ use super::agree::{Agreement, others_of, tell, tell_each};
 use super::outsourced::{self, StartSignal};
 use super::owner::OwnerRun;
 use super::{Event, Watch};
+use crate::budget::{self, KeyKnowledge};
 use crate::prepare::Checked;
 use base::{Error, Fault, PartyId};
 use net::Session;
@@ -146,6 +147,7 @@ impl OwnerRun<'_> {
     /// exact sizes, which a run that is refused later would have given away for nothing. Who finds that a
     /// peer's ledger is another one gives it back what it signed.
     pub(super) fn ready(&mut self, agreement: &Agreement) -> Result<(), Error> {
+        self.tell_strangers()?;
         let (mine, owners) = (self.allowed(agreement), others_of(self.checked));
         let (word, changed) = (u8::from(mine.is_ok()), &agreement.changed);
         let said = |peer: PartyId| {
@@ -174,6 +176,18 @@ impl OwnerRun<'_> {
             }
         })?;
         self.keep_likeness()
+    }
+
+    /// Says whose key sees these data for the first time, now that peers have said whose place theirs took.
+    fn tell_strangers(&mut self) -> Result<(), Error> {
+        let Some(lineage) = self.party.lineage.as_deref() else { return Ok(()) };
+        if !self.checked.charges(self.party)? {
+            return Ok(());
+        }
+        let strangers = budget::strangers(&*self.lock()?, lineage, self.checked, KeyKnowledge::Peers)?;
+        strangers.iter().for_each(|note| (self.watch.events)(Event::Warning(note.clone())));
+        self.strangers = strangers;
+        Ok(())
     }
 
     /// Keeps what the data look like: from now on something is charged under their name.
@@ -383,9 +397,9 @@ impl OwnerRun<'_> {
         Ok(())
     }
 
-    /// What this party's operator has allowed of peers' ledgers.
+    /// Whose key is new to these data, and what this party's operator has allowed of peers' ledgers.
     pub(super) fn noticed(&self) -> Result<Vec<String>, Error> {
-        let mut all = Vec::new();
+        let mut all = self.strangers.clone();
         for peer in others_of(self.checked) {
             let member = &self.checked.study.parties[peer.index()];
             for text in self.lock()?.noticed(&member.key)? {

@@ -1,5 +1,6 @@
-//! Row and combine. Its units are the shards: each runs the rows of the program, prepared once, on a connection
-//! of its own, and what leaves it are shares, which add up. Servers compute one shard on the connections of the coordinators.
+//! Row and combine. Its units are the shards: each runs the rows of the program, prepared once, on a
+//! connection of its own, and what leaves it are shares, which add up. Servers compute one shard on the
+//! connections of the coordinators.
 
 use super::Stage;
 use crate::align::Shard;

@@ -1,9 +1,9 @@
-//! The releases, as owners and servers run them. Its units are the viewers: the parties, and the public where it
-//! sees anything.
+//! The releases, as owners and servers run them. Its units are the viewers: the parties, and the public where
+//! it sees anything.
 //!
 //! With noise that is drawn inside, a release is held, paid for and opened ([`privacy::hold`]); between two
-//! parties it may be of candidates ([`privacy::cut_and_choose`]); without noise it is opened at once. Lists come
-//! after the release to their viewer.
+//! parties it may be of candidates ([`privacy::cut_and_choose`]); without noise it is opened at once. Lists
+//! come after the release to their viewer.
 
 use super::{Stage, Tells};
 use crate::engines::{Estimate, StudyEngine};

@@ -45,7 +45,7 @@ pub fn write(dir: &Path, rows: &[BenchRow], skipped: &[SkippedRun]) -> Result<()
 }
 
 /// One value of every row, in groups by workload.
-fn grouped(rows: &[BenchRow], parts: impl Fn(&BenchRow) -> Vec<f64>) -> Vec<(String, Vec<StackedBar>)> {
+fn grouped(rows: &[BenchRow], parts: fn(&BenchRow) -> Vec<f64>) -> Vec<(String, Vec<StackedBar>)> {
     let mut groups: Vec<(String, Vec<StackedBar>)> = Vec::new();
     for row in rows {
         let name = row.workload.word();
@@ -58,23 +58,9 @@ fn grouped(rows: &[BenchRow], parts: impl Fn(&BenchRow) -> Vec<f64>) -> Vec<(Str
     groups
 }
 
-fn counts(title: &str, rows: &[BenchRow], value: fn(&BenchRow) -> u64) -> Panel {
-    Panel {
-        title: title.to_owned(),
-        scale: BarScale::Log,
-        groups: grouped(rows, |row| vec![value(row) as f64]),
-    }
-}
-
-/// Sums that are read side by side: half as high is half as much.
-fn amounts(title: &str, rows: &[BenchRow], value: fn(&BenchRow) -> f64) -> Panel {
-    Panel { title: title.to_owned(), scale: BarScale::Linear, groups: grouped(rows, |row| vec![value(row)]) }
-}
-
-/// Parts of the time of an unbounded run.
-fn times(rows: &[BenchRow], parts: fn(&BenchRow) -> Vec<f64>) -> Panel {
-    let title = "Time, unbounded = 1".to_owned();
-    Panel { title, scale: BarScale::Linear, groups: grouped(rows, parts) }
+/// Counts span decades; of sums and of times that are read side by side, half as high is half as much.
+fn panel(title: &str, scale: BarScale, rows: &[BenchRow], parts: fn(&BenchRow) -> Vec<f64>) -> Panel {
+    Panel { title: title.to_owned(), scale, groups: grouped(rows, parts) }
 }
 
 /// User, system and blocked time over the time of the unbounded run.
@@ -88,6 +74,8 @@ fn breakdown(row: &BenchRow) -> Vec<f64> {
 }
 
 fn figures(rows: &[BenchRow]) -> [Figure; 6] {
+    use BarScale::{Linear, Log};
+    const TIMES: &str = "Time, unbounded = 1";
     [
         Figure {
             file: "faults.svg",
@@ -95,8 +83,8 @@ fn figures(rows: &[BenchRow]) -> [Figure; 6] {
             caption: "All parties together, between the marks of the program (the paper's figure 6.1). Both \
                       axes are logarithmic; a bar without height is 0.",
             panels: vec![
-                counts("Major faults", rows, |row| row.figures.major_faults),
-                counts("Minor faults", rows, |row| row.figures.minor_faults),
+                panel("Major faults", Log, rows, |row| vec![row.figures.major_faults as f64]),
+                panel("Minor faults", Log, rows, |row| vec![row.figures.minor_faults as f64]),
             ],
         },
         Figure {
@@ -105,15 +93,15 @@ fn figures(rows: &[BenchRow]) -> [Figure; 6] {
             caption: "All threads of all parties (the paper's figure 6.2). Both axes are logarithmic. \
                       Waiting for the other party is in them, and so it is in the unbounded run.",
             panels: vec![
-                counts("Voluntary switches", rows, |row| row.figures.voluntary_switches),
-                counts("Involuntary switches", rows, |row| row.figures.involuntary_switches),
+                panel("Voluntary switches", Log, rows, |row| vec![row.figures.voluntary_switches as f64]),
+                panel("Involuntary switches", Log, rows, |row| vec![row.figures.involuntary_switches as f64]),
             ],
         },
         Figure {
             file: "time.svg",
             title: "Time",
             caption: "Wall seconds over those of the unbounded run (the paper's figure 6.3).",
-            panels: vec![times(rows, |row| vec![row.ratio_to_unbounded])],
+            panels: vec![panel(TIMES, Linear, rows, |row| vec![row.ratio_to_unbounded])],
         },
         Figure {
             file: "breakdown.svg",
@@ -122,7 +110,7 @@ fn figures(rows: &[BenchRow]) -> [Figure; 6] {
                       figure 6.4): blocked, and computing, which is divided into user and system as the CPU \
                       of all threads is. Threads beside it, such as the pager's (pager_cpu_s), add nothing \
                       to a bar.",
-            panels: vec![times(rows, breakdown)],
+            panels: vec![panel(TIMES, Linear, rows, breakdown)],
         },
         Figure {
             file: "bytes.svg",
@@ -130,8 +118,8 @@ fn figures(rows: &[BenchRow]) -> [Figure; 6] {
             caption: "What paging read and wrote, all parties together. For hint and swap: pages that the \
                       system swapped during the whole run.",
             panels: vec![
-                amounts("Read, MiB", rows, |row| row.figures.bytes_read as f64 / MIB),
-                amounts("Written, MiB", rows, |row| row.figures.bytes_written as f64 / MIB),
+                panel("Read, MiB", Linear, rows, |row| vec![row.figures.bytes_read as f64 / MIB]),
+                panel("Written, MiB", Linear, rows, |row| vec![row.figures.bytes_written as f64 / MIB]),
             ],
         },
         Figure {
@@ -141,8 +129,10 @@ fn figures(rows: &[BenchRow]) -> [Figure; 6] {
                       which makes the trace that is planned by. 0 where nothing is planned; of a speculative \
                       pass also where it ran beside the program.",
             panels: vec![
-                amounts("Planning, milliseconds", rows, |row| row.figures.plan_s * 1e3),
-                amounts("Speculative pass, milliseconds", rows, |row| row.figures.speculation_s * 1e3),
+                panel("Planning, milliseconds", Linear, rows, |row| vec![row.figures.plan_s * 1e3]),
+                panel("Speculative pass, milliseconds", Linear, rows, |row| {
+                    vec![row.figures.speculation_s * 1e3]
+                }),
             ],
         },
     ]

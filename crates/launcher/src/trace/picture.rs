@@ -2,6 +2,7 @@
 
 use osprey::trace::{Header, TraceBlock};
 use page::markup::{Markup, element};
+use page::numbers::binary;
 use page::picture::{BLUES, INK, RULE, label, picture};
 use std::fmt::Write;
 
@@ -29,10 +30,9 @@ pub fn draw(header: &Header, blocks: &[TraceBlock]) -> String {
             parts.push(element("path", &[("fill", shade), ("d", &path)], []));
         }
     }
-    let mib = |chunks: usize| format!("{:.1} MiB", chunks as f64 * header.chunk as f64 / f64::from(1 << 20));
     parts.extend([
         words(LEFT, TOP - 12, "start", "Place in the region (chunks by number), over touches"),
-        words(LEFT - 6, TOP + 12, "end", &mib(top)),
+        words(LEFT - 6, TOP + 12, "end", &binary(top as u64 * header.chunk)),
         words(LEFT - 6, TOP + height, "end", "0"),
         words(LEFT, TOP + height + 18, "start", "0"),
         words(LEFT + width, TOP + height + 18, "end", &format!("{} touches", chunks.len())),

@@ -35,8 +35,8 @@ pub(super) struct CollectedPairs {
 
 /// What only one of the two has.
 pub(super) enum CollectorRole {
-    /// Party 0: the row of party 1 in each slot, which slots are taken, and what it counted: pairs, those that
-    /// the caps dropped, anchors with a taken slot.
+    /// Party 0: the row of party 1 in each slot, which slots are taken, and what it counted: pairs, those
+    /// that the caps dropped, anchors with a taken slot.
     Joiner { map: Vec<u32>, valid: Vec<u64>, counted: [u64; 3], contamination: Option<ContaminationCounts> },
     /// Party 1: joined row `p` is row `rho[p]` of party 0's order.
     Other { rho: Vec<u32> },

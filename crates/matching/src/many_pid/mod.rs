@@ -66,7 +66,11 @@ impl Matcher for ManyId {
     }
 
     fn tells(&self, sizes: &str, options: &MatchOptions) -> String {
-        PrivateId.tells(sizes, options)
+        format!(
+            "{}; the first party alone also counts, for every set of parties, the identifiers that these and no \
+             others have, {sizes}",
+            PrivateId.tells(sizes, options)
+        )
     }
 
     fn price(&self, sizes: &MatchSizes, _options: &MatchOptions) -> Cost {

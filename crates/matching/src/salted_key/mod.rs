@@ -69,8 +69,8 @@ impl Matcher for SaltedKey {
     fn tells(&self, _sizes: &str, _options: &MatchOptions) -> String {
         format!(
             "the parties learn the sizes of all sets and of the match, exactly; {JOINERS} servers that own no \
-             data see keyed hashes of the identifiers, and so which rows of different parties are equal, not \
-             whose they are; the others see the sizes"
+             data see keyed hashes of the identifiers, and so which rows of different parties are equal, \
+             not whose they are; the others see the sizes"
         )
     }
 

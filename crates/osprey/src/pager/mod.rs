@@ -115,8 +115,8 @@ struct Job {
     shares: FrameShares,
 }
 
-/// Starts paging of a region that was not touched yet. Without a limit of memory, or with [`PagingEngine::None`],
-/// nothing is done.
+/// Starts paging of a region that was not touched yet. Without a limit of memory, or with
+/// [`PagingEngine::None`], nothing is done.
 ///
 /// # Errors
 /// In words, with what to do: the system does not permit what the engine needs, the spill directory cannot be

@@ -7,9 +7,9 @@
 //!
 //! **What must hold.** The pager never waits for memory that only it could free. What it does from the bell
 //! to the first frame freed touches little memory that it did not have: its stack and some heap are there
-//! from the start ([`HeapSupply`]). For what is beyond that (page tables, the kernel's own, the table of a file
-//! that grows) the guard gives a reserve, page by page, while the pager does not answer its bell. Without a
-//! guard nothing waits, and the bell never rings.
+//! from the start ([`HeapSupply`]). For what is beyond that (page tables, the kernel's own, the table of a
+//! file that grows) the guard gives a reserve, page by page, while the pager does not answer its bell.
+//! Without a guard nothing waits, and the bell never rings.
 
 use super::worker::Worker;
 use crate::sys::inherit::adopt;

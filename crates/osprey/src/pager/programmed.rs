@@ -128,7 +128,7 @@ impl Worker {
     fn unblock(&mut self) -> Result<(), String> {
         self.drop_stale_leavers();
         let wanted = self.plan().shares().reserve + self.batch;
-        while self.frames.available() + self.writing + self.out.len() < wanted
+        while self.frames.available() + self.writing + self.leavers.len() < wanted
             && let Some(stranger) = self.stranger(1)
         {
             if !self.leave(stranger, u64::MAX)? {

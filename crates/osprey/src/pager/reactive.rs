@@ -23,7 +23,7 @@ impl Worker {
         let pool = count / 8;
         self.drop_stale_leavers();
         while self.frames.available() + self.writing < low && !self.stuck {
-            while self.out.len() < pool + self.batch
+            while self.leavers.len() < pool + self.batch
                 && let Some(chunk) = self.first_in()
             {
                 if !self.leave(chunk, u64::MAX)? {
@@ -31,9 +31,9 @@ impl Worker {
                 }
             }
             let before = self.writing;
-            let later = self.out.split_off(self.out.len().min(self.batch_max));
+            let later = self.leavers.split_off(self.leavers.len().min(self.batch_max));
             self.flush(true)?;
-            self.out.extend(later);
+            self.leavers.extend(later);
             if self.writing == before {
                 break;
             }

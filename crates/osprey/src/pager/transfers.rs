@@ -58,16 +58,16 @@ impl Worker {
     /// Drops items of `out` whose chunk is not out any more.
     pub fn drop_stale_leavers(&mut self) {
         let chunks = &self.chunks;
-        self.out.retain(|l| chunks.state(l.chunk) == State::Out && chunks.stamp(l.chunk) == l.stamp);
+        self.leavers.retain(|l| chunks.state(l.chunk) == State::Out && chunks.stamp(l.chunk) == l.stamp);
     }
 
     /// Writes those who are out, in whole batches; the rest too if somebody waits for frames (`all`).
     pub fn flush(&mut self, all: bool) -> Result<(), String> {
         let least = if all { 1 } else { self.batch };
-        while self.out.len() >= least && !self.stuck && self.ring.in_flight() + self.batch_max <= FLIGHT {
+        while self.leavers.len() >= least && !self.stuck && self.ring.in_flight() + self.batch_max <= FLIGHT {
             let mut leavers = Vec::with_capacity(self.batch_max);
             while leavers.len() < self.batch_max
-                && let Some(leaver) = self.out.pop_front()
+                && let Some(leaver) = self.leavers.pop_front()
             {
                 let chunk = leaver.chunk;
                 if self.chunks.state(chunk) == State::Out && self.chunks.stamp(chunk) == leaver.stamp {
@@ -89,7 +89,7 @@ impl Worker {
                 Err(NoRoom) if self.reclaim() => continue,
                 Err(NoRoom) => {
                     self.stuck = true;
-                    leavers.iter().rev().for_each(|&leaver| self.out.push_front(leaver));
+                    leavers.iter().rev().for_each(|&leaver| self.leavers.push_front(leaver));
                     return Ok(());
                 }
             };
@@ -154,7 +154,7 @@ impl Worker {
             self.chunks.take_slot(chunk);
             self.chunks.set_state(chunk, State::Out);
             let stamp = self.chunks.restamp(chunk);
-            self.out.push_back(Leaver { chunk, stamp, next: u64::MAX });
+            self.leavers.push_back(Leaver { chunk, stamp, next: u64::MAX });
             return if self.chunks.has(chunk, WANTED) { self.enter(chunk) } else { Ok(()) };
         }
         if self.chunks.has(chunk, WANTED) {

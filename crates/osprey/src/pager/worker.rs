@@ -68,7 +68,7 @@ pub(super) struct Worker {
     /// Reads that are not handed over yet: of slots in a row.
     pub gathered: Vec<u32>,
     /// Those who left the region, in order, with their stamps and their next use.
-    pub out: VecDeque<Leaver>,
+    pub leavers: VecDeque<Leaver>,
     /// Resident chunks in the order of their arrival, with their stamps; some items are of the past.
     pub fifo: VecDeque<(u32, u32)>,
     /// Those of them that the plan does not know of.
@@ -184,7 +184,7 @@ impl Worker {
             writing: 0,
             reading: 0,
             gathered: Vec::new(),
-            out: with_memory(2 * count),
+            leavers: with_memory(2 * count),
             fifo: with_memory(queue_length(count)),
             strangers: with_memory(queue_length(count)),
             demand: VecDeque::new(),
@@ -299,7 +299,7 @@ impl Worker {
                 schedule.lower(shares(frames, self.region.chunk()));
             }
         }
-        for _ in (self.writing + self.out.len())..self.frames.excess() {
+        for _ in (self.writing + self.leavers.len())..self.frames.excess() {
             if let Some(chunk) = self.victim()?
                 && !self.leave(chunk, u64::MAX)?
             {
@@ -322,11 +322,11 @@ impl Worker {
         self.flush(true)?;
         if self.stuck {
             self.drop_stale_leavers();
-            let waited_for = self.out.iter().map(|leaver| leaver.chunk);
+            let waited_for = self.leavers.iter().map(|leaver| leaver.chunk);
             let waited_for: Vec<u32> = waited_for.filter(|&chunk| self.chunks.has(chunk, WANTED)).collect();
             waited_for.into_iter().try_for_each(|chunk| self.enter(chunk))?;
         }
-        self.turned_away = !self.stuck && !self.out.is_empty();
+        self.turned_away = !self.stuck && !self.leavers.is_empty();
         Ok(())
     }
 
@@ -425,7 +425,7 @@ impl Worker {
             return Ok(());
         }
         self.drop_stale_leavers();
-        for _ in self.out.len()..self.batch {
+        for _ in self.leavers.len()..self.batch {
             if self.frames.available() > 0 {
                 return Ok(());
             }
@@ -613,7 +613,7 @@ impl Worker {
     }
 
     /// Takes a resident chunk out of the region; `false` when something has its pages pinned. What is dead or
-    /// as on disk is done with then; the rest is `out`.
+    /// as on disk is done with then; the rest is among the leavers.
     pub fn leave(&mut self, chunk: u32, next: u64) -> Result<bool, String> {
         let left = self.mover.leave(&mut self.frames, &self.region, chunk);
         let Some(frame) = left.map_err(|e| refusal("a chunk cannot be taken out of the region", &e))? else {
@@ -668,7 +668,7 @@ impl Worker {
             }
             self.free_slot(chunk);
         }
-        self.out.push_back(Leaver { chunk, stamp, next });
+        self.leavers.push_back(Leaver { chunk, stamp, next });
     }
 
     /// A chunk outside the region, in which nothing is allocated, is as if it never had been.

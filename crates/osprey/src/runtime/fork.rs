@@ -2,9 +2,9 @@
 //!
 //! Nothing in a child serves a touch of a chunk that is away, and a copy of half of the chunks would be worse
 //! than none. So the region is left out of children, and a child that touches it, or allocates there, is told
-//! why it ends. In [`PassMode::Off`](crate::Mode::Off) the region is ordinary memory in children too. Trace and
-//! report are the parent's to write in every mode. What `exec` or `posix_spawn` start is another program and
-//! not concerned.
+//! why it ends. In [`PassMode::Off`](crate::Mode::Off) the region is ordinary memory in children too. Trace
+//! and report are the parent's to write in every mode. What `exec` or `posix_spawn` start is another program
+//! and not concerned.
 
 use super::{EXIT_UNAVAILABLE, RUNTIME};
 use crate::region::PagedRegion;

@@ -146,8 +146,8 @@ impl TraceSource {
         self.footer.as_ref()
     }
 
-    /// What becomes readable when [`TraceSource::next`] may have more after [`TraceFeed::Wait`]: of a ring. Wait for it
-    /// only then, because it stays readable until all is taken.
+    /// What becomes readable when [`TraceSource::next`] may have more after [`TraceFeed::Wait`]: of a ring.
+    /// Wait for it only then, because it stays readable until all is taken.
     #[must_use]
     pub fn bell(&self) -> Option<BorrowedFd<'_>> {
         match &self.input {

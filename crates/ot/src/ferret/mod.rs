@@ -17,10 +17,10 @@
 //!   row i:    q_i = v_i + sum of ten r_j, t_i = w_i + sum of the receiver's ten; b = A u + e   ([`code`])
 //! The noise e has one 1 in every tree's rows. Bit 0 of every q is 0, so bit 0 of t is b.
 //!
-//! Streaming: trees are worked off in groups of 2^14 rows ([`TreeGroup`]), each with a message of its own, as OTs
-//! are asked for. The rows of an extension's last trees are not given out: they are the next one's inputs.
-//! The memory of a side is the secret of an extension (16 MiB), as much for the next one while it is being
-//! made, and one group of rows (256 KiB).
+//! Streaming: trees are worked off in groups of 2^14 rows ([`TreeGroup`]), each with a message of its own, as
+//! OTs are asked for. The rows of an extension's last trees are not given out: they are the next one's
+//! inputs. The memory of a side is the secret of an extension (16 MiB), as much for the next one while it is
+//! being made, and one group of rows (256 KiB).
 //!
 //! Deviations: half-tree instead of GGM trees; the path bits are the receiver's random choices, so the
 //! receiver sends nothing; the first extension is small and feeds the large one ([`LpnExtension::first`]).

@@ -127,8 +127,8 @@ impl VoleReceiverCore {
         Self { state: State::new(start) }
     }
 
-    /// One extension of the a and the c of [`BASE`] elements by t of [`VoleExtension::ots`] correlated OTs, whose
-    /// choices are in `choices`, and the sender's message. All its rows are appended to `out`, a and c.
+    /// One extension of the a and the c of [`BASE`] elements by t of [`VoleExtension::ots`] correlated OTs,
+    /// whose choices are in `choices`, and the sender's message. All its rows are appended to `out`, a and c.
     ///
     /// # Errors
     /// When there are more or fewer inputs, or the message has a wrong length.

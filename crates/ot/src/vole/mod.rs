@@ -1,5 +1,6 @@
 //! Vector oblivious linear evaluation over the field of 2^128 elements, from correlated OT. The steps without
-//! network are [`VoleSenderCore`] and [`VoleReceiverCore`], the conversation [`VoleSender`] and [`VoleReceiver`].
+//! network are [`VoleSenderCore`] and [`VoleReceiverCore`], the conversation [`VoleSender`] and
+//! [`VoleReceiver`].
 //!
 //! Functionality: the sender holds Delta and gets random b_i; the receiver gets random a_i and c_i = a_i
 //! Delta + b_i.

@@ -384,7 +384,13 @@ fn other_noise_than_the_seeds_give_is_detected() {
 fn leaving_after_the_index_is_silence() {
     let world = World::new(8);
     let [viewer, _] = world.run(&cluster(9), Cheat::Leave);
-    assert!(matches!(viewer.err().unwrap().kind(), Fault::Channel(_)));
+    let error = viewer.err().unwrap();
+    assert!(matches!(error.kind(), Fault::Channel(_)));
+    // What was spent, what is held, and what to do next.
+    let error = error.to_string();
+    for part in ["Spent: this release, which charges nothing here,", "Held: ", "tacit ledger allow "] {
+        assert!(error.contains(part), "{error}");
+    }
     let record = world.transcript(VIEWER).unwrap();
     assert_eq!(record.outcome(), Some(TranscriptEnd::Detected(release::choose::Deviation::Silence)));
     let reason = world.barred(VIEWER).unwrap();
@@ -397,7 +403,10 @@ fn leaving_after_the_index_is_silence() {
 #[test]
 fn a_connection_lost_before_the_index_resumes_with_the_same_noise() {
     let world = World::new(8);
-    assert!(world.run(&cluster(11), Cheat::LeaveEarly).iter().all(Result::is_err));
+    let errors = world.run(&cluster(11), Cheat::LeaveEarly).map(|done| done.err().unwrap().to_string());
+    let again = "Run again, with the same study and the same data: the same noise is entered";
+    assert!(errors[VIEWER.index()].contains(again), "{errors:?}");
+    assert!(errors[VIEWER.index()].contains("Spent on this release: nothing"), "{errors:?}");
     let before = world.transcript(DRAWER).unwrap();
     assert_eq!((before.index(), world.transcript(VIEWER).unwrap().index()), (None, None));
     let [viewer, _] = world.run(&cluster(12), Cheat::No).map(Result::unwrap);

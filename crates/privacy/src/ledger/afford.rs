@@ -1,12 +1,13 @@
 //! Whether a debit may be made: the budget of each viewer, its bound within a period, the deltas, and the
 //! total over all.
 
-use super::{Debit, Ledger, VOIDED, file, holding, lineages, moment, now, rational_of, sees, spent};
+use super::{Debit, Ledger, PUBLIC, VOIDED, file, holding, lineages, moment, now, rational_of, reads, spent};
 use base::Error;
 use num_traits::Signed;
 use release::Rational;
 use release::rational::{shown, small};
 use rusqlite::{Connection, params};
+use std::collections::BTreeSet;
 use std::path::Path;
 use study::party::Period;
 
@@ -15,8 +16,24 @@ pub(super) fn afford(connection: &Connection, path: &Path, debit: &Debit) -> Res
     if !debit.protects {
         return Ok(());
     }
-    debit.viewer_key.split(' ').try_for_each(|viewer| afford_viewer(connection, path, debit, viewer))?;
+    readers(connection, path, debit)?
+        .iter()
+        .try_for_each(|viewer| afford_viewer(connection, path, debit, viewer))?;
     afford_total(connection, path, debit)
+}
+
+/// Who can read what a debit is for: those it names, and where anybody may, every viewer of the lineage.
+pub(super) fn readers(
+    connection: &Connection,
+    path: &Path,
+    debit: &Debit,
+) -> Result<BTreeSet<String>, Error> {
+    let mut readers: BTreeSet<String> = debit.viewer_key.split(' ').map(str::to_owned).collect();
+    if readers.contains(PUBLIC) {
+        let all = lineages::viewers(connection, &debit.lineage);
+        readers.extend(all.map_err(|e| file::explain(path, "read", &e))?);
+    }
+    Ok(readers)
 }
 
 /// Whether what all viewers learn together stays within its bound; what several see is counted once.
@@ -140,7 +157,7 @@ fn within(
     let sql = format!(
         "SELECT at, rho FROM debits WHERE lineage = ?1 AND {} AND protects = 1 AND {VOIDED} AND at > ?3 \
          ORDER BY at",
-        sees(2)
+        reads(2)
     );
     let mut query = connection.prepare(&sql)?;
     let rows = query

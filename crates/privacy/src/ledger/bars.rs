@@ -364,10 +364,19 @@ pub fn barred_error(ledger: &std::path::Path, towards: &PeerLineage, reason: &st
     Error::refused(format!(
         "releases with {peer} on lineage {lineage} are barred ({reason}); this side's operator alone decides \
          whether to try \
-         again, with new noise and a new charge: tacit ledger allow {} {peer} --lineage {} --reason \"...\"",
-        quoted(&ledger.display().to_string()),
-        quoted(lineage),
+         again, with new noise and a new charge: {}",
+        allow_command(ledger, towards)
     ))
+}
+
+/// What this side's operator says to let releases with a peer begin again.
+pub(crate) fn allow_command(ledger: &std::path::Path, towards: &PeerLineage) -> String {
+    format!(
+        "tacit ledger allow {} {} --lineage {} --reason \"...\"",
+        quoted(&ledger.display().to_string()),
+        towards.peer,
+        quoted(&towards.lineage)
+    )
 }
 
 /// As a shell reads it as one word.

@@ -9,6 +9,9 @@ use super::{
 };
 use base::{Error, hex, unhex};
 use net::succession::Succession;
+use num_traits::Signed;
+use release::Rational;
+use release::rational::{shown, small};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -314,12 +317,13 @@ impl Export {
     }
 
     /// Checks all signatures in it: of debits, and that each says what its debit says; of successions; of
-    /// statements.
+    /// statements. What a debit says in two ways must be the same.
     ///
     /// # Errors
     /// The first thing that does not fit.
     pub fn verify(&self) -> Result<VerifiedExport, Error> {
         let wrong = |text: String| Error::input(format!("the exported ledger was changed: {text}"));
+        self.debits.iter().try_for_each(says_one_thing).map_err(wrong)?;
         let signed = check_signatures(&self.debits, &self.signatures).map_err(wrong)?;
         for one in &self.successions {
             let statement = unhex::<{ net::succession::SUCCESSION_BYTES }>(&one.statement);
@@ -345,6 +349,10 @@ impl Export {
             if !self.debits.iter().any(|debit| debit.row == void.debit && debit.given_back) {
                 return Err(wrong(format!("debit {} is said to be given back, and is not", void.debit)));
             }
+        }
+        let void = |debit: &&EntryRow| self.voids.iter().any(|void| void.debit == debit.row);
+        if let Some(debit) = self.debits.iter().filter(|debit| debit.given_back).find(|debit| !void(debit)) {
+            return Err(wrong(format!("debit {} was given back, and nothing says when", debit.row)));
         }
         Ok(VerifiedExport { debits: self.debits.len(), signed, successions: self.successions.len() })
     }
@@ -392,6 +400,26 @@ impl Export {
             cells.map(|cell| quoted(cell)).join(",")
         }));
         lines.join("\n") + "\n"
+    }
+}
+
+/// Whether what a debit says for people is what it says exactly.
+fn says_one_thing(debit: &EntryRow) -> Result<(), String> {
+    let EntryRow { row, rho, exact_rho, delta, exact_delta, tau, .. } = debit;
+    let number = |name: &str, text: &str| {
+        let number = text.parse::<Rational>().ok().filter(|number| !number.is_negative());
+        number.ok_or_else(|| format!("{name} of row {row} of debits is {text:?}, which is no charge"))
+    };
+    number("tau", tau)?;
+    let derived = [
+        ("rho", rho, shown(&number("exact_rho", exact_rho)?)),
+        ("delta", delta, small(&number("exact_delta", exact_delta)?)),
+    ];
+    match derived.into_iter().find(|(_, said, derived)| *said != derived) {
+        None => Ok(()),
+        Some((name, said, derived)) => {
+            Err(format!("row {row} of debits says {name} {said}, and exactly it is {derived}"))
+        }
     }
 }
 

@@ -11,8 +11,8 @@
 use super::paid::{self, PaymentProof};
 use super::succession::{has_line, line, newest_of};
 use super::{
-    Bytes32, Debit, Ledger, PeerLineage, SumExactly, VOIDED, afford, afford_total, afford_viewer,
-    barred_error, begin, check, file, now, rational_of, record,
+    Bytes32, Debit, Ledger, PUBLIC, PeerLineage, SumExactly, VOIDED, afford, afford_total, afford_viewer,
+    barred_error, begin, check, file, now, rational_of, readers, record,
 };
 use base::Error;
 use num_traits::Zero;
@@ -236,9 +236,10 @@ impl Ledger {
                     ..all
                 })
             };
-            for viewer in debit.viewer_key.split(' ') {
-                let all = with(&|before| before.viewer_key.split(' ').any(|seen| seen == viewer));
-                afford_viewer(&self.connection, &self.path, &all, viewer)?;
+            for viewer in readers(&self.connection, &self.path, debit)? {
+                let reads = |seen: &str| seen == viewer || seen == PUBLIC;
+                let all = with(&|before| before.viewer_key.split(' ').any(reads));
+                afford_viewer(&self.connection, &self.path, &all, &viewer)?;
             }
             afford_total(&self.connection, &self.path, &with(&|_| true))?;
         }
@@ -457,7 +458,7 @@ pub(super) fn spent_tau(
 ) -> Result<Rational, rusqlite::Error> {
     let sql = format!(
         "SELECT tau FROM debits WHERE lineage = ?1 AND {} AND protects = 1 AND tau IS NOT NULL AND {VOIDED}",
-        super::sees(2)
+        super::reads(2)
     );
     let mut query = connection.prepare(&sql)?;
     let rows = query.query_map([lineage, viewer], |row| rational_of(row, "tau"))?;

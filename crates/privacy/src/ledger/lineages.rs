@@ -1,6 +1,7 @@
 //! What the ledger keeps of lineages: who has seen them, what they have spent over all viewers, and what they
 //! look like; and how often a match was begun.
 
+use super::succession::newest;
 use super::{Bytes32, Debit, Ledger, SumExactly, VOIDED, begin, charge, file, now, rational_of};
 use crate::PrivacyTotal;
 use base::Error;
@@ -135,12 +136,7 @@ impl Ledger {
     /// # Errors
     /// When the ledger cannot be read.
     pub fn viewers_of(&self, lineage: &str) -> Result<Vec<String>, Error> {
-        let sql = "SELECT DISTINCT viewer FROM debits WHERE lineage = ?1 AND protects = 1";
-        let sets = self.listed(sql, [lineage], |row| row.get::<_, String>(0))?;
-        let all: BTreeSet<&str> = sets.iter().flat_map(|set| set.split(' ')).collect();
-        // What was seen under an earlier key is its successor's.
-        let newest = all.into_iter().map(|key| self.newest(key)).collect::<Result<BTreeSet<_>, _>>()?;
-        Ok(newest.into_iter().collect())
+        viewers(&self.connection, lineage).map_err(|e| self.explain("read", &e))
     }
 
     /// What a study on these data was charged towards a viewer of a lineage, and would not be charged again
@@ -286,6 +282,17 @@ impl Ledger {
         write.commit().map_err(explain)?;
         Ok(begun)
     }
+}
+
+/// The keys of those who have seen something of a lineage, each the newest of its line.
+pub(super) fn viewers(connection: &Connection, lineage: &str) -> Result<Vec<String>, rusqlite::Error> {
+    let mut query =
+        connection.prepare("SELECT DISTINCT viewer FROM debits WHERE lineage = ?1 AND protects = 1")?;
+    let sets = query.query_map([lineage], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
+    let all: BTreeSet<&str> = sets.iter().flat_map(|set| set.split(' ')).collect();
+    // What was seen under an earlier key is its successor's.
+    let newest = all.into_iter().map(|key| newest(connection, key)).collect::<Result<BTreeSet<_>, _>>()?;
+    Ok(newest.into_iter().collect())
 }
 
 /// Which lineage each row of a query names, and how much the column of these data that is most like its

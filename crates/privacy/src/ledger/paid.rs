@@ -166,8 +166,8 @@ impl SignatureRow {
         Ok(())
     }
 
-    /// Whether it is about a debit: the same release, attempt, charge and study. Not tau: an unspent debit
-    /// pays for the next number as well, whose tables may be others.
+    /// Whether it is about a debit: the same release, attempt, charge, study and viewers. Not tau: an unspent
+    /// debit pays for the next number as well, whose tables may be others.
     ///
     /// # Errors
     /// What is another.
@@ -180,7 +180,14 @@ impl SignatureRow {
             ("rho", &entry.exact_rho),
             ("delta", &entry.exact_delta),
         ];
-        match said.into_iter().find(|(name, value)| self.says(name) != Some(value)) {
+        // A debit does not name its owner among those who see the number.
+        let all = self.says("viewers").unwrap_or_default();
+        let other = |one: &&str| *one == super::PUBLIC || entry.peer_key.split(' ').any(|peer| peer == *one);
+        let others = all.split(' ').filter(other).collect::<Vec<_>>().join(" ");
+        let viewers = ("viewers", entry.viewer_key.as_str());
+        let seen = [all, &others].contains(&viewers.1);
+        let wrong = said.into_iter().find(|(name, value)| self.says(name) != Some(value));
+        match wrong.or((!seen).then_some(viewers)) {
             None => Ok(()),
             Some((name, value)) => Err(format!(
                 "{} signed {name} {} of number {}, and row {} of debits says {value}",

@@ -146,8 +146,8 @@ impl Ledger {
     ///
     /// # Errors
     /// When this attempt of the release has a transcript at this stage or a later one;
-    /// [`base::Fault::Refused`] when a viewer's is barred, or another one is under way; when the ledger cannot
-    /// be written.
+    /// [`base::Fault::Refused`] when a viewer's is barred, or another one is under way; when the ledger
+    /// cannot be written.
     pub fn save_transcript(
         &mut self,
         release_id: &Bytes32,

@@ -148,8 +148,8 @@ pub struct ReleaseWord {
 pub enum WordKind {
     /// The owner's share of a fold's word: additive or exclusive-or, as [`Program::sharing`] says.
     Share(u32),
-    /// A summand of a fold's word ([`TotalsForm::Replicated`]), which nobody enters: all servers but one hold it.
-    /// The owner is the first viewer.
+    /// A summand of a fold's word ([`TotalsForm::Replicated`]), which nobody enters: all servers but one hold
+    /// it. The owner is the first viewer.
     Summand(u32, u8),
     /// A fold's total that the owner knows alone.
     Alone(u32),
@@ -273,9 +273,9 @@ impl<'a> Lowering<'a> {
 /// Lowers the release section for `viewer`.
 ///
 /// # Errors
-/// When a `DifferenceSizes` mechanism has no parameters yet or parameters out of range; when there is noise and
-/// nothing says where it comes from; when candidates are asked for among other than two parties, or for the
-/// public.
+/// When a `DifferenceSizes` mechanism has no parameters yet or parameters out of range; when there is noise
+/// and nothing says where it comes from; when candidates are asked for among other than two parties, or for
+/// the public.
 pub fn lower_release(program: &Program, viewer: Viewer, how: &Lowering<'_>) -> Result<ReleasePlan, Error> {
     let wrong = |d: &DifferenceSizes| {
         let places = [d.lift_places, d.spread_places].iter().any(|p| p.unsigned_abs() > PLACES);

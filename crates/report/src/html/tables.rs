@@ -234,6 +234,11 @@ pub fn disclosed(report: &RunReport) -> Vec<Markup> {
         rows.push(("rows of the test group, public in this mode".into(), count(test)));
         rows.push(("rows of the control group, public in this mode".into(), count(control)));
     }
+    let first = report.parties.first().map_or("", |party| party.name.as_str());
+    if crate::wording::overlaps(disclosed, first).is_some() {
+        let to = format!("{} alone", label(first));
+        rows.push(("identifiers of every set of parties, counted by".into(), to));
+    }
     let rows: Vec<(&str, String)> = rows.iter().map(|(name, shown)| (name.as_str(), shown.clone())).collect();
     let title = match (&disclosed.dummies, disclosed.kept_spine) {
         (None, false) => "Exact, and known to all sides",

@@ -9,8 +9,8 @@
 //! where it is one question (cloud, mobile) every row holds it.
 //!
 //! *No match* is said apart, by the found bit; then row and score are 0. Ties: the resource with the smallest
-//! row wins. In the paper's circuit ([`SelectionCircuit::Paper`]) there is no such bit: the worst score, 0 or all ones,
-//! says that nothing matched, and resources must not have it.
+//! row wins. In the paper's circuit ([`SelectionCircuit::Paper`]) there is no such bit: the worst score, 0 or
+//! all ones, says that nothing matched, and resources must not have it.
 //!
 //! In the mobile problems a user is a resource and a provider at once: every user is a party of its own with
 //! one row. Their distance is Euclidean on a grid of 16-bit coordinates. It is compared as a square, which

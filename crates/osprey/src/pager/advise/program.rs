@@ -37,8 +37,8 @@ pub(super) enum Search {
     No,
     /// Those that the plan holds: the kernel took some away. [`PlannedProgram::bring_back`] is to be told.
     Held,
-    /// All, because the plan stood still: the program may have overtaken it by far. [`PlannedProgram::strayed`] is
-    /// to be told, too.
+    /// All, because the plan stood still: the program may have overtaken it by far.
+    /// [`PlannedProgram::strayed`] is to be told, too.
     All,
 }
 

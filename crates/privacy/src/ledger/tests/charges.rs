@@ -29,6 +29,67 @@ fn a_total_bounds_all_viewers_together() {
     assert_eq!(ledger.viewers_of("hospitals").unwrap().len(), 2);
 }
 
+/// What anybody may read, every viewer of the data can have read, whoever the number was computed with.
+#[test]
+fn a_published_number_counts_towards_every_viewer() {
+    let folder = folder();
+    let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
+    let to = |viewers: &str, release| Debit {
+        viewer_key: viewers.into(),
+        ..debit(release, ratio(1, 4), ratio(3, 4))
+    };
+    let (first, second) = (format!("a {PUBLIC}"), format!("b {PUBLIC}"));
+    ledger.debit(&to("a", 1)).unwrap();
+    ledger.debit(&to(&second, 2)).unwrap();
+    let spent = |ledger: &Ledger| ["a", "b", PUBLIC, "c"].map(|key| ledger.spent("hospitals", key).unwrap());
+    // Also towards one that comes later: it can look it up.
+    assert_eq!(spent(&ledger), [ratio(1, 2), ratio(1, 4), ratio(1, 4), ratio(1, 4)]);
+    assert_eq!(ledger.spent_by_all("hospitals").unwrap(), ratio(1, 2));
+    assert_eq!(ledger.spent("other", "a").unwrap(), ratio(0, 1));
+    ledger.debit(&to(&first, 3)).unwrap();
+    assert_eq!(spent(&ledger), [ratio(3, 4), ratio(1, 2), ratio(1, 2), ratio(1, 2)]);
+    // So one with another party is refused where somebody who can read it has had all.
+    let more = [to(&second, 4)];
+    for refused in
+        [ledger.check_debit(&more[0]), ledger.check_together(&more), ledger.debit(&more[0]).map(|_| ())]
+    {
+        assert!(text(refused).contains("budget: 0.75 of 0.75 spent on lineage hospitals by viewer a"));
+    }
+    ledger.debit(&to("b", 4)).unwrap();
+}
+
+/// What is said of a kept answer: exact only where nothing was released with noise, free only where nothing was
+/// charged.
+#[test]
+fn a_kept_answer_is_exact_or_free_where_it_was() {
+    let folder = folder();
+    let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
+    let mut keep = |study: u8, rho: &str, debit: Option<Debit>| {
+        let key = AnswerKey {
+            study: [study; 32],
+            program: [0; 32],
+            my_tag: [2; 32],
+            peer_tag: [3; 32],
+            party: base::PartyId(0),
+        };
+        let report = format!("{{\"study\": {{\"name\": \"s\"}}, \"privacy\": {{\"rho\": \"{rho}\"}}}}");
+        ledger.store_answer(&key, &["key-of-registry"], &report).unwrap();
+        let debit = debit.map(|debit| Debit { study: [study; 32], ..debit });
+        debit.iter().for_each(|debit| _ = ledger.debit(debit).unwrap());
+        let kept = ledger.answers().unwrap().pop().unwrap();
+        (kept.exact, kept.noised_view, kept.charged)
+    };
+    let charge = |release| debit(release, ratio(1, 10), ratio(9, 1));
+    let sizes = Debit { delta: ratio(1, 1000), most_delta: ratio(1, 10), ..charge(2) };
+    assert_eq!(keep(1, "0", None), (true, false, false));
+    assert_eq!(keep(2, "0", Some(sizes)), (true, false, true));
+    // Its data were released to the other one, and it saw nothing.
+    assert_eq!(keep(3, "0", Some(charge(3))), (false, false, true));
+    assert_eq!(keep(4, "1/10", Some(charge(4))), (false, true, true));
+    // A view of its own alone.
+    assert_eq!(keep(5, "1/10", Some(Debit { protects: false, ..charge(5) })), (false, true, false));
+}
+
 #[test]
 fn data_are_known_again_under_another_name() {
     let folder = folder();

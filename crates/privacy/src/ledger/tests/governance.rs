@@ -298,6 +298,10 @@ fn an_export_holds_no_secret_and_is_checked() {
     assert_eq!(read.debits[0].period.as_deref(), Some("1 in 1 day"));
     for (what, from, to) in [
         ("a charge", "\"exact_rho\": \"1/10\"", "\"exact_rho\": \"1/20\""),
+        ("a charge as people read it", "\"rho\": \"0.1\"", "\"rho\": \"0.01\""),
+        ("a delta as people read it", "\"delta\": \"0\"", "\"delta\": \"1e-9\""),
+        ("who sees it", " public\",\n      \"peer_key\"", "\",\n      \"peer_key\""),
+        ("a debit that counts", "\"given_back\": false", "\"given_back\": true"),
         ("a successor", &*key(&new), &*key(&old)),
         ("a void", "\"debit\": 2", "\"debit\": 1"),
     ] {
