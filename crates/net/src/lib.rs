@@ -1,8 +1,10 @@
 //! Talk: channels to a *named* peer at a *named* step, a ledger of what was said, TCP and TLS 1.3 between
 //! hosts, and an in-process cluster with fault injection for tests.
 //!
-//! Protocols hold a [`Session`] and speak through [`Session::link`]. There is no "receive from any" and no
-//! flush: a receive first hands over everything queued, so a protocol cannot forget to.
+//! Protocols hold a [`Session`] and speak through [`Session::link`]. There is no "receive from any". A
+//! receive first hands over what is queued towards its own peer, so two parties that talk in turn need no
+//! flush. A party that has spoken to several peers flushes each before it waits for one, and a party that
+//! computes on flushes what a peer waits for ([`StepLink::flush`]).
 
 mod accept;
 mod channel;

@@ -5,8 +5,29 @@ use engine::conformance::{self, Table};
 use engine::{BaseOts, PreparedRows, RowInput, RowSource};
 use net::cluster::{Cluster, pinned};
 use ot::OtKind;
-use program::JoinedRows;
+use program::{JoinedRows, ShardRows};
+use studies::lift::{JoinedRow, LiftLayout, LiftParameters, bench_row, build};
 use sums::{LANES, SumRows};
+
+/// One party's columns of a lift study.
+struct LiftTable<'a> {
+    lift: &'a LiftParameters,
+    layout: &'a LiftLayout,
+    rows: &'a [JoinedRow],
+}
+
+impl ShardRows for LiftTable<'_> {
+    fn len(&self) -> u64 {
+        self.rows.len() as u64
+    }
+    fn read(&mut self, column: u32, from: u64, into: &mut [u128]) -> Result<(), Error> {
+        let content = self.layout.columns[column as usize];
+        for (out, row) in into.iter_mut().zip(&self.rows[from as usize..]) {
+            *out = content.encode(self.lift, row);
+        }
+        Ok(())
+    }
+}
 
 /// Shares of joined rows: any number is one.
 struct Shared(PartyId);
@@ -25,6 +46,18 @@ impl JoinedRows for Shared {
     fn alone(&mut self, _: u32) -> Result<u128, Error> {
         Ok(7)
     }
+}
+
+/// All rounds of a lift row: digits, tree, selection, cells and cohorts, in two batches that are in flight.
+fn lift_rows(kind: OtKind) -> String {
+    let lift = LiftParameters { cohorts: vec!["x".into()], ..LiftParameters::bench(4) };
+    let (program, layout) = build(&lift).unwrap();
+    let rows: Vec<JoinedRow> = (0..100).map(|i| bench_row(&lift, 5, i)).collect();
+    let stage = SumRows::new(&program, RowSource::Owned, kind, 64).unwrap();
+    Cluster::new(2, 9).wire(|session| {
+        let mut table = LiftTable { lift: &lift, layout: &layout, rows: &rows };
+        stage.run(RowInput::Owned(&mut table), BaseOts::Own, session).map(drop)
+    })
 }
 
 #[test]
@@ -48,6 +81,8 @@ fn the_wire_is_pinned() {
     pinned(&[
         ("lift-row", own(OtKind::default()), "fabed5ae8e5bf345"),
         ("lift-row over Ferret", own(OtKind::Ferret), "b58c592183294c36"),
+        ("lift-row, a lift study", lift_rows(OtKind::default()), "4251ba046b0510f5"),
+        ("lift-row, a lift study over Ferret", lift_rows(OtKind::Ferret), "2d70a282fb5194fd"),
         ("joined-rows, both shared", joined([true, true]), "eefeec6c26204fee"),
         ("joined-rows, one shared", joined([false, true]), "5c16b9c4b2ab81ca"),
     ]);

@@ -8,7 +8,7 @@ const FOLDER: &str = "docs/protocols";
 /// The test that pins what is said.
 const PINNED: &str = "fn the_wire_is_pinned()";
 /// Pages of things that send nothing of their own.
-const SILENT: [&str; 5] = ["accelerators-cuda", "accelerators-rtl", "curve", "ledger", "okvs"];
+const SILENT: [&str; 4] = ["accelerators-cuda", "accelerators-rtl", "curve", "okvs"];
 /// Files that talk and are no protocol: measurements and tests.
 const NO_PROTOCOL: [&str; 2] = ["crates/bench/", "crates/engine/src/conformance/"];
 
@@ -118,7 +118,14 @@ fn every_protocol_pins_its_wire() {
         let owns = |path: &PathBuf| {
             path.iter().nth(1).and_then(|name| name.to_str()).is_some_and(|name| owners.contains(name))
         };
-        if !pins.get(protocol.name()).is_some_and(|files| files.iter().any(owns)) {
+        let files = pins.get(protocol.name()).map_or(&[][..], |files| &files[..]);
+        let said = protocol.page.text.split("\n\n").find(|paragraph| paragraph.starts_with("Pinned by"));
+        let unsaid = |file: &&PathBuf| !said.is_some_and(|said| said.contains(&*file.to_string_lossy()));
+        for file in files.iter().filter(unsaid) {
+            let (page, file) = (protocol.page.path.display(), file.display());
+            wrong.push(format!("{page}: no paragraph \"Pinned by\" names {file}"));
+        }
+        if !files.iter().any(owns) {
             wrong.push(format!(
                 "{}: no test the_wire_is_pinned in {owners:?} pins \"{}\"",
                 protocol.page.path.display(),

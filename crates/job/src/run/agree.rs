@@ -458,3 +458,23 @@ pub(super) fn tell_each<const N: usize>(
 pub(super) fn others_of(checked: &Checked) -> Vec<PartyId> {
     checked.roster.parties().filter(|party| *party != checked.me).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use net::cluster::pinned;
+
+    /// What of the first words is neither hashed nor signed; a statement is pinned by its crate.
+    #[test]
+    fn the_wire_is_pinned() {
+        let second = Second { flags: STORED | KEPT, attempts: [1, 2], hash: [3; 32], old: [4; 32] };
+        let said = second.bytes();
+        assert_eq!(Second::read(&said).bytes(), said);
+        pinned(&[(
+            "ledger, second words",
+            blake3::hash(&said).to_hex()[..16].to_owned(),
+            "551d146fd544ae31",
+        )]);
+        assert_eq!([1 + FIRST_BYTES + SECOND_BYTES, STATEMENT_BYTES], [414, 172]);
+    }
+}

@@ -127,3 +127,36 @@ fn same_groups(session: &mut Session, groups: [u64; 2]) -> Result<[u64; 2], Erro
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::Share;
+    use net::cluster::{Cluster, pinned};
+
+    const GROUPS: [u64; 2] = [2400, 2600];
+
+    /// What each says, and that it is the price.
+    fn published(parties: usize) -> String {
+        let stage = PublishStage { folds: [0, 1], minimum: 1000, participants: parties };
+        let price = stage.price(&()).unwrap();
+        Cluster::new(parties, 9).wire(|session| {
+            let folds = GROUPS.map(|group| match session.me() == PUBLISHER {
+                true => Share::Known(group.into()),
+                false => Share::Absent,
+            });
+            let disclosed = Disclosure { rows: vec![5000; parties], ..Disclosure::default() };
+            assert_eq!(stage.run(&Shares::new(folds.into()), &disclosed, session)?, GROUPS);
+            assert_eq!(session.ledger().sent("publish"), price.sent[session.me().index()]);
+            Ok(())
+        })
+    }
+
+    #[test]
+    fn the_wire_is_pinned() {
+        pinned(&[
+            ("release, group sizes between two", published(2), "75861fbce21ee42e"),
+            ("release, group sizes among three", published(3), "28095c3917deeb2a"),
+        ]);
+    }
+}

@@ -11,6 +11,8 @@ use tempfile::TempDir;
 
 mod deviants;
 
+use deviants::{Deviates, Owners};
+
 const A: PartyId = PartyId(0);
 const B: PartyId = PartyId(1);
 
@@ -243,8 +245,16 @@ impl Served {
 fn the_wire_is_pinned() {
     let world = Served::new();
     let said = |step: &str| ["hold", "open"].contains(&step);
-    let wire = Cluster::new(6, 9).wire_where(said, |session| world.one(session, None).map(drop));
-    pinned(&[("release, held, paid and opened", wire, "5e68fbde3197637c")]);
+    let served = Cluster::new(6, 9).wire_where(said, |session| world.one(session, None).map(drop));
+    let among = |parties| {
+        let owners = Owners::among(parties);
+        Cluster::new(parties, 9).wire_where(said, |session| owners.one(session, Deviates::No).map(drop))
+    };
+    pinned(&[
+        ("release, held and opened by four servers", served, "5e68fbde3197637c"),
+        ("release, held and opened between two", among(2), "4008f141102f61d6"),
+        ("release, held and opened among three", among(3), "a721673e76780ec1"),
+    ]);
 }
 
 /// It commits to what it bends, so that nothing but the other servers' copies tells: the result is right, it

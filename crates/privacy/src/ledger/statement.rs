@@ -140,7 +140,27 @@ fn parts(value: &Rational, of: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use net::cluster::pinned;
     use release::rational::ratio;
+
+    /// What is sent, and what is signed of it.
+    #[test]
+    fn the_wire_is_pinned() {
+        let made = Statement {
+            key: [1; PUBLIC_KEY_BYTES],
+            head: ChainHead { count: 2, hash: [3; 32] },
+            at: 4,
+            nano_rho: 5,
+            atto_delta: 6,
+            signature: [7; SIGNATURE_BYTES],
+        };
+        let [signer, peer] = [made.key, [8; PUBLIC_KEY_BYTES]].map(|key| KeyFingerprint::of_ed25519(&key));
+        let digest = |bytes: &[u8]| blake3::hash(bytes).to_hex()[..16].to_owned();
+        pinned(&[
+            ("ledger, statement", digest(&made.bytes()), "209449eec8f5fe7f"),
+            ("ledger, what a statement signs", digest(&made.signed(signer, peer)), "bf4aeb1a895bc5a6"),
+        ]);
+    }
 
     #[test]
     fn a_statement_is_of_one_signer_towards_one_peer() {

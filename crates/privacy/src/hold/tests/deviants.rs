@@ -3,11 +3,11 @@
 
 use super::*;
 
-/// Three owners with random shares of a public result; the third one may deviate.
-struct Owners {
+/// Owners with random shares of a public result; the third one may deviate.
+pub(super) struct Owners {
     folder: TempDir,
     plan: ReleasePlan,
-    identities: [Identity; 3],
+    identities: Vec<Identity>,
     /// By what noise the version of this run draws and reads.
     law: Bytes32,
 }
@@ -16,7 +16,7 @@ const DEVIANT: PartyId = PartyId(2);
 
 /// How the third owner deviates.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Deviates {
+pub(super) enum Deviates {
     No,
     /// Says to the second owner alone that it would not pay, and echoes to each what that one heard.
     Tops,
@@ -30,12 +30,15 @@ enum Deviates {
 
 impl Owners {
     fn new() -> Self {
-        let all = engine::conformance::suite_among(3, 5);
-        let case = all.into_iter().find(|case| case.name.starts_with("joint among 3")).expect("it is there");
+        Self::among(3)
+    }
+
+    pub(super) fn among(parties: usize) -> Self {
+        let case = engine::conformance::case(parties, &format!("joint among {parties}"));
         let (owners, sampler) = (case.program.fold_owners(), |at| case.noise.sampler(at));
         let how = Lowering { noise: NoiseSource::Coins(&sampler), ..Lowering::exact(&owners) };
         let plan = lower_release(&case.program, program::Viewer::Public, &how).unwrap();
-        let identities = [(); 3].map(|()| Identity::generate().unwrap());
+        let identities = (0..parties).map(|_| Identity::generate().unwrap()).collect();
         Self { folder: TempDir::new().unwrap(), plan, identities, law: [6; 32] }
     }
 
@@ -71,9 +74,9 @@ impl Owners {
         done.into_iter().map(|done| done.and_then(|done| done)).collect()
     }
 
-    fn one(&self, session: &mut Session, deviates: Deviates) -> Result<Option<Vec<u128>>, Error> {
+    pub(super) fn one(&self, session: &mut Session, deviates: Deviates) -> Result<Option<Vec<u128>>, Error> {
         let (me, ledger) = (session.me(), Mutex::new(self.ledger(session.me())));
-        let holders = [0, 1, 2].map(PartyId).to_vec();
+        let holders = session.roster().parties().collect();
         let identity = &self.identities[me.index()];
         let mut owner = OwnerPayment { debit: self.debit(me), identity, keys: self.keys() };
         let deviates = if me == DEVIANT { deviates } else { Deviates::No };
