@@ -382,7 +382,8 @@ fn besides(study: &Study, built: &Built) -> Vec<String> {
     let mut all = vec![study.matching.tells()];
     if built.lift.as_ref().is_some_and(|(_, layout)| layout.published.is_some()) {
         all.push(format!(
-            "everybody learns how many rows the test and the control arm have, EXACTLY: mode \"{}\" publishes \
+            "everybody learns how many rows the test and the control arm have, EXACTLY: mode \"{}\" \
+             publishes \
              them, and no noise and no charge covers that",
             built.lift.as_ref().map_or("", |(lift, _)| lift.mode.name())
         ));

@@ -155,7 +155,8 @@ impl ClearTotal {
         Self(State::new(fold))
     }
 
-    /// Takes in the rows `from ..` of the joined table that `values` holds; `fold` as for [`ClearTotal::new`].
+    /// Takes in the rows `from ..` of the joined table that `values` holds; `fold` as for
+    /// [`ClearTotal::new`].
     pub fn fold(&mut self, fold: &RowFold, row: &NodeSection, values: &NodeValues, from: u64) {
         self.0.fold(fold, row, values, from);
     }

@@ -286,7 +286,8 @@ fn check_says_whose_a_public_result_is_among_advertisers_apart() {
         assert!(shown.contains(line), "{line} is not in {shown}");
     }
     assert!(!shown.contains("for every set of parties"), "its runs are of two: {shown}");
-    // Each advertiser can read what anybody may of the other's run; the contract and the ledger say which runs.
+    // Each advertiser can read what anybody may of the other's run; the contract and the ledger say which
+    // runs.
     let party = three.path("paper.toml");
     let text = std::fs::read_to_string(&party).unwrap();
     let shown = tacit(["check".as_ref(), party.as_os_str()]);

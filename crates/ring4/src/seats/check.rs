@@ -3,8 +3,8 @@
 //! The content of a channel (s, b -> r) in a round is its length in blocks and its blocks, as they are on the
 //! wire. Under [`TagHash::Keyed`] the tag is the polynomial hash of both at an element that s does not know,
 //! plus a pad of the round from the stream of K_s, index r: without the pad one tag seen on the wire would
-//! give the element away. Under [`TagHash::Blake3`] it is the keyed hash of round, channel and content, under a
-//! key derived from the same element.
+//! give the element away. Under [`TagHash::Blake3`] it is the keyed hash of round, channel and content, under
+//! a key derived from the same element.
 
 use crate::{COMPARISON_BYTES, Seat, SeatParty, TAG_BYTES, TagHash};
 use accel::Use;

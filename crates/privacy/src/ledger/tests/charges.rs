@@ -58,8 +58,8 @@ fn a_published_number_counts_towards_every_viewer() {
     ledger.debit(&to("b", 4)).unwrap();
 }
 
-/// What is said of a kept answer: exact only where nothing was released with noise, free only where nothing was
-/// charged.
+/// What is said of a kept answer: exact only where nothing was released with noise, free only where nothing
+/// was charged.
 #[test]
 fn a_kept_answer_is_exact_or_free_where_it_was() {
     let folder = folder();
