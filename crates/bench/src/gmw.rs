@@ -136,7 +136,7 @@ fn party(args: &GmwArgs, kind: OtKind, ands: u64, session: &mut Session) -> Resu
         None => wide(&mut party, ands, args.parties, session)?,
     };
     session.finish()?;
-    Ok(Done { times: party.times(), ledger: session.ledger().clone(), correct })
+    Ok(Done { times: party.times(), ledger: session.traffic().clone(), correct })
 }
 
 /// Input word `word` of 64 lanes: a function of the seed, so that everybody can check the result.

@@ -213,7 +213,7 @@ fn party(
         [row, score, found] => Some(MarketAnswer::Best((found == 1).then_some((row as u64, score)))),
         _ => None,
     };
-    Ok(Done { answer, ledger: session.ledger().clone() })
+    Ok(Done { answer, ledger: session.traffic().clone() })
 }
 
 /// Turns with one peer.

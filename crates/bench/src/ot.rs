@@ -152,7 +152,7 @@ fn party(session: &mut Session, kind: OtKind, ots: u64) -> Result<Done, Error> {
     meet(session, "end")?;
     let seconds = start.elapsed().as_secs_f64();
     session.finish()?;
-    Ok(Done { seconds, setup, ledger: session.ledger().clone(), delta, sample, choices })
+    Ok(Done { seconds, setup, ledger: session.traffic().clone(), delta, sample, choices })
 }
 
 fn meet(session: &mut Session, step: &str) -> Result<(), Error> {

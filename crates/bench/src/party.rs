@@ -218,7 +218,7 @@ fn together(task: &PartyTask, board: &Board, progress: &RowProgress) -> Result<P
     // Both are done before either stops its clock.
     control.step("done", |s| s.link(me.other()).exchange(&[1], &mut [0]))?;
     control.finish()?;
-    ledger.merge(control.ledger());
+    ledger.merge(control.traffic());
     // Memory and time are taken before the digest, which is no part of the protocol.
     let measured = measured(start, ledger.sent(""), PartyResult::Shares(Vec::new()));
     let found = match done {
@@ -248,7 +248,7 @@ fn compute(
         let rows = RowInput::Owned(&mut *rows);
         let shares = session.step(&step, |s| stage.run(rows, BaseOts::Own, s))?;
         session.finish()?;
-        Ok((shares, session.ledger().clone()))
+        Ok((shares, session.traffic().clone()))
     };
     let done: Vec<_> = std::thread::scope(|scope| {
         let shard = &shard;

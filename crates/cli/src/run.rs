@@ -50,6 +50,7 @@ pub fn run(args: RunArgs) -> ExitCode {
 /// ledger.
 fn steps(args: RunArgs, answer: &mut Option<RunReport>) -> Result<(), Error> {
     let settings = args.party.read("tacit run registry.toml")?;
+    // The party file of a server computes without data.
     if serve::run_once(&settings, args.json, args.party.events)?.is_some() {
         return Ok(());
     }

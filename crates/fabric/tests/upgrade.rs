@@ -30,7 +30,7 @@ fn all_of_several_parties_change_at_once_and_the_ledger_goes_on() {
             UpgradeOutcome::Upgraded(PlainTransport::Shm)
         );
         let expected: u64 = peers.iter().map(|peer| upgrade_bytes(s.me(), *peer, &PlainTransport::Shm)).sum();
-        assert_eq!(s.ledger().sent("upgrade"), expected);
+        assert_eq!(s.traffic().sent("upgrade"), expected);
         s.step("after", |s| {
             for peer in &peers {
                 let (mine, mut theirs) = (vec![s.me().0; 50_000], vec![0; 50_000]);
@@ -39,7 +39,7 @@ fn all_of_several_parties_change_at_once_and_the_ledger_goes_on() {
             }
             Ok(())
         })?;
-        assert_eq!((s.ledger().sent("before"), s.ledger().sent("after")), (30, 150_000));
+        assert_eq!((s.traffic().sent("before"), s.traffic().sent("after")), (30, 150_000));
         Ok(())
     });
     done.into_iter().for_each(|party| party.unwrap());

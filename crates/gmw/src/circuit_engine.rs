@@ -160,7 +160,7 @@ mod tests {
         let done = Cluster::new(2, 1).run(|s| {
             let me = s.me();
             let bits = stage.evaluate(300, &inputs(me), s)?;
-            Ok((bits, s.ledger().sent("")))
+            Ok((bits, s.traffic().sent("")))
         });
         let cost = stage.price(300);
         for (party, done) in done.into_iter().enumerate() {

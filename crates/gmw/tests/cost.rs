@@ -70,7 +70,7 @@ fn the_price_is_the_ledger() {
                 let shares = eval(&mut party, &layers, lanes, s)?;
                 party.reveal(shares, lanes, &viewers, s)?;
             }
-            Ok(s.ledger().clone())
+            Ok(s.traffic().clone())
         });
         let ledgers: Vec<Traffic> = done.into_iter().map(Result::unwrap).collect();
         same(&quote, &ledgers, &format!("{parties} parties, {kind}"));
@@ -97,7 +97,7 @@ fn outputs_without_triples_cost_seeds() {
         let mut party = GateParty::without_triples(s)?;
         let shares = eval(&mut party, &linear, 70, s)?;
         party.reveal(shares, 70, &viewers, s)?;
-        let ledger = s.ledger().clone();
+        let ledger = s.traffic().clone();
         let refused = eval(&mut party, &other, 70, s).map(|_| ()).expect_err("it takes triples");
         assert!(refused.to_string().contains("without triples"), "{refused}");
         Ok(ledger)
@@ -124,7 +124,7 @@ fn long_layers_are_priced_piece_by_piece() {
     let done = Cluster::new(2, 3).run(|s| {
         let mut party = GateParty::new(s, OtKind::default(), 0)?;
         eval(&mut party, &layers, lanes, s)?;
-        Ok(s.ledger().clone())
+        Ok(s.traffic().clone())
     });
     let ledgers: Vec<Traffic> = done.into_iter().map(Result::unwrap).collect();
     same(&quote, &ledgers, "long layers");

@@ -72,11 +72,14 @@ fn run(program: &Program, shared: [bool; 2], held: &[Held; 2], seed: u64) -> Vec
     let done = Cluster::new(2, seed).run(|session| {
         let mut rows = held[session.me().index()].clone();
         let price = stage.price(rows.len()).cost;
-        let before = session.ledger().sent("");
+        let before = session.traffic().sent("");
         let shares = stage.run(RowInput::Joined(&mut rows), BaseOts::Own, session)?;
-        assert_eq!(session.ledger().sent("") - before, price.sent[session.me().index()]);
-        assert_eq!([session.ledger().and_gates(""), session.ledger().ots("")], [price.and_gates, price.ots]);
-        Ok((shares, session.ledger().turns(""), price.rounds))
+        assert_eq!(session.traffic().sent("") - before, price.sent[session.me().index()]);
+        assert_eq!(
+            [session.traffic().and_gates(""), session.traffic().ots("")],
+            [price.and_gates, price.ots]
+        );
+        Ok((shares, session.traffic().turns(""), price.rounds))
     });
     let done: Vec<_> = done.into_iter().map(Result::unwrap).collect();
     assert_eq!(done[0].1.max(done[1].1), done[0].2, "turns");
@@ -473,7 +476,7 @@ fn shards_over_a_hub() {
             let (step, mut rows) = (format!("shard-{i}"), part[session.me().index()].clone());
             let price = stage.price(rows.len()).cost;
             let shares = session.step(&step, |s| stage.run(RowInput::Joined(&mut rows), bases, s))?;
-            assert_eq!(session.ledger().sent(&step), price.sent[session.me().index()]);
+            assert_eq!(session.traffic().sent(&step), price.sent[session.me().index()]);
             match &mut sum {
                 Some(sum) => sum.add(&program, &shares)?,
                 None => sum = Some(shares),

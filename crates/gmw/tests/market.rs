@@ -71,7 +71,7 @@ fn the_papers_circuit_takes_the_papers_gates() {
     let sample = sample(Problem::P2p, 3, SelectionCircuit::Paper, 100);
     let done = Cluster::new(3, 1).run(|s| {
         let answer = play(&sample, SelectionCircuit::Paper, s)?;
-        Ok((answer, s.ledger().and_gates("rows"), s.ledger().and_gates("release")))
+        Ok((answer, s.traffic().and_gates("rows"), s.traffic().and_gates("release")))
     });
     for (party, done) in done.into_iter().enumerate() {
         let (answer, rows, release) = done.unwrap();
@@ -143,7 +143,7 @@ fn too_many_rows_are_refused_before_anything_is_sent() {
     let done = Cluster::new(3, 1).run(|s| {
         let refused = run_rows(&engine(SelectionCircuit::Small), sample.program(), &mut Endless, s);
         let refused = refused.map(|_| ()).expect_err("too many");
-        Ok((refused.to_string(), s.ledger().sent("")))
+        Ok((refused.to_string(), s.traffic().sent("")))
     });
     let (text, sent) = done.into_iter().next().unwrap().unwrap();
     assert!(

@@ -66,11 +66,14 @@ fn pair(
     cluster.run(|session| {
         let mut table = Table { lift, layout: &layout, rows, party: Some(session.me()) };
         let stage = prepared(&program, lanes)?;
-        let before = session.ledger().sent("");
+        let before = session.traffic().sent("");
         let shares = session.step("rows", |s| stage.run(RowInput::Owned(&mut table), BaseOts::Own, s))?;
         let price = stage.price(rows.len() as u64).cost;
-        assert_eq!(session.ledger().sent("") - before, price.sent[session.me().index()]);
-        assert_eq!([session.ledger().and_gates(""), session.ledger().ots("")], [price.and_gates, price.ots]);
+        assert_eq!(session.traffic().sent("") - before, price.sent[session.me().index()]);
+        assert_eq!(
+            [session.traffic().and_gates(""), session.traffic().ots("")],
+            [price.and_gates, price.ots]
+        );
         Ok(shares)
     })
 }
@@ -329,13 +332,13 @@ fn shards_over_a_hub() {
         let price = stage.price(350).cost;
         let shards = Cluster::new(2, 8).run(|session| {
             let units = session.step("hub", |s| stage.set_up(2, s))?;
-            assert_eq!(session.ledger().sent("hub"), stage.price_set_up(2).cost.sent[session.me().index()]);
+            assert_eq!(session.traffic().sent("hub"), stage.price_set_up(2).cost.sent[session.me().index()]);
             let mut all = Vec::new();
             for (i, bases) in units.into_iter().enumerate() {
                 let (step, part) = (format!("shard-{i}"), &rows[i * 350..][..350]);
                 let mut table = Table { lift: &lift, layout: &layout, rows: part, party: Some(session.me()) };
                 all.push(session.step(&step, |s| stage.run(RowInput::Owned(&mut table), bases, s))?);
-                let ledger = session.ledger();
+                let ledger = session.traffic();
                 assert_eq!(ledger.sent(&step), price.sent[session.me().index()], "{kind}");
                 let work = [ledger.and_gates(&step), ledger.ots(&step)];
                 assert_eq!(work, [price.and_gates, price.ots], "{kind}");
@@ -343,7 +346,7 @@ fn shards_over_a_hub() {
                 let error = again.err().expect("it is priced over a hub");
                 assert!(error.to_string().contains("takes base OTs of the hub"), "{error}");
             }
-            let turns = [0, 1].map(|i| session.ledger().turns(&format!("shard-{i}")));
+            let turns = [0, 1].map(|i| session.traffic().turns(&format!("shard-{i}")));
             Ok((all, turns))
         });
         let (shards, turns): (Vec<_>, Vec<_>) = shards.into_iter().map(Result::unwrap).unzip();

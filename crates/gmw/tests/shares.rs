@@ -120,7 +120,7 @@ fn a_view_does_not_depend_on_inputs() {
                 s,
             )?;
             party.reveal(shares, 64, &[&Viewers::Everyone], s)?;
-            Ok((s.ledger().clone(), s.digests()))
+            Ok((s.traffic().clone(), s.digests()))
         });
         done.into_iter().map(Result::unwrap).collect::<Vec<_>>()
     };

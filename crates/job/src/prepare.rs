@@ -646,7 +646,7 @@ fn influence(matching: &MatchRule) -> RowInfluence {
     matching.matcher.influence(matching.identifiers.len() as u64, &matching.options())
 }
 
-/// Bits of `2^bits - 2 >= value` for times, of `value` for values: the length of `value + 1` or of `value`.
+/// The bit length of a value, at least 1. Callers add 1 to the last time, so that all ones stays free.
 fn bit_length(value: u32) -> u8 {
     (u32::BITS - value.leading_zeros()).max(1) as u8
 }

@@ -88,7 +88,7 @@ impl StageLog {
     ) -> Result<T, Error> {
         self.begin(stage.name(), stage.items());
         let (output, sizes) = run(session)?;
-        self.end(session.ledger(), stage.name(), stage.items(), stage.price(&sizes)?);
+        self.end(session.traffic(), stage.name(), stage.items(), stage.price(&sizes)?);
         Ok(output)
     }
 

@@ -72,7 +72,7 @@ fn main() {
         let brings = shared.is_some_and(|shared| shared[me]);
         let payload = brings.then(|| PayloadTable::zeros(layout.clone(), rows)).transpose()?;
         let outcome = matcher.run(session, &people, payload.as_ref(), &options)?;
-        Ok((outcome.disclosed.sizes, session.ledger().sent("")))
+        Ok((outcome.disclosed.sizes, session.traffic().sent("")))
     });
     let seconds = start.elapsed().as_secs_f64();
     let (cpu, peak) = usage();

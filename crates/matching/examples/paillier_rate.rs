@@ -45,7 +45,7 @@ fn main() {
         } else {
             paillier::take(session, table.layout(), rows, &map, 1)?;
         }
-        Ok(session.ledger().sent(""))
+        Ok(session.traffic().sent(""))
     });
     let seconds = start.elapsed().as_secs_f64();
     let bytes: u64 = done.into_iter().map(|sent| sent.expect("an honest run succeeds")).sum();

@@ -326,7 +326,7 @@ fn parties_that_hide_sizes_otherwise_do_not_go_on() {
                 check_terms(&mut s.link(peer), &terms)
             })?;
             let plan = plan(s, own, ShownSizes::Intersection)?;
-            let ledger = s.ledger();
+            let ledger = s.traffic();
             assert_eq!((ledger.sent("dummies"), ledger.turns("dummies")), (TERMS_BYTES, 1));
             Ok(plan.map_or(0, |p| p.rows()))
         });

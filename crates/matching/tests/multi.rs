@@ -27,7 +27,7 @@ fn both(cluster: &Cluster, rows: [&Rows; 2], options: [&MatchOptions; 2]) -> Don
     let done = cluster.run(|session| {
         let me = session.me().index();
         let matched = MultiId.run(session, rows[me], None, options[me])?;
-        Ok((matched, session.ledger().clone()))
+        Ok((matched, session.traffic().clone()))
     });
     done.try_into().ok().unwrap()
 }

@@ -40,7 +40,7 @@ fn work(session: &mut Session, table: &PayloadTable, map: &[u32]) -> Result<Payl
 fn run(cluster: &Cluster, table: &PayloadTable, map: &[u32]) -> [(PayloadTable, Traffic); 2] {
     let done = cluster.run(|session| {
         let shares = work(session, table, map)?;
-        Ok((shares, session.ledger().clone()))
+        Ok((shares, session.traffic().clone()))
     });
     <[Result<_, Error>; 2]>::try_from(done).ok().unwrap().map(|party| party.unwrap())
 }

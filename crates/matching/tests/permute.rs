@@ -77,7 +77,7 @@ impl Run<'_> {
         let done = cluster.run(|session| {
             let mut board = Switchboard::new(session, kind, self.expected_gates())?;
             let rows = self.half(session, &mut board)?;
-            Ok((rows.table(rows.len())?, session.ledger().clone()))
+            Ok((rows.table(rows.len())?, session.traffic().clone()))
         });
         let mut done = done.into_iter().map(Result::unwrap);
         [done.next().unwrap(), done.next().unwrap()]

@@ -93,14 +93,14 @@ impl Case {
             let options = own(me, self.options.clone());
             let Some(list) = self.lists.get(me) else {
                 let sizes = session.step("match", |s| self.matcher.serve(s, &options))?;
-                return Ok(Told { outcome: None, sizes, traffic: session.ledger().clone() });
+                return Ok(Told { outcome: None, sizes, traffic: session.traffic().clone() });
             };
             let rows = Rows { keys: 1, rows: list.iter().map(|id| vec![id.clone()]).collect() };
             let payload = shared.filter(|shared| shared[me]).map(|_| table(me, list));
             let run = |s: &mut Session| self.matcher.run(s, &rows, payload.as_ref(), &options);
             let outcome = session.step("match", run)?;
             let sizes = outcome.disclosed.sizes.clone();
-            Ok(Told { outcome: Some(outcome), sizes, traffic: session.ledger().clone() })
+            Ok(Told { outcome: Some(outcome), sizes, traffic: session.traffic().clone() })
         })
     }
 

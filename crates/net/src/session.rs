@@ -123,7 +123,7 @@ impl Session {
 
     /// What was said so far.
     #[must_use]
-    pub fn ledger(&self) -> &Traffic {
+    pub fn traffic(&self) -> &Traffic {
         &self.ledger
     }
 

@@ -19,7 +19,7 @@ fn two_parties_talk_and_the_ledger_counts() {
             s.link(peer).exchange(&[peer.0; 3], &mut theirs)?;
             Ok(theirs)
         })?;
-        Ok((s.ledger().sent("ping"), s.ledger().received(""), s.ledger().turns("ping")))
+        Ok((s.traffic().sent("ping"), s.traffic().received(""), s.traffic().turns("ping")))
     });
     for party in done {
         assert_eq!(party.unwrap(), (3, 3, 1));
@@ -64,7 +64,7 @@ fn an_exchange_larger_than_any_window_is_one_message_and_one_turn() {
             s.link(peer).recv(&mut vec![0; 31 << 10])?;
             s.step("x", |s| s.link(peer).exchange(&mine, &mut theirs))?;
             assert!(theirs.iter().all(|&b| b == peer.0));
-            let entry = s.ledger().entries().last().unwrap().clone();
+            let entry = s.traffic().entries().last().unwrap().clone();
             Ok((entry.sent, entry.received, entry.messages, entry.turns))
         });
         for party in done {

@@ -226,7 +226,7 @@ fn a_sessions_channel_is_exchanged_and_its_ledger_goes_on() {
         });
         session.link(peer).exchange(&[2; 7], &mut [0; 7]).unwrap();
         session.finish().unwrap();
-        (session.ledger().sent(""), session.ledger().received(""))
+        (session.traffic().sent(""), session.traffic().received(""))
     };
     let thread = std::thread::spawn(move || run(REGISTRY, a, mine));
     assert_eq!(run(HOSPITALS, b, theirs), (12, 12));

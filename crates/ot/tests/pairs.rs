@@ -150,7 +150,7 @@ fn the_price_of_a_pair_is_what_the_ledger_books() {
             let mut pairs = session.step("setup", |s| setup_all(s, &peers, kind, expected))?;
             let mut out = [Correlated::default(), Correlated::default()];
             session.step("make", |s| correlated_all(s, &mut pairs, n, &mut out))?;
-            Ok(session.ledger().clone())
+            Ok(session.traffic().clone())
         });
         let ledgers: Vec<_> = done.into_iter().map(Result::unwrap).collect();
         for (me, ledger) in ledgers.iter().enumerate() {
@@ -196,7 +196,7 @@ fn workers_out_of_hubs() {
                 let held = pairs.iter().zip(out).map(|(pair, out)| (pair.peer, pair.sender.delta(), out));
                 workers.push(held.collect::<Held>());
             }
-            Ok((workers, session.ledger().clone()))
+            Ok((workers, session.traffic().clone()))
         });
         let (held, ledgers): (Vec<_>, Vec<_>) = done.into_iter().map(Result::unwrap).unzip();
         let mut deltas = Vec::new();
@@ -236,7 +236,7 @@ fn copy(of: &Correlated) -> Correlated {
 fn a_probe_agrees_and_costs_its_price() {
     let done = Cluster::new(2, 8).tiny_window().run(|session| {
         let link = probe(session, session.me().other())?;
-        Ok((link, session.ledger().sent(""), session.ledger().turns("")))
+        Ok((link, session.traffic().sent(""), session.traffic().turns("")))
     });
     let done: Vec<_> = done.into_iter().map(Result::unwrap).collect();
     assert_eq!(done[0].0, done[1].0);

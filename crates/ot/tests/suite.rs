@@ -314,7 +314,7 @@ fn every_worker_has_its_own_delta_and_correlations() {
 
 /// Bytes sent and turns at the step with this prefix.
 fn booked(session: &Session, prefix: &str) -> (u64, u64) {
-    (session.ledger().sent(prefix), session.ledger().turns(prefix))
+    (session.traffic().sent(prefix), session.traffic().turns(prefix))
 }
 
 #[test]
@@ -369,9 +369,9 @@ fn the_meter_says_what_the_ledger_books() {
     let cases = [(OtKind::SoftSpoken { k: 4 }, 0), (OtKind::Ferret, 0), (OtKind::Ferret, MANY)];
     for (kind, expected) in cases {
         let message = vec![Block::ONE; 200];
-        let booked = |session: &Session| steps.map(|step| session.ledger().sent(step));
+        let booked = |session: &Session| steps.map(|step| session.traffic().sent(step));
         let ends =
-            |session: &Session| (booked(session), session.ledger().turns(""), session.ledger().ots(""));
+            |session: &Session| (booked(session), session.traffic().turns(""), session.traffic().ots(""));
         let (s, r) = pair(
             13,
             |session| {

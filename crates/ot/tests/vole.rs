@@ -30,7 +30,7 @@ fn run(kind: OtKind, total: u64, calls: &[usize], seed: u64) -> Elements {
             }
             delta = vole.delta();
         }
-        Ok((a, c, delta, session.ledger().clone()))
+        Ok((a, c, delta, session.traffic().clone()))
     });
     let [(a, c, _, theirs), (b, _, delta, ours)] =
         done.into_iter().map(Result::unwrap).collect::<Vec<_>>().try_into().ok().unwrap();

@@ -11,7 +11,7 @@
 //! step alone. Free retries would let a cheating drawer win, so after the index is named nothing resumes: see
 //! below. Who learns what: as `release::choose`; the drawer knows the noise, so the result is the viewer's
 //! alone. Besides, each side learns whether the other's ledger lets the release begin and, at the viewer,
-//! whether the drawer's ledger paid. Paper: Private RCT (001), section 2.5.3; deviations as in
+//! whether the drawer's ledger paid. Paper: Private RCT, section 2.5.3; deviations as in
 //! `release::choose`. Before the index is named, the drawer says that its ledger has paid: an exhausted
 //! budget is then not mistaken for a refusal to open. Cost: [`CandidateNoise::price`], exact; the computation
 //! has the adders of all candidates.

@@ -8,7 +8,7 @@
 //! comes of what is held. Who sees the outputs may keep them from the others, at the price of a debit of its
 //! own. Of four servers one can neither stop nor bend what is held. **Who learns what.** The viewers the
 //! outputs; all, how far each one's ledger is with this release, and whether it pays. **Paper.** Instead of
-//! the choice among candidates of Private RCT (001), section 2.5.3. **Cost.** [`price`], exact.
+//! the choice among candidates of Private RCT, section 2.5.3. **Cost.** [`price`], exact.
 //!
 //! | step | message | before it goes out | bytes |
 //! |---|---|---|---|
@@ -381,7 +381,7 @@ impl HeldRelease<'_> {
     fn top(&self) -> Result<ReleaseTop, Error> {
         let ledger = self.ledger()?;
         let attempt = ledger.next_number(&self.id, self.debit())?;
-        let named = |held: &HeldShare| self.number(held.attempt, &held.commitments) == held.session;
+        let named = |held: &HeldShare| self.number(held.attempt, &held.commitments) == held.number;
         let at = match ledger.held_share(&self.id)? {
             // Nobody has seen it: what was charged pays for the next one. So it is where another run has sent
             // a later one.
@@ -389,7 +389,7 @@ impl HeldRelease<'_> {
             Some((held, ShareProgress::Held)) if held.attempt < attempt || !named(&held) => None,
             // What everybody has is read no more.
             Some((held, progress)) if progress == ShareProgress::Out || named(&held) => {
-                Some((held.session, progress))
+                Some((held.number, progress))
             }
             Some(_) => return Err(Error::refused(OTHER_LAW)),
         };
@@ -440,10 +440,10 @@ impl HeldRelease<'_> {
     /// What is held of a number; a server may have lost it.
     fn held(&self, number: &Bytes32) -> Result<HeldShare, Error> {
         match self.ledger()?.held_share(&self.id)? {
-            Some((held, _)) if held.session == *number => Ok(held),
+            Some((held, _)) if held.number == *number => Ok(held),
             _ => {
                 let (share, commitments) = (Zeroizing::new(Vec::new()), Vec::new());
-                Ok(HeldShare { session: *number, attempt: 0, share, salt: [0; 32], commitments, tau: None })
+                Ok(HeldShare { number: *number, attempt: 0, share, salt: [0; 32], commitments, tau: None })
             }
         }
     }
@@ -467,7 +467,7 @@ impl HeldRelease<'_> {
         }
         let number = self.number(attempt, &commitments);
         let tau = self.debit().map(|debit| debit.tau.clone());
-        let held = HeldShare { session: number, attempt, share, salt, commitments, tau };
+        let held = HeldShare { number, attempt, share, salt, commitments, tau };
         let lineage = self.debit().map_or("", |debit| &debit.lineage);
         self.ledger()?.hold(&self.id, &held, self.peers(), lineage)?;
         self.all_hold(session, &number)?;
@@ -532,9 +532,9 @@ impl HeldRelease<'_> {
         let mut ledger = self.ledger()?;
         // Where servers hold the shares, owners have said so with their last word before them.
         if self.servers().is_empty() || !held.share.is_empty() {
-            ledger.send(&held.session, &signed)
+            ledger.send(&held.number, &signed)
         } else {
-            signed.iter().try_for_each(|(key, paid)| ledger.keep_signature(&held.session, key, paid, key))
+            signed.iter().try_for_each(|(key, paid)| ledger.keep_signature(&held.number, key, paid, key))
         }
     }
 
@@ -562,7 +562,7 @@ impl HeldRelease<'_> {
             };
         };
         let key = owner.keys.get(peer.index()).ok_or_else(|| Error::misuse("every owner has a key"))?;
-        match PaymentProof::read(said, key, &owner.terms(self.plan, held), (&held.session, held.attempt)) {
+        match PaymentProof::read(said, key, &owner.terms(self.plan, held), (&held.number, held.attempt)) {
             Ok(Some(paid)) => Ok(Some((key.clone(), paid))),
             Ok(None) => Err(refused(session, peer)),
             Err(what) => Err(session.link(peer).blame(what)),
@@ -571,20 +571,20 @@ impl HeldRelease<'_> {
 
     /// Charges this party, unless it has paid for this number, and signs what it pays for.
     fn charge(&self, owner: &OwnerPayment<'_>, held: &HeldShare) -> Result<PaymentProof, Error> {
-        let (debit, number) = (owner.debit_of(held), (&held.session, held.attempt));
+        let (debit, number) = (owner.debit_of(held), (&held.number, held.attempt));
         let signer = owner.identity.fingerprint().to_string();
         let mut ledger = self.ledger()?;
-        let signed = match ledger.signature_of(&held.session, &signer)? {
+        let signed = match ledger.signature_of(&held.number, &signer)? {
             Some(signed) => signed,
             None => PaymentProof::sign(owner.identity, &owner.terms(self.plan, held), number)?,
         };
         if matches!(ledger.held_share(&self.id)?, Some((_, ShareProgress::Sent | ShareProgress::Out))) {
-            ledger.keep_signature(&held.session, &signer, &signed, &debit.peer_key)?;
+            ledger.keep_signature(&held.number, &signer, &signed, &debit.peer_key)?;
             return Ok(signed);
         }
         ledger.pay(&debit, number, (&signer, &signed))?;
         if !self.servers().is_empty() {
-            ledger.send(&held.session, &[])?;
+            ledger.send(&held.number, &[])?;
         }
         Ok(signed)
     }
@@ -659,7 +659,7 @@ impl HeldRelease<'_> {
     fn same(&self, session: &mut Session, held: &HeldShare, bits: &[bool]) -> Result<(), Error> {
         let (me, viewers) = (session.me(), self.viewers());
         let mut hasher = blake3::Hasher::new_derive_key(OUTPUTS);
-        let mine = *hasher.update(&held.session).update(&outputs::pack(bits)).finalize().as_bytes();
+        let mine = *hasher.update(&held.number).update(&outputs::pack(bits)).finalize().as_bytes();
         for peer in session.roster().parties().filter(|peer| *peer != me).collect::<Vec<_>>() {
             self.say(session, peer, if viewers.contains(&peer) { &mine } else { &[1] })?;
         }

@@ -86,7 +86,8 @@ pub struct Debit {
     pub my_tag: Bytes32,
     /// Tag of the peer's data, as the peer gave it.
     pub peer_tag: Bytes32,
-    /// Which release ([`release_id`]).
+    /// Which release: [`release_id`] of one of candidates; of noise drawn inside, the name that all parties
+    /// give it.
     pub release_id: Bytes32,
     /// zCDP charged; positive.
     pub rho: Rational,

@@ -1,4 +1,6 @@
-//! What a viewer got in all, as one guarantee: its release, and the sizes that the match showed it.
+//! What is spent, on whom, and for which number. [`ledger`] keeps it; [`hold`] holds, pays for and opens a release
+//! whose noise is drawn inside; [`cut_and_choose`] is the release of candidates; [`scales`] says how much noise each
+//! number gets; [`dummies`] what the sizes of a match cost. This module adds up what a viewer got in all.
 
 pub mod cut_and_choose;
 pub mod dummies;

@@ -25,9 +25,9 @@ pub struct Scales {
     noises: Vec<Vec<OutputNoise>>,
     /// Whom each mechanism is for.
     to: Vec<Viewer>,
-    /// Fixed-point scales of `DifferenceSizes` mechanisms.
+    /// Fixed-point scales of `Difference` mechanisms.
     fixed: Vec<Option<FixedScale>>,
-    /// Of `FamilyMechanism` mechanisms.
+    /// Of `Joint` mechanisms.
     joint: Vec<Option<FamilyMechanism>>,
     /// Group sizes, where published.
     groups: Option<[u64; 2]>,
@@ -242,13 +242,13 @@ impl Scales {
         if sampler.is_some_and(|sampler| sampler.low_bits > 0) { -0.5 } else { 0.0 }
     }
 
-    /// How n, S and Q of a `FamilyMechanism` mechanism are read.
+    /// How n, S and Q of a `Joint` mechanism are read.
     #[must_use]
     pub fn joint(&self, mechanism: u32) -> Option<&FamilyMechanism> {
         self.joint[mechanism as usize].as_ref()
     }
 
-    /// The fixed-point scale of a `DifferenceSizes` mechanism.
+    /// The fixed-point scale of a `Difference` mechanism.
     #[must_use]
     pub fn fixed(&self, mechanism: u32) -> Option<&FixedScale> {
         self.fixed[mechanism as usize].as_ref()

@@ -7,7 +7,7 @@
 //! else in one candidate is named unless that one is picked. No false alarm: honest noise compares equal. The
 //! checker's seeds keep the drawer from grinding, the commitments keep the checker from choosing the noise.
 //! The engine that takes the inputs is run semi-honestly. Random oracle: BLAKE3. Who learns what: the checker
-//! learns the k - 1 candidates that are never used; the drawer learns the index. Paper: Private RCT (001),
+//! learns the k - 1 candidates that are never used; the drawer learns the index. Paper: Private RCT,
 //! section 2.5.3. Deviation: noises are derived from seeds and compared exactly, where the paper tests their
 //! distribution. Cost: 32 k + 32 k + 2 + 64 (k - 1) bytes (8,130 for k = 64), and the entry and opening of k
 //! vectors in the engine.

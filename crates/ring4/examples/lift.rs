@@ -33,7 +33,7 @@ fn main() -> Result<(), Error> {
         let done = Cluster::new(6, 1).deadline(Duration::from_secs(600)).run(|session| {
             let mut part = BenchRows::new(&lift, &layout, Some(session.me()), rows, 7);
             let shares = stage.run(RowInput::Owned(&mut part), BaseOts::Own, session)?;
-            Ok((shares, session.ledger().sent("")))
+            Ok((shares, session.traffic().sent("")))
         });
         let seconds = start.elapsed().as_secs_f64();
         let done: Vec<(Shares, u64)> = done.into_iter().collect::<Result<_, _>>()?;

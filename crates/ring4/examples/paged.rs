@@ -106,7 +106,7 @@ fn run(args: &Args) -> Result<bool, Error> {
         seconds,
         products_per_s: (args.size * args.size) as f64 / seconds,
         region_bytes,
-        bytes_sent: session.ledger().sent(""),
+        bytes_sent: session.traffic().sent(""),
         correct: result == in_the_clear(args.size),
     };
     let line = serde_json::to_string(&outcome).expect("an outcome is plain");

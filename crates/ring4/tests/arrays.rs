@@ -39,11 +39,11 @@ fn products<M: Memory>(memory: &M, ring: VectorRing) {
             let a = entered(memory, (&mut *p, &mut *s), 1, (ring, len), &x)?;
             let b = entered(memory, (&mut *p, &mut *s), 2, (ring, len), &y)?;
             let (low, high) = (0..len / 2, len / 2..len);
-            let before = s.ledger().sent("");
+            let before = s.traffic().sent("");
             let viewed = p.dot_runs(s, run_len, a.view(low.clone())?, b.view(high.clone())?)?;
             let mut quote = RoundQuote::new(settings, SEATS, 4);
             quote.multiply(ring, run_len);
-            assert_eq!(s.ledger().sent("") - before, quote.total().sent[p.seat().index()]);
+            assert_eq!(s.traffic().sent("") - before, quote.total().sent[p.seat().index()]);
             let (loaded_a, loaded_b) = (a.load(low.clone())?, b.load(high.clone())?);
             let loaded = p.dot_runs(s, run_len, &loaded_a, &loaded_b)?;
             let cut = |x: &SharedVector| -> Vec<SharedVector> {
@@ -131,7 +131,7 @@ fn a_speculator_has_shapes_and_price_of_a_run() {
                 let done = run(settings, |p, s| {
                     let pass = every_primitive(p, s, (ring, len))?;
                     assert!(p.booked().is_none() && p.enters(p.seat()) && !p.enters(p.seat().after(1)));
-                    Ok((pass, s.ledger().sent("")))
+                    Ok((pass, s.traffic().sent("")))
                 });
                 for (seat, done) in Seat::ALL.into_iter().zip(done) {
                     let (pass, sent) = done.unwrap();

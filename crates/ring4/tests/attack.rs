@@ -113,7 +113,7 @@ fn play(settings: Settings, fault: Option<Planned>, bent: Option<Bend>) -> Vec<E
             at.strip_prefix(step).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         let to = |step, peer| {
-            let of = s.ledger().entries().iter().filter(move |e| e.peer == peer && under(&e.step, step));
+            let of = s.traffic().entries().iter().filter(move |e| e.peer == peer && under(&e.step, step));
             of.map(|e| e.sent).sum()
         };
         let sent = STEPS.map(|step| SEATS.map(|peer| to(step, peer))).to_vec();

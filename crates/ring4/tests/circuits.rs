@@ -54,7 +54,7 @@ fn in_blocks(fault: Option<InjectedFault>) -> Vec<(bool, u64)> {
         let mine = |i: usize| if s.me().index() == i { vec![vec![0x5a5a; 10]] } else { Vec::new() };
         let words = [mine(0), mine(1)];
         let done = engine.circuit(&wired)?.run(640, &words, s);
-        Ok((done.is_ok(), s.ledger().sent("circuit")))
+        Ok((done.is_ok(), s.traffic().sent("circuit")))
     });
     ended.into_iter().map(|e| e.unwrap_or((false, 0))).collect()
 }

@@ -35,7 +35,7 @@ fn products_are_products() {
                     quote.multiply(ring, len);
                     let opened = p.open(s, &c)?;
                     quote.open(ring, len);
-                    let sent = s.ledger().sent("");
+                    let sent = s.traffic().sent("");
                     assert_eq!(sent, quote.total().sent[p.seat().index()], "{settings:?} {ring:?} {len}");
                     Ok(opened)
                 });
@@ -119,12 +119,12 @@ fn joint_inputs_are_shared_between_all() {
                     }
                 }
             }
-            let before = s.ledger().sent("");
+            let before = s.traffic().sent("");
             let shares = p.joint(s, &joints)?;
             let mut quote = RoundQuote::new(settings, SEATS, 4);
             let shape = |j: &Joint<'_>| ([j.sender, j.voucher, j.receiver], j.ring, j.len);
             quote.joint(&joints.iter().map(shape).collect::<Vec<_>>());
-            assert_eq!(s.ledger().sent("") - before, quote.total().sent[p.seat().index()]);
+            assert_eq!(s.traffic().sent("") - before, quote.total().sent[p.seat().index()]);
             for (shares, wanted) in shares.iter().zip(&wanted) {
                 assert!(p.open(s, shares)? == *wanted);
             }
@@ -153,7 +153,7 @@ fn long_joint_inputs_and_openings_do_not_wait_for_windows() {
         quote.joint(&joints.clone().map(|j| ([j.sender, j.voucher, j.receiver], ring, len)));
         let opened = p.open(s, &shares[1])?;
         quote.open(ring, len);
-        assert_eq!(s.ledger().sent(""), quote.total().sent[p.seat().index()]);
+        assert_eq!(s.traffic().sent(""), quote.total().sent[p.seat().index()]);
         Ok(opened)
     });
     assert!(opened.into_iter().all(|opened| opened.unwrap() == value));

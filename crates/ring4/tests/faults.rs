@@ -65,7 +65,7 @@ fn play(settings: Settings, fault: Option<Planned<'_>>) -> Vec<Ended> {
         let result = party(s, settings).and_then(|mut p| work(&mut p, s));
         let sent = |step: &str| {
             let of = |peer| move |e: &&net::TrafficEntry| e.peer == peer && e.step.starts_with(step);
-            SEATS.map(|peer| s.ledger().entries().iter().filter(of(peer)).map(|e| e.sent).sum())
+            SEATS.map(|peer| s.traffic().entries().iter().filter(of(peer)).map(|e| e.sent).sum())
         };
         let sent = STEPS.map(sent).to_vec();
         Ok(Ended { result, sent })
@@ -170,7 +170,11 @@ fn owners_enter_and_get_outputs() {
                     seen.push(m.reveal(s, product.as_ref(), (ring, len), viewer)?);
                     quote.reveal(ring, len, viewer);
                 }
-                assert_eq!(s.ledger().sent(""), quote.total().sent[me.index()], "{settings:?} {ring:?} {me}");
+                assert_eq!(
+                    s.traffic().sent(""),
+                    quote.total().sent[me.index()],
+                    "{settings:?} {ring:?} {me}"
+                );
                 Ok(seen)
             });
             let done: Vec<_> = done.into_iter().map(Result::unwrap).collect();

@@ -86,9 +86,9 @@ fn play(settings: Settings, work: impl Fn(&mut Seated<'_>) -> Result<Results, Er
         let mut seated = Seated { p, s, q };
         let results = work(&mut seated)?;
         let Seated { s, q, .. } = seated;
-        assert_eq!(s.ledger().sent(""), q.total().sent[seat], "bytes of seat {seat}, {settings:?}");
+        assert_eq!(s.traffic().sent(""), q.total().sent[seat], "bytes of seat {seat}, {settings:?}");
         let mut turns = BTreeMap::<u8, u64>::new();
-        s.ledger().entries().iter().for_each(|e| *turns.entry(e.peer.0).or_default() += e.turns);
+        s.traffic().entries().iter().for_each(|e| *turns.entry(e.peer.0).or_default() += e.turns);
         Ok((results, turns.into_values().max().unwrap_or(0), q.total().rounds))
     });
     let done: Vec<_> = done.into_iter().map(Result::unwrap).collect();
@@ -562,7 +562,7 @@ fn prices_are_those_of_the_headers() {
 #[test]
 fn what_does_not_fit_is_refused_before_a_byte() {
     let done = run(settings()[0], |p, s| {
-        let before = s.ledger().sent("");
+        let before = s.traffic().sent("");
         let x = SharedVector::zero(VectorRing::Z64, 3);
         let bit = SharedVector::zero(VectorRing::Z2, 3);
         let refused = [
@@ -584,7 +584,7 @@ fn what_does_not_fit_is_refused_before_a_byte() {
             Planes::new(vec![]).err(),
             Planes::new(vec![x.clone()]).err(),
         ];
-        assert_eq!(s.ledger().sent(""), before);
+        assert_eq!(s.traffic().sent(""), before);
         Ok(refused.map(|error| error.map(|e| matches!(e.kind(), Fault::Misuse(_)))))
     });
     for done in done {

@@ -136,7 +136,7 @@ fn product_rows(columns: &[Vec<u128>], session: &mut Session) -> Result<(Shares,
     let program = products();
     let mut table = Table::new(&program, columns, columns[0].len() as u64, Some(session.me()));
     let shares = run_rows(&ring4(MALICIOUS), &program, &mut table, session)?;
-    Ok((shares, session.ledger().sent("")))
+    Ok((shares, session.traffic().sent("")))
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn numbers_are_vouched_for() {
     let (columns, _) = factors(300);
     let sent = |s: &Session, peer: PartyId| -> u64 {
         let of = |e: &&net::TrafficEntry| e.peer == peer && e.step.starts_with("rows/numbers");
-        s.ledger().entries().iter().filter(of).map(|e| e.sent).sum()
+        s.traffic().entries().iter().filter(of).map(|e| e.sent).sum()
     };
     let honest = Cluster::new(PARTICIPANTS, 6).run(|s| {
         product_rows(&columns, s)?;
@@ -286,7 +286,7 @@ fn noisy(
     }
     let to = |step: &str, peer: usize| {
         let below = |e: &&net::TrafficEntry| e.peer.index() == peer && e.step.starts_with(step);
-        session.ledger().entries().iter().filter(below).map(|e| e.sent).sum()
+        session.traffic().entries().iter().filter(below).map(|e| e.sent).sum()
     };
     Ok((values, benders, STEPS.map(|step| std::array::from_fn(|peer| to(step, peer)))))
 }

@@ -21,7 +21,7 @@ fn every_workload_is_right_and_costs_what_its_speculation_says() {
             let mut p =
                 if me == PartyId(0) { WireParty::garbler(session) } else { WireParty::evaluator(session) }?;
             let (role, found) = (p.role(), pass(*workload, size, true, &Heap, &mut p)?);
-            let ledger = session.ledger();
+            let ledger = session.traffic();
             assert_eq!(ledger.sent(""), found.price.sent(role));
             assert_eq!((ledger.and_gates(""), ledger.ots("")), (found.price.and_gates, found.price.ots));
             Ok(found)

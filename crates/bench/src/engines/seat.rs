@@ -41,7 +41,7 @@ impl EngineTask {
         let mut rows = BenchRows::new(&lift, &layout, Some(session.me()), self.rows, SEED);
         let shares = run_rows(&engine(self.security), &program, &mut rows, &mut session)?;
         session.finish()?;
-        let done = measured(start, session.ledger().sent(""), PartyResult::Shares(parts(&shares)));
+        let done = measured(start, session.traffic().sent(""), PartyResult::Shares(parts(&shares)));
         Ok(PartyMeasurement { meeting_seconds, ..done })
     }
 }

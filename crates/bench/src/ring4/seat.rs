@@ -178,7 +178,7 @@ impl SeatSetting {
         Ok(SeatMeasurement {
             runs,
             chains,
-            bytes_sent: session.ledger().sent("products"),
+            bytes_sent: session.traffic().sent("products"),
             rounds: u64::from(self.repeat) * self.rounds + 1,
             peak_memory_bytes,
             cycles,

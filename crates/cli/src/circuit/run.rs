@@ -127,7 +127,7 @@ pub fn evaluate(
     session.finish()?;
     let bits = |word: Vec<Vec<u64>>| word.iter().map(|lanes| lanes[0] & 1 == 1).collect();
     let outputs = outputs.into_iter().map(|word| word.map(bits)).collect();
-    Ok(CircuitView { outputs, ledger: session.ledger().clone() })
+    Ok(CircuitView { outputs, ledger: session.traffic().clone() })
 }
 
 fn alone(wired: &Wired, values: &[Vec<bool>]) -> Result<CircuitView, Error> {

@@ -326,7 +326,7 @@ fn play(make: &MakeCircuits<'_>, case: &CircuitCase, session: &mut Session) -> R
     let stage = engine.circuit(&case.wired)?;
     let price = stage.price(case.lanes);
     let outputs = session.step("run", |s| stage.run(case.lanes, &own, s))?;
-    let ledger = session.ledger();
+    let ledger = session.traffic();
     let turns_with = |peer: PartyId| {
         let entries = ledger.entries().iter().filter(|e| e.peer == peer && e.step.starts_with("run"));
         entries.map(|e| e.turns).sum::<u64>()

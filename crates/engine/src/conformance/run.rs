@@ -94,7 +94,7 @@ struct Measured {
 
 impl Measured {
     fn new(stage: &str, price: Cost, session: &Session) -> Self {
-        let (sent, turns) = (session.ledger().sent(stage), Some(turns(session, stage)));
+        let (sent, turns) = (session.traffic().sent(stage), Some(turns(session, stage)));
         Self { stage: stage.to_owned(), price, sent, turns, work: work(session, stage) }
     }
 }
@@ -237,14 +237,14 @@ fn turns(session: &Session, stage: &str) -> u64 {
     let below = format!("{stage}/");
     let inside = |step: &str| step == stage || step.starts_with(&below);
     let of = |peer: PartyId| {
-        let entries = session.ledger().entries().iter().filter(|e| e.peer == peer && inside(&e.step));
+        let entries = session.traffic().entries().iter().filter(|e| e.peer == peer && inside(&e.step));
         entries.map(|e| e.turns).sum()
     };
     session.roster().parties().map(of).max().unwrap_or(0)
 }
 
 fn work(session: &Session, stage: &str) -> [u64; 2] {
-    [session.ledger().and_gates(stage), session.ledger().ots(stage)]
+    [session.traffic().and_gates(stage), session.traffic().ots(stage)]
 }
 
 /// One party's half of a case, whatever comes of it: for peers that do not follow the protocol.

@@ -174,7 +174,7 @@ impl Own<'_> {
         &self.checked.study.parties[party.index()].key
     }
 
-    /// The two parties of a study with noise; among more there is none.
+    /// The other of two parties; none among more.
     fn other(&self) -> Option<PartyId> {
         (self.checked.roster.len() == 2).then(|| self.checked.me.other())
     }

@@ -152,7 +152,7 @@ impl OwnerRun<'_> {
                 self.place(dummies, agreement)?
             }
         };
-        self.log.end(self.session.ledger(), "match", rows.count(), price);
+        self.log.end(self.session.traffic(), "match", rows.count(), price);
         let disclosed = Disclosure {
             uncovered: dummies::uncovered(&self.checked.study),
             dummies: dummies::charge(&self.checked.study, self.checked.me)?.map(|charge| DummiesInfo {
@@ -218,7 +218,7 @@ impl OwnerRun<'_> {
 
     /// What was said under a step, where a price is only an upper bound of it.
     fn spent_on(&self, name: &str, most: Cost) -> Cost {
-        let said = self.session.ledger();
+        let said = self.session.traffic();
         let me = self.checked.me.index();
         let mut sent = said.received_by_peer(name, most.sent.len());
         sent[me] = said.sent(name);

@@ -183,7 +183,7 @@ impl<'a> OwnerRun<'a> {
                 let step = format!("{}/{unit}", stage.name());
                 let shares = stage.run(&step, &mut rows, bases, &mut session)?;
                 session.finish()?;
-                Ok((shares, session.ledger().clone()))
+                Ok((shares, session.traffic().clone()))
             };
             work().map_err(|error| stopped(farewell, error))
         };
@@ -199,7 +199,7 @@ impl<'a> OwnerRun<'a> {
             threads.into_iter().map(join).collect()
         });
         // What the hub said is in this session's traffic.
-        let (mut total, mut traffic) = (None::<Shares>, self.session.ledger().clone());
+        let (mut total, mut traffic) = (None::<Shares>, self.session.traffic().clone());
         for worker in done {
             let (shares, own) = worker?;
             traffic.merge(&own);
@@ -434,7 +434,7 @@ impl Actor for Admitted<'_, '_> {
                 self.keep_answer(&seen, matched, stage.scales())?;
             }
         }
-        self.run.log.end(self.run.session.ledger(), stage.name(), stage.items(), stage.price(&ran)?);
+        self.run.log.end(self.run.session.traffic(), stage.name(), stage.items(), stage.price(&ran)?);
         Ok(seen)
     }
 }

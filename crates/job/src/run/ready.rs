@@ -298,7 +298,7 @@ impl OwnerRun<'_> {
             let running: Vec<Bytes32> = ids
                 .iter()
                 .filter_map(|id| ledger.held_share(id).transpose())
-                .map(|held| held.map(|(held, _)| held.session))
+                .map(|held| held.map(|(held, _)| held.number))
                 .collect::<Result<_, _>>()?;
             for peer in others_of(self.checked) {
                 let towards = self.towards(peer);

@@ -241,7 +241,7 @@ impl ServerRun<'_> {
         let options = MatchOptions { memory, ..matched::options(study) };
         let sizes = self.session.step("match", |s| matcher.serve(s, &options))?;
         let price = matcher.price(&sizes, &options);
-        self.log.end(self.session.ledger(), "match", sizes.union, price);
+        self.log.end(self.session.traffic(), "match", sizes.union, price);
         Ok(matched::disclosure(study, MatchDisclosure::of(sizes)))
     }
 

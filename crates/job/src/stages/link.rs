@@ -124,7 +124,7 @@ mod tests {
     fn all_parties_go_by_the_same_numbers() {
         let done = Cluster::new(3, 1).run(|session| {
             let facts = LinkStage { parties: 3 }.run(session)?;
-            Ok((facts, session.ledger().sent("link")))
+            Ok((facts, session.traffic().sent("link")))
         });
         let done: Vec<_> = done.into_iter().map(Result::unwrap).collect();
         assert!(done.iter().all(|d| d.0 == done[0].0));

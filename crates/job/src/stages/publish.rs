@@ -147,7 +147,7 @@ mod tests {
             });
             let disclosed = Disclosure { rows: vec![5000; parties], ..Disclosure::default() };
             assert_eq!(stage.run(&Shares::new(folds.into()), &disclosed, session)?, GROUPS);
-            assert_eq!(session.ledger().sent("publish"), price.sent[session.me().index()]);
+            assert_eq!(session.traffic().sent("publish"), price.sent[session.me().index()]);
             Ok(())
         })
     }

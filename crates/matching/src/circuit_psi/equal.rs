@@ -129,7 +129,7 @@ mod tests {
         let done = Cluster::new(2, 5).run(|session| {
             let tags: Vec<Block> = (0..bins as usize).map(|bin| tag(session.me().index(), bin)).collect();
             let same = shared(session, OtKind::default(), &tags)?;
-            Ok((same, session.ledger().clone()))
+            Ok((same, session.traffic().clone()))
         });
         let [(a, ledger_a), (b, ledger_b)]: [_; 2] =
             done.into_iter().map(Result::unwrap).collect::<Vec<_>>().try_into().ok().unwrap();

@@ -56,7 +56,7 @@ fn equal_rows_share_a_place_and_others_do_not() {
         let parties = usize::from(owners + 2 + others);
         let done = Cluster::new(parties, 11).run(|session| {
             let told = play(session, &roles)?;
-            Ok((told, session.ledger().sent("match")))
+            Ok((told, session.traffic().sent("match")))
         });
         let done: Vec<_> = done.into_iter().map(Result::unwrap).collect();
         let sizes = &done[0].0.0;

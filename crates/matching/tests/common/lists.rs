@@ -158,7 +158,7 @@ impl Outcome {
 pub fn both(cluster: &Cluster, data: &Data, options: [&MatchOptions; 2]) -> Outcome {
     let done = cluster.run(|session| {
         let collected = work(session, data, options[session.me().index()])?;
-        Ok((collected, session.ledger().clone()))
+        Ok((collected, session.traffic().clone()))
     });
     let [a, b]: [Result<_, Error>; 2] = done.try_into().ok().unwrap();
     let ([(a, ledger_a), (b, ledger_b)], layouts) = ([a.unwrap(), b.unwrap()], layouts());

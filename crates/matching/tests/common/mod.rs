@@ -52,7 +52,7 @@ pub fn both(
         let own = columns[session.me().index()].flat();
         let options = MatchOptions { threads, ..MatchOptions::default() };
         let spine = PrivateId.run(session, &own, None, &options)?.spine()?;
-        Ok((spine, session.ledger().clone()))
+        Ok((spine, session.traffic().clone()))
     });
     done.try_into().expect("two parties")
 }

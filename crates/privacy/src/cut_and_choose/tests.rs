@@ -132,7 +132,7 @@ impl World {
             } else {
                 noise.run(&*release, &totals, session)
             };
-            let (ledger, price) = (session.ledger(), release.price().cost);
+            let (ledger, price) = (session.traffic(), release.price().cost);
             let view = View {
                 sent: STEPS.iter().map(|step| ledger.sent(step)).sum(),
                 price: price + CandidateNoise::price(&setup, release.plan()),

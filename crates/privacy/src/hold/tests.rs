@@ -83,7 +83,7 @@ fn a_liar_cannot_bring_an_honest_peer_out_of_reach() {
     let lie = [(A, top(None, 0)), (B, top(None, 0)), (c, top(None, ATTEMPTS_AHEAD))];
     let Ok(NextStep::Compute(attempt)) = decide(&ledger, &lie) else { panic!("it is followed") };
     let (share, commitments) = (Zeroizing::new(vec![1]), vec![[9; 32]; 3]);
-    let held = HeldShare { session: [1; 32], attempt, share, salt: [0; 32], commitments, tau: None };
+    let held = HeldShare { number: [1; 32], attempt, share, salt: [0; 32], commitments, tau: None };
     ledger.hold(&[4; 32], &held, "b c", "data").unwrap();
     assert_eq!(ledger.numbers_sent(&[4; 32]).unwrap(), 0);
     // It has lost nothing, and the liar says the truth now.

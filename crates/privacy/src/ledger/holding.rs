@@ -32,7 +32,7 @@ const DROPPED: &str = "another run of this party has dropped what this release h
 #[derive(Clone, PartialEq, Eq)]
 pub struct HeldShare {
     /// Names the number: L.
-    pub session: Bytes32,
+    pub number: Bytes32,
     /// Which number of the release it is, from 0.
     pub attempt: u32,
     /// The share; empty where this participant has none.
@@ -72,12 +72,12 @@ impl Ledger {
             let commitments: Vec<u8> = row.get("commitments")?;
             let commitments = commitments.as_chunks().0.to_vec();
             let share = Zeroizing::new(row.get("share")?);
-            let (session, attempt, salt) = (row.get("session")?, row.get("attempt")?, row.get("salt")?);
+            let (number, attempt, salt) = (row.get("session")?, row.get("attempt")?, row.get("salt")?);
             let tau = match row.get_ref("tau")? {
                 rusqlite::types::ValueRef::Null => None,
                 _ => Some(rational_of(row, "tau")?),
             };
-            let held = HeldShare { session, attempt, share, salt, commitments, tau };
+            let held = HeldShare { number, attempt, share, salt, commitments, tau };
             let progress = match (row.get("out")?, row.get("sent")?) {
                 // Outputs of a number whose share never went out are of another one.
                 (true, true) => ShareProgress::Out,
@@ -149,7 +149,7 @@ impl Ledger {
             now(),
             release,
             held.attempt,
-            held.session,
+            held.number,
             peer,
             lineage,
             &held.share[..],

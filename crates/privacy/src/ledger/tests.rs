@@ -47,7 +47,7 @@ fn paid(identity: &net::Identity, debit: &Debit, number: (&Bytes32, u32)) -> Pay
 /// Holds a number, unless it is held, and pays for it.
 fn pay(ledger: &mut Ledger, debit: &Debit, number: u8, attempt: u32) -> Result<(), Error> {
     let held = ledger.held_share(&debit.release_id)?;
-    if held.is_none_or(|(held, _)| held.session != [number; 32]) {
+    if held.is_none_or(|(held, _)| held.number != [number; 32]) {
         let held = HeldShare { attempt, ..share(number) };
         ledger.hold(&debit.release_id, &held, &debit.peer_key, &debit.lineage)?;
     }
@@ -196,7 +196,7 @@ fn filled(path: &Path) -> Ledger {
 /// A share of the number so named.
 fn share(number: u8) -> HeldShare {
     let (share, commitments) = (vec![number; 3].into(), vec![[number; 32]; 2]);
-    HeldShare { session: [number; 32], attempt: 0, share, salt: [7; 32], commitments, tau: None }
+    HeldShare { number: [number; 32], attempt: 0, share, salt: [7; 32], commitments, tau: None }
 }
 
 const FILLED: [&str; 14] = [

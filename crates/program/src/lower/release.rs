@@ -223,7 +223,7 @@ const PLACES: u32 = 128;
 /// Most bits of a word: what does not fit enters in pieces.
 const WORD: usize = 128;
 
-/// Public parameters of one `DifferenceSizes` mechanism, known once its group sizes are published.
+/// Public parameters of one `Difference` mechanism, known once its group sizes are published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DifferenceSizes {
     /// Group sizes, test and control; each 2 to 2^40.
@@ -257,7 +257,7 @@ pub struct Lowering<'a> {
     pub owners: &'a [Owners],
     /// Noise.
     pub noise: NoiseSource<'a>,
-    /// Parameters of `DifferenceSizes` mechanisms.
+    /// Parameters of `Difference` mechanisms.
     pub difference: &'a dyn Fn(u32) -> Option<DifferenceSizes>,
 }
 
@@ -273,7 +273,7 @@ impl<'a> Lowering<'a> {
 /// Lowers the release section for `viewer`.
 ///
 /// # Errors
-/// When a `DifferenceSizes` mechanism has no parameters yet or parameters out of range; when there is noise
+/// When a `Difference` mechanism has no parameters yet or parameters out of range; when there is noise
 /// and nothing says where it comes from; when candidates are asked for among other than two parties, or for
 /// the public.
 pub fn lower_release(program: &Program, viewer: Viewer, how: &Lowering<'_>) -> Result<ReleasePlan, Error> {

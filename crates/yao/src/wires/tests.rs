@@ -77,7 +77,7 @@ fn both(items: usize, width: usize, program: Program) -> Vec<u64> {
         let (role, out) = (p.role(), run(&mut p, items, width, program)?);
         assert_eq!(p.price(), price, "a price comes from sizes alone");
         assert_eq!(p.calls(), calls, "a stub of an operation is the same call");
-        let ledger = session.ledger();
+        let ledger = session.traffic();
         assert_eq!((ledger.and_gates(""), ledger.ots("")), (price.and_gates, price.ots));
         let other = role.other();
         assert_eq!((ledger.sent(""), ledger.received("")), (price.sent(role), price.sent(other)));
@@ -199,7 +199,7 @@ fn operations_on_slices_are_as_wide_as_they_like() {
         let (mine, other) = (mine?, other?);
         assert_eq!((mine.is_some(), other.is_some()), (role == Role::Garbler, role == Role::Evaluator));
         let price = p.price();
-        assert_eq!(session.ledger().sent(""), price.sent(role));
+        assert_eq!(session.traffic().sent(""), price.sent(role));
         Ok((mine.or(other), words(0), words(1)))
     });
     for done in done {

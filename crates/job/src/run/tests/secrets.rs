@@ -138,7 +138,7 @@ fn steps_of(session: &Session) -> BTreeSet<String> {
         let ends = step.match_indices('/').map(|(at, _)| at).chain([step.len()]);
         ends.map(|end| step[..end].to_owned()).collect::<Vec<_>>()
     };
-    session.ledger().entries().iter().flat_map(|entry| up(&entry.step)).collect()
+    session.traffic().entries().iter().flat_map(|entry| up(&entry.step)).collect()
 }
 
 /// A party's whole run with sessions that are known, and its files as the command writes them; the steps.

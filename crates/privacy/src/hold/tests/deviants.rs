@@ -229,7 +229,7 @@ fn a_number_of_other_noise_is_never_opened() {
     let cut = |step| Cluster::new(3, 1).fault(A, step, InjectedFault::Cut);
     let mut world = Owners::new();
     assert!(world.run_on(cut("pay"), Deviates::No).iter().any(Result::is_err));
-    let held = |world: &Owners| world.ledger(A).held_share(&[4; 32]).unwrap().map(|(held, _)| held.session);
+    let held = |world: &Owners| world.ledger(A).held_share(&[4; 32]).unwrap().map(|(held, _)| held.number);
     let before = held(&world).expect("it is held");
     world.law = [7; 32];
     honest(&world, 1);

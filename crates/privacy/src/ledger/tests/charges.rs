@@ -123,7 +123,7 @@ fn outputs_that_were_never_sent_pay_for_nothing() {
     ledger.store_outputs(&[9; 32], 0, "key-of-registry", &[]).unwrap();
     ledger.hold(&[9; 32], &share(1), "key-of-registry", "hospitals").unwrap();
     assert_eq!(ledger.held_share(&[9; 32]).unwrap().unwrap().1, ShareProgress::Held);
-    ledger.send(&share(1).session, &[]).unwrap();
+    ledger.send(&share(1).number, &[]).unwrap();
     assert_eq!(ledger.held_share(&[9; 32]).unwrap().unwrap().1, ShareProgress::Out);
 }
 
