@@ -111,6 +111,7 @@ pub fn outlook(party: &PartySetup, runs: &[Checked]) -> Result<Outlook, Error> {
     if !published.takes.is_zero() {
         outlook.account(party, &ledger, (PUBLIC, PUBLIC), &published, &RunCharges::default())?;
     }
+    outlook.readers(party, runs, &ledger, &published)?;
     if let Some(total) = &party.policy.total {
         outlook.bound_by(total, &all, lineage);
     }
@@ -166,6 +167,33 @@ impl Outlook {
             period: within,
             pays,
         });
+        Ok(())
+    }
+
+    /// Viewers of these data who take no part can read what becomes public: their budgets bound it as well.
+    fn readers(
+        &mut self,
+        party: &PartySetup,
+        runs: &[Checked],
+        ledger: &Ledger,
+        published: &RunCharges,
+    ) -> Result<(), Error> {
+        let (lineage, rest) = (party.lineage()?, published.rest());
+        if !rest.is_positive() {
+            return Ok(());
+        }
+        let part = |key: &str| runs.iter().flat_map(|run| &run.study.parties).any(|member| member.key == key);
+        for key in ledger.viewers_of(lineage)?.iter().filter(|key| *key != PUBLIC && !part(key)) {
+            let spent = ledger.spent(lineage, key)?;
+            if &spent + &rest > party.policy.budget {
+                let [spent, budget, rest] = [&spent, &party.policy.budget, &rest].map(shown);
+                self.refusals.push(format!(
+                    "budget: {spent} of {budget} spent on lineage {lineage} by {key}, who takes no part and can read \
+                     what becomes public; this study publishes up to {rest} more: {}",
+                    ledger::MORE_BUDGET
+                ));
+            }
+        }
         Ok(())
     }
 

@@ -453,7 +453,8 @@ impl MatchPlan {
         // Chunks are exchanged in lock step, a few on the way at once; some messages wait for each other.
         let seconds = link.seconds(&self.cost).max(work) + self.estimate.waits * link.round_trip_s;
         let estimate = Estimate { cost: self.cost.clone(), and_gates, round_trips, seconds };
-        PlanStage::of(study, "match", estimate, Vec::new())
+        let tells = vec![Tells::everybody(study.matching.tells())];
+        PlanStage::of(study, "match", estimate, tells)
     }
 }
 

@@ -557,6 +557,17 @@ fn spent(
     sum(connection, &sql, &[lineage, viewer], column)
 }
 
+/// The rho of what a viewer sees, without what others made public.
+fn charged_towards(
+    connection: &Connection,
+    lineage: &str,
+    viewer: &str,
+) -> Result<Rational, rusqlite::Error> {
+    let sql =
+        format!("SELECT rho FROM debits WHERE lineage = ?1 AND {} AND protects = 1 AND {VOIDED}", sees(2));
+    sum(connection, &sql, &[lineage, viewer], "rho")
+}
+
 /// The exact sum of a column of a query.
 fn sum(
     connection: &Connection,

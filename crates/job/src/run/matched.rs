@@ -12,7 +12,8 @@ use crate::stages::compute::UnitRows;
 use base::{Cost, Error, PartyId};
 use matching::dummies::Dummies;
 use matching::{
-    ContaminatedRule, IdentifierSource, JoinedShares, MatchDisclosure, MatchOptions, MatchOutput, salted_key,
+    ContaminatedRule, IdentifierSource, JoinedShares, MatchDisclosure, MatchOptions, MatchOutput, RepeatRule,
+    salted_key,
 };
 use privacy::dummies;
 use release::rational::small;
@@ -207,7 +208,9 @@ impl OwnerRun<'_> {
         let memory = self.party.memory.saturating_sub(inputs.memory).max(matching::spill::MEMORY_MIN);
         let key = |salt| Arc::new(salted_key::key(salt, hash.as_bytes(), &agreement.name));
         let salt = self.salt.as_ref().map(key);
-        let mut options = MatchOptions { memory: Some(memory), dummies, salt, ..options(study) };
+        // Whoever read the rows has settled repeats: one that is left is refused, not replaced.
+        let repeats = RepeatRule::Error;
+        let mut options = MatchOptions { memory: Some(memory), dummies, salt, repeats, ..options(study) };
         if study.matching.matcher.features().resumes {
             options.resume = self.journal();
             options.scratch = self.party.work.clone();

@@ -107,9 +107,10 @@ impl<'a> OwnerRun<'a> {
         Ok((run, meeting.workers))
     }
 
-    /// Runs, and tells the others where it began when it fails, while the channels are still there.
-    pub fn run(&mut self, lanes: Vec<Channels>) -> Result<RunReport, Error> {
-        let done = self.phases(lanes).map_err(|error| stopped(self.farewell.as_ref(), error));
+    /// Runs, and tells the others where it began when it fails, while the channels are still there, those of
+    /// workers that have not begun among them.
+    pub fn run(&mut self, mut lanes: Vec<Channels>) -> Result<RunReport, Error> {
+        let done = self.phases(&mut lanes).map_err(|error| stopped(self.farewell.as_ref(), error));
         if let (Err(_), Some(key), Some(report)) = (&done, self.answer.unkept, &self.answer.report) {
             // The error of the run is the one to tell: the report is with the caller in any case.
             let _ = self.store_answer(&key, report);
@@ -117,7 +118,7 @@ impl<'a> OwnerRun<'a> {
         done
     }
 
-    fn phases(&mut self, lanes: Vec<Channels>) -> Result<RunReport, Error> {
+    fn phases(&mut self, lanes: &mut Vec<Channels>) -> Result<RunReport, Error> {
         self.count_run()?;
         self.greet()?;
         match self.first_words()? {
@@ -168,7 +169,7 @@ impl<'a> OwnerRun<'a> {
         &mut self,
         stage: &ComputeStage,
         rows: &Placed,
-        lanes: Vec<Channels>,
+        lanes: &mut Vec<Channels>,
     ) -> Result<Shares, Error> {
         self.log.begin(stage.name(), stage.items());
         let bases = stage.set_up(&mut self.session)?;
@@ -189,7 +190,7 @@ impl<'a> OwnerRun<'a> {
         };
         let one = &one;
         let done: Vec<Result<_, Error>> = std::thread::scope(|scope| {
-            let units = (0..).zip(lanes.into_iter().map(session).zip(bases));
+            let units = (0..).zip(lanes.drain(..).map(session).zip(bases));
             let threads: Vec<_> = units
                 .map(|(unit, (session, bases))| scope.spawn(move || one(unit, session, bases)))
                 .collect();
@@ -234,9 +235,9 @@ impl<'a> OwnerRun<'a> {
     }
 }
 
-impl Admitted<'_, '_> {
+impl<'r> Admitted<'r, '_> {
     /// Goes through the stages, keeps the answer, and parts.
-    fn complete(mut self, lanes: Vec<Channels>) -> Result<RunReport, Error> {
+    fn complete(mut self, lanes: &'r mut Vec<Channels>) -> Result<RunReport, Error> {
         let Checked { study, built, engines, .. } = self.run.checked;
         let engines = engines.masked(self.transport != ServerTransport::Tls);
         let completed = Course { study, built }.run(engines, lanes, &mut self)?;
@@ -358,9 +359,9 @@ impl Admitted<'_, '_> {
     }
 }
 
-impl Actor for Admitted<'_, '_> {
+impl<'r> Actor for Admitted<'r, '_> {
     type Rows = MatchedRows;
-    type Lanes = Vec<Channels>;
+    type Lanes = &'r mut Vec<Channels>;
     type Totals = Shares;
     type Views = Views;
 
@@ -390,7 +391,7 @@ impl Actor for Admitted<'_, '_> {
         &mut self,
         stage: &ComputeStage,
         matched: &Matched<MatchedRows>,
-        lanes: Vec<Channels>,
+        lanes: &'r mut Vec<Channels>,
     ) -> Result<Shares, Error> {
         let rows = &matched.rows.rows;
         if self.run.checked.study.servers.is_none() {

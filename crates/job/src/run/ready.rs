@@ -147,8 +147,8 @@ impl OwnerRun<'_> {
     /// exact sizes, which a run that is refused later would have given away for nothing. Who finds that a
     /// peer's ledger is another one gives it back what it signed.
     pub(super) fn ready(&mut self, agreement: &Agreement) -> Result<(), Error> {
-        self.tell_strangers()?;
-        let (mine, owners) = (self.allowed(agreement), others_of(self.checked));
+        let mine = self.tell_strangers().and_then(|()| self.allowed(agreement));
+        let owners = others_of(self.checked);
         let (word, changed) = (u8::from(mine.is_ok()), &agreement.changed);
         let said = |peer: PartyId| {
             let held = changed.iter().find(|(other, ..)| *other == peer).map(|(.., held)| held.bytes());

@@ -116,13 +116,13 @@ fn totals(parties: &[PartySetup; 2]) -> Result<(Vec<u128>, [Disclosure; 2]), Err
         let ledger = Arc::new(Mutex::new(Ledger::open(&party.ledger)?));
         let watch = Watch::none();
         let meeting = meet(party, &checked, places(party, &checked.study, checked.me, false)?, &watch)?;
-        let (mut run, lanes) = OwnerRun::new(party, &checked, ledger, &watch, meeting)?;
+        let (mut run, mut lanes) = OwnerRun::new(party, &checked, ledger, &watch, meeting)?;
         let kept = run.kept.as_ref().map(Kept::name);
         let agreement = run.agree(kept)?;
         run.ready(&agreement)?;
         let MatchedRows { rows, disclosed } = run.match_rows(&agreement)?;
         let Checked { study, engines, .. } = &checked;
-        let shares = run.work(&ComputeStage::new(study, engines.clone(), rows.count()), &rows, lanes)?;
+        let shares = run.work(&ComputeStage::new(study, engines.clone(), rows.count()), &rows, &mut lanes)?;
         run.part()?;
         run.session.finish()?;
         assert!(run.log.all().iter().all(|stage| stage.price_held), "{:?}", run.log.all());

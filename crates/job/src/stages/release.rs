@@ -281,7 +281,8 @@ impl Stage for ReleaseStage<'_> {
             };
             if let Some(plan) = unit.plan() {
                 let how = if plan.is_noised() { "noised" } else { "exact" };
-                tells.push(of(format!("{} outputs, {how}", plan.outputs.len())));
+                let outputs = self.built.program.outputs_to(unit.viewer).count();
+                tells.push(of(format!("{outputs} outputs, {how}")));
             }
             if unit.lists.is_some() {
                 tells.push(of("which rows are on its lists".to_owned()));

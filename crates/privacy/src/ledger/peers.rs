@@ -316,7 +316,8 @@ fn recover_one(
     let claim = put_claim(write, peer, statement, statement.at.cast_signed())?;
     chain::anchor(write, peer, statement.head, claim)?;
     let (stated, here) = match spent {
-        Some(spent) => (spent.clone(), super::spent(write, "rho", lineage, peer)?),
+        // What others made public is in no statement of this peer, and would hide what is lost.
+        Some(spent) => (spent.clone(), super::charged_towards(write, lineage, peer)?),
         None => (statement.rho(), charged(write, "rho", peer)?),
     };
     let rho = (&stated - here).max(Rational::zero());
