@@ -4,9 +4,9 @@
 //! | | to each other owner | bytes |
 //! |---|---|---|
 //! | 0 | how many keys came before this party's own, and what each signed for the next | 1 and 136 each |
-//! | 1 | program, tag of this party's data towards the peer, random number, kept spine, tag of its data towards all, signed statement of this party's ledger, how many entries of the peer's it knows | 340 |
+//! | 1 | program, tag of this party's data towards the peer, random number, kept spine, tag of its data towards all, signed statement of this party's ledger, how many entries of the peer's it knows | 328 |
 //! | 2 | answer stored, outputs kept, the attempt of each of two releases, the hash of this party's chain at the peer's number, the stored answer of an older version | 73 |
-//! | 3 | whether this side's ledger allows the study; the peer's own last statement, where its ledger is another one | 173 |
+//! | 3 | whether this side's ledger allows the study; the peer's own last statement, where its ledger is another one | 161 |
 //!
 //! Not priced: it is the same for every study.
 
@@ -475,6 +475,6 @@ mod tests {
             blake3::hash(&said).to_hex()[..16].to_owned(),
             "551d146fd544ae31",
         )]);
-        assert_eq!([1 + FIRST_BYTES + SECOND_BYTES, STATEMENT_BYTES], [414, 172]);
+        assert_eq!([1 + FIRST_BYTES + SECOND_BYTES, STATEMENT_BYTES], [402, 160]);
     }
 }
