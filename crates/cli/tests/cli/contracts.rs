@@ -195,11 +195,11 @@ fn a_plan_keeps_its_contract() {
     );
     // Bytes of a release on four servers are those of its page.
     let page = include_str!("../../../../docs/protocols/ring4.md");
-    let study = include_str!("../../../../examples/lift-ring4.toml");
-    let own = study.replacen("[release.public]", "[release.to.registry]", 1);
+    let example = include_str!("../../../../examples/lift-ring4.toml");
+    let own = example.replacen("[release.public]", "[release.to.registry]", 1);
     let variance = own.replacen("mode       = \"sums\"", "mode = \"variance\"", 1);
-    for study in [study, &own, &variance] {
-        std::fs::write(pair.path("served.toml"), study).unwrap();
+    for text in [example, &own, &variance] {
+        std::fs::write(pair.path("served.toml"), text).unwrap();
         let file = pair.path("served.toml");
         let served = tacit(["plan", file.to_str().unwrap(), "--rows", "401974,1488", "--json"]).fine().json();
         let release = served["stages"].as_array().unwrap().last().unwrap();

@@ -122,7 +122,8 @@ fn runs_are_limited_and_ledgers_are_audited() {
     assert!(
         tacit(["ledger", "verify", export]).fine().stdout.contains("Every signature in the export holds")
     );
-    std::fs::write(export, json.replace("\"exact_rho\": \"1/10\"", "\"exact_rho\": \"1/20\"")).unwrap();
+    let halved = json.replace("\"exact_rho\": \"1/10\"", "\"exact_rho\": \"1/20\"");
+    std::fs::write(export, halved.replace("\"rho\": \"0.1\"", "\"rho\": \"0.05\"")).unwrap();
     tacit(["ledger", "verify", export]).failed(2, &["the exported ledger was changed", "signed rho 1/10"]);
     // What people read is what was signed.
     std::fs::write(export, json.replace("\"rho\": \"0.1\"", "\"rho\": \"0.01\"")).unwrap();
