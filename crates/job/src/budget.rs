@@ -188,8 +188,8 @@ impl Outlook {
             if &spent + &rest > party.policy.budget {
                 let [spent, budget, rest] = [&spent, &party.policy.budget, &rest].map(shown);
                 self.refusals.push(format!(
-                    "budget: {spent} of {budget} spent on lineage {lineage} by {key}, who takes no part and can read \
-                     what becomes public; this study publishes up to {rest} more: {}",
+                    "budget: {spent} of {budget} spent on lineage {lineage} by {key}, who takes no part and \
+                     can read what becomes public; this study publishes up to {rest} more: {}",
                     ledger::MORE_BUDGET
                 ));
             }

@@ -121,8 +121,8 @@ impl<'a> Course<'a> {
         Ok(Matched { rows, count, engines: link.map_or_else(|| open.clone(), settled), link })
     }
 
-    /// Row and combine, and the noise that servers draw: before the rows, unless its scale hangs on group sizes
-    /// that are published after them. Parties who compute themselves draw it with the release.
+    /// Row and combine, and the noise that servers draw: before the rows, unless its scale hangs on group
+    /// sizes that are published after them. Parties who compute themselves draw it with the release.
     fn compute<A: Actor>(
         self,
         matched: Matched<A::Rows>,

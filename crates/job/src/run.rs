@@ -1,10 +1,10 @@
 //! A job from end to end: coordinator, workers, aggregator (Private RCT, section 2.4 and figure 2).
 //!
-//! The coordinator ([`OwnerRun`]) meets the peers, agrees, matches and deals the spine round-robin to shards. Every shard is
-//! a worker on a thread and connections of its own; what it hands back is shares. The aggregator adds this
-//! party's shares and runs, for each viewer, the release in which all parties' shares are put together inside
-//! the computation. Two parties and more run the same steps; a lift study with several advertisers is several
-//! runs of two parties.
+//! The coordinator ([`OwnerRun`]) meets the peers, agrees, matches and deals the spine round-robin to
+//! shards. Every shard is a worker on a thread and connections of its own; what it hands back is shares.
+//! The aggregator adds this party's shares and runs, for each viewer, the release in which all parties'
+//! shares are put together inside the computation. Two parties and more run the same steps; a lift study
+//! with several advertisers is several runs of two parties.
 
 pub(crate) mod agree;
 mod alone;

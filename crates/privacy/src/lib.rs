@@ -1,6 +1,7 @@
-//! What is spent, on whom, and for which number. [`ledger`] keeps it; [`hold`] holds, pays for and opens a release
-//! whose noise is drawn inside; [`cut_and_choose`] is the release of candidates; [`scales`] says how much noise each
-//! number gets; [`dummies`] what the sizes of a match cost. This module adds up what a viewer got in all.
+//! What is spent, on whom, and for which number. [`ledger`] keeps it; [`hold`] holds, pays for and opens a
+//! release whose noise is drawn inside; [`cut_and_choose`] is the release of candidates; [`scales`] says
+//! how much noise each number gets; [`dummies`] what the sizes of a match cost. This module adds up what a
+//! viewer got in all.
 
 pub mod cut_and_choose;
 pub mod dummies;
