@@ -16,8 +16,8 @@
 //! **Who learns what.** Sizes and the program, which are public. Nothing else but the outputs.
 //!
 //! **Paper and deviations.** The paper garbles the lift game with emp-sh2pc (Private RCT, section 3.1). Here
-//! (a) what one party can compute alone is never a gate; (b) a bit `y` that the garbler knows has the all-zero active
-//! label and `W0 = y Delta`: it costs no byte, and XOR with it is an offset (the view is that of a garbling
+//! (a) what one party can compute alone is never a gate; (b) a bit `y` that the garbler knows has the
+//! all-zero active label and `W0 = y Delta`: it costs no byte, and XOR with it is an offset (the view is that of a garbling
 //! whose active label was fixed first, which has the same distribution; where such a label would be hashed,
 //! each lane gets another public one, because lanes share tweaks); (c) an AND with an operand that either
 //! party knows is one ciphertext; (d) sums are additive shares by masked values (`masks.rs`) instead of
