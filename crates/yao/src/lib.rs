@@ -15,14 +15,14 @@
 //!
 //! **Who learns what.** Sizes and the program, which are public. Nothing else but the outputs.
 //!
-//! **Paper and deviations.** The paper garbles the lift game with emp-sh2pc (Private RCT, section 3.1). Here
-//! (a) what one party can compute alone is never a gate; (b) a bit `y` that the garbler knows has the
-//! all-zero active label and `W0 = y Delta`: it costs no byte, and XOR with it is an offset (the view is that of a garbling
-//! whose active label was fixed first, which has the same distribution; where such a label would be hashed,
-//! each lane gets another public one, because lanes share tweaks); (c) an AND with an operand that either
-//! party knows is one ciphertext; (d) sums are additive shares by masked values (`masks.rs`) instead of
-//! adders; (e) the garbler is the party for which the program is cheaper, which is the one with more input
-//! bits wherever that decides.
+//! **Paper and deviations.** The paper garbles the lift game with emp-sh2pc (Private RCT, section 3.1).
+//! Here (a) what one party can compute alone is never a gate; (b) a bit `y` that the garbler knows has the
+//! all-zero active label and `W0 = y Delta`: it costs no byte, and XOR with it is an offset (the view is
+//! that of a garbling whose active label was fixed first, which has the same distribution; where such a
+//! label would be hashed, each lane gets another public one, because lanes share tweaks); (c) an AND with
+//! an operand that either party knows is one ciphertext; (d) sums are additive shares by masked values
+//! (`masks.rs`) instead of adders; (e) the garbler is the party for which the program is cheaper, which is
+//! the one with more input bits wherever that decides.
 //!
 //! **Cost.** Per row 32 B for an AND of two shared bits, 16 B for an AND with a known one, ceil(width / 8) B
 //! per product of a bit and a value, 16 ceil(128 / k) / 128 B per evaluator bit; prices of stages are exact

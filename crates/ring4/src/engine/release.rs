@@ -57,15 +57,6 @@ impl Noises {
             .ok_or_else(|| Error::misuse("a release of ring4 takes noise that was drawn before it"))
     }
 
-    /// Noise enters one release: it would be the difference of two.
-    fn spend(&mut self, plan: &ReleasePlan) {
-        for word in &plan.words {
-            if let WordKind::NoiseSummand(at, _) = word.kind {
-                self.places.remove(&at);
-            }
-        }
-    }
-
     /// Part `k` of a noise's number.
     fn number(&self, at: NoisedAt, k: usize) -> Result<u128, Error> {
         let (_, place) = self.of(at)?;
@@ -333,9 +324,7 @@ impl PreparedRelease for RingRelease {
         session.step("release", |session| {
             if self.plan.is_drawn() {
                 let RingNoise { member, noises } = noise.get()?;
-                let shares = self.compute((member, noises), entered, session);
-                noises.spend(&self.plan);
-                return shares;
+                return self.compute((member, noises), entered, session);
             }
             let mut member = self.ring4.member(session)?;
             self.compute((&mut member, &Noises::default()), entered, session)
