@@ -11,10 +11,11 @@ use crate::stages::compute::ComputeStage;
 use crate::stages::link::{LinkFacts, LinkStage};
 use crate::stages::noise::NoiseStage;
 use crate::stages::publish::PublishStage;
-use crate::stages::release::ReleaseStage;
+use crate::stages::release::{ReleaseStage, ScaledReleases};
 use base::Error;
 use engine::DrawnNoise;
 use privacy::scales::Scales;
+use std::sync::Arc;
 use study::Study;
 
 /// Who goes through the stages of a study.
@@ -70,11 +71,11 @@ pub(crate) struct Matched<R> {
     pub link: Option<LinkFacts>,
 }
 
-/// Totals are there as shares, and the noise of all releases is scaled.
+/// Totals are there as shares, and all releases are lowered with their noise.
 pub(crate) struct Computed<R, T> {
     pub matched: Matched<R>,
     pub totals: T,
-    pub scales: Scales,
+    pub scaled: ScaledReleases,
     /// Of servers, the noise that is drawn.
     pub noise: DrawnNoise,
 }
@@ -82,7 +83,7 @@ pub(crate) struct Computed<R, T> {
 /// Everything was released.
 pub(crate) struct Completed<R, V> {
     pub matched: Matched<R>,
-    pub scales: Scales,
+    pub scales: Arc<Scales>,
     pub views: V,
 }
 
@@ -113,9 +114,8 @@ impl<'a> Course<'a> {
     /// Measures the link where the study leaves something to it, matches, and settles the engine: everybody
     /// by the same numbers, and so alike.
     fn match_rows<A: Actor>(self, open: StudyEngine, actor: &mut A) -> Result<Matched<A::Rows>, Error> {
-        let asks = !self.study.only_matches() && open.asks();
         let stage = LinkStage { parties: self.study.roster().len() };
-        let link = if asks { Some(actor.link(&stage)?) } else { None };
+        let link = if open.asks() { Some(actor.link(&stage)?) } else { None };
         let (rows, count) = actor.match_rows()?;
         let settled = |facts: LinkFacts| open.settled(&self.built.program, count, facts.link, facts.speeds);
         Ok(Matched { rows, count, engines: link.map_or_else(|| open.clone(), settled), link })
@@ -131,14 +131,14 @@ impl<'a> Course<'a> {
     ) -> Result<Computed<A::Rows, A::Totals>, Error> {
         let stage = ComputeStage::new(self.study, matched.engines.clone(), matched.count);
         let Some(publish) = PublishStage::new(self.study, self.built) else {
-            let (scales, noise) = self.draw(&matched, None, actor)?;
+            let (scaled, noise) = self.draw(&matched, None, actor)?;
             let totals = actor.compute(&stage, &matched, lanes)?;
-            return Ok(Computed { matched, totals, scales, noise });
+            return Ok(Computed { matched, totals, scaled, noise });
         };
         let totals = actor.compute(&stage, &matched, lanes)?;
         let groups = Some(actor.publish(&publish, &matched.rows, &totals)?);
-        let (scales, noise) = self.draw(&matched, groups, actor)?;
-        Ok(Computed { matched, totals, scales, noise })
+        let (scaled, noise) = self.draw(&matched, groups, actor)?;
+        Ok(Computed { matched, totals, scaled, noise })
     }
 
     fn draw<A: Actor>(
@@ -146,14 +146,15 @@ impl<'a> Course<'a> {
         matched: &Matched<A::Rows>,
         groups: Option<[u64; 2]>,
         actor: &mut A,
-    ) -> Result<(Scales, DrawnNoise), Error> {
+    ) -> Result<(ScaledReleases, DrawnNoise), Error> {
         let Built { program, audit, .. } = self.built;
-        let scales = Scales::new(self.study, program, audit, groups)?;
-        let noise = match NoiseStage::new(&matched.engines, self.built, &scales)? {
+        let scales = Arc::new(Scales::new(self.study, program, audit, groups)?);
+        let scaled = ScaledReleases::new(&matched.engines, self.built, scales)?;
+        let noise = match NoiseStage::new(&matched.engines, &scaled)? {
             Some(stage) => actor.draw(&stage)?,
             None => DrawnNoise::none(),
         };
-        Ok((scales, noise))
+        Ok((scaled, noise))
     }
 
     fn release<A: Actor>(
@@ -161,9 +162,9 @@ impl<'a> Course<'a> {
         computed: Computed<A::Rows, A::Totals>,
         actor: &mut A,
     ) -> Result<Completed<A::Rows, A::Views>, Error> {
-        let Computed { matched, totals, scales, mut noise } = computed;
-        let stage = ReleaseStage::new((self.study, self.built), &matched.engines, &scales, matched.count)?;
+        let Computed { matched, totals, scaled, mut noise } = computed;
+        let stage = ReleaseStage::new((self.study, self.built), &matched.engines, &scaled, matched.count)?;
         let views = actor.release(&stage, &matched, &totals, &mut noise)?;
-        Ok(Completed { matched, scales, views })
+        Ok(Completed { matched, scales: scaled.scales, views })
     }
 }

@@ -248,20 +248,36 @@ impl StudyEngine {
         }
     }
 
-    /// Cost and time of row and combine over so many rows.
+    /// How many shards rows are dealt to.
+    #[must_use]
+    pub fn shards(&self) -> u32 {
+        self.compute.shards
+    }
+
+    /// What row and combine over so many rows cost in all shards, to which rows are dealt round-robin. Shards wait
+    /// at the same time.
     ///
     /// # Errors
     /// When the study only matches.
-    pub fn estimate(&self, rows: u64, link: Link, speeds: Speeds) -> Result<Estimate, Error> {
-        let (stage, of) = (self.rows()?, u64::from(self.compute.shards));
-        let mut all = stage.price_set_up(self.compute.shards);
+    pub fn price(&self, rows: u64) -> Result<StagePrice, Error> {
+        let (stage, of) = (self.rows()?, u64::from(self.shards()));
+        let mut all = stage.price_set_up(self.shards());
         // The first shard has the most rows.
         for (i, unit) in (0..of).map(|i| stage.price((rows + of - 1 - i) / of)).enumerate() {
             all.cost += &unit.cost;
             all.and_gates += unit.and_gates;
             all.trips += if i == 0 { unit.trips } else { 0 };
         }
-        let StagePrice { cost, and_gates, trips } = all;
+        Ok(all)
+    }
+
+    /// Cost and time of row and combine over so many rows.
+    ///
+    /// # Errors
+    /// When the study only matches.
+    pub fn estimate(&self, rows: u64, link: Link, speeds: Speeds) -> Result<Estimate, Error> {
+        let StagePrice { cost, and_gates, trips } = self.price(rows)?;
+        let of = self.shards();
         // Gates of `gmw` cost their transfers, which two parties make; next to gates of `yao`, transfers cost
         // nothing.
         let work = match &self.rows {
@@ -275,11 +291,11 @@ impl StudyEngine {
         };
         // The parties of sums by `gmw` take turns, so a shard sends one way at a time.
         let turns = match self.name() == "gmw" && !self.has_circuit {
-            true => 8.0 * cost.bytes() as f64 / link.bits_per_s / of as f64,
+            true => 8.0 * cost.bytes() as f64 / link.bits_per_s / f64::from(of),
             false => 0.0,
         };
         // Sending and computing overlap; waiting does not.
-        let busy = link.seconds(&cost).max(turns).max(work / speeds.cores.min(of as f64));
+        let busy = link.seconds(&cost).max(turns).max(work / speeds.cores.min(f64::from(of)));
         let seconds = busy + trips as f64 * link.round_trip_s / 2.0;
         Ok(Estimate { cost, and_gates, round_trips: trips.div_ceil(2), seconds })
     }

@@ -78,17 +78,16 @@ impl StageLog {
         Self { me, parties, events, begun: Instant::now(), done: Vec::new() }
     }
 
-    /// Runs a stage on one session, whose traffic is held against the price. `run` returns what came of it
-    /// and the sizes that the price depends on.
-    pub fn run<S: Stage, T>(
+    /// Runs a stage whose price is known before, on one session.
+    pub fn run<T>(
         &mut self,
-        stage: &S,
+        stage: &impl Stage<Sizes = ()>,
         session: &mut Session,
-        run: impl FnOnce(&mut Session) -> Result<(T, Box<S::Sizes>), Error>,
+        run: impl FnOnce(&mut Session) -> Result<T, Error>,
     ) -> Result<T, Error> {
         self.begin(stage.name(), stage.items());
-        let (output, sizes) = run(session)?;
-        self.end(session.traffic(), stage.name(), stage.items(), stage.price(&sizes)?);
+        let output = run(session)?;
+        self.end(session.traffic(), stage.name(), stage.items(), stage.price(&())?);
         Ok(output)
     }
 

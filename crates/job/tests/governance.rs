@@ -190,8 +190,7 @@ fn periods_and_rates_end_a_run_before_anything_is_charged() {
     world.retitle("another");
     let [clinic, works] = texts(world.run());
     assert!(
-        clinic.contains("policy.period_budget: 0.1")
-            && clinic.contains("of 0.12 in 30 days spent on lineage"),
+        clinic.contains("policy.period_budget: 0.11 of 0.12 in 30 days spent on lineage data-clinic"),
         "{clinic}"
     );
     assert!(works.contains("the peer's privacy ledger does not allow this study"), "{works}");

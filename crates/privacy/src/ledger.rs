@@ -550,22 +550,19 @@ fn spent(
     lineage: &str,
     viewer: &str,
 ) -> Result<Rational, rusqlite::Error> {
-    let sql = format!(
-        "SELECT {column} FROM debits WHERE lineage = ?1 AND {} AND protects = 1 AND {VOIDED}",
-        reads(2)
-    );
-    sum(connection, &sql, &[lineage, viewer], column)
+    spent_on(connection, column, &reads(2), [lineage, viewer])
 }
 
-/// The rho of what a viewer sees, without what others made public.
-fn charged_towards(
+/// The same of the debits of a lineage that `whose` picks.
+fn spent_on(
     connection: &Connection,
-    lineage: &str,
-    viewer: &str,
+    column: &str,
+    whose: &str,
+    values: [&str; 2],
 ) -> Result<Rational, rusqlite::Error> {
     let sql =
-        format!("SELECT rho FROM debits WHERE lineage = ?1 AND {} AND protects = 1 AND {VOIDED}", sees(2));
-    sum(connection, &sql, &[lineage, viewer], "rho")
+        format!("SELECT {column} FROM debits WHERE lineage = ?1 AND {whose} AND protects = 1 AND {VOIDED}");
+    sum(connection, &sql, &values, column)
 }
 
 /// The exact sum of a column of a query.

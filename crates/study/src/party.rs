@@ -345,6 +345,7 @@ const KEYS: &[&str] = &[
     "trusted_network",
     "policy",
 ];
+
 impl CommonSettings {
     /// The address of the only peer, and those of several by name. The last of a kind counts.
     fn places(&self) -> (Option<String>, BTreeMap<String, String>) {

@@ -6,10 +6,11 @@ use crate::engines::StudyEngine;
 use crate::stages::Stage as _;
 use crate::stages::compute::ComputeStage;
 use crate::stages::noise::NoiseStage;
-use crate::stages::release::ReleaseStage;
+use crate::stages::release::{ReleaseStage, ScaledReleases};
 use base::Error;
 use privacy::scales::Scales;
 use serde::Serialize;
+use std::sync::Arc;
 
 /// An engine that could run the study.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -33,7 +34,7 @@ pub struct Choice {
 pub(super) fn choices(
     open: &StudyEngine,
     course: Course<'_>,
-    scales: &Scales,
+    scales: &Arc<Scales>,
     rows: u64,
     (link, speeds): (Link, Speeds),
 ) -> Result<Vec<Choice>, Error> {
@@ -41,11 +42,12 @@ pub(super) fn choices(
     let mut choices = Vec::new();
     for (engines, needs) in open.alternatives(study, &built.program) {
         let engines = engines.settled(&built.program, rows, link, speeds);
-        let noise = NoiseStage::new(&engines, built, scales)?;
+        let scaled = ScaledReleases::new(&engines, built, scales.clone())?;
+        let noise = NoiseStage::new(&engines, &scaled)?;
         let stages = [
             noise.map(|stage| stage.estimate(link, speeds)).transpose()?,
             Some(ComputeStage::new(study, engines.clone(), rows).estimate(link, speeds)?),
-            Some(ReleaseStage::new((study, built), &engines, scales, rows)?.estimate(link, speeds)?),
+            Some(ReleaseStage::new((study, built), &engines, &scaled, rows)?.estimate(link, speeds)?),
         ];
         choices.push(Choice {
             engine: engines.name().to_owned(),

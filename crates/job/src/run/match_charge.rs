@@ -2,7 +2,7 @@
 
 use super::Event;
 use super::agree::Agreement;
-use super::owner::{OwnerRun, total_of};
+use super::owner::OwnerRun;
 use base::{Error, PartyId};
 use matching::RestartPermit;
 use matching::dummies::Dummies;
@@ -102,7 +102,7 @@ impl OwnerRun<'_> {
                 release_id: if again { match_again_id(&id, number) } else { id },
                 rho: charge.rho.clone(),
                 budget: self.party.policy.budget.clone(),
-                total: total_of(self.party),
+                total: self.party.policy.total.clone(),
                 period: self.party.policy.period(),
                 delta: charge.delta.clone(),
                 most_delta: Rational::new(

@@ -53,8 +53,6 @@ pub(super) struct OwnerRun<'a> {
     /// What rows are matched by, where servers join them.
     pub salt: Option<Seed>,
     pub answer: OwnAnswer,
-    /// Whose key sees these data for the first time, in sentences.
-    pub strangers: Vec<String>,
 }
 
 /// This party's own answer, which nothing that the others do takes away.
@@ -66,18 +64,12 @@ pub(super) struct OwnAnswer {
     unkept: Option<AnswerKey>,
 }
 
-/// What the first words came to.
-enum Agreed {
-    /// Everybody has the answer already.
-    Stored(Box<RunReport>),
-    /// There is something to run.
-    Run(Box<Agreement>),
-}
-
 /// Every ledger allows the run, and everybody computes over the same transport.
 pub(super) struct Admitted<'r, 'a> {
     pub run: &'r mut OwnerRun<'a>,
     pub agreement: Agreement,
+    /// Whose key sees these data for the first time, in sentences.
+    strangers: Vec<String>,
     transport: ServerTransport,
     start: Instant,
 }
@@ -101,9 +93,7 @@ impl<'a> OwnerRun<'a> {
         let kept = kept_spine(party, checked)?;
         let salt = outsourced::salt_of(party, checked)?;
         let answer = OwnAnswer::default();
-        let strangers = Vec::new();
-        let run =
-            Self { party, checked, ledger, watch, session, farewell, log, kept, salt, answer, strangers };
+        let run = Self { party, checked, ledger, watch, session, farewell, log, kept, salt, answer };
         Ok((run, meeting.workers))
     }
 
@@ -121,31 +111,24 @@ impl<'a> OwnerRun<'a> {
     fn phases(&mut self, lanes: &mut Vec<Channels>) -> Result<RunReport, Error> {
         self.count_run()?;
         self.greet()?;
-        match self.first_words()? {
-            Agreed::Stored(report) => Ok(*report),
-            Agreed::Run(agreement) => self.admit(*agreement)?.complete(lanes),
-        }
-    }
-
-    fn first_words(&mut self) -> Result<Agreed, Error> {
         let agreement = self.agree(self.kept.as_ref().map(Kept::name))?;
         self.answer.report = agreement.stored.as_deref().map(report::stored).transpose()?;
-        let Some(stored) = agreement.stored.as_deref().filter(|_| agreement.all_stored) else {
-            return Ok(Agreed::Run(Box::new(agreement)));
+        let Some(stored) = self.answer.report.clone().filter(|_| agreement.all_stored) else {
+            return self.admit(agreement)?.complete(lanes);
         };
         (self.watch.events)(Event::Stored);
         self.tell_servers(StartSignal::Stored, &agreement.common)?;
         self.session.finish()?;
-        Ok(Agreed::Stored(Box::new(report::stored(stored)?)))
+        Ok(stored)
     }
 
     /// Hears that every ledger allows the run, and over what the servers compute.
     pub fn admit(&mut self, agreement: Agreement) -> Result<Admitted<'_, 'a>, Error> {
         self.tell_broke_off()?;
         self.tell_other_data(&agreement)?;
-        self.ready(&agreement)?;
+        let strangers = self.ready(&agreement)?;
         let transport = self.settle_transport()?;
-        Ok(Admitted { run: self, agreement, transport, start: Instant::now() })
+        Ok(Admitted { run: self, agreement, strangers, transport, start: Instant::now() })
     }
 
     fn store_answer(&self, key: &AnswerKey, report: &RunReport) -> Result<(), Error> {
@@ -180,7 +163,7 @@ impl<'a> OwnerRun<'a> {
         };
         let one = |unit: u32, mut session: Session, bases| {
             let work = || {
-                let mut rows = rows.unit(&checked.built, checked.me, unit, stage.shards)?;
+                let mut rows = rows.unit(&checked.built, checked.me, unit, stage.units())?;
                 let step = format!("{}/{unit}", stage.name());
                 let shares = stage.run(&step, &mut rows, bases, &mut session)?;
                 session.finish()?;
@@ -256,8 +239,8 @@ impl<'r> Admitted<'r, '_> {
     /// The report, kept in the ledger. A run that broke off after this side had its answer ends with that
     /// answer: there is one per study and data.
     fn report_of(&mut self, completed: Completed<MatchedRows, Views>) -> Result<RunReport, Error> {
-        if let Some(stored) = self.agreement.stored.as_deref() {
-            return report::stored(stored);
+        if let (Some(stored), true) = (&self.run.answer.report, self.agreement.stored.is_some()) {
+            return Ok(stored.clone());
         }
         let Completed { matched, scales, views } = completed;
         let report = self.report(views, &matched, &scales)?;
@@ -295,7 +278,7 @@ impl<'r> Admitted<'r, '_> {
             lineage: checked.charges(party)?.then(|| party.lineage.clone()).flatten(),
             viewers: run.viewers()?,
             broke_off: run.broke_off()?,
-            noticed: run.noticed()?,
+            noticed: [self.strangers.clone(), run.noticed()?].concat(),
             budget: release::rational::to_f64(&party.policy.budget),
             seconds: self.start.elapsed().as_secs_f64(),
             stages: run.log.all(),
@@ -366,7 +349,7 @@ impl<'r> Actor for Admitted<'r, '_> {
     type Views = Views;
 
     fn link(&mut self, stage: &LinkStage) -> Result<LinkFacts, Error> {
-        self.run.log.run(stage, &mut self.run.session, |s| Ok((stage.run(s)?, Box::new(()))))
+        self.run.log.run(stage, &mut self.run.session, |s| stage.run(s))
     }
 
     fn match_rows(&mut self) -> Result<(MatchedRows, u64), Error> {
@@ -384,7 +367,7 @@ impl<'r> Actor for Admitted<'r, '_> {
     }
 
     fn draw(&mut self, stage: &NoiseStage) -> Result<DrawnNoise, Error> {
-        self.run.log.run(stage, &mut self.run.session, |s| Ok((stage.run(s)?, Box::new(()))))
+        self.run.log.run(stage, &mut self.run.session, |s| stage.run(s))
     }
 
     fn compute(
@@ -397,10 +380,9 @@ impl<'r> Actor for Admitted<'r, '_> {
         if self.run.checked.study.servers.is_none() {
             return self.run.work(stage, rows, lanes);
         }
-        let mut rows = rows.unit(&self.run.checked.built, self.run.checked.me, 0, stage.shards)?;
-        self.run.log.run(stage, &mut self.run.session, |s| {
-            Ok((stage.run(stage.name(), &mut rows, BaseOts::Own, s)?, Box::new(())))
-        })
+        let mut rows = rows.unit(&self.run.checked.built, self.run.checked.me, 0, stage.units())?;
+        let name = stage.name();
+        self.run.log.run(stage, &mut self.run.session, |s| stage.run(name, &mut rows, BaseOts::Own, s))
     }
 
     fn publish(
@@ -409,9 +391,7 @@ impl<'r> Actor for Admitted<'r, '_> {
         rows: &MatchedRows,
         totals: &Shares,
     ) -> Result<[u64; 2], Error> {
-        self.run
-            .log
-            .run(stage, &mut self.run.session, |s| Ok((stage.run(totals, &rows.disclosed, s)?, Box::new(()))))
+        self.run.log.run(stage, &mut self.run.session, |s| stage.run(totals, &rows.disclosed, s))
     }
 
     /// One unit per viewer; returns what this party saw.
@@ -447,9 +427,4 @@ fn kept_spine(party: &PartySetup, checked: &Checked) -> Result<Option<Kept>, Err
     }
     let Some(path) = &party.spine else { return Ok(None) };
     Kept::read(spine::file(path, &checked.study), &checked.study, checked.me).map(Some)
-}
-
-/// What all viewers of these data may be charged together.
-pub(super) fn total_of(party: &PartySetup) -> Option<release::Rational> {
-    party.policy.total.clone()
 }

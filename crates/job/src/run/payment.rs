@@ -1,7 +1,6 @@
 //! What an owner pays for a release: the debits of its ledger, and its side of noise from candidates.
 
 use super::agree::Agreement;
-use super::owner::total_of;
 use crate::prepare::Checked;
 use crate::stages::release::Payer;
 use base::{Error, PartyId};
@@ -52,7 +51,7 @@ impl Payment<'_> {
             release_id: self.agreement.number_id(viewer),
             rho,
             budget: self.party.policy.budget.clone(),
-            total: total_of(self.party),
+            total: self.party.policy.total.clone(),
             period: self.party.policy.period(),
             delta: Rational::zero(),
             most_delta: Rational::zero(),

@@ -145,9 +145,10 @@ impl OwnerRun<'_> {
 
     /// All sides say whether their ledgers allow all releases, before anything is disclosed: matching tells
     /// exact sizes, which a run that is refused later would have given away for nothing. Who finds that a
-    /// peer's ledger is another one gives it back what it signed.
-    pub(super) fn ready(&mut self, agreement: &Agreement) -> Result<(), Error> {
-        let mine = self.tell_strangers().and_then(|()| self.allowed(agreement));
+    /// peer's ledger is another one gives it back what it signed. Returns whose key sees these data for the first
+    /// time, in sentences.
+    pub(super) fn ready(&mut self, agreement: &Agreement) -> Result<Vec<String>, Error> {
+        let mine = self.tell_strangers().and_then(|new| self.allowed(agreement).map(|()| new));
         let owners = others_of(self.checked);
         let (word, changed) = (u8::from(mine.is_ok()), &agreement.changed);
         let said = |peer: PartyId| {
@@ -160,11 +161,11 @@ impl OwnerRun<'_> {
         self.tell_servers(if begin { StartSignal::Begin } else { StartSignal::Refused }, &agreement.common)?;
         let claims: Vec<Result<(), Error>> =
             theirs.iter().map(|(peer, theirs)| self.hear_claim(*peer, &theirs[1..])).collect();
-        self.session.step("agree", |session| {
-            mine?;
+        let strangers = self.session.step("agree", |session| {
+            let strangers = mine?;
             claims.into_iter().collect::<Result<(), _>>()?;
             match theirs.into_iter().find(|(_, theirs)| theirs[0] != 1) {
-                None => Ok(()),
+                None => Ok(strangers),
                 Some((peer, _)) => Err(Error::new(
                     session.at(Some(peer)),
                     Fault::Refused(
@@ -175,19 +176,19 @@ impl OwnerRun<'_> {
                 )),
             }
         })?;
-        self.keep_likeness()
+        self.keep_likeness()?;
+        Ok(strangers)
     }
 
     /// Says whose key sees these data for the first time, now that peers have said whose place theirs took.
-    fn tell_strangers(&mut self) -> Result<(), Error> {
-        let Some(lineage) = self.party.lineage.as_deref() else { return Ok(()) };
+    fn tell_strangers(&self) -> Result<Vec<String>, Error> {
+        let Some(lineage) = self.party.lineage.as_deref() else { return Ok(Vec::new()) };
         if !self.checked.charges(self.party)? {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let strangers = budget::strangers(&*self.lock()?, lineage, self.checked, KeyKnowledge::Peers)?;
         strangers.iter().for_each(|note| (self.watch.events)(Event::Warning(note.clone())));
-        self.strangers = strangers;
-        Ok(())
+        Ok(strangers)
     }
 
     /// Keeps what the data look like: from now on something is charged under their name.
@@ -397,9 +398,9 @@ impl OwnerRun<'_> {
         Ok(())
     }
 
-    /// Whose key is new to these data, and what this party's operator has allowed of peers' ledgers.
+    /// What this party's operator has allowed of peers' ledgers.
     pub(super) fn noticed(&self) -> Result<Vec<String>, Error> {
-        let mut all = self.strangers.clone();
+        let mut all = Vec::new();
         for peer in others_of(self.checked) {
             let member = &self.checked.study.parties[peer.index()];
             for text in self.lock()?.noticed(&member.key)? {

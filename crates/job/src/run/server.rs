@@ -282,7 +282,7 @@ impl Actor for Serving<'_, '_> {
     type Views = ();
 
     fn link(&mut self, stage: &LinkStage) -> Result<LinkFacts, Error> {
-        self.run.log.run(stage, &mut self.run.session, |s| Ok((stage.run(s)?, Box::new(()))))
+        self.run.log.run(stage, &mut self.run.session, |s| stage.run(s))
     }
 
     fn match_rows(&mut self) -> Result<(Disclosure, u64), Error> {
@@ -294,7 +294,7 @@ impl Actor for Serving<'_, '_> {
     fn settled(&mut self, _matched: &Matched<Disclosure>) {}
 
     fn draw(&mut self, stage: &NoiseStage) -> Result<DrawnNoise, Error> {
-        self.run.log.run(stage, &mut self.run.session, |s| Ok((stage.run(s)?, Box::new(()))))
+        self.run.log.run(stage, &mut self.run.session, |s| stage.run(s))
     }
 
     fn compute(
@@ -304,9 +304,8 @@ impl Actor for Serving<'_, '_> {
         (): (),
     ) -> Result<Shares, Error> {
         let mut rows = UnitRows::Blank(matched.count);
-        self.run.log.run(stage, &mut self.run.session, |s| {
-            Ok((stage.run(stage.name(), &mut rows, BaseOts::Own, s)?, Box::new(())))
-        })
+        let name = stage.name();
+        self.run.log.run(stage, &mut self.run.session, |s| stage.run(name, &mut rows, BaseOts::Own, s))
     }
 
     fn publish(
@@ -315,9 +314,7 @@ impl Actor for Serving<'_, '_> {
         disclosed: &Disclosure,
         totals: &Shares,
     ) -> Result<[u64; 2], Error> {
-        self.run
-            .log
-            .run(stage, &mut self.run.session, |s| Ok((stage.run(totals, disclosed, s)?, Box::new(()))))
+        self.run.log.run(stage, &mut self.run.session, |s| stage.run(totals, disclosed, s))
     }
 
     fn release(
@@ -328,13 +325,12 @@ impl Actor for Serving<'_, '_> {
         noise: &mut DrawnNoise,
     ) -> Result<(), Error> {
         let holder = Holder { ledger: &self.ledger, common: &self.common };
-        self.run.log.run(stage, &mut self.run.session, |session| {
-            let mut ran = Vec::with_capacity(stage.units().len());
-            for unit in stage.units() {
-                ran.push(stage.run(unit, noise, totals, &holder, session)?.ran);
-            }
-            Ok(((), ran.into_boxed_slice()))
-        })
+        let ServerRun { session, log, .. } = &mut *self.run;
+        log.begin(stage.name(), stage.items());
+        let run = |unit| stage.run(unit, noise, totals, &holder, session).map(|released| released.ran);
+        let ran = stage.units().iter().map(run).collect::<Result<Vec<_>, _>>()?;
+        log.end(session.traffic(), stage.name(), stage.items(), stage.price(&ran)?);
+        Ok(())
     }
 }
 

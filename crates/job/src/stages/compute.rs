@@ -15,9 +15,8 @@ use study::Study;
 /// Row and combine over so many rows.
 pub(crate) struct ComputeStage {
     engines: StudyEngine,
-    pub participants: usize,
-    pub rows: u64,
-    pub shards: u32,
+    participants: usize,
+    rows: u64,
 }
 
 /// What one unit computes on.
@@ -32,14 +31,12 @@ pub(crate) enum UnitRows {
 
 impl ComputeStage {
     pub fn new(study: &Study, engines: StudyEngine, rows: u64) -> Self {
-        let shards = if study.servers.is_some() { 1 } else { study.compute.shards };
-        Self { engines, participants: study.roster().len(), rows, shards }
+        Self { engines, participants: study.roster().len(), rows }
     }
 
-    /// Rows of one unit: they are dealt round-robin.
-    fn rows_of(&self, unit: u32) -> u64 {
-        let of = u64::from(self.shards);
-        (self.rows + of - 1 - u64::from(unit)) / of
+    /// How many units there are.
+    pub fn units(&self) -> u32 {
+        self.engines.shards()
     }
 
     /// What all units set up together.
@@ -47,7 +44,7 @@ impl ComputeStage {
     /// # Errors
     /// Those of the conversation.
     pub fn set_up(&self, session: &mut Session) -> Result<Vec<BaseOts>, Error> {
-        session.step(self.name(), |s| self.engines.rows()?.set_up(self.shards, s))
+        session.step(self.name(), |s| self.engines.rows()?.set_up(self.units(), s))
     }
 
     /// Runs one unit under a step of this name.
@@ -82,9 +79,7 @@ impl Stage for ComputeStage {
     }
 
     fn price(&self, (): &()) -> Result<Cost, Error> {
-        let (rows, nothing) = (self.engines.rows()?, Cost::zero(self.participants));
-        let units = (0..self.shards).map(|unit| rows.price(self.rows_of(unit)).cost);
-        Ok(units.fold(nothing + rows.price_set_up(self.shards).cost, |all, unit| all + unit))
+        Ok(Cost::zero(self.participants) + self.engines.price(self.rows)?.cost)
     }
 
     fn estimate(&self, link: Link, speeds: Speeds) -> Result<Estimate, Error> {

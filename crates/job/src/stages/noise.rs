@@ -4,12 +4,10 @@
 use super::Stage;
 use crate::engines::{Estimate, StudyEngine};
 use crate::plan::{Link, Speeds};
-use crate::prepare::Built;
-use crate::stages::release;
+use crate::stages::release::ScaledReleases;
 use base::{Cost, Error};
 use engine::{DrawnNoise, Entered, PreparedDraw, StagePrice};
 use net::Session;
-use privacy::scales::Scales;
 use std::sync::Arc;
 
 /// What is drawn.
@@ -23,10 +21,10 @@ impl NoiseStage {
     /// The draws of all releases; `None` where they are drawn with them.
     ///
     /// # Errors
-    /// When a noise does not fit the type it is added in.
-    pub fn new(engines: &StudyEngine, built: &Built, scales: &Scales) -> Result<Option<Self>, Error> {
+    /// When the engine cannot draw them.
+    pub fn new(engines: &StudyEngine, scaled: &ScaledReleases) -> Result<Option<Self>, Error> {
         let engine = engines.engine();
-        let draws = Arc::new(scales.draws(&*engine, &release::plans(&*engine, built, scales)?));
+        let draws = Arc::new(scaled.scales.draws(&*engine, &scaled.plans));
         let (words, drawn) = (draws.words.len(), draws.drawn.len());
         let stage = Self { draw: engine.draw(&draws)?, words, drawn };
         Ok(stage.price(&())?.sent.iter().any(|bytes| *bytes > 0).then_some(stage))

@@ -11,7 +11,7 @@ use crate::plan::{Link, Speeds};
 use crate::prepare::Built;
 use crate::run::agree::number_id;
 use base::{Cost, Error, PartyId};
-use engine::{DrawnNoise, Engine, Entered, PreparedLists, PreparedRelease, Shares, outputs};
+use engine::{DrawnNoise, Entered, PreparedLists, PreparedRelease, Shares, outputs};
 use net::Session;
 use privacy::cut_and_choose::{self, CandidateNoise};
 use privacy::hold::{self, ReleaseOutcome, StepsRun};
@@ -85,19 +85,26 @@ pub(crate) fn sees(built: &Built, viewer: Viewer) -> bool {
     built.program.outputs_to(viewer).next().is_some()
 }
 
-/// The releases of all viewers who see any output.
-///
-/// # Errors
-/// When a noise does not fit the type it is added in.
-pub(crate) fn plans(
-    engine: &dyn Engine,
-    built: &Built,
-    scales: &Scales,
-) -> Result<Vec<Arc<ReleasePlan>>, Error> {
-    let owners = built.program.fold_owners();
-    let seen = built.program.viewers().filter(|viewer| sees(built, *viewer));
-    let plan = |viewer| scales.plan(engine, &built.program, &owners, viewer).map(Arc::new);
-    seen.map(plan).collect()
+/// The scales of all noise, and the releases that an engine lowers with them, once for what is drawn before and
+/// for what is released.
+pub(crate) struct ScaledReleases {
+    pub scales: Arc<Scales>,
+    /// Of all viewers who see any output.
+    pub plans: Vec<Arc<ReleasePlan>>,
+}
+
+impl ScaledReleases {
+    /// Lowers the releases of a study.
+    ///
+    /// # Errors
+    /// When a noise does not fit the type it is added in.
+    pub fn new(engines: &StudyEngine, built: &Built, scales: Arc<Scales>) -> Result<Self, Error> {
+        let (engine, owners) = (engines.engine(), built.program.fold_owners());
+        let seen = built.program.viewers().filter(|viewer| sees(built, *viewer));
+        let plan = |viewer| scales.plan(&*engine, &built.program, &owners, viewer).map(Arc::new);
+        let plans = seen.map(plan).collect::<Result<_, _>>()?;
+        Ok(Self { scales, plans })
+    }
 }
 
 impl ReleaseUnit {
@@ -116,19 +123,18 @@ impl<'a> ReleaseStage<'a> {
     /// Plans the releases of a study over so many rows.
     ///
     /// # Errors
-    /// When a noise does not fit the type it is added in.
+    /// What the engine cannot release.
     pub fn new(
         (study, built): (&'a Study, &'a Built),
         engines: &StudyEngine,
-        scales: &'a Scales,
+        ScaledReleases { scales, plans }: &'a ScaledReleases,
         rows: u64,
     ) -> Result<Self, Error> {
         let engine = engines.engine();
-        let mut plans = plans(&*engine, built, scales)?.into_iter();
         let mut units = Vec::new();
         for viewer in built.program.viewers() {
-            let plan = if sees(built, viewer) { plans.next() } else { None };
-            let outputs = plan.map(|plan| engine.release(&plan)).transpose()?;
+            let plan = plans.iter().find(|plan| plan.viewer == viewer);
+            let outputs = plan.map(|plan| engine.release(plan)).transpose()?;
             let listed = viewer.only().filter(|to| built.program.lists.iter().any(|list| list.to == *to));
             let lists = listed.map(|to| engine.lists(&built.program, to)).transpose()?;
             if outputs.is_some() || viewer != Viewer::Public {

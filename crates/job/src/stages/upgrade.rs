@@ -129,9 +129,7 @@ fn upgrade(
 ) -> Result<ServerTransport, Error> {
     let Some(kind) = mine.plain() else { return Ok(ServerTransport::Tls) };
     let stage = UpgradeStage { study, kind };
-    let made =
-        |session: &mut Session| Ok((fabric::upgrade(session, peers, &stage.kind, true)?, Box::new(())));
-    let outcome = log.run(&stage, session, made)?;
+    let outcome = log.run(&stage, session, |s| fabric::upgrade(s, peers, &stage.kind, true))?;
     match (outcome, mine) {
         (UpgradeOutcome::Upgraded(kind), _) => Ok(ServerTransport::Plain(kind)),
         (UpgradeOutcome::Kept(_), ServerTransport::Auto) => Ok(ServerTransport::Tls),

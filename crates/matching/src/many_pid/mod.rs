@@ -67,9 +67,8 @@ impl Matcher for ManyId {
 
     fn tells(&self, sizes: &str, options: &MatchOptions) -> String {
         format!(
-            "{}; the first party alone also counts, for every set of parties, the identifiers that these and \
-             no \
-             others have, {sizes}",
+            "{}; the first party alone also counts, for every set of parties, the identifiers that these \
+             and no others have, {sizes}",
             PrivateId.tells(sizes, options)
         )
     }

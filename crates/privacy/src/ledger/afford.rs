@@ -7,7 +7,6 @@ use num_traits::Signed;
 use release::Rational;
 use release::rational::{shown, small};
 use rusqlite::{Connection, params};
-use std::collections::BTreeSet;
 use std::path::Path;
 use study::party::Period;
 
@@ -22,16 +21,15 @@ pub(super) fn afford(connection: &Connection, path: &Path, debit: &Debit) -> Res
     afford_total(connection, path, debit)
 }
 
-/// Who can read what a debit is for: those it names, and where anybody may, every viewer of the lineage.
-pub(super) fn readers(
-    connection: &Connection,
-    path: &Path,
-    debit: &Debit,
-) -> Result<BTreeSet<String>, Error> {
-    let mut readers: BTreeSet<String> = debit.viewer_key.split(' ').map(str::to_owned).collect();
-    if readers.contains(PUBLIC) {
-        let all = lineages::viewers(connection, &debit.lineage);
-        readers.extend(all.map_err(|e| file::explain(path, "read", &e))?);
+/// Who can read what a debit is for: those it names, and then, where anybody may, every other viewer of the
+/// lineage.
+pub(super) fn readers(connection: &Connection, path: &Path, debit: &Debit) -> Result<Vec<String>, Error> {
+    let mut readers: Vec<String> = debit.viewer_key.split(' ').map(str::to_owned).collect();
+    if readers.iter().any(|reader| reader == PUBLIC) {
+        let all =
+            lineages::viewers(connection, &debit.lineage).map_err(|e| file::explain(path, "read", &e))?;
+        let others: Vec<String> = all.into_iter().filter(|viewer| !readers.contains(viewer)).collect();
+        readers.extend(others);
     }
     Ok(readers)
 }

@@ -317,7 +317,7 @@ fn recover_one(
     chain::anchor(write, peer, statement.head, claim)?;
     let (stated, here) = match spent {
         // What others made public is in no statement of this peer, and would hide what is lost.
-        Some(spent) => (spent.clone(), super::charged_towards(write, lineage, peer)?),
+        Some(spent) => (spent.clone(), super::spent_on(write, "rho", &super::sees(2), [lineage, peer])?),
         None => (statement.rho(), charged(write, "rho", peer)?),
     };
     let rho = (&stated - here).max(Rational::zero());
