@@ -254,8 +254,8 @@ impl StudyEngine {
         self.compute.shards
     }
 
-    /// What row and combine over so many rows cost in all shards, to which rows are dealt round-robin. Shards wait
-    /// at the same time.
+    /// What row and combine over so many rows cost in all shards, to which rows are dealt round-robin. Shards
+    /// wait at the same time.
     ///
     /// # Errors
     /// When the study only matches.

@@ -145,8 +145,8 @@ impl OwnerRun<'_> {
 
     /// All sides say whether their ledgers allow all releases, before anything is disclosed: matching tells
     /// exact sizes, which a run that is refused later would have given away for nothing. Who finds that a
-    /// peer's ledger is another one gives it back what it signed. Returns whose key sees these data for the first
-    /// time, in sentences.
+    /// peer's ledger is another one gives it back what it signed. Returns whose key sees these data for the
+    /// first time, in sentences.
     pub(super) fn ready(&mut self, agreement: &Agreement) -> Result<Vec<String>, Error> {
         let mine = self.tell_strangers().and_then(|new| self.allowed(agreement).map(|()| new));
         let owners = others_of(self.checked);

@@ -85,8 +85,8 @@ pub(crate) fn sees(built: &Built, viewer: Viewer) -> bool {
     built.program.outputs_to(viewer).next().is_some()
 }
 
-/// The scales of all noise, and the releases that an engine lowers with them, once for what is drawn before and
-/// for what is released.
+/// The scales of all noise, and the releases that an engine lowers with them: once, for what is drawn before
+/// and for what is released.
 pub(crate) struct ScaledReleases {
     pub scales: Arc<Scales>,
     /// Of all viewers who see any output.
