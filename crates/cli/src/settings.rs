@@ -62,8 +62,10 @@ impl From<ConsentArgs> for Consent {
 /// # Errors
 /// When the party file cannot be read.
 pub fn settings(party: Option<&Path>, flags: PartySettings) -> Result<PartySettings, Error> {
-    let file = party.map(PartySettings::read).transpose()?.unwrap_or_default();
-    Ok(flags.over(file))
+    match party {
+        Some(path) => flags.over(path),
+        None => Ok(flags),
+    }
 }
 
 #[cfg(test)]

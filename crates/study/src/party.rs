@@ -18,7 +18,6 @@ use std::path::{Path, PathBuf};
 
 pub use bounds::{Period, RunRate};
 pub use node::ServerSetup;
-use policy::POLICY_KEYS;
 pub use policy::{PartyPolicy, parse_period};
 
 /// What the party file of any participant says, or its flags: all that a server has.
@@ -62,6 +61,9 @@ pub struct CommonSettings {
     pub allow_studies: Option<Vec<StudyHash>>,
 }
 
+/// A rho, and where it is said: a flag, or file and line.
+pub type PlacedRho = (Rational, String);
+
 /// What a party file or the flags of `tacit run` say; every field may be absent. Flags win over the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct PartySettings {
@@ -100,11 +102,8 @@ pub struct PartySettings {
     #[arg(long = "allow-kind", value_name = "KIND", value_parser = ["lift", "program", "match"])]
     pub allow_kinds: Option<Vec<String>>,
     /// Policy: most rho one study may spend on one viewer
-    #[arg(long, value_name = "RHO", value_parser = parse_rho)]
-    pub max_rho: Option<Rational>,
-    /// Where a file says `max_rho`: its name and the line
-    #[arg(skip)]
-    pub max_rho_at: Option<String>,
+    #[arg(long, value_name = "RHO", value_parser = flag_max_rho)]
+    pub max_rho: Option<PlacedRho>,
     /// Policy: most rho all studies together may spend on one viewer of this data
     #[arg(long, value_name = "RHO", value_parser = parse_rho)]
     pub budget: Option<Rational>,
@@ -321,61 +320,55 @@ pub const MEMORY: u64 = 1 << 30;
 /// Least memory that can be asked for.
 pub const MEMORY_LEAST: u64 = 64 << 20;
 
-const KEYS: &[&str] = &[
-    "study",
-    "as",
-    "identity",
-    "data",
-    "listen",
-    "allow",
-    "peer",
-    "peers",
-    "memory",
-    "ledger",
-    "report",
-    "deadline",
-    "lineage",
-    "work",
-    "keep_spine",
-    "spine",
-    "salt",
-    "studies",
-    "trigger",
-    "transport",
-    "trusted_network",
-    "policy",
+/// A key of a party file, and what reads its value into settings that say nothing there yet. Paths are
+/// relative to the folder.
+type FileKey = (&'static str, fn(&mut PartySettings, &TomlItem<'_, '_>, &Path) -> Result<(), Error>);
+
+const KEYS: &[FileKey] = &[
+    ("study", |to, item, home| fill(&mut to.common.study, path(item, home))),
+    ("as", |to, item, _| fill(&mut to.common.as_party, item.name().map(str::to_owned))),
+    ("identity", |to, item, home| fill(&mut to.common.identity, path(item, home))),
+    ("data", |to, item, home| fill(&mut to.data, path(item, home))),
+    ("listen", |to, item, _| fill(&mut to.common.listen, item.parsed(host_and_port))),
+    ("allow", |to, item, _| fill(&mut to.common.allow, networks(item))),
+    ("peer", |to, item, _| item.parsed(host_and_port).map(|at| to.common.peers.push((None, at)))),
+    // The last of a name counts: a flag's.
+    ("peers", |to, item, _| peers(item).map(|named| drop(to.common.peers.splice(0..0, named)))),
+    ("memory", |to, item, _| fill(&mut to.common.memory, item.parsed(parse_memory))),
+    ("ledger", |to, item, home| fill(&mut to.ledger, path(item, home))),
+    ("report", |to, item, home| fill(&mut to.report, path(item, home))),
+    ("deadline", |to, item, _| fill(&mut to.common.deadline_ms, item.parsed(parse_deadline))),
+    ("lineage", |to, item, _| fill(&mut to.lineage, item.name().map(str::to_owned))),
+    ("work", |to, item, home| fill(&mut to.work, path(item, home))),
+    ("keep_spine", |to, item, home| fill(&mut to.keep_spine, path(item, home))),
+    ("spine", |to, item, home| fill(&mut to.spine, path(item, home))),
+    ("salt", |to, item, home| fill(&mut to.salt, path(item, home))),
+    ("studies", |to, item, home| {
+        to.studies = item.list()?.iter().map(|item| path(item, home)).collect::<Result<_, _>>()?;
+        Ok(())
+    }),
+    ("trigger", |to, item, _| fill(&mut to.trigger, item.boolean())),
+    ("transport", |to, item, _| fill(&mut to.common.transport, item.parsed(ServerTransport::parse))),
+    ("trusted_network", |to, item, _| fill(&mut to.common.trusted_network, item.boolean())),
+    ("policy", policy::read),
 ];
+
+/// What a flag says stands.
+fn fill<T>(setting: &mut Option<T>, said: Result<T, Error>) -> Result<(), Error> {
+    let said = said?;
+    setting.get_or_insert(said);
+    Ok(())
+}
+
+fn names(keys: &[FileKey]) -> Vec<&'static str> {
+    keys.iter().map(|(name, _)| *name).collect()
+}
 
 impl CommonSettings {
     /// The address of the only peer, and those of several by name. The last of a kind counts.
     fn places(&self) -> (Option<String>, BTreeMap<String, String>) {
         let alone = self.peers.iter().rev().find(|(name, _)| name.is_none()).map(|(_, at)| at.clone());
         (alone, self.peers.iter().filter_map(|(name, at)| Some((name.clone()?, at.clone()))).collect())
-    }
-
-    fn over(self, below: Self) -> Self {
-        let ((peer, named), (peer_below, named_below)) = (self.places(), below.places());
-        // An address in either form replaces that of the file; with [peers], own address and theirs are
-        // apart.
-        let (listen, peer) = match (self.listen, peer) {
-            (None, None) => (below.listen, peer_below.filter(|_| named.is_empty())),
-            own => own,
-        };
-        let several = named_below.into_iter().chain(named).filter(|_| peer.is_none());
-        let several = several.map(|(name, at)| (Some(name), at));
-        Self {
-            study: self.study.or(below.study),
-            as_party: self.as_party.or(below.as_party),
-            identity: self.identity.or(below.identity),
-            listen,
-            allow: self.allow.or(below.allow),
-            peers: peer.iter().map(|at| (None, at.clone())).chain(several).collect(),
-            memory: self.memory.or(below.memory),
-            deadline_ms: self.deadline_ms.or(below.deadline_ms),
-            transport: self.transport.or(below.transport),
-            trusted_network: self.trusted_network.or(below.trusted_network),
-            allow_studies: self.allow_studies.or(below.allow_studies),
-        }
     }
 }
 
@@ -385,51 +378,61 @@ impl PartySettings {
     /// # Errors
     /// The first thing that is wrong, with its line and column.
     pub fn parse(file: &str, text: &str) -> Result<Self, Error> {
+        Self::default().over_text(file, Path::new(""), text)
+    }
+
+    /// These settings, and those of a text where these say nothing. Relative paths in it are relative to
+    /// `home`.
+    fn over_text(mut self, file: &str, home: &Path, text: &str) -> Result<Self, Error> {
         let source = TomlSource { file, text };
         let tree = source.table()?;
-        let root = TomlSection::root(source, &tree, KEYS)?;
-        let path = |key: &str| root.get(key).map(|item| item.text().map(PathBuf::from)).transpose();
-        let alone = root.get("peer").as_ref().map(address).transpose()?;
-        let named = root.get("peers").as_ref().map(peers).transpose()?.unwrap_or_default();
-        let common = CommonSettings {
-            study: path("study")?,
-            as_party: root.get("as").map(|item| item.name().map(str::to_owned)).transpose()?,
-            identity: path("identity")?,
-            listen: root.get("listen").as_ref().map(address).transpose()?,
-            allow: root.get("allow").as_ref().map(networks).transpose()?,
-            peers: alone.into_iter().map(|at| (None, at)).chain(named).collect(),
-            memory: root.get("memory").as_ref().map(memory).transpose()?,
-            deadline_ms: root.get("deadline").as_ref().map(deadline).transpose()?,
-            transport: root.get("transport").as_ref().map(transport).transpose()?,
-            trusted_network: root.get("trusted_network").map(|item| item.boolean()).transpose()?,
-            allow_studies: None,
-        };
-        let mut settings = Self {
-            common,
-            data: path("data")?,
-            ledger: path("ledger")?,
-            report: path("report")?,
-            lineage: root.get("lineage").map(|item| item.name().map(str::to_owned)).transpose()?,
-            work: path("work")?,
-            keep_spine: path("keep_spine")?,
-            spine: path("spine")?,
-            salt: path("salt")?,
-            studies: root.get("studies").as_ref().map(paths).transpose()?.unwrap_or_default(),
-            trigger: root.get("trigger").map(|item| item.boolean()).transpose()?,
-            ..Self::default()
-        };
-        if let (Some(_), Some(peer)) = (&settings.common.listen, root.get("peer")) {
+        let root = TomlSection::root(source, &tree, &names(KEYS))?;
+        let displaced = self.displaced();
+        for (key, item) in root.entries() {
+            // What a flag displaces is read, too: it may be wrong.
+            let mut dropped = Self::default();
+            let to = if displaced.contains(&key) { &mut dropped } else { &mut self };
+            to.read_value(KEYS, key, &item, home)?;
+        }
+        let both = |other: &str| root.get(other).and(root.get("peer"));
+        if let Some(peer) = both("listen") {
             return Err(
                 peer.error("both listen and peer are set; one side listens, the other connects: remove one")
             );
         }
-        if let (Some(_), Some(peer)) = (root.get("peers"), root.get("peer")) {
+        if let Some(peer) = both("peers") {
             return Err(peer.error("both peer and [peers] are set; write all addresses under [peers]"));
         }
-        if let Some(policy) = root.get("policy") {
-            settings.read_policy(&policy.section(POLICY_KEYS)?)?;
-        }
-        Ok(settings)
+        Ok(self)
+    }
+
+    fn read_value(
+        &mut self,
+        keys: &[FileKey],
+        key: &str,
+        item: &TomlItem<'_, '_>,
+        home: &Path,
+    ) -> Result<(), Error> {
+        let (_, read) = keys.iter().find(|(name, _)| *name == key).expect("a section has known keys");
+        read(self, item, home)
+    }
+
+    /// Keys of a file in whose place these flags stand, though they set another one.
+    fn displaced(&self) -> Vec<&'static str> {
+        let (peer, peers) = self.common.places();
+        // An address in either form replaces that of the file; with [peers], own address and theirs are
+        // apart.
+        let address = self.common.listen.is_some() || peer.is_some();
+        // One of the two in either form replaces the file's.
+        let spine = self.keep_spine.is_some() || self.spine.is_some();
+        let keys = [
+            ("listen", address),
+            ("peer", address || !peers.is_empty()),
+            ("peers", peer.is_some()),
+            ("keep_spine", spine),
+            ("spine", spine),
+        ];
+        keys.into_iter().filter(|(_, displaced)| *displaced).map(|(key, _)| key).collect()
     }
 
     /// Reads a party file; relative paths in it are relative to its folder.
@@ -437,7 +440,7 @@ impl PartySettings {
     /// # Errors
     /// When the file cannot be read or does not parse.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        Self::of_text(path, &read_text(path)?)
+        Self::default().over(path)
     }
 
     /// The text of the party file at `path`; relative paths in it are relative to its folder.
@@ -445,58 +448,20 @@ impl PartySettings {
     /// # Errors
     /// When it does not parse.
     pub fn of_text(path: &Path, text: &str) -> Result<Self, Error> {
-        refuse_study(path, text)?;
-        let mut settings = Self::parse(&path.display().to_string(), text)?;
-        let folder = path.parent().unwrap_or(Path::new(""));
-        let paths = [
-            &mut settings.common.study,
-            &mut settings.common.identity,
-            &mut settings.data,
-            &mut settings.ledger,
-            &mut settings.report,
-            &mut settings.work,
-            &mut settings.keep_spine,
-            &mut settings.spine,
-            &mut settings.salt,
-        ];
-        for setting in paths.into_iter().flatten().chain(&mut settings.studies) {
-            *setting = folder.join(&*setting);
-        }
-        Ok(settings)
+        Self::default().over_text_of(path, text)
     }
 
-    /// These settings, and those of `below` where these say nothing: `flags.over(file)`.
-    #[must_use]
-    pub fn over(self, below: Self) -> Self {
-        let own_cap =
-            self.max_rho.as_ref().map(|_| self.max_rho_at.unwrap_or_else(|| "--max-rho".to_owned()));
-        Self {
-            common: self.common.over(below.common),
-            data: self.data.or(below.data),
-            ledger: self.ledger.or(below.ledger),
-            report: self.report.or(below.report),
-            lineage: self.lineage.or(below.lineage),
-            allow_kinds: self.allow_kinds.or(below.allow_kinds),
-            max_rho_at: own_cap.or(below.max_rho_at),
-            max_rho: self.max_rho.or(below.max_rho),
-            budget: self.budget.or(below.budget),
-            max_cells: self.max_cells.or(below.max_cells),
-            allow_exact: self.allow_exact.or(below.allow_exact),
-            delta_places: self.delta_places.or(below.delta_places),
-            total: self.total.or(below.total),
-            period_seconds: self.period_seconds.or(below.period_seconds),
-            period_budget: self.period_budget.or(below.period_budget),
-            runs: self.runs.or(below.runs),
-            candidates: self.candidates.or(below.candidates),
-            fresh_dummies: self.fresh_dummies.or(below.fresh_dummies),
-            work: self.work.or(below.work),
-            // One of the two in either form replaces the file's.
-            keep_spine: self.keep_spine.clone().or(below.keep_spine.filter(|_| self.spine.is_none())),
-            spine: self.spine.or(below.spine.filter(|_| self.keep_spine.is_none())),
-            salt: self.salt.or(below.salt),
-            trigger: self.trigger.or(below.trigger),
-            studies: if self.studies.is_empty() { below.studies } else { self.studies },
-        }
+    /// These settings, and those of the party file at `path` where these say nothing.
+    ///
+    /// # Errors
+    /// As [`PartySettings::read`].
+    pub fn over(self, path: &Path) -> Result<Self, Error> {
+        self.over_text_of(path, &read_text(path)?)
+    }
+
+    fn over_text_of(self, path: &Path, text: &str) -> Result<Self, Error> {
+        refuse_study(path, text)?;
+        self.over_text(&path.display().to_string(), path.parent().unwrap_or(Path::new("")), text)
     }
 
     /// Settings with nothing missing. Memory, deadline, ledger, report and policy have defaults.
@@ -586,18 +551,8 @@ fn default_memory(said: Option<u64>) -> u64 {
     said.unwrap_or(MEMORY)
 }
 
-fn paths(item: &TomlItem<'_, '_>) -> Result<Vec<PathBuf>, Error> {
-    item.list()?.iter().map(|item| item.text().map(PathBuf::from)).collect()
-}
-
-fn transport(item: &TomlItem<'_, '_>) -> Result<ServerTransport, Error> {
-    ServerTransport::parse(item.text()?).map_err(|rule| item.refuse(rule))
-}
-
-fn address(item: &TomlItem<'_, '_>) -> Result<String, Error> {
-    let text = item.text()?;
-    parse_address(text).map_err(|rule| item.refuse(rule))?;
-    Ok(text.to_owned())
+fn path(item: &TomlItem<'_, '_>, home: &Path) -> Result<PathBuf, Error> {
+    item.text().map(|text| home.join(text))
 }
 
 /// Checks `host:port`.
@@ -636,6 +591,10 @@ pub fn parse_rho(text: &str) -> Result<Rational, &'static str> {
     rho.ok_or("write a decimal above 0 with at most 9 digits after the point: 0.1")
 }
 
+fn flag_max_rho(text: &str) -> Result<PlacedRho, &'static str> {
+    parse_rho(text).map(|rho| (rho, "--max-rho".to_owned()))
+}
+
 /// Networks that connections may come from, at least one and at most [`limits::NETWORKS`].
 fn networks(item: &TomlItem<'_, '_>) -> Result<Vec<IpNetwork>, Error> {
     let list = item.list()?;
@@ -649,17 +608,13 @@ fn networks(item: &TomlItem<'_, '_>) -> Result<Vec<IpNetwork>, Error> {
             limits::NETWORKS
         )));
     }
-    list.iter().map(|item| item.text()?.parse().map_err(|rule: String| item.refuse(rule))).collect()
+    list.iter().map(|item| item.parsed(str::parse)).collect()
 }
 
 fn peers(item: &TomlItem<'_, '_>) -> Result<Vec<(Option<String>, String)>, Error> {
     let section = item.open_section()?;
-    let entry = |(name, item): (&str, TomlItem<'_, '_>)| Ok((Some(name.to_owned()), address(&item)?));
+    let entry = |(name, item): (&str, TomlItem<'_, '_>)| Ok((Some(name.to_owned()), item.parsed(host_and_port)?));
     section.entries().into_iter().map(entry).collect()
-}
-
-fn memory(item: &TomlItem<'_, '_>) -> Result<u64, Error> {
-    parse_memory(item.text()?).map_err(|rule| item.refuse(rule))
 }
 
 /// Bytes of `512M`, `1G`: powers of 1024, at least [`MEMORY_LEAST`].
@@ -676,10 +631,6 @@ pub fn parse_memory(text: &str) -> Result<u64, &'static str> {
     };
     let count: u64 = digits.parse().map_err(|_| rule)?;
     count.checked_mul(1 << shift).filter(|&bytes| bytes >= MEMORY_LEAST).ok_or(rule)
-}
-
-fn deadline(item: &TomlItem<'_, '_>) -> Result<u64, Error> {
-    parse_deadline(item.text()?).map_err(|rule| item.refuse(rule))
 }
 
 /// Milliseconds of `90s`, `10m`, `2h`: from one second to a day.

@@ -210,6 +210,11 @@ impl<'s, 'a> TomlItem<'s, 'a> {
         Ok(text)
     }
 
+    /// A text in a form of its own; `parse` says the rule that it breaks.
+    pub fn parsed<T, R: std::fmt::Display>(&self, parse: impl Fn(&str) -> Result<T, R>) -> Result<T, Error> {
+        parse(self.text()?).map_err(|rule| self.refuse(rule))
+    }
+
     /// Lower-case letters, digits, `-` and `_`: a name that is safe in paths and messages.
     pub fn name(&self) -> Result<&'s str, Error> {
         let text = self.text()?;

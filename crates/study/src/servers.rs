@@ -131,7 +131,7 @@ pub(super) fn parse(
             }
         }
         if let Some(item) = section.get("transport") {
-            transport = Some(ServerTransport::parse(item.text()?).map_err(|rule| item.refuse(rule))?);
+            transport = Some(item.parsed(ServerTransport::parse)?);
         }
     }
     let salted = matching.matcher.features().salted;

@@ -1,26 +1,55 @@
 //! What a party agrees to at all: the section `[policy]` of its file.
 
-use super::{PartySettings, Period, RunRate};
-use crate::reader::{TomlItem, TomlSection};
-use crate::{Question, Study, StudyFile, StudyHash};
+use super::{FileKey, PartySettings, Period, RunRate, fill, names};
+use crate::reader::TomlItem;
+use crate::{Question, Study, StudyFile, StudyHash, rho};
 use base::Error;
 use release::rational::{Rational, ratio, shown};
+use std::path::Path;
 
-pub(super) const POLICY_KEYS: &[&str] = &[
-    "studies",
-    "kinds",
-    "max_rho",
-    "budget",
-    "total",
-    "period",
-    "period_budget",
-    "runs",
-    "max_cells",
-    "allow_exact",
-    "delta",
-    "candidates",
-    "dummies_seed",
+const KEYS: &[FileKey] = &[
+    ("studies", |to, item, _| {
+        fill(&mut to.common.allow_studies, item.list()?.iter().map(study_hash).collect())
+    }),
+    ("kinds", |to, item, _| fill(&mut to.allow_kinds, item.list()?.iter().map(kind).collect())),
+    ("max_rho", |to, item, _| fill(&mut to.max_rho, rho(item).map(|rho| (rho, item.place())))),
+    ("budget", |to, item, _| fill(&mut to.budget, rho(item))),
+    ("total", |to, item, _| fill(&mut to.total, rho(item))),
+    ("period", |to, item, _| fill(&mut to.period_seconds, item.parsed(parse_period))),
+    ("period_budget", |to, item, _| fill(&mut to.period_budget, rho(item))),
+    ("runs", |to, item, _| fill(&mut to.runs, item.parsed(RunRate::parse))),
+    ("max_cells", |to, item, _| fill(&mut to.max_cells, item.integer(1..=1_000_000))),
+    ("allow_exact", |to, item, _| fill(&mut to.allow_exact, item.boolean())),
+    ("delta", |to, item, _| fill(&mut to.delta_places, crate::matching::delta(item))),
+    ("candidates", |to, item, _| fill(&mut to.candidates, candidates(item))),
+    ("dummies_seed", |to, item, _| {
+        fill(&mut to.fresh_dummies, item.choice(&[("kept", false), ("fresh", true)], &[]))
+    }),
 ];
+
+/// Reads the section `[policy]`.
+pub(super) fn read(to: &mut PartySettings, item: &TomlItem<'_, '_>, home: &Path) -> Result<(), Error> {
+    let section = item.section(&names(KEYS))?;
+    for (key, item) in section.entries() {
+        to.read_value(KEYS, key, &item, home)?;
+    }
+    match (section.get("period"), section.get("period_budget")) {
+        (Some(alone), None) | (None, Some(alone)) => Err(alone.error(
+            "period and period_budget belong together: period = \"90d\" and period_budget = 0.5 let no \
+             viewer have more than 0.5 in any 90 days",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn kind(item: &TomlItem<'_, '_>) -> Result<String, Error> {
+    let kinds = [("lift", "lift"), ("program", "program"), ("match", "match")];
+    item.choice(&kinds, &["market"]).map(str::to_owned)
+}
+
+fn candidates(item: &TomlItem<'_, '_>) -> Result<u32, Error> {
+    item.integer(2..=1024).map(|n| u32::try_from(n).expect("at most 1024"))
+}
 
 /// What this party agrees to, whatever a study says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,41 +106,6 @@ impl Default for PartyPolicy {
 }
 
 impl PartySettings {
-    pub(super) fn read_policy(&mut self, section: &TomlSection<'_, '_>) -> Result<(), Error> {
-        if let Some(list) = section.get("studies") {
-            self.common.allow_studies = Some(list.list()?.iter().map(study_hash).collect::<Result<_, _>>()?);
-        }
-        if let Some(list) = section.get("kinds") {
-            let kinds = [("lift", "lift"), ("program", "program"), ("match", "match")];
-            let kind = |item: &TomlItem<'_, '_>| item.choice(&kinds, &["market"]).map(str::to_owned);
-            self.allow_kinds = Some(list.list()?.iter().map(kind).collect::<Result<_, _>>()?);
-        }
-        self.max_rho = section.get("max_rho").as_ref().map(crate::rho).transpose()?;
-        self.max_rho_at = section.get("max_rho").map(|item| item.place());
-        self.budget = section.get("budget").as_ref().map(crate::rho).transpose()?;
-        self.max_cells = section.get("max_cells").map(|item| item.integer(1..=1_000_000)).transpose()?;
-        self.allow_exact = section.get("allow_exact").map(|item| item.boolean()).transpose()?;
-        self.delta_places = section.get("delta").as_ref().map(crate::matching::delta).transpose()?;
-        self.total = section.get("total").as_ref().map(crate::rho).transpose()?;
-        self.period_seconds = section.get("period").as_ref().map(period).transpose()?;
-        self.period_budget = section.get("period_budget").as_ref().map(crate::rho).transpose()?;
-        if let (Some(alone), None) | (None, Some(alone)) =
-            (section.get("period"), section.get("period_budget"))
-        {
-            return Err(alone.error(
-                "period and period_budget belong together: period = \"90d\" and period_budget = 0.5 let no \
-                 viewer have more than 0.5 in any 90 days",
-            ));
-        }
-        let rate = |item: TomlItem<'_, '_>| RunRate::parse(item.text()?).map_err(|rule| item.refuse(rule));
-        self.runs = section.get("runs").map(rate).transpose()?;
-        let candidates = section.get("candidates").map(|item| item.integer(2..=1024)).transpose()?;
-        self.candidates = candidates.map(|n| u32::try_from(n).expect("at most 1024"));
-        let seeds = [("kept", false), ("fresh", true)];
-        self.fresh_dummies = section.get("dummies_seed").map(|item| item.choice(&seeds, &[])).transpose()?;
-        Ok(())
-    }
-
     /// The policy, with defaults for what is not said.
     pub(super) fn policy(&self) -> Result<PartyPolicy, Error> {
         let default = PartyPolicy::default();
@@ -120,11 +114,12 @@ impl PartySettings {
             (None, None) => None,
             _ => return Err(Error::input("period and period_budget belong together: set both, or neither")),
         };
+        let (max_rho, max_rho_at) = self.max_rho.clone().unzip();
         Ok(PartyPolicy {
             studies: self.common.allow_studies.clone(),
             kinds: self.allow_kinds.clone().unwrap_or(default.kinds),
-            max_rho: self.max_rho.clone().unwrap_or(default.max_rho),
-            max_rho_at: self.max_rho_at.clone(),
+            max_rho: max_rho.unwrap_or(default.max_rho),
+            max_rho_at,
             budget: self.budget.clone().unwrap_or(default.budget),
             max_cells: self.max_cells.unwrap_or(default.max_cells),
             allow_exact: self.allow_exact.unwrap_or(default.allow_exact),
@@ -217,10 +212,6 @@ pub(super) fn not_listed(study: &Study, hash: &StudyHash) -> Error {
         study.name,
         hash.full()
     ))
-}
-
-fn period(item: &TomlItem<'_, '_>) -> Result<u64, Error> {
-    parse_period(item.text()?).map_err(|rule| item.refuse(rule))
 }
 
 /// Seconds of `90d`, `12w`: from a day to ten years.

@@ -13,6 +13,10 @@ fn error(from: &str, to: &str) -> String {
     PartySettings::parse("party.toml", &REGISTRY.replacen(from, to, 1)).expect_err("wrong now").to_string()
 }
 
+fn over(flags: PartySettings, text: &str) -> PartySettings {
+    flags.over_text("party.toml", Path::new(""), text).expect("parses")
+}
+
 #[test]
 fn the_examples_are_complete() {
     let registry =
@@ -35,10 +39,9 @@ fn the_examples_are_complete() {
 
 #[test]
 fn flags_win_and_an_address_replaces_the_other() {
-    let file = PartySettings::parse("party.toml", REGISTRY).expect("parses");
     let common = CommonSettings { peers: vec![(None, "other:1".into())], ..CommonSettings::default() };
     let flags = PartySettings { common, data: Some("new.csv".into()), ..PartySettings::default() };
-    let party = flags.over(file).complete().expect("complete");
+    let party = over(flags, REGISTRY).complete().expect("complete");
     assert_eq!(party.address, Address::Peer("other:1".into()));
     assert_eq!(party.data, Path::new("new.csv"));
     assert_eq!(party.study, Path::new("lift.toml"));
@@ -55,10 +58,11 @@ fn paths_are_relative_to_the_file() {
 
 #[test]
 fn periods_and_rates_are_read() {
-    let with = |lines: &str| {
+    let text = |lines: &str| {
         let (head, policy) = REGISTRY.split_once("[policy]").expect("the example has a policy");
-        PartySettings::parse("party.toml", &format!("{head}[policy]\n{lines}\n{policy}"))
+        format!("{head}[policy]\n{lines}\n{policy}")
     };
+    let with = |lines: &str| PartySettings::parse("party.toml", &text(lines));
     let party = with("period = \"90d\"\nperiod_budget = 0.3\nruns = \"20/day\"").expect("parses");
     let policy = party.complete().expect("complete").policy;
     let period = policy.period().expect("a period");
@@ -82,9 +86,8 @@ fn periods_and_rates_are_read() {
     }
     // A flag for one of them is no bound by itself, and replaces that of the file.
     let flags = PartySettings { period_seconds: Some(86_400), ..PartySettings::default() };
-    let file = PartySettings::parse("party.toml", REGISTRY).expect("parses");
-    assert!(flags.clone().over(file).complete().is_err());
-    let party = flags.over(with("period = \"90d\"\nperiod_budget = 0.3").expect("parses")).complete();
+    assert!(over(flags.clone(), REGISTRY).complete().is_err());
+    let party = over(flags, &text("period = \"90d\"\nperiod_budget = 0.3")).complete();
     assert_eq!(party.expect("complete").policy.period.map(|(seconds, _)| seconds), Some(86_400));
 }
 
@@ -161,12 +164,11 @@ fn the_policy_refuses_what_its_owner_did_not_allow() {
 #[test]
 fn several_addresses_are_read_and_merged() {
     let north = include_str!("../../../../examples/party-north.toml");
-    let settings = PartySettings::parse("party.toml", north).expect("parses");
     let peers = [("east", "other:1"), ("west", "third:2")];
     let peers = peers.map(|(name, at)| (Some(name.to_owned()), at.to_owned())).into();
     let common = CommonSettings { peers, ..CommonSettings::default() };
     let flags = PartySettings { common, ..PartySettings::default() };
-    let party = flags.over(settings).complete().expect("complete");
+    let party = over(flags, north).complete().expect("complete");
     let Address::Peers { listen, peers } = party.address else { panic!("several peers") };
     assert_eq!(listen.as_deref(), Some("0.0.0.0:7000"));
     assert_eq!((&*peers["east"], &*peers["west"]), ("other:1", "third:2"));
@@ -215,11 +217,12 @@ fn every_pair_has_one_that_dials() {
 #[test]
 fn work_and_spine_are_paths_and_delta_is_a_power_of_ten() {
     let read = |text: &str| PartySettings::parse("party.toml", text);
-    let file = read("work = \"w\"\nkeep_spine = \"s\"\n[policy]\ndelta = \"1e-8\"").unwrap();
+    let text = "work = \"w\"\nkeep_spine = \"s\"\n[policy]\ndelta = \"1e-8\"";
+    let file = read(text).unwrap();
     assert_eq!((file.work.as_deref(), file.delta_places), (Some(Path::new("w")), Some(8)));
     // One of the two spines replaces the other.
     let flags = PartySettings { spine: Some("t".into()), ..PartySettings::default() };
-    let both = flags.over(file);
+    let both = over(flags, text);
     assert_eq!((both.keep_spine, both.spine.as_deref()), (None, Some(Path::new("t"))));
     let error = read("[policy]\ndelta = 0.1").unwrap_err().to_string();
     assert!(error.contains("policy.delta is 0.1; use a power of ten from \"1e-15\" to \"1e-3\""), "{error}");
