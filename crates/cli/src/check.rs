@@ -366,8 +366,7 @@ fn describe(
         class: if first.program.class == Class::Dp { "dp" } else { "exact" },
         revealed,
         besides: besides(study, first),
-        rows: matches!(study.kind, Question::Program(_) if !study.only_matches())
-            .then(|| rows(&first.program)),
+        rows: matches!(study.kind, Question::Program(_)).then(|| rows(&first.program)),
         rho: plan.rho.clone(),
         plan,
         inputs,

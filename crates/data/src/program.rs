@@ -9,7 +9,7 @@ use ::program::{Program, ValueType};
 use base::Error;
 use std::path::Path;
 use study::time::Clock;
-use study::{Categories, CellType, Duplicates, Identifier, ProgramColumn, ProgramStudy, Question, Study};
+use study::{Categories, CellType, Duplicates, Identifier, ProgramColumn, ProgramSource, Question, Study};
 
 /// One party's columns of a program, a row per identifier in the order of the files. It does not print.
 #[derive(Default)]
@@ -32,8 +32,10 @@ pub fn read_program_columns(
     study: &Study,
     party: &str,
 ) -> Result<(ProgramRows, RowsHash, InputReport), Error> {
-    let Question::Program(program) = &study.kind else {
-        return Err(Error::misuse("only a program study has program columns"));
+    let program = match &study.kind {
+        Question::Program(own) => &own.source,
+        Question::Match(columns) => columns,
+        Question::Lift(_) => return Err(Error::misuse("only a program study has program columns")),
     };
     let mut sink = Reading::new(&study.matching.identifiers, program, party)?;
     let mut complaints = Complaints::default();
@@ -118,7 +120,7 @@ impl Own<'_> {
 }
 
 impl<'a> Reading<'a> {
-    fn new(identifiers: &'a [Identifier], program: &'a ProgramStudy, party: &str) -> Result<Self, Error> {
+    fn new(identifiers: &'a [Identifier], program: &'a ProgramSource, party: &str) -> Result<Self, Error> {
         let mut keys = KeyColumns::new(identifiers);
         let types = Program::parse(&program.text)?.columns;
         let mut own = Vec::new();

@@ -67,7 +67,7 @@ fn data(data: &[u8], name: &str) {
     let Some((which, bytes)) = data.split_first() else { return };
     let (path, study) = (disk::file(name, bytes), &studies()[usize::from(which >> 1) % studies().len()]);
     let second = which & 1 == 1;
-    if matches!(study.kind, study::Question::Program(_)) {
+    if !matches!(study.kind, study::Question::Lift(_)) {
         let _ = read_program_columns(&path, study, if second { "works" } else { "clinic" });
     } else if second {
         let _ = read_advertiser(&path, study, base::PartyId(1));

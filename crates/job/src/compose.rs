@@ -62,13 +62,8 @@ impl Checked {
     pub fn mode(&self) -> &'static str {
         match &self.study.kind {
             Question::Lift(lift) => lift.release.mode.name(),
-            Question::Program(own) => {
-                if own.computes {
-                    "program"
-                } else {
-                    "match"
-                }
-            }
+            Question::Program(_) => "program",
+            Question::Match(_) => "match",
         }
     }
 }

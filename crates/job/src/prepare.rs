@@ -423,7 +423,7 @@ fn read(party: &PartySetup, study: &Study, me: PartyId) -> Result<(Rows, RowsHas
             let (rows, hash, report) = read_advertiser(&party.data, study, me)?;
             (Rows::Advertiser(rows), hash, report)
         }
-        (Question::Program(_), _) => {
+        (Question::Program(_) | Question::Match(_), _) => {
             let (rows, hash, report) = read_program_columns(&party.data, study, &party.as_party)?;
             (Rows::Program(rows), hash, report)
         }
@@ -450,10 +450,11 @@ pub fn build(study: &Study, policy: &program::VerifierPolicy) -> Result<Built, E
             let (program, layout) = lift::build(&lift)?;
             (program, Some((lift, layout)))
         }
-        Question::Program(own) => (own_program(study, own)?, None),
+        Question::Program(own) => (own_program(study, &own.source, own.text_line)?, None),
+        Question::Match(columns) => (own_program(study, columns, 1)?, None),
     };
     let audit = program::verify(&program, policy, limits::ROWS).map_err(|error| match &study.kind {
-        Question::Program(own) => placed(own, error),
+        Question::Program(own) => placed(own.text_line, error),
         _ => error,
     })?;
     check_rho(study, &program, &audit)?;
@@ -470,21 +471,21 @@ pub fn build(study: &Study, policy: &program::VerifierPolicy) -> Result<Built, E
 }
 
 /// A refusal of a study's program, whose lines count from its first one.
-fn placed(own: &study::ProgramStudy, error: Error) -> Error {
+fn placed(line: usize, error: Error) -> Error {
     match error.kind() {
-        base::Fault::Refused(text) => Error::refused(format!("{}{text}", place_of(own))),
-        base::Fault::Input(text) => Error::input(format!("{}{text}", place_of(own))),
+        base::Fault::Refused(text) => Error::refused(format!("{}{text}", place_of(line))),
+        base::Fault::Input(text) => Error::input(format!("{}{text}", place_of(line))),
         _ => error,
     }
 }
 
-fn place_of(own: &study::ProgramStudy) -> String {
-    format!("the program that begins at line {} of the study: ", own.text_line)
+fn place_of(line: usize) -> String {
+    format!("the program that begins at line {line} of the study: ")
 }
 
 /// A user's own program: its parties and columns must be the study's.
-fn own_program(study: &Study, own: &study::ProgramStudy) -> Result<Program, Error> {
-    let place = |text: String| Error::input(place_of(own) + &text);
+fn own_program(study: &Study, own: &study::ProgramSource, line: usize) -> Result<Program, Error> {
+    let place = |text: String| Error::input(place_of(line) + &text);
     let program = Program::parse(&own.text).map_err(|e| place(e.to_string()))?;
     let RowInfluence { spread, alone, .. } = influence(&study.matching);
     if let (Class::Dp, Some(party)) =
@@ -512,10 +513,7 @@ fn own_program(study: &Study, own: &study::ProgramStudy) -> Result<Program, Erro
             program.parties
         )));
     }
-    if program.rows == RowSet::Aligned
-        && own.computes
-        && !study.matching.matcher.features().public_identifiers
-    {
+    if program.rows == RowSet::Aligned && !study.matching.matcher.features().public_identifiers {
         return Err(place(format!(
             "it says `rows aligned`, and match.protocol \"{}\" gives rows that some parties do not have; \
              leave the line out (then the rows are those that all parties have), or write `rows any`",

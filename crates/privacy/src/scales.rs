@@ -394,7 +394,7 @@ pub fn most_charged(study: &Study, audit: &Audit, viewer: Viewer) -> Rational {
     let stated = viewer.only().map_or(&audit.public, |party| &audit.rho[party.index()]);
     let published = match &study.kind {
         Question::Lift(lift) => lift.release.mode == studies::lift::NoiseMode::Algorithm1AsPublished,
-        Question::Program(_) => false,
+        Question::Program(_) | Question::Match(_) => false,
     };
     if !published {
         return stated.clone();

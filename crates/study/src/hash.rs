@@ -8,7 +8,7 @@
 use super::reader::{TomlSource, printable};
 use super::{
     Advertiser, Categories, CellType, Compute, Confidence, EventLayout, EventValue, LiftStudy, NoiseFrom,
-    Overflow, Participant, PartyRole, ProgramStudy, Publisher, Question, ReleaseRule, Study,
+    Overflow, Participant, PartyRole, ProgramSource, ProgramStudy, Publisher, Question, ReleaseRule, Study,
 };
 use crate::time::Clock;
 use release::rational::{Rational, decimal, nano, shown};
@@ -104,6 +104,7 @@ impl StudyHash {
             match &run.kind {
                 Question::Lift(lift) => encode_lift(lift, to),
                 Question::Program(program) => encode_program(program, to),
+                Question::Match(columns) => encode_match(columns, to),
             }
         }
         encode_compute(&first.compute, to);
@@ -273,8 +274,7 @@ fn encode_viewers(viewers: &[(String, Rational)], to: &mut FieldHasher) {
     }
 }
 
-fn encode_program(program: &ProgramStudy, to: &mut FieldHasher) {
-    to.text("kind", if program.computes { "program" } else { "match" });
+fn encode_source(program: &ProgramSource, to: &mut FieldHasher) {
     to.text("text", &program.text);
     to.number("clock", u64::from(program.clock.is_some()));
     if let Some(clock) = &program.clock {
@@ -295,9 +295,22 @@ fn encode_program(program: &ProgramStudy, to: &mut FieldHasher) {
             }
         }
     }
+}
+
+fn encode_match(columns: &ProgramSource, to: &mut FieldHasher) {
+    to.text("kind", "match");
+    encode_source(columns, to);
+    // As a program that shows nothing to anybody has been encoded.
+    to.number("candidates", 1);
+    encode_viewers(&[], to);
+}
+
+fn encode_program(program: &ProgramStudy, to: &mut FieldHasher) {
+    to.text("kind", "program");
+    encode_source(&program.source, to);
     match program.to.is_empty() && program.public.is_none() {
         // What has no noise has always been encoded so.
-        true => to.number("candidates", if program.computes { 64 } else { 1 }),
+        true => to.number("candidates", 64),
         false => encode_noise(program.noise, to),
     }
     encode_viewers(&program.to, to);

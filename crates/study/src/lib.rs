@@ -101,6 +101,8 @@ pub enum Question {
     Lift(Box<LiftStudy>),
     /// The user's own program.
     Program(Box<ProgramStudy>),
+    /// Nothing: rows are matched and that is all. The program holds no more than the columns.
+    Match(Box<ProgramSource>),
 }
 
 /// A lift study.
@@ -271,23 +273,27 @@ impl Confidence {
 /// A study of the user's own program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramStudy {
-    /// Whether anything is computed: if not, rows are matched and that is all (`kind = "match"`), and the
-    /// text holds no more than the columns.
-    pub computes: bool,
-    /// The program in its text form. A study holds no path, so the text is inline.
-    pub text: String,
-    /// The line of the study file where the text begins, to place errors of the program.
+    /// The program.
+    pub source: ProgramSource,
+    /// The line of the study file where its text begins, to place errors of the program.
     pub text_line: usize,
-    /// Which file column feeds which column of the program, in order of the program's names.
-    pub columns: Vec<ProgramColumn>,
-    /// Needed when a column is a time.
-    pub clock: Option<Clock>,
     /// The zCDP rho each viewer may be shown, by party name; empty for a program without noise.
     pub to: Vec<(String, Rational)>,
     /// The zCDP rho of what everybody may be shown.
     pub public: Option<Rational>,
     /// Where noise comes from.
     pub noise: NoiseFrom,
+}
+
+/// A program, and the file columns that feed it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramSource {
+    /// The program in its text form. A study holds no path, so the text is inline.
+    pub text: String,
+    /// Which file column feeds which column of the program, in order of the program's names.
+    pub columns: Vec<ProgramColumn>,
+    /// Needed when a column is a time.
+    pub clock: Option<Clock>,
 }
 
 /// One column of a program.
@@ -381,6 +387,7 @@ impl Study {
         match &self.kind {
             Question::Lift(lift) => lift.release.noise,
             Question::Program(own) => own.noise,
+            Question::Match(_) => NoiseFrom::Inside,
         }
     }
 
@@ -390,6 +397,7 @@ impl Study {
         let (to, public) = match &self.kind {
             Question::Lift(lift) => (&lift.release.to, &lift.release.public),
             Question::Program(own) => (&own.to, &own.public),
+            Question::Match(_) => return None,
         };
         let Some(party) = viewer.only() else { return public.as_ref() };
         let name = &self.parties[party.index()].name;
@@ -399,7 +407,7 @@ impl Study {
     /// Whether rows are matched and nothing is computed.
     #[must_use]
     pub fn only_matches(&self) -> bool {
-        matches!(&self.kind, Question::Program(own) if !own.computes)
+        matches!(self.kind, Question::Match(_))
     }
 
     /// The member with this name.

@@ -4,7 +4,7 @@ use super::reader::{NAME_RULE, TomlItem, TomlSection, TomlSource, is_name};
 use super::{
     Advertiser, Also, Categories, CellType, Compute, ComputeEngine, Confidence, EventLayout, EventValue,
     LiftRule, LiftStudy, LineFilter, MAX_CATEGORIES, MAX_CLAMP, MAX_EVENTS, MAX_RHO, NoiseFrom, NoiseMode,
-    Overflow, Participant, PartyRole, ProgramColumn, ProgramStudy, Publisher, Question, ReleaseRule, Study,
+    Overflow, Participant, PartyRole, ProgramColumn, ProgramSource, ProgramStudy, Publisher, Question, ReleaseRule, Study,
     StudyFile,
 };
 use crate::time::{Clock, Unit};
@@ -12,31 +12,6 @@ use ::matching::Matcher;
 use base::{Error, limits};
 use release::modes::MINIMUM_GROUP;
 use release::rational::{Rational, decimal, ratio, shown};
-
-const LIFT_KEYS: &[&str] = &[
-    "format",
-    "name",
-    "kind",
-    "title",
-    "party",
-    "match",
-    "privacy",
-    "time",
-    "publisher",
-    "advertiser",
-    "lift",
-    "release",
-    "compute",
-    "server",
-    "ring4",
-];
-const PROGRAM_KEYS: &[&str] = &[
-    "format", "name", "kind", "title", "party", "match", "privacy", "time", "program", "columns", "release",
-    "compute", "server", "ring4",
-];
-
-const MATCH_KEYS: &[&str] =
-    &["format", "name", "kind", "title", "party", "match", "privacy", "time", "columns", "compute"];
 
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum KindName {
@@ -46,13 +21,14 @@ pub(super) enum KindName {
 }
 
 impl KindName {
-    /// What a study of this kind may say.
-    fn keys(self) -> &'static [&'static str] {
-        match self {
-            Self::Lift => LIFT_KEYS,
-            Self::Program => PROGRAM_KEYS,
-            Self::Match => MATCH_KEYS,
-        }
+    /// What a study of this kind may say, in the order of the file.
+    fn keys(self) -> Vec<&'static str> {
+        let own = match self {
+            Self::Lift => "publisher advertiser lift release compute server ring4",
+            Self::Program => "program columns release compute server ring4",
+            Self::Match => "columns compute",
+        };
+        "format name kind title party match privacy time".split(' ').chain(own.split(' ')).collect()
     }
 }
 
@@ -64,12 +40,13 @@ pub(super) fn file(source: TomlSource<'_>) -> Result<StudyFile, Error> {
         ));
     }
     let tree = source.table()?;
-    let all: Vec<&str> = LIFT_KEYS.iter().chain(PROGRAM_KEYS).copied().collect();
-    let root = TomlSection::root(source, &tree, &unique(&all))?;
+    // The kind is not known yet: whatever any study may say.
+    let all = [KindName::Lift.keys(), vec!["program", "columns"]].concat();
+    let root = TomlSection::root(source, &tree, &all)?;
     root.need("format", "format = \"tacit-study/1\"")?.choice(&[("tacit-study/1", ())], &[])?;
     let kinds = [("lift", KindName::Lift), ("program", KindName::Program), ("match", KindName::Match)];
     let kind = root.need("kind", "kind = \"lift\"")?.choice(&kinds, &["market"])?;
-    let root = TomlSection::root(source, &tree, kind.keys())?;
+    let root = TomlSection::root(source, &tree, &kind.keys())?;
     let name = root.need("name", "name = \"my-study\"")?.name()?.to_owned();
     let title = root.need("title", "title = \"one line for people\"")?.text()?.to_owned();
     let parties = members(&root, kind)?;
@@ -85,7 +62,7 @@ pub(super) fn file(source: TomlSource<'_>) -> Result<StudyFile, Error> {
         KindName::Program => vec![(parties.clone(), Question::Program(Box::new(program(&root, &parties)?)))],
         KindName::Match => {
             let columns = match_only(&root, &parties, matching.matcher)?;
-            vec![(parties.clone(), Question::Program(Box::new(columns)))]
+            vec![(parties.clone(), Question::Match(Box::new(columns)))]
         }
     };
     let run = |(parties, kind)| Study {
@@ -121,16 +98,6 @@ fn unit(item: &TomlItem<'_, '_>) -> Result<String, Error> {
         )));
     }
     Ok(text.to_owned())
-}
-
-fn unique<'n>(names: &[&'n str]) -> Vec<&'n str> {
-    let mut kept: Vec<&str> = Vec::new();
-    for name in names {
-        if !kept.contains(name) {
-            kept.push(name);
-        }
-    }
-    kept
 }
 
 fn members(root: &TomlSection<'_, '_>, kind: KindName) -> Result<Vec<Participant>, Error> {
@@ -614,7 +581,7 @@ fn program(root: &TomlSection<'_, '_>, parties: &[Participant]) -> Result<Progra
         None => ((Vec::new(), None), NoiseFrom::Inside),
     };
     let text_line = item.source.text_line(item.value.span());
-    Ok(ProgramStudy { computes: true, text, text_line, columns, clock, to, public, noise })
+    Ok(ProgramStudy { source: ProgramSource { text, columns, clock }, text_line, to, public, noise })
 }
 
 fn columns(
@@ -643,7 +610,7 @@ fn match_only(
     root: &TomlSection<'_, '_>,
     parties: &[Participant],
     protocol: &dyn Matcher,
-) -> Result<ProgramStudy, Error> {
+) -> Result<ProgramSource, Error> {
     let clock = root.get("time").as_ref().map(clock).transpose()?;
     let columns = match (protocol.features().form.shared().is_some(), root.get("columns")) {
         (true, _) => {
@@ -670,16 +637,7 @@ fn match_only(
         text += &format!("column {} {ty} {}\n", column.name, column.party);
     }
     text += "row\ncombine\nrelease\n";
-    Ok(ProgramStudy {
-        computes: false,
-        text,
-        text_line: 1,
-        columns,
-        clock,
-        to: Vec::new(),
-        public: None,
-        noise: NoiseFrom::Inside,
-    })
+    Ok(ProgramSource { text, columns, clock })
 }
 
 fn program_column(

@@ -44,10 +44,10 @@ fn the_example_says_what_it_says() {
 fn a_program_study_carries_its_text() {
     let study = Study::parse("study.toml", PROGRAM).expect("the example is a study");
     let Question::Program(program) = &study.kind else { panic!("a program study") };
-    assert!(program.text.starts_with("tacit-program/2"));
+    assert!(program.source.text.starts_with("tacit-program/2"));
     assert!(PROGRAM.lines().nth(program.text_line - 1).expect("a line").starts_with("tacit-program/2"));
-    assert_eq!(program.columns[0].name, "exposed");
-    assert_eq!(program.columns[1].cell, CellType::Label(vec!["healthy".into(), "ill".into()]));
+    assert_eq!(program.source.columns[0].name, "exposed");
+    assert_eq!(program.source.columns[1].cell, CellType::Label(vec!["healthy".into(), "ill".into()]));
     assert_eq!(study.parties[0].role, PartyRole::Owner("clinic".into()));
 }
 

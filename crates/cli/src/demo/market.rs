@@ -218,6 +218,6 @@ mod tests {
         let study = study::Study::parse("study.toml", STUDY).unwrap();
         assert!(study.parties.iter().map(|m| &*m.name).eq(PARTIES));
         let study::Question::Program(own) = &study.kind else { panic!("a program") };
-        assert_eq!(own.text, studies::market::study_program(PROBLEM, PARTIES).to_text());
+        assert_eq!(own.source.text, studies::market::study_program(PROBLEM, PARTIES).to_text());
     }
 }

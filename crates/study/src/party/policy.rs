@@ -165,15 +165,14 @@ impl PartyPolicy {
     }
 
     fn admit_run(&self, study: &Study, own: &str) -> Result<(), Error> {
-        let (kind, to, public, cells) = match &study.kind {
+        let (kind, to, public, cells): (_, &[_], _, _) = match &study.kind {
             Question::Lift(lift) => {
                 let values = |c: &Option<crate::Categories>| c.as_ref().map_or(0, |c| c.values.len() as u64);
                 let cells = 1 + values(&lift.publisher.breakdown) + values(&lift.advertisers[0].cohort);
-                ("lift", &lift.release.to, &lift.release.public, cells)
+                ("lift", &lift.release.to, lift.release.public.as_ref(), cells)
             }
-            Question::Program(program) => {
-                (if program.computes { "program" } else { "match" }, &program.to, &program.public, 1)
-            }
+            Question::Program(program) => ("program", &program.to, program.public.as_ref(), 1),
+            Question::Match(_) => ("match", &[], None, 1),
         };
         if !self.kinds.iter().any(|allowed| allowed == kind) {
             return Err(Error::refused(format!(
@@ -188,7 +187,7 @@ impl PartyPolicy {
                 self.cap()
             )));
         }
-        if let Some(rho) = public.as_ref().filter(|rho| **rho > self.max_rho) {
+        if let Some(rho) = public.filter(|rho| **rho > self.max_rho) {
             return Err(Error::refused(format!(
                 "the study spends rho {} on what everybody sees ([release.public]); {}",
                 shown(rho),
