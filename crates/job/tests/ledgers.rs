@@ -6,6 +6,7 @@ mod pair;
 use base::Error;
 use job::run::{Event, Watch, run};
 use net::RowProgress;
+use pair::parties::PartyFile;
 use pair::{both, whole};
 use privacy::ledger::{Ledger, PeerLineage};
 use release::rational::ratio;
@@ -14,7 +15,7 @@ use rusqlite::Connection;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use study::party::{PartySettings, PartySetup};
+use study::party::PartySetup;
 use tempfile::TempDir;
 
 /// A viewer, and the drawer of its noise; studies that differ in their titles.
@@ -429,14 +430,9 @@ fn an_answer_of_an_older_version_is_found() {
         let key = to(&format!("{name}.key"));
         std::fs::copy(fixtures.join(format!("{name}-key.pem")), &key).unwrap();
         std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-        let text = format!(
-            "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\ndata = \
-             \"{name}.csv\"\n{side}\n\
-             ledger = \"{name}.ledger\"\nlineage = \"lin-{name}\"\ndeadline = \"20s\"\n[policy]\ncandidates \
-             = 4\n"
-        );
-        std::fs::write(to("party.toml"), text).unwrap();
-        PartySettings::read(&to("party.toml")).unwrap().complete().unwrap()
+        let lines = format!("{side}\nlineage = \"lin-{name}\"\ndeadline = \"20s\"");
+        let file = PartyFile::owner(folder.path(), name).with(&lines).policy("candidates = 4");
+        file.settings().complete().unwrap()
     });
     let reports = whole(both(&parties, &Watch::none()));
     assert!(reports.iter().all(|report| report.stored));

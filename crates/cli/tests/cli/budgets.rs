@@ -1,6 +1,7 @@
 //! Budgets that do not start anew, and what a party is told before it spends.
 
-use crate::support::{Done, Pair, Running, command, key, read, tacit};
+use crate::support::parties::make_key;
+use crate::support::{Done, Pair, Running, command, read, tacit};
 use std::path::Path;
 
 /// `tacit run` of one party, without what the helper says for it.
@@ -87,7 +88,7 @@ fn a_viewer_with_a_new_key_is_noticed_and_a_total_bounds_it() {
         .as_str()
         .unwrap()
         .to_owned();
-    let new = key(pair.folder.path(), "advertiser-new");
+    let new = make_key(pair.folder.path(), "advertiser-new");
     std::fs::write(pair.path("study.toml"), study.replace(&old, &new)).unwrap();
     pair.edit("advertiser.toml", "advertiser.key", "advertiser-new.key");
     let told = check(&pair, &["--json"]).fine().json();

@@ -1,6 +1,7 @@
 //! Three processes: a program of three parties, and lift with two advertisers.
 
-use crate::support::{Done, Running, command, key, tacit};
+use crate::support::parties::{PartyFile, make_key};
+use crate::support::{Done, Running, command, tacit};
 use base::free_address;
 use data::generate::{FileFormat, LiftOptions, lift};
 use std::path::{Path, PathBuf};
@@ -16,24 +17,21 @@ pub struct Three {
 }
 
 impl Three {
-    /// `places` gives the address lines of a party file: own and others' addresses by party.
-    fn new(names: [&'static str; 3], study: &str, places: impl Fn(usize, &[String; 3]) -> String) -> Self {
+    /// `places` says of each party whether others come to it, and to whom it goes.
+    fn new(names: [&'static str; 3], study: &str, places: [(bool, &[usize]); 3]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut text = study.to_owned();
         for (name, digit) in names.iter().zip(["1", "2", "3"]) {
-            text = text.replace(&format!("tacit1:{}", digit.repeat(32)), &key(folder.path(), name));
+            text = text.replace(&format!("tacit1:{}", digit.repeat(32)), &make_key(folder.path(), name));
         }
         std::fs::write(folder.path().join("study.toml"), text).unwrap();
         let addresses = [0; 3].map(|_| free_address().unwrap());
-        for (i, name) in names.iter().enumerate() {
-            let text = format!(
-                "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\ndata = \"{name}.csv\"\n\
-                 ledger = \"{name}.ledger\"\nlineage = \"{name}\"\nreport = \"out-{name}\"\ndeadline = \
-                 \"60s\"\n{}\n\
-                 [policy]\nkinds = [\"lift\", \"program\"]\nallow_exact = true\n",
-                places(i, &addresses)
-            );
-            std::fs::write(folder.path().join(format!("{name}.toml")), text).unwrap();
+        for ((name, at), (listens, to)) in names.iter().zip(&addresses).zip(places) {
+            let file = PartyFile::owner(folder.path(), name)
+                .with(&if listens { format!("listen = \"{at}\"") } else { String::new() })
+                .peers(to.iter().map(|peer| (names[*peer], &*addresses[*peer])))
+                .policy("kinds = [\"lift\", \"program\"]\nallow_exact = true");
+            file.write();
         }
         Self { folder, names, addresses }
     }
@@ -41,11 +39,7 @@ impl Three {
     /// The example of three clinic groups: district i has i, 2 i and 60 cases.
     fn clinics() -> Self {
         let study = include_str!("../../../../examples/aligned.toml");
-        let three = Self::new(CLINICS, study, |i, at| match i {
-            0 => format!("listen = \"{}\"", at[0]),
-            1 => format!("listen = \"{}\"\n[peers]\neast = \"{}\"", at[1], at[0]),
-            _ => format!("[peers]\neast = \"{}\"\nnorth = \"{}\"", at[0], at[1]),
-        });
+        let three = Self::new(CLINICS, study, [(true, &[]), (true, &[0]), (false, &[0, 1])]);
         for (group, name) in CLINICS.iter().enumerate() {
             let column = if group == 2 { "patients" } else { "cases" };
             let rows: String = (0..40).map(|i| format!("d{i:02},{}\n", [i, 2 * i, 60][group])).collect();
@@ -61,10 +55,7 @@ impl Three {
             include_str!("../../../../examples/lift-several.toml").replace("\"together\"", "\"apart\"");
         let (head, _) = text.split_once("[release.public]").unwrap();
         let study = head.to_owned() + &names.map(|name| format!("[release.to.{name}]\nrho = 0.1\n")).concat();
-        let three = Self::new(names, &study, |i, at| match i {
-            0 => format!("[peers]\nbakery = \"{}\"\ncinema = \"{}\"", at[1], at[2]),
-            _ => format!("listen = \"{}\"", at[i]),
-        });
+        let three = Self::new(names, &study, [(false, &[1, 2]), (true, &[]), (true, &[])]);
         let truth = three.sell(3000);
         (three, truth)
     }
@@ -72,12 +63,8 @@ impl Three {
     /// The same as one study with one public result.
     pub fn together() -> Self {
         let study = include_str!("../../../../examples/lift-several.toml");
-        let three = Self::new(["paper", "bakery", "cinema"], study, |i, at| {
-            let before =
-                ["", "[peers]\npaper = \"PAPER\"", "[peers]\npaper = \"PAPER\"\nbakery = \"BAKERY\""][i];
-            let before = before.replace("PAPER", &at[0]).replace("BAKERY", &at[1]);
-            format!("listen = \"{}\"\n{before}", at[i])
-        });
+        let places: [(bool, &[usize]); 3] = [(true, &[]), (true, &[0]), (true, &[0, 1])];
+        let three = Self::new(["paper", "bakery", "cinema"], study, places);
         three.sell(2600);
         three
     }

@@ -1,6 +1,7 @@
 //! Two processes: what goes right, and what each says when it goes wrong.
 
-use crate::support::{NAMES, Pair, Running, command, key};
+use crate::support::parties::make_key;
+use crate::support::{NAMES, Pair, Running, command};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
@@ -36,7 +37,7 @@ fn other_studies_are_told_apart_on_both_sides() {
 #[test]
 fn a_key_that_the_study_does_not_name_is_refused() {
     let pair = Pair::csv(20);
-    let stranger = key(pair.folder.path(), "stranger");
+    let stranger = make_key(pair.folder.path(), "stranger");
     let study = std::fs::read_to_string(pair.path("study.toml")).unwrap();
     let own = study.lines().filter(|line| line.starts_with("key")).nth(1).unwrap();
     let changed = study.replace(own, &format!("key = \"{stranger}\""));

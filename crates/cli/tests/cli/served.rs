@@ -1,7 +1,8 @@
 //! Two owners and four servers as processes: the demo, headless nodes by themselves, and a server that is
 //! killed.
 
-use crate::support::{Running, command, key, tacit};
+use crate::support::parties::{PartyFile, make_key};
+use crate::support::{Running, command, tacit};
 use base::free_address;
 use data::generate::{FileFormat, LiftOptions, lift, lift_study};
 use rusqlite::Connection;
@@ -72,7 +73,7 @@ impl Served {
             format: FileFormat::Csv,
         };
         lift(folder.path(), &options).unwrap();
-        let keys = Self::names().map(|name| key(folder.path(), name));
+        let keys = Self::names().map(|name| make_key(folder.path(), name));
         let servers: String = SERVERS
             .iter()
             .zip(&keys[2..])
@@ -92,26 +93,16 @@ impl Served {
         let hash = StudyFile::read(&self.path("study.toml")).unwrap().0.hash().full();
         let addresses = [(); 6].map(|()| free_address().unwrap());
         for (i, name) in Self::names().into_iter().enumerate() {
-            let owns = match i {
-                0 => "trigger = true\n",
-                1 => "",
-                _ => "deadline = \"20s\"\n",
+            let file = match i < Self::OWNERS {
+                true => PartyFile::owner(self.folder.path(), name)
+                    .with("salt = \"owners.salt\"\ndeadline = \"10m\""),
+                false => PartyFile::new(self.folder.path(), name).with("deadline = \"20s\""),
             };
-            let data = format!(
-                "data = \"{name}.csv\"\nsalt = \"owners.salt\"\nledger = \"{name}.ledger\"\nlineage = \
-                 \"{name}\"\n\
-                 report = \"out-{name}\"\n"
-            );
             let others = Self::names().into_iter().zip(&addresses).filter(|(other, _)| *other != name);
-            let peers: String = others.map(|(other, at)| format!("{other} = \"{at}\"\n")).collect();
-            let text = format!(
-                "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\nlisten = \
-                 \"{}\"\n{owns}{}[peers]\n\
-                 {peers}[policy]\nstudies = [\"{hash}\"]\n",
-                addresses[i],
-                if i < Self::OWNERS { &*data } else { "" }
-            );
-            std::fs::write(self.path(&format!("{name}.toml")), text).unwrap();
+            file.with(&format!("listen = \"{}\"\ntrigger = {}", addresses[i], i == 0))
+                .peers(others.map(|(other, at)| (other, &**at)))
+                .policy(&format!("studies = [\"{hash}\"]"))
+                .write();
         }
     }
 

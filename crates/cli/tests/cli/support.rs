@@ -1,6 +1,10 @@
 //! Running the binary, and two parties with everything they need.
 
+#[path = "../../../job/tests/parties/mod.rs"]
+pub mod parties;
+
 use data::generate::{FileFormat, LiftOptions, lift, lift_study};
+use parties::{PartyFile, make_key};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
@@ -136,13 +140,6 @@ impl Drop for Running {
     }
 }
 
-/// Makes an identity in a folder; its key.
-pub fn key(folder: &Path, name: &str) -> String {
-    let file = folder.join(format!("{name}.key"));
-    let made = tacit(["keygen".as_ref(), "--json".as_ref(), "--out".as_ref(), file.as_os_str()]).fine();
-    made.json()["key"].as_str().unwrap().to_owned()
-}
-
 /// Two parties of a generated lift study, with a folder each.
 pub struct Pair {
     pub folder: tempfile::TempDir,
@@ -156,19 +153,14 @@ impl Pair {
         let folder = tempfile::tempdir().unwrap();
         let options = LiftOptions { rows, overlap: 0.5, max_events: 4, clamp: 100, seed: 7, format };
         lift(folder.path(), &options).unwrap();
-        let keys = NAMES.map(|name| key(folder.path(), name));
+        let keys = NAMES.map(|name| make_key(folder.path(), name));
         std::fs::write(folder.path().join("study.toml"), lift_study(&options, &keys[0], &keys[1], false))
             .unwrap();
         let address = base::free_address().unwrap();
         for (name, side) in NAMES.into_iter().zip(["listen", "peer"]) {
             let extension = format.extension();
-            let text = format!(
-                "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\ndata = \
-                 \"{name}.{extension}\"\n\
-                 {side} = \"{address}\"\nledger = \"{name}.ledger\"\nlineage = \"{name}\"\nreport = \
-                 \"out-{name}\"\ndeadline = \"60s\"\n"
-            );
-            std::fs::write(folder.path().join(format!("{name}.toml")), text).unwrap();
+            let lines = format!("data = \"{name}.{extension}\"\n{side} = \"{address}\"");
+            PartyFile::owner(folder.path(), name).with(&lines).write();
         }
         Self { folder, address }
     }

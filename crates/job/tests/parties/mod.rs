@@ -1,5 +1,5 @@
-//! What every test of a run needs of its participants: a key of each, and its party file as people write it.
-//! A new setting is known here alone.
+//! What every test of a run, in this crate and in `cli`, needs of its participants: a key of each, and its
+//! party file as people write it. A new setting is known here alone.
 #![allow(dead_code, reason = "each test file uses parts of its own")]
 
 use net::identity::Identity;
@@ -69,8 +69,8 @@ impl PartyFile {
         self
     }
 
-    /// Writes the file and reads it.
-    pub fn settings(&self) -> PartySettings {
+    /// Writes the file.
+    pub fn write(&self) {
         let mut text = self.lines.clone();
         for (section, lines) in [("peers", &self.peers), ("policy", &self.policy)] {
             if !lines.is_empty() {
@@ -78,6 +78,11 @@ impl PartyFile {
             }
         }
         std::fs::write(&self.path, text).unwrap();
+    }
+
+    /// Writes the file and reads it.
+    pub fn settings(&self) -> PartySettings {
+        self.write();
         PartySettings::read(&self.path).unwrap()
     }
 
