@@ -95,39 +95,32 @@ fn header(report: &RunReport) -> Markup {
 /// What must be read before the numbers are used.
 fn notices(report: &RunReport) -> Markup {
     let mut parts = Vec::new();
+    let mut note = |class: &str, inside: Vec<Markup>| {
+        parts.push(element("div", &[("class", class), ("role", "note")], inside));
+    };
+    let stop = |what: &str, why: &str| vec![element("p", &[], [words("strong", "", what), text(why)])];
     if let Some(peer) = wording::drew_the_noise(report) {
-        let strong =
-            words("strong", "", format!("Do not show this report to {peer}: it drew the noise in it. "));
+        let what = format!("Do not show this report to {peer}: it drew the noise in it. ");
         let why = "It could take the noise out again and read exact values: the noise protects the data only \
                    as long as it does not see these numbers.";
-        parts.push(element(
-            "div",
-            &[("class", "box stop"), ("role", "note")],
-            [element("p", &[], [strong, text(why)])],
-        ));
+        note("box stop", stop(&what, why));
     }
     if has_exact_numbers(&report.view) {
         let why = "It contains exact numbers, without noise (marked \"exact\" below). The guarantee holds \
                    for the party that reads this report, not for anyone it is shown to.";
-        let strong = words("strong", "", "Do not pass on this report. ");
-        parts.push(element(
-            "div",
-            &[("class", "box stop"), ("role", "note")],
-            [element("p", &[], [strong, text(why)])],
-        ));
+        note("box stop", stop("Do not pass on this report. ", why));
     }
     if report.stored {
         let what = "This is the stored answer of an earlier run of the same study on the same data: no new \
                     noise was drawn and nothing was charged.";
-        parts.push(element("div", &[("class", "box"), ("role", "note")], [paragraph("", what)]));
+        note("box", vec![paragraph("", what)]);
     }
     if !report.broke_off.is_empty() {
         let counts = report.broke_off.iter().map(|count| paragraph("", format!("{}.", count.text())));
-        parts.push(element("div", &[("class", "box"), ("role", "note")], counts));
+        note("box", counts.collect());
     }
     if !report.warnings.is_empty() {
-        let warnings = report.warnings.iter().map(|warning| paragraph("", warning));
-        parts.push(element("div", &[("class", "box"), ("role", "note")], warnings));
+        note("box", report.warnings.iter().map(|warning| paragraph("", warning)).collect());
     }
     Markup::all(parts)
 }

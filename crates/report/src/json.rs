@@ -8,8 +8,7 @@ use base::Error;
 /// # Errors
 /// Never for a report that this crate made: it holds no map with other keys than text.
 pub fn to_json(report: &RunReport) -> Result<String, Error> {
-    serde_json::to_string_pretty(report)
-        .map_err(|e| Error::misuse(format!("the report does not serialise: {e}")))
+    pretty(report)
 }
 
 /// The JSON of several reports.
@@ -17,8 +16,12 @@ pub fn to_json(report: &RunReport) -> Result<String, Error> {
 /// # Errors
 /// As [`to_json`].
 pub fn parts_to_json(reports: &PartReports) -> Result<String, Error> {
-    serde_json::to_string_pretty(reports)
-        .map_err(|e| Error::misuse(format!("the reports do not serialise: {e}")))
+    pretty(reports)
+}
+
+fn pretty(value: &impl serde::Serialize) -> Result<String, Error> {
+    serde_json::to_string_pretty(value)
+        .map_err(|e| Error::misuse(format!("the report does not serialise: {e}")))
 }
 
 /// One report, or those of several runs, from their JSON.

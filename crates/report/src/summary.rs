@@ -7,8 +7,9 @@
 #[cfg(test)]
 mod tests;
 
-use crate::wording::{self, IntervalVerdict, MeanScale};
+use crate::wording::{self, MeanScale, label};
 use crate::{CellView, CountView, LiftView, ProgramList, ProgramOutput, ResultView, RunReport, StageReport};
+use base::clean;
 use page::numbers::{bytes, count, duration, grouped, p_value, percent, rho, scaled, short, significant};
 use std::fmt::Write;
 
@@ -20,53 +21,20 @@ const VIEW_WIDTH_WITH_CELLS: usize = 30;
 /// Columns of running text.
 const TEXT_WIDTH: usize = 110;
 
-/// How to print.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TextStyle {
-    /// ANSI colours. Off unless asked for.
-    pub colour: bool,
-    /// Labels in ASCII too: other characters become `?`.
-    pub ascii: bool,
-}
-
-impl TextStyle {
-    fn text(self, text: &str) -> String {
-        let text = wording::label(text);
-        if self.ascii {
-            return text.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect();
-        }
-        text
-    }
-
-    fn paint(self, code: &str, text: &str) -> String {
-        if self.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
-    }
-
-    fn bold(self, text: &str) -> String {
-        self.paint("1", text)
-    }
-}
-
-/// One party's report, in the default [`TextStyle`]. Lines end with a newline.
+/// One party's report. Lines end with a newline.
 #[must_use]
 pub fn terminal(report: &RunReport) -> String {
-    terminal_in(report, TextStyle::default())
-}
-
-/// One party's report.
-#[must_use]
-pub fn terminal_in(report: &RunReport, style: TextStyle) -> String {
     let mut out = String::new();
-    line(&mut out, &style.bold(&long_text(&report.study.title, style)));
+    line(&mut out, &clean(&report.study.title));
     line(
         &mut out,
         &format!(
             "{}, hash {}   seen by {}   engine {}   mode {}",
-            style.text(&report.study.name),
-            style.text(&report.study.hash),
-            ascii_if(&wording::seen_by(report), style),
-            style.text(&report.engine_text()),
-            style.text(&report.mode)
+            label(&report.study.name),
+            label(&report.study.hash),
+            wording::seen_by(report),
+            label(&report.engine_text()),
+            label(&report.mode)
         ),
     );
     if report.stored {
@@ -75,36 +43,36 @@ pub fn terminal_in(report: &RunReport, style: TextStyle) -> String {
     line(&mut out, "");
     match &report.view {
         ResultView::Lift(view) => {
-            out += &lift_table_in(&[report], None, style);
-            verdict_line(&mut out, view, style);
-            released_lines(&mut out, view, style);
+            out += &lift_table(&[report], None);
+            verdict_line(&mut out, view);
+            released_lines(&mut out, view);
         }
         ResultView::Program { outputs, lists } => {
-            program_table(&mut out, outputs, style);
-            program_lists(&mut out, lists, style);
+            program_table(&mut out, outputs);
+            program_lists(&mut out, lists);
         }
     }
     if let Some(public) = &report.public {
-        public_lines(&mut out, report, public, style);
+        public_lines(&mut out, report, public);
     }
     line(&mut out, "");
-    stage_lines(&mut out, &report.stages, style);
-    privacy_lines(&mut out, report, style);
+    stage_lines(&mut out, &report.stages);
+    privacy_lines(&mut out, report);
     paragraph(&mut out, "  ", &format!("Learned besides: {}", besides(report)));
     for server in report.servers.iter().flat_map(|servers| &servers.members) {
-        let saw = long_text(&server.saw, style);
-        paragraph(&mut out, "  ", &format!("{} saw {saw}.", style.text(&server.name)));
+        let saw = clean(&server.saw);
+        paragraph(&mut out, "  ", &format!("{} saw {saw}.", label(&server.name)));
     }
     for count in &report.broke_off {
-        paragraph(&mut out, "  ", &long_text(&format!("{}.", count.text()), style));
+        paragraph(&mut out, "  ", &clean(&format!("{}.", count.text())));
     }
     for warning in &report.warnings {
-        paragraph(&mut out, "  ", &style.paint("33", &format!("warning: {}", long_text(warning, style))));
+        paragraph(&mut out, "  ", &format!("warning: {}", clean(warning)));
     }
     if let Some(peer) = wording::drew_the_noise(report) {
-        let peer = style.text(&peer);
+        let peer = label(&peer);
         let what = format!("Do not show this report to {peer}: it drew the noise in it and can take it out.");
-        paragraph(&mut out, "  ", &style.paint("31", &what));
+        paragraph(&mut out, "  ", &what);
     }
     if has_exact_numbers(&report.view) && !report.is_public() {
         line(&mut out, "  Do not pass on: this view contains exact numbers.");
@@ -123,19 +91,19 @@ pub fn terminal_in(report: &RunReport, style: TextStyle) -> String {
 }
 
 /// What everybody sees: that it is the view above, or another table.
-fn public_lines(out: &mut String, report: &RunReport, public: &ResultView, style: TextStyle) {
+fn public_lines(out: &mut String, report: &RunReport, public: &ResultView) {
     line(out, "");
     if report.is_public() {
         return paragraph(out, "  ", wording::PUBLIC);
     }
-    line(out, &style.bold("What everybody sees"));
+    line(out, "What everybody sees");
     match public {
         ResultView::Lift(view) => {
             let shown = RunReport { view: public.clone(), public: Some(public.clone()), ..report.clone() };
-            *out += &lift_table_in(&[&shown], None, style);
-            verdict_line(out, view, style);
+            *out += &lift_table(&[&shown], None);
+            verdict_line(out, view);
         }
-        ResultView::Program { outputs, .. } => program_table(out, outputs, style),
+        ResultView::Program { outputs, .. } => program_table(out, outputs),
     }
     paragraph(out, "  ", wording::PUBLIC);
 }
@@ -146,23 +114,15 @@ fn whose_bytes(report: &RunReport) -> &'static str {
     if several { " to and from this party, as in every line above" } else { "" }
 }
 
-/// The lift views of several parties side by side, in the default [`TextStyle`]. `truth` is the true
-/// difference of means per person, where it is known. Reports of programs are left out; without a lift view
-/// the text is empty.
+/// The lift views of several parties side by side. `truth` is the true difference of means per person, where
+/// it is known. Reports of programs are left out; without a lift view the text is empty.
 #[must_use]
 pub fn lift_table(views: &[&RunReport], truth: Option<f64>) -> String {
-    lift_table_in(views, truth, TextStyle::default())
-}
-
-/// [`lift_table`] in a style.
-#[must_use]
-pub fn lift_table_in(views: &[&RunReport], truth: Option<f64>, style: TextStyle) -> String {
     let columns: Vec<Column<'_>> = views
         .iter()
         .filter_map(|report| match &report.view {
             ResultView::Lift(view) => {
-                let party =
-                    if report.is_public() { "everybody".to_owned() } else { style.text(&report.party) };
+                let party = if report.is_public() { "everybody".to_owned() } else { label(&report.party) };
                 Some(Column { party, view })
             }
             ResultView::Program { .. } => None,
@@ -171,14 +131,11 @@ pub fn lift_table_in(views: &[&RunReport], truth: Option<f64>, style: TextStyle)
     let Some(first) = columns.first() else {
         return String::new();
     };
-    let table =
-        Table { scale: MeanScale::of(columns.iter().map(|column| column.view)), style, columns: &columns };
+    let table = Table { scale: MeanScale::of(columns.iter().map(|column| column.view)), columns: &columns };
     let mut out = String::new();
-    let heading =
-        format!("{} {}", wording::capital(&style.text(&wording::noun(first.view))), table.scale.per());
+    let heading = format!("{} {}", wording::capital(&label(&wording::noun(first.view))), table.scale.per());
     let seen: Vec<String> = columns.iter().map(|column| format!("what {} sees", column.party)).collect();
-    out += &style.bold(&table.row(2, &heading, &seen));
-    out.push('\n');
+    line(&mut out, &table.row(2, &heading, &seen));
     table.overall(&mut out);
     table.other_cells(&mut out);
     if let Some(truth) = truth {
@@ -202,7 +159,7 @@ pub fn besides(report: &RunReport) -> String {
         match wording::counter(disclosed) {
             None => format!("the sizes of the sets ({rows}), not that of the match"),
             Some(to) => {
-                format!("the sizes of the sets ({rows}); that of the match {} alone", wording::label(to))
+                format!("the sizes of the sets ({rows}); that of the match {} alone", label(to))
             }
         }
     } else {
@@ -226,7 +183,7 @@ pub fn besides(report: &RunReport) -> String {
     }
     let model = match &report.servers {
         None => "Semi-honest parties".to_owned(),
-        Some(servers) => format!("Of four servers at most one {}", wording::label(&servers.security)),
+        Some(servers) => format!("Of four servers at most one {}", label(&servers.security)),
     };
     text + &format!(". {model}; not reviewed.")
 }
@@ -251,7 +208,6 @@ struct Column<'a> {
 
 struct Table<'a> {
     scale: MeanScale,
-    style: TextStyle,
     columns: &'a [Column<'a>],
 }
 
@@ -293,10 +249,10 @@ impl Table<'_> {
     fn overall(&self, out: &mut String) {
         let view = self.columns[0].view;
         let scale = &self.scale;
-        for (arm, label) in [&view.test, &view.control].into_iter().enumerate() {
+        for (arm, name) in [&view.test, &view.control].into_iter().enumerate() {
             let mean =
                 |_: &LiftView, cell: &CellView| cell.estimate?.rates.map(|rates| scale.show(rates[arm].mean));
-            self.values(out, &self.style.text(label), mean);
+            self.values(out, &label(name), mean);
         }
         self.values(out, "difference", |_, cell| {
             Some(cell.estimate.map_or_else(|| "refused".to_owned(), |estimate| scale.show(estimate.lift)))
@@ -314,8 +270,7 @@ impl Table<'_> {
         for column in self.columns {
             let reason = wording::overall(column.view).and_then(|cell| cell.refused.as_deref());
             if let Some(reason) = reason {
-                let reason = long_text(reason, self.style);
-                paragraph(out, "    ", &format!("refused to {}: {reason}", column.party));
+                paragraph(out, "    ", &format!("refused to {}: {}", column.party, clean(reason)));
             }
         }
     }
@@ -340,14 +295,14 @@ impl Table<'_> {
             if !labels.is_empty() {
                 line(out, &self.row(2, &format!("Difference by {family}"), &[]));
             }
-            for label in labels {
+            for name in labels {
                 let find = |column: &Column<'_>| {
                     let mut cells = column.view.cells.iter();
-                    let cell = cells.find(|cell| cell.family == family && cell.label == label);
+                    let cell = cells.find(|cell| cell.family == family && cell.label == name);
                     cell.map_or_else(String::new, |cell| self.difference_and_interval(cell))
                 };
                 let shown: Vec<String> = self.columns.iter().map(find).collect();
-                line(out, &self.row(4, &self.style.text(label), &shown));
+                line(out, &self.row(4, &label(name), &shown));
             }
         }
     }
@@ -372,8 +327,8 @@ impl Table<'_> {
         let chance = percent(1.0 - self.columns[0].view.confidence);
         let remark = match (known, missed.as_slice()) {
             (0, _) => "No interval to compare it with.".to_owned(),
-            (1, []) => format!("The interval contains it.   {}", self.style.paint("32", "OK")),
-            (_, []) => format!("{every}   {}", self.style.paint("32", "OK")),
+            (1, []) => "The interval contains it.   OK".to_owned(),
+            (_, []) => format!("{every}   OK"),
             (_, missed) => {
                 format!(
                     "Outside the interval of {}: chance does that in {chance} of runs.",
@@ -386,18 +341,17 @@ impl Table<'_> {
     }
 }
 
-fn verdict_line(out: &mut String, view: &LiftView, style: TextStyle) {
+fn verdict_line(out: &mut String, view: &LiftView) {
     let Some(estimate) = wording::overall(view).and_then(|cell| cell.estimate) else {
         return;
     };
-    let code = if wording::verdict(view, &estimate) == IntervalVerdict::Unclear { "33" } else { "32" };
-    let words = style.paint(code, &ascii_if(&wording::verdict_words(view, &estimate), style));
+    let words = wording::verdict_words(view, &estimate);
     line(out, "");
     line(out, &format!("  {}: {words}. {}", wording::capital(&wording::better(view)), clamp_note(view)));
 }
 
 /// The counts released for everybody that no estimate was made of, and where the other numbers are.
-fn released_lines(out: &mut String, view: &LiftView, style: TextStyle) {
+fn released_lines(out: &mut String, view: &LiftView) {
     let counts = wording::overall(view).map_or(&[][..], |cell| &cell.counts);
     let mut shown: Vec<&str> = Vec::new();
     for released in counts.iter().filter(|released| !wording::is_core(&released.quantity)) {
@@ -416,9 +370,9 @@ fn released_lines(out: &mut String, view: &LiftView, style: TextStyle) {
         }
         shown.push(name);
         let both: Vec<&CountView> = counts.iter().filter(|other| other.quantity == name).collect();
-        let values: Vec<String> = both.iter().map(|count| grouped(&style.text(&count.value))).collect();
+        let values: Vec<String> = both.iter().map(|count| grouped(&label(&count.value))).collect();
         let sigma = released.sigma.map_or_else(|| "exact".to_owned(), |sigma| significant(sigma, 3));
-        let (name, values) = (style.text(&wording::quantity(name)), values.join(" / "));
+        let (name, values) = (label(&wording::quantity(name)), values.join(" / "));
         line(out, &format!("    {name:<width$} {values:>VIEW_WIDTH$}   {sigma}", width = LABEL_WIDTH - 2));
     }
     let all: usize = view.cells.iter().map(|cell| cell.counts.len()).sum();
@@ -437,33 +391,33 @@ fn clamp_note(view: &LiftView) -> String {
     format!("The intervals are for outcomes clamped at {} per person.", count(view.clamp))
 }
 
-fn program_table(out: &mut String, outputs: &[ProgramOutput], style: TextStyle) {
+fn program_table(out: &mut String, outputs: &[ProgramOutput]) {
     // The key of a row says more than its index.
     let value = |output: &ProgramOutput| match &output.key {
-        Some(key) => style.text(key),
-        None => grouped(&style.text(&output.value)),
+        Some(key) => label(key),
+        None => grouped(&label(&output.value)),
     };
     let values: Vec<String> = outputs.iter().map(value).collect();
     let wide = values.iter().map(|value| value.chars().count()).max().unwrap_or(0).max(VIEW_WIDTH);
-    line(out, &style.bold(&format!("  {:<LABEL_WIDTH$} {:>wide$}   noise sigma", "Output", "value")));
+    line(out, &format!("  {:<LABEL_WIDTH$} {:>wide$}   noise sigma", "Output", "value"));
     for (output, value) in outputs.iter().zip(&values) {
-        let sigma = style.text(&wording::noise(output));
-        let label = style.text(&output.label);
-        line(out, &format!("    {label:<width$} {value:>wide$}   {sigma}", width = LABEL_WIDTH - 2));
+        let sigma = label(&wording::noise(output));
+        let name = label(&output.label);
+        line(out, &format!("    {name:<width$} {value:>wide$}   {sigma}", width = LABEL_WIDTH - 2));
     }
 }
 
-fn program_lists(out: &mut String, lists: &[ProgramList], style: TextStyle) {
+fn program_lists(out: &mut String, lists: &[ProgramList]) {
     for list in lists {
-        let shown: Vec<String> = list.keys.iter().map(|key| style.text(key)).collect();
+        let shown: Vec<String> = list.keys.iter().map(|key| label(key)).collect();
         let others =
             if list.others > 0 { format!(" and {} others", count(list.others)) } else { String::new() };
         let all = if shown.is_empty() && others.is_empty() { "none".to_owned() } else { shown.join(", ") };
-        paragraph(out, "  ", &format!("{}: {all}{others}", style.text(&list.label)));
+        paragraph(out, "  ", &format!("{}: {all}{others}", label(&list.label)));
     }
 }
 
-fn stage_lines(out: &mut String, stages: &[StageReport], style: TextStyle) {
+fn stage_lines(out: &mut String, stages: &[StageReport]) {
     for stage in stages {
         let rate = if stage.seconds > 0.0 { stage.rows as f64 / stage.seconds } else { 0.0 };
         let rate = if rate >= 1.0 {
@@ -474,7 +428,7 @@ fn stage_lines(out: &mut String, stages: &[StageReport], style: TextStyle) {
         let held = if stage.price_held { "" } else { "   cost not as stated" };
         let text = format!(
             "  {:<9} {:>14} {:<6} {:>10} {:>9}   {rate:>16}{held}",
-            style.text(&stage.name),
+            label(&stage.name),
             count(stage.rows),
             wording::handled(stage),
             duration(stage.seconds),
@@ -484,7 +438,7 @@ fn stage_lines(out: &mut String, stages: &[StageReport], style: TextStyle) {
     }
 }
 
-fn privacy_lines(out: &mut String, report: &RunReport, style: TextStyle) {
+fn privacy_lines(out: &mut String, report: &RunReport) {
     let privacy = &report.privacy;
     let (Some(epsilon), Some(delta)) = (privacy.epsilon, privacy.delta) else {
         line(out, &format!("  privacy   {}", wording::NO_NOISE));
@@ -494,46 +448,33 @@ fn privacy_lines(out: &mut String, report: &RunReport, style: TextStyle) {
             }
             None => "nothing was charged".to_owned(),
         };
-        line(out, &format!("  ledger    {}", style.text(&charged)));
+        line(out, &format!("  ledger    {}", label(&charged)));
         if report.disclosed.dummies.is_some() {
-            spent_lines(out, report, style);
+            spent_lines(out, report);
         }
         return;
     };
     let paid = match &privacy.total {
-        Some(total) => format!("{} = {}", long_text(&wording::charged(total), style), total.words()),
+        Some(total) => format!("{} = {}", clean(&wording::charged(total)), total.words()),
         // A stored answer of an earlier version knows its release alone.
         None => format!(
             "rho {} for this release = ({}, {})-DP",
-            style.text(&rho(&privacy.rho, privacy.rho_value)),
+            label(&rho(&privacy.rho, privacy.rho_value)),
             short(epsilon, 3),
             short(delta, 3)
         ),
     };
     line(out, &format!("  privacy   {paid}; {}", wording::noise_of(privacy)));
     if let Some(unit) = &privacy.unit {
-        line(out, &format!("  unit      one {}, as the study says", style.text(unit)));
+        line(out, &format!("  unit      one {}, as the study says", label(unit)));
     }
-    spent_lines(out, report, style);
+    spent_lines(out, report);
 }
 
 /// What each other viewer has spent on this party's data.
-fn spent_lines(out: &mut String, report: &RunReport, style: TextStyle) {
+fn spent_lines(out: &mut String, report: &RunReport) {
     for spent in wording::spent(report) {
-        line(out, &format!("  ledger    spent by {}", ascii_if(&spent, style)));
-    }
-}
-
-/// A sentence from elsewhere: cleaned, not shortened, because it is wrapped.
-fn long_text(text: &str, style: TextStyle) -> String {
-    ascii_if(&base::clean(text), style)
-}
-
-fn ascii_if(text: &str, style: TextStyle) -> String {
-    if style.ascii {
-        text.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect()
-    } else {
-        text.to_owned()
+        line(out, &format!("  ledger    spent by {spent}"));
     }
 }
 
