@@ -14,7 +14,7 @@ use std::io::Read;
 use std::path::Path;
 use study::StudyFile;
 use study::party::PartySettings;
-use study::time::date_of_days;
+use study::time::date;
 use terminal::output;
 
 /// Does what is asked of a ledger.
@@ -144,7 +144,7 @@ fn recover(path: &Path, lineage: Option<&str>, spent: Option<&Rational>, as_json
             "{}: goes on after entry {}, as signed on {}; lineage {} was charged {} to come to {}.",
             one.peer,
             one.count,
-            date(one.at),
+            date(one.at.cast_signed()),
             one.lineage,
             one.charged,
             one.stated
@@ -278,15 +278,7 @@ fn answered(answer: &AnswerRow) -> String {
         (false, false, true) => "with noise, of which this party saw nothing; its data were charged",
         (false, false, false) => "with noise, of which this party saw nothing; nothing was charged here",
     };
-    format!("{}  {study:12}  {}: {how}", date(answer.at), answer.name)
-}
-
-/// The day of a time in seconds since 1970.
-fn date(at: u64) -> String {
-    const DAY: u64 = 86_400;
-    /// 9999-12-31, the last date there is.
-    const LAST: u64 = 2_932_896;
-    date_of_days((at / DAY).min(LAST) as i64)
+    format!("{}  {study:12}  {}: {how}", date(answer.at.cast_signed()), answer.name)
 }
 
 fn line(entry: &EntryRow, known: &Known) -> String {

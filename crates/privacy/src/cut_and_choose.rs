@@ -48,7 +48,6 @@ use release::choose::{
     Accepted, Checker, CheckerVerdict, CheckerWaiting, CutAndChooseSide, Debited, Draw, Drawer,
     DrawerCandidates, Named, NoiseContext, Resumed, Setup, resume,
 };
-use release::rational::shown;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -167,10 +166,9 @@ impl CandidateNoise {
             return Ok(outputs);
         }
         let result = self.steps(release, totals, session);
-        let kept = Standing { ledger: self.ledger.clone(), side: self.side, debit: self.debit.clone() };
-        self.close(result).map_err(|error| match (error.kind(), kept.text()) {
+        self.close(result).map_err(|error| match (error.kind(), self.left()) {
             (Fault::Refused(_), _) | (_, Err(_)) => error,
-            (_, Ok(text)) => error.leaving(text),
+            (_, Ok(left)) => error.leaving(left),
         })
     }
 
@@ -210,7 +208,7 @@ impl CandidateNoise {
     }
 
     fn ledger(&self) -> Result<MutexGuard<'_, Ledger>, Error> {
-        lock(&self.ledger)
+        self.ledger.lock().map_err(|_| Error::misuse("a thread that held the ledger panicked"))
     }
 
     /// Whether the caller's pieces belong together.
@@ -489,7 +487,7 @@ impl CandidateNoise {
     }
 
     /// Keeps how the release ended.
-    fn close(mut self, result: Result<Vec<u128>, Error>) -> Result<Vec<u128>, Error> {
+    fn close(&mut self, result: Result<Vec<u128>, Error>) -> Result<Vec<u128>, Error> {
         match (result, std::mem::replace(&mut self.state, State::Over)) {
             (Ok(outputs), State::Accepted | State::Opened) => {
                 self.end(&outputs)?;
@@ -521,35 +519,20 @@ impl CandidateNoise {
         self.ledger()?.bar(&self.id(), &self.towards, &reason)?;
         Err(error)
     }
-}
 
-/// What tells how things stand on this side after a release that broke off.
-struct Standing {
-    ledger: Arc<Mutex<Ledger>>,
-    side: CutAndChooseSide,
-    debit: Debit,
-}
-
-impl Standing {
-    /// What was spent, what is held, and what to do next.
-    fn text(&self) -> Result<String, Error> {
-        let Debit { release_id, rho, lineage, protects, .. } = &self.debit;
-        let ledger = lock(&self.ledger)?;
-        let towards = self.debit.towards();
-        let what = match protects {
-            true => format!("rho {} of lineage {lineage}", shown(rho)),
-            false => "this release, which charges nothing here,".to_owned(),
-        };
-        if ledger.outputs(release_id)?.is_some() {
+    /// How things stand after a release that broke off: what was spent, what is held, and what to do next.
+    fn left(&self) -> Result<String, Error> {
+        let (id, ledger, what) = (self.debit.release_id, self.ledger()?, self.debit.what());
+        if ledger.outputs(&id)?.is_some() {
             return Ok(format!("Spent: {what}. Held: the result. {AGAIN} nothing more is charged"));
         }
-        let stage = ledger.transcript(release_id, self.side)?.map(|record| TranscriptStage::of(&record));
+        let stage = ledger.transcript(&id, self.side)?.map(|record| TranscriptStage::of(&record));
         if stage.is_some_and(|stage| stage >= TranscriptStage::Named) {
             return Ok(format!(
                 "Spent: {what}, for the index of its noise was named, and the viewer may have the result. \
                  Held: what was said, and no share. Nothing goes on from there: each side's operator looks \
                  into it, and {} lets the next attempt begin, with new noise and a new charge",
-                allow_command(ledger.path(), &towards)
+                allow_command(ledger.path(), &self.towards)
             ));
         }
         Ok(match (ledger.is_charged(&self.debit)?, stage) {
@@ -641,10 +624,6 @@ fn refused(session: &Session, peer: PartyId) -> Error {
 
 fn damaged() -> Error {
     Error::input("the noise transcript in the ledger is damaged")
-}
-
-fn lock(ledger: &Mutex<Ledger>) -> Result<MutexGuard<'_, Ledger>, Error> {
-    ledger.lock().map_err(|_| Error::misuse("a thread that held the ledger panicked"))
 }
 
 /// Shows where it stands and nothing of the noise.

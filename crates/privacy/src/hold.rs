@@ -34,7 +34,6 @@ use engine::OutputShares;
 use engine::outputs::{self, OpenedOutputs};
 use net::{Identity, Session};
 use program::lower::{ReleasePlan, TotalsForm};
-use release::rational::shown;
 use std::sync::{Mutex, MutexGuard};
 use zeroize::Zeroizing;
 
@@ -264,11 +263,7 @@ impl HeldRelease<'_> {
     /// How things stand after a release that broke off.
     fn left(&self, owner: &OwnerPayment<'_>) -> Result<String, Error> {
         let ledger = self.ledger()?;
-        let Debit { rho, lineage, protects, .. } = &owner.debit;
-        let what = match protects {
-            true => format!("rho {} of lineage {lineage}", shown(rho)),
-            false => "this release, which charges nothing here,".to_owned(),
-        };
+        let what = owner.debit.what();
         Ok(match (ledger.held_share(&self.id)?, ledger.is_paid(&self.id)?) {
             (Some((_, ShareProgress::Out)), _) => format!(
                 "For {what} this side keeps the outcome of the release, and it is paid for. {AGAIN} nothing \

@@ -30,7 +30,7 @@ mod runs;
 mod statement;
 mod succession;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use afford::MORE_BUDGET;
 use afford::{afford, afford_total, afford_viewer, readers};
@@ -59,6 +59,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use study::party::Period;
+use study::time::date;
 
 /// How long a writer waits for another one.
 const WAIT: Duration = Duration::from_secs(10);
@@ -113,6 +114,14 @@ impl Debit {
     #[must_use]
     pub fn towards(&self) -> PeerLineage {
         PeerLineage { peer: self.peer_key.clone(), lineage: self.lineage.clone() }
+    }
+
+    /// What it spends, within a sentence.
+    pub(crate) fn what(&self) -> String {
+        match self.protects {
+            true => format!("rho {} of lineage {}", shown(&self.rho), self.lineage),
+            false => "this release, which charges nothing here,".to_owned(),
+        }
     }
 }
 
@@ -637,13 +646,6 @@ fn rational_of(row: &rusqlite::Row<'_>, column: &str) -> Result<Rational, rusqli
     let damaged =
         || rusqlite::Error::InvalidColumnName(format!("{column}: {text:?} is not a rational number"));
     text.parse().map_err(|_| damaged())
-}
-
-/// The day of a time, `2026-01-31`.
-fn date(at: i64) -> String {
-    /// 9999-12-31, the last date there is.
-    const LAST: i64 = 2_932_896;
-    study::time::date_of_days(at.div_euclid(86_400).clamp(0, LAST))
 }
 
 /// A time to the second: `2026-01-31T12:00:00Z`.

@@ -7,8 +7,8 @@
 
 use super::reader::{TomlSource, printable};
 use super::{
-    Advertiser, Categories, CellType, Compute, Confidence, EventLayout, EventValue, LiftStudy, NoiseFrom,
-    Overflow, Participant, PartyRole, ProgramSource, ProgramStudy, Publisher, Question, ReleaseRule, Study,
+    Advertiser, Categories, CellType, Compute, EventLayout, EventValue, LiftStudy, NoiseFrom, Overflow,
+    Participant, PartyRole, ProgramSource, ProgramStudy, Publisher, Question, ReleaseRule, Study,
 };
 use crate::time::Clock;
 use release::rational::{Rational, decimal, nano, shown};
@@ -237,14 +237,7 @@ fn encode_advertiser(advertiser: &Advertiser, to: &mut FieldHasher) {
 
 fn encode_release(release: &ReleaseRule, to: &mut FieldHasher) {
     to.text("mode", release.mode.name());
-    to.number(
-        "confidence",
-        match release.confidence {
-            Confidence::P90 => 90,
-            Confidence::P95 => 95,
-            Confidence::P99 => 99,
-        },
-    );
+    to.number("confidence", u64::from(release.confidence.percent()));
     encode_noise(release.noise, to);
     to.number("minimum group", release.minimum_group);
     to.texts("also", release.also.iter().map(|count| count.name()));

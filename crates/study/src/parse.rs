@@ -4,8 +4,8 @@ use super::reader::{NAME_RULE, TomlItem, TomlSection, TomlSource, is_name};
 use super::{
     Advertiser, Also, Categories, CellType, Compute, ComputeEngine, Confidence, EventLayout, EventValue,
     LiftRule, LiftStudy, LineFilter, MAX_CATEGORIES, MAX_CLAMP, MAX_EVENTS, MAX_RHO, NoiseFrom, NoiseMode,
-    Overflow, Participant, PartyRole, ProgramColumn, ProgramSource, ProgramStudy, Publisher, Question, ReleaseRule, Study,
-    StudyFile,
+    Overflow, Participant, PartyRole, ProgramColumn, ProgramSource, ProgramStudy, Publisher, Question,
+    ReleaseRule, Study, StudyFile,
 };
 use crate::time::{Clock, Unit};
 use ::matching::Matcher;

@@ -613,7 +613,8 @@ fn networks(item: &TomlItem<'_, '_>) -> Result<Vec<IpNetwork>, Error> {
 
 fn peers(item: &TomlItem<'_, '_>) -> Result<Vec<(Option<String>, String)>, Error> {
     let section = item.open_section()?;
-    let entry = |(name, item): (&str, TomlItem<'_, '_>)| Ok((Some(name.to_owned()), item.parsed(host_and_port)?));
+    let entry =
+        |(name, item): (&str, TomlItem<'_, '_>)| Ok((Some(name.to_owned()), item.parsed(host_and_port)?));
     section.entries().into_iter().map(entry).collect()
 }
 

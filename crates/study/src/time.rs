@@ -225,6 +225,14 @@ pub fn date_of_days(days: i64) -> String {
     at.to_offset(UtcOffset::UTC).date().to_string()
 }
 
+/// The day of a time in seconds since 1970, UTC, `2026-01-31`; of one outside 1970 to 9999 the nearest.
+#[must_use]
+pub fn date(at: i64) -> String {
+    /// 9999-12-31, the last date there is.
+    const LAST: i64 = 2_932_896;
+    date_of_days(at.div_euclid(86_400).clamp(0, LAST))
+}
+
 /// The Julian day of 1970-01-01.
 const UNIX_JULIAN_DAY: i32 = 2_440_588;
 

@@ -105,14 +105,9 @@ impl World {
             my_tag: tags[me.index()],
             peer_tag: tags[me.other().index()],
             release_id: self.release(),
-            rho: ratio(1, 200),
-            budget: self.budget.clone(),
-            total: None,
-            period: None,
-            delta: ratio(0, 1),
-            most_delta: ratio(0, 1),
             tau: ratio(0, 1),
             protects: me == DRAWER,
+            ..crate::ledger::tests::debit(0, ratio(1, 200), self.budget.clone())
         };
         let side = if me == VIEWER { CutAndChooseSide::Checker } else { CutAndChooseSide::Drawer };
         let rng = session.fork_seed("noise").into_rng();

@@ -118,23 +118,14 @@ fn of_four_servers_one_may_have_lost_its_share() {
 
 /// What an owner pays for a public release, `other` being the only other one.
 fn debit(other: &str, lineage: &str) -> Debit {
-    let (one, none) = (release::rational::ratio(1, 1), release::rational::ratio(0, 1));
+    let one = release::rational::ratio(1, 1);
     Debit {
         lineage: lineage.into(),
         viewer_key: format!("{other} {}", crate::ledger::PUBLIC),
         peer_key: other.into(),
-        study: [1; 32],
-        my_tag: [2; 32],
-        peer_tag: [3; 32],
-        release_id: [4; 32],
-        rho: one.clone(),
-        budget: one.clone(),
-        total: Some(one),
-        period: None,
-        delta: none.clone(),
-        most_delta: none.clone(),
-        tau: none,
-        protects: true,
+        total: Some(one.clone()),
+        tau: release::rational::ratio(0, 1),
+        ..crate::ledger::tests::debit(4, one.clone(), one)
     }
 }
 

@@ -14,7 +14,8 @@ fn folder() -> TempDir {
     tempfile::tempdir().unwrap()
 }
 
-fn debit(release: u8, rho: Rational, budget: Rational) -> Debit {
+/// What a ledger of this crate's tests books.
+pub(crate) fn debit(release: u8, rho: Rational, budget: Rational) -> Debit {
     Debit {
         lineage: "hospitals".into(),
         viewer_key: "key-of-registry".into(),
