@@ -2,7 +2,7 @@
 
 use base::{Error, free_address};
 use clap::{Args, ValueEnum};
-use data::generate::{self, ArmTruth, Generated, GeneratedSeveral, LiftOptions, Truth};
+use data::generate::{self, ArmTruth, FileFormat, Generated, GeneratedSeveral, LiftOptions, Truth};
 use net::Identity;
 use page::numbers::count;
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ pub struct GenerateArgs {
     pub advertisers: u8,
     /// lift: the format of all files
     #[arg(long, default_value = "csv")]
-    pub format: GeneratedFormat,
+    pub format: FileFormat,
     /// Everything is a function of it
     #[arg(long, value_name = "N", default_value_t = 1954)]
     pub seed: u64,
@@ -57,15 +57,6 @@ pub enum GeneratedKind {
     Polio,
     /// A random trial.
     Lift,
-}
-
-/// A file format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum GeneratedFormat {
-    /// Comma-separated values.
-    Csv,
-    /// Parquet.
-    Parquet,
 }
 
 /// Writes the files and prints the truth.
@@ -89,11 +80,7 @@ pub fn run(args: &GenerateArgs) -> Result<(), Error> {
 
 fn options(args: &GenerateArgs) -> Result<LiftOptions, Error> {
     let rows = u32::try_from(args.rows).map_err(|_| Error::limit("rows", args.rows, 1 << 31))?;
-    let format = match args.format {
-        GeneratedFormat::Csv => generate::FileFormat::Csv,
-        GeneratedFormat::Parquet => generate::FileFormat::Parquet,
-    };
-    let (overlap, max_events, clamp, seed) = (args.overlap, args.events, args.clamp, args.seed);
+    let &GenerateArgs { overlap, events: max_events, clamp, seed, format, .. } = args;
     Ok(LiftOptions { rows, overlap, max_events, clamp, seed, format })
 }
 

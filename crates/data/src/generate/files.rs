@@ -3,6 +3,7 @@
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt32Array};
 use arrow_schema::{DataType, Field, Schema};
 use base::Error;
+use clap::ValueEnum;
 use parquet::arrow::ArrowWriter;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -10,11 +11,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// A file format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FileFormat {
     /// Comma-separated values.
     Csv,
-    /// Parquet, snappy.
+    /// Parquet.
     Parquet,
 }
 
