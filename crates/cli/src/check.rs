@@ -216,28 +216,19 @@ fn side(args: &CheckArgs) -> Result<Side, Error> {
     if party::is_party_file(&text) {
         return whole(PartySettings::of_text(file, &text)?, args.said);
     }
-    let agreed = StudyFile::parse(&file.display().to_string(), &text)?;
-    let built = alone(&agreed)?;
-    Ok(Side {
-        agreed,
-        text,
-        built,
-        inputs: None,
-        warnings: Vec::new(),
-        budget: None,
-        serves: false,
-        transport: None,
-    })
+    alone(StudyFile::parse(&file.display().to_string(), &text)?, text)
 }
 
-/// The programs of a study by itself. Nobody's policy is at hand: everything well-formed passes.
-fn alone(file: &StudyFile) -> Result<Vec<Built>, Error> {
+/// A study by itself. Nobody's policy is at hand: every well-formed program passes.
+fn alone(agreed: StudyFile, text: String) -> Result<Side, Error> {
     let policy = program::VerifierPolicy {
         max_rho: ratio(u128::from(study::MAX_RHO), 1),
         max_outputs: usize::MAX,
         allow_exact: true,
     };
-    file.runs.iter().map(|run| build(run, &policy)).collect()
+    let built = agreed.runs.iter().map(|run| build(run, &policy)).collect::<Result<_, _>>()?;
+    let (inputs, warnings, budget, transport) = (None, Vec::new(), None, None);
+    Ok(Side { agreed, text, built, inputs, warnings, budget, serves: false, transport })
 }
 
 fn whole(settings: PartySettings, said: ConsentArgs) -> Result<Side, Error> {
@@ -257,16 +248,8 @@ fn whole(settings: PartySettings, said: ConsentArgs) -> Result<Side, Error> {
         warnings.extend(checked.first().into_iter().flat_map(|run| run.too_small.clone()));
     }
     let transport = agreed.server(&party.as_party).map(|_| party.transport);
-    Ok(Side {
-        agreed,
-        text,
-        built: checked.into_iter().map(|run| run.built).collect(),
-        inputs,
-        warnings,
-        budget,
-        serves: false,
-        transport,
-    })
+    let built = checked.into_iter().map(|run| run.built).collect();
+    Ok(Side { agreed, text, built, inputs, warnings, budget, serves: false, transport })
 }
 
 /// What a server can check: the study that it is to compute, and that it is the one named there. Nothing for
@@ -285,17 +268,7 @@ fn server(settings: &PartySettings) -> Result<Option<Side>, Error> {
     let node = settings.clone().complete_node()?;
     node.admit(file.first())?;
     let Opened { file: agreed, text, .. } = Opened::new((file, text), &node.name, &node.identity)?;
-    let built = alone(&agreed)?;
-    Ok(Some(Side {
-        agreed,
-        text,
-        built,
-        inputs: None,
-        warnings: Vec::new(),
-        budget: None,
-        serves: true,
-        transport: Some(node.transport),
-    }))
+    Ok(Some(Side { serves: true, transport: Some(node.transport), ..alone(agreed, text)? }))
 }
 
 /// Refuses a party file where a study file is expected.

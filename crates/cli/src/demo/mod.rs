@@ -11,6 +11,7 @@ use files::Folder;
 use release::modes::LiftEstimate;
 use report::{ResultView, RunReport};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -134,11 +135,21 @@ fn polio(args: &DemoArgs) -> Result<(), Error> {
 
 /// The parties as processes; their reports in order.
 fn follow(folder: &Folder, parties: &[&str], json: bool) -> Result<Vec<RunReport>, Error> {
+    let words: &[&str] = &["run", "--json", "--events"];
+    finish(folder, parties.iter().map(|party| (*party, words)), json)
+}
+
+/// Processes, each `tacit` with words and a party file; what they print, in order.
+fn finish<'w, T: DeserializeOwned>(
+    folder: &Folder,
+    processes: impl Iterator<Item = (&'w str, &'w [&'w str])>,
+    json: bool,
+) -> Result<Vec<T>, Error> {
     let mut children = Children::default();
-    for party in parties {
+    for (party, words) in processes {
         let file = folder.party_file(party);
-        let words = ["run".as_ref(), file.as_os_str(), "--json".as_ref(), "--events".as_ref()];
-        children.start(party, &words.map(|word: &OsStr| word))?;
+        let words = words.iter().map(|word| OsStr::new(*word)).chain([file.as_os_str()]);
+        children.start(party, &words.collect::<Vec<_>>())?;
     }
     let board = Board::stderr();
     let reports = children.finish(|index, line| match line {

@@ -13,12 +13,10 @@ use report::RunReport;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use study::Study;
 use study::salt;
-use terminal::follow::Children;
 use terminal::output;
-use terminal::progress::{Board, ProgressLine, Working};
+use terminal::progress::Working;
 
 /// The owners, then the servers: the order of the keys in the study.
 pub const PARTIES: [&str; 6] = ["registry", "hospitals", "server-1", "server-2", "server-3", "server-4"];
@@ -120,29 +118,11 @@ fn party_text(index: usize, addresses: &[String], study: &Study) -> String {
 
 /// Owners and host run, the other servers wait until the host tells them to begin; all reports.
 fn follow(folder: &Folder, json: bool) -> Result<(Vec<RunReport>, Vec<ServerReport>), Error> {
-    let mut children = Children::default();
-    for (index, party) in PARTIES.iter().enumerate() {
-        let file = folder.party_file(party);
-        let words: &[&str] = match index <= HOST {
-            true => &["run", "--json", "--events"],
-            false => &["serve", "--once", "--json", "--child"],
-        };
-        let words: Vec<&OsStr> =
-            words.iter().map(|word| OsStr::new(*word)).chain([file.as_os_str()]).collect();
-        children.start(party, &words)?;
-    }
-    let board = Board::stderr();
-    let done: Result<Vec<Value>, Error> = children.finish(|index, line| match line {
-        // One party's progress stands for all; that another one is awaited, or a ledger new, is of no
-        // interest here.
-        ProgressLine::Waiting { .. } | ProgressLine::Connected { .. } | ProgressLine::Note { .. } => {}
-        _ if index == 0 => board.show(line),
-        _ => {}
-    });
-    if !json || done.is_err() {
-        board.end();
-    }
-    let mut done = done?;
+    let words = |index: usize| -> &[&str] {
+        if index <= HOST { &["run", "--json", "--events"] } else { &["serve", "--once", "--json", "--child"] }
+    };
+    let processes = PARTIES.iter().enumerate().map(|(index, party)| (*party, words(index)));
+    let mut done: Vec<Value> = super::finish(folder, processes, json)?;
     let servers = done.split_off(OWNERS);
     Ok((revived(done)?, revived(servers)?))
 }
