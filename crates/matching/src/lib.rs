@@ -16,6 +16,7 @@ pub mod many_pid;
 mod matcher;
 mod memory;
 mod meter;
+mod moves;
 pub mod multi_pid;
 pub mod paillier;
 pub mod payload;
@@ -35,9 +36,9 @@ pub use collecting::CollectingJoin;
 pub use identifiers::{FlatIdentifiers, IdentifierSource, NameDomain};
 pub use many_pid::ManyId;
 pub use matcher::{
-    ContaminatedRule, MatchDisclosure, MatchEstimate, MatchFeatures, MatchOptions, MatchOutcome, MatchOutput,
-    MatchRoles, MatchSizes, MatchSpine, MatchedCount, Matcher, OutputForm, PairSizes, RepeatRule,
-    RestartPermit, RowInfluence, ShareBackend,
+    ContaminatedRule, MatchDisclosure, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome,
+    MatchOutput, MatchRoles, MatchSizes, MatchSpine, MatchedCount, Matcher, OutputForm, PairSizes,
+    RepeatRule, RestartPermit, RowInfluence, ShareBackend,
 };
 pub use multi_pid::MultiId;
 pub use payload::{

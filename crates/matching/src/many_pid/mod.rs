@@ -30,16 +30,15 @@ mod union;
 
 pub use price::{CHUNK, memory, multiplications, price};
 
-use crate::begin::{begin, peer_rows_max, within};
+use crate::begin::{peer_rows_max, within};
 use crate::dummies::{self, PaddedIdentifiers, ShownSizes};
 use crate::group::{self, ElementRefusal, Exponent, GroupElement, is_canonical};
 use crate::identifiers::{self, IdentifierSource};
 use crate::matcher::{
-    MatchDisclosure, MatchEstimate, MatchFeatures, MatchOptions, MatchOutcome, MatchSizes, MatchedCount,
-    Matcher,
+    MatchDisclosure, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome, MatchSizes,
+    MatchedCount, Matcher,
 };
 use crate::memory as room;
-use crate::payload::PayloadTable;
 use crate::pid::PrivateId;
 use crate::tags::{self, PlacedTag, PositionFinder, TAG_BYTES, are_distinct, tagged, to_wire};
 use base::{Cost, Error, PartyId, Roster, limits};
@@ -83,32 +82,27 @@ impl Matcher for ManyId {
         MatchEstimate { multiplications, waits, ..MatchEstimate::apart(sizes) }
     }
 
-    fn run(
-        &self,
-        session: &mut Session,
-        own: &dyn IdentifierSource,
-        payload: Option<&PayloadTable>,
-        options: &MatchOptions,
-    ) -> Result<MatchOutcome, Error> {
-        session.step("many", |session| {
-            let mut rng = session.fork_seed("order and keys").into_rng();
-            let plan = begin(self, session, own, payload, options)?;
-            let padded = PaddedIdentifiers::new(own, plan.as_ref());
-            identifiers::check_unique(&padded, &mut rng)?;
-            let mut order: Vec<u32> = (0..padded.rows() as u32).collect();
-            rng.shuffle(&mut order);
-            let rows = session.step("count", |s| count(s, &padded, options))?;
-            let party = Party {
-                me: session.me().index(),
-                threads: options.threads,
-                keys: [Exponent::random(&mut rng), Exponent::random(&mut rng)],
-                identifiers: &padded,
-                order,
-                rows,
-            };
-            room::check(memory(&party.rows, party.me), options.memory)?;
-            party.run(session, padded.real_rows())
-        })
+    fn step(&self) -> Option<&'static str> {
+        Some("many")
+    }
+
+    fn converse(&self, session: &mut Session, input: &MatchInput<'_>) -> Result<MatchOutcome, Error> {
+        let mut rng = session.fork_seed("order and keys").into_rng();
+        let MatchInput { rows: padded, options, .. } = input;
+        identifiers::check_unique(padded, &mut rng)?;
+        let mut order: Vec<u32> = (0..padded.rows() as u32).collect();
+        rng.shuffle(&mut order);
+        let rows = session.step("count", |s| count(s, padded, options))?;
+        let party = Party {
+            me: session.me().index(),
+            threads: options.threads,
+            keys: [Exponent::random(&mut rng), Exponent::random(&mut rng)],
+            identifiers: padded,
+            order,
+            rows,
+        };
+        room::check(memory(&party.rows, party.me), options.memory)?;
+        party.run(session, padded.real_rows())
     }
 }
 
