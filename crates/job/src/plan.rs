@@ -22,7 +22,7 @@ use matching::group::CurveGroup;
 use matching::{MatchEstimate, MatchOptions};
 use num_traits::Zero;
 use privacy::ledger::PUBLIC;
-use privacy::scales::{Scales, release_mode};
+use privacy::scales::Scales;
 use privacy::{PrivacyTotal, dummies};
 use program::Viewer;
 use release::modes::{Guess, Reading, minimum_detectable_effect, minimum_detectable_effect_fixed};
@@ -32,7 +32,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use studies::lift::Quantity;
 use study::transport::{ServerTransport, protects};
-use study::{NoiseMode, Question, Study, StudyFile};
+use study::{Question, ReleaseMode, Study, StudyFile};
 
 /// The wire between the parties.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -475,7 +475,7 @@ fn effect(
     if !built.program.mechanisms.iter().any(|mechanism| mechanism.to == viewer) {
         return Ok(None);
     }
-    let effect = if own.release.mode == NoiseMode::Sums {
+    let effect = if own.release.mode == ReleaseMode::Sums {
         let mechanism = layout.outputs.iter().filter(|o| o.viewer == viewer).find_map(|o| o.noised);
         let Some(joint) = mechanism.and_then(|(m, _)| scales.joint(m)) else { return Ok(None) };
         minimum_detectable_effect(joint, &guess, &reading, POWER)
@@ -485,8 +485,7 @@ fn effect(
         let noised = layout.outputs.iter().find(difference).and_then(|o| o.noised);
         let scale = noised.and_then(|(m, _)| scales.fixed(m));
         let Some(scale) = scale else { return Ok(None) };
-        let mode = release_mode(own.release.mode);
-        minimum_detectable_effect_fixed(mode, scale, &guess, &reading, POWER)
+        minimum_detectable_effect_fixed(own.release.mode, scale, &guess, &reading, POWER)
     };
     Ok(effect.ok())
 }

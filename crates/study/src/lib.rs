@@ -28,7 +28,7 @@ pub use matching::{
 pub(crate) use parse::rho;
 pub use servers::{JOINERS, SEATS, Server, Servers, hash_name, ring4_settings, security_name};
 
-pub use studies::lift::{Also, NoiseMode, TrialArm};
+pub use studies::lift::{Also, ReleaseMode, TrialArm};
 
 use parse::KindName;
 use release::rational::Rational;
@@ -220,7 +220,7 @@ pub struct LiftRule {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReleaseRule {
     /// Which numbers are noised.
-    pub mode: NoiseMode,
+    pub mode: ReleaseMode,
     /// Confidence of the intervals.
     pub confidence: Confidence,
     /// Where noise comes from.

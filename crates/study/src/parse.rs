@@ -3,9 +3,9 @@
 use super::reader::{NAME_RULE, TomlItem, TomlSection, TomlSource, is_name};
 use super::{
     Advertiser, Also, Categories, CellType, Compute, ComputeEngine, Confidence, EventLayout, EventValue,
-    LiftRule, LiftStudy, LineFilter, MAX_CATEGORIES, MAX_CLAMP, MAX_EVENTS, MAX_RHO, NoiseFrom, NoiseMode,
-    Overflow, Participant, PartyRole, ProgramColumn, ProgramStudy, Publisher, Question, ReleaseRule, Study,
-    StudyFile,
+    LiftRule, LiftStudy, LineFilter, MAX_CATEGORIES, MAX_CLAMP, MAX_EVENTS, MAX_RHO, NoiseFrom, Overflow,
+    Participant, PartyRole, ProgramColumn, ProgramStudy, Publisher, Question, ReleaseMode, ReleaseRule,
+    Study, StudyFile,
 };
 use crate::time::{Clock, Unit};
 use ::matching::Matcher;
@@ -457,7 +457,7 @@ fn release(
 ) -> Result<ReleaseRule, Error> {
     let keys = ["mode", "confidence", "noise", "candidates", "minimum_group", "also", "to", "public"];
     let section = item.section(&keys)?;
-    let mode = section.need("mode", "mode = \"sums\"")?.choice(&NoiseMode::NAMES, &[])?;
+    let mode = section.need("mode", "mode = \"sums\"")?.choice(&ReleaseMode::NAMES, &[])?;
     let confidence = confidence(&section.need("confidence", "confidence = 0.95")?)?;
     let noise = noise(&section, parties.len())?;
     let minimum_group = match section.get("minimum_group") {
