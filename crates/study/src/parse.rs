@@ -77,8 +77,8 @@ pub(super) fn file(source: TomlSource<'_>) -> Result<StudyFile, Error> {
     // A lift study whose advertisers are apart is several matches of two.
     let matching = super::matching::parse(&root, kind, if apart { 2 } else { parties.len() })?;
     let unit = root.get("privacy").as_ref().map(unit).transpose()?;
-    let compute = compute(&root)?;
-    let servers = super::servers::parse(&root, &parties, &matching, &compute)?;
+    let (compute, served) = compute(&root)?;
+    let servers = super::servers::parse(&root, &parties, &matching, served)?;
     let questions = match kind {
         KindName::Lift if apart => lifts_apart(&root, &parties)?,
         KindName::Lift => vec![(parties.clone(), lift_together(&root, &parties)?)],
@@ -569,12 +569,15 @@ pub(crate) fn rho(item: &TomlItem<'_, '_>) -> Result<Rational, Error> {
     if met > ratio(0, 1) && met <= most { Ok(met) } else { Err(item.refuse(&rule)) }
 }
 
-fn compute(root: &TomlSection<'_, '_>) -> Result<Compute, Error> {
+/// How a study is computed, and whether servers do it.
+fn compute(root: &TomlSection<'_, '_>) -> Result<(Compute, bool), Error> {
     let mut compute = Compute { engine: ComputeEngine::Auto, ot: None, circuit: None, shards: 1 };
-    let Some(item) = root.get("compute") else { return Ok(compute) };
+    let mut served = false;
+    let Some(item) = root.get("compute") else { return Ok((compute, served)) };
     let section = item.section(&["engine", "ot", "circuit", "shards"])?;
     if let Some(item) = section.get("engine") {
-        compute.engine = item.choice(&ComputeEngine::NAMES, &[])?;
+        let engine = item.choice(&ComputeEngine::NAMES, &[])?;
+        (compute.engine, served) = (engine.unwrap_or(compute.engine), engine.is_none());
     }
     if let Some(item) = section.get("ot") {
         compute.ot = named(&item)?;
@@ -586,7 +589,7 @@ fn compute(root: &TomlSection<'_, '_>) -> Result<Compute, Error> {
         let shards = item.integer(1..=u64::from(limits::SHARDS))?;
         compute.shards = u32::try_from(shards).expect("checked");
     }
-    Ok(compute)
+    Ok((compute, served))
 }
 
 /// A setting of an engine in the engine's own words; nothing for `auto`.
