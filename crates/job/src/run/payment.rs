@@ -42,21 +42,31 @@ impl Payment<'_> {
             None => [&others[..], &[PUBLIC]].concat().join(" "),
         };
         Ok(Debit {
-            lineage: self.party.lineage()?.to_owned(),
-            viewer_key: viewers,
-            peer_key: others.join(" "),
-            study: *self.checked.hash.as_bytes(),
-            my_tag: self.agreement.tags[me.index()],
-            peer_tag: self.agreement.answer.peer_tag,
             release_id: self.agreement.number_id(viewer),
             rho,
+            protects: viewer.only() != Some(me),
+            ..self.nothing(viewers, others.join(" "))?
+        })
+    }
+
+    /// A debit of nothing, for viewers and towards peers with these keys.
+    pub fn nothing(&self, viewer_key: String, peer_key: String) -> Result<Debit, Error> {
+        Ok(Debit {
+            lineage: self.party.lineage()?.to_owned(),
+            viewer_key,
+            peer_key,
+            study: *self.checked.hash.as_bytes(),
+            my_tag: self.agreement.tags[self.checked.me.index()],
+            peer_tag: self.agreement.answer.peer_tag,
+            release_id: [0; 32],
+            rho: Rational::zero(),
             budget: self.party.policy.budget.clone(),
             total: self.party.policy.total.clone(),
             period: self.party.policy.period(),
             delta: Rational::zero(),
             most_delta: Rational::zero(),
             tau: Rational::zero(),
-            protects: viewer.only() != Some(me),
+            protects: true,
         })
     }
 }
