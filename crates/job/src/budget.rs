@@ -366,7 +366,7 @@ impl Likeness {
 ///
 /// # Errors
 /// The refusal; or when the ledger cannot be read.
-pub fn admit(party: &PartySetup, runs: &mut [Checked]) -> Result<(), Error> {
+pub fn check_consent(party: &PartySetup, runs: &mut [Checked]) -> Result<(), Error> {
     too_small(party, runs)?;
     if !charging(party, runs)? {
         return Ok(());

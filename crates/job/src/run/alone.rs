@@ -7,7 +7,8 @@ use super::owner::OwnerRun;
 use super::{Watch, in_time, meet, places, ready, stopped, warn};
 use crate::budget;
 use crate::export::{self, About, Payload};
-use crate::prepare::{self, Opened, Rows};
+use crate::prepare::{self, Checked, Opened, Rows};
+use crate::stages::matching::MatchStage;
 use base::{Error, PartyId};
 use report::wording;
 use report::{Disclosure, StageReport};
@@ -47,7 +48,7 @@ pub struct MatchReport {
 ///
 /// # Errors
 /// Input, policy, budget, network or a deviating peer; see `docs/errors.md`.
-pub fn match_rows(
+pub fn run_match(
     party: &PartySetup,
     opened: &Opened,
     file: &Path,
@@ -76,7 +77,7 @@ pub fn match_rows(
         Error::io(format!("cannot write to {}; make it, or change --out", folder.display()), &e)
     })?;
     let mut all = [checked];
-    budget::admit(party, &mut all)?;
+    budget::check_consent(party, &mut all)?;
     let [checked] = &all;
     let places = places(party, &checked.study, checked.me, false)?;
     let ledger = ready::open_ledger(party, &all, watch)?;
@@ -129,7 +130,9 @@ impl OwnerRun<'_> {
         self.count_run()?;
         let agreement = self.agree(None)?;
         self.ready(&agreement)?;
-        let MatchedRows { rows, disclosed } = self.match_rows(&agreement)?;
+        let Checked { study, built, engines, rows, .. } = self.checked;
+        let stage = MatchStage::new(study, built, engines, [rows.len(); 2])?;
+        let MatchedRows { rows, disclosed } = self.place_rows(&stage, &agreement)?;
         self.export(&rows, file)?;
         self.part()?;
         self.session.finish()?;
