@@ -16,7 +16,7 @@ pub(crate) mod matched;
 mod node;
 pub(crate) mod outsourced;
 mod owner;
-mod payment;
+pub(crate) mod payment;
 pub(crate) mod ready;
 mod server;
 mod spine;
@@ -327,6 +327,15 @@ fn met(meeting: Meeting, study: &Study, watch: &Watch) -> Result<Meeting, Error>
     let peers = outsourced::names(&study.roster(), meeting.control.iter().map(|(peer, _)| *peer));
     (watch.events)(Event::Connected { peer: peers });
     Ok(meeting)
+}
+
+/// Stages for people, a line each; `whose` says of whom the bytes are.
+fn stage_lines(stages: &[StageReport], whose: &str) -> impl Iterator<Item = String> {
+    stages.iter().map(move |stage| {
+        let held = if stage.price_held { "as priced" } else { "NOT as priced" };
+        let bytes: u64 = stage.bytes_sent.iter().sum();
+        format!("{}: {:.1} s, {bytes} bytes {whose}, {held}", stage.name, stage.seconds)
+    })
 }
 
 /// The error with which this party stops, after the others were told where it began.

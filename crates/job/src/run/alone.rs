@@ -4,7 +4,7 @@
 use super::join::{REAL, owned};
 use super::matched::{MatchedRows, Placed};
 use super::owner::OwnerRun;
-use super::{Watch, in_time, meet, places, ready, stopped, warn};
+use super::{Watch, in_time, meet, places, ready, stage_lines, stopped, warn};
 use crate::budget;
 use crate::export::{self, About, Payload};
 use crate::prepare::{self, Checked, Opened, Rows};
@@ -108,14 +108,7 @@ impl MatchReport {
         }
         lines.extend(disclosed.counts.iter().map(|c| format!("  {}: {}", c.what, c.count)));
         lines.extend(wording::who_learnt(disclosed).map(|text| format!("  {text}")));
-        for stage in &self.stages {
-            let held = if stage.price_held { "as priced" } else { "NOT as priced" };
-            let bytes: u64 = stage.bytes_sent.iter().sum();
-            lines.push(format!(
-                "{}: {:.1} s, {bytes} bytes of all parties, {held}",
-                stage.name, stage.seconds
-            ));
-        }
+        lines.extend(stage_lines(&self.stages, "of all parties"));
         lines.join("\n")
     }
 }

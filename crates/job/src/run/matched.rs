@@ -197,7 +197,7 @@ impl OwnerRun<'_> {
         let salt = self.salt.as_ref().map(key);
         // Whoever read the rows has settled repeats: one that is left is refused, not replaced.
         let repeats = RepeatRule::Error;
-        let agreed = stage.agreed().clone();
+        let agreed = stage.agreed.clone();
         let mut options = MatchOptions { memory: Some(memory), dummies, salt, repeats, ..agreed };
         if study.matching.matcher.features().resumes {
             options.resume = self.journal();

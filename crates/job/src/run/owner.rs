@@ -17,7 +17,7 @@ use crate::stages::link::{LinkFacts, LinkStage};
 use crate::stages::matching::MatchStage;
 use crate::stages::noise::NoiseStage;
 use crate::stages::publish::PublishStage;
-use crate::stages::release::{ReleaseStage, ReleaseUnit, Released, sees};
+use crate::stages::release::{Holder, ReleaseStage, ReleaseUnit, Released, sees};
 use crate::stages::{Stage, StageLog};
 use base::{Error, Seed};
 use engine::{BaseOts, DrawnNoise, Shares};
@@ -409,7 +409,9 @@ impl<'r> Actor for AllowedRun<'r, '_> {
         for unit in stage.units() {
             let OwnerRun { party, checked, ledger, session, .. } = &mut *self.run;
             let payment = Payment { party, checked, ledger, agreement: &self.agreement };
-            let released = stage.run(unit, noise, totals, &payment, session)?;
+            let common = &self.agreement.common;
+            let holder = Holder { ledger, common, payment: Some(&payment) };
+            let released = stage.run(unit, noise, totals, &holder, session)?;
             ran.push(released.ran);
             self.read(unit, released, &matched.rows.rows, stage.scales(), &mut seen)?;
             let (me, last) = (self.run.checked.me, self.run.checked.roster.len() - 1);

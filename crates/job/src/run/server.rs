@@ -2,7 +2,7 @@
 
 use super::agree::tell_all;
 use super::outsourced::{self, StartSignal, same_program};
-use super::{Watch, appointment, met, session_seed, stopped};
+use super::{Watch, appointment, met, session_seed, stage_lines, stopped};
 use crate::course::{Actor, Completed, Course, Matched};
 use crate::engines::StudyEngine;
 use crate::prepare::{self, Built, Opened};
@@ -11,7 +11,7 @@ use crate::stages::link::{LinkFacts, LinkStage};
 use crate::stages::matching::MatchStage;
 use crate::stages::noise::NoiseStage;
 use crate::stages::publish::PublishStage;
-use crate::stages::release::{Payer, ReleaseStage};
+use crate::stages::release::{Holder, ReleaseStage};
 use crate::stages::{Stage as _, StageLog, upgrade};
 use crate::usage;
 use base::{Error, Fault, PartyId};
@@ -19,11 +19,7 @@ use engine::{BaseOts, DrawnNoise, Shares};
 use matching::MatchDisclosure;
 use net::connect::Standby;
 use net::{Identity, Session};
-use privacy::cut_and_choose::CandidateNoise;
-use privacy::hold;
 use privacy::ledger::{Bytes32, Ledger};
-use privacy::scales::Scales;
-use program::lower::ReleasePlan;
 use release::rational::ratio;
 use report::{Disclosure, ServersInfo, StageReport};
 use serde::{Deserialize, Serialize};
@@ -84,14 +80,7 @@ impl ServerReport {
         if !self.stored {
             lines.push(protects(&self.transport));
         }
-        for stage in &self.stages {
-            let held = if stage.price_held { "as priced" } else { "NOT as priced" };
-            let own: u64 = stage.bytes_sent.iter().sum();
-            lines.push(format!(
-                "{}: {:.1} s, {own} bytes to and from this server, {held}",
-                stage.name, stage.seconds
-            ));
-        }
+        lines.extend(stage_lines(&self.stages, "to and from this server"));
         lines.join("\n")
     }
 }
@@ -318,42 +307,12 @@ impl Actor for Serving<'_, '_> {
         totals: &Shares,
         noise: &mut DrawnNoise,
     ) -> Result<(), Error> {
-        let holder = Holder { ledger: &self.ledger, common: &self.common };
+        let holder = Holder { ledger: &self.ledger, common: &self.common, payment: None };
         let ServerRun { session, log, .. } = &mut *self.run;
         log.begin(stage.name(), stage.items());
         let run = |unit| stage.run(unit, noise, totals, &holder, session).map(|released| released.ran);
         let ran = stage.units().iter().map(run).collect::<Result<Vec<_>, _>>()?;
         log.end(session.traffic(), stage.name(), stage.items(), stage.price(&ran)?);
         Ok(())
-    }
-}
-
-/// What a server brings to a release: where it keeps its share.
-struct Holder<'a> {
-    ledger: &'a Mutex<Ledger>,
-    common: &'a Bytes32,
-}
-
-impl Payer for Holder<'_> {
-    fn ledger(&self) -> &Mutex<Ledger> {
-        self.ledger
-    }
-
-    fn common(&self) -> &Bytes32 {
-        self.common
-    }
-
-    fn owner(&self, _: &ReleasePlan, _: &Scales) -> Result<Option<hold::OwnerPayment<'_>>, Error> {
-        Ok(None)
-    }
-
-    fn candidates(
-        &self,
-        _: &ReleasePlan,
-        _: &Scales,
-        _: u32,
-        _: &mut Session,
-    ) -> Result<CandidateNoise, Error> {
-        Err(Error::misuse("servers take no part in cut-and-choose"))
     }
 }

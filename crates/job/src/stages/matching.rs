@@ -23,7 +23,7 @@ pub(crate) struct MatchStage<'a> {
     study: &'a Study,
     matcher: &'static dyn Matcher,
     /// What all agree on.
-    agreed: MatchOptions,
+    pub agreed: MatchOptions,
     rows: [u64; 2],
 }
 
@@ -57,11 +57,6 @@ impl<'a> MatchStage<'a> {
         let (ot, roles) = (study.compute.ot, outsourced::roles(study));
         let agreed = MatchOptions { layouts, ot, roles, ..study.matching.options() };
         Ok(Self { study, matcher: study.matching.matcher, agreed, rows })
-    }
-
-    /// How it runs, as far as all agree.
-    pub fn agreed(&self) -> &MatchOptions {
-        &self.agreed
     }
 
     /// An owner's part in one attempt at one unit.
