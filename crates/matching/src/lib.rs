@@ -7,6 +7,7 @@
 
 pub mod aligned;
 mod begin;
+mod chunks;
 pub mod circuit_psi;
 pub mod collecting;
 pub mod dummies;

@@ -28,9 +28,11 @@
 mod price;
 mod union;
 
-pub use price::{CHUNK, memory, multiplications, price};
+pub use crate::chunks::CHUNK;
+pub use price::{memory, multiplications, price};
 
 use crate::begin::{peer_rows_max, within};
+use crate::chunks::{chunk, len, refused};
 use crate::dummies::{self, PaddedIdentifiers, ShownSizes};
 use crate::group::{self, ElementRefusal, Exponent, GroupElement, is_canonical};
 use crate::identifiers::{self, IdentifierSource};
@@ -43,7 +45,7 @@ use crate::pid::PrivateId;
 use crate::tags::{self, PlacedTag, PositionFinder, TAG_BYTES, are_distinct, tagged, to_wire};
 use base::{Cost, Error, PartyId, Roster, limits};
 use net::{Session, StepLink};
-use price::{PULSE, chunk, held, width};
+use price::{PULSE, held, width};
 use std::ops::Range;
 use union::UnionMember;
 
@@ -503,12 +505,4 @@ fn recv_column(link: &mut StepLink<'_>, name: &'static str, rows: u64) -> Result
         link.recv(column[piece.start as usize..].as_flattened_mut())?;
     }
     Ok(column)
-}
-
-fn refused(link: &StepLink<'_>, refusal: ElementRefusal) -> Error {
-    link.malformed(refusal.text())
-}
-
-fn len(range: &Range<u64>) -> usize {
-    (range.end - range.start) as usize
 }

@@ -39,10 +39,12 @@ mod graph;
 mod price;
 mod rows;
 
+pub use crate::chunks::CHUNK;
 pub use graph::MatchGraph;
-pub use price::{CHUNK, KEYS, memory, multiplications, price};
+pub use price::{KEYS, memory, multiplications, price};
 
 use crate::begin::{peer_rows_max, within};
+use crate::chunks::{chunk, chunks, len, refused};
 use crate::dummies::{self, PaddedIdentifiers, ShownSizes};
 use crate::group::{self, ElementRefusal, Exponent, GroupElement, is_canonical};
 use crate::identifiers::{IdentifierSource, NameDomain};
@@ -53,10 +55,9 @@ use crate::matcher::{
 use crate::memory as room;
 use crate::tags::{self, PlacedTag, PositionFinder, TAG_BYTES, are_distinct, place, tag, to_wire};
 use base::{Cost, Error, PartyId, Rng, limits};
-use net::{Session, StepLink};
-use price::{SETTINGS_BYTES, chunk, chunks, returned};
+use net::Session;
+use price::{SETTINGS_BYTES, returned};
 use rows::ShuffledRows;
-use std::ops::Range;
 
 const UNIQUE: &str = "its identifiers are unique";
 
@@ -590,12 +591,4 @@ fn invertible(rng: &mut Rng) -> (Exponent, Exponent) {
             return (key, inverse);
         }
     }
-}
-
-fn refused(link: &StepLink<'_>, refusal: ElementRefusal) -> Error {
-    link.malformed(refusal.text())
-}
-
-fn len(range: &Range<u64>) -> usize {
-    (range.end - range.start) as usize
 }

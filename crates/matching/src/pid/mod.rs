@@ -41,7 +41,8 @@ mod price;
 mod steps;
 mod stream;
 
-pub use price::{CHUNK, multiplications, price};
+pub use crate::chunks::CHUNK;
+pub use price::{multiplications, price};
 
 use crate::begin::{by_party, peer_rows_max, within};
 use crate::dummies::{self, DummyPlan, PaddedIdentifiers, ShownSizes, TERMS_BYTES};

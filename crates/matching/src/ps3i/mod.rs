@@ -33,7 +33,8 @@
 mod price;
 mod talk;
 
-pub use price::{CHUNK, memory, price};
+pub use crate::chunks::CHUNK;
+pub use price::{memory, price};
 
 use crate::identifiers::{self, IdentifierSource};
 use crate::matcher::{
