@@ -12,7 +12,7 @@ use release::rational::Rational;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use study::party::parse_rho;
-use study::{NoiseMode, Study, StudyFile};
+use study::{ReleaseMode, Study, StudyFile};
 use terminal::output;
 use terminal::progress::Working;
 
@@ -60,7 +60,7 @@ pub struct CoverageArgs {
     pub rho: Vec<Rational>,
     /// Modes of the grid: sums, variance, algorithm1, algorithm1-as-published; may be repeated
     #[arg(long, value_name = "MODE", value_parser = mode, conflicts_with = "study")]
-    pub mode: Vec<NoiseMode>,
+    pub mode: Vec<ReleaseMode>,
     /// Share of the control arm that has an outcome; the test arm has a tenth more
     #[arg(long, value_name = "P")]
     pub rate: Option<f64>,
@@ -119,10 +119,10 @@ impl How {
 /// Most runs or trials: more take days.
 const MOST: u64 = 10_000_000;
 
-fn mode(text: &str) -> Result<NoiseMode, String> {
-    let found = NoiseMode::NAMES.iter().find(|(name, _)| *name == text);
+fn mode(text: &str) -> Result<ReleaseMode, String> {
+    let found = ReleaseMode::NAMES.iter().find(|(name, _)| *name == text);
     found.map(|(_, mode)| *mode).ok_or_else(|| {
-        let names: Vec<&str> = NoiseMode::NAMES.iter().map(|(name, _)| *name).collect();
+        let names: Vec<&str> = ReleaseMode::NAMES.iter().map(|(name, _)| *name).collect();
         format!("write one of {}", names.join(", "))
     })
 }

@@ -65,7 +65,7 @@ fn steps(args: RunArgs, answer: &mut Option<RunReport>) -> Result<(), Error> {
         return several(&party, &opened.file, parts, args.json);
     }
     let Some(part) = parts.pop() else { return Err(Error::misuse("a party takes part in a run")) };
-    match (part.report, part.kept) {
+    match (part.report, part.own_answer) {
         (Ok(report), _) => one(&party, &report, args.json),
         (Err(error), None) => Err(error),
         (Err(error), Some(kept)) => {
@@ -138,7 +138,7 @@ fn several(party: &PartySetup, file: &StudyFile, parts: Vec<Part>, json: bool) -
                 reports.push(report);
             }
             Err(error) => {
-                if let Some(kept) = part.kept {
+                if let Some(kept) = part.own_answer {
                     let folder = party.report.join(&part.with);
                     files = files.and(try_folder(&folder).and_then(|()| write(&folder, &kept)));
                 }

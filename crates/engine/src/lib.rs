@@ -26,7 +26,7 @@ pub use outputs::OutputShares;
 pub use shares::{SERVERS, Share, Shares};
 pub use stage::{
     BaseOts, DrawnNoise, IdleStage, PreparedDraw, PreparedLists, PreparedRelease, PreparedRows, RowInput,
-    RowSource, StagePrice, must_be_sums,
+    RowSource, StagePrice, check_parties, must_be_sums,
 };
 
 use base::{Error, PartyId};

@@ -76,6 +76,18 @@ pub fn must_be_sums(program: &Program, engine: &str) -> Result<(), Error> {
     )))
 }
 
+/// Refuses a session of fewer or more than so many parties, at least two.
+///
+/// # Errors
+/// How many there are.
+pub fn check_parties(parties: usize, session: &Session) -> Result<(), Error> {
+    let there = session.roster().len();
+    if parties >= 2 && there == parties {
+        return Ok(());
+    }
+    Err(Error::input(format!("this study is for {parties} parties; {there} take part")))
+}
+
 /// The rows of one unit, as one participant holds them.
 pub enum RowInput<'a> {
     /// This party's columns; a server has none.

@@ -135,7 +135,7 @@ impl PreparedRows for TransferRows {
     }
 
     fn run(&self, rows: RowInput<'_>, bases: BaseOts, session: &mut Session) -> Result<Shares, Error> {
-        check_parties(self.parties, session)?;
+        ::engine::check_parties(self.parties, session)?;
         session.step("rows", |session| self.stage().run(rows, bases, session))
     }
 }
@@ -169,12 +169,4 @@ impl Engine for Gmw {
     fn lists(&self, program: &Program, viewer: PartyId) -> Result<Box<dyn PreparedLists>, Error> {
         Ok(Box::new(GateLists::new(program, viewer)))
     }
-}
-
-pub(crate) fn check_parties(parties: usize, session: &Session) -> Result<(), Error> {
-    if parties >= 2 && session.roster().len() == parties {
-        return Ok(());
-    }
-    let there = session.roster().len();
-    Err(Error::input(format!("this study is for {parties} parties; {there} take part")))
 }

@@ -9,11 +9,11 @@
 //! **Cost.** The ANDs of the release section. A release that only takes shares apart, as a best row's, has no
 //! AND: it needs no oblivious transfer, only a seed between every pair.
 
-use crate::engine::check_parties;
 use crate::rows::list_words;
 use crate::{GateParty, GateQuote, Layers};
 use ::engine::{
-    DrawnNoise, Entered, OutputShares, PreparedLists, PreparedRelease, Share, Shares, StagePrice, outputs,
+    DrawnNoise, Entered, OutputShares, PreparedLists, PreparedRelease, Share, Shares, StagePrice,
+    check_parties, outputs,
 };
 use base::{Error, PartyId};
 use circuits::Viewers;

@@ -5,7 +5,6 @@ use crate::prepare::Checked;
 use crate::run::ready;
 use base::{Error, PartyId};
 use data::sketch::{ALIKE, PURPOSE, Sketch};
-use num_bigint::BigInt;
 use num_traits::{Signed, Zero};
 use privacy::dummies;
 use privacy::ledger::{self, Ledger, PUBLIC};
@@ -147,11 +146,7 @@ impl Outlook {
         }
         let [spent, budget, rest] = [&spent, &budget, &rest].map(shown);
         if !pays {
-            self.refusals.push(format!(
-                "budget: {spent} of {budget} spent on lineage {lineage} by {viewer}; this study takes up to \
-                 {rest} more: {}",
-                ledger::MORE_BUDGET
-            ));
+            self.overspent([&spent, &budget, &rest], lineage, &format!("{viewer}; this study takes"));
         }
         let [takes, charged, sizes, published] = [&takes, &charged, &sizes, &elsewhere.takes].map(shown);
         let viewer = viewer.to_owned();
@@ -187,14 +182,19 @@ impl Outlook {
             let spent = ledger.spent(lineage, key)?;
             if &spent + &rest > party.policy.budget {
                 let [spent, budget, rest] = [&spent, &party.policy.budget, &rest].map(shown);
-                self.refusals.push(format!(
-                    "budget: {spent} of {budget} spent on lineage {lineage} by {key}, who takes no part and \
-                     can read what becomes public; this study publishes up to {rest} more: {}",
-                    ledger::MORE_BUDGET
-                ));
+                let who = "who takes no part and can read what becomes public; this study publishes";
+                self.overspent([&spent, &budget, &rest], lineage, &format!("{key}, {who}"));
             }
         }
         Ok(())
+    }
+
+    /// A budget does not pay for the rest; `who` is its viewer and what the study does.
+    fn overspent(&mut self, [spent, budget, rest]: [&str; 3], lineage: &str, who: &str) {
+        self.refusals.push(format!(
+            "budget: {spent} of {budget} spent on lineage {lineage} by {who} up to {rest} more: {}",
+            ledger::MORE_BUDGET
+        ));
     }
 
     /// Compares what all viewers together would have spent with the most that they may.
@@ -323,7 +323,7 @@ fn delta(
 ) -> Result<Option<String>, Error> {
     let charge = if party.spine.is_some() { None } else { dummies::charge(&run.study, run.me)? };
     let Some(charge) = charge else { return Ok(None) };
-    let most = Rational::new(1.into(), BigInt::from(10).pow(party.policy.delta_places.into()));
+    let most = party.policy.most_delta();
     let spent = ledger.spent_delta(lineage, &member.key)?;
     let [said, bound, needs] = [&spent, &most, &charge.delta].map(small);
     Ok((spent + &charge.delta > most).then(|| {
@@ -366,7 +366,7 @@ impl Likeness {
 ///
 /// # Errors
 /// The refusal; or when the ledger cannot be read.
-pub fn admit(party: &PartySetup, runs: &mut [Checked]) -> Result<(), Error> {
+pub fn check_consent(party: &PartySetup, runs: &mut [Checked]) -> Result<(), Error> {
     too_small(party, runs)?;
     if !charging(party, runs)? {
         return Ok(());

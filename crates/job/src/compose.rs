@@ -4,7 +4,6 @@ use crate::prepare::Checked;
 use crate::usage;
 use base::{Error, PartyId};
 use privacy::dummies::MatchLeakage;
-use privacy::scales::release_mode;
 use privacy::{DELTA, PrivacyTotal};
 use release::Rational;
 use release::scale::{ReaderRole, ReleaseMode, rho_to_epsilon};
@@ -219,7 +218,7 @@ fn noise(checked: &Checked, public: bool) -> Noise {
     match &checked.study.kind {
         Question::Lift(lift) => Noise::Lift {
             known,
-            mode: release_mode(lift.release.mode),
+            mode: lift.release.mode,
             viewer: if checked.me == studies::lift::PUBLISHER && !public {
                 ReaderRole::Publisher
             } else {

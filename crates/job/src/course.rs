@@ -9,6 +9,7 @@ use crate::engines::StudyEngine;
 use crate::prepare::Built;
 use crate::stages::compute::ComputeStage;
 use crate::stages::link::{LinkFacts, LinkStage};
+use crate::stages::matching::MatchStage;
 use crate::stages::noise::NoiseStage;
 use crate::stages::publish::PublishStage;
 use crate::stages::release::{ReleaseStage, ScaledReleases};
@@ -23,7 +24,7 @@ pub(crate) trait Actor {
     /// Rows of all parties, brought together.
     type Rows;
     /// Connections of the units of the computation.
-    type Lanes;
+    type Workers;
     /// Totals of the rows, as nobody knows them.
     type Totals;
     /// What is seen in the end.
@@ -32,7 +33,7 @@ pub(crate) trait Actor {
     fn link(&mut self, stage: &LinkStage) -> Result<LinkFacts, Error>;
 
     /// Brings the rows together, and says how many there are.
-    fn match_rows(&mut self) -> Result<(Self::Rows, u64), Error>;
+    fn join_rows(&mut self, stage: &MatchStage<'_>) -> Result<(Self::Rows, u64), Error>;
 
     /// The engine is settled for the rows at hand.
     fn settled(&mut self, matched: &Matched<Self::Rows>);
@@ -43,7 +44,7 @@ pub(crate) trait Actor {
         &mut self,
         stage: &ComputeStage,
         matched: &Matched<Self::Rows>,
-        lanes: Self::Lanes,
+        workers: Self::Workers,
     ) -> Result<Self::Totals, Error>;
 
     fn publish(
@@ -102,21 +103,27 @@ impl<'a> Course<'a> {
     pub fn run<A: Actor>(
         self,
         open: StudyEngine,
-        lanes: A::Lanes,
+        stage: &MatchStage<'_>,
+        workers: A::Workers,
         actor: &mut A,
     ) -> Result<Completed<A::Rows, A::Views>, Error> {
-        let matched = self.match_rows(open, actor)?;
+        let matched = self.settle(open, stage, actor)?;
         actor.settled(&matched);
-        let computed = self.compute(matched, lanes, actor)?;
+        let computed = self.compute(matched, workers, actor)?;
         self.release(computed, actor)
     }
 
     /// Measures the link where the study leaves something to it, matches, and settles the engine: everybody
     /// by the same numbers, and so alike.
-    fn match_rows<A: Actor>(self, open: StudyEngine, actor: &mut A) -> Result<Matched<A::Rows>, Error> {
-        let stage = LinkStage { parties: self.study.roster().len() };
-        let link = if open.asks() { Some(actor.link(&stage)?) } else { None };
-        let (rows, count) = actor.match_rows()?;
+    fn settle<A: Actor>(
+        self,
+        open: StudyEngine,
+        stage: &MatchStage<'_>,
+        actor: &mut A,
+    ) -> Result<Matched<A::Rows>, Error> {
+        let probe = LinkStage { parties: self.study.roster().len() };
+        let link = if open.asks() { Some(actor.link(&probe)?) } else { None };
+        let (rows, count) = actor.join_rows(stage)?;
         let settled = |facts: LinkFacts| open.settled(&self.built.program, count, facts.link, facts.speeds);
         Ok(Matched { rows, count, engines: link.map_or_else(|| open.clone(), settled), link })
     }
@@ -126,16 +133,16 @@ impl<'a> Course<'a> {
     fn compute<A: Actor>(
         self,
         matched: Matched<A::Rows>,
-        lanes: A::Lanes,
+        workers: A::Workers,
         actor: &mut A,
     ) -> Result<Computed<A::Rows, A::Totals>, Error> {
         let stage = ComputeStage::new(self.study, matched.engines.clone(), matched.count);
         let Some(publish) = PublishStage::new(self.study, self.built) else {
             let (scaled, noise) = self.draw(&matched, None, actor)?;
-            let totals = actor.compute(&stage, &matched, lanes)?;
+            let totals = actor.compute(&stage, &matched, workers)?;
             return Ok(Computed { matched, totals, scaled, noise });
         };
-        let totals = actor.compute(&stage, &matched, lanes)?;
+        let totals = actor.compute(&stage, &matched, workers)?;
         let groups = Some(actor.publish(&publish, &matched.rows, &totals)?);
         let (scaled, noise) = self.draw(&matched, groups, actor)?;
         Ok(Computed { matched, totals, scaled, noise })

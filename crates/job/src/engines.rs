@@ -67,17 +67,13 @@ impl StudyEngine {
         let source = row_source(study);
         let gmw = || prepare_gmw(compute, program, source);
         let yao = || prepare_yao(program, source);
-        let rows = match compute.engine {
+        let rows = match (&study.servers, compute.engine) {
+            (Some(servers), _) => prepare_ring4(servers.settings(), servers.seats(), program, source),
             // The clear engine meets no network: see `Study::refuse_clear`. A plan prices what would run
             // instead.
-            ComputeEngine::Auto | ComputeEngine::Clear => gmw().or_else(|why| yao().map_err(|_| why)),
-            ComputeEngine::Yao => yao(),
-            ComputeEngine::Gmw => gmw(),
-            ComputeEngine::Ring4 => {
-                let lacks = || Error::misuse("a study by ring4 has four servers");
-                let servers = study.servers.as_ref().ok_or_else(lacks)?;
-                prepare_ring4(servers.settings(), servers.seats(), program, source)
-            }
+            (None, ComputeEngine::Auto | ComputeEngine::Clear) => gmw().or_else(|why| yao().map_err(|_| why)),
+            (None, ComputeEngine::Yao) => yao(),
+            (None, ComputeEngine::Gmw) => gmw(),
         };
         let rows = rows.map_err(|error| match error.kind() {
             Fault::Input(text) => Error::input(format!("study {}, compute.engine: {text}", study.name)),

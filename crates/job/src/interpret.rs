@@ -4,12 +4,12 @@ use crate::align::Aligned;
 use crate::prepare::Built;
 use base::Error;
 use page::numbers::trimmed;
-use privacy::scales::{Scales, release_mode};
+use privacy::scales::Scales;
 use program::{NodeSection, Op, Program, Viewer};
 use release::joint::{self, FamilyMechanism};
 use release::modes::{LiftEstimate, Reading, read_fixed, read_sums};
 use report::{CellView, CountView, LiftView, ProgramList, ProgramOutput, ResultView};
-use studies::lift::{LiftCell, LiftLayout, LiftParameters, OutputMeaning, Quantity, TrialArm};
+use studies::lift::{LiftCell, LiftLayout, LiftParameters, OutputMeaning, Quantity, ReleaseMode, TrialArm};
 use study::{self, Study};
 
 /// A released number with mean and standard deviation of its noise.
@@ -272,7 +272,7 @@ impl CellNumbers<'_> {
         lift: &LiftParameters,
         reading: &Reading,
     ) -> Result<Result<LiftEstimate, String>, Error> {
-        if lift.mode == studies::lift::NoiseMode::Sums {
+        if lift.mode == ReleaseMode::Sums {
             let joint = self.joint().ok_or_else(|| Error::misuse("sums are noised by a joint mechanism"))?;
             let [test, control] = [self.sums(joint, TrialArm::Test)?, self.sums(joint, TrialArm::Control)?];
             return Ok(read_sums(test, control, joint, reading).map_err(|e| e.to_string()));
@@ -280,8 +280,7 @@ impl CellNumbers<'_> {
         let (lift_value, spread) = (self.of(None, Quantity::Difference)?, self.of(None, Quantity::Spread)?);
         let scale = lift_value.output.noised.and_then(|(m, _)| self.scales.fixed(m));
         let scale = scale.ok_or_else(|| Error::misuse("a difference has a fixed-point scale"))?;
-        let mode = release_mode(lift.mode);
-        read_fixed(mode, lift_value.centred(), spread.centred(), scale, reading.confidence).map(Ok)
+        read_fixed(lift.mode, lift_value.centred(), spread.centred(), scale, reading.confidence).map(Ok)
     }
 
     /// Every number as released, and what n, S and Q are by them.

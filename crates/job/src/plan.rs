@@ -5,24 +5,23 @@ mod choice;
 pub use choice::Choice;
 
 use crate::course::{Actor, Completed, Course, Matched};
-use crate::engines::{Estimate, StudyEngine, row_source};
+use crate::engines::{Estimate, StudyEngine};
 use crate::prepare::{Built, build};
-use crate::run::join::{Payloads, column_layouts};
-use crate::run::matched;
 use crate::stages::compute::ComputeStage;
 use crate::stages::link::{LinkFacts, LinkStage};
+use crate::stages::matching::MatchStage;
 use crate::stages::noise::NoiseStage;
 use crate::stages::publish::PublishStage;
 use crate::stages::release::ReleaseStage;
 use crate::stages::upgrade::UpgradeStage;
 use crate::stages::{Stage, Tells};
 use base::{Cost, Error, PartyId, limits};
-use engine::{DrawnNoise, RowSource};
+use engine::DrawnNoise;
+use matching::MatchEstimate;
 use matching::group::CurveGroup;
-use matching::{MatchEstimate, MatchOptions};
 use num_traits::Zero;
 use privacy::ledger::PUBLIC;
-use privacy::scales::{Scales, release_mode};
+use privacy::scales::Scales;
 use privacy::{PrivacyTotal, dummies};
 use program::Viewer;
 use release::modes::{Guess, Reading, minimum_detectable_effect, minimum_detectable_effect_fixed};
@@ -32,7 +31,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use studies::lift::Quantity;
 use study::transport::{ServerTransport, protects};
-use study::{NoiseMode, Question, Study, StudyFile};
+use study::{Question, ReleaseMode, Study, StudyFile};
 
 /// The wire between the parties.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -232,23 +231,24 @@ pub fn plan(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
     let policy = program::VerifierPolicy { max_rho: ratio(1000, 1), max_outputs: 8192, allow_exact: true };
     let built = build(study, &policy)?;
     let open = StudyEngine::of(study, &built.program)?;
-    let matched = MatchPlan::of(study, &built, &open, assumed.rows)?;
-    let union = matched.estimate.rows;
+    let stage = MatchStage::new(study, &built, &open, assumed.rows)?;
+    let dearest = stage.dearest()?;
+    let union = dearest.rows;
     if union > limits::ROWS {
         return Err(Error::limit("limits::ROWS, rows of both sides", union, limits::ROWS));
     }
-    let mut assumptions = assumptions(assumed, &matched, link, speeds);
+    let mut assumptions = assumptions(assumed, &dearest, link, speeds);
     assumptions.extend(hidden_sizes(study)?);
     let rows = assumed.rows;
     let half = [rows[0] / 2, rows[0] - rows[0] / 2];
-    let mut estimator = Estimator { study, matched: &matched, half, link, speeds, stages: Vec::new() };
+    let mut estimator = Estimator { study, union, half, link, speeds, stages: Vec::new() };
     if study.only_matches() {
-        estimator.match_rows()?;
+        estimator.add(&stage)?;
         return Ok(Plan { stages: estimator.stages, assumptions, ..Plan::default() });
     }
     let course = Course { study, built: &built };
     let Completed { matched: Matched { engines, .. }, scales, .. } =
-        course.run(open.clone(), (), &mut estimator)?;
+        course.run(open.clone(), &stage, (), &mut estimator)?;
     let settings = engines.settings();
     let engine = [engines.name(), &settings].into_iter().filter(|text| !text.is_empty());
     assumptions.insert("engine".into(), engine.collect::<Vec<_>>().join(", "));
@@ -275,7 +275,8 @@ pub fn plan(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
 /// Goes through the stages of a run and adds up what they cost.
 struct Estimator<'a> {
     study: &'a Study,
-    matched: &'a MatchPlan,
+    /// Joined rows.
+    union: u64,
     /// Rows of the publisher's arms.
     half: [u64; 2],
     link: Link,
@@ -292,7 +293,7 @@ impl Estimator<'_> {
 
 impl Actor for Estimator<'_> {
     type Rows = ();
-    type Lanes = ();
+    type Workers = ();
     type Totals = ();
     type Views = ();
 
@@ -301,9 +302,9 @@ impl Actor for Estimator<'_> {
         Ok(LinkFacts { link: self.link, speeds: self.speeds })
     }
 
-    fn match_rows(&mut self) -> Result<((), u64), Error> {
-        self.stages.push(self.matched.stage(self.study, self.link, self.speeds));
-        Ok(((), self.matched.estimate.rows))
+    fn join_rows(&mut self, stage: &MatchStage<'_>) -> Result<((), u64), Error> {
+        self.add(stage)?;
+        Ok(((), self.union))
     }
 
     fn settled(&mut self, _matched: &Matched<()>) {}
@@ -365,13 +366,13 @@ fn totals(study: &Study, built: &Built, scales: &Scales) -> Result<BTreeMap<Stri
 
 fn assumptions(
     assumed: &Assumed,
-    matched: &MatchPlan,
+    dearest: &MatchEstimate,
     link: Link,
     speeds: Speeds,
 ) -> BTreeMap<String, String> {
     BTreeMap::from([
         ("rows".into(), format!("{} and {}", assumed.rows[0], assumed.rows[1])),
-        ("union".into(), format!("{}: {}", matched.estimate.rows, matched.estimate.why)),
+        ("union".into(), format!("{}: {}", dearest.rows, dearest.why)),
         ("arms".into(), "of equal size, all rows of the publisher".into()),
         ("mean_outcome".into(), assumed.mean.to_string()),
         ("power".into(), "0.8".into()),
@@ -394,67 +395,11 @@ fn assumptions(
 
 impl PlanStage {
     fn new(study: &Study, stage: &impl Stage, link: Link, speeds: Speeds) -> Result<Self, Error> {
-        let estimate = stage.estimate(link, speeds)?;
-        Ok(Self::of(study, stage.name(), estimate, stage.tells()))
-    }
-
-    fn of(study: &Study, name: &str, estimate: Estimate, tells: Vec<Tells>) -> Self {
-        let Estimate { cost, and_gates, round_trips: rounds, seconds } = estimate;
+        let Estimate { cost, and_gates, round_trips: rounds, seconds } = stage.estimate(link, speeds)?;
         let names = study.everybody().into_iter().map(|(name, _)| name.to_owned());
         let bytes_sent = names.zip(cost.sent).collect();
-        Self { name: name.into(), and_gates, ots: cost.ots, bytes_sent, rounds, seconds, tells }
-    }
-}
-
-/// A match before it is run: with the most made-up rows, and as many matches as make it dearest.
-struct MatchPlan {
-    cost: Cost,
-    estimate: MatchEstimate,
-}
-
-impl MatchPlan {
-    fn of(study: &Study, built: &Built, engines: &StudyEngine, rows: [u64; 2]) -> Result<Self, Error> {
-        let (matcher, parties) = (study.matching.matcher, study.parties.len());
-        let features = matcher.features();
-        let rule = study.matching.dummies.as_ref();
-        let dummies =
-            rule.map(|rule| dummies::dummies(rule, &base::Seed::from_bytes([0; 32]))).transpose()?;
-        let most = dummies.as_ref().map_or(0, |d| d.rows_range(features.shown, parties)[1]);
-        let padded: Vec<u64> =
-            (0..parties).map(|party| rows[usize::from(party > 0)].saturating_add(most)).collect();
-        let all = padded.iter().fold(0, |all: u64, rows| all.saturating_add(*rows));
-        if all > limits::ROWS && !features.public_identifiers {
-            return Err(Error::limit("limits::ROWS, rows of both sides", all, limits::ROWS));
-        }
-        let layouts = match (row_source(study), engines.joined()) {
-            (RowSource::Owned, _) => Default::default(),
-            // The study only matches.
-            (RowSource::Joined(_), None) => column_layouts(&built.program, dummies.is_some())?,
-            (RowSource::Joined(_), Some(plan)) => {
-                let payloads = Payloads::new(built, plan.clone())?;
-                [payloads.layout(PartyId(0))?, payloads.layout(PartyId(1))?]
-            }
-        };
-        let options = MatchOptions { layouts, ..matched::options(study) };
-        let mut estimate = matcher.estimate(&padded, study.matching.identifiers.len() as u64, &options);
-        if most > 0 {
-            estimate.why += &format!(", {most} made-up rows of each at most");
-        }
-        Ok(Self { cost: matcher.price(&estimate.sizes, &options), estimate })
-    }
-
-    fn stage(&self, study: &Study, link: Link, speeds: Speeds) -> PlanStage {
-        // Transfers of a join are made as those of `gmw` are.
-        let work = (self.estimate.multiplications as f64 / speeds.multiplications_per_s
-            + self.estimate.encryption_s)
-            / speeds.cores
-            + self.cost.ots as f64 / speeds.ots_per_s;
-        let Cost { and_gates, rounds: round_trips, .. } = self.cost;
-        // Chunks are exchanged in lock step, a few on the way at once; some messages wait for each other.
-        let seconds = link.seconds(&self.cost).max(work) + self.estimate.waits * link.round_trip_s;
-        let estimate = Estimate { cost: self.cost.clone(), and_gates, round_trips, seconds };
-        let tells = vec![Tells::everybody(study.matching.tells())];
-        PlanStage::of(study, "match", estimate, tells)
+        let (name, tells) = (stage.name().to_owned(), stage.tells());
+        Ok(Self { name, and_gates, ots: cost.ots, bytes_sent, rounds, seconds, tells })
     }
 }
 
@@ -475,7 +420,7 @@ fn effect(
     if !built.program.mechanisms.iter().any(|mechanism| mechanism.to == viewer) {
         return Ok(None);
     }
-    let effect = if own.release.mode == NoiseMode::Sums {
+    let effect = if own.release.mode == ReleaseMode::Sums {
         let mechanism = layout.outputs.iter().filter(|o| o.viewer == viewer).find_map(|o| o.noised);
         let Some(joint) = mechanism.and_then(|(m, _)| scales.joint(m)) else { return Ok(None) };
         minimum_detectable_effect(joint, &guess, &reading, POWER)
@@ -485,8 +430,7 @@ fn effect(
         let noised = layout.outputs.iter().find(difference).and_then(|o| o.noised);
         let scale = noised.and_then(|(m, _)| scales.fixed(m));
         let Some(scale) = scale else { return Ok(None) };
-        let mode = release_mode(own.release.mode);
-        minimum_detectable_effect_fixed(mode, scale, &guess, &reading, POWER)
+        minimum_detectable_effect_fixed(own.release.mode, scale, &guess, &reading, POWER)
     };
     Ok(effect.ok())
 }

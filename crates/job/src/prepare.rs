@@ -153,7 +153,7 @@ pub struct Checked {
     pub warnings: Vec<String>,
     /// Arms and cells of this party's rows that are too small to be shown, whatever the others have.
     pub too_small: Vec<String>,
-    /// What this party's ledger says that belongs into the report: see [`crate::budget::admit`].
+    /// What this party's ledger says that belongs into the report: see [`crate::budget::check_consent`].
     pub notes: Vec<String>,
     /// What the data look like, to be kept when the parties have agreed to begin; likewise.
     pub likeness: Option<crate::budget::Likeness>,

@@ -16,7 +16,7 @@ pub(crate) mod matched;
 mod node;
 pub(crate) mod outsourced;
 mod owner;
-mod payment;
+pub(crate) mod payment;
 pub(crate) mod ready;
 mod server;
 mod spine;
@@ -42,7 +42,7 @@ use study::party::{Address, PartySetup, Places};
 pub fn check(party: &PartySetup) -> Result<Vec<Checked>, Error> {
     prepare::check(party, &Opened::of(party)?)
 }
-pub use alone::{MATCH_FORMAT, MatchReport, match_rows};
+pub use alone::{MATCH_FORMAT, MatchReport, run_match};
 pub use node::{NodeEvent, serve};
 pub use server::{SERVER_FORMAT, ServerReport, compute_study};
 
@@ -135,7 +135,7 @@ pub struct Part {
     /// What came of it.
     pub report: Result<RunReport, Error>,
     /// Where it failed: this party's own answer, if it was complete before, in this run or an earlier one.
-    pub kept: Option<RunReport>,
+    pub own_answer: Option<RunReport>,
 }
 
 /// Runs all that this party has to do in a study: one run, or for the publisher one with each advertiser, at
@@ -144,7 +144,7 @@ pub struct Part {
 /// # Errors
 /// What is wrong before anybody is met.
 pub fn run_parts(party: &PartySetup, opened: &Opened, watch: &Watch) -> Result<Vec<Part>, Error> {
-    let (all, ledger) = admitted(party, opened, watch)?;
+    let (all, ledger) = open_runs(party, opened, watch)?;
     warn(&all, watch);
     let several = all.len() > 1;
     let mut ready = Vec::with_capacity(all.len());
@@ -157,8 +157,8 @@ pub fn run_parts(party: &PartySetup, opened: &Opened, watch: &Watch) -> Result<V
     }
     let one = |checked: &Checked, places, watch: &Watch| {
         let meeting = meet(party, checked, places, watch)?;
-        let (mut run, lanes) = OwnerRun::new(party, checked, ledger.clone(), watch, meeting)?;
-        let report = run.run(lanes);
+        let (mut run, workers) = OwnerRun::new(party, checked, ledger.clone(), watch, meeting)?;
+        let report = run.run(workers);
         Ok::<_, Error>((report, run.answer.report))
     };
     let one = &one;
@@ -171,7 +171,7 @@ pub fn run_parts(party: &PartySetup, opened: &Opened, watch: &Watch) -> Result<V
         let join = |(with, thread): (String, std::thread::ScopedJoinHandle<'_, Done>)| {
             let done = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             let (report, answer) = done.unwrap_or_else(|error| (Err(error), None));
-            Part { with, kept: answer.filter(|_| report.is_err()), report }
+            Part { with, own_answer: answer.filter(|_| report.is_err()), report }
         };
         threads.into_iter().map(join).collect()
     }))
@@ -179,7 +179,7 @@ pub fn run_parts(party: &PartySetup, opened: &Opened, watch: &Watch) -> Result<V
 
 /// What this party runs, and its ledger: everything that it can refuse before anybody is met. The others hear
 /// of a refusal, but not of one that its data decide: that it came would be an exact bit of them.
-fn admitted(
+fn open_runs(
     party: &PartySetup,
     opened: &Opened,
     watch: &Watch,
@@ -196,7 +196,7 @@ fn admitted(
             checked.study.name
         )));
     }
-    budget::admit(party, &mut all)?;
+    budget::check_consent(party, &mut all)?;
     // A ledger is made by a run whose party file is right.
     all.iter().try_for_each(|run| places(party, &run.study, run.me, all.len() > 1).map(|_| ()))?;
     let ledger = ready::open_ledger(party, &all, watch).inspect_err(told)?;
@@ -288,8 +288,8 @@ fn meet(party: &PartySetup, checked: &Checked, places: Places, watch: &Watch) ->
         meet = meet.tell(outsourced::nodes(&checked.study, checked.me, &party.address)?);
     }
     // Servers compute in one shard, on the connections of the coordinators.
-    let lanes = if checked.study.servers.is_some() { 0 } else { checked.study.compute.shards };
-    met(meet.meet(lanes)?, &checked.study, watch)
+    let workers = if checked.study.servers.is_some() { 0 } else { checked.study.compute.shards };
+    met(meet.meet(workers)?, &checked.study, watch)
 }
 
 /// The seed of a session: the system's. Tests know those of their threads.
@@ -327,6 +327,15 @@ fn met(meeting: Meeting, study: &Study, watch: &Watch) -> Result<Meeting, Error>
     let peers = outsourced::names(&study.roster(), meeting.control.iter().map(|(peer, _)| *peer));
     (watch.events)(Event::Connected { peer: peers });
     Ok(meeting)
+}
+
+/// Stages for people, a line each; `whose` says of whom the bytes are.
+fn stage_lines(stages: &[StageReport], whose: &str) -> impl Iterator<Item = String> {
+    stages.iter().map(move |stage| {
+        let held = if stage.price_held { "as priced" } else { "NOT as priced" };
+        let bytes: u64 = stage.bytes_sent.iter().sum();
+        format!("{}: {:.1} s, {bytes} bytes {whose}, {held}", stage.name, stage.seconds)
+    })
 }
 
 /// The error with which this party stops, after the others were told where it began.

@@ -5,6 +5,7 @@
 
 pub(crate) mod compute;
 pub(crate) mod link;
+pub(crate) mod matching;
 pub(crate) mod noise;
 pub(crate) mod publish;
 pub(crate) mod release;

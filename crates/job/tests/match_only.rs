@@ -7,7 +7,7 @@ use arrow_array::types::{UInt32Type, UInt64Type};
 use arrow_array::{Array, RecordBatch};
 use base::Error;
 use job::prepare::Opened;
-use job::run::{MatchReport, Watch, match_rows, run};
+use job::run::{MatchReport, Watch, run, run_match};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parties::{PartyFile, make_key};
 use std::collections::BTreeMap;
@@ -54,7 +54,7 @@ fn both(world: &World) -> [Result<MatchReport, Error>; 2] {
     std::thread::scope(|scope| {
         let one = |i: usize| {
             let (party, file) = (&world.parties[i], file(world, i));
-            scope.spawn(move || match_rows(party, &Opened::of(party)?, &file, &Watch::none()))
+            scope.spawn(move || run_match(party, &Opened::of(party)?, &file, &Watch::none()))
         };
         [0, 1].map(one).map(|thread| thread.join().unwrap())
     })
@@ -182,7 +182,7 @@ fn what_does_not_fit_is_refused_before_anybody_is_met() {
     let refused = |world: &World| {
         let party = &world.parties[0];
         Opened::of(party)
-            .and_then(|opened| match_rows(party, &opened, &file(world, 0), &Watch::none()))
+            .and_then(|opened| run_match(party, &opened, &file(world, 0), &Watch::none()))
             .unwrap_err()
     };
     let with_columns = world(&|s| s.replace("\"ps3i\"", "\"pid\""));
@@ -198,14 +198,14 @@ fn what_does_not_fit_is_refused_before_anybody_is_met() {
     assert!(refused(&world).to_string().contains("is there already"));
     let nowhere = world.folder.path().join("none/part.parquet");
     let error =
-        match_rows(&world.parties[0], &Opened::of(&world.parties[0]).unwrap(), &nowhere, &Watch::none())
+        run_match(&world.parties[0], &Opened::of(&world.parties[0]).unwrap(), &nowhere, &Watch::none())
             .unwrap_err()
             .to_string();
     assert!(error.contains("change --out"), "{error}");
     let mut strict = world.parties[0].clone();
     strict.policy = PartyPolicy::default();
     let error =
-        match_rows(&strict, &Opened::of(&strict).unwrap(), &world.folder.path().join("new"), &Watch::none())
+        run_match(&strict, &Opened::of(&strict).unwrap(), &world.folder.path().join("new"), &Watch::none())
             .unwrap_err();
     assert!(error.to_string().contains("does not allow studies of kind \"match\""), "{error}");
 }

@@ -404,7 +404,7 @@ fn an_answer_that_is_complete_is_given_though_the_run_breaks() {
     };
     let broken = both();
     broken.report.expect_err("the advertiser failed");
-    let kept = broken.kept.expect("its own answer");
+    let kept = broken.own_answer.expect("its own answer");
     assert_eq!(early.lock().unwrap().take().as_ref(), Some(&kept));
     assert!(!view(&kept).cells.is_empty());
     assert!(
@@ -416,7 +416,7 @@ fn an_answer_that_is_complete_is_given_though_the_run_breaks() {
     again.store(true, Ordering::Relaxed);
     let failed = both();
     failed.report.expect_err("the advertiser fails again");
-    let stored = failed.kept.expect("the stored answer");
+    let stored = failed.own_answer.expect("the stored answer");
     assert_eq!((stored.stored, RunReport { stored: false, ..stored }), (true, kept));
     // Once its disk is whole, the advertiser gets its answer, and the publisher the one that it has.
     rename_tables(&world.parties[1].ledger, "gone_", "");

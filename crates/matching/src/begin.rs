@@ -2,27 +2,26 @@
 
 use crate::dummies::{self, DummyPlan};
 use crate::identifiers::IdentifierSource;
-use crate::matcher::{MatchOptions, Matcher};
+use crate::matcher::{MatchFeatures, MatchOptions};
 use crate::payload::PayloadTable;
 use base::{Error, Fault, PartyId, limits};
 use net::Session;
 
 /// Whether parties, rows and options fit the protocol; this party's dummies, if there are to be some.
 pub(crate) fn begin(
-    matcher: &dyn Matcher,
+    (name, features): (&str, MatchFeatures),
     session: &Session,
     own: &dyn IdentifierSource,
     payload: Option<&PayloadTable>,
     options: &MatchOptions,
 ) -> Result<Option<DummyPlan>, Error> {
-    let (features, me) = (matcher.features(), session.me().index());
+    let me = session.me().index();
     let parties = match &options.roles.owners[..] {
         [] => session.roster().len(),
         owners => owners.len(),
     };
     if !features.parties.contains(&parties) {
         let (least, most) = features.parties.into_inner();
-        let name = matcher.name();
         return Err(Error::misuse(format!("{name} is for {least} to {most} parties, here are {parties}")));
     }
     if !features.keys.contains(&own.keys()) {
@@ -43,7 +42,8 @@ pub(crate) fn begin(
     if blank.is_some_and(|blank| blank.len() != options.layouts[me].row_bytes()) {
         return Err(Error::misuse("a blank row is as wide as a row of the payload"));
     }
-    dummies::plan(session, options.dummies.as_ref(), features.shown)
+    let dummies = options.dummies.as_ref().filter(|_| features.dummies);
+    dummies::plan(session, dummies, features.shown)
 }
 
 /// The most rows that a peer may have.

@@ -395,6 +395,11 @@ impl<'a> PaddedIdentifiers<'a> {
         self.own.rows()
     }
 
+    /// What comes behind own rows, if anything.
+    pub(crate) fn plan(&self) -> Option<&DummyPlan> {
+        self.plan
+    }
+
     /// Whether `row` is a dummy, and which.
     fn dummy(&self, row: u32) -> Option<(&DummyPlan, u32)> {
         let index = u64::from(row).checked_sub(self.own.rows())?;

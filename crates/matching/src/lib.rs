@@ -7,6 +7,7 @@
 
 pub mod aligned;
 mod begin;
+mod chunks;
 pub mod circuit_psi;
 pub mod collecting;
 pub mod dummies;
@@ -16,6 +17,7 @@ pub mod many_pid;
 mod matcher;
 mod memory;
 mod meter;
+mod moves;
 pub mod multi_pid;
 pub mod paillier;
 pub mod payload;
@@ -35,9 +37,9 @@ pub use collecting::CollectingJoin;
 pub use identifiers::{FlatIdentifiers, IdentifierSource, NameDomain};
 pub use many_pid::ManyId;
 pub use matcher::{
-    ContaminatedRule, MatchDisclosure, MatchEstimate, MatchFeatures, MatchOptions, MatchOutcome, MatchOutput,
-    MatchRoles, MatchSizes, MatchSpine, MatchedCount, Matcher, OutputForm, PairSizes, RepeatRule,
-    RestartPermit, RowInfluence, ShareBackend,
+    ContaminatedRule, MatchDisclosure, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome,
+    MatchOutput, MatchRoles, MatchSizes, MatchSpine, MatchedCount, Matcher, OutputForm, PairSizes,
+    RepeatRule, RestartPermit, RowInfluence, ShareBackend,
 };
 pub use multi_pid::MultiId;
 pub use payload::{

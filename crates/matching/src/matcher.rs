@@ -4,7 +4,8 @@
 //! [`crate::MATCHERS`]. Whoever matches looks it up by name, asks it for its features, and runs it: nobody
 //! tells protocols apart by a list of his own.
 
-use crate::dummies::{Dummies, ShownSizes};
+use crate::begin::begin;
+use crate::dummies::{Dummies, PaddedIdentifiers, ShownSizes};
 use crate::identifiers::IdentifierSource;
 use crate::payload::{JoinedShares, PayloadLayout, PayloadTable};
 use base::{Cost, Error, PartyId, Seed, limits};
@@ -58,7 +59,28 @@ pub trait Matcher: Sync {
         own: &dyn IdentifierSource,
         payload: Option<&PayloadTable>,
         options: &MatchOptions,
-    ) -> Result<MatchOutcome, Error>;
+    ) -> Result<MatchOutcome, Error> {
+        let run = |session: &mut Session| {
+            let plan = begin((self.name(), self.features()), session, own, payload, options)?;
+            let rows = PaddedIdentifiers::new(own, plan.as_ref());
+            self.converse(session, &MatchInput { rows, payload, options })
+        };
+        match self.step() {
+            Some(step) => session.step(step, run),
+            None => run(session),
+        }
+    }
+
+    /// The step of its messages; none: that of the caller.
+    fn step(&self) -> Option<&'static str> {
+        Some(self.name())
+    }
+
+    /// The steps that are this protocol's own, for [`Matcher::run`].
+    ///
+    /// # Errors
+    /// Those of [`Matcher::run`].
+    fn converse(&self, session: &mut Session, input: &MatchInput<'_>) -> Result<MatchOutcome, Error>;
 
     /// The part of a server that owns no rows: what it learns of sizes.
     ///
@@ -67,6 +89,16 @@ pub trait Matcher: Sync {
     fn serve(&self, _session: &mut Session, _options: &MatchOptions) -> Result<MatchSizes, Error> {
         Err(Error::misuse("this match is among the owners of rows alone"))
     }
+}
+
+/// What an owner brings to a match, once it was found to fit the protocol.
+pub struct MatchInput<'a> {
+    /// Identifiers of own rows, and behind them dummies.
+    pub rows: PaddedIdentifiers<'a>,
+    /// A row per own row, where this party's values become shares.
+    pub payload: Option<&'a PayloadTable>,
+    /// How the match is run.
+    pub options: &'a MatchOptions,
 }
 
 /// Protocols are told apart by name, and by how many parties and identifiers they take.

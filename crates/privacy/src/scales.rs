@@ -374,17 +374,6 @@ fn difference(
     fixed_point(mode, viewer, (test, control), bounds, rho)
 }
 
-/// The release mode of a lift study's mode.
-#[must_use]
-pub fn release_mode(mode: studies::lift::NoiseMode) -> ReleaseMode {
-    match mode {
-        studies::lift::NoiseMode::Sums => ReleaseMode::Sums,
-        studies::lift::NoiseMode::Variance => ReleaseMode::Variance,
-        studies::lift::NoiseMode::Algorithm1 => ReleaseMode::Algorithm1,
-        studies::lift::NoiseMode::Algorithm1AsPublished => ReleaseMode::Algorithm1AsPublished,
-    }
-}
-
 /// The most that the release to a viewer can be charged, before group sizes are known: what is stated, but
 /// for `algorithm1-as-published`. As printed, the standard error's sensitivity is too small: by sqrt(N / (N -
 /// 1)) for the publisher's view and by another sqrt(2) for the advertiser's, on half of rho
@@ -393,8 +382,13 @@ pub fn release_mode(mode: studies::lift::NoiseMode) -> ReleaseMode {
 pub fn most_charged(study: &Study, audit: &Audit, viewer: Viewer) -> Rational {
     let stated = viewer.only().map_or(&audit.public, |party| &audit.rho[party.index()]);
     let published = match &study.kind {
+<<<<<<< HEAD
         Question::Lift(lift) => lift.release.mode == studies::lift::NoiseMode::Algorithm1AsPublished,
         Question::Program(_) | Question::Match(_) => false,
+=======
+        Question::Lift(lift) => lift.release.mode == ReleaseMode::Algorithm1AsPublished,
+        Question::Program(_) => false,
+>>>>>>> h2
     };
     if !published {
         return stated.clone();

@@ -181,6 +181,20 @@ fn on_grid(delta2: &Rational, f: i32, slack: u32) -> Rational {
 }
 
 impl ReleaseMode {
+    /// All modes by the name a study file uses.
+    pub const NAMES: [(&'static str, Self); 4] = [
+        ("sums", Self::Sums),
+        ("variance", Self::Variance),
+        ("algorithm1", Self::Algorithm1),
+        ("algorithm1-as-published", Self::Algorithm1AsPublished),
+    ];
+
+    /// The name a study file uses.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, mode)| *mode == self).map_or("", |(name, _)| name)
+    }
+
     /// The exact guarantee, for the report.
     #[must_use]
     pub fn guarantee(self, viewer: ReaderRole) -> &'static str {

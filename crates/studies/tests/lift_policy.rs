@@ -9,8 +9,8 @@ use program::{MechanismKind, Owners, Program, VerifierPolicy, Viewer, verify};
 use release::rational::ratio;
 use studies::lift::*;
 
-const MODES: [NoiseMode; 4] =
-    [NoiseMode::Sums, NoiseMode::Variance, NoiseMode::Algorithm1, NoiseMode::Algorithm1AsPublished];
+const MODES: [ReleaseMode; 4] =
+    [ReleaseMode::Sums, ReleaseMode::Variance, ReleaseMode::Algorithm1, ReleaseMode::Algorithm1AsPublished];
 
 /// All combinations of what a study may switch on.
 fn studies() -> impl Iterator<Item = LiftParameters> {
@@ -133,7 +133,7 @@ fn exact_outputs_are_the_publishers_own_counts() {
 /// noise of D / sqrt(2 rho) where the viewer fixes the cell, D / sqrt(rho) where a row can change cells.
 #[test]
 fn sensitivities_are_those_of_the_table() {
-    for lift in studies().filter(|l| l.mode == NoiseMode::Sums) {
+    for lift in studies().filter(|l| l.mode == ReleaseMode::Sums) {
         let (program, layout) = build(&lift).unwrap();
         let audit = verify(&program, &policy(), base::limits::ROWS).unwrap();
         for output in &layout.outputs {
@@ -161,7 +161,7 @@ fn rho_is_split_as_documented() {
     let lift = LiftParameters {
         also: vec![Also::Matches, Also::Converters],
         rho: vec![ratio(3, 10); 2],
-        ..full(NoiseMode::Sums)
+        ..full(ReleaseMode::Sums)
     };
     let (program, layout) = build(&lift).unwrap();
     let rho = |viewer: PartyId, family: CellFamily, quantity: Quantity| {
@@ -186,7 +186,7 @@ fn rho_is_split_as_documented() {
 
 #[test]
 fn labels_name_quantity_cell_and_arm() {
-    let (program, _) = build(&full(NoiseMode::Sums)).unwrap();
+    let (program, _) = build(&full(ReleaseMode::Sums)).unwrap();
     let labels: Vec<&str> =
         program.outputs_to(PUBLISHER.into()).map(|i| program.outputs[i].label.as_str()).collect();
     for label in ["value, vaccine", "rows, breakdown é, vaccine", "matches, cohort 6, placebo \"B\""] {
@@ -196,7 +196,7 @@ fn labels_name_quantity_cell_and_arm() {
     once.sort_unstable();
     once.dedup();
     assert_eq!(once.len(), labels.len(), "a label means one number");
-    let renamed = LiftParameters { arms: ["x".into(), "y".into()], ..full(NoiseMode::Sums) };
+    let renamed = LiftParameters { arms: ["x".into(), "y".into()], ..full(ReleaseMode::Sums) };
     assert_ne!(build(&renamed).unwrap().0.hash(), program.hash(), "labels are part of the consent");
 }
 
@@ -247,7 +247,7 @@ fn everything_else_is_masks() {
 
 #[test]
 fn what_makes_no_sense_is_refused() {
-    let good = full(NoiseMode::Sums);
+    let good = full(ReleaseMode::Sums);
     let broken: [(&str, LiftParameters); 15] = [
         ("the width of times is 0", LiftParameters { time_bits: 0, ..good.clone() }),
         ("the width of times is 33", LiftParameters { time_bits: 33, ..good.clone() }),
@@ -256,8 +256,8 @@ fn what_makes_no_sense_is_refused() {
         ("max_events is 17", LiftParameters { max_events: 17, ..good.clone() }),
         ("clamp is 0", LiftParameters { clamp: 0, ..good.clone() }),
         ("clamp is 4294967296", LiftParameters { clamp: 1 << 32, ..good.clone() }),
-        ("clamp is 1048577", LiftParameters { clamp: (1 << 20) + 1, ..full(NoiseMode::Variance) }),
-        ("overall difference only", LiftParameters { mode: NoiseMode::Algorithm1, ..good.clone() }),
+        ("clamp is 1048577", LiftParameters { clamp: (1 << 20) + 1, ..full(ReleaseMode::Variance) }),
+        ("overall difference only", LiftParameters { mode: ReleaseMode::Algorithm1, ..good.clone() }),
         ("listed twice", LiftParameters { also: vec![Also::Matches; 2], ..good.clone() }),
         ("needs the publisher's impressions", LiftParameters { impressions: false, ..good.clone() }),
         ("every rho is 0", LiftParameters { rho: vec![ratio(0, 1); 2], ..good.clone() }),
@@ -318,7 +318,7 @@ fn joined_studies_charge_their_degrees() {
     for (slots, degree) in [(1, [1, 1]), (1, [1, 3]), (3, [2, 4])] {
         let mut lift = LiftParameters {
             matching: JoinShape { masked: true, slots, degree, ..JoinShape::default() },
-            ..full(NoiseMode::Sums)
+            ..full(ReleaseMode::Sums)
         };
         if slots > 1 {
             lift.cohorts.clear();
@@ -356,14 +356,17 @@ fn joined_studies_charge_their_degrees() {
 fn matchings_that_a_study_cannot_have_are_refused() {
     let error = |lift: LiftParameters| build(&lift).unwrap_err().to_string();
     let of = |masked, slots, degree| JoinShape { masked, slots, degree, ..JoinShape::default() };
-    let sums = full(NoiseMode::Sums);
+    let sums = full(ReleaseMode::Sums);
     let refused = [
         (LiftParameters { matching: of(false, 2, [1; 2]), ..sums.clone() }, "some slots hold no match"),
         (LiftParameters { matching: of(true, 2, [1; 2]), ..sums.clone() }, "may be in several cohorts"),
         (LiftParameters { matching: of(true, 17, [1; 2]), ..sums.clone() }, "write 1 to 16 slots"),
         (LiftParameters { matching: of(true, 0, [1; 2]), ..sums.clone() }, "write 1 to 16 slots"),
         (LiftParameters { matching: of(true, 1, [1, 0]), ..sums.clone() }, "degrees of 1 to 65536"),
-        (LiftParameters { matching: of(true, 1, [1, 2]), ..full(NoiseMode::Variance) }, "use mode \"sums\""),
+        (
+            LiftParameters { matching: of(true, 1, [1, 2]), ..full(ReleaseMode::Variance) },
+            "use mode \"sums\"",
+        ),
     ];
     for (lift, words) in refused {
         let text = error(lift);

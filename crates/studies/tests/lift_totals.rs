@@ -58,7 +58,7 @@ fn cases() -> impl Strategy<Value = (LiftParameters, Vec<JoinedRow>)> {
             within,
             breakdown: names(breakdown),
             cohorts: names(cohorts),
-            ..full(NoiseMode::Sums)
+            ..full(ReleaseMode::Sums)
         };
         let rows = prop::collection::vec(row(&lift), 0..30);
         (Just(lift), rows)
@@ -112,7 +112,7 @@ proptest! {
 
     #[test]
     fn made_up_rows_are_their_columns(seed: u64, k in 1u8..=16, party in 0u8..2) {
-        let lift = LiftParameters { max_events: k, within: None, clamp: 100, ..full(NoiseMode::Sums) };
+        let lift = LiftParameters { max_events: k, within: None, clamp: 100, ..full(ReleaseMode::Sums) };
         let (_, layout) = build(&lift).unwrap();
         let rows: Vec<_> = (0..100).map(|i| bench_row(&lift, seed, i)).collect();
         let mut made = BenchRows::new(&lift, &layout, Some(base::PartyId(party)), 100, seed).shard(1, 3);
@@ -196,7 +196,7 @@ fn by_hand() {
         clamp: 5,
         breakdown: vec![],
         cohorts: vec![],
-        ..full(NoiseMode::Sums)
+        ..full(ReleaseMode::Sums)
     };
     let mut rows = vec![
         // 2 + 4 = 6, clamped to 5; 20 and 31 do not count

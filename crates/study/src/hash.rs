@@ -7,8 +7,13 @@
 
 use super::reader::{TomlSource, printable};
 use super::{
+<<<<<<< HEAD
     Advertiser, Categories, CellType, Compute, EventLayout, EventValue, LiftStudy, NoiseFrom, Overflow,
     Participant, PartyRole, ProgramSource, ProgramStudy, Publisher, Question, ReleaseRule, Study,
+=======
+    Advertiser, Categories, CellType, Compute, ComputeEngine, Confidence, EventLayout, EventValue, LiftStudy,
+    NoiseFrom, Overflow, Participant, PartyRole, ProgramStudy, Publisher, Question, ReleaseRule, Study,
+>>>>>>> h2
 };
 use crate::time::Clock;
 use release::rational::{Rational, decimal, nano, shown};
@@ -107,14 +112,14 @@ impl StudyHash {
                 Question::Match(columns) => encode_match(columns, to),
             }
         }
-        encode_compute(&first.compute, to);
+        encode_compute(&first.compute, first.servers.is_some(), to);
         super::servers::encode(first.servers.as_ref(), to);
         Self(*hasher.0.finalize().as_bytes())
     }
 }
 
-fn encode_compute(compute: &Compute, to: &mut FieldHasher) {
-    to.text("engine", compute.engine.name());
+fn encode_compute(compute: &Compute, served: bool, to: &mut FieldHasher) {
+    to.text("engine", ComputeEngine::name((!served).then_some(compute.engine)));
     // What is left to the version adds nothing, so that studies from before these settings keep their hash.
     if let Some(ot) = compute.ot {
         to.text("ot", &ot.to_string());

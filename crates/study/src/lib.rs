@@ -28,7 +28,7 @@ pub use matching::{
 pub(crate) use parse::rho;
 pub use servers::{JOINERS, SEATS, Server, Servers, hash_name, ring4_settings, security_name};
 
-pub use studies::lift::{Also, NoiseMode, TrialArm};
+pub use studies::lift::{Also, ReleaseMode, TrialArm};
 
 use parse::KindName;
 use release::rational::Rational;
@@ -222,7 +222,7 @@ pub struct LiftRule {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReleaseRule {
     /// Which numbers are noised.
-    pub mode: NoiseMode,
+    pub mode: ReleaseMode,
     /// Confidence of the intervals.
     pub confidence: Confidence,
     /// Where noise comes from.
@@ -333,7 +333,8 @@ pub struct Compute {
     pub shards: u32,
 }
 
-/// An engine, as the study names it.
+/// An engine that the parties run, as the study names it; where four servers compute, [`Study::servers`] says
+/// how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ComputeEngine {
     /// The best one of this version for each section of the study; see `docs/cli.md`.
@@ -342,25 +343,23 @@ pub enum ComputeEngine {
     Yao,
     /// Shared bits, among any number of parties.
     Gmw,
-    /// Four servers, to whom any number of parties share their columns.
-    Ring4,
     /// No protection: only inside one process that holds all data anyway.
     Clear,
 }
 
 impl ComputeEngine {
-    const NAMES: [(&'static str, Self); 5] = [
-        ("auto", Self::Auto),
-        ("yao", Self::Yao),
-        ("gmw", Self::Gmw),
-        ("ring4", Self::Ring4),
-        ("clear", Self::Clear),
+    /// By name in a study file; none: four servers, to whom any number of parties share their columns.
+    const NAMES: [(&'static str, Option<Self>); 5] = [
+        ("auto", Some(Self::Auto)),
+        ("yao", Some(Self::Yao)),
+        ("gmw", Some(Self::Gmw)),
+        ("ring4", None),
+        ("clear", Some(Self::Clear)),
     ];
 
-    /// Its name in a study file.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|(_, engine)| *engine == self).map_or("", |(name, _)| name)
+    /// The name in a study file.
+    fn name(engine: Option<Self>) -> &'static str {
+        Self::NAMES.iter().find(|(_, other)| *other == engine).map_or("", |(name, _)| name)
     }
 }
 

@@ -3,9 +3,15 @@
 use super::reader::{NAME_RULE, TomlItem, TomlSection, TomlSource, is_name};
 use super::{
     Advertiser, Also, Categories, CellType, Compute, ComputeEngine, Confidence, EventLayout, EventValue,
+<<<<<<< HEAD
     LiftRule, LiftStudy, LineFilter, MAX_CATEGORIES, MAX_CLAMP, MAX_EVENTS, MAX_RHO, NoiseFrom, NoiseMode,
     Overflow, Participant, PartyRole, ProgramColumn, ProgramSource, ProgramStudy, Publisher, Question,
     ReleaseRule, Study, StudyFile,
+=======
+    LiftRule, LiftStudy, LineFilter, MAX_CATEGORIES, MAX_CLAMP, MAX_EVENTS, MAX_RHO, NoiseFrom, Overflow,
+    Participant, PartyRole, ProgramColumn, ProgramStudy, Publisher, Question, ReleaseMode, ReleaseRule,
+    Study, StudyFile,
+>>>>>>> h2
 };
 use crate::time::{Clock, Unit};
 use ::matching::Matcher;
@@ -54,8 +60,8 @@ pub(super) fn file(source: TomlSource<'_>) -> Result<StudyFile, Error> {
     // A lift study whose advertisers are apart is several matches of two.
     let matching = super::matching::parse(&root, kind, if apart { 2 } else { parties.len() })?;
     let unit = root.get("privacy").as_ref().map(unit).transpose()?;
-    let compute = compute(&root)?;
-    let servers = super::servers::parse(&root, &parties, &matching, &compute)?;
+    let (compute, served) = compute(&root)?;
+    let servers = super::servers::parse(&root, &parties, &matching, served)?;
     let questions = match kind {
         KindName::Lift if apart => lifts_apart(&root, &parties)?,
         KindName::Lift => vec![(parties.clone(), lift_together(&root, &parties)?)],
@@ -424,7 +430,7 @@ fn release(
 ) -> Result<ReleaseRule, Error> {
     let keys = ["mode", "confidence", "noise", "candidates", "minimum_group", "also", "to", "public"];
     let section = item.section(&keys)?;
-    let mode = section.need("mode", "mode = \"sums\"")?.choice(&NoiseMode::NAMES, &[])?;
+    let mode = section.need("mode", "mode = \"sums\"")?.choice(&ReleaseMode::NAMES, &[])?;
     let confidence = confidence(&section.need("confidence", "confidence = 0.95")?)?;
     let noise = noise(&section, parties.len())?;
     let minimum_group = match section.get("minimum_group") {
@@ -536,12 +542,15 @@ pub(crate) fn rho(item: &TomlItem<'_, '_>) -> Result<Rational, Error> {
     if met > ratio(0, 1) && met <= most { Ok(met) } else { Err(item.refuse(&rule)) }
 }
 
-fn compute(root: &TomlSection<'_, '_>) -> Result<Compute, Error> {
+/// How a study is computed, and whether servers do it.
+fn compute(root: &TomlSection<'_, '_>) -> Result<(Compute, bool), Error> {
     let mut compute = Compute { engine: ComputeEngine::Auto, ot: None, circuit: None, shards: 1 };
-    let Some(item) = root.get("compute") else { return Ok(compute) };
+    let mut served = false;
+    let Some(item) = root.get("compute") else { return Ok((compute, served)) };
     let section = item.section(&["engine", "ot", "circuit", "shards"])?;
     if let Some(item) = section.get("engine") {
-        compute.engine = item.choice(&ComputeEngine::NAMES, &[])?;
+        let engine = item.choice(&ComputeEngine::NAMES, &[])?;
+        (compute.engine, served) = (engine.unwrap_or(compute.engine), engine.is_none());
     }
     if let Some(item) = section.get("ot") {
         compute.ot = named(&item)?;
@@ -553,7 +562,7 @@ fn compute(root: &TomlSection<'_, '_>) -> Result<Compute, Error> {
         let shards = item.integer(1..=u64::from(limits::SHARDS))?;
         compute.shards = u32::try_from(shards).expect("checked");
     }
-    Ok(compute)
+    Ok((compute, served))
 }
 
 /// A setting of an engine in the engine's own words; nothing for `auto`.

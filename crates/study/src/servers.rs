@@ -3,7 +3,7 @@
 use super::hash::FieldHasher;
 use super::parse::named_key;
 use super::reader::{NAME_RULE, TomlItem, TomlSection, is_name, printable};
-use super::{Compute, ComputeEngine, MatchRule, NoiseFrom, Participant, Question, Study, StudyFile};
+use super::{MatchRule, NoiseFrom, Participant, Question, Study, StudyFile};
 use crate::transport::ServerTransport;
 use base::{Error, PartyId, Roster, limits};
 use ring4::{Security, Settings, TagHash};
@@ -104,11 +104,11 @@ pub(super) fn parse(
     root: &TomlSection<'_, '_>,
     parties: &[Participant],
     matching: &MatchRule,
-    compute: &Compute,
+    served: bool,
 ) -> Result<Option<Servers>, Error> {
     let section = root.get("server");
     let settings = root.get("ring4");
-    if compute.engine != ComputeEngine::Ring4 {
+    if !served {
         let Some(item) = section.or(settings) else { return Ok(None) };
         return Err(item.error(format!(
             "[{}] is for studies that four servers compute: write engine = \"ring4\" under [compute], or \

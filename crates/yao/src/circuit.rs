@@ -17,7 +17,7 @@
 
 use crate::compile::{GarbledGates, compile};
 use crate::lanes::{Garbler, LabelEvaluator, Packed};
-use crate::{START_BYTES, check_parties, recv_start, send_start};
+use crate::{START_BYTES, check_pair, recv_start, send_start};
 use base::{Cost, Error, PartyId};
 use circuits::Wired;
 use circuits::{InputBit, Lit};
@@ -220,7 +220,7 @@ impl PreparedCircuit for GarbledCircuit<'_> {
         inputs: &[Vec<Vec<u64>>],
         session: &mut Session,
     ) -> Result<Vec<Option<Vec<Vec<u64>>>>, Error> {
-        check_parties(self.wired.parties, session)?;
+        check_pair(session)?;
         let me = session.me();
         check_inputs(self.wired, lanes, inputs, Some(me))?;
         let mut colours = vec![Vec::with_capacity(lanes.div_ceil(64)); self.compiled.roots.len()];

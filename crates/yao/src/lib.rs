@@ -122,11 +122,8 @@ impl CircuitEngine for Yao {
     }
 }
 
-fn check_parties(parties: usize, session: &Session) -> Result<(), Error> {
-    if parties == 2 && session.roster().len() == 2 {
-        return Ok(());
-    }
-    Err(other_parties())
+fn check_pair(session: &Session) -> Result<(), Error> {
+    engine::check_parties(2, session).map_err(|_| other_parties())
 }
 
 fn other_parties() -> Error {

@@ -12,7 +12,7 @@
 
 use crate::compile::{GarbledGates, compile};
 use crate::lanes::{Garbler, LabelEvaluator, Packed};
-use crate::{START_BYTES, check_parties, recv_start, send_start};
+use crate::{START_BYTES, check_pair, recv_start, send_start};
 use base::{Error, PartyId};
 use circuits::{InputBit, Lit};
 use engine::outputs::{self, Proof};
@@ -142,7 +142,7 @@ impl PreparedRelease for GarbledRelease {
         _: &mut DrawnNoise,
         session: &mut Session,
     ) -> Result<OutputShares, Error> {
-        check_parties(2, session)?;
+        check_pair(session)?;
         session.step("release", |session| {
             if let Some(alone) = outputs::alone(&self.plan, entered, session.me())? {
                 return Ok(alone);

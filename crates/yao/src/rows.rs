@@ -3,7 +3,7 @@
 use crate::compile::{GarbledGates, compile};
 use crate::lanes::{Garbler, LabelEvaluator, Packed, pack};
 use crate::masks::{self, LaneTemps, MaskGroup, MaskStep, Pads};
-use crate::{START_BYTES, check_parties, recv_start, send_start};
+use crate::{START_BYTES, check_pair, recv_start, send_start};
 use base::{Cost, Error, PartyId, limits};
 use engine::{BaseOts, PreparedRows, RowInput, Share, Shares, StagePrice};
 use net::Session;
@@ -114,7 +114,7 @@ impl PreparedRows for GarbledRows {
     }
 
     fn run(&self, rows: RowInput<'_>, _: BaseOts, session: &mut Session) -> Result<Shares, Error> {
-        check_parties(self.program.parties.len(), session)?;
+        check_pair(session)?;
         let (me, rows) = (session.me(), rows.owned()?);
         let shard = Shard::new(self, rows.len(), me);
         session.step("rows", |session| {

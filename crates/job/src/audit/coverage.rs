@@ -10,7 +10,7 @@ use super::sample::Sample;
 use super::{Progress, parallel};
 use crate::prepare::{Built, build};
 use base::{Error, Seed};
-use privacy::scales::{Scales, release_mode};
+use privacy::scales::Scales;
 use program::Viewer;
 use release::alias::Sampler;
 use release::binomial;
@@ -21,7 +21,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use studies::lift::{ADVERTISER, LiftCell, LiftLayout, LiftParameters, PUBLISHER, TrialArm};
-use study::{NoiseMode, Question, Study};
+use study::{Question, ReleaseMode, Study};
 
 /// Results that a task shows: cells are simulated in pieces of so many.
 const PIECE: u64 = 2500;
@@ -42,7 +42,7 @@ pub struct CoverageQuestion {
     /// zCDP of a view, of the grid; a study says its own.
     pub rho: Vec<Rational>,
     /// Modes of the grid.
-    pub modes: Vec<NoiseMode>,
+    pub modes: Vec<ReleaseMode>,
     /// Outcome laws; of a study those with its clamp.
     pub laws: Vec<Law>,
     /// Levels.
@@ -63,7 +63,7 @@ impl CoverageQuestion {
             study: None,
             rows: [1000, 10_000, 100_000, 1_000_000].map(|n| [n; 2]).to_vec(),
             rho: [ratio(1, 100), ratio(1, 10), ratio(1, 1)].to_vec(),
-            modes: NoiseMode::NAMES.map(|(_, mode)| mode).to_vec(),
+            modes: ReleaseMode::NAMES.map(|(_, mode)| mode).to_vec(),
             laws: laws(),
             levels: vec![0.9, 0.95],
             trials,
@@ -212,19 +212,19 @@ fn cell(wanted: &Wanted, found: &TrialCoverage, asked: &CoverageQuestion) -> Cel
 
 /// A row of the grid: what it has for each law, rho and number of rows.
 struct Row {
-    mode: NoiseMode,
+    mode: ReleaseMode,
     viewer: Viewer,
     values: usize,
 }
 
 impl Row {
-    fn all(modes: &[NoiseMode]) -> Vec<Self> {
+    fn all(modes: &[ReleaseMode]) -> Vec<Self> {
         let views = [PUBLISHER.into(), ADVERTISER.into()];
-        let of = |mode: &NoiseMode| {
-            let (mode, values): (NoiseMode, &[usize]) =
-                (*mode, if *mode == NoiseMode::Sums { &[0, VALUES] } else { &[0] });
+        let of = |mode: &ReleaseMode| {
+            let (mode, values): (ReleaseMode, &[usize]) =
+                (*mode, if *mode == ReleaseMode::Sums { &[0, VALUES] } else { &[0] });
             // As printed there is one scale.
-            let views = if mode == NoiseMode::Algorithm1AsPublished { &views[1..] } else { &views[..] };
+            let views = if mode == ReleaseMode::Algorithm1AsPublished { &views[1..] } else { &views[..] };
             let of = move |viewer: &Viewer| {
                 let viewer = *viewer;
                 values.iter().map(move |values| Self { mode, viewer, values: *values }).collect::<Vec<_>>()
@@ -236,7 +236,7 @@ impl Row {
 
     fn name(&self) -> String {
         let who = match (self.mode, self.viewer == PUBLISHER.into()) {
-            (NoiseMode::Algorithm1AsPublished, _) => "any",
+            (ReleaseMode::Algorithm1AsPublished, _) => "any",
             (_, true) => "publisher",
             (_, false) => "others",
         };
@@ -272,7 +272,7 @@ fn grid(asked: &CoverageQuestion) -> Result<Vec<Wanted>, Error> {
         for (law, of) in asked.laws.iter().enumerate() {
             for rows in &asked.rows {
                 for rho in &asked.rho {
-                    let public = (row.mode != NoiseMode::Sums).then_some(*rows);
+                    let public = (row.mode != ReleaseMode::Sums).then_some(*rows);
                     let mechanism = match made.entry((at, of.clamp, nano(rho), public)) {
                         Entry::Occupied(made) => made.get().clone(),
                         Entry::Vacant(place) => place.insert(row.mechanism(of.clamp, rho, *rows)?).clone(),
@@ -283,7 +283,7 @@ fn grid(asked: &CoverageQuestion) -> Result<Vec<Wanted>, Error> {
                         rows: *rows,
                         own: rows.map(|n| n / row.values.max(1) as u64),
                         rho: shown(rho),
-                        required: row.mode != NoiseMode::Algorithm1AsPublished,
+                        required: row.mode != ReleaseMode::Algorithm1AsPublished,
                         mechanism,
                     });
                 }
@@ -346,7 +346,7 @@ impl<'a> Own<'a> {
         }
         let scale = Box::new(scales.fixed(first).ok_or_else(missing)?.clone());
         let noises = <[Sampler; 2]>::try_from(noises).map_err(|_| missing())?;
-        Ok(CellMechanism::Fixed { mode: release_mode(lift.mode), scale, noises: Box::new(noises) })
+        Ok(CellMechanism::Fixed { mode: lift.mode, scale, noises: Box::new(noises) })
     }
 }
 
@@ -380,7 +380,7 @@ fn of_study(study: &Study, asked: &CoverageQuestion) -> Result<Vec<Wanted>, Erro
                         rows: *rows,
                         own: of_cell,
                         rho: release::rational::to_f64(rho).to_string(),
-                        required: lift.mode != NoiseMode::Algorithm1AsPublished,
+                        required: lift.mode != ReleaseMode::Algorithm1AsPublished,
                         mechanism: own.mechanism(*rows, viewer, *first)?,
                     });
                 }

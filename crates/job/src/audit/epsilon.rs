@@ -26,7 +26,7 @@ use release::Rational;
 use release::alias::Sampler;
 use release::rational::to_f64;
 use serde::Serialize;
-use study::{NoiseMode, Study};
+use study::{ReleaseMode, Study};
 
 /// Runs evaluated at once.
 const PIECE: usize = 1024;
@@ -123,12 +123,12 @@ fn samples(rho: &Rational) -> Result<Vec<(String, Study)>, Error> {
         let rho = || Some(rho.clone());
         Sample { publisher: rho(), advertiser: rho(), public: rho(), ..sample }
     };
-    let sums = || Sample::new(NoiseMode::Sums, CLAMP);
-    let mut all: Vec<(String, Sample)> = NoiseMode::NAMES
+    let sums = || Sample::new(ReleaseMode::Sums, CLAMP);
+    let mut all: Vec<(String, Sample)> = ReleaseMode::NAMES
         .iter()
         .map(|(name, mode)| (format!("`{name}`"), Sample::new(*mode, CLAMP)))
         .collect();
-    all.push(("`sums`, R = 1".into(), Sample::new(NoiseMode::Sums, 1)));
+    all.push(("`sums`, R = 1".into(), Sample::new(ReleaseMode::Sums, 1)));
     let also = &["converters", "conversions"];
     all.push(("`sums`, breakdown and counts".into(), Sample { breakdown: 2, also, ..sums() }));
     all.push(("`sums`, three advertisers together".into(), Sample { advertisers: 3, ..sums() }));

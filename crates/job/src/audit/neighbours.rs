@@ -8,8 +8,8 @@
 use base::Error;
 use program::Viewer;
 use studies::lift::{
-    CellFamily, Content, JoinedRow, LiftLayout, LiftParameters, NO_VALUE, NoiseMode, PUBLISHER, PersonEvent,
-    PersonOutcome, TrialArm, User,
+    CellFamily, Content, JoinedRow, LiftLayout, LiftParameters, NO_VALUE, PUBLISHER, PersonEvent,
+    PersonOutcome, ReleaseMode, TrialArm, User,
 };
 
 /// People of each arm who do not change, where arm sizes are noised, and where they are public.
@@ -71,7 +71,7 @@ pub(super) fn all(lift: &LiftParameters, viewer: Viewer) -> Vec<Neighbours> {
     let mut sets = Vec::new();
     for [test, control] in [[none, none], [none, most], [most, none], [most, most]] {
         let crowd = crowd(lift, [&test.1, &control.1]);
-        match (lift.mode == NoiseMode::Sums, own) {
+        match (lift.mode == ReleaseMode::Sums, own) {
             (_, true) => sets.extend(outcomes(lift, &crowd, unit, &levels)),
             (true, false) => sets.push(people(lift, &crowd, unit, &levels)),
             (false, false) => {
@@ -91,7 +91,7 @@ pub(super) fn all(lift: &LiftParameters, viewer: Viewer) -> Vec<Neighbours> {
 /// # Errors
 /// When they are not.
 pub(super) fn groups(lift: &LiftParameters, viewer: Viewer) -> Result<Option<[u64; 2]>, Error> {
-    if lift.mode == NoiseMode::Sums {
+    if lift.mode == ReleaseMode::Sums {
         return Ok(None);
     }
     let sets = all(lift, viewer);
@@ -131,7 +131,7 @@ fn user(lift: &LiftParameters, arm: TrialArm) -> User {
 
 /// Those who do not change.
 fn crowd(lift: &LiftParameters, outcomes: [&Option<PersonOutcome>; 2]) -> Vec<Person> {
-    let size = if lift.mode == NoiseMode::Sums { FEW } else { MANY - 1 };
+    let size = if lift.mode == ReleaseMode::Sums { FEW } else { MANY - 1 };
     let arm = |(arm, outcome): (TrialArm, &Option<PersonOutcome>)| {
         vec![Person { user: Some(user(lift, arm)), outcome: outcome.clone() }; size]
     };

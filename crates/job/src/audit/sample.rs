@@ -2,12 +2,12 @@
 
 use base::Error;
 use release::rational::{Rational, shown};
-use study::{NoiseMode, Study};
+use study::{ReleaseMode, Study};
 
 /// A lift study with nothing in it but what changes noise.
 #[derive(Clone, Debug)]
 pub(crate) struct Sample {
-    pub mode: NoiseMode,
+    pub mode: ReleaseMode,
     /// R.
     pub clamp: u64,
     /// zCDP of the publisher's own view, if it has one.
@@ -28,7 +28,7 @@ pub(crate) struct Sample {
 
 impl Sample {
     /// Of one advertiser, without breakdown and counts; what is seen is to be said.
-    pub(crate) fn new(mode: NoiseMode, clamp: u64) -> Self {
+    pub(crate) fn new(mode: ReleaseMode, clamp: u64) -> Self {
         let (publisher, advertiser, public) = (None, None, None);
         Self {
             mode,

@@ -12,7 +12,7 @@ use release::alias::Sampler;
 use release::rational::ratio;
 use sample::Sample;
 use studies::lift::{ADVERTISER, LiftCell, PUBLISHER};
-use study::{NoiseMode, Study};
+use study::{ReleaseMode, Study};
 
 const QUIET: Progress<'static> = &|_, _| ();
 
@@ -38,7 +38,7 @@ fn views_with_the_same_noise_are_one_cell() {
     let mechanism = |study: &Study, viewer: Viewer, cell| {
         Own::new(study).unwrap().mechanism([5000; 2], viewer, cell).unwrap()
     };
-    let sums = |clamp| Sample::new(NoiseMode::Sums, clamp);
+    let sums = |clamp| Sample::new(ReleaseMode::Sums, clamp);
     let advertiser = own(Sample { advertiser: rho(), ..sums(100) });
     let others = mechanism(&advertiser, ADVERTISER.into(), LiftCell::Overall);
     let public = own(Sample { public: rho(), ..sums(100) });
@@ -60,7 +60,7 @@ fn views_with_the_same_noise_are_one_cell() {
         assert_eq!(mine, theirs, "{}", study.name);
     }
     let fixed = |viewer: Viewer| {
-        let sample = Sample { advertiser: rho(), public: rho(), ..Sample::new(NoiseMode::Variance, 100) };
+        let sample = Sample { advertiser: rho(), public: rho(), ..Sample::new(ReleaseMode::Variance, 100) };
         mechanism(&own(sample), viewer, LiftCell::Overall)
     };
     assert_eq!(fixed(ADVERTISER.into()), fixed(Viewer::Public));
@@ -94,7 +94,7 @@ fn the_shipped_intervals_cover() {
 #[test]
 fn as_published_they_do_not_and_small_groups_are_not_read() {
     let asked = coverage::CoverageQuestion {
-        modes: vec![NoiseMode::Algorithm1AsPublished],
+        modes: vec![ReleaseMode::Algorithm1AsPublished],
         laws: grid(1).laws[1..2].to_vec(),
         rho: vec![decimal("0.01")],
         ..grid(5000)
@@ -104,7 +104,7 @@ fn as_published_they_do_not_and_small_groups_are_not_read() {
     // A right rule at 95 % has a standard error of .3 %.
     assert!(lowest < 0.94, "{lowest}");
     let asked = coverage::CoverageQuestion {
-        modes: vec![NoiseMode::Sums],
+        modes: vec![ReleaseMode::Sums],
         laws: grid(1).laws[..1].to_vec(),
         rows: vec![[1000; 2]],
         rho: vec![decimal("0.1")],
@@ -171,7 +171,7 @@ fn with_variance(sampler: &Sampler, times: Rational) -> Sampler {
 }
 
 fn public(also: &'static [&'static str]) -> Study {
-    Sample { public: Some(decimal("2")), also, ..Sample::new(NoiseMode::Sums, 21) }.study().unwrap()
+    Sample { public: Some(decimal("2")), also, ..Sample::new(ReleaseMode::Sums, 21) }.study().unwrap()
 }
 
 fn honest(_: &ReleasePlan, _: &mut Entered) {}
@@ -215,7 +215,7 @@ fn cells_that_are_forgotten_are_caught() {
 fn rows_that_are_forgotten_are_caught() {
     let rho = decimal("0.02");
     let sample =
-        Sample { identifiers: 3, breakdown: 4, also: &["converters"], ..Sample::new(NoiseMode::Sums, 21) };
+        Sample { identifiers: 3, breakdown: 4, also: &["converters"], ..Sample::new(ReleaseMode::Sums, 21) };
     let study = Sample { public: Some(rho.clone()), publisher: Some(rho.clone()), ..sample }.study().unwrap();
     let own = Own::new(&study).unwrap();
     let mut charged_for_one = own.built.audit.clone();
@@ -261,8 +261,8 @@ fn low_bits_that_are_left_out_are_caught() {
 #[test]
 fn coins_of_one_party_alone_are_caught() {
     for sample in [
-        Sample { public: Some(decimal("2")), ..Sample::new(NoiseMode::Sums, 21) },
-        Sample { public: Some(decimal("2")), advertisers: 3, ..Sample::new(NoiseMode::Sums, 21) },
+        Sample { public: Some(decimal("2")), ..Sample::new(ReleaseMode::Sums, 21) },
+        Sample { public: Some(decimal("2")), advertisers: 3, ..Sample::new(ReleaseMode::Sums, 21) },
     ] {
         let study = sample.study().unwrap();
         let own = Own::new(&study).unwrap();
@@ -283,7 +283,7 @@ fn coins_of_one_party_alone_are_caught() {
 #[test]
 fn steps_that_are_not_whole_are_caught() {
     let rho = decimal("2");
-    let study = Sample { publisher: Some(rho), ..Sample::new(NoiseMode::Sums, 997) }.study().unwrap();
+    let study = Sample { publisher: Some(rho), ..Sample::new(ReleaseMode::Sums, 997) }.study().unwrap();
     let own = Own::new(&study).unwrap();
     let view = View::new(&own, PUBLISHER.into()).unwrap();
     let coarse = |times: Rational| {

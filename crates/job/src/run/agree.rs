@@ -74,7 +74,7 @@ pub(crate) fn number_id(common: &Bytes32, viewer: Viewer) -> Bytes32 {
 /// The answer of this study is stored here.
 const STORED: u8 = 1;
 /// The outputs of this party's view are kept here.
-const KEPT: u8 = 2;
+const HELD: u8 = 2;
 
 /// What a party says second.
 struct Second {
@@ -296,10 +296,10 @@ impl Own<'_> {
             _ => None,
         };
         let old_id = old.as_ref().map_or([0; 32], |(key, _)| old_id(key));
-        let kept =
+        let held =
             self.other().is_some() && self.lock()?.outputs(&release_id(&study, &tags, me.into()))?.is_some();
         let mut attempts = self.attempts(&study, &tags)?;
-        let flags = if stored.is_some() { STORED } else { 0 } | if kept { KEPT } else { 0 };
+        let flags = if stored.is_some() { STORED } else { 0 } | if held { HELD } else { 0 };
         let mine = |peer: PartyId| {
             let knows = firsts.iter().find(|first| first.peer == peer).map_or(0, |first| first.knows);
             let hash = self.lock()?.hash_at(self.key(peer), knows)?;
@@ -326,8 +326,8 @@ impl Own<'_> {
             }
             if self.other().is_some() {
                 let release = release_id(&study, &tags, peer.into());
-                let done = theirs.flags & (STORED | KEPT) != 0;
-                (over[me.index()], over[peer.index()]) = (kept, done);
+                let done = theirs.flags & (STORED | HELD) != 0;
+                (over[me.index()], over[peer.index()]) = (held, done);
                 self.take_attempts(session, peer, (&mut attempts, theirs.attempts), over)?;
                 self.end(&release, &towards, done)?;
             }
@@ -467,7 +467,7 @@ mod tests {
     /// What of the first words is neither hashed nor signed; a statement is pinned by its crate.
     #[test]
     fn the_wire_is_pinned() {
-        let second = Second { flags: STORED | KEPT, attempts: [1, 2], hash: [3; 32], old: [4; 32] };
+        let second = Second { flags: STORED | HELD, attempts: [1, 2], hash: [3; 32], old: [4; 32] };
         let said = second.bytes();
         assert_eq!(Second::read(&said).bytes(), said);
         pinned(&[(

@@ -4,10 +4,11 @@
 use super::join::{REAL, owned};
 use super::matched::{MatchedRows, Placed};
 use super::owner::OwnerRun;
-use super::{Watch, in_time, meet, places, ready, stopped, warn};
+use super::{Watch, in_time, meet, places, ready, stage_lines, stopped, warn};
 use crate::budget;
 use crate::export::{self, About, Payload};
-use crate::prepare::{self, Opened, Rows};
+use crate::prepare::{self, Checked, Opened, Rows};
+use crate::stages::matching::MatchStage;
 use base::{Error, PartyId};
 use report::wording;
 use report::{Disclosure, StageReport};
@@ -47,7 +48,7 @@ pub struct MatchReport {
 ///
 /// # Errors
 /// Input, policy, budget, network or a deviating peer; see `docs/errors.md`.
-pub fn match_rows(
+pub fn run_match(
     party: &PartySetup,
     opened: &Opened,
     file: &Path,
@@ -76,7 +77,7 @@ pub fn match_rows(
         Error::io(format!("cannot write to {}; make it, or change --out", folder.display()), &e)
     })?;
     let mut all = [checked];
-    budget::admit(party, &mut all)?;
+    budget::check_consent(party, &mut all)?;
     let [checked] = &all;
     let places = places(party, &checked.study, checked.me, false)?;
     let ledger = ready::open_ledger(party, &all, watch)?;
@@ -107,14 +108,7 @@ impl MatchReport {
         }
         lines.extend(disclosed.counts.iter().map(|c| format!("  {}: {}", c.what, c.count)));
         lines.extend(wording::who_learnt(disclosed).map(|text| format!("  {text}")));
-        for stage in &self.stages {
-            let held = if stage.price_held { "as priced" } else { "NOT as priced" };
-            let bytes: u64 = stage.bytes_sent.iter().sum();
-            lines.push(format!(
-                "{}: {:.1} s, {bytes} bytes of all parties, {held}",
-                stage.name, stage.seconds
-            ));
-        }
+        lines.extend(stage_lines(&self.stages, "of all parties"));
         lines.join("\n")
     }
 }
@@ -129,7 +123,9 @@ impl OwnerRun<'_> {
         self.count_run()?;
         let agreement = self.agree(None)?;
         self.ready(&agreement)?;
-        let MatchedRows { rows, disclosed } = self.match_rows(&agreement)?;
+        let Checked { study, built, engines, rows, .. } = self.checked;
+        let stage = MatchStage::new(study, built, engines, [rows.len(); 2])?;
+        let MatchedRows { rows, disclosed } = self.place_rows(&stage, &agreement)?;
         self.export(&rows, file)?;
         self.part()?;
         self.session.finish()?;

@@ -12,7 +12,7 @@ use study::Study;
 
 /// Reads a kept spine as party 0.
 pub fn spine(path: PathBuf, study: &Study) {
-    let _ = spine::Kept::read(path, study, PartyId(0)).map(|kept| kept.sizes());
+    let _ = spine::KeptSpine::read(path, study, PartyId(0)).map(|kept| kept.sizes());
 }
 
 /// The bytes of a kept spine of two rows.
@@ -23,8 +23,13 @@ pub fn spine(path: PathBuf, study: &Study) {
 pub fn made_spine(path: &Path, study: &Study) -> Vec<u8> {
     let mut identifiers = RowKeys::default();
     [b"ann", b"bob"].iter().for_each(|name| identifiers.push(&name[..]));
-    let made =
-        spine::Kept::new(path.to_owned(), [7; 32], &matching::MatchSizes::default(), &identifiers, &[1, 0]);
+    let made = spine::KeptSpine::new(
+        path.to_owned(),
+        [7; 32],
+        &matching::MatchSizes::default(),
+        &identifiers,
+        &[1, 0],
+    );
     made.write(study, PartyId(0)).and_then(|()| spine::read(path)).expect("it is written and read")
 }
 

@@ -45,12 +45,20 @@ impl Payloads {
     ///
     /// # Errors
     /// When a row is too wide to be matched.
-    pub fn layout(&self, party: PartyId) -> Result<PayloadLayout, Error> {
+    fn layout(&self, party: PartyId) -> Result<PayloadLayout, Error> {
         let field = |kind: EntryKind| match kind {
             EntryKind::Bits(bits) => TableField::bits(bits),
             EntryKind::Number { bytes } => TableField::number(bytes),
         };
         PayloadLayout::new(self.payloads[party.index()].fields.iter().map(|f| field(f.kind)))
+    }
+
+    /// The fields of the rows of both.
+    ///
+    /// # Errors
+    /// As [`Payloads::layout`].
+    pub fn layouts(&self) -> Result<[PayloadLayout; 2], Error> {
+        Ok([self.layout(PartyId(0))?, self.layout(PartyId(1))?])
     }
 
     /// This party's rows in the order of `order` (empty: of the file), and behind them one of a row that is
@@ -74,10 +82,10 @@ impl Payloads {
         let payload = &self.payloads[me.index()];
         let mut entries = Entries::of(&self.plan, &payload.entries[0]);
         for from in (0..=count).step_by(BATCH) {
-            let lanes = BATCH.min((count + 1 - from) as usize);
-            entries.load(&mut shard, from, lanes)?;
+            let rows = BATCH.min((count + 1 - from) as usize);
+            entries.load(&mut shard, from, rows)?;
             for (f, field) in payload.fields.iter().enumerate() {
-                let mut words = vec![0u128; lanes];
+                let mut words = vec![0u128; rows];
                 for (at, bit) in &field.parts {
                     let values = entries.get(payload.entries[0][*at]);
                     words.iter_mut().zip(values).for_each(|(word, value)| *word |= value << bit);
@@ -193,7 +201,7 @@ impl Half {
     ) -> Result<Self, Error> {
         let payloads = Payloads::new(built, plan)?;
         let (table, alone) = (payloads.table(built, rows, me, order)?, payloads.alone(built, rows, me)?);
-        let layouts = [payloads.layout(PartyId(0))?, payloads.layout(PartyId(1))?];
+        let layouts = payloads.layouts()?;
         Ok(Self { payloads, attached: Attached { layouts, table }, alone, me })
     }
 }

@@ -6,10 +6,8 @@ use super::owner::OwnerRun;
 use base::{Error, PartyId};
 use matching::RestartPermit;
 use matching::dummies::Dummies;
-use num_traits::Zero;
 use privacy::dummies;
 use privacy::ledger::{Bytes32, Debit, MatchStart, begun_id, match_again_id, match_id};
-use release::Rational;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -92,25 +90,13 @@ impl OwnerRun<'_> {
         let debit = |peer: PartyId| {
             let id = match_id(&study, &agreement.tags, peer);
             let again = self.is_afresh(number);
+            let key = &self.checked.study.parties[peer.index()].key;
             let debit = Debit {
-                lineage: self.party.lineage()?.to_owned(),
-                viewer_key: self.checked.study.parties[peer.index()].key.clone(),
-                peer_key: self.checked.study.parties[peer.index()].key.clone(),
-                study,
-                my_tag: agreement.tags[me.index()],
-                peer_tag: agreement.answer.peer_tag,
                 release_id: if again { match_again_id(&id, number) } else { id },
                 rho: charge.rho.clone(),
-                budget: self.party.policy.budget.clone(),
-                total: self.party.policy.total.clone(),
-                period: self.party.policy.period(),
                 delta: charge.delta.clone(),
-                most_delta: Rational::new(
-                    1.into(),
-                    num_bigint::BigInt::from(10).pow(self.party.policy.delta_places.into()),
-                ),
-                tau: Rational::zero(),
-                protects: true,
+                most_delta: self.party.policy.most_delta(),
+                ..self.payment(agreement).nothing(key.clone(), key.clone())?
             };
             Ok((peer, debit))
         };

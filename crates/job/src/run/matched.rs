@@ -1,15 +1,17 @@
-//! The match: brings the rows of the parties together by the study's protocol, and says what it told and
-//! cost.
+//! What an owner brings to the match, and what comes of it.
 
 use super::agree::Agreement;
 use super::join::{self, Attached, Half, Shared};
-use super::outsourced;
 use super::owner::OwnerRun;
-use super::spine::{self, Kept};
+use super::spine::{self, KeptSpine};
 use crate::align::{Aligned, Shard};
+use crate::engines::row_source;
 use crate::prepare::{Built, Checked, Rows};
+use crate::stages::Stage as _;
 use crate::stages::compute::UnitRows;
+use crate::stages::matching::{MatchStage, MatchUnit};
 use base::{Cost, Error, PartyId};
+use engine::RowSource;
 use matching::dummies::Dummies;
 use matching::{
     ContaminatedRule, IdentifierSource, JoinedShares, MatchDisclosure, MatchOptions, MatchOutput, RepeatRule,
@@ -17,9 +19,9 @@ use matching::{
 };
 use privacy::dummies;
 use release::rational::small;
-use report::{Disclosure, DummiesInfo, MatchCount};
+use report::{Disclosure, DummiesInfo};
 use std::sync::Arc;
-use study::{Study, TrialArm};
+use study::TrialArm;
 
 /// What a match gives the computation, and what it told.
 pub(crate) struct MatchedRows {
@@ -115,45 +117,23 @@ impl Brought {
     }
 }
 
-/// How a match runs, as far as the study says.
-pub(crate) fn options(study: &Study) -> MatchOptions {
-    let roles = outsourced::roles(study);
-    MatchOptions { ot: study.compute.ot, roles, ..study.matching.options() }
-}
-
-/// What a match told of sizes and counts, as reports say it.
-pub(super) fn disclosure(study: &Study, told: MatchDisclosure) -> Disclosure {
-    let (rows, union) = (told.sizes.rows, told.sizes.union);
-    let matched = match told.size_hidden {
-        true => rows.iter().copied().min().unwrap_or(0),
-        false => rows.iter().sum::<u64>() - union,
-    };
-    let count = |met: matching::MatchedCount| MatchCount { what: met.what, count: met.count };
-    Disclosure {
-        protocol: study.matching.matcher.name().into(),
-        matched_upper_bound: matched.min(union),
-        rows,
-        union,
-        size_hidden: told.size_hidden,
-        counts: told.counts.into_iter().map(count).collect(),
-        public_keys: study.matching.matcher.features().public_identifiers,
-        ..Disclosure::default()
-    }
-}
-
 impl OwnerRun<'_> {
     /// Brings this party's rows in line with the others', after the ledger was charged for what that shows.
-    pub(super) fn match_rows(&mut self, agreement: &Agreement) -> Result<MatchedRows, Error> {
-        self.log.begin("match", self.checked.rows.len());
-        let (rows, disclosed, price) = match &self.kept {
-            Some(kept) => self.reuse(kept)?,
+    pub(super) fn place_rows(
+        &mut self,
+        stage: &MatchStage<'_>,
+        agreement: &Agreement,
+    ) -> Result<MatchedRows, Error> {
+        self.log.begin(stage.name(), stage.items());
+        let (rows, disclosed, price) = match &self.kept_spine {
+            Some(spine) => self.reuse(stage, spine)?,
             None => {
                 let begun = self.begin_match(agreement)?;
                 let dummies = self.dummies(agreement, &begun)?;
-                self.place(dummies, agreement)?
+                self.match_anew(stage, dummies, agreement)?
             }
         };
-        self.log.end(self.session.traffic(), "match", rows.count(), price);
+        self.log.end(self.session.traffic(), stage.name(), rows.count(), price);
         let disclosed = Disclosure {
             uncovered: dummies::uncovered(&self.checked.study),
             dummies: dummies::charge(&self.checked.study, self.checked.me)?.map(|charge| DummiesInfo {
@@ -166,30 +146,32 @@ impl OwnerRun<'_> {
         Ok(MatchedRows { rows, disclosed })
     }
 
-    fn place(
+    fn match_anew(
         &mut self,
+        stage: &MatchStage<'_>,
         dummies: Option<Dummies>,
         agreement: &Agreement,
     ) -> Result<(Placed, Disclosure, Cost), Error> {
-        let (matcher, rows) = (self.checked.study.matching.matcher, self.checked.rows.clone());
+        let rows = self.checked.rows.clone();
         let looks = self.checked.study.matching.contaminated != ContaminatedRule::Ignore;
         let order = if looks { ArmOrder::of(&rows) } else { ArmOrder::default() };
         let brought = Brought::of(self.checked, &order.rows, dummies.is_some())?;
-        let mut options = self.match_options(dummies, agreement)?;
+        let mut options = self.match_options(stage, dummies, agreement)?;
         options.lists = order.test;
-        let mut own = None;
-        if let (Some(attached), Some(shared)) = (brought.attached(), matcher.features().form.shared()) {
-            options.layouts = attached.layouts.clone();
+        let mut payload = None;
+        if let (Some(attached), RowSource::Joined(shared)) =
+            (brought.attached(), row_source(&self.checked.study))
+        {
             options.blank = Some(attached.blank().to_vec());
-            own = shared[self.checked.me.index()].then(|| attached.own()).transpose()?;
+            payload = shared[self.checked.me.index()].then(|| attached.own()).transpose()?;
         }
         let resumed = options.resume.as_ref().is_some_and(|folder| folder.exists());
-        let identifiers = OrderedKeys { keys: rows.identifiers(), order: &order.rows };
-        let done = self.session.step("match", |s| matcher.run(s, &identifiers, own.as_ref(), &options))?;
-        let mut price = matcher.price(&done.disclosed.sizes, &options);
+        let identifiers = &OrderedKeys { keys: rows.identifiers(), order: &order.rows };
+        let done = stage.run(&MatchUnit { identifiers, payload, options }, &mut self.session)?;
+        let mut price = stage.price(&done.disclosed.sizes)?;
         if resumed {
             // A match that goes on sends what is left: the price is then the most that it can cost.
-            price = self.spent_on("match", price);
+            price = self.spent_on(stage.name(), price);
         }
         let placed = match done.output {
             MatchOutput::Shares(joined) => brought.placed(joined)?,
@@ -199,18 +181,24 @@ impl OwnerRun<'_> {
                 Placed::Spine(Arc::new(Aligned::new(rows, &positions, spine.rows)?))
             }
         };
-        Ok((placed, disclosure(&self.checked.study, done.disclosed), price))
+        Ok((placed, stage.disclosure(done.disclosed), price))
     }
 
     /// How this party matches.
-    fn match_options(&self, dummies: Option<Dummies>, agreement: &Agreement) -> Result<MatchOptions, Error> {
+    fn match_options(
+        &self,
+        stage: &MatchStage<'_>,
+        dummies: Option<Dummies>,
+        agreement: &Agreement,
+    ) -> Result<MatchOptions, Error> {
         let Checked { study, inputs, hash, .. } = &self.checked;
         let memory = self.party.memory.saturating_sub(inputs.memory).max(matching::spill::MEMORY_MIN);
         let key = |salt| Arc::new(salted_key::key(salt, hash.as_bytes(), &agreement.name));
         let salt = self.salt.as_ref().map(key);
         // Whoever read the rows has settled repeats: one that is left is refused, not replaced.
         let repeats = RepeatRule::Error;
-        let mut options = MatchOptions { memory: Some(memory), dummies, salt, repeats, ..options(study) };
+        let agreed = stage.agreed.clone();
+        let mut options = MatchOptions { memory: Some(memory), dummies, salt, repeats, ..agreed };
         if study.matching.matcher.features().resumes {
             options.resume = self.journal();
             options.scratch = self.party.work.clone();
@@ -230,11 +218,11 @@ impl OwnerRun<'_> {
     }
 
     /// Own rows on a kept spine; that all parties use the same was agreed on before.
-    fn reuse(&self, kept: &Kept) -> Result<(Placed, Disclosure, Cost), Error> {
-        let Checked { study, rows, roster, .. } = &self.checked;
-        let told = disclosure(study, MatchDisclosure::of(kept.sizes()));
+    fn reuse(&self, stage: &MatchStage<'_>, spine: &KeptSpine) -> Result<(Placed, Disclosure, Cost), Error> {
+        let Checked { rows, roster, .. } = &self.checked;
+        let told = stage.disclosure(MatchDisclosure::of(spine.sizes()));
         let disclosed = Disclosure { kept_spine: true, ..told };
-        let aligned = Aligned::new(rows.clone(), &kept.positions(rows.identifiers())?, disclosed.union)?;
+        let aligned = Aligned::new(rows.clone(), &spine.positions(rows.identifiers())?, disclosed.union)?;
         Ok((Placed::Spine(Arc::new(aligned)), disclosed, Cost::zero(roster.len())))
     }
 
@@ -247,7 +235,7 @@ impl OwnerRun<'_> {
         let Some(path) = &self.party.keep_spine else { return Ok(()) };
         let Checked { study, rows, me, .. } = &self.checked;
         let path = spine::file(path, study);
-        Kept::new(path, agreement.name, &told.sizes, rows.identifiers(), positions).write(study, *me)
+        KeptSpine::new(path, agreement.name, &told.sizes, rows.identifiers(), positions).write(study, *me)
     }
 }
 

@@ -1,11 +1,11 @@
-//! An owner's run, phase by phase: met, agreed, admitted, and then the stages of [`crate::course`], each
+//! An owner's run, phase by phase: met, agreed, allowed, and then the stages of [`crate::course`], each
 //! phase made of the one before.
 
 use super::agree::{Agreement, others_of};
 use super::matched::{MatchedRows, Placed};
 use super::outsourced::{self, StartSignal};
 use super::payment::Payment;
-use super::spine::{self, Kept};
+use super::spine::{self, KeptSpine};
 use super::{Event, Watch, session_seed, stopped};
 use crate::compose::{self, Facts, Views};
 use crate::course::{Actor, Completed, Course, Matched};
@@ -14,9 +14,10 @@ use crate::interpret;
 use crate::prepare::Checked;
 use crate::stages::compute::ComputeStage;
 use crate::stages::link::{LinkFacts, LinkStage};
+use crate::stages::matching::MatchStage;
 use crate::stages::noise::NoiseStage;
 use crate::stages::publish::PublishStage;
-use crate::stages::release::{ReleaseStage, ReleaseUnit, Released, sees};
+use crate::stages::release::{Holder, ReleaseStage, ReleaseUnit, Released, sees};
 use crate::stages::{Stage, StageLog};
 use base::{Error, Seed};
 use engine::{BaseOts, DrawnNoise, Shares};
@@ -49,7 +50,7 @@ pub(super) struct OwnerRun<'a> {
     pub farewell: Option<Farewell>,
     pub log: StageLog,
     /// The spine of an earlier match, which this run uses.
-    pub kept: Option<Kept>,
+    pub kept_spine: Option<KeptSpine>,
     /// What rows are matched by, where servers join them.
     pub salt: Option<Seed>,
     pub answer: OwnAnswer,
@@ -65,7 +66,7 @@ pub(super) struct OwnAnswer {
 }
 
 /// Every ledger allows the run, and everybody computes over the same transport.
-pub(super) struct Admitted<'r, 'a> {
+pub(super) struct AllowedRun<'r, 'a> {
     pub run: &'r mut OwnerRun<'a>,
     pub agreement: Agreement,
     /// Whose key sees these data for the first time, in sentences.
@@ -90,17 +91,17 @@ impl<'a> OwnerRun<'a> {
             .with_id(meeting.session_id)
             .with_progress(watch.progress.clone());
         let log = StageLog::new(checked.me, parties, watch.events.clone());
-        let kept = kept_spine(party, checked)?;
+        let kept_spine = kept_spine(party, checked)?;
         let salt = outsourced::salt_of(party, checked)?;
         let answer = OwnAnswer::default();
-        let run = Self { party, checked, ledger, watch, session, farewell, log, kept, salt, answer };
+        let run = Self { party, checked, ledger, watch, session, farewell, log, kept_spine, salt, answer };
         Ok((run, meeting.workers))
     }
 
     /// Runs, and tells the others where it began when it fails, while the channels are still there, those of
     /// workers that have not begun among them.
-    pub fn run(&mut self, mut lanes: Vec<Channels>) -> Result<RunReport, Error> {
-        let done = self.phases(&mut lanes).map_err(|error| stopped(self.farewell.as_ref(), error));
+    pub fn run(&mut self, mut workers: Vec<Channels>) -> Result<RunReport, Error> {
+        let done = self.phases(&mut workers).map_err(|error| stopped(self.farewell.as_ref(), error));
         if let (Err(_), Some(key), Some(report)) = (&done, self.answer.unkept, &self.answer.report) {
             // The error of the run is the one to tell: the report is with the caller in any case.
             let _ = self.store_answer(&key, report);
@@ -108,13 +109,13 @@ impl<'a> OwnerRun<'a> {
         done
     }
 
-    fn phases(&mut self, lanes: &mut Vec<Channels>) -> Result<RunReport, Error> {
+    fn phases(&mut self, workers: &mut Vec<Channels>) -> Result<RunReport, Error> {
         self.count_run()?;
         self.greet()?;
-        let agreement = self.agree(self.kept.as_ref().map(Kept::name))?;
+        let agreement = self.agree(self.kept_spine.as_ref().map(KeptSpine::name))?;
         self.answer.report = agreement.stored.as_deref().map(report::stored).transpose()?;
         let Some(stored) = self.answer.report.clone().filter(|_| agreement.all_stored) else {
-            return self.admit(agreement)?.complete(lanes);
+            return self.hear_ready(agreement)?.complete(workers);
         };
         (self.watch.events)(Event::Stored);
         self.tell_servers(StartSignal::Stored, &agreement.common)?;
@@ -123,12 +124,12 @@ impl<'a> OwnerRun<'a> {
     }
 
     /// Hears that every ledger allows the run, and over what the servers compute.
-    pub fn admit(&mut self, agreement: Agreement) -> Result<Admitted<'_, 'a>, Error> {
+    pub fn hear_ready(&mut self, agreement: Agreement) -> Result<AllowedRun<'_, 'a>, Error> {
         self.tell_broke_off()?;
         self.tell_other_data(&agreement)?;
         let strangers = self.ready(&agreement)?;
         let transport = self.settle_transport()?;
-        Ok(Admitted { run: self, agreement, strangers, transport, start: Instant::now() })
+        Ok(AllowedRun { run: self, agreement, strangers, transport, start: Instant::now() })
     }
 
     fn store_answer(&self, key: &AnswerKey, report: &RunReport) -> Result<(), Error> {
@@ -152,7 +153,7 @@ impl<'a> OwnerRun<'a> {
         &mut self,
         stage: &ComputeStage,
         rows: &Placed,
-        lanes: &mut Vec<Channels>,
+        workers: &mut Vec<Channels>,
     ) -> Result<Shares, Error> {
         self.log.begin(stage.name(), stage.items());
         let bases = stage.set_up(&mut self.session)?;
@@ -173,7 +174,7 @@ impl<'a> OwnerRun<'a> {
         };
         let one = &one;
         let done: Vec<Result<_, Error>> = std::thread::scope(|scope| {
-            let units = (0..).zip(lanes.drain(..).map(session).zip(bases));
+            let units = (0..).zip(workers.drain(..).map(session).zip(bases));
             let threads: Vec<_> = units
                 .map(|(unit, (session, bases))| scope.spawn(move || one(unit, session, bases)))
                 .collect();
@@ -218,12 +219,13 @@ impl<'a> OwnerRun<'a> {
     }
 }
 
-impl<'r> Admitted<'r, '_> {
+impl<'r> AllowedRun<'r, '_> {
     /// Goes through the stages, keeps the answer, and parts.
-    fn complete(mut self, lanes: &'r mut Vec<Channels>) -> Result<RunReport, Error> {
-        let Checked { study, built, engines, .. } = self.run.checked;
+    fn complete(mut self, workers: &'r mut Vec<Channels>) -> Result<RunReport, Error> {
+        let Checked { study, built, engines, rows, .. } = self.run.checked;
         let engines = engines.masked(self.transport != ServerTransport::Tls);
-        let completed = Course { study, built }.run(engines, lanes, &mut self)?;
+        let stage = MatchStage::new(study, built, &engines, [rows.len(); 2])?;
+        let completed = Course { study, built }.run(engines, &stage, workers, &mut self)?;
         let report = self.report_of(completed)?;
         let run = self.run;
         run.part()?;
@@ -342,9 +344,9 @@ impl<'r> Admitted<'r, '_> {
     }
 }
 
-impl<'r> Actor for Admitted<'r, '_> {
+impl<'r> Actor for AllowedRun<'r, '_> {
     type Rows = MatchedRows;
-    type Lanes = &'r mut Vec<Channels>;
+    type Workers = &'r mut Vec<Channels>;
     type Totals = Shares;
     type Views = Views;
 
@@ -352,8 +354,8 @@ impl<'r> Actor for Admitted<'r, '_> {
         self.run.log.run(stage, &mut self.run.session, |s| stage.run(s))
     }
 
-    fn match_rows(&mut self) -> Result<(MatchedRows, u64), Error> {
-        let rows = self.run.match_rows(&self.agreement)?;
+    fn join_rows(&mut self, stage: &MatchStage<'_>) -> Result<(MatchedRows, u64), Error> {
+        let rows = self.run.place_rows(stage, &self.agreement)?;
         let count = rows.rows.count();
         Ok((rows, count))
     }
@@ -374,11 +376,11 @@ impl<'r> Actor for Admitted<'r, '_> {
         &mut self,
         stage: &ComputeStage,
         matched: &Matched<MatchedRows>,
-        lanes: &'r mut Vec<Channels>,
+        workers: &'r mut Vec<Channels>,
     ) -> Result<Shares, Error> {
         let rows = &matched.rows.rows;
         if self.run.checked.study.servers.is_none() {
-            return self.run.work(stage, rows, lanes);
+            return self.run.work(stage, rows, workers);
         }
         let mut rows = rows.unit(&self.run.checked.built, self.run.checked.me, 0, stage.units())?;
         let name = stage.name();
@@ -407,7 +409,9 @@ impl<'r> Actor for Admitted<'r, '_> {
         for unit in stage.units() {
             let OwnerRun { party, checked, ledger, session, .. } = &mut *self.run;
             let payment = Payment { party, checked, ledger, agreement: &self.agreement };
-            let released = stage.run(unit, noise, totals, &payment, session)?;
+            let common = &self.agreement.common;
+            let holder = Holder { ledger, common, payment: Some(&payment) };
+            let released = stage.run(unit, noise, totals, &holder, session)?;
             ran.push(released.ran);
             self.read(unit, released, &matched.rows.rows, stage.scales(), &mut seen)?;
             let (me, last) = (self.run.checked.me, self.run.checked.roster.len() - 1);
@@ -421,10 +425,10 @@ impl<'r> Actor for Admitted<'r, '_> {
 }
 
 /// The kept spine that this party is to use. What cannot be kept later is found out now.
-fn kept_spine(party: &PartySetup, checked: &Checked) -> Result<Option<Kept>, Error> {
+fn kept_spine(party: &PartySetup, checked: &Checked) -> Result<Option<KeptSpine>, Error> {
     if let Some(path) = &party.keep_spine {
         spine::try_folder(&spine::file(path, &checked.study))?;
     }
     let Some(path) = &party.spine else { return Ok(None) };
-    Kept::read(spine::file(path, &checked.study), &checked.study, checked.me).map(Some)
+    KeptSpine::read(spine::file(path, &checked.study), &checked.study, checked.me).map(Some)
 }

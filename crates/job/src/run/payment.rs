@@ -2,13 +2,12 @@
 
 use super::agree::Agreement;
 use crate::prepare::Checked;
-use crate::stages::release::Payer;
 use base::{Error, PartyId};
 use net::Session;
 use num_traits::Zero;
 use privacy::cut_and_choose::{self, CandidateNoise};
 use privacy::hold;
-use privacy::ledger::{Bytes32, Debit, Ledger, PUBLIC, attempt_id};
+use privacy::ledger::{Debit, Ledger, PUBLIC, attempt_id};
 use privacy::scales::Scales;
 use program::Viewer;
 use program::lower::ReleasePlan;
@@ -18,11 +17,11 @@ use std::sync::{Arc, Mutex};
 use study::party::PartySetup;
 
 /// One party's ledger, and what was agreed on with whom.
-pub(super) struct Payment<'a> {
-    pub party: &'a PartySetup,
-    pub checked: &'a Checked,
-    pub ledger: &'a Arc<Mutex<Ledger>>,
-    pub agreement: &'a Agreement,
+pub(crate) struct Payment<'a> {
+    pub(super) party: &'a PartySetup,
+    pub(super) checked: &'a Checked,
+    pub(super) ledger: &'a Arc<Mutex<Ledger>>,
+    pub(super) agreement: &'a Agreement,
 }
 
 impl Payment<'_> {
@@ -42,42 +41,50 @@ impl Payment<'_> {
             None => [&others[..], &[PUBLIC]].concat().join(" "),
         };
         Ok(Debit {
-            lineage: self.party.lineage()?.to_owned(),
-            viewer_key: viewers,
-            peer_key: others.join(" "),
-            study: *self.checked.hash.as_bytes(),
-            my_tag: self.agreement.tags[me.index()],
-            peer_tag: self.agreement.answer.peer_tag,
             release_id: self.agreement.number_id(viewer),
             rho,
+            protects: viewer.only() != Some(me),
+            ..self.nothing(viewers, others.join(" "))?
+        })
+    }
+
+    /// A debit of nothing, for viewers and towards peers with these keys.
+    pub fn nothing(&self, viewer_key: String, peer_key: String) -> Result<Debit, Error> {
+        Ok(Debit {
+            lineage: self.party.lineage()?.to_owned(),
+            viewer_key,
+            peer_key,
+            study: *self.checked.hash.as_bytes(),
+            my_tag: self.agreement.tags[self.checked.me.index()],
+            peer_tag: self.agreement.answer.peer_tag,
+            release_id: [0; 32],
+            rho: Rational::zero(),
             budget: self.party.policy.budget.clone(),
             total: self.party.policy.total.clone(),
             period: self.party.policy.period(),
             delta: Rational::zero(),
             most_delta: Rational::zero(),
             tau: Rational::zero(),
-            protects: viewer.only() != Some(me),
+            protects: true,
         })
     }
-}
 
-impl Payer for Payment<'_> {
-    fn ledger(&self) -> &Mutex<Ledger> {
-        self.ledger
-    }
-
-    fn common(&self) -> &Bytes32 {
-        &self.agreement.common
-    }
-
-    fn owner(&self, plan: &ReleasePlan, scales: &Scales) -> Result<Option<hold::OwnerPayment<'_>>, Error> {
+    /// What this party is charged for a release whose noise is drawn inside, and signs.
+    ///
+    /// # Errors
+    /// When the party file names no lineage.
+    pub fn number(&self, plan: &ReleasePlan, scales: &Scales) -> Result<hold::OwnerPayment<'_>, Error> {
         let debit = self.number_debit(plan.viewer, scales.charge(plan.viewer).clone())?;
         let debit = Debit { tau: scales.distance(plan), ..debit };
         let keys = self.checked.study.parties.iter().map(|member| member.key.clone()).collect();
-        Ok(Some(hold::OwnerPayment { debit, identity: &self.checked.identity, keys }))
+        Ok(hold::OwnerPayment { debit, identity: &self.checked.identity, keys })
     }
 
-    fn candidates(
+    /// This party's side of a release of candidates.
+    ///
+    /// # Errors
+    /// When its setup is out of range.
+    pub fn candidates(
         &self,
         plan: &ReleasePlan,
         scales: &Scales,

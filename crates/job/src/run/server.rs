@@ -2,27 +2,24 @@
 
 use super::agree::tell_all;
 use super::outsourced::{self, StartSignal, same_program};
-use super::{Watch, appointment, matched, met, session_seed, stopped};
+use super::{Watch, appointment, met, session_seed, stage_lines, stopped};
 use crate::course::{Actor, Completed, Course, Matched};
 use crate::engines::StudyEngine;
 use crate::prepare::{self, Built, Opened};
 use crate::stages::compute::{ComputeStage, UnitRows};
 use crate::stages::link::{LinkFacts, LinkStage};
+use crate::stages::matching::MatchStage;
 use crate::stages::noise::NoiseStage;
 use crate::stages::publish::PublishStage;
-use crate::stages::release::{Payer, ReleaseStage};
+use crate::stages::release::{Holder, ReleaseStage};
 use crate::stages::{Stage as _, StageLog, upgrade};
 use crate::usage;
 use base::{Error, Fault, PartyId};
 use engine::{BaseOts, DrawnNoise, Shares};
-use matching::{MatchDisclosure, MatchOptions};
+use matching::MatchDisclosure;
 use net::connect::Standby;
 use net::{Identity, Session};
-use privacy::cut_and_choose::CandidateNoise;
-use privacy::hold;
 use privacy::ledger::{Bytes32, Ledger};
-use privacy::scales::Scales;
-use program::lower::ReleasePlan;
 use release::rational::ratio;
 use report::{Disclosure, ServersInfo, StageReport};
 use serde::{Deserialize, Serialize};
@@ -83,14 +80,7 @@ impl ServerReport {
         if !self.stored {
             lines.push(protects(&self.transport));
         }
-        for stage in &self.stages {
-            let held = if stage.price_held { "as priced" } else { "NOT as priced" };
-            let own: u64 = stage.bytes_sent.iter().sum();
-            lines.push(format!(
-                "{}: {:.1} s, {own} bytes to and from this server, {held}",
-                stage.name, stage.seconds
-            ));
-        }
+        lines.extend(stage_lines(&self.stages, "to and from this server"));
         lines.join("\n")
     }
 }
@@ -199,7 +189,8 @@ impl ServerRun<'_> {
         let engines = engines.masked(transport != ServerTransport::Tls);
         let ledger = Mutex::new(Ledger::open(&self.node.held())?);
         let mut serving = Serving { run: self, common, ledger };
-        let Completed { matched, .. } = Course { study, built }.run(engines, (), &mut serving)?;
+        let stage = MatchStage::new(study, built, &engines, [0; 2])?;
+        let Completed { matched, .. } = Course { study, built }.run(engines, &stage, (), &mut serving)?;
         self.session.step("done", |s| tell_all(s, [1]))?;
         self.session.finish()?;
         Ok(self.report(Some((matched, transport))))
@@ -231,18 +222,6 @@ impl ServerRun<'_> {
             }
             all.ok_or_else(|| Error::misuse("a study has owners"))
         })
-    }
-
-    /// How many rows there are, after joining them where that is this server's part.
-    fn rows(&mut self) -> Result<Disclosure, Error> {
-        let study = &self.ready.study;
-        self.log.begin("match", 0);
-        let (matcher, memory) = (study.matching.matcher, Some(self.node.memory));
-        let options = MatchOptions { memory, ..matched::options(study) };
-        let sizes = self.session.step("match", |s| matcher.serve(s, &options))?;
-        let price = matcher.price(&sizes, &options);
-        self.log.end(self.session.traffic(), "match", sizes.union, price);
-        Ok(matched::disclosure(study, MatchDisclosure::of(sizes)))
     }
 
     /// What this server says of the run; of one in which nothing was computed, its stages are empty.
@@ -277,7 +256,7 @@ impl ServerRun<'_> {
 /// A server holds no column, sees shares, and pays nothing.
 impl Actor for Serving<'_, '_> {
     type Rows = Disclosure;
-    type Lanes = ();
+    type Workers = ();
     type Totals = Shares;
     type Views = ();
 
@@ -285,10 +264,14 @@ impl Actor for Serving<'_, '_> {
         self.run.log.run(stage, &mut self.run.session, |s| stage.run(s))
     }
 
-    fn match_rows(&mut self) -> Result<(Disclosure, u64), Error> {
-        let disclosed = self.run.rows()?;
-        let union = disclosed.union;
-        Ok((disclosed, union))
+    /// Joins rows where that is this server's part, and hears how many there are.
+    fn join_rows(&mut self, stage: &MatchStage<'_>) -> Result<(Disclosure, u64), Error> {
+        let ServerRun { node, session, log, .. } = &mut *self.run;
+        log.begin(stage.name(), stage.items());
+        let sizes = stage.serve(node.memory, session)?;
+        let union = sizes.union;
+        log.end(session.traffic(), stage.name(), union, stage.price(&sizes)?);
+        Ok((stage.disclosure(MatchDisclosure::of(sizes)), union))
     }
 
     fn settled(&mut self, _matched: &Matched<Disclosure>) {}
@@ -324,42 +307,12 @@ impl Actor for Serving<'_, '_> {
         totals: &Shares,
         noise: &mut DrawnNoise,
     ) -> Result<(), Error> {
-        let holder = Holder { ledger: &self.ledger, common: &self.common };
+        let holder = Holder { ledger: &self.ledger, common: &self.common, payment: None };
         let ServerRun { session, log, .. } = &mut *self.run;
         log.begin(stage.name(), stage.items());
         let run = |unit| stage.run(unit, noise, totals, &holder, session).map(|released| released.ran);
         let ran = stage.units().iter().map(run).collect::<Result<Vec<_>, _>>()?;
         log.end(session.traffic(), stage.name(), stage.items(), stage.price(&ran)?);
         Ok(())
-    }
-}
-
-/// What a server brings to a release: where it keeps its share.
-struct Holder<'a> {
-    ledger: &'a Mutex<Ledger>,
-    common: &'a Bytes32,
-}
-
-impl Payer for Holder<'_> {
-    fn ledger(&self) -> &Mutex<Ledger> {
-        self.ledger
-    }
-
-    fn common(&self) -> &Bytes32 {
-        self.common
-    }
-
-    fn owner(&self, _: &ReleasePlan, _: &Scales) -> Result<Option<hold::OwnerPayment<'_>>, Error> {
-        Ok(None)
-    }
-
-    fn candidates(
-        &self,
-        _: &ReleasePlan,
-        _: &Scales,
-        _: u32,
-        _: &mut Session,
-    ) -> Result<CandidateNoise, Error> {
-        Err(Error::misuse("servers take no part in cut-and-choose"))
     }
 }

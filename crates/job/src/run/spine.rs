@@ -29,7 +29,7 @@ const DIGEST_BYTES: usize = 32;
 pub(super) type Name = [u8; 32];
 
 /// A kept spine, read and checked.
-pub(super) struct Kept {
+pub(super) struct KeptSpine {
     path: PathBuf,
     key: [u8; 32],
     name: Name,
@@ -49,7 +49,7 @@ pub(super) fn file(path: &Path, study: &Study) -> PathBuf {
     name.into()
 }
 
-impl Kept {
+impl KeptSpine {
     /// A spine of this run.
     pub fn new(
         path: PathBuf,
@@ -234,9 +234,10 @@ mod tests {
         let path = folder.path().join("spine");
         let study = Study::parse("s", LIFT).unwrap();
         let sizes = MatchSizes { rows: vec![3, 4], keys: Vec::new(), union: 6 };
-        let made = Kept::new(path.clone(), [7; 32], &sizes, &identifiers(&["a", "b", "c"]), &[5, 0, 2]);
+        let made = KeptSpine::new(path.clone(), [7; 32], &sizes, &identifiers(&["a", "b", "c"]), &[5, 0, 2]);
         made.write(&study, PartyId(0)).unwrap();
-        let read = |text: &str, me| Kept::read(path.clone(), &Study::parse("s", text).unwrap(), PartyId(me));
+        let read =
+            |text: &str, me| KeptSpine::read(path.clone(), &Study::parse("s", text).unwrap(), PartyId(me));
         let kept =
             read(&LIFT.replace("polio-1954", "another").replace("clamp        = 1", "clamp = 2"), 0).unwrap();
         assert_eq!((kept.name(), kept.sizes()), ([7; 32], sizes));
@@ -244,7 +245,7 @@ mod tests {
         let error = kept.positions(&identifiers(&["c", "d", "e"])).unwrap_err().to_string();
         assert!(error.starts_with("2 rows of this party's data are not on the kept spine"), "{error}");
         assert!(error.contains("the first is row 2"), "{error}");
-        let text = |result: Result<Kept, Error>| result.err().unwrap().to_string();
+        let text = |result: Result<KeptSpine, Error>| result.err().unwrap().to_string();
         assert!(text(read(LIFT, 1)).contains("is of another match"));
         for (from, to) in
             [("\"trim\", ", ""), ("3f9a", "3f9b"), ("duplicates  = \"error\"", "duplicates = \"first\"")]
@@ -285,11 +286,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("spine");
         let study = Study::parse("s", LIFT).unwrap();
-        let made = Kept::new(path.clone(), [7; 32], &MatchSizes::default(), &identifiers(&[]), &[]);
+        let made = KeptSpine::new(path.clone(), [7; 32], &MatchSizes::default(), &identifiers(&[]), &[]);
         made.write(&study, PartyId(0)).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-        let error = Kept::read(path, &study, PartyId(0)).err().unwrap().to_string();
+        let error = KeptSpine::read(path, &study, PartyId(0)).err().unwrap().to_string();
         assert!(error.contains("chmod 600"), "{error}");
     }
 }

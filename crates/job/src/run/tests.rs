@@ -2,9 +2,10 @@
 //! tells.
 
 use super::matched::MatchedRows;
-use super::spine::Kept;
+use super::spine::KeptSpine;
 use super::*;
 use crate::stages::compute::ComputeStage;
+use crate::stages::matching::MatchStage;
 use crate::stages::publish::hear_groups;
 use data::generate::{FileFormat, LiftOptions, lift_study};
 use engine::{Share, Shares};
@@ -116,13 +117,15 @@ fn totals(parties: &[PartySetup; 2]) -> Result<(Vec<u128>, [Disclosure; 2]), Err
         let ledger = Arc::new(Mutex::new(Ledger::open(&party.ledger)?));
         let watch = Watch::none();
         let meeting = meet(party, &checked, places(party, &checked.study, checked.me, false)?, &watch)?;
-        let (mut run, mut lanes) = OwnerRun::new(party, &checked, ledger, &watch, meeting)?;
-        let kept = run.kept.as_ref().map(Kept::name);
-        let agreement = run.agree(kept)?;
+        let (mut run, mut workers) = OwnerRun::new(party, &checked, ledger, &watch, meeting)?;
+        let spine = run.kept_spine.as_ref().map(KeptSpine::name);
+        let agreement = run.agree(spine)?;
         run.ready(&agreement)?;
-        let MatchedRows { rows, disclosed } = run.match_rows(&agreement)?;
-        let Checked { study, engines, .. } = &checked;
-        let shares = run.work(&ComputeStage::new(study, engines.clone(), rows.count()), &rows, &mut lanes)?;
+        let Checked { study, built, engines, rows, .. } = &checked;
+        let stage = MatchStage::new(study, built, engines, [rows.len(); 2])?;
+        let MatchedRows { rows, disclosed } = run.place_rows(&stage, &agreement)?;
+        let shares =
+            run.work(&ComputeStage::new(study, engines.clone(), rows.count()), &rows, &mut workers)?;
         run.part()?;
         run.session.finish()?;
         assert!(run.log.all().iter().all(|stage| stage.price_held), "{:?}", run.log.all());

@@ -10,6 +10,7 @@ use crate::engines::{Estimate, StudyEngine};
 use crate::plan::{Link, Speeds};
 use crate::prepare::Built;
 use crate::run::agree::number_id;
+use crate::run::payment::Payment;
 use base::{Cost, Error, PartyId};
 use engine::{DrawnNoise, Entered, PreparedLists, PreparedRelease, Shares, outputs};
 use net::Session;
@@ -54,30 +55,13 @@ pub(crate) struct Released {
     pub benders: Vec<PartyId>,
 }
 
-/// What a participant brings to a release: its ledger, and what it is charged there.
-pub(crate) trait Payer {
-    fn ledger(&self) -> &Mutex<Ledger>;
-
+/// Where a participant of a release keeps its share, and what it pays.
+pub(crate) struct Holder<'a> {
+    pub ledger: &'a Mutex<Ledger>,
     /// What all know as study and data.
-    fn common(&self) -> &Bytes32;
-
-    /// What this party is charged, and signs; none at a server.
-    ///
-    /// # Errors
-    /// When the party file names no lineage.
-    fn owner(&self, plan: &ReleasePlan, scales: &Scales) -> Result<Option<hold::OwnerPayment<'_>>, Error>;
-
-    /// This party's side of a release of candidates.
-    ///
-    /// # Errors
-    /// When this participant has none, or its setup is out of range.
-    fn candidates(
-        &self,
-        plan: &ReleasePlan,
-        scales: &Scales,
-        candidates: u32,
-        session: &mut Session,
-    ) -> Result<CandidateNoise, Error>;
+    pub common: &'a Bytes32,
+    /// None at a server, which pays nothing.
+    pub payment: Option<&'a Payment<'a>>,
 }
 
 /// Whether anything is revealed to a viewer, lists aside.
@@ -161,11 +145,11 @@ impl<'a> ReleaseStage<'a> {
         unit: &ReleaseUnit,
         noise: &mut DrawnNoise,
         totals: &Shares,
-        payer: &dyn Payer,
+        holder: &Holder<'_>,
         session: &mut Session,
     ) -> Result<Released, Error> {
         let mut released = match &unit.outputs {
-            Some(outputs) => self.outputs(unit, (&**outputs, noise), totals, payer, session)?,
+            Some(outputs) => self.outputs(unit, (&**outputs, noise), totals, holder, session)?,
             None => Released::of(Vec::new()),
         };
         if let Some(lists) = &unit.lists {
@@ -179,7 +163,7 @@ impl<'a> ReleaseStage<'a> {
         unit: &ReleaseUnit,
         (outputs, drawn): (&dyn PreparedRelease, &mut DrawnNoise),
         totals: &Shares,
-        payer: &dyn Payer,
+        holder: &Holder<'_>,
         session: &mut Session,
     ) -> Result<Released, Error> {
         let (step, plan) = (unit.step(), outputs.plan());
@@ -188,18 +172,20 @@ impl<'a> ReleaseStage<'a> {
             return Ok(Released::of(values.unwrap_or_default()));
         }
         if let (NoiseFrom::CutAndChoose(candidates), Some(_)) = (self.study.noise(), plan.viewer.only()) {
-            let noise = payer.candidates(plan, self.scales, candidates, session)?;
+            let payment = holder.payment;
+            let payment = payment.ok_or_else(|| Error::misuse("servers take no part in cut-and-choose"))?;
+            let noise = payment.candidates(plan, self.scales, candidates, session)?;
             return session.step(&step, |s| noise.run(outputs, totals, s)).map(Released::of);
         }
-        let id = number_id(payer.common(), plan.viewer);
+        let id = number_id(holder.common, plan.viewer);
         let release = hold::HeldRelease {
             plan,
             common: blake3::derive_key("tacit released number 1", &[id, plan.digest()].concat()),
             id,
             law: self.scales.law(plan.viewer),
             holders: outputs.holders().to_vec(),
-            ledger: payer.ledger(),
-            owner: payer.owner(plan, self.scales)?,
+            ledger: holder.ledger,
+            owner: holder.payment.map(|payment| payment.number(plan, self.scales)).transpose()?,
         };
         let ReleaseOutcome { values, attempt, ran, benders } = session.step(&step, |session| {
             release.run(session, |session| {

@@ -10,13 +10,11 @@
 //! * **Cost.** One message to each peer: the number of rows (8 bytes) and a BLAKE3 hash of the sorted
 //!   identifiers (32 bytes). To each server the number of rows. [`price`] is exact.
 
-use crate::begin::begin;
 use crate::identifiers::IdentifierSource;
 use crate::matcher::{
-    MatchDisclosure, MatchEstimate, MatchFeatures, MatchOptions, MatchOutcome, MatchRoles, MatchSizes,
-    Matcher,
+    MatchDisclosure, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome, MatchRoles,
+    MatchSizes, Matcher,
 };
-use crate::payload::PayloadTable;
 use base::{Cost, Error, PartyId, limits};
 use net::Session;
 
@@ -53,14 +51,12 @@ impl Matcher for AlignedRows {
         MatchEstimate { waits: 1.0, why: String::new(), ..MatchEstimate::apart(sizes) }
     }
 
-    fn run(
-        &self,
-        session: &mut Session,
-        own: &dyn IdentifierSource,
-        payload: Option<&PayloadTable>,
-        options: &MatchOptions,
-    ) -> Result<MatchOutcome, Error> {
-        begin(self, session, own, payload, options)?;
+    fn step(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn converse(&self, session: &mut Session, input: &MatchInput<'_>) -> Result<MatchOutcome, Error> {
+        let MatchInput { rows: own, options, .. } = input;
         let (order, digest) = sorted(own)?;
         let mut mine = [0; MESSAGE];
         mine[..8].copy_from_slice(&own.rows().to_le_bytes());

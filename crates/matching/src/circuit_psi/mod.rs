@@ -38,12 +38,12 @@ mod price;
 
 pub use price::{memory, price};
 
-use crate::begin::{begin, by_party, peer_rows_max};
-use crate::dummies::{self, PaddedIdentifiers, ShownSizes};
+use crate::begin::{by_party, peer_rows_max};
+use crate::dummies::{self, ShownSizes};
 use crate::identifiers::{self, IdentifierSource};
 use crate::matcher::{
-    MatchDisclosure, MatchEstimate, MatchFeatures, MatchOptions, MatchOutcome, MatchOutput, MatchSizes,
-    Matcher, OutputForm, RowInfluence,
+    MatchDisclosure, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome, MatchOutput,
+    MatchSizes, Matcher, OutputForm, RowInfluence,
 };
 use crate::memory as room;
 use crate::payload::{
@@ -119,37 +119,29 @@ impl Matcher for CircuitJoin {
         MatchEstimate { waits: 10.0, rows: places, why, ..MatchEstimate::apart(sizes) }
     }
 
-    fn run(
-        &self,
-        session: &mut Session,
-        own: &dyn IdentifierSource,
-        payload: Option<&PayloadTable>,
-        options: &MatchOptions,
-    ) -> Result<MatchOutcome, Error> {
-        session.step("circuit-psi", |session| {
-            let mut rng = session.fork_seed("bins and tables").into_rng();
-            let plan = begin(self, session, own, payload, options)?;
-            identifiers::check_unique(own, &mut rng)?;
-            let (names, layout) = (PaddedIdentifiers::new(own, plan.as_ref()), &options.layouts[1]);
-            let (rows, seed) = session.step("count", |s| count(s, names.rows(), options, &mut rng))?;
-            room::check(memory(rows, layout, session.me()), options.memory)?;
-            let bins = CuckooBins::new(rows);
-            if bins.all() >= limits::ROWS {
-                return Err(Error::limit("limits::ROWS, bins of the join", bins.all(), limits::ROWS - 1));
-            }
-            let keys = Zeroizing::new(oprf::keys(&names, &seed)?);
-            let shapes = PieceShapes::new(&bins, layout);
-            shapes.check()?;
-            let (peer, kind) = (session.me().other(), ot_of(options));
-            let party = Party { bins, shapes, seed, layout, peer, kind };
-            let joined = match payload {
-                None => party.receive(session, &keys, own.rows(), rng),
-                Some(payload) => party.send(session, &keys, payload, rng),
-            }?;
-            let sizes = MatchSizes::apart(&rows, 1);
-            let disclosed = MatchDisclosure { sizes, size_hidden: true, counts: Vec::new() };
-            Ok(MatchOutcome { output: MatchOutput::Shares(joined), disclosed })
-        })
+    fn converse(&self, session: &mut Session, input: &MatchInput<'_>) -> Result<MatchOutcome, Error> {
+        let mut rng = session.fork_seed("bins and tables").into_rng();
+        let MatchInput { rows: names, payload, options } = input;
+        identifiers::check_unique(names, &mut rng)?;
+        let layout = &options.layouts[1];
+        let (rows, seed) = session.step("count", |s| count(s, names.rows(), options, &mut rng))?;
+        room::check(memory(rows, layout, session.me()), options.memory)?;
+        let bins = CuckooBins::new(rows);
+        if bins.all() >= limits::ROWS {
+            return Err(Error::limit("limits::ROWS, bins of the join", bins.all(), limits::ROWS - 1));
+        }
+        let keys = Zeroizing::new(oprf::keys(names, &seed)?);
+        let shapes = PieceShapes::new(&bins, layout);
+        shapes.check()?;
+        let (peer, kind) = (session.me().other(), ot_of(options));
+        let party = Party { bins, shapes, seed, layout, peer, kind };
+        let joined = match payload {
+            None => party.receive(session, &keys, names.real_rows(), rng),
+            Some(payload) => party.send(session, &keys, payload, rng),
+        }?;
+        let sizes = MatchSizes::apart(&rows, 1);
+        let disclosed = MatchDisclosure { sizes, size_hidden: true, counts: Vec::new() };
+        Ok(MatchOutcome { output: MatchOutput::Shares(joined), disclosed })
     }
 }
 

@@ -31,7 +31,6 @@
 //! ```
 
 mod edges;
-mod moves;
 mod names;
 mod price;
 mod talk;
@@ -39,14 +38,14 @@ mod talk;
 pub use edges::ContaminationCounts;
 pub use price::{SlotSizes, memory, price};
 
-use crate::begin::begin;
-use crate::dummies::{PaddedIdentifiers, ShownSizes};
-use crate::identifiers::IdentifierSource;
+use crate::dummies::ShownSizes;
 use crate::matcher::{
-    ContaminatedRule, MatchDisclosure, MatchEstimate, MatchFeatures, MatchOptions, MatchOutcome, MatchOutput,
-    MatchSizes, MatchedCount, Matcher, RepeatRule, RowInfluence,
+    ContaminatedRule, MatchDisclosure, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome,
+    MatchOutput, MatchSizes, MatchedCount, Matcher, RepeatRule, RowInfluence,
 };
-use crate::payload::{JoinedPart, JoinedShares, PayloadTable, ValidEntries};
+use crate::moves::PayloadMoves;
+use crate::payload::{JoinedPart, JoinedShares, ValidEntries};
+use crate::terms::PayloadVector;
 use base::{Cost, Error, PartyId};
 use net::Session;
 
@@ -138,30 +137,28 @@ impl Matcher for CollectingJoin {
         }
     }
 
-    fn run(
-        &self,
-        session: &mut Session,
-        own: &dyn IdentifierSource,
-        payload: Option<&PayloadTable>,
-        options: &MatchOptions,
-    ) -> Result<MatchOutcome, Error> {
-        session.step("collecting", |session| {
-            check(session.me(), own, options)?;
-            let plan = begin(self, session, own, payload, options)?;
-            let padded = PaddedIdentifiers::new(own, plan.as_ref());
-            let pairs = talk::pairs(session, &padded, options)?;
-            let SlotSizes { rows, keys, .. } = pairs.sizes;
-            let parts = moves::parts(session, payload, &pairs, options)?;
-            let valid = match &pairs.role {
-                talk::CollectorRole::Joiner { valid, .. } => ValidEntries::Mine(valid.clone()),
-                talk::CollectorRole::Other { .. } => ValidEntries::Theirs,
-            };
-            let parts = parts.map(JoinedPart::Shared);
-            let joined = JoinedShares { rows: rows[0], slots: options.slots, parts, valid };
-            let sizes = MatchSizes { rows: rows.into(), keys: keys.into(), union: rows[0] + rows[1] };
-            let disclosed = MatchDisclosure { sizes, size_hidden: true, counts: counted(&pairs) };
-            Ok(MatchOutcome { output: MatchOutput::Shares(joined), disclosed })
-        })
+    fn converse(&self, session: &mut Session, input: &MatchInput<'_>) -> Result<MatchOutcome, Error> {
+        let MatchInput { rows: padded, payload, options } = input;
+        check(session.me(), padded.real_rows(), options)?;
+        let pairs = talk::pairs(session, padded, options)?;
+        let SlotSizes { rows, keys, .. } = pairs.sizes;
+        let vector = PayloadVector::new(*payload, &pairs.order, options)?;
+        let map = match &pairs.role {
+            talk::CollectorRole::Joiner { map, .. } => map,
+            talk::CollectorRole::Other { rho } => rho,
+        };
+        let (steps, entries) = (["anchors", "slots"], [rows[0], pairs.sizes.entries()]);
+        let moves = PayloadMoves { steps, rows, entries, extends: true, map };
+        let parts = moves.run(session, &vector, options)?;
+        let valid = match &pairs.role {
+            talk::CollectorRole::Joiner { valid, .. } => ValidEntries::Mine(valid.clone()),
+            talk::CollectorRole::Other { .. } => ValidEntries::Theirs,
+        };
+        let parts = parts.map(JoinedPart::Shared);
+        let joined = JoinedShares { rows: rows[0], slots: options.slots, parts, valid };
+        let sizes = MatchSizes { rows: rows.into(), keys: keys.into(), union: rows[0] + rows[1] };
+        let disclosed = MatchDisclosure { sizes, size_hidden: true, counts: counted(&pairs) };
+        Ok(MatchOutcome { output: MatchOutput::Shares(joined), disclosed })
     }
 }
 
@@ -180,14 +177,14 @@ fn counted(pairs: &talk::CollectedPairs) -> Vec<MatchedCount> {
 }
 
 /// Whether caps and lists fit the rows.
-fn check(me: PartyId, rows: &dyn IdentifierSource, options: &MatchOptions) -> Result<(), Error> {
+fn check(me: PartyId, rows: u64, options: &MatchOptions) -> Result<(), Error> {
     for (name, cap) in [("slots of an anchor", options.slots), ("anchors of a row", options.degree)] {
         if !(1..=CAP_MAX).contains(&cap) {
             return Err(Error::limit(name, cap.into(), CAP_MAX.into()));
         }
     }
     let Some(first) = options.lists else { return Ok(()) };
-    if me != PartyId(0) || first > rows.rows() {
+    if me != PartyId(0) || first > rows {
         return Err(Error::misuse("the first rows of party 0 may be list T, no others"));
     }
     if options.dummies.is_some() {

@@ -1,5 +1,6 @@
 //! What Collecting PS3I costs, from the schedule that the drivers follow.
 
+use crate::chunks::CHUNK;
 use crate::dummies;
 use crate::group::ELEMENT_BYTES;
 use crate::matcher::{MatchOptions, ShareBackend};
@@ -9,9 +10,6 @@ use crate::tags::TAG_BYTES;
 use crate::terms;
 use base::{Cost, PartyId};
 use std::ops::Range;
-
-/// Names that travel in one message, or those of one row.
-pub const CHUNK: u64 = 4096;
 
 /// Five numbers, the terms of the dummies and all other terms.
 const COUNT_BYTES: u64 = 5 * 8 + dummies::TERMS_BYTES + terms::BYTES as u64;

@@ -3,8 +3,9 @@
 use super::KEYS_MAX;
 use super::edges::{self, ContaminationCounts};
 use super::names::{IdentifierOccurrences, OccurrenceNames};
-use super::price::{CHUNK, SlotSizes, chunks, memory};
+use super::price::{SlotSizes, chunks, memory};
 use crate::begin::peer_rows_max;
+use crate::chunks::CHUNK;
 use crate::dummies::{self, ShownSizes};
 use crate::group::{self, Exponent, GroupElement};
 use crate::identifiers::IdentifierSource;

@@ -28,23 +28,24 @@
 mod price;
 mod union;
 
-pub use price::{CHUNK, memory, multiplications, price};
+pub use crate::chunks::CHUNK;
+pub use price::{memory, multiplications, price};
 
-use crate::begin::{begin, peer_rows_max, within};
+use crate::begin::{peer_rows_max, within};
+use crate::chunks::{chunk, len, refused};
 use crate::dummies::{self, PaddedIdentifiers, ShownSizes};
 use crate::group::{self, ElementRefusal, Exponent, GroupElement, is_canonical};
 use crate::identifiers::{self, IdentifierSource};
 use crate::matcher::{
-    MatchDisclosure, MatchEstimate, MatchFeatures, MatchOptions, MatchOutcome, MatchSizes, MatchedCount,
-    Matcher,
+    MatchDisclosure, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome, MatchSizes,
+    MatchedCount, Matcher,
 };
 use crate::memory as room;
-use crate::payload::PayloadTable;
 use crate::pid::PrivateId;
 use crate::tags::{self, PlacedTag, PositionFinder, TAG_BYTES, are_distinct, tagged, to_wire};
 use base::{Cost, Error, PartyId, Roster, limits};
 use net::{Session, StepLink};
-use price::{PULSE, chunk, held, width};
+use price::{PULSE, held, width};
 use std::ops::Range;
 use union::UnionMember;
 
@@ -83,32 +84,27 @@ impl Matcher for ManyId {
         MatchEstimate { multiplications, waits, ..MatchEstimate::apart(sizes) }
     }
 
-    fn run(
-        &self,
-        session: &mut Session,
-        own: &dyn IdentifierSource,
-        payload: Option<&PayloadTable>,
-        options: &MatchOptions,
-    ) -> Result<MatchOutcome, Error> {
-        session.step("many", |session| {
-            let mut rng = session.fork_seed("order and keys").into_rng();
-            let plan = begin(self, session, own, payload, options)?;
-            let padded = PaddedIdentifiers::new(own, plan.as_ref());
-            identifiers::check_unique(&padded, &mut rng)?;
-            let mut order: Vec<u32> = (0..padded.rows() as u32).collect();
-            rng.shuffle(&mut order);
-            let rows = session.step("count", |s| count(s, &padded, options))?;
-            let party = Party {
-                me: session.me().index(),
-                threads: options.threads,
-                keys: [Exponent::random(&mut rng), Exponent::random(&mut rng)],
-                identifiers: &padded,
-                order,
-                rows,
-            };
-            room::check(memory(&party.rows, party.me), options.memory)?;
-            party.run(session, padded.real_rows())
-        })
+    fn step(&self) -> Option<&'static str> {
+        Some("many")
+    }
+
+    fn converse(&self, session: &mut Session, input: &MatchInput<'_>) -> Result<MatchOutcome, Error> {
+        let mut rng = session.fork_seed("order and keys").into_rng();
+        let MatchInput { rows: padded, options, .. } = input;
+        identifiers::check_unique(padded, &mut rng)?;
+        let mut order: Vec<u32> = (0..padded.rows() as u32).collect();
+        rng.shuffle(&mut order);
+        let rows = session.step("count", |s| count(s, padded, options))?;
+        let party = Party {
+            me: session.me().index(),
+            threads: options.threads,
+            keys: [Exponent::random(&mut rng), Exponent::random(&mut rng)],
+            identifiers: padded,
+            order,
+            rows,
+        };
+        room::check(memory(&party.rows, party.me), options.memory)?;
+        party.run(session, padded.real_rows())
     }
 }
 
@@ -509,12 +505,4 @@ fn recv_column(link: &mut StepLink<'_>, name: &'static str, rows: u64) -> Result
         link.recv(column[piece.start as usize..].as_flattened_mut())?;
     }
     Ok(column)
-}
-
-fn refused(link: &StepLink<'_>, refusal: ElementRefusal) -> Error {
-    link.malformed(refusal.text())
-}
-
-fn len(range: &Range<u64>) -> usize {
-    (range.end - range.start) as usize
 }

@@ -1,5 +1,6 @@
 //! What the protocol costs, from the schedule that the driver itself follows.
 
+use crate::chunks::{CHUNK, chunk};
 use crate::dummies::TERMS_BYTES;
 use crate::group::ELEMENT_BYTES;
 use crate::matcher::MatchSizes;
@@ -7,9 +8,6 @@ use crate::meter::LinkMeter;
 use crate::tags::TAG_BYTES;
 use base::Cost;
 use std::ops::Range;
-
-/// Rows whose elements travel in one message.
-pub const CHUNK: u64 = 4096;
 
 /// Rows of the union after which a party shows the others that it is still at work.
 pub(super) const PULSE: u64 = 16 * CHUNK;
@@ -20,11 +18,6 @@ pub(super) const COUNT_BYTES: u64 = 8 + TERMS_BYTES;
 /// Bytes of the size of the union, and of a digest of the spine.
 pub(super) const UNION_BYTES: u64 = 8;
 pub(super) const RECEIPT_BYTES: u64 = 32;
-
-/// Chunk `i` of a column; empty beyond its end.
-pub(super) fn chunk(len: u64, i: u64) -> Range<u64> {
-    len.min(i * CHUNK)..len.min((i + 1) * CHUNK)
-}
 
 /// Pulses of a party that multiplies the union.
 pub(super) fn pulses(union: u64) -> u64 {

@@ -39,25 +39,25 @@ mod graph;
 mod price;
 mod rows;
 
+pub use crate::chunks::CHUNK;
 pub use graph::MatchGraph;
-pub use price::{CHUNK, KEYS, memory, multiplications, price};
+pub use price::{KEYS, memory, multiplications, price};
 
-use crate::begin::{begin, peer_rows_max, within};
+use crate::begin::{peer_rows_max, within};
+use crate::chunks::{chunk, chunks, len, refused};
 use crate::dummies::{self, PaddedIdentifiers, ShownSizes};
 use crate::group::{self, ElementRefusal, Exponent, GroupElement, is_canonical};
 use crate::identifiers::{IdentifierSource, NameDomain};
 use crate::matcher::{
-    ContaminatedRule, MatchDisclosure, MatchEstimate, MatchFeatures, MatchOptions, MatchOutcome, MatchSizes,
-    MatchedCount, Matcher, PairSizes, RepeatRule, RowInfluence,
+    ContaminatedRule, MatchDisclosure, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome,
+    MatchSizes, MatchedCount, Matcher, PairSizes, RepeatRule, RowInfluence,
 };
 use crate::memory as room;
-use crate::payload::PayloadTable;
 use crate::tags::{self, PlacedTag, PositionFinder, TAG_BYTES, are_distinct, place, tag, to_wire};
 use base::{Cost, Error, PartyId, Rng, limits};
-use net::{Session, StepLink};
-use price::{SETTINGS_BYTES, chunk, chunks, returned};
+use net::Session;
+use price::{SETTINGS_BYTES, returned};
 use rows::ShuffledRows;
-use std::ops::Range;
 
 const UNIQUE: &str = "its identifiers are unique";
 
@@ -149,39 +149,33 @@ impl Matcher for MultiId {
         MatchEstimate { multiplications, waits: 6.0, ..MatchEstimate::apart(sizes) }
     }
 
-    fn run(
-        &self,
-        session: &mut Session,
-        own: &dyn IdentifierSource,
-        payload: Option<&PayloadTable>,
-        options: &MatchOptions,
-    ) -> Result<MatchOutcome, Error> {
-        session.step("multi", |session| {
-            let me = session.me();
-            check_options(me, own, options)?;
-            let plan = begin(self, session, own, payload, options)?;
-            let padded = PaddedIdentifiers::new(own, plan.as_ref());
-            let first = options.lists.unwrap_or(0);
-            let mut rng = session.fork_seed("order and keys").into_rng();
-            let rows = ShuffledRows::new(&padded, first, options.repeats, &mut rng)?;
-            let known = session.step("count", |s| count(s, &padded, first, options))?;
-            room::check(memory(known.rows, known.keys, me), options.memory)?;
-            let party = Party { peer: me.other(), options, sizes: known, rows };
-            let (mut mine, union, graph) = match me {
-                PartyId(0) => party.run_c(session, &mut rng)?,
-                _ => party.run_p(session, &mut rng)?,
-            };
-            mine.truncate(padded.real_rows() as usize);
-            let sizes = PairSizes { rows: known.rows, keys: known.keys, union };
-            let mut disclosed = MatchDisclosure::of(sizes);
-            disclosed.counts.extend(graph.iter().flat_map(counted));
-            if options.contaminated != ContaminatedRule::Ignore {
-                let lists = [known.first, known.rows[0] - known.first];
-                let lists = LISTS.into_iter().zip(lists);
-                disclosed.counts.extend(lists.map(|(what, count)| MatchedCount::new(what, count)));
-            }
-            Ok(MatchOutcome::spine_of(union, mine, disclosed))
-        })
+    fn step(&self) -> Option<&'static str> {
+        Some("multi")
+    }
+
+    fn converse(&self, session: &mut Session, input: &MatchInput<'_>) -> Result<MatchOutcome, Error> {
+        let (me, MatchInput { rows: padded, options, .. }) = (session.me(), input);
+        check_options(me, padded.real_rows(), options)?;
+        let first = options.lists.unwrap_or(0);
+        let mut rng = session.fork_seed("order and keys").into_rng();
+        let rows = ShuffledRows::new(padded, first, options.repeats, &mut rng)?;
+        let known = session.step("count", |s| count(s, padded, first, options))?;
+        room::check(memory(known.rows, known.keys, me), options.memory)?;
+        let party = Party { peer: me.other(), options, sizes: known, rows };
+        let (mut mine, union, graph) = match me {
+            PartyId(0) => party.run_c(session, &mut rng)?,
+            _ => party.run_p(session, &mut rng)?,
+        };
+        mine.truncate(padded.real_rows() as usize);
+        let sizes = PairSizes { rows: known.rows, keys: known.keys, union };
+        let mut disclosed = MatchDisclosure::of(sizes);
+        disclosed.counts.extend(graph.iter().flat_map(counted));
+        if options.contaminated != ContaminatedRule::Ignore {
+            let lists = [known.first, known.rows[0] - known.first];
+            let lists = LISTS.into_iter().zip(lists);
+            disclosed.counts.extend(lists.map(|(what, count)| MatchedCount::new(what, count)));
+        }
+        Ok(MatchOutcome::spine_of(union, mine, disclosed))
     }
 }
 
@@ -192,7 +186,7 @@ fn counted(graph: &MatchGraph) -> impl Iterator<Item = MatchedCount> {
 }
 
 /// Whether options fit each other and the rows.
-fn check_options(me: PartyId, own: &dyn IdentifierSource, options: &MatchOptions) -> Result<(), Error> {
+fn check_options(me: PartyId, rows: u64, options: &MatchOptions) -> Result<(), Error> {
     if options.contaminated != ContaminatedRule::Ignore && options.dummies.is_some() {
         // A row whose partner was dropped can change one pair more than the charge is for, and lists show
         // exact sizes.
@@ -206,9 +200,7 @@ fn check_options(me: PartyId, own: &dyn IdentifierSource, options: &MatchOptions
             Err(Error::input("contaminated rows are those of two lists; say which rows are one"))
         }
         Some(_) if !wanted => Err(Error::misuse("lists are party 0's, where contaminated rows matter")),
-        Some(first) if first > own.rows() => {
-            Err(Error::misuse("the first list has more rows than there are"))
-        }
+        Some(first) if first > rows => Err(Error::misuse("the first list has more rows than there are")),
         _ => Ok(()),
     }
 }
@@ -599,12 +591,4 @@ fn invertible(rng: &mut Rng) -> (Exponent, Exponent) {
             return (key, inverse);
         }
     }
-}
-
-fn refused(link: &StepLink<'_>, refusal: ElementRefusal) -> Error {
-    link.malformed(refusal.text())
-}
-
-fn len(range: &Range<u64>) -> usize {
-    (range.end - range.start) as usize
 }

@@ -1,5 +1,6 @@
 //! What the protocol costs, from the schedule that the driver itself follows.
 
+use crate::chunks::{CHUNK, chunk, chunks};
 use crate::dummies::TERMS_BYTES;
 use crate::group::ELEMENT_BYTES;
 use crate::matcher::PairSizes;
@@ -7,9 +8,6 @@ use crate::meter::LinkMeter;
 use crate::tags::TAG_BYTES;
 use base::{Cost, PartyId};
 use std::ops::Range;
-
-/// Elements, or rows of the spine, that travel in one message.
-pub const CHUNK: u64 = 4096;
 
 /// Most identifiers of a row.
 pub const KEYS: usize = 16;
@@ -25,16 +23,6 @@ pub(super) const LABEL_BYTES: u64 = 8 + 32;
 
 /// Bytes of a digest of the spine.
 pub(super) const RECEIPT_BYTES: u64 = 32;
-
-/// The chunks of a column, in order.
-pub(super) fn chunks(len: u64) -> impl Iterator<Item = Range<u64>> {
-    (0..len.div_ceil(CHUNK)).map(move |i| i * CHUNK..len.min((i + 1) * CHUNK))
-}
-
-/// Chunk `i` of a column; empty beyond its end.
-pub(super) fn chunk(len: u64, i: u64) -> Range<u64> {
-    len.min(i * CHUNK)..len.min((i + 1) * CHUNK)
-}
 
 /// While P computes chunk `i` of the labels of the spine, this many rows of C travel back: both end together.
 /// Where there is none to send, a byte says that P is at work.

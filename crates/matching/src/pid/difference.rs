@@ -4,8 +4,9 @@
 //! `s_p` is a function of the same slice of both sets, and its receiver knows `e_c`, so its size tells
 //! nothing that the set `s_p` would not.
 
-use super::price::{CHUNK, PulseBeat, SLICE_LAG, slice_bits, slice_cap};
+use super::price::{PulseBeat, SLICE_LAG, slice_bits, slice_cap};
 use super::{Party, Role, fault, steps};
+use crate::chunks::CHUNK;
 use crate::group::{ELEMENT_BYTES, GroupElement};
 use crate::spill::{SortedRecords, SpillColumn, SpillQueue, leading};
 use base::Error;

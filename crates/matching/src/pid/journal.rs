@@ -12,7 +12,7 @@
 //! emptied.
 
 use super::pins::MessagePins;
-use super::price::CHUNK;
+use crate::chunks::CHUNK;
 use crate::group::{ELEMENT_BYTES, GroupElement};
 use base::{Error, Secret};
 use std::fs::{self, DirBuilder, File, OpenOptions};

@@ -41,17 +41,17 @@ mod price;
 mod steps;
 mod stream;
 
-pub use price::{CHUNK, multiplications, price};
+pub use crate::chunks::CHUNK;
+pub use price::{multiplications, price};
 
-use crate::begin::{begin, by_party, peer_rows_max, within};
+use crate::begin::{by_party, peer_rows_max, within};
 use crate::dummies::{self, DummyPlan, PaddedIdentifiers, ShownSizes, TERMS_BYTES};
 use crate::group::{self, Exponent, GroupElement};
 use crate::identifiers::{self, IdentifierSource};
 use crate::matcher::{
-    MatchDisclosure, MatchEstimate, MatchFeatures, MatchOptions, MatchOutcome, MatchSizes, Matcher,
-    PairSizes, RestartPermit,
+    MatchDisclosure, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome, MatchSizes,
+    Matcher, PairSizes, RestartPermit,
 };
-use crate::payload::PayloadTable;
 use crate::spill::{SpillColumn, SpillRoom};
 use base::{Cost, Error, Fault, PartyId, Secret, limits};
 use journal::{JournalRun, MatchJournal};
@@ -95,37 +95,28 @@ impl Matcher for PrivateId {
         MatchEstimate { multiplications, waits: 6.0, ..MatchEstimate::apart(sizes) }
     }
 
-    fn run(
-        &self,
-        session: &mut Session,
-        own: &dyn IdentifierSource,
-        payload: Option<&PayloadTable>,
-        options: &MatchOptions,
-    ) -> Result<MatchOutcome, Error> {
-        session.step("pid", |session| {
-            let plan = begin(self, session, own, payload, options)?;
-            let (me, peer) = (session.me(), session.me().other());
-            if (session.link(peer).window() as u64) < price::WINDOW_BYTES {
-                return Err(Error::misuse("Private-ID needs a channel with a window of a megabyte"));
+    fn converse(&self, session: &mut Session, input: &MatchInput<'_>) -> Result<MatchOutcome, Error> {
+        let (me, peer) = (session.me(), session.me().other());
+        if (session.link(peer).window() as u64) < price::WINDOW_BYTES {
+            return Err(Error::misuse("Private-ID needs a channel with a window of a megabyte"));
+        }
+        let names = [session.roster().name(me), session.roster().name(peer)];
+        let (mut journal, before) = match &input.options.resume {
+            None => (None, None),
+            Some(dir) => {
+                let (journal, before) = MatchJournal::open(dir, [&names[0], &names[1]])?;
+                (Some(journal), before)
             }
-            let names = [session.roster().name(me), session.roster().name(peer)];
-            let (mut journal, before) = match &options.resume {
-                None => (None, None),
-                Some(dir) => {
-                    let (journal, before) = MatchJournal::open(dir, [&names[0], &names[1]])?;
-                    (Some(journal), before)
-                }
-            };
-            let done = converse(session, own, plan.as_ref(), options, journal.as_mut(), before);
-            // The keys of a run serve on after a cut alone. A peer that deviated would try again under them.
-            match (journal, &done) {
-                (Some(journal), Ok(_)) => journal.finish()?,
-                // That it deviated matters more than a file that could not be removed.
-                (Some(journal), Err(error)) if is_deviation(error) => drop(journal.finish()),
-                _ => {}
-            }
-            done
-        })
+        };
+        let done = with_journal(session, input, journal.as_mut(), before);
+        // The keys of a run serve on after a cut alone. A peer that deviated would try again under them.
+        match (journal, &done) {
+            (Some(journal), Ok(_)) => journal.finish()?,
+            // That it deviated matters more than a file that could not be removed.
+            (Some(journal), Err(error)) if is_deviation(error) => drop(journal.finish()),
+            _ => {}
+        }
+        done
     }
 }
 
@@ -135,21 +126,18 @@ fn is_deviation(error: &Error) -> bool {
 }
 
 /// The run itself; `journal` holds the run `before`, if there was one that was cut.
-fn converse(
+fn with_journal(
     session: &mut Session,
-    own: &dyn IdentifierSource,
-    plan: Option<&DummyPlan>,
-    options: &MatchOptions,
+    MatchInput { rows: own, options, .. }: &MatchInput<'_>,
     mut journal: Option<&mut MatchJournal>,
     before: Option<JournalRun>,
 ) -> Result<MatchOutcome, Error> {
-    let own = PaddedIdentifiers::new(own, plan);
     let room = SpillRoom::new(options.memory, options.scratch.as_deref());
     let mut rng = session.fork_seed("keys").into_rng();
     let salt = before.as_ref().map_or_else(|| rng.bytes(), |run| run.salt);
-    let fingerprint = identifiers::fingerprint(&own, salt, &room)?;
+    let fingerprint = identifiers::fingerprint(own, salt, &room)?;
     if let Some(run) = &before {
-        check_same(run, &own, fingerprint.whole())?;
+        check_same(run, own, fingerprint.whole())?;
         if let Some(journal) = &mut journal {
             journal.go_on(run)?;
         }
@@ -162,8 +150,8 @@ fn converse(
         rows: [own.rows(), 0],
     };
     let mut party = session.step("count", |s| Party::meet(s, options, &room, journal, before, fresh))?;
-    party.shared_least = plan.map_or(0, DummyPlan::own_listed);
-    let u = session.step("u", |s| party.hash_own(s, &own, &fingerprint))?;
+    party.shared_least = own.plan().map_or(0, DummyPlan::own_listed);
+    let u = session.step("u", |s| party.hash_own(s, own, &fingerprint))?;
     let (uids, e) = party.stream(session, u)?;
     let others = party.others(session, e)?;
     session.step("spine", |s| party.spine(s, uids, others, own.real_rows()))

@@ -1,14 +1,12 @@
 //! What Private-ID costs, from the schedule that the driver itself follows.
 
 use super::Role;
+use crate::chunks::CHUNK;
 use crate::group::ELEMENT_BYTES;
 use crate::matcher::PairSizes;
 use crate::meter::LinkMeter;
 use base::Cost;
 use std::ops::Range;
-
-/// Rows whose elements travel in one message while both stream.
-pub const CHUNK: u64 = 4096;
 
 /// Chunks of multiplications after which a party shows that it is still at work.
 const PULSE: u64 = 4;
@@ -65,11 +63,6 @@ impl PulseBeat {
         self.left -= u64::from(takes);
         [i < self.own && (due || i + 1 == self.own), takes]
     }
-}
-
-/// The chunks of a column, in order.
-pub(super) fn chunks(rows: u64) -> impl Iterator<Item = Range<u64>> {
-    (0..rows.div_ceil(CHUNK)).map(move |i| i * CHUNK..rows.min((i + 1) * CHUNK))
 }
 
 /// One thing a party does while both stream: rows of its own column or of the peer's.

@@ -1,8 +1,9 @@
 //! Steps 1 to 3: own rows hashed, and both columns under all keys of both parties.
 
 use super::journal::{ChunkRepeat, JournalLog};
-use super::price::{CHUNK, PulseBeat, StreamMove, chunks, stream};
+use super::price::{PulseBeat, StreamMove, stream};
 use super::{Party, ROW_BYTES, fault, steps};
+use crate::chunks::{CHUNK, chunks, len};
 use crate::group::{self, GroupElement};
 use crate::identifiers::{ColumnFingerprint, FINGERPRINT_ROWS, IdentifierSource};
 use crate::spill::{SortedRecords, SpillColumn};
@@ -239,8 +240,4 @@ fn push_rows(
     rows: Range<u64>,
 ) -> Result<(), Error> {
     elements.iter().zip(rows).try_for_each(|(element, row)| push_row(column, element, row as u32))
-}
-
-fn len(rows: &Range<u64>) -> usize {
-    (rows.end - rows.start) as usize
 }

@@ -30,22 +30,21 @@
 //! What would be fatal cannot be said here: B never hears a `q`, `rho` leaves B in no form, `e` starts when
 //! all of `U_A` has come, and keys live for one run.
 
-mod moves;
 mod price;
 mod talk;
 
-pub use price::{CHUNK, memory, price};
+pub use crate::chunks::CHUNK;
+pub use price::{memory, price};
 
-use crate::begin::begin;
-use crate::dummies::PaddedIdentifiers;
 use crate::identifiers::{self, IdentifierSource};
 use crate::matcher::{
-    MatchDisclosure, MatchEstimate, MatchFeatures, MatchOptions, MatchOutcome, MatchOutput, MatchSizes,
-    Matcher, PairSizes, ShareBackend,
+    MatchDisclosure, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome, MatchOutput,
+    MatchSizes, Matcher, PairSizes, ShareBackend,
 };
 use crate::memory::check;
+use crate::moves::PayloadMoves;
 use crate::paillier;
-use crate::payload::{JoinedPart, JoinedShares, PayloadTable, ValidEntries};
+use crate::payload::{JoinedPart, JoinedShares, ValidEntries};
 use crate::terms::PayloadVector;
 use base::{Cost, Error};
 use net::Session;
@@ -84,32 +83,25 @@ impl Matcher for InnerJoin {
         MatchEstimate { sizes, multiplications, encryption_s, waits: 8.0, rows, why }
     }
 
-    fn run(
-        &self,
-        session: &mut Session,
-        own: &dyn IdentifierSource,
-        payload: Option<&PayloadTable>,
-        options: &MatchOptions,
-    ) -> Result<MatchOutcome, Error> {
-        session.step("ps3i", |session| {
-            let plan = begin(self, session, own, payload, options)?;
-            let padded = PaddedIdentifiers::new(own, plan.as_ref());
-            let mut rng = session.fork_seed("order and key").into_rng();
-            identifiers::check_unique(&padded, &mut rng)?;
-            let rows = session.step("count", |s| talk::count(s, padded.rows(), options))?;
-            check(memory(rows, &options.layouts), options.memory)?;
-            let pairs = talk::pairs(session, &padded, rows, options.threads, &mut rng)?;
-            let matched = pairs.picks.len() as u64;
-            let vector = PayloadVector::new(payload, &pairs.order, options)?;
-            let parts = moves::parts(session, &vector, rows, &pairs.picks, options)?;
-            let joined = JoinedShares {
-                rows: matched,
-                slots: 1,
-                parts: parts.map(JoinedPart::Shared),
-                valid: ValidEntries::All,
-            };
-            let sizes = PairSizes::new(rows, rows[0] + rows[1] - matched);
-            Ok(MatchOutcome { output: MatchOutput::Shares(joined), disclosed: MatchDisclosure::of(sizes) })
-        })
+    fn converse(&self, session: &mut Session, input: &MatchInput<'_>) -> Result<MatchOutcome, Error> {
+        let MatchInput { rows: padded, payload, options } = input;
+        let mut rng = session.fork_seed("order and key").into_rng();
+        identifiers::check_unique(padded, &mut rng)?;
+        let rows = session.step("count", |s| talk::count(s, padded.rows(), options))?;
+        check(memory(rows, &options.layouts), options.memory)?;
+        let pairs = talk::pairs(session, padded, rows, options.threads, &mut rng)?;
+        let matched = pairs.picks.len() as u64;
+        let vector = PayloadVector::new(*payload, &pairs.order, options)?;
+        let (steps, entries) = (["payload-0", "payload-1"], [matched; 2]);
+        let moves = PayloadMoves { steps, rows, entries, extends: false, map: &pairs.picks };
+        let parts = moves.run(session, &vector, options)?;
+        let joined = JoinedShares {
+            rows: matched,
+            slots: 1,
+            parts: parts.map(JoinedPart::Shared),
+            valid: ValidEntries::All,
+        };
+        let sizes = PairSizes::new(rows, rows[0] + rows[1] - matched);
+        Ok(MatchOutcome { output: MatchOutput::Shares(joined), disclosed: MatchDisclosure::of(sizes) })
     }
 }

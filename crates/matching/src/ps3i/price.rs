@@ -1,5 +1,6 @@
 //! What PS3I costs, from the schedule that the drivers follow.
 
+use crate::chunks::{CHUNK, chunk};
 use crate::dummies::TERMS_BYTES;
 use crate::group::ELEMENT_BYTES;
 use crate::matcher::{MatchOptions, PairSizes, ShareBackend};
@@ -10,16 +11,12 @@ use crate::terms;
 use base::{Cost, PartyId};
 use std::ops::Range;
 
-/// Rows whose elements travel in one message.
-pub const CHUNK: u64 = 4096;
-
 /// A size, the terms of dummies and the digest of all other terms.
 const COUNT_BYTES: u64 = 8 + TERMS_BYTES + terms::BYTES as u64;
 
 /// The chunks of both columns that travel at once, in order; a column that is over has empty ones.
 pub(super) fn chunks(rows: [u64; 2]) -> impl Iterator<Item = [Range<u64>; 2]> {
-    let at = move |i: u64| rows.map(|rows| (i * CHUNK).min(rows)..((i + 1) * CHUNK).min(rows));
-    (0..rows[0].max(rows[1]).div_ceil(CHUNK)).map(at)
+    (0..rows[0].max(rows[1]).div_ceil(CHUNK)).map(move |i| rows.map(|rows| chunk(rows, i)))
 }
 
 /// The exact cost for sizes that are known.

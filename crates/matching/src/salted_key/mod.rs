@@ -28,13 +28,11 @@
 //! | second joiner | owner i | 32: hash of the same |
 //! | each joiner | each other server | 8 (n + 1): sizes |
 
-use crate::begin::begin;
 use crate::identifiers::IdentifierSource;
 use crate::matcher::{
-    MatchDisclosure, MatchEstimate, MatchFeatures, MatchOptions, MatchOutcome, MatchRoles, MatchSizes,
-    Matcher,
+    MatchDisclosure, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome, MatchRoles,
+    MatchSizes, Matcher,
 };
-use crate::payload::PayloadTable;
 use base::{Cost, Error, PartyId, Seed, limits};
 use net::Session;
 
@@ -82,16 +80,14 @@ impl Matcher for SaltedKey {
         MatchEstimate { waits: 3.0, ..MatchEstimate::apart(MatchSizes::apart(rows, 1)) }
     }
 
-    fn run(
-        &self,
-        session: &mut Session,
-        own: &dyn IdentifierSource,
-        payload: Option<&PayloadTable>,
-        options: &MatchOptions,
-    ) -> Result<MatchOutcome, Error> {
-        begin(self, session, own, payload, options)?;
+    fn step(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn converse(&self, session: &mut Session, input: &MatchInput<'_>) -> Result<MatchOutcome, Error> {
+        let MatchInput { rows, options, .. } = input;
         let key = options.salt.as_ref().ok_or_else(|| Error::misuse("a match by salted keys has a salt"))?;
-        let (positions, sizes) = enter(session, &options.roles, key, own)?;
+        let (positions, sizes) = enter(session, &options.roles, key, rows)?;
         Ok(MatchOutcome::spine_of(sizes.union, positions, MatchDisclosure::of(sizes)))
     }
 

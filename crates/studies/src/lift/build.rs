@@ -8,7 +8,7 @@
 use super::layout::{
     CellFamily, CellTotal, Content, LiftCell, LiftLayout, OutputMeaning, Quantity, TrialArm,
 };
-use super::{ADVERTISER, LiftParameters, NoiseMode, PUBLISHER};
+use super::{ADVERTISER, LiftParameters, PUBLISHER, ReleaseMode};
 use base::{Error, limits};
 use program::{
     Class, ColumnSource, DifferenceStatistic, Holder, Lookup, MechanismKind, NodeId, Program, ProgramBuilder,
@@ -382,10 +382,10 @@ impl Study<'_> {
         };
         for family in families {
             match self.lift.mode {
-                NoiseMode::Sums => self.sums(viewer, family, &core),
-                NoiseMode::Variance => self.difference(viewer, &core, DifferenceStatistic::Variance),
-                NoiseMode::Algorithm1 => self.difference(viewer, &core, DifferenceStatistic::Algorithm1),
-                NoiseMode::Algorithm1AsPublished => {
+                ReleaseMode::Sums => self.sums(viewer, family, &core),
+                ReleaseMode::Variance => self.difference(viewer, &core, DifferenceStatistic::Variance),
+                ReleaseMode::Algorithm1 => self.difference(viewer, &core, DifferenceStatistic::Algorithm1),
+                ReleaseMode::Algorithm1AsPublished => {
                     self.difference(viewer, &core, DifferenceStatistic::Algorithm1AsPublished)
                 }
             }
@@ -480,7 +480,7 @@ impl Study<'_> {
         let Some(arm) = arm else {
             let what = match (quantity, lift.mode) {
                 (Quantity::Difference, _) => "difference of means",
-                (_, NoiseMode::Variance) => "variance of the difference",
+                (_, ReleaseMode::Variance) => "variance of the difference",
                 _ => "standard error of the difference",
             };
             return format!("{what}, {} minus {}", lift.arms[0], lift.arms[1]);

@@ -29,6 +29,7 @@ pub use truth::{Anchor, JoinedRow, PersonEvent, PersonOutcome, TrueTotals, User,
 
 use base::{Error, PartyId, limits};
 use program::Viewer;
+pub use release::ReleaseMode;
 use release::rational::{Rational, ratio};
 
 /// The publisher in every lift program: it knows arm and opportunity.
@@ -73,7 +74,7 @@ pub struct LiftParameters {
     /// Names of the cohort's values; empty: no cohort.
     pub cohorts: Vec<String>,
     /// What is noised.
-    pub mode: NoiseMode,
+    pub mode: ReleaseMode,
     /// zCDP spent on what each party alone sees, the publisher first; 0: nothing.
     pub rho: Vec<Rational>,
     /// zCDP spent on what everybody sees; 0: nothing. One of them all is above 0.
@@ -106,19 +107,6 @@ impl Default for JoinShape {
     }
 }
 
-/// What is noised; `docs/protocols/release.md`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum NoiseMode {
-    /// Rows, values and squares of every cell.
-    Sums,
-    /// The difference of means and its variance; arm sizes are public.
-    Variance,
-    /// The difference and its standard error, with the corrected sensitivity; arm sizes are public.
-    Algorithm1,
-    /// As printed in the paper; arm sizes are public.
-    Algorithm1AsPublished,
-}
-
 /// A count beyond the core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Also {
@@ -134,22 +122,6 @@ pub enum Also {
     ReachedConversions,
     /// Clamped totals of people who were reached.
     ReachedValue,
-}
-
-impl NoiseMode {
-    /// All modes by the name a study file uses.
-    pub const NAMES: [(&'static str, Self); 4] = [
-        ("sums", Self::Sums),
-        ("variance", Self::Variance),
-        ("algorithm1", Self::Algorithm1),
-        ("algorithm1-as-published", Self::Algorithm1AsPublished),
-    ];
-
-    /// The name a study file uses.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|(_, mode)| *mode == self).map_or("", |(name, _)| name)
-    }
 }
 
 impl Also {
@@ -200,7 +172,7 @@ impl LiftParameters {
             arms: ["test".into(), "control".into()],
             breakdown: Vec::new(),
             cohorts: Vec::new(),
-            mode: NoiseMode::Sums,
+            mode: ReleaseMode::Sums,
             rho: vec![ratio(1, 10); 2],
             public: ratio(0, 1),
             also: Vec::new(),
@@ -284,7 +256,7 @@ impl LiftParameters {
         range("the width of times", self.time_bits.into(), 1, MAX_BITS.into())?;
         range("the width of values", self.value_bits.into(), 1, MAX_BITS.into())?;
         range("max_events", self.max_events.into(), 1, MAX_EVENTS.into())?;
-        let fixed = self.mode != NoiseMode::Sums;
+        let fixed = self.mode != ReleaseMode::Sums;
         range("clamp", self.clamp, 1, if fixed { MAX_FIXED_CLAMP } else { u32::MAX.into() })?;
         if fixed && self.families().len() > 1 {
             return Err(Error::input(
@@ -338,7 +310,7 @@ impl LiftParameters {
                  cohort, or match one row to one",
             ));
         }
-        if self.mode != NoiseMode::Sums && (degree != [1; 2] || alone != [1; 2]) {
+        if self.mode != ReleaseMode::Sums && (degree != [1; 2] || alone != [1; 2]) {
             return Err(Error::input(
                 "lift: the scale of this mode holds where one row changes one person; use mode \"sums\", or \
                  match by one identifier",
@@ -365,7 +337,7 @@ impl LiftParameters {
                 "lift: several advertisers are joined by one identifier, one row to one row of each",
             ));
         }
-        if self.mode != NoiseMode::Sums {
+        if self.mode != ReleaseMode::Sums {
             return Err(Error::input(
                 "lift: this mode is for one advertiser; use mode \"sums\", or measure each advertiser apart",
             ));

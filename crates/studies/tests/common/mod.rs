@@ -1,11 +1,11 @@
 //! What the tests of lift share.
 
 use release::rational::ratio;
-use studies::lift::{Also, LiftParameters, NoiseMode};
+use studies::lift::{Also, LiftParameters, ReleaseMode};
 
 /// A study with all cells and all counts.
-pub fn full(mode: NoiseMode) -> LiftParameters {
-    let sums = mode == NoiseMode::Sums;
+pub fn full(mode: ReleaseMode) -> LiftParameters {
+    let sums = mode == ReleaseMode::Sums;
     let names =
         |list: &[&str]| if sums { list.iter().map(|s| (*s).to_owned()).collect() } else { Vec::new() };
     LiftParameters {

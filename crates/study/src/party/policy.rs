@@ -134,6 +134,12 @@ impl PartySettings {
 }
 
 impl PartyPolicy {
+    /// The most that the deltas of all matches together may come to, towards one viewer.
+    #[must_use]
+    pub fn most_delta(&self) -> Rational {
+        ratio(1u64, 10u64.pow(self.delta_places.into()))
+    }
+
     /// The bound of a period, as debits carry it.
     #[must_use]
     pub fn period(&self) -> Option<Period> {

@@ -51,7 +51,7 @@ fn line(session: &mut Session, peer: PartyId, seeds: [u8; SEEDS_BYTES]) -> Line<
 }
 
 fn peer(session: &Session) -> Result<PartyId, Error> {
-    crate::check_parties(2, session)?;
+    crate::check_pair(session)?;
     Ok(session.me().other())
 }
 

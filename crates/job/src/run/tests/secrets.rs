@@ -148,14 +148,14 @@ fn run_known(who: u8, party: &PartySetup) -> BTreeSet<String> {
     let events = move |event: Event| heard.lock().unwrap().push_str(&format!("{event:?}\n"));
     let watch = Watch { progress: RowProgress::none(), events: Arc::new(events) };
     let mut all = check(party).unwrap();
-    budget::admit(party, &mut all).unwrap();
+    budget::check_consent(party, &mut all).unwrap();
     let ledger = ready::open_ledger(party, &all, &watch).unwrap();
     let checked = all.pop().unwrap();
     let places = places(party, &checked.study, checked.me, false).unwrap();
     let meeting = meet(party, &checked, places, &watch).unwrap();
     SESSIONS.set(Some((who, 0)));
-    let (mut run, lanes) = OwnerRun::new(party, &checked, ledger, &watch, meeting).unwrap();
-    let report = run.run(lanes).unwrap_or_else(|error| panic!("{error}"));
+    let (mut run, workers) = OwnerRun::new(party, &checked, ledger, &watch, meeting).unwrap();
+    let report = run.run(workers).unwrap_or_else(|error| panic!("{error}"));
     assert!(SESSIONS.get().is_some_and(|(_, made)| (1..=SESSIONS_OF_ONE).contains(&made)));
     std::fs::create_dir_all(&party.report).unwrap();
     std::fs::write(party.report.join("report.json"), report::to_json(&report).unwrap()).unwrap();

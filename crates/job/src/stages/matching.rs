@@ -1,0 +1,156 @@
+//! The match: the study's protocol brings the rows of all owners together. Its units are sets of rows that are
+//! matched by themselves; today there is one, of all rows.
+
+use super::{Stage, Tells};
+use crate::engines::{Estimate, StudyEngine, row_source};
+use crate::plan::{Link, Speeds};
+use crate::prepare::Built;
+use crate::run::join::{Payloads, column_layouts};
+use crate::run::outsourced;
+use base::{Cost, Error, limits};
+use engine::RowSource;
+use matching::{
+    IdentifierSource, MatchDisclosure, MatchEstimate, MatchOptions, MatchOutcome, MatchSizes, Matcher,
+    PayloadTable,
+};
+use net::Session;
+use privacy::dummies;
+use report::{Disclosure, MatchCount};
+use study::Study;
+
+/// The match of a study.
+pub(crate) struct MatchStage<'a> {
+    study: &'a Study,
+    matcher: &'static dyn Matcher,
+    /// What all agree on.
+    pub agreed: MatchOptions,
+    rows: [u64; 2],
+}
+
+/// What an owner brings to one unit.
+pub(crate) struct MatchUnit<'a> {
+    pub identifiers: &'a dyn IdentifierSource,
+    /// A row per own row, where this party's values become shares.
+    pub payload: Option<PayloadTable>,
+    /// [`MatchStage::agreed`], with what is this party's own affair.
+    pub options: MatchOptions,
+}
+
+impl<'a> MatchStage<'a> {
+    /// The match of a study. `rows` are those of party 0 and of each other one, as a plan assumes them; in a
+    /// run a party knows its own, and takes those of a peer to be as many.
+    ///
+    /// # Errors
+    /// When a row is too wide to be matched.
+    pub fn new(
+        study: &'a Study,
+        built: &Built,
+        engines: &StudyEngine,
+        rows: [u64; 2],
+    ) -> Result<Self, Error> {
+        let layouts = match (row_source(study), engines.joined()) {
+            (RowSource::Owned, _) => Default::default(),
+            // The study only matches.
+            (RowSource::Joined(_), None) => column_layouts(&built.program, study.matching.dummies.is_some())?,
+            (RowSource::Joined(_), Some(plan)) => Payloads::new(built, plan.clone())?.layouts()?,
+        };
+        let (ot, roles) = (study.compute.ot, outsourced::roles(study));
+        let agreed = MatchOptions { layouts, ot, roles, ..study.matching.options() };
+        Ok(Self { study, matcher: study.matching.matcher, agreed, rows })
+    }
+
+    /// An owner's part in one attempt at one unit.
+    ///
+    /// # Errors
+    /// Those of [`Matcher::run`].
+    pub fn run(&self, unit: &MatchUnit<'_>, session: &mut Session) -> Result<MatchOutcome, Error> {
+        let MatchUnit { identifiers, payload, options } = unit;
+        session.step(self.name(), |s| self.matcher.run(s, *identifiers, payload.as_ref(), options))
+    }
+
+    /// A server's part in it, with so many bytes of memory.
+    ///
+    /// # Errors
+    /// Those of [`Matcher::serve`].
+    pub fn serve(&self, memory: u64, session: &mut Session) -> Result<MatchSizes, Error> {
+        let options = MatchOptions { memory: Some(memory), ..self.agreed.clone() };
+        session.step(self.name(), |s| self.matcher.serve(s, &options))
+    }
+
+    /// What it takes with the most made-up rows, and as many matches as make it dearest.
+    ///
+    /// # Errors
+    /// When there are more rows than can be matched.
+    pub fn dearest(&self) -> Result<MatchEstimate, Error> {
+        let (study, features) = (self.study, self.matcher.features());
+        let parties = study.parties.len();
+        let dummies = study.matching.dummies.as_ref();
+        let dummies =
+            dummies.map(|rule| dummies::dummies(rule, &base::Seed::from_bytes([0; 32]))).transpose()?;
+        let most = dummies.map_or(0, |dummies| dummies.rows_range(features.shown, parties)[1]);
+        let padded: Vec<u64> =
+            (0..parties).map(|party| self.rows[usize::from(party > 0)].saturating_add(most)).collect();
+        let all = padded.iter().fold(0, |all: u64, rows| all.saturating_add(*rows));
+        if all > limits::ROWS && !features.public_identifiers {
+            return Err(Error::limit("limits::ROWS, rows of both sides", all, limits::ROWS));
+        }
+        let keys = study.matching.identifiers.len() as u64;
+        let mut estimate = self.matcher.estimate(&padded, keys, &self.agreed);
+        if most > 0 {
+            estimate.why += &format!(", {most} made-up rows of each at most");
+        }
+        Ok(estimate)
+    }
+
+    /// What it told of sizes and counts, as reports say it.
+    pub fn disclosure(&self, told: MatchDisclosure) -> Disclosure {
+        let (rows, union) = (told.sizes.rows, told.sizes.union);
+        let matched = match told.size_hidden {
+            true => rows.iter().copied().min().unwrap_or(0),
+            false => rows.iter().sum::<u64>() - union,
+        };
+        let count = |met: matching::MatchedCount| MatchCount { what: met.what, count: met.count };
+        Disclosure {
+            protocol: self.matcher.name().into(),
+            matched_upper_bound: matched.min(union),
+            rows,
+            union,
+            size_hidden: told.size_hidden,
+            counts: told.counts.into_iter().map(count).collect(),
+            public_keys: self.matcher.features().public_identifiers,
+            ..Disclosure::default()
+        }
+    }
+}
+
+impl Stage for MatchStage<'_> {
+    type Sizes = MatchSizes;
+
+    fn name(&self) -> &'static str {
+        "match"
+    }
+
+    fn items(&self) -> u64 {
+        self.rows[0]
+    }
+
+    fn price(&self, sizes: &MatchSizes) -> Result<Cost, Error> {
+        Ok(self.matcher.price(sizes, &self.agreed))
+    }
+
+    fn estimate(&self, link: Link, speeds: Speeds) -> Result<Estimate, Error> {
+        let dearest = self.dearest()?;
+        let cost = self.price(&dearest.sizes)?;
+        // Transfers of a join are made as those of `gmw` are.
+        let work = (dearest.multiplications as f64 / speeds.multiplications_per_s + dearest.encryption_s)
+            / speeds.cores
+            + cost.ots as f64 / speeds.ots_per_s;
+        // Chunks are exchanged in lock step, a few on the way at once; some messages wait for each other.
+        let seconds = link.seconds(&cost).max(work) + dearest.waits * link.round_trip_s;
+        Ok(Estimate { and_gates: cost.and_gates, round_trips: cost.rounds, seconds, cost })
+    }
+
+    fn tells(&self) -> Vec<Tells> {
+        vec![Tells::everybody(self.study.matching.tells())]
+    }
+}
