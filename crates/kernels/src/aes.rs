@@ -1,5 +1,6 @@
 //! AES-128 as a pseudorandom generator in counter mode.
 
+use crate::backend::by_backend;
 #[cfg(target_arch = "x86_64")]
 use crate::x86;
 use crate::{Block, InstructionSet, portable};
@@ -39,36 +40,18 @@ impl Aes128 {
 
     /// Encrypts blocks in place.
     pub fn encrypt(&self, blocks: &mut [Block]) {
-        match self.backend {
-            InstructionSet::Portable => portable::encrypt(&self.keys, blocks),
-            #[cfg(target_arch = "x86_64")]
-            wide => x86::encrypt(wide, &self.keys, blocks),
-            #[cfg(not(target_arch = "x86_64"))]
-            _ => portable::encrypt(&self.keys, blocks),
-        }
+        by_backend!(self.backend, encrypt(&self.keys, blocks))
     }
 
     /// Counter mode: `out[i]` is the encryption of `counter + i` (modulo 2^64, upper half zero).
     pub fn ctr(&self, counter: u64, out: &mut [Block]) {
-        match self.backend {
-            InstructionSet::Portable => portable::ctr(&self.keys, counter, out),
-            #[cfg(target_arch = "x86_64")]
-            wide => x86::ctr(wide, &self.keys, counter, out),
-            #[cfg(not(target_arch = "x86_64"))]
-            _ => portable::ctr(&self.keys, counter, out),
-        }
+        by_backend!(self.backend, ctr(&self.keys, counter, out))
     }
 
     /// Counter mode in place: adds to `data[i]` the encryption of `counter + i`. Twice is the identity; a
     /// counter must not serve two contents under one key.
     pub fn ctr_xor(&self, counter: u64, data: &mut [Block]) {
-        match self.backend {
-            InstructionSet::Portable => portable::ctr_xor(&self.keys, counter, data),
-            #[cfg(target_arch = "x86_64")]
-            wide => x86::ctr_xor(wide, &self.keys, counter, data),
-            #[cfg(not(target_arch = "x86_64"))]
-            _ => portable::ctr_xor(&self.keys, counter, data),
-        }
+        by_backend!(self.backend, ctr_xor(&self.keys, counter, data))
     }
 }
 
@@ -80,10 +63,8 @@ impl std::fmt::Debug for Aes128 {
 
 pub(crate) fn key_schedule(backend: InstructionSet, key: Block) -> [Block; 11] {
     match backend {
-        InstructionSet::Portable => portable::key_schedule(key),
         #[cfg(target_arch = "x86_64")]
-        _ => x86::key_schedule(key),
-        #[cfg(not(target_arch = "x86_64"))]
+        InstructionSet::AesNi | InstructionSet::Vaes512 => x86::key_schedule(key),
         _ => portable::key_schedule(key),
     }
 }
@@ -107,12 +88,8 @@ pub fn fold_streams(keys: &[Aes128], counter: u64, u: &mut [Block], v: &mut [Blo
     assert_eq!(v.len(), depth * u.len(), "one row of v per bit of the key index");
     let backend = keys[0].backend;
     assert!(keys.iter().all(|k| k.backend == backend), "keys of one backend");
-    match backend {
-        #[cfg(target_arch = "x86_64")]
-        InstructionSet::AesNi | InstructionSet::Vaes512 => x86::fold_streams(backend, keys, counter, u, v),
-        _ => {
-            let keys: Vec<[Block; 11]> = keys.iter().map(|k| k.keys).collect();
-            portable::fold_streams(&keys, counter, u, v);
-        }
-    }
+    by_backend!(backend, fold_streams(keys, counter, u, v), {
+        let keys: Vec<[Block; 11]> = keys.iter().map(|k| k.keys).collect();
+        portable::fold_streams(&keys, counter, u, v);
+    })
 }

@@ -2,6 +2,24 @@
 
 use std::sync::OnceLock;
 
+/// Runs a kernel of `crate::x86` where the backend has its instructions, and elsewhere what is given, or else
+/// the portable twin of that name on the same arguments.
+macro_rules! by_backend {
+    ($backend:expr, $kernel:ident($($argument:expr),*)) => {
+        by_backend!($backend, $kernel($($argument),*), crate::portable::$kernel($($argument),*))
+    };
+    ($backend:expr, $($kernel:ident)::+($($argument:expr),*), $portable:expr) => {
+        match $backend {
+            #[cfg(target_arch = "x86_64")]
+            backend @ (crate::InstructionSet::AesNi | crate::InstructionSet::Vaes512) => {
+                crate::x86::$($kernel)::+(backend, $($argument),*)
+            }
+            _ => $portable,
+        }
+    };
+}
+pub(crate) use by_backend;
+
 /// A set of instructions. Kernels of all backends give the same bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]

@@ -11,9 +11,8 @@
 //! Delta is set, so the two colours differ. The garbler's colour of W0 is the wire's permute bit. All lanes
 //! of a call share the tweaks; under one Delta a tweak is never used again.
 
-#[cfg(target_arch = "x86_64")]
-use crate::x86;
-use crate::{Block, InstructionSet, TweakedHash, portable};
+use crate::backend::by_backend;
+use crate::{Block, TweakedHash};
 
 fn check(lanes: usize, others: &[usize], table: usize, per_lane: usize) {
     assert!(others.iter().all(|&n| n == lanes), "one label per lane in every operand");
@@ -46,13 +45,7 @@ pub fn garble_and(
     check(a.len(), &[b.len(), out.len()], table.len(), 2);
     assert!(delta.lsb(), "the colour bit of Delta is set");
     let keys = [hash.keys(t0), hash.keys(t1)];
-    match hash.backend {
-        #[cfg(target_arch = "x86_64")]
-        InstructionSet::AesNi | InstructionSet::Vaes512 => {
-            x86::garble_and(hash.backend, &keys, delta, a, b, out, table)
-        }
-        _ => portable::garble_and(&keys, delta, a, b, out, table),
-    }
+    by_backend!(hash.backend, garble_and(&keys, delta, a, b, out, table))
 }
 
 /// Evaluates `a AND b` in every lane from the labels held and the table of [`garble_and`].
@@ -72,13 +65,7 @@ pub fn eval_and(
 ) {
     check(a.len(), &[b.len(), out.len()], table.len(), 2);
     let keys = [hash.keys(t0), hash.keys(t1)];
-    match hash.backend {
-        #[cfg(target_arch = "x86_64")]
-        InstructionSet::AesNi | InstructionSet::Vaes512 => {
-            x86::eval_and(hash.backend, &keys, a, b, out, table)
-        }
-        _ => portable::eval_and(&keys, a, b, out, table),
-    }
+    by_backend!(hash.backend, eval_and(&keys, a, b, out, table))
 }
 
 /// Garbles `a AND b` where the garbler knows `a` in the clear (bit i of `a_bits` is lane i): one block per
@@ -101,13 +88,7 @@ pub fn garble_and_garbler_known(
     check_bits(b.len(), a_bits);
     assert!(delta.lsb(), "the colour bit of Delta is set");
     let keys = hash.keys(tweak);
-    match hash.backend {
-        #[cfg(target_arch = "x86_64")]
-        InstructionSet::AesNi | InstructionSet::Vaes512 => {
-            x86::garble_garbler_known(hash.backend, &keys, delta, a_bits, b, out, table);
-        }
-        _ => portable::garble_garbler_known(&keys, delta, a_bits, b, out, table),
-    }
+    by_backend!(hash.backend, garble_garbler_known(&keys, delta, a_bits, b, out, table))
 }
 
 /// Evaluates the gate of [`garble_and_garbler_known`]: C = H(B) + s_b T.
@@ -123,13 +104,7 @@ pub fn eval_and_garbler_known(
 ) {
     check(b.len(), &[out.len()], table.len(), 1);
     let keys = hash.keys(tweak);
-    match hash.backend {
-        #[cfg(target_arch = "x86_64")]
-        InstructionSet::AesNi | InstructionSet::Vaes512 => {
-            x86::eval_garbler_known(hash.backend, &keys, b, out, table)
-        }
-        _ => portable::eval_garbler_known(&keys, b, out, table),
-    }
+    by_backend!(hash.backend, eval_garbler_known(&keys, b, out, table))
 }
 
 /// Garbles `a AND b` where the evaluator knows `a` in the clear; `a` holds the labels of 0 of the wire it
@@ -151,13 +126,7 @@ pub fn garble_and_evaluator_known(
     check(a.len(), &[b.len(), out.len()], table.len(), 1);
     assert!(delta.lsb(), "the colour bit of Delta is set");
     let keys = hash.keys(tweak);
-    match hash.backend {
-        #[cfg(target_arch = "x86_64")]
-        InstructionSet::AesNi | InstructionSet::Vaes512 => {
-            x86::garble_evaluator_known(hash.backend, &keys, delta, a, b, out, table);
-        }
-        _ => portable::garble_evaluator_known(&keys, delta, a, b, out, table),
-    }
+    by_backend!(hash.backend, garble_evaluator_known(&keys, delta, a, b, out, table))
 }
 
 /// Evaluates the gate of [`garble_and_evaluator_known`]; `a` holds the evaluator's labels, bit i of
@@ -177,11 +146,5 @@ pub fn eval_and_evaluator_known(
     check(a.len(), &[b.len(), out.len()], table.len(), 1);
     check_bits(a.len(), a_bits);
     let keys = hash.keys(tweak);
-    match hash.backend {
-        #[cfg(target_arch = "x86_64")]
-        InstructionSet::AesNi | InstructionSet::Vaes512 => {
-            x86::eval_evaluator_known(hash.backend, &keys, a, a_bits, b, out, table);
-        }
-        _ => portable::eval_evaluator_known(&keys, a, a_bits, b, out, table),
-    }
+    by_backend!(hash.backend, eval_evaluator_known(&keys, a, a_bits, b, out, table))
 }

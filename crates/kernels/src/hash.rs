@@ -11,8 +11,7 @@
 //! would share a pad. The callers see to it (`yao`'s compiler gives every lane another label where a wire
 //! would be the same in all).
 
-#[cfg(target_arch = "x86_64")]
-use crate::x86;
+use crate::backend::by_backend;
 use crate::{Block, InstructionSet, aes, portable};
 
 /// Blocks that [`TweakedHash::hash_words`] gives per input at most.
@@ -67,11 +66,7 @@ impl TweakedHash {
     pub fn hash(&self, tweak: Block, x: &[Block], out: &mut [Block]) {
         assert_eq!(x.len(), out.len(), "one output per input");
         let keys = self.keys(tweak);
-        match self.backend {
-            #[cfg(target_arch = "x86_64")]
-            InstructionSet::AesNi | InstructionSet::Vaes512 => x86::hash(self.backend, &keys, x, out),
-            _ => portable::hash(&keys, x, out),
-        }
+        by_backend!(self.backend, hash(&keys, x, out))
     }
 
     /// Bit 0 of H(`x[i]`, `tweak`), packed: bit i of `out`. Bits beyond `x.len()` are clear.
@@ -81,14 +76,8 @@ impl TweakedHash {
     pub fn hash_lsbs(&self, tweak: Block, x: &[Block], out: &mut [u64]) {
         assert_eq!(out.len(), x.len().div_ceil(64), "64 bits per word");
         let keys = self.keys(tweak);
-        match self.backend {
-            #[cfg(target_arch = "x86_64")]
-            InstructionSet::AesNi | InstructionSet::Vaes512 => {
-                out.fill(0);
-                x86::hash_lsbs(self.backend, &keys, x, out);
-            }
-            _ => portable::hash_lsbs(&keys, x, Block::ZERO, out),
-        }
+        out.fill(0);
+        by_backend!(self.backend, hash_lsbs(&keys, x, out), portable::hash_lsbs(&keys, x, Block::ZERO, out))
     }
 
     /// As [`TweakedHash::hash_lsbs`], of `x[i]` into `zero` and of `x[i] xor delta` into `one`: both messages
@@ -100,18 +89,12 @@ impl TweakedHash {
         let words = x.len().div_ceil(64);
         assert!(zero.len() == words && one.len() == words, "64 bits per word");
         let keys = self.keys(tweak);
-        match self.backend {
-            #[cfg(target_arch = "x86_64")]
-            InstructionSet::AesNi | InstructionSet::Vaes512 => {
-                zero.fill(0);
-                one.fill(0);
-                x86::hash_lsbs_both(self.backend, &keys, delta, x, zero, one);
-            }
-            _ => {
-                portable::hash_lsbs(&keys, x, Block::ZERO, zero);
-                portable::hash_lsbs(&keys, x, delta, one);
-            }
-        }
+        zero.fill(0);
+        one.fill(0);
+        by_backend!(self.backend, hash_lsbs_both(&keys, delta, x, zero, one), {
+            portable::hash_lsbs(&keys, x, Block::ZERO, zero);
+            portable::hash_lsbs(&keys, x, delta, one);
+        })
     }
 
     /// Expands every input to `words` blocks: `out[i * words + w]` = H(`x[i]`, `tweak xor w`). The two lowest

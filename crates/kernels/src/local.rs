@@ -1,8 +1,7 @@
 //! A public local code: every row of the matrix has [`LOCALITY`] ones, at places that AES gives.
 
-use crate::{Aes128, Block, portable};
-#[cfg(target_arch = "x86_64")]
-use crate::{InstructionSet, x86};
+use crate::backend::by_backend;
+use crate::{Aes128, Block};
 
 /// Ones in every row.
 pub const LOCALITY: usize = 10;
@@ -29,12 +28,6 @@ pub fn add_local(cipher: &Aes128, first: u64, secret: &[Block], rows: &mut [Bloc
         let indices = &mut buffer[..rows.len() / 2 * PAIR];
         cipher.ctr(counter, indices);
         counter += indices.len() as u64;
-        match cipher.backend() {
-            #[cfg(target_arch = "x86_64")]
-            backend @ (InstructionSet::AesNi | InstructionSet::Vaes512) => {
-                x86::add_rows(backend, indices, secret, rows)
-            }
-            _ => portable::add_rows(indices, secret, rows),
-        }
+        by_backend!(cipher.backend(), add_rows(indices, secret, rows))
     }
 }

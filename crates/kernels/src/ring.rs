@@ -6,8 +6,7 @@
 mod keystream;
 pub use keystream::{JointMask, Keystream, stream};
 
-#[cfg(target_arch = "x86_64")]
-use crate::x86;
+use crate::backend::by_backend;
 use crate::{Block, InstructionSet};
 
 /// What becomes of what was in the destination of a result.
@@ -115,11 +114,11 @@ pub fn ring_add_on(backend: InstructionSet, ring: VectorRing, sums: &mut [Block]
 
 fn add(backend: InstructionSet, ring: VectorRing, sums: &mut [Block], x: &[Block]) {
     assert_eq!(sums.len(), x.len(), "equal lengths");
-    match backend {
-        #[cfg(target_arch = "x86_64")]
-        InstructionSet::AesNi | InstructionSet::Vaes512 => x86::ring::add(backend, ring, sums, x),
-        _ => sums.iter_mut().zip(x).for_each(|(sum, &x)| *sum = ring.add(*sum, x)),
-    }
+    by_backend!(
+        backend,
+        ring::add(ring, sums, x),
+        sums.iter_mut().zip(x).for_each(|(sum, &x)| *sum = ring.add(*sum, x))
+    )
 }
 
 /// `differences[i] -= x[i]`.
@@ -140,13 +139,11 @@ pub fn ring_sub_on(backend: InstructionSet, ring: VectorRing, differences: &mut 
 
 fn sub(backend: InstructionSet, ring: VectorRing, differences: &mut [Block], x: &[Block]) {
     assert_eq!(differences.len(), x.len(), "equal lengths");
-    match backend {
-        #[cfg(target_arch = "x86_64")]
-        InstructionSet::AesNi | InstructionSet::Vaes512 => x86::ring::sub(backend, ring, differences, x),
-        _ => {
-            differences.iter_mut().zip(x).for_each(|(difference, &x)| *difference = ring.sub(*difference, x))
-        }
-    }
+    by_backend!(
+        backend,
+        ring::sub(ring, differences, x),
+        differences.iter_mut().zip(x).for_each(|(difference, &x)| *difference = ring.sub(*difference, x))
+    )
 }
 
 /// The local products of a party that holds three of four summands of two factors: `x1 y2 + x2 y1 + x1 y1`,
@@ -190,13 +187,11 @@ fn cross(
     let n = sums[0].len();
     assert!(x.iter().chain(&y).all(|part| part.len() == n), "equal lengths");
     assert!(sums.iter().all(|part| part.len() == n), "equal lengths");
-    match backend {
-        #[cfg(target_arch = "x86_64")]
-        InstructionSet::AesNi | InstructionSet::Vaes512 => {
-            x86::ring::cross(backend, ring, write, x, y, &mut sums)
-        }
-        _ => portable_cross(ring, write, x, y, &mut sums),
-    }
+    by_backend!(
+        backend,
+        ring::cross(ring, write, x, y, &mut sums),
+        portable_cross(ring, write, x, y, &mut sums)
+    )
 }
 
 /// Also compiled for wider vectors: the ring and what is written are chosen outside the loop.

@@ -1,7 +1,6 @@
 //! Bit-matrix transpose for OT extension: 128 long rows become 128-bit columns.
 
-#[cfg(target_arch = "x86_64")]
-use crate::x86;
+use crate::backend::by_backend;
 use crate::{Block, InstructionSet, portable};
 
 /// Transposes a matrix of 128 rows. `rows` is row-major, `out.len() / 128` blocks per row; bit r of
@@ -24,11 +23,7 @@ pub fn transpose128_on(backend: InstructionSet, rows: &[Block], out: &mut [Block
 fn dispatch(backend: InstructionSet, rows: &[Block], out: &mut [Block]) {
     assert_eq!(rows.len(), out.len(), "as many bits out as in");
     assert_eq!(rows.len() % 128, 0, "128 rows of whole blocks");
-    match backend {
-        #[cfg(target_arch = "x86_64")]
-        InstructionSet::AesNi | InstructionSet::Vaes512 => x86::transpose128(backend, rows, out),
-        _ => portable_transpose(rows, out),
-    }
+    by_backend!(backend, transpose128(rows, out), portable_transpose(rows, out))
 }
 
 /// Tile by tile in integer registers; inlined into wider code as well.

@@ -1,7 +1,6 @@
 //! Packed bits and blocks: the small loops around the big kernels. Branch-free; plain code but for one.
 
-#[cfg(target_arch = "x86_64")]
-use crate::x86;
+use crate::backend::by_backend;
 use crate::{Block, InstructionSet};
 
 /// Bit `i` of packed bits, 0 or 1.
@@ -42,11 +41,11 @@ pub fn xor_when_on(backend: InstructionSet, dst: &mut [Block], src: &[Block], bi
 fn when(backend: InstructionSet, dst: &mut [Block], src: &[Block], bit: u64) {
     assert_eq!(dst.len(), src.len(), "equal lengths");
     let mask = Block::mask(bit);
-    match backend {
-        #[cfg(target_arch = "x86_64")]
-        InstructionSet::AesNi | InstructionSet::Vaes512 => x86::xor_masked_by(backend, dst, src, mask),
-        _ => dst.iter_mut().zip(src).for_each(|(d, s)| *d ^= *s & mask),
-    }
+    by_backend!(
+        backend,
+        xor_masked_by(dst, src, mask),
+        dst.iter_mut().zip(src).for_each(|(d, s)| *d ^= *s & mask)
+    )
 }
 
 /// `dst[i] ^= src[i]` on bytes.

@@ -25,6 +25,16 @@ type Keys = [Block; 11];
 /// Vectors in flight in a main loop.
 const FLIGHT: usize = 4;
 
+/// Defines methods of a vector that are one instruction on it and another one.
+macro_rules! instructions {
+    ($($name:ident = $instruction:ident),*) => {
+        $(#[inline(always)]
+        unsafe fn $name(self, other: Self) -> Self {
+            $instruction(self, other)
+        })*
+    };
+}
+
 /// A vector of `LANES` blocks.
 trait Wide: ring::HalfSums {
     const LANES: usize;
@@ -81,14 +91,7 @@ impl Wide for __m128i {
     }
     #[inline(always)]
     unsafe fn store_some(self, _: *mut Block, _: usize) {}
-    #[inline(always)]
-    unsafe fn xor(self, other: Self) -> Self {
-        _mm_xor_si128(self, other)
-    }
-    #[inline(always)]
-    unsafe fn and(self, other: Self) -> Self {
-        _mm_and_si128(self, other)
-    }
+    instructions!(xor = _mm_xor_si128, and = _mm_and_si128);
     #[inline(always)]
     unsafe fn sigma(self) -> Self {
         let upper = _mm_and_si128(self, _mm_set_epi64x(-1, 0));
@@ -102,14 +105,7 @@ impl Wide for __m128i {
     unsafe fn lsbs(self) -> u64 {
         _mm_cvtsi128_si64(self) as u64 & 1
     }
-    #[inline(always)]
-    unsafe fn round(self, key: Self) -> Self {
-        _mm_aesenc_si128(self, key)
-    }
-    #[inline(always)]
-    unsafe fn last_round(self, key: Self) -> Self {
-        _mm_aesenclast_si128(self, key)
-    }
+    instructions!(round = _mm_aesenc_si128, last_round = _mm_aesenclast_si128);
     #[inline(always)]
     unsafe fn zip(x: Self, y: Self) -> (Self, Self) {
         (x, y)
@@ -158,14 +154,7 @@ impl Wide for __m512i {
     unsafe fn store_some(self, to: *mut Block, n: usize) {
         _mm512_mask_storeu_epi64(to.cast(), halves(n), self);
     }
-    #[inline(always)]
-    unsafe fn xor(self, other: Self) -> Self {
-        _mm512_xor_si512(self, other)
-    }
-    #[inline(always)]
-    unsafe fn and(self, other: Self) -> Self {
-        _mm512_and_si512(self, other)
-    }
+    instructions!(xor = _mm512_xor_si512, and = _mm512_and_si512);
     #[inline(always)]
     unsafe fn sigma(self) -> Self {
         let swapped = _mm512_shuffle_epi32::<0x4e>(self);
@@ -180,14 +169,7 @@ impl Wide for __m512i {
         let set = _mm512_test_epi64_mask(self, _mm512_set_epi64(0, 1, 0, 1, 0, 1, 0, 1));
         u64::from(_pext_u32(set.into(), 0x55))
     }
-    #[inline(always)]
-    unsafe fn round(self, key: Self) -> Self {
-        _mm512_aesenc_epi128(self, key)
-    }
-    #[inline(always)]
-    unsafe fn last_round(self, key: Self) -> Self {
-        _mm512_aesenclast_epi128(self, key)
-    }
+    instructions!(round = _mm512_aesenc_epi128, last_round = _mm512_aesenclast_epi128);
     #[inline(always)]
     unsafe fn zip(x: Self, y: Self) -> (Self, Self) {
         let low = _mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0);

@@ -24,6 +24,7 @@ use crate::refusal::{OperatorTerms, Wording, short};
 use crate::socket::SocketChannel;
 use crate::tls::{Tls, TlsRefusal};
 use base::{Accusation, At, ChannelError, Error, Fault, PartyId, Roster, Seed, limits};
+use dial::Errand;
 use door::Door;
 use effort::Effort;
 use std::collections::BTreeMap;
@@ -318,7 +319,10 @@ impl Meet {
             }
             let dial = |(peer, gate): (&PartyId, &DoorPolicy)| {
                 let (peer, gate) = (*peer, gate.clone());
-                scope.spawn(move || effort.note(self.keep_dialling(peer, &gate, nonce, until, effort)))
+                scope.spawn(move || {
+                    let errand = Errand { peer, gate: &gate, effort };
+                    effort.note(self.keep_dialling(errand, nonce, until))
+                })
             };
             let dialling: Vec<_> = gates.iter().map(dial).collect();
             let came = door.and_then(|door| effort.note(door.controls(self, nonce, until, effort)));
@@ -520,7 +524,7 @@ impl Meeting {
             let dial = |(peer, gate): (&PartyId, &DoorPolicy)| {
                 let (peer, gate) = (*peer, gate.clone());
                 scope.spawn(move || {
-                    let found = effort.note(meet.dial_lanes(peer, &gate, lanes, effort));
+                    let found = effort.note(meet.dial_lanes(Errand { peer, gate: &gate, effort }, lanes));
                     found.inspect(|(peer, _)| effort.come(*peer))
                 })
             };

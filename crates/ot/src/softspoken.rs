@@ -119,13 +119,30 @@ impl Streams {
             rest = after;
         }
     }
-}
 
-/// Room for `n` more OTs, whole columns.
-fn grow_by(out: &mut Vec<Block>, n: usize) -> usize {
-    let at = out.len();
-    out.resize(at + n.next_multiple_of(128), Block::ZERO);
-    at
+    /// Appends the transposed rows of `n` OTs to `out`. `correct` gets each block's index, its sum u, its
+    /// rows of v and the first column of them, columns in order.
+    fn extend(
+        &mut self,
+        n: usize,
+        out: &mut Vec<Block>,
+        mut correct: impl FnMut(usize, &mut [Block], &mut [Block], usize),
+    ) -> Result<(), Error> {
+        let first = self.take(n)?;
+        let from = out.len();
+        out.resize(from + n.next_multiple_of(128), Block::ZERO);
+        let mut rows = vec![Block::ZERO; BASE_OTS * CHUNK];
+        let mut at = 0;
+        for out in out[from..].chunks_mut(128 * CHUNK) {
+            let width = out.len() / 128;
+            let rows = &mut rows[..BASE_OTS * width];
+            self.fold(first + at as u64, width, rows, |block, sum, own| correct(block, sum, own, at));
+            transpose128(rows, out);
+            at += width;
+        }
+        out.truncate(from + n);
+        Ok(())
+    }
 }
 
 /// The extension's receiving side.
@@ -165,7 +182,7 @@ impl SoftSpokenReceiver {
     ) -> Result<(), Error> {
         check_choices(choices, n)?;
         let choices = columns(choices, n);
-        self.extend(n, out, |_, sum, at| {
+        self.streams.extend(n, out, |_, sum, _, at| {
             kernels::xor_into(sum, &choices[at..at + sum.len()]);
             message.extend_from_slice(Block::bytes_of(sum));
         })
@@ -185,7 +202,7 @@ impl SoftSpokenReceiver {
         message: &mut Vec<u8>,
     ) -> Result<(), Error> {
         let mut drawn: Vec<Block> = Vec::with_capacity(n.div_ceil(128));
-        self.extend(n, out, |block, sum, at| {
+        self.streams.extend(n, out, |block, sum, _, at| {
             if block == 0 {
                 drawn.extend_from_slice(sum);
             } else {
@@ -196,29 +213,6 @@ impl SoftSpokenReceiver {
         choices.clear();
         choices.extend(drawn.iter().flat_map(|b| [b.0 as u64, (b.0 >> 64) as u64]));
         clear_from(choices, n);
-        Ok(())
-    }
-
-    /// Appends t_i of `n` OTs to `out`. `correct` gets each block's index, its sum u and the first column of
-    /// it, columns in order.
-    fn extend(
-        &mut self,
-        n: usize,
-        out: &mut Vec<Block>,
-        mut correct: impl FnMut(usize, &mut [Block], usize),
-    ) -> Result<(), Error> {
-        let first = self.streams.take(n)?;
-        let from = grow_by(out, n);
-        let mut rows = vec![Block::ZERO; BASE_OTS * CHUNK];
-        let mut at = 0;
-        for out in out[from..].chunks_mut(128 * CHUNK) {
-            let width = out.len() / 128;
-            let rows = &mut rows[..BASE_OTS * width];
-            self.streams.fold(first + at as u64, width, rows, |block, sum, _| correct(block, sum, at));
-            transpose128(rows, out);
-            at += width;
-        }
-        out.truncate(from + n);
         Ok(())
     }
 
@@ -326,32 +320,24 @@ impl SoftSpokenSender {
         if message.len() != (block_count(self.k) - corrected) * n.div_ceil(128) * Block::BYTES {
             return Err(malformed("OT extension message of a wrong length"));
         }
-        let mut first = self.streams.take(n)?;
-        let at = grow_by(out, n);
-        let mut rows = vec![Block::ZERO; BASE_OTS * CHUNK];
-        let mut rest = message;
-        for out in out[at..].chunks_mut(128 * CHUNK) {
-            let width = out.len() / 128;
-            let rows = &mut rows[..BASE_OTS * width];
-            let mut delta = self.delta.0;
-            self.streams.fold(first, width, rows, |block, correction, own| {
-                if block < corrected {
-                    delta >>= own.len() / width;
-                    return;
-                }
-                let (mine, after) = rest.split_at(width * Block::BYTES);
-                Block::read_slice(mine, correction);
-                rest = after;
-                for row in own.chunks_exact_mut(width) {
-                    kernels::xor_when(row, correction, delta as u64 & 1);
-                    delta >>= 1;
-                }
-            });
-            transpose128(rows, out);
-            first += width as u64;
-        }
-        out.truncate(at + n);
-        Ok(())
+        let (mut rest, mut delta) = (message, self.delta.0);
+        self.streams.extend(n, out, |block, correction, own, _| {
+            let width = correction.len();
+            if block == 0 {
+                delta = self.delta.0;
+            }
+            if block < corrected {
+                delta >>= own.len() / width;
+                return;
+            }
+            let (mine, after) = rest.split_at(width * Block::BYTES);
+            Block::read_slice(mine, correction);
+            rest = after;
+            for row in own.chunks_exact_mut(width) {
+                kernels::xor_when(row, correction, delta as u64 & 1);
+                delta >>= 1;
+            }
+        })
     }
 
     pub(crate) fn pads(&mut self) -> &mut PadHash {

@@ -4,7 +4,7 @@
 use crate::graph::{Lookup, MechanismKind, NodeSection, NoiseMechanism, OpNode};
 use crate::{
     Class, ColumnSource, Holder, List, NodeId, Op, OutputValue, Program, RowColumn, RowFold, RowOrder,
-    RowSet, ValueNames, ValueType, Viewer,
+    RowSet, ValueType, Viewer,
 };
 use base::PartyId;
 use release::Rational;
@@ -28,23 +28,7 @@ impl ProgramBuilder {
     /// An empty program; the row section is being written.
     #[must_use]
     pub fn new<S: Into<String>>(name: &str, class: Class, parties: impl IntoIterator<Item = S>) -> Self {
-        let parties: Vec<String> = parties.into_iter().map(Into::into).collect();
-        let program = Program {
-            name: name.to_owned(),
-            class,
-            rows: RowSet::Any,
-            degrees: vec![1; parties.len()],
-            alone: vec![1; parties.len()],
-            parties,
-            columns: Vec::new(),
-            row: NodeSection::default(),
-            folds: Vec::new(),
-            mechanisms: Vec::new(),
-            release: NodeSection::default(),
-            outputs: Vec::new(),
-            lists: Vec::new(),
-            names: ValueNames::default(),
-        };
+        let program = Program::empty(name, class, parties.into_iter().map(Into::into).collect());
         Self { program, row: HashMap::new(), release: HashMap::new(), section: Which::Row }
     }
 
@@ -228,41 +212,6 @@ impl ProgramBuilder {
         self.program.lists.push(List { label: label.to_owned(), to, fold });
     }
 
-    /// `a + b` modulo 2^width.
-    pub fn add(&mut self, a: NodeId, b: NodeId) -> NodeId {
-        self.push(Op::Add(a, b), self.ty(a))
-    }
-
-    /// `a - b` modulo 2^width.
-    pub fn sub(&mut self, a: NodeId, b: NodeId) -> NodeId {
-        self.push(Op::Sub(a, b), self.ty(a))
-    }
-
-    /// `a * b` modulo 2^width.
-    pub fn mul(&mut self, a: NodeId, b: NodeId) -> NodeId {
-        self.push(Op::Mul(a, b), self.ty(a))
-    }
-
-    /// `a / b` rounded down; all ones when `b` is zero. Unsigned.
-    pub fn div(&mut self, a: NodeId, b: NodeId) -> NodeId {
-        self.push(Op::Div(a, b), self.ty(a))
-    }
-
-    /// Integer square root, rounded down. Unsigned.
-    pub fn isqrt(&mut self, a: NodeId) -> NodeId {
-        self.push(Op::Isqrt(a), self.ty(a))
-    }
-
-    /// `a < b`.
-    pub fn lt(&mut self, a: NodeId, b: NodeId) -> NodeId {
-        self.push(Op::Lt(a, b), ValueType::BIT)
-    }
-
-    /// `a == b`.
-    pub fn eq(&mut self, a: NodeId, b: NodeId) -> NodeId {
-        self.push(Op::Eq(a, b), ValueType::BIT)
-    }
-
     /// `a` where `condition`, else `b`.
     pub fn select(&mut self, condition: NodeId, a: NodeId, b: NodeId) -> NodeId {
         self.push(Op::Select(condition, a, b), self.ty(a))
@@ -272,36 +221,6 @@ impl ProgramBuilder {
     pub fn mask(&mut self, condition: NodeId, a: NodeId) -> NodeId {
         let zero = self.constant(0, self.ty(a));
         self.select(condition, a, zero)
-    }
-
-    /// The smaller one.
-    pub fn min(&mut self, a: NodeId, b: NodeId) -> NodeId {
-        self.push(Op::Min(a, b), self.ty(a))
-    }
-
-    /// The larger one.
-    pub fn max(&mut self, a: NodeId, b: NodeId) -> NodeId {
-        self.push(Op::Max(a, b), self.ty(a))
-    }
-
-    /// Bitwise and.
-    pub fn and(&mut self, a: NodeId, b: NodeId) -> NodeId {
-        self.push(Op::And(a, b), self.ty(a))
-    }
-
-    /// Bitwise or.
-    pub fn or(&mut self, a: NodeId, b: NodeId) -> NodeId {
-        self.push(Op::Or(a, b), self.ty(a))
-    }
-
-    /// Bitwise exclusive or.
-    pub fn xor(&mut self, a: NodeId, b: NodeId) -> NodeId {
-        self.push(Op::Xor(a, b), self.ty(a))
-    }
-
-    /// Bitwise complement.
-    pub fn not(&mut self, a: NodeId) -> NodeId {
-        self.push(Op::Not(a), self.ty(a))
     }
 
     /// Number of set bits.
@@ -334,4 +253,46 @@ impl ProgramBuilder {
         let ty = self.ty(*lookup.values.first().expect("a lookup has values"));
         self.push(Op::Lookup(Box::new(lookup)), ty)
     }
+}
+
+/// Defines the operations on operands alone; the result has the type of the first one unless another is said.
+macro_rules! operations {
+    ($($(#[$doc:meta])* $name:ident($a:ident $(, $b:ident)?) = $op:ident $(: $ty:expr)?;)*) => {
+        impl ProgramBuilder {
+            $($(#[$doc])*
+            pub fn $name(&mut self, $a: NodeId $(, $b: NodeId)?) -> NodeId {
+                let ty = [$($ty,)? self.ty($a)][0];
+                self.push(Op::$op($a $(, $b)?), ty)
+            })*
+        }
+    };
+}
+
+operations! {
+    /// `a + b` modulo 2^width.
+    add(a, b) = Add;
+    /// `a - b` modulo 2^width.
+    sub(a, b) = Sub;
+    /// `a * b` modulo 2^width.
+    mul(a, b) = Mul;
+    /// `a / b` rounded down; all ones when `b` is zero. Unsigned.
+    div(a, b) = Div;
+    /// `a < b`.
+    lt(a, b) = Lt: ValueType::BIT;
+    /// `a == b`.
+    eq(a, b) = Eq: ValueType::BIT;
+    /// The smaller one.
+    min(a, b) = Min;
+    /// The larger one.
+    max(a, b) = Max;
+    /// Bitwise and.
+    and(a, b) = And;
+    /// Bitwise or.
+    or(a, b) = Or;
+    /// Bitwise exclusive or.
+    xor(a, b) = Xor;
+    /// Integer square root, rounded down. Unsigned.
+    isqrt(a) = Isqrt;
+    /// Bitwise complement.
+    not(a) = Not;
 }

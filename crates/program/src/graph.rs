@@ -161,6 +161,28 @@ pub struct OpNode {
     pub ty: ValueType,
 }
 
+/// Calls `$visit` with every operand of an operation, borrowed as `$borrow` says.
+macro_rules! operands {
+    ($op:expr, $visit:expr, $iter:ident, $($borrow:tt)+) => {{
+        let mut visit = $visit;
+        match $op {
+            Op::Column(_) | Op::Total(_) | Op::Index(_) | Op::Found(_) | Op::Noised(..) | Op::Const(_) => {}
+            Op::Not(a) | Op::Isqrt(a) | Op::Popcount(a) | Op::Cast(a) => visit(a),
+            Op::Shl(a, _) | Op::Shr(a, _) | Op::Clamp(a, _) => visit(a),
+            Op::And(a, b) | Op::Or(a, b) | Op::Xor(a, b) | Op::Add(a, b) | Op::Sub(a, b) | Op::Mul(a, b)
+            | Op::Div(a, b) | Op::Lt(a, b) | Op::Eq(a, b) | Op::Min(a, b) | Op::Max(a, b) => {
+                [a, b].into_iter().for_each(visit);
+            }
+            Op::Select(a, b, c) => [a, b, c].into_iter().for_each(visit),
+            Op::Lookup(lookup) => {
+                let Lookup { after, until, keys, values } = $($borrow)+ **lookup;
+                visit(after);
+                until.$iter().chain(keys.$iter()).chain(values.$iter()).for_each(visit);
+            }
+        }
+    }};
+}
+
 impl Op {
     /// Whether its value comes from outside the section: columns, totals, noised values.
     #[must_use]
@@ -170,46 +192,12 @@ impl Op {
 
     /// Calls `visit` with every operand.
     pub fn operands(&self, mut visit: impl FnMut(NodeId)) {
-        match self {
-            Op::Column(_) | Op::Total(_) | Op::Index(_) | Op::Found(_) | Op::Noised(..) | Op::Const(_) => {}
-            Op::Not(a) | Op::Isqrt(a) | Op::Popcount(a) | Op::Cast(a) => visit(*a),
-            Op::Shl(a, _) | Op::Shr(a, _) | Op::Clamp(a, _) => visit(*a),
-            Op::And(a, b) | Op::Or(a, b) | Op::Xor(a, b) => [*a, *b].into_iter().for_each(visit),
-            Op::Add(a, b) | Op::Sub(a, b) | Op::Mul(a, b) | Op::Div(a, b) => {
-                [*a, *b].into_iter().for_each(visit);
-            }
-            Op::Lt(a, b) | Op::Eq(a, b) | Op::Min(a, b) | Op::Max(a, b) => {
-                [*a, *b].into_iter().for_each(visit);
-            }
-            Op::Select(a, b, c) => [*a, *b, *c].into_iter().for_each(visit),
-            Op::Lookup(l) => {
-                visit(l.after);
-                l.until.iter().chain(&l.keys).chain(&l.values).copied().for_each(visit);
-            }
-        }
+        operands!(self, |a: &NodeId| visit(*a), iter, &)
     }
-}
 
-impl Op {
     /// Calls `visit` with a place for every operand, in the order of [`Op::operands`].
-    pub fn operands_mut(&mut self, mut visit: impl FnMut(&mut NodeId)) {
-        match self {
-            Op::Column(_) | Op::Total(_) | Op::Index(_) | Op::Found(_) | Op::Noised(..) | Op::Const(_) => {}
-            Op::Not(a) | Op::Isqrt(a) | Op::Popcount(a) | Op::Cast(a) => visit(a),
-            Op::Shl(a, _) | Op::Shr(a, _) | Op::Clamp(a, _) => visit(a),
-            Op::And(a, b) | Op::Or(a, b) | Op::Xor(a, b) => [a, b].into_iter().for_each(visit),
-            Op::Add(a, b) | Op::Sub(a, b) | Op::Mul(a, b) | Op::Div(a, b) => {
-                [a, b].into_iter().for_each(visit);
-            }
-            Op::Lt(a, b) | Op::Eq(a, b) | Op::Min(a, b) | Op::Max(a, b) => {
-                [a, b].into_iter().for_each(visit);
-            }
-            Op::Select(a, b, c) => [a, b, c].into_iter().for_each(visit),
-            Op::Lookup(l) => {
-                visit(&mut l.after);
-                l.until.iter_mut().chain(&mut l.keys).chain(&mut l.values).for_each(visit);
-            }
-        }
+    pub fn operands_mut(&mut self, visit: impl FnMut(&mut NodeId)) {
+        operands!(self, visit, iter_mut, &mut)
     }
 }
 
@@ -599,6 +587,26 @@ pub struct Program {
 }
 
 impl Program {
+    /// Without anything but parties.
+    pub(crate) fn empty(name: &str, class: Class, parties: Vec<String>) -> Self {
+        Self {
+            name: name.to_owned(),
+            class,
+            rows: RowSet::Any,
+            degrees: vec![1; parties.len()],
+            alone: vec![1; parties.len()],
+            parties,
+            columns: Vec::new(),
+            row: NodeSection::default(),
+            folds: Vec::new(),
+            mechanisms: Vec::new(),
+            release: NodeSection::default(),
+            outputs: Vec::new(),
+            lists: Vec::new(),
+            names: ValueNames::default(),
+        }
+    }
+
     /// The canonical hash: BLAKE3 of the canonical text.
     #[must_use]
     pub fn hash(&self) -> [u8; 32] {

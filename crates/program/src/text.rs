@@ -5,8 +5,7 @@ mod mechanisms;
 use crate::graph::{Holder, List, Lookup, NodeSection, OpNode, RowFold, RowOrder};
 use crate::names::{Spot, is_name, quote};
 use crate::{
-    Class, ColumnSource, DEGREE, NodeId, Op, OutputValue, Program, RowColumn, RowSet, ValueNames, ValueType,
-    Viewer,
+    Class, ColumnSource, DEGREE, NodeId, Op, OutputValue, Program, RowColumn, RowSet, ValueType, Viewer,
 };
 use base::{Error, PartyId, is_deceptive, limits};
 use std::collections::HashMap;
@@ -332,29 +331,12 @@ struct Place {
 
 impl Default for Parser {
     fn default() -> Self {
-        let program = Program {
-            name: String::new(),
-            class: Class::Dp,
-            rows: RowSet::Any,
-            parties: Vec::new(),
-            degrees: Vec::new(),
-            alone: Vec::new(),
-            columns: Vec::new(),
-            row: NodeSection::default(),
-            folds: Vec::new(),
-            mechanisms: Vec::new(),
-            release: NodeSection::default(),
-            outputs: Vec::new(),
-            lists: Vec::new(),
-            names: ValueNames::default(),
-        };
-        let names = HashMap::new;
         Self {
             stage: Stage::Header,
-            program,
-            nodes: names(),
-            folds: names(),
-            mechanisms: names(),
+            program: Program::empty("", Class::Dp, Vec::new()),
+            nodes: HashMap::new(),
+            folds: HashMap::new(),
+            mechanisms: HashMap::new(),
             named: false,
             classed: false,
             rows: None,

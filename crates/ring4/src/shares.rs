@@ -6,6 +6,30 @@ use base::Error;
 use kernels::{Block, ring_add, ring_sub};
 use std::borrow::Cow;
 
+/// What everything that holds shared elements says of its shape.
+macro_rules! shape {
+    () => {
+        /// Of which elements.
+        #[must_use]
+        pub fn ring(&self) -> VectorRing {
+            self.ring
+        }
+
+        /// Number of elements.
+        #[must_use]
+        pub fn len(&self) -> usize {
+            self.len
+        }
+
+        /// Whether there are none.
+        #[must_use]
+        pub fn is_empty(&self) -> bool {
+            self.len == 0
+        }
+    };
+}
+pub(crate) use shape;
+
 /// One seat's part of a shared vector: part k is summand seat + 1 + k of every element. Wiped on drop. Where
 /// the length is no multiple of the lanes of a block, what fills the last block up is shares of anything.
 #[derive(Clone)]
@@ -50,23 +74,7 @@ impl SharedVector {
         Self::known_but_to(ring, len, seat, Seat::ALL[0], value)
     }
 
-    /// Of which elements.
-    #[must_use]
-    pub fn ring(&self) -> VectorRing {
-        self.ring
-    }
-
-    /// Number of elements.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
+    shape!();
 
     /// Blocks of each part.
     #[must_use]
@@ -175,23 +183,7 @@ impl<'a> ShareView<'a> {
         Self { ring, len, parts }
     }
 
-    /// Of which elements.
-    #[must_use]
-    pub fn ring(self) -> VectorRing {
-        self.ring
-    }
-
-    /// Number of elements.
-    #[must_use]
-    pub fn len(self) -> usize {
-        self.len
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(self) -> bool {
-        self.len == 0
-    }
+    shape!();
 
     /// The parts.
     #[must_use]

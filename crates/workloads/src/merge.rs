@@ -11,57 +11,45 @@ use yao::wires::{Items, WireParty};
 /// and a level of them fills the lanes of a call.
 pub const BASE: usize = 1024;
 
-/// Puts a bitonic sequence of `len` records, a power of two, in ascending order.
-pub fn merge<M: Memory>(
-    p: &mut WireParty<'_>,
-    records: &mut Wires<M>,
-    start: usize,
-    len: usize,
-) -> Result<(), Error> {
-    if len <= BASE {
-        return levels::<M>(p, records, start, len, len / 2);
-    }
-    level::<M>(p, records, start, len, len / 2)?;
-    merge::<M>(p, records, start, len / 2)?;
-    merge::<M>(p, records, start + len / 2, len / 2)
+/// Records that are put in order by comparing them.
+pub struct Network<'a, 'p, M: Memory> {
+    pub party: &'a mut WireParty<'p>,
+    pub records: &'a mut Wires<M>,
 }
 
-/// The levels of distance `distance`, half of it, ... 1.
-pub fn levels<M: Memory>(
-    p: &mut WireParty<'_>,
-    records: &mut Wires<M>,
-    start: usize,
-    len: usize,
-    mut distance: usize,
-) -> Result<(), Error> {
-    while distance > 0 {
-        level::<M>(p, records, start, len, distance)?;
-        distance /= 2;
+impl<M: Memory> Network<'_, '_, M> {
+    /// Puts a bitonic sequence of `len` records, a power of two, in ascending order.
+    pub fn merge(&mut self, start: usize, len: usize) -> Result<(), Error> {
+        if len <= BASE {
+            return self.levels(start, len, len / 2);
+        }
+        self.level(start, len, len / 2)?;
+        self.merge(start, len / 2)?;
+        self.merge(start + len / 2, len / 2)
     }
-    Ok(())
-}
 
-/// Compares i with i + distance, in blocks of twice the distance.
-fn level<M: Memory>(
-    p: &mut WireParty<'_>,
-    records: &mut Wires<M>,
-    start: usize,
-    len: usize,
-    distance: usize,
-) -> Result<(), Error> {
-    let items = |start| Items::grid(start, distance, 2 * distance, len / 2);
-    order_all::<M>(p, records, [items(start), items(start + distance)])
-}
-
-/// Puts pairs in order, as many at once as a call takes.
-pub fn order_all<M: Memory>(
-    p: &mut WireParty<'_>,
-    records: &mut Wires<M>,
-    pairs: [Items; 2],
-) -> Result<(), Error> {
-    let count = pairs[0].count();
-    for from in (0..count).step_by(LANES) {
-        p.order(records, KEY, pairs.map(|items| items.part(from, LANES.min(count - from))))?;
+    /// The levels of distance `distance`, half of it, ... 1.
+    pub fn levels(&mut self, start: usize, len: usize, mut distance: usize) -> Result<(), Error> {
+        while distance > 0 {
+            self.level(start, len, distance)?;
+            distance /= 2;
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// Compares i with i + distance, in blocks of twice the distance.
+    fn level(&mut self, start: usize, len: usize, distance: usize) -> Result<(), Error> {
+        let items = |start| Items::grid(start, distance, 2 * distance, len / 2);
+        self.order_all([items(start), items(start + distance)])
+    }
+
+    /// Puts pairs in order, as many at once as a call takes.
+    pub fn order_all(&mut self, pairs: [Items; 2]) -> Result<(), Error> {
+        let count = pairs[0].count();
+        for from in (0..count).step_by(LANES) {
+            let some = pairs.map(|items| items.part(from, LANES.min(count - from)));
+            self.party.order(self.records, KEY, some)?;
+        }
+        Ok(())
+    }
 }

@@ -1,9 +1,8 @@
 //! `merge` and `sort`: the records of both parties in ascending order. Merge takes one list that ascends and
 //! one that descends; sort takes records in no order.
 
-use crate::merge::merge;
+use crate::merge::Network;
 use crate::records::{RECORD, key, pack, records};
-use crate::sort::sort;
 use crate::task::{Task, Wires, enter};
 use base::Error;
 use osprey::Memory;
@@ -43,10 +42,10 @@ impl<M: Memory> Task<M> for OrderedRecords<M> {
     }
 
     fn compute(&mut self, p: &mut WireParty<'_>) -> Result<(), Error> {
-        let all = 2 * self.per_party;
+        let mut network = Network::<M> { party: p, records: &mut self.records };
         match self.network {
-            OrderNetwork::Merge => merge::<M>(p, &mut self.records, 0, all),
-            OrderNetwork::Sort => sort::<M>(p, &mut self.records, 0, all),
+            OrderNetwork::Merge => network.merge(0, 2 * self.per_party),
+            OrderNetwork::Sort => network.sort(0, 2 * self.per_party),
         }
     }
 

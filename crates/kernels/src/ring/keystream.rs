@@ -2,9 +2,8 @@
 //! register.
 
 use super::{VectorRing, Write};
-#[cfg(target_arch = "x86_64")]
-use crate::x86;
-use crate::{Aes128, Block, InstructionSet};
+use crate::backend::by_backend;
+use crate::{Aes128, Block};
 
 /// Counter mode under a prefix: block i is the encryption of the block whose upper half is `prefix` and whose
 /// lower half is `first + i`.
@@ -41,13 +40,7 @@ impl Keystream<'_> {
     /// When the counter passes 2^64.
     pub fn fill(self, out: &mut [Block]) {
         self.check(out.len());
-        match self.key.backend() {
-            #[cfg(target_arch = "x86_64")]
-            backend @ (InstructionSet::AesNi | InstructionSet::Vaes512) => {
-                x86::ring::fill(backend, self, out)
-            }
-            _ => self.portable_fill(out),
-        }
+        by_backend!(self.key.backend(), ring::fill(self, out), self.portable_fill(out))
     }
 
     /// `sums[i] +=` the stream.
@@ -56,13 +49,11 @@ impl Keystream<'_> {
     /// When the counter passes 2^64.
     pub fn add(self, ring: VectorRing, sums: &mut [Block]) {
         self.check(sums.len());
-        match self.key.backend() {
-            #[cfg(target_arch = "x86_64")]
-            backend @ (InstructionSet::AesNi | InstructionSet::Vaes512) => {
-                x86::ring::add_stream(backend, ring, self, sums)
-            }
-            _ => self.portable_each(sums, |_, sum, mask| *sum = ring.add(*sum, mask)),
-        }
+        by_backend!(
+            self.key.backend(),
+            ring::add_stream(ring, self, sums),
+            self.portable_each(sums, |_, sum, mask| *sum = ring.add(*sum, mask))
+        )
     }
 
     /// `sums[i] += x[i] -` the stream.
@@ -72,13 +63,11 @@ impl Keystream<'_> {
     pub fn add_unmasked(self, ring: VectorRing, sums: &mut [Block], x: &[Block]) {
         assert_eq!(sums.len(), x.len(), "equal lengths");
         self.check(sums.len());
-        match self.key.backend() {
-            #[cfg(target_arch = "x86_64")]
-            backend @ (InstructionSet::AesNi | InstructionSet::Vaes512) => {
-                x86::ring::add_unmasked(backend, ring, self, sums, x);
-            }
-            _ => self.portable_each(sums, |i, sum, mask| *sum = ring.add(*sum, ring.sub(x[i], mask))),
-        }
+        by_backend!(
+            self.key.backend(),
+            ring::add_unmasked(ring, self, sums, x),
+            self.portable_each(sums, |i, sum, mask| *sum = ring.add(*sum, ring.sub(x[i], mask)))
+        )
     }
 
     fn check(self, blocks: usize) {
@@ -119,11 +108,7 @@ impl JointMask<'_> {
             wire.check(n);
             assert_eq!(wire.key.backend(), backend, "keys of one backend");
         }
-        match backend {
-            #[cfg(target_arch = "x86_64")]
-            InstructionSet::AesNi | InstructionSet::Vaes512 => x86::ring::split(backend, ring, self, values),
-            _ => self.portable(ring, values),
-        }
+        by_backend!(backend, ring::split(ring, self, values), self.portable(ring, values))
     }
 
     fn portable(&mut self, ring: VectorRing, values: &mut [Block]) {

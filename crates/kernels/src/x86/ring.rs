@@ -25,14 +25,7 @@ pub trait HalfSums: Copy {
 }
 
 impl HalfSums for __m128i {
-    #[inline(always)]
-    unsafe fn add64(self, other: Self) -> Self {
-        _mm_add_epi64(self, other)
-    }
-    #[inline(always)]
-    unsafe fn sub64(self, other: Self) -> Self {
-        _mm_sub_epi64(self, other)
-    }
+    instructions!(add64 = _mm_add_epi64, sub64 = _mm_sub_epi64);
     #[inline(always)]
     unsafe fn carries(x: Self, y: Self, sum: Self) -> Self {
         let out = _mm_or_si128(_mm_and_si128(x, y), _mm_andnot_si128(sum, _mm_or_si128(x, y)));
@@ -47,14 +40,7 @@ impl HalfSums for __m128i {
 }
 
 impl HalfSums for __m512i {
-    #[inline(always)]
-    unsafe fn add64(self, other: Self) -> Self {
-        _mm512_add_epi64(self, other)
-    }
-    #[inline(always)]
-    unsafe fn sub64(self, other: Self) -> Self {
-        _mm512_sub_epi64(self, other)
-    }
+    instructions!(add64 = _mm512_add_epi64, sub64 = _mm512_sub_epi64);
     #[inline(always)]
     unsafe fn carries(x: Self, y: Self, sum: Self) -> Self {
         // x and y, or one of them and not the sum: the truth table of the three in order.
@@ -114,14 +100,20 @@ impl Elements for Z2 {
     }
 }
 
-/// Runs `$step::<E, W, N>(..)` for the elements of `$ring`.
-macro_rules! by_ring {
-    ($ring:expr, $step:ident($($argument:expr),*)) => {
-        match $ring {
-            VectorRing::Z128 => $step::<Z128, W, N>($($argument),*),
-            VectorRing::Z64 => $step::<Z64, W, N>($($argument),*),
-            VectorRing::Z2 => $step::<Z2, W, N>($($argument),*),
-        }
+/// Defines a kernel whose step also depends on what the elements `E` are.
+macro_rules! ring_kernel {
+    ($name:ident, $step:ident, $of:ident, lanes $lanes:expr,
+     ($($arg:ident : $type:ty),*), ($i:ident, $n:ident) $body:block) => {
+        kernel!($name, $step, lanes $lanes, (ring: VectorRing, $($arg: $type),*), ($i, $n) {
+            match ring {
+                VectorRing::Z128 => $of::<Z128, W, N>($i, $n, $($arg),*),
+                VectorRing::Z64 => $of::<Z64, W, N>($i, $n, $($arg),*),
+                VectorRing::Z2 => $of::<Z2, W, N>($i, $n, $($arg),*),
+            }
+        });
+
+        #[inline(always)]
+        unsafe fn $of<E: Elements, W: Wide, const N: usize>($i: usize, $n: usize, $($arg: $type),*) $body
     };
 }
 
@@ -138,39 +130,21 @@ unsafe fn masks<W: Wide, const N: usize>(stream: Keystream<'_>, i: usize) -> [W;
     x[0]
 }
 
-kernel!(add, add_step, lanes sums.len(), (ring: VectorRing, sums: &mut [Block], x: &[Block]), (i, n) {
-    by_ring!(ring, add_some(sums, x, i, n));
-});
-
-#[inline(always)]
-unsafe fn add_some<E: Elements, W: Wide, const N: usize>(
-    sums: &mut [Block],
-    x: &[Block],
-    i: usize,
-    n: usize,
-) {
+ring_kernel!(add, add_step, add_some, lanes sums.len(),
+(sums: &mut [Block], x: &[Block]), (i, n) {
     let (sum, x) = (get_all::<W, N>(sums, i, n), get_all::<W, N>(x, i, n));
     for j in 0..N {
         put(E::add(sum[j], x[j]), sums, i + j * W::LANES, n);
     }
-}
-
-kernel!(sub, sub_step, lanes sums.len(), (ring: VectorRing, sums: &mut [Block], x: &[Block]), (i, n) {
-    by_ring!(ring, sub_some(sums, x, i, n));
 });
 
-#[inline(always)]
-unsafe fn sub_some<E: Elements, W: Wide, const N: usize>(
-    sums: &mut [Block],
-    x: &[Block],
-    i: usize,
-    n: usize,
-) {
+ring_kernel!(sub, sub_step, sub_some, lanes sums.len(),
+(sums: &mut [Block], x: &[Block]), (i, n) {
     let (sum, x) = (get_all::<W, N>(sums, i, n), get_all::<W, N>(x, i, n));
     for j in 0..N {
         put(E::sub(sum[j], x[j]), sums, i + j * W::LANES, n);
     }
-}
+});
 
 kernel!(fill, fill_step, lanes out.len(), (stream: Keystream<'_>, out: &mut [Block]), (i, n) {
     let x = masks::<W, N>(stream, i);
@@ -179,57 +153,26 @@ kernel!(fill, fill_step, lanes out.len(), (stream: Keystream<'_>, out: &mut [Blo
     }
 });
 
-kernel!(add_stream, add_stream_step, lanes sums.len(),
-(ring: VectorRing, stream: Keystream<'_>, sums: &mut [Block]), (i, n) {
-    by_ring!(ring, add_masks(stream, sums, i, n));
-});
-
-#[inline(always)]
-unsafe fn add_masks<E: Elements, W: Wide, const N: usize>(
-    stream: Keystream<'_>,
-    sums: &mut [Block],
-    i: usize,
-    n: usize,
-) {
+ring_kernel!(add_stream, add_stream_step, add_masks, lanes sums.len(),
+(stream: Keystream<'_>, sums: &mut [Block]), (i, n) {
     let masks = masks::<W, N>(stream, i);
     let sum = get_all::<W, N>(sums, i, n);
     for j in 0..N {
         put(E::add(sum[j], masks[j]), sums, i + j * W::LANES, n);
     }
-}
-
-kernel!(add_unmasked, add_unmasked_step, lanes sums.len(),
-(ring: VectorRing, stream: Keystream<'_>, sums: &mut [Block], x: &[Block]), (i, n) {
-    by_ring!(ring, add_less_masks(stream, sums, x, i, n));
 });
 
-#[inline(always)]
-unsafe fn add_less_masks<E: Elements, W: Wide, const N: usize>(
-    stream: Keystream<'_>,
-    sums: &mut [Block],
-    x: &[Block],
-    i: usize,
-    n: usize,
-) {
+ring_kernel!(add_unmasked, add_unmasked_step, add_less_masks, lanes sums.len(),
+(stream: Keystream<'_>, sums: &mut [Block], x: &[Block]), (i, n) {
     let masks = masks::<W, N>(stream, i);
     let (sum, x) = (get_all::<W, N>(sums, i, n), get_all::<W, N>(x, i, n));
     for j in 0..N {
         put(E::add(sum[j], E::sub(x[j], masks[j])), sums, i + j * W::LANES, n);
     }
-}
-
-kernel!(split, split_step, lanes values.len(),
-    (ring: VectorRing, joint: &mut JointMask<'_>, values: &mut [Block]), (i, n) {
-    by_ring!(ring, split_some(joint, values, i, n));
 });
 
-#[inline(always)]
-unsafe fn split_some<E: Elements, W: Wide, const N: usize>(
-    joint: &mut JointMask<'_>,
-    values: &mut [Block],
-    i: usize,
-    n: usize,
-) {
+ring_kernel!(split, split_step, split_some, lanes values.len(),
+(joint: &mut JointMask<'_>, values: &mut [Block]), (i, n) {
     let mask = masks::<W, N>(joint.mask, i);
     let mut message = get_all::<W, N>(values, i, n);
     for j in 0..N {
@@ -246,7 +189,7 @@ unsafe fn split_some<E: Elements, W: Wide, const N: usize>(
     for j in 0..N {
         put(message[j], values, i + j * W::LANES, n);
     }
-}
+});
 
 #[inline(always)]
 unsafe fn write_all<E: Elements, W: Wide, const N: usize>(

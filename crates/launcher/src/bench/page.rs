@@ -4,7 +4,6 @@
 use super::args::BenchEngine;
 use super::picture::{BarScale, Panel, StackedBar, draw};
 use super::row::{BenchRow, SkippedRun};
-use super::workload::BenchWorkload;
 use ::page::markup::{Markup, element, style_sheet, words};
 use ::page::numbers::{binary, count};
 use base::Error;
@@ -179,13 +178,8 @@ fn page(figures: &[Figure], rows: &[BenchRow], skipped: &[SkippedRun]) -> String
 
 /// What runs warned of, and why others were skipped.
 fn told(rows: &[BenchRow], skipped: &[SkippedRun]) -> Vec<String> {
-    let warnings =
-        rows.iter().flat_map(|row| row.warnings.iter().map(|told| (row.workload, row.engine, told)));
-    let reasons = skipped.iter().map(|one| (one.workload, one.engine, &one.skipped));
-    let line = |(workload, engine, told): (BenchWorkload, BenchEngine, _)| {
-        format!("{}, {}: {told}", workload.word(), engine.word())
-    };
-    warnings.chain(reasons).map(line).collect()
+    let reasons = skipped.iter().map(|one| format!("{}: {}", one.title(), one.skipped));
+    rows.iter().flat_map(BenchRow::told).chain(reasons).collect()
 }
 
 fn lead(rows: &[BenchRow]) -> String {
@@ -254,6 +248,7 @@ fn table_row(row: &BenchRow) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::super::row::tests::rows;
+    use super::super::workload::BenchWorkload;
     use super::*;
     use clap::ValueEnum;
 

@@ -42,6 +42,12 @@ pub struct BenchRow {
 }
 
 impl BenchRow {
+    /// What the runtime warned of, a line each.
+    pub fn told(&self) -> impl Iterator<Item = String> {
+        let title = format!("{}, {}", self.workload.word(), self.engine.word());
+        self.warnings.iter().map(move |warning| format!("{title}: {warning}"))
+    }
+
     /// What tables show of the figures: time, over the unbounded run's, bound; faults; voluntary and
     /// involuntary switches; user, system, blocked, plan; read and written.
     pub fn cells(&self) -> [String; 13] {

@@ -15,12 +15,9 @@ pub fn text(rows: &[BenchRow], skipped: &[SkippedRun]) -> String {
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
     let widths: [usize; 15] = std::array::from_fn(width);
     let mut text: Vec<String> = lines.iter().map(|line| aligned(line, &widths)).collect();
-    for row in rows {
-        let told = |warning| format!("{}, {}: {warning}", row.workload.word(), row.engine.word());
-        text.extend(row.warnings.iter().map(told));
-    }
+    text.extend(rows.iter().flat_map(BenchRow::told));
     for one in skipped {
-        text.push(format!("{}, {}: skipped: {}", one.workload.word(), one.engine.word(), one.skipped));
+        text.push(format!("{}: skipped: {}", one.title(), one.skipped));
     }
     text.join("\n")
 }

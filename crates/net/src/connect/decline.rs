@@ -2,6 +2,7 @@
 //!
 //! What it says is one verdict of a hello, after both sides have proven their keys; not why.
 
+use super::dial::Errand;
 use super::door::Door;
 use super::{DoorPolicy, Effort, Meet, RETRY};
 use crate::accept::Admission;
@@ -38,10 +39,11 @@ impl Meet {
             Ok(gate) => gate,
             Err(_) => return,
         };
+        let errand = Errand { peer, gate: &gate, effort };
         let word = self.control(peer, HelloVerdict::Declined, [0; 32]);
         while Instant::now() < until && !effort.over() {
             // Who cannot be reached, or answers something else, is not told: there is nobody to tell that to.
-            let Ok(Some((mut channel, at))) = self.reach(peer, &gate, until, effort) else { return };
+            let Ok(Some((mut channel, at))) = self.reach(errand, until) else { return };
             match self.ask(&mut channel, &word, &at, effort) {
                 Ok(Ok(_)) => return effort.come(peer),
                 Ok(Err(_)) => effort.pause(RETRY.0),

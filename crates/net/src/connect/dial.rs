@@ -14,20 +14,27 @@ use std::time::{Duration, Instant};
 
 type Connected = (SocketChannel, SocketAddr);
 
+/// A peer that is dialled: who passes at its door, and what the meeting knows meanwhile.
+#[derive(Clone, Copy)]
+pub(super) struct Errand<'a> {
+    pub peer: PartyId,
+    pub gate: &'a DoorPolicy,
+    pub effort: &'a Effort,
+}
+
 impl Meet {
     /// The control channel to a peer that listens, once everybody is there: a peer that leaves before is gone
     /// to again. Nothing when the meeting failed elsewhere.
     pub(super) fn keep_dialling(
         &self,
-        peer: PartyId,
-        gate: &DoorPolicy,
+        errand: Errand<'_>,
         nonce: [u8; 32],
         until: Instant,
-        effort: &Effort,
     ) -> Result<Option<Met>, Error> {
+        let Errand { peer, effort, .. } = errand;
         loop {
             let limit = self.limit(peer, until, effort);
-            let Some(met) = self.dial(peer, gate, nonce, limit, effort)? else { return Ok(None) };
+            let Some(met) = self.dial(errand, nonce, limit)? else { return Ok(None) };
             effort.come(peer);
             while !effort.over() && !met.channel.hung_up() {
                 effort.pause(RETRY.1);
@@ -42,18 +49,12 @@ impl Meet {
     }
 
     /// The control channel to a peer that listens; nothing when the meeting failed elsewhere.
-    fn dial(
-        &self,
-        peer: PartyId,
-        gate: &DoorPolicy,
-        nonce: [u8; 32],
-        until: Instant,
-        effort: &Effort,
-    ) -> Result<Option<Met>, Error> {
+    fn dial(&self, errand: Errand<'_>, nonce: [u8; 32], until: Instant) -> Result<Option<Met>, Error> {
+        let Errand { peer, effort, .. } = errand;
         let question = self.control(peer, HelloVerdict::Question, nonce);
         let mut wait = RETRY.0;
         let (mut channel, at, answer) = loop {
-            let Some((mut channel, at)) = self.reach(peer, gate, until, effort)? else { return Ok(None) };
+            let Some((mut channel, at)) = self.reach(errand, until)? else { return Ok(None) };
             let why = match self.ask(&mut channel, &question, &at, effort)? {
                 Ok(answer) if answer.verdict != HelloVerdict::Wait => break (channel, at, answer),
                 Ok(_) => "nothing has begun there yet".to_owned(),
@@ -85,11 +86,10 @@ impl Meet {
     /// The worker channels to a peer that listens, in lane order.
     pub(super) fn dial_lanes(
         &self,
-        peer: PartyId,
-        gate: &DoorPolicy,
+        errand: Errand<'_>,
         lanes: Lanes,
-        effort: &Effort,
     ) -> Result<Option<(PartyId, Vec<SocketChannel>)>, Error> {
+        let Errand { peer, effort, .. } = errand;
         let Lanes { session, first, count } = lanes;
         let mut channels = Vec::new();
         for lane in first..first + count {
@@ -97,7 +97,7 @@ impl Meet {
             let question =
                 self.hello(peer, HelloVerdict::Question, Topic::Worker { session, lane, first, count });
             let (channel, at, answer) = loop {
-                let Some((mut channel, at)) = self.reach(peer, gate, until, effort)? else { return Ok(None) };
+                let Some((mut channel, at)) = self.reach(errand, until)? else { return Ok(None) };
                 // Not the deadline of a handshake: the other side may still be busy with the step before the
                 // lanes.
                 channel.begin(self.deadline).map_err(|e| self.error(peer, Fault::Channel(e)))?;
@@ -180,30 +180,24 @@ impl Meet {
     }
 
     /// Connects and proves keys; tries again until the peer is there or the meeting failed elsewhere.
-    pub(super) fn reach(
-        &self,
-        peer: PartyId,
-        gate: &DoorPolicy,
-        until: Instant,
-        effort: &Effort,
-    ) -> Result<Option<Connected>, Error> {
-        let address = self.dial.get(&peer).ok_or_else(|| Error::misuse("only a dialled peer is reached"))?;
-        self.reach_at(peer, address, gate, until, effort)
+    pub(super) fn reach(&self, errand: Errand<'_>, until: Instant) -> Result<Option<Connected>, Error> {
+        let address =
+            self.dial.get(&errand.peer).ok_or_else(|| Error::misuse("only a dialled peer is reached"))?;
+        self.reach_at(errand, address, until)
     }
 
     /// [`Meet::reach`] at this address.
     pub(super) fn reach_at(
         &self,
-        peer: PartyId,
+        errand: Errand<'_>,
         address: &str,
-        gate: &DoorPolicy,
         until: Instant,
-        effort: &Effort,
     ) -> Result<Option<Connected>, Error> {
+        let Errand { peer, effort, .. } = errand;
         let start = Instant::now();
         let mut wait = RETRY.0;
         while !effort.over() {
-            let why = match self.attempt(peer, address, gate, until)? {
+            let why = match self.attempt(errand, address, until)? {
                 Ok(connected) => return Ok(Some(connected)),
                 Err(why) => why,
             };
@@ -228,9 +222,8 @@ impl Meet {
     /// One attempt. The outer error is final, the inner one says why to try again.
     fn attempt(
         &self,
-        peer: PartyId,
+        Errand { peer, gate, .. }: Errand<'_>,
         address: &str,
-        gate: &DoorPolicy,
         until: Instant,
     ) -> Result<Result<Connected, String>, Error> {
         let resolved = address.to_socket_addrs().map_err(|e| {

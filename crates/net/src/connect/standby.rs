@@ -5,6 +5,7 @@
 //! come to meet before the node was told are asked to come again. A meeting that begins goes on at the same
 //! bound address, so that nobody who comes meanwhile finds it closed.
 
+use super::dial::Errand;
 use super::door::Door;
 use super::{DoorPolicy, Effort, Meet, Meeting, RETRY, Status};
 use crate::Channel;
@@ -170,7 +171,7 @@ impl Meet {
                 continue;
             }
             let limit = self.limit(peer, until, effort);
-            let reached = self.reach_at(peer, address, &gate, limit, effort)?;
+            let reached = self.reach_at(Errand { peer, gate: &gate, effort }, address, limit)?;
             let Some((mut channel, at)) = reached else { break };
             if let Some(why) = self.say_begin(peer, &mut channel, &at, effort)? {
                 if Instant::now() + wait >= limit {

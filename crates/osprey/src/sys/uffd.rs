@@ -131,60 +131,42 @@ impl Uffd {
     /// Gives the bytes moved, from the start on, and the system's error if that is not all: `ResourceBusy`
     /// when a page is pinned. What `EAGAIN` leaves was tried again.
     pub fn relocate_some(&self, to: usize, from: usize, len: usize) -> (usize, io::Result<()>) {
-        #[repr(C)]
-        struct Move {
-            to: u64,
-            from: u64,
-            len: u64,
-            mode: u64,
-            moved: i64,
-        }
         const ALLOW_HOLES: u64 = 1 << 1;
-        let mut done = 0;
-        while done < len {
-            let left = len - done;
-            let mut call = Move {
-                to: (to + done) as u64,
-                from: (from + done) as u64,
-                len: left as u64,
-                mode: ALLOW_HOLES,
-                moved: 0,
-            };
-            match self.call(0x05, &mut call) {
-                Ok(()) => return (len, Ok(())),
-                Err(_) if call.moved > 0 => done += call.moved as usize,
-                Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => {}
-                Err(error) => return (done, Err(error)),
-            }
-        }
-        (done, Ok(()))
+        self.transfer(0x05, to, from, len, ALLOW_HOLES)
     }
 
     /// Fills missing pages of a range with a copy of `from`. Wakes who waits, unless `quiet`. Pages that are
     /// there already are an error (`AlreadyExists`). Gives the bytes copied, from the start on, and the
     /// system's error if that is not all.
     pub fn copy_some(&self, to: usize, from: &[u8], protect: bool) -> (usize, io::Result<()>) {
+        const PROTECT: u64 = 1 << 1;
+        self.transfer(0x03, to, from.as_ptr() as usize, from.len(), if protect { PROTECT } else { 0 })
+    }
+
+    /// Moves or copies pages, as the number of the call says, from the start on.
+    fn transfer(
+        &self,
+        number: u64,
+        to: usize,
+        from: usize,
+        len: usize,
+        mode: u64,
+    ) -> (usize, io::Result<()>) {
         #[repr(C)]
-        struct Copy {
+        struct Transfer {
             to: u64,
             from: u64,
             len: u64,
             mode: u64,
-            copied: i64,
+            done: i64,
         }
-        const PROTECT: u64 = 1 << 1;
         let mut done = 0;
-        while done < from.len() {
-            let mut call = Copy {
-                to: (to + done) as u64,
-                from: from[done..].as_ptr() as u64,
-                len: (from.len() - done) as u64,
-                mode: if protect { PROTECT } else { 0 },
-                copied: 0,
-            };
-            match self.call(0x03, &mut call) {
-                Ok(()) => return (from.len(), Ok(())),
-                Err(_) if call.copied > 0 => done += call.copied as usize,
+        while done < len {
+            let [to, from, left] = [to + done, from + done, len - done].map(|at| at as u64);
+            let mut call = Transfer { to, from, len: left, mode, done: 0 };
+            match self.call(number, &mut call) {
+                Ok(()) => return (len, Ok(())),
+                Err(_) if call.done > 0 => done += call.done as usize,
                 Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => {}
                 Err(error) => return (done, Err(error)),
             }

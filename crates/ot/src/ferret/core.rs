@@ -97,6 +97,38 @@ impl State {
     }
 }
 
+/// What both sides say of where they are, and how OTs are taken.
+macro_rules! progress {
+    () => {
+        /// Bytes of the next step's message.
+        #[must_use]
+        pub fn message_bytes(&self) -> usize {
+            self.state.schedule.peek().bytes()
+        }
+
+        /// OTs that can be taken.
+        #[must_use]
+        pub fn ready(&self) -> usize {
+            self.state.pool.len()
+        }
+
+        /// Whether the next step makes inputs of the first large extension.
+        #[must_use]
+        pub fn is_boot(&self) -> bool {
+            self.state.schedule.is_boot()
+        }
+
+        /// Appends the next `n` blocks to `out`: q_i, of which bit 0 is clear, or t_i, of which bit 0 is the
+        /// choice.
+        ///
+        /// # Panics
+        /// When fewer are ready.
+        pub fn take(&mut self, n: usize, out: &mut Vec<Block>) {
+            self.state.pool.take(n, out);
+        }
+    };
+}
+
 /// The sending side.
 pub struct FerretSenderCore {
     state: State,
@@ -140,37 +172,13 @@ impl FerretSenderCore {
         });
     }
 
-    /// Bytes of the next step's message.
-    #[must_use]
-    pub fn message_bytes(&self) -> usize {
-        self.state.schedule.peek().bytes()
-    }
-
     /// This side's Delta.
     #[must_use]
     pub fn delta(&self) -> Block {
         self.delta
     }
 
-    /// OTs that can be taken.
-    #[must_use]
-    pub fn ready(&self) -> usize {
-        self.state.pool.len()
-    }
-
-    /// Whether the next step makes inputs of the first large extension.
-    #[must_use]
-    pub fn is_boot(&self) -> bool {
-        self.state.schedule.is_boot()
-    }
-
-    /// Appends the next `n` q_i to `out`; bit 0 of each is clear.
-    ///
-    /// # Panics
-    /// When fewer are ready.
-    pub fn take(&mut self, n: usize, out: &mut Vec<Block>) {
-        self.state.pool.take(n, out);
-    }
+    progress!();
 }
 
 /// The receiving side.
@@ -193,12 +201,6 @@ impl FerretReceiverCore {
         Ok(Self { state: State::new(start, expected, inputs)? })
     }
 
-    /// Bytes of the sender's next message.
-    #[must_use]
-    pub fn message_bytes(&self) -> usize {
-        self.state.schedule.peek().bytes()
-    }
-
     /// Makes the next group of OTs from the sender's message.
     ///
     /// # Errors
@@ -218,23 +220,5 @@ impl FerretReceiverCore {
         Ok(())
     }
 
-    /// OTs that can be taken.
-    #[must_use]
-    pub fn ready(&self) -> usize {
-        self.state.pool.len()
-    }
-
-    /// As [`FerretSenderCore::is_boot`].
-    #[must_use]
-    pub fn is_boot(&self) -> bool {
-        self.state.schedule.is_boot()
-    }
-
-    /// Appends the next `n` t_i to `out`; bit 0 of each is its choice.
-    ///
-    /// # Panics
-    /// When fewer are ready.
-    pub fn take(&mut self, n: usize, out: &mut Vec<Block>) {
-        self.state.pool.take(n, out);
-    }
+    progress!();
 }

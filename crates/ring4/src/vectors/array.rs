@@ -8,6 +8,7 @@
 //! since a program has no value to choose by. Shares on disk are encrypted by the engines `move` and `copy`;
 //! `file`, `hint` and swap leave them there as they are.
 
+use crate::shares::shape;
 use crate::vectors::spare::{room, wipe};
 use crate::{ShareView, SharedVector, VectorRing};
 use base::Error;
@@ -62,23 +63,7 @@ impl<M: Memory> ShareArray<M> {
         Self { ring, len, parts: std::array::from_fn(|_| part()) }
     }
 
-    /// Of which elements.
-    #[must_use]
-    pub fn ring(&self) -> VectorRing {
-        self.ring
-    }
-
-    /// Number of elements.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
+    shape!();
 
     /// Bytes of all three parts.
     #[must_use]
