@@ -3,9 +3,9 @@
 use super::complaints::Complaints;
 use super::keys::KeyColumns;
 use super::repeats::{self, Settled};
-use super::report::DataHasher;
 use super::table::{Files, RowSink, TableCell, read};
-use super::{InputReport, Row, RowKeys, RowsHash, repeated};
+use super::tag::{DataSet, RowBytes};
+use super::{InputReport, Row, RowKeys, repeated};
 use base::{Error, PartyId};
 use std::collections::HashMap;
 use std::path::Path;
@@ -61,20 +61,30 @@ impl AdvertiserRows {
             + self.cohort.capacity();
         self.identifiers.memory() + cells as u64
     }
+}
 
-    fn hash(&self) -> RowsHash {
-        let mut hasher = DataHasher::new("advertiser");
-        for row in 0..self.len() {
-            let (times, values) = self.events(row);
-            self.identifiers.row(row).for_each(|identifier| hasher.bytes(identifier));
-            hasher.number(times.len() as u64);
-            times.iter().zip(values).for_each(|(&time, &value)| {
-                hasher.number(u64::from(time));
-                hasher.number(u64::from(value));
-            });
-            hasher.number(self.cohort.get(row).map_or(0, |&n| u64::from(n)));
-        }
-        hasher.finish()
+impl DataSet for AdvertiserRows {
+    fn head(&self, into: &mut RowBytes) {
+        into.bytes(b"advertiser");
+    }
+
+    fn identifiers(&self) -> &RowKeys {
+        &self.identifiers
+    }
+
+    fn cells(&self, row: usize, into: &mut RowBytes) {
+        let (times, values) = self.events(row);
+        into.number(times.len() as u64);
+        times.iter().zip(values).for_each(|(&time, &value)| {
+            into.number(u64::from(time));
+            into.number(u64::from(value));
+        });
+        into.number(self.cohort.get(row).map_or(0, |&n| u64::from(n)));
+    }
+
+    /// They lie in an order of their identifiers already.
+    fn order(&self) -> Vec<u32> {
+        (0..self.len() as u32).collect()
     }
 }
 
@@ -87,7 +97,7 @@ pub fn read_advertiser(
     path: &Path,
     study: &Study,
     me: PartyId,
-) -> Result<(AdvertiserRows, RowsHash, InputReport), Error> {
+) -> Result<(AdvertiserRows, InputReport), Error> {
     let Question::Lift(lift) = &study.kind else {
         return Err(Error::misuse("only a lift study has an advertiser"));
     };
@@ -109,8 +119,7 @@ pub fn read_advertiser(
     complaints.finish()?;
     report.rows_kept = rows.len() as u64;
     report.memory = rows.memory();
-    let hash = rows.hash();
-    Ok((rows, hash, report))
+    Ok((rows, report))
 }
 
 /// Lines as they come in, before lines of one identifier are put together.

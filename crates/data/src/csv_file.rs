@@ -7,19 +7,18 @@ use base::{Error, limits};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Read};
 use std::rc::Rc;
 
 pub(super) fn read(
-    file: File,
+    text: Box<dyn Read>,
     wanted: &[String],
     files: &mut Files,
     sink: &mut dyn RowSink,
     complaints: &mut Complaints,
 ) -> Result<u64, Error> {
     let lines = Rc::new(RefCell::new(Lines::default()));
-    let checked = Checked::new(file, Rc::clone(&lines));
+    let checked = Checked::new(text, Rc::clone(&lines));
     let mut reader = csv::ReaderBuilder::new().buffer_capacity(1 << 16).from_reader(checked);
     let name = files.name().to_owned();
     let header = reader.headers().map_err(|e| failed(&name, e))?;
@@ -62,6 +61,10 @@ fn failed(name: &str, error: csv::Error) -> Error {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => match error.get_ref().and_then(|e| e.downcast_ref::<BadBytes>()) {
             Some(bad) => Error::input(format!("{name}{bad}")),
+            // The reading of a file has a number; what a packed file holds is damaged without one.
+            None if error.raw_os_error().is_none() => Error::input(format!(
+                "{name}: damaged: {error}; was it cut short? Pack it again"
+            )),
             None => Error::io(format!("cannot read {name}"), &error),
         },
         kind => Error::input(format!("{name}: not CSV: {}", csv_text(&kind))),

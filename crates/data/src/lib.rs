@@ -18,7 +18,9 @@ mod publisher;
 mod repeats;
 mod report;
 pub mod sketch;
+mod source;
 mod table;
+mod tag;
 #[cfg(test)]
 mod tests;
 
@@ -29,8 +31,9 @@ pub use keys::shown;
 pub use keys::{IdentifierReport, StepReport, plain_text};
 pub use program::{ProgramRows, read_program_columns};
 pub use publisher::{PublisherRows, read_publisher};
-pub use report::{InputReport, RowsHash};
-pub use table::FILES;
+pub use report::InputReport;
+pub use source::FILES;
+pub use tag::{DataSet, RowBytes, RowsHash, RowsTag};
 
 use complaints::Complaints;
 use study::Categories;

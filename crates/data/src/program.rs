@@ -2,9 +2,9 @@
 
 use super::complaints::Complaints;
 use super::keys::KeyColumns;
-use super::report::DataHasher;
 use super::table::{RowSink, TableCell, read};
-use super::{InputReport, Row, RowKeys, RowsHash, repeated, retain};
+use super::tag::{DataSet, RowBytes};
+use super::{InputReport, Row, RowKeys, repeated, retain};
 use ::program::{Program, ValueType};
 use base::Error;
 use std::path::Path;
@@ -22,6 +22,21 @@ pub struct ProgramRows {
     pub columns: Vec<Vec<i64>>,
 }
 
+impl DataSet for ProgramRows {
+    fn head(&self, into: &mut RowBytes) {
+        into.bytes(b"program");
+        self.names.iter().for_each(|name| into.bytes(name.as_bytes()));
+    }
+
+    fn identifiers(&self) -> &RowKeys {
+        &self.identifiers
+    }
+
+    fn cells(&self, row: usize, into: &mut RowBytes) {
+        self.columns.iter().for_each(|column| into.number(column[row].cast_unsigned()));
+    }
+}
+
 /// Reads the columns of a program study that `party` owns.
 ///
 /// # Errors
@@ -31,7 +46,7 @@ pub fn read_program_columns(
     path: &Path,
     study: &Study,
     party: &str,
-) -> Result<(ProgramRows, RowsHash, InputReport), Error> {
+) -> Result<(ProgramRows, InputReport), Error> {
     let program = match &study.kind {
         Question::Program(own) => &own.source,
         Question::Match(columns) => columns,
@@ -56,18 +71,7 @@ pub fn read_program_columns(
     report.rows_kept = rows.identifiers.len() as u64;
     report.memory =
         rows.identifiers.memory() + rows.columns.iter().map(|c| 8 * c.capacity() as u64).sum::<u64>();
-    let hash = hash(&rows);
-    Ok((rows, hash, report))
-}
-
-fn hash(rows: &ProgramRows) -> RowsHash {
-    let mut hasher = DataHasher::new("program");
-    rows.names.iter().for_each(|name| hasher.bytes(name.as_bytes()));
-    for row in rows.identifiers.canonical_order() {
-        rows.identifiers.row(row as usize).for_each(|identifier| hasher.bytes(identifier));
-        rows.columns.iter().for_each(|column| hasher.number(column[row as usize].cast_unsigned()));
-    }
-    hasher.finish()
+    Ok((rows, report))
 }
 
 struct Reading<'a> {

@@ -3,9 +3,9 @@
 use super::complaints::Complaints;
 use super::keys::KeyColumns;
 use super::repeats::RepeatedKey;
-use super::report::DataHasher;
 use super::table::{Files, RowPlace, RowSink, TableCell, read};
-use super::{InputReport, Row, RowKeys, RowsHash, repeated, retain};
+use super::tag::{DataSet, RowBytes};
+use super::{InputReport, Row, RowKeys, repeated, retain};
 use base::Error;
 use std::path::Path;
 use study::{Duplicates, Identifier, LiftStudy, Question, Study, TrialArm};
@@ -45,17 +45,22 @@ impl PublisherRows {
             + self.breakdown.capacity();
         self.identifiers.memory() + cells as u64
     }
+}
 
-    fn hash(&self, order: &[u32]) -> RowsHash {
-        let mut hasher = DataHasher::new("publisher");
-        for row in order.iter().map(|&row| row as usize) {
-            self.identifiers.row(row).for_each(|identifier| hasher.bytes(identifier));
-            hasher.number(u64::from(self.arm[row] == TrialArm::Test));
-            hasher.number(u64::from(self.opportunity[row]));
-            hasher.number(self.impressions.get(row).map_or(0, |&n| u64::from(n)));
-            hasher.number(self.breakdown.get(row).map_or(0, |&n| u64::from(n)));
-        }
-        hasher.finish()
+impl DataSet for PublisherRows {
+    fn head(&self, into: &mut RowBytes) {
+        into.bytes(b"publisher");
+    }
+
+    fn identifiers(&self) -> &RowKeys {
+        &self.identifiers
+    }
+
+    fn cells(&self, row: usize, into: &mut RowBytes) {
+        into.number(u64::from(self.arm[row] == TrialArm::Test));
+        into.number(u64::from(self.opportunity[row]));
+        into.number(self.impressions.get(row).map_or(0, |&n| u64::from(n)));
+        into.number(self.breakdown.get(row).map_or(0, |&n| u64::from(n)));
     }
 }
 
@@ -64,7 +69,7 @@ impl PublisherRows {
 /// # Errors
 /// Everything that is wrong with the input, a line each, with file, line and column; or that the study is no
 /// lift study.
-pub fn read_publisher(path: &Path, study: &Study) -> Result<(PublisherRows, RowsHash, InputReport), Error> {
+pub fn read_publisher(path: &Path, study: &Study) -> Result<(PublisherRows, InputReport), Error> {
     let Question::Lift(lift) = &study.kind else {
         return Err(Error::misuse("only a lift study has a publisher"));
     };
@@ -98,8 +103,7 @@ pub fn read_publisher(path: &Path, study: &Study) -> Result<(PublisherRows, Rows
     }
     report.rows_kept = rows.len() as u64;
     report.memory = rows.memory();
-    let hash = rows.hash(&rows.identifiers.canonical_order());
-    Ok((rows, hash, report))
+    Ok((rows, report))
 }
 
 /// Complains about an identifier that two rows have, where the rule or the arms do not allow it.

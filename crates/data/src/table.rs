@@ -1,10 +1,11 @@
-//! Rows of a CSV or Parquet file, or of a folder of them, one at a time, each with its place.
+//! Rows of CSV or Parquet files, one at a time, each with its place.
 
 use super::Row;
 use super::complaints::Complaints;
+use super::source::{self, DataFormat};
 use super::{csv_file, parquet_file};
 use base::Error;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use study::reader::{nearest, printable};
 
 /// One cell, before it means anything.
@@ -62,9 +63,6 @@ pub(crate) struct RowPlace(u64);
 
 /// Bits of a place's line number.
 const LINE_BITS: u32 = 48;
-/// Most files of one folder.
-pub const FILES: usize = 1 << 16;
-
 /// The files that were read, to turn places into words.
 #[derive(Default)]
 pub(crate) struct Files(Vec<FileInfo>);
@@ -113,62 +111,33 @@ pub(crate) trait RowSink {
     fn row(&mut self, row: &mut Row<'_>, cells: &[TableCell<'_>]) -> Result<(), Error>;
 }
 
-/// Reads a file, or all `.csv` and `.parquet` files of a folder in the order of their names, into a sink.
-/// Returns the files and the number of rows read.
+/// Reads the files that `data` names (`docs/start.md`), in their order, into a sink. Returns the files and
+/// the number of rows read.
 pub(crate) fn read(
-    path: &Path,
+    data: &Path,
     sink: &mut dyn RowSink,
     complaints: &mut Complaints,
 ) -> Result<(Files, u64), Error> {
     let mut files = Files::default();
     let mut rows = 0;
     let wanted = sink.columns();
-    for path in paths(path)? {
+    for path in source::files(data)? {
         let name = path.display().to_string();
         complaints.begin(&name);
-        let file = std::fs::File::open(&path).map_err(|e| Error::io(format!("cannot open {name}"), &e))?;
-        let bytes = file.metadata().map_err(|e| Error::io(format!("cannot read {name}"), &e))?.len();
-        if bytes == 0 {
-            return Err(Error::input(format!("{name}: the file is empty; it needs a header and rows")));
-        }
+        let (file, format) = source::open(&path)?;
         files.0.push(FileInfo { name, groups: Vec::new() });
-        let parquet = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("parquet"));
-        rows += if parquet {
-            parquet_file::read(file, &wanted, &mut files, sink, complaints)?
-        } else {
-            csv_file::read(file, &wanted, &mut files, sink, complaints)?
+        rows += match format {
+            DataFormat::Parquet => parquet_file::read(file, &wanted, &mut files, sink, complaints)?,
+            DataFormat::Csv(packing) => {
+                csv_file::read(packing.unpacked(file)?, &wanted, &mut files, sink, complaints)?
+            }
         };
     }
     if rows == 0 {
         complaints.finish()?;
-        return Err(Error::input(format!("{}: no rows after the header", path.display())));
+        return Err(Error::input(format!("{}: no rows after the header", data.display())));
     }
     Ok((files, rows))
-}
-
-fn paths(path: &Path) -> Result<Vec<PathBuf>, Error> {
-    let shown = path.display();
-    let failed = |e: &std::io::Error| Error::io(format!("cannot open {shown}"), e);
-    if !path.metadata().map_err(|e| failed(&e))?.is_dir() {
-        return Ok(vec![path.into()]);
-    }
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(path).map_err(|e| failed(&e))? {
-        let path = entry.map_err(|e| failed(&e))?.path();
-        let data = path
-            .extension()
-            .is_some_and(|e| e.eq_ignore_ascii_case("csv") || e.eq_ignore_ascii_case("parquet"));
-        let hidden = path.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
-        if data && !hidden && path.is_file() {
-            found.push(path);
-        }
-    }
-    found.sort();
-    match found.len() {
-        0 => Err(Error::input(format!("{shown}: the folder holds no .csv or .parquet file"))),
-        n if n > FILES => Err(Error::limit("files of one folder", n as u64, FILES as u64)),
-        _ => Ok(found),
-    }
 }
 
 impl Files {

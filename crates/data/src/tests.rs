@@ -7,7 +7,7 @@ use arrow_array::{
     UInt64Array,
 };
 use arrow_schema::{DataType, Field, Schema};
-use base::{PartyId, limits};
+use base::{PartyId, Seed, limits};
 use std::path::PathBuf;
 use std::sync::Arc;
 use study::{Study, TrialArm};
@@ -213,7 +213,7 @@ fn too_many_events_are_an_error_or_counted() {
          = \"keep-earliest\""
     );
     let desk = Desk::new();
-    let (rows, _, report) =
+    let (rows, report) =
         read_advertiser(&desk.file("h.csv", &text), &study(&[]), ADVERTISER).expect("read");
     let a = (0..2).find(|&i| rows.identifiers.get(i, 0) == b"a").expect("there");
     assert_eq!(rows.events(a), (&[200, 201, 202, 203][..], &[1, 1, 1, 1][..]));
@@ -236,7 +236,7 @@ fn files_must_hold_rows() {
     assert_eq!(desk.clean(&error), "cannot open none.csv: No such file or directory (os error 2)");
     std::fs::create_dir(desk.0.path().join("folder")).expect("made");
     let error = read_publisher(&desk.0.path().join("folder"), &study(&[])).err().expect("nothing there");
-    assert_eq!(desk.clean(&error), "folder: the folder holds no .csv or .parquet file");
+    assert_eq!(desk.clean(&error), "folder: the folder holds no .csv, .csv.gz, .csv.zst or .parquet file");
 }
 
 #[test]
@@ -321,12 +321,13 @@ fn three(arms: [&str; 3]) -> Vec<(&'static str, ArrayRef)> {
 fn parquet_is_read_and_placed_by_row_group() {
     let desk = Desk::new();
     let path = parquet(&desk, "registry.parquet", three(["vaccine", "placebo", "vaccine"]));
-    let (rows, hash, _) = read_publisher(&path, &study(&[])).unwrap_or_else(|e| panic!("{e}"));
+    let (rows, _) = read_publisher(&path, &study(&[])).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(rows.opportunity, [115, 116, 117]);
     assert_eq!(rows.arm, [TrialArm::Test, TrialArm::Control, TrialArm::Test]);
     let csv =
         desk.file("r.csv", registry("9,vaccine,1954-04-28\n7,vaccine,1954-04-26\n8,placebo,1954-04-27\n"));
-    assert_eq!(read_publisher(&csv, &study(&[])).map_err(|e| e.to_string()).expect("read").1, hash);
+    let same = read_publisher(&csv, &study(&[])).map_err(|e| e.to_string()).expect("read").0;
+    assert_eq!(names(&same), names(&rows));
     let path = parquet(&desk, "registry.parquet", three(["vaccine", "placebo", "both"]));
     let error = read_publisher(&path, &study(&[])).err().expect("wrong");
     assert_eq!(
@@ -392,7 +393,7 @@ fn rules_of_the_study_are_applied_and_counted() {
     let text =
         registry("A,vaccine,1954-04-26\nb,placebo,\n\"c, c\", placebo ,1954-05-01\na,vaccine,1954-06-01\n");
     let first = &[("duplicates  = \"error\"", "duplicates  = \"first\"")];
-    let (rows, _, report) = read_publisher(&desk.file("r.csv", text), &study(first)).expect("read");
+    let (rows, report) = read_publisher(&desk.file("r.csv", text), &study(first)).expect("read");
     assert_eq!((0..rows.len()).map(|i| rows.identifiers.get(i, 0)).collect::<Vec<_>>(), [&b"a"[..], b"c, c"]);
     assert_eq!(rows.opportunity, [115, 120]);
     assert_eq!((report.rows_read, report.rows_kept), (4, 2));
@@ -400,7 +401,7 @@ fn rules_of_the_study_are_applied_and_counted() {
     assert!(report.to_string().contains("1 rows left out: no opportunity"), "{report}");
 
     let text = format!("{EVENTS}a,1954-07-01,paralytic\na,,not-polio\nb,nonsense,not-polio\n");
-    let (rows, _, report) =
+    let (rows, report) =
         read_advertiser(&desk.file("h.csv", text), &study(&[]), ADVERTISER).expect("read");
     assert_eq!((rows.len(), rows.times.len()), (2, 1), "filtered rows keep their identifier");
     assert_eq!((report.filtered, report.without_events, report.events_seen), (2, 1, 1));
@@ -419,11 +420,11 @@ fn wide_rows_are_read_and_merged() {
     };
     let desk = Desk::new();
     let path = desk.file("h.csv", "child_id,t1,v1,t2,v2\na,30,3,20,2\na,10,1,,\nb,,,,\n");
-    let (rows, _, report) = read_advertiser(&path, &wide("\"merge\""), ADVERTISER).expect("read");
+    let (rows, report) = read_advertiser(&path, &wide("\"merge\""), ADVERTISER).expect("read");
     let a = (0..2).find(|&i| rows.identifiers.get(i, 0) == b"a").expect("there");
     assert_eq!(rows.events(a), (&[10, 20, 30][..], &[1, 2, 3][..]));
     assert_eq!((report.duplicates_merged, report.without_events), (1, 1));
-    let (rows, _, report) = read_advertiser(&path, &wide("\"first\""), ADVERTISER).expect("read");
+    let (rows, report) = read_advertiser(&path, &wide("\"first\""), ADVERTISER).expect("read");
     let a = (0..2).find(|&i| rows.identifiers.get(i, 0) == b"a").expect("there");
     assert_eq!(rows.events(a).0, [20, 30]);
     assert_eq!((report.duplicates_dropped, report.events_seen), (1, 2));
@@ -450,16 +451,59 @@ fn a_folder_is_one_data_set_and_places_name_the_file() {
          \"first\""
     );
     desk.file("data/2.csv", "injected,child_id,arm\n1954-04-26,b,placebo\n");
-    let (rows, hash, _) = read_publisher(&folder, &study(&[])).expect("read");
+    let (rows, _) = read_publisher(&folder, &study(&[])).expect("read");
     assert_eq!(rows.len(), 2);
     let one = desk.file("one.csv", registry("B ,placebo,1954-04-26\na,vaccine,115\n"));
-    assert_eq!(
-        read_publisher(&one, &study(&[])).expect("read").1,
-        hash,
-        "order and formatting do not matter"
-    );
+    let named = |path: &std::path::Path| names(&read_publisher(path, &study(&[])).expect("read").0);
+    assert_eq!(named(&one), names(&rows), "order and formatting do not matter");
     let other = desk.file("one.csv", registry("B ,placebo,1954-04-26\na,vaccine,116\n"));
-    assert_ne!(read_publisher(&other, &study(&[])).expect("read").1, hash, "content does");
+    let [tag, before] = names(&rows);
+    let [others_tag, others_before] = named(&other);
+    assert!(others_tag != tag && others_before != before, "content does");
+}
+
+/// Both names of a data set: by a key, and by the order of before.
+fn names(rows: &dyn DataSet) -> [[u8; 32]; 2] {
+    [*rows.tag(&Seed::from_bytes([7; 32])).as_bytes(), *rows.ordered_hash().as_bytes()]
+}
+
+#[test]
+fn patterns_and_packed_files_are_read_and_damage_is_named() {
+    let desk = Desk::new();
+    std::fs::create_dir(desk.0.path().join("data")).expect("made");
+    let whole = registry("a,vaccine,1954-04-26\nb,placebo,1954-04-26\nc,placebo,1954-04-28\n");
+    let one = read_publisher(&desk.file("one.csv", &whole), &study(&[])).expect("read").0;
+    desk.file("data/1.csv", registry("b,placebo,1954-04-26\n"));
+    let packed = |rows: &str, level| {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(level));
+        std::io::Write::write_all(&mut gzip, rows.as_bytes()).expect("packed");
+        gzip.finish().expect("packed")
+    };
+    // A file of two members, as `cat a.gz b.gz` makes it.
+    let members = [packed(HEAD, 1), packed("c,placebo,1954-04-28\n", 9)].concat();
+    let gzip = desk.file("data/2.CSV.gz", &members);
+    let text = registry("a,vaccine,1954-04-26\n");
+    desk.file("data/3.csv.zst", zstd::encode_all(text.as_bytes(), 3).expect("packed"));
+    desk.file("data/.hidden.csv", "not read");
+    let read = |name: &str| read_publisher(&desk.0.path().join(name), &study(&[]));
+    for data in ["data", "data/*", "data/[1-3].*", "*/?.*"] {
+        let (rows, report) = read(data).unwrap_or_else(|e| panic!("{data}: {e}"));
+        assert_eq!((names(&rows), report.rows_read), (names(&one), 3), "{data}");
+    }
+    let error = |name: &str| desk.clean(&read(name).err().expect("refused"));
+    assert_eq!(error("data/4*"), "data/4*: no file has a name like this");
+    assert_eq!(error("data/[1"), "data/[1: not a pattern of files: Pattern syntax error near position 5: \
+               invalid range pattern");
+    for cut in [1, 10, 15, members.len() - 4] {
+        std::fs::write(&gzip, &members[..cut]).expect("written");
+        let error = error("data");
+        assert!(error.starts_with("data/2.CSV.gz: damaged: ") && error.ends_with("Pack it again"), "{error}");
+    }
+    std::fs::write(&gzip, &members).expect("written");
+    let zst = desk.file("data/3.csv.zst", "no zstd at all, only words");
+    assert!(error("data").starts_with("data/3.csv.zst: damaged: "), "{}", error("data"));
+    std::fs::write(&zst, &zstd::encode_all(text.as_bytes(), 3).expect("packed")[..20]).expect("written");
+    assert!(error("data").starts_with("data/3.csv.zst: damaged: "), "{}", error("data"));
 }
 
 #[test]
@@ -468,7 +512,7 @@ fn program_columns_are_read() {
     let study = Study::parse("study.toml", text).unwrap_or_else(|e| panic!("{e}"));
     let desk = Desk::new();
     let path = desk.file("clinic.csv", "person,diagnosis\nAnn,ill\nbob,healthy\n");
-    let (rows, _, report) = read_program_columns(&path, &study, "clinic").expect("read");
+    let (rows, report) = read_program_columns(&path, &study, "clinic").expect("read");
     assert_eq!((rows.names, rows.columns), (vec!["state".to_owned()], vec![vec![2, 1]]));
     assert_eq!(report.rows_kept, 2);
     let path = desk.file("works.csv", "person,exposed_days\nann,12\nANN,13\n");
@@ -557,7 +601,7 @@ fn rows_with_several_identifiers_may_lack_some_but_not_all() {
                  0000,placebo,1954-04-26\nb@x,+4930123456,placebo,1954-04-26\n"
         ),
     );
-    let (rows, _, report) = read_publisher(&file, &study(&[TWO])).expect("good");
+    let (rows, report) = read_publisher(&file, &study(&[TWO])).expect("good");
     assert_eq!(texts(&rows.identifiers), ["- +442079460000", "a@x.org -", "b@x +4930123456"]);
     let [mail, phone] = &report.identifiers[..] else { panic!("two columns") };
     assert_eq!((mail.present, mail.empty, phone.present, phone.empty), (2, 1, 2, 1));
@@ -594,7 +638,7 @@ fn an_identifier_of_two_publisher_rows_stays_with_the_first() {
         )
     );
     let desk = Desk::new();
-    let (kept, _, report) =
+    let (kept, report) =
         read_publisher(&desk.file("registry.csv", &text), &study(&[TWO, FIRST])).expect("good");
     assert_eq!(texts(&kept.identifiers), ["- +442011112222", "a@x -"]);
     assert_eq!((report.rows_kept, report.duplicates_dropped), (2, 1));
@@ -620,7 +664,7 @@ fn lines_of_one_advertiser_row_are_found_by_all_their_identifiers() {
             ADVERTISER,
         )
     };
-    let (rows, _, report) = read(&good, &[TWO]).expect("good");
+    let (rows, report) = read(&good, &[TWO]).expect("good");
     assert_eq!(texts(&rows.identifiers), ["a@x +441111112222", "b@x -"]);
     let mut events: Vec<usize> = (0..2).map(|row| rows.events(row).0.len()).collect();
     events.sort_unstable();
@@ -634,7 +678,7 @@ fn lines_of_one_advertiser_row_are_found_by_all_their_identifiers() {
          identifier of line 3, but not all the same ones; correct one of them, or agree on duplicates = \
          \"first\" (in a collecting study \"keep\")"
     );
-    let (rows, _, report) = read(&tied, &[TWO, FIRST]).expect("the first lines count");
+    let (rows, report) = read(&tied, &[TWO, FIRST]).expect("the first lines count");
     assert_eq!(texts(&rows.identifiers), ["a@x +441111112222", "b@x +443333332222"]);
     assert_eq!((report.duplicates_dropped, report.events_seen, report.rows_kept), (1, 2, 2));
 }
@@ -644,7 +688,7 @@ fn identifiers_of_one_sort_may_match_each_other() {
     let same = (TWO.0, "[ { name = \"mail\" }, { name = \"phone\", sort = \"mail\" } ]");
     let desk = Desk::new();
     let file = desk.file("registry.csv", format!("{MAILS}a,a,vaccine,1954-04-26\nb,c,vaccine,1954-04-26\n"));
-    let (rows, _, report) = read_publisher(&file, &study(&[same])).expect("good");
+    let (rows, report) = read_publisher(&file, &study(&[same])).expect("good");
     assert_eq!(texts(&rows.identifiers), ["a -", "b c"]);
     assert_eq!(report.identifiers[1].repeats, 1);
     let crossed = format!("{MAILS}a,b,vaccine,1954-04-26\nc,a,vaccine,1954-04-26\n");
@@ -732,7 +776,7 @@ fn complaints_name_the_same_line_whatever_ends_it() {
 fn a_line_may_be_of_somebody_without_an_event() {
     let desk = Desk::new();
     let text = "child_id,onset,severity,amount\na,200,paralytic,5\nb,,paralytic,\nb,,paralytic,\n";
-    let (rows, _, report) =
+    let (rows, report) =
         read_advertiser(&desk.file("hospitals.csv", text), &study(AMOUNT), ADVERTISER).unwrap();
     assert_eq!((rows.len(), report.without_events, report.events_seen), (2, 1, 1));
     for half in ["a,,paralytic,5", "a,200,paralytic,"] {

@@ -289,7 +289,7 @@ fn charged_before(
 ) -> Result<Rational, Error> {
     // As parties say it: of two each says its tag to the other.
     let to = if run.roster.len() == 2 { member } else { &run.study.parties[run.me.index()] };
-    let tag = ledger::tag_towards(&ledger.data_tag(&run.data)?, &to.key);
+    let tag = ledger::tag_towards(&run.data_tag(ledger)?, &to.key);
     ledger.charged_before(run.hash.as_bytes(), lineage, viewer, &tag)
 }
 

@@ -4,13 +4,14 @@
 use crate::engines::StudyEngine;
 use base::{Error, PartyId, Roster, limits};
 use data::{
-    AdvertiserRows, InputReport, ProgramRows, PublisherRows, RowKeys, RowsHash, read_advertiser,
+    AdvertiserRows, DataSet, InputReport, ProgramRows, PublisherRows, RowKeys, read_advertiser,
     read_program_columns, read_publisher,
 };
 use matching::{ContaminatedRule, RowInfluence};
 use net::Identity;
 use num_traits::Zero;
 use privacy::dummies;
+use privacy::ledger::{Bytes32, Ledger};
 use privacy::scales::most_seen;
 use program::{Audit, Class, Program, RowSet, ValueType, Viewer};
 use release::rational::{ratio, shown};
@@ -45,14 +46,20 @@ pub enum Rows {
 }
 
 impl Rows {
+    /// What their tags are of.
+    #[must_use]
+    pub fn data_set(&self) -> &dyn DataSet {
+        match self {
+            Self::Publisher(rows) => rows,
+            Self::Advertiser(rows) => rows,
+            Self::Program(rows) => rows,
+        }
+    }
+
     /// The identifiers, one per row.
     #[must_use]
     pub fn identifiers(&self) -> &RowKeys {
-        match self {
-            Self::Publisher(rows) => &rows.identifiers,
-            Self::Advertiser(rows) => &rows.identifiers,
-            Self::Program(rows) => &rows.identifiers,
-        }
+        self.data_set().identifiers()
     }
 
     /// How many rows there are.
@@ -145,8 +152,6 @@ pub struct Checked {
     pub roster: Roster,
     /// This party's rows.
     pub rows: Arc<Rows>,
-    /// Hash of what they hold.
-    pub data: RowsHash,
     /// What reading them did.
     pub inputs: InputReport,
     /// What its owner should know before a run, and no other party.
@@ -160,6 +165,15 @@ pub struct Checked {
 }
 
 impl Checked {
+    /// The name that this party's data have in its ledger, for this study.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn data_tag(&self, ledger: &Ledger) -> Result<Bytes32, Error> {
+        let keys: Vec<&str> = self.study.parties.iter().map(|member| member.key.as_str()).collect();
+        ledger.data_tag(self.hash.as_bytes(), &keys, self.rows.data_set())
+    }
+
     /// Whether a run of it charges something to the budget of this party's data, or records what it sees
     /// itself.
     ///
@@ -202,7 +216,7 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
         built.push((run, StudyEngine::of(run, &checked.program)?, checked));
     }
     let Some((first, ..)) = built.first() else { return Err(Error::misuse("a member takes part in a run")) };
-    let (rows, data, inputs) = read(party, first, place(first, party))?;
+    let (rows, inputs) = read(party, first, place(first, party))?;
     check_memory(
         party,
         &rows,
@@ -224,7 +238,6 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
         me: place(run, party),
         roster: Roster::new(run.parties.iter().map(|m| m.name.clone())),
         rows: rows.clone(),
-        data,
         inputs: inputs.clone(),
         warnings: warnings.clone(),
         too_small: too_small.clone(),
@@ -413,19 +426,19 @@ fn counts(numbers: impl Iterator<Item = u8>, of: usize) -> Vec<u64> {
     counts
 }
 
-fn read(party: &PartySetup, study: &Study, me: PartyId) -> Result<(Rows, RowsHash, InputReport), Error> {
+fn read(party: &PartySetup, study: &Study, me: PartyId) -> Result<(Rows, InputReport), Error> {
     Ok(match (&study.kind, &study.parties[me.index()].role) {
         (Question::Lift(_), study::PartyRole::Publisher) => {
-            let (rows, hash, report) = read_publisher(&party.data, study)?;
-            (Rows::Publisher(rows), hash, report)
+            let (rows, report) = read_publisher(&party.data, study)?;
+            (Rows::Publisher(rows), report)
         }
         (Question::Lift(_), _) => {
-            let (rows, hash, report) = read_advertiser(&party.data, study, me)?;
-            (Rows::Advertiser(rows), hash, report)
+            let (rows, report) = read_advertiser(&party.data, study, me)?;
+            (Rows::Advertiser(rows), report)
         }
         (Question::Program(_) | Question::Match(_), _) => {
-            let (rows, hash, report) = read_program_columns(&party.data, study, &party.as_party)?;
-            (Rows::Program(rows), hash, report)
+            let (rows, report) = read_program_columns(&party.data, study, &party.as_party)?;
+            (Rows::Program(rows), report)
         }
     })
 }

@@ -47,7 +47,7 @@ pub use records::{AnswerKey, TranscriptStage};
 pub use statement::{STATEMENT_BYTES, Statement};
 
 use base::{Error, PartyId, Seed, hex};
-use data::RowsHash;
+use data::DataSet;
 use num_traits::{Signed, Zero};
 use program::Viewer;
 pub use release::Bytes32;
@@ -55,6 +55,7 @@ use release::Rational;
 use release::rational::{shown, small};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -275,16 +276,36 @@ impl Ledger {
         &self.path
     }
 
-    /// A name for a data set: a hash under a random key that never leaves this ledger. The same data always
+    /// A name for the data of a study: under a random key that never leaves this ledger. The same data always
     /// have the same tag here, and it says nothing about them to anybody else. What a peer is shown is
-    /// [`tag_towards`] it.
+    /// [`tag_towards`] it; `keys` are those of all parties.
+    ///
+    /// Data that this ledger has an answer or a debit of by their name of before ([`DataSet::ordered_hash`])
+    /// keep that name in this study, so that what was stored and paid is found.
     ///
     /// # Errors
     /// When the ledger cannot be read.
-    pub fn data_tag(&self, data: &RowsHash) -> Result<Bytes32, Error> {
-        let mut hasher = blake3::Hasher::new_keyed(&self.key()?);
-        hasher.update(b"tacit data tag 1").update(data.as_bytes());
-        Ok(*hasher.finalize().as_bytes())
+    pub fn data_tag(&self, study: &Bytes32, keys: &[&str], data: &dyn DataSet) -> Result<Bytes32, Error> {
+        let key = self.key()?;
+        let tag = *data.tag(&Seed::from_bytes(key).fork("rows of a data set")).as_bytes();
+        let known = self.tags_of(study).map_err(|e| self.explain("read", &e))?;
+        let names = |tag: &Bytes32| {
+            known.contains(tag) || keys.iter().any(|key| known.contains(&tag_towards(tag, key)))
+        };
+        if known.is_empty() || names(&tag) {
+            return Ok(tag);
+        }
+        let mut hasher = blake3::Hasher::new_keyed(&key);
+        hasher.update(b"tacit data tag 1").update(data.ordered_hash().as_bytes());
+        let before = *hasher.finalize().as_bytes();
+        Ok(if names(&before) { before } else { tag })
+    }
+
+    /// The tags of this party's data, as they were told, under which a study was paid or answered.
+    fn tags_of(&self, study: &Bytes32) -> Result<HashSet<Bytes32>, rusqlite::Error> {
+        let sql = "SELECT my_tag FROM debits WHERE study = ?1 UNION SELECT my_tag FROM answers WHERE study = ?1";
+        let mut query = self.connection.prepare(sql)?;
+        query.query_map([study], |row| row.get(0))?.collect()
     }
 
     /// The seed of this party's dummies in one match: the same for the same study and the same data of all

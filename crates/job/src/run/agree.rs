@@ -132,7 +132,7 @@ struct Own<'a> {
 impl OwnerRun<'_> {
     /// The first two messages. `spine` names the kept spine that this party uses.
     pub(super) fn agree(&mut self, spine: Option<Name>) -> Result<Agreement, Error> {
-        let data_tag = self.lock()?.data_tag(&self.checked.data)?;
+        let data_tag = self.checked.data_tag(&*self.lock()?)?;
         let own = Own {
             checked: self.checked,
             ledger: &self.ledger,

@@ -146,8 +146,8 @@ fn a_release_is_charged_once_per_attempt() {
 fn tags_name_data_and_say_nothing() {
     let folder = folder();
     let (a, b) = (folder.path().join("a"), folder.path().join("b"));
-    let tag = |path: &Path, data: u8| {
-        Ledger::open(path).unwrap().data_tag(&RowsHash::from_bytes([data; 32])).unwrap()
+    let tag = |path: &Path, person: u8| {
+        Ledger::open(path).unwrap().data_tag(&[1; 32], &[], &data_set(&[person])).unwrap()
     };
     assert_eq!(tag(&a, 1), tag(&a, 1));
     assert_ne!(tag(&a, 1), tag(&a, 2));
@@ -163,6 +163,46 @@ fn tags_name_data_and_say_nothing() {
         release_id(&[2; 32], &[[2; 32], [3; 32]], PartyId(0).into()),
     ];
     assert!((0..4).all(|i| (0..i).all(|j| ids[i] != ids[j])));
+}
+
+/// A program's rows of so many people.
+fn data_set(people: &[u8]) -> data::ProgramRows {
+    let mut rows = data::ProgramRows { names: vec!["n".into()], ..Default::default() };
+    people.iter().for_each(|person| rows.identifiers.push(&[*person]));
+    rows.columns.push(people.iter().map(|person| i64::from(*person)).collect());
+    rows
+}
+
+#[test]
+fn what_was_paid_or_answered_under_the_name_of_before_is_found() {
+    let folder = folder();
+    let path = folder.path().join("ledger");
+    let mut ledger = Ledger::open(&path).unwrap();
+    let (people, others) = (data_set(&[1, 2, 3]), data_set(&[1, 2, 4]));
+    let (study, keys) = ([1; 32], ["tacit1:aa", "tacit1:bb"]);
+    let tag = ledger.data_tag(&study, &keys, &people).unwrap();
+    assert_eq!(tag, ledger.data_tag(&study, &keys, &data_set(&[3, 1, 2])).unwrap(), "any order");
+    assert_ne!(tag, ledger.data_tag(&study, &keys, &data_set(&[1, 2, 3, 3])).unwrap(), "rows are counted");
+    let key: [u8; 32] = ledger.key().unwrap();
+    let mut hasher = blake3::Hasher::new_keyed(&key);
+    hasher.update(b"tacit data tag 1").update(data::DataSet::ordered_hash(&people).as_bytes());
+    let before = *hasher.finalize().as_bytes();
+    // As two parties tell it, as a party among more keeps it, and as it was before peers had theirs.
+    for (n, told) in [tag_towards(&before, keys[1]), tag_towards(&before, keys[0]), before].iter().enumerate() {
+        let study = [10 + n as u8; 32];
+        let answer = AnswerKey { study, my_tag: *told, ..answer() };
+        ledger.store_answer(&answer, &[keys[1]], "{}").unwrap();
+        assert_eq!(ledger.data_tag(&study, &keys, &people).unwrap(), before);
+        assert_ne!(ledger.data_tag(&study, &keys, &others).unwrap(), before);
+    }
+    let paid = Debit { study: [20; 32], my_tag: tag_towards(&before, keys[1]), ..debit() };
+    ledger.debit(&paid).unwrap();
+    assert_eq!(ledger.data_tag(&[20; 32], &keys, &people).unwrap(), before);
+    assert_eq!(ledger.data_tag(&study, &keys, &people).unwrap(), tag, "another study has the new name");
+    // What is written under the new name goes on under it.
+    let answer = AnswerKey { study: [10; 32], my_tag: tag_towards(&tag, keys[1]), ..answer() };
+    ledger.store_answer(&answer, &[keys[1]], "{}").unwrap();
+    assert_eq!(ledger.data_tag(&[10; 32], &keys, &people).unwrap(), tag);
 }
 
 fn sketch(key: u8, people: std::ops::Range<u32>) -> data::sketch::Sketch {
