@@ -62,9 +62,9 @@ fn failed(name: &str, error: csv::Error) -> Error {
         csv::ErrorKind::Io(error) => match error.get_ref().and_then(|e| e.downcast_ref::<BadBytes>()) {
             Some(bad) => Error::input(format!("{name}{bad}")),
             // The reading of a file has a number; what a packed file holds is damaged without one.
-            None if error.raw_os_error().is_none() => Error::input(format!(
-                "{name}: damaged: {error}; was it cut short? Pack it again"
-            )),
+            None if error.raw_os_error().is_none() => {
+                Error::input(format!("{name}: damaged: {error}; was it cut short? Pack it again"))
+            }
             None => Error::io(format!("cannot read {name}"), &error),
         },
         kind => Error::input(format!("{name}: not CSV: {}", csv_text(&kind))),

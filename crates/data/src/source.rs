@@ -47,9 +47,9 @@ impl CsvPacking {
         Ok(match self {
             Self::Plain => Box::new(file),
             Self::Gzip => Box::new(flate2::read::MultiGzDecoder::new(file)),
-            Self::Zstd => Box::new(
-                zstd::Decoder::new(file).map_err(|e| Error::io("cannot unpack a zstd file", &e))?,
-            ),
+            Self::Zstd => {
+                Box::new(zstd::Decoder::new(file).map_err(|e| Error::io("cannot unpack a zstd file", &e))?)
+            }
         })
     }
 }

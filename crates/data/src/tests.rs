@@ -213,8 +213,7 @@ fn too_many_events_are_an_error_or_counted() {
          = \"keep-earliest\""
     );
     let desk = Desk::new();
-    let (rows, report) =
-        read_advertiser(&desk.file("h.csv", &text), &study(&[]), ADVERTISER).expect("read");
+    let (rows, report) = read_advertiser(&desk.file("h.csv", &text), &study(&[]), ADVERTISER).expect("read");
     let a = (0..2).find(|&i| rows.identifiers.get(i, 0) == b"a").expect("there");
     assert_eq!(rows.events(a), (&[200, 201, 202, 203][..], &[1, 1, 1, 1][..]));
     assert_eq!(
@@ -401,8 +400,7 @@ fn rules_of_the_study_are_applied_and_counted() {
     assert!(report.to_string().contains("1 rows left out: no opportunity"), "{report}");
 
     let text = format!("{EVENTS}a,1954-07-01,paralytic\na,,not-polio\nb,nonsense,not-polio\n");
-    let (rows, report) =
-        read_advertiser(&desk.file("h.csv", text), &study(&[]), ADVERTISER).expect("read");
+    let (rows, report) = read_advertiser(&desk.file("h.csv", text), &study(&[]), ADVERTISER).expect("read");
     assert_eq!((rows.len(), rows.times.len()), (2, 1), "filtered rows keep their identifier");
     assert_eq!((report.filtered, report.without_events, report.events_seen), (2, 1, 1));
 }
@@ -492,8 +490,11 @@ fn patterns_and_packed_files_are_read_and_damage_is_named() {
     }
     let error = |name: &str| desk.clean(&read(name).err().expect("refused"));
     assert_eq!(error("data/4*"), "data/4*: no file has a name like this");
-    assert_eq!(error("data/[1"), "data/[1: not a pattern of files: Pattern syntax error near position 5: \
-               invalid range pattern");
+    assert_eq!(
+        error("data/[1"),
+        "data/[1: not a pattern of files: Pattern syntax error near position 5: \
+               invalid range pattern"
+    );
     for cut in [1, 10, 15, members.len() - 4] {
         std::fs::write(&gzip, &members[..cut]).expect("written");
         let error = error("data");

@@ -303,7 +303,8 @@ impl Ledger {
 
     /// The tags of this party's data, as they were told, under which a study was paid or answered.
     fn tags_of(&self, study: &Bytes32) -> Result<HashSet<Bytes32>, rusqlite::Error> {
-        let sql = "SELECT my_tag FROM debits WHERE study = ?1 UNION SELECT my_tag FROM answers WHERE study = ?1";
+        let sql =
+            "SELECT my_tag FROM debits WHERE study = ?1 UNION SELECT my_tag FROM answers WHERE study = ?1";
         let mut query = self.connection.prepare(sql)?;
         query.query_map([study], |row| row.get(0))?.collect()
     }

@@ -188,7 +188,8 @@ fn what_was_paid_or_answered_under_the_name_of_before_is_found() {
     hasher.update(b"tacit data tag 1").update(data::DataSet::ordered_hash(&people).as_bytes());
     let before = *hasher.finalize().as_bytes();
     // As two parties tell it, as a party among more keeps it, and as it was before peers had theirs.
-    for (n, told) in [tag_towards(&before, keys[1]), tag_towards(&before, keys[0]), before].iter().enumerate() {
+    for (n, told) in [tag_towards(&before, keys[1]), tag_towards(&before, keys[0]), before].iter().enumerate()
+    {
         let study = [10 + n as u8; 32];
         let answer = AnswerKey { study, my_tag: *told, ..answer() };
         ledger.store_answer(&answer, &[keys[1]], "{}").unwrap();
