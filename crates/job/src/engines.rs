@@ -51,6 +51,14 @@ pub struct Estimate {
     pub seconds: f64,
 }
 
+impl Estimate {
+    /// Of a stage that computes next to nothing, each of whose rounds takes so much of a round trip.
+    pub(crate) fn of_messages(cost: Cost, link: Link, part: f64) -> Self {
+        let seconds = link.seconds(&cost) + cost.rounds as f64 * link.round_trip_s * part;
+        Self { and_gates: cost.and_gates, round_trips: cost.rounds, seconds, cost }
+    }
+}
+
 impl StudyEngine {
     /// The engine that a study asks for. Where it leaves the choice, `gmw`, which keeps the release section
     /// between two parties in garbled circuits; or `yao` for a program that `gmw` does not run.

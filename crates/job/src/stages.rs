@@ -45,7 +45,9 @@ pub(crate) trait Stage {
     fn name(&self) -> &'static str;
 
     /// How many rows, draws or outputs it handles.
-    fn items(&self) -> u64;
+    fn items(&self) -> u64 {
+        0
+    }
 
     /// Exact cost of all units.
     ///

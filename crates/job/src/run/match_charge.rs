@@ -32,7 +32,7 @@ impl OwnerRun<'_> {
                 ));
             }
             let mut ledger = ledger.lock().map_err(|_| Error::misuse("the ledger's lock is broken"))?;
-            let debits = |_| Ok(debits.iter().map(|(_, debit)| debit.clone()).collect());
+            let debits = |_| Ok(debits.clone());
             ledger.begin_match(&id, &debits).map(|_| ())
         }))))
     }
@@ -59,7 +59,7 @@ impl OwnerRun<'_> {
     /// What the sizes of the match are charged towards each peer when it begins, or goes on, in this run.
     /// Nothing without dummies, when no guarantee covers them, and nothing on a kept spine, which was charged
     /// when it was made.
-    pub(super) fn match_debits(&self, agreement: &Agreement) -> Result<Vec<(PartyId, Debit)>, Error> {
+    pub(super) fn match_debits(&self, agreement: &Agreement) -> Result<Vec<Debit>, Error> {
         let last = self.lock()?.last_begun(&self.begun_id(agreement))?.map_or(0, |last| last.number);
         let number = if self.goes_on() { last.max(1) } else { last + 1 };
         self.debits_of(agreement, number)
@@ -79,7 +79,7 @@ impl OwnerRun<'_> {
         self.journal().is_some_and(|folder| matching::is_cut(&folder))
     }
 
-    fn debits_of(&self, agreement: &Agreement, number: u64) -> Result<Vec<(PartyId, Debit)>, Error> {
+    fn debits_of(&self, agreement: &Agreement, number: u64) -> Result<Vec<Debit>, Error> {
         let me = self.checked.me;
         let Some(charge) = dummies::charge(&self.checked.study, me)? else { return Ok(Vec::new()) };
         if self.party.spine.is_some() {
@@ -91,14 +91,13 @@ impl OwnerRun<'_> {
             let id = match_id(&study, &agreement.tags, peer);
             let again = self.is_afresh(number);
             let key = &self.checked.study.parties[peer.index()].key;
-            let debit = Debit {
+            Ok(Debit {
                 release_id: if again { match_again_id(&id, number) } else { id },
                 rho: charge.rho.clone(),
                 delta: charge.delta.clone(),
                 most_delta: self.party.policy.most_delta(),
                 ..self.payment(agreement).nothing(key.clone(), key.clone())?
-            };
-            Ok((peer, debit))
+            })
         };
         peers.map(debit).collect()
     }
@@ -111,9 +110,7 @@ impl OwnerRun<'_> {
         {
             return Ok(last);
         }
-        let of_number = |number| -> Result<Vec<Debit>, Error> {
-            Ok(self.debits_of(agreement, number)?.into_iter().map(|(_, debit)| debit).collect())
-        };
+        let of_number = |number| self.debits_of(agreement, number);
         let charges = !of_number(1)?.is_empty();
         if charges && self.goes_on() {
             // Its rows are not these: it could not go on, and nothing is charged for that.

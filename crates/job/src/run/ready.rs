@@ -237,9 +237,7 @@ impl OwnerRun<'_> {
             return Err(self.changed(*peer, mismatch)?);
         }
         if self.checked.built.program.mechanisms.is_empty() {
-            let sizes: Vec<Debit> =
-                self.match_debits(agreement)?.into_iter().map(|(_, debit)| debit).collect();
-            return self.afford(sizes);
+            return self.afford(self.match_debits(agreement)?);
         }
         match self.checked.study.noise() {
             NoiseFrom::CutAndChoose(_) => self.allowed_candidates(agreement),
@@ -258,8 +256,7 @@ impl OwnerRun<'_> {
     fn allowed_candidates(&self, agreement: &Agreement) -> Result<(), Error> {
         others_of(self.checked).into_iter().try_for_each(|peer| self.not_barred(peer, agreement))?;
         // The match comes first and leaves the less.
-        let mut debits: Vec<Debit> =
-            self.match_debits(agreement)?.into_iter().map(|(_, debit)| debit).collect();
+        let mut debits = self.match_debits(agreement)?;
         for viewer in self.checked.roster.parties() {
             let most = most_charged(&self.checked.study, &self.checked.built.audit, viewer.into());
             let done = agreement.done.get(viewer.index()) == Some(&true);
@@ -278,8 +275,7 @@ impl OwnerRun<'_> {
     fn allowed_numbers(&self, agreement: &Agreement) -> Result<(), Error> {
         let program = &self.checked.built.program;
         let ids: Vec<Bytes32> = program.viewers().map(|viewer| agreement.number_id(viewer)).collect();
-        let mut debits: Vec<Debit> =
-            self.match_debits(agreement)?.into_iter().map(|(_, debit)| debit).collect();
+        let mut debits = self.match_debits(agreement)?;
         for viewer in program.viewers() {
             let most = most_charged(&self.checked.study, &self.checked.built.audit, viewer);
             if !num_traits::Zero::is_zero(&most) {

@@ -57,10 +57,6 @@ impl Stage for LinkStage {
         "link"
     }
 
-    fn items(&self) -> u64 {
-        0
-    }
-
     fn price(&self, (): &()) -> Result<Cost, Error> {
         let mut cost = Cost::zero(self.parties);
         for peer in (1..self.parties as u8).map(PartyId) {
@@ -71,10 +67,8 @@ impl Stage for LinkStage {
     }
 
     fn estimate(&self, link: Link, _speeds: Speeds) -> Result<Estimate, Error> {
-        let cost = self.price(&())?;
         // All its messages cross.
-        let seconds = link.seconds(&cost) + cost.rounds as f64 * link.round_trip_s / 2.0;
-        Ok(Estimate { and_gates: cost.and_gates, round_trips: cost.rounds, seconds, cost })
+        Ok(Estimate::of_messages(self.price(&())?, link, 0.5))
     }
 
     fn tells(&self) -> Vec<Tells> {

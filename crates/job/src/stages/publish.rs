@@ -70,10 +70,6 @@ impl Stage for PublishStage {
         "publish"
     }
 
-    fn items(&self) -> u64 {
-        0
-    }
-
     fn price(&self, (): &()) -> Result<Cost, Error> {
         let (mut cost, others) = (Cost::zero(self.participants), self.participants as u64 - 1);
         cost.sent[PUBLISHER.index()] = SIZES_BYTES * others;
@@ -86,9 +82,7 @@ impl Stage for PublishStage {
     }
 
     fn estimate(&self, link: Link, _speeds: Speeds) -> Result<Estimate, Error> {
-        let cost = self.price(&())?;
-        let seconds = link.seconds(&cost) + cost.rounds as f64 * link.round_trip_s / 2.0;
-        Ok(Estimate { and_gates: 0, round_trips: cost.rounds, seconds, cost })
+        Ok(Estimate::of_messages(self.price(&())?, link, 0.5))
     }
 
     fn tells(&self) -> Vec<Tells> {

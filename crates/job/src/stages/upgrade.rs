@@ -30,10 +30,6 @@ impl Stage for UpgradeStage<'_> {
         "upgrade"
     }
 
-    fn items(&self) -> u64 {
-        0
-    }
-
     fn price(&self, (): &()) -> Result<Cost, Error> {
         let mut cost = Cost::zero(self.study.roster().len());
         let seats = self.study.servers.iter().flat_map(Servers::seats);
@@ -47,9 +43,7 @@ impl Stage for UpgradeStage<'_> {
     }
 
     fn estimate(&self, link: Link, _speeds: Speeds) -> Result<Estimate, Error> {
-        let cost = self.price(&())?;
-        let seconds = link.seconds(&cost) + cost.rounds as f64 * link.round_trip_s;
-        Ok(Estimate { and_gates: 0, round_trips: cost.rounds, seconds, cost })
+        Ok(Estimate::of_messages(self.price(&())?, link, 1.0))
     }
 
     fn tells(&self) -> Vec<Tells> {
