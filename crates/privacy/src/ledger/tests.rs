@@ -196,7 +196,11 @@ fn what_was_paid_or_answered_under_the_name_of_before_is_found() {
         assert_eq!(ledger.data_tag(&study, &keys, &people).unwrap(), before);
         assert_ne!(ledger.data_tag(&study, &keys, &others).unwrap(), before);
     }
-    let paid = Debit { study: [20; 32], my_tag: tag_towards(&before, keys[1]), ..debit() };
+    let paid = Debit {
+        study: [20; 32],
+        my_tag: tag_towards(&before, keys[1]),
+        ..debit(9, ratio(1, 10), ratio(1, 1))
+    };
     ledger.debit(&paid).unwrap();
     assert_eq!(ledger.data_tag(&[20; 32], &keys, &people).unwrap(), before);
     assert_eq!(ledger.data_tag(&study, &keys, &people).unwrap(), tag, "another study has the new name");
