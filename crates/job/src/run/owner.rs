@@ -17,7 +17,7 @@ use crate::stages::link::{LinkFacts, LinkStage};
 use crate::stages::matching::MatchStage;
 use crate::stages::noise::NoiseStage;
 use crate::stages::publish::PublishStage;
-use crate::stages::release::{Holder, ReleaseStage, ReleaseUnit, Released, sees};
+use crate::stages::release::{ReleaseHolder, ReleaseStage, ReleaseUnit, Released, sees};
 use crate::stages::{Stage, StageLog};
 use base::{Error, Seed};
 use engine::{BaseOts, DrawnNoise, Shares};
@@ -410,7 +410,7 @@ impl<'r> Actor for AllowedRun<'r, '_> {
             let OwnerRun { party, checked, ledger, session, .. } = &mut *self.run;
             let payment = Payment { party, checked, ledger, agreement: &self.agreement };
             let common = &self.agreement.common;
-            let holder = Holder { ledger, common, payment: Some(&payment) };
+            let holder = ReleaseHolder { ledger, common, payment: Some(&payment) };
             let released = stage.run(unit, noise, totals, &holder, session)?;
             ran.push(released.ran);
             self.read(unit, released, &matched.rows.rows, stage.scales(), &mut seen)?;

@@ -11,7 +11,7 @@ use crate::stages::link::{LinkFacts, LinkStage};
 use crate::stages::matching::MatchStage;
 use crate::stages::noise::NoiseStage;
 use crate::stages::publish::PublishStage;
-use crate::stages::release::{Holder, ReleaseStage};
+use crate::stages::release::{ReleaseHolder, ReleaseStage};
 use crate::stages::{Stage as _, StageLog, upgrade};
 use crate::usage;
 use base::{Error, Fault, PartyId};
@@ -307,7 +307,7 @@ impl Actor for Serving<'_, '_> {
         totals: &Shares,
         noise: &mut DrawnNoise,
     ) -> Result<(), Error> {
-        let holder = Holder { ledger: &self.ledger, common: &self.common, payment: None };
+        let holder = ReleaseHolder { ledger: &self.ledger, common: &self.common, payment: None };
         let ServerRun { session, log, .. } = &mut *self.run;
         log.begin(stage.name(), stage.items());
         let run = |unit| stage.run(unit, noise, totals, &holder, session).map(|released| released.ran);

@@ -1,5 +1,5 @@
-//! The match: the study's protocol brings the rows of all owners together. Its units are sets of rows that are
-//! matched by themselves; today there is one, of all rows.
+//! The match: the study's protocol brings the rows of all owners together. Its units are sets of rows that
+//! are matched by themselves; today there is one, of all rows.
 
 use super::{Stage, Tells};
 use crate::engines::{Estimate, StudyEngine, row_source};

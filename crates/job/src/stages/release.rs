@@ -56,7 +56,7 @@ pub(crate) struct Released {
 }
 
 /// Where a participant of a release keeps its share, and what it pays.
-pub(crate) struct Holder<'a> {
+pub(crate) struct ReleaseHolder<'a> {
     pub ledger: &'a Mutex<Ledger>,
     /// What all know as study and data.
     pub common: &'a Bytes32,
@@ -145,7 +145,7 @@ impl<'a> ReleaseStage<'a> {
         unit: &ReleaseUnit,
         noise: &mut DrawnNoise,
         totals: &Shares,
-        holder: &Holder<'_>,
+        holder: &ReleaseHolder<'_>,
         session: &mut Session,
     ) -> Result<Released, Error> {
         let mut released = match &unit.outputs {
@@ -163,7 +163,7 @@ impl<'a> ReleaseStage<'a> {
         unit: &ReleaseUnit,
         (outputs, drawn): (&dyn PreparedRelease, &mut DrawnNoise),
         totals: &Shares,
-        holder: &Holder<'_>,
+        holder: &ReleaseHolder<'_>,
         session: &mut Session,
     ) -> Result<Released, Error> {
         let (step, plan) = (unit.step(), outputs.plan());
