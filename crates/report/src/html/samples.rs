@@ -86,6 +86,7 @@ pub fn registry() -> RunReport {
         mode: "sums".into(),
         shards: 2,
         public: None,
+        shown_to: vec!["hospitals".into(), "registry".into()],
         view: ResultView::Lift(LiftView {
             test: "vaccine".into(),
             control: "placebo".into(),
