@@ -221,11 +221,10 @@ mod tests {
     fn measurements_have_three_digits_and_choices_those_that_they_need() {
         assert_eq!([13e6, 13.04e6, 1e3, 4.0].map(scaled), ["13.0 M", "13.0 M", "1.00 k", "4"]);
         assert_eq!([68_000_000, 1_000, 950].map(bytes), ["68.0 MB", "1.00 kB", "950 B"]);
-        assert_eq!([1e10, 1.25e9, 5e5].map(|rate| with_unit(rate, "bit/s")), [
-            "10 Gbit/s",
-            "1.25 Gbit/s",
-            "500 kbit/s"
-        ]);
+        assert_eq!(
+            [1e10, 1.25e9, 5e5].map(|rate| with_unit(rate, "bit/s")),
+            ["10 Gbit/s", "1.25 Gbit/s", "500 kbit/s"]
+        );
     }
 
     #[test]

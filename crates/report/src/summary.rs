@@ -451,11 +451,8 @@ fn stage_lines(out: &mut String, stages: &[StageReport]) {
     let width = widest(&names, STAGE_WIDTH);
     for (stage, name) in stages.iter().zip(&names) {
         let rate = if stage.seconds > 0.0 { stage.rows as f64 / stage.seconds } else { 0.0 };
-        let rate = if rate >= 1.0 {
-            format!("{} {}/s", scaled(rate), handled(&stage.name))
-        } else {
-            String::new()
-        };
+        let rate =
+            if rate >= 1.0 { format!("{} {}/s", scaled(rate), handled(&stage.name)) } else { String::new() };
         let held = if stage.price_held { "" } else { "   cost not as stated" };
         let text = format!(
             "  {name:<width$} {:>14} {:<6} {:>10} {:>9}   {rate:>16}{held}",

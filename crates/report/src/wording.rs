@@ -6,8 +6,8 @@
 #[cfg(test)]
 mod tests;
 
-use crate::{CellView, Disclosure, LiftView, Privacy, ProgramOutput, ResultView, RunReport, SpentBy};
 use crate::summary::has_exact_numbers;
+use crate::{CellView, Disclosure, LiftView, Privacy, ProgramOutput, ResultView, RunReport, SpentBy};
 use base::clean;
 use page::numbers;
 use page::numbers::{MISSING, fixed, scientific};
@@ -390,7 +390,8 @@ pub fn noise(output: &ProgramOutput) -> String {
 
 /// The values of outputs for a reader. The key of a row says more than its index.
 pub fn output_values(outputs: &[ProgramOutput]) -> Vec<String> {
-    let raw: Vec<&String> = outputs.iter().map(|output| output.key.as_ref().unwrap_or(&output.value)).collect();
+    let raw: Vec<&String> =
+        outputs.iter().map(|output| output.key.as_ref().unwrap_or(&output.value)).collect();
     let shown = told_apart(&raw, LABEL_CHARS).into_iter().zip(outputs);
     shown.map(|(text, output)| if output.key.is_some() { text } else { numbers::grouped(&text) }).collect()
 }

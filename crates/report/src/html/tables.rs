@@ -282,19 +282,15 @@ pub fn inputs(inputs: &InputReport) -> Vec<Markup> {
 /// Study and parties.
 pub fn parties(report: &RunReport) -> Vec<Markup> {
     let keyed = |key: &str| element("td", &[], [words("code", "", key)]);
-    let members = report
-        .parties
-        .iter()
-        .map(|party| (&party.name, vec![keyed(&party.key), cell(&count(party.rows))]));
+    let members =
+        report.parties.iter().map(|party| (&party.name, vec![keyed(&party.key), cell(&count(party.rows))]));
     let program =
         element("p", &[("class", "note")], [text("Program "), words("code", "", &report.study.program)]);
     let columns = [("party", false), ("key", false), ("rows", true)];
     let mut shown = vec![table("Parties, as their keys proved", &columns, rows(members))];
     if let Some(servers) = &report.servers {
-        let members = servers
-            .members
-            .iter()
-            .map(|server| (&server.name, vec![keyed(&server.key), plain(&server.saw)]));
+        let members =
+            servers.members.iter().map(|server| (&server.name, vec![keyed(&server.key), plain(&server.saw)]));
         let title = format!("Servers, one of which may be {}, and what each saw", label(&servers.security));
         shown.push(table(&title, &[("server", false), ("key", false), ("saw", false)], rows(members)));
     }
