@@ -303,10 +303,7 @@ fn advice(by_rows: &[Point], by_round_trip: &[Point]) -> Vec<String> {
             let mut line = format!("{}: two parties alone take {} ({two_s:.2} s)", place(two), two.engine);
             let malicious = settings.iter().find(|p| p.parties > 2 && p.security == SecurityName::Malicious);
             if let Some(four_s) = malicious.and_then(|p| p.seconds) {
-                let than = match four_s < two_s {
-                    true => format!("{:.1} times faster", two_s / four_s),
-                    false => format!("{:.1} times slower", four_s / two_s),
-                };
+                let than = compared(four_s, two_s);
                 line +=
                     &format!("; four servers of which one may do anything, ring4 ({four_s:.2} s, {than})");
             }
@@ -316,6 +313,15 @@ fn advice(by_rows: &[Point], by_round_trip: &[Point]) -> Vec<String> {
     say(by_rows, &|p| format!("{} rows", count(p.rows)));
     say(by_round_trip, &|p| format!("{} rows, round trips of {} ms", count(p.rows), p.round_trip_ms));
     lines
+}
+
+/// How one time stands to another, as far as one decimal tells.
+fn compared(one: f64, other: f64) -> String {
+    match format!("{:.1}", f64::max(one / other, other / one)).as_str() {
+        "1.0" => "as fast".to_owned(),
+        times if one < other => format!("{times} times faster"),
+        times => format!("{times} times slower"),
+    }
 }
 
 fn heading() -> String {
@@ -444,5 +450,8 @@ mod tests {
         slow[1].seconds = None;
         let lines = advice(&[], &slow);
         assert!(lines[0].contains("take yao") && lines[0].contains("1.3 times slower"), "{lines:?}");
+        slow[3].seconds = Some(2.9);
+        let lines = advice(&[], &slow);
+        assert!(lines[0].contains("ring4 (2.90 s, as fast)"), "{lines:?}");
     }
 }

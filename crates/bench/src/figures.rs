@@ -6,7 +6,7 @@ use super::market::{MarketArgs, MarketSummary};
 use super::names::TransportName;
 use base::Error;
 use page::markup::{Markup, element, style_sheet, words};
-use page::numbers::{bytes, count, scaled};
+use page::numbers::{bytes, count, with_unit};
 use page::picture::{BLUE, GREEN, INK, RUST, VIOLET, label, line, picture};
 use program::lower::combine::SelectionCircuit;
 use std::path::Path;
@@ -227,7 +227,7 @@ pub fn plot(title: &str, across: &str, scale: AxisScale, curves: &[PlotLine]) ->
         let value = 10f64.powi(decade);
         let at = y(value);
         parts.push(line((LEFT, at), (right, at)));
-        let shown = if decade < 0 { value.to_string() } else { scaled(value) };
+        let shown = if decade < 0 { value.to_string() } else { with_unit(value, "").trim_end().to_owned() };
         parts.push(label((LEFT - 6.0, at + 4.0), "end", &[], &shown));
     }
     let mut ticks: Vec<f64> = points().map(|p| p.0).collect();

@@ -351,7 +351,7 @@ fn describe(
 
 /// What is learned besides the result of a run.
 fn besides(study: &Study, built: &Built) -> Vec<String> {
-    let mut all = vec![study.matching.tells()];
+    let mut all = vec![study.matching.tells(&study.parties[0].name)];
     if built.lift.as_ref().is_some_and(|(_, layout)| layout.published.is_some()) {
         all.push(format!(
             "everybody learns how many rows the test and the control arm have, EXACTLY: mode \"{}\" \

@@ -58,15 +58,18 @@ pub fn run(args: &KeygenArgs) -> Result<(), Error> {
     let name = args.out.file_name().map_or_else(|| file.clone(), |name| name.to_string_lossy().into_owned());
     eprintln!("identity = \"{name}\"  # relative to the party file");
     if let Some(old) = &args.succeeds {
-        eprintln!(
-            "It takes the place of the key in {}, which has signed that, and which no study may name from \
-             now on. Peers are told when \
-             you meet them, and go on counting: the new key has spent what the old one had.",
-            old.display()
-        );
+        eprintln!("{}", succession(&old.display().to_string()));
     }
     eprintln!("Keep the key file: it cannot be made again.");
     Ok(())
+}
+
+/// What the key of a file becomes.
+fn succession(old: &str) -> String {
+    format!(
+        "It takes the place of the key in {old}, which has signed that,\nand which no study may name from now on. \
+         Peers are told when you meet them, and go on\ncounting: the new key has spent what the old one had."
+    )
 }
 
 /// Makes a salt for the owners of a study by "salted-key".
@@ -83,4 +86,12 @@ fn salt(path: &Path, json: bool) -> Result<(), Error> {
     );
     eprintln!("no server: who has it and sees keyed hashes can test guesses of identifiers.");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn lines_are_wrapped() {
+        assert!(super::succession("registry-2026.key").lines().all(|line| line.len() <= 100));
+    }
 }

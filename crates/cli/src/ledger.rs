@@ -6,6 +6,7 @@ pub use args::LedgerArgs;
 
 use args::LedgerAction;
 use base::Error;
+use page::numbers::counted;
 use privacy::ledger::{AnswerRow, EntryRow, Export, JointSpending, Ledger, SignedDebits, check_signatures};
 use release::rational::Rational;
 use serde_json::json;
@@ -78,12 +79,14 @@ fn verify_export(path: &Path, as_json: bool) -> Result<(), Error> {
         return output::print_json(&json!({ "export": path.display().to_string(), "checked": checked }));
     }
     output::print(&format!(
-        "Every signature in the export holds, and says what its debit says. {}\n{} debits, {} keys that took \
-         the place of others. That \
-         nothing was left out, and what is in no signature, the ledger itself and its peers can tell alone.",
+        "Every signature in the export holds, and says what its debit says. {}\n{}, {}. That nothing was left \
+         out, and what is in no signature, the ledger itself and its peers can tell alone.",
         signed_by(&checked.signed),
-        checked.debits,
-        checked.successions
+        counted(checked.debits as u64, "debit"),
+        match checked.successions {
+            1 => "1 key that took the place of another".to_owned(),
+            keys => format!("{} that took the place of others", counted(keys as u64, "key")),
+        }
     ))
 }
 

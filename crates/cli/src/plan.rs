@@ -103,32 +103,7 @@ pub fn say_link(plan: &mut Plan, link: Link) {
 
 /// A plan for people.
 pub fn text(plan: &Plan) -> String {
-    let mut lines = vec![format!(
-        "{:10} {:>12} {:>10} {:>12} {:>8} {:>12}",
-        "stage", "AND gates", "OTs", "bytes", "rounds", "time"
-    )];
-    let row = |name: &str, ands: u64, ots: u64, sent: u64, rounds: u64, seconds: f64| {
-        format!(
-            "{name:10} {:>12} {:>10} {:>12} {rounds:>8} {:>12}",
-            scaled(ands as f64),
-            scaled(ots as f64),
-            bytes(sent),
-            duration(seconds)
-        )
-    };
-    let stages = &plan.stages;
-    let sum = |field: fn(&job::plan::PlanStage) -> u64| stages.iter().map(field).sum::<u64>();
-    for s in stages {
-        lines.push(row(&s.name, s.and_gates, s.ots, s.bytes_sent.values().sum(), s.rounds, s.seconds));
-    }
-    lines.push(row(
-        "total",
-        sum(|s| s.and_gates),
-        sum(|s| s.ots),
-        sum(|s| s.bytes_sent.values().sum()),
-        sum(|s| s.rounds),
-        stages.iter().map(|s| s.seconds).sum(),
-    ));
+    let mut lines = stage_table(plan);
     lines.extend(engines(plan));
     lines.push(String::new());
     for (viewer, rho) in &plan.rho {
@@ -169,6 +144,38 @@ pub fn text(plan: &Plan) -> String {
     lines.join("\n")
 }
 
+/// Gates, transfers, bytes, round trips and time of every stage.
+fn stage_table(plan: &Plan) -> Vec<String> {
+    let stages = &plan.stages;
+    let wide = stages.iter().map(|stage| stage.name.chars().count()).fold(10, usize::max);
+    let row = |name: &str, ands: u64, ots: u64, sent: u64, rounds: u64, seconds: f64| {
+        format!(
+            "{name:wide$} {:>12} {:>10} {:>12} {rounds:>8} {:>12}",
+            scaled(ands as f64),
+            scaled(ots as f64),
+            bytes(sent),
+            duration(seconds)
+        )
+    };
+    let sum = |field: fn(&job::plan::PlanStage) -> u64| stages.iter().map(field).sum::<u64>();
+    let mut lines = vec![format!(
+        "{:wide$} {:>12} {:>10} {:>12} {:>8} {:>12}",
+        "stage", "AND gates", "OTs", "bytes", "rounds", "time"
+    )];
+    for s in stages {
+        lines.push(row(&s.name, s.and_gates, s.ots, s.bytes_sent.values().sum(), s.rounds, s.seconds));
+    }
+    lines.push(row(
+        "total",
+        sum(|s| s.and_gates),
+        sum(|s| s.ots),
+        sum(|s| s.bytes_sent.values().sum()),
+        sum(|s| s.rounds),
+        stages.iter().map(|s| s.seconds).sum(),
+    ));
+    lines
+}
+
 /// What each engine would take, and which to choose.
 fn engines(plan: &Plan) -> Vec<String> {
     if plan.engines.is_empty() {
@@ -176,10 +183,13 @@ fn engines(plan: &Plan) -> Vec<String> {
     }
     let mut lines =
         vec![String::new(), "engines that could run it, rows and releases without the match:".to_owned()];
+    let name = |choice: &job::plan::Choice| match &*choice.settings {
+        "" => choice.engine.to_owned(),
+        settings => format!("{}, {settings}", choice.engine),
+    };
+    let wide = plan.engines.iter().map(|choice| name(choice).chars().count()).fold(34, usize::max);
     for choice in &plan.engines {
-        let settings =
-            if choice.settings.is_empty() { String::new() } else { format!(", {}", choice.settings) };
-        let name = format!("{}{settings}", choice.engine);
+        let name = name(choice);
         let priced = plan.assumptions.get("engine") == Some(&name);
         let remark = match (&choice.needs, choice.recommended, priced) {
             (Some(needs), ..) => format!("   needs {needs}"),
@@ -191,7 +201,11 @@ fn engines(plan: &Plan) -> Vec<String> {
             (None, false, true) => "   this study's, as priced above".to_owned(),
             (None, false, false) => String::new(),
         };
-        lines.push(format!("{name:34} {:>10} {:>12}{remark}", bytes(choice.bytes), duration(choice.seconds)));
+        lines.push(format!(
+            "{name:wide$} {:>10} {:>12}{remark}",
+            bytes(choice.bytes),
+            duration(choice.seconds)
+        ));
     }
     lines
 }
@@ -199,6 +213,19 @@ fn engines(plan: &Plan) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Stages of several runs have the name of their advertiser before them.
+    #[test]
+    fn columns_are_as_wide_as_their_names() {
+        let text = include_str!("../../../examples/lift-several.toml")
+            .replace("advertisers  = \"together\"", "advertisers  = \"apart\"");
+        let file = StudyFile::parse("study.toml", &text).unwrap();
+        let assumed = Assumed { rows: [1000, 1000], mean: 0.01 };
+        let plan = plan_file(&file, &assumed, link("1gbps,1ms").unwrap(), Speeds::default()).unwrap();
+        let table = stage_table(&plan);
+        assert!(table.iter().any(|line| line.starts_with("bakery/compute ")), "{table:?}");
+        assert!(table.iter().all(|line| line.len() == table[0].len()), "{table:?}");
+    }
 
     #[test]
     fn links_are_read() {

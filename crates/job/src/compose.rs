@@ -5,6 +5,7 @@ use crate::usage;
 use base::{Error, PartyId};
 use privacy::dummies::MatchLeakage;
 use privacy::{DELTA, PrivacyTotal};
+use program::{Program, Viewer};
 use release::Rational;
 use release::scale::{ReaderRole, ReleaseMode, rho_to_epsilon};
 use report::wording;
@@ -12,6 +13,7 @@ use report::{
     Disclosure, FORMAT, PartyInfo, PeerHistory, Privacy, ResultView, RunReport, ServersInfo, SpentBy,
     StageReport, StudyInfo,
 };
+use std::collections::BTreeSet;
 use study::{NoiseFrom, PartyRole, Question, Study};
 
 const UNREVIEWED: &str = "The implementation has not been reviewed independently.";
@@ -107,6 +109,7 @@ pub(crate) fn report(facts: &Facts<'_>, seen: Views, disclosed: Disclosure) -> R
         shards: study.compute.shards,
         view,
         public: seen.public,
+        shown_to: shown_to(&checked.built.program),
         privacy: privacy_info(facts, noised, attempt),
         broke_off: facts.broke_off.clone(),
         inputs: checked.inputs.clone(),
@@ -124,6 +127,14 @@ pub(crate) fn report(facts: &Facts<'_>, seen: Views, disclosed: Disclosure) -> R
         stored: false,
         warnings,
     })
+}
+
+/// Who sees an output or a list of a program.
+fn shown_to(program: &Program) -> Vec<String> {
+    let of = |to: Viewer| to.only().map_or("everybody", |_| to.name(&program.parties)).to_owned();
+    let outputs = program.outputs.iter().map(|output| of(output.to));
+    let all: BTreeSet<String> = outputs.chain(program.lists.iter().map(|list| of(list.to.into()))).collect();
+    all.into_iter().collect()
 }
 
 fn warnings(facts: &Facts<'_>, benders: &[PartyId]) -> Vec<String> {

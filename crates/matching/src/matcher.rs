@@ -25,8 +25,8 @@ pub trait Matcher: Sync {
     fn features(&self) -> MatchFeatures;
 
     /// What the parties learn from the match besides its result, in one clause. `sizes` says how exact
-    /// numbers are.
-    fn tells(&self, sizes: &str, options: &MatchOptions) -> String;
+    /// numbers are, `first` is the name of party 0.
+    fn tells(&self, sizes: &str, first: &str, options: &MatchOptions) -> String;
 
     /// What it shows of the sizes of `owner`'s rows, and how many matched pairs one of these rows takes part
     /// in, at most. `keys` is the number of identifiers of a row.
@@ -484,7 +484,8 @@ pub struct MatchEstimate {
 impl MatchEstimate {
     /// Of a protocol that is dearest where nobody is in two lists.
     pub(crate) fn apart(sizes: MatchSizes) -> Self {
-        let (rows, why) = (sizes.union, "nobody in both; a larger match is cheaper".into());
+        let nobody = if sizes.rows.len() > 2 { "nobody in two files" } else { "nobody in both" };
+        let (rows, why) = (sizes.union, format!("{nobody}; a larger match is cheaper"));
         Self { sizes, multiplications: 0, encryption_s: 0.0, waits: 0.0, rows, why }
     }
 }

@@ -131,7 +131,7 @@ impl Case {
         let union = if hidden { rows.iter().sum() } else { self.union() };
         let sizes = MatchSizes { keys: vec![1; rows.len()], rows, union };
         assert!(told.iter().all(|told| told.sizes == sizes), "{}", self.name());
-        let text = self.matcher.tells("exactly", &self.options);
+        let text = self.matcher.tells("exactly", "p0", &self.options);
         assert_eq!(!text.contains("the size of the match") && !text.contains("of the match, exactly"), {
             hidden || self.matcher.features().public_identifiers
         });
@@ -139,7 +139,7 @@ impl Case {
 
     /// Party 0 counts what the protocol says that it sees, and nobody else anything.
     fn check_counts(&self, told: &[Told]) {
-        let (features, text) = (self.matcher.features(), self.matcher.tells("exactly", &self.options));
+        let (features, text) = (self.matcher.features(), self.matcher.tells("exactly", "p0", &self.options));
         let counts: Vec<_> =
             told.iter().filter_map(|told| told.outcome.as_ref()).map(|o| &o.disclosed.counts).collect();
         assert!(counts[1..].iter().all(|counts| counts.is_empty()), "{}", self.name());

@@ -152,14 +152,15 @@ pub fn counted(value: u64, what: &str) -> String {
 }
 
 /// Three significant digits where there are more, powers of a thousand by their letter: `850`, `12.9 k`,
-/// `68.0 M`.
+/// `68.0 M`. Of a column of measurements none looks more exact than another.
 pub fn scaled(value: f64) -> String {
-    let (number, unit) = thousands(value);
+    let (number, unit) = thousands(value, false);
     if unit.is_empty() { number } else { format!("{number} {unit}") }
 }
 
-/// A number of three digits and the letter of the power of a thousand that it counts.
-fn thousands(value: f64) -> (String, &'static str) {
+/// A number of three digits and the letter of the power of a thousand that it counts. Whole numbers of these
+/// powers are `short` where somebody chose them.
+fn thousands(value: f64, short: bool) -> (String, &'static str) {
     if !value.is_finite() || value < 0.0 {
         return (MISSING.to_owned(), "");
     }
@@ -171,22 +172,32 @@ fn thousands(value: f64) -> (String, &'static str) {
         (value, unit) = (value / 1e3, next);
     }
     let number = match value {
-        v if v >= 99.95 || v.fract() == 0.0 => format!("{v:.0}"),
+        v if v >= 99.95 || v.fract() == 0.0 && (short || unit.is_empty()) => format!("{v:.0}"),
         v if v >= 9.995 => format!("{v:.1}"),
         v => format!("{v:.2}"),
     };
     (number, unit)
 }
 
-/// [`scaled`], of a unit: `10 Gbit/s`.
+/// What somebody chose, of a unit: `10 Gbit/s`, `1.25 Gbit/s`.
 pub fn with_unit(value: f64, unit: &str) -> String {
-    let (number, prefix) = thousands(value);
+    let (number, prefix) = thousands(value, true);
     format!("{number} {prefix}{unit}")
 }
 
-/// Powers of a thousand: `950 B`, `27.3 kB`, `6.84 MB`.
+/// [`scaled`], of bytes: `950 B`, `27.3 kB`, `68.0 MB`.
 pub fn bytes(value: u64) -> String {
-    with_unit(value as f64, "B")
+    let (number, prefix) = thousands(value as f64, false);
+    format!("{number} {prefix}B")
+}
+
+/// What a stage handles: a release and its noise have values, every other stage has rows. `stage` may be a
+/// path that begins with the run that it is of.
+pub fn handled(stage: &str) -> &'static str {
+    match stage.rsplit('/').next() {
+        Some("release" | "noise") => "values",
+        _ => "rows",
+    }
 }
 
 /// Powers of 1,024, for memory that is given out in powers of two: `256 MiB`, `1.5 GiB`.
@@ -205,6 +216,22 @@ pub fn binary(value: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn measurements_have_three_digits_and_choices_those_that_they_need() {
+        assert_eq!([13e6, 13.04e6, 1e3, 4.0].map(scaled), ["13.0 M", "13.0 M", "1.00 k", "4"]);
+        assert_eq!([68_000_000, 1_000, 950].map(bytes), ["68.0 MB", "1.00 kB", "950 B"]);
+        assert_eq!(
+            [1e10, 1.25e9, 5e5].map(|rate| with_unit(rate, "bit/s")),
+            ["10 Gbit/s", "1.25 Gbit/s", "500 kbit/s"]
+        );
+    }
+
+    #[test]
+    fn releases_and_noise_have_values() {
+        let shown = ["release", "noise", "shop-1/release", "compute"].map(handled);
+        assert_eq!(shown, ["values", "values", "values", "rows"]);
+    }
 
     #[test]
     fn medians_are_in_the_middle() {

@@ -10,9 +10,8 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-use crate::summary::has_exact_numbers;
-use crate::wording::{self, IntervalVerdict, MeanScale, label};
-use crate::{LiftView, ResultView, RunReport};
+use crate::wording::{self, IntervalVerdict, KeptView, MeanScale, label};
+use crate::{LiftView, ProgramList, ProgramOutput, ResultView, RunReport};
 use base::clean;
 use page::markup::{Markup, element, text, words};
 
@@ -22,7 +21,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'n
 /// The page of one party's report: HTML that is also well-formed XML. All charts are SVG in the page.
 #[must_use]
 pub fn render(report: &RunReport) -> String {
-    let title = format!("{}: what {} sees", clean(&report.study.title), label(&report.party));
+    let title = format!("{}: what {} sees", clean(&report.study.title), wording::whose(report));
     let head = element(
         "head",
         &[],
@@ -37,16 +36,7 @@ pub fn render(report: &RunReport) -> String {
         ],
     );
     let mut parts = vec![header(report)];
-    match &report.view {
-        ResultView::Lift(view) => parts.extend(lift(report, view)),
-        ResultView::Program { outputs, lists } => {
-            parts.push(notices(report));
-            parts.push(section("Outputs", [tables::outputs(outputs)]));
-            if !lists.is_empty() {
-                parts.push(section("Rows that matched", tables::lists(lists)));
-            }
-        }
-    }
+    parts.extend(results(report));
     parts.push(section("Privacy", tables::privacy(report)));
     parts.push(section("Disclosed beyond the result", tables::disclosed(report)));
     parts.push(section("What the guarantee covers", [list(&report.guarantee)]));
@@ -65,7 +55,11 @@ pub fn render(report: &RunReport) -> String {
 }
 
 fn section(title: &str, parts: impl IntoIterator<Item = Markup>) -> Markup {
-    element("section", &[], [words("h2", "", title)].into_iter().chain(parts))
+    headed("h2", title, parts)
+}
+
+fn headed(heading: &'static str, title: &str, parts: impl IntoIterator<Item = Markup>) -> Markup {
+    element("section", &[], [words(heading, "", title)].into_iter().chain(parts))
 }
 
 fn paragraph(class: &str, words: impl AsRef<str>) -> Markup {
@@ -81,7 +75,7 @@ fn header(report: &RunReport) -> Markup {
         ("seen by", wording::seen_by(report)),
         ("study", label(&report.study.name)),
         ("hash", label(&report.study.hash)),
-        ("engine", label(&report.engine_text())),
+        ("engine", wording::engine(report)),
         ("mode", label(&report.mode)),
     ];
     let facts = facts.iter().enumerate().flat_map(|(i, (name, value))| {
@@ -92,40 +86,120 @@ fn header(report: &RunReport) -> Markup {
     element("header", &[], [title, element("p", &[("class", "meta")], facts)])
 }
 
-/// What must be read before the numbers are used.
-fn notices(report: &RunReport) -> Markup {
+/// One view on the page, alone or as one of two.
+#[derive(Clone, Copy)]
+struct Shown<'a> {
+    report: &'a RunReport,
+    view: &'a ResultView,
+    /// Of its sections.
+    heading: &'static str,
+    /// Before the ids of its figures.
+    ids: &'static str,
+}
+
+impl Shown<'_> {
+    fn section(&self, title: &str, parts: impl IntoIterator<Item = Markup>) -> Markup {
+        headed(self.heading, title, parts)
+    }
+}
+
+/// What anybody may publish first, then what this party alone sees.
+fn results(report: &RunReport) -> Vec<Markup> {
+    let run = run_notices(report);
+    if let Some(nothing) = wording::nothing_seen(report) {
+        return vec![paragraph("headline", nothing), run];
+    }
+    let own = Shown { report, view: &report.view, heading: "h2", ids: "" };
+    let all_see = || boxed("box good", [paragraph("", wording::PUBLIC)]);
+    match &report.public {
+        None => result(own, Markup::all([own_notices(report), run])),
+        Some(_) if report.is_public() => result(own, Markup::all([all_see(), own_notices(report), run])),
+        Some(public) => {
+            let everybody = Shown { view: public, heading: "h3", ids: "public-", ..own };
+            let own = Shown { heading: "h3", ..own };
+            vec![
+                section("What everybody sees", result(everybody, Markup::all([all_see(), run]))),
+                section(
+                    &format!("What {} alone sees", label(&report.party)),
+                    result(own, own_notices(report)),
+                ),
+            ]
+        }
+    }
+}
+
+fn result(shown: Shown<'_>, notices: Markup) -> Vec<Markup> {
+    match shown.view {
+        ResultView::Lift(view) => lift(shown, view, notices),
+        ResultView::Program { outputs, lists } => program(shown, outputs, lists, notices),
+    }
+}
+
+fn program(
+    shown: Shown<'_>,
+    outputs: &[ProgramOutput],
+    lists: &[ProgramList],
+    notices: Markup,
+) -> Vec<Markup> {
+    let mut parts = vec![notices];
+    if !outputs.is_empty() {
+        parts.push(shown.section("Outputs", [tables::outputs(outputs)]));
+    }
+    if !lists.is_empty() {
+        parts.push(shown.section("Rows that matched", tables::lists(lists)));
+    }
+    parts
+}
+
+fn boxed(class: &str, inside: impl IntoIterator<Item = Markup>) -> Markup {
+    element("div", &[("class", class), ("role", "note")], inside)
+}
+
+/// What must be read before this party's own numbers are used.
+fn own_notices(report: &RunReport) -> Markup {
     let mut parts = Vec::new();
-    let mut note = |class: &str, inside: Vec<Markup>| {
-        parts.push(element("div", &[("class", class), ("role", "note")], inside));
+    let stop = |what: &str, why: &str| {
+        boxed("box stop", [element("p", &[], [words("strong", "", what), text(why)])])
     };
-    let stop = |what: &str, why: &str| vec![element("p", &[], [words("strong", "", what), text(why)])];
     if let Some(peer) = wording::drew_the_noise(report) {
         let what = format!("Do not show this report to {peer}: it drew the noise in it. ");
         let why = "It could take the noise out again and read exact values: the noise protects the data only \
                    as long as it does not see these numbers.";
-        note("box stop", stop(&what, why));
+        parts.push(stop(&what, why));
     }
-    if has_exact_numbers(&report.view) {
-        let why = "It contains exact numbers, without noise (marked \"exact\" below). The guarantee holds \
-                   for the party that reads this report, not for anyone it is shown to.";
-        note("box stop", stop("Do not pass on this report. ", why));
-    }
-    if report.stored {
-        let what = "This is the stored answer of an earlier run of the same study on the same data: no new \
-                    noise was drawn and nothing was charged.";
-        note("box", vec![paragraph("", what)]);
-    }
-    if !report.broke_off.is_empty() {
-        let counts = report.broke_off.iter().map(|count| paragraph("", format!("{}.", count.text())));
-        note("box", counts.collect());
-    }
-    if !report.warnings.is_empty() {
-        note("box", report.warnings.iter().map(|warning| paragraph("", warning)).collect());
+    if let Some(kept) = KeptView::of(report) {
+        let why = match kept.exact {
+            true => {
+                "It contains exact numbers, without noise (marked \"exact\" below). The guarantee holds for \
+                 the party that reads this report, not for anyone it is shown to."
+            }
+            false => &format!("{}.", wording::capital(&kept.why)),
+        };
+        parts.push(stop(&format!("{}. ", kept.what), why));
     }
     Markup::all(parts)
 }
 
-fn lift(report: &RunReport, view: &LiftView) -> Vec<Markup> {
+/// What must be read before any number is used.
+fn run_notices(report: &RunReport) -> Markup {
+    let mut parts = Vec::new();
+    let mut note = |inside: Vec<Markup>| parts.push(boxed("box", inside));
+    if report.stored {
+        let what = "This is the stored answer of an earlier run of the same study on the same data: no new \
+                    noise was drawn and nothing was charged.";
+        note(vec![paragraph("", what)]);
+    }
+    if !report.broke_off.is_empty() {
+        let counts = report.broke_off.iter().map(|count| paragraph("", format!("{}.", count.text())));
+        note(counts.collect());
+    }
+    if !report.warnings.is_empty() {
+        note(report.warnings.iter().map(|warning| paragraph("", warning)).collect());
+    }
+    Markup::all(parts)
+}
+
+fn lift(shown: Shown<'_>, view: &LiftView, notices: Markup) -> Vec<Markup> {
     let scale = MeanScale::of([view]);
     let [headline, interval] = wording::headline(view, &scale);
     let mut parts = vec![paragraph("headline", headline), paragraph("lead", interval)];
@@ -138,7 +212,7 @@ fn lift(report: &RunReport, view: &LiftView) -> Vec<Markup> {
         let verdict = words("span", class, wording::verdict_words(view, &estimate));
         parts.push(element("p", &[], [verdict, words("span", "note", wording::better(view))]));
     }
-    parts.push(notices(report));
+    parts.push(notices);
     let clamp = format!(
         "The interval covers the difference of clamped means: no person adds more than {} to a total. Where \
          people were clamped, the difference without the clamp may be another.",
@@ -146,23 +220,25 @@ fn lift(report: &RunReport, view: &LiftView) -> Vec<Markup> {
     );
     if view.cells.iter().all(|cell| cell.estimate.is_none()) {
         // No axis, no rates: there is nothing to draw.
-        parts.push(section("Effect", [tables::effects(view, &scale)]));
+        parts.push(shown.section("Effect", [tables::effects(view, &scale)]));
     } else {
         let notes = wording::multiplicity(view).into_iter().chain([clamp]);
-        let shown = [plots::forest(view, &scale), tables::effects(view, &scale)];
-        parts.push(section("Effect", shown.into_iter().chain(notes.map(|note| paragraph("note", note)))));
-        let why = match &*report.mode {
-            "sums" => "The result for everybody was refused, and with it the rate of each arm.",
+        let effect = [plots::forest(view, &scale, shown.ids), tables::effects(view, &scale)];
+        parts.push(
+            shown.section("Effect", effect.into_iter().chain(notes.map(|note| paragraph("note", note)))),
+        );
+        let why = match &*shown.report.mode {
+            "sums" => "The result for all people was refused, and with it the rate of each arm.",
             _ => "This mode releases the difference only, not the rate of each arm.",
         };
-        let rates = plots::rates(view, &scale).unwrap_or_else(|| paragraph("note", why));
-        parts.push(section("Rates per arm", [rates]));
+        let rates = plots::rates(view, &scale, shown.ids).unwrap_or_else(|| paragraph("note", why));
+        parts.push(shown.section("Rates per arm", [rates]));
     }
     let released = match view.cells.iter().all(|cell| cell.counts.is_empty()) {
         true => paragraph("note", "No number was released."),
         false => tables::released(view),
     };
-    parts.push(section("Every number released", [released]));
+    parts.push(shown.section("Every number released", [released]));
     parts
 }
 
@@ -172,7 +248,7 @@ fn cost(report: &RunReport) -> Vec<Markup> {
         parts.push(paragraph("note", "Nothing was computed in this run."));
     } else {
         parts.push(element("div", &[("class", "pair")], plots::stages(report)));
-        parts.push(tables::stages(report));
+        parts.extend(tables::stages(report));
     }
     parts.push(tables::totals(report));
     parts

@@ -51,6 +51,10 @@ pub struct RunReport {
     /// and in reports of earlier versions.
     #[serde(default)]
     pub public: Option<ResultView>,
+    /// Who sees a result of the study: names of parties, and `everybody` of a public one. Empty in reports of
+    /// earlier versions.
+    #[serde(default)]
+    pub shown_to: Vec<String>,
     /// What this view cost the other party's privacy.
     pub privacy: Privacy,
     /// Releases with each peer that broke off so far, where any did: who leaves when noise is against it
@@ -220,6 +224,17 @@ pub enum ResultView {
         #[serde(default)]
         lists: Vec<ProgramList>,
     },
+}
+
+impl ResultView {
+    /// Whether nothing is in it: no cell of a lift study, no output and no list of a program.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::Lift(view) => view.cells.is_empty(),
+            Self::Program { outputs, lists } => outputs.is_empty() && lists.is_empty(),
+        }
+    }
 }
 
 /// One revealed list of a program: which rows matched.

@@ -7,10 +7,12 @@
 #[cfg(test)]
 mod tests;
 
-use crate::wording::{self, MeanScale, label};
+use crate::wording::{self, KeptView, LABEL_CHARS, MeanScale, label};
 use crate::{CellView, CountView, LiftView, ProgramList, ProgramOutput, ResultView, RunReport, StageReport};
 use base::clean;
-use page::numbers::{bytes, count, duration, grouped, p_value, percent, rho, scaled, short, significant};
+use page::numbers::{
+    bytes, count, duration, grouped, handled, p_value, percent, rho, scaled, short, significant,
+};
 use std::fmt::Write;
 
 /// Columns of the label in front of the numbers.
@@ -18,6 +20,8 @@ const LABEL_WIDTH: usize = 38;
 /// Columns of one party's numbers, without a breakdown and with one.
 const VIEW_WIDTH: usize = 26;
 const VIEW_WIDTH_WITH_CELLS: usize = 30;
+/// Columns of the name of a stage, at least.
+const STAGE_WIDTH: usize = 9;
 /// Columns of running text.
 const TEXT_WIDTH: usize = 110;
 
@@ -26,34 +30,22 @@ const TEXT_WIDTH: usize = 110;
 pub fn terminal(report: &RunReport) -> String {
     let mut out = String::new();
     line(&mut out, &clean(&report.study.title));
-    line(
+    facts(
         &mut out,
-        &format!(
-            "{}, hash {}   seen by {}   engine {}   mode {}",
-            label(&report.study.name),
-            label(&report.study.hash),
-            wording::seen_by(report),
-            label(&report.engine_text()),
-            label(&report.mode)
-        ),
+        &[
+            format!("{}, hash {}", label(&report.study.name), label(&report.study.hash)),
+            format!("seen by {}", wording::seen_by(report)),
+            format!("engine {}", wording::engine(report)),
+            format!("mode {}", label(&report.mode)),
+        ],
     );
     if report.stored {
         line(&mut out, "Stored answer of an earlier run: no new noise, no charge.");
     }
     line(&mut out, "");
-    match &report.view {
-        ResultView::Lift(view) => {
-            out += &lift_table(&[report], None);
-            verdict_line(&mut out, view);
-            released_lines(&mut out, view);
-        }
-        ResultView::Program { outputs, lists } => {
-            program_table(&mut out, outputs);
-            program_lists(&mut out, lists);
-        }
-    }
-    if let Some(public) = &report.public {
-        public_lines(&mut out, report, public);
+    match wording::nothing_seen(report) {
+        Some(nothing) => paragraph(&mut out, "  ", &nothing),
+        None => result_lines(&mut out, report),
     }
     line(&mut out, "");
     stage_lines(&mut out, &report.stages);
@@ -74,8 +66,9 @@ pub fn terminal(report: &RunReport) -> String {
         let what = format!("Do not show this report to {peer}: it drew the noise in it and can take it out.");
         paragraph(&mut out, "  ", &what);
     }
-    if has_exact_numbers(&report.view) && !report.is_public() {
-        line(&mut out, "  Do not pass on: this view contains exact numbers.");
+    if let Some(kept) = KeptView::of(report) {
+        let what = kept.what.trim_end_matches(" this report");
+        paragraph(&mut out, "  ", &format!("{what}: {}.", kept.why));
     }
     line(
         &mut out,
@@ -90,22 +83,59 @@ pub fn terminal(report: &RunReport) -> String {
     out
 }
 
-/// What everybody sees: that it is the view above, or another table.
-fn public_lines(out: &mut String, report: &RunReport, public: &ResultView) {
-    line(out, "");
-    if report.is_public() {
-        return paragraph(out, "  ", wording::PUBLIC);
+/// This party's view, and what everybody sees: that it is the same, or another table.
+fn result_lines(out: &mut String, report: &RunReport) {
+    let other = report.public.as_ref().filter(|_| !report.is_public());
+    view_lines(out, report);
+    if let Some(public) = other {
+        let shown = RunReport { view: public.clone(), public: Some(public.clone()), ..report.clone() };
+        line(out, "");
+        line(out, "What everybody sees");
+        view_lines(out, &shown);
     }
-    line(out, "What everybody sees");
-    match public {
-        ResultView::Lift(view) => {
-            let shown = RunReport { view: public.clone(), public: Some(public.clone()), ..report.clone() };
-            *out += &lift_table(&[&shown], None);
-            verdict_line(out, view);
+    if let ResultView::Lift(_) = &report.view {
+        let numbers = [Some(&report.view), other].into_iter().flatten().map(released_numbers).sum();
+        let what = match numbers {
+            0 => "No number is shown.".to_owned(),
+            all => format!("All {all} numbers that are shown are in report.html."),
+        };
+        line(out, &format!("  {what}"));
+        let views = [Some(&report.view), other].into_iter().flatten();
+        let notes = views.filter_map(|view| match view {
+            ResultView::Lift(view) => wording::multiplicity(view),
+            ResultView::Program { .. } => None,
+        });
+        notes.for_each(|note| paragraph(out, "  ", &note));
+    }
+    if report.public.is_some() {
+        if other.is_none() {
+            line(out, "");
         }
-        ResultView::Program { outputs, .. } => program_table(out, outputs),
+        paragraph(out, "  ", wording::PUBLIC);
     }
-    paragraph(out, "  ", wording::PUBLIC);
+}
+
+/// One view.
+fn view_lines(out: &mut String, report: &RunReport) {
+    match &report.view {
+        ResultView::Lift(view) => {
+            *out += &lift_table(&[report], None);
+            verdict_line(out, view);
+            also_released(out, view);
+        }
+        ResultView::Program { outputs, lists } => {
+            program_table(out, outputs);
+            program_lists(out, lists);
+        }
+    }
+}
+
+/// How many numbers of a lift study a view holds.
+fn released_numbers(view: &ResultView) -> usize {
+    match view {
+        ResultView::Lift(view) => view.cells.iter().map(|cell| cell.counts.len()).sum(),
+        ResultView::Program { .. } => 0,
+    }
 }
 
 /// Of two parties one knows all that was sent; of more, what it sent and got itself.
@@ -131,9 +161,13 @@ pub fn lift_table(views: &[&RunReport], truth: Option<f64>) -> String {
     let Some(first) = columns.first() else {
         return String::new();
     };
-    let table = Table { scale: MeanScale::of(columns.iter().map(|column| column.view)), columns: &columns };
+    let scale = MeanScale::of(columns.iter().map(|column| column.view));
+    let heading = format!("{} {}", wording::capital(&label(&wording::noun(first.view))), scale.per());
+    let names = columns.iter().flat_map(|column| wording::cell_names(column.view));
+    let arms = [&first.view.test, &first.view.control].map(|arm| label(arm));
+    let labels = widest(names.chain(arms), LABEL_WIDTH - 2).max(heading.chars().count() - 2) + 4;
+    let table = Table { scale, columns: &columns, labels };
     let mut out = String::new();
-    let heading = format!("{} {}", wording::capital(&label(&wording::noun(first.view))), table.scale.per());
     let seen: Vec<String> = columns.iter().map(|column| format!("what {} sees", column.party)).collect();
     line(&mut out, &table.row(2, &heading, &seen));
     table.overall(&mut out);
@@ -209,6 +243,8 @@ struct Column<'a> {
 struct Table<'a> {
     scale: MeanScale,
     columns: &'a [Column<'a>],
+    /// Columns of the label, its indent included.
+    labels: usize,
 }
 
 impl Table<'_> {
@@ -229,7 +265,7 @@ impl Table<'_> {
     }
 
     fn row(&self, indent: usize, label: &str, values: &[String]) -> String {
-        let mut row = format!("{:indent$}{label:<width$}", "", width = LABEL_WIDTH + 2 - indent);
+        let mut row = format!("{:indent$}{label:<width$}", "", width = self.labels - indent);
         for value in values {
             let _ = write!(row, " {value:>width$}", width = self.width());
         }
@@ -295,14 +331,14 @@ impl Table<'_> {
             if !labels.is_empty() {
                 line(out, &self.row(2, &format!("Difference by {family}"), &[]));
             }
-            for name in labels {
+            for (name, label) in labels.iter().zip(wording::told_apart(&labels, LABEL_CHARS)) {
                 let find = |column: &Column<'_>| {
                     let mut cells = column.view.cells.iter();
-                    let cell = cells.find(|cell| cell.family == family && cell.label == name);
+                    let cell = cells.find(|cell| cell.family == family && cell.label == *name);
                     cell.map_or_else(String::new, |cell| self.difference_and_interval(cell))
                 };
                 let shown: Vec<String> = self.columns.iter().map(find).collect();
-                line(out, &self.row(4, &label(name), &shown));
+                line(out, &self.row(4, &label, &shown));
             }
         }
     }
@@ -350,8 +386,8 @@ fn verdict_line(out: &mut String, view: &LiftView) {
     line(out, &format!("  {}: {words}. {}", wording::capital(&wording::better(view)), clamp_note(view)));
 }
 
-/// The counts released for everybody that no estimate was made of, and where the other numbers are.
-fn released_lines(out: &mut String, view: &LiftView) {
+/// The counts released for all people that no estimate was made of.
+fn also_released(out: &mut String, view: &LiftView) {
     let counts = wording::overall(view).map_or(&[][..], |cell| &cell.counts);
     let mut shown: Vec<&str> = Vec::new();
     for released in counts.iter().filter(|released| !wording::is_core(&released.quantity)) {
@@ -375,15 +411,6 @@ fn released_lines(out: &mut String, view: &LiftView) {
         let (name, values) = (label(&wording::quantity(name)), values.join(" / "));
         line(out, &format!("    {name:<width$} {values:>VIEW_WIDTH$}   {sigma}", width = LABEL_WIDTH - 2));
     }
-    let all: usize = view.cells.iter().map(|cell| cell.counts.len()).sum();
-    let what = match all {
-        0 => "No number is shown.".to_owned(),
-        all => format!("All {all} numbers that are shown are in report.html."),
-    };
-    line(out, &format!("  {what}"));
-    if let Some(note) = wording::multiplicity(view) {
-        paragraph(out, "  ", &note);
-    }
 }
 
 /// What the interval is about, which is not the unclamped mean.
@@ -392,24 +419,25 @@ fn clamp_note(view: &LiftView) -> String {
 }
 
 fn program_table(out: &mut String, outputs: &[ProgramOutput]) {
-    // The key of a row says more than its index.
-    let value = |output: &ProgramOutput| match &output.key {
-        Some(key) => label(key),
-        None => grouped(&label(&output.value)),
-    };
-    let values: Vec<String> = outputs.iter().map(value).collect();
-    let wide = values.iter().map(|value| value.chars().count()).max().unwrap_or(0).max(VIEW_WIDTH);
-    line(out, &format!("  {:<LABEL_WIDTH$} {:>wide$}   noise sigma", "Output", "value"));
-    for (output, value) in outputs.iter().zip(&values) {
-        let sigma = label(&wording::noise(output));
-        let name = label(&output.label);
-        line(out, &format!("    {name:<width$} {value:>wide$}   {sigma}", width = LABEL_WIDTH - 2));
+    if outputs.is_empty() {
+        return;
+    }
+    let values = wording::output_values(outputs);
+    let wide = widest(&values, VIEW_WIDTH);
+    let labels: Vec<&str> = outputs.iter().map(|output| output.label.as_str()).collect();
+    let labels = wording::told_apart(&labels, LABEL_CHARS);
+    let width = widest(&labels, LABEL_WIDTH - 2);
+    let under = width + 2;
+    line(out, &format!("  {:<under$} {:>wide$}   noise sigma", "Output", "value"));
+    for ((output, value), name) in outputs.iter().zip(&values).zip(&labels) {
+        let sigma = wording::noise(output);
+        line(out, &format!("    {name:<width$} {value:>wide$}   {sigma}"));
     }
 }
 
 fn program_lists(out: &mut String, lists: &[ProgramList]) {
     for list in lists {
-        let shown: Vec<String> = list.keys.iter().map(|key| label(key)).collect();
+        let shown = wording::told_apart(&list.keys, LABEL_CHARS);
         let others =
             if list.others > 0 { format!(" and {} others", count(list.others)) } else { String::new() };
         let all = if shown.is_empty() && others.is_empty() { "none".to_owned() } else { shown.join(", ") };
@@ -418,19 +446,18 @@ fn program_lists(out: &mut String, lists: &[ProgramList]) {
 }
 
 fn stage_lines(out: &mut String, stages: &[StageReport]) {
-    for stage in stages {
+    let names: Vec<&str> = stages.iter().map(|stage| stage.name.as_str()).collect();
+    let names = wording::told_apart(&names, LABEL_CHARS);
+    let width = widest(&names, STAGE_WIDTH);
+    for (stage, name) in stages.iter().zip(&names) {
         let rate = if stage.seconds > 0.0 { stage.rows as f64 / stage.seconds } else { 0.0 };
-        let rate = if rate >= 1.0 {
-            format!("{} {}/s", scaled(rate), wording::handled(stage))
-        } else {
-            String::new()
-        };
+        let rate =
+            if rate >= 1.0 { format!("{} {}/s", scaled(rate), handled(&stage.name)) } else { String::new() };
         let held = if stage.price_held { "" } else { "   cost not as stated" };
         let text = format!(
-            "  {:<9} {:>14} {:<6} {:>10} {:>9}   {rate:>16}{held}",
-            label(&stage.name),
+            "  {name:<width$} {:>14} {:<6} {:>10} {:>9}   {rate:>16}{held}",
             count(stage.rows),
-            wording::handled(stage),
+            handled(&stage.name),
             duration(stage.seconds),
             bytes(stage.bytes_sent.iter().fold(0, |sum, &sent| sum.saturating_add(sent))),
         );
@@ -476,6 +503,27 @@ fn spent_lines(out: &mut String, report: &RunReport) {
     for spent in wording::spent(report) {
         line(out, &format!("  ledger    spent by {spent}"));
     }
+}
+
+/// The most characters of a column, and no fewer than so many.
+fn widest(texts: impl IntoIterator<Item = impl AsRef<str>>, least: usize) -> usize {
+    texts.into_iter().map(|text| text.as_ref().chars().count()).fold(least, usize::max)
+}
+
+/// Facts side by side, on further lines where they do not fit.
+fn facts(out: &mut String, facts: &[String]) {
+    let mut text = String::new();
+    for fact in facts {
+        if text.is_empty() {
+            text.clone_from(fact);
+        } else if text.chars().count() + 3 + fact.chars().count() <= TEXT_WIDTH {
+            text = format!("{text}   {fact}");
+        } else {
+            line(out, &text);
+            text = format!("  {fact}");
+        }
+    }
+    line(out, &text);
 }
 
 fn line(out: &mut String, text: &str) {

@@ -6,18 +6,20 @@
 #[cfg(test)]
 mod tests;
 
-use crate::{
-    CellView, Disclosure, LiftView, Privacy, ProgramOutput, ResultView, RunReport, SpentBy, StageReport,
-};
+use crate::summary::has_exact_numbers;
+use crate::{CellView, Disclosure, LiftView, Privacy, ProgramOutput, ResultView, RunReport, SpentBy};
 use base::clean;
 use page::numbers;
 use page::numbers::{MISSING, fixed, scientific};
 use privacy::PrivacyTotal;
 use privacy::dummies::MatchLeakage;
 use release::modes::LiftEstimate;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Longest label that is put into a sentence or a figure; tables of the page show more.
 pub const LABEL_CHARS: usize = 40;
+/// Longest engine with its settings: all that there are, whole.
+const ENGINE_CHARS: usize = 120;
 /// More decimals than this are written as a power of ten.
 const MOST_DECIMALS: i32 = 6;
 /// Digits that the half-width of the overall interval gets.
@@ -104,7 +106,7 @@ fn leading_estimates(view: &LiftView) -> Vec<&LiftEstimate> {
     }
 }
 
-/// The cell of everybody.
+/// The cell of all people.
 pub fn overall(view: &LiftView) -> Option<&CellView> {
     view.cells.iter().find(|cell| cell.family == "overall")
 }
@@ -386,6 +388,14 @@ pub fn noise(output: &ProgramOutput) -> String {
     if output.made_up { noise + ", made-up rows counted" } else { noise }
 }
 
+/// The values of outputs for a reader. The key of a row says more than its index.
+pub fn output_values(outputs: &[ProgramOutput]) -> Vec<String> {
+    let raw: Vec<&String> =
+        outputs.iter().map(|output| output.key.as_ref().unwrap_or(&output.value)).collect();
+    let shown = told_apart(&raw, LABEL_CHARS).into_iter().zip(outputs);
+    shown.map(|(text, output)| if output.key.is_some() { text } else { numbers::grouped(&text) }).collect()
+}
+
 /// What a modified program reads in a match and no report can show; nothing where no such way is known.
 pub fn membership(protocol: &str) -> Option<String> {
     let tells = ["pid", "ps3i", "collecting"].contains(&protocol);
@@ -412,6 +422,55 @@ pub fn drew_the_noise(report: &RunReport) -> Option<String> {
 /// What is said of a result that all see.
 pub const PUBLIC: &str = "This result is the same at all parties, and everybody may publish it: nobody knows \
                           the noise in it, and it protects the data of all.";
+
+/// Why a view must not be passed on, and how much of the report that is: `this view contains exact numbers`.
+/// Nothing of what everybody may publish, and where there is no result.
+pub struct KeptView {
+    /// `Do not pass on this report`, or what this party alone sees.
+    pub what: String,
+    /// What is said of it in a line.
+    pub why: String,
+    /// Whether there are exact numbers in it.
+    pub exact: bool,
+}
+
+impl KeptView {
+    /// Reads a report. A view of one party is charged as its own, so it is never one to pass on.
+    pub fn of(report: &RunReport) -> Option<Self> {
+        if report.is_public() || report.view.is_empty() {
+            return None;
+        }
+        let (party, exact) = (label(&report.party), has_exact_numbers(&report.view));
+        let why = match exact {
+            true => "this view contains exact numbers".to_owned(),
+            false => format!(
+                "this view is for {party} alone: its noise is made for the rows of others, and no ledger \
+                 counts who else reads it"
+            ),
+        };
+        let what = match report.public {
+            Some(_) => format!("Do not pass on what {party} alone sees"),
+            None => "Do not pass on this report".to_owned(),
+        };
+        Some(Self { what, why, exact })
+    }
+}
+
+/// Who sees the result, where this party sees none of it.
+pub fn nothing_seen(report: &RunReport) -> Option<String> {
+    let party = label(&report.party);
+    let seeing = match report.shown_to.as_slice() {
+        // A report of an earlier version does not say; of two parties it is the other.
+        [] if report.parties.len() == 2 => others(report),
+        some => some.iter().map(|name| label(name)).collect(),
+    };
+    let who = match seeing.split_last() {
+        None => "others see it".to_owned(),
+        Some((one, [])) => format!("{one} alone sees it"),
+        Some((last, rest)) => format!("{} and {last} see theirs", rest.join(", ")),
+    };
+    report.view.is_empty().then(|| format!("This study shows {party} no result: {who}."))
+}
 
 /// Where the noise of a view comes from.
 pub fn noise_of(privacy: &Privacy) -> String {
@@ -480,7 +539,7 @@ pub fn spent(report: &RunReport) -> Vec<String> {
 pub fn seen_by(report: &RunReport) -> String {
     let (party, role) = (label(&report.party), label(&report.role));
     if report.is_public() {
-        return format!("everybody, as {party} has it");
+        return format!("everybody, as {} has it", whose(report));
     }
     match &report.view {
         ResultView::Program { .. } if party == role => party,
@@ -490,23 +549,47 @@ pub fn seen_by(report: &RunReport) -> String {
     }
 }
 
+/// Whose report it is, by name: `north`, or `paper with shop` for a publisher, which has one for each
+/// advertiser that it measures apart.
+pub fn whose(report: &RunReport) -> String {
+    let party = label(&report.party);
+    match others(report).as_slice() {
+        [advertiser] if report.role == "publisher" => format!("{party} with {advertiser}"),
+        _ => party,
+    }
+}
+
+/// The engine with its settings.
+pub fn engine(report: &RunReport) -> String {
+    shortened(&report.engine_text(), ENGINE_CHARS)
+}
+
 /// With its first letter in upper case.
 pub fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + chars.as_str())
 }
 
-/// What a stage handles: a release has values, every other stage has rows.
-pub fn handled(stage: &StageReport) -> &'static str {
-    match &*stage.name {
-        "release" | "noise" => "values",
-        _ => "rows",
-    }
+/// The cells of a view for a reader, in their order: `all people`, or a label of which no two are cut alike.
+pub fn cell_names(view: &LiftView) -> Vec<String> {
+    let name = |cell: &CellView| match cell.family.as_str() {
+        "overall" => "all people".to_owned(),
+        _ => cell.label.clone(),
+    };
+    told_apart(&view.cells.iter().map(name).collect::<Vec<_>>(), LABEL_CHARS)
 }
 
-/// A cell for a reader: `everybody`, or its label.
-pub fn cell_name(cell: &CellView) -> String {
-    if cell.family == "overall" { "everybody".to_owned() } else { label(&cell.label) }
+/// Names of rows of one table, cleaned: of at most `most` characters, but for those that would look alike.
+pub fn told_apart(names: &[impl AsRef<str>], most: usize) -> Vec<String> {
+    let mut alike: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for name in names {
+        alike.entry(shortened(name.as_ref(), most)).or_default().insert(clean(name.as_ref()));
+    }
+    let shown = |name: &str| {
+        let short = shortened(name, most);
+        if alike.get(&short).is_some_and(|names| names.len() > 1) { clean(name) } else { short }
+    };
+    names.iter().map(|name| shown(name.as_ref())).collect()
 }
 
 /// Text of a study or a peer, safe to show: see [`clean`], and at most [`LABEL_CHARS`] characters.

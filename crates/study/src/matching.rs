@@ -495,9 +495,10 @@ pub fn parse_delta(text: &str) -> Result<u8, &'static str> {
 }
 
 impl MatchRule {
-    /// What the parties learn from the match besides its result, in one clause.
+    /// What the parties learn from the match besides its result, in one clause. `first` is the name of the
+    /// party that the study has first.
     #[must_use]
-    pub fn tells(&self) -> String {
+    pub fn tells(&self, first: &str) -> String {
         let sizes = match &self.dummies {
             Some(rule) => format!(
                 "with made-up rows among them that hide the exact numbers (epsilon {}, delta {:e})",
@@ -506,7 +507,7 @@ impl MatchRule {
             ),
             None => "exactly".to_owned(),
         };
-        self.matcher.tells(&sizes, &self.options())
+        self.matcher.tells(&sizes, first, &self.options())
     }
 
     /// How the match runs, as far as the study says.

@@ -2,7 +2,7 @@
 //! watches this one.
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use page::numbers::{bytes, count, duration, scaled};
+use page::numbers::{bytes, count, duration, handled, scaled};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
@@ -182,7 +182,7 @@ impl State {
             ProgressLine::Stage { name, rows } => self.begin(name, *rows),
             ProgressLine::StageDone { name, seconds, rows, bytes: sent } => {
                 let rate = scaled(*rows as f64 / seconds.max(1e-3));
-                let what = if name.ends_with("release") { "values" } else { "rows" };
+                let what = handled(name);
                 let text = format!(
                     "{:>9} {what}   {:>9}   {:>9}   {rate} {what}/s",
                     count(*rows),

@@ -9,17 +9,15 @@ const EXAMPLES: &str = "\
 Examples:
   tacit circuit emit add64 -o add64.txt
   tacit circuit run add64.txt --inputs 2,40 --engine yao
-  tacit circuit run aes128.txt --inputs 0x000102030405060708090a0b0c0d0e0f,0x00112233445566778899aabbccddeeff
+  tacit circuit run aes128.txt --inputs 0x0001020304050607,0x0011223344556677
   tacit circuit run --config majority-1.conf
   tacit circuit info aes128.txt
   tacit circuit convert add64.txt --to gmw -o add64.gmw
   tacit circuit optimise theirs.txt -o smaller.txt
 
 Formats, told apart by the first line: bristol (Bristol Fashion) and gmw (Choi et al., section 2.4). Parties \
-are numbered
-from 1. A value is one number: in a bristol file bit 0 is its first wire, in a gmw file its last. \
-docs/circuits.md has
-both formats and a tutorial.";
+are numbered from 1. A value is one number: in a bristol file bit 0 is its first wire, in a gmw file its \
+last. docs/circuits.md has both formats and a tutorial.";
 
 /// Runs, describes, converts and shrinks boolean circuits in files.
 #[derive(Debug, Args)]
@@ -64,8 +62,7 @@ pub enum CircuitCommand {
                   --input wins\n  c vote.gmw           the circuit; FILE wins\n  d 30s                how \
                   long to wait for others; 10m unless told\n\n\
                   JSON: outputs (hexadecimal, in order; null where not learned), viewers, and_gates, depth, \
-                  bytes\n\
-                  (of all parties, with --config sent by this one; before TLS), rounds, seconds, and\n\
+                  bytes (of all parties, with --config sent by this one; before TLS), rounds, seconds, and \
                   correct_vs_clear, with --config party instead"
 )]
 pub struct CircuitRun {
@@ -167,5 +164,17 @@ impl From<FormatName> for NetlistFormat {
             FormatName::Bristol => Self::Bristol,
             FormatName::Gmw => Self::Gmw,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    /// Help is 100 columns wide where no terminal says otherwise: no example is broken there, and running text
+    /// breaks nowhere else.
+    #[test]
+    fn help_breaks_where_lines_end() {
+        let (examples, formats) = super::EXAMPLES.split_once("\n\n").expect("two paragraphs");
+        assert!(examples.lines().all(|line| line.len() <= 100), "{examples}");
+        assert_eq!(formats.lines().count(), 1, "{formats}");
     }
 }

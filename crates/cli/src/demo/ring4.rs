@@ -156,7 +156,7 @@ fn opening(study: &Study, rows: [u64; 2], scale: u64) -> Result<String, Error> {
         lines.push(format!("  {name:10} {rows:>9} {what:40} key {}", key.short()));
     }
     lines.push(format!("  study      {}, hash {}", study.name, study.hash()));
-    lines.push(format!("  besides    {}\n", study.matching.tells()));
+    lines.push(format!("  besides    {}\n", study.matching.tells(&study.parties[0].name)));
     Ok(lines.join("\n"))
 }
 

@@ -217,7 +217,7 @@ fn a_generated_study_of_three_advertisers_runs() {
     let parties = made["parties"].as_array().unwrap();
     let file = |party: &serde_json::Value| party["party_file"].as_str().unwrap().to_owned();
     let shown = tacit(["check".to_owned(), file(&parties[3])]).fine().stdout;
-    let overlaps = "the first party alone also counts, for every set of parties, the identifiers";
+    let overlaps = "publisher alone also counts, for every set of parties, the identifiers";
     assert!(shown.contains(overlaps), "{shown}");
     assert!(shown.contains("This side is ready") && shown.contains("spent towards public"), "{shown}");
     let run = |party| Running::start(command(["run".to_owned(), file(party), "--json".to_owned()]));

@@ -151,6 +151,6 @@ impl Stage for MatchStage<'_> {
     }
 
     fn tells(&self) -> Vec<Tells> {
-        vec![Tells::everybody(self.study.matching.tells())]
+        vec![Tells::everybody(self.study.matching.tells(&self.study.parties[0].name))]
     }
 }

@@ -14,6 +14,7 @@ use crate::run::payment::Payment;
 use base::{Cost, Error, PartyId};
 use engine::{DrawnNoise, Entered, PreparedLists, PreparedRelease, Shares, outputs};
 use net::Session;
+use page::numbers::counted;
 use privacy::cut_and_choose::{self, CandidateNoise};
 use privacy::hold::{self, ReleaseOutcome, StepsRun};
 use privacy::ledger::{Bytes32, Ledger};
@@ -274,7 +275,7 @@ impl Stage for ReleaseStage<'_> {
             if let Some(plan) = unit.plan() {
                 let how = if plan.is_noised() { "noised" } else { "exact" };
                 let outputs = self.built.program.outputs_to(unit.viewer).count();
-                tells.push(of(format!("{outputs} outputs, {how}")));
+                tells.push(of(format!("{}, {how}", counted(outputs as u64, "output"))));
             }
             if unit.lists.is_some() {
                 tells.push(of("which rows are on its lists".to_owned()));

@@ -38,7 +38,7 @@ impl Matcher for AlignedRows {
         }
     }
 
-    fn tells(&self, _sizes: &str, _options: &MatchOptions) -> String {
+    fn tells(&self, _sizes: &str, _first: &str, _options: &MatchOptions) -> String {
         "the identifiers are public: all files must hold the same".to_owned()
     }
 

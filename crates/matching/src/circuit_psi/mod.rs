@@ -100,7 +100,7 @@ impl Matcher for CircuitJoin {
         MatchFeatures { form, shown: ShownSizes::Rows, ..MatchFeatures::SHARES }
     }
 
-    fn tells(&self, sizes: &str, _options: &MatchOptions) -> String {
+    fn tells(&self, sizes: &str, _first: &str, _options: &MatchOptions) -> String {
         format!("both learn both set sizes, {sizes}, and nothing of the match, not even its size")
     }
 

@@ -91,7 +91,7 @@ impl Matcher for CollectingJoin {
         }
     }
 
-    fn tells(&self, sizes: &str, options: &MatchOptions) -> String {
+    fn tells(&self, sizes: &str, _first: &str, options: &MatchOptions) -> String {
         let arms = match options.contaminated {
             ContaminatedRule::Ignore | ContaminatedRule::Count => "",
             ContaminatedRule::Drop => " and how many of them are in each arm",

@@ -66,11 +66,11 @@ impl Matcher for ManyId {
         MatchFeatures { parties: 2..=limits::PARTIES, shows_overlaps: true, ..MatchFeatures::SPINE }
     }
 
-    fn tells(&self, sizes: &str, options: &MatchOptions) -> String {
+    fn tells(&self, sizes: &str, first: &str, options: &MatchOptions) -> String {
         format!(
-            "{}; the first party alone also counts, for every set of parties, the identifiers that these \
+            "{}; {first} alone also counts, for every set of parties, the identifiers that these \
              and no others have, {sizes}",
-            PrivateId.tells(sizes, options)
+            PrivateId.tells(sizes, first, options)
         )
     }
 

@@ -100,7 +100,7 @@ impl Matcher for MultiId {
         MatchFeatures { keys: 1..=KEYS, shows_graph: true, contaminated, ..MatchFeatures::SPINE }
     }
 
-    fn tells(&self, sizes: &str, options: &MatchOptions) -> String {
+    fn tells(&self, sizes: &str, _first: &str, options: &MatchOptions) -> String {
         let arms = match options.contaminated {
             ContaminatedRule::Ignore => "",
             ContaminatedRule::Count | ContaminatedRule::Drop => {

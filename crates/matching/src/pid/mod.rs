@@ -81,7 +81,7 @@ impl Matcher for PrivateId {
         MatchFeatures { resumes: true, bytes_per_row: 12, ..MatchFeatures::SPINE }
     }
 
-    fn tells(&self, sizes: &str, _options: &MatchOptions) -> String {
+    fn tells(&self, sizes: &str, _first: &str, _options: &MatchOptions) -> String {
         format!("all learn the sizes of all sets and of the match, {sizes}")
     }
 

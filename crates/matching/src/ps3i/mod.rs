@@ -61,7 +61,7 @@ impl Matcher for InnerJoin {
         MatchFeatures { backends: true, ..MatchFeatures::SHARES }
     }
 
-    fn tells(&self, sizes: &str, _options: &MatchOptions) -> String {
+    fn tells(&self, sizes: &str, _first: &str, _options: &MatchOptions) -> String {
         format!("both learn both set sizes and the size of the match, {sizes}")
     }
 

@@ -64,7 +64,7 @@ impl Matcher for SaltedKey {
         }
     }
 
-    fn tells(&self, _sizes: &str, _options: &MatchOptions) -> String {
+    fn tells(&self, _sizes: &str, _first: &str, _options: &MatchOptions) -> String {
         format!(
             "the parties learn the sizes of all sets and of the match, exactly; {JOINERS} servers that own \
              no data see keyed hashes of the identifiers, and so which rows of different parties are equal, \

@@ -1,7 +1,7 @@
 //! The three figures of the page.
 
 use super::tables::sent_by;
-use crate::wording::{MeanScale, cell_name, label, quantity_title};
+use crate::wording::{LABEL_CHARS, MeanScale, cell_names, label, quantity_title, told_apart};
 use crate::{CellView, LiftView, RunReport};
 use page::markup::{Markup, element, minus, text, words};
 use page::numbers::{bytes, duration};
@@ -13,6 +13,9 @@ const ROW: u32 = 48;
 const MARKS: u32 = 23;
 /// Percent of the width that the words of a row may take.
 const WORDS: u32 = 48;
+
+/// How far the mark of noise reaches above and below its line: past the dot.
+const NOISE_REACH: u32 = 8;
 
 /// Where marks stand, row by row: the grid is drawn here, not behind the words.
 fn strips(rows: usize) -> Vec<(u32, u32)> {
@@ -31,15 +34,16 @@ fn framed(caption: &str, parts: impl IntoIterator<Item = Markup>) -> Markup {
     element("figure", &[], parts.into_iter().chain([caption]))
 }
 
-/// The difference with both intervals, for every cell.
-pub fn forest(view: &LiftView, scale: &MeanScale) -> Markup {
+/// The difference with both intervals, for every cell. `ids` tells figures of one page apart.
+pub fn forest(view: &LiftView, scale: &MeanScale, ids: &str) -> Markup {
     let estimates = view.cells.iter().filter_map(|cell| cell.estimate.as_ref());
     let axis = Axis::around(estimates.flat_map(|e| e.interval).map(|value| scale.value(value)));
     let bottom = ROW * view.cells.len() as u32;
     let mut parts =
         axis.draw(&strips(view.cells.len()), bottom, &format!("difference, {}", quantity_title(view, scale)));
-    for (cell, top) in view.cells.iter().zip((0..).step_by(ROW as usize)) {
-        parts.push(forest_row(cell, scale, &axis, top));
+    let names = cell_names(view);
+    for ((cell, name), top) in view.cells.iter().zip(&names).zip((0..).step_by(ROW as usize)) {
+        parts.push(forest_row((cell, name), scale, &axis, top));
     }
     let title = "Difference between the arms, with intervals";
     let description = "One row per group: the difference, its full interval and the part of it from privacy \
@@ -48,7 +52,7 @@ pub fn forest(view: &LiftView, scale: &MeanScale) -> Markup {
     framed(
         &format!("{} minus {}. The line at 0 means no difference.", label(&view.test), label(&view.control)),
         [
-            svg::figure("forest", title, description, bottom + AXIS_HEIGHT, parts),
+            svg::figure(&format!("{ids}forest"), title, description, bottom + AXIS_HEIGHT, parts),
             legend(&[
                 ("full", format!("{level} interval: chance and noise")),
                 ("noise", "of which privacy noise alone".to_owned()),
@@ -57,9 +61,9 @@ pub fn forest(view: &LiftView, scale: &MeanScale) -> Markup {
     )
 }
 
-fn forest_row(cell: &CellView, scale: &MeanScale, axis: &Axis, top: u32) -> Markup {
+fn forest_row((cell, name): (&CellView, &str), scale: &MeanScale, axis: &Axis, top: u32) -> Markup {
     let (words_y, mark_y) = (top + 17, top + 32);
-    let mut parts = vec![svg::cut_label(words_y, WORDS, "name", &cell_name(cell))];
+    let mut parts = vec![svg::cut_label(words_y, WORDS, "name", name)];
     let Some(estimate) = &cell.estimate else {
         parts.push(svg::label("100%", words_y, "value", "refused"));
         return element("g", &[], parts);
@@ -74,28 +78,33 @@ fn forest_row(cell: &CellView, scale: &MeanScale, axis: &Axis, top: u32) -> Mark
         parts.extend(ends.iter().map(|end| svg::vertical(end, mark_y - 5, mark_y + 5, "full")));
         let noise = estimate.noise_interval.map(x);
         parts.push(svg::horizontal(&noise[0], &noise[1], mark_y, "noise"));
+        // Higher than the dot and with ends: the narrowest noise shows behind it.
+        let ends = |end| svg::vertical(end, mark_y - NOISE_REACH, mark_y + NOISE_REACH, "noise-end");
+        parts.extend(noise.iter().map(ends));
         parts.push(svg::dot(&x(estimate.lift), mark_y, "estimate"));
     }
     element("g", &[], parts)
 }
 
 /// The mean of each arm with its interval; nothing where the mode does not release them.
-pub fn rates(view: &LiftView, scale: &MeanScale) -> Option<Markup> {
+pub fn rates(view: &LiftView, scale: &MeanScale, ids: &str) -> Option<Markup> {
+    let named = view.cells.iter().zip(cell_names(view));
     let cells: Vec<_> =
-        view.cells.iter().filter_map(|cell| Some((cell, cell.estimate.as_ref()?.rates?))).collect();
+        named.filter_map(|(cell, name)| Some((cell, name, cell.estimate.as_ref()?.rates?))).collect();
     if cells.is_empty() {
         return None;
     }
-    let ends = cells.iter().flat_map(|(_, rates)| rates).map(|rate| scale.value(rate.mean + rate.half_width));
+    let all = cells.iter().flat_map(|(_, _, rates)| rates);
+    let ends = all.map(|rate| scale.value(rate.mean + rate.half_width));
     let axis = Axis::around(ends);
     let arms = [(&view.test, "test"), (&view.control, "control")];
     let mut rows = Vec::new();
     let mut top = 0;
-    for (cell, rates) in &cells {
+    for (cell, name, rates) in &cells {
         for ((arm, class), rate) in arms.iter().zip(rates) {
             let name = match cell.family.as_str() {
                 "overall" => label(arm),
-                _ => format!("{}, {}", cell_name(cell), label(arm)),
+                _ => format!("{name}, {}", label(arm)),
             };
             let half = scale.show(rate.half_width);
             let mut parts = vec![
@@ -119,52 +128,94 @@ pub fn rates(view: &LiftView, scale: &MeanScale) -> Option<Markup> {
     let description =
         "One bar per group and arm: the mean, and its interval. The table above holds the same numbers.";
     let caption = "Mean clamped outcome of each arm, with its own interval.";
-    Some(framed(caption, [svg::figure("rates", "Rates per arm", description, top + AXIS_HEIGHT, parts)]))
+    let id = format!("{ids}rates");
+    Some(framed(caption, [svg::figure(&id, "Rates per arm", description, top + AXIS_HEIGHT, parts)]))
 }
 
 /// Seconds and bytes of every stage.
 pub fn stages(report: &RunReport) -> Vec<Markup> {
     let finite = |seconds: f64| if seconds.is_finite() { seconds.max(0.0) } else { 0.0 };
     let names: Vec<&str> = report.stages.iter().map(|stage| stage.name.as_str()).collect();
+    let names = told_apart(&names, LABEL_CHARS);
     let time = report.stages.iter().map(|stage| (vec![finite(stage.seconds)], duration(stage.seconds)));
     let sent = report.stages.iter().map(|stage| {
         let total = stage.bytes_sent.iter().fold(0u64, |sum, &sent| sum.saturating_add(sent));
         (stage.bytes_sent.iter().map(|&sent| sent as f64).collect(), bytes(total))
     });
-    let parties = report.participants().into_iter().zip(PARTY_CLASSES.into_iter().cycle());
-    let keys: Vec<_> = parties.map(|(party, class)| (class, sent_by(report, party))).collect();
+    let parties = report.participants();
+    let marks: Vec<SenderMark> = (0..parties.len()).map(SenderMark::of).collect();
+    let classes = marks.iter().map(SenderMark::class).collect::<Vec<_>>();
+    let keys = classes.iter().zip(&parties).map(|(class, party)| (class.as_str(), sent_by(report, party)));
+    let keys: Vec<_> = keys.collect();
+    let whole = [SenderMark { colour: "time", stripes: 0 }];
     vec![
         framed(
             "Time at this party, by stage.",
-            [stacked("time", "Where time went", &names, &["time"], time.collect())],
+            [stacked("time", "Where time went", &names, &whole, time.collect())],
         ),
         framed(
             "Application bytes sent, by stage and party.",
-            [stacked("bytes", "Where bytes went", &names, &PARTY_CLASSES, sent.collect()), legend(&keys)],
+            [stacked("bytes", "Where bytes went", &names, &marks, sent.collect()), legend(&keys)],
         ),
     ]
 }
 
-/// Colours of the parties, in the order of the roster.
-const PARTY_CLASSES: [&str; 2] = ["test", "control"];
+/// How a participant's part of a bar looks: a colour, and stripes along it where colours are used up. So many
+/// colours are told apart also by those who see fewer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct SenderMark {
+    colour: &'static str,
+    stripes: usize,
+}
+
+impl SenderMark {
+    const COLOURS: [&str; 8] = [
+        "who who-0",
+        "who who-1",
+        "who who-2",
+        "who who-3",
+        "who who-4",
+        "who who-5",
+        "who who-6",
+        "who who-7",
+    ];
+
+    /// The mark of a participant by its place: another one for each of 24, more than a run has.
+    fn of(place: usize) -> Self {
+        let colours = Self::COLOURS.len();
+        Self { colour: Self::COLOURS[place % colours], stripes: place / colours % 3 }
+    }
+
+    fn class(&self) -> String {
+        let stripes = ["", " striped", " striped twice"][self.stripes];
+        format!("{}{stripes}", self.colour)
+    }
+
+    /// A part of a bar, both ends in percent.
+    fn bar(&self, from: f64, to: f64, top: u32) -> impl Iterator<Item = Markup> {
+        let stripes: &[u32] = [&[][..], &[5], &[2, 8]][self.stripes];
+        let stripes = stripes.iter().map(move |down| svg::bar(from, to, top + down, 2, "stripe"));
+        [svg::bar(from, to, top, 12, self.colour)].into_iter().chain(stripes)
+    }
+}
 
 fn stacked(
     id: &str,
     title: &str,
-    names: &[&str],
-    classes: &[&'static str],
+    names: &[String],
+    marks: &[SenderMark],
     rows: Vec<(Vec<f64>, String)>,
 ) -> Markup {
     let largest = rows.iter().map(|(parts, _)| parts.iter().sum::<f64>()).fold(0.0, f64::max);
     let mut parts = Vec::new();
     for ((name, (values, shown)), top) in names.iter().zip(&rows).zip((0..).step_by(42)) {
-        parts.push(svg::cut_label(top + 15, WORDS, "name", &label(name)));
+        parts.push(svg::cut_label(top + 15, WORDS, "name", name));
         parts.push(svg::label("100%", top + 15, "value", shown));
         parts.push(svg::bar(0.0, 100.0, top + 22, 12, "track"));
         let mut from = 0.0;
-        for (value, class) in values.iter().zip(classes.iter().cycle()) {
+        for (value, mark) in values.iter().zip(marks.iter().cycle()) {
             let to = if largest > 0.0 { from + 100.0 * value / largest } else { from };
-            parts.push(svg::bar(from, to, top + 22, 12, class));
+            parts.extend(mark.bar(from, to, top + 22));
             from = to;
         }
     }

@@ -1,8 +1,8 @@
 //! Reports with fixed numbers, for the tests and for `examples/report_page.rs`.
 
 use crate::{
-    CellView, CountView, Disclosure, FORMAT, LiftView, PartyInfo, Privacy, ProgramOutput, ResultView,
-    RunReport, SpentBy, StageReport, StudyInfo,
+    CellView, CountView, Disclosure, FORMAT, LiftView, MatchCount, PartyInfo, Privacy, ProgramOutput,
+    ResultView, RunReport, ServerInfo, ServersInfo, SpentBy, StageReport, StudyInfo,
 };
 use base::Cost;
 use data::InputReport;
@@ -86,6 +86,7 @@ pub fn registry() -> RunReport {
         mode: "sums".into(),
         shards: 2,
         public: None,
+        shown_to: vec!["hospitals".into(), "registry".into()],
         view: ResultView::Lift(LiftView {
             test: "vaccine".into(),
             control: "placebo".into(),
@@ -252,6 +253,89 @@ pub fn program() -> RunReport {
         ],
         lists: Vec::new(),
     };
+    report
+}
+
+/// What everybody sees of a study, where the registry has a view of its own as well.
+pub fn both() -> RunReport {
+    let mut report = registry();
+    let ResultView::Lift(view) = hospitals().view else { unreachable!("a lift report") };
+    report.public = Some(ResultView::Lift(view));
+    report.shown_to = vec!["everybody".into(), "registry".into()];
+    report.privacy.candidates = None;
+    report
+}
+
+/// The same of a study with groups: other numbers in every cell.
+pub fn both_by_groups() -> RunReport {
+    let mut report = shop();
+    report.public = Some(report.view.clone());
+    report.privacy.candidates = None;
+    let ResultView::Lift(view) = &mut report.view else { unreachable!("a lift report") };
+    for (cell, step) in view.cells.iter_mut().zip(1..) {
+        let moved = f64::from(step);
+        cell.estimate = cell
+            .estimate
+            .map(|old| estimate([old.lift + 360.0 + moved, 360.0 - moved], 17.0 + moved, 3.0 + moved));
+        for (count, place) in cell.counts.iter_mut().zip(1..) {
+            count.value = (70_000 + 100 * step + place).to_string();
+        }
+    }
+    report
+}
+
+/// A program with outputs for all and for one party.
+pub fn both_of_a_program() -> RunReport {
+    let mut report = program();
+    let ResultView::Program { outputs, .. } = &mut report.view else { unreachable!("a program's") };
+    let public = outputs.split_off(2);
+    report.public = Some(ResultView::Program { outputs: public, lists: Vec::new() });
+    report
+}
+
+/// Hospitals to which a study shows nothing.
+pub fn nothing() -> RunReport {
+    let mut report = hospitals();
+    let ResultView::Lift(view) = &mut report.view else { unreachable!("a lift report") };
+    view.cells.clear();
+    report.shown_to = vec!["registry".into()];
+    report
+}
+
+/// Sixteen parties and four servers, with what the first party counted in the match.
+pub fn many() -> RunReport {
+    let mut report = program();
+    let key = report.parties[0].key.clone();
+    let name = |i: u64| format!("internet-provider-of-district-{i}");
+    report.parties = (1..=16).map(|i| PartyInfo { name: name(i), key: key.clone(), rows: i }).collect();
+    let server = |i: u64| ServerInfo {
+        name: format!("server-{i}"),
+        key: key.clone(),
+        saw: "keyed hashes of the identifiers, and so which rows of different parties are equal, not whose \
+              they are; the sizes"
+            .into(),
+    };
+    report.servers = Some(ServersInfo {
+        members: (1..=4).map(server).collect(),
+        security: "malicious".into(),
+        transport: "tls".into(),
+    });
+    report.party = name(1);
+    report.role.clone_from(&report.party);
+    report.settings = "softspoken:4, shallow circuit: measured 369 Mb/s, 0.0 ms".into();
+    let ResultView::Program { outputs, .. } = &mut report.view else { unreachable!("a program's") };
+    outputs[0].label = format!("identifiers that exactly {}, {} have", name(1), name(2));
+    outputs[1].label = format!("identifiers that exactly {}, {} have", name(1), name(3));
+    outputs[3].key = Some("peer-00377".into());
+    let sets = (2..=16).map(|last| (1..=last).map(name).collect::<Vec<_>>().join(", "));
+    report.disclosed.counts = sets
+        .zip(1..)
+        .map(|(set, count)| MatchCount { what: format!("identifiers that exactly {set} have"), count })
+        .collect();
+    for (stage, step) in report.stages.iter_mut().zip(1..) {
+        stage.bytes_sent = (1..=20).map(|sender| 1_000_000 * sender + step).collect();
+        stage.name = format!("shop-{step}/{}", stage.name);
+    }
     report
 }
 

@@ -2,13 +2,12 @@
 
 use super::paragraph;
 use crate::wording::{
-    MeanScale, NO_NOISE, capital, cell_name, charged, drew_the_noise, label, noise, noise_of, quantity,
-    quantity_title, relative, shortened, spent,
+    LABEL_CHARS, MeanScale, NO_NOISE, capital, cell_names, charged, drew_the_noise, label, noise, noise_of,
+    output_values, quantity, quantity_title, relative, spent, told_apart,
 };
-use crate::{LiftView, ProgramList, ProgramOutput, RunReport, StageReport};
-use base::clean;
+use crate::{CellView, LiftView, ProgramList, ProgramOutput, RunReport, StageReport};
 use data::InputReport;
-use page::markup::{Markup, element, number, text, words};
+use page::markup::{Markup, element, minus, number, text, words};
 use page::numbers::{
     MISSING, bytes, count, duration, grouped, p_value, percent, rho, scaled, short, significant, up,
 };
@@ -40,10 +39,19 @@ fn table(caption: &str, columns: &[Column<'_>], rows: impl IntoIterator<Item = M
     )
 }
 
-fn row(name: &str, cells: impl IntoIterator<Item = Markup>) -> Markup {
-    let name =
-        element("th", &[("scope", "row")], [element("bdi", &[], [text(shortened(name, ROW_NAME_CHARS))])]);
-    element("tr", &[], [name].into_iter().chain(cells))
+/// Rows by their names, of which no two are cut alike.
+fn rows<N: AsRef<str>>(named: impl IntoIterator<Item = (N, Vec<Markup>)>) -> Vec<Markup> {
+    let (names, cells): (Vec<N>, Vec<_>) = named.into_iter().unzip();
+    let names = told_apart(&names, ROW_NAME_CHARS);
+    names.iter().zip(cells).map(|(name, cells)| row(name, cells)).collect()
+}
+
+fn row(name: &str, cells: Vec<Markup>) -> Markup {
+    element("tr", &[], [heading(name)].into_iter().chain(cells))
+}
+
+fn heading(name: &str) -> Markup {
+    element("th", &[("scope", "row")], [element("bdi", &[], [text(name)])])
 }
 
 fn cell(shown: &str) -> Markup {
@@ -52,6 +60,11 @@ fn cell(shown: &str) -> Markup {
 
 fn plain(shown: impl AsRef<str>) -> Markup {
     words("td", "", shown)
+}
+
+/// Words where a column has numbers otherwise.
+fn beside(shown: impl AsRef<str>) -> Markup {
+    words("td", "said", shown)
 }
 
 fn sigma(shown: Option<String>) -> Markup {
@@ -75,11 +88,10 @@ pub fn effects(view: &LiftView, scale: &MeanScale) -> Markup {
         ("relative", true),
         ("p-value", true),
     ];
-    let rows = view.cells.iter().map(|of| {
-        let name = if of.family == "overall" { cell_name(of) } else { of.label.clone() };
+    let cells = |of: &CellView| {
         let Some(estimate) = &of.estimate else {
             let why = format!("refused: {}", of.refused.as_deref().unwrap_or("no reason given"));
-            return row(&name, [element("td", &[("colspan", "7")], [text(why)])]);
+            return vec![element("td", &[("colspan", "7")], [text(why)])];
         };
         let mean = |arm: usize| {
             estimate.rates.map_or_else(|| MISSING.to_owned(), |rates| scale.show(rates[arm].mean))
@@ -94,16 +106,18 @@ pub fn effects(view: &LiftView, scale: &MeanScale) -> Markup {
             part.map_or_else(|| MISSING.to_owned(), |part| relative(view, part)),
             p_value(estimate.p_value),
         ];
-        row(&name, cells.iter().map(|shown| cell(shown)))
-    });
-    table(&format!("Mean clamped outcome and difference: {}", quantity_title(view, scale)), &columns, rows)
+        cells.iter().map(|shown| cell(shown)).collect()
+    };
+    let title = format!("Mean clamped outcome and difference: {}", quantity_title(view, scale));
+    table(&title, &columns, rows(cell_names(view).into_iter().zip(view.cells.iter().map(cells))))
 }
 
 /// Every number that left the computation.
 pub fn released(view: &LiftView) -> Markup {
     let columns =
         [("group", false), ("quantity", false), ("arm", false), ("value", true), ("noise sigma", true)];
-    let rows = view.cells.iter().flat_map(|of| {
+    let names = cell_names(view);
+    let rows = view.cells.iter().zip(&names).flat_map(|(of, name)| {
         of.counts.iter().enumerate().map(move |(i, released)| {
             let arm = match released.arm.as_deref() {
                 Some("test") => label(&view.test),
@@ -111,9 +125,7 @@ pub fn released(view: &LiftView) -> Markup {
                 Some(other) => label(other),
                 None => "both".to_owned(),
             };
-            let name = if i == 0 { cell_name(of) } else { String::new() };
-            let name =
-                if name.is_empty() { plain("") } else { element("th", &[("scope", "row")], [text(name)]) };
+            let name = if i == 0 { heading(name) } else { plain("") };
             let shown = released.sigma.map(|sigma| significant(sigma, 3));
             let cells = [
                 name,
@@ -135,18 +147,17 @@ pub fn released(view: &LiftView) -> Markup {
 /// The outputs of a program.
 pub fn outputs(outputs: &[ProgramOutput]) -> Markup {
     let columns = [("output", false), ("value", true), ("noise sigma", true)];
-    let rows = outputs.iter().map(|output| {
-        let class = if output.is_exact() { "num exact" } else { "num" };
-        let value = output.key.as_ref().map_or_else(|| grouped(&output.value), |key| label(key));
-        row(&output.label, [cell(&value), words("td", class, noise(output))])
-    });
+    let rows = rows(outputs.iter().zip(output_values(outputs)).map(|(output, value)| {
+        let value = if output.key.is_some() { beside(value) } else { cell(&value) };
+        let class = if output.is_exact() { "said exact" } else { "said" };
+        (&output.label, vec![value, words("td", class, noise(output))])
+    }));
     table("Values revealed to this party. Sigma is the standard deviation of the noise.", &columns, rows)
 }
 
-/// Facts by name.
-fn facts(caption: &str, rows: &[(&str, String)]) -> Markup {
-    let rows = rows.iter().map(|(name, shown)| row(name, [cell(shown)]));
-    table(caption, &[], rows)
+/// Facts by name: numbers in a [`cell`], words [`beside`] them.
+fn facts<N: AsRef<str>>(caption: &str, facts: impl IntoIterator<Item = (N, Markup)>) -> Markup {
+    table(caption, &[], rows(facts.into_iter().map(|(name, shown)| (name, vec![shown]))))
 }
 
 /// What the view cost.
@@ -169,18 +180,17 @@ pub fn privacy(report: &RunReport) -> Vec<Markup> {
         ),
     };
     let mut rows = vec![
-        ("zero-concentrated privacy charged", clean(&cost)),
-        ("the same as epsilon", epsilon),
-        ("at delta", delta),
-        ("the noise", noise_of(privacy)),
+        ("zero-concentrated privacy charged", beside(&cost)),
+        ("the same as epsilon", cell(&epsilon)),
+        ("at delta", cell(&delta)),
+        ("the noise", beside(noise_of(privacy))),
     ];
-    rows.extend(
-        privacy.unit.as_ref().map(|unit| ("covers", format!("one {}, as the study says", clean(unit)))),
-    );
+    let unit = privacy.unit.as_ref();
+    rows.extend(unit.map(|unit| ("covers", beside(format!("one {unit}, as the study says")))));
     let secret = "The other party drew the noise in this view, to protect its own people. Shown these \
                   numbers, it could \
         take the noise out again and read exact values, which depend on your data too.";
-    let mut parts = vec![facts("What this view cost", &rows), ledger(report)];
+    let mut parts = vec![facts("What this view cost", rows), ledger(report)];
     if drew_the_noise(report).is_some() {
         parts.push(paragraph("note", secret));
     }
@@ -190,17 +200,20 @@ pub fn privacy(report: &RunReport) -> Vec<Markup> {
 /// What each other party has spent on this party's data.
 fn ledger(report: &RunReport) -> Markup {
     let spent = spent(report);
-    let rows =
-        spent.iter().filter_map(|text| text.split_once(": ")).map(|(who, spent)| (who, spent.to_owned()));
-    facts("What this party's ledger says was spent so far, rho", &rows.collect::<Vec<_>>())
+    let rows = spent.iter().filter_map(|text| text.split_once(": "));
+    facts(
+        "What this party's ledger says was spent so far, rho",
+        // Our own words and numbers: no name is in them.
+        rows.map(|(who, spent)| (who, beside(minus(spent)))),
+    )
 }
 
 /// Which rows matched.
 pub fn lists(lists: &[ProgramList]) -> Vec<Markup> {
     let shown = lists.iter().map(|list| {
-        let rows = list.keys.iter().map(|key| row(&label(key), []));
-        let others = (list.others > 0).then(|| row(&format!("{} others", count(list.others)), []));
-        table(&label(&list.label), &[("identifier", false)], rows.chain(others))
+        let rows = rows(list.keys.iter().map(|key| (key, Vec::new())));
+        let others = (list.others > 0).then(|| row(&format!("{} others", count(list.others)), Vec::new()));
+        table(&label(&list.label), &[("identifier", false)], rows.into_iter().chain(others))
     });
     shown.collect()
 }
@@ -209,47 +222,47 @@ pub fn lists(lists: &[ProgramList]) -> Vec<Markup> {
 pub fn disclosed(report: &RunReport) -> Vec<Markup> {
     let disclosed = &report.disclosed;
     let names = report.parties.iter().map(|party| format!("rows of {}", label(&party.name)));
-    let mut rows: Vec<(String, String)> = names
+    let amount = |n: u64| cell(&count(n));
+    let mut rows: Vec<(String, Markup)> = names
         .chain(std::iter::repeat("rows".into()))
-        .zip(disclosed.rows.iter().map(|&rows| count(rows)))
+        .zip(disclosed.rows.iter().map(|&rows| amount(rows)))
         .collect();
     if disclosed.public_keys {
         rows.push((
             "identifiers, the same in all files and public to the parties".into(),
-            count(disclosed.union),
+            amount(disclosed.union),
         ));
     } else if disclosed.size_hidden {
         let to = crate::wording::counter(disclosed);
         let told = to.map_or("not disclosed to anybody".into(), |to| format!("known to {} alone", label(to)));
-        rows.push(("size of the match".into(), told));
+        rows.push(("size of the match".into(), beside(told)));
     } else {
-        rows.push(("size of the union".into(), count(disclosed.union)));
-        rows.push(("size of the match".into(), count(disclosed.matched_upper_bound)));
+        rows.push(("size of the union".into(), amount(disclosed.union)));
+        rows.push(("size of the match".into(), amount(disclosed.matched_upper_bound)));
     }
     if let Some(dummies) = &disclosed.dummies {
-        rows.push(("charged for these sizes, rho".into(), label(&dummies.rho)));
-        rows.push(("charged for these sizes, delta".into(), label(&dummies.delta)));
+        rows.push(("charged for these sizes, rho".into(), cell(&dummies.rho)));
+        rows.push(("charged for these sizes, delta".into(), cell(&dummies.delta)));
     }
     if let Some([test, control]) = disclosed.published_groups {
-        rows.push(("rows of the test group, public in this mode".into(), count(test)));
-        rows.push(("rows of the control group, public in this mode".into(), count(control)));
+        rows.push(("rows of the test group, public in this mode".into(), amount(test)));
+        rows.push(("rows of the control group, public in this mode".into(), amount(control)));
     }
     let first = report.parties.first().map_or("", |party| party.name.as_str());
     if crate::wording::overlaps(disclosed, first).is_some() {
         let to = format!("{} alone", label(first));
-        rows.push(("identifiers of every set of parties, counted by".into(), to));
+        rows.push(("identifiers of every set of parties, counted by".into(), beside(to)));
     }
-    let rows: Vec<(&str, String)> = rows.iter().map(|(name, shown)| (name.as_str(), shown.clone())).collect();
     let title = match (&disclosed.dummies, disclosed.kept_spine) {
         (None, false) => "Exact, and known to all sides",
         (Some(_), false) => "With made-up rows that hide the exact numbers; known to all sides",
         (None, true) => "Exact, and known to all sides since the kept spine was made",
         (Some(_), true) => "With made-up rows; known to all sides since the kept spine was made",
     };
-    let mut shown = vec![facts(title, &rows)];
+    let mut shown = vec![facts(title, rows)];
     if !disclosed.counts.is_empty() {
-        let own = disclosed.counts.iter().map(|met| row(&label(&met.what), [cell(&count(met.count))]));
-        shown.push(table("What this party counted in the match", &[], own));
+        let own = disclosed.counts.iter().map(|met| (&met.what, amount(met.count)));
+        shown.push(facts("What this party counted in the match", own));
     }
     shown
 }
@@ -261,57 +274,84 @@ pub fn inputs(inputs: &InputReport) -> Vec<Markup> {
     let rows = shown
         .lines()
         .filter_map(|line| line.trim().split_once(' '))
-        .map(|(n, what)| row(what, [cell(&grouped(n))]));
+        .map(|(n, what)| row(what, vec![cell(&grouped(n))]));
     let note = "For you only: no other party sees these counts.";
     vec![paragraph("note", note), table("Rows and events", &[], rows)]
 }
 
 /// Study and parties.
 pub fn parties(report: &RunReport) -> Vec<Markup> {
-    let rows = report.parties.iter().map(|party| {
-        let key = element("td", &[], [words("code", "", &party.key)]);
-        row(&party.name, [key, cell(&count(party.rows))])
-    });
+    let keyed = |key: &str| element("td", &[], [words("code", "", key)]);
+    let members =
+        report.parties.iter().map(|party| (&party.name, vec![keyed(&party.key), cell(&count(party.rows))]));
     let program =
         element("p", &[("class", "note")], [text("Program "), words("code", "", &report.study.program)]);
     let columns = [("party", false), ("key", false), ("rows", true)];
-    let mut shown = vec![table("Parties, as their keys proved", &columns, rows)];
+    let mut shown = vec![table("Parties, as their keys proved", &columns, rows(members))];
     if let Some(servers) = &report.servers {
-        let rows = servers.members.iter().map(|server| {
-            let key = element("td", &[], [words("code", "", &server.key)]);
-            row(&server.name, [key, cell(&clean(&server.saw))])
-        });
+        let members =
+            servers.members.iter().map(|server| (&server.name, vec![keyed(&server.key), plain(&server.saw)]));
         let title = format!("Servers, one of which may be {}, and what each saw", label(&servers.security));
-        shown.push(table(&title, &[("server", false), ("key", false), ("saw", false)], rows));
+        shown.push(table(&title, &[("server", false), ("key", false), ("saw", false)], rows(members)));
     }
     shown.push(program);
     shown
 }
 
-/// Where time and bytes went, against what was stated before.
-pub fn stages(report: &RunReport) -> Markup {
-    let sent: Vec<String> = report.participants().into_iter().map(|name| sent_by(report, name)).collect();
+/// Where time and bytes went, against what was stated before. Of more than two participants, whose bytes they
+/// are is a table of its own: a column for each would pass the edge of a page.
+pub fn stages(report: &RunReport) -> Vec<Markup> {
+    let senders = report.participants();
+    let sent: Vec<String> = match senders.len() {
+        0..=2 => senders.iter().map(|name| sent_by(report, name)).collect(),
+        _ => vec!["bytes".to_owned()],
+    };
     let mut columns = vec![("stage", false), ("time", true), ("rows or values", true), ("per s", true)];
     columns.extend(sent.iter().map(|title| (title.as_str(), true)));
     columns.extend([("AND gates", true), ("OTs", true), ("rounds", true), ("stated cost", false)]);
-    let rows = report.stages.iter().map(|stage| {
+    let cells = |stage: &StageReport| {
         let mut cells = vec![cell(&duration(stage.seconds)), cell(&count(stage.rows)), cell(&rate(stage))];
-        cells.extend(
-            (0..sent.len()).map(|i| {
-                cell(&stage.bytes_sent.get(i).map_or_else(|| MISSING.to_owned(), |&sent| bytes(sent)))
-            }),
-        );
+        match senders.len() {
+            0..=2 => cells.extend((0..senders.len()).map(|sender| bytes_of(stage, sender))),
+            _ => cells.push(cell(&bytes(added(&stage.bytes_sent)))),
+        }
         let price = &stage.price;
         cells.extend([price.and_gates, price.ots, price.rounds].map(|n| cell(&count(n))));
-        let stated = bytes(price.sent.iter().fold(0u64, |sum, &sent| sum.saturating_add(sent)));
         cells.push(if stage.price_held {
             plain("held")
         } else {
-            words("td", "exact", format!("not held: {stated}"))
+            words("td", "exact", format!("not held: {}", bytes(added(&price.sent))))
         });
-        row(&label(&stage.name), cells)
+        cells
+    };
+    let title = "Cost by stage. \"Held\": the bytes counted are the bytes stated beforehand.";
+    let by_stage = rows(report.stages.iter().map(|stage| (&stage.name, cells(stage))));
+    let mut shown = vec![table(title, &columns, by_stage)];
+    if senders.len() > 2 {
+        shown.push(sent_table(report));
+    }
+    shown
+}
+
+/// Who sent how much in which stage.
+fn sent_table(report: &RunReport) -> Markup {
+    let names: Vec<&str> = report.stages.iter().map(|stage| stage.name.as_str()).collect();
+    let names = told_apart(&names, LABEL_CHARS);
+    let mut columns = vec![("participant", false)];
+    columns.extend(names.iter().map(|name| (name.as_str(), true)));
+    let sent = report.participants().into_iter().enumerate().map(|(sender, name)| {
+        let cells = report.stages.iter().map(|stage| bytes_of(stage, sender)).collect();
+        (sent_by(report, name), cells)
     });
-    table("Cost by stage. \"Held\": the bytes counted are the bytes stated beforehand.", &columns, rows)
+    table("Application bytes by participant and stage.", &columns, rows(sent))
+}
+
+fn bytes_of(stage: &StageReport, sender: usize) -> Markup {
+    cell(&stage.bytes_sent.get(sender).map_or_else(|| MISSING.to_owned(), |&sent| bytes(sent)))
+}
+
+fn added(sent: &[u64]) -> u64 {
+    sent.iter().fold(0, |sum, &sent| sum.saturating_add(sent))
 }
 
 /// Whose bytes a column or a bar holds: of two parties all, of more those that this one sent or received.
@@ -334,12 +374,12 @@ pub fn totals(report: &RunReport) -> Markup {
         0..=2 => "application bytes of all parties, before TLS",
         _ => "application bytes that this party sent and received, before TLS",
     };
-    let rows = [
+    let facts_of_it = [
         ("from the first byte of matching to this report", duration(report.seconds)),
         (whose, bytes(report.bytes)),
         ("largest memory of this process", bytes(report.peak_memory_bytes)),
         ("CPU time of this process", duration(report.cpu_seconds)),
         ("worker pairs", count(u64::from(report.shards))),
     ];
-    facts("The run as a whole", &rows)
+    facts("The run as a whole", facts_of_it.map(|(name, shown)| (name, cell(&shown))))
 }

@@ -1,8 +1,10 @@
 use super::render;
 use super::samples;
-use crate::{ResultView, RunReport};
+use crate::wording::{self, MeanScale, label};
+use crate::{CellView, LiftView, ResultView, RunReport};
+use page::numbers::{grouped, p_value, significant};
 use page::svg;
-use roxmltree::{Document, ParsingOptions};
+use roxmltree::{Document, Node, ParsingOptions};
 
 fn all() -> Vec<(&'static str, RunReport)> {
     vec![
@@ -13,6 +15,11 @@ fn all() -> Vec<(&'static str, RunReport)> {
         ("hostile", samples::hostile()),
         ("broken", samples::broken_numbers()),
         ("stored", samples::stored()),
+        ("both", samples::both()),
+        ("both by groups", samples::both_by_groups()),
+        ("both of a program", samples::both_of_a_program()),
+        ("nothing", samples::nothing()),
+        ("many", samples::many()),
     ]
 }
 
@@ -23,8 +30,29 @@ fn parse(page: &str) -> Document<'_> {
 
 fn words(page: &str) -> String {
     let document = parse(page);
-    let text: String = document.root_element().descendants().filter_map(|node| node.text()).collect();
-    text.replace('\u{2212}', "-")
+    document.root_element().descendants().filter_map(|node| node.text()).collect()
+}
+
+/// A formatted number as the page has it.
+fn number(shown: &str) -> String {
+    let shown = shown.replace("e-", "e\u{2212}");
+    let parts = shown.split(", ").map(|part| match part.strip_prefix('[').unwrap_or(part) {
+        // A sign begins a number; a hyphen stands inside a name.
+        signed if signed.starts_with('-') => part.replacen('-', "\u{2212}", 1),
+        _ => part.to_owned(),
+    });
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+/// The cells of all rows of tables.
+fn table_rows(page: &str) -> Vec<Vec<String>> {
+    let document = parse(page);
+    let rows = document.descendants().filter(|node| node.has_tag_name("tr"));
+    let cells = |row: Node<'_, '_>| {
+        let cells = row.children().filter(|node| node.has_tag_name("td") || node.has_tag_name("th"));
+        cells.map(|cell| cell.descendants().filter_map(|node| node.text()).collect()).collect()
+    };
+    rows.map(cells).collect()
 }
 
 /// Every page is well-formed, self-contained and inert: the only elements and attributes are those we write.
@@ -41,6 +69,7 @@ fn pages_are_well_formed_and_inert() {
         "header",
         "h1",
         "h2",
+        "h3",
         "p",
         "b",
         "bdi",
@@ -120,11 +149,10 @@ fn figures_are_named() {
             assert!(labels.split(' ').all(|label| ids.contains(&label)), "{name}: {labels}");
         }
         let figures = page.matches("role=\"img\"").count();
-        let expected = match (&report.view, report.stages.is_empty()) {
-            (ResultView::Lift(_), false) => 4,
-            (ResultView::Lift(_), true) | (ResultView::Program { .. }, false) => 2,
-            (ResultView::Program { .. }, true) => 0,
-        };
+        let views = [Some(&report.view), report.public.as_ref()];
+        let drawn = |view: &&ResultView| matches!(view, ResultView::Lift(view) if !view.cells.is_empty());
+        let lifts = views.into_iter().flatten().filter(drawn).count();
+        let expected = 2 * lifts + if report.stages.is_empty() { 0 } else { 2 };
         assert_eq!(figures, expected, "{name}");
     }
 }
@@ -159,16 +187,17 @@ fn the_page_says_what_an_analyst_needs() {
         "difference of clamped means",
         "402,263",
         "noise candidates 64, 63 opened and checked",
-        "1e-6",
+        "1e\u{2212}6",
         "For you only",
-        "[-53.2, -28.4]",
+        "[\u{2212}53.2, \u{2212}28.4]",
         "tacit1:b07e66d2915c4fa3a2d8017b34ce9f50",
         "7c41 09aa 5be2",
     ] {
         assert!(shown.contains(text), "{text}");
     }
     let noised = words(&render(&samples::hospitals()));
-    assert!(!noised.contains("Do not pass on"));
+    let own = "Do not pass on this report. This view is for hospitals alone: its noise is made for the rows";
+    assert!(noised.contains(own) && !noised.contains("contains exact numbers"), "{noised}");
     assert!(noised.contains("Do not show this report to registry: it drew the noise in it."));
     assert!(!noised.contains("exact\n"));
 }
@@ -177,10 +206,10 @@ fn the_page_says_what_an_analyst_needs() {
 fn refusals_programs_and_stored_answers_are_shown() {
     let shop = words(&render(&samples::shop()));
     assert!(shop.contains("refused: the test group has about 412 rows"));
-    assert!(shop.contains("1 of 5 groups was refused") && shop.contains("not held: 27 MB"));
+    assert!(shop.contains("1 of 5 groups was refused") && shop.contains("not held: 27.0 MB"));
     assert!(shop.contains("41.0 cent per person higher") && shop.contains("11 % higher"));
     let program = words(&render(&samples::program()));
-    assert!(program.contains("-170,141,183,460,469,231,731,687,303,715,884,105,728"));
+    assert!(program.contains("\u{2212}170,141,183,460,469,231,731,687,303,715,884,105,728"));
     assert!(program.contains("Do not pass on") && program.contains("customers of both"));
     assert!(program.contains("computed from noised values") && program.contains("4,000"));
     assert!(!program.contains("4,000.0") && program.contains("Do not show this report to hospitals"));
@@ -226,4 +255,224 @@ fn axes_hold_their_values() {
         let ticks = axis.draw(&[(0, 10)], 10, "title").len() / 2;
         assert!((3..=12).contains(&ticks), "{ticks} ticks of {values:?}");
     }
+}
+
+/// Rows that a lift view must have in a table, each with how the last cells of its row look.
+fn expected_rows(view: &LiftView) -> Vec<Vec<String>> {
+    let scale = MeanScale::of([view]);
+    let names = wording::cell_names(view);
+    let mut rows = Vec::new();
+    for (CellView { estimate, counts, .. }, name) in view.cells.iter().zip(names) {
+        if let Some(estimate) = estimate {
+            let rates = estimate.rates.expect("samples have rates").map(|rate| scale.show(rate.mean));
+            let relative = wording::relative(view, estimate.relative.expect("samples have it"));
+            let [interval, noise] = [estimate.interval, estimate.noise_interval].map(|of| scale.interval(of));
+            let [test, control] = rates;
+            let cells = [
+                test,
+                control,
+                scale.show(estimate.lift),
+                interval,
+                noise,
+                relative,
+                p_value(estimate.p_value),
+            ];
+            rows.push([name.clone()].into_iter().chain(cells.iter().map(|cell| number(cell))).collect());
+        }
+        for count in counts {
+            let arm = if count.arm.as_deref() == Some("test") { &view.test } else { &view.control };
+            let sigma = count.sigma.map_or("exact".to_owned(), |sigma| significant(sigma, 3));
+            let quantity = wording::quantity(&count.quantity);
+            rows.push(vec![quantity, label(arm), number(&grouped(&count.value)), sigma]);
+        }
+    }
+    rows
+}
+
+/// Every number of the JSON is on the page, once for each view that holds it: of what everybody sees, too.
+#[test]
+fn every_number_of_a_report_is_on_its_page() {
+    let mut views = 0;
+    for (name, report) in all().into_iter().filter(|(name, _)| !["broken", "hostile"].contains(name)) {
+        let mut on_page = table_rows(&render(&report));
+        for view in [Some(&report.view), report.public.as_ref()].into_iter().flatten() {
+            views += 1;
+            let expected = match view {
+                ResultView::Lift(view) => expected_rows(view),
+                ResultView::Program { outputs, .. } => {
+                    let values = wording::output_values(outputs);
+                    let rows = outputs.iter().zip(values);
+                    let value = |key: bool, value: &str| if key { value.to_owned() } else { number(value) };
+                    let cells = |(output, shown): (&crate::ProgramOutput, String)| {
+                        vec![value(output.key.is_some(), &shown), wording::noise(output)]
+                    };
+                    rows.map(cells).collect()
+                }
+            };
+            for row in expected {
+                let place = on_page.iter().position(|cells| cells.ends_with(&row));
+                on_page.remove(place.unwrap_or_else(|| panic!("{name}: no {row:?}")));
+            }
+        }
+    }
+    assert!(views > 12);
+}
+
+/// What anybody may publish stands first and is marked as that; the other view as what must not be passed on.
+#[test]
+fn a_page_tells_the_public_result_from_its_partys_own() {
+    for report in [samples::both(), samples::both_by_groups(), samples::both_of_a_program()] {
+        let shown = words(&render(&report));
+        let place = |what: &str| shown.find(what).unwrap_or_else(|| panic!("{what}: {shown}"));
+        let [public, own] = ["What everybody sees", "What registry alone sees"].map(place);
+        assert!(public < place(wording::PUBLIC) && place(wording::PUBLIC) < own);
+        assert_eq!(shown.matches("Do not pass on what registry alone sees.").count(), 1);
+        assert!(own < place("Do not pass on what registry alone sees."));
+        let text = crate::summary::terminal(&report);
+        assert!(text.contains("Do not pass on what registry alone sees: this view"), "{text}");
+    }
+    let mut report = samples::hospitals();
+    report.public = Some(report.view.clone());
+    let shown = words(&render(&report));
+    assert!(shown.contains(wording::PUBLIC) && !shown.contains("Do not pass on"));
+    assert!(!shown.contains("alone sees"));
+}
+
+/// A count of the numbers holds for the page.
+#[test]
+fn the_text_counts_the_numbers_of_both_views() {
+    let text = crate::summary::terminal(&samples::both());
+    assert!(text.contains("All 12 numbers that are shown are in report.html.\n"), "{text}");
+    assert_eq!(text.matches("numbers that are shown").count(), 1);
+}
+
+/// A party that sees nothing reads who does, and no table of nothing.
+#[test]
+fn a_report_without_a_result_says_who_has_it() {
+    let mut program = samples::program();
+    program.view = ResultView::Program { outputs: Vec::new(), lists: Vec::new() };
+    (program.party, program.shown_to) = ("hospitals".into(), Vec::new());
+    for report in [samples::nothing(), program.clone()] {
+        let (page, text) = (render(&report), crate::summary::terminal(&report));
+        let shown = words(&page);
+        let who = "This study shows hospitals no result: registry alone sees it.";
+        assert!(shown.contains(who) && text.contains(who), "{shown}{text}");
+        for absent in ["no overall result", "Effect", "Outputs", "Every number released", "Do not pass on"] {
+            assert!(!shown.contains(absent), "{absent}");
+        }
+        assert!(!text.contains("noise sigma") && !text.contains("what hospitals sees"), "{text}");
+        let document = parse(&page);
+        let bodies = document.descendants().filter(|node| node.has_tag_name("tbody"));
+        assert!(bodies.into_iter().all(|body| body.children().any(|node| node.is_element())), "{page}");
+    }
+    program.shown_to = ["a", "b", "c"].map(str::to_owned).to_vec();
+    assert!(words(&render(&program)).contains("no result: a, b and c see theirs."));
+}
+
+/// Rows of a table that say different things look different, however long their names are.
+#[test]
+fn no_two_names_are_cut_alike() {
+    let report = samples::many();
+    let rows = table_rows(&render(&report));
+    let names = |part: &str| {
+        let names = rows.iter().map(|row| row[0].as_str()).filter(|name| name.contains(part));
+        names.collect::<std::collections::HashSet<_>>().len()
+    };
+    assert_eq!(names("identifiers that exactly"), 15 + 2);
+    let text = crate::summary::terminal(&report);
+    assert!(text.contains("district-1, internet-provider-of-district-3 have"), "{text}");
+}
+
+/// Names keep their hyphens; numbers have minus signs.
+#[test]
+fn hyphens_of_names_stay() {
+    let shown = words(&render(&samples::many()));
+    assert!(shown.contains("peer-00377") && shown.contains("server-4") && shown.contains("\u{2212}41"));
+    assert!(!shown.contains("peer\u{2212}"));
+}
+
+/// The engine is shown whole.
+#[test]
+fn the_engine_is_not_cut() {
+    let report = samples::many();
+    let engine = "yao (softspoken:4, shallow circuit: measured 369 Mb/s, 0.0 ms)";
+    assert!(words(&render(&report)).contains(engine));
+    let text = crate::summary::terminal(&report);
+    assert!(text.contains(engine) && text.lines().take(4).all(|line| line.chars().count() <= 110), "{text}");
+}
+
+/// What a server saw is running text: it wraps. Of many participants no table has a column for each.
+#[test]
+fn words_wrap_and_tables_stay_narrow() {
+    let page = render(&samples::many());
+    let document = parse(&page);
+    let cells = document.descendants().filter(|node| node.has_tag_name("td"));
+    let text = |node: Node<'_, '_>| node.descendants().filter_map(|part| part.text()).collect::<String>();
+    let wide = cells.filter(|cell| text(*cell).len() > 40);
+    let mut seen = 0;
+    for cell in wide {
+        assert_ne!(cell.attribute("class"), Some("num"), "{}", text(cell));
+        seen += 1;
+    }
+    assert!(seen > 4);
+    assert!(table_rows(&page).iter().all(|row| row.len() <= 10));
+}
+
+/// Each participant's bytes have their own look, up to more than a run has.
+#[test]
+fn senders_are_told_apart() {
+    let page = render(&samples::many());
+    let document = parse(&page);
+    let swatches = document.descendants().filter_map(|node| node.attribute("class"));
+    let swatches: Vec<&str> = swatches.filter(|class| class.starts_with("swatch who")).collect();
+    let different: std::collections::HashSet<&&str> = swatches.iter().collect();
+    assert_eq!((swatches.len(), different.len()), (20, 20));
+    let style = include_str!("style.css");
+    let colours: std::collections::HashSet<&str> =
+        (0..8).map(|i| style.split_once(&format!(".who-{i} {{ --who: ")).expect("a colour").1).collect();
+    let colours: std::collections::HashSet<&str> =
+        colours.into_iter().map(|rest| rest.split_once(';').expect("an end").0).collect();
+    assert_eq!(colours.len(), 8);
+}
+
+/// The part of an interval that is noise shows behind the dot, however narrow it is.
+#[test]
+fn narrow_noise_shows_beside_the_dot() {
+    let page = render(&samples::registry());
+    let document = parse(&page);
+    let class = |name| document.descendants().filter(move |node| node.attribute("class") == Some(name));
+    let dot = class("estimate").next().expect("a dot");
+    let number = |node: Node<'_, '_>, name| node.attribute(name).unwrap().parse::<i32>().unwrap();
+    let ends: Vec<_> = class("noise-end").collect();
+    assert_eq!(ends.len(), 2);
+    for end in ends {
+        assert!(number(end, "y1") < number(dot, "cy") - number(dot, "r"));
+        assert!(number(end, "y2") > number(dot, "cy") + number(dot, "r"));
+    }
+}
+
+/// A publisher has a report for each advertiser that it measures apart: page, title and text name it.
+#[test]
+fn the_advertiser_of_a_part_is_named() {
+    let mut report = samples::hospitals();
+    (report.party, report.role) = ("registry".into(), "publisher".into());
+    report.public = Some(report.view.clone());
+    let page = render(&report);
+    let title = page.split_once("<title>").and_then(|(_, rest)| rest.split_once("</title>")).expect("one").0;
+    assert!(title.ends_with("what registry with hospitals sees"), "{title}");
+    let seen = "everybody, as registry with hospitals has it";
+    assert!(words(&page).contains(seen) && crate::summary::terminal(&report).contains(seen));
+    report.party = "hospitals".into();
+    report.role = "advertiser".into();
+    assert!(words(&render(&report)).contains("everybody, as hospitals has it"));
+}
+
+/// All people of a study are not those who see it.
+#[test]
+fn the_group_of_all_is_no_audience() {
+    let mut report = samples::shop();
+    let shown = words(&render(&report));
+    assert!(shown.contains("all people") && !shown.contains("everybody"), "{shown}");
+    report.public = Some(report.view.clone());
+    assert!(crate::to_json(&report).unwrap().contains("\"label\": \"overall\""));
 }

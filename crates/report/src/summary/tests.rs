@@ -51,8 +51,8 @@ fn one_party() {
              person.",
             "  All 6 numbers that are shown are in report.html.",
             "",
-            "  match            402,263 rows       31.2 s     68 MB      12.9 k rows/s",
-            "  compute          402,263 rows        7.9 s     27 MB      50.9 k rows/s",
+            "  match            402,263 rows       31.2 s  68.0 MB      12.9 k rows/s",
+            "  compute          402,263 rows        7.9 s  27.0 MB      50.9 k rows/s",
             "  release                4 values     0.40 s   1.04 MB        10 values/s",
             "  privacy   rho 0.11 for this view (0.1 release, 0.01 sizes) = (2.26, 1e-6)-DP; noise \
              candidates 64, 63 opened and checked",
@@ -203,4 +203,27 @@ fn no_number_that_is_none_is_printed() {
     assert!(
         terminal(&samples::stored()).contains("Stored answer of an earlier run: no new noise, no charge.\n")
     );
+}
+
+/// Columns stand under each other, whatever stages and outputs are called.
+#[test]
+fn columns_are_as_wide_as_their_names() {
+    let text = terminal(&samples::many());
+    let ends = |part: &str| {
+        let lines = text.lines().filter(|line| line.contains(part)).map(str::to_owned);
+        lines.collect::<Vec<_>>()
+    };
+    let stages = ends("shop-");
+    let rows = |line: &str| line.find(" rows ").or_else(|| line.find(" values ")).expect("a unit");
+    assert_eq!(stages.len(), 3);
+    assert!(stages.iter().all(|line| rows(line) == rows(&stages[0])), "{text}");
+    let mut report = samples::program();
+    let ResultView::Program { outputs, .. } = &mut report.view else { panic!() };
+    outputs[0].label = "x".repeat(38);
+    let text = terminal(&report);
+    let end = |part: &str| {
+        let line = text.lines().find(|line| line.contains(part)).expect("a line");
+        line.find(part).expect("it is there") + part.len()
+    };
+    assert_eq!([end("10,422"), end("-41"), end("90,000")], [end("value"); 3]);
 }

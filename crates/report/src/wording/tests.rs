@@ -99,14 +99,14 @@ fn other_numbers() {
     );
     assert_eq!(
         [bytes(0), bytes(999), bytes(1000), bytes(68_400_000), bytes(999_700_000), bytes(u64::MAX)],
-        ["0 B", "999 B", "1 kB", "68.4 MB", "1.00 GB", "18.4 EB"]
+        ["0 B", "999 B", "1.00 kB", "68.4 MB", "1.00 GB", "18.4 EB"]
     );
 }
 
 #[test]
 fn rates_have_three_digits() {
     let shown = [0.4, 999.0, 12_893.0, 9_949.0, 999_600.0, 2e7, f64::NAN].map(scaled);
-    assert_eq!(shown, ["0.40", "999", "12.9 k", "9.95 k", "1.00 M", "20 M", "n/a"]);
+    assert_eq!(shown, ["0.40", "999", "12.9 k", "9.95 k", "1.00 M", "20.0 M", "n/a"]);
     assert_eq!([0, 1, 1000].map(|n| counted(n, "bit")), ["0 bits", "1 bit", "1,000 bits"]);
     assert_eq!([0, 1024, 1536, 256 << 20].map(binary), ["0 B", "1 KiB", "1.5 KiB", "256 MiB"]);
 }
