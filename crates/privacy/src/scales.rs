@@ -382,13 +382,8 @@ fn difference(
 pub fn most_charged(study: &Study, audit: &Audit, viewer: Viewer) -> Rational {
     let stated = viewer.only().map_or(&audit.public, |party| &audit.rho[party.index()]);
     let published = match &study.kind {
-<<<<<<< HEAD
-        Question::Lift(lift) => lift.release.mode == studies::lift::NoiseMode::Algorithm1AsPublished,
-        Question::Program(_) | Question::Match(_) => false,
-=======
         Question::Lift(lift) => lift.release.mode == ReleaseMode::Algorithm1AsPublished,
-        Question::Program(_) => false,
->>>>>>> h2
+        Question::Program(_) | Question::Match(_) => false,
     };
     if !published {
         return stated.clone();

@@ -7,13 +7,9 @@
 
 use super::reader::{TomlSource, printable};
 use super::{
-<<<<<<< HEAD
-    Advertiser, Categories, CellType, Compute, EventLayout, EventValue, LiftStudy, NoiseFrom, Overflow,
-    Participant, PartyRole, ProgramSource, ProgramStudy, Publisher, Question, ReleaseRule, Study,
-=======
     Advertiser, Categories, CellType, Compute, ComputeEngine, Confidence, EventLayout, EventValue, LiftStudy,
-    NoiseFrom, Overflow, Participant, PartyRole, ProgramStudy, Publisher, Question, ReleaseRule, Study,
->>>>>>> h2
+    NoiseFrom, Overflow, Participant, PartyRole, ProgramSource, ProgramStudy, Publisher, Question,
+    ReleaseRule, Study,
 };
 use crate::time::Clock;
 use release::rational::{Rational, decimal, nano, shown};

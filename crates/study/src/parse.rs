@@ -3,15 +3,9 @@
 use super::reader::{NAME_RULE, TomlItem, TomlSection, TomlSource, is_name};
 use super::{
     Advertiser, Also, Categories, CellType, Compute, ComputeEngine, Confidence, EventLayout, EventValue,
-<<<<<<< HEAD
-    LiftRule, LiftStudy, LineFilter, MAX_CATEGORIES, MAX_CLAMP, MAX_EVENTS, MAX_RHO, NoiseFrom, NoiseMode,
-    Overflow, Participant, PartyRole, ProgramColumn, ProgramSource, ProgramStudy, Publisher, Question,
-    ReleaseRule, Study, StudyFile,
-=======
     LiftRule, LiftStudy, LineFilter, MAX_CATEGORIES, MAX_CLAMP, MAX_EVENTS, MAX_RHO, NoiseFrom, Overflow,
-    Participant, PartyRole, ProgramColumn, ProgramStudy, Publisher, Question, ReleaseMode, ReleaseRule,
-    Study, StudyFile,
->>>>>>> h2
+    Participant, PartyRole, ProgramColumn, ProgramSource, ProgramStudy, Publisher, Question, ReleaseMode,
+    ReleaseRule, Study, StudyFile,
 };
 use crate::time::{Clock, Unit};
 use ::matching::Matcher;
