@@ -7,7 +7,7 @@
 
 use super::reader::{TomlSource, printable};
 use super::{
-    Advertiser, Categories, CellType, Compute, ComputeEngine, Confidence, EventLayout, EventValue, LiftStudy,
+    Advertiser, Categories, CellType, Compute, ComputeEngine, EventLayout, EventValue, LiftStudy,
     NoiseFrom, Overflow, Participant, PartyRole, ProgramSource, ProgramStudy, Publisher, Question,
     ReleaseRule, Study,
 };

@@ -224,7 +224,7 @@ pub fn disclosed(report: &RunReport) -> Vec<Markup> {
         rows.push(("size of the match".into(), told));
     } else {
         rows.push(("size of the union".into(), count(disclosed.union)));
-        rows.push(("size of the match".into(), count(disclosed.matched_upper_bound)));
+        rows.extend(disclosed.matched().map(|matched| ("size of the match".into(), count(matched))));
     }
     if let Some(dummies) = &disclosed.dummies {
         rows.push(("charged for these sizes, rho".into(), label(&dummies.rho)));
