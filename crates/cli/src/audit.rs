@@ -262,12 +262,18 @@ fn coverage_text(report: &coverage::CoverageReport) -> String {
         let of = |law: &&str| {
             lowest(&cells.iter().filter(|c| c.mechanism == mechanism && c.law == **law).collect::<Vec<_>>())
         };
-        lines.push(format!("| {mechanism} | {} |", laws.iter().map(of).collect::<Vec<_>>().join(" | ")));
+        lines.push(format!("| {} | {} |", marked(mechanism), laws.iter().map(of).collect::<Vec<_>>().join(" | ")));
     }
     lines.push(String::new());
     lines.extend(not_read(cells));
     lines.extend(too_low(cells));
     lines.join("\n")
+}
+
+/// A mechanism in a table of Markdown: its mode as code.
+fn marked(mechanism: &str) -> String {
+    let (mode, rest) = mechanism.split_once(", ").unwrap_or((mechanism, ""));
+    format!("`{mode}`, {rest}")
 }
 
 /// The lowest coverage of some cells, by level.

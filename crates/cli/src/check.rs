@@ -8,7 +8,7 @@ use clap::Args;
 use data::InputReport;
 use job::budget::{self, Outlook, Towards};
 use job::plan::{Assumed, Link, Plan, Speeds};
-use job::prepare::{self, Built, Opened, build};
+use job::prepare::{self, Built, Opened, build_all};
 use program::{Class, Owners, Program, RowSet};
 use release::rational::ratio;
 use serde::Serialize;
@@ -226,7 +226,7 @@ fn alone(agreed: StudyFile, text: String) -> Result<Side, Error> {
         max_outputs: usize::MAX,
         allow_exact: true,
     };
-    let built = agreed.runs.iter().map(|run| build(run, &policy)).collect::<Result<_, _>>()?;
+    let built = build_all(&agreed.runs, &policy)?.into_iter().map(|(_, built)| built).collect();
     let (inputs, warnings, budget, transport) = (None, Vec::new(), None, None);
     Ok(Side { agreed, text, built, inputs, warnings, budget, serves: false, transport })
 }

@@ -7,7 +7,9 @@ pub use args::LedgerArgs;
 use args::LedgerAction;
 use base::Error;
 use page::numbers::counted;
-use privacy::ledger::{AnswerRow, EntryRow, Export, JointSpending, Ledger, SignedDebits, check_signatures};
+use privacy::ledger::{
+    AnswerRow, BarRecord, EntryRow, Export, JointSpending, Ledger, SignedDebits, check_signatures,
+};
 use release::rational::Rational;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -94,6 +96,10 @@ fn verify_export(path: &Path, as_json: bool) -> Result<(), Error> {
 fn signed_by(signed: &SignedDebits) -> String {
     let why = [
         (signed.sizes, "for the sizes of a match, which each party charges by itself: nothing to do"),
+        (
+            signed.recovered,
+            "taken over by `tacit ledger recover` from what a peer gave back, which nobody signs: nothing to do",
+        ),
         (signed.given_back, "given back, since nobody can have seen what it was for: nothing to do"),
         (
             signed.candidates,
@@ -220,11 +226,13 @@ fn show(path: &Path, file: Option<&Path>, as_json: bool) -> Result<(), Error> {
         ledger.left_of_total(lineage, total)
     });
     let together = together.collect::<Result<Vec<_>, _>>()?;
+    let (bars, successors) = (ledger.bars()?, successors(&ledger, &known)?);
     if as_json {
         let path = path.display().to_string();
+        let successors: BTreeMap<_, _> = successors.into_iter().map(|(old, (new, _))| (old, new)).collect();
         return output::print_json(&json!({
             "ledger": path, "entries": entries, "totals": totals, "lineages": together, "names": known.names,
-            "answers": answers, "warning": warning,
+            "successors": successors, "bars": bars, "answers": answers, "warning": warning,
         }));
     }
     let mut lines = Vec::new();
@@ -249,13 +257,34 @@ fn show(path: &Path, file: Option<&Path>, as_json: bool) -> Result<(), Error> {
     }
     let named =
         known.names.iter().filter(|(key, _)| entries.iter().any(|entry| entry.peer_key.contains(*key)));
-    lines.extend(named.map(|(key, name)| format!("key        {name}: {key}")));
+    lines.extend(named.map(|(key, name)| {
+        let next = successors.get(key).map_or_else(String::new, |(new, day)| {
+            format!(", whose place {new} has taken (heard on {day}): one budget for both")
+        });
+        format!("key        {name}: {key}{next}")
+    }));
+    lines.extend(bars.iter().map(|bar| barred(bar, &known)));
     if !answers.is_empty() {
         lines.push("Answers kept:".to_owned());
         lines.extend(answers.iter().map(answered));
     }
     lines.extend(warning.map(|warning| format!("warning    {warning}")));
     output::print(&lines.join("\n"))
+}
+
+/// Of keys that are known: which one has taken their place, and the day on which the ledger heard of it.
+fn successors(ledger: &Ledger, known: &Known) -> Result<BTreeMap<String, (String, String)>, Error> {
+    let next = |key: &String| Ok(ledger.successor(key)?.map(|next| (key.clone(), next)));
+    known.names.keys().filter_map(|key| next(key).transpose()).collect()
+}
+
+/// What barred a peer.
+fn barred(bar: &BarRecord, known: &Known) -> String {
+    let BarRecord { at, peer, lineage, reason, stands, .. } = bar;
+    let name = known.name(peer);
+    let on = if lineage.is_empty() { "all lineages".to_owned() } else { format!("lineage {lineage}") };
+    let now = if *stands { "bars it" } else { "barred it, and does no more" };
+    format!("bar        {name} on {on}: {} ({at}); {now}", reason.replace("this peer", name))
 }
 
 /// What all viewers of a lineage have got together, what they all see counted once.
@@ -290,12 +319,13 @@ fn line(entry: &EntryRow, known: &Known) -> String {
         (Some(why), true, _) => format!("   broke off, allowed since: {why}"),
         _ if entry.given_back => "   (given back: the release was never opened)".to_owned(),
         (None, _, false) => "   (own view: counted in the peer's ledger)".to_owned(),
+        _ if entry.is_recovered() => format!("   (releases and sizes; delta {})", entry.delta),
         _ if entry.delta != "0" => format!("   (sizes of a match; delta {})", entry.delta),
         _ => String::new(),
     };
     let EntryRow { lineage, rho, viewer_key, .. } = entry;
     // What was taken over from a statement is of no one study, and was allowed then.
-    let recovered = entry.study.bytes().all(|digit| digit == b'0');
+    let recovered = entry.is_recovered();
     let study = if recovered { "(recovered)" } else { entry.study.get(..12).unwrap_or(&entry.study) };
     let budget = if recovered { "-" } else { &entry.budget };
     let note = entry.period.as_ref().map_or(note.clone(), |period| format!("{note}   (at most {period})"));

@@ -133,12 +133,13 @@ pub fn text(plan: &Plan) -> String {
             "effect     smallest difference of means that {what} would detect: {effect:.3e} per person"
         ));
     }
+    lines.extend(plan.assumptions.get("effect").map(|why| format!("effect     {why}")));
     let tells = stages.iter().flat_map(|stage| &stage.tells);
     lines.extend(tells.map(|tells| format!("tells      {}: {}", tells.to, tells.what)));
     // Only a lift study has arms, a mean and an effect.
     let of_lift = |name: &str| ["arms", "mean_outcome", "power"].contains(&name);
     let lift = plan.minimum_detectable_effect.is_some() || plan.public_effect.is_some();
-    let shown = |name: &str| lift || !of_lift(name);
+    let shown = |name: &str| (lift || !of_lift(name)) && name != "effect";
     let assumed = plan.assumptions.iter().filter(|(name, _)| shown(name));
     lines.extend(assumed.map(|(name, what)| format!("assumed    {name}: {what}")));
     lines.join("\n")

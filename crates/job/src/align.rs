@@ -215,6 +215,7 @@ mod tests {
             audit: program::verify(&program, &program::VerifierPolicy::default(), 10).unwrap(),
             program,
             lift: Some((lift.clone(), layout.clone())),
+            scales: None,
         };
         let rows = Rows::Advertiser(advertiser_rows());
         let aligned = Arc::new(Aligned::new(Arc::new(rows), &[2, 1], 3).unwrap());
@@ -252,7 +253,7 @@ mod tests {
         let absent = JoinedRow { user: None, outcome: None };
         let (program, layout) = studies::lift::build(&lift).unwrap();
         let audit = program::verify(&program, &program::VerifierPolicy::default(), 10).unwrap();
-        let built = Built { program, audit, lift: Some((lift.clone(), layout.clone())) };
+        let built = Built { program, audit, lift: Some((lift.clone(), layout.clone())), scales: None };
         let aligned = Arc::new(Aligned::new(Arc::new(Rows::Publisher(rows)), &[1], 2).unwrap());
         let mut shard = Shard::new(aligned, &built, PartyId(0), 0, 1);
         for content in [Content::Time, Content::Arm, Content::Reached, Content::Breakdown] {

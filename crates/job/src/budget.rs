@@ -131,8 +131,9 @@ impl Outlook {
         let lineage = party.lineage()?;
         let budget = party.policy.budget.clone();
         let spent = ledger.spent(lineage, key)?;
-        let RunCharges { takes, charged, sizes, runs } = own.and(elsewhere);
+        let RunCharges { takes, charged, sizes, runs, .. } = own.and(elsewhere);
         let rest = own.rest() + elsewhere.rest();
+        self.bears(ledger, (lineage, key), (&rest, &(own.distance.clone() + &elsewhere.distance)));
         let pays = &spent + &rest <= budget;
         let mut within = None;
         if let Some(period) = party.policy.period() {
@@ -165,6 +166,12 @@ impl Outlook {
         Ok(())
     }
 
+    /// Refuses noise that could be told from its law beside what a viewer has seen: what a run would be
+    /// refused for when it pays.
+    fn bears(&mut self, ledger: &Ledger, towards: (&str, &str), noise: (&Rational, &Rational)) {
+        self.refusals.extend(ledger.check_noise(towards, noise).err().map(|error| error.to_string()));
+    }
+
     /// Viewers of these data who take no part can read what becomes public: their budgets bound it as well.
     fn readers(
         &mut self,
@@ -180,6 +187,7 @@ impl Outlook {
         let part = |key: &str| runs.iter().flat_map(|run| &run.study.parties).any(|member| member.key == key);
         for key in ledger.viewers_of(lineage)?.iter().filter(|key| *key != PUBLIC && !part(key)) {
             let spent = ledger.spent(lineage, key)?;
+            self.bears(ledger, (lineage, key), (&rest, &published.distance));
             if &spent + &rest > party.policy.budget {
                 let [spent, budget, rest] = [&spent, &party.policy.budget, &rest].map(shown);
                 let who = "who takes no part and can read what becomes public; this study publishes";
@@ -223,27 +231,31 @@ struct RunCharges {
     sizes: Rational,
     /// How many runs charge anything.
     runs: usize,
+    /// How far the noise that is still to be charged may be from its law.
+    distance: Rational,
 }
 
 impl RunCharges {
     fn and(&self, other: &Self) -> Self {
-        let Self { takes, charged, sizes, runs } = self;
+        let Self { takes, charged, sizes, runs, distance } = self;
         Self {
             takes: takes + &other.takes,
             charged: charged + &other.charged,
             sizes: sizes + &other.sizes,
             runs: runs + other.runs,
+            distance: distance + &other.distance,
         }
     }
 
     /// The others of a sum.
     fn without(&self, one: &Self) -> Self {
-        let Self { takes, charged, sizes, runs } = self;
+        let Self { takes, charged, sizes, runs, distance } = self;
         Self {
             takes: takes - &one.takes,
             charged: charged - &one.charged,
             sizes: sizes - &one.sizes,
             runs: runs - one.runs,
+            distance: distance - &one.distance,
         }
     }
 
@@ -259,8 +271,10 @@ fn public(run: &Checked, ledger: &Ledger, lineage: &str) -> Result<RunCharges, E
     let (false, Some((_, member))) = (takes.is_zero(), others(run).next()) else {
         return Ok(RunCharges::default());
     };
-    let charged = charged_before(run, ledger, lineage, (PUBLIC, member))?;
-    Ok(RunCharges { takes, charged, sizes: Rational::zero(), runs: 1 })
+    let [charged, before] = charged_before(run, ledger, lineage, (PUBLIC, member))?;
+    let distance = run.built.distance_to(Viewer::Public);
+    let distance = (distance - before).max(Rational::zero());
+    Ok(RunCharges { takes, charged, sizes: Rational::zero(), runs: 1, distance })
 }
 
 /// What a run charges towards another of its parties, what everybody sees included.
@@ -275,18 +289,20 @@ fn charges(
         false => dummies::charge(&run.study, run.me)?.map_or_else(Rational::zero, |charge| charge.rho),
     };
     let takes = most_seen(&run.study, &run.built.audit, viewer) + &sizes;
-    let charged = charged_before(run, ledger, party.lineage()?, (&member.key, member))?;
-    Ok(RunCharges { takes, charged, sizes, runs: 1 })
+    let [charged, before] = charged_before(run, ledger, party.lineage()?, (&member.key, member))?;
+    let distance = run.built.distance_to(viewer.into()) + run.built.distance_to(Viewer::Public);
+    let distance = (distance - before).max(Rational::zero());
+    Ok(RunCharges { takes, charged, sizes, runs: 1, distance })
 }
 
 /// What of a study was charged before towards a viewer with this key, and would not be taken again on the
-/// same data at both sides; `member` is another party of the run.
+/// same data at both sides: rho, and distance of its noise. `member` is another party of the run.
 fn charged_before(
     run: &Checked,
     ledger: &Ledger,
     lineage: &str,
     (viewer, member): (&str, &Participant),
-) -> Result<Rational, Error> {
+) -> Result<[Rational; 2], Error> {
     // As parties say it: of two each says its tag to the other.
     let to = if run.roster.len() == 2 { member } else { &run.study.parties[run.me.index()] };
     let tag = ledger::tag_towards(&run.data_tag(ledger)?, &to.key);
@@ -303,6 +319,7 @@ fn stopped(party: &PartySetup, runs: &[Checked], ledger: &Ledger) -> Result<(), 
     ready::unclaimed(ledger, runs)?;
     ledger.verify()?;
     let lineage = party.lineage.clone().unwrap_or_default();
+    runs.iter().try_for_each(|run| met_another(party, run, ledger, &lineage))?;
     for run in runs.iter().filter(|run| !run.built.program.mechanisms.is_empty()) {
         for (_, member) in others(run) {
             let towards = ledger::PeerLineage { peer: member.key.clone(), lineage: lineage.clone() };
@@ -310,6 +327,23 @@ fn stopped(party: &PartySetup, runs: &[Checked], ledger: &Ledger) -> Result<(), 
                 return Err(ledger::barred_error(&party.ledger, &towards, &reason));
             }
         }
+    }
+    Ok(())
+}
+
+/// Refuses a peer whose ledger was not the one that it signed for when it was met last.
+fn met_another(party: &PartySetup, run: &Checked, ledger: &Ledger, lineage: &str) -> Result<(), Error> {
+    for (_, member) in others(run) {
+        let Some(bar) = ledger.was_another(&member.key)? else { continue };
+        let towards = ledger::PeerLineage { peer: member.key.clone(), lineage: lineage.to_owned() };
+        return Err(Error::refused(format!(
+            "{} ({}). A run is refused unless {} has put back its newest copy or taken over what it signed; to \
+             go on with its ledger as it is: {}",
+            bar.reason.replace("this peer", &member.name),
+            bar.at,
+            member.name,
+            ledger::allow_command(&party.ledger, &towards)
+        )));
     }
     Ok(())
 }

@@ -154,8 +154,11 @@ impl<'a> Course<'a> {
         groups: Option<[u64; 2]>,
         actor: &mut A,
     ) -> Result<(ScaledReleases, DrawnNoise), Error> {
-        let Built { program, audit, .. } = self.built;
-        let scales = Arc::new(Scales::new(self.study, program, audit, groups)?);
+        let Built { program, audit, scales, .. } = self.built;
+        let scales = match (groups, scales) {
+            (None, Some(scales)) => scales.clone(),
+            _ => Arc::new(Scales::new(self.study, program, audit, groups)?),
+        };
         let scaled = ScaledReleases::new(&matched.engines, self.built, scales)?;
         let noise = match NoiseStage::new(&matched.engines, &scaled)? {
             Some(stage) => actor.draw(&stage)?,

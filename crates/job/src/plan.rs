@@ -6,7 +6,7 @@ pub use choice::Choice;
 
 use crate::course::{Actor, Completed, Course, Matched};
 use crate::engines::{Estimate, StudyEngine};
-use crate::prepare::{Built, build};
+use crate::prepare::{Built, build, build_all};
 use crate::stages::compute::ComputeStage;
 use crate::stages::link::{LinkFacts, LinkStage};
 use crate::stages::matching::MatchStage;
@@ -167,12 +167,13 @@ pub struct Assumed {
 /// # Errors
 /// When the study's program is refused, or sizes are out of range.
 pub fn plan_file(file: &StudyFile, assumed: &Assumed, link: Link, speeds: Speeds) -> Result<Plan, Error> {
-    if let [study] = &file.runs[..] {
-        return plan(study, assumed, link, speeds);
+    let built = build_all(&file.runs, &policy())?;
+    if let [(study, built)] = &built[..] {
+        return plan_built((study, built), assumed, link, speeds);
     }
     let mut whole: Option<Plan> = None;
-    for part in &file.runs {
-        let mut plan = plan(part, assumed, link, speeds)?;
+    for (part, built) in &built {
+        let mut plan = plan_built((part, built), assumed, link, speeds)?;
         for stage in &mut plan.stages {
             stage.name = format!("{}/{}", part.parties[1].name, stage.name);
         }
@@ -228,10 +229,22 @@ impl Plan {
 /// # Errors
 /// As [`plan_file`].
 pub fn plan(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Result<Plan, Error> {
-    let policy = program::VerifierPolicy { max_rho: ratio(1000, 1), max_outputs: 8192, allow_exact: true };
-    let built = build(study, &policy)?;
+    plan_built((study, &build(study, &policy())?), assumed, link, speeds)
+}
+
+/// Nobody's: a plan says what a study costs, whoever may run it.
+fn policy() -> program::VerifierPolicy {
+    program::VerifierPolicy { max_rho: ratio(1000, 1), max_outputs: 8192, allow_exact: true }
+}
+
+fn plan_built(
+    (study, built): (&Study, &Built),
+    assumed: &Assumed,
+    link: Link,
+    speeds: Speeds,
+) -> Result<Plan, Error> {
     let open = StudyEngine::of(study, &built.program)?;
-    let stage = MatchStage::new(study, &built, &open, assumed.rows)?;
+    let stage = MatchStage::new(study, built, &open, assumed.rows)?;
     let dearest = stage.dearest()?;
     let union = dearest.rows;
     if union > limits::ROWS {
@@ -244,9 +257,10 @@ pub fn plan(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
     let mut estimator = Estimator { study, union, half, link, speeds, stages: Vec::new() };
     if study.only_matches() {
         estimator.add(&stage)?;
-        return Ok(Plan { stages: estimator.stages, assumptions, ..Plan::default() });
+        let rho = study.parties.iter().map(|member| (member.name.clone(), 0.0)).collect();
+        return Ok(Plan { stages: estimator.stages, rho, assumptions, ..Plan::default() });
     }
-    let course = Course { study, built: &built };
+    let course = Course { study, built };
     let Completed { matched: Matched { engines, .. }, scales, .. } =
         course.run(open.clone(), &stage, (), &mut estimator)?;
     let settings = engines.settings();
@@ -256,17 +270,26 @@ pub fn plan(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
         assumptions.insert("rows".into(), format!("{union}, the same at every party"));
         assumptions.remove("union");
     }
-    let total = totals(study, &built, &scales)?;
+    let total = totals(study, built, &scales)?;
     if !total.is_empty() {
         assumptions.insert("unit".into(), study.unit_words());
     }
-    let smallest = |viewer| effect(study, &built, &scales, (half, assumed.mean), viewer);
+    let mut smallest = |viewer: Viewer| match effect(study, built, &scales, (half, assumed.mean), viewer) {
+        Some(Err(why)) => {
+            let arms = format!("none is stated for arms of {} and {} rows: {why}", half[0], half[1]);
+            assumptions.insert("effect".into(), arms);
+            None
+        }
+        stated => stated.and_then(Result::ok),
+    };
+    let effects = [studies::lift::PUBLISHER.into(), Viewer::Public].map(&mut smallest);
+    let [minimum_detectable_effect, public_effect] = effects;
     Ok(Plan {
         engines: choice::choices(&open, course, &scales, union, (link, speeds))?,
         rho: spent(study, &scales),
         total,
-        minimum_detectable_effect: smallest(studies::lift::PUBLISHER.into())?,
-        public_effect: smallest(Viewer::Public)?,
+        minimum_detectable_effect,
+        public_effect,
         stages: estimator.stages,
         assumptions,
     })
@@ -403,34 +426,34 @@ impl PlanStage {
     }
 }
 
-/// The smallest effect that what a viewer sees would detect; none where it sees nothing.
+/// The smallest effect that what a viewer sees would detect, or why it would see none; nothing where nothing
+/// is for it.
 fn effect(
     study: &Study,
     built: &Built,
     scales: &Scales,
     ([n_test, n_control], mean): ([u64; 2], f64),
     viewer: Viewer,
-) -> Result<Option<f64>, Error> {
-    let (Question::Lift(own), Some((lift, layout))) = (&study.kind, &built.lift) else { return Ok(None) };
+) -> Option<Result<f64, Error>> {
+    let (Question::Lift(own), Some((lift, layout))) = (&study.kind, &built.lift) else { return None };
     let guess = Guess { n_test, n_control, mean, variance: None };
     let confidence = f64::from(own.release.confidence.percent()) / 100.0;
     const POWER: f64 = 0.8;
     let reading =
         Reading { clamp: lift.bound() as u64, confidence, minimum_group: own.release.minimum_group };
     if !built.program.mechanisms.iter().any(|mechanism| mechanism.to == viewer) {
-        return Ok(None);
+        return None;
     }
-    let effect = if own.release.mode == ReleaseMode::Sums {
+    Some(if own.release.mode == ReleaseMode::Sums {
         let mechanism = layout.outputs.iter().filter(|o| o.viewer == viewer).find_map(|o| o.noised);
-        let Some(joint) = mechanism.and_then(|(m, _)| scales.joint(m)) else { return Ok(None) };
+        let Some(joint) = mechanism.and_then(|(m, _)| scales.joint(m)) else { return None };
         minimum_detectable_effect(joint, &guess, &reading, POWER)
     } else {
         let difference =
             |o: &&studies::lift::OutputMeaning| o.viewer == viewer && o.quantity == Quantity::Difference;
         let noised = layout.outputs.iter().find(difference).and_then(|o| o.noised);
         let scale = noised.and_then(|(m, _)| scales.fixed(m));
-        let Some(scale) = scale else { return Ok(None) };
+        let Some(scale) = scale else { return None };
         minimum_detectable_effect_fixed(own.release.mode, scale, &guess, &reading, POWER)
-    };
-    Ok(effect.ok())
+    })
 }

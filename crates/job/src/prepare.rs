@@ -12,9 +12,9 @@ use net::Identity;
 use num_traits::Zero;
 use privacy::dummies;
 use privacy::ledger::{Bytes32, Ledger};
-use privacy::scales::most_seen;
+use privacy::scales::{Scales, most_seen};
 use program::{Audit, Class, Program, RowSet, ValueType, Viewer};
-use release::rational::{ratio, shown};
+use release::rational::{Rational, ratio, shown};
 use std::path::Path;
 use std::sync::Arc;
 use studies::lift::{self, LiftLayout, LiftParameters};
@@ -33,6 +33,28 @@ pub struct Built {
     pub lift: Option<(LiftParameters, LiftLayout)>,
     /// What the verifier derived from it.
     pub audit: Audit,
+    /// The noise of its releases. Where that hangs on group sizes which a run publishes, that of [`GROUPS`];
+    /// none where even those have none.
+    pub scales: Option<Arc<Scales>>,
+}
+
+/// Group sizes at which a study's noise is looked at before they are known: how far a draw may be from its
+/// law hardly hangs on them.
+const GROUPS: [u64; 2] = [500_000; 2];
+
+impl Built {
+    /// How far the noise of the release to a viewer may be from the law that its rho is of.
+    #[must_use]
+    pub fn distance_to(&self, viewer: Viewer) -> Rational {
+        self.scales.as_ref().map_or_else(Rational::zero, |scales| scales.distance_to(viewer))
+    }
+
+    /// What anybody may see of it: rho, and the distance of its noise.
+    fn published(&self) -> [Rational; 2] {
+        let of = |scales: &Arc<Scales>| scales.charge(Viewer::Public).clone();
+        let rho = self.scales.as_ref().map_or_else(Rational::zero, of);
+        [rho, self.distance_to(Viewer::Public)]
+    }
 }
 
 /// One party's rows.
@@ -207,8 +229,7 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
     check_spine(party, study)?;
     check_servers(party, study)?;
     let mut built = Vec::new();
-    for run in file.runs_of(&party.as_party) {
-        let checked = build(run, &policy(party)?)?;
+    for (run, checked) in build_all(file.runs_of(&party.as_party), &policy(party)?)? {
         within_policy(party, run, &checked)?;
         if charges(party, run, &checked)? {
             party.lineage()?;
@@ -480,7 +501,46 @@ pub fn build(study: &Study, policy: &program::VerifierPolicy) -> Result<Built, E
              write noise = \"inside\", or leave it out",
         ));
     }
-    Ok(Built { program, lift, audit })
+    let scales = noise(study, &program, lift.as_ref().map(|(_, layout)| layout), &audit)?;
+    Ok(Built { program, lift, audit, scales })
+}
+
+/// Builds all runs of a study that a side can see.
+///
+/// # Errors
+/// Those of [`build`]; and where what becomes public of all runs together could be told from exact noise.
+pub fn build_all<'a>(
+    runs: impl IntoIterator<Item = &'a Study>,
+    policy: &program::VerifierPolicy,
+) -> Result<Vec<(&'a Study, Built)>, Error> {
+    let built = runs.into_iter().map(|run| Ok((run, build(run, policy)?))).collect::<Result<Vec<_>, _>>()?;
+    let published = built.iter().map(|(_, built)| built.published());
+    let all = published.fold([Rational::zero(), Rational::zero()], |[rho, tau], [r, t]| [rho + r, tau + t]);
+    for (run, built) in &built {
+        let [rho, tau] = built.published();
+        let elsewhere = (&(&all[0] - rho), &(&all[1] - tau));
+        built.scales.iter().try_for_each(|scales| scales.bear(run, elsewhere))?;
+    }
+    Ok(built)
+}
+
+/// The noise of a study's releases, which is refused where it could be told from its law: before anything is
+/// sent, and not when it is paid for.
+fn noise(
+    study: &Study,
+    program: &Program,
+    layout: Option<&LiftLayout>,
+    audit: &Audit,
+) -> Result<Option<Arc<Scales>>, Error> {
+    let groups = layout.and_then(|layout| layout.published.as_ref()).map(|_| GROUPS);
+    let scales = match Scales::new(study, program, audit, groups) {
+        Ok(scales) => scales,
+        Err(_) if groups.is_some() => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let nothing = Rational::zero();
+    scales.bear(study, (&nothing, &nothing))?;
+    Ok(Some(Arc::new(scales)))
 }
 
 /// A refusal of a study's program, whose lines count from its first one.

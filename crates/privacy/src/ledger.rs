@@ -33,12 +33,12 @@ mod succession;
 pub(crate) mod tests;
 
 pub use afford::MORE_BUDGET;
-use afford::{afford, afford_total, afford_viewer, readers};
-pub(crate) use bars::allow_command;
+use afford::{afford, afford_all};
+pub use bars::allow_command;
 pub use bars::{ATTEMPTS_AHEAD, PeerLineage, PeerRecord};
 pub use bars::{barred_error, quoted};
 pub use chain::{ChainHead, CheckedChain};
-pub use export::{EXPORT_FORMAT, Export, VerifiedExport};
+pub use export::{BarRecord, EXPORT_FORMAT, Export, VerifiedExport};
 pub use holding::{HeldShare, ShareProgress};
 pub use lineages::{JointSpending, MatchStart, ViewerSpending};
 pub use paid::{DebitTerms, PAID_BYTES, PaymentProof, SignatureRow, SignedDebits, UNPAID, check_signatures};
@@ -170,6 +170,14 @@ pub struct EntryRow {
     pub lifted: bool,
     /// Whether it was given back: nobody can have seen what it was for.
     pub given_back: bool,
+}
+
+impl EntryRow {
+    /// Whether it was taken over from what a peer gave back: of no one study, rho and delta of all.
+    #[must_use]
+    pub fn is_recovered(&self) -> bool {
+        self.study.bytes().all(|digit| digit == b'0')
+    }
 }
 
 /// One stored answer, for listing.

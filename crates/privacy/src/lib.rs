@@ -12,10 +12,10 @@ pub mod ledger;
 pub mod scales;
 
 use base::{Error, PartyId};
-use num_traits::Zero;
+use num_traits::{Signed, Zero};
 use page::numbers::up;
 use release::Rational;
-use release::rational::to_f64;
+use release::rational::{shown, to_f64};
 use release::scale::rho_to_epsilon;
 use serde::{Deserialize, Serialize};
 use study::Study;
@@ -48,10 +48,18 @@ pub fn off(rho: &Rational, tau: &Rational) -> f64 {
     (1.0 + rho_to_epsilon(to_f64(rho), DELTA).exp()) * to_f64(tau)
 }
 
-/// Whether that is little enough to release anything.
-#[must_use]
-pub fn bears(rho: &Rational, tau: &Rational) -> bool {
-    off(rho, tau) <= MOST_OFF
+/// Refuses where that is too much to release anything; `what` is the noise, as a sentence begins.
+///
+/// # Errors
+/// Then.
+pub fn bears(what: &str, rho: &Rational, tau: &Rational) -> Result<(), Error> {
+    if !tau.is_positive() || off(rho, tau) <= MOST_OFF {
+        return Ok(());
+    }
+    Err(Error::refused(format!(
+        "{what} could be told from exact noise by more than 1e-9 of delta at rho {}: agree on less rho",
+        shown(rho)
+    )))
 }
 
 impl PrivacyTotal {

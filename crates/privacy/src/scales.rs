@@ -1,5 +1,6 @@
 //! How much noise each released number of one viewer gets, and what that costs: derived, never stated.
 
+use crate::dummies;
 use crate::ledger::Bytes32;
 use base::{Error, PartyId};
 use engine::Engine;
@@ -213,9 +214,29 @@ impl Scales {
     /// The same of all that a party sees.
     #[must_use]
     pub fn most_distance(&self, party: PartyId) -> Rational {
-        let seen = self.noises.iter().zip(&self.to).filter(|(_, to)| to.has(party));
+        self.distance_to(party.into()) + self.distance_to(Viewer::Public)
+    }
+
+    /// The same of the release to a viewer alone.
+    #[must_use]
+    pub fn distance_to(&self, viewer: Viewer) -> Rational {
+        let seen = self.noises.iter().zip(&self.to).filter(|(_, to)| **to == viewer);
         let of = |noise: &OutputNoise| noise.sampler.as_ref().map(Sampler::distance);
         seen.flat_map(|(noises, _)| noises.iter().filter_map(of)).sum()
+    }
+
+    /// Refuses a study whose noise could be told from its law by somebody who sees all that a party does, the
+    /// sizes of the match among it, and `elsewhere`: rho and distance of what becomes public of the study's
+    /// other runs, which a ledger counts as read.
+    ///
+    /// # Errors
+    /// Then; or when the study's dummies are out of range.
+    pub fn bear(&self, study: &Study, elsewhere: (&Rational, &Rational)) -> Result<(), Error> {
+        (0..).map(PartyId).zip(&study.parties).try_for_each(|(party, member)| {
+            let rho = self.seen_by(party) + dummies::rho(study, party)? + elsewhere.0;
+            let what = format!("the study's noise is too little: that of all that {} sees", member.name);
+            crate::bears(&what, &rho, &(self.most_distance(party) + elsewhere.1))
+        })
     }
 
     /// Names the noise of all that a viewer sees: numbers that were drawn by it are read by it. The same

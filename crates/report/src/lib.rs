@@ -434,7 +434,8 @@ pub struct Disclosure {
     pub rows: Vec<u64>,
     /// Size of the union, known to all. With `size_hidden` the largest that it can be.
     pub union: u64,
-    /// The size of the match, made-up rows included. With `size_hidden` the largest that it can be.
+    /// Between two parties the size of the match, made-up rows included. Among more, and with `size_hidden`,
+    /// the largest number of rows that all parties can have.
     pub matched_upper_bound: u64,
     /// Whether not all learnt how many rows matched: nobody did, or only the party that saw the match graph.
     #[serde(default)]
@@ -457,6 +458,14 @@ pub struct Disclosure {
     /// private.
     #[serde(default)]
     pub public_keys: bool,
+}
+
+impl Disclosure {
+    /// The size of the match, where those of the sets and of the union tell it: between two parties. Among
+    /// more they do not say how many rows any set of parties has in common.
+    pub(crate) fn matched(&self) -> Option<u64> {
+        (self.rows.len() <= 2 && !self.size_hidden).then_some(self.matched_upper_bound)
+    }
 }
 
 /// Made-up rows that hide sizes, and what this party was charged for the sizes that it showed.

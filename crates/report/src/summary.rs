@@ -197,12 +197,17 @@ pub fn besides(report: &RunReport) -> String {
             }
         }
     } else {
-        format!(
-            "the sizes of the sets ({}), of their union ({}) and of the match ({})",
-            rows.join(" and "),
-            count(disclosed.union),
-            count(disclosed.matched_upper_bound)
-        )
+        let (rows, union) = (rows.join(" and "), count(disclosed.union));
+        match disclosed.matched() {
+            Some(matched) => format!(
+                "the sizes of the sets ({rows}), of their union ({union}) and of the match ({})",
+                count(matched)
+            ),
+            None => format!(
+                "the sizes of the sets ({rows}) and of their union ({union}), which do not tell how many rows \
+                 any of them have in common"
+            ),
+        }
     };
     if disclosed.dummies.is_some() {
         text += ", with made-up rows in them that hide the exact ones";

@@ -155,7 +155,8 @@ pub fn sizes(disclosed: &Disclosure) -> String {
             Some(to) => format!("and {} alone learnt how many matched", label(to)),
         },
         false => {
-            format!("{} in the union, hence {} matched", disclosed.union, disclosed.matched_upper_bound)
+            let hence = disclosed.matched().map_or(String::new(), |matched| format!(", hence {matched} matched"));
+            format!("{} in the union{hence}", disclosed.union)
         }
     };
     rows.concat() + &rest

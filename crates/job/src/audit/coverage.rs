@@ -244,7 +244,7 @@ impl Row {
             0 => String::new(),
             values => format!(", one of {values} values"),
         };
-        format!("`{}`, {who}{values}", self.mode.name())
+        format!("{}, {who}{values}", self.mode.name())
     }
 
     fn mechanism(&self, clamp: u64, rho: &Rational, rows: [u64; 2]) -> Result<CellMechanism, Error> {
@@ -365,8 +365,8 @@ fn of_study(study: &Study, asked: &CoverageQuestion) -> Result<Vec<Wanted>, Erro
             let cells = lift.cells(family);
             let Some(first) = cells.first() else { continue };
             let name = match cells.len() {
-                1 => format!("`{}`, {who}", lift.mode.name()),
-                n => format!("`{}`, {who}, one of {n} values of the {family:?}", lift.mode.name()),
+                1 => format!("{}, {who}", lift.mode.name()),
+                n => format!("{}, {who}, one of {n} values of the {family:?}", lift.mode.name()),
             };
             for (law, _) in asked.laws.iter().enumerate() {
                 for rows in &asked.rows {

@@ -44,6 +44,8 @@ pub(super) struct Agreement {
     pub name: Name,
     /// Peers whose ledger is not the one that it was, and the last statement that this party keeps of each.
     pub changed: Vec<(PartyId, ChainMismatch, Statement)>,
+    /// How many entries this party said that its chain with each peer has.
+    pub counts: Vec<(PartyId, u64)>,
     /// Which attempt of each party's view of the two is run.
     pub attempts: [u32; 2],
     /// Whether each viewer of the two has its outputs: then nothing of that release is run, or charged.
@@ -108,6 +110,8 @@ struct First {
     /// How many entries of this party's chain the peer knows.
     knows: u64,
     held: Held,
+    /// How many entries this party said that its chain has.
+    count: u64,
 }
 
 const FIRST_BYTES: usize = 5 * 32 + STATEMENT_BYTES + 8;
@@ -244,6 +248,9 @@ impl Own<'_> {
             let held = owners.iter().position(|owner| *owner == peer).and_then(|at| held[at].as_ref());
             held.map_or(0, |held| held.head.count)
         };
+        // As the statements below have it: what is kept of this meeting makes it more.
+        let count = |peer: &PartyId| Ok::<_, Error>(self.lock()?.chain(self.key(*peer))?.count);
+        let counts = owners.iter().map(count).collect::<Result<Vec<_>, _>>()?;
         let mine = |peer: PartyId| {
             let key = self.key(peer);
             let statement = self.lock()?.statement(self.identity, key.parse()?)?;
@@ -268,7 +275,7 @@ impl Own<'_> {
             all_data[peer.index()].copy_from_slice(hash(4));
             let statement = heard(session, peer, self.key(peer), self.identity, statement)?;
             let knows = u64::from_le_bytes(knows.try_into().expect("eight bytes"));
-            firsts.push(First { peer, statement, knows, held });
+            firsts.push(First { peer, statement, knows, held, count: counts[firsts.len()] });
         }
         let study = self.checked.hash.as_bytes();
         let name = blake3::derive_key("tacit spine 1", &[&study[..], nonces.as_flattened()].concat());
@@ -335,7 +342,21 @@ impl Own<'_> {
         if let (true, Some((_, report))) = (same_old, old) {
             (stored, all_stored) = (Some(report), true);
         }
-        Ok(Agreement { tags, answer, stored, all_stored, name, changed, attempts, done: over, common, study })
+        let counts = firsts.iter().map(|first| (first.peer, first.count)).collect();
+        let done = over;
+        Ok(Agreement {
+            tags,
+            answer,
+            stored,
+            all_stored,
+            name,
+            changed,
+            counts,
+            attempts,
+            done,
+            common,
+            study,
+        })
     }
 
     /// The attempt that this side would run of each of two parties' views.

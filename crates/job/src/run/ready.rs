@@ -98,7 +98,8 @@ pub(crate) fn forgotten(party: &PartySetup) -> Result<(), Error> {
 pub(crate) fn unclaimed(ledger: &Ledger, all: &[Checked]) -> Result<(), Error> {
     for (peer, statement) in ledger.claims()? {
         if let Some(member) = member_of(all, &peer) {
-            return Err(claimed(ledger, &member.name, &peer, &statement));
+            let now = format!("{} by now", ledger.chain(&peer).map_or(0, |head| head.count));
+            return Err(claimed(ledger, &member.name, &statement, &now));
         }
     }
     Ok(())
@@ -118,10 +119,10 @@ fn report_of(party: &PartySetup) -> Option<PathBuf> {
     })
 }
 
-/// A peer gave back a statement that this party signed and its ledger does not hold.
-fn claimed(ledger: &Ledger, name: &str, key: &str, statement: &Statement) -> Error {
+/// A peer gave back a statement that this party signed and its ledger does not hold; `own` is how many
+/// entries it has with that peer.
+fn claimed(ledger: &Ledger, name: &str, statement: &Statement, own: &str) -> Error {
     let path = ledger.path().display();
-    let own = ledger.chain(key).map_or(0, |head| head.count);
     Error::refused(format!(
         "{name} holds a statement that this party signed on {}: its ledger had {} entries with {name} then. \
          {path} has {own} and is not that ledger: it was made anew, put back from an older copy or changed, \
@@ -160,7 +161,7 @@ impl OwnerRun<'_> {
         let begin = mine.is_ok() && theirs.iter().all(|(_, theirs)| theirs[0] == 1);
         self.tell_servers(if begin { StartSignal::Begin } else { StartSignal::Refused }, &agreement.common)?;
         let claims: Vec<Result<(), Error>> =
-            theirs.iter().map(|(peer, theirs)| self.hear_claim(*peer, &theirs[1..])).collect();
+            theirs.iter().map(|(peer, theirs)| self.hear_claim(*peer, &theirs[1..], agreement)).collect();
         let strangers = self.session.step("agree", |session| {
             let strangers = mine?;
             claims.into_iter().collect::<Result<(), _>>()?;
@@ -220,13 +221,18 @@ impl OwnerRun<'_> {
     }
 
     /// What a peer gives back as signed by this party, if anything.
-    fn hear_claim(&self, peer: PartyId, bytes: &[u8]) -> Result<(), Error> {
+    fn hear_claim(&self, peer: PartyId, bytes: &[u8], agreement: &Agreement) -> Result<(), Error> {
         let member = &self.checked.study.parties[peer.index()];
         let Some(statement) = Statement::read(bytes) else { return Ok(()) };
         let (own, settle) = (self.checked.identity.fingerprint(), self.party.new_ledger);
         let mut ledger = self.lock()?;
         match ledger.claim(&statement, own, member.key.parse()?, settle)? {
-            Some(statement) => Err(claimed(&ledger, &member.name, &member.key, &statement)),
+            // As the peer heard it, so that both operators read the same.
+            Some(statement) => {
+                let said = agreement.counts.iter().find(|(other, _)| *other == peer);
+                let said = said.map_or(0, |(_, count)| *count).to_string();
+                Err(claimed(&ledger, &member.name, &statement, &said))
+            }
             None => Ok(()),
         }
     }

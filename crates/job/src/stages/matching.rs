@@ -105,9 +105,10 @@ impl<'a> MatchStage<'a> {
     /// What it told of sizes and counts, as reports say it.
     pub fn disclosure(&self, told: MatchDisclosure) -> Disclosure {
         let (rows, union) = (told.sizes.rows, told.sizes.union);
+        let least = rows.iter().copied().min().unwrap_or(0);
         let matched = match told.size_hidden {
-            true => rows.iter().copied().min().unwrap_or(0),
-            false => rows.iter().sum::<u64>() - union,
+            true => least,
+            false => least.min(in_all(&rows, union)),
         };
         let count = |met: matching::MatchedCount| MatchCount { what: met.what, count: met.count };
         Disclosure {
@@ -121,6 +122,13 @@ impl<'a> MatchStage<'a> {
             ..Disclosure::default()
         }
     }
+}
+
+/// Most rows that all parties can have, by the sizes of their sets and of the union: each of them is counted
+/// once more for every party but one. Between two parties it is how many matched.
+fn in_all(rows: &[u64], union: u64) -> u64 {
+    let more = rows.iter().sum::<u64>().saturating_sub(union);
+    more / (rows.len() as u64).saturating_sub(1).max(1)
 }
 
 impl Stage for MatchStage<'_> {

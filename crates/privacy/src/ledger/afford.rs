@@ -17,8 +17,44 @@ pub(super) fn afford(connection: &Connection, path: &Path, debit: &Debit) -> Res
     }
     readers(connection, path, debit)?
         .iter()
-        .try_for_each(|viewer| afford_viewer(connection, path, debit, viewer))?;
-    afford_total(connection, path, debit)
+        .try_for_each(|viewer| afford_viewer(connection, path, (debit, ONE), viewer))?;
+    let what = format!("{ONE} to viewer {}", debit.viewer_key);
+    afford_total(connection, path, (debit, &what))
+}
+
+/// A debit by itself, in a refusal.
+const ONE: &str = "this release";
+/// All debits that a run is about to make.
+const ALL: &str = "this run";
+
+/// Whether all bounds allow debits that are about to be made, all together: what is refused now says what
+/// they all need, and not what is missing for the first of them.
+pub(super) fn afford_all(connection: &Connection, path: &Path, debits: &[&Debit]) -> Result<(), Error> {
+    let mut viewers: Vec<String> = Vec::new();
+    for debit in debits {
+        let all = readers(connection, path, debit)?;
+        viewers.extend(all.into_iter().filter(|viewer| !viewers.contains(viewer)).collect::<Vec<_>>());
+    }
+    for viewer in viewers {
+        let reads = |seen: &str| seen == viewer || seen == PUBLIC;
+        let read = debits.iter().filter(|debit| debit.viewer_key.split(' ').any(reads));
+        if let Some(all) = together(read) {
+            afford_viewer(connection, path, (&all, ALL), &viewer)?;
+        }
+    }
+    together(debits.iter()).map_or(Ok(()), |all| afford_total(connection, path, (&all, ALL)))
+}
+
+/// What several debits charge, as one; bounds are of one party's policy, but a debit without a delta has none
+/// for that.
+fn together<'a>(debits: impl Iterator<Item = &'a &'a Debit>) -> Option<Debit> {
+    debits.map(|debit| (*debit).clone()).reduce(|all, next| Debit {
+        rho: all.rho + next.rho,
+        delta: all.delta + next.delta,
+        most_delta: all.most_delta.max(next.most_delta),
+        tau: all.tau + next.tau,
+        ..all
+    })
 }
 
 /// Who can read what a debit is for: those it names, and then, where anybody may, every other viewer of the
@@ -35,18 +71,21 @@ pub(super) fn readers(connection: &Connection, path: &Path, debit: &Debit) -> Re
 }
 
 /// Whether what all viewers learn together stays within its bound; what several see is counted once.
-pub(super) fn afford_total(connection: &Connection, path: &Path, debit: &Debit) -> Result<(), Error> {
+fn afford_total(
+    connection: &Connection,
+    path: &Path,
+    (debit, what): (&Debit, &str),
+) -> Result<(), Error> {
     let Some(most) = &debit.total else { return Ok(()) };
     let all =
         lineages::spent_by_all(connection, &debit.lineage).map_err(|e| file::explain(path, "read", &e))?;
     if &all + &debit.rho > *most {
         return Err(Error::refused(format!(
-            "policy.total: {} of {} spent on lineage {} by all viewers together; this release to viewer {} \
-             needs {}: agree on less rho, or raise policy.total, which bounds what viewers learn together",
+            "policy.total: {} of {} spent on lineage {} by all viewers together; {what} needs {}: agree on \
+             less rho, or raise policy.total, which bounds what viewers learn together",
             shown(&all),
             shown(most),
             debit.lineage,
-            debit.viewer_key,
             shown(&debit.rho)
         )));
     }
@@ -54,10 +93,10 @@ pub(super) fn afford_total(connection: &Connection, path: &Path, debit: &Debit) 
 }
 
 /// Whether one of those who see a release may.
-pub(super) fn afford_viewer(
+fn afford_viewer(
     connection: &Connection,
     path: &Path,
-    debit: &Debit,
+    (debit, what): (&Debit, &str),
     viewer: &str,
 ) -> Result<(), Error> {
     let explain = |e: rusqlite::Error| file::explain(path, "read", &e);
@@ -65,7 +104,7 @@ pub(super) fn afford_viewer(
     let (rho, delta) = (total("rho")?, total("delta")?);
     if &rho + &debit.rho > debit.budget {
         return Err(Error::refused(format!(
-            "budget: {} of {} spent on lineage {} by viewer {viewer}; this release needs {}: {MORE_BUDGET}",
+            "budget: {} of {} spent on lineage {} by viewer {viewer}; {what} needs {}: {MORE_BUDGET}",
             shown(&rho),
             shown(&debit.budget),
             debit.lineage,
@@ -73,7 +112,7 @@ pub(super) fn afford_viewer(
         )));
     }
     if let Some(period) = &debit.period {
-        afford_period(connection, path, (&debit.lineage, viewer), &debit.rho, period)?;
+        afford_period(connection, path, ((&debit.lineage, viewer), what), &debit.rho, period)?;
     }
     if debit.delta.is_positive() && &delta + &debit.delta > debit.most_delta {
         return Err(Error::refused(format!(
@@ -85,23 +124,33 @@ pub(super) fn afford_viewer(
             small(&debit.delta)
         )));
     }
-    let tau = holding::spent_tau(connection, &debit.lineage, viewer).map_err(explain)? + &debit.tau;
-    if debit.tau.is_positive() && !crate::bears(&(&rho + &debit.rho), &tau) {
-        return Err(Error::refused(format!(
-            "delta: with this release the noise of all releases of lineage {} to viewer {viewer} could be \
-             told from exact noise by more than 1e-9 of delta at rho {}: agree on less rho",
-            debit.lineage,
-            shown(&(rho + &debit.rho))
-        )));
+    afford_noise(connection, path, (&debit.lineage, viewer), (&debit.rho, &debit.tau))
+}
+
+/// Whether all noise that a viewer of a lineage has seen, and some more of this rho and distance, is still
+/// close enough to its law.
+fn afford_noise(
+    connection: &Connection,
+    path: &Path,
+    (lineage, viewer): (&str, &str),
+    (rho, tau): (&Rational, &Rational),
+) -> Result<(), Error> {
+    if !tau.is_positive() {
+        return Ok(());
     }
-    Ok(())
+    let explain = |e: rusqlite::Error| file::explain(path, "read", &e);
+    let rho = spent(connection, "rho", lineage, viewer).map_err(explain)? + rho;
+    let tau = holding::spent_tau(connection, lineage, viewer).map_err(explain)? + tau;
+    let what =
+        format!("delta: with this release the noise of all releases of lineage {lineage} to viewer {viewer}");
+    crate::bears(&what, &rho, &tau)
 }
 
 /// Whether a viewer's bound within a period allows a charge.
 fn afford_period(
     connection: &Connection,
     path: &Path,
-    (lineage, viewer): (&str, &str),
+    ((lineage, viewer), what): ((&str, &str), &str),
     rho: &Rational,
     period: &Period,
 ) -> Result<(), Error> {
@@ -116,8 +165,8 @@ fn afford_period(
         None => "it is more than any period allows".to_owned(),
     };
     Err(Error::refused(format!(
-        "policy.period_budget: {} of {} spent on lineage {lineage} by viewer {viewer}; this release needs \
-         {}: {when}. Wait, agree on less rho, or raise policy.period_budget",
+        "policy.period_budget: {} of {} spent on lineage {lineage} by viewer {viewer}; {what} needs {}: \
+         {when}. Wait, agree on less rho, or raise policy.period_budget",
         shown(&spent),
         period.words(),
         shown(rho)
@@ -139,7 +188,16 @@ impl Ledger {
     /// # Errors
     /// As [`Ledger::debit`].
     pub fn check_period(&self, towards: (&str, &str), rho: &Rational, period: &Period) -> Result<(), Error> {
-        afford_period(&self.connection, &self.path, towards, rho, period)
+        afford_period(&self.connection, &self.path, (towards, ALL), rho, period)
+    }
+
+    /// Whether noise of this rho and distance may be added to what a viewer of a lineage has seen; nothing is
+    /// written.
+    ///
+    /// # Errors
+    /// As [`Ledger::debit`].
+    pub fn check_noise(&self, towards: (&str, &str), noise: (&Rational, &Rational)) -> Result<(), Error> {
+        afford_noise(&self.connection, &self.path, towards, noise)
     }
 }
 

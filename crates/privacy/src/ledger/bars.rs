@@ -5,7 +5,7 @@
 //! operator alone.
 
 use super::succession::{has_line, line};
-use super::{Bytes32, Ledger, begin, file, now, records};
+use super::{BarRecord, Bytes32, Ledger, begin, file, moment, now, peers, records};
 use base::Error;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
@@ -98,6 +98,38 @@ impl Ledger {
     /// When the ledger cannot be read.
     pub fn barred(&self, towards: &PeerLineage, running: &[(Bytes32, u32)]) -> Result<Option<String>, Error> {
         standing(&self.connection, towards, running).map_err(|e| self.explain("read", &e))
+    }
+
+    /// What barred peers, oldest first.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn bars(&self) -> Result<Vec<BarRecord>, Error> {
+        let sql = "SELECT at, kind, peer, lineage, reason, row, release FROM bars ORDER BY row";
+        self.listed(sql, [], |row| {
+            let towards = PeerLineage { peer: row.get(2)?, lineage: row.get(3)? };
+            let allowed = row.get::<_, i64>(5)? <= lifted(&self.connection, &towards)?.bars;
+            let kind: String = row.get(1)?;
+            let over = kind == BarKind::Ledger.name()
+                && peers::newest_said(&self.connection, &towards.peer)? != Some(row.get(6)?);
+            let PeerLineage { peer, lineage } = towards;
+            let stands = !allowed && !over;
+            Ok(BarRecord { at: moment(row.get(0)?), kind, peer, lineage, reason: row.get(4)?, stands })
+        })
+    }
+
+    /// Why a run with a peer is refused as long as its ledger is the one that was met last, if so.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn was_another(&self, peer: &str) -> Result<Option<BarRecord>, Error> {
+        let ledger = BarKind::Ledger.name();
+        for bar in self.bars()?.into_iter().rev().filter(|bar| bar.stands && bar.kind == ledger) {
+            if self.newest(&bar.peer)? == self.newest(peer)? {
+                return Ok(Some(bar));
+            }
+        }
+        Ok(None)
     }
 
     /// Lifts what bars a peer, on one lineage or on all: what breaks off later bars again. Takes nothing back
@@ -370,7 +402,7 @@ pub fn barred_error(ledger: &std::path::Path, towards: &PeerLineage, reason: &st
 }
 
 /// What this side's operator says to let releases with a peer begin again.
-pub(crate) fn allow_command(ledger: &std::path::Path, towards: &PeerLineage) -> String {
+pub fn allow_command(ledger: &std::path::Path, towards: &PeerLineage) -> String {
     format!(
         "tacit ledger allow {} {} --lineage {} --reason \"...\"",
         quoted(&ledger.display().to_string()),

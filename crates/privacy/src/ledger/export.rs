@@ -119,6 +119,10 @@ pub struct BarRecord {
     pub lineage: String,
     /// Why.
     pub reason: String,
+    /// Whether it bars the peer still: nobody has allowed it, and, of a ledger, the peer has signed nothing
+    /// since that fits.
+    #[serde(default)]
+    pub stands: bool,
 }
 
 /// What an operator allowed.
@@ -198,14 +202,7 @@ impl Ledger {
             })?,
             numbers: self.numbers()?,
             transcripts: self.stages()?,
-            bars: self.listed(
-                "SELECT at, kind, peer, lineage, reason FROM bars ORDER BY row",
-                [],
-                |row| {
-                    let (peer, lineage, reason) = (row.get(2)?, row.get(3)?, row.get(4)?);
-                    Ok(BarRecord { at: time(row)?, kind: row.get(1)?, peer, lineage, reason })
-                },
-            )?,
+            bars: self.bars()?,
             allows: self.listed("SELECT at, peer, lineage, reason FROM allows ORDER BY row", [], |row| {
                 Ok(AllowRecord {
                     at: time(row)?,

@@ -11,8 +11,8 @@
 use super::paid::{self, PaymentProof};
 use super::succession::{has_line, line, newest_of};
 use super::{
-    Bytes32, Debit, Ledger, PUBLIC, PeerLineage, SumExactly, VOIDED, afford, afford_total, afford_viewer,
-    barred_error, begin, check, file, now, rational_of, readers, record,
+    Bytes32, Debit, Ledger, PeerLineage, SumExactly, VOIDED, afford, afford_all, barred_error,
+    begin, check, file, now, rational_of, record,
 };
 use base::Error;
 use num_traits::Zero;
@@ -220,30 +220,11 @@ impl Ledger {
     /// Whether debits that are about to be made would all succeed; nothing is written.
     ///
     /// # Errors
-    /// As [`Ledger::debit`], of the first that would not.
+    /// As [`Ledger::debit`].
     pub fn check_together(&self, debits: &[Debit]) -> Result<(), Error> {
         let protecting: Vec<&Debit> = debits.iter().filter(|debit| debit.protects).collect();
-        for (i, debit) in protecting.iter().enumerate() {
-            check(debit)?;
-            // What the debits before it take is gone by then.
-            let with = |seen: &dyn Fn(&Debit) -> bool| {
-                let before = protecting[..i].iter().filter(|before| seen(before));
-                before.fold((*debit).clone(), |all, d| Debit {
-                    rho: all.rho + &d.rho,
-                    // Bounds of what this debit does not add to are not its to keep.
-                    delta: if all.delta.is_zero() { all.delta } else { all.delta + &d.delta },
-                    tau: if all.tau.is_zero() { all.tau } else { all.tau + &d.tau },
-                    ..all
-                })
-            };
-            for viewer in readers(&self.connection, &self.path, debit)? {
-                let reads = |seen: &str| seen == viewer || seen == PUBLIC;
-                let all = with(&|before| before.viewer_key.split(' ').any(reads));
-                afford_viewer(&self.connection, &self.path, &all, &viewer)?;
-            }
-            afford_total(&self.connection, &self.path, &with(&|_| true))?;
-        }
-        Ok(())
+        protecting.iter().try_for_each(|debit| check(debit))?;
+        afford_all(&self.connection, &self.path, &protecting)
     }
 
     /// Whether an unspent debit pays for the next number of a release.

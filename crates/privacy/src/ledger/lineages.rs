@@ -116,11 +116,18 @@ impl Ledger {
             for viewer_key in self.viewers_of(&lineage)? {
                 let (rho, delta) =
                     (self.spent(&lineage, &viewer_key)?, self.spent_delta(&lineage, &viewer_key)?);
-                let total = PrivacyTotal::new(&rho, &delta, &Rational::zero());
+                let total = PrivacyTotal::new(&rho, &delta, &self.spent_on_sizes(&lineage, &viewer_key)?);
                 all.push(ViewerSpending { lineage: lineage.clone(), viewer_key, rho: shown(&rho), total });
             }
         }
         Ok(all)
+    }
+
+    /// What of it was for the sizes of matches; of what was taken over after a loss nobody can say.
+    fn spent_on_sizes(&self, lineage: &str, viewer_key: &str) -> Result<Rational, Error> {
+        let sizes = format!("{} AND delta <> '0' AND study <> zeroblob(32)", super::reads(2));
+        let spent = super::spent_on(&self.connection, "rho", &sizes, [lineage, viewer_key]);
+        spent.map_err(|e| self.explain("read", &e))
     }
 
     /// What all releases of a lineage were charged so far, to all viewers together, exactly.
@@ -140,7 +147,8 @@ impl Ledger {
     }
 
     /// What a study on these data was charged towards a viewer of a lineage, and would not be charged again
-    /// if the peer's data are those of the last run as well. `my_tag` is that of these data.
+    /// if the peer's data are those of the last run as well: rho, and how far the noise may be from its law.
+    /// `my_tag` is that of these data.
     ///
     /// # Errors
     /// When the ledger cannot be read.
@@ -150,11 +158,11 @@ impl Ledger {
         lineage: &str,
         viewer_key: &str,
         my_tag: &Bytes32,
-    ) -> Result<Rational, Error> {
+    ) -> Result<[Rational; 2], Error> {
         // Of each release the latest attempt, unless that broke off: another one would be charged.
         let sees = super::sees(3);
         let sql = format!(
-            "SELECT rho FROM debits AS d WHERE study = ?1 AND lineage = ?2 AND {sees} AND my_tag = ?4 AND \
+            "SELECT rho, coalesce(tau, '0') AS tau FROM debits AS d WHERE study = ?1 AND lineage = ?2 AND {sees} AND my_tag = ?4 AND \
                    protects = 1 AND {VOIDED} AND peer_tag = (SELECT peer_tag FROM debits WHERE study = ?1 \
                    AND lineage = ?2 AND {sees} AND my_tag = ?4 AND protects = 1 ORDER BY row DESC LIMIT 1) \
                    AND attempt = (SELECT max(attempt) FROM debits WHERE release = d.release AND protects = \
@@ -164,8 +172,9 @@ impl Ledger {
                    t.release = d.release AND t.attempt = d.attempt AND stage >= 2))"
         );
         let values = params![study, lineage, viewer_key, my_tag];
-        let charges = self.listed(&sql, values, |row| rational_of(row, "rho"))?;
-        Ok(charges.into_iter().fold(Rational::zero(), |sum, charge| sum + charge))
+        let read = |row: &rusqlite::Row<'_>| Ok([rational_of(row, "rho")?, rational_of(row, "tau")?]);
+        let charges = self.listed(&sql, values, read)?;
+        Ok([0, 1].map(|of| charges.iter().map(|charge| &charge[of]).sum()))
     }
 
     /// Whether a study was charged towards a viewer of a lineage before, and never on the data that have

@@ -283,10 +283,12 @@ pub(super) fn keep(
 pub struct SignedDebits {
     /// Debits that count or are this party's own record, with the signature of every party that they name.
     pub by_all: u32,
-    /// Debits that lack one: the four below.
+    /// Debits that lack one: the five below.
     pub not_by_all: u32,
     /// Of these, for sizes of matches: nobody signs those.
     pub sizes: u32,
+    /// Of these, taken over after this ledger was lost: they are of no one release.
+    pub recovered: u32,
     /// Of these, given back.
     pub given_back: u32,
     /// Of these, for releases of candidates, or of a version that signed nothing.
@@ -324,6 +326,7 @@ pub fn check_signatures(debits: &[EntryRow], signatures: &[SignatureRow]) -> Res
         signed.not_by_all += 1;
         *match entry {
             _ if entry.given_back => &mut signed.given_back,
+            _ if entry.is_recovered() => &mut signed.recovered,
             _ if entry.exact_delta != "0" => &mut signed.sizes,
             _ if entry.tau == "0" => &mut signed.candidates,
             _ => &mut signed.unfinished,

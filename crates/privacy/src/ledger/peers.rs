@@ -14,7 +14,7 @@ use net::identity::{Identity, KeyFingerprint};
 use num_traits::{Signed, Zero};
 use release::Rational;
 use release::rational::{shown, small};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 
 /// The last statement of a peer that this party keeps.
@@ -406,6 +406,13 @@ fn held(connection: &Connection, peer: &str, own: KeyFingerprint) -> Result<Held
         }
     }
     Ok(None)
+}
+
+/// The hash of the last statement that is kept of a peer: what a bar of its ledger is under.
+pub(super) fn newest_said(connection: &Connection, peer: &str) -> Result<Option<Bytes32>, rusqlite::Error> {
+    let sql = format!("SELECT statement FROM statements WHERE peer IN {} ORDER BY row DESC LIMIT 1", line(1));
+    let said = connection.query_row(&sql, [peer], |row| row.get::<_, Vec<u8>>(0)).optional()?;
+    Ok(said.map(|said| *blake3::hash(&said).as_bytes()))
 }
 
 /// What this party's ledger has charged a peer over all lineages: the sum of a column, `rho` or `delta`.

@@ -238,7 +238,7 @@ pub fn disclosed(report: &RunReport) -> Vec<Markup> {
         rows.push(("size of the match".into(), beside(told)));
     } else {
         rows.push(("size of the union".into(), amount(disclosed.union)));
-        rows.push(("size of the match".into(), amount(disclosed.matched_upper_bound)));
+        rows.extend(disclosed.matched().map(|matched| ("size of the match".into(), amount(matched))));
     }
     if let Some(dummies) = &disclosed.dummies {
         rows.push(("charged for these sizes, rho".into(), cell(&dummies.rho)));
