@@ -113,6 +113,11 @@ pub(crate) fn failed(what: &str, place: &str, remote: bool, error: &object_store
     }
 }
 
+/// Whether an error is about the range that was asked for: the library has no variant for it.
+pub(crate) fn about_range(error: &object_store::Error) -> bool {
+    matches!(error, object_store::Error::Generic { .. }) && reason(error).to_lowercase().contains("range")
+}
+
 /// The innermost cause in one line: a code where the store sent XML, no query of a URL (which may hold a
 /// signature), nothing that would move a cursor.
 fn reason(error: &object_store::Error) -> String {

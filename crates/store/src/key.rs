@@ -90,6 +90,11 @@ impl StateKey {
         Ok(key)
     }
 
+    /// A key that everybody knows, for fuzzers and tests of formats.
+    pub(crate) fn known() -> Self {
+        Self(Secret::new([7; 32]))
+    }
+
     pub(crate) fn expose(&self) -> &[u8; 32] {
         self.0.expose()
     }
@@ -98,13 +103,6 @@ impl StateKey {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    impl StateKey {
-        pub(crate) fn of(bytes: [u8; 32]) -> Self {
-            Self(Secret::new(bytes))
-        }
-    }
-
     use std::fs::{Permissions, metadata, set_permissions, write};
 
     #[test]

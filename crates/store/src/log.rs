@@ -99,18 +99,20 @@ impl LogPlace {
 }
 
 impl StateLog {
-    /// Begins to lead: checks that the store keeps what was created, reads the log in `folder` up to its end,
+    /// Begins to lead, as long as the lock of the store is held (it is kept with the log): checks that the store keeps what was created, reads the log in `folder` up to its end,
     /// and creates the next object, which says who leads now. Also the records since the last snapshot, that
     /// one's first.
     ///
     /// # Errors
-    /// When the store ignores conditions, another process of this machine leads in the same folder, an object
-    /// is missing or [`StoreError::Damaged`], another process goes on writing, or the store fails.
-    pub fn lead(sealed: SealedStore, folder: &str) -> Result<(Self, Vec<LogRecord>), StoreError> {
-        let lock = sealed.store().lock()?;
+    /// When the store ignores conditions, an object is missing or [`StoreError::Damaged`], another process goes on writing, or the store fails.
+    pub fn lead(
+        sealed: SealedStore,
+        folder: &str,
+        lock: &StoreLock,
+    ) -> Result<(Self, Vec<LogRecord>), StoreError> {
         sealed.store().probe()?;
         let at = LogPlace::default();
-        let mut log = Self { sealed, folder: folder.to_owned(), at, broken: false, _lock: lock };
+        let mut log = Self { sealed, folder: folder.to_owned(), at, broken: false, _lock: lock.clone() };
         let mut records = Vec::new();
         log.read(&mut records)?;
         for _ in 0..TAKE_OVERS {

@@ -82,10 +82,15 @@ impl RunKey {
 
     /// Seals a new object of this name: its header, and what seals its chunks.
     pub(crate) fn begin(&self, name: &str, size: ChunkSize) -> ([u8; HEADER], ChunkSeal) {
+        self.begin_as(name, size, &Seed::from_system().into_rng().bytes())
+    }
+
+    /// The same with given bytes in place of random ones, for what knows its key anyway.
+    pub(crate) fn begin_as(&self, name: &str, size: ChunkSize, random: &[u8; 32]) -> ([u8; HEADER], ChunkSeal) {
         let mut header = [0; HEADER];
         header[..8].copy_from_slice(MAGIC);
         (header[8], header[9]) = (FORMAT, size as u8);
-        header[10..].copy_from_slice(&Seed::from_system().into_rng().bytes::<32>());
+        header[10..].copy_from_slice(random);
         (header, self.seal(name, &header, size))
     }
 
@@ -202,9 +207,8 @@ mod tests {
     impl RunKey {
         /// An object with a header of these random bytes.
         pub(crate) fn pinned(&self, name: &str, random: &[u8; 32], text: &[u8]) -> Vec<u8> {
-            let (mut sealed, _) = self.begin(name, ChunkSize::Small);
-            sealed[10..].copy_from_slice(random);
-            let (seal, mut sealed) = (self.seal(name, &sealed, ChunkSize::Small), sealed.to_vec());
+            let (header, seal) = self.begin_as(name, ChunkSize::Small, random);
+            let mut sealed = header.to_vec();
             let chunks = text.chunks(4_096).len();
             for (number, chunk) in text.chunks(4_096).enumerate() {
                 let mut chunk = chunk.to_vec();

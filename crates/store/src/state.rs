@@ -1,7 +1,7 @@
 //! Named objects in a folder or a bucket, by calls that block.
 
 use crate::address::{StatePlace, bucket};
-use crate::error::failed;
+use crate::error::{about_range, failed};
 use crate::name::{NAME_BYTES, RULE, is_name};
 use crate::{ObjectWriter, StoreError, StoreOptions};
 use base::Error;
@@ -56,9 +56,9 @@ pub struct ObjectTraffic {
     pub requests: u64,
 }
 
-/// As long as it lives, no other process leads a run whose state is in the same local folder.
-#[derive(Debug)]
-pub struct StoreLock(Option<File>);
+/// As long as it or a clone lives, no other process leads a run whose state is in the same local folder.
+#[derive(Clone, Debug)]
+pub struct StoreLock(Option<Arc<File>>);
 
 impl StoreLock {
     /// Whether it holds anything: in a bucket the log alone keeps two leaders apart.
@@ -141,7 +141,7 @@ impl StateStore {
         let shown = folder.display();
         let file = File::open(folder).map_err(|e| Error::io(format_args!("cannot open {shown}"), &e))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(StoreLock(Some(file))),
+            Ok(()) => Ok(StoreLock(Some(Arc::new(file)))),
             Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::input(format!(
                 "another process of this machine leads a run whose state is in {shown}; wait for it or end \
                  it, or name another folder"
@@ -265,14 +265,13 @@ impl StateStore {
         let got = match self.library().get_opts(&path, options).await {
             Ok(got) => got,
             // Of an object of no bytes, or beyond an object's end, no store gives a range.
-            Err(e) => {
-                let size = self.library().head(&path).await.map(|meta| meta.size);
-                return match size {
-                    Ok(size) if size <= range.start => Ok((Vec::new(), size)),
-                    Err(missing @ object_store::Error::NotFound { .. }) => Err(error(missing)),
+            Err(e) if about_range(&e) => {
+                return match self.library().head(&path).await {
+                    Ok(meta) if meta.size <= range.start => Ok((Vec::new(), meta.size)),
                     _ => Err(error(e)),
                 };
             }
+            Err(e) => return Err(error(e)),
         };
         let size = got.meta.size;
         let bytes = got.bytes().await.map_err(error)?;

@@ -49,14 +49,15 @@ fn two_processes_do_not_lead_in_one_folder() {
         return;
     }
     let key = StateKey::fresh();
-    let (mut log, _) = StateLog::lead(sealed(&here.store, &key), "log").unwrap();
+    let lock = here.store.lock().unwrap();
+    assert!(lock.is_held());
+    let (log, _) = StateLog::lead(sealed(&here.store, &key), "log", &lock).unwrap();
+    drop(lock);
     let other = StateStore::open(&here.url, &here.options).unwrap();
-    let error = StateLog::lead(sealed(&other, &key), "log").err().unwrap();
-    let error = Error::from(error).to_string();
+    let error = other.lock().unwrap_err().to_string();
     assert!(error.starts_with("another process of this machine leads a run whose state is in "), "{error}");
-    log.append(&[]).unwrap();
     drop(log);
-    let (log, _) = StateLog::lead(sealed(&other, &key), "log").unwrap();
+    let (log, _) = StateLog::lead(sealed(&other, &key), "log", &other.lock().unwrap()).unwrap();
     assert_eq!(log.epoch(), 2);
 }
 
@@ -85,8 +86,9 @@ fn a_full_disk_is_named_and_half_an_object_is_none() {
     let folder = tempfile::tempdir().unwrap();
     let disk = folder.path().join("disk");
     create_dir(&disk).unwrap();
-    let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=20m,mode=0700", "tmpfs"]).arg(&disk);
-    let mounted = { mount }.output().is_ok_and(|done| done.status.success());
+    let mut mount = Command::new("mount");
+    mount.args(["-t", "tmpfs", "-o", "size=20m,mode=0700", "tmpfs"]).arg(&disk);
+    let mounted = mount.output().is_ok_and(|done| done.status.success());
     if !mounted {
         return println!("skipped: no small disk can be mounted here, which takes root");
     }

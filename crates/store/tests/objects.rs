@@ -3,7 +3,7 @@
 mod support;
 
 use base::Error;
-use store::{OBJECT_BYTES, PART_BYTES, StoreError};
+use store::{OBJECT_BYTES, PART_BYTES, StateStore, StoreError, StoreOptions};
 use support::{bytes, place};
 
 #[test]
@@ -96,4 +96,27 @@ fn parts_become_an_object_when_they_are_finished_and_not_before() {
     dropped.write(&bytes(3 * PART_BYTES)).unwrap();
     drop(dropped);
     assert!(here.store.list("").unwrap().iter().all(|(name, _)| name != "dropped"));
+}
+
+/// Of a bucket alone: what is not there, and what does not answer.
+#[test]
+fn a_bucket_that_is_not_there_or_does_not_answer_is_named() {
+    let here = place();
+    if here.folder.is_some() {
+        return println!("skipped: no bucket is given; `make test-store` gives one");
+    }
+    let error = |place: &str, options: &StoreOptions| {
+        let store = StateStore::open(place, options).unwrap();
+        [store.put("x", b"1"), store.create("x", b"1"), store.get("x").map(drop), store.list("y").map(drop)]
+            .map(|done| Error::from(done.unwrap_err()).to_string())
+    };
+    for text in error("s3://tacit-nowhere/a", &here.options) {
+        assert!(text.contains(" s3://tacit-nowhere/a/"), "{text}");
+        assert!(text.ends_with("there is no such bucket or container; create it first"), "{text}");
+    }
+    let nobody = StoreOptions { endpoint: Some("http://127.0.0.1:1".into()), ..here.options.clone() };
+    for text in error("s3://tacit-test/a", &nobody) {
+        assert!(text.contains("Connection refused (os error 111); check the address, the network"), "{text}");
+        assert!(!text.contains("test-secret"), "{text}");
+    }
 }

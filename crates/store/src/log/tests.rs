@@ -13,6 +13,11 @@ fn sealed(store: StateStore, key: &StateKey) -> SealedStore {
     SealedStore::new(store, key, &[3; 32], "registry")
 }
 
+fn lead(sealed: SealedStore) -> Result<(StateLog, Vec<LogRecord>), StoreError> {
+    let lock = sealed.store().lock().unwrap();
+    StateLog::lead(sealed, "log", &lock)
+}
+
 fn record(text: String) -> LogRecord {
     LogRecord { tag: 1, payload: text.into_bytes() }
 }
@@ -73,7 +78,7 @@ impl Around for Writer {
 fn writer(store: &SealedStore, turns: &Turns, number: usize) -> Vec<(u64, LogRecord)> {
     let mut told = Vec::new();
     for life in 0..3 {
-        let Ok((mut log, _)) = StateLog::lead(store.clone(), "log") else { continue };
+        let Ok((mut log, _)) = lead(store.clone()) else { continue };
         for line in 0..1 + turns.draw(6) {
             let line = record(format!("{number} {life} {line}"));
             let done = match turns.draw(5) {
@@ -151,7 +156,7 @@ fn no_two_writers_write_one_number() {
 fn opening_reads_from_the_last_snapshot_on() {
     let (inner, key) = (Arc::new(InMemory::new()), StateKey::fresh());
     let store = sealed(memory(&inner), &key);
-    let (mut log, records) = StateLog::lead(store.clone(), "log").unwrap();
+    let (mut log, records) = lead(store.clone()).unwrap();
     assert_eq!((log.epoch(), records.len()), (1, 0));
     for number in 2..=SNAPSHOT_EVERY {
         assert!(!log.snapshot_due(), "{number}");
@@ -163,7 +168,7 @@ fn opening_reads_from_the_last_snapshot_on() {
     log.append(&[record("more".into())]).unwrap();
     drop(log);
     let before = store.store().traffic().requests;
-    let (log, records) = StateLog::lead(store.clone(), "log").unwrap();
+    let (log, records) = lead(store.clone()).unwrap();
     let texts: Vec<&[u8]> = records.iter().map(|record| &record.payload[..]).collect();
     assert_eq!((log.epoch(), texts), (2, vec![&b"all"[..], b"of it", b"more"]));
     let requests = store.store().traffic().requests - before;
@@ -174,14 +179,14 @@ fn opening_reads_from_the_last_snapshot_on() {
 fn a_log_that_lost_or_got_an_object_is_refused() {
     let (inner, key) = (Arc::new(InMemory::new()), StateKey::fresh());
     let store = sealed(memory(&inner), &key);
-    let (mut log, _) = StateLog::lead(store.clone(), "log").unwrap();
+    let (mut log, _) = lead(store.clone()).unwrap();
     (0..4).for_each(|line| _ = log.append(&[record(line.to_string())]).unwrap());
     drop(log);
     let raw = store.store();
     let name = |number: u64| format!("log/{number:012}");
     let all: Vec<Vec<u8>> = (1..=5).map(|number| raw.get(&name(number)).unwrap()).collect();
     let restore = || (1..=5).for_each(|number| raw.put(&name(number), &all[number as usize - 1]).unwrap());
-    let refused = || match StateLog::lead(store.clone(), "log") {
+    let refused = || match lead(store.clone()) {
         Err(StoreError::Damaged { place, why }) => (place, why),
         Err(other) => panic!("{other:?}"),
         Ok(_) => panic!("it was taken"),
@@ -204,8 +209,8 @@ fn a_log_that_lost_or_got_an_object_is_refused() {
     assert_eq!(refused().1, "it does not follow the object before it");
     restore();
     let other = SealedStore::new(raw.clone(), &key, &[4; 32], "registry");
-    assert!(matches!(StateLog::lead(other, "log"), Err(StoreError::Damaged { .. })), "of another run");
-    let (log, records) = StateLog::lead(store.clone(), "log").unwrap();
+    assert!(matches!(lead(other), Err(StoreError::Damaged { .. })), "of another run");
+    let (log, records) = lead(store.clone()).unwrap();
     assert_eq!((log.epoch(), records.len()), (2, 4));
 }
 
@@ -213,8 +218,8 @@ fn a_log_that_lost_or_got_an_object_is_refused() {
 fn who_was_replaced_is_told_by_whom_and_stops() {
     let (inner, key) = (Arc::new(InMemory::new()), StateKey::fresh());
     let store = sealed(memory(&inner), &key);
-    let (mut old, _) = StateLog::lead(store.clone(), "log").unwrap();
-    let (mut new, _) = StateLog::lead(store, "log").unwrap();
+    let (mut old, _) = lead(store.clone()).unwrap();
+    let (mut new, _) = lead(store).unwrap();
     let error = Error::from(old.append(&[record("late".into())]).unwrap_err()).to_string();
     assert!(error.contains(&format!("memory/log: process {} of ", std::process::id())), "{error}");
     assert!(error.contains("(epoch 2) leads this run now, so this process has stopped"), "{error}");

@@ -62,8 +62,11 @@ fn one_text_is_sealed_differently_each_time() {
 /// The bytes of one object under a known key and header: whoever changes the format changes this.
 #[test]
 fn the_format_is_pinned() {
-    let bytes = of(1, "a", &StateKey::of([7; 32])).key.pinned("run/x", &[8; 32], &[9; 5_000]);
+    let bytes = of(1, "a", &StateKey::known()).key.pinned("run/x", &[8; 32], &[9; 5_000]);
     assert_eq!(bytes.len() as u64, sealed_len(5_000, ChunkSize::Small));
     assert_eq!(&bytes[..10], b"tacitobj\x01\x0c");
-    assert_eq!(blake3::hash(&bytes).to_hex().as_str(), "4c31bf70e0dc7ef00b929107b05dbbbbcfd1c9006685020ac1d2ea152a01ab5d");
+    assert_eq!(
+        blake3::hash(&bytes).to_hex().as_str(),
+        "4c31bf70e0dc7ef00b929107b05dbbbbcfd1c9006685020ac1d2ea152a01ab5d"
+    );
 }

@@ -1,6 +1,8 @@
 //! The store that tests are about: a new local folder, or, where `TACIT_TEST_STORE` names a bucket, a new
 //! prefix in it. `make test-store` does the latter, with `TACIT_TEST_ENDPOINT` and the environment's keys.
 
+#![allow(dead_code, reason = "each test file has a copy of this module of its own, and takes part of it")]
+
 use base::{Seed, hex};
 use store::{SealedStore, StateKey, StateStore, StoreError, StoreOptions};
 use tempfile::TempDir;
@@ -30,7 +32,6 @@ pub fn place() -> Place {
 }
 
 /// Bytes that compress to nothing and repeat nowhere, the same every time.
-#[allow(dead_code, reason = "each test file has its own copy of this module, and not all use it")]
 pub fn bytes(len: usize) -> Vec<u8> {
     let mut rng = Seed::from_bytes([9; 32]).into_rng();
     let mut bytes = Vec::with_capacity(len + 64);
@@ -41,13 +42,11 @@ pub fn bytes(len: usize) -> Vec<u8> {
     bytes
 }
 
-#[allow(dead_code, reason = "each test file has its own copy of this module, and not all use it")]
 pub fn sealed(store: &StateStore, key: &StateKey) -> SealedStore {
     SealedStore::new(store.clone(), key, &[3; 32], "registry")
 }
 
 /// Why an object was refused.
-#[allow(dead_code, reason = "each test file has its own copy of this module, and not all use it")]
 pub fn why<T>(done: Result<T, StoreError>) -> &'static str {
     match done {
         Err(StoreError::Damaged { why, .. }) => why,
