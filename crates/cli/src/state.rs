@@ -34,8 +34,8 @@ pub enum StateAction {
     ///
     /// Creates an object twice, which must fail; takes a log over from itself, and sees that the one that was
     /// replaced is stopped; writes, range-reads and deletes a sealed object; deals records to runs and reads
-    /// them back sorted. It works below PLACE/probe and leaves nothing there, unless it is killed. Credentials
-    /// come from the environment or the machine's role, never from a URL or a file of tacit:
+    /// them back sorted. It works below PLACE/probe and leaves nothing there, unless it is killed.
+    /// Credentials come from the environment or the machine's role, never from a URL or a file of tacit:
     /// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; GOOGLE_APPLICATION_CREDENTIALS;
     /// AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY.
     #[command(after_help = "Exit code 2: the place does not do (the message says why); 1: it cannot be \

@@ -51,8 +51,8 @@ impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::AlreadyExists { place } => Self::input(format!(
-                "{place} is there already, and was written by another process; see which one, or name another \
-                 place for the state"
+                "{place} is there already, and was written by another process; see which one, or name \
+                 another place for the state"
             )),
             StoreError::Missing { place } => Self::input(format!(
                 "there is no {place}: the state of this run is not whole; name the store that it was begun \
@@ -157,8 +157,8 @@ mod tests {
         let error: Error = failed("cannot write", "s3://b/p/x", true, &wrong).into();
         assert_eq!(
             error.to_string(),
-            "cannot write s3://b/p/x: Server returned non-2xx status code: 403 Forbidden: SlowDown; check the \
-             address, the network and the credentials, and run again"
+            "cannot write s3://b/p/x: Server returned non-2xx status code: 403 Forbidden: SlowDown; check \
+             the address, the network and the credentials, and run again"
         );
         let signed = generic("no answer from https://a.b/c?sig=SECRET at all");
         let error: Error = failed("cannot read", "az://c/x", true, &signed).into();

@@ -1,7 +1,7 @@
 //! The log of a party: sealed objects `log/000000000001`, `.._002` and so on, that are only ever created.
 //!
-//! Who leads creates the next number. Who finds it taken was replaced, and stops: there is no other lock, so it
-//! holds between processes of different machines, and a process that is believed dead does no harm when it
+//! Who leads creates the next number. Who finds it taken was replaced, and stops: there is no other lock, so
+//! it holds between processes of different machines, and a process that is believed dead does no harm when it
 //! wakes. Each object holds the hash of the one before; a log that lost one, or got one from elsewhere, is
 //! refused. That its last objects are still there no log can know: its owner notes down the number elsewhere.
 
@@ -99,12 +99,13 @@ impl LogPlace {
 }
 
 impl StateLog {
-    /// Begins to lead, as long as the lock of the store is held (it is kept with the log): checks that the store keeps what was created, reads the log in `folder` up to its end,
-    /// and creates the next object, which says who leads now. Also the records since the last snapshot, that
-    /// one's first.
+    /// Begins to lead, as long as the lock of the store is held (it is kept with the log): checks that the
+    /// store keeps what was created, reads the log in `folder` up to its end, and creates the next object,
+    /// which says who leads now. Also the records since the last snapshot, that one's first.
     ///
     /// # Errors
-    /// When the store ignores conditions, an object is missing or [`StoreError::Damaged`], another process goes on writing, or the store fails.
+    /// When the store ignores conditions, an object is missing or [`StoreError::Damaged`], another process
+    /// goes on writing, or the store fails.
     pub fn lead(
         sealed: SealedStore,
         folder: &str,
@@ -135,8 +136,8 @@ impl StateLog {
     /// this returns, and not before.
     ///
     /// # Errors
-    /// [`StoreError::Fenced`]; when they are too many, or the store fails. Whatever the error, the records may
-    /// be there or not, and this log takes no more: begin to lead again, or stop.
+    /// [`StoreError::Fenced`]; when they are too many, or the store fails. Whatever the error, the records
+    /// may be there or not, and this log takes no more: begin to lead again, or stop.
     pub fn append(&mut self, records: &[LogRecord]) -> Result<u64, StoreError> {
         self.extend(LogBody::Records(records.to_vec()))
     }

@@ -70,8 +70,8 @@ impl RunWriter {
     /// their way to the store included.
     ///
     /// # Errors
-    /// When memory is less than [`RUN_MEMORY`], there are no partitions or more than [`PARTITIONS`], or records
-    /// of no bytes or too many.
+    /// When memory is less than [`RUN_MEMORY`], there are no partitions or more than [`PARTITIONS`], or
+    /// records of no bytes or too many.
     pub fn new(
         sealed: SealedStore,
         folder: &str,

@@ -1,10 +1,10 @@
 //! The sealing itself, as functions of bytes: AES-256-GCM over chunks in the STREAM construction (Hoang,
 //! Reyhanitabar, Rogaway, Vizar 2015), under a key of each object's own.
 //!
-//! A key is that of one object: it is derived from the state key, and from the run, the party, the name and 32
-//! random bytes of the object's header. A nonce is the chunk's number and whether it is the last one. So no
-//! nonce repeats under a key; what was moved, renamed or comes from another run opens under no key; a chunk
-//! opens at its own place alone; and no shorter or longer object has a last chunk.
+//! A key is that of one object: it is derived from the state key, and from the run, the party, the name and
+//! 32 random bytes of the object's header. A nonce is the chunk's number and whether it is the last one. So
+//! no nonce repeats under a key; what was moved, renamed or comes from another run opens under no key; a
+//! chunk opens at its own place alone; and no shorter or longer object has a last chunk.
 
 use crate::StateKey;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
@@ -47,7 +47,8 @@ impl ChunkSize {
     }
 }
 
-/// Bytes of a sealed object that holds `len` bytes: 42, and 16 for each chunk, of which there is at least one.
+/// Bytes of a sealed object that holds `len` bytes: 42, and 16 for each chunk, of which there is at least
+/// one.
 #[must_use]
 pub fn sealed_len(len: u64, size: ChunkSize) -> u64 {
     HEADER as u64 + len + TAG as u64 * size.chunks(len)
@@ -86,7 +87,12 @@ impl RunKey {
     }
 
     /// The same with given bytes in place of random ones, for what knows its key anyway.
-    pub(crate) fn begin_as(&self, name: &str, size: ChunkSize, random: &[u8; 32]) -> ([u8; HEADER], ChunkSeal) {
+    pub(crate) fn begin_as(
+        &self,
+        name: &str,
+        size: ChunkSize,
+        random: &[u8; 32],
+    ) -> ([u8; HEADER], ChunkSeal) {
         let mut header = [0; HEADER];
         header[..8].copy_from_slice(MAGIC);
         (header[8], header[9]) = (FORMAT, size as u8);
@@ -170,8 +176,8 @@ impl ChunkSeal {
         (start..end.min(sealed_len(len, self.size)), *numbers.start())
     }
 
-    /// Opens chunks that lie side by side from number `first` on, of an object of `len` bytes, and appends what
-    /// they hold to `into`.
+    /// Opens chunks that lie side by side from number `first` on, of an object of `len` bytes, and appends
+    /// what they hold to `into`.
     ///
     /// # Errors
     /// When one was not sealed at this place of this object; `into` has no byte of it then.

@@ -86,8 +86,8 @@ impl StateStore {
     /// folder is made, with mode 0700, where there is none; nothing is sent to a bucket yet.
     ///
     /// # Errors
-    /// When it is no such place, others than its owner may enter the folder, or settings of the environment do
-    /// not do.
+    /// When it is no such place, others than its owner may enter the folder, or settings of the environment
+    /// do not do.
     pub fn open(place: &str, options: &StoreOptions) -> Result<Self, Error> {
         match StatePlace::parse(place)? {
             StatePlace::Folder(path) => {
@@ -353,8 +353,8 @@ impl StateStore {
         self.0.requests.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The library makes files as the process's mask says; nobody else gets through the folder above them, but
-    /// a copy of them should not be anybody's either.
+    /// The library makes files as the process's mask says; nobody else gets through the folder above them,
+    /// but a copy of them should not be anybody's either.
     pub(crate) fn keep_private(&self, name: &str) -> Result<(), StoreError> {
         let Some(folder) = &self.0.folder else { return Ok(()) };
         match std::fs::set_permissions(folder.join(name), Permissions::from_mode(0o600)) {

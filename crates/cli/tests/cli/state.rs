@@ -20,7 +20,8 @@ fn a_folder_is_probed_and_left_as_it_was() {
     assert_eq!(std::fs::read_dir(&place).unwrap().count(), 0);
     let key = dir.path().join("a.ledger.state-key");
     assert_eq!(std::fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
-    let done = tacit(["state", "probe", &format!("file://{place}"), "--size", "1", "--ledger", &ledger]).fine();
+    let done =
+        tacit(["state", "probe", &format!("file://{place}"), "--size", "1", "--ledger", &ledger]).fine();
     assert!(done.stdout.contains("can hold the state of a run"), "{}", done.stdout);
     assert!(done.stdout.contains("kept apart locked against other processes"), "{}", done.stdout);
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
@@ -48,5 +49,6 @@ fn places_that_do_not_do_are_refused_with_what_to_do() {
         .failed(2, &["http://127.0.0.1:1 is without TLS"]);
     let state = dir.path().join("state").display().to_string();
     tacit(["state", "probe", &state, "--size", "11G"]).failed(2, &["--size 11000000000 is out of range"]);
-    tacit(["state", "probe", "/proc/nowhere/state"]).failed(1, &["cannot make the folder /proc/nowhere/state"]);
+    tacit(["state", "probe", "/proc/nowhere/state"])
+        .failed(1, &["cannot make the folder /proc/nowhere/state"]);
 }
