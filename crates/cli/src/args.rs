@@ -62,6 +62,8 @@ pub enum TacitCommand {
     Report(crate::report::ReportArgs),
     /// Show, check, copy or recover the privacy ledger; allow releases again after one broke off
     Ledger(crate::ledger::LedgerArgs),
+    /// Check a place that is to hold the state of runs
+    State(crate::state::StateArgs),
     /// Simulate whether intervals cover and noise protects as much as is said
     Audit(crate::audit::AuditArgs),
     /// Run, describe, convert and shrink boolean circuits in files
@@ -86,6 +88,7 @@ impl TacitCommand {
             Self::Generate(a) => a.json,
             Self::Report(a) => a.json,
             Self::Ledger(a) => a.json,
+            Self::State(a) => a.json,
             Self::Audit(a) => a.json,
             Self::Circuit(a) => a.json,
             Self::Bench(a) => a.json,

@@ -17,6 +17,7 @@ mod report;
 mod run;
 mod serve;
 mod settings;
+mod state;
 mod watch;
 
 use args::{TacitCli, TacitCommand};
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         TacitCommand::Generate(args) => generate::run(&args),
         TacitCommand::Report(args) => report::run(&args),
         TacitCommand::Ledger(args) => ledger::run(&args),
+        TacitCommand::State(args) => state::run(&args),
         TacitCommand::Audit(args) => audit::run(&args),
         TacitCommand::Circuit(args) => circuit::run(&args),
         TacitCommand::Bench(args) => args.run(),

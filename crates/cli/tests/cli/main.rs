@@ -13,4 +13,5 @@ mod meeting;
 mod read_once;
 mod ring4;
 mod served;
+mod state;
 mod support;

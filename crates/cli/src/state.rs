@@ -1,0 +1,97 @@
+//! `tacit state`: whether a place can hold the state of a run.
+
+mod probe;
+
+use base::Error;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+use store::StoreOptions;
+use terminal::output;
+use terminal::values::count;
+
+/// Places that hold the state of runs: folders, and buckets of S3, Google Cloud Storage and Azure.
+///
+/// What a run keeps outside its process is sealed: a store sees names, sizes and times.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  tacit state probe /var/lib/tacit/state\n  tacit state probe s3://bucket/tacit \
+                  --region eu-central-1\n  tacit state probe s3://bucket/tacit --endpoint \
+                  https://minio.example.org:9000 --json"
+)]
+pub struct StateArgs {
+    /// What to do with it.
+    #[command(subcommand)]
+    pub action: StateAction,
+    /// Print one JSON object
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// What to do with a place.
+#[derive(Debug, Subcommand)]
+pub enum StateAction {
+    /// Check that a place keeps what a run relies on, and measure it
+    ///
+    /// Creates an object twice, which must fail; takes a log over from itself, and sees that the one that was
+    /// replaced is stopped; writes, range-reads and deletes a sealed object; deals records to runs and reads
+    /// them back sorted. It works below PLACE/probe and leaves nothing there, unless it is killed.
+    /// Credentials come from the environment or the machine's role, never from a URL or a file of tacit:
+    /// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; GOOGLE_APPLICATION_CREDENTIALS;
+    /// AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY.
+    #[command(after_help = "Exit code 2: the place does not do (the message says why); 1: it cannot be \
+                            reached, or is full.\n\nExample:\n  AWS_ACCESS_KEY_ID=.. \
+                            AWS_SECRET_ACCESS_KEY=.. tacit state probe s3://bucket/tacit --size 256M")]
+    Probe(PlaceArgs),
+}
+
+/// A place, and how it is probed.
+#[derive(Debug, Args)]
+pub struct PlaceArgs {
+    /// A folder, file:///PATH, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX
+    #[arg(value_name = "PLACE")]
+    pub place: String,
+    /// The address of a service that is not the provider's own, such as MinIO
+    #[arg(long, value_name = "URL")]
+    pub endpoint: Option<String>,
+    /// The region of an S3 bucket; else AWS_REGION, else us-east-1
+    #[arg(long, value_name = "NAME")]
+    pub region: Option<String>,
+    /// The account of an Azure container; else AZURE_STORAGE_ACCOUNT_NAME
+    #[arg(long, value_name = "NAME")]
+    pub account: Option<String>,
+    /// Take an endpoint without TLS: for a service on this machine
+    #[arg(long)]
+    pub allow_http: bool,
+    /// Seal with the state key beside this ledger, LEDGER.state-key, which is made where there is none; else
+    /// with a key of the moment
+    #[arg(long, value_name = "LEDGER")]
+    pub ledger: Option<PathBuf>,
+    /// Bytes of the object that is written and read, such as 256M; up to 10G
+    #[arg(long, value_name = "BYTES", value_parser = count, default_value = "64M")]
+    pub size: u64,
+}
+
+impl PlaceArgs {
+    fn options(&self) -> StoreOptions {
+        let Self { endpoint, region, account, allow_http, .. } = self;
+        StoreOptions {
+            endpoint: endpoint.clone(),
+            region: region.clone(),
+            account: account.clone(),
+            allow_http: *allow_http,
+        }
+    }
+}
+
+/// Does what is asked of a place.
+///
+/// # Errors
+/// When it does not do, or cannot be reached.
+pub fn run(args: &StateArgs) -> Result<(), Error> {
+    let StateAction::Probe(place) = &args.action;
+    let measured = probe::measure(place)?;
+    if args.json {
+        return output::print_json(&measured);
+    }
+    output::print(&measured.to_string())
+}

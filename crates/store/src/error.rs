@@ -1,0 +1,176 @@
+//! What can go wrong with state, where a caller acts on it; all of it reads as a [`base::Error`] too.
+
+use crate::log::LogLead;
+use base::{Error, clean};
+use std::error::Error as Chained;
+use std::fmt::Write;
+
+/// Characters of a store's own words that an error repeats at most.
+const REASON_CHARS: usize = 300;
+
+/// An operation on state that did not succeed. `place` is the store's URL with the object's name, without
+/// credentials.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// Another object of this name is there.
+    AlreadyExists {
+        /// Which one.
+        place: String,
+    },
+    /// No object of this name is there.
+    Missing {
+        /// Which one.
+        place: String,
+    },
+    /// What is there was not written under this key for this name, run and party, or was changed since.
+    Damaged {
+        /// Which one.
+        place: String,
+        /// What does not fit.
+        why: &'static str,
+    },
+    /// Another process leads the log now: this one must stop and tell nobody anything more.
+    Fenced {
+        /// The log.
+        place: String,
+        /// Who leads, where it can be read.
+        by: Option<LogLead>,
+    },
+    /// Everything else: the store is out of reach, full or refuses, or the caller broke the contract.
+    Failed(Error),
+}
+
+impl From<Error> for StoreError {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::AlreadyExists { place } => Self::input(format!(
+                "{place} is there already, and was written by another process; see which one, or name \
+                 another place for the state"
+            )),
+            StoreError::Missing { place } => Self::input(format!(
+                "there is no {place}: the state of this run is not whole; name the store that it was begun \
+                 with, or begin the run anew in an empty one"
+            )),
+            StoreError::Damaged { place, why } => Self::input(format!(
+                "{place} is not what this party wrote for this run: {why}; restore it, or begin the run anew \
+                 in an empty place"
+            )),
+            StoreError::Fenced { place, by } => Self::input(format!(
+                "{place}: {} leads this run now, so this process has stopped; go on with that one, or end it \
+                 and run again",
+                by.map_or_else(|| "another process".to_owned(), |lead| lead.to_string())
+            )),
+            StoreError::Failed(error) => error,
+        }
+    }
+}
+
+/// What the library says went wrong while doing `what` (such as "cannot write") with the object at `place`.
+pub(crate) fn failed(what: &str, place: &str, remote: bool, error: &object_store::Error) -> StoreError {
+    use object_store::Error as Library;
+    let reason = reason(error);
+    let place = place.to_owned();
+    let bucket = ["NoSuchBucket", "ContainerNotFound", "bucket does not exist"];
+    match error {
+        Library::AlreadyExists { .. } | Library::Precondition { .. } => StoreError::AlreadyExists { place },
+        Library::NotFound { .. } if remote && bucket.iter().any(|no| reason.contains(no)) => {
+            Error::input(format!("{what} {place}: there is no such bucket or container; create it first"))
+                .into()
+        }
+        Library::NotFound { .. } => StoreError::Missing { place },
+        Library::PermissionDenied { .. } | Library::Unauthenticated { .. } if remote => {
+            Error::input(format!(
+                "{what} {place}: the store does not let this party ({reason}); check the credentials in the \
+             environment or the machine's role, and what the bucket allows them"
+            ))
+            .into()
+        }
+        Library::NotImplemented { .. } | Library::NotSupported { .. } => Error::input(format!(
+            "{what} {place}: the store cannot do that ({reason}); take another store or a local folder"
+        ))
+        .into(),
+        _ => {
+            let remedy = match () {
+                () if reason.contains("os error 28") => {
+                    "free some space, or name another place for the state"
+                }
+                () if reason.contains("os error 13") => {
+                    "give the folder to the user that runs this, mode 0700"
+                }
+                () if remote => "check the address, the network and the credentials, and run again",
+                () => "mend it, or name another place for the state",
+            };
+            let failure = std::io::Error::other(format!("{reason}; {remedy}"));
+            Error::io(format_args!("{what} {place}"), &failure).into()
+        }
+    }
+}
+
+/// Whether an error is about the range that was asked for: the library has no variant for it.
+pub(crate) fn about_range(error: &object_store::Error) -> bool {
+    matches!(error, object_store::Error::Generic { .. }) && reason(error).to_lowercase().contains("range")
+}
+
+/// The innermost cause in one line: a code where the store sent XML, no query of a URL (which may hold a
+/// signature), nothing that would move a cursor.
+fn reason(error: &object_store::Error) -> String {
+    let mut cause: &dyn Chained = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    let text = cause.to_string();
+    let code = text.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>"));
+    let text = match (&code, text.split_once('<')) {
+        (Some((code, _)), Some((head, _))) => format!("{} {code}", head.trim_end()),
+        _ => text.clone(),
+    };
+    let mut words = String::new();
+    for word in text.split_whitespace() {
+        let bare = if word.contains("://") { word.split('?').next().unwrap_or(word) } else { word };
+        let space = if words.is_empty() { "" } else { " " };
+        let _ = write!(words, "{space}{bare}");
+    }
+    clean(&words).chars().take(REASON_CHARS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn generic(text: &str) -> object_store::Error {
+        object_store::Error::Generic { store: "S3", source: text.to_owned().into() }
+    }
+
+    #[test]
+    fn an_error_names_the_place_and_what_to_do_and_no_signature() {
+        let wrong = generic(
+            "Server returned non-2xx status code: 403 Forbidden: <?xml?><Error><Code>SlowDown</Code>\
+             <AWSAccessKeyId>AKIA1234</AWSAccessKeyId></Error>",
+        );
+        let error: Error = failed("cannot write", "s3://b/p/x", true, &wrong).into();
+        assert_eq!(
+            error.to_string(),
+            "cannot write s3://b/p/x: Server returned non-2xx status code: 403 Forbidden: SlowDown; check \
+             the address, the network and the credentials, and run again"
+        );
+        let signed = generic("no answer from https://a.b/c?sig=SECRET at all");
+        let error: Error = failed("cannot read", "az://c/x", true, &signed).into();
+        assert!(error.to_string().contains("https://a.b/c at all") && !error.to_string().contains("SECRET"));
+        let full = object_store::Error::Generic {
+            store: "Local",
+            source: std::io::Error::from_raw_os_error(28).into(),
+        };
+        let error: Error = failed("cannot write", "/state/x", false, &full).into();
+        assert!(
+            error.to_string().ends_with("free some space, or name another place for the state"),
+            "{error}"
+        );
+    }
+}
