@@ -16,11 +16,16 @@ fn main() -> std::io::Result<()> {
         ("hostile", samples::hostile()),
         ("broken", samples::broken_numbers()),
         ("stored", samples::stored()),
+        ("both", samples::both()),
+        ("both-by-groups", samples::both_by_groups()),
+        ("both-of-a-program", samples::both_of_a_program()),
+        ("nothing", samples::nothing()),
+        ("many", samples::many()),
     ];
     for (name, report) in &pages {
         std::fs::write(directory.join(name).with_extension("html"), report::html::render(report))?;
         println!("--- {name}\n{}", report::summary::terminal(report));
     }
-    println!("--- both\n{}", report::summary::lift_table(&[&pages[0].1, &pages[1].1], Some(-0.000_407)));
+    println!("--- side by side\n{}", report::summary::lift_table(&[&pages[0].1, &pages[1].1], Some(-0.000_407)));
     Ok(())
 }

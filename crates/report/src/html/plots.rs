@@ -79,7 +79,7 @@ fn forest_row((cell, name): (&CellView, &str), scale: &MeanScale, axis: &Axis, t
         let noise = estimate.noise_interval.map(x);
         parts.push(svg::horizontal(&noise[0], &noise[1], mark_y, "noise"));
         // Higher than the dot and with ends: the narrowest noise shows behind it.
-        let ends = |end| svg::vertical(end, mark_y - NOISE_REACH, mark_y + NOISE_REACH, "noise-end");
+        let ends = |end: &String| svg::vertical(end, mark_y - NOISE_REACH, mark_y + NOISE_REACH, "noise-end");
         parts.extend(noise.iter().map(ends));
         parts.push(svg::dot(&x(estimate.lift), mark_y, "estimate"));
     }
@@ -180,6 +180,9 @@ impl SenderMark {
         "who who-7",
     ];
 
+    /// Pixels from the top of a bar.
+    const STRIPES: [&[u32]; 3] = [&[], &[5], &[2, 8]];
+
     /// The mark of a participant by its place: another one for each of 24, more than a run has.
     fn of(place: usize) -> Self {
         let colours = Self::COLOURS.len();
@@ -193,8 +196,8 @@ impl SenderMark {
 
     /// A part of a bar, both ends in percent.
     fn bar(&self, from: f64, to: f64, top: u32) -> impl Iterator<Item = Markup> {
-        let stripes: &[u32] = [&[][..], &[5], &[2, 8]][self.stripes];
-        let stripes = stripes.iter().map(move |down| svg::bar(from, to, top + down, 2, "stripe"));
+        let stripes =
+            Self::STRIPES[self.stripes].iter().map(move |down| svg::bar(from, to, top + down, 2, "stripe"));
         [svg::bar(from, to, top, 12, self.colour)].into_iter().chain(stripes)
     }
 }
