@@ -3,8 +3,8 @@
 /// Bytes of the longest name, its store's prefix included: every provider takes 1,024.
 pub(crate) const NAME_BYTES: usize = 512;
 
-pub(crate) const RULE: &str = "names are words of letters, digits, `.`, `-` and `_` with single slashes between them, of at most 512 \
-     bytes, none of them `.` or `..`";
+pub(crate) const RULE: &str = "names are words of letters, digits, `.`, `-` and `_` between single slashes, \
+                               of at most 512 bytes, none of them `.` or `..`";
 
 /// Whether every store and every file system takes this name, and takes it as it is.
 pub(crate) fn is_name(name: &str) -> bool {
