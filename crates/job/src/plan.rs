@@ -446,14 +446,14 @@ fn effect(
     }
     Some(if own.release.mode == ReleaseMode::Sums {
         let mechanism = layout.outputs.iter().filter(|o| o.viewer == viewer).find_map(|o| o.noised);
-        let Some(joint) = mechanism.and_then(|(m, _)| scales.joint(m)) else { return None };
+        let joint = mechanism.and_then(|(m, _)| scales.joint(m))?;
         minimum_detectable_effect(joint, &guess, &reading, POWER)
     } else {
         let difference =
             |o: &&studies::lift::OutputMeaning| o.viewer == viewer && o.quantity == Quantity::Difference;
         let noised = layout.outputs.iter().find(difference).and_then(|o| o.noised);
         let scale = noised.and_then(|(m, _)| scales.fixed(m));
-        let Some(scale) = scale else { return None };
+        let scale = scale?;
         minimum_detectable_effect_fixed(own.release.mode, scale, &guess, &reading, POWER)
     })
 }

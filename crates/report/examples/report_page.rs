@@ -26,6 +26,9 @@ fn main() -> std::io::Result<()> {
         std::fs::write(directory.join(name).with_extension("html"), report::html::render(report))?;
         println!("--- {name}\n{}", report::summary::terminal(report));
     }
-    println!("--- side by side\n{}", report::summary::lift_table(&[&pages[0].1, &pages[1].1], Some(-0.000_407)));
+    println!(
+        "--- side by side\n{}",
+        report::summary::lift_table(&[&pages[0].1, &pages[1].1], Some(-0.000_407))
+    );
     Ok(())
 }
