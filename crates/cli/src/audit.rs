@@ -262,7 +262,11 @@ fn coverage_text(report: &coverage::CoverageReport) -> String {
         let of = |law: &&str| {
             lowest(&cells.iter().filter(|c| c.mechanism == mechanism && c.law == **law).collect::<Vec<_>>())
         };
-        lines.push(format!("| {} | {} |", marked(mechanism), laws.iter().map(of).collect::<Vec<_>>().join(" | ")));
+        lines.push(format!(
+            "| {} | {} |",
+            marked(mechanism),
+            laws.iter().map(of).collect::<Vec<_>>().join(" | ")
+        ));
     }
     lines.push(String::new());
     lines.extend(not_read(cells));

@@ -6,7 +6,9 @@ pub use args::LedgerArgs;
 
 use args::LedgerAction;
 use base::Error;
-use privacy::ledger::{AnswerRow, BarRecord, EntryRow, Export, JointSpending, Ledger, SignedDebits, check_signatures};
+use privacy::ledger::{
+    AnswerRow, BarRecord, EntryRow, Export, JointSpending, Ledger, SignedDebits, check_signatures,
+};
 use release::rational::Rational;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};

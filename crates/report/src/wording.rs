@@ -153,7 +153,8 @@ pub fn sizes(disclosed: &Disclosure) -> String {
             Some(to) => format!("and {} alone learnt how many matched", label(to)),
         },
         false => {
-            let hence = disclosed.matched().map_or(String::new(), |matched| format!(", hence {matched} matched"));
+            let hence =
+                disclosed.matched().map_or(String::new(), |matched| format!(", hence {matched} matched"));
             format!("{} in the union{hence}", disclosed.union)
         }
     };

@@ -7,9 +7,8 @@
 
 use super::reader::{TomlSource, printable};
 use super::{
-    Advertiser, Categories, CellType, Compute, ComputeEngine, EventLayout, EventValue, LiftStudy,
-    NoiseFrom, Overflow, Participant, PartyRole, ProgramSource, ProgramStudy, Publisher, Question,
-    ReleaseRule, Study,
+    Advertiser, Categories, CellType, Compute, ComputeEngine, EventLayout, EventValue, LiftStudy, NoiseFrom,
+    Overflow, Participant, PartyRole, ProgramSource, ProgramStudy, Publisher, Question, ReleaseRule, Study,
 };
 use crate::time::Clock;
 use release::rational::{Rational, decimal, nano, shown};

@@ -66,11 +66,10 @@ impl Matcher for ManyId {
         MatchFeatures { parties: 2..=limits::PARTIES, shows_overlaps: true, ..MatchFeatures::SPINE }
     }
 
-    fn tells(&self, sizes: &str, options: &MatchOptions) -> String {
+    fn tells(&self, sizes: &str, _options: &MatchOptions) -> String {
         format!(
-            "{}; the first party alone also counts, for every set of parties, the identifiers that these \
-             and no others have, {sizes}",
-            PrivateId.tells(sizes, options)
+            "all learn the sizes of all sets and of their union, {sizes}; the first party alone also counts, \
+             for every set of parties, the identifiers that these and no others have, {sizes}"
         )
     }
 

@@ -71,11 +71,7 @@ pub(super) fn readers(connection: &Connection, path: &Path, debit: &Debit) -> Re
 }
 
 /// Whether what all viewers learn together stays within its bound; what several see is counted once.
-fn afford_total(
-    connection: &Connection,
-    path: &Path,
-    (debit, what): (&Debit, &str),
-) -> Result<(), Error> {
+fn afford_total(connection: &Connection, path: &Path, (debit, what): (&Debit, &str)) -> Result<(), Error> {
     let Some(most) = &debit.total else { return Ok(()) };
     let all =
         lineages::spent_by_all(connection, &debit.lineage).map_err(|e| file::explain(path, "read", &e))?;

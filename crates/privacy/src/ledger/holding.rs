@@ -11,8 +11,8 @@
 use super::paid::{self, PaymentProof};
 use super::succession::{has_line, line, newest_of};
 use super::{
-    Bytes32, Debit, Ledger, PeerLineage, SumExactly, VOIDED, afford, afford_all, barred_error,
-    begin, check, file, now, rational_of, record,
+    Bytes32, Debit, Ledger, PeerLineage, SumExactly, VOIDED, afford, afford_all, barred_error, begin, check,
+    file, now, rational_of, record,
 };
 use base::Error;
 use num_traits::Zero;
