@@ -55,7 +55,8 @@ pub enum Fault {
     Input(String),
     /// A local disk or file operation failed.
     Io(String),
-    /// This party's own policy or privacy budget says no. The text says which rule.
+    /// A policy or privacy budget says no: this party's own, and the text says which rule; or a peer's, which
+    /// does not say why.
     Refused(String),
 }
 

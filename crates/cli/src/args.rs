@@ -11,7 +11,7 @@ Exit codes:
   2  bad input: a file, a study, a flag (the message says where and what to change)
   3  the peer or the network: not there, gone, another study, another key
   4  the peer deviated from the protocol
-  5  refused by this party's own policy or privacy budget
+  5  refused by a policy or privacy budget, this party's own or a peer's (the message says whose)
 
 First steps: tacit demo; then docs/start.md and docs/cli.md.";
 

@@ -28,9 +28,9 @@ pub(crate) const TARGETS: &[Target] = &[
     Target::new("elements", elements, || vec![[0; 32].into(), [255; 64].into(), (9..73).collect()]),
     Target::new("okvs", table, || vec![vec![3, 1], vec![200, 16, 7, 7, 7]]),
     Target::new("choose", choose, choose_seeds).least(10_000),
-    Target::new("sealed-object", store::fuzzing::sealed, || store::fuzzing::seeds().0),
-    Target::new("log-object", store::fuzzing::log, || store::fuzzing::seeds().1).least(1_000_000),
-    Target::new("run-footer", store::fuzzing::footer, || store::fuzzing::seeds().2).least(1_000_000),
+    Target::new("sealed-object", store::fuzzing::sealed, || store::fuzzing::seeds()[0].clone()),
+    Target::new("log-object", store::fuzzing::log, || store::fuzzing::seeds()[1].clone()).least(1_000_000),
+    Target::new("run-footer", store::fuzzing::footer, || store::fuzzing::seeds()[2].clone()).least(1_000_000),
 ];
 
 /// The first bytes of an array, zeros where there are none.

@@ -750,6 +750,29 @@ mod tests {
         }
     }
 
+    /// What the ledgers refuse when a release is paid for, of all that a party sees, is refused of the study.
+    #[test]
+    fn noise_that_could_be_told_from_its_law_is_refused_with_the_study() {
+        const LIFT: &str = include_str!("../../../examples/lift.toml");
+        let of = |public: u32, registry: Option<u32>| {
+            let tenths = |rho: u32| format!("rho = {}.{}", rho / 10, rho % 10);
+            let own = registry.map(|rho| format!("[release.to.registry]\n{}\n", tenths(rho)));
+            let text = LIFT.replacen("rho = 0.1", &tenths(public), 1);
+            let text = text.replacen("[release.public]", &(own.unwrap_or_default() + "[release.public]"), 1);
+            let study = Study::parse("study.toml", &text).unwrap_or_else(|e| panic!("{e}"));
+            let policy = program::VerifierPolicy { max_rho: ratio(1000, 1), ..Default::default() };
+            build(&study, &policy).map(|_| ()).map_err(|error| error.to_string())
+        };
+        let most = (20..100).find(|rho| of(*rho, None).is_err()).expect("some rho is too much") - 1;
+        let text = of(most + 1, None).unwrap_err();
+        assert!(text.contains("that of all that registry sees could be told from exact noise"), "{text}");
+        of(most, None).unwrap();
+        of(5, Some(most - 10)).unwrap();
+        // Each by itself would do.
+        let text = of(most, Some(5)).unwrap_err();
+        assert!(text.contains("agree on less rho"), "{text}");
+    }
+
     #[test]
     fn the_code_of_no_opportunity_is_above_the_span() {
         for span in [1u32, 2, 3, 6, 7, 14, 15, 365, 510, 511, 65_534] {

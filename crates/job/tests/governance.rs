@@ -202,3 +202,28 @@ fn periods_and_rates_end_a_run_before_anything_is_charged() {
     assert!(error.starts_with("policy.runs: 3 runs with clinic have begun, and 3/day may"), "{error}");
     assert_eq!(Ledger::open(&world.path("works.ledger")).unwrap().export().unwrap().runs.len(), 3);
 }
+
+/// What a ledger has paid for and what a study adds are looked at together, before a row is sent: by `check`,
+/// and when a run begins.
+#[test]
+fn noise_that_a_ledger_cannot_bear_is_refused_before_the_match() {
+    let policy = ["max_rho = 9"; 2];
+    let mut world = World { budget: "9", total: "9", policy, ..World::new() };
+    world.study = world.study.replace("1/20", "5/4").replace("rho = 0.1", "rho = 2.5");
+    let outlook = |world: &World| {
+        let [clinic, _] = world.parties();
+        job::budget::outlook(&clinic, &job::run::check(&clinic).unwrap()).unwrap().refusals
+    };
+    assert_eq!(outlook(&world), [""; 0]);
+    whole(world.run());
+    // The same study on the same data is not charged again.
+    assert_eq!(outlook(&world), [""; 0]);
+    world.retitle("second");
+    let said = outlook(&world).join("; ");
+    assert!(said.contains("could be told from exact noise by more than 1e-9 of delta at rho 5.02"), "{said}");
+    let entries = world.ledger(0).entries().unwrap().len();
+    for (error, name) in texts(world.run()).iter().zip(NAMES) {
+        assert!(error.starts_with(&format!("{name} at agree")) && error.contains("exact noise"), "{error}");
+    }
+    assert_eq!(world.ledger(0).entries().unwrap().len(), entries);
+}

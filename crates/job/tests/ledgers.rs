@@ -8,7 +8,7 @@ use job::run::{Event, Watch, run};
 use net::RowProgress;
 use pair::parties::PartyFile;
 use pair::{both, whole};
-use privacy::ledger::{Ledger, PeerLineage};
+use privacy::ledger::{Ledger, PeerLineage, check_signatures};
 use release::rational::ratio;
 use report::RunReport;
 use rusqlite::Connection;
@@ -235,6 +235,8 @@ fn a_new_attempt_is_agreed_on_and_charged_again() {
 fn an_older_copy_is_named_and_recovered() {
     let world = World::new();
     whole(world.run("first"));
+    let totals = world.ledger(1).totals().unwrap();
+    assert_eq!((&*totals[0].rho, &*totals[0].total.sizes), ("0.11", "1/100"));
     let copy = world.path("copy.ledger");
     world.ledger(1).backup(&copy).unwrap();
     whole(world.run("second"));
@@ -251,7 +253,21 @@ fn an_older_copy_is_named_and_recovered() {
         "{clinic}"
     );
     assert!(works.contains("clinic holds a statement that this party signed on"), "{works}");
-    assert!(works.contains("works.ledger has ") && works.contains(" and is not that ledger"), "{works}");
+    // Both operators read the same count.
+    assert!(works.contains(&format!("works.ledger has {old} and is not that ledger")), "{works}");
+    // A check refuses as a run does, as long as nobody knows better.
+    let stands = |title: &str| {
+        let [clinic, _] = world.parties(title);
+        let refusals = job::budget::outlook(&clinic, &job::run::check(&clinic).unwrap()).unwrap().refusals;
+        let bars = world.ledger(0).bars().unwrap();
+        assert_eq!(refusals.is_empty(), !bars.iter().any(|bar| bar.stands), "{refusals:?}, {bars:?}");
+        (bars.len(), refusals.join("; "))
+    };
+    let (bars, refusal) = stands("fourth");
+    assert_eq!(bars, 1);
+    for part in [&format!("the ledger of works went back from {count} entries"), "tacit ledger allow"] {
+        assert!(refusal.contains(part), "{refusal}");
+    }
     for way in ["Put the newest copy back", "tacit ledger recover", "--new-ledger"] {
         assert!(works.contains(way), "{works}");
     }
@@ -262,6 +278,7 @@ fn an_older_copy_is_named_and_recovered() {
     std::fs::copy(&newest, world.path("works.ledger")).unwrap();
     assert!(world.ledger(1).chain(&world.keys[0]).unwrap().count == count);
     whole(world.run("fourth"));
+    assert_eq!(stands("fifth"), (1, String::new()));
     // The second: the clinic's operator is not needed. It signed for three studies, and the fourth was begun
     // after that.
     std::fs::copy(&copy, world.path("works.ledger")).unwrap();
@@ -275,6 +292,8 @@ fn an_older_copy_is_named_and_recovered() {
         recovered[0].barred && ledger.spent("data-works", &world.keys[0]).unwrap() > &spent * ratio(2, 1)
     );
     ledger.verify().unwrap();
+    let signed = check_signatures(&ledger.entries().unwrap(), &ledger.signatures().unwrap()).unwrap();
+    assert_eq!((signed.recovered, signed.sizes), (1, 1), "{signed:?}");
     // A statement does not say on which lineage: all wait for the operator, who may look at one.
     let on = |lineage: &str| PeerLineage { peer: world.keys[0].clone(), lineage: lineage.into() };
     assert!(ledger.barred(&on("another"), &[]).unwrap().is_some());

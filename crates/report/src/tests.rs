@@ -77,7 +77,10 @@ fn overlaps_are_told_by_every_report() {
         let told = summary::besides(&report);
         let counted = "registry alone also counted, for every set of parties, the identifiers that these";
         assert!(told.contains(counted) && told.contains(how), "{told}");
+        assert!(told.contains("and of their union (") && !told.contains("of the match"), "{told}");
     }
+    assert!(!crate::wording::sizes(&report.disclosed).contains("matched"));
     let page = crate::html::render(&report);
+    assert!(page.contains("size of the union") && !page.contains(">size of the match<"), "{page}");
     assert!(page.contains("identifiers of every set of parties, counted by"));
 }

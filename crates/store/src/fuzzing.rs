@@ -32,7 +32,7 @@ pub fn footer(bytes: &[u8]) {
 
 /// What the decoders take: a sealed object, objects of the log, and the end of a run.
 #[must_use]
-pub fn seeds() -> (Vec<Vec<u8>>, Vec<Vec<u8>>, Vec<Vec<u8>>) {
+pub fn seeds() -> [Vec<Vec<u8>>; 3] {
     let key = RunKey::new(&StateKey::known(), &[7; 32], "fuzz");
     let (header, seal) = key.begin_as("name", ChunkSize::Small, &[3; 32]);
     let mut chunk = vec![5; 9];
@@ -44,5 +44,5 @@ pub fn seeds() -> (Vec<Vec<u8>>, Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let object = |body| LogObject { number: 1, epoch: 1, snapshot: 0, previous: [0; 32], body }.to_bytes();
     let numbers = [30u64, 0, 10, 30].map(u64::to_le_bytes).concat();
     let end = [&numbers[..], &crate::runs::trailer(3, 2, crate::RecordSize::Fixed(10))].concat();
-    (vec![[&header[..], &chunk].concat()], bodies.map(object).into(), vec![end])
+    [vec![[&header[..], &chunk].concat()], bodies.map(object).into(), vec![end]]
 }

@@ -221,6 +221,12 @@ fn a_plan_keeps_its_contract() {
     }
     tacit(["plan", study, "--rows", "4G,1G", "--json"]).failed(2, &["limits::ROWS"]);
     let only = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/match.toml");
+    let words = tacit(["plan", only, "--rows", "10k"]).fine().stdout;
+    assert!(words.contains("privacy    no noised value is for clinic"), "{words}");
+    assert!(words.contains("what it learns of sizes is charged all the same: rho 0.01"), "{words}");
+    let few = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/lift.toml");
+    let words = tacit(["plan", few, "--rows", "1k"]).fine().stdout;
+    assert!(words.contains("effect     none is stated for arms of 500 and 500 rows: a group has"), "{words}");
     let only = tacit(["plan", only, "--rows", "10k", "--json"]).fine().json();
     let stages: Vec<_> = only["stages"].as_array().unwrap().iter().map(|s| s["name"].clone()).collect();
     assert_eq!(stages, ["match"]);

@@ -145,7 +145,7 @@ fn policy_refuses_with_a_code_of_its_own() {
 fn a_spent_budget_ends_both_sides_before_anything_is_charged() {
     let pair = Pair::csv(20);
     let [publisher, advertiser] = pair.both([&["--budget", "0.05"], &[]]);
-    publisher.failed(5, &["0 of 0.05 spent on lineage publisher", "this release needs 0.1"]);
+    publisher.failed(5, &["0 of 0.05 spent on lineage publisher", "this run needs 0.11"]);
     assert_ne!(advertiser.code, 0);
     for name in ["publisher", "advertiser"] {
         let ledger = pair.path(&format!("{name}.ledger"));

@@ -55,6 +55,9 @@ fn a_key_that_takes_the_place_of_another_has_spent_what_it_spent() {
     let [first, second] = pair.both([&["--budget", "0.3"], &[]]);
     assert_eq!(first.fine().json()["privacy"]["spent"], 0.22);
     second.fine();
+    let ledger = pair.path("publisher.ledger");
+    let shown = tacit(["ledger".as_ref(), "show".as_ref(), ledger.as_os_str()]).fine().stdout;
+    assert!(shown.contains(&format!("{old}, whose place {new} has taken (heard on 20")), "{shown}");
     // The old one has had its time, at either side.
     with(&old, "third");
     pair.edit("advertiser.toml", "advertiser-2.key", "advertiser.key");

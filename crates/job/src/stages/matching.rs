@@ -162,3 +162,16 @@ impl Stage for MatchStage<'_> {
         vec![Tells::everybody(self.study.matching.tells(&self.study.parties[0].name))]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::in_all;
+
+    /// Of two parties the size of the match; of more no more than any of them has.
+    #[test]
+    fn rows_of_all_are_bounded_by_sizes_and_union() {
+        assert_eq!(in_all(&[300, 260], 460), 100);
+        assert_eq!(in_all(&[16_012, 11_142, 11_258, 11_200], 26_194), 7_806);
+        assert_eq!(in_all(&[1000; 6], 1000), 1000);
+    }
+}

@@ -66,11 +66,10 @@ impl Matcher for ManyId {
         MatchFeatures { parties: 2..=limits::PARTIES, shows_overlaps: true, ..MatchFeatures::SPINE }
     }
 
-    fn tells(&self, sizes: &str, first: &str, options: &MatchOptions) -> String {
+    fn tells(&self, sizes: &str, first: &str, _options: &MatchOptions) -> String {
         format!(
-            "{}; {first} alone also counts, for every set of parties, the identifiers that these \
-             and no others have, {sizes}",
-            PrivateId.tells(sizes, first, options)
+            "all learn the sizes of all sets and of their union, {sizes}; {first} alone also counts, \
+             for every set of parties, the identifiers that these and no others have, {sizes}"
         )
     }
 

@@ -66,9 +66,9 @@ impl Matcher for SaltedKey {
 
     fn tells(&self, _sizes: &str, _first: &str, _options: &MatchOptions) -> String {
         format!(
-            "the parties learn the sizes of all sets and of the match, exactly; {JOINERS} servers that own \
-             no data see keyed hashes of the identifiers, and so which rows of different parties are equal, \
-             not whose they are; the others see the sizes"
+            "the parties learn the sizes of all sets and of their union (of two parties also how many rows \
+             match), exactly; {JOINERS} servers that own no data see keyed hashes of the identifiers, and so \
+             which rows of different parties are equal, not whose they are; the others see the sizes"
         )
     }
 

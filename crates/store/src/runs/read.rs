@@ -44,7 +44,7 @@ impl RunFooter {
         let offsets = offsets.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes));
         let offsets: Vec<u64> = offsets.collect();
         let whole = |at: &u64| match size {
-            RecordSize::Fixed(len) => at % u64::from(len) == 0,
+            RecordSize::Fixed(len) => at.is_multiple_of(u64::from(len)),
             RecordSize::Prefixed => true,
         };
         let counted = match size {

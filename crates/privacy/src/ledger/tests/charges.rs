@@ -316,7 +316,24 @@ fn what_all_see_counts_once_in_the_total() {
         Debit { viewer_key: "a".into(), ..Debit { release_id: [2; 32], rho: ratio(1, 4), ..all.clone() } };
     ledger.check_together(&[all.clone(), own.clone()]).unwrap();
     let more = Debit { rho: ratio(1, 3), ..own.clone() };
-    assert!(text(ledger.check_together(&[all.clone(), more])).contains("budget: 0 of 0.75"));
+    assert!(text(ledger.check_together(&[all.clone(), more.clone()])).contains("budget: 0 of 0.75"));
+    // What is said to be missing is all of it, and not what the first that does not fit takes.
+    let last = Debit { release_id: [3; 32], rho: ratio(1, 12), ..own.clone() };
+    assert!(text(ledger.check_together(&[all.clone(), more, last])).contains("this run needs 11/12"));
+    // So it is with how far noises are from their laws.
+    let wide = |debit: &Debit| Debit {
+        rho: ratio(5, 2),
+        budget: ratio(9, 1),
+        total: None,
+        tau: ratio(1, 1u64 << 56),
+        ..debit.clone()
+    };
+    ledger.check_together(&[wide(&all)]).unwrap();
+    let refused = text(ledger.check_together(&[wide(&all), wide(&own)]));
+    assert!(
+        refused.contains("could be told from exact noise by more than 1e-9 of delta at rho 5"),
+        "{refused}"
+    );
     pay(&mut ledger, &all, 1, 0).unwrap();
     for viewer in ["a", "b", PUBLIC] {
         assert_eq!(ledger.spent("hospitals", viewer).unwrap(), ratio(1, 2));
