@@ -41,7 +41,6 @@ use crate::matcher::{
     MatchedCount, Matcher,
 };
 use crate::memory as room;
-use crate::pid::PrivateId;
 use crate::tags::{self, PlacedTag, PositionFinder, TAG_BYTES, are_distinct, tagged, to_wire};
 use base::{Cost, Error, PartyId, Roster, limits};
 use net::{Session, StepLink};
