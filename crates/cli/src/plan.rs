@@ -134,7 +134,7 @@ pub fn text(plan: &Plan) -> String {
         ));
     }
     lines.extend(plan.assumptions.get("effect").map(|why| format!("effect     {why}")));
-    let tells = stages.iter().flat_map(|stage| &stage.tells);
+    let tells = plan.stages.iter().flat_map(|stage| &stage.tells);
     lines.extend(tells.map(|tells| format!("tells      {}: {}", tells.to, tells.what)));
     // Only a lift study has arms, a mean and an effect.
     let of_lift = |name: &str| ["arms", "mean_outcome", "power"].contains(&name);
