@@ -139,7 +139,9 @@ fn schedule(seed: u64) {
     let mut numbers: Vec<u64> = told.iter().map(|(number, _)| *number).collect();
     for (number, record) in &told {
         match &by_number[*number as usize - 1] {
-            LogBody::Records(there) | LogBody::Snapshot(there) => assert_eq!(there[..], *std::slice::from_ref(record)),
+            LogBody::Records(there) | LogBody::Snapshot(there) => {
+                assert_eq!(there[..], *std::slice::from_ref(record))
+            }
             LogBody::Lead(_) => panic!("{number} is a lead"),
         }
     }
