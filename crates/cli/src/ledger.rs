@@ -81,8 +81,8 @@ fn verify_export(path: &Path, as_json: bool) -> Result<(), Error> {
         return output::print_json(&json!({ "export": path.display().to_string(), "checked": checked }));
     }
     output::print(&format!(
-        "Every signature in the export holds, and says what its debit says. {}\n{}, {}. That nothing was left \
-         out, and what is in no signature, the ledger itself and its peers can tell alone.",
+        "Every signature in the export holds, and says what its debit says. {}\n{}, {}. That nothing was \
+         left out, and what is in no signature, the ledger itself and its peers can tell alone.",
         signed_by(&checked.signed),
         counted(checked.debits as u64, "debit"),
         match checked.successions {

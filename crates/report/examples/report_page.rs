@@ -26,9 +26,7 @@ fn main() -> std::io::Result<()> {
         std::fs::write(directory.join(name).with_extension("html"), report::html::render(report))?;
         println!("--- {name}\n{}", report::summary::terminal(report));
     }
-    println!(
-        "--- side by side\n{}",
-        report::summary::lift_table(&[&pages[0].1, &pages[1].1], Some(-0.000_407))
-    );
+    let both = [&pages[0].1, &pages[1].1];
+    println!("--- side by side\n{}", report::summary::lift_table(&both, Some(-0.000_407)));
     Ok(())
 }

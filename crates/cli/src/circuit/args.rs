@@ -169,8 +169,8 @@ impl From<FormatName> for NetlistFormat {
 
 #[cfg(test)]
 mod tests {
-    /// Help is 100 columns wide where no terminal says otherwise: no example is broken there, and running text
-    /// breaks nowhere else.
+    /// Help is 100 columns wide where no terminal says otherwise: no example is broken there, and running
+    /// text breaks nowhere else.
     #[test]
     fn help_breaks_where_lines_end() {
         let (examples, formats) = super::EXAMPLES.split_once("\n\n").expect("two paragraphs");
