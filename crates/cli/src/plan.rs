@@ -133,7 +133,7 @@ pub fn text(plan: &Plan) -> String {
             "effect     smallest difference of means that {what} would detect: {effect:.3e} per person"
         ));
     }
-    let tells = stages.iter().flat_map(|stage| &stage.tells);
+    let tells = plan.stages.iter().flat_map(|stage| &stage.tells);
     lines.extend(tells.map(|tells| format!("tells      {}: {}", tells.to, tells.what)));
     // Only a lift study has arms, a mean and an effect.
     let of_lift = |name: &str| ["arms", "mean_outcome", "power"].contains(&name);
