@@ -67,8 +67,9 @@ pub fn run(args: &KeygenArgs) -> Result<(), Error> {
 /// What the key of a file becomes.
 fn succession(old: &str) -> String {
     format!(
-        "It takes the place of the key in {old}, which has signed that,\nand which no study may name from \
-         now on. Peers are told when you meet them, and go on\ncounting: the new key has spent what the old one had."
+        "It takes the place of the key in {old}, which has signed that,\n\
+         and which no study may name from now on. Peers are told when you meet them, and go on\n\
+         counting: the new key has spent what the old one had."
     )
 }
 
