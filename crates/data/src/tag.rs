@@ -2,10 +2,10 @@
 //! and any form of them, and says nothing about them to who has not the key.
 //!
 //! The name is a keyed additive multiset hash (Bellare and Micciancio 1997; Clarke and others 2003): each row
-//! is hashed by BLAKE3 under a key, and the hashes are added modulo 2^256. Rows may come in any order and from
-//! several readers, whose sums are added. Sums of that length resist nobody who knows the key and may choose
-//! rows (Wagner 2002: about 2^32 rows); the key is that of this party's ledger, never leaves it, and this
-//! party's own rows are all that is named under it.
+//! is hashed by BLAKE3 under a key, and the hashes are added modulo 2^256. Rows may come in any order and
+//! from several readers, whose sums are added. Sums of that length resist nobody who knows the key and may
+//! choose rows (Wagner 2002: about 2^32 rows); the key is that of this party's ledger, never leaves it, and
+//! this party's own rows are all that is named under it.
 
 use crate::RowKeys;
 use base::Seed;

@@ -337,8 +337,8 @@ fn met_another(party: &PartySetup, run: &Checked, ledger: &Ledger, lineage: &str
         let Some(bar) = ledger.was_another(&member.key)? else { continue };
         let towards = ledger::PeerLineage { peer: member.key.clone(), lineage: lineage.to_owned() };
         return Err(Error::refused(format!(
-            "{} ({}). A run is refused unless {} has put back its newest copy or taken over what it signed; to \
-             go on with its ledger as it is: {}",
+            "{} ({}). A run is refused unless {} has put back its newest copy or taken over what it signed; \
+             to go on with its ledger as it is: {}",
             bar.reason.replace("this peer", &member.name),
             bar.at,
             member.name,

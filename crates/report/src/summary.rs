@@ -204,8 +204,8 @@ pub fn besides(report: &RunReport) -> String {
                 count(matched)
             ),
             None => format!(
-                "the sizes of the sets ({rows}) and of their union ({union}), which do not tell how many rows \
-                 any of them have in common"
+                "the sizes of the sets ({rows}) and of their union ({union}), which do not tell how many \
+                 rows any of them have in common"
             ),
         }
     };

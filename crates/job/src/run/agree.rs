@@ -321,16 +321,7 @@ impl Own<'_> {
             all_stored &= theirs.flags & STORED != 0;
             same_old &= theirs.old == old_id;
             let towards = PeerLineage { peer: self.key(peer).to_owned(), lineage: self.lineage.to_owned() };
-            let met = self.lock()?.met(
-                &towards,
-                self.identity.fingerprint(),
-                &first.statement,
-                &first.held,
-                &theirs.hash,
-            )?;
-            if let (Some(mismatch), Some(held)) = (met, &first.held) {
-                changed.push((peer, mismatch, held.clone()));
-            }
+            changed.extend(self.mismatch(&towards, first, &theirs.hash)?);
             if self.other().is_some() {
                 let release = release_id(&study, &tags, peer.into());
                 let done = theirs.flags & (STORED | HELD) != 0;
@@ -357,6 +348,19 @@ impl Own<'_> {
             common,
             study,
         })
+    }
+
+    /// In what a peer's chain of debits, whose hash it said, is not the one that is known of it; keeps the
+    /// one that it said.
+    fn mismatch(
+        &self,
+        towards: &PeerLineage,
+        first: &First,
+        hash: &Bytes32,
+    ) -> Result<Option<(PartyId, ChainMismatch, Statement)>, Error> {
+        let me_key = self.identity.fingerprint();
+        let met = self.lock()?.met(towards, me_key, &first.statement, &first.held, hash)?;
+        Ok(met.zip(first.held.clone()).map(|(mismatch, held)| (first.peer, mismatch, held)))
     }
 
     /// The attempt that this side would run of each of two parties' views.

@@ -31,8 +31,8 @@ impl Payment<'_> {
         Ok(Debit { release_id, ..self.number_debit(viewer.into(), rho)? })
     }
 
-    /// What the ledger books for a release whose noise is drawn inside: towards all others who see it. How far
-    /// the noise is from its law is what the study says before anything is known of its rows.
+    /// What the ledger books for a release whose noise is drawn inside: towards all others who see it. How
+    /// far the noise is from its law is what the study says before anything is known of its rows.
     pub fn number_debit(&self, viewer: Viewer, rho: Rational) -> Result<Debit, Error> {
         let (me, parties) = (self.checked.me, &self.checked.study.parties);
         let others: Vec<&str> =
