@@ -264,7 +264,7 @@ fn coverage_text(report: &coverage::CoverageReport) -> String {
         };
         lines.push(format!(
             "| {} | {} |",
-            marked(mechanism),
+            coverage::marked(mechanism),
             laws.iter().map(of).collect::<Vec<_>>().join(" | ")
         ));
     }
@@ -272,12 +272,6 @@ fn coverage_text(report: &coverage::CoverageReport) -> String {
     lines.extend(not_read(cells));
     lines.extend(too_low(cells));
     lines.join("\n")
-}
-
-/// A mechanism in a table of Markdown: its mode as code.
-fn marked(mechanism: &str) -> String {
-    let (mode, rest) = mechanism.split_once(", ").unwrap_or((mechanism, ""));
-    format!("`{mode}`, {rest}")
 }
 
 /// The lowest coverage of some cells, by level.

@@ -66,7 +66,7 @@ pub struct PlaceArgs {
     /// with a key of the moment
     #[arg(long, value_name = "LEDGER")]
     pub ledger: Option<PathBuf>,
-    /// Bytes of the object that is written and read, such as 256M; up to 10G
+    /// Bytes of the object that is written and read, such as 256M; up to 4G
     #[arg(long, value_name = "BYTES", value_parser = count, default_value = "64M")]
     pub size: u64,
 }

@@ -490,11 +490,8 @@ fn patterns_and_packed_files_are_read_and_damage_is_named() {
     }
     let error = |name: &str| desk.clean(&read(name).err().expect("refused"));
     assert_eq!(error("data/4*"), "data/4*: no file has a name like this");
-    assert_eq!(
-        error("data/[1"),
-        "data/[1: not a pattern of files: Pattern syntax error near position 5: \
-               invalid range pattern"
-    );
+    let no_pattern = error("data/[1");
+    assert!(no_pattern.starts_with("data/[1: not a pattern of files: "), "{no_pattern}");
     for cut in [1, 10, 15, members.len() - 4] {
         std::fs::write(&gzip, &members[..cut]).expect("written");
         let error = error("data");

@@ -6,7 +6,7 @@ pub use choice::Choice;
 
 use crate::course::{Actor, Completed, Course, Matched};
 use crate::engines::{Estimate, StudyEngine};
-use crate::prepare::{Built, build, build_all};
+use crate::prepare::{Built, build_all};
 use crate::stages::compute::ComputeStage;
 use crate::stages::link::{LinkFacts, LinkStage};
 use crate::stages::matching::MatchStage;
@@ -229,7 +229,10 @@ impl Plan {
 /// # Errors
 /// As [`plan_file`].
 pub fn plan(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Result<Plan, Error> {
-    plan_built((study, &build(study, &policy())?), assumed, link, speeds)
+    match &build_all([study], &policy())?[..] {
+        [(study, built)] => plan_built((study, built), assumed, link, speeds),
+        _ => Err(Error::misuse("one run is built of one")),
+    }
 }
 
 /// Nobody's: a plan says what a study costs, whoever may run it.

@@ -505,10 +505,12 @@ pub fn build(study: &Study, policy: &program::VerifierPolicy) -> Result<Built, E
     Ok(Built { program, lift, audit, scales })
 }
 
-/// Builds all runs of a study that a side can see.
+/// Builds all runs of a study that a side can see, to be run: what is only looked at may have more rho than
+/// any ledger bears.
 ///
 /// # Errors
-/// Those of [`build`]; and where what becomes public of all runs together could be told from exact noise.
+/// Those of [`build`]; and where the noise of all that a party sees could be told from its law: before
+/// anything is sent, and not when it is paid for.
 pub fn build_all<'a>(
     runs: impl IntoIterator<Item = &'a Study>,
     policy: &program::VerifierPolicy,
@@ -524,8 +526,7 @@ pub fn build_all<'a>(
     Ok(built)
 }
 
-/// The noise of a study's releases, which is refused where it could be told from its law: before anything is
-/// sent, and not when it is paid for.
+/// The noise of a study's releases.
 fn noise(
     study: &Study,
     program: &Program,
@@ -533,14 +534,11 @@ fn noise(
     audit: &Audit,
 ) -> Result<Option<Arc<Scales>>, Error> {
     let groups = layout.and_then(|layout| layout.published.as_ref()).map(|_| GROUPS);
-    let scales = match Scales::new(study, program, audit, groups) {
-        Ok(scales) => scales,
-        Err(_) if groups.is_some() => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let nothing = Rational::zero();
-    scales.bear(study, (&nothing, &nothing))?;
-    Ok(Some(Arc::new(scales)))
+    match Scales::new(study, program, audit, groups) {
+        Ok(scales) => Ok(Some(Arc::new(scales))),
+        Err(_) if groups.is_some() => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// A refusal of a study's program, whose lines count from its first one.
@@ -761,7 +759,7 @@ mod tests {
             let text = text.replacen("[release.public]", &(own.unwrap_or_default() + "[release.public]"), 1);
             let study = Study::parse("study.toml", &text).unwrap_or_else(|e| panic!("{e}"));
             let policy = program::VerifierPolicy { max_rho: ratio(1000, 1), ..Default::default() };
-            build(&study, &policy).map(|_| ()).map_err(|error| error.to_string())
+            build_all([&study], &policy).map(|_| ()).map_err(|error| error.to_string())
         };
         let most = (20..100).find(|rho| of(*rho, None).is_err()).expect("some rho is too much") - 1;
         let text = of(most + 1, None).unwrap_err();

@@ -11,7 +11,7 @@ use store::{
 };
 
 /// Bytes of the largest object that a probe writes.
-const SIZE_MAX: u64 = 10_000_000_000;
+const SIZE_MAX: u64 = 4_000_000_000;
 /// How often something small is done, for its median.
 const TIMES: usize = 16;
 /// Bytes of a range that is read, as a worker reads of a run.
@@ -84,7 +84,7 @@ impl fmt::Display for ProbedPlace {
 /// When the place does not do, or cannot be reached.
 pub fn measure(args: &PlaceArgs) -> Result<ProbedPlace, Error> {
     if args.size == 0 || args.size > SIZE_MAX {
-        return Err(Error::input(format!("--size {} is out of range; use 1 to 10G", args.size)));
+        return Err(Error::input(format!("--size {} is out of range; use 1 to 4G", args.size)));
     }
     let key = match &args.ledger {
         Some(ledger) => StateKey::beside(ledger)?,

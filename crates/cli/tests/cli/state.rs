@@ -48,7 +48,7 @@ fn places_that_do_not_do_are_refused_with_what_to_do() {
     tacit(["state", "probe", "s3://bucket/a", "--endpoint", "http://127.0.0.1:1"])
         .failed(2, &["http://127.0.0.1:1 is without TLS"]);
     let state = dir.path().join("state").display().to_string();
-    tacit(["state", "probe", &state, "--size", "11G"]).failed(2, &["--size 11000000000 is out of range"]);
+    tacit(["state", "probe", &state, "--size", "4.1G"]).failed(2, &["--size 4100000000 is out of range"]);
     tacit(["state", "probe", "/proc/nowhere/state"])
         .failed(1, &["cannot make the folder /proc/nowhere/state"]);
 }

@@ -174,7 +174,7 @@ pub fn run(asked: &CoverageQuestion, progress: Progress<'_>) -> Result<CoverageR
         let law = &asked.laws[*law];
         let mechanism = |at: &usize| {
             let cell = &wanted[*at];
-            (format!("{}/{}", cell.name, cell.rho), cell.mechanism.clone())
+            (format!("{}/{}", marked(&cell.name), cell.rho), cell.mechanism.clone())
         };
         let mechanisms: Vec<_> = cells.iter().map(mechanism).collect();
         let shown = PIECE.min(asked.trials - piece * PIECE);
@@ -260,6 +260,13 @@ impl Row {
         }
         sample.study()
     }
+}
+
+/// A mechanism in a table of Markdown, its mode as code; draws of a cell are made from a seed of this text.
+#[must_use]
+pub fn marked(mechanism: &str) -> String {
+    let (mode, rest) = mechanism.split_once(", ").unwrap_or((mechanism, ""));
+    format!("`{mode}`, {rest}")
 }
 
 /// All that a mechanism of the grid depends on: the row, R, rho, and rows where they are public.
