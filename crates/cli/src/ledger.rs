@@ -98,7 +98,8 @@ fn signed_by(signed: &SignedDebits) -> String {
         (signed.sizes, "for the sizes of a match, which each party charges by itself: nothing to do"),
         (
             signed.recovered,
-            "taken over by `tacit ledger recover` from what a peer gave back, which nobody signs: nothing to do",
+            "taken over by `tacit ledger recover` from what a peer gave back, which nobody signs: \
+             nothing to do",
         ),
         (signed.given_back, "given back, since nobody can have seen what it was for: nothing to do"),
         (

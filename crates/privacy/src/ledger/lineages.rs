@@ -163,8 +163,9 @@ impl Ledger {
         let sees = super::sees(3);
         let sql = format!(
             "SELECT rho, coalesce(tau, '0') AS tau FROM debits AS d WHERE study = ?1 AND lineage = ?2 AND \
-                   {sees} AND my_tag = ?4 AND protects = 1 AND {VOIDED} AND peer_tag = (SELECT peer_tag FROM debits WHERE study = ?1 \
-                   AND lineage = ?2 AND {sees} AND my_tag = ?4 AND protects = 1 ORDER BY row DESC LIMIT 1) \
+                   {sees} AND my_tag = ?4 AND protects = 1 AND {VOIDED} AND peer_tag = \
+                   (SELECT peer_tag FROM debits WHERE study = ?1 AND lineage = ?2 AND {sees} AND \
+                   my_tag = ?4 AND protects = 1 ORDER BY row DESC LIMIT 1) \
                    AND attempt = (SELECT max(attempt) FROM debits WHERE release = d.release AND protects = \
                    1) AND NOT EXISTS (SELECT 1 FROM bars WHERE bars.release = d.release AND bars.attempt = \
                    d.attempt) AND (EXISTS (SELECT 1 FROM outputs WHERE outputs.release = d.release AND \
