@@ -7,7 +7,7 @@ use base::{Error, PartyId};
 use data::sketch::{ALIKE, PURPOSE, Sketch};
 use num_traits::{Signed, Zero};
 use privacy::dummies;
-use privacy::ledger::{self, Ledger, PUBLIC};
+use privacy::ledger::{self, Bytes32, Ledger, PUBLIC};
 use privacy::scales::{most_charged, most_seen};
 use program::Viewer;
 use release::Rational;
@@ -89,12 +89,14 @@ pub fn outlook(party: &PartySetup, runs: &[Checked]) -> Result<Outlook, Error> {
     }
     let mut all = ledger.spent_by_all(lineage)?;
     outlook.spent_by_all = shown(&all);
-    let public = runs.iter().map(|run| public(run, &ledger, lineage)).collect::<Result<Vec<_>, _>>()?;
+    let known = runs.iter().map(|run| KnownRun::of(run, &ledger, lineage)).collect::<Result<Vec<_>, _>>()?;
+    let public = known.iter().map(KnownRun::public).collect::<Result<Vec<_>, _>>()?;
     let published = public.iter().fold(RunCharges::default(), |all, run| all.and(run));
-    for (run, shared) in runs.iter().zip(&public) {
+    for (known, shared) in known.iter().zip(&public) {
+        let run = known.run;
         let mut to_all = shared.takes.clone();
         for (i, member) in others(run) {
-            let own = charges(party, run, &ledger, (PartyId(i as u8), member))?;
+            let own = known.charges(party, (PartyId(i as u8), member))?;
             let rest = own.rest();
             // What everybody sees counts once.
             all += &rest - to_all.clone().min(rest.clone());
@@ -265,48 +267,60 @@ impl RunCharges {
     }
 }
 
-/// What a run charges for what anybody may see.
-fn public(run: &Checked, ledger: &Ledger, lineage: &str) -> Result<RunCharges, Error> {
-    let takes = most_charged(&run.study, &run.built.audit, Viewer::Public);
-    let (false, Some((_, member))) = (takes.is_zero(), others(run).next()) else {
-        return Ok(RunCharges::default());
-    };
-    let [charged, before] = charged_before(run, ledger, lineage, (PUBLIC, member))?;
-    let distance = run.built.distance_to(Viewer::Public);
-    let distance = (distance - before).max(Rational::zero());
-    Ok(RunCharges { takes, charged, sizes: Rational::zero(), runs: 1, distance })
+/// A run beside what this party's ledger has of it.
+struct KnownRun<'a> {
+    run: &'a Checked,
+    ledger: &'a Ledger,
+    lineage: &'a str,
+    /// Of this party's data: made once, of all rows.
+    data_tag: Bytes32,
 }
 
-/// What a run charges towards another of its parties, what everybody sees included.
-fn charges(
-    party: &PartySetup,
-    run: &Checked,
-    ledger: &Ledger,
-    (viewer, member): (PartyId, &Participant),
-) -> Result<RunCharges, Error> {
-    let sizes = match party.spine.is_some() {
-        true => Rational::zero(),
-        false => dummies::charge(&run.study, run.me)?.map_or_else(Rational::zero, |charge| charge.rho),
-    };
-    let takes = most_seen(&run.study, &run.built.audit, viewer) + &sizes;
-    let [charged, before] = charged_before(run, ledger, party.lineage()?, (&member.key, member))?;
-    let distance = run.built.distance_to(viewer.into()) + run.built.distance_to(Viewer::Public);
-    let distance = (distance - before).max(Rational::zero());
-    Ok(RunCharges { takes, charged, sizes, runs: 1, distance })
-}
+impl<'a> KnownRun<'a> {
+    fn of(run: &'a Checked, ledger: &'a Ledger, lineage: &'a str) -> Result<Self, Error> {
+        Ok(Self { run, ledger, lineage, data_tag: run.data_tag(ledger)? })
+    }
 
-/// What of a study was charged before towards a viewer with this key, and would not be taken again on the
-/// same data at both sides: rho, and distance of its noise. `member` is another party of the run.
-fn charged_before(
-    run: &Checked,
-    ledger: &Ledger,
-    lineage: &str,
-    (viewer, member): (&str, &Participant),
-) -> Result<[Rational; 2], Error> {
-    // As parties say it: of two each says its tag to the other.
-    let to = if run.roster.len() == 2 { member } else { &run.study.parties[run.me.index()] };
-    let tag = ledger::tag_towards(&run.data_tag(ledger)?, &to.key);
-    ledger.charged_before(run.hash.as_bytes(), lineage, viewer, &tag)
+    /// What it charges for what anybody may see.
+    fn public(&self) -> Result<RunCharges, Error> {
+        let run = self.run;
+        let takes = most_charged(&run.study, &run.built.audit, Viewer::Public);
+        let (false, Some((_, member))) = (takes.is_zero(), others(run).next()) else {
+            return Ok(RunCharges::default());
+        };
+        let [charged, before] = self.charged_before((PUBLIC, member))?;
+        let distance = run.built.distance_to(Viewer::Public);
+        let distance = (distance - before).max(Rational::zero());
+        Ok(RunCharges { takes, charged, sizes: Rational::zero(), runs: 1, distance })
+    }
+
+    /// What it charges towards another of its parties, what everybody sees included.
+    fn charges(
+        &self,
+        party: &PartySetup,
+        (viewer, member): (PartyId, &Participant),
+    ) -> Result<RunCharges, Error> {
+        let run = self.run;
+        let sizes = match party.spine.is_some() {
+            true => Rational::zero(),
+            false => dummies::charge(&run.study, run.me)?.map_or_else(Rational::zero, |charge| charge.rho),
+        };
+        let takes = most_seen(&run.study, &run.built.audit, viewer) + &sizes;
+        let [charged, before] = self.charged_before((&member.key, member))?;
+        let distance = run.built.distance_to(viewer.into()) + run.built.distance_to(Viewer::Public);
+        let distance = (distance - before).max(Rational::zero());
+        Ok(RunCharges { takes, charged, sizes, runs: 1, distance })
+    }
+
+    /// What of a study was charged before towards a viewer with this key, and would not be taken again on the
+    /// same data at both sides: rho, and distance of its noise. `member` is another party of the run.
+    fn charged_before(&self, (viewer, member): (&str, &Participant)) -> Result<[Rational; 2], Error> {
+        // As parties say it: of two each says its tag to the other.
+        let run = self.run;
+        let to = if run.roster.len() == 2 { member } else { &run.study.parties[run.me.index()] };
+        let tag = ledger::tag_towards(&self.data_tag, &to.key);
+        self.ledger.charged_before(run.hash.as_bytes(), self.lineage, viewer, &tag)
+    }
 }
 
 /// What stops a run before it is charged: a ledger that is not the one of before, or a peer that broke off.

@@ -350,8 +350,8 @@ impl Own<'_> {
         })
     }
 
-    /// In what a peer's chain of debits, whose hash it said, is not the one that is known of it; keeps the
-    /// one that it said.
+    /// How a peer's ledger, by its statement and the hash of its chain, is not the one that it was, and the
+    /// last statement that this party keeps of it; none where it is.
     fn mismatch(
         &self,
         towards: &PeerLineage,
