@@ -72,6 +72,7 @@ fn one_party() {
         "killed" => killed(&party),
         "killed while we send" => killed_while_we_send(&party),
         "silence" => silence(&party),
+        "owed" => owed(&party),
         "leave" => leave(&party),
         "upgrade" => {
             let error = party.upgraded(LONG).err().expect("one of us has no shim");
@@ -103,6 +104,12 @@ fn a_killed_peer_is_a_cut() {
             }
         }
     }
+}
+
+/// What arrived is read, and the conversation ends well, after the peer has left in good order.
+#[test]
+fn a_peer_that_has_left_is_owed_nothing() {
+    well("owed", FULL);
 }
 
 #[test]
@@ -188,6 +195,21 @@ fn flood(party: &Party) {
     let mut theirs = vec![0; len];
     session.link(peer).exchange(&pattern(len, party.me.0.into()), &mut theirs).unwrap();
     assert!(theirs == pattern(len, peer.0.into()));
+    end(session);
+}
+
+/// Party 1 reads after party 0 is gone: credits for what it reads go nowhere.
+fn owed(party: &Party) {
+    let mut session = party.upgraded(LONG).unwrap();
+    let mut bytes = pattern(FULL / 2, 1);
+    if party.me == P0 {
+        session.link(P1).send(&bytes).unwrap();
+        return session.finish().unwrap();
+    }
+    std::thread::sleep(Duration::from_secs(1));
+    bytes.fill(0);
+    session.link(P0).recv(&mut bytes).unwrap();
+    assert!(bytes == pattern(FULL / 2, 1));
     end(session);
 }
 

@@ -16,6 +16,8 @@ const COUNTS: u32 = 1 << (31 - LENGTH_BITS);
 /// Writes that may overtake each other; more than an endpoint has under way.
 const EARLY: u32 = COUNTS / 4;
 const CREDIT: u32 = 1 << 31;
+/// Looks after a failure for what has arrived before it: each gives some tens of events, or one failed write.
+const LAST_LOOKS: u32 = 1024;
 
 const _: () = assert!(PIECE_BYTES < 1 << LENGTH_BITS, "a length fits its bits");
 
@@ -92,7 +94,12 @@ impl Flow {
 
     /// Whether everything that was to go has arrived.
     pub(super) fn settled(&self) -> bool {
-        self.posted == self.wanted && self.under_way == 0 && !self.owes
+        self.all_posted() && self.under_way == 0 && !self.owes
+    }
+
+    /// Whether everything that was to go is written, though the peer may not have said so yet.
+    pub(super) fn all_posted(&self) -> bool {
+        self.posted == self.wanted
     }
 
     /// Stages what fits of `bytes` and gives how many; full pieces go at once.
@@ -134,8 +141,20 @@ impl Flow {
         if self.failed.is_some() {
             return;
         }
-        let done = self.post().and_then(|()| self.collect(wait_ms)).and_then(|()| self.post());
-        self.failed = done.err();
+        let done = self.post().and_then(|()| self.collect(wait_ms)).and_then(|_| self.post());
+        if let Err(why) = done {
+            self.collect_last();
+            self.failed = Some(why);
+        }
+    }
+
+    /// What the peer wrote before it left still counts, though a write to it fails.
+    fn collect_last(&mut self) {
+        for _ in 0..LAST_LOOKS {
+            if self.collect(0) == Ok(0) {
+                return;
+            }
+        }
     }
 
     fn post(&mut self) -> Result<(), String> {
@@ -157,7 +176,8 @@ impl Flow {
         Ok(())
     }
 
-    fn collect(&mut self, wait_ms: u32) -> Result<(), String> {
+    /// Books what has happened and gives how many things did.
+    fn collect(&mut self, wait_ms: u32) -> Result<usize, String> {
         let mut events = std::mem::take(&mut self.events);
         events.clear();
         self.waits = self.endpoint.poll(wait_ms, &mut events)?;
@@ -172,7 +192,7 @@ impl Flow {
             }
         });
         self.events = events;
-        done
+        done.map(|()| self.events.len())
     }
 
     /// The peer has read so many bytes in all, modulo 2^31.
