@@ -240,7 +240,7 @@ impl MatchSetting {
     pub fn found(&self, party: u8, matched: &MatchOutput) -> Result<PartyResult, Error> {
         let people = self.people(party);
         match matched {
-            MatchOutput::Spine(spine) => Ok(PartyResult::Spine(spine::digest(people, spine))),
+            MatchOutput::Spine(spine) => Ok(PartyResult::Spine(spine::digest(people, spine)?)),
             MatchOutput::Shares(joined) => {
                 let path = self.folder.join(PartyId(party).to_string());
                 joined::save(joined, &people, &path)?;

@@ -2,7 +2,8 @@
 
 use super::mix;
 use super::people::People;
-use matching::{IdentifierSource, MatchSpine};
+use base::Error;
+use matching::MatchSpine;
 use serde::{Deserialize, Serialize};
 
 /// What a party says of its rows in the spine. A sum of hashes does not depend on order, so neither do the
@@ -20,18 +21,22 @@ pub struct Digest {
 }
 
 /// The digest of a party's rows.
-pub fn digest(people: People, spine: &MatchSpine) -> Digest {
+///
+/// # Errors
+/// When positions cannot be read back.
+pub fn digest(people: People, spine: &MatchSpine) -> Result<Digest, Error> {
     let mut digest = Digest { union: spine.rows, ..Digest::default() };
-    for (row, &position) in (0..people.rows()).zip(&spine.mine) {
-        let (person, place) = (people.person(row), mix(u64::from(position)));
+    spine.mine.each(|row, position| {
+        let (person, place) = (people.person(row.into()), mix(position.into()));
         if people.is_shared(person) {
             digest.shared = digest.shared.wrapping_add(mix(person ^ place));
             digest.common = digest.common.wrapping_add(place);
         } else {
             digest.own = digest.own.wrapping_add(place);
         }
-    }
-    digest
+        Ok(())
+    })?;
+    Ok(digest)
 }
 
 /// Whether both parties gave the shared people the same positions, and all positions of the union are taken
@@ -52,16 +57,18 @@ pub fn agree(rows: u64, shared: u64, both: [Digest; 2], dummies: bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use matching::OwnPlaces;
 
     fn spine(mine: &[u32], union: u64) -> MatchSpine {
-        MatchSpine { rows: union, mine: mine.to_vec() }
+        MatchSpine { rows: union, mine: OwnPlaces::of(mine.to_vec()) }
     }
 
     #[test]
     fn a_wrong_spine_is_noticed() {
         // People 0..4, of whom the other party has the last two.
         let check = |a: &[u32], b: &[u32]| {
-            let digests = [(0, a), (1, b)].map(|(p, mine)| digest(People::new(p, 4, 2), &spine(mine, 6)));
+            let digest = |p, mine| digest(People::new(p, 4, 2), &spine(mine, 6)).unwrap();
+            let digests = [digest(0, a), digest(1, b)];
             agree(4, 2, digests, false)
         };
         assert!(check(&[5, 0, 3, 1], &[3, 1, 2, 4]));

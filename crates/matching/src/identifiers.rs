@@ -188,7 +188,7 @@ pub fn fingerprint(
 }
 
 /// A run of equal tags is a repeat, or a chance collision of 64 bits under a fresh key: compares the names.
-fn refuse_repeats(identifiers: &dyn IdentifierSource, tags: SpillColumn<'_, 12>) -> Result<(), Error> {
+fn refuse_repeats(identifiers: &dyn IdentifierSource, tags: SpillColumn<12>) -> Result<(), Error> {
     let marked = |row: u32, into: &mut Vec<u8>| {
         identifiers.read(row, 0, into)?;
         identifiers.domain(row).mark(into);

@@ -23,6 +23,7 @@ pub mod paillier;
 pub mod payload;
 pub mod permute;
 pub mod pid;
+mod places;
 pub mod ps3i;
 pub mod salted_key;
 pub mod spill;
@@ -46,6 +47,7 @@ pub use payload::{
     JoinedPart, JoinedShares, PayloadLayout, PayloadTable, ShareRing, TableField, ValidEntries,
 };
 pub use pid::{PrivateId, is_cut, other_rows};
+pub use places::OwnPlaces;
 pub use ps3i::InnerJoin;
 pub use salted_key::SaltedKey;
 

@@ -8,6 +8,7 @@ use crate::begin::begin;
 use crate::dummies::{Dummies, PaddedIdentifiers, ShownSizes};
 use crate::identifiers::IdentifierSource;
 use crate::payload::{JoinedShares, PayloadLayout, PayloadTable};
+use crate::places::OwnPlaces;
 use base::{Cost, Error, PartyId, Seed, limits};
 use net::Session;
 use ot::OtKind;
@@ -131,6 +132,8 @@ pub struct MatchFeatures {
     pub dummies: bool,
     /// Whether a match that was cut can go on: [`MatchOptions::resume`].
     pub resumes: bool,
+    /// Whether it reads identifiers in their order, a few times, and needs little memory besides.
+    pub streams: bool,
     /// Whether its spine can be kept for later studies.
     pub keeps_spine: bool,
     /// Whether all parties hold the same identifiers, which are public.
@@ -162,6 +165,7 @@ impl MatchFeatures {
         shown: ShownSizes::Intersection,
         dummies: true,
         resumes: false,
+        streams: false,
         keeps_spine: true,
         public_identifiers: false,
         salted: false,
@@ -507,12 +511,11 @@ pub enum MatchOutput {
 }
 
 /// Where this party's rows lie in the spine of all.
-#[derive(Clone, PartialEq, Eq)]
 pub struct MatchSpine {
     /// Rows of the spine: the size of the union.
     pub rows: u64,
-    /// The position of each own row in the spine, in the order of the input.
-    pub mine: Vec<u32>,
+    /// The position of each own row in the spine.
+    pub mine: OwnPlaces,
 }
 
 /// What a party learnt about the others beyond what came out.
@@ -558,7 +561,7 @@ impl MatchDisclosure {
 }
 
 impl MatchOutcome {
-    pub(crate) fn spine_of(union: u64, mine: Vec<u32>, disclosed: MatchDisclosure) -> Self {
+    pub(crate) fn spine_of(union: u64, mine: OwnPlaces, disclosed: MatchDisclosure) -> Self {
         Self { output: MatchOutput::Spine(MatchSpine { rows: union, mine }), disclosed }
     }
 

@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The least memory that a bounded room works with, in bytes; smaller bounds are taken as this one.
@@ -30,9 +31,12 @@ const BLOCK_BYTES: [u64; 2] = [64 << 10, 4 << 10];
 /// MiB; beyond that, the two partitions being read outgrow their part.
 const PARTS: u64 = 16;
 
-/// How much memory columns may take, and where they go beyond it.
+/// How much memory columns may take, and where they go beyond it. Clones are the same room.
+#[derive(Clone, Debug)]
+pub struct SpillRoom(Arc<RoomBounds>);
+
 #[derive(Debug)]
-pub struct SpillRoom {
+struct RoomBounds {
     memory: Option<u64>,
     /// Bytes that full blocks may still take.
     left: AtomicU64,
@@ -46,22 +50,23 @@ impl SpillRoom {
     pub fn new(memory: Option<u64>, scratch: Option<&Path>) -> Self {
         let memory = memory.map(|bytes| bytes.max(MEMORY_MIN));
         let scratch = scratch.map_or_else(std::env::temp_dir, Path::to_path_buf);
-        Self { memory, left: AtomicU64::new(memory.map_or(u64::MAX, |m| m / 2)), scratch }
+        let left = AtomicU64::new(memory.map_or(u64::MAX, |m| m / 2));
+        Self(Arc::new(RoomBounds { memory, left, scratch }))
     }
 
     /// Takes room for a block, if there is some.
     fn take(&self, bytes: u64) -> bool {
         let less = |left: u64| left.checked_sub(bytes);
-        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+        self.0.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
     }
 
     fn give(&self, bytes: u64) {
-        self.left.fetch_add(bytes, Ordering::Relaxed);
+        self.0.left.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Leading bits that number a partition, and bytes of a block, for a column of `bytes`.
     fn shape(&self, bytes: u64) -> (u32, u64) {
-        let part = self.memory.map_or(u64::MAX, |m| m / PARTS);
+        let part = self.0.memory.map_or(u64::MAX, |m| m / PARTS);
         let partition = part.min(PARTITION_BYTES);
         let most = PARTITIONS.min(part / BLOCK_BYTES[1]).ilog2();
         let bits = bytes.div_ceil(partition).clamp(1, PARTITIONS).next_power_of_two().ilog2().min(most);
@@ -78,15 +83,15 @@ enum Block {
 }
 
 /// Where the blocks of one column are kept.
-struct Blocks<'r> {
-    room: &'r SpillRoom,
+struct Blocks {
+    room: SpillRoom,
     file: Option<File>,
     end: u64,
 }
 
-impl<'r> Blocks<'r> {
-    fn new(room: &'r SpillRoom) -> Self {
-        Self { room, file: None, end: 0 }
+impl Blocks {
+    fn new(room: &SpillRoom) -> Self {
+        Self { room: room.clone(), file: None, end: 0 }
     }
 
     /// Keeps the content of `open` and leaves it empty.
@@ -95,7 +100,7 @@ impl<'r> Blocks<'r> {
         if self.room.take(len as u64) {
             return Ok(Block::Memory(std::mem::take(open)));
         }
-        let scratch = &self.room.scratch;
+        let scratch = &self.room.0.scratch;
         let io = |e: &std::io::Error| Error::io(format_args!("spilling to {}", scratch.display()), e);
         let file = match &mut self.file {
             Some(file) => file,
@@ -115,20 +120,23 @@ impl<'r> Blocks<'r> {
                 into.extend_from_slice(&bytes);
                 Ok(())
             }
-            Block::Disk(offset, len) => {
-                let start = into.len();
-                into.resize(start + len, 0);
-                let file = self.file.as_ref().expect("a block on disk lies in the file");
-                let done = file.read_exact_at(&mut into[start..], offset);
-                done.map_err(|e| Error::io("reading back what was spilled", &e))
-            }
+            Block::Disk(offset, len) => self.read(offset, len, into),
         }
+    }
+
+    /// Appends `len` bytes of the file to `into`.
+    fn read(&self, offset: u64, len: usize, into: &mut Vec<u8>) -> Result<(), Error> {
+        let start = into.len();
+        into.resize(start + len, 0);
+        let file = self.file.as_ref().expect("a block on disk lies in the file");
+        let done = file.read_exact_at(&mut into[start..], offset);
+        done.map_err(|e| Error::io("reading back what was spilled", &e))
     }
 }
 
 /// A set of records of `B` bytes, at least eight, in no order; it is read in ascending order.
-pub struct SpillColumn<'r, const B: usize> {
-    blocks: Blocks<'r>,
+pub struct SpillColumn<const B: usize> {
+    blocks: Blocks,
     bits: u32,
     block: usize,
     open: Vec<Vec<u8>>,
@@ -136,10 +144,10 @@ pub struct SpillColumn<'r, const B: usize> {
     len: u64,
 }
 
-impl<'r, const B: usize> SpillColumn<'r, B> {
+impl<const B: usize> SpillColumn<B> {
     /// An empty column for about `expected` records; what was expected takes no memory before it comes.
     #[must_use]
-    pub fn new(room: &'r SpillRoom, expected: u64) -> Self {
+    pub fn new(room: &SpillRoom, expected: u64) -> Self {
         let (bits, block) = room.shape(expected.saturating_mul(B as u64));
         let partitions = 1 << bits;
         Self {
@@ -184,15 +192,15 @@ impl<'r, const B: usize> SpillColumn<'r, B> {
 
     /// The records in ascending order.
     #[must_use]
-    pub fn sorted(self) -> SortedRecords<'r, B> {
+    pub fn sorted(self) -> SortedRecords<B> {
         SortedRecords { column: self, next: 0, current: Vec::new(), at: 0 }
     }
 }
 
 /// Blocks that nobody read give their room back.
-impl<const B: usize> Drop for SpillColumn<'_, B> {
+impl<const B: usize> Drop for SpillColumn<B> {
     fn drop(&mut self) {
-        give_back(self.blocks.room, self.full.iter().flatten());
+        give_back(&self.blocks.room, self.full.iter().flatten());
     }
 }
 
@@ -212,14 +220,14 @@ pub fn leading(record: &[u8], bits: u32) -> u32 {
 }
 
 /// A [`SpillColumn`] that is being read in ascending order, one partition in memory at a time.
-pub struct SortedRecords<'r, const B: usize> {
-    column: SpillColumn<'r, B>,
+pub struct SortedRecords<const B: usize> {
+    column: SpillColumn<B>,
     next: usize,
     current: Vec<u8>,
     at: usize,
 }
 
-impl<const B: usize> SortedRecords<'_, B> {
+impl<const B: usize> SortedRecords<B> {
     /// The next record, which stays.
     ///
     /// # Errors
@@ -272,17 +280,17 @@ fn sort<const B: usize>(records: &mut [[u8; B]]) {
 }
 
 /// Bytes that leave in the order in which they came.
-pub struct SpillQueue<'r> {
-    blocks: Blocks<'r>,
+pub struct SpillQueue {
+    blocks: Blocks,
     full: VecDeque<Block>,
     open: Vec<u8>,
     block: usize,
 }
 
-impl<'r> SpillQueue<'r> {
+impl SpillQueue {
     /// An empty queue that hands out `block` bytes at a time.
     #[must_use]
-    pub fn new(room: &'r SpillRoom, block: usize) -> Self {
+    pub fn new(room: &SpillRoom, block: usize) -> Self {
         Self { blocks: Blocks::new(room), full: VecDeque::new(), open: Vec::new(), block }
     }
 
@@ -302,6 +310,25 @@ impl<'r> SpillQueue<'r> {
         Ok(())
     }
 
+    /// Hands out all that was pushed, block by block; it stays.
+    ///
+    /// # Errors
+    /// When it cannot be read back; or what `take` says.
+    pub fn each_block(&self, mut take: impl FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+        let mut read = Vec::new();
+        for block in &self.full {
+            match block {
+                Block::Memory(bytes) => take(bytes)?,
+                Block::Disk(offset, len) => {
+                    read.clear();
+                    self.blocks.read(*offset, *len, &mut read)?;
+                    take(&read)?;
+                }
+            }
+        }
+        take(&self.open)
+    }
+
     /// Replaces `into` by the next block: all of its bytes, but for the last one; nothing at the end.
     ///
     /// # Errors
@@ -316,9 +343,9 @@ impl<'r> SpillQueue<'r> {
     }
 }
 
-impl Drop for SpillQueue<'_> {
+impl Drop for SpillQueue {
     fn drop(&mut self) {
-        give_back(self.blocks.room, self.full.iter());
+        give_back(&self.blocks.room, self.full.iter());
     }
 }
 
@@ -333,7 +360,7 @@ mod tests {
         (0..n).map(|_| rng.bytes()).collect()
     }
 
-    fn drained<const B: usize>(column: SpillColumn<'_, B>) -> Vec<[u8; B]> {
+    fn drained<const B: usize>(column: SpillColumn<B>) -> Vec<[u8; B]> {
         let (mut sorted, mut all) = (column.sorted(), Vec::new());
         while let Some(record) = sorted.pop().unwrap() {
             all.push(record);
@@ -361,7 +388,7 @@ mod tests {
         assert!(!check::<32>(&wide, 100_000));
         // 3.2 MB against room for 1 MiB of full blocks.
         assert!(check::<32>(&narrow, 100_000));
-        assert_eq!(narrow.left.load(Ordering::Relaxed), MEMORY_MIN / 2, "room was lost");
+        assert_eq!(narrow.0.left.load(Ordering::Relaxed), MEMORY_MIN / 2, "room was lost");
     }
 
     #[test]
@@ -406,7 +433,7 @@ mod tests {
         assert!(came == sent);
         queue.push(&sent).unwrap();
         drop(queue);
-        assert_eq!(room.left.load(Ordering::Relaxed), MEMORY_MIN / 2);
+        assert_eq!(room.0.left.load(Ordering::Relaxed), MEMORY_MIN / 2);
     }
 
     #[test]

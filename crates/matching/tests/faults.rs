@@ -203,7 +203,7 @@ fn identifiers_of_no_or_many_bytes_and_some_that_change() {
         });
         match change {
             false => {
-                let mine = done.map(|done| done.unwrap().spine().unwrap().mine);
+                let mine = done.map(|done| done.unwrap().spine().unwrap().mine.positions().unwrap());
                 assert_eq!(mine[0], mine[1]);
             }
             true => {

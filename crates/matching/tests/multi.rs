@@ -57,7 +57,7 @@ fn counted<const N: usize>(outcome: &MatchOutcome, what: [&str; N]) -> [Option<u
 fn pairs([c, p]: &[MatchOutcome; 2]) -> BTreeSet<(usize, usize)> {
     let mut at: BTreeMap<u32, [Option<usize>; 2]> = BTreeMap::new();
     for (party, matched) in [c, p].into_iter().enumerate() {
-        for (row, &position) in spine(matched).mine.iter().enumerate() {
+        for (row, position) in spine(matched).mine.positions().unwrap().into_iter().enumerate() {
             assert!(u64::from(position) < spine(matched).rows);
             let place = &mut at.entry(position).or_default()[party];
             assert_eq!(place.replace(row), None, "two rows at one position");

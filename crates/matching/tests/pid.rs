@@ -29,7 +29,8 @@ fn progress_is_told() {
         let p = PrivateId.run(&mut p, &columns[1].flat(), None, &options).unwrap().spine().unwrap();
         (c.join().unwrap(), p)
     });
-    assert!(first.rows == 5005 && second.mine[9] == first.mine[4999]);
+    let [last, met] = [&first, &second].map(|spine| spine.mine.positions().unwrap());
+    assert!(first.rows == 5005 && met[9] == last[4999]);
     let told = told.lock().unwrap();
     let stream: Vec<_> = told.iter().filter(|(step, ..)| step == "pid").collect();
     assert!(stream.is_sorted_by_key(|(_, done, _)| done));
@@ -58,11 +59,12 @@ fn with_dummies(x: &[String], y: &[String], seeds: [u8; 2]) -> ([u64; 2], u64, [
 #[test]
 fn dummies_hide_sizes_and_change_no_position() {
     let (x, y) = (ids(0..100), ids(60..200));
-    let (rows, union, [c, p]) = with_dummies(&x, &y, [1, 2]);
-    for (row, at) in c.mine.iter().enumerate() {
-        let theirs = row.checked_sub(60).map(|row| p.mine[row]);
+    let (rows, union, spines) = with_dummies(&x, &y, [1, 2]);
+    let [c, p] = spines.map(|spine| spine.mine.positions().unwrap());
+    for (row, at) in c.iter().enumerate() {
+        let theirs = row.checked_sub(60).map(|row| p[row]);
         assert!(theirs.is_none_or(|theirs| theirs == *at));
-        assert!(theirs.is_some() || !p.mine.contains(at), "an unmatched row met something");
+        assert!(theirs.is_some() || !p.contains(at), "an unmatched row met something");
     }
     let list = 2 * Dummies::usual(&Seed::from_bytes([0; 32])).centre();
     // What C adds to its rows besides the other list is z + w, and P cannot tell from z alone what matched.
@@ -88,7 +90,8 @@ fn columns_that_do_not_fit_lie_on_disk_and_change_nothing() {
         let done = Cluster::new(2, 41).run(|session| {
             let scratch = Some(scratch.to_path_buf());
             let options = MatchOptions { threads: 1, memory, scratch, ..MatchOptions::default() };
-            Ok(PrivateId.run(session, &columns[session.me().index()].flat(), None, &options)?.spine()?.mine)
+            let own = columns[session.me().index()].flat();
+            PrivateId.run(session, &own, None, &options)?.spine()?.mine.positions()
         });
         let errors: Vec<_> = done.iter().filter_map(|d| d.as_ref().err()).map(ToString::to_string).collect();
         done.into_iter().collect::<Result<Vec<_>, _>>().map_err(|_| errors)

@@ -44,8 +44,9 @@ fn streamed(said: &[(String, Vec<u8>)]) -> Vec<&[u8]> {
 fn check(x: &[String], y: &[String], done: [Result<MatchSpine, String>; 2]) {
     let [c, p] = done.map(Result::unwrap);
     assert_eq!((c.rows, p.rows), (expected_union(x, y), expected_union(x, y)));
-    for (name, at) in x.iter().zip(&c.mine) {
-        let theirs = y.iter().position(|other| other == name).map(|row| p.mine[row]);
+    let [c, p] = [c, p].map(|spine| spine.mine.positions().unwrap());
+    for (name, at) in x.iter().zip(&c) {
+        let theirs = y.iter().position(|other| other == name).map(|row| p[row]);
         assert!(theirs.is_none_or(|row| row == *at));
     }
 }

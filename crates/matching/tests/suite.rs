@@ -190,8 +190,8 @@ impl Case {
     fn check_spines(&self, spines: &[&MatchSpine], exact: bool) {
         let mut at: BTreeMap<u32, &String> = BTreeMap::new();
         for (list, spine) in self.lists.iter().zip(spines) {
-            assert_eq!(spine.mine.len(), list.len(), "{}", self.name());
-            for (id, &position) in list.iter().zip(&spine.mine) {
+            assert_eq!(spine.mine.len(), list.len() as u64, "{}", self.name());
+            for (id, position) in list.iter().zip(spine.mine.positions().unwrap()) {
                 assert!(u64::from(position) < spine.rows);
                 assert_eq!(*at.entry(position).or_insert(id), id, "{}", self.name());
             }
@@ -343,7 +343,9 @@ fn threads_change_nothing_and_keys_are_fresh() {
         let spines = |threads, seed| -> Vec<Vec<u32>> {
             let done = case.play_with(&case.cluster(seed), |_, o| MatchOptions { threads, ..o });
             let outcomes = done.into_iter().filter_map(|told| told.unwrap().outcome);
-            outcomes.map(|outcome| outcome.spine().map_or(Vec::new(), |spine| spine.mine)).collect()
+            outcomes
+                .map(|outcome| outcome.spine().map_or(Vec::new(), |spine| spine.mine.positions().unwrap()))
+                .collect()
         };
         assert_eq!(spines(1, 1), spines(3, 1), "{}", case.name());
         if case.matcher.features().form.shared().is_none() && !case.matcher.features().public_identifiers {

@@ -15,6 +15,7 @@ use crate::matcher::{
     MatchDisclosure, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome, MatchRoles,
     MatchSizes, Matcher,
 };
+use crate::places::OwnPlaces;
 use base::{Cost, Error, PartyId, limits};
 use net::Session;
 
@@ -70,7 +71,7 @@ impl Matcher for AlignedRows {
         let mut positions = vec![0; order.len()];
         order.into_iter().zip(0..).for_each(|(row, position)| positions[row as usize] = position);
         let sizes = same(own.rows(), options.roles.owners.len());
-        Ok(MatchOutcome::spine_of(own.rows(), positions, MatchDisclosure::of(sizes)))
+        Ok(MatchOutcome::spine_of(own.rows(), OwnPlaces::of(positions), MatchDisclosure::of(sizes)))
     }
 
     /// Hears the number of rows, which every owner tells.

@@ -41,6 +41,7 @@ use crate::matcher::{
     MatchedCount, Matcher,
 };
 use crate::memory as room;
+use crate::places::OwnPlaces;
 use crate::tags::{self, PlacedTag, PositionFinder, TAG_BYTES, are_distinct, tagged, to_wire};
 use base::{Cost, Error, PartyId, Roster, limits};
 use net::{Session, StepLink};
@@ -183,7 +184,7 @@ impl Party<'_> {
         let sets = overlaps.iter().flatten().enumerate().filter(|(set, _)| set.count_ones() > 1);
         let roster = session.roster();
         disclosed.counts.extend(sets.map(|(set, n)| MatchedCount::new(overlap(roster, set), *n)));
-        Ok(MatchOutcome::spine_of(union, mine, disclosed))
+        Ok(MatchOutcome::spine_of(union, OwnPlaces::of(mine), disclosed))
     }
 
     /// All rounds. Returns tags of own rows, sorted, and the last e of the list after ours.

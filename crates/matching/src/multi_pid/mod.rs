@@ -53,6 +53,7 @@ use crate::matcher::{
     MatchSizes, MatchedCount, Matcher, PairSizes, RepeatRule, RowInfluence,
 };
 use crate::memory as room;
+use crate::places::OwnPlaces;
 use crate::tags::{self, PlacedTag, PositionFinder, TAG_BYTES, are_distinct, place, tag, to_wire};
 use base::{Cost, Error, PartyId, Rng, limits};
 use net::Session;
@@ -175,7 +176,7 @@ impl Matcher for MultiId {
             let lists = LISTS.into_iter().zip(lists);
             disclosed.counts.extend(lists.map(|(what, count)| MatchedCount::new(what, count)));
         }
-        Ok(MatchOutcome::spine_of(union, mine, disclosed))
+        Ok(MatchOutcome::spine_of(union, OwnPlaces::of(mine), disclosed))
     }
 }
 

@@ -16,9 +16,9 @@ use net::{Session, StepLink};
 const BLOCK: usize = (CHUNK * ELEMENT_BYTES) as usize;
 
 /// Elements of both differences, in their order.
-struct Differences<'r> {
+struct Differences {
     /// `e_c \ e_p` at C, `e_p \ e_c` at P: what this party multiplies first.
-    todo: SpillQueue<'r>,
+    todo: SpillQueue,
     /// Rows that only C has, and that only P has.
     only: [u64; 2],
 }
@@ -28,8 +28,8 @@ impl<'r> Party<'r> {
     pub(super) fn others(
         &mut self,
         session: &mut Session,
-        e: SpillColumn<'r, 32>,
-    ) -> Result<SpillColumn<'r, 32>, Error> {
+        e: SpillColumn<32>,
+    ) -> Result<SpillColumn<32>, Error> {
         let mut e = e.sorted();
         match self.role {
             Role::C => {
@@ -46,11 +46,7 @@ impl<'r> Party<'r> {
     }
 
     /// C receives `e_c`, merges it with its `e_p`, and answers with `s_p`.
-    fn merge(
-        &mut self,
-        session: &mut Session,
-        e_p: &mut SortedRecords<'r, 32>,
-    ) -> Result<Differences<'r>, Error> {
+    fn merge(&mut self, session: &mut Session, e_p: &mut SortedRecords<32>) -> Result<Differences, Error> {
         let bits = slice_bits(self.rows);
         let [rows_c, rows_p] = self.rows;
         let mut differences = Differences { todo: SpillQueue::new(self.room, BLOCK), only: [0; 2] };
@@ -79,11 +75,7 @@ impl<'r> Party<'r> {
     }
 
     /// P sends `e_c` and receives `s_p`.
-    fn send_e(
-        &mut self,
-        session: &mut Session,
-        e_c: &mut SortedRecords<'r, 32>,
-    ) -> Result<Differences<'r>, Error> {
+    fn send_e(&mut self, session: &mut Session, e_c: &mut SortedRecords<32>) -> Result<Differences, Error> {
         let bits = slice_bits(self.rows);
         let [rows_p, rows_c] = self.rows;
         let mut todo = SpillQueue::new(self.room, BLOCK);
@@ -117,8 +109,8 @@ impl<'r> Party<'r> {
     fn difference_of_c(
         &mut self,
         session: &mut Session,
-        differences: Differences<'r>,
-    ) -> Result<SpillColumn<'r, 32>, Error> {
+        differences: Differences,
+    ) -> Result<SpillColumn<32>, Error> {
         let Differences { mut todo, only } = differences;
         let [c, p] = only.map(|rows| rows.div_ceil(CHUNK));
         let (mut s_c, mut others) =
@@ -168,8 +160,8 @@ impl<'r> Party<'r> {
     fn difference_of_p(
         &mut self,
         session: &mut Session,
-        differences: Differences<'r>,
-    ) -> Result<SpillColumn<'r, 32>, Error> {
+        differences: Differences,
+    ) -> Result<SpillColumn<32>, Error> {
         let Differences { mut todo, only } = differences;
         let [c, p] = only.map(|rows| rows.div_ceil(CHUNK));
         let (mut bytes, mut piece, mut last) = (Vec::new(), Vec::new(), None);
@@ -201,7 +193,7 @@ impl<'r> Party<'r> {
         &self,
         link: &StepLink<'_>,
         elements: &mut [GroupElement],
-        others: &mut SpillColumn<'_, 32>,
+        others: &mut SpillColumn<32>,
     ) -> Result<(), Error> {
         self.mul(link, elements)?;
         elements.iter().try_for_each(|e| others.push(e))
@@ -211,7 +203,7 @@ impl<'r> Party<'r> {
 /// Replaces `into` by the elements of one slice, which must not repeat: the peer would have repeated one of
 /// its own, which would mark it through every later step.
 fn take_slice(
-    from: &mut SortedRecords<'_, 32>,
+    from: &mut SortedRecords<32>,
     slice: u32,
     bits: u32,
     into: &mut Vec<GroupElement>,

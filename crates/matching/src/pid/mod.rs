@@ -18,8 +18,7 @@
 //!   spine is compared at the end; a byte now and then says that a party is at work.
 //! * **Cost.** Per party `2 (|X| + |Y|) + |X \ Y| + |Y \ X|` multiplications, besides hashing its own rows;
 //!   208 bytes per row in total at equal sizes and half overlap. [`price`] is exact and a test holds it to
-//!   the ledger. Memory: what [`MatchOptions::memory`] says and 4 bytes per own row; columns beyond it lie on
-//!   disk.
+//!   the ledger. Memory: what [`MatchOptions::memory`] says; columns beyond it lie on disk.
 //!
 //! ```text
 //!    C: c1, c2                                                  P: p1, p2
@@ -52,6 +51,7 @@ use crate::matcher::{
     MatchDisclosure, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome, MatchSizes,
     Matcher, PairSizes, RestartPermit,
 };
+use crate::places::OwnPlaces;
 use crate::spill::{SpillColumn, SpillRoom};
 use base::{Cost, Error, Fault, PartyId, Secret, limits};
 use journal::{JournalRun, MatchJournal};
@@ -78,7 +78,7 @@ impl Matcher for PrivateId {
     }
 
     fn features(&self) -> MatchFeatures {
-        MatchFeatures { resumes: true, bytes_per_row: 12, ..MatchFeatures::SPINE }
+        MatchFeatures { resumes: true, streams: true, bytes_per_row: 12, ..MatchFeatures::SPINE }
     }
 
     fn tells(&self, sizes: &str, _first: &str, _options: &MatchOptions) -> String {
@@ -342,21 +342,21 @@ impl<'r> Party<'r> {
     fn spine(
         &self,
         session: &mut Session,
-        own: SpillColumn<'_, ROW_BYTES>,
-        others: SpillColumn<'_, 32>,
+        own: SpillColumn<ROW_BYTES>,
+        others: SpillColumn<32>,
         real_rows: u64,
     ) -> Result<MatchOutcome, Error> {
         let mut link = session.link(self.peer);
         let union = own.len() + others.len();
-        let (mut mine, digest) = steps::spine(own, others)?.map_err(|f| fault(&link, f))?;
+        let mut mine = OwnPlaces::queued(self.room);
+        let place = |row, at| if u64::from(row) < real_rows { mine.push(row, at) } else { Ok(()) };
+        let digest = steps::spine(own, others, place)?.map_err(|f| fault(&link, f))?;
         // Who tells is in what it tells: a party that does not know the spine cannot answer with what it
         // heard.
         link.send(&told_by(self.role, digest))?;
         if link.recv_array()? != told_by(self.role.other(), digest) {
             return Err(link.blame("both spines are the same"));
         }
-        mine.truncate(real_rows as usize);
-        mine.shrink_to_fit();
         let rows = by_party(self.peer.other(), self.rows[0], self.rows[1]);
         Ok(MatchOutcome::spine_of(union, mine, MatchDisclosure::of(PairSizes::new(rows, union))))
     }

@@ -89,20 +89,17 @@ pub fn differences(
     Ok(())
 }
 
-/// Positions of own rows, in input order, and the digest of a spine.
-pub type SpinePositions = (Vec<u32>, [u8; 32]);
-
-/// The positions of own rows, in input order, among the sorted universal identifiers of both, and a digest of
-/// all of them in order. A record of an own row is its identifier and its number.
+/// Hands out own rows with their positions among the sorted universal identifiers of both, and gives a digest
+/// of all of these in order. A record of an own row is its identifier and its number.
 ///
 /// # Errors
 /// The inner ones when an identifier occurs twice: the peer sent something else than the protocol says. The
 /// outer ones when a column cannot be read back.
 pub fn spine(
-    own: SpillColumn<'_, ROW_BYTES>,
-    others: SpillColumn<'_, 32>,
-) -> Result<Result<SpinePositions, StepFault>, Error> {
-    let mut positions = vec![0; own.len() as usize];
+    own: SpillColumn<ROW_BYTES>,
+    others: SpillColumn<32>,
+    mut place: impl FnMut(u32, u32) -> Result<(), Error>,
+) -> Result<Result<[u8; 32], StepFault>, Error> {
     let (mut own, mut others) = (own.sorted(), others.sorted());
     let (mut digest, mut last) = (blake3::Hasher::new(), None);
     for at in 0u64.. {
@@ -113,7 +110,7 @@ pub fn spine(
         let uid: GroupElement = if ours {
             let record = own.pop()?.expect("its head was seen");
             let (uid, row) = record.split_first_chunk().expect("an element comes first");
-            positions[u32::from_le_bytes(*row.first_chunk().expect("then its row")) as usize] = at as u32;
+            place(u32::from_le_bytes(*row.first_chunk().expect("then its row")), at as u32)?;
             *uid
         } else {
             match others.pop()? {
@@ -127,7 +124,7 @@ pub fn spine(
         digest.update(&uid);
         last = Some(uid);
     }
-    Ok(Ok((positions, *digest.finalize().as_bytes())))
+    Ok(Ok(*digest.finalize().as_bytes()))
 }
 
 #[cfg(test)]
@@ -168,7 +165,7 @@ mod tests {
         }
     }
 
-    fn spine_of(own: &[GroupElement], others: &[GroupElement]) -> Result<SpinePositions, StepFault> {
+    fn spine_of(own: &[GroupElement], others: &[GroupElement]) -> Result<(Vec<u32>, [u8; 32]), StepFault> {
         let room = SpillRoom::new(None, None);
         let (mut mine, mut theirs) = (SpillColumn::new(&room, 0), SpillColumn::new(&room, 0));
         for (row, uid) in own.iter().enumerate() {
@@ -176,7 +173,12 @@ mod tests {
             mine.push(record.first_chunk().unwrap()).unwrap();
         }
         others.iter().for_each(|uid| theirs.push(uid).unwrap());
-        super::spine(mine, theirs).unwrap()
+        let mut positions = vec![0; own.len()];
+        let place = |row: u32, at| {
+            positions[row as usize] = at;
+            Ok(())
+        };
+        super::spine(mine, theirs, place).unwrap().map(|digest| (positions, digest))
     }
 
     #[test]

@@ -16,7 +16,7 @@ use std::sync::Mutex;
 const _: () = assert!(FINGERPRINT_ROWS == CHUNK);
 
 /// Own rows as sent or as universal identifiers, and `e` of the peer's.
-type Columns<'r> = (SpillColumn<'r, ROW_BYTES>, SpillColumn<'r, 32>);
+type Columns = (SpillColumn<ROW_BYTES>, SpillColumn<32>);
 
 impl<'r> Party<'r> {
     /// `H(x)` to the first key, of all own rows. Sorted, they are `u`: under a secret key that is a secret
@@ -26,7 +26,7 @@ impl<'r> Party<'r> {
         session: &mut Session,
         own: &dyn IdentifierSource,
         fingerprint: &ColumnFingerprint,
-    ) -> Result<SpillColumn<'r, ROW_BYTES>, Error> {
+    ) -> Result<SpillColumn<ROW_BYTES>, Error> {
         let mut column = SpillColumn::new(self.room, own.rows());
         let [mine, theirs] = self.start.hashed;
         let mut u = vec![[0; 32]; CHUNK as usize];
@@ -78,8 +78,8 @@ impl<'r> Party<'r> {
     pub(super) fn stream(
         &mut self,
         session: &mut Session,
-        u: SpillColumn<'r, ROW_BYTES>,
-    ) -> Result<Columns<'r>, Error> {
+        u: SpillColumn<ROW_BYTES>,
+    ) -> Result<Columns, Error> {
         let [own, peer] = self.rows;
         let mut state = Stream {
             u: u.sorted(),
@@ -108,7 +108,7 @@ impl<'r> Party<'r> {
     }
 
     /// Takes what an earlier session has done from the journal.
-    fn replay(&self, session: &mut Session, state: &mut Stream<'r>) -> Result<(), Error> {
+    fn replay(&self, session: &mut Session, state: &mut Stream) -> Result<(), Error> {
         let [own, peer] = self.start.through;
         let Some(journal) = self.journal.as_ref().filter(|_| own + peer > 0) else {
             return Ok(());
@@ -129,7 +129,7 @@ impl<'r> Party<'r> {
         })
     }
 
-    fn send_u(&self, session: &mut Session, state: &mut Stream<'r>, rows: usize) -> Result<u64, Error> {
+    fn send_u(&self, session: &mut Session, state: &mut Stream, rows: usize) -> Result<u64, Error> {
         session.step("u", |s| {
             state.next_u(rows)?;
             s.link(self.peer).send(state.once[..rows].as_flattened())?;
@@ -142,7 +142,7 @@ impl<'r> Party<'r> {
     fn answer_v(
         &mut self,
         session: &mut Session,
-        state: &mut Stream<'r>,
+        state: &mut Stream,
         rows: Range<u64>,
     ) -> Result<u64, Error> {
         let n = len(&rows);
@@ -164,12 +164,7 @@ impl<'r> Party<'r> {
         Ok(2 * n as u64)
     }
 
-    fn take_v(
-        &mut self,
-        session: &mut Session,
-        state: &mut Stream<'r>,
-        rows: Range<u64>,
-    ) -> Result<u64, Error> {
+    fn take_v(&mut self, session: &mut Session, state: &mut Stream, rows: Range<u64>) -> Result<u64, Error> {
         session.step("v", |s| {
             let uids = &mut state.once[..len(&rows)];
             let mut link = s.link(self.peer);
@@ -189,19 +184,19 @@ impl<'r> Party<'r> {
 }
 
 /// What a party holds while both stream.
-struct Stream<'r> {
-    u: SortedRecords<'r, ROW_BYTES>,
+struct Stream {
+    u: SortedRecords<ROW_BYTES>,
     last_u: Option<GroupElement>,
     /// Rows of the chunks of u that are on their way, oldest first.
     rows: VecDeque<Vec<u32>>,
     last_peer: Option<GroupElement>,
-    uids: SpillColumn<'r, ROW_BYTES>,
-    e: SpillColumn<'r, 32>,
+    uids: SpillColumn<ROW_BYTES>,
+    e: SpillColumn<32>,
     once: Vec<GroupElement>,
     twice: Vec<GroupElement>,
 }
 
-impl Stream<'_> {
+impl Stream {
     /// Puts the next chunk of `u` into `once` and remembers whose it is.
     fn next_u(&mut self, rows: usize) -> Result<(), Error> {
         let mut whose = Vec::with_capacity(rows);
@@ -227,7 +222,7 @@ impl Stream<'_> {
     }
 }
 
-fn push_row(column: &mut SpillColumn<'_, ROW_BYTES>, element: &GroupElement, row: u32) -> Result<(), Error> {
+fn push_row(column: &mut SpillColumn<ROW_BYTES>, element: &GroupElement, row: u32) -> Result<(), Error> {
     let mut record = [0; ROW_BYTES];
     record[..32].copy_from_slice(element);
     record[32..].copy_from_slice(&row.to_le_bytes());
@@ -235,7 +230,7 @@ fn push_row(column: &mut SpillColumn<'_, ROW_BYTES>, element: &GroupElement, row
 }
 
 fn push_rows(
-    column: &mut SpillColumn<'_, ROW_BYTES>,
+    column: &mut SpillColumn<ROW_BYTES>,
     elements: &[GroupElement],
     rows: Range<u64>,
 ) -> Result<(), Error> {

@@ -33,6 +33,7 @@ use crate::matcher::{
     MatchDisclosure, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome, MatchRoles,
     MatchSizes, Matcher,
 };
+use crate::places::OwnPlaces;
 use base::{Cost, Error, PartyId, Seed, limits};
 use net::Session;
 
@@ -88,7 +89,7 @@ impl Matcher for SaltedKey {
         let MatchInput { rows, options, .. } = input;
         let key = options.salt.as_ref().ok_or_else(|| Error::misuse("a match by salted keys has a salt"))?;
         let (positions, sizes) = enter(session, &options.roles, key, rows)?;
-        Ok(MatchOutcome::spine_of(sizes.union, positions, MatchDisclosure::of(sizes)))
+        Ok(MatchOutcome::spine_of(sizes.union, OwnPlaces::of(positions), MatchDisclosure::of(sizes)))
     }
 
     fn serve(&self, session: &mut Session, options: &MatchOptions) -> Result<MatchSizes, Error> {
