@@ -1,17 +1,16 @@
 //! The advertiser's rows: per identifier up to K time-stamped values, and optionally a cohort.
 
 use super::complaints::Complaints;
+use super::gather::{LineReader, SpoolRoom, gather};
 use super::keys::KeyColumns;
 use super::repeats::{self, Settled};
-use super::table::{Files, RowSink, TableCell, read};
+use super::table::{Files, RowPlace, RowSink, TableCell};
 use super::tag::{DataSet, RowBytes};
-use super::{InputReport, Row, RowKeys, repeated};
+use super::{InputReport, Row, RowKeys, RowShape, RowStore, Rows, repeated};
 use base::{Error, PartyId};
 use std::collections::HashMap;
 use std::path::Path;
-use study::{
-    Advertiser, Duplicates, EventLayout, EventValue, Identifier, LiftStudy, Overflow, Question, Study,
-};
+use study::{Advertiser, Duplicates, EventLayout, EventValue, LiftStudy, Overflow, Question, Study};
 
 /// One row per identifier, in an order that depends on the identifiers only. It does not print.
 ///
@@ -54,7 +53,30 @@ impl AdvertiserRows {
         (&self.times[range.clone()], &self.values[range])
     }
 
-    fn memory(&self) -> u64 {
+    /// Appends a row's cells: as many bytes for each row of so many events at most.
+    pub(crate) fn append_cells(&self, max_events: u8, cohort: bool, row: usize, into: &mut Vec<u8>) {
+        let (times, values) = self.events(row);
+        into.push(times.len() as u8);
+        for place in 0..usize::from(max_events) {
+            let of = |cells: &[u32]| cells.get(place).copied().unwrap_or(0).to_le_bytes();
+            into.extend([of(times), of(values)].as_flattened());
+        }
+        into.extend(cohort.then(|| self.cohort[row]));
+    }
+
+    /// Adds a further row's cells; none where these are of no row.
+    pub(crate) fn push_cells(&mut self, max_events: u8, cohort: bool, cells: &[u8]) -> Option<()> {
+        let (count, rest) = cells.split_first()?;
+        let (events, rest) = rest.split_at_checked(8 * usize::from(max_events))?;
+        let events = events.as_chunks::<4>().0.as_chunks::<2>().0.get(..usize::from(*count))?;
+        self.times.extend(events.iter().map(|[time, _]| u32::from_le_bytes(*time)));
+        self.values.extend(events.iter().map(|[_, value]| u32::from_le_bytes(*value)));
+        self.starts.push(self.times.len() as u64);
+        self.cohort.extend(rest.iter().take(usize::from(cohort)));
+        (rest.len() == usize::from(cohort)).then_some(())
+    }
+
+    pub(crate) fn memory(&self) -> u64 {
         let cells = 8 * self.starts.capacity()
             + 4 * self.times.capacity()
             + 4 * self.values.capacity()
@@ -88,38 +110,23 @@ impl DataSet for AdvertiserRows {
     }
 }
 
-/// Reads the file or folder of the advertiser at this place of the roster.
+/// Reads the files of the advertiser at this place of the roster.
 ///
 /// # Errors
 /// Everything that is wrong with the input, a line each, with file, line and column; or that the study is no
 /// lift study.
-pub fn read_advertiser(
+pub(crate) fn read(
     path: &Path,
     study: &Study,
     me: PartyId,
-) -> Result<(AdvertiserRows, InputReport), Error> {
+    room: Option<&SpoolRoom>,
+) -> Result<(RowStore, InputReport), Error> {
     let Question::Lift(lift) = &study.kind else {
         return Err(Error::misuse("only a lift study has an advertiser"));
     };
     let advertiser =
         lift.advertiser(me).ok_or_else(|| Error::misuse("an advertiser's place is in the study"))?;
-    let mut sink = Reading::new(&study.matching.identifiers, lift, advertiser);
-    let mut complaints = Complaints::default();
-    let (files, rows_read) = read(path, &mut sink, &mut complaints)?;
-    let report = InputReport {
-        rows_read,
-        filtered: sink.filtered,
-        events_seen: sink.times.len() as u64,
-        identifiers: std::mem::take(&mut sink.keys.reports),
-        ..InputReport::default()
-    };
-    let mut grouping = Grouping { lines: &sink, rule: study.matching.duplicates, files: &files, report };
-    let rows = grouping.rows(&mut complaints);
-    let mut report = grouping.report;
-    complaints.finish()?;
-    report.rows_kept = rows.len() as u64;
-    report.memory = rows.memory();
-    Ok((rows, report))
+    gather(path, Reading::new(study, lift, advertiser), room)
 }
 
 /// Lines as they come in, before lines of one identifier are put together.
@@ -131,6 +138,7 @@ struct Reading<'a> {
     values: Vec<usize>,
     filter: Option<usize>,
     cohort: Option<usize>,
+    rule: Duplicates,
     /// Ends of each line's events.
     ends: Vec<u64>,
     times: Vec<u32>,
@@ -140,8 +148,8 @@ struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    fn new(identifiers: &'a [Identifier], lift: &'a LiftStudy, advertiser: &'a Advertiser) -> Self {
-        let mut keys = KeyColumns::new(identifiers);
+    fn new(study: &'a Study, lift: &'a LiftStudy, advertiser: &'a Advertiser) -> Self {
+        let mut keys = KeyColumns::new(&study.matching.identifiers);
         let mut want_all = |names: &[String]| names.iter().map(|name| keys.want(name)).collect();
         Self {
             events: want_all(&advertiser.events),
@@ -154,6 +162,7 @@ impl<'a> Reading<'a> {
             keys,
             lift,
             advertiser,
+            rule: study.matching.duplicates,
             ends: Vec::new(),
             times: Vec::new(),
             amounts: Vec::new(),
@@ -166,6 +175,13 @@ impl<'a> Reading<'a> {
         let (Some(filter), Some(i)) = (&advertiser.filter, self.filter) else { return true };
         let text = cells[i].trimmed().text();
         text.is_some_and(|text| filter.equals.iter().any(|value| *value == text))
+    }
+
+    /// The events of a line that was kept.
+    fn events_of(&self, line: usize) -> impl Iterator<Item = (u32, u32)> {
+        let start = if line == 0 { 0 } else { self.ends[line - 1] as usize };
+        let range = start..self.ends[line] as usize;
+        self.times[range.clone()].iter().copied().zip(self.amounts[range].iter().copied())
     }
 
     /// The events of a line; complains about cells and returns what is left.
@@ -236,6 +252,64 @@ impl RowSink for Reading<'_> {
     }
 }
 
+impl LineReader for Reading<'_> {
+    fn keys(&self) -> &KeyColumns<'_> {
+        &self.keys
+    }
+
+    fn shape(&self) -> RowShape {
+        RowShape::Advertiser { max_events: self.advertiser.max_events, cohort: self.cohort.is_some() }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.keys.bytes() + (8 * self.ends.len() + 8 * self.times.len() + self.cohorts.len()) as u64
+    }
+
+    fn append_line(&self, line: usize, into: &mut Vec<u8>) {
+        into.extend(self.cohorts.get(line).copied().unwrap_or(0).to_le_bytes());
+        for (time, amount) in self.events_of(line) {
+            into.extend([time.to_le_bytes(), amount.to_le_bytes()].as_flattened());
+        }
+    }
+
+    fn push_line(&mut self, identifier: &[u8], place: RowPlace, cells: &[u8]) -> Option<()> {
+        let (cohort, events) = cells.split_first()?;
+        let (events, rest) = events.as_chunks::<4>().0.as_chunks::<2>();
+        self.keys.push(identifier, place);
+        for [time, amount] in events {
+            self.times.push(u32::from_le_bytes(*time));
+            self.amounts.push(u32::from_le_bytes(*amount));
+        }
+        self.ends.push(self.times.len() as u64);
+        if self.cohort.is_some() {
+            self.cohorts.push(*cohort);
+        }
+        rest.is_empty().then_some(())
+    }
+
+    fn clear(&mut self) {
+        self.keys.clear();
+        self.ends.clear();
+        self.times.clear();
+        self.amounts.clear();
+        self.cohorts.clear();
+    }
+
+    fn settle(&mut self, files: &Files, complaints: &mut Complaints, report: &mut InputReport) -> Rows {
+        report.events_seen += self.times.len() as u64;
+        report.identifiers = std::mem::take(&mut self.keys.reports);
+        let rows = Grouping { lines: self, rule: self.rule, files, report }.rows(complaints);
+        self.keys.reports = std::mem::take(&mut report.identifiers);
+        Rows::Advertiser(rows)
+    }
+
+    fn finish(&mut self, _: &Path, _: u64, report: &mut InputReport) -> Result<(), Error> {
+        report.filtered = self.filtered;
+        report.identifiers = std::mem::take(&mut self.keys.reports);
+        Ok(())
+    }
+}
+
 /// What a complaint about a repeated identifier offers: lines with several identifiers are not merged.
 fn other_rules(keys: usize) -> &'static str {
     match keys {
@@ -249,7 +323,7 @@ struct Grouping<'a> {
     lines: &'a Reading<'a>,
     rule: Duplicates,
     files: &'a Files,
-    report: InputReport,
+    report: &'a mut InputReport,
 }
 
 impl Grouping<'_> {
@@ -295,7 +369,7 @@ impl Grouping<'_> {
         if settled.into[row as usize] == row {
             self.report.duplicates_dropped += group.len() as u64;
             self.report.events_seen -=
-                group.iter().map(|&line| self.events_of(line as usize).count() as u64).sum::<u64>();
+                group.iter().map(|&line| self.lines.events_of(line as usize).count() as u64).sum::<u64>();
         }
     }
 
@@ -304,7 +378,7 @@ impl Grouping<'_> {
         let lines = self.lines;
         self.same_cohort(group, complaints);
         let mut events: Vec<(u32, u32)> =
-            group.iter().flat_map(|&line| self.events_of(line as usize)).collect();
+            group.iter().flat_map(|&line| self.lines.events_of(line as usize)).collect();
         self.cut(&mut events, group, complaints);
         rows.times.extend(events.iter().map(|event| event.0));
         rows.values.extend(events.iter().map(|event| event.1));
@@ -313,13 +387,6 @@ impl Grouping<'_> {
         let total: u64 = events.iter().map(|event| u64::from(event.1)).sum();
         self.report.without_events += u64::from(events.is_empty());
         self.report.over_clamp += u64::from(total > u64::from(lines.lift.rule.clamp));
-    }
-
-    fn events_of(&self, line: usize) -> impl Iterator<Item = (u32, u32)> {
-        let lines = self.lines;
-        let start = if line == 0 { 0 } else { lines.ends[line - 1] as usize };
-        let range = start..lines.ends[line] as usize;
-        lines.times[range.clone()].iter().copied().zip(lines.amounts[range].iter().copied())
     }
 
     /// Lines of one identifier that count: all of them in the events layout, where several lines are the
@@ -335,7 +402,7 @@ impl Grouping<'_> {
                 Duplicates::First => {
                     self.report.duplicates_dropped += group.len() as u64 - 1;
                     let dropped: usize =
-                        group[1..].iter().map(|&line| self.events_of(line as usize).count()).sum();
+                        group[1..].iter().map(|&line| self.lines.events_of(line as usize).count()).sum();
                     self.report.events_seen -= dropped as u64;
                     return &group[..1];
                 }

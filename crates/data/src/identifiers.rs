@@ -70,28 +70,41 @@ impl RowKeys {
         (self.bytes.capacity() + 8 * self.ends.capacity()) as u64
     }
 
+    /// Bytes that they need: of what is held, up to half may be room for more.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.bytes.len() + 8 * self.ends.len()) as u64
+    }
+
     /// Whether two rows have the same identifiers.
     pub(crate) fn same(&self, a: u32, b: u32) -> bool {
         self.row(a as usize).eq(self.row(b as usize))
     }
 
+    /// What decides first where a row stands in [`Self::canonical_order`].
+    pub(crate) fn order_hash(&self, row: usize) -> u64 {
+        let hash = match self.keys {
+            1 => blake3::hash(self.get(row, 0)),
+            _ => {
+                let mut hasher = blake3::Hasher::new();
+                for identifier in self.row(row) {
+                    hasher.update(&(identifier.len() as u64).to_le_bytes()).update(identifier);
+                }
+                hasher.finalize()
+            }
+        };
+        u64::from_le_bytes(hash.as_bytes()[..8].try_into().expect("eight bytes"))
+    }
+
+    /// Forgets all identifiers.
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
     /// Row numbers in an order that depends on the identifiers only, not on the order of the rows; rows with
     /// equal identifiers stand together, in the order of their rows. Rows are at most 2^32.
     pub(crate) fn canonical_order(&self) -> Vec<u32> {
-        let prefix = |i: usize| {
-            let hash = match self.keys {
-                1 => blake3::hash(self.get(i, 0)),
-                _ => {
-                    let mut hasher = blake3::Hasher::new();
-                    for identifier in self.row(i) {
-                        hasher.update(&(identifier.len() as u64).to_le_bytes()).update(identifier);
-                    }
-                    hasher.finalize()
-                }
-            };
-            u64::from_le_bytes(hash.as_bytes()[..8].try_into().expect("eight bytes"))
-        };
-        let mut keyed: Vec<(u64, u32)> = (0..self.len()).map(|i| (prefix(i), i as u32)).collect();
+        let mut keyed: Vec<(u64, u32)> = (0..self.len()).map(|i| (self.order_hash(i), i as u32)).collect();
         keyed.sort_unstable_by(|a, b| {
             a.0.cmp(&b.0)
                 .then_with(|| self.row(a.1 as usize).cmp(self.row(b.1 as usize)))

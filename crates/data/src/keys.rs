@@ -1,6 +1,5 @@
 //! From cells to normalised identifiers, and what normalising changed.
 
-use super::complaints::Complaints;
 use super::repeats::{self, RepeatedKey};
 use super::table::{Files, RowPlace, TableCell};
 use super::{Row, RowKeys, retain_own};
@@ -194,29 +193,46 @@ impl<'a> KeyColumns<'a> {
         Ok(())
     }
 
+    /// Adds a line of one identifier that was kept before.
+    pub fn push(&mut self, identifier: &[u8], place: RowPlace) {
+        self.identifiers.push(identifier);
+        self.places.push(place);
+    }
+
+    /// Forgets all rows.
+    pub fn clear(&mut self) {
+        self.identifiers.clear();
+        self.places.clear();
+    }
+
+    /// The identifiers of all rows; none are left.
+    pub fn take(&mut self) -> RowKeys {
+        std::mem::replace(&mut self.identifiers, RowKeys::new(self.rules.len()))
+    }
+
+    /// Bytes that rows need here.
+    pub fn bytes(&self) -> u64 {
+        self.identifiers.bytes() + size_of_val(&self.places[..]) as u64
+    }
+
     /// Ends a reading whose lines are rows of their own: identifiers of several rows stay with the first.
     /// `complain` hears of each repeat and of both places. Returns which rows stay, where not all do.
-    ///
-    /// # Errors
-    /// All complaints, where there are any.
     pub fn settle(
         &mut self,
         rule: Duplicates,
         files: &Files,
-        mut complaints: Complaints,
-        complain: impl Fn(RepeatedKey, [RowPlace; 2], &mut Complaints),
-    ) -> Result<Option<Vec<bool>>, Error> {
+        mut complain: impl FnMut(RepeatedKey, [RowPlace; 2]),
+    ) -> Option<Vec<bool>> {
         let (places, reports) = (&self.places, &mut self.reports);
         let tell = |repeat: RepeatedKey| {
             let [here, there] = [repeat.row, repeat.earlier].map(|row| places[row as usize]);
             reports[repeat.key].repeated(|| files.show(here));
             if !repeat.again {
-                complain(repeat, [here, there], &mut complaints);
+                complain(repeat, [here, there]);
             }
         };
         let settled = repeats::settle(&self.identifiers, |row| row, rule, false, tell);
-        complaints.finish()?;
-        Ok((!settled.is_quiet()).then(|| retain_own(&mut self.identifiers, &settled)))
+        (!settled.is_quiet()).then(|| retain_own(&mut self.identifiers, &settled))
     }
 }
 

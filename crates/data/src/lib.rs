@@ -9,6 +9,9 @@
 mod advertiser;
 mod complaints;
 mod csv_file;
+mod gather;
+#[cfg(test)]
+mod gather_tests;
 pub mod generate;
 mod identifiers;
 mod keys;
@@ -17,6 +20,8 @@ mod program;
 mod publisher;
 mod repeats;
 mod report;
+mod row_store;
+mod rows;
 pub mod sketch;
 mod source;
 mod table;
@@ -24,21 +29,48 @@ mod tag;
 #[cfg(test)]
 mod tests;
 
-pub use advertiser::{AdvertiserRows, read_advertiser};
+pub use advertiser::AdvertiserRows;
 pub use complaints::SHOWN_PER_FILE;
+pub use gather::SpoolRoom;
 pub use identifiers::RowKeys;
 pub use keys::shown;
 pub use keys::{IdentifierReport, StepReport, plain_text};
-pub use program::{ProgramRows, read_program_columns};
-pub use publisher::{PublisherRows, read_publisher};
+pub use program::ProgramRows;
+pub use publisher::PublisherRows;
 pub use report::InputReport;
+pub use row_store::RowStore;
+pub use rows::{RowShape, Rows};
 pub use source::FILES;
-pub use tag::{DataSet, RowBytes, RowsHash, RowsTag};
+pub use tag::{RowsHash, RowsTag};
 
+use base::{Error, PartyId};
 use complaints::Complaints;
-use study::Categories;
+use std::path::Path;
 use study::time::{Clock, TimeError};
+use study::{Categories, PartyRole, Question, Study};
 use table::{Files, RowPlace, TableCell};
+
+/// Reads the rows that a party of a study has in its files.
+///
+/// # Errors
+/// Everything that is wrong with the input, a line each, with file, line and column; or that a cell does not
+/// fit its type in the study's program, or that the program does not parse.
+///
+/// # Panics
+/// When there is no such party.
+pub fn read_rows(
+    data: &Path,
+    study: &Study,
+    me: PartyId,
+    room: Option<&SpoolRoom>,
+) -> Result<(RowStore, InputReport), Error> {
+    let member = &study.parties[me.index()];
+    match (&study.kind, &member.role) {
+        (Question::Lift(_), PartyRole::Publisher) => publisher::read(data, study, room),
+        (Question::Lift(_), _) => advertiser::read(data, study, me, room),
+        (Question::Program(_) | Question::Match(_), _) => program::read(data, study, &member.name, room),
+    }
+}
 
 /// One row while it is read: where it is, and where complaints about it go.
 struct Row<'a> {

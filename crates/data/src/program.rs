@@ -1,15 +1,16 @@
 //! Columns of a user's own program, as one party's file holds them.
 
 use super::complaints::Complaints;
+use super::gather::{LineReader, SpoolRoom, gather};
 use super::keys::KeyColumns;
-use super::table::{RowSink, TableCell, read};
+use super::table::{Files, RowPlace, RowSink, TableCell};
 use super::tag::{DataSet, RowBytes};
-use super::{InputReport, Row, RowKeys, repeated, retain};
+use super::{InputReport, Row, RowKeys, RowShape, RowStore, Rows, repeated, retain};
 use ::program::{Program, ValueType};
 use base::Error;
 use std::path::Path;
 use study::time::Clock;
-use study::{Categories, CellType, Duplicates, Identifier, ProgramColumn, ProgramSource, Question, Study};
+use study::{Categories, CellType, Duplicates, ProgramColumn, ProgramSource, Question, Study};
 
 /// One party's columns of a program, a row per identifier in the order of the files. It does not print.
 #[derive(Default)]
@@ -37,47 +38,49 @@ impl DataSet for ProgramRows {
     }
 }
 
+impl ProgramRows {
+    /// Appends a row's cells, eight bytes for each.
+    pub(crate) fn append_cells(&self, row: usize, into: &mut Vec<u8>) {
+        self.columns.iter().for_each(|column| into.extend(column[row].to_le_bytes()));
+    }
+
+    /// Adds a further row's cells; none where these are of no row.
+    pub(crate) fn push_cells(&mut self, cells: &[u8]) -> Option<()> {
+        let (cells, rest) = cells.as_chunks();
+        let fits = cells.len() == self.columns.len() && rest.is_empty();
+        self.columns.iter_mut().zip(cells).for_each(|(column, cell)| column.push(i64::from_le_bytes(*cell)));
+        fits.then_some(())
+    }
+
+    pub(crate) fn memory(&self) -> u64 {
+        self.identifiers.memory() + self.columns.iter().map(|c| 8 * c.capacity() as u64).sum::<u64>()
+    }
+}
+
 /// Reads the columns of a program study that `party` owns.
 ///
 /// # Errors
 /// Everything that is wrong with the input, a line each, cells that do not fit their type in the program
 /// among it; or that the study is no program study, or its program does not parse.
-pub fn read_program_columns(
+pub(crate) fn read(
     path: &Path,
     study: &Study,
     party: &str,
-) -> Result<(ProgramRows, InputReport), Error> {
+    room: Option<&SpoolRoom>,
+) -> Result<(RowStore, InputReport), Error> {
     let program = match &study.kind {
         Question::Program(own) => &own.source,
         Question::Match(columns) => columns,
         Question::Lift(_) => return Err(Error::misuse("only a program study has program columns")),
     };
-    let mut sink = Reading::new(&study.matching.identifiers, program, party)?;
-    let mut complaints = Complaints::default();
-    let (files, rows_read) = read(path, &mut sink, &mut complaints)?;
-    let Reading { mut rows, mut keys, .. } = sink;
-    let mut report = InputReport { rows_read, ..InputReport::default() };
-    let rule = study.matching.duplicates;
-    let keep = keys.settle(rule, &files, complaints, |_, [here, there], complaints| {
-        if rule != Duplicates::First {
-            complaints.add(|| repeated(&files, here, there, "duplicates = \"first\""));
-        }
-    })?;
-    if let Some(keep) = keep {
-        report.duplicates_dropped = keep.iter().filter(|&&keep| !keep).count() as u64;
-        rows.columns.iter_mut().for_each(|column| retain(column, &keep));
-    }
-    (rows.identifiers, report.identifiers) = (keys.identifiers, keys.reports);
-    report.rows_kept = rows.identifiers.len() as u64;
-    report.memory =
-        rows.identifiers.memory() + rows.columns.iter().map(|c| 8 * c.capacity() as u64).sum::<u64>();
-    Ok((rows, report))
+    gather(path, Reading::new(study, program, party)?, room)
 }
 
 struct Reading<'a> {
     keys: KeyColumns<'a>,
     clock: Option<&'a Clock>,
     own: Vec<Own<'a>>,
+    rule: Duplicates,
     rows: ProgramRows,
 }
 
@@ -124,8 +127,8 @@ impl Own<'_> {
 }
 
 impl<'a> Reading<'a> {
-    fn new(identifiers: &'a [Identifier], program: &'a ProgramSource, party: &str) -> Result<Self, Error> {
-        let mut keys = KeyColumns::new(identifiers);
+    fn new(study: &'a Study, program: &'a ProgramSource, party: &str) -> Result<Self, Error> {
+        let mut keys = KeyColumns::new(&study.matching.identifiers);
         let types = Program::parse(&program.text)?.columns;
         let mut own = Vec::new();
         for column in program.columns.iter().filter(|column| column.party == party) {
@@ -139,7 +142,55 @@ impl<'a> Reading<'a> {
             names: own.iter().map(|own| own.column.name.clone()).collect(),
             columns: vec![Vec::new(); own.len()],
         };
-        Ok(Self { keys, clock: program.clock.as_ref(), own, rows })
+        Ok(Self { keys, clock: program.clock.as_ref(), own, rule: study.matching.duplicates, rows })
+    }
+}
+
+impl LineReader for Reading<'_> {
+    fn keys(&self) -> &KeyColumns<'_> {
+        &self.keys
+    }
+
+    fn shape(&self) -> RowShape {
+        RowShape::Program { names: self.rows.names.clone() }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.keys.bytes() + (8 * self.rows.columns.len() * self.keys.places.len()) as u64
+    }
+
+    fn append_line(&self, line: usize, into: &mut Vec<u8>) {
+        self.rows.append_cells(line, into);
+    }
+
+    fn push_line(&mut self, identifier: &[u8], place: RowPlace, cells: &[u8]) -> Option<()> {
+        self.keys.push(identifier, place);
+        self.rows.push_cells(cells)
+    }
+
+    fn clear(&mut self) {
+        self.keys.clear();
+        self.rows.columns.iter_mut().for_each(Vec::clear);
+    }
+
+    fn settle(&mut self, files: &Files, complaints: &mut Complaints, report: &mut InputReport) -> Rows {
+        let rule = self.rule;
+        let keep = self.keys.settle(rule, files, |_, [here, there]| {
+            if rule != Duplicates::First {
+                complaints.add(|| repeated(files, here, there, "duplicates = \"first\""));
+            }
+        });
+        let mut columns: Vec<_> = self.rows.columns.iter_mut().map(std::mem::take).collect();
+        if let Some(keep) = keep {
+            report.duplicates_dropped += keep.iter().filter(|&&keep| !keep).count() as u64;
+            columns.iter_mut().for_each(|column| retain(column, &keep));
+        }
+        Rows::Program(ProgramRows { identifiers: self.keys.take(), names: self.rows.names.clone(), columns })
+    }
+
+    fn finish(&mut self, _: &Path, _: u64, report: &mut InputReport) -> Result<(), Error> {
+        report.identifiers = std::mem::take(&mut self.keys.reports);
+        Ok(())
     }
 }
 

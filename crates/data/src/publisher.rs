@@ -1,14 +1,15 @@
 //! The publisher's rows: identifier, arm, opportunity, and optionally impressions and a breakdown.
 
 use super::complaints::Complaints;
+use super::gather::{LineReader, SpoolRoom, gather};
 use super::keys::KeyColumns;
 use super::repeats::RepeatedKey;
-use super::table::{Files, RowPlace, RowSink, TableCell, read};
+use super::table::{Files, RowPlace, RowSink, TableCell};
 use super::tag::{DataSet, RowBytes};
-use super::{InputReport, Row, RowKeys, repeated, retain};
+use super::{InputReport, Row, RowKeys, RowShape, RowStore, Rows, repeated, retain};
 use base::Error;
 use std::path::Path;
-use study::{Duplicates, Identifier, LiftStudy, Question, Study, TrialArm};
+use study::{Duplicates, LiftStudy, Question, Study, TrialArm};
 
 /// One row per identifier that had an opportunity, in the order of the files. It does not print.
 #[derive(Default)]
@@ -38,7 +39,42 @@ impl PublisherRows {
         self.identifiers.is_empty()
     }
 
-    fn memory(&self) -> u64 {
+    /// Appends a row's cells: as many bytes for each.
+    pub(crate) fn append_cells(&self, impressions: bool, breakdown: bool, row: usize, into: &mut Vec<u8>) {
+        into.push(u8::from(self.arm[row] == TrialArm::Test));
+        into.extend(self.opportunity[row].to_le_bytes());
+        into.extend(impressions.then(|| self.impressions[row].to_le_bytes()).iter().flatten());
+        into.extend(breakdown.then(|| self.breakdown[row]));
+    }
+
+    /// Adds a further row's cells; none where these are of no row.
+    pub(crate) fn push_cells(&mut self, impressions: bool, breakdown: bool, cells: &[u8]) -> Option<()> {
+        let ([arm], rest) = cells.split_first_chunk()?;
+        let (opportunity, mut rest) = rest.split_first_chunk()?;
+        self.arm.push(if *arm == 1 { TrialArm::Test } else { TrialArm::Control });
+        self.opportunity.push(u32::from_le_bytes(*opportunity));
+        if impressions {
+            let (count, after) = rest.split_first_chunk()?;
+            self.impressions.push(u16::from_le_bytes(*count));
+            rest = after;
+        }
+        if breakdown {
+            let (value, after) = rest.split_first()?;
+            self.breakdown.push(*value);
+            rest = after;
+        }
+        rest.is_empty().then_some(())
+    }
+
+    fn clear(&mut self) {
+        self.identifiers.clear();
+        self.arm.clear();
+        self.opportunity.clear();
+        self.impressions.clear();
+        self.breakdown.clear();
+    }
+
+    pub(crate) fn memory(&self) -> u64 {
         let cells = self.arm.capacity()
             + 4 * self.opportunity.capacity()
             + 2 * self.impressions.capacity()
@@ -64,46 +100,20 @@ impl DataSet for PublisherRows {
     }
 }
 
-/// Reads the publisher's file or folder.
+/// Reads the publisher's files.
 ///
 /// # Errors
 /// Everything that is wrong with the input, a line each, with file, line and column; or that the study is no
 /// lift study.
-pub fn read_publisher(path: &Path, study: &Study) -> Result<(PublisherRows, InputReport), Error> {
+pub(crate) fn read(
+    path: &Path,
+    study: &Study,
+    room: Option<&SpoolRoom>,
+) -> Result<(RowStore, InputReport), Error> {
     let Question::Lift(lift) = &study.kind else {
         return Err(Error::misuse("only a lift study has a publisher"));
     };
-    let mut sink = Reading::new(&study.matching.identifiers, lift);
-    let mut complaints = Complaints::default();
-    let (files, rows_read) = read(path, &mut sink, &mut complaints)?;
-    let Reading { mut rows, without_opportunity, mut keys, .. } = sink;
-    let rule = study.matching.duplicates;
-    let keep = keys.settle(rule, &files, complaints, |repeat, places, complaints| {
-        complain(&rows, repeat, places, rule, &files, complaints);
-    })?;
-    let mut report = InputReport { rows_read, without_opportunity, ..InputReport::default() };
-    if let Some(keep) = keep {
-        report.duplicates_dropped = keep.iter().filter(|&&keep| !keep).count() as u64;
-        retain(&mut rows.arm, &keep);
-        retain(&mut rows.opportunity, &keep);
-        if !rows.impressions.is_empty() {
-            retain(&mut rows.impressions, &keep);
-        }
-        if !rows.breakdown.is_empty() {
-            retain(&mut rows.breakdown, &keep);
-        }
-    }
-    (rows.identifiers, report.identifiers) = (keys.identifiers, keys.reports);
-    if rows.is_empty() {
-        return Err(Error::input(format!(
-            "{}: no row has an opportunity (column \"{}\"); nobody is left to measure",
-            path.display(),
-            lift.publisher.opportunity
-        )));
-    }
-    report.rows_kept = rows.len() as u64;
-    report.memory = rows.memory();
-    Ok((rows, report))
+    gather(path, Reading::new(study, lift), room)
 }
 
 /// Complains about an identifier that two rows have, where the rule or the arms do not allow it.
@@ -129,6 +139,9 @@ fn complain(
     }
 }
 
+/// Bytes of a line's cells, at most.
+const PUBLISHER_LINE: usize = 8;
+
 /// Rows as they come in.
 struct Reading<'a> {
     keys: KeyColumns<'a>,
@@ -137,13 +150,14 @@ struct Reading<'a> {
     opportunity: usize,
     impressions: Option<usize>,
     breakdown: Option<usize>,
+    rule: Duplicates,
     rows: PublisherRows,
     without_opportunity: u64,
 }
 
 impl<'a> Reading<'a> {
-    fn new(identifiers: &'a [Identifier], lift: &'a LiftStudy) -> Self {
-        let mut keys = KeyColumns::new(identifiers);
+    fn new(study: &'a Study, lift: &'a LiftStudy) -> Self {
+        let mut keys = KeyColumns::new(&study.matching.identifiers);
         Self {
             arm: keys.want(&lift.publisher.arm),
             opportunity: keys.want(&lift.publisher.opportunity),
@@ -151,6 +165,7 @@ impl<'a> Reading<'a> {
             breakdown: lift.publisher.breakdown.as_ref().map(|b| keys.want(&b.column)),
             keys,
             lift,
+            rule: study.matching.duplicates,
             rows: PublisherRows::default(),
             without_opportunity: 0,
         }
@@ -195,6 +210,67 @@ impl RowSink for Reading<'_> {
             self.rows.breakdown.push(breakdown);
         }
         Ok(())
+    }
+}
+
+impl LineReader for Reading<'_> {
+    fn keys(&self) -> &KeyColumns<'_> {
+        &self.keys
+    }
+
+    fn shape(&self) -> RowShape {
+        RowShape::Publisher { impressions: self.impressions.is_some(), breakdown: self.breakdown.is_some() }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.keys.bytes() + (self.rows.arm.len() * PUBLISHER_LINE) as u64
+    }
+
+    fn append_line(&self, line: usize, into: &mut Vec<u8>) {
+        self.rows.append_cells(self.impressions.is_some(), self.breakdown.is_some(), line, into);
+    }
+
+    fn push_line(&mut self, identifier: &[u8], place: RowPlace, cells: &[u8]) -> Option<()> {
+        self.keys.push(identifier, place);
+        self.rows.push_cells(self.impressions.is_some(), self.breakdown.is_some(), cells)
+    }
+
+    fn clear(&mut self) {
+        self.keys.clear();
+        self.rows.clear();
+    }
+
+    fn settle(&mut self, files: &Files, complaints: &mut Complaints, report: &mut InputReport) -> Rows {
+        let (mut rows, rule) = (std::mem::take(&mut self.rows), self.rule);
+        let keep = self.keys.settle(rule, files, |repeat, places| {
+            complain(&rows, repeat, places, rule, files, complaints);
+        });
+        if let Some(keep) = keep {
+            report.duplicates_dropped += keep.iter().filter(|&&keep| !keep).count() as u64;
+            retain(&mut rows.arm, &keep);
+            retain(&mut rows.opportunity, &keep);
+            if !rows.impressions.is_empty() {
+                retain(&mut rows.impressions, &keep);
+            }
+            if !rows.breakdown.is_empty() {
+                retain(&mut rows.breakdown, &keep);
+            }
+        }
+        rows.identifiers = self.keys.take();
+        Rows::Publisher(rows)
+    }
+
+    fn finish(&mut self, data: &Path, rows: u64, report: &mut InputReport) -> Result<(), Error> {
+        report.without_opportunity = self.without_opportunity;
+        report.identifiers = std::mem::take(&mut self.keys.reports);
+        if rows > 0 {
+            return Ok(());
+        }
+        Err(Error::input(format!(
+            "{}: no row has an opportunity (column \"{}\"); nobody is left to measure",
+            data.display(),
+            self.lift.publisher.opportunity
+        )))
     }
 }
 

@@ -9,8 +9,8 @@
 //! file, so that the ledger alone holds nothing to test; neither is ever sent.
 //! `docs/decisions/042-lineages-are-named-and-compared.md`.
 
-use crate::{RowKeys, plain_text};
-use base::Seed;
+use crate::{RowKeys, RowStore, plain_text};
+use base::{Error, Seed};
 use std::fmt;
 
 /// Minima of a sketch, and bits kept of each.
@@ -30,38 +30,25 @@ pub struct Sketch([u8; MINIMA * BITS / 8]);
 impl Sketch {
     /// The sketches of all identifier columns, whatever the order of rows; none of columns with fewer than
     /// 100.
-    #[must_use]
-    pub fn all(key: &Seed, identifiers: &RowKeys) -> Vec<Self> {
-        (0..identifiers.keys()).filter_map(|column| Self::of(key, identifiers, column)).collect()
-    }
-
-    fn of(key: &Seed, identifiers: &RowKeys, column: usize) -> Option<Self> {
+    ///
+    /// # Errors
+    /// When the rows cannot be read.
+    pub fn all(key: &Seed, rows: &RowStore) -> Result<Vec<Self>, Error> {
         let offsets: Vec<u64> = {
             let mut stream = vec![0; 8 * MINIMA];
             blake3::Hasher::new_keyed(key.expose()).update(b"offsets").finalize_xof().fill(&mut stream);
             stream.as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect()
         };
-        let mut minima = [u64::MAX; MINIMA];
-        let (mut count, mut text) = (0, Vec::new());
-        for row in 0..identifiers.len() {
-            let identifier = identifiers.get(row, column);
-            if identifier.is_empty() {
-                continue;
+        let mut columns: Vec<ColumnMinima> = Vec::new();
+        rows.each_block(|_, block| {
+            let identifiers = block.identifiers();
+            columns.resize_with(identifiers.keys(), ColumnMinima::default);
+            for (column, minima) in columns.iter_mut().enumerate() {
+                minima.add(key, &offsets, identifiers, column);
             }
-            count += 1;
-            fold_case(plain_text(identifier, identifiers.keys()), &mut text);
-            let hash = blake3::keyed_hash(key.expose(), &text);
-            let [word, ..] = hash.as_bytes().as_chunks::<8>().0 else { unreachable!("32 bytes") };
-            let word = u64::from_le_bytes(*word);
-            for (least, offset) in minima.iter_mut().zip(&offsets) {
-                *least = (*least).min(mixed(word ^ offset));
-            }
-        }
-        let mut bytes = [0; MINIMA * BITS / 8];
-        for (i, least) in minima.iter().enumerate() {
-            bytes[i / 4] |= ((least & 3) as u8) << (BITS * (i % 4));
-        }
-        (count >= LEAST).then_some(Self(bytes))
+            Ok(())
+        })?;
+        Ok(columns.iter().filter_map(ColumnMinima::sketch).collect())
     }
 
     /// The estimated similarity of two sets, 0 to 1: shared identifiers by all that are in either.
@@ -82,6 +69,47 @@ impl Sketch {
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)
+    }
+}
+
+/// The minima of one column so far.
+struct ColumnMinima {
+    minima: [u64; MINIMA],
+    count: usize,
+}
+
+impl Default for ColumnMinima {
+    fn default() -> Self {
+        Self { minima: [u64::MAX; MINIMA], count: 0 }
+    }
+}
+
+impl ColumnMinima {
+    /// Adds a column of further rows.
+    fn add(&mut self, key: &Seed, offsets: &[u64], identifiers: &RowKeys, column: usize) {
+        let mut text = Vec::new();
+        for row in 0..identifiers.len() {
+            let identifier = identifiers.get(row, column);
+            if identifier.is_empty() {
+                continue;
+            }
+            self.count += 1;
+            fold_case(plain_text(identifier, identifiers.keys()), &mut text);
+            let hash = blake3::keyed_hash(key.expose(), &text);
+            let [word, ..] = hash.as_bytes().as_chunks::<8>().0 else { unreachable!("32 bytes") };
+            let word = u64::from_le_bytes(*word);
+            for (least, offset) in self.minima.iter_mut().zip(offsets) {
+                *least = (*least).min(mixed(word ^ offset));
+            }
+        }
+    }
+
+    fn sketch(&self) -> Option<Sketch> {
+        let mut bytes = [0; MINIMA * BITS / 8];
+        for (i, least) in self.minima.iter().enumerate() {
+            bytes[i / 4] |= ((least & 3) as u8) << (BITS * (i % 4));
+        }
+        (self.count >= LEAST).then_some(Sketch(bytes))
     }
 }
 
@@ -113,6 +141,7 @@ fn mixed(mut word: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{ProgramRows, Rows};
 
     fn set(people: std::ops::Range<u32>) -> RowKeys {
         let mut all = RowKeys::new(1);
@@ -120,8 +149,13 @@ mod tests {
         all
     }
 
+    fn all(key: u8, identifiers: RowKeys) -> Vec<Sketch> {
+        let rows = Rows::Program(ProgramRows { identifiers, ..ProgramRows::default() });
+        Sketch::all(&Seed::from_bytes([key; 32]), &rows.into()).unwrap()
+    }
+
     fn sketch(key: u8, people: std::ops::Range<u32>) -> Sketch {
-        Sketch::of(&Seed::from_bytes([key; 32]), &set(people), 0).expect("somebody")
+        all(key, set(people))[0]
     }
 
     #[test]
@@ -142,11 +176,11 @@ mod tests {
             two.push(format!("number\0{i}").as_bytes());
             two.push(format!("email\0 Person-{i}@Example.org").as_bytes());
         });
-        let [other, same] = Sketch::all(&Seed::from_bytes([1; 32]), &two)[..] else { panic!("two columns") };
+        let [other, same] = all(1, two)[..] else { panic!("two columns") };
         assert_eq!(same, sketch(1, 0..1000));
         assert!(other.similarity(&same) < ALIKE);
         assert!(sketch(1, 0..1000).similarity(&sketch(2, 0..1000)) < ALIKE);
-        assert!(Sketch::all(&Seed::from_bytes([1; 32]), &set(0..99)).is_empty());
+        assert!(all(1, set(0..99)).is_empty());
         assert!(!format!("{same:?}").contains(char::is_numeric));
         assert_eq!(Sketch::from_bytes(same.as_bytes()), Some(same));
         assert_eq!(same.as_bytes().len(), 32);

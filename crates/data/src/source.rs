@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 /// Most files of one party.
 pub const FILES: usize = 1 << 16;
 
+/// How many bytes of text a byte of a packed file is taken for.
+const PACKED: u64 = 6;
+
 /// What a file holds, by the end of its name: `.parquet`, `.csv`, `.csv.gz`, `.csv.zst`; a file that is named
 /// by itself and ends otherwise is plain CSV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +66,23 @@ pub(crate) fn open(path: &Path) -> Result<(File, DataFormat), Error> {
         return Err(Error::input(format!("{name}: the file is empty; it needs a header and rows")));
     }
     Ok((file, DataFormat::by_name(path).unwrap_or(DataFormat::Csv(CsvPacking::Plain))))
+}
+
+/// About how many bytes the text is that `data` names: packed files and Parquet hold several times as much as
+/// they are long.
+///
+/// # Errors
+/// As [`files`]; when a file cannot be examined.
+pub(crate) fn text_bytes(data: &Path) -> Result<u64, Error> {
+    let text = |path: &PathBuf| {
+        let metadata = path.metadata();
+        let bytes = metadata.map_err(|e| Error::io(format!("cannot read {}", path.display()), &e))?.len();
+        Ok(match DataFormat::by_name(path) {
+            None | Some(DataFormat::Csv(CsvPacking::Plain)) => bytes,
+            Some(_) => bytes.saturating_mul(PACKED),
+        })
+    };
+    files(data)?.iter().map(text).sum()
 }
 
 /// The files that `data` names, sorted by name: itself, those of a folder, or those that fit a pattern with

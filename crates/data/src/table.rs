@@ -61,6 +61,18 @@ impl<'a> TableCell<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RowPlace(u64);
 
+impl RowPlace {
+    /// As a number that sorts as places do.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+
+    /// The place of a number.
+    pub fn from_number(number: u64) -> Self {
+        Self(number)
+    }
+}
+
 /// Bits of a place's line number.
 const LINE_BITS: u32 = 48;
 /// The files that were read, to turn places into words.

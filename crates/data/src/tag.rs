@@ -12,7 +12,7 @@ use base::Seed;
 use std::fmt;
 
 /// Rows as they enter the computation.
-pub trait DataSet {
+pub(crate) trait DataSet {
     /// What rows of this sort begin with: the role, and names of columns where they are the user's.
     fn head(&self, into: &mut RowBytes);
 
@@ -22,35 +22,9 @@ pub trait DataSet {
     /// The cells of a row, behind its identifiers.
     fn cells(&self, row: usize, into: &mut RowBytes);
 
-    /// Row numbers in the order in which [`DataSet::ordered_hash`] takes them.
+    /// Row numbers in the order in which [`RowsHasher`] takes them.
     fn order(&self) -> Vec<u32> {
         self.identifiers().canonical_order()
-    }
-
-    /// The name of these rows under a key.
-    fn tag(&self, key: &Seed) -> RowsTag {
-        let mut head = RowBytes::default();
-        self.head(&mut head);
-        let mut sum = RowSum::default();
-        let mut row = RowBytes::default();
-        for i in 0..self.identifiers().len() {
-            self.fill(i, &mut row);
-            sum.add(key, &head, &row);
-        }
-        sum.tag(key, &head)
-    }
-
-    /// The hash of all rows in their order: what data sets were named by before [`DataSet::tag`].
-    fn ordered_hash(&self) -> RowsHash {
-        let mut hasher = blake3::Hasher::new_derive_key("tacit data set 1");
-        let mut row = RowBytes::default();
-        self.head(&mut row);
-        hasher.update(&row.0);
-        for i in self.order() {
-            self.fill(i as usize, &mut row);
-            hasher.update(&row.0);
-        }
-        RowsHash(*hasher.finalize().as_bytes())
     }
 
     /// A row: its identifiers, and its cells.
@@ -64,7 +38,7 @@ pub trait DataSet {
 /// A row as bytes from which it can be read back: texts after their length, numbers in 8 bytes. It does not
 /// print.
 #[derive(Default)]
-pub struct RowBytes(Vec<u8>);
+pub(crate) struct RowBytes(Vec<u8>);
 
 impl RowBytes {
     pub(super) fn bytes(&mut self, bytes: &[u8]) {
@@ -78,17 +52,33 @@ impl RowBytes {
 }
 
 /// How many rows there are, and the sum of their keyed hashes.
-#[derive(Default)]
-struct RowSum {
+pub(crate) struct RowSum<'k> {
+    key: &'k Seed,
+    head: RowBytes,
     rows: u64,
     /// Modulo 2^256, the lowest word first.
     sum: [u64; 4],
 }
 
-impl RowSum {
-    fn add(&mut self, key: &Seed, head: &RowBytes, row: &RowBytes) {
-        let mut hasher = blake3::Hasher::new_keyed(key.expose());
-        let hash = hasher.update(&head.0).update(&row.0).finalize();
+impl<'k> RowSum<'k> {
+    pub fn new(key: &'k Seed) -> Self {
+        Self { key, head: RowBytes::default(), rows: 0, sum: [0; 4] }
+    }
+
+    /// Adds rows, all of one sort.
+    pub fn add_rows(&mut self, rows: &dyn DataSet) {
+        self.head.0.clear();
+        rows.head(&mut self.head);
+        let mut row = RowBytes::default();
+        for i in 0..rows.identifiers().len() {
+            rows.fill(i, &mut row);
+            self.add(&row);
+        }
+    }
+
+    fn add(&mut self, row: &RowBytes) {
+        let mut hasher = blake3::Hasher::new_keyed(self.key.expose());
+        let hash = hasher.update(&self.head.0).update(&row.0).finalize();
         let mut carry = 0;
         for (word, bytes) in self.sum.iter_mut().zip(hash.as_bytes().as_chunks::<8>().0) {
             let sum = u128::from(*word) + u128::from(u64::from_le_bytes(*bytes)) + carry;
@@ -97,11 +87,42 @@ impl RowSum {
         self.rows += 1;
     }
 
-    fn tag(&self, key: &Seed, head: &RowBytes) -> RowsTag {
-        let mut hasher = blake3::Hasher::new_keyed(key.expose());
-        hasher.update(b"tacit data set 2").update(&head.0).update(&self.rows.to_le_bytes());
+    pub fn tag(&self) -> RowsTag {
+        let mut hasher = blake3::Hasher::new_keyed(self.key.expose());
+        hasher.update(b"tacit data set 2").update(&self.head.0).update(&self.rows.to_le_bytes());
         self.sum.iter().for_each(|word| _ = hasher.update(&word.to_le_bytes()));
         RowsTag(*hasher.finalize().as_bytes())
+    }
+}
+
+/// The hash of all rows in the order of their identifiers, block by block.
+pub(crate) struct RowsHasher(Option<blake3::Hasher>);
+
+impl Default for RowsHasher {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl RowsHasher {
+    /// Adds the next rows, all of one sort: those before them come before them in the order too.
+    pub fn add_rows(&mut self, rows: &dyn DataSet) {
+        let mut row = RowBytes::default();
+        let hasher = self.0.get_or_insert_with(|| {
+            rows.head(&mut row);
+            let mut hasher = blake3::Hasher::new_derive_key("tacit data set 1");
+            hasher.update(&row.0);
+            hasher
+        });
+        for i in rows.order() {
+            rows.fill(i as usize, &mut row);
+            hasher.update(&row.0);
+        }
+    }
+
+    pub fn finish(self) -> RowsHash {
+        let hasher = self.0.unwrap_or_else(|| blake3::Hasher::new_derive_key("tacit data set 1"));
+        RowsHash(*hasher.finalize().as_bytes())
     }
 }
 

@@ -13,6 +13,40 @@ use std::sync::Arc;
 use study::{Study, TrialArm};
 
 const ADVERTISER: PartyId = PartyId(1);
+
+/// Rows that are in memory.
+fn held(rows: RowStore) -> Rows {
+    let held = rows.in_memory("a test").expect("no room was given for others").clone();
+    drop(rows);
+    Arc::into_inner(held).expect("nobody else has them")
+}
+
+pub(super) fn read_publisher(path: &Path, study: &Study) -> Result<(PublisherRows, InputReport), Error> {
+    let (rows, report) = publisher::read(path, study, None)?;
+    let Rows::Publisher(rows) = held(rows) else { panic!("a publisher's") };
+    Ok((rows, report))
+}
+
+pub(super) fn read_advertiser(
+    path: &Path,
+    study: &Study,
+    me: PartyId,
+) -> Result<(AdvertiserRows, InputReport), Error> {
+    let (rows, report) = advertiser::read(path, study, me, None)?;
+    let Rows::Advertiser(rows) = held(rows) else { panic!("an advertiser's") };
+    Ok((rows, report))
+}
+
+fn read_program_columns(
+    path: &Path,
+    study: &Study,
+    party: &str,
+) -> Result<(ProgramRows, InputReport), Error> {
+    let (rows, report) = program::read(path, study, party, None)?;
+    let Rows::Program(rows) = held(rows) else { panic!("a program's") };
+    Ok((rows, report))
+}
+
 const LIFT: &str = include_str!("../../../examples/lift.toml");
 
 /// A folder with the files of one test.
@@ -461,8 +495,12 @@ fn a_folder_is_one_data_set_and_places_name_the_file() {
 }
 
 /// Both names of a data set: by a key, and by the order of before.
-fn names(rows: &dyn DataSet) -> [[u8; 32]; 2] {
-    [*rows.tag(&Seed::from_bytes([7; 32])).as_bytes(), *rows.ordered_hash().as_bytes()]
+pub(super) fn names(rows: &dyn tag::DataSet) -> [[u8; 32]; 2] {
+    let key = Seed::from_bytes([7; 32]);
+    let (mut sum, mut hasher) = (tag::RowSum::new(&key), tag::RowsHasher::default());
+    sum.add_rows(rows);
+    hasher.add_rows(rows);
+    [*sum.tag().as_bytes(), *hasher.finish().as_bytes()]
 }
 
 #[test]

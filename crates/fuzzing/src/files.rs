@@ -3,7 +3,7 @@
 use crate::{Target, disk, text};
 use base::PartyId;
 use data::generate::{FileFormat, LiftOptions, lift, lift_study};
-use data::{read_advertiser, read_program_columns, read_publisher};
+use data::read_rows;
 use matching::{MatchOptions, Matcher, PrivateId};
 use net::Session;
 use osprey::trace::{self, TraceFeed, TraceSource};
@@ -66,14 +66,7 @@ fn studies() -> &'static [Study] {
 fn data(data: &[u8], name: &str) {
     let Some((which, bytes)) = data.split_first() else { return };
     let (path, study) = (disk::file(name, bytes), &studies()[usize::from(which >> 1) % studies().len()]);
-    let second = which & 1 == 1;
-    if !matches!(study.kind, study::Question::Lift(_)) {
-        let _ = read_program_columns(&path, study, if second { "works" } else { "clinic" });
-    } else if second {
-        let _ = read_advertiser(&path, study, base::PartyId(1));
-    } else {
-        let _ = read_publisher(&path, study);
-    }
+    let _ = read_rows(&path, study, base::PartyId(which & 1), None);
 }
 
 fn csv(bytes: &[u8]) {

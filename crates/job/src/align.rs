@@ -1,8 +1,12 @@
 //! One party's columns along the spine, dealt round-robin to shards.
 
-use crate::prepare::{Built, Rows};
+mod parts;
+
+use crate::prepare::Built;
 use base::{Error, PartyId};
-use data::{AdvertiserRows, ProgramRows, PublisherRows, shown};
+use data::{AdvertiserRows, ProgramRows, PublisherRows, RowStore, Rows, shown};
+use matching::MatchSpine;
+use parts::{LoadedPart, SpineParts};
 use program::{Holder, Program, ValueType};
 use std::sync::Arc;
 use studies::lift::{Content, LiftLayout, LiftParameters};
@@ -12,8 +16,15 @@ const ABSENT: u32 = u32::MAX;
 
 /// One party's rows with, for every row of the spine, which of them lies there.
 pub struct Aligned {
-    rows: Arc<Rows>,
-    spine: Vec<u32>,
+    rows: Arc<RowStore>,
+    places: SpinePlaces,
+}
+
+enum SpinePlaces {
+    /// The row at each place.
+    AtHand(Vec<u32>),
+    /// Columns in the order of the spine, outside memory.
+    ByParts(SpineParts),
 }
 
 impl Aligned {
@@ -21,46 +32,82 @@ impl Aligned {
     ///
     /// # Errors
     /// When a position is outside the spine.
-    pub fn new(rows: Arc<Rows>, mine: &[u32], union: u64) -> Result<Self, Error> {
+    pub fn new(rows: Arc<RowStore>, mine: &[u32], union: u64) -> Result<Self, Error> {
         let mut spine = vec![ABSENT; usize::try_from(union).map_err(|_| Error::misuse("spine too long"))?];
         for (row, at) in mine.iter().enumerate() {
             let place =
                 spine.get_mut(*at as usize).ok_or_else(|| Error::misuse("a position is off the spine"))?;
             *place = row as u32;
         }
-        Ok(Self { rows, spine })
+        Ok(Self { rows, places: SpinePlaces::AtHand(spine) })
+    }
+
+    /// The same for rows that are not in memory: their columns are laid out along the spine, for `shards`,
+    /// with so many bytes of memory.
+    ///
+    /// # Errors
+    /// When a position is outside the spine, or the party's state cannot be read or written.
+    pub fn by_parts(
+        rows: Arc<RowStore>,
+        spine: &MatchSpine,
+        shards: u32,
+        memory: u64,
+    ) -> Result<Self, Error> {
+        let parts = SpineParts::lay_out(&rows, spine, shards, memory)?;
+        Ok(Self { rows, places: SpinePlaces::ByParts(parts) })
     }
 
     /// The identifier of a row of the spine, if this party has it.
-    #[must_use]
-    pub fn key(&self, row: u64) -> Option<String> {
-        let own = self.spine.get(usize::try_from(row).ok()?).filter(|own| **own != ABSENT)?;
-        Some(shown(self.rows.identifiers(), *own as usize))
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn key(&self, row: u64) -> Result<Option<String>, Error> {
+        let own = match &self.places {
+            SpinePlaces::AtHand(spine) => {
+                spine.get(usize::try_from(row).unwrap_or(usize::MAX)).copied().filter(|own| *own != ABSENT)
+            }
+            SpinePlaces::ByParts(parts) => parts.own(row)?,
+        };
+        let Some(own) = own else { return Ok(None) };
+        let (block, at) = self.rows.locate(own.into())?;
+        Ok(Some(shown(block.identifiers(), at)))
     }
 
     /// The position of each own row, in the order of the file.
-    #[must_use]
-    pub fn positions(&self) -> Vec<u32> {
+    ///
+    /// # Errors
+    /// Where rows are not in memory.
+    pub fn positions(&self) -> Result<Vec<u32>, Error> {
+        let SpinePlaces::AtHand(spine) = &self.places else {
+            return Err(Error::misuse("a match by itself has all rows in memory"));
+        };
         let mut positions = vec![0; self.rows.len() as usize];
-        let own = (0..).zip(&self.spine).filter(|(_, row)| **row != ABSENT);
+        let own = (0..).zip(spine).filter(|(_, row)| **row != ABSENT);
         own.for_each(|(at, row)| positions[*row as usize] = at);
-        positions
+        Ok(positions)
     }
 
     /// Rows of the spine.
     #[must_use]
     pub fn union(&self) -> u64 {
-        self.spine.len() as u64
+        match &self.places {
+            SpinePlaces::AtHand(spine) => spine.len() as u64,
+            SpinePlaces::ByParts(parts) => parts.union(),
+        }
     }
 }
 
 /// The rows `index, index + of, ...` of the spine: what one worker computes on.
 pub struct Shard {
     aligned: Arc<Aligned>,
+    /// All rows, where they are in memory.
+    at_hand: Option<Arc<Rows>>,
     /// By column, with what it holds where this party has no row.
     columns: Vec<(Source, u128)>,
-    index: usize,
-    of: usize,
+    index: u32,
+    of: u32,
+    /// The part that was read last.
+    part: Option<LoadedPart>,
 }
 
 /// Where a program's column comes from.
@@ -78,31 +125,66 @@ enum Source {
 
 impl Shard {
     /// Shard `index` of `of`.
-    #[must_use]
-    pub fn new(aligned: Arc<Aligned>, built: &Built, me: PartyId, index: u32, of: u32) -> Self {
-        let columns = sources(&built.program, built.lift.as_ref(), &aligned.rows, me);
-        Self { aligned, columns, index: index as usize, of: of as usize }
+    ///
+    /// # Errors
+    /// Where columns were laid out for another number of shards.
+    pub fn new(
+        aligned: Arc<Aligned>,
+        built: &Built,
+        me: PartyId,
+        index: u32,
+        of: u32,
+    ) -> Result<Self, Error> {
+        let (at_hand, names) = match &aligned.places {
+            SpinePlaces::AtHand(_) => {
+                let rows = aligned.rows.in_memory("the computation")?.clone();
+                let names = if let Rows::Program(rows) = &*rows { rows.names.clone() } else { Vec::new() };
+                (Some(rows), names)
+            }
+            SpinePlaces::ByParts(parts) if parts.shards() == of => (None, parts.names().to_vec()),
+            SpinePlaces::ByParts(_) => return Err(Error::misuse("columns were laid out for other shards")),
+        };
+        let columns = sources(&built.program, built.lift.as_ref(), &names, me);
+        Ok(Self { aligned, at_hand, columns, index, of, part: None })
+    }
+
+    /// Reads a column of the part that begins at or before row `from` of this shard; gives how many rows.
+    fn read_part(
+        &mut self,
+        parts: &SpineParts,
+        (source, absent): (Source, u128),
+        from: u64,
+        into: &mut [u128],
+    ) -> Result<usize, Error> {
+        let part = match self.part.take() {
+            Some(part) if part.holds(from) => part,
+            _ => parts.load(self.index, from)?,
+        };
+        let places = part.places_from(from);
+        let count = places.len().min(into.len());
+        let read = fill(source, absent, &part.rows, places[..count].iter().copied(), &mut into[..count]);
+        self.part = Some(part);
+        read.map(|()| count)
     }
 }
 
 fn sources(
     program: &Program,
     lift: Option<&(LiftParameters, LiftLayout)>,
-    rows: &Rows,
+    names: &[String],
     me: PartyId,
 ) -> Vec<(Source, u128)> {
     let source = |(i, column): (usize, &program::RowColumn)| {
         if column.holder != Holder::Party(me) {
             return Source::Foreign;
         }
-        match (lift, rows) {
+        match lift {
             _ if column.is_built_in() => Source::Present,
-            (Some((lift, layout)), _) => Source::Lift(layout.columns[i], lift.max_events.into()),
-            (None, Rows::Program(rows)) => {
-                let own = rows.names.iter().position(|name| *name == column.name);
+            Some((lift, layout)) => Source::Lift(layout.columns[i], lift.max_events.into()),
+            None => {
+                let own = names.iter().position(|name| *name == column.name);
                 own.map_or(Source::Foreign, |own| Source::Own(own, column.ty))
             }
-            (None, _) => Source::Foreign,
         }
     };
     let absent = |column: &program::RowColumn| column.without(me).unwrap_or_default();
@@ -111,32 +193,59 @@ fn sources(
 
 impl program::ShardRows for Shard {
     fn len(&self) -> u64 {
-        (self.aligned.spine.len() + self.of - 1 - self.index) as u64 / self.of as u64
+        (self.aligned.union() + u64::from(self.of) - 1 - u64::from(self.index)) / u64::from(self.of)
     }
 
     fn read(&mut self, column: u32, from: u64, into: &mut [u128]) -> Result<(), Error> {
         let (source, absent) = self.columns[column as usize];
-        let first = self.index + from as usize * self.of;
-        let places = self.aligned.spine[first.min(self.aligned.spine.len())..].iter().step_by(self.of);
-        let places = places.map(|row| (*row != ABSENT).then_some(*row as usize));
-        let into = into.iter_mut().zip(places);
-        match (source, &*self.aligned.rows) {
-            (Source::Lift(content, _), Rows::Publisher(rows)) => {
-                into.for_each(|(v, row)| *v = row.map_or(absent, |row| publisher(rows, row, content)));
-            }
-            (Source::Lift(content, k), Rows::Advertiser(rows)) => {
-                into.for_each(|(v, row)| *v = row.map_or(absent, |row| advertiser(rows, row, content, k)));
-            }
-            (Source::Own(own, ty), Rows::Program(rows)) => {
-                for (v, row) in into {
-                    *v = row.map_or(Ok(absent), |row| cell(rows, own, row, ty))?;
-                }
-            }
-            (Source::Present, _) => into.for_each(|(v, row)| *v = row.is_some().into()),
-            _ => return Err(Error::misuse(format!("column {column} is not this party's"))),
+        if matches!(source, Source::Foreign) {
+            return Err(Error::misuse(format!("column {column} is not this party's")));
         }
-        Ok(())
+        let aligned = self.aligned.clone();
+        match (&aligned.places, &self.at_hand) {
+            (SpinePlaces::AtHand(spine), Some(rows)) => {
+                let first = self.index as usize + from as usize * self.of as usize;
+                let places = spine[first.min(spine.len())..].iter().step_by(self.of as usize);
+                fill(source, absent, rows, places.copied(), into)
+            }
+            (SpinePlaces::ByParts(parts), _) => {
+                let mut done = 0;
+                while done < into.len() {
+                    done += self.read_part(parts, (source, absent), from + done as u64, &mut into[done..])?;
+                }
+                Ok(())
+            }
+            (SpinePlaces::AtHand(_), None) => Err(Error::misuse("rows at hand are in memory")),
+        }
     }
+}
+
+/// Fills in a column for these places of own rows.
+fn fill(
+    source: Source,
+    absent: u128,
+    rows: &Rows,
+    places: impl Iterator<Item = u32>,
+    into: &mut [u128],
+) -> Result<(), Error> {
+    let places = places.map(|row| (row != ABSENT).then_some(row as usize));
+    let into = into.iter_mut().zip(places);
+    match (source, rows) {
+        (Source::Lift(content, _), Rows::Publisher(rows)) => {
+            into.for_each(|(v, row)| *v = row.map_or(absent, |row| publisher(rows, row, content)));
+        }
+        (Source::Lift(content, k), Rows::Advertiser(rows)) => {
+            into.for_each(|(v, row)| *v = row.map_or(absent, |row| advertiser(rows, row, content, k)));
+        }
+        (Source::Own(own, ty), Rows::Program(rows)) => {
+            for (v, row) in into {
+                *v = row.map_or(Ok(absent), |row| cell(rows, own, row, ty))?;
+            }
+        }
+        (Source::Present, _) => into.for_each(|(v, row)| *v = row.is_some().into()),
+        _ => return Err(Error::misuse("rows of another party")),
+    }
+    Ok(())
 }
 
 fn publisher(rows: &PublisherRows, row: usize, content: Content) -> u128 {
@@ -218,8 +327,8 @@ mod tests {
             scales: None,
         };
         let rows = Rows::Advertiser(advertiser_rows());
-        let aligned = Arc::new(Aligned::new(Arc::new(rows), &[2, 1], 3).unwrap());
-        let mut shard = Shard::new(aligned, &built, PartyId(1), 0, 1);
+        let aligned = Arc::new(Aligned::new(Arc::new(rows.into()), &[2, 1], 3).unwrap());
+        let mut shard = Shard::new(aligned, &built, PartyId(1), 0, 1).unwrap();
         for (i, content) in layout.columns.iter().enumerate().filter(|(_, c)| c.owner() == Some(PartyId(1))) {
             let mut values = [0; 3];
             shard.read(i as u32, 0, &mut values).unwrap();
@@ -254,8 +363,8 @@ mod tests {
         let (program, layout) = studies::lift::build(&lift).unwrap();
         let audit = program::verify(&program, &program::VerifierPolicy::default(), 10).unwrap();
         let built = Built { program, audit, lift: Some((lift.clone(), layout.clone())), scales: None };
-        let aligned = Arc::new(Aligned::new(Arc::new(Rows::Publisher(rows)), &[1], 2).unwrap());
-        let mut shard = Shard::new(aligned, &built, PartyId(0), 0, 1);
+        let aligned = Arc::new(Aligned::new(Arc::new(Rows::Publisher(rows).into()), &[1], 2).unwrap());
+        let mut shard = Shard::new(aligned, &built, PartyId(0), 0, 1).unwrap();
         for content in [Content::Time, Content::Arm, Content::Reached, Content::Breakdown] {
             let mut values = [0; 2];
             shard.read(layout.column(content).unwrap(), 0, &mut values).unwrap();
@@ -266,10 +375,13 @@ mod tests {
     #[test]
     fn shards_deal_the_spine_round_robin() {
         let rows = Rows::Advertiser(advertiser_rows());
-        let aligned = Aligned::new(Arc::new(rows), &[0, 1], 7).unwrap();
+        let aligned = Aligned::new(Arc::new(rows.into()), &[0, 1], 7).unwrap();
         let lengths: Vec<u64> = {
             let aligned = Arc::new(aligned);
-            let shard = |index| Shard { aligned: aligned.clone(), columns: Vec::new(), index, of: 3 };
+            let shard = |index| {
+                let (aligned, columns) = (aligned.clone(), Vec::new());
+                Shard { aligned, at_hand: None, columns, index, of: 3, part: None }
+            };
             (0..3).map(|i| shard(i).len()).collect()
         };
         assert_eq!(lengths, [3, 2, 2]);

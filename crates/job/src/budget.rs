@@ -457,7 +457,7 @@ fn liken(party: &PartySetup, runs: &[Checked], ledger: &Ledger) -> Result<Option
     let lineage = party.lineage()?;
     let Some(first) = runs.first() else { return Ok(None) };
     let key = first.identity.secret_for(PURPOSE)?;
-    let sketches = Sketch::all(&key, first.rows.identifiers());
+    let sketches = Sketch::all(&key, &first.rows)?;
     if sketches.is_empty() {
         return Ok(None);
     }

@@ -60,8 +60,8 @@ pub fn view(study: &Study, built: &Built, scales: &Scales, seen: &Seen<'_>) -> R
                 scales,
                 &numbers,
                 (seen.aligned, study.matching.dummies.is_some()),
-            );
-            Ok(ResultView::Program { outputs, lists: program_lists(&built.program, seen) })
+            )?;
+            Ok(ResultView::Program { outputs, lists: program_lists(&built.program, seen)? })
         }
     }
 }
@@ -120,7 +120,7 @@ fn program_outputs(
     scales: &Scales,
     numbers: &[(usize, i128)],
     (aligned, dummies): (Option<&Aligned>, bool),
-) -> Vec<ProgramOutput> {
+) -> Result<Vec<ProgramOutput>, Error> {
     let origins = origins(&program.release);
     let made_up = if dummies { of_made_up_rows(program) } else { vec![false; origins.len()] };
     let output = |(index, value): &(usize, i128)| {
@@ -131,20 +131,24 @@ fn program_outputs(
         let row = matches!(node.op, Op::Index(_)).then(|| u64::try_from(*value).ok()).flatten();
         // An unsigned 128-bit value has no signed form.
         let value = if node.ty.signed { value.to_string() } else { (*value as u128).to_string() };
-        ProgramOutput {
+        let key = match (row, aligned) {
+            (Some(row), Some(aligned)) => aligned.key(row)?,
+            _ => None,
+        };
+        Ok(ProgramOutput {
             label: output.label.clone(),
             value,
             sigma: sigma(scales, noised).map(|s| trimmed(&format!("{s:.6}"))),
             noised: origin.noised && !origin.raw,
             mixed: origin.noised && origin.raw,
             made_up: made_up[output.value.index()],
-            key: row.and_then(|row| aligned?.key(row)),
-        }
+            key,
+        })
     };
     numbers.iter().map(output).collect()
 }
 
-fn program_lists(program: &Program, seen: &Seen<'_>) -> Vec<ProgramList> {
+fn program_lists(program: &Program, seen: &Seen<'_>) -> Result<Vec<ProgramList>, Error> {
     let own = program.lists.iter().filter(|list| seen.viewer.only() == Some(list.to));
     own.zip(seen.lists)
         .map(|(list, bits)| {
@@ -152,9 +156,14 @@ fn program_lists(program: &Program, seen: &Seen<'_>) -> Vec<ProgramList> {
                 |row: &u64| bits.get((row / 64) as usize).is_some_and(|word| word >> (row % 64) & 1 == 1);
             let places = seen.aligned.map_or(0, Aligned::union);
             let rows: Vec<u64> = (0..places).filter(matched).collect();
-            let keys: Vec<String> = rows.iter().filter_map(|row| seen.aligned?.key(*row)).collect();
+            let mut keys = Vec::new();
+            if let Some(aligned) = seen.aligned {
+                for row in &rows {
+                    keys.extend(aligned.key(*row)?);
+                }
+            }
             let others = (rows.len() - keys.len()) as u64;
-            ProgramList { label: list.label.clone(), keys, others }
+            Ok(ProgramList { label: list.label.clone(), keys, others })
         })
         .collect()
 }

@@ -3,10 +3,7 @@
 
 use crate::engines::StudyEngine;
 use base::{Error, PartyId, Roster, limits};
-use data::{
-    AdvertiserRows, DataSet, InputReport, ProgramRows, PublisherRows, RowKeys, read_advertiser,
-    read_program_columns, read_publisher,
-};
+use data::{InputReport, RowStore, Rows, SpoolRoom, read_rows};
 use matching::{ContaminatedRule, RowInfluence};
 use net::Identity;
 use num_traits::Zero;
@@ -17,10 +14,13 @@ use program::{Audit, Class, Program, RowSet, ValueType, Viewer};
 use release::rational::{Rational, ratio, shown};
 use std::path::Path;
 use std::sync::Arc;
+use store::{RunState, StateKey, StateStore, StoreOptions};
 use studies::lift::{self, LiftLayout, LiftParameters};
 use study::party::PartySetup;
 use study::transport::ServerTransport;
-use study::{self, MatchRule, NoiseFrom, Question, Study, StudyFile, StudyHash, TrialArm};
+use study::{
+    self, Categories, LiftStudy, MatchRule, NoiseFrom, Question, Study, StudyFile, StudyHash, TrialArm,
+};
 
 /// Most outputs of one study, over all cells and counts; the party's own policy caps cells.
 const OUTPUTS: usize = 8192;
@@ -54,54 +54,6 @@ impl Built {
         let of = |scales: &Arc<Scales>| scales.charge(Viewer::Public).clone();
         let rho = self.scales.as_ref().map_or_else(Rational::zero, of);
         [rho, self.distance_to(Viewer::Public)]
-    }
-}
-
-/// One party's rows.
-pub enum Rows {
-    /// The publisher's.
-    Publisher(PublisherRows),
-    /// The advertiser's.
-    Advertiser(AdvertiserRows),
-    /// A program's columns.
-    Program(ProgramRows),
-}
-
-impl Rows {
-    /// What their tags are of.
-    #[must_use]
-    pub fn data_set(&self) -> &dyn DataSet {
-        match self {
-            Self::Publisher(rows) => rows,
-            Self::Advertiser(rows) => rows,
-            Self::Program(rows) => rows,
-        }
-    }
-
-    /// The identifiers, one per row.
-    #[must_use]
-    pub fn identifiers(&self) -> &RowKeys {
-        self.data_set().identifiers()
-    }
-
-    /// How many rows there are.
-    #[must_use]
-    pub fn len(&self) -> u64 {
-        self.identifiers().len() as u64
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Rows of the test and the control arm, where this party knows arms.
-    #[must_use]
-    pub fn groups(&self) -> Option<[u64; 2]> {
-        let Self::Publisher(rows) = self else { return None };
-        let test = rows.arm.iter().filter(|arm| **arm == TrialArm::Test).count() as u64;
-        Some([test, rows.len() as u64 - test])
     }
 }
 
@@ -173,7 +125,7 @@ pub struct Checked {
     /// All parties by name.
     pub roster: Roster,
     /// This party's rows.
-    pub rows: Arc<Rows>,
+    pub rows: Arc<RowStore>,
     /// What reading them did.
     pub inputs: InputReport,
     /// What its owner should know before a run, and no other party.
@@ -193,7 +145,7 @@ impl Checked {
     /// When the ledger cannot be read.
     pub fn data_tag(&self, ledger: &Ledger) -> Result<Bytes32, Error> {
         let keys: Vec<&str> = self.study.parties.iter().map(|member| member.key.as_str()).collect();
-        ledger.data_tag(self.hash.as_bytes(), &keys, self.rows.data_set())
+        ledger.data_tag(self.hash.as_bytes(), &keys, &self.rows)
     }
 
     /// Whether a run of it charges something to the budget of this party's data, or records what it sees
@@ -237,7 +189,8 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
         built.push((run, StudyEngine::of(run, &checked.program)?, checked));
     }
     let Some((first, ..)) = built.first() else { return Err(Error::misuse("a member takes part in a run")) };
-    let (rows, inputs) = read(party, first, place(first, party))?;
+    let room = spool_room(party, first)?;
+    let (rows, inputs) = read_rows(&party.data, first, place(first, party), room.as_ref())?;
     check_memory(
         party,
         &rows,
@@ -246,8 +199,11 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
     )?;
     let warnings: Vec<String> = work_warning(party, first).into_iter().collect();
     let runs = built.iter().map(|(run, ..)| *run);
-    let mut too_small: Vec<String> = runs.flat_map(|run| too_small(run, &rows)).collect();
-    too_small.dedup();
+    let mut small: Vec<String> = Vec::new();
+    for run in runs {
+        small.extend(too_small(run, &rows)?);
+    }
+    small.dedup();
     let rows = Arc::new(rows);
     let checked = |(run, engines, built): (&Study, StudyEngine, Built)| Checked {
         study: run.clone(),
@@ -261,7 +217,7 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
         rows: rows.clone(),
         inputs: inputs.clone(),
         warnings: warnings.clone(),
-        too_small: too_small.clone(),
+        too_small: small.clone(),
         notes: Vec::new(),
         likeness: None,
     };
@@ -367,16 +323,39 @@ fn within_policy(party: &PartySetup, study: &Study, built: &Built) -> Result<(),
     Ok(())
 }
 
+/// Where rows go that do not fit into this party's memory: its state, where the match reads rows in order and
+/// nothing else needs all of them at hand.
+fn spool_room(party: &PartySetup, study: &Study) -> Result<Option<SpoolRoom>, Error> {
+    let Some(place) = &party.state else { return Ok(None) };
+    let streams = study.matching.matcher.features().streams && study.matching.identifiers.len() == 1;
+    let at_hand = party.spine.is_some() || party.keep_spine.is_some() || study.only_matches();
+    if !streams || at_hand {
+        return Ok(None);
+    }
+    let store = StateStore::open(place, &StoreOptions::default())?;
+    let state = RunState::begin(store, &StateKey::beside(&party.ledger)?, &party.as_party)?;
+    Ok(Some(SpoolRoom { state: Arc::new(state), memory: party.memory }))
+}
+
 /// The columns and the match are held in memory: says beforehand when they will not fit.
-fn check_memory(party: &PartySetup, rows: &Rows, inputs: &InputReport, per_row: u64) -> Result<(), Error> {
+fn check_memory(
+    party: &PartySetup,
+    rows: &RowStore,
+    inputs: &InputReport,
+    per_row: u64,
+) -> Result<(), Error> {
     let need = inputs.memory + per_row * rows.len();
-    if need <= party.memory {
+    if rows.spool().is_some() || need <= party.memory {
         return Ok(());
     }
+    let how = match party.state {
+        None => "raise it, or name a place for what does not fit: `state`",
+        Some(_) => "raise it: this match, or a spine that is kept or used, needs all rows there",
+    };
     const MIB: u64 = 1 << 20;
     Err(Error::input(format!(
-        "{} rows of {} need about {} MiB to match and compute; this party's `memory` allows {} MiB; raise \
-         it, or split the study",
+        "{} rows of {} need about {} MiB to match and compute; this party's `memory` allows {} MiB; \
+         {how}",
         rows.len(),
         party.data.display(),
         need.div_ceil(MIB),
@@ -398,8 +377,11 @@ fn work_warning(party: &PartySetup, study: &Study) -> Option<String> {
 
 /// What costs rho and can show nothing: the publisher knows its arms and breakdowns before anything is sent,
 /// the advertiser how many rows a cohort has at most.
-fn too_small(study: &Study, rows: &Rows) -> Vec<String> {
-    let Question::Lift(lift) = &study.kind else { return Vec::new() };
+///
+/// # Errors
+/// When the rows cannot be read.
+fn too_small(study: &Study, rows: &RowStore) -> Result<Vec<String>, Error> {
+    let Question::Lift(lift) = &study.kind else { return Ok(Vec::new()) };
     let least = lift.release.minimum_group;
     let text = |what: String, has: u64| {
         format!(
@@ -407,61 +389,62 @@ fn too_small(study: &Study, rows: &Rows) -> Vec<String> {
         )
     };
     let mut small = Vec::new();
-    if let (Rows::Publisher(own), Some(groups)) = (rows, rows.groups()) {
+    let has = CellCounts::of(lift, rows)?;
+    if let Some(groups) = rows.groups() {
         let arms = [
-            ("test", &lift.publisher.test, TrialArm::Test, groups[0]),
-            ("control", &lift.publisher.control, TrialArm::Control, groups[1]),
+            ("test", &lift.publisher.test, &has.test, groups[0]),
+            ("control", &lift.publisher.control, &has.control, groups[1]),
         ];
-        for (arm, label, of, all) in arms {
+        for (arm, label, counts, all) in arms {
             if all < least {
                 small.push(text(format!("the {arm} arm ({label})"), all));
                 continue;
             }
-            let cells =
-                own.arm.iter().zip(&own.breakdown).filter(|(arm, _)| **arm == of).map(|(_, value)| *value);
             let values = lift.publisher.breakdown.as_ref().map_or(&[][..], |breakdown| &breakdown.values);
-            for (value, has) in values.iter().zip(counts(cells, values.len())).filter(|(_, has)| *has < least)
-            {
+            for (value, &has) in values.iter().zip(counts).filter(|(_, has)| **has < least) {
                 small.push(text(format!("the {arm} arm ({label}) of breakdown {value}"), has));
             }
         }
     }
-    if let (Rows::Advertiser(own), [advertiser]) = (rows, &lift.advertisers[..]) {
+    if let (None, [advertiser]) = (rows.groups(), &lift.advertisers[..]) {
         let values = advertiser.cohort.as_ref().map_or(&[][..], |cohort| &cohort.values);
-        let has = counts(own.cohort.iter().copied(), values.len());
-        for (value, has) in values.iter().zip(has).filter(|(_, has)| *has < 2 * least) {
+        for (value, &has) in values.iter().zip(&has.cohort).filter(|(_, has)| **has < 2 * least) {
             small.push(text(format!("cohort {value}, of both arms together,"), has));
         }
     }
-    small
+    Ok(small)
 }
 
-/// How often each of the numbers below `of` comes.
-fn counts(numbers: impl Iterator<Item = u8>, of: usize) -> Vec<u64> {
-    let mut counts = vec![0; of];
-    for number in numbers {
-        if let Some(count) = counts.get_mut(usize::from(number)) {
-            *count += 1;
-        }
+/// Rows of each value of a breakdown, by arm, and of a cohort.
+struct CellCounts {
+    test: Vec<u64>,
+    control: Vec<u64>,
+    cohort: Vec<u64>,
+}
+
+impl CellCounts {
+    fn of(lift: &LiftStudy, rows: &RowStore) -> Result<Self, Error> {
+        let none = |values: Option<&Categories>| vec![0; values.map_or(0, |values| values.values.len())];
+        let breakdown = none(lift.publisher.breakdown.as_ref());
+        let cohort = none(lift.advertisers.first().and_then(|advertiser| advertiser.cohort.as_ref()));
+        let mut has = Self { test: breakdown.clone(), control: breakdown, cohort };
+        let count = |counts: &mut [u64], value: u8| {
+            if let Some(count) = counts.get_mut(usize::from(value)) {
+                *count += 1;
+            }
+        };
+        rows.each_block(|_, block| {
+            match block {
+                Rows::Publisher(own) => own.arm.iter().zip(&own.breakdown).for_each(|(arm, value)| {
+                    count(if *arm == TrialArm::Test { &mut has.test } else { &mut has.control }, *value);
+                }),
+                Rows::Advertiser(own) => own.cohort.iter().for_each(|value| count(&mut has.cohort, *value)),
+                Rows::Program(_) => {}
+            }
+            Ok(())
+        })?;
+        Ok(has)
     }
-    counts
-}
-
-fn read(party: &PartySetup, study: &Study, me: PartyId) -> Result<(Rows, InputReport), Error> {
-    Ok(match (&study.kind, &study.parties[me.index()].role) {
-        (Question::Lift(_), study::PartyRole::Publisher) => {
-            let (rows, report) = read_publisher(&party.data, study)?;
-            (Rows::Publisher(rows), report)
-        }
-        (Question::Lift(_), _) => {
-            let (rows, report) = read_advertiser(&party.data, study, me)?;
-            (Rows::Advertiser(rows), report)
-        }
-        (Question::Program(_) | Question::Match(_), _) => {
-            let (rows, report) = read_program_columns(&party.data, study, &party.as_party)?;
-            (Rows::Program(rows), report)
-        }
-    })
 }
 
 /// What the verifier holds a program to; rho is held to the policy by [`within_policy`], viewer by viewer.
@@ -515,7 +498,8 @@ pub fn build_all<'a>(
     runs: impl IntoIterator<Item = &'a Study>,
     policy: &program::VerifierPolicy,
 ) -> Result<Vec<(&'a Study, Built)>, Error> {
-    let built = runs.into_iter().map(|run| Ok((run, build(run, policy)?))).collect::<Result<Vec<_>, _>>()?;
+    let built =
+        runs.into_iter().map(|run| Ok((run, build(run, policy)?))).collect::<Result<Vec<_>, Error>>()?;
     let published = built.iter().map(|(_, built)| built.published());
     let all = published.fold([Rational::zero(), Rational::zero()], |[rho, tau], [r, t]| [rho + r, tau + t]);
     for (run, built) in &built {

@@ -47,7 +47,7 @@ pub use records::{AnswerKey, TranscriptStage};
 pub use statement::{STATEMENT_BYTES, Statement};
 
 use base::{Error, PartyId, Seed, hex};
-use data::DataSet;
+use data::RowStore;
 use num_traits::{Signed, Zero};
 use program::Viewer;
 pub use release::Bytes32;
@@ -288,14 +288,14 @@ impl Ledger {
     /// have the same tag here, and it says nothing about them to anybody else. What a peer is shown is
     /// [`tag_towards`] it; `keys` are those of all parties.
     ///
-    /// Data that this ledger has an answer or a debit of by their name of before ([`DataSet::ordered_hash`])
+    /// Data that this ledger has an answer or a debit of by their name of before ([`RowStore::ordered_hash`])
     /// keep that name in this study, so that what was stored and paid is found.
     ///
     /// # Errors
-    /// When the ledger cannot be read.
-    pub fn data_tag(&self, study: &Bytes32, keys: &[&str], data: &dyn DataSet) -> Result<Bytes32, Error> {
+    /// When the ledger or the data cannot be read.
+    pub fn data_tag(&self, study: &Bytes32, keys: &[&str], data: &RowStore) -> Result<Bytes32, Error> {
         let key = self.key()?;
-        let tag = *data.tag(&Seed::from_bytes(key).fork("rows of a data set")).as_bytes();
+        let tag = *data.tag(&Seed::from_bytes(key).fork("rows of a data set"))?.as_bytes();
         let known = self.tags_of(study).map_err(|e| self.explain("read", &e))?;
         let names = |tag: &Bytes32| {
             known.contains(tag) || keys.iter().any(|key| known.contains(&tag_towards(tag, key)))
@@ -304,7 +304,7 @@ impl Ledger {
             return Ok(tag);
         }
         let mut hasher = blake3::Hasher::new_keyed(&key);
-        hasher.update(b"tacit data tag 1").update(data.ordered_hash().as_bytes());
+        hasher.update(b"tacit data tag 1").update(data.ordered_hash()?.as_bytes());
         let before = *hasher.finalize().as_bytes();
         Ok(if names(&before) { before } else { tag })
     }

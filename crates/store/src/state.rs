@@ -124,6 +124,12 @@ impl StateStore {
         &self.0.url
     }
 
+    /// The folder, of a local store.
+    #[must_use]
+    pub fn folder(&self) -> Option<&Path> {
+        self.0.folder.as_deref()
+    }
+
     /// What this store and its clones have moved since it was opened.
     #[must_use]
     pub fn traffic(&self) -> ObjectTraffic {

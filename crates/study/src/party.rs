@@ -85,6 +85,9 @@ pub struct PartySettings {
     /// A private folder for what a match keeps while it runs: a match that breaks off goes on there
     #[arg(long, value_name = "FOLDER")]
     pub work: Option<PathBuf>,
+    /// A folder or bucket (s3://, gs://, az://) for rows that do not fit into --memory, sealed
+    #[arg(long, value_name = "PLACE")]
+    pub state: Option<String>,
     /// Keep the spine of this run in a private file, for later studies of the same parties
     #[arg(long, value_name = "FILE", conflicts_with = "spine")]
     pub keep_spine: Option<PathBuf>,
@@ -171,6 +174,8 @@ pub struct PartySetup {
     /// The private folder for what a match keeps while it runs: with it, a match that breaks off goes on
     /// where it was.
     pub work: Option<PathBuf>,
+    /// A folder or a bucket for rows that do not fit into `memory`; none: all have to.
+    pub state: Option<String>,
     /// Where to keep the spine of this run, for later ones of the same parties.
     pub keep_spine: Option<PathBuf>,
     /// The kept spine to use instead of matching.
@@ -340,6 +345,7 @@ const KEYS: &[FileKey] = &[
     ("deadline", |to, item, _| fill(&mut to.common.deadline_ms, item.parsed(parse_deadline))),
     ("lineage", |to, item, _| fill(&mut to.lineage, item.name().map(str::to_owned))),
     ("work", |to, item, home| fill(&mut to.work, path(item, home))),
+    ("state", |to, item, home| fill(&mut to.state, place(item, home))),
     ("keep_spine", |to, item, home| fill(&mut to.keep_spine, path(item, home))),
     ("spine", |to, item, home| fill(&mut to.spine, path(item, home))),
     ("salt", |to, item, home| fill(&mut to.salt, path(item, home))),
@@ -508,6 +514,7 @@ impl PartySettings {
             allow: common.allow.unwrap_or_default(),
             lineage: self.lineage,
             work: self.work,
+            state: self.state,
             keep_spine: self.keep_spine,
             spine: self.spine,
             salt: self.salt,
@@ -553,6 +560,12 @@ fn default_memory(said: Option<u64>) -> u64 {
 
 fn path(item: &TomlItem<'_, '_>, home: &Path) -> Result<PathBuf, Error> {
     item.text().map(|text| home.join(text))
+}
+
+/// A folder, relative to that of the file, or a URL as it stands.
+fn place(item: &TomlItem<'_, '_>, home: &Path) -> Result<String, Error> {
+    let text = item.text()?;
+    Ok(if text.contains("://") { text.to_owned() } else { home.join(text).display().to_string() })
 }
 
 /// Checks `host:port`.

@@ -7,7 +7,7 @@ use super::owner::OwnerRun;
 use super::{Watch, in_time, meet, places, ready, stage_lines, stopped, warn};
 use crate::budget;
 use crate::export::{self, About, Payload};
-use crate::prepare::{self, Checked, Opened, Rows};
+use crate::prepare::{self, Checked, Opened};
 use crate::stages::matching::MatchStage;
 use base::{Error, PartyId};
 use report::wording;
@@ -156,18 +156,16 @@ impl OwnerRun<'_> {
         };
         let (attached, joined) = match rows {
             Placed::Spine(aligned) => {
-                let identifiers = checked.rows.identifiers();
+                let rows = checked.rows.in_memory("a match by itself")?;
+                let identifiers = rows.identifiers();
                 let first = |row: usize| {
                     let name = identifiers.row(row).find(|name| !name.is_empty()).unwrap_or_default();
                     String::from_utf8_lossy(name).into_owned()
                 };
-                return export::spine(file, &about, &first, &aligned.positions());
+                return export::spine(file, &about, &first, &aligned.positions()?);
             }
             Placed::Shares(attached, joined) => (attached, joined),
             Placed::Joined(_) => return Err(Error::misuse("shares of a computation are not written")),
-        };
-        let Rows::Program(_) = &*checked.rows else {
-            return Err(Error::misuse("a study that only matches reads columns"));
         };
         let own = attached.own()?;
         let roster = [PartyId(0), PartyId(1)].map(|party| checked.roster.name(party));

@@ -2,9 +2,9 @@
 //! them.
 
 use crate::align::{Aligned, Shard};
-use crate::prepare::{Built, Rows};
+use crate::prepare::Built;
 use base::{Error, PartyId};
-use data::ProgramRows;
+use data::{ProgramRows, RowStore};
 use engine::Entries;
 use matching::payload::{
     ABSENT, JoinedPart, JoinedShares, PayloadLayout, PayloadTable, TableField, ValidEntries,
@@ -66,7 +66,7 @@ impl Payloads {
     fn table(
         &self,
         built: &Built,
-        rows: &Arc<Rows>,
+        rows: &Arc<RowStore>,
         me: PartyId,
         order: &[u32],
     ) -> Result<PayloadTable, Error> {
@@ -78,7 +78,7 @@ impl Payloads {
             order => inverse(order),
         };
         let aligned = Arc::new(Aligned::new(rows.clone(), &places, count + 1)?);
-        let mut shard = Shard::new(aligned, built, me, 0, 1);
+        let mut shard = Shard::new(aligned, built, me, 0, 1)?;
         let payload = &self.payloads[me.index()];
         let mut entries = Entries::of(&self.plan, &payload.entries[0]);
         for from in (0..=count).step_by(BATCH) {
@@ -97,10 +97,10 @@ impl Payloads {
     }
 
     /// The totals that this party computes alone, from all rows of its file.
-    fn alone(&self, built: &Built, rows: &Arc<Rows>, me: PartyId) -> Result<Vec<(u32, u128)>, Error> {
+    fn alone(&self, built: &Built, rows: &Arc<RowStore>, me: PartyId) -> Result<Vec<(u32, u128)>, Error> {
         let places: Vec<u32> = (0..rows.len() as u32).collect();
         let aligned = Arc::new(Aligned::new(rows.clone(), &places, rows.len())?);
-        engine::alone(&self.plan, me, &mut Shard::new(aligned, built, me, 0, 1))
+        engine::alone(&self.plan, me, &mut Shard::new(aligned, built, me, 0, 1)?)
     }
 }
 
@@ -194,7 +194,7 @@ impl Half {
     /// Computes what this party attaches to its rows, in the order of `order` (empty: of the file).
     pub fn new(
         built: &Built,
-        rows: &Arc<Rows>,
+        rows: &Arc<RowStore>,
         me: PartyId,
         order: &[u32],
         plan: Arc<JoinedPlan>,

@@ -6,20 +6,22 @@ use super::owner::OwnerRun;
 use super::spine::{self, KeptSpine};
 use crate::align::{Aligned, Shard};
 use crate::engines::row_source;
-use crate::prepare::{Built, Checked, Rows};
+use crate::prepare::{Built, Checked};
 use crate::stages::Stage as _;
 use crate::stages::compute::UnitRows;
 use crate::stages::matching::{MatchStage, MatchUnit};
 use base::{Cost, Error, PartyId};
+use data::{RowKeys, RowStore, Rows};
 use engine::RowSource;
 use matching::dummies::Dummies;
 use matching::{
-    ContaminatedRule, IdentifierSource, JoinedShares, MatchDisclosure, MatchOptions, MatchOutput, RepeatRule,
-    salted_key,
+    ContaminatedRule, IdentifierSource, JoinedShares, MatchDisclosure, MatchOptions, MatchOutput, MatchSpine,
+    RepeatRule, salted_key,
 };
 use privacy::dummies;
 use release::rational::small;
 use report::{Disclosure, DummiesInfo};
+use std::path::Path;
 use std::sync::Arc;
 use study::TrialArm;
 
@@ -52,7 +54,7 @@ impl Placed {
     /// What one unit of the computation gets of them: rows are dealt round-robin.
     pub fn unit(&self, built: &Built, me: PartyId, unit: u32, of: u32) -> Result<UnitRows, Error> {
         Ok(match self {
-            Self::Spine(aligned) => UnitRows::Owned(Shard::new(aligned.clone(), built, me, unit, of)),
+            Self::Spine(aligned) => UnitRows::Owned(Shard::new(aligned.clone(), built, me, unit, of)?),
             Self::Joined(shared) => UnitRows::Joined(join::Dealt::new(shared.clone(), unit, of)?),
             Self::Shares(..) => {
                 return Err(Error::misuse("nothing is computed on rows that are only matched"));
@@ -86,7 +88,7 @@ impl Brought {
         if study.matching.matcher.features().form.shared().is_none() {
             return Ok(Self::Nothing);
         }
-        match &**rows {
+        match &**rows.in_memory(study.matching.matcher.name())? {
             Rows::Program(columns) if study.only_matches() => {
                 Attached::columns(&built.program, columns, *me, dummies).map(Self::Columns)
             }
@@ -154,7 +156,8 @@ impl OwnerRun<'_> {
     ) -> Result<(Placed, Disclosure, Cost), Error> {
         let rows = self.checked.rows.clone();
         let looks = self.checked.study.matching.contaminated != ContaminatedRule::Ignore;
-        let order = if looks { ArmOrder::of(&rows) } else { ArmOrder::default() };
+        let order =
+            if looks { ArmOrder::of(rows.in_memory("match.contaminated")?) } else { ArmOrder::default() };
         let brought = Brought::of(self.checked, &order.rows, dummies.is_some())?;
         let mut options = self.match_options(stage, dummies, agreement)?;
         options.lists = order.test;
@@ -166,7 +169,7 @@ impl OwnerRun<'_> {
             payload = shared[self.checked.me.index()].then(|| attached.own()).transpose()?;
         }
         let resumed = options.resume.as_ref().is_some_and(|folder| folder.exists());
-        let identifiers = &OrderedKeys { keys: rows.identifiers(), order: &order.rows };
+        let identifiers = &OwnKeys::new(&rows, &order.rows)?;
         let done = stage.run(&MatchUnit { identifiers, payload, options }, &mut self.session)?;
         let mut price = stage.price(&done.disclosed.sizes)?;
         if resumed {
@@ -176,12 +179,27 @@ impl OwnerRun<'_> {
         let placed = match done.output {
             MatchOutput::Shares(joined) => brought.placed(joined)?,
             MatchOutput::Spine(spine) => {
-                let positions = order.back(spine.mine);
-                self.keep_spine(&done.disclosed, &positions, agreement)?;
-                Placed::Spine(Arc::new(Aligned::new(rows, &positions, spine.rows)?))
+                Placed::Spine(Arc::new(self.aligned(&spine, &order, &done.disclosed, agreement)?))
             }
         };
         Ok((placed, stage.disclosure(done.disclosed), price))
+    }
+
+    /// Own rows along the spine that came out.
+    fn aligned(
+        &self,
+        spine: &MatchSpine,
+        order: &ArmOrder,
+        told: &MatchDisclosure,
+        agreement: &Agreement,
+    ) -> Result<Aligned, Error> {
+        let Checked { rows, engines, .. } = &self.checked;
+        if rows.spool().is_some() {
+            return Aligned::by_parts(rows.clone(), spine, engines.shards(), self.party.memory);
+        }
+        let positions = order.back(spine.mine.positions()?);
+        self.keep_spine(told, &positions, agreement)?;
+        Aligned::new(rows.clone(), &positions, spine.rows)
     }
 
     /// How this party matches.
@@ -191,8 +209,12 @@ impl OwnerRun<'_> {
         dummies: Option<Dummies>,
         agreement: &Agreement,
     ) -> Result<MatchOptions, Error> {
-        let Checked { study, inputs, hash, .. } = &self.checked;
-        let memory = self.party.memory.saturating_sub(inputs.memory).max(matching::spill::MEMORY_MIN);
+        let Checked { study, inputs, hash, rows, .. } = &self.checked;
+        let left = match rows.spool() {
+            Some(_) => self.party.memory / 2,
+            None => self.party.memory.saturating_sub(inputs.memory),
+        };
+        let memory = left.max(matching::spill::MEMORY_MIN);
         let key = |salt| Arc::new(salted_key::key(salt, hash.as_bytes(), &agreement.name));
         let salt = self.salt.as_ref().map(key);
         // Whoever read the rows has settled repeats: one that is left is refused, not replaced.
@@ -201,7 +223,8 @@ impl OwnerRun<'_> {
         let mut options = MatchOptions { memory: Some(memory), dummies, salt, repeats, ..agreed };
         if study.matching.matcher.features().resumes {
             options.resume = self.journal();
-            options.scratch = self.party.work.clone();
+            let state = rows.spool().and_then(|(state, _)| state.sealed().store().folder());
+            options.scratch = self.party.work.clone().or_else(|| state.map(Path::to_path_buf));
             options.afresh = if self.goes_on() { self.afresh(agreement)? } else { None };
         }
         Ok(options)
@@ -222,7 +245,8 @@ impl OwnerRun<'_> {
         let Checked { rows, roster, .. } = &self.checked;
         let told = stage.disclosure(MatchDisclosure::of(spine.sizes()));
         let disclosed = Disclosure { kept_spine: true, ..told };
-        let aligned = Aligned::new(rows.clone(), &spine.positions(rows.identifiers())?, disclosed.union)?;
+        let identifiers = rows.in_memory("a spine that is used again")?.identifiers();
+        let aligned = Aligned::new(rows.clone(), &spine.positions(identifiers)?, disclosed.union)?;
         Ok((Placed::Spine(Arc::new(aligned)), disclosed, Cost::zero(roster.len())))
     }
 
@@ -234,7 +258,7 @@ impl OwnerRun<'_> {
     ) -> Result<(), Error> {
         let Some(path) = &self.party.keep_spine else { return Ok(()) };
         let Checked { study, rows, me, .. } = &self.checked;
-        let path = spine::file(path, study);
+        let (path, rows) = (spine::file(path, study), rows.in_memory("a spine that is kept")?);
         KeptSpine::new(path, agreement.name, &told.sizes, rows.identifiers(), positions).write(study, *me)
     }
 }
@@ -272,25 +296,43 @@ impl ArmOrder {
 }
 
 /// Normalised identifiers as matching reads them, in an order of their rows; an empty one is that of the
-/// file.
-struct OrderedKeys<'a> {
-    keys: &'a data::RowKeys,
+/// store.
+struct OwnKeys<'a> {
+    rows: &'a RowStore,
+    /// Where all are in memory.
+    at_hand: Option<&'a RowKeys>,
+    keys: usize,
     order: &'a [u32],
 }
 
-impl IdentifierSource for OrderedKeys<'_> {
+impl<'a> OwnKeys<'a> {
+    fn new(rows: &'a RowStore, order: &'a [u32]) -> Result<Self, Error> {
+        let at_hand = match rows.spool() {
+            Some(_) => None,
+            None => Some(rows.in_memory("the match")?.identifiers()),
+        };
+        Ok(Self { rows, at_hand, keys: at_hand.map_or(1, RowKeys::keys), order })
+    }
+}
+
+impl IdentifierSource for OwnKeys<'_> {
     fn rows(&self) -> u64 {
-        self.keys.len() as u64
+        self.rows.len()
     }
 
     fn keys(&self) -> usize {
-        self.keys.keys()
+        self.keys
     }
 
     fn read(&self, row: u32, key: usize, into: &mut Vec<u8>) -> Result<(), Error> {
         let row = self.order.get(row as usize).copied().unwrap_or(row);
         into.clear();
-        into.extend_from_slice(self.keys.get(row as usize, key));
+        if let Some(keys) = self.at_hand {
+            into.extend_from_slice(keys.get(row as usize, key));
+            return Ok(());
+        }
+        let (block, at) = self.rows.locate(row.into())?;
+        into.extend_from_slice(block.identifiers().get(at, key));
         Ok(())
     }
 }

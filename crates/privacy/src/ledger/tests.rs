@@ -166,11 +166,11 @@ fn tags_name_data_and_say_nothing() {
 }
 
 /// A program's rows of so many people.
-fn data_set(people: &[u8]) -> data::ProgramRows {
+fn data_set(people: &[u8]) -> data::RowStore {
     let mut rows = data::ProgramRows { names: vec!["n".into()], ..Default::default() };
     people.iter().for_each(|person| rows.identifiers.push(&[*person]));
     rows.columns.push(people.iter().map(|person| i64::from(*person)).collect());
-    rows
+    data::Rows::Program(rows).into()
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn what_was_paid_or_answered_under_the_name_of_before_is_found() {
     assert_ne!(tag, ledger.data_tag(&study, &keys, &data_set(&[1, 2, 3, 3])).unwrap(), "rows are counted");
     let key: [u8; 32] = ledger.key().unwrap();
     let mut hasher = blake3::Hasher::new_keyed(&key);
-    hasher.update(b"tacit data tag 1").update(data::DataSet::ordered_hash(&people).as_bytes());
+    hasher.update(b"tacit data tag 1").update(people.ordered_hash().unwrap().as_bytes());
     let before = *hasher.finalize().as_bytes();
     // As two parties tell it, as a party among more keeps it, and as it was before peers had theirs.
     for (n, told) in [tag_towards(&before, keys[1]), tag_towards(&before, keys[0]), before].iter().enumerate()
@@ -213,7 +213,8 @@ fn what_was_paid_or_answered_under_the_name_of_before_is_found() {
 fn sketch(key: u8, people: std::ops::Range<u32>) -> data::sketch::Sketch {
     let mut all = data::RowKeys::new(1);
     people.for_each(|i| all.push(format!("person {i}").as_bytes()));
-    data::sketch::Sketch::all(&Seed::from_bytes([key; 32]), &all)[0]
+    let rows = data::Rows::Program(data::ProgramRows { identifiers: all, ..Default::default() });
+    data::sketch::Sketch::all(&Seed::from_bytes([key; 32]), &rows.into()).unwrap()[0]
 }
 
 /// A ledger with a row in most tables.

@@ -1,0 +1,168 @@
+//! Rows that do not fit into memory are what they are where they do.
+
+use crate::gather::SpoolRoom;
+use crate::{InputReport, RowStore, read_rows};
+use base::{Error, PartyId, Seed};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::Arc;
+use store::{RunState, StateKey, StateStore, StoreOptions};
+use study::Study;
+
+const LIFT: &str = include_str!("../../../examples/lift.toml");
+const PROGRAM: &str = include_str!("../../../examples/program.toml");
+/// Bytes of memory in which a few dozen lines fit.
+const TIGHT: u64 = 32 << 10;
+
+fn study(text: &str, changes: &[(&str, &str)]) -> Study {
+    let mut text = text.to_owned();
+    for (from, to) in changes {
+        assert!(text.contains(from), "{from}");
+        text = text.replacen(from, to, 1);
+    }
+    Study::parse("study.toml", &text).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn room(folder: &Path) -> SpoolRoom {
+    let place = folder.join("state");
+    let store = StateStore::open(place.to_str().unwrap(), &StoreOptions::default()).unwrap();
+    let state = RunState::begin(store, &StateKey::fresh(), "somebody").unwrap();
+    SpoolRoom { state: Arc::new(state), memory: TIGHT }
+}
+
+type ReadRows = Result<(RowStore, InputReport), Error>;
+
+/// The same file read in memory and by parts.
+fn both(folder: &Path, file: &str, study: &Study, me: u8, check: impl Fn(ReadRows, ReadRows)) {
+    let path = folder.join("rows.csv");
+    std::fs::write(&path, file).unwrap();
+    let room = room(folder);
+    check(read_rows(&path, study, PartyId(me), None), read_rows(&path, study, PartyId(me), Some(&room)));
+}
+
+/// Checks that all that can be seen of the rows is the same, but for their order and the memory they take.
+fn same(whole: ReadRows, parts: ReadRows) {
+    let (whole, mut report) = whole.unwrap_or_else(|e| panic!("{e}"));
+    let (parts, of_parts) = parts.unwrap_or_else(|e| panic!("{e}"));
+    assert!(whole.spool().is_none() && parts.spool().is_some(), "one is in memory and one is not");
+    assert!(parts.blocks().count() > 4, "there are several parts");
+    report.memory = of_parts.memory;
+    let first_places =
+        |report: &InputReport| report.identifiers.iter().map(|i| i.repeats).collect::<Vec<_>>();
+    assert_eq!(first_places(&report), first_places(&of_parts));
+    report.identifiers.clone_from(&of_parts.identifiers);
+    assert_eq!(report, of_parts);
+    assert_eq!((whole.len(), whole.groups()), (parts.len(), parts.groups()));
+    let key = Seed::from_bytes([9; 32]);
+    assert!(whole.tag(&key).unwrap() == parts.tag(&key).unwrap());
+    assert!(whole.ordered_hash().unwrap() == parts.ordered_hash().unwrap());
+    for row in [0, 1, parts.len() / 2, parts.len() - 1] {
+        let (block, at) = parts.locate(row).unwrap();
+        let name = block.identifiers().get(at, 0).to_vec();
+        let all = whole.in_memory("this").unwrap().clone();
+        assert_eq!((0..whole.len() as usize).filter(|i| all.identifiers().get(*i, 0) == name).count(), 1);
+    }
+}
+
+fn registry(people: u32, twice: impl Fn(u32) -> bool) -> String {
+    let mut text = "child_id,arm,injected,seen,region\n".to_owned();
+    for i in 0..people {
+        for _ in 0..=u32::from(twice(i)) {
+            let arm = if i % 3 == 0 { "vaccine" } else { "placebo" };
+            writeln!(text, "child {i},{arm},{},{},{}", i % 300, i % 7, ["urban", "rural"][i as usize % 2])
+                .unwrap();
+        }
+    }
+    text
+}
+
+#[test]
+fn a_publisher_s_rows_are_the_same_by_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = study(
+        LIFT,
+        &[
+            ("duplicates  = \"error\"", "duplicates  = \"first\""),
+            ("# impressions = { column = \"impressions\"", "impressions = { column = \"seen\""),
+            (
+                "# breakdown   = { column = \"region\", values = [\"north\", \"south\"",
+                "breakdown = { column = \"region\", values = [\"urban\", \"rural\"",
+            ),
+        ],
+    );
+    both(folder.path(), &registry(3000, |i| i % 10 == 0), &first, 0, same);
+}
+
+#[test]
+fn an_advertiser_s_events_come_together_whatever_lies_between_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let amounts = [
+        ("{ constant = 1 }", "{ column = \"amount\", type = \"u32\" }"),
+        ("max_events  = 4", "max_events  = 3"),
+        ("# cohort    = { column = \"age_group\"", "cohort    = { column = \"age_group\""),
+    ];
+    let mut text = "child_id,onset,amount,severity,age_group\n".to_owned();
+    for round in 0..4 {
+        for i in (0..2000).filter(|i| i % 5 >= round) {
+            writeln!(text, "child {i},{},{},paralytic,{}", (i * 7 + round * 31) % 300, i % 50, 6 + i % 4)
+                .unwrap();
+        }
+    }
+    both(folder.path(), &text, &study(LIFT, &amounts), 1, same);
+}
+
+#[test]
+fn a_program_s_columns_are_the_same_by_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut text = "person,exposed_days\n".to_owned();
+    (0..4000).for_each(|i| writeln!(text, "person {i},{}", i % 200).unwrap());
+    let study = study(PROGRAM, &[]);
+    let works = study.parties.iter().position(|member| member.name == "works").unwrap();
+    both(folder.path(), &text, &study, works as u8, same);
+}
+
+/// All complaints are made that are made of rows in memory, in whatever order.
+#[test]
+fn complaints_are_the_same_by_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = registry(3000, |i| i % 500 == 1).replace("child 77,placebo", "child 77,neither");
+    both(folder.path(), &text, &study(LIFT, &[]), 0, |whole, parts| {
+        let [whole, parts] = [whole, parts].map(|read| read.err().expect("wrong").to_string());
+        let lines = |text: &str| text.lines().map(str::to_owned).collect::<BTreeSet<_>>();
+        assert_eq!(lines(&whole), lines(&parts));
+        assert!(whole.contains("neither") && lines(&whole).len() == 7, "{whole}");
+    });
+    assert_eq!(
+        std::fs::read_dir(folder.path().join("state"))
+            .unwrap()
+            .filter(|e| e.as_ref().unwrap().path().is_file())
+            .count(),
+        0
+    );
+}
+
+/// A block that was changed or taken away is refused.
+#[test]
+fn damaged_blocks_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rows.csv");
+    std::fs::write(&path, registry(3000, |_| false)).unwrap();
+    let room = room(folder.path());
+    let (rows, _) = read_rows(&path, &study(LIFT, &[]), PartyId(0), Some(&room)).unwrap();
+    let store = room.state.sealed().store().clone();
+    let objects = store.list("").unwrap();
+    assert_eq!(objects.len(), rows.blocks().count(), "lines are gone once they are settled: {objects:?}");
+    let (name, _) = &objects[0];
+    let mut bytes = store.get(name).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    store.put(name, &bytes).unwrap();
+    let error = rows.block(0).err().expect("changed").to_string();
+    assert!(error.contains("is not what this party wrote"), "{error}");
+    store.put(name, &store.get(&objects[1].0).unwrap()).unwrap();
+    assert!(rows.block(0).is_err(), "another block");
+    store.delete(name).unwrap();
+    assert!(rows.block(0).is_err() && rows.block(1).is_ok());
+    assert!(rows.in_memory("a test").err().unwrap().to_string().contains("raise `memory`"));
+}

@@ -1,0 +1,250 @@
+//! A party's rows: in memory where they fit, else in sealed blocks of its state, one or two of which are in
+//! memory at a time.
+//!
+//! Blocks are cut by the leading bits of a hash of the identifier, without a key: they stay with this party,
+//! and an order of rows that depends on the identifiers alone is what [`RowStore::ordered_hash`] is of.
+
+use crate::tag::{RowSum, RowsHash, RowsHasher, RowsTag};
+use crate::{RowShape, Rows};
+use base::{Error, Seed};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use store::{ChunkSize, ObjectId, RunState, SealedStore, StoreError};
+
+/// Blocks in memory at a time: threads that share a piece of rows may be on both sides of a block's end.
+const RECENT: usize = 2;
+/// Bytes of the length before an identifier.
+const LENGTH_BYTES: usize = size_of::<u32>();
+
+/// A party's rows.
+pub struct RowStore {
+    rows: u64,
+    groups: Option<[u64; 2]>,
+    held: Held,
+}
+
+enum Held {
+    Memory(Arc<Rows>),
+    Spool(RowSpool),
+}
+
+/// Rows in sealed blocks.
+pub(crate) struct RowSpool {
+    state: Arc<RunState>,
+    shape: RowShape,
+    folder: String,
+    blocks: Vec<Block>,
+    recent: Mutex<VecDeque<(usize, Arc<Rows>)>>,
+}
+
+/// One object of the state.
+struct Block {
+    name: String,
+    id: ObjectId,
+    /// The first row, and how many there are.
+    first: u64,
+    rows: u64,
+}
+
+impl From<Rows> for RowStore {
+    fn from(rows: Rows) -> Self {
+        let groups = rows.groups();
+        Self { rows: rows.identifiers().len() as u64, groups, held: Held::Memory(Arc::new(rows)) }
+    }
+}
+
+impl RowStore {
+    pub(crate) fn spooled(spool: RowSpool, groups: Option<[u64; 2]>) -> Self {
+        Self { rows: spool.len(), groups, held: Held::Spool(spool) }
+    }
+
+    /// How many rows there are.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.rows
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// Rows of the test and the control arm, where this party knows arms.
+    #[must_use]
+    pub fn groups(&self) -> Option<[u64; 2]> {
+        self.groups
+    }
+
+    /// All rows, where they are in memory.
+    ///
+    /// # Errors
+    /// Where they are not: `what` needs them there, for the error.
+    pub fn in_memory(&self, what: &str) -> Result<&Arc<Rows>, Error> {
+        match &self.held {
+            Held::Memory(rows) => Ok(rows),
+            Held::Spool(_) => Err(Error::input(format!(
+                "{what} needs all rows of this party in memory, and they do not fit: raise `memory`"
+            ))),
+        }
+    }
+
+    /// The state that holds them and what a row's cells are, where they are not in memory.
+    #[must_use]
+    pub fn spool(&self) -> Option<(&Arc<RunState>, &RowShape)> {
+        match &self.held {
+            Held::Memory(_) => None,
+            Held::Spool(spool) => Some((&spool.state, &spool.shape)),
+        }
+    }
+
+    /// How many blocks there are, with the first row and the number of rows of each.
+    pub fn blocks(&self) -> impl Iterator<Item = (u64, u64)> {
+        let (memory, spooled) = match &self.held {
+            Held::Memory(_) => (Some((0, self.rows)), &[][..]),
+            Held::Spool(spool) => (None, &spool.blocks[..]),
+        };
+        memory.into_iter().chain(spooled.iter().map(|block| (block.first, block.rows)))
+    }
+
+    /// A block of rows.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    ///
+    /// # Panics
+    /// When there is no such block.
+    pub fn block(&self, number: usize) -> Result<Arc<Rows>, Error> {
+        match &self.held {
+            Held::Memory(rows) => Ok(rows.clone()),
+            Held::Spool(spool) => spool.block(number),
+        }
+    }
+
+    /// The block that holds a row, and the row's place in it.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    pub fn locate(&self, row: u64) -> Result<(Arc<Rows>, usize), Error> {
+        let Held::Spool(spool) = &self.held else { return Ok((self.block(0)?, row as usize)) };
+        let number = spool.blocks.partition_point(|block| block.first <= row) - 1;
+        Ok((spool.block(number)?, (row - spool.blocks[number].first) as usize))
+    }
+
+    /// All blocks in order, each with the number of its first row.
+    ///
+    /// # Errors
+    /// When one cannot be read; or what `take` says.
+    pub fn each_block(&self, mut take: impl FnMut(u64, &Rows) -> Result<(), Error>) -> Result<(), Error> {
+        self.blocks().enumerate().try_for_each(|(number, (first, _))| take(first, &*self.block(number)?))
+    }
+
+    /// The name of these rows under a key, whatever their order.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn tag(&self, key: &Seed) -> Result<RowsTag, Error> {
+        let mut sum = RowSum::new(key);
+        self.each_block(|_, rows| {
+            sum.add_rows(rows.data_set());
+            Ok(())
+        })?;
+        Ok(sum.tag())
+    }
+
+    /// The hash of all rows in the order of their identifiers: what data sets were named by before
+    /// [`RowStore::tag`].
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn ordered_hash(&self) -> Result<RowsHash, Error> {
+        let mut hasher = RowsHasher::default();
+        self.each_block(|_, rows| {
+            hasher.add_rows(rows.data_set());
+            Ok(())
+        })?;
+        Ok(hasher.finish())
+    }
+}
+
+impl RowSpool {
+    pub fn new(state: Arc<RunState>, shape: RowShape) -> Self {
+        let folder = state.folder("rows");
+        Self { state, shape, folder, blocks: Vec::new(), recent: Mutex::default() }
+    }
+
+    fn len(&self) -> u64 {
+        self.blocks.last().map_or(0, |block| block.first + block.rows)
+    }
+
+    /// Seals further rows as a block. They have one identifier each.
+    pub fn push(&mut self, rows: &Rows) -> Result<(), Error> {
+        let keys = rows.identifiers();
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let name = format!("{}/{:08}", self.folder, self.blocks.len());
+        let mut writer = self.state.sealed().writer(&name, ChunkSize::Large)?;
+        let mut bytes = Vec::new();
+        for row in 0..keys.len() {
+            bytes.clear();
+            let identifier = keys.get(row, 0);
+            bytes.extend((identifier.len() as u32).to_le_bytes());
+            bytes.extend_from_slice(identifier);
+            rows.append_cells(&self.shape, row, &mut bytes);
+            writer.write(&bytes)?;
+        }
+        let id = writer.finish()?;
+        self.blocks.push(Block { name, id, first: self.len(), rows: keys.len() as u64 });
+        Ok(())
+    }
+
+    fn block(&self, number: usize) -> Result<Arc<Rows>, Error> {
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, rows)) = recent.iter().find(|(known, _)| *known == number) {
+            return Ok(rows.clone());
+        }
+        if recent.len() == RECENT {
+            recent.pop_front();
+        }
+        let rows = Arc::new(read_block(self.state.sealed(), &self.shape, &self.blocks[number])?);
+        recent.push_back((number, rows.clone()));
+        Ok(rows)
+    }
+}
+
+fn read_block(sealed: &SealedStore, shape: &RowShape, block: &Block) -> Result<Rows, Error> {
+    let damaged = || StoreError::Damaged { place: block.name.clone(), why: "it holds other rows" };
+    let reader = sealed.reader(&block.name)?;
+    if reader.id() != block.id {
+        return Err(damaged().into());
+    }
+    let (mut rows, mut rest) = (shape.no_rows(), Vec::new());
+    reader.stream(|piece| {
+        rest.extend_from_slice(piece);
+        let mut bytes = &rest[..];
+        while let Some((identifier, cells, after)) = split_row(shape, bytes) {
+            rows.identifiers_mut().push(identifier);
+            rows.push_cells(shape, cells).ok_or_else(damaged)?;
+            bytes = after;
+        }
+        let left = bytes.len();
+        rest.drain(..rest.len() - left);
+        Ok(())
+    })?;
+    match rest.is_empty() && rows.identifiers().len() as u64 == block.rows {
+        true => Ok(rows),
+        false => Err(damaged().into()),
+    }
+}
+
+/// The identifier and the cells of the first row, and what is behind it; none where it is not whole yet.
+fn split_row<'b>(shape: &RowShape, bytes: &'b [u8]) -> Option<(&'b [u8], &'b [u8], &'b [u8])> {
+    let (length, rest) = bytes.split_first_chunk::<LENGTH_BYTES>()?;
+    let (identifier, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+    let (cells, after) = rest.split_at_checked(shape.width())?;
+    Some((identifier, cells, after))
+}

@@ -1,0 +1,308 @@
+//! Columns along the spine, outside memory: two radix joins through the party's state.
+//!
+//! Rows lie in blocks by a hash of the identifier, and the spine has them in an order of its own. First the
+//! position of each row is dealt to the row's block; then, block by block, each row's cells are dealt to the
+//! part of its shard that its position is in. A computation reads one part after the other.
+
+use super::ABSENT;
+use base::Error;
+use data::{RowShape, RowStore, Rows};
+use matching::MatchSpine;
+use std::sync::{Arc, Mutex, PoisonError};
+use store::{PARTITIONS, RUN_MEMORY, RecordSize, RunReader, RunState, RunWriter};
+
+/// Bytes of two numbers before a row's cells.
+const HEAD: usize = 2 * size_of::<u32>();
+
+/// One party's columns in the order of the spine, shard by shard.
+pub(super) struct SpineParts {
+    /// It is removed with the last that uses it.
+    _state: Arc<RunState>,
+    reader: RunReader,
+    shape: RowShape,
+    union: u64,
+    shards: u32,
+    /// A part has two to the power of so many rows of a shard, but for the last one.
+    bits: u32,
+    /// Parts of a shard.
+    parts: u32,
+    /// The part of [`SpineParts::own`] that was read last, and its shard: who asks, asks in order.
+    asked: Mutex<Option<(u32, LoadedPart)>>,
+}
+
+/// A part in memory.
+pub(super) struct LoadedPart {
+    /// The first row of the shard that it holds.
+    first: u64,
+    /// For each row of the part the own row among [`LoadedPart::rows`], or [`ABSENT`].
+    places: Vec<u32>,
+    /// Own rows, without their identifiers.
+    pub rows: Rows,
+    /// Their numbers among all rows of this party.
+    own: Vec<u32>,
+}
+
+impl LoadedPart {
+    pub fn holds(&self, row: u64) -> bool {
+        row.checked_sub(self.first).is_some_and(|at| at < self.places.len() as u64)
+    }
+
+    /// The places of this row and those behind it.
+    pub fn places_from(&self, row: u64) -> &[u32] {
+        &self.places[(row - self.first) as usize..]
+    }
+}
+
+impl SpineParts {
+    /// Lays out own columns along a spine.
+    ///
+    /// # Errors
+    /// When a position is outside the spine, or state cannot be read or written.
+    pub fn lay_out(rows: &RowStore, spine: &MatchSpine, shards: u32, memory: u64) -> Result<Self, Error> {
+        let (state, shape) =
+            rows.spool().ok_or_else(|| Error::misuse("rows in memory are not laid out by parts"))?;
+        let dealt_to = state.folder("positions");
+        let positions = deal_positions(rows, spine, (state, &dealt_to), (memory / 4).max(RUN_MEMORY))?;
+        let width = HEAD + shape.width();
+        let (bits, parts) = shape_of(spine.rows, shards, width, memory / 16 / u64::from(shards));
+        let size = RecordSize::Fixed(width as u32);
+        let (sealed, folder) = (state.sealed().clone(), state.folder("columns"));
+        let mut writer =
+            RunWriter::new(sealed, &folder, (shards * parts, size), (memory / 4).max(RUN_MEMORY))?;
+        let mut record = Vec::with_capacity(width);
+        for (number, (first, _)) in rows.blocks().enumerate() {
+            let (block, dealt) = (rows.block(number)?, positions.partition(number as u32)?);
+            for place in dealt.sorted() {
+                let [row, position] = numbers(place);
+                let (shard, local) = (position % shards, position / shards);
+                record.clear();
+                record.extend([local.to_be_bytes(), row.to_be_bytes()].as_flattened());
+                block.append_cells(shape, (u64::from(row) - first) as usize, &mut record);
+                writer.push(shard * parts + (local >> bits), &record)?;
+            }
+        }
+        let runs = writer.finish()?;
+        drop(positions);
+        state.remove(&dealt_to)?;
+        let reader = RunReader::open(state.sealed().clone(), &runs)?;
+        let (state, shape) = (state.clone(), shape.clone());
+        let (union, asked) = (spine.rows, Mutex::default());
+        Ok(Self { _state: state, reader, shape, union, shards, bits, parts, asked })
+    }
+
+    pub fn union(&self) -> u64 {
+        self.union
+    }
+
+    pub fn shards(&self) -> u32 {
+        self.shards
+    }
+
+    /// Names of own columns, in a study that has a program of its own.
+    pub fn names(&self) -> &[String] {
+        if let RowShape::Program { names } = &self.shape { names } else { &[] }
+    }
+
+    /// The part that holds a row of a shard.
+    ///
+    /// # Errors
+    /// When it cannot be read, or there is no such row.
+    pub fn load(&self, shard: u32, row: u64) -> Result<LoadedPart, Error> {
+        let part = row >> self.bits;
+        let first = part << self.bits;
+        let shards = u64::from(self.shards);
+        let rows = (self.union + shards - 1 - u64::from(shard)) / shards;
+        if row >= rows || part >= self.parts.into() {
+            return Err(Error::misuse(format!("row {row} of a shard of {rows} rows")));
+        }
+        let mut loaded = LoadedPart {
+            first,
+            places: vec![ABSENT; (rows - first).min(1 << self.bits) as usize],
+            rows: self.shape.no_rows(),
+            own: Vec::new(),
+        };
+        let lost = || Error::misuse("a row was dealt to another part than its own");
+        for record in self.reader.partition(shard * self.parts + part as u32)?.sorted() {
+            let [local, row] = numbers(record);
+            let at = u64::from(local).checked_sub(first).ok_or_else(lost)?;
+            *loaded.places.get_mut(at as usize).ok_or_else(lost)? = loaded.own.len() as u32;
+            loaded.own.push(row);
+            loaded.rows.push_cells(&self.shape, &record[HEAD..]).ok_or_else(lost)?;
+        }
+        Ok(loaded)
+    }
+
+    /// The own row at a position of the spine.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn own(&self, position: u64) -> Result<Option<u32>, Error> {
+        if position >= self.union {
+            return Ok(None);
+        }
+        let (shard, local) = (position % u64::from(self.shards), position / u64::from(self.shards));
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let part = match asked.take() {
+            Some((of, part)) if u64::from(of) == shard && part.holds(local) => part,
+            _ => self.load(shard as u32, local)?,
+        };
+        let at = part.places_from(local).first().filter(|at| **at != ABSENT);
+        let own = at.map(|at| part.own[*at as usize]);
+        *asked = Some((shard as u32, part));
+        Ok(own)
+    }
+}
+
+/// The two numbers that a record begins with.
+fn numbers(record: &[u8]) -> [u32; 2] {
+    let [a, b, ..] = record.as_chunks::<4>().0 else { unreachable!("records have eight bytes at least") };
+    [u32::from_be_bytes(*a), u32::from_be_bytes(*b)]
+}
+
+/// Deals rows and their positions to the blocks of the rows.
+fn deal_positions(
+    rows: &RowStore,
+    spine: &MatchSpine,
+    (state, folder): (&RunState, &str),
+    memory: u64,
+) -> Result<RunReader, Error> {
+    let firsts: Vec<u64> = rows.blocks().map(|(first, _)| first).collect();
+    let shape = (firsts.len().max(1) as u32, RecordSize::Fixed(HEAD as u32));
+    let mut writer = RunWriter::new(state.sealed().clone(), folder, shape, memory)?;
+    spine.mine.each(|row, position| {
+        if u64::from(position) >= spine.rows {
+            return Err(Error::misuse("a position is off the spine"));
+        }
+        let block = firsts.partition_point(|first| *first <= row.into()) - 1;
+        Ok(writer.push(block as u32, [row.to_be_bytes(), position.to_be_bytes()].as_flattened())?)
+    })?;
+    Ok(RunReader::open(state.sealed().clone(), &writer.finish()?)?)
+}
+
+/// Bits of a row's number within its part, and how many parts a shard has: parts of about so many bytes.
+fn shape_of(union: u64, shards: u32, width: usize, bytes: u64) -> (u32, u32) {
+    let rows = union.div_ceil(shards.into()).max(1);
+    let fits = (bytes / width as u64).max(1).ilog2();
+    let most = (PARTITIONS / shards).max(1);
+    let bits = (0..u32::BITS).find(|bits| *bits >= fits && rows.div_ceil(1 << bits) <= most.into());
+    let bits = bits.unwrap_or(u32::BITS - 1);
+    (bits, rows.div_ceil(1 << bits) as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Aligned, Shard};
+    use super::shape_of;
+    use crate::prepare::{Built, build};
+    use base::PartyId;
+    use data::{RowStore, SpoolRoom, read_rows};
+    use matching::{MatchSpine, OwnPlaces};
+    use program::ShardRows as _;
+    use std::fmt::Write as _;
+    use std::path::Path;
+    use std::sync::Arc;
+    use store::{RunState, StateKey, StateStore, StoreOptions};
+    use study::Study;
+
+    const LIFT: &str = include_str!("../../../../examples/lift.toml");
+    /// So little memory that everything has many parts.
+    const TIGHT: u64 = 16 << 10;
+
+    /// The same file by parts and in memory.
+    fn both(folder: &Path, text: &str, study: &Study, me: PartyId) -> [RowStore; 2] {
+        let path = folder.join("rows.csv");
+        std::fs::write(&path, text).unwrap();
+        let place = folder.join("state");
+        let store = StateStore::open(place.to_str().unwrap(), &StoreOptions::default()).unwrap();
+        let state = Arc::new(RunState::begin(store, &StateKey::fresh(), "somebody").unwrap());
+        let room = SpoolRoom { state, memory: TIGHT };
+        [Some(&room), None].map(|room| read_rows(&path, study, me, room).unwrap().0)
+    }
+
+    /// Every own column of every shard, and the identifiers.
+    fn columns(aligned: Aligned, built: &Built, me: PartyId, of: u32) -> Vec<Vec<u128>> {
+        let aligned = Arc::new(aligned);
+        let own = (0..).zip(&built.program.columns).filter(|(_, c)| c.holder == program::Holder::Party(me));
+        let own: Vec<u32> = own.map(|(i, _)| i).collect();
+        assert!(own.len() > 1);
+        let mut all = Vec::new();
+        for shard in 0..of {
+            let mut rows = Shard::new(aligned.clone(), built, me, shard, of).unwrap();
+            for column in &own {
+                let mut values = vec![0; rows.len() as usize];
+                // In pieces that end within parts, and once more from the middle.
+                let third = values.len() / 3;
+                let (first, second) = values.split_at_mut(third);
+                rows.read(*column, 0, first).unwrap();
+                rows.read(*column, first.len() as u64, second).unwrap();
+                rows.read(*column, 1, &mut [0; 3]).unwrap();
+                all.push(values);
+            }
+        }
+        all
+    }
+
+    /// For each own column, in memory and by parts, shard by shard.
+    fn check(text: &str, study: &Study, me: u8) {
+        let folder = tempfile::tempdir().unwrap();
+        let me = PartyId(me);
+        let built = build(study, &program::VerifierPolicy::default()).unwrap();
+        let mut spooled = [None, None];
+        for of in [1, 3] {
+            let [parts, whole] = both(folder.path(), text, study, me).map(Arc::new);
+            assert!(parts.blocks().count() > 4 && whole.spool().is_none());
+            // A position of its own for each row of either, by its identifier; a third of the spine is empty.
+            let union = whole.len() + whole.len() / 2;
+            let at = |rows: &RowStore, row: u64| {
+                let (block, at) = rows.locate(row).unwrap();
+                let name = String::from_utf8(block.identifiers().get(at, 0).to_vec()).unwrap();
+                let number: u64 = name.rsplit(' ').next().unwrap().parse().unwrap();
+                (number * 7919 % union) as u32
+            };
+            assert!(!union.is_multiple_of(7919));
+            let mine = |rows: &RowStore| (0..rows.len()).map(|row| at(rows, row)).collect::<Vec<_>>();
+            let spine = MatchSpine { rows: union, mine: OwnPlaces::of(mine(&parts)) };
+            let laid_out = Aligned::by_parts(parts.clone(), &spine, of, TIGHT).unwrap();
+            let at_hand = Aligned::new(whole.clone(), &mine(&whole), union).unwrap();
+            for position in 0..union + 2 {
+                assert_eq!(laid_out.key(position).unwrap(), at_hand.key(position).unwrap());
+            }
+            assert_eq!(laid_out.union(), union);
+            let other = Aligned::by_parts(parts, &spine, of, TIGHT).unwrap();
+            assert!(Shard::new(Arc::new(other), &built, me, 0, of + 1).is_err());
+            let [a, b] = [laid_out, at_hand].map(|aligned| columns(aligned, &built, me, of));
+            assert!(a == b, "{of} shards");
+            spooled[usize::from(of > 1)] = Some(a);
+        }
+        assert!(spooled[0] != spooled[1]);
+        let off = MatchSpine { rows: 2, mine: OwnPlaces::of(vec![2]) };
+        let [parts, _] = both(folder.path(), text, study, me);
+        assert!(Aligned::by_parts(Arc::new(parts), &off, 1, TIGHT).is_err(), "off the spine");
+    }
+
+    #[test]
+    fn columns_by_parts_are_those_in_memory() {
+        let study = Study::parse("study.toml", LIFT).unwrap();
+        let mut text = "child_id,arm,injected\n".to_owned();
+        for i in 0..900 {
+            let arm = ["vaccine", "placebo"][i % 2];
+            writeln!(text, "child {i},{arm},{}", 100 + i % 200).unwrap();
+        }
+        check(&text, &study, 0);
+        let mut text = "child_id,onset,severity\n".to_owned();
+        for i in 0..1800 {
+            writeln!(text, "child {},{},paralytic", i % 900, 100 + i % 200).unwrap();
+        }
+        check(&text, &study, 1);
+    }
+
+    #[test]
+    fn parts_fit_their_memory_and_the_runs() {
+        assert_eq!(shape_of(0, 1, 16, 1 << 20), (16, 1));
+        assert_eq!(shape_of(1 << 20, 1, 16, 1 << 20), (16, 16));
+        assert_eq!(shape_of((1 << 20) + 1, 4, 16, 1 << 20), (16, 5));
+        // No more parts than runs have, whatever memory says.
+        let (bits, parts) = shape_of(u64::from(u32::MAX), 64, 60, 1000);
+        assert!(parts <= 64 && u64::from(parts) << bits >= u64::from(u32::MAX) / 64);
+    }
+}

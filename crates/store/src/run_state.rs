@@ -1,0 +1,104 @@
+//! What one run keeps in a store while it lives.
+
+use crate::{SealedStore, StateKey, StateStore, StoreError, StoreLock};
+use base::{Error, Seed, hex};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Where the objects of runs lie in a store.
+const RUNS_FOLDER: &str = "run";
+
+/// Sealed objects of one run that goes on nowhere else: they are removed with it. In a local folder no other
+/// process keeps state while it lives, and what killed runs have left there is removed first.
+pub struct RunState {
+    sealed: SealedStore,
+    folder: String,
+    /// Folders that were named.
+    named: AtomicU64,
+    _lock: StoreLock,
+}
+
+impl RunState {
+    /// The state of a run of `party` that begins.
+    ///
+    /// # Errors
+    /// When another process of this machine has the folder, or the store fails.
+    ///
+    /// # Panics
+    /// When the operating system has no randomness to give.
+    pub fn begin(store: StateStore, key: &StateKey, party: &str) -> Result<Self, Error> {
+        let lock = store.lock()?;
+        if lock.is_held() {
+            remove_all(&store, RUNS_FOLDER)?;
+        }
+        let run = Seed::from_system();
+        let folder = format!("{RUNS_FOLDER}/{}", hex(&run.expose()[..8]));
+        let (sealed, named) = (SealedStore::new(store, key, run.expose(), party), AtomicU64::new(0));
+        Ok(Self { sealed, folder, named, _lock: lock })
+    }
+
+    /// Its objects.
+    #[must_use]
+    pub fn sealed(&self) -> &SealedStore {
+        &self.sealed
+    }
+
+    /// The name in the store of a further folder of this run, for objects of this sort.
+    #[must_use]
+    pub fn folder(&self, of: &str) -> String {
+        format!("{}/{of}-{}", self.folder, self.named.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Removes all objects of a folder: nobody reads them any more.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn remove(&self, folder: &str) -> Result<(), Error> {
+        remove_all(self.sealed.store(), folder)
+    }
+}
+
+impl Drop for RunState {
+    fn drop(&mut self) {
+        // What cannot be removed is sealed, and goes with the next run or with the folder.
+        let _ = remove_all(self.sealed.store(), &self.folder);
+    }
+}
+
+fn remove_all(store: &StateStore, below: &str) -> Result<(), Error> {
+    for (name, _) in store.list(below)? {
+        match store.delete(&name) {
+            Ok(()) | Err(StoreError::Missing { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::StoreOptions;
+
+    #[test]
+    fn what_a_run_kept_goes_with_it_and_what_a_killed_one_left_with_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("state");
+        let open = || StateStore::open(place.to_str().unwrap(), &StoreOptions::default()).unwrap();
+        let files = || open().list("").unwrap().len();
+        let key = StateKey::known();
+        let run = RunState::begin(open(), &key, "clinic").unwrap();
+        let folders = [run.folder("lines"), run.folder("lines")];
+        folders.iter().for_each(|folder| drop(run.sealed().create(&format!("{folder}/1"), b"1").unwrap()));
+        let error = RunState::begin(open(), &key, "clinic").err().expect("taken").to_string();
+        assert!(error.contains("another process of this machine leads a run"), "{error}");
+        run.remove(&folders[0]).unwrap();
+        assert_eq!(files(), 1);
+        drop(run);
+        assert_eq!(files(), 0);
+        // A killed run drops nothing.
+        open().put("run/0011/a/1", b"left").unwrap();
+        let next = RunState::begin(open(), &key, "clinic").unwrap();
+        assert_eq!(files(), 0);
+        drop(next);
+    }
+}
