@@ -117,7 +117,7 @@ fn expect_room(folder: &Path, needed: u64) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::input(format!(
-        "{}: the files would take about {}, and its disk has {} left; write fewer --rows, or to another --out",
+        "{}: the files may take {}, and its disk has {} left; write fewer --rows, or to another --out",
         folder.display(),
         bytes(needed),
         bytes(free)

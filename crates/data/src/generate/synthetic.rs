@@ -29,13 +29,13 @@ pub struct LiftOptions {
 }
 
 impl LiftOptions {
-    /// About how many bytes all files take, however many advertisers share the events.
+    /// About how many bytes all files take at most, however many advertisers share the events.
     ///
     /// # Errors
     /// When an option is out of range.
     pub fn bytes(&self) -> Result<u64, Error> {
         check(self)?;
-        // Measured at the default number of events and clamp; a little above.
+        // Measured at the default number of events and clamp, in large files; a little above.
         let (person, event) = match self.format {
             FileFormat::Csv => (74.0, 67.0),
             FileFormat::Parquet => (62.0, 62.0),

@@ -279,21 +279,20 @@ fn parts_of_several_advertisers_are_their_files() {
         let one = LiftOptions { rows: 60, overlap: 0.5, max_events: 2, clamp: 9, seed: 2, format, files: 1 };
         let folders = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
         let whole = lift_several(folders[0].path(), &one, 3, QUIET).expect("written");
-        let many = LiftOptions { files: 20, ..one };
+        let many = LiftOptions { files: 40, ..one };
         let split = lift_several(folders[1].path(), &many, 3, QUIET).expect("written");
         assert_eq!(split.truth, whole.truth);
         for ((party, file, rows), (same, folder, all)) in whole.files.iter().zip(&split.files) {
             assert_eq!((party, rows), (same, all));
-            assert_eq!(parts(folder, 20, format).concat(), cells(file));
+            assert_eq!(parts(folder, 40, format).concat(), cells(file));
         }
         let parts = crate::source::files(&split.files[1].1).expect("files");
         assert!(parts.iter().any(|part| cells(part).is_empty()));
-        let keys = ["1", "2", "3", "4"].map(|digit| format!("tacit1:{}", digit.repeat(32)));
-        let text = several_study(&one, &keys).replace("advertisers = \"together\"\n", "");
-        let study = Study::parse("s", &text).expect("a study");
+        let keys = ["1", "2"].map(|digit| format!("tacit1:{}", digit.repeat(32)));
+        let study = Study::parse("s", &lift_study(&one, &keys[0], &keys[1], false)).expect("a study");
         for at in 1..4 {
             let rows = |made: &GeneratedSeveral| {
-                let read = read_advertiser(&made.files[at].1, &study, base::PartyId(at as u8));
+                let read = read_advertiser(&made.files[at].1, &study, base::PartyId(1));
                 *read.unwrap_or_else(|e| panic!("{e}")).0.ordered_hash().as_bytes()
             };
             assert_eq!(rows(&whole), rows(&split));
@@ -347,6 +346,7 @@ fn the_room_that_files_take_is_known_before() {
         let size = |path: &Path| path.metadata().expect("a file").len();
         let taken = size(&made.publisher) + size(&made.advertiser);
         let said = options.bytes().expect("fine options");
-        assert!((taken..taken + taken / 5).contains(&said), "{format:?}: {said} said, {taken} taken");
+        // Where people have many rows, Parquet takes less: a dictionary holds an identifier once.
+        assert!((taken..taken * 5 / 2).contains(&said), "{format:?}: {said} said, {taken} taken");
     }
 }
