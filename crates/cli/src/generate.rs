@@ -259,3 +259,17 @@ fn text(made: &Generated, args: &GenerateArgs) -> String {
     lines.extend(lines_of(&made.truth));
     lines.join("\n")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_disk_cannot_hold_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let later = folder.path().join("not/there");
+        expect_room(&later, 1).expect("a byte has room");
+        let told = expect_room(&later, u64::MAX).expect_err("no disk is that large").to_string();
+        assert!(told.contains("may take 18.4 EB") && told.contains("B left"), "{told}");
+    }
+}
