@@ -17,8 +17,8 @@ use terminal::values::{self, share};
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  tacit generate polio --out trial\n  tacit generate lift --rows 1M --overlap \
-                  0.3 --format parquet --out big\n  tacit generate lift --rows 500M --format parquet --files 256 --out \
-                  large\n  tacit generate lift --advertisers 3 --out spring"
+                  0.3 --format parquet --out big\n  tacit generate lift --rows 500M --format parquet \
+                  --files 256 --out large\n  tacit generate lift --advertisers 3 --out spring"
 )]
 pub struct GenerateArgs {
     /// polio: the 1954 field trial, from its published counts; lift: a random trial of any size
@@ -177,7 +177,9 @@ impl Several {
         if args.json {
             let party = |(party, data, rows): &(String, PathBuf, u64)| {
                 let (file, own) = (data.display().to_string(), party_file(party));
-                json!({ "party": party, "file": file, "files": args.files, "rows": rows, "party_file": own })
+                json!({
+                    "party": party, "file": file, "files": args.files, "rows": rows, "party_file": own,
+                })
             };
             let study = self.folder.join("study.toml").display().to_string();
             let parties: Vec<Value> = files.iter().map(party).collect();
