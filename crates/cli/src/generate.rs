@@ -228,7 +228,10 @@ fn truth(truth: &Truth) -> Value {
 }
 
 fn as_json(made: &Generated, args: &GenerateArgs) -> Value {
-    let side = |path: &Path, rows: u64| json!({ "file": path.display().to_string(), "files": files(args), "rows": rows });
+    let side = |path: &Path, rows: u64| {
+        let file = path.display().to_string();
+        json!({ "file": file, "files": files(args), "rows": rows })
+    };
     json!({
         "publisher": side(&made.publisher, made.publisher_rows),
         "advertiser": side(&made.advertiser, made.advertiser_rows),
