@@ -2,25 +2,28 @@
 
 use base::{Error, free_address};
 use clap::{Args, ValueEnum};
-use data::generate::{self, ArmTruth, FileFormat, Generated, GeneratedSeveral, LiftOptions, Truth};
+use data::generate::{
+    self, ArmTruth, FileFormat, Generated, GeneratedSeveral, LiftOptions, Truth, WritingProgress,
+};
 use net::Identity;
-use page::numbers::count;
+use page::numbers::{bytes, count};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use terminal::output;
-use terminal::progress::Working;
+use terminal::progress::{Board, ProgressLine, Working};
 use terminal::values::{self, share};
 
 /// Makes up data with a known answer, and prints that answer.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  tacit generate polio --out trial\n  tacit generate lift --rows 1M --overlap \
-                  0.3 --format parquet --out big\n  tacit generate lift --advertisers 3 --out spring"
+                  0.3 --format parquet --out big\n  tacit generate lift --rows 500M --format parquet \
+                  --files 256 --out large\n  tacit generate lift --advertisers 3 --out spring"
 )]
 pub struct GenerateArgs {
     /// polio: the 1954 field trial, from its published counts; lift: a random trial of any size
     pub what: GeneratedKind,
-    /// The folder for both files
+    /// The folder for all files
     #[arg(long, value_name = "FOLDER", default_value = "generated")]
     pub out: PathBuf,
     /// lift: people on each side
@@ -42,6 +45,11 @@ pub struct GenerateArgs {
     /// lift: the format of all files
     #[arg(long, default_value = "csv")]
     pub format: FileFormat,
+    /// lift: files of each side; from two on, a folder of parts for each, written several at a time in little
+    /// memory
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=data::FILES as i64))]
+    pub files: u32,
     /// Everything is a function of it
     #[arg(long, value_name = "N", default_value_t = 1954)]
     pub seed: u64,
@@ -62,26 +70,58 @@ pub enum GeneratedKind {
 /// Writes the files and prints the truth.
 ///
 /// # Errors
-/// When an option is out of range or a file cannot be written.
+/// When an option is out of range, the disk has too little room, or a file cannot be written.
 pub fn run(args: &GenerateArgs) -> Result<(), Error> {
-    let working = Working::on(format!("writing to {}", args.out.display()));
     let made = match args.what {
-        GeneratedKind::Polio => generate::polio(&args.out, args.seed)?,
-        GeneratedKind::Lift if args.advertisers > 1 => {
-            let several = Several::write(args)?;
-            drop(working);
-            return several.tell(args.json);
+        GeneratedKind::Polio => {
+            let _working = Working::on(format!("writing to {}", args.out.display()));
+            generate::polio(&args.out, args.seed)?
         }
-        GeneratedKind::Lift => generate::lift(&args.out, &options(args)?)?,
+        GeneratedKind::Lift if args.advertisers > 1 => return Several::write(args)?.tell(args),
+        GeneratedKind::Lift => {
+            let options = options(args)?;
+            watched(args, &options, |progress| generate::lift(&args.out, &options, progress))?
+        }
     };
-    drop(working);
-    if args.json { output::print_json(&as_json(&made)) } else { output::print(&text(&made)) }
+    if args.json { output::print_json(&as_json(&made, args)) } else { output::print(&text(&made, args)) }
 }
 
 fn options(args: &GenerateArgs) -> Result<LiftOptions, Error> {
     let rows = u32::try_from(args.rows).map_err(|_| Error::limit("rows", args.rows, 1 << 31))?;
-    let &GenerateArgs { overlap, events: max_events, clamp, seed, format, .. } = args;
-    Ok(LiftOptions { rows, overlap, max_events, clamp, seed, format })
+    let &GenerateArgs { overlap, events: max_events, clamp, seed, format, files, .. } = args;
+    Ok(LiftOptions { rows, overlap, max_events, clamp, seed, format, files })
+}
+
+/// Writes where there is room, and shows how far it is.
+fn watched<T>(
+    args: &GenerateArgs,
+    options: &LiftOptions,
+    write: impl FnOnce(WritingProgress<'_>) -> Result<T, Error>,
+) -> Result<T, Error> {
+    expect_room(&args.out, options.bytes()?)?;
+    let board = Board::stderr();
+    board.show(&ProgressLine::Note { text: format!("writing to {}", args.out.display()) });
+    let written = write(&|done, total| board.progress("generate", done, total));
+    board.end();
+    written
+}
+
+/// Refuses what the disk of a folder, which need not be there yet, cannot hold.
+fn expect_room(folder: &Path, needed: u64) -> Result<(), Error> {
+    let here = |path: &&Path| path.is_dir();
+    let there = folder.ancestors().find(here).unwrap_or(Path::new("."));
+    // A disk that does not tell its room may have it.
+    let Ok(disk) = rustix::fs::statvfs(there) else { return Ok(()) };
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    if needed <= free {
+        return Ok(());
+    }
+    Err(Error::input(format!(
+        "{}: the files may take {}, and its disk has {} left; write fewer --rows, or to another --out",
+        folder.display(),
+        bytes(needed),
+        bytes(free)
+    )))
 }
 
 /// A study of several advertisers with all that its parties need on one machine.
@@ -93,7 +133,9 @@ struct Several {
 impl Several {
     fn write(args: &GenerateArgs) -> Result<Self, Error> {
         let (options, folder) = (options(args)?, args.out.clone());
-        let made = generate::lift_several(&folder, &options, usize::from(args.advertisers))?;
+        let shops = usize::from(args.advertisers);
+        let made =
+            watched(args, &options, |progress| generate::lift_several(&folder, &options, shops, progress))?;
         let key = |party: &str| {
             let file = folder.join(format!("{party}.key"));
             // Data may be made anew; an identity never is.
@@ -108,13 +150,18 @@ impl Several {
         let addresses = made.files.iter().map(|_| free_address()).collect::<Result<Vec<_>, _>>()?;
         for (at, (party, data, _)) in made.files.iter().enumerate() {
             let data = data.file_name().unwrap_or_default().display();
+            // The report has a folder of its own beside the one of the parts.
+            let (data, report) = match args.files {
+                1 => (data.to_string(), party.clone()),
+                _ => (format!("{data}/"), format!("out-{party}")),
+            };
             // A party goes to all that are named before it.
             let before = made.files[..at].iter().zip(&addresses);
             let peers: String = before.map(|((peer, ..), to)| format!("{peer} = \"{to}\"\n")).collect();
             let text = format!(
                 "study = \"study.toml\"\nas = \"{party}\"\nidentity = \"{party}.key\"\ndata = \
                  \"{data}\"\nlisten = \"{}\"\n\
-                 ledger = \"{party}.ledger\"\nlineage = \"{party}\"\nreport = \"{party}\"\ndeadline = \
+                 ledger = \"{party}.ledger\"\nlineage = \"{party}\"\nreport = \"{report}\"\ndeadline = \
                  \"2m\"\n\n[peers]\n{peers}",
                 addresses[at]
             );
@@ -124,13 +171,15 @@ impl Several {
         Ok(Self { made, folder })
     }
 
-    fn tell(&self, json: bool) -> Result<(), Error> {
+    fn tell(&self, args: &GenerateArgs) -> Result<(), Error> {
         let (files, truth_of) = (&self.made.files, &self.made.truth);
         let party_file = |party: &str| self.folder.join(format!("{party}.toml")).display().to_string();
-        if json {
+        if args.json {
             let party = |(party, data, rows): &(String, PathBuf, u64)| {
                 let (file, own) = (data.display().to_string(), party_file(party));
-                json!({ "party": party, "file": file, "rows": rows, "party_file": own })
+                json!({
+                    "party": party, "file": file, "files": args.files, "rows": rows, "party_file": own,
+                })
             };
             let study = self.folder.join("study.toml").display().to_string();
             let parties: Vec<Value> = files.iter().map(party).collect();
@@ -138,7 +187,7 @@ impl Several {
                 &json!({ "study": study, "parties": parties, "truth": truth(truth_of) }),
             );
         }
-        let mut lines: Vec<String> = files.iter().map(|(_, path, rows)| file(path, *rows)).collect();
+        let mut lines: Vec<String> = files.iter().map(|(_, path, rows)| file(path, *rows, args)).collect();
         lines.extend(lines_of(truth_of));
         lines.push("Run it, each in a terminal of its own:".to_owned());
         lines.extend(files.iter().map(|(party, ..)| format!("  tacit run {}", party_file(party))));
@@ -146,8 +195,17 @@ impl Several {
     }
 }
 
-fn file(path: &Path, rows: u64) -> String {
-    format!("  {}: {} rows", path.display(), count(rows))
+fn file(path: &Path, rows: u64, args: &GenerateArgs) -> String {
+    let parts = match files(args) {
+        1 => String::new(),
+        files => format!(" in {} files", count(files.into())),
+    };
+    format!("  {}: {} rows{parts}", path.display(), count(rows))
+}
+
+/// Files of each side.
+fn files(args: &GenerateArgs) -> u32 {
+    if args.what == GeneratedKind::Polio { 1 } else { args.files }
 }
 
 fn arm(arm: &ArmTruth) -> Value {
@@ -169,10 +227,14 @@ fn truth(truth: &Truth) -> Value {
     })
 }
 
-fn as_json(made: &Generated) -> Value {
+fn as_json(made: &Generated, args: &GenerateArgs) -> Value {
+    let side = |path: &Path, rows: u64| {
+        let file = path.display().to_string();
+        json!({ "file": file, "files": files(args), "rows": rows })
+    };
     json!({
-        "publisher": { "file": made.publisher.display().to_string(), "rows": made.publisher_rows },
-        "advertiser": { "file": made.advertiser.display().to_string(), "rows": made.advertiser_rows },
+        "publisher": side(&made.publisher, made.publisher_rows),
+        "advertiser": side(&made.advertiser, made.advertiser_rows),
         "truth": truth(&made.truth),
     })
 }
@@ -196,9 +258,23 @@ fn lines_of(truth: &Truth) -> Vec<String> {
     ]
 }
 
-fn text(made: &Generated) -> String {
-    let mut lines =
-        vec![file(&made.publisher, made.publisher_rows), file(&made.advertiser, made.advertiser_rows)];
+fn text(made: &Generated, args: &GenerateArgs) -> String {
+    let sides = [(&made.publisher, made.publisher_rows), (&made.advertiser, made.advertiser_rows)];
+    let mut lines: Vec<String> = sides.iter().map(|(path, rows)| file(path, *rows, args)).collect();
     lines.extend(lines_of(&made.truth));
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_disk_cannot_hold_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let later = folder.path().join("not/there");
+        expect_room(&later, 1).expect("a byte has room");
+        let told = expect_room(&later, u64::MAX).expect_err("no disk is that large").to_string();
+        assert!(told.contains("may take 18.4 EB") && told.contains("B left"), "{told}");
+    }
 }

@@ -5,6 +5,7 @@
 //! privately.
 
 mod files;
+mod parts;
 mod polio;
 mod synthetic;
 #[cfg(test)]
@@ -12,6 +13,7 @@ mod tests;
 mod truth;
 
 pub use files::FileFormat;
+pub use parts::WritingProgress;
 pub use polio::{POLIO_COUNTS, PolioCounts, polio, polio_thinned};
 pub use synthetic::{LiftOptions, lift, lift_several, lift_study, several_study};
 pub use truth::{ArmTruth, Truth};
@@ -21,13 +23,13 @@ use std::path::PathBuf;
 /// What a generator wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Generated {
-    /// The publisher's file.
+    /// The publisher's file, or the folder of its files.
     pub publisher: PathBuf,
-    /// The advertiser's file.
+    /// The advertiser's file, or the folder of its files.
     pub advertiser: PathBuf,
-    /// Rows of the publisher's file.
+    /// Rows of the publisher.
     pub publisher_rows: u64,
-    /// Rows of the advertiser's file.
+    /// Rows of the advertiser.
     pub advertiser_rows: u64,
     /// The answer.
     pub truth: Truth,
@@ -36,7 +38,7 @@ pub struct Generated {
 /// What a generator wrote for several advertisers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GeneratedSeveral {
-    /// Party, file and rows: the publisher's, then each advertiser's.
+    /// Party, file or folder of files, and rows: the publisher's, then each advertiser's.
     pub files: Vec<(String, PathBuf, u64)>,
     /// The answer, of all advertisers together.
     pub truth: Truth,

@@ -32,7 +32,7 @@ pub(crate) enum CsvPacking {
 
 impl DataFormat {
     /// Of a path; none where no known end stands.
-    fn by_name(path: &Path) -> Option<Self> {
+    pub fn by_name(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
         let formats = [
             (".parquet", Self::Parquet),

@@ -109,9 +109,16 @@ fn parquet_seeds() -> Vec<Vec<u8>> {
     let folder = disk::folder().join("made");
     fs::create_dir_all(&folder).expect("a folder in a temporary one");
     for rows in [1, 8] {
-        let options =
-            LiftOptions { rows, overlap: 1.0, max_events: 2, clamp: 9, seed: 1, format: FileFormat::Parquet };
-        let made = lift(&folder, &options).expect("made-up data");
+        let options = LiftOptions {
+            rows,
+            overlap: 1.0,
+            max_events: 2,
+            clamp: 9,
+            seed: 1,
+            format: FileFormat::Parquet,
+            files: 1,
+        };
+        let made = lift(&folder, &options, &|_, _| ()).expect("made-up data");
         let key = "tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11";
         assert!(Study::parse("s", &lift_study(&options, key, &key.replace('3', "4"), false)).is_ok());
         for (which, path) in [(0, made.publisher), (1, made.advertiser)] {

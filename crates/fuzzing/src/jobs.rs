@@ -122,9 +122,16 @@ fn fresh_ledger(name: &str) -> Result<Ledger, Error> {
 fn checked(identities: &[Identity; 2]) -> [Checked; 2] {
     let folder = disk::folder().join("lift");
     fs::create_dir_all(&folder).expect("a folder in memory");
-    let options =
-        LiftOptions { rows: 8, overlap: 0.6, max_events: 2, clamp: 9, seed: 3, format: FileFormat::Csv };
-    let made = lift(&folder, &options).expect("made-up data");
+    let options = LiftOptions {
+        rows: 8,
+        overlap: 0.6,
+        max_events: 2,
+        clamp: 9,
+        seed: 3,
+        format: FileFormat::Csv,
+        files: 1,
+    };
+    let made = lift(&folder, &options, &|_, _| ()).expect("made-up data");
     let keys = identities.each_ref().map(|identity| identity.fingerprint().to_string());
     let study = lift_study(&options, &keys[0], &keys[1], false);
     fs::write(folder.join("study.toml"), study).expect("a file in memory");

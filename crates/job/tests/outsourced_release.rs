@@ -127,9 +127,16 @@ fn a_server_that_stops_before_all_hold_costs_nothing() {
 fn several() -> (World, f64) {
     const NAMES: [&str; 3] = ["paper", "bakery", "cinema"];
     let folder = TempDir::new().unwrap();
-    let options =
-        LiftOptions { rows: 3000, overlap: 0.6, max_events: 4, clamp: 100, seed: 5, format: FileFormat::Csv };
-    let made = lift(folder.path(), &options).unwrap();
+    let options = LiftOptions {
+        rows: 3000,
+        overlap: 0.6,
+        max_events: 4,
+        clamp: 100,
+        seed: 5,
+        format: FileFormat::Csv,
+        files: 1,
+    };
+    let made = lift(folder.path(), &options, &|_, _| ()).unwrap();
     let mut text = include_str!("../../../examples/lift-several.toml").to_owned();
     for (name, digit) in NAMES.iter().zip(["1", "2", "3"]) {
         text = text.replace(&format!("tacit1:{}", digit.repeat(32)), &format!("@{name}"));

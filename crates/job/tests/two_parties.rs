@@ -28,9 +28,16 @@ const NAMES: [&str; 2] = ["publisher", "advertiser"];
 
 fn world(rows: u32, edit: &dyn Fn(String) -> String) -> World {
     let folder = TempDir::new().unwrap();
-    let options =
-        LiftOptions { rows, overlap: 0.6, max_events: 3, clamp: 100, seed: 11, format: FileFormat::Csv };
-    let generated = lift(folder.path(), &options).unwrap();
+    let options = LiftOptions {
+        rows,
+        overlap: 0.6,
+        max_events: 3,
+        clamp: 100,
+        seed: 11,
+        format: FileFormat::Csv,
+        files: 1,
+    };
+    let generated = lift(folder.path(), &options, &|_, _| ()).unwrap();
     let keys = NAMES.map(|name| make_key(folder.path(), name));
     let study = edit(lift_study(&options, &keys[0], &keys[1], false));
     std::fs::write(folder.path().join("study.toml"), study).unwrap();

@@ -223,8 +223,15 @@ fn the_example_for_generated_data_is_the_generators_own_study() {
     use study::Study;
     let text = include_str!("../../../../examples/generated.toml");
     let example = Study::parse("generated.toml", text).unwrap();
-    let options =
-        LiftOptions { rows: 10, overlap: 0.5, max_events: 4, clamp: 100, seed: 1, format: FileFormat::Csv };
+    let options = LiftOptions {
+        rows: 10,
+        overlap: 0.5,
+        max_events: 4,
+        clamp: 100,
+        seed: 1,
+        format: FileFormat::Csv,
+        files: 1,
+    };
     let keys = ["publisher", "advertiser"].map(|name| example.member(name).unwrap().key.clone());
     let own = Study::parse("own.toml", &lift_study(&options, &keys[0], &keys[1], false)).unwrap();
     assert_eq!(example.hash(), own.hash());

@@ -5,6 +5,7 @@ mod budgets;
 mod circuit;
 mod contracts;
 mod files;
+mod generate;
 mod governance;
 mod kills;
 mod many;

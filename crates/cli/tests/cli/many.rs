@@ -71,9 +71,16 @@ impl Three {
 
     /// Writes the files of a publisher and two advertisers; what the lift at each of them is.
     fn sell(&self, rows: u32) -> f64 {
-        let options =
-            LiftOptions { rows, overlap: 0.6, max_events: 4, clamp: 100, seed: 5, format: FileFormat::Csv };
-        let made = lift(self.folder.path(), &options).unwrap();
+        let options = LiftOptions {
+            rows,
+            overlap: 0.6,
+            max_events: 4,
+            clamp: 100,
+            seed: 5,
+            format: FileFormat::Csv,
+            files: 1,
+        };
+        let made = lift(self.folder.path(), &options, &|_, _| ()).unwrap();
         std::fs::rename(&made.publisher, self.path("paper.csv")).unwrap();
         let events = std::fs::read_to_string(&made.advertiser).unwrap();
         let renamed = events.replacen("bought", "visited", 1).replacen("amount", "spent", 1);

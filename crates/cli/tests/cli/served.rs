@@ -71,8 +71,9 @@ impl Served {
             clamp: 100,
             seed: 7,
             format: FileFormat::Csv,
+            files: 1,
         };
-        lift(folder.path(), &options).unwrap();
+        lift(folder.path(), &options, &|_, _| ()).unwrap();
         let keys = Self::names().map(|name| make_key(folder.path(), name));
         let servers: String = SERVERS
             .iter()

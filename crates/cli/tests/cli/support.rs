@@ -151,8 +151,9 @@ pub const NAMES: [&str; 2] = ["publisher", "advertiser"];
 impl Pair {
     pub fn new(rows: u32, format: FileFormat) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let options = LiftOptions { rows, overlap: 0.5, max_events: 4, clamp: 100, seed: 7, format };
-        lift(folder.path(), &options).unwrap();
+        let options =
+            LiftOptions { rows, overlap: 0.5, max_events: 4, clamp: 100, seed: 7, format, files: 1 };
+        lift(folder.path(), &options, &|_, _| ()).unwrap();
         let keys = NAMES.map(|name| make_key(folder.path(), name));
         std::fs::write(folder.path().join("study.toml"), lift_study(&options, &keys[0], &keys[1], false))
             .unwrap();

@@ -1,6 +1,7 @@
 //! Writing tables of text columns and number columns as CSV or Parquet, in batches.
 
-use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt32Array};
+use arrow_array::builder::StringBuilder;
+use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow_schema::{DataType, Field, Schema};
 use base::Error;
 use clap::ValueEnum;
@@ -37,12 +38,16 @@ pub(super) enum Out<'a> {
 }
 
 /// Rows per Parquet batch.
-const BATCH: usize = 1 << 16;
+const BATCH: u64 = 1 << 13;
+/// Rows of a small group of rows of Parquet: the writer has a group in memory, some 75 bytes a row.
+const SMALL_GROUP: u64 = 1 << 16;
 
 /// A table that is being written.
 pub(super) struct TableFile {
     path: String,
     rows: u64,
+    /// Rows of a group, a multiple of [`BATCH`], where the writer's own measure is too large.
+    group: Option<u64>,
     to: Writer,
 }
 
@@ -52,7 +57,7 @@ enum Writer {
 }
 
 enum Column {
-    Text(Vec<String>),
+    Text(StringBuilder),
     Number(Vec<u32>),
 }
 
@@ -74,12 +79,18 @@ impl TableFile {
                 let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
                 let writer = ArrowWriter::try_new(file, Arc::clone(&schema), None);
                 let writer = Box::new(writer.map_err(|e| failed(&shown, &e))?);
-                let empty =
-                    |number| if number { Column::Number(Vec::new()) } else { Column::Text(Vec::new()) };
+                let empty = |number| {
+                    if number { Column::Number(Vec::new()) } else { Column::Text(StringBuilder::new()) }
+                };
                 Writer::Parquet { writer, schema, columns: columns.iter().map(|&(_, n)| empty(n)).collect() }
             }
         };
-        Ok(Self { path: shown, rows: 0, to })
+        Ok(Self { path: shown, rows: 0, group: None, to })
+    }
+
+    /// Parquet in groups of rows that take little memory.
+    pub fn in_small_groups(self) -> Self {
+        Self { group: Some(SMALL_GROUP), ..self }
     }
 
     /// One row, a cell per column of the declared type.
@@ -99,12 +110,12 @@ impl TableFile {
             Writer::Parquet { columns, .. } => {
                 for (column, cell) in columns.iter_mut().zip(cells) {
                     match (column, cell) {
-                        (Column::Text(column), Out::Text(text)) => column.push((*text).to_owned()),
+                        (Column::Text(column), Out::Text(text)) => column.append_value(text),
                         (Column::Number(column), Out::Number(number)) => column.push(*number),
                         _ => return Err(Error::misuse("a cell of another type than its column")),
                     }
                 }
-                if self.rows.is_multiple_of(BATCH as u64) { self.flush() } else { Ok(()) }
+                if self.rows.is_multiple_of(BATCH) { self.flush() } else { Ok(()) }
             }
         }
     }
@@ -113,13 +124,19 @@ impl TableFile {
         let Writer::Parquet { writer, schema, columns } = &mut self.to else { return Ok(()) };
         let array = |column: &mut Column| -> ArrayRef {
             match column {
-                Column::Text(column) => Arc::new(StringArray::from(std::mem::take(column))),
+                Column::Text(column) => Arc::new(column.finish()),
                 Column::Number(column) => Arc::new(UInt32Array::from(std::mem::take(column))),
             }
         };
         let arrays = columns.iter_mut().map(array).collect();
         let batch = RecordBatch::try_new(Arc::clone(schema), arrays).map_err(|e| failed(&self.path, &e))?;
-        writer.write(&batch).map_err(|e| failed(&self.path, &e))
+        writer.write(&batch).map_err(|e| failed(&self.path, &e))?;
+        match self.group {
+            Some(group) if self.rows.is_multiple_of(group) => {
+                writer.flush().map_err(|e| failed(&self.path, &e))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Ends the table and says how many rows it has.

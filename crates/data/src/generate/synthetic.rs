@@ -1,10 +1,13 @@
 //! Random lift studies of any size with a known truth. Memory does not grow with the number of people.
 
 use super::files::{FileFormat, Out, TableFile};
+use super::parts::{self, Count, SideFiles, WritingProgress};
 use super::truth::{Person, Rule};
 use super::{Generated, GeneratedSeveral, Truth};
 use base::{Error, Rng, Seed};
+use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
 
 /// What to generate.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,8 +22,31 @@ pub struct LiftOptions {
     pub clamp: u32,
     /// Everything is a function of it.
     pub seed: u64,
-    /// The format of both files.
+    /// The format of all files.
     pub format: FileFormat,
+    /// Files of each side, 1 to [`FILES`](crate::FILES) and to `rows`: one, or the parts in a folder.
+    pub files: u32,
+}
+
+impl LiftOptions {
+    /// About how many bytes all files take at most, however many advertisers share the events.
+    ///
+    /// # Errors
+    /// When an option is out of range.
+    pub fn bytes(&self) -> Result<u64, Error> {
+        check(self)?;
+        // A person, and each event of theirs; a little above what was measured. In the small groups of parts
+        // a dictionary holds the advertiser's identifiers, once a person.
+        let (person, event) = match (self.format, self.files) {
+            (FileFormat::Csv, _) => (74.0, 67.0),
+            (FileFormat::Parquet, 1) => (60.0, 60.0),
+            (FileFormat::Parquet, _) => (113.0, 13.0),
+        };
+        // As `draw` and `known` draw them.
+        let k = f64::from(self.max_events);
+        let events = 0.6 + 0.3 * f64::midpoint(k, 1.0) + 0.1 * (k + 1.0);
+        Ok((f64::from(self.rows) * (person + event * events)) as u64)
+    }
 }
 
 /// The span of generated times: 32 bits in seconds from 1970; all ones means that there was no opportunity.
@@ -121,27 +147,28 @@ struct Drawn {
     events: Vec<(u32, u32)>,
 }
 
-/// Writes `publisher.*` and `advertiser.*` into `folder` (made if need be).
+impl Drawn {
+    /// A person whom the advertiser knows has at least one event, be it long before any opportunity.
+    fn known(mut self) -> Self {
+        if self.events.is_empty() {
+            self.events.push((1, 1));
+        }
+        self
+    }
+}
+
+/// Writes `publisher.*` and `advertiser.*` into `folder` (made if need be); of several files a side, folders
+/// of these names with `part-00000.*` .., which one after the other hold the rows of the one file.
 ///
 /// # Errors
-/// When an option is out of range or a file cannot be written.
-pub fn lift(folder: &Path, options: &LiftOptions) -> Result<Generated, Error> {
-    check(options)?;
-    std::fs::create_dir_all(folder)
-        .map_err(|e| Error::io(format!("cannot create {}", folder.display()), &e))?;
-    let extension = options.format.extension();
-    let publisher = folder.join(format!("publisher.{extension}"));
-    let advertiser = folder.join(format!("advertiser.{extension}"));
-    // People 0..rows are the publisher's, shift..shift + rows the advertiser's.
-    let shared = (f64::from(options.rows) * options.overlap).round() as u32;
-    let shift = options.rows - shared;
-    Ok(Generated {
-        publisher_rows: write_publisher(&publisher, options)?,
-        advertiser_rows: write_advertiser(&advertiser, options, shift, Shops { at: 0, of: 1 })?,
-        publisher,
-        advertiser,
-        truth: truth(options, shift, 1),
-    })
+/// When an option is out of range, a file cannot be written, or a folder of parts holds other data.
+pub fn lift(folder: &Path, options: &LiftOptions, progress: WritingProgress<'_>) -> Result<Generated, Error> {
+    let [publisher, advertiser] = ["publisher", "advertiser"].map(str::to_owned);
+    let written = write(folder, options, vec![publisher, advertiser], progress)?;
+    let mut sides = written.files.into_iter().map(|(_, path, rows)| (path, rows));
+    let mut side = || sides.next().expect("two sides are written");
+    let ((publisher, publisher_rows), (advertiser, advertiser_rows)) = (side(), side());
+    Ok(Generated { publisher, advertiser, publisher_rows, advertiser_rows, truth: written.truth })
 }
 
 /// Writes `publisher.*` and `shop-1.*`, `shop-2.*` .. into `folder`: the same people, whose events are at one
@@ -149,23 +176,60 @@ pub fn lift(folder: &Path, options: &LiftOptions) -> Result<Generated, Error> {
 ///
 /// # Errors
 /// As [`lift`].
-pub fn lift_several(folder: &Path, options: &LiftOptions, shops: usize) -> Result<GeneratedSeveral, Error> {
+pub fn lift_several(
+    folder: &Path,
+    options: &LiftOptions,
+    shops: usize,
+    progress: WritingProgress<'_>,
+) -> Result<GeneratedSeveral, Error> {
+    let parties = std::iter::once("publisher".to_owned()).chain((0..shops).map(shop)).collect();
+    write(folder, options, parties, progress)
+}
+
+/// Writes the files of the publisher, who is named first, and of the advertisers.
+fn write(
+    folder: &Path,
+    options: &LiftOptions,
+    parties: Vec<String>,
+    progress: WritingProgress<'_>,
+) -> Result<GeneratedSeveral, Error> {
     check(options)?;
     std::fs::create_dir_all(folder)
         .map_err(|e| Error::io(format!("cannot create {}", folder.display()), &e))?;
-    let extension = options.format.extension();
-    let shared = (f64::from(options.rows) * options.overlap).round() as u32;
-    let shift = options.rows - shared;
-    let mut files = Vec::with_capacity(shops + 1);
-    let publisher = folder.join(format!("publisher.{extension}"));
-    let rows = write_publisher(&publisher, options)?;
-    files.push(("publisher".to_owned(), publisher, rows));
-    for at in 0..shops {
-        let path = folder.join(format!("{}.{extension}", shop(at)));
-        let rows = write_advertiser(&path, options, shift, Shops { at, of: shops })?;
-        files.push((shop(at), path, rows));
-    }
-    Ok(GeneratedSeveral { files, truth: truth(options, shift, shops) })
+    let place = |party: &String| SideFiles::new(folder, party, options.format, options.files);
+    let places: Vec<SideFiles> = parties.iter().map(place).collect();
+    places.iter().try_for_each(SideFiles::prepare)?;
+    let sides = places.len() as u32;
+    let total = u64::from(options.rows) * u64::from(sides);
+    let writer = LiftWriter {
+        options,
+        // People 0..rows are the publisher's, shift..shift + rows the advertisers'.
+        shift: options.rows - (f64::from(options.rows) * options.overlap).round() as u32,
+        shops: parties.len() - 1,
+        count: Count { told: progress, total, done: AtomicU64::new(0) },
+    };
+    let at_a_time = if options.files > 1 { parts::PARTS } else { parts::WHOLE };
+    let written = parts::on_threads(sides * options.files, at_a_time, |file, written: &mut Written| {
+        let (side, part) = ((file / options.files) as usize, file % options.files);
+        written.rows.resize(places.len(), 0);
+        let people = parts::share(options.rows, options.files, part);
+        written.rows[side] += match side.checked_sub(1) {
+            None => writer.publisher(&places[0].part(part), people, &mut written.truth)?,
+            Some(at) => writer.advertiser(&places[side].part(part), people, at)?,
+        };
+        Ok(())
+    })?;
+    let mut truth = Truth {
+        breakdown: vec![Default::default(); REGIONS.len()],
+        cohort: vec![Default::default(); AGES.len()],
+        union: u64::from(options.rows) + u64::from(writer.shift),
+        ..Truth::default()
+    };
+    written.iter().for_each(|thread| truth.add(&thread.truth));
+    let rows = |side: usize| written.iter().filter_map(|thread| thread.rows.get(side)).sum();
+    let side = |(i, (party, place)): (usize, (String, SideFiles))| (party, place.path, rows(i));
+    let files = parties.into_iter().zip(places).enumerate().map(side).collect();
+    Ok(GeneratedSeveral { files, truth })
 }
 
 /// One of several advertisers.
@@ -197,7 +261,7 @@ fn check(options: &LiftOptions) -> Result<(), Error> {
     if !(1..=study::MAX_CLAMP).contains(&options.clamp) {
         return wrong("clamp: use a whole number from 1 to 1048576");
     }
-    Ok(())
+    parts::check(options.files, options.rows)
 }
 
 fn rng(seed: u64, label: &str, number: u32) -> Rng {
@@ -250,9 +314,10 @@ fn email(options: &LiftOptions, number: u32) -> String {
     }
 }
 
-/// The numbers `0..rows` in an order of its own for each label: an affine permutation needs no memory.
-fn order(rows: u32, options: &LiftOptions, label: &str) -> impl Iterator<Item = u32> {
-    let n = u64::from(rows);
+/// What stands at these places when the numbers `0..rows` are in an order of their own for each label: an
+/// affine permutation needs no memory.
+fn order(options: &LiftOptions, label: &str, places: impl Iterator<Item = u64>) -> impl Iterator<Item = u32> {
+    let n = u64::from(options.rows);
     let mut rng = rng(options.seed, label, 0);
     let start = rng.below(n);
     let step = loop {
@@ -261,87 +326,101 @@ fn order(rows: u32, options: &LiftOptions, label: &str) -> impl Iterator<Item = 
             break step;
         }
     };
-    (0..n).map(move |i| u32::try_from((start + i * step) % n).expect("below rows"))
+    places.map(move |i| u32::try_from((start + i * step) % n).expect("below rows"))
 }
 
 fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-fn write_publisher(path: &Path, options: &LiftOptions) -> Result<u64, Error> {
-    let columns = [
-        ("id", false),
-        ("arm", false),
-        ("seen", true),
-        ("impressions", true),
-        ("region", false),
-        ("email", false),
-    ];
-    let mut table = TableFile::create(path, options.format, &columns)?;
-    for number in order(options.rows, options, "publisher order") {
-        let person = draw(options, number);
-        table.row(&[
-            Out::Text(&identifier(options, number)),
-            Out::Text(if person.test { "test" } else { "control" }),
-            Out::Number(person.seen),
-            Out::Number(person.impressions),
-            Out::Text(REGIONS[person.region]),
-            Out::Text(&email(options, number)),
-        ])?;
-    }
-    table.finish()
+/// What one thread wrote: rows of each side, and what the people of the publisher add to the truth.
+#[derive(Default)]
+struct Written {
+    rows: Vec<u64>,
+    truth: Truth,
 }
 
-/// One line per event; a person without events has none, so the advertiser does not know them.
-fn write_advertiser(path: &Path, options: &LiftOptions, shift: u32, shops: Shops) -> Result<u64, Error> {
-    let columns = [("id", false), ("bought", true), ("amount", true), ("age", false), ("email", false)];
-    let mut table = TableFile::create(path, options.format, &columns)?;
-    for number in order(options.rows, options, "advertiser order") {
-        let person = known(options, number + shift);
-        // As people write them: in capitals, and tagged for the shop.
-        let address = email(options, number + shift).replace('@', "+shop@").to_uppercase();
-        for (time, value) in shops.events(number + shift, &person.events) {
+/// Writes any file of a study; holds no person longer than it takes.
+struct LiftWriter<'a> {
+    options: &'a LiftOptions,
+    shift: u32,
+    shops: usize,
+    count: Count<'a>,
+}
+
+impl LiftWriter<'_> {
+    /// Whoever has no row elsewhere is in the truth, too: every person with an opportunity is here, once.
+    fn publisher(&self, path: &Path, people: Range<u64>, truth: &mut Truth) -> Result<u64, Error> {
+        let options = self.options;
+        let columns = [
+            ("id", false),
+            ("arm", false),
+            ("seen", true),
+            ("impressions", true),
+            ("region", false),
+            ("email", false),
+        ];
+        truth.breakdown.resize(REGIONS.len(), Default::default());
+        truth.cohort.resize(AGES.len(), Default::default());
+        let mut table = self.table(path, &columns)?;
+        for number in order(options, "publisher order", self.count.each(people)) {
+            let person = draw(options, number);
             table.row(&[
-                Out::Text(&identifier(options, number + shift).to_uppercase()),
-                Out::Number(time),
-                Out::Number(value),
-                Out::Text(AGES[person.age]),
-                Out::Text(&address),
+                Out::Text(&identifier(options, number)),
+                Out::Text(if person.test { "test" } else { "control" }),
+                Out::Number(person.seen),
+                Out::Number(person.impressions),
+                Out::Text(REGIONS[person.region]),
+                Out::Text(&email(options, number)),
             ])?;
+            self.tell_truth(number, person, truth);
         }
+        table.finish()
     }
-    table.finish()
-}
 
-/// A person whom the advertiser knows has at least one event, be it long before any opportunity.
-fn known(options: &LiftOptions, number: u32) -> Drawn {
-    let mut person = draw(options, number);
-    if person.events.is_empty() {
-        person.events.push((1, 1));
+    /// One line per event; a person without events has none, so the advertiser does not know them.
+    fn advertiser(&self, path: &Path, people: Range<u64>, shop: usize) -> Result<u64, Error> {
+        let (options, shop) = (self.options, Shops { at: shop, of: self.shops });
+        let columns = [("id", false), ("bought", true), ("amount", true), ("age", false), ("email", false)];
+        let mut table = self.table(path, &columns)?;
+        for number in order(options, "advertiser order", self.count.each(people)) {
+            let number = number + self.shift;
+            let person = draw(options, number).known();
+            // As people write them: in capitals, and tagged for the shop.
+            let address = email(options, number).replace('@', "+shop@").to_uppercase();
+            let identifier = identifier(options, number).to_uppercase();
+            for (time, value) in shop.events(number, &person.events) {
+                table.row(&[
+                    Out::Text(&identifier),
+                    Out::Number(time),
+                    Out::Number(value),
+                    Out::Text(AGES[person.age]),
+                    Out::Text(&address),
+                ])?;
+            }
+        }
+        table.finish()
     }
-    person
-}
 
-fn truth(options: &LiftOptions, shift: u32, shops: usize) -> Truth {
-    let most = usize::from(options.max_events);
-    let rule = Rule { max_events: most * shops, clamp: u64::from(options.clamp), within: None };
-    let mut truth = Truth {
-        breakdown: vec![Default::default(); REGIONS.len()],
-        cohort: vec![Default::default(); AGES.len()],
-        union: u64::from(options.rows) + u64::from(shift),
-        ..Truth::default()
-    };
-    for number in 0..options.rows {
-        let matched = number >= shift;
-        let person = if matched { known(options, number) } else { draw(options, number) };
+    fn table(&self, path: &Path, columns: &[(&str, bool)]) -> Result<TableFile, Error> {
+        let table = TableFile::create(path, self.options.format, columns)?;
+        Ok(if self.options.files > 1 { table.in_small_groups() } else { table })
+    }
+
+    fn tell_truth(&self, number: u32, person: Drawn, truth: &mut Truth) {
+        let most = usize::from(self.options.max_events);
+        let clamp = u64::from(self.options.clamp);
+        let matched = number >= self.shift;
+        let person = if matched { person.known() } else { person };
         // Each shop cuts what it has; what is left adds up.
         let kept = |at| {
-            let mut events = Shops { at, of: shops }.events(number, &person.events);
+            let mut events = Shops { at, of: self.shops }.events(number, &person.events);
             events.sort_unstable();
             events.truncate(most);
             events
         };
-        let events: Vec<(u32, u32)> = if matched { (0..shops).flat_map(kept).collect() } else { Vec::new() };
+        let events: Vec<(u32, u32)> =
+            if matched { (0..self.shops).flat_map(kept).collect() } else { Vec::new() };
         truth.count(
             &Person {
                 test: person.test,
@@ -352,8 +431,7 @@ fn truth(options: &LiftOptions, shift: u32, shops: usize) -> Truth {
                 cohort: person.age,
                 events: &events,
             },
-            &rule,
+            &Rule { max_events: most * self.shops, clamp, within: None },
         );
     }
-    truth
 }

@@ -44,6 +44,14 @@ impl Truth {
         mean(&self.overall[1]) - mean(&self.overall[0])
     }
 
+    /// Adds what other people have, of as many cells; an empty truth adds nothing. The union stays.
+    pub(super) fn add(&mut self, other: &Self) {
+        let cells = self.overall.iter_mut().chain(self.breakdown.iter_mut().flatten());
+        let cells = cells.chain(self.cohort.iter_mut().flatten());
+        let others = other.overall.iter().chain(other.breakdown.iter().flatten());
+        cells.zip(others.chain(other.cohort.iter().flatten())).for_each(|(own, other)| own.join(other));
+    }
+
     /// Counts one person with an opportunity.
     pub(super) fn count(&mut self, person: &Person<'_>, rule: &Rule) {
         let arm = usize::from(person.test);
@@ -61,6 +69,18 @@ impl Truth {
 }
 
 impl ArmTruth {
+    fn join(&mut self, other: &Self) {
+        self.rows += other.rows;
+        self.sum += other.sum;
+        self.sum_of_squares += other.sum_of_squares;
+        self.conversions += other.conversions;
+        self.converters += other.converters;
+        self.matches += other.matches;
+        self.clamped_users += other.clamped_users;
+        self.reached_conversions += other.reached_conversions;
+        self.reached_value += other.reached_value;
+    }
+
     fn add(&mut self, person: &Person<'_>, outcome: &Outcome) {
         self.rows += 1;
         self.sum += outcome.clamped;

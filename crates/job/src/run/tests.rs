@@ -81,6 +81,7 @@ impl World {
             clamp: 100,
             seed: 1,
             format: FileFormat::Csv,
+            files: 1,
         };
         let study = lift_study(&options, &keys[0], &keys[1], false)
             .replace("max_events = 3", "max_events = 3\nwhere = { column = \"kind\", equals = [\"sale\"] }")

@@ -184,9 +184,16 @@ pub fn check_clinics(reports: &[RunReport]) {
 /// A lift study by keyed hashes; without noise worth the name. Its true lift.
 pub fn trial(edit: &dyn Fn(String) -> String) -> (World, f64) {
     let folder = TempDir::new().unwrap();
-    let options =
-        LiftOptions { rows: 3000, overlap: 0.6, max_events: 4, clamp: 100, seed: 5, format: FileFormat::Csv };
-    let made = lift(folder.path(), &options).unwrap();
+    let options = LiftOptions {
+        rows: 3000,
+        overlap: 0.6,
+        max_events: 4,
+        clamp: 100,
+        seed: 5,
+        format: FileFormat::Csv,
+        files: 1,
+    };
+    let made = lift(folder.path(), &options, &|_, _| ()).unwrap();
     std::fs::rename(&made.publisher, folder.path().join("publisher.csv")).unwrap();
     std::fs::rename(&made.advertiser, folder.path().join("advertiser.csv")).unwrap();
     let base = data::generate::lift_study(&options, "@publisher", "@advertiser", false);
