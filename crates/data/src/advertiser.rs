@@ -3,12 +3,12 @@
 use super::complaints::Complaints;
 use super::keys::KeyColumns;
 use super::repeats::{self, Settled};
+use super::source::DataPlace;
 use super::table::{Files, RowSink, TableCell, read};
 use super::tag::{DataSet, RowBytes};
 use super::{InputReport, Row, RowKeys, repeated};
 use base::{Error, PartyId};
 use std::collections::HashMap;
-use std::path::Path;
 use study::{
     Advertiser, Duplicates, EventLayout, EventValue, Identifier, LiftStudy, Overflow, Question, Study,
 };
@@ -88,13 +88,13 @@ impl DataSet for AdvertiserRows {
     }
 }
 
-/// Reads the file or folder of the advertiser at this place of the roster.
+/// Reads the files or objects of the advertiser at this place of the roster.
 ///
 /// # Errors
 /// Everything that is wrong with the input, a line each, with file, line and column; or that the study is no
 /// lift study.
-pub fn read_advertiser(
-    path: &Path,
+pub fn read_advertiser<'a>(
+    data: impl Into<DataPlace<'a>>,
     study: &Study,
     me: PartyId,
 ) -> Result<(AdvertiserRows, InputReport), Error> {
@@ -105,7 +105,7 @@ pub fn read_advertiser(
         lift.advertiser(me).ok_or_else(|| Error::misuse("an advertiser's place is in the study"))?;
     let mut sink = Reading::new(&study.matching.identifiers, lift, advertiser);
     let mut complaints = Complaints::default();
-    let (files, rows_read) = read(path, &mut sink, &mut complaints)?;
+    let (files, rows_read) = read(data.into(), &mut sink, &mut complaints)?;
     let report = InputReport {
         rows_read,
         filtered: sink.filtered,

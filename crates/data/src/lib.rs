@@ -1,6 +1,6 @@
 //! A party's own data: read, checked against the study, and laid out as flat typed columns.
 //!
-//! Reading streams: only the typed columns are kept (tens of bytes per row, see [`InputReport::memory`]),
+//! The data are files of this machine or objects of a bucket ([`DataPlace`]). Reading streams: only the typed columns are kept (tens of bytes per row, see [`InputReport::memory`]),
 //! never the file. All complaints about rows come together, up to [`SHOWN_PER_FILE`] per file, each with
 //! file, line or row and column. Complaints may show the offending cell to its owner, but never an
 //! identifier; nothing in this module goes to another party. What is dropped by a rule of the study is
@@ -11,6 +11,7 @@ mod complaints;
 mod csv_file;
 pub mod generate;
 mod identifiers;
+mod input;
 mod keys;
 mod parquet_file;
 mod program;
@@ -32,7 +33,7 @@ pub use keys::{IdentifierReport, StepReport, plain_text};
 pub use program::{ProgramRows, read_program_columns};
 pub use publisher::{PublisherRows, read_publisher};
 pub use report::InputReport;
-pub use source::FILES;
+pub use source::{DataPlace, FILES};
 pub use tag::{DataSet, RowBytes, RowsHash, RowsTag};
 
 use complaints::Complaints;

@@ -2,12 +2,12 @@
 
 use super::complaints::Complaints;
 use super::keys::KeyColumns;
+use super::source::DataPlace;
 use super::table::{RowSink, TableCell, read};
 use super::tag::{DataSet, RowBytes};
 use super::{InputReport, Row, RowKeys, repeated, retain};
 use ::program::{Program, ValueType};
 use base::Error;
-use std::path::Path;
 use study::time::Clock;
 use study::{Categories, CellType, Duplicates, Identifier, ProgramColumn, ProgramSource, Question, Study};
 
@@ -42,8 +42,8 @@ impl DataSet for ProgramRows {
 /// # Errors
 /// Everything that is wrong with the input, a line each, cells that do not fit their type in the program
 /// among it; or that the study is no program study, or its program does not parse.
-pub fn read_program_columns(
-    path: &Path,
+pub fn read_program_columns<'a>(
+    data: impl Into<DataPlace<'a>>,
     study: &Study,
     party: &str,
 ) -> Result<(ProgramRows, InputReport), Error> {
@@ -54,7 +54,7 @@ pub fn read_program_columns(
     };
     let mut sink = Reading::new(&study.matching.identifiers, program, party)?;
     let mut complaints = Complaints::default();
-    let (files, rows_read) = read(path, &mut sink, &mut complaints)?;
+    let (files, rows_read) = read(data.into(), &mut sink, &mut complaints)?;
     let Reading { mut rows, mut keys, .. } = sink;
     let mut report = InputReport { rows_read, ..InputReport::default() };
     let rule = study.matching.duplicates;

@@ -3,11 +3,11 @@
 use super::complaints::Complaints;
 use super::keys::KeyColumns;
 use super::repeats::RepeatedKey;
+use super::source::DataPlace;
 use super::table::{Files, RowPlace, RowSink, TableCell, read};
 use super::tag::{DataSet, RowBytes};
 use super::{InputReport, Row, RowKeys, repeated, retain};
 use base::Error;
-use std::path::Path;
 use study::{Duplicates, Identifier, LiftStudy, Question, Study, TrialArm};
 
 /// One row per identifier that had an opportunity, in the order of the files. It does not print.
@@ -64,18 +64,22 @@ impl DataSet for PublisherRows {
     }
 }
 
-/// Reads the publisher's file or folder.
+/// Reads the publisher's files or objects.
 ///
 /// # Errors
 /// Everything that is wrong with the input, a line each, with file, line and column; or that the study is no
 /// lift study.
-pub fn read_publisher(path: &Path, study: &Study) -> Result<(PublisherRows, InputReport), Error> {
+pub fn read_publisher<'a>(
+    data: impl Into<DataPlace<'a>>,
+    study: &Study,
+) -> Result<(PublisherRows, InputReport), Error> {
     let Question::Lift(lift) = &study.kind else {
         return Err(Error::misuse("only a lift study has a publisher"));
     };
     let mut sink = Reading::new(&study.matching.identifiers, lift);
     let mut complaints = Complaints::default();
-    let (files, rows_read) = read(path, &mut sink, &mut complaints)?;
+    let data = data.into();
+    let (files, rows_read) = read(data, &mut sink, &mut complaints)?;
     let Reading { mut rows, without_opportunity, mut keys, .. } = sink;
     let rule = study.matching.duplicates;
     let keep = keys.settle(rule, &files, complaints, |repeat, places, complaints| {
@@ -97,7 +101,7 @@ pub fn read_publisher(path: &Path, study: &Study) -> Result<(PublisherRows, Inpu
     if rows.is_empty() {
         return Err(Error::input(format!(
             "{}: no row has an opportunity (column \"{}\"); nobody is left to measure",
-            path.display(),
+            data.path.display(),
             lift.publisher.opportunity
         )));
     }

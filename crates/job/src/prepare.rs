@@ -4,7 +4,7 @@
 use crate::engines::StudyEngine;
 use base::{Error, PartyId, Roster, limits};
 use data::{
-    AdvertiserRows, DataSet, InputReport, ProgramRows, PublisherRows, RowKeys, read_advertiser,
+    AdvertiserRows, DataPlace, DataSet, InputReport, ProgramRows, PublisherRows, RowKeys, read_advertiser,
     read_program_columns, read_publisher,
 };
 use matching::{ContaminatedRule, RowInfluence};
@@ -448,17 +448,18 @@ fn counts(numbers: impl Iterator<Item = u8>, of: usize) -> Vec<u64> {
 }
 
 fn read(party: &PartySetup, study: &Study, me: PartyId) -> Result<(Rows, InputReport), Error> {
+    let data = DataPlace { path: &party.data, store: &party.store };
     Ok(match (&study.kind, &study.parties[me.index()].role) {
         (Question::Lift(_), study::PartyRole::Publisher) => {
-            let (rows, report) = read_publisher(&party.data, study)?;
+            let (rows, report) = read_publisher(data, study)?;
             (Rows::Publisher(rows), report)
         }
         (Question::Lift(_), _) => {
-            let (rows, report) = read_advertiser(&party.data, study, me)?;
+            let (rows, report) = read_advertiser(data, study, me)?;
             (Rows::Advertiser(rows), report)
         }
         (Question::Program(_) | Question::Match(_), _) => {
-            let (rows, report) = read_program_columns(&party.data, study, &party.as_party)?;
+            let (rows, report) = read_program_columns(data, study, &party.as_party)?;
             (Rows::Program(rows), report)
         }
     })
@@ -515,7 +516,10 @@ pub fn build_all<'a>(
     runs: impl IntoIterator<Item = &'a Study>,
     policy: &program::VerifierPolicy,
 ) -> Result<Vec<(&'a Study, Built)>, Error> {
-    let built = runs.into_iter().map(|run| Ok((run, build(run, policy)?))).collect::<Result<Vec<_>, _>>()?;
+    let built = runs
+        .into_iter()
+        .map(|run| Ok::<_, Error>((run, build(run, policy)?)))
+        .collect::<Result<Vec<_>, _>>()?;
     let published = built.iter().map(|(_, built)| built.published());
     let all = published.fold([Rational::zero(), Rational::zero()], |[rho, tau], [r, t]| [rho + r, tau + t]);
     for (run, built) in &built {
