@@ -85,12 +85,14 @@ pub(crate) fn failed(what: &str, place: &str, remote: bool, error: &object_store
     }
     let place = place.to_owned();
     let bucket = ["NoSuchBucket", "ContainerNotFound", "bucket does not exist"];
+    if remote && bucket.iter().any(|no| reason.contains(no)) {
+        return Error::input(format!(
+            "{what} {place}: there is no such bucket or container; create it first"
+        ))
+        .into();
+    }
     match error {
         Library::AlreadyExists { .. } | Library::Precondition { .. } => StoreError::AlreadyExists { place },
-        Library::NotFound { .. } if remote && bucket.iter().any(|no| reason.contains(no)) => {
-            Error::input(format!("{what} {place}: there is no such bucket or container; create it first"))
-                .into()
-        }
         Library::NotFound { .. } => StoreError::Missing { place },
         Library::PermissionDenied { .. } | Library::Unauthenticated { .. } if remote => {
             Error::input(format!(
@@ -197,5 +199,26 @@ mod tests {
             error.to_string().ends_with("free some space, or name another place for the state"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn credentials_that_are_missing_are_named() {
+        let asked =
+            generic("Error performing PUT http://169.254.169.254/latest/api/token in 5.2s: timed out");
+        let error =
+            |place: &str, remote| Error::from(failed("cannot list", place, remote, &asked)).to_string();
+        for (place, keys) in [
+            ("s3://b", "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
+            ("gs://b/x", "GOOGLE_APPLICATION_CREDENTIALS"),
+            ("az://b", "AZURE_STORAGE_ACCOUNT_KEY"),
+        ] {
+            let error = error(place, true);
+            assert!(
+                error.starts_with(&format!("cannot list {place}: no credentials: none are in")),
+                "{error}"
+            );
+            assert!(error.ends_with(&format!("; set {keys}")), "{error}");
+        }
+        assert!(!error("/a", false).contains("no credentials"));
     }
 }
