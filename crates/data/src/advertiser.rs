@@ -3,7 +3,7 @@
 use super::complaints::Complaints;
 use super::keys::KeyColumns;
 use super::repeats::{self, Settled};
-use super::source::DataPlace;
+use super::source::DataLocation;
 use super::table::{Files, RowSink, TableCell, read};
 use super::tag::{DataSet, RowBytes};
 use super::{InputReport, Row, RowKeys, repeated};
@@ -94,7 +94,7 @@ impl DataSet for AdvertiserRows {
 /// Everything that is wrong with the input, a line each, with file, line and column; or that the study is no
 /// lift study.
 pub fn read_advertiser<'a>(
-    data: impl Into<DataPlace<'a>>,
+    data: impl Into<DataLocation<'a>>,
     study: &Study,
     me: PartyId,
 ) -> Result<(AdvertiserRows, InputReport), Error> {

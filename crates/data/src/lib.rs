@@ -1,10 +1,10 @@
 //! A party's own data: read, checked against the study, and laid out as flat typed columns.
 //!
-//! The data are files of this machine or objects of a bucket ([`DataPlace`]). Reading streams: only the typed columns are kept (tens of bytes per row, see [`InputReport::memory`]),
-//! never the file. All complaints about rows come together, up to [`SHOWN_PER_FILE`] per file, each with
-//! file, line or row and column. Complaints may show the offending cell to its owner, but never an
-//! identifier; nothing in this module goes to another party. What is dropped by a rule of the study is
-//! counted in the [`InputReport`].
+//! The data are files of this machine or objects of a bucket ([`DataLocation`]). Reading streams: only the
+//! typed columns are kept (tens of bytes per row, see [`InputReport::memory`]), never the file. All
+//! complaints about rows come together, up to [`SHOWN_PER_FILE`] per file, each with file, line or row and
+//! column. Complaints may show the offending cell to its owner, but never an identifier; nothing in this
+//! module goes to another party. What is dropped by a rule of the study is counted in the [`InputReport`].
 
 mod advertiser;
 mod complaints;
@@ -33,7 +33,7 @@ pub use keys::{IdentifierReport, StepReport, plain_text};
 pub use program::{ProgramRows, read_program_columns};
 pub use publisher::{PublisherRows, read_publisher};
 pub use report::InputReport;
-pub use source::{DataPlace, FILES};
+pub use source::{DataLocation, FILES};
 pub use tag::{DataSet, RowBytes, RowsHash, RowsTag};
 
 use complaints::Complaints;

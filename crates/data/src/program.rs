@@ -2,7 +2,7 @@
 
 use super::complaints::Complaints;
 use super::keys::KeyColumns;
-use super::source::DataPlace;
+use super::source::DataLocation;
 use super::table::{RowSink, TableCell, read};
 use super::tag::{DataSet, RowBytes};
 use super::{InputReport, Row, RowKeys, repeated, retain};
@@ -43,7 +43,7 @@ impl DataSet for ProgramRows {
 /// Everything that is wrong with the input, a line each, cells that do not fit their type in the program
 /// among it; or that the study is no program study, or its program does not parse.
 pub fn read_program_columns<'a>(
-    data: impl Into<DataPlace<'a>>,
+    data: impl Into<DataLocation<'a>>,
     study: &Study,
     party: &str,
 ) -> Result<(ProgramRows, InputReport), Error> {

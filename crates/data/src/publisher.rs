@@ -3,7 +3,7 @@
 use super::complaints::Complaints;
 use super::keys::KeyColumns;
 use super::repeats::RepeatedKey;
-use super::source::DataPlace;
+use super::source::DataLocation;
 use super::table::{Files, RowPlace, RowSink, TableCell, read};
 use super::tag::{DataSet, RowBytes};
 use super::{InputReport, Row, RowKeys, repeated, retain};
@@ -70,7 +70,7 @@ impl DataSet for PublisherRows {
 /// Everything that is wrong with the input, a line each, with file, line and column; or that the study is no
 /// lift study.
 pub fn read_publisher<'a>(
-    data: impl Into<DataPlace<'a>>,
+    data: impl Into<DataLocation<'a>>,
     study: &Study,
 ) -> Result<(PublisherRows, InputReport), Error> {
     let Question::Lift(lift) = &study.kind else {

@@ -11,7 +11,7 @@ use store::{InputObject, InputStore, StoreOptions, is_url};
 /// Where a party's data lie: a file, a folder or a pattern of files of this machine, or a URL that names
 /// objects of a bucket.
 #[derive(Clone, Copy, Debug)]
-pub struct DataPlace<'a> {
+pub struct DataLocation<'a> {
     /// The path or the URL, as a party file has it.
     pub path: &'a Path,
     /// What a bucket needs to be told besides.
@@ -19,7 +19,7 @@ pub struct DataPlace<'a> {
 }
 
 /// A place of this machine, or a bucket that needs to be told nothing.
-impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for DataPlace<'a> {
+impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for DataLocation<'a> {
     fn from(path: &'a P) -> Self {
         static NOTHING: StoreOptions =
             StoreOptions { endpoint: None, region: None, account: None, allow_http: false };
@@ -28,7 +28,7 @@ impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for DataPlace<'a> {
 }
 
 /// One of the files or objects that hold a party's data.
-pub(crate) enum InputPlace {
+pub(crate) enum InputItem {
     File(PathBuf),
     Object(InputObject),
 }
@@ -81,7 +81,7 @@ impl CsvPacking {
     }
 }
 
-impl InputPlace {
+impl InputItem {
     /// For people: the path or the URL.
     pub fn name(&self) -> String {
         match self {
@@ -116,12 +116,11 @@ impl InputPlace {
 ///
 /// # Errors
 /// When there is none, or more than [`FILES`]; when a folder cannot be read; when a pattern is none.
-pub(crate) fn files(data: DataPlace<'_>) -> Result<Vec<InputPlace>, Error> {
+pub(crate) fn files(data: DataLocation<'_>) -> Result<Vec<InputItem>, Error> {
     let shown = data.path.display();
-    let local = |found: Vec<PathBuf>| found.into_iter().map(InputPlace::File).collect();
-    let found: Vec<InputPlace> = match (data.path.to_str().filter(|text| is_url(text)), data.path.metadata())
-    {
-        (Some(url), _) => of_bucket(url, data.store)?.into_iter().map(InputPlace::Object).collect(),
+    let local = |found: Vec<PathBuf>| found.into_iter().map(InputItem::File).collect();
+    let found: Vec<InputItem> = match (data.path.to_str().filter(|text| is_url(text)), data.path.metadata()) {
+        (Some(url), _) => of_bucket(url, data.store)?.into_iter().map(InputItem::Object).collect(),
         (None, Ok(metadata)) if metadata.is_dir() => local(of_folder(data.path)?),
         (None, Ok(_)) => local(vec![data.path.into()]),
         (None, Err(error)) => match data.path.to_str().filter(|text| is_pattern(text)) {

@@ -2,7 +2,7 @@
 
 use super::Row;
 use super::complaints::Complaints;
-use super::source::{self, DataFormat, DataPlace};
+use super::source::{self, DataFormat, DataLocation};
 use super::{csv_file, parquet_file};
 use base::Error;
 use study::reader::{nearest, printable};
@@ -110,10 +110,10 @@ pub(crate) trait RowSink {
     fn row(&mut self, row: &mut Row<'_>, cells: &[TableCell<'_>]) -> Result<(), Error>;
 }
 
-/// Reads the files or objects that `data` names (`docs/start.md`), in their order, into a sink. Returns the files and
-/// the number of rows read.
+/// Reads the files or objects that `data` names (`docs/cli.md`), in their order, into a sink. Returns the
+/// files and the number of rows read.
 pub(crate) fn read(
-    data: DataPlace<'_>,
+    data: DataLocation<'_>,
     sink: &mut dyn RowSink,
     complaints: &mut Complaints,
 ) -> Result<(Files, u64), Error> {

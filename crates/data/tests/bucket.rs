@@ -6,7 +6,7 @@ mod service;
 
 use arrow_array::{ArrayRef, Date32Array, RecordBatch, StringArray};
 use base::{Error, Seed, hex};
-use data::{DataPlace, DataSet, PublisherRows, read_publisher};
+use data::{DataLocation, DataSet, PublisherRows, read_publisher};
 use parquet::file::properties::WriterProperties;
 use service::{Service, serve};
 use std::io::Write;
@@ -55,7 +55,7 @@ fn name(rows: &PublisherRows) -> [u8; 32] {
 
 fn read(place: &str, options: &StoreOptions) -> Result<([u8; 32], u64), Error> {
     let study = Study::parse("study.toml", LIFT).expect("a study");
-    let data = DataPlace { path: Path::new(place), store: options };
+    let data = DataLocation { path: Path::new(place), store: options };
     read_publisher(data, &study).map(|(rows, report)| (name(&rows), report.rows_read))
 }
 

@@ -4,7 +4,7 @@
 use crate::engines::StudyEngine;
 use base::{Error, PartyId, Roster, limits};
 use data::{
-    AdvertiserRows, DataPlace, DataSet, InputReport, ProgramRows, PublisherRows, RowKeys, read_advertiser,
+    AdvertiserRows, DataLocation, DataSet, InputReport, ProgramRows, PublisherRows, RowKeys, read_advertiser,
     read_program_columns, read_publisher,
 };
 use matching::{ContaminatedRule, RowInfluence};
@@ -448,7 +448,7 @@ fn counts(numbers: impl Iterator<Item = u8>, of: usize) -> Vec<u64> {
 }
 
 fn read(party: &PartySetup, study: &Study, me: PartyId) -> Result<(Rows, InputReport), Error> {
-    let data = DataPlace { path: &party.data, store: &party.store };
+    let data = DataLocation { path: &party.data, store: &party.store };
     Ok(match (&study.kind, &study.parties[me.index()].role) {
         (Question::Lift(_), study::PartyRole::Publisher) => {
             let (rows, report) = read_publisher(data, study)?;
