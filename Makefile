@@ -23,7 +23,7 @@ help:
 	@echo 'make demo    run a whole study on this machine: two parties, the 1954 poliomyelitis trial'
 	@echo 'make test    all tests'
 	@echo 'make test-python   epsilons and noise against OpenDP and dp-accounting, in a virtual environment that it makes (needs python3)'
-	@echo 'make test-store    state of runs in S3, played by moto on this machine, in a virtual environment that it makes (needs python3)'
+	@echo 'make test-store    state of runs and data in S3, played by moto on this machine, in a virtual environment that it makes (needs python3)'
 	@echo 'make fuzz    every decoder under libFuzzer, FUZZ_SECONDS=$(FUZZ_SECONDS) each (needs a C++ compiler; docs/fuzzing.md)'
 	@echo 'make soak    what is too long for every change: attacks on ring4 for SOAK_SECONDS=$(SOAK_SECONDS), SOAK_KILLS=$(SOAK_KILLS) kills of a party, whole audits, and make fuzz'
 	@echo 'make build   the tacit command, in $(TACIT)'
@@ -100,12 +100,12 @@ test-python: setup
 	$(CARGO) build $(PROFILE) -p release --example witness
 	$(TARGET)/witnesses/bin/python crates/release/witnesses/check.py $(TARGET)/release/examples/witness
 
-# The tests of the crate `store` against S3 as moto plays it, over loopback; `make test` runs them in a local folder.
+# The tests of `store` and `data` against S3 as moto plays it, over loopback; `make test` runs those of `store` in a local folder.
 test-store: setup
 	@command -v python3 >/dev/null || { echo 'error: there is no python3; on Debian: sudo apt-get install python3-venv' >&2; exit 1; }
 	python3 -m venv $(TARGET)/moto
 	$(TARGET)/moto/bin/pip install --quiet --disable-pip-version-check -r crates/store/moto/requirements.txt
-	$(TARGET)/moto/bin/python crates/store/moto/run.py $(CARGO) test $(PROFILE) -p store
+	$(TARGET)/moto/bin/python crates/store/moto/run.py $(CARGO) test $(PROFILE) -p store -p data
 
 # Both run the tests of docs/testing.md, "Constant time", once per backend that crates above `kernels` take by themselves.
 TIMED     = $(CARGO) test $(PROFILE) --workspace --lib

@@ -5,7 +5,7 @@ mod probe;
 use base::Error;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
-use store::StoreOptions;
+use study::party::StoreSettings;
 use terminal::output;
 use terminal::values::count;
 
@@ -50,18 +50,9 @@ pub struct PlaceArgs {
     /// A folder, file:///PATH, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX
     #[arg(value_name = "PLACE")]
     pub place: String,
-    /// The address of a service that is not the provider's own, such as MinIO
-    #[arg(long, value_name = "URL")]
-    pub endpoint: Option<String>,
-    /// The region of an S3 bucket; else AWS_REGION, else us-east-1
-    #[arg(long, value_name = "NAME")]
-    pub region: Option<String>,
-    /// The account of an Azure container; else AZURE_STORAGE_ACCOUNT_NAME
-    #[arg(long, value_name = "NAME")]
-    pub account: Option<String>,
-    /// Take an endpoint without TLS: for a service on this machine
-    #[arg(long)]
-    pub allow_http: bool,
+    /// What a bucket needs to be told.
+    #[command(flatten)]
+    pub store: StoreSettings,
     /// Seal with the state key beside this ledger, LEDGER.state-key, which is made where there is none; else
     /// with a key of the moment
     #[arg(long, value_name = "LEDGER")]
@@ -69,18 +60,6 @@ pub struct PlaceArgs {
     /// Bytes of the object that is written and read, such as 256M; up to 4G
     #[arg(long, value_name = "BYTES", value_parser = count, default_value = "64M")]
     pub size: u64,
-}
-
-impl PlaceArgs {
-    fn options(&self) -> StoreOptions {
-        let Self { endpoint, region, account, allow_http, .. } = self;
-        StoreOptions {
-            endpoint: endpoint.clone(),
-            region: region.clone(),
-            account: account.clone(),
-            allow_http: *allow_http,
-        }
-    }
 }
 
 /// Does what is asked of a place.

@@ -4,12 +4,12 @@ use super::complaints::Complaints;
 use super::gather::{LineReader, SpoolRoom, gather};
 use super::keys::KeyColumns;
 use super::repeats::{self, Settled};
+use super::source::DataLocation;
 use super::table::{Files, RowPlace, RowSink, TableCell};
 use super::tag::{DataSet, RowBytes};
 use super::{InputReport, Row, RowKeys, RowShape, RowStore, Rows, repeated};
 use base::{Error, PartyId};
 use std::collections::HashMap;
-use std::path::Path;
 use study::{Advertiser, Duplicates, EventLayout, EventValue, LiftStudy, Overflow, Question, Study};
 
 /// One row per identifier, in an order that depends on the identifiers only. It does not print.
@@ -110,13 +110,13 @@ impl DataSet for AdvertiserRows {
     }
 }
 
-/// Reads the files of the advertiser at this place of the roster.
+/// Reads the files or objects of the advertiser at this place of the roster.
 ///
 /// # Errors
 /// Everything that is wrong with the input, a line each, with file, line and column; or that the study is no
 /// lift study.
 pub(crate) fn read(
-    path: &Path,
+    data: DataLocation<'_>,
     study: &Study,
     me: PartyId,
     room: Option<&SpoolRoom>,
@@ -126,7 +126,7 @@ pub(crate) fn read(
     };
     let advertiser =
         lift.advertiser(me).ok_or_else(|| Error::misuse("an advertiser's place is in the study"))?;
-    gather(path, Reading::new(study, lift, advertiser), room)
+    gather(data, Reading::new(study, lift, advertiser), room)
 }
 
 /// Lines as they come in, before lines of one identifier are put together.
@@ -303,7 +303,7 @@ impl LineReader for Reading<'_> {
         Rows::Advertiser(rows)
     }
 
-    fn finish(&mut self, _: &Path, _: u64, report: &mut InputReport) -> Result<(), Error> {
+    fn finish(&mut self, _: DataLocation<'_>, _: u64, report: &mut InputReport) -> Result<(), Error> {
         report.filtered = self.filtered;
         report.identifiers = std::mem::take(&mut self.keys.reports);
         Ok(())

@@ -8,10 +8,10 @@
 use crate::complaints::Complaints;
 use crate::keys::KeyColumns;
 use crate::row_store::RowSpool;
+use crate::source::DataLocation;
 use crate::table::{Files, RowPlace, RowSink, TableCell, read};
 use crate::{InputReport, Row, RowShape, RowStore, Rows, source};
 use base::Error;
-use std::path::Path;
 use std::sync::Arc;
 use store::{PARTITIONS, RUN_MEMORY, RecordSize, RunObject, RunReader, RunState, RunWriter};
 
@@ -52,12 +52,12 @@ pub(crate) trait LineReader: RowSink {
     ///
     /// # Errors
     /// When the rows are none that can take part.
-    fn finish(&mut self, data: &Path, rows: u64, report: &mut InputReport) -> Result<(), Error>;
+    fn finish(&mut self, data: DataLocation<'_>, rows: u64, report: &mut InputReport) -> Result<(), Error>;
 }
 
 /// Reads lines and makes rows of them.
 pub(crate) fn gather(
-    data: &Path,
+    data: DataLocation<'_>,
     mut lines: impl LineReader,
     room: Option<&SpoolRoom>,
 ) -> Result<(RowStore, InputReport), Error> {
@@ -95,7 +95,7 @@ fn partition_bytes(memory: u64) -> u64 {
 }
 
 /// Leading bits that number a partition, for input of this size.
-fn bits_for(data: &Path, room: Option<&SpoolRoom>) -> Result<u32, Error> {
+fn bits_for(data: DataLocation<'_>, room: Option<&SpoolRoom>) -> Result<u32, Error> {
     let Some(room) = room else { return Ok(0) };
     let parts = source::text_bytes(data)?.div_ceil(partition_bytes(room.memory));
     Ok(parts.clamp(1, PARTITIONS.into()).next_power_of_two().ilog2())

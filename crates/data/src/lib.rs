@@ -1,10 +1,10 @@
 //! A party's own data: read, checked against the study, and laid out as flat typed columns.
 //!
-//! Reading streams: only the typed columns are kept (tens of bytes per row, see [`InputReport::memory`]),
-//! never the file. All complaints about rows come together, up to [`SHOWN_PER_FILE`] per file, each with
-//! file, line or row and column. Complaints may show the offending cell to its owner, but never an
-//! identifier; nothing in this module goes to another party. What is dropped by a rule of the study is
-//! counted in the [`InputReport`].
+//! The data are files of this machine or objects of a bucket ([`DataLocation`]). Reading streams: only the
+//! typed columns are kept (tens of bytes per row, see [`InputReport::memory`]), never the file. All
+//! complaints about rows come together, up to [`SHOWN_PER_FILE`] per file, each with file, line or row and
+//! column. Complaints may show the offending cell to its owner, but never an identifier; nothing in this
+//! module goes to another party. What is dropped by a rule of the study is counted in the [`InputReport`].
 
 mod advertiser;
 mod complaints;
@@ -14,6 +14,7 @@ mod gather;
 mod gather_tests;
 pub mod generate;
 mod identifiers;
+mod input;
 mod keys;
 mod parquet_file;
 mod program;
@@ -40,17 +41,16 @@ pub use publisher::PublisherRows;
 pub use report::InputReport;
 pub use row_store::RowStore;
 pub use rows::{RowShape, Rows};
-pub use source::FILES;
+pub use source::{DataLocation, FILES};
 pub use tag::{RowsHash, RowsTag};
 
 use base::{Error, PartyId};
 use complaints::Complaints;
-use std::path::Path;
 use study::time::{Clock, TimeError};
 use study::{Categories, PartyRole, Question, Study};
 use table::{Files, RowPlace, TableCell};
 
-/// Reads the rows that a party of a study has in its files.
+/// Reads the rows that a party of a study has in its files or objects.
 ///
 /// # Errors
 /// Everything that is wrong with the input, a line each, with file, line and column; or that a cell does not
@@ -58,13 +58,13 @@ use table::{Files, RowPlace, TableCell};
 ///
 /// # Panics
 /// When there is no such party.
-pub fn read_rows(
-    data: &Path,
+pub fn read_rows<'a>(
+    data: impl Into<DataLocation<'a>>,
     study: &Study,
     me: PartyId,
     room: Option<&SpoolRoom>,
 ) -> Result<(RowStore, InputReport), Error> {
-    let member = &study.parties[me.index()];
+    let (data, member) = (data.into(), &study.parties[me.index()]);
     match (&study.kind, &member.role) {
         (Question::Lift(_), PartyRole::Publisher) => publisher::read(data, study, room),
         (Question::Lift(_), _) => advertiser::read(data, study, me, room),

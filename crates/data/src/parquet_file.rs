@@ -2,6 +2,7 @@
 
 use super::Row;
 use super::complaints::Complaints;
+use super::input::InputFile;
 use super::table::{Files, RowSink, TableCell, locate};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -13,29 +14,31 @@ use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
 use base::{Error, limits};
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use parquet::file::metadata::RowGroupMetaData;
-use std::fs::File;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
+use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
+use parquet::file::reader::Length;
+use std::ops::Range;
 
 /// Rows decoded at a time.
 const BATCH: usize = 8192;
 
 pub(super) fn read(
-    file: File,
+    file: InputFile,
     wanted: &[String],
     files: &mut Files,
     sink: &mut dyn RowSink,
     complaints: &mut Complaints,
 ) -> Result<u64, Error> {
     let name = files.name().to_owned();
-    let length = file.metadata().map_or(0, |metadata| metadata.len());
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| {
+    let length = file.len();
+    let metadata = ArrowReaderMetadata::load(&file, Default::default()).map_err(|e| {
         Error::input(format!("{name}: not a complete Parquet file ({e}); was it cut short? Write it again"))
     })?;
-    let found: Vec<String> = builder.schema().fields().iter().map(|field| field.name().clone()).collect();
+    let found: Vec<String> = metadata.schema().fields().iter().map(|field| field.name().clone()).collect();
     let positions = locate(&name, &found, wanted)?;
-    let mut first = 1;
-    for (i, group) in builder.metadata().row_groups().iter().enumerate() {
+    let mask = ProjectionMask::roots(metadata.parquet_schema(), positions);
+    let (mut first, mut spans) = (1, Vec::new());
+    for (i, group) in metadata.metadata().row_groups().iter().enumerate() {
         let rows = rows_of(group, length).ok_or_else(|| {
             Error::input(format!(
                 "{name}: damaged Parquet data: row group {i} lies outside the file; write it again"
@@ -43,8 +46,11 @@ pub(super) fn read(
         })?;
         files.current().groups.push(first);
         first += rows;
+        let chunks = group.columns().iter().enumerate().filter(|(column, _)| mask.leaf_included(*column));
+        spans.extend(chunks.filter_map(|(column, chunk)| Some((span(chunk)?, column))));
     }
-    let mask = ProjectionMask::roots(builder.parquet_schema(), positions);
+    file.expect(spans);
+    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
     let reader = builder.with_projection(mask).with_batch_size(BATCH).build();
     let reader = reader.map_err(|e| Error::input(format!("{name}: cannot be read as Parquet: {e}")))?;
     let mut rows = 0;
@@ -60,13 +66,20 @@ pub(super) fn read(
 /// for granted.
 fn rows_of(group: &RowGroupMetaData, length: u64) -> Option<u64> {
     for column in group.columns() {
-        let start = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
-        let end = u64::try_from(start).ok()?.checked_add(u64::try_from(column.compressed_size()).ok()?)?;
-        if end > length || column.data_page_offset() < start || column.num_values() < 0 {
+        let Range { start, end } = span(column)?;
+        let data = u64::try_from(column.data_page_offset()).ok()?;
+        if end > length || data < start || column.num_values() < 0 {
             return None;
         }
     }
     u64::try_from(group.num_rows()).ok().filter(|rows| *rows <= limits::ROWS)
+}
+
+/// The bytes of a column in a row group.
+fn span(column: &ColumnChunkMetaData) -> Option<Range<u64>> {
+    let start = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
+    let start = u64::try_from(start).ok()?;
+    Some(start..start.checked_add(u64::try_from(column.compressed_size()).ok()?)?)
 }
 
 fn deliver(

@@ -3,12 +3,12 @@
 use super::complaints::Complaints;
 use super::gather::{LineReader, SpoolRoom, gather};
 use super::keys::KeyColumns;
+use super::source::DataLocation;
 use super::table::{Files, RowPlace, RowSink, TableCell};
 use super::tag::{DataSet, RowBytes};
 use super::{InputReport, Row, RowKeys, RowShape, RowStore, Rows, repeated, retain};
 use ::program::{Program, ValueType};
 use base::Error;
-use std::path::Path;
 use study::time::Clock;
 use study::{Categories, CellType, Duplicates, ProgramColumn, ProgramSource, Question, Study};
 
@@ -63,7 +63,7 @@ impl ProgramRows {
 /// Everything that is wrong with the input, a line each, cells that do not fit their type in the program
 /// among it; or that the study is no program study, or its program does not parse.
 pub(crate) fn read(
-    path: &Path,
+    data: DataLocation<'_>,
     study: &Study,
     party: &str,
     room: Option<&SpoolRoom>,
@@ -73,7 +73,7 @@ pub(crate) fn read(
         Question::Match(columns) => columns,
         Question::Lift(_) => return Err(Error::misuse("only a program study has program columns")),
     };
-    gather(path, Reading::new(study, program, party)?, room)
+    gather(data, Reading::new(study, program, party)?, room)
 }
 
 struct Reading<'a> {
@@ -188,7 +188,7 @@ impl LineReader for Reading<'_> {
         Rows::Program(ProgramRows { identifiers: self.keys.take(), names: self.rows.names.clone(), columns })
     }
 
-    fn finish(&mut self, _: &Path, _: u64, report: &mut InputReport) -> Result<(), Error> {
+    fn finish(&mut self, _: DataLocation<'_>, _: u64, report: &mut InputReport) -> Result<(), Error> {
         report.identifiers = std::mem::take(&mut self.keys.reports);
         Ok(())
     }

@@ -4,11 +4,11 @@ use super::complaints::Complaints;
 use super::gather::{LineReader, SpoolRoom, gather};
 use super::keys::KeyColumns;
 use super::repeats::RepeatedKey;
+use super::source::DataLocation;
 use super::table::{Files, RowPlace, RowSink, TableCell};
 use super::tag::{DataSet, RowBytes};
 use super::{InputReport, Row, RowKeys, RowShape, RowStore, Rows, repeated, retain};
 use base::Error;
-use std::path::Path;
 use study::{Duplicates, LiftStudy, Question, Study, TrialArm};
 
 /// One row per identifier that had an opportunity, in the order of the files. It does not print.
@@ -100,20 +100,20 @@ impl DataSet for PublisherRows {
     }
 }
 
-/// Reads the publisher's files.
+/// Reads the publisher's files or objects.
 ///
 /// # Errors
 /// Everything that is wrong with the input, a line each, with file, line and column; or that the study is no
 /// lift study.
 pub(crate) fn read(
-    path: &Path,
+    data: DataLocation<'_>,
     study: &Study,
     room: Option<&SpoolRoom>,
 ) -> Result<(RowStore, InputReport), Error> {
     let Question::Lift(lift) = &study.kind else {
         return Err(Error::misuse("only a lift study has a publisher"));
     };
-    gather(path, Reading::new(study, lift), room)
+    gather(data, Reading::new(study, lift), room)
 }
 
 /// Complains about an identifier that two rows have, where the rule or the arms do not allow it.
@@ -260,7 +260,7 @@ impl LineReader for Reading<'_> {
         Rows::Publisher(rows)
     }
 
-    fn finish(&mut self, data: &Path, rows: u64, report: &mut InputReport) -> Result<(), Error> {
+    fn finish(&mut self, data: DataLocation<'_>, rows: u64, report: &mut InputReport) -> Result<(), Error> {
         report.without_opportunity = self.without_opportunity;
         report.identifiers = std::mem::take(&mut self.keys.reports);
         if rows > 0 {
@@ -268,7 +268,7 @@ impl LineReader for Reading<'_> {
         }
         Err(Error::input(format!(
             "{}: no row has an opportunity (column \"{}\"); nobody is left to measure",
-            data.display(),
+            data.path.display(),
             self.lift.publisher.opportunity
         )))
     }

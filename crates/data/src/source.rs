@@ -1,12 +1,39 @@
-//! Which files hold a party's data, and what each is: one file, a folder, or a pattern; CSV, plain or packed,
-//! and Parquet.
+//! Which files or objects hold a party's data, and what each is: one, those of a folder, or a pattern; CSV,
+//! plain or packed, and Parquet.
 
+use crate::input::InputFile;
 use base::Error;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use store::{InputObject, InputStore, StoreOptions, is_url};
 
-/// Most files of one party.
+/// Where a party's data lie: a file, a folder or a pattern of files of this machine, or a URL that names
+/// objects of a bucket.
+#[derive(Clone, Copy, Debug)]
+pub struct DataLocation<'a> {
+    /// The path or the URL, as a party file has it.
+    pub path: &'a Path,
+    /// What a bucket needs to be told besides.
+    pub store: &'a StoreOptions,
+}
+
+/// A place of this machine, or a bucket that needs to be told nothing.
+impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for DataLocation<'a> {
+    fn from(path: &'a P) -> Self {
+        static NOTHING: StoreOptions =
+            StoreOptions { endpoint: None, region: None, account: None, allow_http: false };
+        Self { path: path.as_ref(), store: &NOTHING }
+    }
+}
+
+/// One of the files or objects that hold a party's data.
+pub(crate) enum InputItem {
+    File(PathBuf),
+    Object(InputObject),
+}
+
+/// Most files or objects of one party.
 pub const FILES: usize = 1 << 16;
 
 /// How many bytes of text a byte of a packed file is taken for.
@@ -46,9 +73,9 @@ impl DataFormat {
 
 impl CsvPacking {
     /// The bytes of the CSV text.
-    pub fn unpacked(self, file: File) -> Result<Box<dyn Read>, Error> {
+    pub fn unpacked(self, file: Box<dyn Read>) -> Result<Box<dyn Read>, Error> {
         Ok(match self {
-            Self::Plain => Box::new(file),
+            Self::Plain => file,
             Self::Gzip => Box::new(flate2::read::MultiGzDecoder::new(file)),
             Self::Zstd => {
                 Box::new(zstd::Decoder::new(file).map_err(|e| Error::io("cannot unpack a zstd file", &e))?)
@@ -57,15 +84,34 @@ impl CsvPacking {
     }
 }
 
-/// Opens a file that is not empty.
-pub(crate) fn open(path: &Path) -> Result<(File, DataFormat), Error> {
-    let name = path.display();
-    let file = File::open(path).map_err(|e| Error::io(format!("cannot open {name}"), &e))?;
-    let bytes = file.metadata().map_err(|e| Error::io(format!("cannot read {name}"), &e))?.len();
-    if bytes == 0 {
-        return Err(Error::input(format!("{name}: the file is empty; it needs a header and rows")));
+impl InputItem {
+    /// For people: the path or the URL.
+    pub fn name(&self) -> String {
+        match self {
+            Self::File(path) => path.display().to_string(),
+            Self::Object(object) => object.place().to_owned(),
+        }
     }
-    Ok((file, DataFormat::by_name(path).unwrap_or(DataFormat::Csv(CsvPacking::Plain))))
+
+    /// Opens a file or object that is not empty.
+    pub fn open(self) -> Result<(InputFile, DataFormat), Error> {
+        let name = self.name();
+        let (file, what, bytes, format) = match self {
+            Self::File(path) => {
+                let file = File::open(&path).map_err(|e| Error::io(format!("cannot open {name}"), &e))?;
+                let metadata = file.metadata().map_err(|e| Error::io(format!("cannot read {name}"), &e))?;
+                (InputFile::Local(file), "file", metadata.len(), DataFormat::by_name(&path))
+            }
+            Self::Object(object) => {
+                let (bytes, format) = (object.size(), DataFormat::by_name(Path::new(object.key())));
+                (InputFile::of_object(object), "object", bytes, format)
+            }
+        };
+        if bytes == 0 {
+            return Err(Error::input(format!("{name}: the {what} is empty; it needs a header and rows")));
+        }
+        Ok((file, format.unwrap_or(DataFormat::Csv(CsvPacking::Plain))))
+    }
 }
 
 /// About how many bytes the text is that `data` names: packed files and Parquet hold several times as much as
@@ -73,11 +119,17 @@ pub(crate) fn open(path: &Path) -> Result<(File, DataFormat), Error> {
 ///
 /// # Errors
 /// As [`files`]; when a file cannot be examined.
-pub(crate) fn text_bytes(data: &Path) -> Result<u64, Error> {
-    let text = |path: &PathBuf| {
-        let metadata = path.metadata();
-        let bytes = metadata.map_err(|e| Error::io(format!("cannot read {}", path.display()), &e))?.len();
-        Ok(match DataFormat::by_name(path) {
+pub(crate) fn text_bytes(data: DataLocation<'_>) -> Result<u64, Error> {
+    let text = |item: &InputItem| {
+        let (bytes, format) = match item {
+            InputItem::File(path) => {
+                let metadata =
+                    path.metadata().map_err(|e| Error::io(format!("cannot read {}", path.display()), &e))?;
+                (metadata.len(), DataFormat::by_name(path))
+            }
+            InputItem::Object(object) => (object.size(), DataFormat::by_name(Path::new(object.key()))),
+        };
+        Ok(match format {
             None | Some(DataFormat::Csv(CsvPacking::Plain)) => bytes,
             Some(_) => bytes.saturating_mul(PACKED),
         })
@@ -86,23 +138,75 @@ pub(crate) fn text_bytes(data: &Path) -> Result<u64, Error> {
 }
 
 /// The files that `data` names, sorted by name: itself, those of a folder, or those that fit a pattern with
-/// `*`, `?` or `[..]`.
+/// `*`, `?` or `[..]`. The same of objects.
 ///
 /// # Errors
 /// When there is none, or more than [`FILES`]; when a folder cannot be read; when a pattern is none.
-pub(crate) fn files(data: &Path) -> Result<Vec<PathBuf>, Error> {
-    let shown = data.display();
-    let found = match data.metadata() {
-        Ok(metadata) if metadata.is_dir() => of_folder(data)?,
-        Ok(_) => return Ok(vec![data.into()]),
-        Err(error) => match data.to_str().filter(|text| text.contains(['*', '?', '['])) {
-            Some(pattern) => of_pattern(pattern)?,
+pub(crate) fn files(data: DataLocation<'_>) -> Result<Vec<InputItem>, Error> {
+    let shown = data.path.display();
+    let local = |found: Vec<PathBuf>| found.into_iter().map(InputItem::File).collect();
+    let found: Vec<InputItem> = match (data.path.to_str().filter(|text| is_url(text)), data.path.metadata()) {
+        (Some(url), _) => of_bucket(url, data.store)?.into_iter().map(InputItem::Object).collect(),
+        (None, Ok(metadata)) if metadata.is_dir() => local(of_folder(data.path)?),
+        (None, Ok(_)) => local(vec![data.path.into()]),
+        (None, Err(error)) => match data.path.to_str().filter(|text| is_pattern(text)) {
+            Some(pattern) => local(of_pattern(pattern)?),
             None => return Err(Error::io(format!("cannot open {shown}"), &error)),
         },
     };
     match found.len() {
         n if n > FILES => Err(Error::limit("files of one party", n as u64, FILES as u64)),
         _ => Ok(found),
+    }
+}
+
+fn is_pattern(text: &str) -> bool {
+    text.contains(['*', '?', '['])
+}
+
+/// How patterns are read: a star stands within one folder, and for no dot at the beginning of a name.
+const PATTERNS: glob::MatchOptions = glob::MatchOptions {
+    case_sensitive: false,
+    require_literal_separator: true,
+    require_literal_leading_dot: true,
+};
+
+fn of_bucket(url: &str, options: &StoreOptions) -> Result<Vec<InputObject>, Error> {
+    let store = InputStore::open(url, options)?;
+    let key = store.key();
+    if is_pattern(key) {
+        return of_key_pattern(url, &store);
+    }
+    if !key.is_empty() && !key.ends_with('/') {
+        return Ok(vec![store.object()?]);
+    }
+    let hidden = |key: &str| key.rsplit('/').next().is_some_and(|name| name.starts_with('.'));
+    let wanted = |key: &str| DataFormat::by_name(Path::new(key)).is_some() && !hidden(key);
+    let found = store.below(key.trim_end_matches('/'), FILES, wanted)?;
+    match found.is_empty() {
+        true => Err(Error::input(format!(
+            "{url}: no object below it ends in .csv, .csv.gz, .csv.zst or .parquet; check the address, or \
+             name one object by its whole key"
+        ))),
+        false => Ok(found),
+    }
+}
+
+fn of_key_pattern(url: &str, store: &InputStore) -> Result<Vec<InputObject>, Error> {
+    let key = store.key();
+    let pattern =
+        glob::Pattern::new(key).map_err(|e| Error::input(format!("{url}: not a pattern of objects: {e}")))?;
+    // What stands before the first folder with a pattern is asked for; the rest is chosen here.
+    let literal = &key[..key.find(['*', '?', '[']).unwrap_or(key.len())];
+    let folder = literal.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let found = store.below(folder, FILES, |each| each == key || pattern.matches_with(each, PATTERNS))?;
+    // As with files: a name is itself before it is a pattern.
+    if let Some(own) = found.iter().find(|object| object.key() == key) {
+        return Ok(vec![own.clone()]);
+    }
+    match found.is_empty() {
+        true => Err(Error::input(format!("{url}: no object has a name like this"))),
+        false => Ok(found),
     }
 }
 
@@ -127,12 +231,7 @@ fn of_folder(folder: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 fn of_pattern(pattern: &str) -> Result<Vec<PathBuf>, Error> {
-    let options = glob::MatchOptions {
-        require_literal_separator: true,
-        require_literal_leading_dot: true,
-        ..Default::default()
-    };
-    let paths = glob::glob_with(pattern, options)
+    let paths = glob::glob_with(pattern, PATTERNS)
         .map_err(|e| Error::input(format!("{pattern}: not a pattern of files: {e}")))?;
     let mut found = Vec::new();
     for path in paths {

@@ -2,10 +2,9 @@
 
 use super::Row;
 use super::complaints::Complaints;
-use super::source::{self, DataFormat};
+use super::source::{self, DataFormat, DataLocation};
 use super::{csv_file, parquet_file};
 use base::Error;
-use std::path::Path;
 use study::reader::{nearest, printable};
 
 /// One cell, before it means anything.
@@ -123,31 +122,34 @@ pub(crate) trait RowSink {
     fn row(&mut self, row: &mut Row<'_>, cells: &[TableCell<'_>]) -> Result<(), Error>;
 }
 
-/// Reads the files that `data` names (`docs/start.md`), in their order, into a sink. Returns the files and
-/// the number of rows read.
+/// Reads the files or objects that `data` names (`docs/cli.md`), in their order, into a sink. Returns the
+/// files and the number of rows read.
 pub(crate) fn read(
-    data: &Path,
+    data: DataLocation<'_>,
     sink: &mut dyn RowSink,
     complaints: &mut Complaints,
 ) -> Result<(Files, u64), Error> {
     let mut files = Files::default();
     let mut rows = 0;
     let wanted = sink.columns();
-    for path in source::files(data)? {
-        let name = path.display().to_string();
+    for place in source::files(data)? {
+        let name = place.name();
         complaints.begin(&name);
-        let (file, format) = source::open(&path)?;
+        let (file, format) = place.open()?;
+        let failure = file.failure();
         files.0.push(FileInfo { name, groups: Vec::new() });
-        rows += match format {
-            DataFormat::Parquet => parquet_file::read(file, &wanted, &mut files, sink, complaints)?,
-            DataFormat::Csv(packing) => {
-                csv_file::read(packing.unpacked(file)?, &wanted, &mut files, sink, complaints)?
-            }
+        let read = match format {
+            DataFormat::Parquet => parquet_file::read(file, &wanted, &mut files, sink, complaints),
+            DataFormat::Csv(packing) => packing
+                .unpacked(file.text())
+                .and_then(|text| csv_file::read(text, &wanted, &mut files, sink, complaints)),
         };
+        // What hid the rows from a decoder is not the decoder's to say.
+        rows += read.map_err(|error| failure.first().unwrap_or(error))?;
     }
     if rows == 0 {
         complaints.finish()?;
-        return Err(Error::input(format!("{}: no rows after the header", data.display())));
+        return Err(Error::input(format!("{}: no rows after the header", data.path.display())));
     }
     Ok((files, rows))
 }

@@ -22,7 +22,7 @@ fn held(rows: RowStore) -> Rows {
 }
 
 pub(super) fn read_publisher(path: &Path, study: &Study) -> Result<(PublisherRows, InputReport), Error> {
-    let (rows, report) = publisher::read(path, study, None)?;
+    let (rows, report) = publisher::read(path.into(), study, None)?;
     let Rows::Publisher(rows) = held(rows) else { panic!("a publisher's") };
     Ok((rows, report))
 }
@@ -32,7 +32,7 @@ pub(super) fn read_advertiser(
     study: &Study,
     me: PartyId,
 ) -> Result<(AdvertiserRows, InputReport), Error> {
-    let (rows, report) = advertiser::read(path, study, me, None)?;
+    let (rows, report) = advertiser::read(path.into(), study, me, None)?;
     let Rows::Advertiser(rows) = held(rows) else { panic!("an advertiser's") };
     Ok((rows, report))
 }
@@ -42,7 +42,7 @@ fn read_program_columns(
     study: &Study,
     party: &str,
 ) -> Result<(ProgramRows, InputReport), Error> {
-    let (rows, report) = program::read(path, study, party, None)?;
+    let (rows, report) = program::read(path.into(), study, party, None)?;
     let Rows::Program(rows) = held(rows) else { panic!("a program's") };
     Ok((rows, report))
 }

@@ -3,7 +3,7 @@
 
 use crate::engines::StudyEngine;
 use base::{Error, PartyId, Roster, limits};
-use data::{InputReport, RowStore, Rows, SpoolRoom, read_rows};
+use data::{DataLocation, InputReport, RowStore, Rows, SpoolRoom, read_rows};
 use matching::{ContaminatedRule, RowInfluence};
 use net::Identity;
 use num_traits::Zero;
@@ -14,7 +14,7 @@ use program::{Audit, Class, Program, RowSet, ValueType, Viewer};
 use release::rational::{Rational, ratio, shown};
 use std::path::Path;
 use std::sync::Arc;
-use store::{RunState, StateKey, StateStore, StoreOptions};
+use store::{RunState, StateKey, StateStore};
 use studies::lift::{self, LiftLayout, LiftParameters};
 use study::party::PartySetup;
 use study::transport::ServerTransport;
@@ -190,7 +190,8 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
     }
     let Some((first, ..)) = built.first() else { return Err(Error::misuse("a member takes part in a run")) };
     let room = spool_room(party, first)?;
-    let (rows, inputs) = read_rows(&party.data, first, place(first, party), room.as_ref())?;
+    let data = DataLocation { path: &party.data, store: &party.store };
+    let (rows, inputs) = read_rows(data, first, place(first, party), room.as_ref())?;
     check_memory(
         party,
         &rows,
@@ -332,7 +333,7 @@ fn spool_room(party: &PartySetup, study: &Study) -> Result<Option<SpoolRoom>, Er
     if !streams || at_hand {
         return Ok(None);
     }
-    let store = StateStore::open(place, &StoreOptions::default())?;
+    let store = StateStore::open(place, &party.store)?;
     let state = RunState::begin(store, &StateKey::beside(&party.ledger)?, &party.as_party)?;
     Ok(Some(SpoolRoom { state: Arc::new(state), memory: party.memory }))
 }

@@ -1,4 +1,4 @@
-"""Runs the tests of this crate against S3 as moto plays it: a server of its own process, on this machine.
+"""Runs the tests of `store` and `data` against S3 as moto plays it: a server of its own process, on this machine.
 
     run.py CARGO TEST ARGUMENTS...
 

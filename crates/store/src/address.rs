@@ -57,21 +57,7 @@ impl StatePlace {
             }
             return Ok(Self::Folder(PathBuf::from(text)));
         }
-        let scheme = text.split("://").next().unwrap_or_default();
-        let url = Url::parse(text)
-            .map_err(|e| Error::input(format!("the {scheme}:// URL of the state is none: {e}")))?;
-        if !url.username().is_empty() || url.password().is_some() || url.query().is_some() {
-            return Err(Error::input(format!(
-                "the {scheme}:// URL of the state holds a name, a password or a query: credentials come from \
-                 the environment or the machine's role, and everything else from options; remove them"
-            )));
-        }
-        if url.fragment().is_some() || url.port().is_some() {
-            return Err(Error::input(format!(
-                "{text}: a place of state has no port and no fragment; give the address of a service as its \
-                 endpoint"
-            )));
-        }
+        let url = url_of(text, "state")?;
         let provider = match url.scheme() {
             "file" => {
                 let wrong =
@@ -88,15 +74,83 @@ impl StatePlace {
                 )));
             }
         };
-        let bucket = url.host_str().filter(|host| host.len() >= 3);
-        let bucket = bucket.ok_or_else(|| {
-            Error::input(format!("{text}: a bucket or container has a name of at least three letters"))
-        })?;
+        let bucket = bucket_name(&url, text)?;
         let prefix = url.path().trim_matches('/');
         if !prefix.is_empty() && !crate::name::is_name(prefix) {
             return Err(Error::input(format!("{text}: {}", crate::name::RULE)));
         }
-        Ok(Self::Bucket(provider, bucket.to_owned(), prefix.to_owned()))
+        Ok(Self::Bucket(provider, bucket, prefix.to_owned()))
+    }
+}
+
+/// The URL of the `noun`, which holds a place and nothing else.
+fn url_of(text: &str, noun: &str) -> Result<Url, Error> {
+    let scheme = text.split("://").next().unwrap_or_default();
+    let url = Url::parse(text)
+        .map_err(|e| Error::input(format!("the {scheme}:// URL of the {noun} is none: {e}")))?;
+    if !url.username().is_empty() || url.password().is_some() || url.query().is_some() {
+        return Err(with_credentials(scheme, noun));
+    }
+    if url.fragment().is_some() || url.port().is_some() {
+        return Err(Error::input(format!(
+            "{text}: a place of {noun} has no port and no fragment; give the address of a service as its \
+             endpoint"
+        )));
+    }
+    Ok(url)
+}
+
+fn with_credentials(scheme: &str, noun: &str) -> Error {
+    Error::input(format!(
+        "the {scheme}:// URL of the {noun} holds a name, a password or a query: credentials come from the \
+         environment or the machine's role, and everything else from options; remove them"
+    ))
+}
+
+fn bucket_name(url: &Url, text: &str) -> Result<String, Error> {
+    let name = url.host_str().filter(|host| host.len() >= 3).map(str::to_owned);
+    name.ok_or_else(|| {
+        Error::input(format!("{text}: a bucket or container has a name of at least three letters"))
+    })
+}
+
+/// Where inputs lie: a bucket, and the key of an object, of a folder (with a slash behind it), or a pattern.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct InputPlace {
+    pub provider: Provider,
+    pub bucket: String,
+    pub key: String,
+}
+
+impl InputPlace {
+    /// The key stands as it is: others chose it, and may have put anything into it. `?` is of a pattern,
+    /// where nothing behind it looks like a query.
+    ///
+    /// # Errors
+    /// When it is no URL of a bucket, or holds what belongs into the environment.
+    pub(crate) fn parse(text: &str) -> Result<Self, Error> {
+        let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
+        let (_, key) = rest.split_once('/').unwrap_or((rest, ""));
+        let provider = match scheme {
+            "s3" => Provider::S3,
+            "gs" => Provider::Gcs,
+            "az" => Provider::Azure,
+            _ => {
+                return Err(Error::input(format!(
+                    "the {scheme}:// URL of the data is of no kind that is known here: data lie in files of \
+                     this machine (PATH), or in s3://BUCKET/.., gs://BUCKET/.. or az://CONTAINER/.."
+                )));
+            }
+        };
+        if key.split_once('?').is_some_and(|(_, query)| query.contains(['=', '&'])) {
+            return Err(with_credentials(scheme, "data"));
+        }
+        let url = url_of(&text[..text.len() - key.len()], "data")?;
+        let bucket = bucket_name(&url, text)?;
+        if key.starts_with('/') || key.contains("//") {
+            return Err(Error::input(format!("{text}: two slashes with nothing between them; remove one")));
+        }
+        Ok(Self { provider, bucket, key: key.to_owned() })
     }
 }
 
@@ -124,6 +178,12 @@ pub(crate) fn bucket(
         .with_connect_timeout(Duration::from_millis(CONNECT_MS))
         .with_allow_http(options.allow_http);
     let StoreOptions { endpoint, region, account, .. } = options;
+    if endpoint.as_ref().is_some_and(|endpoint| endpoint.contains(['@', '?'])) {
+        return Err(Error::input(
+            "the endpoint of the store holds a name, a password or a query: credentials come from the \
+             environment or the machine's role; remove them",
+        ));
+    }
     if let Some(plain) = endpoint.as_ref().filter(|e| e.starts_with("http://") && !options.allow_http) {
         return Err(Error::input(format!(
             "{plain} is without TLS: take https, or allow http where the service is on this machine"
@@ -200,5 +260,40 @@ mod tests {
         let error = bucket(Provider::S3, "bucket", &options).err().unwrap().to_string();
         assert!(error.starts_with("http://127.0.0.1:1 is without TLS"), "{error}");
         assert!(bucket(Provider::S3, "bucket", &StoreOptions { allow_http: true, ..options }).is_ok());
+        let options =
+            StoreOptions { endpoint: Some("https://me:SECRET@a.b".into()), ..StoreOptions::default() };
+        let error = bucket(Provider::S3, "bucket", &options).err().unwrap().to_string();
+        assert!(error.contains("remove them") && !error.contains("SECRET"), "{error}");
+    }
+
+    #[test]
+    fn places_of_inputs_are_buckets_with_any_key() {
+        let place = |provider, bucket: &str, key: &str| InputPlace {
+            provider,
+            bucket: bucket.into(),
+            key: key.into(),
+        };
+        for (text, wanted) in [
+            ("s3://bucket/a/b/", place(Provider::S3, "bucket", "a/b/")),
+            ("s3://bucket", place(Provider::S3, "bucket", "")),
+            ("gs://bucket/day=3/a b%20#1.csv", place(Provider::Gcs, "bucket", "day=3/a b%20#1.csv")),
+            ("az://container/x-?.csv", place(Provider::Azure, "container", "x-?.csv")),
+        ] {
+            assert_eq!(InputPlace::parse(text).unwrap(), wanted, "{text}");
+        }
+        for (text, why) in [
+            ("https://a.b/x?token=SECRET", "the https:// URL of the data is of no kind"),
+            ("s3://KEY:SECRET@bucket/x", "from the environment"),
+            ("s3://SECRET@bucket", "from the environment"),
+            ("s3://bucket?sig=SECRET", "from the environment"),
+            ("az://container/x?sig=SECRET", "from the environment"),
+            ("s3://ab/x", "at least three letters"),
+            ("s3://bucket:80/a", "no port"),
+            ("s3://bucket//a", "two slashes"),
+            ("s3://bucket/a//b", "two slashes"),
+        ] {
+            let error = InputPlace::parse(text).unwrap_err().to_string();
+            assert!(error.contains(why) && !error.contains("SECRET"), "{text}: {error}");
+        }
     }
 }

@@ -76,14 +76,23 @@ impl From<StoreError> for Error {
 pub(crate) fn failed(what: &str, place: &str, remote: bool, error: &object_store::Error) -> StoreError {
     use object_store::Error as Library;
     let reason = reason(error);
+    if let Some(keys) = missing_credentials(place, error).filter(|_| remote) {
+        return Error::input(format!(
+            "{what} {place}: no credentials: none are in the environment, and this machine has no role that \
+             gives some ({reason}); set {keys}"
+        ))
+        .into();
+    }
     let place = place.to_owned();
     let bucket = ["NoSuchBucket", "ContainerNotFound", "bucket does not exist"];
+    if remote && bucket.iter().any(|no| reason.contains(no)) {
+        return Error::input(format!(
+            "{what} {place}: there is no such bucket or container; create it first"
+        ))
+        .into();
+    }
     match error {
         Library::AlreadyExists { .. } | Library::Precondition { .. } => StoreError::AlreadyExists { place },
-        Library::NotFound { .. } if remote && bucket.iter().any(|no| reason.contains(no)) => {
-            Error::input(format!("{what} {place}: there is no such bucket or container; create it first"))
-                .into()
-        }
         Library::NotFound { .. } => StoreError::Missing { place },
         Library::PermissionDenied { .. } | Library::Unauthenticated { .. } if remote => {
             Error::input(format!(
@@ -111,6 +120,24 @@ pub(crate) fn failed(what: &str, place: &str, remote: bool, error: &object_store
             Error::io(format_args!("{what} {place}"), &failure).into()
         }
     }
+}
+
+/// What to set in the environment, where the library asked the machine for its role in vain: it does so when
+/// the environment says nothing.
+fn missing_credentials(place: &str, error: &object_store::Error) -> Option<&'static str> {
+    let mut cause: Option<&dyn Chained> = Some(error);
+    let mut asked = false;
+    while let Some(inner) = cause {
+        let text = inner.to_string();
+        asked |= ["169.254.169.254", "metadata.google.internal"].iter().any(|host| text.contains(host));
+        cause = inner.source();
+    }
+    let keys = match place.split("://").next().unwrap_or_default() {
+        "s3" => "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+        "gs" => "GOOGLE_APPLICATION_CREDENTIALS",
+        _ => "AZURE_STORAGE_ACCOUNT_KEY",
+    };
+    asked.then_some(keys)
 }
 
 /// Whether an error is about the range that was asked for: the library has no variant for it.
@@ -172,5 +199,26 @@ mod tests {
             error.to_string().ends_with("free some space, or name another place for the state"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn credentials_that_are_missing_are_named() {
+        let asked =
+            generic("Error performing PUT http://169.254.169.254/latest/api/token in 5.2s: timed out");
+        let error =
+            |place: &str, remote| Error::from(failed("cannot list", place, remote, &asked)).to_string();
+        for (place, keys) in [
+            ("s3://b", "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
+            ("gs://b/x", "GOOGLE_APPLICATION_CREDENTIALS"),
+            ("az://b", "AZURE_STORAGE_ACCOUNT_KEY"),
+        ] {
+            let error = error(place, true);
+            assert!(
+                error.starts_with(&format!("cannot list {place}: no credentials: none are in")),
+                "{error}"
+            );
+            assert!(error.ends_with(&format!("; set {keys}")), "{error}");
+        }
+        assert!(!error("/a", false).contains("no credentials"));
     }
 }

@@ -10,12 +10,15 @@
 //! * [`RunWriter`] and [`RunReader`]: records dealt to partitions and read back sorted, each byte written
 //!   once and read once.
 //!
+//! Beside them, [`InputStore`] only reads: objects of a bucket that others wrote, a party's data.
+//!
 //! Nothing is opened, made or sent by being linked: a study that keeps no state touches no store.
 //! `docs/store.md` has the formats, what the sealing promises and what not, limits and costs.
 
 mod address;
 mod error;
 pub mod fuzzing;
+mod input;
 mod key;
 mod log;
 mod name;
@@ -31,6 +34,7 @@ mod testing;
 
 pub use address::{CONNECT_MS, REQUEST_MS, RETRIES, RETRY_MS, StoreOptions};
 pub use error::StoreError;
+pub use input::{InputObject, InputPart, InputStore, is_url};
 pub use key::StateKey;
 pub use log::{LOG_OBJECT_BYTES, LOG_RECORDS, LogLead, LogRecord, SNAPSHOT_EVERY, StateLog};
 pub use object::{OBJECT_PARTS, ObjectWriter, PART_BYTES};

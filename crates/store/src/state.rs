@@ -281,8 +281,7 @@ impl StateStore {
         };
         let size = got.meta.size;
         let bytes = got.bytes().await.map_err(error)?;
-        self.0.read.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        self.0.requests.fetch_add(1, Ordering::Relaxed);
+        self.count_read(bytes.len() as u64);
         Ok((Vec::from(bytes), size))
     }
 
@@ -352,6 +351,11 @@ impl StateStore {
 
     pub(crate) fn wait<T>(&self, work: impl Future<Output = T>) -> T {
         self.0.runtime.block_on(work)
+    }
+
+    pub(crate) fn count_read(&self, bytes: u64) {
+        self.0.read.fetch_add(bytes, Ordering::Relaxed);
+        self.0.requests.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn count_written(&self, bytes: u64) {

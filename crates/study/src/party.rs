@@ -2,10 +2,11 @@
 //! override it.
 
 mod bounds;
+mod bucket;
 mod node;
 mod policy;
 
-use crate::reader::{TomlItem, TomlSection, TomlSource};
+use crate::reader::{TomlItem, TomlSection, TomlSource, is_name};
 use crate::transport::ServerTransport;
 use crate::{StudyHash, parse_delta, read_text};
 use base::{Error, PartyId, Roster, limits};
@@ -15,8 +16,10 @@ use net::IpNetwork;
 use release::rational::{Rational, decimal, ratio};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use store::StoreOptions;
 
 pub use bounds::{Period, RunRate};
+pub use bucket::StoreSettings;
 pub use node::ServerSetup;
 pub use policy::{PartyPolicy, parse_period};
 
@@ -70,9 +73,12 @@ pub struct PartySettings {
     /// What a server has as well.
     #[command(flatten)]
     pub common: CommonSettings,
-    /// CSV or Parquet, or a folder of them
+    /// CSV or Parquet: a file, a folder or a pattern, or s3://BUCKET/.., gs://BUCKET/.., az://CONTAINER/..
     #[arg(long, value_name = "PATH")]
     pub data: Option<PathBuf>,
+    /// What a bucket needs to be told.
+    #[command(flatten)]
+    pub store: StoreSettings,
     /// The privacy ledger
     #[arg(long, value_name = "FILE")]
     pub ledger: Option<PathBuf>,
@@ -155,8 +161,10 @@ pub struct PartySetup {
     pub as_party: String,
     /// The identity made by `tacit keygen`.
     pub identity: PathBuf,
-    /// CSV or Parquet, or a folder of them.
+    /// CSV or Parquet: the path of a file or a folder, a pattern, or a URL that names objects of a bucket.
     pub data: PathBuf,
+    /// What a bucket needs to be told.
+    pub store: StoreOptions,
     /// Whom to talk to.
     pub address: Address,
     /// Most memory to use, in bytes.
@@ -213,10 +221,8 @@ impl PartySetup {
     /// When the party file has none; the text proposes one.
     pub fn lineage(&self) -> Result<&str, Error> {
         self.lineage.as_deref().ok_or_else(|| {
-            let stem = self
-                .data
-                .file_stem()
-                .map_or_else(|| self.as_party.clone().into(), |stem| stem.to_string_lossy());
+            let stem = self.data.file_stem().map(|stem| stem.to_string_lossy());
+            let stem = stem.filter(|stem| is_name(stem)).unwrap_or_else(|| self.as_party.as_str().into());
             Error::input(format!(
                 "no lineage: the privacy budget is kept under a name of the data that stays over all their \
                  versions, and this study spends some; add lineage = \"{stem}\" to the party file, or \
@@ -333,7 +339,7 @@ const KEYS: &[FileKey] = &[
     ("study", |to, item, home| fill(&mut to.common.study, path(item, home))),
     ("as", |to, item, _| fill(&mut to.common.as_party, item.name().map(str::to_owned))),
     ("identity", |to, item, home| fill(&mut to.common.identity, path(item, home))),
-    ("data", |to, item, home| fill(&mut to.data, path(item, home))),
+    ("data", |to, item, home| fill(&mut to.data, bucket::data(item, home))),
     ("listen", |to, item, _| fill(&mut to.common.listen, item.parsed(host_and_port))),
     ("allow", |to, item, _| fill(&mut to.common.allow, networks(item))),
     ("peer", |to, item, _| item.parsed(host_and_port).map(|at| to.common.peers.push((None, at)))),
@@ -356,6 +362,7 @@ const KEYS: &[FileKey] = &[
     ("trigger", |to, item, _| fill(&mut to.trigger, item.boolean())),
     ("transport", |to, item, _| fill(&mut to.common.transport, item.parsed(ServerTransport::parse))),
     ("trusted_network", |to, item, _| fill(&mut to.common.trusted_network, item.boolean())),
+    ("store", bucket::read),
     ("policy", policy::read),
 ];
 
@@ -503,6 +510,7 @@ impl PartySettings {
         }
         let as_party = need(common.as_party, "as")?;
         let data = need(self.data, "data")?;
+        bucket::check_data(&data)?;
         Ok(PartySetup {
             study: need(common.study, "study")?,
             identity: need(common.identity, "identity")?,
@@ -526,6 +534,7 @@ impl PartySettings {
             consent: Consent::default(),
             as_party,
             data,
+            store: self.store.options(),
         })
     }
 }

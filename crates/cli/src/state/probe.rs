@@ -90,7 +90,7 @@ pub fn measure(args: &PlaceArgs) -> Result<ProbedPlace, Error> {
         Some(ledger) => StateKey::beside(ledger)?,
         None => StateKey::fresh(),
     };
-    let store = StateStore::open(&args.place, &args.options())?;
+    let store = StateStore::open(&args.place, &args.store.options())?;
     store.probe()?;
     let mut rng = Seed::from_system().into_rng();
     let (run, folder) = (rng.bytes::<32>(), format!("probe/{}", hex(&rng.bytes::<8>())));

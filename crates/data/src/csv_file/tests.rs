@@ -26,7 +26,7 @@ fn read(bytes: &[u8]) -> (Vec<String>, Option<String>) {
     let file = tempfile::Builder::new().suffix(".csv").tempfile().unwrap();
     std::fs::write(file.path(), bytes).unwrap();
     let (mut places, mut complaints) = (Places::default(), Complaints::default());
-    let done = table::read(file.path(), &mut places, &mut complaints).map(|_| ());
+    let done = table::read(file.path().into(), &mut places, &mut complaints).map(|_| ());
     let error = done.and_then(|()| complaints.finish()).err().map(|e| e.to_string());
     let short = |text: String| text.replace(&format!("{}, ", file.path().display()), "");
     (places.0.into_iter().map(short).collect(), error.map(short))

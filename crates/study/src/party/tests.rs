@@ -57,6 +57,76 @@ fn paths_are_relative_to_the_file() {
 }
 
 #[test]
+fn data_in_a_bucket_are_relative_to_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("party.toml");
+    let text = |data: &str, store: &str| {
+        let text = REGISTRY.replacen("data     = \"registry.csv\"", &format!("data     = \"{data}\""), 1);
+        format!("{text}\n[store]\n{store}\n")
+    };
+    let read = |data: &str, store: &str| {
+        std::fs::write(&path, text(data, store)).expect("written");
+        PartySettings::read(&path)
+    };
+    let lines = "endpoint = \"http://127.0.0.1:9000\"\nregion = \"eu-central-1\"\nallow_http = true";
+    let settings = read("s3://bucket/2026/*.parquet", lines).expect("read");
+    let party = settings.clone().complete().expect("complete");
+    assert_eq!(party.data, Path::new("s3://bucket/2026/*.parquet"));
+    let options = StoreOptions {
+        endpoint: Some("http://127.0.0.1:9000".into()),
+        region: Some("eu-central-1".into()),
+        account: None,
+        allow_http: true,
+    };
+    assert_eq!(party.store, options);
+    // Flags win, each by itself.
+    let store = StoreSettings { region: Some("us-east-2".into()), ..StoreSettings::default() };
+    let flags = PartySettings { store, data: Some("gs://bucket/a.csv".into()), ..PartySettings::default() };
+    let party = over(flags, &text("s3://bucket/a.csv", lines)).complete().expect("complete");
+    assert_eq!(party.data, Path::new("gs://bucket/a.csv"));
+    assert_eq!(party.store, StoreOptions { region: Some("us-east-2".into()), ..options });
+    for (data, store, expected) in [
+        (
+            "a.csv",
+            "endpont = \"https://a.b\"",
+            "in [store]; did you mean \"endpoint\"? known here: endpoint,",
+        ),
+        ("a.csv", "endpoint = \"a.b:9000\"", "store.endpoint is \"a.b:9000\"; write https://HOST:PORT"),
+        (
+            "a.csv",
+            "endpoint = \"https://me:SECRET@a.b\"",
+            "store.endpoint holds a name, a password or a query",
+        ),
+        ("a.csv", "allow_http = 1", "store.allow_http is 1; use true or false"),
+        ("s3://KEY:SECRET@bucket/a.csv", "", "line 7, column 12: the s3:// URL of the data holds a name,"),
+        ("az://box/a.csv?sig=SECRET", "", "the az:// URL of the data holds a name, a password or a query"),
+        ("https://a.b/c.csv", "", "the https:// URL of the data is of no kind that is known here"),
+    ] {
+        let error = read(data, store).expect_err("wrong").to_string();
+        assert!(error.contains(expected) && !error.contains("SECRET"), "{data} {store}: {error}");
+    }
+    let flags = PartySettings { data: Some("s3://SECRET@bucket/a".into()), ..PartySettings::default() };
+    let error = over(flags, REGISTRY).complete().expect_err("wrong").to_string();
+    assert!(error.contains("holds a name, a password") && !error.contains("SECRET"), "{error}");
+}
+
+#[test]
+fn a_lineage_is_proposed_that_is_a_name() {
+    for (data, proposed) in [
+        ("patients.csv", "patients"),
+        ("s3://bucket/2026/patients.parquet", "patients"),
+        ("s3://bucket/patients/", "patients"),
+        ("s3://bucket/2026/*.parquet", "registry"),
+        ("patients.csv.gz", "registry"),
+    ] {
+        let flags = PartySettings { data: Some(data.into()), ..PartySettings::default() };
+        let text = REGISTRY.replacen("lineage  =", "# lineage  =", 1);
+        let error = over(flags, &text).complete().expect("complete").lineage().expect_err("none").to_string();
+        assert!(error.contains(&format!("add lineage = \"{proposed}\" to")), "{data}: {error}");
+    }
+}
+
+#[test]
 fn periods_and_rates_are_read() {
     let text = |lines: &str| {
         let (head, policy) = REGISTRY.split_once("[policy]").expect("the example has a policy");
@@ -98,7 +168,7 @@ fn mistakes_are_placed() {
         "party.toml, line 6, column 1: unknown key \"identitiy\" in the file; did you mean \"identity\"? \
          known here: study, as, identity, data, listen, allow, peer, peers, memory, ledger, report, \
          deadline, lineage, work, state, keep_spine, spine, salt, studies, trigger, transport, trusted_network, \
-         policy"
+         store, policy"
     );
     assert_eq!(
         error("memory   = \"1G\"", "memory   = \"1GB\""),
