@@ -3,7 +3,7 @@
 mod support;
 
 use base::Seed;
-use store::{ChunkSize, RecordSize, SealedStore, StateKey, StateStore, sealed_len};
+use store::{ChunkSize, OBJECT_BYTES, RecordSize, SealedStore, StateKey, StateStore, sealed_len};
 use store::{RUN_MEMORY, RunReader, RunWriter, StateLog, StoreError};
 use support::{bytes, place, sealed, why};
 
@@ -143,6 +143,30 @@ fn a_log_goes_on_where_it_ended() {
     let names: Vec<String> = here.store.list("log").unwrap().into_iter().map(|(name, _)| name).collect();
     let wanted: Vec<String> = (1..=5).map(|number| format!("log/{number:012}")).collect();
     assert_eq!(names, wanted);
+}
+
+/// A partition's part of a run may be longer than what is read in one piece.
+#[test]
+fn long_parts_of_a_run_are_read_in_pieces() {
+    let here = place();
+    let own = sealed(&here.store, &StateKey::fresh());
+    let mut rng = Seed::from_bytes([9; 32]).into_rng();
+    let mut writer =
+        RunWriter::new(own.clone(), "runs/long", (2, RecordSize::Fixed(1000)), RUN_MEMORY + (32 << 20))
+            .unwrap();
+    let mut all: Vec<[u8; 1000]> = Vec::new();
+    for _ in 0..20_000 {
+        let mut record = [0; 1000];
+        record[..32].copy_from_slice(&rng.bytes::<32>());
+        writer.push(1, &record).unwrap();
+        all.push(record);
+    }
+    let runs = writer.finish().unwrap();
+    assert!(runs.len() == 1 && all.len() as u64 * 1000 > OBJECT_BYTES);
+    all.sort_unstable();
+    let reader = RunReader::open(own, &runs).unwrap();
+    assert!(reader.partition(1).unwrap().sorted().eq(all.iter().map(|record| &record[..])));
+    assert_eq!(reader.partition(0).unwrap().sorted().count(), 0);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Reading one partition of all runs.
 
 use super::{MAGIC, PARTITIONS, RUNS, RecordSize, RunObject, TRAILER, record};
-use crate::{OBJECT_BYTES, SealedReader, SealedStore, StoreError};
+use crate::{OBJECT_BYTES, PART_BYTES, SealedReader, SealedStore, StoreError};
 use base::Error;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -92,28 +92,31 @@ impl RunReader {
     /// # Errors
     /// [`StoreError::Damaged`]; when there is no such partition or the store fails.
     pub fn partition(&self, partition: u32) -> Result<PartitionRecords, StoreError> {
-        let mut wanted = Vec::new();
+        // Pieces of at most a part, each with the number of the slice that it belongs to.
+        let (mut wanted, mut slices) = (Vec::new(), Vec::new());
         for (reader, RunFooter { offsets, .. }) in &self.runs {
             let Some(&[start, end]) = offsets.get(partition as usize..).and_then(|rest| rest.first_chunk())
             else {
                 let text = format!("partition {partition} of {}", offsets.len() - 1);
                 return Err(Error::misuse(text).into());
             };
-            wanted.extend((start < end).then_some((reader, start..end)));
+            let pieces = (start..end).step_by(PART_BYTES);
+            wanted.extend(pieces.map(|at| (slices.len(), reader, at..end.min(at + PART_BYTES as u64))));
+            slices.extend((start < end).then(|| Vec::with_capacity((end - start) as usize)));
         }
         let size = self.runs.first().map_or(RecordSize::Prefixed, |(_, footer)| footer.size);
-        let mut read = PartitionRecords { size, slices: Vec::with_capacity(wanted.len()) };
+        let mut read = PartitionRecords { size, slices };
         // As many at a time as come in one go, so that what is sealed is in memory for these alone.
         for some in wanted.chunks(8) {
             let mut parts = Vec::new();
             let mut sealed = Vec::new();
-            for (reader, range) in some {
+            for (slice, reader, range) in some {
                 let part = reader.part(range.clone())?;
-                sealed.push((reader, part));
+                sealed.push((*slice, reader, part));
             }
-            parts.extend(sealed.iter().map(|(_, part)| part.part.clone()));
-            for ((reader, part), bytes) in sealed.iter().zip(self.sealed.store().get_parts(parts)?) {
-                read.slices.push(reader.open(part, &bytes)?);
+            parts.extend(sealed.iter().map(|(.., part)| part.part.clone()));
+            for ((slice, reader, part), bytes) in sealed.iter().zip(self.sealed.store().get_parts(parts)?) {
+                read.slices[*slice].append(&mut reader.open(part, &bytes)?);
             }
         }
         for slice in &read.slices {
