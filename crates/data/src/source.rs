@@ -57,7 +57,7 @@ impl CsvPacking {
 /// Opens a file that is not empty.
 pub(crate) fn open(path: &Path) -> Result<(File, DataFormat), Error> {
     let name = path.display();
-    let file = File::open(path).map_err(|e| Error::io(format!("cannot open {name}"), &e))?;
+    let file = File::open(path).map_err(|e| Error::reading(format!("cannot open {name}"), &e))?;
     let bytes = file.metadata().map_err(|e| Error::io(format!("cannot read {name}"), &e))?.len();
     if bytes == 0 {
         return Err(Error::input(format!("{name}: the file is empty; it needs a header and rows")));
@@ -77,7 +77,7 @@ pub(crate) fn files(data: &Path) -> Result<Vec<PathBuf>, Error> {
         Ok(_) => return Ok(vec![data.into()]),
         Err(error) => match data.to_str().filter(|text| text.contains(['*', '?', '['])) {
             Some(pattern) => of_pattern(pattern)?,
-            None => return Err(Error::io(format!("cannot open {shown}"), &error)),
+            None => return Err(Error::reading(format!("cannot open {shown}"), &error)),
         },
     };
     match found.len() {
