@@ -14,6 +14,7 @@ use release::rational::ratio;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use study::party::{self, PartySettings, PartySetup};
 use study::transport::{ServerTransport, protects};
 use study::{self, NoiseFrom, Question, Study, StudyFile};

@@ -41,6 +41,8 @@ struct Summary {
     /// Application bytes sent by all parties before TLS.
     bytes: u64,
     study: String,
+    /// Its hash in full.
+    full_hash: String,
 }
 
 /// A peer and its bandwidth.

@@ -282,7 +282,7 @@ fn a_policy_has_a_floor_of_candidates() {
     }
     check(&pair, &[]).fine();
     // What is for the advertiser alone is not passed on.
-    pair.both([&[], &[]]).map(Done::fine);
+    let [_, _] = pair.both([&[], &[]]).map(Done::fine);
     let report = pair.path("out-advertiser").join("report.json");
     tacit(["report", "--public", report.to_str().unwrap(), "--json"])
         .failed(2, &["no public result", "[release.public]"]);
