@@ -209,7 +209,11 @@ fn rho_is_not_spent_on_what_cannot_be_shown() {
     );
     assert!(!refused.stderr.contains("waiting"), "{}", refused.stderr);
     assert!(!pair.path("publisher.ledger").exists(), "a refusal makes no ledger");
-    tacit(["check", pair.path("publisher.toml").to_str().unwrap()]).failed(5, &["--spend-anyway"]);
+    let told = tacit(["check", pair.path("publisher.toml").to_str().unwrap(), "--json"]);
+    told.failed(5, &["--spend-anyway"]);
+    let budget = told.json()["budget"].clone();
+    assert_eq!(budget["refusals"][0].as_str().map(|text| told.stderr.contains(text)), Some(true), "{budget}");
+    assert_eq!(budget["towards"][0]["takes"], "0.11");
     // Said, it runs, and what is not shown is called that.
     let [done, other] = pair.both([&[], &[]]);
     let [report, others] = [done, other].map(|done| done.fine().json());
