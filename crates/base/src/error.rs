@@ -153,7 +153,7 @@ impl Error {
         Self::new(At::default(), Fault::Io(format!("{what}: {error}")))
     }
 
-    /// A file that somebody named cannot be read: bad input where there is none, else a failed file operation.
+    /// A file that somebody named cannot be read: bad input where there is none, else a failed operation.
     #[must_use]
     pub fn reading(what: impl fmt::Display, error: &std::io::Error) -> Self {
         match error.kind() {

@@ -96,8 +96,8 @@ fn a_release_that_breaks_off_says_how_things_stand() {
     assert_eq!((broke.releases, broke.after_index, broke.after_payment), (1, 0, 1));
 }
 
-/// Before the release, the sizes of the match are what a run has cost; from the third match on they are charged
-/// again.
+/// Before the release, the sizes of the match are what a run has cost; from the third match on they are
+/// charged again.
 #[test]
 fn a_match_that_breaks_off_says_what_it_cost() {
     let world = World::new();

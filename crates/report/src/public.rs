@@ -1,7 +1,7 @@
 //! The public result of a report by itself: what may be passed on, and byte for byte the same at all parties.
 //!
-//! It holds nothing that is one party's: no counts of files, sizes of the match, balances of ledgers, bytes or
-//! times. What is added to it must be the same in the reports of all parties.
+//! It holds nothing that is one party's: no counts of files, sizes of the match, balances of ledgers, bytes
+//! or times. What is added to it must be the same in the reports of all parties.
 
 use crate::{ResultView, RunReport, StudyInfo};
 use base::Error;

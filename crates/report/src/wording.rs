@@ -514,8 +514,8 @@ pub fn noise_of(privacy: &Privacy) -> String {
 /// What stands in place of privacy parameters where a study has none.
 pub const NO_NOISE: &str = "no noise: results are exact; every party's policy allowed it";
 
-/// What a party got cost: `rho 0.11 for this view (0.1 release, 0.01 sizes)`, `what` being that view. Beside a
-/// public result, which costs another reader less, it is of all that the party got.
+/// What a party got cost: `rho 0.11 for this view (0.1 release, 0.01 sizes)`, `what` being that view.
+/// Beside a public result, which costs another reader less, it is of all that the party got.
 pub fn charged(total: &PrivacyTotal, what: &str) -> String {
     let rho = numbers::short(total.rho_value, 4);
     let Some(sizes) = total.sizes_value().filter(|sizes| *sizes > 0.0) else {
