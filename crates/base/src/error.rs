@@ -153,6 +153,15 @@ impl Error {
         Self::new(At::default(), Fault::Io(format!("{what}: {error}")))
     }
 
+    /// A file that somebody named cannot be read: bad input where there is none, else a failed operation.
+    #[must_use]
+    pub fn reading(what: impl fmt::Display, error: &std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::NotFound => Self::input(format!("{what}: {error}")),
+            _ => Self::io(what, error),
+        }
+    }
+
     /// One of our own bounds was met.
     #[must_use]
     pub fn limit(name: &'static str, value: u64, cap: u64) -> Self {

@@ -19,6 +19,9 @@ use terminal::progress::Working;
 /// Audits the statistics and the noise, in one process and with made-up data. Nothing is read but the study,
 /// and nothing is sent or charged.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  tacit audit coverage --rows 10k --rho 0.1 --trials 2k\n  tacit audit \
+                        coverage study.toml --rows 200k,190k --rate 0.004\n  tacit audit epsilon study.toml \
+                        --runs 100k")]
 pub struct AuditArgs {
     /// What to audit
     #[command(subcommand)]

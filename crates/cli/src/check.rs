@@ -14,6 +14,7 @@ use release::rational::ratio;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use study::party::{self, PartySettings, PartySetup};
 use study::transport::{ServerTransport, protects};
 use study::{self, NoiseFrom, Question, Study, StudyFile};
@@ -89,10 +90,15 @@ struct Named {
 }
 
 /// Checks and prints what would happen.
-///
+pub fn run(args: CheckArgs) -> ExitCode {
+    let json = args.json;
+    check(args).unwrap_or_else(|error| output::fail(&error, json))
+}
+
 /// # Errors
-/// The first thing that is wrong, or the first line in which the peer's study differs.
-pub fn run(args: CheckArgs) -> Result<(), Error> {
+/// The first thing that is wrong, or the first line in which the peer's study differs; as text, also what a
+/// run would be refused for.
+fn check(args: CheckArgs) -> Result<ExitCode, Error> {
     let Side { agreed, text, built, inputs, warnings, budget, serves, transport } = side(&args)?;
     let peer_agrees = args.peer.as_deref().map(|peer| compare(&text, peer)).transpose()?;
     if let Some(rows) = args.rows {
@@ -115,12 +121,12 @@ pub fn run(args: CheckArgs) -> Result<(), Error> {
     let file = args.party.as_ref().or(args.file.as_ref());
     let file = file.map_or_else(|| "PARTY_FILE".to_owned(), |file| file.display().to_string());
     match (args.json, refused) {
-        // Standard output holds one object, and the error is it.
-        (true, Err(error)) => Err(error),
-        (true, Ok(())) => output::print_json(&checked),
+        // Standard output holds one object: what was found, and the error.
+        (true, Err(error)) => Ok(output::fail_with(&error, true, &checked)),
+        (true, Ok(())) => output::print_json(&checked).map(|()| ExitCode::SUCCESS),
         (false, refused) => {
             output::print(&text_of(&checked, &agreed, &file, serves))?;
-            refused
+            refused.map(|()| ExitCode::SUCCESS)
         }
     }
 }

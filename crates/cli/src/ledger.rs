@@ -163,7 +163,8 @@ fn recover(path: &Path, lineage: Option<&str>, spent: Option<&Rational>, as_json
             text += " More may have been spent after that: releases with this peer stay barred, on every \
                      lineage, until `tacit ledger allow`.";
         }
-        text
+        text + " It counts towards this peer alone: a statement does not say what of it was public, and what \
+                was is not counted towards other viewers."
     });
     output::print(&lines.collect::<Vec<_>>().join("\n"))
 }
@@ -317,6 +318,8 @@ fn answered(answer: &AnswerRow) -> String {
 fn line(entry: &EntryRow, known: &Known) -> String {
     let note = match (&entry.barred, entry.lifted, entry.protects) {
         (Some(why), false, _) => format!("   barred with {}: {why}", known.all(&entry.peer_key)),
+        // Nothing broke off: what was lost barred until the operator said how much it was.
+        (Some(why), true, _) if entry.is_recovered() => format!("   allowed since: {why}"),
         (Some(why), true, _) => format!("   broke off, allowed since: {why}"),
         _ if entry.given_back => "   (given back: the release was never opened)".to_owned(),
         (None, _, false) => "   (own view: counted in the peer's ledger)".to_owned(),

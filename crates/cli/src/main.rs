@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     let json = command.wants_json();
     let done = match command {
         TacitCommand::Keygen(args) => keygen::run(&args),
-        TacitCommand::Check(args) => check::run(args),
+        TacitCommand::Check(args) => return check::run(args),
         TacitCommand::Plan(args) => plan::run(&args),
         TacitCommand::Run(args) => return run::run(*args),
         TacitCommand::Serve(args) => serve::run(*args),

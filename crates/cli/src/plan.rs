@@ -119,11 +119,11 @@ pub fn text(plan: &Plan) -> String {
         let Some(total) = plan.total.get(viewer) else { continue };
         // What parties see has it in it already.
         let whom = if viewer == PUBLIC { "public, that is anybody" } else { viewer };
-        let charged = report::wording::charged(total);
-        let charged = match plan.assumptions.contains_key("runs") {
-            true => charged.replace("for this view", "for this view of each run"),
-            false => charged,
+        let what = match plan.assumptions.contains_key("runs") {
+            true => "this view of each run",
+            false => "this view",
         };
+        let charged = report::wording::charged(total, what);
         lines.push(format!("privacy    {whom}: {charged} = {}", total.words()));
     }
     let effects =

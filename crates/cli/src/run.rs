@@ -41,7 +41,11 @@ pub fn run(args: RunArgs) -> ExitCode {
     let (json, mut answer) = (args.json, None);
     match steps(args, &mut answer) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => output::fail_with(&error, json, answer.as_ref()),
+        Err(error) => {
+            let beside = answer
+                .map_or_else(|| serde_json::json!({}), |answer| serde_json::json!({ "answer": answer }));
+            output::fail_with(&error, json, &beside)
+        }
     }
 }
 
@@ -150,6 +154,7 @@ fn several(party: &PartySetup, file: &StudyFile, parts: Vec<Part>, json: bool) -
         format: PARTS_FORMAT.to_owned(),
         study: file.first().name.clone(),
         hash: file.hash().to_string(),
+        full_hash: file.hash().full(),
         party: party.as_party.clone(),
         parts: reports,
     };

@@ -98,7 +98,8 @@ impl InputItem {
         let name = self.name();
         let (file, what, bytes, format) = match self {
             Self::File(path) => {
-                let file = File::open(&path).map_err(|e| Error::io(format!("cannot open {name}"), &e))?;
+                let file =
+                    File::open(&path).map_err(|e| Error::reading(format!("cannot open {name}"), &e))?;
                 let metadata = file.metadata().map_err(|e| Error::io(format!("cannot read {name}"), &e))?;
                 (InputFile::Local(file), "file", metadata.len(), DataFormat::by_name(&path))
             }
@@ -151,7 +152,7 @@ pub(crate) fn files(data: DataLocation<'_>) -> Result<Vec<InputItem>, Error> {
         (None, Ok(_)) => local(vec![data.path.into()]),
         (None, Err(error)) => match data.path.to_str().filter(|text| is_pattern(text)) {
             Some(pattern) => local(of_pattern(pattern)?),
-            None => return Err(Error::io(format!("cannot open {shown}"), &error)),
+            None => return Err(Error::reading(format!("cannot open {shown}"), &error)),
         },
     };
     match found.len() {

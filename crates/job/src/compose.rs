@@ -10,11 +10,13 @@ use release::Rational;
 use release::scale::{ReaderRole, ReleaseMode, rho_to_epsilon};
 use report::wording;
 use report::{
-    Disclosure, FORMAT, PartyInfo, PeerHistory, Privacy, ResultView, RunReport, ServersInfo, SpentBy,
-    StageReport, StudyInfo,
+    Disclosure, FORMAT, PartyInfo, PeerHistory, Privacy, PublicTerms, ResultView, RunReport, ServersInfo,
+    SpentBy, StageReport, StudyInfo,
 };
 use std::collections::BTreeSet;
 use study::{NoiseFrom, PartyRole, Question, Study};
+
+const EXACT: &str = "The outputs are exact: there is no differential privacy in this study.";
 
 const UNREVIEWED: &str = "The implementation has not been reviewed independently.";
 
@@ -27,6 +29,8 @@ pub(crate) struct Views {
     pub public: Option<ResultView>,
     /// Which number of its release each was, from 0.
     pub attempts: Vec<u32>,
+    /// That of what everybody sees.
+    pub public_attempt: Option<u32>,
     /// Servers whose share of an output was not what the others' say.
     pub benders: Vec<PartyId>,
 }
@@ -42,6 +46,8 @@ pub(crate) struct Facts<'a> {
     pub charge: &'a Rational,
     /// How far the law of its noise is off, at most.
     pub distance: Rational,
+    /// The same two of what everybody sees.
+    pub public: (&'a Rational, Rational),
     /// That, and the sizes of the match.
     pub total: PrivacyTotal,
     /// The lineage of this party's data.
@@ -52,6 +58,8 @@ pub(crate) struct Facts<'a> {
     pub broke_off: Vec<PeerHistory>,
     /// What was found of peers' ledgers, and allowed since.
     pub noticed: Vec<String>,
+    /// Whose key sees these data for the first time.
+    pub strangers: Vec<String>,
     pub budget: f64,
     pub seconds: f64,
     pub stages: &'a [StageReport],
@@ -83,7 +91,8 @@ pub(crate) fn report(facts: &Facts<'_>, seen: Views, disclosed: Disclosure) -> R
     });
     let servers = ServersInfo::of(study, &disclosed, &facts.transport);
     let warnings = warnings(facts, &seen.benders);
-    let attempt = seen.attempts.iter().max().filter(|attempt| **attempt > 0).map(|attempt| attempt + 1);
+    let attempt = later(seen.attempts.iter().max().copied());
+    let public_terms = seen.public.as_ref().map(|_| public_terms(facts, seen.public_attempt));
     let view = seen.own.or_else(|| seen.public.clone());
     let view = view.ok_or_else(|| Error::misuse("every party sees something"))?;
     Ok(RunReport {
@@ -93,6 +102,7 @@ pub(crate) fn report(facts: &Facts<'_>, seen: Views, disclosed: Disclosure) -> R
             title: study.title.clone(),
             kind: if checked.built.lift.is_some() { "lift".into() } else { "program".into() },
             hash: checked.hash.to_string(),
+            full_hash: checked.hash.full(),
             program: base::hex(&checked.built.program.hash()),
         },
         party: member.name.clone(),
@@ -109,6 +119,7 @@ pub(crate) fn report(facts: &Facts<'_>, seen: Views, disclosed: Disclosure) -> R
         shards: study.compute.shards,
         view,
         public: seen.public,
+        public_terms,
         shown_to: shown_to(&checked.built.program),
         privacy: privacy_info(facts, noised, attempt),
         broke_off: facts.broke_off.clone(),
@@ -126,7 +137,13 @@ pub(crate) fn report(facts: &Facts<'_>, seen: Views, disclosed: Disclosure) -> R
         cpu_seconds: usage::cpu_seconds(),
         stored: false,
         warnings,
+        own_warnings: own_warnings(facts),
     })
+}
+
+/// Which attempt at a release it is, from 1, where the first one did not come through.
+fn later(attempt: Option<u32>) -> Option<u32> {
+    attempt.filter(|attempt| *attempt > 0).map(|attempt| attempt + 1)
 }
 
 /// Who sees an output or a list of a program.
@@ -146,7 +163,13 @@ fn warnings(facts: &Facts<'_>, benders: &[PartyId]) -> Vec<String> {
         );
     }
     warnings.extend(facts.noticed.iter().cloned());
-    warnings.extend(facts.checked.notes.iter().cloned());
+    warnings.extend(bent(facts.checked, benders));
+    warnings
+}
+
+/// What is of this party's own rows and its own ledger: exact numbers, which no other party has.
+fn own_warnings(facts: &Facts<'_>) -> Vec<String> {
+    let mut warnings = [&facts.strangers[..], &facts.checked.notes].concat();
     let inputs = &facts.checked.inputs;
     if inputs.events_cut > 0 {
         warnings.push(format!(
@@ -154,7 +177,6 @@ fn warnings(facts: &Facts<'_>, benders: &[PartyId]) -> Vec<String> {
             inputs.events_cut, inputs.identifiers_cut
         ));
     }
-    warnings.extend(bent(facts.checked, benders));
     warnings
 }
 
@@ -179,6 +201,65 @@ fn privacy_info(facts: &Facts<'_>, noised: bool, attempt: Option<u32>) -> Privac
         unit: study.unit.clone().filter(|_| noised),
         attempt,
     }
+}
+
+/// What the public result costs who reads it, and what holds for it: of the study alone, so the same at all
+/// parties.
+fn public_terms(facts: &Facts<'_>, attempt: Option<u32>) -> PublicTerms {
+    let (checked, (charge, distance)) = (facts.checked, &facts.public);
+    let noised = checked.built.program.mechanisms.iter().any(|mechanism| mechanism.to == Viewer::Public);
+    let rho = release::rational::to_f64(charge);
+    PublicTerms {
+        rho: charge.to_string(),
+        rho_value: rho,
+        epsilon: noised.then(|| rho_to_epsilon(rho, DELTA)),
+        delta: noised.then_some(DELTA),
+        off: privacy::off(charge, distance),
+        unit: checked.study.unit.clone().filter(|_| noised),
+        attempt: later(attempt),
+        guarantee: public_guarantee(checked, noised, &facts.transport),
+    }
+}
+
+/// What holds for the public result. It names no size: who reads it alone has seen none.
+fn public_guarantee(checked: &Checked, noised: bool, transport: &str) -> Vec<String> {
+    let study = &checked.study;
+    let noise = if noised { noise(checked, true) } else { Noise::None };
+    let reach = checked.built.program.degrees.iter().copied().max().unwrap_or(1);
+    let mut lines: Vec<String> = unit(study, noised).into_iter().collect();
+    match &noise {
+        Noise::Lift { mode, viewer, clamp, .. } => {
+            lines.push(calibrated(mode.guarantee(*viewer)));
+            lines.extend(one_row(reach, "people"));
+            lines.push(of_clamped(*clamp));
+        }
+        Noise::Program(_) => {
+            lines.push(calibrated(
+                "zero-concentrated differential privacy of one row of any party; outputs computed from \
+                 noised values are covered too",
+            ));
+            lines.extend(one_row(reach, "joined rows"));
+        }
+        Noise::None => lines.push(EXACT.into()),
+    }
+    lines.push(
+        "The parties themselves learnt more than stands here, sizes among it: what is kept from them is said \
+         in their own reports."
+            .into(),
+    );
+    match &study.servers {
+        Some(servers) => {
+            let names: Vec<&str> = servers.members.iter().map(|server| server.name.as_str()).collect();
+            lines.push(computed_by(&names, study::security_name(servers.security)));
+            lines.push(study::transport::protects(transport));
+        }
+        None => lines.push(bending(study.parties.len())),
+    }
+    if let Noise::Lift { known, .. } | Noise::Program(known) = noise {
+        lines.push(known.words().into());
+    }
+    lines.push(UNREVIEWED.into());
+    lines
 }
 
 /// What the guarantee is of, where the study says what a row stands for.
@@ -276,22 +357,26 @@ fn guarantee(
         lines.push(UNREVIEWED.into());
         return lines;
     }
-    let honest = match disclosed.rows.len() {
+    let bending = bending(disclosed.rows.len());
+    lines.push(match noise {
+        Noise::None => bending,
+        Noise::Lift { known, .. } | Noise::Program(known) => format!("{bending} {}", known.words()),
+    });
+    lines.extend(wording::membership(&disclosed.protocol));
+    lines.push(UNREVIEWED.into());
+    lines
+}
+
+/// What so many parties are assumed to do, and what one could that does not.
+fn bending(parties: usize) -> String {
+    let honest = match parties {
         2 => "Both parties are assumed to run this program unmodified (semi-honest).",
         _ => {
             "All parties are assumed to run this program unmodified (semi-honest), any number of them \
              together."
         }
     };
-    lines.push(match noise {
-        Noise::None => format!("{honest} A modified program could falsify its shares or its circuit."),
-        Noise::Lift { known, .. } | Noise::Program(known) => {
-            format!("{honest} A modified program could falsify its shares or its circuit. {}", known.words())
-        }
-    });
-    lines.extend(wording::membership(&disclosed.protocol));
-    lines.push(UNREVIEWED.into());
-    lines
+    format!("{honest} A modified program could falsify its shares or its circuit.")
 }
 
 /// What exact sizes are good for.
@@ -314,10 +399,7 @@ fn lift_covers(
         (true, ReleaseMode::Sums, ReaderRole::Advertiser) => "rho-zCDP while both arms keep their sizes",
         _ => mode.guarantee(viewer),
     };
-    let mut lines = vec![format!(
-        "The noise taken by itself is calibrated for adding or removing a row, or changing its values: \
-         {calibrated}."
-    )];
+    let mut lines = vec![self::calibrated(calibrated)];
     lines.extend(one_row(reach, "people"));
     let covers = match exact_arms {
         true => "arm sizes exact: covers exchanged arms and changed outcomes only",
@@ -333,10 +415,21 @@ fn lift_covers(
         .trim_end()
         .to_owned()
     }));
-    lines.push(format!(
-        "The interval covers the mean of outcomes clamped at {clamp} per person, not of unclamped ones."
-    ));
+    lines.push(of_clamped(clamp));
     lines
+}
+
+/// What noise is for, `guarantee` in words.
+fn calibrated(guarantee: &str) -> String {
+    format!(
+        "The noise taken by itself is calibrated for adding or removing a row, or changing its values: \
+         {guarantee}."
+    )
+}
+
+/// What an interval of a lift study is of.
+fn of_clamped(clamp: u64) -> String {
+    format!("The interval covers the mean of outcomes clamped at {clamp} per person, not of unclamped ones.")
 }
 
 fn program_covers(disclosed: &Disclosure, reach: u32) -> Vec<String> {
@@ -359,7 +452,6 @@ fn program_covers(disclosed: &Disclosure, reach: u32) -> Vec<String> {
 }
 
 fn exact_covers(disclosed: &Disclosure) -> Vec<String> {
-    let exact = "The outputs are exact: there is no differential privacy in this study.".into();
     let rows = match disclosed.public_keys {
         true => {
             let union = disclosed.union;
@@ -370,14 +462,13 @@ fn exact_covers(disclosed: &Disclosure) -> Vec<String> {
             format!("Exact sizes were disclosed to all parties as well ({sizes}). {probing}")
         }),
     };
-    vec![exact, rows]
+    vec![EXACT.into(), rows]
 }
 
-/// What four servers may do, and what they saw.
-fn by_servers(servers: &ServersInfo, disclosed: &Disclosure, noise: &Noise) -> Vec<String> {
-    let names =
-        servers.members.iter().map(|server| wording::label(&server.name)).collect::<Vec<_>>().join(", ");
-    let mut lines = vec![match servers.security.as_str() {
+/// Who computed it, and what one of them may do.
+fn computed_by(names: &[&str], security: &str) -> String {
+    let names = names.iter().map(|name| wording::label(name)).collect::<Vec<_>>().join(", ");
+    match security {
         "malicious" => format!(
             "Computed by {names}. At most one of them is assumed to deviate, in any way: it learns nothing \
              but what is said here, and what it falsifies is noticed before anything is revealed. Two of \
@@ -387,7 +478,13 @@ fn by_servers(servers: &ServersInfo, disclosed: &Disclosure, noise: &Noise) -> V
             "Computed by {names}. All of them are assumed to run this program unmodified (semi-honest); one \
              alone learns nothing but what is said here. Two of them together learn everything."
         ),
-    }];
+    }
+}
+
+/// What four servers may do, and what they saw.
+fn by_servers(servers: &ServersInfo, disclosed: &Disclosure, noise: &Noise) -> Vec<String> {
+    let names: Vec<&str> = servers.members.iter().map(|server| server.name.as_str()).collect();
+    let mut lines = vec![computed_by(&names, &servers.security)];
     lines.push(study::transport::protects(&servers.transport));
     lines.extend(servers.members.iter().map(|server| {
         format!("{} saw {}, beside random shares.", wording::label(&server.name), base::clean(&server.saw))

@@ -96,6 +96,24 @@ fn a_release_that_breaks_off_says_how_things_stand() {
     assert_eq!((broke.releases, broke.after_index, broke.after_payment), (1, 0, 1));
 }
 
+/// Before the release, the sizes of the match are what a run has cost; from the third match on they are
+/// charged again.
+#[test]
+fn a_match_that_breaks_off_says_what_it_cost() {
+    let world = World::new();
+    for next in ["with the same made-up rows, and nothing more", "with other made-up rows, and the sizes"] {
+        let [clinic, works] = world.cut(1, "matches", "").map(|done| done.unwrap_err().to_string());
+        assert!(clinic.contains("Spent: rho 0.01 and delta "), "{clinic}");
+        assert!(clinic.contains("on the release: nothing. Run again") && clinic.contains(next), "{clinic}");
+        assert!(!works.contains("Spent"), "{works}");
+    }
+    let spent = world.ledger(0).spent("data-clinic", &world.keys[1]).unwrap();
+    assert_eq!(
+        [spent, ratio(0, 1)],
+        [ratio(1, 100), world.ledger(1).spent("data-works", &world.keys[0]).unwrap()]
+    );
+}
+
 /// A peer with a new key that its old one has signed for goes on where it was: budgets, the chain of its
 /// ledger, statements. The same peer with a key that nothing is known of would have a budget of its own.
 #[test]

@@ -187,7 +187,7 @@ pub fn minimum_detectable_effect(
     let least = minimum_group(joint, reading.minimum_group);
     if (guess.n_test.min(guess.n_control) as f64) < least {
         return Err(Error::input(format!(
-            "a group has fewer than {least:.0} rows: nothing will be released"
+            "a group has fewer than {least:.0} of the assumed rows (--rows): nothing would be released"
         )));
     }
     let [t, c] = guess.arms().map(|n| joint.expected(n, guess.mean, person));

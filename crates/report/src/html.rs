@@ -11,7 +11,7 @@ mod tables;
 mod tests;
 
 use crate::wording::{self, IntervalVerdict, KeptView, MeanScale, label};
-use crate::{LiftView, ProgramList, ProgramOutput, ResultView, RunReport};
+use crate::{LiftView, ProgramList, ProgramOutput, PublicReport, ResultView, RunReport};
 use base::clean;
 use page::markup::{Markup, element, text, words};
 
@@ -21,7 +21,55 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'n
 /// The page of one party's report: HTML that is also well-formed XML. All charts are SVG in the page.
 #[must_use]
 pub fn render(report: &RunReport) -> String {
-    let title = format!("{}: what {} sees", clean(&report.study.title), wording::whose(report));
+    let title = match report.is_public() {
+        true => format!("{}: report of {}", clean(&report.study.title), wording::whose(report)),
+        false => format!("{}: what {} sees", clean(&report.study.title), wording::whose(report)),
+    };
+    let mut parts = vec![header(report)];
+    parts.extend(results(report));
+    parts.push(section("Privacy", tables::privacy(report)));
+    parts.push(section("Disclosed beyond the result", tables::disclosed(report)));
+    parts.push(section("What the guarantee covers", [list(&report.guarantee)]));
+    parts.push(section("Where time and bytes went", cost(report)));
+    let own_warnings = report.own_warnings.iter().map(|warning| paragraph("", warning));
+    let own_warnings = (!report.own_warnings.is_empty()).then(|| boxed("box", own_warnings));
+    parts.push(section(wording::OWN_FILES, tables::inputs(&report.inputs).into_iter().chain(own_warnings)));
+    parts.push(section("Study and parties", tables::parties(report)));
+    let footer = format!(
+        "Made by Tacit. The file report.json beside this page holds the same numbers for programs, in the \
+         format {}.",
+        clean(&report.format)
+    );
+    page(title, parts, footer)
+}
+
+/// The page of a public result by itself: the same at all parties.
+#[must_use]
+pub fn render_public(public: &PublicReport) -> String {
+    let study = &public.study;
+    let mut shown_facts = vec![
+        ("study", label(&study.name)),
+        ("hash", label(&study.hash)),
+        ("parties", wording::names(&public.parties)),
+    ];
+    if !public.servers.is_empty() {
+        shown_facts.push(("computed by", wording::names(&public.servers)));
+    }
+    shown_facts.push(("mode", label(&public.mode)));
+    let shown = Shown { mode: &public.mode, view: &public.public, heading: "h2", ids: "" };
+    let mut parts = vec![titled(&study.title, &shown_facts)];
+    parts.extend(result(shown, boxed("box good", [paragraph("", wording::PUBLIC)])));
+    parts.push(section("Privacy", [tables::public_cost(&public.public_terms)]));
+    parts.push(section("What the guarantee covers", [list(&public.public_terms.guarantee)]));
+    parts.push(section("Study", [tables::hashes(study)]));
+    let footer = format!(
+        "Made by Tacit of what all parties of the study have alike, in the format {}.",
+        clean(&public.format)
+    );
+    page(format!("{}: public result", clean(&study.title)), parts, footer)
+}
+
+fn page(title: String, parts: Vec<Markup>, footer: String) -> String {
     let head = element(
         "head",
         &[],
@@ -34,19 +82,6 @@ pub fn render(report: &RunReport) -> String {
             words("title", "", title),
             page::markup::style_sheet(include_str!("html/style.css")),
         ],
-    );
-    let mut parts = vec![header(report)];
-    parts.extend(results(report));
-    parts.push(section("Privacy", tables::privacy(report)));
-    parts.push(section("Disclosed beyond the result", tables::disclosed(report)));
-    parts.push(section("What the guarantee covers", [list(&report.guarantee)]));
-    parts.push(section("Where time and bytes went", cost(report)));
-    parts.push(section("Reading of your own files", tables::inputs(&report.inputs)));
-    parts.push(section("Study and parties", tables::parties(report)));
-    let footer = format!(
-        "Made by Tacit. The file report.json beside this page holds the same numbers for programs, in the \
-         format {}.",
-        clean(&report.format)
     );
     let main = element("main", &[], parts);
     let body = element("body", &[], [main, words("footer", "", footer)]);
@@ -78,18 +113,23 @@ fn header(report: &RunReport) -> Markup {
         ("engine", wording::engine(report)),
         ("mode", label(&report.mode)),
     ];
+    titled(&report.study.title, &facts)
+}
+
+fn titled(title: &str, facts: &[(&str, String)]) -> Markup {
     let facts = facts.iter().enumerate().flat_map(|(i, (name, value))| {
         let gap = if i == 0 { "" } else { " · " };
         [text(format!("{gap}{name} ")), words("b", "", value)]
     });
-    let title = element("h1", &[], [element("bdi", &[], [text(&report.study.title)])]);
+    let title = element("h1", &[], [element("bdi", &[], [text(title)])]);
     element("header", &[], [title, element("p", &[("class", "meta")], facts)])
 }
 
 /// One view on the page, alone or as one of two.
 #[derive(Clone, Copy)]
 struct Shown<'a> {
-    report: &'a RunReport,
+    /// Of the release.
+    mode: &'a str,
     view: &'a ResultView,
     /// Of its sections.
     heading: &'static str,
@@ -109,8 +149,9 @@ fn results(report: &RunReport) -> Vec<Markup> {
     if let Some(nothing) = wording::nothing_seen(report) {
         return vec![paragraph("headline", nothing), run];
     }
-    let own = Shown { report, view: &report.view, heading: "h2", ids: "" };
-    let all_see = || boxed("box good", [paragraph("", wording::PUBLIC)]);
+    let own = Shown { mode: &report.mode, view: &report.view, heading: "h2", ids: "" };
+    let all_see =
+        || Markup::all([public_box(report), boxed("box", [paragraph("", wording::own_report(report))])]);
     match &report.public {
         None => result(own, Markup::all([own_notices(report), run])),
         Some(_) if report.is_public() => result(own, Markup::all([all_see(), own_notices(report), run])),
@@ -126,6 +167,13 @@ fn results(report: &RunReport) -> Vec<Markup> {
             ]
         }
     }
+}
+
+/// What may be done with the public result, and what it costs who reads it.
+fn public_box(report: &RunReport) -> Markup {
+    let cost = report.public_terms.as_ref().and_then(wording::public_cost);
+    let all = [wording::PUBLIC.to_owned()].into_iter().chain(cost);
+    boxed("box good", all.map(|sentence| paragraph("", sentence)))
 }
 
 fn result(shown: Shown<'_>, notices: Markup) -> Vec<Markup> {
@@ -227,7 +275,7 @@ fn lift(shown: Shown<'_>, view: &LiftView, notices: Markup) -> Vec<Markup> {
         parts.push(
             shown.section("Effect", effect.into_iter().chain(notes.map(|note| paragraph("note", note)))),
         );
-        let why = match &*shown.report.mode {
+        let why = match shown.mode {
             "sums" => "The result for all people was refused, and with it the rate of each arm.",
             _ => "This mode releases the difference only, not the rate of each arm.",
         };

@@ -1,6 +1,6 @@
 //! Reports as JSON.
 
-use crate::{FORMAT, PARTS_FORMAT, PartReports, RunReport};
+use crate::{FORMAT, PARTS_FORMAT, PartReports, PublicReport, RunReport};
 use base::Error;
 
 /// The JSON of a report.
@@ -19,6 +19,14 @@ pub fn parts_to_json(reports: &PartReports) -> Result<String, Error> {
     pretty(reports)
 }
 
+/// The JSON of a public result.
+///
+/// # Errors
+/// As [`to_json`].
+pub fn public_to_json(public: &PublicReport) -> Result<String, Error> {
+    pretty(public)
+}
+
 fn pretty(value: &impl serde::Serialize) -> Result<String, Error> {
     serde_json::to_string_pretty(value)
         .map_err(|e| Error::misuse(format!("the report does not serialise: {e}")))
@@ -30,7 +38,7 @@ fn pretty(value: &impl serde::Serialize) -> Result<String, Error> {
 /// As [`from_json`].
 pub fn all_from_json(text: &str) -> Result<Vec<RunReport>, Error> {
     match serde_json::from_str::<PartReports>(text) {
-        Ok(reports) if reports.format == PARTS_FORMAT => Ok(reports.parts),
+        Ok(reports) if reports.format == PARTS_FORMAT => Ok(reports.parts.into_iter().map(apart).collect()),
         _ => Ok(vec![from_json(text)?]),
     }
 }
@@ -48,7 +56,22 @@ pub fn from_json(text: &str) -> Result<RunReport, Error> {
             report.format
         )));
     }
-    Ok(report)
+    Ok(apart(report))
+}
+
+/// What earlier versions said of a party's own rows among the warnings of the run.
+const OF_OWN_ROWS: [&str; 2] = [
+    " were cut: more than max_events",
+    " rows, and no result is shown of fewer than the study's minimum_group",
+];
+
+/// Puts what is of this party's own rows where nobody takes it for a part of the result.
+fn apart(mut report: RunReport) -> RunReport {
+    let own = |text: &String| OF_OWN_ROWS.iter().any(|of| text.contains(of));
+    let (moved, rest) = std::mem::take(&mut report.warnings).into_iter().partition(own);
+    report.warnings = rest;
+    report.own_warnings = [moved, report.own_warnings].concat();
+    report
 }
 
 /// The stored answer of an earlier run.
@@ -61,6 +84,26 @@ pub fn stored(json: &str) -> Result<RunReport, Error> {
 
 #[cfg(test)]
 mod tests {
+    /// Stored answers of earlier versions have exact numbers of own rows among the warnings of the run.
+    #[test]
+    fn own_numbers_of_earlier_reports_are_kept_apart() {
+        let mut report = crate::html::samples::hospitals();
+        let cut = "620 events of 413 identifiers were cut: more than max_events";
+        let small = "cohort a, of both arms together, has 973 rows, and no result is shown of fewer than the \
+                     study's minimum_group of 1000";
+        let run = "the ledger of works went back";
+        report.warnings = [cut, run, small].map(str::to_owned).into();
+        let mut json = serde_json::to_value(&report).expect("it serialises");
+        for newer in ["own_warnings", "public_terms"] {
+            json.as_object_mut().expect("an object").remove(newer);
+        }
+        json["study"].as_object_mut().expect("an object").remove("full_hash");
+        let read = super::from_json(&json.to_string()).expect("a report");
+        assert_eq!(read.warnings, [run]);
+        assert_eq!(read.own_warnings, [cut, small]);
+        assert!(read.study.full_hash.is_empty() && read.public_terms.is_none());
+    }
+
     /// Stored answers of earlier versions do not say whether an output was computed from noised values.
     #[test]
     fn outputs_without_the_newer_field_are_read() {

@@ -3,10 +3,12 @@
 
 pub mod html;
 mod json;
+mod public;
 pub mod summary;
 pub mod wording;
 
-pub use json::{all_from_json, from_json, parts_to_json, stored, to_json};
+pub use json::{all_from_json, from_json, parts_to_json, public_to_json, stored, to_json};
+pub use public::{PUBLIC_FORMAT, PublicReport, PublicTerms};
 
 use base::Cost;
 use data::InputReport;
@@ -51,6 +53,10 @@ pub struct RunReport {
     /// and in reports of earlier versions.
     #[serde(default)]
     pub public: Option<ResultView>,
+    /// What reading the public result costs, and what holds for it. Absent without a public result, and in
+    /// reports of earlier versions.
+    #[serde(default)]
+    pub public_terms: Option<PublicTerms>,
     /// Who sees a result of the study: names of parties, and `everybody` of a public one. Empty in reports of
     /// earlier versions.
     #[serde(default)]
@@ -80,8 +86,12 @@ pub struct RunReport {
     /// Whether this is the stored answer of an earlier run of the same study on the same data (no new noise,
     /// no charge).
     pub stored: bool,
-    /// Things the reader should know that are not errors.
+    /// What any reader should know of the run that is no error.
     pub warnings: Vec<String>,
+    /// What this party should know of its own files and ledger: exact numbers of its data may be in it. For
+    /// this party only.
+    #[serde(default)]
+    pub own_warnings: Vec<String>,
 }
 
 impl RunReport {
@@ -124,6 +134,9 @@ pub struct PartReports {
     pub study: String,
     /// Hash of the whole study, as shown.
     pub hash: String,
+    /// The same in full, 64 hex digits. Empty in reports of earlier versions.
+    #[serde(default)]
+    pub full_hash: String,
     /// This party's name.
     pub party: String,
     /// One report per advertiser, in the order of the study.
@@ -141,6 +154,9 @@ pub struct StudyInfo {
     pub kind: String,
     /// Hash of the study, as shown: `7c41 09aa 5be2`.
     pub hash: String,
+    /// The same in full, 64 hex digits, as ledgers have it. Empty in reports of earlier versions.
+    #[serde(default)]
+    pub full_hash: String,
     /// Hash of the program, 64 hex digits.
     pub program: String,
 }

@@ -8,7 +8,10 @@
 mod tests;
 
 use crate::wording::{self, KeptView, LABEL_CHARS, MeanScale, label};
-use crate::{CellView, CountView, LiftView, ProgramList, ProgramOutput, ResultView, RunReport, StageReport};
+use crate::{
+    CellView, CountView, LiftView, ProgramList, ProgramOutput, PublicReport, ResultView, RunReport,
+    StageReport,
+};
 use base::clean;
 use page::numbers::{
     bytes, count, duration, grouped, handled, p_value, percent, rho, scaled, short, significant,
@@ -43,9 +46,13 @@ pub fn terminal(report: &RunReport) -> String {
         line(&mut out, "Stored answer of an earlier run: no new noise, no charge.");
     }
     line(&mut out, "");
-    match wording::nothing_seen(report) {
-        Some(nothing) => paragraph(&mut out, "  ", &nothing),
-        None => result_lines(&mut out, report),
+    match (wording::nothing_seen(report), &report.public) {
+        (Some(nothing), _) => paragraph(&mut out, "  ", &nothing),
+        (None, None) => {
+            let party = label(&report.party);
+            result_lines(&mut out, &[ShownView { party: &party, view: &report.view }], "report.html");
+        }
+        (None, Some(public)) => public_and_own(&mut out, report, public),
     }
     line(&mut out, "");
     stage_lines(&mut out, &report.stages);
@@ -80,46 +87,115 @@ pub fn terminal(report: &RunReport) -> String {
             bytes(report.peak_memory_bytes)
         ),
     );
+    if !report.own_warnings.is_empty() {
+        line(&mut out, "");
+        line(&mut out, &format!("{}. {}", wording::OWN_FILES, wording::FOR_YOU));
+        for warning in &report.own_warnings {
+            paragraph(&mut out, "  ", &format!("warning: {}", clean(warning)));
+        }
+    }
     out
 }
 
-/// This party's view, and what everybody sees: that it is the same, or another table.
-fn result_lines(out: &mut String, report: &RunReport) {
-    let other = report.public.as_ref().filter(|_| !report.is_public());
-    view_lines(out, report);
-    if let Some(public) = other {
-        let shown = RunReport { view: public.clone(), public: Some(public.clone()), ..report.clone() };
-        line(out, "");
+/// The public result by itself: the same text at all parties.
+#[must_use]
+pub fn public(public: &PublicReport) -> String {
+    let mut out = String::new();
+    let study = &public.study;
+    line(&mut out, &clean(&study.title));
+    let mut first = vec![
+        format!("{}, hash {}", label(&study.name), label(&study.hash)),
+        format!("parties {}", wording::names(&public.parties)),
+    ];
+    if !public.servers.is_empty() {
+        first.push(format!("computed by {}", wording::names(&public.servers)));
+    }
+    first.push(format!("mode {}", label(&public.mode)));
+    facts(&mut out, &first);
+    line(&mut out, &format!("study     {}", label_in_full(&study.full_hash)));
+    line(&mut out, &format!("program   {}", label_in_full(&study.program)));
+    line(&mut out, "");
+    let shown = ShownView { party: EVERYBODY, view: &public.public };
+    result_lines(&mut out, &[shown], "the JSON of this result");
+    line(&mut out, "");
+    paragraph(&mut out, "  ", wording::PUBLIC);
+    let cost = wording::public_cost(&public.public_terms);
+    paragraph(&mut out, "  ", &cost.unwrap_or_else(|| format!("{}.", wording::capital(wording::NO_NOISE))));
+    line(&mut out, "");
+    for sentence in &public.public_terms.guarantee {
+        paragraph(&mut out, "  ", &clean(sentence));
+    }
+    out
+}
+
+/// A hash: longer than a label, and nothing but hex digits where nobody changed it.
+fn label_in_full(hash: &str) -> String {
+    wording::shortened(hash, 64)
+}
+
+/// Who sees a public result.
+const EVERYBODY: &str = "everybody";
+
+/// A view, and who sees it.
+#[derive(Clone, Copy)]
+struct ShownView<'a> {
+    party: &'a str,
+    view: &'a ResultView,
+}
+
+/// What anybody may publish first, marked as that, then what this party alone sees.
+fn public_and_own(out: &mut String, report: &RunReport, public: &ResultView) {
+    let everybody = ShownView { party: EVERYBODY, view: public };
+    let party = label(&report.party);
+    let own = ShownView { party: &party, view: &report.view };
+    let shown = if report.is_public() { vec![everybody] } else { vec![everybody, own] };
+    if let [_, _] = shown[..] {
         line(out, "What everybody sees");
-        view_lines(out, &shown);
     }
-    if let ResultView::Lift(_) = &report.view {
-        let numbers = [Some(&report.view), other].into_iter().flatten().map(released_numbers).sum();
-        let what = match numbers {
-            0 => "No number is shown.".to_owned(),
-            all => format!("All {all} numbers that are shown are in report.html."),
-        };
-        line(out, &format!("  {what}"));
-        let views = [Some(&report.view), other].into_iter().flatten();
-        let notes = views.filter_map(|view| match view {
-            ResultView::Lift(view) => wording::multiplicity(view),
+    view_lines(out, everybody);
+    line(out, "");
+    paragraph(out, "  ", wording::PUBLIC);
+    let cost = report.public_terms.as_ref().and_then(wording::public_cost);
+    cost.iter().for_each(|cost| paragraph(out, "  ", cost));
+    paragraph(out, "  ", &wording::own_report(report));
+    line(out, "");
+    if let [_, own] = shown[..] {
+        line(out, &format!("What {party} alone sees"));
+        view_lines(out, own);
+    }
+    numbers_shown(out, &shown, "report.html");
+}
+
+/// Views with what is said of their numbers.
+fn result_lines(out: &mut String, views: &[ShownView<'_>], all_in: &str) {
+    views.iter().for_each(|view| view_lines(out, *view));
+    numbers_shown(out, views, all_in);
+}
+
+/// How many numbers of lift studies there are, where all of them are, and how often intervals mislead.
+fn numbers_shown(out: &mut String, views: &[ShownView<'_>], all_in: &str) {
+    let lifts = || {
+        views.iter().filter_map(|shown| match shown.view {
+            ResultView::Lift(view) => Some(view),
             ResultView::Program { .. } => None,
-        });
-        notes.for_each(|note| paragraph(out, "  ", &note));
+        })
+    };
+    if lifts().next().is_none() {
+        return;
     }
-    if report.public.is_some() {
-        if other.is_none() {
-            line(out, "");
-        }
-        paragraph(out, "  ", wording::PUBLIC);
-    }
+    let what = match lifts().map(released_numbers).sum() {
+        0 => "No number is shown.".to_owned(),
+        all => format!("All {all} numbers that are shown are in {all_in}."),
+    };
+    line(out, &format!("  {what}"));
+    lifts().filter_map(wording::multiplicity).for_each(|note| paragraph(out, "  ", &note));
 }
 
 /// One view.
-fn view_lines(out: &mut String, report: &RunReport) {
-    match &report.view {
+fn view_lines(out: &mut String, shown: ShownView<'_>) {
+    match shown.view {
         ResultView::Lift(view) => {
-            *out += &lift_table(&[report], None);
+            *out += &table_of(&[Column { party: shown.party.to_owned(), view }], None);
             verdict_line(out, view);
             also_released(out, view);
         }
@@ -131,11 +207,8 @@ fn view_lines(out: &mut String, report: &RunReport) {
 }
 
 /// How many numbers of a lift study a view holds.
-fn released_numbers(view: &ResultView) -> usize {
-    match view {
-        ResultView::Lift(view) => view.cells.iter().map(|cell| cell.counts.len()).sum(),
-        ResultView::Program { .. } => 0,
-    }
+fn released_numbers(view: &LiftView) -> usize {
+    view.cells.iter().map(|cell| cell.counts.len()).sum()
 }
 
 /// Of two parties one knows all that was sent; of more, what it sent and got itself.
@@ -152,12 +225,16 @@ pub fn lift_table(views: &[&RunReport], truth: Option<f64>) -> String {
         .iter()
         .filter_map(|report| match &report.view {
             ResultView::Lift(view) => {
-                let party = if report.is_public() { "everybody".to_owned() } else { label(&report.party) };
+                let party = if report.is_public() { EVERYBODY.to_owned() } else { label(&report.party) };
                 Some(Column { party, view })
             }
             ResultView::Program { .. } => None,
         })
         .collect();
+    table_of(&columns, truth)
+}
+
+fn table_of(columns: &[Column<'_>], truth: Option<f64>) -> String {
     let Some(first) = columns.first() else {
         return String::new();
     };
@@ -166,7 +243,7 @@ pub fn lift_table(views: &[&RunReport], truth: Option<f64>) -> String {
     let names = columns.iter().flat_map(|column| wording::cell_names(column.view));
     let arms = [&first.view.test, &first.view.control].map(|arm| label(arm));
     let labels = widest(names.chain(arms), LABEL_WIDTH - 2).max(heading.chars().count() - 2) + 4;
-    let table = Table { scale, columns: &columns, labels };
+    let table = Table { scale, columns, labels };
     let mut out = String::new();
     let seen: Vec<String> = columns.iter().map(|column| format!("what {} sees", column.party)).collect();
     line(&mut out, &table.row(2, &heading, &seen));
@@ -487,7 +564,7 @@ fn privacy_lines(out: &mut String, report: &RunReport) {
         return;
     };
     let paid = match &privacy.total {
-        Some(total) => format!("{} = {}", clean(&wording::charged(total)), total.words()),
+        Some(total) => format!("{} = {}", clean(&wording::charged_to(report, total)), total.words()),
         // A stored answer of an earlier version knows its release alone.
         None => format!(
             "rho {} for this release = ({}, {})-DP",

@@ -15,6 +15,7 @@ fn whole() -> RunReport {
     report.servers =
         Some(ServersInfo { members: vec![server], security: "malicious".into(), transport: "tls".into() });
     report.public = Some(ResultView::Program { outputs, lists });
+    report.public_terms = samples::both().public_terms;
     report.broke_off =
         vec![PeerHistory { peer: "hospitals".into(), releases: 1, after_index: 0, after_payment: 1 }];
     let steps = vec![StepReport { step: "trim".into(), changed: 1, first: "line 2".into() }];
@@ -47,6 +48,61 @@ fn every_field_of_a_report_is_in_the_table_of_the_documentation() {
     assert!(all.len() > 80 && all.contains("after_payment"), "{all:?}");
     let missing: Vec<&String> = all.iter().filter(|name| !table.contains(&format!("`{name}`"))).collect();
     assert!(missing.is_empty(), "docs/cli.md does not name {missing:?}");
+}
+
+/// What is passed on holds the public view and nothing of one party; and the same whoever's report it is of.
+#[test]
+fn a_public_result_is_the_same_at_all_parties() {
+    let mut own = samples::both();
+    own.warnings.push("the ledger of hospitals went back".into());
+    let other = RunReport {
+        party: "hospitals".into(),
+        role: "advertiser".into(),
+        view: own.public.clone().expect("it has one"),
+        privacy: Privacy { spent: 0.7, attempt: None, ..own.privacy.clone() },
+        own_warnings: vec!["620 events of 413 identifiers were cut: more than max_events".into()],
+        seconds: 1.0,
+        bytes: 7,
+        guarantee: Vec::new(),
+        settings: "ferret".into(),
+        ..own.clone()
+    };
+    let made = [&own, &other].map(|report| {
+        let public = PublicReport::of(report).expect("a public result");
+        [public_to_json(&public).expect("JSON"), summary::public(&public), html::render_public(&public)]
+    });
+    assert_eq!(made[0], made[1]);
+    for text in &made[0] {
+        for named in
+            ["973", "401,974", "401974", "402,263", "402263", "1,013", "724", "went back", "bytes", "of 1 on"]
+        {
+            assert!(!text.contains(named), "{named}: {text}");
+        }
+        assert!(text.contains(&own.study.full_hash) && text.contains("adding or removing a row"), "{text}");
+        assert!(text.contains("hospitals") && text.contains(&own.study.program), "{text}");
+    }
+    assert!(made[0][1].contains("it costs rho 0.1 (1/10) = (2.15, 1e-6)-DP; attempt 2."), "{}", made[0][1]);
+    let none = PublicReport::of(&samples::registry()).expect_err("no public result");
+    assert!(none.to_string().contains("no public result") && matches!(none.kind(), base::Fault::Input(_)));
+    let old = RunReport { public_terms: None, ..own };
+    assert!(PublicReport::of(&old).expect_err("no terms").to_string().contains("earlier version"));
+}
+
+/// Exact numbers of own rows stand under their own heading at the end, with nothing public near them.
+#[test]
+fn own_numbers_stand_apart_from_the_public_result() {
+    let report = samples::both();
+    let text = summary::terminal(&report);
+    let (before, own) = text.split_once("Reading of your own files. For you only\n").expect("a heading");
+    assert!(own.contains("973") && !before.contains("973"), "{text}");
+    let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what}: {text}"));
+    assert!(place("What everybody sees") < place("tacit report --public"));
+    assert!(place("tacit report --public") < place("What registry alone sees"));
+    let page = html::render(&report);
+    let (before, own) = page.split_once(">Reading of your own files<").expect("a section");
+    let own = own.split_once("</section>").expect("it ends").0;
+    assert!(own.contains("973") && !before.contains("973") && own.contains("For you only"), "{page}");
+    assert!(before.contains("tacit report --public") && before.contains("(2.15, 1e-6)-DP"), "{page}");
 }
 
 /// What went out is told from what was paid for: a payment is nothing that others have seen.

@@ -7,7 +7,9 @@
 mod tests;
 
 use crate::summary::has_exact_numbers;
-use crate::{CellView, Disclosure, LiftView, Privacy, ProgramOutput, ResultView, RunReport, SpentBy};
+use crate::{
+    CellView, Disclosure, LiftView, Privacy, ProgramOutput, PublicTerms, ResultView, RunReport, SpentBy,
+};
 use base::clean;
 use page::numbers;
 use page::numbers::{MISSING, fixed, scientific};
@@ -425,6 +427,30 @@ pub fn drew_the_noise(report: &RunReport) -> Option<String> {
 pub const PUBLIC: &str = "This result is the same at all parties, and everybody may publish it: nobody knows \
                           the noise in it, and it protects the data of all.";
 
+/// What a report with a public result says of itself beside it.
+pub fn own_report(report: &RunReport) -> String {
+    format!(
+        "This report itself is for {} alone: it holds counts of its files, sizes and its ledger. What may be \
+         passed on is made by: tacit report --public report.json --html public.html",
+        label(&report.party)
+    )
+}
+
+/// What the public result costs who reads it and nothing else; nothing where that is not known, or there is
+/// no noise in it.
+pub fn public_cost(terms: &PublicTerms) -> Option<String> {
+    let (epsilon, delta) = (numbers::up(terms.epsilon?, 3), numbers::up(terms.delta?, 3));
+    let rho = label(&numbers::rho(&terms.rho, terms.rho_value));
+    let attempt = terms.attempt.map_or_else(String::new, |attempt| format!("; attempt {attempt}"));
+    Some(format!("To whoever reads this result alone it costs rho {rho} = ({epsilon}, {delta})-DP{attempt}."))
+}
+
+/// Heading of what is said of this party's own files.
+pub const OWN_FILES: &str = "Reading of your own files";
+
+/// Whom that is for.
+pub const FOR_YOU: &str = "For you only";
+
 /// Why a view must not be passed on, and how much of the report that is: `this view contains exact numbers`.
 /// Nothing of what everybody may publish, and where there is no result.
 pub struct KeptView {
@@ -488,14 +514,23 @@ pub fn noise_of(privacy: &Privacy) -> String {
 /// What stands in place of privacy parameters where a study has none.
 pub const NO_NOISE: &str = "no noise: results are exact; every party's policy allowed it";
 
-/// What a view cost: `rho 0.11 for this view (0.1 for the release, 0.01 for the sizes of the match)`.
-pub fn charged(total: &PrivacyTotal) -> String {
+/// What a party got cost: `rho 0.11 for this view (0.1 release, 0.01 sizes)`, `what` being that view.
+/// Beside a public result, which costs another reader less, it is of all that the party got.
+pub fn charged(total: &PrivacyTotal, what: &str) -> String {
     let rho = numbers::short(total.rho_value, 4);
     let Some(sizes) = total.sizes_value().filter(|sizes| *sizes > 0.0) else {
-        return format!("rho {} for this view", numbers::rho(&total.rho, total.rho_value));
+        return format!("rho {} for {what}", numbers::rho(&total.rho, total.rho_value));
     };
     let release = numbers::short(total.rho_value - sizes, 4);
-    format!("rho {rho} for this view ({release} release, {} sizes)", numbers::short(sizes, 4))
+    format!("rho {rho} for {what} ({release} release, {} sizes)", numbers::short(sizes, 4))
+}
+
+/// The same of a report.
+pub fn charged_to(report: &RunReport, total: &PrivacyTotal) -> String {
+    match report.public {
+        Some(_) => charged(total, &format!("all that {} got", label(&report.party))),
+        None => charged(total, "this view"),
+    }
 }
 
 /// How often chance alone shows a difference where many cells are looked at.
@@ -510,6 +545,11 @@ pub fn multiplicity(view: &LiftView) -> Option<String> {
             numbers::short(misses, 2)
         )
     })
+}
+
+/// Names in a line.
+pub fn names(names: &[String]) -> String {
+    names.iter().map(|name| label(name)).collect::<Vec<_>>().join(", ")
 }
 
 /// The other parties' names.

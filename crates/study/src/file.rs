@@ -91,7 +91,7 @@ impl StudyFile {
 pub fn read_text(path: &Path) -> Result<String, Error> {
     use std::io::Read;
     let shown = path.display();
-    let file = std::fs::File::open(path).map_err(|e| Error::io(format!("cannot open {shown}"), &e))?;
+    let file = std::fs::File::open(path).map_err(|e| Error::reading(format!("cannot open {shown}"), &e))?;
     let mut bytes = Vec::new();
     let cap = limits::STUDY_BYTES as u64;
     let read = file.take(cap + 1).read_to_end(&mut bytes);

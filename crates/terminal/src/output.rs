@@ -33,12 +33,12 @@ pub fn verdict(error: &Error) -> ExitVerdict {
 
 /// Reports an error on standard error, with `--json` also as one object on standard output.
 pub fn fail(error: &Error, json: bool) -> ExitCode {
-    fail_with(error, json, None::<&()>)
+    fail_with(error, json, &json!({}))
 }
 
-/// [`fail`] where this party's own answer is complete all the same: with `--json` it is in the object, as
-/// `answer`.
-pub fn fail_with(error: &Error, json: bool, answer: Option<&impl Serialize>) -> ExitCode {
+/// [`fail`] where something was found out all the same: with `--json` the fields of `beside` are in the
+/// object, too.
+pub fn fail_with(error: &Error, json: bool, beside: &impl Serialize) -> ExitCode {
     let ExitVerdict { code, name } = verdict(error);
     // When even standard error is gone, the exit code still tells.
     let _ = writeln!(std::io::stderr(), "error: {error}");
@@ -51,8 +51,8 @@ pub fn fail_with(error: &Error, json: bool, answer: Option<&impl Serialize>) -> 
         "party": party, "peer": at.peer, "step": step,
             "suspects": error.accusation().map(|told| told.suspects(&at.party)),
         }});
-        if let Some(report) = answer {
-            object["answer"] = json!(report);
+        if let serde_json::Value::Object(beside) = json!(beside) {
+            beside.into_iter().for_each(|(name, value)| object[name] = value);
         }
         let _ = print(&object.to_string());
     }

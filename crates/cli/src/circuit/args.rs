@@ -96,6 +96,7 @@ pub struct CircuitRun {
 
 /// Counts gates, layers, inputs and outputs of a circuit file.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  tacit circuit info add64.txt\n  tacit circuit info vote.gmw --json")]
 pub struct Info {
     /// The circuit file
     pub file: PathBuf,

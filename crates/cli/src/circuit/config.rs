@@ -57,7 +57,7 @@ impl Config {
     /// When the file cannot be read, or is malformed: file, line and reason.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let file = path.display().to_string();
-        let failed = |e: std::io::Error| Error::io(format!("cannot read {file}"), &e);
+        let failed = |e: std::io::Error| Error::reading(format!("cannot read {file}"), &e);
         let reader = BufReader::new(std::fs::File::open(path).map_err(failed)?);
         let mut config = parse(reader, &file)?;
         let folder = path.parent().unwrap_or(Path::new(""));

@@ -85,7 +85,7 @@ pub fn own(wired: &Wired, me: PartyId, file: Option<&Path>) -> Result<Vec<Vec<bo
 
 fn from_file(path: &Path, widths: &[u32]) -> Result<Vec<Vec<bool>>, Error> {
     let shown = path.display().to_string();
-    let failed = |e: std::io::Error| Error::io(format!("cannot read {shown}"), &e);
+    let failed = |e: std::io::Error| Error::reading(format!("cannot read {shown}"), &e);
     values::read(BufReader::new(std::fs::File::open(path).map_err(failed)?), &shown, widths)
 }
 

@@ -37,7 +37,7 @@ pub fn run(args: &CircuitArgs) -> Result<(), Error> {
 
 /// Reads a circuit file.
 fn read(path: &Path) -> Result<(Wired, NetlistFormat), Error> {
-    let failed = |e: std::io::Error| Error::io(format!("cannot read {}", path.display()), &e);
+    let failed = |e: std::io::Error| Error::reading(format!("cannot read {}", path.display()), &e);
     let file = std::fs::File::open(path).map_err(failed)?;
     files::read(BufReader::with_capacity(1 << 16, file), &path.display().to_string())
 }

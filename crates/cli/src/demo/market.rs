@@ -41,6 +41,8 @@ struct Summary {
     /// Application bytes sent by all parties before TLS.
     bytes: u64,
     study: String,
+    /// Its hash in full.
+    full_hash: String,
 }
 
 /// A peer and its bandwidth.
@@ -170,6 +172,7 @@ fn summary(reports: &[RunReport], truth: Option<Found>) -> Result<Summary, Error
         seconds: reports.iter().map(|r| r.seconds).fold(0.0, f64::max),
         bytes: customer.stages.iter().flat_map(|s| s.price.sent.iter()).sum(),
         study: customer.study.hash.clone(),
+        full_hash: customer.study.full_hash.clone(),
     })
 }
 

@@ -65,8 +65,7 @@ const MISSED: &str =
 /// The JSON of `tacit demo --json`.
 #[derive(Debug, Serialize)]
 struct Summary {
-    /// Absolute difference of mean clamped outcomes, test minus control, per person, as the publisher sees
-    /// it.
+    /// Absolute difference of mean clamped outcomes, test minus control, per person: the public result.
     lift: f64,
     interval: [f64; 2],
     noise_interval: [f64; 2],
@@ -86,6 +85,8 @@ struct Summary {
     peak_memory_bytes: BTreeMap<String, u64>,
     cpu_seconds: BTreeMap<String, f64>,
     study: String,
+    /// Its hash in full, as ledgers have it.
+    full_hash: String,
 }
 
 /// One party's view.
@@ -205,5 +206,6 @@ fn summary(reports: &[&RunReport; 2], truth: f64) -> Result<Summary, Error> {
         peak_memory_bytes: reports.iter().map(|r| (r.party.clone(), r.peak_memory_bytes)).collect(),
         cpu_seconds: reports.iter().map(|r| (r.party.clone(), r.cpu_seconds)).collect(),
         study: first.study.hash.clone(),
+        full_hash: first.study.full_hash.clone(),
     })
 }

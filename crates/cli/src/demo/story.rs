@@ -99,7 +99,11 @@ pub fn ledger(reports: [&RunReport; 2]) -> String {
     };
     let each = match [&first.privacy.total, &second.privacy.total] {
         [Some(a), Some(b)] if a == b => {
-            format!("\n  privacy  each party: {} = {}", report::wording::charged(a), a.words())
+            format!(
+                "\n  privacy  each party: {} = {}",
+                report::wording::charged(a, "all that it got"),
+                a.words()
+            )
         }
         [Some(a), Some(b)] => {
             format!("\n  privacy  {}: {}; {}: {}", first.party, a.words(), second.party, b.words())

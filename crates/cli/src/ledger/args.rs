@@ -30,6 +30,8 @@ pub enum LedgerAction {
     ///
     /// Parties have the names that they had in studies whose answers are kept here; a party file adds those
     /// of its study, and what is left of its bounds.
+    #[command(after_help = "Examples:\n  tacit ledger show registry.ledger\n  tacit ledger show \
+                            registry.ledger --party registry.toml")]
     Show {
         /// The ledger
         ledger: PathBuf,
@@ -63,6 +65,8 @@ pub enum LedgerAction {
     /// Computes the chain of hashes with every peer anew from the rows, and names the first row that was
     /// changed, is missing or was added; exit code 2 then. Checks every party's signature on every debit, in
     /// a ledger or in an exported one.
+    #[command(after_help = "Examples:\n  tacit ledger verify registry.ledger\n  tacit ledger verify \
+                            registry-ledger.json")]
     Verify {
         /// The ledger, or what `tacit ledger export` printed of one
         ledger: PathBuf,
@@ -84,6 +88,7 @@ pub enum LedgerAction {
         csv: bool,
     },
     /// Copy the ledger to a new file, whole whatever else goes on with it; never overwrites
+    #[command(after_help = "Example:\n  tacit ledger backup registry.ledger registry-2024-05.ledger")]
     Backup {
         /// The ledger
         ledger: PathBuf,

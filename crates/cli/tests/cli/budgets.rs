@@ -1,7 +1,7 @@
 //! Budgets that do not start anew, and what a party is told before it spends.
 
 use crate::support::parties::make_key;
-use crate::support::{Done, Pair, Running, command, read, tacit};
+use crate::support::{Done, NAMES, Pair, Running, command, read, tacit};
 use std::path::Path;
 
 /// `tacit run` of one party, without what the helper says for it.
@@ -100,7 +100,7 @@ fn a_viewer_with_a_new_key_is_noticed_and_a_total_bounds_it() {
     refused.failed(5, &["policy.total: 0.11 of 0.2 spent on lineage publisher by all viewers together"]);
     let [done, other] = pair.both([&[], &[]]);
     assert!(done.stderr.contains("sees lineage publisher for the first time"), "{}", done.stderr);
-    let warnings = done.fine().json()["warnings"].clone();
+    let warnings = done.fine().json()["own_warnings"].clone();
     assert!(warnings.to_string().contains("for the first time"), "{warnings}");
     other.fine();
 }
@@ -209,13 +209,68 @@ fn rho_is_not_spent_on_what_cannot_be_shown() {
     );
     assert!(!refused.stderr.contains("waiting"), "{}", refused.stderr);
     assert!(!pair.path("publisher.ledger").exists(), "a refusal makes no ledger");
-    tacit(["check", pair.path("publisher.toml").to_str().unwrap()]).failed(5, &["--spend-anyway"]);
+    let told = tacit(["check", pair.path("publisher.toml").to_str().unwrap(), "--json"]);
+    told.failed(5, &["--spend-anyway"]);
+    let budget = told.json()["budget"].clone();
+    assert_eq!(budget["refusals"][0].as_str().map(|text| told.stderr.contains(text)), Some(true), "{budget}");
+    assert_eq!(budget["towards"][0]["takes"], "0.11");
     // Said, it runs, and what is not shown is called that.
     let [done, other] = pair.both([&[], &[]]);
-    let report = done.fine().json();
+    let [report, others] = [done, other].map(|done| done.fine().json());
     assert!(report["view"]["cells"][0]["refused"].as_str().unwrap().ends_with("not shown"), "{report}");
-    assert!(report["warnings"].to_string().contains("the test arm"), "{report}");
-    other.fine();
+    assert_eq!(report["warnings"], serde_json::json!([]));
+    assert!(report["own_warnings"].to_string().contains("the test arm"), "{report}");
+    own_numbers_stand_apart(&pair, &report);
+    passed_on(&pair, &[report, others]);
+}
+
+/// What is said of a party's own rows comes after everything else, under a heading of its own.
+fn own_numbers_stand_apart(pair: &Pair, report: &serde_json::Value) {
+    let json = pair.path("out-publisher").join("report.json");
+    let text = tacit(["report", json.to_str().unwrap()]).fine().stdout;
+    let (before, own) = text.split_once("Reading of your own files. For you only\n").unwrap();
+    let arm = report["own_warnings"][0].as_str().unwrap();
+    let arm = &arm[..arm.find(", and no").unwrap()];
+    assert!(own.contains(arm) && !before.contains(arm), "{text}");
+    assert!(before.contains("tacit report --public report.json"), "{text}");
+    assert!(before.contains("To whoever reads this result alone it costs rho 0.1 (1/10) ="), "{text}");
+    let page = read(&pair.path("out-publisher").join("report.html"));
+    let (before, own) = page.split_once(">Reading of your own files<").unwrap();
+    assert!(own.contains(arm) && !before.contains(arm), "{page}");
+    assert!(!page.contains("publisher with advertiser sees"), "{page}");
+}
+
+/// What may be passed on is byte for byte the same at both parties, and holds nothing of either's own.
+fn passed_on(pair: &Pair, reports: &[serde_json::Value; 2]) {
+    let made = NAMES.map(|name| {
+        let folder = pair.path(&format!("out-{name}"));
+        let (json, page) = (folder.join("report.json"), folder.join("public.html"));
+        let words = ["report", "--public", json.to_str().unwrap()];
+        let text = tacit(words.into_iter().chain(["--html", page.to_str().unwrap()])).fine().stdout;
+        [text, read(&page), tacit(words.into_iter().chain(["--json"])).fine().stdout]
+    });
+    assert_eq!(made[0], made[1]);
+    let public: serde_json::Value = serde_json::from_str(&made[0][2]).unwrap();
+    let fields: Vec<&String> = public.as_object().unwrap().keys().collect();
+    assert_eq!(fields, ["format", "mode", "parties", "public", "public_terms", "servers", "study"]);
+    assert_eq!((&public["format"], &public["public"]), (&"tacit-public/1".into(), &reports[0]["public"]));
+    assert_eq!(public["parties"], serde_json::json!(NAMES));
+    let terms = &public["public_terms"];
+    assert_eq!((&terms["rho"], &terms["attempt"]), (&"1/10".into(), &serde_json::Value::Null));
+    let study = pair.path("study.toml");
+    let checked = tacit(["check", study.to_str().unwrap(), "--json"]).fine().json();
+    assert_eq!(public["study"]["full_hash"], checked["study"]["hash"]);
+    for report in reports {
+        let own =
+            report["own_warnings"].as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned());
+        let numbers = ["bytes", "peak_memory_bytes"].map(|field| report[field].to_string());
+        let total = report["privacy"]["total"]["rho"].as_str().unwrap().to_owned();
+        for own in own.chain(numbers).chain([total, "of 1 on".into(), "in the union".into()]) {
+            for text in &made[0] {
+                assert!(!text.contains(&own), "{own:?} is in {text}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -225,10 +280,14 @@ fn a_policy_has_a_floor_of_candidates() {
     pair.edit("study.toml", "[release.public]", "[release.to.advertiser]");
     let text = "the study has 2 noise candidates";
     check(&pair, &[]).failed(5, &[text, "policy.candidates is 64"]);
-    std::fs::write(
-        pair.path("publisher.toml"),
-        read(&pair.path("publisher.toml")) + "[policy]\ncandidates = 2\n",
-    )
-    .unwrap();
+    for name in NAMES {
+        let file = pair.path(&format!("{name}.toml"));
+        std::fs::write(&file, read(&file) + "[policy]\ncandidates = 2\n").unwrap();
+    }
     check(&pair, &[]).fine();
+    // What is for the advertiser alone is not passed on.
+    let [_, _] = pair.both([&[], &[]]).map(Done::fine);
+    let report = pair.path("out-advertiser").join("report.json");
+    tacit(["report", "--public", report.to_str().unwrap(), "--json"])
+        .failed(2, &["no public result", "[release.public]"]);
 }

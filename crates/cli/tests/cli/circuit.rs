@@ -147,7 +147,7 @@ fn what_does_not_fit_is_refused_with_its_place() {
         let words = [vec!["circuit"], words, vec!["--json"]].concat();
         tacit(at, &words).failed(2, &parts);
     }
-    tacit(at, &["circuit", "info", "missing.txt"]).failed(1, &["cannot read missing.txt"]);
+    tacit(at, &["circuit", "info", "missing.txt"]).failed(2, &["cannot read missing.txt"]);
 }
 
 #[test]
@@ -356,7 +356,7 @@ fn a_malformed_configuration_is_refused_with_its_place() {
     }
     std::fs::write(at.join("bad.conf"), b"n 2\n\xff\n").unwrap();
     hosts.start("bad.conf", &[]).end().failed(2, &["bad.conf, line 2: this line is not text"]);
-    hosts.start("missing.conf", &[]).end().failed(1, &["cannot read missing.conf"]);
+    hosts.start("missing.conf", &[]).end().failed(2, &["cannot read missing.conf"]);
 }
 
 #[test]

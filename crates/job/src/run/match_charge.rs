@@ -8,6 +8,7 @@ use matching::RestartPermit;
 use matching::dummies::Dummies;
 use privacy::dummies;
 use privacy::ledger::{Bytes32, Debit, MatchStart, begun_id, match_again_id, match_id};
+use release::rational::{shown, small};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -63,6 +64,26 @@ impl OwnerRun<'_> {
         let last = self.lock()?.last_begun(&self.begun_id(agreement))?.map_or(0, |last| last.number);
         let number = if self.goes_on() { last.max(1) } else { last + 1 };
         self.debits_of(agreement, number)
+    }
+
+    /// The error of a run that broke off after the sizes of its match were charged and before its release: it
+    /// says what that cost, and what to do next.
+    pub(super) fn leaving_sizes(&self, error: Error) -> Error {
+        let charge = || dummies::charge(&self.checked.study, self.checked.me).ok().flatten();
+        let (Some(number), Some(charge)) = (self.sizes_paid, charge()) else { return error };
+        let next = if self.goes_on() {
+            "the match goes on where it was, and nothing more is charged for it"
+        } else if self.is_afresh(number + 1) {
+            "its match is made with other made-up rows, and the sizes are charged again"
+        } else {
+            "its match is made with the same made-up rows, and nothing more is charged for it"
+        };
+        error.leaving(format!(
+            "Spent: rho {} and delta {} towards each other party, for the sizes that the match shows; on the \
+             release: nothing. Run again, with the same study and the same data: {next}",
+            shown(&charge.rho),
+            small(&charge.delta)
+        ))
     }
 
     fn begun_id(&self, agreement: &Agreement) -> Bytes32 {

@@ -132,6 +132,7 @@ impl OwnerRun<'_> {
             None => {
                 let begun = self.begin_match(agreement)?;
                 let dummies = self.dummies(agreement, &begun)?;
+                self.sizes_paid = dummies.is_some().then_some(begun.number);
                 self.match_anew(stage, dummies, agreement)?
             }
         };

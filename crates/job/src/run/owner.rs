@@ -53,6 +53,9 @@ pub(super) struct OwnerRun<'a> {
     pub kept_spine: Option<KeptSpine>,
     /// What rows are matched by, where servers join them.
     pub salt: Option<Seed>,
+    /// The number of the match whose sizes were charged, until the release begins, which says itself how
+    /// things stand.
+    pub sizes_paid: Option<u64>,
     pub answer: OwnAnswer,
 }
 
@@ -94,14 +97,28 @@ impl<'a> OwnerRun<'a> {
         let kept_spine = kept_spine(party, checked)?;
         let salt = outsourced::salt_of(party, checked)?;
         let answer = OwnAnswer::default();
-        let run = Self { party, checked, ledger, watch, session, farewell, log, kept_spine, salt, answer };
+        let sizes_paid = None;
+        let run = Self {
+            party,
+            checked,
+            ledger,
+            watch,
+            session,
+            farewell,
+            log,
+            kept_spine,
+            salt,
+            sizes_paid,
+            answer,
+        };
         Ok((run, meeting.workers))
     }
 
     /// Runs, and tells the others where it began when it fails, while the channels are still there, those of
     /// workers that have not begun among them.
     pub fn run(&mut self, mut workers: Vec<Channels>) -> Result<RunReport, Error> {
-        let done = self.phases(&mut workers).map_err(|error| stopped(self.farewell.as_ref(), error));
+        let done = self.phases(&mut workers);
+        let done = done.map_err(|error| stopped(self.farewell.as_ref(), self.leaving_sizes(error)));
         if let (Err(_), Some(key), Some(report)) = (&done, self.answer.unkept, &self.answer.report) {
             // The error of the run is the one to tell: the report is with the caller in any case.
             let _ = self.store_answer(&key, report);
@@ -276,11 +293,13 @@ impl<'r> AllowedRun<'r, '_> {
             transport: self.transport.to_string(),
             charge,
             distance: scales.most_distance(checked.me),
+            public: (scales.charge(Viewer::Public), scales.distance_to(Viewer::Public)),
             total: PrivacyTotal::of_view(&checked.study, checked.me, charge)?,
             lineage: checked.charges(party)?.then(|| party.lineage.clone()).flatten(),
             viewers: run.viewers()?,
             broke_off: run.broke_off()?,
-            noticed: [self.strangers.clone(), run.noticed()?].concat(),
+            noticed: run.noticed()?,
+            strangers: self.strangers.clone(),
             budget: release::rational::to_f64(&party.policy.budget),
             seconds: self.start.elapsed().as_secs_f64(),
             stages: run.log.all(),
@@ -338,7 +357,10 @@ impl<'r> AllowedRun<'r, '_> {
         let view = Some(interpret::view(study, built, scales, &shown)?);
         match unit.viewer {
             Viewer::Party(_) => seen.own = view,
-            Viewer::Public => seen.public = view,
+            Viewer::Public => {
+                seen.public = view;
+                seen.public_attempt = released.attempt;
+            }
         }
         Ok(())
     }
@@ -406,6 +428,7 @@ impl<'r> Actor for AllowedRun<'r, '_> {
     ) -> Result<Views, Error> {
         let (mut seen, mut ran) = (Views::default(), Vec::with_capacity(stage.units().len()));
         self.run.log.begin(stage.name(), stage.items());
+        self.run.sizes_paid = None;
         for unit in stage.units() {
             let OwnerRun { party, checked, ledger, session, .. } = &mut *self.run;
             let payment = Payment { party, checked, ledger, agreement: &self.agreement };

@@ -181,7 +181,7 @@ impl KeptSpine {
 
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     let shown = path.display();
-    let failed = |e: &std::io::Error| Error::io(format!("cannot read the kept spine {shown}"), e);
+    let failed = |e: &std::io::Error| Error::reading(format!("cannot read the kept spine {shown}"), e);
     let mut file = OpenOptions::new().read(true).open(path).map_err(|e| failed(&e))?;
     let metadata = file.metadata().map_err(|e| failed(&e))?;
     #[cfg(unix)]

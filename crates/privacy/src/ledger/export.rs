@@ -293,7 +293,7 @@ impl Export {
     /// When the file cannot be read, is too large, or is no export.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let shown = path.display();
-        let failed = |e: &std::io::Error| Error::io(format!("cannot read {shown}"), e);
+        let failed = |e: &std::io::Error| Error::reading(format!("cannot read {shown}"), e);
         let length = std::fs::metadata(path).map_err(|e| failed(&e))?.len();
         if length > EXPORT_BYTES {
             return Err(Error::limit("bytes of an exported ledger", length, EXPORT_BYTES));

@@ -2,7 +2,7 @@
 
 use crate::{
     CellView, CountView, Disclosure, FORMAT, LiftView, MatchCount, PartyInfo, Privacy, ProgramOutput,
-    ResultView, RunReport, ServerInfo, ServersInfo, SpentBy, StageReport, StudyInfo,
+    PublicTerms, ResultView, RunReport, ServerInfo, ServersInfo, SpentBy, StageReport, StudyInfo,
 };
 use base::Cost;
 use data::InputReport;
@@ -64,6 +64,7 @@ pub fn registry() -> RunReport {
             title: "1954 poliomyelitis field trial, placebo-control areas".into(),
             kind: "lift".into(),
             hash: "7c41 09aa 5be2".into(),
+            full_hash: format!("7c4109aa5be2{}", "0".repeat(52)),
             program: "9d".repeat(32),
         },
         party: "registry".into(),
@@ -86,6 +87,7 @@ pub fn registry() -> RunReport {
         mode: "sums".into(),
         shards: 2,
         public: None,
+        public_terms: None,
         shown_to: vec!["hospitals".into(), "registry".into()],
         view: ResultView::Lift(LiftView {
             test: "vaccine".into(),
@@ -153,6 +155,7 @@ pub fn registry() -> RunReport {
         cpu_seconds: 37.25,
         stored: false,
         warnings: vec![],
+        own_warnings: vec![],
         broke_off: vec![],
     }
 }
@@ -256,11 +259,27 @@ pub fn program() -> RunReport {
     report
 }
 
+fn terms() -> PublicTerms {
+    PublicTerms {
+        rho: "1/10".into(),
+        rho_value: 0.1,
+        epsilon: Some(2.1419),
+        delta: Some(1e-6),
+        off: 1e-12,
+        unit: Some("child".into()),
+        attempt: Some(2),
+        guarantee: vec!["The noise is calibrated for adding or removing a row.".into()],
+    }
+}
+
 /// What everybody sees of a study, where the registry has a view of its own as well.
 pub fn both() -> RunReport {
     let mut report = registry();
     let ResultView::Lift(view) = hospitals().view else { unreachable!("a lift report") };
     report.public = Some(ResultView::Lift(view));
+    report.public_terms = Some(terms());
+    report.own_warnings =
+        vec!["the control arm (placebo) of breakdown north has 973 rows, and no result is shown".into()];
     report.shown_to = vec!["everybody".into(), "registry".into()];
     report.privacy.candidates = None;
     report

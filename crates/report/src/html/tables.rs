@@ -2,10 +2,10 @@
 
 use super::paragraph;
 use crate::wording::{
-    LABEL_CHARS, MeanScale, NO_NOISE, capital, cell_names, charged, drew_the_noise, label, noise, noise_of,
-    output_values, quantity, quantity_title, relative, spent, told_apart,
+    LABEL_CHARS, MeanScale, NO_NOISE, capital, cell_names, charged_to, drew_the_noise, label, noise,
+    noise_of, output_values, quantity, quantity_title, relative, spent, told_apart,
 };
-use crate::{CellView, LiftView, ProgramList, ProgramOutput, RunReport, StageReport};
+use crate::{CellView, LiftView, ProgramList, ProgramOutput, PublicTerms, RunReport, StageReport, StudyInfo};
 use data::InputReport;
 use page::markup::{Markup, element, minus, number, text, words};
 use page::numbers::{
@@ -141,7 +141,15 @@ pub fn released(view: &LiftView) -> Markup {
             element("tr", &[], cells)
         })
     });
-    table("As released. Sigma is the standard deviation of the noise.", &columns, rows)
+    let derived = view.cells.iter().flat_map(|cell| &cell.counts).any(|count| count.derived);
+    let caption = match derived {
+        true => {
+            "As released, but for those marked \"as read\", which are computed from released ones. Sigma is \
+             the standard deviation of the noise."
+        }
+        false => "As released. Sigma is the standard deviation of the noise.",
+    };
+    table(caption, &columns, rows)
 }
 
 /// The outputs of a program.
@@ -152,7 +160,7 @@ pub fn outputs(outputs: &[ProgramOutput]) -> Markup {
         let class = if output.is_exact() { "said exact" } else { "said" };
         (&output.label, vec![value, words("td", class, noise(output))])
     }));
-    table("Values revealed to this party. Sigma is the standard deviation of the noise.", &columns, rows)
+    table("Values revealed. Sigma is the standard deviation of the noise.", &columns, rows)
 }
 
 /// Facts by name: numbers in a [`cell`], words [`beside`] them.
@@ -172,7 +180,7 @@ pub fn privacy(report: &RunReport) -> Vec<Markup> {
         return vec![paragraph("note", note), ledger(report)];
     };
     let (cost, epsilon, delta) = match &privacy.total {
-        Some(total) => (charged(total), up(total.epsilon, 3), up(total.delta, 3)),
+        Some(total) => (charged_to(report, total), up(total.epsilon, 3), up(total.delta, 3)),
         None => (
             format!("{} for the release alone", label(&rho(&privacy.rho, privacy.rho_value))),
             short(epsilon, 3),
@@ -195,6 +203,28 @@ pub fn privacy(report: &RunReport) -> Vec<Markup> {
         parts.push(paragraph("note", secret));
     }
     parts
+}
+
+/// What the public result costs whoever reads it and nothing else.
+pub fn public_cost(terms: &PublicTerms) -> Markup {
+    let (Some(epsilon), Some(delta)) = (terms.epsilon, terms.delta) else {
+        return paragraph("note", format!("{}.", capital(NO_NOISE)));
+    };
+    let mut rows = vec![
+        ("zero-concentrated privacy charged, rho", beside(label(&rho(&terms.rho, terms.rho_value)))),
+        ("the same as epsilon", cell(&up(epsilon, 3))),
+        ("at delta", cell(&up(delta, 3))),
+    ];
+    let unit = terms.unit.as_ref();
+    rows.extend(unit.map(|unit| ("covers", beside(format!("one {unit}, as the study says")))));
+    rows.extend(terms.attempt.map(|attempt| ("attempt at this release", cell(&count(attempt.into())))));
+    facts("What this result costs whoever reads it alone", rows)
+}
+
+/// Which study and which program, for who compares them.
+pub fn hashes(study: &StudyInfo) -> Markup {
+    let keyed = |key: &str| element("td", &[], [words("code", "", key)]);
+    facts("Hashes", [("study", keyed(&study.full_hash)), ("program", keyed(&study.program))])
 }
 
 /// What each other party has spent on this party's data.
@@ -275,7 +305,7 @@ pub fn inputs(inputs: &InputReport) -> Vec<Markup> {
         .lines()
         .filter_map(|line| line.trim().split_once(' '))
         .map(|(n, what)| row(what, vec![cell(&grouped(n))]));
-    let note = "For you only: no other party sees these counts.";
+    let note = format!("{}: no other party sees these counts.", crate::wording::FOR_YOU);
     vec![paragraph("note", note), table("Rows and events", &[], rows)]
 }
 

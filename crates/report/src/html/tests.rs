@@ -462,7 +462,7 @@ fn the_advertiser_of_a_part_is_named() {
     report.public = Some(report.view.clone());
     let page = render(&report);
     let title = page.split_once("<title>").and_then(|(_, rest)| rest.split_once("</title>")).expect("one").0;
-    assert!(title.ends_with("what registry with hospitals sees"), "{title}");
+    assert!(title.ends_with(": report of registry with hospitals"), "{title}");
     let seen = "everybody, as registry with hospitals has it";
     assert!(words(&page).contains(seen) && crate::summary::terminal(&report).contains(seen));
     report.party = "hospitals".into();
