@@ -14,6 +14,7 @@ use report::{LiftView, ResultView, RunReport};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use store::{StateStore, StoreOptions};
 use study::party::PartySetup;
 use tempfile::TempDir;
 
@@ -290,6 +291,36 @@ fn an_exact_program_needs_every_owners_consent() {
     assert_eq!(seen[0], count(|i| i % 2 == 1 && i % 60 > 29));
     assert_eq!(seen[1], count(|i| i % 2 == 0 && i % 60 > 29));
     assert_eq!(seen[2..], [200.0, 200.0]);
+}
+
+/// With a place for them, rows that do not fit give the result of all rows, whatever the shards are; what was
+/// answered is found again where they fit, and nothing stays behind.
+#[test]
+fn rows_that_do_not_fit_lie_in_the_state() {
+    for shards in [1, 3] {
+        let mut world = world(4000, &|s| s + &format!("\n[compute]\nshards = {shards}\n"));
+        let roomy = world.parties.clone();
+        for party in &mut world.parties {
+            party.memory = 64 << 10;
+            party.state =
+                Some(world.folder.path().join(format!("{}-state", party.as_party)).display().to_string());
+        }
+        let first = reports(&world);
+        let truth = world.generated.truth.lift();
+        for report in &first {
+            let estimate = view(report).cells[0].estimate.as_ref().expect("large enough groups");
+            assert!((estimate.lift - truth).abs() < 8.0 * estimate.standard_error, "{}", estimate.lift);
+            assert!(report.stages.iter().all(|stage| stage.price_held));
+            assert_eq!(report.inputs.memory, 0, "no columns are held");
+        }
+        for party in &world.parties {
+            let state = StateStore::open(party.state.as_ref().unwrap(), &StoreOptions::default()).unwrap();
+            assert!(state.list("").unwrap().is_empty());
+        }
+        let again = both(&roomy, &Watch::none()).map(|report| report.unwrap_or_else(|e| panic!("{e}")));
+        assert!(again.iter().all(|report| report.stored), "the same data have the same name");
+        assert_eq!(view(&again[0]), view(&first[0]));
+    }
 }
 
 #[test]
