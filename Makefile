@@ -136,6 +136,7 @@ soak: setup
 lint: setup
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
+	$(CARGO) metadata --manifest-path fuzz/Cargo.toml --locked --format-version 1 > /dev/null
 	$(CARGO) clippy $(PROFILE) --workspace --all-targets -- -D warnings
 
 # Advisories need the network every time and are not part of it.
