@@ -38,6 +38,11 @@ pub fn run(args: &ReportArgs) -> Result<(), Error> {
     let text = std::fs::read_to_string(&args.report)
         .map_err(|e| Error::reading(format!("cannot read {shown}"), &e))?;
     let reports = report::all_from_json(&text).map_err(|e| Error::input(format!("{shown}: {e}")))?;
+    if args.html.as_ref().is_some_and(|page| page == &args.report) {
+        return Err(Error::input(format!(
+            "the page would take the place of the report {shown}: name another file"
+        )));
+    }
     if args.public {
         let report = only(&reports, &args.report)?;
         return public(&PublicReport::of(report).map_err(|e| Error::input(format!("{shown}: {e}")))?, args);

@@ -119,7 +119,7 @@ pub(crate) fn read(
     data: DataLocation<'_>,
     study: &Study,
     me: PartyId,
-    room: Option<&SpoolRoom>,
+    room: Option<&SpoolRoom<'_>>,
 ) -> Result<(RowStore, InputReport), Error> {
     let Question::Lift(lift) = &study.kind else {
         return Err(Error::misuse("only a lift study has an advertiser"));

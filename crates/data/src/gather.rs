@@ -11,17 +11,31 @@ use crate::row_store::RowSpool;
 use crate::source::DataLocation;
 use crate::table::{Files, RowPlace, RowSink, TableCell, read};
 use crate::{InputReport, Row, RowShape, RowStore, Rows, source};
-use base::Error;
+use base::{Error, limits};
+use std::cell::OnceCell;
 use std::sync::Arc;
 use store::{PARTITIONS, RUN_MEMORY, RecordSize, RunObject, RunReader, RunState, RunWriter};
 
 /// Where rows go that do not fit into memory, and how much memory reading them may take.
-#[derive(Clone)]
-pub struct SpoolRoom {
-    /// The state of the run.
-    pub state: Arc<RunState>,
-    /// Bytes.
-    pub memory: u64,
+pub struct SpoolRoom<'a> {
+    begin: Box<dyn Fn() -> Result<RunState, Error> + 'a>,
+    state: OnceCell<Arc<RunState>>,
+    memory: u64,
+}
+
+impl<'a> SpoolRoom<'a> {
+    /// So many bytes, and state that begins when rows do not fit, and not before.
+    pub fn new(memory: u64, begin: impl Fn() -> Result<RunState, Error> + 'a) -> Self {
+        Self { begin: Box::new(begin), state: OnceCell::new(), memory }
+    }
+
+    fn state(&self) -> Result<&Arc<RunState>, Error> {
+        if let Some(state) = self.state.get() {
+            return Ok(state);
+        }
+        let begun = Arc::new((self.begin)()?);
+        Ok(self.state.get_or_init(|| begun))
+    }
 }
 
 /// Lines as they are read, before those of one identifier are settled.
@@ -59,7 +73,7 @@ pub(crate) trait LineReader: RowSink {
 pub(crate) fn gather(
     data: DataLocation<'_>,
     mut lines: impl LineReader,
-    room: Option<&SpoolRoom>,
+    room: Option<&SpoolRoom<'_>>,
 ) -> Result<(RowStore, InputReport), Error> {
     let mut complaints = Complaints::default();
     let mut dealer = LineDealer {
@@ -95,7 +109,7 @@ fn partition_bytes(memory: u64) -> u64 {
 }
 
 /// Leading bits that number a partition, for input of this size.
-fn bits_for(data: DataLocation<'_>, room: Option<&SpoolRoom>) -> Result<u32, Error> {
+fn bits_for(data: DataLocation<'_>, room: Option<&SpoolRoom<'_>>) -> Result<u32, Error> {
     let Some(room) = room else { return Ok(0) };
     let parts = source::text_bytes(data)?.div_ceil(partition_bytes(room.memory));
     Ok(parts.clamp(1, PARTITIONS.into()).next_power_of_two().ilog2())
@@ -104,7 +118,7 @@ fn bits_for(data: DataLocation<'_>, room: Option<&SpoolRoom>) -> Result<u32, Err
 /// Hands rows on to the reader of lines, and deals these where they are too many.
 struct LineDealer<'a, L> {
     lines: &'a mut L,
-    room: Option<&'a SpoolRoom>,
+    room: Option<&'a SpoolRoom<'a>>,
     bits: u32,
     /// Where runs lie, once there are some.
     folder: String,
@@ -116,11 +130,12 @@ const LINE_HEAD: usize = 16;
 
 impl<L: LineReader> LineDealer<'_, L> {
     /// Deals all lines that are in memory.
-    fn deal(&mut self, room: &SpoolRoom) -> Result<(), Error> {
+    fn deal(&mut self, room: &SpoolRoom<'_>) -> Result<(), Error> {
         let writer = match &mut self.runs {
             Some(writer) => writer,
             none => {
-                let (sealed, folder) = (room.state.sealed().clone(), room.state.folder("lines"));
+                let state = room.state()?;
+                let (sealed, folder) = (state.sealed().clone(), state.folder("lines"));
                 let shape = (1 << self.bits, RecordSize::Prefixed);
                 let writer = RunWriter::new(sealed, &folder, shape, (room.memory / 4).max(RUN_MEMORY))?;
                 self.folder = folder;
@@ -167,7 +182,7 @@ impl<L: LineReader> RowSink for LineDealer<'_, L> {
 
 /// Lines that were dealt.
 struct LineParts<'a> {
-    room: &'a SpoolRoom,
+    room: &'a SpoolRoom<'a>,
     bits: u32,
     folder: &'a str,
     runs: &'a [RunObject],
@@ -182,24 +197,27 @@ impl LineParts<'_> {
         complaints: &mut Complaints,
         report: &mut InputReport,
     ) -> Result<RowStore, Error> {
-        let state = &self.room.state;
+        let state = self.room.state()?;
         let reader = RunReader::open(state.sealed().clone(), self.runs)?;
         let mut spool = RowSpool::new(state.clone(), lines.shape());
         let mut groups: Option<[u64; 2]> = None;
         for partition in 0..1 << self.bits {
             lines.clear();
+            self.check_memory(reader.partition_bytes(partition))?;
             let records = reader.partition(partition)?;
             for record in records.sorted() {
                 push(lines, record).ok_or_else(|| Error::misuse("a line that was dealt cannot be read"))?;
             }
             drop(records);
-            self.check_memory(lines.bytes())?;
             let rows = lines.settle(files, complaints, report);
             if let Some(more) = rows.groups() {
                 let sum = groups.get_or_insert_default();
                 *sum = [sum[0] + more[0], sum[1] + more[1]];
             }
             spool.push(&rows)?;
+            if spool.len() >= limits::ROWS {
+                return Err(Error::limit("rows of one side", spool.len(), limits::ROWS - 1));
+            }
         }
         drop(reader);
         state.remove(self.folder)?;

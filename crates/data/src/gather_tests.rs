@@ -1,12 +1,11 @@
 //! Rows that do not fit into memory are what they are where they do.
 
 use crate::gather::SpoolRoom;
-use crate::{InputReport, RowStore, read_rows};
+use crate::{InputReport, RecentBlocks, RowStore, read_rows};
 use base::{Error, PartyId, Seed};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
-use std::sync::Arc;
 use store::{RunState, StateKey, StateStore, StoreOptions};
 use study::Study;
 
@@ -24,11 +23,12 @@ fn study(text: &str, changes: &[(&str, &str)]) -> Study {
     Study::parse("study.toml", &text).unwrap_or_else(|e| panic!("{e}"))
 }
 
-fn room(folder: &Path) -> SpoolRoom {
-    let place = folder.join("state");
-    let store = StateStore::open(place.to_str().unwrap(), &StoreOptions::default()).unwrap();
-    let state = RunState::begin(store, &StateKey::fresh(), "somebody").unwrap();
-    SpoolRoom { state: Arc::new(state), memory: TIGHT }
+fn store(folder: &Path) -> StateStore {
+    StateStore::open(folder.join("state").to_str().unwrap(), &StoreOptions::default()).unwrap()
+}
+
+fn room(folder: &Path) -> SpoolRoom<'_> {
+    SpoolRoom::new(TIGHT, || RunState::begin(store(folder), &StateKey::fresh(), "somebody"))
 }
 
 type ReadRows = Result<(RowStore, InputReport), Error>;
@@ -58,7 +58,7 @@ fn same(whole: ReadRows, parts: ReadRows) {
     assert!(whole.tag(&key).unwrap() == parts.tag(&key).unwrap());
     assert!(whole.ordered_hash().unwrap() == parts.ordered_hash().unwrap());
     for row in [0, 1, parts.len() / 2, parts.len() - 1] {
-        let (block, at) = parts.locate(row).unwrap();
+        let (block, at) = parts.locate(row, &RecentBlocks::default()).unwrap();
         let name = block.identifiers().get(at, 0).to_vec();
         let all = whole.in_memory("this").unwrap().clone();
         assert_eq!((0..whole.len() as usize).filter(|i| all.identifiers().get(*i, 0) == name).count(), 1);
@@ -150,7 +150,7 @@ fn damaged_blocks_are_refused() {
     std::fs::write(&path, registry(3000, |_| false)).unwrap();
     let room = room(folder.path());
     let (rows, _) = read_rows(&path, &study(LIFT, &[]), PartyId(0), Some(&room)).unwrap();
-    let store = room.state.sealed().store().clone();
+    let store = store(folder.path());
     let objects = store.list("").unwrap();
     assert_eq!(objects.len(), rows.blocks().count(), "lines are gone once they are settled: {objects:?}");
     let (name, _) = &objects[0];

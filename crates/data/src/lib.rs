@@ -39,7 +39,7 @@ pub use keys::{IdentifierReport, StepReport, plain_text};
 pub use program::ProgramRows;
 pub use publisher::PublisherRows;
 pub use report::InputReport;
-pub use row_store::RowStore;
+pub use row_store::{RecentBlocks, RowStore};
 pub use rows::{RowShape, Rows};
 pub use source::{DataLocation, FILES};
 pub use tag::{RowsHash, RowsTag};
@@ -62,7 +62,7 @@ pub fn read_rows<'a>(
     data: impl Into<DataLocation<'a>>,
     study: &Study,
     me: PartyId,
-    room: Option<&SpoolRoom>,
+    room: Option<&SpoolRoom<'_>>,
 ) -> Result<(RowStore, InputReport), Error> {
     let (data, member) = (data.into(), &study.parties[me.index()]);
     match (&study.kind, &member.role) {

@@ -66,7 +66,7 @@ pub(crate) fn read(
     data: DataLocation<'_>,
     study: &Study,
     party: &str,
-    room: Option<&SpoolRoom>,
+    room: Option<&SpoolRoom<'_>>,
 ) -> Result<(RowStore, InputReport), Error> {
     let program = match &study.kind {
         Question::Program(own) => &own.source,

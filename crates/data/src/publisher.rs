@@ -108,7 +108,7 @@ impl DataSet for PublisherRows {
 pub(crate) fn read(
     data: DataLocation<'_>,
     study: &Study,
-    room: Option<&SpoolRoom>,
+    room: Option<&SpoolRoom<'_>>,
 ) -> Result<(RowStore, InputReport), Error> {
     let Question::Lift(lift) = &study.kind else {
         return Err(Error::misuse("only a lift study has a publisher"));

@@ -7,12 +7,13 @@
 use crate::tag::{RowSum, RowsHash, RowsHasher, RowsTag};
 use crate::{RowShape, Rows};
 use base::{Error, Seed};
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use store::{ChunkSize, ObjectId, RunState, SealedStore, StoreError};
 
-/// Blocks in memory at a time: threads that share a piece of rows may be on both sides of a block's end.
+/// Blocks of a reader in memory: two at least, for threads that share a piece of rows may be on both sides of a
+/// block's end, and more within so many bytes.
 const RECENT: usize = 2;
+const RECENT_BYTES: u64 = 32 << 20;
 /// Bytes of the length before an identifier.
 const LENGTH_BYTES: usize = size_of::<u32>();
 
@@ -34,7 +35,33 @@ pub(crate) struct RowSpool {
     shape: RowShape,
     folder: String,
     blocks: Vec<Block>,
-    recent: Mutex<VecDeque<(usize, Arc<Rows>)>>,
+}
+
+/// Blocks that one reader of rows by number has met last: those who read at different places have one each.
+#[derive(Default)]
+pub struct RecentBlocks(Mutex<Vec<(usize, Arc<Rows>)>>);
+
+impl RecentBlocks {
+    /// Gives a block that is here, or loads it.
+    fn block(
+        &self,
+        number: usize,
+        load: impl FnOnce() -> Result<Arc<Rows>, Error>,
+    ) -> Result<Arc<Rows>, Error> {
+        let mut recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = recent.iter().position(|(known, _)| *known == number) {
+            let met = recent.remove(at);
+            recent.push(met);
+        } else {
+            let held =
+                |recent: &[(usize, Arc<Rows>)]| recent.iter().map(|(_, rows)| rows.memory()).sum::<u64>();
+            while recent.len() >= RECENT && held(&recent) > RECENT_BYTES {
+                recent.remove(0);
+            }
+            recent.push((number, load()?));
+        }
+        Ok(recent.last().expect("it was put there").1.clone())
+    }
 }
 
 /// One object of the state.
@@ -121,17 +148,18 @@ impl RowStore {
         }
     }
 
-    /// The block that holds a row, and the row's place in it.
+    /// The block that holds a row, and the row's place in it, for a reader that has met these blocks.
     ///
     /// # Errors
     /// When it cannot be read.
     ///
     /// # Panics
     /// When there is no such row.
-    pub fn locate(&self, row: u64) -> Result<(Arc<Rows>, usize), Error> {
+    pub fn locate(&self, row: u64, recent: &RecentBlocks) -> Result<(Arc<Rows>, usize), Error> {
         let Held::Spool(spool) = &self.held else { return Ok((self.block(0)?, row as usize)) };
         let number = spool.blocks.partition_point(|block| block.first <= row) - 1;
-        Ok((spool.block(number)?, (row - spool.blocks[number].first) as usize))
+        let block = recent.block(number, || spool.block(number))?;
+        Ok((block, (row - spool.blocks[number].first) as usize))
     }
 
     /// All blocks in order, each with the number of its first row.
@@ -173,10 +201,10 @@ impl RowStore {
 impl RowSpool {
     pub fn new(state: Arc<RunState>, shape: RowShape) -> Self {
         let folder = state.folder("rows");
-        Self { state, shape, folder, blocks: Vec::new(), recent: Mutex::default() }
+        Self { state, shape, folder, blocks: Vec::new() }
     }
 
-    fn len(&self) -> u64 {
+    pub fn len(&self) -> u64 {
         self.blocks.last().map_or(0, |block| block.first + block.rows)
     }
 
@@ -203,16 +231,7 @@ impl RowSpool {
     }
 
     fn block(&self, number: usize) -> Result<Arc<Rows>, Error> {
-        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, rows)) = recent.iter().find(|(known, _)| *known == number) {
-            return Ok(rows.clone());
-        }
-        if recent.len() == RECENT {
-            recent.pop_front();
-        }
-        let rows = Arc::new(read_block(self.state.sealed(), &self.shape, &self.blocks[number])?);
-        recent.push_back((number, rows.clone()));
-        Ok(rows)
+        read_block(self.state.sealed(), &self.shape, &self.blocks[number]).map(Arc::new)
     }
 }
 

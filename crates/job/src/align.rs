@@ -4,7 +4,7 @@ mod parts;
 
 use crate::prepare::Built;
 use base::{Error, PartyId};
-use data::{AdvertiserRows, ProgramRows, PublisherRows, RowStore, Rows, shown};
+use data::{AdvertiserRows, ProgramRows, PublisherRows, RecentBlocks, RowStore, Rows, shown};
 use matching::MatchSpine;
 use parts::{LoadedPart, SpineParts};
 use program::{Holder, Program, ValueType};
@@ -18,6 +18,8 @@ const ABSENT: u32 = u32::MAX;
 pub struct Aligned {
     rows: Arc<RowStore>,
     places: SpinePlaces,
+    /// Blocks whose identifiers were asked for last.
+    recent: RecentBlocks,
 }
 
 enum SpinePlaces {
@@ -39,7 +41,7 @@ impl Aligned {
                 spine.get_mut(*at as usize).ok_or_else(|| Error::misuse("a position is off the spine"))?;
             *place = row as u32;
         }
-        Ok(Self { rows, places: SpinePlaces::AtHand(spine) })
+        Ok(Self { rows, places: SpinePlaces::AtHand(spine), recent: RecentBlocks::default() })
     }
 
     /// The same for rows that are not in memory: their columns are laid out along the spine, for `shards`,
@@ -54,7 +56,7 @@ impl Aligned {
         memory: u64,
     ) -> Result<Self, Error> {
         let parts = SpineParts::lay_out(&rows, spine, shards, memory)?;
-        Ok(Self { rows, places: SpinePlaces::ByParts(parts) })
+        Ok(Self { rows, places: SpinePlaces::ByParts(parts), recent: RecentBlocks::default() })
     }
 
     /// The identifier of a row of the spine, if this party has it.
@@ -69,7 +71,7 @@ impl Aligned {
             SpinePlaces::ByParts(parts) => parts.own(row)?,
         };
         let Some(own) = own else { return Ok(None) };
-        let (block, at) = self.rows.locate(own.into())?;
+        let (block, at) = self.rows.locate(own.into(), &self.recent)?;
         Ok(Some(shown(block.identifiers(), at)))
     }
 

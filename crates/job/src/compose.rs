@@ -217,12 +217,12 @@ fn public_terms(facts: &Facts<'_>, attempt: Option<u32>) -> PublicTerms {
         off: privacy::off(charge, distance),
         unit: checked.study.unit.clone().filter(|_| noised),
         attempt: later(attempt),
-        guarantee: public_guarantee(checked, noised, &facts.transport),
+        guarantee: public_guarantee(checked, noised),
     }
 }
 
 /// What holds for the public result. It names no size: who reads it alone has seen none.
-fn public_guarantee(checked: &Checked, noised: bool, transport: &str) -> Vec<String> {
+fn public_guarantee(checked: &Checked, noised: bool) -> Vec<String> {
     let study = &checked.study;
     let noise = if noised { noise(checked, true) } else { Noise::None };
     let reach = checked.built.program.degrees.iter().copied().max().unwrap_or(1);
@@ -232,6 +232,13 @@ fn public_guarantee(checked: &Checked, noised: bool, transport: &str) -> Vec<Str
             lines.push(calibrated(mode.guarantee(*viewer)));
             lines.extend(one_row(reach, "people"));
             lines.push(of_clamped(*clamp));
+            if checked.built.lift.as_ref().is_some_and(|(_, layout)| layout.published.is_some()) {
+                lines.push(
+                    "The sizes of both arms were made public by the release mode, exactly: they follow from the \
+                     stated noise, which does not protect them and is not charged for them."
+                        .into(),
+                );
+            }
         }
         Noise::Program(_) => {
             lines.push(calibrated(
@@ -250,8 +257,7 @@ fn public_guarantee(checked: &Checked, noised: bool, transport: &str) -> Vec<Str
     match &study.servers {
         Some(servers) => {
             let names: Vec<&str> = servers.members.iter().map(|server| server.name.as_str()).collect();
-            lines.push(computed_by(&names, study::security_name(servers.security)));
-            lines.push(study::transport::protects(transport));
+            lines.push(computed_by(&names, study::security_name(servers.security), SERVERS_SAW));
         }
         None => lines.push(bending(study.parties.len())),
     }
@@ -465,18 +471,22 @@ fn exact_covers(disclosed: &Disclosure) -> Vec<String> {
     vec![EXACT.into(), rows]
 }
 
+/// What servers learn, for who is told no more.
+const SERVERS_SAW: &str = "sizes of the rows and of the match, of salted keys which rows are equal, and nothing of any \
+                           value";
+
 /// Who computed it, and what one of them may do.
-fn computed_by(names: &[&str], security: &str) -> String {
+fn computed_by(names: &[&str], security: &str, learns: &str) -> String {
     let names = names.iter().map(|name| wording::label(name)).collect::<Vec<_>>().join(", ");
     match security {
         "malicious" => format!(
-            "Computed by {names}. At most one of them is assumed to deviate, in any way: it learns nothing \
-             but what is said here, and what it falsifies is noticed before anything is revealed. Two of \
+            "Computed by {names}. At most one of them is assumed to deviate, in any way: it learns {learns}, \
+             and what it falsifies is noticed before anything is revealed. Two of \
              them together learn everything."
         ),
         _ => format!(
             "Computed by {names}. All of them are assumed to run this program unmodified (semi-honest); one \
-             alone learns nothing but what is said here. Two of them together learn everything."
+             alone learns {learns}. Two of them together learn everything."
         ),
     }
 }
@@ -484,7 +494,7 @@ fn computed_by(names: &[&str], security: &str) -> String {
 /// What four servers may do, and what they saw.
 fn by_servers(servers: &ServersInfo, disclosed: &Disclosure, noise: &Noise) -> Vec<String> {
     let names: Vec<&str> = servers.members.iter().map(|server| server.name.as_str()).collect();
-    let mut lines = vec![computed_by(&names, &servers.security)];
+    let mut lines = vec![computed_by(&names, &servers.security, "nothing but what is said here")];
     lines.push(study::transport::protects(&servers.transport));
     lines.extend(servers.members.iter().map(|server| {
         format!("{} saw {}, beside random shares.", wording::label(&server.name), base::clean(&server.saw))

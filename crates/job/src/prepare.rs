@@ -189,7 +189,7 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
         built.push((run, StudyEngine::of(run, &checked.program)?, checked));
     }
     let Some((first, ..)) = built.first() else { return Err(Error::misuse("a member takes part in a run")) };
-    let room = spool_room(party, first)?;
+    let room = spool_room(party, first, built.len())?;
     let data = DataLocation { path: &party.data, store: &party.store };
     let (rows, inputs) = read_rows(data, first, place(first, party), room.as_ref())?;
     check_memory(
@@ -198,7 +198,8 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
         &inputs,
         built.len() as u64 * first.matching.matcher.features().bytes_per_row,
     )?;
-    let warnings: Vec<String> = work_warning(party, first).into_iter().collect();
+    let warnings = [work_warning(party, first), state_warning(party, first, built.len())];
+    let warnings: Vec<String> = warnings.into_iter().flatten().collect();
     let runs = built.iter().map(|(run, ..)| *run);
     let mut small: Vec<String> = Vec::new();
     for run in runs {
@@ -326,16 +327,36 @@ fn within_policy(party: &PartySetup, study: &Study, built: &Built) -> Result<(),
 
 /// Where rows go that do not fit into this party's memory: its state, where the match reads rows in order and
 /// nothing else needs all of them at hand.
-fn spool_room(party: &PartySetup, study: &Study) -> Result<Option<SpoolRoom>, Error> {
-    let Some(place) = &party.state else { return Ok(None) };
+///
+/// Runs with several others at a time would each take that much memory.
+///
+/// # Errors
+/// When there is no such place, or it cannot be asked.
+fn spool_room<'a>(party: &'a PartySetup, study: &Study, runs: usize) -> Result<Option<SpoolRoom<'a>>, Error> {
+    let (Some(place), true) = (&party.state, spools(party, study, runs)) else { return Ok(None) };
+    let store = StateStore::open(place, &party.store)?;
+    // A bucket is asked now: what rows that do not fit would find, too late.
+    if store.folder().is_none() {
+        store.list(store::RUNS_FOLDER)?;
+    }
+    let begin = move || RunState::begin(store.clone(), &StateKey::beside(&party.ledger)?, &party.as_party);
+    Ok(Some(SpoolRoom::new(party.memory, begin)))
+}
+
+/// Whether rows of a study can be outside memory.
+fn spools(party: &PartySetup, study: &Study, runs: usize) -> bool {
     let streams = study.matching.matcher.features().streams && study.matching.identifiers.len() == 1;
     let at_hand = party.spine.is_some() || party.keep_spine.is_some() || study.only_matches();
-    if !streams || at_hand {
-        return Ok(None);
-    }
-    let store = StateStore::open(place, &party.store)?;
-    let state = RunState::begin(store, &StateKey::beside(&party.ledger)?, &party.as_party)?;
-    Ok(Some(SpoolRoom { state: Arc::new(state), memory: party.memory }))
+    streams && !at_hand && runs == 1
+}
+
+/// A place for rows that do not fit does nothing for most studies.
+fn state_warning(party: &PartySetup, study: &Study, runs: usize) -> Option<String> {
+    (party.state.is_some() && !spools(party, study, runs)).then(|| {
+        "`state` serves studies of two parties that match by \"pid\" and one identifier, and use and keep no \
+         spine; all rows of this one have to fit into `memory`"
+            .into()
+    })
 }
 
 /// The columns and the match are held in memory: says beforehand when they will not fit.
@@ -351,7 +372,9 @@ fn check_memory(
     }
     let how = match party.state {
         None => "raise it, or name a place for what does not fit: `state`",
-        Some(_) => "raise it: this match, or a spine that is kept or used, needs all rows there",
+        Some(_) => {
+            "raise it: this match, a spine that is kept or used, or several runs at a time need all rows there"
+        }
     };
     const MIB: u64 = 1 << 20;
     Err(Error::input(format!(
@@ -429,6 +452,9 @@ impl CellCounts {
         let breakdown = none(lift.publisher.breakdown.as_ref());
         let cohort = none(lift.advertisers.first().and_then(|advertiser| advertiser.cohort.as_ref()));
         let mut has = Self { test: breakdown.clone(), control: breakdown, cohort };
+        if has.test.is_empty() && has.cohort.is_empty() {
+            return Ok(has);
+        }
         let count = |counts: &mut [u64], value: u8| {
             if let Some(count) = counts.get_mut(usize::from(value)) {
                 *count += 1;

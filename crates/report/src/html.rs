@@ -58,7 +58,10 @@ pub fn render_public(public: &PublicReport) -> String {
     shown_facts.push(("mode", label(&public.mode)));
     let shown = Shown { mode: &public.mode, view: &public.public, heading: "h2", ids: "" };
     let mut parts = vec![titled(&study.title, &shown_facts)];
-    parts.extend(result(shown, boxed("box good", [paragraph("", wording::PUBLIC)])));
+    parts.extend(result(
+        shown,
+        boxed("box good", [paragraph("", wording::public(Some(&public.public_terms)))]),
+    ));
     parts.push(section("Privacy", [tables::public_cost(&public.public_terms)]));
     parts.push(section("What the guarantee covers", [list(&public.public_terms.guarantee)]));
     parts.push(section("Study", [tables::hashes(study)]));
@@ -172,7 +175,7 @@ fn results(report: &RunReport) -> Vec<Markup> {
 /// What may be done with the public result, and what it costs who reads it.
 fn public_box(report: &RunReport) -> Markup {
     let cost = report.public_terms.as_ref().and_then(wording::public_cost);
-    let all = [wording::PUBLIC.to_owned()].into_iter().chain(cost);
+    let all = [wording::public(report.public_terms.as_ref()).to_owned()].into_iter().chain(cost);
     boxed("box good", all.map(|sentence| paragraph("", sentence)))
 }
 

@@ -50,6 +50,15 @@ pub struct PublicReport {
     pub public_terms: PublicTerms,
 }
 
+/// The result without identifiers, which answers that earlier versions stored may name.
+fn without_keys(mut view: ResultView) -> ResultView {
+    if let ResultView::Program { outputs, lists } = &mut view {
+        outputs.iter_mut().for_each(|output| output.key = None);
+        lists.iter_mut().for_each(|list| list.keys.clear());
+    }
+    view
+}
+
 impl PublicReport {
     /// Takes it out of a party's report.
     ///
@@ -76,7 +85,7 @@ impl PublicReport {
             parties: report.parties.iter().map(|party| party.name.clone()).collect(),
             servers: servers.map(|server| server.name.clone()).collect(),
             mode: report.mode.clone(),
-            public: public.clone(),
+            public: without_keys(public.clone()),
             public_terms: terms.clone(),
         })
     }

@@ -118,7 +118,7 @@ pub fn public(public: &PublicReport) -> String {
     let shown = ShownView { party: EVERYBODY, view: &public.public };
     result_lines(&mut out, &[shown], "the JSON of this result");
     line(&mut out, "");
-    paragraph(&mut out, "  ", wording::PUBLIC);
+    paragraph(&mut out, "  ", wording::public(Some(&public.public_terms)));
     let cost = wording::public_cost(&public.public_terms);
     paragraph(&mut out, "  ", &cost.unwrap_or_else(|| format!("{}.", wording::capital(wording::NO_NOISE))));
     line(&mut out, "");
@@ -154,7 +154,7 @@ fn public_and_own(out: &mut String, report: &RunReport, public: &ResultView) {
     }
     view_lines(out, everybody);
     line(out, "");
-    paragraph(out, "  ", wording::PUBLIC);
+    paragraph(out, "  ", wording::public(report.public_terms.as_ref()));
     let cost = report.public_terms.as_ref().and_then(wording::public_cost);
     cost.iter().for_each(|cost| paragraph(out, "  ", cost));
     paragraph(out, "  ", &wording::own_report(report));

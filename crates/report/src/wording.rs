@@ -423,7 +423,19 @@ pub fn drew_the_noise(report: &RunReport) -> Option<String> {
     (noised && report.privacy.candidates.is_some() && !peers.is_empty()).then(|| peers.join(" or "))
 }
 
-/// What is said of a result that all see.
+/// What is said of a result that all see, by whether noise is in it.
+pub fn public(terms: Option<&PublicTerms>) -> &'static str {
+    match terms {
+        Some(terms) if terms.epsilon.is_none() => PUBLIC_EXACT,
+        _ => PUBLIC,
+    }
+}
+
+/// Of an exact one.
+const PUBLIC_EXACT: &str = "This result is the same at all parties, and all agreed that everybody may see it. \
+                            It is exact: no noise protects anybody's data in it.";
+
+/// Of one with noise.
 pub const PUBLIC: &str = "This result is the same at all parties, and everybody may publish it: nobody knows \
                           the noise in it, and it protects the data of all.";
 

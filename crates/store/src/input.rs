@@ -128,7 +128,7 @@ impl InputStore {
         };
         self.store.wait(listing).map_err(|e| unread("cannot list", &self.store.place(folder), &e))?;
         found.sort_unstable_by(|a, b| a.key().cmp(b.key()));
-        Ok(found)
+        Ok(without_markers(found, folder))
     }
 
     fn path(&self, key: &str) -> Result<ObjectPath, Error> {
@@ -236,6 +236,18 @@ fn unread(what: &str, place: &str, error: &object_store::Error) -> Error {
         StoreError::Missing { place } => Error::input(format!("there is no {place}; check its name")),
         other => other.into(),
     }
+}
+
+/// Objects of a sorted list without the empty ones that stand for folders, as consoles and file systems over
+/// buckets make them.
+fn without_markers(found: Vec<InputObject>, folder: &str) -> Vec<InputObject> {
+    let keys: Vec<String> = found.iter().map(|object| object.key().to_owned()).collect();
+    let is_folder = |key: &str| {
+        let inside = format!("{key}/");
+        let next = keys.partition_point(|other| *other < inside);
+        key == folder || keys.get(next).is_some_and(|other| other.starts_with(&inside))
+    };
+    found.into_iter().filter(|object| object.size() > 0 || !is_folder(object.key())).collect()
 }
 
 #[cfg(test)]

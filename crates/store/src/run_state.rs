@@ -1,11 +1,15 @@
 //! What one run keeps in a store while it lives.
 
 use crate::{SealedStore, StateKey, StateStore, StoreError, StoreLock};
-use base::{Error, Seed, hex};
+use base::{Error, Seed, hex, unhex};
+use std::io::ErrorKind;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Where the objects of runs lie in a store.
-const RUNS_FOLDER: &str = "run";
+/// Where the objects of runs lie in a store: each in a folder of 16 hex digits.
+pub const RUNS_FOLDER: &str = "tacit-runs";
+
+/// Bytes of the name of a run's folder.
+const RUN_BYTES: usize = 8;
 
 /// Sealed objects of one run that goes on nowhere else: they are removed with it. In a local folder no other
 /// process keeps state while it lives, and what killed runs have left there is removed first.
@@ -27,11 +31,9 @@ impl RunState {
     /// When the operating system has no randomness to give.
     pub fn begin(store: StateStore, key: &StateKey, party: &str) -> Result<Self, Error> {
         let lock = store.lock()?;
-        if lock.is_held() {
-            remove_all(&store, RUNS_FOLDER)?;
-        }
+        remove_left(&store)?;
         let run = Seed::from_system();
-        let folder = format!("{RUNS_FOLDER}/{}", hex(&run.expose()[..8]));
+        let folder = format!("{RUNS_FOLDER}/{}", hex(&run.expose()[..RUN_BYTES]));
         let (sealed, named) = (SealedStore::new(store, key, run.expose(), party), AtomicU64::new(0));
         Ok(Self { sealed, folder, named, _lock: lock })
     }
@@ -64,7 +66,30 @@ impl Drop for RunState {
     }
 }
 
+/// Removes what killed runs left in a local folder, which this process has locked, and nothing else.
+fn remove_left(store: &StateStore) -> Result<(), Error> {
+    let Some(folder) = store.folder() else { return Ok(()) };
+    for entry in std::fs::read_dir(folder.join(RUNS_FOLDER)).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let ours = name.to_str().filter(|name| unhex::<RUN_BYTES>(name).is_some());
+        // No link is followed: a link is no folder.
+        if let (Some(name), true) = (ours, entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+            remove_all(store, &format!("{RUNS_FOLDER}/{name}"))?;
+        }
+    }
+    Ok(())
+}
+
 fn remove_all(store: &StateStore, below: &str) -> Result<(), Error> {
+    if let Some(folder) = store.folder() {
+        // What a killed process had half written is in no list.
+        return match std::fs::remove_dir_all(folder.join(below)) {
+            Err(e) if e.kind() != ErrorKind::NotFound => {
+                Err(Error::io(format_args!("cannot remove {}/{below}", store.url()), &e))
+            }
+            _ => Ok(()),
+        };
+    }
     for (name, _) in store.list(below)? {
         match store.delete(&name) {
             Ok(()) | Err(StoreError::Missing { .. }) => {}
@@ -96,9 +121,14 @@ mod tests {
         drop(run);
         assert_eq!(files(), 0);
         // A killed run drops nothing.
-        open().put("run/0011/a/1", b"left").unwrap();
+        open().put("tacit-runs/00112233aabbccdd/a/1", b"left").unwrap();
+        std::fs::write(place.join("tacit-runs/00112233aabbccdd/a/2#1"), b"half of an object").unwrap();
+        open().put("tacit-runs/notes/1", b"of somebody").unwrap();
+        std::os::unix::fs::symlink(folder.path(), place.join("tacit-runs/0000000000000000")).unwrap();
         let next = RunState::begin(open(), &key, "clinic").unwrap();
-        assert_eq!(files(), 0);
+        let left = |name: &str| place.join("tacit-runs").join(name).exists();
+        assert!(!left("00112233aabbccdd") && left("notes") && left("0000000000000000"));
+        assert!(folder.path().join("state").exists());
         drop(next);
     }
 }

@@ -16,8 +16,8 @@ const HEAD: usize = 2 * size_of::<u32>();
 
 /// One party's columns in the order of the spine, shard by shard.
 pub(super) struct SpineParts {
-    /// It is removed with the last that uses it.
-    _state: Arc<RunState>,
+    state: Arc<RunState>,
+    folder: String,
     reader: RunReader,
     shape: RowShape,
     union: u64,
@@ -66,6 +66,15 @@ impl SpineParts {
         let width = HEAD + shape.width();
         let (bits, parts) = shape_of(spine.rows, shards, width, memory / 16 / u64::from(shards));
         let size = RecordSize::Fixed(width as u32);
+        if shards as usize * (width << bits) > (memory as usize).max(RUN_MEMORY as usize) {
+            return Err(Error::input(format!(
+                "{shards} shards of {} rows each take parts of {} MiB at a time, and `memory` allows {} MiB in \
+                 all: raise it, or agree on fewer shards",
+                spine.rows / u64::from(shards),
+                (width << bits) >> 20,
+                memory >> 20,
+            )));
+        }
         let (sealed, folder) = (state.sealed().clone(), state.folder("columns"));
         let mut writer =
             RunWriter::new(sealed, &folder, (shards * parts, size), (memory / 4).max(RUN_MEMORY))?;
@@ -87,7 +96,7 @@ impl SpineParts {
         let reader = RunReader::open(state.sealed().clone(), &runs)?;
         let (state, shape) = (state.clone(), shape.clone());
         let (union, asked) = (spine.rows, Mutex::default());
-        Ok(Self { _state: state, reader, shape, union, shards, bits, parts, asked })
+        Ok(Self { state, folder, reader, shape, union, shards, bits, parts, asked })
     }
 
     pub fn union(&self) -> u64 {
@@ -153,6 +162,13 @@ impl SpineParts {
     }
 }
 
+impl Drop for SpineParts {
+    fn drop(&mut self) {
+        // What cannot be removed goes with the state.
+        let _ = self.state.remove(&self.folder);
+    }
+}
+
 /// The two numbers that a record begins with.
 fn numbers(record: &[u8]) -> [u32; 2] {
     let [a, b, ..] = record.as_chunks::<4>().0 else { unreachable!("records have eight bytes at least") };
@@ -195,7 +211,7 @@ mod tests {
     use super::shape_of;
     use crate::prepare::{Built, build};
     use base::PartyId;
-    use data::{RowStore, SpoolRoom, read_rows};
+    use data::{RecentBlocks, RowStore, SpoolRoom, read_rows};
     use matching::{MatchSpine, OwnPlaces};
     use program::ShardRows as _;
     use std::fmt::Write as _;
@@ -213,9 +229,10 @@ mod tests {
         let path = folder.join("rows.csv");
         std::fs::write(&path, text).unwrap();
         let place = folder.join("state");
-        let store = StateStore::open(place.to_str().unwrap(), &StoreOptions::default()).unwrap();
-        let state = Arc::new(RunState::begin(store, &StateKey::fresh(), "somebody").unwrap());
-        let room = SpoolRoom { state, memory: TIGHT };
+        let room = SpoolRoom::new(TIGHT, || {
+            let store = StateStore::open(place.to_str().unwrap(), &StoreOptions::default())?;
+            RunState::begin(store, &StateKey::fresh(), "somebody")
+        });
         [Some(&room), None].map(|room| read_rows(&path, study, me, room).unwrap().0)
     }
 
@@ -254,7 +271,7 @@ mod tests {
             // A position of its own for each row of either, by its identifier; a third of the spine is empty.
             let union = whole.len() + whole.len() / 2;
             let at = |rows: &RowStore, row: u64| {
-                let (block, at) = rows.locate(row).unwrap();
+                let (block, at) = rows.locate(row, &RecentBlocks::default()).unwrap();
                 let name = String::from_utf8(block.identifiers().get(at, 0).to_vec()).unwrap();
                 let number: u64 = name.rsplit(' ').next().unwrap().parse().unwrap();
                 (number * 7919 % union) as u32

@@ -11,7 +11,7 @@ use crate::stages::Stage as _;
 use crate::stages::compute::UnitRows;
 use crate::stages::matching::{MatchStage, MatchUnit};
 use base::{Cost, Error, PartyId};
-use data::{RowKeys, RowStore, Rows};
+use data::{RecentBlocks, RowKeys, RowStore, Rows};
 use engine::RowSource;
 use matching::dummies::Dummies;
 use matching::{
@@ -304,6 +304,7 @@ struct OwnKeys<'a> {
     at_hand: Option<&'a RowKeys>,
     keys: usize,
     order: &'a [u32],
+    recent: RecentBlocks,
 }
 
 impl<'a> OwnKeys<'a> {
@@ -312,7 +313,8 @@ impl<'a> OwnKeys<'a> {
             Some(_) => None,
             None => Some(rows.in_memory("the match")?.identifiers()),
         };
-        Ok(Self { rows, at_hand, keys: at_hand.map_or(1, RowKeys::keys), order })
+        let keys = at_hand.map_or(1, RowKeys::keys);
+        Ok(Self { rows, at_hand, keys, order, recent: RecentBlocks::default() })
     }
 }
 
@@ -332,7 +334,7 @@ impl IdentifierSource for OwnKeys<'_> {
             into.extend_from_slice(keys.get(row as usize, key));
             return Ok(());
         }
-        let (block, at) = self.rows.locate(row.into())?;
+        let (block, at) = self.rows.locate(row.into(), &self.recent)?;
         into.extend_from_slice(block.identifiers().get(at, key));
         Ok(())
     }

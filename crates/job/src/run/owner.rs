@@ -352,7 +352,8 @@ impl<'r> AllowedRun<'r, '_> {
             viewer: unit.viewer,
             values: &values,
             lists: &released.lists,
-            aligned: rows.aligned(),
+            // Who has a row knows its identifier; what all see names none.
+            aligned: rows.aligned().filter(|_| unit.viewer.only().is_some()),
         };
         let view = Some(interpret::view(study, built, scales, &shown)?);
         match unit.viewer {

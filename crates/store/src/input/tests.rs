@@ -39,6 +39,26 @@ fn objects_are_listed_by_key_and_read_by_ranges() {
     assert_eq!(store.list("").unwrap(), before, "reading leaves nothing");
 }
 
+/// Empty objects that stand for folders are none of the data; other empty ones are, and are refused by who reads.
+#[test]
+fn markers_of_folders_are_passed_over() {
+    let inner = Arc::new(InMemory::new());
+    let store = memory(&inner);
+    for (name, bytes) in [
+        ("p.csv", &b""[..]),
+        ("p.csv/1.csv", b"x"),
+        ("p.csv/q.csv", b""),
+        ("p.csv/q.csv/2.csv", b"y"),
+        ("p.csv/r.csv", b""),
+    ] {
+        store.put(name, bytes).unwrap();
+    }
+    let found = inputs(&inner, "").below("p.csv", 9, |key| key.ends_with(".csv")).unwrap();
+    let keys: Vec<&str> = found.iter().map(InputObject::key).collect();
+    assert_eq!(keys, ["p.csv/1.csv", "p.csv/q.csv/2.csv", "p.csv/r.csv"]);
+    assert_eq!(inputs(&inner, "").below("", 9, |_| true).unwrap().len(), 3);
+}
+
 #[test]
 fn what_is_not_there_is_named() {
     let inner = Arc::new(InMemory::new());

@@ -87,6 +87,16 @@ impl RunReader {
         Ok(Self { sealed, runs: opened })
     }
 
+    /// Bytes of the records of a partition; none where there is no such partition.
+    #[must_use]
+    pub fn partition_bytes(&self, partition: u32) -> u64 {
+        let of = |(_, footer): &(SealedReader, RunFooter)| {
+            let [start, end] = *footer.offsets.get(partition as usize..)?.first_chunk()?;
+            Some(end - start)
+        };
+        self.runs.iter().filter_map(of).sum()
+    }
+
     /// Reads a partition into memory: its bytes, and 64 KiB for each run while they are read.
     ///
     /// # Errors
