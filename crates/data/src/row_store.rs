@@ -10,8 +10,8 @@ use base::{Error, Seed};
 use std::sync::{Arc, Mutex, PoisonError};
 use store::{ChunkSize, ObjectId, RunState, SealedStore, StoreError};
 
-/// Blocks of a reader in memory: two at least, for threads that share a piece of rows may be on both sides of a
-/// block's end, and more within so many bytes.
+/// Blocks of a reader in memory: two at least, for threads that share a piece of rows may be on both sides of
+/// a block's end, and more within so many bytes.
 const RECENT: usize = 2;
 const RECENT_BYTES: u64 = 32 << 20;
 /// Bytes of the length before an identifier.

@@ -1,6 +1,8 @@
 //! Every complaint about input data, with its exact text (docs/errors.md lists them), and what reading
 //! counts.
 
+mod reading;
+
 use super::*;
 use arrow_array::{
     Array, ArrayRef, Date32Array, Int64Array, RecordBatch, StringArray, TimestampMillisecondArray,
@@ -8,44 +10,13 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field, Schema};
 use base::{PartyId, Seed, limits};
-use std::path::{Path, PathBuf};
+use reading::read_program_columns;
+pub(super) use reading::{read_advertiser, read_publisher};
+use std::path::PathBuf;
 use std::sync::Arc;
 use study::{Study, TrialArm};
 
 const ADVERTISER: PartyId = PartyId(1);
-
-/// Rows that are in memory.
-fn held(rows: RowStore) -> Rows {
-    let held = rows.in_memory("a test").expect("no room was given for others").clone();
-    drop(rows);
-    Arc::into_inner(held).expect("nobody else has them")
-}
-
-pub(super) fn read_publisher(path: &Path, study: &Study) -> Result<(PublisherRows, InputReport), Error> {
-    let (rows, report) = publisher::read(path.into(), study, None)?;
-    let Rows::Publisher(rows) = held(rows) else { panic!("a publisher's") };
-    Ok((rows, report))
-}
-
-pub(super) fn read_advertiser(
-    path: &Path,
-    study: &Study,
-    me: PartyId,
-) -> Result<(AdvertiserRows, InputReport), Error> {
-    let (rows, report) = advertiser::read(path.into(), study, me, None)?;
-    let Rows::Advertiser(rows) = held(rows) else { panic!("an advertiser's") };
-    Ok((rows, report))
-}
-
-fn read_program_columns(
-    path: &Path,
-    study: &Study,
-    party: &str,
-) -> Result<(ProgramRows, InputReport), Error> {
-    let (rows, report) = program::read(path.into(), study, party, None)?;
-    let Rows::Program(rows) = held(rows) else { panic!("a program's") };
-    Ok((rows, report))
-}
 
 const LIFT: &str = include_str!("../../../examples/lift.toml");
 

@@ -234,8 +234,8 @@ fn public_guarantee(checked: &Checked, noised: bool) -> Vec<String> {
             lines.push(of_clamped(*clamp));
             if checked.built.lift.as_ref().is_some_and(|(_, layout)| layout.published.is_some()) {
                 lines.push(
-                    "The sizes of both arms were made public by the release mode, exactly: they follow from the \
-                     stated noise, which does not protect them and is not charged for them."
+                    "The sizes of both arms were made public by the release mode, exactly: they follow from \
+                     the stated noise, which does not protect them and is not charged for them."
                         .into(),
                 );
             }
@@ -472,8 +472,8 @@ fn exact_covers(disclosed: &Disclosure) -> Vec<String> {
 }
 
 /// What servers learn, for who is told no more.
-const SERVERS_SAW: &str = "sizes of the rows and of the match, of salted keys which rows are equal, and nothing of any \
-                           value";
+const SERVERS_SAW: &str = "sizes of the rows and of the match, of salted keys which rows are equal, and \
+                           nothing of any value";
 
 /// Who computed it, and what one of them may do.
 fn computed_by(names: &[&str], security: &str, learns: &str) -> String {

@@ -373,7 +373,7 @@ fn check_memory(
     let how = match party.state {
         None => "raise it, or name a place for what does not fit: `state`",
         Some(_) => {
-            "raise it: this match, a spine that is kept or used, or several runs at a time need all rows there"
+            "raise it: this match, a spine kept or used, or several runs at a time need all rows there"
         }
     };
     const MIB: u64 = 1 << 20;

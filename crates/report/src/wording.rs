@@ -432,8 +432,8 @@ pub fn public(terms: Option<&PublicTerms>) -> &'static str {
 }
 
 /// Of an exact one.
-const PUBLIC_EXACT: &str = "This result is the same at all parties, and all agreed that everybody may see it. \
-                            It is exact: no noise protects anybody's data in it.";
+const PUBLIC_EXACT: &str = "This result is the same at all parties, and all agreed that everybody may see \
+                            it: it is exact, and no noise protects anybody's data in it.";
 
 /// Of one with noise.
 pub const PUBLIC: &str = "This result is the same at all parties, and everybody may publish it: nobody knows \

@@ -68,8 +68,8 @@ impl SpineParts {
         let size = RecordSize::Fixed(width as u32);
         if shards as usize * (width << bits) > (memory as usize).max(RUN_MEMORY as usize) {
             return Err(Error::input(format!(
-                "{shards} shards of {} rows each take parts of {} MiB at a time, and `memory` allows {} MiB in \
-                 all: raise it, or agree on fewer shards",
+                "{shards} shards of {} rows each take parts of {} MiB at a time, and `memory` allows {} MiB \
+                 in all: raise it, or agree on fewer shards",
                 spine.rows / u64::from(shards),
                 (width << bits) >> 20,
                 memory >> 20,

@@ -170,7 +170,8 @@ fn check_same(run: &JournalRun, own: &PaddedIdentifiers<'_>, fingerprint: [u8; 3
 pub fn other_rows() -> Error {
     Error::input(
         "the match that was cut was of other rows: this party's data or the peer's have changed since, or \
-         are read in another order because `memory` or `state` has. Bring them back, or both delete the folder of the match under `work` and begin afresh",
+         are read in another order because `memory` or `state` has. Bring them back, or both delete the \
+         folder of the match under `work` and begin afresh",
     )
 }
 

@@ -39,7 +39,7 @@ fn objects_are_listed_by_key_and_read_by_ranges() {
     assert_eq!(store.list("").unwrap(), before, "reading leaves nothing");
 }
 
-/// Empty objects that stand for folders are none of the data; other empty ones are, and are refused by who reads.
+/// Empty objects that stand for folders are none of the data; other empty ones are.
 #[test]
 fn markers_of_folders_are_passed_over() {
     let inner = Arc::new(InMemory::new());
