@@ -358,7 +358,7 @@ impl Grouping<'_> {
             for member in std::iter::once(&(row as u32)).chain(others) {
                 one.extend_from_slice(self.settle_duplicates(groups[*member as usize], complaints));
             }
-            people.identify(row as u32, others, &mut rows.identifiers, &mut self.report);
+            people.identify(row as u32, others, &mut rows.identifiers, self.report);
             self.push(&mut rows, &one, complaints);
         }
         rows

@@ -96,13 +96,8 @@ impl<'k> RowSum<'k> {
 }
 
 /// The hash of all rows in the order of their identifiers, block by block.
+#[derive(Default)]
 pub(crate) struct RowsHasher(Option<blake3::Hasher>);
-
-impl Default for RowsHasher {
-    fn default() -> Self {
-        Self(None)
-    }
-}
 
 impl RowsHasher {
     /// Adds the next rows, all of one sort: those before them come before them in the order too.

@@ -9,9 +9,9 @@ use arrow_array::{
     UInt64Array,
 };
 use arrow_schema::{DataType, Field, Schema};
-use base::{PartyId, Seed, limits};
+use base::{PartyId, limits};
 use reading::read_program_columns;
-pub(super) use reading::{read_advertiser, read_publisher};
+pub(super) use reading::{names, read_advertiser, read_publisher};
 use std::path::PathBuf;
 use std::sync::Arc;
 use study::{Study, TrialArm};
@@ -463,15 +463,6 @@ fn a_folder_is_one_data_set_and_places_name_the_file() {
     let [tag, before] = names(&rows);
     let [others_tag, others_before] = named(&other);
     assert!(others_tag != tag && others_before != before, "content does");
-}
-
-/// Both names of a data set: by a key, and by the order of before.
-pub(super) fn names(rows: &dyn tag::DataSet) -> [[u8; 32]; 2] {
-    let key = Seed::from_bytes([7; 32]);
-    let (mut sum, mut hasher) = (tag::RowSum::new(&key), tag::RowsHasher::default());
-    sum.add_rows(rows);
-    hasher.add_rows(rows);
-    [*sum.tag().as_bytes(), *hasher.finish().as_bytes()]
 }
 
 #[test]

@@ -26,7 +26,7 @@ enum SpinePlaces {
     /// The row at each place.
     AtHand(Vec<u32>),
     /// Columns in the order of the spine, outside memory.
-    ByParts(SpineParts),
+    ByParts(Box<SpineParts>),
 }
 
 impl Aligned {
@@ -56,7 +56,7 @@ impl Aligned {
         memory: u64,
     ) -> Result<Self, Error> {
         let parts = SpineParts::lay_out(&rows, spine, shards, memory)?;
-        Ok(Self { rows, places: SpinePlaces::ByParts(parts), recent: RecentBlocks::default() })
+        Ok(Self { rows, places: SpinePlaces::ByParts(Box::new(parts)), recent: RecentBlocks::default() })
     }
 
     /// The identifier of a row of the spine, if this party has it.

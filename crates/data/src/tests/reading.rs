@@ -1,8 +1,9 @@
 //! The readers of each sort of rows, in memory.
 
+use crate::tag;
 use crate::{AdvertiserRows, InputReport, ProgramRows, PublisherRows, RowStore, Rows};
 use crate::{advertiser, program, publisher};
-use base::{Error, PartyId};
+use base::{Error, PartyId, Seed};
 use std::path::Path;
 use std::sync::Arc;
 use study::Study;
@@ -38,4 +39,13 @@ pub(crate) fn read_program_columns(
     let (rows, report) = program::read(path.into(), study, party, None)?;
     let Rows::Program(rows) = held(rows) else { panic!("a program's") };
     Ok((rows, report))
+}
+
+/// Both names of a data set: by a key, and by the order of before.
+pub(crate) fn names(rows: &dyn tag::DataSet) -> [[u8; 32]; 2] {
+    let key = Seed::from_bytes([7; 32]);
+    let (mut sum, mut hasher) = (tag::RowSum::new(&key), tag::RowsHasher::default());
+    sum.add_rows(rows);
+    hasher.add_rows(rows);
+    [*sum.tag().as_bytes(), *hasher.finish().as_bytes()]
 }

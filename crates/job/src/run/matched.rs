@@ -54,7 +54,9 @@ impl Placed {
     /// What one unit of the computation gets of them: rows are dealt round-robin.
     pub fn unit(&self, built: &Built, me: PartyId, unit: u32, of: u32) -> Result<UnitRows, Error> {
         Ok(match self {
-            Self::Spine(aligned) => UnitRows::Owned(Shard::new(aligned.clone(), built, me, unit, of)?),
+            Self::Spine(aligned) => {
+                UnitRows::Owned(Box::new(Shard::new(aligned.clone(), built, me, unit, of)?))
+            }
             Self::Joined(shared) => UnitRows::Joined(join::Dealt::new(shared.clone(), unit, of)?),
             Self::Shares(..) => {
                 return Err(Error::misuse("nothing is computed on rows that are only matched"));

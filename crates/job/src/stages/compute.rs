@@ -22,7 +22,7 @@ pub(crate) struct ComputeStage {
 /// What one unit computes on.
 pub(crate) enum UnitRows {
     /// Own columns on a spine; none at a server.
-    Owned(Shard),
+    Owned(Box<Shard>),
     /// Shares of rows.
     Joined(join::Dealt),
     /// A server's: so many rows of which it holds no column.
@@ -60,7 +60,7 @@ impl ComputeStage {
     ) -> Result<Shares, Error> {
         let prepared = self.engines.rows()?;
         session.step(step, |s| match rows {
-            UnitRows::Owned(shard) => prepared.run(RowInput::Owned(shard), bases, s),
+            UnitRows::Owned(shard) => prepared.run(RowInput::Owned(&mut **shard), bases, s),
             UnitRows::Blank(rows) => prepared.run(RowInput::Owned(&mut BlankRows(*rows)), bases, s),
             UnitRows::Joined(dealt) => prepared.run(RowInput::Joined(dealt), bases, s),
         })
