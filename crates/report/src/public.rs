@@ -85,7 +85,7 @@ impl PublicReport {
             parties: report.parties.iter().map(|party| party.name.clone()).collect(),
             servers: servers.map(|server| server.name.clone()).collect(),
             mode: report.mode.clone(),
-            public: without_keys(public.clone()),
+            public: if report.disclosed.public_keys { public.clone() } else { without_keys(public.clone()) },
             public_terms: terms.clone(),
         })
     }

@@ -88,6 +88,35 @@ fn a_public_result_is_the_same_at_all_parties() {
     assert!(PublicReport::of(&old).expect_err("no terms").to_string().contains("earlier version"));
 }
 
+/// A public index names nobody's row, but where identifiers are public; an exact result is not called noised.
+#[test]
+fn a_public_result_names_no_row_and_promises_no_noise_that_is_not_there() {
+    let mut report = samples::both();
+    let output = ProgramOutput {
+        label: "the worst".into(),
+        value: "3".into(),
+        sigma: None,
+        noised: false,
+        mixed: false,
+        made_up: false,
+        key: Some("c136".into()),
+    };
+    report.public = Some(ResultView::Program { outputs: vec![output], lists: Vec::new() });
+    if let Some(terms) = &mut report.public_terms {
+        (terms.epsilon, terms.delta) = (None, None);
+    }
+    let texts = |report: &RunReport| {
+        let public = PublicReport::of(report).expect("a public result");
+        [public_to_json(&public).expect("JSON"), summary::public(&public), html::render_public(&public)]
+    };
+    for text in texts(&report) {
+        assert!(!text.contains("c136") && !text.contains("nobody knows the noise"), "{text}");
+    }
+    assert!(texts(&report)[1].contains("it is exact"));
+    report.disclosed.public_keys = true;
+    assert!(texts(&report)[0].contains("c136"));
+}
+
 /// Exact numbers of own rows stand under their own heading at the end, with nothing public near them.
 #[test]
 fn own_numbers_stand_apart_from_the_public_result() {

@@ -352,8 +352,10 @@ impl<'r> AllowedRun<'r, '_> {
             viewer: unit.viewer,
             values: &values,
             lists: &released.lists,
-            // Who has a row knows its identifier; what all see names none.
-            aligned: rows.aligned().filter(|_| unit.viewer.only().is_some()),
+            // Who has a row knows its identifier: what all see names none but public ones.
+            aligned: rows.aligned().filter(|_| {
+                unit.viewer.only().is_some() || study.matching.matcher.features().public_identifiers
+            }),
         };
         let view = Some(interpret::view(study, built, scales, &shown)?);
         match unit.viewer {
