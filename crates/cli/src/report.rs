@@ -38,7 +38,7 @@ pub fn run(args: &ReportArgs) -> Result<(), Error> {
     let text = std::fs::read_to_string(&args.report)
         .map_err(|e| Error::reading(format!("cannot read {shown}"), &e))?;
     let reports = report::all_from_json(&text).map_err(|e| Error::input(format!("{shown}: {e}")))?;
-    if args.html.as_ref().is_some_and(|page| page == &args.report) {
+    if args.html.as_ref().is_some_and(|page| is_same_file(page, &args.report)) {
         return Err(Error::input(format!(
             "the page would take the place of the report {shown}: name another file"
         )));
@@ -55,6 +55,11 @@ pub fn run(args: &ReportArgs) -> Result<(), Error> {
     }
     let shown: Vec<String> = reports.iter().map(summary::terminal).collect();
     output::print(shown.join("\n").trim_end())
+}
+
+/// Whether two paths lead to one file that is there.
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b))
 }
 
 /// The public result, in the form that was asked for.

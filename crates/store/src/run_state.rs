@@ -69,9 +69,17 @@ impl Drop for RunState {
 /// Removes what killed runs left in a local folder, which this process has locked, and nothing else.
 fn remove_left(store: &StateStore) -> Result<(), Error> {
     let Some(folder) = store.folder() else { return Ok(()) };
-    for entry in std::fs::read_dir(folder.join(RUNS_FOLDER)).into_iter().flatten().flatten() {
+    let runs = folder.join(RUNS_FOLDER);
+    if runs.is_symlink() {
+        return Err(Error::input(format!(
+            "{} is a link, and runs are kept in no other folder",
+            runs.display()
+        )));
+    }
+    for entry in std::fs::read_dir(&runs).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let ours = name.to_str().filter(|name| unhex::<RUN_BYTES>(name).is_some());
+        let ours = |name: &&str| unhex::<RUN_BYTES>(name).is_some_and(|bytes| hex(&bytes) == **name);
+        let ours = name.to_str().filter(ours);
         // No link is followed: a link is no folder.
         if let (Some(name), true) = (ours, entry.file_type().is_ok_and(|kind| kind.is_dir())) {
             remove_all(store, &format!("{RUNS_FOLDER}/{name}"))?;
@@ -130,5 +138,9 @@ mod tests {
         assert!(!left("00112233aabbccdd") && left("notes") && left("0000000000000000"));
         assert!(folder.path().join("state").exists());
         drop(next);
+        std::fs::rename(place.join("tacit-runs"), folder.path().join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink(folder.path().join("elsewhere"), place.join("tacit-runs")).unwrap();
+        let error = RunState::begin(open(), &key, "clinic").err().expect("a link").to_string();
+        assert!(error.contains("is a link") && folder.path().join("elsewhere/notes").exists(), "{error}");
     }
 }
