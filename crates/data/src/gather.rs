@@ -76,15 +76,9 @@ pub(crate) fn gather(
     room: Option<&SpoolRoom<'_>>,
 ) -> Result<(RowStore, InputReport), Error> {
     let mut complaints = Complaints::default();
-    let mut dealer = LineDealer {
-        lines: &mut lines,
-        room,
-        bits: bits_for(data, room)?,
-        folder: String::new(),
-        runs: None,
-    };
+    let mut dealer = LineDealer { lines: &mut lines, room, data, bits: 0, folder: String::new(), runs: None };
     let (files, rows_read) = read(data, &mut dealer, &mut complaints)?;
-    let (bits, (folder, runs)) = (dealer.bits, dealer.finish()?);
+    let (folder, bits, runs) = dealer.finish()?;
     let mut report = InputReport { rows_read, ..InputReport::default() };
     let rows = match (runs, room) {
         (Some(runs), Some(room)) => {
@@ -109,8 +103,7 @@ fn partition_bytes(memory: u64) -> u64 {
 }
 
 /// Leading bits that number a partition, for input of this size.
-fn bits_for(data: DataLocation<'_>, room: Option<&SpoolRoom<'_>>) -> Result<u32, Error> {
-    let Some(room) = room else { return Ok(0) };
+fn bits_for(data: DataLocation<'_>, room: &SpoolRoom<'_>) -> Result<u32, Error> {
     let parts = source::text_bytes(data)?.div_ceil(partition_bytes(room.memory));
     Ok(parts.clamp(1, PARTITIONS.into()).next_power_of_two().ilog2())
 }
@@ -119,8 +112,9 @@ fn bits_for(data: DataLocation<'_>, room: Option<&SpoolRoom<'_>>) -> Result<u32,
 struct LineDealer<'a, L> {
     lines: &'a mut L,
     room: Option<&'a SpoolRoom<'a>>,
+    data: DataLocation<'a>,
+    /// Bits of a partition's number, and where runs lie, once there are some.
     bits: u32,
-    /// Where runs lie, once there are some.
     folder: String,
     runs: Option<RunWriter>,
 }
@@ -134,6 +128,7 @@ impl<L: LineReader> LineDealer<'_, L> {
         let writer = match &mut self.runs {
             Some(writer) => writer,
             none => {
+                self.bits = bits_for(self.data, room)?;
                 let state = room.state()?;
                 let (sealed, folder) = (state.sealed().clone(), state.folder("lines"));
                 let shape = (1 << self.bits, RecordSize::Prefixed);
@@ -157,12 +152,13 @@ impl<L: LineReader> LineDealer<'_, L> {
         Ok(())
     }
 
-    /// The runs of all lines and their folder; none where all are in memory.
-    fn finish(mut self) -> Result<(String, Option<Vec<RunObject>>), Error> {
+    /// The folder of runs, bits of a partition's number, and the runs of all lines; none where all are in
+    /// memory.
+    fn finish(mut self) -> Result<(String, u32, Option<Vec<RunObject>>), Error> {
         if let (Some(room), true) = (self.room, self.runs.is_some()) {
             self.deal(room)?;
         }
-        Ok((self.folder, self.runs.map(RunWriter::finish).transpose()?))
+        Ok((self.folder, self.bits, self.runs.map(RunWriter::finish).transpose()?))
     }
 }
 

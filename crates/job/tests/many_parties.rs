@@ -306,18 +306,15 @@ fn apart() -> String {
     text[..at].to_owned() + &["paper", "bakery", "cinema"].map(to).concat()
 }
 
+/// People of both lift tests here.
+fn lift_options(rows: u32) -> LiftOptions {
+    LiftOptions { rows, overlap: 0.6, max_events: 4, clamp: 100, seed: 5, format: FileFormat::Csv, files: 1 }
+}
+
 /// The publisher and two advertisers with the same purchases, in files of their own columns.
 fn advertisers(rows: u32) -> (TempDir, Vec<PartySetup>, f64) {
     let folder = TempDir::new().unwrap();
-    let options = LiftOptions {
-        rows,
-        overlap: 0.6,
-        max_events: 4,
-        clamp: 100,
-        seed: 5,
-        format: FileFormat::Csv,
-        files: 1,
-    };
+    let options = lift_options(rows);
     let made = lift(folder.path(), &options, &|_, _| ()).unwrap();
     with_keys(folder.path(), &["paper", "bakery", "cinema"], apart());
     std::fs::rename(&made.publisher, folder.path().join("paper.csv")).unwrap();
@@ -424,15 +421,7 @@ fn with_several_advertisers_the_publisher_goes_to_each() {
 fn together(rows: u32) -> (TempDir, Vec<PartySetup>, f64) {
     const NAMES: [&str; 4] = ["paper", "bakery", "cinema", "market"];
     let folder = TempDir::new().unwrap();
-    let options = LiftOptions {
-        rows,
-        overlap: 0.6,
-        max_events: 4,
-        clamp: 100,
-        seed: 5,
-        format: FileFormat::Csv,
-        files: 1,
-    };
+    let options = lift_options(rows);
     let made = lift(folder.path(), &options, &|_, _| ()).unwrap();
     let market = "[party.market]\nrole = \"advertiser\"\nkey  = \
                   \"tacit1:44444444444444444444444444444444\"\n\n[match]";
