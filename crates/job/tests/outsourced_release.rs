@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::{SALTED, SERVERS, World, all, dies, off, quiet, trial, whole};
-use data::generate::{FileFormat, LiftOptions, lift};
+use common::{PEOPLE, SALTED, SERVERS, World, all, dies, off, quiet, trial, whole};
+use data::generate::lift;
 use privacy::ledger::Ledger;
 use report::RunReport;
 use rusqlite::Connection;
@@ -127,16 +127,7 @@ fn a_server_that_stops_before_all_hold_costs_nothing() {
 fn several() -> (World, f64) {
     const NAMES: [&str; 3] = ["paper", "bakery", "cinema"];
     let folder = TempDir::new().unwrap();
-    let options = LiftOptions {
-        rows: 3000,
-        overlap: 0.6,
-        max_events: 4,
-        clamp: 100,
-        seed: 5,
-        format: FileFormat::Csv,
-        files: 1,
-    };
-    let made = lift(folder.path(), &options, &|_, _| ()).unwrap();
+    let made = lift(folder.path(), &PEOPLE, &|_, _| ()).unwrap();
     let mut text = include_str!("../../../examples/lift-several.toml").to_owned();
     for (name, digit) in NAMES.iter().zip(["1", "2", "3"]) {
         text = text.replace(&format!("tacit1:{}", digit.repeat(32)), &format!("@{name}"));

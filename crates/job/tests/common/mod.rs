@@ -181,22 +181,24 @@ pub fn check_clinics(reports: &[RunReport]) {
     assert_eq!((&*west.0[0], west.2), ("1", Some(name(&worst))));
 }
 
+/// The people of lift studies that servers compute.
+pub const PEOPLE: LiftOptions = LiftOptions {
+    rows: 3000,
+    overlap: 0.6,
+    max_events: 4,
+    clamp: 100,
+    seed: 5,
+    format: FileFormat::Csv,
+    files: 1,
+};
+
 /// A lift study by keyed hashes; without noise worth the name. Its true lift.
 pub fn trial(edit: &dyn Fn(String) -> String) -> (World, f64) {
     let folder = TempDir::new().unwrap();
-    let options = LiftOptions {
-        rows: 3000,
-        overlap: 0.6,
-        max_events: 4,
-        clamp: 100,
-        seed: 5,
-        format: FileFormat::Csv,
-        files: 1,
-    };
-    let made = lift(folder.path(), &options, &|_, _| ()).unwrap();
+    let made = lift(folder.path(), &PEOPLE, &|_, _| ()).unwrap();
     std::fs::rename(&made.publisher, folder.path().join("publisher.csv")).unwrap();
     std::fs::rename(&made.advertiser, folder.path().join("advertiser.csv")).unwrap();
-    let base = data::generate::lift_study(&options, "@publisher", "@advertiser", false);
+    let base = data::generate::lift_study(&PEOPLE, "@publisher", "@advertiser", false);
     let (before, rest) = base.split_once("protocol = \"pid\"").expect("a protocol");
     let base = format!("{before}protocol = \"salted-key\"{rest}");
     let servers: String = SERVERS.iter().map(|s| format!("[server.{s}]\nkey = \"@{s}\"\n")).collect();
