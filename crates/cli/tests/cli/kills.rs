@@ -181,7 +181,7 @@ fn one_of_two_is_killed_anywhere() {
 
 #[test]
 fn one_of_three_is_killed_anywhere() {
-    killed_anywhere(&|| Box::new(Three::together()), KILLS);
+    killed_anywhere(&|| Box::new(Three::together()), KILLS / 2);
 }
 
 /// Two owners and four headless nodes: any of the six.
