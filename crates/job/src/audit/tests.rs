@@ -241,8 +241,7 @@ fn forgotten_rows_are_caught(viewer: Viewer) {
     let found = audit(&view, &view.release, &honest, &asked(6000, 0.999));
     assert!(found.passes && found.rho_of_inputs > 0.85 * found.rho, "{found:?}");
     assert!(found.inputs.iter().any(|input| input.contains("4 rows")), "{found:?}");
-    let release =
-        drawn_by(&own, viewer, &|at| forgotten.sampler(at.mechanism, at.output).unwrap().clone());
+    let release = drawn_by(&own, viewer, &|at| forgotten.sampler(at.mechanism, at.output).unwrap().clone());
     let found = audit(&view, &release, &honest, &asked(6000, 0.999));
     assert!(!found.passes, "{found:?}");
 }
