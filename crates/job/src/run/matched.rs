@@ -1,12 +1,13 @@
 //! What an owner brings to the match, and what comes of it.
 
 use super::agree::Agreement;
-use super::join::{self, Attached, Half, Shared};
+use super::join::{self, Attached, Half, JoinedRange, Shared};
 use super::owner::OwnerRun;
 use super::spine::{self, KeptSpine};
-use crate::align::{Aligned, Shard};
+use crate::align::{Aligned, RangeRows};
 use crate::engines::row_source;
 use crate::prepare::{Built, Checked};
+use crate::ranges::RowRanges;
 use crate::stages::Stage as _;
 use crate::stages::compute::UnitRows;
 use crate::stages::matching::{MatchStage, MatchUnit};
@@ -51,13 +52,13 @@ impl Placed {
         }
     }
 
-    /// What one unit of the computation gets of them: rows are dealt round-robin.
-    pub fn unit(&self, built: &Built, me: PartyId, unit: u32, of: u32) -> Result<UnitRows, Error> {
+    /// What one unit of the computation gets of them.
+    pub fn unit(&self, built: &Built, me: PartyId, ranges: &RowRanges, unit: u64) -> Result<UnitRows, Error> {
         Ok(match self {
             Self::Spine(aligned) => {
-                UnitRows::Owned(Box::new(Shard::new(aligned.clone(), built, me, unit, of)?))
+                UnitRows::Owned(Box::new(RangeRows::new(aligned.clone(), built, me, ranges.range(unit))?))
             }
-            Self::Joined(shared) => UnitRows::Joined(join::Dealt::new(shared.clone(), unit, of)?),
+            Self::Joined(shared) => UnitRows::Joined(JoinedRange::new(shared.clone(), ranges, unit)?),
             Self::Shares(..) => {
                 return Err(Error::misuse("nothing is computed on rows that are only matched"));
             }
@@ -198,7 +199,7 @@ impl OwnerRun<'_> {
     ) -> Result<Aligned, Error> {
         let Checked { rows, engines, .. } = &self.checked;
         if rows.spool().is_some() {
-            return Aligned::by_parts(rows.clone(), spine, engines.shards(), self.party.memory);
+            return Aligned::by_parts(rows.clone(), spine, engines.lanes(), self.party.memory);
         }
         let positions = order.back(spine.mine.positions()?);
         self.keep_spine(told, &positions, agreement)?;
