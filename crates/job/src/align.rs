@@ -49,12 +49,19 @@ impl Aligned {
     }
 
     /// The same for rows that are not in memory: their columns are laid out along the spine, for so many
-    /// worker lanes that read them at once, with so many bytes of memory.
+    /// worker lanes that read them at once, with so many bytes of memory. Tells `dealt` how many rows have
+    /// been dealt: each is twice.
     ///
     /// # Errors
-    /// When a position is outside the spine, or the party's state cannot be read or written.
-    pub fn by_parts(rows: Arc<RowStore>, spine: &MatchSpine, lanes: u32, memory: u64) -> Result<Self, Error> {
-        let parts = SpineParts::lay_out(&rows, spine, lanes, memory)?;
+    /// When a position is outside the spine, the party's state cannot be read or written, or the memory does
+    /// not do; or what `dealt` says.
+    pub fn by_parts(
+        rows: Arc<RowStore>,
+        spine: &MatchSpine,
+        (lanes, memory): (u32, u64),
+        dealt: &mut dyn FnMut(u64) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
+        let parts = SpineParts::lay_out(&rows, spine, (lanes, memory), dealt)?;
         Ok(Self { rows, places: SpinePlaces::ByParts(Box::new(parts)), recent: RecentBlocks::default() })
     }
 

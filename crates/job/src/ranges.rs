@@ -6,9 +6,9 @@
 
 use std::ops::Range;
 
-/// Most rows of a range of sums. What one takes to set out on, a few messages, is nothing beside what it
-/// computes on, and what is lost with one that fails is a matter of seconds.
-const RANGE_ROWS: u64 = 1 << 19;
+/// Most rows of a range of sums: seconds of work, beside which the one round trip that the end of a range
+/// costs is little; and no more than 4,096 ranges of as many rows as can be matched.
+const RANGE_ROWS: u64 = 1 << 20;
 
 /// Rows cut into units, dealt to lanes: lane l has the units l, l + lanes, and so on. Sizes of units differ
 /// by one row at most, and all lanes have the same number of them, one at least.

@@ -13,6 +13,8 @@ use store::{PARTITIONS, RUN_MEMORY, RecordSize, RunReader, RunState, RunWriter};
 
 /// Bytes of two numbers before a row's cells.
 const HEAD: usize = 2 * size_of::<u32>();
+/// Rows that are dealt before somebody is told of them.
+const TOLD_ROWS: u64 = 256;
 
 /// One party's columns in the order of the spine.
 pub(super) struct SpineParts {
@@ -51,16 +53,24 @@ impl LoadedPart {
 }
 
 impl SpineParts {
-    /// Lays out own columns along a spine, for so many lanes that read them at once.
+    /// Lays out own columns along a spine, for so many lanes that read them at once. Tells `dealt` how many
+    /// rows have been dealt, in both joins.
     ///
     /// # Errors
     /// When a position is outside the spine, state cannot be read or written, or the memory does not hold
-    /// the parts that lanes hold at once.
-    pub fn lay_out(rows: &RowStore, spine: &MatchSpine, lanes: u32, memory: u64) -> Result<Self, Error> {
+    /// the parts that lanes hold at once; or what `dealt` says.
+    pub fn lay_out(
+        rows: &RowStore,
+        spine: &MatchSpine,
+        (lanes, memory): (u32, u64),
+        dealt: &mut dyn FnMut(u64) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
         let (state, shape) =
             rows.spool().ok_or_else(|| Error::misuse("rows in memory are not laid out by parts"))?;
         let dealt_to = state.folder("positions");
-        let positions = deal_positions(rows, spine, (state, &dealt_to), (memory / 4).max(RUN_MEMORY))?;
+        let mut tally = DealtRows { rows: 0, tell: dealt };
+        let room = (&**state, &*dealt_to, (memory / 4).max(RUN_MEMORY));
+        let positions = deal_positions(rows, spine, room, &mut tally)?;
         let width = HEAD + shape.width();
         let held = u64::from(lanes) * PARTS_HELD as u64;
         let (bits, parts) = shape_of(spine.rows, width, memory / 16 / held);
@@ -85,6 +95,7 @@ impl SpineParts {
                 record.extend([position.to_be_bytes(), row.to_be_bytes()].as_flattened());
                 block.append_cells(shape, (u64::from(row) - first) as usize, &mut record);
                 writer.push(position >> bits, &record)?;
+                tally.one()?;
             }
         }
         let runs = writer.finish()?;
@@ -165,12 +176,25 @@ fn numbers(record: &[u8]) -> [u32; 2] {
     [u32::from_be_bytes(*a), u32::from_be_bytes(*b)]
 }
 
+/// Rows that have been dealt, and who is told of them.
+struct DealtRows<'a> {
+    rows: u64,
+    tell: &'a mut dyn FnMut(u64) -> Result<(), Error>,
+}
+
+impl DealtRows<'_> {
+    fn one(&mut self) -> Result<(), Error> {
+        self.rows += 1;
+        if self.rows.is_multiple_of(TOLD_ROWS) { (self.tell)(self.rows) } else { Ok(()) }
+    }
+}
+
 /// Deals rows and their positions to the blocks of the rows.
 fn deal_positions(
     rows: &RowStore,
     spine: &MatchSpine,
-    (state, folder): (&RunState, &str),
-    memory: u64,
+    (state, folder, memory): (&RunState, &str, u64),
+    tally: &mut DealtRows<'_>,
 ) -> Result<RunReader, Error> {
     let firsts: Vec<u64> = rows.blocks().map(|(first, _)| first).collect();
     let shape = (firsts.len().max(1) as u32, RecordSize::Fixed(HEAD as u32));
@@ -180,7 +204,8 @@ fn deal_positions(
             return Err(Error::misuse("a position is off the spine"));
         }
         let block = firsts.partition_point(|first| *first <= row.into()) - 1;
-        Ok(writer.push(block as u32, [row.to_be_bytes(), position.to_be_bytes()].as_flattened())?)
+        writer.push(block as u32, [row.to_be_bytes(), position.to_be_bytes()].as_flattened())?;
+        tally.one()
     })?;
     Ok(RunReader::open(state.sealed().clone(), &writer.finish()?)?)
 }
@@ -197,7 +222,7 @@ fn shape_of(union: u64, width: usize, bytes: u64) -> (u32, u32) {
 #[cfg(test)]
 mod tests {
     use super::super::{Aligned, RangeRows};
-    use super::{PARTITIONS, shape_of};
+    use super::{PARTITIONS, TOLD_ROWS, shape_of};
     use crate::prepare::{Built, build};
     use crate::ranges::RowRanges;
     use base::PartyId;
@@ -268,7 +293,13 @@ mod tests {
             assert!(!union.is_multiple_of(7919));
             let mine = |rows: &RowStore| (0..rows.len()).map(|row| at(rows, row)).collect::<Vec<_>>();
             let spine = MatchSpine { rows: union, mine: OwnPlaces::of(mine(&parts)) };
-            let laid_out = Arc::new(Aligned::by_parts(parts, &spine, lanes, TIGHT).unwrap());
+            let mut told = 0;
+            let mut dealt = |rows| {
+                told = rows;
+                Ok(())
+            };
+            let laid_out = Arc::new(Aligned::by_parts(parts, &spine, (lanes, TIGHT), &mut dealt).unwrap());
+            assert_eq!(told, 2 * whole.len() / TOLD_ROWS * TOLD_ROWS);
             let at_hand = Arc::new(Aligned::new(whole.clone(), &mine(&whole), union).unwrap());
             for position in 0..union + 2 {
                 assert_eq!(laid_out.key(position).unwrap(), at_hand.key(position).unwrap());
@@ -285,7 +316,8 @@ mod tests {
         }
         let off = MatchSpine { rows: 2, mine: OwnPlaces::of(vec![2]) };
         let [parts, _] = both(folder.path(), text, study, me);
-        assert!(Aligned::by_parts(Arc::new(parts), &off, 1, TIGHT).is_err(), "off the spine");
+        let off = Aligned::by_parts(Arc::new(parts), &off, (1, TIGHT), &mut |_| Ok(()));
+        assert!(off.is_err(), "off the spine");
     }
 
     #[test]

@@ -175,35 +175,45 @@ impl OwnerRun<'_> {
         let resumed = options.resume.as_ref().is_some_and(|folder| folder.exists());
         let identifiers = &OwnKeys::new(&rows, &order.rows)?;
         let done = stage.run(&MatchUnit { identifiers, payload, options }, &mut self.session)?;
+        let placed = match done.output {
+            MatchOutput::Shares(joined) => brought.placed(joined)?,
+            MatchOutput::Spine(spine) => {
+                Placed::Spine(Arc::new(self.aligned(stage, &spine, &order, &done.disclosed, agreement)?))
+            }
+        };
         let mut price = stage.price(&done.disclosed.sizes)?;
         if resumed {
             // A match that goes on sends what is left: the price is then the most that it can cost.
             price = self.spent_on(stage.name(), price);
         }
-        let placed = match done.output {
-            MatchOutput::Shares(joined) => brought.placed(joined)?,
-            MatchOutput::Spine(spine) => {
-                Placed::Spine(Arc::new(self.aligned(&spine, &order, &done.disclosed, agreement)?))
-            }
-        };
         Ok((placed, stage.disclosure(done.disclosed), price))
     }
 
     /// Own rows along the spine that came out.
     fn aligned(
-        &self,
+        &mut self,
+        stage: &MatchStage<'_>,
         spine: &MatchSpine,
         order: &ArmOrder,
         told: &MatchDisclosure,
         agreement: &Agreement,
     ) -> Result<Aligned, Error> {
-        let Checked { rows, engines, .. } = &self.checked;
-        if rows.spool().is_some() {
-            return Aligned::by_parts(rows.clone(), spine, engines.lanes(), self.party.memory);
-        }
-        let positions = order.back(spine.mine.positions()?);
-        self.keep_spine(told, &positions, agreement)?;
-        Aligned::new(rows.clone(), &positions, spine.rows)
+        let Checked { rows, engines, me, .. } = self.checked;
+        let (lanes, memory) = (engines.lanes(), self.party.memory);
+        let in_memory = match rows.spool() {
+            Some(_) => None,
+            None => {
+                let positions = order.back(spine.mine.positions()?);
+                self.keep_spine(told, &positions, agreement)?;
+                Some(Aligned::new(rows.clone(), &positions, spine.rows)?)
+            }
+        };
+        let by_parts = |dealt: &mut dyn FnMut(u64) -> Result<(), Error>| match in_memory {
+            Some(aligned) => Ok(aligned),
+            None => Aligned::by_parts(rows.clone(), spine, (lanes, memory), dealt),
+        };
+        let pulses = stage.pulses(&told.sizes);
+        self.session.step(stage.name(), |session| pulses.around(me.other(), session, by_parts))
     }
 
     /// How this party matches.
