@@ -65,8 +65,7 @@ pub struct ProgramCase {
     /// Whether additive shares must look random. Not so where a fold adds values that their owners know:
     /// there a share is the owner's own sum.
     pub random_shares: bool,
-    /// Rows of the first shard, when the rows are dealt to two shards whose shares are added; the engines run
-    /// twice.
+    /// Rows of the first unit, where one lane runs two units whose shares are added.
     pub split: Option<u64>,
 }
 

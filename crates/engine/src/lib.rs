@@ -25,8 +25,8 @@ pub use joined::{Entries, alone};
 pub use outputs::OutputShares;
 pub use shares::{SERVERS, Share, Shares};
 pub use stage::{
-    BaseOts, DrawnNoise, IdleStage, PreparedDraw, PreparedLists, PreparedRelease, PreparedRows, RowInput,
-    RowSource, StagePrice, check_parties, must_be_sums,
+    BaseOts, DrawnNoise, IdleStage, LaneProgress, PreparedDraw, PreparedLists, PreparedRelease, PreparedRows,
+    RowInput, RowSource, StagePrice, WorkerLane, check_parties, must_be_sums, separate_units,
 };
 
 use base::{Error, PartyId};

@@ -1,4 +1,4 @@
-//! What leaves a shard: for each fold a uniformly random share, or a total that its owner knows alone.
+//! What leaves a unit of rows: for each fold a uniformly random share, or a total that its owner knows alone.
 
 use base::{Error, PartyId};
 use program::{Program, RowFold};
@@ -47,10 +47,10 @@ impl Shares {
         &self.folds
     }
 
-    /// Adds another shard's shares, modulo 2^width of each fold or its summands.
+    /// Adds another unit's shares, modulo 2^width of each fold or its summands.
     ///
     /// # Errors
-    /// When the shards do not belong to the same program.
+    /// When the units do not belong to the same program.
     pub fn add(&mut self, program: &Program, other: &Shares) -> Result<(), Error> {
         if self.folds.len() != program.folds.len() || other.folds.len() != program.folds.len() {
             return Err(Error::misuse("shares of another program"));
@@ -58,7 +58,7 @@ impl Shares {
         let folds = program.folds.iter().zip(program.summand_bits());
         for ((mine, theirs), (fold, bits)) in self.folds.iter_mut().zip(&other.folds).zip(folds) {
             let RowFold::Sum { ty, .. } = fold else {
-                return Err(Error::misuse("only sums are computed in more than one shard"));
+                return Err(Error::misuse("only sums are computed in more than one unit"));
             };
             *mine = match (&*mine, theirs) {
                 (Share::Additive(a), Share::Additive(b)) => Share::Additive(a.wrapping_add(*b) & ty.mask()),
@@ -73,7 +73,7 @@ impl Shares {
                 }
                 _ => {
                     return Err(Error::misuse(
-                        "shards disagree on who knows a total, or their shares do not add",
+                        "units disagree on who knows a total, or their shares do not add",
                     ));
                 }
             };

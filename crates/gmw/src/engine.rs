@@ -5,6 +5,7 @@ use crate::release::{GateLists, GateRelease};
 use crate::rows::GateRows;
 use ::engine::{
     BaseOts, Engine, PreparedLists, PreparedRelease, PreparedRows, RowInput, RowSource, Shares, StagePrice,
+    WorkerLane,
 };
 use base::{Error, PartyId};
 use net::Session;
@@ -54,7 +55,7 @@ impl Gmw {
         self
     }
 
-    /// With base OTs of a hub ([`ot::Hubs`]) for all shards of sums between two parties.
+    /// With base OTs of a hub ([`ot::Hubs`]) for all worker lanes of sums between two parties.
     #[must_use]
     pub fn over_hub(mut self) -> Self {
         self.over_hub = true;
@@ -122,21 +123,36 @@ impl TransferRows {
 }
 
 impl PreparedRows for TransferRows {
-    fn price(&self, rows: u64) -> StagePrice {
-        self.stage().price(rows)
+    fn price_lane(&self, units: &[u64]) -> StagePrice {
+        self.stage().price_lane(units)
     }
 
-    fn price_set_up(&self, units: u32) -> StagePrice {
-        self.stage().price_set_up(units)
+    fn price_set_up(&self, lanes: u32) -> StagePrice {
+        self.stage().price_set_up(lanes)
     }
 
-    fn set_up(&self, units: u32, session: &mut Session) -> Result<Vec<BaseOts>, Error> {
-        self.stage().set_up(units, session)
+    fn set_up(&self, lanes: u32, session: &mut Session) -> Result<Vec<BaseOts>, Error> {
+        self.stage().set_up(lanes, session)
     }
 
-    fn run(&self, rows: RowInput<'_>, bases: BaseOts, session: &mut Session) -> Result<Shares, Error> {
+    fn begin(
+        &self,
+        units: &[u64],
+        bases: BaseOts,
+        session: &mut Session,
+    ) -> Result<Box<dyn WorkerLane + '_>, Error> {
         ::engine::check_parties(self.parties, session)?;
-        session.step("rows", |session| self.stage().run(rows, bases, session))
+        let lane = session.step("rows", |session| self.stage().begin(units, bases, session))?;
+        Ok(Box::new(TransferLane(lane)))
+    }
+}
+
+/// A lane under the step of its rows.
+struct TransferLane<'a>(Box<dyn WorkerLane + 'a>);
+
+impl WorkerLane for TransferLane<'_> {
+    fn run(&mut self, rows: RowInput<'_>, session: &mut Session) -> Result<Shares, Error> {
+        session.step("rows", |session| self.0.run(rows, session))
     }
 }
 

@@ -448,9 +448,10 @@ fn what_cannot_be_joined_is_refused() {
     assert!(text.contains("clear runs no rows that were joined to shares: use gmw"), "{text}");
 }
 
-/// Shards over base OTs of a hub add up, and one of them has the publisher's own totals.
+/// Units over base OTs of a hub add up, each on a lane of its own and all on one, and one of them has the
+/// publisher's own totals.
 #[test]
-fn shards_over_a_hub() {
+fn units_over_a_hub() {
     let lift = LiftParameters::bench(3);
     let (program, layout) = build(&lift).unwrap();
     let plan = lower_joined(&program, [true, true]).unwrap();
@@ -459,37 +460,48 @@ fn shards_over_a_hub() {
     let parts: Vec<[Held; 2]> = file
         .chunks(120)
         .enumerate()
-        .map(|(shard, rows)| {
+        .map(|(unit, rows)| {
             let entered = entered(&plan, &lift, &layout, rows, &mut rng);
             let mut held = deal(&plan, &entered, rows.len() as u64, &mut rng);
             let mut columns =
-                Columns { lift: &lift, layout: &layout, rows: if shard == 0 { &file } else { &[] } };
+                Columns { lift: &lift, layout: &layout, rows: if unit == 0 { &file } else { &[] } };
             held[0].alone = alone(&plan, PUBLISHER, &mut columns).unwrap();
             held
         })
         .collect();
     let stage = Gmw::new(KIND).over_hub().rows(&program, RowSource::Joined([true, true])).unwrap();
-    let shards = Cluster::new(2, 8).run(|session| {
-        let units = stage.set_up(parts.len() as u32, session)?;
-        let mut sum: Option<Shares> = None;
-        for (i, (bases, part)) in units.into_iter().zip(&parts).enumerate() {
-            let (step, mut rows) = (format!("shard-{i}"), part[session.me().index()].clone());
-            let price = stage.price(rows.len()).cost;
-            let shares = session.step(&step, |s| stage.run(RowInput::Joined(&mut rows), bases, s))?;
-            assert_eq!(session.traffic().sent(&step), price.sent[session.me().index()]);
-            match &mut sum {
-                Some(sum) => sum.add(&program, &shares)?,
-                None => sum = Some(shares),
-            }
-        }
-        Ok(sum.expect("there are shards"))
-    });
-    let shares: Vec<Shares> = shards.into_iter().map(Result::unwrap).collect();
     let mut truth = TrueTotals::default();
     file.iter().for_each(|anchor| truth.add_anchor(&lift, anchor));
-    for total in &layout.totals {
-        let want = truth.get(total.cell, total.arm, total.quantity);
-        assert_eq!(totals(&program, &shares)[total.fold as usize], want, "{total:?}");
+    for units in [1, parts.len()] {
+        let lanes: Vec<&[[Held; 2]]> = parts.chunks(units).collect();
+        let done = Cluster::new(2, 8).run(|session| {
+            let me = session.me().index();
+            let bases = stage.set_up(lanes.len() as u32, session)?;
+            let mut sum: Option<Shares> = None;
+            for (i, (bases, lane)) in bases.into_iter().zip(&lanes).enumerate() {
+                let (step, sizes) = (format!("lane-{i}"), lane.iter().map(|unit| unit[me].len()));
+                let sizes: Vec<u64> = sizes.collect();
+                let mut worker = session.step(&step, |s| stage.begin(&sizes, bases, s))?;
+                for unit in *lane {
+                    let mut rows = unit[me].clone();
+                    let shares = session.step(&step, |s| worker.run(RowInput::Joined(&mut rows), s))?;
+                    match &mut sum {
+                        Some(sum) => sum.add(&program, &shares)?,
+                        None => sum = Some(shares),
+                    }
+                }
+                // What was not announced is not run.
+                let mut rows = lane[0][me].clone();
+                assert!(worker.run(RowInput::Joined(&mut rows), session).is_err());
+                assert_eq!(session.traffic().sent(&step), stage.price_lane(&sizes).cost.sent[me]);
+            }
+            Ok(sum.expect("there are units"))
+        });
+        let shares: Vec<Shares> = done.into_iter().map(Result::unwrap).collect();
+        for total in &layout.totals {
+            let want = truth.get(total.cell, total.arm, total.quantity);
+            assert_eq!(totals(&program, &shares)[total.fold as usize], want, "{total:?}, {units} units");
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! One party's columns along the spine, dealt round-robin to shards.
+//! One party's columns along the spine, range by range.
 
 mod parts;
 
@@ -8,11 +8,15 @@ use data::{AdvertiserRows, ProgramRows, PublisherRows, RecentBlocks, RowStore, R
 use matching::MatchSpine;
 use parts::{LoadedPart, SpineParts};
 use program::{Holder, Program, ValueType};
+use std::ops::Range;
 use std::sync::Arc;
 use studies::lift::{Content, LiftLayout, LiftParameters};
 
 /// "This party has no row here."
 const ABSENT: u32 = u32::MAX;
+
+/// Parts that a worker lane holds at most.
+const PARTS_HELD: usize = 2;
 
 /// One party's rows with, for every row of the spine, which of them lies there.
 pub struct Aligned {
@@ -44,18 +48,20 @@ impl Aligned {
         Ok(Self { rows, places: SpinePlaces::AtHand(spine), recent: RecentBlocks::default() })
     }
 
-    /// The same for rows that are not in memory: their columns are laid out along the spine, for `shards`,
-    /// with so many bytes of memory.
+    /// The same for rows that are not in memory: their columns are laid out along the spine, for so many
+    /// worker lanes that read them at once, with so many bytes of memory. Tells `dealt` how many rows have
+    /// been dealt: each is twice.
     ///
     /// # Errors
-    /// When a position is outside the spine, or the party's state cannot be read or written.
+    /// When a position is outside the spine, the party's state cannot be read or written, or the memory does
+    /// not do; or what `dealt` says.
     pub fn by_parts(
         rows: Arc<RowStore>,
         spine: &MatchSpine,
-        shards: u32,
-        memory: u64,
+        (lanes, memory): (u32, u64),
+        dealt: &mut dyn FnMut(u64) -> Result<(), Error>,
     ) -> Result<Self, Error> {
-        let parts = SpineParts::lay_out(&rows, spine, shards, memory)?;
+        let parts = SpineParts::lay_out(&rows, spine, (lanes, memory), dealt)?;
         Ok(Self { rows, places: SpinePlaces::ByParts(Box::new(parts)), recent: RecentBlocks::default() })
     }
 
@@ -99,17 +105,17 @@ impl Aligned {
     }
 }
 
-/// The rows `index, index + of, ...` of the spine: what one worker computes on.
-pub struct Shard {
+/// The rows of a range of the spine: what one unit of the computation reads.
+pub struct RangeRows {
     aligned: Arc<Aligned>,
     /// All rows, where they are in memory.
     at_hand: Option<Arc<Rows>>,
     /// By column, with what it holds where this party has no row.
     columns: Vec<(Source, u128)>,
-    index: u32,
-    of: u32,
-    /// The part that was read last.
-    part: Option<LoadedPart>,
+    range: Range<u64>,
+    /// The parts that were read last, the very last one first. Two: an engine that asks for rows ahead reads
+    /// in two places by turns.
+    parts: Vec<LoadedPart>,
 }
 
 /// Where a program's column comes from.
@@ -125,32 +131,28 @@ enum Source {
     Present,
 }
 
-impl Shard {
-    /// Shard `index` of `of`.
+impl RangeRows {
+    /// The columns of a program over a range.
     ///
     /// # Errors
-    /// Where columns were laid out for another number of shards.
-    pub fn new(
-        aligned: Arc<Aligned>,
-        built: &Built,
-        me: PartyId,
-        index: u32,
-        of: u32,
-    ) -> Result<Self, Error> {
+    /// When the range is not on the spine.
+    pub fn new(aligned: Arc<Aligned>, built: &Built, me: PartyId, range: Range<u64>) -> Result<Self, Error> {
+        if range.start > range.end || range.end > aligned.union() {
+            return Err(Error::misuse(format!("rows {range:?} of a spine of {}", aligned.union())));
+        }
         let (at_hand, names) = match &aligned.places {
             SpinePlaces::AtHand(_) => {
                 let rows = aligned.rows.in_memory("the computation")?.clone();
                 let names = if let Rows::Program(rows) = &*rows { rows.names.clone() } else { Vec::new() };
                 (Some(rows), names)
             }
-            SpinePlaces::ByParts(parts) if parts.shards() == of => (None, parts.names().to_vec()),
-            SpinePlaces::ByParts(_) => return Err(Error::misuse("columns were laid out for other shards")),
+            SpinePlaces::ByParts(parts) => (None, parts.names().to_vec()),
         };
         let columns = sources(&built.program, built.lift.as_ref(), &names, me);
-        Ok(Self { aligned, at_hand, columns, index, of, part: None })
+        Ok(Self { aligned, at_hand, columns, range, parts: Vec::new() })
     }
 
-    /// Reads a column of the part that begins at or before row `from` of this shard; gives how many rows.
+    /// Reads a column from position `from` of the spine to the end of its part; gives how many rows.
     fn read_part(
         &mut self,
         parts: &SpineParts,
@@ -158,15 +160,18 @@ impl Shard {
         from: u64,
         into: &mut [u128],
     ) -> Result<usize, Error> {
-        let part = match self.part.take() {
-            Some(part) if part.holds(from) => part,
-            _ => parts.load(self.index, from)?,
-        };
+        match self.parts.iter().position(|part| part.holds(from)) {
+            Some(at) => self.parts.swap(0, at),
+            None => {
+                self.parts.truncate(PARTS_HELD - 1);
+                self.parts.insert(0, parts.load(from)?);
+            }
+        }
+        let part = &self.parts[0];
         let places = part.places_from(from);
         let count = places.len().min(into.len());
-        let read = fill(source, absent, &part.rows, places[..count].iter().copied(), &mut into[..count]);
-        self.part = Some(part);
-        read.map(|()| count)
+        fill(source, absent, &part.rows, places[..count].iter().copied(), &mut into[..count])?;
+        Ok(count)
     }
 }
 
@@ -193,9 +198,9 @@ fn sources(
     program.columns.iter().enumerate().map(|(i, c)| (source((i, c)), absent(c))).collect()
 }
 
-impl program::ShardRows for Shard {
+impl program::ShardRows for RangeRows {
     fn len(&self) -> u64 {
-        (self.aligned.union() + u64::from(self.of) - 1 - u64::from(self.index)) / u64::from(self.of)
+        self.range.end - self.range.start
     }
 
     fn read(&mut self, column: u32, from: u64, into: &mut [u128]) -> Result<(), Error> {
@@ -203,17 +208,21 @@ impl program::ShardRows for Shard {
         if matches!(source, Source::Foreign) {
             return Err(Error::misuse(format!("column {column} is not this party's")));
         }
+        let first = self.range.start + from;
+        if first + into.len() as u64 > self.range.end {
+            return Err(Error::misuse(format!("rows from {first} on of the range {:?}", self.range)));
+        }
         let aligned = self.aligned.clone();
         match (&aligned.places, &self.at_hand) {
             (SpinePlaces::AtHand(spine), Some(rows)) => {
-                let first = self.index as usize + from as usize * self.of as usize;
-                let places = spine[first.min(spine.len())..].iter().step_by(self.of as usize);
+                let places = spine[first as usize..][..into.len()].iter();
                 fill(source, absent, rows, places.copied(), into)
             }
             (SpinePlaces::ByParts(parts), _) => {
                 let mut done = 0;
                 while done < into.len() {
-                    done += self.read_part(parts, (source, absent), from + done as u64, &mut into[done..])?;
+                    done +=
+                        self.read_part(parts, (source, absent), first + done as u64, &mut into[done..])?;
                 }
                 Ok(())
             }
@@ -330,15 +339,21 @@ mod tests {
         };
         let rows = Rows::Advertiser(advertiser_rows());
         let aligned = Arc::new(Aligned::new(Arc::new(rows.into()), &[2, 1], 3).unwrap());
-        let mut shard = Shard::new(aligned, &built, PartyId(1), 0, 1).unwrap();
+        let mut rows = RangeRows::new(aligned.clone(), &built, PartyId(1), 0..3).unwrap();
         for (i, content) in layout.columns.iter().enumerate().filter(|(_, c)| c.owner() == Some(PartyId(1))) {
             let mut values = [0; 3];
-            shard.read(i as u32, 0, &mut values).unwrap();
+            rows.read(i as u32, 0, &mut values).unwrap();
             let expected: Vec<u128> = joined.iter().map(|row| content.encode(&lift, row)).collect();
             assert_eq!(values.to_vec(), expected, "{content:?}");
         }
         let foreign = layout.columns.iter().position(|c| c.owner() == Some(PartyId(0))).unwrap();
-        assert!(shard.read(foreign as u32, 0, &mut [0; 3]).is_err());
+        assert!(rows.read(foreign as u32, 0, &mut [0; 3]).is_err());
+        // Nothing is read off a range, and no range is off the spine.
+        let own = layout.columns.iter().position(|c| c.owner() == Some(PartyId(1))).unwrap() as u32;
+        let mut rows = RangeRows::new(aligned.clone(), &built, PartyId(1), 1..2).unwrap();
+        assert!(rows.read(own, 0, &mut [0]).is_ok() && rows.len() == 1);
+        assert!(rows.read(own, 0, &mut [0; 2]).is_err() && rows.read(own, 1, &mut [0]).is_err());
+        assert!(RangeRows::new(aligned, &built, PartyId(1), 1..4).is_err());
     }
 
     #[test]
@@ -366,26 +381,11 @@ mod tests {
         let audit = program::verify(&program, &program::VerifierPolicy::default(), 10).unwrap();
         let built = Built { program, audit, lift: Some((lift.clone(), layout.clone())), scales: None };
         let aligned = Arc::new(Aligned::new(Arc::new(Rows::Publisher(rows).into()), &[1], 2).unwrap());
-        let mut shard = Shard::new(aligned, &built, PartyId(0), 0, 1).unwrap();
+        let mut rows = RangeRows::new(aligned, &built, PartyId(0), 0..2).unwrap();
         for content in [Content::Time, Content::Arm, Content::Reached, Content::Breakdown] {
             let mut values = [0; 2];
-            shard.read(layout.column(content).unwrap(), 0, &mut values).unwrap();
+            rows.read(layout.column(content).unwrap(), 0, &mut values).unwrap();
             assert_eq!(values, [&absent, &present].map(|row| content.encode(&lift, row)), "{content:?}");
         }
-    }
-
-    #[test]
-    fn shards_deal_the_spine_round_robin() {
-        let rows = Rows::Advertiser(advertiser_rows());
-        let aligned = Aligned::new(Arc::new(rows.into()), &[0, 1], 7).unwrap();
-        let lengths: Vec<u64> = {
-            let aligned = Arc::new(aligned);
-            let shard = |index| {
-                let (aligned, columns) = (aligned.clone(), Vec::new());
-                Shard { aligned, at_hand: None, columns, index, of: 3, part: None }
-            };
-            (0..3).map(|i| shard(i).len()).collect()
-        };
-        assert_eq!(lengths, [3, 2, 2]);
     }
 }

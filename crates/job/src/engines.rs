@@ -6,6 +6,7 @@
 //! that is considered, and every copy of the choice, at whatever worker, shares them.
 
 use crate::plan::{Link, Speeds};
+use crate::ranges::RowRanges;
 use accel::DeviceQueue;
 use base::{Cost, Error, Fault, PartyId};
 use engine::{Engine, PreparedRows, RowSource, StagePrice};
@@ -39,13 +40,13 @@ enum ChosenRows {
     Ring4(RingRows),
 }
 
-/// What row and combine of all shards will cost.
+/// What row and combine of all units will cost.
 pub struct Estimate {
     /// Exact.
     pub cost: Cost,
     /// AND gates, of `ring4` those of shares: servers book none.
     pub and_gates: u64,
-    /// Round trips that nothing else fills; shards wait at the same time.
+    /// Round trips that nothing else fills; worker lanes wait at the same time.
     pub round_trips: u64,
     /// Estimated time.
     pub seconds: f64,
@@ -252,25 +253,31 @@ impl StudyEngine {
         }
     }
 
-    /// How many shards rows are dealt to.
+    /// How many worker lanes compute at once.
     #[must_use]
-    pub fn shards(&self) -> u32 {
+    pub fn lanes(&self) -> u32 {
         self.compute.shards
     }
 
-    /// What row and combine over so many rows cost in all shards, to which rows are dealt round-robin. Shards
-    /// wait at the same time.
+    /// How so many rows are cut: by a rule that all know, from numbers that all know.
+    pub(crate) fn ranges(&self, rows: u64) -> RowRanges {
+        let adds_up = !self.has_circuit && !matches!(self.rows, ChosenRows::Ring4(_));
+        if adds_up { RowRanges::of_sums(rows, self.lanes()) } else { RowRanges::whole(rows) }
+    }
+
+    /// What row and combine over ranges cost. Lanes wait at the same time.
     ///
     /// # Errors
     /// When the study only matches.
-    pub fn price(&self, rows: u64) -> Result<StagePrice, Error> {
-        let (stage, of) = (self.rows()?, u64::from(self.shards()));
-        let mut all = stage.price_set_up(self.shards());
-        // The first shard has the most rows.
-        for (i, unit) in (0..of).map(|i| stage.price((rows + of - 1 - i) / of)).enumerate() {
-            all.cost += &unit.cost;
-            all.and_gates += unit.and_gates;
-            all.trips += if i == 0 { unit.trips } else { 0 };
+    pub(crate) fn price(&self, ranges: &RowRanges) -> Result<StagePrice, Error> {
+        let stage = self.rows()?;
+        let mut all = stage.price_set_up(ranges.lanes());
+        for lane in 0..ranges.lanes() {
+            let price = stage.price_lane(&ranges.lane_rows(lane));
+            all.cost += &price.cost;
+            all.and_gates += price.and_gates;
+            // The first lane has the most rows.
+            all.trips += if lane == 0 { price.trips } else { 0 };
         }
         Ok(all)
     }
@@ -280,8 +287,8 @@ impl StudyEngine {
     /// # Errors
     /// When the study only matches.
     pub fn estimate(&self, rows: u64, link: Link, speeds: Speeds) -> Result<Estimate, Error> {
-        let StagePrice { cost, and_gates, trips } = self.price(rows)?;
-        let of = self.shards();
+        let StagePrice { cost, and_gates, trips } = self.price(&self.ranges(rows))?;
+        let of = self.lanes();
         // Gates of `gmw` cost their transfers, which two parties make; next to gates of `yao`, transfers cost
         // nothing.
         let work = match &self.rows {
@@ -293,7 +300,7 @@ impl StudyEngine {
                 cost.ots as f64 * each * 2.0 / cost.sent.len() as f64
             }
         };
-        // The parties of sums by `gmw` take turns, so a shard sends one way at a time.
+        // The parties of sums by `gmw` take turns, so a lane sends one way at a time.
         let turns = match self.name() == "gmw" && !self.has_circuit {
             true => 8.0 * cost.bytes() as f64 / link.bits_per_s / f64::from(of),
             false => 0.0,
@@ -315,7 +322,7 @@ pub(crate) fn row_source(study: &Study) -> RowSource {
 
 fn gmw_of(compute: Compute) -> Gmw {
     let gmw = Gmw::new(compute.ot.unwrap_or_default()).with_shape(compute.circuit.unwrap_or_default());
-    // Several workers share one run of base OTs.
+    // Several lanes share one run of base OTs.
     if compute.shards > 1 { gmw.over_hub() } else { gmw }
 }
 

@@ -10,6 +10,7 @@ pub mod export;
 mod interpret;
 pub mod plan;
 pub mod prepare;
+mod ranges;
 pub mod run;
 pub mod stages;
 pub mod usage;

@@ -103,7 +103,7 @@ pub struct PlanStage {
     pub ots: u64,
     /// Application bytes sent, by party.
     pub bytes_sent: BTreeMap<String, u64>,
-    /// Waits for an answer; of `compute`, those that nothing else fills, by the slowest shard.
+    /// Waits for an answer; of `compute`, those that nothing else fills, by the slowest worker lane.
     pub rounds: u64,
     /// Estimated seconds.
     pub seconds: f64,

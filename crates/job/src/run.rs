@@ -1,7 +1,7 @@
 //! A job from end to end: coordinator, workers, aggregator (Private RCT, section 2.4 and figure 2).
 //!
-//! The coordinator ([`OwnerRun`]) meets the peers, agrees, matches and deals the spine round-robin to
-//! shards. Every shard is a worker on a thread and connections of its own; what it hands back is shares.
+//! The coordinator ([`OwnerRun`]) meets the peers, agrees, matches and cuts the spine into ranges, which
+//! worker lanes take in turn, each on a thread and connections of its own; what a range leaves is shares.
 //! The aggregator adds this party's shares and runs, for each viewer, the release in which all parties'
 //! shares are put together inside the computation. Two parties and more run the same steps; a lift study
 //! with several advertisers is several runs of two parties.
@@ -287,7 +287,7 @@ fn meet(party: &PartySetup, checked: &Checked, places: Places, watch: &Watch) ->
     if party.trigger {
         meet = meet.tell(outsourced::nodes(&checked.study, checked.me, &party.address)?);
     }
-    // Servers compute in one shard, on the connections of the coordinators.
+    // Servers compute on the connections of the coordinators.
     let workers = if checked.study.servers.is_some() { 0 } else { checked.study.compute.shards };
     met(meet.meet(workers)?, &checked.study, watch)
 }

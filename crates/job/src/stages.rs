@@ -3,6 +3,7 @@
 //! over the session that it is given. A plan adds up prices; a run books time and traffic beside them
 //! ([`StageLog`]); the report shows both.
 
+pub(crate) mod columns;
 pub(crate) mod compute;
 pub(crate) mod link;
 pub(crate) mod matching;

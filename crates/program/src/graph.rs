@@ -398,7 +398,7 @@ impl RowFold {
         }
     }
 
-    /// Bits of the word that leaves a shard: for a best row key, index and found bit, from the least
+    /// Bits of the word that leaves a unit of rows: for a best row key, index and found bit, from the least
     /// significant.
     #[must_use]
     pub fn word_bits(&self) -> u8 {
@@ -532,7 +532,7 @@ pub struct List {
     pub fold: u32,
 }
 
-/// How the totals of a program leave its shards.
+/// How the totals of a program leave its units of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
     /// Additive shares: two parties and sums only.
@@ -613,7 +613,7 @@ impl Program {
         *blake3::hash(self.to_text().as_bytes()).as_bytes()
     }
 
-    /// How totals leave shards.
+    /// How totals leave units of rows.
     #[must_use]
     pub fn sharing(&self) -> Sharing {
         let sums = self.folds.iter().all(|f| matches!(f, RowFold::Sum { .. }));

@@ -2,7 +2,7 @@
 
 use base::Error;
 
-/// Columns of one shard, row by row on demand, so that memory does not grow with rows.
+/// Columns of one unit of rows, row by row on demand, so that memory does not grow with rows.
 pub trait ShardRows: Send {
     /// Number of rows; the same at every party.
     fn len(&self) -> u64;
@@ -23,7 +23,7 @@ pub trait ShardRows: Send {
 /// Rows that a match has joined to shares, as one party holds them: entries of a [`crate::lower::JoinedPlan`]
 /// on demand.
 pub trait JoinedRows: Send {
-    /// Number of joined rows of this shard; the same at both parties.
+    /// Number of joined rows of this unit; the same at both parties.
     fn len(&self) -> u64;
 
     /// Whether there are no rows.
@@ -39,8 +39,8 @@ pub trait JoinedRows: Send {
     /// When the entry is not held here, or its source fails.
     fn read(&mut self, entry: usize, from: u64, into: &mut [u128]) -> Result<(), Error>;
 
-    /// This shard's part of the total of a fold that this party computes alone, from all rows of its own
-    /// file, joined or not: the same number whatever protocol joined the rows. One shard has the total and
+    /// This unit's part of the total of a fold that this party computes alone, from all rows of its own
+    /// file, joined or not: the same number whatever protocol joined the rows. One unit has the total and
     /// the others 0, or each a part.
     ///
     /// # Errors

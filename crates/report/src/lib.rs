@@ -45,7 +45,7 @@ pub struct RunReport {
     pub servers: Option<ServersInfo>,
     /// Release mode: `sums`, `variance`, `algorithm1`, `algorithm1-as-published`, or `program`.
     pub mode: String,
-    /// Worker pairs.
+    /// Worker pairs that compute at once.
     pub shards: u32,
     /// What this party alone sees; where nothing is for it alone, what everybody sees.
     pub view: ResultView,

@@ -329,7 +329,7 @@ pub struct Compute {
     pub ot: Option<OtKind>,
     /// The circuit by which `gmw` finds the best row; `None` is the best one of this version.
     pub circuit: Option<SelectionCircuit>,
-    /// Pairs of workers.
+    /// Pairs of workers that compute at once; there may be more units than that.
     pub shards: u32,
 }
 

@@ -19,7 +19,7 @@ const WORKER: u16 = 0xfffc;
 /// Every byte 1.
 const ONES: u128 = u128::MAX / 255;
 
-/// What a batch needs of its shard.
+/// What a batch needs of its lane.
 pub(super) struct Context<'a> {
     pub me: PartyId,
     pub program: &'a Program,
@@ -30,7 +30,7 @@ pub(super) struct Context<'a> {
     pub types: &'a [ValueType],
     pub schedule: &'a Schedule,
     /// Nodes that this party computes in the clear.
-    pub wanted: &'a [bool],
+    pub wanted: Vec<bool>,
     /// Of the OTs in which this party sends, and in which it receives.
     pub hashes: [TweakedHash; 2],
     pub delta: Block,
@@ -87,7 +87,7 @@ fn word(bytes: &[u8]) -> u64 {
 /// One batch.
 #[derive(Default)]
 pub(super) struct Batch {
-    /// Number in the session: part of every tweak.
+    /// Number in the lane: part of every tweak.
     pub number: u64,
     pub lanes: usize,
     words: usize,
@@ -111,7 +111,7 @@ impl Batch {
         self.words = self.lanes / 64;
         match feed {
             Feed::Rows(rows) => {
-                self.values.evaluate(&cx.program.row, cx.wanted, (from, count, self.lanes), *rows)?;
+                self.values.evaluate(&cx.program.row, &cx.wanted, (from, count, self.lanes), *rows)?;
             }
             Feed::Joined(rows) => {
                 let joined = cx.joined.expect("joined rows have a plan of their own");

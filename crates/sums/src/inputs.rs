@@ -9,7 +9,7 @@ use program::{JoinedRows, ShardRows};
 use program::{NodeId, NodeSection, Op, ValueType};
 use zeroize::Zeroize;
 
-/// Where a shard's rows come from.
+/// Where a unit's rows come from.
 pub(super) enum Feed<'a> {
     /// This party's columns.
     Rows(&'a mut dyn ShardRows),

@@ -1,4 +1,4 @@
-//! What a shard costs, exactly, and how it is cut: batches, groups of batches in flight, turns.
+//! What a worker lane costs, exactly, and how its units are cut: batches, groups of batches in flight, turns.
 
 use crate::schedule::{Round, Schedule};
 use base::{Cost, PartyId, limits};
@@ -77,7 +77,7 @@ impl BatchCut {
         (window / 2 / self.turn_bytes.max(1)).clamp(1, self.flight)
     }
 
-    /// First row and number of rows of every group.
+    /// First row and number of rows of every group of a unit.
     pub fn groups(&self, rows: u64, flight: usize) -> impl Iterator<Item = (u64, u64)> + use<> {
         let group = (self.lanes * flight) as u64;
         (0..rows.div_ceil(group)).map(move |g| (g * group, group.min(rows - g * group)))
@@ -88,15 +88,15 @@ impl BatchCut {
         rows.saturating_mul(self.cots[0].max(self.cots[1]) as u64)
     }
 
-    /// What a shard takes. Turns are those over a channel with a full window; what is said by one party on
-    /// end crosses the path once.
-    pub fn price(&self, rows: u64) -> StagePrice {
+    /// What a lane of such units takes. Turns are those over a channel with a full window; what is said by
+    /// one party on end crosses the path once.
+    pub fn price(&self, units: &[u64]) -> StagePrice {
         let mut cost = Cost::zero(2);
         if self.local {
             return StagePrice::of(cost);
         }
         let mut waits = Waits::default();
-        let expected = self.expected(rows);
+        let expected = self.expected(units.iter().sum());
         self.set_up(expected, &mut cost, &mut waits);
         // By sender. What set-up costs is in `cost` already.
         let mut meters = [0, 1].map(|_| {
@@ -104,16 +104,18 @@ impl BatchCut {
             meter.setup();
             meter
         });
-        for (_, count) in self.groups(rows, self.flight(limits::WINDOW_BYTES)) {
-            self.group(count, &mut meters, &mut cost, &mut waits);
+        for rows in units {
+            for (_, count) in self.groups(*rows, self.flight(limits::WINDOW_BYTES)) {
+                self.group(count, &mut meters, &mut cost, &mut waits);
+            }
         }
         cost.rounds = waits.turns[0].max(waits.turns[1]);
         StagePrice { and_gates: cost.and_gates, trips: waits.trips, cost }
     }
 
-    /// What the hub of so many shards takes.
-    pub fn price_hub(&self, shards: u32) -> StagePrice {
-        let cost = ExtensionCost::hubs(shards.into()).cost(leader(), leader().other(), 2);
+    /// What the hub of so many lanes takes.
+    pub fn price_hub(&self, lanes: u32) -> StagePrice {
+        let cost = ExtensionCost::hubs(lanes.into()).cost(leader(), leader().other(), 2);
         StagePrice { and_gates: 0, trips: HUB_TRIPS, cost }
     }
 

@@ -1,4 +1,8 @@
-//! A shard: groups of batches in flight, each through all rounds, into sums.
+//! A worker lane: unit by unit, groups of batches in flight, each through all rounds, into sums.
+//!
+//! A lane of several units is one computation whose groups are not all full. No correlation is used twice:
+//! every group takes new OTs off the two extensions of the lane, whose own counters run on, and the number of
+//! a batch, which is in each of its tweaks, runs on over the units too.
 //!
 //! The parties take turns. In turn r the first one hears the second one's choices and answers of round r - 1,
 //! answers, and chooses for round r; the second one hears that, chooses and answers. So every message answers
@@ -9,7 +13,9 @@ use crate::inputs::Feed;
 use crate::price::BatchCut;
 use crate::schedule::Schedule;
 use base::{Error, PartyId, limits};
-use engine::{BaseOts, PreparedRows, RowInput, RowSource, Share, Shares, StagePrice};
+use engine::{
+    BaseOts, LaneProgress, PreparedRows, RowInput, RowSource, Share, Shares, StagePrice, WorkerLane,
+};
 use kernels::TweakedHash;
 use net::Session;
 use ot::{Bases, Hubs, OtKind, Pair};
@@ -115,68 +121,121 @@ impl SumRows {
 }
 
 impl PreparedRows for SumRows {
-    fn price(&self, rows: u64) -> StagePrice {
-        self.cut.price(rows)
+    fn price_lane(&self, units: &[u64]) -> StagePrice {
+        self.cut.price(units)
     }
 
-    fn price_set_up(&self, units: u32) -> StagePrice {
-        if self.cut.over { self.cut.price_hub(units) } else { StagePrice::free(2) }
+    fn price_set_up(&self, lanes: u32) -> StagePrice {
+        if self.cut.over { self.cut.price_hub(lanes) } else { StagePrice::free(2) }
     }
 
-    fn set_up(&self, units: u32, session: &mut Session) -> Result<Vec<BaseOts>, Error> {
+    fn set_up(&self, lanes: u32, session: &mut Session) -> Result<Vec<BaseOts>, Error> {
         if !self.cut.over {
-            return Ok((0..units).map(|_| BaseOts::Own).collect());
+            return Ok((0..lanes).map(|_| BaseOts::Own).collect());
         }
-        let forks = Hubs::new(session, &[session.me().other()])?.fork(session, units as usize)?;
+        let forks = Hubs::new(session, &[session.me().other()])?.fork(session, lanes as usize)?;
         Ok(forks.into_iter().map(BaseOts::Hub).collect())
     }
 
-    fn run(&self, rows: RowInput<'_>, bases: BaseOts, session: &mut Session) -> Result<Shares, Error> {
+    fn begin(
+        &self,
+        units: &[u64],
+        bases: BaseOts,
+        session: &mut Session,
+    ) -> Result<Box<dyn WorkerLane + '_>, Error> {
         let bases = match (self.cut.over, bases) {
             (true, BaseOts::Hub(bases)) => Some(bases),
             (false, BaseOts::Own) => None,
             _ => return Err(Error::misuse("a stage over a hub takes base OTs of the hub, and no other one")),
         };
-        let shard = Shard::new(self, session.me());
-        match (rows, &self.lowered.plan) {
+        let side = Side::new(self, session.me());
+        Ok(Box::new(side.set_up(units, bases, session)?))
+    }
+}
+
+/// One party's half of a lane.
+struct SumLane<'a> {
+    side: Side<'a>,
+    cx: Context<'a>,
+    /// Where something crosses.
+    pair: Option<Pair>,
+    /// Those in flight.
+    batches: Vec<Batch>,
+    /// How many batches there were.
+    number: u64,
+    talk: Talk,
+    progress: LaneProgress,
+}
+
+impl WorkerLane for SumLane<'_> {
+    fn run(&mut self, rows: RowInput<'_>, session: &mut Session) -> Result<Shares, Error> {
+        self.progress.begin(rows.count())?;
+        match (rows, &self.side.lowered.plan) {
             (RowInput::Owned(rows), Plan::Own(_)) => {
-                let sums = shard.run(&mut Feed::Rows(rows), bases, session)?;
-                Ok(shard.shares(&sums))
+                let sums = self.sum(&mut Feed::Rows(rows), session)?;
+                Ok(self.side.shares(&sums))
             }
             (RowInput::Joined(rows), Plan::Joined(plan)) => {
                 let count = rows.len();
-                let mut sums = shard.run(&mut Feed::Joined(&mut *rows), bases, session)?;
-                shard.add_alone(plan, &mut sums, rows, count)?;
-                Ok(shard.shares(&sums))
+                let mut sums = self.sum(&mut Feed::Joined(&mut *rows), session)?;
+                self.side.add_alone(plan, &mut sums, rows, count)?;
+                Ok(self.side.shares(&sums))
             }
             _ => Err(Error::misuse("a stage is run over the rows that it was made ready for")),
         }
     }
 }
 
-/// One party's side of one shard.
-struct Shard<'a> {
+impl SumLane<'_> {
+    /// The sums of a unit's rows.
+    fn sum(&mut self, rows: &mut Feed<'_>, session: &mut Session) -> Result<Vec<u128>, Error> {
+        let Self { side, cx, pair, batches, number, talk, progress } = self;
+        let mut sums = vec![0; side.lowered.plan.row().folds.len()];
+        for (from, count) in side.cut.groups(rows.len(), batches.len()) {
+            let group = &mut batches[..count.div_ceil(side.cut.lanes as u64) as usize];
+            let mut at = from;
+            for batch in group.iter_mut() {
+                let count = (from + count - at).min(side.cut.lanes as u64) as usize;
+                batch.load(cx, *number, rows, (at, count))?;
+                (*number, at) = (*number + 1, at + count as u64);
+            }
+            if let Some(pair) = pair {
+                session.step("ots", |session| side.draw(group, pair, &mut cx.ots, session))?;
+            }
+            side.rounds(group, cx, talk, session)?;
+            let mut left = count as usize;
+            for batch in group.iter() {
+                side.add(&mut sums, batch, left.min(side.cut.lanes));
+                left = left.saturating_sub(side.cut.lanes);
+            }
+            progress.report(from + count, session);
+        }
+        Ok(sums)
+    }
+}
+
+/// What one party does in a lane.
+struct Side<'a> {
     me: PartyId,
     lowered: &'a LoweredSums,
     schedule: &'a Schedule,
     cut: &'a BatchCut,
 }
 
-impl<'a> Shard<'a> {
+impl<'a> Side<'a> {
     fn new(SumRows { lowered, cut }: &'a SumRows, me: PartyId) -> Self {
         Self { me, lowered, schedule: &lowered.schedules[me.index()], cut }
     }
 
-    fn run(
-        &self,
-        rows: &mut Feed<'_>,
+    fn set_up(
+        self,
+        units: &[u64],
         bases: Option<Bases>,
         session: &mut Session,
-    ) -> Result<Vec<u128>, Error> {
+    ) -> Result<SumLane<'a>, Error> {
         let LoweredSums { program, plan, types, .. } = self.lowered;
-        let mut sums = vec![0; plan.row().folds.len()];
         let peer = self.me.other();
-        let expected = self.cut.expected(rows.len());
+        let expected = self.cut.expected(units.iter().sum());
         let mut pair = match bases {
             _ if self.cut.local => None,
             Some(bases) => ot::setup_over(session, bases, self.cut.kind, expected)?.pop(),
@@ -186,51 +245,28 @@ impl<'a> Shard<'a> {
             Plan::Own(plan) => plan.clear_roots(program, self.me),
             Plan::Joined(_) => Vec::new(),
         };
-        let wanted = closure(&program.row, roots);
         let hashes = match &mut pair {
             Some(pair) => [pair.sender.pads().start(), pair.receiver.pads().start()],
             None => [kernels::Block::ZERO; 2],
         };
-        let mut cx = Context {
+        let cx = Context {
             me: self.me,
             program,
             plan: plan.row(),
             joined: plan.joined().map(|plan| &**plan),
             types,
             schedule: self.schedule,
-            wanted: &wanted,
+            wanted: closure(&program.row, roots),
             hashes: hashes.map(TweakedHash::new),
             delta: pair.as_ref().map_or(kernels::Block::ZERO, |pair| pair.sender.delta()),
             rng: session.fork_seed("leaf masks").into_rng(),
             ots: Ots::default(),
             scratch: Scratch::default(),
         };
-        let total = rows.len();
         let window = if self.cut.local { limits::WINDOW_BYTES } else { session.link(peer).window() };
-        let flight = self.cut.flight(window);
-        let mut batches: Vec<Batch> = (0..flight).map(|_| Batch::default()).collect();
-        let mut talk = Talk::default();
-        let mut number = 0;
-        for (from, count) in self.cut.groups(total, flight) {
-            let group = &mut batches[..count.div_ceil(self.cut.lanes as u64) as usize];
-            let mut at = from;
-            for batch in group.iter_mut() {
-                let count = (from + count - at).min(self.cut.lanes as u64) as usize;
-                batch.load(&cx, number, rows, (at, count))?;
-                (number, at) = (number + 1, at + count as u64);
-            }
-            if let Some(pair) = &mut pair {
-                session.step("ots", |session| self.draw(group, pair, &mut cx.ots, session))?;
-            }
-            self.rounds(group, &mut cx, &mut talk, session)?;
-            let mut left = count as usize;
-            for batch in group.iter() {
-                self.add(&mut sums, batch, left.min(self.cut.lanes));
-                left = left.saturating_sub(self.cut.lanes);
-            }
-            session.report(from + count, total);
-        }
-        Ok(sums)
+        let batches = (0..self.cut.flight(window)).map(|_| Batch::default()).collect();
+        let (talk, progress) = (Talk::default(), LaneProgress::of(units));
+        Ok(SumLane { side: self, cx, pair, batches, number: 0, talk, progress })
     }
 
     /// Draws the OTs of a group, one direction after the other: first those in which the first party

@@ -5,7 +5,7 @@ use crate::lanes::{Garbler, LabelEvaluator, Packed, pack};
 use crate::masks::{self, LaneTemps, MaskGroup, MaskStep, Pads};
 use crate::{START_BYTES, check_pair, recv_start, send_start};
 use base::{Cost, Error, PartyId, limits};
-use engine::{BaseOts, PreparedRows, RowInput, Share, Shares, StagePrice};
+use engine::{BaseOts, LaneProgress, PreparedRows, RowInput, Share, Shares, StagePrice, WorkerLane};
 use net::Session;
 use ot::{CotReceiver, CotSender, ExtensionCost, OtReceiver, OtSender};
 use program::ShardRows;
@@ -19,6 +19,8 @@ const AHEAD: u64 = 16;
 
 /// Base OTs both ways, trees of the extension, first labels.
 const SETUP_TRIPS: u64 = 6;
+/// The first OTs of a further unit, and its last tables.
+const UNIT_TRIPS: u64 = 2;
 
 /// Rows of a program, made ready for one garbler.
 pub(crate) struct GarbledRows {
@@ -96,8 +98,8 @@ impl GarbledRows {
 }
 
 impl PreparedRows for GarbledRows {
-    /// The evaluator asks ahead, so only set-up waits.
-    fn price(&self, rows: u64) -> StagePrice {
+    /// The evaluator asks ahead, so only set-up waits, and of every further unit its first batch.
+    fn price_lane(&self, units: &[u64]) -> StagePrice {
         let evaluator = self.garbler.other();
         if self.is_local() {
             return StagePrice { trips: SETUP_TRIPS, ..StagePrice::free(2) };
@@ -105,27 +107,70 @@ impl PreparedRows for GarbledRows {
         let mut cost =
             (ExtensionCost::base() + ExtensionCost::setup(self.k)).cost(self.garbler, evaluator, 2);
         cost.sent[self.garbler.index()] += START_BYTES as u64;
-        let (full, rest) = (rows / self.lanes as u64, rows % self.lanes as u64);
-        cost += &(self.batch_price(self.lanes) * full);
-        if rest > 0 {
-            cost += &self.batch_price(padded(rest as usize));
+        for rows in units {
+            let (full, rest) = (rows / self.lanes as u64, rows % self.lanes as u64);
+            cost += &(self.batch_price(self.lanes) * full);
+            if rest > 0 {
+                cost += &self.batch_price(padded(rest as usize));
+            }
         }
-        StagePrice { and_gates: cost.and_gates, trips: SETUP_TRIPS, cost }
+        let further = units.iter().skip(1).filter(|rows| **rows > 0).count() as u64;
+        StagePrice { and_gates: cost.and_gates, trips: SETUP_TRIPS + UNIT_TRIPS * further, cost }
     }
 
-    fn run(&self, rows: RowInput<'_>, _: BaseOts, session: &mut Session) -> Result<Shares, Error> {
+    fn begin(
+        &self,
+        units: &[u64],
+        _: BaseOts,
+        session: &mut Session,
+    ) -> Result<Box<dyn WorkerLane + '_>, Error> {
         check_pair(session)?;
-        let (me, rows) = (session.me(), rows.owned()?);
-        let shard = Shard::new(self, rows.len(), me);
-        session.step("rows", |session| {
-            if self.is_local() {
-                shard.alone(rows)
+        let me = session.me();
+        let half = session.step("rows", |session| {
+            Ok::<_, Error>(if self.is_local() {
+                LaneHalf::Alone
             } else if me == self.garbler {
-                shard.garble(rows, session)
+                let delta = ot::fresh_delta(&mut session.fork_seed("Delta").into_rng());
+                let cot = CotSender::new(session, me.other(), self.k, delta)?;
+                LaneHalf::Garbler(cot, Garbler::new(send_start(session, me.other())?, delta))
             } else {
-                shard.evaluate(rows, session)
-            }
-        })
+                let cot = CotReceiver::new(session, me.other(), self.k)?;
+                LaneHalf::Evaluator(cot, LabelEvaluator::new(recv_start(session, me.other())?))
+            })
+        })?;
+        Ok(Box::new(GarbledLane { unit: Unit::new(self, me), half, progress: LaneProgress::of(units) }))
+    }
+}
+
+/// One party's half of a lane: set up once, and the same for all its units. No correlation is used twice:
+/// every batch takes new OTs off the one extension, whose own counter runs on, and the number of the batch,
+/// which is in each of its tweaks, runs on over the units too. So a lane of several units looks like one
+/// computation whose batches are not all full.
+enum LaneHalf {
+    /// Every total is known to one party.
+    Alone,
+    Garbler(CotSender, Garbler),
+    Evaluator(CotReceiver, LabelEvaluator),
+}
+
+struct GarbledLane<'a> {
+    unit: Unit<'a>,
+    half: LaneHalf,
+    progress: LaneProgress,
+}
+
+impl WorkerLane for GarbledLane<'_> {
+    fn run(&mut self, rows: RowInput<'_>, session: &mut Session) -> Result<Shares, Error> {
+        let Self { unit, half, progress } = self;
+        let rows = rows.owned()?;
+        progress.begin(rows.len())?;
+        unit.sums.fill(0);
+        session.step("rows", |session| match half {
+            LaneHalf::Alone => unit.alone(rows),
+            LaneHalf::Garbler(cot, garbler) => unit.garble(rows, (cot, garbler), progress, session),
+            LaneHalf::Evaluator(cot, evaluator) => unit.evaluate(rows, (cot, evaluator), progress, session),
+        })?;
+        Ok(unit.shares())
     }
 }
 
@@ -134,11 +179,10 @@ fn padded(rows: usize) -> usize {
     rows.next_multiple_of(64)
 }
 
-/// One party's state over one shard.
-struct Shard<'a> {
+/// One party's state over one unit.
+struct Unit<'a> {
     stage: &'a GarbledRows,
     me: PartyId,
-    total: u64,
     wanted: Vec<bool>,
     values: NodeValues,
     temps: LaneTemps,
@@ -146,14 +190,13 @@ struct Shard<'a> {
     sums: Vec<u128>,
 }
 
-impl<'a> Shard<'a> {
-    fn new(stage: &'a GarbledRows, total: u64, me: PartyId) -> Self {
+impl<'a> Unit<'a> {
+    fn new(stage: &'a GarbledRows, me: PartyId) -> Self {
         let program = &stage.program;
         let wanted = closure(&program.row, stage.plan.clear_roots(program, me));
         Self {
             stage,
             me,
-            total,
             wanted,
             values: NodeValues::default(),
             temps: LaneTemps::new(),
@@ -163,8 +206,8 @@ impl<'a> Shard<'a> {
     }
 
     /// Row ranges of the batches.
-    fn batches(&self) -> impl Iterator<Item = (u64, usize)> + use<> {
-        let (total, lanes) = (self.total, self.stage.lanes as u64);
+    fn batches(&self, total: u64) -> impl Iterator<Item = (u64, usize)> + use<> {
+        let lanes = self.stage.lanes as u64;
         (0..total.div_ceil(lanes)).map(move |b| (b * lanes, lanes.min(total - b * lanes) as usize))
     }
 
@@ -245,7 +288,7 @@ impl<'a> Shard<'a> {
         Ok(())
     }
 
-    fn shares(self) -> Shares {
+    fn shares(&self) -> Shares {
         let share = |((plan, fold), sum): ((&FoldPlan, &program::RowFold), &u128)| {
             let sum = sum & fold.ty().mask();
             match plan {
@@ -258,20 +301,23 @@ impl<'a> Shard<'a> {
         Shares::new(folds.zip(&self.sums).map(share).collect())
     }
 
-    fn alone(mut self, rows: &mut dyn ShardRows) -> Result<Shares, Error> {
-        for (from, count) in self.batches() {
+    fn alone(&mut self, rows: &mut dyn ShardRows) -> Result<(), Error> {
+        for (from, count) in self.batches(rows.len()) {
             self.load(rows, from, count)?;
             self.accumulate(count);
         }
-        Ok(self.shares())
+        Ok(())
     }
 
-    fn garble(mut self, rows: &mut dyn ShardRows, session: &mut Session) -> Result<Shares, Error> {
+    fn garble(
+        &mut self,
+        rows: &mut dyn ShardRows,
+        (cot, garbler): (&mut CotSender, &mut Garbler),
+        progress: &LaneProgress,
+        session: &mut Session,
+    ) -> Result<(), Error> {
         let (stage, peer) = (self.stage, self.stage.garbler.other());
-        let delta = ot::fresh_delta(&mut session.fork_seed("Delta").into_rng());
-        let mut cot = CotSender::new(session, peer, stage.k, delta)?;
-        let mut garbler = Garbler::new(send_start(session, peer)?, delta);
-        for (from, count) in self.batches() {
+        for (from, count) in self.batches(rows.len()) {
             let lanes = padded(count);
             self.load(rows, from, count)?;
             garbler.labels.prepare(&stage.compiled, lanes);
@@ -279,11 +325,11 @@ impl<'a> Shard<'a> {
             cot.correlated(session, stage.compiled.ots.len() * lanes, &mut garbler.labels.ots)?;
             let known = self.bits(&stage.compiled.known, lanes);
             garbler.run(&stage.compiled, &known, session, peer)?;
-            self.finish(lanes, count, |shard, group| shard.garble_mask(&garbler, group, session, peer))?;
+            self.finish(lanes, count, |unit, group| unit.garble_mask(garbler, group, session, peer))?;
             garbler.batch += 1;
-            session.report(from + count as u64, self.total);
+            progress.report(from + count as u64, session);
         }
-        Ok(self.shares())
+        Ok(())
     }
 
     fn garble_mask(
@@ -316,18 +362,22 @@ impl<'a> Shard<'a> {
         done
     }
 
-    fn evaluate(mut self, rows: &mut dyn ShardRows, session: &mut Session) -> Result<Shares, Error> {
+    fn evaluate(
+        &mut self,
+        rows: &mut dyn ShardRows,
+        (cot, evaluator): (&mut CotReceiver, &mut LabelEvaluator),
+        progress: &LaneProgress,
+        session: &mut Session,
+    ) -> Result<(), Error> {
         let (stage, peer) = (self.stage, self.stage.garbler);
-        let mut cot = CotReceiver::new(session, peer, stage.k)?;
-        let mut evaluator = LabelEvaluator::new(recv_start(session, peer)?);
-        let batches: Vec<(u64, usize)> = self.batches().collect();
+        let batches: Vec<(u64, usize)> = self.batches(rows.len()).collect();
         let ahead = stage.ahead();
         let mut waiting = VecDeque::with_capacity(ahead + 1);
         let mut asked = 0;
         for (b, (from, count)) in batches.iter().enumerate() {
             while asked < batches.len() && asked <= b + ahead {
                 let (from, count) = batches[asked];
-                waiting.push_back(self.ask(&mut cot, rows, (from, count), session)?);
+                waiting.push_back(self.ask(cot, rows, (from, count), session)?);
                 asked += 1;
             }
             let (labels, choices) = waiting.pop_front().expect("asked above");
@@ -336,13 +386,13 @@ impl<'a> Shard<'a> {
             evaluator.labels.prepare(&stage.compiled, lanes);
             evaluator.labels.ots = labels;
             evaluator.run(&stage.compiled, &choices, session, peer)?;
-            self.finish(lanes, *count, |shard, group| {
-                shard.evaluate_mask(&evaluator, group, &choices, session, peer)
+            self.finish(lanes, *count, |unit, group| {
+                unit.evaluate_mask(evaluator, group, &choices, session, peer)
             })?;
             evaluator.batch += 1;
-            session.report(from + *count as u64, self.total);
+            progress.report(from + *count as u64, session);
         }
-        Ok(self.shares())
+        Ok(())
     }
 
     /// Sends the OT message of a batch; returns its labels and choice bits.

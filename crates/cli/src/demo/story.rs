@@ -91,8 +91,8 @@ pub fn ledger(reports: [&RunReport; 2]) -> String {
         let privacy = &own.privacy;
         format!("{} has seen {} of {} of {}'s data", viewer.party, privacy.spent, privacy.budget, own.party)
     };
-    let shards = counted(first.shards.into(), "shard");
-    let engine = format!("engine {}, mode {}, {shards}", first.engine, first.mode);
+    let lanes = counted(first.shards.into(), "worker pair");
+    let engine = format!("engine {}, mode {}, {lanes}", first.engine, first.mode);
     let checked = match first.privacy.candidates {
         Some(n @ 2..) => format!("; noise checked by the other side: {} of {n} opened", n - 1),
         _ => "; noise drawn inside, known to nobody".to_owned(),

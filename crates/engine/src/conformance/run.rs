@@ -87,14 +87,14 @@ struct Measured {
     price: Cost,
     sent: u64,
     /// Of this party with its busiest peer.
-    turns: Option<u64>,
+    turns: u64,
     /// AND gates and oblivious transfers that the ledger booked.
     work: [u64; 2],
 }
 
 impl Measured {
     fn new(stage: &str, price: Cost, session: &Session) -> Self {
-        let (sent, turns) = (session.traffic().sent(stage), Some(turns(session, stage)));
+        let (sent, turns) = (session.traffic().sent(stage), turns(session, stage));
         Self { stage: stage.to_owned(), price, sent, turns, work: work(session, stage) }
     }
 }
@@ -200,23 +200,33 @@ fn plans(case: &ProgramCase, (totals, depth): (TotalsForm, Depth)) -> Result<Vec
     case.program.viewers().filter(sees).map(plan).collect()
 }
 
-/// Row and combine, in one shard or in two whose shares are added.
+/// Rows of the units of a case.
+fn units(case: &ProgramCase) -> Vec<u64> {
+    case.split.map_or_else(|| vec![case.rows], |split| vec![split, case.rows - split])
+}
+
+/// Row and combine, in one unit or in two of one lane whose shares are added.
 fn fold_rows(
     stage: &dyn PreparedRows,
     case: &ProgramCase,
     party: Option<PartyId>,
     session: &mut Session,
 ) -> Result<Shares, Error> {
-    let mut shard = |from: u64, to: u64| {
-        let part = |c: &Vec<u128>| c[from as usize..to as usize].to_vec();
+    let units = units(case);
+    let mut lane = stage.begin(&units, BaseOts::Own, session)?;
+    let (mut all, mut from) = (None::<Shares>, 0);
+    for rows in units {
+        let part = |c: &Vec<u128>| c[from as usize..(from + rows) as usize].to_vec();
         let columns: Vec<Vec<u128>> = case.columns.iter().map(part).collect();
-        let mut table = Table::new(&case.program, &columns, to - from, party);
-        stage.run(RowInput::Owned(&mut table), BaseOts::Own, session)
-    };
-    let Some(split) = case.split else { return shard(0, case.rows) };
-    let mut shares = shard(0, split)?;
-    shares.add(&case.program, &shard(split, case.rows)?)?;
-    Ok(shares)
+        let mut table = Table::new(&case.program, &columns, rows, party);
+        let shares = lane.run(RowInput::Owned(&mut table), session)?;
+        match &mut all {
+            None => all = Some(shares),
+            Some(all) => all.add(&case.program, &shares)?,
+        }
+        from += rows;
+    }
+    all.ok_or_else(|| Error::misuse("a case has a unit"))
 }
 
 /// All parties say a byte to each other: the next receive of each is not an answer to anything.
@@ -269,17 +279,10 @@ fn play(make: &MakeEngine<'_>, case: &ProgramCase, session: &mut Session) -> Res
     let mut noise = session.step("draw", |s| draw.run(&coins, s))?;
     stages.push(Measured::new("draw", draw.price().cost, session));
     barrier(session)?;
-    // Both shards are units of one stage.
     let stage = engine.rows(&case.program, RowSource::Owned)?;
-    let price = match case.split {
-        None => stage.price(case.rows).cost,
-        Some(split) => stage.price(split).cost + stage.price(case.rows - split).cost,
-    };
+    let price = stage.price_lane(&units(case)).cost;
     let shares = session.step("rows", |s| fold_rows(&*stage, case, Some(me), s))?;
-    let measured = Measured::new("rows", price, session);
-    // Where one shard ends with a message, the next one's first answer is a turn more: not compared when
-    // split.
-    stages.push(Measured { turns: measured.turns.filter(|_| case.split.is_none()), ..measured });
+    stages.push(Measured::new("rows", price, session));
     let (mut outputs, mut lists) = (Vec::new(), Vec::new());
     for plan in &plans {
         let (seen, measured) = release((&*engine.release(plan)?, &mut noise), case, &shares, session)?;
@@ -508,8 +511,7 @@ fn compare_price(all: &[&Measured]) -> Result<(), String> {
         let worked: Vec<[u64; 2]> = all.iter().map(|m| m.work).collect();
         return Err(format!("{stage}: priced at {stated:?} ANDs and OTs, worked off {worked:?}"));
     }
-    let turns: Option<Vec<u64>> = all.iter().map(|m| m.turns).collect();
-    let Some(taken) = turns.and_then(|turns| turns.into_iter().max()) else { return Ok(()) };
+    let taken = all.iter().map(|m| m.turns).max().unwrap_or(0);
     if price.rounds != taken {
         return Err(format!("{stage}: priced at {} rounds, took {taken}", price.rounds));
     }

@@ -2,9 +2,9 @@
 //!
 //! Rows lie in blocks by a hash of the identifier, and the spine has them in an order of its own. First the
 //! position of each row is dealt to the row's block; then, block by block, each row's cells are dealt to the
-//! part of its shard that its position is in. A computation reads one part after the other.
+//! part of the spine that its position is in. A computation reads one part after the other.
 
-use super::ABSENT;
+use super::{ABSENT, PARTS_HELD};
 use base::Error;
 use data::{RowShape, RowStore, Rows};
 use matching::MatchSpine;
@@ -13,26 +13,25 @@ use store::{PARTITIONS, RUN_MEMORY, RecordSize, RunReader, RunState, RunWriter};
 
 /// Bytes of two numbers before a row's cells.
 const HEAD: usize = 2 * size_of::<u32>();
+/// Rows that are dealt before somebody is told of them.
+const TOLD_ROWS: u64 = 256;
 
-/// One party's columns in the order of the spine, shard by shard.
+/// One party's columns in the order of the spine.
 pub(super) struct SpineParts {
     state: Arc<RunState>,
     folder: String,
     reader: RunReader,
     shape: RowShape,
     union: u64,
-    shards: u32,
-    /// A part has two to the power of so many rows of a shard, but for the last one.
+    /// A part has two to the power of so many rows of the spine, but for the last one.
     bits: u32,
-    /// Parts of a shard.
-    parts: u32,
-    /// The part of [`SpineParts::own`] that was read last, and its shard: who asks, asks in order.
-    asked: Mutex<Option<(u32, LoadedPart)>>,
+    /// The part of [`SpineParts::own`] that was read last: who asks, asks in order.
+    asked: Mutex<Option<LoadedPart>>,
 }
 
 /// A part in memory.
 pub(super) struct LoadedPart {
-    /// The first row of the shard that it holds.
+    /// The first row of the spine that it holds.
     first: u64,
     /// For each row of the part the own row among [`LoadedPart::rows`], or [`ABSENT`].
     places: Vec<u32>,
@@ -54,40 +53,49 @@ impl LoadedPart {
 }
 
 impl SpineParts {
-    /// Lays out own columns along a spine.
+    /// Lays out own columns along a spine, for so many lanes that read them at once. Tells `dealt` how many
+    /// rows have been dealt, in both joins.
     ///
     /// # Errors
-    /// When a position is outside the spine, or state cannot be read or written.
-    pub fn lay_out(rows: &RowStore, spine: &MatchSpine, shards: u32, memory: u64) -> Result<Self, Error> {
+    /// When a position is outside the spine, state cannot be read or written, or the memory does not hold
+    /// the parts that lanes hold at once; or what `dealt` says.
+    pub fn lay_out(
+        rows: &RowStore,
+        spine: &MatchSpine,
+        (lanes, memory): (u32, u64),
+        dealt: &mut dyn FnMut(u64) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
         let (state, shape) =
             rows.spool().ok_or_else(|| Error::misuse("rows in memory are not laid out by parts"))?;
         let dealt_to = state.folder("positions");
-        let positions = deal_positions(rows, spine, (state, &dealt_to), (memory / 4).max(RUN_MEMORY))?;
+        let mut tally = DealtRows { rows: 0, tell: dealt };
+        let room = (&**state, &*dealt_to, (memory / 4).max(RUN_MEMORY));
+        let positions = deal_positions(rows, spine, room, &mut tally)?;
         let width = HEAD + shape.width();
-        let (bits, parts) = shape_of(spine.rows, shards, width, memory / 16 / u64::from(shards));
+        let held = u64::from(lanes) * PARTS_HELD as u64;
+        let (bits, parts) = shape_of(spine.rows, width, memory / 16 / held);
         let size = RecordSize::Fixed(width as u32);
-        if shards as usize * (width << bits) > (memory as usize).max(RUN_MEMORY as usize) {
+        if held * ((width as u64) << bits) > memory.max(RUN_MEMORY) {
             return Err(Error::input(format!(
-                "{shards} shards of {} rows each take parts of {} MiB at a time, and `memory` allows {} MiB \
-                 in all: raise it, or agree on fewer shards",
-                spine.rows / u64::from(shards),
-                (width << bits) >> 20,
+                "{lanes} shards hold {PARTS_HELD} parts each of the columns of {} rows at a time, which are \
+                 of {} MiB, and `memory` allows {} MiB in all: raise it, or agree on fewer shards",
+                spine.rows,
+                ((width as u64) << bits) >> 20,
                 memory >> 20,
             )));
         }
         let (sealed, folder) = (state.sealed().clone(), state.folder("columns"));
-        let mut writer =
-            RunWriter::new(sealed, &folder, (shards * parts, size), (memory / 4).max(RUN_MEMORY))?;
+        let mut writer = RunWriter::new(sealed, &folder, (parts, size), (memory / 4).max(RUN_MEMORY))?;
         let mut record = Vec::with_capacity(width);
         for (number, (first, _)) in rows.blocks().enumerate() {
             let (block, dealt) = (rows.block(number)?, positions.partition(number as u32)?);
             for place in dealt.sorted() {
                 let [row, position] = numbers(place);
-                let (shard, local) = (position % shards, position / shards);
                 record.clear();
-                record.extend([local.to_be_bytes(), row.to_be_bytes()].as_flattened());
+                record.extend([position.to_be_bytes(), row.to_be_bytes()].as_flattened());
                 block.append_cells(shape, (u64::from(row) - first) as usize, &mut record);
-                writer.push(shard * parts + (local >> bits), &record)?;
+                writer.push(position >> bits, &record)?;
+                tally.one()?;
             }
         }
         let runs = writer.finish()?;
@@ -96,15 +104,11 @@ impl SpineParts {
         let reader = RunReader::open(state.sealed().clone(), &runs)?;
         let (state, shape) = (state.clone(), shape.clone());
         let (union, asked) = (spine.rows, Mutex::default());
-        Ok(Self { state, folder, reader, shape, union, shards, bits, parts, asked })
+        Ok(Self { state, folder, reader, shape, union, bits, asked })
     }
 
     pub fn union(&self) -> u64 {
         self.union
-    }
-
-    pub fn shards(&self) -> u32 {
-        self.shards
     }
 
     /// Names of own columns, in a study that has a program of its own.
@@ -112,28 +116,26 @@ impl SpineParts {
         if let RowShape::Program { names } = &self.shape { names } else { &[] }
     }
 
-    /// The part that holds a row of a shard.
+    /// The part that holds a row of the spine.
     ///
     /// # Errors
     /// When it cannot be read, or there is no such row.
-    pub fn load(&self, shard: u32, row: u64) -> Result<LoadedPart, Error> {
+    pub fn load(&self, row: u64) -> Result<LoadedPart, Error> {
+        if row >= self.union {
+            return Err(Error::misuse(format!("row {row} of a spine of {} rows", self.union)));
+        }
         let part = row >> self.bits;
         let first = part << self.bits;
-        let shards = u64::from(self.shards);
-        let rows = (self.union + shards - 1 - u64::from(shard)) / shards;
-        if row >= rows || part >= self.parts.into() {
-            return Err(Error::misuse(format!("row {row} of a shard of {rows} rows")));
-        }
         let mut loaded = LoadedPart {
             first,
-            places: vec![ABSENT; (rows - first).min(1 << self.bits) as usize],
+            places: vec![ABSENT; (self.union - first).min(1 << self.bits) as usize],
             rows: self.shape.no_rows(),
             own: Vec::new(),
         };
         let lost = || Error::misuse("a row was dealt to another part than its own");
-        for record in self.reader.partition(shard * self.parts + part as u32)?.sorted() {
-            let [local, row] = numbers(record);
-            let at = u64::from(local).checked_sub(first).ok_or_else(lost)?;
+        for record in self.reader.partition(part as u32)?.sorted() {
+            let [position, row] = numbers(record);
+            let at = u64::from(position).checked_sub(first).ok_or_else(lost)?;
             *loaded.places.get_mut(at as usize).ok_or_else(lost)? = loaded.own.len() as u32;
             loaded.own.push(row);
             loaded.rows.push_cells(&self.shape, &record[HEAD..]).ok_or_else(lost)?;
@@ -149,15 +151,14 @@ impl SpineParts {
         if position >= self.union {
             return Ok(None);
         }
-        let (shard, local) = (position % u64::from(self.shards), position / u64::from(self.shards));
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let part = match asked.take() {
-            Some((of, part)) if u64::from(of) == shard && part.holds(local) => part,
-            _ => self.load(shard as u32, local)?,
+            Some(part) if part.holds(position) => part,
+            _ => self.load(position)?,
         };
-        let at = part.places_from(local).first().filter(|at| **at != ABSENT);
+        let at = part.places_from(position).first().filter(|at| **at != ABSENT);
         let own = at.map(|at| part.own[*at as usize]);
-        *asked = Some((shard as u32, part));
+        *asked = Some(part);
         Ok(own)
     }
 }
@@ -175,12 +176,25 @@ fn numbers(record: &[u8]) -> [u32; 2] {
     [u32::from_be_bytes(*a), u32::from_be_bytes(*b)]
 }
 
+/// Rows that have been dealt, and who is told of them.
+struct DealtRows<'a> {
+    rows: u64,
+    tell: &'a mut dyn FnMut(u64) -> Result<(), Error>,
+}
+
+impl DealtRows<'_> {
+    fn one(&mut self) -> Result<(), Error> {
+        self.rows += 1;
+        if self.rows.is_multiple_of(TOLD_ROWS) { (self.tell)(self.rows) } else { Ok(()) }
+    }
+}
+
 /// Deals rows and their positions to the blocks of the rows.
 fn deal_positions(
     rows: &RowStore,
     spine: &MatchSpine,
-    (state, folder): (&RunState, &str),
-    memory: u64,
+    (state, folder, memory): (&RunState, &str, u64),
+    tally: &mut DealtRows<'_>,
 ) -> Result<RunReader, Error> {
     let firsts: Vec<u64> = rows.blocks().map(|(first, _)| first).collect();
     let shape = (firsts.len().max(1) as u32, RecordSize::Fixed(HEAD as u32));
@@ -190,26 +204,27 @@ fn deal_positions(
             return Err(Error::misuse("a position is off the spine"));
         }
         let block = firsts.partition_point(|first| *first <= row.into()) - 1;
-        Ok(writer.push(block as u32, [row.to_be_bytes(), position.to_be_bytes()].as_flattened())?)
+        writer.push(block as u32, [row.to_be_bytes(), position.to_be_bytes()].as_flattened())?;
+        tally.one()
     })?;
     Ok(RunReader::open(state.sealed().clone(), &writer.finish()?)?)
 }
 
-/// Bits of a row's number within its part, and how many parts a shard has: parts of about so many bytes.
-fn shape_of(union: u64, shards: u32, width: usize, bytes: u64) -> (u32, u32) {
-    let rows = union.div_ceil(shards.into()).max(1);
+/// Bits of a row's number within its part, and how many parts a spine has: parts of about so many bytes.
+fn shape_of(union: u64, width: usize, bytes: u64) -> (u32, u32) {
+    let rows = union.max(1);
     let fits = (bytes / width as u64).max(1).ilog2();
-    let most = (PARTITIONS / shards).max(1);
-    let bits = (0..u32::BITS).find(|bits| *bits >= fits && rows.div_ceil(1 << bits) <= most.into());
+    let bits = (0..u32::BITS).find(|bits| *bits >= fits && rows.div_ceil(1 << bits) <= PARTITIONS.into());
     let bits = bits.unwrap_or(u32::BITS - 1);
     (bits, rows.div_ceil(1 << bits) as u32)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Aligned, Shard};
-    use super::shape_of;
+    use super::super::{Aligned, RangeRows};
+    use super::{PARTITIONS, TOLD_ROWS, shape_of};
     use crate::prepare::{Built, build};
+    use crate::ranges::RowRanges;
     use base::PartyId;
     use data::{RecentBlocks, RowStore, SpoolRoom, read_rows};
     use matching::{MatchSpine, OwnPlaces};
@@ -236,16 +251,16 @@ mod tests {
         [Some(&room), None].map(|room| read_rows(&path, study, me, room).unwrap().0)
     }
 
-    /// Every own column of every shard, and the identifiers.
-    fn columns(aligned: Aligned, built: &Built, me: PartyId, of: u32) -> Vec<Vec<u128>> {
-        let aligned = Arc::new(aligned);
+    /// Every own column, range by range.
+    fn columns(aligned: &Arc<Aligned>, built: &Built, me: PartyId, of: u32) -> Vec<Vec<u128>> {
         let own = (0..).zip(&built.program.columns).filter(|(_, c)| c.holder == program::Holder::Party(me));
         let own: Vec<u32> = own.map(|(i, _)| i).collect();
         assert!(own.len() > 1);
-        let mut all = Vec::new();
-        for shard in 0..of {
-            let mut rows = Shard::new(aligned.clone(), built, me, shard, of).unwrap();
-            for column in &own {
+        let mut all = vec![Vec::new(); own.len()];
+        let ranges = RowRanges::new(aligned.union(), of, u64::MAX);
+        for unit in (0..of).flat_map(|lane| ranges.of_lane(lane)) {
+            let mut rows = RangeRows::new(aligned.clone(), built, me, ranges.range(unit)).unwrap();
+            for (column, all) in own.iter().zip(&mut all) {
                 let mut values = vec![0; rows.len() as usize];
                 // In pieces that end within parts, and once more from the middle.
                 let third = values.len() / 3;
@@ -253,19 +268,18 @@ mod tests {
                 rows.read(*column, 0, first).unwrap();
                 rows.read(*column, first.len() as u64, second).unwrap();
                 rows.read(*column, 1, &mut [0; 3]).unwrap();
-                all.push(values);
+                all.extend(values);
             }
         }
         all
     }
 
-    /// For each own column, in memory and by parts, shard by shard.
+    /// For each own column, in memory and by parts, range by range.
     fn check(text: &str, study: &Study, me: u8) {
         let folder = tempfile::tempdir().unwrap();
         let me = PartyId(me);
         let built = build(study, &program::VerifierPolicy::default()).unwrap();
-        let mut spooled = [None, None];
-        for of in [1, 3] {
+        for lanes in [1, 3] {
             let [parts, whole] = both(folder.path(), text, study, me).map(Arc::new);
             assert!(parts.blocks().count() > 4 && whole.spool().is_none());
             // A position of its own for each row of either, by its identifier; a third of the spine is empty.
@@ -279,22 +293,31 @@ mod tests {
             assert!(!union.is_multiple_of(7919));
             let mine = |rows: &RowStore| (0..rows.len()).map(|row| at(rows, row)).collect::<Vec<_>>();
             let spine = MatchSpine { rows: union, mine: OwnPlaces::of(mine(&parts)) };
-            let laid_out = Aligned::by_parts(parts.clone(), &spine, of, TIGHT).unwrap();
-            let at_hand = Aligned::new(whole.clone(), &mine(&whole), union).unwrap();
+            let mut told = 0;
+            let mut dealt = |rows| {
+                told = rows;
+                Ok(())
+            };
+            let laid_out = Arc::new(Aligned::by_parts(parts, &spine, (lanes, TIGHT), &mut dealt).unwrap());
+            assert_eq!(told, 2 * whole.len() / TOLD_ROWS * TOLD_ROWS);
+            let at_hand = Arc::new(Aligned::new(whole.clone(), &mine(&whole), union).unwrap());
             for position in 0..union + 2 {
                 assert_eq!(laid_out.key(position).unwrap(), at_hand.key(position).unwrap());
             }
             assert_eq!(laid_out.union(), union);
-            let other = Aligned::by_parts(parts, &spine, of, TIGHT).unwrap();
-            assert!(Shard::new(Arc::new(other), &built, me, 0, of + 1).is_err());
-            let [a, b] = [laid_out, at_hand].map(|aligned| columns(aligned, &built, me, of));
-            assert!(a == b, "{of} shards");
-            spooled[usize::from(of > 1)] = Some(a);
+            assert!(RangeRows::new(laid_out.clone(), &built, me, 1..union + 1).is_err());
+            // However the spine is cut, the columns are the same.
+            let all = columns(&at_hand, &built, me, 1);
+            for of in [1, 2, 7, 64] {
+                for aligned in [&laid_out, &at_hand] {
+                    assert!(columns(aligned, &built, me, of) == all, "{of} ranges");
+                }
+            }
         }
-        assert!(spooled[0] != spooled[1]);
         let off = MatchSpine { rows: 2, mine: OwnPlaces::of(vec![2]) };
         let [parts, _] = both(folder.path(), text, study, me);
-        assert!(Aligned::by_parts(Arc::new(parts), &off, 1, TIGHT).is_err(), "off the spine");
+        let off = Aligned::by_parts(Arc::new(parts), &off, (1, TIGHT), &mut |_| Ok(()));
+        assert!(off.is_err(), "off the spine");
     }
 
     #[test]
@@ -315,11 +338,11 @@ mod tests {
 
     #[test]
     fn parts_fit_their_memory_and_the_runs() {
-        assert_eq!(shape_of(0, 1, 16, 1 << 20), (16, 1));
-        assert_eq!(shape_of(1 << 20, 1, 16, 1 << 20), (16, 16));
-        assert_eq!(shape_of((1 << 20) + 1, 4, 16, 1 << 20), (16, 5));
+        assert_eq!(shape_of(0, 16, 1 << 20), (16, 1));
+        assert_eq!(shape_of(1 << 20, 16, 1 << 20), (16, 16));
+        assert_eq!(shape_of((1 << 20) + 1, 16, 1 << 20), (16, 17));
         // No more parts than runs have, whatever memory says.
-        let (bits, parts) = shape_of(u64::from(u32::MAX), 64, 60, 1000);
-        assert!(parts <= 64 && u64::from(parts) << bits >= u64::from(u32::MAX) / 64);
+        let (bits, parts) = shape_of(u64::from(u32::MAX), 60, 1000);
+        assert!(parts <= PARTITIONS && u64::from(parts) << bits >= u64::from(u32::MAX));
     }
 }

@@ -1,8 +1,9 @@
 //! Rows joined to shares: what a party attaches to its rows, and the shares that come out as an engine reads
 //! them.
 
-use crate::align::{Aligned, Shard};
+use crate::align::{Aligned, RangeRows};
 use crate::prepare::Built;
+use crate::ranges::RowRanges;
 use base::{Error, PartyId};
 use data::{ProgramRows, RowStore};
 use engine::Entries;
@@ -12,6 +13,7 @@ use matching::payload::{
 use program::JoinedRows;
 use program::lower::{EntryKind, JoinedPlan, RowPayload};
 use program::{Holder, Op, Program, RowColumn};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Rows evaluated at once.
@@ -78,12 +80,12 @@ impl Payloads {
             order => inverse(order),
         };
         let aligned = Arc::new(Aligned::new(rows.clone(), &places, count + 1)?);
-        let mut shard = Shard::new(aligned, built, me, 0, 1)?;
+        let mut all = RangeRows::new(aligned, built, me, 0..count + 1)?;
         let payload = &self.payloads[me.index()];
         let mut entries = Entries::of(&self.plan, &payload.entries[0]);
         for from in (0..=count).step_by(BATCH) {
             let rows = BATCH.min((count + 1 - from) as usize);
-            entries.load(&mut shard, from, rows)?;
+            entries.load(&mut all, from, rows)?;
             for (f, field) in payload.fields.iter().enumerate() {
                 let mut words = vec![0u128; rows];
                 for (at, bit) in &field.parts {
@@ -100,7 +102,7 @@ impl Payloads {
     fn alone(&self, built: &Built, rows: &Arc<RowStore>, me: PartyId) -> Result<Vec<(u32, u128)>, Error> {
         let places: Vec<u32> = (0..rows.len() as u32).collect();
         let aligned = Arc::new(Aligned::new(rows.clone(), &places, rows.len())?);
-        engine::alone(&self.plan, me, &mut Shard::new(aligned, built, me, 0, 1)?)
+        engine::alone(&self.plan, me, &mut RangeRows::new(aligned, built, me, 0..rows.len())?)
     }
 }
 
@@ -277,20 +279,21 @@ enum Source {
     Valid { slot: u32 },
 }
 
-/// The joined rows `index, index + of, ...`: what one worker computes on.
-pub(crate) struct Dealt {
+/// A range of the joined rows: what one unit of the computation reads.
+pub(crate) struct JoinedRange {
     shared: Arc<Shared>,
     sources: Vec<(Source, u128)>,
-    index: u64,
-    of: u64,
+    range: Range<u64>,
+    /// Whether it is the unit that has what this party totals from its own file.
+    totals: bool,
 }
 
-impl Dealt {
-    /// Shard `index` of `of`.
+impl JoinedRange {
+    /// The rows of a unit.
     ///
     /// # Errors
     /// When an entry is in no payload: a bug.
-    pub fn new(shared: Arc<Shared>, index: u32, of: u32) -> Result<Self, Error> {
+    pub fn new(shared: Arc<Shared>, ranges: &RowRanges, unit: u64) -> Result<Self, Error> {
         let Payloads { plan, payloads, column_slots, .. } = &shared.half.payloads;
         let source = |(at, entry): (usize, &program::lower::JoinedEntry)| {
             let lost = || Error::misuse(format!("entry {at} is in no payload"));
@@ -307,19 +310,19 @@ impl Dealt {
             Ok((source, entry.kind.mask()))
         };
         let sources = plan.entries.iter().enumerate().map(source).collect::<Result<_, Error>>()?;
-        Ok(Self { sources, shared, index: index.into(), of: of.into() })
+        Ok(Self { sources, shared, range: ranges.range(unit), totals: unit == 0 })
     }
 }
 
-impl JoinedRows for Dealt {
+impl JoinedRows for JoinedRange {
     fn len(&self) -> u64 {
-        (self.shared.rows() + self.of - 1 - self.index) / self.of
+        self.range.end - self.range.start
     }
 
     fn read(&mut self, entry: usize, from: u64, into: &mut [u128]) -> Result<(), Error> {
         let (source, mask) = &self.sources[entry];
         for (i, value) in (from..).zip(into) {
-            *value = self.shared.share(source, self.index + i * self.of) & mask;
+            *value = self.shared.share(source, self.range.start + i) & mask;
         }
         Ok(())
     }
@@ -328,7 +331,6 @@ impl JoinedRows for Dealt {
         let totals = &self.shared.half.alone;
         let total = totals.iter().find(|(known, _)| *known == fold).map(|(_, total)| *total);
         let total = total.ok_or_else(|| Error::misuse("a fold of another party's alone"))?;
-        // The first worker has it all.
-        Ok(if self.index == 0 { total } else { 0 })
+        Ok(if self.totals { total } else { 0 })
     }
 }

@@ -1,12 +1,13 @@
 //! What an owner brings to the match, and what comes of it.
 
 use super::agree::Agreement;
-use super::join::{self, Attached, Half, Shared};
+use super::join::{self, Attached, Half, JoinedRange, Shared};
 use super::owner::OwnerRun;
 use super::spine::{self, KeptSpine};
-use crate::align::{Aligned, Shard};
+use crate::align::{Aligned, RangeRows};
 use crate::engines::row_source;
 use crate::prepare::{Built, Checked};
+use crate::ranges::RowRanges;
 use crate::stages::Stage as _;
 use crate::stages::compute::UnitRows;
 use crate::stages::matching::{MatchStage, MatchUnit};
@@ -51,13 +52,13 @@ impl Placed {
         }
     }
 
-    /// What one unit of the computation gets of them: rows are dealt round-robin.
-    pub fn unit(&self, built: &Built, me: PartyId, unit: u32, of: u32) -> Result<UnitRows, Error> {
+    /// What one unit of the computation gets of them.
+    pub fn unit(&self, built: &Built, me: PartyId, ranges: &RowRanges, unit: u64) -> Result<UnitRows, Error> {
         Ok(match self {
             Self::Spine(aligned) => {
-                UnitRows::Owned(Box::new(Shard::new(aligned.clone(), built, me, unit, of)?))
+                UnitRows::Owned(Box::new(RangeRows::new(aligned.clone(), built, me, ranges.range(unit))?))
             }
-            Self::Joined(shared) => UnitRows::Joined(join::Dealt::new(shared.clone(), unit, of)?),
+            Self::Joined(shared) => UnitRows::Joined(JoinedRange::new(shared.clone(), ranges, unit)?),
             Self::Shares(..) => {
                 return Err(Error::misuse("nothing is computed on rows that are only matched"));
             }
@@ -174,35 +175,45 @@ impl OwnerRun<'_> {
         let resumed = options.resume.as_ref().is_some_and(|folder| folder.exists());
         let identifiers = &OwnKeys::new(&rows, &order.rows)?;
         let done = stage.run(&MatchUnit { identifiers, payload, options }, &mut self.session)?;
+        let placed = match done.output {
+            MatchOutput::Shares(joined) => brought.placed(joined)?,
+            MatchOutput::Spine(spine) => {
+                Placed::Spine(Arc::new(self.aligned(stage, &spine, &order, &done.disclosed, agreement)?))
+            }
+        };
         let mut price = stage.price(&done.disclosed.sizes)?;
         if resumed {
             // A match that goes on sends what is left: the price is then the most that it can cost.
             price = self.spent_on(stage.name(), price);
         }
-        let placed = match done.output {
-            MatchOutput::Shares(joined) => brought.placed(joined)?,
-            MatchOutput::Spine(spine) => {
-                Placed::Spine(Arc::new(self.aligned(&spine, &order, &done.disclosed, agreement)?))
-            }
-        };
         Ok((placed, stage.disclosure(done.disclosed), price))
     }
 
     /// Own rows along the spine that came out.
     fn aligned(
-        &self,
+        &mut self,
+        stage: &MatchStage<'_>,
         spine: &MatchSpine,
         order: &ArmOrder,
         told: &MatchDisclosure,
         agreement: &Agreement,
     ) -> Result<Aligned, Error> {
-        let Checked { rows, engines, .. } = &self.checked;
-        if rows.spool().is_some() {
-            return Aligned::by_parts(rows.clone(), spine, engines.shards(), self.party.memory);
-        }
-        let positions = order.back(spine.mine.positions()?);
-        self.keep_spine(told, &positions, agreement)?;
-        Aligned::new(rows.clone(), &positions, spine.rows)
+        let Checked { rows, engines, me, .. } = self.checked;
+        let (lanes, memory) = (engines.lanes(), self.party.memory);
+        let in_memory = match rows.spool() {
+            Some(_) => None,
+            None => {
+                let positions = order.back(spine.mine.positions()?);
+                self.keep_spine(told, &positions, agreement)?;
+                Some(Aligned::new(rows.clone(), &positions, spine.rows)?)
+            }
+        };
+        let by_parts = |dealt: &mut dyn FnMut(u64) -> Result<(), Error>| match in_memory {
+            Some(aligned) => Ok(aligned),
+            None => Aligned::by_parts(rows.clone(), spine, (lanes, memory), dealt),
+        };
+        let pulses = stage.pulses(&told.sizes);
+        self.session.step(stage.name(), |session| pulses.around(me.other(), session, by_parts))
     }
 
     /// How this party matches.

@@ -165,7 +165,7 @@ impl<'a> OwnerRun<'a> {
         Payment { party: self.party, checked: self.checked, ledger: &self.ledger, agreement }
     }
 
-    /// Deals the rows to the workers and adds up what they hand back.
+    /// Has the worker lanes compute, and adds up what they hand back.
     pub fn work(
         &mut self,
         stage: &ComputeStage,
@@ -179,11 +179,11 @@ impl<'a> OwnerRun<'a> {
             let session = Session::new(checked.me, checked.roster.clone(), channels, session_seed());
             session.with_progress(progress.clone())
         };
-        let one = |unit: u32, mut session: Session, bases| {
+        let one = |lane: u32, mut session: Session, bases| {
             let work = || {
-                let mut rows = rows.unit(&checked.built, checked.me, unit, stage.units())?;
-                let step = format!("{}/{unit}", stage.name());
-                let shares = stage.run(&step, &mut rows, bases, &mut session)?;
+                let rows = |unit| rows.unit(&checked.built, checked.me, stage.ranges(), unit);
+                let step = format!("{}/{lane}", stage.name());
+                let shares = stage.run((&step, lane), &rows, &checked.built, bases, &mut session)?;
                 session.finish()?;
                 Ok((shares, session.traffic().clone()))
             };
@@ -191,9 +191,9 @@ impl<'a> OwnerRun<'a> {
         };
         let one = &one;
         let done: Vec<Result<_, Error>> = std::thread::scope(|scope| {
-            let units = (0..).zip(workers.drain(..).map(session).zip(bases));
-            let threads: Vec<_> = units
-                .map(|(unit, (session, bases))| scope.spawn(move || one(unit, session, bases)))
+            let lanes = (0..).zip(workers.drain(..).map(session).zip(bases));
+            let threads: Vec<_> = lanes
+                .map(|(lane, (session, bases))| scope.spawn(move || one(lane, session, bases)))
                 .collect();
             let join = |t: std::thread::ScopedJoinHandle<'_, _>| {
                 t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -211,7 +211,7 @@ impl<'a> OwnerRun<'a> {
             }
         }
         self.log.end(&traffic, stage.name(), stage.items(), stage.price(&())?);
-        total.ok_or_else(|| Error::misuse("a study has at least one shard"))
+        total.ok_or_else(|| Error::misuse("a study has at least one worker lane"))
     }
 
     /// What this party's ledger says of each other party, and of the public where the study has a result for
@@ -404,12 +404,14 @@ impl<'r> Actor for AllowedRun<'r, '_> {
         workers: &'r mut Vec<Channels>,
     ) -> Result<Shares, Error> {
         let rows = &matched.rows.rows;
-        if self.run.checked.study.servers.is_none() {
+        let Checked { study, built, me, .. } = self.run.checked;
+        if study.servers.is_none() {
             return self.run.work(stage, rows, workers);
         }
-        let mut rows = rows.unit(&self.run.checked.built, self.run.checked.me, 0, stage.units())?;
-        let name = stage.name();
-        self.run.log.run(stage, &mut self.run.session, |s| stage.run(name, &mut rows, BaseOts::Own, s))
+        let rows = |unit| rows.unit(built, *me, stage.ranges(), unit);
+        let lane = (stage.name(), 0);
+        let run = |s: &mut Session| stage.run(lane, &rows, built, BaseOts::Own, s);
+        self.run.log.run(stage, &mut self.run.session, run)
     }
 
     fn publish(

@@ -283,12 +283,13 @@ impl Actor for Serving<'_, '_> {
     fn compute(
         &mut self,
         stage: &ComputeStage,
-        matched: &Matched<Disclosure>,
+        _matched: &Matched<Disclosure>,
         (): (),
     ) -> Result<Shares, Error> {
-        let mut rows = UnitRows::Blank(matched.count);
-        let name = stage.name();
-        self.run.log.run(stage, &mut self.run.session, |s| stage.run(name, &mut rows, BaseOts::Own, s))
+        let rows = |unit| Ok(UnitRows::Blank(stage.ranges().range(unit)));
+        let lane = (stage.name(), 0);
+        let run = |s: &mut Session| stage.run(lane, &rows, &self.run.ready.built, BaseOts::Own, s);
+        self.run.log.run(stage, &mut self.run.session, run)
     }
 
     fn publish(

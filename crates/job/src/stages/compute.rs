@@ -1,68 +1,89 @@
-//! Row and combine. Its units are the shards: each runs the rows of the program, prepared once, on a
-//! connection of its own, and what leaves it are shares, which add up. Servers compute one shard on the
-//! connections of the coordinators.
+//! Row and combine. Its units are ranges of the rows: each runs the rows of the program, prepared once, whole
+//! or not at all, and what leaves it are shares, which add up. Worker lanes take units in turn, each on a
+//! connection of its own. Servers compute all rows as one unit on the connections of the coordinators.
 
 use super::Stage;
-use crate::align::Shard;
+use crate::align::RangeRows;
 use crate::engines::{Estimate, StudyEngine};
 use crate::plan::{Link, Speeds};
-use crate::run::join;
+use crate::prepare::Built;
+use crate::ranges::RowRanges;
+use crate::run::join::JoinedRange;
 use base::{Cost, Error};
 use engine::{BaseOts, RowInput, Shares};
 use net::Session;
+use std::ops::Range;
 use study::Study;
 
 /// Row and combine over so many rows.
 pub(crate) struct ComputeStage {
     engines: StudyEngine,
     participants: usize,
-    rows: u64,
+    ranges: RowRanges,
 }
 
 /// What one unit computes on.
 pub(crate) enum UnitRows {
     /// Own columns on a spine; none at a server.
-    Owned(Box<Shard>),
+    Owned(Box<RangeRows>),
     /// Shares of rows.
-    Joined(join::Dealt),
-    /// A server's: so many rows of which it holds no column.
-    Blank(u64),
+    Joined(JoinedRange),
+    /// A server's: rows of which it holds no column.
+    Blank(Range<u64>),
 }
 
 impl ComputeStage {
     pub fn new(study: &Study, engines: StudyEngine, rows: u64) -> Self {
-        Self { engines, participants: study.roster().len(), rows }
+        let ranges = engines.ranges(rows);
+        Self::over(study, engines, ranges)
     }
 
-    /// How many units there are.
-    pub fn units(&self) -> u32 {
-        self.engines.shards()
+    fn over(study: &Study, engines: StudyEngine, ranges: RowRanges) -> Self {
+        Self { engines, participants: study.roster().len(), ranges }
     }
 
-    /// What all units set up together.
+    /// Its units, and which lane runs them.
+    pub fn ranges(&self) -> &RowRanges {
+        &self.ranges
+    }
+
+    /// What all lanes set up together.
     ///
     /// # Errors
     /// Those of the conversation.
     pub fn set_up(&self, session: &mut Session) -> Result<Vec<BaseOts>, Error> {
-        session.step(self.name(), |s| self.engines.rows()?.set_up(self.units(), s))
+        session.step(self.name(), |s| self.engines.rows()?.set_up(self.ranges.lanes(), s))
     }
 
-    /// Runs one unit under a step of this name.
+    /// Runs a lane under a step of this name: one unit after the other, of `rows`. Sums are modulo powers of
+    /// two, so that it does not matter in which order units and lanes are added up.
     ///
     /// # Errors
     /// Those of the rows and of the conversation.
     pub fn run(
         &self,
-        step: &str,
-        rows: &mut UnitRows,
+        (step, lane): (&str, u32),
+        rows: &dyn Fn(u64) -> Result<UnitRows, Error>,
+        built: &Built,
         bases: BaseOts,
         session: &mut Session,
     ) -> Result<Shares, Error> {
         let prepared = self.engines.rows()?;
-        session.step(step, |s| match rows {
-            UnitRows::Owned(shard) => prepared.run(RowInput::Owned(&mut **shard), bases, s),
-            UnitRows::Blank(rows) => prepared.run(RowInput::Owned(&mut BlankRows(*rows)), bases, s),
-            UnitRows::Joined(dealt) => prepared.run(RowInput::Joined(dealt), bases, s),
+        session.step(step, |s| {
+            let mut worker = prepared.begin(&self.ranges.lane_rows(lane), bases, s)?;
+            let mut total = None::<Shares>;
+            for unit in self.ranges.of_lane(lane) {
+                let shares = match rows(unit)? {
+                    UnitRows::Owned(mut rows) => worker.run(RowInput::Owned(&mut *rows), s)?,
+                    UnitRows::Blank(range) => worker.run(RowInput::Owned(&mut BlankRows(range)), s)?,
+                    UnitRows::Joined(mut rows) => worker.run(RowInput::Joined(&mut rows), s)?,
+                };
+                match &mut total {
+                    None => total = Some(shares),
+                    Some(total) => total.add(&built.program, &shares)?,
+                }
+            }
+            total.ok_or_else(|| Error::misuse("a lane has at least one unit"))
         })
     }
 }
@@ -75,27 +96,204 @@ impl Stage for ComputeStage {
     }
 
     fn items(&self) -> u64 {
-        self.rows
+        self.ranges.rows()
     }
 
     fn price(&self, (): &()) -> Result<Cost, Error> {
-        Ok(Cost::zero(self.participants) + self.engines.price(self.rows)?.cost)
+        Ok(Cost::zero(self.participants) + self.engines.price(&self.ranges)?.cost)
     }
 
     fn estimate(&self, link: Link, speeds: Speeds) -> Result<Estimate, Error> {
-        self.engines.estimate(self.rows, link, speeds)
+        self.engines.estimate(self.ranges.rows(), link, speeds)
     }
 }
 
 /// Rows of which a server holds no column.
-struct BlankRows(u64);
+struct BlankRows(Range<u64>);
 
 impl program::ShardRows for BlankRows {
     fn len(&self) -> u64 {
-        self.0
+        self.0.end - self.0.start
     }
 
     fn read(&mut self, column: u32, _: u64, _: &mut [u128]) -> Result<(), Error> {
         Err(Error::misuse(format!("a server holds no column, and not column {column}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::align::Aligned;
+    use crate::prepare::build;
+    use base::PartyId;
+    use data::{AdvertiserRows, PublisherRows, RowKeys, Rows};
+    use engine::{Clear, Engine as _, RowSource, Share};
+    use net::cluster::Cluster;
+    use program::{Holder, Program, ShardRows};
+    use std::sync::Arc;
+    use study::TrialArm;
+
+    const LIFT: &str = include_str!("../../../../examples/lift.toml");
+    /// Rows of the spine.
+    const UNION: u64 = 1024;
+    /// Ranges that cut it into 1, 2, 7 and 64 units of one lane.
+    const MOST: [(u64, u64); 4] = [(UNION, 1), (512, 2), (147, 7), (16, 64)];
+
+    fn study(engine: &str, lanes: u32) -> Study {
+        let text = LIFT.replace("engine  = \"auto\"", &format!("engine  = {engine}"));
+        let text = text.replace("shards  = 2 ", &format!("shards  = {lanes} "));
+        assert!(text.contains(engine) && text.contains(&format!("shards  = {lanes} ")));
+        Study::parse("study.toml", &text).unwrap()
+    }
+
+    fn identifiers(rows: u32) -> RowKeys {
+        let mut all = RowKeys::default();
+        (0..rows).for_each(|row| all.push(row.to_string().as_bytes()));
+        all
+    }
+
+    /// What both parties have, each with its places on the spine.
+    fn aligned() -> [Arc<Aligned>; 2] {
+        let arm = |row: u32| if row.is_multiple_of(3) { TrialArm::Control } else { TrialArm::Test };
+        let publisher = PublisherRows {
+            identifiers: identifiers(700),
+            arm: (0..700).map(arm).collect(),
+            opportunity: (0..700).map(|row| row * 7 % 300).collect(),
+            impressions: Vec::new(),
+            breakdown: Vec::new(),
+        };
+        let events = |row: u32| (0..row % 4).map(move |j| 40 * j + row % 90);
+        let mut starts = vec![0];
+        let mut times = Vec::new();
+        for row in 0..650 {
+            times.extend(events(row));
+            starts.push(times.len());
+        }
+        let starts = starts.into_iter().map(|at| at.try_into().unwrap()).collect();
+        let (values, cohort) = (vec![1; times.len()], vec![0; 650]);
+        let advertiser = AdvertiserRows { identifiers: identifiers(650), starts, times, values, cohort };
+        let place = |step: u32, rows: u32| (0..rows).map(|row| row * step % 1024).collect::<Vec<u32>>();
+        let of =
+            |rows: Rows, mine: &[u32]| Arc::new(Aligned::new(Arc::new(rows.into()), mine, UNION).unwrap());
+        [of(Rows::Publisher(publisher), &place(333, 700)), of(Rows::Advertiser(advertiser), &place(77, 650))]
+    }
+
+    /// Columns of both parties.
+    struct Both {
+        halves: [RangeRows; 2],
+        holders: Vec<Holder>,
+    }
+
+    impl ShardRows for Both {
+        fn len(&self) -> u64 {
+            self.halves[0].len()
+        }
+
+        fn read(&mut self, column: u32, from: u64, into: &mut [u128]) -> Result<(), Error> {
+            let at = usize::from(self.holders[column as usize] == Holder::Party(PartyId(1)));
+            self.halves[at].read(column, from, into)
+        }
+    }
+
+    /// The totals in the clear, over such ranges.
+    fn clear(built: &Built, aligned: &[Arc<Aligned>; 2], most: u64) -> Vec<u128> {
+        let rows = Clear.rows(&built.program, RowSource::Owned).unwrap();
+        let ranges = RowRanges::new(UNION, 1, most);
+        let roster = base::Roster::new(["publisher", "advertiser"]);
+        let mut session = Session::alone(roster, base::Seed::from_bytes([1; 32]));
+        let mut lane = rows.begin(&ranges.lane_rows(0), BaseOts::Own, &mut session).unwrap();
+        let mut total = None::<Shares>;
+        for unit in ranges.of_lane(0) {
+            let half = |party: usize| {
+                let range = ranges.range(unit);
+                RangeRows::new(aligned[party].clone(), built, PartyId(party as u8), range).unwrap()
+            };
+            let holders = built.program.columns.iter().map(|column| column.holder).collect();
+            let mut both = Both { halves: [half(0), half(1)], holders };
+            let shares = lane.run(RowInput::Owned(&mut both), &mut session).unwrap();
+            match &mut total {
+                None => total = Some(shares),
+                Some(total) => total.add(&built.program, &shares).unwrap(),
+            }
+        }
+        totals(&built.program, &[total.unwrap()])
+    }
+
+    fn totals(program: &Program, shares: &[Shares]) -> Vec<u128> {
+        let total = |(at, fold): (usize, &program::RowFold)| {
+            let part = |shares: &Shares| match &shares.folds()[at] {
+                Share::Known(x) | Share::Additive(x) => *x,
+                Share::Absent => 0,
+                _ => panic!("sums are additive or known"),
+            };
+            shares.iter().map(part).fold(0, u128::wrapping_add) & fold.ty().mask()
+        };
+        program.folds.iter().enumerate().map(total).collect()
+    }
+
+    /// Runs all lanes, one after the other, and holds what was said against the price; gives the totals.
+    fn computed(engine: &str, lanes: u32, most: u64, aligned: &[Arc<Aligned>; 2]) -> Vec<u128> {
+        let study = study(engine, lanes);
+        let built = build(&study, &program::VerifierPolicy::default()).unwrap();
+        let engines = StudyEngine::of(&study, &built.program).unwrap();
+        let stage = ComputeStage::over(&study, engines, RowRanges::new(UNION, lanes, most));
+        let done = Cluster::new(2, 5).run(|session| {
+            let me = session.me();
+            let rows = |unit| {
+                let range = stage.ranges().range(unit);
+                let rows = RangeRows::new(aligned[me.index()].clone(), &built, me, range)?;
+                Ok(UnitRows::Owned(Box::new(rows)))
+            };
+            let mut total = None::<Shares>;
+            for (lane, bases) in (0..).zip(stage.set_up(session)?) {
+                let step = format!("{}/{lane}", stage.name());
+                let shares = stage.run((&step, lane), &rows, &built, bases, session)?;
+                match &mut total {
+                    None => total = Some(shares),
+                    Some(total) => total.add(&built.program, &shares)?,
+                }
+            }
+            Ok((total.unwrap(), session.traffic().clone()))
+        });
+        let (shares, traffic): (Vec<_>, Vec<_>) = done.into_iter().map(Result::unwrap).unzip();
+        let price = stage.price(&()).unwrap();
+        let what = format!("{engine}, {lanes} lanes, ranges of {most}");
+        for (party, said) in traffic.iter().enumerate() {
+            assert_eq!(said.sent("compute"), price.sent[party], "{what}");
+            assert_eq!(
+                [said.and_gates("compute"), said.ots("compute")],
+                [price.and_gates, price.ots],
+                "{what}"
+            );
+        }
+        if lanes == 1 {
+            let turns = traffic.iter().map(|said| said.turns("compute")).max().unwrap();
+            assert_eq!(turns, price.rounds, "{what}");
+        }
+        totals(&built.program, &shares)
+    }
+
+    /// However rows are cut, and by however many lanes they are computed, the totals are the same, and what is
+    /// said is what was priced.
+    #[test]
+    fn ranges_and_lanes_change_no_total_and_have_a_price() {
+        let aligned = aligned();
+        let built = build(&study("\"yao\"", 1), &program::VerifierPolicy::default()).unwrap();
+        let all = clear(&built, &aligned, UNION);
+        assert!(all.iter().any(|total| *total > 10));
+        for (most, units) in MOST {
+            assert_eq!(RowRanges::new(UNION, 1, most).lane_rows(0).len() as u64, units);
+            assert!(clear(&built, &aligned, most) == all, "clear, {units} units");
+            for engine in ["\"yao\"", "\"gmw\"\not = \"softspoken:2\"", "\"gmw\"\not = \"ferret\""] {
+                for lanes in 1..5 {
+                    // Silent OT takes long to set up.
+                    if engine.contains("ferret") && (lanes > 2 || units % 2 == 0) {
+                        continue;
+                    }
+                    assert!(computed(engine, lanes, most, &aligned) == all, "{engine}, {lanes}, {units}");
+                }
+            }
+        }
     }
 }

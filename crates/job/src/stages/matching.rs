@@ -1,6 +1,7 @@
 //! The match: the study's protocol brings the rows of all owners together. Its units are sets of rows that
 //! are matched by themselves; today there is one, of all rows.
 
+use super::columns::LayoutPulses;
 use super::{Stage, Tells};
 use crate::engines::{Estimate, StudyEngine, row_source};
 use crate::plan::{Link, Speeds};
@@ -102,6 +103,11 @@ impl<'a> MatchStage<'a> {
         Ok(estimate)
     }
 
+    /// What the two owners say to each other while they lay out their columns.
+    pub fn pulses(&self, sizes: &MatchSizes) -> LayoutPulses {
+        LayoutPulses::of(self.study, sizes)
+    }
+
     /// What it told of sizes and counts, as reports say it.
     pub fn disclosure(&self, told: MatchDisclosure) -> Disclosure {
         let (rows, union) = (told.sizes.rows, told.sizes.union);
@@ -143,7 +149,9 @@ impl Stage for MatchStage<'_> {
     }
 
     fn price(&self, sizes: &MatchSizes) -> Result<Cost, Error> {
-        Ok(self.matcher.price(sizes, &self.agreed))
+        let cost = self.matcher.price(sizes, &self.agreed);
+        let pulses = self.pulses(sizes).cost(cost.sent.len());
+        Ok(cost + pulses)
     }
 
     fn estimate(&self, link: Link, speeds: Speeds) -> Result<Estimate, Error> {

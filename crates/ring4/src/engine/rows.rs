@@ -24,7 +24,9 @@ use crate::seats::member::Member;
 use crate::{Ring4, RoundQuote, Seat, VectorRing};
 use base::{Error, PartyId, limits};
 use circuits::InputBit;
-use engine::{BaseOts, ClearTotal, PreparedRows, RowInput, SERVERS, Share, Shares, StagePrice};
+use engine::{
+    BaseOts, ClearTotal, PreparedRows, SERVERS, Share, Shares, StagePrice, WorkerLane, separate_units,
+};
 use kernels::Block;
 use net::Session;
 use program::ShardRows;
@@ -151,17 +153,22 @@ impl RingRows {
 }
 
 impl PreparedRows for RingRows {
-    fn price(&self, rows: u64) -> StagePrice {
-        let chunks = self.over(rows);
-        let quote = chunks.quote(self.ring4.quote(self.lowered.program.parties.len()));
-        quote.price(chunks.and_gates())
+    fn price_lane(&self, units: &[u64]) -> StagePrice {
+        let start = (self.ring4.quote(self.lowered.program.parties.len()), 0);
+        let (quote, and_gates) = units.iter().fold(start, |(quote, and_gates), rows| {
+            let chunks = self.over(*rows);
+            (chunks.quote(quote), and_gates + chunks.and_gates())
+        });
+        quote.price(and_gates)
     }
 
-    fn run(&self, rows: RowInput<'_>, _: BaseOts, session: &mut Session) -> Result<Shares, Error> {
+    fn begin(&self, _: &[u64], _: BaseOts, session: &mut Session) -> Result<Box<dyn WorkerLane + '_>, Error> {
         self.ring4.check_roster(self.lowered.program.parties.len(), session)?;
-        let rows = rows.owned()?;
-        let chunks = self.over(rows.len());
-        session.step("rows", |session| chunks.run(&self.ring4, rows, session))
+        Ok(separate_units(|rows, session| {
+            let rows = rows.owned()?;
+            let chunks = self.over(rows.len());
+            session.step("rows", |session| chunks.run(&self.ring4, rows, session))
+        }))
     }
 }
 
