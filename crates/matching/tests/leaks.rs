@@ -170,7 +170,10 @@ fn the_view_of_partitions_is_that_of_one_dealt_by_its_own_bits() {
                 assert_eq!(sum(&seen[party]), sum(&whole[party]), "{step}");
             }
             let told: Vec<_> = seen[party].iter().filter(|(step, _)| step == "pid/count").collect();
-            assert_eq!(told.iter().map(|(_, m)| m.len()).collect::<Vec<_>>(), [72, 8 * (partitions - 1) as usize]);
+            assert_eq!(
+                told.iter().map(|(_, m)| m.len()).collect::<Vec<_>>(),
+                [72, 8 * (partitions - 1) as usize]
+            );
             // u, e_c, s_p and s'_c are sorted as a whole, whatever they are dealt into; what is told of sizes
             // is how many of u begin with these bits.
             let u = elements(&seen[party], "pid/u");

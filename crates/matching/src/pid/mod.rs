@@ -439,8 +439,10 @@ impl<'r> Party<'r> {
                 }
             }
         }
-        let unit = |(part, (own, peer)): (u32, (u64, u64))| {
-            StreamUnit { part, rows: [own, peer], through: through[part as usize] }
+        let unit = |(part, (own, peer)): (u32, (u64, u64))| StreamUnit {
+            part,
+            rows: [own, peer],
+            through: through[part as usize],
         };
         Ok((0..).zip(own.into_iter().zip(peer)).map(unit).collect())
     }

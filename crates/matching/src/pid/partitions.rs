@@ -120,7 +120,7 @@ impl Partitioning {
 
     /// The even share of one partition in `rows`, for a price.
     pub fn share(self, rows: u64, part: u32) -> u64 {
-        let up_to = |part: u32| (u128::from(rows) * u128::from(part) >> self.bits) as u64;
+        let up_to = |part: u32| ((u128::from(rows) * u128::from(part)) >> self.bits) as u64;
         up_to(part + 1) - up_to(part)
     }
 }

@@ -179,7 +179,9 @@ mod tests {
             positions[row as usize] = at;
             Ok(())
         };
-        super::spine(&mut mine.sorted(), &mut theirs.sorted(), 0, place).unwrap().map(|digest| (positions, digest))
+        super::spine(&mut mine.sorted(), &mut theirs.sorted(), 0, place)
+            .unwrap()
+            .map(|digest| (positions, digest))
     }
 
     #[test]

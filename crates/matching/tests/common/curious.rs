@@ -75,10 +75,7 @@ pub fn curious(
     root.update(&(1u32 << bits).to_le_bytes());
     let said = if claim == Claim::First { &streams[..1] } else { &streams[..] };
     said.as_flattened().iter().for_each(|digest| assert!(root.update(digest).count() > 0));
-    let seal = blake3::derive_key(
-        "tacit pid seal of streams as told by C 1",
-        root.finalize().as_bytes(),
-    );
+    let seal = blake3::derive_key("tacit pid seal of streams as told by C 1", root.finalize().as_bytes());
     let mut heard = [0; 32];
     match claim {
         Claim::Echo => {
