@@ -412,7 +412,8 @@ impl<'r> Party<'r> {
         for part in self.order() {
             done.push(self.stream(session, units[part as usize], &mut columns)?);
         }
-        let StreamColumns { uids, e, .. } = columns;
+        let StreamColumns { u, uids, e } = columns;
+        drop(u);
         let sealed = session.step("seal", |s| self.seal_streams(s, done))?;
         let others = self.others(session, &sealed, e)?;
         session.step("spine", |s| self.spine(s, &sealed, uids, others, own.real_rows()))
