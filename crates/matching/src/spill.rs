@@ -65,12 +65,13 @@ impl SpillRoom {
         self.0.left.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Leading bits that number a partition, and bytes of a block, for a column of `bytes`.
-    fn shape(&self, bytes: u64) -> (u32, u64) {
+    /// Leading bits that number a partition, at least so many, and bytes of a block, for a column of `bytes`.
+    fn shape(&self, bytes: u64, least: u32) -> (u32, u64) {
         let part = self.0.memory.map_or(u64::MAX, |m| m / PARTS);
         let partition = part.min(PARTITION_BYTES);
         let most = PARTITIONS.min(part / BLOCK_BYTES[1]).ilog2();
         let bits = bytes.div_ceil(partition).clamp(1, PARTITIONS).next_power_of_two().ilog2().min(most);
+        let bits = bits.max(least);
         let block = (partition / PARTS).min(part >> bits).clamp(BLOCK_BYTES[1], BLOCK_BYTES[0]);
         (bits, block)
     }
@@ -164,8 +165,7 @@ impl<const B: usize> SpillColumn<B> {
     /// The same for records that are read part by part, as `bits` leading bits deal them.
     #[must_use]
     pub fn dealt(room: &SpillRoom, expected: u64, bits: u32) -> Self {
-        let (own, block) = room.shape(expected.saturating_mul(B as u64));
-        let bits = own.max(bits);
+        let (bits, block) = room.shape(expected.saturating_mul(B as u64), bits);
         let partitions = 1 << bits;
         Self {
             blocks: Blocks::new(room),
@@ -432,7 +432,7 @@ mod tests {
         for memory in [MEMORY_MIN, 16 << 20, 64 << 20, 256 << 20] {
             let (room, part) = (SpillRoom::new(Some(memory), None), memory / PARTS);
             for bytes in [1, 1 << 20, part * part / BLOCK_BYTES[1]] {
-                let (bits, block) = room.shape(bytes);
+                let (bits, block) = room.shape(bytes, 0);
                 assert!(block << bits <= part && bytes >> bits <= part, "{memory} {bytes}");
             }
         }

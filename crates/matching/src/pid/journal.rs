@@ -266,8 +266,8 @@ impl MatchJournal {
         self.logs[JournalLog::U as usize].parts[0].chunks
     }
 
-    /// Replaces the front of `into` by a chunk of a log, and hands out the digest behind it; zeros where there
-    /// is none.
+    /// Replaces the front of `into` by a chunk of a log, and hands out the digest behind it; zeros where
+    /// there is none.
     ///
     /// # Errors
     /// When it cannot be read back.

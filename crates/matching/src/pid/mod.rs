@@ -359,19 +359,12 @@ impl<'r> Party<'r> {
                 (fresh, [0; 2])
             }
         };
-        let key = |secret: &Secret<[u8; 32]>| Exponent::from_bytes(*secret.expose());
-        let [Some(first), Some(second)] = run.keys.each_ref().map(key) else {
-            return Err(Error::misuse(
-                "a key came out as zero, which has a chance of one in 2^252; start again",
-            ));
-        };
-        let (keys, threads) = ([first, second], options.threads);
         let pins = journal.as_deref().map_or(Ok(MessagePins::none()), |journal| journal.pins(&run))?;
         Ok(Self {
             role,
             peer,
-            threads,
-            keys,
+            threads: options.threads,
+            keys: exponents(&run)?,
             rows,
             parts: run.partitioning(),
             order: in_order,
@@ -522,6 +515,15 @@ impl<'r> Party<'r> {
     fn last_pulses(&self, session: &mut Session, beat: &PulseBeat) -> Result<(), Error> {
         (0..beat.left).try_for_each(|_| session.link(self.peer).recv(&mut [0]))
     }
+}
+
+/// The keys of a run.
+fn exponents(run: &JournalRun) -> Result<[Exponent; 2], Error> {
+    let key = |secret: &Secret<[u8; 32]>| Exponent::from_bytes(*secret.expose());
+    let [Some(first), Some(second)] = run.keys.each_ref().map(key) else {
+        return Err(Error::misuse("a key came out as zero, which has a chance of one in 2^252; start again"));
+    };
+    Ok([first, second])
 }
 
 /// What both call a run: a function of both nonces.
