@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release -p matching --example match_rate -- [NAME=VALUE ...]`, where names are `protocol`
 //! (`pid`, `ps3i`, `collecting`, `circuit-psi`), `rows` of each side, `parties`, `keys` (identifiers of a
-//! row), `bytes` (of payload), `ot`, `slots`, `degree` and `mib` (memory of each party).
+//! row), `bytes` (of payload), `ot`, `slots`, `degree`, `partitions` and `mib` (memory of each party).
 
 use base::Error;
 use matching::{IdentifierSource, MatchOptions, PayloadLayout, PayloadTable, TableField, matcher};
@@ -57,6 +57,7 @@ fn main() {
     let layout = layout.expect("narrow enough");
     let options = MatchOptions {
         threads: 1,
+        partitions: number("partitions", 1) as u32,
         memory: set.get("mib").map(|text| text.parse::<u64>().expect("a number") << 20),
         slots: number("slots", 4) as u32,
         degree: number("degree", 1) as u32,

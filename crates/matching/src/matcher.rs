@@ -342,6 +342,9 @@ pub struct MatchOptions {
     pub salt: Option<Arc<Seed>>,
     /// Identifiers of several own rows.
     pub repeats: RepeatRule,
+    /// The least number of partitions that Private-ID of two parties deals elements into; sizes ask for one
+    /// per 2^20 rows of both sides, and 4,096 is the most.
+    pub partitions: u32,
     /// Rows that hide sizes; all parties insert them alike. None: exact sizes are disclosed.
     pub dummies: Option<Dummies>,
     /// A weight per column of identifiers; empty for equal weights. An identifier that both have in different
@@ -378,6 +381,7 @@ impl Default for MatchOptions {
             lists: None,
             salt: None,
             repeats: RepeatRule::Error,
+            partitions: 1,
             dummies: None,
             weights: Vec::new(),
             contaminated: ContaminatedRule::Ignore,

@@ -9,6 +9,7 @@
 use base::Error;
 use std::collections::VecDeque;
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -64,12 +65,13 @@ impl SpillRoom {
         self.0.left.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Leading bits that number a partition, and bytes of a block, for a column of `bytes`.
-    fn shape(&self, bytes: u64) -> (u32, u64) {
+    /// Leading bits that number a partition, at least so many, and bytes of a block, for a column of `bytes`.
+    fn shape(&self, bytes: u64, least: u32) -> (u32, u64) {
         let part = self.0.memory.map_or(u64::MAX, |m| m / PARTS);
         let partition = part.min(PARTITION_BYTES);
         let most = PARTITIONS.min(part / BLOCK_BYTES[1]).ilog2();
         let bits = bytes.div_ceil(partition).clamp(1, PARTITIONS).next_power_of_two().ilog2().min(most);
+        let bits = bits.max(least);
         let block = (partition / PARTS).min(part >> bits).clamp(BLOCK_BYTES[1], BLOCK_BYTES[0]);
         (bits, block)
     }
@@ -80,6 +82,15 @@ enum Block {
     Memory(Vec<u8>),
     /// Offset and length in the file.
     Disk(u64, usize),
+}
+
+impl Block {
+    fn len(&self) -> usize {
+        match self {
+            Self::Memory(bytes) => bytes.len(),
+            Self::Disk(_, len) => *len,
+        }
+    }
 }
 
 /// Where the blocks of one column are kept.
@@ -148,7 +159,13 @@ impl<const B: usize> SpillColumn<B> {
     /// An empty column for about `expected` records; what was expected takes no memory before it comes.
     #[must_use]
     pub fn new(room: &SpillRoom, expected: u64) -> Self {
-        let (bits, block) = room.shape(expected.saturating_mul(B as u64));
+        Self::dealt(room, expected, 0)
+    }
+
+    /// The same for records that are read part by part, as `bits` leading bits deal them.
+    #[must_use]
+    pub fn dealt(room: &SpillRoom, expected: u64, bits: u32) -> Self {
+        let (bits, block) = room.shape(expected.saturating_mul(B as u64), bits);
         let partitions = 1 << bits;
         Self {
             blocks: Blocks::new(room),
@@ -172,6 +189,20 @@ impl<const B: usize> SpillColumn<B> {
         self.len == 0
     }
 
+    /// How many records begin with each number of `bits` bits, at most those it was made for.
+    #[must_use]
+    pub fn part_lens(&self, bits: u32) -> Vec<u64> {
+        let bytes = |at: usize| self.full[at].iter().map(Block::len).sum::<usize>() + self.open[at].len();
+        let part = |part| self.span(part, bits).map(bytes).sum::<usize>() / B;
+        (0..1 << bits).map(|at| part(at) as u64).collect()
+    }
+
+    /// The partitions whose records begin with `part`, a number of `bits` bits.
+    fn span(&self, part: u32, bits: u32) -> Range<usize> {
+        let (part, finer) = (part as usize, self.bits - bits);
+        part << finer..(part + 1) << finer
+    }
+
     /// Adds a record.
     ///
     /// # Errors
@@ -193,7 +224,7 @@ impl<const B: usize> SpillColumn<B> {
     /// The records in ascending order.
     #[must_use]
     pub fn sorted(self) -> SortedRecords<B> {
-        SortedRecords { column: self, next: 0, current: Vec::new(), at: 0 }
+        SortedRecords { next: 0, end: self.open.len(), column: self, current: Vec::new(), at: 0 }
     }
 }
 
@@ -223,11 +254,20 @@ pub fn leading(record: &[u8], bits: u32) -> u32 {
 pub struct SortedRecords<const B: usize> {
     column: SpillColumn<B>,
     next: usize,
+    end: usize,
     current: Vec<u8>,
     at: usize,
 }
 
 impl<const B: usize> SortedRecords<B> {
+    /// Goes to the records that begin with `part`, a number of `bits` bits, at most those the column was made
+    /// for: what follows hands out these alone. Records are handed out once.
+    pub fn enter(&mut self, part: u32, bits: u32) {
+        let span = self.column.span(part, bits);
+        (self.next, self.end, self.at) = (span.start, span.end, 0);
+        self.current.clear();
+    }
+
     /// The next record, which stays.
     ///
     /// # Errors
@@ -248,7 +288,7 @@ impl<const B: usize> SortedRecords<B> {
 
     /// Records that are next and lie side by side; empty at the end.
     fn rest(&mut self) -> Result<&[[u8; B]], Error> {
-        while self.at * B == self.current.len() && self.next < self.column.open.len() {
+        while self.at * B == self.current.len() && self.next < self.end {
             self.load()?;
         }
         Ok(&self.current.as_chunks().0[self.at..])
@@ -257,12 +297,8 @@ impl<const B: usize> SortedRecords<B> {
     fn load(&mut self) -> Result<(), Error> {
         let column = &mut self.column;
         let (full, open) = (std::mem::take(&mut column.full[self.next]), &mut column.open[self.next]);
-        let len = |block: &Block| match block {
-            Block::Memory(bytes) => bytes.len(),
-            Block::Disk(_, len) => *len,
-        };
         self.current.clear();
-        self.current.reserve_exact(full.iter().map(len).sum::<usize>() + open.len());
+        self.current.reserve_exact(full.iter().map(Block::len).sum::<usize>() + open.len());
         for block in full {
             column.blocks.get(block, &mut self.current)?;
         }
@@ -396,7 +432,7 @@ mod tests {
         for memory in [MEMORY_MIN, 16 << 20, 64 << 20, 256 << 20] {
             let (room, part) = (SpillRoom::new(Some(memory), None), memory / PARTS);
             for bytes in [1, 1 << 20, part * part / BLOCK_BYTES[1]] {
-                let (bits, block) = room.shape(bytes);
+                let (bits, block) = room.shape(bytes, 0);
                 assert!(block << bits <= part && bytes >> bits <= part, "{memory} {bytes}");
             }
         }
@@ -412,6 +448,25 @@ mod tests {
             column.push(&[7; 36]).unwrap();
             assert!(column.open.iter().map(Vec::capacity).sum::<usize>() <= BLOCK_BYTES[0] as usize);
             assert_eq!(drained(column), [[7; 36]]);
+        }
+    }
+
+    #[test]
+    fn a_part_is_entered_in_any_order() {
+        for (room, bits) in [(SpillRoom::new(None, None), 0), (SpillRoom::new(Some(1), None), 3)] {
+            let mut all: Vec<[u8; 32]> = records(50_000);
+            let mut column = SpillColumn::dealt(&room, 10, bits);
+            all.iter().for_each(|record| column.push(record).unwrap());
+            all.sort_unstable();
+            let (lens, mut sorted) = (column.part_lens(bits), column.sorted());
+            for part in (0..1u32 << bits).rev() {
+                let came: Vec<_> = {
+                    sorted.enter(part, bits);
+                    std::iter::from_fn(|| sorted.pop().unwrap()).collect()
+                };
+                let wanted = all.iter().filter(|record| leading(&record[..], bits) == part);
+                assert!(came.iter().eq(wanted) && came.len() as u64 == lens[part as usize]);
+            }
         }
     }
 

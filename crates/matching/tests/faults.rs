@@ -86,6 +86,8 @@ fn change(at: (&'static str, usize), how: fn(&mut [u8])) -> Fault {
 const NON_CANONICAL: &str =
     "malformed message from the peer: a group element is not a canonical u-coordinate";
 const SMALL_ORDER: &str = "malformed message from the peer: a group element has small order";
+const OTHER_STREAMS: &str = "the peer deviated from the protocol: all of u and v is said before any of e, and \
+                             both have the same of it";
 const UNSORTED: &str = "the peer deviated from the protocol: its set is sorted and without repeats";
 
 #[test]
@@ -115,16 +117,21 @@ fn repeated_elements() {
         }
     }
     let distinct = "spine | the peer deviated from the protocol: the universal identifiers are distinct";
-    for (culprit, at) in [(0, V), (1, V), (1, S_P_PRIME)] {
-        assert_eq!(says(culprit, change(at, repeat)), distinct);
+    assert_eq!(says(1, change(S_P_PRIME, repeat)), distinct);
+    // What was answered is compared before anything follows from it.
+    for culprit in [0, 1] {
+        assert_eq!(says(culprit, change(V, repeat)), format!("seal | {OTHER_STREAMS}"));
     }
 }
 
 #[test]
 fn a_changed_element_gives_different_spines() {
     let differ = "spine | the peer deviated from the protocol: both spines are the same";
-    for (culprit, at) in [(0, V), (1, V), (1, S_P_PRIME), (0, ("pid/spine", 0)), (1, ("pid/spine", 0))] {
+    for (culprit, at) in [(1, S_P_PRIME), (0, ("pid/spine", 0)), (1, ("pid/spine", 0))] {
         assert_eq!(says(culprit, change(at, other)), differ);
+    }
+    for (culprit, at) in [(0, V), (1, V), (0, ("pid/seal", 0)), (1, ("pid/seal", 0))] {
+        assert_eq!(says(culprit, change(at, other)), format!("seal | {OTHER_STREAMS}"));
     }
 }
 
@@ -156,6 +163,10 @@ fn sides_that_hide_sizes_differently() {
     let terms = |bytes: &mut [u8]| bytes[8] ^= 1;
     let error = "count | the peer deviated from the protocol: it hides sizes with the same dummies as we do";
     assert_eq!(says(0, Fault::Change("pid/count", 0, terms)), error);
+    let partitions = |bytes: &mut [u8]| bytes[64] += 1;
+    let error =
+        "count | the peer deviated from the protocol: it deals elements into as many partitions as we do";
+    assert_eq!(says(0, Fault::Change("pid/count", 0, partitions)), error);
 }
 
 #[test]
@@ -272,7 +283,7 @@ fn a_peer_that_stalls_at_any_step() {
         assert!(error.contains(" at pid/") && error.contains("no progress for"), "{step}: {error}");
     };
     std::thread::scope(|scope| {
-        for step in ["count", "u", "v", "e", "difference", "spine"] {
+        for step in ["count", "u", "v", "seal", "e", "difference", "spine"] {
             for culprit in [0, 1] {
                 scope.spawn(move || stall(&format!("pid/{step}"), culprit));
             }

@@ -218,14 +218,9 @@ fn what_is_malformed_ends_the_journal() {
 
 /// Folders of both parties that were cut before the step `difference`, written by the version that had no
 /// pins: 60 rows against 50, of which 20 are shared.
-#[test]
-fn a_journal_of_the_version_without_pins_goes_on() {
-    let (x, y) = (ids(0..60), ids(40..90));
-    let columns = [Column::new(&x), Column::new(&y)];
-    let flat = [&columns[0].flat() as &dyn IdentifierSource, &columns[1].flat()];
-    let dir = tempfile::tempdir().unwrap();
+fn journal_1(dir: &Path) -> [Vec<String>; 2] {
     for party in 0..2 {
-        let to = dir.path().join(format!("party {party}"));
+        let to = dir.join(format!("party {party}"));
         std::fs::create_dir(&to).unwrap();
         std::fs::set_permissions(&to, std::fs::Permissions::from_mode(0o700)).unwrap();
         let from =
@@ -234,9 +229,43 @@ fn a_journal_of_the_version_without_pins_goes_on() {
             std::fs::copy(from.join(file), to.join(file)).unwrap();
         }
     }
+    [ids(0..60), ids(40..90)]
+}
+
+#[test]
+fn a_journal_of_the_version_without_pins_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let [x, y] = journal_1(dir.path());
+    let columns = [Column::new(&x), Column::new(&y)];
+    let flat = [&columns[0].flat() as &dyn IdentifierSource, &columns[1].flat()];
     let (done, said) = session(dir.path(), 5, flat, [Fault::None, Fault::None]);
     check(&x, &y, done);
     assert!(said.iter().all(|said| streamed(said).is_empty()), "it began afresh");
+}
+
+#[test]
+fn a_journal_of_the_first_version_is_cut_again_and_binds_what_was_said() {
+    for other in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let [x, y] = journal_1(dir.path());
+        let columns = [Column::new(&x), Column::new(&y)];
+        let flat = [&columns[0].flat() as &dyn IdentifierSource, &columns[1].flat()];
+        // Part of the streams is gone at P, and is said again.
+        std::fs::remove_file(dir.path().join("party 1").join("v")).unwrap();
+        let (cut, said) = session(dir.path(), 5, flat, [Fault::None, Fault::Cut("pid/difference", 0)]);
+        assert!(cut.iter().all(Result::is_err) && streamed(&said[1]).len() == 1);
+        let change = |bytes: &mut [u8]| bytes[3] ^= 1;
+        let fault = if other { Fault::Change("pid/e", 1, change) } else { Fault::None };
+        let (done, said) = session(dir.path(), 6, flat, [Fault::None, fault]);
+        assert!(said.iter().all(|said| streamed(said).is_empty()), "it began afresh");
+        match other {
+            false => check(&x, &y, done),
+            true => {
+                let error = done[0].as_ref().unwrap_err();
+                assert!(error.contains("what it sends after the cut is what it sent before it"), "{error}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -18,7 +18,7 @@
 use base::PartyId;
 
 /// Version of everything net puts on the wire. Two sides with different versions part at once.
-pub const FORMAT_VERSION: u16 = 4;
+pub const FORMAT_VERSION: u16 = 5;
 
 /// Bytes of a hello.
 pub(crate) const HELLO_BYTES: usize = 96;
@@ -192,9 +192,9 @@ mod tests {
         let worker = Topic::Worker { session: [5; 32], lane: 6, first: 7, count: 8 };
         let id = session_id(&[(PartyId(0), [1; 32]), (PartyId(1), [2; 32])], &agreement);
         crate::cluster::pinned(&[
-            ("wire, hello", digest(Topic::Control { nonce, agreement }), "92206c418bc62957"),
-            ("wire, hello of a worker", digest(worker), "1f30749ab4deed0f"),
-            ("wire, word to begin", digest(Topic::Begin { agreement }), "c0a91e4edb325d13"),
+            ("wire, hello", digest(Topic::Control { nonce, agreement }), "14ef6613256d71ea"),
+            ("wire, hello of a worker", digest(worker), "a8f73924678a368d"),
+            ("wire, word to begin", digest(Topic::Begin { agreement }), "174aa69461a6a567"),
             ("wire, session id", blake3::hash(&id).to_hex()[..16].to_owned(), "9f39eb59d1298738"),
         ]);
     }

@@ -1,108 +1,202 @@
-//! Steps 2 and 4 to 6: the universal identifiers of the rows that only the peer has.
+//! The units `e`, `d1`, `d2` and `d3`: the universal identifiers of the rows that only the peer has.
 //!
 //! `e_c` and `e_p` are merged in slices: those of their elements that begin with the same bits. A slice of
 //! `s_p` is a function of the same slice of both sets, and its receiver knows `e_c`, so its size tells
-//! nothing that the set `s_p` would not.
+//! nothing that the set `s_p` would not. A partition is some slices.
+//!
+//! How many elements of `e_c \ e_p` lie in a partition of `e_c` is C's alone: P gets them under another key,
+//! dealt by what they became.
 
+use super::barriers::{SealedDifference, SealedStreams};
+use super::partitions::Partitioning;
 use super::price::{PulseBeat, SLICE_LAG, slice_bits, slice_cap};
-use super::{Party, Role, fault, steps};
+use super::{Party, Role, UnitProgress, fault, steps};
 use crate::chunks::CHUNK;
 use crate::group::{ELEMENT_BYTES, GroupElement};
-use crate::spill::{SortedRecords, SpillColumn, SpillQueue, leading};
+use crate::spill::{SortedRecords, SpillColumn, SpillQueue, SpillRoom, leading};
 use base::Error;
 use net::{Session, StepLink};
 
 /// Bytes of a queue's block: a chunk.
 const BLOCK: usize = (CHUNK * ELEMENT_BYTES) as usize;
 
-/// Elements of both differences, in their order.
+/// What the units `e` made.
 struct Differences {
-    /// `e_c \ e_p` at C, `e_p \ e_c` at P: what this party multiplies first.
-    todo: SpillQueue,
+    /// `e_c \ e_p` at C, `e_p \ e_c` at P, dealt by prefix: what this party multiplies first.
+    todo: SpillColumn<32>,
+    /// Elements of each partition of `s_p`.
+    s_p: Vec<u64>,
     /// Rows that only C has, and that only P has.
     only: [u64; 2],
 }
 
-impl<'r> Party<'r> {
+/// What the units `e` read and make, dealt by prefix: it outlives them.
+struct SliceColumns {
+    /// `e` of the peer's rows.
+    e: SortedRecords<32>,
+    /// Those of them that this party raises first.
+    todo: SpillColumn<32>,
+}
+
+/// Elements of `e_c \ e_p` that are to be raised, and those that are: the work of the units `d1`.
+pub(super) struct DifferenceWork {
+    todo: SortedRecords<32>,
+    /// Partitions that are not begun, last one first.
+    parts: Vec<u32>,
+    raised: SpillColumn<32>,
+    total: u64,
+    piece: Vec<GroupElement>,
+}
+
+impl DifferenceWork {
+    fn new(room: &SpillRoom, todo: SpillColumn<32>, parts: Partitioning, order: Vec<u32>) -> Self {
+        let total = todo.len();
+        let raised = SpillColumn::dealt(room, total, parts.bits());
+        let mut todo = todo.sorted();
+        let mut left: Vec<u32> = order.into_iter().rev().collect();
+        todo.enter(left.pop().expect("there is a partition"), parts.bits());
+        Self { todo, parts: left, raised, total, piece: Vec::new() }
+    }
+
+    /// All that was raised.
+    ///
+    /// # Errors
+    /// `Misuse` when something was not.
+    pub fn into_raised(self) -> Result<SpillColumn<32>, Error> {
+        match self.raised.len() == self.total {
+            true => Ok(self.raised),
+            false => Err(Error::misuse("C says nothing of its difference before all of it is raised")),
+        }
+    }
+}
+
+/// What C holds during the units `d2`: those of `d1` go on while it waits.
+struct ImagesOfC {
+    work: DifferenceWork,
+    others: OtherRows,
+    beat: PulseBeat,
+    /// Pieces of `s'_p` that came.
+    pieces: u64,
+}
+
+/// The peer's rows that are not own ones, at C.
+struct OtherRows {
+    /// What waits for its product.
+    later: SpillQueue,
+    /// Universal identifiers, dealt by prefix.
+    uids: SpillColumn<32>,
+}
+
+impl Party<'_> {
     /// The universal identifiers of the rows that only the peer has, from `e` of all rows of the peer.
     pub(super) fn others(
         &mut self,
         session: &mut Session,
+        sealed: &SealedStreams,
         e: SpillColumn<32>,
     ) -> Result<SpillColumn<32>, Error> {
-        let mut e = e.sorted();
-        match self.role {
-            Role::C => {
-                let differences = session.step("e", |s| self.merge(s, &mut e))?;
-                drop(e);
-                session.step("difference", |s| self.difference_of_c(s, differences))
-            }
-            Role::P => {
-                let differences = session.step("e", |s| self.send_e(s, &mut e))?;
-                drop(e);
-                session.step("difference", |s| self.difference_of_p(s, differences))
-            }
-        }
+        let differences = session.step("e", |s| self.exchange_e(s, sealed, e))?;
+        session.step("difference", |s| match self.role {
+            Role::C => self.difference_of_c(s, differences),
+            Role::P => self.difference_of_p(s, differences),
+        })
     }
 
-    /// C receives `e_c`, merges it with its `e_p`, and answers with `s_p`.
-    fn merge(&mut self, session: &mut Session, e_p: &mut SortedRecords<32>) -> Result<Differences, Error> {
-        let bits = slice_bits(self.rows);
-        let [rows_c, rows_p] = self.rows;
-        let mut differences = Differences { todo: SpillQueue::new(self.room, BLOCK), only: [0; 2] };
-        let (mut arrived, mut e_c, mut own, mut s_p) = (0, Vec::new(), Vec::new(), Vec::new());
-        for slice in 0..1 << bits {
+    /// All units `e`, and what must hold of them together.
+    fn exchange_e(
+        &mut self,
+        session: &mut Session,
+        sealed: &SealedStreams,
+        e: SpillColumn<32>,
+    ) -> Result<Differences, Error> {
+        let (parts, link) = (self.parts, session.link(self.peer));
+        let sizes = e.part_lens(parts.bits());
+        sizes.iter().try_for_each(|&size| parts.check_size(&link, size, self.rows[1]))?;
+        let [rows_c, rows_p] = if self.role == Role::C { self.rows } else { [self.rows[1], self.rows[0]] };
+        let mut columns =
+            SliceColumns { e: e.sorted(), todo: SpillColumn::dealt(self.room, self.rows[0], parts.bits()) };
+        let mut s_p = vec![0; sizes.len()];
+        self.progress = UnitProgress { total: rows_c, ..UnitProgress::default() };
+        for part in self.order() {
+            s_p[part as usize] = match self.role {
+                Role::C => self.e_of_c(session, sealed, part, &mut columns)?,
+                Role::P => self.e_of_p(session, sealed, part, &mut columns)?,
+            };
+        }
+        let link = session.link(self.peer);
+        if self.progress.done != rows_c {
+            return Err(link.blame("it returns as many elements as it received"));
+        }
+        let only_p: u64 = s_p.iter().sum();
+        let only_c = rows_p.checked_sub(only_p).and_then(|shared| rows_c.checked_sub(shared));
+        let only_c = only_c.ok_or_else(|| link.blame("the intersection is not larger than either set"))?;
+        self.check_shared(&link, rows_p - only_p)?;
+        debug_assert_eq!(columns.todo.len(), if self.role == Role::C { only_c } else { only_p });
+        Ok(Differences { todo: columns.todo, s_p, only: [only_c, only_p] })
+    }
+
+    /// Unit `e` of one partition at C: it receives `e_c`, merges it with its `e_p`, and answers with `s_p`,
+    /// whose size it gives. Tells which elements of `e_p` are not in `e_c`.
+    fn e_of_c(
+        &mut self,
+        session: &mut Session,
+        _: &SealedStreams,
+        part: u32,
+        columns: &mut SliceColumns,
+    ) -> Result<u64, Error> {
+        let (bits, parts, [rows_c, _]) = (slice_bits(self.rows, self.parts), self.parts, self.rows);
+        columns.e.enter(part, parts.bits());
+        let (mut e_c, mut own, mut s_p) = (Vec::new(), Vec::new(), Vec::new());
+        let mut sizes = [0; 2];
+        for slice in parts.slices(part, bits) {
             let mut link = session.link(self.peer);
             recv_slice(&mut link, slice, bits, rows_c, &mut e_c)?;
             self.pins.check(&link, u64::from(slice), &e_c)?;
-            arrived += e_c.len() as u64;
-            take_slice(e_p, slice, bits, &mut own)?.map_err(|f| fault(&link, f))?;
+            sizes[0] += e_c.len() as u64;
+            parts.check_size(&link, sizes[0], rows_c)?;
+            take_slice(&mut columns.e, slice, bits, &mut own)?.map_err(|f| fault(&link, f))?;
             s_p.clear();
-            let todo = &mut differences.todo;
-            steps::differences(&own, &e_c, |e| s_p.push(*e), |e| todo.push(e))?;
-            differences.only[0] += e_c.len() as u64 - (own.len() - s_p.len()) as u64;
-            differences.only[1] += s_p.len() as u64;
+            steps::differences(&own, &e_c, |e| s_p.push(*e), |e| columns.todo.push(e))?;
+            sizes[1] += s_p.len() as u64;
             send_slice(&mut link, &s_p)?;
-            session.report(arrived, rows_c);
+            self.progress.done += e_c.len() as u64;
+            session.report(self.progress.done, rows_c);
         }
-        let link = session.link(self.peer);
-        if arrived != rows_c {
-            return Err(link.blame("it returns as many elements as it received"));
-        }
-        self.check_shared(&link, rows_c - differences.only[0])?;
-        debug_assert_eq!(rows_c - differences.only[0], rows_p - differences.only[1]);
-        Ok(differences)
+        Ok(sizes[1])
     }
 
-    /// P sends `e_c` and receives `s_p`.
-    fn send_e(&mut self, session: &mut Session, e_c: &mut SortedRecords<32>) -> Result<Differences, Error> {
-        let bits = slice_bits(self.rows);
-        let [rows_p, rows_c] = self.rows;
-        let mut todo = SpillQueue::new(self.room, BLOCK);
-        let (mut only_p, mut sent, mut buffer) = (0, 0, Vec::new());
-        let slices = 1u64 << bits;
-        for slice in 0..slices + SLICE_LAG {
+    /// Unit `e` of one partition at P: it sends `e_c` and receives `s_p`, whose size it gives. Tells the set
+    /// `e_c`, in an order that has nothing of the order in which its elements came.
+    fn e_of_p(
+        &mut self,
+        session: &mut Session,
+        _: &SealedStreams,
+        part: u32,
+        columns: &mut SliceColumns,
+    ) -> Result<u64, Error> {
+        let (bits, parts, [rows_p, rows_c]) = (slice_bits(self.rows, self.parts), self.parts, self.rows);
+        columns.e.enter(part, parts.bits());
+        let (mut only_p, mut buffer) = (0, Vec::new());
+        let slices = parts.slices(part, bits);
+        for slice in slices.start..slices.end + SLICE_LAG {
             let mut link = session.link(self.peer);
-            if slice < slices {
-                take_slice(e_c, slice as u32, bits, &mut buffer)?.map_err(|f| fault(&link, f))?;
-                sent += buffer.len() as u64;
+            if slice < slices.end {
+                take_slice(&mut columns.e, slice, bits, &mut buffer)?.map_err(|f| fault(&link, f))?;
+                self.progress.done += buffer.len() as u64;
                 send_slice(&mut link, &buffer)?;
                 // The peer merges this slice while the next one is sorted here.
                 link.flush()?;
             }
-            if let Some(slice) = slice.checked_sub(SLICE_LAG) {
-                recv_slice(&mut link, slice as u32, bits, rows_p, &mut buffer)?;
-                self.pins.check(&link, slice, &buffer)?;
+            if let Some(slice) = slice.checked_sub(SLICE_LAG).filter(|slice| slices.contains(slice)) {
+                recv_slice(&mut link, slice, bits, rows_p, &mut buffer)?;
+                self.pins.check(&link, u64::from(slice), &buffer)?;
                 only_p += buffer.len() as u64;
-                todo.push(buffer.as_flattened())?;
+                parts.check_size(&link, only_p, rows_p)?;
+                buffer.iter().try_for_each(|e| columns.todo.push(e))?;
             }
-            session.report(sent, rows_c);
+            session.report(self.progress.done, rows_c);
         }
-        let link = session.link(self.peer);
-        let only_c = rows_p.checked_sub(only_p).and_then(|shared| rows_c.checked_sub(shared));
-        let only_c = only_c.ok_or_else(|| link.blame("the intersection is not larger than either set"))?;
-        self.check_shared(&link, rows_p - only_p)?;
-        Ok(Differences { todo, only: [only_c, only_p] })
+        Ok(only_p)
     }
 
     /// C multiplies `e_c \ e_p` and then, while P multiplies it in turn, `s'_p`.
@@ -111,49 +205,103 @@ impl<'r> Party<'r> {
         session: &mut Session,
         differences: Differences,
     ) -> Result<SpillColumn<32>, Error> {
-        let Differences { mut todo, only } = differences;
-        let [c, p] = only.map(|rows| rows.div_ceil(CHUNK));
-        let (mut s_c, mut others) =
-            (SpillColumn::new(self.room, only[0]), SpillColumn::new(self.room, only[1]));
-        let (mut later, mut bytes, mut piece) = (SpillQueue::new(self.room, BLOCK), Vec::new(), Vec::new());
-        self.rounds(session, c.max(p), PulseBeat::new(c, 0), |party, s, i| {
-            let mut link = s.link(party.peer);
-            if i < c {
-                todo.pop(&mut bytes)?;
-                let column = bytes.as_chunks_mut().0;
-                party.mul(&link, column)?;
-                column.iter().try_for_each(|e| s_c.push(e))?;
+        let Differences { todo, s_p, only } = differences;
+        self.progress = UnitProgress { total: only[0].max(only[1]), ..UnitProgress::default() };
+        let uids = SpillColumn::dealt(self.room, only[1], self.parts.bits());
+        let mut state = ImagesOfC {
+            work: DifferenceWork::new(self.room, todo, self.parts, self.order()),
+            others: OtherRows { later: SpillQueue::new(self.room, BLOCK), uids },
+            beat: PulseBeat::new(only[0], 0),
+            pieces: 0,
+        };
+        for part in self.order() {
+            self.d2_of_c(session, part, &s_p, &mut state)?;
+        }
+        while state.work.raised.len() < only[0] {
+            let rows = self.d1(&session.link(self.peer), &mut state.work)?;
+            self.report_chunks(session, state.work.raised.len());
+            self.pulse(session, &mut state.beat, rows)?;
+        }
+        let ImagesOfC { work, mut others, .. } = state;
+        let mut sealed = SealedDifference::of(work, self.parts)?;
+        self.parts.tell_sizes(&mut session.link(self.peer), sealed.sizes())?;
+        self.progress = UnitProgress { total: only[0], ..UnitProgress::default() };
+        let mut beat = PulseBeat::new(0, only[0]);
+        for part in self.order() {
+            self.d3_of_c(session, &mut sealed, part, &mut others, &mut beat)?;
+        }
+        while self.raise_later(&session.link(self.peer), &mut others)? {}
+        self.last_pulses(session, &beat)?;
+        Ok(others.uids)
+    }
+
+    /// Raises the next chunk of the units `d1`, and gives its rows. It is C's alone and tells nothing.
+    fn d1(&self, link: &StepLink<'_>, work: &mut DifferenceWork) -> Result<u64, Error> {
+        while fill(&mut work.todo, &mut work.piece)? == 0
+            && let Some(part) = work.parts.pop()
+        {
+            work.todo.enter(part, self.parts.bits());
+        }
+        self.mul(link, &mut work.piece)?;
+        work.piece.iter().try_for_each(|e| work.raised.push(e))?;
+        Ok(work.piece.len() as u64)
+    }
+
+    /// Unit `d2` of one partition at C: it receives `s'_p`, in the order of `s_p`. Tells pulses: that rows of
+    /// `d1` are done, of all partitions together.
+    fn d2_of_c(
+        &mut self,
+        session: &mut Session,
+        part: u32,
+        s_p: &[u64],
+        state: &mut ImagesOfC,
+    ) -> Result<(), Error> {
+        let (rows, mut piece) = (s_p[part as usize], Vec::new());
+        for i in 0..rows.div_ceil(CHUNK) {
+            let mut link = session.link(self.peer);
+            state.pieces += 1;
+            // As many rows as came at most: P takes pulses for as many as it sent.
+            let goal = state.work.total.min(state.pieces * CHUNK);
+            let mut raised = 0;
+            while state.work.raised.len() < goal {
+                raised += self.d1(&link, &mut state.work)?;
             }
-            if i < p {
-                recv_piece(&mut link, only[1], i, &mut piece)?;
-                party.pin_piece(&link, i, &piece)?;
-                // As long as P waits for the own product, its answer has to.
-                match i < c {
-                    true => later.push(piece.as_flattened())?,
-                    false => party.keep_others(&link, &mut piece, &mut others)?,
-                }
+            recv_piece(&mut link, rows, i, &mut piece)?;
+            self.pin_piece(&link, s_p, [u64::from(part), i], &piece)?;
+            // As long as P waits for the own product, its answer has to.
+            match raised > 0 {
+                true => state.others.later.push(piece.as_flattened())?,
+                false => self.raise_other(&link, &mut piece, &mut state.others.uids)?,
             }
-            Ok(())
-        })?;
-        // Elements of one product with a secret key: sorted, their order says nothing of e_c's.
-        let mut s_c = s_c.sorted();
-        self.rounds(session, c, PulseBeat::new(0, c), |party, s, i| {
-            let mut link = s.link(party.peer);
-            piece.clear();
-            while piece.len() < CHUNK as usize
-                && let Some(e) = s_c.pop()?
-            {
-                piece.push(e);
-            }
+            self.progress.done += piece.len() as u64;
+            self.report_chunks(session, self.progress.done.max(state.work.raised.len()));
+            self.pulse(session, &mut state.beat, raised)?;
+        }
+        Ok(())
+    }
+
+    /// Unit `d3` of one partition at C: it sends `s'_c`, in its order, and raises meanwhile what came. Tells
+    /// that set, of which P has every size already.
+    fn d3_of_c(
+        &mut self,
+        session: &mut Session,
+        sealed: &mut SealedDifference,
+        part: u32,
+        others: &mut OtherRows,
+        beat: &mut PulseBeat,
+    ) -> Result<(), Error> {
+        let s_c = sealed.part(part, self.parts);
+        let mut piece = Vec::new();
+        while fill(s_c, &mut piece)? > 0 {
+            let mut link = session.link(self.peer);
             link.send(piece.as_flattened())?;
             link.flush()?;
-            if i < p {
-                later.pop(&mut bytes)?;
-                party.keep_others(&link, bytes.as_chunks_mut().0, &mut others)?;
-            }
-            Ok(())
-        })?;
-        Ok(others)
+            self.raise_later(&link, others)?;
+            self.progress.done += piece.len() as u64;
+            self.report_chunks(session, self.progress.done);
+            self.pulse(session, beat, piece.len() as u64)?;
+        }
+        Ok(())
     }
 
     /// P multiplies `s_p` and then `s'_c`.
@@ -162,42 +310,117 @@ impl<'r> Party<'r> {
         session: &mut Session,
         differences: Differences,
     ) -> Result<SpillColumn<32>, Error> {
-        let Differences { mut todo, only } = differences;
-        let [c, p] = only.map(|rows| rows.div_ceil(CHUNK));
-        let (mut bytes, mut piece, mut last) = (Vec::new(), Vec::new(), None);
-        self.rounds(session, p, PulseBeat::new(0, c), |party, s, _| {
-            todo.pop(&mut bytes)?;
-            let mut link = s.link(party.peer);
-            party.mul(&link, bytes.as_chunks_mut().0)?;
-            link.send(&bytes)
-        })?;
-        let mut others = SpillColumn::new(self.room, only[0]);
-        self.rounds(session, c, PulseBeat::new(c, 0), |party, s, i| {
-            let mut link = s.link(party.peer);
-            recv_piece(&mut link, only[0], i, &mut piece)?;
-            party.pin_piece(&link, i, &piece)?;
-            steps::check_ascending(&piece, &mut last).map_err(|f| fault(&link, f))?;
-            party.keep_others(&link, &mut piece, &mut others)
-        })?;
+        let Differences { todo, only, .. } = differences;
+        let mut s_p = todo.sorted();
+        self.progress = UnitProgress { total: only[1], ..UnitProgress::default() };
+        let mut beat = PulseBeat::new(0, only[0]);
+        for part in self.order() {
+            self.d2_of_p(session, part, &mut s_p, &mut beat)?;
+        }
+        self.last_pulses(session, &beat)?;
+        drop(s_p);
+        let sizes = self.parts.hear_sizes(&mut session.link(self.peer), only[0])?;
+        let mut others = SpillColumn::dealt(self.room, only[0], self.parts.bits());
+        self.progress = UnitProgress { total: only[0], ..UnitProgress::default() };
+        let mut beat = PulseBeat::new(only[0], 0);
+        for part in self.order() {
+            self.d3_of_p(session, part, &sizes, &mut others, &mut beat)?;
+        }
         Ok(others)
     }
 
-    /// Pins piece `i` of `s'_p` or `s'_c`, which come after the slices.
-    fn pin_piece(&mut self, link: &StepLink<'_>, i: u64, piece: &[GroupElement]) -> Result<(), Error> {
-        let slices = 1u64 << slice_bits(self.rows);
-        self.pins.check(link, slices + i, piece)
+    /// Unit `d2` of one partition at P: it sends `s'_p`, in the order of `s_p`, which C knows.
+    fn d2_of_p(
+        &mut self,
+        session: &mut Session,
+        part: u32,
+        s_p: &mut SortedRecords<32>,
+        beat: &mut PulseBeat,
+    ) -> Result<(), Error> {
+        s_p.enter(part, self.parts.bits());
+        let mut piece = Vec::new();
+        while fill(s_p, &mut piece)? > 0 {
+            let mut link = session.link(self.peer);
+            self.mul(&link, &mut piece)?;
+            link.send(piece.as_flattened())?;
+            self.progress.done += piece.len() as u64;
+            self.report_chunks(session, self.progress.done);
+            self.pulse(session, beat, piece.len() as u64)?;
+        }
+        Ok(())
+    }
+
+    /// Unit `d3` of one partition at P: it receives `s'_c` and raises it. Tells pulses.
+    fn d3_of_p(
+        &mut self,
+        session: &mut Session,
+        part: u32,
+        sizes: &[u64],
+        others: &mut SpillColumn<32>,
+        beat: &mut PulseBeat,
+    ) -> Result<(), Error> {
+        let (rows, mut piece, mut last) = (sizes[part as usize], Vec::new(), None);
+        for i in 0..rows.div_ceil(CHUNK) {
+            let mut link = session.link(self.peer);
+            recv_piece(&mut link, rows, i, &mut piece)?;
+            self.pin_piece(&link, sizes, [u64::from(part), i], &piece)?;
+            steps::check_ascending(&piece, &mut last).map_err(|f| fault(&link, f))?;
+            self.parts.check_range(&link, part, &piece)?;
+            self.raise_other(&link, &mut piece, others)?;
+            self.progress.done += piece.len() as u64;
+            self.report_chunks(session, self.progress.done);
+            self.pulse(session, beat, piece.len() as u64)?;
+        }
+        Ok(())
+    }
+
+    /// Says how many chunks of the step's rows are done.
+    fn report_chunks(&self, session: &Session, rows: u64) {
+        session.report(rows.div_ceil(CHUNK), self.progress.total.div_ceil(CHUNK));
+    }
+
+    /// Pins piece `i` of a partition of `s'_p` or `s'_c`, which come after the slices.
+    fn pin_piece(
+        &mut self,
+        link: &StepLink<'_>,
+        sizes: &[u64],
+        [part, i]: [u64; 2],
+        piece: &[GroupElement],
+    ) -> Result<(), Error> {
+        let slices = 1u64 << slice_bits(self.rows, self.parts);
+        let before: u64 = sizes[..part as usize].iter().map(|rows| rows.div_ceil(CHUNK)).sum();
+        self.pins.check(link, slices + before + i, piece)
     }
 
     /// Multiplies elements of the peer's rows into universal identifiers.
-    fn keep_others(
+    fn raise_other(
         &self,
         link: &StepLink<'_>,
         elements: &mut [GroupElement],
-        others: &mut SpillColumn<32>,
+        uids: &mut SpillColumn<32>,
     ) -> Result<(), Error> {
         self.mul(link, elements)?;
-        elements.iter().try_for_each(|e| others.push(e))
+        elements.iter().try_for_each(|e| uids.push(e))
     }
+
+    /// The same with a chunk of what waits; whether there was one.
+    fn raise_later(&self, link: &StepLink<'_>, others: &mut OtherRows) -> Result<bool, Error> {
+        let mut bytes = Vec::new();
+        others.later.pop(&mut bytes)?;
+        self.raise_other(link, bytes.as_chunks_mut().0, &mut others.uids)?;
+        Ok(!bytes.is_empty())
+    }
+}
+
+/// Replaces `into` by the next elements of a partition, a chunk at most, and gives their number.
+fn fill(from: &mut SortedRecords<32>, into: &mut Vec<GroupElement>) -> Result<usize, Error> {
+    into.clear();
+    while into.len() < CHUNK as usize
+        && let Some(e) = from.pop()?
+    {
+        into.push(e);
+    }
+    Ok(into.len())
 }
 
 /// Replaces `into` by the elements of one slice, which must not repeat: the peer would have repeated one of

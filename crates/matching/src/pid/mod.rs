@@ -16,6 +16,11 @@
 //!   shuffled as a whole (a sorted column is a function of its set, and a repeat shows); u and v stream in
 //!   both directions at once; `e_c` and `s_p` are exchanged in slices of the sorted order; a digest of the
 //!   spine is compared at the end; a byte now and then says that a party is at work.
+//! * **Units.** Every stage is dealt into partitions by leading bits of its blinded elements, and a stage of
+//!   one partition is a unit: `hash`, `v`, `e`, `d1`, `d2`, `d3`, `spine`. One code path serves one partition
+//!   and many; both compute their number from their sizes. Two barriers are security and no order, and types
+//!   that only they make: `e` needs all of u and v of both sides, pinned and found equal, and `d3` needs all
+//!   of `d1`. A slice that left earlier would tell which part of the input its members come from.
 //! * **Cost.** Per party `2 (|X| + |Y|) + |X \ Y| + |Y \ X|` multiplications, besides hashing its own rows;
 //!   208 bytes per row in total at equal sizes and half overlap. [`price`] is exact and a test holds it to
 //!   the ledger. Memory: what [`MatchOptions::memory`] says; columns beyond it lie on disk.
@@ -33,12 +38,16 @@
 //!        own: v_c^c2, others: s'_p^c2                           own: v_p^p2, others: s'_c^p2
 //! ```
 
+mod barriers;
 mod difference;
 mod journal;
+mod partitions;
 mod pins;
 mod price;
 mod steps;
 mod stream;
+#[cfg(test)]
+mod units_tests;
 
 pub use crate::chunks::CHUNK;
 pub use price::{multiplications, price};
@@ -46,19 +55,22 @@ pub use price::{multiplications, price};
 use crate::begin::{by_party, peer_rows_max, within};
 use crate::dummies::{self, DummyPlan, PaddedIdentifiers, ShownSizes, TERMS_BYTES};
 use crate::group::{self, Exponent, GroupElement};
-use crate::identifiers::{self, IdentifierSource};
+use crate::identifiers::{self, ColumnFingerprint, IdentifierSource};
 use crate::matcher::{
     MatchDisclosure, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome, MatchSizes,
     Matcher, PairSizes, RestartPermit,
 };
 use crate::places::OwnPlaces;
 use crate::spill::{SpillColumn, SpillRoom};
+use barriers::SealedStreams;
 use base::{Cost, Error, Fault, PartyId, Secret, limits};
 use journal::{JournalRun, MatchJournal};
 use net::{Session, StepLink};
+use partitions::Partitioning;
 use pins::MessagePins;
 use price::{HELLO_BYTES, PulseBeat};
 use steps::StepFault;
+use stream::{StreamColumns, StreamUnit};
 
 /// Whether a folder ([`MatchOptions::resume`]) holds this party's half of a match that was cut.
 #[must_use]
@@ -85,8 +97,8 @@ impl Matcher for PrivateId {
         format!("all learn the sizes of all sets and of the match, {sizes}")
     }
 
-    fn price(&self, sizes: &MatchSizes, _options: &MatchOptions) -> Cost {
-        price(sizes.pair())
+    fn price(&self, sizes: &MatchSizes, options: &MatchOptions) -> Cost {
+        price(sizes.pair(), options.partitions)
     }
 
     fn estimate(&self, rows: &[u64], _keys: u64, _options: &MatchOptions) -> MatchEstimate {
@@ -108,7 +120,7 @@ impl Matcher for PrivateId {
                 (Some(journal), before)
             }
         };
-        let done = with_journal(session, input, journal.as_mut(), before);
+        let done = with_journal(session, input, journal.as_mut(), before, in_order);
         // The keys of a run serve on after a cut alone. A peer that deviated would try again under them.
         match (journal, &done) {
             (Some(journal), Ok(_)) => journal.finish()?,
@@ -131,6 +143,7 @@ fn with_journal(
     MatchInput { rows: own, options, .. }: &MatchInput<'_>,
     mut journal: Option<&mut MatchJournal>,
     before: Option<JournalRun>,
+    order: UnitOrder,
 ) -> Result<MatchOutcome, Error> {
     let room = SpillRoom::new(options.memory, options.scratch.as_deref());
     let mut rng = session.fork_seed("keys").into_rng();
@@ -148,13 +161,20 @@ fn with_journal(
         fingerprint: fingerprint.whole(),
         name: rng.bytes(),
         rows: [own.rows(), 0],
+        parts: Some(Partitioning::WHOLE),
     };
     let mut party = session.step("count", |s| Party::meet(s, options, &room, journal, before, fresh))?;
     party.shared_least = own.plan().map_or(0, DummyPlan::own_listed);
-    let u = session.step("u", |s| party.hash_own(s, own, &fingerprint))?;
-    let (uids, e) = party.stream(session, u)?;
-    let others = party.others(session, e)?;
-    session.step("spine", |s| party.spine(s, uids, others, own.real_rows()))
+    party.order = order;
+    party.units(session, own, &fingerprint)
+}
+
+/// In which order the partitions of a stage are taken; both sides take the same one.
+type UnitOrder = fn(Partitioning) -> Vec<u32>;
+
+/// As they follow each other. The pins of a journal rest on it.
+fn in_order(parts: Partitioning) -> Vec<u32> {
+    (0..parts.count()).collect()
 }
 
 /// Refuses to use the keys of a run for other rows than it began with.
@@ -208,23 +228,28 @@ struct Party<'r> {
     keys: [Exponent; 2],
     /// Own rows, the peer's rows.
     rows: [u64; 2],
+    parts: Partitioning,
+    order: UnitOrder,
     room: &'r SpillRoom,
     journal: Option<&'r mut MatchJournal>,
     /// What the peer said after the streams.
     pins: MessagePins,
     /// The least overlap that an honest peer leaves: own dummies of the list that the peer has all of.
     shared_least: u64,
-    start: Start,
+    /// Whether an earlier session, which was cut, began this run.
+    goes_on: bool,
+    /// Chunks of own rows that this party has hashed in it, and of the peer's by the peer.
+    hashed: [u64; 2],
+    progress: UnitProgress,
+    /// Rows that came from the journal.
+    replayed: u64,
 }
 
-/// Chunks that are done before this session, by an earlier one that was cut; all 0 in a fresh run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Start {
-    /// Own rows hashed by this party, the peer's by the peer.
-    hashed: [u64; 2],
-    /// Own rows whose universal identifiers this party has, and which the peer has answered; the same of the
-    /// peer's rows.
-    through: [u64; 2],
+/// How many rows of a stage are done, over its units.
+#[derive(Clone, Copy, Default)]
+struct UnitProgress {
+    done: u64,
+    total: u64,
 }
 
 /// What both tell each other first.
@@ -235,8 +260,10 @@ struct Hello {
     nonce: [u8; 16],
     /// The name of the run that this party could go on with; zero for none.
     before: [u8; 16],
-    /// Finished chunks of the logs u, e and v of that run.
-    positions: [u64; 3],
+    /// Chunks of own rows that it has hashed in that run.
+    hashed: u64,
+    /// The least number of partitions.
+    partitions: u64,
 }
 
 impl Hello {
@@ -254,6 +281,9 @@ impl Hello {
         if self.terms != theirs.terms {
             return Err(session.link(peer).blame(dummies::SAME_TERMS));
         }
+        if self.partitions != theirs.partitions {
+            return Err(session.link(peer).blame("it deals elements into as many partitions as we do"));
+        }
         Ok(theirs)
     }
 
@@ -261,7 +291,7 @@ impl Hello {
         let mut bytes = Vec::with_capacity(HELLO_BYTES as usize);
         bytes.extend_from_slice(&self.rows.to_le_bytes());
         [&self.terms, &self.nonce, &self.before].into_iter().for_each(|word| bytes.extend_from_slice(word));
-        self.positions.iter().for_each(|n| bytes.extend_from_slice(&n.to_le_bytes()));
+        [self.hashed, self.partitions].iter().for_each(|n| bytes.extend_from_slice(&n.to_le_bytes()));
         bytes.try_into().expect("these are its parts")
     }
 
@@ -273,7 +303,8 @@ impl Hello {
             terms: name(8),
             nonce: name(24),
             before: name(40),
-            positions: [7, 8, 9].map(|i: usize| u64::from_le_bytes(words[i])),
+            hashed: u64::from_le_bytes(words[7]),
+            partitions: u64::from_le_bytes(words[8]),
         }
     }
 }
@@ -294,19 +325,18 @@ impl<'r> Party<'r> {
             terms: dummies::terms(options.dummies.as_ref(), ShownSizes::Intersection),
             nonce: fresh.name,
             before: before.as_ref().map_or([0; 16], |run| run.name),
-            positions: journal
-                .as_deref()
-                .filter(|_| before.is_some())
-                .map_or([0; 3], MatchJournal::positions),
+            hashed: journal.as_deref().filter(|_| before.is_some()).map_or(0, MatchJournal::hashed),
+            partitions: u64::from(options.partitions),
         };
         let theirs = mine.exchange(session, options)?;
         let rows = [mine.rows, theirs.rows];
         let had_one = before.is_some();
-        let (run, start) = match before.filter(|run| run.name == theirs.before) {
+        let goes_on = before.as_ref().is_some_and(|run| run.name == theirs.before);
+        let (run, hashed) = match before.filter(|run| run.name == theirs.before) {
             Some(run) if run.rows != rows => {
                 return Err(session.link(peer).blame("it goes on with as many rows as before"));
             }
-            Some(run) => (run, Start::between(mine.positions, theirs.positions, rows)),
+            Some(run) => (run, [mine.hashed, theirs.hashed.min(rows[1].div_ceil(CHUNK))]),
             None => {
                 if let (true, Some(RestartPermit(may))) = (had_one, &options.afresh) {
                     may()?;
@@ -317,6 +347,7 @@ impl<'r> Party<'r> {
                 }
                 fresh.name = name_of_run(role, mine.nonce, theirs.nonce);
                 fresh.rows = rows;
+                fresh.parts = Some(Partitioning::of(rows, options.partitions));
                 journal.as_deref_mut().map_or(Ok(()), |journal| journal.begin(&fresh))?;
                 if had_one {
                     // The peer does not have its half of the match that was cut.
@@ -325,33 +356,125 @@ impl<'r> Party<'r> {
                         Ok(())
                     })?;
                 }
-                (fresh, Start::default())
+                (fresh, [0; 2])
             }
         };
-        let key = |secret: &Secret<[u8; 32]>| Exponent::from_bytes(*secret.expose());
-        let [Some(first), Some(second)] = run.keys.each_ref().map(key) else {
-            return Err(Error::misuse(
-                "a key came out as zero, which has a chance of one in 2^252; start again",
-            ));
-        };
-        let (keys, threads) = ([first, second], options.threads);
         let pins = journal.as_deref().map_or(Ok(MessagePins::none()), |journal| journal.pins(&run))?;
-        Ok(Self { role, peer, threads, keys, rows, room, journal, pins, shared_least: 0, start })
+        Ok(Self {
+            role,
+            peer,
+            threads: options.threads,
+            keys: exponents(&run)?,
+            rows,
+            parts: run.partitioning(),
+            order: in_order,
+            room,
+            journal,
+            pins,
+            shared_least: 0,
+            goes_on,
+            hashed,
+            progress: UnitProgress::default(),
+            replayed: 0,
+        })
     }
 
-    /// Sorts both columns into the spine and compares its digest with the peer's.
+    /// The partitions of a stage, in the order in which they are taken.
+    fn order(&self) -> Vec<u32> {
+        (self.order)(self.parts)
+    }
+
+    /// All units, one after the other over one session.
+    fn units(
+        mut self,
+        session: &mut Session,
+        own: &PaddedIdentifiers<'_>,
+        fingerprint: &ColumnFingerprint,
+    ) -> Result<MatchOutcome, Error> {
+        let u = session.step("u", |s| self.hash_own(s, own, fingerprint))?;
+        let units = session.step("count", |s| self.deal(s, u.part_lens(self.parts.bits())))?;
+        let todo = |units: &[StreamUnit]| units.iter().flat_map(StreamUnit::todo).sum::<u64>();
+        self.progress = UnitProgress { done: 0, total: 2 * todo(&units) };
+        let bits = self.parts.bits();
+        let mut columns = StreamColumns {
+            u: u.sorted(),
+            uids: SpillColumn::dealt(self.room, self.rows[0], bits),
+            e: SpillColumn::dealt(self.room, self.rows[1], bits),
+        };
+        let mut done = Vec::with_capacity(units.len());
+        for part in self.order() {
+            done.push(self.stream(session, units[part as usize], &mut columns)?);
+        }
+        let StreamColumns { u, uids, e } = columns;
+        drop(u);
+        let sealed = session.step("seal", |s| self.seal_streams(s, done))?;
+        let others = self.others(session, &sealed, e)?;
+        session.step("spine", |s| self.spine(s, &sealed, uids, others, own.real_rows()))
+    }
+
+    /// Both tell how many elements of `u` begin with the bits of each partition; in a run that goes on, also
+    /// how many chunks of the logs `e` and `v` of it are whole: a chunk is done when its owner has taken the
+    /// answer to it.
+    fn deal(&mut self, session: &mut Session, own: Vec<u64>) -> Result<Vec<StreamUnit>, Error> {
+        let mut link = session.link(self.peer);
+        self.parts.tell_sizes(&mut link, &own)?;
+        let peer = self.parts.hear_sizes(&mut link, self.rows[1])?;
+        let mut through = vec![[0; 2]; own.len()];
+        if let Some(journal) = &mut self.journal {
+            let mine = journal.deal([&own, &peer])?;
+            if self.goes_on {
+                let told: Vec<[u8; 8]> = mine.iter().flatten().map(|chunks| chunks.to_le_bytes()).collect();
+                link.send(told.as_flattened())?;
+                let mut theirs = vec![[[0; 8]; 2]; own.len()];
+                link.recv(theirs.as_flattened_mut().as_flattened_mut())?;
+                for ((through, mine), theirs) in through.iter_mut().zip(mine).zip(theirs) {
+                    let ([my_e, my_v], [their_e, their_v]) = (mine, theirs.map(u64::from_le_bytes));
+                    *through = [my_v.min(their_e), my_e.min(their_v)];
+                }
+            }
+        }
+        let unit = |(part, (own, peer)): (u32, (u64, u64))| StreamUnit {
+            part,
+            rows: [own, peer],
+            through: through[part as usize],
+        };
+        Ok((0..).zip(own.into_iter().zip(peer)).map(unit).collect())
+    }
+
+    /// All units `spine`: sorts both columns into the spine and compares its digest with the peer's.
     fn spine(
         &self,
         session: &mut Session,
+        sealed: &SealedStreams,
         own: SpillColumn<ROW_BYTES>,
         others: SpillColumn<32>,
         real_rows: u64,
     ) -> Result<MatchOutcome, Error> {
-        let mut link = session.link(self.peer);
+        let (mut link, bits) = (session.link(self.peer), self.parts.bits());
         let union = own.len() + others.len();
         let mut mine = OwnPlaces::queued(self.room);
-        let place = |row, at| if u64::from(row) < real_rows { mine.push(row, at) } else { Ok(()) };
-        let digest = steps::spine(own, others, place)?.map_err(|f| fault(&link, f))?;
+        let mut sizes = Vec::new();
+        for (own, others) in own.part_lens(bits).into_iter().zip(others.part_lens(bits)) {
+            self.parts.check_size(&link, own, self.rows[0])?;
+            self.parts.check_size(&link, others, self.rows[1])?;
+            sizes.push(own + others);
+        }
+        let (mut own, mut others) = (own.sorted(), others.sorted());
+        let mut digests = vec![[0; 32]; sizes.len()];
+        for part in self.order() {
+            own.enter(part, bits);
+            others.enter(part, bits);
+            let first = sizes[..part as usize].iter().sum();
+            let place = |row, at| if u64::from(row) < real_rows { mine.push(row, at) } else { Ok(()) };
+            let digest = steps::spine(&mut own, &mut others, first, place)?;
+            digests[part as usize] = digest.map_err(|f| fault(&link, f))?;
+        }
+        let mut all = blake3::Hasher::new_derive_key("tacit pid spine 1");
+        all.update(sealed.root());
+        for (size, digest) in sizes.iter().zip(&digests) {
+            all.update(&size.to_le_bytes()).update(digest);
+        }
+        let digest = *all.finalize().as_bytes();
         // Who tells is in what it tells: a party that does not know the spine cannot answer with what it
         // heard.
         link.send(&told_by(self.role, digest))?;
@@ -376,42 +499,31 @@ impl<'r> Party<'r> {
         group::mul_batch(column, &self.keys[1], self.threads).map_err(|refusal| fault(link, refusal.into()))
     }
 
-    /// Runs rounds of one chunk with pulses between them: a party with less to do must not take work for
-    /// silence, whoever of the two it is.
-    fn rounds(
-        &mut self,
-        session: &mut Session,
-        rounds: u64,
-        mut beat: PulseBeat,
-        mut work: impl FnMut(&mut Self, &mut Session, u64) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        for i in 0..rounds {
-            work(self, session, i)?;
-            session.report(i + 1, rounds);
-            let mut link = session.link(self.peer);
-            let [send, take] = beat.after(i);
-            if send {
-                link.send(&[0])?;
-                link.flush()?;
-            }
-            if take {
-                link.recv(&mut [0])?;
-            }
+    /// Pulses after `rows` more: a party with less to do must not take work for silence, whoever of the two
+    /// it is.
+    fn pulse(&self, session: &mut Session, beat: &mut PulseBeat, rows: u64) -> Result<(), Error> {
+        let mut link = session.link(self.peer);
+        let [send, take] = beat.after(rows);
+        for _ in 0..send {
+            link.send(&[0])?;
+            link.flush()?;
         }
+        (0..take).try_for_each(|_| link.recv(&mut [0]))
+    }
+
+    /// The pulses that are still to come.
+    fn last_pulses(&self, session: &mut Session, beat: &PulseBeat) -> Result<(), Error> {
         (0..beat.left).try_for_each(|_| session.link(self.peer).recv(&mut [0]))
     }
 }
 
-impl Start {
-    /// Where both logs of a column end: a chunk counts when its owner has taken the answer to it.
-    fn between(mine: [u64; 3], theirs: [u64; 3], rows: [u64; 2]) -> Self {
-        let [own, peer] = rows.map(|n| n.div_ceil(CHUNK));
-        let ([my_u, my_e, my_v], [their_u, their_e, their_v]) = (mine, theirs);
-        Self {
-            hashed: [my_u, their_u.min(peer)],
-            through: [my_v.min(their_e).min(own), my_e.min(their_v).min(peer)],
-        }
-    }
+/// The keys of a run.
+fn exponents(run: &JournalRun) -> Result<[Exponent; 2], Error> {
+    let key = |secret: &Secret<[u8; 32]>| Exponent::from_bytes(*secret.expose());
+    let [Some(first), Some(second)] = run.keys.each_ref().map(key) else {
+        return Err(Error::misuse("a key came out as zero, which has a chance of one in 2^252; start again"));
+    };
+    Ok([first, second])
 }
 
 /// What both call a run: a function of both nonces.

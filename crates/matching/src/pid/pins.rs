@@ -22,21 +22,24 @@ const SAME: &str = "what it sends after the cut is what it sent before it; a pee
 pub(super) struct MessagePins {
     file: Option<File>,
     key: [u8; 32],
+    /// Whether the seal of the streams is the first pin.
+    sealed: bool,
     known: Vec<[u8; PIN_BYTES]>,
 }
 
 impl MessagePins {
     /// Pins of a run that cannot go on: every message is new.
     pub fn none() -> Self {
-        Self { file: None, key: [0; 32], known: Vec::new() }
+        Self { file: None, key: [0; 32], sealed: false, known: Vec::new() }
     }
 
-    /// Reads `file` up to the first pin that is not whole, or is of another run.
+    /// Reads `file` up to the first pin that is not whole, or is of another run. Whether the run pins the seal
+    /// of its streams, those of the first version of journals do not.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn open(file: File, key: [u8; 32]) -> Result<Self, Error> {
-        let mut pins = Self { file: None, key, known: Vec::new() };
+    pub fn open(file: File, key: [u8; 32], sealed: bool) -> Result<Self, Error> {
+        let mut pins = Self { key, sealed, ..Self::none() };
         let mut frame = [0; FRAME];
         loop {
             match file.read_exact_at(&mut frame, (pins.known.len() * FRAME) as u64) {
@@ -53,18 +56,30 @@ impl MessagePins {
         Ok(Self { file: Some(file), ..pins })
     }
 
-    /// Message `index` of the peer: one that was pinned must be the same, the next one is pinned.
+    /// The seal of the streams, before it is told.
     ///
     /// # Errors
-    /// `Deviated` when it is another one than before the cut; `Io` when it cannot be written.
-    pub fn check(&mut self, link: &StepLink<'_>, index: u64, message: &[GroupElement]) -> Result<(), Error> {
-        match self.keep(index, message)? {
+    /// As [`Self::check`].
+    pub fn seal(&mut self, link: &StepLink<'_>, root: &[u8; 32]) -> Result<(), Error> {
+        match !self.sealed || self.keep(0, std::slice::from_ref(root))? {
             true => Ok(()),
             false => Err(link.blame(SAME)),
         }
     }
 
-    /// Whether message `index` may come.
+    /// Message `index` of the peer after the streams: one that was pinned must be the same, the next one is
+    /// pinned.
+    ///
+    /// # Errors
+    /// `Deviated` when it is another one than before the cut; `Io` when it cannot be written.
+    pub fn check(&mut self, link: &StepLink<'_>, index: u64, message: &[GroupElement]) -> Result<(), Error> {
+        match self.keep(index + u64::from(self.sealed), message)? {
+            true => Ok(()),
+            false => Err(link.blame(SAME)),
+        }
+    }
+
+    /// Whether the message of pin `index` may come.
     fn keep(&mut self, index: u64, message: &[GroupElement]) -> Result<bool, Error> {
         let Some(file) = &self.file else { return Ok(true) };
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
@@ -97,7 +112,7 @@ mod tests {
     use super::*;
 
     fn open(file: &File) -> MessagePins {
-        MessagePins::open(file.try_clone().unwrap(), [7; 32]).unwrap()
+        MessagePins::open(file.try_clone().unwrap(), [7; 32], true).unwrap()
     }
 
     #[test]
@@ -114,7 +129,7 @@ mod tests {
         let mut torn = open(&file);
         assert_eq!(torn.known.len(), 2);
         assert!(torn.keep(2, &message(4)).unwrap());
-        assert_eq!(MessagePins::open(file.try_clone().unwrap(), [8; 32]).unwrap().known.len(), 0);
+        assert_eq!(MessagePins::open(file.try_clone().unwrap(), [8; 32], true).unwrap().known.len(), 0);
         assert!(MessagePins::none().keep(9, &message(1)).unwrap());
     }
 }

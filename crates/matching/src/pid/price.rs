@@ -1,23 +1,24 @@
 //! What Private-ID costs, from the schedule that the driver itself follows.
 
 use super::Role;
-use crate::chunks::CHUNK;
+use super::partitions::Partitioning;
+use crate::chunks::{CHUNK, chunks};
 use crate::group::ELEMENT_BYTES;
 use crate::matcher::PairSizes;
 use crate::meter::LinkMeter;
 use base::Cost;
 use std::ops::Range;
 
-/// Chunks of multiplications after which a party shows that it is still at work.
-const PULSE: u64 = 4;
+/// Rows of multiplications after which a party shows that it is still at work.
+const PULSE_ROWS: u64 = 4 * CHUNK;
 /// Pulses that a party lets wait before it takes one.
 const PULSE_LAG: u64 = 4;
 /// Slices of `e_c` that travel ahead of the answer to the first of them.
-pub(super) const SLICE_LAG: u64 = 2;
+pub(super) const SLICE_LAG: u32 = 2;
 
 /// Bytes of what both tell each other first.
-pub(super) const HELLO_BYTES: u64 = 80;
-/// Bytes of the count of a slice.
+pub(super) const HELLO_BYTES: u64 = 72;
+/// Bytes of the count of a slice, or of a partition.
 const COUNT_BYTES: u64 = 8;
 /// Bytes of one half of a digest's exchange.
 const DIGEST_BYTES: u64 = 32;
@@ -25,12 +26,13 @@ const DIGEST_BYTES: u64 = 32;
 /// The least window of a channel that this schedule may be run on: six chunks wait in one direction at most.
 pub(super) const WINDOW_BYTES: u64 = 6 * CHUNK * ELEMENT_BYTES + (1 << 18);
 const _: () = assert!(WINDOW_BYTES <= base::limits::WINDOW_BYTES as u64);
-const _: () = assert!((SLICE_LAG + 1) * (SLICE_MOST * ELEMENT_BYTES + COUNT_BYTES) <= WINDOW_BYTES);
+const _: () = assert!((SLICE_LAG as u64 + 1) * (SLICE_MOST * ELEMENT_BYTES + COUNT_BYTES) <= WINDOW_BYTES);
 
 /// Bits of the number of slices that elements are exchanged in: on average, at most a chunk of the larger
-/// side each.
-pub(super) fn slice_bits(rows: [u64; 2]) -> u32 {
-    rows[0].max(rows[1]).div_ceil(CHUNK).next_power_of_two().trailing_zeros()
+/// side each; no partition is less than one.
+pub(super) fn slice_bits(rows: [u64; 2], parts: Partitioning) -> u32 {
+    let bits = rows[0].max(rows[1]).div_ceil(CHUNK).next_power_of_two().trailing_zeros();
+    bits.max(parts.bits())
 }
 
 /// Most rows of a slice.
@@ -41,27 +43,36 @@ pub(super) const fn slice_cap(rows: u64, bits: u32) -> u64 {
     2 * (rows >> bits) + 1024
 }
 
-/// When a party tells that it is at work and when it takes what the other one tells, in rounds of one chunk.
+/// When a party tells that it is at work and when it takes what the other one tells: by rows, so that it is
+/// the same however these are dealt.
 pub(super) struct PulseBeat {
-    /// Own chunks that are announced.
+    /// Own rows that are announced.
     own: u64,
+    /// Rows that are done.
+    done: u64,
     /// Pulses that are still to come from the peer.
     pub left: u64,
 }
 
 impl PulseBeat {
-    /// For `own` chunks of this party that the peer waits for, and `peer` chunks of the peer's.
+    /// For `own` rows of this party that the peer waits for, and `peer` rows of the peer's.
     pub fn new(own: u64, peer: u64) -> Self {
-        Self { own, left: peer.div_ceil(PULSE) }
+        Self { own, done: 0, left: peer.div_ceil(PULSE_ROWS) }
     }
 
-    /// What to do after round `i`: whether to send a pulse, and whether to take one. Pulses are taken as one
-    /// goes, so that few wait in a channel.
-    pub fn after(&mut self, i: u64) -> [bool; 2] {
-        let due = (i + 1).is_multiple_of(PULSE);
-        let takes = due && (i + 1) / PULSE > PULSE_LAG && self.left > 0;
-        self.left -= u64::from(takes);
-        [i < self.own && (due || i + 1 == self.own), takes]
+    /// What to do after `rows` more, at most two chunks: how many pulses to send, and how many to take. Pulses
+    /// are taken as rows go, so that few wait in a channel.
+    pub fn after(&mut self, rows: u64) -> [u64; 2] {
+        let told = |done: u64| {
+            let end = done >= self.own;
+            if end { self.own.div_ceil(PULSE_ROWS) } else { done / PULSE_ROWS }
+        };
+        let (before, now) = (self.done, self.done + rows);
+        self.done = now;
+        let due = now / PULSE_ROWS > before / PULSE_ROWS && now / PULSE_ROWS > PULSE_LAG;
+        let takes = u64::from(due && self.left > 0);
+        self.left -= takes;
+        [told(now) - told(before), takes]
     }
 }
 
@@ -100,102 +111,125 @@ impl LinkMeter {
         self.send(rows * ELEMENT_BYTES);
     }
 
-    /// `rounds` rounds of `work`, with pulses.
-    fn rounds(&mut self, rounds: u64, mut beat: PulseBeat, mut work: impl FnMut(&mut Self, u64)) {
-        for i in 0..rounds {
-            work(self, i);
-            let [send, take] = beat.after(i);
-            self.send(u64::from(send));
-            if take {
-                self.recv(1);
-            }
-        }
-        if beat.left > 0 {
-            self.recv(1);
-        }
+    /// Pulses after `rows` more.
+    fn pulse(&mut self, beat: &mut PulseBeat, rows: u64) {
+        let [send, take] = beat.after(rows);
+        self.send(send);
+        self.recv(take);
     }
 
-    /// The exchange of `e_c` for `s_p` in slices.
-    fn slices(&mut self, role: Role, sizes: PairSizes) {
-        let slices = 1u64 << slice_bits(sizes.rows);
-        let counts = slices * COUNT_BYTES;
+    /// Pulses that are left.
+    fn end(&mut self, beat: &PulseBeat) {
+        self.recv(beat.left);
+    }
+
+    /// Sizes of all partitions but one.
+    fn part_sizes(parts: Partitioning) -> u64 {
+        (u64::from(parts.count()) - 1) * COUNT_BYTES
+    }
+
+    /// The exchange of `e_c` for `s_p` of one partition in slices, but for the elements.
+    fn slices(&mut self, role: Role, slices: u32) {
+        self.sent += u64::from(slices) * COUNT_BYTES;
         match role {
-            Role::C => {
-                // A turn per slice, and what is sent does not depend on where it is sent.
-                (0..slices).for_each(|_| {
+            // A turn per slice, and what is sent does not depend on where it is sent.
+            Role::C => (0..slices).for_each(|_| {
+                self.recv(1);
+                self.spoke = true;
+            }),
+            Role::P => (0..slices + SLICE_LAG).for_each(|i| {
+                self.spoke |= i < slices;
+                if i >= SLICE_LAG {
                     self.recv(1);
-                    self.spoke = true;
-                });
-                self.send(counts + sizes.only()[1] * ELEMENT_BYTES);
-            }
-            Role::P => {
-                self.send(counts + sizes.rows[0] * ELEMENT_BYTES);
-                (0..slices + SLICE_LAG).for_each(|i| {
-                    self.spoke |= i < slices;
-                    if i >= SLICE_LAG {
-                        self.recv(1);
-                    }
-                });
-            }
+                }
+            }),
         }
     }
 
     /// Both products of the difference.
-    fn differences(&mut self, role: Role, sizes: PairSizes) {
-        let [c, p] = sizes.only().map(|rows| rows.div_ceil(CHUNK));
+    fn differences(&mut self, role: Role, sizes: PairSizes, parts: Partitioning) {
+        let [only_c, only_p] = sizes.only();
+        let pieces = |rows: u64| {
+            (0..parts.count()).flat_map(move |part| chunks(parts.share(rows, part))).map(|r| r.end - r.start)
+        };
         match role {
             Role::C => {
-                self.rounds(c.max(p), PulseBeat::new(c, 0), |m, i| {
-                    if i < p {
-                        m.recv(1);
-                    }
-                });
-                let column = sizes.only()[0];
-                self.rounds(c, PulseBeat::new(0, c), |m, i| m.send_column(piece(column, i)));
+                let mut beat = PulseBeat::new(only_c, 0);
+                let mut done = 0;
+                for _ in pieces(only_p) {
+                    self.recv(1);
+                    let rows = CHUNK.min(only_c - done);
+                    done += rows;
+                    self.pulse(&mut beat, rows);
+                }
+                chunks(only_c - done).for_each(|rows| self.pulse(&mut beat, rows.end - rows.start));
+                self.send(Self::part_sizes(parts));
+                let mut beat = PulseBeat::new(0, only_c);
+                for rows in pieces(only_c) {
+                    self.send_column(rows);
+                    self.pulse(&mut beat, rows);
+                }
+                self.end(&beat);
             }
             Role::P => {
-                let column = sizes.only()[1];
-                self.rounds(p, PulseBeat::new(0, c), |m, i| m.send_column(piece(column, i)));
-                self.rounds(c, PulseBeat::new(c, 0), |m, _| m.recv(1));
+                let mut beat = PulseBeat::new(0, only_c);
+                for rows in pieces(only_p) {
+                    self.send_column(rows);
+                    self.pulse(&mut beat, rows);
+                }
+                self.end(&beat);
+                self.recv(Self::part_sizes(parts));
+                let mut beat = PulseBeat::new(only_c, 0);
+                for rows in pieces(only_c) {
+                    self.recv(1);
+                    self.pulse(&mut beat, rows);
+                }
             }
         }
     }
 }
 
-/// Rows of chunk `i` of a column.
-fn piece(rows: u64, i: u64) -> u64 {
-    CHUNK.min(rows - i * CHUNK)
-}
-
-fn meter(role: Role, sizes: PairSizes) -> LinkMeter {
+fn meter(role: Role, sizes: PairSizes, parts: Partitioning) -> LinkMeter {
     let mut m = LinkMeter::default();
     let (own, peer) = (sizes.rows[role as usize], sizes.rows[1 - role as usize]);
     m.send(HELLO_BYTES);
     m.recv(1);
-    let [own_chunks, peer_chunks] = [own, peer].map(|rows| rows.div_ceil(CHUNK));
-    m.rounds(own_chunks, PulseBeat::new(own_chunks, peer_chunks), |_, _| ());
-    for step in stream(own, peer) {
-        match step {
-            StreamMove::SendU(rows) => m.send_column(rows.end - rows.start),
-            StreamMove::AnswerV(rows) => {
-                m.recv(1);
-                m.send_column(rows.end - rows.start);
+    let mut beat = PulseBeat::new(own, peer);
+    chunks(own).for_each(|rows| m.pulse(&mut beat, rows.end - rows.start));
+    m.end(&beat);
+    m.send(LinkMeter::part_sizes(parts));
+    m.recv(LinkMeter::part_sizes(parts));
+    for part in 0..parts.count() {
+        for step in stream(parts.share(own, part), parts.share(peer, part)) {
+            match step {
+                StreamMove::SendU(rows) => m.send_column(rows.end - rows.start),
+                StreamMove::AnswerV(rows) => {
+                    m.recv(1);
+                    m.send_column(rows.end - rows.start);
+                }
+                StreamMove::TakeV(_) => m.recv(1),
             }
-            StreamMove::TakeV(_) => m.recv(1),
         }
     }
-    m.slices(role, sizes);
-    m.differences(role, sizes);
+    m.send(DIGEST_BYTES);
+    m.recv(1);
+    let slices = 1u32 << (slice_bits(sizes.rows, parts) - parts.bits());
+    (0..parts.count()).for_each(|_| m.slices(role, slices));
+    m.sent += ELEMENT_BYTES * if role == Role::C { sizes.only()[1] } else { sizes.rows[0] };
+    m.differences(role, sizes, parts);
     m.send(DIGEST_BYTES);
     m.recv(1);
     m
 }
 
-/// The exact cost for sizes that are known: after a run, or for a planned overlap. Sizes include dummies. A
+/// The cost for sizes that are known: after a run, or for a planned overlap; `least` is
+/// [`crate::MatchOptions::partitions`]. Sizes include dummies. Bytes are exact. Turns are, for one partition;
+/// for more they are those of partitions of equal sizes, which chance makes a few chunks larger or smaller. A
 /// run that goes on after a cut sends less.
 #[must_use]
-pub fn price(sizes: PairSizes) -> Cost {
-    let [c, p] = [Role::C, Role::P].map(|role| meter(role, sizes));
+pub fn price(sizes: PairSizes, least: u32) -> Cost {
+    let parts = Partitioning::of(sizes.rows, least);
+    let [c, p] = [Role::C, Role::P].map(|role| meter(role, sizes, parts));
     Cost { rounds: c.turns.max(p.turns), sent: vec![c.sent, p.sent], ..Cost::zero(2) }
 }
 
@@ -249,34 +283,40 @@ mod tests {
 
     #[test]
     fn half_overlap_costs_six_and_a_half_elements_per_row() {
+        // Two million elements are two partitions; the size of one says that of the other.
         let n = 1_000_000;
         let sizes = PairSizes::new([n, n], n + n / 2);
-        let chunks = n.div_ceil(CHUNK);
-        let pulses = 2 * chunks.div_ceil(PULSE) + 2 * (n / 2).div_ceil(CHUNK).div_ceil(PULSE);
+        let pulses = 2 * n.div_ceil(PULSE_ROWS) + 2 * (n / 2).div_ceil(PULSE_ROWS);
         let counts = 2 * 8 * 256;
-        assert_eq!(price(sizes).bytes(), n * 208 + 2 * HELLO_BYTES + counts + 2 * 32 + pulses);
+        let words = counts + 2 * HELLO_BYTES + 4 * 32 + pulses;
+        assert_eq!(price(sizes, 1).bytes(), n * 208 + words + 3 * 8);
+        assert_eq!(price(sizes, 64).bytes(), n * 208 + words + 3 * 8 * 63);
         assert_eq!(multiplications(sizes), 5 * n);
     }
 
     #[test]
     fn pulses_that_are_sent_are_taken_and_few_wait() {
         for (own, peer) in [(0, 0), (1, 0), (0, 9), (40, 40), (100, 3), (5, 1000), (1000, 1001)] {
-            let mut beats = [PulseBeat::new(own, peer), PulseBeat::new(peer, own)];
-            let mut sent = [0u64; 2];
-            let mut taken = [0u64; 2];
-            for i in 0..own.max(peer) {
-                for (me, rounds) in [own, peer].into_iter().enumerate().filter(|(_, rounds)| i < *rounds) {
-                    let [send, take] = beats[me].after(i);
-                    sent[me] += u64::from(send);
-                    taken[me] += u64::from(take);
-                    assert!(i < rounds);
+            for rows in [CHUNK, CHUNK - 1, 1000] {
+                let totals = [own * CHUNK, peer * CHUNK];
+                let mut beats = [PulseBeat::new(totals[0], totals[1]), PulseBeat::new(totals[1], totals[0])];
+                let (mut sent, mut taken, mut done) = ([0u64; 2], [0u64; 2], [0u64; 2]);
+                while done != totals {
+                    for me in 0..2 {
+                        let more = rows.min(totals[me] - done[me]);
+                        done[me] += more;
+                        let [send, take] = beats[me].after(more);
+                        sent[me] += send;
+                        taken[me] += take;
+                    }
+                    for me in 0..2 {
+                        let ended = done[1 - me] == totals[1 - me];
+                        assert!(ended || sent[me] <= taken[1 - me] + PULSE_LAG + 2, "{own} {peer}");
+                        assert!(taken[me] <= sent[1 - me], "it would wait for what is not sent yet");
+                    }
                 }
-                let ended = [own, peer].map(|rounds| i >= rounds);
-                for me in 0..2 {
-                    assert!(ended[1 - me] || sent[me] <= taken[1 - me] + PULSE_LAG + 2, "{own} {peer}");
-                }
+                assert_eq!([taken[1] + beats[1].left, taken[0] + beats[0].left], sent, "{own} {peer}");
             }
-            assert_eq!([taken[1] + beats[1].left, taken[0] + beats[0].left], sent, "{own} {peer}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::ROW_BYTES;
 use crate::group::{ElementRefusal, GroupElement, is_canonical};
-use crate::spill::SpillColumn;
+use crate::spill::SortedRecords;
 use base::Error;
 use std::cmp::Ordering;
 
@@ -89,20 +89,21 @@ pub fn differences(
     Ok(())
 }
 
-/// Hands out own rows with their positions among the sorted universal identifiers of both, and gives a digest
-/// of all of these in order. A record of an own row is its identifier and its number.
+/// Unit `spine` of one partition: hands out own rows with their positions among the sorted universal
+/// identifiers of both, from `first` on, and gives a digest of all of these in order. A record of an own row
+/// is its identifier and its number. It is local and tells nothing.
 ///
 /// # Errors
 /// The inner ones when an identifier occurs twice: the peer sent something else than the protocol says. The
 /// outer ones when a column cannot be read back.
 pub fn spine(
-    own: SpillColumn<ROW_BYTES>,
-    others: SpillColumn<32>,
+    own: &mut SortedRecords<ROW_BYTES>,
+    others: &mut SortedRecords<32>,
+    first: u64,
     mut place: impl FnMut(u32, u32) -> Result<(), Error>,
 ) -> Result<Result<[u8; 32], StepFault>, Error> {
-    let (mut own, mut others) = (own.sorted(), others.sorted());
     let (mut digest, mut last) = (blake3::Hasher::new(), None);
-    for at in 0u64.. {
+    for at in first.. {
         let ours = match (own.head()?, others.head()?) {
             (Some(mine), Some(other)) => mine[..32] < other[..],
             (mine, _) => mine.is_some(),
@@ -130,7 +131,7 @@ pub fn spine(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spill::SpillRoom;
+    use crate::spill::{SpillColumn, SpillRoom};
     use base::Seed;
     use std::collections::BTreeSet;
 
@@ -178,7 +179,9 @@ mod tests {
             positions[row as usize] = at;
             Ok(())
         };
-        super::spine(mine, theirs, place).unwrap().map(|digest| (positions, digest))
+        super::spine(&mut mine.sorted(), &mut theirs.sorted(), 0, place)
+            .unwrap()
+            .map(|digest| (positions, digest))
     }
 
     #[test]

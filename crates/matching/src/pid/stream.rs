@@ -1,9 +1,10 @@
-//! Steps 1 to 3: own rows hashed, and both columns under all keys of both parties.
+//! The units `hash` and `v`: own rows hashed, and both columns under all keys of both parties.
 
-use super::journal::{ChunkRepeat, JournalLog};
+use super::barriers::{ChunkDigest, DoneStream};
+use super::journal::{ChunkAt, ChunkRepeat, JournalLog};
 use super::price::{PulseBeat, StreamMove, stream};
 use super::{Party, ROW_BYTES, fault, steps};
-use crate::chunks::{CHUNK, chunks, len};
+use crate::chunks::{CHUNK, chunk, chunks, len};
 use crate::group::{self, GroupElement};
 use crate::identifiers::{ColumnFingerprint, FINGERPRINT_ROWS, IdentifierSource};
 use crate::spill::{SortedRecords, SpillColumn};
@@ -15,38 +16,64 @@ use std::sync::Mutex;
 
 const _: () = assert!(FINGERPRINT_ROWS == CHUNK);
 
-/// Own rows as sent or as universal identifiers, and `e` of the peer's.
-type Columns = (SpillColumn<ROW_BYTES>, SpillColumn<32>);
+/// What the units `v` read and make, dealt by prefix: it outlives them.
+pub(super) struct StreamColumns {
+    /// `u` of own rows.
+    pub u: SortedRecords<ROW_BYTES>,
+    /// Own rows as universal identifiers.
+    pub uids: SpillColumn<ROW_BYTES>,
+    /// `e` of the peer's rows.
+    pub e: SpillColumn<32>,
+}
 
-impl<'r> Party<'r> {
-    /// `H(x)` to the first key, of all own rows. Sorted, they are `u`: under a secret key that is a secret
-    /// order.
+/// One unit `v`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StreamUnit {
+    pub part: u32,
+    /// Own elements of `u` that begin with its bits, and the peer's.
+    pub rows: [u64; 2],
+    /// Chunks of both that an earlier session has done, which was cut.
+    pub through: [u64; 2],
+}
+
+impl StreamUnit {
+    /// Rows of both that are still to be said.
+    pub fn todo(&self) -> [u64; 2] {
+        [0, 1].map(|side| self.rows[side] - self.rows[side].min(self.through[side] * CHUNK))
+    }
+}
+
+impl Party<'_> {
+    /// Unit `hash`: `H(x)` to the first key of all own rows, dealt by prefix. Sorted, they are `u`: under a
+    /// secret key that is a secret order. Tells nothing but pulses, in the order of the input.
     pub(super) fn hash_own(
         &mut self,
         session: &mut Session,
         own: &dyn IdentifierSource,
         fingerprint: &ColumnFingerprint,
     ) -> Result<SpillColumn<ROW_BYTES>, Error> {
-        let mut column = SpillColumn::new(self.room, own.rows());
-        let [mine, theirs] = self.start.hashed;
+        let mut column = SpillColumn::dealt(self.room, own.rows(), self.parts.bits());
+        let [mine, theirs] = self.hashed;
         let mut u = vec![[0; 32]; CHUNK as usize];
-        for (i, rows) in chunks(own.rows()).enumerate().take(mine as usize) {
+        for (i, rows) in (0..mine).zip(chunks(own.rows())) {
             let journal = self.journal.as_ref().expect("a run that goes on has a journal");
-            journal.get(JournalLog::U, i as u64, &mut u[..len(&rows)])?;
+            journal.get(JournalLog::U, ChunkAt(0, i), &mut u[..len(&rows)])?;
             push_rows(&mut column, &u[..len(&rows)], rows)?;
         }
-        let todo = own.rows().div_ceil(CHUNK) - mine;
-        let beat = PulseBeat::new(todo, self.rows[1].div_ceil(CHUNK) - theirs);
-        self.rounds(session, todo, beat, |party, _, i| {
-            let i = i + mine;
-            let rows = i * CHUNK..own.rows().min((i + 1) * CHUNK);
+        let left = |rows: u64, chunks: u64| rows - rows.min(chunks * CHUNK);
+        let mut beat = PulseBeat::new(left(own.rows(), mine), left(self.rows[1], theirs));
+        let (todo, all) = ((mine..).zip(chunks(own.rows()).skip(mine as usize)), own.rows().div_ceil(CHUNK));
+        for (i, rows) in todo {
             let u = &mut u[..len(&rows)];
-            party.hash_chunk(own, fingerprint, rows.clone(), u)?;
-            if let Some(journal) = &mut party.journal {
-                journal.put(JournalLog::U, i, u)?;
+            self.hash_chunk(own, fingerprint, rows.clone(), u)?;
+            if let Some(journal) = &mut self.journal {
+                journal.put(JournalLog::U, ChunkAt(0, i), u, &ChunkDigest::default())?;
             }
-            push_rows(&mut column, u, rows)
-        })?;
+            push_rows(&mut column, u, rows.clone())?;
+            session.report(i + 1 - mine, all - mine);
+            self.pulse(session, &mut beat, rows.end - rows.start)?;
+        }
+        self.last_pulses(session, &beat)?;
         Ok(column)
     }
 
@@ -73,63 +100,70 @@ impl<'r> Party<'r> {
         fingerprint.check(rows.start / CHUNK, digests.iter())
     }
 
-    /// Both columns in chunks, both parties at once: own rows as universal identifiers, and `e` of the peer's
-    /// rows.
+    /// Unit `v` of one partition: `u` of it in chunks, both parties at once, each answered in its order. Tells
+    /// how many elements of `u` begin with its bits, which its receiver counts anyway, and how many chunks of
+    /// them an earlier session has done.
     pub(super) fn stream(
         &mut self,
         session: &mut Session,
-        u: SpillColumn<ROW_BYTES>,
-    ) -> Result<Columns, Error> {
-        let [own, peer] = self.rows;
+        unit: StreamUnit,
+        columns: &mut StreamColumns,
+    ) -> Result<DoneStream, Error> {
+        columns.u.enter(unit.part, self.parts.bits());
         let mut state = Stream {
-            u: u.sorted(),
+            unit,
+            columns,
             last_u: None,
-            rows: VecDeque::new(),
+            sent: VecDeque::new(),
             last_peer: None,
-            uids: SpillColumn::new(self.room, own),
-            e: SpillColumn::new(self.room, peer),
             once: vec![[0; 32]; CHUNK as usize],
             twice: vec![[0; 32]; CHUNK as usize],
+            digests: [blake3::Hasher::new(), blake3::Hasher::new()],
         };
         self.replay(session, &mut state)?;
-        let from = self.start.through.map(|chunks| chunks * CHUNK);
-        let [own, peer] = [own.saturating_sub(from[0]), peer.saturating_sub(from[1])];
-        let (mut done, total) = (0, 2 * (own + peer));
-        let within = |rows: Range<u64>, side: usize| rows.start + from[side]..rows.end + from[side];
+        let [own, peer] = unit.todo();
         for step in stream(own, peer) {
-            done += match step {
+            self.progress.done += match step {
                 StreamMove::SendU(rows) => self.send_u(session, &mut state, len(&rows))?,
-                StreamMove::AnswerV(rows) => self.answer_v(session, &mut state, within(rows, 1))?,
-                StreamMove::TakeV(rows) => self.take_v(session, &mut state, within(rows, 0))?,
+                StreamMove::AnswerV(rows) => {
+                    self.answer_v(session, &mut state, unit.through[1] + rows.start / CHUNK)?
+                }
+                StreamMove::TakeV(rows) => {
+                    self.take_v(session, &mut state, unit.through[0] + rows.start / CHUNK)?
+                }
             };
-            session.report(done, total);
+            session.report(self.progress.done, self.progress.total);
         }
-        Ok((state.uids, state.e))
+        Ok(DoneStream::of(unit.part, state.digests))
     }
 
     /// Takes what an earlier session has done from the journal.
-    fn replay(&self, session: &mut Session, state: &mut Stream) -> Result<(), Error> {
-        let [own, peer] = self.start.through;
+    fn replay(&mut self, session: &mut Session, state: &mut Stream<'_>) -> Result<(), Error> {
+        let StreamUnit { part, rows, through: [own, peer] } = state.unit;
         let Some(journal) = self.journal.as_ref().filter(|_| own + peer > 0) else {
             return Ok(());
         };
+        let replayed = &mut self.replayed;
+        let all = self.rows.iter().sum::<u64>();
         session.step("resume", |session| {
-            for (i, rows) in chunks(self.rows[1]).enumerate().take(peer as usize) {
-                journal.get(JournalLog::E, i as u64, &mut state.once[..len(&rows)])?;
-                state.once[..len(&rows)].iter().try_for_each(|e| state.e.push(e))?;
+            for (i, rows) in (0..peer).zip(chunks(rows[1])) {
+                let chunk = &mut state.once[..len(&rows)];
+                let digest = journal.get(JournalLog::E, ChunkAt(part, i), chunk)?;
+                state.digests[1].update(&digest);
+                chunk.iter().try_for_each(|e| state.columns.e.push(e))?;
             }
-            for (i, rows) in chunks(self.rows[0]).enumerate().take(own as usize) {
+            for (i, rows) in (0..own).zip(chunks(rows[0])) {
                 state.next_u(len(&rows))?;
-                journal.get(JournalLog::V, i as u64, &mut state.once[..len(&rows)])?;
-                state.keep_uids(len(&rows))?;
+                let digest = journal.get(JournalLog::V, ChunkAt(part, i), &mut state.once[..len(&rows)])?;
+                state.keep_uids(len(&rows), &digest)?;
             }
-            let done = [own, peer].iter().map(|chunks| chunks * CHUNK).sum();
-            session.report(done, self.rows.iter().sum::<u64>().max(done));
+            *replayed += [own, peer].iter().map(|chunks| chunks * CHUNK).sum::<u64>();
+            session.report(*replayed, all.max(*replayed));
             Ok(())
         })
     }
 
-    fn send_u(&self, session: &mut Session, state: &mut Stream, rows: usize) -> Result<u64, Error> {
+    fn send_u(&self, session: &mut Session, state: &mut Stream<'_>, rows: usize) -> Result<u64, Error> {
         session.step("u", |s| {
             state.next_u(rows)?;
             s.link(self.peer).send(state.once[..rows].as_flattened())?;
@@ -139,69 +173,82 @@ impl<'r> Party<'r> {
         })
     }
 
-    fn answer_v(
-        &mut self,
-        session: &mut Session,
-        state: &mut Stream,
-        rows: Range<u64>,
-    ) -> Result<u64, Error> {
-        let n = len(&rows);
+    fn answer_v(&mut self, session: &mut Session, state: &mut Stream<'_>, i: u64) -> Result<u64, Error> {
+        let StreamUnit { part, rows, .. } = state.unit;
+        let n = len(&chunk(rows[1], i));
         let (e, v) = (&mut state.once[..n], &mut state.twice[..n]);
         session.step("u", |s| {
             let mut link = s.link(self.peer);
             link.recv(e.as_flattened_mut())?;
             steps::check_ascending(e, &mut state.last_peer).map_err(|f| fault(&link, f))?;
+            self.parts.check_range(&link, part, e)?;
+            let mut said = blake3::Hasher::new();
+            said.update(e.as_flattened());
             let [first, second] = &self.keys;
             group::mul_twice_batch(e, v, first, second, self.threads)
                 .map_err(|refusal| fault(&link, refusal.into()))?;
-            if self.log(JournalLog::E, rows.start, e)? == ChunkRepeat::Other {
-                return Err(link.blame("what it sends again is what it sent before"));
+            let digest = *said.update(v.as_flattened()).finalize().as_bytes();
+            state.digests[1].update(&digest);
+            match self.log(JournalLog::E, ChunkAt(part, i), e, &digest)? {
+                ChunkRepeat::Same => Ok(()),
+                ChunkRepeat::Other => Err(link.blame("what it sends again is what it sent before")),
             }
-            Ok(())
         })?;
-        e.iter().try_for_each(|e| state.e.push(e))?;
+        e.iter().try_for_each(|e| state.columns.e.push(e))?;
         session.step("v", |s| s.link(self.peer).send(v.as_flattened()))?;
         Ok(2 * n as u64)
     }
 
-    fn take_v(&mut self, session: &mut Session, state: &mut Stream, rows: Range<u64>) -> Result<u64, Error> {
+    fn take_v(&mut self, session: &mut Session, state: &mut Stream<'_>, i: u64) -> Result<u64, Error> {
+        let StreamUnit { part, rows, .. } = state.unit;
+        let rows = len(&chunk(rows[0], i));
         session.step("v", |s| {
-            let uids = &mut state.once[..len(&rows)];
+            let uids = &mut state.once[..rows];
             let mut link = s.link(self.peer);
             link.recv(uids.as_flattened_mut())?;
+            let answer = |said: &mut blake3::Hasher| *said.update(uids.as_flattened()).finalize().as_bytes();
+            let digest = state.sent.front_mut().map(|(_, said)| answer(said));
+            let digest = digest.expect("an answer is to a chunk that was sent");
             self.mul(&link, uids)?;
-            if self.log(JournalLog::V, rows.start, uids)? == ChunkRepeat::Other {
+            if self.log(JournalLog::V, ChunkAt(part, i), uids, &digest)? == ChunkRepeat::Other {
                 return Err(link.blame("what it answers again is what it answered before"));
             }
-            state.keep_uids(len(&rows))?;
-            Ok(len(&rows) as u64)
+            state.keep_uids(rows, &digest)?;
+            Ok(rows as u64)
         })
     }
 
-    fn log(&mut self, log: JournalLog, first: u64, chunk: &[GroupElement]) -> Result<ChunkRepeat, Error> {
-        self.journal.as_mut().map_or(Ok(ChunkRepeat::Same), |journal| journal.put(log, first / CHUNK, chunk))
+    fn log(
+        &mut self,
+        log: JournalLog,
+        at: ChunkAt,
+        chunk: &[GroupElement],
+        digest: &ChunkDigest,
+    ) -> Result<ChunkRepeat, Error> {
+        self.journal.as_mut().map_or(Ok(ChunkRepeat::Same), |journal| journal.put(log, at, chunk, digest))
     }
 }
 
-/// What a party holds while both stream.
-struct Stream {
-    u: SortedRecords<ROW_BYTES>,
+/// What a party holds during a unit `v`.
+struct Stream<'c> {
+    unit: StreamUnit,
+    columns: &'c mut StreamColumns,
     last_u: Option<GroupElement>,
-    /// Rows of the chunks of u that are on their way, oldest first.
-    rows: VecDeque<Vec<u32>>,
+    /// Rows of the chunks of u that are on their way, and what was said of them, oldest first.
+    sent: VecDeque<(Vec<u32>, blake3::Hasher)>,
     last_peer: Option<GroupElement>,
-    uids: SpillColumn<ROW_BYTES>,
-    e: SpillColumn<32>,
     once: Vec<GroupElement>,
     twice: Vec<GroupElement>,
+    /// Of digests of own chunks with their answers, and of the peer's.
+    digests: [blake3::Hasher; 2],
 }
 
-impl Stream {
+impl Stream<'_> {
     /// Puts the next chunk of `u` into `once` and remembers whose it is.
     fn next_u(&mut self, rows: usize) -> Result<(), Error> {
         let mut whose = Vec::with_capacity(rows);
         for place in &mut self.once[..rows] {
-            let record = self.u.pop()?.expect("u has as many rows as the identifiers");
+            let record = self.columns.u.pop()?.expect("u has as many rows as the identifiers");
             let (u, row) = record.split_first_chunk().expect("an element comes first");
             *place = *u;
             if self.last_u.replace(*u) == Some(*u) {
@@ -211,14 +258,19 @@ impl Stream {
             }
             whose.push(u32::from_le_bytes(*row.first_chunk().expect("then its row")));
         }
-        self.rows.push_back(whose);
+        let mut said = blake3::Hasher::new();
+        said.update(self.once[..rows].as_flattened());
+        self.sent.push_back((whose, said));
         Ok(())
     }
 
-    /// Keeps the universal identifiers in `once` with the rows of the oldest chunk on its way.
-    fn keep_uids(&mut self, rows: usize) -> Result<(), Error> {
-        let whose = self.rows.pop_front().expect("an answer is to a chunk that was sent");
-        self.once[..rows].iter().zip(whose).try_for_each(|(uid, row)| push_row(&mut self.uids, uid, row))
+    /// Keeps the universal identifiers in `once` with the rows of the oldest chunk on its way, and the digest
+    /// of what was said of it.
+    fn keep_uids(&mut self, rows: usize, digest: &ChunkDigest) -> Result<(), Error> {
+        let (whose, _) = self.sent.pop_front().expect("an answer is to a chunk that was sent");
+        self.digests[0].update(digest);
+        let mut rows = self.once[..rows].iter().zip(whose);
+        rows.try_for_each(|(uid, row)| push_row(&mut self.columns.uids, uid, row))
     }
 }
 
