@@ -86,8 +86,8 @@ fn change(at: (&'static str, usize), how: fn(&mut [u8])) -> Fault {
 const NON_CANONICAL: &str =
     "malformed message from the peer: a group element is not a canonical u-coordinate";
 const SMALL_ORDER: &str = "malformed message from the peer: a group element has small order";
-const OTHER_STREAMS: &str = "the peer deviated from the protocol: all of u and v is said before any of e, and \
-                             both have the same of it";
+const OTHER_STREAMS: &str = "the peer deviated from the protocol: all of u and v is said before any of e, \
+                             and both have the same of it";
 const UNSORTED: &str = "the peer deviated from the protocol: its set is sorted and without repeats";
 
 #[test]

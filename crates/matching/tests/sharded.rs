@@ -62,7 +62,7 @@ fn every_number_of_partitions_gives_the_spine_of_one_for_its_price() {
 fn partitions_of_several_chunks_in_little_memory() {
     let cases = [
         (ids(0..10_000), ids(5_000..15_000)),
-        (ids(0..18_000), ids(17_990..18_020)),
+        (ids(0..9_000), ids(8_990..9_020)),
         (ids(0..3), ids(0..9_000)),
     ];
     for (x, y) in cases {

@@ -198,7 +198,7 @@ impl OwnerRun<'_> {
         told: &MatchDisclosure,
         agreement: &Agreement,
     ) -> Result<Aligned, Error> {
-        let Checked { rows, engines, me, .. } = self.checked;
+        let Checked { rows, engines, .. } = self.checked;
         let (lanes, memory) = (engines.lanes(), self.party.memory);
         let in_memory = match rows.spool() {
             Some(_) => None,
@@ -213,7 +213,7 @@ impl OwnerRun<'_> {
             None => Aligned::by_parts(rows.clone(), spine, (lanes, memory), dealt),
         };
         let pulses = stage.pulses(&told.sizes);
-        self.session.step(stage.name(), |session| pulses.around(me.other(), session, by_parts))
+        self.session.step(stage.name(), |session| pulses.around(session, by_parts))
     }
 
     /// How this party matches.

@@ -1,7 +1,7 @@
 //! Patience while columns are laid out: a party whose rows are outside memory brings them in the order of the
 //! spine, which takes minutes where there are many, and its peer must not take that for silence.
 
-use base::{Cost, Error, PartyId};
+use base::{Cost, Error};
 use matching::MatchSizes;
 use net::Session;
 use study::Study;
@@ -53,13 +53,13 @@ impl LayoutPulses {
     /// Those of `work` and of the conversation.
     pub fn around<T>(
         &self,
-        peer: PartyId,
         session: &mut Session,
         work: impl FnOnce(&mut dyn FnMut(u64) -> Result<(), Error>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         if self.all == 0 {
             return work(&mut |_| Ok(()));
         }
+        let peer = session.me().other();
         session.step("columns", |session| {
             let mut said = 0;
             let mut say_up_to = |due: u64| {
@@ -92,14 +92,14 @@ mod tests {
     fn a_peer_waits_for_columns_that_are_laid_out() {
         let pulses = LayoutPulses::new(1000, 100);
         let done = Cluster::new(2, 3).deadline(Duration::from_millis(1000)).run(|session| {
-            let (me, peer) = (session.me(), session.me().other());
+            let me = session.me();
             let work = |dealt: &mut dyn FnMut(u64) -> Result<(), Error>| {
                 (0..if me.0 == 0 { 15 } else { 0 }).try_for_each(|i| {
                     std::thread::sleep(Duration::from_millis(120));
                     dealt(100 * i + 50)
                 })
             };
-            pulses.around(peer, session, work)?;
+            pulses.around(session, work)?;
             Ok([session.traffic().sent("columns"), session.traffic().turns("columns")])
         });
         let cost = pulses.cost(2);

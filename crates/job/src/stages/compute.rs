@@ -274,8 +274,8 @@ mod tests {
         totals(&built.program, &shares)
     }
 
-    /// However rows are cut, and by however many lanes they are computed, the totals are the same, and what is
-    /// said is what was priced.
+    /// However rows are cut, and by however many lanes they are computed, the totals are the same, and what
+    /// is said is what was priced.
     #[test]
     fn ranges_and_lanes_change_no_total_and_have_a_price() {
         let aligned = aligned();

@@ -33,8 +33,8 @@ impl MessagePins {
         Self { file: None, key: [0; 32], sealed: false, known: Vec::new() }
     }
 
-    /// Reads `file` up to the first pin that is not whole, or is of another run. Whether the run pins the seal
-    /// of its streams, those of the first version of journals do not.
+    /// Reads `file` up to the first pin that is not whole, or is of another run. `sealed` says whether the
+    /// run pins the seal of its streams; one of the first version of journals does not.
     ///
     /// # Errors
     /// When it cannot be read.

@@ -60,7 +60,7 @@ impl PulseBeat {
         Self { own, done: 0, left: peer.div_ceil(PULSE_ROWS) }
     }
 
-    /// What to do after `rows` more, at most two chunks: how many pulses to send, and how many to take. Pulses
+    /// What to do after `rows` more, at most two chunks: how many pulses to send, and how many to take. They
     /// are taken as rows go, so that few wait in a channel.
     pub fn after(&mut self, rows: u64) -> [u64; 2] {
         let told = |done: u64| {

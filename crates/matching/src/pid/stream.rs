@@ -100,9 +100,9 @@ impl Party<'_> {
         fingerprint.check(rows.start / CHUNK, digests.iter())
     }
 
-    /// Unit `v` of one partition: `u` of it in chunks, both parties at once, each answered in its order. Tells
-    /// how many elements of `u` begin with its bits, which its receiver counts anyway, and how many chunks of
-    /// them an earlier session has done.
+    /// Unit `v` of one partition: `u` of it in chunks, both parties at once, each answered in its order. What
+    /// is told of it, how many elements it has and how many chunks of them an earlier session has done, came
+    /// before it.
     pub(super) fn stream(
         &mut self,
         session: &mut Session,
