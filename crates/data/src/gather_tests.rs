@@ -1,7 +1,7 @@
 //! Rows that do not fit into memory are what they are where they do.
 
-use crate::gather::SpoolRoom;
-use crate::{InputReport, RecentBlocks, RowStore, read_rows};
+use crate::gather::{ReadingMemory, SpoolRoom};
+use crate::{InputReport, RecentBlocks, RowShape, RowStore, read_rows};
 use base::{Error, PartyId, Seed};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -12,7 +12,8 @@ use study::Study;
 const LIFT: &str = include_str!("../../../examples/lift.toml");
 const PROGRAM: &str = include_str!("../../../examples/program.toml");
 /// Bytes of memory in which a few dozen lines fit.
-const TIGHT: u64 = 32 << 10;
+const TIGHT: ReadingMemory =
+    ReadingMemory { lines: 4 << 10, runs: store::RUN_MEMORY, partition: 1 << 10, partition_most: 8 << 10 };
 
 fn study(text: &str, changes: &[(&str, &str)]) -> Study {
     let mut text = text.to_owned();
@@ -38,7 +39,11 @@ fn both(folder: &Path, file: &str, study: &Study, me: u8, check: impl Fn(ReadRow
     let path = folder.join("rows.csv");
     std::fs::write(&path, file).unwrap();
     let room = room(folder);
-    check(read_rows(&path, study, PartyId(me), None), read_rows(&path, study, PartyId(me), Some(&room)));
+    let parts = read_rows(&path, study, PartyId(me), Some(&room));
+    if let Some((_, shape)) = parts.as_ref().ok().and_then(|(rows, _)| rows.spool()) {
+        assert_eq!(*shape, RowShape::of(study, PartyId(me)).unwrap());
+    }
+    check(read_rows(&path, study, PartyId(me), None), parts);
 }
 
 /// Checks that all that can be seen of the rows is the same, but for their order and the memory they take.

@@ -2,6 +2,7 @@
 
 mod parts;
 
+use crate::memory::LayingMemory;
 use crate::prepare::Built;
 use base::{Error, PartyId};
 use data::{AdvertiserRows, ProgramRows, PublisherRows, RecentBlocks, RowStore, Rows, shown};
@@ -45,15 +46,15 @@ impl Aligned {
     }
 
     /// The same for rows that are not in memory: their columns are laid out along the spine, for `shards`,
-    /// with so many bytes of memory.
+    /// within these bytes of memory.
     ///
     /// # Errors
     /// When a position is outside the spine, or the party's state cannot be read or written.
     pub fn by_parts(
         rows: Arc<RowStore>,
-        spine: &MatchSpine,
+        spine: MatchSpine,
         shards: u32,
-        memory: u64,
+        memory: LayingMemory,
     ) -> Result<Self, Error> {
         let parts = SpineParts::lay_out(&rows, spine, shards, memory)?;
         Ok(Self { rows, places: SpinePlaces::ByParts(Box::new(parts)), recent: RecentBlocks::default() })

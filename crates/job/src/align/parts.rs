@@ -5,11 +5,12 @@
 //! part of its shard that its position is in. A computation reads one part after the other.
 
 use super::ABSENT;
+use crate::memory::LayingMemory;
 use base::Error;
 use data::{RowShape, RowStore, Rows};
 use matching::MatchSpine;
 use std::sync::{Arc, Mutex, PoisonError};
-use store::{PARTITIONS, RUN_MEMORY, RecordSize, RunReader, RunState, RunWriter};
+use store::{PARTITIONS, RecordSize, RunReader, RunState, RunWriter};
 
 /// Bytes of two numbers before a row's cells.
 const HEAD: usize = 2 * size_of::<u32>();
@@ -58,26 +59,34 @@ impl SpineParts {
     ///
     /// # Errors
     /// When a position is outside the spine, or state cannot be read or written.
-    pub fn lay_out(rows: &RowStore, spine: &MatchSpine, shards: u32, memory: u64) -> Result<Self, Error> {
+    pub fn lay_out(
+        rows: &RowStore,
+        spine: MatchSpine,
+        shards: u32,
+        memory: LayingMemory,
+    ) -> Result<Self, Error> {
         let (state, shape) =
             rows.spool().ok_or_else(|| Error::misuse("rows in memory are not laid out by parts"))?;
         let dealt_to = state.folder("positions");
-        let positions = deal_positions(rows, spine, (state, &dealt_to), (memory / 4).max(RUN_MEMORY))?;
+        let positions = deal_positions(rows, &spine, (state, &dealt_to), memory.runs)?;
+        let union = spine.rows;
+        // Own places are dealt: what they take goes before the next writer takes as much.
+        drop(spine);
         let width = HEAD + shape.width();
-        let (bits, parts) = shape_of(spine.rows, shards, width, memory / 16 / u64::from(shards));
+        let (bits, parts) = shape_of(union, shards, width, memory.parts / u64::from(shards));
         let size = RecordSize::Fixed(width as u32);
-        if shards as usize * (width << bits) > (memory as usize).max(RUN_MEMORY as usize) {
+        if u64::from(shards) * ((width as u64) << bits) > memory.parts_most {
             return Err(Error::input(format!(
                 "{shards} shards of {} rows each take parts of {} MiB at a time, and `memory` allows {} MiB \
                  in all: raise it, or agree on fewer shards",
-                spine.rows / u64::from(shards),
+                union / u64::from(shards),
                 (width << bits) >> 20,
-                memory >> 20,
+                memory.parts_most >> 20,
             )));
         }
         let (sealed, folder) = (state.sealed().clone(), state.folder("columns"));
         let mut writer =
-            RunWriter::new(sealed, &folder, (shards * parts, size), (memory / 4).max(RUN_MEMORY))?;
+            RunWriter::new(sealed, &folder, (shards * parts, size), memory.runs)?;
         let mut record = Vec::with_capacity(width);
         for (number, (first, _)) in rows.blocks().enumerate() {
             let (block, dealt) = (rows.block(number)?, positions.partition(number as u32)?);
@@ -95,8 +104,7 @@ impl SpineParts {
         state.remove(&dealt_to)?;
         let reader = RunReader::open(state.sealed().clone(), &runs)?;
         let (state, shape) = (state.clone(), shape.clone());
-        let (union, asked) = (spine.rows, Mutex::default());
-        Ok(Self { state, folder, reader, shape, union, shards, bits, parts, asked })
+        Ok(Self { state, folder, reader, shape, union, shards, bits, parts, asked: Mutex::default() })
     }
 
     pub fn union(&self) -> u64 {
@@ -209,6 +217,7 @@ fn shape_of(union: u64, shards: u32, width: usize, bytes: u64) -> (u32, u32) {
 mod tests {
     use super::super::{Aligned, Shard};
     use super::shape_of;
+    use crate::memory::MemoryShares;
     use crate::prepare::{Built, build};
     use base::PartyId;
     use data::{RecentBlocks, RowStore, SpoolRoom, read_rows};
@@ -224,12 +233,16 @@ mod tests {
     /// So little memory that everything has many parts.
     const TIGHT: u64 = 16 << 10;
 
+    fn tight() -> MemoryShares {
+        MemoryShares::of(TIGHT, 0)
+    }
+
     /// The same file by parts and in memory.
     fn both(folder: &Path, text: &str, study: &Study, me: PartyId) -> [RowStore; 2] {
         let path = folder.join("rows.csv");
         std::fs::write(&path, text).unwrap();
         let place = folder.join("state");
-        let room = SpoolRoom::new(TIGHT, || {
+        let room = SpoolRoom::new(tight().reading, || {
             let store = StateStore::open(place.to_str().unwrap(), &StoreOptions::default())?;
             RunState::begin(store, &StateKey::fresh(), "somebody")
         });
@@ -278,14 +291,14 @@ mod tests {
             };
             assert!(!union.is_multiple_of(7919));
             let mine = |rows: &RowStore| (0..rows.len()).map(|row| at(rows, row)).collect::<Vec<_>>();
-            let spine = MatchSpine { rows: union, mine: OwnPlaces::of(mine(&parts)) };
-            let laid_out = Aligned::by_parts(parts.clone(), &spine, of, TIGHT).unwrap();
+            let spine = || MatchSpine { rows: union, mine: OwnPlaces::of(mine(&parts)) };
+            let laid_out = Aligned::by_parts(parts.clone(), spine(), of, tight().laying).unwrap();
             let at_hand = Aligned::new(whole.clone(), &mine(&whole), union).unwrap();
             for position in 0..union + 2 {
                 assert_eq!(laid_out.key(position).unwrap(), at_hand.key(position).unwrap());
             }
             assert_eq!(laid_out.union(), union);
-            let other = Aligned::by_parts(parts, &spine, of, TIGHT).unwrap();
+            let other = Aligned::by_parts(parts.clone(), spine(), of, tight().laying).unwrap();
             assert!(Shard::new(Arc::new(other), &built, me, 0, of + 1).is_err());
             let [a, b] = [laid_out, at_hand].map(|aligned| columns(aligned, &built, me, of));
             assert!(a == b, "{of} shards");
@@ -294,7 +307,7 @@ mod tests {
         assert!(spooled[0] != spooled[1]);
         let off = MatchSpine { rows: 2, mine: OwnPlaces::of(vec![2]) };
         let [parts, _] = both(folder.path(), text, study, me);
-        assert!(Aligned::by_parts(Arc::new(parts), &off, 1, TIGHT).is_err(), "off the spine");
+        assert!(Aligned::by_parts(Arc::new(parts), off, 1, tight().laying).is_err(), "off the spine");
     }
 
     #[test]

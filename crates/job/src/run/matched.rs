@@ -6,6 +6,7 @@ use super::owner::OwnerRun;
 use super::spine::{self, KeptSpine};
 use crate::align::{Aligned, Shard};
 use crate::engines::row_source;
+use crate::memory::MemoryShares;
 use crate::prepare::{Built, Checked};
 use crate::stages::Stage as _;
 use crate::stages::compute::UnitRows;
@@ -182,7 +183,7 @@ impl OwnerRun<'_> {
         let placed = match done.output {
             MatchOutput::Shares(joined) => brought.placed(joined)?,
             MatchOutput::Spine(spine) => {
-                Placed::Spine(Arc::new(self.aligned(&spine, &order, &done.disclosed, agreement)?))
+                Placed::Spine(Arc::new(self.aligned(spine, &order, &done.disclosed, agreement)?))
             }
         };
         Ok((placed, stage.disclosure(done.disclosed), price))
@@ -191,14 +192,15 @@ impl OwnerRun<'_> {
     /// Own rows along the spine that came out.
     fn aligned(
         &self,
-        spine: &MatchSpine,
+        spine: MatchSpine,
         order: &ArmOrder,
         told: &MatchDisclosure,
         agreement: &Agreement,
     ) -> Result<Aligned, Error> {
         let Checked { rows, engines, .. } = &self.checked;
         if rows.spool().is_some() {
-            return Aligned::by_parts(rows.clone(), spine, engines.shards(), self.party.memory);
+            let memory = MemoryShares::of(self.party.memory, rows.len()).laying;
+            return Aligned::by_parts(rows.clone(), spine, engines.shards(), memory);
         }
         let positions = order.back(spine.mine.positions()?);
         self.keep_spine(told, &positions, agreement)?;
@@ -213,11 +215,10 @@ impl OwnerRun<'_> {
         agreement: &Agreement,
     ) -> Result<MatchOptions, Error> {
         let Checked { study, inputs, hash, rows, .. } = &self.checked;
-        let left = match rows.spool() {
-            Some(_) => self.party.memory / 2,
-            None => self.party.memory.saturating_sub(inputs.memory),
+        let memory = match rows.spool() {
+            Some(_) => MemoryShares::of(self.party.memory, rows.len()).room,
+            None => self.party.memory.saturating_sub(inputs.memory).max(matching::spill::MEMORY_MIN),
         };
-        let memory = left.max(matching::spill::MEMORY_MIN);
         let key = |salt| Arc::new(salted_key::key(salt, hash.as_bytes(), &agreement.name));
         let salt = self.salt.as_ref().map(key);
         // Whoever read the rows has settled repeats: one that is left is refused, not replaced.
