@@ -259,7 +259,7 @@ fn whole(settings: PartySettings, said: ConsentArgs) -> Result<Side, Error> {
     if said.spend_anyway {
         warnings.extend(checked.first().into_iter().flat_map(|run| run.too_small.clone()));
     }
-    let transport = agreed.server(&party.as_party).map(|_| party.transport);
+    let transport = agreed.server(&party.as_party).map(|_| party.transport.clone());
     let built = checked.into_iter().map(|run| run.built).collect();
     let party = Some(party);
     Ok(Side { agreed, text, built, inputs, warnings, budget, serves: false, transport, party })

@@ -65,15 +65,37 @@ impl Aligned {
     /// # Errors
     /// When it cannot be read.
     pub fn key(&self, row: u64) -> Result<Option<String>, Error> {
-        let own = match &self.places {
+        self.keys(&[row]).map(|mut keys| keys.pop().flatten())
+    }
+
+    /// The identifiers of rows of the spine, in their order; none where this party has no row.
+    ///
+    /// # Errors
+    /// As [`Self::key`].
+    pub fn keys(&self, rows: &[u64]) -> Result<Vec<Option<String>>, Error> {
+        let mut own = Vec::with_capacity(rows.len());
+        for (at, row) in rows.iter().enumerate() {
+            own.extend(self.own(*row)?.map(|own| (own, at)));
+        }
+        // Block after block: in the order of the spine each would come from another one.
+        own.sort_unstable();
+        let mut keys = vec![None; rows.len()];
+        for (own, at) in own {
+            let (block, row) = self.rows.locate(own.into(), &self.recent)?;
+            keys[at] = Some(shown(block.identifiers(), row));
+        }
+        Ok(keys)
+    }
+
+    /// The own row at a place of the spine.
+    fn own(&self, row: u64) -> Result<Option<u32>, Error> {
+        match &self.places {
             SpinePlaces::AtHand(spine) => {
-                spine.get(usize::try_from(row).unwrap_or(usize::MAX)).copied().filter(|own| *own != ABSENT)
+                let own = spine.get(usize::try_from(row).unwrap_or(usize::MAX));
+                Ok(own.copied().filter(|own| *own != ABSENT))
             }
-            SpinePlaces::ByParts(parts) => parts.own(row)?,
-        };
-        let Some(own) = own else { return Ok(None) };
-        let (block, at) = self.rows.locate(own.into(), &self.recent)?;
-        Ok(Some(shown(block.identifiers(), at)))
+            SpinePlaces::ByParts(parts) => parts.own(row),
+        }
     }
 
     /// The position of each own row, in the order of the file.

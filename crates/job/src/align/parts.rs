@@ -298,6 +298,15 @@ mod tests {
                 assert_eq!(laid_out.key(position).unwrap(), at_hand.key(position).unwrap());
             }
             assert_eq!(laid_out.union(), union);
+            let places: Vec<u64> = (0..union + 2).rev().collect();
+            let asked = || parts.spool().expect("it is spooled").0.sealed().store().traffic().requests;
+            let before = asked();
+            assert_eq!(laid_out.keys(&places).unwrap(), at_hand.keys(&places).unwrap());
+            if of == 1 {
+                // Each block once, and each part of the spine, with the ranges of its runs.
+                let blocks = 2 * parts.blocks().count() as u64;
+                assert!(asked() - before < blocks + 4 * union / 64, "{} requests", asked() - before);
+            }
             let other = Aligned::by_parts(parts.clone(), spine(), of, tight().laying).unwrap();
             assert!(Shard::new(Arc::new(other), &built, me, 0, of + 1).is_err());
             let [a, b] = [laid_out, at_hand].map(|aligned| columns(aligned, &built, me, of));

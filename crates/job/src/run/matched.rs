@@ -135,7 +135,7 @@ impl OwnerRun<'_> {
             None => {
                 let begun = self.begin_match(agreement)?;
                 let dummies = self.dummies(agreement, &begun)?;
-                self.sizes_paid = dummies.is_some().then_some(begun.number);
+                self.sizes_paid = dummies.is_some().then(|| self.begun_id(agreement));
                 self.match_anew(stage, dummies, agreement)?
             }
         };
