@@ -41,8 +41,8 @@ const SEED: u64 = 1;
                   --rows 100k --columns 4\n  tacit bench gmw --parties 3 --ands 10M\n  tacit bench ot --ot \
                   ferret --ots 50M\n  tacit bench market --resources 5000 --parties 3 --circuit \
                   small\n  tacit bench ring4 --security semi-honest --transport shm\n  tacit bench ring4 \
-                  --all\n  tacit bench engines --sizes 10k,100k --figures engines.html\n  tacit bench scale --rows 4M \
-                  --memory 640M --state /scratch"
+                  --all\n  tacit bench engines --sizes 10k,100k --figures engines.html\n  tacit bench \
+                  scale --rows 4M --memory 640M --state /scratch"
 )]
 pub struct MeasureArgs {
     /// What to measure

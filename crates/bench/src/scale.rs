@@ -37,9 +37,9 @@ const STANDARD_ERRORS: f64 = 4.0;
 /// says how much.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  tacit bench scale --rows 4M --memory 640M --state /scratch\n  tacit bench scale \
-                  --rows 20M --memory 2G --state /scratch --json\n  tacit generate lift --rows 16M --format \
-                  parquet --files 64 --out big && tacit bench scale --rows 16M --memory 640M --data big\n\n\
+    after_help = "Examples:\n  tacit bench scale --rows 4M --memory 640M --state /scratch\n  tacit bench \
+                  scale --rows 20M --memory 2G --state /scratch --json\n  tacit generate lift --rows 16M \
+                  --format parquet --files 64 --out big && tacit bench scale --rows 16M --memory 640M --data big\n\n\
                   Peaks are those of the processes; \"within\" says whether they are below --memory. \
                   resident is the most that was seen of each during a stage, looked at five times a second; \
                   disk the same of all state and files without a name, both parties."
@@ -51,8 +51,8 @@ pub struct ScaleArgs {
     /// `memory` of each party
     #[arg(long, value_name = "SIZE", value_parser = parse_memory, default_value = "640M")]
     pub memory: u64,
-    /// Where state, ledgers and made data go, in a folder of their own; else the system's folder for temporary
-    /// files
+    /// Where state, ledgers and made data go, in a folder of their own; else the system's folder for
+    /// temporary files
     #[arg(long, value_name = "FOLDER")]
     pub state: Option<PathBuf>,
     /// A folder that `tacit generate lift` made with these --rows, --format parquet, these --files, and else
@@ -116,7 +116,8 @@ impl ScaleArgs {
         let failed = |e: std::io::Error| Error::io(format!("cannot use the folder {}", root.display()), &e);
         std::fs::create_dir_all(&root).map_err(failed)?;
         // Removed when this ends, whatever became of it.
-        let folder = tempfile::Builder::new().prefix("tacit-bench-scale-").tempdir_in(&root).map_err(failed)?;
+        let folder =
+            tempfile::Builder::new().prefix("tacit-bench-scale-").tempdir_in(&root).map_err(failed)?;
         let board = Board::stderr();
         let done = self.measure(folder.path(), &board);
         board.end();
@@ -159,7 +160,8 @@ impl ScaleArgs {
             }
             return generate::lift(&data, options, &told).map(|made| (data, made.truth));
         };
-        let data = data.canonicalize().map_err(|e| Error::reading(format!("--data {}", data.display()), &e))?;
+        let data =
+            data.canonicalize().map_err(|e| Error::reading(format!("--data {}", data.display()), &e))?;
         generate::lift_truth(options, &told).map(|truth| (data, truth))
     }
 
@@ -190,7 +192,9 @@ impl ScaleArgs {
                 watch.hear(line);
                 match line {
                     // That a ledger is new, and that the other one is awaited, is of no interest here.
-                    ProgressLine::Waiting { .. } | ProgressLine::Connected { .. } | ProgressLine::Note { .. } => {}
+                    ProgressLine::Waiting { .. }
+                    | ProgressLine::Connected { .. }
+                    | ProgressLine::Note { .. } => {}
                     _ if index == 0 => board.show(line),
                     _ => {}
                 }
@@ -223,8 +227,7 @@ impl ScaleArgs {
         let peak_memory_bytes = by_party(|report| report.peak_memory_bytes);
         let stages = watch.stages(first, reports);
         let in_match = stages.iter().find(|stage| stage.name == "match").map_or(0, |stage| stage.bytes);
-        let price_held =
-            reports.iter().flat_map(|report| &report.stages).all(|stage| stage.price_held);
+        let price_held = reports.iter().flat_map(|report| &report.stages).all(|stage| stage.price_held);
         let contains_truth = (estimate.lift - truth).abs() <= STANDARD_ERRORS * estimate.standard_error;
         Ok(ScaleSummary {
             rows: self.rows,
@@ -267,8 +270,8 @@ fn agree(folder: &Path, options: &LiftOptions, data: &Path, args: &ScaleArgs) ->
         // What a text of TOML has to have marked.
         let own = own.display().to_string().replace('\\', "\\\\").replace('"', "\\\"");
         let text = format!(
-            "study = \"study.toml\"\nas = \"{party}\"\nidentity = \"{party}.key\"\ndata = \"{own}\"\n{side} = \
-             \"{address}\"\nledger = \"{party}.ledger\"\nlineage = \"{party}\"\nreport = \
+            "study = \"study.toml\"\nas = \"{party}\"\nidentity = \"{party}.key\"\ndata = \"{own}\"\n{side} \
+             = \"{address}\"\nledger = \"{party}.ledger\"\nlineage = \"{party}\"\nreport = \
              \"out-{party}\"\nstate = \"state-{party}\"\nmemory = \"{}M\"\n",
             args.memory >> 20
         );

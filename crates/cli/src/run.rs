@@ -14,8 +14,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use study::StudyFile;
 use study::party::{PartySettings, PartySetup};
-use terminal::{machine, output};
 use terminal::progress::{Board, ProgressLine};
+use terminal::{machine, output};
 
 /// Runs this party's half of a study; the other party does the same on its machine.
 ///

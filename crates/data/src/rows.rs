@@ -54,10 +54,7 @@ impl RowShape {
             },
             Question::Lift(lift) => {
                 let advertiser = lift.advertiser(me).ok_or_else(nobody)?;
-                Self::Advertiser {
-                    max_events: advertiser.max_events,
-                    cohort: advertiser.cohort.is_some(),
-                }
+                Self::Advertiser { max_events: advertiser.max_events, cohort: advertiser.cohort.is_some() }
             }
             Question::Program(own) => Self::of_columns(&own.source, &member.name),
             Question::Match(columns) => Self::of_columns(columns, &member.name),

@@ -94,8 +94,9 @@ pub(crate) fn check(party: &PartySetup, rows: u64, lanes: u32) -> Result<(), Err
     }
     let of = if rows == 0 { String::new() } else { format!("{rows} ") };
     Err(Error::input(format!(
-        "the {of}rows of {} do not fit into `memory`, and beside `state` they need at least {} MiB of it, in \
-         {lanes} lanes; this party's `memory` allows {} MiB: raise it to {}M, or agree on fewer shards",
+        "the {of}rows of {} do not fit into `memory`, and beside `state` they need at least {} MiB of it \
+         (compute.shards = {lanes}); this party's `memory` allows {} MiB: raise it to {}M, or agree on fewer \
+         shards",
         party.data.display(),
         least / MIB,
         allowed / MIB,
@@ -144,7 +145,8 @@ mod tests {
         }
     }
 
-    /// Columns of the match at four million rows are more than the room takes, so that more rows take no more.
+    /// Columns of the match at four million rows are more than the room takes, so that more rows take no
+    /// more.
     #[test]
     fn four_million_rows_fill_what_they_are_given() {
         let rows = 4_000_000;

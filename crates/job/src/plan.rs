@@ -31,8 +31,8 @@ use ring4::Security;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use studies::lift::Quantity;
-use study::transport::{ServerTransport, protects};
 use study::party::PartySetup;
+use study::transport::{ServerTransport, protects};
 use study::{Question, ReleaseMode, Study, StudyFile};
 
 /// The wire between the parties.

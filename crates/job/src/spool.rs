@@ -199,7 +199,9 @@ pub fn passes(
     for (i, member) in study.parties.iter().enumerate() {
         let me = PartyId(i as u8);
         let party = match own {
-            Some((own, party)) if own == me && party.state.is_some() && spools(party, study, 1) => Some(party),
+            Some((own, party)) if own == me && party.state.is_some() && spools(party, study, 1) => {
+                Some(party)
+            }
             Some(_) => continue,
             None => None,
         };
@@ -235,8 +237,12 @@ pub fn check_room(
 ) -> Result<(), Error> {
     memory::check(party, rows[0].max(rows[1]), study.compute.shards)?;
     let Some(place) = &party.state else { return Ok(()) };
-    let store = StateStore::open(place, &party.store)?;
-    let state = store.folder();
+    // A plan makes no folder.
+    let state = match place.split_once("://") {
+        None => Some(Path::new(place)),
+        Some(("file", path)) => Some(Path::new(path)),
+        Some(_) => None,
+    };
     let sizes = SpoolSizes { journal: party.work.is_some(), ..SpoolSizes::of(study, me, rows)? };
     let blocks = sizes.blocks();
     let [later, matching] = sizes.after_reading();
@@ -253,7 +259,9 @@ pub fn check_room(
     };
     let temporary = std::env::temp_dir();
     let needs = if needs.is_empty() { vec![(temporary.as_path(), matching)] } else { needs };
-    needs.into_iter().try_for_each(|(folder, need)| expect_room(rows[0], folder, need, store::free_bytes(folder)))
+    needs
+        .into_iter()
+        .try_for_each(|(folder, need)| expect_room(rows[0], folder, need, store::free_bytes(folder)))
 }
 
 fn same_disk(a: &Path, b: &Path) -> bool {
@@ -309,7 +317,13 @@ mod tests {
         expect_room(10, folder, 1000, None).unwrap();
         expect_room(10, folder, 1000, Some(1000)).unwrap();
         let refused = expect_room(10, folder, 3_000_000_000, Some(1_000_000_000)).unwrap_err().to_string();
-        for part in ["10 rows", "take up to 3.0 GB on the disk of /state", "has 1.0 GB left", "free 2.0 GB", "`state`"] {
+        for part in [
+            "10 rows",
+            "take up to 3.0 GB on the disk of /state",
+            "has 1.0 GB left",
+            "free 2.0 GB",
+            "`state`",
+        ] {
             assert!(refused.contains(part), "{part}: {refused}");
         }
         let here = tempfile::tempdir().unwrap();

@@ -6,8 +6,8 @@ use serde_json::Value;
 use std::path::Path;
 
 fn scale(state: &Path, words: &[&str]) -> Done {
-    let words = ["bench", "scale", "--json", "--state", state.to_str().unwrap()].iter().chain(words);
-    tacit(words)
+    let first = ["bench", "scale", "--json", "--state", state.to_str().unwrap()];
+    tacit(first.iter().chain(words))
 }
 
 fn peaks(measured: &Value) -> [u64; 2] {

@@ -85,8 +85,7 @@ impl SpineParts {
             )));
         }
         let (sealed, folder) = (state.sealed().clone(), state.folder("columns"));
-        let mut writer =
-            RunWriter::new(sealed, &folder, (shards * parts, size), memory.runs)?;
+        let mut writer = RunWriter::new(sealed, &folder, (shards * parts, size), memory.runs)?;
         let mut record = Vec::with_capacity(width);
         for (number, (first, _)) in rows.blocks().enumerate() {
             let (block, dealt) = (rows.block(number)?, positions.partition(number as u32)?);
