@@ -39,7 +39,8 @@ const STANDARD_ERRORS: f64 = 4.0;
 #[command(
     after_help = "Examples:\n  tacit bench scale --rows 4M --memory 640M --state /scratch\n  tacit bench \
                   scale --rows 20M --memory 2G --state /scratch --json\n  tacit generate lift --rows 16M \
-                  --format parquet --files 64 --out big && tacit bench scale --rows 16M --memory 640M --data big\n\n\
+                  --format parquet --files 64 --out big && tacit bench scale --rows 16M --memory 640M \
+                  --data big\n\n\
                   Peaks are those of the processes; \"within\" says whether they are below --memory. \
                   resident is the most that was seen of each during a stage, looked at five times a second; \
                   disk the same of all state and files without a name, both parties."

@@ -17,7 +17,7 @@ fn peaks(measured: &Value) -> [u64; 2] {
 #[test]
 fn both_parties_run_from_files_to_reports_and_leave_nothing() {
     let state = tempfile::tempdir().unwrap();
-    let words = ["--rows", "6k", "--files", "3", "--memory", "192M", "--spool"];
+    let words = ["--rows", "4k", "--files", "3", "--memory", "192M", "--spool"];
     let measured = scale(state.path(), &words).fine().json();
     for yes in ["correct", "spooled", "contains_truth", "price_held", "within_memory"] {
         assert_eq!(measured[yes], true, "{yes}: {measured}");
@@ -33,9 +33,9 @@ fn both_parties_run_from_files_to_reports_and_leave_nothing() {
     assert_eq!(std::fs::read_dir(state.path()).unwrap().count(), 0);
     // Rows that fit, of data that were made before.
     let data = state.path().join("data").display().to_string();
-    let made = ["generate", "lift", "--rows", "6k", "--format", "parquet", "--files", "2", "--out", &data];
+    let made = ["generate", "lift", "--rows", "3k", "--format", "parquet", "--files", "2", "--out", &data];
     tacit(made).fine();
-    let words = ["--rows", "6k", "--files", "2", "--data", &data];
+    let words = ["--rows", "3k", "--files", "2", "--data", &data];
     let measured = scale(state.path(), &words).fine().json();
     assert_eq!((&measured["correct"], &measured["spooled"]), (&true.into(), &false.into()), "{measured}");
     assert_eq!(std::fs::read_dir(state.path()).unwrap().count(), 1, "the data stay");
