@@ -1,8 +1,8 @@
 //! What costs what: `tacit bench`, measurements over loopback by the program that users run, each with a
 //! check of the result.
 //!
-//! Parties are processes, each on one core, in [`rows`], [`matches`], [`ring4`] and [`engines`]; they are
-//! threads of this process in [`gmw`], [`ot`] and [`market`].
+//! Parties are processes, each on one core, in [`rows`], [`matches`], [`ring4`] and [`engines`], and on all
+//! cores in [`scale`]; they are threads of this process in [`gmw`], [`ot`] and [`market`].
 
 mod engines;
 mod figures;
@@ -18,6 +18,7 @@ mod party;
 mod people;
 mod ring4;
 mod rows;
+mod scale;
 mod spine;
 mod two;
 
@@ -31,8 +32,8 @@ const PARTIES: [&str; 2] = ["publisher", "advertiser"];
 /// Everything measured is a function of it.
 const SEED: u64 = 1;
 
-/// Measures over loopback and checks the result. Of yao, lift, match, ring4 and engines each party is a
-/// process, of gmw, ot and market a thread.
+/// Measures over loopback and checks the result. Of yao, lift, match, ring4, engines and scale each party is
+/// a process, of gmw, ot and market a thread.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  tacit bench yao --rows 100k\n  tacit bench lift --rows 1M --transport tls \
@@ -40,7 +41,8 @@ const SEED: u64 = 1;
                   --rows 100k --columns 4\n  tacit bench gmw --parties 3 --ands 10M\n  tacit bench ot --ot \
                   ferret --ots 50M\n  tacit bench market --resources 5000 --parties 3 --circuit \
                   small\n  tacit bench ring4 --security semi-honest --transport shm\n  tacit bench ring4 \
-                  --all\n  tacit bench engines --sizes 10k,100k --figures engines.html"
+                  --all\n  tacit bench engines --sizes 10k,100k --figures engines.html\n  tacit bench \
+                  scale --rows 4M --memory 640M --state /scratch"
 )]
 pub struct MeasureArgs {
     /// What to measure
@@ -70,6 +72,9 @@ pub enum What {
     Market(market::MarketArgs),
     /// Products of shared vectors among four computing parties; see docs/bench-ring4.md
     Ring4(ring4::Ring4Args),
+    /// A whole study from files to reports under a bound of memory: rows that do not fit, both parties over
+    /// TLS
+    Scale(scale::ScaleArgs),
     /// The rows of lift on yao, gmw and ring4, against rows (--sizes) and against round-trip time (--rows),
     /// over TLS
     Engines(engines::EnginesArgs),
@@ -93,6 +98,7 @@ impl MeasureArgs {
             What::Ot(args) => args.run(json),
             What::Market(args) => args.run(json),
             What::Ring4(args) => args.run(json),
+            What::Scale(args) => args.run(json),
             What::Engines(args) => args.run(json),
             What::Party(args) => args.run(),
         }

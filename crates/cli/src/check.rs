@@ -99,7 +99,7 @@ pub fn run(args: CheckArgs) -> ExitCode {
 /// The first thing that is wrong, or the first line in which the peer's study differs; as text, also what a
 /// run would be refused for.
 fn check(args: CheckArgs) -> Result<ExitCode, Error> {
-    let Side { agreed, text, built, inputs, warnings, budget, serves, transport } = side(&args)?;
+    let Side { agreed, text, built, inputs, warnings, budget, serves, transport, party } = side(&args)?;
     let peer_agrees = args.peer.as_deref().map(|peer| compare(&text, peer)).transpose()?;
     if let Some(rows) = args.rows {
         plan::same_rows(agreed.first(), rows)?;
@@ -115,6 +115,10 @@ fn check(args: CheckArgs) -> Result<ExitCode, Error> {
     plan::say_link(&mut plan, link);
     if let Some(transport) = transport {
         plan = plan.over(agreed.first(), &transport, link)?;
+    }
+    plan.spool.clear();
+    if let Some(party) = &party {
+        plan = plan.of_party(agreed.first(), party, assumed.rows)?;
     }
     let refused = refusal(budget.as_ref());
     let checked = Checked { warnings, budget, ..describe(&agreed, &built, plan, inputs, peer_agrees)? };
@@ -210,6 +214,8 @@ struct Side {
     serves: bool,
     /// What this side computes over, if it is one of the four servers.
     transport: Option<ServerTransport>,
+    /// This side's own settings; of an owner only.
+    party: Option<PartySetup>,
 }
 
 /// Everything that this side can check: all of it given a party file, the study alone given a study file.
@@ -234,7 +240,7 @@ fn alone(agreed: StudyFile, text: String) -> Result<Side, Error> {
     };
     let built = build_all(&agreed.runs, &policy)?.into_iter().map(|(_, built)| built).collect();
     let (inputs, warnings, budget, transport) = (None, Vec::new(), None, None);
-    Ok(Side { agreed, text, built, inputs, warnings, budget, serves: false, transport })
+    Ok(Side { agreed, text, built, inputs, warnings, budget, serves: false, transport, party: None })
 }
 
 fn whole(settings: PartySettings, said: ConsentArgs) -> Result<Side, Error> {
@@ -253,9 +259,10 @@ fn whole(settings: PartySettings, said: ConsentArgs) -> Result<Side, Error> {
     if said.spend_anyway {
         warnings.extend(checked.first().into_iter().flat_map(|run| run.too_small.clone()));
     }
-    let transport = agreed.server(&party.as_party).map(|_| party.transport);
+    let transport = agreed.server(&party.as_party).map(|_| party.transport.clone());
     let built = checked.into_iter().map(|run| run.built).collect();
-    Ok(Side { agreed, text, built, inputs, warnings, budget, serves: false, transport })
+    let party = Some(party);
+    Ok(Side { agreed, text, built, inputs, warnings, budget, serves: false, transport, party })
 }
 
 /// What a server can check: the study that it is to compute, and that it is the one named there. Nothing for

@@ -108,14 +108,8 @@ fn watched<T>(
 
 /// Refuses what the disk of a folder, which need not be there yet, cannot hold.
 fn expect_room(folder: &Path, needed: u64) -> Result<(), Error> {
-    let here = |path: &&Path| path.is_dir();
-    let there = folder.ancestors().find(here).unwrap_or(Path::new("."));
     // A disk that does not tell its room may have it.
-    let Ok(disk) = rustix::fs::statvfs(there) else { return Ok(()) };
-    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-    if needed <= free {
-        return Ok(());
-    }
+    let Some(free) = store::free_bytes(folder).filter(|free| *free < needed) else { return Ok(()) };
     Err(Error::input(format!(
         "{}: the files may take {}, and its disk has {} left; write fewer --rows, or to another --out",
         folder.display(),

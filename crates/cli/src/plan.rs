@@ -4,9 +4,11 @@ use crate::args::rows_pair;
 use base::Error;
 use clap::Args;
 use job::plan::{Assumed, Link, Plan, Speeds, plan_file};
+use job::spool::SpoolPasses;
 use page::numbers::{bytes, duration, scaled, with_unit};
 use privacy::ledger::PUBLIC;
 use std::path::PathBuf;
+use study::party::PartySettings;
 use study::transport::ServerTransport;
 use study::{Study, StudyFile};
 use terminal::output;
@@ -40,6 +42,10 @@ pub struct PlanArgs {
     /// What four servers compute over: tls, auto, shm, fabric, fabric-PROVIDER
     #[arg(long, value_name = "NAME", default_value = "tls", value_parser = ServerTransport::parse)]
     pub transport: ServerTransport,
+    /// The file of one party: what its rows read and write beside `state`, within its `memory`, and whether
+    /// its disks hold that
+    #[arg(long, value_name = "FILE")]
+    pub party: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -79,8 +85,19 @@ pub fn run(args: &PlanArgs) -> Result<(), Error> {
     let speeds = Speeds { cores: f64::from(args.cores), ..Speeds::default() };
     let mut plan = plan_file(&file, &Assumed { rows: args.rows, mean: args.mean }, args.link, speeds)?;
     say_link(&mut plan, args.link);
-    let plan = plan.over(file.first(), &args.transport, args.link)?;
-    if args.json { output::print_json(&plan) } else { output::print(&text(&plan)) }
+    let mut plan = plan.over(file.first(), &args.transport, args.link)?;
+    let mut room = Ok(());
+    if let Some(path) = &args.party {
+        let party = PartySettings::read(path)?.complete()?;
+        plan = plan.of_party(file.first(), &party, args.rows)?;
+        room = plan.expect_room(file.first(), &party, args.rows);
+    }
+    match (args.json, room) {
+        // Standard output holds one object: the plan, or why it cannot be.
+        (true, Err(error)) => Err(error),
+        (true, Ok(())) => output::print_json(&plan),
+        (false, room) => output::print(&text(&plan)).and(room),
+    }
 }
 
 /// Refuses different numbers of rows where every party has the same.
@@ -104,6 +121,7 @@ pub fn say_link(plan: &mut Plan, link: Link) {
 /// A plan for people.
 pub fn text(plan: &Plan) -> String {
     let mut lines = stage_table(plan);
+    lines.extend(plan.spool.iter().flat_map(passes));
     lines.extend(engines(plan));
     lines.push(String::new());
     for (viewer, rho) in &plan.rho {
@@ -174,6 +192,29 @@ fn stage_table(plan: &Plan) -> Vec<String> {
         sum(|s| s.rounds),
         stages.iter().map(|s| s.seconds).sum(),
     ));
+    lines
+}
+
+/// What a party's stages read and write of rows that do not fit into its memory.
+fn passes(spool: &SpoolPasses) -> Vec<String> {
+    let wide = 10;
+    let row = |name: &str, [reads, writes, disk]: [&str; 3]| {
+        format!("{name:wide$} {reads:>12} {writes:>10} {disk:>16}")
+    };
+    let mut lines = vec![
+        String::new(),
+        format!(
+            "rows of {} outside memory (`state`); `memory` has to be {} MiB at least:",
+            spool.party,
+            spool.memory_least >> 20
+        ),
+        row("stage", ["reads", "writes", "on disk at most"]),
+    ];
+    for pass in &spool.passes {
+        // Without a party's file nobody knows how large its source is.
+        let reads = if pass.stage == "read" && pass.reads == 0 { "source".into() } else { bytes(pass.reads) };
+        lines.push(row(pass.stage, [&reads, &bytes(pass.writes), &bytes(pass.on_disk)]));
+    }
     lines
 }
 

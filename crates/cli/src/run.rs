@@ -4,6 +4,7 @@ use crate::serve;
 use crate::settings::HalfArgs;
 use base::{Error, Fault};
 use clap::Args;
+use job::memory;
 use job::prepare::Opened;
 use job::run::{Event, Part, Watch};
 use report::{PARTS_FORMAT, PartReports, RunReport};
@@ -13,8 +14,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use study::StudyFile;
 use study::party::{PartySettings, PartySetup};
-use terminal::output;
 use terminal::progress::{Board, ProgressLine};
+use terminal::{machine, output};
 
 /// Runs this party's half of a study; the other party does the same on its machine.
 ///
@@ -108,9 +109,15 @@ fn watch(board: &Board, folder: &Path) -> Watch {
 /// When settings are missing or wrong, or the key is not the study's.
 pub fn start(settings: PartySettings, args: &HalfArgs) -> Result<(PartySetup, Opened, Board), Error> {
     let (consent, new_ledger) = (args.said.into(), args.new_ledger);
+    let bounded = settings.common.memory.is_some();
     let party = PartySetup { consent, new_ledger, ..settings.complete()? };
     let board = crate::watch::board(args.events);
     let opened = Opened::of(&party)?;
+    if bounded {
+        // Above what the program keeps to by itself, and only where somebody said a bound.
+        let lanes = opened.file.first().compute.shards;
+        machine::limit_memory(memory::backstop(party.memory, machine::cores().len() as u64, lanes));
+    }
     Ok((party, opened, board))
 }
 

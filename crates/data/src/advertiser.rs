@@ -411,7 +411,7 @@ impl Grouping<'_> {
                     let rules = other_rules(self.lines.keys.identifiers.keys());
                     for &line in &group[1..] {
                         let here = places[line as usize];
-                        complaints.add(|| repeated(files, here, there, rules));
+                        complaints.add_placed(here, || repeated(files, here, there, rules));
                     }
                 }
             }
@@ -428,7 +428,7 @@ impl Grouping<'_> {
         {
             for &line in group[1..].iter().filter(|&&line| self.lines.cohorts[line as usize] != *cohort) {
                 let here = places[line as usize];
-                complaints.add(|| {
+                complaints.add_placed(here, || {
                     format!(
                         "{}: another cohort than the same identifier has in {}; correct one, or agree on \
                          duplicates = \"first\"",
@@ -454,7 +454,7 @@ impl Grouping<'_> {
         if advertiser.overflow == Overflow::Error {
             let place = self.lines.keys.places[group[group.len() - 1] as usize];
             let files = self.files;
-            complaints.add(|| {
+            complaints.add_placed(place, || {
                 format!(
                     "{}: this identifier has {seen} events; max_events is {most}: agree on more, or on \
                      overflow = \"keep-earliest\"",
@@ -491,7 +491,7 @@ impl People {
                 reports[repeat.key].repeated(|| files.show(here));
             }
             if rule == Duplicates::Error && !repeat.again {
-                complaints.add(|| {
+                complaints.add_placed(here, || {
                     format!(
                         "{}: an identifier of {}, but not all the same ones; correct one of them, or agree \
                          on {}",

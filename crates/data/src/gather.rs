@@ -16,17 +16,37 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 use store::{PARTITIONS, RUN_MEMORY, RecordSize, RunObject, RunReader, RunState, RunWriter};
 
+/// How many bytes of memory reading may take, of rows that need not fit there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadingMemory {
+    /// Lines as they are read; beyond it they are dealt. What is held for them may be twice as much.
+    pub lines: u64,
+    /// The writer of what is dealt, [`RUN_MEMORY`] at least.
+    pub runs: u64,
+    /// A partition's lines, aimed at: little of it all, for settled rows are made of them.
+    pub partition: u64,
+    /// The same, at most.
+    pub partition_most: u64,
+}
+
 /// Where rows go that do not fit into memory, and how much memory reading them may take.
 pub struct SpoolRoom<'a> {
     begin: Box<dyn Fn() -> Result<RunState, Error> + 'a>,
     state: OnceCell<Arc<RunState>>,
-    memory: u64,
+    memory: ReadingMemory,
+    always: bool,
 }
 
 impl<'a> SpoolRoom<'a> {
     /// So many bytes, and state that begins when rows do not fit, and not before.
-    pub fn new(memory: u64, begin: impl Fn() -> Result<RunState, Error> + 'a) -> Self {
-        Self { begin: Box::new(begin), state: OnceCell::new(), memory }
+    pub fn new(memory: ReadingMemory, begin: impl Fn() -> Result<RunState, Error> + 'a) -> Self {
+        Self { begin: Box::new(begin), state: OnceCell::new(), memory, always: false }
+    }
+
+    /// Whether rows go there even where they fit.
+    #[must_use]
+    pub fn always(self, always: bool) -> Self {
+        Self { always, ..self }
     }
 
     fn state(&self) -> Result<&Arc<RunState>, Error> {
@@ -97,15 +117,14 @@ pub(crate) fn gather(
     Ok((rows, report))
 }
 
-/// Bytes of a partition's lines that are aimed at: little of the memory, for settled rows are made of them.
-fn partition_bytes(memory: u64) -> u64 {
-    (memory / 32).clamp(1, 32 << 20)
-}
+/// Partitions at least where rows are dealt that would fit: several, as there are of those that do not.
+const PARTITIONS_LEAST: u64 = 16;
 
 /// Leading bits that number a partition, for input of this size.
 fn bits_for(data: DataLocation<'_>, room: &SpoolRoom<'_>) -> Result<u32, Error> {
-    let parts = source::text_bytes(data)?.div_ceil(partition_bytes(room.memory));
-    Ok(parts.clamp(1, PARTITIONS.into()).next_power_of_two().ilog2())
+    let parts = source::text_bytes(data)?.div_ceil(room.memory.partition.max(1));
+    let least = if room.always { PARTITIONS_LEAST } else { 1 };
+    Ok(parts.clamp(least, PARTITIONS.into()).next_power_of_two().ilog2())
 }
 
 /// Hands rows on to the reader of lines, and deals these where they are too many.
@@ -132,7 +151,7 @@ impl<L: LineReader> LineDealer<'_, L> {
                 let state = room.state()?;
                 let (sealed, folder) = (state.sealed().clone(), state.folder("lines"));
                 let shape = (1 << self.bits, RecordSize::Prefixed);
-                let writer = RunWriter::new(sealed, &folder, shape, (room.memory / 4).max(RUN_MEMORY))?;
+                let writer = RunWriter::new(sealed, &folder, shape, room.memory.runs.max(RUN_MEMORY))?;
                 self.folder = folder;
                 none.insert(writer)
             }
@@ -155,7 +174,7 @@ impl<L: LineReader> LineDealer<'_, L> {
     /// The folder of runs, bits of a partition's number, and the runs of all lines; none where all are in
     /// memory.
     fn finish(mut self) -> Result<(String, u32, Option<Vec<RunObject>>), Error> {
-        if let (Some(room), true) = (self.room, self.runs.is_some()) {
+        if let Some(room) = self.room.filter(|room| room.always || self.runs.is_some()) {
             self.deal(room)?;
         }
         Ok((self.folder, self.bits, self.runs.map(RunWriter::finish).transpose()?))
@@ -170,7 +189,7 @@ impl<L: LineReader> RowSink for LineDealer<'_, L> {
     fn row(&mut self, row: &mut Row<'_>, cells: &[TableCell<'_>]) -> Result<(), Error> {
         self.lines.row(row, cells)?;
         match self.room {
-            Some(room) if self.lines.bytes() > room.memory / 8 => self.deal(room),
+            Some(room) if self.lines.bytes() > room.memory.lines => self.deal(room),
             _ => Ok(()),
         }
     }
@@ -221,7 +240,7 @@ impl LineParts<'_> {
     }
 
     fn check_memory(&self, held: u64) -> Result<(), Error> {
-        let most = self.room.memory / 4;
+        let most = self.room.memory.partition_most;
         match held <= most {
             true => Ok(()),
             false => Err(Error::input(format!(

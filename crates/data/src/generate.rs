@@ -15,7 +15,7 @@ mod truth;
 pub use files::FileFormat;
 pub use parts::WritingProgress;
 pub use polio::{POLIO_COUNTS, PolioCounts, polio, polio_thinned};
-pub use synthetic::{LiftOptions, lift, lift_several, lift_study, several_study};
+pub use synthetic::{LiftOptions, lift, lift_several, lift_study, lift_truth, several_study};
 pub use truth::{ArmTruth, Truth};
 
 use std::path::PathBuf;

@@ -103,6 +103,8 @@ pub(super) struct KeyColumns<'a> {
     pub places: Vec<RowPlace>,
     /// What reading did so far, one per column.
     pub reports: Vec<IdentifierReport>,
+    /// Of each column, where the first repeat is that [`KeyColumns::settle`] found.
+    first_repeats: Vec<Option<RowPlace>>,
     row: Vec<Vec<u8>>,
 }
 
@@ -117,6 +119,7 @@ impl<'a> KeyColumns<'a> {
             identifiers: RowKeys::new(rules.len()),
             places: Vec::new(),
             reports: rules.iter().map(report).collect(),
+            first_repeats: vec![None; rules.len()],
             row: vec![Vec::new(); rules.len()],
         }
     }
@@ -223,10 +226,18 @@ impl<'a> KeyColumns<'a> {
         files: &Files,
         mut complain: impl FnMut(RepeatedKey, [RowPlace; 2]),
     ) -> Option<Vec<bool>> {
-        let (places, reports) = (&self.places, &mut self.reports);
+        let (places, reports, firsts) = (&self.places, &mut self.reports, &mut self.first_repeats);
         let tell = |repeat: RepeatedKey| {
             let [here, there] = [repeat.row, repeat.earlier].map(|row| places[row as usize]);
-            reports[repeat.key].repeated(|| files.show(here));
+            let (report, first) = (&mut reports[repeat.key], &mut firsts[repeat.key]);
+            if first.is_some_and(|first| here < first) {
+                // That was found in a part of the rows that was settled before.
+                report.first_repeat = None;
+            }
+            if report.first_repeat.is_none() {
+                *first = Some(here);
+            }
+            report.repeated(|| files.show(here));
             if !repeat.again {
                 complain(repeat, [here, there]);
             }

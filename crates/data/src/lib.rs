@@ -32,7 +32,7 @@ mod tests;
 
 pub use advertiser::AdvertiserRows;
 pub use complaints::SHOWN_PER_FILE;
-pub use gather::SpoolRoom;
+pub use gather::{ReadingMemory, SpoolRoom};
 pub use identifiers::RowKeys;
 pub use keys::shown;
 pub use keys::{IdentifierReport, StepReport, plain_text};
@@ -41,7 +41,7 @@ pub use publisher::PublisherRows;
 pub use report::InputReport;
 pub use row_store::{RecentBlocks, RowStore};
 pub use rows::{RowShape, Rows};
-pub use source::{DataLocation, FILES};
+pub use source::{DataLocation, FILES, input_bytes};
 pub use tag::{RowsHash, RowsTag};
 
 use base::{Error, PartyId};

@@ -2,7 +2,8 @@
 
 use crate::tag::DataSet;
 use crate::{AdvertiserRows, ProgramRows, PublisherRows, RowKeys};
-use study::TrialArm;
+use base::{Error, PartyId};
+use study::{PartyRole, ProgramSource, Question, Study, TrialArm};
 
 /// One party's rows, or some of them.
 pub enum Rows {
@@ -39,6 +40,32 @@ pub enum RowShape {
 }
 
 impl RowShape {
+    /// That of a party's rows in a study.
+    ///
+    /// # Errors
+    /// When there is no such party, or its role has no rows.
+    pub fn of(study: &Study, me: PartyId) -> Result<Self, Error> {
+        let nobody = || Error::misuse("a party of a study has rows in it");
+        let member = study.parties.get(me.index()).ok_or_else(nobody)?;
+        Ok(match &study.kind {
+            Question::Lift(lift) if member.role == PartyRole::Publisher => Self::Publisher {
+                impressions: lift.publisher.impressions.is_some(),
+                breakdown: lift.publisher.breakdown.is_some(),
+            },
+            Question::Lift(lift) => {
+                let advertiser = lift.advertiser(me).ok_or_else(nobody)?;
+                Self::Advertiser { max_events: advertiser.max_events, cohort: advertiser.cohort.is_some() }
+            }
+            Question::Program(own) => Self::of_columns(&own.source, &member.name),
+            Question::Match(columns) => Self::of_columns(columns, &member.name),
+        })
+    }
+
+    fn of_columns(source: &ProgramSource, party: &str) -> Self {
+        let own = source.columns.iter().filter(|column| column.party == party);
+        Self::Program { names: own.map(|column| column.name.clone()).collect() }
+    }
+
     /// Bytes of a row's cells.
     #[must_use]
     pub fn width(&self) -> usize {

@@ -93,6 +93,18 @@ impl InputItem {
         }
     }
 
+    /// Its bytes, and what it holds by its name.
+    fn size(&self) -> Result<(u64, Option<DataFormat>), Error> {
+        Ok(match self {
+            Self::File(path) => {
+                let metadata =
+                    path.metadata().map_err(|e| Error::io(format!("cannot read {}", path.display()), &e))?;
+                (metadata.len(), DataFormat::by_name(path))
+            }
+            Self::Object(object) => (object.size(), DataFormat::by_name(Path::new(object.key()))),
+        })
+    }
+
     /// Opens a file or object that is not empty.
     pub fn open(self) -> Result<(InputFile, DataFormat), Error> {
         let name = self.name();
@@ -115,21 +127,22 @@ impl InputItem {
     }
 }
 
+/// Bytes of the files or objects that `data` names, as they lie there.
+///
+/// # Errors
+/// When there is none, there are too many, or one cannot be examined.
+pub fn input_bytes(data: DataLocation<'_>) -> Result<u64, Error> {
+    files(data)?.iter().map(|item| item.size().map(|(bytes, _)| bytes)).sum()
+}
+
 /// About how many bytes the text is that `data` names: packed files and Parquet hold several times as much as
 /// they are long.
 ///
 /// # Errors
-/// As [`files`]; when a file cannot be examined.
+/// As [`input_bytes`].
 pub(crate) fn text_bytes(data: DataLocation<'_>) -> Result<u64, Error> {
     let text = |item: &InputItem| {
-        let (bytes, format) = match item {
-            InputItem::File(path) => {
-                let metadata =
-                    path.metadata().map_err(|e| Error::io(format!("cannot read {}", path.display()), &e))?;
-                (metadata.len(), DataFormat::by_name(path))
-            }
-            InputItem::Object(object) => (object.size(), DataFormat::by_name(Path::new(object.key()))),
-        };
+        let (bytes, format) = item.size()?;
         Ok(match format {
             None | Some(DataFormat::Csv(CsvPacking::Plain)) => bytes,
             Some(_) => bytes.saturating_mul(PACKED),

@@ -2,6 +2,7 @@
 
 mod parts;
 
+use crate::memory::LayingMemory;
 use crate::prepare::Built;
 use base::{Error, PartyId};
 use data::{AdvertiserRows, ProgramRows, PublisherRows, RecentBlocks, RowStore, Rows, shown};
@@ -49,7 +50,7 @@ impl Aligned {
     }
 
     /// The same for rows that are not in memory: their columns are laid out along the spine, for so many
-    /// worker lanes that read them at once, with so many bytes of memory. Tells `dealt` how many rows have
+    /// worker lanes that read them at once, within these bytes of memory. Tells `dealt` how many rows have
     /// been dealt: each is twice.
     ///
     /// # Errors
@@ -57,8 +58,8 @@ impl Aligned {
     /// not do; or what `dealt` says.
     pub fn by_parts(
         rows: Arc<RowStore>,
-        spine: &MatchSpine,
-        (lanes, memory): (u32, u64),
+        spine: MatchSpine,
+        (lanes, memory): (u32, LayingMemory),
         dealt: &mut dyn FnMut(u64) -> Result<(), Error>,
     ) -> Result<Self, Error> {
         let parts = SpineParts::lay_out(&rows, spine, (lanes, memory), dealt)?;
@@ -70,15 +71,37 @@ impl Aligned {
     /// # Errors
     /// When it cannot be read.
     pub fn key(&self, row: u64) -> Result<Option<String>, Error> {
-        let own = match &self.places {
+        self.keys(&[row]).map(|mut keys| keys.pop().flatten())
+    }
+
+    /// The identifiers of rows of the spine, in their order; none where this party has no row.
+    ///
+    /// # Errors
+    /// As [`Self::key`].
+    pub fn keys(&self, rows: &[u64]) -> Result<Vec<Option<String>>, Error> {
+        let mut own = Vec::with_capacity(rows.len());
+        for (at, row) in rows.iter().enumerate() {
+            own.extend(self.own(*row)?.map(|own| (own, at)));
+        }
+        // Block after block: in the order of the spine each would come from another one.
+        own.sort_unstable();
+        let mut keys = vec![None; rows.len()];
+        for (own, at) in own {
+            let (block, row) = self.rows.locate(own.into(), &self.recent)?;
+            keys[at] = Some(shown(block.identifiers(), row));
+        }
+        Ok(keys)
+    }
+
+    /// The own row at a place of the spine.
+    fn own(&self, row: u64) -> Result<Option<u32>, Error> {
+        match &self.places {
             SpinePlaces::AtHand(spine) => {
-                spine.get(usize::try_from(row).unwrap_or(usize::MAX)).copied().filter(|own| *own != ABSENT)
+                let own = spine.get(usize::try_from(row).unwrap_or(usize::MAX));
+                Ok(own.copied().filter(|own| *own != ABSENT))
             }
-            SpinePlaces::ByParts(parts) => parts.own(row)?,
-        };
-        let Some(own) = own else { return Ok(None) };
-        let (block, at) = self.rows.locate(own.into(), &self.recent)?;
-        Ok(Some(shown(block.identifiers(), at)))
+            SpinePlaces::ByParts(parts) => parts.own(row),
+        }
     }
 
     /// The position of each own row, in the order of the file.

@@ -156,12 +156,8 @@ fn program_lists(program: &Program, seen: &Seen<'_>) -> Result<Vec<ProgramList>,
                 |row: &u64| bits.get((row / 64) as usize).is_some_and(|word| word >> (row % 64) & 1 == 1);
             let places = seen.aligned.map_or(0, Aligned::union);
             let rows: Vec<u64> = (0..places).filter(matched).collect();
-            let mut keys = Vec::new();
-            if let Some(aligned) = seen.aligned {
-                for row in &rows {
-                    keys.extend(aligned.key(*row)?);
-                }
-            }
+            let keys = seen.aligned.map_or(Ok(Vec::new()), |aligned| aligned.keys(&rows))?;
+            let keys: Vec<String> = keys.into_iter().flatten().collect();
             let others = (rows.len() - keys.len()) as u64;
             Ok(ProgramList { label: list.label.clone(), keys, others })
         })

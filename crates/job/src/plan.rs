@@ -6,7 +6,8 @@ pub use choice::Choice;
 
 use crate::course::{Actor, Completed, Course, Matched};
 use crate::engines::{Estimate, StudyEngine};
-use crate::prepare::{Built, build_all};
+use crate::prepare::{Built, build_all, place};
+use crate::spool::{SpoolPasses, check_room, passes};
 use crate::stages::compute::ComputeStage;
 use crate::stages::link::{LinkFacts, LinkStage};
 use crate::stages::matching::MatchStage;
@@ -30,6 +31,7 @@ use ring4::Security;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use studies::lift::Quantity;
+use study::party::PartySetup;
 use study::transport::{ServerTransport, protects};
 use study::{Question, ReleaseMode, Study, StudyFile};
 
@@ -128,6 +130,10 @@ pub struct Plan {
     pub minimum_detectable_effect: Option<f64>,
     /// The same of what everybody sees.
     pub public_effect: Option<f64>,
+    /// What the parties read and write where their rows do not fit into memory, and how much memory that
+    /// needs; empty where they fit, or have to.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub spool: Vec<SpoolPasses>,
     /// What the numbers rest on.
     pub assumptions: BTreeMap<String, String>,
 }
@@ -169,7 +175,8 @@ pub struct Assumed {
 pub fn plan_file(file: &StudyFile, assumed: &Assumed, link: Link, speeds: Speeds) -> Result<Plan, Error> {
     let built = build_all(&file.runs, &policy())?;
     if let [(study, built)] = &built[..] {
-        return plan_built((study, built), assumed, link, speeds);
+        let spool = passes(study, assumed.rows, None)?;
+        return Ok(Plan { spool, ..plan_built((study, built), assumed, link, speeds)? });
     }
     let mut whole: Option<Plan> = None;
     for (part, built) in &built {
@@ -201,6 +208,28 @@ pub fn plan_file(file: &StudyFile, assumed: &Assumed, link: Link, speeds: Speeds
 }
 
 impl Plan {
+    /// The same with the passes of one party alone, within its memory.
+    ///
+    /// # Errors
+    /// When its data cannot be found.
+    pub fn of_party(mut self, study: &Study, party: &PartySetup, rows: [u64; 2]) -> Result<Self, Error> {
+        self.spool = match study.part_of {
+            None => passes(study, rows, Some((place(study, party), party)))?,
+            Some(_) => Vec::new(),
+        };
+        Ok(self)
+    }
+
+    /// Refuses what the party's memory and disks do not hold, before its rows are read.
+    ///
+    /// # Errors
+    /// With the numbers, and what to do.
+    pub fn expect_room(&self, study: &Study, party: &PartySetup, rows: [u64; 2]) -> Result<(), Error> {
+        let me = place(study, party);
+        let own = [rows[me.index() % 2], rows[(me.index() + 1) % 2]];
+        if self.spool.is_empty() { Ok(()) } else { check_room(party, study, me, own, false) }
+    }
+
     /// The same with the servers' transport. Nothing where the study has no servers.
     ///
     /// # Errors
@@ -294,6 +323,7 @@ fn plan_built(
         minimum_detectable_effect,
         public_effect,
         stages: estimator.stages,
+        spool: Vec::new(),
         assumptions,
     })
 }

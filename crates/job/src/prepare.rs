@@ -2,8 +2,9 @@
 //! known.
 
 use crate::engines::StudyEngine;
+use crate::spool::{check_room, spool_room, state_warning};
 use base::{Error, PartyId, Roster, limits};
-use data::{DataLocation, InputReport, RowStore, Rows, SpoolRoom, read_rows};
+use data::{DataLocation, InputReport, RowStore, Rows, read_rows};
 use matching::{ContaminatedRule, RowInfluence};
 use net::Identity;
 use num_traits::Zero;
@@ -13,8 +14,7 @@ use privacy::scales::{Scales, most_seen};
 use program::{Audit, Class, Program, RowSet, ValueType, Viewer};
 use release::rational::{Rational, ratio, shown};
 use std::path::Path;
-use std::sync::Arc;
-use store::{RunState, StateKey, StateStore};
+use std::sync::{Arc, OnceLock};
 use studies::lift::{self, LiftLayout, LiftParameters};
 use study::party::PartySetup;
 use study::transport::ServerTransport;
@@ -136,16 +136,22 @@ pub struct Checked {
     pub notes: Vec<String>,
     /// What the data look like, to be kept when the parties have agreed to begin; likewise.
     pub likeness: Option<crate::budget::Likeness>,
+    /// What [`Checked::data_tag`] found.
+    tagged: OnceLock<Bytes32>,
 }
 
 impl Checked {
-    /// The name that this party's data have in its ledger, for this study.
+    /// The name that this party's data have in its ledger, for this study. All rows are read the first time.
     ///
     /// # Errors
-    /// When the ledger cannot be read.
+    /// When the ledger or the rows cannot be read.
     pub fn data_tag(&self, ledger: &Ledger) -> Result<Bytes32, Error> {
+        if let Some(tag) = self.tagged.get() {
+            return Ok(*tag);
+        }
         let keys: Vec<&str> = self.study.parties.iter().map(|member| member.key.as_str()).collect();
-        ledger.data_tag(self.hash.as_bytes(), &keys, &self.rows)
+        let tag = ledger.data_tag(self.hash.as_bytes(), &keys, &self.rows)?;
+        Ok(*self.tagged.get_or_init(|| tag))
     }
 
     /// Whether a run of it charges something to the budget of this party's data, or records what it sees
@@ -198,6 +204,10 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
         &inputs,
         built.len() as u64 * first.matching.matcher.features().bytes_per_row,
     )?;
+    if rows.spool().is_some() {
+        // The peer's are not known yet: as many.
+        check_room(party, first, place(first, party), [rows.len(); 2], true)?;
+    }
     let warnings = [work_warning(party, first), state_warning(party, first, built.len())];
     let warnings: Vec<String> = warnings.into_iter().flatten().collect();
     let runs = built.iter().map(|(run, ..)| *run);
@@ -222,6 +232,7 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
         too_small: small.clone(),
         notes: Vec::new(),
         likeness: None,
+        tagged: OnceLock::new(),
     };
     Ok(built.into_iter().map(checked).collect())
 }
@@ -323,40 +334,6 @@ fn within_policy(party: &PartySetup, study: &Study, built: &Built) -> Result<(),
         }
     }
     Ok(())
-}
-
-/// Where rows go that do not fit into this party's memory: its state, where the match reads rows in order and
-/// nothing else needs all of them at hand.
-///
-/// Runs with several others at a time would each take that much memory.
-///
-/// # Errors
-/// When there is no such place, or it cannot be asked.
-fn spool_room<'a>(party: &'a PartySetup, study: &Study, runs: usize) -> Result<Option<SpoolRoom<'a>>, Error> {
-    let (Some(place), true) = (&party.state, spools(party, study, runs)) else { return Ok(None) };
-    let store = StateStore::open(place, &party.store)?;
-    // A bucket is asked now: what rows that do not fit would find, too late.
-    if store.folder().is_none() {
-        store.list(store::RUNS_FOLDER)?;
-    }
-    let begin = move || RunState::begin(store.clone(), &StateKey::beside(&party.ledger)?, &party.as_party);
-    Ok(Some(SpoolRoom::new(party.memory, begin)))
-}
-
-/// Whether rows of a study can be outside memory.
-fn spools(party: &PartySetup, study: &Study, runs: usize) -> bool {
-    let streams = study.matching.matcher.features().streams && study.matching.identifiers.len() == 1;
-    let at_hand = party.spine.is_some() || party.keep_spine.is_some() || study.only_matches();
-    streams && !at_hand && runs == 1
-}
-
-/// A place for rows that do not fit does nothing for most studies.
-fn state_warning(party: &PartySetup, study: &Study, runs: usize) -> Option<String> {
-    (party.state.is_some() && !spools(party, study, runs)).then(|| {
-        "`state` serves studies of two parties that match by \"pid\" and one identifier, and use and keep no \
-         spine; all rows of this one have to fit into `memory`"
-            .into()
-    })
 }
 
 /// The columns and the match are held in memory: says beforehand when they will not fit.

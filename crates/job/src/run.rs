@@ -22,6 +22,7 @@ mod server;
 mod spine;
 
 use crate::budget;
+use crate::memory;
 use crate::prepare::{self, Checked, Opened};
 use base::{Error, PartyId, Seed};
 use net::connect::{Meet, Meeting, Status};
@@ -201,6 +202,7 @@ fn open_runs(
     all.iter().try_for_each(|run| places(party, &run.study, run.me, all.len() > 1).map(|_| ()))?;
     let ledger = ready::open_ledger(party, &all, watch).inspect_err(told)?;
     in_time(&ledger, party, &all).inspect_err(told)?;
+    tag(&ledger, &all)?;
     Ok((all, ledger))
 }
 
@@ -226,6 +228,12 @@ fn decline(party: &PartySetup, opened: &Opened, watch: &Watch) {
     });
 }
 
+/// Names this party's data before anybody is met: it takes as long as reading all rows, and peers would wait.
+fn tag(ledger: &Mutex<Ledger>, all: &[Checked]) -> Result<(), Error> {
+    let ledger = ledger.lock().map_err(|_| Error::misuse("the ledger's lock is broken"))?;
+    all.iter().try_for_each(|run| run.data_tag(&ledger).map(drop))
+}
+
 /// Whether runs may begin now with the peers of these studies.
 fn in_time(ledger: &Mutex<Ledger>, party: &PartySetup, all: &[Checked]) -> Result<(), Error> {
     let ledger = ledger.lock().map_err(|_| Error::misuse("the ledger's lock is broken"))?;
@@ -235,6 +243,14 @@ fn in_time(ledger: &Mutex<Ledger>, party: &PartySetup, all: &[Checked]) -> Resul
 /// Says what the operator should know of all runs, each thing once.
 fn warn(all: &[Checked], watch: &Watch) {
     let mut said: Vec<&String> = Vec::new();
+    if let Some(first) = all.first().filter(|first| first.rows.spool().is_some()) {
+        let least = memory::least(first.rows.len(), first.engines.lanes());
+        (watch.events)(Event::Note(format!(
+            "{} rows lie in `state`; with these, `memory` has to be {} MiB at least",
+            first.rows.len(),
+            least >> 20
+        )));
+    }
     let own = all.first().into_iter().flat_map(|first| &first.warnings);
     for warning in own.chain(all.iter().flat_map(|run| &run.notes)) {
         if !said.contains(&warning) {

@@ -32,6 +32,17 @@ const BLOCK_BYTES: [u64; 2] = [64 << 10, 4 << 10];
 /// MiB; beyond that, the two partitions being read outgrow their part.
 const PARTS: u64 = 16;
 
+/// The least bytes of a room in which columns of so many rows lie as blocks and partitions were meant.
+#[must_use]
+pub fn least_room(rows: u64) -> u64 {
+    // Two partitions that are read have a part of the room: `(room / 16)^2 = 4096 bytes`.
+    let bytes = rows.saturating_mul(COLUMN_BYTES).saturating_mul(BLOCK_BYTES[1]);
+    (PARTS * bytes.isqrt()).max(MEMORY_MIN)
+}
+
+/// Bytes of a row in the widest column of a match.
+const COLUMN_BYTES: u64 = 36;
+
 /// How much memory columns may take, and where they go beyond it. Clones are the same room.
 #[derive(Clone, Debug)]
 pub struct SpillRoom(Arc<RoomBounds>);
@@ -436,6 +447,16 @@ mod tests {
                 assert!(block << bits <= part && bytes >> bits <= part, "{memory} {bytes}");
             }
         }
+    }
+
+    #[test]
+    fn the_least_room_holds_its_rows() {
+        for rows in [0, 7_000_000, 119_000_000, u64::from(u32::MAX)] {
+            let part = least_room(rows) / PARTS;
+            let (bits, _) = SpillRoom::new(Some(least_room(rows)), None).shape(COLUMN_BYTES * rows);
+            assert!(bits as u64 <= 12 && COLUMN_BYTES * rows >> bits <= 2 * part, "{rows}");
+        }
+        assert!(least_room(7_000_000) <= 17 << 20 && least_room(119_000_000) <= 65 << 20);
     }
 
     #[test]

@@ -107,13 +107,14 @@ pub(crate) fn failed(what: &str, place: &str, remote: bool, error: &object_store
         .into(),
         _ => {
             let remedy = match () {
+                // What is local is state: data are read from files, or from buckets.
+                () if remote => "check the address, the network and the credentials, and run again",
                 () if reason.contains("os error 28") => {
                     "free some space, or name another place for the state"
                 }
                 () if reason.contains("os error 13") => {
                     "give the folder to the user that runs this, mode 0700"
                 }
-                () if remote => "check the address, the network and the credentials, and run again",
                 () => "mend it, or name another place for the state",
             };
             let failure = std::io::Error::other(format!("{reason}; {remedy}"));

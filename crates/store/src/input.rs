@@ -234,6 +234,9 @@ impl Listed {
 fn unread(what: &str, place: &str, error: &object_store::Error) -> Error {
     match failed(what, place, true, error) {
         StoreError::Missing { place } => Error::input(format!("there is no {place}; check its name")),
+        StoreError::AlreadyExists { place } => {
+            Error::input(format!("{place} is another object than was listed; run again"))
+        }
         other => other.into(),
     }
 }

@@ -42,4 +42,4 @@ pub use run_state::{RUNS_FOLDER, RunState};
 pub use runs::{PARTITIONS, PartitionRecords, RUN_MEMORY, RUNS, RecordSize, RunObject, RunReader, RunWriter};
 pub use seal::{ChunkSize, ObjectId, sealed_len};
 pub use sealed::{SealedReader, SealedStore, SealedWriter};
-pub use state::{OBJECT_BYTES, ObjectTraffic, StateStore, StoreLock};
+pub use state::{OBJECT_BYTES, ObjectTraffic, StateStore, StoreLock, free_bytes};

@@ -97,7 +97,7 @@ impl RunWriter {
             }
             RecordSize::Prefixed => (room / 4 * 3, room / 4 / ENTRY),
         };
-        let (arena, index) = (Vec::with_capacity(arena), Vec::with_capacity(index));
+        let (arena, index) = (reserved(arena)?, reserved(index)?);
         Ok(Self { sealed, folder: folder.to_owned(), partitions, size, arena, index, runs: Vec::new() })
     }
 
@@ -175,6 +175,20 @@ impl RunWriter {
         self.index.clear();
         Ok(())
     }
+}
+
+/// Room for so many items: memory that the system does not give is an error, not an abort.
+fn reserved<T>(items: usize) -> Result<Vec<T>, Error> {
+    let mut room = Vec::new();
+    room.try_reserve_exact(items).map_err(|_| {
+        let bytes = items * size_of::<T>();
+        Error::input(format!(
+            "the system gives no {} MiB of memory for rows on their way to `state`: free some, or lower \
+             `memory`",
+            bytes >> 20
+        ))
+    })?;
+    Ok(room)
 }
 
 pub(crate) fn trailer(records: u64, partitions: u32, size: RecordSize) -> [u8; TRAILER] {

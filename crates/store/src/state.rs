@@ -392,3 +392,12 @@ fn private_folder(path: &Path) -> Result<PathBuf, Error> {
         ))),
     }
 }
+
+/// Bytes that the disk of a folder, which need not be there yet, has left for this user; none where it does
+/// not tell.
+#[must_use]
+pub fn free_bytes(folder: &Path) -> Option<u64> {
+    let there = folder.ancestors().find(|path| path.is_dir()).unwrap_or(Path::new("."));
+    let disk = rustix::fs::statvfs(there).ok()?;
+    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+}

@@ -94,6 +94,9 @@ pub struct PartySettings {
     /// A folder or bucket (s3://, gs://, az://) for rows that do not fit into --memory, sealed
     #[arg(long, value_name = "PLACE")]
     pub state: Option<String>,
+    /// Rows go there even where they fit, as a measurement asks
+    #[arg(long, hide = true)]
+    pub spool: bool,
     /// Keep the spine of this run in a private file, for later studies of the same parties
     #[arg(long, value_name = "FILE", conflicts_with = "spine")]
     pub keep_spine: Option<PathBuf>,
@@ -184,6 +187,8 @@ pub struct PartySetup {
     pub work: Option<PathBuf>,
     /// A folder or a bucket for rows that do not fit into `memory`; none: all have to.
     pub state: Option<String>,
+    /// Whether they go there even where they fit.
+    pub spool: bool,
     /// Where to keep the spine of this run, for later ones of the same parties.
     pub keep_spine: Option<PathBuf>,
     /// The kept spine to use instead of matching.
@@ -523,6 +528,7 @@ impl PartySettings {
             lineage: self.lineage,
             work: self.work,
             state: self.state,
+            spool: self.spool,
             keep_spine: self.keep_spine,
             spine: self.spine,
             salt: self.salt,

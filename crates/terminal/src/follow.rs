@@ -84,6 +84,12 @@ impl Children {
         Ok(())
     }
 
+    /// The children's numbers at the system, in the order of their start.
+    #[must_use]
+    pub fn ids(&self) -> Vec<u32> {
+        self.processes.iter().map(Child::id).collect()
+    }
+
     /// Follows what the children say until `wanted` returns something.
     ///
     /// # Errors

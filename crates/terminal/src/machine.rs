@@ -20,6 +20,17 @@ pub fn stay_on(core: usize) -> Result<(), Error> {
     sched_setaffinity(None, &set).map_err(|e| Error::io(format!("cannot stay on core {core}"), &e.into()))
 }
 
+/// Lets this process have so many bytes of memory of its own at most, address space that it has not touched
+/// included: what asks for more is refused by the system. A smaller limit that is there already stays.
+pub fn limit_memory(bytes: u64) {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { current, maximum } = getrlimit(Resource::Data);
+    if current.is_none_or(|current| bytes < current) {
+        // Where the system does not let it, the bound is what the program keeps to by itself.
+        let _ = setrlimit(Resource::Data, Rlimit { current: Some(bytes), maximum });
+    }
+}
+
 /// Ends this process with the process that started it.
 pub fn end_with_parent() {
     // Where the system cannot do that, a child ends when its peer does.

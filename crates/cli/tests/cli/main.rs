@@ -13,6 +13,7 @@ mod market;
 mod meeting;
 mod read_once;
 mod ring4;
+mod scale;
 mod served;
 mod state;
 mod support;

@@ -171,6 +171,31 @@ pub fn lift(folder: &Path, options: &LiftOptions, progress: WritingProgress<'_>)
     Ok(Generated { publisher, advertiser, publisher_rows, advertiser_rows, truth: written.truth })
 }
 
+/// The answer that [`lift`] of these options gives, and nothing is written.
+///
+/// # Errors
+/// When an option is out of range.
+pub fn lift_truth(options: &LiftOptions, progress: WritingProgress<'_>) -> Result<Truth, Error> {
+    check(options)?;
+    let (total, done) = (u64::from(options.rows), AtomicU64::new(0));
+    let writer = LiftWriter::new(options, 1, Count { told: progress, total, done });
+    let pieces = options.rows.div_ceil(PIECE);
+    let counted = parts::on_threads(pieces, parts::PARTS, |piece, truth: &mut Truth| {
+        sized(truth);
+        for number in writer.count.each(parts::share(options.rows, pieces, piece)) {
+            let number = number as u32;
+            writer.tell_truth(number, draw(options, number), truth);
+        }
+        Ok(())
+    })?;
+    let mut truth = writer.no_truth();
+    counted.iter().for_each(|thread| truth.add(thread));
+    Ok(truth)
+}
+
+/// People that one thread counts at a time.
+const PIECE: u32 = 1 << 16;
+
 /// Writes `publisher.*` and `shop-1.*`, `shop-2.*` .. into `folder`: the same people, whose events are at one
 /// shop or another.
 ///
@@ -201,13 +226,8 @@ fn write(
     places.iter().try_for_each(SideFiles::prepare)?;
     let sides = places.len() as u32;
     let total = u64::from(options.rows) * u64::from(sides);
-    let writer = LiftWriter {
-        options,
-        // People 0..rows are the publisher's, shift..shift + rows the advertisers'.
-        shift: options.rows - (f64::from(options.rows) * options.overlap).round() as u32,
-        shops: parties.len() - 1,
-        count: Count { told: progress, total, done: AtomicU64::new(0) },
-    };
+    let count = Count { told: progress, total, done: AtomicU64::new(0) };
+    let writer = LiftWriter::new(options, parties.len() - 1, count);
     let at_a_time = if options.files > 1 { parts::PARTS } else { parts::WHOLE };
     let written = parts::on_threads(sides * options.files, at_a_time, |file, written: &mut Written| {
         let (side, part) = ((file / options.files) as usize, file % options.files);
@@ -219,12 +239,7 @@ fn write(
         };
         Ok(())
     })?;
-    let mut truth = Truth {
-        breakdown: vec![Default::default(); REGIONS.len()],
-        cohort: vec![Default::default(); AGES.len()],
-        union: u64::from(options.rows) + u64::from(writer.shift),
-        ..Truth::default()
-    };
+    let mut truth = writer.no_truth();
     written.iter().for_each(|thread| truth.add(&thread.truth));
     let rows = |side: usize| written.iter().filter_map(|thread| thread.rows.get(side)).sum();
     let side = |(i, (party, place)): (usize, (String, SideFiles))| (party, place.path, rows(i));
@@ -348,7 +363,27 @@ struct LiftWriter<'a> {
     count: Count<'a>,
 }
 
-impl LiftWriter<'_> {
+/// A truth with a place for each cell.
+fn sized(truth: &mut Truth) {
+    truth.breakdown.resize(REGIONS.len(), Default::default());
+    truth.cohort.resize(AGES.len(), Default::default());
+}
+
+impl<'a> LiftWriter<'a> {
+    fn new(options: &'a LiftOptions, shops: usize, count: Count<'a>) -> Self {
+        // People 0..rows are the publisher's, shift..shift + rows the advertisers'.
+        let shift = options.rows - (f64::from(options.rows) * options.overlap).round() as u32;
+        Self { options, shift, shops, count }
+    }
+
+    /// A truth of nobody, but for the union.
+    fn no_truth(&self) -> Truth {
+        let mut truth =
+            Truth { union: u64::from(self.options.rows) + u64::from(self.shift), ..Truth::default() };
+        sized(&mut truth);
+        truth
+    }
+
     /// Whoever has no row elsewhere is in the truth, too: every person with an opportunity is here, once.
     fn publisher(&self, path: &Path, people: Range<u64>, truth: &mut Truth) -> Result<u64, Error> {
         let options = self.options;
@@ -360,8 +395,7 @@ impl LiftWriter<'_> {
             ("region", false),
             ("email", false),
         ];
-        truth.breakdown.resize(REGIONS.len(), Default::default());
-        truth.cohort.resize(AGES.len(), Default::default());
+        sized(truth);
         let mut table = self.table(path, &columns)?;
         for number in order(options, "publisher order", self.count.each(people)) {
             let person = draw(options, number);

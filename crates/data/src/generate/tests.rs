@@ -134,6 +134,16 @@ fn a_random_study_has_the_truth_it_claims() {
     }
 }
 
+/// The truth is that of the files, without them.
+#[test]
+fn the_truth_is_known_without_the_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let format = FileFormat::Csv;
+    let options =
+        LiftOptions { rows: 70_000, overlap: 0.3, max_events: 2, clamp: 50, seed: 3, format, files: 2 };
+    assert_eq!(lift_truth(&options, QUIET).unwrap(), lift(folder.path(), &options, QUIET).unwrap().truth);
+}
+
 #[test]
 fn both_formats_hold_the_same_data() {
     let keys = ["tacit1:00000000000000000000000000000001", "tacit1:00000000000000000000000000000002"];

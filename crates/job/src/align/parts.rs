@@ -5,11 +5,12 @@
 //! part of the spine that its position is in. A computation reads one part after the other.
 
 use super::{ABSENT, PARTS_HELD};
+use crate::memory::LayingMemory;
 use base::Error;
 use data::{RowShape, RowStore, Rows};
 use matching::MatchSpine;
 use std::sync::{Arc, Mutex, PoisonError};
-use store::{PARTITIONS, RUN_MEMORY, RecordSize, RunReader, RunState, RunWriter};
+use store::{PARTITIONS, RecordSize, RunReader, RunState, RunWriter};
 
 /// Bytes of two numbers before a row's cells.
 const HEAD: usize = 2 * size_of::<u32>();
@@ -61,31 +62,32 @@ impl SpineParts {
     /// the parts that lanes hold at once; or what `dealt` says.
     pub fn lay_out(
         rows: &RowStore,
-        spine: &MatchSpine,
-        (lanes, memory): (u32, u64),
+        spine: MatchSpine,
+        (lanes, memory): (u32, LayingMemory),
         dealt: &mut dyn FnMut(u64) -> Result<(), Error>,
     ) -> Result<Self, Error> {
         let (state, shape) =
             rows.spool().ok_or_else(|| Error::misuse("rows in memory are not laid out by parts"))?;
         let dealt_to = state.folder("positions");
         let mut tally = DealtRows { rows: 0, tell: dealt };
-        let room = (&**state, &*dealt_to, (memory / 4).max(RUN_MEMORY));
-        let positions = deal_positions(rows, spine, room, &mut tally)?;
+        let positions = deal_positions(rows, &spine, (&**state, &*dealt_to, memory.runs), &mut tally)?;
+        let union = spine.rows;
+        // Own places are dealt: what they take goes before the next writer takes as much.
+        drop(spine);
         let width = HEAD + shape.width();
         let held = u64::from(lanes) * PARTS_HELD as u64;
-        let (bits, parts) = shape_of(spine.rows, width, memory / 16 / held);
+        let (bits, parts) = shape_of(union, width, memory.parts / held);
         let size = RecordSize::Fixed(width as u32);
-        if held * ((width as u64) << bits) > memory.max(RUN_MEMORY) {
+        if held * ((width as u64) << bits) > memory.parts_most {
             return Err(Error::input(format!(
-                "{lanes} shards hold {PARTS_HELD} parts each of the columns of {} rows at a time, which are \
-                 of {} MiB, and `memory` allows {} MiB in all: raise it, or agree on fewer shards",
-                spine.rows,
+                "{lanes} shards hold {PARTS_HELD} parts each of the columns of {union} rows at a time, which \
+                 are of {} MiB, and `memory` allows {} MiB in all: raise it, or agree on fewer shards",
                 ((width as u64) << bits) >> 20,
-                memory >> 20,
+                memory.parts_most >> 20,
             )));
         }
         let (sealed, folder) = (state.sealed().clone(), state.folder("columns"));
-        let mut writer = RunWriter::new(sealed, &folder, (parts, size), (memory / 4).max(RUN_MEMORY))?;
+        let mut writer = RunWriter::new(sealed, &folder, (parts, size), memory.runs)?;
         let mut record = Vec::with_capacity(width);
         for (number, (first, _)) in rows.blocks().enumerate() {
             let (block, dealt) = (rows.block(number)?, positions.partition(number as u32)?);
@@ -103,8 +105,7 @@ impl SpineParts {
         state.remove(&dealt_to)?;
         let reader = RunReader::open(state.sealed().clone(), &runs)?;
         let (state, shape) = (state.clone(), shape.clone());
-        let (union, asked) = (spine.rows, Mutex::default());
-        Ok(Self { state, folder, reader, shape, union, bits, asked })
+        Ok(Self { state, folder, reader, shape, union, bits, asked: Mutex::default() })
     }
 
     pub fn union(&self) -> u64 {
@@ -223,6 +224,7 @@ fn shape_of(union: u64, width: usize, bytes: u64) -> (u32, u32) {
 mod tests {
     use super::super::{Aligned, RangeRows};
     use super::{PARTITIONS, TOLD_ROWS, shape_of};
+    use crate::memory::MemoryShares;
     use crate::prepare::{Built, build};
     use crate::ranges::RowRanges;
     use base::PartyId;
@@ -239,12 +241,16 @@ mod tests {
     /// So little memory that everything has many parts.
     const TIGHT: u64 = 16 << 10;
 
+    fn tight() -> MemoryShares {
+        MemoryShares::of(TIGHT, 0)
+    }
+
     /// The same file by parts and in memory.
     fn both(folder: &Path, text: &str, study: &Study, me: PartyId) -> [RowStore; 2] {
         let path = folder.join("rows.csv");
         std::fs::write(&path, text).unwrap();
         let place = folder.join("state");
-        let room = SpoolRoom::new(TIGHT, || {
+        let room = SpoolRoom::new(tight().reading, || {
             let store = StateStore::open(place.to_str().unwrap(), &StoreOptions::default())?;
             RunState::begin(store, &StateKey::fresh(), "somebody")
         });
@@ -292,19 +298,29 @@ mod tests {
             };
             assert!(!union.is_multiple_of(7919));
             let mine = |rows: &RowStore| (0..rows.len()).map(|row| at(rows, row)).collect::<Vec<_>>();
-            let spine = MatchSpine { rows: union, mine: OwnPlaces::of(mine(&parts)) };
+            let spine = || MatchSpine { rows: union, mine: OwnPlaces::of(mine(&parts)) };
             let mut told = 0;
             let mut dealt = |rows| {
                 told = rows;
                 Ok(())
             };
-            let laid_out = Arc::new(Aligned::by_parts(parts, &spine, (lanes, TIGHT), &mut dealt).unwrap());
+            let laid_out = Aligned::by_parts(parts.clone(), spine(), (lanes, tight().laying), &mut dealt);
+            let laid_out = Arc::new(laid_out.unwrap());
             assert_eq!(told, 2 * whole.len() / TOLD_ROWS * TOLD_ROWS);
             let at_hand = Arc::new(Aligned::new(whole.clone(), &mine(&whole), union).unwrap());
             for position in 0..union + 2 {
                 assert_eq!(laid_out.key(position).unwrap(), at_hand.key(position).unwrap());
             }
             assert_eq!(laid_out.union(), union);
+            let places: Vec<u64> = (0..union + 2).rev().collect();
+            let asked = || parts.spool().expect("it is spooled").0.sealed().store().traffic().requests;
+            let before = asked();
+            assert_eq!(laid_out.keys(&places).unwrap(), at_hand.keys(&places).unwrap());
+            if lanes == 1 {
+                // Each block once, and each part of the spine, with the ranges of its runs.
+                let blocks = 2 * parts.blocks().count() as u64;
+                assert!(asked() - before < blocks + 4 * union / 64, "{} requests", asked() - before);
+            }
             assert!(RangeRows::new(laid_out.clone(), &built, me, 1..union + 1).is_err());
             // However the spine is cut, the columns are the same.
             let all = columns(&at_hand, &built, me, 1);
@@ -316,7 +332,7 @@ mod tests {
         }
         let off = MatchSpine { rows: 2, mine: OwnPlaces::of(vec![2]) };
         let [parts, _] = both(folder.path(), text, study, me);
-        let off = Aligned::by_parts(Arc::new(parts), &off, (1, TIGHT), &mut |_| Ok(()));
+        let off = Aligned::by_parts(Arc::new(parts), off, (1, tight().laying), &mut |_| Ok(()));
         assert!(off.is_err(), "off the spine");
     }
 

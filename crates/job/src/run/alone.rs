@@ -81,6 +81,7 @@ pub fn run_match(
     let [checked] = &all;
     let places = places(party, &checked.study, checked.me, false)?;
     let ledger = ready::open_ledger(party, &all, watch)?;
+    super::tag(&ledger, &all)?;
     in_time(&ledger, party, &all)?;
     warn(&all, watch);
     let [checked] = all;

@@ -70,10 +70,12 @@ impl OwnerRun<'_> {
     /// says what that cost, and what to do next.
     pub(super) fn leaving_sizes(&self, error: Error) -> Error {
         let charge = || dummies::charge(&self.checked.study, self.checked.me).ok().flatten();
-        let (Some(number), Some(charge)) = (self.sizes_paid, charge()) else { return error };
+        // The match that ran may have begun once more, afresh, after it was charged.
+        let begun = |id: Bytes32| self.lock().ok()?.last_begun(&id).ok()?;
+        let (Some(begun), Some(charge)) = (self.sizes_paid.and_then(begun), charge()) else { return error };
         let next = if self.goes_on() {
             "the match goes on where it was, and nothing more is charged for it"
-        } else if self.is_afresh(number + 1) {
+        } else if self.is_afresh(begun.number + 1) {
             "its match is made with other made-up rows, and the sizes are charged again"
         } else {
             "its match is made with the same made-up rows, and nothing more is charged for it"
@@ -86,7 +88,7 @@ impl OwnerRun<'_> {
         ))
     }
 
-    fn begun_id(&self, agreement: &Agreement) -> Bytes32 {
+    pub(super) fn begun_id(&self, agreement: &Agreement) -> Bytes32 {
         begun_id(self.checked.hash.as_bytes(), &agreement.tags)
     }
 

@@ -6,6 +6,7 @@ use super::owner::OwnerRun;
 use super::spine::{self, KeptSpine};
 use crate::align::{Aligned, RangeRows};
 use crate::engines::row_source;
+use crate::memory::MemoryShares;
 use crate::prepare::{Built, Checked};
 use crate::ranges::RowRanges;
 use crate::stages::Stage as _;
@@ -135,7 +136,7 @@ impl OwnerRun<'_> {
             None => {
                 let begun = self.begin_match(agreement)?;
                 let dummies = self.dummies(agreement, &begun)?;
-                self.sizes_paid = dummies.is_some().then_some(begun.number);
+                self.sizes_paid = dummies.is_some().then(|| self.begun_id(agreement));
                 self.match_anew(stage, dummies, agreement)?
             }
         };
@@ -178,7 +179,7 @@ impl OwnerRun<'_> {
         let placed = match done.output {
             MatchOutput::Shares(joined) => brought.placed(joined)?,
             MatchOutput::Spine(spine) => {
-                Placed::Spine(Arc::new(self.aligned(stage, &spine, &order, &done.disclosed, agreement)?))
+                Placed::Spine(Arc::new(self.aligned(stage, spine, &order, &done.disclosed, agreement)?))
             }
         };
         let mut price = stage.price(&done.disclosed.sizes)?;
@@ -193,13 +194,13 @@ impl OwnerRun<'_> {
     fn aligned(
         &mut self,
         stage: &MatchStage<'_>,
-        spine: &MatchSpine,
+        spine: MatchSpine,
         order: &ArmOrder,
         told: &MatchDisclosure,
         agreement: &Agreement,
     ) -> Result<Aligned, Error> {
         let Checked { rows, engines, .. } = self.checked;
-        let (lanes, memory) = (engines.lanes(), self.party.memory);
+        let memory = MemoryShares::of(self.party.memory, rows.len()).laying;
         let in_memory = match rows.spool() {
             Some(_) => None,
             None => {
@@ -210,7 +211,7 @@ impl OwnerRun<'_> {
         };
         let by_parts = |dealt: &mut dyn FnMut(u64) -> Result<(), Error>| match in_memory {
             Some(aligned) => Ok(aligned),
-            None => Aligned::by_parts(rows.clone(), spine, (lanes, memory), dealt),
+            None => Aligned::by_parts(rows.clone(), spine, (engines.lanes(), memory), dealt),
         };
         let pulses = stage.pulses(&told.sizes);
         self.session.step(stage.name(), |session| pulses.around(session, by_parts))
@@ -224,11 +225,10 @@ impl OwnerRun<'_> {
         agreement: &Agreement,
     ) -> Result<MatchOptions, Error> {
         let Checked { study, inputs, hash, rows, .. } = &self.checked;
-        let left = match rows.spool() {
-            Some(_) => self.party.memory / 2,
-            None => self.party.memory.saturating_sub(inputs.memory),
+        let memory = match rows.spool() {
+            Some(_) => MemoryShares::of(self.party.memory, rows.len()).room,
+            None => self.party.memory.saturating_sub(inputs.memory).max(matching::spill::MEMORY_MIN),
         };
-        let memory = left.max(matching::spill::MEMORY_MIN);
         let key = |salt| Arc::new(salted_key::key(salt, hash.as_bytes(), &agreement.name));
         let salt = self.salt.as_ref().map(key);
         // Whoever read the rows has settled repeats: one that is left is refused, not replaced.

@@ -24,7 +24,7 @@ use engine::{BaseOts, DrawnNoise, Shares};
 use net::connect::Meeting;
 use net::{Channels, Farewell, Session};
 use privacy::PrivacyTotal;
-use privacy::ledger::{AnswerKey, Ledger, PUBLIC};
+use privacy::ledger::{AnswerKey, Bytes32, Ledger, PUBLIC};
 use privacy::scales::Scales;
 use program::Viewer;
 use report::{Disclosure, RunReport, SpentBy};
@@ -53,9 +53,9 @@ pub(super) struct OwnerRun<'a> {
     pub kept_spine: Option<KeptSpine>,
     /// What rows are matched by, where servers join them.
     pub salt: Option<Seed>,
-    /// The number of the match whose sizes were charged, until the release begins, which says itself how
-    /// things stand.
-    pub sizes_paid: Option<u64>,
+    /// Under what the ledger counts the match whose sizes were charged, until the release begins, which says
+    /// itself how things stand.
+    pub sizes_paid: Option<Bytes32>,
     pub answer: OwnAnswer,
 }
 

@@ -120,3 +120,20 @@ fn a_condition_has_its_quotes() {
         assert_eq!(listed.condition.as_deref(), Some("\"0x8D93C7D4629C227\""));
     }
 }
+
+/// Whoever named data reads nothing of state.
+#[test]
+fn errors_of_data_do_not_speak_of_state() {
+    let cause = |code| Box::new(std::io::Error::from_raw_os_error(code));
+    for error in [
+        object_store::Error::Precondition { path: "a.csv".into(), source: cause(1) },
+        object_store::Error::AlreadyExists { path: "a.csv".into(), source: cause(1) },
+        object_store::Error::NotFound { path: "a.csv".into(), source: cause(2) },
+        object_store::Error::Generic { store: "S3", source: cause(28) },
+        object_store::Error::Generic { store: "S3", source: cause(13) },
+        object_store::Error::NotImplemented { operation: "get".into(), implementer: "S3".into() },
+    ] {
+        let told = unread("cannot read", "s3://b/a.csv", &error).to_string();
+        assert!(told.contains("s3://b/a.csv") && !told.contains("state"), "{told}");
+    }
+}

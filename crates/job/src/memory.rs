@@ -1,0 +1,178 @@
+//! What a party's `memory` is divided among: the one place that says who may take how much of it.
+//!
+//! Stages come one after the other, so that each may have nearly all of it; what stays over them, the process
+//! itself and lists that grow with the rows, is taken off first. Shares are such that a stage and what the
+//! one before it has not given back to the system are within the bound together.
+
+use base::Error;
+use data::ReadingMemory;
+use matching::spill;
+use store::RUN_MEMORY;
+use study::party::{MEMORY_LEAST, PartySetup};
+
+/// Bytes of a process by itself: program, libraries, connections, ledger, threads.
+const BASE: u64 = 64 << 20;
+/// Bytes of a decoder of input: pages of Parquet or a window of zstd, and pieces of a bucket's objects.
+const DECODER: u64 = 32 << 20;
+/// Bytes for each own row that stay while it is matched: lists of blocks, offsets of runs.
+const LISTS: u64 = 1;
+/// Bytes of a lane of the computation: its connection, oblivious transfers, windows.
+const LANE: u64 = 56 << 20;
+/// Bytes of a lane's part of the columns at least.
+const PART: u64 = 1 << 20;
+const MIB: u64 = 1 << 20;
+
+/// Who may take how many bytes, of a party whose rows need not fit into memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MemoryShares {
+    /// Reading and settling rows.
+    pub reading: ReadingMemory,
+    /// The match's columns.
+    pub room: u64,
+    /// Laying columns out along the spine, and reading them.
+    pub laying: LayingMemory,
+}
+
+/// What laying out may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LayingMemory {
+    /// A writer of runs.
+    pub runs: u64,
+    /// The parts of all lanes together, aimed at.
+    pub parts: u64,
+    /// The same, at most.
+    pub parts_most: u64,
+}
+
+impl MemoryShares {
+    /// Shares of `memory` bytes, for so many own rows; 0 before they are known.
+    ///
+    /// Less than a party file can say is all for columns: a caller of this library that says it knows why.
+    pub fn of(memory: u64, rows: u64) -> Self {
+        let stays = if memory < MEMORY_LEAST { 0 } else { BASE + LISTS * rows };
+        let left = memory.saturating_sub(stays);
+        Self {
+            reading: ReadingMemory {
+                // Held twice while they grow.
+                lines: memory / 8,
+                runs: (left / 4).max(RUN_MEMORY),
+                partition: (left / 32).clamp(1, 32 << 20),
+                // As it was sealed, as lines, and as rows.
+                partition_most: left / 4,
+            },
+            // Columns of four million rows fill it, and what more rows have goes to disk.
+            room: (left / 2).max(spill::MEMORY_MIN),
+            laying: LayingMemory {
+                runs: (left / 8).max(RUN_MEMORY),
+                parts: left / 16,
+                parts_most: left.max(RUN_MEMORY),
+            },
+        }
+    }
+}
+
+/// The least `memory` in which a party can have its rows in its state, to the mebibyte.
+#[must_use]
+pub fn least(rows: u64, lanes: u32) -> u64 {
+    // Lines take an eighth of it, twice.
+    let reading = (BASE + DECODER + RUN_MEMORY).div_ceil(3) * 4;
+    let stays = BASE + LISTS * rows;
+    let matching = stays + 2 * spill::least_room(rows);
+    let laying = stays + 3 * RUN_MEMORY;
+    let computing = stays + u64::from(lanes) * (LANE + PART);
+    reading.max(matching).max(laying).max(computing).div_ceil(MIB) * MIB
+}
+
+/// Refuses rows in state where even that is more than may be taken.
+///
+/// # Errors
+/// With the numbers, and what to do.
+pub(crate) fn check(party: &PartySetup, rows: u64, lanes: u32) -> Result<(), Error> {
+    let (least, allowed) = (least(rows, lanes), party.memory);
+    if allowed < MEMORY_LEAST || allowed >= least {
+        return Ok(());
+    }
+    let of = if rows == 0 { String::new() } else { format!("{rows} ") };
+    Err(Error::input(format!(
+        "the {of}rows of {} do not fit into `memory`, and beside `state` they need at least {} MiB of it \
+         (compute.shards = {lanes}); this party's `memory` allows {} MiB: raise it to {}M, or agree on fewer \
+         shards",
+        party.data.display(),
+        least / MIB,
+        allowed / MIB,
+        least / MIB,
+    )))
+}
+
+/// A limit of the system for the whole process, far enough above the bound that only what was not foreseen
+/// meets it: a quarter more, the process itself, and for each core and lane what they have in address space.
+#[must_use]
+pub fn backstop(memory: u64, cores: u64, lanes: u32) -> u64 {
+    let threads = cores.saturating_mul(8 * MIB) + u64::from(lanes) * 2 * LANE;
+    memory.saturating_add(memory / 4).saturating_add(4 * BASE).saturating_add(threads)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a stage holds at most, of shares that keep their promises, and what is left over from the one
+    /// before.
+    fn held(shares: MemoryShares, rows: u64) -> [u64; 4] {
+        let MemoryShares { reading, room, laying } = shares;
+        let stays = BASE + LISTS * rows;
+        let reads = BASE + DECODER + 2 * reading.lines + reading.runs;
+        let settles = BASE + 4 * reading.partition_most;
+        // Own places lie in half of the room, and the match's heap is not given back yet.
+        let lays = stays + room + laying.runs;
+        [reads, settles, stays + room, lays]
+    }
+
+    #[test]
+    fn every_stage_is_within_the_bound() {
+        for memory in [160 * MIB, 200 * MIB, 640 * MIB, 2 << 30, 64 << 30] {
+            for rows in [0, 1 << 20, 20_000_000, 1 << 31] {
+                if memory < least(rows, 1) {
+                    continue;
+                }
+                let shares = MemoryShares::of(memory, rows);
+                for (stage, held) in held(shares, rows).into_iter().enumerate() {
+                    assert!(held <= memory, "{memory} {rows}: stage {stage} holds {held}");
+                }
+                assert!(shares.room >= spill::least_room(rows));
+                assert!(shares.reading.runs >= RUN_MEMORY && shares.laying.runs >= RUN_MEMORY);
+            }
+        }
+    }
+
+    /// Columns of the match at four million rows are more than the room takes, so that more rows take no
+    /// more.
+    #[test]
+    fn four_million_rows_fill_what_they_are_given() {
+        let rows = 4_000_000;
+        let MemoryShares { reading, room, laying } = MemoryShares::of(640 * MIB, rows);
+        // Full blocks have half of the room; own identifiers become others' while the peer's come in.
+        assert!(room / 2 < 36 * rows + 32 * rows);
+        // A record and its entry in the index.
+        assert!(laying.runs < (8 + 8) * rows + (17 * MIB));
+        assert!(reading.lines < 40 * rows && reading.runs < 60 * rows);
+    }
+
+    #[test]
+    fn the_least_grows_with_rows_and_lanes() {
+        assert_eq!(least(0, 1), 160 * MIB);
+        assert_eq!(least(20_000_000, 1), 160 * MIB);
+        assert!(least(500_000_000, 1) > 500 * MIB && least(500_000_000, 1) < 1 << 30);
+        assert!(least(0, 8) > least(0, 1) && least(0, 8) <= 640 * MIB);
+        assert!(backstop(1 << 30, 16, 1) > (1 << 30) + (1 << 28));
+        assert_eq!(backstop(u64::MAX, 1, 1), u64::MAX);
+    }
+
+    /// Whoever gives less than a file can say gets what was said.
+    #[test]
+    fn less_than_a_file_can_say_is_all_for_columns() {
+        let shares = MemoryShares::of(64 << 10, 4_000);
+        assert_eq!((shares.reading.lines, shares.reading.partition), (8 << 10, 2 << 10));
+        assert_eq!((shares.room, shares.laying.parts), (spill::MEMORY_MIN, 4 << 10));
+    }
+}
