@@ -319,9 +319,9 @@ mod tests {
         let refused = expect_room(10, folder, 3_000_000_000, Some(1_000_000_000)).unwrap_err().to_string();
         for part in [
             "10 rows",
-            "take up to 3.0 GB on the disk of /state",
-            "has 1.0 GB left",
-            "free 2.0 GB",
+            "take up to 3.00 GB on the disk of /state",
+            "has 1.00 GB left",
+            "free 2.00 GB",
             "`state`",
         ] {
             assert!(refused.contains(part), "{part}: {refused}");

@@ -454,7 +454,7 @@ mod tests {
         for rows in [0, 7_000_000, 119_000_000, u64::from(u32::MAX)] {
             let part = least_room(rows) / PARTS;
             let (bits, _) = SpillRoom::new(Some(least_room(rows)), None).shape(COLUMN_BYTES * rows);
-            assert!(bits as u64 <= 12 && COLUMN_BYTES * rows >> bits <= 2 * part, "{rows}");
+            assert!(bits as u64 <= 12 && (COLUMN_BYTES * rows) >> bits <= 2 * part, "{rows}");
         }
         assert!(least_room(7_000_000) <= 17 << 20 && least_room(119_000_000) <= 65 << 20);
     }
