@@ -53,16 +53,19 @@ pub fn save(joined: &JoinedShares, people: &People, path: &Path) -> Result<(), E
         table.bytes().chunks_exact(8).map(word).collect()
     };
     let part = |part: &JoinedPart| match part {
-        JoinedPart::Shared(table) => PartyWords::Shared(words(table)),
+        JoinedPart::Shared(table) => Ok(PartyWords::Shared(words(&table.whole()?))),
         // People instead of rows; all ones where there is none.
         JoinedPart::Mine(rows) => {
             let person = |row: &u32| {
                 if *row == matching::payload::ABSENT { u64::MAX } else { people.person((*row).into()) }
             };
-            PartyWords::Mine(rows.iter().map(person).collect())
+            Ok(PartyWords::Mine(rows.iter().map(person).collect()))
         }
-        JoinedPart::Theirs => PartyWords::Theirs,
+        JoinedPart::Theirs => Ok(PartyWords::Theirs),
     };
+    let parts: [Result<PartyWords, Error>; 2] = joined.parts.each_ref().map(part);
+    let [first, second] = parts;
+    let (first, second) = (first?, second?);
     let valid = match &joined.valid {
         ValidEntries::All => PartyWords::All,
         ValidEntries::Shared(bits) => PartyWords::Shared(bits.clone()),
@@ -75,7 +78,7 @@ pub fn save(joined: &JoinedShares, people: &People, path: &Path) -> Result<(), E
     let all = || -> std::io::Result<()> {
         put(joined.rows)?;
         put(joined.slots.into())?;
-        for words in [part(&joined.parts[0]), part(&joined.parts[1]), valid] {
+        for words in [first, second, valid] {
             let (tag, words) = match words {
                 PartyWords::All => (0, Vec::new()),
                 PartyWords::Shared(words) => (1, words),

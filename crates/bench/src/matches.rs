@@ -233,7 +233,7 @@ impl MatchSetting {
             let own = shared[usize::from(party)].then(|| joined::payload(&people, self.rows, columns));
             payload = own.transpose()?;
         }
-        Ok(matcher.run(session, &people, payload.as_ref(), &options)?.output)
+        Ok(matcher.run(session, &people, payload.as_ref().map(|table| table as _), &options)?.output)
     }
 
     /// What the check needs of it.

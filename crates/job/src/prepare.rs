@@ -4,7 +4,8 @@
 use crate::engines::StudyEngine;
 use base::{Error, PartyId, Roster, limits};
 use data::{DataLocation, InputReport, RowStore, Rows, SpoolRoom, read_rows};
-use matching::{ContaminatedRule, RowInfluence};
+use matching::spill::MEMORY_MIN;
+use matching::{ContaminatedRule, MatchFeatures, RowInfluence};
 use net::Identity;
 use num_traits::Zero;
 use privacy::dummies;
@@ -192,12 +193,7 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
     let room = spool_room(party, first, built.len())?;
     let data = DataLocation { path: &party.data, store: &party.store };
     let (rows, inputs) = read_rows(data, first, place(first, party), room.as_ref())?;
-    check_memory(
-        party,
-        &rows,
-        &inputs,
-        built.len() as u64 * first.matching.matcher.features().bytes_per_row,
-    )?;
+    check_memory(party, &rows, &inputs, (built.len() as u64, &first.matching.matcher.features()))?;
     let warnings = [work_warning(party, first), state_warning(party, first, built.len())];
     let warnings: Vec<String> = warnings.into_iter().flatten().collect();
     let runs = built.iter().map(|(run, ..)| *run);
@@ -353,8 +349,8 @@ fn spools(party: &PartySetup, study: &Study, runs: usize) -> bool {
 /// A place for rows that do not fit does nothing for most studies.
 fn state_warning(party: &PartySetup, study: &Study, runs: usize) -> Option<String> {
     (party.state.is_some() && !spools(party, study, runs)).then(|| {
-        "`state` serves studies of two parties that match by \"pid\" and one identifier, and use and keep no \
-         spine; all rows of this one have to fit into `memory`"
+        "`state` serves studies of two parties that match by \"pid\" or \"ps3i\" and one identifier, and use \
+         and keep no spine; all rows of this one have to fit into `memory`"
             .into()
     })
 }
@@ -364,13 +360,21 @@ fn check_memory(
     party: &PartySetup,
     rows: &RowStore,
     inputs: &InputReport,
-    per_row: u64,
+    (runs, features): (u64, &MatchFeatures),
 ) -> Result<(), Error> {
-    let need = inputs.memory + per_row * rows.len();
-    if rows.spool().is_some() || need <= party.memory {
+    let need = match rows.spool() {
+        None => inputs.memory + runs * features.bytes_per_row * rows.len(),
+        // Of what has to stay in memory the match gets half.
+        Some(_) => match features.held_per_row * rows.len() {
+            ..=MEMORY_MIN => 0,
+            held => 2 * held,
+        },
+    };
+    if need <= party.memory {
         return Ok(());
     }
     let how = match party.state {
+        _ if rows.spool().is_some() => "raise it: so much of this match cannot be moved to `state`",
         None => "raise it, or name a place for what does not fit: `state`",
         Some(_) => {
             "raise it: this match, a spine kept or used, or several runs at a time need all rows there"
