@@ -4,7 +4,7 @@
 //! So wires lie in blocks in the order of their numbers. A part that fits is in memory as a whole while its
 //! gates run; gates that reach further run on pieces of two blocks. Where `d` upper levels do not fit, every
 //! word is read `2 d + 1` times in a network and once more when its rows are handed out: four times where
-//! half of the wires fit. Which blocks are read when is a function of sizes alone.
+//! half of the wires fit; besides, the blocks at the ends of parts. Which blocks are read when is a function of sizes alone.
 
 use super::Offsets;
 use super::gates::SwitchGates;
@@ -86,9 +86,10 @@ impl PagedPlanes {
         }))
     }
 
-    /// Rows of the largest part that is in memory as a whole.
-    pub fn part_rows(&self) -> usize {
-        self.parts.windows(2).map(|ends| ends[1] - ends[0]).max().unwrap_or(self.rows)
+    /// Rows of whole blocks that take half of what the largest part takes.
+    pub fn half_a_part(&self) -> usize {
+        let most = self.parts.windows(2).map(|ends| ends[1] - ends[0]).max().unwrap_or(0);
+        (most / 2 / self.block).max(1) * self.block
     }
 
     /// Hands out the wires of all gates of a batch, in order.

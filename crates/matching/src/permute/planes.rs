@@ -205,8 +205,7 @@ impl PlaneRows {
             })?;
             return Ok(into);
         };
-        // A part of the rows at a time, in half of what a part of the network takes.
-        let part = (paged.part_rows() / 2).max(1);
+        let part = paged.half_a_part();
         let mut deal = SpillDeal::new(room, rows.div_ceil(part));
         each_placed(payload, places, blank, |place, row| {
             let number = place as usize / part;
