@@ -4,9 +4,9 @@
 //! So wires lie in blocks in the order of their numbers. A part that fits is in memory as a whole while its
 //! gates run; gates that reach further run on pieces of two blocks. Where `d` upper levels do not fit, every
 //! word is read `2 d + 1` times in a network and once more when its rows are handed out: four times where
-//! half of the wires fit; besides, the blocks at the ends of parts. Which blocks are read when is a function of sizes alone.
+//! half of the wires fit; besides, the blocks at the ends of parts. Which blocks are read when is a function
+//! of sizes alone.
 
-use super::Offsets;
 use super::gates::SwitchGates;
 use super::network::GateRun;
 use super::planes::PlaneWord;
