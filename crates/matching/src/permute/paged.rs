@@ -7,6 +7,7 @@
 //! half of the wires fit; besides, the blocks at the ends of parts. Which blocks are read when is a function
 //! of sizes alone.
 
+use super::Offsets;
 use super::gates::SwitchGates;
 use super::network::GateRun;
 use super::planes::PlaneWord;
