@@ -14,7 +14,7 @@ pub struct ShareTable {
     layout: PayloadLayout,
     rows: u64,
     block_rows: u64,
-    blocks: SpillQueue,
+    blocks: Box<SpillQueue>,
 }
 
 /// The block of a [`ShareTable`] that a reader has met last. One reader reads one table.
@@ -30,7 +30,7 @@ impl ShareTable {
     pub(crate) fn new(layout: PayloadLayout, room: &SpillRoom) -> Self {
         let width = layout.row_bytes().max(1);
         let block_rows = (BLOCK_BYTES / width).clamp(1, BLOCK_ROWS);
-        let blocks = SpillQueue::new(room, block_rows * width);
+        let blocks = Box::new(SpillQueue::new(room, block_rows * width));
         Self { layout, rows: 0, block_rows: block_rows as u64, blocks }
     }
 
