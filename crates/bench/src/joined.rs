@@ -3,7 +3,10 @@
 
 use super::people::People;
 use base::Error;
-use matching::{JoinedPart, JoinedShares, PayloadTable, ValidEntries};
+use matching::{
+    JoinedPart, JoinedShares, PayloadLayout, PayloadSource, PayloadTable, PayloadTaker, ShareBlock,
+    ValidEntries,
+};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::Path;
@@ -31,64 +34,90 @@ enum PartyWords {
 }
 
 /// A payload of `columns` columns of 64 bits.
-pub fn layout(columns: usize) -> Result<matching::PayloadLayout, Error> {
-    matching::PayloadLayout::new(std::iter::repeat_n(matching::TableField::number(8), columns))
+pub fn layout(columns: usize) -> Result<PayloadLayout, Error> {
+    PayloadLayout::new(std::iter::repeat_n(matching::TableField::number(8), columns))
 }
 
-/// The payload of a party's rows.
-pub fn payload(people: &People, rows: u64, columns: usize) -> Result<PayloadTable, Error> {
-    let mut table = PayloadTable::zeros(layout(columns)?, rows)?;
-    for row in 0..rows {
-        for column in 0..columns {
-            table.set(row, column, People::value(people.person(row), column).into());
-        }
+/// Rows whose payload is made up at a time.
+const BATCH: u64 = 4096;
+
+/// The payload of a party's rows, made up as it is read.
+pub struct PeopleValues<'a> {
+    people: &'a People,
+    rows: u64,
+    layout: PayloadLayout,
+}
+
+impl<'a> PeopleValues<'a> {
+    /// So many columns of so many rows.
+    pub fn new(people: &'a People, rows: u64, columns: usize) -> Result<Self, Error> {
+        Ok(Self { people, rows, layout: layout(columns)? })
     }
-    Ok(table)
+}
+
+impl PayloadSource for PeopleValues<'_> {
+    fn layout(&self) -> &PayloadLayout {
+        &self.layout
+    }
+
+    fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    fn each(&self, take: &mut PayloadTaker<'_>) -> Result<(), Error> {
+        for first in (0..self.rows).step_by(BATCH as usize) {
+            let mut table = PayloadTable::zeros(self.layout.clone(), BATCH.min(self.rows - first))?;
+            for row in 0..table.rows() {
+                for column in 0..self.layout.fields().len() {
+                    table.set(row, column, People::value(self.people.person(first + row), column).into());
+                }
+            }
+            take(first, &table)?;
+        }
+        Ok(())
+    }
 }
 
 /// Writes what a party holds.
 pub fn save(joined: &JoinedShares, people: &People, path: &Path) -> Result<(), Error> {
-    let words = |table: &PayloadTable| {
-        let word = |b: &[u8]| u64::from_le_bytes(b.try_into().expect("columns of 64 bits"));
-        table.bytes().chunks_exact(8).map(word).collect()
-    };
-    let part = |part: &JoinedPart| match part {
-        JoinedPart::Shared(table) => PartyWords::Shared(words(table)),
-        // People instead of rows; all ones where there is none.
-        JoinedPart::Mine(rows) => {
-            let person = |row: &u32| {
-                if *row == matching::payload::ABSENT { u64::MAX } else { people.person((*row).into()) }
-            };
-            PartyWords::Mine(rows.iter().map(person).collect())
+    let failed = |e: &std::io::Error| Error::io("keeping shares for the check", e);
+    let mut file = BufWriter::new(File::create(path).map_err(|e| failed(&e))?);
+    let mut put = |word: u64| file.write_all(&word.to_le_bytes()).map_err(|e| failed(&e));
+    put(joined.rows)?;
+    put(joined.slots.into())?;
+    for part in &joined.parts {
+        match part {
+            JoinedPart::Shared(table) => {
+                let fields = table.layout().fields().len();
+                put(1)?;
+                put(table.rows() * fields as u64)?;
+                let mut block = ShareBlock::default();
+                for row in 0..table.rows() {
+                    (0..fields).try_for_each(|field| put(table.get(row, field, &mut block)? as u64))?;
+                }
+            }
+            // People instead of rows; all ones where there is none.
+            JoinedPart::Mine(rows) => {
+                put(2)?;
+                put(rows.len() as u64)?;
+                for row in rows {
+                    let absent = *row == matching::payload::ABSENT;
+                    put(if absent { u64::MAX } else { people.person((*row).into()) })?;
+                }
+            }
+            JoinedPart::Theirs => [3, 0].into_iter().try_for_each(&mut put)?,
         }
-        JoinedPart::Theirs => PartyWords::Theirs,
+    }
+    let (tag, valid) = match &joined.valid {
+        ValidEntries::All => (0, &[][..]),
+        ValidEntries::Shared(bits) => (1, &bits[..]),
+        ValidEntries::Mine(bits) => (2, &bits[..]),
+        ValidEntries::Theirs => (3, &[][..]),
     };
-    let valid = match &joined.valid {
-        ValidEntries::All => PartyWords::All,
-        ValidEntries::Shared(bits) => PartyWords::Shared(bits.clone()),
-        ValidEntries::Mine(bits) => PartyWords::Mine(bits.clone()),
-        ValidEntries::Theirs => PartyWords::Theirs,
-    };
-    let file = File::create(path).map_err(|e| Error::io("keeping shares for the check", &e))?;
-    let mut file = BufWriter::new(file);
-    let mut put = |word: u64| file.write_all(&word.to_le_bytes());
-    let all = || -> std::io::Result<()> {
-        put(joined.rows)?;
-        put(joined.slots.into())?;
-        for words in [part(&joined.parts[0]), part(&joined.parts[1]), valid] {
-            let (tag, words) = match words {
-                PartyWords::All => (0, Vec::new()),
-                PartyWords::Shared(words) => (1, words),
-                PartyWords::Mine(words) => (2, words),
-                PartyWords::Theirs => (3, Vec::new()),
-            };
-            put(tag)?;
-            put(words.len() as u64)?;
-            words.into_iter().try_for_each(&mut put)?;
-        }
-        Ok(())
-    };
-    all().and_then(|()| file.flush()).map_err(|e| Error::io("keeping shares for the check", &e))
+    put(tag)?;
+    put(valid.len() as u64)?;
+    valid.iter().try_for_each(|word| put(*word))?;
+    file.flush().map_err(|e| failed(&e))
 }
 
 /// Reads what a party holds.

@@ -1,5 +1,6 @@
 //! `bench match`: a matching protocol on made-up people.
 
+use super::joined::PeopleValues;
 use super::names::{TransportName, only};
 use super::party::{PartyMeasurement, PartyResult, Work};
 use super::people::{self, People};
@@ -44,7 +45,7 @@ pub struct MatchingArgs {
     /// What carries the columns of ps3i and collecting; permute-share unless told otherwise
     #[arg(long, value_name = "NAME")]
     backend: Option<BackendName>,
-    /// Memory of each party for pid, such as 64M; beyond it columns go to disk
+    /// Memory of each party for pid and ps3i, such as 64M; beyond it columns go to disk
     #[arg(long, value_name = "BYTES", value_parser = parse_memory)]
     memory: Option<u64>,
     /// How bytes travel
@@ -114,7 +115,7 @@ impl MatchingArgs {
                 "ps3i, collecting or circuit-psi",
             ),
             ("backend", self.backend.is_some(), &[Ps3i, Collecting], "ps3i or collecting"),
-            ("memory", self.memory.is_some(), &[Pid], "pid"),
+            ("memory", self.memory.is_some(), &[Pid, Ps3i], "pid or ps3i"),
         ];
         match rules.iter().find(|(_, given, of, _)| *given && !of.contains(&self.protocol)) {
             None => Ok(()),
@@ -230,10 +231,10 @@ impl MatchSetting {
         let mut payload = None;
         if let Some(shared) = matcher.features().form.shared() {
             options.layouts = [joined::layout(columns)?, joined::layout(columns)?];
-            let own = shared[usize::from(party)].then(|| joined::payload(&people, self.rows, columns));
+            let own = shared[usize::from(party)].then(|| PeopleValues::new(&people, self.rows, columns));
             payload = own.transpose()?;
         }
-        Ok(matcher.run(session, &people, payload.as_ref(), &options)?.output)
+        Ok(matcher.run(session, &people, payload.as_ref().map(|values| values as _), &options)?.output)
     }
 
     /// What the check needs of it.

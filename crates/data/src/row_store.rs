@@ -75,8 +75,14 @@ struct Block {
 
 impl From<Rows> for RowStore {
     fn from(rows: Rows) -> Self {
-        let groups = rows.groups();
-        Self { rows: rows.identifiers().len() as u64, groups, held: Held::Memory(Arc::new(rows)) }
+        Self::from(Arc::new(rows))
+    }
+}
+
+/// A block of rows by itself.
+impl From<Arc<Rows>> for RowStore {
+    fn from(rows: Arc<Rows>) -> Self {
+        Self { rows: rows.identifiers().len() as u64, groups: rows.groups(), held: Held::Memory(rows) }
     }
 }
 

@@ -48,7 +48,7 @@ talks! {
         let layout = PayloadLayout::new([TableField::number(8), TableField::bits(9)])?;
         let rows = mine(s);
         let payload = payload(&layout, rows.flat().rows())?;
-        let payload = (s.me() == PartyId(1)).then_some(&payload);
+        let payload = (s.me() == PartyId(1)).then_some(&payload as _);
         CircuitJoin.run(s, &rows.flat(), payload, &join_options(layout)).map(|_| ())
     });
     "ot", 10_000, OT_FLAVOURS = Talk::new(2, |s| flavours(s, OT));

@@ -111,8 +111,13 @@ pub fn shares(
     payloads: [Payload<'_>; 2],
 ) -> Result<(), Error> {
     let mut columns = Vec::new();
+    let [first, second] = joined.parts.each_ref().map(|part| match part {
+        JoinedPart::Shared(table) => table.whole().map(Some),
+        JoinedPart::Mine(_) | JoinedPart::Theirs => Ok(None),
+    });
+    let shares = [first?, second?];
     for (party, payload) in payloads.iter().enumerate() {
-        columns.extend(sources(&joined.parts[party], payload, party, joined.slots)?);
+        columns.extend(sources(&joined.parts[party], &shares[party], payload, party, joined.slots)?);
     }
     let mut about = About { columns: columns.iter().map(|c| c.about.clone()).collect(), ..about.clone() };
     about.rows = joined.rows;
@@ -161,17 +166,18 @@ struct Source<'a> {
 
 fn sources<'a>(
     part: &'a JoinedPart,
+    shares: &'a Option<PayloadTable>,
     payload: &Payload<'a>,
     party: usize,
     slots: u32,
 ) -> Result<Vec<Source<'a>>, Error> {
-    let (table, rows) = match (part, payload.own) {
-        (JoinedPart::Theirs, _) => return Ok(Vec::new()),
-        (JoinedPart::Shared(table), _) => (table, None),
-        (JoinedPart::Mine(rows), Some(own)) => (own, Some(&rows[..])),
-        (JoinedPart::Mine(_), None) => {
+    let (table, rows) = match (part, shares, payload.own) {
+        (JoinedPart::Mine(rows), _, Some(own)) => (own, Some(&rows[..])),
+        (JoinedPart::Mine(_), _, None) => {
             return Err(Error::misuse("own rows of a join need the table of them"));
         }
+        (_, Some(table), _) => (table, None),
+        (_, None, _) => return Ok(Vec::new()),
     };
     if table.layout().fields().len() != payload.names.len() {
         return Err(Error::misuse("a payload has another number of columns than names"));
@@ -267,6 +273,8 @@ mod tests {
     use arrow_array::Array;
     use arrow_array::cast::AsArray;
     use arrow_array::types::{UInt32Type, UInt64Type};
+    use matching::ShareTable;
+    use matching::spill::SpillRoom;
     use matching::{PayloadLayout, TableField};
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
     use std::os::unix::fs::PermissionsExt;
@@ -316,7 +324,10 @@ mod tests {
         let joined = JoinedShares {
             rows: 2,
             slots: 2,
-            parts: [JoinedPart::Mine(vec![2, matching::payload::ABSENT]), JoinedPart::Shared(theirs)],
+            parts: [
+                JoinedPart::Mine(vec![2, matching::payload::ABSENT]),
+                JoinedPart::Shared(ShareTable::of(&theirs, &SpillRoom::new(None, None)).unwrap()),
+            ],
             valid: ValidEntries::Shared(vec![0b1001]),
         };
         let names = [vec!["t".to_owned()], vec!["x".to_owned(), "y".to_owned()]];

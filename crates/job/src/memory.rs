@@ -83,6 +83,11 @@ pub fn least(rows: u64, lanes: u32) -> u64 {
     reading.max(matching).max(laying).max(computing).div_ceil(MIB) * MIB
 }
 
+/// The `memory` of which a match gets so much room, for so many own rows in state.
+pub(crate) fn with_room(room: u64, rows: u64) -> u64 {
+    BASE + LISTS * rows + 2 * room
+}
+
 /// Refuses rows in state where even that is more than may be taken.
 ///
 /// # Errors

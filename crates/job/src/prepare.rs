@@ -2,10 +2,11 @@
 //! known.
 
 use crate::engines::StudyEngine;
+use crate::memory;
 use crate::spool::{check_room, spool_room, state_warning};
 use base::{Error, PartyId, Roster, limits};
 use data::{DataLocation, InputReport, RowStore, Rows, read_rows};
-use matching::{ContaminatedRule, RowInfluence};
+use matching::{ContaminatedRule, MatchFeatures, RowInfluence, spill};
 use net::Identity;
 use num_traits::Zero;
 use privacy::dummies;
@@ -198,12 +199,7 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
     let room = spool_room(party, first, built.len())?;
     let data = DataLocation { path: &party.data, store: &party.store };
     let (rows, inputs) = read_rows(data, first, place(first, party), room.as_ref())?;
-    check_memory(
-        party,
-        &rows,
-        &inputs,
-        built.len() as u64 * first.matching.matcher.features().bytes_per_row,
-    )?;
+    check_memory(party, &rows, &inputs, (built.len() as u64, &first.matching.matcher.features()))?;
     if rows.spool().is_some() {
         // The peer's are not known yet: as many.
         check_room(party, first, place(first, party), [rows.len(); 2], true)?;
@@ -341,13 +337,20 @@ fn check_memory(
     party: &PartySetup,
     rows: &RowStore,
     inputs: &InputReport,
-    per_row: u64,
+    (runs, features): (u64, &MatchFeatures),
 ) -> Result<(), Error> {
-    let need = inputs.memory + per_row * rows.len();
-    if rows.spool().is_some() || need <= party.memory {
+    let need = match rows.spool() {
+        None => inputs.memory + runs * features.bytes_per_row * rows.len(),
+        Some(_) => match features.held_per_row * rows.len() {
+            ..=spill::MEMORY_MIN => 0,
+            held => memory::with_room(held, rows.len()),
+        },
+    };
+    if need <= party.memory {
         return Ok(());
     }
     let how = match party.state {
+        _ if rows.spool().is_some() => "raise it: so much of this match cannot be moved to `state`",
         None => "raise it, or name a place for what does not fit: `state`",
         Some(_) => {
             "raise it: this match, a spine kept or used, or several runs at a time need all rows there"

@@ -72,7 +72,7 @@ fn main() {
         let people = People { from: me as u64 * (rows - rows / 2), rows, keys };
         let brings = shared.is_some_and(|shared| shared[me]);
         let payload = brings.then(|| PayloadTable::zeros(layout.clone(), rows)).transpose()?;
-        let outcome = matcher.run(session, &people, payload.as_ref(), &options)?;
+        let outcome = matcher.run(session, &people, payload.as_ref().map(|table| table as _), &options)?;
         Ok((outcome.disclosed.sizes, session.traffic().sent("")))
     });
     let seconds = start.elapsed().as_secs_f64();

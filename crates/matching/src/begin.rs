@@ -3,7 +3,7 @@
 use crate::dummies::{self, DummyPlan};
 use crate::identifiers::IdentifierSource;
 use crate::matcher::{MatchFeatures, MatchOptions};
-use crate::payload::PayloadTable;
+use crate::payload::PayloadSource;
 use base::{Error, Fault, PartyId, limits};
 use net::Session;
 
@@ -12,7 +12,7 @@ pub(crate) fn begin(
     (name, features): (&str, MatchFeatures),
     session: &Session,
     own: &dyn IdentifierSource,
-    payload: Option<&PayloadTable>,
+    payload: Option<&dyn PayloadSource>,
     options: &MatchOptions,
 ) -> Result<Option<DummyPlan>, Error> {
     let me = session.me().index();
@@ -29,7 +29,7 @@ pub(crate) fn begin(
         return Err(Error::limit("identifiers of a row", own.keys() as u64, most));
     }
     let shared = features.form.shared().is_some_and(|shared| shared[me]);
-    let fits = |payload: &PayloadTable| {
+    let fits = |payload: &dyn PayloadSource| {
         shared && payload.rows() == own.rows() && *payload.layout() == options.layouts[me]
     };
     if !payload.map_or(!shared, fits) {

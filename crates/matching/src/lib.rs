@@ -26,6 +26,7 @@ pub mod pid;
 mod places;
 pub mod ps3i;
 pub mod salted_key;
+mod share_table;
 pub mod spill;
 mod tags;
 mod terms;
@@ -44,12 +45,14 @@ pub use matcher::{
 };
 pub use multi_pid::MultiId;
 pub use payload::{
-    JoinedPart, JoinedShares, PayloadLayout, PayloadTable, ShareRing, TableField, ValidEntries,
+    JoinedPart, JoinedShares, PayloadLayout, PayloadSource, PayloadTable, PayloadTaker, ShareRing,
+    TableField, ValidEntries,
 };
 pub use pid::{PrivateId, is_cut, other_rows};
 pub use places::OwnPlaces;
 pub use ps3i::InnerJoin;
 pub use salted_key::SaltedKey;
+pub use share_table::{ShareBlock, ShareTable};
 
 /// All protocols. Of those that share a name the first that fits is taken.
 pub static MATCHERS: [&dyn Matcher; 8] =

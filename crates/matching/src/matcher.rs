@@ -7,7 +7,7 @@
 use crate::begin::begin;
 use crate::dummies::{Dummies, PaddedIdentifiers, ShownSizes};
 use crate::identifiers::IdentifierSource;
-use crate::payload::{JoinedShares, PayloadLayout, PayloadTable};
+use crate::payload::{JoinedShares, PayloadLayout, PayloadSource};
 use crate::places::OwnPlaces;
 use base::{Cost, Error, PartyId, Seed, limits};
 use net::Session;
@@ -58,7 +58,7 @@ pub trait Matcher: Sync {
         &self,
         session: &mut Session,
         own: &dyn IdentifierSource,
-        payload: Option<&PayloadTable>,
+        payload: Option<&dyn PayloadSource>,
         options: &MatchOptions,
     ) -> Result<MatchOutcome, Error> {
         let run = |session: &mut Session| {
@@ -97,7 +97,7 @@ pub struct MatchInput<'a> {
     /// Identifiers of own rows, and behind them dummies.
     pub rows: PaddedIdentifiers<'a>,
     /// A row per own row, where this party's values become shares.
-    pub payload: Option<&'a PayloadTable>,
+    pub payload: Option<&'a dyn PayloadSource>,
     /// How the match is run.
     pub options: &'a MatchOptions,
 }
@@ -132,7 +132,8 @@ pub struct MatchFeatures {
     pub dummies: bool,
     /// Whether a match that was cut can go on: [`MatchOptions::resume`].
     pub resumes: bool,
-    /// Whether it reads identifiers in their order, a few times, and needs little memory besides.
+    /// Whether it reads identifiers and payload in their order, a few times, and moves what does not fit its
+    /// memory to disk, but for [`MatchFeatures::held_per_row`].
     pub streams: bool,
     /// Whether its spine can be kept for later studies.
     pub keeps_spine: bool,
@@ -154,6 +155,9 @@ pub struct MatchFeatures {
     pub contaminated: &'static [ContaminatedRule],
     /// Bytes that matching and aligning take per own row, with a peer of the same size.
     pub bytes_per_row: u64,
+    /// Bytes per own row that it cannot move to disk, with a peer of the same size, as a part of the memory
+    /// that it needs.
+    pub held_per_row: u64,
 }
 
 impl MatchFeatures {
@@ -176,6 +180,7 @@ impl MatchFeatures {
         keeps_repeats: false,
         contaminated: &[ContaminatedRule::Ignore],
         bytes_per_row: 120,
+        held_per_row: 0,
     };
     /// Shares of the values of both parties, with dummies.
     pub(crate) const SHARES: Self =
@@ -320,8 +325,8 @@ pub struct MatchOptions {
     pub threads: usize,
     /// The most rows accepted from each peer, dummies included.
     pub peer_rows_max: u64,
-    /// The most bytes of memory for columns; none: no bound. Private-ID of two parties moves columns beyond
-    /// it to disk, the others refuse.
+    /// The most bytes of memory for columns; none: no bound. Private-ID and PS3I of two parties move columns
+    /// beyond it to disk, the others refuse.
     pub memory: Option<u64>,
     /// Where columns go beyond `memory`, in files without a name; none: the system's folder for temporary
     /// files.

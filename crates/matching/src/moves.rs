@@ -7,8 +7,9 @@
 
 use crate::matcher::{MatchOptions, ShareBackend};
 use crate::paillier::{self, PayloadGiver};
-use crate::payload::PayloadTable;
-use crate::permute::{ExtendedMap, PlaneRows, Switchboard, extended, network, route};
+use crate::permute::{ExtendedMap, PlaneRows, SwitchSettings, Switchboard, extended, network};
+use crate::share_table::ShareTable;
+use crate::spill::SpillRoom;
 use crate::terms::PayloadVector;
 use base::{Error, PartyId};
 use net::Session;
@@ -26,6 +27,8 @@ pub(crate) struct PayloadMoves<'a> {
     pub extends: bool,
     /// The row of the peer's vector in each of its entries.
     pub map: &'a [u32],
+    /// Where rows and shares go that do not fit into memory.
+    pub room: &'a SpillRoom,
 }
 
 impl PayloadMoves<'_> {
@@ -35,10 +38,11 @@ impl PayloadMoves<'_> {
         session: &mut Session,
         own: &PayloadVector<'_>,
         options: &MatchOptions,
-    ) -> Result<[PayloadTable; 2], Error> {
+    ) -> Result<[ShareTable; 2], Error> {
         if self.rows.contains(&0) || self.entries == [0; 2] {
             // Nothing can match: shares of nothing.
-            let zeros = |part: usize| PayloadTable::zeros(options.layouts[part].clone(), self.entries[part]);
+            let zeros =
+                |part: usize| ShareTable::zeros(options.layouts[part].clone(), self.entries[part], self.room);
             return Ok([zeros(0)?, zeros(1)?]);
         }
         match options.backend {
@@ -52,7 +56,7 @@ impl PayloadMoves<'_> {
         session: &mut Session,
         own: &PayloadVector<'_>,
         options: &MatchOptions,
-    ) -> Result<[PayloadTable; 2], Error> {
+    ) -> Result<[ShareTable; 2], Error> {
         let [mine, theirs] = [session.me(), session.me().other()].map(PartyId::index);
         let extends = |part: usize| self.extends && part == 1;
         let gates = |part: usize| match extends(part) {
@@ -62,22 +66,29 @@ impl PayloadMoves<'_> {
         let expected = gates(0).max(gates(1));
         let mut board =
             session.step("ot", |s| Switchboard::new(s, options.ot.unwrap_or_default(), expected))?;
+        // Where rows change their number, they are in memory.
+        let roomy = SpillRoom::new(None, None);
+        let rows_room = if self.extends { &roomy } else { self.room };
         let give = |s: &mut Session, board: &mut Switchboard| {
-            let (own, entries) = (own.rows()?, self.entries[mine] as usize);
+            let (own, entries) = (own.rows(rows_room)?, self.entries[mine] as usize);
             match extends(mine) {
                 true => board.serve_extension(s, own, entries)?,
                 false => board.serve_permutation(s, own)?,
             }
-            .table(entries)
+            .into_shares(entries, self.room)
         };
         let take = |s: &mut Session, board: &mut Switchboard| {
             let rows = self.rows[theirs] as usize;
-            let zeros = PlaneRows::zeros(&options.layouts[theirs], rows)?;
-            match extends(theirs) {
-                true => board.extend(s, zeros, ExtendedMap::new(rows, self.map)?)?,
-                false => board.permute(s, zeros, route(&completed(self.map, rows))?)?,
+            let settings = match extends(theirs) {
+                true => TakerMap::Extended(ExtendedMap::new(rows, self.map)?),
+                false => TakerMap::Permutation(network::route_in_place(completed(self.map, rows))?),
+            };
+            let zeros = PlaneRows::zeros_within(rows_room, &options.layouts[theirs], rows)?;
+            match settings {
+                TakerMap::Extended(map) => board.extend(s, zeros, map)?,
+                TakerMap::Permutation(settings) => board.permute(s, zeros, settings)?,
             }
-            .table(self.entries[theirs] as usize)
+            .into_shares(self.entries[theirs] as usize, self.room)
         };
         self.both(session, &mut board, give, take)
     }
@@ -87,13 +98,16 @@ impl PayloadMoves<'_> {
         session: &mut Session,
         own: &PayloadVector<'_>,
         options: &MatchOptions,
-    ) -> Result<[PayloadTable; 2], Error> {
+    ) -> Result<[ShareTable; 2], Error> {
         let [mine, theirs] = [session.me(), session.me().other()].map(PartyId::index);
         let (own, seed) = (own.table()?, session.fork_seed("giver"));
         let giver = PayloadGiver::prepare(&seed, own.rows(), own.layout(), options.threads);
-        let give = |s: &mut Session, (): &mut ()| giver.give(s, &own, self.entries[mine]);
+        let give = |s: &mut Session, (): &mut ()| {
+            ShareTable::of(&giver.give(s, &own, self.entries[mine])?, self.room)
+        };
         let take = |s: &mut Session, (): &mut ()| {
-            paillier::take(s, &options.layouts[theirs], self.rows[theirs], self.map, options.threads)
+            let (layout, rows) = (&options.layouts[theirs], self.rows[theirs]);
+            ShareTable::of(&paillier::take(s, layout, rows, self.map, options.threads)?, self.room)
         };
         self.both(session, &mut (), give, take)
     }
@@ -103,9 +117,9 @@ impl PayloadMoves<'_> {
         &self,
         session: &mut Session,
         backend: &mut T,
-        give: impl FnOnce(&mut Session, &mut T) -> Result<PayloadTable, Error>,
-        take: impl FnOnce(&mut Session, &mut T) -> Result<PayloadTable, Error>,
-    ) -> Result<[PayloadTable; 2], Error> {
+        give: impl FnOnce(&mut Session, &mut T) -> Result<ShareTable, Error>,
+        take: impl FnOnce(&mut Session, &mut T) -> Result<ShareTable, Error>,
+    ) -> Result<[ShareTable; 2], Error> {
         let [first, second] = self.steps;
         if session.me() == PartyId(0) {
             let own = session.step(first, |s| give(s, backend))?;
@@ -116,10 +130,18 @@ impl PayloadMoves<'_> {
     }
 }
 
+/// What a taker sets its gates by.
+enum TakerMap {
+    Extended(ExtendedMap),
+    Permutation(SwitchSettings),
+}
+
 /// A permutation that begins with the picks; what follows them is dropped later.
 fn completed(picks: &[u32], rows: usize) -> Vec<u32> {
     let mut free = vec![true; rows];
     picks.iter().for_each(|&pick| free[pick as usize] = false);
     let rest = (0..rows as u32).filter(|&row| free[row as usize]);
-    picks.iter().copied().chain(rest).collect()
+    let mut all = Vec::with_capacity(rows);
+    all.extend(picks.iter().copied().chain(rest));
+    all
 }

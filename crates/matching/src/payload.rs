@@ -4,6 +4,7 @@
 //! is shared: a word of bits by exclusive or, a number by addition modulo a power of 256. Layouts are public,
 //! both parties know both; a table is its holder's secret, whether it holds values or shares.
 
+use crate::share_table::ShareTable;
 use base::{Error, limits};
 use zeroize::Zeroize;
 
@@ -212,13 +213,46 @@ impl Drop for PayloadTable {
     }
 }
 
+/// What an owner attaches to its rows, in their order, a few rows at a time: a table, or what is computed
+/// when it is asked for.
+pub trait PayloadSource: Sync {
+    /// The layout of its rows.
+    fn layout(&self) -> &PayloadLayout;
+
+    /// How many rows there are.
+    fn rows(&self) -> u64;
+
+    /// Hands out all rows in order, in tables, each with the number of its first row.
+    ///
+    /// # Errors
+    /// When they cannot be read; or what `take` says.
+    fn each(&self, take: &mut PayloadTaker<'_>) -> Result<(), Error>;
+}
+
+/// Takes the first row's number and some rows of a [`PayloadSource`].
+pub type PayloadTaker<'a> = dyn FnMut(u64, &PayloadTable) -> Result<(), Error> + 'a;
+
+impl PayloadSource for PayloadTable {
+    fn layout(&self) -> &PayloadLayout {
+        &self.layout
+    }
+
+    fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    fn each(&self, take: &mut PayloadTaker<'_>) -> Result<(), Error> {
+        take(0, self)
+    }
+}
+
 /// "No row of ours lies here", in [`JoinedPart::Mine`].
 pub const ABSENT: u32 = u32::MAX;
 
 /// One party's payload along the joined rows, as the other and itself hold it.
 pub enum JoinedPart {
     /// This party's shares of it: one row per joined row and slot, the slots of a joined row together.
-    Shared(PayloadTable),
+    Shared(ShareTable),
     /// It is ours, in the clear: for each joined row which of our rows lies there, or [`ABSENT`].
     Mine(Vec<u32>),
     /// It is the peer's, in the clear.

@@ -6,14 +6,18 @@
 //! [`SpillRoom`] and goes to a file without a name otherwise. Sorting is one partition after the other: each
 //! is read once and fits in memory.
 
+mod deal;
+mod sealed;
+
 use base::Error;
+pub(crate) use deal::SpillDeal;
+pub(crate) use sealed::SealedFile;
 use std::collections::VecDeque;
-use std::fs::File;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use zeroize::Zeroize;
 
 /// The least memory that a bounded room works with, in bytes; smaller bounds are taken as this one.
 pub const MEMORY_MIN: u64 = 2 << 20;
@@ -52,6 +56,8 @@ struct RoomBounds {
     memory: Option<u64>,
     /// Bytes that full blocks may still take.
     left: AtomicU64,
+    /// Bytes that came back from files.
+    read: AtomicU64,
     scratch: PathBuf,
 }
 
@@ -63,7 +69,40 @@ impl SpillRoom {
         let memory = memory.map(|bytes| bytes.max(MEMORY_MIN));
         let scratch = scratch.map_or_else(std::env::temp_dir, Path::to_path_buf);
         let left = AtomicU64::new(memory.map_or(u64::MAX, |m| m / 2));
-        Self(Arc::new(RoomBounds { memory, left, scratch }))
+        Self(Arc::new(RoomBounds { memory, left, read: AtomicU64::new(0), scratch }))
+    }
+
+    /// Bytes for what is worked on at a time, besides columns: a quarter of the memory.
+    pub(crate) fn working(&self) -> u64 {
+        self.0.memory.map_or(u64::MAX, |memory| memory / 4)
+    }
+
+    /// Bytes read back from files so far.
+    #[cfg(test)]
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.0.read.load(Ordering::Relaxed)
+    }
+
+    /// An empty file for what does not fit.
+    pub(crate) fn file(&self) -> Result<SealedFile, Error> {
+        SealedFile::create(&self.0.scratch).map_err(|e| self.spilling(&e))
+    }
+
+    /// What to say when a file cannot be written.
+    pub(crate) fn spilling(&self, error: &std::io::Error) -> Error {
+        Error::io(format_args!("spilling to {}", self.0.scratch.display()), error)
+    }
+
+    /// Reads back what was written.
+    pub(crate) fn read_back(
+        &self,
+        file: &SealedFile,
+        bytes: &mut [u8],
+        [offset, number]: [u64; 2],
+    ) -> Result<(), Error> {
+        self.0.read.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        let done = file.read(bytes, offset, number);
+        done.map_err(|e| Error::io("reading back what was spilled", &e))
     }
 
     /// Takes room for a block, if there is some.
@@ -107,7 +146,7 @@ impl Block {
 /// Where the blocks of one column are kept.
 struct Blocks {
     room: SpillRoom,
-    file: Option<File>,
+    file: Option<SealedFile>,
     end: u64,
 }
 
@@ -122,13 +161,12 @@ impl Blocks {
         if self.room.take(len as u64) {
             return Ok(Block::Memory(std::mem::take(open)));
         }
-        let scratch = &self.room.0.scratch;
-        let io = |e: &std::io::Error| Error::io(format_args!("spilling to {}", scratch.display()), e);
         let file = match &mut self.file {
             Some(file) => file,
-            none => none.insert(tempfile::tempfile_in(scratch).map_err(|e| io(&e))?),
+            none => none.insert(self.room.file()?),
         };
-        file.write_all_at(open, self.end).map_err(|e| io(&e))?;
+        // No offset is written twice, and as many numbers as bytes lie between two of them.
+        file.write(open, self.end, self.end).map_err(|e| self.room.spilling(&e))?;
         open.clear();
         self.end += len as u64;
         Ok(Block::Disk(self.end - len as u64, len))
@@ -151,8 +189,7 @@ impl Blocks {
         let start = into.len();
         into.resize(start + len, 0);
         let file = self.file.as_ref().expect("a block on disk lies in the file");
-        let done = file.read_exact_at(&mut into[start..], offset);
-        done.map_err(|e| Error::io("reading back what was spilled", &e))
+        self.room.read_back(file, &mut into[start..], [offset, offset])
     }
 }
 
@@ -374,6 +411,30 @@ impl SpillQueue {
             }
         }
         take(&self.open)
+    }
+
+    /// Replaces `into` by block `index`, the last one where there are no more; it stays.
+    ///
+    /// # Errors
+    /// When it cannot be read back.
+    pub(crate) fn block(&self, index: usize, into: &mut Vec<u8>) -> Result<(), Error> {
+        into.clear();
+        match self.full.get(index) {
+            Some(Block::Memory(bytes)) => into.extend_from_slice(bytes),
+            Some(Block::Disk(offset, len)) => self.blocks.read(*offset, *len, into)?,
+            None => into.extend_from_slice(&self.open),
+        }
+        Ok(())
+    }
+
+    /// Makes zeros of what is in memory.
+    pub(crate) fn wipe(&mut self) {
+        self.open.zeroize();
+        for block in &mut self.full {
+            if let Block::Memory(bytes) = block {
+                bytes.as_mut_slice().zeroize();
+            }
+        }
     }
 
     /// Replaces `into` by the next block: all of its bytes, but for the last one; nothing at the end.

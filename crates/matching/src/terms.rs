@@ -1,8 +1,9 @@
 //! What both kinds of joins to shares do alike: their terms, and the payloads that they bring.
 
 use crate::matcher::MatchOptions;
-use crate::payload::{PayloadTable, ShareRing};
+use crate::payload::{PayloadSource, PayloadTable, ShareRing};
 use crate::permute::PlaneRows;
+use crate::spill::SpillRoom;
 use base::Error;
 
 /// Bytes of a [`digest`].
@@ -27,41 +28,50 @@ pub(crate) fn digest(options: &MatchOptions, window: usize) -> [u8; BYTES] {
 
 /// Own payload in the order in which own rows were sent, dummies among them.
 pub(crate) struct PayloadVector<'a> {
-    payload: &'a PayloadTable,
-    /// The row at each place; those from the payload's length on are dummies.
-    order: &'a [u32],
+    payload: &'a dyn PayloadSource,
+    /// The place of each row; those from the payload's length on are dummies.
+    places: &'a [u32],
     /// The payload of a dummy.
     blank: Vec<u8>,
 }
 
 impl<'a> PayloadVector<'a> {
-    /// `payload` in this order.
+    /// `payload` with its rows at these places.
     pub fn new(
-        payload: Option<&'a PayloadTable>,
-        order: &'a [u32],
+        payload: Option<&'a dyn PayloadSource>,
+        places: &'a [u32],
         options: &MatchOptions,
     ) -> Result<Self, Error> {
         let payload = payload.ok_or_else(|| Error::misuse("a party whose values become shares has some"))?;
         let zeros = || vec![0; payload.layout().row_bytes()];
-        Ok(Self { payload, order, blank: options.blank.clone().unwrap_or_else(zeros) })
-    }
-
-    fn row(&self, place: usize) -> &[u8] {
-        let row = u64::from(self.order[place]);
-        if row < self.payload.rows() { self.payload.row(row) } else { &self.blank }
+        Ok(Self { payload, places, blank: options.blank.clone().unwrap_or_else(zeros) })
     }
 
     /// For a permutation network.
-    pub fn rows(&self) -> Result<PlaneRows, Error> {
-        PlaneRows::gather(self.payload.layout(), self.order.len(), |place| self.row(place))
+    pub fn rows(&self, room: &SpillRoom) -> Result<PlaneRows, Error> {
+        PlaneRows::placed(room, self.payload, self.places, &self.blank)
     }
 
     /// For encryption.
     pub fn table(&self) -> Result<PayloadTable, Error> {
-        let mut table = PayloadTable::zeros(self.payload.layout().clone(), self.order.len() as u64)?;
-        (0..self.order.len()).for_each(|i| table.row_mut(i as u64).copy_from_slice(self.row(i)));
+        let mut table = PayloadTable::zeros(self.payload.layout().clone(), self.places.len() as u64)?;
+        let mut put = |row: u64, bytes: &[u8]| {
+            table.row_mut(self.places[row as usize].into()).copy_from_slice(bytes);
+        };
+        self.payload.each(&mut |first, rows| {
+            (0..rows.rows()).for_each(|row| put(first + row, rows.row(row)));
+            Ok(())
+        })?;
+        (self.payload.rows()..self.places.len() as u64).for_each(|row| put(row, &self.blank));
         Ok(table)
     }
+}
+
+/// The place of each row in an order of all rows.
+pub(crate) fn places(order: &[u32]) -> Vec<u32> {
+    let mut places = vec![0; order.len()];
+    (0..).zip(order).for_each(|(place, row)| places[*row as usize] = place);
+    places
 }
 
 #[cfg(test)]

@@ -147,7 +147,7 @@ fn run_circuit(session: &mut Session, list: &Column, me: usize) -> Result<(), ba
         .run(
             session,
             &list.flat(),
-            (me == 1).then_some(&payload),
+            (me == 1).then_some(&payload as _),
             &with_layouts(&options, [PayloadLayout::default(), layout.clone()]),
         )
         .map(|_| ())

@@ -14,7 +14,7 @@ fn matched(x: &[String], y: &[String], seed: u64) -> usize {
     let done = Cluster::new(2, seed).run(|session| {
         let me = session.me().index();
         let payload = PayloadTable::zeros(PayloadLayout::default(), y.len() as u64)?;
-        let own = (me == 1).then_some(&payload);
+        let own = (me == 1).then_some(&payload as _);
         CircuitJoin.run(session, &columns[me].flat(), own, &MatchOptions::default())?.shares()
     });
     let [r, s] = [0, 1].map(|party: usize| done[party].as_ref().unwrap());
@@ -41,7 +41,7 @@ fn other_ots_are_noticed() {
         let payload = PayloadTable::zeros(PayloadLayout::default(), 5)?;
         let ot = [OtKind::Ferret, OtKind::SoftSpoken { k: 4 }][me];
         let options = MatchOptions { ot: Some(ot), ..MatchOptions::default() };
-        CircuitJoin.run(session, &column.flat(), (me == 1).then_some(&payload), &options).map(drop)
+        CircuitJoin.run(session, &column.flat(), (me == 1).then_some(&payload as _), &options).map(drop)
     });
     for error in done {
         let error = error.unwrap_err().to_string();
@@ -55,7 +55,7 @@ fn payload_is_the_senders_and_fits() {
         (Column::new(&ids(0..5)), PayloadLayout::new([matching::TableField::bits(9)]).unwrap());
     for payload in [Some(PayloadTable::zeros(layout.clone(), 4).unwrap()), None] {
         let done = Cluster::new(2, 1).run(|session| {
-            let own = payload.as_ref().filter(|_| session.me().0 == 1);
+            let own = payload.as_ref().filter(|_| session.me().0 == 1).map(|table| table as _);
             let options = with_layouts(&MatchOptions::default(), [PayloadLayout::default(), layout.clone()]);
             CircuitJoin.run(session, &column.flat(), own, &options).map(drop)
         });

@@ -21,7 +21,7 @@ fn errors(culprit: usize, fault: Fault) -> ([Option<String>; 2], [Record; 2]) {
     let done = run_both(sessions, |session| {
         let me = session.me().index();
         let options = MatchOptions { ot: Some(OtKind::SoftSpoken { k: 8 }), ..MatchOptions::default() };
-        let payload = (me == 1).then_some(&payload);
+        let payload = (me == 1).then_some(&payload as _);
         CircuitJoin
             .run(
                 session,

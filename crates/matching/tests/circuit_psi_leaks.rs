@@ -32,7 +32,7 @@ fn transcript(seed: u8, x: &[String], y: &[String], value: u128) -> ([Messages; 
             .run(
                 s,
                 &columns[me].flat(),
-                (me == 1).then_some(&payload),
+                (me == 1).then_some(&payload as _),
                 &with_layouts(&options, [PayloadLayout::default(), layout()]),
             )
             .unwrap()
@@ -111,6 +111,7 @@ fn shares_of_one_party_are_balanced() {
         let (mine, theirs) = (bits(r), bits(s));
         for party in &joined {
             let JoinedPart::Shared(table) = &party.parts[1] else { panic!("payload is shared") };
+            let table = table.whole().unwrap();
             for wanted in [0, 1] {
                 let bins = (0..party.rows).filter(|&bin| {
                     (kernels::bit(&mine, bin as usize) ^ kernels::bit(&theirs, bin as usize)) == wanted

@@ -40,7 +40,7 @@ fn transcript(seed: u8, people: [&[String]; 2]) -> [(Messages, [Vec<u8>; 2]); 2]
             .run(session, &own, Some(&table), &with_layouts(&options(), [layout(), layout()]))
             .unwrap();
         matched.shares().unwrap().parts.map(|part| match part {
-            JoinedPart::Shared(table) => table.bytes().to_vec(),
+            JoinedPart::Shared(table) => table.whole().unwrap().bytes().to_vec(),
             _ => panic!("a part is not shared"),
         })
     });

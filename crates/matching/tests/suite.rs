@@ -10,7 +10,8 @@ use common::ids;
 use matching::dummies::Dummies;
 use matching::{
     JoinedPart, JoinedShares, MATCHERS, MatchOptions, MatchOutcome, MatchOutput, MatchRoles, MatchSizes,
-    MatchSpine, Matcher, PayloadLayout, PayloadTable, ShareBackend, TableField, ValidEntries, matcher,
+    MatchSpine, Matcher, PayloadLayout, PayloadTable, ShareBackend, ShareBlock, ShareTable, TableField,
+    ValidEntries, matcher,
 };
 use net::cluster::Cluster;
 use net::{InjectedFault, Session, Traffic};
@@ -97,7 +98,9 @@ impl Case {
             };
             let rows = Rows { keys: 1, rows: list.iter().map(|id| vec![id.clone()]).collect() };
             let payload = shared.filter(|shared| shared[me]).map(|_| table(me, list));
-            let run = |s: &mut Session| self.matcher.run(s, &rows, payload.as_ref(), &options);
+            let run = |s: &mut Session| {
+                self.matcher.run(s, &rows, payload.as_ref().map(|table| table as _), &options)
+            };
             let outcome = session.step("match", run)?;
             let sizes = outcome.disclosed.sizes.clone();
             Ok(Told { outcome: Some(outcome), sizes, traffic: session.traffic().clone() })
@@ -227,7 +230,7 @@ impl Case {
         let fields = 0..layouts()[party].fields().len();
         match both.map(|joined| &joined.parts[party]) {
             [JoinedPart::Shared(a), JoinedPart::Shared(b)] => {
-                fields.map(|f| layouts()[party].fields()[f].join(a.get(at, f), b.get(at, f))).collect()
+                fields.map(|f| layouts()[party].fields()[f].join(share(a, at, f), share(b, at, f))).collect()
             }
             [JoinedPart::Mine(rows), JoinedPart::Theirs] | [JoinedPart::Theirs, JoinedPart::Mine(rows)] => {
                 // A row that is no caller's is a dummy's.
@@ -237,6 +240,10 @@ impl Case {
             _ => panic!("{}: parts do not fit each other", self.name()),
         }
     }
+}
+
+fn share(table: &ShareTable, row: u64, field: usize) -> u128 {
+    table.get(row, field, &mut ShareBlock::default()).unwrap()
 }
 
 fn spine(output: &MatchOutput) -> Option<&MatchSpine> {

@@ -96,7 +96,7 @@ fn hidden_size(ot: OtKind) -> String {
             .run(
                 session,
                 &column(session).flat(),
-                payload.as_ref(),
+                payload.as_ref().map(|table| table as _),
                 &with_layouts(&options, [PayloadLayout::default(), layout()]),
             )
             .map(drop)

@@ -7,12 +7,14 @@ use crate::ranges::RowRanges;
 use base::{Error, PartyId};
 use data::{ProgramRows, RowStore};
 use engine::Entries;
+use matching::ShareBlock;
 use matching::payload::{
-    ABSENT, JoinedPart, JoinedShares, PayloadLayout, PayloadTable, TableField, ValidEntries,
+    ABSENT, JoinedPart, JoinedShares, PayloadLayout, PayloadSource, PayloadTable, PayloadTaker, TableField,
+    ValidEntries,
 };
 use program::JoinedRows;
 use program::lower::{EntryKind, JoinedPlan, RowPayload};
-use program::{Holder, Op, Program, RowColumn};
+use program::{Holder, Op, Program, RowColumn, RowFold, ShardRows as _};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -63,46 +65,115 @@ impl Payloads {
         Ok([self.layout(PartyId(0))?, self.layout(PartyId(1))?])
     }
 
-    /// This party's rows in the order of `order` (empty: of the file), and behind them one of a row that is
-    /// not there.
-    fn table(
-        &self,
-        built: &Built,
-        rows: &Arc<RowStore>,
-        me: PartyId,
-        order: &[u32],
-    ) -> Result<PayloadTable, Error> {
-        let count = rows.len();
-        let mut table = PayloadTable::zeros(self.layout(me)?, count + 1)?;
-        // One row more than there are: nobody's.
-        let places: Vec<u32> = match order {
-            [] => (0..count as u32).collect(),
-            order => inverse(order),
-        };
-        let aligned = Arc::new(Aligned::new(rows.clone(), &places, count + 1)?);
-        let mut all = RangeRows::new(aligned, built, me, 0..count + 1)?;
+    /// Hands out what is attached to all rows of a shard, some at a time.
+    fn each(&self, me: PartyId, shard: &mut RangeRows, take: &mut PayloadTaker<'_>) -> Result<(), Error> {
+        let (layout, count) = (self.layout(me)?, shard.len());
         let payload = &self.payloads[me.index()];
         let mut entries = Entries::of(&self.plan, &payload.entries[0]);
-        for from in (0..=count).step_by(BATCH) {
-            let rows = BATCH.min((count + 1 - from) as usize);
-            entries.load(&mut all, from, rows)?;
+        for from in (0..count).step_by(BATCH) {
+            let rows = BATCH.min((count - from) as usize);
+            let mut table = PayloadTable::zeros(layout.clone(), rows as u64)?;
+            entries.load(shard, from, rows)?;
             for (f, field) in payload.fields.iter().enumerate() {
                 let mut words = vec![0u128; rows];
                 for (at, bit) in &field.parts {
                     let values = entries.get(payload.entries[0][*at]);
                     words.iter_mut().zip(values).for_each(|(word, value)| *word |= value << bit);
                 }
-                (from..).zip(words).for_each(|(row, word)| table.set(row, f, word));
+                (0..).zip(words).for_each(|(row, word)| table.set(row, f, word));
             }
+            take(from, &table)?;
         }
-        Ok(table)
+        Ok(())
+    }
+
+    /// What a row that is not there has attached.
+    fn blank(&self, built: &Built, rows: &Arc<RowStore>, me: PartyId) -> Result<Vec<u8>, Error> {
+        // Any rows: none of them is at the one place.
+        let some = match rows.spool() {
+            None => rows.clone(),
+            Some(_) => Arc::new(RowStore::from(rows.block(0)?)),
+        };
+        let aligned = Arc::new(Aligned::new(some, &[], 1)?);
+        let mut blank = Vec::new();
+        self.each(me, &mut RangeRows::new(aligned, built, me, 0..1)?, &mut |_, table| {
+            blank.extend_from_slice(table.bytes());
+            Ok(())
+        })?;
+        Ok(blank)
     }
 
     /// The totals that this party computes alone, from all rows of its file.
     fn alone(&self, built: &Built, rows: &Arc<RowStore>, me: PartyId) -> Result<Vec<(u32, u128)>, Error> {
-        let places: Vec<u32> = (0..rows.len() as u32).collect();
-        let aligned = Arc::new(Aligned::new(rows.clone(), &places, rows.len())?);
-        engine::alone(&self.plan, me, &mut RangeRows::new(aligned, built, me, 0..rows.len())?)
+        let mut totals: Vec<(u32, u128)> = Vec::new();
+        each_part(rows, &[], |_, part| {
+            let count = part.union();
+            let some = engine::alone(&self.plan, me, &mut RangeRows::new(part, built, me, 0..count)?)?;
+            if totals.is_empty() {
+                totals = some;
+                return Ok(());
+            }
+            for ((_, total), (fold, more)) in totals.iter_mut().zip(some) {
+                let RowFold::Sum { ty, .. } = &self.plan.program.folds[fold as usize] else {
+                    return Err(Error::misuse("only sums are computed alone, part by part"));
+                };
+                *total = total.wrapping_add(more) & ty.mask();
+            }
+            Ok(())
+        })?;
+        Ok(totals)
+    }
+}
+
+/// Hands out all rows, or a block at a time where they are not in memory, each with the number of its first
+/// row; in the order of `order` (empty: of the file), which is of rows in memory.
+fn each_part(
+    rows: &Arc<RowStore>,
+    order: &[u32],
+    mut take: impl FnMut(u64, Arc<Aligned>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let aligned = |part: Arc<RowStore>| {
+        let count = part.len();
+        let places: Vec<u32> = match order {
+            [] => (0..count as u32).collect(),
+            order => inverse(order),
+        };
+        Aligned::new(part, &places, count).map(Arc::new)
+    };
+    if rows.spool().is_none() {
+        return take(0, aligned(rows.clone())?);
+    }
+    let mut blocks = rows.blocks().enumerate();
+    blocks.try_for_each(|(n, (first, _))| take(first, aligned(Arc::new(RowStore::from(rows.block(n)?)))?))
+}
+
+/// What this party attaches to its rows, computed whenever it is asked for.
+pub(crate) struct OwnValues<'a> {
+    payloads: &'a Payloads,
+    layout: &'a PayloadLayout,
+    built: &'a Built,
+    rows: &'a Arc<RowStore>,
+    me: PartyId,
+    /// The order of the rows; empty for that of the file.
+    order: &'a [u32],
+}
+
+impl PayloadSource for OwnValues<'_> {
+    fn layout(&self) -> &PayloadLayout {
+        self.layout
+    }
+
+    fn rows(&self) -> u64 {
+        self.rows.len()
+    }
+
+    fn each(&self, take: &mut PayloadTaker<'_>) -> Result<(), Error> {
+        let Self { payloads, built, rows, me, order, .. } = *self;
+        each_part(rows, order, |first, part| {
+            let count = part.union();
+            let mut shard = RangeRows::new(part, built, me, 0..count)?;
+            payloads.each(me, &mut shard, &mut |from, table| take(first + from, table))
+        })
     }
 }
 
@@ -115,8 +186,6 @@ fn inverse(order: &[u32]) -> Vec<u32> {
 
 /// What the parties attach to their rows: the fields of both, and this party's values.
 pub(crate) struct Attached {
-    /// By party.
-    pub layouts: [PayloadLayout; 2],
     /// One row per own row, and behind them one of a row that is not there.
     table: PayloadTable,
 }
@@ -141,7 +210,7 @@ impl Attached {
             let real = layouts[me.index()].fields().len() - 1;
             (0..rows.identifiers.len() as u64).for_each(|row| table.set(row, real, 1));
         }
-        Ok(Self { layouts, table })
+        Ok(Self { table })
     }
 
     /// What a made-up row has attached.
@@ -186,25 +255,51 @@ pub(crate) fn column_layouts(program: &Program, dummies: bool) -> Result<[Payloa
 
 /// This party's half before the match.
 pub(crate) struct Half {
-    pub payloads: Payloads,
-    pub attached: Attached,
+    payloads: Payloads,
+    layouts: [PayloadLayout; 2],
+    /// What a row that is not there has attached.
+    pub blank: Vec<u8>,
+    /// What own rows have, and behind them [`Half::blank`], where they do not become shares.
+    own: Option<PayloadTable>,
     alone: Vec<(u32, u128)>,
     me: PartyId,
 }
 
 impl Half {
-    /// Computes what this party attaches to its rows, in the order of `order` (empty: of the file).
+    /// What this party brings, with its rows in the order of `order` (empty: of the file). Where they do not
+    /// become shares, what is attached to them is computed and kept.
     pub fn new(
         built: &Built,
         rows: &Arc<RowStore>,
-        me: PartyId,
+        (me, shared): (PartyId, bool),
         order: &[u32],
         plan: Arc<JoinedPlan>,
     ) -> Result<Self, Error> {
         let payloads = Payloads::new(built, plan)?;
-        let (table, alone) = (payloads.table(built, rows, me, order)?, payloads.alone(built, rows, me)?);
+        let (blank, alone) = (payloads.blank(built, rows, me)?, payloads.alone(built, rows, me)?);
         let layouts = payloads.layouts()?;
-        Ok(Self { payloads, attached: Attached { layouts, table }, alone, me })
+        let mut half = Self { payloads, layouts, blank, own: None, alone, me };
+        if !shared {
+            let mut own = PayloadTable::zeros(half.layouts[me.index()].clone(), rows.len() + 1)?;
+            half.values(built, rows, order).each(&mut |first, table| {
+                (0..table.rows()).for_each(|row| own.row_mut(first + row).copy_from_slice(table.row(row)));
+                Ok(())
+            })?;
+            own.row_mut(rows.len()).copy_from_slice(&half.blank);
+            half.own = Some(own);
+        }
+        Ok(half)
+    }
+
+    /// What is attached to these rows, of which this half was made.
+    pub fn values<'a>(
+        &'a self,
+        built: &'a Built,
+        rows: &'a Arc<RowStore>,
+        order: &'a [u32],
+    ) -> OwnValues<'a> {
+        let Self { payloads, layouts, me, .. } = self;
+        OwnValues { payloads, layout: &layouts[me.index()], built, rows, me: *me, order }
     }
 }
 
@@ -221,7 +316,7 @@ impl Shared {
     /// When the parts are not those of the plan: a bug.
     pub fn new(half: Half, joined: JoinedShares) -> Result<Self, Error> {
         let same = joined.slots == half.payloads.slots;
-        let layouts = &half.attached.layouts;
+        let layouts = &half.layouts;
         let entries = [joined.rows, joined.rows * u64::from(joined.slots)];
         let fits = |part: usize| match &joined.parts[part] {
             JoinedPart::Shared(table) => *table.layout() == layouts[part] && table.rows() >= entries[part],
@@ -239,22 +334,26 @@ impl Shared {
         self.joined.rows
     }
 
-    /// This party's share of an entry in one joined row.
-    fn share(&self, source: &Source, row: u64) -> u128 {
-        match *source {
+    /// This party's share of an entry in one joined row, for a reader that has met these blocks of both
+    /// parts.
+    fn share(&self, source: &Source, row: u64, blocks: &mut [ShareBlock; 2]) -> Result<u128, Error> {
+        Ok(match *source {
             Source::Field { party, slot, field, bit } => {
-                let word = match &self.joined.parts[party.index()] {
-                    JoinedPart::Shared(table) if party == PartyId(0) => table.get(row, field),
-                    JoinedPart::Shared(table) => {
-                        table.get(row * u64::from(self.joined.slots) + u64::from(slot), field)
+                let block = &mut blocks[party.index()];
+                let word = match (&self.joined.parts[party.index()], &self.half.own) {
+                    (JoinedPart::Shared(table), _) if party == PartyId(0) => table.get(row, field, block)?,
+                    (JoinedPart::Shared(table), _) => {
+                        table.get(row * u64::from(self.joined.slots) + u64::from(slot), field, block)?
                     }
-                    JoinedPart::Mine(own) => {
+                    (JoinedPart::Mine(own), Some(table)) => {
                         let at = own[row as usize];
-                        let table = &self.half.attached.table;
                         let at = if at == ABSENT { table.rows() - 1 } else { at.into() };
                         table.get(at, field)
                     }
-                    JoinedPart::Theirs => 0,
+                    (JoinedPart::Mine(_), None) => {
+                        return Err(Error::misuse("values that do not become shares are kept"));
+                    }
+                    (JoinedPart::Theirs, _) => 0,
                 };
                 word >> bit
             }
@@ -269,7 +368,7 @@ impl Shared {
                     ValidEntries::All => u128::from(self.half.me == PartyId(0)),
                 }
             }
-        }
+        })
     }
 }
 
@@ -286,6 +385,8 @@ pub(crate) struct JoinedRange {
     range: Range<u64>,
     /// Whether it is the unit that has what this party totals from its own file.
     totals: bool,
+    /// The block of either part that was read last.
+    blocks: [ShareBlock; 2],
 }
 
 impl JoinedRange {
@@ -310,7 +411,8 @@ impl JoinedRange {
             Ok((source, entry.kind.mask()))
         };
         let sources = plan.entries.iter().enumerate().map(source).collect::<Result<_, Error>>()?;
-        Ok(Self { sources, shared, range: ranges.range(unit), totals: unit == 0 })
+        let (range, totals) = (ranges.range(unit), unit == 0);
+        Ok(Self { sources, shared, range, totals, blocks: Default::default() })
     }
 }
 
@@ -320,9 +422,10 @@ impl JoinedRows for JoinedRange {
     }
 
     fn read(&mut self, entry: usize, from: u64, into: &mut [u128]) -> Result<(), Error> {
-        let (source, mask) = &self.sources[entry];
+        let Self { shared, sources, blocks, range, .. } = self;
+        let (source, mask) = &sources[entry];
         for (i, value) in (from..).zip(into) {
-            *value = self.shared.share(source, self.range.start + i) & mask;
+            *value = shared.share(source, range.start + i, blocks)? & mask;
         }
         Ok(())
     }

@@ -5,7 +5,6 @@ use super::join::{self, Attached, Half, JoinedRange, Shared};
 use super::owner::OwnerRun;
 use super::spine::{self, KeptSpine};
 use crate::align::{Aligned, RangeRows};
-use crate::engines::row_source;
 use crate::memory::MemoryShares;
 use crate::prepare::{Built, Checked};
 use crate::ranges::RowRanges;
@@ -14,18 +13,17 @@ use crate::stages::compute::UnitRows;
 use crate::stages::matching::{MatchStage, MatchUnit};
 use base::{Cost, Error, PartyId};
 use data::{RecentBlocks, RowKeys, RowStore, Rows};
-use engine::RowSource;
 use matching::dummies::Dummies;
 use matching::{
     ContaminatedRule, IdentifierSource, JoinedShares, MatchDisclosure, MatchOptions, MatchOutput, MatchSpine,
-    RepeatRule, salted_key,
+    PayloadSource, RepeatRule, salted_key,
 };
 use privacy::dummies;
 use release::rational::small;
 use report::{Disclosure, DummiesInfo};
 use std::path::Path;
 use std::sync::Arc;
-use study::TrialArm;
+use study::{Study, TrialArm};
 
 /// What a match gives the computation, and what it told.
 pub(crate) struct MatchedRows {
@@ -92,25 +90,36 @@ impl Brought {
         if study.matching.matcher.features().form.shared().is_none() {
             return Ok(Self::Nothing);
         }
-        match &**rows.in_memory(study.matching.matcher.name())? {
-            Rows::Program(columns) if study.only_matches() => {
-                Attached::columns(&built.program, columns, *me, dummies).map(Self::Columns)
-            }
-            _ => {
-                let plan =
-                    engines.joined().ok_or_else(|| Error::misuse("the engine of a study fits its match"))?;
-                let half = Half::new(built, rows, *me, order, plan.clone())?;
-                Ok(Self::Values(Box::new(half)))
-            }
+        if study.only_matches()
+            && let Rows::Program(columns) = &**rows.in_memory(study.matching.matcher.name())?
+        {
+            return Attached::columns(&built.program, columns, *me, dummies).map(Self::Columns);
+        }
+        let plan = engines.joined().ok_or_else(|| Error::misuse("the engine of a study fits its match"))?;
+        let half = Half::new(built, rows, (*me, shares(study, *me)), order, plan.clone())?;
+        Ok(Self::Values(Box::new(half)))
+    }
+
+    /// What a row that is not there has attached.
+    fn blank(&self) -> Option<&[u8]> {
+        match self {
+            Self::Nothing => None,
+            Self::Columns(attached) => Some(attached.blank()),
+            Self::Values(half) => Some(&half.blank),
         }
     }
 
-    fn attached(&self) -> Option<&Attached> {
-        match self {
+    /// What own rows have, in the order of `order`.
+    fn payload<'a>(
+        &'a self,
+        checked: &'a Checked,
+        order: &'a [u32],
+    ) -> Result<Option<Box<dyn PayloadSource + 'a>>, Error> {
+        Ok(match self {
             Self::Nothing => None,
-            Self::Columns(attached) => Some(attached),
-            Self::Values(half) => Some(&half.attached),
-        }
+            Self::Columns(attached) => Some(Box::new(attached.own()?)),
+            Self::Values(half) => Some(Box::new(half.values(&checked.built, &checked.rows, order))),
+        })
     }
 
     /// With the shares of it that came out.
@@ -121,6 +130,11 @@ impl Brought {
             Self::Values(half) => Ok(Placed::Joined(Arc::new(Shared::new(*half, joined)?))),
         }
     }
+}
+
+/// Whether a party's values become shares.
+fn shares(study: &Study, party: PartyId) -> bool {
+    study.matching.matcher.features().form.shared().is_some_and(|shared| shared[party.index()])
 }
 
 impl OwnerRun<'_> {
@@ -166,16 +180,17 @@ impl OwnerRun<'_> {
         let brought = Brought::of(self.checked, &order.rows, dummies.is_some())?;
         let mut options = self.match_options(stage, dummies, agreement)?;
         options.lists = order.test;
-        let mut payload = None;
-        if let (Some(attached), RowSource::Joined(shared)) =
-            (brought.attached(), row_source(&self.checked.study))
-        {
-            options.blank = Some(attached.blank().to_vec());
-            payload = shared[self.checked.me.index()].then(|| attached.own()).transpose()?;
-        }
+        options.blank = brought.blank().map(<[u8]>::to_vec);
+        let payload = match shares(&self.checked.study, self.checked.me) {
+            true => brought.payload(self.checked, &order.rows)?,
+            false => None,
+        };
         let resumed = options.resume.as_ref().is_some_and(|folder| folder.exists());
         let identifiers = &OwnKeys::new(&rows, &order.rows)?;
-        let done = stage.run(&MatchUnit { identifiers, payload, options }, &mut self.session)?;
+        let unit = MatchUnit { identifiers, payload: payload.as_deref(), options };
+        let done = stage.run(&unit, &mut self.session)?;
+        drop(unit);
+        drop(payload);
         let placed = match done.output {
             MatchOutput::Shares(joined) => brought.placed(joined)?,
             MatchOutput::Spine(spine) => {
@@ -235,10 +250,13 @@ impl OwnerRun<'_> {
         let repeats = RepeatRule::Error;
         let agreed = stage.agreed.clone();
         let mut options = MatchOptions { memory: Some(memory), dummies, salt, repeats, ..agreed };
-        if study.matching.matcher.features().resumes {
-            options.resume = self.journal();
+        let features = study.matching.matcher.features();
+        if features.streams {
             let state = rows.spool().and_then(|(state, _)| state.sealed().store().folder());
             options.scratch = self.party.work.clone().or_else(|| state.map(Path::to_path_buf));
+        }
+        if features.resumes {
+            options.resume = self.journal();
             options.afresh = if self.goes_on() { self.afresh(agreement)? } else { None };
         }
         Ok(options)

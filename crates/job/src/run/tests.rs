@@ -210,6 +210,25 @@ fn every_protocol_gives_the_same_exact_totals() {
     }
 }
 
+/// Rows in the party's state, columns and shares beside them, and the totals that the rows say.
+#[test]
+fn rows_outside_memory_give_the_same_exact_totals() {
+    let world = World::new();
+    for (protocol, more) in [("pid", ""), ("ps3i", "dummies = \"off\""), ("ps3i", "")] {
+        let parties = world.parties(&world.matching(protocol, ID, more), &|party| {
+            party.memory = 8 << 10;
+            let state = format!("{}-{protocol}-{}-state", party.as_party, more.len());
+            party.state = Some(world.folder.path().join(state).display().to_string());
+        });
+        let (sums, _) = totals(&parties).unwrap_or_else(|e| panic!("{protocol}, {more}: {e}"));
+        let checked = check(&parties[0]).unwrap().pop().unwrap();
+        assert!(checked.rows.spool().is_some() && checked.warnings.is_empty(), "{:?}", checked.warnings);
+        for (fold, expected) in truth(&checked) {
+            assert_eq!(sums[fold as usize], expected, "{protocol}, {more}, fold {fold}");
+        }
+    }
+}
+
 #[test]
 fn a_rerun_of_a_match_shows_the_same_sizes_and_is_charged_once() {
     let world = World::new();

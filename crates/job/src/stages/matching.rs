@@ -12,7 +12,7 @@ use base::{Cost, Error, limits};
 use engine::RowSource;
 use matching::{
     IdentifierSource, MatchDisclosure, MatchEstimate, MatchOptions, MatchOutcome, MatchSizes, Matcher,
-    PayloadTable,
+    PayloadSource,
 };
 use net::Session;
 use privacy::dummies;
@@ -32,7 +32,7 @@ pub(crate) struct MatchStage<'a> {
 pub(crate) struct MatchUnit<'a> {
     pub identifiers: &'a dyn IdentifierSource,
     /// A row per own row, where this party's values become shares.
-    pub payload: Option<PayloadTable>,
+    pub payload: Option<&'a dyn PayloadSource>,
     /// [`MatchStage::agreed`], with what is this party's own affair.
     pub options: MatchOptions,
 }
@@ -66,7 +66,7 @@ impl<'a> MatchStage<'a> {
     /// Those of [`Matcher::run`].
     pub fn run(&self, unit: &MatchUnit<'_>, session: &mut Session) -> Result<MatchOutcome, Error> {
         let MatchUnit { identifiers, payload, options } = unit;
-        session.step(self.name(), |s| self.matcher.run(s, *identifiers, payload.as_ref(), options))
+        session.step(self.name(), |s| self.matcher.run(s, *identifiers, *payload, options))
     }
 
     /// A server's part in it, with so many bytes of memory.

@@ -47,8 +47,10 @@ use crate::matcher::{
 };
 use crate::memory as room;
 use crate::payload::{
-    ABSENT, JoinedPart, JoinedShares, PayloadLayout, PayloadTable, TableField, ValidEntries,
+    ABSENT, JoinedPart, JoinedShares, PayloadLayout, PayloadSource, PayloadTable, TableField, ValidEntries,
 };
+use crate::share_table::ShareTable;
+use crate::spill::SpillRoom;
 use base::{Cost, Error, PartyId, Rng, Seed, limits};
 use cuckoo::{BinEntries, CuckooBins, EMPTY, FUNCTIONS};
 use kernels::{Aes128, Block, gf_add_multiples, prg_fill, xor_into};
@@ -137,12 +139,24 @@ impl Matcher for CircuitJoin {
         let party = Party { bins, shapes, seed, layout, peer, kind };
         let joined = match payload {
             None => party.receive(session, &keys, names.real_rows(), rng),
-            Some(payload) => party.send(session, &keys, payload, rng),
+            Some(payload) => party.send(session, &keys, &whole(*payload)?, rng),
         }?;
         let sizes = MatchSizes::apart(&rows, 1);
         let disclosed = MatchDisclosure { sizes, size_hidden: true, counts: Vec::new() };
         Ok(MatchOutcome { output: MatchOutput::Shares(joined), disclosed })
     }
+}
+
+/// All rows of the sender's payload: bins take them in any order.
+fn whole(payload: &dyn PayloadSource) -> Result<PayloadTable, Error> {
+    let mut table = PayloadTable::zeros(payload.layout().clone(), payload.rows())?;
+    let width = payload.layout().row_bytes();
+    payload.each(&mut |first, rows| {
+        let start = first as usize * width;
+        table.bytes_mut()[start..start + rows.bytes().len()].copy_from_slice(rows.bytes());
+        Ok(())
+    })?;
+    Ok(table)
 }
 
 /// What makes the OTs.
@@ -248,7 +262,10 @@ impl Party<'_> {
         Ok(JoinedShares {
             rows: all,
             slots: 1,
-            parts: [JoinedPart::Mine(mine), JoinedPart::Shared(shares)],
+            parts: [
+                JoinedPart::Mine(mine),
+                JoinedPart::Shared(ShareTable::of(&shares, &SpillRoom::new(None, None))?),
+            ],
             valid: ValidEntries::Shared(valid),
         })
     }
@@ -391,7 +408,10 @@ impl Party<'_> {
         Ok(JoinedShares {
             rows: all,
             slots: 1,
-            parts: [JoinedPart::Theirs, JoinedPart::Shared(shares)],
+            parts: [
+                JoinedPart::Theirs,
+                JoinedPart::Shared(ShareTable::of(&shares, &SpillRoom::new(None, None))?),
+            ],
             valid: ValidEntries::Shared(valid),
         })
     }

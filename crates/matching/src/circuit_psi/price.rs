@@ -102,12 +102,13 @@ pub fn memory(rows: [u64; 2], layout: &PayloadLayout, party: PartyId) -> u64 {
         + 4 * (shapes.value_bytes() + shapes.key_bytes()) as u64
         + (96 << 20);
     let block = Block::BYTES as u64;
-    common
-        + if party == PartyId(0) {
-            rows[0] * (block + 12) + bins.all() * 8 + shapes.elements(&bins) * 2 * block
-        } else {
-            rows[1] * (block + 12 + 12) + shapes.elements(&bins) * block
-        }
+    let working = if party == PartyId(0) {
+        rows[0] * (block + 12) + bins.all() * 8 + shapes.elements(&bins) * 2 * block
+    } else {
+        rows[1] * (block + 12 + 12) + shapes.elements(&bins) * block
+    };
+    // When they are handed out, shares are there twice, and most of the rest is gone.
+    common + working.max(bins.all() * layout.row_bytes() as u64)
 }
 
 #[cfg(test)]

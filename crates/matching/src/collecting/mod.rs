@@ -45,9 +45,11 @@ use crate::matcher::{
 };
 use crate::moves::PayloadMoves;
 use crate::payload::{JoinedPart, JoinedShares, ValidEntries};
-use crate::terms::PayloadVector;
+use crate::spill::SpillRoom;
+use crate::terms::{self, PayloadVector};
 use base::{Cost, Error, PartyId};
 use net::Session;
+use zeroize::Zeroizing;
 
 /// Largest value of [`MatchOptions::slots`] and of [`MatchOptions::degree`].
 pub const CAP_MAX: u32 = 1 << 10;
@@ -142,13 +144,15 @@ impl Matcher for CollectingJoin {
         check(session.me(), padded.real_rows(), options)?;
         let pairs = talk::pairs(session, padded, options)?;
         let SlotSizes { rows, keys, .. } = pairs.sizes;
-        let vector = PayloadVector::new(*payload, &pairs.order, options)?;
+        let places = Zeroizing::new(terms::places(&pairs.order));
+        let vector = PayloadVector::new(*payload, &places, options)?;
         let map = match &pairs.role {
             talk::CollectorRole::Joiner { map, .. } => map,
             talk::CollectorRole::Other { rho } => rho,
         };
         let (steps, entries) = (["anchors", "slots"], [rows[0], pairs.sizes.entries()]);
-        let moves = PayloadMoves { steps, rows, entries, extends: true, map };
+        let room = &SpillRoom::new(None, None);
+        let moves = PayloadMoves { steps, rows, entries, extends: true, map, room };
         let parts = moves.run(session, &vector, options)?;
         let valid = match &pairs.role {
             talk::CollectorRole::Joiner { valid, .. } => ValidEntries::Mine(valid.clone()),

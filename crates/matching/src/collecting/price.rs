@@ -140,9 +140,9 @@ pub fn memory(party: PartyId, sizes: SlotSizes, options: &MatchOptions) -> u64 {
         ShareBackend::PermuteShare => {
             wires * (2 * 16 * planes + 24 + 2 * u64::from(wires.max(2).ilog2()) / 8)
         }
-        // Tables, the map, and the peer's ciphertexts.
+        // Tables of rows and of shares, the map, and the peer's ciphertexts.
         ShareBackend::Paillier => {
-            wires * (16 * planes + 4) + paillier::memory(sizes.rows[peer], &layouts[peer])
+            wires * (2 * 16 * planes + 4) + paillier::memory(sizes.rows[peer], &layouts[peer])
         }
     };
     // Numbering own rows by identifier takes 32 bytes each at first, and 4 for good.

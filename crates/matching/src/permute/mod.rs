@@ -30,6 +30,7 @@
 pub mod extended;
 mod gates;
 pub mod network;
+mod paged;
 mod planes;
 mod price;
 
@@ -40,11 +41,14 @@ pub use price::TransferBill;
 
 use base::{Error, PartyId, limits};
 use gates::{GateFeed, SwitchGates};
-use kernels::{Block, TweakedHash, xor_masked};
+use kernels::{Block, LANES_MAX, TweakedHash, xor_masked};
 use net::Session;
 use network::{GateRuns, switches};
 use ot::{OtKind, Pair};
-use planes::{LaneArithmetic, PlaneAddition, PlaneWord, read_words, with_arithmetic, write_words};
+use planes::{
+    LaneArithmetic, PlaneAddition, PlanePacking, PlaneWord, read_words, with_arithmetic, write_words,
+};
+use std::ops::Range;
 use zeroize::Zeroize;
 
 /// Tweak field of this protocol, so that no other use of a session's hash meets it.
@@ -265,7 +269,7 @@ impl Switchboard {
                 let (head, tail) = keys.split_at(batch);
                 keys = tail;
                 feed.fill(batch, &mut self.scratch.batch);
-                self.scratch.serve(&mut self.ways[0], rows, head, delta);
+                self.scratch.serve(&mut self.ways[0], rows, head, delta)?;
                 session.link(peer).send(&self.scratch.message)?;
             }
             session.report(chunk as u64 * cut.chunk as u64 + len as u64, cut.gates);
@@ -313,7 +317,7 @@ impl Switchboard {
                 feed.fill(batch, &mut self.scratch.batch);
                 self.scratch.message.resize(batch * rows.row_bytes(), 0);
                 session.link(peer).recv(&mut self.scratch.message)?;
-                self.scratch.choose(&mut self.ways[1], rows, head, settings, start);
+                self.scratch.choose(&mut self.ways[1], rows, head, settings, start)?;
                 start += batch;
             }
             session.report(start as u64, cut.gates);
@@ -325,46 +329,93 @@ impl Switchboard {
     fn freshen(&mut self, rows: &mut PlaneRows, half: &Half<'_>) {
         let serves = matches!(half, Half::Serve);
         let way = &mut self.ways[usize::from(!serves)];
-        let [offsets, _] = &mut self.scratch.pads;
-        for at in (0..rows.len()).step_by(kernels::LANES_MAX) {
-            let lanes = kernels::LANES_MAX.min(rows.len() - at);
-            let (batch, places) = (way.next(), &mut self.scratch.keys);
-            places.clear();
-            places.extend((0..lanes as u128).map(Block));
-            offsets.resize(lanes, Block::ZERO);
-            let packing = &rows.packing.planes;
-            for (w, (plane, words)) in packing.iter().zip(&mut rows.planes).enumerate() {
-                way.hash.hash(Block::tweak(WORKER, batch, w as u64, 1), places, offsets);
-                with_arithmetic!(plane.adding, a => {
-                    for (word, offset) in words[at..at + lanes].iter_mut().zip(offsets.iter()) {
-                        let offset = gates::word(*offset);
-                        *word = if serves { a.add(*word, offset) } else { a.sub(*word, offset) };
-                    }
-                });
-            }
+        let mut offsets = Offsets { hash: way.hash.clone(), first: way.batches, serves, places: Vec::new() };
+        let pieces = rows.len().div_ceil(LANES_MAX);
+        way.batches += pieces as u64;
+        let len = rows.len();
+        let PlaneRows { packing, planes, paged, .. } = rows;
+        match paged {
+            // They are added when the rows are handed out.
+            Some(paged) => paged.offsets = Some(offsets),
+            None => (0..pieces).for_each(|piece| {
+                let start = piece * LANES_MAX;
+                offsets.apply(packing, piece as u64, planes, start..len.min(start + LANES_MAX));
+            }),
+        }
+    }
+}
+
+/// What both add to, or subtract from, all rows of a network in the end.
+struct Offsets {
+    hash: TweakedHash,
+    /// The first number of a batch that is theirs.
+    first: u64,
+    serves: bool,
+    places: Vec<Block>,
+}
+
+impl Offsets {
+    /// Those of [`LANES_MAX`] rows from `piece` times as many on, which are `rows` of `planes`.
+    fn apply(
+        &mut self,
+        packing: &PlanePacking,
+        piece: u64,
+        planes: &mut [Vec<PlaneWord>],
+        rows: Range<usize>,
+    ) {
+        let (serves, lanes) = (self.serves, rows.len());
+        self.places.clear();
+        self.places.extend((0..lanes as u128).map(Block));
+        let mut offsets = vec![Block::ZERO; lanes];
+        for (w, (plane, words)) in packing.planes.iter().zip(planes).enumerate() {
+            let tweak = Block::tweak(WORKER, self.first + piece, w as u64, 1);
+            self.hash.hash(tweak, &self.places, &mut offsets);
+            with_arithmetic!(plane.adding, a => {
+                for (word, offset) in words[rows.clone()].iter_mut().zip(&offsets) {
+                    let offset = gates::word(*offset);
+                    *word = if serves { a.add(*word, offset) } else { a.sub(*word, offset) };
+                }
+            });
         }
     }
 }
 
 impl Scratch {
+    /// Room for `lanes` gates of all planes.
+    fn resize(&mut self, planes: usize, lanes: usize) {
+        self.pads.iter_mut().for_each(|pads| pads.resize(planes * lanes, Block::ZERO));
+        self.words.resize(planes * lanes, [0; 2]);
+    }
+
     /// S's half of a batch; its message lies in `message` then.
-    fn serve(&mut self, way: &mut Way, rows: &mut PlaneRows, keys: &[Block], delta: Block) {
-        let (number, lanes) = (way.next(), keys.len());
+    fn serve(
+        &mut self,
+        way: &mut Way,
+        rows: &mut PlaneRows,
+        keys: &[Block],
+        delta: Block,
+    ) -> Result<(), Error> {
+        let (number, lanes, planes) = (way.next(), keys.len(), rows.packing.planes.clone());
         self.keys.clear();
         self.keys.extend(keys.iter().map(|key| *key ^ delta));
-        self.pads.iter_mut().for_each(|pads| pads.resize(lanes, Block::ZERO));
-        self.words.resize(lanes, [0; 2]);
-        self.message.clear();
-        let [zero, one] = &mut self.pads;
-        for (w, (plane, words)) in rows.packing.planes.iter().zip(&mut rows.planes).enumerate() {
-            let tweak = Block::tweak(WORKER, number, w as u64, 0);
-            way.hash.hash(tweak, keys, zero);
-            way.hash.hash(tweak, &self.keys, one);
-            with_arithmetic!(plane.adding, a => {
-                gates::serve(a, words, &self.batch, [&*zero, &*one], &mut self.words);
-            });
-            write_words(&self.words, plane.used, &mut self.message);
+        self.resize(planes.len(), lanes);
+        let Self { batch, keys: others, pads: [zero, one], words, message, .. } = self;
+        for w in 0..planes.len() {
+            let (tweak, of) = (Block::tweak(WORKER, number, w as u64, 0), w * lanes..(w + 1) * lanes);
+            way.hash.hash(tweak, keys, &mut zero[of.clone()]);
+            way.hash.hash(tweak, others, &mut one[of]);
         }
+        rows.each_group(batch, lanes, &mut |wires, gates, at| {
+            for (w, (plane, wires)) in planes.iter().zip(wires).enumerate() {
+                let of = w * lanes + at.start..w * lanes + at.end;
+                let pads = [&zero[of.clone()], &one[of.clone()]];
+                with_arithmetic!(plane.adding, a => gates::serve(a, wires, gates, pads, &mut words[of]));
+            }
+        })?;
+        message.clear();
+        let each = planes.iter().zip(words.chunks_exact(lanes));
+        each.for_each(|(plane, words)| write_words(words, plane.used, message));
+        Ok(())
     }
 
     /// R's half of a batch, after S's message, from gate `start` on.
@@ -375,23 +426,27 @@ impl Scratch {
         keys: &[Block],
         settings: &SwitchSettings,
         start: usize,
-    ) {
-        let (number, lanes) = (way.next(), keys.len());
+    ) -> Result<(), Error> {
+        let (number, lanes, planes) = (way.next(), keys.len(), rows.packing.planes.clone());
         self.masks.clear();
         self.masks.extend((start..start + lanes).map(|gate| settings.get(gate).wrapping_neg()));
-        let [pads, _] = &mut self.pads;
-        pads.resize(lanes, Block::ZERO);
-        self.words.resize(lanes, [0; 2]);
-        let mut message = &self.message[..];
-        for (w, (plane, words)) in rows.packing.planes.iter().zip(&mut rows.planes).enumerate() {
+        self.resize(planes.len(), lanes);
+        let Self { batch, masks, pads: [pads, _], words, message, .. } = self;
+        let mut message = &message[..];
+        for (w, plane) in planes.iter().enumerate() {
+            let of = w * lanes..(w + 1) * lanes;
             let (head, tail) = message.split_at(lanes * plane.used);
             message = tail;
-            read_words(head, plane.used, &mut self.words);
-            way.hash.hash(Block::tweak(WORKER, number, w as u64, 0), keys, pads);
-            with_arithmetic!(plane.adding, a => {
-                gates::choose(a, words, &self.batch, &self.masks, pads, &self.words);
-            });
+            read_words(head, plane.used, &mut words[of.clone()]);
+            way.hash.hash(Block::tweak(WORKER, number, w as u64, 0), keys, &mut pads[of]);
         }
+        rows.each_group(batch, lanes, &mut |wires, gates, at| {
+            for (w, (plane, wires)) in planes.iter().zip(wires).enumerate() {
+                let (masks, of) = (&masks[at.clone()], w * lanes + at.start..w * lanes + at.end);
+                let (pads, words) = (&pads[of.clone()], &words[of]);
+                with_arithmetic!(plane.adding, a => gates::choose(a, wires, gates, masks, pads, words));
+            }
+        })
     }
 }
 

@@ -153,13 +153,20 @@ const DONE: u32 = u32::MAX;
 /// # Errors
 /// `Misuse` when `permutation` is none.
 pub fn route(permutation: &[u32]) -> Result<SwitchSettings, Error> {
-    let n = permutation.len();
+    route_in_place(permutation.to_vec())
+}
+
+/// [`route`] of a permutation that nobody needs any more.
+pub(crate) fn route_in_place(permutation: Vec<u32>) -> Result<SwitchSettings, Error> {
+    let mut maps = Maps { input_of: permutation, output_of: Vec::new() };
+    let n = maps.input_of.len();
     let none = || Error::misuse("what should permute rows is not a permutation");
     let count = usize::try_from(switches(n as u64)).map_err(|_| none())?;
     let mut settings = SwitchSettings::straight(count);
-    let mut maps = Maps { input_of: permutation.to_vec(), output_of: vec![DONE; n] };
-    for (output, &input) in permutation.iter().enumerate() {
-        let place = maps.output_of.get_mut(input as usize).filter(|place| **place == DONE);
+    maps.output_of.resize(n, DONE);
+    let Maps { input_of, output_of } = &mut maps;
+    for (output, &input) in input_of.iter().enumerate() {
+        let place = output_of.get_mut(input as usize).filter(|place| **place == DONE);
         *place.ok_or_else(none)? = output as u32;
     }
     let mut parts = Maps { input_of: vec![0; n], output_of: vec![0; n] };

@@ -6,8 +6,13 @@
 //! `((a & !top) + (b & !top)) ^ ((a ^ b) & top)`. Bytes that are shared by exclusive or are fields of one
 //! bit. What is sent per row is what a row has.
 
-use crate::payload::{PayloadLayout, PayloadTable, ShareRing};
+use super::gates::SwitchGates;
+use super::paged::{GroupWork, PagedPlanes};
+use crate::payload::{PayloadLayout, PayloadSource, PayloadTable, ShareRing};
+use crate::share_table::ShareTable;
+use crate::spill::{SpillDeal, SpillRoom};
 use base::Error;
+use kernels::LANES_MAX;
 use zeroize::Zeroize;
 
 /// 16 bytes of a row.
@@ -120,6 +125,22 @@ impl PlanePacking {
     pub fn row_bytes(&self) -> usize {
         self.planes.iter().map(|plane| plane.used).sum()
     }
+
+    /// Writes a row where there are zeros.
+    fn set(&self, planes: &mut [Vec<PlaneWord>], at: usize, row: &[u8]) {
+        for piece in &self.pieces {
+            let word = &mut planes[piece.plane][at];
+            *word = halves(number(word) | read(&row[piece.row..][..piece.len]) << (8 * piece.offset));
+        }
+    }
+
+    /// Reads a row.
+    fn get(&self, planes: &[Vec<PlaneWord>], at: usize, row: &mut [u8]) {
+        for piece in &self.pieces {
+            let bytes = (number(&planes[piece.plane][at]) >> (8 * piece.offset)).to_le_bytes();
+            row[piece.row..][..piece.len].copy_from_slice(&bytes[..piece.len]);
+        }
+    }
 }
 
 /// Rows of a layout in planes: one party's shares of them, or their values. Wiped when dropped.
@@ -127,7 +148,10 @@ pub struct PlaneRows {
     layout: PayloadLayout,
     pub(super) packing: PlanePacking,
     rows: usize,
+    /// All planes, where they are in memory.
     pub(super) planes: Vec<Vec<PlaneWord>>,
+    /// All planes, where they are not.
+    pub(super) paged: Option<Box<PagedPlanes>>,
 }
 
 impl Drop for PlaneRows {
@@ -142,8 +166,17 @@ impl PlaneRows {
     /// # Errors
     /// When they do not fit memory.
     pub fn zeros(layout: &PayloadLayout, rows: usize) -> Result<Self, Error> {
+        Self::zeros_within(&SpillRoom::new(None, None), layout, rows)
+    }
+
+    /// The same; what does not fit `room` is outside memory.
+    pub(crate) fn zeros_within(room: &SpillRoom, layout: &PayloadLayout, rows: usize) -> Result<Self, Error> {
         let packing = PlanePacking::new(layout);
         let mut planes = Vec::with_capacity(packing.planes.len());
+        if let Some(paged) = PagedPlanes::unless_they_fit(room, packing.planes.len(), rows)? {
+            let paged = Some(Box::new(paged));
+            return Ok(Self { layout: layout.clone(), packing, rows, planes, paged });
+        }
         for _ in &packing.planes {
             let mut plane: Vec<PlaneWord> = Vec::new();
             plane.try_reserve_exact(rows).map_err(|_| {
@@ -152,30 +185,45 @@ impl PlaneRows {
             plane.resize(rows, [0; 2]);
             planes.push(plane);
         }
-        Ok(Self { layout: layout.clone(), packing, rows, planes })
+        Ok(Self { layout: layout.clone(), packing, rows, planes, paged: None })
     }
 
-    /// Row i of the result is what `row(i)` gives.
-    ///
-    /// # Errors
-    /// When they do not fit memory.
-    ///
-    /// # Panics
-    /// When a row is shorter than the layout says: a bug of the caller.
-    pub fn gather<'a>(
-        layout: &PayloadLayout,
-        rows: usize,
-        row: impl Fn(usize) -> &'a [u8],
+    /// Row `places[i]` is row i of `payload`, and `blank` for every i behind its last one. Places are those
+    /// of a permutation.
+    pub(crate) fn placed(
+        room: &SpillRoom,
+        payload: &dyn PayloadSource,
+        places: &[u32],
+        blank: &[u8],
     ) -> Result<Self, Error> {
-        let mut into = Self::zeros(layout, rows)?;
-        let Self { packing, planes, .. } = &mut into;
-        for (i, bytes) in (0..rows).map(row).enumerate() {
-            for piece in &packing.pieces {
-                let word = number(&planes[piece.plane][i])
-                    | read(&bytes[piece.row..][..piece.len]) << (8 * piece.offset);
-                planes[piece.plane][i] = halves(word);
+        let mut into = Self::zeros_within(room, payload.layout(), places.len())?;
+        let Self { packing, planes, paged, rows, .. } = &mut into;
+        let Some(paged) = paged else {
+            each_placed(payload, places, blank, |place, row| {
+                packing.set(planes, place as usize, row);
+                Ok(())
+            })?;
+            return Ok(into);
+        };
+        let part = paged.half_a_part();
+        let mut deal = SpillDeal::new(room, rows.div_ceil(part));
+        each_placed(payload, places, blank, |place, row| {
+            let number = place as usize / part;
+            deal.push(number, &place.to_le_bytes())?;
+            deal.push(number, row)
+        })?;
+        let (mut bytes, mut some) = (Vec::new(), vec![vec![[0; 2]; part]; packing.planes.len()]);
+        for (number, first) in (0..*rows).step_by(part).enumerate() {
+            deal.take(number, &mut bytes)?;
+            some.iter_mut().for_each(|plane| plane.fill([0; 2]));
+            for record in bytes.chunks_exact(size_of::<u32>() + packing.row_bytes()) {
+                let (place, row) = record.split_first_chunk().expect("a place comes first");
+                packing.set(&mut some, u32::from_le_bytes(*place) as usize - first, row);
             }
+            paged.store(first..(first + part).min(*rows), &some, 0)?;
         }
+        bytes.zeroize();
+        some.iter_mut().for_each(|plane| plane.as_flattened_mut().zeroize());
         Ok(into)
     }
 
@@ -184,7 +232,25 @@ impl PlaneRows {
     /// # Errors
     /// When they do not fit memory.
     pub fn of(table: &PayloadTable) -> Result<Self, Error> {
-        Self::gather(table.layout(), table.rows() as usize, |i| table.row(i as u64))
+        let mut into = Self::zeros(table.layout(), table.rows() as usize)?;
+        (0..into.rows).for_each(|i| into.packing.set(&mut into.planes, i, table.row(i as u64)));
+        Ok(into)
+    }
+
+    /// Hands out the wires of all gates of a batch, with these, in order.
+    pub(super) fn each_group(
+        &mut self,
+        batch: &[SwitchGates],
+        lanes: usize,
+        work: &mut GroupWork<'_>,
+    ) -> Result<(), Error> {
+        match &mut self.paged {
+            Some(paged) => paged.each_group(batch, work),
+            None => {
+                work(&mut self.planes, batch, 0..lanes);
+                Ok(())
+            }
+        }
     }
 
     /// How many rows there are.
@@ -212,8 +278,12 @@ impl PlaneRows {
     }
 
     /// The first rows, or more of them: further ones are zeros.
+    ///
+    /// # Panics
+    /// When they are not in memory: a bug of the caller.
     #[must_use]
     pub fn resized(mut self, rows: usize) -> Self {
+        assert!(self.paged.is_none(), "rows are in memory where their number changes");
         for plane in &mut self.planes {
             let cut = rows.min(plane.len());
             plane[cut..].as_flattened_mut().zeroize();
@@ -233,15 +303,57 @@ impl PlaneRows {
     pub fn table(&self, rows: usize) -> Result<PayloadTable, Error> {
         assert!(rows <= self.rows, "no more rows than there are");
         let mut table = PayloadTable::zeros(self.layout.clone(), rows as u64)?;
-        for i in 0..rows {
-            let row = table.row_mut(i as u64);
-            for piece in &self.packing.pieces {
-                let bytes = (number(&self.planes[piece.plane][i]) >> (8 * piece.offset)).to_le_bytes();
-                row[piece.row..][..piece.len].copy_from_slice(&bytes[..piece.len]);
-            }
-        }
+        (0..rows).for_each(|i| self.packing.get(&self.planes, i, table.row_mut(i as u64)));
         Ok(table)
     }
+
+    /// The first `rows` rows as shares, wherever they are.
+    ///
+    /// # Panics
+    /// When there are fewer.
+    pub(crate) fn into_shares(mut self, rows: usize, room: &SpillRoom) -> Result<ShareTable, Error> {
+        assert!(rows <= self.rows, "no more rows than there are");
+        let mut shares = ShareTable::new(self.layout.clone(), room);
+        let mut row = vec![0; self.layout.row_bytes()];
+        let Self { packing, planes, paged, .. } = &mut self;
+        let mut some = vec![vec![[0; 2]; LANES_MAX]; packing.planes.len()];
+        for first in (0..rows).step_by(LANES_MAX) {
+            let count = LANES_MAX.min(rows - first);
+            let at = match paged {
+                None => first,
+                Some(paged) => {
+                    paged.load(first..first + count, &mut some, 0)?;
+                    if let Some(offsets) = &mut paged.offsets {
+                        offsets.apply(packing, (first / LANES_MAX) as u64, &mut some, 0..count);
+                    }
+                    0
+                }
+            };
+            let from = if paged.is_some() { &some } else { &*planes };
+            for i in at..at + count {
+                packing.get(from, i, &mut row);
+                shares.push(&row)?;
+            }
+        }
+        row.zeroize();
+        some.iter_mut().for_each(|plane| plane.as_flattened_mut().zeroize());
+        Ok(shares)
+    }
+}
+
+/// Hands out the place and the bytes of every row, as [`PlaneRows::placed`] says.
+fn each_placed(
+    payload: &dyn PayloadSource,
+    places: &[u32],
+    blank: &[u8],
+    mut put: impl FnMut(u32, &[u8]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    payload.each(&mut |first, table| {
+        (first..)
+            .take(table.rows() as usize)
+            .try_for_each(|row| put(places[row as usize], table.row(row - first)))
+    })?;
+    places[payload.rows() as usize..].iter().try_for_each(|place| put(*place, blank))
 }
 
 fn read(bytes: &[u8]) -> u128 {

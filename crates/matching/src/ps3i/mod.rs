@@ -15,7 +15,8 @@
 //!   Ours too: `E_A` is sorted as a whole, which is its shuffle; lengths and terms first.
 //! * **Cost.** Two multiplications per row and party, the first of them with a hash; 32 bytes per row of
 //!   either and 32 more per row of A, one bit per row of A; then a network over the rows of each. [`price`]
-//!   is exact for sizes that are known and a test holds it to the ledger.
+//!   is exact for sizes that are known and a test holds it to the ledger. Columns, payload and shares that do
+//!   not fit the memory lie in sealed files without a name; [`memory`] says what has to fit.
 //!
 //! ```text
 //!          A = party 0: key a, order pi_A                        B = party 1: key b, order pi_B
@@ -45,6 +46,7 @@ use crate::memory::check;
 use crate::moves::PayloadMoves;
 use crate::paillier;
 use crate::payload::{JoinedPart, JoinedShares, ValidEntries};
+use crate::spill::SpillRoom;
 use crate::terms::PayloadVector;
 use base::{Cost, Error};
 use net::Session;
@@ -58,7 +60,14 @@ impl Matcher for InnerJoin {
     }
 
     fn features(&self) -> MatchFeatures {
-        MatchFeatures { backends: true, ..MatchFeatures::SHARES }
+        let bytes = price::NEEDED_BYTES;
+        MatchFeatures {
+            streams: true,
+            backends: true,
+            bytes_per_row: bytes,
+            held_per_row: bytes,
+            ..MatchFeatures::SHARES
+        }
     }
 
     fn tells(&self, sizes: &str, _first: &str, _options: &MatchOptions) -> String {
@@ -86,14 +95,15 @@ impl Matcher for InnerJoin {
     fn converse(&self, session: &mut Session, input: &MatchInput<'_>) -> Result<MatchOutcome, Error> {
         let MatchInput { rows: padded, payload, options } = input;
         let mut rng = session.fork_seed("order and key").into_rng();
-        identifiers::check_unique(padded, &mut rng)?;
+        let room = &SpillRoom::new(options.memory, options.scratch.as_deref());
+        identifiers::fingerprint(padded, rng.bytes(), room)?;
         let rows = session.step("count", |s| talk::count(s, padded.rows(), options))?;
-        check(memory(rows, &options.layouts), options.memory)?;
-        let pairs = talk::pairs(session, padded, rows, options.threads, &mut rng)?;
+        check(memory(rows, options), options.memory)?;
+        let pairs = talk::pairs(session, padded, (rows, room), options.threads, &mut rng)?;
         let matched = pairs.picks.len() as u64;
-        let vector = PayloadVector::new(*payload, &pairs.order, options)?;
+        let vector = PayloadVector::new(*payload, &pairs.places, options)?;
         let (steps, entries) = (["payload-0", "payload-1"], [matched; 2]);
-        let moves = PayloadMoves { steps, rows, entries, extends: false, map: &pairs.picks };
+        let moves = PayloadMoves { steps, rows, entries, extends: false, map: &pairs.picks, room };
         let parts = moves.run(session, &vector, options)?;
         let joined = JoinedShares {
             rows: matched,

@@ -7,6 +7,7 @@ use crate::matcher::{MatchOptions, PairSizes, ShareBackend};
 use crate::paillier;
 use crate::payload::PayloadLayout;
 use crate::permute::{TransferBill, network::switches};
+use crate::spill::MEMORY_MIN;
 use crate::terms;
 use base::{Cost, PartyId};
 use std::ops::Range;
@@ -61,16 +62,24 @@ fn one_way(bill: &mut TransferBill, party: PartyId, bytes: u64) {
     }
 }
 
-/// Bytes of memory that a run takes at its peak, about: elements before the join, then the payload on its
-/// way.
+/// Bytes of a row that are in memory whatever lies on disk: its places in both orders, and while a network
+/// is routed its maps and settings. They may take half of the memory.
+const HELD_BYTES: u64 = 4 + 4 + 16 + 3;
+/// [`HELD_BYTES`] as a part of the memory that a run needs.
+pub(super) const NEEDED_BYTES: u64 = 2 * HELD_BYTES;
+
+/// Bytes of memory without which a run cannot be: all that is not named here goes to disk.
 #[must_use]
-pub fn memory(rows: [u64; 2], layouts: &[PayloadLayout; 2]) -> u64 {
-    let [n, all] = [rows[0].max(rows[1]), rows[0] + rows[1]];
-    // Products and, sorted, with their places; or E_A beside sorted products.
-    let joining = n * (2 * ELEMENT_BYTES + 4) + ELEMENT_BYTES * rows[0];
-    // Rows in planes, shares in tables, maps and settings of a network.
-    let planes = layouts.iter().map(|layout| layout.row_bytes().div_ceil(16) as u64).max().unwrap_or(0);
-    let tables: u64 = layouts.iter().map(|layout| layout.row_bytes() as u64).sum();
-    let moving = n * (2 * 16 * planes + 16 + 3) + rows[0].min(rows[1]) * tables;
-    joining.max(moving) + 8 * all
+pub fn memory(rows: [u64; 2], options: &MatchOptions) -> u64 {
+    let most = rows[0].max(rows[1]);
+    let moving = match options.backend {
+        ShareBackend::PermuteShare => 0,
+        // Own rows in a table, and shares of them twice; and the ciphertexts of the peer's.
+        ShareBackend::Paillier => {
+            let of = |layout: &PayloadLayout| paillier::memory(most, layout);
+            let widest = options.layouts.iter().map(PayloadLayout::row_bytes).max().unwrap_or(0) as u64;
+            options.layouts.iter().map(of).max().unwrap_or(0) + 3 * most * widest
+        }
+    };
+    MEMORY_MIN.max(NEEDED_BYTES * most + moving)
 }

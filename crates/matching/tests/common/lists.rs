@@ -4,7 +4,7 @@
 use base::{Error, Rng};
 use matching::{
     CollectingJoin, IdentifierSource, JoinedPart, MatchDisclosure, MatchOptions, MatchOutcome, Matcher,
-    PayloadLayout, PayloadTable, TableField, ValidEntries,
+    PayloadLayout, PayloadTable, ShareBlock, ShareTable, TableField, ValidEntries,
 };
 use net::cluster::Cluster;
 use net::{Session, Traffic};
@@ -171,8 +171,8 @@ pub fn both(cluster: &Cluster, data: &Data, options: [&MatchOptions; 2]) -> Outc
         let [JoinedPart::Shared(x), JoinedPart::Shared(y)] = [&a.parts[part], &b.parts[part]] else {
             panic!("both payloads are shared")
         };
-        let [number, rest] =
-            [0, 1].map(|i| layouts[part].fields()[i].join(x.get(row, i), y.get(row, i)) as u64);
+        let share = |table: &ShareTable, field| table.get(row, field, &mut ShareBlock::default()).unwrap();
+        let [number, rest] = [0, 1].map(|i| layouts[part].fields()[i].join(share(x, i), share(y, i)) as u64);
         assert_eq!(rest, number % 5, "fields of one row stay together");
         number
     };
