@@ -48,8 +48,10 @@ pub(crate) struct Facts<'a> {
     pub distance: Rational,
     /// The same two of what everybody sees.
     pub public: (&'a Rational, Rational),
-    /// That, and the sizes of the match.
+    /// All that this party got of the study, earlier matches and attempts included.
     pub total: PrivacyTotal,
+    /// The number of the match whose sizes were charged.
+    pub match_number: Option<u64>,
     /// The lineage of this party's data.
     pub lineage: Option<String>,
     /// Spent so far by each other viewer on this party's data, and the budget of each.
@@ -170,6 +172,13 @@ fn warnings(facts: &Facts<'_>, benders: &[PartyId]) -> Vec<String> {
 /// What is of this party's own rows and its own ledger: exact numbers, which no other party has.
 fn own_warnings(facts: &Facts<'_>) -> Vec<String> {
     let mut warnings = [&facts.strangers[..], &facts.checked.notes].concat();
+    if let Some(number) = facts.match_number.filter(|number| *number > 1) {
+        warnings.push(format!(
+            "this was match {number} of this study on these data: runs before it broke off or kept no answer; \
+             in this study the sizes of a match were charged {}, all of which is in the total",
+            times(facts.total.size_charges)
+        ));
+    }
     let inputs = &facts.checked.inputs;
     if inputs.events_cut > 0 {
         warnings.push(format!(
@@ -178,6 +187,10 @@ fn own_warnings(facts: &Facts<'_>) -> Vec<String> {
         ));
     }
     warnings
+}
+
+fn times(count: u64) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{count} times") }
 }
 
 fn privacy_info(facts: &Facts<'_>, noised: bool, attempt: Option<u32>) -> Privacy {

@@ -66,11 +66,16 @@ impl OwnerRun<'_> {
         self.debits_of(agreement, number)
     }
 
-    /// The error of a run that broke off after the sizes of its match were charged and before its release: it
-    /// says what that cost, and what to do next.
+    /// The error of a run that broke off after the sizes of its match were charged: it says what that cost,
+    /// and what to do next. Of its release, where that began, the error says so itself.
     pub(super) fn leaving_sizes(&self, error: Error) -> Error {
         let charge = || dummies::charge(&self.checked.study, self.checked.me).ok().flatten();
         let (Some(number), Some(charge)) = (self.sizes_paid, charge()) else { return error };
+        let sizes = format!(
+            "rho {} and delta {} towards each other party, for the sizes that the match shows",
+            shown(&charge.rho),
+            small(&charge.delta)
+        );
         let next = if self.goes_on() {
             "the match goes on where it was, and nothing more is charged for it"
         } else if self.is_afresh(number + 1) {
@@ -78,11 +83,15 @@ impl OwnerRun<'_> {
         } else {
             "its match is made with the same made-up rows, and nothing more is charged for it"
         };
+        if self.releasing {
+            return match self.answer.kept() {
+                // A run after this one shows it.
+                true => error,
+                false => error.leaving_too(&format!("Spent besides: {sizes}; in the next run {next}")),
+            };
+        }
         error.leaving(format!(
-            "Spent: rho {} and delta {} towards each other party, for the sizes that the match shows; on the \
-             release: nothing. Run again, with the same study and the same data: {next}",
-            shown(&charge.rho),
-            small(&charge.delta)
+            "Spent: {sizes}; on the release: nothing. Run again, with the same study and the same data: {next}"
         ))
     }
 

@@ -24,9 +24,10 @@ use engine::{BaseOts, DrawnNoise, Shares};
 use net::connect::Meeting;
 use net::{Channels, Farewell, Session};
 use privacy::PrivacyTotal;
-use privacy::ledger::{AnswerKey, Ledger, PUBLIC};
+use privacy::ledger::{AnswerKey, Ledger, PUBLIC, StudySpending};
 use privacy::scales::Scales;
 use program::Viewer;
+use release::Rational;
 use report::{Disclosure, RunReport, SpentBy};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
@@ -53,9 +54,10 @@ pub(super) struct OwnerRun<'a> {
     pub kept_spine: Option<KeptSpine>,
     /// What rows are matched by, where servers join them.
     pub salt: Option<Seed>,
-    /// The number of the match whose sizes were charged, until the release begins, which says itself how
-    /// things stand.
+    /// The number of the match whose sizes were charged.
     pub sizes_paid: Option<u64>,
+    /// Whether the release has begun, which says itself how things stand with it.
+    pub releasing: bool,
     pub answer: OwnAnswer,
 }
 
@@ -66,6 +68,13 @@ pub(super) struct OwnAnswer {
     pub report: Option<RunReport>,
     /// Where to keep it in the ledger, until it is there.
     unkept: Option<AnswerKey>,
+}
+
+impl OwnAnswer {
+    /// Whether it is complete and in the ledger.
+    pub fn kept(&self) -> bool {
+        self.report.is_some() && self.unkept.is_none()
+    }
 }
 
 /// Every ledger allows the run, and everybody computes over the same transport.
@@ -97,7 +106,6 @@ impl<'a> OwnerRun<'a> {
         let kept_spine = kept_spine(party, checked)?;
         let salt = outsourced::salt_of(party, checked)?;
         let answer = OwnAnswer::default();
-        let sizes_paid = None;
         let run = Self {
             party,
             checked,
@@ -108,7 +116,8 @@ impl<'a> OwnerRun<'a> {
             log,
             kept_spine,
             salt,
-            sizes_paid,
+            sizes_paid: None,
+            releasing: false,
             answer,
         };
         Ok((run, meeting.workers))
@@ -214,6 +223,18 @@ impl<'a> OwnerRun<'a> {
         total.ok_or_else(|| Error::misuse("a study has at least one shard"))
     }
 
+    /// What this party got of the study in all, earlier matches and attempts included, as its ledger has it:
+    /// each side is charged for the matches that both began.
+    fn total(&self, charge: &Rational) -> Result<PrivacyTotal, Error> {
+        let (study, hash, ledger) = (&self.checked.study, self.checked.hash, self.lock()?);
+        let peers = others_of(self.checked).into_iter().map(|peer| &*study.parties[peer.index()].key);
+        let spent = peers.map(|key| ledger.spent_in_study(hash.as_bytes(), key));
+        let spent: Vec<StudySpending> = spent.collect::<Result<_, _>>()?;
+        let released = spent.iter().map(|spent| &spent.released).fold(charge, Ord::max);
+        let matches = spent.iter().map(|spent| spent.matches).max().unwrap_or(1);
+        PrivacyTotal::of_view(study, self.checked.me, released, matches)
+    }
+
     /// What this party's ledger says of each other party, and of the public where the study has a result for
     /// it.
     fn viewers(&self) -> Result<Vec<SpentBy>, Error> {
@@ -294,7 +315,8 @@ impl<'r> AllowedRun<'r, '_> {
             charge,
             distance: scales.most_distance(checked.me),
             public: (scales.charge(Viewer::Public), scales.distance_to(Viewer::Public)),
-            total: PrivacyTotal::of_view(&checked.study, checked.me, charge)?,
+            total: run.total(charge)?,
+            match_number: run.sizes_paid,
             lineage: checked.charges(party)?.then(|| party.lineage.clone()).flatten(),
             viewers: run.viewers()?,
             broke_off: run.broke_off()?,
@@ -431,7 +453,7 @@ impl<'r> Actor for AllowedRun<'r, '_> {
     ) -> Result<Views, Error> {
         let (mut seen, mut ran) = (Views::default(), Vec::with_capacity(stage.units().len()));
         self.run.log.begin(stage.name(), stage.items());
-        self.run.sizes_paid = None;
+        self.run.releasing = true;
         for unit in stage.units() {
             let OwnerRun { party, checked, ledger, session, .. } = &mut *self.run;
             let payment = Payment { party, checked, ledger, agreement: &self.agreement };

@@ -110,6 +110,7 @@ pub fn registry() -> RunReport {
             epsilon: Some(2.1419),
             delta: Some(1e-6),
             total: Some(PrivacyTotal {
+                size_charges: 1,
                 rho: "11/100".into(),
                 rho_value: 0.11,
                 sizes: "1/100".into(),
