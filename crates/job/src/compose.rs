@@ -60,8 +60,8 @@ pub(crate) struct Facts<'a> {
     pub broke_off: Vec<PeerHistory>,
     /// What was found of peers' ledgers, and allowed since.
     pub noticed: Vec<String>,
-    /// Whose key sees these data for the first time.
-    pub strangers: Vec<String>,
+    /// What this party's ledger tells it alone of who sees these data and of earlier data, in sentences.
+    pub known: Vec<String>,
     pub budget: f64,
     pub seconds: f64,
     pub stages: &'a [StageReport],
@@ -171,7 +171,7 @@ fn warnings(facts: &Facts<'_>, benders: &[PartyId]) -> Vec<String> {
 
 /// What is of this party's own rows and its own ledger: exact numbers, which no other party has.
 fn own_warnings(facts: &Facts<'_>) -> Vec<String> {
-    let mut warnings = [&facts.strangers[..], &facts.checked.notes].concat();
+    let mut warnings = [&facts.known[..], &facts.checked.notes].concat();
     if let Some(number) = facts.match_number.filter(|number| *number > 1) {
         warnings.push(format!(
             "this was match {number} of this study on these data: runs before it broke off or kept no answer; \

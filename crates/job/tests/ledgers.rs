@@ -551,12 +551,15 @@ fn changed_data_are_another_release_and_that_is_said() {
     assert_eq!(charged().charged, before.takes);
     world.data_of_works(1);
     assert_eq!(charged().charged, "0");
-    let (watch, notes) = listening();
-    whole(both(&world.parties("study"), &watch));
-    let notes = notes.lock().unwrap().join("; ");
-    assert!(
-        notes.contains("the data of works are not those that this study was charged for before"),
-        "{notes}"
-    );
-    assert!(notes.contains("these data are not those"), "{notes}");
+    let reports = whole(world.run("study"));
+    let [clinic, works] = [
+        "the data of works are not those that this study was charged for before, or the ledger of works, \
+         which names them, was made anew",
+        "these data are not those that this study was charged for before: this is another release",
+    ];
+    for (report, text) in reports.iter().zip([clinic, works]) {
+        let said = &report.own_warnings;
+        assert!(said.iter().any(|warning| warning.starts_with(text)), "{said:?}");
+        assert!(!report.warnings.iter().any(|warning| warning.contains("charged for before")));
+    }
 }

@@ -81,8 +81,8 @@ impl OwnAnswer {
 pub(super) struct AllowedRun<'r, 'a> {
     pub run: &'r mut OwnerRun<'a>,
     pub agreement: Agreement,
-    /// Whose key sees these data for the first time, in sentences.
-    strangers: Vec<String>,
+    /// What this party's ledger tells it alone of who sees these data and of earlier data, in sentences.
+    known: Vec<String>,
     transport: ServerTransport,
     start: Instant,
 }
@@ -152,10 +152,11 @@ impl<'a> OwnerRun<'a> {
     /// Hears that every ledger allows the run, and over what the servers compute.
     pub fn hear_ready(&mut self, agreement: Agreement) -> Result<AllowedRun<'_, 'a>, Error> {
         self.tell_broke_off()?;
-        self.tell_other_data(&agreement)?;
-        let strangers = self.ready(&agreement)?;
+        let other_data = self.tell_other_data(&agreement)?;
+        let mut known = self.ready(&agreement)?;
+        known.extend(other_data);
         let transport = self.settle_transport()?;
-        Ok(AllowedRun { run: self, agreement, strangers, transport, start: Instant::now() })
+        Ok(AllowedRun { run: self, agreement, known, transport, start: Instant::now() })
     }
 
     fn store_answer(&self, key: &AnswerKey, report: &RunReport) -> Result<(), Error> {
@@ -321,7 +322,7 @@ impl<'r> AllowedRun<'r, '_> {
             viewers: run.viewers()?,
             broke_off: run.broke_off()?,
             noticed: run.noticed()?,
-            strangers: self.strangers.clone(),
+            known: self.known.clone(),
             budget: release::rational::to_f64(&party.policy.budget),
             seconds: self.start.elapsed().as_secs_f64(),
             stages: run.log.all(),

@@ -354,24 +354,29 @@ impl OwnerRun<'_> {
         )))
     }
 
-    /// Says that a study was charged before on other data: this run is another release, and charged as one.
-    pub(super) fn tell_other_data(&self, agreement: &Agreement) -> Result<(), Error> {
+    /// Says that a study was charged before on data of another name: this run is another release, and charged
+    /// as one. A ledger that was made anew names its data anew, which cannot be told from other data.
+    pub(super) fn tell_other_data(&self, agreement: &Agreement) -> Result<Option<String>, Error> {
         let (me, study, lineage) = (self.checked.me, &self.checked.study, self.party.lineage.as_deref());
-        let (Some(lineage), 2) = (lineage, self.checked.roster.len()) else { return Ok(()) };
+        let (Some(lineage), 2) = (lineage, self.checked.roster.len()) else { return Ok(None) };
         let peer = &study.parties[me.other().index()];
         let tags = (&agreement.tags[me.index()], &agreement.tags[me.other().index()]);
         let hash = *self.checked.hash.as_bytes();
         let other = self.lock()?.other_data((&hash, lineage, &peer.key), tags)?;
-        let whose = match other {
-            None => return Ok(()),
-            Some([true, true]) => format!("neither these data nor those of {} are", peer.name),
-            Some([true, false]) => "these data are not".to_owned(),
-            Some([false, _]) => format!("the data of {} are not", peer.name),
+        let anew = format!("or the ledger of {}, which names them, was made anew", peer.name);
+        let (whose, anew) = match other {
+            None => return Ok(None),
+            Some([true, true]) => (format!("neither these data nor those of {} are", peer.name), anew),
+            Some([true, false]) => ("these data are not".to_owned(), String::new()),
+            Some([false, _]) => (format!("the data of {} are not", peer.name), anew),
         };
-        (self.watch.events)(Event::Note(format!(
-            "{whose} those that this study was charged for before: this is another release, and charged again"
-        )));
-        Ok(())
+        let anew = if anew.is_empty() { anew } else { format!(", {anew}") };
+        let text = format!(
+            "{whose} those that this study was charged for before{anew}: this is another release, charged \
+             again, and there may be an earlier result of this study"
+        );
+        (self.watch.events)(Event::Warning(text.clone()));
+        Ok(Some(text))
     }
 
     /// With whom this run is and about which of this party's data.
