@@ -145,7 +145,7 @@ fn three_parties_run_a_program_over_privately_matched_rows() {
         assert!(spent.len() == 2 && spent.iter().all(|s| s.rho == 0.01 && s.delta != "0"), "{spent:?}");
         assert!(report.privacy.spent == 0.01);
         let text = report::summary::terminal(report);
-        assert_eq!(text.matches("  ledger    spent by ").count(), 2, "{text}");
+        assert_eq!(text.matches("  ledger    after this result, spent by ").count(), 2, "{text}");
     }
 }
 

@@ -583,7 +583,7 @@ fn privacy_lines(out: &mut String, report: &RunReport) {
 /// What each other viewer has spent on this party's data.
 fn spent_lines(out: &mut String, report: &RunReport) {
     for spent in wording::spent(report) {
-        line(out, &format!("  ledger    spent by {spent}"));
+        line(out, &format!("  ledger    after this result, spent by {spent}"));
     }
 }
 

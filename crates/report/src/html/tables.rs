@@ -232,7 +232,7 @@ fn ledger(report: &RunReport) -> Markup {
     let spent = spent(report);
     let rows = spent.iter().filter_map(|text| text.split_once(": "));
     facts(
-        "What this party's ledger says was spent so far, rho",
+        "What this party's ledger said was spent after this result, rho",
         // Our own words and numbers: no name is in them.
         rows.map(|(who, spent)| (who, beside(minus(spent)))),
     )
