@@ -187,7 +187,8 @@ impl OwnerRun<'_> {
             let given = claims.into_iter().collect::<Result<Vec<_>, _>>()?;
             let refusing = theirs.into_iter().zip(given).find(|((_, theirs), _)| theirs[0] != 1);
             let Some(((peer, _), given)) = refusing else { return Ok(strangers) };
-            let why = given.map_or_else(|| PEER_REFUSES.to_owned(), |statement| other_ledger(path, &statement));
+            let why =
+                given.map_or_else(|| PEER_REFUSES.to_owned(), |statement| other_ledger(path, &statement));
             Err(Error::new(session.at(Some(peer)), Fault::Refused(why)))
         })?;
         self.keep_likeness()?;
@@ -200,7 +201,8 @@ impl OwnerRun<'_> {
         if !self.checked.charges(self.party)? {
             return Ok(Vec::new());
         }
-        let strangers = budget::strangers(&*self.lock()?, lineage, self.checked, KeyKnowledge::Peers)?;
+        let whose = (self.checked, &*self.checked.fellows);
+        let strangers = budget::strangers(&*self.lock()?, lineage, whose, KeyKnowledge::Peers)?;
         strangers.iter().for_each(|note| (self.watch.events)(Event::Warning(note.clone())));
         Ok(strangers)
     }
