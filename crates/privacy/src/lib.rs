@@ -85,12 +85,7 @@ impl PrivacyTotal {
     ///
     /// # Errors
     /// When the study's dummies are out of range.
-    pub fn of_view(
-        study: &Study,
-        viewer: PartyId,
-        released: &Rational,
-        matches: u64,
-    ) -> Result<Self, Error> {
+    pub fn of_view(study: &Study, viewer: PartyId, released: &Rational, matches: u64) -> Result<Self, Error> {
         let owner = PartyId(u8::from(viewer == PartyId(0)));
         let Some(charge) = dummies::charge(study, owner)? else {
             return Ok(Self::new(released, &Rational::zero(), &Rational::zero()));
