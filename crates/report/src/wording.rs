@@ -195,6 +195,12 @@ pub fn hidden(disclosed: &Disclosure) -> Option<String> {
     ))
 }
 
+/// The same, of all: `the match graph that shop learnt`; nothing where everything is covered.
+pub fn not_covered(disclosed: &Disclosure) -> Option<String> {
+    let told: Vec<String> = disclosed.uncovered.iter().map(uncovered).collect();
+    (!told.is_empty()).then(|| told.join(", "))
+}
+
 /// What a match told that nothing covers, in a few words.
 fn uncovered(told: &MatchLeakage) -> String {
     match told {

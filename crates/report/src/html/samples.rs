@@ -65,6 +65,7 @@ pub fn registry() -> RunReport {
             kind: "lift".into(),
             hash: "7c41 09aa 5be2".into(),
             full_hash: format!("7c4109aa5be2{}", "0".repeat(52)),
+            part_of: None,
             program: "9d".repeat(32),
         },
         party: "registry".into(),
