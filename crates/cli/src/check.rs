@@ -398,8 +398,8 @@ fn sizes_cost(study: &Study) -> String {
         false => costs.iter().map(|(name, cost)| format!("{name} {cost}")).collect::<Vec<_>>().join(", "),
     };
     format!(
-        ". That epsilon is of a number that changes by one; all sizes together, by as much as one row can change \
-         them, cost {each} (`dummies` in reports)"
+        ". That epsilon is of a number that changes by one; all sizes together, by as much as one row can \
+         change them, cost {each} (`dummies` in reports)"
     )
 }
 
@@ -467,8 +467,8 @@ fn text_of(checked: &Checked, agreed: &StudyFile, file: &str, (serves, guessed):
     lines.push(plan::text(&checked.plan));
     if let (true, Some(inputs)) = (guessed, &checked.inputs) {
         lines.push(format!(
-            "assumed    the other side has as many rows as this one, {}: effect, bytes and time are for that. \
-             State both: --rows N,M with the first party's first, and the control arm's mean: --mean X",
+            "assumed    the other side has as many rows as this one, {}: effect, bytes and time are for \
+             that. State both: --rows N,M with the first party's first, and the control arm's mean: --mean X",
             page::numbers::count(inputs.rows_kept)
         ));
     }

@@ -185,8 +185,8 @@ fn own_warnings(facts: &Facts<'_>) -> Vec<String> {
     let mut warnings = [&facts.known[..], &facts.checked.notes].concat();
     if let Some(number) = facts.match_number.filter(|number| *number > 1) {
         warnings.push(format!(
-            "this was match {number} of this study on these data: runs before it broke off or kept no answer; \
-             in this study the sizes of a match were charged {}, all of which is in the total",
+            "this was match {number} of this study on these data: runs before it broke off or kept no \
+             answer; in this study the sizes of a match were charged {}, all of which is in the total",
             times(facts.total.size_charges)
         ));
     }
