@@ -183,8 +183,8 @@ fn begin_recovery(path: &Path, lineage: Option<&str>, as_json: bool) -> Result<(
     let lineage = lineage.unwrap_or("NAME");
     output::print(&format!(
         "There was no ledger {file}: an empty one was made. Now run a study with each peer (tacit run, \
-         without --new-ledger): a peer that keeps what this party signed gives it back, the run is refused, and \
-         nothing is spent. Then: tacit ledger recover {} --lineage {lineage}",
+         without --new-ledger): a peer that keeps what this party signed gives it back, the run is refused, \
+         and nothing is spent. Then: tacit ledger recover {} --lineage {lineage}",
         quoted(&file)
     ))
 }
