@@ -87,8 +87,8 @@ pub(crate) fn forgotten(party: &PartySetup) -> Result<(), Error> {
         Err(Error::refused(format!(
             "there is no ledger at {}, but {} is the report of an earlier run of this party: a new ledger \
              would forget what \
-             was spent. Correct `ledger` or put the file back; if it is lost, take over what peers keep of it: \
-             tacit ledger recover {}; to begin anew all the same, add --new-ledger",
+             was spent. Correct `ledger` or put the file back; if it is lost, take over what peers keep of \
+             it: tacit ledger recover {}; to begin anew all the same, add --new-ledger",
             party.ledger.display(),
             report.display(),
             quoted(&path_text(&party.ledger)),
@@ -144,8 +144,8 @@ const PEER_REFUSES: &str = "the peer's privacy ledger does not allow this study:
 fn other_ledger(path: &Path, statement: &Statement) -> String {
     format!(
         "the peer refuses because this party's ledger is another one: it signed on {} for one with {} \
-         entries, and {} is not that. The peer's operator can allow it (`tacit ledger allow` there). Or put the \
-         newest copy back, or take over what was signed: move this ledger away, then tacit ledger recover {}",
+         entries, and {} is not that. The peer's operator can allow it (`tacit ledger allow` there). Or put \
+         the newest copy back, or take over what was signed: move this ledger away, then tacit ledger recover {}",
         statement.date(),
         statement.head.count,
         path.display(),

@@ -147,7 +147,8 @@ impl Ledger {
     pub fn spent_in_study(&self, study: &Bytes32, peer: &str) -> Result<StudySpending, Error> {
         let explain = |e: rusqlite::Error| self.explain("read", &e);
         let sizes = format!(
-            "SELECT count(*) FROM debits WHERE study = ?1 AND protects = 1 AND delta <> '0' AND {} AND {VOIDED}",
+            "SELECT count(*) FROM debits WHERE study = ?1 AND protects = 1 AND delta <> '0' AND {} \
+             AND {VOIDED}",
             super::sees(2)
         );
         let matches = self.connection.query_row(&sizes, params![study, peer], |row| row.get::<_, i64>(0));
