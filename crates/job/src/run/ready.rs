@@ -145,7 +145,8 @@ fn other_ledger(path: &Path, statement: &Statement) -> String {
     format!(
         "the peer refuses because this party's ledger is another one: it signed on {} for one with {} \
          entries, and {} is not that. The peer's operator can allow it (`tacit ledger allow` there). Or put \
-         the newest copy back, or take over what was signed: move this ledger away, then tacit ledger recover {}",
+         the newest copy back, or take over what was signed: move this ledger away, then \
+         tacit ledger recover {}",
         statement.date(),
         statement.head.count,
         path.display(),
