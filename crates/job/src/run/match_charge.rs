@@ -91,7 +91,8 @@ impl OwnerRun<'_> {
             };
         }
         error.leaving(format!(
-            "Spent: {sizes}; on the release: nothing. Run again, with the same study and the same data: {next}"
+            "Spent: {sizes}; on the release: nothing. Run again, with the same study and the same data: \
+             {next}"
         ))
     }
 

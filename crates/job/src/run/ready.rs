@@ -144,9 +144,9 @@ const PEER_REFUSES: &str = "the peer's privacy ledger does not allow this study:
 fn other_ledger(path: &Path, statement: &Statement) -> String {
     format!(
         "the peer's privacy ledger does not allow this study, because this party's ledger is another one: it \
-         signed on {} for one with {} entries, and {} is not that. The peer's operator can allow it (`tacit ledger allow` there). Or put \
-         the newest copy back, or take over what was signed: move this ledger away, then \
-         tacit ledger recover {}",
+         signed on {} for one with {} entries, and {} is not that. The peer's operator can \
+         allow it (`tacit ledger allow` there). Or put the newest copy back, or take over what was signed: \
+         move this ledger away, then tacit ledger recover {}",
         statement.date(),
         statement.head.count,
         path.display(),
