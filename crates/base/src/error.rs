@@ -123,6 +123,14 @@ impl Error {
         self
     }
 
+    /// The same error, which says one more thing of how things stand on this side after it.
+    #[must_use]
+    pub fn leaving_too(mut self, text: &str) -> Self {
+        let left = self.0.left.take();
+        self.0.left = Some(left.map_or_else(|| text.to_owned(), |left| format!("{left}. {text}")));
+        self
+    }
+
     /// Who says of whom that they deviated: of an error of [`Fault::Deviated`], found here or told by a peer.
     #[must_use]
     pub fn accusation(&self) -> Option<&Accusation> {

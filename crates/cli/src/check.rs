@@ -10,7 +10,7 @@ use job::budget::{self, Outlook, Towards};
 use job::plan::{Assumed, Link, Plan, Speeds};
 use job::prepare::{self, Built, Opened, build_all};
 use program::{Class, Owners, Program, RowSet};
-use release::rational::ratio;
+use release::rational::{ratio, shown};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -45,6 +45,9 @@ pub struct CheckArgs {
     /// study alone
     #[arg(long, value_name = "N[,M]", value_parser = rows_pair)]
     pub rows: Option<[u64; 2]>,
+    /// Your guess of the control arm's mean outcome per person, for the smallest detectable effect
+    #[arg(long, value_name = "X", default_value_t = 0.01, value_parser = plan::mean)]
+    pub mean: f64,
     /// What the operator will say to the run
     #[command(flatten)]
     pub said: ConsentArgs,
@@ -87,6 +90,9 @@ struct Named {
     title: String,
     hash: String,
     program: String,
+    /// Of several runs, by advertiser: the hash under which each runs, which its reports have.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    runs: BTreeMap<String, String>,
 }
 
 /// Checks and prints what would happen.
@@ -105,7 +111,7 @@ fn check(args: CheckArgs) -> Result<ExitCode, Error> {
         plan::same_rows(agreed.first(), rows)?;
     }
     let link = Link { bits_per_s: 1e10, round_trip_s: 1e-3 };
-    let assumed = Assumed { rows: priced_rows(args.rows, inputs.as_ref()), mean: 0.01 };
+    let assumed = Assumed { rows: priced_rows(args.rows, inputs.as_ref()), mean: args.mean };
     let mut plan = job::plan::plan_file(&agreed, &assumed, link, Speeds::default())?;
     if let (None, Some(own)) = (args.rows, &inputs) {
         let rows =
@@ -129,7 +135,8 @@ fn check(args: CheckArgs) -> Result<ExitCode, Error> {
         (true, Err(error)) => Ok(output::fail_with(&error, true, &checked)),
         (true, Ok(())) => output::print_json(&checked).map(|()| ExitCode::SUCCESS),
         (false, refused) => {
-            output::print(&text_of(&checked, &agreed, &file, serves))?;
+            let guessed = args.rows.is_none() && agreed.first().parties.len() == 2;
+            output::print(&text_of(&checked, &agreed, &file, (serves, guessed)))?;
             refused.map(|()| ExitCode::SUCCESS)
         }
     }
@@ -345,6 +352,7 @@ fn describe(
         title: study.title.clone(),
         hash: agreed.hash().full(),
         program: base::hex(&first.program.hash()),
+        runs: run_hashes(agreed),
     };
     Ok(Checked {
         study: named,
@@ -362,9 +370,15 @@ fn describe(
     })
 }
 
+/// Under which hash each of several runs stands in reports, by advertiser.
+fn run_hashes(agreed: &StudyFile) -> BTreeMap<String, String> {
+    let several = agreed.runs.iter().filter(|run| run.part_of.is_some());
+    several.map(|run| (run.parties[1].name.clone(), run.hash().full())).collect()
+}
+
 /// What is learned besides the result of a run.
 fn besides(study: &Study, built: &Built) -> Vec<String> {
-    let mut all = vec![study.matching.tells(&study.parties[0].name)];
+    let mut all = vec![study.matching.tells(&study.parties[0].name) + &sizes_cost(study)];
     if built.lift.as_ref().is_some_and(|(_, layout)| layout.published.is_some()) {
         all.push(format!(
             "everybody learns how many rows the test and the control arm have, EXACTLY: mode \"{}\" \
@@ -374,6 +388,26 @@ fn besides(study: &Study, built: &Built) -> Vec<String> {
         ));
     }
     all
+}
+
+/// What the sizes of a match cost each party in all, beside the epsilon of one number among them.
+fn sizes_cost(study: &Study) -> String {
+    let cost = |party: usize| {
+        let charge = privacy::dummies::charge(study, PartyId(party as u8)).ok().flatten()?;
+        Some(format!("epsilon {} and rho {}", shown(&charge.epsilon), shown(&charge.rho)))
+    };
+    let costs: Vec<(&str, String)> = (0..study.parties.len())
+        .filter_map(|party| Some((study.parties[party].name.as_str(), cost(party)?)))
+        .collect();
+    let Some((_, first)) = costs.first() else { return String::new() };
+    let each = match costs.iter().all(|(_, cost)| cost == first) {
+        true => format!("each party {first}"),
+        false => costs.iter().map(|(name, cost)| format!("{name} {cost}")).collect::<Vec<_>>().join(", "),
+    };
+    format!(
+        ". That epsilon is of a number that changes by one; all sizes together, by as much as one row can \
+         change them, cost {each} (`dummies` in reports)"
+    )
 }
 
 /// How rows that some party does not have enter a program: derived from it, not read.
@@ -408,7 +442,7 @@ fn rows(program: &Program) -> String {
     format!("of any party; {}", counted.collect::<Vec<_>>().join("; "))
 }
 
-fn text_of(checked: &Checked, agreed: &StudyFile, file: &str, serves: bool) -> String {
+fn text_of(checked: &Checked, agreed: &StudyFile, file: &str, (serves, guessed): (bool, bool)) -> String {
     let study = agreed.first();
     let mut lines = vec![
         format!("study      {}: {}", study.name, study.title),
@@ -433,9 +467,18 @@ fn text_of(checked: &Checked, agreed: &StudyFile, file: &str, serves: bool) -> S
             "runs       {runs}: the publisher with each advertiser, a release and a charge for each; one \
              result of all of them is [lift] advertisers = \"together\""
         ));
+        let hashes = checked.study.runs.iter();
+        lines.extend(hashes.map(|(name, hash)| format!("run        with {name}: hash {hash}")));
     }
     lines.push(String::new());
     lines.push(plan::text(&checked.plan));
+    if let (true, Some(inputs)) = (guessed, &checked.inputs) {
+        lines.push(format!(
+            "assumed    the other side has as many rows as this one, {}: effect, bytes and time are for \
+             that. State both: --rows N,M with the first party's first, and the control arm's mean: --mean X",
+            page::numbers::count(inputs.rows_kept)
+        ));
+    }
     if checked.plan.total.values().next().is_some() {
         lines.push(match study.noise() {
             NoiseFrom::Inside => {

@@ -8,7 +8,7 @@ use args::LedgerAction;
 use base::Error;
 use page::numbers::counted;
 use privacy::ledger::{
-    AnswerRow, BarRecord, EntryRow, Export, JointSpending, Ledger, SignedDebits, check_signatures,
+    AnswerRow, BarRecord, EntryRow, Export, JointSpending, Ledger, SignedDebits, check_signatures, quoted,
 };
 use release::rational::Rational;
 use serde_json::json;
@@ -145,6 +145,9 @@ fn verify(path: &Path, as_json: bool) -> Result<(), Error> {
 }
 
 fn recover(path: &Path, lineage: Option<&str>, spent: Option<&Rational>, as_json: bool) -> Result<(), Error> {
+    if !path.exists() {
+        return begin_recovery(path, lineage, as_json);
+    }
     let all = open(path)?.recover(lineage, spent)?;
     if as_json {
         return output::print_json(&json!({ "recovered": all }));
@@ -167,6 +170,23 @@ fn recover(path: &Path, lineage: Option<&str>, spent: Option<&Rational>, as_json
                 was is not counted towards other viewers."
     });
     output::print(&lines.collect::<Vec<_>>().join("\n"))
+}
+
+/// Makes an empty ledger, which a run may open beside reports of an earlier one: peers give back what they
+/// keep of it there, and each of them that keeps something refuses until it is taken over.
+fn begin_recovery(path: &Path, lineage: Option<&str>, as_json: bool) -> Result<(), Error> {
+    drop(Ledger::open(path)?);
+    let file = path.display().to_string();
+    if as_json {
+        return output::print_json(&json!({ "recovered": [], "made": file }));
+    }
+    let lineage = lineage.unwrap_or("NAME");
+    output::print(&format!(
+        "There was no ledger {file}: an empty one was made. Now run a study with each peer (tacit run, \
+         without --new-ledger): a peer that keeps what this party signed gives it back, the run is refused, \
+         and nothing is spent. Then: tacit ledger recover {} --lineage {lineage}",
+        quoted(&file)
+    ))
 }
 
 /// A ledger that exists: showing one must not make one.

@@ -69,7 +69,11 @@ fn link(text: &str) -> Result<Link, String> {
     }
 }
 
-fn mean(text: &str) -> Result<f64, String> {
+/// A mean outcome per person.
+///
+/// # Errors
+/// What to write instead.
+pub fn mean(text: &str) -> Result<f64, String> {
     let mean = text.parse::<f64>().ok().filter(|m| m.is_finite() && *m >= 0.0);
     mean.ok_or_else(|| "write a number from 0: 0.01".to_owned())
 }

@@ -80,7 +80,7 @@ pub fn outlook(party: &PartySetup, runs: &[Checked]) -> Result<Outlook, Error> {
     outlook.lineage = Some(lineage.to_owned());
     outlook.notes = runs
         .iter()
-        .map(|run| strangers(&ledger, lineage, run, KeyKnowledge::Ledger))
+        .map(|run| strangers(&ledger, lineage, (run, &fellows(runs)), KeyKnowledge::Ledger))
         .collect::<Result<Vec<_>, _>>()?
         .concat();
     match liken(party, runs, &ledger) {
@@ -419,6 +419,8 @@ pub fn check_consent(party: &PartySetup, runs: &mut [Checked]) -> Result<(), Err
     if !charging(party, runs)? {
         return Ok(());
     }
+    let fellows = fellows(runs);
+    runs.iter_mut().for_each(|run| run.fellows.clone_from(&fellows));
     let (lineage, ledger) = (party.lineage()?, &Ledger::look(&party.ledger)?);
     let likeness = liken(party, runs, ledger)?;
     let stray = stray(lineage, likeness.as_ref(), ledger)?;
@@ -520,19 +522,24 @@ pub enum KeyKnowledge {
     Peers,
 }
 
-/// Viewers whose key a lineage has not met, where it has met others: each line of keys has a budget of its
-/// own.
+/// The keys of all parties of a study, whichever of its runs they take part in.
+fn fellows(runs: &[Checked]) -> Vec<String> {
+    runs.iter().flat_map(|run| &run.study.parties).map(|member| member.key.clone()).collect()
+}
+
+/// Viewers whose key a lineage has not met, where it has met others than `fellows`, who are parties of the
+/// same study: each line of keys has a budget of its own.
 ///
 /// # Errors
 /// When the ledger cannot be read.
 pub fn strangers(
     ledger: &Ledger,
     lineage: &str,
-    run: &Checked,
+    (run, fellows): (&Checked, &[String]),
     known: KeyKnowledge,
 ) -> Result<Vec<String>, Error> {
     let viewers = ledger.viewers_of(lineage)?;
-    let before = viewers.iter().filter(|key| *key != PUBLIC).count();
+    let before = viewers.iter().filter(|key| *key != PUBLIC && !fellows.contains(key)).count();
     if before == 0 {
         return Ok(Vec::new());
     }

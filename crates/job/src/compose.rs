@@ -18,6 +18,12 @@ use study::{NoiseFrom, PartyRole, Question, Study};
 
 const EXACT: &str = "The outputs are exact: there is no differential privacy in this study.";
 
+/// How the sentence begins that says what noise is for.
+const CALIBRATED: &str = "The noise taken by itself is calibrated for";
+
+/// How the sentence begins that says what an interval is of.
+const CLAMPED: &str = "The interval covers the mean of outcomes clamped at";
+
 const UNREVIEWED: &str = "The implementation has not been reviewed independently.";
 
 /// What a party saw in all.
@@ -48,8 +54,10 @@ pub(crate) struct Facts<'a> {
     pub distance: Rational,
     /// The same two of what everybody sees.
     pub public: (&'a Rational, Rational),
-    /// That, and the sizes of the match.
+    /// All that this party got of the study, earlier matches and attempts included.
     pub total: PrivacyTotal,
+    /// The number of the match whose sizes were charged.
+    pub match_number: Option<u64>,
     /// The lineage of this party's data.
     pub lineage: Option<String>,
     /// Spent so far by each other viewer on this party's data, and the budget of each.
@@ -58,8 +66,8 @@ pub(crate) struct Facts<'a> {
     pub broke_off: Vec<PeerHistory>,
     /// What was found of peers' ledgers, and allowed since.
     pub noticed: Vec<String>,
-    /// Whose key sees these data for the first time.
-    pub strangers: Vec<String>,
+    /// What this party's ledger tells it alone of who sees these data and of earlier data, in sentences.
+    pub known: Vec<String>,
     pub budget: f64,
     pub seconds: f64,
     pub stages: &'a [StageReport],
@@ -103,6 +111,7 @@ pub(crate) fn report(facts: &Facts<'_>, seen: Views, disclosed: Disclosure) -> R
             kind: if checked.built.lift.is_some() { "lift".into() } else { "program".into() },
             hash: checked.hash.to_string(),
             full_hash: checked.hash.full(),
+            part_of: study.part_of.map(|whole| whole.full()),
             program: base::hex(&checked.built.program.hash()),
         },
         party: member.name.clone(),
@@ -126,7 +135,11 @@ pub(crate) fn report(facts: &Facts<'_>, seen: Views, disclosed: Disclosure) -> R
         inputs: checked.inputs.clone(),
         guarantee: unit(study, noised)
             .into_iter()
-            .chain(guarantee(&noise, &disclosed, reach(checked), servers.as_ref()))
+            .chain(
+                guarantee(&noise, &disclosed, reach(checked), servers.as_ref())
+                    .into_iter()
+                    .map(|line| of_unit(line, study, noised)),
+            )
             .chain(counted(study, &disclosed))
             .collect(),
         disclosed,
@@ -169,7 +182,14 @@ fn warnings(facts: &Facts<'_>, benders: &[PartyId]) -> Vec<String> {
 
 /// What is of this party's own rows and its own ledger: exact numbers, which no other party has.
 fn own_warnings(facts: &Facts<'_>) -> Vec<String> {
-    let mut warnings = [&facts.strangers[..], &facts.checked.notes].concat();
+    let mut warnings = [&facts.known[..], &facts.checked.notes].concat();
+    if let Some(number) = facts.match_number.filter(|number| *number > 1) {
+        warnings.push(format!(
+            "this was match {number} of this study on these data: runs before it broke off or kept no \
+             answer; in this study the sizes of a match were charged {}, all of which is in the total",
+            times(facts.total.size_charges)
+        ));
+    }
     let inputs = &facts.checked.inputs;
     if inputs.events_cut > 0 {
         warnings.push(format!(
@@ -178,6 +198,10 @@ fn own_warnings(facts: &Facts<'_>) -> Vec<String> {
         ));
     }
     warnings
+}
+
+fn times(count: u64) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{count} times") }
 }
 
 fn privacy_info(facts: &Facts<'_>, noised: bool, attempt: Option<u32>) -> Privacy {
@@ -229,9 +253,9 @@ fn public_guarantee(checked: &Checked, noised: bool) -> Vec<String> {
     let mut lines: Vec<String> = unit(study, noised).into_iter().collect();
     match &noise {
         Noise::Lift { mode, viewer, clamp, .. } => {
-            lines.push(calibrated(mode.guarantee(*viewer)));
+            lines.push(of_unit(calibrated(mode.guarantee(*viewer)), study, noised));
             lines.extend(one_row(reach, "people"));
-            lines.push(of_clamped(*clamp));
+            lines.push(of_unit(of_clamped(*clamp), study, noised));
             if checked.built.lift.as_ref().is_some_and(|(_, layout)| layout.published.is_some()) {
                 lines.push(
                     "The sizes of both arms were made public by the release mode, exactly: they follow from \
@@ -248,6 +272,14 @@ fn public_guarantee(checked: &Checked, noised: bool) -> Vec<String> {
             lines.extend(one_row(reach, "joined rows"));
         }
         Noise::None => lines.push(EXACT.into()),
+    }
+    if study.part_of.is_some() {
+        // Who else takes part is for those to know who have the study.
+        lines.push(format!(
+            "This is one of several results of one study, one for each advertiser, about the same people of \
+             {}: what they cost adds up for who reads several.",
+            wording::label(&study.parties[0].name)
+        ));
     }
     lines.push(
         "The parties themselves learnt more than stands here, sizes among it: what is kept from them is said \
@@ -276,6 +308,22 @@ fn unit(study: &Study, noised: bool) -> Option<String> {
          can check that \
          here: one {unit} under several identifiers is covered for each of them, and less for all together."
     ))
+}
+
+/// A sentence of the guarantee in the unit that the study states; sentences with names in them stay as they
+/// are.
+fn of_unit(line: String, study: &Study, noised: bool) -> String {
+    let Some(unit) = study.unit.as_ref().filter(|_| noised) else { return line };
+    if line.starts_with(CALIBRATED) {
+        let exchange = format!("one {unit} exchanges arms with another");
+        return line
+            .replace("one user", &format!("one {unit}"))
+            .replace("two users exchange arms", &exchange);
+    }
+    if line.starts_with(CLAMPED) {
+        return line.replace("per person", &format!("per {unit}"));
+    }
+    line
 }
 
 /// What is said of servers that gave something else than two others.
@@ -427,15 +475,12 @@ fn lift_covers(
 
 /// What noise is for, `guarantee` in words.
 fn calibrated(guarantee: &str) -> String {
-    format!(
-        "The noise taken by itself is calibrated for adding or removing a row, or changing its values: \
-         {guarantee}."
-    )
+    format!("{CALIBRATED} adding or removing a row, or changing its values: {guarantee}.")
 }
 
 /// What an interval of a lift study is of.
 fn of_clamped(clamp: u64) -> String {
-    format!("The interval covers the mean of outcomes clamped at {clamp} per person, not of unclamped ones.")
+    format!("{CLAMPED} {clamp} per person, not of unclamped ones.")
 }
 
 fn program_covers(disclosed: &Disclosure, reach: u32) -> Vec<String> {
@@ -575,6 +620,22 @@ mod tests {
                 assert!(lines[1].contains("11 rows, 7 rows, 13 in the union, hence 5 matched"));
                 assert!(lines[1].contains("covers flips and replacements of outcome and arm only"));
                 assert!(lines[2].contains("clamped at 3 per person"));
+            }
+        }
+    }
+
+    /// Where the study says what a row stands for, no sentence of the guarantee speaks of users or persons.
+    #[test]
+    fn the_guarantee_is_in_the_unit_of_the_study() {
+        const LIFT: &str = include_str!("../../../examples/lift.toml");
+        let text = LIFT.replacen("[match]", "[privacy]\nunit = \"household\"\n[match]", 1);
+        let study = Study::parse("lift.toml", &text).expect("a study");
+        for mode in [ReleaseMode::Sums, ReleaseMode::Variance, ReleaseMode::Algorithm1] {
+            for viewer in [ReaderRole::Publisher, ReaderRole::Advertiser] {
+                let lines = lines(&Noise::Lift { mode, viewer, clamp: 3, known: KNOWN });
+                let said: Vec<String> = lines.into_iter().map(|line| of_unit(line, &study, true)).collect();
+                assert!(said[0].contains("one household") && !said[0].contains("user"), "{said:?}");
+                assert!(said[2].contains("clamped at 3 per household"), "{said:?}");
             }
         }
     }

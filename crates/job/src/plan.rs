@@ -413,8 +413,10 @@ fn totals(study: &Study, built: &Built, scales: &Scales) -> Result<BTreeMap<Stri
     for (i, member) in study.parties.iter().enumerate() {
         let viewer = PartyId(i as u8);
         if built.program.mechanisms.iter().any(|mechanism| mechanism.to.has(viewer)) {
-            totals
-                .insert(member.name.clone(), PrivacyTotal::of_view(study, viewer, &scales.seen_by(viewer))?);
+            totals.insert(
+                member.name.clone(),
+                PrivacyTotal::of_view(study, viewer, &scales.seen_by(viewer), 1)?,
+            );
         }
     }
     Ok(totals)

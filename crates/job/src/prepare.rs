@@ -135,6 +135,8 @@ pub struct Checked {
     pub too_small: Vec<String>,
     /// What this party's ledger says that belongs into the report: see [`crate::budget::check_consent`].
     pub notes: Vec<String>,
+    /// The keys of all parties of the study, whichever of its runs they take part in; likewise.
+    pub fellows: Vec<String>,
     /// What the data look like, to be kept when the parties have agreed to begin; likewise.
     pub likeness: Option<crate::budget::Likeness>,
     /// What [`Checked::data_tag`] found.
@@ -227,6 +229,7 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
         warnings: warnings.clone(),
         too_small: small.clone(),
         notes: Vec::new(),
+        fellows: Vec::new(),
         likeness: None,
         tagged: OnceLock::new(),
     };

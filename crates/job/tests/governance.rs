@@ -84,6 +84,8 @@ fn a_release_that_breaks_off_says_how_things_stand() {
             refused || clinic.contains("Run again, with the same study and the same data:"),
             "{table}: {clinic}"
         );
+        // What the release has cost is not all: the sizes of its match are spent, too.
+        assert!(refused || clinic.contains("Spent besides: rho 0.01 and delta "), "{table}: {clinic}");
         assert_eq!(world.charged(0), charged, "{table}");
         whole(world.run());
         assert_eq!([world.charged(0), world.charged(1)], [1, 1], "{table}");
@@ -112,6 +114,26 @@ fn a_match_that_breaks_off_says_what_it_cost() {
         [spent, ratio(0, 1)],
         [ratio(1, 100), world.ledger(1).spent("data-works", &world.keys[0]).unwrap()]
     );
+}
+
+/// What a report calls all that its party got is what the other party's ledger charged in this study, matches
+/// of runs that broke off included; what all share does not depend on it.
+#[test]
+fn a_report_counts_the_matches_of_runs_that_broke_off() {
+    let world = World::new();
+    (0..3).for_each(|_| _ = world.cut(1, "held", ""));
+    let reports = whole(world.run());
+    for (me, (report, lineage)) in reports.iter().zip(["data-works", "data-clinic"]).enumerate() {
+        let total = report.privacy.total.as_ref().unwrap();
+        let spent = world.ledger(1 - me).spent(lineage, &world.keys[me]).unwrap();
+        assert_eq!((total.rho.clone(), total.size_charges), (spent.to_string(), 3), "{total:?}");
+        let warning = report.own_warnings.iter().find(|warning| warning.contains("this was match 4 of"));
+        assert!(warning.is_some_and(|text| text.contains("charged 3 times")), "{:?}", report.own_warnings);
+        let text = report::wording::charged_to(report, total);
+        assert!(text.contains("0.03 sizes of 3 matches that were charged"), "{text}");
+    }
+    let [clinic, works] = reports.map(|report| report::PublicReport::of(&report).ok());
+    assert_eq!(clinic, works);
 }
 
 /// A peer with a new key that its old one has signed for goes on where it was: budgets, the chain of its

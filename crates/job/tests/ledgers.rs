@@ -415,6 +415,7 @@ fn a_new_ledger_is_announced_and_asked_for_where_there_was_one() {
     let error = run(&party, &Watch::none()).unwrap_err().to_string();
     assert!(error.contains("there is no ledger at") && error.contains("add --new-ledger"), "{error}");
     assert!(error.contains(&report.display().to_string()), "{error}");
+    assert!(error.contains("take over what peers keep of it: tacit ledger recover"), "{error}");
     assert!(!world.path("typo.ledger").exists());
     // The report of another party says nothing of this one.
     let other = report::RunReport { party: "others".into(), ..works };
@@ -423,6 +424,30 @@ fn a_new_ledger_is_announced_and_asked_for_where_there_was_one() {
     parties[1].ledger = world.path("typo.ledger");
     let [_, works] = texts(both(&parties, &Watch::none()));
     assert!(works.contains("clinic holds a statement that this party signed"), "{works}");
+}
+
+/// A lost ledger beside the report of an earlier run: who goes on with a new one hears that it is this the
+/// peer refuses; an empty one that `tacit ledger recover` made takes over what the peer gives back.
+#[test]
+fn a_lost_ledger_is_recovered_beside_a_report() {
+    let world = World::new();
+    let [_, works] = whole(world.run("first"));
+    std::fs::create_dir_all(world.path("out-works")).unwrap();
+    std::fs::write(world.path("out-works/report.json"), report::to_json(&works).unwrap()).unwrap();
+    let lose = || std::fs::remove_file(world.path("works.ledger")).unwrap();
+    lose();
+    let mut parties = world.parties("second");
+    parties[1].new_ledger = true;
+    let [_, works] = texts(both(&parties, &Watch::none()));
+    assert!(works.contains("because this party's ledger is another one"), "{works}");
+    assert!(works.contains("move this ledger away, then tacit ledger recover"), "{works}");
+    lose();
+    drop(world.ledger(1));
+    let [_, works] = texts(world.run("second"));
+    assert!(works.contains("clinic holds a statement that this party signed"), "{works}");
+    let recovered = world.ledger(1).recover(Some("data-works"), Some(&ratio(1, 2))).unwrap();
+    assert_eq!(recovered.len(), 1);
+    whole(world.run("second"));
 }
 
 /// Two parties whose ledgers a version of layout 2 wrote find the answer of then, although tags are others
@@ -551,12 +576,15 @@ fn changed_data_are_another_release_and_that_is_said() {
     assert_eq!(charged().charged, before.takes);
     world.data_of_works(1);
     assert_eq!(charged().charged, "0");
-    let (watch, notes) = listening();
-    whole(both(&world.parties("study"), &watch));
-    let notes = notes.lock().unwrap().join("; ");
-    assert!(
-        notes.contains("the data of works are not those that this study was charged for before"),
-        "{notes}"
-    );
-    assert!(notes.contains("these data are not those"), "{notes}");
+    let reports = whole(world.run("study"));
+    let [clinic, works] = [
+        "the data of works are not those that this study was charged for before, or the ledger of works, \
+         which names them, was made anew",
+        "these data are not those that this study was charged for before: this is another release",
+    ];
+    for (report, text) in reports.iter().zip([clinic, works]) {
+        let said = &report.own_warnings;
+        assert!(said.iter().any(|warning| warning.starts_with(text)), "{said:?}");
+        assert!(!report.warnings.iter().any(|warning| warning.contains("charged for before")));
+    }
 }

@@ -145,7 +145,7 @@ fn three_parties_run_a_program_over_privately_matched_rows() {
         assert!(spent.len() == 2 && spent.iter().all(|s| s.rho == 0.01 && s.delta != "0"), "{spent:?}");
         assert!(report.privacy.spent == 0.01);
         let text = report::summary::terminal(report);
-        assert_eq!(text.matches("  ledger    spent by ").count(), 2, "{text}");
+        assert_eq!(text.matches("  ledger    after this result, spent by ").count(), 2, "{text}");
     }
 }
 
@@ -370,7 +370,11 @@ fn a_publisher_measures_lift_with_each_advertiser() {
             "what its release and the sizes of the match were charged"
         );
         assert!(part.stages.iter().all(|stage| stage.price_held));
+        // The other advertiser of the same study is no stranger, whichever run is charged first.
+        assert!(!part.own_warnings.iter().any(|text| text.contains("for the first time")));
+        assert!(part.study.part_of.is_some() && part.study.part_of == theirs.study.part_of);
     }
+    assert_eq!(parts[0].study.part_of, parts[1].study.part_of);
     assert_ne!(parts[0].study.hash, parts[1].study.hash);
     assert_ne!(parts[0].view, parts[1].view, "each release has noise of its own");
     let stages = stages.lock().unwrap();

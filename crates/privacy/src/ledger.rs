@@ -40,7 +40,7 @@ pub use bars::{barred_error, quoted};
 pub use chain::{ChainHead, CheckedChain};
 pub use export::{BarRecord, EXPORT_FORMAT, Export, VerifiedExport};
 pub use holding::{HeldShare, ShareProgress};
-pub use lineages::{JointSpending, MatchStart, ViewerSpending};
+pub use lineages::{JointSpending, MatchStart, StudySpending, ViewerSpending};
 pub use paid::{DebitTerms, PAID_BYTES, PaymentProof, SignatureRow, SignedDebits, UNPAID, check_signatures};
 pub use peers::{ChainMismatch, Held, RecoveredChain};
 pub use records::{AnswerKey, TranscriptStage};

@@ -33,6 +33,9 @@ pub struct PrivacyTotal {
     /// Of it, that of the sizes which a match showed, exact; `0` where they cost nothing, or are exact and
     /// not covered.
     pub sizes: String,
+    /// For how many matches the sizes were charged; 0 in reports of earlier versions.
+    #[serde(default)]
+    pub size_charges: u64,
     /// The epsilon that follows, by the tight conversion of [`rho_to_epsilon`].
     pub epsilon: f64,
     /// Its delta: [`DELTA`], what the rho itself does not hold for included.
@@ -64,7 +67,7 @@ pub fn bears(what: &str, rho: &Rational, tau: &Rational) -> Result<(), Error> {
 
 impl PrivacyTotal {
     /// Of charges that add up to `rho`, which holds but for a probability of `delta`; `sizes` of it are for
-    /// sizes.
+    /// sizes, of how many matches nobody says.
     #[must_use]
     pub fn new(rho: &Rational, delta: &Rational, sizes: &Rational) -> Self {
         let (rho_value, own) = (to_f64(rho), to_f64(delta));
@@ -73,19 +76,24 @@ impl PrivacyTotal {
         let (converted, quoted) =
             if own <= DELTA / 2.0 { (DELTA - own, DELTA) } else { (DELTA, DELTA + own) };
         let epsilon = rho_to_epsilon(rho_value, converted);
-        Self { rho: rho.to_string(), rho_value, sizes: sizes.to_string(), epsilon, delta: quoted }
+        let sizes = sizes.to_string();
+        Self { rho: rho.to_string(), rho_value, sizes, size_charges: 0, epsilon, delta: quoted }
     }
 
-    /// What `viewer` gets of a run whose release is charged `release`: that, and the sizes of the match, also
-    /// where a kept spine tells them once more.
+    /// What `viewer` gets of a study whose releases are charged `released`: that, and the sizes of so many
+    /// matches that were charged, of one at least, also where a kept spine tells them once more.
     ///
     /// # Errors
     /// When the study's dummies are out of range.
-    pub fn of_view(study: &Study, viewer: PartyId, release: &Rational) -> Result<Self, Error> {
+    pub fn of_view(study: &Study, viewer: PartyId, released: &Rational, matches: u64) -> Result<Self, Error> {
         let owner = PartyId(u8::from(viewer == PartyId(0)));
-        let zero = (Rational::zero(), Rational::zero());
-        let (sizes, delta) = dummies::charge(study, owner)?.map_or(zero, |charge| (charge.rho, charge.delta));
-        Ok(Self::new(&(release + &sizes), &delta, &sizes))
+        let Some(charge) = dummies::charge(study, owner)? else {
+            return Ok(Self::new(released, &Rational::zero(), &Rational::zero()));
+        };
+        let size_charges = matches.max(1);
+        let times = Rational::from_integer(size_charges.into());
+        let (sizes, delta) = (charge.rho * &times, charge.delta * times);
+        Ok(Self { size_charges, ..Self::new(&(released + &sizes), &delta, &sizes) })
     }
 
     /// [`PrivacyTotal::sizes`] as a number; none of a text that is no number.
@@ -135,8 +143,11 @@ mod tests {
         const LIFT: &str = include_str!("../../../examples/lift.toml");
         let study = Study::parse("lift.toml", LIFT).expect("a study");
         for viewer in [PartyId(0), PartyId(1)] {
-            let total = PrivacyTotal::of_view(&study, viewer, &ratio(1, 10)).expect("in range");
+            let total = PrivacyTotal::of_view(&study, viewer, &ratio(1, 10), 1).expect("in range");
             assert_eq!((total.rho.as_str(), total.words().as_str()), ("11/100", "(2.26, 1e-6)-DP"));
+            // Six matches that were charged are six times the sizes.
+            let six = PrivacyTotal::of_view(&study, viewer, &ratio(1, 10), 6).expect("in range");
+            assert_eq!((six.rho.as_str(), six.sizes.as_str(), six.size_charges), ("4/25", "3/50", 6));
         }
     }
 }

@@ -157,6 +157,10 @@ pub struct StudyInfo {
     /// The same in full, 64 hex digits, as ledgers have it. Empty in reports of earlier versions.
     #[serde(default)]
     pub full_hash: String,
+    /// Of a publisher's run with one of several advertisers: hash of the whole study, which all agreed on, 64
+    /// hex digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part_of: Option<String>,
     /// Hash of the program, 64 hex digits.
     pub program: String,
 }

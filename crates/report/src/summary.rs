@@ -113,6 +113,9 @@ pub fn public(public: &PublicReport) -> String {
     first.push(format!("mode {}", label(&public.mode)));
     facts(&mut out, &first);
     line(&mut out, &format!("study     {}", label_in_full(&study.full_hash)));
+    if let Some(whole) = &study.part_of {
+        line(&mut out, &format!("part of   {}", label_in_full(whole)));
+    }
     line(&mut out, &format!("program   {}", label_in_full(&study.program)));
     line(&mut out, "");
     let shown = ShownView { party: EVERYBODY, view: &public.public };
@@ -288,6 +291,9 @@ pub fn besides(report: &RunReport) -> String {
     };
     if disclosed.dummies.is_some() {
         text += ", with made-up rows in them that hide the exact ones";
+    }
+    if let Some(told) = wording::not_covered(disclosed) {
+        let _ = write!(text, "; and, which no noise covers, {told}");
     }
     if disclosed.kept_spine {
         text += "; all of it when the kept spine was made";
@@ -583,7 +589,7 @@ fn privacy_lines(out: &mut String, report: &RunReport) {
 /// What each other viewer has spent on this party's data.
 fn spent_lines(out: &mut String, report: &RunReport) {
     for spent in wording::spent(report) {
-        line(out, &format!("  ledger    spent by {spent}"));
+        line(out, &format!("  ledger    after this result, spent by {spent}"));
     }
 }
 

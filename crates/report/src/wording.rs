@@ -195,6 +195,12 @@ pub fn hidden(disclosed: &Disclosure) -> Option<String> {
     ))
 }
 
+/// The same, of all: `the match graph that shop learnt`; nothing where everything is covered.
+pub fn not_covered(disclosed: &Disclosure) -> Option<String> {
+    let told: Vec<String> = disclosed.uncovered.iter().map(uncovered).collect();
+    (!told.is_empty()).then(|| told.join(", "))
+}
+
 /// What a match told that nothing covers, in a few words.
 fn uncovered(told: &MatchLeakage) -> String {
     match told {
@@ -534,13 +540,22 @@ pub fn charged(total: &PrivacyTotal, what: &str) -> String {
         return format!("rho {} for {what}", numbers::rho(&total.rho, total.rho_value));
     };
     let release = numbers::short(total.rho_value - sizes, 4);
-    format!("rho {rho} for {what} ({release} release, {} sizes)", numbers::short(sizes, 4))
+    let times = match total.size_charges {
+        0 | 1 => String::new(),
+        matches => format!(" of {matches} matches that were charged"),
+    };
+    format!("rho {rho} for {what} ({release} release, {} sizes{times})", numbers::short(sizes, 4))
 }
 
 /// The same of a report.
 pub fn charged_to(report: &RunReport, total: &PrivacyTotal) -> String {
+    let party = label(&report.party);
+    let released = total.rho_value - total.sizes_value().unwrap_or(0.0);
+    if total.size_charges > 1 || released > report.privacy.rho_value + 1e-9 {
+        return charged(total, &format!("all that {party} got in this study, earlier runs included"));
+    }
     match report.public {
-        Some(_) => charged(total, &format!("all that {} got", label(&report.party))),
+        Some(_) => charged(total, &format!("all that {party} got")),
         None => charged(total, "this view"),
     }
 }

@@ -39,13 +39,21 @@ pub fn opening(made: &Made, scale: u64) -> Result<String, Error> {
     let public = lift.release.public.as_ref();
     let rho = public.map_or_else(String::new, |rho| format!("   rho {} for one public result", shown(rho)));
     lines.push(format!("  study      {}, hash {}{rho}", study.name, study.hash()));
+    // In the unit that the table will have: that of the larger of the rates.
+    let rate = |arm: &data::generate::ArmTruth| arm.sum as f64 / arm.rows as f64;
+    let per = if made.generated.truth.overall.iter().map(rate).fold(0.0, f64::max) < 0.01 {
+        100_000u32
+    } else {
+        1_000
+    };
     let mean = made.generated.truth.overall.iter().map(|arm| arm.sum).sum::<u64>() as f64
         / made.generated.truth.overall.iter().map(|arm| arm.rows).sum::<u64>() as f64;
     let plan = plan(study, &Assumed { rows: counts, mean }, LINK, Speeds::default())?;
     let seconds: f64 = plan.stages.iter().map(|s| s.seconds).sum();
     let sent: u64 = plan.stages.iter().flat_map(|s| s.bytes_sent.values()).sum();
     let effect = plan.public_effect.map_or_else(String::new, |effect| {
-        format!(", smallest effect it can see: {:.0} per 100,000", effect * 1e5)
+        let shown = page::numbers::short(effect * f64::from(per), 3);
+        format!(", smallest effect it can see: {shown} per {}", count(u64::from(per)))
     });
     lines.push(format!("  plan       {}, {}{effect}", duration(seconds), bytes(sent)));
     Ok(lines.join("\n") + "\n")

@@ -97,10 +97,11 @@ pub enum LedgerAction {
     },
     /// After the ledger was lost: take over what this party signed and peers gave back
     ///
-    /// A run that finds that a peer knows more of this ledger than is in it refuses, and keeps what the peer
-    /// gave back. This charges what it says was charged in all, and goes on from there. More may have been
-    /// spent since it was signed, so releases with that peer stay barred until `tacit ledger allow`, unless
-    /// --spent says what was spent.
+    /// Where there is no ledger, an empty one is made, and the run that follows is the first step. A run that
+    /// finds that a peer knows more of this ledger than is in it refuses, and keeps what the peer gave back.
+    /// This charges what it says was charged in all, and goes on from there. More may have been spent since
+    /// it was signed, so releases with that peer stay barred until `tacit ledger allow`, unless --spent says
+    /// what was spent.
     #[command(after_help = "Example:\n  tacit ledger recover registry.ledger --lineage trial --spent 0.22")]
     Recover {
         /// The ledger

@@ -177,7 +177,10 @@ fn a_ledger_is_verified_copied_and_asked_for_when_lost() {
     assert!(help.contains("Find out what happened, then decide") && help.contains("Example:"), "{help}");
     std::fs::remove_file(ledger).unwrap();
     let lost = Running::start(pair.run("publisher", &[])).end();
-    lost.failed(5, &["there is no ledger at", "out-publisher/report.json", "--new-ledger"]);
+    lost.failed(5, &["there is no ledger at", "out-publisher/report.json", "--new-ledger", "ledger recover"]);
+    let made = tacit(["ledger", "recover", ledger, "--lineage", "rows"]).fine().stdout;
+    assert!(made.contains("an empty one was made") && made.contains("--lineage rows"), "{made}");
+    tacit(["ledger", "recover", ledger, "--json"]).failed(2, &["there is nothing to recover"]);
 }
 
 #[test]

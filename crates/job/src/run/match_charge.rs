@@ -66,25 +66,38 @@ impl OwnerRun<'_> {
         self.debits_of(agreement, number)
     }
 
-    /// The error of a run that broke off after the sizes of its match were charged and before its release: it
-    /// says what that cost, and what to do next.
+    /// The number of the match whose sizes were charged: it may have begun once more, afresh, after that.
+    pub(super) fn match_paid(&self) -> Option<u64> {
+        Some(self.lock().ok()?.last_begun(&self.sizes_paid?).ok()??.number)
+    }
+
+    /// The error of a run that broke off after the sizes of its match were charged: it says what that cost,
+    /// and what to do next. Of its release, where that began, the error says so itself.
     pub(super) fn leaving_sizes(&self, error: Error) -> Error {
         let charge = || dummies::charge(&self.checked.study, self.checked.me).ok().flatten();
-        // The match that ran may have begun once more, afresh, after it was charged.
-        let begun = |id: Bytes32| self.lock().ok()?.last_begun(&id).ok()?;
-        let (Some(begun), Some(charge)) = (self.sizes_paid.and_then(begun), charge()) else { return error };
+        let (Some(number), Some(charge)) = (self.match_paid(), charge()) else { return error };
+        let sizes = format!(
+            "rho {} and delta {} towards each other party, for the sizes that the match shows",
+            shown(&charge.rho),
+            small(&charge.delta)
+        );
         let next = if self.goes_on() {
             "the match goes on where it was, and nothing more is charged for it"
-        } else if self.is_afresh(begun.number + 1) {
+        } else if self.is_afresh(number + 1) {
             "its match is made with other made-up rows, and the sizes are charged again"
         } else {
             "its match is made with the same made-up rows, and nothing more is charged for it"
         };
+        if self.releasing {
+            return match self.answer.kept() {
+                // A run after this one shows it.
+                true => error,
+                false => error.leaving_too(&format!("Spent besides: {sizes}; in the next run {next}")),
+            };
+        }
         error.leaving(format!(
-            "Spent: rho {} and delta {} towards each other party, for the sizes that the match shows; on the \
-             release: nothing. Run again, with the same study and the same data: {next}",
-            shown(&charge.rho),
-            small(&charge.delta)
+            "Spent: {sizes}; on the release: nothing. Run again, with the same study and the same data: \
+             {next}"
         ))
     }
 

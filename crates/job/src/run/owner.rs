@@ -24,9 +24,10 @@ use engine::{BaseOts, DrawnNoise, Shares};
 use net::connect::Meeting;
 use net::{Channels, Farewell, Session};
 use privacy::PrivacyTotal;
-use privacy::ledger::{AnswerKey, Bytes32, Ledger, PUBLIC};
+use privacy::ledger::{AnswerKey, Bytes32, Ledger, PUBLIC, StudySpending};
 use privacy::scales::Scales;
 use program::Viewer;
+use release::Rational;
 use report::{Disclosure, RunReport, SpentBy};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
@@ -53,9 +54,10 @@ pub(super) struct OwnerRun<'a> {
     pub kept_spine: Option<KeptSpine>,
     /// What rows are matched by, where servers join them.
     pub salt: Option<Seed>,
-    /// Under what the ledger counts the match whose sizes were charged, until the release begins, which says
-    /// itself how things stand.
+    /// Under what the ledger counts the match whose sizes were charged.
     pub sizes_paid: Option<Bytes32>,
+    /// Whether the release has begun, which says itself how things stand with it.
+    pub releasing: bool,
     pub answer: OwnAnswer,
 }
 
@@ -68,12 +70,19 @@ pub(super) struct OwnAnswer {
     unkept: Option<AnswerKey>,
 }
 
+impl OwnAnswer {
+    /// Whether it is complete and in the ledger.
+    pub fn kept(&self) -> bool {
+        self.report.is_some() && self.unkept.is_none()
+    }
+}
+
 /// Every ledger allows the run, and everybody computes over the same transport.
 pub(super) struct AllowedRun<'r, 'a> {
     pub run: &'r mut OwnerRun<'a>,
     pub agreement: Agreement,
-    /// Whose key sees these data for the first time, in sentences.
-    strangers: Vec<String>,
+    /// What this party's ledger tells it alone of who sees these data and of earlier data, in sentences.
+    known: Vec<String>,
     transport: ServerTransport,
     start: Instant,
 }
@@ -97,7 +106,6 @@ impl<'a> OwnerRun<'a> {
         let kept_spine = kept_spine(party, checked)?;
         let salt = outsourced::salt_of(party, checked)?;
         let answer = OwnAnswer::default();
-        let sizes_paid = None;
         let run = Self {
             party,
             checked,
@@ -108,7 +116,8 @@ impl<'a> OwnerRun<'a> {
             log,
             kept_spine,
             salt,
-            sizes_paid,
+            sizes_paid: None,
+            releasing: false,
             answer,
         };
         Ok((run, meeting.workers))
@@ -143,10 +152,11 @@ impl<'a> OwnerRun<'a> {
     /// Hears that every ledger allows the run, and over what the servers compute.
     pub fn hear_ready(&mut self, agreement: Agreement) -> Result<AllowedRun<'_, 'a>, Error> {
         self.tell_broke_off()?;
-        self.tell_other_data(&agreement)?;
-        let strangers = self.ready(&agreement)?;
+        let other_data = self.tell_other_data(&agreement)?;
+        let mut known = self.ready(&agreement)?;
+        known.extend(other_data);
         let transport = self.settle_transport()?;
-        Ok(AllowedRun { run: self, agreement, strangers, transport, start: Instant::now() })
+        Ok(AllowedRun { run: self, agreement, known, transport, start: Instant::now() })
     }
 
     fn store_answer(&self, key: &AnswerKey, report: &RunReport) -> Result<(), Error> {
@@ -212,6 +222,18 @@ impl<'a> OwnerRun<'a> {
         }
         self.log.end(&traffic, stage.name(), stage.items(), stage.price(&())?);
         total.ok_or_else(|| Error::misuse("a study has at least one worker lane"))
+    }
+
+    /// What this party got of the study in all, earlier matches and attempts included, as its ledger has it:
+    /// each side is charged for the matches that both began.
+    fn total(&self, charge: &Rational) -> Result<PrivacyTotal, Error> {
+        let (study, hash, ledger) = (&self.checked.study, self.checked.hash, self.lock()?);
+        let peers = others_of(self.checked).into_iter().map(|peer| &*study.parties[peer.index()].key);
+        let spent = peers.map(|key| ledger.spent_in_study(hash.as_bytes(), key));
+        let spent: Vec<StudySpending> = spent.collect::<Result<_, _>>()?;
+        let released = spent.iter().map(|spent| &spent.released).fold(charge, Ord::max);
+        let matches = spent.iter().map(|spent| spent.matches).max().unwrap_or(1);
+        PrivacyTotal::of_view(study, self.checked.me, released, matches)
     }
 
     /// What this party's ledger says of each other party, and of the public where the study has a result for
@@ -294,12 +316,13 @@ impl<'r> AllowedRun<'r, '_> {
             charge,
             distance: scales.most_distance(checked.me),
             public: (scales.charge(Viewer::Public), scales.distance_to(Viewer::Public)),
-            total: PrivacyTotal::of_view(&checked.study, checked.me, charge)?,
+            total: run.total(charge)?,
+            match_number: run.match_paid(),
             lineage: checked.charges(party)?.then(|| party.lineage.clone()).flatten(),
             viewers: run.viewers()?,
             broke_off: run.broke_off()?,
             noticed: run.noticed()?,
-            strangers: self.strangers.clone(),
+            known: self.known.clone(),
             budget: release::rational::to_f64(&party.policy.budget),
             seconds: self.start.elapsed().as_secs_f64(),
             stages: run.log.all(),
@@ -433,7 +456,7 @@ impl<'r> Actor for AllowedRun<'r, '_> {
     ) -> Result<Views, Error> {
         let (mut seen, mut ran) = (Views::default(), Vec::with_capacity(stage.units().len()));
         self.run.log.begin(stage.name(), stage.items());
-        self.run.sizes_paid = None;
+        self.run.releasing = true;
         for unit in stage.units() {
             let OwnerRun { party, checked, ledger, session, .. } = &mut *self.run;
             let payment = Payment { party, checked, ledger, agreement: &self.agreement };

@@ -87,9 +87,11 @@ pub(crate) fn forgotten(party: &PartySetup) -> Result<(), Error> {
         Err(Error::refused(format!(
             "there is no ledger at {}, but {} is the report of an earlier run of this party: a new ledger \
              would forget what \
-             was spent. Correct `ledger` or put the file back; to begin anew all the same, add --new-ledger",
+             was spent. Correct `ledger` or put the file back; if it is lost, take over what peers keep of \
+             it: tacit ledger recover {}; to begin anew all the same, add --new-ledger",
             party.ledger.display(),
-            report.display()
+            report.display(),
+            quoted(&path_text(&party.ledger)),
         )))
     })
 }
@@ -134,6 +136,24 @@ fn claimed(ledger: &Ledger, name: &str, statement: &Statement, own: &str) -> Err
     ))
 }
 
+/// What is heard of a peer that refuses, and says no more.
+const PEER_REFUSES: &str = "the peer's privacy ledger does not allow this study: its budget is spent or a \
+                            release is barred there; see the peer's own output";
+
+/// Why a peer refuses that gives back a statement, where this side's operator goes on without it.
+fn other_ledger(path: &Path, statement: &Statement) -> String {
+    format!(
+        "the peer's privacy ledger does not allow this study, because this party's ledger is another one: it \
+         signed on {} for one with {} entries, and {} is not that. The peer's operator can \
+         allow it (`tacit ledger allow` there). Or put the newest copy back, or take over what was signed: \
+         move this ledger away, then tacit ledger recover {}",
+        statement.date(),
+        statement.head.count,
+        path.display(),
+        quoted(&path_text(path)),
+    )
+}
+
 impl OwnerRun<'_> {
     /// Counts a run that begins with each peer, before anything is said.
     pub(super) fn count_run(&self) -> Result<(), Error> {
@@ -160,22 +180,17 @@ impl OwnerRun<'_> {
         let theirs = self.session.step("agree", |session| tell_each(session, &owners, said))?;
         let begin = mine.is_ok() && theirs.iter().all(|(_, theirs)| theirs[0] == 1);
         self.tell_servers(if begin { StartSignal::Begin } else { StartSignal::Refused }, &agreement.common)?;
-        let claims: Vec<Result<(), Error>> =
+        let claims: Vec<Result<Option<Statement>, Error>> =
             theirs.iter().map(|(peer, theirs)| self.hear_claim(*peer, &theirs[1..], agreement)).collect();
+        let path = &self.party.ledger;
         let strangers = self.session.step("agree", |session| {
             let strangers = mine?;
-            claims.into_iter().collect::<Result<(), _>>()?;
-            match theirs.into_iter().find(|(_, theirs)| theirs[0] != 1) {
-                None => Ok(strangers),
-                Some((peer, _)) => Err(Error::new(
-                    session.at(Some(peer)),
-                    Fault::Refused(
-                        "the peer's privacy ledger does not allow this study: its budget is spent or a \
-                         release is barred there; see the peer's own output"
-                            .into(),
-                    ),
-                )),
-            }
+            let given = claims.into_iter().collect::<Result<Vec<_>, _>>()?;
+            let refusing = theirs.into_iter().zip(given).find(|((_, theirs), _)| theirs[0] != 1);
+            let Some(((peer, _), given)) = refusing else { return Ok(strangers) };
+            let why =
+                given.map_or_else(|| PEER_REFUSES.to_owned(), |statement| other_ledger(path, &statement));
+            Err(Error::new(session.at(Some(peer)), Fault::Refused(why)))
         })?;
         self.keep_likeness()?;
         Ok(strangers)
@@ -187,7 +202,8 @@ impl OwnerRun<'_> {
         if !self.checked.charges(self.party)? {
             return Ok(Vec::new());
         }
-        let strangers = budget::strangers(&*self.lock()?, lineage, self.checked, KeyKnowledge::Peers)?;
+        let whose = (self.checked, &*self.checked.fellows);
+        let strangers = budget::strangers(&*self.lock()?, lineage, whose, KeyKnowledge::Peers)?;
         strangers.iter().for_each(|note| (self.watch.events)(Event::Warning(note.clone())));
         Ok(strangers)
     }
@@ -220,21 +236,26 @@ impl OwnerRun<'_> {
         })
     }
 
-    /// What a peer gives back as signed by this party, if anything.
-    fn hear_claim(&self, peer: PartyId, bytes: &[u8], agreement: &Agreement) -> Result<(), Error> {
+    /// What a peer gives back as signed by this party, if anything, where the operator goes on without it.
+    fn hear_claim(
+        &self,
+        peer: PartyId,
+        bytes: &[u8],
+        agreement: &Agreement,
+    ) -> Result<Option<Statement>, Error> {
         let member = &self.checked.study.parties[peer.index()];
-        let Some(statement) = Statement::read(bytes) else { return Ok(()) };
-        let (own, settle) = (self.checked.identity.fingerprint(), self.party.new_ledger);
+        let Some(statement) = Statement::read(bytes) else { return Ok(None) };
+        let own = self.checked.identity.fingerprint();
         let mut ledger = self.lock()?;
-        match ledger.claim(&statement, own, member.key.parse()?, settle)? {
-            // As the peer heard it, so that both operators read the same.
-            Some(statement) => {
-                let said = agreement.counts.iter().find(|(other, _)| *other == peer);
-                let said = said.map_or(0, |(_, count)| *count).to_string();
-                Err(claimed(&ledger, &member.name, &statement, &said))
-            }
-            None => Ok(()),
+        let Some(statement) = ledger.claim(&statement, own, member.key.parse()?)? else { return Ok(None) };
+        if self.party.new_ledger {
+            ledger.settle(&member.key, &statement)?;
+            return Ok(Some(statement));
         }
+        // As the peer heard it, so that both operators read the same.
+        let said = agreement.counts.iter().find(|(other, _)| *other == peer);
+        let said = said.map_or(0, |(_, count)| *count).to_string();
+        Err(claimed(&ledger, &member.name, &statement, &said))
     }
 
     fn allowed(&self, agreement: &Agreement) -> Result<(), Error> {
@@ -354,24 +375,29 @@ impl OwnerRun<'_> {
         )))
     }
 
-    /// Says that a study was charged before on other data: this run is another release, and charged as one.
-    pub(super) fn tell_other_data(&self, agreement: &Agreement) -> Result<(), Error> {
+    /// Says that a study was charged before on data of another name: this run is another release, and charged
+    /// as one. A ledger that was made anew names its data anew, which cannot be told from other data.
+    pub(super) fn tell_other_data(&self, agreement: &Agreement) -> Result<Option<String>, Error> {
         let (me, study, lineage) = (self.checked.me, &self.checked.study, self.party.lineage.as_deref());
-        let (Some(lineage), 2) = (lineage, self.checked.roster.len()) else { return Ok(()) };
+        let (Some(lineage), 2) = (lineage, self.checked.roster.len()) else { return Ok(None) };
         let peer = &study.parties[me.other().index()];
         let tags = (&agreement.tags[me.index()], &agreement.tags[me.other().index()]);
         let hash = *self.checked.hash.as_bytes();
         let other = self.lock()?.other_data((&hash, lineage, &peer.key), tags)?;
-        let whose = match other {
-            None => return Ok(()),
-            Some([true, true]) => format!("neither these data nor those of {} are", peer.name),
-            Some([true, false]) => "these data are not".to_owned(),
-            Some([false, _]) => format!("the data of {} are not", peer.name),
+        let anew = format!("or the ledger of {}, which names them, was made anew", peer.name);
+        let (whose, anew) = match other {
+            None => return Ok(None),
+            Some([true, true]) => (format!("neither these data nor those of {} are", peer.name), anew),
+            Some([true, false]) => ("these data are not".to_owned(), String::new()),
+            Some([false, _]) => (format!("the data of {} are not", peer.name), anew),
         };
-        (self.watch.events)(Event::Note(format!(
-            "{whose} those that this study was charged for before: this is another release, and charged again"
-        )));
-        Ok(())
+        let anew = if anew.is_empty() { anew } else { format!(", {anew}") };
+        let text = format!(
+            "{whose} those that this study was charged for before{anew}: this is another release, charged \
+             again, and there may be an earlier result of this study"
+        );
+        (self.watch.events)(Event::Warning(text.clone()));
+        Ok(Some(text))
     }
 
     /// With whom this run is and about which of this party's data.

@@ -40,6 +40,15 @@ pub struct ViewerSpending {
     pub total: PrivacyTotal,
 }
 
+/// What a party's ledger has of one study between it and a peer, on whatever data, however its runs ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StudySpending {
+    /// zCDP of the releases of which this party can read something.
+    pub released: Rational,
+    /// How many times the sizes of a match were charged.
+    pub matches: u64,
+}
+
 /// What all viewers of a lineage have got together; what several see is counted once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct JointSpending {
@@ -128,6 +137,28 @@ impl Ledger {
         let sizes = format!("{} AND delta <> '0' AND study <> zeroblob(32)", super::reads(2));
         let spent = super::spent_on(&self.connection, "rho", &sizes, [lineage, viewer_key]);
         spent.map_err(|e| self.explain("read", &e))
+    }
+
+    /// What was charged and recorded of a study so far, earlier matches and attempts included: of sizes what
+    /// this party was charged towards the peer, of releases those that this party sees.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn spent_in_study(&self, study: &Bytes32, peer: &str) -> Result<StudySpending, Error> {
+        let explain = |e: rusqlite::Error| self.explain("read", &e);
+        let sizes = format!(
+            "SELECT count(*) FROM debits WHERE study = ?1 AND protects = 1 AND delta <> '0' AND {} \
+             AND {VOIDED}",
+            super::sees(2)
+        );
+        let matches = self.connection.query_row(&sizes, params![study, peer], |row| row.get::<_, i64>(0));
+        let seen = format!(
+            "SELECT rho FROM debits WHERE study = ?1 AND delta = '0' AND {VOIDED} AND (protects = 0 OR \
+             instr(' ' || viewer || ' ', ' {} ') > 0)",
+            super::PUBLIC
+        );
+        let released = self.listed(&seen, [study], |row| rational_of(row, "rho"))?.into_iter().sum();
+        Ok(StudySpending { released, matches: matches.map_err(explain)?.unsigned_abs() })
     }
 
     /// What all releases of a lineage were charged so far, to all viewers together, exactly.

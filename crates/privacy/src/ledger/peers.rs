@@ -168,7 +168,7 @@ impl Ledger {
     }
 
     /// Keeps a statement of this party's that a peer gave back, if it says more than this ledger holds and
-    /// was not settled: the claim then. `signer` is this party. With `settle` it is settled at once.
+    /// was not settled: the claim then. `signer` is this party.
     ///
     /// # Errors
     /// When the ledger cannot be read or written.
@@ -177,7 +177,6 @@ impl Ledger {
         statement: &Statement,
         signer: KeyFingerprint,
         peer: KeyFingerprint,
-        settle: bool,
     ) -> Result<Option<Statement>, Error> {
         let key = peer.to_string();
         let (own, theirs) = (self.line_of(signer)?, self.line_of(peer)?);
@@ -190,10 +189,6 @@ impl Ledger {
         let kept: bool = self.connection.query_row(sql, values, |row| row.get(0)).map_err(explain)?;
         if !kept {
             self.keep_claim(&key, statement, 0)?;
-        }
-        if settle {
-            self.settle(&key, statement)?;
-            return Ok(None);
         }
         Ok(Some(statement.clone()))
     }

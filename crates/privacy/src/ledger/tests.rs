@@ -338,7 +338,7 @@ fn every_table_is_in_the_chains() {
             9,
             (&ratio(1, 1), &ratio(0, 1)),
         );
-        assert!(ledger.claim(&later.unwrap(), own, own, false).unwrap().is_some());
+        assert!(ledger.claim(&later.unwrap(), own, own).unwrap().is_some());
         ledger.verify().unwrap();
         for column in columns.split(", ").skip(1) {
             let raw = Connection::open(&path).unwrap();
@@ -654,21 +654,21 @@ fn only_an_own_signature_is_a_claim() {
     };
     let (me, them) = (own.fingerprint(), peer.fingerprint());
     for foreign in [said(&peer, &own, 9, 5), said(&other, &peer, 9, 5), said(&own, &other, 9, 5)] {
-        assert_eq!(ledger.claim(&foreign, me, them, false).unwrap(), None);
+        assert_eq!(ledger.claim(&foreign, me, them).unwrap(), None);
     }
     // What fits the chain is none either.
     let fits = ledger.statement(&own, them).unwrap();
-    assert_eq!(ledger.claim(&fits, me, them, false).unwrap(), None);
+    assert_eq!(ledger.claim(&fits, me, them).unwrap(), None);
     assert!(ledger.claims().unwrap().is_empty());
     let claim = said(&own, &peer, 9, 5);
-    assert_eq!(ledger.claim(&claim, me, them, false).unwrap(), Some(claim.clone()));
+    assert_eq!(ledger.claim(&claim, me, them).unwrap(), Some(claim.clone()));
     assert_eq!(ledger.claims().unwrap(), [(them.to_string(), claim.clone())]);
     // Settled by the operator: older ones count no longer, later ones do.
     ledger.settle(&them.to_string(), &claim).unwrap();
-    assert_eq!(ledger.claim(&said(&own, &peer, 8, 4), me, them, false).unwrap(), None);
+    assert_eq!(ledger.claim(&said(&own, &peer, 8, 4), me, them).unwrap(), None);
     assert!(ledger.claims().unwrap().is_empty());
     let later = said(&own, &peer, 20, u64::from(u32::MAX));
-    assert_eq!(ledger.claim(&later, me, them, false).unwrap(), Some(later.clone()));
+    assert_eq!(ledger.claim(&later, me, them).unwrap(), Some(later.clone()));
     ledger.verify().unwrap();
 }
 

@@ -65,6 +65,7 @@ pub fn registry() -> RunReport {
             kind: "lift".into(),
             hash: "7c41 09aa 5be2".into(),
             full_hash: format!("7c4109aa5be2{}", "0".repeat(52)),
+            part_of: None,
             program: "9d".repeat(32),
         },
         party: "registry".into(),
@@ -110,6 +111,7 @@ pub fn registry() -> RunReport {
             epsilon: Some(2.1419),
             delta: Some(1e-6),
             total: Some(PrivacyTotal {
+                size_charges: 1,
                 rho: "11/100".into(),
                 rho_value: 0.11,
                 sizes: "1/100".into(),

@@ -224,7 +224,9 @@ pub fn public_cost(terms: &PublicTerms) -> Markup {
 /// Which study and which program, for who compares them.
 pub fn hashes(study: &StudyInfo) -> Markup {
     let keyed = |key: &str| element("td", &[], [words("code", "", key)]);
-    facts("Hashes", [("study", keyed(&study.full_hash)), ("program", keyed(&study.program))])
+    let whole = study.part_of.iter().map(|whole| ("the whole study, of several runs", keyed(whole)));
+    let own = [("study", keyed(&study.full_hash)), ("program", keyed(&study.program))];
+    facts("Hashes", own.into_iter().chain(whole))
 }
 
 /// What each other party has spent on this party's data.
@@ -232,7 +234,7 @@ fn ledger(report: &RunReport) -> Markup {
     let spent = spent(report);
     let rows = spent.iter().filter_map(|text| text.split_once(": "));
     facts(
-        "What this party's ledger says was spent so far, rho",
+        "What this party's ledger said was spent after this result, rho",
         // Our own words and numbers: no name is in them.
         rows.map(|(who, spent)| (who, beside(minus(spent)))),
     )

@@ -56,7 +56,7 @@ fn one_party() {
             "  release                4 values     0.40 s   1.04 MB        10 values/s",
             "  privacy   rho 0.11 for this view (0.1 release, 0.01 sizes) = (2.26, 1e-6)-DP; noise \
              candidates 64, 63 opened and checked",
-            "  ledger    spent by hospitals: 0.1 of 1 on this party's data",
+            "  ledger    after this result, spent by hospitals: 0.1 of 1 on this party's data",
             "  Learned besides: the sizes of the sets (401,974 and 1,013), of their union (402,263) and of \
              the match (724).",
             "    Semi-honest parties; not reviewed.",
