@@ -7,6 +7,9 @@ use base::Error;
 const PLACE_BYTES: usize = 2 * size_of::<u32>();
 /// Bytes of a block of the queue.
 const BLOCK: usize = 8192 * PLACE_BYTES;
+/// Of how many parts of the match's memory places have one: they are there while columns are laid out, beside
+/// memory that the match has not given back.
+const SHARE: u64 = 8;
 
 /// The position of each own row on the spine. It does not print.
 pub struct OwnPlaces {
@@ -30,7 +33,7 @@ impl OwnPlaces {
 
     /// None yet; they are added in the order of the spine.
     pub(crate) fn queued(room: &SpillRoom) -> Self {
-        Self { rows: 0, held: Held::BySpine(SpillQueue::new(room, BLOCK)) }
+        Self { rows: 0, held: Held::BySpine(SpillQueue::new(&room.share(SHARE), BLOCK)) }
     }
 
     /// Adds the next row along the spine.

@@ -72,6 +72,11 @@ impl SpillRoom {
         Self(Arc::new(RoomBounds { memory, left, read: AtomicU64::new(0), scratch }))
     }
 
+    /// A room of its own, of a part of this one's memory, for what outlives the columns.
+    pub(crate) fn share(&self, parts: u64) -> Self {
+        Self::new(self.0.memory.map(|memory| memory / parts), Some(&self.0.scratch))
+    }
+
     /// Bytes for what is worked on at a time, besides columns: a quarter of the memory.
     pub(crate) fn working(&self) -> u64 {
         self.0.memory.map_or(u64::MAX, |memory| memory / 4)
@@ -514,7 +519,7 @@ mod tests {
     fn the_least_room_holds_its_rows() {
         for rows in [0, 7_000_000, 119_000_000, u64::from(u32::MAX)] {
             let part = least_room(rows) / PARTS;
-            let (bits, _) = SpillRoom::new(Some(least_room(rows)), None).shape(COLUMN_BYTES * rows);
+            let (bits, _) = SpillRoom::new(Some(least_room(rows)), None).shape(COLUMN_BYTES * rows, 0);
             assert!(bits as u64 <= 12 && (COLUMN_BYTES * rows) >> bits <= 2 * part, "{rows}");
         }
         assert!(least_room(7_000_000) <= 17 << 20 && least_room(119_000_000) <= 65 << 20);
