@@ -162,7 +162,7 @@ mod tests {
             ("yao --rows 9 --engine gmw", "possible values: yao, clear"),
             ("match --rows 9 --columns 3", "--columns goes with"),
             ("match --rows 9 --protocol circuit-psi --backend paillier", "--backend goes with"),
-            ("match --rows 9 --protocol ps3i --memory 64M", "--memory goes with --protocol pid"),
+            ("match --rows 9 --protocol circuit-psi --memory 64M", "--memory goes with --protocol pid or ps3i"),
             ("yao --rows 9 --engine clear --transport tls", "remove --transport"),
             ("lift --rows 9 --engine clear --k 3", "remove --k"),
             ("gmw --transport shm", "possible values: memory, tcp, tls"),
@@ -190,6 +190,7 @@ mod tests {
             "lift --rows 9 --engine gmw --ot ferret",
             "match --rows 9 --overlap 1 --protocol pid --dummies --memory 64M",
             "match --rows 9 --protocol ps3i --backend paillier --columns 3",
+            "match --rows 9 --protocol ps3i --memory 64M",
             "gmw --parties 3 --tree 4 --delay-ms 1 --k 4 --transport memory",
             "ot --ots 9 --ot ferret --transport memory",
             "ring4 --security malicious --hash blake3 --bits 1 --device cpu --products 9M --vector 1k \
