@@ -162,7 +162,10 @@ mod tests {
             ("yao --rows 9 --engine gmw", "possible values: yao, clear"),
             ("match --rows 9 --columns 3", "--columns goes with"),
             ("match --rows 9 --protocol circuit-psi --backend paillier", "--backend goes with"),
-            ("match --rows 9 --protocol circuit-psi --memory 64M", "--memory goes with --protocol pid or ps3i"),
+            (
+                "match --rows 9 --protocol circuit-psi --memory 64M",
+                "--memory goes with --protocol pid or ps3i",
+            ),
             ("yao --rows 9 --engine clear --transport tls", "remove --transport"),
             ("lift --rows 9 --engine clear --k 3", "remove --k"),
             ("gmw --transport shm", "possible values: memory, tcp, tls"),

@@ -49,8 +49,7 @@ impl MemoryShares {
     ///
     /// Less than a party file can say is all for columns: a caller of this library that says it knows why.
     pub fn of(memory: u64, rows: u64) -> Self {
-        let stays = if memory < MEMORY_LEAST { 0 } else { BASE + LISTS * rows };
-        let left = memory.saturating_sub(stays);
+        let left = memory.saturating_sub(stays(memory, rows));
         Self {
             reading: ReadingMemory {
                 // Held twice while they grow.
@@ -83,9 +82,14 @@ pub fn least(rows: u64, lanes: u32) -> u64 {
     reading.max(matching).max(laying).max(computing).div_ceil(MIB) * MIB
 }
 
-/// The `memory` of which a match gets so much room, for so many own rows in state.
-pub(crate) fn with_room(room: u64, rows: u64) -> u64 {
-    BASE + LISTS * rows + 2 * room
+/// What stays in `memory` over all stages, for so many own rows.
+fn stays(memory: u64, rows: u64) -> u64 {
+    if memory < MEMORY_LEAST { 0 } else { BASE + LISTS * rows }
+}
+
+/// What a party of `memory` needs in all for a match to have so much room, for so many own rows in state.
+pub(crate) fn with_room(room: u64, rows: u64, memory: u64) -> u64 {
+    stays(memory, rows) + 2 * room
 }
 
 /// Refuses rows in state where even that is more than may be taken.

@@ -346,7 +346,7 @@ fn check_memory(
         None => inputs.memory + runs * features.bytes_per_row * rows.len(),
         Some(_) => match features.held_per_row * rows.len() {
             ..=spill::MEMORY_MIN => 0,
-            held => memory::with_room(held, rows.len()),
+            held => memory::with_room(held, rows.len(), party.memory),
         },
     };
     if need <= party.memory {
