@@ -118,13 +118,12 @@ fn follows(noises: &[i128]) -> bool {
     mean.abs() < sigmas * (law / count).sqrt() && (variance / law - 1.0).abs() < sigmas * (2.0 / count).sqrt()
 }
 
-/// Runs that are left in [`who_leaves_before_the_opening_costs_nothing_and_chooses_nothing`]; `make soak` has
-/// more (`TACIT_LEAVERS`).
+/// How many runs a peer leaves before the opening; `make soak` has more (`TACIT_LEAVERS`).
 const LEAVERS: u32 = 16;
 
-/// A peer leaves that many runs before any share goes out, with another line in its data each time, every second
-/// time after this side has paid: nothing that was charged for them stands, and what comes after is of the
-/// law. If who leaves could choose among numbers it would not be, and that is seen.
+/// A peer leaves that many runs before any share goes out, with another line in its data each time, every
+/// second time after this side has paid: nothing that was charged for them stands, and what comes after is of
+/// the law. If who leaves could choose among numbers it would not be, and that is seen.
 #[test]
 fn who_leaves_before_the_opening_costs_nothing_and_chooses_nothing() {
     let world = by_day();
