@@ -12,6 +12,8 @@ ROWS     ?= 200k
 SOAK_SECONDS ?= 600
 # How many times `make soak` kills a party of each kind of study.
 SOAK_KILLS ?= 200
+# Test programs of `kernels`, `ot` and `accel`.
+KERNEL_TESTS = $(sort $(basename $(notdir $(wildcard $(patsubst %,crates/%/tests/*.rs,kernels ot accel)))))
 # Seconds of each target of `make fuzz`; FUZZ="study hello" names some.
 FUZZ_SECONDS ?= 30
 FUZZ         ?=
@@ -87,10 +89,11 @@ rtl-report:
 demo: build
 	$(TACIT) demo
 
-# The second run takes the portable kernels, as a CPU without AES instructions would.
+# The second run takes the portable kernels, as a CPU without AES instructions would. `cli` is named beside those that are
+# tested so that their dependencies have the features of the first run, and are not built again.
 test: setup
 	$(CARGO) test $(PROFILE) --workspace
-	TACIT_PORTABLE=1 $(CARGO) test $(PROFILE) -p kernels -p ot -p accel
+	TACIT_PORTABLE=1 $(CARGO) test $(PROFILE) -p kernels -p ot -p accel -p cli --lib $(addprefix --test ,$(KERNEL_TESTS))
 
 # Other implementations of what epsilon and noise are, from the package index; no other target but test-store needs Python.
 test-python: setup

@@ -7,16 +7,18 @@
 //! is read once and fits in memory.
 
 mod deal;
+mod pages;
 mod sealed;
 
 use base::Error;
 pub(crate) use deal::SpillDeal;
+use pages::{PagePool, PagedBytes};
 pub(crate) use sealed::SealedFile;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use zeroize::Zeroize;
 
 /// The least memory that a bounded room works with, in bytes; smaller bounds are taken as this one.
@@ -54,8 +56,8 @@ pub struct SpillRoom(Arc<RoomBounds>);
 #[derive(Debug)]
 struct RoomBounds {
     memory: Option<u64>,
-    /// Bytes that full blocks may still take.
-    left: AtomicU64,
+    /// Where full blocks lie.
+    pages: Mutex<PagePool>,
     /// Bytes that came back from files.
     read: AtomicU64,
     scratch: PathBuf,
@@ -68,8 +70,8 @@ impl SpillRoom {
     pub fn new(memory: Option<u64>, scratch: Option<&Path>) -> Self {
         let memory = memory.map(|bytes| bytes.max(MEMORY_MIN));
         let scratch = scratch.map_or_else(std::env::temp_dir, Path::to_path_buf);
-        let left = AtomicU64::new(memory.map_or(u64::MAX, |m| m / 2));
-        Self(Arc::new(RoomBounds { memory, left, read: AtomicU64::new(0), scratch }))
+        let pages = Mutex::new(PagePool::new(memory.map_or(u64::MAX, |m| m / 2)));
+        Self(Arc::new(RoomBounds { memory, pages, read: AtomicU64::new(0), scratch }))
     }
 
     /// A room of its own, of a part of this one's memory, for what outlives the columns.
@@ -110,14 +112,8 @@ impl SpillRoom {
         done.map_err(|e| Error::io("reading back what was spilled", &e))
     }
 
-    /// Takes room for a block, if there is some.
-    fn take(&self, bytes: u64) -> bool {
-        let less = |left: u64| left.checked_sub(bytes);
-        self.0.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
-    }
-
-    fn give(&self, bytes: u64) {
-        self.0.left.fetch_add(bytes, Ordering::Relaxed);
+    fn pages(&self) -> MutexGuard<'_, PagePool> {
+        self.0.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Leading bits that number a partition, at least so many, and bytes of a block, for a column of `bytes`.
@@ -134,7 +130,7 @@ impl SpillRoom {
 
 /// A block that is full, or the last one of its list.
 enum Block {
-    Memory(Vec<u8>),
+    Memory(PagedBytes),
     /// Offset and length in the file.
     Disk(u64, usize),
 }
@@ -163,8 +159,9 @@ impl Blocks {
     /// Keeps the content of `open` and leaves it empty.
     fn put(&mut self, open: &mut Vec<u8>) -> Result<Block, Error> {
         let len = open.len();
-        if self.room.take(len as u64) {
-            return Ok(Block::Memory(std::mem::take(open)));
+        if let Some(kept) = self.room.pages().put(open) {
+            open.clear();
+            return Ok(Block::Memory(kept));
         }
         let file = match &mut self.file {
             Some(file) => file,
@@ -177,15 +174,23 @@ impl Blocks {
         Ok(Block::Disk(self.end - len as u64, len))
     }
 
-    /// Appends a block's content to `into`.
-    fn get(&self, block: Block, into: &mut Vec<u8>) -> Result<(), Error> {
+    /// Appends a block's content to `into`; its room is free then.
+    fn get(&self, block: &Block, into: &mut Vec<u8>) -> Result<(), Error> {
+        self.peek(block, into)?;
+        if let Block::Memory(kept) = block {
+            self.room.pages().give(kept);
+        }
+        Ok(())
+    }
+
+    /// The same of a block that stays.
+    fn peek(&self, block: &Block, into: &mut Vec<u8>) -> Result<(), Error> {
         match block {
-            Block::Memory(bytes) => {
-                self.room.give(bytes.len() as u64);
-                into.extend_from_slice(&bytes);
+            Block::Memory(kept) => {
+                self.room.pages().read(kept, into);
                 Ok(())
             }
-            Block::Disk(offset, len) => self.read(offset, len, into),
+            Block::Disk(offset, len) => self.read(*offset, *len, into),
         }
     }
 
@@ -289,11 +294,12 @@ impl<const B: usize> Drop for SpillColumn<B> {
 }
 
 fn give_back<'b>(room: &SpillRoom, blocks: impl Iterator<Item = &'b Block>) {
-    let in_memory = |block: &Block| match block {
-        Block::Memory(bytes) => bytes.len() as u64,
-        Block::Disk(..) => 0,
-    };
-    room.give(blocks.map(in_memory).sum());
+    let mut pages = room.pages();
+    for block in blocks {
+        if let Block::Memory(kept) = block {
+            pages.give(kept);
+        }
+    }
 }
 
 /// The first `bits` bits of a record, at most 32.
@@ -353,7 +359,7 @@ impl<const B: usize> SortedRecords<B> {
         self.current.clear();
         self.current.reserve_exact(full.iter().map(Block::len).sum::<usize>() + open.len());
         for block in full {
-            column.blocks.get(block, &mut self.current)?;
+            column.blocks.get(&block, &mut self.current)?;
         }
         self.current.append(&mut std::mem::take(open));
         sort(self.current.as_chunks_mut::<B>().0);
@@ -406,14 +412,9 @@ impl SpillQueue {
     pub fn each_block(&self, mut take: impl FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
         let mut read = Vec::new();
         for block in &self.full {
-            match block {
-                Block::Memory(bytes) => take(bytes)?,
-                Block::Disk(offset, len) => {
-                    read.clear();
-                    self.blocks.read(*offset, *len, &mut read)?;
-                    take(&read)?;
-                }
-            }
+            read.clear();
+            self.blocks.peek(block, &mut read)?;
+            take(&read)?;
         }
         take(&self.open)
     }
@@ -425,19 +426,20 @@ impl SpillQueue {
     pub(crate) fn block(&self, index: usize, into: &mut Vec<u8>) -> Result<(), Error> {
         into.clear();
         match self.full.get(index) {
-            Some(Block::Memory(bytes)) => into.extend_from_slice(bytes),
-            Some(Block::Disk(offset, len)) => self.blocks.read(*offset, *len, into)?,
-            None => into.extend_from_slice(&self.open),
+            Some(block) => self.blocks.peek(block, into),
+            None => {
+                into.extend_from_slice(&self.open);
+                Ok(())
+            }
         }
-        Ok(())
     }
 
     /// Makes zeros of what is in memory.
     pub(crate) fn wipe(&mut self) {
         self.open.zeroize();
-        for block in &mut self.full {
-            if let Block::Memory(bytes) = block {
-                bytes.as_mut_slice().zeroize();
+        for block in &self.full {
+            if let Block::Memory(kept) = block {
+                self.blocks.room.pages().wipe(kept);
             }
         }
     }
@@ -449,7 +451,7 @@ impl SpillQueue {
     pub fn pop(&mut self, into: &mut Vec<u8>) -> Result<(), Error> {
         into.clear();
         match self.full.pop_front() {
-            Some(block) => return self.blocks.get(block, into),
+            Some(block) => return self.blocks.get(&block, into),
             None => into.append(&mut self.open),
         }
         Ok(())
@@ -501,7 +503,7 @@ mod tests {
         assert!(!check::<32>(&wide, 100_000));
         // 3.2 MB against room for 1 MiB of full blocks.
         assert!(check::<32>(&narrow, 100_000));
-        assert_eq!(narrow.0.left.load(Ordering::Relaxed), MEMORY_MIN / 2, "room was lost");
+        assert_eq!(narrow.pages().left(), MEMORY_MIN / 2, "room was lost");
     }
 
     #[test]
@@ -575,7 +577,7 @@ mod tests {
         assert!(came == sent);
         queue.push(&sent).unwrap();
         drop(queue);
-        assert_eq!(room.0.left.load(Ordering::Relaxed), MEMORY_MIN / 2);
+        assert_eq!(room.pages().left(), MEMORY_MIN / 2);
     }
 
     #[test]

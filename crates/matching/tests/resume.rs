@@ -11,29 +11,23 @@ use matching::dummies::Dummies;
 use matching::{IdentifierSource, MatchOptions, MatchOutcome, MatchSpine, Matcher, PrivateId, RestartPermit};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use tap::{Fault, run_both, tapped};
-
-/// What both parties sent, by step.
-type Said = [Vec<(String, Vec<u8>)>; 2];
+use tap::{Fault, Said, private_id, run_both, tapped};
 
 fn options(dir: &Path, party: usize) -> MatchOptions {
-    MatchOptions { threads: 1, resume: Some(dir.join(format!("party {party}"))), ..MatchOptions::default() }
+    MatchOptions { resume: Some(dir.join(format!("party {party}"))), ..one_thread() }
 }
 
-/// One session of both over the folders in `dir`; keys of fresh runs come from `seed`.
+fn one_thread() -> MatchOptions {
+    MatchOptions { threads: 1, ..MatchOptions::default() }
+}
+
 fn session(
     dir: &Path,
     seed: u8,
     columns: [&dyn IdentifierSource; 2],
     faults: [Fault; 2],
 ) -> ([Result<MatchSpine, String>; 2], Said) {
-    let (sessions, records) = tapped(seed, 10_000, faults);
-    let done = run_both(sessions, |session| {
-        let me = session.me().index();
-        let done = PrivateId.run(session, columns[me], None, &options(dir, me));
-        done.and_then(MatchOutcome::spine).map_err(|e| e.to_string())
-    });
-    (done, records.map(|r| std::mem::take(&mut *r.lock().unwrap())))
+    private_id(dir, seed, columns, faults, &one_thread())
 }
 
 /// Elements sent at `pid/u` after the pulses: the stream.

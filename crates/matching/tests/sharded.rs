@@ -7,12 +7,10 @@ mod tap;
 
 use base::{Rng, Seed};
 use common::{Column, expected_union, ids};
-use matching::{
-    IdentifierSource, MatchOptions, MatchOutcome, MatchSpine, Matcher, PairSizes, PrivateId, pid,
-};
+use matching::{IdentifierSource, MatchOptions, MatchSpine, Matcher, PairSizes, PrivateId, pid};
 use net::cluster::Cluster;
 use std::path::Path;
-use tap::{Fault, run_both, tapped};
+use tap::{Fault, Said, private_id, run_both, tapped};
 
 /// Positions of both parties' rows, and bytes that each sent.
 fn matched(seed: u64, lists: [&[String]; 2], options: &MatchOptions) -> ([Vec<u32>; 2], Vec<u64>) {
@@ -94,9 +92,6 @@ fn half_overlap_costs_208_bytes_per_row_however_it_is_dealt() {
     }
 }
 
-/// What both parties sent, by step.
-type Said = [Vec<(String, Vec<u8>)>; 2];
-
 /// One session of both in four partitions over the folders in `dir`.
 fn session(
     dir: &Path,
@@ -104,14 +99,7 @@ fn session(
     columns: [&dyn IdentifierSource; 2],
     faults: [Fault; 2],
 ) -> ([Result<MatchSpine, String>; 2], Said) {
-    let (sessions, records) = tapped(seed, 10_000, faults);
-    let done = run_both(sessions, |session| {
-        let me = session.me().index();
-        let options = MatchOptions { resume: Some(dir.join(format!("party {me}"))), ..dealt(4) };
-        let done = PrivateId.run(session, columns[me], None, &options);
-        done.and_then(MatchOutcome::spine).map_err(|e| e.to_string())
-    });
-    (done, records.map(|r| std::mem::take(&mut *r.lock().unwrap())))
+    private_id(dir, seed, columns, faults, &dealt(4))
 }
 
 fn positions(done: [Result<MatchSpine, String>; 2]) -> [Vec<u32>; 2] {

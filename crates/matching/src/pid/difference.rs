@@ -297,9 +297,7 @@ impl Party<'_> {
             link.send(piece.as_flattened())?;
             link.flush()?;
             self.raise_later(&link, others)?;
-            self.progress.done += piece.len() as u64;
-            self.report_chunks(session, self.progress.done);
-            self.pulse(session, beat, piece.len() as u64)?;
+            self.piece_done(session, beat, &piece)?;
         }
         Ok(())
     }
@@ -343,9 +341,7 @@ impl Party<'_> {
             let mut link = session.link(self.peer);
             self.mul(&link, &mut piece)?;
             link.send(piece.as_flattened())?;
-            self.progress.done += piece.len() as u64;
-            self.report_chunks(session, self.progress.done);
-            self.pulse(session, beat, piece.len() as u64)?;
+            self.piece_done(session, beat, &piece)?;
         }
         Ok(())
     }
@@ -367,11 +363,21 @@ impl Party<'_> {
             steps::check_ascending(&piece, &mut last).map_err(|f| fault(&link, f))?;
             self.parts.check_range(&link, part, &piece)?;
             self.raise_other(&link, &mut piece, others)?;
-            self.progress.done += piece.len() as u64;
-            self.report_chunks(session, self.progress.done);
-            self.pulse(session, beat, piece.len() as u64)?;
+            self.piece_done(session, beat, &piece)?;
         }
         Ok(())
+    }
+
+    /// A piece was sent or came: progress and pulses.
+    fn piece_done(
+        &mut self,
+        session: &mut Session,
+        beat: &mut PulseBeat,
+        piece: &[GroupElement],
+    ) -> Result<(), Error> {
+        self.progress.done += piece.len() as u64;
+        self.report_chunks(session, self.progress.done);
+        self.pulse(session, beat, piece.len() as u64)
     }
 
     /// Says how many chunks of the step's rows are done.

@@ -45,7 +45,7 @@ impl SpillDeal {
     pub fn take(&mut self, part: usize, into: &mut Vec<u8>) -> Result<(), Error> {
         into.clear();
         let DealtPart { full, mut open } = std::mem::take(&mut self.parts[part]);
-        full.into_iter().try_for_each(|block| self.blocks.get(block, into))?;
+        full.iter().try_for_each(|block| self.blocks.get(block, into))?;
         into.append(&mut open);
         Ok(())
     }

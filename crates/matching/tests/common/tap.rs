@@ -2,7 +2,9 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use base::{ChannelError, PartyId, Roster, Seed};
+use matching::{IdentifierSource, MatchOptions, MatchOutcome, MatchSpine, Matcher, PrivateId};
 use net::{Channel, Session, pair};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -87,4 +89,25 @@ pub fn run_both<T: Send>(sessions: [Session; 2], work: impl Fn(&mut Session) -> 
     std::thread::scope(|scope| {
         sessions.map(|mut session| scope.spawn(move || work(&mut session))).map(|t| t.join().unwrap())
     })
+}
+
+/// What both parties sent, by step.
+pub type Said = [Vec<(String, Vec<u8>)>; 2];
+
+/// One session of Private-ID by both over their folders in `dir`; keys of fresh runs come from `seed`.
+pub fn private_id(
+    dir: &Path,
+    seed: u8,
+    columns: [&dyn IdentifierSource; 2],
+    faults: [Fault; 2],
+    options: &MatchOptions,
+) -> ([Result<MatchSpine, String>; 2], Said) {
+    let (sessions, records) = tapped(seed, 10_000, faults);
+    let done = run_both(sessions, |session| {
+        let me = session.me().index();
+        let options = MatchOptions { resume: Some(dir.join(format!("party {me}"))), ..options.clone() };
+        let done = PrivateId.run(session, columns[me], None, &options);
+        done.and_then(MatchOutcome::spine).map_err(|e| e.to_string())
+    });
+    (done, records.map(|r| std::mem::take(&mut *r.lock().unwrap())))
 }
