@@ -4,9 +4,10 @@
 use crate::engines::StudyEngine;
 use crate::memory;
 use crate::spool::{check_room, spool_room, state_warning};
+use crate::stages::matching::MatchStage;
 use base::{Error, PartyId, Roster, limits};
 use data::{DataLocation, InputReport, RowStore, Rows, read_rows};
-use matching::{ContaminatedRule, MatchFeatures, RowInfluence, spill};
+use matching::{ContaminatedRule, RowInfluence, spill};
 use net::Identity;
 use num_traits::Zero;
 use privacy::dummies;
@@ -201,7 +202,7 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
     let room = spool_room(party, first, built.len())?;
     let data = DataLocation { path: &party.data, store: &party.store };
     let (rows, inputs) = read_rows(data, first, place(first, party), room.as_ref())?;
-    check_memory(party, &rows, &inputs, (built.len() as u64, &first.matching.matcher.features()))?;
+    check_memory(party, (&rows, &inputs), built.len() as u64, match_memory(party, &rows, &built)?)?;
     if rows.spool().is_some() {
         // The peer's are not known yet: as many.
         check_room(party, first, place(first, party), [rows.len(); 2], true)?;
@@ -335,19 +336,34 @@ fn within_policy(party: &PartySetup, study: &Study, built: &Built) -> Result<(),
     Ok(())
 }
 
+/// What the match of a party's first run takes of memory, by its rows with a peer of as many: all of it, and
+/// what it cannot move to disk.
+fn match_memory(
+    party: &PartySetup,
+    rows: &RowStore,
+    built: &[(&Study, StudyEngine, Built)],
+) -> Result<[u64; 2], Error> {
+    let Some((study, engine, built)) = built.first() else { return Ok([0; 2]) };
+    let features = study.matching.matcher.features();
+    let held = match features.streams {
+        true => MatchStage::new(study, built, engine, [rows.len(); 2])?.memory(place(study, party)),
+        false => 0,
+    };
+    let held = if held > spill::MEMORY_MIN { held } else { 0 };
+    Ok([held.max(features.bytes_per_row * rows.len()), held])
+}
+
 /// The columns and the match are held in memory: says beforehand when they will not fit.
 fn check_memory(
     party: &PartySetup,
-    rows: &RowStore,
-    inputs: &InputReport,
-    (runs, features): (u64, &MatchFeatures),
+    (rows, inputs): (&RowStore, &InputReport),
+    runs: u64,
+    [matching, held]: [u64; 2],
 ) -> Result<(), Error> {
     let need = match rows.spool() {
-        None => inputs.memory + runs * features.bytes_per_row * rows.len(),
-        Some(_) => match features.held_per_row * rows.len() {
-            ..=spill::MEMORY_MIN => 0,
-            held => memory::with_room(held, rows.len(), party.memory),
-        },
+        None => inputs.memory + runs * matching,
+        Some(_) if held == 0 => 0,
+        Some(_) => memory::with_room(held, rows.len(), party.memory),
     };
     if need <= party.memory {
         return Ok(());

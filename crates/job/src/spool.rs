@@ -3,6 +3,7 @@
 use crate::memory::{self, MemoryShares};
 use base::{Error, PartyId};
 use data::{DataLocation, RowShape, SpoolRoom};
+use matching::OutputForm;
 use page::numbers::bytes;
 use serde::Serialize;
 use std::os::unix::fs::MetadataExt;
@@ -110,8 +111,8 @@ fn spools(party: &PartySetup, study: &Study, runs: usize) -> bool {
 /// A place for rows that do not fit does nothing for most studies.
 pub(crate) fn state_warning(party: &PartySetup, study: &Study, runs: usize) -> Option<String> {
     (party.state.is_some() && !spools(party, study, runs)).then(|| {
-        "`state` serves studies of two parties that match by \"pid\" or \"ps3i\" and one identifier, and use \
-         and keep no spine; all rows of this one have to fit into `memory`"
+        "`state` serves studies of two parties that match by \"pid\", \"ps3i\" or \"circuit-psi\" and one \
+         identifier, and use and keep no spine; all rows of this one have to fit into `memory`"
             .into()
     })
 }
@@ -193,8 +194,8 @@ pub fn passes(
     own: Option<(PartyId, &PartySetup)>,
 ) -> Result<Vec<SpoolPasses>, Error> {
     let mut all = Vec::new();
-    // What a network of shares writes is not in the table.
-    if !study_spools(study) || study.matching.matcher.features().held_per_row > 0 {
+    // What a join to shares writes is not in the table.
+    if !study_spools(study) || study.matching.matcher.features().form != OutputForm::Spine {
         return Ok(all);
     }
     for (i, member) in study.parties.iter().enumerate() {

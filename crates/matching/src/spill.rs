@@ -146,6 +146,13 @@ impl Block {
             Self::Disk(_, len) => *len,
         }
     }
+
+    /// Makes zeros of what is in memory.
+    fn wipe(&mut self) {
+        if let Self::Memory(bytes) = self {
+            bytes.as_mut_slice().zeroize();
+        }
+    }
 }
 
 /// Where the blocks of one column are kept.
@@ -180,9 +187,10 @@ impl Blocks {
     /// Appends a block's content to `into`.
     fn get(&self, block: Block, into: &mut Vec<u8>) -> Result<(), Error> {
         match block {
-            Block::Memory(bytes) => {
+            Block::Memory(mut bytes) => {
                 self.room.give(bytes.len() as u64);
                 into.extend_from_slice(&bytes);
+                bytes.as_mut_slice().zeroize();
                 Ok(())
             }
             Block::Disk(offset, len) => self.read(offset, len, into),
@@ -390,6 +398,9 @@ impl SpillQueue {
     pub fn push(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
         while !bytes.is_empty() {
             let (now, later) = bytes.split_at(bytes.len().min(self.block - self.open.len()));
+            if self.open.capacity() < self.block {
+                self.open.reserve_exact(self.block - self.open.len());
+            }
             self.open.extend_from_slice(now);
             if self.open.len() == self.block {
                 self.full.push_back(self.blocks.put(&mut self.open)?);
@@ -432,16 +443,6 @@ impl SpillQueue {
         Ok(())
     }
 
-    /// Makes zeros of what is in memory.
-    pub(crate) fn wipe(&mut self) {
-        self.open.zeroize();
-        for block in &mut self.full {
-            if let Block::Memory(bytes) = block {
-                bytes.as_mut_slice().zeroize();
-            }
-        }
-    }
-
     /// Replaces `into` by the next block: all of its bytes, but for the last one; nothing at the end.
     ///
     /// # Errors
@@ -456,9 +457,12 @@ impl SpillQueue {
     }
 }
 
+/// What nobody read is wiped.
 impl Drop for SpillQueue {
     fn drop(&mut self) {
         give_back(&self.blocks.room, self.full.iter());
+        self.open.zeroize();
+        self.full.iter_mut().for_each(Block::wipe);
     }
 }
 
