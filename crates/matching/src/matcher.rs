@@ -49,6 +49,12 @@ pub trait Matcher: Sync {
         crate::spill::MEMORY_MIN
     }
 
+    /// Bytes that such rows take on disk at any time, where none are in memory, with what becomes of them;
+    /// none where they are about those of a spine.
+    fn scratch(&self, _rows: u64, _me: PartyId, _options: &MatchOptions) -> Option<u64> {
+        None
+    }
+
     /// What a match of so many rows of each party takes before it is run, where as many match as make it
     /// dearest.
     fn estimate(&self, rows: &[u64], keys: u64, options: &MatchOptions) -> MatchEstimate;

@@ -332,7 +332,7 @@ impl Shared {
             return Err(Error::misuse("a match gives shares of what its parties attached"));
         }
         let held = |part| {
-            Ok(match part {
+            Ok::<_, Error>(match part {
                 JoinedPart::Shared(table) => HeldPart::Table(table),
                 JoinedPart::Mine(places) => {
                     let values = half.values(built, own, order);

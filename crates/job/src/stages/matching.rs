@@ -65,6 +65,11 @@ impl<'a> MatchStage<'a> {
         self.matcher.memory(self.rows[0], me, &self.agreed)
     }
 
+    /// What they take on disk, where it is not about what a spine takes.
+    pub fn scratch(&self, me: PartyId) -> Option<u64> {
+        self.matcher.scratch(self.rows[0], me, &self.agreed)
+    }
+
     /// An owner's part in one attempt at one unit.
     ///
     /// # Errors

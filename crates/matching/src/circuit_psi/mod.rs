@@ -99,6 +99,10 @@ impl Matcher for CircuitJoin {
         memory([rows; 2], &options.layouts[1], me)
     }
 
+    fn scratch(&self, rows: u64, me: PartyId, options: &MatchOptions) -> Option<u64> {
+        Some(price::scratch([rows; 2], &options.layouts, me))
+    }
+
     fn tells(&self, sizes: &str, _first: &str, _options: &MatchOptions) -> String {
         format!("both learn both set sizes, {sizes}, and nothing of the match, not even its size")
     }

@@ -1,6 +1,10 @@
 use super::*;
+use crate::circuit_psi::Party;
+use crate::dummies::PaddedIdentifiers;
 use crate::payload::{PayloadTable, TableField};
-use base::Seed;
+use base::{PartyId, Seed};
+use net::cluster::Cluster;
+use ot::OtKind;
 
 /// Rows that are named by their numbers.
 struct Numbered(u64);
@@ -165,5 +169,34 @@ fn tags_and_shares_come_back_in_the_order_of_bins() {
         assert_eq!(whole.rows(), bins.all());
         assert!((0..bins.all()).all(|bin| whole.row(bin) == [bin as u8; 20]));
         assert!(room.bytes_read() <= bytes && (room.bytes_read() > 0) == spills);
+    }
+}
+
+/// A whole run outside memory reads back what it wrote: keys three times, everything else once.
+#[test]
+fn a_run_reads_what_is_on_disk_three_times_at_most() {
+    let (rows, layout) = ([60_000, 40_000], layout());
+    let payload = PayloadTable::zeros(layout.clone(), rows[1]).unwrap();
+    let (bins, block) = (CuckooBins::new(rows), Block::BYTES as u64);
+    let shapes = PieceShapes::new(&bins, &layout);
+    let done = Cluster::new(2, 3).run(|session| {
+        let me = session.me();
+        let room = SpillRoom::new(Some(1), None);
+        let (peer, kind) = (me.other(), OtKind::default());
+        let party = Party { bins, shapes, seed: SEED, layout: &layout, peer, kind, room: room.clone() };
+        let (names, rng) = (Numbered(rows[me.index()]), session.fork_seed("test").into_rng());
+        let names = PaddedIdentifiers::new(&names, None);
+        let joined = match me {
+            PartyId(0) => party.receive(session, &names, rng),
+            _ => party.send(session, &names, &payload, rng),
+        };
+        joined.map(|_| room.bytes_read())
+    });
+    let vole = shapes.elements(&bins) * block;
+    let tags = bins.all() * shapes.tag as u64;
+    let most = [3 * rows[0] * block + 2 * vole + tags, 3 * rows[1] * (block + 20) + vole + tags];
+    for (read, most) in done.into_iter().zip(most) {
+        let read = read.unwrap();
+        assert!((most / 2..=most).contains(&read), "{read} of {most} bytes");
     }
 }

@@ -118,6 +118,21 @@ pub fn memory(rows: [u64; 2], layout: &PayloadLayout, party: PartyId) -> u64 {
     held(rows, layout, party) + room
 }
 
+/// Bytes on disk at any time where none of it is in memory, at most, own values along the bins among them.
+pub(super) fn scratch(rows: [u64; 2], layouts: &[PayloadLayout; 2], party: PartyId) -> u64 {
+    let [own, peer] = layouts.each_ref().map(|layout| layout.row_bytes() as u64);
+    let bins = CuckooBins::new(rows);
+    let shapes = PieceShapes::new(&bins, &layouts[1]);
+    let (block, all) = (Block::BYTES as u64, bins.all());
+    let vole = shapes.elements(&bins) * block;
+    let bins = all * (shapes.tag as u64 + peer);
+    if party == PartyId(0) {
+        let along = rows[0] * (own + 4) + all * own;
+        return (2 * rows[0] * block + 2 * vole + bins).max(bins + along);
+    }
+    3 * rows[1] * (block + peer) + vole + bins
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
