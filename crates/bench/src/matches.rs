@@ -45,7 +45,7 @@ pub struct MatchingArgs {
     /// What carries the columns of ps3i and collecting; permute-share unless told otherwise
     #[arg(long, value_name = "NAME")]
     backend: Option<BackendName>,
-    /// Memory of each party for pid and ps3i, such as 64M; beyond it columns go to disk
+    /// Memory of each party for pid, ps3i and circuit-psi, such as 256M; beyond it columns go to disk
     #[arg(long, value_name = "BYTES", value_parser = parse_memory)]
     memory: Option<u64>,
     /// How bytes travel
@@ -115,7 +115,7 @@ impl MatchingArgs {
                 "ps3i, collecting or circuit-psi",
             ),
             ("backend", self.backend.is_some(), &[Ps3i, Collecting], "ps3i or collecting"),
-            ("memory", self.memory.is_some(), &[Pid, Ps3i], "pid or ps3i"),
+            ("memory", self.memory.is_some(), &[Pid, Ps3i, CircuitPsi], "pid, ps3i or circuit-psi"),
         ];
         match rules.iter().find(|(_, given, of, _)| *given && !of.contains(&self.protocol)) {
             None => Ok(()),

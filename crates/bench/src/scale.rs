@@ -1,6 +1,8 @@
 //! A whole study under a bound of memory: files, reading, match, computation, release and reports, by both
 //! parties as users run them.
 
+use super::matches::ProtocolName;
+use super::names::only;
 use super::{PARTIES, SEED, expect, tell, verdict};
 use base::{Error, free_address};
 use clap::Args;
@@ -21,10 +23,12 @@ use study::party::parse_memory;
 use terminal::follow::Children;
 use terminal::output;
 use terminal::progress::{Board, ProgressLine};
-use terminal::values;
+use terminal::values::{self, NamedValue as _};
 
 /// How often memory and disk are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// The protocols that match rows which do not fit.
+const PROTOCOLS: [ProtocolName; 3] = [ProtocolName::Pid, ProtocolName::Ps3i, ProtocolName::CircuitPsi];
 /// Standard errors that the answer may be off the truth: by chance once in 15,000 runs.
 const STANDARD_ERRORS: f64 = 4.0;
 
@@ -38,7 +42,8 @@ const STANDARD_ERRORS: f64 = 4.0;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  tacit bench scale --rows 4M --memory 640M --state /scratch\n  tacit bench \
-                  scale --rows 20M --memory 2G --state /scratch --json\n  tacit generate lift --rows 16M \
+                  scale --rows 20M --memory 2G --state /scratch --json\n  tacit bench scale --rows 10M \
+                  --memory 2G --protocol circuit-psi --state /scratch\n  tacit generate lift --rows 16M \
                   --format parquet --files 64 --out big && tacit bench scale --rows 16M --memory 640M \
                   --data big\n\n\
                   Peaks are those of the processes; \"within\" says whether they are below --memory. \
@@ -49,6 +54,9 @@ pub struct ScaleArgs {
     /// Rows of either side, half of which both have
     #[arg(long, value_name = "N", value_parser = values::count, default_value = "1M")]
     pub rows: u64,
+    /// How rows are matched
+    #[arg(long, value_name = "NAME", default_value = "pid", value_parser = only(&PROTOCOLS))]
+    pub protocol: ProtocolName,
     /// `memory` of each party
     #[arg(long, value_name = "SIZE", value_parser = parse_memory, default_value = "640M")]
     pub memory: u64,
@@ -73,6 +81,7 @@ pub struct ScaleArgs {
 #[derive(Debug, Serialize)]
 struct ScaleSummary {
     rows: u64,
+    protocol: ProtocolName,
     memory: u64,
     files: u32,
     /// From the start of both parties to both reports.
@@ -232,6 +241,7 @@ impl ScaleArgs {
         let contains_truth = (estimate.lift - truth).abs() <= STANDARD_ERRORS * estimate.standard_error;
         Ok(ScaleSummary {
             rows: self.rows,
+            protocol: self.protocol,
             memory: self.memory,
             files: self.files,
             seconds,
@@ -261,6 +271,8 @@ fn agree(folder: &Path, options: &LiftOptions, data: &Path, args: &ScaleArgs) ->
     };
     let keys = [key(PARTIES[0])?, key(PARTIES[1])?];
     let study = generate::lift_study(options, &keys[0], &keys[1], false);
+    let protocol = |name: &str| format!("protocol = \"{name}\"");
+    let study = study.replace(&protocol("pid"), &protocol(&args.protocol.word()));
     output::write_file(&folder.join("study.toml"), study.as_bytes())?;
     let address = free_address()?;
     for (party, side) in PARTIES.into_iter().zip(["listen", "peer"]) {
@@ -381,8 +393,9 @@ impl ScaleSummary {
     fn text(&self) -> String {
         let mut lines = vec![
             format!(
-                "{} rows a side in {}, {} of memory each{}",
+                "{} rows a side by {} in {}, {} of memory each{}",
                 count(self.rows),
+                self.protocol.word(),
                 duration(self.seconds),
                 bytes(self.memory),
                 if self.spooled { "" } else { ", in which they fit" }

@@ -7,7 +7,7 @@ pub use choice::Choice;
 use crate::course::{Actor, Completed, Course, Matched};
 use crate::engines::{Estimate, StudyEngine};
 use crate::prepare::{Built, build_all, place};
-use crate::spool::{SpoolPasses, check_room, passes};
+use crate::spool::{RowsKnown, SpoolPasses, check_room, passes};
 use crate::stages::compute::ComputeStage;
 use crate::stages::link::{LinkFacts, LinkStage};
 use crate::stages::matching::MatchStage;
@@ -227,7 +227,7 @@ impl Plan {
     pub fn expect_room(&self, study: &Study, party: &PartySetup, rows: [u64; 2]) -> Result<(), Error> {
         let me = place(study, party);
         let own = [rows[me.index() % 2], rows[(me.index() + 1) % 2]];
-        if self.spool.is_empty() { Ok(()) } else { check_room(party, study, me, own, false) }
+        if self.spool.is_empty() { Ok(()) } else { check_room(party, study, me, own, RowsKnown::Announced) }
     }
 
     /// The same with the servers' transport. Nothing where the study has no servers.

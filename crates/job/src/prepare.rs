@@ -3,10 +3,11 @@
 
 use crate::engines::StudyEngine;
 use crate::memory;
-use crate::spool::{check_room, spool_room, state_warning};
+use crate::spool::{RowsKnown, check_room, spool_room, state_warning};
+use crate::stages::matching::MatchStage;
 use base::{Error, PartyId, Roster, limits};
 use data::{DataLocation, InputReport, RowStore, Rows, read_rows};
-use matching::{ContaminatedRule, MatchFeatures, RowInfluence, spill};
+use matching::{ContaminatedRule, RowInfluence, spill};
 use net::Identity;
 use num_traits::Zero;
 use privacy::dummies;
@@ -201,10 +202,11 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
     let room = spool_room(party, first, built.len())?;
     let data = DataLocation { path: &party.data, store: &party.store };
     let (rows, inputs) = read_rows(data, first, place(first, party), room.as_ref())?;
-    check_memory(party, &rows, &inputs, (built.len() as u64, &first.matching.matcher.features()))?;
+    let needs = match_needs(party, &rows, &built)?;
+    check_memory(party, (&rows, &inputs), built.len() as u64, &needs)?;
     if rows.spool().is_some() {
         // The peer's are not known yet: as many.
-        check_room(party, first, place(first, party), [rows.len(); 2], true)?;
+        check_room(party, first, place(first, party), [rows.len(); 2], RowsKnown::Read(needs.scratch))?;
     }
     let warnings = [work_warning(party, first), state_warning(party, first, built.len())];
     let warnings: Vec<String> = warnings.into_iter().flatten().collect();
@@ -335,19 +337,47 @@ fn within_policy(party: &PartySetup, study: &Study, built: &Built) -> Result<(),
     Ok(())
 }
 
+/// What a match takes, in bytes, by own rows with a peer of as many.
+struct MatchNeeds {
+    /// Of memory, where rows are there too.
+    memory: u64,
+    /// Of memory, whatever is moved to disk.
+    held: u64,
+    /// On disk, where it is not about what a spine takes.
+    scratch: Option<u64>,
+}
+
+/// Those of the first run of a party.
+fn match_needs(
+    party: &PartySetup,
+    rows: &RowStore,
+    built: &[(&Study, StudyEngine, Built)],
+) -> Result<MatchNeeds, Error> {
+    let mut needs = MatchNeeds { memory: 0, held: 0, scratch: None };
+    let Some((study, engine, built)) = built.first() else { return Ok(needs) };
+    let features = study.matching.matcher.features();
+    if features.streams {
+        let stage = MatchStage::new(study, built, engine, [rows.len(); 2])?;
+        let me = place(study, party);
+        let held = stage.memory(me);
+        needs.held = if held > spill::MEMORY_MIN { held } else { 0 };
+        needs.scratch = stage.scratch(me);
+    }
+    needs.memory = needs.held.max(features.bytes_per_row * rows.len());
+    Ok(needs)
+}
+
 /// The columns and the match are held in memory: says beforehand when they will not fit.
 fn check_memory(
     party: &PartySetup,
-    rows: &RowStore,
-    inputs: &InputReport,
-    (runs, features): (u64, &MatchFeatures),
+    (rows, inputs): (&RowStore, &InputReport),
+    runs: u64,
+    needs: &MatchNeeds,
 ) -> Result<(), Error> {
     let need = match rows.spool() {
-        None => inputs.memory + runs * features.bytes_per_row * rows.len(),
-        Some(_) => match features.held_per_row * rows.len() {
-            ..=spill::MEMORY_MIN => 0,
-            held => memory::with_room(held, rows.len(), party.memory),
-        },
+        None => inputs.memory + runs * needs.memory,
+        Some(_) if needs.held == 0 => 0,
+        Some(_) => memory::with_room(needs.held, rows.len(), party.memory),
     };
     if need <= party.memory {
         return Ok(());

@@ -3,6 +3,7 @@
 use crate::memory::{self, MemoryShares};
 use base::{Error, PartyId};
 use data::{DataLocation, RowShape, SpoolRoom};
+use matching::OutputForm;
 use page::numbers::bytes;
 use serde::Serialize;
 use std::os::unix::fs::MetadataExt;
@@ -110,8 +111,8 @@ fn spools(party: &PartySetup, study: &Study, runs: usize) -> bool {
 /// A place for rows that do not fit does nothing for most studies.
 pub(crate) fn state_warning(party: &PartySetup, study: &Study, runs: usize) -> Option<String> {
     (party.state.is_some() && !spools(party, study, runs)).then(|| {
-        "`state` serves studies of two parties that match by \"pid\" or \"ps3i\" and one identifier, and use \
-         and keep no spine; all rows of this one have to fit into `memory`"
+        "`state` serves studies of two parties that match by \"pid\", \"ps3i\" or \"circuit-psi\" and one \
+         identifier, and use and keep no spine; all rows of this one have to fit into `memory`"
             .into()
     })
 }
@@ -193,8 +194,8 @@ pub fn passes(
     own: Option<(PartyId, &PartySetup)>,
 ) -> Result<Vec<SpoolPasses>, Error> {
     let mut all = Vec::new();
-    // What a network of shares writes is not in the table.
-    if !study_spools(study) || study.matching.matcher.features().held_per_row > 0 {
+    // What a join to shares writes is not in the table.
+    if !study_spools(study) || study.matching.matcher.features().form != OutputForm::Spine {
         return Ok(all);
     }
     for (i, member) in study.parties.iter().enumerate() {
@@ -224,6 +225,15 @@ pub fn passes(
     Ok(all)
 }
 
+/// What is known of rows where disks are asked for room.
+#[derive(Clone, Copy, Debug)]
+pub enum RowsKnown {
+    /// They are to be read.
+    Announced,
+    /// They lie in their blocks; with what the match takes on disk, where that is not what a spine does.
+    Read(Option<u64>),
+}
+
 /// Refuses so many rows where the disks of `state` and `work` do not hold what is to come of them, or their
 /// `memory` is too little; before rows are read, or where they lie in their blocks.
 ///
@@ -234,7 +244,7 @@ pub fn check_room(
     study: &Study,
     me: PartyId,
     rows: [u64; 2],
-    read: bool,
+    known: RowsKnown,
 ) -> Result<(), Error> {
     memory::check(party, rows[0].max(rows[1]), study.compute.shards)?;
     let Some(place) = &party.state else { return Ok(()) };
@@ -246,7 +256,12 @@ pub fn check_room(
     };
     let sizes = SpoolSizes { journal: party.work.is_some(), ..SpoolSizes::of(study, me, rows)? };
     let blocks = sizes.blocks();
-    let [later, matching] = sizes.after_reading();
+    let [later, matching] = match known {
+        // A join lays nothing down in state.
+        RowsKnown::Read(Some(matching)) => [0, matching],
+        _ => sizes.after_reading(),
+    };
+    let read = matches!(known, RowsKnown::Read(_));
     let in_state = if read { later } else { (sizes.dealt() + blocks).max(blocks + later) };
     // Both are not there at a time, but for the blocks.
     let together = if read { later.max(matching) } else { in_state.max(blocks + matching) };

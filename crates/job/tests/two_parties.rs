@@ -345,6 +345,21 @@ fn what_a_match_holds_of_rows_in_the_state_has_to_fit() {
     job::run::check(&party).unwrap();
 }
 
+/// So does circuit-PSI, of which each party holds something else.
+#[test]
+fn what_circuit_psi_holds_of_rows_in_the_state_has_to_fit() {
+    let world = world(5_000, &|s| s.replace("protocol = \"pid\"", "protocol = \"circuit-psi\""));
+    for party in &world.parties {
+        let mut party = party.clone();
+        party.state = Some(world.folder.path().join("state").display().to_string());
+        (party.memory, party.spool) = (200 << 20, true);
+        let error = job::run::check(&party).err().expect("its back ends need more").to_string();
+        assert!(error.contains("so much of this match cannot be moved to `state`"), "{error}");
+        party.memory = 512 << 20;
+        job::run::check(&party).unwrap();
+    }
+}
+
 #[test]
 fn a_name_the_study_does_not_know() {
     let world = world(100, &|s| s);

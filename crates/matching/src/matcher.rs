@@ -43,6 +43,18 @@ pub trait Matcher: Sync {
     /// The exact cost for sizes that are known: after a run, or for those that a plan assumes.
     fn price(&self, sizes: &MatchSizes, options: &MatchOptions) -> Cost;
 
+    /// The least [`MatchOptions::memory`] for so many own rows with a peer of as many, where the protocol moves
+    /// what does not fit to disk; no more than [`crate::spill::MEMORY_MIN`] where that is all of it.
+    fn memory(&self, _rows: u64, _me: PartyId, _options: &MatchOptions) -> u64 {
+        crate::spill::MEMORY_MIN
+    }
+
+    /// Bytes that such rows take on disk at any time, where none are in memory, with what becomes of them;
+    /// none where they are about those of a spine.
+    fn scratch(&self, _rows: u64, _me: PartyId, _options: &MatchOptions) -> Option<u64> {
+        None
+    }
+
     /// What a match of so many rows of each party takes before it is run, where as many match as make it
     /// dearest.
     fn estimate(&self, rows: &[u64], keys: u64, options: &MatchOptions) -> MatchEstimate;
@@ -133,7 +145,7 @@ pub struct MatchFeatures {
     /// Whether a match that was cut can go on: [`MatchOptions::resume`].
     pub resumes: bool,
     /// Whether it reads identifiers and payload in their order, a few times, and moves what does not fit its
-    /// memory to disk, but for [`MatchFeatures::held_per_row`].
+    /// memory to disk, but for [`Matcher::memory`].
     pub streams: bool,
     /// Whether its spine can be kept for later studies.
     pub keeps_spine: bool,
@@ -155,9 +167,6 @@ pub struct MatchFeatures {
     pub contaminated: &'static [ContaminatedRule],
     /// Bytes that matching and aligning take per own row, with a peer of the same size.
     pub bytes_per_row: u64,
-    /// Bytes per own row that it cannot move to disk, with a peer of the same size, as a part of the memory
-    /// that it needs.
-    pub held_per_row: u64,
 }
 
 impl MatchFeatures {
@@ -180,7 +189,6 @@ impl MatchFeatures {
         keeps_repeats: false,
         contaminated: &[ContaminatedRule::Ignore],
         bytes_per_row: 120,
-        held_per_row: 0,
     };
     /// Shares of the values of both parties, with dummies.
     pub(crate) const SHARES: Self =
@@ -325,8 +333,8 @@ pub struct MatchOptions {
     pub threads: usize,
     /// The most rows accepted from each peer, dummies included.
     pub peer_rows_max: u64,
-    /// The most bytes of memory for columns; none: no bound. Private-ID and PS3I of two parties move columns
-    /// beyond it to disk, the others refuse.
+    /// The most bytes of memory for columns; none: no bound. Private-ID of two parties, PS3I and circuit-PSI
+    /// move columns beyond it to disk, the others refuse.
     pub memory: Option<u64>,
     /// Where columns go beyond `memory`, in files without a name; none: the system's folder for temporary
     /// files.

@@ -1,25 +1,38 @@
-//! Shares that came out of a match: a table that may be larger than memory, and is read along its rows.
+//! What a match leaves along its joined rows: a table that may be larger than memory, and is read along its
+//! rows.
 
-use crate::payload::{PayloadLayout, PayloadTable};
-use crate::spill::{SpillQueue, SpillRoom};
+use crate::payload::{ABSENT, PayloadLayout, PayloadSource, PayloadTable};
+use crate::spill::{SpillDeal, SpillQueue, SpillRoom};
 use base::Error;
+use zeroize::Zeroizing;
 
-/// Rows of a block, at most, and its bytes, about.
-const BLOCK_ROWS: usize = 1 << 12;
+/// Rows of a block at least, so that a batch of a computation lies in two, and at most.
+const BLOCK_ROWS: [usize; 2] = [1 << 10, 1 << 12];
+/// Bytes of a block, about.
 const BLOCK_BYTES: usize = 1 << 18;
+/// Rows of a part of [`ShareTable::along`], at least and at most.
+const PART_ROWS: [u64; 2] = [1 << 12, 1 << 18];
 
-/// Rows of a layout, in blocks that are in memory or, where they do not fit, in a sealed file without a name.
-/// It does not print; what is in memory is wiped when it is dropped.
+/// Rows of a layout, in blocks that are in memory or, where they do not fit, in a sealed file without a name:
+/// shares, or own values where they lie in the clear. It does not print; what is in memory is wiped when it
+/// is dropped.
 pub struct ShareTable {
     layout: PayloadLayout,
     rows: u64,
     block_rows: u64,
-    blocks: Box<SpillQueue>,
+    /// Rows of each section but the last one.
+    section_rows: u64,
+    sections: Vec<SpillQueue>,
 }
 
-/// The block of a [`ShareTable`] that a reader has met last. One reader reads one table.
+/// The blocks of a [`ShareTable`] that a reader has met last, the very last one first. One reader reads one
+/// table. Two: where a batch of rows ends in another block than it begins, all of its fields are read of one
+/// and of the other by turns.
 #[derive(Default)]
-pub struct ShareBlock {
+pub struct ShareBlock([MetBlock; 2]);
+
+#[derive(Default)]
+struct MetBlock {
     /// Its number, counted from 1.
     number: u64,
     bytes: Vec<u8>,
@@ -28,10 +41,20 @@ pub struct ShareBlock {
 impl ShareTable {
     /// No rows yet.
     pub(crate) fn new(layout: PayloadLayout, room: &SpillRoom) -> Self {
+        Self::in_sections(layout, (1, u64::MAX), room)
+    }
+
+    /// No rows yet, in so many sections of so many rows, which are filled side by side.
+    pub(crate) fn in_sections(
+        layout: PayloadLayout,
+        (sections, section_rows): (usize, u64),
+        room: &SpillRoom,
+    ) -> Self {
         let width = layout.row_bytes().max(1);
-        let block_rows = (BLOCK_BYTES / width).clamp(1, BLOCK_ROWS);
-        let blocks = Box::new(SpillQueue::new(room, block_rows * width));
-        Self { layout, rows: 0, block_rows: block_rows as u64, blocks }
+        let [least, most] = BLOCK_ROWS;
+        let block_rows = (BLOCK_BYTES / width).clamp(least, most);
+        let sections = (0..sections).map(|_| SpillQueue::new(room, block_rows * width)).collect();
+        Self { layout, rows: 0, block_rows: block_rows as u64, section_rows, sections }
     }
 
     /// So many rows of zeros.
@@ -48,15 +71,69 @@ impl ShareTable {
     /// When they have to go to disk and cannot.
     pub fn of(table: &PayloadTable, room: &SpillRoom) -> Result<Self, Error> {
         let mut shares = Self::new(table.layout().clone(), room);
-        shares.blocks.push(table.bytes())?;
-        shares.rows = table.rows();
+        shares.extend(0, table.bytes(), table.rows())?;
         Ok(shares)
+    }
+
+    /// Own values along joined rows: `mine` says which own row lies at each of them, [`ABSENT`] that none
+    /// does, where `blank` stands. No own row lies at two. Every row of `values` is read once, in order.
+    ///
+    /// # Errors
+    /// Those of `values`; when rows have to go to disk and cannot.
+    pub fn along(
+        mine: Vec<u32>,
+        values: &dyn PayloadSource,
+        blank: &[u8],
+        room: &SpillRoom,
+    ) -> Result<Self, Error> {
+        let (joined, width) = (mine.len() as u64, values.layout().row_bytes());
+        let mut places = crate::memory::reserve("places of own rows", values.rows())?;
+        places.resize(values.rows() as usize, ABSENT);
+        for (place, row) in (0..).zip(mine).filter(|(_, row)| *row != ABSENT) {
+            *places.get_mut(row as usize).ok_or_else(|| Error::misuse("a joined row is no own row"))? = place;
+        }
+        let part_rows = (room.working() / (width as u64 + 4) / 2).clamp(PART_ROWS[0], PART_ROWS[1]);
+        let mut deal = SpillDeal::new(room, joined.div_ceil(part_rows) as usize);
+        let mut record = Zeroizing::new(Vec::new());
+        values.each(&mut |first, rows| {
+            for row in 0..rows.rows() {
+                let place = places[(first + row) as usize];
+                if place != ABSENT {
+                    record.clear();
+                    record.extend_from_slice(&place.to_le_bytes());
+                    record.extend_from_slice(rows.row(row));
+                    deal.push((u64::from(place) / part_rows) as usize, &record)?;
+                }
+            }
+            Ok(())
+        })?;
+        drop(places);
+        let mut table = Self::new(values.layout().clone(), room);
+        let (mut dealt, mut part) = (Zeroizing::new(Vec::new()), Zeroizing::new(Vec::new()));
+        for first in (0..joined).step_by(part_rows as usize) {
+            deal.take((first / part_rows) as usize, &mut dealt)?;
+            let count = part_rows.min(joined - first);
+            part.clear();
+            (0..count).for_each(|_| part.extend_from_slice(blank));
+            for record in dealt.chunks_exact(width + 4) {
+                let (place, row) = record.split_first_chunk().expect("a place comes first");
+                let at = (u64::from(u32::from_le_bytes(*place)) - first) as usize;
+                part[at * width..][..width].copy_from_slice(row);
+            }
+            table.extend(0, &part, count)?;
+        }
+        Ok(table)
     }
 
     /// Adds a row of as many bytes as the layout says.
     pub(crate) fn push(&mut self, row: &[u8]) -> Result<(), Error> {
-        self.rows += 1;
-        self.blocks.push(row)
+        self.extend(0, row, 1)
+    }
+
+    /// Adds so many rows to a section.
+    pub(crate) fn extend(&mut self, section: usize, rows: &[u8], count: u64) -> Result<(), Error> {
+        self.rows += count;
+        self.sections[section].push(rows)
     }
 
     /// Its layout.
@@ -79,16 +156,22 @@ impl ShareTable {
     /// # Panics
     /// When there is no such row or field.
     pub fn get(&self, row: u64, field: usize, block: &mut ShareBlock) -> Result<u128, Error> {
-        let number = row / self.block_rows + 1;
-        if block.number != number {
-            block.number = 0;
-            self.blocks.block(number as usize - 1, &mut block.bytes)?;
-            block.number = number;
+        let (section, at) = (row / self.section_rows, row % self.section_rows);
+        let number = section * self.section_rows.div_ceil(self.block_rows) + at / self.block_rows + 1;
+        let met = &mut block.0;
+        if met[0].number != number {
+            met.swap(0, 1);
+        }
+        let [MetBlock { number: met, bytes }, _] = met;
+        if *met != number {
+            *met = 0;
+            self.sections[section as usize].block((at / self.block_rows) as usize, bytes)?;
+            *met = number;
         }
         let range = self.layout.range(field);
-        let start = (row % self.block_rows) as usize * self.layout.row_bytes() + range.start;
+        let start = (at % self.block_rows) as usize * self.layout.row_bytes() + range.start;
         let mut word = [0; 16];
-        word[..range.len()].copy_from_slice(&block.bytes[start..start + range.len()]);
+        word[..range.len()].copy_from_slice(&bytes[start..start + range.len()]);
         Ok(u128::from_le_bytes(word))
     }
 
@@ -99,18 +182,14 @@ impl ShareTable {
     pub fn whole(&self) -> Result<PayloadTable, Error> {
         let mut table = PayloadTable::zeros(self.layout.clone(), self.rows)?;
         let mut at = 0;
-        self.blocks.each_block(|block| {
-            table.bytes_mut()[at..at + block.len()].copy_from_slice(block);
-            at += block.len();
-            Ok(())
-        })?;
+        for section in &self.sections {
+            section.each_block(|block| {
+                table.bytes_mut()[at..at + block.len()].copy_from_slice(block);
+                at += block.len();
+                Ok(())
+            })?;
+        }
         Ok(table)
-    }
-}
-
-impl Drop for ShareTable {
-    fn drop(&mut self) {
-        self.blocks.wipe();
     }
 }
 
@@ -119,15 +198,33 @@ mod tests {
     use super::*;
     use crate::payload::TableField;
 
+    fn layout() -> PayloadLayout {
+        PayloadLayout::new([TableField::number(16), TableField::bits(20)]).unwrap()
+    }
+
+    fn table(rows: u64) -> PayloadTable {
+        let mut table = PayloadTable::zeros(layout(), rows).unwrap();
+        (0..rows).for_each(|row| table.set(row, 0, u128::MAX / (u128::from(row) + 1)));
+        (0..rows).for_each(|row| table.set(row, 1, row.into()));
+        table
+    }
+
     #[test]
     fn rows_come_back_from_memory_and_from_disk() {
-        let layout = PayloadLayout::new([TableField::number(16), TableField::bits(20)]).unwrap();
-        let mut table = PayloadTable::zeros(layout.clone(), 100_001).unwrap();
-        (0..100_001).for_each(|row| table.set(row, 0, u128::MAX / (u128::from(row) + 1)));
-        (0..100_001).for_each(|row| table.set(row, 1, row.into()));
-        for memory in [None, Some(1)] {
+        let table = table(100_001);
+        for (memory, sections) in [(None, 1), (Some(1), 1), (None, 3), (Some(1), 3)] {
             let room = SpillRoom::new(memory, None);
-            let shares = ShareTable::of(&table, &room).unwrap();
+            let of = table.rows().div_ceil(sections);
+            let mut shares = ShareTable::in_sections(layout(), (sections as usize, of), &room);
+            // Side by side.
+            for row in 0..of {
+                for section in 0..sections {
+                    let row = section * of + row;
+                    if row < table.rows() {
+                        shares.extend(section as usize, table.row(row), 1).unwrap();
+                    }
+                }
+            }
             assert!(shares.whole().unwrap().bytes() == table.bytes() && shares.rows() == 100_001);
             let mut block = ShareBlock::default();
             for row in (0..100_001).step_by(97) {
@@ -140,5 +237,42 @@ mod tests {
         let room = SpillRoom::new(None, None);
         let nothing = ShareTable::zeros(PayloadLayout::default(), 7, &room).unwrap();
         assert_eq!((nothing.rows(), nothing.whole().unwrap().rows()), (7, 7));
+    }
+
+    /// Batches read field by field, as computations do, read every block once.
+    #[test]
+    fn batches_of_all_fields_read_what_is_on_disk_once() {
+        let (table, room) = (table(200_000), SpillRoom::new(Some(1), None));
+        let (shares, mut block) = (ShareTable::of(&table, &room).unwrap(), ShareBlock::default());
+        for from in (0..200_000).step_by(1000) {
+            for field in [0, 1, 0, 1] {
+                for row in from..from + 1000 {
+                    assert_eq!(shares.get(row, field, &mut block).unwrap(), table.get(row, field));
+                }
+            }
+        }
+        let (read, bytes) = (room.bytes_read(), table.bytes().len() as u64);
+        assert!((bytes / 2..=bytes).contains(&read), "{read} bytes were read of {bytes}");
+    }
+
+    #[test]
+    fn own_values_lie_along_joined_rows() {
+        let (table, blank) = (table(120_000), [9; 19]);
+        // Every second row lies somewhere, in an order of its own.
+        let lies = |at: u32| (at % 3 < 2).then_some((at / 3 * 2 + at % 3) % 60_000 * 7919 % 60_000 * 2);
+        let mine: Vec<u32> = (0..90_000).map(|at| lies(at).unwrap_or(ABSENT)).collect();
+        for memory in [None, Some(1)] {
+            let room = SpillRoom::new(memory, None);
+            let along = ShareTable::along(mine.clone(), &table, &blank, &room).unwrap();
+            let along = along.whole().unwrap();
+            assert_eq!(along.rows(), 90_000);
+            for (at, row) in (0..).zip(&mine) {
+                let expected = if *row == ABSENT { &blank[..] } else { table.row((*row).into()) };
+                assert!(along.row(at) == expected, "joined row {at}");
+            }
+            let most = 2 * 90_000 * 23;
+            assert!(room.bytes_read() <= most && (room.bytes_read() > 0) == memory.is_some());
+        }
+        assert!(ShareTable::along(vec![120_000], &table, &blank, &SpillRoom::new(None, None)).is_err());
     }
 }

@@ -396,6 +396,9 @@ impl SpillQueue {
     pub fn push(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
         while !bytes.is_empty() {
             let (now, later) = bytes.split_at(bytes.len().min(self.block - self.open.len()));
+            if self.open.capacity() < self.block {
+                self.open.reserve_exact(self.block - self.open.len());
+            }
             self.open.extend_from_slice(now);
             if self.open.len() == self.block {
                 self.full.push_back(self.blocks.put(&mut self.open)?);
@@ -434,16 +437,6 @@ impl SpillQueue {
         }
     }
 
-    /// Makes zeros of what is in memory.
-    pub(crate) fn wipe(&mut self) {
-        self.open.zeroize();
-        for block in &self.full {
-            if let Block::Memory(kept) = block {
-                self.blocks.room.pages().wipe(kept);
-            }
-        }
-    }
-
     /// Replaces `into` by the next block: all of its bytes, but for the last one; nothing at the end.
     ///
     /// # Errors
@@ -458,9 +451,11 @@ impl SpillQueue {
     }
 }
 
+/// What nobody read is wiped.
 impl Drop for SpillQueue {
     fn drop(&mut self) {
         give_back(&self.blocks.room, self.full.iter());
+        self.open.zeroize();
     }
 }
 

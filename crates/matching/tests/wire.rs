@@ -103,6 +103,17 @@ fn hidden_size(ot: OtKind) -> String {
     })
 }
 
+/// Bins and rows of the sender in several pieces.
+fn hidden_size_by_pieces() -> String {
+    Cluster::new(2, 9).wire(|session| {
+        let from = 9000 * u32::from(session.me().0);
+        let rows = Column::new(&ids(from..from + 26_000));
+        let payload = (session.me() == PartyId(1)).then(|| table(26_000));
+        let options = with_layouts(&MatchOptions::default(), [PayloadLayout::default(), layout()]);
+        CircuitJoin.run(session, &rows.flat(), payload.as_ref().map(|table| table as _), &options).map(drop)
+    })
+}
+
 /// Owners with the same rows, and a server that hears how many.
 fn aligned() -> String {
     let roles =
@@ -161,5 +172,6 @@ fn the_wire_is_pinned() {
         ("salted-key", salted(), "ddb5aa2663dd9c7c"),
         ("circuit-psi", hidden_size(OtKind::default()), "d988e5c5518fa713"),
         ("circuit-psi over Ferret", hidden_size(OtKind::Ferret), "fe785668cbc2f590"),
+        ("circuit-psi by pieces", hidden_size_by_pieces(), "50f8b347057a18c5"),
     ]);
 }

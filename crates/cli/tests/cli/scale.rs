@@ -41,6 +41,21 @@ fn both_parties_run_from_files_to_reports_and_leave_nothing() {
     assert_eq!(std::fs::read_dir(state.path()).unwrap().count(), 1, "the data stay");
 }
 
+/// Shares of rows that lie in state, by the protocols that give some.
+#[test]
+fn joins_run_from_files_to_reports_in_the_memory_that_they_name() {
+    for (protocol, memory) in [("ps3i", "192M"), ("circuit-psi", "320M")] {
+        let state = tempfile::tempdir().unwrap();
+        let words = ["--rows", "4k", "--files", "3", "--memory", memory, "--protocol", protocol, "--spool"];
+        let measured = scale(state.path(), &words).fine().json();
+        assert_eq!(measured["protocol"], protocol);
+        for yes in ["correct", "spooled", "price_held", "within_memory"] {
+            assert_eq!(measured[yes], true, "{yes}: {measured}");
+        }
+        assert_eq!(std::fs::read_dir(state.path()).unwrap().count(), 0);
+    }
+}
+
 #[test]
 fn too_little_memory_is_refused_with_the_numbers_before_anybody_is_met() {
     let state = tempfile::tempdir().unwrap();

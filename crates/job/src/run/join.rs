@@ -7,11 +7,12 @@ use crate::ranges::RowRanges;
 use base::{Error, PartyId};
 use data::{ProgramRows, RowStore};
 use engine::Entries;
-use matching::ShareBlock;
 use matching::payload::{
-    ABSENT, JoinedPart, JoinedShares, PayloadLayout, PayloadSource, PayloadTable, PayloadTaker, TableField,
+    JoinedPart, JoinedShares, PayloadLayout, PayloadSource, PayloadTable, PayloadTaker, TableField,
     ValidEntries,
 };
+use matching::spill::SpillRoom;
+use matching::{ShareBlock, ShareTable};
 use program::JoinedRows;
 use program::lower::{EntryKind, JoinedPlan, RowPayload};
 use program::{Holder, Op, Program, RowColumn, RowFold, ShardRows as _};
@@ -259,36 +260,22 @@ pub(crate) struct Half {
     layouts: [PayloadLayout; 2],
     /// What a row that is not there has attached.
     pub blank: Vec<u8>,
-    /// What own rows have, and behind them [`Half::blank`], where they do not become shares.
-    own: Option<PayloadTable>,
     alone: Vec<(u32, u128)>,
     me: PartyId,
 }
 
 impl Half {
-    /// What this party brings, with its rows in the order of `order` (empty: of the file). Where they do not
-    /// become shares, what is attached to them is computed and kept.
+    /// What this party brings.
     pub fn new(
         built: &Built,
         rows: &Arc<RowStore>,
-        (me, shared): (PartyId, bool),
-        order: &[u32],
+        me: PartyId,
         plan: Arc<JoinedPlan>,
     ) -> Result<Self, Error> {
         let payloads = Payloads::new(built, plan)?;
         let (blank, alone) = (payloads.blank(built, rows, me)?, payloads.alone(built, rows, me)?);
         let layouts = payloads.layouts()?;
-        let mut half = Self { payloads, layouts, blank, own: None, alone, me };
-        if !shared {
-            let mut own = PayloadTable::zeros(half.layouts[me.index()].clone(), rows.len() + 1)?;
-            half.values(built, rows, order).each(&mut |first, table| {
-                (0..table.rows()).for_each(|row| own.row_mut(first + row).copy_from_slice(table.row(row)));
-                Ok(())
-            })?;
-            own.row_mut(rows.len()).copy_from_slice(&half.blank);
-            half.own = Some(own);
-        }
-        Ok(half)
+        Ok(Self { payloads, layouts, blank, alone, me })
     }
 
     /// What is attached to these rows, of which this half was made.
@@ -306,60 +293,79 @@ impl Half {
 /// Joined rows as this party holds them.
 pub(crate) struct Shared {
     half: Half,
-    joined: JoinedShares,
+    rows: u64,
+    slots: u64,
+    parts: [HeldPart; 2],
+    valid: ValidEntries,
+}
+
+/// One party's values along the joined rows.
+enum HeldPart {
+    /// This party's shares of them; or its own, in the clear.
+    Table(ShareTable),
+    /// They are the peer's, in the clear.
+    Theirs,
 }
 
 impl Shared {
-    /// What a match gave.
+    /// What a match of these rows gave. Where own values stay in the clear they are laid along the joined
+    /// rows, within `room`.
     ///
     /// # Errors
-    /// When the parts are not those of the plan: a bug.
-    pub fn new(half: Half, joined: JoinedShares) -> Result<Self, Error> {
-        let same = joined.slots == half.payloads.slots;
-        let layouts = &half.layouts;
-        let entries = [joined.rows, joined.rows * u64::from(joined.slots)];
-        let fits = |part: usize| match &joined.parts[part] {
+    /// When the parts are not those of the plan: a bug; when rows cannot be read, or laid out.
+    pub fn new(
+        half: Half,
+        joined: JoinedShares,
+        (built, own, order): (&Built, &Arc<RowStore>, &[u32]),
+        room: &SpillRoom,
+    ) -> Result<Self, Error> {
+        let JoinedShares { rows, slots, parts, valid } = joined;
+        let (same, slots) = (slots == half.payloads.slots, u64::from(slots));
+        let (layouts, me) = (&half.layouts, half.me.index());
+        let entries = [rows, rows * slots];
+        let fits = |part: usize| match &parts[part] {
             JoinedPart::Shared(table) => *table.layout() == layouts[part] && table.rows() >= entries[part],
-            JoinedPart::Mine(own) => own.len() as u64 == joined.rows && part == half.me.index(),
-            JoinedPart::Theirs => part != half.me.index(),
+            JoinedPart::Mine(own) => own.len() as u64 == rows && part == me,
+            JoinedPart::Theirs => part != me,
         };
         if !same || !(0..2).all(fits) {
             return Err(Error::misuse("a match gives shares of what its parties attached"));
         }
-        Ok(Self { half, joined })
+        let held = |part| {
+            Ok::<_, Error>(match part {
+                JoinedPart::Shared(table) => HeldPart::Table(table),
+                JoinedPart::Mine(places) => {
+                    let values = half.values(built, own, order);
+                    HeldPart::Table(ShareTable::along(places, &values, &half.blank, room)?)
+                }
+                JoinedPart::Theirs => HeldPart::Theirs,
+            })
+        };
+        let [first, second] = parts;
+        let parts = [held(first)?, held(second)?];
+        Ok(Self { half, rows, slots, parts, valid })
     }
 
     /// Joined rows.
     pub fn rows(&self) -> u64 {
-        self.joined.rows
+        self.rows
     }
 
-    /// This party's share of an entry in one joined row, for a reader that has met these blocks of both
+    /// What this party holds of an entry in one joined row, for a reader that has met these blocks of both
     /// parts.
     fn share(&self, source: &Source, row: u64, blocks: &mut [ShareBlock; 2]) -> Result<u128, Error> {
         Ok(match *source {
             Source::Field { party, slot, field, bit } => {
-                let block = &mut blocks[party.index()];
-                let word = match (&self.joined.parts[party.index()], &self.half.own) {
-                    (JoinedPart::Shared(table), _) if party == PartyId(0) => table.get(row, field, block)?,
-                    (JoinedPart::Shared(table), _) => {
-                        table.get(row * u64::from(self.joined.slots) + u64::from(slot), field, block)?
-                    }
-                    (JoinedPart::Mine(own), Some(table)) => {
-                        let at = own[row as usize];
-                        let at = if at == ABSENT { table.rows() - 1 } else { at.into() };
-                        table.get(at, field)
-                    }
-                    (JoinedPart::Mine(_), None) => {
-                        return Err(Error::misuse("values that do not become shares are kept"));
-                    }
-                    (JoinedPart::Theirs, _) => 0,
+                let entry = if party == PartyId(0) { row } else { row * self.slots + u64::from(slot) };
+                let word = match &self.parts[party.index()] {
+                    HeldPart::Table(table) => table.get(entry, field, &mut blocks[party.index()])?,
+                    HeldPart::Theirs => 0,
                 };
                 word >> bit
             }
             Source::Valid { slot } => {
-                let at = row * u64::from(self.joined.slots) + u64::from(slot);
-                match &self.joined.valid {
+                let at = row * self.slots + u64::from(slot);
+                match &self.valid {
                     ValidEntries::Shared(words) | ValidEntries::Mine(words) => {
                         u128::from(words[at as usize / 64] >> (at % 64) & 1)
                     }

@@ -14,6 +14,7 @@ use crate::stages::matching::{MatchStage, MatchUnit};
 use base::{Cost, Error, PartyId};
 use data::{RecentBlocks, RowKeys, RowStore, Rows};
 use matching::dummies::Dummies;
+use matching::spill::SpillRoom;
 use matching::{
     ContaminatedRule, IdentifierSource, JoinedShares, MatchDisclosure, MatchOptions, MatchOutput, MatchSpine,
     PayloadSource, RepeatRule, salted_key,
@@ -24,6 +25,10 @@ use report::{Disclosure, DummiesInfo};
 use std::path::Path;
 use std::sync::Arc;
 use study::{Study, TrialArm};
+
+/// Of how many parts of the match's memory own values along its joined rows have one: they are there beside
+/// shares of the peer's.
+const OWN_VALUES: u64 = 4;
 
 /// What a match gives the computation, and what it told.
 pub(crate) struct MatchedRows {
@@ -84,8 +89,8 @@ enum Brought {
 }
 
 impl Brought {
-    /// Of this party's rows, in the order of `order`.
-    fn of(checked: &Checked, order: &[u32], dummies: bool) -> Result<Self, Error> {
+    /// Of this party's rows.
+    fn of(checked: &Checked, dummies: bool) -> Result<Self, Error> {
         let Checked { study, built, engines, me, rows, .. } = checked;
         if study.matching.matcher.features().form.shared().is_none() {
             return Ok(Self::Nothing);
@@ -96,7 +101,7 @@ impl Brought {
             return Attached::columns(&built.program, columns, *me, dummies).map(Self::Columns);
         }
         let plan = engines.joined().ok_or_else(|| Error::misuse("the engine of a study fits its match"))?;
-        let half = Half::new(built, rows, (*me, shares(study, *me)), order, plan.clone())?;
+        let half = Half::new(built, rows, *me, plan.clone())?;
         Ok(Self::Values(Box::new(half)))
     }
 
@@ -122,12 +127,21 @@ impl Brought {
         })
     }
 
-    /// With the shares of it that came out.
-    fn placed(self, joined: JoinedShares) -> Result<Placed, Error> {
+    /// With the shares of it that came out, and own rows in the order of `order` where they are in the clear,
+    /// which are laid out within `room`.
+    fn placed(
+        self,
+        checked: &Checked,
+        order: &[u32],
+        (joined, room): (JoinedShares, &SpillRoom),
+    ) -> Result<Placed, Error> {
         match self {
             Self::Nothing => Err(Error::misuse("a spine is no join")),
             Self::Columns(attached) => Ok(Placed::Shares(Box::new(attached), Box::new(joined))),
-            Self::Values(half) => Ok(Placed::Joined(Arc::new(Shared::new(*half, joined)?))),
+            Self::Values(half) => {
+                let own = (&checked.built, &checked.rows, order);
+                Ok(Placed::Joined(Arc::new(Shared::new(*half, joined, own, room)?)))
+            }
         }
     }
 }
@@ -177,7 +191,7 @@ impl OwnerRun<'_> {
         let looks = self.checked.study.matching.contaminated != ContaminatedRule::Ignore;
         let order =
             if looks { ArmOrder::of(rows.in_memory("match.contaminated")?) } else { ArmOrder::default() };
-        let brought = Brought::of(self.checked, &order.rows, dummies.is_some())?;
+        let brought = Brought::of(self.checked, dummies.is_some())?;
         let mut options = self.match_options(stage, dummies, agreement)?;
         options.lists = order.test;
         options.blank = brought.blank().map(<[u8]>::to_vec);
@@ -186,13 +200,15 @@ impl OwnerRun<'_> {
             false => None,
         };
         let resumed = options.resume.as_ref().is_some_and(|folder| folder.exists());
+        let room =
+            SpillRoom::new(options.memory.map(|memory| memory / OWN_VALUES), options.scratch.as_deref());
         let identifiers = &OwnKeys::new(&rows, &order.rows)?;
         let unit = MatchUnit { identifiers, payload: payload.as_deref(), options };
         let done = stage.run(&unit, &mut self.session)?;
         drop(unit);
         drop(payload);
         let placed = match done.output {
-            MatchOutput::Shares(joined) => brought.placed(joined)?,
+            MatchOutput::Shares(joined) => brought.placed(self.checked, &order.rows, (joined, &room))?,
             MatchOutput::Spine(spine) => {
                 Placed::Spine(Arc::new(self.aligned(stage, spine, &order, &done.disclosed, agreement)?))
             }

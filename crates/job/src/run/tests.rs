@@ -214,9 +214,18 @@ fn every_protocol_gives_the_same_exact_totals() {
 #[test]
 fn rows_outside_memory_give_the_same_exact_totals() {
     let world = World::new();
-    for (protocol, more) in [("pid", ""), ("ps3i", "dummies = \"off\""), ("ps3i", "")] {
+    let few = 8 << 10;
+    let cases = [
+        ("pid", "", few),
+        ("ps3i", "dummies = \"off\"", few),
+        ("ps3i", "", few),
+        // Its back ends take memory whatever rows there are.
+        ("circuit-psi", "dummies = \"off\"", 1 << 30),
+        ("circuit-psi", "", 1 << 30),
+    ];
+    for (protocol, more, memory) in cases {
         let parties = world.parties(&world.matching(protocol, ID, more), &|party| {
-            party.memory = 8 << 10;
+            (party.memory, party.spool) = (memory, true);
             let state = format!("{}-{protocol}-{}-state", party.as_party, more.len());
             party.state = Some(world.folder.path().join(state).display().to_string());
         });

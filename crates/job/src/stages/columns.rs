@@ -2,7 +2,7 @@
 //! spine, which takes minutes where there are many, and its peer must not take that for silence.
 
 use base::{Cost, Error};
-use matching::MatchSizes;
+use matching::{MatchSizes, OutputForm};
 use net::Session;
 use study::Study;
 
@@ -25,7 +25,9 @@ impl LayoutPulses {
     /// After a match of these sizes.
     pub fn of(study: &Study, sizes: &MatchSizes) -> Self {
         let one_name = study.matching.identifiers.len() == 1;
-        let lays_out = study.matching.matcher.features().streams && one_name && !study.only_matches();
+        let features = study.matching.matcher.features();
+        let spine = features.form == OutputForm::Spine;
+        let lays_out = features.streams && spine && one_name && !study.only_matches();
         match sizes.rows[..] {
             [first, second] if lays_out => Self::new(first.max(second), PULSE_ROWS),
             _ => Self::new(0, PULSE_ROWS),
@@ -116,5 +118,11 @@ mod tests {
         assert_eq!([[0, 0], [1 << 18, PULSE_ROWS / 2 - 1]].map(pulses), [0, 0]);
         assert_eq!(pulses([5, 3 * PULSE_ROWS]), 6);
         assert_eq!(LayoutPulses::of(&study, &MatchSizes::apart(&[PULSE_ROWS; 3], 1)).all, 0);
+        // Shares come out along joined rows: no columns are laid out, and nothing of the kind is priced.
+        for joins in ["ps3i", "circuit-psi"] {
+            let study = LIFT.replace("protocol    = \"pid\"", &format!("protocol = \"{joins}\""));
+            let study = Study::parse("study.toml", &study).unwrap();
+            assert_eq!(LayoutPulses::of(&study, &MatchSizes::apart(&[PULSE_ROWS; 2], 1)).all, 0);
+        }
     }
 }

@@ -8,7 +8,7 @@ use crate::plan::{Link, Speeds};
 use crate::prepare::Built;
 use crate::run::join::{Payloads, column_layouts};
 use crate::run::outsourced;
-use base::{Cost, Error, limits};
+use base::{Cost, Error, PartyId, limits};
 use engine::RowSource;
 use matching::{
     IdentifierSource, MatchDisclosure, MatchEstimate, MatchOptions, MatchOutcome, MatchSizes, Matcher,
@@ -58,6 +58,16 @@ impl<'a> MatchStage<'a> {
         let (ot, roles) = (study.compute.ot, outsourced::roles(study));
         let agreed = MatchOptions { layouts, ot, roles, ..study.matching.options() };
         Ok(Self { study, matcher: study.matching.matcher, agreed, rows })
+    }
+
+    /// The least memory for own columns, with a peer of as many rows, where the protocol moves others to disk.
+    pub fn memory(&self, me: PartyId) -> u64 {
+        self.matcher.memory(self.rows[0], me, &self.agreed)
+    }
+
+    /// What they take on disk, where it is not about what a spine takes.
+    pub fn scratch(&self, me: PartyId) -> Option<u64> {
+        self.matcher.scratch(self.rows[0], me, &self.agreed)
     }
 
     /// An owner's part in one attempt at one unit.

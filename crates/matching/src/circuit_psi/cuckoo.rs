@@ -1,5 +1,5 @@
-//! Bins: where rows of the receiver lie (cuckoo hashing, one row per bin), and where those of the sender
-//! (simple hashing, each row in all its bins).
+//! Bins: where rows of the receiver lie (cuckoo hashing, one row per bin); those of the sender lie in all of
+//! their bins (simple hashing).
 //!
 //! Three hash functions, each into a third of the bins of its own, so the three bins of a row differ. With
 //! `1.32 n + 1024` bins `n` rows fit, except with probability 2^-40: they do not only if some k bins are all
@@ -8,7 +8,6 @@
 //! sender learns that, which is 2^-40 of a bit.
 
 use super::key_cipher;
-use base::Error;
 use kernels::{Aes128, Block};
 use std::ops::Range;
 
@@ -89,12 +88,19 @@ impl CuckooBins {
     }
 
     /// The piece of bin `place` of a third.
-    fn piece(&self, place: u32) -> usize {
+    #[must_use]
+    pub fn piece(&self, place: u32) -> usize {
         (u128::from(place) * u128::from(self.pieces) / u128::from(self.third)) as usize
     }
 
-    /// The bins of a key, one within each third.
-    fn places(&self, hash: &Aes128, keys: &[Block], out: &mut Vec<[u32; FUNCTIONS]>) {
+    /// What places keys in this attempt.
+    #[must_use]
+    pub fn hash(seed: &[u8; 32], attempt: u8) -> Aes128 {
+        key_cipher(seed, "bins", u64::from(attempt))
+    }
+
+    /// Appends the bins of keys, one within each third.
+    pub fn places(&self, hash: &Aes128, keys: &[Block], out: &mut Vec<[u32; FUNCTIONS]>) {
         let mut hashed = keys.to_vec();
         hash.encrypt(&mut hashed);
         out.extend(hashed.iter().map(|h| {
@@ -104,14 +110,6 @@ impl CuckooBins {
                 ((u128::from(digit) * u128::from(self.third)) >> 42) as u32
             })
         }));
-    }
-
-    /// The bins of all keys under the hash functions of this attempt.
-    pub fn all_places(&self, seed: &[u8; 32], attempt: u8, keys: &[Block]) -> Vec<[u32; FUNCTIONS]> {
-        let hash = key_cipher(seed, "bins", u64::from(attempt));
-        let mut places = Vec::with_capacity(keys.len());
-        keys.chunks(1 << 10).for_each(|keys| self.places(&hash, keys, &mut places));
-        places
     }
 
     /// One bin per key: which key lies in each bin, [`EMPTY`] where none does; `None` when they do not fit.
@@ -144,51 +142,6 @@ impl CuckooBins {
 
 /// No key, in [`CuckooBins::place`].
 pub const EMPTY: u32 = u32::MAX;
-
-/// The sender's rows by function and piece.
-pub struct BinEntries {
-    rows: [Vec<u32>; FUNCTIONS],
-    starts: [Vec<u64>; FUNCTIONS],
-}
-
-impl BinEntries {
-    /// Sorts all rows into pieces.
-    ///
-    /// # Errors
-    /// When a piece gets more than [`CuckooBins::most`].
-    pub fn new(bins: &CuckooBins, places: &[[u32; FUNCTIONS]]) -> Result<Self, Error> {
-        let sorted: [(Vec<u32>, Vec<u64>); FUNCTIONS] = std::array::from_fn(|i| {
-            let mut starts = vec![0u64; bins.pieces as usize + 1];
-            places.iter().for_each(|p| starts[bins.piece(p[i]) + 1] += 1);
-            (1..starts.len()).for_each(|piece| starts[piece] += starts[piece - 1]);
-            let (mut next, mut rows) = (starts.clone(), vec![0; places.len()]);
-            for (row, place) in (0..).zip(places) {
-                let at = &mut next[bins.piece(place[i])];
-                rows[*at as usize] = row;
-                *at += 1;
-            }
-            (rows, starts)
-        });
-        let [a, b, c] = sorted;
-        let this = Self { rows: [a.0, b.0, c.0], starts: [a.1, b.1, c.1] };
-        let fullest = (0..bins.pieces).map(|p| this.piece(p).map(|(rows, _)| rows.len() as u64).sum()).max();
-        if fullest.unwrap_or(0) > bins.most() {
-            return Err(Error::misuse(
-                "identifiers fall into bins too unevenly, a matter of chance; run again",
-            ));
-        }
-        Ok(this)
-    }
-
-    /// The rows of a piece, by function.
-    pub fn piece(&self, piece: u64) -> impl Iterator<Item = (&[u32], usize)> {
-        let piece = piece as usize;
-        (0..FUNCTIONS).map(move |i| {
-            let range = self.starts[i][piece] as usize..self.starts[i][piece + 1] as usize;
-            (&self.rows[i][range], i)
-        })
-    }
-}
 
 #[cfg(test)]
 #[path = "cuckoo_tests.rs"]

@@ -7,6 +7,7 @@ use gmw::{GateParty, GateQuote, Layers};
 use kernels::{Block, transpose128};
 use net::Session;
 use ot::OtKind;
+use zeroize::Zeroizing;
 
 /// Bins of one evaluation: a multiple of 128.
 const LANES: usize = 1 << 20;
@@ -56,19 +57,34 @@ pub fn price(kind: OtKind, bins: u64) -> GateQuote {
     quote
 }
 
+/// Tags, from first to last.
+pub trait TagSource {
+    /// Replaces `into` by the next `count` tags.
+    ///
+    /// # Errors
+    /// When they cannot be read back.
+    fn take(&mut self, count: usize, into: &mut Vec<Block>) -> Result<(), Error>;
+}
+
 /// This party's share of the bit "the tags agree" of every bin, packed. Bits of a tag beyond [`tag_bits`] do
-/// not count.
+/// not count. The tags of one evaluation are in memory at a time.
 ///
 /// # Errors
-/// Those of the channel.
-pub fn shared(session: &mut Session, kind: OtKind, tags: &[Block]) -> Result<Vec<u64>, Error> {
-    let bins = tags.len() as u64;
+/// Those of the channel and of the tags.
+pub fn shared(
+    session: &mut Session,
+    kind: OtKind,
+    bins: u64,
+    tags: &mut dyn TagSource,
+) -> Result<Vec<u64>, Error> {
     let layers = circuit(tag_bits(bins));
     let mut party = GateParty::new(session, kind, expected(&layers, bins))?;
     party.reserve(ands(&layers, bins));
-    let (mut same, mut done) = (Vec::with_capacity(tags.len().div_ceil(64)), 0);
+    let (mut same, mut done) = (Vec::with_capacity(bins.div_ceil(64) as usize), 0);
+    let mut piece = Zeroizing::new(Vec::new());
     for lanes in pieces(bins) {
-        let planes = planes(&tags[done..done + lanes]);
+        tags.take(lanes, &mut piece)?;
+        let planes = Zeroizing::new(planes(&piece));
         let mut known = |input: &InputBit, into: &mut [u64]| {
             let plane = planes.chunks_exact(planes.len() / TILE).nth(usize::from(input.bit));
             let plane = plane.expect("a tag has 128 bits").iter();
@@ -103,6 +119,14 @@ mod tests {
     use super::*;
     use net::cluster::Cluster;
 
+    impl TagSource for std::vec::IntoIter<Block> {
+        fn take(&mut self, count: usize, into: &mut Vec<Block>) -> Result<(), Error> {
+            into.clear();
+            into.extend(Iterator::take(&mut *self, count));
+            Ok(())
+        }
+    }
+
     #[test]
     fn planes_hold_the_bits_of_tags() {
         let tags: Vec<Block> = (0..300u128).map(|i| Block((i << 100) | (i * i))).collect();
@@ -128,7 +152,7 @@ mod tests {
         };
         let done = Cluster::new(2, 5).run(|session| {
             let tags: Vec<Block> = (0..bins as usize).map(|bin| tag(session.me().index(), bin)).collect();
-            let same = shared(session, OtKind::default(), &tags)?;
+            let same = shared(session, OtKind::default(), bins, &mut tags.into_iter())?;
             Ok((same, session.traffic().clone()))
         });
         let [(a, ledger_a), (b, ledger_b)]: [_; 2] =

@@ -15,7 +15,8 @@
 //!   instead of a failure by peeling ([`okvs`]); everything in pieces of bins, so that both parties work at
 //!   once; payload masked by ring; tags compared by GMW.
 //! * **Cost.** [`price`] is exact. Per row of equal sides about 30 B for the OPRF, 5 times payload plus tag
-//!   for the programmed stores, and an AND tree per bin. One thread per party.
+//!   for the programmed stores, and an AND tree per bin. One thread per party. What does not fit the memory
+//!   lies by pieces in sealed files without a name; [`memory`] says what has to fit.
 //!
 //! ```text
 //!    receiver                                                       sender
@@ -34,7 +35,10 @@ pub mod cuckoo;
 pub mod equal;
 pub mod okvs;
 pub mod oprf;
+mod pieces;
 mod price;
+mod receiver;
+mod sender;
 
 pub use price::{memory, price};
 
@@ -45,20 +49,15 @@ use crate::matcher::{
     MatchDisclosure, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome, MatchOutput,
     MatchSizes, Matcher, OutputForm, RowInfluence,
 };
-use crate::memory as room;
-use crate::payload::{
-    ABSENT, JoinedPart, JoinedShares, PayloadLayout, PayloadSource, PayloadTable, TableField, ValidEntries,
-};
-use crate::share_table::ShareTable;
+use crate::memory::check;
+use crate::payload::{PayloadLayout, TableField};
 use crate::spill::SpillRoom;
 use base::{Cost, Error, PartyId, Rng, Seed, limits};
-use cuckoo::{BinEntries, CuckooBins, EMPTY, FUNCTIONS};
-use kernels::{Aes128, Block, gf_add_multiples, prg_fill, xor_into};
+use cuckoo::CuckooBins;
+use kernels::{Aes128, Block, prg_fill};
 use net::Session;
-use ot::{OtKind, VoleReceiver, VoleSender, fresh_delta, vole};
+use ot::OtKind;
 use price::PieceShapes;
-use std::collections::VecDeque;
-use zeroize::Zeroizing;
 
 /// How often the receiver draws hash functions before it gives up.
 const ATTEMPTS: u8 = 4;
@@ -81,13 +80,6 @@ fn random_bytes(rng: &mut Rng, bytes: usize) -> Vec<u8> {
     random
 }
 
-/// `n` zero blocks.
-fn blocks(name: &'static str, n: u64) -> Result<Vec<Block>, Error> {
-    let mut blocks = room::reserve(name, n)?;
-    blocks.resize(n as usize, Block::ZERO);
-    Ok(blocks)
-}
-
 /// Circuit-PSI.
 pub struct CircuitJoin;
 
@@ -99,7 +91,16 @@ impl Matcher for CircuitJoin {
     fn features(&self) -> MatchFeatures {
         // The receiver knows which of its rows lies in which bin.
         let form = OutputForm::Shares([false, true]);
-        MatchFeatures { form, shown: ShownSizes::Rows, ..MatchFeatures::SHARES }
+        let bytes_per_row = price::HELD_PER_ROW;
+        MatchFeatures { form, shown: ShownSizes::Rows, streams: true, bytes_per_row, ..MatchFeatures::SHARES }
+    }
+
+    fn memory(&self, rows: u64, me: PartyId, options: &MatchOptions) -> u64 {
+        memory([rows; 2], &options.layouts[1], me)
+    }
+
+    fn scratch(&self, rows: u64, me: PartyId, options: &MatchOptions) -> Option<u64> {
+        Some(price::scratch([rows; 2], &options.layouts, me))
     }
 
     fn tells(&self, sizes: &str, _first: &str, _options: &MatchOptions) -> String {
@@ -124,39 +125,30 @@ impl Matcher for CircuitJoin {
     fn converse(&self, session: &mut Session, input: &MatchInput<'_>) -> Result<MatchOutcome, Error> {
         let mut rng = session.fork_seed("bins and tables").into_rng();
         let MatchInput { rows: names, payload, options } = input;
-        identifiers::check_unique(names, &mut rng)?;
-        let layout = &options.layouts[1];
+        let room = |taken: u64| {
+            let memory = options.memory.map(|memory| memory.saturating_sub(taken));
+            SpillRoom::new(memory, options.scratch.as_deref())
+        };
+        identifiers::fingerprint(names, rng.bytes(), &room(0))?;
+        let (layout, me) = (&options.layouts[1], session.me());
         let (rows, seed) = session.step("count", |s| count(s, names.rows(), options, &mut rng))?;
-        room::check(memory(rows, layout, session.me()), options.memory)?;
+        check(memory(rows, layout, me), options.memory)?;
         let bins = CuckooBins::new(rows);
         if bins.all() >= limits::ROWS {
             return Err(Error::limit("limits::ROWS, bins of the join", bins.all(), limits::ROWS - 1));
         }
-        let keys = Zeroizing::new(oprf::keys(names, &seed)?);
         let shapes = PieceShapes::new(&bins, layout);
         shapes.check()?;
-        let (peer, kind) = (session.me().other(), ot_of(options));
-        let party = Party { bins, shapes, seed, layout, peer, kind };
+        let (peer, kind, room) = (me.other(), ot_of(options), room(price::held(rows, layout, me)));
+        let party = Party { bins, shapes, seed, layout, peer, kind, room };
         let joined = match payload {
-            None => party.receive(session, &keys, names.real_rows(), rng),
-            Some(payload) => party.send(session, &keys, &whole(*payload)?, rng),
+            None => party.receive(session, names, rng),
+            Some(payload) => party.send(session, names, *payload, rng),
         }?;
         let sizes = MatchSizes::apart(&rows, 1);
         let disclosed = MatchDisclosure { sizes, size_hidden: true, counts: Vec::new() };
         Ok(MatchOutcome { output: MatchOutput::Shares(joined), disclosed })
     }
-}
-
-/// All rows of the sender's payload: bins take them in any order.
-fn whole(payload: &dyn PayloadSource) -> Result<PayloadTable, Error> {
-    let mut table = PayloadTable::zeros(payload.layout().clone(), payload.rows())?;
-    let width = payload.layout().row_bytes();
-    payload.each(&mut |first, rows| {
-        let start = first as usize * width;
-        table.bytes_mut()[start..start + rows.bytes().len()].copy_from_slice(rows.bytes());
-        Ok(())
-    })?;
-    Ok(table)
 }
 
 /// What makes the OTs.
@@ -199,7 +191,7 @@ fn spelled(layout: &PayloadLayout) -> String {
     format!("Layout {{ fields: [{}], starts: {starts:?}, bytes: {bytes} }}", fields.join(", "))
 }
 
-/// What both parties know of a run.
+/// What both parties know of a run, and where this one keeps its columns.
 struct Party<'a> {
     bins: CuckooBins,
     shapes: PieceShapes,
@@ -207,267 +199,12 @@ struct Party<'a> {
     layout: &'a PayloadLayout,
     peer: PartyId,
     kind: OtKind,
-}
-
-/// A piece whose answer the receiver waits for.
-struct Pending {
-    bins: Vec<usize>,
-    keys: Zeroizing<Vec<Block>>,
-    inputs: Zeroizing<Vec<Block>>,
+    room: SpillRoom,
 }
 
 impl Party<'_> {
-    /// The receiver's half.
-    fn receive(
-        &self,
-        session: &mut Session,
-        keys: &[Block],
-        own: u64,
-        mut rng: Rng,
-    ) -> Result<JoinedShares, Error> {
-        let held = session.step("bins", |s| self.lay(s, keys))?;
-        let [a, c] = session.step("vole", |s| {
-            let total = self.elements();
-            let ot = self.kind.receiver(s, self.peer, vole::expected_ots(total))?;
-            let mut vole = VoleReceiver::new(ot, total)?;
-            let column = || Ok::<_, Error>(Zeroizing::new(room::reserve("VOLE", total)?));
-            let mut columns = [column()?, column()?];
-            let [a, c] = &mut columns;
-            vole.take(s, total as usize, [a, c])?;
-            Ok(columns)
-        })?;
-        let all = self.bins.all();
-        let mut shares = PayloadTable::zeros(self.layout.clone(), all)?;
-        let mut tags = Zeroizing::new(blocks("tags", all)?);
-        session.step("pieces", |s| {
-            let entries = self.shapes.keys.entries();
-            let (mut waiting, mut elements) = (VecDeque::new(), a.chunks(entries).zip(c.chunks(entries)));
-            let ahead = (s.link(self.peer).window() / 2 / self.shapes.key_bytes()).min(AHEAD);
-            for piece in 0..self.bins.pieces() + ahead as u64 {
-                if let Some((a, c)) = elements.next() {
-                    waiting.push_back(self.ask(s, piece, keys, &held, (a, c), &mut rng)?);
-                }
-                if piece >= ahead as u64 {
-                    let pending = waiting.pop_front().expect("a piece is under way for every answer");
-                    self.take_answer(s, &pending, &mut shares, &mut tags)?;
-                    s.report(piece + 1 - ahead as u64, self.bins.pieces());
-                }
-            }
-            Ok(())
-        })?;
-        drop((a, c));
-        let valid = session.step("equal", |s| equal::shared(s, self.kind, &tags))?;
-        // A dummy row of ours is no row of the caller's.
-        let mine = held.into_iter().map(|row| if u64::from(row) < own { row } else { ABSENT }).collect();
-        Ok(JoinedShares {
-            rows: all,
-            slots: 1,
-            parts: [
-                JoinedPart::Mine(mine),
-                JoinedPart::Shared(ShareTable::of(&shares, &SpillRoom::new(None, None))?),
-            ],
-            valid: ValidEntries::Shared(valid),
-        })
-    }
-
     /// Elements of the VOLE: an entry of the receiver's store each.
     fn elements(&self) -> u64 {
         self.shapes.elements(&self.bins)
     }
-
-    /// Lays the receiver's keys into bins; tells which attempt at hash functions did it.
-    fn lay(&self, session: &mut Session, keys: &[Block]) -> Result<Vec<u32>, Error> {
-        for attempt in 0..ATTEMPTS {
-            if let Some(held) = self.bins.place(&self.bins.all_places(&self.seed, attempt, keys)) {
-                let mut link = session.link(self.peer);
-                link.send(&[attempt])?;
-                link.flush()?;
-                return Ok(held);
-            }
-        }
-        Err(Error::misuse("rows do not fit their bins, a matter of chance; run again"))
-    }
-
-    /// The receiver's message for a piece: its keys' store under the VOLE's mask.
-    fn ask(
-        &self,
-        session: &mut Session,
-        piece: u64,
-        keys: &[Block],
-        held: &[u32],
-        (a, c): (&[Block], &[Block]),
-        rng: &mut Rng,
-    ) -> Result<Pending, Error> {
-        let range = self.bins.range(piece);
-        let piece_bins = self.bins.piece_bins() as usize;
-        let (mut bins, mut own) = (Vec::new(), Zeroizing::new(Vec::with_capacity(piece_bins)));
-        for function in 0..FUNCTIONS {
-            for bin in range.clone().map(|place| self.bins.bin(function, place as u32)) {
-                let key = match held[bin] {
-                    EMPTY => oprf::whole(Block::from_bytes(rng.bytes())),
-                    row => keys[row as usize],
-                };
-                bins.push(bin);
-                own.push(oprf::with_function(key, function));
-            }
-        }
-        let (shape, mut rows) = (self.shapes.keys, Vec::new());
-        okvs::rows(&self.shapes.cipher(&self.seed, 0), shape, &own, &mut rows);
-        let store = Zeroizing::new(okvs::encode(shape, &rows, Block::bytes_of(&own), Block::BYTES, rng)?);
-        let mut message = vec![Block::ZERO; shape.entries()];
-        Block::read_slice(&store, &mut message);
-        xor_into(&mut message, a);
-        let mut link = session.link(self.peer);
-        link.send(Block::bytes_of(&message))?;
-        link.flush()?;
-        let mut inputs = Zeroizing::new(vec![Block::ZERO; own.len()]);
-        okvs::decode(shape, Block::bytes_of(c), Block::BYTES, &rows, Block::bytes_of_mut(&mut inputs));
-        Ok(Pending { bins, keys: own, inputs })
-    }
-
-    /// The sender's answer for a piece: tag and share of the payload per bin.
-    fn take_answer(
-        &self,
-        session: &mut Session,
-        pending: &Pending,
-        shares: &mut PayloadTable,
-        tags: &mut [Block],
-    ) -> Result<(), Error> {
-        let Pending { bins, keys, inputs } = pending;
-        let (shape, width, tag) = (self.shapes.values, self.shapes.width, self.shapes.tag);
-        let mut table = room::reserve("bytes of a table", (shape.entries() * width) as u64)?;
-        table.resize(shape.entries() * width, 0);
-        session.link(self.peer).recv(&mut table)?;
-        let (mut rows, mut values) = (Vec::new(), Zeroizing::new(vec![0; bins.len() * width]));
-        okvs::rows(&self.shapes.cipher(&self.seed, 1), shape, keys, &mut rows);
-        okvs::decode(shape, &table, width, &rows, &mut values);
-        oprf::add_pads(&self.seed, inputs, keys, width, &mut values);
-        for (&bin, value) in bins.iter().zip(values.chunks_exact(width)) {
-            let mut word = [0; Block::BYTES];
-            word[..tag].copy_from_slice(&value[..tag]);
-            tags[bin] = Block::from_bytes(word);
-            shares.row_mut(bin as u64).copy_from_slice(&value[tag..]);
-        }
-        Ok(())
-    }
-
-    /// The sender's half.
-    fn send(
-        &self,
-        session: &mut Session,
-        keys: &[Block],
-        payload: &PayloadTable,
-        mut rng: Rng,
-    ) -> Result<JoinedShares, Error> {
-        let attempt = session.step("bins", |s| {
-            let mut link = s.link(self.peer);
-            let [attempt] = link.recv_array()?;
-            if attempt < ATTEMPTS {
-                Ok(attempt)
-            } else {
-                Err(link.malformed("there is no such attempt at bins"))
-            }
-        })?;
-        let places = self.bins.all_places(&self.seed, attempt, keys);
-        let entries = BinEntries::new(&self.bins, &places)?;
-        let (delta, b) = session.step("vole", |s| {
-            let total = self.elements();
-            let delta = Zeroizing::new(fresh_delta(&mut s.fork_seed("Delta").into_rng()));
-            let ot = self.kind.sender(s, self.peer, *delta, vole::expected_ots(total))?;
-            let mut b = Zeroizing::new(room::reserve("VOLE", total)?);
-            VoleSender::new(s, ot, total)?.take(s, total as usize, &mut b)?;
-            Ok((delta, b))
-        })?;
-        let all = self.bins.all();
-        // The masks are the sender's shares.
-        let (mut shares, mut tags) =
-            (PayloadTable::zeros(self.layout.clone(), all)?, Zeroizing::new(blocks("tags", all)?));
-        session.step("pieces", |s| {
-            for (piece, b) in (0..).zip(b.chunks(self.shapes.keys.entries())) {
-                let mut store = vec![Block::ZERO; b.len()];
-                s.link(self.peer).recv(Block::bytes_of_mut(&mut store))?;
-                let mut sums = Zeroizing::new(b.to_vec());
-                gf_add_multiples(*delta, &store, &mut sums);
-                self.draw(piece, &mut shares, &mut tags, &mut rng);
-                let work = Work {
-                    keys,
-                    places: &places,
-                    entries: &entries,
-                    payload: oprf::SenderPayload::new(payload),
-                };
-                let table = self.answer(piece, &work, *delta, &sums, (&shares, &tags), &mut rng)?;
-                let mut link = s.link(self.peer);
-                link.send(&table)?;
-                link.flush()?;
-                s.report(piece + 1, self.bins.pieces());
-            }
-            Ok(())
-        })?;
-        drop((b, places, entries));
-        let valid = session.step("equal", |s| equal::shared(s, self.kind, &tags))?;
-        Ok(JoinedShares {
-            rows: all,
-            slots: 1,
-            parts: [
-                JoinedPart::Theirs,
-                JoinedPart::Shared(ShareTable::of(&shares, &SpillRoom::new(None, None))?),
-            ],
-            valid: ValidEntries::Shared(valid),
-        })
-    }
-
-    /// Draws the tags and masks of a piece.
-    fn draw(&self, piece: u64, masks: &mut PayloadTable, tags: &mut [Block], rng: &mut Rng) {
-        for function in 0..FUNCTIONS {
-            let bins = self.bins.range(piece);
-            let [start, end] = [bins.start, bins.end].map(|place| self.bins.bin(function, place as u32));
-            prg_fill(Block::from_bytes(rng.bytes()), 0, &mut tags[start..end]);
-            let width = self.layout.row_bytes();
-            let random = random_bytes(rng, (end - start) * width);
-            masks.bytes_mut()[start * width..end * width].copy_from_slice(&random);
-        }
-    }
-
-    /// The table of tags and masked payload of a piece.
-    fn answer(
-        &self,
-        piece: u64,
-        work: &Work<'_>,
-        delta: Block,
-        sums: &[Block],
-        (masks, tags): (&PayloadTable, &[Block]),
-        rng: &mut Rng,
-    ) -> Result<Vec<u8>, Error> {
-        let (width, tag) = (self.shapes.width, self.shapes.tag);
-        let count = work.entries.piece(piece).map(|(rows, _)| rows.len()).sum();
-        let mut keys = Zeroizing::new(Vec::with_capacity(count));
-        for (rows, function) in work.entries.piece(piece) {
-            keys.extend(rows.iter().map(|&row| oprf::with_function(work.keys[row as usize], function)));
-        }
-        let mut values = Zeroizing::new(vec![0; keys.len() * width]);
-        let mut slots = values.chunks_exact_mut(width);
-        for (rows, function) in work.entries.piece(piece) {
-            for (&row, value) in rows.iter().zip(slots.by_ref()) {
-                let bin = self.bins.bin(function, work.places[row as usize][function]);
-                value[..tag].copy_from_slice(&tags[bin].to_bytes()[..tag]);
-                oprf::mask_row(self.layout, work.payload.row(row), masks.row(bin as u64), &mut value[tag..]);
-            }
-        }
-        let (mut rows, mut inputs) = (Vec::new(), Zeroizing::new(vec![Block::ZERO; keys.len()]));
-        okvs::rows(&self.shapes.cipher(&self.seed, 0), self.shapes.keys, &keys, &mut rows);
-        let decoded = Block::bytes_of_mut(&mut inputs);
-        okvs::decode(self.shapes.keys, Block::bytes_of(sums), Block::BYTES, &rows, decoded);
-        oprf::lift(delta, &keys, &mut inputs);
-        oprf::add_pads(&self.seed, &inputs, &keys, width, &mut values);
-        okvs::rows(&self.shapes.cipher(&self.seed, 1), self.shapes.values, &keys, &mut rows);
-        okvs::encode(self.shapes.values, &rows, &values, width, rng)
-    }
-}
-
-/// The sender's columns.
-struct Work<'a> {
-    keys: &'a [Block],
-    places: &'a [[u32; FUNCTIONS]],
-    entries: &'a BinEntries,
-    payload: oprf::SenderPayload<'a>,
 }

@@ -8,24 +8,42 @@
 //! probability 2^-126, and what is hashed has Delta in it.
 
 use crate::identifiers::IdentifierSource;
-use crate::payload::{PayloadLayout, PayloadTable, ShareRing};
+use crate::payload::{PayloadLayout, ShareRing};
 use base::Error;
 use kernels::{Block, gf_add_multiples, xor_bytes};
+use std::ops::Range;
 
-/// The keys of all rows, hash function 0: `names` hashed under the run's seed.
-pub fn keys(names: &dyn IdentifierSource, seed: &[u8; 32]) -> Result<Vec<Block>, Error> {
-    let mut keys = crate::memory::reserve("own keys", names.rows())?;
-    let mut name = Vec::new();
-    // Names and pads are hashed under keys of their own: an identifier may be any bytes, those of a pad's
-    // message too.
-    let key = blake3::derive_key("tacit circuit-psi names of rows 1", seed);
-    for row in 0..names.rows() as u32 {
-        names.read(row, 0, &mut name)?;
-        names.domain(row).mark(&mut name);
-        let digest = blake3::keyed_hash(&key, &name);
-        keys.push(whole(Block::from_bytes(*digest.as_bytes().first_chunk().expect("a digest has 32 bytes"))));
+/// The keys of rows, hash function 0: names hashed under the run's seed.
+pub struct RowKeys<'a> {
+    names: &'a dyn IdentifierSource,
+    /// Names and pads are hashed under keys of their own: an identifier may be any bytes, those of a pad's
+    /// message too.
+    key: [u8; 32],
+}
+
+impl<'a> RowKeys<'a> {
+    /// Of these rows.
+    pub fn new(names: &'a dyn IdentifierSource, seed: &[u8; 32]) -> Self {
+        Self { names, key: blake3::derive_key("tacit circuit-psi names of rows 1", seed) }
     }
-    Ok(keys)
+
+    /// How many rows there are.
+    pub fn rows(&self) -> u64 {
+        self.names.rows()
+    }
+
+    /// Appends the keys of these rows.
+    pub fn read(&self, rows: Range<u64>, keys: &mut Vec<Block>) -> Result<(), Error> {
+        let mut name = Vec::new();
+        for row in rows.start as u32..rows.end as u32 {
+            self.names.read(row, 0, &mut name)?;
+            self.names.domain(row).mark(&mut name);
+            let digest = blake3::keyed_hash(&self.key, &name);
+            let first = digest.as_bytes().first_chunk().expect("a digest has 32 bytes");
+            keys.push(whole(Block::from_bytes(*first)));
+        }
+        Ok(())
+    }
 }
 
 /// A key for hash function 0 from any block.
@@ -36,6 +54,11 @@ pub fn whole(block: Block) -> Block {
 /// The key of a row in its bin of hash function `function`.
 pub fn with_function(key: Block, function: usize) -> Block {
     Block(key.0 | function as u128)
+}
+
+/// The function of a key that was made by [`with_function`].
+pub fn function(key: Block) -> usize {
+    (key.0 & 3) as usize
 }
 
 /// Makes of `decoded` what the sender hashes: adds `Delta y` for each key y.
@@ -84,28 +107,10 @@ fn subtract(row: &[u8], mask: &[u8], out: &mut [u8]) {
     }
 }
 
-/// The payload of rows: those of the caller's table, and blank ones for dummy rows behind them.
-pub struct SenderPayload<'a> {
-    table: &'a PayloadTable,
-    blank: Vec<u8>,
-}
-
-impl<'a> SenderPayload<'a> {
-    /// Over a table.
-    pub fn new(table: &'a PayloadTable) -> Self {
-        Self { table, blank: vec![0; table.layout().row_bytes()] }
-    }
-
-    /// A row's bytes.
-    pub fn row(&self, row: u32) -> &[u8] {
-        if u64::from(row) < self.table.rows() { self.table.row(u64::from(row)) } else { &self.blank }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::payload::TableField;
+    use crate::payload::{PayloadTable, TableField};
     use base::Seed;
 
     #[test]

@@ -5,6 +5,7 @@ use super::okvs::{StoreShape, THIRD_MAX};
 use super::{AHEAD, SALT_BYTES, equal, key_cipher};
 use crate::dummies::TERMS_BYTES;
 use crate::payload::PayloadLayout;
+use crate::spill::{self, SpillDeal};
 use base::{Cost, Error, PartyId, limits};
 use kernels::{Aes128, Block};
 use ot::{OtKind, vole};
@@ -92,23 +93,44 @@ pub fn price(rows: [u64; 2], layout: &PayloadLayout, ot: OtKind) -> Cost {
     Cost { rounds: receiver.max(sender) + equal.rounds, ..cost }
 }
 
-/// About how many bytes of memory the columns of one party take, besides its identifiers and payload.
-#[must_use]
-pub fn memory(rows: [u64; 2], layout: &PayloadLayout, party: PartyId) -> u64 {
+/// Bytes of the back ends: of OTs and of the VOLE, or of the comparison after them.
+const BACK_ENDS: u64 = 96 << 20;
+/// Bytes of a row of the receiver while rows are laid into bins: its places, and row and label of 1.32 bins.
+pub(super) const HELD_PER_ROW: u64 = 23;
+
+/// Bytes of memory that are taken whatever lies on disk.
+pub(super) fn held(rows: [u64; 2], layout: &PayloadLayout, party: PartyId) -> u64 {
     let bins = CuckooBins::new(rows);
     let shapes = PieceShapes::new(&bins, layout);
-    // Tag and share of every bin; tables of a piece with their copies; the back end of the OTs, twice.
-    let common = bins.all() * (Block::BYTES + layout.row_bytes()) as u64
-        + 4 * (shapes.value_bytes() + shapes.key_bytes()) as u64
-        + (96 << 20);
-    let block = Block::BYTES as u64;
-    let working = if party == PartyId(0) {
-        rows[0] * (block + 12) + bins.all() * 8 + shapes.elements(&bins) * 2 * block
-    } else {
-        rows[1] * (block + 12 + 12) + shapes.elements(&bins) * block
-    };
-    // When they are handed out, shares are there twice, and most of the rest is gone.
-    common + working.max(bins.all() * layout.row_bytes() as u64)
+    // Tables of a piece with their copies.
+    let pieces = 4 * (shapes.value_bytes() + shapes.key_bytes()) as u64;
+    // Shares of the bits that are the outcome; at the receiver, while rows are laid, places and labels.
+    let bits = bins.all().div_ceil(8);
+    let laying = if party == PartyId(0) { rows[0] * 12 + bins.all() * 8 } else { 0 };
+    BACK_ENDS + pieces + bits + laying
+}
+
+/// Bytes of memory without which a party cannot be: all that is not named here goes to disk.
+#[must_use]
+pub fn memory(rows: [u64; 2], layout: &PayloadLayout, party: PartyId) -> u64 {
+    let own = rows[party.index()];
+    let room = SpillDeal::least_room(CuckooBins::new(rows).pieces()).max(spill::least_room(own));
+    held(rows, layout, party) + room
+}
+
+/// Bytes on disk at any time where none of it is in memory, at most, own values along the bins among them.
+pub(super) fn scratch(rows: [u64; 2], layouts: &[PayloadLayout; 2], party: PartyId) -> u64 {
+    let [own, peer] = layouts.each_ref().map(|layout| layout.row_bytes() as u64);
+    let bins = CuckooBins::new(rows);
+    let shapes = PieceShapes::new(&bins, &layouts[1]);
+    let (block, all) = (Block::BYTES as u64, bins.all());
+    let vole = shapes.elements(&bins) * block;
+    let bins = all * (shapes.tag as u64 + peer);
+    if party == PartyId(0) {
+        let along = rows[0] * (own + 4) + all * own;
+        return (2 * rows[0] * block + 2 * vole + bins).max(bins + along);
+    }
+    3 * rows[1] * (block + peer) + vole + bins
 }
 
 #[cfg(test)]

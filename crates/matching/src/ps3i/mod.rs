@@ -48,7 +48,7 @@ use crate::paillier;
 use crate::payload::{JoinedPart, JoinedShares, ValidEntries};
 use crate::spill::SpillRoom;
 use crate::terms::PayloadVector;
-use base::{Cost, Error};
+use base::{Cost, Error, PartyId};
 use net::Session;
 
 /// PS3I.
@@ -60,14 +60,12 @@ impl Matcher for InnerJoin {
     }
 
     fn features(&self) -> MatchFeatures {
-        let bytes = price::NEEDED_BYTES;
-        MatchFeatures {
-            streams: true,
-            backends: true,
-            bytes_per_row: bytes,
-            held_per_row: bytes,
-            ..MatchFeatures::SHARES
-        }
+        let bytes_per_row = price::NEEDED_BYTES;
+        MatchFeatures { streams: true, backends: true, bytes_per_row, ..MatchFeatures::SHARES }
+    }
+
+    fn memory(&self, rows: u64, _me: PartyId, options: &MatchOptions) -> u64 {
+        memory([rows; 2], options)
     }
 
     fn tells(&self, sizes: &str, _first: &str, _options: &MatchOptions) -> String {

@@ -2,6 +2,7 @@
 
 use super::{BLOCK_BYTES, Block, Blocks, PARTS, SpillRoom, give_back};
 use base::Error;
+use zeroize::Zeroize;
 
 /// Parts of bytes: each comes back in the order in which it was filled.
 pub(crate) struct SpillDeal {
@@ -25,12 +26,23 @@ impl SpillDeal {
         Self { blocks: Blocks::new(room), parts: (0..parts).map(|_| DealtPart::default()).collect(), block }
     }
 
+    /// The least bytes of a room in which so many parts are filled at a time.
+    pub fn least_room(parts: u64) -> u64 {
+        PARTS * BLOCK_BYTES[1] * parts
+    }
+
     /// Adds to a part.
     ///
     /// # Errors
     /// When it has to go to disk and cannot.
     pub fn push(&mut self, part: usize, bytes: &[u8]) -> Result<(), Error> {
         let DealtPart { full, open } = &mut self.parts[part];
+        let need = open.len() + bytes.len();
+        if open.capacity() < need {
+            // By doubling, but no further than a block and what exceeds it.
+            let room = (2 * open.capacity()).min(self.block + bytes.len()).max(need);
+            open.reserve_exact(room - open.len());
+        }
         open.extend_from_slice(bytes);
         if open.len() >= self.block {
             full.push(self.blocks.put(open)?);
@@ -45,15 +57,19 @@ impl SpillDeal {
     pub fn take(&mut self, part: usize, into: &mut Vec<u8>) -> Result<(), Error> {
         into.clear();
         let DealtPart { full, mut open } = std::mem::take(&mut self.parts[part]);
+        into.reserve_exact(full.iter().map(Block::len).sum::<usize>() + open.len());
         full.iter().try_for_each(|block| self.blocks.get(block, into))?;
-        into.append(&mut open);
+        into.extend_from_slice(&open);
+        open.zeroize();
         Ok(())
     }
 }
 
+/// What nobody took is wiped.
 impl Drop for SpillDeal {
     fn drop(&mut self) {
         give_back(&self.blocks.room, self.parts.iter().flat_map(|part| &part.full));
+        self.parts.iter_mut().for_each(|part| part.open.zeroize());
     }
 }
 

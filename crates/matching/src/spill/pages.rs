@@ -66,13 +66,9 @@ impl PagePool {
         }
     }
 
-    /// Makes zeros of what lies there.
-    pub fn wipe(&mut self, block: &PagedBytes) {
-        block.pages.iter().for_each(|page| self.page_mut(*page).zeroize());
-    }
-
-    /// Takes the room of a block back.
+    /// Takes the room of a block back, and makes zeros of what lay there.
     pub fn give(&mut self, block: &PagedBytes) {
+        block.pages.iter().for_each(|page| self.page_mut(*page).zeroize());
         self.free.extend(&block.pages);
     }
 
@@ -117,11 +113,10 @@ mod tests {
                 pool.read(kept, &mut read);
                 assert!(read[0] == 9 && read[1..] == block(i) && kept.len() == i * 3000);
             }
-            pool.wipe(&kept[3]);
-            let mut read = Vec::new();
-            pool.read(&kept[3], &mut read);
-            assert!(read == [0; 9000]);
             kept.iter().for_each(|kept| pool.give(kept));
+            let mut wiped = Vec::new();
+            pool.read(&kept[3], &mut wiped);
+            assert!(wiped == [0; 9000]);
         }
         assert_eq!((pool.left(), pool.slabs.len()), (10 * PAGE as u64, 1));
     }
