@@ -7,10 +7,12 @@
 //! is read once and fits in memory.
 
 mod deal;
+mod distinct;
 mod sealed;
 
 use base::Error;
 pub(crate) use deal::SpillDeal;
+pub(crate) use distinct::distinct;
 pub(crate) use sealed::SealedFile;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -70,6 +72,14 @@ impl SpillRoom {
         let scratch = scratch.map_or_else(std::env::temp_dir, Path::to_path_buf);
         let left = AtomicU64::new(memory.map_or(u64::MAX, |m| m / 2));
         Self(Arc::new(RoomBounds { memory, left, read: AtomicU64::new(0), scratch }))
+    }
+
+    /// A small room that has no memory for blocks that are full.
+    #[cfg(test)]
+    pub(crate) fn on_disk() -> Self {
+        let room = Self::new(Some(MEMORY_MIN), None);
+        room.0.left.store(0, Ordering::Relaxed);
+        room
     }
 
     /// A room of its own, of a part of this one's memory, for what outlives the columns.

@@ -54,7 +54,10 @@ use crate::matcher::{
 };
 use crate::memory as room;
 use crate::places::OwnPlaces;
-use crate::tags::{self, PlacedTag, PositionFinder, TAG_BYTES, are_distinct, place, tag, to_wire};
+use crate::spill::{SpillColumn, SpillRoom};
+use crate::tags::{
+    self, PLACED_BYTES, PlacedTag, PositionFinder, TAG_BYTES, are_distinct, place, tag, tagged, to_wire,
+};
 use base::{Cost, Error, PartyId, Rng, limits};
 use net::Session;
 use price::{SETTINGS_BYTES, returned};
@@ -162,12 +165,12 @@ impl Matcher for MultiId {
         let rows = ShuffledRows::new(padded, first, options.repeats, &mut rng)?;
         let known = session.step("count", |s| count(s, padded, first, options))?;
         room::check(memory(known.rows, known.keys, me), options.memory)?;
-        let party = Party { peer: me.other(), options, sizes: known, rows };
-        let (mut mine, union, graph) = match me {
+        let (room, real_rows) = (SpillRoom::new(None, None), padded.real_rows());
+        let party = Party { peer: me.other(), options, sizes: known, rows, real_rows, room };
+        let (mine, union, graph) = match me {
             PartyId(0) => party.run_c(session, &mut rng)?,
             _ => party.run_p(session, &mut rng)?,
         };
-        mine.truncate(padded.real_rows() as usize);
         let sizes = PairSizes { rows: known.rows, keys: known.keys, union };
         let mut disclosed = MatchDisclosure::of(sizes);
         disclosed.counts.extend(graph.iter().flat_map(counted));
@@ -176,7 +179,7 @@ impl Matcher for MultiId {
             let lists = LISTS.into_iter().zip(lists);
             disclosed.counts.extend(lists.map(|(what, count)| MatchedCount::new(what, count)));
         }
-        Ok(MatchOutcome::spine_of(union, OwnPlaces::of(mine), disclosed))
+        Ok(MatchOutcome::spine_of(union, mine, disclosed))
     }
 }
 
@@ -275,10 +278,14 @@ struct Party<'a> {
     options: &'a MatchOptions,
     sizes: Known,
     rows: ShuffledRows<'a>,
+    /// Own rows that are no dummies.
+    real_rows: u64,
+    /// Where tags and positions of own rows are: in memory, as all else.
+    room: SpillRoom,
 }
 
-/// Positions of own rows in the order of the input, positions in all, and C's graph.
-type Found = (Vec<u32>, u64, Option<MatchGraph>);
+/// Positions of own rows, positions in all, and C's graph.
+type Found = (OwnPlaces, u64, Option<MatchGraph>);
 
 impl Party<'_> {
     /// Both columns, multiplied once, travel against each other. Own rows in their secret order leave as u;
@@ -367,7 +374,7 @@ impl Party<'_> {
         rng: &mut Rng,
         pairs: Vec<Option<u32>>,
         union: u64,
-    ) -> Result<Vec<PlacedTag>, Error> {
+    ) -> Result<SpillColumn<PLACED_BYTES>, Error> {
         let [n_c, n_p] = self.sizes.rows;
         let (blind, strip) = invertible(rng);
         let labels = Labels { seed: rng.bytes() };
@@ -387,7 +394,7 @@ impl Party<'_> {
             s.link(self.peer).flush()
         })?;
         drop(numbers);
-        let mut back: Vec<PlacedTag> = room::reserve("own rows", n_c)?;
+        let mut back = SpillColumn::new(&self.room, n_c);
         session.step("uids", |s| {
             for (_, rows) in returned(n_c, union) {
                 let mut link = s.link(self.peer);
@@ -395,28 +402,32 @@ impl Party<'_> {
                 let mut at_work = [0];
                 link.recv(if v.is_empty() { &mut at_work } else { v.as_flattened_mut() })?;
                 group::mul_batch(v, &strip, self.options.threads).map_err(|r| refused(&link, r))?;
-                tags::add(&mut back, v);
+                let own = v.iter().zip(&self.rows.order[rows.start as usize..]);
+                own.into_iter().try_for_each(|(v, row)| back.push(&tagged(v, *row).to_be_bytes()))?;
                 s.report(rows.end, n_c);
             }
             Ok(())
         })?;
-        back.sort_unstable();
         Ok(back)
     }
 
     /// Receives the spine and finds own rows in it.
-    fn positions(&self, session: &mut Session, back: Vec<PlacedTag>, union: u64) -> Result<Vec<u32>, Error> {
+    fn positions(
+        &self,
+        session: &mut Session,
+        back: SpillColumn<PLACED_BYTES>,
+        union: u64,
+    ) -> Result<OwnPlaces, Error> {
         session.step("spine", |s| {
             let mut link = s.link(self.peer);
-            let mine = room::reserve("own rows", self.rows.len())?;
-            let mut finder = PositionFinder::new(&back, &self.rows.order, mine);
+            let mut finder = PositionFinder::new(back, self.real_rows, &self.room);
             let mut buffer = vec![[0; TAG_BYTES as usize]; CHUNK as usize];
             for positions in chunks(union) {
                 let piece = &mut buffer[..len(&positions)];
                 link.recv(piece.as_flattened_mut())?;
-                finder.take(piece).map_err(|check| link.blame(check))?;
+                finder.take(piece)?.map_err(|check| link.blame(check))?;
             }
-            let (mine, digest) = finder.finish().map_err(|check| link.blame(check))?;
+            let (mine, digest) = finder.finish()?.map_err(|check| link.blame(check))?;
             link.send(&digest)?;
             link.flush()?;
             Ok(mine)
@@ -529,14 +540,13 @@ impl Party<'_> {
     }
 
     /// Sends the sorted spine and reads off own positions: label q belongs to row q of u_p.
-    fn send_spine(&self, session: &mut Session, uids: &[PlacedTag]) -> Result<Vec<u32>, Error> {
+    fn send_spine(&self, session: &mut Session, uids: &[PlacedTag]) -> Result<OwnPlaces, Error> {
         session.step("spine", |s| {
             let mut link = s.link(self.peer);
             if !are_distinct(uids) {
                 return Err(link.blame("its seed gives distinct labels"));
             }
-            let mut mine: Vec<u32> = room::reserve("own rows", self.rows.len())?;
-            mine.resize(self.rows.len() as usize, 0);
+            let mut mine = OwnPlaces::queued(&self.room);
             let mut digest = blake3::Hasher::new();
             let mut buffer = Vec::with_capacity((CHUNK * TAG_BYTES) as usize);
             for positions in chunks(uids.len() as u64) {
@@ -544,8 +554,9 @@ impl Party<'_> {
                 for position in positions {
                     let uid = uids[position as usize];
                     buffer.extend_from_slice(&to_wire(uid));
-                    if let Some(row) = self.rows.order.get(place(uid) as usize) {
-                        mine[*row as usize] = position as u32;
+                    let row = self.rows.order.get(place(uid) as usize);
+                    if let Some(row) = row.filter(|row| u64::from(**row) < self.real_rows) {
+                        mine.push(*row, position as u32)?;
                     }
                 }
                 digest.update(&buffer);
