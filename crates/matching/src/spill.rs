@@ -12,7 +12,7 @@ mod sealed;
 
 use base::Error;
 pub(crate) use deal::SpillDeal;
-pub(crate) use distinct::distinct;
+pub(crate) use distinct::{QueueRecords, distinct};
 pub(crate) use sealed::SealedFile;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -440,6 +440,11 @@ impl SpillQueue {
             None => into.extend_from_slice(&self.open),
         }
         Ok(())
+    }
+
+    /// Bytes that are in it.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.full.iter().map(Block::len).sum::<usize>() + self.open.len()) as u64
     }
 
     /// Makes zeros of what is in memory.

@@ -5,7 +5,7 @@ use super::{KEPT, Party, UNIQUE};
 use crate::chunks::{CHUNK, chunk, len, refused};
 use crate::group::{self, GroupElement};
 use crate::identifiers::IdentifierSource;
-use crate::sent_names::SentNames;
+use crate::placed::PlacedItems;
 use crate::spill::{SpillColumn, SpillQueue, distinct};
 use crate::tags::{PLACED_BYTES, tagged};
 use crate::terms;
@@ -24,7 +24,7 @@ pub(super) struct ClosedRing {
 
 /// Own rows in the secret order of u.
 pub(super) struct OwnRows {
-    names: SentNames,
+    names: PlacedItems,
     /// The row at each place.
     rows: SpillQueue,
 }
@@ -32,7 +32,7 @@ pub(super) struct OwnRows {
 /// What leaves in a round.
 enum Leaving {
     /// The own list, which is hashed as it leaves.
-    Own(SentNames),
+    Own(PlacedItems),
     /// That of another party: e, sorted, and v, in its owner's order. In the last round v alone.
     Other(SpillQueue, SpillQueue),
 }
@@ -50,7 +50,7 @@ impl Party<'_> {
         let mut places = terms::places(&order);
         order.zeroize();
         drop(order);
-        let names = SentNames::deal(identifiers, &places, self.room);
+        let names = PlacedItems::names(identifiers, &places, self.room);
         places.zeroize();
         Ok(OwnRows { names: names?, rows })
     }

@@ -7,7 +7,7 @@ use crate::dummies::{self, ShownSizes};
 use crate::group::{self, Exponent, GroupElement};
 use crate::identifiers::IdentifierSource;
 use crate::matcher::MatchOptions;
-use crate::sent_names::SentNames;
+use crate::placed::PlacedItems;
 use crate::spill::{SpillColumn, SpillQueue, SpillRoom, distinct};
 use crate::terms;
 use base::{Error, PartyId, Rng, limits};
@@ -67,7 +67,7 @@ pub(super) fn pairs(
     drop(order);
     let column = Column { key: Exponent::random(rng), threads, room };
     let products = session.step("u", |s| {
-        let names = SentNames::deal(own, &pairs.places, room)?;
+        let names = PlacedItems::names(own, &pairs.places, room)?;
         column.exchange(s, names, rows)
     })?;
     let peer = session.me().other();
@@ -113,7 +113,7 @@ impl Column<'_> {
     fn exchange(
         &self,
         session: &mut Session,
-        mut names: SentNames,
+        mut names: PlacedItems,
         rows: [u64; 2],
     ) -> Result<SpillColumn<PLACED_BYTES>, Error> {
         let (me, peer) = (session.me().index(), session.me().other());

@@ -21,6 +21,45 @@ pub(crate) fn distinct<const B: usize>(
     Ok(Some(queue))
 }
 
+/// Records of a queue, one after the other.
+pub(crate) struct QueueRecords<const B: usize> {
+    queue: SpillQueue,
+    block: Vec<u8>,
+    at: usize,
+    left: u64,
+}
+
+impl<const B: usize> QueueRecords<B> {
+    /// All that is in a queue whose blocks are of whole records.
+    pub fn new(queue: SpillQueue) -> Self {
+        let left = queue.bytes() / B as u64;
+        Self { queue, block: Vec::new(), at: 0, left }
+    }
+
+    /// How many are left.
+    pub fn len(&self) -> u64 {
+        self.left
+    }
+
+    /// The next record, which stays.
+    pub fn head(&mut self) -> Result<Option<&[u8; B]>, Error> {
+        if self.at * B == self.block.len() && self.left > 0 {
+            self.queue.pop(&mut self.block)?;
+            self.at = 0;
+        }
+        Ok(self.block.as_chunks().0.get(self.at))
+    }
+
+    /// The next record.
+    pub fn pop(&mut self) -> Result<Option<[u8; B]>, Error> {
+        let record = self.head()?.copied();
+        if record.is_some() {
+            (self.at, self.left) = (self.at + 1, self.left - 1);
+        }
+        Ok(record)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
