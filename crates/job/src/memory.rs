@@ -70,13 +70,14 @@ impl MemoryShares {
     }
 }
 
-/// The least `memory` in which a party can have its rows in its state, to the mebibyte.
+/// The least `memory` in which a party can have its rows in its state, to the mebibyte: for so many own rows,
+/// and so many in the longest column of the match.
 #[must_use]
-pub fn least(rows: u64, lanes: u32) -> u64 {
+pub fn least([own, longest]: [u64; 2], lanes: u32) -> u64 {
     // Lines take an eighth of it, twice.
     let reading = (BASE + DECODER + RUN_MEMORY).div_ceil(3) * 4;
-    let stays = BASE + LISTS * rows;
-    let matching = stays + 2 * spill::least_room(rows);
+    let stays = BASE + LISTS * own;
+    let matching = stays + 2 * spill::least_room(longest);
     let laying = stays + 3 * RUN_MEMORY;
     let computing = stays + u64::from(lanes) * (LANE + PART);
     reading.max(matching).max(laying).max(computing).div_ceil(MIB) * MIB
@@ -96,12 +97,12 @@ pub(crate) fn with_room(room: u64, rows: u64, memory: u64) -> u64 {
 ///
 /// # Errors
 /// With the numbers, and what to do.
-pub(crate) fn check(party: &PartySetup, rows: u64, lanes: u32) -> Result<(), Error> {
+pub(crate) fn check(party: &PartySetup, rows: [u64; 2], lanes: u32) -> Result<(), Error> {
     let (least, allowed) = (least(rows, lanes), party.memory);
     if allowed < MEMORY_LEAST || allowed >= least {
         return Ok(());
     }
-    let of = if rows == 0 { String::new() } else { format!("{rows} ") };
+    let of = if rows[0] == 0 { String::new() } else { format!("{} ", rows[0]) };
     Err(Error::input(format!(
         "the {of}rows of {} do not fit into `memory`, and beside `state` they need at least {} MiB of it \
          (compute.shards = {lanes}); this party's `memory` allows {} MiB: raise it to {}M, or agree on fewer \
@@ -141,7 +142,7 @@ mod tests {
     fn every_stage_is_within_the_bound() {
         for memory in [160 * MIB, 200 * MIB, 640 * MIB, 2 << 30, 64 << 30] {
             for rows in [0, 1 << 20, 20_000_000, 1 << 31] {
-                if memory < least(rows, 1) {
+                if memory < least([rows; 2], 1) {
                     continue;
                 }
                 let shares = MemoryShares::of(memory, rows);
@@ -169,10 +170,14 @@ mod tests {
 
     #[test]
     fn the_least_grows_with_rows_and_lanes() {
-        assert_eq!(least(0, 1), 160 * MIB);
-        assert_eq!(least(20_000_000, 1), 160 * MIB);
-        assert!(least(500_000_000, 1) > 500 * MIB && least(500_000_000, 1) < 1 << 30);
-        assert!(least(0, 8) > least(0, 1) && least(0, 8) <= 640 * MIB);
+        let even = |rows, lanes| least([rows; 2], lanes);
+        assert_eq!(even(0, 1), 160 * MIB);
+        assert_eq!(even(20_000_000, 1), 160 * MIB);
+        assert!(even(500_000_000, 1) > 500 * MIB && even(500_000_000, 1) < 1 << 30);
+        assert!(even(0, 8) > even(0, 1) && even(0, 8) <= 640 * MIB);
+        // Columns of five parties' rows.
+        let several = least([100_000_000, 500_000_000], 1);
+        assert!(several > even(100_000_000, 1) && several < even(500_000_000, 1));
         assert!(backstop(1 << 30, 16, 1) > (1 << 30) + (1 << 28));
         assert_eq!(backstop(u64::MAX, 1, 1), u64::MAX);
     }

@@ -7,7 +7,7 @@ pub use choice::Choice;
 use crate::course::{Actor, Completed, Course, Matched};
 use crate::engines::{Estimate, StudyEngine};
 use crate::prepare::{Built, build_all, place};
-use crate::spool::{RowsKnown, SpoolPasses, check_room, passes};
+use crate::spool::{RowsKnown, SpoolPasses, check_room, of_parties, passes};
 use crate::stages::compute::ComputeStage;
 use crate::stages::link::{LinkFacts, LinkStage};
 use crate::stages::matching::MatchStage;
@@ -161,7 +161,7 @@ fn hidden_sizes(study: &Study) -> Result<Option<(String, String)>, Error> {
 /// What a plan assumes about the data.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Assumed {
-    /// Rows of party 0 and party 1.
+    /// Rows of party 0, and of each other one.
     pub rows: [u64; 2],
     /// Mean clamped outcome per person.
     pub mean: f64,
@@ -225,9 +225,10 @@ impl Plan {
     /// # Errors
     /// With the numbers, and what to do.
     pub fn expect_room(&self, study: &Study, party: &PartySetup, rows: [u64; 2]) -> Result<(), Error> {
-        let me = place(study, party);
-        let own = [rows[me.index() % 2], rows[(me.index() + 1) % 2]];
-        if self.spool.is_empty() { Ok(()) } else { check_room(party, study, me, own, RowsKnown::Announced) }
+        if self.spool.is_empty() {
+            return Ok(());
+        }
+        check_room(party, study, place(study, party), &of_parties(study, rows), RowsKnown::Announced)
     }
 
     /// The same with the servers' transport. Nothing where the study has no servers.

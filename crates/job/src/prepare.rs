@@ -206,7 +206,8 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
     check_memory(party, (&rows, &inputs), built.len() as u64, &needs)?;
     if rows.spool().is_some() {
         // The peer's are not known yet: as many.
-        check_room(party, first, place(first, party), [rows.len(); 2], RowsKnown::Read(needs.scratch))?;
+        let rows = vec![rows.len(); first.parties.len()];
+        check_room(party, first, place(first, party), &rows, RowsKnown::Read(needs.scratch))?;
     }
     let warnings = [work_warning(party, first), state_warning(party, first, built.len())];
     let warnings: Vec<String> = warnings.into_iter().flatten().collect();

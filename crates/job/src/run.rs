@@ -24,6 +24,7 @@ mod spine;
 use crate::budget;
 use crate::memory;
 use crate::prepare::{self, Checked, Opened};
+use crate::spool::held_rows;
 use base::{Error, PartyId, Seed};
 use net::connect::{Meet, Meeting, Status};
 use net::identity::{Identity, KeyFingerprint};
@@ -244,7 +245,7 @@ fn in_time(ledger: &Mutex<Ledger>, party: &PartySetup, all: &[Checked]) -> Resul
 fn warn(all: &[Checked], watch: &Watch) {
     let mut said: Vec<&String> = Vec::new();
     if let Some(first) = all.first().filter(|first| first.rows.spool().is_some()) {
-        let least = memory::least(first.rows.len(), first.engines.lanes());
+        let least = memory::least(held_rows(&first.study, first.me, first.rows.len()), first.engines.lanes());
         (watch.events)(Event::Note(format!(
             "{} rows lie in `state`; with these, `memory` has to be {} MiB at least",
             first.rows.len(),

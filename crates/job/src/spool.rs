@@ -3,7 +3,7 @@
 use crate::memory::{self, MemoryShares};
 use base::{Error, PartyId};
 use data::{DataLocation, RowShape, SpoolRoom};
-use matching::OutputForm;
+use matching::{ContaminatedRule, MatchDisk, OutputForm};
 use page::numbers::bytes;
 use serde::Serialize;
 use std::os::unix::fs::MetadataExt;
@@ -20,9 +20,8 @@ const LINE: u64 = 24;
 const LENGTH: u64 = 4;
 /// Bytes of a row and its place on the spine.
 const PLACE: u64 = 8;
-/// Bytes of a row in a column of the match: an element of the group, and whose it is.
+/// Bytes of an element of the group, of which the match's journal has some for each row.
 const ELEMENT: u64 = 32;
-const OWNED: u64 = ELEMENT + 4;
 /// Sealing and what chunks and partitions do not fill: one part in so many.
 const SEALING: u64 = 128;
 
@@ -55,24 +54,39 @@ pub struct SpoolPasses {
 /// Sizes that passes follow from.
 #[derive(Clone, Copy, Debug)]
 struct SpoolSizes {
-    /// Own rows, and the peer's.
-    rows: [u64; 2],
+    /// Own rows.
+    rows: u64,
     /// Lines of own rows.
     lines: u64,
     /// Bytes of a line's cells, and of a row's.
     cells: [u64; 2],
     /// Bytes of the source.
     source: u64,
-    /// Whether the match keeps what it has done.
-    journal: bool,
+    /// Columns of the match.
+    columns: MatchDisk,
+    /// Bytes that a match keeps which can go on after a cut; 0 of others.
+    journal: u64,
 }
 
-/// Whether rows of a study can be outside memory, as far as the study decides it: two parties that match by
-/// one identifier, which reads rows in their order.
-fn study_spools(study: &Study) -> bool {
+/// Whether rows of a study can be outside memory, as far as the study decides it: by one identifier, in a
+/// match that reads rows in their order.
+pub(crate) fn study_spools(study: &Study) -> bool {
     let matching = &study.matching;
     let streams = matching.matcher.features().streams && matching.identifiers.len() == 1;
-    streams && !study.only_matches() && study.parties.len() == 2
+    let by_arm = matching.contaminated != ContaminatedRule::Ignore;
+    streams && !by_arm && !study.only_matches()
+}
+
+/// Rows of each party where party 0 has the first number of them, and every other one the second.
+pub(crate) fn of_parties(study: &Study, rows: [u64; 2]) -> Vec<u64> {
+    (0..study.parties.len()).map(|party| rows[usize::from(party > 0)]).collect()
+}
+
+/// What a party's [`memory::least`] follows from, where all have as many rows: own ones, and those of the
+/// longest column.
+pub(crate) fn held_rows(study: &Study, me: PartyId, rows: u64) -> [u64; 2] {
+    let columns = study.matching.matcher.disk(&vec![rows; study.parties.len()], me);
+    [rows, columns.map_or(rows, |columns| columns.longest)]
 }
 
 /// Where rows go that do not fit into this party's memory: its state, where the match reads rows in order and
@@ -95,7 +109,7 @@ pub(crate) fn spool_room<'a>(
     }
     let lanes = study.compute.shards;
     let begin = move || {
-        memory::check(party, 0, lanes)?;
+        memory::check(party, [0; 2], lanes)?;
         RunState::begin(store.clone(), &StateKey::beside(&party.ledger)?, &party.as_party)
     };
     let shares = MemoryShares::of(party.memory, 0);
@@ -111,23 +125,28 @@ fn spools(party: &PartySetup, study: &Study, runs: usize) -> bool {
 /// A place for rows that do not fit does nothing for most studies.
 pub(crate) fn state_warning(party: &PartySetup, study: &Study, runs: usize) -> Option<String> {
     (party.state.is_some() && !spools(party, study, runs)).then(|| {
-        "`state` serves studies of two parties that match by \"pid\", \"ps3i\" or \"circuit-psi\" and one \
-         identifier, and use and keep no spine; all rows of this one have to fit into `memory`"
+        "`state` serves studies that match by \"pid\", \"ps3i\" or \"circuit-psi\" and one identifier, in one run, \
+         and use and keep no spine; all rows of this one have to fit into `memory`"
             .into()
     })
 }
 
 impl SpoolSizes {
-    /// Of a party's rows, each with as many lines as it has events at most, or one.
-    fn of(study: &Study, me: PartyId, rows: [u64; 2]) -> Result<Self, Error> {
+    /// Of a party's rows, each with as many lines as it has events at most, or one; `all` are those of each
+    /// party.
+    fn of(study: &Study, me: PartyId, all: &[u64], work: bool) -> Result<Self, Error> {
         let shape = RowShape::of(study, me)?;
-        let width = shape.width() as u64;
+        let (rows, width) = (all[me.index()], shape.width() as u64);
         let (lines, cells) = match &shape {
             // A line of the advertiser has an event; two lines a row are common.
-            RowShape::Advertiser { .. } => (2 * rows[0], [1 + 8, width]),
-            RowShape::Publisher { .. } | RowShape::Program { .. } => (rows[0], [width; 2]),
+            RowShape::Advertiser { .. } => (2 * rows, [1 + 8, width]),
+            RowShape::Publisher { .. } | RowShape::Program { .. } => (rows, [width; 2]),
         };
-        Ok(Self { rows, lines, cells, source: 0, journal: false })
+        let matcher = study.matching.matcher;
+        let columns = matcher.disk(all, me).ok_or_else(|| Error::misuse("this match has all in memory"))?;
+        let keeps = work && matcher.features().resumes;
+        let journal = if keeps { ELEMENT * (rows + all.iter().sum::<u64>()) } else { 0 };
+        Ok(Self { rows, lines, cells, source: 0, columns, journal })
     }
 
     fn dealt(&self) -> u64 {
@@ -135,47 +154,36 @@ impl SpoolSizes {
     }
 
     fn blocks(&self) -> u64 {
-        sealed(self.rows[0] * (LENGTH + IDENTIFIER + self.cells[1]))
-    }
-
-    /// Columns of the match at any time: own elements twice and the peer's, then own ones and what comes of
-    /// the peer's, with own places.
-    fn columns(&self) -> u64 {
-        let [own, peer] = self.rows;
-        (2 * OWNED * own + ELEMENT * peer).max(OWNED * own + 3 * ELEMENT * peer) + PLACE * own
-    }
-
-    fn journal(&self) -> u64 {
-        if self.journal { ELEMENT * (2 * self.rows[0] + self.rows[1]) } else { 0 }
+        sealed(self.rows * (LENGTH + IDENTIFIER + self.cells[1]))
     }
 
     fn laid_out(&self) -> u64 {
-        sealed(self.rows[0] * (PLACE + self.cells[1]))
+        sealed(self.rows * (PLACE + self.cells[1]))
     }
 
     fn places(&self) -> u64 {
-        sealed(self.rows[0] * PLACE)
+        sealed(self.rows * PLACE)
     }
 
     fn passes(&self) -> Vec<SpoolPass> {
-        let [own, peer] = self.rows;
+        let Self { rows, columns, journal, .. } = *self;
         let (blocks, places) = (self.blocks(), self.places());
-        let matched = 2 * OWNED * own + 3 * ELEMENT * peer + PLACE * own + self.journal();
+        let matched = columns.written + journal;
         let laid = self.laid_out();
         let pass = |stage, reads, writes, on_disk| SpoolPass { stage, reads, writes, on_disk };
         vec![
             pass("read", self.source, self.dealt(), self.dealt()),
             pass("settle", self.dealt(), blocks, self.dealt() + blocks),
             pass("tag", blocks, 0, blocks),
-            pass("match", 2 * blocks + matched, matched, blocks + self.columns() + self.journal()),
-            pass("lay out", blocks + 2 * places, places + laid, blocks + PLACE * own + places + laid),
+            pass("match", 2 * blocks + matched, matched, blocks + columns.at_most + journal),
+            pass("lay out", blocks + 2 * places, places + laid, blocks + PLACE * rows + places + laid),
             pass("compute", laid, 0, blocks + laid),
         ]
     }
 
     /// Bytes that are still to come where rows are in their blocks: of state, and of the match's folder.
     fn after_reading(&self) -> [u64; 2] {
-        [self.places() + self.laid_out(), self.columns() + self.journal()]
+        [self.places() + self.laid_out(), self.columns.at_most + self.journal]
     }
 }
 
@@ -198,6 +206,7 @@ pub fn passes(
     if !study_spools(study) || study.matching.matcher.features().form != OutputForm::Spine {
         return Ok(all);
     }
+    let rows = of_parties(study, rows);
     for (i, member) in study.parties.iter().enumerate() {
         let me = PartyId(i as u8);
         let party = match own {
@@ -207,7 +216,8 @@ pub fn passes(
             Some(_) => continue,
             None => None,
         };
-        let mut sizes = SpoolSizes::of(study, me, [rows[i], rows[1 - i]])?;
+        let work = party.is_some_and(|party| party.work.is_some());
+        let mut sizes = SpoolSizes::of(study, me, &rows, work)?;
         let memory = party.map_or(MEMORY, |party| party.memory);
         if sizes.dealt() <= memory / 8 && !party.is_some_and(|party| party.spool) {
             continue;
@@ -215,11 +225,10 @@ pub fn passes(
         if let Some(party) = party {
             let data = DataLocation { path: &party.data, store: &party.store };
             sizes.source = data::input_bytes(data)?;
-            sizes.journal = party.work.is_some();
         }
         let passes = sizes.passes();
         let on_disk = passes.iter().map(|pass| pass.on_disk).max().unwrap_or(0);
-        let memory_least = memory::least(rows[i].max(rows[1 - i]), study.compute.shards);
+        let memory_least = memory::least([rows[i], sizes.columns.longest], study.compute.shards);
         all.push(SpoolPasses { party: member.name.clone(), passes, on_disk, memory_least });
     }
     Ok(all)
@@ -234,7 +243,8 @@ pub enum RowsKnown {
     Read(Option<u64>),
 }
 
-/// Refuses so many rows where the disks of `state` and `work` do not hold what is to come of them, or their
+/// Refuses so many rows, of each party, where the disks of `state` and `work` do not hold what is to come of
+/// them, or their
 /// `memory` is too little; before rows are read, or where they lie in their blocks.
 ///
 /// # Errors
@@ -243,10 +253,11 @@ pub fn check_room(
     party: &PartySetup,
     study: &Study,
     me: PartyId,
-    rows: [u64; 2],
+    rows: &[u64],
     known: RowsKnown,
 ) -> Result<(), Error> {
-    memory::check(party, rows[0].max(rows[1]), study.compute.shards)?;
+    let sizes = SpoolSizes::of(study, me, rows, party.work.is_some())?;
+    memory::check(party, [sizes.rows, sizes.columns.longest], study.compute.shards)?;
     let Some(place) = &party.state else { return Ok(()) };
     // A plan makes no folder.
     let state = match place.split_once("://") {
@@ -254,7 +265,6 @@ pub fn check_room(
         Some(("file", path)) => Some(Path::new(path)),
         Some(_) => None,
     };
-    let sizes = SpoolSizes { journal: party.work.is_some(), ..SpoolSizes::of(study, me, rows)? };
     let blocks = sizes.blocks();
     let [later, matching] = match known {
         // A join lays nothing down in state.
@@ -277,7 +287,7 @@ pub fn check_room(
     let needs = if needs.is_empty() { vec![(temporary.as_path(), matching)] } else { needs };
     needs
         .into_iter()
-        .try_for_each(|(folder, need)| expect_room(rows[0], folder, need, store::free_bytes(folder)))
+        .try_for_each(|(folder, need)| expect_room(sizes.rows, folder, need, store::free_bytes(folder)))
 }
 
 fn same_disk(a: &Path, b: &Path) -> bool {
@@ -314,7 +324,7 @@ mod tests {
             let stages: Vec<&str> = passes.passes.iter().map(|pass| pass.stage).collect();
             assert_eq!(stages, ["read", "settle", "tag", "match", "lay out", "compute"]);
             assert!(passes.passes.iter().all(|pass| pass.on_disk <= passes.on_disk));
-            assert_eq!(passes.memory_least, memory::least(rows[0], study.compute.shards));
+            assert_eq!(passes.memory_least, memory::least(rows, study.compute.shards));
         }
         // A line of 24 bytes, its identifier and nine of an event; two of them a row.
         let per_row = |bytes: u64| bytes as f64 / rows[0] as f64;

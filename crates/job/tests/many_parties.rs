@@ -15,6 +15,7 @@ use report::{ResultView, RunReport};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use store::{StateStore, StoreOptions};
 use study::party::{Address, PartySetup};
 use tempfile::TempDir;
 
@@ -102,7 +103,17 @@ fn three_parties_run_a_program_over_aligned_rows() {
 /// included. A district counts as soon as one party has it: where another has not, it adds no cases.
 #[test]
 fn three_parties_run_a_program_over_privately_matched_rows() {
-    let (folder, parties) = clinics(&|s| {
+    privately_matched(false);
+}
+
+/// The same where two of them have their rows in their state.
+#[test]
+fn three_parties_match_rows_that_lie_in_their_state() {
+    privately_matched(true);
+}
+
+fn privately_matched(in_state: bool) {
+    let (folder, mut parties) = clinics(&|s| {
         let own = |s: String, letter: &str, party: &str| {
             let column = format!("{letter}0 = column cases_{party}\n");
             let here = format!(
@@ -119,6 +130,10 @@ fn three_parties_run_a_program_over_privately_matched_rows() {
     const WEST: usize = 250;
     let rows: String = (0..WEST).map(|d| format!("d{d:03},{}\n", cases(2, d))).collect();
     std::fs::write(folder.path().join("west.csv"), format!("district,patients\n{rows}")).unwrap();
+    for party in parties.iter_mut().take(if in_state { 2 } else { 0 }) {
+        let state = folder.path().join(format!("{}-state", party.as_party));
+        (party.state, party.spool) = (Some(state.display().to_string()), true);
+    }
     let done = all(&parties, |_| Watch::none());
     let reports: Vec<RunReport> = done.into_iter().map(|r| r.unwrap_or_else(|e| panic!("{e}"))).collect();
     let total = |d: usize| total(d) - if d < WEST { 0 } else { cases(2, d) };
@@ -133,7 +148,12 @@ fn three_parties_run_a_program_over_privately_matched_rows() {
     let mut keys = north.1[0].keys.clone();
     keys.sort();
     assert_eq!((keys, north.1[0].others), (hits, 0));
-    for report in &reports {
+    for (report, party) in reports.iter().zip(&parties) {
+        if let Some(state) = &party.state {
+            assert_eq!(report.inputs.memory, 0, "no columns are held");
+            let state = StateStore::open(state, &StoreOptions::default()).unwrap();
+            assert!(state.list("").unwrap().is_empty());
+        }
         let told = &report.disclosed;
         assert!(told.dummies.is_some() && !told.public_keys && told.union > DISTRICTS as u64, "{told:?}");
         assert!(report.stages.iter().all(|stage| stage.price_held), "{:?}", report.stages);

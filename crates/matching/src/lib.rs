@@ -23,6 +23,7 @@ pub mod paillier;
 pub mod payload;
 pub mod permute;
 pub mod pid;
+mod placed;
 mod places;
 pub mod ps3i;
 pub mod salted_key;
@@ -39,9 +40,9 @@ pub use collecting::CollectingJoin;
 pub use identifiers::{FlatIdentifiers, IdentifierSource, NameDomain};
 pub use many_pid::ManyId;
 pub use matcher::{
-    ContaminatedRule, MatchDisclosure, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome,
-    MatchOutput, MatchRoles, MatchSizes, MatchSpine, MatchedCount, Matcher, OutputForm, PairSizes,
-    RepeatRule, RestartPermit, RowInfluence, ShareBackend,
+    ContaminatedRule, MatchDisclosure, MatchDisk, MatchEstimate, MatchFeatures, MatchInput, MatchOptions,
+    MatchOutcome, MatchOutput, MatchRoles, MatchSizes, MatchSpine, MatchedCount, Matcher, OutputForm,
+    PairSizes, RepeatRule, RestartPermit, RowInfluence, ShareBackend,
 };
 pub use multi_pid::MultiId;
 pub use payload::{

@@ -59,6 +59,12 @@ pub trait Matcher: Sync {
     /// dearest.
     fn estimate(&self, rows: &[u64], keys: u64, options: &MatchOptions) -> MatchEstimate;
 
+    /// What a party's columns take outside memory, of so many rows of each party; none where they are not
+    /// foretold.
+    fn disk(&self, _rows: &[u64], _me: PartyId) -> Option<MatchDisk> {
+        None
+    }
+
     /// One owner's part, with the others of the session. `payload` has a row per own row, at a party whose
     /// values become shares.
     ///
@@ -203,6 +209,17 @@ impl MatchFeatures {
     }
 }
 
+/// What the columns of a match take outside memory, where nothing of them fits: bytes, at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MatchDisk {
+    /// Written, and read once.
+    pub written: u64,
+    /// There at any time, with positions of own rows.
+    pub at_most: u64,
+    /// Rows of the longest column: [`crate::spill::least_room`] says what memory it needs.
+    pub longest: u64,
+}
+
 /// What comes out of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputForm {
@@ -333,8 +350,8 @@ pub struct MatchOptions {
     pub threads: usize,
     /// The most rows accepted from each peer, dummies included.
     pub peer_rows_max: u64,
-    /// The most bytes of memory for columns; none: no bound. Private-ID of two parties, PS3I and circuit-PSI
-    /// move columns beyond it to disk, the others refuse.
+    /// The most bytes of memory for columns; none: no bound. Protocols that
+    /// [stream](MatchFeatures::streams) move columns beyond it to disk, the others refuse.
     pub memory: Option<u64>,
     /// Where columns go beyond `memory`, in files without a name; none: the system's folder for temporary
     /// files.

@@ -1,6 +1,5 @@
 //! Room for columns whose length a peer may have told.
 
-use crate::group::GroupElement;
 use base::{At, Error, Fault};
 
 /// Room for `rows` items: too many is an error, not an abort. Pages are touched only as data arrives.
@@ -15,13 +14,6 @@ pub(crate) fn reserve<T>(name: &'static str, rows: u64) -> Result<Vec<T>, Error>
             )),
         )),
     }
-}
-
-/// `rows` zero elements.
-pub(crate) fn elements(name: &'static str, rows: u64) -> Result<Vec<GroupElement>, Error> {
-    let mut column = reserve(name, rows)?;
-    column.resize(rows as usize, [0; 32]);
-    Ok(column)
 }
 
 /// Refuses work that needs more than `limit` bytes, before it starts.

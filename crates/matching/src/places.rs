@@ -4,9 +4,9 @@ use crate::spill::{SpillQueue, SpillRoom};
 use base::Error;
 
 /// Bytes of a row and its position.
-const PLACE_BYTES: usize = 2 * size_of::<u32>();
+pub(crate) const PLACE_BYTES: u64 = 2 * size_of::<u32>() as u64;
 /// Bytes of a block of the queue.
-const BLOCK: usize = 8192 * PLACE_BYTES;
+const BLOCK: usize = 8192 * PLACE_BYTES as usize;
 /// Of how many parts of the match's memory places have one: they are there while columns are laid out, beside
 /// memory that the match has not given back.
 const SHARE: u64 = 8;

@@ -7,11 +7,13 @@
 //! is read once and fits in memory.
 
 mod deal;
+mod distinct;
 mod pages;
 mod sealed;
 
 use base::Error;
 pub(crate) use deal::SpillDeal;
+pub(crate) use distinct::{QueueRecords, distinct};
 use pages::{PagePool, PagedBytes};
 pub(crate) use sealed::SealedFile;
 use std::collections::VecDeque;
@@ -72,6 +74,14 @@ impl SpillRoom {
         let scratch = scratch.map_or_else(std::env::temp_dir, Path::to_path_buf);
         let pages = Mutex::new(PagePool::new(memory.map_or(u64::MAX, |m| m / 2)));
         Self(Arc::new(RoomBounds { memory, pages, read: AtomicU64::new(0), scratch }))
+    }
+
+    /// A small room that has no memory for blocks that are full.
+    #[cfg(test)]
+    pub(crate) fn on_disk() -> Self {
+        let room = Self::new(Some(MEMORY_MIN), None);
+        *room.pages() = PagePool::new(0);
+        room
     }
 
     /// A room of its own, of a part of this one's memory, for what outlives the columns.
@@ -435,6 +445,11 @@ impl SpillQueue {
                 Ok(())
             }
         }
+    }
+
+    /// Bytes that are in it.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.full.iter().map(Block::len).sum::<usize>() + self.open.len()) as u64
     }
 
     /// Replaces `into` by the next block: all of its bytes, but for the last one; nothing at the end.

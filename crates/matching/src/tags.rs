@@ -4,6 +4,9 @@
 //! with an error. One each of two such lists that agree by chance, one case in 2^32, look like a match.
 
 use crate::group::GroupElement;
+use crate::places::OwnPlaces;
+use crate::spill::{SortedRecords, SpillColumn, SpillRoom};
+use base::Error;
 
 /// Bytes of a tag on the wire.
 pub(crate) const TAG_BYTES: u64 = 12;
@@ -53,54 +56,60 @@ pub(crate) fn from_wire(bytes: &WireTag) -> u128 {
     u128::from_le_bytes(wide)
 }
 
+/// Bytes of a tag and its place in a column that is sorted: most significant ones first.
+pub(crate) const PLACED_BYTES: usize = size_of::<PlacedTag>();
+
 /// Finds own rows in a sorted spine that comes piece by piece.
-pub(crate) struct PositionFinder<'a> {
-    /// Own tags, sorted; places are numbers in `order`.
-    own: std::iter::Peekable<std::slice::Iter<'a, PlacedTag>>,
-    /// The row of the input at each place.
-    order: &'a [u32],
-    mine: Vec<u32>,
+pub(crate) struct PositionFinder {
+    /// Own tags; places are rows of the input.
+    own: SortedRecords<PLACED_BYTES>,
+    /// Rows that have a position to be told.
+    real_rows: u64,
+    mine: OwnPlaces,
     position: u32,
     last: Option<u128>,
     digest: blake3::Hasher,
 }
 
-impl<'a> PositionFinder<'a> {
-    /// Positions go into `mine`, by row of the input: one for each of `order`.
-    pub fn new(own: &'a [PlacedTag], order: &'a [u32], mut mine: Vec<u32>) -> Self {
-        mine.resize(order.len(), 0);
-        let own = own.iter().peekable();
-        Self { own, order, mine, position: 0, last: None, digest: blake3::Hasher::new() }
+impl PositionFinder {
+    /// `own` are [`PlacedTag`]s in big endian; positions of rows from `real_rows` on are nobody's affair.
+    pub fn new(own: SpillColumn<PLACED_BYTES>, real_rows: u64, room: &SpillRoom) -> Self {
+        let (own, mine, digest) = (own.sorted(), OwnPlaces::queued(room), blake3::Hasher::new());
+        Self { own, real_rows, mine, position: 0, last: None, digest }
     }
 
-    /// The next tags of the spine.
+    /// The next tags of the spine; the check that they fail, if there is one.
     ///
     /// # Errors
-    /// The check that they fail.
-    pub fn take(&mut self, piece: &[WireTag]) -> Result<(), &'static str> {
+    /// When own tags cannot be read back, or positions cannot be written.
+    pub fn take(&mut self, piece: &[WireTag]) -> Result<Result<(), &'static str>, Error> {
         self.digest.update(piece.as_flattened());
         for bytes in piece {
             let uid = from_wire(bytes);
             if self.last >= Some(uid) {
-                return Err("the spine is sorted and without repeats");
+                return Ok(Err("the spine is sorted and without repeats"));
             }
             self.last = Some(uid);
-            if let Some(row) = self.own.next_if(|&&row| tag(row) == uid) {
-                self.mine[self.order[place(*row) as usize] as usize] = self.position;
+            let own = self.own.head()?.map(|own| u128::from_be_bytes(*own));
+            if let Some(own) = own.filter(|own| tag(*own) == uid) {
+                self.own.pop()?;
+                if u64::from(place(own)) < self.real_rows {
+                    self.mine.push(place(own), self.position)?;
+                }
             }
             self.position = self.position.wrapping_add(1);
         }
-        Ok(())
+        Ok(Ok(()))
     }
 
-    /// The positions of own rows, and a digest of the spine.
+    /// The positions of own rows, and a digest of the spine; or the check that failed.
     ///
     /// # Errors
-    /// The check that failed.
-    pub fn finish(mut self) -> Result<(Vec<u32>, [u8; 32]), &'static str> {
-        match self.own.next() {
+    /// As [`Self::take`].
+    pub fn finish(mut self) -> Result<Result<(OwnPlaces, [u8; 32]), &'static str>, Error> {
+        Ok(match self.own.head()? {
             None => Ok((self.mine, *self.digest.finalize().as_bytes())),
             Some(_) => Err("every row of ours is in the spine, once"),
-        }
+        })
     }
 }

@@ -1,7 +1,8 @@
 //! Patience while columns are laid out: a party whose rows are outside memory brings them in the order of the
-//! spine, which takes minutes where there are many, and its peer must not take that for silence.
+//! spine, which takes minutes where there are many, and its peers must not take that for silence.
 
-use base::{Cost, Error};
+use crate::spool::study_spools;
+use base::{Cost, Error, PartyId};
 use matching::{MatchSizes, OutputForm};
 use net::Session;
 use study::Study;
@@ -11,11 +12,11 @@ const PULSE_ROWS: u64 = 1 << 20;
 /// How often rows are dealt: to their blocks, and to the parts of the spine.
 const PASSES: u64 = 2;
 
-/// A byte that both sides say to each other now and then, whether or not they lay out anything: who does is
-/// nobody else's affair, and how often follows from sizes that both know.
+/// A byte that all say to each other now and then, whether or not they lay out anything: who does is nobody
+/// else's affair, and how often follows from sizes that all know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LayoutPulses {
-    /// How many either side says.
+    /// How many each says to each other one.
     all: u64,
     /// Rows dealt between two.
     every: u64,
@@ -24,32 +25,29 @@ pub(crate) struct LayoutPulses {
 impl LayoutPulses {
     /// After a match of these sizes.
     pub fn of(study: &Study, sizes: &MatchSizes) -> Self {
-        let one_name = study.matching.identifiers.len() == 1;
-        let features = study.matching.matcher.features();
-        let spine = features.form == OutputForm::Spine;
-        let lays_out = features.streams && spine && one_name && !study.only_matches();
-        match sizes.rows[..] {
-            [first, second] if lays_out => Self::new(first.max(second), PULSE_ROWS),
-            _ => Self::new(0, PULSE_ROWS),
-        }
+        let most = sizes.rows.iter().copied().max().unwrap_or(0);
+        // Shares come out along joined rows: nothing is laid out.
+        let spine = study.matching.matcher.features().form == OutputForm::Spine;
+        Self::new(if study_spools(study) && spine { most } else { 0 }, PULSE_ROWS)
     }
 
     fn new(rows: u64, every: u64) -> Self {
         Self { all: (PASSES * rows).checked_div(every).unwrap_or(0), every }
     }
 
-    /// What both sides say.
+    /// What all say.
     pub fn cost(&self, participants: usize) -> Cost {
         let mut cost = Cost::zero(participants);
         if self.all > 0 {
-            cost.sent.iter_mut().take(2).for_each(|sent| *sent = self.all);
-            cost.rounds = 1;
+            let peers = participants as u64 - 1;
+            cost.sent.fill(self.all * peers);
+            cost.rounds = peers;
         }
         cost
     }
 
     /// Does some work, which says how many rows it has dealt so far, in all passes. What is left to say is
-    /// said at its end; then the peer is heard, until it has done its own.
+    /// said at its end; then the peers are heard, until they have done their own.
     ///
     /// # Errors
     /// Those of `work` and of the conversation.
@@ -61,13 +59,16 @@ impl LayoutPulses {
         if self.all == 0 {
             return work(&mut |_| Ok(()));
         }
-        let peer = session.me().other();
+        let me = session.me();
+        let peers: Vec<PartyId> = session.roster().parties().filter(|&peer| peer != me).collect();
         session.step("columns", |session| {
             let mut said = 0;
             let mut say_up_to = |due: u64| {
                 while said < due.min(self.all) {
-                    session.link(peer).send(&[0])?;
-                    session.link(peer).flush()?;
+                    for &peer in &peers {
+                        session.link(peer).send(&[0])?;
+                        session.link(peer).flush()?;
+                    }
                     said += 1;
                 }
                 Ok(())
@@ -75,7 +76,9 @@ impl LayoutPulses {
             let done = work(&mut |rows| say_up_to(rows / self.every))?;
             say_up_to(self.all)?;
             // None waits for another: a few thousand bytes lie in the channel until they are wanted.
-            (0..self.all).try_for_each(|_| session.link(peer).recv(&mut [0]))?;
+            for &peer in &peers {
+                (0..self.all).try_for_each(|_| session.link(peer).recv(&mut [0]))?;
+            }
             Ok(done)
         })
     }
@@ -89,24 +92,26 @@ mod tests {
 
     const LIFT: &str = include_str!("../../../../examples/lift.toml");
 
-    /// A party that works for longer than its peer's deadline is waited for, and both say what was priced.
+    /// A party that works for longer than its peers' deadline is waited for, and all say what was priced.
     #[test]
-    fn a_peer_waits_for_columns_that_are_laid_out() {
+    fn peers_wait_for_columns_that_are_laid_out() {
         let pulses = LayoutPulses::new(1000, 100);
-        let done = Cluster::new(2, 3).deadline(Duration::from_millis(1000)).run(|session| {
-            let me = session.me();
-            let work = |dealt: &mut dyn FnMut(u64) -> Result<(), Error>| {
-                (0..if me.0 == 0 { 15 } else { 0 }).try_for_each(|i| {
-                    std::thread::sleep(Duration::from_millis(120));
-                    dealt(100 * i + 50)
-                })
-            };
-            pulses.around(session, work)?;
-            Ok([session.traffic().sent("columns"), session.traffic().turns("columns")])
-        });
-        let cost = pulses.cost(2);
-        for (party, said) in done.into_iter().enumerate() {
-            assert_eq!(said.unwrap(), [cost.sent[party], cost.rounds]);
+        for parties in [2, 3] {
+            let done = Cluster::new(parties, 3).deadline(Duration::from_millis(1000)).run(|session| {
+                let me = session.me();
+                let work = |dealt: &mut dyn FnMut(u64) -> Result<(), Error>| {
+                    (0..if me.0 == 0 { 15 } else { 0 }).try_for_each(|i| {
+                        std::thread::sleep(Duration::from_millis(120));
+                        dealt(100 * i + 50)
+                    })
+                };
+                pulses.around(session, work)?;
+                Ok([session.traffic().sent("columns"), session.traffic().turns("columns")])
+            });
+            let cost = pulses.cost(parties);
+            for (party, said) in done.into_iter().enumerate() {
+                assert_eq!(said.unwrap(), [cost.sent[party], cost.rounds]);
+            }
         }
     }
 
@@ -117,7 +122,7 @@ mod tests {
         let pulses = |rows: [u64; 2]| LayoutPulses::of(&study, &MatchSizes::apart(&rows, 1)).all;
         assert_eq!([[0, 0], [1 << 18, PULSE_ROWS / 2 - 1]].map(pulses), [0, 0]);
         assert_eq!(pulses([5, 3 * PULSE_ROWS]), 6);
-        assert_eq!(LayoutPulses::of(&study, &MatchSizes::apart(&[PULSE_ROWS; 3], 1)).all, 0);
+        assert_eq!(LayoutPulses::of(&study, &MatchSizes::apart(&[PULSE_ROWS; 3], 1)).all, 2);
         // Shares come out along joined rows: no columns are laid out, and nothing of the kind is priced.
         for joins in ["ps3i", "circuit-psi"] {
             let study = LIFT.replace("protocol    = \"pid\"", &format!("protocol = \"{joins}\""));

@@ -12,7 +12,8 @@
 //! * **Paper.** Section 2.3 of the private randomised trials paper describes two parties; the extension is
 //!   ours and is [`crate::pid`]'s protocol for two, except that party 0 alone compares.
 //! * **Cost.** Per party `2 n_i + 3 (N - n_i) - n_(i-1) + |union|` multiplications, those of hashed names
-//!   included, `N` the sum of all `n_i`. [`price`] is exact, a test holds it to the ledger.
+//!   included, `N` the sum of all `n_i`. [`price`] is exact, a test holds it to the ledger. Columns that do
+//!   not fit the memory lie in sealed files without a name; [`memory`] says what has to fit.
 //!
 //! ```text
 //!         party i: a_i, b_i; round r of the ring: a list goes on to party i + 1
@@ -26,31 +27,37 @@
 //! ```
 
 mod price;
+mod ring;
 mod union;
 
 pub use crate::chunks::CHUNK;
 pub use price::{memory, multiplications, price};
 
 use crate::begin::{peer_rows_max, within};
-use crate::chunks::{chunk, len, refused};
+use crate::chunks::{chunks, len, refused};
 use crate::dummies::{self, PaddedIdentifiers, ShownSizes};
 use crate::group::{self, ElementRefusal, Exponent, GroupElement, is_canonical};
 use crate::identifiers::{self, IdentifierSource};
 use crate::matcher::{
-    MatchDisclosure, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome, MatchSizes,
-    MatchedCount, Matcher,
+    MatchDisclosure, MatchDisk, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome,
+    MatchSizes, MatchedCount, Matcher,
 };
-use crate::memory as room;
+use crate::memory::check;
 use crate::places::OwnPlaces;
-use crate::tags::{self, PlacedTag, PositionFinder, TAG_BYTES, are_distinct, tagged, to_wire};
+use crate::spill::{SpillColumn, SpillQueue, SpillRoom, distinct};
+use crate::tags::{PLACED_BYTES, PositionFinder, TAG_BYTES, tagged, to_wire};
 use base::{Cost, Error, PartyId, Roster, limits};
-use net::{Session, StepLink};
-use price::{PULSE, held, width};
+use net::Session;
+use price::{PULSE, held};
+use ring::ClosedRing;
 use std::ops::Range;
-use union::UnionMember;
+use union::{AllSets, Union};
 
 /// Most parties: an identifier's holders are told by 16 bits.
 const _: () = assert!(limits::PARTIES <= 16);
+
+/// Bytes of elements that are kept in order and handed out: those of a chunk.
+const KEPT: usize = CHUNK as usize * size_of::<GroupElement>();
 
 const UNIQUE: &str = "its identifiers are unique";
 
@@ -63,7 +70,15 @@ impl Matcher for ManyId {
     }
 
     fn features(&self) -> MatchFeatures {
-        MatchFeatures { parties: 2..=limits::PARTIES, shows_overlaps: true, ..MatchFeatures::SPINE }
+        MatchFeatures {
+            parties: 2..=limits::PARTIES,
+            streams: true,
+            shows_overlaps: true,
+            // A position, and the row at each position of a union that may have the rows of all.
+            bytes_per_row: 4 + 4 * limits::PARTIES as u64,
+            held_per_row: price::NEEDED_BYTES,
+            ..MatchFeatures::SPINE
+        }
     }
 
     fn tells(&self, sizes: &str, first: &str, _options: &MatchOptions) -> String {
@@ -83,28 +98,39 @@ impl Matcher for ManyId {
         MatchEstimate { multiplications, waits, ..MatchEstimate::apart(sizes) }
     }
 
+    fn disk(&self, rows: &[u64], me: PartyId) -> Option<MatchDisk> {
+        Some(price::disk(rows, me.index()))
+    }
+
     fn step(&self) -> Option<&'static str> {
         Some("many")
     }
 
     fn converse(&self, session: &mut Session, input: &MatchInput<'_>) -> Result<MatchOutcome, Error> {
-        let mut rng = session.fork_seed("order and keys").into_rng();
-        let MatchInput { rows: padded, options, .. } = input;
-        identifiers::check_unique(padded, &mut rng)?;
-        let mut order: Vec<u32> = (0..padded.rows() as u32).collect();
-        rng.shuffle(&mut order);
-        let rows = session.step("count", |s| count(s, padded, options))?;
-        let party = Party {
-            me: session.me().index(),
-            threads: options.threads,
-            keys: [Exponent::random(&mut rng), Exponent::random(&mut rng)],
-            identifiers: padded,
-            order,
-            rows,
-        };
-        room::check(memory(&party.rows, party.me), options.memory)?;
-        party.run(session, padded.real_rows())
+        within_room(session, input, &SpillRoom::new(input.options.memory, input.options.scratch.as_deref()))
     }
+}
+
+/// The conversation, with columns in this room.
+fn within_room(
+    session: &mut Session,
+    MatchInput { rows: padded, options, .. }: &MatchInput<'_>,
+    room: &SpillRoom,
+) -> Result<MatchOutcome, Error> {
+    let mut rng = session.fork_seed("order and keys").into_rng();
+    identifiers::fingerprint(padded, rng.bytes(), room)?;
+    let rows = session.step("count", |s| count(s, padded, options))?;
+    check(memory(&rows, session.me().index()), options.memory)?;
+    let order = ring::shuffled(padded.rows(), &mut rng);
+    let party = Party {
+        me: session.me().index(),
+        threads: options.threads,
+        keys: [Exponent::random(&mut rng), Exponent::random(&mut rng)],
+        rows,
+        real_rows: padded.real_rows(),
+        room,
+    };
+    party.run(session, padded, order)
 }
 
 /// What is counted of the rows that exactly some parties have.
@@ -150,20 +176,11 @@ struct Party<'a> {
     threads: usize,
     /// `a_i, b_i`.
     keys: [Exponent; 2],
-    identifiers: &'a PaddedIdentifiers<'a>,
-    /// Own rows in the secret order of u.
-    order: Vec<u32>,
     /// Rows of each party.
     rows: Vec<u64>,
-}
-
-/// A list on its way round the ring.
-#[derive(Default)]
-struct List {
-    /// Sorted; empty for the own list.
-    e: Vec<GroupElement>,
-    /// In the owner's order; empty for the own list, which is hashed as it leaves.
-    v: Vec<GroupElement>,
+    /// Own rows that are no dummies.
+    real_rows: u64,
+    room: &'a SpillRoom,
 }
 
 impl Party<'_> {
@@ -171,164 +188,95 @@ impl Party<'_> {
         self.rows.len()
     }
 
-    fn run(&self, session: &mut Session, real_rows: u64) -> Result<MatchOutcome, Error> {
-        let (own, e) = session.step("ring", |s| self.ring(s))?;
-        let (members, overlaps) = session.step("e", |s| self.gather(s, e))?;
-        let (set, union) = session.step("union", |s| self.pass_union(s, &members))?;
-        drop(members);
-        let mut mine = session.step("spine", |s| self.spine(s, &own, set, union))?;
-        mine.truncate(real_rows as usize);
+    fn run(
+        &self,
+        session: &mut Session,
+        identifiers: &PaddedIdentifiers<'_>,
+        order: Vec<u32>,
+    ) -> Result<MatchOutcome, Error> {
+        let ClosedRing { own, e } = session.step("ring", |s| {
+            let own = self.order_own(identifiers, order)?;
+            self.ring(s, own)
+        })?;
+        let gathered = session.step("e", |s| self.gather(s, e))?;
+        let (uids, union) = session.step("union", |s| self.pass_union(s, gathered.as_ref()))?;
+        let overlaps = gathered.map(|gathered| gathered.overlaps);
+        let mine = session.step("spine", |s| self.spine(s, own, uids, union))?;
         let sizes = MatchSizes { rows: self.rows.clone(), keys: vec![1; self.parties()], union };
         let mut disclosed = MatchDisclosure::of(sizes);
         // A set of one party tells nothing that the sizes do not.
         let sets = overlaps.iter().flatten().enumerate().filter(|(set, _)| set.count_ones() > 1);
         let roster = session.roster();
         disclosed.counts.extend(sets.map(|(set, n)| MatchedCount::new(overlap(roster, set), *n)));
-        Ok(MatchOutcome::spine_of(union, OwnPlaces::of(mine), disclosed))
-    }
-
-    /// All rounds. Returns tags of own rows, sorted, and the last e of the list after ours.
-    fn ring(&self, session: &mut Session) -> Result<(Vec<PlacedTag>, Vec<GroupElement>), Error> {
-        let n = self.parties();
-        let mut list = List::default();
-        let mut last_e = Vec::new();
-        for round in 1..=n {
-            if round == n {
-                last_e = std::mem::take(&mut list.e);
-            }
-            list = self.round(session, round, list)?;
-        }
-        let mut own: Vec<PlacedTag> = room::reserve("own rows", self.rows[self.me])?;
-        tags::add(&mut own, &list.v);
-        own.sort_unstable();
-        Ok((own, last_e))
-    }
-
-    /// One round: the held list goes on, the one of the party before comes and is multiplied.
-    fn round(&self, session: &mut Session, round: usize, out: List) -> Result<List, Error> {
-        let n = self.parties();
-        let [next, prev] = [(self.me + 1) % n, (self.me + n - 1) % n];
-        let [leaving, coming] = [self.me, prev].map(|party| self.rows[held(party, round, n)]);
-        let [next, prev] = [next, prev].map(|party| PartyId(party as u8));
-        let mut list =
-            List { e: room::reserve("rows of a peer", if round < n { coming } else { 0 })?, v: Vec::new() };
-        list.v = room::reserve("rows of a peer", coming)?;
-        let [mut send, mut recv] = [(); 2].map(|()| vec![[0; 32]; 2 * CHUNK as usize]);
-        let wide = width(round, n) as usize;
-        for i in 0..leaving.max(coming).div_ceil(CHUNK) {
-            let [go, come] = [chunk(leaving, i), chunk(coming, i)];
-            let (go_len, come_len) = (len(&go), len(&come));
-            let sent = &mut send[..wide * go_len];
-            self.fill(round, &out, go, sent)?;
-            let came = &mut recv[..wide * come_len];
-            pass(session, [next, prev], sent.as_flattened(), came.as_flattened_mut())?;
-            let multiply = |points: &mut [GroupElement], key: usize| {
-                group::mul_batch(points, &self.keys[key], self.threads)
-            };
-            let refuse = |r| refused(&session.link(prev), r);
-            if round == n {
-                multiply(came, 1).map_err(refuse)?;
-                list.v.extend_from_slice(came);
-            } else {
-                multiply(came, 0).map_err(refuse)?;
-                list.e.extend_from_slice(&came[..come_len]);
-                let v = &mut came[(wide - 1) * come_len..];
-                multiply(v, 1).map_err(|r| refused(&session.link(prev), r))?;
-                list.v.extend_from_slice(v);
-            }
-            session.report(
-                (round as u64 - 1) * leaving.max(coming) + (i + 1) * CHUNK,
-                n as u64 * leaving.max(coming),
-            );
-        }
-        list.e.sort_unstable();
-        // A party that repeats an element could tell it apart later: nothing goes on before this check.
-        if !list.e.windows(2).all(|w| w[0] != w[1]) {
-            return Err(session.link(prev).blame(UNIQUE));
-        }
-        Ok(list)
-    }
-
-    /// What leaves of the held list in one message: own rows hashed, or e then v, or v.
-    fn fill(
-        &self,
-        round: usize,
-        list: &List,
-        rows: Range<u64>,
-        into: &mut [GroupElement],
-    ) -> Result<(), Error> {
-        let at = rows.start as usize..rows.end as usize;
-        if round == 1 {
-            let names = |i: usize, name: &mut Vec<u8>| {
-                let row = self.order[at.start + i];
-                self.identifiers.read(row, 0, name)?;
-                self.identifiers.domain(row).mark(name);
-                Ok(())
-            };
-            return group::hash_mul_batch(&names, &self.keys[0], into, self.threads);
-        }
-        let (e, v) = into.split_at_mut(into.len() - at.len());
-        e.copy_from_slice(if e.is_empty() { &[] } else { &list.e[at.clone()] });
-        v.copy_from_slice(&list.v[at]);
-        Ok(())
+        Ok(MatchOutcome::spine_of(union, mine, disclosed))
     }
 
     /// Party 0 gathers the last e of every list and unites them.
-    fn gather(
-        &self,
-        session: &mut Session,
-        e: Vec<GroupElement>,
-    ) -> Result<(Vec<UnionMember>, Option<Vec<u64>>), Error> {
-        let n = self.parties();
+    fn gather(&self, session: &mut Session, mut e: SpillQueue) -> Result<Option<Union>, Error> {
+        let (n, mut bytes) = (self.parties(), Vec::new());
+        e.pop(&mut bytes)?;
         if self.me > 0 {
             let mut link = session.link(PartyId(0));
-            e.chunks(CHUNK as usize).try_for_each(|piece| link.send(piece.as_flattened()))?;
+            while !bytes.is_empty() {
+                link.send(&bytes)?;
+                e.pop(&mut bytes)?;
+            }
             link.flush()?;
-            return Ok((Vec::new(), None));
+            return Ok(None);
         }
+        let mut all = AllSets::new(self.room, self.rows.iter().sum());
         // Held before the last round: the list of the party after.
-        let mut union: Vec<UnionMember> = union::merge(&[], &e, held(0, n, n));
+        while !bytes.is_empty() {
+            all.add(bytes.as_chunks().0, held(0, n, n))?;
+            e.pop(&mut bytes)?;
+        }
         drop(e);
         for peer in 1..n {
-            let list = held(peer, n, n);
+            let (list, mut last) = (held(peer, n, n), None);
             let mut link = session.link(PartyId(peer as u8));
-            let set = recv_column(&mut link, "rows of a peer", self.rows[list])?;
-            if !set.iter().all(is_canonical) {
-                return Err(refused(&link, ElementRefusal::NonCanonical));
+            let mut piece = vec![[0; 32]; CHUNK as usize];
+            for rows in chunks(self.rows[list]) {
+                let piece = &mut piece[..len(&rows)];
+                link.recv(piece.as_flattened_mut())?;
+                if !piece.iter().all(is_canonical) {
+                    return Err(refused(&link, ElementRefusal::NonCanonical));
+                }
+                if last >= piece.first().copied() || !piece.windows(2).all(|w| w[0] < w[1]) {
+                    return Err(link.blame("its set is sorted and without repeats"));
+                }
+                last = piece.last().copied();
+                all.add(piece, list)?;
             }
-            if !set.windows(2).all(|w| w[0] < w[1]) {
-                return Err(link.blame("its set is sorted and without repeats"));
-            }
-            union = union::merge(&union, &set, list);
         }
-        let overlaps = union::overlaps(&union, n);
-        Ok((union, Some(overlaps)))
+        all.unite(self.room, n).map(Some)
     }
 
-    /// The union goes from party to party, each multiplies and sorts it. Returns what the last one made of
-    /// it, to that one alone, and its size.
+    /// The union goes from party to party, each multiplies and sorts it. Returns tags of what the last one
+    /// made of it, sorted, to that one alone, and its size.
     fn pass_union(
         &self,
         session: &mut Session,
-        members: &[UnionMember],
-    ) -> Result<(Vec<GroupElement>, u64), Error> {
+        gathered: Option<&Union>,
+    ) -> Result<(Option<SpillQueue>, u64), Error> {
         let n = self.parties();
-        let union = self.tell_union(session, members.len() as u64)?;
-        let mut set = Vec::new();
+        let union = self.tell_union(session, gathered.map(|gathered| gathered.len))?;
+        let mut uids = None;
         for at_work in 0..n {
-            if at_work == self.me {
-                set = self.multiply_union(session, members, union)?;
-            } else {
+            if at_work != self.me {
                 let mut link = session.link(PartyId(at_work as u8));
                 (0..price::pulses(union)).try_for_each(|_| link.recv(&mut [0]))?;
+            } else if self.me + 1 < n {
+                self.hand_on(session, gathered, union)?;
+            } else {
+                uids = Some(self.universal(session, gathered, union)?);
             }
         }
-        Ok((if self.me + 1 < n { Vec::new() } else { set }, union))
+        Ok((uids, union))
     }
 
     /// Party 0 tells all the size of the union.
-    fn tell_union(&self, session: &mut Session, union: u64) -> Result<u64, Error> {
-        if self.me == 0 {
+    fn tell_union(&self, session: &mut Session, union: Option<u64>) -> Result<u64, Error> {
+        if let Some(union) = union {
             for peer in 1..self.parties() {
                 let mut link = session.link(PartyId(peer as u8));
                 link.send(&union.to_le_bytes())?;
@@ -344,104 +292,135 @@ impl Party<'_> {
         Ok(union)
     }
 
-    /// This party's turn: takes the union from the party before, or at party 0 from what it gathered;
-    /// multiplies, sorts and hands it on.
+    /// The turn of a party that another one follows: multiplies the union, sorts it and hands it on.
+    fn hand_on(&self, session: &mut Session, gathered: Option<&Union>, union: u64) -> Result<(), Error> {
+        let mut set = SpillColumn::<32>::new(self.room, union);
+        self.multiply_union(session, gathered, union, |element| set.push(element))?;
+        let Some(mut set) = distinct(set, (self.room, 32, CHUNK))? else {
+            return Err(self.repeated(session, gathered, union));
+        };
+        let (mut link, mut bytes) = (session.link(PartyId(self.me as u8 + 1)), Vec::new());
+        for _ in chunks(union) {
+            set.pop(&mut bytes)?;
+            link.send(&bytes)?;
+        }
+        link.flush()
+    }
+
+    /// The turn of the last one: sorted tags of the universal identifiers, each last byte first.
+    fn universal(
+        &self,
+        session: &mut Session,
+        gathered: Option<&Union>,
+        union: u64,
+    ) -> Result<SpillQueue, Error> {
+        let mut tags = SpillColumn::new(self.room, union);
+        self.multiply_union(session, gathered, union, |element| {
+            let mut tag = to_wire(tagged(element, 0));
+            tag.reverse();
+            tags.push(&tag)
+        })?;
+        let tags = distinct(tags, (self.room, TAG_BYTES as usize, CHUNK))?;
+        tags.ok_or_else(|| self.repeated(session, gathered, union))
+    }
+
+    /// Products of the union are equal.
+    fn repeated(&self, session: &mut Session, gathered: Option<&Union>, union: u64) -> Error {
+        match self.sender(gathered, 0..union.div_ceil(CHUNK)) {
+            Ok(Some(from)) => session.link(from).blame(UNIQUE),
+            Ok(None) => Error::misuse(UNIQUE),
+            Err(error) => error,
+        }
+    }
+
+    /// Takes the union from the party before, or at party 0 from what it gathered, and hands out what it
+    /// becomes by the own second key.
     fn multiply_union(
         &self,
         session: &mut Session,
-        members: &[UnionMember],
+        gathered: Option<&Union>,
         union: u64,
-    ) -> Result<Vec<GroupElement>, Error> {
-        let mut set: Vec<GroupElement> = room::reserve("rows of the union", union)?;
-        for pulse in 0..price::pulses(union) {
-            let rows = pulse * PULSE..union.min((pulse + 1) * PULSE);
-            for start in rows.clone().step_by(CHUNK as usize) {
-                let piece = start as usize..rows.end.min(start + CHUNK) as usize;
-                if self.me > 0 {
-                    set.resize(piece.end, [0; 32]);
-                    let from = PartyId(self.me as u8 - 1);
-                    session.link(from).recv(set[piece.clone()].as_flattened_mut())?;
-                } else {
-                    set.extend(members[piece.clone()].iter().map(|(element, _)| element));
+        mut keep: impl FnMut(&GroupElement) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut piece = vec![[0; 32]; CHUNK as usize];
+        for (i, rows) in (0..).zip(chunks(union)) {
+            let piece = &mut piece[..len(&rows)];
+            match gathered {
+                Some(gathered) => {
+                    let members = gathered.chunk(i)?;
+                    piece.iter_mut().zip(members).for_each(|(into, (element, _))| *into = element);
                 }
-                group::mul_batch(&mut set[piece.clone()], &self.keys[1], self.threads).map_err(|r| {
-                    let members = if self.me == 0 { &members[piece] } else { &[] };
-                    self.sender(members)
-                        .map_or_else(|| Error::misuse(r.text()), |p| refused(&session.link(p), r))
-                })?;
+                None => session.link(PartyId(self.me as u8 - 1)).recv(piece.as_flattened_mut())?,
             }
-            for peer in (0..self.parties()).filter(|&peer| peer != self.me) {
-                let mut link = session.link(PartyId(peer as u8));
-                link.send(&[0])?;
-                link.flush()?;
+            if let Err(refusal) = group::mul_batch(piece, &self.keys[1], self.threads) {
+                return Err(match self.sender(gathered, i..i + 1)? {
+                    Some(from) => refused(&session.link(from), refusal),
+                    None => Error::misuse(refusal.text()),
+                });
             }
-            session.report(rows.end, union);
+            piece.iter().try_for_each(&mut keep)?;
+            if rows.end == union || rows.end.is_multiple_of(PULSE) {
+                for peer in (0..self.parties()).filter(|&peer| peer != self.me) {
+                    let mut link = session.link(PartyId(peer as u8));
+                    link.send(&[0])?;
+                    link.flush()?;
+                }
+                session.report(rows.end, union);
+            }
         }
-        set.sort_unstable();
-        if !set.windows(2).all(|w| w[0] != w[1]) {
-            let from = self.sender(members);
-            return Err(from.map_or_else(|| Error::misuse(UNIQUE), |from| session.link(from).blame(UNIQUE)));
-        }
-        if self.me + 1 < self.parties() {
-            let mut link = session.link(PartyId(self.me as u8 + 1));
-            set.chunks(CHUNK as usize).try_for_each(|piece| link.send(piece.as_flattened()))?;
-            link.flush()?;
-        }
-        Ok(set)
+        Ok(())
     }
 
     /// Who sent what made products of the union zero or equal: the party before, or at party 0 who sent the
-    /// first of `members` outside the subgroup. What party 0 multiplied itself is in it, and distinct
-    /// products come of distinct elements of it, so there is one.
-    fn sender(&self, members: &[UnionMember]) -> Option<PartyId> {
+    /// first member outside the subgroup, in these chunks. What party 0 multiplied itself is in it, and
+    /// distinct products come of distinct elements of it, so there is one.
+    fn sender(&self, gathered: Option<&Union>, chunks: Range<u64>) -> Result<Option<PartyId>, Error> {
+        let Some(gathered) = gathered else { return Ok(Some(PartyId(self.me as u8 - 1))) };
         let n = self.parties();
-        if self.me > 0 {
-            return Some(PartyId(self.me as u8 - 1));
+        for i in chunks {
+            let members = gathered.chunk(i)?;
+            if let Some((_, who)) = members.iter().find(|(element, _)| !group::is_in_subgroup(element)) {
+                let peer = (1..n).find(|&peer| who >> held(peer, n, n) & 1 == 1);
+                return Ok(peer.map(|peer| PartyId(peer as u8)));
+            }
         }
-        let (_, who) = members.iter().find(|(element, _)| !group::is_in_subgroup(element))?;
-        let peer = (1..n).find(|&peer| who >> held(peer, n, n) & 1 == 1)?;
-        Some(PartyId(peer as u8))
+        Ok(None)
     }
 
     /// The last party sends the spine to all; each finds its own rows and says what it saw.
     fn spine(
         &self,
         session: &mut Session,
-        own: &[PlacedTag],
-        set: Vec<GroupElement>,
+        own: SpillColumn<PLACED_BYTES>,
+        mut uids: Option<SpillQueue>,
         union: u64,
-    ) -> Result<Vec<u32>, Error> {
+    ) -> Result<OwnPlaces, Error> {
         let last = self.parties() - 1;
-        let mut finder =
-            PositionFinder::new(own, &self.order, room::reserve("own rows", self.rows[self.me])?);
+        let mut finder = PositionFinder::new(own, self.real_rows, self.room);
         let source = PartyId(last as u8);
         let blame = |session: &mut Session, check| {
             // Who is last has the spine from the party before.
             let whom = if self.me == last { PartyId(last as u8 - 1) } else { source };
             session.link(whom).blame(check)
         };
-        let mut uids: Vec<PlacedTag> = set.iter().map(|e| tagged(e, 0)).collect();
-        drop(set);
-        uids.sort_unstable();
-        if !are_distinct(&uids) {
-            return Err(blame(session, "the universal identifiers are distinct"));
-        }
         let mut piece = vec![[0; TAG_BYTES as usize]; CHUNK as usize];
-        for i in 0..union.div_ceil(CHUNK) {
-            let positions = chunk(union, i);
+        let mut bytes = Vec::new();
+        for positions in chunks(union) {
             let piece = &mut piece[..len(&positions)];
-            if self.me == last {
-                let tags = &uids[positions.start as usize..positions.end as usize];
-                piece.iter_mut().zip(tags).for_each(|(bytes, uid)| *bytes = to_wire(*uid));
-                for peer in 0..last {
-                    session.link(PartyId(peer as u8)).send(piece.as_flattened())?;
+            match &mut uids {
+                Some(uids) => {
+                    uids.pop(&mut bytes)?;
+                    piece.as_flattened_mut().copy_from_slice(&bytes);
+                    piece.iter_mut().for_each(|tag| tag.reverse());
+                    for peer in 0..last {
+                        session.link(PartyId(peer as u8)).send(piece.as_flattened())?;
+                    }
                 }
-            } else {
-                session.link(source).recv(piece.as_flattened_mut())?;
+                None => session.link(source).recv(piece.as_flattened_mut())?,
             }
-            finder.take(piece).map_err(|check| blame(session, check))?;
+            finder.take(piece)?.map_err(|check| blame(session, check))?;
         }
-        let (mine, digest) = finder.finish().map_err(|check| blame(session, check))?;
+        let (mine, digest) = finder.finish()?.map_err(|check| blame(session, check))?;
         if self.me < last {
             let mut link = session.link(source);
             link.send(&digest)?;
@@ -461,47 +440,6 @@ impl Party<'_> {
     }
 }
 
-/// Sends to the next party while the one before sends to us. Pieces of a quarter of the window alternate,
-/// with one piece in advance, so that no circle of parties waits for each other's windows.
-fn pass(
-    session: &mut Session,
-    [next, prev]: [PartyId; 2],
-    mine: &[u8],
-    theirs: &mut [u8],
-) -> Result<(), Error> {
-    if next == prev {
-        session.link(next).exchange(mine, theirs)?;
-        return session.link(next).flush();
-    }
-    let piece =
-        [next, prev].map(|peer| session.link(peer).window() / 4).into_iter().min().unwrap_or(1).max(1);
-    let (mut out, mut into) = (mine.chunks(piece), theirs.chunks_mut(piece));
-    let mut send = |session: &mut Session| match out.next() {
-        None => Ok(false),
-        Some(bytes) => {
-            let mut link = session.link(next);
-            link.send(bytes)?;
-            link.flush().map(|()| true)
-        }
-    };
-    send(session)?;
-    loop {
-        let sent = send(session)?;
-        match into.next() {
-            Some(bytes) => session.link(prev).recv(bytes)?,
-            None if !sent => return Ok(()),
-            None => {}
-        }
-    }
-}
-
-/// Receives `rows` elements. Memory grows only as they arrive.
-fn recv_column(link: &mut StepLink<'_>, name: &'static str, rows: u64) -> Result<Vec<GroupElement>, Error> {
-    let mut column: Vec<GroupElement> = room::reserve(name, rows)?;
-    for i in 0..rows.div_ceil(CHUNK) {
-        let piece = chunk(rows, i);
-        column.resize(piece.end as usize, [0; 32]);
-        link.recv(column[piece.start as usize..].as_flattened_mut())?;
-    }
-    Ok(column)
-}
+#[cfg(test)]
+#[path = "room_tests.rs"]
+mod tests;

@@ -3,9 +3,11 @@
 use crate::chunks::{CHUNK, chunk};
 use crate::dummies::TERMS_BYTES;
 use crate::group::ELEMENT_BYTES;
-use crate::matcher::MatchSizes;
+use crate::matcher::{MatchDisk, MatchSizes};
 use crate::meter::LinkMeter;
-use crate::tags::TAG_BYTES;
+use crate::places::PLACE_BYTES;
+use crate::spill;
+use crate::tags::{PLACED_BYTES, TAG_BYTES};
 use base::Cost;
 use std::ops::Range;
 
@@ -113,14 +115,41 @@ pub fn multiplications(sizes: &MatchSizes, party: usize) -> u64 {
     2 * sizes.rows[party] + 3 * others - before + sizes.union
 }
 
-/// Most bytes of memory that one party's columns take, besides its identifiers themselves.
+/// Bytes of an own row that are in memory whatever lies on disk: its places in the order of u and back, while
+/// names are dealt. They may take half of the memory.
+const HELD_BYTES: u64 = 4 + 4;
+/// [`HELD_BYTES`] as a part of the memory that a run needs.
+pub(super) const NEEDED_BYTES: u64 = 2 * HELD_BYTES;
+
+/// Bytes of memory without which a party's run cannot be: all that is not named here goes to disk.
 #[must_use]
 pub fn memory(rows: &[u64], party: usize) -> u64 {
-    let (own, n) = (rows[party], rows.len());
-    let (longest, all) = (rows.iter().copied().max().unwrap_or(0), rows.iter().sum::<u64>());
-    let always = 4 * own;
-    // The order of own rows and a tag each; e and v of two lists; all of e (at party 0 with who has it) or of
-    // the union.
-    let last = if party == 0 { 2 * 34 * all + 32 * rows[1 % n] } else { (32 + 16) * all };
-    always + (4 * 32 * longest + 16 * own).max(16 * own + last + 4 * own)
+    // Party 0 sorts the sets of all, the others lists and the union.
+    (NEEDED_BYTES * rows[party]).max(spill::least_room(rows.iter().sum()))
+}
+
+/// Bytes of an element with who has it, of a tag with its row, and of a name with its place, length
+/// and mark where identifiers have 24 bytes.
+const MEMBER: u64 = ELEMENT_BYTES + 2;
+const PLACED: u64 = PLACED_BYTES as u64;
+const NAME: u64 = 8 + 24 + 1;
+
+/// What a party's columns take outside memory, where all rows are apart. What is sorted is there twice: as it
+/// came, and in its order.
+pub(super) fn disk(rows: &[u64], party: usize) -> MatchDisk {
+    let (own, all) = (rows[party], rows.iter().sum::<u64>());
+    let longest = rows.iter().copied().max().unwrap_or(0);
+    // Names and the order of u; then of each other list e and v.
+    let (names, list) = ((NAME + 4) * own, 3 * ELEMENT_BYTES);
+    let sets = if party == 0 { 2 * MEMBER * all } else { 0 };
+    let turn = if party + 1 < rows.len() { 2 * ELEMENT_BYTES } else { 2 * TAG_BYTES } * all;
+    // While one list leaves another one comes.
+    let ring = names + (2 * ELEMENT_BYTES + list) * longest;
+    let last = PLACED * own + (sets / 2 + turn).max(sets);
+    let places = PLACE_BYTES * own;
+    MatchDisk {
+        written: (12 + PLACED) * own + names + list * (all - own) + sets + turn + places,
+        at_most: ring.max(last) + places,
+        longest: all,
+    }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::spill::distinct;
 use crate::tags::tagged;
 use base::{Rng, Seed};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,12 +13,14 @@ fn rng(seed: u64) -> Rng {
     Seed::from_bytes(bytes).into_rng()
 }
 
-fn tags(list: &List) -> Vec<PlacedTag> {
+fn tags(list: &List, room: &SpillRoom) -> TaggedCells {
     let cells = list.iter().flatten().zip(0..).filter(|(name, _)| **name != 0);
     let element = |name: u32| *blake3::hash(&name.to_le_bytes()).as_bytes();
-    let mut tags: Vec<PlacedTag> = cells.map(|(&name, cell)| tagged(&element(name), cell)).collect();
-    tags.sort_unstable();
-    tags
+    let mut tags = SpillColumn::new(room, 0);
+    for (&name, cell) in cells {
+        tags.push(&tagged(&element(name), cell).to_be_bytes()).unwrap();
+    }
+    QueueRecords::new(distinct(tags, (room, 16, 64)).unwrap().expect("cells differ"))
 }
 
 struct Rule {
@@ -28,9 +31,32 @@ struct Rule {
 }
 
 fn picked(lists: [&List; 2], rule: &Rule) -> (Vec<Option<u32>>, MatchGraph) {
-    let [c, p] = lists.map(tags);
+    picked_within(lists, rule, &SpillRoom::new(None, None))
+}
+
+fn picked_within(lists: [&List; 2], rule: &Rule, room: &SpillRoom) -> (Vec<Option<u32>>, MatchGraph) {
+    let cells = lists.map(|list| tags(list, room));
     let order = EdgeOrder::new(rule.keys, &rule.weights);
-    pick([&c, &p], lists.map(|l| l.len() as u64), &order, rule.lists, rule.drop)
+    let rows = lists.map(|list| list.len() as u64);
+    let (mut pairs, graph) = pick(cells, rows, &order, rule.lists, (rule.drop, room)).unwrap();
+    ((0..rows[0] as u32).map(|row| pairs.partner(row).unwrap()).collect(), graph)
+}
+
+#[test]
+fn pairs_on_disk_are_those_in_memory() {
+    let mut rng = rng(9);
+    for keys in [1, 3] {
+        let lists = [(); 2].map(|()| {
+            let row = |rng: &mut Rng| (0..keys).map(|_| rng.below(9000) as u32).collect();
+            unique(&(0..4000).map(|_| row(&mut rng)).collect())
+        });
+        let mut rule = rule(&mut rng, [keys; 2], 1500);
+        (rule.lists, rule.drop) = (Some(1500), true);
+        let lists = [&lists[0], &lists[1]];
+        let (whole, room) = (picked(lists, &rule), SpillRoom::on_disk());
+        assert!(picked_within(lists, &rule, &room) == whole && whole.1.pairs > 500, "{:?}", whole.1);
+        assert!(room.bytes_read() > 0);
+    }
 }
 
 /// The rank of an edge, from the definition: the best of its shared identifiers.

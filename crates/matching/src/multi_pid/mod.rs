@@ -20,6 +20,7 @@
 //! * **Cost.** With K identifiers C does `K (n_C + n_P) + 2 n_C` multiplications, P
 //!   `K (n_C + n_P) + n_C + |union|`, those of hashed names included;
 //!   `32 K (2 n_C + n_P) + 64 n_C + 12 |union|` bytes. [`price`] is exact, a test holds it to the ledger.
+//!   Columns that do not fit the memory lie in sealed files without a name; [`memory`] says what has to fit.
 //!
 //! ```text
 //!          C: c1, c3                                           P: p1, p2
@@ -52,13 +53,16 @@ use crate::matcher::{
     ContaminatedRule, MatchDisclosure, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome,
     MatchSizes, MatchedCount, Matcher, PairSizes, RepeatRule, RowInfluence,
 };
-use crate::memory as room;
+use crate::memory::check;
+use crate::placed::PlacedItems;
 use crate::places::OwnPlaces;
-use crate::tags::{self, PlacedTag, PositionFinder, TAG_BYTES, are_distinct, place, tag, to_wire};
+use crate::spill::{QueueRecords, SpillColumn, SpillQueue, SpillRoom, distinct};
+use crate::tags::{PLACED_BYTES, PositionFinder, TAG_BYTES, place, tag, tagged, to_wire};
 use base::{Cost, Error, PartyId, Rng, limits};
+use graph::{RowOrder, RowPairs};
 use net::Session;
 use price::{SETTINGS_BYTES, returned};
-use rows::ShuffledRows;
+use rows::{NameCell, ShuffledRows, UniqueRows};
 
 const UNIQUE: &str = "its identifiers are unique";
 
@@ -97,8 +101,15 @@ impl Matcher for MultiId {
     }
 
     fn features(&self) -> MatchFeatures {
-        let contaminated = &[ContaminatedRule::Ignore, ContaminatedRule::Count, ContaminatedRule::Drop];
-        MatchFeatures { keys: 1..=KEYS, shows_graph: true, contaminated, ..MatchFeatures::SPINE }
+        MatchFeatures {
+            keys: 1..=KEYS,
+            streams: true,
+            shows_graph: true,
+            contaminated: &[ContaminatedRule::Ignore, ContaminatedRule::Count, ContaminatedRule::Drop],
+            bytes_per_row: price::NEEDED_BYTES,
+            held_per_row: price::NEEDED_BYTES,
+            ..MatchFeatures::SPINE
+        }
     }
 
     fn tells(&self, sizes: &str, _first: &str, options: &MatchOptions) -> String {
@@ -155,29 +166,40 @@ impl Matcher for MultiId {
     }
 
     fn converse(&self, session: &mut Session, input: &MatchInput<'_>) -> Result<MatchOutcome, Error> {
-        let (me, MatchInput { rows: padded, options, .. }) = (session.me(), input);
-        check_options(me, padded.real_rows(), options)?;
-        let first = options.lists.unwrap_or(0);
-        let mut rng = session.fork_seed("order and keys").into_rng();
-        let rows = ShuffledRows::new(padded, first, options.repeats, &mut rng)?;
-        let known = session.step("count", |s| count(s, padded, first, options))?;
-        room::check(memory(known.rows, known.keys, me), options.memory)?;
-        let party = Party { peer: me.other(), options, sizes: known, rows };
-        let (mut mine, union, graph) = match me {
-            PartyId(0) => party.run_c(session, &mut rng)?,
-            _ => party.run_p(session, &mut rng)?,
-        };
-        mine.truncate(padded.real_rows() as usize);
-        let sizes = PairSizes { rows: known.rows, keys: known.keys, union };
-        let mut disclosed = MatchDisclosure::of(sizes);
-        disclosed.counts.extend(graph.iter().flat_map(counted));
-        if options.contaminated != ContaminatedRule::Ignore {
-            let lists = [known.first, known.rows[0] - known.first];
-            let lists = LISTS.into_iter().zip(lists);
-            disclosed.counts.extend(lists.map(|(what, count)| MatchedCount::new(what, count)));
-        }
-        Ok(MatchOutcome::spine_of(union, OwnPlaces::of(mine), disclosed))
+        let room = SpillRoom::new(input.options.memory, input.options.scratch.as_deref());
+        within_room(session, input, &room)
     }
+}
+
+/// The conversation, with columns in this room.
+fn within_room(
+    session: &mut Session,
+    MatchInput { rows: padded, options, .. }: &MatchInput<'_>,
+    room: &SpillRoom,
+) -> Result<MatchOutcome, Error> {
+    let me = session.me();
+    check_options(me, padded.real_rows(), options)?;
+    let first = options.lists.unwrap_or(0);
+    let mut rng = session.fork_seed("order and keys").into_rng();
+    let rows = UniqueRows::new(padded, options.repeats, &mut rng, room)?;
+    let known = session.step("count", |s| count(s, padded, first, options))?;
+    check(memory(known.rows, known.keys, me), options.memory)?;
+    let own = session.step("u", |_| rows.shuffled(first, &mut rng, room))?;
+    drop(rows);
+    let party = Party { peer: me.other(), options, sizes: known, real_rows: padded.real_rows(), room };
+    let (mine, union, graph) = match me {
+        PartyId(0) => party.run_c(session, own, &mut rng)?,
+        _ => party.run_p(session, own, &mut rng)?,
+    };
+    let sizes = PairSizes { rows: known.rows, keys: known.keys, union };
+    let mut disclosed = MatchDisclosure::of(sizes);
+    disclosed.counts.extend(graph.iter().flat_map(counted));
+    if options.contaminated != ContaminatedRule::Ignore {
+        let lists = [known.first, known.rows[0] - known.first];
+        let lists = LISTS.into_iter().zip(lists);
+        disclosed.counts.extend(lists.map(|(what, count)| MatchedCount::new(what, count)));
+    }
+    Ok(MatchOutcome::spine_of(union, mine, disclosed))
 }
 
 /// What party 0 learnt, in words.
@@ -274,20 +296,23 @@ struct Party<'a> {
     peer: PartyId,
     options: &'a MatchOptions,
     sizes: Known,
-    rows: ShuffledRows<'a>,
+    /// Own rows that are no dummies.
+    real_rows: u64,
+    room: &'a SpillRoom,
 }
 
-/// Positions of own rows in the order of the input, positions in all, and C's graph.
-type Found = (Vec<u32>, u64, Option<MatchGraph>);
+/// Positions of own rows, positions in all, and C's graph.
+type Found = (OwnPlaces, u64, Option<MatchGraph>);
 
 impl Party<'_> {
     /// Both columns, multiplied once, travel against each other. Own rows in their secret order leave as u;
-    /// each chunk of the peer's u is multiplied and handed to `keep`.
+    /// the peer's u is multiplied and handed to `keep`, each element with its cell.
     fn columns(
         &self,
         session: &mut Session,
+        mut names: PlacedItems,
         key: &Exponent,
-        mut keep: impl FnMut(&[GroupElement]),
+        mut keep: impl FnMut(&GroupElement, NameCell) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let [own, peer] = [self.peer.other(), self.peer].map(|party| self.sizes.cells(party));
         let mut buffers = [vec![[0; 32]; CHUNK as usize], vec![[0; 32]; CHUNK as usize]];
@@ -296,13 +321,12 @@ impl Party<'_> {
                 let [mine, theirs] = [chunk(own, i), chunk(peer, i)];
                 let [u, e] = &mut buffers;
                 let (u, e) = (&mut u[..len(&mine)], &mut e[..len(&theirs)]);
-                let names = |at: usize, name: &mut Vec<u8>| self.rows.name(mine.start + at as u64, name);
-                group::hash_mul_batch(&names, key, u, self.options.threads)?;
+                names.hash(&mine, (key, self.options.threads), u)?;
                 let mut link = s.link(self.peer);
                 link.exchange(u.as_flattened(), e.as_flattened_mut())?;
                 link.flush()?;
                 group::mul_batch(e, key, self.options.threads).map_err(|r| refused(&link, r))?;
-                keep(e);
+                (theirs.start as u32..).zip(&*e).try_for_each(|(cell, e)| keep(e, cell))?;
                 s.report(mine.end + theirs.end, own + peer);
             }
             Ok(())
@@ -310,32 +334,41 @@ impl Party<'_> {
     }
 
     /// All of C's half.
-    fn run_c(&self, session: &mut Session, rng: &mut Rng) -> Result<Found, Error> {
+    fn run_c(&self, session: &mut Session, own: ShuffledRows, rng: &mut Rng) -> Result<Found, Error> {
         let [cells_c, cells_p] = [0, 1].map(|party| self.sizes.cells(PartyId(party)));
         let key = Exponent::random(rng);
-        let mut e_p: Vec<PlacedTag> = room::reserve("identifiers of the peer", cells_p)?;
-        self.columns(session, &key, |e| tags::add(&mut e_p, e))?;
-        e_p.sort_unstable();
-        let e_c = session.step("e", |s| {
-            if !are_distinct(&e_p) {
-                return Err(s.link(self.peer).blame(UNIQUE));
-            }
-            self.take_e(s, cells_c)
+        let ShuffledRows { names, order: rows } = own;
+        let mut e_p = SpillColumn::new(self.room, cells_p);
+        self.columns(session, names, &key, |e, cell| e_p.push(&tagged(e, cell).to_be_bytes()))?;
+        let [e_c, e_p] = session.step("e", |s| {
+            let e_p = self.distinct_tags(s, e_p, UNIQUE)?;
+            let e_c = self.take_e(s, cells_c)?;
+            Ok([self.distinct_tags(s, e_c, UNIQUE)?, e_p])
         })?;
         let keys = self.sizes.keys.map(|k| k as usize);
         let order = graph::EdgeOrder::new(keys, &self.options.weights);
         let drop_them = self.options.contaminated == ContaminatedRule::Drop;
         let (pairs, graph) =
-            graph::pick([&e_c, &e_p], self.sizes.rows, &order, self.options.lists, drop_them);
-        drop((e_c, e_p));
+            graph::pick([e_c, e_p], self.sizes.rows, &order, self.options.lists, (drop_them, self.room))?;
         let union = self.sizes.rows[0] + self.sizes.rows[1] - graph.pairs;
-        let back = self.label(session, rng, pairs, union)?;
+        let back = self.label(session, rng, (pairs, rows), union)?;
         Ok((self.positions(session, back, union)?, union, Some(graph)))
     }
 
-    /// Receives e_c as sorted tags of its cells. It must come in the order that says nothing of u_c's.
-    fn take_e(&self, session: &mut Session, cells: u64) -> Result<Vec<PlacedTag>, Error> {
-        let mut tags: Vec<PlacedTag> = room::reserve("own identifiers", cells)?;
+    /// Tags in their order, all of which were looked at: nothing that depends on them has left.
+    fn distinct_tags(
+        &self,
+        session: &mut Session,
+        tags: SpillColumn<PLACED_BYTES>,
+        blamed: &'static str,
+    ) -> Result<QueueRecords<PLACED_BYTES>, Error> {
+        let tags = distinct(tags, (self.room, TAG_BYTES as usize, CHUNK))?;
+        tags.map(QueueRecords::new).ok_or_else(|| session.link(self.peer).blame(blamed))
+    }
+
+    /// Receives e_c as tags of its cells. It must come in the order that says nothing of u_c's.
+    fn take_e(&self, session: &mut Session, cells: u64) -> Result<SpillColumn<PLACED_BYTES>, Error> {
+        let mut tags = SpillColumn::new(self.room, cells);
         let mut buffer = vec![[0; 32]; CHUNK as usize];
         let (keys, second_list) = (self.sizes.keys[0], self.sizes.first * self.sizes.keys[0]);
         let mut last = None;
@@ -346,17 +379,20 @@ impl Party<'_> {
             if !piece.iter().all(is_canonical) {
                 return Err(refused(&link, ElementRefusal::NonCanonical));
             }
-            tags::add(&mut tags, piece);
-            for cell in cells.filter(|cell| cell.is_multiple_of(keys)) {
-                let head = Some(tag(tags[cell as usize]));
+            for (cell, element) in cells.zip(&*piece) {
+                let entry = tagged(element, cell as u32);
+                tags.push(&entry.to_be_bytes())?;
+                if !cell.is_multiple_of(keys) {
+                    continue;
+                }
+                let head = Some(tag(entry));
                 if cell != second_list && head <= last {
                     return Err(link.blame("its rows are sorted and without repeats"));
                 }
                 last = head;
             }
         }
-        tags.sort_unstable();
-        if are_distinct(&tags) { Ok(tags) } else { Err(link.blame(UNIQUE)) }
+        Ok(tags)
     }
 
     /// Sends blinded labels of own rows in the order of e_c; what comes back, in the order of u_c, becomes
@@ -365,29 +401,31 @@ impl Party<'_> {
         &self,
         session: &mut Session,
         rng: &mut Rng,
-        pairs: Vec<Option<u32>>,
+        (mut pairs, mut order): (RowPairs, QueueRecords<4>),
         union: u64,
-    ) -> Result<Vec<PlacedTag>, Error> {
+    ) -> Result<SpillColumn<PLACED_BYTES>, Error> {
         let [n_c, n_p] = self.sizes.rows;
         let (blind, strip) = invertible(rng);
         let labels = Labels { seed: rng.bytes() };
         let mut fresh = n_p..;
-        let label = |pair: Option<u32>| pair.unwrap_or_else(|| fresh.next().expect("endless") as u32);
-        let numbers: Vec<u32> = pairs.into_iter().map(label).collect();
         let mut buffer = vec![[0; 32]; CHUNK as usize];
         session.step("labels", |s| {
             s.link(self.peer).send(&[&(union - n_p).to_le_bytes(), &labels.seed[..]].concat())?;
             for rows in chunks(n_c) {
                 let v = &mut buffer[..len(&rows)];
-                let number = |at: usize| numbers[rows.start as usize + at];
-                labels.times(number, &blind, v, self.options.threads)?;
+                let mut label = |row: u64| match pairs.partner(row as u32)? {
+                    Some(label) => Ok(label),
+                    None => Ok(fresh.next().expect("endless") as u32),
+                };
+                let numbers: Vec<u32> = rows.clone().map(&mut label).collect::<Result<_, Error>>()?;
+                labels.times(|at| numbers[at], &blind, v, self.options.threads)?;
                 s.link(self.peer).send(v.as_flattened())?;
                 s.report(rows.end, n_c);
             }
             s.link(self.peer).flush()
         })?;
-        drop(numbers);
-        let mut back: Vec<PlacedTag> = room::reserve("own rows", n_c)?;
+        drop(pairs);
+        let mut back = SpillColumn::new(self.room, n_c);
         session.step("uids", |s| {
             for (_, rows) in returned(n_c, union) {
                 let mut link = s.link(self.peer);
@@ -395,28 +433,31 @@ impl Party<'_> {
                 let mut at_work = [0];
                 link.recv(if v.is_empty() { &mut at_work } else { v.as_flattened_mut() })?;
                 group::mul_batch(v, &strip, self.options.threads).map_err(|r| refused(&link, r))?;
-                tags::add(&mut back, v);
+                v.iter().try_for_each(|v| back.push(&tagged(v, next(&mut order)?).to_be_bytes()))?;
                 s.report(rows.end, n_c);
             }
             Ok(())
         })?;
-        back.sort_unstable();
         Ok(back)
     }
 
     /// Receives the spine and finds own rows in it.
-    fn positions(&self, session: &mut Session, back: Vec<PlacedTag>, union: u64) -> Result<Vec<u32>, Error> {
+    fn positions(
+        &self,
+        session: &mut Session,
+        back: SpillColumn<PLACED_BYTES>,
+        union: u64,
+    ) -> Result<OwnPlaces, Error> {
         session.step("spine", |s| {
             let mut link = s.link(self.peer);
-            let mine = room::reserve("own rows", self.rows.len())?;
-            let mut finder = PositionFinder::new(&back, &self.rows.order, mine);
+            let mut finder = PositionFinder::new(back, self.real_rows, self.room);
             let mut buffer = vec![[0; TAG_BYTES as usize]; CHUNK as usize];
             for positions in chunks(union) {
                 let piece = &mut buffer[..len(&positions)];
                 link.recv(piece.as_flattened_mut())?;
-                finder.take(piece).map_err(|check| link.blame(check))?;
+                finder.take(piece)?.map_err(|check| link.blame(check))?;
             }
-            let (mine, digest) = finder.finish().map_err(|check| link.blame(check))?;
+            let (mine, digest) = finder.finish()?.map_err(|check| link.blame(check))?;
             link.send(&digest)?;
             link.flush()?;
             Ok(mine)
@@ -424,59 +465,80 @@ impl Party<'_> {
     }
 
     /// All of P's half.
-    fn run_p(&self, session: &mut Session, rng: &mut Rng) -> Result<Found, Error> {
+    fn run_p(&self, session: &mut Session, own: ShuffledRows, rng: &mut Rng) -> Result<Found, Error> {
         let cells_c = self.sizes.cells(PartyId(0));
         let (first, second) = (Exponent::random(rng), Exponent::random(rng));
-        let mut e_c: Vec<GroupElement> = room::reserve("identifiers of the peer", cells_c)?;
-        self.columns(session, &first, |e| e_c.extend_from_slice(e))?;
-        let order = session.step("e", |s| self.send_e(s, &e_c))?;
-        drop(e_c);
-        let (labels, union, back) = self.take_labels(session, &order, &second)?;
-        drop(order);
-        let mut uids = self.return_labels(session, &labels, union, back, &second)?;
-        uids.sort_unstable();
-        Ok((self.send_spine(session, &uids)?, union, None))
+        let ShuffledRows { names, order: rows } = own;
+        let mut tags = SpillColumn::new(self.room, cells_c);
+        let mut e_c = SpillQueue::new(self.room, CHUNK as usize * size_of::<GroupElement>());
+        self.columns(session, names, &first, |e, cell| {
+            tags.push(&tagged(e, cell).to_be_bytes())?;
+            e_c.push(e)
+        })?;
+        let order = session.step("e", |s| {
+            let tags = self.distinct_tags(s, tags, UNIQUE)?;
+            self.send_e(s, tags, QueueRecords::new(e_c))
+        })?;
+        let (labels, union, back) = self.take_labels(session, order, &second)?;
+        let uids = self.return_labels(session, (&labels, &second), union, (back, rows))?;
+        Ok((self.send_spine(session, uids)?, union, None))
     }
 
     /// Sends e_c: rows sorted by their first element, the rows of each list on their own. The order is a
-    /// function of sets, so nothing of u_c's survives. Returns, for each row of e_c, its row of u_c.
-    fn send_e(&self, session: &mut Session, e_c: &[GroupElement]) -> Result<Vec<u32>, Error> {
-        let keys = self.sizes.keys[0] as usize;
-        let mut tags: Vec<PlacedTag> = room::reserve("identifiers of the peer", e_c.len() as u64)?;
-        tags::add(&mut tags, e_c);
-        tags.sort_unstable();
-        let mut link = session.link(self.peer);
-        // A peer that repeats an element could tell it apart later: nothing of `e` leaves before this check.
-        if !are_distinct(&tags) {
-            return Err(link.blame(UNIQUE));
-        }
-        let mut order: Vec<u32> = room::reserve("rows of the peer", self.sizes.rows[0])?;
-        for list in [0..self.sizes.first, self.sizes.first..self.sizes.rows[0]] {
-            let heads =
-                tags.iter().map(|&entry| place(entry)).filter(|cell| (*cell as usize).is_multiple_of(keys));
-            let rows = heads.map(|cell| cell / keys as u32);
-            order.extend(rows.filter(|row| list.contains(&u64::from(*row))));
+    /// function of sets, so nothing of u_c's survives. Returns, for each row of e_c, its row of u_c, list by
+    /// list.
+    ///
+    /// A peer that repeats an element could tell it apart later: `tags` of all were looked at before.
+    fn send_e(
+        &self,
+        session: &mut Session,
+        mut tags: QueueRecords<PLACED_BYTES>,
+        mut e_c: QueueRecords<32>,
+    ) -> Result<[QueueRecords<4>; 2], Error> {
+        let Known { rows: [rows, _], keys: [keys, _], first } = self.sizes;
+        let (keys, by_row) = (keys as u32, RowOrder::new(rows));
+        let mut order = [(); 2].map(|()| SpillQueue::new(self.room, CHUNK as usize * size_of::<u32>()));
+        let (mut places, mut next_place) = (SpillColumn::<8>::new(self.room, rows), [0, first as u32]);
+        while let Some(entry) = tags.pop()? {
+            let cell = place(u128::from_be_bytes(entry));
+            if !cell.is_multiple_of(keys) {
+                continue;
+            }
+            let row = cell / keys;
+            let list = usize::from(u64::from(row) >= first);
+            order[list].push(&row.to_be_bytes())?;
+            places.push(&graph::pair(by_row.first_bytes(row), next_place[list]))?;
+            next_place[list] += 1;
         }
         drop(tags);
-        let mut buffer = Vec::with_capacity(CHUNK as usize);
-        for cells in chunks(e_c.len() as u64) {
+        // Rows come in the order of u_c, and are dealt to their places.
+        let (mut places, mut dealt) = (places.sorted(), PlacedItems::new(rows * u64::from(keys), self.room));
+        while let Some(row) = places.pop()? {
+            for key in 0..keys {
+                let element = e_c.pop()?.expect("each row has its cells");
+                dealt.put(graph::number(&row, 1) * keys + key, &element)?;
+            }
+        }
+        drop((places, e_c));
+        let (mut link, mut buffer) = (session.link(self.peer), Vec::new());
+        for cells in chunks(rows * u64::from(keys)) {
             buffer.clear();
-            let source = |cell: usize| e_c[order[cell / keys] as usize * keys + cell % keys];
-            buffer.extend((cells.start as usize..cells.end as usize).map(source));
-            link.send(buffer.as_flattened())?;
+            dealt.append(&cells, &mut buffer)?;
+            link.send(&buffer)?;
         }
         link.flush()?;
-        Ok(order)
+        Ok(order.map(QueueRecords::new))
     }
 
     /// Receives blinded labels in the order of e_c, multiplies them and puts them into the order of u_c.
     fn take_labels(
         &self,
         session: &mut Session,
-        order: &[u32],
+        [mut first, mut second]: [QueueRecords<4>; 2],
         key: &Exponent,
-    ) -> Result<(Labels, u64, Vec<GroupElement>), Error> {
+    ) -> Result<(Labels, u64, SpillColumn<LABELLED_BYTES>), Error> {
         let [n_c, n_p] = self.sizes.rows;
+        let by_row = RowOrder::new(n_c);
         session.step("labels", |s| {
             let mut link = s.link(self.peer);
             let only_c = link.recv_count("rows that only the peer has", n_c)?;
@@ -484,15 +546,19 @@ impl Party<'_> {
                 return Err(link.blame("there are not more pairs than rows of ours"));
             }
             let labels = Labels { seed: link.recv_array()? };
-            let mut back = room::elements("rows of the peer", n_c)?;
+            let mut back = SpillColumn::new(self.room, n_c);
             let mut buffer = vec![[0; 32]; CHUNK as usize];
             for rows in chunks(n_c) {
                 let mut link = s.link(self.peer);
                 let v = &mut buffer[..len(&rows)];
                 link.recv(v.as_flattened_mut())?;
                 group::mul_batch(v, key, self.options.threads).map_err(|r| refused(&link, r))?;
-                for (row, v) in rows.clone().zip(&*v) {
-                    back[order[row as usize] as usize] = *v;
+                for v in &*v {
+                    let row = next(if first.len() > 0 { &mut first } else { &mut second })?;
+                    let mut record = [0; LABELLED_BYTES];
+                    record[..4].copy_from_slice(&by_row.first_bytes(row));
+                    record[4..].copy_from_slice(v);
+                    back.push(&record)?;
                 }
                 s.report(rows.end, n_c);
             }
@@ -500,27 +566,33 @@ impl Party<'_> {
         })
     }
 
-    /// Sends what C waits for, piece by piece, and computes the tags of the spine in between.
+    /// Sends what C waits for, piece by piece, and computes the tags of the spine in between: label q belongs
+    /// to row q of u_p.
     fn return_labels(
         &self,
         session: &mut Session,
-        labels: &Labels,
+        (labels, key): (&Labels, &Exponent),
         union: u64,
-        back: Vec<GroupElement>,
-        key: &Exponent,
-    ) -> Result<Vec<PlacedTag>, Error> {
-        let mut uids: Vec<PlacedTag> = room::reserve("positions of the spine", union)?;
+        (back, mut order): (SpillColumn<LABELLED_BYTES>, QueueRecords<4>),
+    ) -> Result<SpillColumn<PLACED_BYTES>, Error> {
+        let (mut uids, mut back) = (SpillColumn::new(self.room, union), back.sorted());
         let mut buffer = vec![[0; 32]; CHUNK as usize];
         session.step("uids", |s| {
             for (numbers, rows) in returned(self.sizes.rows[0], union) {
+                let mut piece = Vec::with_capacity(len(&rows) * size_of::<GroupElement>());
+                for _ in rows {
+                    piece.extend_from_slice(&back.pop()?.expect("each row of the peer has a label")[4..]);
+                }
                 let mut link = s.link(self.peer);
-                let piece = &back[rows.start as usize..rows.end as usize];
-                link.send(if piece.is_empty() { &[0] } else { piece.as_flattened() })?;
+                link.send(if piece.is_empty() { &[0] } else { &piece })?;
                 link.flush()?;
                 let piece = &mut buffer[..len(&numbers)];
                 let number = |at: usize| numbers.start as u32 + at as u32;
                 labels.times(number, key, piece, self.options.threads)?;
-                tags::add(&mut uids, piece);
+                for uid in &*piece {
+                    let row = if order.len() > 0 { next(&mut order)? } else { NOBODYS };
+                    uids.push(&tagged(uid, row).to_be_bytes())?;
+                }
                 s.report(numbers.end, union);
             }
             Ok(())
@@ -528,24 +600,21 @@ impl Party<'_> {
         Ok(uids)
     }
 
-    /// Sends the sorted spine and reads off own positions: label q belongs to row q of u_p.
-    fn send_spine(&self, session: &mut Session, uids: &[PlacedTag]) -> Result<Vec<u32>, Error> {
+    /// Sends the sorted spine and reads off own positions.
+    fn send_spine(&self, session: &mut Session, uids: SpillColumn<PLACED_BYTES>) -> Result<OwnPlaces, Error> {
         session.step("spine", |s| {
+            let mut uids = self.distinct_tags(s, uids, "its seed gives distinct labels")?;
             let mut link = s.link(self.peer);
-            if !are_distinct(uids) {
-                return Err(link.blame("its seed gives distinct labels"));
-            }
-            let mut mine: Vec<u32> = room::reserve("own rows", self.rows.len())?;
-            mine.resize(self.rows.len() as usize, 0);
+            let mut mine = OwnPlaces::queued(self.room);
             let mut digest = blake3::Hasher::new();
             let mut buffer = Vec::with_capacity((CHUNK * TAG_BYTES) as usize);
-            for positions in chunks(uids.len() as u64) {
+            for positions in chunks(uids.len()) {
                 buffer.clear();
                 for position in positions {
-                    let uid = uids[position as usize];
+                    let uid = uids.pop()?.map(u128::from_be_bytes).expect("they are as many");
                     buffer.extend_from_slice(&to_wire(uid));
-                    if let Some(row) = self.rows.order.get(place(uid) as usize) {
-                        mine[*row as usize] = position as u32;
+                    if u64::from(place(uid)) < self.real_rows {
+                        mine.push(place(uid), position as u32)?;
                     }
                 }
                 digest.update(&buffer);
@@ -557,6 +626,17 @@ impl Party<'_> {
             Ok(mine)
         })
     }
+}
+
+/// Bytes of a row of C and what its label has become.
+const LABELLED_BYTES: usize = size_of::<u32>() + size_of::<GroupElement>();
+
+/// No row of P has this label.
+const NOBODYS: u32 = u32::MAX;
+
+/// The next row of an order.
+fn next(order: &mut QueueRecords<4>) -> Result<u32, Error> {
+    Ok(u32::from_be_bytes(order.pop()?.expect("an order has all rows")))
 }
 
 /// The labels of the spine: random points that both parties can name by number.
@@ -593,3 +673,7 @@ fn invertible(rng: &mut Rng) -> (Exponent, Exponent) {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "room_tests.rs"]
+mod tests;

@@ -5,6 +5,7 @@ use crate::dummies::TERMS_BYTES;
 use crate::group::ELEMENT_BYTES;
 use crate::matcher::PairSizes;
 use crate::meter::LinkMeter;
+use crate::spill;
 use crate::tags::TAG_BYTES;
 use base::{Cost, PartyId};
 use std::ops::Range;
@@ -73,21 +74,15 @@ pub fn multiplications(sizes: PairSizes, party: PartyId) -> u64 {
     cells + labels
 }
 
-/// Most bytes of memory that one party's columns take, besides its identifiers themselves.
+/// Bytes of an own row that are in memory whatever lies on disk: its places in the order of u and back, and a
+/// bit for each of its names, while names are dealt. They may take half of the memory.
+const HELD_BYTES: u64 = 4 + 4 + KEYS as u64 / 8;
+/// [`HELD_BYTES`] as a part of the memory that a run needs.
+pub(super) const NEEDED_BYTES: u64 = 2 * HELD_BYTES;
+
+/// Bytes of memory without which a party's run cannot be: all that is not named here goes to disk.
 #[must_use]
 pub fn memory(rows: [u64; 2], keys: [u64; 2], party: PartyId) -> u64 {
-    let [cells_c, cells_p] = [0, 1].map(|i| rows[i] * keys[i]);
-    let [n_c, n_p] = rows;
-    let own = rows[party.index()];
-    // The secret order and the places without a name; before that, a tag for each name.
-    let always = 4 * own + own * keys[party.index()] / 8;
-    let unique = 16 * own * keys[party.index()];
-    let stages = if party == PartyId(0) {
-        // Tags of both sides and the top edges; then labels of own rows, tags of what came back, positions.
-        [unique, 16 * (cells_c + cells_p) + 9 * (n_c + n_p) + 8 * n_c, (8 + 16 + 4) * n_c]
-    } else {
-        // All of e_c with its tags and order; then the labels of C's rows, tags of the spine, positions.
-        [unique, (32 + 16) * cells_c + 4 * n_c, (4 + 32) * n_c + 16 * (n_c + n_p) + 4 * n_p]
-    };
-    always + stages.into_iter().max().unwrap_or(0)
+    let most = (0..2).map(|i| rows[i] * keys[i]).fold(rows[0] + rows[1], u64::max);
+    (NEEDED_BYTES * rows[party.index()]).max(spill::least_room(most))
 }

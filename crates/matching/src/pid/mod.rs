@@ -57,10 +57,10 @@ use crate::dummies::{self, DummyPlan, PaddedIdentifiers, ShownSizes, TERMS_BYTES
 use crate::group::{self, Exponent, GroupElement};
 use crate::identifiers::{self, ColumnFingerprint, IdentifierSource};
 use crate::matcher::{
-    MatchDisclosure, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome, MatchSizes,
-    Matcher, PairSizes, RestartPermit,
+    MatchDisclosure, MatchDisk, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome,
+    MatchSizes, Matcher, PairSizes, RestartPermit,
 };
-use crate::places::OwnPlaces;
+use crate::places::{OwnPlaces, PLACE_BYTES};
 use crate::spill::{SpillColumn, SpillRoom};
 use barriers::SealedStreams;
 use base::{Cost, Error, Fault, PartyId, Secret, limits};
@@ -105,6 +105,15 @@ impl Matcher for PrivateId {
         let sizes = MatchSizes::apart(rows, 1);
         let multiplications = multiplications(sizes.pair());
         MatchEstimate { multiplications, waits: 6.0, ..MatchEstimate::apart(sizes) }
+    }
+
+    /// Own elements twice and the peer's; then own ones and what comes of the peer's.
+    fn disk(&self, rows: &[u64], me: PartyId) -> Option<MatchDisk> {
+        let [own, peer] = [me, me.other()].map(|party| rows[party.index()]);
+        let [owned, element] = [ROW_BYTES, 32].map(|bytes| bytes as u64);
+        let columns = (2 * owned * own + element * peer).max(owned * own + 3 * element * peer);
+        let written = 2 * owned * own + 3 * element * peer + PLACE_BYTES * own;
+        Some(MatchDisk { written, at_most: columns + PLACE_BYTES * own, longest: own.max(peer) })
     }
 
     fn converse(&self, session: &mut Session, input: &MatchInput<'_>) -> Result<MatchOutcome, Error> {

@@ -39,13 +39,14 @@ pub use price::{memory, price};
 
 use crate::identifiers::{self, IdentifierSource};
 use crate::matcher::{
-    MatchDisclosure, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome, MatchOutput,
-    MatchSizes, Matcher, PairSizes, ShareBackend,
+    MatchDisclosure, MatchDisk, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome,
+    MatchOutput, MatchSizes, Matcher, PairSizes, ShareBackend,
 };
 use crate::memory::check;
 use crate::moves::PayloadMoves;
 use crate::paillier;
 use crate::payload::{JoinedPart, JoinedShares, ValidEntries};
+use crate::pid::PrivateId;
 use crate::spill::SpillRoom;
 use crate::terms::PayloadVector;
 use base::{Cost, Error, PartyId};
@@ -88,6 +89,11 @@ impl Matcher for InnerJoin {
         };
         let (rows, why) = (of(u64::min), "everybody in both; a smaller match is cheaper".into());
         MatchEstimate { sizes, multiplications, encryption_s, waits: 8.0, rows, why }
+    }
+
+    /// Columns up to the pairs, no larger than those of Private-ID; not what networks write.
+    fn disk(&self, rows: &[u64], me: PartyId) -> Option<MatchDisk> {
+        PrivateId.disk(rows, me)
     }
 
     fn converse(&self, session: &mut Session, input: &MatchInput<'_>) -> Result<MatchOutcome, Error> {

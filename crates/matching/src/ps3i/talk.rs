@@ -2,17 +2,17 @@
 
 use super::price::chunks;
 use crate::begin::{by_party, peer_rows_max, within};
-use crate::chunks::{self, CHUNK};
+use crate::chunks;
 use crate::dummies::{self, ShownSizes};
 use crate::group::{self, Exponent, GroupElement};
 use crate::identifiers::IdentifierSource;
 use crate::matcher::MatchOptions;
-use crate::spill::{SpillColumn, SpillDeal, SpillQueue, SpillRoom};
+use crate::placed::PlacedItems;
+use crate::spill::{SpillColumn, SpillQueue, SpillRoom, distinct};
 use crate::terms;
 use base::{Error, PartyId, Rng, limits};
 use net::{Session, StepLink};
 use std::cmp::Ordering;
-use std::ops::Range;
 use zeroize::{Zeroize, Zeroizing};
 
 const DISTINCT: &str = "its identifiers are unique";
@@ -67,7 +67,7 @@ pub(super) fn pairs(
     drop(order);
     let column = Column { key: Exponent::random(rng), threads, room };
     let products = session.step("u", |s| {
-        let names = SentNames::deal(own, &pairs.places, room)?;
+        let names = PlacedItems::names(own, &pairs.places, room)?;
         column.exchange(s, names, rows)
     })?;
     let peer = session.me().other();
@@ -97,68 +97,6 @@ pub(super) fn pairs(
     Ok(pairs)
 }
 
-/// Bytes of a name with its place and length that are reckoned with.
-const NAME_BYTES: u64 = 64;
-/// Rows of a part of [`SentNames`], at most.
-const PART_ROWS: u64 = 1 << 16;
-
-/// Own names in the order in which they are sent: read in the order of rows, and dealt to parts of that
-/// order.
-struct SentNames {
-    deal: SpillDeal,
-    /// Rows of a part: whole chunks.
-    part_rows: u64,
-    rows: u64,
-    /// The part in memory, and where the name of each of its rows is.
-    part: Option<u64>,
-    bytes: Vec<u8>,
-    spans: Vec<Range<usize>>,
-}
-
-impl SentNames {
-    fn deal(own: &dyn IdentifierSource, places: &[u32], room: &SpillRoom) -> Result<Self, Error> {
-        let fit = (room.working() / NAME_BYTES).clamp(CHUNK, PART_ROWS);
-        let (rows, part_rows) = (own.rows(), fit / CHUNK * CHUNK);
-        let mut deal = SpillDeal::new(room, rows.div_ceil(part_rows) as usize);
-        let (mut name, mut record) = (Vec::new(), Vec::new());
-        for (row, place) in (0..).zip(places) {
-            own.read(row, 0, &mut name)?;
-            own.domain(row).mark(&mut name);
-            record.clear();
-            record.extend([place.to_le_bytes(), (name.len() as u32).to_le_bytes()].as_flattened());
-            record.extend_from_slice(&name);
-            deal.push((u64::from(*place) / part_rows) as usize, &record)?;
-        }
-        Ok(Self { deal, part_rows, rows, part: None, bytes: Vec::new(), spans: Vec::new() })
-    }
-
-    /// Brings the names at these places into memory, which are of one chunk. Where the first one's span is.
-    fn meet(&mut self, places: &Range<u64>) -> Result<usize, Error> {
-        let part = places.start / self.part_rows;
-        if self.part != Some(part) && !places.is_empty() {
-            self.load(part)?;
-        }
-        Ok((places.start - part * self.part_rows) as usize)
-    }
-
-    fn load(&mut self, part: u64) -> Result<(), Error> {
-        let first = part * self.part_rows;
-        self.deal.take(part as usize, &mut self.bytes)?;
-        self.spans.clear();
-        self.spans.resize((self.rows - first).min(self.part_rows) as usize, 0..0);
-        let mut at = 0;
-        while let Some((head, _)) = self.bytes[at..].split_first_chunk::<8>() {
-            let [place, len] =
-                [0, 4].map(|i| u32::from_le_bytes(*head[i..].first_chunk().expect("four bytes")));
-            let start = at + head.len();
-            at = start + len as usize;
-            self.spans[place as usize - first as usize] = start..at;
-        }
-        self.part = Some(part);
-        Ok(())
-    }
-}
-
 /// Bytes of an element and its place.
 const PLACED_BYTES: usize = size_of::<GroupElement>() + size_of::<u32>();
 
@@ -175,14 +113,16 @@ impl Column<'_> {
     fn exchange(
         &self,
         session: &mut Session,
-        mut names: SentNames,
+        mut names: PlacedItems,
         rows: [u64; 2],
     ) -> Result<SpillColumn<PLACED_BYTES>, Error> {
         let (me, peer) = (session.me().index(), session.me().other());
         let mut products = SpillColumn::new(self.room, rows[1 - me]);
         let (mut sent, mut heard): (Vec<GroupElement>, Vec<GroupElement>) = Default::default();
         for [own, theirs] in chunks([rows[me], rows[1 - me]]) {
-            self.hash(&mut names, own, &mut sent)?;
+            sent.clear();
+            sent.resize(chunks::len(&own), [0; 32]);
+            names.hash(&own, (&self.key, self.threads), &mut sent)?;
             heard.clear();
             heard.resize(chunks::len(&theirs), [0; 32]);
             let mut link = session.link(peer);
@@ -199,24 +139,6 @@ impl Column<'_> {
             session.report(theirs.end, rows[1 - me]);
         }
         Ok(products)
-    }
-
-    fn hash(
-        &self,
-        names: &mut SentNames,
-        rows: Range<u64>,
-        out: &mut Vec<GroupElement>,
-    ) -> Result<(), Error> {
-        out.clear();
-        out.resize(chunks::len(&rows), [0; 32]);
-        let first = names.meet(&rows)?;
-        let SentNames { bytes, spans, .. } = names;
-        let names = |i: usize, name: &mut Vec<u8>| {
-            name.clear();
-            name.extend_from_slice(&bytes[spans[first + i].clone()]);
-            Ok(())
-        };
-        group::hash_mul_batch(&names, &self.key, out, self.threads)
     }
 }
 
@@ -236,17 +158,8 @@ struct SortedProducts {
 impl SortedProducts {
     /// None when an element repeats.
     fn of(products: SpillColumn<PLACED_BYTES>, room: &SpillRoom) -> Result<Option<Self>, Error> {
-        let (mut records, mut last) = (products.sorted(), None);
-        let mut sorted = SpillQueue::new(room, MESSAGE * PLACED_BYTES);
-        while let Some(record) = records.pop()? {
-            let element: Option<GroupElement> = record.first_chunk().copied();
-            if last.is_some() && last == element {
-                return Ok(None);
-            }
-            last = element;
-            sorted.push(&record)?;
-        }
-        Ok(Some(Self { sorted, block: Vec::new(), at: 0 }))
+        let sorted = distinct(products, (room, 32, MESSAGE as u64))?;
+        Ok(sorted.map(|sorted| Self { sorted, block: Vec::new(), at: 0 }))
     }
 
     /// The next of them: as many as a message has, but for the last ones.
