@@ -76,9 +76,12 @@ impl Matcher for ManyId {
             shows_overlaps: true,
             // A position, and the row at each position of a union that may have the rows of all.
             bytes_per_row: 4 + 4 * limits::PARTIES as u64,
-            held_per_row: price::NEEDED_BYTES,
             ..MatchFeatures::SPINE
         }
+    }
+
+    fn memory(&self, rows: u64, _me: PartyId, _options: &MatchOptions) -> u64 {
+        price::NEEDED_BYTES * rows
     }
 
     fn tells(&self, sizes: &str, first: &str, _options: &MatchOptions) -> String {

@@ -107,9 +107,12 @@ impl Matcher for MultiId {
             shows_graph: true,
             contaminated: &[ContaminatedRule::Ignore, ContaminatedRule::Count, ContaminatedRule::Drop],
             bytes_per_row: price::NEEDED_BYTES,
-            held_per_row: price::NEEDED_BYTES,
             ..MatchFeatures::SPINE
         }
+    }
+
+    fn memory(&self, rows: u64, _me: PartyId, _options: &MatchOptions) -> u64 {
+        price::NEEDED_BYTES * rows
     }
 
     fn tells(&self, sizes: &str, _first: &str, options: &MatchOptions) -> String {
