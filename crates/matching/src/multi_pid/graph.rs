@@ -138,7 +138,7 @@ impl RowPairs {
     /// The row of P that is paired with a row of C; rows are asked for in their order.
     pub fn partner(&mut self, row: u32) -> Result<Option<u32>, Error> {
         let order = self.order;
-        if !self.sorted.head()?.is_some_and(|pair| order.row(pair) == row) {
+        if self.sorted.head()?.is_none_or(|pair| order.row(pair) != row) {
             return Ok(None);
         }
         Ok(self.sorted.pop()?.map(|pair| number(&pair, 1)))
