@@ -125,8 +125,8 @@ fn spools(party: &PartySetup, study: &Study, runs: usize) -> bool {
 /// A place for rows that do not fit does nothing for most studies.
 pub(crate) fn state_warning(party: &PartySetup, study: &Study, runs: usize) -> Option<String> {
     (party.state.is_some() && !spools(party, study, runs)).then(|| {
-        "`state` serves studies that match by \"pid\", \"ps3i\" or \"circuit-psi\" and one identifier, in one run, \
-         and use and keep no spine; all rows of this one have to fit into `memory`"
+        "`state` serves studies that match by \"pid\", \"ps3i\", \"collecting\" or \"circuit-psi\" and one \
+         identifier, in one run, and use and keep no spine; all rows of this one have to fit into `memory`"
             .into()
     })
 }
@@ -244,8 +244,7 @@ pub enum RowsKnown {
 }
 
 /// Refuses so many rows, of each party, where the disks of `state` and `work` do not hold what is to come of
-/// them, or their
-/// `memory` is too little; before rows are read, or where they lie in their blocks.
+/// them, or their `memory` is too little; before rows are read, or where they lie in their blocks.
 ///
 /// # Errors
 /// With the numbers, and what to do.
@@ -335,6 +334,19 @@ mod tests {
         if let Ok(other) = Study::parse("study.toml", &several) {
             assert!(passes(&other, rows, None).unwrap().is_empty(), "a table is of Private-ID");
         }
+    }
+
+    /// Among more parties each has a table, and party 0 the sets of all.
+    #[test]
+    fn each_of_three_parties_has_its_passes() {
+        let text = include_str!("../../../examples/aligned.toml");
+        let text = text.replace("\"aligned\"", "\"pid\"").replace("rows aligned\n", "");
+        let study = Study::parse("study.toml", &text).unwrap();
+        let all = passes(&study, [100_000_000, 50_000_000], None).unwrap();
+        let [first, second, third] = &all[..] else { panic!("three parties") };
+        assert_eq!(first.memory_least, memory::least([100_000_000, 200_000_000], study.compute.shards));
+        assert!(first.on_disk > second.on_disk && second.on_disk >= third.on_disk);
+        assert!(passes(&study, [1000; 2], None).unwrap().is_empty(), "they fit");
     }
 
     #[test]

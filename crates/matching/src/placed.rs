@@ -13,7 +13,8 @@ const ITEM_BYTES: u64 = 64;
 /// Items of a part, at most.
 const PART_ITEMS: u64 = 1 << 16;
 
-/// Names or elements in the order of their places: they come in any order, and are dealt to parts of that one.
+/// Names or elements in the order of their places: they come in any order, and are dealt to parts of that
+/// one.
 pub(crate) struct PlacedItems {
     deal: SpillDeal,
     /// Items of a part: whole chunks.

@@ -63,11 +63,11 @@ impl EdgeOrder {
 
 /// Numbers of rows as the first bytes of records: nearly uniform where rows are, and in their order.
 #[derive(Clone, Copy)]
-pub(super) struct RowOrder {
+pub(super) struct RowPrefix {
     shift: u32,
 }
 
-impl RowOrder {
+impl RowPrefix {
     /// Of so many rows.
     pub fn new(rows: u64) -> Self {
         Self { shift: (rows.saturating_sub(1) as u32).leading_zeros().min(u32::BITS - 1) }
@@ -113,7 +113,7 @@ struct RowEdges {
 }
 
 /// The edges of the next row.
-fn next_row(edges: &mut SortedRecords<12>, order: RowOrder, bound: u64) -> Result<Option<RowEdges>, Error> {
+fn next_row(edges: &mut SortedRecords<12>, order: RowPrefix, bound: u64) -> Result<Option<RowEdges>, Error> {
     let Some(first) = edges.pop()? else { return Ok(None) };
     let (row, top) = (order.row(&first), number(&first, 2));
     let mut all = RowEdges { row, top, conflict: false, sides: [false; 2] };
@@ -131,7 +131,7 @@ fn next_row(edges: &mut SortedRecords<12>, order: RowOrder, bound: u64) -> Resul
 /// Who is paired with whom, in the order of C's rows.
 pub(super) struct RowPairs {
     sorted: SortedRecords<8>,
-    order: RowOrder,
+    order: RowPrefix,
 }
 
 impl RowPairs {
@@ -159,7 +159,7 @@ pub(super) fn pick(
     lists: Option<u64>,
     (drop, room): (bool, &SpillRoom),
 ) -> Result<(RowPairs, MatchGraph), Error> {
-    let orders = rows.map(RowOrder::new);
+    let orders = rows.map(RowPrefix::new);
     let [at_c, at_p] = edges(cells, orders, order, room)?;
     let mut graph =
         MatchGraph { candidates: [0; 2], conflicts: [0; 2], pairs: 0, contaminated: lists.map(|_| 0) };
@@ -194,7 +194,7 @@ pub(super) fn pick(
 /// Edges by rows of C, and the same by rows of P: one for each pair of equal cells.
 fn edges(
     [mut c, mut p]: [TaggedCells; 2],
-    orders: [RowOrder; 2],
+    orders: [RowPrefix; 2],
     order: &EdgeOrder,
     room: &SpillRoom,
 ) -> Result<[SpillColumn<12>; 2], Error> {

@@ -59,7 +59,7 @@ use crate::places::OwnPlaces;
 use crate::spill::{QueueRecords, SpillColumn, SpillQueue, SpillRoom, distinct};
 use crate::tags::{PLACED_BYTES, PositionFinder, TAG_BYTES, place, tag, tagged, to_wire};
 use base::{Cost, Error, PartyId, Rng, limits};
-use graph::{RowOrder, RowPairs};
+use graph::{RowPairs, RowPrefix};
 use net::Session;
 use price::{SETTINGS_BYTES, returned};
 use rows::{NameCell, ShuffledRows, UniqueRows};
@@ -499,7 +499,7 @@ impl Party<'_> {
         mut e_c: QueueRecords<32>,
     ) -> Result<[QueueRecords<4>; 2], Error> {
         let Known { rows: [rows, _], keys: [keys, _], first } = self.sizes;
-        let (keys, by_row) = (keys as u32, RowOrder::new(rows));
+        let (keys, by_row) = (keys as u32, RowPrefix::new(rows));
         let mut order = [(); 2].map(|()| SpillQueue::new(self.room, CHUNK as usize * size_of::<u32>()));
         let (mut places, mut next_place) = (SpillColumn::<8>::new(self.room, rows), [0, first as u32]);
         while let Some(entry) = tags.pop()? {
@@ -541,7 +541,7 @@ impl Party<'_> {
         key: &Exponent,
     ) -> Result<(Labels, u64, SpillColumn<LABELLED_BYTES>), Error> {
         let [n_c, n_p] = self.sizes.rows;
-        let by_row = RowOrder::new(n_c);
+        let by_row = RowPrefix::new(n_c);
         session.step("labels", |s| {
             let mut link = s.link(self.peer);
             let only_c = link.recv_count("rows that only the peer has", n_c)?;

@@ -54,8 +54,8 @@ fn run(lists: [&Names; 2], first: Option<u64>, room: &(dyn Fn() -> SpillRoom + S
 /// Positions, what was disclosed, and bytes read.
 type Done = (Vec<u32>, MatchDisclosure, u64);
 
-/// Bytes of everything that a party may have on disk once: each of these is read once. What is sorted is there
-/// twice, as it came and in its order.
+/// Bytes of everything that a party may have on disk once: each of these is read once. What is sorted is
+/// there twice, as it came and in its order.
 fn once(rows: [u64; 2], keys: [u64; 2], union: u64, me: usize) -> u64 {
     let [n_c, _] = rows;
     let [c, p] = [0, 1].map(|party: usize| rows[party] * keys[party]);

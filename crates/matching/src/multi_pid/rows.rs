@@ -54,8 +54,8 @@ impl<'a> UniqueRows<'a> {
         Ok(this)
     }
 
-    /// Draws the order, rows below `first` in one and the others in another, and deals names to it. It and its
-    /// inverse, eight bytes per row, are in memory meanwhile.
+    /// Draws the order, rows below `first` in one and the others in another, and deals names to it. It and
+    /// its inverse, eight bytes per row, are in memory meanwhile.
     ///
     /// # Errors
     /// When a name cannot be read, or has to go to disk and cannot.
