@@ -115,7 +115,7 @@ impl MatchingArgs {
                 "ps3i, collecting or circuit-psi",
             ),
             ("backend", self.backend.is_some(), &[Ps3i, Collecting], "ps3i or collecting"),
-            ("memory", self.memory.is_some(), &[Pid, Ps3i], "pid or ps3i"),
+            ("memory", self.memory.is_some(), &[Pid, Ps3i, Collecting], "pid, ps3i or collecting"),
         ];
         match rules.iter().find(|(_, given, of, _)| *given && !of.contains(&self.protocol)) {
             None => Ok(()),

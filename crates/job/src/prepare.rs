@@ -6,7 +6,7 @@ use crate::memory;
 use crate::spool::{check_room, spool_room, state_warning};
 use base::{Error, PartyId, Roster, limits};
 use data::{DataLocation, InputReport, RowStore, Rows, read_rows};
-use matching::{ContaminatedRule, MatchFeatures, RowInfluence, spill};
+use matching::{ContaminatedRule, RowInfluence, spill};
 use net::Identity;
 use num_traits::Zero;
 use privacy::dummies;
@@ -201,7 +201,7 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
     let room = spool_room(party, first, built.len())?;
     let data = DataLocation { path: &party.data, store: &party.store };
     let (rows, inputs) = read_rows(data, first, place(first, party), room.as_ref())?;
-    check_memory(party, &rows, &inputs, (built.len() as u64, &first.matching.matcher.features()))?;
+    check_memory(party, &rows, &inputs, (built.len() as u64, first))?;
     if rows.spool().is_some() {
         // The peer's are not known yet: as many.
         check_room(party, first, place(first, party), [rows.len(); 2], true)?;
@@ -340,14 +340,15 @@ fn check_memory(
     party: &PartySetup,
     rows: &RowStore,
     inputs: &InputReport,
-    (runs, features): (u64, &MatchFeatures),
+    (runs, study): (u64, &Study),
 ) -> Result<(), Error> {
-    let need = match rows.spool() {
-        None => inputs.memory + runs * features.bytes_per_row * rows.len(),
-        Some(_) => match features.held_per_row * rows.len() {
-            ..=spill::MEMORY_MIN => 0,
-            held => memory::with_room(held, rows.len(), party.memory),
-        },
+    let matching = &study.matching;
+    let (me, keys, options) = (place(study, party), matching.identifiers.len() as u64, matching.options());
+    let [at_hand, in_state] = matching.matcher.needs(me, rows.len(), keys, &options);
+    let need = match (rows.spool(), in_state) {
+        (None, _) => inputs.memory.saturating_add(runs.saturating_mul(at_hand)),
+        (Some(_), ..=spill::MEMORY_MIN) => 0,
+        (Some(_), held) => memory::with_room(held, rows.len(), party.memory),
     };
     if need <= party.memory {
         return Ok(());
@@ -356,7 +357,8 @@ fn check_memory(
         _ if rows.spool().is_some() => "raise it: so much of this match cannot be moved to `state`",
         None => "raise it, or name a place for what does not fit: `state`",
         Some(_) => {
-            "raise it: this match, a spine kept or used, or several runs at a time need all rows there"
+            "raise it: this match, one by several identifiers, a spine kept or used, or several runs at a \
+             time need all rows there"
         }
     };
     const MIB: u64 = 1 << 20;

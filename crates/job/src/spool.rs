@@ -110,8 +110,8 @@ fn spools(party: &PartySetup, study: &Study, runs: usize) -> bool {
 /// A place for rows that do not fit does nothing for most studies.
 pub(crate) fn state_warning(party: &PartySetup, study: &Study, runs: usize) -> Option<String> {
     (party.state.is_some() && !spools(party, study, runs)).then(|| {
-        "`state` serves studies of two parties that match by \"pid\" or \"ps3i\" and one identifier, and use \
-         and keep no spine; all rows of this one have to fit into `memory`"
+        "`state` serves studies of two parties that match by \"pid\", \"ps3i\" or \"collecting\" and one \
+         identifier, and use and keep no spine; all rows of this one have to fit into `memory`"
             .into()
     })
 }
@@ -194,7 +194,7 @@ pub fn passes(
 ) -> Result<Vec<SpoolPasses>, Error> {
     let mut all = Vec::new();
     // What a network of shares writes is not in the table.
-    if !study_spools(study) || study.matching.matcher.features().held_per_row > 0 {
+    if !study_spools(study) || study.matching.matcher.features().form.shared().is_some() {
         return Ok(all);
     }
     for (i, member) in study.parties.iter().enumerate() {

@@ -47,6 +47,12 @@ pub trait Matcher: Sync {
     /// dearest.
     fn estimate(&self, rows: &[u64], keys: u64, options: &MatchOptions) -> MatchEstimate;
 
+    /// Bytes of memory that matching and aligning so many own rows takes at least, with a peer of the same
+    /// size: where rows are in memory, and where they are in state and it has what it cannot move to disk.
+    fn needs(&self, _me: PartyId, rows: u64, _keys: u64, _options: &MatchOptions) -> [u64; 2] {
+        [120 * rows, 0]
+    }
+
     /// One owner's part, with the others of the session. `payload` has a row per own row, at a party whose
     /// values become shares.
     ///
@@ -133,7 +139,7 @@ pub struct MatchFeatures {
     /// Whether a match that was cut can go on: [`MatchOptions::resume`].
     pub resumes: bool,
     /// Whether it reads identifiers and payload in their order, a few times, and moves what does not fit its
-    /// memory to disk, but for [`MatchFeatures::held_per_row`].
+    /// memory to disk, but for what it [`Matcher::needs`].
     pub streams: bool,
     /// Whether its spine can be kept for later studies.
     pub keeps_spine: bool,
@@ -153,11 +159,6 @@ pub struct MatchFeatures {
     pub keeps_repeats: bool,
     /// What may become of contaminated rows.
     pub contaminated: &'static [ContaminatedRule],
-    /// Bytes that matching and aligning take per own row, with a peer of the same size.
-    pub bytes_per_row: u64,
-    /// Bytes per own row that it cannot move to disk, with a peer of the same size, as a part of the memory
-    /// that it needs.
-    pub held_per_row: u64,
 }
 
 impl MatchFeatures {
@@ -179,8 +180,6 @@ impl MatchFeatures {
         slots: false,
         keeps_repeats: false,
         contaminated: &[ContaminatedRule::Ignore],
-        bytes_per_row: 120,
-        held_per_row: 0,
     };
     /// Shares of the values of both parties, with dummies.
     pub(crate) const SHARES: Self =
@@ -325,8 +324,8 @@ pub struct MatchOptions {
     pub threads: usize,
     /// The most rows accepted from each peer, dummies included.
     pub peer_rows_max: u64,
-    /// The most bytes of memory for columns; none: no bound. Private-ID and PS3I of two parties move columns
-    /// beyond it to disk, the others refuse.
+    /// The most bytes of memory for columns; none: no bound. Private-ID by one identifier, PS3I and
+    /// Collecting move columns beyond it to disk, the others refuse.
     pub memory: Option<u64>,
     /// Where columns go beyond `memory`, in files without a name; none: the system's folder for temporary
     /// files.

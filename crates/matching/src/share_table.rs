@@ -17,12 +17,44 @@ pub struct ShareTable {
     blocks: Box<SpillQueue>,
 }
 
-/// The block of a [`ShareTable`] that a reader has met last. One reader reads one table.
+/// The blocks of a [`ShareTable`] that a reader has met last. One reader reads one table.
 #[derive(Default)]
 pub struct ShareBlock {
-    /// Its number, counted from 1.
-    number: u64,
-    bytes: Vec<u8>,
+    /// With their numbers, the one met last behind the others.
+    met: Vec<(u64, Vec<u8>)>,
+    /// Rows that are read once for every field, one field after the other.
+    span: u64,
+}
+
+impl ShareBlock {
+    /// Says that so many neighbouring rows are read over and over, field by field: they are loaded once.
+    pub fn go_over(&mut self, rows: u64) {
+        self.span = self.span.max(rows);
+    }
+
+    /// The bytes of a block, which `load` loads.
+    fn block(
+        &mut self,
+        number: u64,
+        block_rows: u64,
+        load: impl FnOnce(&mut Vec<u8>) -> Result<(), Error>,
+    ) -> Result<&[u8], Error> {
+        if self.met.last().is_none_or(|(last, _)| *last != number) {
+            let next = match self.met.iter().position(|(known, _)| *known == number) {
+                Some(at) => self.met.remove(at),
+                None => {
+                    // Those that a span touches, wherever it begins.
+                    let most = self.span.div_ceil(block_rows) as usize + 1;
+                    let full = self.met.len() >= most;
+                    let mut bytes = if full { self.met.remove(0).1 } else { Vec::new() };
+                    load(&mut bytes)?;
+                    (number, bytes)
+                }
+            };
+            self.met.push(next);
+        }
+        Ok(&self.met.last().expect("it was put there").1)
+    }
 }
 
 impl ShareTable {
@@ -79,16 +111,12 @@ impl ShareTable {
     /// # Panics
     /// When there is no such row or field.
     pub fn get(&self, row: u64, field: usize, block: &mut ShareBlock) -> Result<u128, Error> {
-        let number = row / self.block_rows + 1;
-        if block.number != number {
-            block.number = 0;
-            self.blocks.block(number as usize - 1, &mut block.bytes)?;
-            block.number = number;
-        }
+        let number = row / self.block_rows;
+        let bytes = block.block(number, self.block_rows, |into| self.blocks.block(number as usize, into))?;
         let range = self.layout.range(field);
         let start = (row % self.block_rows) as usize * self.layout.row_bytes() + range.start;
         let mut word = [0; 16];
-        word[..range.len()].copy_from_slice(&block.bytes[start..start + range.len()]);
+        word[..range.len()].copy_from_slice(&bytes[start..start + range.len()]);
         Ok(u128::from_le_bytes(word))
     }
 
@@ -137,6 +165,17 @@ mod tests {
             }
             assert_eq!(room.bytes_read() > 0, memory.is_some());
         }
+        // Field after field over many rows, everything is loaded once.
+        let room = SpillRoom::new(Some(1), None);
+        let shares = ShareTable::of(&table, &room).unwrap();
+        let mut block = ShareBlock::default();
+        block.go_over(10_000);
+        for from in (0..100_000).step_by(10_000) {
+            for (field, row) in (0..2).flat_map(|field| (from..from + 10_000).map(move |row| (field, row))) {
+                assert_eq!(shares.get(row, field, &mut block).unwrap(), table.get(row, field));
+            }
+        }
+        assert!(room.bytes_read() > 0 && room.bytes_read() <= table.bytes().len() as u64);
         let room = SpillRoom::new(None, None);
         let nothing = ShareTable::zeros(PayloadLayout::default(), 7, &room).unwrap();
         assert_eq!((nothing.rows(), nothing.whole().unwrap().rows()), (7, 7));

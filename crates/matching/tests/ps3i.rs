@@ -2,7 +2,7 @@
 
 mod common;
 
-use base::Seed;
+use base::{PartyId, Seed};
 use common::{Column, ids};
 use matching::dummies::Dummies;
 use matching::{InnerJoin, MatchOptions, Matcher, PayloadLayout, PayloadTable, ShareBackend, TableField};
@@ -128,10 +128,10 @@ fn what_does_not_fit_lies_on_disk_and_changes_nothing() {
 #[test]
 fn what_has_to_be_in_memory_is_named() {
     let options = MatchOptions::default();
-    let features = InnerJoin.features();
-    assert!(features.streams && features.held_per_row == features.bytes_per_row);
+    assert!(InnerJoin.features().streams);
     for rows in [1_000_000, 10_000_000] {
-        assert_eq!(matching::ps3i::memory([rows, 5], &options), features.held_per_row * rows);
+        let needs = InnerJoin.needs(PartyId(0), rows, 1, &options);
+        assert_eq!(needs, [matching::ps3i::memory([rows, 5], &options); 2]);
     }
     assert!(matching::ps3i::memory([10_000_000; 2], &options) < 1 << 30, "half of 2 GiB");
     let paillier = MatchOptions { backend: ShareBackend::Paillier, ..options };

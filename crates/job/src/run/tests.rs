@@ -214,7 +214,14 @@ fn every_protocol_gives_the_same_exact_totals() {
 #[test]
 fn rows_outside_memory_give_the_same_exact_totals() {
     let world = World::new();
-    for (protocol, more) in [("pid", ""), ("ps3i", "dummies = \"off\""), ("ps3i", "")] {
+    let cases = [
+        ("pid", ""),
+        ("ps3i", "dummies = \"off\""),
+        ("ps3i", ""),
+        ("collecting", "slots = 1"),
+        ("collecting", "slots = 3\ndummies = \"off\"\ncontaminated = \"drop\""),
+    ];
+    for (protocol, more) in cases {
         let parties = world.parties(&world.matching(protocol, ID, more), &|party| {
             party.memory = 8 << 10;
             let state = format!("{}-{protocol}-{}-state", party.as_party, more.len());

@@ -2,7 +2,7 @@
 //! spine, which takes minutes where there are many, and its peer must not take that for silence.
 
 use base::{Cost, Error};
-use matching::MatchSizes;
+use matching::{MatchSizes, OutputForm};
 use net::Session;
 use study::Study;
 
@@ -22,10 +22,11 @@ pub(crate) struct LayoutPulses {
 }
 
 impl LayoutPulses {
-    /// After a match of these sizes.
+    /// After a match of these sizes. Shares lie in their order already.
     pub fn of(study: &Study, sizes: &MatchSizes) -> Self {
-        let one_name = study.matching.identifiers.len() == 1;
-        let lays_out = study.matching.matcher.features().streams && one_name && !study.only_matches();
+        let (features, one_name) = (study.matching.matcher.features(), study.matching.identifiers.len() == 1);
+        let spine = features.form == OutputForm::Spine;
+        let lays_out = features.streams && spine && one_name && !study.only_matches();
         match sizes.rows[..] {
             [first, second] if lays_out => Self::new(first.max(second), PULSE_ROWS),
             _ => Self::new(0, PULSE_ROWS),
@@ -115,6 +116,8 @@ mod tests {
         let pulses = |rows: [u64; 2]| LayoutPulses::of(&study, &MatchSizes::apart(&rows, 1)).all;
         assert_eq!([[0, 0], [1 << 18, PULSE_ROWS / 2 - 1]].map(pulses), [0, 0]);
         assert_eq!(pulses([5, 3 * PULSE_ROWS]), 6);
+        let joins = Study::parse("study.toml", &LIFT.replace("\"pid\"", "\"ps3i\"")).unwrap();
+        assert_eq!(LayoutPulses::of(&joins, &MatchSizes::apart(&[PULSE_ROWS; 2], 1)).all, 0, "no columns");
         assert_eq!(LayoutPulses::of(&study, &MatchSizes::apart(&[PULSE_ROWS; 3], 1)).all, 0);
     }
 }

@@ -90,7 +90,11 @@ impl Matcher for PrivateId {
     }
 
     fn features(&self) -> MatchFeatures {
-        MatchFeatures { resumes: true, streams: true, bytes_per_row: 12, ..MatchFeatures::SPINE }
+        MatchFeatures { resumes: true, streams: true, ..MatchFeatures::SPINE }
+    }
+
+    fn needs(&self, _me: PartyId, rows: u64, _keys: u64, _options: &MatchOptions) -> [u64; 2] {
+        [12 * rows, 0]
     }
 
     fn tells(&self, sizes: &str, _first: &str, _options: &MatchOptions) -> String {

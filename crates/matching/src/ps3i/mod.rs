@@ -43,12 +43,12 @@ use crate::matcher::{
     MatchSizes, Matcher, PairSizes, ShareBackend,
 };
 use crate::memory::check;
-use crate::moves::PayloadMoves;
+use crate::moves::{EntryMap, PayloadMoves};
 use crate::paillier;
 use crate::payload::{JoinedPart, JoinedShares, ValidEntries};
 use crate::spill::SpillRoom;
 use crate::terms::PayloadVector;
-use base::{Cost, Error};
+use base::{Cost, Error, PartyId};
 use net::Session;
 
 /// PS3I.
@@ -60,14 +60,11 @@ impl Matcher for InnerJoin {
     }
 
     fn features(&self) -> MatchFeatures {
-        let bytes = price::NEEDED_BYTES;
-        MatchFeatures {
-            streams: true,
-            backends: true,
-            bytes_per_row: bytes,
-            held_per_row: bytes,
-            ..MatchFeatures::SHARES
-        }
+        MatchFeatures { streams: true, backends: true, ..MatchFeatures::SHARES }
+    }
+
+    fn needs(&self, _me: PartyId, rows: u64, _keys: u64, _options: &MatchOptions) -> [u64; 2] {
+        [price::NEEDED_BYTES * rows; 2]
     }
 
     fn tells(&self, sizes: &str, _first: &str, _options: &MatchOptions) -> String {
@@ -103,7 +100,8 @@ impl Matcher for InnerJoin {
         let matched = pairs.picks.len() as u64;
         let vector = PayloadVector::new(*payload, &pairs.places, options)?;
         let (steps, entries) = (["payload-0", "payload-1"], [matched; 2]);
-        let moves = PayloadMoves { steps, rows, entries, extends: false, map: &pairs.picks, room };
+        let moves =
+            PayloadMoves { steps, rows, entries, extends: false, map: EntryMap::Held(&pairs.picks), room };
         let parts = moves.run(session, &vector, options)?;
         let joined = JoinedShares {
             rows: matched,
