@@ -348,23 +348,6 @@ fn what_a_match_holds_of_rows_in_the_state_has_to_fit() {
     }
 }
 
-/// By several identifiers all rows are held, whatever `state` is: what does not fit is refused, with a reason.
-#[test]
-fn rows_of_several_identifiers_are_held_in_memory() {
-    let both = "identifiers = [ { name = \"id\" }, { name = \"impressions\" } ]";
-    let world = world(3000, &|s| {
-        let s = s.replace("protocol = \"pid\"", "protocol = \"collecting\"");
-        let at = s.find("identifiers = [").expect("it matches by something");
-        let end = at + s[at..].find('\n').expect("a line");
-        format!("{}{both}{}", &s[..at], &s[end..])
-    });
-    let mut party = world.parties[0].clone();
-    party.memory = 64 << 10;
-    party.state = Some(world.folder.path().join("state").display().to_string());
-    let error = job::run::check(&party).err().expect("3,000 rows need more").to_string();
-    assert!(error.contains("by several identifiers"), "{error}");
-}
-
 #[test]
 fn a_name_the_study_does_not_know() {
     let world = world(100, &|s| s);

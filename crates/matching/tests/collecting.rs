@@ -8,7 +8,10 @@ use base::{Error, PartyId, Rng, Seed};
 use lists::{Data, Outcome, both, data, expected, layouts, options, random, reference};
 use matching::collecting::{CONTAMINATED, COUNTED, LOST, SlotSizes, TEST, memory};
 use matching::dummies::Dummies;
-use matching::{CollectingJoin, JoinedPart, MatchOptions, Matcher, ShareBackend, ValidEntries};
+use matching::{
+    CollectingJoin, JoinedPart, MatchOptions, Matcher, PayloadLayout, PayloadTable, ShareBackend, TableField,
+    ValidEntries,
+};
 use net::cluster::Cluster;
 use ot::OtKind;
 use std::collections::{BTreeMap, BTreeSet};
@@ -179,14 +182,25 @@ fn what_does_not_fit_is_refused() {
     assert!(refused(&data, [&other, &options])[0].contains("declare the sizes public and turn dummies off"));
 }
 
-/// Shares, taken slots and what was said, of rows whose names, payload and slots fit nowhere near `memory`.
+/// Shares, taken slots and what was said, of rows whose identifiers, payload and slots fit nowhere near
+/// `memory`.
 fn with_memory(data: &Data, memory: Option<u64>, scratch: &Path) -> Result<Vec<(Vec<u8>, u64)>, Vec<String>> {
-    let options =
-        MatchOptions { slots: 2, degree: 2, memory, scratch: Some(scratch.to_path_buf()), ..options() };
-    let own = MatchOptions { lists: Some(3000), ..options.clone() };
+    let wide = (0..6).flat_map(|_| [TableField::number(16), TableField::bits(9)]);
+    let layout = PayloadLayout::new(wide).unwrap();
     let done = Cluster::new(2, 43).run(|session| {
-        let options = if session.me() == PartyId(0) { &own } else { &options };
-        let outcome = lists::work(session, data, options)?;
+        let me = session.me().index();
+        let options = MatchOptions {
+            slots: 2,
+            degree: 2,
+            lists: (me == 0).then_some(1000),
+            memory,
+            scratch: Some(scratch.to_path_buf()),
+            layouts: [layout.clone(), layout.clone()],
+            ..options()
+        };
+        let mut payload = PayloadTable::zeros(layout.clone(), data.rows(me) as u64)?;
+        (0..payload.rows()).for_each(|row| payload.set(row, 2, u128::from(row) << 60));
+        let outcome = CollectingJoin.run(session, &lists::Side(data, me), Some(&payload), &options)?;
         let mut said = format!("{:?}", outcome.disclosed).into_bytes();
         let joined = outcome.shares()?;
         for part in &joined.parts {
@@ -194,6 +208,7 @@ fn with_memory(data: &Data, memory: Option<u64>, scratch: &Path) -> Result<Vec<(
             said.extend_from_slice(table.whole()?.bytes());
         }
         if let ValidEntries::Mine(valid) = &joined.valid {
+            assert!(valid.iter().map(|word| word.count_ones()).sum::<u32>() > 500);
             said.extend(valid.iter().flat_map(|word| word.to_le_bytes()));
         }
         Ok((said, session.traffic().sent("")))
@@ -205,15 +220,17 @@ fn with_memory(data: &Data, memory: Option<u64>, scratch: &Path) -> Result<Vec<(
 #[test]
 fn what_does_not_fit_lies_on_disk_and_changes_nothing() {
     let mut rng = Seed::from_bytes([11; 32]).into_rng();
-    // Distinct between the lists of party 0: an identifier ends in the row's list.
+    // Distinct between the lists of party 0: a long identifier ends in the row's list.
     let mut side = |rows: usize, own: bool| -> Vec<Vec<String>> {
         let id = |rng: &mut Rng, row: usize| match rng.below(4) {
             0 => String::new(),
-            _ => format!("{}-{}", rng.below(9_000), if own { usize::from(row < 3000) } else { row % 2 }),
+            _ => {
+                format!("{:0>300}-{}", rng.below(3_000), if own { usize::from(row < 1000) } else { row % 2 })
+            }
         };
         (0..rows).map(|row| (0..2).map(|_| id(&mut rng, row)).collect()).collect()
     };
-    let data = Data::new([side(9_000, true), side(11_000, false)], 2);
+    let data = Data::new([side(2_600, true), side(3_000, false)], 2);
     let scratch = tempfile::tempdir().unwrap();
     let whole = with_memory(&data, None, scratch.path()).unwrap();
     assert!(with_memory(&data, Some(2 << 20), scratch.path()).unwrap() == whole);

@@ -236,6 +236,18 @@ fn rows_outside_memory_give_the_same_exact_totals() {
     }
 }
 
+/// By several identifiers all rows are held, whatever `state` is: what does not fit is refused, with a reason.
+#[test]
+fn rows_of_several_identifiers_are_held_in_memory() {
+    let world = World::new();
+    let [party, _] = world.parties(&world.matching("collecting", BOTH, "slots = 2"), &|party| {
+        party.memory = 8 << 10;
+        party.state = Some(world.folder.path().join("state").display().to_string());
+    });
+    let error = check(&party).err().expect("300 rows need more").to_string();
+    assert!(error.contains("raise it: this match, one by several identifiers, "), "{error}");
+}
+
 #[test]
 fn a_rerun_of_a_match_shows_the_same_sizes_and_is_charged_once() {
     let world = World::new();
