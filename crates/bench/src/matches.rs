@@ -115,7 +115,12 @@ impl MatchingArgs {
                 "ps3i, collecting or circuit-psi",
             ),
             ("backend", self.backend.is_some(), &[Ps3i, Collecting], "ps3i or collecting"),
-            ("memory", self.memory.is_some(), &[Pid, Ps3i, CircuitPsi], "pid, ps3i or circuit-psi"),
+            (
+                "memory",
+                self.memory.is_some(),
+                &[Pid, Ps3i, Collecting, CircuitPsi],
+                "pid, ps3i, collecting or circuit-psi",
+            ),
         ];
         match rules.iter().find(|(_, given, of, _)| *given && !of.contains(&self.protocol)) {
             None => Ok(()),

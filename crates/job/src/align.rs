@@ -49,6 +49,11 @@ impl Aligned {
         Ok(Self { rows, places: SpinePlaces::AtHand(spine), recent: RecentBlocks::default() })
     }
 
+    /// These rows of those in memory, in this order.
+    pub(crate) fn ordered(rows: Arc<RowStore>, order: Vec<u32>) -> Self {
+        Self { rows, places: SpinePlaces::AtHand(order), recent: RecentBlocks::default() }
+    }
+
     /// The same for rows that are not in memory: their columns are laid out along the spine, for so many
     /// worker lanes that read them at once, within these bytes of memory. Tells `dealt` how many rows have
     /// been dealt: each is twice.

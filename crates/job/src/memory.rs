@@ -90,7 +90,7 @@ fn stays(memory: u64, rows: u64) -> u64 {
 
 /// What a party of `memory` needs in all for a match to have so much room, for so many own rows in state.
 pub(crate) fn with_room(room: u64, rows: u64, memory: u64) -> u64 {
-    stays(memory, rows) + 2 * room
+    stays(memory, rows).saturating_add(room.saturating_mul(2))
 }
 
 /// Refuses rows in state where even that is more than may be taken.

@@ -376,7 +376,7 @@ fn check_memory(
     needs: &MatchNeeds,
 ) -> Result<(), Error> {
     let need = match rows.spool() {
-        None => inputs.memory + runs * needs.memory,
+        None => inputs.memory.saturating_add(runs.saturating_mul(needs.memory)),
         Some(_) if needs.held == 0 => 0,
         Some(_) => memory::with_room(needs.held, rows.len(), party.memory),
     };
@@ -387,7 +387,8 @@ fn check_memory(
         _ if rows.spool().is_some() => "raise it: so much of this match cannot be moved to `state`",
         None => "raise it, or name a place for what does not fit: `state`",
         Some(_) => {
-            "raise it: this match, a spine kept or used, or several runs at a time need all rows there"
+            "raise it: this match, one by several identifiers, a spine kept or used, or several runs at a \
+             time need all rows there"
         }
     };
     const MIB: u64 = 1 << 20;

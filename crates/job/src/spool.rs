@@ -3,7 +3,7 @@
 use crate::memory::{self, MemoryShares};
 use base::{Error, PartyId};
 use data::{DataLocation, RowShape, SpoolRoom};
-use matching::{ContaminatedRule, MatchDisk, OutputForm};
+use matching::{MatchDisk, OutputForm};
 use page::numbers::bytes;
 use serde::Serialize;
 use std::os::unix::fs::MetadataExt;
@@ -73,8 +73,7 @@ struct SpoolSizes {
 pub(crate) fn study_spools(study: &Study) -> bool {
     let matching = &study.matching;
     let streams = matching.matcher.features().streams && matching.identifiers.len() == 1;
-    let by_arm = matching.contaminated != ContaminatedRule::Ignore;
-    streams && !by_arm && !study.only_matches()
+    streams && !study.only_matches()
 }
 
 /// Rows of each party where party 0 has the first number of them, and every other one the second.

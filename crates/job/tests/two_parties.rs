@@ -332,17 +332,20 @@ fn too_little_memory_is_an_error_before_anything_is_sent() {
     assert!(error.contains("need about 1 MiB") && error.contains("allows 0 MiB"), "{error}");
 }
 
-/// Of what PS3I cannot move to disk it says so before anything is sent.
+/// Of what PS3I and Collecting cannot move to disk they say so before anything is sent.
 #[test]
 fn what_a_match_holds_of_rows_in_the_state_has_to_fit() {
-    let world = world(50_000, &|s| s.replace("protocol = \"pid\"", "protocol = \"ps3i\""));
-    let mut party = world.parties[0].clone();
-    party.memory = 1 << 20;
-    party.state = Some(world.folder.path().join("state").display().to_string());
-    let error = job::run::check(&party).err().expect("50,000 rows need 5 MiB").to_string();
-    assert!(error.contains("so much of this match cannot be moved to `state`"), "{error}");
-    party.memory = 8 << 20;
-    job::run::check(&party).unwrap();
+    for (protocol, need) in [("protocol = \"ps3i\"", 6), ("protocol = \"collecting\"\nslots = 2", 9)] {
+        let world = world(50_000, &|s| s.replace("protocol = \"pid\"", protocol));
+        let mut party = world.parties[0].clone();
+        party.memory = 1 << 20;
+        party.state = Some(world.folder.path().join("state").display().to_string());
+        let error = job::run::check(&party).err().expect("50,000 rows need more").to_string();
+        assert!(error.contains(&format!("need about {need} MiB")), "{error}");
+        assert!(error.contains("so much of this match cannot be moved to `state`"), "{error}");
+        party.memory = 16 << 20;
+        job::run::check(&party).unwrap();
+    }
 }
 
 /// So does circuit-PSI, of which each party holds something else.

@@ -45,7 +45,7 @@ pub trait Matcher: Sync {
 
     /// The least [`MatchOptions::memory`] for so many own rows with a peer of as many, where the protocol moves
     /// what does not fit to disk; no more than [`crate::spill::MEMORY_MIN`] where that is all of it.
-    fn memory(&self, _rows: u64, _me: PartyId, _options: &MatchOptions) -> u64 {
+    fn memory(&self, _me: PartyId, _rows: u64, _keys: u64, _options: &MatchOptions) -> u64 {
         crate::spill::MEMORY_MIN
     }
 

@@ -9,10 +9,11 @@ use crate::matcher::{MatchOptions, ShareBackend};
 use crate::paillier::{self, PayloadGiver};
 use crate::permute::{ExtendedMap, PlaneRows, SwitchSettings, Switchboard, extended, network};
 use crate::share_table::ShareTable;
-use crate::spill::SpillRoom;
+use crate::spill::{SpillQueue, SpillRoom};
 use crate::terms::PayloadVector;
 use base::{Error, PartyId};
 use net::Session;
+use zeroize::Zeroizing;
 
 /// What both vectors become.
 pub(crate) struct PayloadMoves<'a> {
@@ -26,9 +27,39 @@ pub(crate) struct PayloadMoves<'a> {
     /// past the entries are dropped.
     pub extends: bool,
     /// The row of the peer's vector in each of its entries.
-    pub map: &'a [u32],
+    pub map: EntryMap<'a>,
     /// Where rows and shares go that do not fit into memory.
     pub room: &'a SpillRoom,
+}
+
+/// A row for every entry.
+#[derive(Clone, Copy)]
+pub(crate) enum EntryMap<'a> {
+    /// In memory.
+    Held(&'a [u32]),
+    /// Little-endian numbers in blocks of whole ones.
+    Queued(&'a SpillQueue),
+}
+
+impl EntryMap<'_> {
+    /// Hands out the row of each entry, in order.
+    fn each(self, take: &mut dyn FnMut(u32) -> Result<(), Error>) -> Result<(), Error> {
+        match self {
+            Self::Held(rows) => rows.iter().try_for_each(|row| take(*row)),
+            Self::Queued(queue) => queue.each_block(|block| {
+                block.as_chunks().0.iter().try_for_each(|row| take(u32::from_le_bytes(*row)))
+            }),
+        }
+    }
+
+    fn whole(self) -> Result<Zeroizing<Vec<u32>>, Error> {
+        let mut rows = Zeroizing::new(Vec::new());
+        self.each(&mut |row| {
+            rows.push(row);
+            Ok(())
+        })?;
+        Ok(rows)
+    }
 }
 
 impl PayloadMoves<'_> {
@@ -66,11 +97,8 @@ impl PayloadMoves<'_> {
         let expected = gates(0).max(gates(1));
         let mut board =
             session.step("ot", |s| Switchboard::new(s, options.ot.unwrap_or_default(), expected))?;
-        // Where rows change their number, they are in memory.
-        let roomy = SpillRoom::new(None, None);
-        let rows_room = if self.extends { &roomy } else { self.room };
         let give = |s: &mut Session, board: &mut Switchboard| {
-            let (own, entries) = (own.rows(rows_room)?, self.entries[mine] as usize);
+            let (own, entries) = (own.rows(self.room)?, self.entries[mine] as usize);
             match extends(mine) {
                 true => board.serve_extension(s, own, entries)?,
                 false => board.serve_permutation(s, own)?,
@@ -80,10 +108,13 @@ impl PayloadMoves<'_> {
         let take = |s: &mut Session, board: &mut Switchboard| {
             let rows = self.rows[theirs] as usize;
             let settings = match extends(theirs) {
-                true => TakerMap::Extended(ExtendedMap::new(rows, self.map)?),
-                false => TakerMap::Permutation(network::route_in_place(completed(self.map, rows))?),
+                true => {
+                    let (slots, map) = (self.entries[theirs] as usize, self.map);
+                    TakerMap::Extended(ExtendedMap::within(self.room, [rows, slots], |take| map.each(take))?)
+                }
+                false => TakerMap::Permutation(network::route_in_place(completed(self.map, rows)?)?),
             };
-            let zeros = PlaneRows::zeros_within(rows_room, &options.layouts[theirs], rows)?;
+            let zeros = PlaneRows::zeros_within(self.room, &options.layouts[theirs], rows)?;
             match settings {
                 TakerMap::Extended(map) => board.extend(s, zeros, map)?,
                 TakerMap::Permutation(settings) => board.permute(s, zeros, settings)?,
@@ -106,8 +137,8 @@ impl PayloadMoves<'_> {
             ShareTable::of(&giver.give(s, &own, self.entries[mine])?, self.room)
         };
         let take = |s: &mut Session, (): &mut ()| {
-            let (layout, rows) = (&options.layouts[theirs], self.rows[theirs]);
-            ShareTable::of(&paillier::take(s, layout, rows, self.map, options.threads)?, self.room)
+            let (layout, rows, map) = (&options.layouts[theirs], self.rows[theirs], self.map.whole()?);
+            ShareTable::of(&paillier::take(s, layout, rows, &map, options.threads)?, self.room)
         };
         self.both(session, &mut (), give, take)
     }
@@ -137,11 +168,13 @@ enum TakerMap {
 }
 
 /// A permutation that begins with the picks; what follows them is dropped later.
-fn completed(picks: &[u32], rows: usize) -> Vec<u32> {
-    let mut free = vec![true; rows];
-    picks.iter().for_each(|&pick| free[pick as usize] = false);
-    let rest = (0..rows as u32).filter(|&row| free[row as usize]);
-    let mut all = Vec::with_capacity(rows);
-    all.extend(picks.iter().copied().chain(rest));
-    all
+fn completed(picks: EntryMap<'_>, rows: usize) -> Result<Vec<u32>, Error> {
+    let (mut free, mut all) = (vec![true; rows], Vec::with_capacity(rows));
+    picks.each(&mut |pick| {
+        free[pick as usize] = false;
+        all.push(pick);
+        Ok(())
+    })?;
+    all.extend((0..rows as u32).filter(|&row| free[row as usize]));
+    Ok(all)
 }

@@ -4,14 +4,18 @@ mod common;
 #[path = "common/lists.rs"]
 mod lists;
 
-use base::{Error, Seed};
+use base::{Error, PartyId, Rng, Seed};
 use lists::{Data, Outcome, both, data, expected, layouts, options, random, reference};
-use matching::collecting::{CONTAMINATED, COUNTED, LOST, SlotSizes, TEST};
+use matching::collecting::{CONTAMINATED, COUNTED, LOST, SlotSizes, TEST, memory};
 use matching::dummies::Dummies;
-use matching::{CollectingJoin, MatchOptions, Matcher, ShareBackend};
+use matching::{
+    CollectingJoin, JoinedPart, MatchOptions, Matcher, PayloadLayout, PayloadTable, ShareBackend, TableField,
+    ValidEntries,
+};
 use net::cluster::Cluster;
 use ot::OtKind;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 fn check_price(outcome: &Outcome, options: &MatchOptions) {
     let options = MatchOptions { layouts: layouts(), ..options.clone() };
@@ -176,6 +180,84 @@ fn what_does_not_fit_is_refused() {
     assert!(refused(&data, [&options, &other])[1].contains("the first rows of party 0 may be list T"));
     other.dummies = Some(Dummies::usual(&Seed::from_bytes([1; 32])));
     assert!(refused(&data, [&other, &options])[0].contains("declare the sizes public and turn dummies off"));
+}
+
+/// Shares, taken slots and what was said, of rows whose identifiers, payload and slots fit nowhere near
+/// `memory`.
+fn with_memory(data: &Data, memory: Option<u64>, scratch: &Path) -> Result<Vec<(Vec<u8>, u64)>, Vec<String>> {
+    let wide = (0..6).flat_map(|_| [TableField::number(16), TableField::bits(9)]);
+    let layout = PayloadLayout::new(wide).unwrap();
+    let done = Cluster::new(2, 43).run(|session| {
+        let me = session.me().index();
+        let options = MatchOptions {
+            slots: 2,
+            degree: 2,
+            lists: (me == 0).then_some(1000),
+            memory,
+            scratch: Some(scratch.to_path_buf()),
+            layouts: [layout.clone(), layout.clone()],
+            ..options()
+        };
+        let mut payload = PayloadTable::zeros(layout.clone(), data.rows(me) as u64)?;
+        (0..payload.rows()).for_each(|row| payload.set(row, 2, u128::from(row) << 60));
+        let outcome = CollectingJoin.run(session, &lists::Side(data, me), Some(&payload), &options)?;
+        let mut said = format!("{:?}", outcome.disclosed).into_bytes();
+        let joined = outcome.shares()?;
+        for part in &joined.parts {
+            let JoinedPart::Shared(table) = part else { panic!("both payloads are shared") };
+            said.extend_from_slice(table.whole()?.bytes());
+        }
+        if let ValidEntries::Mine(valid) = &joined.valid {
+            assert!(valid.iter().map(|word| word.count_ones()).sum::<u32>() > 500);
+            said.extend(valid.iter().flat_map(|word| word.to_le_bytes()));
+        }
+        Ok((said, session.traffic().sent("")))
+    });
+    let errors: Vec<_> = done.iter().filter_map(|d| d.as_ref().err()).map(ToString::to_string).collect();
+    done.into_iter().collect::<Result<Vec<_>, _>>().map_err(|_| errors)
+}
+
+#[test]
+fn what_does_not_fit_lies_on_disk_and_changes_nothing() {
+    let mut rng = Seed::from_bytes([11; 32]).into_rng();
+    // Distinct between the lists of party 0: a long identifier ends in the row's list.
+    let mut side = |rows: usize, own: bool| -> Vec<Vec<String>> {
+        let id = |rng: &mut Rng, row: usize| match rng.below(4) {
+            0 => String::new(),
+            _ => {
+                format!("{:0>300}-{}", rng.below(3_000), if own { usize::from(row < 1000) } else { row % 2 })
+            }
+        };
+        (0..rows).map(|row| (0..2).map(|_| id(&mut rng, row)).collect()).collect()
+    };
+    let data = Data::new([side(2_600, true), side(3_000, false)], 2);
+    let scratch = tempfile::tempdir().unwrap();
+    let whole = with_memory(&data, None, scratch.path()).unwrap();
+    assert!(with_memory(&data, Some(2 << 20), scratch.path()).unwrap() == whole);
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0, "files have no name");
+    let nowhere = scratch.path().join("nowhere");
+    let errors = with_memory(&data, Some(2 << 20), &nowhere).unwrap_err();
+    assert!(errors.iter().any(|e| e.contains(" at collecting") && e.contains("spilling to ")), "{errors:?}");
+    assert!(with_memory(&data, None, &nowhere).unwrap() == whole);
+}
+
+/// What cannot be moved to disk is said beforehand, by what it takes.
+#[test]
+fn what_has_to_be_in_memory_is_named() {
+    let options = MatchOptions { slots: 4, ..MatchOptions::default() };
+    assert!(CollectingJoin.features().streams);
+    let sizes = |rows| SlotSizes { rows: [rows; 2], keys: [1; 2], slots: 4, degree: 1 };
+    for party in [0, 1].map(PartyId) {
+        let least = CollectingJoin.memory(party, 10_000_000, 1, &options);
+        assert_eq!(least, memory(party, sizes(10_000_000), &options));
+    }
+    let per_row = [0, 1].map(|party| memory(PartyId(party), sizes(10_000_000), &options) / 10_000_000);
+    assert_eq!(per_row, [186, 53], "bytes per row");
+    let data = random(&mut Seed::from_bytes([12; 32]).into_rng(), [60_000, 10], [1, 1], 3000);
+    let bounded = MatchOptions { memory: Some(4 << 20), ..options };
+    let [publisher, advertiser] = refused(&data, [&bounded, &bounded]);
+    assert!(publisher.contains("this match needs 11 MB of memory and 4 MB are left for it"), "{publisher}");
+    assert!(!advertiser.contains("left for it"), "{advertiser}");
 }
 
 #[test]

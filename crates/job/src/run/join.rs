@@ -126,26 +126,36 @@ impl Payloads {
     }
 }
 
-/// Hands out all rows, or a block at a time where they are not in memory, each with the number of its first
-/// row; in the order of `order` (empty: of the file), which is of rows in memory.
+/// Hands out all rows, or those of a block at a time where they are not in memory, each with the number of
+/// its first row; in the order of `order`, or of the file where it is empty. An order that goes through the
+/// blocks a few times loads each as often.
 fn each_part(
     rows: &Arc<RowStore>,
     order: &[u32],
     mut take: impl FnMut(u64, Arc<Aligned>) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let aligned = |part: Arc<RowStore>| {
-        let count = part.len();
-        let places: Vec<u32> = match order {
-            [] => (0..count as u32).collect(),
-            order => inverse(order),
-        };
-        Aligned::new(part, &places, count).map(Arc::new)
-    };
+    let aligned = |part: &Arc<RowStore>, order: Vec<u32>| Arc::new(Aligned::ordered(part.clone(), order));
     if rows.spool().is_none() {
-        return take(0, aligned(rows.clone())?);
+        let all = if order.is_empty() { (0..rows.len() as u32).collect() } else { order.to_vec() };
+        return take(0, aligned(rows, all));
     }
-    let mut blocks = rows.blocks().enumerate();
-    blocks.try_for_each(|(n, (first, _))| take(first, aligned(Arc::new(RowStore::from(rows.block(n)?)))?))
+    let blocks: Vec<(u64, u64)> = rows.blocks().collect();
+    let load = |number| rows.block(number).map(|rows| Arc::new(RowStore::from(rows)));
+    if order.is_empty() {
+        let mut blocks = blocks.into_iter().enumerate();
+        return blocks.try_for_each(|(n, (first, count))| {
+            take(first, aligned(&load(n)?, (0..count as u32).collect()))
+        });
+    }
+    let number = |row: u32| blocks.partition_point(|(first, _)| *first <= row.into()) - 1;
+    let mut place = 0;
+    for part in order.chunk_by(|a, b| number(*a) == number(*b)) {
+        let n = number(part[0]);
+        let first = blocks[n].0 as u32;
+        take(place, aligned(&load(n)?, part.iter().map(|row| row - first).collect()))?;
+        place += part.len() as u64;
+    }
+    Ok(())
 }
 
 /// What this party attaches to its rows, computed whenever it is asked for.
@@ -176,13 +186,6 @@ impl PayloadSource for OwnValues<'_> {
             payloads.each(me, &mut shard, &mut |from, table| take(first + from, table))
         })
     }
-}
-
-/// Where each element of a permutation went.
-fn inverse(order: &[u32]) -> Vec<u32> {
-    let mut places = vec![0; order.len()];
-    (0..).zip(order).for_each(|(place, row)| places[*row as usize] = place);
-    places
 }
 
 /// What the parties attach to their rows: the fields of both, and this party's values.
@@ -430,6 +433,11 @@ impl JoinedRows for JoinedRange {
     fn read(&mut self, entry: usize, from: u64, into: &mut [u128]) -> Result<(), Error> {
         let Self { shared, sources, blocks, range, .. } = self;
         let (source, mask) = &sources[entry];
+        let rows = into.len() as u64;
+        blocks
+            .iter_mut()
+            .zip([1, shared.joined.slots])
+            .for_each(|(b, slots)| b.go_over(rows * u64::from(slots)));
         for (i, value) in (from..).zip(into) {
             *value = shared.share(source, range.start + i, blocks)? & mask;
         }

@@ -219,6 +219,8 @@ fn rows_outside_memory_give_the_same_exact_totals() {
         ("pid", "", few),
         ("ps3i", "dummies = \"off\"", few),
         ("ps3i", "", few),
+        ("collecting", "slots = 1", few),
+        ("collecting", "slots = 3\ndummies = \"off\"\ncontaminated = \"drop\"", few),
         // Its back ends take memory whatever rows there are.
         ("circuit-psi", "dummies = \"off\"", 1 << 30),
         ("circuit-psi", "", 1 << 30),
@@ -236,6 +238,18 @@ fn rows_outside_memory_give_the_same_exact_totals() {
             assert_eq!(sums[fold as usize], expected, "{protocol}, {more}, fold {fold}");
         }
     }
+}
+
+/// By several identifiers all rows are held, whatever `state` is: what does not fit is refused, with a reason.
+#[test]
+fn rows_of_several_identifiers_are_held_in_memory() {
+    let world = World::new();
+    let [party, _] = world.parties(&world.matching("collecting", BOTH, "slots = 2"), &|party| {
+        party.memory = 8 << 10;
+        party.state = Some(world.folder.path().join("state").display().to_string());
+    });
+    let error = check(&party).err().expect("300 rows need more").to_string();
+    assert!(error.contains("raise it: this match, one by several identifiers, "), "{error}");
 }
 
 #[test]

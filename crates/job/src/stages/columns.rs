@@ -23,7 +23,7 @@ pub(crate) struct LayoutPulses {
 }
 
 impl LayoutPulses {
-    /// After a match of these sizes.
+    /// After a match of these sizes. Shares lie in their order already.
     pub fn of(study: &Study, sizes: &MatchSizes) -> Self {
         let most = sizes.rows.iter().copied().max().unwrap_or(0);
         // Shares come out along joined rows: nothing is laid out.

@@ -62,7 +62,7 @@ impl<'a> MatchStage<'a> {
 
     /// The least memory for own columns, with a peer of as many rows, where the protocol moves others to disk.
     pub fn memory(&self, me: PartyId) -> u64 {
-        self.matcher.memory(self.rows[0], me, &self.agreed)
+        self.matcher.memory(me, self.rows[0], self.study.matching.identifiers.len() as u64, &self.agreed)
     }
 
     /// What they take on disk, where it is not about what a spine takes.

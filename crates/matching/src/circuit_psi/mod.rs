@@ -95,7 +95,7 @@ impl Matcher for CircuitJoin {
         MatchFeatures { form, shown: ShownSizes::Rows, streams: true, bytes_per_row, ..MatchFeatures::SHARES }
     }
 
-    fn memory(&self, rows: u64, me: PartyId, options: &MatchOptions) -> u64 {
+    fn memory(&self, me: PartyId, rows: u64, _keys: u64, options: &MatchOptions) -> u64 {
         memory([rows; 2], &options.layouts[1], me)
     }
 

@@ -17,7 +17,9 @@
 //!   number of slots.
 //! * **Cost.** `W_0 = M K_0` and `W_1 = degree K_1` elements per row; party 0 sends `n_0 W_0` of them, party
 //!   1 `n_1 W_1` and `n_0 W_0` tags of 12 bytes. Then a permutation of `n_0` rows and an extended one of
-//!   `n_1` rows into `n_0 M` slots. [`price`] is exact and a test holds it to the ledger.
+//!   `n_1` rows into `n_0 M` slots. [`price`] is exact and a test holds it to the ledger. Names, graph,
+//!   payload and shares that do not fit the memory lie in sealed files without a name; [`memory`] says what
+//!   has to fit.
 //!
 //! ```text
 //!          A = party 0: key a, order pi_A                        B = party 1: key b, orders pi_B and rho
@@ -32,6 +34,7 @@
 
 mod edges;
 mod names;
+mod parts;
 mod price;
 mod talk;
 
@@ -43,13 +46,12 @@ use crate::matcher::{
     ContaminatedRule, MatchDisclosure, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome,
     MatchOutput, MatchSizes, MatchedCount, Matcher, RepeatRule, RowInfluence,
 };
-use crate::moves::PayloadMoves;
+use crate::moves::{EntryMap, PayloadMoves};
 use crate::payload::{JoinedPart, JoinedShares, ValidEntries};
 use crate::spill::SpillRoom;
-use crate::terms::{self, PayloadVector};
+use crate::terms::PayloadVector;
 use base::{Cost, Error, PartyId};
 use net::Session;
-use zeroize::Zeroizing;
 
 /// Largest value of [`MatchOptions::slots`] and of [`MatchOptions::degree`].
 pub const CAP_MAX: u32 = 1 << 10;
@@ -87,6 +89,7 @@ impl Matcher for CollectingJoin {
             keys: 1..=KEYS_MAX,
             shows_graph: true,
             slots: true,
+            streams: true,
             keeps_repeats: true,
             contaminated: &[ContaminatedRule::Ignore, ContaminatedRule::Drop],
             ..MatchFeatures::SHARES
@@ -139,29 +142,32 @@ impl Matcher for CollectingJoin {
         }
     }
 
+    fn memory(&self, me: PartyId, rows: u64, keys: u64, options: &MatchOptions) -> u64 {
+        memory(me, SlotSizes::new([rows; 2], [keys; 2], options), options)
+    }
+
     fn converse(&self, session: &mut Session, input: &MatchInput<'_>) -> Result<MatchOutcome, Error> {
         let MatchInput { rows: padded, payload, options } = input;
         check(session.me(), padded.real_rows(), options)?;
-        let pairs = talk::pairs(session, padded, options)?;
+        let room = &SpillRoom::new(options.memory, options.scratch.as_deref());
+        let pairs = talk::pairs(session, padded, (options, room))?;
         let SlotSizes { rows, keys, .. } = pairs.sizes;
-        let places = Zeroizing::new(terms::places(&pairs.order));
-        let vector = PayloadVector::new(*payload, &places, options)?;
+        let vector = PayloadVector::new(*payload, &pairs.places, options)?;
         let map = match &pairs.role {
-            talk::CollectorRole::Joiner { map, .. } => map,
-            talk::CollectorRole::Other { rho } => rho,
+            talk::CollectorRole::Joiner(slots) => EntryMap::Queued(&slots.map.0),
+            talk::CollectorRole::Other { rho } => EntryMap::Held(rho),
         };
         let (steps, entries) = (["anchors", "slots"], [rows[0], pairs.sizes.entries()]);
-        let room = &SpillRoom::new(None, None);
         let moves = PayloadMoves { steps, rows, entries, extends: true, map, room };
-        let parts = moves.run(session, &vector, options)?;
-        let valid = match &pairs.role {
-            talk::CollectorRole::Joiner { valid, .. } => ValidEntries::Mine(valid.clone()),
+        let parts = moves.run(session, &vector, options)?.map(JoinedPart::Shared);
+        let counts = counted(&pairs);
+        let valid = match pairs.role {
+            talk::CollectorRole::Joiner(slots) => ValidEntries::Mine(slots.valid),
             talk::CollectorRole::Other { .. } => ValidEntries::Theirs,
         };
-        let parts = parts.map(JoinedPart::Shared);
         let joined = JoinedShares { rows: rows[0], slots: options.slots, parts, valid };
         let sizes = MatchSizes { rows: rows.into(), keys: keys.into(), union: rows[0] + rows[1] };
-        let disclosed = MatchDisclosure { sizes, size_hidden: true, counts: counted(&pairs) };
+        let disclosed = MatchDisclosure { sizes, size_hidden: true, counts };
         Ok(MatchOutcome { output: MatchOutput::Shares(joined), disclosed })
     }
 }
@@ -170,9 +176,10 @@ impl Matcher for CollectingJoin {
 fn counted(pairs: &talk::CollectedPairs) -> Vec<MatchedCount> {
     let mut counts = Vec::new();
     let mut add = |(what, count): (&str, u64)| counts.push(MatchedCount::new(what, count));
-    if let talk::CollectorRole::Joiner { counted, contamination, .. } = &pairs.role {
-        COUNTED.into_iter().zip(*counted).for_each(&mut add);
-        let found = contamination.map(|found| [found.test, found.control, found.both]);
+    if let talk::CollectorRole::Joiner(slots) = &pairs.role {
+        let found = [slots.pairs, slots.capped, slots.anchors];
+        COUNTED.into_iter().zip(found).for_each(&mut add);
+        let found = slots.contamination.map(|found| [found.test, found.control, found.both]);
         CONTAMINATED.into_iter().zip(found.into_iter().flatten()).for_each(&mut add);
     }
     pairs.test.into_iter().for_each(|test| add((TEST, test)));

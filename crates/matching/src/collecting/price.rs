@@ -5,7 +5,9 @@ use crate::dummies;
 use crate::group::ELEMENT_BYTES;
 use crate::matcher::{MatchOptions, ShareBackend};
 use crate::paillier;
+use crate::payload::PayloadLayout;
 use crate::permute::{TransferBill, extended, network};
+use crate::spill::MEMORY_MIN;
 use crate::tags::TAG_BYTES;
 use crate::terms;
 use base::{Cost, PartyId};
@@ -67,9 +69,14 @@ impl SlotSizes {
     }
 }
 
+/// How many rows of so many names each travel together.
+pub(super) fn message_rows(width: u64) -> u64 {
+    (CHUNK / width).max(1)
+}
+
 /// Rows of a party whose names travel together.
 pub(super) fn chunks(sizes: SlotSizes, party: usize) -> impl Iterator<Item = Range<u64>> {
-    let (rows, step) = (sizes.rows[party], (CHUNK / sizes.width(party)).max(1));
+    let (rows, step) = (sizes.rows[party], message_rows(sizes.width(party)));
     (0..rows.div_ceil(step)).map(move |i| i * step..rows.min((i + 1) * step))
 }
 
@@ -118,33 +125,47 @@ pub fn price(sizes: SlotSizes, options: &MatchOptions) -> Cost {
     bill.cost()
 }
 
-/// Memory of OTs and buffers, whatever the sizes.
-const OT_BYTES: u64 = 9 << 20;
+/// Bytes that a party holds in memory whatever lies on disk, at its peak: orders, and a network that is
+/// routed, with its settings. They may take half of the memory.
+fn held(party: PartyId, sizes: SlotSizes) -> u64 {
+    let ([anchors, rows], entries) = (sizes.rows, sizes.entries());
+    let settings = |wires| network::switches(wires).div_ceil(8);
+    let routed = |wires: u64| wires.saturating_mul(ROUTED_BYTES).saturating_add(settings(wires));
+    // The own order and its inverse, while rows are numbered; then its inverse.
+    let order = ORDER_BYTES * sizes.rows[party.index()];
+    let (stays, moves) = match party {
+        // Which slots are taken; then both networks of an extended permutation, one after the other, and the
+        // copies between them.
+        PartyId(0) => {
+            let wires = rows.max(entries);
+            let copies = entries.div_ceil(8);
+            let last = settings(wires).saturating_add(routed(entries));
+            (order + copies, routed(wires).max(last).saturating_add(copies))
+        }
+        // The order of anchors, and while it is applied its inverse.
+        _ => (order + ORDER_BYTES * anchors, routed(anchors).max(ORDER_BYTES * anchors)),
+    };
+    stays.saturating_add(moves).max(2 * order)
+}
 
-/// Bytes of memory that a run takes at its peak, about: names before the join, then the payload on its way.
+/// Bytes of a place in an order.
+const ORDER_BYTES: u64 = 4;
+/// Bytes of a wire in the maps of a routing.
+const ROUTED_BYTES: u64 = 16;
+
+/// Bytes of memory without which a run cannot be: all that is not named here goes to disk.
 #[must_use]
 pub fn memory(party: PartyId, sizes: SlotSizes, options: &MatchOptions) -> u64 {
     let layouts = &options.layouts;
-    let [of_a, of_b] = [sizes.names(0), sizes.names(1)];
-    let own = sizes.rows[party.index()] * sizes.keys[party.index()];
-    // A tag takes 16 bytes; party 1 sorts a copy of them.
-    let joining = match party {
-        PartyId(0) => (of_a + of_b) * 16,
-        _ => of_a * 32,
-    };
-    let wires = sizes.rows[1].max(sizes.entries()).max(sizes.rows[0]);
-    let planes = layouts.iter().map(|layout| layout.row_bytes().div_ceil(16) as u64).max().unwrap_or(0);
     let peer = party.other().index();
     let moving = match options.backend {
-        // Rows in planes and in tables, permutations and the settings of two networks.
-        ShareBackend::PermuteShare => {
-            wires * (2 * 16 * planes + 24 + 2 * u64::from(wires.max(2).ilog2()) / 8)
-        }
+        ShareBackend::PermuteShare => 0,
         // Tables of rows and of shares, the map, and the peer's ciphertexts.
         ShareBackend::Paillier => {
-            wires * (2 * 16 * planes + 4) + paillier::memory(sizes.rows[peer], &layouts[peer])
+            let rows = sizes.rows[1].max(sizes.entries()).max(sizes.rows[0]);
+            let widest = layouts.iter().map(PayloadLayout::row_bytes).max().unwrap_or(0) as u64;
+            rows * (3 * widest + ORDER_BYTES) + paillier::memory(sizes.rows[peer], &layouts[peer])
         }
     };
-    // Numbering own rows by identifier takes 32 bytes each at first, and 4 for good.
-    (32 * own).max(joining).max(moving) + 4 * own + 16 * sizes.rows.iter().sum::<u64>() + OT_BYTES
+    MEMORY_MIN.max(held(party, sizes).saturating_mul(2).saturating_add(moving))
 }

@@ -1,22 +1,23 @@
 //! The conversation up to the match graph.
 
 use super::KEYS_MAX;
-use super::edges::{self, ContaminationCounts};
-use super::names::{IdentifierOccurrences, OccurrenceNames};
+use super::edges::{FilledSlots, MatchGraph, PlacedNames};
+use super::names::{NameRule, RowIdentifiers, SentNames};
+use super::parts::PartRows;
 use super::price::{SlotSizes, chunks, memory};
 use crate::begin::peer_rows_max;
-use crate::chunks::CHUNK;
 use crate::dummies::{self, ShownSizes};
 use crate::group::{self, Exponent, GroupElement};
 use crate::identifiers::IdentifierSource;
 use crate::matcher::MatchOptions;
-use crate::memory::{check, reserve};
-use crate::tags::{self, PlacedTag, WireTag, are_distinct, from_wire, to_wire};
+use crate::memory::check;
+use crate::spill::SpillRoom;
+use crate::tags::{PlacedTag, WireTag, from_wire, place, tag, tagged, to_wire};
 use crate::terms;
 use base::{Error, Fault, PartyId, Rng, limits};
 use net::Session;
 use std::ops::Range;
-use zeroize::Zeroize;
+use zeroize::Zeroizing;
 
 const SAME_TERMS: &str = "it collects payloads of the layouts that we do, by the same back end";
 
@@ -28,35 +29,23 @@ pub(super) struct CollectedPairs {
     pub sizes: SlotSizes,
     /// Anchors in list T.
     pub test: Option<u64>,
-    /// Own rows in the order in which their names were sent.
-    pub order: Vec<u32>,
+    /// By own row: where it stands among those whose names were sent.
+    pub places: Zeroizing<Vec<u32>>,
     pub lost: u64,
     pub role: CollectorRole,
 }
 
 /// What only one of the two has.
 pub(super) enum CollectorRole {
-    /// Party 0: the row of party 1 in each slot, which slots are taken, and what it counted: pairs, those
-    /// that the caps dropped, anchors with a taken slot.
-    Joiner { map: Vec<u32>, valid: Vec<u64>, counted: [u64; 3], contamination: Option<ContaminationCounts> },
+    /// Party 0: the row of party 1 in each slot, which slots are taken, and what it counted.
+    Joiner(Box<FilledSlots>),
     /// Party 1: joined row `p` is row `rho[p]` of party 0's order.
-    Other { rho: Vec<u32> },
-}
-
-/// Orders say whose rows match.
-impl Drop for CollectedPairs {
-    fn drop(&mut self) {
-        self.order.zeroize();
-        match &mut self.role {
-            CollectorRole::Joiner { map, .. } => map.zeroize(),
-            CollectorRole::Other { rho } => rho.zeroize(),
-        }
-    }
+    Other { rho: Zeroizing<Vec<u32>> },
 }
 
 /// A uniform order of `0..rows` that keeps the first `test` in front.
-fn secret_order(rows: u64, test: Option<u64>, rng: &mut Rng) -> Vec<u32> {
-    let mut order: Vec<u32> = (0..rows as u32).collect();
+fn secret_order(rows: u64, test: Option<u64>, rng: &mut Rng) -> Zeroizing<Vec<u32>> {
+    let mut order: Zeroizing<Vec<u32>> = Zeroizing::new((0..rows as u32).collect());
     let (front, back) = order.split_at_mut(test.unwrap_or(0) as usize);
     rng.shuffle(front);
     rng.shuffle(back);
@@ -67,30 +56,37 @@ fn secret_order(rows: u64, test: Option<u64>, rng: &mut Rng) -> Vec<u32> {
 pub(super) fn pairs(
     session: &mut Session,
     rows: &dyn IdentifierSource,
-    options: &MatchOptions,
+    (options, room): (&MatchOptions, &SpillRoom),
 ) -> Result<CollectedPairs, Error> {
     let joiner = session.me() == PartyId(0);
     let mut rng = session.fork_seed("orders and keys").into_rng();
-    let [mine, theirs] =
+    let [cap, others] =
         if joiner { [options.degree, options.slots] } else { [options.slots, options.degree] };
-    let occurrences = IdentifierOccurrences::find(rows, mine, options.lists, &mut rng)?;
-    let names = OccurrenceNames::new(rows, occurrences, theirs, joiner, &mut rng);
-    let (sizes, test) = session.step("count", |s| count(s, rows, options))?;
+    let identifiers = RowIdentifiers::read(rows, room, &mut rng)?;
+    let rule = NameRule { cap, others, first: joiner, filler: rng.bytes() };
     let key = Exponent::random(&mut rng);
-    let order = secret_order(rows.rows(), if joiner { test } else { None }, &mut rng);
-    let list = List { names: &names, order: &order, key: &key, threads: options.threads };
-    let products = session.step("names", |s| list.exchange(s, sizes, &mut rng))?;
+    let order = secret_order(rows.rows(), options.lists, &mut rng);
+    let places = Zeroizing::new(terms::places(&order));
+    drop(order);
+    let names = SentNames::number(identifiers, (rows, &places), (rule, options.lists), room)?;
+    let lost = names.dropped();
+    let (sizes, test) = session.step("count", |s| count(s, rows, options))?;
+    let list = List { key: &key, threads: options.threads, room };
+    let products = session.step("names", |s| {
+        let mut names = names;
+        names.deal(rows, &places)?;
+        list.exchange(s, (names, sizes), &mut rng)
+    })?;
     let role = if joiner {
-        session
-            .step("shuffle", |s| take_shuffled(s, sizes))
-            .and_then(|shuffled| session.step("join", |s| join(s, [shuffled, products], sizes, test)))?
+        let shuffled = session.step("shuffle", |s| take_shuffled(s, sizes, room))?;
+        let slots = session.step("join", |s| join(s, [shuffled, products], (sizes, test), room))?;
+        CollectorRole::Joiner(Box::new(slots))
     } else {
         let rho = secret_order(sizes.rows[0], test, &mut rng);
-        session.step("shuffle", |s| send_shuffled(s, products, sizes, &rho, &mut rng))?;
+        session.step("shuffle", |s| send_shuffled(s, products, (sizes, &rho), room, &mut rng))?;
         CollectorRole::Other { rho }
     };
-    let lost = names.dropped();
-    Ok(CollectedPairs { sizes, test, order, lost, role })
+    Ok(CollectedPairs { sizes, test, places, lost, role })
 }
 
 /// Both tell sizes, caps, dummies and terms.
@@ -158,64 +154,62 @@ fn check_sizes(session: &Session, sizes: SlotSizes) -> Result<(), Error> {
     }
 }
 
-/// A party's rows as lists of names, and what is needed to send them.
+/// What it takes to send own names, and to multiply the peer's.
 struct List<'a> {
-    names: &'a OccurrenceNames<'a>,
-    order: &'a [u32],
     key: &'a Exponent,
     threads: usize,
+    room: &'a SpillRoom,
 }
 
 impl List<'_> {
     /// Own names under the own key, chunk by chunk against the peer's. Returns tags of the peer's under both
-    /// keys, in the order in which they came.
+    /// keys, placed in the order in which they came.
     fn exchange(
         &self,
         session: &mut Session,
-        sizes: SlotSizes,
+        (mut names, sizes): (SentNames, SlotSizes),
         rng: &mut Rng,
-    ) -> Result<Vec<PlacedTag>, Error> {
+    ) -> Result<PlacedNames, Error> {
         let (me, peer) = (session.me().index(), session.me().other());
-        let mut products: Vec<PlacedTag> = reserve("names of the peer", sizes.names(1 - me))?;
+        let (all, mut met) = (sizes.names(1 - me), 0);
+        let mut products = PlacedNames::new(self.room, all);
         let (mut out, mut into) = (chunks(sizes, me), chunks(sizes, 1 - me));
         loop {
             let (own, theirs) = match (out.next(), into.next()) {
                 (None, None) => return Ok(products),
                 (own, theirs) => (own.unwrap_or(0..0), theirs.unwrap_or(0..0)),
             };
-            self.swap(session, own, theirs, sizes, rng, &mut products)?;
-            session.link(peer).flush()?;
-            session.report(products.len() as u64, sizes.names(1 - me));
+            let sent = self.hash(&mut names, own, rng)?;
+            let elements = (theirs.end - theirs.start) * sizes.width(1 - me);
+            let mut heard: Vec<GroupElement> = vec![[0; 32]; elements as usize];
+            let mut link = session.link(peer);
+            link.exchange(sent.as_flattened(), heard.as_flattened_mut())?;
+            group::mul_batch(&mut heard, self.key, self.threads)
+                .map_err(|refusal| link.malformed(refusal.text()))?;
+            for (place, element) in (met as u32..=u32::MAX).zip(&heard) {
+                products.push(tagged(element, place))?;
+            }
+            met += elements;
+            link.flush()?;
+            session.report(met, all);
         }
     }
 
-    /// One chunk each way.
-    fn swap(
+    /// The names of the rows at some places in the group, those of a row in a fresh order.
+    fn hash(
         &self,
-        session: &mut Session,
-        own: Range<u64>,
-        theirs: Range<u64>,
-        sizes: SlotSizes,
+        names: &mut SentNames,
+        places: Range<u64>,
         rng: &mut Rng,
-        products: &mut Vec<PlacedTag>,
-    ) -> Result<(), Error> {
-        let (me, peer) = (session.me().index(), session.me().other());
-        let sent = self.hash(own, rng)?;
-        let mut heard = vec![[0; 32]; (theirs.end - theirs.start) as usize * sizes.width(1 - me) as usize];
-        let mut link = session.link(peer);
-        link.exchange(sent.as_flattened(), heard.as_flattened_mut())?;
-        group::mul_batch(&mut heard, self.key, self.threads)
-            .map_err(|refusal| link.malformed(refusal.text()))?;
-        tags::add(products, &heard);
-        Ok(())
-    }
-
-    /// The names of some rows in the group, those of a row in a fresh order.
-    fn hash(&self, rows: Range<u64>, rng: &mut Rng) -> Result<Vec<GroupElement>, Error> {
-        let (width, order) = (self.names.width(), &self.order[rows.start as usize..rows.end as usize]);
-        let mut elements = vec![[0; 32]; order.len() * width];
-        let names = |i: usize, name: &mut Vec<u8>| self.names.read(order[i / width], i % width, name);
-        group::hash_mul_batch(&names, self.key, &mut elements, self.threads)?;
+    ) -> Result<Vec<GroupElement>, Error> {
+        names.meet(&places)?;
+        let (names, width) = (&*names, names.width());
+        let mut elements = vec![[0; 32]; (places.end - places.start) as usize * width];
+        let read = |i: usize, name: &mut Vec<u8>| {
+            names.read(places.start + (i / width) as u64, i % width, name);
+            Ok(())
+        };
+        group::hash_mul_batch(&read, self.key, &mut elements, self.threads)?;
         elements.chunks_mut(width).for_each(|row| rng.shuffle(row));
         Ok(elements)
     }
@@ -223,47 +217,65 @@ impl List<'_> {
 
 const DISTINCT: &str = "its names are distinct";
 
+/// Bytes of a tag that is dealt, and of it in a row.
+const DEALT_BYTES: u64 = 16 + 12;
+
 /// Party 1: party 0's rows under both keys in the order `rho`, the names of a row in a fresh order. Tags are
 /// enough to compare.
 fn send_shuffled(
     session: &mut Session,
-    mut products: Vec<PlacedTag>,
-    sizes: SlotSizes,
-    rho: &[u32],
+    products: PlacedNames,
+    (sizes, rho): (SlotSizes, &[u32]),
+    room: &SpillRoom,
     rng: &mut Rng,
 ) -> Result<(), Error> {
     let (peer, width) = (session.me().other(), sizes.width(0) as usize);
+    let parts = PartRows::new(room, sizes.rows[0], width, DEALT_BYTES * width as u64);
+    let mut deal = parts.deal(room);
     // A party 0 that repeats a name could tell its row by that, so nothing leaves before this check.
-    let mut sorted = reserve("names of the peer", sizes.names(0))?;
-    sorted.extend_from_slice(&products);
-    sorted.sort_unstable();
-    if !are_distinct(&sorted) {
+    let places = Zeroizing::new(terms::places(rho));
+    let mut names = products.sorted();
+    while let Some(name) = names.next()? {
+        let (row, at) = (place(name) as usize / width, place(name) as usize % width);
+        let p = places[row];
+        let entry = (p as usize * width + at) as u128;
+        deal.push(parts.of(p.into()), &(tag(name) << 32 | entry).to_le_bytes())?;
+    }
+    if !names.distinct {
         return Err(session.link(peer).blame(DISTINCT));
     }
-    drop(sorted);
-    let mut message: Vec<WireTag> = Vec::with_capacity(CHUNK as usize + width);
+    drop((names, places));
+    let (mut part, mut bytes, mut tags) = (None, Vec::new(), Vec::<WireTag>::new());
     for rows in chunks(sizes, 0) {
-        message.clear();
-        for &row in &rho[rows.start as usize..rows.end as usize] {
-            let row = &mut products[row as usize * width..][..width];
-            rng.shuffle(row);
-            message.extend(row.iter().map(|name| to_wire(*name)));
+        let number = parts.of(rows.start) as u64;
+        let first = parts.range(number).start;
+        if part.replace(number) != Some(number) {
+            deal.take(number as usize, &mut bytes)?;
+            let (entries, _) = bytes.as_chunks();
+            tags.clear();
+            tags.resize(entries.len(), WireTag::default());
+            for entry in entries.iter().map(|entry| PlacedTag::from_le_bytes(*entry)) {
+                tags[place(entry) as usize - first as usize * width] = to_wire(entry);
+            }
         }
-        session.link(peer).send(message.as_flattened())?;
+        let [from, to] = [rows.start, rows.end].map(|row| (row - first) as usize * width);
+        tags[from..to].chunks_mut(width).for_each(|row| rng.shuffle(row));
+        session.link(peer).send(tags[from..to].as_flattened())?;
     }
     session.link(peer).flush()
 }
 
 /// Party 0's half of [`send_shuffled`].
-fn take_shuffled(session: &mut Session, sizes: SlotSizes) -> Result<Vec<PlacedTag>, Error> {
-    let (peer, width) = (session.me().other(), sizes.width(0) as usize);
-    let mut shuffled: Vec<PlacedTag> = reserve("shuffled names", sizes.names(0))?;
+fn take_shuffled(session: &mut Session, sizes: SlotSizes, room: &SpillRoom) -> Result<PlacedNames, Error> {
+    let (peer, width) = (session.me().other(), sizes.width(0));
+    let mut shuffled = PlacedNames::new(room, sizes.names(0));
     let mut message: Vec<WireTag> = Vec::new();
     for rows in chunks(sizes, 0) {
-        message.resize((rows.end - rows.start) as usize * width, WireTag::default());
+        message.resize(((rows.end - rows.start) * width) as usize, WireTag::default());
         session.link(peer).recv(message.as_flattened_mut())?;
-        let start = shuffled.len() as u128;
-        shuffled.extend((start..).zip(&message).map(|(place, name)| from_wire(name) << 32 | place));
+        for (place, name) in (u128::from(rows.start * width)..).zip(&message) {
+            shuffled.push(from_wire(name) << 32 | place)?;
+        }
     }
     Ok(shuffled)
 }
@@ -271,25 +283,12 @@ fn take_shuffled(session: &mut Session, sizes: SlotSizes) -> Result<Vec<PlacedTa
 /// Party 0: the graph, the caps and the slots. `names` are those of anchors and of party 1's rows.
 fn join(
     session: &mut Session,
-    mut names: [Vec<PlacedTag>; 2],
-    sizes: SlotSizes,
-    test: Option<u64>,
-) -> Result<CollectorRole, Error> {
+    names: [PlacedNames; 2],
+    (sizes, test): (SlotSizes, Option<u64>),
+    room: &SpillRoom,
+) -> Result<FilledSlots, Error> {
     let peer = session.me().other();
-    for names in &mut names {
-        names.sort_unstable();
-        if !are_distinct(names) {
-            return Err(session.link(peer).blame(DISTINCT));
-        }
-    }
-    let widths = [0, 1].map(|party| sizes.width(party) as u32);
-    let mut found = edges::edges([&names[0], &names[1]], widths);
-    drop(names);
-    let pairs = found.len() as u64;
-    let contamination: Option<ContaminationCounts> =
-        test.map(|test| edges::drop_contaminated(&mut found, test as u32));
-    let capped = edges::cap(&mut found, sizes.slots, sizes.degree);
-    let anchors = found.chunk_by(|a, b| a.p == b.p).count() as u64;
-    let (map, valid) = edges::slots(&found, sizes.rows[0], sizes.slots);
-    Ok(CollectorRole::Joiner { map, valid, counted: [pairs, capped, anchors], contamination })
+    let graph = MatchGraph::of(names, sizes, room)?;
+    let graph = graph.ok_or_else(|| session.link(peer).blame(DISTINCT))?;
+    graph.fill(sizes, test, room)
 }

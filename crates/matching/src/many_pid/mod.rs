@@ -80,7 +80,7 @@ impl Matcher for ManyId {
         }
     }
 
-    fn memory(&self, rows: u64, _me: PartyId, _options: &MatchOptions) -> u64 {
+    fn memory(&self, _me: PartyId, rows: u64, _keys: u64, _options: &MatchOptions) -> u64 {
         price::NEEDED_BYTES * rows
     }
 

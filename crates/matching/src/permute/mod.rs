@@ -330,17 +330,13 @@ impl Switchboard {
         let serves = matches!(half, Half::Serve);
         let way = &mut self.ways[usize::from(!serves)];
         let mut offsets = Offsets { hash: way.hash.clone(), first: way.batches, serves, places: Vec::new() };
-        let pieces = rows.len().div_ceil(LANES_MAX);
-        way.batches += pieces as u64;
         let len = rows.len();
+        way.batches += len.div_ceil(LANES_MAX) as u64;
         let PlaneRows { packing, planes, paged, .. } = rows;
         match paged {
-            // They are added when the rows are handed out.
-            Some(paged) => paged.offsets = Some(offsets),
-            None => (0..pieces).for_each(|piece| {
-                let start = piece * LANES_MAX;
-                offsets.apply(packing, piece as u64, planes, start..len.min(start + LANES_MAX));
-            }),
+            // They are added when the rows are next met.
+            Some(paged) => paged.offset(offsets),
+            None => offsets.apply(packing, 0, planes, 0..len),
         }
     }
 }
@@ -355,27 +351,32 @@ struct Offsets {
 }
 
 impl Offsets {
-    /// Those of [`LANES_MAX`] rows from `piece` times as many on, which are `rows` of `planes`.
+    /// Those of the rows from number `row` on, which are `rows` of `planes`.
     fn apply(
         &mut self,
         packing: &PlanePacking,
-        piece: u64,
+        mut row: usize,
         planes: &mut [Vec<PlaneWord>],
         rows: Range<usize>,
     ) {
-        let (serves, lanes) = (self.serves, rows.len());
-        self.places.clear();
-        self.places.extend((0..lanes as u128).map(Block));
-        let mut offsets = vec![Block::ZERO; lanes];
-        for (w, (plane, words)) in packing.planes.iter().zip(planes).enumerate() {
-            let tweak = Block::tweak(WORKER, self.first + piece, w as u64, 1);
-            self.hash.hash(tweak, &self.places, &mut offsets);
-            with_arithmetic!(plane.adding, a => {
-                for (word, offset) in words[rows.clone()].iter_mut().zip(&offsets) {
-                    let offset = gates::word(*offset);
-                    *word = if serves { a.add(*word, offset) } else { a.sub(*word, offset) };
-                }
-            });
+        let (serves, mut start) = (self.serves, rows.start);
+        while start < rows.end {
+            let (piece, place) = (row / LANES_MAX, row % LANES_MAX);
+            let lanes = (LANES_MAX - place).min(rows.end - start);
+            self.places.clear();
+            self.places.extend((place..place + lanes).map(|place| Block(place as u128)));
+            let mut offsets = vec![Block::ZERO; lanes];
+            for (w, (plane, words)) in packing.planes.iter().zip(&mut *planes).enumerate() {
+                let tweak = Block::tweak(WORKER, self.first + piece as u64, w as u64, 1);
+                self.hash.hash(tweak, &self.places, &mut offsets);
+                with_arithmetic!(plane.adding, a => {
+                    for (word, offset) in words[start..start + lanes].iter_mut().zip(&offsets) {
+                        let offset = gates::word(*offset);
+                        *word = if serves { a.add(*word, offset) } else { a.sub(*word, offset) };
+                    }
+                });
+            }
+            (row, start) = (row + lanes, start + lanes);
         }
     }
 }

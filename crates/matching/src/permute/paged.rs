@@ -3,14 +3,14 @@
 //! A network's upper levels run through its wires in order, its parts are worked off one after the other.
 //! So wires lie in blocks in the order of their numbers. A part that fits is in memory as a whole while its
 //! gates run; gates that reach further run on pieces of two blocks. Where `d` upper levels do not fit, every
-//! word is read `2 d + 1` times in a network and once more when its rows are handed out: four times where
-//! half of the wires fit; besides, the blocks at the ends of parts. Which blocks are read when is a function
-//! of sizes alone.
+//! word is read `2 d + 1` times in a network and once more when its rows are handed out, or copied on the
+//! way to the next network: four times where half of the wires fit; besides, the blocks at the ends of
+//! parts. Which blocks are read when is a function of sizes alone.
 
 use super::Offsets;
 use super::gates::SwitchGates;
 use super::network::GateRun;
-use super::planes::PlaneWord;
+use super::planes::{PlanePacking, PlaneWord};
 use crate::spill::{SealedFile, SpillRoom};
 use base::Error;
 use std::ops::Range;
@@ -43,8 +43,10 @@ pub(super) struct PagedPlanes {
     part: Option<usize>,
     held: Vec<Vec<PlaneWord>>,
     pair: Vec<Vec<PlaneWord>>,
-    /// What is still to be added to every row.
-    pub offsets: Option<Offsets>,
+    /// What is still to be added to every row from a number on.
+    offsets: Option<(Offsets, usize)>,
+    /// Rows that fit.
+    fit: usize,
 }
 
 struct CachedBlock {
@@ -66,9 +68,7 @@ impl PagedPlanes {
             return Ok(None);
         }
         let block = (BLOCK_BYTES / row).max(16);
-        let mut parts = Vec::new();
-        cut(0..rows, fit.max(4 * block), &mut parts);
-        parts.push(rows);
+        let fit = fit.max(4 * block);
         let none = || vec![Vec::new(); planes];
         Ok(Some(Self {
             room: room.clone(),
@@ -79,12 +79,75 @@ impl PagedPlanes {
             recent: Vec::new(),
             sealed: vec![None; rows.div_ceil(block)],
             next: 0,
-            parts,
+            parts: parts(rows, fit),
             part: None,
             held: none(),
             pair: none(),
             offsets: None,
+            fit,
         }))
+    }
+
+    /// Other rows behind the first ones: none, or zeros.
+    ///
+    /// # Errors
+    /// When rows cannot be moved to the file, or not be read back.
+    pub fn resize(&mut self, rows: usize) -> Result<(), Error> {
+        self.leave()?;
+        let blocks = rows.div_ceil(self.block);
+        for mut block in self.recent.extract_if(.., |block| block.index >= blocks) {
+            block.words.as_flattened_mut().zeroize();
+        }
+        self.sealed.resize(blocks, None);
+        let end = rows % self.block;
+        if rows < self.rows && end > 0 {
+            let (stride, last) = (self.block, self.block(blocks - 1, true)?);
+            let cut = |plane: &mut [PlaneWord]| plane[end..].as_flattened_mut().zeroize();
+            last.words.chunks_exact_mut(stride).for_each(cut);
+            last.changed = true;
+        }
+        (self.rows, self.parts) = (rows, parts(rows, self.fit));
+        Ok(())
+    }
+
+    /// Adds these to all rows, when they are next met.
+    pub fn offset(&mut self, offsets: Offsets) {
+        self.offsets = Some((offsets, 0));
+    }
+
+    /// Adds what is still to be added to rows that are in `planes`, from their row `at` on, and are met in
+    /// order.
+    fn settle(
+        &mut self,
+        packing: &PlanePacking,
+        rows: Range<usize>,
+        planes: &mut [Vec<PlaneWord>],
+        at: usize,
+    ) {
+        let Some((offsets, met)) = &mut self.offsets else { return };
+        let first = rows.start.max(*met);
+        if first < rows.end {
+            offsets.apply(packing, first, planes, at + first - rows.start..at + rows.len());
+            *met = rows.end;
+        }
+        if *met >= self.rows {
+            self.offsets = None;
+        }
+    }
+
+    /// Adds what is still to be added to all rows.
+    fn settle_all(&mut self, packing: &PlanePacking) -> Result<(), Error> {
+        self.leave()?;
+        let mut some = std::mem::take(&mut self.pair);
+        for first in (0..self.rows).step_by(self.block) {
+            let rows = first..(first + self.block).min(self.rows);
+            some.iter_mut().for_each(|plane| plane.resize(rows.len(), [0; 2]));
+            self.read(rows.clone(), &mut some, 0)?;
+            self.settle(packing, rows.clone(), &mut some, 0);
+            self.write(rows, &some, 0)?;
+        }
+        self.pair = some;
+        Ok(())
     }
 
     /// Rows of whole blocks that take half of what the largest part takes.
@@ -94,12 +157,26 @@ impl PagedPlanes {
     }
 
     /// Hands out the wires of all gates of a batch, in order.
-    pub fn each_group(&mut self, batch: &[SwitchGates], work: &mut GroupWork<'_>) -> Result<(), Error> {
+    pub fn each_group(
+        &mut self,
+        packing: &PlanePacking,
+        batch: &[SwitchGates],
+        work: &mut GroupWork<'_>,
+    ) -> Result<(), Error> {
         let (mut group, mut from, mut at) = (Vec::new(), 0, 0);
         for &gates in batch {
-            let SwitchGates::Switches(run) = gates else {
-                return Err(Error::misuse("copies are made in memory"));
+            let run = match gates {
+                SwitchGates::Copies { first, len } => {
+                    self.run(&mut group, from..at, work);
+                    self.copies(packing, first..first + len, at, work)?;
+                    (at, from) = (at + len, at + len);
+                    continue;
+                }
+                SwitchGates::Switches(run) => run,
             };
+            if self.offsets.is_some() {
+                self.settle_all(packing)?;
+            }
             let part = self.part_of(run);
             if part.is_none() || part != self.part {
                 self.run(&mut group, from..at, work);
@@ -122,6 +199,31 @@ impl PagedPlanes {
             }
         }
         self.run(&mut group, from..at, work);
+        Ok(())
+    }
+
+    /// Copies into these rows, each from the one before it. Gates are handed out from number `at` on; what is
+    /// still to be added to a row is added before.
+    fn copies(
+        &mut self,
+        packing: &PlanePacking,
+        rows: Range<usize>,
+        at: usize,
+        work: &mut GroupWork<'_>,
+    ) -> Result<(), Error> {
+        self.leave()?;
+        let mut some = std::mem::take(&mut self.pair);
+        for first in rows.clone().step_by(self.block) {
+            let len = self.block.min(rows.end - first);
+            let met = first - 1..first + len;
+            some.iter_mut().for_each(|plane| plane.resize(met.len(), [0; 2]));
+            self.read(met.clone(), &mut some, 0)?;
+            self.settle(packing, met.clone(), &mut some, 0);
+            let lanes = at + first - rows.start;
+            work(&mut some, &[SwitchGates::Copies { first: 1, len }], lanes..lanes + len);
+            self.write(met, &some, 0)?;
+        }
+        self.pair = some;
         Ok(())
     }
 
@@ -179,18 +281,20 @@ impl PagedPlanes {
         written
     }
 
-    /// Copies rows into `planes`, from their row `at` on.
+    /// Copies rows into `planes`; rows are met in order.
     ///
     /// # Errors
     /// When they cannot be read back, or others that make room not be written.
     pub fn load(
         &mut self,
+        packing: &PlanePacking,
         rows: Range<usize>,
         planes: &mut [Vec<PlaneWord>],
-        at: usize,
     ) -> Result<(), Error> {
         self.leave()?;
-        self.read(rows, planes, at)
+        self.read(rows.clone(), planes, 0)?;
+        self.settle(packing, rows, planes, 0);
+        Ok(())
     }
 
     /// Copies rows out of `planes`, from their row `at` on.
@@ -272,6 +376,14 @@ impl Drop for PagedPlanes {
 
 fn as_bytes(words: &mut [PlaneWord]) -> &mut [u8] {
     bytemuck::cast_slice_mut(words)
+}
+
+/// Where each part of a network begins that fits, and behind them the end.
+fn parts(rows: usize, fit: usize) -> Vec<usize> {
+    let mut starts = Vec::new();
+    cut(0..rows, fit, &mut starts);
+    starts.push(rows);
+    starts
 }
 
 /// The parts of a network of which each has at most so many wires.

@@ -148,6 +148,8 @@ pub struct PlaneRows {
     layout: PayloadLayout,
     pub(super) packing: PlanePacking,
     rows: usize,
+    /// Where planes go that do not fit.
+    room: SpillRoom,
     /// All planes, where they are in memory.
     pub(super) planes: Vec<Vec<PlaneWord>>,
     /// All planes, where they are not.
@@ -171,21 +173,10 @@ impl PlaneRows {
 
     /// The same; what does not fit `room` is outside memory.
     pub(crate) fn zeros_within(room: &SpillRoom, layout: &PayloadLayout, rows: usize) -> Result<Self, Error> {
-        let packing = PlanePacking::new(layout);
-        let mut planes = Vec::with_capacity(packing.planes.len());
-        if let Some(paged) = PagedPlanes::unless_they_fit(room, packing.planes.len(), rows)? {
-            let paged = Some(Box::new(paged));
-            return Ok(Self { layout: layout.clone(), packing, rows, planes, paged });
-        }
-        for _ in &packing.planes {
-            let mut plane: Vec<PlaneWord> = Vec::new();
-            plane.try_reserve_exact(rows).map_err(|_| {
-                Error::input(format!("no memory for {rows} rows of {} bytes", layout.row_bytes()))
-            })?;
-            plane.resize(rows, [0; 2]);
-            planes.push(plane);
-        }
-        Ok(Self { layout: layout.clone(), packing, rows, planes, paged: None })
+        let (packing, layout) = (PlanePacking::new(layout), layout.clone());
+        let planes = vec![Vec::new(); packing.planes.len()];
+        let none = Self { layout, packing, rows: 0, room: room.clone(), planes, paged: None };
+        none.resized(rows)
     }
 
     /// Row `places[i]` is row i of `payload`, and `blank` for every i behind its last one. Places are those
@@ -245,7 +236,7 @@ impl PlaneRows {
         work: &mut GroupWork<'_>,
     ) -> Result<(), Error> {
         match &mut self.paged {
-            Some(paged) => paged.each_group(batch, work),
+            Some(paged) => paged.each_group(&self.packing, batch, work),
             None => {
                 work(&mut self.planes, batch, 0..lanes);
                 Ok(())
@@ -279,18 +270,33 @@ impl PlaneRows {
 
     /// The first rows, or more of them: further ones are zeros.
     ///
-    /// # Panics
-    /// When they are not in memory: a bug of the caller.
-    #[must_use]
-    pub fn resized(mut self, rows: usize) -> Self {
-        assert!(self.paged.is_none(), "rows are in memory where their number changes");
+    /// # Errors
+    /// When they do not fit memory, or cannot be moved out of it.
+    pub fn resized(mut self, rows: usize) -> Result<Self, Error> {
+        if self.paged.is_none() && rows > self.rows {
+            self.paged =
+                PagedPlanes::unless_they_fit(&self.room, self.packing.planes.len(), rows)?.map(Box::new);
+            if let Some(paged) = &mut self.paged {
+                paged.store(0..self.rows, &self.planes, 0)?;
+                self.planes.iter_mut().for_each(|plane| plane.as_flattened_mut().zeroize());
+                self.planes.clear();
+            }
+        }
+        if let Some(paged) = &mut self.paged {
+            paged.resize(rows)?;
+        }
         for plane in &mut self.planes {
             let cut = rows.min(plane.len());
             plane[cut..].as_flattened_mut().zeroize();
+            let more = rows - cut;
+            plane.truncate(cut);
+            plane.try_reserve_exact(more).map_err(|_| {
+                Error::input(format!("no memory for {rows} rows of {} bytes", self.layout.row_bytes()))
+            })?;
             plane.resize(rows, [0; 2]);
         }
         self.rows = rows;
-        self
+        Ok(self)
     }
 
     /// The first `rows` rows as a table.
@@ -322,10 +328,7 @@ impl PlaneRows {
             let at = match paged {
                 None => first,
                 Some(paged) => {
-                    paged.load(first..first + count, &mut some, 0)?;
-                    if let Some(offsets) = &mut paged.offsets {
-                        offsets.apply(packing, (first / LANES_MAX) as u64, &mut some, 0..count);
-                    }
+                    paged.load(packing, first..first + count, &mut some)?;
                     0
                 }
             };

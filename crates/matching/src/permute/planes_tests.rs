@@ -36,7 +36,7 @@ fn tables_go_in_and_come_out_and_nothing_is_wider_than_a_row() {
         assert_eq!(rows.row_bytes(), layout.row_bytes());
         assert_eq!(rows.table(9).unwrap().bytes(), table.bytes());
         assert_eq!(rows.table(4).unwrap().bytes(), &table.bytes()[..4 * layout.row_bytes()]);
-        let longer = rows.resized(3).resized(5).table(5).unwrap();
+        let longer = rows.resized(3).unwrap().resized(5).unwrap().table(5).unwrap();
         assert_eq!(longer.bytes()[..3 * layout.row_bytes()], table.bytes()[..3 * layout.row_bytes()]);
         assert!(longer.bytes()[3 * layout.row_bytes()..].iter().all(|b| *b == 0));
     }

@@ -43,7 +43,7 @@ use crate::matcher::{
     MatchOutput, MatchSizes, Matcher, PairSizes, ShareBackend,
 };
 use crate::memory::check;
-use crate::moves::PayloadMoves;
+use crate::moves::{EntryMap, PayloadMoves};
 use crate::paillier;
 use crate::payload::{JoinedPart, JoinedShares, ValidEntries};
 use crate::pid::PrivateId;
@@ -65,7 +65,7 @@ impl Matcher for InnerJoin {
         MatchFeatures { streams: true, backends: true, bytes_per_row, ..MatchFeatures::SHARES }
     }
 
-    fn memory(&self, rows: u64, _me: PartyId, options: &MatchOptions) -> u64 {
+    fn memory(&self, _me: PartyId, rows: u64, _keys: u64, options: &MatchOptions) -> u64 {
         memory([rows; 2], options)
     }
 
@@ -107,7 +107,8 @@ impl Matcher for InnerJoin {
         let matched = pairs.picks.len() as u64;
         let vector = PayloadVector::new(*payload, &pairs.places, options)?;
         let (steps, entries) = (["payload-0", "payload-1"], [matched; 2]);
-        let moves = PayloadMoves { steps, rows, entries, extends: false, map: &pairs.picks, room };
+        let moves =
+            PayloadMoves { steps, rows, entries, extends: false, map: EntryMap::Held(&pairs.picks), room };
         let parts = moves.run(session, &vector, options)?;
         let joined = JoinedShares {
             rows: matched,

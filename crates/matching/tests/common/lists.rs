@@ -56,7 +56,8 @@ pub fn random(rng: &mut Rng, rows: [usize; 2], keys: [usize; 2], pool: u64) -> D
     Data { rows: [side(0), side(1)], keys: keys[0] }
 }
 
-struct Side<'a>(&'a Data, usize);
+/// The rows of one party.
+pub struct Side<'a>(pub &'a Data, pub usize);
 
 impl IdentifierSource for Side<'_> {
     fn rows(&self) -> u64 {
