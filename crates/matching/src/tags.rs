@@ -3,7 +3,6 @@
 //! 2^32 of them are distinct but for one chance in 2^33; where two of one list are equal, a protocol ends
 //! with an error. One each of two such lists that agree by chance, one case in 2^32, look like a match.
 
-use crate::group::GroupElement;
 use crate::places::OwnPlaces;
 use crate::spill::{SortedRecords, SpillColumn, SpillRoom};
 use base::Error;
@@ -31,17 +30,6 @@ pub(crate) fn tag(entry: PlacedTag) -> u128 {
 /// The place alone.
 pub(crate) fn place(entry: PlacedTag) -> u32 {
     entry as u32
-}
-
-/// Appends the tags of `elements`; each one's place is its number in `tags`.
-pub(crate) fn add(tags: &mut Vec<PlacedTag>, elements: &[GroupElement]) {
-    let start = tags.len() as u32;
-    tags.extend(elements.iter().zip(start..=u32::MAX).map(|(e, place)| tagged(e, place)));
-}
-
-/// Whether no two tags are equal.
-pub(crate) fn are_distinct(sorted: &[PlacedTag]) -> bool {
-    sorted.windows(2).all(|pair| tag(pair[0]) != tag(pair[1]))
 }
 
 /// A tag as it travels.

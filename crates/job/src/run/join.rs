@@ -434,10 +434,9 @@ impl JoinedRows for JoinedRange {
         let Self { shared, sources, blocks, range, .. } = self;
         let (source, mask) = &sources[entry];
         let rows = into.len() as u64;
-        blocks
-            .iter_mut()
-            .zip([1, shared.joined.slots])
-            .for_each(|(b, slots)| b.go_over(rows * u64::from(slots)));
+        for (block, slots) in blocks.iter_mut().zip([1, shared.slots]) {
+            block.go_over(rows * slots);
+        }
         for (i, value) in (from..).zip(into) {
             *value = shared.share(source, range.start + i, blocks)? & mask;
         }

@@ -6,18 +6,16 @@
 
 use super::price::SlotSizes;
 use crate::spill::{SortedRecords, SpillColumn, SpillQueue, SpillRoom};
-use crate::tags::{PlacedTag, place, tag};
+use crate::tags::{PLACED_BYTES, PlacedTag, place, tag};
 use base::Error;
 
-/// Bytes of a [`PlacedTag`].
-const TAG_BYTES: usize = size_of::<PlacedTag>();
 /// Bytes of an edge.
 const EDGE_BYTES: usize = 4 + 16;
 /// Bytes of a block of the map.
 const MAP_BLOCK: usize = 1 << 16;
 
 /// Tags of names with their places, which need not fit into memory.
-pub(super) struct PlacedNames(SpillColumn<TAG_BYTES>);
+pub(super) struct PlacedNames(SpillColumn<PLACED_BYTES>);
 
 impl PlacedNames {
     /// None yet, of about so many.
@@ -41,7 +39,7 @@ impl PlacedNames {
 
 /// Names in ascending order.
 pub(super) struct SortedNames {
-    records: SortedRecords<TAG_BYTES>,
+    records: SortedRecords<PLACED_BYTES>,
     last: Option<PlacedTag>,
     /// Whether no two that were handed out are equal.
     pub distinct: bool,
@@ -229,12 +227,6 @@ impl ContaminationCounts {
 
 /// Rows of slots, little-endian numbers. It says whose rows match.
 pub(super) struct SlotMap(pub SpillQueue);
-
-impl Drop for SlotMap {
-    fn drop(&mut self) {
-        self.0.wipe();
-    }
-}
 
 /// For each of the slots of each anchor the row of party 1 that stands there, and which slots are taken.
 pub(super) struct FilledSlots {
@@ -498,7 +490,14 @@ mod tests {
             let graph = MatchGraph::of(lists, shape, &room).unwrap().unwrap();
             let filled = graph.fill(sizes(rows, 3, 2), Some(1000), &room).unwrap();
             let mut map = Vec::new();
-            filled.map.0.each_block(|block| Ok(map.extend_from_slice(block))).unwrap();
+            filled
+                .map
+                .0
+                .each_block(|block| {
+                    map.extend_from_slice(block);
+                    Ok(())
+                })
+                .unwrap();
             let counts = [filled.pairs, filled.capped, filled.anchors];
             ((map, filled.valid, counts, filled.contamination), room.bytes_read())
         };

@@ -133,7 +133,6 @@ impl SlotOrder {
 /// They say which slots are of one row.
 impl Drop for SlotOrder {
     fn drop(&mut self) {
-        self.slots.wipe();
         self.first.zeroize();
     }
 }
