@@ -20,7 +20,9 @@ fn routes(c: &mut Criterion) {
     for n in [1 << 14, 1 << 18] {
         let order = order(n);
         group.throughput(Throughput::Elements(u64::from(n)));
-        group.bench_with_input(BenchmarkId::from_parameter(n), &order, |b, order| b.iter(|| route(order)));
+        group.bench_with_input(BenchmarkId::from_parameter(n), &order, |b, order| {
+            b.iter(|| route(order.clone()))
+        });
     }
     group.finish();
 }
@@ -48,7 +50,11 @@ fn shares(c: &mut Criterion) {
                     let mut board = Switchboard::new(session, OtKind::default(), expected)?;
                     match session.me().0 {
                         0 => board.serve_permutation(session, PlaneRows::of(&table)?),
-                        _ => board.permute(session, PlaneRows::zeros(&layout, n as usize)?, route(&order)?),
+                        _ => board.permute(
+                            session,
+                            PlaneRows::zeros(&layout, n as usize)?,
+                            route(order.clone())?,
+                        ),
                     }
                 })
             });

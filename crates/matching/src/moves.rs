@@ -112,7 +112,7 @@ impl PayloadMoves<'_> {
                     let (slots, map) = (self.entries[theirs] as usize, self.map);
                     TakerMap::Extended(ExtendedMap::within(self.room, [rows, slots], |take| map.each(take))?)
                 }
-                false => TakerMap::Permutation(network::route_in_place(completed(self.map, rows)?)?),
+                false => TakerMap::Permutation(network::route(completed(self.map, rows)?)?),
             };
             let zeros = PlaneRows::zeros_within(self.room, &options.layouts[theirs], rows)?;
             match settings {

@@ -68,7 +68,7 @@ impl Run<'_> {
         match (me == self.server, self.extended) {
             (true, false) => board.serve_permutation(session, rows),
             (true, true) => board.serve_extension(session, rows, self.map.len()),
-            (false, false) => board.permute(session, rows, route(self.map)?),
+            (false, false) => board.permute(session, rows, route(self.map.to_vec())?),
             (false, true) => board.extend(session, rows, ExtendedMap::new(self.rows, self.map)?),
         }
     }
@@ -251,10 +251,10 @@ fn one_board_serves_many_networks_in_both_directions() {
         let mut board = Switchboard::new(session, KINDS[0], switches(n as u64))?;
         let rows = if session.me().0 == 0 {
             let rows = board.serve_permutation(session, PlaneRows::of(&table)?)?;
-            let rows = board.permute(session, rows, route(&second)?)?;
+            let rows = board.permute(session, rows, route(second.clone())?)?;
             board.serve_extension(session, rows, map.len())?
         } else {
-            let rows = board.permute(session, PlaneRows::zeros(&layout, n)?, route(&first)?)?;
+            let rows = board.permute(session, PlaneRows::zeros(&layout, n)?, route(first.clone())?)?;
             let rows = board.serve_permutation(session, rows)?;
             board.extend(session, rows, ExtendedMap::new(n, &map)?)?
         };
@@ -276,7 +276,7 @@ fn sizes_that_do_not_fit_are_misuse() {
     let layout = mixed();
     let done = Cluster::new(2, 1).run(|session| {
         let mut board = Switchboard::new(session, KINDS[0], 10)?;
-        let settings = route(&[1, 0, 2])?;
+        let settings = route(vec![1, 0, 2])?;
         let wrong =
             board.permute(session, PlaneRows::zeros(&layout, 4)?, settings).err().unwrap().to_string();
         let map = ExtendedMap::new(3, &[2, 2])?;

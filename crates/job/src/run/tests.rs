@@ -240,7 +240,7 @@ fn rows_outside_memory_give_the_same_exact_totals() {
     }
 }
 
-/// By several identifiers all rows are held, whatever `state` is: what does not fit is refused, with a reason.
+/// By several identifiers all rows are held, whatever `state` is: what does not fit is refused.
 #[test]
 fn rows_of_several_identifiers_are_held_in_memory() {
     let world = World::new();

@@ -121,14 +121,14 @@ impl SortedEdges {
 
 /// Pairs of rows with common names: an anchor in party 1's secret order, a row of party 1 in its own, and
 /// the least of the names, which is pseudorandom and breaks ties.
-pub(super) struct MatchGraph {
+pub(super) struct AnchorGraph {
     /// By row of party 1, by name; then the anchor.
     by_row: EdgeColumn,
     /// How many there are.
     pub pairs: u64,
 }
 
-impl MatchGraph {
+impl AnchorGraph {
     /// The pairs of rows with a common name. `names` are those of either side, so many of each row as `sizes`
     /// say. None where a name repeats on one side.
     ///
@@ -329,9 +329,9 @@ mod tests {
         (0..rng.below(25)).map(|_| pair(rng)).collect()
     }
 
-    fn graph(pairs: &[(u32, u32)], rows: [u32; 2]) -> MatchGraph {
+    fn graph(pairs: &[(u32, u32)], rows: [u32; 2]) -> AnchorGraph {
         let room = SpillRoom::new(None, None);
-        MatchGraph::of(lists(pairs, rows, &room), sizes(rows, WIDTH as u32, WIDTH as u32), &room)
+        AnchorGraph::of(lists(pairs, rows, &room), sizes(rows, WIDTH as u32, WIDTH as u32), &room)
             .unwrap()
             .expect("names are distinct")
     }
@@ -460,7 +460,7 @@ mod tests {
             };
             let again = if last == 1 { tags[tags.len() - 1] } else { tags[0] };
             tags.iter().chain([&(again ^ 1)]).for_each(|name| names[side].push(*name).unwrap());
-            assert!(MatchGraph::of(names, sizes([2, 2], 25, 25), &room).unwrap().is_none(), "{side} {last}");
+            assert!(AnchorGraph::of(names, sizes([2, 2], 25, 25), &room).unwrap().is_none(), "{side} {last}");
         }
     }
 
@@ -487,7 +487,7 @@ mod tests {
                 placed
             });
             let shape = sizes(rows, WIDTH as u32, WIDTH as u32);
-            let graph = MatchGraph::of(lists, shape, &room).unwrap().unwrap();
+            let graph = AnchorGraph::of(lists, shape, &room).unwrap().unwrap();
             let filled = graph.fill(sizes(rows, 3, 2), Some(1000), &room).unwrap();
             let mut map = Vec::new();
             filled

@@ -1,7 +1,7 @@
 //! The conversation up to the match graph.
 
 use super::KEYS_MAX;
-use super::edges::{FilledSlots, MatchGraph, PlacedNames};
+use super::edges::{AnchorGraph, FilledSlots, PlacedNames};
 use super::names::{NameRule, RowIdentifiers, SentNames};
 use super::parts::PartRows;
 use super::price::{SlotSizes, chunks, memory};
@@ -288,7 +288,7 @@ fn join(
     room: &SpillRoom,
 ) -> Result<FilledSlots, Error> {
     let peer = session.me().other();
-    let graph = MatchGraph::of(names, sizes, room)?;
+    let graph = AnchorGraph::of(names, sizes, room)?;
     let graph = graph.ok_or_else(|| session.link(peer).blame(DISTINCT))?;
     graph.fill(sizes, test, room)
 }

@@ -4,7 +4,7 @@
 //! slot from the one before it; permute to where the slots belong.
 
 use super::gates::SwitchGates;
-use super::network::{SwitchSettings, route_in_place, switches};
+use super::network::{SwitchSettings, route, switches};
 use super::{Half, PlaneRows, Switchboard};
 use crate::spill::{SpillColumn, SpillQueue, SpillRoom};
 use base::Error;
@@ -114,7 +114,7 @@ impl SlotOrder {
         for place in self.first.iter_mut().filter(|place| **place == u32::MAX) {
             *place = free.next().expect("as many places as rows are free") as u32;
         }
-        let first = route_in_place(std::mem::take(&mut self.first))?;
+        let first = route(std::mem::take(&mut self.first))?;
         let mut place_of = vec![0; self.place];
         let mut place = 0;
         self.slots.each_block(|block| {
@@ -126,7 +126,7 @@ impl SlotOrder {
         })?;
         let Self { place: slots, copies, .. } = &mut self;
         let copies = std::mem::replace(copies, SwitchSettings::straight(0));
-        Ok(ExtendedMap { rows, slots: *slots, first, copies, last: route_in_place(place_of)? })
+        Ok(ExtendedMap { rows, slots: *slots, first, copies, last: route(place_of)? })
     }
 }
 

@@ -147,17 +147,12 @@ const DONE: u32 = u32::MAX;
 
 /// The settings under which output o of the network is input `permutation[o]`.
 ///
-/// Time `O(n log n)`; 16 bytes per row besides the result. Its memory accesses follow the permutation, which
-/// is this party's own, and nothing is sent meanwhile.
+/// Time `O(n log n)`; 16 bytes per row besides the result, those of `permutation` among them. Its memory
+/// accesses follow the permutation, which is this party's own, and nothing is sent meanwhile.
 ///
 /// # Errors
 /// `Misuse` when `permutation` is none.
-pub fn route(permutation: &[u32]) -> Result<SwitchSettings, Error> {
-    route_in_place(permutation.to_vec())
-}
-
-/// [`route`] of a permutation that nobody needs any more.
-pub(crate) fn route_in_place(permutation: Vec<u32>) -> Result<SwitchSettings, Error> {
+pub fn route(permutation: Vec<u32>) -> Result<SwitchSettings, Error> {
     let mut maps = Maps { input_of: permutation, output_of: Vec::new() };
     let n = maps.input_of.len();
     let none = || Error::misuse("what should permute rows is not a permutation");
@@ -291,7 +286,7 @@ mod tests {
     }
 
     fn check(permutation: &[u32]) {
-        let settings = route(permutation).unwrap();
+        let settings = route(permutation.to_vec()).unwrap();
         assert_eq!(apply(permutation.len(), &settings), permutation);
     }
 
@@ -363,7 +358,7 @@ mod tests {
     #[test]
     fn what_is_no_permutation_is_refused() {
         for bad in [&[1, 1][..], &[2, 0], &[0, u32::MAX, 1]] {
-            assert!(route(bad).err().unwrap().to_string().contains("not a permutation"));
+            assert!(route(bad.to_vec()).err().unwrap().to_string().contains("not a permutation"));
         }
     }
 }

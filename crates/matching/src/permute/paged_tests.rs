@@ -31,7 +31,7 @@ fn permuted(n: usize, memory: Option<u64>) -> ([Vec<u8>; 2], [u64; 2], u64) {
             board.serve_permutation(session, PlaneRows::placed(&room, &table, &places, &BLANK)?)?
         } else {
             let zeros = PlaneRows::zeros_within(&room, &layout(), n)?;
-            board.permute(session, zeros, route(&order)?)?
+            board.permute(session, zeros, route(order.clone())?)?
         };
         assert_eq!(rows.paged.is_some(), memory.is_some());
         Ok((rows.into_shares(n, &roomy)?.whole()?.bytes().to_vec(), room.bytes_read()))
