@@ -114,6 +114,7 @@ pub fn start(settings: PartySettings, args: &HalfArgs) -> Result<(PartySetup, Op
     let board = crate::watch::board(args.events);
     let opened = Opened::of(&party)?;
     if bounded {
+        kernels::return_freed_buffers();
         // Above what the program keeps to by itself, and only where somebody said a bound.
         let lanes = opened.file.first().compute.shards;
         machine::limit_memory(memory::backstop(party.memory, machine::cores().len() as u64, lanes));

@@ -1,4 +1,5 @@
-//! Large pages for tables that are read at random places: there every read would miss the table of pages.
+//! What the system is asked of memory: large pages for tables that are read at random places, where every read
+//! would miss the table of pages; and freed buffers back, in programs that promise a bound.
 
 use crate::Block;
 
@@ -9,6 +10,34 @@ pub fn prefer_large_pages(blocks: &mut Vec<Block>) {
     linux::advise(blocks.spare_capacity_mut());
     #[cfg(not(target_os = "linux"))]
     let _ = blocks;
+}
+
+/// Has this process's allocator give freed buffers back to the system, and not keep them for later: for
+/// programs that promise a bound. Call it before threads are started. Where the C library knows no such
+/// setting, nothing changes.
+pub fn return_freed_buffers() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    gnu::return_freed_buffers();
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[allow(unsafe_code, reason = "the only way to set what the allocator keeps")]
+mod gnu {
+    /// Bytes from which on a buffer is mapped by itself. The library's own bound grows with what is freed, to
+    /// 32 MiB, and then holds what lies below live bytes of its heap.
+    const MAPPED: i32 = 256 << 10;
+    /// Heaps of all threads together: each keeps what is freed in it.
+    const HEAPS: i32 = 2;
+
+    pub fn return_freed_buffers() {
+        let settings =
+            [(libc::M_MMAP_THRESHOLD, MAPPED), (libc::M_TRIM_THRESHOLD, MAPPED), (libc::M_ARENA_MAX, HEAPS)];
+        for (setting, value) in settings {
+            // SAFETY: it takes two numbers, and the library changes its settings under its own lock. A refusal
+            // costs memory only.
+            let _ = unsafe { libc::mallopt(setting, value) };
+        }
+    }
 }
 
 #[cfg(target_os = "linux")]
