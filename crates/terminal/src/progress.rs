@@ -402,7 +402,7 @@ mod tests {
         stage.began = now.checked_sub(Duration::from_secs(60)).unwrap();
         assert_eq!(stage.advance("compute/0/other", 2, 2), None);
         stage.said = now.checked_sub(LINE_EVERY).unwrap();
-        assert!(stage.advance("compute/0/other", 1, 2).unwrap().ends_with("1 of 2   (pass 3: other)"));
+        assert!(stage.advance("compute/0/other", 1, 2).unwrap().ends_with("1 of 2   (pass 3)"));
     }
 
     #[test]

@@ -25,7 +25,8 @@ use terminal::progress::{Board, ProgressLine, Working};
 #[command(
     after_help = "Examples:\n  tacit demo\n  tacit demo market\n  tacit demo ring4\n  tacit demo --out \
                   /tmp/demo --json\n\nThe folder keeps everything: run it again yourself, each side in a \
-                  terminal of its own, with `tacit run demo-out/registry.toml` and `tacit run demo-out/hospitals.toml`."
+                  terminal of its own, with `tacit run demo-out/registry.toml` and `tacit run \
+                  demo-out/hospitals.toml`."
 )]
 pub struct DemoArgs {
     /// polio: lift over the 1954 poliomyelitis field trial, two parties; market: the fastest of many peers, a
