@@ -267,9 +267,10 @@ fn text(summary: &Summary) -> String {
         lines.push(simulated(hardware));
     } else if let Some(Elsewhere { system, products_per_s, note }) = &summary.elsewhere {
         let ratio = summary.products_per_s / products_per_s;
+        let (ratio, which) = if ratio < 1.0 { (1.0 / ratio, "as many") } else { (ratio, "fewer") };
         let theirs = scaled(*products_per_s);
         lines.push(format!(
-            "  {system}, measured elsewhere: {} products/s, {ratio:.1} times less ({note})",
+            "  {system}, measured elsewhere: {} products/s, {ratio:.1} times {which} ({note})",
             theirs.trim_end()
         ));
     }

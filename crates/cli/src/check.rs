@@ -3,7 +3,7 @@
 use crate::args::rows_pair;
 use crate::plan;
 use crate::settings::ConsentArgs;
-use base::{Error, PartyId, limits};
+use base::{Error, Fault, PartyId, limits};
 use clap::Args;
 use data::InputReport;
 use job::budget::{self, Outlook, Towards};
@@ -76,10 +76,13 @@ struct Checked {
     plan: Plan,
     /// What reading this party's data did; with a party file only.
     inputs: Option<InputReport>,
-    /// What this party should know before it runs; with a party file only.
+    /// What this party should know before it runs.
     warnings: Vec<String>,
     /// What this party's ledger says; with a party file only.
     budget: Option<Outlook>,
+    /// Whether this party's policy refused before its data were read.
+    #[serde(skip)]
+    refused: bool,
     /// Whether the peer's study says the same; with `--peer` only.
     peer_agrees: Option<bool>,
 }
@@ -105,7 +108,8 @@ pub fn run(args: CheckArgs) -> ExitCode {
 /// The first thing that is wrong, or the first line in which the peer's study differs; as text, also what a
 /// run would be refused for.
 fn check(args: CheckArgs) -> Result<ExitCode, Error> {
-    let Side { agreed, text, built, inputs, warnings, budget, serves, transport, party } = side(&args)?;
+    let Side { agreed, text, built, inputs, warnings, budget, refused, serves, transport, party } =
+        side(&args)?;
     let peer_agrees = args.peer.as_deref().map(|peer| compare(&text, peer)).transpose()?;
     if let Some(rows) = args.rows {
         plan::same_rows(agreed.first(), rows)?;
@@ -126,8 +130,11 @@ fn check(args: CheckArgs) -> Result<ExitCode, Error> {
     if let Some(party) = &party {
         plan = plan.of_party(agreed.first(), party, assumed.rows)?;
     }
-    let refused = refusal(budget.as_ref());
-    let checked = Checked { warnings, budget, ..describe(&agreed, &built, plan, inputs, peer_agrees)? };
+    let warnings = warnings.into_iter().chain(placeholders(&agreed)).collect();
+    let by_policy = refused.is_some();
+    let refused = refused.map_or_else(|| refusal(budget.as_ref()), Err);
+    let described = describe(&agreed, &built, plan, inputs, peer_agrees)?;
+    let checked = Checked { warnings, budget, refused: by_policy, ..described };
     let file = args.party.as_ref().or(args.file.as_ref());
     let file = file.map_or_else(|| "PARTY_FILE".to_owned(), |file| file.display().to_string());
     match (args.json, refused) {
@@ -140,6 +147,26 @@ fn check(args: CheckArgs) -> Result<ExitCode, Error> {
             refused.map(|()| ExitCode::SUCCESS)
         }
     }
+}
+
+/// Keys in examples, which nobody holds.
+const EXAMPLES: [&str; 2] =
+    [include_str!("../../../examples/lift.toml"), include_str!("../../../examples/market-p2p.toml")];
+
+/// Parties whose keys are still those of an example.
+fn placeholders(agreed: &StudyFile) -> Option<String> {
+    let servers = agreed.first().servers.iter().flat_map(|servers| &servers.members);
+    let all = agreed.parties.iter().map(|member| (&member.name, &member.key));
+    let all = all.chain(servers.map(|server| (&server.name, &server.key)));
+    let of_example = |key: &str| EXAMPLES.iter().any(|example| example.contains(key));
+    let names: Vec<&str> = all.filter(|(_, key)| of_example(key)).map(|(name, _)| &**name).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "keys of an example, which nobody holds, stand for {}: put in the lines that `tacit keygen` \
+             prints to each",
+            names.join(", ")
+        )
+    })
 }
 
 /// What a run would be refused for by this side's own ledger and policy.
@@ -217,6 +244,8 @@ struct Side {
     inputs: Option<InputReport>,
     warnings: Vec<String>,
     budget: Option<Outlook>,
+    /// What this side's policy refuses before its data are read.
+    refused: Option<Error>,
     /// Whether this side is a server, which has no data.
     serves: bool,
     /// What this side computes over, if it is one of the four servers.
@@ -246,8 +275,9 @@ fn alone(agreed: StudyFile, text: String) -> Result<Side, Error> {
         allow_exact: true,
     };
     let built = build_all(&agreed.runs, &policy)?.into_iter().map(|(_, built)| built).collect();
-    let (inputs, warnings, budget, transport) = (None, Vec::new(), None, None);
-    Ok(Side { agreed, text, built, inputs, warnings, budget, serves: false, transport, party: None })
+    let (inputs, warnings, budget, transport, party) = (None, Vec::new(), None, None, None);
+    let (refused, serves) = (None, false);
+    Ok(Side { agreed, text, built, inputs, warnings, budget, refused, serves, transport, party })
 }
 
 fn whole(settings: PartySettings, said: ConsentArgs) -> Result<Side, Error> {
@@ -257,8 +287,19 @@ fn whole(settings: PartySettings, said: ConsentArgs) -> Result<Side, Error> {
     let party = PartySetup { consent: said.into(), ..settings.complete()? };
     let working = Working::on(format!("reading {}", party.data.display()));
     let opened = Opened::of(&party)?;
-    let checked = prepare::check(&party, &opened)?;
+    let checked = prepare::check(&party, &opened);
     drop(working);
+    let checked = match checked {
+        Err(refused) if matches!(refused.kind(), Fault::Refused(_)) => {
+            // Whoever is to change the policy, or the study, reads what it is about.
+            let Opened { file, text, .. } = opened;
+            return match alone(file, text) {
+                Ok(side) => Ok(Side { refused: Some(refused), ..side }),
+                Err(_) => Err(refused),
+            };
+        }
+        checked => checked?,
+    };
     let Opened { file: agreed, text, .. } = opened;
     let budget = Some(budget::outlook(&party, &checked)?);
     let inputs = checked.first().map(|run| run.inputs.clone());
@@ -268,8 +309,8 @@ fn whole(settings: PartySettings, said: ConsentArgs) -> Result<Side, Error> {
     }
     let transport = agreed.server(&party.as_party).map(|_| party.transport.clone());
     let built = checked.into_iter().map(|run| run.built).collect();
-    let party = Some(party);
-    Ok(Side { agreed, text, built, inputs, warnings, budget, serves: false, transport, party })
+    let (party, refused, serves) = (Some(party), None, false);
+    Ok(Side { agreed, text, built, inputs, warnings, budget, refused, serves, transport, party })
 }
 
 /// What a server can check: the study that it is to compute, and that it is the one named there. Nothing for
@@ -366,6 +407,7 @@ fn describe(
         inputs,
         warnings: Vec::new(),
         budget: None,
+        refused: false,
         peer_agrees,
     })
 }
@@ -473,9 +515,13 @@ fn text_of(checked: &Checked, agreed: &StudyFile, file: &str, (serves, guessed):
     lines.push(String::new());
     lines.push(plan::text(&checked.plan));
     if let (true, Some(inputs)) = (guessed, &checked.inputs) {
+        let (what, mean) = match study.kind {
+            Question::Lift(_) => ("effect, bytes", ", and the control arm's mean: --mean X"),
+            _ => ("bytes", ""),
+        };
         lines.push(format!(
-            "assumed    the other side has as many rows as this one, {}: effect, bytes and time are for \
-             that. State both: --rows N,M with the first party's first, and the control arm's mean: --mean X",
+            "assumed    the other side has as many rows as this one, {}: {what} and time are for that. State \
+             both: --rows N,M with the first party's first{mean}",
             page::numbers::count(inputs.rows_kept)
         ));
     }
@@ -497,7 +543,7 @@ fn text_of(checked: &Checked, agreed: &StudyFile, file: &str, (serves, guessed):
     if let Some(budget) = &checked.budget {
         lines.extend(budget_lines(budget));
     }
-    lines.push(next(checked, study, file, serves));
+    lines.push(next(checked, agreed, file, serves));
     lines.join("\n")
 }
 
@@ -524,18 +570,21 @@ fn revealed(checked: &Checked, runs: usize) -> Vec<String> {
 }
 
 /// What to do now.
-fn next(checked: &Checked, study: &Study, file: &str, serves: bool) -> String {
-    if checked.budget.as_ref().is_some_and(|budget| !budget.refusals.is_empty()) {
+fn next(checked: &Checked, agreed: &StudyFile, file: &str, serves: bool) -> String {
+    if checked.refused {
+        "This side's policy refuses the study, and its data were not read: see the error".to_owned()
+    } else if checked.budget.as_ref().is_some_and(|budget| !budget.refusals.is_empty()) {
         "This side is not ready: see the error".to_owned()
     } else if serves {
         format!("This server is ready: tacit serve {file}, or tacit run {file}")
     } else if checked.inputs.is_some() {
-        match study.only_matches() {
+        match agreed.first().only_matches() {
             true => format!("This side is ready: tacit match {file} --out FILE"),
             false => format!("This side is ready: tacit run {file}"),
         }
     } else {
-        "The study is sound. Check your data, too: tacit check PARTY_FILE".to_owned()
+        let but = if placeholders(agreed).is_some() { ", but for its keys" } else { "" };
+        format!("The study is sound{but}. Check your data, too: tacit check PARTY_FILE")
     }
 }
 

@@ -9,6 +9,7 @@ use net::Identity;
 use page::numbers::{bytes, count};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use study::{Question, StudyFile};
 use terminal::output;
 use terminal::progress::{Board, ProgressLine, Working};
 use terminal::values::{self, share};
@@ -26,30 +27,29 @@ pub struct GenerateArgs {
     /// The folder for all files
     #[arg(long, value_name = "FOLDER", default_value = "generated")]
     pub out: PathBuf,
-    /// lift: people on each side
-    #[arg(long, value_name = "N", value_parser = values::count, default_value = "10k")]
-    pub rows: u64,
-    /// lift: share of the publisher's people whom the advertiser knows
-    #[arg(long, value_name = "SHARE", default_value_t = 0.5, value_parser = share)]
-    pub overlap: f64,
-    /// lift: K, events of one person that count
-    #[arg(long, value_name = "K", default_value_t = 4)]
-    pub events: u8,
-    /// lift: R, most that one person adds
-    #[arg(long, value_name = "R", default_value_t = 100)]
-    pub clamp: u32,
-    /// lift: how many advertisers; from two on with keys, a study and party files for all, to run on this
-    /// machine
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=15))]
-    pub advertisers: u8,
-    /// lift: the format of all files
-    #[arg(long, default_value = "csv")]
-    pub format: FileFormat,
-    /// lift: files of each side; from two on, a folder of parts for each, written several at a time in little
-    /// memory
-    #[arg(long, value_name = "N", default_value_t = 1,
-          value_parser = clap::value_parser!(u32).range(1..=data::FILES as i64))]
-    pub files: u32,
+    /// lift: people on each side; 10k unless told
+    #[arg(long, value_name = "N", value_parser = values::count)]
+    pub rows: Option<u64>,
+    /// lift: share of the publisher's people whom the advertiser knows; 0.5 unless told
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub overlap: Option<f64>,
+    /// lift: K, events of one person that count; 4 unless told
+    #[arg(long, value_name = "K")]
+    pub events: Option<u8>,
+    /// lift: R, most that one person adds; 100 unless told
+    #[arg(long, value_name = "R")]
+    pub clamp: Option<u32>,
+    /// lift: how many advertisers, 1 unless told; from two on with keys, party files for all, to run on this
+    /// machine, and a study of all of them together: measured apart, each has to be told its own addresses
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=15))]
+    pub advertisers: Option<u8>,
+    /// lift: the format of all files; csv unless told
+    #[arg(long)]
+    pub format: Option<FileFormat>,
+    /// lift: files of each side, 1 unless told; from two on, a folder of parts for each, written several at a
+    /// time in little memory
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=data::FILES as i64))]
+    pub files: Option<u32>,
     /// Everything is a function of it
     #[arg(long, value_name = "N", default_value_t = 1954)]
     pub seed: u64,
@@ -67,17 +67,43 @@ pub enum GeneratedKind {
     Lift,
 }
 
+impl GenerateArgs {
+    /// Refuses what changes nothing of the trial, whose people are those of the published counts.
+    fn expect_used(&self) -> Result<(), Error> {
+        let Self { rows, overlap, events, clamp, advertisers, format, files, .. } = self;
+        let given = [
+            ("rows", rows.is_some()),
+            ("overlap", overlap.is_some()),
+            ("events", events.is_some()),
+            ("clamp", clamp.is_some()),
+            ("advertisers", advertisers.is_some()),
+            ("format", format.is_some()),
+            ("files", files.is_some()),
+        ];
+        match given.iter().find(|(_, given)| self.what == GeneratedKind::Polio && *given) {
+            Some((flag, _)) => Err(Error::input(format!("--{flag} goes with lift; remove --{flag}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Files of each side.
+    fn parts(&self) -> u32 {
+        self.files.unwrap_or(1)
+    }
+}
+
 /// Writes the files and prints the truth.
 ///
 /// # Errors
 /// When an option is out of range, the disk has too little room, or a file cannot be written.
 pub fn run(args: &GenerateArgs) -> Result<(), Error> {
+    args.expect_used()?;
     let made = match args.what {
         GeneratedKind::Polio => {
             let _working = Working::on(format!("writing to {}", args.out.display()));
             generate::polio(&args.out, args.seed)?
         }
-        GeneratedKind::Lift if args.advertisers > 1 => return Several::write(args)?.tell(args),
+        GeneratedKind::Lift if args.advertisers > Some(1) => return Several::write(args)?.tell(args),
         GeneratedKind::Lift => {
             let options = options(args)?;
             watched(args, &options, |progress| generate::lift(&args.out, &options, progress))?
@@ -87,9 +113,16 @@ pub fn run(args: &GenerateArgs) -> Result<(), Error> {
 }
 
 fn options(args: &GenerateArgs) -> Result<LiftOptions, Error> {
-    let rows = u32::try_from(args.rows).map_err(|_| Error::limit("rows", args.rows, 1 << 31))?;
-    let &GenerateArgs { overlap, events: max_events, clamp, seed, format, files, .. } = args;
-    Ok(LiftOptions { rows, overlap, max_events, clamp, seed, format, files })
+    let rows = args.rows.unwrap_or(10_000);
+    Ok(LiftOptions {
+        rows: u32::try_from(rows).map_err(|_| Error::limit("rows", rows, 1 << 31))?,
+        overlap: args.overlap.unwrap_or(0.5),
+        max_events: args.events.unwrap_or(4),
+        clamp: args.clamp.unwrap_or(100),
+        seed: args.seed,
+        format: args.format.unwrap_or(FileFormat::Csv),
+        files: args.parts(),
+    })
 }
 
 /// Writes where there is room, and shows how far it is.
@@ -127,7 +160,7 @@ struct Several {
 impl Several {
     fn write(args: &GenerateArgs) -> Result<Self, Error> {
         let (options, folder) = (options(args)?, args.out.clone());
-        let shops = usize::from(args.advertisers);
+        let shops = usize::from(args.advertisers.unwrap_or(1));
         let made =
             watched(args, &options, |progress| generate::lift_several(&folder, &options, shops, progress))?;
         let key = |party: &str| {
@@ -145,7 +178,7 @@ impl Several {
         for (at, (party, data, _)) in made.files.iter().enumerate() {
             let data = data.file_name().unwrap_or_default().display();
             // The report has a folder of its own beside the one of the parts.
-            let (data, report) = match args.files {
+            let (data, report) = match args.parts() {
                 1 => (data.to_string(), party.clone()),
                 _ => (format!("{data}/"), format!("out-{party}")),
             };
@@ -165,6 +198,22 @@ impl Several {
         Ok(Self { made, folder })
     }
 
+    /// Why a run would be refused: the publisher's arms are too small.
+    fn too_small(&self) -> Result<Option<String>, Error> {
+        let (study, _) = StudyFile::read(&self.folder.join("study.toml"))?;
+        let Question::Lift(lift) = &study.first().kind else { return Ok(None) };
+        let least = lift.release.minimum_group;
+        let smallest = self.made.truth.overall.iter().map(|arm| arm.rows).min().unwrap_or_default();
+        Ok((smallest < least).then(|| {
+            format!(
+                "An arm has {} people, and the study's minimum_group is {}: the publisher will refuse the \
+                 run, and the others are not told why. Generate more --rows",
+                count(smallest),
+                count(least)
+            )
+        }))
+    }
+
     fn tell(&self, args: &GenerateArgs) -> Result<(), Error> {
         let (files, truth_of) = (&self.made.files, &self.made.truth);
         let party_file = |party: &str| self.folder.join(format!("{party}.toml")).display().to_string();
@@ -172,7 +221,7 @@ impl Several {
             let party = |(party, data, rows): &(String, PathBuf, u64)| {
                 let (file, own) = (data.display().to_string(), party_file(party));
                 json!({
-                    "party": party, "file": file, "files": args.files, "rows": rows, "party_file": own,
+                    "party": party, "file": file, "files": args.parts(), "rows": rows, "party_file": own,
                 })
             };
             let study = self.folder.join("study.toml").display().to_string();
@@ -183,6 +232,7 @@ impl Several {
         }
         let mut lines: Vec<String> = files.iter().map(|(_, path, rows)| file(path, *rows, args)).collect();
         lines.extend(lines_of(truth_of));
+        lines.extend(self.too_small()?);
         lines.push("Run it, each in a terminal of its own:".to_owned());
         lines.extend(files.iter().map(|(party, ..)| format!("  tacit run {}", party_file(party))));
         output::print(&lines.join("\n"))
@@ -190,16 +240,11 @@ impl Several {
 }
 
 fn file(path: &Path, rows: u64, args: &GenerateArgs) -> String {
-    let parts = match files(args) {
+    let parts = match args.parts() {
         1 => String::new(),
         files => format!(" in {} files", count(files.into())),
     };
     format!("  {}: {} rows{parts}", path.display(), count(rows))
-}
-
-/// Files of each side.
-fn files(args: &GenerateArgs) -> u32 {
-    if args.what == GeneratedKind::Polio { 1 } else { args.files }
 }
 
 fn arm(arm: &ArmTruth) -> Value {
@@ -224,7 +269,7 @@ fn truth(truth: &Truth) -> Value {
 fn as_json(made: &Generated, args: &GenerateArgs) -> Value {
     let side = |path: &Path, rows: u64| {
         let file = path.display().to_string();
-        json!({ "file": file, "files": files(args), "rows": rows })
+        json!({ "file": file, "files": args.parts(), "rows": rows })
     };
     json!({
         "publisher": side(&made.publisher, made.publisher_rows),

@@ -8,9 +8,10 @@ use args::LedgerAction;
 use base::Error;
 use page::numbers::counted;
 use privacy::ledger::{
-    AnswerRow, BarRecord, EntryRow, Export, JointSpending, Ledger, SignedDebits, check_signatures, quoted,
+    AnswerRow, BarRecord, EntryRow, Export, JointSpending, Ledger, SignedDebits, Statement, check_signatures,
+    quoted,
 };
-use release::rational::Rational;
+use release::rational::{Rational, shown};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -249,17 +250,22 @@ fn show(path: &Path, file: Option<&Path>, as_json: bool) -> Result<(), Error> {
     });
     let together = together.collect::<Result<Vec<_>, _>>()?;
     let (bars, successors) = (ledger.bars()?, successors(&ledger, &known)?);
+    let claims = ledger.claims()?;
     if as_json {
         let path = path.display().to_string();
         let successors: BTreeMap<_, _> = successors.into_iter().map(|(old, (new, _))| (old, new)).collect();
         return output::print_json(&json!({
             "ledger": path, "entries": entries, "totals": totals, "lineages": together, "names": known.names,
             "successors": successors, "bars": bars, "answers": answers, "warning": warning,
+            "given_back": claims.iter().map(given_back_json).collect::<Vec<_>>(),
         }));
     }
     let mut lines = Vec::new();
     if entries.is_empty() {
-        lines.push("Nothing was spent yet.".to_owned());
+        lines.push(match claims.is_empty() {
+            true => "Nothing was spent yet.".to_owned(),
+            false => "This ledger has no entry, and something was spent:".to_owned(),
+        });
     } else {
         lines.push(format!("{:20}  {:12}  {:>6} of {:6}  viewer", "data", "study", "rho", "budget"));
         lines.extend(entries.iter().map(|entry| line(entry, &known)));
@@ -286,6 +292,7 @@ fn show(path: &Path, file: Option<&Path>, as_json: bool) -> Result<(), Error> {
         format!("key        {name}: {key}{next}")
     }));
     lines.extend(bars.iter().map(|bar| barred(bar, &known)));
+    lines.extend(claims.iter().map(|claim| given_back(claim, &known, path)));
     if !answers.is_empty() {
         lines.push("Answers kept:".to_owned());
         lines.extend(answers.iter().map(answered));
@@ -300,11 +307,31 @@ fn successors(ledger: &Ledger, known: &Known) -> Result<BTreeMap<String, (String
     known.names.keys().filter_map(|key| next(key).transpose()).collect()
 }
 
+/// What a peer gave back that is not in the ledger, and what to do.
+fn given_back((peer, said): &(String, Statement), known: &Known, ledger: &Path) -> String {
+    format!(
+        "given back {} keeps what this party signed on {}: rho {} charged towards it, which this ledger does \
+         not hold. Runs with it are refused until tacit ledger recover {} takes that over",
+        known.name(peer),
+        date(said.at.cast_signed()),
+        shown(&said.rho()),
+        quoted(&ledger.display().to_string())
+    )
+}
+
+fn given_back_json((peer, said): &(String, Statement)) -> serde_json::Value {
+    json!({ "peer": peer, "rho": shown(&said.rho()), "at": date(said.at.cast_signed()) })
+}
+
 /// What barred a peer.
 fn barred(bar: &BarRecord, known: &Known) -> String {
-    let BarRecord { at, peer, lineage, reason, stands, .. } = bar;
+    let BarRecord { at, peer, lineage, reason, stands, allowed, .. } = bar;
     let name = known.name(peer);
-    let on = if lineage.is_empty() { "all lineages".to_owned() } else { format!("lineage {lineage}") };
+    let on = match (lineage.as_str(), allowed.join(", ")) {
+        ("", allowed) if allowed.is_empty() => "all lineages".to_owned(),
+        ("", allowed) => format!("all lineages but {allowed}"),
+        (lineage, _) => format!("lineage {lineage}"),
+    };
     let now = if *stands { "bars it" } else { "barred it, and does no more" };
     format!("bar        {name} on {on}: {} ({at}); {now}", reason.replace("this peer", name))
 }

@@ -94,7 +94,10 @@ pub fn run(args: &PlanArgs) -> Result<(), Error> {
     if let Some(path) = &args.party {
         let party = PartySettings::read(path)?.complete()?;
         plan = plan.of_party(file.first(), &party, args.rows)?;
-        room = plan.expect_room(file.first(), &party, args.rows);
+        room = plan.expect_room(&file, &party, args.rows);
+    } else if !plan.spool.is_empty() {
+        let text = "1G, what a party has whose file says nothing; --party FILE plans for what it says";
+        plan.assumptions.insert("memory".to_owned(), text.to_owned());
     }
     match (args.json, room) {
         // Standard output holds one object: the plan, or why it cannot be.
@@ -141,11 +144,9 @@ pub fn text(plan: &Plan) -> String {
         let Some(total) = plan.total.get(viewer) else { continue };
         // What parties see has it in it already.
         let whom = if viewer == PUBLIC { "public, that is anybody" } else { viewer };
-        let what = match plan.assumptions.contains_key("runs") {
-            true => "this view of each run",
-            false => "this view",
-        };
-        let charged = report::wording::charged(total, what);
+        let what = if viewer == PUBLIC { "this view" } else { "all that it gets" };
+        let each = if plan.assumptions.contains_key("runs") { " of each run" } else { "" };
+        let charged = report::wording::charged(total, &format!("{what}{each}"));
         lines.push(format!("privacy    {whom}: {charged} = {}", total.words()));
     }
     let effects =

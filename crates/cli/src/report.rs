@@ -35,6 +35,9 @@ pub struct ReportArgs {
 /// cannot be written.
 pub fn run(args: &ReportArgs) -> Result<(), Error> {
     let shown = args.report.display();
+    if args.report.is_dir() {
+        return Err(Error::input(format!("{shown} is a folder: name the report.json in it")));
+    }
     let text = std::fs::read_to_string(&args.report)
         .map_err(|e| Error::reading(format!("cannot read {shown}"), &e))?;
     let reports = report::all_from_json(&text).map_err(|e| Error::input(format!("{shown}: {e}")))?;

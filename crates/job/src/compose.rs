@@ -190,6 +190,12 @@ fn own_warnings(facts: &Facts<'_>) -> Vec<String> {
             times(facts.total.size_charges)
         ));
     }
+    if let Some(day) = &facts.total.since {
+        warnings.push(format!(
+            "this party's ledger was recovered on {day}, and the total counts what this party got in this \
+             study since: runs before are not in it. The ledgers of the other parties have them all"
+        ));
+    }
     let inputs = &facts.checked.inputs;
     if inputs.events_cut > 0 {
         warnings.push(format!(

@@ -4,12 +4,20 @@
 //! itself and lists that grow with the rows, is taken off first. Shares are such that a stage and what the
 //! one before it has not given back to the system are within the bound together.
 
-use base::Error;
-use data::ReadingMemory;
+use crate::engines::StudyEngine;
+use crate::prepare::Built;
+use crate::stages::matching::MatchStage;
+use base::{Error, PartyId};
+use data::{ReadingMemory, RowShape};
 use matching::spill;
 use store::RUN_MEMORY;
+use study::Study;
 use study::party::{MEMORY_LEAST, PartySetup};
 
+/// Bytes that an identifier is taken to have before it is read.
+pub(crate) const IDENTIFIER: u64 = 24;
+/// Lines that a row of an advertiser is taken to have before they are read.
+pub(crate) const LINES: u64 = 2;
 /// Bytes of a process by itself: program, libraries, connections, ledger, threads.
 const BASE: u64 = 64 << 20;
 /// Bytes of a decoder of input: pages of Parquet or a window of zstd, and pieces of a bucket's objects.
@@ -111,6 +119,99 @@ pub(crate) fn check(party: &PartySetup, rows: [u64; 2], lanes: u32) -> Result<()
         least / MIB,
         allowed / MIB,
         least / MIB,
+    )))
+}
+
+/// What a match takes, in bytes, by own rows with a peer of as many.
+#[derive(Debug, Default)]
+pub(crate) struct MatchNeeds {
+    /// Of memory, where rows are there too.
+    memory: u64,
+    /// Of memory, whatever is moved to disk.
+    held: u64,
+    /// On disk, where it is not about what a spine takes.
+    pub scratch: Option<u64>,
+}
+
+impl MatchNeeds {
+    /// Those of one run of a party with so many rows.
+    ///
+    /// # Errors
+    /// When the rows are out of range.
+    pub fn of(
+        (study, built): (&Study, &Built),
+        engine: &StudyEngine,
+        me: PartyId,
+        rows: u64,
+    ) -> Result<Self, Error> {
+        let mut needs = Self::default();
+        let features = study.matching.matcher.features();
+        if features.streams {
+            let stage = MatchStage::new(study, built, engine, [rows; 2])?;
+            let held = stage.memory(me);
+            needs.held = if held > spill::MEMORY_MIN { held } else { 0 };
+            needs.scratch = stage.scratch(me);
+        }
+        needs.memory = needs.held.max(features.bytes_per_row * rows);
+        Ok(needs)
+    }
+
+    /// Of memory in all, in so many runs of a party: its rows, of which `held` bytes are in memory, or all in
+    /// its state, and the match.
+    pub fn in_all(&self, party: &PartySetup, (rows, held): (u64, Option<u64>), runs: u64) -> u64 {
+        match held {
+            Some(held) => held.saturating_add(runs.saturating_mul(self.memory)),
+            None if self.held == 0 => 0,
+            None => with_room(self.held, rows, party.memory),
+        }
+    }
+}
+
+/// Bytes of memory that so many rows take which nobody has read yet, with identifiers and lines as a plan
+/// takes them to be.
+///
+/// # Errors
+/// When the study's program does not parse.
+pub(crate) fn of_unread(study: &Study, me: PartyId, rows: u64) -> Result<u64, Error> {
+    /// Where an identifier ends, and where the events of a row begin.
+    const END: u64 = 8;
+    /// Time and value.
+    const EVENT: u64 = 8;
+    let cells = match RowShape::of(study, me)? {
+        RowShape::Advertiser { cohort, .. } => END + LINES * EVENT + u64::from(cohort),
+        shape => shape.width() as u64,
+    };
+    Ok(rows.saturating_mul(IDENTIFIER + END + cells))
+}
+
+/// The columns and the match are held in memory: says beforehand when they will not fit.
+///
+/// # Errors
+/// With the numbers, and what to do.
+pub(crate) fn check_held(
+    party: &PartySetup,
+    (rows, held): (u64, Option<u64>),
+    runs: u64,
+    needs: &MatchNeeds,
+) -> Result<(), Error> {
+    let need = needs.in_all(party, (rows, held), runs);
+    if need <= party.memory {
+        return Ok(());
+    }
+    let how = match party.state {
+        _ if held.is_none() => "raise it: so much of this match cannot be moved to `state`",
+        None => "raise it, or name a place for what does not fit: `state`",
+        Some(_) => {
+            "raise it: this match, one by several identifiers, a spine kept or used, or several runs at a \
+             time need all rows there"
+        }
+    };
+    Err(Error::input(format!(
+        "{rows} rows of {} need about {} MiB to match and compute; this party's `memory` allows {} MiB; \
+         {how}",
+        party.data.display(),
+        need.div_ceil(MIB),
+        party.memory / MIB
     )))
 }
 

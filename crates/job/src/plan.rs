@@ -6,8 +6,9 @@ pub use choice::Choice;
 
 use crate::course::{Actor, Completed, Course, Matched};
 use crate::engines::{Estimate, StudyEngine};
+use crate::memory::{self, MatchNeeds};
 use crate::prepare::{Built, build_all, place};
-use crate::spool::{RowsKnown, SpoolPasses, check_room, of_parties, passes};
+use crate::spool::{RowsKnown, SpoolPasses, check_room, goes_to_state, of_parties, passes};
 use crate::stages::compute::ComputeStage;
 use crate::stages::link::{LinkFacts, LinkStage};
 use crate::stages::matching::MatchStage;
@@ -72,6 +73,9 @@ pub struct Speeds {
 /// cores.
 const RING4_ON_TWO_CORES: [f64; 2] = [365e6, 230e6];
 
+/// Group operations per second and core, of the portable code and with vector instructions for them.
+const MULTIPLICATIONS: [f64; 2] = [44e3, 330e3];
+
 impl Speeds {
     /// ANDs per second of four servers.
     #[must_use]
@@ -83,7 +87,7 @@ impl Speeds {
 impl Default for Speeds {
     fn default() -> Self {
         // Both parties' machines are taken to be like this one.
-        let multiplications_per_s = if CurveGroup::detect().lanes() > 1 { 330e3 } else { 44e3 };
+        let multiplications_per_s = MULTIPLICATIONS[usize::from(CurveGroup::detect().lanes() > 1)];
         Self {
             and_per_s: 45e6,
             ots_per_s: 60e6,
@@ -224,11 +228,32 @@ impl Plan {
     ///
     /// # Errors
     /// With the numbers, and what to do.
-    pub fn expect_room(&self, study: &Study, party: &PartySetup, rows: [u64; 2]) -> Result<(), Error> {
-        if self.spool.is_empty() {
-            return Ok(());
+    pub fn expect_room(&mut self, file: &StudyFile, party: &PartySetup, rows: [u64; 2]) -> Result<(), Error> {
+        let runs: Vec<&Study> = file.runs_of(&party.as_party).collect();
+        let Some(&study) = runs.first() else { return Ok(()) };
+        let (me, all) = (place(study, party), of_parties(study, rows));
+        if !self.spool.is_empty() {
+            return check_room(party, study, me, &all, RowsKnown::Announced);
         }
-        check_room(party, study, place(study, party), &of_parties(study, rows), RowsKnown::Announced)
+        let own = all[me.index()];
+        let outside = goes_to_state(party, study, (me, &all), runs.len())?;
+        let held = if outside { None } else { Some(memory::of_unread(study, me, own)?) };
+        for (study, built) in &build_all([study], &policy())? {
+            let needs = MatchNeeds::of((*study, built), &StudyEngine::of(study, &built.program)?, me, own)?;
+            if !outside {
+                let need = needs.in_all(party, (own, held), runs.len() as u64).div_ceil(1 << 20);
+                let text = format!(
+                    "about {need} MiB of {} MiB for {}'s rows and the match, all of which stay there; \
+                     identifiers of {} bytes",
+                    party.memory >> 20,
+                    party.as_party,
+                    memory::IDENTIFIER
+                );
+                self.assumptions.insert("memory".into(), text);
+            }
+            memory::check_held(party, (own, held), runs.len() as u64, &needs)?;
+        }
+        Ok(())
     }
 
     /// The same with the servers' transport. Nothing where the study has no servers.
@@ -439,17 +464,28 @@ fn assumptions(
         (
             "speed".into(),
             format!(
-                "{} AND/s (yao), {} OT/s (gmw), {} or malicious {} AND/s (ring4), {} group operations/s, {} \
-                 core(s) per party",
+                "{} AND/s (yao), {} OT/s (gmw), {} or malicious {} AND/s (ring4), {} group operations/s{}, \
+                 {} core(s) per party",
                 speeds.and_per_s,
                 speeds.ots_per_s,
                 speeds.ring4(Security::SemiHonest),
                 speeds.ring4(Security::Malicious),
                 speeds.multiplications_per_s,
+                portable(speeds),
                 speeds.cores
             ),
         ),
     ])
+}
+
+/// Whether group operations are those of a machine without vector instructions for them: elsewhere a match
+/// is several times as fast.
+fn portable(speeds: Speeds) -> String {
+    let [slow, fast] = MULTIPLICATIONS;
+    match speeds.multiplications_per_s <= slow {
+        true => format!(" (the portable code; {fast} with AVX-512 IFMA)"),
+        false => String::new(),
+    }
 }
 
 impl PlanStage {

@@ -2,12 +2,11 @@
 //! known.
 
 use crate::engines::StudyEngine;
-use crate::memory;
+use crate::memory::{self, MatchNeeds};
 use crate::spool::{RowsKnown, check_room, spool_room, state_warning};
-use crate::stages::matching::MatchStage;
 use base::{Error, PartyId, Roster, limits};
 use data::{DataLocation, InputReport, RowStore, Rows, read_rows};
-use matching::{ContaminatedRule, RowInfluence, spill};
+use matching::{ContaminatedRule, RowInfluence};
 use net::Identity;
 use num_traits::Zero;
 use privacy::dummies;
@@ -202,8 +201,12 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
     let room = spool_room(party, first, built.len())?;
     let data = DataLocation { path: &party.data, store: &party.store };
     let (rows, inputs) = read_rows(data, first, place(first, party), room.as_ref())?;
-    let needs = match_needs(party, &rows, &built)?;
-    check_memory(party, (&rows, &inputs), built.len() as u64, &needs)?;
+    let needs = match built.first() {
+        Some((run, engine, built)) => MatchNeeds::of((*run, built), engine, place(run, party), rows.len())?,
+        None => MatchNeeds::default(),
+    };
+    let held = rows.spool().is_none().then_some(inputs.memory);
+    memory::check_held(party, (rows.len(), held), built.len() as u64, &needs)?;
     if rows.spool().is_some() {
         // The peer's are not known yet: as many.
         let rows = vec![rows.len(); first.parties.len()];
@@ -336,70 +339,6 @@ fn within_policy(party: &PartySetup, study: &Study, built: &Built) -> Result<(),
         }
     }
     Ok(())
-}
-
-/// What a match takes, in bytes, by own rows with a peer of as many.
-struct MatchNeeds {
-    /// Of memory, where rows are there too.
-    memory: u64,
-    /// Of memory, whatever is moved to disk.
-    held: u64,
-    /// On disk, where it is not about what a spine takes.
-    scratch: Option<u64>,
-}
-
-/// Those of the first run of a party.
-fn match_needs(
-    party: &PartySetup,
-    rows: &RowStore,
-    built: &[(&Study, StudyEngine, Built)],
-) -> Result<MatchNeeds, Error> {
-    let mut needs = MatchNeeds { memory: 0, held: 0, scratch: None };
-    let Some((study, engine, built)) = built.first() else { return Ok(needs) };
-    let features = study.matching.matcher.features();
-    if features.streams {
-        let stage = MatchStage::new(study, built, engine, [rows.len(); 2])?;
-        let me = place(study, party);
-        let held = stage.memory(me);
-        needs.held = if held > spill::MEMORY_MIN { held } else { 0 };
-        needs.scratch = stage.scratch(me);
-    }
-    needs.memory = needs.held.max(features.bytes_per_row * rows.len());
-    Ok(needs)
-}
-
-/// The columns and the match are held in memory: says beforehand when they will not fit.
-fn check_memory(
-    party: &PartySetup,
-    (rows, inputs): (&RowStore, &InputReport),
-    runs: u64,
-    needs: &MatchNeeds,
-) -> Result<(), Error> {
-    let need = match rows.spool() {
-        None => inputs.memory.saturating_add(runs.saturating_mul(needs.memory)),
-        Some(_) if needs.held == 0 => 0,
-        Some(_) => memory::with_room(needs.held, rows.len(), party.memory),
-    };
-    if need <= party.memory {
-        return Ok(());
-    }
-    let how = match party.state {
-        _ if rows.spool().is_some() => "raise it: so much of this match cannot be moved to `state`",
-        None => "raise it, or name a place for what does not fit: `state`",
-        Some(_) => {
-            "raise it: this match, one by several identifiers, a spine kept or used, or several runs at a \
-             time need all rows there"
-        }
-    };
-    const MIB: u64 = 1 << 20;
-    Err(Error::input(format!(
-        "{} rows of {} need about {} MiB to match and compute; this party's `memory` allows {} MiB; \
-         {how}",
-        rows.len(),
-        party.data.display(),
-        need.div_ceil(MIB),
-        party.memory / MIB
-    )))
 }
 
 /// A folder for a match that goes on after a cut does nothing for most protocols.

@@ -1,6 +1,6 @@
 //! What rows that do not fit into memory read and write, stage by stage, and whether a disk holds it.
 
-use crate::memory::{self, MemoryShares};
+use crate::memory::{self, IDENTIFIER, LINES, MemoryShares};
 use base::{Error, PartyId};
 use data::{DataLocation, RowShape, SpoolRoom};
 use matching::{MatchDisk, OutputForm};
@@ -12,8 +12,6 @@ use store::{RunState, StateKey, StateStore};
 use study::Study;
 use study::party::{MEMORY, PartySetup};
 
-/// Bytes that an identifier is taken to have.
-const IDENTIFIER: u64 = 24;
 /// Bytes of a dealt line besides identifier and cells: two lengths, hash, place.
 const LINE: u64 = 24;
 /// Bytes of an identifier's length in a block of rows.
@@ -137,8 +135,8 @@ impl SpoolSizes {
         let shape = RowShape::of(study, me)?;
         let (rows, width) = (all[me.index()], shape.width() as u64);
         let (lines, cells) = match &shape {
-            // A line of the advertiser has an event; two lines a row are common.
-            RowShape::Advertiser { .. } => (2 * rows, [1 + 8, width]),
+            // A line of the advertiser has an event.
+            RowShape::Advertiser { .. } => (LINES * rows, [1 + 8, width]),
             RowShape::Publisher { .. } | RowShape::Program { .. } => (rows, [width; 2]),
         };
         let matcher = study.matching.matcher;
@@ -231,6 +229,22 @@ pub fn passes(
         all.push(SpoolPasses { party: member.name.clone(), passes, on_disk, memory_least });
     }
     Ok(all)
+}
+
+/// Whether so many rows of a party, by all parties', go to its state.
+///
+/// # Errors
+/// When the study's program does not parse.
+pub(crate) fn goes_to_state(
+    party: &PartySetup,
+    study: &Study,
+    (me, rows): (PartyId, &[u64]),
+    runs: usize,
+) -> Result<bool, Error> {
+    if party.state.is_none() || !spools(party, study, runs) {
+        return Ok(false);
+    }
+    Ok(party.spool || SpoolSizes::of(study, me, rows, false)?.dealt() > party.memory / 8)
 }
 
 /// What is known of rows where disks are asked for room.

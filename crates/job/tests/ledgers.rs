@@ -301,7 +301,11 @@ fn an_older_copy_is_named_and_recovered() {
         works.contains("recovered from a statement of") && !clinic.contains("went back"),
         "{works}, {clinic}"
     );
+    ledger.allow(&world.keys[0], Some("another"), "looked").unwrap();
+    let bar = ledger.bars().unwrap().pop().unwrap();
+    assert!(bar.stands && bar.lineage.is_empty() && bar.allowed == ["another"], "{bar:?}");
     world.allow(1);
+    assert!(!ledger.bars().unwrap().iter().any(|bar| bar.stands));
     whole(world.run("fifth"));
     assert!(world.ledger(1).recover(None, None).unwrap_err().to_string().contains("nothing to recover"));
 }
@@ -447,7 +451,13 @@ fn a_lost_ledger_is_recovered_beside_a_report() {
     assert!(works.contains("clinic holds a statement that this party signed"), "{works}");
     let recovered = world.ledger(1).recover(Some("data-works"), Some(&ratio(1, 2))).unwrap();
     assert_eq!(recovered.len(), 1);
-    whole(world.run("second"));
+    let [clinic, works] = whole(world.run("second"));
+    // Its own ledger does not know all of it any more, and whoever quotes the total reads that.
+    let total = works.privacy.total.as_ref().unwrap();
+    let text = report::wording::charged_to(&works, total);
+    assert!(text.contains("since its ledger was recovered on 20") && text.contains("do not quote"), "{text}");
+    assert!(works.own_warnings.iter().any(|warning| warning.contains("runs before are not in it")));
+    assert_eq!(clinic.privacy.total.as_ref().unwrap().since, None);
 }
 
 /// Two parties whose ledgers a version of layout 2 wrote find the answer of then, although tags are others

@@ -36,6 +36,10 @@ pub struct PrivacyTotal {
     /// For how many matches the sizes were charged; 0 in reports of earlier versions.
     #[serde(default)]
     pub size_charges: u64,
+    /// The day on which the ledger that it is counted by was recovered, or went on without what was lost:
+    /// what was got before is not in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
     /// The epsilon that follows, by the tight conversion of [`rho_to_epsilon`].
     pub epsilon: f64,
     /// Its delta: [`DELTA`], what the rho itself does not hold for included.
@@ -77,7 +81,7 @@ impl PrivacyTotal {
             if own <= DELTA / 2.0 { (DELTA - own, DELTA) } else { (DELTA, DELTA + own) };
         let epsilon = rho_to_epsilon(rho_value, converted);
         let sizes = sizes.to_string();
-        Self { rho: rho.to_string(), rho_value, sizes, size_charges: 0, epsilon, delta: quoted }
+        Self { rho: rho.to_string(), rho_value, sizes, size_charges: 0, since: None, epsilon, delta: quoted }
     }
 
     /// What `viewer` gets of a study whose releases are charged `released`: that, and the sizes of so many

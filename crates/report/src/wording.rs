@@ -550,6 +550,10 @@ pub fn charged(total: &PrivacyTotal, what: &str) -> String {
 /// The same of a report.
 pub fn charged_to(report: &RunReport, total: &PrivacyTotal) -> String {
     let party = label(&report.party);
+    if let Some(day) = &total.since {
+        let since = format!("what {party} got since its ledger was recovered on {}", label(day));
+        return charged(total, &since) + "; earlier runs are not in it, so do not quote it as the whole";
+    }
     let released = total.rho_value - total.sizes_value().unwrap_or(0.0);
     if total.size_charges > 1 || released > report.privacy.rho_value + 1e-9 {
         return charged(total, &format!("all that {party} got in this study, earlier runs included"));

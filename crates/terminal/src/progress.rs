@@ -113,6 +113,8 @@ struct Stage {
     bar: Option<ProgressBar>,
     /// Steps of the same phase, such as those of several shards: (done, total) of each.
     phase: String,
+    /// How often the rows were begun, phases and a phase's own passes together.
+    pass: u32,
     steps: BTreeMap<String, (u64, u64)>,
     began: Instant,
     said: Instant,
@@ -215,7 +217,7 @@ impl State {
             _ => None,
         };
         let (phase, steps, now) = (String::new(), BTreeMap::new(), Instant::now());
-        self.stage = Some(Stage { name: name.to_owned(), bar, phase, steps, began: now, said: now });
+        self.stage = Some(Stage { name: name.to_owned(), bar, phase, pass: 0, steps, began: now, said: now });
     }
 
     fn progress(&mut self, step: &str, done: u64, total: u64) {
@@ -226,8 +228,15 @@ impl State {
                 let now = Instant::now();
                 let (phase, steps) = (String::new(), BTreeMap::new());
                 let said = now.checked_sub(EVENT_EVERY).unwrap_or(now);
-                self.stage =
-                    Some(Stage { name: first.to_owned(), bar: None, phase, steps, began: now, said });
+                self.stage = Some(Stage {
+                    name: first.to_owned(),
+                    bar: None,
+                    phase,
+                    pass: 0,
+                    steps,
+                    began: now,
+                    said,
+                });
             } else {
                 self.begin(first, total);
             }
@@ -270,14 +279,21 @@ impl Stage {
     fn advance(&mut self, step: &str, done: u64, total: u64) -> Option<String> {
         let shared = |part: &&str| part.parse::<u32>().is_err();
         let phase = step.split('/').filter(shared).collect::<Vec<_>>().join("/");
-        if phase != self.phase {
+        // A step that goes back has begun its rows anew; steps of several shards do so one by one.
+        let again = self.steps.len() == 1 && self.steps.get(step).is_some_and(|last| done < last.0);
+        if phase != self.phase || again {
             (self.phase, self.began) = (phase, Instant::now());
+            self.pass += 1;
             self.steps.clear();
         }
         self.steps.insert(step.to_owned(), (done, total));
         let (done, total) = self.steps.values().fold((0, 0), |(d, t), step| (d + step.0, t + step.1));
         // A third part of the path names a later phase: the bar starts anew for it.
-        let phase = self.phase.split('/').nth(2).map_or_else(String::new, |name| format!("   ({name})"));
+        let phase = match self.phase.split('/').nth(2) {
+            Some(name) => format!("   (pass {}: {name})", self.pass),
+            None if self.pass > 1 => format!("   (pass {})", self.pass),
+            None => String::new(),
+        };
         let text = format!("{} of {}{}{phase}", count(done), count(total), self.pace(done, total));
         if let Some(bar) = &self.bar {
             bar.set_length(total.max(1));
@@ -371,6 +387,7 @@ mod tests {
             name: "compute".into(),
             bar: None,
             phase: String::new(),
+            pass: 0,
             steps: BTreeMap::new(),
             began: now,
             said: now.checked_sub(LINE_EVERY).unwrap(),
@@ -381,6 +398,11 @@ mod tests {
         assert!(stage.advance("compute/0/rows", 50, 100).unwrap().contains("35 %  70 of 200"));
         stage.said = now.checked_sub(LINE_EVERY).unwrap();
         assert!(stage.advance("compute/0/other", 1, 2).unwrap().contains("50 %  1 of 2"));
+        // The same step from its beginning: another pass, whose time counts from here.
+        stage.began = now.checked_sub(Duration::from_secs(60)).unwrap();
+        assert_eq!(stage.advance("compute/0/other", 2, 2), None);
+        stage.said = now.checked_sub(LINE_EVERY).unwrap();
+        assert!(stage.advance("compute/0/other", 1, 2).unwrap().ends_with("1 of 2   (pass 3)"));
     }
 
     #[test]

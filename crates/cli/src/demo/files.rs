@@ -60,7 +60,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Removes what a demo makes, and nothing else.
+    /// Removes what demos make, of any kind, and nothing else: they share the study's file.
     fn clear(&self) -> std::io::Result<()> {
         let gone = |done: std::io::Result<()>| match done {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e),
@@ -75,6 +75,8 @@ impl Folder {
             for report in ["report.json", "report.html"] {
                 gone(std::fs::remove_file(self.report(party).join(report)))?;
             }
+            // One that holds more than reports stays.
+            let _ = std::fs::remove_dir(self.report(party));
         }
         Ok(())
     }
@@ -185,8 +187,15 @@ mod tests {
         assert!(Folder::claim(&own, &PARTIES).is_ok());
         std::fs::write(own.join("registry.ledger"), "spent").unwrap();
         std::fs::write(own.join("notes.txt"), "kept").unwrap();
-        assert!(Folder::claim(&own, &PARTIES).is_ok());
+        for party in PARTIES {
+            std::fs::create_dir(own.join(party)).unwrap();
+            std::fs::write(own.join(party).join("report.json"), "{}").unwrap();
+        }
+        std::fs::write(own.join("hospitals/notes.txt"), "kept").unwrap();
+        // Another demo, too, takes the place of all of the one before.
+        assert!(Folder::claim(&own, &market::PARTIES).is_ok());
         assert!(!own.join("registry.ledger").exists() && own.join("notes.txt").exists());
+        assert!(!own.join("registry").exists() && own.join("hospitals/notes.txt").exists());
     }
 
     #[test]

@@ -24,25 +24,25 @@ use terminal::progress::{Board, ProgressLine, Working};
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  tacit demo\n  tacit demo market\n  tacit demo ring4\n  tacit demo --out \
-                  /tmp/demo --json\n\nThe folder keeps everything: rerun one side yourself with `tacit run \
-                  demo-out/registry.toml`."
+                  /tmp/demo --json\n\nThe folder keeps everything: run it again yourself, each side in a \
+                  terminal of its own, with `tacit run demo-out/registry.toml` and `tacit run \
+                  demo-out/hospitals.toml`."
 )]
 pub struct DemoArgs {
     /// polio: lift over the 1954 poliomyelitis field trial, two parties; market: the fastest of many peers, a
     /// customer and five providers; ring4: the trial computed by four servers, three of them headless
     #[arg(default_value = "polio")]
     pub what: DemoName,
-    /// The folder for data, keys, study and reports; one that a demo made before is made anew, any other is
-    /// left alone
+    /// The folder for data, keys, study and reports; what demos made in it before, of any kind, is
+    /// removed, and a folder with other files alone is left alone
     #[arg(long, value_name = "FOLDER", default_value = "demo-out")]
     pub out: PathBuf,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
-    /// polio, ring4: one child in so many, and all the cases: a quicker demo
-    #[arg(long, value_name = "N", default_value_t = 1,
-          value_parser = clap::value_parser!(u64).range(1..=100))]
-    pub scale: u64,
+    /// polio, ring4: one child in so many, of 1 to 100, and all the cases: a quicker demo
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub scale: Option<u64>,
 }
 
 /// A demo.
@@ -105,6 +105,9 @@ struct Seen {
 /// # Errors
 /// When the folder is not the demo's, a party fails, or an interval misses the truth.
 pub fn run(args: &DemoArgs) -> Result<(), Error> {
+    if args.what == DemoName::Market && args.scale.is_some() {
+        return Err(Error::input("--scale goes with polio and ring4; remove --scale"));
+    }
     match args.what {
         DemoName::Polio => polio(args),
         DemoName::Market => market::run(args),
@@ -115,10 +118,11 @@ pub fn run(args: &DemoArgs) -> Result<(), Error> {
 fn polio(args: &DemoArgs) -> Result<(), Error> {
     let folder = Folder::claim(&args.out, &PARTIES)?;
     let working = Working::on(format!("making data, keys and study in {}", args.out.display()));
-    let made = folder.fill(args.scale)?;
+    let scale = args.scale.unwrap_or(1);
+    let made = folder.fill(scale)?;
     drop(working);
     let tell = |text: &str| if args.json { Ok(()) } else { output::print(text) };
-    tell(&story::opening(&made, args.scale)?)?;
+    tell(&story::opening(&made, scale)?)?;
     let reports = follow(&folder, &PARTIES, args.json)?;
     let [first, second] = &reports[..] else { return Err(Error::misuse("a demo has two parties")) };
     let truth = made.truth();

@@ -57,7 +57,8 @@ struct Seen {
 pub fn run(args: &DemoArgs) -> Result<(), Error> {
     let folder = Folder::claim(&args.out, &PARTIES)?;
     let working = Working::on(format!("making data, keys and study in {}", args.out.display()));
-    let (generated, study) = (polio(&folder, args.scale)?, folder.agree(STUDY)?);
+    let scale = args.scale.unwrap_or(1);
+    let (generated, study) = (polio(&folder, scale)?, folder.agree(STUDY)?);
     salt::create(&folder.file(SALT))?;
     let addresses = PARTIES.iter().map(|_| free_address()).collect::<Result<Vec<_>, Error>>()?;
     for (index, party) in PARTIES.iter().enumerate() {
@@ -68,7 +69,7 @@ pub fn run(args: &DemoArgs) -> Result<(), Error> {
     let truth = generated.truth.lift();
     let rows = [generated.publisher_rows, generated.advertiser_rows];
     let tell = |text: &str| if args.json { Ok(()) } else { output::print(text) };
-    tell(&opening(&study, rows, args.scale)?)?;
+    tell(&opening(&study, rows, scale)?)?;
     tell(&format!("  Stages as {} sees them; bytes are those to and from it.", PARTIES[0]))?;
     let (owners, servers) = follow(&folder, args.json)?;
     let [first, second] = &owners[..] else { return Err(Error::misuse("the demo has two owners")) };
@@ -145,7 +146,7 @@ fn opening(study: &Study, rows: [u64; 2], scale: u64) -> Result<String, Error> {
     if scale > 1 {
         lines.insert(1, format!("A small variant: one child in {scale}, but all the cases."));
     }
-    let roles = ["owns arm and injection date", "owns onset date and severity"];
+    let roles = ["children: arm, injection date", "records: onset date, severity"];
     for (index, (name, key)) in study.everybody().into_iter().enumerate() {
         let key: KeyFingerprint = key.parse()?;
         let (rows, what) = match index {

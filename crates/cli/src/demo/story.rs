@@ -80,7 +80,7 @@ pub fn closing(reports: [&RunReport; 2], truth: f64, contained: bool, folder: &F
         bytes(second.peak_memory_bytes)
     );
     text + "  Next: tacit check examples/lift.toml     tacit plan examples/lift.toml --rows 10M --mean \
-            0.0004 --link 1gbps,20ms     docs/cli.md"
+            0.0006 --link 1gbps,20ms     docs/cli.md"
 }
 
 /// What the parties saw: one column where all see the same.

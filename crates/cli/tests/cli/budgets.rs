@@ -119,7 +119,11 @@ fn check_says_what_the_ledger_will() {
         "{shown}"
     );
     assert!(shown.contains("privacy    public, that is anybody: rho 0.1 "), "{shown}");
-    assert!(shown.contains("advertiser: rho 0.11 for this view (0.1 release, 0.01 sizes) = (2.26, 1e-6)-DP"));
+    assert!(
+        shown.contains(
+            "advertiser: rho 0.11 for all that it gets (0.1 release, 0.01 sizes) = (2.26, 1e-6)-DP"
+        )
+    );
     assert!(shown.contains("nobody knows it") && shown.contains("This side is ready") && !ledger.exists());
     let [first, second] = pair.both([&[], &[]]);
     let first = first.fine().json();
@@ -280,6 +284,11 @@ fn a_policy_has_a_floor_of_candidates() {
     pair.edit("study.toml", "[release.public]", "[release.to.advertiser]");
     let text = "the study has 2 noise candidates";
     check(&pair, &[]).failed(5, &[text, "policy.candidates is 64"]);
+    // What is refused before the data are read is described all the same.
+    let refused = check(&pair, &["--json"]);
+    let told = refused.json();
+    assert!(told["study"]["hash"].is_string() && told["plan"]["stages"].is_array(), "{told}");
+    assert!(told["error"]["message"].as_str().unwrap().contains(text) && told["inputs"].is_null(), "{told}");
     for name in NAMES {
         let file = pair.path(&format!("{name}.toml"));
         std::fs::write(&file, read(&file) + "[policy]\ncandidates = 2\n").unwrap();

@@ -181,6 +181,17 @@ fn a_ledger_is_verified_copied_and_asked_for_when_lost() {
     let made = tacit(["ledger", "recover", ledger, "--lineage", "rows"]).fine().stdout;
     assert!(made.contains("an empty one was made") && made.contains("--lineage rows"), "{made}");
     tacit(["ledger", "recover", ledger, "--json"]).failed(2, &["there is nothing to recover"]);
+    // What the peer gives back is no charge yet, and no reason to say that nothing was spent.
+    let [refused, _] = pair.both([&[], &[]]);
+    refused.failed(5, &["holds a statement that this party signed"]);
+    let shown = tacit(["ledger", "show", ledger]).fine().stdout;
+    assert!(shown.contains("rho 0.11 charged towards it") && shown.contains("ledger recover"), "{shown}");
+    assert!(!shown.contains("Nothing was spent"), "{shown}");
+    let json = tacit(["ledger", "show", ledger, "--json"]).fine().json();
+    assert_eq!(
+        (&json["given_back"][0]["peer"], &json["given_back"][0]["rho"]),
+        (&peer.into(), &"0.11".into())
+    );
 }
 
 #[test]
@@ -216,6 +227,7 @@ fn the_examples_are_sound_and_a_program_has_no_arms() {
         let lift = name != "program";
         assert_eq!(shown.contains("mean_outcome") && shown.contains("arms:"), lift, "{shown}");
         assert!(shown.contains("link: 10 Gbit/s, 1 ms round trip"), "{shown}");
+        assert!(shown.contains("keys of an example") && shown.contains("sound, but for its keys"), "{shown}");
         assert_eq!(shown.contains("nothing is revealed to works"), !lift, "{shown}");
     }
 }

@@ -33,6 +33,7 @@ fn generate_names_folders_of_parts_in_party_files() {
     let words = ["generate", "lift", "--advertisers", "2", "--rows", "600", "--files", "4", "--out", out];
     let said = tacit(words).fine().stdout;
     assert!(said.contains("publisher: 600 rows in 4 files"), "{said}");
+    assert!(said.contains("minimum_group is 1,000: the publisher will refuse the run"), "{said}");
     let party = folder.path().join("shop-2.toml");
     let text = read(&party);
     assert!(text.contains("data = \"shop-2/\"\n") && text.contains("report = \"out-shop-2\"\n"), "{text}");
@@ -45,6 +46,8 @@ fn generate_names_folders_of_parts_in_party_files() {
 
 #[test]
 fn generate_says_how_many_files_are_possible() {
+    tacit(["generate", "polio", "--files", "2"]).failed(2, &["--files goes with lift; remove --files"]);
+    tacit(["demo", "market", "--scale", "5"]).failed(2, &["--scale goes with polio and ring4"]);
     for files in ["0", "65537"] {
         let done = tacit(["generate", "lift", "--files", files]);
         done.failed(2, &["--files", "1..=65536"]);

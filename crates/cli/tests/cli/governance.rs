@@ -50,7 +50,10 @@ fn a_key_that_takes_the_place_of_another_has_spent_what_it_spent() {
     let took = format!("the key {new} of advertiser has taken the place of {old}");
     assert!(refused.stderr.contains(&took), "{}", refused.stderr);
     assert!(!refused.stderr.contains("for the first time"), "{}", refused.stderr);
-    refused.failed(5, &[&format!("budget: 0.11 of 0.2 spent on lineage publisher by viewer {new}")]);
+    refused.failed(
+        5,
+        &[&format!("budget: 0.11 of 0.2 spent on lineage publisher by viewer {new} (advertiser)")],
+    );
     // It runs where the budget pays for both.
     let [first, second] = pair.both([&["--budget", "0.3"], &[]]);
     assert_eq!(first.fine().json()["privacy"]["spent"], 0.22);

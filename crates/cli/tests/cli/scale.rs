@@ -100,6 +100,14 @@ fn plans_say_what_rows_outside_memory_read_and_write() {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(plan(&["--rows", "10k", "--json"]).fine().json()["spool"].is_null(), "they fit");
+    // One party whose rows stay in memory, which has to hold them.
+    let bare = pair.path("publisher.toml").display().to_string();
+    let held = plan(&["--rows", "10M", "--party", &bare]).fine().stdout;
+    assert!(
+        held.contains("assumed    memory: about") && held.contains("of 1024 MiB for publisher"),
+        "{held}"
+    );
+    plan(&["--rows", "100M", "--party", &bare]).failed(2, &["need about", "allows 1024 MiB", "`state`"]);
     // One party, with its memory, its data and its disk.
     let state = format!("state = \"{}\"\nmemory", pair.path("state").display());
     let file = pair.path("advertiser.toml");

@@ -233,7 +233,11 @@ impl<'a> OwnerRun<'a> {
         let spent: Vec<StudySpending> = spent.collect::<Result<_, _>>()?;
         let released = spent.iter().map(|spent| &spent.released).fold(charge, Ord::max);
         let matches = spent.iter().map(|spent| spent.matches).max().unwrap_or(1);
-        PrivacyTotal::of_view(study, self.checked.me, released, matches)
+        let peers = others_of(self.checked).into_iter().map(|peer| &*study.parties[peer.index()].key);
+        let days: Vec<Option<String>> =
+            peers.map(|key| ledger.recovered_on(key)).collect::<Result<_, _>>()?;
+        let since = days.into_iter().flatten().max();
+        Ok(PrivacyTotal { since, ..PrivacyTotal::of_view(study, self.checked.me, released, matches)? })
     }
 
     /// What this party's ledger says of each other party, and of the public where the study has a result for

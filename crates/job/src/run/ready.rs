@@ -277,7 +277,18 @@ impl OwnerRun<'_> {
         let ledger = self.lock()?;
         let open = debits.into_iter().map(|debit| Ok((!ledger.is_charged(&debit)?).then_some(debit)));
         let open = open.collect::<Result<Vec<_>, Error>>()?;
-        ledger.check_together(&open.into_iter().flatten().collect::<Vec<_>>())
+        let checked = ledger.check_together(&open.into_iter().flatten().collect::<Vec<_>>());
+        checked.map_err(|error| self.with_names(error))
+    }
+
+    /// A refusal of the ledger, which knows keys alone, with the study's names beside them.
+    fn with_names(&self, error: Error) -> Error {
+        let Fault::Refused(text) = error.kind() else { return error };
+        let named = self.checked.study.parties.iter().fold(text.clone(), |text, member| {
+            let viewer = format!("viewer {}", member.key);
+            text.replace(&viewer, &format!("{viewer} ({})", member.name))
+        });
+        Error::refused(named)
     }
 
     fn allowed_candidates(&self, agreement: &Agreement) -> Result<(), Error> {

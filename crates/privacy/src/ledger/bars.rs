@@ -73,6 +73,18 @@ fn lifted(connection: &Connection, towards: &PeerLineage) -> Result<Lifted, rusq
     })
 }
 
+/// The lineages on which an operator allowed a peer by name after a bar.
+fn allowed(connection: &Connection, peer: &str, bar: i64) -> Result<Vec<String>, rusqlite::Error> {
+    let sql = format!(
+        "SELECT DISTINCT lineage FROM allows WHERE peer IN {} AND bars >= ?2 AND lineage <> '' ORDER BY \
+         lineage",
+        line(1)
+    );
+    let mut query = connection.prepare(&sql)?;
+    let rows = query.query_map(params![peer, bar], |row| row.get(0))?;
+    rows.collect()
+}
+
 impl Ledger {
     /// Bars all releases to and from a peer on a lineage until this side's operator allows more. Of one
     /// attempt the first reason stays.
@@ -108,13 +120,18 @@ impl Ledger {
         let sql = "SELECT at, kind, peer, lineage, reason, row, release FROM bars ORDER BY row";
         self.listed(sql, [], |row| {
             let towards = PeerLineage { peer: row.get(2)?, lineage: row.get(3)? };
-            let allowed = row.get::<_, i64>(5)? <= lifted(&self.connection, &towards)?.bars;
+            let number = row.get::<_, i64>(5)?;
+            let all = number <= lifted(&self.connection, &towards)?.bars;
+            let one_by_one = all || !towards.lineage.is_empty();
+            let allowed =
+                if one_by_one { Vec::new() } else { allowed(&self.connection, &towards.peer, number)? };
             let kind: String = row.get(1)?;
             let over = kind == BarKind::Ledger.name()
                 && peers::newest_said(&self.connection, &towards.peer)? != Some(row.get(6)?);
             let PeerLineage { peer, lineage } = towards;
-            let stands = !allowed && !over;
-            Ok(BarRecord { at: moment(row.get(0)?), kind, peer, lineage, reason: row.get(4)?, stands })
+            let stands = !all && !over;
+            let (at, reason) = (moment(row.get(0)?), row.get(4)?);
+            Ok(BarRecord { at, kind, peer, lineage, reason, stands, allowed })
         })
     }
 

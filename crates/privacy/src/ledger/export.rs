@@ -123,6 +123,10 @@ pub struct BarRecord {
     /// since that fits.
     #[serde(default)]
     pub stands: bool,
+    /// Of a bar on all data: those on which it bars the peer no longer, since this side's operator allowed
+    /// them one by one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allowed: Vec<String>,
 }
 
 /// What an operator allowed.

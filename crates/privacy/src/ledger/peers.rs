@@ -228,6 +228,17 @@ impl Ledger {
         self.keep_claim(peer, statement, now().max(statement.at.cast_signed()))
     }
 
+    /// The day on which this ledger last took over what a peer gave back, or went on without it: what was
+    /// charged before, study by study, is not in it.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn recovered_on(&self, peer: &str) -> Result<Option<String>, Error> {
+        let sql = format!("SELECT max(at) FROM claims WHERE settled > 0 AND peer IN {}", line(1));
+        let at = self.connection.query_row(&sql, [peer], |row| row.get::<_, Option<i64>>(0));
+        Ok(at.map_err(|e| self.explain("read", &e))?.map(date))
+    }
+
     /// Whether this ledger does not hold what a statement says, and it was not settled.
     fn is_missing(&self, peer: &str, statement: &Statement) -> Result<bool, Error> {
         let sql = format!("SELECT coalesce(max(settled), 0) FROM claims WHERE peer IN {}", line(1));

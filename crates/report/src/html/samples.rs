@@ -112,6 +112,7 @@ pub fn registry() -> RunReport {
             delta: Some(1e-6),
             total: Some(PrivacyTotal {
                 size_charges: 1,
+                since: None,
                 rho: "11/100".into(),
                 rho_value: 0.11,
                 sizes: "1/100".into(),
