@@ -4,10 +4,10 @@
 use crate::engines::StudyEngine;
 use crate::memory;
 use crate::spool::{RowsKnown, check_room, spool_room, state_warning};
-use crate::stages::matching::MatchStage;
+use crate::stages::matching::{MatchNeeds, MatchStage};
 use base::{Error, PartyId, Roster, limits};
 use data::{DataLocation, InputReport, RowStore, Rows, read_rows};
-use matching::{ContaminatedRule, RowInfluence, spill};
+use matching::{ContaminatedRule, RowInfluence};
 use net::Identity;
 use num_traits::Zero;
 use privacy::dummies;
@@ -198,11 +198,13 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
         }
         built.push((run, StudyEngine::of(run, &checked.program)?, checked));
     }
-    let Some((first, ..)) = built.first() else { return Err(Error::misuse("a member takes part in a run")) };
+    let Some((first, engine, program)) = built.first() else {
+        return Err(Error::misuse("a member takes part in a run"));
+    };
     let room = spool_room(party, first, built.len())?;
     let data = DataLocation { path: &party.data, store: &party.store };
     let (rows, inputs) = read_rows(data, first, place(first, party), room.as_ref())?;
-    let needs = match_needs(party, &rows, &built)?;
+    let needs = MatchStage::new(first, program, engine, [rows.len(); 2])?.needs(place(first, party));
     check_memory(party, (&rows, &inputs), built.len() as u64, &needs)?;
     if rows.spool().is_some() {
         // The peer's are not known yet: as many.
@@ -335,36 +337,6 @@ fn within_policy(party: &PartySetup, study: &Study, built: &Built) -> Result<(),
         }
     }
     Ok(())
-}
-
-/// What a match takes, in bytes, by own rows with a peer of as many.
-struct MatchNeeds {
-    /// Of memory, where rows are there too.
-    memory: u64,
-    /// Of memory, whatever is moved to disk.
-    held: u64,
-    /// On disk, where it is not about what a spine takes.
-    scratch: Option<u64>,
-}
-
-/// Those of the first run of a party.
-fn match_needs(
-    party: &PartySetup,
-    rows: &RowStore,
-    built: &[(&Study, StudyEngine, Built)],
-) -> Result<MatchNeeds, Error> {
-    let mut needs = MatchNeeds { memory: 0, held: 0, scratch: None };
-    let Some((study, engine, built)) = built.first() else { return Ok(needs) };
-    let features = study.matching.matcher.features();
-    if features.streams {
-        let stage = MatchStage::new(study, built, engine, [rows.len(); 2])?;
-        let me = place(study, party);
-        let held = stage.memory(me);
-        needs.held = if held > spill::MEMORY_MIN { held } else { 0 };
-        needs.scratch = stage.scratch(me);
-    }
-    needs.memory = needs.held.max(features.bytes_per_row * rows.len());
-    Ok(needs)
 }
 
 /// The columns and the match are held in memory: says beforehand when they will not fit.

@@ -12,7 +12,7 @@ use base::{Cost, Error, PartyId, limits};
 use engine::RowSource;
 use matching::{
     IdentifierSource, MatchDisclosure, MatchEstimate, MatchOptions, MatchOutcome, MatchSizes, Matcher,
-    PayloadSource,
+    PayloadSource, spill,
 };
 use net::Session;
 use privacy::dummies;
@@ -35,6 +35,16 @@ pub(crate) struct MatchUnit<'a> {
     pub payload: Option<&'a dyn PayloadSource>,
     /// [`MatchStage::agreed`], with what is this party's own affair.
     pub options: MatchOptions,
+}
+
+/// What a match takes, in bytes, by own rows with a peer of as many.
+pub(crate) struct MatchNeeds {
+    /// Of memory, where rows are there too.
+    pub memory: u64,
+    /// Of memory, whatever is moved to disk.
+    pub held: u64,
+    /// On disk, where it is not about what a spine takes.
+    pub scratch: Option<u64>,
 }
 
 impl<'a> MatchStage<'a> {
@@ -60,14 +70,13 @@ impl<'a> MatchStage<'a> {
         Ok(Self { study, matcher: study.matching.matcher, agreed, rows })
     }
 
-    /// The least memory for own columns, with a peer of as many rows, where the protocol moves others to disk.
-    pub fn memory(&self, me: PartyId) -> u64 {
-        self.matcher.memory(self.rows[0], me, &self.agreed)
-    }
-
-    /// What they take on disk, where it is not about what a spine takes.
-    pub fn scratch(&self, me: PartyId) -> Option<u64> {
-        self.matcher.scratch(self.rows[0], me, &self.agreed)
+    /// What it takes of a party.
+    pub fn needs(&self, me: PartyId) -> MatchNeeds {
+        let (features, rows) = (self.matcher.features(), self.rows[0]);
+        let held = if features.streams { self.matcher.memory(rows, me, &self.agreed) } else { 0 };
+        let held = if held > spill::MEMORY_MIN { held } else { 0 };
+        let memory = held.max(features.bytes_per_row * rows);
+        MatchNeeds { memory, held, scratch: self.matcher.scratch(rows, me, &self.agreed) }
     }
 
     /// An owner's part in one attempt at one unit.
