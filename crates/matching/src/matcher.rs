@@ -43,8 +43,8 @@ pub trait Matcher: Sync {
     /// The exact cost for sizes that are known: after a run, or for those that a plan assumes.
     fn price(&self, sizes: &MatchSizes, options: &MatchOptions) -> Cost;
 
-    /// The least [`MatchOptions::memory`] for so many own rows with a peer of as many, where the protocol moves
-    /// what does not fit to disk; no more than [`crate::spill::MEMORY_MIN`] where that is all of it.
+    /// The least [`MatchOptions::memory`] for so many own rows with a peer of as many, where the protocol
+    /// moves what does not fit to disk; no more than [`crate::spill::MEMORY_MIN`] where that is all of it.
     fn memory(&self, _me: PartyId, _rows: u64, _keys: u64, _options: &MatchOptions) -> u64 {
         crate::spill::MEMORY_MIN
     }

@@ -14,14 +14,14 @@ use kernels::{Block, gf_add_multiples, xor_bytes};
 use std::ops::Range;
 
 /// The keys of rows, hash function 0: names hashed under the run's seed.
-pub struct RowKeys<'a> {
+pub struct NameKeys<'a> {
     names: &'a dyn IdentifierSource,
     /// Names and pads are hashed under keys of their own: an identifier may be any bytes, those of a pad's
     /// message too.
     key: [u8; 32],
 }
 
-impl<'a> RowKeys<'a> {
+impl<'a> NameKeys<'a> {
     /// Of these rows.
     pub fn new(names: &'a dyn IdentifierSource, seed: &[u8; 32]) -> Self {
         Self { names, key: blake3::derive_key("tacit circuit-psi names of rows 1", seed) }

@@ -28,7 +28,7 @@ pub(super) struct KeyColumn {
 
 impl KeyColumn {
     pub fn read(names: &dyn IdentifierSource, seed: &[u8; 32], room: &SpillRoom) -> Result<Self, Error> {
-        let (names, mut queue) = (oprf::RowKeys::new(names, seed), SpillQueue::new(room, QUEUE_BYTES));
+        let (names, mut queue) = (oprf::NameKeys::new(names, seed), SpillQueue::new(room, QUEUE_BYTES));
         let mut keys = Zeroizing::new(Vec::with_capacity(KEYS));
         for first in (0..names.rows()).step_by(KEYS) {
             keys.clear();
@@ -167,7 +167,7 @@ impl DealtRows {
     pub fn deal(
         bins: &CuckooBins,
         hash: Aes128,
-        (names, payload): (&oprf::RowKeys<'_>, &dyn PayloadSource),
+        (names, payload): (&oprf::NameKeys<'_>, &dyn PayloadSource),
         room: &SpillRoom,
     ) -> Result<Self, Error> {
         let width = payload.layout().row_bytes();
@@ -236,7 +236,7 @@ struct Dealer<'a> {
     /// Rows of each piece so far.
     counts: Vec<u64>,
     rows: DealtRows,
-    names: &'a oprf::RowKeys<'a>,
+    names: &'a oprf::NameKeys<'a>,
     keys: Zeroizing<Vec<Block>>,
     places: Vec<[u32; FUNCTIONS]>,
     record: Zeroizing<Vec<u8>>,

@@ -25,7 +25,7 @@ const SEED: [u8; 32] = [3; 32];
 
 fn all_keys(rows: u64) -> Vec<Block> {
     let mut keys = Vec::new();
-    oprf::RowKeys::new(&Numbered(rows), &SEED).read(0..rows, &mut keys).unwrap();
+    oprf::NameKeys::new(&Numbered(rows), &SEED).read(0..rows, &mut keys).unwrap();
     keys
 }
 
@@ -73,8 +73,8 @@ fn keys_lie_in_their_bins_piece_by_piece() {
     }
 }
 
-/// Every row of the sender is in the pieces of its three bins, in the order of rows, with its payload; dummies
-/// have zeros. What was spilled is read once.
+/// Every row of the sender is in the pieces of its three bins, in the order of rows, with its payload;
+/// dummies have zeros. What was spilled is read once.
 #[test]
 fn rows_are_dealt_to_the_pieces_of_their_bins() {
     for (rows, dummies) in [(0, 3), (9, 0), (30_000, 700)] {
@@ -83,7 +83,7 @@ fn rows_are_dealt_to_the_pieces_of_their_bins() {
         let (all, zeros) = (rows + dummies, vec![0; 20]);
         let (bins, keys) = (CuckooBins::new([20_000, all]), all_keys(all));
         let (names, places) = (Numbered(all), places(&bins, &keys));
-        let names = oprf::RowKeys::new(&names, &SEED);
+        let names = oprf::NameKeys::new(&names, &SEED);
         for (room, spills) in rooms() {
             let hash = CuckooBins::hash(&SEED, 0);
             let mut dealt = DealtRows::deal(&bins, hash, (&names, &payload), &room).unwrap();
@@ -132,7 +132,7 @@ fn uneven_bins_are_refused() {
     let (bins, room) = (CuckooBins::new([100_000, 5000]), SpillRoom::new(None, None));
     assert!(bins.most() < 5000);
     let payload = PayloadTable::zeros(PayloadLayout::default(), 5000).unwrap();
-    let names = oprf::RowKeys::new(&Same, &SEED);
+    let names = oprf::NameKeys::new(&Same, &SEED);
     let dealt = DealtRows::deal(&bins, CuckooBins::hash(&SEED, 0), (&names, &payload), &room);
     let error = dealt.err().unwrap().to_string();
     assert!(error.contains("too unevenly"), "{error}");

@@ -72,7 +72,7 @@ impl Party<'_> {
         names: &dyn IdentifierSource,
         payload: &dyn PayloadSource,
     ) -> Result<DealtRows, Error> {
-        let names = oprf::RowKeys::new(names, &self.seed);
+        let names = oprf::NameKeys::new(names, &self.seed);
         let deal = |attempt| {
             let hash = CuckooBins::hash(&self.seed, attempt);
             DealtRows::deal(&self.bins, hash, (&names, payload), &self.room)
