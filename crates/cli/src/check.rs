@@ -150,8 +150,11 @@ fn check(args: CheckArgs) -> Result<ExitCode, Error> {
 }
 
 /// Keys in examples, which nobody holds.
-const EXAMPLES: [&str; 2] =
-    [include_str!("../../../examples/lift.toml"), include_str!("../../../examples/market-p2p.toml")];
+const EXAMPLES: [&str; 3] = [
+    include_str!("../../../examples/lift.toml"),
+    include_str!("../../../examples/program.toml"),
+    include_str!("../../../examples/market-p2p.toml"),
+];
 
 /// Parties whose keys are still those of an example.
 fn placeholders(agreed: &StudyFile) -> Option<String> {

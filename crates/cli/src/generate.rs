@@ -40,7 +40,7 @@ pub struct GenerateArgs {
     #[arg(long, value_name = "R")]
     pub clamp: Option<u32>,
     /// lift: how many advertisers, 1 unless told; from two on with keys, party files for all, to run on this
-    /// machine, and a study of all of them together: measured apart, each has to be told its own addresses
+    /// machine, and a study of all of them together; the files do not fit a study of each apart
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=15))]
     pub advertisers: Option<u8>,
     /// lift: the format of all files; csv unless told

@@ -46,11 +46,12 @@ use crate::begin::{by_party, peer_rows_max};
 use crate::dummies::{self, ShownSizes};
 use crate::identifiers::{self, IdentifierSource};
 use crate::matcher::{
-    MatchDisclosure, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome, MatchOutput,
-    MatchSizes, Matcher, OutputForm, RowInfluence,
+    MatchDisclosure, MatchDisk, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome,
+    MatchOutput, MatchSizes, Matcher, OutputForm, RowInfluence,
 };
 use crate::memory::check;
 use crate::payload::{PayloadLayout, TableField};
+use crate::pid::PrivateId;
 use crate::spill::SpillRoom;
 use base::{Cost, Error, PartyId, Rng, Seed, limits};
 use cuckoo::CuckooBins;
@@ -120,6 +121,11 @@ impl Matcher for CircuitJoin {
         let places = CuckooBins::new(sizes.pair().rows).all();
         let why = "places for rows of the publisher".into();
         MatchEstimate { waits: 10.0, rows: places, why, ..MatchEstimate::apart(sizes) }
+    }
+
+    /// Columns as those of Private-ID; what the join writes is its `scratch`.
+    fn disk(&self, rows: &[u64], me: PartyId) -> Option<MatchDisk> {
+        PrivateId.disk(rows, me)
     }
 
     fn converse(&self, session: &mut Session, input: &MatchInput<'_>) -> Result<MatchOutcome, Error> {

@@ -43,11 +43,12 @@ pub use price::{SlotSizes, memory, price};
 
 use crate::dummies::ShownSizes;
 use crate::matcher::{
-    ContaminatedRule, MatchDisclosure, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome,
-    MatchOutput, MatchSizes, MatchedCount, Matcher, RepeatRule, RowInfluence,
+    ContaminatedRule, MatchDisclosure, MatchDisk, MatchEstimate, MatchFeatures, MatchInput, MatchOptions,
+    MatchOutcome, MatchOutput, MatchSizes, MatchedCount, Matcher, RepeatRule, RowInfluence,
 };
 use crate::moves::{EntryMap, PayloadMoves};
 use crate::payload::{JoinedPart, JoinedShares, ValidEntries};
+use crate::pid::PrivateId;
 use crate::spill::SpillRoom;
 use crate::terms::PayloadVector;
 use base::{Cost, Error, PartyId};
@@ -144,6 +145,11 @@ impl Matcher for CollectingJoin {
 
     fn memory(&self, me: PartyId, rows: u64, keys: u64, options: &MatchOptions) -> u64 {
         memory(me, SlotSizes::new([rows; 2], [keys; 2], options), options)
+    }
+
+    /// Columns as those of Private-ID; what the join writes is its `scratch`.
+    fn disk(&self, rows: &[u64], me: PartyId) -> Option<MatchDisk> {
+        PrivateId.disk(rows, me)
     }
 
     fn converse(&self, session: &mut Session, input: &MatchInput<'_>) -> Result<MatchOutcome, Error> {
