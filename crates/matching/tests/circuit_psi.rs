@@ -81,11 +81,14 @@ fn least(less: u64) -> impl Fn(PartyId) -> Option<u64> + Sync {
     move |party| Some(memory(ROWS.map(|rows| rows + DUMMIES), &wide(), party) - less)
 }
 
-/// Shares, where own rows lie, and bytes sent of both parties, or what they say.
+/// Shares, where own rows lie, shares of the bits, and bytes sent.
+type Held = (Vec<u8>, Vec<u32>, Vec<u64>, u64);
+
+/// What both parties hold, or what they say.
 fn with_memory(
     memory: impl Fn(PartyId) -> Option<u64> + Sync,
     scratch: &Path,
-) -> Result<Vec<(Vec<u8>, Vec<u32>, Vec<u64>, u64)>, Vec<String>> {
+) -> Result<Vec<Held>, Vec<String>> {
     let columns = [Column::new(&ids(0..30_000)), Column::new(&ids(9_000..35_000))];
     let done = Cluster::new(2, 41).run(|session| {
         let me = session.me().index();
