@@ -1,5 +1,5 @@
-//! What the system is asked of memory: large pages for tables that are read at random places, where every read
-//! would miss the table of pages; and freed buffers back, in programs that promise a bound.
+//! What the system is asked of memory: large pages for tables that are read at random places, where every
+//! read would miss the table of pages; and freed buffers back, in programs that promise a bound.
 
 use crate::Block;
 
@@ -33,8 +33,8 @@ mod gnu {
         let settings =
             [(libc::M_MMAP_THRESHOLD, MAPPED), (libc::M_TRIM_THRESHOLD, MAPPED), (libc::M_ARENA_MAX, HEAPS)];
         for (setting, value) in settings {
-            // SAFETY: it takes two numbers, and the library changes its settings under its own lock. A refusal
-            // costs memory only.
+            // SAFETY: it takes two numbers, and the library changes its settings under its own lock. A
+            // refusal costs memory only.
             let _ = unsafe { libc::mallopt(setting, value) };
         }
     }

@@ -1,7 +1,7 @@
 //! Identifiers to match: already normalised bytes, one per row.
 
 use crate::spill::{SpillColumn, SpillRoom};
-use base::{Error, Rng, limits};
+use base::{Error, limits};
 
 /// Identifiers with random access by row: rows are visited in a secret order.
 pub trait IdentifierSource: Sync {
@@ -215,14 +215,6 @@ fn refuse_repeats(identifiers: &dyn IdentifierSource, tags: SpillColumn<12>) -> 
     Ok(())
 }
 
-/// [`fingerprint`] in memory, for its refusal alone: 12 bytes per row.
-///
-/// # Errors
-/// Those of [`fingerprint`].
-pub fn check_unique(identifiers: &dyn IdentifierSource, rng: &mut Rng) -> Result<(), Error> {
-    fingerprint(identifiers, rng.bytes(), &SpillRoom::new(None, None)).map(drop)
-}
-
 pub(crate) fn repeated(first: u32, second: u32) -> Error {
     let (first, second) = (u64::from(first) + 1, u64::from(second) + 1);
     Error::input(format!(
@@ -233,7 +225,6 @@ pub(crate) fn repeated(first: u32, second: u32) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::Seed;
 
     fn flat(words: &[&str]) -> (Vec<u8>, Vec<u64>) {
         let mut end = 0;
@@ -273,11 +264,13 @@ mod tests {
     #[test]
     fn a_repeat_is_named_by_row_and_not_by_value() {
         let (bytes, ends) = flat(&["anna", "bo", "carl", "bo"]);
-        let mut rng = Seed::from_bytes([1; 32]).into_rng();
-        let error =
-            check_unique(&FlatIdentifiers::new(&bytes, &ends).unwrap(), &mut rng).unwrap_err().to_string();
+        let check = |bytes, ends| {
+            let column = FlatIdentifiers::new(bytes, ends).unwrap();
+            fingerprint(&column, [1; 32], &SpillRoom::new(None, None)).map(drop)
+        };
+        let error = check(&bytes, &ends).unwrap_err().to_string();
         assert!(error.starts_with("rows 2 and 4 carry the same identifier"), "{error}");
-        assert!(check_unique(&FlatIdentifiers::new(&bytes[..10], &ends[..3]).unwrap(), &mut rng).is_ok());
+        assert!(check(&bytes[..10], &ends[..3]).is_ok());
     }
 
     #[test]

@@ -60,7 +60,8 @@ impl<'a> MatchStage<'a> {
         Ok(Self { study, matcher: study.matching.matcher, agreed, rows })
     }
 
-    /// The least memory for own columns, with a peer of as many rows, where the protocol moves others to disk.
+    /// The least memory for own columns, with a peer of as many rows, where the protocol moves what does not
+    /// fit to disk.
     pub fn memory(&self, me: PartyId) -> u64 {
         self.matcher.memory(me, self.rows[0], self.study.matching.identifiers.len() as u64, &self.agreed)
     }
