@@ -163,8 +163,8 @@ mod tests {
             ("match --rows 9 --columns 3", "--columns goes with"),
             ("match --rows 9 --protocol circuit-psi --backend paillier", "--backend goes with"),
             (
-                "match --rows 9 --protocol collecting --memory 64M",
-                "--memory goes with --protocol pid, ps3i or circuit-psi",
+                "match --rows 9 --protocol multi --memory 64M",
+                "--memory goes with --protocol pid, ps3i, collecting or circuit-psi",
             ),
             ("yao --rows 9 --engine clear --transport tls", "remove --transport"),
             ("lift --rows 9 --engine clear --k 3", "remove --k"),
