@@ -38,8 +38,7 @@ pub enum AuditCommand {
     ///
     /// Without a study: the table of docs/protocols/release.md, or the part of it that the flags leave. With
     /// a lift study: every cell of it, as many rows in each value of a breakdown. Exit code 1 where a cell
-    /// that must cover does not. The whole table takes long, about half an hour of one core: fewer --trials
-    /// take less.
+    /// that must cover does not. The whole table takes long; fewer --trials take less.
     #[command(after_help = "Examples:\n  tacit audit coverage\n  tacit audit coverage --rows 10k --rho 0.1 \
                       --trials 2k\n  tacit audit coverage study.toml --rows 200k,190k --rate 0.004")]
     Coverage(CoverageArgs),
