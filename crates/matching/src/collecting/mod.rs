@@ -147,7 +147,7 @@ impl Matcher for CollectingJoin {
         memory(me, SlotSizes::new([rows; 2], [keys; 2], options), options)
     }
 
-    /// Columns as those of Private-ID; what the join writes is its `scratch`.
+    /// Columns up to the pairs, taken to be those of Private-ID; not what networks write.
     fn disk(&self, rows: &[u64], me: PartyId) -> Option<MatchDisk> {
         PrivateId.disk(rows, me)
     }
