@@ -10,6 +10,7 @@ use crate::connect::DoorPolicy;
 use crate::crowd::Crowd;
 use crate::hello::{HELLO_BYTES, Hello, NoHello};
 use crate::identity::KeyFingerprint;
+use crate::lanes::LaneRoutes;
 use crate::network::IpNetwork;
 use crate::socket::{ReceiveBuffer, SocketChannel, TimeLimit, tune};
 use crate::tls::{TlsRefusal, proven, shake};
@@ -21,7 +22,7 @@ use std::io::ErrorKind;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -66,9 +67,13 @@ pub(crate) struct Acceptor {
     pub(crate) arrivals: Receiver<Arrival>,
     /// In a queue of their own: strangers take no place of a peer.
     pub(crate) turned_away: Receiver<TurnedAway>,
+    routes: Routes,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
+
+/// Where connections go that ask for a lane, once there are lanes.
+type Routes = Arc<OnceLock<LaneRoutes>>;
 
 /// Who may knock, and how long it may take until it has proved who it is.
 #[derive(Clone, Debug)]
@@ -94,7 +99,12 @@ impl Acceptor {
     /// Binds `address` and accepts whoever passes `gate`.
     pub(crate) fn bind(address: &str, gate: DoorPolicy, admission: Admission) -> Result<Self, Error> {
         let listener = TcpListener::bind(address).map_err(|e| bind_error(address, &e))?;
-        let failed = |e: std::io::Error| Error::io(format!("cannot listen at {address}"), &e);
+        Self::over(listener, gate, admission)
+    }
+
+    /// Accepts whoever passes `gate` at an address that is bound.
+    pub(crate) fn over(listener: TcpListener, gate: DoorPolicy, admission: Admission) -> Result<Self, Error> {
+        let failed = |e: std::io::Error| Error::io("cannot listen", &e);
         let bound = listener.local_addr().map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let (arrived, arrivals) = sync_channel(QUEUE);
@@ -104,14 +114,22 @@ impl Acceptor {
         let [silent, shaking] = places();
         let shaking = Arc::new(Mutex::new(Crowd::new(shaking)));
         let reports = Reports { arrived, refused };
-        let mut porch = Porch { listener, gate, admission, reports, silent: Crowd::new(silent), shaking };
+        let (silent, routes) = (Crowd::new(silent), Routes::default());
+        let shown = routes.clone();
+        let mut porch = Porch { listener, gate, admission, reports, silent, shaking, routes };
         let work = move || {
             while !stopped.load(Ordering::Relaxed) {
                 porch.round();
             }
         };
         let thread = std::thread::Builder::new().name("net accept".into()).spawn(work).map_err(failed)?;
-        Ok(Self { address: bound, arrivals, turned_away, stop, thread: Some(thread) })
+        Ok(Self { address: bound, arrivals, turned_away, routes: shown, stop, thread: Some(thread) })
+    }
+
+    /// From now on connections that ask for a lane go there.
+    pub(crate) fn route(&self, routes: LaneRoutes) {
+        // The first one stays: lanes of one run come to a port.
+        let _ = self.routes.set(routes);
     }
 }
 
@@ -179,6 +197,7 @@ struct Porch {
     reports: Reports,
     silent: Crowd<Silent>,
     shaking: Shaking,
+    routes: Routes,
 }
 
 impl Porch {
@@ -256,8 +275,13 @@ impl Porch {
             let _ = goes.shutdown(Shutdown::Both);
         }
         let (gate, reports, shaking) = (self.gate.clone(), self.reports.clone(), self.shaking.clone());
-        let mine = stream.clone();
+        let (mine, routes) = (stream.clone(), self.routes.clone());
         let welcome = move || {
+            let handed_on = routes.get().and_then(|routes| routes.take(&stream, bound));
+            if let Some(handed_on) = handed_on {
+                lock(&shaking).take(|other| Arc::ptr_eq(other, &stream));
+                return handed_on.unwrap_or_else(|why| reports.refuse(from, why));
+            }
             let proven = prove(&stream, &gate, bound);
             lock(&shaking).take(|other| Arc::ptr_eq(other, &stream));
             match proven {

@@ -19,6 +19,7 @@ use crate::accept::Admission;
 use crate::farewell::{Farewell, HEAR};
 use crate::hello::{FORMAT_VERSION, Hello, HelloVerdict, Topic, session_id};
 use crate::identity::{Identity, KeyFingerprint};
+use crate::lanes::{LanePort, ListeningPort};
 use crate::network::IpNetwork;
 use crate::refusal::{OperatorTerms, Wording, short};
 use crate::socket::SocketChannel;
@@ -502,6 +503,20 @@ impl Meeting {
             }
         }
         Ok(Farewell::new(self.meet.me, self.meet.roster.clone(), lane))
+    }
+
+    /// How lanes of workers come about from now on: at the port, or by the address, of this meeting of two.
+    ///
+    /// # Errors
+    /// When there are more than two parties.
+    pub fn lane_port(&mut self) -> Result<LanePort, Error> {
+        match (self.door.take(), self.meet.dial.values().next()) {
+            (Some(door), None) if self.gates.is_empty() => {
+                Ok(LanePort::Listens(ListeningPort::new(door.into_acceptor())))
+            }
+            (None, Some(address)) if self.gates.len() == 1 => Ok(LanePort::Dials(address.clone())),
+            _ => Err(Error::misuse("lanes are between two parties")),
+        }
     }
 
     /// The next `count` lanes to each peer, in party order.

@@ -18,7 +18,7 @@
 use base::PartyId;
 
 /// Version of everything net puts on the wire. Two sides with different versions part at once.
-pub const FORMAT_VERSION: u16 = 5;
+pub const FORMAT_VERSION: u16 = 6;
 
 /// Bytes of a hello.
 pub(crate) const HELLO_BYTES: usize = 96;
@@ -41,6 +41,7 @@ pub(crate) enum Topic {
     Control { nonce: [u8; 32], agreement: [u8; 32] },
     Worker { session: [u8; 32], lane: u32, first: u32, count: u32 },
     Begin { agreement: [u8; 32] },
+    Lane { nonce: [u8; 32], run: [u8; 32], lane: u32, generation: u32 },
 }
 
 /// The listening side's answer.
@@ -97,6 +98,13 @@ impl Hello {
                 bytes[10] = 3;
                 bytes[48..80].copy_from_slice(agreement);
             }
+            Topic::Lane { nonce, run, lane, generation } => {
+                bytes[10] = 4;
+                bytes[16..48].copy_from_slice(nonce);
+                bytes[48..80].copy_from_slice(run);
+                bytes[80..84].copy_from_slice(&lane.to_le_bytes());
+                bytes[84..88].copy_from_slice(&generation.to_le_bytes());
+            }
         }
         bytes
     }
@@ -116,6 +124,7 @@ impl Hello {
             1 => Topic::Control { nonce: word(16), agreement: word(48) },
             2 => Topic::Worker { session: word(16), lane: number(80), first: number(84), count: number(88) },
             3 => Topic::Begin { agreement: word(48) },
+            4 => Topic::Lane { nonce: word(16), run: word(48), lane: number(80), generation: number(84) },
             _ => return Err(NoHello::Malformed),
         };
         let verdict = HelloVerdict::of(bytes[13]).ok_or(NoHello::Malformed)?;
@@ -154,8 +163,11 @@ mod tests {
         let worker =
             worker.prop_map(|(session, lane, first, count)| Topic::Worker { session, lane, first, count });
         let begin = any::<[u8; 32]>().prop_map(|agreement| Topic::Begin { agreement });
+        let lane = any::<([u8; 32], [u8; 32], u32, u32)>();
+        let lane =
+            lane.prop_map(|(nonce, run, lane, generation)| Topic::Lane { nonce, run, lane, generation });
         let head = (any::<u8>(), any::<u8>(), 0u8..11);
-        (head, prop_oneof![control, worker, begin]).prop_map(|((from, to, verdict), topic)| Hello {
+        (head, prop_oneof![control, worker, begin, lane]).prop_map(|((from, to, verdict), topic)| Hello {
             version: FORMAT_VERSION,
             from: PartyId(from),
             to: PartyId(to),

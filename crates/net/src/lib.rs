@@ -17,6 +17,7 @@ pub mod faults;
 pub mod fuzzing;
 mod hello;
 pub mod identity;
+pub mod lanes;
 
 mod network;
 mod progress;

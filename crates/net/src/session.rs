@@ -127,6 +127,12 @@ impl Session {
         &self.ledger
     }
 
+    /// What was said since the last call, or the beginning: between two units of work on one session.
+    pub fn take_traffic(&mut self) -> Traffic {
+        self.peers.iter_mut().flatten().for_each(|peer| peer.entry = None);
+        std::mem::take(&mut self.ledger)
+    }
+
     /// Runs `work` one step deeper: messages are booked and errors worded under `path/name`.
     ///
     /// # Errors
@@ -342,6 +348,14 @@ impl StepLink<'_> {
     /// Whether nobody else can change the bytes unnoticed: see [`Channel::authenticated`].
     pub fn is_authenticated(&mut self) -> bool {
         self.channel().authenticated()
+    }
+
+    /// Looks whether the peer has left, without waiting: see [`Channel::watch`].
+    ///
+    /// # Errors
+    /// How it left.
+    pub fn watch(&mut self) -> Result<(), Error> {
+        self.channel().watch().map_err(|e| self.fault(e))
     }
 
     /// How long the channel waits without progress.

@@ -209,6 +209,11 @@ impl SocketChannel {
     }
 
     /// What TLS said when it failed.
+    /// The connection itself.
+    pub(crate) fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
     pub(crate) fn tls_failure(&self) -> Option<&rustls::Error> {
         self.failure.as_ref()
     }

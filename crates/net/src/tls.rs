@@ -168,6 +168,15 @@ impl Tls {
         Ok(Connection::Client(state))
     }
 
+    /// The same for a lane, which asks for a name ([`crate::lanes::lane_label`]): who hands it on reads that.
+    pub(crate) fn lane_dialer(&self, name: &str) -> Result<Connection, TlsRefusal> {
+        let mut config = (*self.client).clone();
+        config.enable_sni = true;
+        let name = ServerName::try_from(name.to_owned()).map_err(|e| TlsRefusal::Tls(e.to_string()))?;
+        let state = ClientConnection::new(Arc::new(config), name).map_err(|e| TlsRefusal::of_tls(&e))?;
+        Ok(Connection::Client(state))
+    }
+
     /// The connection state of the side that listened.
     pub(crate) fn listener(&self) -> Result<Connection, TlsRefusal> {
         let state = ServerConnection::new(self.server.clone()).map_err(|e| TlsRefusal::of_tls(&e))?;
