@@ -7,6 +7,8 @@ pub const PARTIES: usize = 16;
 pub const ROWS: u64 = 1 << 32;
 /// Shards of one job.
 pub const SHARDS: u32 = 256;
+/// Workers of one party that compute at once.
+pub const WORKERS: u16 = 256;
 /// Bits of the widest value of a program.
 pub const WIDTH: u32 = 128;
 /// Nodes of one section of a program.

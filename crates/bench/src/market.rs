@@ -11,7 +11,7 @@ use ::ring4::{Ring4, Settings};
 use accel::DeviceQueue;
 use base::{Cost, Error};
 use clap::{Args, ValueEnum};
-use engine::{BaseOts, Engine, PreparedRelease, PreparedRows, RowInput, RowSource, outputs};
+use engine::{Engine, PreparedRelease, PreparedRows, RowInput, RowSource, outputs};
 use gmw::Gmw;
 use net::{Session, Traffic};
 use page::numbers::{bytes, count, duration};
@@ -205,7 +205,7 @@ fn party(
     session: &mut Session,
 ) -> Result<Done, Error> {
     let me = session.me();
-    let shares = rows.run(RowInput::Owned(&mut sample.part(Some(me))), BaseOts::Own, session)?;
+    let shares = rows.run(RowInput::Owned(&mut sample.part(Some(me))), session)?;
     let values = outputs::exact(release, &shares, session)?.unwrap_or_default();
     session.finish()?;
     let answer = match values[..] {

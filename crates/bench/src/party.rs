@@ -4,7 +4,7 @@ use super::rows::{PairEngine, RowWork};
 use super::{PARTIES, engines, matches, ring4, spine};
 use base::{Error, PartyId, Roster, Seed};
 use clap::Args;
-use engine::{BaseOts, Clear, RowInput, RowSource, Share, Shares, run_rows};
+use engine::{Clear, RowInput, RowSource, Share, Shares, run_rows};
 use job::usage;
 use net::{
     ChannelSecurity, Identity, KeyFingerprint, Meet, Meeting, Rendezvous, RowProgress, Session, Status,
@@ -246,7 +246,7 @@ fn compute(
         let mut rows = work.rows(Some(me), index as u32)?;
         let step = format!("compute/{index}");
         let rows = RowInput::Owned(&mut *rows);
-        let shares = session.step(&step, |s| stage.run(rows, BaseOts::Own, s))?;
+        let shares = session.step(&step, |s| stage.run(rows, s))?;
         session.finish()?;
         Ok((shares, session.traffic().clone()))
     };

@@ -72,6 +72,9 @@ pub enum TacitCommand {
     Bench(bench::MeasureArgs),
     /// Print a completion script for a shell
     Completions(crate::complete::CompletionsArgs),
+    /// Compute units of a run: what `tacit run --workers N` starts
+    #[command(hide = true)]
+    Worker(crate::worker::WorkerArgs),
 }
 
 impl TacitCommand {
@@ -92,7 +95,7 @@ impl TacitCommand {
             Self::Audit(a) => a.json,
             Self::Circuit(a) => a.json,
             Self::Bench(a) => a.json,
-            Self::Completions(_) => false,
+            Self::Completions(_) | Self::Worker(_) => false,
         }
     }
 }

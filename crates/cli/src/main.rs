@@ -19,6 +19,7 @@ mod serve;
 mod settings;
 mod state;
 mod watch;
+mod worker;
 
 use args::{TacitCli, TacitCommand};
 use std::process::ExitCode;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         TacitCommand::Circuit(args) => circuit::run(&args),
         TacitCommand::Bench(args) => args.run(),
         TacitCommand::Completions(args) => complete::run(&args),
+        TacitCommand::Worker(args) => worker::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -100,7 +100,7 @@ fn watch(board: &Board, folder: &Path) -> Watch {
         }
         events(event);
     };
-    Watch { events: Arc::new(events), ..shown }
+    Watch { events: Arc::new(events), worker: crate::worker::command(), ..shown }
 }
 
 /// This party, its study and key, and where progress is shown.
@@ -116,8 +116,8 @@ pub fn start(settings: PartySettings, args: &HalfArgs) -> Result<(PartySetup, Op
     if bounded {
         kernels::return_freed_buffers();
         // Above what the program keeps to by itself, and only where somebody said a bound.
-        let lanes = opened.file.first().compute.shards;
-        machine::limit_memory(memory::backstop(party.memory, machine::cores().len() as u64, lanes));
+        let workers = memory::workers(&party, 0);
+        machine::limit_memory(memory::backstop(party.memory, machine::cores().len() as u64, workers));
     }
     Ok((party, opened, board))
 }

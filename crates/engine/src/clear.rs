@@ -2,8 +2,8 @@
 //! runs use it.
 
 use crate::{
-    BaseOts, DrawnNoise, Engine, Entered, OutputShares, PreparedLists, PreparedRelease, PreparedRows,
-    RowInput, RowSource, Share, Shares, StagePrice, WorkerLane, separate_units,
+    DrawnNoise, Engine, Entered, OutputShares, PreparedLists, PreparedRelease, PreparedRows,
+    RowInput, RowSource, Share, Shares, StagePrice,
 };
 use base::{Error, PartyId};
 use circuits::{Lit, WireDriver};
@@ -71,17 +71,11 @@ impl Engine for Clear {
 struct ClearRows(Program);
 
 impl PreparedRows for ClearRows {
-    fn price_lane(&self, _: &[u64]) -> StagePrice {
+    fn price(&self, _: u64) -> StagePrice {
         StagePrice::free(self.0.parties.len())
     }
 
-    fn begin(&self, _: &[u64], _: BaseOts, _: &mut Session) -> Result<Box<dyn WorkerLane + '_>, Error> {
-        Ok(separate_units(|rows, _| self.totals(rows)))
-    }
-}
-
-impl ClearRows {
-    fn totals(&self, rows: RowInput<'_>) -> Result<Shares, Error> {
+    fn run(&self, rows: RowInput<'_>, _: &mut Session) -> Result<Shares, Error> {
         let (program, rows) = (&self.0, rows.owned()?);
         let wanted = closure(&program.row, program.folds.iter().flat_map(RowFold::values));
         let mut totals: Vec<ClearTotal> = program.folds.iter().map(ClearTotal::new).collect();

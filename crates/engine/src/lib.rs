@@ -25,8 +25,8 @@ pub use joined::{Entries, alone};
 pub use outputs::OutputShares;
 pub use shares::{SERVERS, Share, Shares};
 pub use stage::{
-    BaseOts, DrawnNoise, IdleStage, LaneProgress, PreparedDraw, PreparedLists, PreparedRelease, PreparedRows,
-    RowInput, RowSource, StagePrice, WorkerLane, check_parties, must_be_sums, separate_units,
+    DrawnNoise, IdleStage, PreparedDraw, PreparedLists, PreparedRelease, PreparedRows, RowInput, RowSource,
+    StagePrice, check_parties, must_be_sums,
 };
 
 use base::{Error, PartyId};
@@ -95,7 +95,7 @@ pub fn run_rows(
     rows: &mut dyn ShardRows,
     session: &mut Session,
 ) -> Result<Shares, Error> {
-    engine.rows(program, RowSource::Owned)?.run(RowInput::Owned(rows), BaseOts::Own, session)
+    engine.rows(program, RowSource::Owned)?.run(RowInput::Owned(rows), session)
 }
 
 // Fails to compile if an engine could no longer be chosen at run time.

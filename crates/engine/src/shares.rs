@@ -2,7 +2,7 @@
 
 use base::{Error, PartyId};
 use program::{Program, RowFold};
-use zeroize::Zeroize;
+use zeroize::{Zeroize, Zeroizing};
 
 /// Servers that hold what is shared in summands.
 pub const SERVERS: usize = program::lower::SUMMANDS as usize;
@@ -45,6 +45,74 @@ impl Shares {
     #[must_use]
     pub fn folds(&self) -> &[Share] {
         &self.folds
+    }
+
+    /// As a worker hands them to its coordinator, or a party keeps them: of each fold what it is (1 byte: 0
+    /// absent, 1 known, 2 additive, 3 boolean, 4 rows) and 16 bytes, or the number of words (4 bytes) and words.
+    ///
+    /// # Errors
+    /// Of summands, which servers hold and nobody hands on.
+    pub fn to_bytes(&self) -> Result<Zeroizing<Vec<u8>>, Error> {
+        let mut bytes = Zeroizing::new(Vec::with_capacity(17 * self.folds.len()));
+        let value = |tag: u8, value: &u128, bytes: &mut Vec<u8>| {
+            bytes.push(tag);
+            bytes.extend_from_slice(&value.to_le_bytes());
+        };
+        for share in &self.folds {
+            match share {
+                Share::Absent => bytes.push(0),
+                Share::Known(known) => value(1, known, &mut bytes),
+                Share::Additive(share) => value(2, share, &mut bytes),
+                Share::Boolean(share) => value(3, share, &mut bytes),
+                Share::Rows(words) => {
+                    bytes.push(4);
+                    bytes.extend_from_slice(&(words.len() as u32).to_le_bytes());
+                    words.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+                }
+                Share::Replicated(_) | Share::ReplicatedRows(_) => {
+                    return Err(Error::misuse("summands are not handed on"));
+                }
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Shares of a program's folds, of what [`Self::to_bytes`] wrote.
+    ///
+    /// # Errors
+    /// When the bytes are none.
+    pub fn from_bytes(bytes: &[u8], program: &Program) -> Result<Self, Error> {
+        let none = || Error::misuse("these bytes are no shares of this program");
+        let mut left = bytes;
+        let mut take = |len: usize| {
+            let (head, rest) = left.split_at_checked(len).ok_or_else(none)?;
+            left = rest;
+            Ok::<_, Error>(head)
+        };
+        let mut folds = Vec::with_capacity(program.folds.len());
+        for fold in &program.folds {
+            let tag = take(1)?[0];
+            folds.push(match tag {
+                0 => Share::Absent,
+                1..=3 => {
+                    let value = u128::from_le_bytes(take(16)?.try_into().expect("16 bytes"));
+                    let fits = matches!(fold, RowFold::Sum { ty, .. } if value <= ty.mask());
+                    match tag {
+                        1 if fits || !matches!(fold, RowFold::Sum { .. }) => Share::Known(value),
+                        2 if fits => Share::Additive(value),
+                        3 => Share::Boolean(value),
+                        _ => return Err(none()),
+                    }
+                }
+                4 => {
+                    let count = u32::from_le_bytes(take(4)?.try_into().expect("4 bytes")) as usize;
+                    let (words, _) = take(8 * count)?.as_chunks::<8>();
+                    Share::Rows(words.iter().map(|word| u64::from_le_bytes(*word)).collect())
+                }
+                _ => return Err(none()),
+            });
+        }
+        if left.is_empty() { Ok(Self { folds }) } else { Err(none()) }
     }
 
     /// Adds another unit's shares, modulo 2^width of each fold or its summands.
@@ -121,6 +189,40 @@ impl Drop for Shares {
                 Share::ReplicatedRows(summands) => summands.zeroize(),
                 Share::Absent => {}
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const TEXT: &str = include_str!("../../../examples/aligned.toml");
+
+    fn program() -> Program {
+        let text = TEXT.split("program = \"\"\"").nth(1).and_then(|rest| rest.split("\"\"\"").next());
+        Program::parse(text.expect("an example has a program").trim_start()).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn shares_have_one_form(kinds in proptest::collection::vec((0u8..5, any::<u128>()), 1..9), cut in 1usize..20) {
+            let program = program();
+            let share = |(fold, (kind, value)): (&RowFold, &(u8, u128))| match (kind, fold) {
+                (0, _) => Share::Absent,
+                (1, _) => Share::Known(value & fold.ty().mask()),
+                (2, RowFold::Sum { ty, .. }) => Share::Additive(value & ty.mask()),
+                (4, _) => Share::Rows(vec![*value as u64; (value % 4) as usize]),
+                _ => Share::Boolean(*value),
+            };
+            let folds = program.folds.iter().zip(kinds.iter().cycle());
+            let shares = Shares::new(folds.map(share).collect());
+            let bytes = shares.to_bytes().unwrap();
+            prop_assert!(Shares::from_bytes(&bytes, &program).unwrap() == shares);
+            prop_assert!(Shares::from_bytes(&bytes[..bytes.len().saturating_sub(cut)], &program).is_err());
+            let longer = [&bytes[..], &[0]].concat();
+            prop_assert!(Shares::from_bytes(&longer, &program).is_err());
         }
     }
 }

@@ -3,7 +3,6 @@
 use crate::{Entered, OutputShares, Shares};
 use base::{Cost, Error, PartyId};
 use net::Session;
-use ot::Bases;
 use program::lower::ReleasePlan;
 use program::{JoinedRows, Program, ShardRows, Sharing};
 use std::any::Any;
@@ -118,119 +117,19 @@ impl<'a> RowInput<'a> {
     }
 }
 
-/// Whence the base OTs of one worker lane come.
-pub enum BaseOts {
-    /// The lane runs them, if it needs any.
-    Own,
-    /// Out of a run that all lanes share ([`PreparedRows::set_up`]).
-    Hub(Bases),
-}
-
 /// Row and combine of a program, made ready. Rows come in units, and each unit leaves [`Shares`], whole or
-/// not at all. A worker lane is one worker of every party and a session of their own: it sets up once, and
-/// then runs its units one after the other.
+/// not at all. A unit is a computation by itself: it sets itself up and leaves nothing behind, so that it can
+/// be done again, by whichever worker, and no correlation outlives an attempt.
 pub trait PreparedRows: Send + Sync {
-    /// Price of a lane of units of so many rows each, in their order.
-    fn price_lane(&self, units: &[u64]) -> StagePrice;
+    /// Price of a unit of so many rows.
+    fn price(&self, rows: u64) -> StagePrice;
 
-    /// Price of a lane of one unit.
-    fn price(&self, rows: u64) -> StagePrice {
-        self.price_lane(&[rows])
-    }
-
-    /// Price of what so many lanes set up together.
-    fn price_set_up(&self, _lanes: u32) -> StagePrice {
-        StagePrice::default()
-    }
-
-    /// What so many lanes set up together, before the first one begins.
+    /// Runs a unit.
     ///
     /// # Errors
-    /// Those of the conversation.
-    fn set_up(&self, lanes: u32, _session: &mut Session) -> Result<Vec<BaseOts>, Error> {
-        Ok((0..lanes).map(|_| BaseOts::Own).collect())
-    }
-
-    /// Sets up a lane that will run units of so many rows each, in this order.
-    ///
-    /// # Errors
-    /// When the lane has more units than one and their totals do not add up, and those of the conversation.
-    fn begin(
-        &self,
-        units: &[u64],
-        bases: BaseOts,
-        session: &mut Session,
-    ) -> Result<Box<dyn WorkerLane + '_>, Error>;
-
-    /// Runs a lane of one unit.
-    ///
-    /// # Errors
-    /// Those of [`PreparedRows::begin`] and of [`WorkerLane::run`].
-    fn run(&self, rows: RowInput<'_>, bases: BaseOts, session: &mut Session) -> Result<Shares, Error> {
-        self.begin(&[rows.count()], bases, session)?.run(rows, session)
-    }
-}
-
-/// A worker lane that is set up.
-pub trait WorkerLane {
-    /// Runs the next unit. After an error no other one can be run.
-    ///
-    /// # Errors
-    /// When the rows are of another kind, not as many as announced, or too many for one computation, and
-    /// those of the rows and of the conversation.
-    fn run(&mut self, rows: RowInput<'_>, session: &mut Session) -> Result<Shares, Error>;
-}
-
-/// A lane whose units have nothing in common.
-pub fn separate_units<'a>(
-    unit: impl FnMut(RowInput<'_>, &mut Session) -> Result<Shares, Error> + 'a,
-) -> Box<dyn WorkerLane + 'a> {
-    Box::new(SeparateUnits(unit))
-}
-
-struct SeparateUnits<F>(F);
-
-impl<F: FnMut(RowInput<'_>, &mut Session) -> Result<Shares, Error>> WorkerLane for SeparateUnits<F> {
-    fn run(&mut self, rows: RowInput<'_>, session: &mut Session) -> Result<Shares, Error> {
-        (self.0)(rows, session)
-    }
-}
-
-/// How far a lane has come with the units that were announced.
-pub struct LaneProgress {
-    /// Rows of the units that have not begun, the next one last.
-    left: Vec<u64>,
-    /// Rows of the units before the current one.
-    before: u64,
-    /// Rows of the current unit.
-    current: u64,
-    total: u64,
-}
-
-impl LaneProgress {
-    /// Before the first of these units.
-    #[must_use]
-    pub fn of(units: &[u64]) -> Self {
-        let left = units.iter().rev().copied().collect();
-        Self { left, before: 0, current: 0, total: units.iter().sum() }
-    }
-
-    /// Begins the next unit, which must have as many rows as announced.
-    ///
-    /// # Errors
-    /// When it has not.
-    pub fn begin(&mut self, rows: u64) -> Result<(), Error> {
-        if self.left.pop() != Some(rows) {
-            return Err(Error::misuse("a worker lane runs the units that were announced"));
-        }
-        self.before += std::mem::replace(&mut self.current, rows);
-        Ok(())
-    }
-
-    /// Reports so many rows of the current unit as done.
-    pub fn report(&self, done: u64, session: &Session) {
-        session.report(self.before + done, self.total);
-    }
+    /// When the rows are of another kind or too many for one computation, and those of the rows and of the
+    /// conversation.
+    fn run(&self, rows: RowInput<'_>, session: &mut Session) -> Result<Shares, Error>;
 }
 
 /// Drawing the noise of all releases, made ready: it needs no data, so that it comes before the rows, or as

@@ -5,8 +5,8 @@
 use base::{Cost, Error, PartyId, Rng, Seed};
 use engine::conformance::{check, check_alone, check_among_alone, check_law_alone};
 use engine::{
-    BaseOts, Clear, DrawnNoise, Engine, Entered, OutputShares, PreparedRelease, PreparedRows, RowInput,
-    RowSource, Share, Shares, StagePrice, WorkerLane, outputs, separate_units,
+    Clear, DrawnNoise, Engine, Entered, OutputShares, PreparedRelease, PreparedRows, RowInput,
+    RowSource, Share, Shares, StagePrice, outputs,
 };
 use net::Session;
 use program::ShardRows;
@@ -129,22 +129,14 @@ struct OpenRows {
 }
 
 impl PreparedRows for OpenRows {
-    fn price_lane(&self, units: &[u64]) -> StagePrice {
-        let rows: u64 = units.iter().sum();
+    fn price(&self, rows: u64) -> StagePrice {
         let sent: Vec<u64> =
             (0..2).map(|p| Open::own(&self.program, PartyId(p)).len() as u64 * rows * 16).collect();
-        let units = units.iter().filter(|rows| **rows > 0).count() as u64;
-        let rounds = if sent.iter().all(|s| *s > 0) { units } else { 0 };
+        let rounds = u64::from(sent.iter().all(|s| *s > 0));
         StagePrice::of(Cost { and_gates: 0, ots: 0, rounds, sent })
     }
 
-    fn begin(&self, _: &[u64], _: BaseOts, _: &mut Session) -> Result<Box<dyn WorkerLane + '_>, Error> {
-        Ok(separate_units(|rows, session| self.totals(rows, session)))
-    }
-}
-
-impl OpenRows {
-    fn totals(&self, rows: RowInput<'_>, session: &mut Session) -> Result<Shares, Error> {
+    fn run(&self, rows: RowInput<'_>, session: &mut Session) -> Result<Shares, Error> {
         let (program, rows) = (&self.program, rows.owned()?);
         let lanes = rows.len() as usize;
         let columns = self.open.columns(program, rows, session)?;
@@ -302,23 +294,15 @@ struct FlippedStage<T: ?Sized> {
 }
 
 impl PreparedRows for FlippedStage<dyn PreparedRows> {
-    fn price_lane(&self, units: &[u64]) -> StagePrice {
-        self.stage.price_lane(units)
+    fn price(&self, rows: u64) -> StagePrice {
+        self.stage.price(rows)
     }
-    fn begin(
-        &self,
-        units: &[u64],
-        bases: BaseOts,
-        session: &mut Session,
-    ) -> Result<Box<dyn WorkerLane + '_>, Error> {
-        let mut lane = self.stage.begin(units, bases, session)?;
-        Ok(separate_units(move |rows, session| {
-            let mut folds = lane.run(rows, session)?.folds().to_vec();
-            if let (true, Some(Share::Known(last))) = (self.flips, folds.last_mut()) {
-                *last ^= 1;
-            }
-            Ok(Shares::new(folds))
-        }))
+    fn run(&self, rows: RowInput<'_>, session: &mut Session) -> Result<Shares, Error> {
+        let mut folds = self.stage.run(rows, session)?.folds().to_vec();
+        if let (true, Some(Share::Known(last))) = (self.flips, folds.last_mut()) {
+            *last ^= 1;
+        }
+        Ok(Shares::new(folds))
     }
 }
 

@@ -5,7 +5,7 @@
 //! circuit-PSI leaves them.
 
 use base::{Error, Rng, Seed};
-use engine::{BaseOts, Engine, Entries, RowInput, RowSource, Share, Shares, alone};
+use engine::{Engine, Entries, RowInput, RowSource, Share, Shares, alone};
 use gmw::Gmw;
 use net::cluster::Cluster;
 use ot::OtKind;
@@ -112,7 +112,7 @@ fn main() -> Result<(), Error> {
     let shares: Vec<Shares> = Cluster::new(2, SEED)
         .run(|session| {
             let mut half = held[session.me().index()].lock().expect("unpoisoned").take().expect("one run");
-            stage.run(RowInput::Joined(&mut half), BaseOts::Own, session)
+            stage.run(RowInput::Joined(&mut half), session)
         })
         .into_iter()
         .collect::<Result<_, _>>()?;

@@ -4,8 +4,7 @@
 use crate::release::{GateLists, GateRelease};
 use crate::rows::GateRows;
 use ::engine::{
-    BaseOts, Engine, PreparedLists, PreparedRelease, PreparedRows, RowInput, RowSource, Shares, StagePrice,
-    WorkerLane,
+    Engine, PreparedLists, PreparedRelease, PreparedRows, RowInput, RowSource, Shares, StagePrice,
 };
 use base::{Error, PartyId};
 use net::Session;
@@ -23,7 +22,6 @@ pub struct Gmw {
     pub(crate) kind: OtKind,
     shape: SelectionCircuit,
     lanes: usize,
-    over_hub: bool,
 }
 
 impl Default for Gmw {
@@ -36,7 +34,7 @@ impl Gmw {
     /// An engine over an OT back end.
     #[must_use]
     pub fn new(kind: OtKind) -> Self {
-        Self { kind, shape: SelectionCircuit::default(), lanes: sums::LANES, over_hub: false }
+        Self { kind, shape: SelectionCircuit::default(), lanes: sums::LANES }
     }
 
     /// With another number of rows in a batch of sums between two parties, a multiple of 64. For
@@ -55,13 +53,6 @@ impl Gmw {
         self
     }
 
-    /// With base OTs of a hub ([`ot::Hubs`]) for all worker lanes of sums between two parties.
-    #[must_use]
-    pub fn over_hub(mut self) -> Self {
-        self.over_hub = true;
-        self
-    }
-
     /// [`Engine::rows`], which another OT back end can take over.
     ///
     /// # Errors
@@ -69,10 +60,7 @@ impl Gmw {
     pub fn prepare(&self, program: &Program, source: RowSource) -> Result<TransferRows, Error> {
         let of = match (program.sharing(), source) {
             (Sharing::Boolean, RowSource::Owned) => Of::Gates(GateRows::new(program, self.shape, self.kind)),
-            _ => {
-                let rows = SumRows::new(program, source, self.kind, self.lanes)?;
-                Of::Sums(if self.over_hub { rows.over_hub() } else { rows })
-            }
+            _ => Of::Sums(SumRows::new(program, source, self.kind, self.lanes)?),
         };
         Ok(TransferRows { of, parties: program.parties.len() })
     }
@@ -123,36 +111,13 @@ impl TransferRows {
 }
 
 impl PreparedRows for TransferRows {
-    fn price_lane(&self, units: &[u64]) -> StagePrice {
-        self.stage().price_lane(units)
+    fn price(&self, rows: u64) -> StagePrice {
+        self.stage().price(rows)
     }
 
-    fn price_set_up(&self, lanes: u32) -> StagePrice {
-        self.stage().price_set_up(lanes)
-    }
-
-    fn set_up(&self, lanes: u32, session: &mut Session) -> Result<Vec<BaseOts>, Error> {
-        self.stage().set_up(lanes, session)
-    }
-
-    fn begin(
-        &self,
-        units: &[u64],
-        bases: BaseOts,
-        session: &mut Session,
-    ) -> Result<Box<dyn WorkerLane + '_>, Error> {
+    fn run(&self, rows: RowInput<'_>, session: &mut Session) -> Result<Shares, Error> {
         ::engine::check_parties(self.parties, session)?;
-        let lane = session.step("rows", |session| self.stage().begin(units, bases, session))?;
-        Ok(Box::new(TransferLane(lane)))
-    }
-}
-
-/// A lane under the step of its rows.
-struct TransferLane<'a>(Box<dyn WorkerLane + 'a>);
-
-impl WorkerLane for TransferLane<'_> {
-    fn run(&mut self, rows: RowInput<'_>, session: &mut Session) -> Result<Shares, Error> {
-        session.step("rows", |session| self.0.run(rows, session))
+        session.step("rows", |session| self.stage().run(rows, session))
     }
 }
 

@@ -18,7 +18,7 @@ use crate::bits::words;
 use crate::combine::TreeLanes;
 use crate::{GateParty, GateQuote, Layers};
 use ::engine::{
-    BaseOts, ClearTotal, PreparedRows, RowInput, Share, Shares, StagePrice, WorkerLane, separate_units,
+    ClearTotal, PreparedRows, RowInput, Share, Shares, StagePrice,
 };
 use base::{Error, PartyId};
 use circuits::{InputBit, WireDriver};
@@ -94,23 +94,14 @@ fn leaf_layers(plan: &BooleanPlan) -> Layers {
 }
 
 impl PreparedRows for GateRows {
-    /// Of one unit: its rows are one tree.
-    fn price_lane(&self, units: &[u64]) -> StagePrice {
-        let tree = self.over(units.iter().sum());
+    fn price(&self, rows: u64) -> StagePrice {
+        let tree = self.over(rows);
         let free = || StagePrice::free(tree.parties);
         tree.quote(self.kind).map_or_else(free, |quote| quote.price())
     }
 
-    fn begin(&self, units: &[u64], _: BaseOts, _: &mut Session) -> Result<Box<dyn WorkerLane + '_>, Error> {
-        if units.len() != 1 {
-            return Err(Error::misuse("exclusive-or shares of totals do not add up: all rows are one unit"));
-        }
-        Ok(separate_units(|rows, session| self.combine(rows, session)))
-    }
-}
-
-impl GateRows {
-    fn combine(&self, rows: RowInput<'_>, session: &mut Session) -> Result<Shares, Error> {
+    /// Exclusive-or shares of totals do not add up: all rows of a program are one unit.
+    fn run(&self, rows: RowInput<'_>, session: &mut Session) -> Result<Shares, Error> {
         let (program, rows) = (&self.lowered.program, rows.owned()?);
         let tree = self.over(rows.len());
         tree.check(program)?;

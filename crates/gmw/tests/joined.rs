@@ -3,7 +3,7 @@
 
 use base::{Error, Rng, Seed};
 use engine::conformance::{Table, suite};
-use engine::{BaseOts, Engine, Entries, RowInput, RowSource, Share, Shares, alone};
+use engine::{Engine, Entries, RowInput, RowSource, Share, Shares, alone};
 use gmw::Gmw;
 use net::cluster::Cluster;
 use ot::OtKind;
@@ -73,7 +73,7 @@ fn run(program: &Program, shared: [bool; 2], held: &[Held; 2], seed: u64) -> Vec
         let mut rows = held[session.me().index()].clone();
         let price = stage.price(rows.len()).cost;
         let before = session.traffic().sent("");
-        let shares = stage.run(RowInput::Joined(&mut rows), BaseOts::Own, session)?;
+        let shares = stage.run(RowInput::Joined(&mut rows), session)?;
         assert_eq!(session.traffic().sent("") - before, price.sent[session.me().index()]);
         assert_eq!(
             [session.traffic().and_gates(""), session.traffic().ots("")],
@@ -469,39 +469,27 @@ fn units_over_a_hub() {
             held
         })
         .collect();
-    let stage = Gmw::new(KIND).over_hub().rows(&program, RowSource::Joined([true, true])).unwrap();
+    let stage = Gmw::new(KIND).rows(&program, RowSource::Joined([true, true])).unwrap();
     let mut truth = TrueTotals::default();
     file.iter().for_each(|anchor| truth.add_anchor(&lift, anchor));
-    for units in [1, parts.len()] {
-        let lanes: Vec<&[[Held; 2]]> = parts.chunks(units).collect();
-        let done = Cluster::new(2, 8).run(|session| {
-            let me = session.me().index();
-            let bases = stage.set_up(lanes.len() as u32, session)?;
-            let mut sum: Option<Shares> = None;
-            for (i, (bases, lane)) in bases.into_iter().zip(&lanes).enumerate() {
-                let (step, sizes) = (format!("lane-{i}"), lane.iter().map(|unit| unit[me].len()));
-                let sizes: Vec<u64> = sizes.collect();
-                let mut worker = session.step(&step, |s| stage.begin(&sizes, bases, s))?;
-                for unit in *lane {
-                    let mut rows = unit[me].clone();
-                    let shares = session.step(&step, |s| worker.run(RowInput::Joined(&mut rows), s))?;
-                    match &mut sum {
-                        Some(sum) => sum.add(&program, &shares)?,
-                        None => sum = Some(shares),
-                    }
-                }
-                // What was not announced is not run.
-                let mut rows = lane[0][me].clone();
-                assert!(worker.run(RowInput::Joined(&mut rows), session).is_err());
-                assert_eq!(session.traffic().sent(&step), stage.price_lane(&sizes).cost.sent[me]);
+    let done = Cluster::new(2, 8).run(|session| {
+        let me = session.me().index();
+        let mut sum: Option<Shares> = None;
+        for (i, unit) in parts.iter().enumerate() {
+            let (step, mut rows) = (format!("unit-{i}"), unit[me].clone());
+            let shares = session.step(&step, |s| stage.run(RowInput::Joined(&mut rows), s))?;
+            match &mut sum {
+                Some(sum) => sum.add(&program, &shares)?,
+                None => sum = Some(shares),
             }
-            Ok(sum.expect("there are units"))
-        });
-        let shares: Vec<Shares> = done.into_iter().map(Result::unwrap).collect();
-        for total in &layout.totals {
-            let want = truth.get(total.cell, total.arm, total.quantity);
-            assert_eq!(totals(&program, &shares)[total.fold as usize], want, "{total:?}, {units} units");
+            assert_eq!(session.traffic().sent(&step), stage.price(unit[me].len()).cost.sent[me]);
         }
+        Ok(sum.expect("there are units"))
+    });
+    let shares: Vec<Shares> = done.into_iter().map(Result::unwrap).collect();
+    for total in &layout.totals {
+        let want = truth.get(total.cell, total.arm, total.quantity);
+        assert_eq!(totals(&program, &shares)[total.fold as usize], want, "{total:?}");
     }
 }
 
@@ -524,7 +512,7 @@ fn a_short_message_ends_in_an_error() {
             let cluster = Cluster::new(2, 4).deadline(std::time::Duration::from_millis(400));
             let done = cluster.fault(culprit, step, net::faults::InjectedFault::Truncate).run(|session| {
                 let mut rows = held[session.me().index()].clone();
-                stage.run(RowInput::Joined(&mut rows), BaseOts::Own, session)
+                stage.run(RowInput::Joined(&mut rows), session)
             });
             let errors: Vec<String> =
                 done.iter().filter_map(|d| Some(d.as_ref().err()?.to_string())).collect();

@@ -2,7 +2,7 @@
 //! limits.
 
 use base::{Error, PartyId};
-use engine::{BaseOts, Engine, PreparedRows, RowInput, RowSource, outputs, run_rows};
+use engine::{Engine, PreparedRows, RowInput, RowSource, outputs, run_rows};
 use gmw::Gmw;
 use net::Session;
 use net::cluster::Cluster;
@@ -159,7 +159,7 @@ fn what_it_cannot_run_is_said() {
     let stage = engine(SelectionCircuit::Small).rows(sample.program(), RowSource::Owned).unwrap();
     let done = Cluster::new(2, 1).run(|s| {
         let mut rows = sample.part(None);
-        let refused = stage.run(RowInput::Owned(&mut rows), BaseOts::Own, s);
+        let refused = stage.run(RowInput::Owned(&mut rows), s);
         Ok(refused.map(|_| ()).unwrap_err().to_string())
     });
     assert!(done[0].as_ref().unwrap().contains("for 3 parties; 2 take part"));

@@ -1,7 +1,7 @@
 //! Lift rows by `sums`: the totals of the clear engine, at the price of the formulas.
 
 use base::{Cost, Error, PartyId};
-use engine::{BaseOts, Clear, Engine, PreparedRows, RowInput, RowSource, Share, Shares, run_rows};
+use engine::{Clear, Engine, PreparedRows, RowInput, RowSource, Share, Shares, run_rows};
 use net::cluster::Cluster;
 use net::faults::InjectedFault;
 use ot::OtKind;
@@ -67,7 +67,7 @@ fn pair(
         let mut table = Table { lift, layout: &layout, rows, party: Some(session.me()) };
         let stage = prepared(&program, lanes)?;
         let before = session.traffic().sent("");
-        let shares = session.step("rows", |s| stage.run(RowInput::Owned(&mut table), BaseOts::Own, s))?;
+        let shares = session.step("rows", |s| stage.run(RowInput::Owned(&mut table), s))?;
         let price = stage.price(rows.len() as u64).cost;
         assert_eq!(session.traffic().sent("") - before, price.sent[session.me().index()]);
         assert_eq!(
@@ -320,40 +320,32 @@ fn a_program_beyond_the_limit_is_refused() {
     assert!(error.starts_with("oblivious transfers per row: "), "{error}");
 }
 
-/// Shards over base OTs of one hub: the same totals, at their own price; base OTs of another kind than the
-/// price is for are refused.
+/// Units are computations by themselves: the same totals, each at its own price, one after the other over the
+/// same connection.
 #[test]
-fn shards_over_a_hub() {
+fn units_by_themselves() {
     let lift = windowed();
     let (program, layout) = build(&lift).unwrap();
     let rows = made_up(&lift, 700);
     for kind in [KIND, OtKind::SoftSpoken { k: 1 }, OtKind::Ferret] {
-        let stage = gmw::Gmw::new(kind).over_hub().rows(&program, RowSource::Owned).unwrap();
+        let stage = gmw::Gmw::new(kind).rows(&program, RowSource::Owned).unwrap();
         let price = stage.price(350).cost;
-        let shards = Cluster::new(2, 8).run(|session| {
-            let units = session.step("hub", |s| stage.set_up(2, s))?;
-            assert_eq!(session.traffic().sent("hub"), stage.price_set_up(2).cost.sent[session.me().index()]);
+        let units = Cluster::new(2, 8).run(|session| {
             let mut all = Vec::new();
-            for (i, bases) in units.into_iter().enumerate() {
-                let (step, part) = (format!("shard-{i}"), &rows[i * 350..][..350]);
+            for (i, part) in rows.chunks(350).enumerate() {
+                let step = format!("unit-{i}");
                 let mut table = Table { lift: &lift, layout: &layout, rows: part, party: Some(session.me()) };
-                all.push(session.step(&step, |s| stage.run(RowInput::Owned(&mut table), bases, s))?);
+                all.push(session.step(&step, |s| stage.run(RowInput::Owned(&mut table), s))?);
                 let ledger = session.traffic();
                 assert_eq!(ledger.sent(&step), price.sent[session.me().index()], "{kind}");
                 let work = [ledger.and_gates(&step), ledger.ots(&step)];
                 assert_eq!(work, [price.and_gates, price.ots], "{kind}");
-                let again = stage.run(RowInput::Owned(&mut table), BaseOts::Own, session);
-                let error = again.err().expect("it is priced over a hub");
-                assert!(error.to_string().contains("takes base OTs of the hub"), "{error}");
             }
-            let turns = [0, 1].map(|i| session.traffic().turns(&format!("shard-{i}")));
-            Ok((all, turns))
+            Ok(all)
         });
-        let (shards, turns): (Vec<_>, Vec<_>) = shards.into_iter().map(Result::unwrap).unzip();
-        assert_eq!([0, 1].map(|i| turns[0][i].max(turns[1][i])), [price.rounds; 2], "{kind}");
-        let mut shards: Vec<_> = shards.into_iter().map(Vec::into_iter).collect();
+        let mut units: Vec<_> = units.into_iter().map(|done| done.unwrap().into_iter()).collect();
         for part in rows.chunks(350) {
-            let shares: Vec<Shares> = shards.iter_mut().filter_map(Iterator::next).collect();
+            let shares: Vec<Shares> = units.iter_mut().filter_map(Iterator::next).collect();
             assert_eq!(totals(&program, &shares), clear(&lift, part), "{kind}");
         }
     }
@@ -372,8 +364,6 @@ fn trips_are_those_of_groups() {
     assert!(second > 0 && second <= one, "{second} of {one}");
     assert_eq!(third, 2 * second);
     assert!(stage.price(16 * 64).cost.rounds > sixteen, "turns count every batch");
-    // Trees cross instead of three messages, the last of which took the first OTs along.
-    assert_eq!(stage.over_hub().price(64).trips + 2, one);
 }
 
 /// A product with a bit that turns out to be constant is there before a sum of it is taken.

@@ -8,7 +8,7 @@
 use crate::plan::{Link, Speeds};
 use crate::ranges::RowRanges;
 use accel::DeviceQueue;
-use base::{Cost, Error, Fault, PartyId};
+use base::{Cost, Error, Fault, PartyId, limits};
 use engine::{Engine, PreparedRows, RowSource, StagePrice};
 use gmw::{Gmw, TransferRows};
 use matching::OutputForm;
@@ -17,6 +17,7 @@ use program::lower::JoinedPlan;
 use program::lower::combine::SelectionCircuit;
 use program::{Program, Sharing};
 use ring4::{Ring4, RingRows, Security, Settings};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use study::{Compute, ComputeEngine, Servers, Study};
 use yao::Yao;
@@ -28,6 +29,9 @@ pub struct StudyEngine {
     rows: ChosenRows,
     /// Whether there are several circuits for the program: only best rows and the like are circuits.
     has_circuit: bool,
+    /// How many compute at once.
+    workers: u32,
+    source: RowSource,
 }
 
 /// The rows of a study's program, as an engine has prepared them.
@@ -70,10 +74,10 @@ impl StudyEngine {
     pub fn of(study: &Study, program: &Program) -> Result<Self, Error> {
         let compute = study.compute;
         let has_circuit = program.sharing() == Sharing::Boolean;
-        if study.only_matches() {
-            return Ok(Self { compute, rows: ChosenRows::Nothing, has_circuit });
-        }
         let source = row_source(study);
+        if study.only_matches() {
+            return Ok(Self { compute, rows: ChosenRows::Nothing, has_circuit, workers: 1, source });
+        }
         let gmw = || prepare_gmw(compute, program, source);
         let yao = || prepare_yao(program, source);
         let rows = match (&study.servers, compute.engine) {
@@ -88,14 +92,7 @@ impl StudyEngine {
             Fault::Input(text) => Error::input(format!("study {}, compute.engine: {text}", study.name)),
             _ => error,
         })?;
-        if has_circuit && compute.shards > 1 {
-            return Err(Error::input(format!(
-                "study {}: compute.shards is {}, and only sums between two parties are dealt to several; use \
-                 shards = 1",
-                study.name, compute.shards
-            )));
-        }
-        Ok(Self { compute, rows, has_circuit })
+        Ok(Self { compute, rows, has_circuit, workers: usual_workers(), source })
     }
 
     /// Every engine that can run the program, and what of the study would have to change besides `engine`:
@@ -120,7 +117,7 @@ impl StudyEngine {
             ChosenRows::Gmw(_) => Ok(self.rows.clone()),
             _ => prepare_gmw(study.compute, program, source),
         };
-        let of = |rows, compute, needs| Some((Self { compute, rows, has_circuit: self.has_circuit }, needs));
+        let of = |rows, compute, needs| Some((Self { compute, rows, ..self.clone() }, needs));
         let needs = || owners_alone.map(str::to_owned);
         let mut choices: Vec<_> =
             [yao, gmw].into_iter().filter_map(|rows| of(rows.ok()?, study.compute, needs())).collect();
@@ -253,31 +250,61 @@ impl StudyEngine {
         }
     }
 
-    /// How many worker lanes compute at once.
+    /// How many workers compute at once, where there are units enough.
     #[must_use]
-    pub fn lanes(&self) -> u32 {
-        self.compute.shards
+    pub fn workers(&self) -> u32 {
+        self.workers
+    }
+
+    /// The same with so many workers.
+    #[must_use]
+    pub fn with_workers(&self, workers: u32) -> Self {
+        Self { workers, ..self.clone() }
+    }
+
+    /// What another process prepares the same rows from.
+    ///
+    /// # Errors
+    /// Of rows that no worker computes: those that are only matched, and those of servers.
+    pub(crate) fn spec(&self) -> Result<EngineSpec, Error> {
+        let engine = match &self.rows {
+            ChosenRows::Yao(_) => "yao",
+            ChosenRows::Gmw(_) => "gmw",
+            ChosenRows::Nothing | ChosenRows::Ring4(_) => {
+                return Err(Error::misuse("workers compute between two parties"));
+            }
+        };
+        let joined = match self.source {
+            RowSource::Owned => None,
+            RowSource::Joined(shared) => Some(shared),
+        };
+        let Compute { ot, circuit, .. } = self.compute;
+        Ok(EngineSpec {
+            engine: engine.to_owned(),
+            ot: ot.map(|kind| kind.to_string()),
+            circuit: circuit.map(|circuit| circuit.to_string()),
+            joined,
+        })
     }
 
     /// How so many rows are cut: by a rule that all know, from numbers that all know.
     pub(crate) fn ranges(&self, rows: u64) -> RowRanges {
         let adds_up = !self.has_circuit && !matches!(self.rows, ChosenRows::Ring4(_));
-        if adds_up { RowRanges::of_sums(rows, self.lanes()) } else { RowRanges::whole(rows) }
+        if adds_up { RowRanges::of_sums(rows, self.workers) } else { RowRanges::whole(rows) }
     }
 
-    /// What row and combine over ranges cost. Lanes wait at the same time.
+    /// What row and combine over ranges cost, whichever worker computes what. Workers wait at the same time.
     ///
     /// # Errors
     /// When the study only matches.
     pub(crate) fn price(&self, ranges: &RowRanges) -> Result<StagePrice, Error> {
         let stage = self.rows()?;
-        let mut all = stage.price_set_up(ranges.lanes());
-        for lane in 0..ranges.lanes() {
-            let price = stage.price_lane(&ranges.lane_rows(lane));
-            all.cost += &price.cost;
-            all.and_gates += price.and_gates;
-            // The first lane has the most rows.
-            all.trips += if lane == 0 { price.trips } else { 0 };
+        let mut all = StagePrice::default();
+        for (rows, units) in ranges.sizes().into_iter().filter(|(_, units)| *units > 0) {
+            let price = stage.price(rows);
+            all.cost += &(price.cost * units);
+            all.and_gates += price.and_gates * units;
+            all.trips = all.trips.max(price.trips * ranges.units().div_ceil(self.workers.into()));
         }
         Ok(all)
     }
@@ -287,8 +314,9 @@ impl StudyEngine {
     /// # Errors
     /// When the study only matches.
     pub fn estimate(&self, rows: u64, link: Link, speeds: Speeds) -> Result<Estimate, Error> {
-        let StagePrice { cost, and_gates, trips } = self.price(&self.ranges(rows))?;
-        let of = self.lanes();
+        let ranges = self.ranges(rows);
+        let StagePrice { cost, and_gates, trips } = self.price(&ranges)?;
+        let of = ranges.units().min(self.workers.into()) as u32;
         // Gates of `gmw` cost their transfers, which two parties make; next to gates of `yao`, transfers cost
         // nothing.
         let work = match &self.rows {
@@ -300,7 +328,7 @@ impl StudyEngine {
                 cost.ots as f64 * each * 2.0 / cost.sent.len() as f64
             }
         };
-        // The parties of sums by `gmw` take turns, so a lane sends one way at a time.
+        // The parties of sums by `gmw` take turns, so a worker sends one way at a time.
         let turns = match self.name() == "gmw" && !self.has_circuit {
             true => 8.0 * cost.bytes() as f64 / link.bits_per_s / f64::from(of),
             false => 0.0,
@@ -321,9 +349,43 @@ pub(crate) fn row_source(study: &Study) -> RowSource {
 }
 
 fn gmw_of(compute: Compute) -> Gmw {
-    let gmw = Gmw::new(compute.ot.unwrap_or_default()).with_shape(compute.circuit.unwrap_or_default());
-    // Several lanes share one run of base OTs.
-    if compute.shards > 1 { gmw.over_hub() } else { gmw }
+    Gmw::new(compute.ot.unwrap_or_default()).with_shape(compute.circuit.unwrap_or_default())
+}
+
+/// Workers of a party that says nothing else: as many as it has cores.
+pub(crate) fn usual_workers() -> u32 {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    cores.min(limits::WORKERS.into()) as u32
+}
+
+/// An engine with all settings settled, as a worker process is told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct EngineSpec {
+    engine: String,
+    ot: Option<String>,
+    circuit: Option<String>,
+    /// Whose rows a match has joined to shares.
+    joined: Option<[bool; 2]>,
+}
+
+impl EngineSpec {
+    /// The same engine, with a program's rows prepared.
+    ///
+    /// # Errors
+    /// When there is no such engine, or it does not run the program.
+    pub fn prepare(&self, program: &Program) -> Result<StudyEngine, Error> {
+        let ot = self.ot.as_deref().map(str::parse).transpose()?;
+        let circuit = self.circuit.as_deref().map(str::parse).transpose()?;
+        let compute = Compute { engine: ComputeEngine::Auto, ot, circuit, shards: 1 };
+        let source = self.joined.map_or(RowSource::Owned, RowSource::Joined);
+        let rows = match &*self.engine {
+            "yao" => prepare_yao(program, source)?,
+            "gmw" => prepare_gmw(compute, program, source)?,
+            other => return Err(Error::misuse(format!("no worker runs the engine {other}"))),
+        };
+        let has_circuit = program.sharing() == Sharing::Boolean;
+        Ok(StudyEngine { compute, rows, has_circuit, workers: 1, source })
+    }
 }
 
 fn prepare_gmw(compute: Compute, program: &Program, source: RowSource) -> Result<ChosenRows, Error> {

@@ -16,3 +16,4 @@ pub mod run;
 pub mod spool;
 pub mod stages;
 pub mod usage;
+pub mod workers;

@@ -4,7 +4,7 @@
 //! itself and lists that grow with the rows, is taken off first. Shares are such that a stage and what the
 //! one before it has not given back to the system are within the bound together.
 
-use crate::engines::StudyEngine;
+use crate::engines::{StudyEngine, usual_workers};
 use crate::prepare::Built;
 use crate::stages::matching::MatchStage;
 use base::{Error, PartyId};
@@ -24,9 +24,9 @@ const BASE: u64 = 64 << 20;
 const DECODER: u64 = 32 << 20;
 /// Bytes for each own row that stay while it is matched: lists of blocks, offsets of runs.
 const LISTS: u64 = 1;
-/// Bytes of a lane of the computation: its connection, oblivious transfers, windows.
+/// Bytes of a worker: its process, its connection, oblivious transfers, windows.
 const LANE: u64 = 56 << 20;
-/// Bytes of a lane's part of the columns at least.
+/// Bytes of a worker's part of the columns at least.
 const PART: u64 = 1 << 20;
 const MIB: u64 = 1 << 20;
 
@@ -79,16 +79,25 @@ impl MemoryShares {
 }
 
 /// The least `memory` in which a party can have its rows in its state, to the mebibyte: for so many own rows,
-/// and so many in the longest column of the match.
+/// and so many in the longest column of the match; one worker computes then.
 #[must_use]
-pub fn least([own, longest]: [u64; 2], lanes: u32) -> u64 {
+pub fn least([own, longest]: [u64; 2]) -> u64 {
     // Lines take an eighth of it, twice.
     let reading = (BASE + DECODER + RUN_MEMORY).div_ceil(3) * 4;
     let stays = BASE + LISTS * own;
     let matching = stays + 2 * spill::least_room(longest);
     let laying = stays + 3 * RUN_MEMORY;
-    let computing = stays + u64::from(lanes) * (LANE + PART);
+    let computing = stays + LANE + PART;
     reading.max(matching).max(laying).max(computing).div_ceil(MIB) * MIB
+}
+
+/// How many workers a party has of so many rows: what it says, or one for each core, and no more than its
+/// memory holds, but one.
+#[must_use]
+pub fn workers(party: &PartySetup, rows: u64) -> u32 {
+    let most = party.workers.count.map_or_else(usual_workers, u32::from);
+    let fit = party.memory.saturating_sub(BASE + LISTS * rows) / (LANE + PART);
+    most.min(u32::try_from(fit).unwrap_or(u32::MAX)).max(1)
 }
 
 /// What stays in `memory` over all stages, for so many own rows.
@@ -105,16 +114,15 @@ pub(crate) fn with_room(room: u64, rows: u64, memory: u64) -> u64 {
 ///
 /// # Errors
 /// With the numbers, and what to do.
-pub(crate) fn check(party: &PartySetup, rows: [u64; 2], lanes: u32) -> Result<(), Error> {
-    let (least, allowed) = (least(rows, lanes), party.memory);
+pub(crate) fn check(party: &PartySetup, rows: [u64; 2]) -> Result<(), Error> {
+    let (least, allowed) = (least(rows), party.memory);
     if allowed < MEMORY_LEAST || allowed >= least {
         return Ok(());
     }
     let of = if rows[0] == 0 { String::new() } else { format!("{} ", rows[0]) };
     Err(Error::input(format!(
-        "the {of}rows of {} do not fit into `memory`, and beside `state` they need at least {} MiB of it \
-         (compute.shards = {lanes}); this party's `memory` allows {} MiB: raise it to {}M, or agree on fewer \
-         shards",
+        "the {of}rows of {} do not fit into `memory`, and beside `state` they need at least {} MiB of it; \
+         this party's `memory` allows {} MiB: raise it to {}M",
         party.data.display(),
         least / MIB,
         allowed / MIB,
@@ -216,10 +224,10 @@ pub(crate) fn check_held(
 }
 
 /// A limit of the system for the whole process, far enough above the bound that only what was not foreseen
-/// meets it: a quarter more, the process itself, and for each core and lane what they have in address space.
+/// meets it: a quarter more, the process itself, and for each core and worker what they have in address space.
 #[must_use]
-pub fn backstop(memory: u64, cores: u64, lanes: u32) -> u64 {
-    let threads = cores.saturating_mul(8 * MIB) + u64::from(lanes) * 2 * LANE;
+pub fn backstop(memory: u64, cores: u64, workers: u32) -> u64 {
+    let threads = cores.saturating_mul(8 * MIB) + u64::from(workers) * 2 * LANE;
     memory.saturating_add(memory / 4).saturating_add(4 * BASE).saturating_add(threads)
 }
 
@@ -243,7 +251,7 @@ mod tests {
     fn every_stage_is_within_the_bound() {
         for memory in [160 * MIB, 200 * MIB, 640 * MIB, 2 << 30, 64 << 30] {
             for rows in [0, 1 << 20, 20_000_000, 1 << 31] {
-                if memory < least([rows; 2], 1) {
+                if memory < least([rows; 2]) {
                     continue;
                 }
                 let shares = MemoryShares::of(memory, rows);

@@ -1,39 +1,42 @@
-//! How the rows of a computation are cut: into ranges of the spine, which worker lanes take in turn.
+//! How the rows of a computation are cut: into ranges of the spine, its units.
 //!
 //! Places on a spine are in the order of pseudorandom identifiers, so that any range of it is as good a
-//! sample as any other; and how many rows a range has follows from how many there are in all, which both
-//! sides know before they compute. So the price of a computation is known then, too.
+//! sample as any other; and how many rows a range has follows from how many there are in all and from how many
+//! workers both sides have, which both sides know before they compute. So the price of a computation is known
+//! then, too, whichever worker computes what.
 
 use std::ops::Range;
 
-/// Most rows of a range of sums: seconds of work, beside which the one round trip that the end of a range
-/// costs is little; and no more than 4,096 ranges of as many rows as can be matched.
+/// Most rows of a range of sums: seconds of work, beside which what an attempt costs to set up is little; and
+/// no more than 4,096 ranges of as many rows as can be matched.
 const RANGE_ROWS: u64 = 1 << 20;
+/// Fewest rows of a range, where there are more workers than ranges of most rows.
+const LEAST_ROWS: u64 = 1 << 17;
+/// Ranges of each worker, where rows are enough for it: the last ones are shared out.
+const EACH: u64 = 2;
 
-/// Rows cut into units, dealt to lanes: lane l has the units l, l + lanes, and so on. Sizes of units differ
-/// by one row at most, and all lanes have the same number of them, one at least.
+/// Rows cut into units, whose sizes differ by one row at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RowRanges {
     rows: u64,
-    lanes: u32,
     units: u64,
 }
 
 impl RowRanges {
-    /// Of sums, which are added up.
-    pub fn of_sums(rows: u64, lanes: u32) -> Self {
-        Self::new(rows, lanes, RANGE_ROWS)
+    /// Of sums, which are added up, for so many workers.
+    pub fn of_sums(rows: u64, workers: u32) -> Self {
+        let some = (EACH * u64::from(workers)).min(rows / LEAST_ROWS);
+        Self::new(rows, rows.div_ceil(RANGE_ROWS).max(some))
     }
 
     /// Of what does not add up: all rows are one unit.
     pub fn whole(rows: u64) -> Self {
-        Self { rows, lanes: 1, units: 1 }
+        Self::new(rows, 1)
     }
 
-    /// With so many rows in a range at most.
-    pub fn new(rows: u64, lanes: u32, most: u64) -> Self {
-        let each = rows.div_ceil(most.max(1)).div_ceil(lanes.into()).max(1);
-        Self { rows, lanes, units: each * u64::from(lanes) }
+    /// So many units, one at least.
+    pub fn new(rows: u64, units: u64) -> Self {
+        Self { rows, units: units.max(1) }
     }
 
     /// Rows of all units.
@@ -41,9 +44,9 @@ impl RowRanges {
         self.rows
     }
 
-    /// How many compute at once.
-    pub fn lanes(&self) -> u32 {
-        self.lanes
+    /// How many units there are.
+    pub fn units(&self) -> u64 {
+        self.units
     }
 
     /// The rows of a unit.
@@ -52,15 +55,10 @@ impl RowRanges {
         start(unit)..start(unit + 1)
     }
 
-    /// The units of a lane, in the order in which it runs them.
-    pub fn of_lane(&self, lane: u32) -> impl Iterator<Item = u64> + use<> {
-        (lane.into()..self.units).step_by(self.lanes as usize)
-    }
-
-    /// Rows of each of them.
-    pub fn lane_rows(&self, lane: u32) -> Vec<u64> {
-        let rows = |unit| self.range(unit).end - self.range(unit).start;
-        self.of_lane(lane).map(rows).collect()
+    /// Units of two sizes: how many rows those of each have, and how many there are.
+    pub fn sizes(&self) -> [(u64, u64); 2] {
+        let (rows, more) = (self.rows / self.units, self.rows % self.units);
+        [(rows + 1, more), (rows, self.units - more)]
     }
 }
 
@@ -69,32 +67,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_cover_all_rows_evenly_and_the_first_lane_has_the_most() {
-        for (rows, lanes, most) in [(0, 3, 5), (1, 1, 1), (7, 3, 100), (100, 4, 7), (1000, 1, 16), (9, 4, 1)]
-        {
-            let ranges = RowRanges::new(rows, lanes, most);
-            assert!(ranges.units.is_multiple_of(lanes.into()) && ranges.units > 0);
-            let all: Vec<Range<u64>> = (0..ranges.units).map(|unit| ranges.range(unit)).collect();
+    fn ranges_cover_all_rows_evenly() {
+        for (rows, units) in [(0, 1), (1, 1), (7, 3), (100, 15), (1000, 63), (9, 9), (5, 0)] {
+            let ranges = RowRanges::new(rows, units);
+            let all: Vec<Range<u64>> = (0..ranges.units()).map(|unit| ranges.range(unit)).collect();
             assert!(all.iter().flat_map(Clone::clone).eq(0..rows), "{ranges:?}");
-            let sizes: Vec<u64> = all.iter().map(|range| range.end - range.start).collect();
+            let mut sizes: Vec<u64> = all.iter().map(|range| range.end - range.start).collect();
             assert!(sizes.is_sorted_by(|a, b| a >= b) && sizes[0] - sizes[sizes.len() - 1] <= 1);
-            assert!(sizes[0] <= most, "{ranges:?}");
-            let sums: Vec<u64> = (0..lanes).map(|lane| ranges.lane_rows(lane).iter().sum()).collect();
-            assert!(sums.iter().all(|sum| *sum <= sums[0]) && sums.iter().sum::<u64>() == rows);
-            let mut dealt: Vec<u64> = (0..lanes).flat_map(|lane| ranges.of_lane(lane)).collect();
-            dealt.sort_unstable();
-            assert!(dealt.into_iter().eq(0..ranges.units));
+            for (rows, count) in ranges.sizes() {
+                assert!(sizes.drain(..count as usize).all(|size| size == rows), "{ranges:?}");
+            }
+            assert!(sizes.is_empty());
         }
     }
 
-    /// Few rows are as many units as lanes; more are more, whatever the lanes.
+    /// Few rows are one unit, whoever computes them; many are as many as memory and retries ask for.
     #[test]
-    fn few_rows_are_a_unit_per_lane() {
-        for lanes in [1, 2, 256] {
-            assert_eq!(RowRanges::of_sums(RANGE_ROWS, lanes).units, u64::from(lanes));
+    fn workers_share_what_is_worth_sharing() {
+        for workers in [1, 2, 256] {
+            assert_eq!(RowRanges::of_sums(LEAST_ROWS, workers).units, 1);
+            assert_eq!(RowRanges::of_sums(600 * RANGE_ROWS, workers).units, 600);
         }
-        assert_eq!(RowRanges::of_sums(RANGE_ROWS + 1, 1).units, 2);
-        assert_eq!(RowRanges::of_sums(9 * RANGE_ROWS, 4).units, 12);
-        assert_eq!(RowRanges::whole(u64::MAX).lane_rows(0), [u64::MAX]);
+        assert_eq!(RowRanges::of_sums(RANGE_ROWS, 1).units, 2);
+        assert_eq!(RowRanges::of_sums(RANGE_ROWS, 16).units, 8);
+        assert_eq!(RowRanges::of_sums(9 * RANGE_ROWS + 1, 4).units, 10);
+        assert_eq!(RowRanges::whole(u64::MAX).range(0), 0..u64::MAX);
+        // No more than can be counted.
+        assert_eq!(RowRanges::of_sums(base::limits::ROWS, 256).units, 4096);
     }
 }

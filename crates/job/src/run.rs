@@ -25,6 +25,7 @@ use crate::budget;
 use crate::memory;
 use crate::prepare::{self, Checked, Opened};
 use crate::spool::held_rows;
+use crate::workers::{self, WorkerCommand};
 use base::{Error, PartyId, Seed};
 use net::connect::{Meet, Meeting, Status};
 use net::identity::{Identity, KeyFingerprint};
@@ -91,13 +92,15 @@ pub struct Watch {
     pub progress: RowProgress,
     /// What happens.
     pub events: Arc<dyn Fn(Event) + Send + Sync>,
+    /// How to start a worker process; without it, workers are threads.
+    pub worker: Option<WorkerCommand>,
 }
 
 impl Watch {
     /// Nobody watches.
     #[must_use]
     pub fn none() -> Self {
-        Self { progress: RowProgress::none(), events: Arc::new(|_| ()) }
+        Self { progress: RowProgress::none(), events: Arc::new(|_| ()), worker: None }
     }
 
     /// The same for one of several runs: stages are told with the name of the peer in front, and rows are
@@ -112,7 +115,8 @@ impl Watch {
             Event::Answer { report, .. } => Event::Answer { with: Some(with.clone()), report },
             other => other,
         };
-        Self { progress: RowProgress::none(), events: Arc::new(move |event| events(name(event))) }
+        let worker = self.worker.clone();
+        Self { progress: RowProgress::none(), events: Arc::new(move |event| events(name(event))), worker }
     }
 }
 
@@ -245,7 +249,7 @@ fn in_time(ledger: &Mutex<Ledger>, party: &PartySetup, all: &[Checked]) -> Resul
 fn warn(all: &[Checked], watch: &Watch) {
     let mut said: Vec<&String> = Vec::new();
     if let Some(first) = all.first().filter(|first| first.rows.spool().is_some()) {
-        let least = memory::least(held_rows(&first.study, first.me, first.rows.len()), first.engines.lanes());
+        let least = memory::least(held_rows(&first.study, first.me, first.rows.len()));
         (watch.events)(Event::Note(format!(
             "{} rows lie in `state`; with these, `memory` has to be {} MiB at least",
             first.rows.len(),
@@ -304,13 +308,14 @@ fn meet(party: &PartySetup, checked: &Checked, places: Places, watch: &Watch) ->
     if party.trigger {
         meet = meet.tell(outsourced::nodes(&checked.study, checked.me, &party.address)?);
     }
-    // Servers compute on the connections of the coordinators.
-    let workers = if checked.study.servers.is_some() { 0 } else { checked.study.compute.shards };
-    met(meet.meet(workers)?, &checked.study, watch)
+    // Workers' lanes come later; more than two owners, and servers, compute on the connections of the
+    // coordinators.
+    let words = if outsourced::computes_in_units(&checked.study) { workers::WORD_CHANNELS } else { 0 };
+    met(meet.meet(words)?, &checked.study, watch)
 }
 
 /// The seed of a session: the system's. Tests know those of their threads.
-fn session_seed() -> Seed {
+pub(crate) fn session_seed() -> Seed {
     #[cfg(test)]
     if let Some(known) = tests::secrets::next_seed() {
         return known;

@@ -104,9 +104,8 @@ pub(crate) fn spool_room<'a>(
     if store.folder().is_none() {
         store.list(store::RUNS_FOLDER)?;
     }
-    let lanes = study.compute.shards;
     let begin = move || {
-        memory::check(party, [0; 2], lanes)?;
+        memory::check(party, [0; 2])?;
         RunState::begin(store.clone(), &StateKey::beside(&party.ledger)?, &party.as_party)
     };
     let shares = MemoryShares::of(party.memory, 0);
@@ -225,7 +224,7 @@ pub fn passes(
         }
         let passes = sizes.passes();
         let on_disk = passes.iter().map(|pass| pass.on_disk).max().unwrap_or(0);
-        let memory_least = memory::least([rows[i], sizes.columns.longest], study.compute.shards);
+        let memory_least = memory::least([rows[i], sizes.columns.longest]);
         all.push(SpoolPasses { party: member.name.clone(), passes, on_disk, memory_least });
     }
     Ok(all)
@@ -269,7 +268,7 @@ pub fn check_room(
     known: RowsKnown,
 ) -> Result<(), Error> {
     let sizes = SpoolSizes::of(study, me, rows, party.work.is_some())?;
-    memory::check(party, [sizes.rows, sizes.columns.longest], study.compute.shards)?;
+    memory::check(party, [sizes.rows, sizes.columns.longest])?;
     let Some(place) = &party.state else { return Ok(()) };
     // A plan makes no folder.
     let state = match place.split_once("://") {
@@ -336,7 +335,7 @@ mod tests {
             let stages: Vec<&str> = passes.passes.iter().map(|pass| pass.stage).collect();
             assert_eq!(stages, ["read", "settle", "tag", "match", "lay out", "compute"]);
             assert!(passes.passes.iter().all(|pass| pass.on_disk <= passes.on_disk));
-            assert_eq!(passes.memory_least, memory::least(rows, study.compute.shards));
+            assert_eq!(passes.memory_least, memory::least(rows));
         }
         // A line of 24 bytes, its identifier and nine of an event; two of them a row.
         let per_row = |bytes: u64| bytes as f64 / rows[0] as f64;
@@ -357,7 +356,7 @@ mod tests {
         let study = Study::parse("study.toml", &text).unwrap();
         let all = passes(&study, [100_000_000, 50_000_000], None).unwrap();
         let [first, second, third] = &all[..] else { panic!("three parties") };
-        assert_eq!(first.memory_least, memory::least([100_000_000, 200_000_000], study.compute.shards));
+        assert_eq!(first.memory_least, memory::least([100_000_000, 200_000_000]));
         assert!(first.on_disk > second.on_disk && second.on_disk >= third.on_disk);
         assert!(passes(&study, [1000; 2], None).unwrap().is_empty(), "they fit");
     }

@@ -15,12 +15,16 @@ pub(crate) mod upgrade;
 use crate::engines::Estimate;
 use crate::plan::{Link, Speeds};
 use crate::run::Event;
+use crate::workers::UnitsDone;
 use base::{Cost, Error, PartyId};
 use net::Session;
 use report::StageReport;
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Instant;
+
+/// Under which name attempts are reported that came to nothing.
+const AGAIN: &str = "again";
 
 /// What a stage shows to somebody beyond shares, masks and commitments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -119,6 +123,27 @@ impl StageLog {
             seconds: self.begun.elapsed().as_secs_f64(),
             rows: items,
             price_held,
+            bytes_sent,
+            price,
+        };
+        (self.events)(Event::StageDone(stage.clone()));
+        self.done.push(stage);
+    }
+
+    /// Books what attempts have cost that came to nothing: under no price, since nobody foresees them.
+    pub fn again(&mut self, done: &UnitsDone) {
+        if done.failed.is_empty() {
+            return;
+        }
+        let me = self.me.index();
+        let mut bytes_sent = done.lost.received_by_peer("", self.parties);
+        bytes_sent[me] = done.lost.sent("");
+        let price = Cost { sent: bytes_sent.clone(), ..Cost::zero(self.parties) };
+        let stage = StageReport {
+            name: AGAIN.to_owned(),
+            seconds: 0.0,
+            rows: done.failed.len() as u64,
+            price_held: true,
             bytes_sent,
             price,
         };

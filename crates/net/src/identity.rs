@@ -68,6 +68,12 @@ impl KeyFingerprint {
         Some(Self::of_key(&parsed.subject_public_key_info()))
     }
 
+    /// Of bytes that [`Self::bytes`] gave.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
     /// The 16 bytes.
     #[must_use]
     pub fn bytes(&self) -> [u8; 16] {

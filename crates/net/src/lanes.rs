@@ -428,7 +428,8 @@ pub enum LanePort {
 /// The port at which lanes come in.
 pub struct ListeningPort {
     /// Keeps the port open.
-    acceptor: Acceptor,
+    _acceptor: Mutex<Acceptor>,
+    address: SocketAddr,
     routes: LaneRoutes,
     arrivals: Mutex<Receiver<LaneArrival>>,
 }
@@ -437,13 +438,14 @@ impl ListeningPort {
     pub(crate) fn new(acceptor: Acceptor) -> Self {
         let (routes, arrivals) = LaneRoutes::new();
         acceptor.route(routes.clone());
-        Self { acceptor, routes, arrivals: Mutex::new(arrivals) }
+        let address = acceptor.address;
+        Self { _acceptor: Mutex::new(acceptor), address, routes, arrivals: Mutex::new(arrivals) }
     }
 
     /// Where it is.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
-        self.acceptor.address
+        self.address
     }
 
     /// Awaits a connection of a lane, and no earlier one of it.

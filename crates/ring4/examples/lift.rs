@@ -6,7 +6,7 @@
 
 use accel::DeviceQueue;
 use base::{Error, PartyId};
-use engine::{BaseOts, Engine, RowInput, RowSource, Share, Shares, StagePrice};
+use engine::{Engine, RowInput, RowSource, Share, Shares, StagePrice};
 use net::cluster::Cluster;
 use ring4::{Ring4, Security, Settings, TagHash};
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ fn main() -> Result<(), Error> {
         let start = Instant::now();
         let done = Cluster::new(6, 1).deadline(Duration::from_secs(600)).run(|session| {
             let mut part = BenchRows::new(&lift, &layout, Some(session.me()), rows, 7);
-            let shares = stage.run(RowInput::Owned(&mut part), BaseOts::Own, session)?;
+            let shares = stage.run(RowInput::Owned(&mut part), session)?;
             Ok((shares, session.traffic().sent("")))
         });
         let seconds = start.elapsed().as_secs_f64();

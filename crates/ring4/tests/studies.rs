@@ -4,7 +4,7 @@
 use accel::DeviceQueue;
 use base::{ChannelError, Error, Fault, PartyId, Seed};
 use engine::conformance::{ProgramCase, Table};
-use engine::{BaseOts, Engine, Entered, RowInput, RowSource, Share, Shares, outputs, run_rows};
+use engine::{Engine, Entered, RowInput, RowSource, Share, Shares, outputs, run_rows};
 use net::Session;
 use net::cluster::Cluster;
 use net::faults::InjectedFault;
@@ -59,7 +59,7 @@ fn lift_rows(
     let mut all: Option<Shares> = None;
     for shard in 0..shards {
         let mut part = BenchRows::new(lift, layout, Some(session.me()), rows, 7).shard(shard, shards);
-        let shares = stage.run(RowInput::Owned(&mut part), BaseOts::Own, session)?;
+        let shares = stage.run(RowInput::Owned(&mut part), session)?;
         match &mut all {
             None => all = Some(shares),
             Some(sum) => sum.add(program, &shares)?,

@@ -5,6 +5,7 @@ mod bounds;
 mod bucket;
 mod node;
 mod policy;
+mod workers;
 
 use crate::reader::{TomlItem, TomlSection, TomlSource, is_name};
 use crate::transport::ServerTransport;
@@ -22,6 +23,7 @@ pub use bounds::{Period, RunRate};
 pub use bucket::StoreSettings;
 pub use node::ServerSetup;
 pub use policy::{PartyPolicy, parse_period};
+pub use workers::{Expose, WorkerSettings, WorkerSetup};
 
 /// What the party file of any participant says, or its flags: all that a server has.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
@@ -97,6 +99,9 @@ pub struct PartySettings {
     /// Rows go there even where they fit, as a measurement asks
     #[arg(long, hide = true)]
     pub spool: bool,
+    /// Who computes.
+    #[command(flatten)]
+    pub workers: WorkerSettings,
     /// Keep the spine of this run in a private file, for later studies of the same parties
     #[arg(long, value_name = "FILE", conflicts_with = "spine")]
     pub keep_spine: Option<PathBuf>,
@@ -189,6 +194,8 @@ pub struct PartySetup {
     pub state: Option<String>,
     /// Whether they go there even where they fit.
     pub spool: bool,
+    /// Who computes.
+    pub workers: WorkerSetup,
     /// Where to keep the spine of this run, for later ones of the same parties.
     pub keep_spine: Option<PathBuf>,
     /// The kept spine to use instead of matching.
@@ -368,6 +375,7 @@ const KEYS: &[FileKey] = &[
     ("transport", |to, item, _| fill(&mut to.common.transport, item.parsed(ServerTransport::parse))),
     ("trusted_network", |to, item, _| fill(&mut to.common.trusted_network, item.boolean())),
     ("store", bucket::read),
+    ("workers", workers::read),
     ("policy", policy::read),
 ];
 
@@ -529,6 +537,7 @@ impl PartySettings {
             work: self.work,
             state: self.state,
             spool: self.spool,
+            workers: self.workers.complete()?,
             keep_spine: self.keep_spine,
             spine: self.spine,
             salt: self.salt,

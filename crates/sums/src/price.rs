@@ -1,4 +1,4 @@
-//! What a worker lane costs, exactly, and how its units are cut: batches, groups of batches in flight, turns.
+//! What a unit costs, exactly, and how it is cut: batches, groups of batches in flight, turns.
 
 use crate::schedule::{Round, Schedule};
 use base::{Cost, PartyId, limits};
@@ -12,9 +12,6 @@ const FLIGHT: usize = 16;
 /// Bytes of OTs drawn for one group, by one party.
 const GROUP_BYTES: usize = 64 << 20;
 
-/// Messages of a hub that cross the path one after the other.
-const HUB_TRIPS: u64 = 3;
-
 /// How a program's rows are cut, and what crosses per lane.
 #[derive(Clone, Debug)]
 pub(super) struct BatchCut {
@@ -27,8 +24,6 @@ pub(super) struct BatchCut {
     flight: usize,
     /// Bytes of the longest turn of a batch.
     turn_bytes: usize,
-    /// Base OTs come from a hub.
-    pub over: bool,
     /// Nothing crosses: every total is known to one party.
     pub local: bool,
     /// COTs per lane, by sender.
@@ -58,7 +53,7 @@ impl BatchCut {
         let local = plan.folds.iter().all(|f| matches!(f, FoldPlan::Alone(_)))
             || schedule.cots.iter().all(|c| *c == 0);
         let ands = rounds.iter().map(|r| r.ands() as u64).sum();
-        Self { kind, first, lanes, flight, turn_bytes, over: false, local, cots: schedule.cots, turns, ands }
+        Self { kind, first, lanes, flight, turn_bytes, local, cots: schedule.cots, turns, ands }
     }
 
     /// Bytes of the choices that answer to `sender`.
@@ -88,15 +83,15 @@ impl BatchCut {
         rows.saturating_mul(self.cots[0].max(self.cots[1]) as u64)
     }
 
-    /// What a lane of such units takes. Turns are those over a channel with a full window; what is said by
+    /// What a unit of so many rows takes. Turns are those over a channel with a full window; what is said by
     /// one party on end crosses the path once.
-    pub fn price(&self, units: &[u64]) -> StagePrice {
+    pub fn price(&self, rows: u64) -> StagePrice {
         let mut cost = Cost::zero(2);
         if self.local {
             return StagePrice::of(cost);
         }
         let mut waits = Waits::default();
-        let expected = self.expected(units.iter().sum());
+        let expected = self.expected(rows);
         self.set_up(expected, &mut cost, &mut waits);
         // By sender. What set-up costs is in `cost` already.
         let mut meters = [0, 1].map(|_| {
@@ -104,45 +99,29 @@ impl BatchCut {
             meter.setup();
             meter
         });
-        for rows in units {
-            for (_, count) in self.groups(*rows, self.flight(limits::WINDOW_BYTES)) {
-                self.group(count, &mut meters, &mut cost, &mut waits);
-            }
+        for (_, count) in self.groups(rows, self.flight(limits::WINDOW_BYTES)) {
+            self.group(count, &mut meters, &mut cost, &mut waits);
         }
         cost.rounds = waits.turns[0].max(waits.turns[1]);
         StagePrice { and_gates: cost.and_gates, trips: waits.trips, cost }
     }
 
-    /// What the hub of so many lanes takes.
-    pub fn price_hub(&self, lanes: u32) -> StagePrice {
-        let cost = ExtensionCost::hubs(lanes.into()).cost(leader(), leader().other(), 2);
-        StagePrice { and_gates: 0, trips: HUB_TRIPS, cost }
-    }
-
     fn set_up(&self, expected: u64, cost: &mut Cost, waits: &mut Waits) {
         let leader = leader();
-        let price = match self.over {
-            true => ExtensionCost::pair_over(self.kind, expected),
-            false => ExtensionCost::pair(self.kind, expected),
-        };
+        let price = ExtensionCost::pair(self.kind, expected);
         *cost += &price.cost(leader, leader.other(), 2);
         match self.kind {
             OtKind::SoftSpoken { k } => {
-                if !self.over {
-                    waits.message(leader);
-                    waits.message(leader.other());
-                }
-                let trees = ExtensionCost::setup(k).receiver > 0;
-                if trees && self.over {
-                    waits.cross();
-                } else if trees {
+                waits.message(leader);
+                waits.message(leader.other());
+                if ExtensionCost::setup(k).receiver > 0 {
                     waits.message(leader);
                 }
             }
             // Its last messages cross: nobody waits for an answer then.
             OtKind::Ferret => {
                 waits.turns = [price.turns; 2];
-                waits.trips += price.turns + if self.over { 0 } else { 2 };
+                waits.trips += price.turns + 2;
             }
         }
     }
@@ -228,18 +207,6 @@ impl Waits {
         self.say(from);
         self.hear(from.other());
         self.trip(from);
-    }
-
-    /// Messages of both that cross.
-    fn cross(&mut self) {
-        for party in [PartyId(0), PartyId(1)] {
-            self.say(party);
-        }
-        for party in [PartyId(0), PartyId(1)] {
-            self.hear(party);
-        }
-        self.trips += 1;
-        self.speakers = [true; 2];
     }
 
     /// What a party says behind its own words travels with them.

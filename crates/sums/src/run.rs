@@ -1,8 +1,7 @@
-//! A worker lane: unit by unit, groups of batches in flight, each through all rounds, into sums.
+//! A unit of rows: groups of batches in flight, each through all rounds, into sums.
 //!
-//! A lane of several units is one computation whose groups are not all full. No correlation is used twice:
-//! every group takes new OTs off the two extensions of the lane, whose own counters run on, and the number of
-//! a batch, which is in each of its tweaks, runs on over the units too.
+//! No correlation is used twice: every group takes new OTs off the two extensions of the unit, whose own
+//! counters run on, and the number of a batch is in each of its tweaks.
 //!
 //! The parties take turns. In turn r the first one hears the second one's choices and answers of round r - 1,
 //! answers, and chooses for round r; the second one hears that, chooses and answers. So every message answers
@@ -13,12 +12,10 @@ use crate::inputs::Feed;
 use crate::price::BatchCut;
 use crate::schedule::Schedule;
 use base::{Error, PartyId, limits};
-use engine::{
-    BaseOts, LaneProgress, PreparedRows, RowInput, RowSource, Share, Shares, StagePrice, WorkerLane,
-};
+use engine::{PreparedRows, RowInput, RowSource, Share, Shares, StagePrice};
 use kernels::TweakedHash;
 use net::Session;
-use ot::{Bases, Hubs, OtKind, Pair};
+use ot::{OtKind, Pair};
 use program::eval::closure;
 use program::lower::{FoldPlan, JoinedPlan, RowPlan};
 use program::{JoinedRows, Program, RowFold, ValueType};
@@ -100,13 +97,6 @@ impl SumRows {
         same
     }
 
-    /// The same over base OTs of a hub.
-    #[must_use]
-    pub fn over_hub(mut self) -> Self {
-        self.cut.over = true;
-        self
-    }
-
     /// COTs per row, in both directions.
     #[must_use]
     pub fn cots_per_row(&self) -> u64 {
@@ -121,40 +111,30 @@ impl SumRows {
 }
 
 impl PreparedRows for SumRows {
-    fn price_lane(&self, units: &[u64]) -> StagePrice {
-        self.cut.price(units)
+    fn price(&self, rows: u64) -> StagePrice {
+        self.cut.price(rows)
     }
 
-    fn price_set_up(&self, lanes: u32) -> StagePrice {
-        if self.cut.over { self.cut.price_hub(lanes) } else { StagePrice::free(2) }
-    }
-
-    fn set_up(&self, lanes: u32, session: &mut Session) -> Result<Vec<BaseOts>, Error> {
-        if !self.cut.over {
-            return Ok((0..lanes).map(|_| BaseOts::Own).collect());
+    fn run(&self, rows: RowInput<'_>, session: &mut Session) -> Result<Shares, Error> {
+        let mut unit = Side::new(self, session.me()).set_up(rows.count(), session)?;
+        match (rows, &self.lowered.plan) {
+            (RowInput::Owned(rows), Plan::Own(_)) => {
+                let sums = unit.sum(&mut Feed::Rows(rows), session)?;
+                Ok(unit.side.shares(&sums))
+            }
+            (RowInput::Joined(rows), Plan::Joined(plan)) => {
+                let count = rows.len();
+                let mut sums = unit.sum(&mut Feed::Joined(&mut *rows), session)?;
+                unit.side.add_alone(plan, &mut sums, rows, count)?;
+                Ok(unit.side.shares(&sums))
+            }
+            _ => Err(Error::misuse("a stage is run over the rows that it was made ready for")),
         }
-        let forks = Hubs::new(session, &[session.me().other()])?.fork(session, lanes as usize)?;
-        Ok(forks.into_iter().map(BaseOts::Hub).collect())
-    }
-
-    fn begin(
-        &self,
-        units: &[u64],
-        bases: BaseOts,
-        session: &mut Session,
-    ) -> Result<Box<dyn WorkerLane + '_>, Error> {
-        let bases = match (self.cut.over, bases) {
-            (true, BaseOts::Hub(bases)) => Some(bases),
-            (false, BaseOts::Own) => None,
-            _ => return Err(Error::misuse("a stage over a hub takes base OTs of the hub, and no other one")),
-        };
-        let side = Side::new(self, session.me());
-        Ok(Box::new(side.set_up(units, bases, session)?))
     }
 }
 
-/// One party's half of a lane.
-struct SumLane<'a> {
+/// One party's half of a unit.
+struct SumUnit<'a> {
     side: Side<'a>,
     cx: Context<'a>,
     /// Where something crosses.
@@ -164,32 +144,12 @@ struct SumLane<'a> {
     /// How many batches there were.
     number: u64,
     talk: Talk,
-    progress: LaneProgress,
 }
 
-impl WorkerLane for SumLane<'_> {
-    fn run(&mut self, rows: RowInput<'_>, session: &mut Session) -> Result<Shares, Error> {
-        self.progress.begin(rows.count())?;
-        match (rows, &self.side.lowered.plan) {
-            (RowInput::Owned(rows), Plan::Own(_)) => {
-                let sums = self.sum(&mut Feed::Rows(rows), session)?;
-                Ok(self.side.shares(&sums))
-            }
-            (RowInput::Joined(rows), Plan::Joined(plan)) => {
-                let count = rows.len();
-                let mut sums = self.sum(&mut Feed::Joined(&mut *rows), session)?;
-                self.side.add_alone(plan, &mut sums, rows, count)?;
-                Ok(self.side.shares(&sums))
-            }
-            _ => Err(Error::misuse("a stage is run over the rows that it was made ready for")),
-        }
-    }
-}
-
-impl SumLane<'_> {
+impl SumUnit<'_> {
     /// The sums of a unit's rows.
     fn sum(&mut self, rows: &mut Feed<'_>, session: &mut Session) -> Result<Vec<u128>, Error> {
-        let Self { side, cx, pair, batches, number, talk, progress } = self;
+        let Self { side, cx, pair, batches, number, talk } = self;
         let mut sums = vec![0; side.lowered.plan.row().folds.len()];
         for (from, count) in side.cut.groups(rows.len(), batches.len()) {
             let group = &mut batches[..count.div_ceil(side.cut.lanes as u64) as usize];
@@ -208,13 +168,13 @@ impl SumLane<'_> {
                 side.add(&mut sums, batch, left.min(side.cut.lanes));
                 left = left.saturating_sub(side.cut.lanes);
             }
-            progress.report(from + count, session);
+            session.report(from + count, rows.len());
         }
         Ok(sums)
     }
 }
 
-/// What one party does in a lane.
+/// What one party does in a unit.
 struct Side<'a> {
     me: PartyId,
     lowered: &'a LoweredSums,
@@ -227,19 +187,12 @@ impl<'a> Side<'a> {
         Self { me, lowered, schedule: &lowered.schedules[me.index()], cut }
     }
 
-    fn set_up(
-        self,
-        units: &[u64],
-        bases: Option<Bases>,
-        session: &mut Session,
-    ) -> Result<SumLane<'a>, Error> {
+    fn set_up(self, rows: u64, session: &mut Session) -> Result<SumUnit<'a>, Error> {
         let LoweredSums { program, plan, types, .. } = self.lowered;
         let peer = self.me.other();
-        let expected = self.cut.expected(units.iter().sum());
-        let mut pair = match bases {
-            _ if self.cut.local => None,
-            Some(bases) => ot::setup_over(session, bases, self.cut.kind, expected)?.pop(),
-            None => ot::setup_all(session, &[peer], self.cut.kind, expected)?.pop(),
+        let mut pair = match self.cut.local {
+            true => None,
+            false => ot::setup_all(session, &[peer], self.cut.kind, self.cut.expected(rows))?.pop(),
         };
         let roots = match plan {
             Plan::Own(plan) => plan.clear_roots(program, self.me),
@@ -265,8 +218,7 @@ impl<'a> Side<'a> {
         };
         let window = if self.cut.local { limits::WINDOW_BYTES } else { session.link(peer).window() };
         let batches = (0..self.cut.flight(window)).map(|_| Batch::default()).collect();
-        let (talk, progress) = (Talk::default(), LaneProgress::of(units));
-        Ok(SumLane { side: self, cx, pair, batches, number: 0, talk, progress })
+        Ok(SumUnit { side: self, cx, pair, batches, number: 0, talk: Talk::default() })
     }
 
     /// Draws the OTs of a group, one direction after the other: first those in which the first party

@@ -2,7 +2,7 @@
 
 use base::{Error, PartyId};
 use engine::conformance::{self, Table};
-use engine::{BaseOts, PreparedRows, RowInput, RowSource};
+use engine::{PreparedRows, RowInput, RowSource};
 use net::cluster::{Cluster, pinned};
 use ot::OtKind;
 use program::{JoinedRows, ShardRows};
@@ -56,7 +56,7 @@ fn lift_rows(kind: OtKind) -> String {
     let stage = SumRows::new(&program, RowSource::Owned, kind, 64).unwrap();
     Cluster::new(2, 9).wire(|session| {
         let mut table = LiftTable { lift: &lift, layout: &layout, rows: &rows };
-        stage.run(RowInput::Owned(&mut table), BaseOts::Own, session).map(drop)
+        stage.run(RowInput::Owned(&mut table), session).map(drop)
     })
 }
 
@@ -67,7 +67,7 @@ fn the_wire_is_pinned() {
         let stage = SumRows::new(&case.program, RowSource::Owned, kind, LANES).unwrap();
         Cluster::new(2, 9).wire(|session| {
             let mut rows = Table::new(&case.program, &case.columns, case.rows, Some(session.me()));
-            stage.run(RowInput::Owned(&mut rows), BaseOts::Own, session).map(drop)
+            stage.run(RowInput::Owned(&mut rows), session).map(drop)
         })
     };
     let joined = |shared| {
@@ -75,7 +75,7 @@ fn the_wire_is_pinned() {
         let stage = SumRows::new(&case.program, source, OtKind::default(), LANES).unwrap();
         Cluster::new(2, 9).wire(|session| {
             let mut rows = Shared(session.me());
-            stage.run(RowInput::Joined(&mut rows), BaseOts::Own, session).map(drop)
+            stage.run(RowInput::Joined(&mut rows), session).map(drop)
         })
     };
     pinned(&[

@@ -3,7 +3,7 @@
 //! rows/s of the lift row with K = 4.
 
 use base::{Error, PartyId};
-use engine::{BaseOts, Engine, RowInput, RowSource};
+use engine::{Engine, RowInput, RowSource};
 use net::cluster::Cluster;
 use program::ShardRows;
 use program::{Class, Program, ProgramBuilder, ValueType};
@@ -61,7 +61,7 @@ fn time(
     let start = Instant::now();
     let done = Cluster::new(2, 1).run(|s| {
         let mut source = make(s.me());
-        stage.run(RowInput::Owned(&mut *source), BaseOts::Own, s)
+        stage.run(RowInput::Owned(&mut *source), s)
     });
     done.into_iter().for_each(|d| drop(d.expect("the run succeeds")));
     let seconds = start.elapsed().as_secs_f64();

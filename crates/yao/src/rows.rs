@@ -5,7 +5,7 @@ use crate::lanes::{Garbler, LabelEvaluator, Packed, pack};
 use crate::masks::{self, LaneTemps, MaskGroup, MaskStep, Pads};
 use crate::{START_BYTES, check_pair, recv_start, send_start};
 use base::{Cost, Error, PartyId, limits};
-use engine::{BaseOts, LaneProgress, PreparedRows, RowInput, Share, Shares, StagePrice, WorkerLane};
+use engine::{PreparedRows, RowInput, Share, Shares, StagePrice};
 use net::Session;
 use ot::{CotReceiver, CotSender, ExtensionCost, OtReceiver, OtSender};
 use program::ShardRows;
@@ -19,8 +19,6 @@ const AHEAD: u64 = 16;
 
 /// Base OTs both ways, trees of the extension, first labels.
 const SETUP_TRIPS: u64 = 6;
-/// The first OTs of a further unit, and its last tables.
-const UNIT_TRIPS: u64 = 2;
 
 /// Rows of a program, made ready for one garbler.
 pub(crate) struct GarbledRows {
@@ -98,8 +96,8 @@ impl GarbledRows {
 }
 
 impl PreparedRows for GarbledRows {
-    /// The evaluator asks ahead, so only set-up waits, and of every further unit its first batch.
-    fn price_lane(&self, units: &[u64]) -> StagePrice {
+    /// The evaluator asks ahead, so only set-up waits.
+    fn price(&self, rows: u64) -> StagePrice {
         let evaluator = self.garbler.other();
         if self.is_local() {
             return StagePrice { trips: SETUP_TRIPS, ..StagePrice::free(2) };
@@ -107,68 +105,33 @@ impl PreparedRows for GarbledRows {
         let mut cost =
             (ExtensionCost::base() + ExtensionCost::setup(self.k)).cost(self.garbler, evaluator, 2);
         cost.sent[self.garbler.index()] += START_BYTES as u64;
-        for rows in units {
-            let (full, rest) = (rows / self.lanes as u64, rows % self.lanes as u64);
-            cost += &(self.batch_price(self.lanes) * full);
-            if rest > 0 {
-                cost += &self.batch_price(padded(rest as usize));
-            }
+        let (full, rest) = (rows / self.lanes as u64, rows % self.lanes as u64);
+        cost += &(self.batch_price(self.lanes) * full);
+        if rest > 0 {
+            cost += &self.batch_price(padded(rest as usize));
         }
-        let further = units.iter().skip(1).filter(|rows| **rows > 0).count() as u64;
-        StagePrice { and_gates: cost.and_gates, trips: SETUP_TRIPS + UNIT_TRIPS * further, cost }
+        StagePrice { and_gates: cost.and_gates, trips: SETUP_TRIPS, cost }
     }
 
-    fn begin(
-        &self,
-        units: &[u64],
-        _: BaseOts,
-        session: &mut Session,
-    ) -> Result<Box<dyn WorkerLane + '_>, Error> {
+    /// No correlation is used twice: every batch takes new OTs off the one extension of the unit, whose own
+    /// counter runs on, and the number of the batch is in each of its tweaks.
+    fn run(&self, rows: RowInput<'_>, session: &mut Session) -> Result<Shares, Error> {
         check_pair(session)?;
-        let me = session.me();
-        let half = session.step("rows", |session| {
-            Ok::<_, Error>(if self.is_local() {
-                LaneHalf::Alone
+        let (me, rows) = (session.me(), rows.owned()?);
+        let mut unit = Unit::new(self, me);
+        session.step("rows", |session| {
+            if self.is_local() {
+                unit.alone(rows)
             } else if me == self.garbler {
                 let delta = ot::fresh_delta(&mut session.fork_seed("Delta").into_rng());
-                let cot = CotSender::new(session, me.other(), self.k, delta)?;
-                LaneHalf::Garbler(cot, Garbler::new(send_start(session, me.other())?, delta))
+                let mut cot = CotSender::new(session, me.other(), self.k, delta)?;
+                let mut garbler = Garbler::new(send_start(session, me.other())?, delta);
+                unit.garble(rows, (&mut cot, &mut garbler), session)
             } else {
-                let cot = CotReceiver::new(session, me.other(), self.k)?;
-                LaneHalf::Evaluator(cot, LabelEvaluator::new(recv_start(session, me.other())?))
-            })
-        })?;
-        Ok(Box::new(GarbledLane { unit: Unit::new(self, me), half, progress: LaneProgress::of(units) }))
-    }
-}
-
-/// One party's half of a lane: set up once, and the same for all its units. No correlation is used twice:
-/// every batch takes new OTs off the one extension, whose own counter runs on, and the number of the batch,
-/// which is in each of its tweaks, runs on over the units too. So a lane of several units looks like one
-/// computation whose batches are not all full.
-enum LaneHalf {
-    /// Every total is known to one party.
-    Alone,
-    Garbler(CotSender, Garbler),
-    Evaluator(CotReceiver, LabelEvaluator),
-}
-
-struct GarbledLane<'a> {
-    unit: Unit<'a>,
-    half: LaneHalf,
-    progress: LaneProgress,
-}
-
-impl WorkerLane for GarbledLane<'_> {
-    fn run(&mut self, rows: RowInput<'_>, session: &mut Session) -> Result<Shares, Error> {
-        let Self { unit, half, progress } = self;
-        let rows = rows.owned()?;
-        progress.begin(rows.len())?;
-        unit.sums.fill(0);
-        session.step("rows", |session| match half {
-            LaneHalf::Alone => unit.alone(rows),
-            LaneHalf::Garbler(cot, garbler) => unit.garble(rows, (cot, garbler), progress, session),
-            LaneHalf::Evaluator(cot, evaluator) => unit.evaluate(rows, (cot, evaluator), progress, session),
+                let mut cot = CotReceiver::new(session, me.other(), self.k)?;
+                let mut evaluator = LabelEvaluator::new(recv_start(session, me.other())?);
+                unit.evaluate(rows, (&mut cot, &mut evaluator), session)
+            }
         })?;
         Ok(unit.shares())
     }
@@ -313,7 +276,6 @@ impl<'a> Unit<'a> {
         &mut self,
         rows: &mut dyn ShardRows,
         (cot, garbler): (&mut CotSender, &mut Garbler),
-        progress: &LaneProgress,
         session: &mut Session,
     ) -> Result<(), Error> {
         let (stage, peer) = (self.stage, self.stage.garbler.other());
@@ -327,7 +289,7 @@ impl<'a> Unit<'a> {
             garbler.run(&stage.compiled, &known, session, peer)?;
             self.finish(lanes, count, |unit, group| unit.garble_mask(garbler, group, session, peer))?;
             garbler.batch += 1;
-            progress.report(from + count as u64, session);
+            session.report(from + count as u64, rows.len());
         }
         Ok(())
     }
@@ -366,7 +328,6 @@ impl<'a> Unit<'a> {
         &mut self,
         rows: &mut dyn ShardRows,
         (cot, evaluator): (&mut CotReceiver, &mut LabelEvaluator),
-        progress: &LaneProgress,
         session: &mut Session,
     ) -> Result<(), Error> {
         let (stage, peer) = (self.stage, self.stage.garbler);
@@ -390,7 +351,7 @@ impl<'a> Unit<'a> {
                 unit.evaluate_mask(evaluator, group, &choices, session, peer)
             })?;
             evaluator.batch += 1;
-            progress.report(from + *count as u64, session);
+            session.report(from + *count as u64, rows.len());
         }
         Ok(())
     }

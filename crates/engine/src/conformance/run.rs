@@ -2,7 +2,7 @@
 
 use super::{Noise, ProgramCase, Table, replicated, suite, suite_among};
 use crate::{
-    BaseOts, DrawnNoise, Engine, Entered, PreparedRelease, PreparedRows, RowInput, RowSource, Share, Shares,
+    DrawnNoise, Engine, Entered, PreparedRelease, PreparedRows, RowInput, RowSource, Share, Shares,
     outputs,
 };
 use base::{Cost, Error, Fault, PartyId, Roster, Seed};
@@ -205,7 +205,7 @@ fn units(case: &ProgramCase) -> Vec<u64> {
     case.split.map_or_else(|| vec![case.rows], |split| vec![split, case.rows - split])
 }
 
-/// Row and combine, in one unit or in two of one lane whose shares are added.
+/// Row and combine, in one unit or in two whose shares are added.
 fn fold_rows(
     stage: &dyn PreparedRows,
     case: &ProgramCase,
@@ -213,13 +213,12 @@ fn fold_rows(
     session: &mut Session,
 ) -> Result<Shares, Error> {
     let units = units(case);
-    let mut lane = stage.begin(&units, BaseOts::Own, session)?;
     let (mut all, mut from) = (None::<Shares>, 0);
     for rows in units {
         let part = |c: &Vec<u128>| c[from as usize..(from + rows) as usize].to_vec();
         let columns: Vec<Vec<u128>> = case.columns.iter().map(part).collect();
         let mut table = Table::new(&case.program, &columns, rows, party);
-        let shares = lane.run(RowInput::Owned(&mut table), session)?;
+        let shares = stage.run(RowInput::Owned(&mut table), session)?;
         match &mut all {
             None => all = Some(shares),
             Some(all) => all.add(&case.program, &shares)?,
@@ -280,7 +279,8 @@ fn play(make: &MakeEngine<'_>, case: &ProgramCase, session: &mut Session) -> Res
     stages.push(Measured::new("draw", draw.price().cost, session));
     barrier(session)?;
     let stage = engine.rows(&case.program, RowSource::Owned)?;
-    let price = stage.price_lane(&units(case)).cost;
+    let price = units(case).into_iter().map(|rows| stage.price(rows).cost);
+    let price = price.fold(Cost::zero(case.program.parties.len()), |all, unit| all + unit);
     let shares = session.step("rows", |s| fold_rows(&*stage, case, Some(me), s))?;
     stages.push(Measured::new("rows", price, session));
     let (mut outputs, mut lists) = (Vec::new(), Vec::new());

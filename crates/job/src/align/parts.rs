@@ -80,8 +80,8 @@ impl SpineParts {
         let size = RecordSize::Fixed(width as u32);
         if held * ((width as u64) << bits) > memory.parts_most {
             return Err(Error::input(format!(
-                "{lanes} shards hold {PARTS_HELD} parts each of the columns of {union} rows at a time, which \
-                 are of {} MiB, and `memory` allows {} MiB in all: raise it, or agree on fewer shards",
+                "{lanes} workers read {PARTS_HELD} parts each of the columns of {union} rows at a time, which \
+                 are of {} MiB, and `memory` allows {} MiB in all: raise it, or set fewer `workers`",
                 ((width as u64) << bits) >> 20,
                 memory.parts_most >> 20,
             )));
@@ -263,8 +263,8 @@ mod tests {
         let own: Vec<u32> = own.map(|(i, _)| i).collect();
         assert!(own.len() > 1);
         let mut all = vec![Vec::new(); own.len()];
-        let ranges = RowRanges::new(aligned.union(), of, u64::MAX);
-        for unit in (0..of).flat_map(|lane| ranges.of_lane(lane)) {
+        let ranges = RowRanges::new(aligned.union(), of.into());
+        for unit in 0..ranges.units() {
             let mut rows = RangeRows::new(aligned.clone(), built, me, ranges.range(unit)).unwrap();
             for (column, all) in own.iter().zip(&mut all) {
                 let mut values = vec![0; rows.len() as usize];

@@ -60,7 +60,7 @@ impl Placed {
     pub fn unit(&self, built: &Built, me: PartyId, ranges: &RowRanges, unit: u64) -> Result<UnitRows, Error> {
         Ok(match self {
             Self::Spine(aligned) => {
-                UnitRows::Owned(Box::new(RangeRows::new(aligned.clone(), built, me, ranges.range(unit))?))
+                UnitRows::Owned(RangeRows::new(aligned.clone(), built, me, ranges.range(unit))?)
             }
             Self::Joined(shared) => UnitRows::Joined(JoinedRange::new(shared.clone(), ranges, unit)?),
             Self::Shares(..) => {
@@ -229,7 +229,7 @@ impl OwnerRun<'_> {
         told: &MatchDisclosure,
         agreement: &Agreement,
     ) -> Result<Aligned, Error> {
-        let Checked { rows, engines, .. } = self.checked;
+        let Checked { rows, .. } = self.checked;
         let memory = MemoryShares::of(self.party.memory, rows.len()).laying;
         let in_memory = match rows.spool() {
             Some(_) => None,
@@ -241,7 +241,7 @@ impl OwnerRun<'_> {
         };
         let by_parts = |dealt: &mut dyn FnMut(u64) -> Result<(), Error>| match in_memory {
             Some(aligned) => Ok(aligned),
-            None => Aligned::by_parts(rows.clone(), spine, (engines.lanes(), memory), dealt),
+            None => Aligned::by_parts(rows.clone(), spine, (self.workers, memory), dealt),
         };
         let pulses = stage.pulses(&told.sizes);
         self.session.step(stage.name(), |session| pulses.around(session, by_parts))

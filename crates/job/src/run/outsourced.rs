@@ -167,6 +167,11 @@ impl OwnerRun<'_> {
     }
 }
 
+/// Whether workers compute a study, in units: between two owners who compute themselves.
+pub(super) fn computes_in_units(study: &Study) -> bool {
+    study.servers.is_none() && study.parties.len() == 2
+}
+
 /// The names of some parties, with commas between.
 pub(super) fn names(roster: &Roster, parties: impl IntoIterator<Item = PartyId>) -> String {
     parties.into_iter().map(|party| roster.name(party)).collect::<Vec<_>>().join(", ")

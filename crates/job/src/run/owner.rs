@@ -7,6 +7,8 @@ use super::outsourced::{self, StartSignal};
 use super::payment::Payment;
 use super::spine::{self, KeptSpine};
 use super::{Event, Watch, session_seed, stopped};
+use crate::memory;
+use crate::workers::{self, UnitsJob, WorkerPlace};
 use crate::compose::{self, Facts, Views};
 use crate::course::{Actor, Completed, Course, Matched};
 use crate::engines::StudyEngine;
@@ -19,9 +21,10 @@ use crate::stages::noise::NoiseStage;
 use crate::stages::publish::PublishStage;
 use crate::stages::release::{ReleaseHolder, ReleaseStage, ReleaseUnit, Released, sees};
 use crate::stages::{Stage, StageLog};
-use base::{Error, Seed};
-use engine::{BaseOts, DrawnNoise, Shares};
+use base::{Error, Seed, limits};
+use engine::{DrawnNoise, Shares};
 use net::connect::Meeting;
+use net::lanes::LanePort;
 use net::{Channels, Farewell, Session};
 use privacy::PrivacyTotal;
 use privacy::ledger::{AnswerKey, Bytes32, Ledger, PUBLIC, StudySpending};
@@ -30,7 +33,7 @@ use program::Viewer;
 use release::Rational;
 use report::{Disclosure, RunReport, SpentBy};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use study::Participant;
 use study::party::PartySetup;
 use study::transport::ServerTransport;
@@ -58,7 +61,15 @@ pub(super) struct OwnerRun<'a> {
     pub sizes_paid: Option<Bytes32>,
     /// Whether the release has begun, which says itself how things stand with it.
     pub releasing: bool,
+    /// How many workers compute at once.
+    pub workers: u32,
     pub answer: OwnAnswer,
+}
+
+/// How workers of a run between two come about: words of their coordinators, and the way to their peers.
+pub(super) struct WorkerLanes {
+    words: Vec<Channels>,
+    port: LanePort,
 }
 
 /// This party's own answer, which nothing that the others do takes away.
@@ -95,8 +106,15 @@ impl<'a> OwnerRun<'a> {
         ledger: Arc<Mutex<Ledger>>,
         watch: &'a Watch,
         mut meeting: Meeting,
-    ) -> Result<(Self, Vec<Channels>), Error> {
+    ) -> Result<(Self, Option<WorkerLanes>), Error> {
         let roster = checked.study.roster();
+        let lanes = match outsourced::computes_in_units(&checked.study) {
+            true => {
+                let port = meeting.lane_port()?;
+                Some(WorkerLanes { words: std::mem::take(&mut meeting.workers), port })
+            }
+            false => None,
+        };
         let parties = roster.len();
         let farewell = if parties > 2 { Some(meeting.farewell()?) } else { None };
         let session = Session::new(checked.me, roster, meeting.control, session_seed())
@@ -118,15 +136,16 @@ impl<'a> OwnerRun<'a> {
             salt,
             sizes_paid: None,
             releasing: false,
+            workers: 1,
             answer,
         };
-        Ok((run, meeting.workers))
+        Ok((run, lanes))
     }
 
     /// Runs, and tells the others where it began when it fails, while the channels are still there, those of
-    /// workers that have not begun among them.
-    pub fn run(&mut self, mut workers: Vec<Channels>) -> Result<RunReport, Error> {
-        let done = self.phases(&mut workers);
+    /// words among them.
+    pub fn run(&mut self, mut lanes: Option<WorkerLanes>) -> Result<RunReport, Error> {
+        let done = self.phases(&mut lanes);
         let done = done.map_err(|error| stopped(self.farewell.as_ref(), self.leaving_sizes(error)));
         if let (Err(_), Some(key), Some(report)) = (&done, self.answer.unkept, &self.answer.report) {
             // The error of the run is the one to tell: the report is with the caller in any case.
@@ -135,13 +154,13 @@ impl<'a> OwnerRun<'a> {
         done
     }
 
-    fn phases(&mut self, workers: &mut Vec<Channels>) -> Result<RunReport, Error> {
+    fn phases(&mut self, lanes: &mut Option<WorkerLanes>) -> Result<RunReport, Error> {
         self.count_run()?;
         self.greet()?;
         let agreement = self.agree(self.kept_spine.as_ref().map(KeptSpine::name))?;
         self.answer.report = agreement.stored.as_deref().map(report::stored).transpose()?;
         let Some(stored) = self.answer.report.clone().filter(|_| agreement.all_stored) else {
-            return self.hear_ready(agreement)?.complete(workers);
+            return self.hear_ready(agreement)?.complete(lanes);
         };
         (self.watch.events)(Event::Stored);
         self.tell_servers(StartSignal::Stored, &agreement.common)?;
@@ -156,6 +175,7 @@ impl<'a> OwnerRun<'a> {
         let mut known = self.ready(&agreement)?;
         known.extend(other_data);
         let transport = self.settle_transport()?;
+        self.settle_workers()?;
         Ok(AllowedRun { run: self, agreement, known, transport, start: Instant::now() })
     }
 
@@ -175,53 +195,65 @@ impl<'a> OwnerRun<'a> {
         Payment { party: self.party, checked: self.checked, ledger: &self.ledger, agreement }
     }
 
-    /// Has the worker lanes compute, and adds up what they hand back.
+    /// Has workers compute the units of a stage, and adds up what they hand back.
     pub fn work(
         &mut self,
         stage: &ComputeStage,
         rows: &Placed,
-        workers: &mut Vec<Channels>,
+        lanes: &mut WorkerLanes,
     ) -> Result<Shares, Error> {
         self.log.begin(stage.name(), stage.items());
-        let bases = stage.set_up(&mut self.session)?;
-        let (checked, progress, farewell) = (self.checked, &self.watch.progress, self.farewell.as_ref());
-        let session = |channels| {
-            let session = Session::new(checked.me, checked.roster.clone(), channels, session_seed());
-            session.with_progress(progress.clone())
+        let Checked { built, roster, me, .. } = self.checked;
+        let rows = |unit| rows.unit(built, *me, stage.ranges(), unit);
+        let units = stage.ranges().units();
+        let job = UnitsJob {
+            run: *self.session.id(),
+            me: *me,
+            roster,
+            lanes: units.min(self.workers.into()) as u16,
+            ranges: *stage.ranges(),
+            engines: stage.engines(),
+            built,
+            rows: &rows,
+            place: &self.worker_place(units),
+            host: self.party.workers.host.as_deref(),
+            allow: &self.party.allow,
+            deadline: Duration::from_millis(self.party.deadline_ms),
+            progress: self.watch.progress.clone(),
         };
-        let one = |lane: u32, mut session: Session, bases| {
-            let work = || {
-                let rows = |unit| rows.unit(&checked.built, checked.me, stage.ranges(), unit);
-                let step = format!("{}/{lane}", stage.name());
-                let shares = stage.run((&step, lane), &rows, &checked.built, bases, &mut session)?;
-                session.finish()?;
-                Ok((shares, session.traffic().clone()))
-            };
-            work().map_err(|error| stopped(farewell, error))
-        };
-        let one = &one;
-        let done: Vec<Result<_, Error>> = std::thread::scope(|scope| {
-            let lanes = (0..).zip(workers.drain(..).map(session).zip(bases));
-            let threads: Vec<_> = lanes
-                .map(|(lane, (session, bases))| scope.spawn(move || one(lane, session, bases)))
-                .collect();
-            let join = |t: std::thread::ScopedJoinHandle<'_, _>| {
-                t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            };
-            threads.into_iter().map(join).collect()
-        });
-        // What the hub said is in this session's traffic.
-        let (mut total, mut traffic) = (None::<Shares>, self.session.traffic().clone());
-        for worker in done {
-            let (shares, own) = worker?;
-            traffic.merge(&own);
-            match &mut total {
-                None => total = Some(shares),
-                Some(total) => total.add(&self.checked.built.program, &shares)?,
-            }
+        let mut done = workers::compute_units(&job, &mut lanes.words, &lanes.port)?;
+        self.log.end(&done.traffic, stage.name(), stage.items(), stage.price(&())?);
+        self.log.again(&done);
+        done.shares()
+    }
+
+    /// Processes where the operator asked for workers, or where there is more than one unit of work.
+    fn worker_place(&self, units: u64) -> WorkerPlace {
+        let asked = self.party.workers.count.is_some();
+        match &self.watch.worker {
+            Some(command) if asked || units > 1 => WorkerPlace::Processes(command.clone()),
+            _ => WorkerPlace::Threads,
         }
-        self.log.end(&traffic, stage.name(), stage.items(), stage.price(&())?);
-        total.ok_or_else(|| Error::misuse("a study has at least one worker lane"))
+    }
+
+    /// How many workers compute at once: as many as both have.
+    fn settle_workers(&mut self) -> Result<(), Error> {
+        let Checked { study, rows, me, .. } = self.checked;
+        let own = memory::workers(self.party, rows.len());
+        self.workers = own;
+        if !outsourced::computes_in_units(study) {
+            return Ok(());
+        }
+        let peer = me.other();
+        self.workers = self.session.step("agree", |session| {
+            let mut theirs = [0; 2];
+            session.link(peer).exchange(&(own as u16).to_le_bytes(), &mut theirs)?;
+            match u16::from_le_bytes(theirs) {
+                theirs @ 1..=limits::WORKERS => Ok(own.min(theirs.into())),
+                _ => Err(session.link(peer).malformed("how many workers it has")),
+            }
+        })?;
+        Ok(())
     }
 
     /// What this party got of the study in all, earlier matches and attempts included, as its ledger has it:
@@ -264,11 +296,11 @@ impl<'a> OwnerRun<'a> {
 
 impl<'r> AllowedRun<'r, '_> {
     /// Goes through the stages, keeps the answer, and parts.
-    fn complete(mut self, workers: &'r mut Vec<Channels>) -> Result<RunReport, Error> {
+    fn complete(mut self, lanes: &'r mut Option<WorkerLanes>) -> Result<RunReport, Error> {
         let Checked { study, built, engines, rows, .. } = self.run.checked;
-        let engines = engines.masked(self.transport != ServerTransport::Tls);
+        let engines = engines.masked(self.transport != ServerTransport::Tls).with_workers(self.run.workers);
         let stage = MatchStage::new(study, built, &engines, [rows.len(); 2])?;
-        let completed = Course { study, built }.run(engines, &stage, workers, &mut self)?;
+        let completed = Course { study, built }.run(engines, &stage, lanes, &mut self)?;
         let report = self.report_of(completed)?;
         let run = self.run;
         run.part()?;
@@ -398,7 +430,7 @@ impl<'r> AllowedRun<'r, '_> {
 
 impl<'r> Actor for AllowedRun<'r, '_> {
     type Rows = MatchedRows;
-    type Workers = &'r mut Vec<Channels>;
+    type Workers = &'r mut Option<WorkerLanes>;
     type Totals = Shares;
     type Views = Views;
 
@@ -428,17 +460,15 @@ impl<'r> Actor for AllowedRun<'r, '_> {
         &mut self,
         stage: &ComputeStage,
         matched: &Matched<MatchedRows>,
-        workers: &'r mut Vec<Channels>,
+        lanes: &'r mut Option<WorkerLanes>,
     ) -> Result<Shares, Error> {
         let rows = &matched.rows.rows;
-        let Checked { study, built, me, .. } = self.run.checked;
-        if study.servers.is_none() {
-            return self.run.work(stage, rows, workers);
+        let Checked { built, me, .. } = self.run.checked;
+        if let Some(lanes) = lanes {
+            return self.run.work(stage, rows, lanes);
         }
-        let rows = |unit| rows.unit(built, *me, stage.ranges(), unit);
-        let lane = (stage.name(), 0);
-        let run = |s: &mut Session| stage.run(lane, &rows, built, BaseOts::Own, s);
-        self.run.log.run(stage, &mut self.run.session, run)
+        let rows = rows.unit(built, *me, stage.ranges(), 0)?;
+        self.run.log.run(stage, &mut self.run.session, |s| stage.run_whole(rows, s))
     }
 
     fn publish(

@@ -15,7 +15,7 @@ use crate::stages::release::{ReleaseHolder, ReleaseStage};
 use crate::stages::{Stage as _, StageLog, upgrade};
 use crate::usage;
 use base::{Error, Fault, PartyId};
-use engine::{BaseOts, DrawnNoise, Shares};
+use engine::{DrawnNoise, Shares};
 use matching::MatchDisclosure;
 use net::connect::Standby;
 use net::{Identity, Session};
@@ -286,10 +286,8 @@ impl Actor for Serving<'_, '_> {
         _matched: &Matched<Disclosure>,
         (): (),
     ) -> Result<Shares, Error> {
-        let rows = |unit| Ok(UnitRows::Blank(stage.ranges().range(unit)));
-        let lane = (stage.name(), 0);
-        let run = |s: &mut Session| stage.run(lane, &rows, &self.run.ready.built, BaseOts::Own, s);
-        self.run.log.run(stage, &mut self.run.session, run)
+        let rows = UnitRows::blank(stage.ranges().range(0));
+        self.run.log.run(stage, &mut self.run.session, |s| stage.run_whole(rows, s))
     }
 
     fn publish(

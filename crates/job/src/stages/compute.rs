@@ -1,19 +1,23 @@
 //! Row and combine. Its units are ranges of the rows: each runs the rows of the program, prepared once, whole
-//! or not at all, and what leaves it are shares, which add up. Worker lanes take units in turn, each on a
-//! connection of its own. Servers compute all rows as one unit on the connections of the coordinators.
+//! or not at all, and what leaves it are shares, which add up. Between two parties workers compute units, each
+//! over a lane of its own ([`crate::workers`]). Among more parties, and at servers, all rows are one unit on
+//! the connections of the coordinators.
 
 use super::Stage;
 use crate::align::RangeRows;
 use crate::engines::{Estimate, StudyEngine};
 use crate::plan::{Link, Speeds};
-use crate::prepare::Built;
 use crate::ranges::RowRanges;
 use crate::run::join::JoinedRange;
+use crate::workers::RemoteRows;
 use base::{Cost, Error};
-use engine::{BaseOts, RowInput, Shares};
+use engine::{RowInput, Shares};
 use net::Session;
 use std::ops::Range;
 use study::Study;
+
+/// The stage's name, in reports and in steps.
+pub(crate) const COMPUTE: &str = "compute";
 
 /// Row and combine over so many rows.
 pub(crate) struct ComputeStage {
@@ -24,12 +28,36 @@ pub(crate) struct ComputeStage {
 
 /// What one unit computes on.
 pub(crate) enum UnitRows {
-    /// Own columns on a spine; none at a server.
-    Owned(Box<RangeRows>),
+    /// Own columns on a spine.
+    Owned(RangeRows),
     /// Shares of rows.
     Joined(JoinedRange),
+    /// Either, at the coordinator of a worker process.
+    Remote(RemoteRows),
     /// A server's: rows of which it holds no column.
-    Blank(Range<u64>),
+    Blank(BlankRows),
+}
+
+impl UnitRows {
+    /// At a server, which holds no column.
+    pub fn blank(rows: Range<u64>) -> Self {
+        Self::Blank(BlankRows(rows))
+    }
+
+    /// What an engine gets of them.
+    pub fn input(&mut self) -> RowInput<'_> {
+        match self {
+            Self::Owned(rows) => RowInput::Owned(rows),
+            Self::Joined(rows) => RowInput::Joined(rows),
+            Self::Remote(rows) => rows.input(),
+            Self::Blank(rows) => RowInput::Owned(rows),
+        }
+    }
+
+    /// How many there are.
+    pub fn count(&mut self) -> u64 {
+        self.input().count()
+    }
 }
 
 impl ComputeStage {
@@ -42,49 +70,25 @@ impl ComputeStage {
         Self { engines, participants: study.roster().len(), ranges }
     }
 
-    /// Its units, and which lane runs them.
+    /// Its units.
     pub fn ranges(&self) -> &RowRanges {
         &self.ranges
     }
 
-    /// What all lanes set up together.
-    ///
-    /// # Errors
-    /// Those of the conversation.
-    pub fn set_up(&self, session: &mut Session) -> Result<Vec<BaseOts>, Error> {
-        session.step(self.name(), |s| self.engines.rows()?.set_up(self.ranges.lanes(), s))
+    /// The engine that runs them.
+    pub fn engines(&self) -> &StudyEngine {
+        &self.engines
     }
 
-    /// Runs a lane under a step of this name: one unit after the other, of `rows`. Sums are modulo powers of
-    /// two, so that it does not matter in which order units and lanes are added up.
+    /// Runs the only unit on the connections of the coordinators.
     ///
     /// # Errors
-    /// Those of the rows and of the conversation.
-    pub fn run(
-        &self,
-        (step, lane): (&str, u32),
-        rows: &dyn Fn(u64) -> Result<UnitRows, Error>,
-        built: &Built,
-        bases: BaseOts,
-        session: &mut Session,
-    ) -> Result<Shares, Error> {
-        let prepared = self.engines.rows()?;
-        session.step(step, |s| {
-            let mut worker = prepared.begin(&self.ranges.lane_rows(lane), bases, s)?;
-            let mut total = None::<Shares>;
-            for unit in self.ranges.of_lane(lane) {
-                let shares = match rows(unit)? {
-                    UnitRows::Owned(mut rows) => worker.run(RowInput::Owned(&mut *rows), s)?,
-                    UnitRows::Blank(range) => worker.run(RowInput::Owned(&mut BlankRows(range)), s)?,
-                    UnitRows::Joined(mut rows) => worker.run(RowInput::Joined(&mut rows), s)?,
-                };
-                match &mut total {
-                    None => total = Some(shares),
-                    Some(total) => total.add(&built.program, &shares)?,
-                }
-            }
-            total.ok_or_else(|| Error::misuse("a lane has at least one unit"))
-        })
+    /// When there are more, and those of the rows and of the conversation.
+    pub fn run_whole(&self, mut rows: UnitRows, session: &mut Session) -> Result<Shares, Error> {
+        if self.ranges.units() != 1 {
+            return Err(Error::misuse("workers compute where there are more units than one"));
+        }
+        session.step(self.name(), |s| self.engines.rows()?.run(rows.input(), s))
     }
 }
 
@@ -92,7 +96,7 @@ impl Stage for ComputeStage {
     type Sizes = ();
 
     fn name(&self) -> &'static str {
-        "compute"
+        COMPUTE
     }
 
     fn items(&self) -> u64 {
@@ -109,7 +113,7 @@ impl Stage for ComputeStage {
 }
 
 /// Rows of which a server holds no column.
-struct BlankRows(Range<u64>);
+pub(crate) struct BlankRows(Range<u64>);
 
 impl program::ShardRows for BlankRows {
     fn len(&self) -> u64 {

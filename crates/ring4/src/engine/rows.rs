@@ -25,7 +25,7 @@ use crate::{Ring4, RoundQuote, Seat, VectorRing};
 use base::{Error, PartyId, limits};
 use circuits::InputBit;
 use engine::{
-    BaseOts, ClearTotal, PreparedRows, SERVERS, Share, Shares, StagePrice, WorkerLane, separate_units,
+    ClearTotal, PreparedRows, RowInput, SERVERS, Share, Shares, StagePrice,
 };
 use kernels::Block;
 use net::Session;
@@ -153,22 +153,16 @@ impl RingRows {
 }
 
 impl PreparedRows for RingRows {
-    fn price_lane(&self, units: &[u64]) -> StagePrice {
-        let start = (self.ring4.quote(self.lowered.program.parties.len()), 0);
-        let (quote, and_gates) = units.iter().fold(start, |(quote, and_gates), rows| {
-            let chunks = self.over(*rows);
-            (chunks.quote(quote), and_gates + chunks.and_gates())
-        });
-        quote.price(and_gates)
+    fn price(&self, rows: u64) -> StagePrice {
+        let chunks = self.over(rows);
+        chunks.quote(self.ring4.quote(self.lowered.program.parties.len())).price(chunks.and_gates())
     }
 
-    fn begin(&self, _: &[u64], _: BaseOts, session: &mut Session) -> Result<Box<dyn WorkerLane + '_>, Error> {
+    fn run(&self, rows: RowInput<'_>, session: &mut Session) -> Result<Shares, Error> {
         self.ring4.check_roster(self.lowered.program.parties.len(), session)?;
-        Ok(separate_units(|rows, session| {
-            let rows = rows.owned()?;
-            let chunks = self.over(rows.len());
-            session.step("rows", |session| chunks.run(&self.ring4, rows, session))
-        }))
+        let rows = rows.owned()?;
+        let chunks = self.over(rows.len());
+        session.step("rows", |session| chunks.run(&self.ring4, rows, session))
     }
 }
 

@@ -1,0 +1,499 @@
+//! The coordinator of a stage: it carries out what the pure machine of `units` decides, and tells it what has
+//! happened. Words to and from the peer's coordinator, workers, lanes and clocks are here; rules are there.
+
+use super::launch::{Crew, CrewEvent};
+use super::order::{FinishedWork, LaneWay, WorkerBeat, WorkerEvent, WorkerOrder};
+use super::words::{WordLink, word_link};
+use super::{FailedAttempt, UnitsDone, UnitsJob, WorkerPeak};
+use crate::stages::compute::COMPUTE;
+use base::{At, ChannelError, Error, Fault};
+use net::lanes::{LaneArrival, LanePort};
+use net::{Channels, KeyFingerprint, Traffic};
+use std::collections::BTreeMap;
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+use units::{
+    ByeReason, FailureCause, FinishedAttempt, HeldResult, LaneAction, LaneBook, LaneEvent, UnitAction,
+    UnitDeviation, UnitEvent, UnitFailure, UnitsSetting, UnitsState, Word,
+};
+
+/// How often coordinators say that they are there, and clocks are looked at.
+const TICK: Duration = Duration::from_secs(1);
+/// How long a worker may be silent.
+const SILENT: Duration = Duration::from_secs(20);
+/// How long a worker may be there and do nothing of its unit.
+const IDLE: Duration = Duration::from_secs(600);
+/// Waits before a lane that failed is opened again: the first, and the longest.
+const AGAIN: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(30)];
+/// The stage in seals and words; there is one yet.
+const STAGE: u8 = 1;
+
+/// What happened, from whichever thread.
+pub(super) enum Input {
+    /// The peer's coordinator said something.
+    Word(Word),
+    /// It says nothing more.
+    Silence(Error),
+    /// A worker told something.
+    Crew(CrewEvent),
+    /// A worker of the peer came to this party's port.
+    Arrival(LaneArrival),
+}
+
+/// A worker's current attempt.
+struct Running {
+    unit: u32,
+    attempt: u32,
+    rows: u64,
+    progressed: Instant,
+}
+
+/// A door of the peer's that comes next.
+struct PeerDoor {
+    generation: u32,
+    fingerprint: KeyFingerprint,
+    address: String,
+}
+
+/// A lane as this side has it, besides what the book says.
+#[derive(Default)]
+struct LaneHere {
+    running: Option<Running>,
+    peer: Option<PeerDoor>,
+    /// What came to the port, until both doors are known.
+    come: Option<(u32, TcpStream)>,
+    /// A connection that waits for that.
+    awaits: Option<u32>,
+    /// When the worker was heard last.
+    heard: Option<Instant>,
+    /// A door that is to be made, and when.
+    due: Option<(Instant, u32)>,
+    /// The generation of the door that was made last.
+    generation: u32,
+    peak_memory: u64,
+}
+
+/// A stage under way.
+struct Coordinator<'a> {
+    job: &'a UnitsJob<'a>,
+    state: UnitsState,
+    book: LaneBook,
+    crew: Crew,
+    words: WordLink,
+    inputs: Receiver<Input>,
+    lanes: Vec<LaneHere>,
+    finished: BTreeMap<(u32, u32), FinishedWork>,
+    /// What attempts that failed said, as far as their workers told.
+    lost: Traffic,
+    failed: Vec<FailedAttempt>,
+    /// Why the last attempt failed, in this party's words.
+    why: Option<Error>,
+    rows_done: u64,
+    sealed: bool,
+    /// Whether the peer has said goodbye after the seal.
+    parted: bool,
+}
+
+/// Has a stage's units computed, all of them, by as many workers as both sides have; words go over the two
+/// channels that a meeting made for it.
+///
+/// # Errors
+/// When an attempt has failed too often, the peer deviates or is gone, or the rows cannot be read.
+pub(crate) fn compute_units(
+    job: &UnitsJob<'_>,
+    channels: &mut Vec<Channels>,
+    port: &LanePort,
+) -> Result<UnitsDone, Error> {
+    let (sender, inputs) = channel();
+    let (words, reader) = word_link(channels, job.me, &job.at(), job.deadline)?;
+    reader.start(sender.clone())?;
+    let setting = UnitsSetting {
+        run: job.run,
+        stage: STAGE,
+        units: u32::try_from(job.ranges.units()).map_err(|_| Error::misuse("too many units"))?,
+        lanes: job.lanes,
+        leads: job.me.0 == 0,
+    };
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        if let LanePort::Listens(port) = port {
+            let (sender, over) = (sender.clone(), &over);
+            scope.spawn(move || {
+                while !over.load(Ordering::Relaxed) {
+                    if let Some(come) = port.next(TICK / 20) {
+                        // Nobody hears it after the end.
+                        let _ = sender.send(Input::Arrival(come));
+                    }
+                }
+            });
+        }
+        let done = Coordinator::new(job, setting, words, (sender, inputs)).run(port);
+        over.store(true, Ordering::Relaxed);
+        done
+    })
+}
+
+impl<'a> Coordinator<'a> {
+    fn new(
+        job: &'a UnitsJob<'a>,
+        setting: UnitsSetting,
+        words: WordLink,
+        (sender, inputs): (Sender<Input>, Receiver<Input>),
+    ) -> Self {
+        let (book, _) = LaneBook::new(setting.lanes);
+        let lanes = (0..setting.lanes).map(|_| LaneHere::default()).collect();
+        Self {
+            job,
+            state: UnitsState::new(setting, &[]),
+            book,
+            crew: job.crew(move |event| drop(sender.send(Input::Crew(event)))),
+            words,
+            inputs,
+            lanes,
+            finished: BTreeMap::new(),
+            lost: Traffic::default(),
+            failed: Vec::new(),
+            why: None,
+            rows_done: 0,
+            sealed: false,
+            parted: false,
+        }
+    }
+
+    fn run(mut self, port: &LanePort) -> Result<UnitsDone, Error> {
+        let done = self.rounds(port);
+        if let Err(error) = &done {
+            let reason = match error.kind() {
+                Fault::Deviated(_) => ByeReason::Deviation,
+                _ => ByeReason::Failed,
+            };
+            // The peer may be what is gone.
+            let _ = self.words.say(&Word::Bye { reason }).and_then(|()| self.words.finish());
+        }
+        done?;
+        self.total()
+    }
+
+    fn rounds(&mut self, port: &LanePort) -> Result<(), Error> {
+        let (_, first) = LaneBook::new(self.job.lanes);
+        self.take_lane_actions(first, port)?;
+        self.step(UnitEvent::Met)?;
+        let mut tick = Instant::now() + TICK;
+        while !(self.sealed && self.parted) {
+            self.make_due_doors()?;
+            self.words.flush()?;
+            let due = self.lanes.iter().filter_map(|lane| lane.due).map(|(at, _)| at);
+            let until = due.min().map_or(tick, |due| due.min(tick));
+            match self.inputs.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(input) => self.take(input, port)?,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Error::misuse("a coordinator hears itself at least"));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if Instant::now() >= tick {
+                self.look_at_clocks(port)?;
+                tick = Instant::now() + TICK;
+            }
+        }
+        self.words.finish()
+    }
+
+    fn take(&mut self, input: Input, port: &LanePort) -> Result<(), Error> {
+        match input {
+            Input::Word(Word::Beat { .. }) => Ok(()),
+            Input::Word(Word::Bye { reason: ByeReason::Done }) if self.sealed => {
+                self.parted = true;
+                Ok(())
+            }
+            Input::Word(Word::Bye { reason }) => Err(self.left(reason)),
+            Input::Word(Word::Door { lane, generation, fingerprint, address }) => {
+                let fingerprint = KeyFingerprint::from_bytes(fingerprint);
+                self.peer_door(lane, PeerDoor { generation, fingerprint, address }, port)
+            }
+            Input::Word(word) => self.step(UnitEvent::Heard(word)),
+            Input::Silence(error) => Err(error),
+            Input::Arrival(LaneArrival { lane, generation, stream }) => {
+                let here = &mut self.lanes[usize::from(lane)];
+                match here.awaits.take() {
+                    Some(awaited) if awaited == generation => self.connect(lane, LaneWay::Take(stream)),
+                    awaited => {
+                        (here.awaits, here.come) = (awaited, Some((generation, stream)));
+                        Ok(())
+                    }
+                }
+            }
+            Input::Crew(event) if self.crew.is_current(&event) => self.take_event(event, port),
+            Input::Crew(_) => Ok(()),
+        }
+    }
+
+    fn take_event(&mut self, event: CrewEvent, port: &LanePort) -> Result<(), Error> {
+        let (lane, now) = (event.lane, Instant::now());
+        let here = &mut self.lanes[usize::from(lane)];
+        here.heard = Some(now);
+        match event.event {
+            WorkerEvent::Door { generation, fingerprint, address } => {
+                if let (LanePort::Listens(port), None) = (port, &address) {
+                    port.expect(&self.job.run, lane, generation);
+                }
+                let address = address.unwrap_or_default();
+                let fingerprint = fingerprint.bytes();
+                self.words.say(&Word::Door { lane, generation, fingerprint, address })?;
+                self.lane_step(lane, LaneEvent::DoorTold { generation }, port)
+            }
+            WorkerEvent::Up { generation } => {
+                self.lane_step(lane, LaneEvent::Up { generation }, port)?;
+                self.step(UnitEvent::LaneUp(lane))
+            }
+            WorkerEvent::Down { generation, cause, error } => {
+                self.why = Some(error);
+                self.step(UnitEvent::LaneGone(lane, cause))?;
+                self.lane_step(lane, LaneEvent::Down { generation }, port)
+            }
+            WorkerEvent::Beat(WorkerBeat { rows, peak_memory }) => {
+                here.peak_memory = here.peak_memory.max(peak_memory);
+                if let Some(running) = &mut here.running
+                    && running.rows != rows
+                {
+                    (running.rows, running.progressed) = (rows, now);
+                }
+                self.report();
+                Ok(())
+            }
+            WorkerEvent::Finished { unit, attempt, session, work } => {
+                here.running = None;
+                let object = *blake3::hash(&work.shares).as_bytes();
+                let bytes = work.shares.len() as u64;
+                let held = HeldResult { attempt, session, transcript: [0; 32], object, bytes };
+                self.finished.insert((unit, attempt), work);
+                self.step(UnitEvent::Finished(FinishedAttempt { unit, held }))
+            }
+            WorkerEvent::GaveUp { unit, attempt, cause, error, traffic } => {
+                here.running = None;
+                self.lost.merge(&traffic);
+                // What this party does wrong it would do wrong again.
+                if let FailureCause::Stopped | FailureCause::Deviation = cause {
+                    return Err(error);
+                }
+                self.why = Some(error);
+                self.step(UnitEvent::GaveUp { unit, attempt, cause })
+            }
+            WorkerEvent::Gone { error } => self.worker_gone(lane, FailureCause::WorkerGone, error, port),
+        }
+    }
+
+    /// A worker is no more, or is believed to be: another one takes its place.
+    fn worker_gone(
+        &mut self,
+        lane: u16,
+        cause: FailureCause,
+        error: Error,
+        port: &LanePort,
+    ) -> Result<(), Error> {
+        self.crew.kill(lane);
+        self.why = Some(error);
+        let here = &mut self.lanes[usize::from(lane)];
+        (here.running, here.heard) = (None, None);
+        let generation = here.generation;
+        self.step(UnitEvent::LaneGone(lane, cause))?;
+        self.lane_step(lane, LaneEvent::Down { generation }, port)
+    }
+
+    fn peer_door(&mut self, lane: u16, door: PeerDoor, port: &LanePort) -> Result<(), Error> {
+        let generation = door.generation;
+        if let Some(here) = self.lanes.get_mut(usize::from(lane)) {
+            here.peer = Some(door);
+        }
+        self.lane_step(lane, LaneEvent::PeerDoor { generation }, port)
+    }
+
+    fn lane_step(&mut self, lane: u16, event: LaneEvent, port: &LanePort) -> Result<(), Error> {
+        let actions = self.book.step(lane, event).map_err(|wrong| self.deviates(wrong))?;
+        self.take_lane_actions(actions, port)
+    }
+
+    fn take_lane_actions(&mut self, actions: Vec<LaneAction>, port: &LanePort) -> Result<(), Error> {
+        for action in actions {
+            match action {
+                LaneAction::MakeDoor { lane, generation, failures } => {
+                    let wait = match failures {
+                        0 => Duration::ZERO,
+                        _ => (AGAIN[0] * 2u32.pow(failures.min(16) - 1)).min(AGAIN[1]),
+                    };
+                    let here = &mut self.lanes[usize::from(lane)];
+                    (here.awaits, here.come) = (None, None);
+                    here.due = Some((Instant::now() + wait, generation));
+                }
+                LaneAction::Leave { lane } => {
+                    self.crew.cut(lane);
+                    self.step(UnitEvent::LaneGone(lane, FailureCause::LaneCut))?;
+                }
+                LaneAction::Connect { lane, generation } => self.join(lane, generation, port)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn make_due_doors(&mut self) -> Result<(), Error> {
+        let now = Instant::now();
+        for lane in 0..self.job.lanes {
+            let here = &mut self.lanes[usize::from(lane)];
+            if let Some((_, generation)) = here.due.filter(|(at, _)| *at <= now) {
+                (here.due, here.generation, here.heard) = (None, generation, Some(now));
+                self.crew.order(lane, WorkerOrder::Door { generation })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Both doors of a generation are open: one side goes to the other one's.
+    fn join(&mut self, lane: u16, generation: u32, port: &LanePort) -> Result<(), Error> {
+        let here = &mut self.lanes[usize::from(lane)];
+        match port {
+            LanePort::Dials(meeting) => {
+                let told = here.peer.as_ref().map_or("", |door| &door.address);
+                let address = if told.is_empty() { meeting.clone() } else { told.to_owned() };
+                self.connect(lane, LaneWay::Dial(address))
+            }
+            LanePort::Listens(_) if self.job.host.is_some() => self.connect(lane, LaneWay::Await),
+            LanePort::Listens(_) => match here.come.take() {
+                Some((of, stream)) if of == generation => self.connect(lane, LaneWay::Take(stream)),
+                _ => {
+                    here.awaits = Some(generation);
+                    Ok(())
+                }
+            },
+        }
+    }
+
+    fn connect(&mut self, lane: u16, way: LaneWay) -> Result<(), Error> {
+        let Some(PeerDoor { generation, fingerprint: peer, .. }) = self.lanes[usize::from(lane)].peer else {
+            return Err(Error::misuse("a lane is opened once both doors are known"));
+        };
+        self.crew.order(lane, WorkerOrder::Connect { generation, peer, way })
+    }
+
+    /// Tells the machine, and does what it decides.
+    fn step(&mut self, event: UnitEvent) -> Result<(), Error> {
+        let actions = self.state.step(event).map_err(|wrong| self.deviates(wrong))?;
+        for action in actions {
+            match action {
+                // A run without state has nothing that outlives it.
+                UnitAction::Write(_) => {}
+                UnitAction::Send(word) => self.words.say(&word)?,
+                UnitAction::Start { unit, attempt, lane } => self.start((unit, attempt), lane)?,
+                UnitAction::Cancel { lane, .. } => self.crew.cut(lane),
+                UnitAction::Again { unit, attempt, cause, peer } => {
+                    self.failed.push(FailedAttempt { unit, attempt, cause: cause.words(), peer });
+                }
+                UnitAction::Sealed { .. } => {
+                    self.sealed = true;
+                    self.words.say(&Word::Bye { reason: ByeReason::Done })?;
+                }
+                UnitAction::End(failure) => return Err(self.ended(failure)),
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, (unit, attempt): (u32, u32), lane: u16) -> Result<(), Error> {
+        let rows = Box::new((self.job.rows)(unit.into())?);
+        let progressed = Instant::now();
+        self.lanes[usize::from(lane)].running = Some(Running { unit, attempt, rows: 0, progressed });
+        self.crew.order(lane, WorkerOrder::Start { unit, attempt, rows })
+    }
+
+    fn look_at_clocks(&mut self, port: &LanePort) -> Result<(), Error> {
+        let now = Instant::now();
+        let rows = self.report();
+        self.words.say(&Word::Beat { rows })?;
+        for lane in 0..self.job.lanes {
+            let here = &self.lanes[usize::from(lane)];
+            if here.heard.is_some_and(|heard| now - heard > SILENT) {
+                let error = self.error(Fault::Io(format!("worker {lane} has not been heard for {SILENT:?}")));
+                self.worker_gone(lane, FailureCause::WorkerGone, error, port)?;
+                continue;
+            }
+            let idle = here.running.as_ref().filter(|running| now - running.progressed > IDLE);
+            if let Some(Running { unit, attempt, .. }) = idle {
+                let (unit, attempt, cause) = (*unit, *attempt, FailureCause::NoProgress);
+                self.crew.cut(lane);
+                self.step(UnitEvent::GaveUp { unit, attempt, cause })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows whose computation is over at this side, told to whoever watches.
+    fn report(&mut self) -> u64 {
+        let ranges = &self.job.ranges;
+        let size = |unit: u32| {
+            let range = ranges.range(unit.into());
+            range.end - range.start
+        };
+        let held = (0..ranges.units() as u32).filter(|unit| self.state.held(*unit).is_some()).map(size);
+        let running = self.lanes.iter().filter_map(|lane| lane.running.as_ref()).map(|running| running.rows);
+        self.rows_done = held.chain(running).sum::<u64>().max(self.rows_done);
+        self.job.progress.report(COMPUTE, self.rows_done, ranges.rows());
+        self.rows_done
+    }
+
+    /// All units' shares, added up: sums modulo powers of two, whatever the order.
+    fn total(mut self) -> Result<UnitsDone, Error> {
+        self.report();
+        let mut done = UnitsDone::new();
+        for unit in 0..self.job.ranges.units() as u32 {
+            let held = self.state.held(unit).ok_or_else(|| Error::misuse("what is sealed is held"))?;
+            let work = self.finished.remove(&(unit, held.attempt));
+            let FinishedWork { shares, traffic } =
+                work.ok_or_else(|| Error::misuse("what is held is there"))?;
+            done.add(self.job.built, &shares, &traffic)?;
+        }
+        // What was finished and not held by both was in vain.
+        self.finished.values().for_each(|work| self.lost.merge(&work.traffic));
+        done.lost = self.lost;
+        done.failed = self.failed;
+        done.peaks = self.lanes.iter().map(|lane| WorkerPeak { bytes: lane.peak_memory }).collect();
+        Ok(done)
+    }
+
+    fn error(&self, kind: Fault) -> Error {
+        Error::new(self.job.at(), kind)
+    }
+
+    fn deviates(&self, UnitDeviation(check): UnitDeviation) -> Error {
+        let At { party, peer, step } = self.job.at();
+        let accused = peer.clone().into_iter().collect();
+        let accusation = base::Accusation { by: party, accused, step, through: None };
+        self.error(Fault::Deviated(check)).accusing(accusation)
+    }
+
+    fn left(&self, reason: ByeReason) -> Error {
+        let text = match reason {
+            ByeReason::Done => "it left before all units were sealed",
+            ByeReason::Failed => "the computation failed there",
+            ByeReason::Stopped => "somebody ended the computation there",
+            ByeReason::Deviation => "it holds that this party deviates",
+        };
+        self.error(Fault::Channel(ChannelError::Io(text.to_owned())))
+    }
+
+    fn ended(&self, failure: UnitFailure) -> Error {
+        let text = match failure {
+            UnitFailure::Attempts { unit, cause, peer } => {
+                let whose = if peer { "the peer's" } else { "this party's" };
+                let tried = units::ATTEMPTS;
+                format!("unit {unit} failed {tried} times, at last on {whose} side: {}", cause.words())
+            }
+            UnitFailure::Lane { lane, cause } => {
+                let tried = units::LANE_FAILURES;
+                format!("lane {lane} failed {tried} times on end, at last since {}", cause.words())
+            }
+        };
+        let why = self.why.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
+        self.error(Fault::Channel(ChannelError::Io(text + &why)))
+    }
+}

@@ -1,0 +1,244 @@
+//! One worker: it opens its lane and computes units over it, one after the other, whether it is a thread of
+//! its coordinator or a process of its own.
+
+use super::order::{FinishedWork, LaneWay, WorkerBeat, WorkerEvent, WorkerOrder, cause_of};
+use crate::engines::StudyEngine;
+use crate::stages::compute::{COMPUTE, UnitRows};
+use crate::usage::peak_memory_bytes;
+use base::{ChannelError, Error, Fault, PartyId, Roster};
+use net::lanes::{LaneChannel, LaneCutter, LaneKey, LaneListener, LaneTerms, dial_lane, take_lane};
+use net::{IpNetwork, KeyFingerprint, RowProgress, Session, Traffic};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use units::FailureCause;
+use zeroize::Zeroizing;
+
+/// How often an idle worker looks whether its peer has left.
+const LOOK: Duration = Duration::from_millis(200);
+/// How often a worker says that it is there.
+const BEAT: Duration = Duration::from_secs(1);
+/// Under which step workers agree on what they compute: bytes that no price counts.
+const AGREEING: &str = "units";
+
+/// Which worker this is, and all that it knows.
+pub(crate) struct LaneJob {
+    pub run: [u8; 32],
+    pub lane: u16,
+    pub me: PartyId,
+    pub roster: Roster,
+    /// How long the lane may be silent.
+    pub deadline: Duration,
+    /// The host of this machine at which it awaits its peer, where it does so itself.
+    pub host: Option<String>,
+    /// From where it takes connections then.
+    pub allow: Vec<IpNetwork>,
+    pub engines: StudyEngine,
+}
+
+/// What tells a worker's coordinator.
+pub(crate) type Tell = Arc<dyn Fn(WorkerEvent) + Send + Sync>;
+
+/// A worker, until its orders end.
+pub(crate) struct LaneWorker {
+    job: LaneJob,
+    cutter: LaneCutter,
+    tell: Tell,
+    /// Rows of the current unit that are done.
+    done: Arc<AtomicU64>,
+    door: Option<LaneDoor>,
+    lane: Option<OpenLane>,
+}
+
+/// A key that no connection has used.
+struct LaneDoor {
+    generation: u32,
+    key: LaneKey,
+    listener: Option<LaneListener>,
+}
+
+/// A connection to the peer's worker.
+struct OpenLane {
+    generation: u32,
+    id: [u8; 32],
+    session: Session,
+}
+
+impl LaneWorker {
+    pub fn new(job: LaneJob, cutter: LaneCutter, tell: Tell) -> Self {
+        Self { job, cutter, tell, done: Arc::default(), door: None, lane: None }
+    }
+
+    /// Does what it is told, and tells every second that it is there.
+    pub fn run(mut self, orders: &Receiver<WorkerOrder>) {
+        let beats = Beats::start(self.tell.clone(), self.done.clone());
+        loop {
+            match orders.recv_timeout(LOOK) {
+                Ok(WorkerOrder::Door { generation }) => self.make_door(generation),
+                Ok(WorkerOrder::Connect { generation, peer, way }) => self.connect(generation, peer, way),
+                Ok(WorkerOrder::Start { unit, attempt, rows }) => self.start(unit, attempt, *rows),
+                Ok(WorkerOrder::Drop) => self.leave(),
+                Err(RecvTimeoutError::Timeout) => self.look(),
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        drop(beats);
+    }
+
+    fn make_door(&mut self, generation: u32) {
+        let made = LaneKey::fresh().and_then(|key| {
+            let host = self.job.host.as_ref();
+            Ok((key, host.map(|_| LaneListener::bind("0.0.0.0:0")).transpose()?))
+        });
+        let (key, listener) = match made {
+            Ok(made) => made,
+            Err(error) => return (self.tell)(WorkerEvent::Gone { error }),
+        };
+        let of = |(host, listener): (&String, &LaneListener)| format!("{host}:{}", listener.port());
+        let address = self.job.host.as_ref().zip(listener.as_ref()).map(of);
+        let fingerprint = key.fingerprint();
+        self.door = Some(LaneDoor { generation, key, listener });
+        (self.tell)(WorkerEvent::Door { generation, fingerprint, address });
+    }
+
+    fn connect(&mut self, generation: u32, peer: KeyFingerprint, way: LaneWay) {
+        match self.open(generation, peer, way) {
+            Ok(lane) => {
+                self.lane = Some(lane);
+                (self.tell)(WorkerEvent::Up { generation });
+            }
+            Err(error) => self.down(generation, error),
+        }
+    }
+
+    fn open(&mut self, generation: u32, peer: KeyFingerprint, way: LaneWay) -> Result<OpenLane, Error> {
+        let LaneJob { run, lane, me, roster, deadline, allow, .. } = &self.job;
+        let door = self.door.take().filter(|door| door.generation == generation);
+        let LaneDoor { key, listener, .. } =
+            door.ok_or_else(|| Error::misuse("a worker connects with the key that it made last"))?;
+        let terms = LaneTerms {
+            run: *run,
+            lane: *lane,
+            generation,
+            me: *me,
+            roster: roster.clone(),
+            peer,
+            deadline: *deadline,
+        };
+        let LaneChannel { channel, session: id } = match (way, listener) {
+            (LaneWay::Dial(address), _) => dial_lane(&address, &key, &terms, &self.cutter)?,
+            (LaneWay::Take(stream), _) => take_lane(stream, &key, &terms, &self.cutter)?,
+            (LaneWay::Await, Some(listener)) => listener.take(&key, &terms, allow, &self.cutter)?,
+            (LaneWay::Await, None) => return Err(Error::misuse("this worker awaits nobody itself")),
+        };
+        let done = self.done.clone();
+        let progress = RowProgress::new(move |_, rows, _| done.store(rows, Ordering::Relaxed));
+        let session = Session::new(*me, roster.clone(), vec![(me.other(), channel)], crate::run::session_seed());
+        Ok(OpenLane { generation, id, session: session.with_id(id).with_progress(progress) })
+    }
+
+    fn start(&mut self, unit: u32, attempt: u32, rows: UnitRows) {
+        self.done.store(0, Ordering::Relaxed);
+        let Some(lane) = &mut self.lane else {
+            let error = Error::misuse("a unit is computed over a lane");
+            let (cause, traffic) = (FailureCause::LaneCut, Traffic::default());
+            return (self.tell)(WorkerEvent::GaveUp { unit, attempt, cause, error, traffic });
+        };
+        let done = attempt_at(&self.job.engines, &mut lane.session, (unit, attempt), rows);
+        let traffic = lane.session.take_traffic();
+        match done {
+            Ok(shares) => {
+                let work = FinishedWork { shares, traffic };
+                (self.tell)(WorkerEvent::Finished { unit, attempt, session: lane.id, work });
+            }
+            Err(error) => {
+                let (cause, told) = (cause_of(&error), error.clone());
+                (self.tell)(WorkerEvent::GaveUp { unit, attempt, cause, error: told, traffic });
+                self.lose(error);
+            }
+        }
+    }
+
+    /// A lane that failed is never used again.
+    fn lose(&mut self, error: Error) {
+        if let Some(lane) = self.lane.take() {
+            self.down(lane.generation, error);
+        }
+    }
+
+    fn down(&self, generation: u32, error: Error) {
+        (self.tell)(WorkerEvent::Down { generation, cause: cause_of(&error), error });
+    }
+
+    fn leave(&mut self) {
+        self.door = None;
+        self.lose(Error::misuse("the coordinator gave the lane up"));
+        self.cutter.mend();
+    }
+
+    fn look(&mut self) {
+        let peer = self.job.me.other();
+        let left = self.lane.as_mut().and_then(|lane| lane.session.link(peer).watch().err());
+        if let Some(error) = left {
+            self.lose(error);
+        }
+    }
+}
+
+/// One attempt at one unit: this party's shares of it.
+fn attempt_at(
+    engines: &StudyEngine,
+    session: &mut Session,
+    (unit, attempt): (u32, u32),
+    mut rows: UnitRows,
+) -> Result<Zeroizing<Vec<u8>>, Error> {
+    let peer = session.me().other();
+    session.step(AGREEING, |session| {
+        let mine = [unit.to_le_bytes(), attempt.to_le_bytes()].concat();
+        let mut theirs = [0; 8];
+        session.link(peer).exchange(&mine, &mut theirs)?;
+        if theirs[..] == mine[..] {
+            return Ok(());
+        }
+        // One of the two has been told to give up meanwhile.
+        let text = "the peer's worker is at another attempt".to_owned();
+        Err(Error::new(session.at(Some(peer)), Fault::Channel(ChannelError::Io(text))))
+    })?;
+    let shares = session.step(COMPUTE, |session| engines.rows()?.run(rows.input(), session))?;
+    session.finish()?;
+    shares.to_bytes()
+}
+
+/// The thread that says that a worker is there, until dropped.
+struct Beats {
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Beats {
+    fn start(tell: Tell, done: Arc<AtomicU64>) -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let stop = over.clone();
+        let beat = move || {
+            while !stop.load(Ordering::Relaxed) {
+                let (rows, peak_memory) = (done.load(Ordering::Relaxed), peak_memory_bytes());
+                tell(WorkerEvent::Beat(WorkerBeat { rows, peak_memory }));
+                std::thread::park_timeout(BEAT);
+            }
+        };
+        let thread = std::thread::Builder::new().name("worker beats".into()).spawn(beat).ok();
+        Self { over, thread }
+    }
+}
+
+impl Drop for Beats {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Workers compute the units of a stage between two parties, each over a lane of its own to the peer's worker
+//! of the same number, and units whose attempt fails are attempted again, those alone.
+//!
+//! Functionality: shares of a stage's totals at both parties, as if one session had computed all rows.
+//!
+//! Security model: that of the engine, for each attempt. An attempt is an execution by itself with fresh
+//! Delta, base OTs and seeds, so that k attempts at a unit are k independent executions on the same inputs;
+//! what leaves a unit are shares, of which one attempt's at both sides are added ([`units`]).
+//!
+//! Who learns what: the peer sees which attempts failed and for which of seven causes; a worker sees the
+//! program and the rows of the units that it computes, and no key of its party.
+//!
+//! The paper (Movahedi et al. 2020, section 2.4) has coordinators, workers and an aggregator. Here the
+//! coordinator aggregates, and workers are threads or processes of its machine.
+//!
+//! Cost: the engine's price of every unit; besides, under no price, 8 bytes each way and the hellos of a lane,
+//! and the words of `units`.
+
+mod coordinate;
+mod frames;
+mod lane;
+mod launch;
+mod order;
+mod process;
+mod remote;
+mod words;
+
+use crate::engines::StudyEngine;
+use crate::prepare::Built;
+use crate::ranges::RowRanges;
+use crate::stages::compute::{COMPUTE, UnitRows};
+use base::{At, Error, PartyId, Roster};
+use engine::Shares;
+use lane::LaneJob;
+use launch::{Crew, CrewEvent};
+use net::{IpNetwork, RowProgress, Traffic};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) use coordinate::compute_units;
+pub use launch::{WorkerCommand, WorkerPlace};
+pub use process::run_worker;
+pub(crate) use remote::RemoteRows;
+pub(crate) use words::WORD_CHANNELS;
+
+/// What a stage's units are, and who computes them.
+pub(crate) struct UnitsJob<'a> {
+    /// Names the run, the same at both.
+    pub run: [u8; 32],
+    pub me: PartyId,
+    pub roster: &'a Roster,
+    pub lanes: u16,
+    pub ranges: RowRanges,
+    pub engines: &'a StudyEngine,
+    pub built: &'a Built,
+    /// The rows of a unit.
+    pub rows: &'a dyn Fn(u64) -> Result<UnitRows, Error>,
+    pub place: &'a WorkerPlace,
+    /// Where workers await the peer's, where each does so itself.
+    pub host: Option<&'a str>,
+    pub allow: &'a [IpNetwork],
+    /// How long a peer may be silent.
+    pub deadline: Duration,
+    pub progress: RowProgress,
+}
+
+/// An attempt that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FailedAttempt {
+    pub unit: u32,
+    pub attempt: u32,
+    pub cause: &'static str,
+    /// Whether it failed at the peer.
+    pub peer: bool,
+}
+
+/// The largest resident memory of a worker's process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WorkerPeak {
+    pub bytes: u64,
+}
+
+/// What came of a stage's units.
+pub(crate) struct UnitsDone {
+    shares: Option<Shares>,
+    /// What was said in the attempts that count.
+    pub traffic: Traffic,
+    /// And in those that do not, as far as workers lived to tell.
+    pub lost: Traffic,
+    pub failed: Vec<FailedAttempt>,
+    pub peaks: Vec<WorkerPeak>,
+}
+
+impl UnitsJob<'_> {
+    fn at(&self) -> At {
+        let peer = Some(self.roster.name(self.me.other()));
+        At { party: self.roster.name(self.me), peer, step: COMPUTE.to_owned() }
+    }
+
+    fn crew(&self, tell: impl Fn(CrewEvent) + Clone + Send + Sync + 'static) -> Crew {
+        let (run, me, roster, deadline) = (self.run, self.me, self.roster.clone(), self.deadline);
+        let (host, allow) = (self.host.map(str::to_owned), self.allow.to_vec());
+        let engines = self.engines.clone();
+        let job = move |lane| LaneJob {
+            run,
+            lane,
+            me,
+            roster: roster.clone(),
+            deadline,
+            host: host.clone(),
+            allow: allow.clone(),
+            engines: engines.clone(),
+        };
+        let program = Arc::new(self.built.program.clone());
+        Crew::new(self.place.clone(), program, self.lanes, job, tell)
+    }
+}
+
+impl UnitsDone {
+    fn new() -> Self {
+        let (traffic, lost) = (Traffic::default(), Traffic::default());
+        Self { shares: None, traffic, lost, failed: Vec::new(), peaks: Vec::new() }
+    }
+
+    fn add(&mut self, built: &Built, shares: &[u8], traffic: &Traffic) -> Result<(), Error> {
+        let shares = Shares::from_bytes(shares, &built.program)?;
+        self.traffic.merge(traffic);
+        match &mut self.shares {
+            None => self.shares = Some(shares),
+            Some(total) => total.add(&built.program, &shares)?,
+        }
+        Ok(())
+    }
+
+    /// The totals.
+    ///
+    /// # Errors
+    /// When there was no unit.
+    pub fn shares(&mut self) -> Result<Shares, Error> {
+        self.shares.take().ok_or_else(|| Error::misuse("a stage has a unit"))
+    }
+}

@@ -1,0 +1,98 @@
+//! What coordinator and worker say to each other: a worker that is a thread hears it as it is, one that is a
+//! process as frames ([`super::frames`]).
+
+use crate::stages::compute::UnitRows;
+use base::Error;
+use net::{KeyFingerprint, Traffic};
+use std::net::TcpStream;
+use units::FailureCause;
+
+/// What a worker is to do. It does one thing after the other.
+pub(crate) enum WorkerOrder {
+    /// Make a key for the next connection of its lane.
+    Door {
+        /// Which connection of the lane it is.
+        generation: u32,
+    },
+    /// Connect, with the key that was made last.
+    Connect {
+        /// Which connection of the lane it is.
+        generation: u32,
+        /// What the peer's worker has to prove.
+        peer: KeyFingerprint,
+        /// How.
+        way: LaneWay,
+    },
+    /// Compute a unit.
+    Start {
+        /// Which.
+        unit: u32,
+        /// Which attempt at it.
+        attempt: u32,
+        /// Its rows.
+        rows: Box<UnitRows>,
+    },
+    /// Leave the lane, if there is one. Who says so has cut it before ([`net::lanes::LaneCutter`]).
+    Drop,
+}
+
+/// How a worker comes to its lane.
+pub(crate) enum LaneWay {
+    /// It goes to this address.
+    Dial(String),
+    /// The peer's worker came to this party's port.
+    Take(TcpStream),
+    /// The peer's worker comes to an address of its own.
+    Await,
+}
+
+/// What a worker tells.
+pub(crate) enum WorkerEvent {
+    /// It has a key.
+    Door {
+        generation: u32,
+        fingerprint: KeyFingerprint,
+        /// Where it awaits the peer's worker, if it does so itself.
+        address: Option<String>,
+    },
+    /// Its lane is there.
+    Up { generation: u32 },
+    /// Its lane is gone, or did not come about.
+    Down { generation: u32, cause: FailureCause, error: Error },
+    /// It is there, and so far with its unit.
+    Beat(WorkerBeat),
+    /// It has this party's shares of a unit.
+    Finished { unit: u32, attempt: u32, session: [u8; 32], work: FinishedWork },
+    /// It has not.
+    GaveUp { unit: u32, attempt: u32, cause: FailureCause, error: Error, traffic: Traffic },
+    /// It is no more.
+    Gone { error: Error },
+}
+
+/// A unit's result.
+pub(crate) struct FinishedWork {
+    /// As [`engine::Shares::to_bytes`] has them.
+    pub shares: zeroize::Zeroizing<Vec<u8>>,
+    /// What was said over the lane for it.
+    pub traffic: Traffic,
+}
+
+/// How far a worker has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct WorkerBeat {
+    /// Rows of its current unit that are done.
+    pub rows: u64,
+    /// The largest resident memory of its process, in bytes.
+    pub peak_memory: u64,
+}
+
+/// Why a unit failed, by the error that says so.
+pub(crate) fn cause_of(error: &Error) -> FailureCause {
+    use base::Fault;
+    match error.kind() {
+        Fault::Channel(_) => FailureCause::LaneCut,
+        Fault::Malformed(_) | Fault::Deviated(_) => FailureCause::Deviation,
+        Fault::Io(_) => FailureCause::Store,
+        _ => FailureCause::Stopped,
+    }
+}

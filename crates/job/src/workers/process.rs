@@ -1,0 +1,239 @@
+//! Workers as processes of this machine: `tacit worker`, started by the coordinator, which says over the
+//! worker's standard input what to do, and hands rows and sockets over its standard output.
+//!
+//! A worker gets a program, an engine, and the rows of the unit that it computes. It has no identity key, no
+//! ledger, no key to state and no file of the party. It ends with its coordinator.
+
+use super::frames::{
+    OrderFrame, WayFrame, read_event, read_value, write_event, write_value,
+};
+use super::launch::{WorkerCommand, WorkerLink};
+use super::lane::{LaneJob, LaneWorker, Tell};
+use super::order::{LaneWay, WorkerEvent, WorkerOrder};
+use super::remote::{RemoteRows, ValueWidths, serve_rows};
+use crate::engines::{EngineSpec, StudyEngine};
+use crate::stages::compute::UnitRows;
+use base::{Error, PartyId, Roster};
+use net::KeyFingerprint;
+use net::lanes::{LaneCutter, recv_stream, send_stream};
+use program::Program;
+use serde::{Deserialize, Serialize};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// What a worker process is told first.
+#[derive(Serialize, Deserialize)]
+struct WorkerTask {
+    run: [u8; 32],
+    lane: u16,
+    me: u8,
+    names: Vec<String>,
+    deadline_ms: u64,
+    host: Option<String>,
+    allow: Vec<String>,
+    program: String,
+    engine: EngineSpec,
+}
+
+/// A worker process, until its coordinator ends: what `tacit worker` does.
+///
+/// # Errors
+/// When this process was not started by a coordinator.
+pub fn run_worker() -> Result<(), Error> {
+    let failed = |e: std::io::Error| {
+        Error::input(format!(
+            "this command is for `tacit run`, which starts it with sockets for its input and output ({e}); \
+             use `tacit run PARTY.toml --workers N`"
+        ))
+    };
+    let socket = |owned: std::io::Result<OwnedFd>| owned.map(UnixStream::from);
+    let mut orders = socket(std::io::stdin().as_fd().try_clone_to_owned()).map_err(failed)?;
+    let rows = socket(std::io::stdout().as_fd().try_clone_to_owned()).map_err(failed)?;
+    let events = orders.try_clone().map_err(failed)?;
+    orders.peer_addr().map_err(failed)?;
+    let Some(task) = read_value::<WorkerTask>(&mut orders)? else { return Ok(()) };
+    let program = Program::parse(&task.program)?;
+    let engines = task.engine.prepare(&program)?;
+    let job = LaneJob {
+        run: task.run,
+        lane: task.lane,
+        me: PartyId(task.me),
+        roster: Roster::new(task.names),
+        deadline: Duration::from_millis(task.deadline_ms),
+        host: task.host,
+        allow: task.allow.iter().map(|network| network.parse()).collect::<Result<_, String>>().map_err(Error::misuse)?,
+        engines: engines.clone(),
+    };
+    let events = Mutex::new(events);
+    let tell = move |event| {
+        let mut stream = events.lock().unwrap_or_else(PoisonError::into_inner);
+        // A coordinator that is gone ends this process by its orders.
+        let _ = write_event(&mut stream, event);
+    };
+    let cutter = LaneCutter::default();
+    let worker = LaneWorker::new(job, cutter.clone(), Arc::new(tell));
+    let (sender, inbox) = channel();
+    let thread = std::thread::Builder::new().name("worker".into()).spawn(move || worker.run(&inbox));
+    let thread = thread.map_err(|e| Error::io("cannot start a thread", &e))?;
+    while let Some(frame) = read_value::<OrderFrame>(&mut orders)? {
+        if frame == OrderFrame::Drop {
+            cutter.cut();
+        }
+        let order = order_of(frame, &rows, (&program, &engines))?;
+        if sender.send(order).is_err() {
+            break;
+        }
+    }
+    // What it is computing nobody waits for.
+    cutter.cut();
+    drop(sender);
+    let _ = thread.join();
+    Ok(())
+}
+
+fn order_of(
+    frame: OrderFrame,
+    rows: &UnixStream,
+    (program, engines): (&Program, &StudyEngine),
+) -> Result<WorkerOrder, Error> {
+    Ok(match frame {
+        OrderFrame::Door { generation } => WorkerOrder::Door { generation },
+        OrderFrame::Connect { generation, peer, way } => {
+            let way = match way {
+                WayFrame::Dial(address) => LaneWay::Dial(address),
+                WayFrame::Take => LaneWay::Take(recv_stream(rows)?),
+                WayFrame::Await => LaneWay::Await,
+            };
+            WorkerOrder::Connect { generation, peer: KeyFingerprint::from_bytes(peer), way }
+        }
+        OrderFrame::Start { unit, attempt, rows: count } => {
+            let rows = UnitRows::Remote(RemoteRows::new(rows, program, engines, count)?);
+            WorkerOrder::Start { unit, attempt, rows: Box::new(rows) }
+        }
+        OrderFrame::Drop => WorkerOrder::Drop,
+    })
+}
+
+/// A worker process as its coordinator has it.
+pub(crate) struct WorkerProcess {
+    child: Child,
+    orders: UnixStream,
+    /// Rows that the worker has been told to compute on, for the thread that serves them.
+    rows: Option<Sender<Box<UnitRows>>>,
+    sockets: UnixStream,
+}
+
+impl WorkerProcess {
+    /// Starts one.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start(
+        command: &WorkerCommand,
+        job: &LaneJob,
+        program: &Program,
+        tell: Tell,
+    ) -> Result<Self, Error> {
+        let failed = |e: std::io::Error| {
+            Error::io(format_args!("cannot start the worker process {}", command.program.display()), &e)
+        };
+        let (mut orders, theirs) = UnixStream::pair().map_err(failed)?;
+        let (sockets, their_sockets) = UnixStream::pair().map_err(failed)?;
+        let child = Command::new(&command.program)
+            .args(&command.arguments)
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::from(OwnedFd::from(their_sockets)))
+            .spawn()
+            .map_err(failed)?;
+        let task = WorkerTask {
+            run: job.run,
+            lane: job.lane,
+            me: job.me.0,
+            names: job.roster.parties().map(|party| job.roster.name(party)).collect(),
+            deadline_ms: job.deadline.as_millis() as u64,
+            host: job.host.clone(),
+            allow: job.allow.iter().map(ToString::to_string).collect(),
+            program: program.to_text(),
+            engine: job.engines.spec()?,
+        };
+        write_value(&mut orders, &task)?;
+        let mut events = orders.try_clone().map_err(failed)?;
+        let pump = move || {
+            loop {
+                match read_event(&mut events) {
+                    Ok(Some(event)) => tell(event),
+                    Ok(None) => break tell(WorkerEvent::Gone { error: ended("its process ended") }),
+                    Err(error) => break tell(WorkerEvent::Gone { error }),
+                }
+            }
+        };
+        std::thread::Builder::new().name("worker events".into()).spawn(pump).map_err(failed)?;
+        let (sender, units) = channel::<Box<UnitRows>>();
+        let (mut served, widths) =
+            (sockets.try_clone().map_err(failed)?, ValueWidths::of(program, job.engines.joined()));
+        let serve = move || {
+            for mut rows in units {
+                // A worker that is gone says so over its other socket.
+                if serve_rows(&mut served, &mut rows, &widths).is_err() {
+                    break;
+                }
+            }
+        };
+        std::thread::Builder::new().name("worker rows".into()).spawn(serve).map_err(failed)?;
+        Ok(Self { child, orders, rows: Some(sender), sockets })
+    }
+}
+
+fn ended(why: &str) -> Error {
+    Error::new(base::At::default(), base::Fault::Io(format!("a worker is gone: {why}")))
+}
+
+impl WorkerLink for WorkerProcess {
+    fn order(&mut self, order: WorkerOrder) -> Result<(), Error> {
+        let frame = match order {
+            WorkerOrder::Door { generation } => OrderFrame::Door { generation },
+            WorkerOrder::Connect { generation, peer, way } => {
+                let way = match way {
+                    LaneWay::Dial(address) => WayFrame::Dial(address),
+                    LaneWay::Take(stream) => {
+                        send_stream(&self.sockets, &stream)?;
+                        WayFrame::Take
+                    }
+                    LaneWay::Await => WayFrame::Await,
+                };
+                OrderFrame::Connect { generation, peer: peer.bytes(), way }
+            }
+            WorkerOrder::Start { unit, attempt, mut rows } => {
+                let count = rows.count();
+                let queue = self.rows.as_ref().ok_or_else(|| ended("it was stopped"))?;
+                queue.send(rows).map_err(|_| ended("it takes no rows"))?;
+                OrderFrame::Start { unit, attempt, rows: count }
+            }
+            WorkerOrder::Drop => OrderFrame::Drop,
+        };
+        write_value(&mut self.orders, &frame)
+    }
+
+    fn cut(&mut self) {
+        // The order that follows cuts: it is read whatever the worker is doing.
+    }
+
+    fn kill(&mut self) {
+        // One that has ended already is as dead.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        self.rows = None;
+    }
+}
+
+impl Drop for WorkerProcess {
+    fn drop(&mut self) {
+        let _ = self.orders.shutdown(std::net::Shutdown::Both);
+        let _ = self.sockets.shutdown(std::net::Shutdown::Both);
+        self.kill();
+    }
+}
