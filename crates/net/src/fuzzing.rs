@@ -33,6 +33,7 @@ pub fn examples() -> Vec<Vec<u8>> {
         Topic::Control { nonce: [1; 32], agreement: [2; 32] },
         Topic::Worker { session: [3; 32], lane: 1, first: 2, count: 3 },
         Topic::Begin { agreement: [4; 32] },
+        Topic::Lane { nonce: [5; 32], run: [6; 32], lane: 7, generation: 8 },
     ];
     let (from, to) = (base::PartyId(0), base::PartyId(1));
     let hello = |topic| Hello { version: FORMAT_VERSION, from, to, verdict: HelloVerdict::Question, topic };

@@ -2,18 +2,18 @@
 //!
 //! A hello has 96 bytes, all numbers little endian:
 //!
-//! | bytes | control connection | worker connection | word to begin |
-//! |---|---|---|---|
-//! | 0..8 | `TACIT/ch` | the same | the same |
-//! | 8..10 | format version | the same | the same |
-//! | 10 | kind: 1 | 2 | 3 |
-//! | 11, 12 | sender and receiver: party indices | the same | the same |
-//! | 13 | verdict: 0 in a question (10 where it takes no part), otherwise why (1 = taken) | the same | the same |
-//! | 14..16 | zero | the same | the same |
-//! | 16..48 | the sender's nonce | the session id | zero |
-//! | 48..80 | the sender's agreement (hash of the study) | zero | the agreement that is to begin |
-//! | 80..92 | zero | lane, first lane and number of lanes asked for | zero |
-//! | 92..96 | zero | zero | zero |
+//! | bytes | control connection | worker connection | word to begin | lane ([`crate::lanes`]) |
+//! |---|---|---|---|---|
+//! | 0..8 | `TACIT/ch` | the same | the same | the same |
+//! | 8..10 | format version | the same | the same | the same |
+//! | 10 | kind: 1 | 2 | 3 | 4 |
+//! | 11, 12 | sender and receiver: party indices | the same | the same | the same |
+//! | 13 | verdict: 0 in a question (10 where it takes no part), otherwise why (1 = taken) | the same | the same | 0 or 1 |
+//! | 14..16 | zero | the same | the same | the same |
+//! | 16..48 | the sender's nonce | the session id | zero | the sender's nonce |
+//! | 48..80 | the sender's agreement (hash of the study) | zero | the agreement that is to begin | the run |
+//! | 80..92 | zero | lane, first lane and number of lanes asked for | zero | lane, generation, zero |
+//! | 92..96 | zero | zero | zero | zero |
 
 use base::PartyId;
 
@@ -202,11 +202,13 @@ mod tests {
             blake3::hash(&hello.encode()).to_hex()[..16].to_owned()
         };
         let worker = Topic::Worker { session: [5; 32], lane: 6, first: 7, count: 8 };
+        let lane = Topic::Lane { nonce, run: [9; 32], lane: 10, generation: 11 };
         let id = session_id(&[(PartyId(0), [1; 32]), (PartyId(1), [2; 32])], &agreement);
         crate::cluster::pinned(&[
-            ("wire, hello", digest(Topic::Control { nonce, agreement }), "14ef6613256d71ea"),
-            ("wire, hello of a worker", digest(worker), "a8f73924678a368d"),
-            ("wire, word to begin", digest(Topic::Begin { agreement }), "174aa69461a6a567"),
+            ("wire, hello", digest(Topic::Control { nonce, agreement }), "f13bf3e0df2ce4be"),
+            ("wire, hello of a worker", digest(worker), "063543735d9814b8"),
+            ("wire, hello of a lane", digest(lane), "013c7bea111edb5c"),
+            ("wire, word to begin", digest(Topic::Begin { agreement }), "99f45a217f7bcc91"),
             ("wire, session id", blake3::hash(&id).to_hex()[..16].to_owned(), "9f39eb59d1298738"),
         ]);
     }

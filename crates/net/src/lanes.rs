@@ -20,19 +20,22 @@ use crate::network::IpNetwork;
 use crate::socket::{SocketChannel, TimeLimit, tune};
 use crate::tls::{Tls, TlsRefusal, shake};
 use base::{At, ChannelError, Error, Fault, PartyId, Roster, Seed, hex};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, recvmsg, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
+use socket2::{Domain, Socket, Type};
 use std::collections::HashMap;
-use std::io::{IoSlice, IoSliceMut};
+use std::io::{ErrorKind, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 /// Lanes that have come and wait to be taken.
@@ -101,14 +104,15 @@ pub struct LaneCutter(Arc<CutterState>);
 #[derive(Default)]
 struct CutterState {
     cut: AtomicBool,
-    stream: Mutex<Option<TcpStream>>,
+    /// Weak: the descriptor of a lane goes with the lane.
+    stream: Mutex<Weak<TcpStream>>,
 }
 
 impl LaneCutter {
     /// Cuts the lane that is there, or that is coming about, until [`Self::mend`].
     pub fn cut(&self) {
         self.0.cut.store(true, Ordering::SeqCst);
-        if let Some(stream) = lock(&self.0.stream).take() {
+        if let Some(stream) = lock(&self.0.stream).upgrade() {
             // One that is gone already is cut.
             let _ = stream.shutdown(Shutdown::Both);
         }
@@ -123,12 +127,19 @@ impl LaneCutter {
         self.0.cut.load(Ordering::SeqCst)
     }
 
-    fn hold(&self, stream: &TcpStream) -> std::io::Result<()> {
-        *lock(&self.0.stream) = Some(stream.try_clone()?);
+    fn hold(&self, stream: &Arc<TcpStream>) {
+        *lock(&self.0.stream) = Arc::downgrade(stream);
         if self.is_cut() {
             self.cut();
         }
-        Ok(())
+    }
+
+    /// Waits so long, or until it is cut.
+    fn pause(&self, wait: Duration) {
+        let bound = TimeLimit::of(wait);
+        while let (false, Some(left)) = (self.is_cut(), bound.left()) {
+            std::thread::sleep(left.min(LOOK));
+        }
     }
 }
 
@@ -251,7 +262,7 @@ pub fn dial_lane(
         if final_one || cutter.is_cut() || Instant::now() + wait >= until {
             return Err(terms.refused(&refusal));
         }
-        std::thread::sleep(wait);
+        cutter.pause(wait);
         wait = (2 * wait).min(RETRY.1);
     }
 }
@@ -266,16 +277,43 @@ fn attempt(
     let failed = |e: std::io::Error| TlsRefusal::of_io(&e, limit);
     let mut last = TlsRefusal::Io(format!("{address} is no address"));
     for at in address.to_socket_addrs().map_err(failed)? {
-        match TcpStream::connect_timeout(&at, limit) {
+        match connect(at, TimeLimit::of(limit), cutter) {
             Err(e) => last = failed(e),
             Ok(stream) => {
-                tune(&stream, limit).and_then(|()| cutter.hold(&stream)).map_err(failed)?;
+                let stream = Arc::new(stream);
+                tune(&stream, limit).map_err(failed)?;
+                cutter.hold(&stream);
                 let (tls, incoming) = shake(&stream, tls.lane_dialer(&terms.label())?, TimeLimit::of(limit))?;
                 return SocketChannel::new(stream, Some(tls), incoming, terms.deadline).map_err(failed);
             }
         }
     }
     Err(last)
+}
+
+/// Connects, and looks meanwhile whether it should stop.
+fn connect(at: SocketAddr, bound: TimeLimit, cutter: &LaneCutter) -> std::io::Result<TcpStream> {
+    let socket = Socket::new(Domain::for_address(at), Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    match socket.connect(&at.into()) {
+        Err(e) if Errno::from_io_error(&e) == Some(Errno::INPROGRESS) => {}
+        done => done?,
+    }
+    let look = Timespec::try_from(LOOK).ok();
+    loop {
+        if cutter.is_cut() || bound.left().is_none() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        let mut fds = [PollFd::new(&socket, PollFlags::OUT)];
+        if poll(&mut fds, look.as_ref()).is_ok_and(|ready| ready > 0) {
+            break;
+        }
+    }
+    if let Some(refused) = socket.take_error()? {
+        return Err(refused);
+    }
+    socket.set_nonblocking(false)?;
+    Ok(socket.into())
 }
 
 /// Takes a connection that the peer's worker has made, of which nothing has been read.
@@ -291,8 +329,9 @@ pub fn take_lane(
     let bound = TimeLimit::of(HANDSHAKE.min(terms.deadline));
     let failed = |e: std::io::Error| TlsRefusal::of_io(&e, bound.limit);
     let open = || {
-        stream.set_nonblocking(false).map_err(failed)?;
-        tune(&stream, bound.limit).and_then(|()| cutter.hold(&stream)).map_err(failed)?;
+        stream.set_nonblocking(false).and_then(|()| tune(&stream, bound.limit)).map_err(failed)?;
+        let stream = Arc::new(stream);
+        cutter.hold(&stream);
         let tls = terms.tls(key).map_err(|e| TlsRefusal::Tls(e.to_string()))?;
         let (tls, incoming) = shake(&stream, tls.listener()?, bound)?;
         let mut channel = SocketChannel::new(stream, Some(tls), incoming, bound.limit).map_err(failed)?;
@@ -344,7 +383,7 @@ impl LaneListener {
         loop {
             match acceptor.arrivals.recv_timeout(LOOK) {
                 Ok(Arrival { channel, hello, .. }) => {
-                    cutter.hold(channel.stream()).map_err(|e| Error::io("a lane cannot be held", &e))?;
+                    cutter.hold(channel.stream());
                     return terms.greet(*channel, Some(hello), cutter);
                 }
                 Err(_) if cutter.is_cut() || bound.left().is_none() => {
@@ -385,14 +424,16 @@ impl LaneRoutes {
     pub(crate) fn take(&self, stream: &TcpStream, bound: TimeLimit) -> Option<Result<(), TlsRefusal>> {
         let name = asked_for(stream, bound)?;
         let mut table = lock(&self.0);
-        let Some((lane, generation)) = table.awaited.remove(&name) else {
+        let Some(&(lane, generation)) = table.awaited.get(&name) else {
             let text = "it asks for a lane that nobody awaits".to_owned();
             return Some(Err(TlsRefusal::Hello(text)));
         };
         let handed = stream.try_clone().map_err(|e| TlsRefusal::of_io(&e, bound.limit));
         Some(handed.map(|stream| {
-            // More than may come are dropped: who awaits them tries again.
-            let _ = table.come.try_send(LaneArrival { lane, generation, stream });
+            // One for which there is no room is dropped, and awaited still: its worker dials again.
+            if table.come.try_send(LaneArrival { lane, generation, stream }).is_ok() {
+                table.awaited.remove(&name);
+            }
         }))
     }
 }
@@ -405,8 +446,10 @@ fn asked_for(stream: &TcpStream, bound: TimeLimit) -> Option<String> {
         let count = stream.peek(&mut bytes).ok()?;
         if count > known {
             known = count;
-            let mut begun = rustls::server::Acceptor::default();
-            begun.read_tls(&mut &bytes[..count]).ok()?;
+            let (mut begun, mut unread) = (rustls::server::Acceptor::default(), &bytes[..count]);
+            while !unread.is_empty() {
+                begun.read_tls(&mut unread).ok()?;
+            }
             if let Some(accepted) = begun.accept().ok()? {
                 return accepted.client_hello().server_name().map(str::to_owned);
             }
@@ -481,21 +524,29 @@ pub fn send_stream(over: &UnixStream, stream: &TcpStream) -> Result<(), Error> {
 /// Takes a connection that another process of this machine hands over.
 ///
 /// # Errors
-/// When it is gone, or hands over something else.
+/// When it is gone, or hands over something else than one connection.
 pub fn recv_stream(over: &UnixStream) -> Result<TcpStream, Error> {
     let failed = |e: rustix::io::Errno| Error::io("cannot take a connection over", &e.into());
-    let (mut byte, mut taken) = ([0], None::<OwnedFd>);
+    let (mut byte, mut taken) = ([0], Vec::<OwnedFd>::new());
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::CMSG_CLOEXEC;
-    recvmsg(over, &mut [IoSliceMut::new(&mut byte)], &mut control, flags).map_err(failed)?;
+    let mut recv = || recvmsg(over, &mut [IoSliceMut::new(&mut byte)], &mut control, flags);
+    let got = retry_on_intr(&mut recv).map_err(failed)?;
     for message in control.drain() {
-        if let RecvAncillaryMessage::ScmRights(mut fds) = message {
-            taken = fds.next();
+        if let RecvAncillaryMessage::ScmRights(fds) = message {
+            // There may be room for two: a message's length is rounded up.
+            taken.extend(fds);
         }
     }
-    match (byte, taken) {
-        ([b'L'], Some(fd)) => Ok(fd.into()),
-        _ => Err(Error::misuse("a coordinator hands over one connection at a time")),
+    let other = || Error::misuse("a coordinator hands over one connection at a time");
+    match (got.bytes, byte, taken.pop()) {
+        (1, [b'L'], Some(fd)) if taken.is_empty() && !got.flags.contains(ReturnFlags::CTRUNC) => {
+            let stream = TcpStream::from(fd);
+            // Of anything else than TCP the system knows no such address.
+            stream.peer_addr().map_err(|_| other())?;
+            Ok(stream)
+        }
+        _ => Err(other()),
     }
 }

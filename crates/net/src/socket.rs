@@ -208,12 +208,12 @@ impl SocketChannel {
         Ok(Self { stream, tls, window, queued, spare, incoming, deadline, bound, finished, failure: None })
     }
 
-    /// What TLS said when it failed.
     /// The connection itself.
-    pub(crate) fn stream(&self) -> &TcpStream {
+    pub(crate) fn stream(&self) -> &Arc<TcpStream> {
         &self.stream
     }
 
+    /// What TLS said when it failed.
     pub(crate) fn tls_failure(&self) -> Option<&rustls::Error> {
         self.failure.as_ref()
     }

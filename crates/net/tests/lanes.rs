@@ -7,9 +7,13 @@ use net::lanes::{
     recv_stream, send_stream, take_lane,
 };
 use net::{Channel, Identity, KeyFingerprint};
-use std::io::Write;
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use std::io::{BufRead, BufReader, IoSlice, Read, Write};
+use std::mem::MaybeUninit;
 use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -175,6 +179,101 @@ fn another_lane_under_the_right_key_deviates() {
 }
 
 #[test]
+fn a_lane_that_is_dropped_is_closed() {
+    let [own, theirs] = keys();
+    let listener = LaneListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("127.0.0.1:{}", listener.port());
+    // The cutter outlives the lane, as a worker's does.
+    let (cutter, awaits) = (LaneCutter::default(), terms(0, &theirs));
+    let peer = dial(&address, [&theirs, &own], |_| ());
+    let taken = listener.take(&own, &awaits, &[], &cutter).unwrap();
+    let mut peer = peer.join().unwrap().unwrap();
+    let begun = Instant::now();
+    drop(taken);
+    // Who goes on sending is told as well: nobody holds the other end.
+    while peer.channel.send(&[0; 1 << 16]).is_ok() {}
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_name_in_two_segments_is_read_and_nothing_is_taken() {
+    let (port, address) = port();
+    let [own, theirs] = keys();
+    port.expect(&RUN, 3, 2);
+    // Between the dialling worker and the port: the first 100 bytes go ahead of all others.
+    let between = TcpListener::bind("127.0.0.1:0").unwrap();
+    let peer = dial(&between.local_addr().unwrap().to_string(), [&theirs, &own], |_| ());
+    let (mut from, _) = between.accept().unwrap();
+    let mut to = TcpStream::connect(&address).unwrap();
+    to.set_nodelay(true).unwrap();
+    let mut begun = [0; 100];
+    from.read_exact(&mut begun).unwrap();
+    to.write_all(&begun).unwrap();
+    assert!(port.next(Duration::from_millis(200)).is_none(), "a piece names nothing");
+    for (mut from, mut to) in
+        [(from.try_clone().unwrap(), to.try_clone().unwrap()), (to.try_clone().unwrap(), from)]
+    {
+        std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+    }
+    let come = port.next(Duration::from_secs(20)).expect("it comes");
+    let taken = take_lane(come.stream, &own, &terms(0, &theirs), &LaneCutter::default()).unwrap();
+    talk(taken, peer.join().unwrap().unwrap());
+}
+
+/// Where a process of its own finds the descriptor at which it is handed a connection.
+const HANDED: &str = "TACIT_TEST_LANE";
+
+/// The worker process of the next test; nothing by itself.
+#[test]
+fn a_worker_process() {
+    let Ok(told) = std::env::var(HANDED) else { return };
+    let peer: KeyFingerprint = told.parse().unwrap();
+    let own = LaneKey::fresh().unwrap();
+    // Standard input is the socket: a process has no other descriptor by name.
+    let over = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned().unwrap());
+    writeln!(&over, "{}", own.fingerprint()).unwrap();
+    let stream = recv_stream(&over).unwrap();
+    let terms = LaneTerms { peer, ..terms(0, &own) };
+    let mut lane = take_lane(stream, &own, &terms, &LaneCutter::default()).unwrap();
+    let mut bytes = vec![0; 1 << 20];
+    lane.channel.recv(&mut bytes).unwrap();
+    bytes.iter_mut().for_each(|byte| *byte ^= 0xff);
+    lane.channel.send(&bytes).unwrap();
+    lane.channel.send(&lane.session).unwrap();
+    lane.channel.finish().unwrap();
+}
+
+#[test]
+fn a_lane_is_handed_to_a_worker_process() {
+    let (port, address) = port();
+    let theirs = Arc::new(LaneKey::fresh().unwrap());
+    let (here, there) = UnixStream::pair().unwrap();
+    here.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["a_worker_process", "--exact", "--nocapture"])
+        .env(HANDED, theirs.fingerprint().to_string())
+        .stdin(OwnedFd::from(there))
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut told = String::new();
+    BufReader::new(&here).read_line(&mut told).unwrap();
+    let peer: KeyFingerprint = told.trim().parse().unwrap();
+    port.expect(&RUN, 3, 2);
+    let terms = LaneTerms { peer, ..terms(1, &theirs) };
+    let dialled = std::thread::spawn(move || dial_lane(&address, &theirs, &terms, &LaneCutter::default()));
+    send_stream(&here, &port.next(Duration::from_secs(20)).expect("it comes").stream).unwrap();
+    let mut lane = dialled.join().unwrap().unwrap();
+    lane.channel.send(&vec![0xa5; 1 << 20]).unwrap();
+    let (mut bytes, mut session) = (vec![0; 1 << 20], [0; 32]);
+    lane.channel.recv(&mut bytes).unwrap();
+    lane.channel.recv(&mut session).unwrap();
+    assert!(bytes.iter().all(|byte| *byte == 0x5a));
+    assert_eq!(session, lane.session);
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
 fn who_is_cut_waits_no_longer() {
     let [own, theirs] = keys();
     let (cutter, listener) = (LaneCutter::default(), LaneListener::bind("127.0.0.1:0").unwrap());
@@ -184,11 +283,17 @@ fn who_is_cut_waits_no_longer() {
     let awaiting = std::thread::spawn(move || listener.take(&key, &awaits, &[], &cut).map(drop));
     let (cut, dials) = (cutter.clone(), terms(1, &own));
     let dialling = std::thread::spawn(move || dial_lane(&address, &theirs, &dials, &cut).map(drop));
-    std::thread::sleep(Duration::from_millis(200));
+    // Nobody is at this one: the worker waits to dial again, for a second by then.
+    let (nobody, dials, key) = (base::free_address().unwrap(), terms(1, &own), own.clone());
+    let cut = cutter.clone();
+    let again = std::thread::spawn(move || dial_lane(&nobody, &key, &dials, &cut).map(drop));
+    std::thread::sleep(Duration::from_millis(1500));
     let begun = Instant::now();
     cutter.cut();
-    assert!(awaiting.join().unwrap().is_err() && dialling.join().unwrap().is_err());
-    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    for waiting in [awaiting, dialling, again] {
+        assert!(waiting.join().unwrap().is_err());
+    }
+    assert!(begun.elapsed() < Duration::from_millis(500), "{:?}", begun.elapsed());
 }
 
 #[test]
@@ -196,6 +301,17 @@ fn one_connection_is_handed_over_at_a_time() {
     let (mut here, there) = UnixStream::pair().unwrap();
     here.write_all(b"L").unwrap();
     assert!(recv_stream(&there).is_err(), "no descriptor");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (file, ..) = UnixStream::pair().unwrap();
+    let (one, two, other) = ([stream.as_fd()], [stream.as_fd(); 2], [file.as_fd()]);
+    for (fds, good) in [(&one[..], true), (&two[..], false), (&other[..], false), (&one[..], true)] {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        assert!(control.push(SendAncillaryMessage::ScmRights(fds)));
+        sendmsg(&here, &[IoSlice::new(b"L")], &mut control, SendFlags::empty()).unwrap();
+        assert_eq!(recv_stream(&there).is_ok(), good);
+    }
     drop(here);
     assert!(recv_stream(&there).is_err(), "nobody is there");
 }
