@@ -100,7 +100,7 @@ fn watch(board: &Board, folder: &Path) -> Watch {
         }
         events(event);
     };
-    Watch { events: Arc::new(events), worker: crate::worker::command(), ..shown }
+    Watch { events: Arc::new(events), ..shown }
 }
 
 /// This party, its study and key, and where progress is shown.

@@ -2,8 +2,8 @@
 //! runs use it.
 
 use crate::{
-    DrawnNoise, Engine, Entered, OutputShares, PreparedLists, PreparedRelease, PreparedRows,
-    RowInput, RowSource, Share, Shares, StagePrice,
+    DrawnNoise, Engine, Entered, OutputShares, PreparedLists, PreparedRelease, PreparedRows, RowInput,
+    RowSource, Share, Shares, StagePrice,
 };
 use base::{Error, PartyId};
 use circuits::{Lit, WireDriver};

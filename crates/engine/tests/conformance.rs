@@ -5,8 +5,8 @@
 use base::{Cost, Error, PartyId, Rng, Seed};
 use engine::conformance::{check, check_alone, check_among_alone, check_law_alone};
 use engine::{
-    Clear, DrawnNoise, Engine, Entered, OutputShares, PreparedRelease, PreparedRows, RowInput,
-    RowSource, Share, Shares, StagePrice, outputs,
+    Clear, DrawnNoise, Engine, Entered, OutputShares, PreparedRelease, PreparedRows, RowInput, RowSource,
+    Share, Shares, StagePrice, outputs,
 };
 use net::Session;
 use program::ShardRows;

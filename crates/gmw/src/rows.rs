@@ -17,9 +17,7 @@
 use crate::bits::words;
 use crate::combine::TreeLanes;
 use crate::{GateParty, GateQuote, Layers};
-use ::engine::{
-    ClearTotal, PreparedRows, RowInput, Share, Shares, StagePrice,
-};
+use ::engine::{ClearTotal, PreparedRows, RowInput, Share, Shares, StagePrice};
 use base::{Error, PartyId};
 use circuits::{InputBit, WireDriver};
 use net::Session;

@@ -5,7 +5,6 @@ mod pair;
 
 use base::Error;
 use job::run::{Event, Watch, run};
-use net::RowProgress;
 use pair::parties::PartyFile;
 use pair::{both, whole};
 use privacy::ledger::{Ledger, PeerLineage, check_signatures};
@@ -83,7 +82,7 @@ fn listening() -> (Watch, Arc<Mutex<Vec<String>>>) {
             heard.lock().unwrap().push(text);
         }
     };
-    (Watch { progress: RowProgress::none(), events: Arc::new(note) }, notes)
+    (Watch { events: Arc::new(note), ..Watch::none() }, notes)
 }
 
 fn texts(done: [Result<RunReport, Error>; 2]) -> [String; 2] {

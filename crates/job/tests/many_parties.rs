@@ -304,6 +304,7 @@ fn everybody_names_a_party_that_died() {
                             panic!("killed on purpose");
                         }
                     }),
+                    worker: None,
                 };
                 scope.spawn(move || run(party, &watch))
             })
@@ -369,6 +370,7 @@ fn a_publisher_measures_lift_with_each_advertiser() {
                 log.lock().unwrap().push(name);
             }
         }),
+        worker: None,
     };
     let (parts, own) = std::thread::scope(|scope| {
         let own = [1, 2].map(|i| {

@@ -112,6 +112,7 @@ fn workers_share_a_run_of_base_ots() {
                     }
                 }
             }),
+            worker: None,
         };
         let reports = both(&world.parties, &watch).map(|r| r.unwrap_or_else(|e| panic!("{e}")));
         let names: Vec<&str> = reports[0].stages.iter().map(|s| &*s.name).collect();
@@ -139,6 +140,7 @@ fn a_rerun_returns_the_stored_answer_and_charges_nothing() {
     let watch = Watch {
         progress: RowProgress::none(),
         events: Arc::new(move |e| seen.lock().unwrap().push(format!("{e:?}"))),
+        worker: None,
     };
     let again = both(&world.parties, &watch).map(Result::unwrap);
     for (first, again) in first.iter().zip(&again) {
@@ -175,6 +177,7 @@ fn different_studies_never_start() {
     let watch = Watch {
         progress: RowProgress::none(),
         events: Arc::new(move |e| *seen.lock().unwrap() |= matches!(e, Event::Stage { .. })),
+        worker: None,
     };
     let errors = both(&parties, &watch).map(|r| r.expect_err("the studies differ").to_string());
     assert!(errors.iter().any(|e| e.contains("study")), "{errors:?}");
@@ -462,6 +465,7 @@ fn an_answer_that_is_complete_is_given_though_the_run_breaks() {
             }
             _ => {}
         }),
+        worker: None,
     };
     let both = || {
         std::thread::scope(|scope| {

@@ -2,8 +2,7 @@
 
 use super::{Noise, ProgramCase, Table, replicated, suite, suite_among};
 use crate::{
-    DrawnNoise, Engine, Entered, PreparedRelease, PreparedRows, RowInput, RowSource, Share, Shares,
-    outputs,
+    DrawnNoise, Engine, Entered, PreparedRelease, PreparedRows, RowInput, RowSource, Share, Shares, outputs,
 };
 use base::{Cost, Error, Fault, PartyId, Roster, Seed};
 use net::Session;

@@ -129,7 +129,7 @@ impl program::ShardRows for BlankRows {
 mod tests {
     use super::*;
     use crate::align::Aligned;
-    use crate::prepare::build;
+    use crate::prepare::{Built, build};
     use base::PartyId;
     use data::{AdvertiserRows, PublisherRows, RowKeys, Rows};
     use engine::{Clear, Engine as _, RowSource, Share};
@@ -141,13 +141,12 @@ mod tests {
     const LIFT: &str = include_str!("../../../../examples/lift.toml");
     /// Rows of the spine.
     const UNION: u64 = 1024;
-    /// Ranges that cut it into 1, 2, 7 and 64 units of one lane.
-    const MOST: [(u64, u64); 4] = [(UNION, 1), (512, 2), (147, 7), (16, 64)];
+    /// Into how many units it is cut.
+    const UNITS: [u64; 4] = [1, 2, 7, 64];
 
-    fn study(engine: &str, lanes: u32) -> Study {
+    fn study(engine: &str) -> Study {
         let text = LIFT.replace("engine  = \"auto\"", &format!("engine  = {engine}"));
-        let text = text.replace("shards  = 2 ", &format!("shards  = {lanes} "));
-        assert!(text.contains(engine) && text.contains(&format!("shards  = {lanes} ")));
+        assert!(text.contains(engine));
         Study::parse("study.toml", &text).unwrap()
     }
 
@@ -200,26 +199,30 @@ mod tests {
         }
     }
 
-    /// The totals in the clear, over such ranges.
-    fn clear(built: &Built, aligned: &[Arc<Aligned>; 2], most: u64) -> Vec<u128> {
+    fn add(total: &mut Option<Shares>, program: &Program, shares: Shares) -> Result<(), Error> {
+        match total {
+            None => *total = Some(shares),
+            Some(total) => total.add(program, &shares)?,
+        }
+        Ok(())
+    }
+
+    /// The totals in the clear, over so many units.
+    fn clear(built: &Built, aligned: &[Arc<Aligned>; 2], units: u64) -> Vec<u128> {
         let rows = Clear.rows(&built.program, RowSource::Owned).unwrap();
-        let ranges = RowRanges::new(UNION, 1, most);
+        let ranges = RowRanges::new(UNION, units);
         let roster = base::Roster::new(["publisher", "advertiser"]);
         let mut session = Session::alone(roster, base::Seed::from_bytes([1; 32]));
-        let mut lane = rows.begin(&ranges.lane_rows(0), BaseOts::Own, &mut session).unwrap();
         let mut total = None::<Shares>;
-        for unit in ranges.of_lane(0) {
+        for unit in 0..ranges.units() {
             let half = |party: usize| {
                 let range = ranges.range(unit);
                 RangeRows::new(aligned[party].clone(), built, PartyId(party as u8), range).unwrap()
             };
             let holders = built.program.columns.iter().map(|column| column.holder).collect();
             let mut both = Both { halves: [half(0), half(1)], holders };
-            let shares = lane.run(RowInput::Owned(&mut both), &mut session).unwrap();
-            match &mut total {
-                None => total = Some(shares),
-                Some(total) => total.add(&built.program, &shares).unwrap(),
-            }
+            let shares = rows.run(RowInput::Owned(&mut both), &mut session).unwrap();
+            add(&mut total, &built.program, shares).unwrap();
         }
         totals(&built.program, &[total.unwrap()])
     }
@@ -236,33 +239,27 @@ mod tests {
         program.folds.iter().enumerate().map(total).collect()
     }
 
-    /// Runs all lanes, one after the other, and holds what was said against the price; gives the totals.
-    fn computed(engine: &str, lanes: u32, most: u64, aligned: &[Arc<Aligned>; 2]) -> Vec<u128> {
-        let study = study(engine, lanes);
+    /// Runs all units, one after the other, and holds what was said against the price; gives the totals.
+    fn computed(engine: &str, units: u64, aligned: &[Arc<Aligned>; 2]) -> Vec<u128> {
+        let study = study(engine);
         let built = build(&study, &program::VerifierPolicy::default()).unwrap();
-        let engines = StudyEngine::of(&study, &built.program).unwrap();
-        let stage = ComputeStage::over(&study, engines, RowRanges::new(UNION, lanes, most));
+        let engines = StudyEngine::of(&study, &built.program).unwrap().with_workers(1);
+        let stage = ComputeStage::over(&study, engines, RowRanges::new(UNION, units));
         let done = Cluster::new(2, 5).run(|session| {
             let me = session.me();
-            let rows = |unit| {
-                let range = stage.ranges().range(unit);
-                let rows = RangeRows::new(aligned[me.index()].clone(), &built, me, range)?;
-                Ok(UnitRows::Owned(Box::new(rows)))
-            };
             let mut total = None::<Shares>;
-            for (lane, bases) in (0..).zip(stage.set_up(session)?) {
-                let step = format!("{}/{lane}", stage.name());
-                let shares = stage.run((&step, lane), &rows, &built, bases, session)?;
-                match &mut total {
-                    None => total = Some(shares),
-                    Some(total) => total.add(&built.program, &shares)?,
-                }
+            for unit in 0..units {
+                let range = stage.ranges().range(unit);
+                let mut rows =
+                    UnitRows::Owned(RangeRows::new(aligned[me.index()].clone(), &built, me, range)?);
+                let shares = session.step(COMPUTE, |s| stage.engines().rows()?.run(rows.input(), s))?;
+                add(&mut total, &built.program, shares)?;
             }
             Ok((total.unwrap(), session.traffic().clone()))
         });
         let (shares, traffic): (Vec<_>, Vec<_>) = done.into_iter().map(Result::unwrap).unzip();
         let price = stage.price(&()).unwrap();
-        let what = format!("{engine}, {lanes} lanes, ranges of {most}");
+        let what = format!("{engine}, {units} units");
         for (party, said) in traffic.iter().enumerate() {
             assert_eq!(said.sent("compute"), price.sent[party], "{what}");
             assert_eq!(
@@ -271,32 +268,24 @@ mod tests {
                 "{what}"
             );
         }
-        if lanes == 1 {
-            let turns = traffic.iter().map(|said| said.turns("compute")).max().unwrap();
-            assert_eq!(turns, price.rounds, "{what}");
-        }
         totals(&built.program, &shares)
     }
 
-    /// However rows are cut, and by however many lanes they are computed, the totals are the same, and what
-    /// is said is what was priced.
+    /// However rows are cut, the totals are the same, and what is said is what was priced.
     #[test]
-    fn ranges_and_lanes_change_no_total_and_have_a_price() {
+    fn units_change_no_total_and_have_a_price() {
         let aligned = aligned();
-        let built = build(&study("\"yao\"", 1), &program::VerifierPolicy::default()).unwrap();
-        let all = clear(&built, &aligned, UNION);
+        let built = build(&study("\"yao\""), &program::VerifierPolicy::default()).unwrap();
+        let all = clear(&built, &aligned, 1);
         assert!(all.iter().any(|total| *total > 10));
-        for (most, units) in MOST {
-            assert_eq!(RowRanges::new(UNION, 1, most).lane_rows(0).len() as u64, units);
-            assert!(clear(&built, &aligned, most) == all, "clear, {units} units");
+        for units in UNITS {
+            assert!(clear(&built, &aligned, units) == all, "clear, {units} units");
             for engine in ["\"yao\"", "\"gmw\"\not = \"softspoken:2\"", "\"gmw\"\not = \"ferret\""] {
-                for lanes in 1..5 {
-                    // Silent OT takes long to set up.
-                    if engine.contains("ferret") && (lanes > 2 || units % 2 == 0) {
-                        continue;
-                    }
-                    assert!(computed(engine, lanes, most, &aligned) == all, "{engine}, {lanes}, {units}");
+                // Silent OT takes long to set up.
+                if engine.contains("ferret") && units > 7 {
+                    continue;
                 }
+                assert!(computed(engine, units, &aligned) == all, "{engine}, {units}");
             }
         }
     }

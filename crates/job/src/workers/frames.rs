@@ -18,9 +18,19 @@ const FRAME_BYTES: usize = 1 << 30;
 /// other socket, which is a stream and rows.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum OrderFrame {
-    Door { generation: u32 },
-    Connect { generation: u32, peer: [u8; 16], way: WayFrame },
-    Start { unit: u32, attempt: u32, rows: u64 },
+    Door {
+        generation: u32,
+    },
+    Connect {
+        generation: u32,
+        peer: [u8; 16],
+        way: WayFrame,
+    },
+    Start {
+        unit: u32,
+        attempt: u32,
+        rows: u64,
+    },
     /// Cuts the lane at once, whatever the worker is doing.
     Drop,
 }
@@ -37,14 +47,40 @@ pub(crate) enum WayFrame {
 /// What a worker process says.
 #[derive(Serialize, Deserialize)]
 enum EventFrame {
-    Door { generation: u32, fingerprint: [u8; 16], address: Option<String> },
-    Up { generation: u32 },
-    Down { generation: u32, cause: u8, error: ErrorFrame },
-    Beat { rows: u64, peak_memory: u64 },
+    Door {
+        generation: u32,
+        fingerprint: [u8; 16],
+        address: Option<String>,
+    },
+    Up {
+        generation: u32,
+    },
+    Down {
+        generation: u32,
+        cause: u8,
+        error: ErrorFrame,
+    },
+    Beat {
+        rows: u64,
+        peak_memory: u64,
+    },
     /// The shares come next, as a frame of their own.
-    Finished { unit: u32, attempt: u32, session: [u8; 32], traffic: Traffic },
-    GaveUp { unit: u32, attempt: u32, cause: u8, error: ErrorFrame, traffic: Traffic },
-    Gone { error: ErrorFrame },
+    Finished {
+        unit: u32,
+        attempt: u32,
+        session: [u8; 32],
+        traffic: Traffic,
+    },
+    GaveUp {
+        unit: u32,
+        attempt: u32,
+        cause: u8,
+        error: ErrorFrame,
+        traffic: Traffic,
+    },
+    Gone {
+        error: ErrorFrame,
+    },
 }
 
 /// An error with its place, so that what a worker found is worded and counted as if its coordinator had.

@@ -5,7 +5,7 @@ use super::order::{FinishedWork, LaneWay, WorkerBeat, WorkerEvent, WorkerOrder, 
 use crate::engines::StudyEngine;
 use crate::stages::compute::{COMPUTE, UnitRows};
 use crate::usage::peak_memory_bytes;
-use base::{ChannelError, Error, Fault, PartyId, Roster};
+use base::{ChannelError, Error, Fault, PartyId, Roster, Seed};
 use net::lanes::{LaneChannel, LaneCutter, LaneKey, LaneListener, LaneTerms, dial_lane, take_lane};
 use net::{IpNetwork, KeyFingerprint, RowProgress, Session, Traffic};
 use std::sync::Arc;
@@ -36,6 +36,8 @@ pub(crate) struct LaneJob {
     /// From where it takes connections then.
     pub allow: Vec<IpNetwork>,
     pub engines: StudyEngine,
+    /// Of its next session.
+    pub seed: Seed,
 }
 
 /// What tells a worker's coordinator.
@@ -135,7 +137,10 @@ impl LaneWorker {
         };
         let done = self.done.clone();
         let progress = RowProgress::new(move |_, rows, _| done.store(rows, Ordering::Relaxed));
-        let session = Session::new(*me, roster.clone(), vec![(me.other(), channel)], crate::run::session_seed());
+        let next = self.job.seed.fork("next session");
+        let seed = std::mem::replace(&mut self.job.seed, next);
+        let LaneJob { me, roster, .. } = &self.job;
+        let session = Session::new(*me, roster.clone(), vec![(me.other(), channel)], seed);
         Ok(OpenLane { generation, id, session: session.with_id(id).with_progress(progress) })
     }
 

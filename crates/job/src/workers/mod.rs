@@ -28,6 +28,7 @@ mod words;
 use crate::engines::StudyEngine;
 use crate::prepare::Built;
 use crate::ranges::RowRanges;
+use crate::run::session_seed;
 use crate::stages::compute::{COMPUTE, UnitRows};
 use base::{At, Error, PartyId, Roster};
 use engine::Shares;
@@ -110,6 +111,7 @@ impl UnitsJob<'_> {
             host: host.clone(),
             allow: allow.clone(),
             engines: engines.clone(),
+            seed: session_seed(),
         };
         let program = Arc::new(self.built.program.clone());
         Crew::new(self.place.clone(), program, self.lanes, job, tell)

@@ -4,16 +4,14 @@
 //! A worker gets a program, an engine, and the rows of the unit that it computes. It has no identity key, no
 //! ledger, no key to state and no file of the party. It ends with its coordinator.
 
-use super::frames::{
-    OrderFrame, WayFrame, read_event, read_value, write_event, write_value,
-};
-use super::launch::{WorkerCommand, WorkerLink};
+use super::frames::{OrderFrame, WayFrame, read_event, read_value, write_event, write_value};
 use super::lane::{LaneJob, LaneWorker, Tell};
+use super::launch::{WorkerCommand, WorkerLink};
 use super::order::{LaneWay, WorkerEvent, WorkerOrder};
 use super::remote::{RemoteRows, ValueWidths, serve_rows};
 use crate::engines::{EngineSpec, StudyEngine};
 use crate::stages::compute::UnitRows;
-use base::{Error, PartyId, Roster};
+use base::{Error, PartyId, Roster, Seed};
 use net::KeyFingerprint;
 use net::lanes::{LaneCutter, recv_stream, send_stream};
 use program::Program;
@@ -65,8 +63,14 @@ pub fn run_worker() -> Result<(), Error> {
         roster: Roster::new(task.names),
         deadline: Duration::from_millis(task.deadline_ms),
         host: task.host,
-        allow: task.allow.iter().map(|network| network.parse()).collect::<Result<_, String>>().map_err(Error::misuse)?,
+        allow: task
+            .allow
+            .iter()
+            .map(|network| network.parse())
+            .collect::<Result<_, String>>()
+            .map_err(Error::misuse)?,
         engines: engines.clone(),
+        seed: Seed::from_system(),
     };
     let events = Mutex::new(events);
     let tell = move |event| {

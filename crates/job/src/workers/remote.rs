@@ -151,7 +151,12 @@ impl RemoteRows {
     ///
     /// # Errors
     /// When the system gives no further descriptor.
-    pub fn new(stream: &UnixStream, program: &Program, engines: &StudyEngine, len: u64) -> Result<Self, Error> {
+    pub fn new(
+        stream: &UnixStream,
+        program: &Program,
+        engines: &StudyEngine,
+        len: u64,
+    ) -> Result<Self, Error> {
         let stream = stream.try_clone().map_err(|e| Error::io("cannot share a worker's socket", &e))?;
         let widths = ValueWidths::of(program, engines.joined());
         let joined = engines.joined().is_some();

@@ -221,7 +221,7 @@ pub fn dies(at: &'static str) -> Watch {
             panic!("killed on purpose");
         }
     };
-    Watch { progress: net::RowProgress::none(), events: Arc::new(events) }
+    Watch { events: Arc::new(events), ..Watch::none() }
 }
 
 /// A server's study and key.

@@ -24,9 +24,7 @@ use crate::seats::member::Member;
 use crate::{Ring4, RoundQuote, Seat, VectorRing};
 use base::{Error, PartyId, limits};
 use circuits::InputBit;
-use engine::{
-    ClearTotal, PreparedRows, RowInput, SERVERS, Share, Shares, StagePrice,
-};
+use engine::{ClearTotal, PreparedRows, RowInput, SERVERS, Share, Shares, StagePrice};
 use kernels::Block;
 use net::Session;
 use program::ShardRows;

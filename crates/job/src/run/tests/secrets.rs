@@ -146,7 +146,7 @@ fn run_known(who: u8, party: &PartySetup) -> BTreeSet<String> {
     let log = Arc::new(Mutex::new(String::new()));
     let heard = log.clone();
     let events = move |event: Event| heard.lock().unwrap().push_str(&format!("{event:?}\n"));
-    let watch = Watch { progress: RowProgress::none(), events: Arc::new(events) };
+    let watch = Watch { events: Arc::new(events), ..Watch::none() };
     let mut all = check(party).unwrap();
     budget::check_consent(party, &mut all).unwrap();
     let ledger = ready::open_ledger(party, &all, &watch).unwrap();
