@@ -11,7 +11,7 @@ use release::scale::{ReaderRole, ReleaseMode, rho_to_epsilon};
 use report::wording;
 use report::{
     Disclosure, FORMAT, PartyInfo, PeerHistory, Privacy, PublicTerms, ResultView, RunReport, ServersInfo,
-    SpentBy, StageReport, StudyInfo,
+    SpentBy, StageReport, StudyInfo, WorkersInfo,
 };
 use std::collections::BTreeSet;
 use study::{NoiseFrom, PartyRole, Question, Study};
@@ -71,6 +71,8 @@ pub(crate) struct Facts<'a> {
     pub budget: f64,
     pub seconds: f64,
     pub stages: &'a [StageReport],
+    /// How many workers computed at once, and who they were.
+    pub workers: (u32, Option<WorkersInfo>),
 }
 
 impl Checked {
@@ -125,7 +127,8 @@ pub(crate) fn report(facts: &Facts<'_>, seen: Views, disclosed: Disclosure) -> R
         settings: facts.settings.clone(),
         servers: servers.clone(),
         mode: checked.mode().into(),
-        shards: study.compute.shards,
+        shards: facts.workers.0,
+        workers: facts.workers.1.clone(),
         view,
         public: seen.public,
         public_terms,

@@ -142,7 +142,7 @@ impl StageLog {
         let stage = StageReport {
             name: AGAIN.to_owned(),
             seconds: 0.0,
-            rows: done.failed.len() as u64,
+            rows: done.failed.iter().map(|failed| failed.rows).sum(),
             price_held: true,
             bytes_sent,
             price,

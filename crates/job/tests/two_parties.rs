@@ -95,10 +95,9 @@ fn both_parties_see_the_truth_within_their_intervals_at_the_stated_price() {
     }
 }
 
-/// Several workers take their base OTs from one run of the coordinators; the price holds, hub and link
-/// included.
+/// Every back end computes at the price that was stated, link included; `shards` changes nothing.
 #[test]
-fn workers_share_a_run_of_base_ots() {
+fn back_ends_are_settled_alike_and_cost_what_was_stated() {
     for ot in ["auto", "softspoken:4", "ferret"] {
         let world = world(3000, &|s| s + &format!("\n[compute]\nshards = 3\not = \"{ot}\"\n"));
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -119,7 +118,9 @@ fn workers_share_a_run_of_base_ots() {
         let measures = ot == "auto";
         assert_eq!(names.contains(&"link"), measures, "{names:?}");
         for report in &reports {
-            assert_eq!((report.shards, &report.settings), (3, &reports[0].settings));
+            assert_eq!((report.shards, &report.settings), (1, &reports[0].settings));
+            let workers = report.workers.as_ref().expect("two owners have workers");
+            assert_eq!((workers.units, workers.processes, &workers.failed[..]), (1, false, &[][..]));
             assert!(report.stages.iter().all(|s| s.price_held), "{ot}: {:?}", report.stages);
             let settled = report.settings.contains(": measured ");
             assert!(settled == measures && (settled || report.settings == ot), "{}", report.settings);

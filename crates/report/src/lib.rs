@@ -45,8 +45,11 @@ pub struct RunReport {
     pub servers: Option<ServersInfo>,
     /// Release mode: `sums`, `variance`, `algorithm1`, `algorithm1-as-published`, or `program`.
     pub mode: String,
-    /// Worker pairs that compute at once.
+    /// Worker pairs that computed at once.
     pub shards: u32,
+    /// The workers, where units of the computation were dealt to some. Absent in reports of earlier versions.
+    #[serde(default)]
+    pub workers: Option<WorkersInfo>,
     /// What this party alone sees; where nothing is for it alone, what everybody sees.
     pub view: ResultView,
     /// What everybody sees and may publish, the same in all reports. Absent where there is no such result,
@@ -508,10 +511,37 @@ pub struct MatchCount {
     pub count: u64,
 }
 
+/// Who computed the units of the computation, and what failed meanwhile.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WorkersInfo {
+    /// Units of rows.
+    pub units: u64,
+    /// Whether workers were processes of their own; else threads of this one.
+    pub processes: bool,
+    /// The largest resident memory of each worker's process, in bytes.
+    pub peak_memory_bytes: Vec<u64>,
+    /// Attempts that failed, in order; what they said is the stage `again`.
+    pub failed: Vec<FailedUnit>,
+}
+
+/// An attempt at a unit that came to nothing: the unit was computed again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FailedUnit {
+    /// The unit, from 0.
+    pub unit: u32,
+    /// The number of the attempt.
+    pub attempt: u32,
+    /// Why.
+    pub cause: String,
+    /// Whether the peer said so.
+    pub peer: bool,
+}
+
 /// One stage of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StageReport {
-    /// `link` (where it was measured), `match`, `noise` (where servers draw it), `compute`, `release`.
+    /// `link` (where it was measured), `match`, `noise` (where servers draw it), `compute`, `release`; `again`
+    /// is what attempts said that failed, which no price foretells.
     pub name: String,
     /// Wall seconds at this party.
     pub seconds: f64,

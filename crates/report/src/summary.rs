@@ -56,6 +56,10 @@ pub fn terminal(report: &RunReport) -> String {
     }
     line(&mut out, "");
     stage_lines(&mut out, &report.stages);
+    if let Some(workers) = report.workers.as_ref().filter(|workers| !workers.failed.is_empty()) {
+        let failed = wording::failed_units(&workers.failed);
+        line(&mut out, &format!("  workers   {failed}; these units alone were computed again"));
+    }
     privacy_lines(&mut out, report);
     paragraph(&mut out, "  ", &format!("Learned besides: {}", besides(report)));
     for server in report.servers.iter().flat_map(|servers| &servers.members) {

@@ -680,3 +680,20 @@ pub fn shortened(text: &str, most: usize) -> String {
     short.push_str("..");
     short
 }
+
+/// Attempts that failed, by cause.
+pub fn failed_units(failed: &[crate::FailedUnit]) -> String {
+    let mut causes: Vec<(&str, usize)> = Vec::new();
+    for attempt in failed {
+        match causes.iter_mut().find(|(cause, _)| *cause == attempt.cause) {
+            Some((_, count)) => *count += 1,
+            None => causes.push((&attempt.cause, 1)),
+        }
+    }
+    let all: Vec<String> = causes.into_iter().map(|(cause, count)| format!("{count}: {cause}")).collect();
+    format!("{} of units failed ({})", attempts(failed.len()), all.join("; "))
+}
+
+fn attempts(count: usize) -> String {
+    if count == 1 { "1 attempt".to_owned() } else { format!("{count} attempts") }
+}

@@ -17,3 +17,4 @@ mod scale;
 mod served;
 mod state;
 mod support;
+mod workers;

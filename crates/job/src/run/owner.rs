@@ -31,7 +31,7 @@ use privacy::ledger::{AnswerKey, Bytes32, Ledger, PUBLIC, StudySpending};
 use privacy::scales::Scales;
 use program::Viewer;
 use release::Rational;
-use report::{Disclosure, RunReport, SpentBy};
+use report::{Disclosure, RunReport, SpentBy, WorkersInfo};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use study::Participant;
@@ -63,6 +63,8 @@ pub(super) struct OwnerRun<'a> {
     pub releasing: bool,
     /// How many workers compute at once.
     pub workers: u32,
+    /// Who they were.
+    pub computed: Option<WorkersInfo>,
     pub answer: OwnAnswer,
 }
 
@@ -137,6 +139,7 @@ impl<'a> OwnerRun<'a> {
             sizes_paid: None,
             releasing: false,
             workers: 1,
+            computed: None,
             answer,
         };
         Ok((run, lanes))
@@ -224,6 +227,8 @@ impl<'a> OwnerRun<'a> {
         let mut done = workers::compute_units(&job, &mut lanes.words, &lanes.port)?;
         self.log.end(&done.traffic, stage.name(), stage.items(), stage.price(&())?);
         self.log.again(&done);
+        let place = job.place;
+        (self.workers, self.computed) = (job.lanes.into(), Some(done.info(units, place)));
         done.shares()
     }
 
@@ -362,6 +367,7 @@ impl<'r> AllowedRun<'r, '_> {
             budget: release::rational::to_f64(&party.policy.budget),
             seconds: self.start.elapsed().as_secs_f64(),
             stages: run.log.all(),
+            workers: (run.workers, run.computed.clone()),
         };
         let disclosed = Disclosure { published_groups: scales.groups(), ..matched.rows.disclosed.clone() };
         compose::report(&facts, seen, disclosed)

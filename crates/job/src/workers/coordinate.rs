@@ -4,7 +4,7 @@
 use super::launch::{Crew, CrewEvent};
 use super::order::{FinishedWork, LaneWay, WorkerBeat, WorkerEvent, WorkerOrder};
 use super::words::{WordLink, word_link};
-use super::{FailedAttempt, UnitsDone, UnitsJob, WorkerPeak};
+use super::{FailedAttempt, UnitsDone, UnitsJob};
 use crate::stages::compute::COMPUTE;
 use base::{At, ChannelError, Error, Fault};
 use net::lanes::{LaneArrival, LanePort};
@@ -387,7 +387,8 @@ impl<'a> Coordinator<'a> {
                 UnitAction::Start { unit, attempt, lane } => self.start((unit, attempt), lane)?,
                 UnitAction::Cancel { lane, .. } => self.crew.cut(lane),
                 UnitAction::Again { unit, attempt, cause, peer } => {
-                    self.failed.push(FailedAttempt { unit, attempt, cause: cause.words(), peer });
+                    let rows = self.size(unit);
+                    self.failed.push(FailedAttempt { unit, attempt, rows, cause: cause.words(), peer });
                 }
                 UnitAction::Sealed { .. } => {
                     self.sealed = true;
@@ -427,14 +428,17 @@ impl<'a> Coordinator<'a> {
         Ok(())
     }
 
+    /// Rows of a unit.
+    fn size(&self, unit: u32) -> u64 {
+        let range = self.job.ranges.range(unit.into());
+        range.end - range.start
+    }
+
     /// Rows whose computation is over at this side, told to whoever watches.
     fn report(&mut self) -> u64 {
         let ranges = &self.job.ranges;
-        let size = |unit: u32| {
-            let range = ranges.range(unit.into());
-            range.end - range.start
-        };
-        let held = (0..ranges.units() as u32).filter(|unit| self.state.held(*unit).is_some()).map(size);
+        let held = (0..ranges.units() as u32).filter(|unit| self.state.held(*unit).is_some());
+        let held = held.map(|unit| self.size(unit));
         let running = self.lanes.iter().filter_map(|lane| lane.running.as_ref()).map(|running| running.rows);
         self.rows_done = held.chain(running).sum::<u64>().max(self.rows_done);
         self.job.progress.report(COMPUTE, self.rows_done, ranges.rows());
@@ -456,7 +460,7 @@ impl<'a> Coordinator<'a> {
         self.finished.values().for_each(|work| self.lost.merge(&work.traffic));
         done.lost = self.lost;
         done.failed = self.failed;
-        done.peaks = self.lanes.iter().map(|lane| WorkerPeak { bytes: lane.peak_memory }).collect();
+        done.peaks = self.lanes.iter().map(|lane| lane.peak_memory).collect();
         Ok(done)
     }
 

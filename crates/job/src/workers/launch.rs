@@ -34,7 +34,7 @@ pub(crate) trait WorkerLink: Send {
     /// Tells it what to do next.
     ///
     /// # Errors
-    /// When it is gone.
+    /// When it is gone and will not tell.
     fn order(&mut self, order: WorkerOrder) -> Result<(), Error>;
 
     /// Ends what it waits for.
@@ -81,7 +81,7 @@ impl Crew {
     /// Tells a lane's worker what to do; starts it where there is none.
     ///
     /// # Errors
-    /// When it cannot be started, or is gone.
+    /// When it cannot be started, or is gone and will not tell.
     pub fn order(&mut self, lane: u16, order: WorkerOrder) -> Result<(), Error> {
         if self.slots[usize::from(lane)].link.is_none() {
             self.start(lane)?;

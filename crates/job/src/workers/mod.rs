@@ -35,6 +35,7 @@ use engine::Shares;
 use lane::LaneJob;
 use launch::{Crew, CrewEvent};
 use net::{IpNetwork, RowProgress, Traffic};
+use report::{FailedUnit, WorkersInfo};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -70,15 +71,11 @@ pub(crate) struct UnitsJob<'a> {
 pub(crate) struct FailedAttempt {
     pub unit: u32,
     pub attempt: u32,
+    /// Rows of the unit.
+    pub rows: u64,
     pub cause: &'static str,
     /// Whether it failed at the peer.
     pub peer: bool,
-}
-
-/// The largest resident memory of a worker's process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct WorkerPeak {
-    pub bytes: u64,
 }
 
 /// What came of a stage's units.
@@ -89,7 +86,8 @@ pub(crate) struct UnitsDone {
     /// And in those that do not, as far as workers lived to tell.
     pub lost: Traffic,
     pub failed: Vec<FailedAttempt>,
-    pub peaks: Vec<WorkerPeak>,
+    /// The largest resident memory of each worker's process.
+    pub peaks: Vec<u64>,
 }
 
 impl UnitsJob<'_> {
@@ -132,6 +130,22 @@ impl UnitsDone {
             Some(total) => total.add(&built.program, &shares)?,
         }
         Ok(())
+    }
+
+    /// As a report has it.
+    pub fn info(&self, units: u64, place: &WorkerPlace) -> WorkersInfo {
+        let failed = self.failed.iter().map(|failed| FailedUnit {
+            unit: failed.unit,
+            attempt: failed.attempt,
+            cause: failed.cause.to_owned(),
+            peer: failed.peer,
+        });
+        WorkersInfo {
+            units,
+            processes: *place != WorkerPlace::Threads,
+            peak_memory_bytes: self.peaks.clone(),
+            failed: failed.collect(),
+        }
     }
 
     /// The totals.

@@ -197,7 +197,26 @@ fn ended(why: &str) -> Error {
 }
 
 impl WorkerLink for WorkerProcess {
+    /// A process that is gone has told, or is about to: by the end of its events.
     fn order(&mut self, order: WorkerOrder) -> Result<(), Error> {
+        let _ = self.tell(order);
+        Ok(())
+    }
+
+    fn cut(&mut self) {
+        // The order that follows cuts: it is read whatever the worker is doing.
+    }
+
+    fn kill(&mut self) {
+        // One that has ended already is as dead.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        self.rows = None;
+    }
+}
+
+impl WorkerProcess {
+    fn tell(&mut self, order: WorkerOrder) -> Result<(), Error> {
         let frame = match order {
             WorkerOrder::Door { generation } => OrderFrame::Door { generation },
             WorkerOrder::Connect { generation, peer, way } => {
@@ -220,17 +239,6 @@ impl WorkerLink for WorkerProcess {
             WorkerOrder::Drop => OrderFrame::Drop,
         };
         write_value(&mut self.orders, &frame)
-    }
-
-    fn cut(&mut self) {
-        // The order that follows cuts: it is read whatever the worker is doing.
-    }
-
-    fn kill(&mut self) {
-        // One that has ended already is as dead.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        self.rows = None;
     }
 }
 

@@ -87,6 +87,7 @@ pub fn registry() -> RunReport {
         servers: None,
         mode: "sums".into(),
         shards: 2,
+        workers: None,
         public: None,
         public_terms: None,
         shown_to: vec!["hospitals".into(), "registry".into()],

@@ -1,6 +1,7 @@
 //! The tables of the page: every number of the report, each with what it needs to be read.
 
 use super::paragraph;
+use crate::wording;
 use crate::wording::{
     LABEL_CHARS, MeanScale, NO_NOISE, capital, cell_names, charged_to, drew_the_noise, label, noise,
     noise_of, output_values, quantity, quantity_title, relative, spent, told_apart,
@@ -406,12 +407,22 @@ pub fn totals(report: &RunReport) -> Markup {
         0..=2 => "application bytes of all parties, before TLS",
         _ => "application bytes that this party sent and received, before TLS",
     };
-    let facts_of_it = [
+    let mut facts_of_it = vec![
         ("from the first byte of matching to this report", duration(report.seconds)),
         (whose, bytes(report.bytes)),
         ("largest memory of this process", bytes(report.peak_memory_bytes)),
         ("CPU time of this process", duration(report.cpu_seconds)),
         ("worker pairs", count(u64::from(report.shards))),
     ];
-    facts("The run as a whole", facts_of_it.map(|(name, shown)| (name, cell(&shown))))
+    if let Some(workers) = &report.workers {
+        facts_of_it.push(("units of rows", count(workers.units)));
+        if workers.processes {
+            let most = workers.peak_memory_bytes.iter().max().copied().unwrap_or_default();
+            facts_of_it.push(("largest memory of a worker process", bytes(most)));
+        }
+        if !workers.failed.is_empty() {
+            facts_of_it.push(("attempts at units that failed", wording::failed_units(&workers.failed)));
+        }
+    }
+    facts("The run as a whole", facts_of_it.into_iter().map(|(name, shown)| (name, cell(&shown))))
 }
