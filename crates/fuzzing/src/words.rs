@@ -16,6 +16,10 @@ use release::choose::{Checker, Debited, Draw, Drawer, NoiseContext, Setup};
 use release::gaussian::DiscreteGaussian;
 use release::rational::ratio;
 use std::sync::{Arc, LazyLock};
+use units::{
+    ByeReason, FailureCause, FinishedAttempt, HeldResult, UnitAction, UnitEvent, UnitRecord, UnitStanding,
+    UnitsSetting, UnitsState, Word,
+};
 
 pub(crate) const TARGETS: &[Target] = &[
     Target::new("hello", hello, net::fuzzing::examples).least(10_000_000),
@@ -31,7 +35,92 @@ pub(crate) const TARGETS: &[Target] = &[
     Target::new("sealed-object", store::fuzzing::sealed, || store::fuzzing::seeds()[0].clone()),
     Target::new("log-object", store::fuzzing::log, || store::fuzzing::seeds()[1].clone()).least(1_000_000),
     Target::new("run-footer", store::fuzzing::footer, || store::fuzzing::seeds()[2].clone()).least(1_000_000),
+    Target::new("coordinator-word", coordinator_word, coordinator_words).least(1_000_000),
+    Target::new("unit-record", unit_record, unit_records).least(1_000_000),
+    Target::new("peer-coordinator", peer_coordinator, || vec![vec![1; 60], (0..200).collect()]),
 ];
+
+/// A word between coordinators has one form.
+fn coordinator_word(data: &[u8]) {
+    if let Some(word) = Word::decode(data) {
+        assert!(word.encode() == data, "another form of {word:?}");
+    }
+}
+
+fn coordinator_words() -> Vec<Vec<u8>> {
+    let (unit, attempt, lane) = (1, 2, 3);
+    let (session, transcript) = ([8; 32], [9; 32]);
+    let standing = UnitStanding { floor: 3, held: 2, session: [7; 8] };
+    let address = "workers.example.org:7101".to_owned();
+    let words = [
+        Word::State { run: [5; 32], stage: 1, units: vec![standing; 3] },
+        Word::Door { lane, generation: 4, fingerprint: [6; 16], address },
+        Word::Open { unit, attempt, lane },
+        Word::Have { unit, attempt, session, transcript },
+        Word::Failed { unit, floor: 5, cause: FailureCause::Store },
+        Word::Seal { root: [10; 32] },
+        Word::Beat { rows: 12 },
+        Word::Bye { reason: ByeReason::Done },
+    ];
+    words.iter().map(Word::encode).collect()
+}
+
+/// A record of a unit has one form. Byte 0 is its kind.
+fn unit_record(data: &[u8]) {
+    let Some((kind, bytes)) = data.split_first() else { return };
+    if let Some(record) = UnitRecord::decode(*kind, bytes) {
+        assert!(record.encode() == (*kind, bytes.to_vec()), "another form of {record:?}");
+    }
+}
+
+fn unit_records() -> Vec<Vec<u8>> {
+    let held = HeldResult { attempt: 1, session: [2; 32], transcript: [0; 32], object: [3; 32], bytes: 4 };
+    let records = [
+        UnitRecord::Floor { unit: 1, attempt: 2 },
+        UnitRecord::Held { unit: 1, held },
+        UnitRecord::Seal { root: [5; 32] },
+    ];
+    records.iter().map(UnitRecord::encode).map(|(kind, bytes)| [&[kind][..], &bytes].concat()).collect()
+}
+
+/// A peer says whatever it likes to the coordinator of three units, which leads or follows (byte 0). Each
+/// word is a byte of length and so many bytes; own workers finish what they are told to begin.
+fn peer_coordinator(data: &[u8]) {
+    let Some((leads, mut left)) = data.split_first() else { return };
+    let setting = UnitsSetting { run: [5; 32], stage: 1, units: 3, lanes: 2, leads: leads & 1 == 1 };
+    let mut state = UnitsState::new(setting, &[]);
+    let mut events = vec![UnitEvent::LaneUp(1), UnitEvent::LaneUp(0), UnitEvent::Met];
+    let mut sealed = 0;
+    loop {
+        while let Some(event) = events.pop() {
+            let Ok(actions) = state.step(event) else { return };
+            for action in actions {
+                match action {
+                    UnitAction::Start { unit, attempt, .. } => {
+                        let held = HeldResult {
+                            attempt,
+                            session: [8; 32],
+                            transcript: [9; 32],
+                            object: [0; 32],
+                            bytes: 0,
+                        };
+                        events.push(UnitEvent::Finished(FinishedAttempt { unit, held }));
+                    }
+                    UnitAction::Sealed { root } => {
+                        sealed += 1;
+                        assert!(sealed == 1 && state.root() == Some(root));
+                    }
+                    UnitAction::End(_) => return,
+                    _ => {}
+                }
+            }
+        }
+        let Some((len, rest)) = left.split_first() else { return };
+        let (word, rest) = rest.split_at(rest.len().min((*len).into()));
+        left = rest;
+        events.extend(Word::decode(word).map(UnitEvent::Heard));
+    }
+}
 
 /// The first bytes of an array, zeros where there are none.
 fn padded<const N: usize>(data: &[u8]) -> [u8; N] {

@@ -12,7 +12,7 @@
 //! Who learns what: sizes, times, and which attempts failed for which of seven causes. No text of an error and
 //! nothing of a result crosses.
 //!
-//! The paper (Movahedi et al. 2020, section 2.4) has coordinators, workers and an aggregator and says nothing
+//! The paper (Movahedi et al. 2021, section 2.4) has coordinators, workers and an aggregator and says nothing
 //! of failures. The rules here were explored exhaustively, with crashes of either side, cuts and workers that
 //! are believed dead; see `docs/protocols/units.md` and the tests of this crate.
 //!

@@ -10,7 +10,7 @@
 //! Who learns what: the peer sees which attempts failed and for which of seven causes; a worker sees the
 //! program and the rows of the units that it computes, and no key of its party.
 //!
-//! The paper (Movahedi et al. 2020, section 2.4) has coordinators, workers and an aggregator. Here the
+//! The paper (Movahedi et al. 2021, section 2.4) has coordinators, workers and an aggregator. Here the
 //! coordinator aggregates, and workers are threads or processes of its machine.
 //!
 //! Cost: the engine's price of every unit; besides, under no price, 8 bytes each way and the hellos of a lane,
