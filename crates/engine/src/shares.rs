@@ -201,7 +201,7 @@ mod tests {
     const TEXT: &str = include_str!("../../../examples/aligned.toml");
 
     fn program() -> Program {
-        let text = TEXT.split("program = \"\"\"").nth(1).and_then(|rest| rest.split("\"\"\"").next());
+        let text = TEXT.split("text = \"\"\"").nth(1).and_then(|rest| rest.split("\"\"\"").next());
         Program::parse(text.expect("an example has a program").trim_start()).unwrap()
     }
 

@@ -301,7 +301,8 @@ fn plan_built(
     link: Link,
     speeds: Speeds,
 ) -> Result<Plan, Error> {
-    let open = StudyEngine::of(study, &built.program)?;
+    // A worker on each core.
+    let open = StudyEngine::of(study, &built.program)?.with_workers((speeds.cores as u32).max(1));
     let stage = MatchStage::new(study, built, &open, assumed.rows)?;
     let dearest = stage.dearest()?;
     let union = dearest.rows;
@@ -465,7 +466,7 @@ fn assumptions(
             "speed".into(),
             format!(
                 "{} AND/s (yao), {} OT/s (gmw), {} or malicious {} AND/s (ring4), {} group operations/s{}, \
-                 {} core(s) per party",
+                 {} core(s) per party, a worker on each",
                 speeds.and_per_s,
                 speeds.ots_per_s,
                 speeds.ring4(Security::SemiHonest),

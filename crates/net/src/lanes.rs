@@ -83,6 +83,9 @@ pub struct LaneTerms {
     pub deadline: Duration,
 }
 
+/// How long a lane may take to come about, where its deadline is not shorter: another door is opened then.
+const OPENING: Duration = Duration::from_secs(30);
+
 /// The name by which the dialling side asks for a lane.
 #[must_use]
 pub fn lane_label(run: &[u8; 32], lane: u16, generation: u32) -> String {
@@ -148,6 +151,10 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl LaneTerms {
+    fn opening(&self) -> TimeLimit {
+        TimeLimit::of(OPENING.min(self.deadline))
+    }
+
     fn label(&self) -> String {
         lane_label(&self.run, self.lane, self.generation)
     }
@@ -226,7 +233,7 @@ impl LaneTerms {
             }
             None => {
                 say(&mut channel)?;
-                let bound = TimeLimit::of(self.deadline);
+                let bound = self.opening();
                 while !channel.answers(LOOK) {
                     if cutter.is_cut() || bound.left().is_none() {
                         return Err(self.refused(&TlsRefusal::Silent(bound.limit)));
@@ -252,7 +259,7 @@ pub fn dial_lane(
     cutter: &LaneCutter,
 ) -> Result<LaneChannel, Error> {
     let tls = terms.tls(key)?;
-    let (until, mut wait) = (Instant::now() + terms.deadline, RETRY.0);
+    let (until, mut wait) = (Instant::now() + terms.opening().limit, RETRY.0);
     loop {
         let refusal = match attempt(address, &tls, terms, cutter) {
             Ok(channel) => return terms.greet(channel, None, cutter),
@@ -379,7 +386,7 @@ impl LaneListener {
     ) -> Result<LaneChannel, Error> {
         let admission = Admission::new(allow.to_vec(), terms.deadline);
         let acceptor = Acceptor::over(self.listener, DoorPolicy::Pinned(terms.tls(key)?), admission)?;
-        let bound = TimeLimit::of(terms.deadline);
+        let bound = terms.opening();
         loop {
             match acceptor.arrivals.recv_timeout(LOOK) {
                 Ok(Arrival { channel, hello, .. }) => {

@@ -368,6 +368,9 @@ impl UnitsState {
             if self.told || run != ours || stage != own || units.len() != count as usize {
                 return deviates("that it tells once how its units of this stage stand");
             }
+            if units.iter().any(|said| said.floor > NUMBERS || said.held > said.floor) {
+                return deviates("that its attempts are as many as there can be");
+            }
             self.units.iter_mut().zip(units).for_each(|(unit, said)| unit.peer = said);
             self.told = true;
             return Ok(());

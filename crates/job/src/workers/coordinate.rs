@@ -12,7 +12,7 @@ use net::{Channels, KeyFingerprint, Traffic};
 use std::collections::BTreeMap;
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 use units::{
     ByeReason, FailureCause, FinishedAttempt, HeldResult, LaneAction, LaneBook, LaneEvent, UnitAction,
@@ -27,6 +27,8 @@ const SILENT: Duration = Duration::from_secs(20);
 const IDLE: Duration = Duration::from_secs(600);
 /// Waits before a lane that failed is opened again: the first, and the longest.
 const AGAIN: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(30)];
+/// What has happened and waits to be looked at: who tells more waits.
+const INPUTS: usize = 1024;
 /// The stage in seals and words; there is one yet.
 const STAGE: u8 = 1;
 
@@ -106,7 +108,7 @@ pub(crate) fn compute_units(
     channels: &mut Vec<Channels>,
     port: &LanePort,
 ) -> Result<UnitsDone, Error> {
-    let (sender, inputs) = channel();
+    let (sender, inputs) = sync_channel(INPUTS);
     let (words, reader) = word_link(channels, job.me, &job.at(), job.deadline)?;
     reader.start(sender.clone())?;
     let setting = UnitsSetting {
@@ -140,7 +142,7 @@ impl<'a> Coordinator<'a> {
         job: &'a UnitsJob<'a>,
         setting: UnitsSetting,
         words: WordLink,
-        (sender, inputs): (Sender<Input>, Receiver<Input>),
+        (sender, inputs): (SyncSender<Input>, Receiver<Input>),
     ) -> Self {
         let (book, _) = LaneBook::new(setting.lanes);
         let lanes = (0..setting.lanes).map(|_| LaneHere::default()).collect();
@@ -182,32 +184,42 @@ impl<'a> Coordinator<'a> {
         self.step(UnitEvent::Met)?;
         let mut tick = Instant::now() + TICK;
         while !(self.sealed && self.parted) {
-            self.make_due_doors()?;
-            self.words.flush()?;
+            if !self.sealed {
+                self.make_due_doors()?;
+                self.words.flush()?;
+            }
             let due = self.lanes.iter().filter_map(|lane| lane.due).map(|(at, _)| at);
             let until = due.min().map_or(tick, |due| due.min(tick));
             match self.inputs.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(input) if self.sealed => self.part(input)?,
                 Ok(input) => self.take(input, port)?,
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(Error::misuse("a coordinator hears itself at least"));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            if Instant::now() >= tick {
+            if Instant::now() >= tick && !self.sealed {
                 self.look_at_clocks(port)?;
                 tick = Instant::now() + TICK;
             }
         }
-        self.words.finish()
+        Ok(())
+    }
+
+    /// After the seal nothing matters but that the peer has sealed, too: its workers leave as ours do.
+    fn part(&mut self, input: Input) -> Result<(), Error> {
+        match input {
+            Input::Word(Word::Bye { reason: ByeReason::Done }) => self.parted = true,
+            Input::Word(Word::Bye { reason }) => return Err(self.left(reason)),
+            Input::Silence(error) => return Err(error),
+            Input::Word(_) | Input::Crew(_) | Input::Arrival(_) => {}
+        }
+        Ok(())
     }
 
     fn take(&mut self, input: Input, port: &LanePort) -> Result<(), Error> {
         match input {
             Input::Word(Word::Beat { .. }) => Ok(()),
-            Input::Word(Word::Bye { reason: ByeReason::Done }) if self.sealed => {
-                self.parted = true;
-                Ok(())
-            }
             Input::Word(Word::Bye { reason }) => Err(self.left(reason)),
             Input::Word(Word::Door { lane, generation, fingerprint, address }) => {
                 let fingerprint = KeyFingerprint::from_bytes(fingerprint);
@@ -318,6 +330,10 @@ impl<'a> Coordinator<'a> {
     fn take_lane_actions(&mut self, actions: Vec<LaneAction>, port: &LanePort) -> Result<(), Error> {
         for action in actions {
             match action {
+                LaneAction::MakeDoor { lane, failures, .. } if failures >= units::LANE_FAILURES => {
+                    let cause = FailureCause::LaneCut;
+                    return Err(self.ended(UnitFailure::Lane { lane, cause }));
+                }
                 LaneAction::MakeDoor { lane, generation, failures } => {
                     let wait = match failures {
                         0 => Duration::ZERO,
@@ -385,7 +401,10 @@ impl<'a> Coordinator<'a> {
                 UnitAction::Write(_) => {}
                 UnitAction::Send(word) => self.words.say(&word)?,
                 UnitAction::Start { unit, attempt, lane } => self.start((unit, attempt), lane)?,
-                UnitAction::Cancel { lane, .. } => self.crew.cut(lane),
+                UnitAction::Cancel { lane, .. } => {
+                    self.lanes[usize::from(lane)].running = None;
+                    self.crew.cut(lane);
+                }
                 UnitAction::Again { unit, attempt, cause, peer } => {
                     let rows = self.size(unit);
                     self.failed.push(FailedAttempt { unit, attempt, rows, cause: cause.words(), peer });
@@ -393,6 +412,7 @@ impl<'a> Coordinator<'a> {
                 UnitAction::Sealed { .. } => {
                     self.sealed = true;
                     self.words.say(&Word::Bye { reason: ByeReason::Done })?;
+                    self.words.finish()?;
                 }
                 UnitAction::End(failure) => return Err(self.ended(failure)),
             }
@@ -421,6 +441,7 @@ impl<'a> Coordinator<'a> {
             let idle = here.running.as_ref().filter(|running| now - running.progressed > IDLE);
             if let Some(Running { unit, attempt, .. }) = idle {
                 let (unit, attempt, cause) = (*unit, *attempt, FailureCause::NoProgress);
+                self.lanes[usize::from(lane)].running = None;
                 self.crew.cut(lane);
                 self.step(UnitEvent::GaveUp { unit, attempt, cause })?;
             }

@@ -158,3 +158,10 @@ impl WorkerLink for ThreadWorker {
 
     fn kill(&mut self) {}
 }
+
+impl Drop for ThreadWorker {
+    fn drop(&mut self) {
+        // What it is computing nobody waits for any more.
+        self.cutter.cut();
+    }
+}

@@ -4,7 +4,7 @@
 use super::coordinate::Input;
 use base::{At, ChannelError, Error, Fault, PartyId};
 use net::{Channel, Channels};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 use units::{WORD_BYTES, Word};
 
@@ -77,7 +77,7 @@ impl WordReader {
     ///
     /// # Errors
     /// When there is no thread.
-    pub fn start(mut self, inputs: Sender<Input>) -> Result<(), Error> {
+    pub fn start(mut self, inputs: SyncSender<Input>) -> Result<(), Error> {
         let read = move || {
             loop {
                 match self.next() {
