@@ -256,6 +256,8 @@ impl<'a> Coordinator<'a> {
                 self.words.say(&Word::Door { lane, generation, fingerprint, address })?;
                 self.lane_step(lane, LaneEvent::DoorTold { generation }, port)
             }
+            // One of an earlier generation has been left, or is about to be.
+            WorkerEvent::Up { generation } if here.generation != generation || here.due.is_some() => Ok(()),
             WorkerEvent::Up { generation } => {
                 self.lane_step(lane, LaneEvent::Up { generation }, port)?;
                 self.step(UnitEvent::LaneUp(lane))
@@ -438,7 +440,9 @@ impl<'a> Coordinator<'a> {
                 self.worker_gone(lane, FailureCause::WorkerGone, error, port)?;
                 continue;
             }
-            let idle = here.running.as_ref().filter(|running| now - running.progressed > IDLE);
+            // All rows as one unit may take longer from one word of progress to the next.
+            let slow = self.job.ranges.units() == 1;
+            let idle = here.running.as_ref().filter(|running| !slow && now - running.progressed > IDLE);
             if let Some(Running { unit, attempt, .. }) = idle {
                 let (unit, attempt, cause) = (*unit, *attempt, FailureCause::NoProgress);
                 self.lanes[usize::from(lane)].running = None;
