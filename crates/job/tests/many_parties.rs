@@ -313,7 +313,7 @@ fn everybody_names_a_party_that_died() {
         let error = error.unwrap().unwrap_err();
         assert_eq!(error.at().party, CLINICS[i]);
         assert_eq!(error.at().peer.as_deref(), Some("west"), "{error}");
-        assert!(error.at().step.starts_with("compute/0"), "{error}");
+        assert!(error.at().step.starts_with("compute"), "{error}");
     }
 }
 

@@ -8,6 +8,10 @@ use crate::support::{Done, Running, command};
 use base::Seed;
 use serde_json::Value;
 use std::fmt::Write as _;
+use std::io::{Read as _, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const NAMES: [&str; 2] = ["clinic", "works"];
@@ -41,6 +45,13 @@ impl Aligned {
             file.policy("kinds = [\"program\"]\nallow_exact = true").write();
         }
         Self { folder, truth }
+    }
+
+    /// Where the first party listens.
+    fn address(&self) -> String {
+        let file = std::fs::read_to_string(self.folder.path().join("clinic.toml")).unwrap();
+        let line = file.lines().find(|line| line.starts_with("listen")).unwrap();
+        line.split('"').nth(1).unwrap().to_owned()
     }
 
     fn start(&self, name: &str, more: &[&str]) -> Running {
@@ -149,6 +160,64 @@ fn a_killed_worker_costs_an_attempt() {
         }
         assert!(ids.iter().all(|id| workers_of(*id).is_empty()), "workers end with their coordinator");
     }
+}
+
+/// Carries connections to a party, and cuts some of those of workers once they have carried so many bytes.
+fn cutting_relay(target: String, cuts: Vec<u64>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        let (mut carried, mut cuts) = (0, cuts.into_iter());
+        for from in listener.incoming().flatten() {
+            // Nobody is there yet: who comes here comes again.
+            let Ok(to) = TcpStream::connect(&target) else { continue };
+            carried += 1;
+            // The first three are the coordinators' own.
+            let limit = if carried > 3 { cuts.next() } else { None }.unwrap_or(u64::MAX);
+            let left = Arc::new(AtomicU64::new(limit));
+            for (mut from, mut to) in [(&from, &to), (&to, &from)].map(|(a, b)| (clone(a), clone(b))) {
+                let left = left.clone();
+                std::thread::spawn(move || {
+                    let mut piece = vec![0; 16 << 10];
+                    while let Ok(count @ 1..) = from.read(&mut piece) {
+                        let before = left.load(Ordering::SeqCst);
+                        left.store(before.saturating_sub(count as u64), Ordering::SeqCst);
+                        if before < count as u64 || to.write_all(&piece[..count]).is_err() {
+                            break;
+                        }
+                    }
+                    let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
+                });
+            }
+        }
+    });
+    address
+}
+
+fn clone(stream: &TcpStream) -> TcpStream {
+    stream.try_clone().unwrap()
+}
+
+/// Lanes that are cut at any place come up again, and what they carried is computed again.
+#[test]
+fn lanes_that_are_cut_come_up_again() {
+    let (world, rounds) = (Aligned::new(), kills().unwrap_or(KILLS).div_ceil(2));
+    let mut rng = Seed::from_bytes([10; 32]).into_rng();
+    let mut failed = 0;
+    for _ in 0..rounds {
+        let cuts = (0..5).map(|_| rng.below(3 << 20)).collect();
+        let relay = cutting_relay(world.address(), cuts);
+        let workers = ["--workers", "3"];
+        let first = world.start(NAMES[0], &workers);
+        let second = world.start(NAMES[1], &["--workers", "3", "--peer", &relay]);
+        for done in [first, second].map(Running::end) {
+            let report = world.check(done);
+            failed += report["workers"]["failed"].as_array().unwrap().len();
+            let said = |name: &str| report["stages"].as_array().unwrap().iter().any(|s| s["name"] == name);
+            assert_eq!(said("again"), report["workers"]["failed"] != serde_json::json!([]));
+        }
+    }
+    assert!(failed > 0, "nothing was cut while it carried a unit");
 }
 
 /// A worker that says nothing for long is replaced; a coordinator that dies takes its workers with it.
