@@ -211,7 +211,9 @@ fn lanes_that_are_cut_come_up_again() {
         let first = world.start(NAMES[0], &workers);
         let second = world.start(NAMES[1], &["--workers", "3", "--peer", &relay]);
         for done in [first, second].map(Running::end) {
+            let told = done.stderr.contains("it is computed again");
             let report = world.check(done);
+            assert_eq!(told, report["workers"]["failed"] != serde_json::json!([]));
             failed += report["workers"]["failed"].as_array().unwrap().len();
             let said = |name: &str| report["stages"].as_array().unwrap().iter().any(|s| s["name"] == name);
             assert_eq!(said("again"), report["workers"]["failed"] != serde_json::json!([]));

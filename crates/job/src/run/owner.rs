@@ -223,6 +223,7 @@ impl<'a> OwnerRun<'a> {
             allow: &self.party.allow,
             deadline: Duration::from_millis(self.party.deadline_ms),
             progress: self.watch.progress.clone(),
+            note: &|text| (self.watch.events)(Event::Note(text)),
         };
         let mut done = workers::compute_units(&job, &mut lanes.words, &lanes.port)?;
         self.log.end(&done.traffic, stage.name(), stage.items(), stage.price(&())?);

@@ -408,7 +408,12 @@ impl<'a> Coordinator<'a> {
                     self.crew.cut(lane);
                 }
                 UnitAction::Again { unit, attempt, cause, peer } => {
-                    let rows = self.size(unit);
+                    let (rows, units) = (self.size(unit), self.job.ranges.units());
+                    let whose = if peer { "the peer's" } else { "this" };
+                    (self.job.note)(format!(
+                        "attempt {attempt} at unit {unit} of {units} failed on {whose} side, as {}: it is computed again",
+                        cause.words()
+                    ));
                     self.failed.push(FailedAttempt { unit, attempt, rows, cause: cause.words(), peer });
                 }
                 UnitAction::Sealed { .. } => {

@@ -64,6 +64,8 @@ pub(crate) struct UnitsJob<'a> {
     /// How long a peer may be silent.
     pub deadline: Duration,
     pub progress: RowProgress,
+    /// Told what its operator should know, in lines.
+    pub note: &'a dyn Fn(String),
 }
 
 /// An attempt that failed.

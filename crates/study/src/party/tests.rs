@@ -168,7 +168,7 @@ fn mistakes_are_placed() {
         "party.toml, line 6, column 1: unknown key \"identitiy\" in the file; did you mean \"identity\"? \
          known here: study, as, identity, data, listen, allow, peer, peers, memory, ledger, report, \
          deadline, lineage, work, state, keep_spine, spine, salt, studies, trigger, transport, \
-         trusted_network, store, policy"
+         trusted_network, store, workers, policy"
     );
     assert_eq!(
         error("memory   = \"1G\"", "memory   = \"1GB\""),
@@ -315,4 +315,31 @@ fn networks_are_read_up_to_their_limit() {
     let error = with("[\"10.0.0.0/8\", \"ten\"]".into()).expect_err("no network").to_string();
     assert!(error.starts_with("party.toml, line ") && error.contains("column 24: "), "{error}");
     assert!(error.contains("is \"ten\"; write a network like 10.0.0.0/8"), "{error}");
+}
+
+#[test]
+fn workers_are_counted_and_have_a_host_where_they_are_exposed() {
+    let with = |lines: &str| PartySettings::parse("party.toml", &format!("{REGISTRY}\n[workers]\n{lines}"));
+    let settings = with("count = 8\nexpose = \"direct\"\nhost = \"10.0.0.7\"").unwrap();
+    let workers = settings.complete().unwrap().workers;
+    assert_eq!((workers.count, workers.host.as_deref()), (Some(8), Some("10.0.0.7")));
+    assert_eq!(with("expose = \"port\"").unwrap().complete().unwrap().workers, WorkerSetup::default());
+    // A flag wins.
+    let flags = PartySettings {
+        workers: WorkerSettings { count: Some(2), ..WorkerSettings::default() },
+        ..PartySettings::default()
+    };
+    let both = over(flags, &format!("{REGISTRY}\n[workers]\ncount = 8"));
+    assert_eq!(both.complete().unwrap().workers.count, Some(2));
+    for (lines, said) in [
+        ("count = 0", "workers.count is 0"),
+        ("count = 257", "workers.count is 257"),
+        ("expose = \"gate\"", "use \"port\" or \"direct\""),
+    ] {
+        let error = with(lines).unwrap_err().to_string();
+        assert!(error.contains(said) && error.starts_with("party.toml, line "), "{error}");
+    }
+    let missing = |lines| with(lines).unwrap().complete().unwrap_err().to_string();
+    assert!(missing("expose = \"direct\"").contains("add host = \"...\" under [workers]"));
+    assert!(missing("host = \"a\"").contains("a worker host is for expose = \"direct\""));
 }
