@@ -5,7 +5,8 @@
 use crate::record::UnitRecord;
 use crate::state::{FinishedAttempt, HeldResult, UnitAction, UnitEvent, UnitRule, UnitsSetting, UnitsState};
 use crate::word::{FailureCause, Word};
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::rc::Rc;
 
 /// How often each kind of failure may happen: crashes by party, cuts, workers by party.
 type Budget = [u8; 5];
@@ -30,7 +31,11 @@ struct World {
     /// On the way to each.
     words: [VecDeque<Word>; 2],
     connected: bool,
+    /// Who has not noticed yet that a connection was cut.
+    cut: [bool; 2],
     workers: BTreeSet<Worker>,
+    /// Lanes that are gone, by party: whether it has noticed.
+    gone: [BTreeMap<u16, bool>; 2],
     sealed: [Option<[u8; 32]>; 2],
     budget: Budget,
 }
@@ -52,8 +57,8 @@ impl Explorer {
 
     fn begin(&self, budget: Budget) -> World {
         let (records, words, workers) = (Default::default(), Default::default(), BTreeSet::new());
-        let (connected, sealed) = (false, [None; 2]);
-        World { sides: [None, None], records, words, connected, workers, sealed, budget }
+        let (connected, cut, gone, sealed) = (false, [false; 2], Default::default(), [None; 2]);
+        World { sides: [None, None], records, words, connected, cut, workers, gone, sealed, budget }
     }
 
     fn session(session: u8) -> [u8; 32] {
@@ -126,19 +131,57 @@ impl Explorer {
         }
         if !world.connected && world.sides.iter().all(Option::is_some) {
             let mut next = world.clone();
-            next.connected = true;
-            next.words = Default::default();
+            (next.connected, next.cut, next.words) = (true, [false; 2], Default::default());
             for party in 0..2 {
                 self.tell(&mut next, party, UnitEvent::Met)?;
-                (0..self.lanes).try_for_each(|lane| self.tell(&mut next, party, UnitEvent::LaneUp(lane)))?;
+                for lane in (0..self.lanes).filter(|lane| !world.gone[party].contains_key(lane)) {
+                    self.tell(&mut next, party, UnitEvent::LaneUp(lane))?;
+                }
             }
             out.push((next, false));
         }
+        self.notice(world, &mut out)?;
         for worker in &world.workers {
             self.work(world, *worker, &mut out)?;
         }
         self.fail(world, &mut out);
         Ok(out)
+    }
+
+    /// A side notices that its connection was cut, or a lane, or that a lane is there again.
+    fn notice(&self, world: &World, out: &mut Vec<(World, bool)>) -> Result<(), Wrong> {
+        for party in 0..2 {
+            if world.cut[party] {
+                let mut next = world.clone();
+                next.cut[party] = false;
+                next.words[party].clear();
+                self.tell(&mut next, party, UnitEvent::Cut)?;
+                out.push((next, false));
+            }
+            for (&lane, &noticed) in &world.gone[party] {
+                let mut next = world.clone();
+                if !noticed {
+                    next.gone[party].insert(lane, true);
+                    self.tell(&mut next, party, UnitEvent::LaneGone(lane, FailureCause::LaneCut))?;
+                    self.back(&mut next, 1, lane)?;
+                } else if world.gone[1 - party].get(&lane) != Some(&false) {
+                    self.back(&mut next, party, lane)?;
+                } else {
+                    continue;
+                }
+                out.push((next, false));
+            }
+        }
+        Ok(())
+    }
+
+    /// A lane that a party knows to be gone is there again. Of a follower's nothing depends on when.
+    fn back(&self, world: &mut World, party: usize, lane: u16) -> Result<(), Wrong> {
+        if world.gone[party].get(&lane) == Some(&true) {
+            world.gone[party].remove(&lane);
+            self.tell(world, party, UnitEvent::LaneUp(lane))?;
+        }
+        Ok(())
     }
 
     fn work(&self, world: &World, worker: Worker, out: &mut Vec<(World, bool)>) -> Result<(), Wrong> {
@@ -200,10 +243,11 @@ impl Explorer {
             for lives_on in [false, true] {
                 let mut next = world.clone();
                 next.budget[budget] -= 1;
-                if !lives_on {
-                    next.workers.remove(&worker);
+                if lives_on {
+                    self.give_up(&mut next, worker)?;
+                } else {
+                    self.die(&mut next, worker)?;
                 }
-                self.give_up(&mut next, worker)?;
                 out.push((next, true));
             }
         }
@@ -215,14 +259,23 @@ impl Explorer {
         self.tell(world, party, UnitEvent::GaveUp { unit, attempt, cause: FailureCause::LaneCut })
     }
 
+    /// A worker is no more, with all that it was told to do; its peer notices at its own time.
+    fn die(&self, world: &mut World, Worker { party, lane, .. }: Worker) -> Result<(), Wrong> {
+        world.workers.retain(|worker| (worker.party, worker.lane) != (party, lane));
+        world.gone[party].insert(lane, true);
+        world.gone[1 - party].insert(lane, false);
+        self.tell(world, party, UnitEvent::LaneGone(lane, FailureCause::WorkerGone))?;
+        self.back(world, 1, lane)
+    }
+
     fn fail(&self, world: &World, out: &mut Vec<(World, bool)>) {
         for party in 0..2 {
             if world.sides[party].is_some() && world.budget[party] > 0 {
                 for with_workers in [false, true] {
                     let mut next = world.clone();
                     next.budget[party] -= 1;
-                    next.sides[party] = None;
-                    next.cut();
+                    next.leave(party);
+                    next.words = Default::default();
                     if with_workers {
                         next.workers.retain(|worker| worker.party != party);
                     }
@@ -231,8 +284,7 @@ impl Explorer {
                 // Another coordinator of this party takes over, while what this one said is on its way.
                 let mut next = world.clone();
                 next.budget[party] -= 1;
-                next.sides[party] = None;
-                next.connected = false;
+                next.leave(party);
                 next.words[party].clear();
                 out.push((next, true));
             }
@@ -240,22 +292,23 @@ impl Explorer {
         if world.connected && world.budget[2] > 0 {
             let mut next = world.clone();
             next.budget[2] -= 1;
-            next.cut();
+            (next.connected, next.cut, next.words) = (false, [true; 2], Default::default());
             out.push((next, true));
         }
     }
 
     /// Explores everything; how many worlds there are.
     fn explore(&self, budget: Budget) -> Result<usize, Wrong> {
-        let begin = self.begin(budget);
+        let begin = Rc::new(self.begin(budget));
         let mut known = HashMap::from([(begin.clone(), 0usize)]);
         let (mut order, mut before) = (vec![begin], vec![Vec::new()]);
         let mut at = 0;
         // What is wrong without a rule shows early.
         while at < order.len() && (self.without.is_empty() || order.len() < 200_000) {
-            for (mut next, failure) in self.next(&order[at].clone())? {
+            for (mut next, failure) in self.next(&Rc::clone(&order[at]))? {
                 self.forget(&mut next);
-                let number = *known.entry(next.clone()).or_insert_with(|| {
+                let next = Rc::new(next);
+                let number = *known.entry(Rc::clone(&next)).or_insert_with(|| {
                     order.push(next);
                     before.push(Vec::new());
                     order.len() - 1
@@ -267,7 +320,7 @@ impl Explorer {
             at += 1;
         }
         // From everywhere both seal, if nothing more fails.
-        let mut reaches: Vec<bool> = order.iter().map(World::is_over).collect();
+        let mut reaches: Vec<bool> = order.iter().map(|world| world.is_over()).collect();
         let mut queue: Vec<usize> = (0..order.len()).filter(|at| reaches[*at]).collect();
         while let Some(at) = queue.pop() {
             for from in &before[at] {
@@ -283,8 +336,9 @@ impl Explorer {
         }
     }
 
-    /// Workers of attempts that both have given up tell nothing new.
+    /// Workers of attempts that both have given up tell nothing new, nor do counts far from their limits.
     fn forget(&self, world: &mut World) {
+        world.sides.iter_mut().flatten().for_each(UnitsState::forget_failures);
         if !self.without.is_empty() {
             return;
         }
@@ -326,10 +380,13 @@ impl World {
         self.sealed.iter().all(Option::is_some)
     }
 
-    fn cut(&mut self) {
+    /// A coordinator is no more. What its peer says until it notices reaches nobody.
+    fn leave(&mut self, party: usize) {
+        self.sides[party] = None;
+        self.gone[party].clear();
+        self.cut[party] = false;
+        self.cut[1 - party] |= self.connected;
         self.connected = false;
-        self.words = Default::default();
-        // A side notices at its own time; what it says until then reaches nobody.
     }
 
     fn write(&mut self, party: usize, record: UnitRecord) -> Result<(), Wrong> {
@@ -363,6 +420,7 @@ fn everything_that_can_happen_ends_sealed() {
         (2, 1, [0, 0, 1, 0, 0]),
         (2, 2, [0, 1, 0, 0, 0]),
         (2, 2, [0, 0, 0, 1, 0]),
+        (2, 1, [0, 0, 0, 0, 1]),
     ] {
         let explorer = Explorer { units, lanes, without: &[] };
         let count = explorer.explore(budget).unwrap_or_else(|wrong| panic!("{units} {budget:?}: {wrong}"));
@@ -403,10 +461,9 @@ fn whatever_happens_ends_sealed() {
         state ^= state << 17;
         (state % of as u64) as usize
     };
-    for run in 0..2000 {
+    for run in 0..10_000 {
         let (units, lanes) = (1 + coin(4) as u32, 1 + coin(3) as u16);
-        // Fewer failures of workers than end a lane.
-        let budget = [4, 4, 4, 3, 3];
+        let budget = [4, 4, 4, 6, 6];
         let explorer = Explorer { units, lanes, without: &[] };
         explorer.walk(budget, &mut coin).unwrap_or_else(|wrong| panic!("run {run}: {wrong}"));
     }

@@ -300,6 +300,13 @@ impl UnitsState {
         self.units.iter_mut().for_each(|unit| unit.below = below);
     }
 
+    /// Begins to count failures anew.
+    #[cfg(test)]
+    pub(crate) fn forget_failures(&mut self) {
+        self.units.iter_mut().for_each(|unit| unit.failures = 0);
+        self.lanes.iter_mut().for_each(|lane| lane.failures = 0);
+    }
+
     #[cfg(not(test))]
     fn keeps(&self, _: UnitRule) -> bool {
         true
@@ -525,9 +532,12 @@ impl UnitsState {
     fn lane_gone(&mut self, number: u16, cause: FailureCause, out: &mut Actions) {
         let Some(lane) = self.lanes.get_mut(usize::from(number)) else { return };
         lane.up = false;
-        if let Some(unit) = lane.busy {
-            let attempt = self.units[unit as usize].floor;
-            self.give_up((unit, attempt), cause, out);
+        // A follower may have two: one that own worker was about to end, and the next one, which waits for it.
+        for unit in 0..self.setting.units {
+            let UnitView { floor, open, .. } = self.units[unit as usize];
+            if open == Some(number) {
+                self.give_up((unit, floor), cause, out);
+            }
         }
     }
 
