@@ -5,7 +5,7 @@ use clap::Args;
 use job::workers::{WorkerCommand, run_worker};
 use terminal::machine;
 
-/// Computes units of a run, as its coordinator says over standard input: `tacit run --workers N` starts these.
+/// Computes units of a run, as its coordinator says over standard input: `tacit run --workers N` starts it.
 #[derive(Debug, Args)]
 pub struct WorkerArgs {}
 

@@ -48,7 +48,7 @@ impl Shares {
     }
 
     /// As a worker hands them to its coordinator, or a party keeps them: of each fold what it is (1 byte: 0
-    /// absent, 1 known, 2 additive, 3 boolean, 4 rows) and 16 bytes, or the number of words (4 bytes) and words.
+    /// absent, 1 known, 2 additive, 3 boolean, 4 rows) and 16 bytes, or how many words (4 bytes) and words.
     ///
     /// # Errors
     /// Of summands, which servers hold and nobody hands on.
@@ -207,7 +207,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn shares_have_one_form(kinds in proptest::collection::vec((0u8..5, any::<u128>()), 1..9), cut in 1usize..20) {
+        fn shares_have_one_form(
+            kinds in proptest::collection::vec((0u8..5, any::<u128>()), 1..9),
+            cut in 1usize..20,
+        ) {
             let program = program();
             let share = |(fold, (kind, value)): (&RowFold, &(u8, u128))| match (kind, fold) {
                 (0, _) => Share::Absent,

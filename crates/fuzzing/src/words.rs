@@ -17,8 +17,8 @@ use release::gaussian::DiscreteGaussian;
 use release::rational::ratio;
 use std::sync::{Arc, LazyLock};
 use units::{
-    ByeReason, FailureCause, FinishedAttempt, HeldResult, UnitAction, UnitEvent, UnitRecord, UnitStanding,
-    UnitsSetting, UnitsState, Word,
+    ByeReason, FailureCause, FinishedAttempt, HeldResult, UnitAction, UnitEvent, UnitMachine, UnitRecord,
+    UnitStanding, UnitsSetting, Word,
 };
 
 pub(crate) const TARGETS: &[Target] = &[
@@ -88,7 +88,7 @@ fn unit_records() -> Vec<Vec<u8>> {
 fn peer_coordinator(data: &[u8]) {
     let Some((leads, mut left)) = data.split_first() else { return };
     let setting = UnitsSetting { run: [5; 32], stage: 1, units: 3, lanes: 2, leads: leads & 1 == 1 };
-    let mut state = UnitsState::new(setting, &[]);
+    let mut state = UnitMachine::new(setting, &[]);
     let mut events = vec![UnitEvent::LaneUp(1), UnitEvent::LaneUp(0), UnitEvent::Met];
     let mut sealed = 0;
     loop {

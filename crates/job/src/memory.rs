@@ -224,7 +224,8 @@ pub(crate) fn check_held(
 }
 
 /// A limit of the system for the whole process, far enough above the bound that only what was not foreseen
-/// meets it: a quarter more, the process itself, and for each core and worker what they have in address space.
+/// meets it: a quarter more, the process itself, and for each core and worker what they have of address
+/// space.
 #[must_use]
 pub fn backstop(memory: u64, cores: u64, workers: u32) -> u64 {
     let threads = cores.saturating_mul(8 * MIB) + u64::from(workers) * 2 * LANE;

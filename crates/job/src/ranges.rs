@@ -1,9 +1,9 @@
 //! How the rows of a computation are cut: into ranges of the spine, its units.
 //!
 //! Places on a spine are in the order of pseudorandom identifiers, so that any range of it is as good a
-//! sample as any other; and how many rows a range has follows from how many there are in all and from how many
-//! workers both sides have, which both sides know before they compute. So the price of a computation is known
-//! then, too, whichever worker computes what.
+//! sample as any other; and how many rows a range has follows from how many there are in all and from how
+//! many workers both sides have, which both sides know before they compute. So the price of a computation is
+//! known then, too, whichever worker computes what.
 
 use std::ops::Range;
 

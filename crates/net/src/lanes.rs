@@ -8,8 +8,8 @@
 //! proves one of an earlier generation. Who learns what: who watches the network sees the name that a lane
 //! asks for (its number, its generation and the first half of the run's name), lengths and times.
 //!
-//! After the handshake either side says a hello of 96 bytes ([`crate::hello`]), and the session of the lane is
-//! named by run, lane, generation and a fresh number of each side. Cost: 96 bytes each way.
+//! After the handshake either side says a hello of 96 bytes ([`crate::hello`]), and the session of the lane
+//! is named by run, lane, generation and a fresh number of each side. Cost: 96 bytes each way.
 
 use crate::Channel;
 use crate::accept::{Acceptor, Admission, Arrival, HANDSHAKE, hear};

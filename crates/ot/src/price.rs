@@ -156,14 +156,6 @@ impl ExtensionCost {
         Self { ots: 0, sender, receiver, turns: 1 } + Self::boot_pair(kind, expected)
     }
 
-    /// Both directions of one pair, set up by [`crate::setup_over`] with a full window.
-    #[must_use]
-    pub fn pair_over(kind: OtKind, expected: u64) -> Self {
-        let trees = softspoken::setup_bytes(kind.k()) as u64;
-        let over = Self { ots: 0, sender: trees, receiver: trees, turns: u64::from(trees > 0) };
-        over + Self::boot_pair(kind, expected)
-    }
-
     /// [`crate::Hubs`] of one pair and one fork for so many workers. `sender` is the leader.
     #[must_use]
     pub fn hubs(workers: u64) -> Self {

@@ -540,8 +540,8 @@ pub struct FailedUnit {
 /// One stage of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StageReport {
-    /// `link` (where it was measured), `match`, `noise` (where servers draw it), `compute`, `release`; `again`
-    /// is what attempts said that failed, which no price foretells.
+    /// `link` (where it was measured), `match`, `noise` (where servers draw it), `compute`, `release`;
+    /// `again` is what attempts said that failed, which no price foretells.
     pub name: String,
     /// Wall seconds at this party.
     pub seconds: f64,

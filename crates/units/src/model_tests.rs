@@ -3,7 +3,7 @@
 //! first explored as a model, without code.
 
 use crate::record::UnitRecord;
-use crate::state::{FinishedAttempt, HeldResult, UnitAction, UnitEvent, UnitRule, UnitsSetting, UnitsState};
+use crate::state::{FinishedAttempt, HeldResult, UnitAction, UnitEvent, UnitMachine, UnitRule, UnitsSetting};
 use crate::word::{FailureCause, Word};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::rc::Rc;
@@ -25,7 +25,7 @@ struct Worker {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct World {
-    sides: [Option<UnitsState>; 2],
+    sides: [Option<UnitMachine>; 2],
     /// On stable storage: the last of each kind and unit.
     records: [Vec<UnitRecord>; 2],
     /// On the way to each.
@@ -117,7 +117,7 @@ impl Explorer {
         for party in 0..2 {
             if world.sides[party].is_none() {
                 let mut next = world.clone();
-                let mut side = UnitsState::new(self.setting(party), &world.records[party]);
+                let mut side = UnitMachine::new(self.setting(party), &world.records[party]);
                 side.take_away(self.without);
                 next.sides[party] = Some(side);
                 out.push((next, false));
@@ -338,7 +338,7 @@ impl Explorer {
 
     /// Workers of attempts that both have given up tell nothing new, nor do counts far from their limits.
     fn forget(&self, world: &mut World) {
-        world.sides.iter_mut().flatten().for_each(UnitsState::forget_failures);
+        world.sides.iter_mut().flatten().for_each(UnitMachine::forget_failures);
         if !self.without.is_empty() {
             return;
         }

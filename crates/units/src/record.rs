@@ -26,7 +26,7 @@ pub enum UnitRecord {
     },
     /// Both have all units; no unit opens again.
     Seal {
-        /// What both hold: [`crate::UnitsState::root`].
+        /// What both hold: [`crate::UnitMachine::root`].
         root: [u8; 32],
     },
 }

@@ -116,7 +116,7 @@ pub enum UnitAction {
     },
     /// Both hold every unit, and know it.
     Sealed {
-        /// [`UnitsState::root`].
+        /// [`UnitMachine::root`].
         root: [u8; 32],
     },
     /// It goes on no more.
@@ -173,7 +173,7 @@ struct LaneView {
 
 /// How a stage stands at one party.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct UnitsState {
+pub struct UnitMachine {
     setting: UnitsSetting,
     units: Vec<UnitView>,
     lanes: Vec<LaneView>,
@@ -245,7 +245,7 @@ impl UnitView {
     }
 }
 
-impl UnitsState {
+impl UnitMachine {
     /// How a stage stands whose records are these: none where it begins.
     #[must_use]
     pub fn new(setting: UnitsSetting, records: &[UnitRecord]) -> Self {
@@ -433,8 +433,8 @@ impl UnitsState {
             // It crossed with a word that says so.
             return Ok(());
         }
-        // Whatever else this side was doing for the unit the leader has given up. Over the lane own worker may
-        // still be ending what the leader's has ended: it begins this one then.
+        // Whatever else this side was doing for the unit the leader has given up. Over the lane own worker
+        // may still be ending what the leader's has ended: it begins this one then.
         self.leave(number, out);
         let unit = self.unit(number)?;
         (unit.floor, unit.open, unit.running) = (attempt, Some(lane), true);
@@ -532,7 +532,7 @@ impl UnitsState {
     fn lane_gone(&mut self, number: u16, cause: FailureCause, out: &mut Actions) {
         let Some(lane) = self.lanes.get_mut(usize::from(number)) else { return };
         lane.up = false;
-        // A follower may have two: one that own worker was about to end, and the next one, which waits for it.
+        // A follower may have two: one that own worker was about to end, and the next one, which waits.
         for unit in 0..self.setting.units {
             let UnitView { floor, open, .. } = self.units[unit as usize];
             if open == Some(number) {

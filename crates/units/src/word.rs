@@ -84,12 +84,12 @@ pub enum Word {
     },
     /// The leader holds all units, and knows that the follower does.
     Seal {
-        /// [`crate::UnitsState::root`].
+        /// [`crate::UnitMachine::root`].
         root: [u8; 32],
     },
     /// So does the follower.
     Sealed {
-        /// [`crate::UnitsState::root`].
+        /// [`crate::UnitMachine::root`].
         root: [u8; 32],
     },
     /// The sender is there.
@@ -360,6 +360,10 @@ mod tests {
             Word::Bye { reason: ByeReason::Stopped },
         ];
         let bytes: Vec<u8> = all.iter().flat_map(Word::encode).collect();
-        assert_eq!(blake3::hash(&bytes).to_hex()[..16], *"d6fda5b54888cc84");
+        let digest = blake3::hash(&bytes).to_hex()[..16].to_owned();
+        let pinned = |cases: &[(&str, String, &str)]| {
+            cases.iter().for_each(|(what, found, pinned)| assert_eq!(found, pinned, "{what}"));
+        };
+        pinned(&[("units, words", digest, "d6fda5b54888cc84")]);
     }
 }

@@ -1,7 +1,7 @@
 //! Workers as processes: whoever computes what, and whatever is killed, the result is the same.
 //!
-//! `TACIT_KILLS` is how many workers are killed, one a run; without it few. With it, workers are stopped, too,
-//! which takes as long as a silent worker is waited for.
+//! `TACIT_KILLS` is how many workers are killed, one a run; without it few. With it, workers are stopped,
+//! too, which takes as long as a silent worker is waited for.
 
 use crate::support::parties::{PartyFile, make_key};
 use crate::support::{Done, Running, command};

@@ -80,8 +80,8 @@ impl SpineParts {
         let size = RecordSize::Fixed(width as u32);
         if held * ((width as u64) << bits) > memory.parts_most {
             return Err(Error::input(format!(
-                "{lanes} workers read {PARTS_HELD} parts each of the columns of {union} rows at a time, which \
-                 are of {} MiB, and `memory` allows {} MiB in all: raise it, or set fewer `workers`",
+                "{lanes} workers read {PARTS_HELD} parts each of the columns of {union} rows at a time, \
+                 which are of {} MiB, and `memory` allows {} MiB in all: raise it, or set fewer `workers`",
                 ((width as u64) << bits) >> 20,
                 memory.parts_most >> 20,
             )));

@@ -1,7 +1,7 @@
 //! Row and combine. Its units are ranges of the rows: each runs the rows of the program, prepared once, whole
-//! or not at all, and what leaves it are shares, which add up. Between two parties workers compute units, each
-//! over a lane of its own ([`crate::workers`]). Among more parties, and at servers, all rows are one unit on
-//! the connections of the coordinators.
+//! or not at all, and what leaves it are shares, which add up. Between two parties workers compute units,
+//! each over a lane of its own ([`crate::workers`]). Among more parties, and at servers, all rows are one
+//! unit on the connections of the coordinators.
 
 use super::Stage;
 use crate::align::RangeRows;

@@ -16,7 +16,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 use units::{
     ByeReason, FailureCause, FinishedAttempt, HeldResult, LaneAction, LaneBook, LaneEvent, UnitAction,
-    UnitDeviation, UnitEvent, UnitFailure, UnitsSetting, UnitsState, Word,
+    UnitDeviation, UnitEvent, UnitFailure, UnitMachine, UnitsSetting, Word,
 };
 
 /// How often coordinators say that they are there, and clocks are looked at.
@@ -33,7 +33,7 @@ const INPUTS: usize = 1024;
 const STAGE: u8 = 1;
 
 /// What happened, from whichever thread.
-pub(super) enum Input {
+pub(super) enum CoordinatorInput {
     /// The peer's coordinator said something.
     Word(Word),
     /// It says nothing more.
@@ -63,6 +63,10 @@ struct PeerDoor {
 #[derive(Default)]
 struct LaneHere {
     running: Option<Running>,
+    /// Whether own worker has it.
+    up: bool,
+    /// What begins once it has: the peer's worker was sooner.
+    waiting: Option<(u32, u32)>,
     peer: Option<PeerDoor>,
     /// What came to the port, until both doors are known.
     come: Option<(u32, TcpStream)>,
@@ -80,11 +84,11 @@ struct LaneHere {
 /// A stage under way.
 struct Coordinator<'a> {
     job: &'a UnitsJob<'a>,
-    state: UnitsState,
+    state: UnitMachine,
     book: LaneBook,
     crew: Crew,
     words: WordLink,
-    inputs: Receiver<Input>,
+    inputs: Receiver<CoordinatorInput>,
     lanes: Vec<LaneHere>,
     finished: BTreeMap<(u32, u32), FinishedWork>,
     /// What attempts that failed said, as far as their workers told.
@@ -126,7 +130,7 @@ pub(crate) fn compute_units(
                 while !over.load(Ordering::Relaxed) {
                     if let Some(come) = port.next(TICK / 20) {
                         // Nobody hears it after the end.
-                        let _ = sender.send(Input::Arrival(come));
+                        let _ = sender.send(CoordinatorInput::Arrival(come));
                     }
                 }
             });
@@ -142,15 +146,15 @@ impl<'a> Coordinator<'a> {
         job: &'a UnitsJob<'a>,
         setting: UnitsSetting,
         words: WordLink,
-        (sender, inputs): (SyncSender<Input>, Receiver<Input>),
+        (sender, inputs): (SyncSender<CoordinatorInput>, Receiver<CoordinatorInput>),
     ) -> Self {
         let (book, _) = LaneBook::new(setting.lanes);
         let lanes = (0..setting.lanes).map(|_| LaneHere::default()).collect();
         Self {
             job,
-            state: UnitsState::new(setting, &[]),
+            state: UnitMachine::new(setting, &[]),
             book,
-            crew: job.crew(move |event| drop(sender.send(Input::Crew(event)))),
+            crew: job.crew(move |event| drop(sender.send(CoordinatorInput::Crew(event)))),
             words,
             inputs,
             lanes,
@@ -207,27 +211,27 @@ impl<'a> Coordinator<'a> {
     }
 
     /// After the seal nothing matters but that the peer has sealed, too: its workers leave as ours do.
-    fn part(&mut self, input: Input) -> Result<(), Error> {
+    fn part(&mut self, input: CoordinatorInput) -> Result<(), Error> {
         match input {
-            Input::Word(Word::Bye { reason: ByeReason::Done }) => self.parted = true,
-            Input::Word(Word::Bye { reason }) => return Err(self.left(reason)),
-            Input::Silence(error) => return Err(error),
-            Input::Word(_) | Input::Crew(_) | Input::Arrival(_) => {}
+            CoordinatorInput::Word(Word::Bye { reason: ByeReason::Done }) => self.parted = true,
+            CoordinatorInput::Word(Word::Bye { reason }) => return Err(self.left(reason)),
+            CoordinatorInput::Silence(error) => return Err(error),
+            CoordinatorInput::Word(_) | CoordinatorInput::Crew(_) | CoordinatorInput::Arrival(_) => {}
         }
         Ok(())
     }
 
-    fn take(&mut self, input: Input, port: &LanePort) -> Result<(), Error> {
+    fn take(&mut self, input: CoordinatorInput, port: &LanePort) -> Result<(), Error> {
         match input {
-            Input::Word(Word::Beat { .. }) => Ok(()),
-            Input::Word(Word::Bye { reason }) => Err(self.left(reason)),
-            Input::Word(Word::Door { lane, generation, fingerprint, address }) => {
+            CoordinatorInput::Word(Word::Beat { .. }) => Ok(()),
+            CoordinatorInput::Word(Word::Bye { reason }) => Err(self.left(reason)),
+            CoordinatorInput::Word(Word::Door { lane, generation, fingerprint, address }) => {
                 let fingerprint = KeyFingerprint::from_bytes(fingerprint);
                 self.peer_door(lane, PeerDoor { generation, fingerprint, address }, port)
             }
-            Input::Word(word) => self.step(UnitEvent::Heard(word)),
-            Input::Silence(error) => Err(error),
-            Input::Arrival(LaneArrival { lane, generation, stream }) => {
+            CoordinatorInput::Word(word) => self.step(UnitEvent::Heard(word)),
+            CoordinatorInput::Silence(error) => Err(error),
+            CoordinatorInput::Arrival(LaneArrival { lane, generation, stream }) => {
                 let here = &mut self.lanes[usize::from(lane)];
                 match here.awaits.take() {
                     Some(awaited) if awaited == generation => self.connect(lane, LaneWay::Take(stream)),
@@ -237,8 +241,8 @@ impl<'a> Coordinator<'a> {
                     }
                 }
             }
-            Input::Crew(event) if self.crew.is_current(&event) => self.take_event(event, port),
-            Input::Crew(_) => Ok(()),
+            CoordinatorInput::Crew(event) if self.crew.is_current(&event) => self.take_event(event, port),
+            CoordinatorInput::Crew(_) => Ok(()),
         }
     }
 
@@ -259,10 +263,14 @@ impl<'a> Coordinator<'a> {
             // One of an earlier generation has been left, or is about to be.
             WorkerEvent::Up { generation } if here.generation != generation || here.due.is_some() => Ok(()),
             WorkerEvent::Up { generation } => {
+                here.up = true;
+                let waiting = here.waiting.take();
                 self.lane_step(lane, LaneEvent::Up { generation }, port)?;
+                waiting.map_or(Ok(()), |attempt| self.start(attempt, lane))?;
                 self.step(UnitEvent::LaneUp(lane))
             }
             WorkerEvent::Down { generation, cause, error } => {
+                here.up = false;
                 self.why = Some(error);
                 self.step(UnitEvent::LaneGone(lane, cause))?;
                 self.lane_step(lane, LaneEvent::Down { generation }, port)
@@ -310,7 +318,7 @@ impl<'a> Coordinator<'a> {
         self.crew.kill(lane);
         self.why = Some(error);
         let here = &mut self.lanes[usize::from(lane)];
-        (here.running, here.heard) = (None, None);
+        (here.running, here.heard, here.up) = (None, None, false);
         let generation = here.generation;
         self.step(UnitEvent::LaneGone(lane, cause))?;
         self.lane_step(lane, LaneEvent::Down { generation }, port)
@@ -346,6 +354,7 @@ impl<'a> Coordinator<'a> {
                     here.due = Some((Instant::now() + wait, generation));
                 }
                 LaneAction::Leave { lane } => {
+                    self.lanes[usize::from(lane)].up = false;
                     self.crew.cut(lane);
                     self.step(UnitEvent::LaneGone(lane, FailureCause::LaneCut))?;
                 }
@@ -403,15 +412,21 @@ impl<'a> Coordinator<'a> {
                 UnitAction::Write(_) => {}
                 UnitAction::Send(word) => self.words.say(&word)?,
                 UnitAction::Start { unit, attempt, lane } => self.start((unit, attempt), lane)?,
-                UnitAction::Cancel { lane, .. } => {
-                    self.lanes[usize::from(lane)].running = None;
-                    self.crew.cut(lane);
+                UnitAction::Cancel { unit, attempt, lane } => {
+                    let here = &mut self.lanes[usize::from(lane)];
+                    if here.waiting == Some((unit, attempt)) {
+                        here.waiting = None;
+                    } else {
+                        here.running = None;
+                        self.crew.cut(lane);
+                    }
                 }
                 UnitAction::Again { unit, attempt, cause, peer } => {
                     let (rows, units) = (self.size(unit), self.job.ranges.units());
                     let whose = if peer { "the peer's" } else { "this" };
                     (self.job.note)(format!(
-                        "attempt {attempt} at unit {unit} of {units} failed on {whose} side, as {}: it is computed again",
+                        "attempt {attempt} at unit {unit} of {units} failed on {whose} side, as {}: it is \
+                         computed again",
                         cause.words()
                     ));
                     self.failed.push(FailedAttempt { unit, attempt, rows, cause: cause.words(), peer });
@@ -428,6 +443,10 @@ impl<'a> Coordinator<'a> {
     }
 
     fn start(&mut self, (unit, attempt): (u32, u32), lane: u16) -> Result<(), Error> {
+        if !self.lanes[usize::from(lane)].up {
+            self.lanes[usize::from(lane)].waiting = Some((unit, attempt));
+            return Ok(());
+        }
         let rows = Box::new((self.job.rows)(unit.into())?);
         let progressed = Instant::now();
         self.lanes[usize::from(lane)].running = Some(Running { unit, attempt, rows: 0, progressed });

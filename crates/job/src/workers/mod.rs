@@ -13,7 +13,7 @@
 //! The paper (Movahedi et al. 2021, section 2.4) has coordinators, workers and an aggregator. Here the
 //! coordinator aggregates, and workers are threads or processes of its machine.
 //!
-//! Cost: the engine's price of every unit; besides, under no price, 8 bytes each way and the hellos of a lane,
+//! Cost: the engine's price of every unit; besides, under no price, 8 bytes each way, the hellos of a lane,
 //! and the words of `units`.
 
 mod coordinate;

@@ -1,7 +1,7 @@
 //! Words between coordinators: two channels, each of which carries them one way, so that either side speaks
 //! when it has something to say. A word is its length (4 bytes, little endian) and its bytes.
 
-use super::coordinate::Input;
+use super::coordinate::CoordinatorInput;
 use base::{At, ChannelError, Error, Fault, PartyId};
 use net::{Channel, Channels};
 use std::sync::mpsc::SyncSender;
@@ -77,18 +77,18 @@ impl WordReader {
     ///
     /// # Errors
     /// When there is no thread.
-    pub fn start(mut self, inputs: SyncSender<Input>) -> Result<(), Error> {
+    pub fn start(mut self, inputs: SyncSender<CoordinatorInput>) -> Result<(), Error> {
         let read = move || {
             loop {
                 match self.next() {
                     Ok(word) => {
                         let over = matches!(word, Word::Bye { .. });
-                        if inputs.send(Input::Word(word)).is_err() || over {
+                        if inputs.send(CoordinatorInput::Word(word)).is_err() || over {
                             return;
                         }
                     }
                     // Nobody hears it after the end.
-                    Err(error) => return drop(inputs.send(Input::Silence(error))),
+                    Err(error) => return drop(inputs.send(CoordinatorInput::Silence(error))),
                 }
             }
         };
