@@ -28,6 +28,8 @@ mod lanes;
 mod model_tests;
 mod record;
 mod state;
+#[cfg(test)]
+mod state_tests;
 mod word;
 
 pub use lanes::{LaneAction, LaneBook, LaneEvent};

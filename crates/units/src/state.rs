@@ -5,11 +5,11 @@ use crate::word::{FailureCause, UnitStanding, Word};
 
 /// Units of a stage.
 pub const UNITS: u32 = 4096;
-/// Attempts at one unit that may fail.
+/// Attempts at one unit that may fail while a coordinator lives.
 pub const ATTEMPTS: u32 = 64;
 /// Failures of one lane on end.
 pub const LANE_FAILURES: u32 = 8;
-/// The highest number of an attempt: each that fails burns another one at either side.
+/// The highest floor, however often coordinators begin anew: each attempt that fails burns another number.
 const NUMBERS: u32 = 4 * ATTEMPTS;
 
 /// What both parties agree on before a stage begins.
@@ -153,6 +153,10 @@ struct UnitView {
     floor: u32,
     held: Option<HeldResult>,
     peer: UnitStanding,
+    /// Session and transcript of what the peer holds, where it has said so on this connection.
+    peer_said: Option<([u8; 32], [u8; 32])>,
+    /// Whether the floor is a number that was burnt: this side never begins that attempt.
+    burnt: bool,
     /// The lane of the attempt at the floor, from its opening on this connection until it fails.
     open: Option<u16>,
     /// Whether own worker is at it.
@@ -225,6 +229,23 @@ impl UnitView {
     #[cfg(test)]
     fn counts_below(&self) -> bool {
         self.below
+    }
+
+    /// Opens an attempt over a lane.
+    fn open(&mut self, attempt: u32, lane: u16, running: bool) {
+        (self.floor, self.burnt) = (attempt, false);
+        (self.open, self.running) = (Some(lane), running);
+    }
+
+    /// Burns what is at the floor.
+    fn burn(&mut self) {
+        (self.floor, self.burnt) = (self.floor + 1, true);
+    }
+
+    /// The peer has nothing, and has come to a floor.
+    fn peer_is_at(&mut self, floor: u32) {
+        self.peer = UnitStanding { floor, ..UnitStanding::default() };
+        self.peer_said = None;
     }
 
     /// Whether both hold results of one attempt, as far as both have said.
@@ -341,7 +362,7 @@ impl UnitMachine {
             UnitEvent::Heard(word) => self.hear(word, &mut out)?,
             UnitEvent::LaneUp(lane) => self.lane_up(lane),
             UnitEvent::LaneGone(lane, cause) => self.lane_gone(lane, cause, &mut out),
-            UnitEvent::Finished(FinishedAttempt { unit, held }) => self.finish(unit, held, &mut out),
+            UnitEvent::Finished(FinishedAttempt { unit, held }) => self.finish(unit, held, &mut out)?,
             UnitEvent::GaveUp { unit, attempt, cause } => self.give_up((unit, attempt), cause, &mut out),
         }
         self.lead(&mut out);
@@ -352,20 +373,35 @@ impl UnitMachine {
     fn meet(&mut self, out: &mut Actions) {
         let burns = self.seal.is_none() && self.keeps(UnitRule::BurnLacking);
         (self.met, self.told, self.seal_said) = (true, false, false);
+        let mut lost = Vec::new();
         for (number, unit) in (0..).zip(&mut self.units) {
-            if let (Some(lane), true) = (unit.open.take(), unit.running) {
+            let open = unit.open.take();
+            if let (Some(lane), true) = (open, std::mem::take(&mut unit.running)) {
                 out.push(UnitAction::Cancel { unit: number, attempt: unit.floor, lane });
             }
-            unit.running = false;
-            if burns && unit.floor > 0 && unit.counts().is_none() {
-                unit.floor += 1;
+            if !burns || unit.floor == 0 || unit.counts().is_some() {
+                continue;
+            }
+            lost.extend(open.map(|_| (number, unit.floor)));
+            if !unit.burnt {
+                unit.burn();
                 out.push(UnitAction::Write(UnitRecord::Floor { unit: number, attempt: unit.floor }));
             }
         }
         self.lanes.iter_mut().for_each(|lane| lane.busy = None);
+        // Who cuts connections sees no more attempts than who cuts lanes.
+        lost.into_iter().for_each(|lost| self.count(lost, FailureCause::LaneCut, false, out));
+        if let Some(unit) = (0..).zip(&self.units).find(|(_, unit)| unit.floor > NUMBERS) {
+            out.push(UnitAction::End(Self::no_number(unit.0)));
+        }
         let units = self.units.iter().map(UnitView::standing).collect();
         let UnitsSetting { run, stage, .. } = self.setting;
         out.push(UnitAction::Send(Word::State { run, stage, units }));
+    }
+
+    /// A unit has no number left, after coordinators that began anew so often.
+    fn no_number(unit: u32) -> UnitFailure {
+        UnitFailure::Attempts { unit, cause: FailureCause::LaneCut, peer: false }
     }
 
     fn hear(&mut self, word: Word, out: &mut Actions) -> Result<(), UnitDeviation> {
@@ -378,7 +414,9 @@ impl UnitMachine {
             if units.iter().any(|said| said.floor > NUMBERS || said.held > said.floor) {
                 return deviates("that its attempts are as many as there can be");
             }
-            self.units.iter_mut().zip(units).for_each(|(unit, said)| unit.peer = said);
+            self.units.iter_mut().zip(units).for_each(|(unit, said)| {
+                (unit.peer, unit.peer_said) = (said, None);
+            });
             self.told = true;
             return Ok(());
         }
@@ -426,7 +464,7 @@ impl UnitMachine {
         if self.seal.is_some() || self.unit(number)?.is_done() {
             return Err(UnitDeviation("that a finished unit is not opened again"));
         }
-        if attempt > NUMBERS || lane >= self.setting.lanes {
+        if attempt >= NUMBERS || lane >= self.setting.lanes {
             return Err(UnitDeviation("that attempts and lanes are as many as agreed"));
         }
         if attempt <= self.unit(number)?.floor {
@@ -437,8 +475,8 @@ impl UnitMachine {
         // may still be ending what the leader's has ended: it begins this one then.
         self.leave(number, out);
         let unit = self.unit(number)?;
-        (unit.floor, unit.open, unit.running) = (attempt, Some(lane), true);
-        unit.peer = UnitStanding { floor: attempt, ..UnitStanding::default() };
+        unit.open(attempt, lane, true);
+        unit.peer_is_at(attempt);
         self.lanes[usize::from(lane)].busy = Some(number);
         self.write_first(number, attempt, out);
         out.push(UnitAction::Send(Word::Opened { unit: number, attempt, lane }));
@@ -468,7 +506,15 @@ impl UnitMachine {
         }
         let short = session[..8].try_into().expect("eight bytes");
         unit.peer = UnitStanding { floor: attempt, held: attempt, session: short };
-        let Some(held) = unit.counts().filter(|held| held.attempt == attempt) else { return Ok(()) };
+        unit.peer_said = Some((session, transcript));
+        self.compare((number, attempt), out)
+    }
+
+    /// Compares what both hold of an attempt, once they do.
+    fn compare(&mut self, (number, attempt): (u32, u32), out: &mut Actions) -> Result<(), UnitDeviation> {
+        let unit = self.unit(number)?;
+        let held = unit.counts().filter(|held| held.attempt == attempt && unit.peer.held == attempt);
+        let Some((held, (session, transcript))) = held.zip(unit.peer_said) else { return Ok(()) };
         match (held.session == session, held.transcript == transcript) {
             (true, true) => Ok(()),
             (true, false) => Err(UnitDeviation("that both saw the same transcript of a unit")),
@@ -494,7 +540,7 @@ impl UnitMachine {
         if floor <= unit.peer.floor {
             return Ok(());
         }
-        unit.peer = UnitStanding { floor, ..UnitStanding::default() };
+        unit.peer_is_at(floor);
         if unit.floor < floor && unit.open.is_some() {
             let attempt = unit.floor;
             self.leave(number, out);
@@ -541,13 +587,13 @@ impl UnitMachine {
         }
     }
 
-    fn finish(&mut self, number: u32, held: HeldResult, out: &mut Actions) {
+    fn finish(&mut self, number: u32, held: HeldResult, out: &mut Actions) -> Result<(), UnitDeviation> {
         let any = !self.keeps(UnitRule::AwaitedAlone);
-        let Some(unit) = self.units.get_mut(number as usize) else { return };
+        let Some(unit) = self.units.get_mut(number as usize) else { return Ok(()) };
         // What nobody waits for any more counts for nothing.
         let awaited = (unit.running || any) && unit.floor == held.attempt;
         if !(awaited || unit.counts_below()) || !self.met {
-            return;
+            return Ok(());
         }
         (unit.held, unit.running) = (Some(held), false);
         if let Some(lane) = unit.open {
@@ -558,10 +604,7 @@ impl UnitMachine {
         let HeldResult { attempt, session, transcript, .. } = held;
         out.push(UnitAction::Write(UnitRecord::Held { unit: number, held }));
         out.push(UnitAction::Send(Word::Have { unit: number, attempt, session, transcript }));
-        let peer = self.units[number as usize].peer;
-        if peer.held == attempt && peer.session != session[..8] {
-            self.burn((number, attempt), FailureCause::LaneCut, out);
-        }
+        self.compare((number, attempt), out)
     }
 
     fn give_up(&mut self, (number, attempt): (u32, u32), cause: FailureCause, out: &mut Actions) {
@@ -576,7 +619,7 @@ impl UnitMachine {
         self.leave(number, out);
         let floor = attempt + 1;
         if self.keeps(UnitRule::BurnFailed) {
-            self.units[number as usize].floor = floor;
+            self.units[number as usize].burn();
             out.push(UnitAction::Write(UnitRecord::Floor { unit: number, attempt: floor }));
         }
         out.push(UnitAction::Send(Word::Failed { unit: number, floor, cause }));
@@ -631,7 +674,10 @@ impl UnitMachine {
             let Some(number) = self.next(lane) else { continue };
             let unit = &mut self.units[number as usize];
             let attempt = unit.floor.max(unit.peer.floor) + 1;
-            (unit.floor, unit.open, unit.running) = (attempt, Some(lane), false);
+            if attempt >= NUMBERS {
+                return out.push(UnitAction::End(Self::no_number(number)));
+            }
+            unit.open(attempt, lane, false);
             self.lanes[usize::from(lane)].busy = Some(number);
             self.write_first(number, attempt, out);
             out.push(UnitAction::Send(Word::Open { unit: number, attempt, lane }));
