@@ -161,8 +161,8 @@ mod tests {
     #[test]
     fn the_shipped_list_is_read() {
         let prices = PriceList::parse("prices.toml", SHIPPED).unwrap();
-        assert_eq!((prices.date.as_str(), prices.machine_cores), ("2026-11-22", 32));
-        assert_eq!(BytePath::ALL.map(|path| prices.gb_usd(path)), [0.0, 0.02, 0.085]);
+        assert_eq!((prices.date.as_str(), prices.machine_cores), ("2026-11-26", 32));
+        assert_eq!(BytePath::ALL.map(|path| prices.gb_usd(path)), [0.0, 0.02, 0.09]);
         assert_eq!([prices.core_hour_usd, prices.spot_share, prices.share_used], [0.0513, 0.4, 0.7]);
     }
 
@@ -173,9 +173,9 @@ mod tests {
         assert!(text.contains(&format!("prices.toml, line {line}, column 24: spot_share is 1.5")), "{text}");
         assert!(text.contains("use a number from 0.01 to 1"), "{text}");
         for (from, to, what) in [
-            ("date                 = 2026-11-22", "date = \"2026-11-22\"", "without quotes: 2026-11-26"),
-            ("date                 = 2026-11-22", "date = 2026-02-30", "2026"),
-            ("date                 = 2026-11-22", "date = 2026-11-22T06:00:00Z", "without quotes"),
+            ("date                 = 2026-11-26", "date = \"2026-11-26\"", "without quotes: 2026-11-26"),
+            ("date                 = 2026-11-26", "date = 2026-02-30", "invalid date"),
+            ("date                 = 2026-11-26", "date = 2026-11-26T06:00:00Z", "without quotes"),
             ("core_hour_usd        = 0.0513", "core_hour_usd = 1001", "from 0 to 1000"),
             ("core_hour_usd        = 0.0513", "core_hour_usd = -1", "from 0 to 1000"),
             ("core_hour_usd        = 0.0513", "core_hour_usd = nan", "core_hour_usd is nan"),
@@ -185,12 +185,12 @@ mod tests {
             ("share_used           = 0.7", "share_used = 0", "from 0.01 to 1"),
             ("machine_cores        = 32", "machine_cores = 0", "from 1 to 4096"),
             ("machine_cores        = 32", "machine_cores = 4097", "from 1 to 4096"),
-            ("gb_internet_usd      = 0.085", "gb_internet_usd = \"free\"", "a decimal number"),
+            ("gb_internet_usd      = 0.09", "gb_internet_usd = \"free\"", "a decimal number"),
         ] {
             let text = refused(from, to);
             assert!(text.starts_with("prices.toml, line ") && text.contains(what), "{to}: {text}");
         }
-        let most = SHIPPED.replace("gb_internet_usd      = 0.085", "gb_internet_usd = 1000");
+        let most = SHIPPED.replace("gb_internet_usd      = 0.09", "gb_internet_usd = 1000");
         assert_eq!(PriceList::parse("f", &most).unwrap().gb_internet_usd, MOST_USD);
     }
 

@@ -22,17 +22,19 @@ pub(super) fn text(bill: &Bill) -> Vec<String> {
     let stages = bill.stages.iter().map(|stage| row(&stage.name, stage.core_hours, stage.bytes, stage.hours));
     lines.extend(stages);
     lines.push(row("total", total.core_hours, total.bytes, total.hours));
-    let machines = if bill.machines == 1 { "1 machine".into() } else { format!("{} machines", bill.machines) };
+    let machines =
+        if bill.machines == 1 { "1 machine".into() } else { format!("{} machines", bill.machines) };
     lines.push(format!(
         "machines   {machines} of each party; {:.2} core-hours paid, {:.2} of them computing",
         total.paid_core_hours, total.core_hours
     ));
     for usd in &total.usd {
         lines.push(format!(
-            "dollars    {}: {:.2} on demand, {:.2} spot",
+            "dollars    {}: {:.2} on demand, {:.2} spot; {:.2} on demand if no core were held idle",
             usd.between.words(),
             usd.on_demand,
-            usd.spot
+            usd.spot,
+            usd.least
         ));
     }
     lines.extend(ots(bill));
