@@ -1,14 +1,17 @@
 //! `tacit plan`: what a study will cost, before anything is spent.
 
+mod bill;
+
 use crate::args::rows_pair;
 use base::Error;
 use clap::Args;
-use job::plan::{Assumed, Link, Plan, Speeds, plan_file};
+use job::plan::{Assumed, BillTerms, Link, Plan, Speeds, plan_file, plan_priced};
 use job::spool::SpoolPasses;
 use page::numbers::{bytes, duration, scaled, with_unit};
 use privacy::ledger::PUBLIC;
 use std::path::PathBuf;
 use study::party::PartySettings;
+use study::prices::{BytePath, PriceList};
 use study::transport::ServerTransport;
 use study::{Study, StudyFile};
 use terminal::output;
@@ -17,11 +20,13 @@ use terminal::output;
 /// that the study could see.
 ///
 /// Gates, transfers and bytes are exact for the given sizes. Seconds are an estimate from the link and the
-/// speed of one core; the assumptions are printed with them.
+/// speed of one core; the assumptions are printed with them. With --prices also hours, machines and dollars,
+/// and which OT costs least.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  tacit plan study.toml --rows 10M --link 1gbps,20ms\n  tacit plan study.toml \
-                  --rows 2M,500k --mean 0.01 --json"
+                  --rows 2M,500k --mean 0.01 --json\n  tacit plan study.toml --rows 500M --cores 32 --prices \
+                  docs/prices-2026.toml --between zones"
 )]
 pub struct PlanArgs {
     /// The study file
@@ -46,6 +51,14 @@ pub struct PlanArgs {
     /// its disks hold that
     #[arg(long, value_name = "FILE")]
     pub party: Option<PathBuf>,
+    /// What cores and bytes cost: docs/prices-2026.toml, or a copy with your prices
+    #[arg(long, value_name = "FILE")]
+    pub prices: Option<PathBuf>,
+    /// With --prices: where the parties' machines are, to choose the OT that costs least there: zone (both in
+    /// one), zones (of one region), internet
+    #[arg(long, value_name = "PLACE", default_value = "zones", requires = "prices",
+          value_parser = BytePath::parse)]
+    pub between: BytePath,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -87,7 +100,15 @@ pub fn run(args: &PlanArgs) -> Result<(), Error> {
     let (file, _) = StudyFile::read(&args.study)?;
     same_rows(file.first(), args.rows)?;
     let speeds = Speeds { cores: f64::from(args.cores), ..Speeds::default() };
-    let mut plan = plan_file(&file, &Assumed { rows: args.rows, mean: args.mean }, args.link, speeds)?;
+    let assumed = Assumed { rows: args.rows, mean: args.mean };
+    let prices = args.prices.as_deref().map(PriceList::read).transpose()?;
+    let mut plan = match &prices {
+        Some(prices) => {
+            let terms = BillTerms { prices, between: args.between };
+            plan_priced(&file, &assumed, args.link, speeds, &terms)?
+        }
+        None => plan_file(&file, &assumed, args.link, speeds)?,
+    };
     say_link(&mut plan, args.link);
     let mut plan = plan.over(file.first(), &args.transport, args.link)?;
     let mut room = Ok(());
@@ -129,6 +150,7 @@ pub fn say_link(plan: &mut Plan, link: Link) {
 pub fn text(plan: &Plan) -> String {
     let mut lines = stage_table(plan);
     lines.extend(plan.spool.iter().flat_map(passes));
+    lines.extend(plan.bill.iter().flat_map(bill::text));
     lines.extend(engines(plan));
     lines.push(String::new());
     for (viewer, rho) in &plan.rho {

@@ -52,15 +52,44 @@ pub struct Estimate {
     pub and_gates: u64,
     /// Round trips that nothing else fills; worker lanes wait at the same time.
     pub round_trips: u64,
-    /// Estimated time.
-    pub seconds: f64,
+    /// Seconds that one core would compute for all who take part.
+    pub core_s: f64,
+    /// Where the time goes.
+    pub time: StageTime,
+}
+
+/// Where the time of a stage goes, estimated in seconds at the slowest party. Sending and computing overlap;
+/// waiting does not.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct StageTime {
+    /// On the cores that the stage can use.
+    pub computing_s: f64,
+    /// What the bandwidth takes.
+    pub sending_s: f64,
+    /// For answers.
+    pub waiting_s: f64,
+}
+
+impl StageTime {
+    /// Seconds, where cores compute in such a share of their time, above 0 to 1.
+    #[must_use]
+    pub fn seconds(&self, share_used: f64) -> f64 {
+        self.sending_s.max(self.computing_s / share_used) + self.waiting_s
+    }
 }
 
 impl Estimate {
     /// Of a stage that computes next to nothing, each of whose rounds takes so much of a round trip.
     pub(crate) fn of_messages(cost: Cost, link: Link, part: f64) -> Self {
-        let seconds = link.seconds(&cost) + cost.rounds as f64 * link.round_trip_s * part;
-        Self { and_gates: cost.and_gates, round_trips: cost.rounds, seconds, cost }
+        let waiting_s = cost.rounds as f64 * link.round_trip_s * part;
+        let time = StageTime { computing_s: 0.0, sending_s: link.seconds(&cost), waiting_s };
+        Self { and_gates: cost.and_gates, round_trips: cost.rounds, core_s: 0.0, time, cost }
+    }
+
+    /// Estimated seconds, where cores do nothing else.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        self.time.seconds(1.0)
     }
 }
 
@@ -227,7 +256,7 @@ impl StudyEngine {
         let candidate = |kind, (shape, prepared): &(SelectionCircuit, TransferRows)| {
             let compute = Compute { ot: Some(kind), circuit: Some(*shape), ..self.compute };
             let choice = Self { compute, rows: ChosenRows::Gmw(prepared.with_kind(kind)), ..self.clone() };
-            let seconds = choice.estimate(rows, link, speeds).map_or(f64::INFINITY, |all| all.seconds);
+            let seconds = choice.estimate(rows, link, speeds).map_or(f64::INFINITY, |all| all.seconds());
             (choice, seconds)
         };
         let shapes = &shapes;
@@ -333,10 +362,14 @@ impl StudyEngine {
             true => 8.0 * cost.bytes() as f64 / link.bits_per_s / f64::from(of),
             false => 0.0,
         };
-        // Sending and computing overlap; waiting does not.
-        let busy = link.seconds(&cost).max(turns).max(work / speeds.cores.min(f64::from(of)));
-        let seconds = busy + trips as f64 * link.round_trip_s / 2.0;
-        Ok(Estimate { cost, and_gates, round_trips: trips.div_ceil(2), seconds })
+        // The rate of `ring4` is of four servers on two cores.
+        let core_s = work * if self.name() == "ring4" { 2.0 } else { cost.sent.len() as f64 };
+        let time = StageTime {
+            computing_s: work / speeds.cores.min(f64::from(of)),
+            sending_s: link.seconds(&cost).max(turns),
+            waiting_s: trips as f64 * link.round_trip_s / 2.0,
+        };
+        Ok(Estimate { cost, and_gates, round_trips: trips.div_ceil(2), core_s, time })
     }
 }
 
@@ -444,7 +477,7 @@ mod tests {
         let [near, far] =
             [0.0, 20.0].map(|ms| engines.estimate(1 << 20, link(ms), Speeds::default()).unwrap());
         assert!(8 * far.round_trips < far.cost.rounds, "{} of {}", far.round_trips, far.cost.rounds);
-        let waits = (far.seconds - near.seconds) / 0.02;
+        let waits = (far.seconds() - near.seconds()) / 0.02;
         assert!((waits - far.round_trips as f64).abs() < 0.6, "{waits}");
     }
 

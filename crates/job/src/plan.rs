@@ -1,11 +1,13 @@
 //! What a study will cost, and what it could see, before anything is spent.
 
+mod bill;
 mod choice;
 
+pub use bill::{Bill, BillTerms, BillTotal, plan_priced};
 pub use choice::Choice;
 
 use crate::course::{Actor, Completed, Course, Matched};
-use crate::engines::{Estimate, StudyEngine};
+use crate::engines::{Estimate, StageTime, StudyEngine};
 use crate::memory::{self, MatchNeeds};
 use crate::prepare::{Built, build_all, place};
 use crate::spool::{RowsKnown, SpoolPasses, check_room, goes_to_state, of_parties, passes};
@@ -65,6 +67,10 @@ pub struct Speeds {
     pub ring4_and_per_s: [f64; 2],
     /// Group operations of matching per second and core.
     pub multiplications_per_s: f64,
+    /// Rows that one core reads and checks per second, of party 0 and of each other one.
+    pub rows_read_per_s: [f64; 2],
+    /// Bytes per second that one core reads or writes, sealed, where rows do not fit into memory.
+    pub spooled_bytes_per_s: f64,
     /// Cores of each party.
     pub cores: f64,
 }
@@ -75,6 +81,14 @@ const RING4_ON_TWO_CORES: [f64; 2] = [365e6, 230e6];
 
 /// Group operations per second and core, of the portable code and with vector instructions for them.
 const MULTIPLICATIONS: [f64; 2] = [44e3, 330e3];
+
+/// Rows per second and core of a publisher, and of an advertiser: 1 M people each in Parquet, by the processor
+/// time of `tacit check`.
+const ROWS_READ: [f64; 2] = [900e3, 460e3];
+
+/// Bytes of state per second and core: what the same takes longer where `memory` is too little for the rows,
+/// over the bytes that `tacit plan` states for its first three passes.
+const SPOOLED_BYTES: f64 = 250e6;
 
 impl Speeds {
     /// ANDs per second of four servers.
@@ -93,6 +107,8 @@ impl Default for Speeds {
             ots_per_s: 60e6,
             ring4_and_per_s: RING4_ON_TWO_CORES,
             multiplications_per_s,
+            rows_read_per_s: ROWS_READ,
+            spooled_bytes_per_s: SPOOLED_BYTES,
             cores: 1.0,
         }
     }
@@ -113,6 +129,11 @@ pub struct PlanStage {
     pub rounds: u64,
     /// Estimated seconds.
     pub seconds: f64,
+    /// Seconds that one core would compute for all who take part, estimated.
+    pub core_seconds: f64,
+    /// Where its time goes.
+    #[serde(skip)]
+    pub(crate) time: StageTime,
     /// What it tells, and to whom.
     pub tells: Vec<Tells>,
 }
@@ -138,6 +159,9 @@ pub struct Plan {
     /// needs; empty where they fit, or have to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub spool: Vec<SpoolPasses>,
+    /// What the run costs, where prices are given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bill: Option<Bill>,
     /// What the numbers rest on.
     pub assumptions: BTreeMap<String, String>,
 }
@@ -351,6 +375,7 @@ fn plan_built(
         public_effect,
         stages: estimator.stages,
         spool: Vec::new(),
+        bill: None,
         assumptions,
     })
 }
@@ -491,11 +516,14 @@ fn portable(speeds: Speeds) -> String {
 
 impl PlanStage {
     fn new(study: &Study, stage: &impl Stage, link: Link, speeds: Speeds) -> Result<Self, Error> {
-        let Estimate { cost, and_gates, round_trips: rounds, seconds } = stage.estimate(link, speeds)?;
+        let estimate = stage.estimate(link, speeds)?;
+        let seconds = estimate.seconds();
+        let Estimate { cost, and_gates, round_trips: rounds, core_s: core_seconds, time } = estimate;
         let names = study.everybody().into_iter().map(|(name, _)| name.to_owned());
         let bytes_sent = names.zip(cost.sent).collect();
         let (name, tells) = (stage.name().to_owned(), stage.tells());
-        Ok(Self { name, and_gates, ots: cost.ots, bytes_sent, rounds, seconds, tells })
+        let ots = cost.ots;
+        Ok(Self { name, and_gates, ots, bytes_sent, rounds, seconds, core_seconds, time, tells })
     }
 }
 

@@ -8,6 +8,7 @@ use base::free_address;
 use common::parties::{PartyFile, make_key};
 use common::{ALIGNED, CLINICS, DISTRICTS, cases, total, write_clinics};
 use data::generate::{FileFormat, LiftOptions, lift};
+use job::plan::{BillTerms, plan_priced};
 use job::prepare::Opened;
 use job::run::{Event, Watch, run, run_parts};
 use privacy::ledger::{Ledger, PUBLIC};
@@ -548,4 +549,32 @@ fn three_parties_see_one_number_that_nobody_knows_the_noise_of() {
     }
     let again: Vec<RunReport> = all(&parties, |_| Watch::none()).into_iter().map(Result::unwrap).collect();
     assert!(again.iter().all(|report| report.stored));
+}
+
+/// What a bill pays for are the bytes that a run says: rows are aligned, so that all sizes are known before.
+#[test]
+fn a_bill_has_the_bytes_that_a_run_says() {
+    let edit = |text: String| text.replace("\"auto\"", "\"softspoken:4\"");
+    let (folder, parties) =
+        clinics(&|s| edit(s).replace("circuit = \"softspoken:4\"", "circuit = \"small\""));
+    let reports: Vec<RunReport> = all(&parties, |_| Watch::none()).into_iter().map(Result::unwrap).collect();
+    let (file, _) = study::StudyFile::read(&folder.path().join("study.toml")).unwrap();
+    let list = study::prices::PriceList::parse("prices.toml", include_str!("../../../docs/prices-2026.toml"));
+    let prices = list.unwrap();
+    let terms = BillTerms { prices: &prices, between: study::prices::BytePath::Zones };
+    let link = job::plan::Link { bits_per_s: 1e9, round_trip_s: 1e-3 };
+    let assumed = job::plan::Assumed { rows: [DISTRICTS as u64; 2], mean: 0.01 };
+    let plan = plan_priced(&file, &assumed, link, job::plan::Speeds::default(), &terms).unwrap();
+    let said = |name: &str| {
+        let own = |(i, report): (usize, &RunReport)| {
+            report.stages.iter().find(|stage| stage.name == name).map_or(0, |stage| stage.bytes_sent[i])
+        };
+        reports.iter().enumerate().map(own).sum::<u64>()
+    };
+    let bill = plan.bill.unwrap();
+    assert!(said("match") > 0 && said("compute") > 0 && said("release") > 0);
+    for stage in &bill.stages {
+        assert_eq!(stage.bytes, said(&stage.name), "{}", stage.name);
+    }
+    assert_eq!(bill.total.bytes, bill.stages.iter().map(|stage| stage.bytes).sum::<u64>());
 }

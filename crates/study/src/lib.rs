@@ -11,6 +11,7 @@ mod matching;
 mod parse;
 pub mod party;
 pub mod phone;
+pub mod prices;
 pub mod reader;
 pub mod salt;
 mod servers;

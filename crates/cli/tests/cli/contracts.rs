@@ -269,3 +269,55 @@ fn completions_and_help_know_every_command() {
     assert!(tacit(["--version"]).fine().stdout.starts_with("tacit "));
     assert_eq!(tacit(["frobnicate"]).code, 2);
 }
+
+#[test]
+fn a_plan_with_prices_says_hours_machines_and_dollars() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let (study, list) = (format!("{root}/examples/lift.toml"), format!("{root}/docs/prices-2026.toml"));
+    let words = ["plan", &study, "--rows", "500M", "--cores", "40", "--prices", &list];
+    let plan = |more: &[&str]| tacit(words.iter().chain(more).copied());
+    let said = plan(&["--json"]).fine().json();
+    let bill = &said["bill"];
+    assert_eq!((&bill["between"], &bill["machines"]), (&"zones".into(), &2.into()));
+    assert_eq!(bill["prices"]["date"], "2026-11-26");
+    numbers(&bill["total"], &["hours", "core_hours", "paid_core_hours", "bytes"]);
+    let dollars = bill["total"]["usd"].as_array().unwrap();
+    let places: Vec<_> = dollars.iter().map(|usd| usd["between"].as_str().unwrap()).collect();
+    assert_eq!(places, ["zone", "zones", "internet"]);
+    dollars.iter().for_each(|usd| numbers(usd, &["on_demand", "spot", "least"]));
+    let sent: u64 = said["stages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|stage| stage["bytes_sent"].as_object().unwrap().values().filter_map(Value::as_u64))
+        .sum();
+    assert_eq!(bill["total"]["bytes"], sent);
+    let kinds = bill["ots"].as_array().unwrap();
+    assert_eq!((kinds.len(), &kinds[0]["cheapest"]), (4, &true.into()));
+    kinds.iter().for_each(|kind| numbers(kind, &["hours", "bytes"]));
+    // Over the internet the fewest bytes are the cheapest.
+    let text = plan(&["--between", "internet"]).fine().stdout;
+    for part in [
+        "what it costs, by prices of 2026-11-26:",
+        "machines   2 machines of each party",
+        "dollars    between zones: ",
+        "on demand if no core were held idle",
+        "cheapest   over the internet: ferret; a study has it that says ot = \"ferret\" under [compute]",
+        "assumed    ot: ferret, the cheapest over the internet; a run chooses by the link alone",
+        "assumed    reading: ",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    // Without prices nothing changes, and nobody is told a place for nothing.
+    let plain = tacit(["plan", &study, "--rows", "10k", "--json"]).fine().json();
+    assert!(plain["bill"].is_null() && plain["stages"][0]["core_seconds"].is_number());
+    tacit(["plan", &study, "--rows", "10k", "--between", "zone"]).failed(2, &["--prices"]);
+    plan(&["--between", "moon"]).failed(2, &["use zone, zones or internet"]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("prices.toml");
+    std::fs::write(&file, read(Path::new(&list)).replace("= 0.0513", "= \"cheap\"")).unwrap();
+    let bad = ["plan", &study, "--rows", "10k", "--prices", file.to_str().unwrap(), "--json"];
+    tacit(bad).failed(2, &["prices.toml, line", "core_hour_usd is \"cheap\"", "a decimal number"]);
+    std::fs::remove_file(&file).unwrap();
+    tacit(bad).failed(2, &["cannot open", "prices.toml"]);
+}

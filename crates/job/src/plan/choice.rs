@@ -52,7 +52,7 @@ pub(super) fn choices(
         choices.push(Choice {
             engine: engines.name().to_owned(),
             settings: engines.settings(),
-            seconds: stages.iter().flatten().map(|estimate| estimate.seconds).sum(),
+            seconds: stages.iter().flatten().map(|estimate| estimate.seconds()).sum(),
             bytes: stages.iter().flatten().map(|estimate| estimate.cost.bytes()).sum(),
             needs,
             recommended: false,

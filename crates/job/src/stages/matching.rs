@@ -3,7 +3,7 @@
 
 use super::columns::LayoutPulses;
 use super::{Stage, Tells};
-use crate::engines::{Estimate, StudyEngine, row_source};
+use crate::engines::{Estimate, StageTime, StudyEngine, row_source};
 use crate::plan::{Link, Speeds};
 use crate::prepare::Built;
 use crate::run::join::{Payloads, column_layouts};
@@ -18,6 +18,10 @@ use net::Session;
 use privacy::dummies;
 use report::{Disclosure, MatchCount};
 use study::Study;
+
+/// What of a match's work for its products one core does alone, whatever there are: what is neither a product
+/// nor a hash to the group (`docs/protocols/pid.md`, measured by `perf record`).
+const ALONE: f64 = 0.09;
 
 /// The match of a study.
 pub(crate) struct MatchStage<'a> {
@@ -168,13 +172,19 @@ impl Stage for MatchStage<'_> {
     fn estimate(&self, link: Link, speeds: Speeds) -> Result<Estimate, Error> {
         let dearest = self.dearest()?;
         let cost = self.price(&dearest.sizes)?;
-        // Transfers of a join are made as those of `gmw` are.
-        let work = (dearest.multiplications as f64 / speeds.multiplications_per_s + dearest.encryption_s)
-            / speeds.cores
-            + cost.ots as f64 / speeds.ots_per_s;
+        let products = dearest.multiplications as f64 / speeds.multiplications_per_s;
+        // Transfers of a join are made as those of `gmw` are, by one pair of cores.
+        let transfers = cost.ots as f64 / speeds.ots_per_s;
+        let core_s = products * self.study.parties.len() as f64 + dearest.encryption_s + 2.0 * transfers;
         // Chunks are exchanged in lock step, a few on the way at once; some messages wait for each other.
-        let seconds = link.seconds(&cost).max(work) + dearest.waits * link.round_trip_s;
-        Ok(Estimate { and_gates: cost.and_gates, round_trips: cost.rounds, seconds, cost })
+        let time = StageTime {
+            computing_s: products * (ALONE + (1.0 - ALONE) / speeds.cores)
+                + dearest.encryption_s / speeds.cores
+                + transfers,
+            sending_s: link.seconds(&cost),
+            waiting_s: dearest.waits * link.round_trip_s,
+        };
+        Ok(Estimate { and_gates: cost.and_gates, round_trips: cost.rounds, core_s, time, cost })
     }
 
     fn tells(&self) -> Vec<Tells> {

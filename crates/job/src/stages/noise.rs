@@ -2,7 +2,7 @@
 //! group sizes were published. Other engines draw noise with a release and have no such stage.
 
 use super::Stage;
-use crate::engines::{Estimate, StudyEngine};
+use crate::engines::{Estimate, StageTime, StudyEngine};
 use crate::plan::{Link, Speeds};
 use crate::stages::release::ScaledReleases;
 use base::{Cost, Error};
@@ -57,7 +57,8 @@ impl Stage for NoiseStage {
     fn estimate(&self, link: Link, _speeds: Speeds) -> Result<Estimate, Error> {
         let StagePrice { cost, and_gates, trips } = self.draw.price();
         let round_trips = trips.div_ceil(2);
-        let seconds = link.seconds(&cost) + round_trips as f64 * link.round_trip_s;
-        Ok(Estimate { cost, and_gates, round_trips, seconds })
+        let waiting_s = round_trips as f64 * link.round_trip_s;
+        let time = StageTime { computing_s: 0.0, sending_s: link.seconds(&cost), waiting_s };
+        Ok(Estimate { cost, and_gates, round_trips, core_s: 0.0, time })
     }
 }

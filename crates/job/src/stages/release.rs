@@ -6,7 +6,7 @@
 //! come after the release to their viewer.
 
 use super::{Stage, Tells};
-use crate::engines::{Estimate, StudyEngine};
+use crate::engines::{Estimate, StageTime, StudyEngine};
 use crate::plan::{Link, Speeds};
 use crate::prepare::Built;
 use crate::run::agree::number_id;
@@ -261,8 +261,13 @@ impl Stage for ReleaseStage<'_> {
             cost += &all;
         }
         let work = cost.and_gates as f64 / speeds.and_per_s;
-        let seconds = link.seconds(&cost).max(work) + round_trips as f64 * link.round_trip_s;
-        Ok(Estimate { cost, and_gates, round_trips, seconds })
+        let time = StageTime {
+            computing_s: work,
+            sending_s: link.seconds(&cost),
+            waiting_s: round_trips as f64 * link.round_trip_s,
+        };
+        // By a pair of cores.
+        Ok(Estimate { cost, and_gates, round_trips, core_s: 2.0 * work, time })
     }
 
     fn tells(&self) -> Vec<Tells> {
