@@ -82,8 +82,8 @@ const RING4_ON_TWO_CORES: [f64; 2] = [365e6, 230e6];
 /// Group operations per second and core, of the portable code and with vector instructions for them.
 const MULTIPLICATIONS: [f64; 2] = [44e3, 330e3];
 
-/// Rows per second and core of a publisher, and of an advertiser: 1 M people each in Parquet, by the processor
-/// time of `tacit check`.
+/// Rows per second and core of a publisher, and of an advertiser: 1 M people each in Parquet, by the
+/// processor time of `tacit check`.
 const ROWS_READ: [f64; 2] = [900e3, 460e3];
 
 /// Bytes of state per second and core: what the same takes longer where `memory` is too little for the rows,
