@@ -2,9 +2,9 @@
 //!
 //! Bytes and core time are those that the stages of the plan state, and what reading rows and laying them
 //! down takes besides. A stage lasts as long as its slowest party computes, where cores compute in such a
-//! share of their time as the list says, or as long as its bytes take, and then waits for answers. Cores are paid for
-//! as long as the run lasts, whether or not a stage can use all of them. Bytes are application bytes: the
-//! headers of TLS and TCP are not in them.
+//! share of their time as the list says, or as long as its bytes take, and then waits for answers. Cores are
+//! paid for as long as the run lasts, whether or not a stage can use all of them. Bytes are application
+//! bytes: the headers of TLS and TCP are not in them.
 
 use super::{Assumed, Link, Plan, Speeds, plan_file};
 use crate::engines::StageTime;
