@@ -7,6 +7,7 @@ use program::{Program, VerifierPolicy};
 use release::rational::{decimal, nano, ratio, shown, to_f64};
 use std::ffi::OsString;
 use study::party::{PartySettings, parse_address, parse_deadline, parse_memory};
+use study::prices::PriceList;
 use study::time::{Clock, Unit, date_of_days, days_of_date};
 use study::{Study, StudyFile, StudyHash, first_difference};
 
@@ -29,7 +30,9 @@ const STUDIES: [&str; 12] = [
     include_str!("../../../examples/program.toml"),
 ];
 
-const PARTIES: [&str; 5] = [
+/// Of one party alone, a list of prices among them.
+const PARTIES: [&str; 6] = [
+    include_str!("../../../docs/prices-2026.toml"),
     include_str!("../../../examples/party-hospitals.toml"),
     include_str!("../../../examples/party-north.toml"),
     include_str!("../../../examples/party-paper.toml"),
@@ -78,6 +81,7 @@ fn study(data: &[u8]) {
 
 fn party(data: &[u8]) {
     let Some(text) = text(data) else { return };
+    let _ = PriceList::parse("prices.toml", text);
     let Ok(settings) = PartySettings::parse("party.toml", text) else { return };
     let _ = settings.clone().complete_node();
     let _ = settings.complete();

@@ -84,7 +84,7 @@ const MULTIPLICATIONS: [f64; 2] = [44e3, 330e3];
 
 /// Rows per second and core of a publisher, and of an advertiser: 1 M people each in Parquet, by the
 /// processor time of `tacit check`.
-const ROWS_READ: [f64; 2] = [900e3, 460e3];
+const ROWS_READ: [f64; 2] = [770e3, 350e3];
 
 /// Bytes of state per second and core: what the same takes longer where `memory` is too little for the rows,
 /// over the bytes that `tacit plan` states for its first three passes.
