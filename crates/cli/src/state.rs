@@ -1,5 +1,6 @@
-//! `tacit state`: whether a place can hold the state of a run.
+//! `tacit state`: whether a place can hold the state of runs, and what is kept there.
 
+mod kept;
 mod probe;
 
 use base::Error;
@@ -14,7 +15,8 @@ use terminal::values::count;
 /// What a run keeps outside its process is sealed: a store sees names, sizes and times.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  tacit state probe /var/lib/tacit/state\n  tacit state probe s3://bucket/tacit \
+    after_help = "Examples:\n  tacit state show party.toml\n  tacit state drop party.toml 1f6b0c6d2a9e4f37\n  \
+                  tacit state probe /var/lib/tacit/state\n  tacit state probe s3://bucket/tacit \
                   --region eu-central-1\n  tacit state probe s3://bucket/tacit --endpoint \
                   https://minio.example.org:9000 --json"
 )]
@@ -42,6 +44,43 @@ pub enum StateAction {
                             reached, or is full.\n\nExample:\n  AWS_ACCESS_KEY_ID=.. \
                             AWS_SECRET_ACCESS_KEY=.. tacit state probe s3://bucket/tacit --size 256M")]
     Probe(PlaceArgs),
+    /// Show the runs that a party's state keeps, and how far each has come
+    ///
+    /// A run that broke off is kept for the time that the party file says (`keep_state`, a week), since it
+    /// last came further: `tacit run` with the same study and unchanged data goes on with it. This only looks:
+    /// a run under way is not disturbed.
+    #[command(after_help = "Example:\n  tacit state show party.toml --json")]
+    Show(ShowArgs),
+    /// Remove runs that a party's state keeps
+    ///
+    /// The next run of that study reads, matches and computes anew. What was charged stays charged, and a
+    /// number that was released stays the same: the ledger keeps that. Without RUN, all runs of this party go,
+    /// after it was asked for with --all.
+    #[command(after_help = "Examples:\n  tacit state drop party.toml 1f6b0c6d2a9e4f37\n  tacit state drop \
+                            party.toml --all")]
+    Drop(DropArgs),
+}
+
+/// Whose state.
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    /// The party file
+    #[arg(value_name = "PARTY")]
+    pub party: PathBuf,
+}
+
+/// What goes.
+#[derive(Debug, Args)]
+pub struct DropArgs {
+    /// The party file
+    #[arg(value_name = "PARTY")]
+    pub party: PathBuf,
+    /// Runs, as `tacit state show` names them
+    #[arg(value_name = "RUN", conflicts_with = "all")]
+    pub runs: Vec<String>,
+    /// All runs of this party
+    #[arg(long)]
+    pub all: bool,
 }
 
 /// A place, and how it is probed.
@@ -67,10 +106,12 @@ pub struct PlaceArgs {
 /// # Errors
 /// When it does not do, or cannot be reached.
 pub fn run(args: &StateArgs) -> Result<(), Error> {
-    let StateAction::Probe(place) = &args.action;
-    let measured = probe::measure(place)?;
-    if args.json {
-        return output::print_json(&measured);
+    match &args.action {
+        StateAction::Probe(place) => {
+            let measured = probe::measure(place)?;
+            if args.json { output::print_json(&measured) } else { output::print(&measured.to_string()) }
+        }
+        StateAction::Show(show) => kept::show(&show.party, args.json),
+        StateAction::Drop(dropped) => kept::remove(dropped, args.json),
     }
-    output::print(&measured.to_string())
 }

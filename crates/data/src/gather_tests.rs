@@ -5,6 +5,7 @@ use crate::{InputReport, RecentBlocks, RowShape, RowStore, read_rows};
 use base::{Error, PartyId, Seed};
 use std::fmt::Write;
 use std::path::Path;
+use std::time::Duration;
 use store::{RunState, StateKey, StateStore, StoreOptions};
 use study::Study;
 
@@ -28,7 +29,7 @@ fn store(folder: &Path) -> StateStore {
 }
 
 fn room(folder: &Path) -> SpoolRoom<'_> {
-    SpoolRoom::new(TIGHT, || RunState::begin(store(folder), &StateKey::fresh(), "somebody"))
+    SpoolRoom::new(TIGHT, || RunState::begin(store(folder), &StateKey::fresh(), "somebody", Duration::MAX))
 }
 
 type ReadRows = Result<(RowStore, InputReport), Error>;

@@ -39,9 +39,9 @@ pub use keys::{IdentifierReport, StepReport, plain_text};
 pub use program::ProgramRows;
 pub use publisher::PublisherRows;
 pub use report::InputReport;
-pub use row_store::{RecentBlocks, RowStore};
+pub use row_store::{KeptRows, RecentBlocks, RowStore};
 pub use rows::{RowShape, Rows};
-pub use source::{DataLocation, FILES, input_bytes};
+pub use source::{DataLocation, FILES, input_bytes, input_version};
 pub use tag::{RowsHash, RowsTag};
 
 use base::{Error, PartyId};

@@ -29,6 +29,16 @@ enum Held {
     Spool(RowSpool),
 }
 
+/// Where rows in sealed blocks lie, for a process that comes later.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct KeptRows {
+    /// The folder of the blocks in the store.
+    pub folder: String,
+    /// What tells each block from any other object of its name, and its number of rows.
+    blocks: Vec<([u8; 32], u64)>,
+    groups: Option<[u64; 2]>,
+}
+
 /// Rows in sealed blocks.
 pub(crate) struct RowSpool {
     state: Arc<RunState>,
@@ -89,6 +99,25 @@ impl From<Arc<Rows>> for RowStore {
 impl RowStore {
     pub(crate) fn spooled(spool: RowSpool, groups: Option<[u64; 2]>) -> Self {
         Self { rows: spool.len(), groups, held: Held::Spool(spool) }
+    }
+
+    /// Rows that an earlier process laid down in the state of a run.
+    #[must_use]
+    pub fn reopened(state: Arc<RunState>, shape: RowShape, kept: &KeptRows) -> Self {
+        let mut spool = RowSpool { state, shape, folder: kept.folder.clone(), blocks: Vec::new() };
+        for (id, rows) in &kept.blocks {
+            let (name, first) = (spool.next_name(), spool.len());
+            spool.blocks.push(Block { name, id: ObjectId(*id), first, rows: *rows });
+        }
+        Self::spooled(spool, kept.groups)
+    }
+
+    /// Where they lie, for [`Self::reopened`]; none of rows in memory.
+    #[must_use]
+    pub fn kept(&self) -> Option<KeptRows> {
+        let Held::Spool(spool) = &self.held else { return None };
+        let blocks = spool.blocks.iter().map(|block| (block.id.0, block.rows)).collect();
+        Some(KeptRows { folder: spool.folder.clone(), blocks, groups: self.groups })
     }
 
     /// How many rows there are.
@@ -214,13 +243,17 @@ impl RowSpool {
         self.blocks.last().map_or(0, |block| block.first + block.rows)
     }
 
+    fn next_name(&self) -> String {
+        format!("{}/{:08}", self.folder, self.blocks.len())
+    }
+
     /// Seals further rows as a block. They have one identifier each.
     pub fn push(&mut self, rows: &Rows) -> Result<(), Error> {
         let keys = rows.identifiers();
         if keys.is_empty() {
             return Ok(());
         }
-        let name = format!("{}/{:08}", self.folder, self.blocks.len());
+        let name = self.next_name();
         let mut writer = self.state.sealed().writer(&name, ChunkSize::Large)?;
         let mut bytes = Vec::new();
         for row in 0..keys.len() {

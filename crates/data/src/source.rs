@@ -5,6 +5,7 @@ use crate::input::InputFile;
 use base::Error;
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use store::{InputObject, InputStore, StoreOptions, is_url};
 
@@ -105,6 +106,19 @@ impl InputItem {
         })
     }
 
+    /// What changes when it is written again.
+    fn version(&self) -> Result<Vec<u8>, Error> {
+        match self {
+            Self::File(path) => {
+                let metadata =
+                    path.metadata().map_err(|e| Error::io(format!("cannot read {}", path.display()), &e))?;
+                let numbers = [metadata.ctime(), metadata.ctime_nsec(), metadata.ino() as i64];
+                Ok(numbers.map(i64::to_le_bytes).concat())
+            }
+            Self::Object(object) => Ok(object.version().as_bytes().to_vec()),
+        }
+    }
+
     /// Opens a file or object that is not empty.
     pub fn open(self) -> Result<(InputFile, DataFormat), Error> {
         let name = self.name();
@@ -133,6 +147,25 @@ impl InputItem {
 /// When there is none, there are too many, or one cannot be examined.
 pub fn input_bytes(data: DataLocation<'_>) -> Result<u64, Error> {
     files(data)?.iter().map(|item| item.size().map(|(bytes, _)| bytes)).sum()
+}
+
+/// Names the files or objects of `data` as they lie there now, without reading them: by names, sizes, and when
+/// each was changed or what its store calls this version of it. Files that were written again have another
+/// name, whatever is in them.
+///
+/// # Errors
+/// As [`input_bytes`].
+pub fn input_version(data: DataLocation<'_>) -> Result<[u8; 32], Error> {
+    let mut hash = blake3::Hasher::new_derive_key("tacit 2026-12 version of input v1");
+    let mut field = |bytes: &[u8]| {
+        hash.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
+    };
+    for item in files(data)? {
+        field(item.name().as_bytes());
+        field(&item.size()?.0.to_le_bytes());
+        field(&item.version()?);
+    }
+    Ok(*hash.finalize().as_bytes())
 }
 
 /// About how many bytes the text is that `data` names: packed files and Parquet hold several times as much as

@@ -2,10 +2,11 @@
 
 mod parts;
 
+use crate::kept::KeptColumns;
 use crate::memory::LayingMemory;
 use crate::prepare::Built;
 use base::{Error, PartyId};
-use data::{AdvertiserRows, ProgramRows, PublisherRows, RecentBlocks, RowStore, Rows, shown};
+use data::{AdvertiserRows, ProgramRows, PublisherRows, RecentBlocks, RowShape, RowStore, Rows, shown};
 use matching::MatchSpine;
 use parts::{LoadedPart, SpineParts};
 use program::{Holder, Program, ValueType};
@@ -69,6 +70,28 @@ impl Aligned {
     ) -> Result<Self, Error> {
         let parts = SpineParts::lay_out(&rows, spine, (lanes, memory), dealt)?;
         Ok(Self { rows, places: SpinePlaces::ByParts(Box::new(parts)), recent: RecentBlocks::default() })
+    }
+
+    /// Rows whose columns an earlier process laid out.
+    ///
+    /// # Errors
+    /// When rows are in memory, or this party's state cannot be read.
+    pub(crate) fn reopened(rows: Arc<RowStore>, columns: &KeptColumns) -> Result<Self, Error> {
+        let parts = SpineParts::reopened(&rows, columns)?;
+        Ok(Self { rows, places: SpinePlaces::ByParts(Box::new(parts)), recent: RecentBlocks::default() })
+    }
+
+    /// Where columns lie, which stay from now on; none of rows in memory.
+    pub(crate) fn kept(&self) -> Option<KeptColumns> {
+        match &self.places {
+            SpinePlaces::AtHand(_) => None,
+            SpinePlaces::ByParts(parts) => Some(parts.keep()),
+        }
+    }
+
+    /// For how many workers at once `memory` does, of columns that lie so.
+    pub(crate) fn lanes(columns: &KeptColumns, shape: &RowShape, memory: LayingMemory) -> u32 {
+        SpineParts::lanes(columns, shape, memory)
     }
 
     /// The identifier of a row of the spine, if this party has it.

@@ -8,6 +8,7 @@ mod course;
 pub mod engines;
 pub mod export;
 mod interpret;
+pub mod kept;
 pub mod memory;
 pub mod plan;
 pub mod prepare;

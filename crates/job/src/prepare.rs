@@ -2,6 +2,7 @@
 //! known.
 
 use crate::engines::StudyEngine;
+use crate::kept::{self, KeptFound, KeptRun};
 use crate::memory::{self, MatchNeeds};
 use crate::spool::{RowsKnown, check_room, spool_room, state_warning};
 use base::{Error, PartyId, Roster, limits};
@@ -139,6 +140,8 @@ pub struct Checked {
     pub fellows: Vec<String>,
     /// What the data look like, to be kept when the parties have agreed to begin; likewise.
     pub likeness: Option<crate::budget::Likeness>,
+    /// The version of the input, where rows may lie in state and a run goes on from there.
+    pub(crate) input_version: Option<Bytes32>,
     /// What [`Checked::data_tag`] found.
     tagged: OnceLock<Bytes32>,
 }
@@ -155,6 +158,11 @@ impl Checked {
         let keys: Vec<&str> = self.study.parties.iter().map(|member| member.key.as_str()).collect();
         let tag = ledger.data_tag(self.hash.as_bytes(), &keys, &self.rows)?;
         Ok(*self.tagged.get_or_init(|| tag))
+    }
+
+    /// The same is known already, from an earlier run on these rows.
+    pub(crate) fn know_tag(&self, tag: Bytes32) {
+        self.tagged.get_or_init(|| tag);
     }
 
     /// Whether a run of it charges something to the budget of this party's data, or records what it sees
@@ -198,9 +206,18 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
         built.push((run, StudyEngine::of(run, &checked.program)?, checked));
     }
     let Some((first, ..)) = built.first() else { return Err(Error::misuse("a member takes part in a run")) };
-    let room = spool_room(party, first, built.len())?;
     let data = DataLocation { path: &party.data, store: &party.store };
-    let (rows, inputs) = read_rows(data, first, place(first, party), room.as_ref())?;
+    let goes_on = party.state.is_some() && built.len() == 1 && kept::goes_on(first);
+    let input_version = goes_on.then(|| data::input_version(data)).transpose()?;
+    let found = input_version.map(|version| KeptRun::find(party, first, &version)).transpose()?;
+    let other_input = matches!(found, Some(KeptFound::OtherInput));
+    let (rows, inputs) = match &found {
+        Some(KeptFound::Run(run)) => run.rows(first, place(first, party))?,
+        _ => {
+            let room = spool_room(party, first, built.len())?;
+            read_rows(data, first, place(first, party), room.as_ref())?
+        }
+    };
     let needs = match built.first() {
         Some((run, engine, built)) => MatchNeeds::of((*run, built), engine, place(run, party), rows.len())?,
         None => MatchNeeds::default(),
@@ -213,7 +230,12 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
         check_room(party, first, place(first, party), &rows, RowsKnown::Read(needs.scratch))?;
     }
     let warnings = [work_warning(party, first), state_warning(party, first, built.len())];
-    let warnings: Vec<String> = warnings.into_iter().flatten().collect();
+    let other_input = other_input.then(|| {
+        "`state` keeps a run of this study that broke off, and the input was changed since: this run begins \
+         anew, and takes that one's place"
+            .to_owned()
+    });
+    let warnings: Vec<String> = warnings.into_iter().flatten().chain(other_input).collect();
     let runs = built.iter().map(|(run, ..)| *run);
     let mut small: Vec<String> = Vec::new();
     for run in runs {
@@ -237,6 +259,7 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
         notes: Vec::new(),
         fellows: Vec::new(),
         likeness: None,
+        input_version,
         tagged: OnceLock::new(),
     };
     Ok(built.into_iter().map(checked).collect())

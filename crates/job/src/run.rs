@@ -22,11 +22,12 @@ mod server;
 mod spine;
 
 use crate::budget;
+use crate::kept::RunLog;
 use crate::memory;
 use crate::prepare::{self, Checked, Opened};
 use crate::spool::held_rows;
 use crate::workers::{self, WorkerCommand};
-use base::{Error, PartyId, Seed};
+use base::{Error, Fault, PartyId, Seed};
 use net::connect::{Meet, Meeting, Status};
 use net::identity::{Identity, KeyFingerprint};
 use net::{Farewell, RowProgress};
@@ -161,12 +162,7 @@ pub fn run_parts(party: &PartySetup, opened: &Opened, watch: &Watch) -> Result<V
         let watch = if several { watch.of_part(&with) } else { watch.clone() };
         ready.push((with, checked, places, watch));
     }
-    let one = |checked: &Checked, places, watch: &Watch| {
-        let meeting = meet(party, checked, places, watch)?;
-        let (mut run, workers) = OwnerRun::new(party, checked, ledger.clone(), watch, meeting)?;
-        let report = run.run(workers);
-        Ok::<_, Error>((report, run.answer.report))
-    };
+    let one = |checked: &Checked, places, watch: &Watch| go_on(party, checked, &ledger, places, watch);
     let one = &one;
     Ok(std::thread::scope(|scope| {
         let start = |(with, checked, places, watch): (String, Checked, Places, Watch)| {
@@ -181,6 +177,63 @@ pub fn run_parts(party: &PartySetup, opened: &Opened, watch: &Watch) -> Result<V
         };
         threads.into_iter().map(join).collect()
     }))
+}
+
+/// How often a run meets the other party again, where it has come no further meanwhile.
+const MEETINGS: u32 = 4;
+
+/// This party's run and its report, and its own answer where it broke off. A run that keeps what it has done
+/// meets the other party again where the connection broke, and goes on.
+fn go_on(
+    party: &PartySetup,
+    checked: &Checked,
+    ledger: &Arc<Mutex<Ledger>>,
+    places: Places,
+    watch: &Watch,
+) -> Result<(Result<RunReport, Error>, Option<RunReport>), Error> {
+    let locked = || ledger.lock().map_err(|_| Error::misuse("the ledger's lock is broken"));
+    let mut kept = RunLog::lead(party, checked, &*locked()?)?;
+    if let Some(text) = kept.as_ref().and_then(RunLog::resumed) {
+        (watch.events)(Event::Note(text));
+    }
+    let leaves = |error: Error, kept: &Option<RunLog>| match kept.as_ref().filter(|log| !log.fenced) {
+        Some(log) => error.leaving_too(&format!(
+            "What was done is kept in {}, for {} days: run again, with the same study and the same data, and \
+             it goes on",
+            log.place(),
+            party.keep_state.as_secs() / 86_400
+        )),
+        None => error,
+    };
+    let (mut done, mut in_vain) = (None, 0);
+    loop {
+        let meeting = meet(party, checked, places.clone(), watch).map_err(|error| leaves(error, &kept))?;
+        let (mut run, workers) =
+            OwnerRun::new(party, checked, ledger.clone(), watch, (kept.as_mut(), meeting))?;
+        let report = run.run(workers);
+        let answer = run.answer.report;
+        let error = match (report, kept.take()) {
+            (report, None) => return Ok((report, answer)),
+            (Ok(report), Some(log)) => {
+                log.done();
+                return Ok((Ok(report), answer));
+            }
+            (Err(error), Some(log)) => {
+                let now = Some(log.progress());
+                in_vain = if now == done { in_vain + 1 } else { 0 };
+                done = now;
+                let ends = log.gave_up || log.fenced || in_vain == MEETINGS;
+                kept = Some(log);
+                if ends || !matches!(error.kind(), Fault::Channel(_)) {
+                    return Ok((Err(leaves(error, &kept)), answer));
+                }
+                error
+            }
+        };
+        (watch.events)(Event::Note(format!(
+            "{error}: what is done is kept, and this party waits for the other one to go on"
+        )));
+    }
 }
 
 /// What this party runs, and its ledger: everything that it can refuse before anybody is met. The others hear

@@ -106,14 +106,14 @@ pub(crate) fn spool_room<'a>(
     }
     let begin = move || {
         memory::check(party, [0; 2])?;
-        RunState::begin(store.clone(), &StateKey::beside(&party.ledger)?, &party.as_party)
+        RunState::begin(store.clone(), &StateKey::beside(&party.ledger)?, &party.as_party, party.keep_state)
     };
     let shares = MemoryShares::of(party.memory, 0);
     Ok(Some(SpoolRoom::new(shares.reading, begin).always(party.spool)))
 }
 
 /// Whether rows of a study can be outside memory.
-fn spools(party: &PartySetup, study: &Study, runs: usize) -> bool {
+pub(crate) fn spools(party: &PartySetup, study: &Study, runs: usize) -> bool {
     let at_hand = party.spine.is_some() || party.keep_spine.is_some();
     study_spools(study) && !at_hand && runs == 1
 }

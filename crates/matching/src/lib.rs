@@ -49,7 +49,7 @@ pub use payload::{
     JoinedPart, JoinedShares, PayloadLayout, PayloadSource, PayloadTable, PayloadTaker, ShareRing,
     TableField, ValidEntries,
 };
-pub use pid::{PrivateId, is_cut, other_rows};
+pub use pid::{PrivateId, forget, is_cut, other_rows};
 pub use places::OwnPlaces;
 pub use ps3i::InnerJoin;
 pub use salted_key::SaltedKey;

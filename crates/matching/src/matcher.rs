@@ -360,6 +360,9 @@ pub struct MatchOptions {
     /// success and when the peer deviates. Both parties must have kept theirs, else both begin afresh. It
     /// holds the keys of the run, and 96 bytes per row.
     pub resume: Option<PathBuf>,
+    /// Whether that folder stays after success: whoever matches calls [`crate::forget`] once what came of it
+    /// is kept at both parties, and until then the match can be brought to its end again.
+    pub stays: bool,
     /// Asked where this party has its half of a match that was cut and the other party says that it has not:
     /// a match begins afresh then, with the same dummies.
     pub afresh: Option<RestartPermit>,
@@ -406,6 +409,7 @@ impl Default for MatchOptions {
             memory: None,
             scratch: None,
             resume: None,
+            stays: false,
             afresh: None,
             blank: None,
             lists: None,

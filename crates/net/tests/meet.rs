@@ -349,20 +349,20 @@ fn hello(version: u16, kind: u8) -> Vec<u8> {
 fn another_format_version_is_told_apart() {
     let listening = listen(ChannelSecurity::Tcp, 1, |m| m);
     let mut stream = TcpStream::connect(listening.at).unwrap();
-    stream.write_all(&hello(7, 1)).unwrap();
+    stream.write_all(&hello(8, 1)).unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
-    assert_eq!(answer[..10], *b"TACIT/ch\x06\x00", "the answer says which version is spoken here");
+    assert_eq!(answer[..10], *b"TACIT/ch\x07\x00", "the answer says which version is spoken here");
     let words = "install the same release of tacit on both sides";
     assert_eq!(
         text(listening.join()),
-        format!("{AT_HOSPITALS}registry speaks version 7 of the wire format, this side version 6; {words}")
+        format!("{AT_HOSPITALS}registry speaks version 8 of the wire format, this side version 7; {words}")
     );
     let answer = hello(9, 1).leak();
     let newer = server(answer);
     assert_eq!(
         text(meet(REGISTRY, Rendezvous::Dial(newer), ChannelSecurity::Tcp).meet(1)),
-        format!("{AT_REGISTRY}hospitals speaks version 9 of the wire format, this side version 6; {words}")
+        format!("{AT_REGISTRY}hospitals speaks version 9 of the wire format, this side version 7; {words}")
     );
 }
 

@@ -472,6 +472,9 @@ pub struct Disclosure {
     /// What this party alone counted in the match.
     #[serde(default)]
     pub counts: Vec<MatchCount>,
+    /// Whether an earlier process of this run had read and matched the rows, so that nothing was matched now.
+    #[serde(default)]
+    pub resumed: bool,
     /// Whether the rows lie on the kept spine of an earlier match, so that nothing was matched now.
     #[serde(default)]
     pub kept_spine: bool,
@@ -516,6 +519,9 @@ pub struct MatchCount {
 pub struct WorkersInfo {
     /// Units of rows.
     pub units: u64,
+    /// Those of them that an earlier process of this run had computed.
+    #[serde(default)]
+    pub resumed: u64,
     /// Whether workers were processes of their own; else threads of this one.
     pub processes: bool,
     /// The largest resident memory of each worker's process, in bytes.

@@ -60,6 +60,9 @@ pub fn terminal(report: &RunReport) -> String {
         let failed = wording::failed_units(&workers.failed);
         line(&mut out, &format!("  workers   {failed}; these units alone were computed again"));
     }
+    if let Some(resumed) = wording::resumed(report) {
+        paragraph(&mut out, "  ", &resumed);
+    }
     privacy_lines(&mut out, report);
     paragraph(&mut out, "  ", &format!("Learned besides: {}", besides(report)));
     for server in report.servers.iter().flat_map(|servers| &servers.members) {

@@ -181,9 +181,10 @@ pub fn hidden(disclosed: &Disclosure) -> Option<String> {
         except.push("the published group sizes".to_owned());
     }
     let except = if except.is_empty() { String::new() } else { format!(", except {}", except.join(", ")) };
-    let when = match disclosed.kept_spine {
-        true => "when the spine was made",
-        false => "by this match",
+    let when = match (disclosed.kept_spine, disclosed.resumed) {
+        (true, _) => "when the spine was made",
+        (false, true) => "when the rows were matched, before this run broke off",
+        (false, false) => "by this match",
     };
     Some(format!(
         "The sizes that were disclosed ({}) have made-up rows in them, a secret number by each party. These \
@@ -679,6 +680,21 @@ pub fn shortened(text: &str, most: usize) -> String {
     let mut short: String = text.chars().take(most.saturating_sub(2)).collect();
     short.push_str("..");
     short
+}
+
+/// What was there from an earlier process of this run, where it went on.
+pub fn resumed(report: &RunReport) -> Option<String> {
+    if !report.disclosed.resumed {
+        return None;
+    }
+    let units = report.workers.as_ref().map(|workers| (workers.resumed, workers.units));
+    let computed = units.filter(|(resumed, _)| *resumed > 0);
+    let computed = computed.map(|(resumed, of)| format!("; {resumed} of {of} units were computed before"));
+    Some(format!(
+        "This run went on with one that broke off: its rows were read and matched before, and stages tell what \
+         came after{}.",
+        computed.unwrap_or_default()
+    ))
 }
 
 /// Attempts that failed, by cause.

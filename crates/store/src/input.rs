@@ -160,6 +160,13 @@ impl InputObject {
         &self.listed.place
     }
 
+    /// What its store calls this version of it: the ETag, or when it was written.
+    #[must_use]
+    pub fn version(&self) -> String {
+        let meta = &self.listed.meta;
+        meta.e_tag.clone().unwrap_or_else(|| meta.last_modified.to_rfc3339())
+    }
+
     /// Its bytes when it was listed.
     #[must_use]
     pub fn size(&self) -> u64 {

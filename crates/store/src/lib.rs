@@ -38,7 +38,7 @@ pub use input::{InputObject, InputPart, InputStore, is_url};
 pub use key::StateKey;
 pub use log::{LOG_OBJECT_BYTES, LOG_RECORDS, LogLead, LogRecord, SNAPSHOT_EVERY, StateLog};
 pub use object::{OBJECT_PARTS, ObjectWriter, PART_BYTES};
-pub use run_state::{RUNS_FOLDER, RunState};
+pub use run_state::{KeptName, RUNS_FOLDER, RunState, kept_runs};
 pub use runs::{PARTITIONS, PartitionRecords, RUN_MEMORY, RUNS, RecordSize, RunObject, RunReader, RunWriter};
 pub use seal::{ChunkSize, ObjectId, sealed_len};
 pub use sealed::{SealedReader, SealedStore, SealedWriter};

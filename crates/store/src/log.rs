@@ -126,6 +126,19 @@ impl StateLog {
         Err(StoreError::AlreadyExists { place: log.place(log.at.number + 1) })
     }
 
+    /// The records since the last snapshot, that one's first, for who only looks: nothing is written, and
+    /// whoever leads goes on.
+    ///
+    /// # Errors
+    /// When an object is missing or [`StoreError::Damaged`], or the store fails.
+    pub fn look(sealed: SealedStore, folder: &str) -> Result<Vec<LogRecord>, StoreError> {
+        let (at, folder) = (LogPlace::default(), folder.to_owned());
+        let mut log = Self { sealed, folder, at, broken: true, _lock: StoreLock::none() };
+        let mut records = Vec::new();
+        log.read(&mut records)?;
+        Ok(records)
+    }
+
     /// How often somebody has begun to lead, this process included.
     #[must_use]
     pub fn epoch(&self) -> u64 {

@@ -70,6 +70,14 @@ impl SealedStore {
         Ok((seal, len))
     }
 
+    /// What an object holds, of at most [`OBJECT_BYTES`].
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`], [`StoreError::Damaged`]; or when the store fails.
+    pub fn get(&self, name: &str) -> Result<Vec<u8>, StoreError> {
+        self.unseal(name, &self.store.get(name)?)
+    }
+
     /// A writer of an object of any size, which is there when it is finished.
     ///
     /// # Errors

@@ -17,6 +17,7 @@ use net::IpNetwork;
 use release::rational::{Rational, decimal, ratio};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use store::StoreOptions;
 
 pub use bounds::{Period, RunRate};
@@ -96,9 +97,13 @@ pub struct PartySettings {
     /// A folder or bucket (s3://, gs://, az://) for rows that do not fit into --memory, sealed
     #[arg(long, value_name = "PLACE")]
     pub state: Option<String>,
-    /// Rows go there even where they fit, as a measurement asks
-    #[arg(long, hide = true)]
-    pub spool: bool,
+    /// Rows go to --state even where they fit into --memory: then a run of any size goes on after it broke off
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
+          default_missing_value = "true")]
+    pub spool: Option<bool>,
+    /// How long --state keeps a run that broke off, since it last came further: 7d
+    #[arg(long = "keep-state", value_name = "TIME", value_parser = parse_period)]
+    pub keep_state_seconds: Option<u64>,
     /// Who computes.
     #[command(flatten)]
     pub workers: WorkerSettings,
@@ -194,6 +199,8 @@ pub struct PartySetup {
     pub state: Option<String>,
     /// Whether they go there even where they fit.
     pub spool: bool,
+    /// How long a run that broke off is kept there, since it last came further.
+    pub keep_state: Duration,
     /// Who computes.
     pub workers: WorkerSetup,
     /// Where to keep the spine of this run, for later ones of the same parties.
@@ -340,6 +347,8 @@ impl Address {
 
 /// Bytes of memory when neither file nor flag says otherwise.
 pub const MEMORY: u64 = 1 << 30;
+/// How long a run that broke off is kept when neither file nor flag says otherwise.
+pub const KEEP_STATE: Duration = Duration::from_secs(7 * 86_400);
 /// Least memory that can be asked for.
 pub const MEMORY_LEAST: u64 = 64 << 20;
 
@@ -364,6 +373,8 @@ const KEYS: &[FileKey] = &[
     ("lineage", |to, item, _| fill(&mut to.lineage, item.name().map(str::to_owned))),
     ("work", |to, item, home| fill(&mut to.work, path(item, home))),
     ("state", |to, item, home| fill(&mut to.state, place(item, home))),
+    ("spool", |to, item, _| fill(&mut to.spool, item.boolean())),
+    ("keep_state", |to, item, _| fill(&mut to.keep_state_seconds, item.parsed(parse_period))),
     ("keep_spine", |to, item, home| fill(&mut to.keep_spine, path(item, home))),
     ("spine", |to, item, home| fill(&mut to.spine, path(item, home))),
     ("salt", |to, item, home| fill(&mut to.salt, path(item, home))),
@@ -536,7 +547,8 @@ impl PartySettings {
             lineage: self.lineage,
             work: self.work,
             state: self.state,
-            spool: self.spool,
+            spool: self.spool.unwrap_or_default(),
+            keep_state: self.keep_state_seconds.map_or(KEEP_STATE, Duration::from_secs),
             workers: self.workers.complete()?,
             keep_spine: self.keep_spine,
             spine: self.spine,

@@ -6,6 +6,7 @@ mod circuit;
 mod contracts;
 mod files;
 mod generate;
+mod going_on;
 mod governance;
 mod kills;
 mod many;

@@ -111,6 +111,10 @@ impl Running {
         self.killed
     }
 
+    pub fn is_over(&mut self) -> bool {
+        self.child.as_mut().unwrap().try_wait().unwrap().is_some()
+    }
+
     /// Waits until it ends, and kills it where it does not in time.
     pub fn end_until(mut self, until: Instant) {
         while !self.killed && self.child.as_mut().unwrap().try_wait().unwrap().is_none() {

@@ -104,7 +104,7 @@ fn await_workers(coordinator: u32) -> Vec<u32> {
     }
 }
 
-fn signal(process: u32, signal: rustix::process::Signal) {
+pub fn signal(process: u32, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_raw(process as i32).unwrap();
     // It may have ended by itself.
     let _ = rustix::process::kill_process(pid, signal);
@@ -162,8 +162,8 @@ fn a_killed_worker_costs_an_attempt() {
     }
 }
 
-/// Carries connections to a party, and cuts some of those of workers once they have carried so many bytes.
-fn cutting_relay(target: String, cuts: Vec<u64>) -> String {
+/// Carries connections to a party, and cuts those after the first ones once they have carried so many bytes.
+pub fn cutting_relay(target: String, uncut: u64, cuts: Vec<u64>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     std::thread::spawn(move || {
@@ -172,8 +172,7 @@ fn cutting_relay(target: String, cuts: Vec<u64>) -> String {
             // Nobody is there yet: who comes here comes again.
             let Ok(to) = TcpStream::connect(&target) else { continue };
             carried += 1;
-            // The first three are the coordinators' own.
-            let limit = if carried > 3 { cuts.next() } else { None }.unwrap_or(u64::MAX);
+            let limit = if carried > uncut { cuts.next() } else { None }.unwrap_or(u64::MAX);
             let left = Arc::new(AtomicU64::new(limit));
             for (mut from, mut to) in [(&from, &to), (&to, &from)].map(|(a, b)| (clone(a), clone(b))) {
                 let left = left.clone();
@@ -206,7 +205,8 @@ fn lanes_that_are_cut_come_up_again() {
     let mut failed = 0;
     for _ in 0..rounds {
         let cuts = (0..5).map(|_| rng.below(3 << 20)).collect();
-        let relay = cutting_relay(world.address(), cuts);
+        // The first three are the coordinators' own.
+        let relay = cutting_relay(world.address(), 3, cuts);
         let workers = ["--workers", "3"];
         let first = world.start(NAMES[0], &workers);
         let second = world.start(NAMES[1], &["--workers", "3", "--peer", &relay]);

@@ -5,10 +5,12 @@
 //! part of the spine that its position is in. A computation reads one part after the other.
 
 use super::{ABSENT, PARTS_HELD};
+use crate::kept::KeptColumns;
 use crate::memory::LayingMemory;
 use base::Error;
 use data::{RowShape, RowStore, Rows};
 use matching::MatchSpine;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use store::{PARTITIONS, RecordSize, RunReader, RunState, RunWriter};
 
@@ -20,12 +22,11 @@ const TOLD_ROWS: u64 = 256;
 /// One party's columns in the order of the spine.
 pub(super) struct SpineParts {
     state: Arc<RunState>,
-    folder: String,
+    columns: KeptColumns,
+    /// Whether a later process may read them.
+    kept: AtomicBool,
     reader: RunReader,
     shape: RowShape,
-    union: u64,
-    /// A part has two to the power of so many rows of the spine, but for the last one.
-    bits: u32,
     /// The part of [`SpineParts::own`] that was read last: who asks, asks in order.
     asked: Mutex<Option<LoadedPart>>,
 }
@@ -103,13 +104,38 @@ impl SpineParts {
         let runs = writer.finish()?;
         drop(positions);
         state.remove(&dealt_to)?;
-        let reader = RunReader::open(state.sealed().clone(), &runs)?;
-        let (state, shape) = (state.clone(), shape.clone());
-        Ok(Self { state, folder, reader, shape, union, bits, asked: Mutex::default() })
+        let columns = KeptColumns::new(&folder, &runs, (union, bits));
+        Self::open(state.clone(), shape.clone(), columns)
+    }
+
+    fn open(state: Arc<RunState>, shape: RowShape, columns: KeptColumns) -> Result<Self, Error> {
+        let reader = RunReader::open(state.sealed().clone(), &columns.runs())?;
+        let (kept, asked) = (AtomicBool::new(false), Mutex::default());
+        Ok(Self { state, columns, kept, reader, shape, asked })
+    }
+
+    /// Columns that an earlier process laid out.
+    pub fn reopened(rows: &RowStore, columns: &KeptColumns) -> Result<Self, Error> {
+        let spool = rows.spool().ok_or_else(|| Error::misuse("rows in memory are not laid out by parts"))?;
+        let parts = Self::open(spool.0.clone(), spool.1.clone(), columns.clone())?;
+        parts.kept.store(true, Ordering::Relaxed);
+        Ok(parts)
+    }
+
+    /// Where they lie; from now on they stay.
+    pub fn keep(&self) -> KeptColumns {
+        self.kept.store(true, Ordering::Relaxed);
+        self.columns.clone()
+    }
+
+    /// For how many workers at once the memory does that lays columns out.
+    pub fn lanes(columns: &KeptColumns, shape: &RowShape, memory: LayingMemory) -> u32 {
+        let part = ((HEAD + shape.width()) as u64) << columns.bits;
+        u32::try_from(memory.parts_most / (PARTS_HELD as u64 * part)).unwrap_or(u32::MAX).max(1)
     }
 
     pub fn union(&self) -> u64 {
-        self.union
+        self.columns.union
     }
 
     /// Names of own columns, in a study that has a program of its own.
@@ -122,14 +148,15 @@ impl SpineParts {
     /// # Errors
     /// When it cannot be read, or there is no such row.
     pub fn load(&self, row: u64) -> Result<LoadedPart, Error> {
-        if row >= self.union {
-            return Err(Error::misuse(format!("row {row} of a spine of {} rows", self.union)));
+        let KeptColumns { union, bits, .. } = self.columns;
+        if row >= union {
+            return Err(Error::misuse(format!("row {row} of a spine of {union} rows")));
         }
-        let part = row >> self.bits;
-        let first = part << self.bits;
+        let part = row >> bits;
+        let first = part << bits;
         let mut loaded = LoadedPart {
             first,
-            places: vec![ABSENT; (self.union - first).min(1 << self.bits) as usize],
+            places: vec![ABSENT; (union - first).min(1 << bits) as usize],
             rows: self.shape.no_rows(),
             own: Vec::new(),
         };
@@ -149,7 +176,7 @@ impl SpineParts {
     /// # Errors
     /// As [`Self::load`].
     pub fn own(&self, position: u64) -> Result<Option<u32>, Error> {
-        if position >= self.union {
+        if position >= self.columns.union {
             return Ok(None);
         }
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
@@ -166,8 +193,10 @@ impl SpineParts {
 
 impl Drop for SpineParts {
     fn drop(&mut self) {
-        // What cannot be removed goes with the state.
-        let _ = self.state.remove(&self.folder);
+        if !self.kept.load(Ordering::Relaxed) {
+            // What cannot be removed goes with the state.
+            let _ = self.state.remove(&self.columns.folder);
+        }
     }
 }
 
@@ -234,6 +263,7 @@ mod tests {
     use std::fmt::Write as _;
     use std::path::Path;
     use std::sync::Arc;
+    use std::time::Duration;
     use store::{RunState, StateKey, StateStore, StoreOptions};
     use study::Study;
 
@@ -252,7 +282,7 @@ mod tests {
         let place = folder.join("state");
         let room = SpoolRoom::new(tight().reading, || {
             let store = StateStore::open(place.to_str().unwrap(), &StoreOptions::default())?;
-            RunState::begin(store, &StateKey::fresh(), "somebody")
+            RunState::begin(store, &StateKey::fresh(), "somebody", Duration::MAX)
         });
         [Some(&room), None].map(|room| read_rows(&path, study, me, room).unwrap().0)
     }

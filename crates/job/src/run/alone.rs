@@ -86,7 +86,7 @@ pub fn run_match(
     warn(&all, watch);
     let [checked] = all;
     let meeting = meet(party, &checked, places, watch)?;
-    let (run, _) = OwnerRun::new(party, &checked, ledger, watch, meeting)?;
+    let (run, _) = OwnerRun::new(party, &checked, ledger, watch, (None, meeting))?;
     run.match_only(file)
 }
 
@@ -126,7 +126,7 @@ impl OwnerRun<'_> {
         self.ready(&agreement)?;
         let Checked { study, built, engines, rows, .. } = self.checked;
         let stage = MatchStage::new(study, built, engines, [rows.len(); 2])?;
-        let MatchedRows { rows, disclosed } = self.place_rows(&stage, &agreement)?;
+        let MatchedRows { rows, disclosed } = self.place_rows(&stage, (&agreement, None))?;
         self.export(&rows, file)?;
         self.part()?;
         self.session.finish()?;

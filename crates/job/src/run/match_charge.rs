@@ -61,6 +61,10 @@ impl OwnerRun<'_> {
     /// Nothing without dummies, when no guarantee covers them, and nothing on a kept spine, which was charged
     /// when it was made.
     pub(super) fn match_debits(&self, agreement: &Agreement) -> Result<Vec<Debit>, Error> {
+        if self.matched.is_some() {
+            // It was charged when it was made.
+            return Ok(Vec::new());
+        }
         let last = self.lock()?.last_begun(&self.begun_id(agreement))?.map_or(0, |last| last.number);
         let number = if self.goes_on() { last.max(1) } else { last + 1 };
         self.debits_of(agreement, number)
@@ -81,7 +85,9 @@ impl OwnerRun<'_> {
             shown(&charge.rho),
             small(&charge.delta)
         );
-        let next = if self.goes_on() {
+        let next = if self.kept.as_ref().is_some_and(|log| log.progress().0) {
+            "the match is kept, and nothing more is charged for it"
+        } else if self.goes_on() {
             "the match goes on where it was, and nothing more is charged for it"
         } else if self.is_afresh(number + 1) {
             "its match is made with other made-up rows, and the sizes are charged again"

@@ -5,11 +5,13 @@ use super::join::{self, Attached, Half, JoinedRange, Shared};
 use super::owner::OwnerRun;
 use super::spine::{self, KeptSpine};
 use crate::align::{Aligned, RangeRows};
+use crate::kept::MatchedRecord;
 use crate::memory::MemoryShares;
 use crate::prepare::{Built, Checked};
 use crate::ranges::RowRanges;
 use crate::stages::Stage as _;
 use crate::stages::compute::UnitRows;
+use crate::stages::link::LinkFacts;
 use crate::stages::matching::{MatchStage, MatchUnit};
 use base::{Cost, Error, PartyId};
 use data::{RecentBlocks, RowKeys, RowStore, Rows};
@@ -156,9 +158,12 @@ impl OwnerRun<'_> {
     pub(super) fn place_rows(
         &mut self,
         stage: &MatchStage<'_>,
-        agreement: &Agreement,
+        (agreement, link): (&Agreement, Option<LinkFacts>),
     ) -> Result<MatchedRows, Error> {
         self.log.begin(stage.name(), stage.items());
+        if let Some(matched) = self.matched.clone() {
+            return self.take_up(stage, agreement, &matched);
+        }
         let (rows, disclosed, price) = match &self.kept_spine {
             Some(spine) => self.reuse(stage, spine)?,
             None => {
@@ -178,7 +183,51 @@ impl OwnerRun<'_> {
             }),
             ..disclosed
         };
+        self.record(agreement, link, &rows, &disclosed)?;
         Ok(MatchedRows { rows, disclosed })
+    }
+
+    /// Rows that an earlier process of this run has matched and laid out.
+    fn take_up(
+        &mut self,
+        stage: &MatchStage<'_>,
+        agreement: &Agreement,
+        matched: &MatchedRecord,
+    ) -> Result<MatchedRows, Error> {
+        let Checked { rows, roster, .. } = self.checked;
+        let rows = Placed::Spine(Arc::new(Aligned::reopened(rows.clone(), &matched.columns)?));
+        self.sizes_paid = matched.sizes_paid.then(|| self.begun_id(agreement));
+        self.forget_journal()?;
+        let price = Cost::zero(roster.len());
+        self.log.end(self.session.traffic(), stage.name(), rows.count(), price);
+        Ok(MatchedRows { rows, disclosed: Disclosure { resumed: true, ..matched.disclosed.clone() } })
+    }
+
+    /// Writes down that rows are matched and laid out, where a run goes on from that; what the match kept for
+    /// itself goes once the peer has as well.
+    fn record(
+        &mut self,
+        agreement: &Agreement,
+        link: Option<LinkFacts>,
+        rows: &Placed,
+        disclosed: &Disclosure,
+    ) -> Result<(), Error> {
+        let (Some(log), Some(aligned)) = (&mut self.kept, rows.aligned()) else { return Ok(()) };
+        let (of, settled) = ((agreement.name, &agreement.tags[..]), (self.workers, link));
+        let told = (disclosed, self.sizes_paid.is_some());
+        let record = MatchedRecord::new(of, aligned, log.units_folder(), settled, told);
+        let record = record.ok_or_else(|| Error::misuse("rows in state are laid out there"))?;
+        log.set_matched(record)?;
+        let peer = self.checked.me.other();
+        self.session.step("kept", |session| session.link(peer).exchange(&[1], &mut [0]))?;
+        self.forget_journal()
+    }
+
+    /// Forgets the keys of a match that is written down at both.
+    fn forget_journal(&self) -> Result<(), Error> {
+        let Some(folder) = self.journal().filter(|folder| folder.exists()) else { return Ok(()) };
+        let Checked { roster, me, .. } = self.checked;
+        matching::forget(&folder, [&roster.name(*me), &roster.name(me.other())])
     }
 
     fn match_anew(
@@ -272,6 +321,7 @@ impl OwnerRun<'_> {
         }
         if features.resumes {
             options.resume = self.journal();
+            options.stays = self.kept.is_some();
             options.afresh = if self.goes_on() { self.afresh(agreement)? } else { None };
         }
         Ok(options)

@@ -168,7 +168,7 @@ impl OwnerRun<'_> {
 }
 
 /// Whether workers compute a study, in units: between two owners who compute themselves.
-pub(super) fn computes_in_units(study: &Study) -> bool {
+pub(crate) fn computes_in_units(study: &Study) -> bool {
     study.servers.is_none() && study.parties.len() == 2
 }
 

@@ -7,11 +7,13 @@ use super::outsourced::{self, StartSignal};
 use super::payment::Payment;
 use super::spine::{self, KeptSpine};
 use super::{Event, Watch, session_seed, stopped};
+use crate::align::Aligned;
 use crate::compose::{self, Facts, Views};
 use crate::course::{Actor, Completed, Course, Matched};
 use crate::engines::StudyEngine;
 use crate::interpret;
-use crate::memory;
+use crate::kept::{MatchedRecord, RunLog};
+use crate::memory::{self, MemoryShares};
 use crate::prepare::Checked;
 use crate::stages::compute::ComputeStage;
 use crate::stages::link::{LinkFacts, LinkStage};
@@ -32,6 +34,7 @@ use privacy::scales::Scales;
 use program::Viewer;
 use release::Rational;
 use report::{Disclosure, RunReport, SpentBy, WorkersInfo};
+use std::cell::RefCell;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use study::Participant;
@@ -53,6 +56,10 @@ pub(super) struct OwnerRun<'a> {
     /// Among three or more parties: where they tell each other why they stop.
     pub farewell: Option<Farewell>,
     pub log: StageLog,
+    /// Where what is done is kept, of a run that goes on after it broke off.
+    pub kept: Option<&'a mut RunLog>,
+    /// What both have of a match already.
+    pub matched: Option<MatchedRecord>,
     /// The spine of an earlier match, which this run uses.
     pub kept_spine: Option<KeptSpine>,
     /// What rows are matched by, where servers join them.
@@ -61,7 +68,7 @@ pub(super) struct OwnerRun<'a> {
     pub sizes_paid: Option<Bytes32>,
     /// Whether the release has begun, which says itself how things stand with it.
     pub releasing: bool,
-    /// How many workers compute at once.
+    /// How many workers compute at once, as both have agreed.
     pub workers: u32,
     /// Who they were.
     pub computed: Option<WorkersInfo>,
@@ -97,6 +104,8 @@ pub(super) struct AllowedRun<'r, 'a> {
     /// What this party's ledger tells it alone of who sees these data and of earlier data, in sentences.
     known: Vec<String>,
     transport: ServerTransport,
+    /// The link, once it was measured.
+    link: Option<LinkFacts>,
     start: Instant,
 }
 
@@ -107,7 +116,7 @@ impl<'a> OwnerRun<'a> {
         checked: &'a Checked,
         ledger: Arc<Mutex<Ledger>>,
         watch: &'a Watch,
-        mut meeting: Meeting,
+        (kept, mut meeting): (Option<&'a mut RunLog>, Meeting),
     ) -> Result<(Self, Option<WorkerLanes>), Error> {
         let roster = checked.study.roster();
         let lanes = match outsourced::computes_in_units(&checked.study) {
@@ -134,6 +143,8 @@ impl<'a> OwnerRun<'a> {
             session,
             farewell,
             log,
+            kept,
+            matched: None,
             kept_spine,
             salt,
             sizes_paid: None,
@@ -175,11 +186,11 @@ impl<'a> OwnerRun<'a> {
     pub fn hear_ready(&mut self, agreement: Agreement) -> Result<AllowedRun<'_, 'a>, Error> {
         self.tell_broke_off()?;
         let other_data = self.tell_other_data(&agreement)?;
+        self.settle_units(&agreement)?;
         let mut known = self.ready(&agreement)?;
         known.extend(other_data);
         let transport = self.settle_transport()?;
-        self.settle_workers()?;
-        Ok(AllowedRun { run: self, agreement, known, transport, start: Instant::now() })
+        Ok(AllowedRun { run: self, agreement, known, transport, link: None, start: Instant::now() })
     }
 
     fn store_answer(&self, key: &AnswerKey, report: &RunReport) -> Result<(), Error> {
@@ -201,7 +212,7 @@ impl<'a> OwnerRun<'a> {
     /// Has workers compute the units of a stage, and adds up what they hand back.
     pub fn work(
         &mut self,
-        stage: &ComputeStage,
+        (stage, stage_of): (&ComputeStage, Bytes32),
         rows: &Placed,
         lanes: &mut WorkerLanes,
     ) -> Result<Shares, Error> {
@@ -209,11 +220,13 @@ impl<'a> OwnerRun<'a> {
         let Checked { built, roster, me, .. } = self.checked;
         let rows = |unit| rows.unit(built, *me, stage.ranges(), unit);
         let units = stage.ranges().units();
+        let workers = units.min(self.workers.into()) as u16;
         let job = UnitsJob {
+            stage_of,
             run: *self.session.id(),
             me: *me,
             roster,
-            lanes: units.min(self.workers.into()) as u16,
+            lanes: workers,
             ranges: *stage.ranges(),
             engines: stage.engines(),
             built,
@@ -224,12 +237,12 @@ impl<'a> OwnerRun<'a> {
             deadline: Duration::from_millis(self.party.deadline_ms),
             progress: self.watch.progress.clone(),
             note: &|text| (self.watch.events)(Event::Note(text)),
+            log: self.kept.as_deref_mut().map(RefCell::new),
         };
         let mut done = workers::compute_units(&job, &mut lanes.words, &lanes.port)?;
         self.log.end(&done.traffic, stage.name(), stage.items(), stage.price(&())?);
         self.log.again(&done);
-        let place = job.place;
-        (self.workers, self.computed) = (job.lanes.into(), Some(done.info(units, place)));
+        self.computed = Some(done.info(units, &self.worker_place(units)));
         done.shares()
     }
 
@@ -242,23 +255,33 @@ impl<'a> OwnerRun<'a> {
         }
     }
 
-    /// How many workers compute at once: as many as both have.
-    fn settle_workers(&mut self) -> Result<(), Error> {
+    /// How many workers compute at once, as many as both have, and whether both hold the rows of one match
+    /// already.
+    fn settle_units(&mut self, agreement: &Agreement) -> Result<(), Error> {
         let Checked { study, rows, me, .. } = self.checked;
-        let own = memory::workers(self.party, rows.len());
-        self.workers = own;
+        self.workers = memory::workers(self.party, rows.len());
         if !outsourced::computes_in_units(study) {
             return Ok(());
         }
-        let peer = me.other();
-        self.workers = self.session.step("agree", |session| {
-            let mut theirs = [0; 2];
-            session.link(peer).exchange(&(own as u16).to_le_bytes(), &mut theirs)?;
-            match u16::from_le_bytes(theirs) {
-                theirs @ 1..=limits::WORKERS => Ok(own.min(theirs.into())),
+        let matched = self.kept.as_ref().and_then(|log| log.matched(&agreement.tags)).cloned();
+        if let (Some(matched), Some((_, shape))) = (&matched, rows.spool()) {
+            let laying = MemoryShares::of(self.party.memory, rows.len()).laying;
+            self.workers = self.workers.min(Aligned::lanes(&matched.columns, shape, laying));
+        }
+        let (own, peer) = (self.workers, me.other());
+        let name = matched.as_ref().map_or([0; 32], |matched| matched.name);
+        let mine = [&(own as u16).to_le_bytes()[..], &name].concat();
+        let (workers, theirs) = self.session.step("agree", |session| {
+            let mut theirs = [0; 2 + 32];
+            session.link(peer).exchange(&mine, &mut theirs)?;
+            let (count, name) = theirs.split_first_chunk().expect("there are two bytes");
+            match u16::from_le_bytes(*count) {
+                count @ 1..=limits::WORKERS => Ok((own.min(count.into()), name.to_vec())),
                 _ => Err(session.link(peer).malformed("how many workers it has")),
             }
         })?;
+        self.workers = workers;
+        self.matched = matched.filter(|matched| matched.name[..] == theirs);
         Ok(())
     }
 
@@ -304,7 +327,9 @@ impl<'r> AllowedRun<'r, '_> {
     /// Goes through the stages, keeps the answer, and parts.
     fn complete(mut self, lanes: &'r mut Option<WorkerLanes>) -> Result<RunReport, Error> {
         let Checked { study, built, engines, rows, .. } = self.run.checked;
-        let engines = engines.masked(self.transport != ServerTransport::Tls).with_workers(self.run.workers);
+        // Rows that are matched are cut as they were then.
+        let cut_for = self.run.matched.as_ref().map_or(self.run.workers, |matched| matched.workers);
+        let engines = engines.masked(self.transport != ServerTransport::Tls).with_workers(cut_for);
         let stage = MatchStage::new(study, built, &engines, [rows.len(); 2])?;
         let completed = Course { study, built }.run(engines, &stage, lanes, &mut self)?;
         let report = self.report_of(completed)?;
@@ -442,11 +467,17 @@ impl<'r> Actor for AllowedRun<'r, '_> {
     type Views = Views;
 
     fn link(&mut self, stage: &LinkStage) -> Result<LinkFacts, Error> {
-        self.run.log.run(stage, &mut self.run.session, |s| stage.run(s))
+        // The engine is the one that was settled when rows were matched.
+        let facts = match self.run.matched.as_ref().and_then(MatchedRecord::link) {
+            Some(facts) => facts,
+            None => self.run.log.run(stage, &mut self.run.session, |s| stage.run(s))?,
+        };
+        self.link = Some(facts);
+        Ok(facts)
     }
 
     fn join_rows(&mut self, stage: &MatchStage<'_>) -> Result<(MatchedRows, u64), Error> {
-        let rows = self.run.place_rows(stage, &self.agreement)?;
+        let rows = self.run.place_rows(stage, (&self.agreement, self.link))?;
         let count = rows.rows.count();
         Ok((rows, count))
     }
@@ -472,7 +503,8 @@ impl<'r> Actor for AllowedRun<'r, '_> {
         let rows = &matched.rows.rows;
         let Checked { built, me, .. } = self.run.checked;
         if let Some(lanes) = lanes {
-            return self.run.work(stage, rows, lanes);
+            let stage_of = self.run.matched.as_ref().map_or(self.agreement.name, |matched| matched.name);
+            return self.run.work((stage, stage_of), rows, lanes);
         }
         let rows = rows.unit(built, *me, stage.ranges(), 0)?;
         self.run.log.run(stage, &mut self.run.session, |s| stage.run_whole(rows, s))
@@ -497,6 +529,7 @@ impl<'r> Actor for AllowedRun<'r, '_> {
     ) -> Result<Views, Error> {
         let (mut seen, mut ran) = (Views::default(), Vec::with_capacity(stage.units().len()));
         self.run.log.begin(stage.name(), stage.items());
+        self.run.kept.as_deref_mut().map_or(Ok(()), RunLog::releases)?;
         self.run.releasing = true;
         for unit in stage.units() {
             let OwnerRun { party, checked, ledger, session, .. } = &mut *self.run;

@@ -5,6 +5,7 @@ use super::outsourced::{self, StartSignal};
 use super::owner::OwnerRun;
 use super::{Event, Watch};
 use crate::budget::{self, KeyKnowledge};
+use crate::kept::RunLog;
 use crate::prepare::Checked;
 use base::{Error, Fault, PartyId};
 use net::Session;
@@ -156,7 +157,10 @@ fn other_ledger(path: &Path, statement: &Statement) -> String {
 
 impl OwnerRun<'_> {
     /// Counts a run that begins with each peer, before anything is said.
-    pub(super) fn count_run(&self) -> Result<(), Error> {
+    pub(super) fn count_run(&mut self) -> Result<(), Error> {
+        if self.kept.as_deref_mut().is_some_and(RunLog::counts_again) {
+            return Ok(());
+        }
         let study = *self.checked.hash.as_bytes();
         others_of(self.checked).into_iter().try_for_each(|peer| {
             let member = &self.checked.study.parties[peer.index()];

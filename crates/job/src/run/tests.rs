@@ -118,15 +118,16 @@ fn totals(parties: &[PartySetup; 2]) -> Result<(Vec<u128>, [Disclosure; 2]), Err
         let ledger = Arc::new(Mutex::new(Ledger::open(&party.ledger)?));
         let watch = Watch::none();
         let meeting = meet(party, &checked, places(party, &checked.study, checked.me, false)?, &watch)?;
-        let (mut run, mut lanes) = OwnerRun::new(party, &checked, ledger, &watch, meeting)?;
+        let (mut run, mut lanes) = OwnerRun::new(party, &checked, ledger, &watch, (None, meeting))?;
         let spine = run.kept_spine.as_ref().map(KeptSpine::name);
         let agreement = run.agree(spine)?;
         run.ready(&agreement)?;
         let Checked { study, built, engines, rows, .. } = &checked;
         let stage = MatchStage::new(study, built, engines, [rows.len(); 2])?;
-        let MatchedRows { rows, disclosed } = run.place_rows(&stage, &agreement)?;
+        let MatchedRows { rows, disclosed } = run.place_rows(&stage, (&agreement, None))?;
         let stage = ComputeStage::new(study, engines.clone(), rows.count());
-        let shares = run.work(&stage, &rows, lanes.as_mut().expect("two owners compute"))?;
+        let shares =
+            run.work((&stage, agreement.name), &rows, lanes.as_mut().expect("two owners compute"))?;
         run.part()?;
         run.session.finish()?;
         assert!(run.log.all().iter().all(|stage| stage.price_held), "{:?}", run.log.all());

@@ -36,6 +36,17 @@ impl LinkFacts {
         Self { link, speeds: Speeds { cores: cores.max(1).into(), ..Speeds::default() } }
     }
 
+    /// Bits per second, seconds of a round trip and cores, each as the bits of its number.
+    pub fn to_bits(self) -> [u64; 3] {
+        [self.link.bits_per_s, self.link.round_trip_s, self.speeds.cores].map(f64::to_bits)
+    }
+
+    /// Of what [`Self::to_bits`] gives.
+    pub fn from_bits(bits: [u64; 3]) -> Self {
+        let [bits_per_s, round_trip_s, cores] = bits.map(f64::from_bits);
+        Self { link: Link { bits_per_s, round_trip_s }, speeds: Speeds { cores, ..Speeds::default() } }
+    }
+
     /// `90 Mb/s, 40.0 ms`.
     pub fn words(&self) -> String {
         let (bits, ms) = (self.link.bits_per_s, self.link.round_trip_s * 1e3);

@@ -16,7 +16,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 use units::{
     ByeReason, FailureCause, FinishedAttempt, HeldResult, LaneAction, LaneBook, LaneEvent, UnitAction,
-    UnitDeviation, UnitEvent, UnitFailure, UnitMachine, UnitsSetting, Word,
+    UnitDeviation, UnitEvent, UnitFailure, UnitMachine, UnitRecord, UnitsSetting, Word,
 };
 
 /// How often coordinators say that they are there, and clocks are looked at.
@@ -82,8 +82,8 @@ struct LaneHere {
 }
 
 /// A stage under way.
-struct Coordinator<'a> {
-    job: &'a UnitsJob<'a>,
+struct Coordinator<'j, 'a> {
+    job: &'j UnitsJob<'a>,
     state: UnitMachine,
     book: LaneBook,
     crew: Crew,
@@ -91,12 +91,18 @@ struct Coordinator<'a> {
     inputs: Receiver<CoordinatorInput>,
     lanes: Vec<LaneHere>,
     finished: BTreeMap<(u32, u32), FinishedWork>,
+    /// Units whose results an earlier process had.
+    resumed: u64,
+    /// What is to be on stable storage before anything else is done.
+    records: Vec<UnitRecord>,
     /// What attempts that failed said, as far as their workers told.
     lost: Traffic,
     failed: Vec<FailedAttempt>,
     /// Why the last attempt failed, in this party's words.
     why: Option<Error>,
     rows_done: u64,
+    /// When clocks were looked at last.
+    looked: Instant,
     sealed: bool,
     /// Whether the peer has said goodbye after the seal.
     parted: bool,
@@ -116,7 +122,7 @@ pub(crate) fn compute_units(
     let (words, reader) = word_link(channels, job.me, &job.at(), job.deadline)?;
     reader.start(sender.clone())?;
     let setting = UnitsSetting {
-        run: job.run,
+        run: job.stage_of,
         stage: STAGE,
         units: u32::try_from(job.ranges.units()).map_err(|_| Error::misuse("too many units"))?,
         lanes: job.lanes,
@@ -135,42 +141,57 @@ pub(crate) fn compute_units(
                 }
             });
         }
-        let done = Coordinator::new(job, setting, words, (sender, inputs)).run(port);
+        let done = Coordinator::new(job, setting, words, (sender, inputs));
+        let done = done.and_then(|coordinator| coordinator.run(port));
         over.store(true, Ordering::Relaxed);
         done
     })
 }
 
-impl<'a> Coordinator<'a> {
+impl<'j, 'a> Coordinator<'j, 'a> {
     fn new(
-        job: &'a UnitsJob<'a>,
+        job: &'j UnitsJob<'a>,
         setting: UnitsSetting,
         words: WordLink,
         (sender, inputs): (SyncSender<CoordinatorInput>, Receiver<CoordinatorInput>),
-    ) -> Self {
+    ) -> Result<Self, Error> {
         let (book, _) = LaneBook::new(setting.lanes);
         let lanes = (0..setting.lanes).map(|_| LaneHere::default()).collect();
-        Self {
+        let (mut finished, mut state) = (BTreeMap::new(), UnitMachine::new(setting.clone(), &[]));
+        if let Some(log) = &job.log {
+            let mut log = log.borrow_mut();
+            finished
+                .extend(log.held_work()?.into_iter().map(|(unit, attempt, work)| ((unit, attempt), work)));
+            state = UnitMachine::new(setting, log.units());
+        }
+        let resumed =
+            (0..job.ranges.units() as u32).filter(|unit| state.held(*unit).is_some()).count() as u64;
+        Ok(Self {
             job,
-            state: UnitMachine::new(setting, &[]),
+            state,
             book,
             crew: job.crew(move |event| drop(sender.send(CoordinatorInput::Crew(event)))),
             words,
             inputs,
             lanes,
-            finished: BTreeMap::new(),
+            finished,
+            resumed,
+            records: Vec::new(),
             lost: Traffic::default(),
             failed: Vec::new(),
             why: None,
             rows_done: 0,
+            looked: Instant::now(),
             sealed: false,
             parted: false,
-        }
+        })
     }
 
     fn run(mut self, port: &LanePort) -> Result<UnitsDone, Error> {
         let done = self.rounds(port);
-        if let Err(error) = &done {
+        // Who was replaced says nothing more: another process speaks for this party.
+        let speaks = !self.job.log.as_ref().is_some_and(|log| log.borrow().fenced);
+        if let (Err(error), true) = (&done, speaks) {
             let reason = match error.kind() {
                 Fault::Deviated(_) => ByeReason::Deviation,
                 _ => ByeReason::Failed,
@@ -290,6 +311,9 @@ impl<'a> Coordinator<'a> {
                 let object = *blake3::hash(&work.shares).as_bytes();
                 let bytes = work.shares.len() as u64;
                 let held = HeldResult { attempt, session, transcript: [0; 32], object, bytes };
+                if let Some(log) = &self.job.log {
+                    log.borrow_mut().put_work(unit, attempt, &work)?;
+                }
                 self.finished.insert((unit, attempt), work);
                 self.step(UnitEvent::Finished(FinishedAttempt { unit, held }))
             }
@@ -407,8 +431,12 @@ impl<'a> Coordinator<'a> {
     fn step(&mut self, event: UnitEvent) -> Result<(), Error> {
         let actions = self.state.step(event).map_err(|wrong| self.deviates(wrong))?;
         for action in actions {
+            if let UnitAction::Write(record) = action {
+                self.records.push(record);
+                continue;
+            }
+            self.write()?;
             match action {
-                // A run without state has nothing that outlives it.
                 UnitAction::Write(_) => {}
                 UnitAction::Send(word) => self.words.say(&word)?,
                 UnitAction::Start { unit, attempt, lane } => self.start((unit, attempt), lane)?,
@@ -439,6 +467,16 @@ impl<'a> Coordinator<'a> {
                 UnitAction::End(failure) => return Err(self.ended(failure)),
             }
         }
+        self.write()
+    }
+
+    /// Puts the records of this step on stable storage. A run without state has nothing that outlives it.
+    fn write(&mut self) -> Result<(), Error> {
+        match &self.job.log {
+            Some(log) if !self.records.is_empty() => log.borrow_mut().write_units(&self.records)?,
+            _ => {}
+        }
+        self.records.clear();
         Ok(())
     }
 
@@ -455,6 +493,13 @@ impl<'a> Coordinator<'a> {
 
     fn look_at_clocks(&mut self, port: &LanePort) -> Result<(), Error> {
         let now = Instant::now();
+        if now - std::mem::replace(&mut self.looked, now) > SILENT / 2 {
+            // This process itself was stopped, or its machine was: what others said meanwhile waits.
+            for lane in &mut self.lanes {
+                lane.heard = lane.heard.map(|_| now);
+                lane.running.iter_mut().for_each(|running| running.progressed = now);
+            }
+        }
         let rows = self.report();
         self.words.say(&Word::Beat { rows })?;
         for lane in 0..self.job.lanes {
@@ -509,6 +554,7 @@ impl<'a> Coordinator<'a> {
         self.finished.values().for_each(|work| self.lost.merge(&work.traffic));
         done.lost = self.lost;
         done.failed = self.failed;
+        done.resumed = self.resumed;
         done.peaks = self.lanes.iter().map(|lane| lane.peak_memory).collect();
         Ok(done)
     }
@@ -535,6 +581,9 @@ impl<'a> Coordinator<'a> {
     }
 
     fn ended(&self, failure: UnitFailure) -> Error {
+        if let Some(log) = &self.job.log {
+            log.borrow_mut().gave_up = true;
+        }
         let text = match failure {
             UnitFailure::Attempts { unit, cause, peer } => {
                 let whose = if peer { "the peer's" } else { "this party's" };

@@ -26,6 +26,7 @@ mod remote;
 mod words;
 
 use crate::engines::StudyEngine;
+use crate::kept::RunLog;
 use crate::prepare::Built;
 use crate::ranges::RowRanges;
 use crate::run::session_seed;
@@ -36,18 +37,22 @@ use lane::LaneJob;
 use launch::{Crew, CrewEvent};
 use net::{IpNetwork, RowProgress, Traffic};
 use report::{FailedUnit, WorkersInfo};
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) use coordinate::compute_units;
 pub use launch::{WorkerCommand, WorkerPlace};
+pub(crate) use order::FinishedWork;
 pub use process::run_worker;
 pub(crate) use remote::RemoteRows;
 pub(crate) use words::WORD_CHANNELS;
 
 /// What a stage's units are, and who computes them.
 pub(crate) struct UnitsJob<'a> {
-    /// Names the run, the same at both.
+    /// Names the match whose rows are computed, the same at both and in every run that goes on with it.
+    pub stage_of: [u8; 32],
+    /// Names this meeting, the same at both: its lanes are no other one's.
     pub run: [u8; 32],
     pub me: PartyId,
     pub roster: &'a Roster,
@@ -66,6 +71,8 @@ pub(crate) struct UnitsJob<'a> {
     pub progress: RowProgress,
     /// Told what its operator should know, in lines.
     pub note: &'a dyn Fn(String),
+    /// Where what is done is kept; none of a run that does not go on.
+    pub log: Option<RefCell<&'a mut RunLog>>,
 }
 
 /// An attempt that failed.
@@ -88,6 +95,8 @@ pub(crate) struct UnitsDone {
     /// And in those that do not, as far as workers lived to tell.
     pub lost: Traffic,
     pub failed: Vec<FailedAttempt>,
+    /// Units whose results an earlier process had.
+    pub resumed: u64,
     /// The largest resident memory of each worker's process.
     pub peaks: Vec<u64>,
 }
@@ -121,7 +130,7 @@ impl UnitsJob<'_> {
 impl UnitsDone {
     fn new() -> Self {
         let (traffic, lost) = (Traffic::default(), Traffic::default());
-        Self { shares: None, traffic, lost, failed: Vec::new(), peaks: Vec::new() }
+        Self { shares: None, traffic, lost, failed: Vec::new(), resumed: 0, peaks: Vec::new() }
     }
 
     fn add(&mut self, built: &Built, shares: &[u8], traffic: &Traffic) -> Result<(), Error> {
@@ -144,6 +153,7 @@ impl UnitsDone {
         });
         WorkersInfo {
             units,
+            resumed: self.resumed,
             processes: *place != WorkerPlace::Threads,
             peak_memory_bytes: self.peaks.clone(),
             failed: failed.collect(),

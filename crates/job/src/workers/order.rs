@@ -6,6 +6,7 @@ use base::Error;
 use net::{KeyFingerprint, Traffic};
 use std::net::TcpStream;
 use units::FailureCause;
+use zeroize::Zeroizing;
 
 /// What a worker is to do. It does one thing after the other.
 pub(crate) enum WorkerOrder {
@@ -72,9 +73,27 @@ pub(crate) enum WorkerEvent {
 /// A unit's result.
 pub(crate) struct FinishedWork {
     /// As [`engine::Shares::to_bytes`] has them.
-    pub shares: zeroize::Zeroizing<Vec<u8>>,
+    pub shares: Zeroizing<Vec<u8>>,
     /// What was said over the lane for it.
     pub traffic: Traffic,
+}
+
+impl FinishedWork {
+    /// As it is kept: bytes of what was said (4, little endian), that as JSON, the shares.
+    pub fn to_object(&self) -> Result<Zeroizing<Vec<u8>>, Error> {
+        let traffic = serde_json::to_vec(&self.traffic);
+        let traffic = traffic.map_err(|e| Error::misuse(format!("no result to keep: {e}")))?;
+        let len = (traffic.len() as u32).to_le_bytes();
+        Ok(Zeroizing::new([&len[..], &traffic, &self.shares].concat()))
+    }
+
+    /// What [`Self::to_object`] made; none of anything else.
+    pub fn from_object(bytes: &[u8]) -> Option<Self> {
+        let (len, rest) = bytes.split_first_chunk::<4>()?;
+        let (traffic, shares) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
+        let traffic = serde_json::from_slice(traffic).ok()?;
+        Some(Self { shares: Zeroizing::new(shares.to_vec()), traffic })
+    }
 }
 
 /// How far a worker has come.

@@ -78,6 +78,14 @@ pub fn is_cut(folder: &std::path::Path) -> bool {
     journal::holds_a_run(folder)
 }
 
+/// Wipes the keys of a match in such a folder, between this party and its peer, and empties it.
+///
+/// # Errors
+/// When it is open to others, in use, of other parties, or a file cannot be written or removed.
+pub fn forget(folder: &std::path::Path, names: [&str; 2]) -> Result<(), Error> {
+    MatchJournal::open(folder, names)?.0.finish()
+}
+
 /// A universal identifier and the own row it belongs to.
 const ROW_BYTES: usize = size_of::<GroupElement>() + size_of::<u32>();
 
@@ -132,7 +140,7 @@ impl Matcher for PrivateId {
         let done = with_journal(session, input, journal.as_mut(), before, in_order);
         // The keys of a run serve on after a cut alone. A peer that deviated would try again under them.
         match (journal, &done) {
-            (Some(journal), Ok(_)) => journal.finish()?,
+            (Some(journal), Ok(_)) if !input.options.stays => journal.finish()?,
             // That it deviated matters more than a file that could not be removed.
             (Some(journal), Err(error)) if is_deviation(error) => drop(journal.finish()),
             _ => {}

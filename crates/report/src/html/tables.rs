@@ -416,6 +416,9 @@ pub fn totals(report: &RunReport) -> Markup {
     ];
     if let Some(workers) = &report.workers {
         facts_of_it.push(("units of rows", count(workers.units)));
+        if workers.resumed > 0 {
+            facts_of_it.push(("of them computed before this run went on", count(workers.resumed)));
+        }
         if workers.processes {
             let most = workers.peak_memory_bytes.iter().max().copied().unwrap_or_default();
             facts_of_it.push(("largest memory of a worker process", bytes(most)));

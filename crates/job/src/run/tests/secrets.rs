@@ -154,7 +154,7 @@ fn run_known(who: u8, party: &PartySetup) -> BTreeSet<String> {
     let places = places(party, &checked.study, checked.me, false).unwrap();
     let meeting = meet(party, &checked, places, &watch).unwrap();
     SESSIONS.set(Some((who, 0)));
-    let (mut run, workers) = OwnerRun::new(party, &checked, ledger, &watch, meeting).unwrap();
+    let (mut run, workers) = OwnerRun::new(party, &checked, ledger, &watch, (None, meeting)).unwrap();
     let report = run.run(workers).unwrap_or_else(|error| panic!("{error}"));
     assert!(SESSIONS.get().is_some_and(|(_, made)| (1..=SESSIONS_OF_ONE).contains(&made)));
     std::fs::create_dir_all(&party.report).unwrap();

@@ -1,0 +1,304 @@
+//! A run that keeps what it has done in `state` goes on after its coordinators are killed: nothing that both
+//! hold is done again, and the result is the one of an undisturbed run.
+//!
+//! `TACIT_KILLS` is how many runs are broken off at random records of their logs; without it one is, at known
+//! ones. `TACIT_KILLS_SEED` begins with another one.
+
+use crate::support::parties::{PartyFile, make_key};
+use crate::support::{NAMES as LIFT, Pair, Running, command, tacit};
+use crate::workers::{cutting_relay, signal};
+use base::Seed;
+use privacy::ledger::{Ledger, PUBLIC};
+use release::rational::ratio;
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+const NAMES: [&str; 2] = ["clinic", "works"];
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().expect("a whole number"))
+}
+
+/// Rows of either party, of which both have the first ones: a spine of two units, for two workers.
+const ROWS: u32 = 140_000;
+const SHARED: u32 = 10_000;
+/// Records of the log of an undisturbed run at least: who leads, rows, match, two of each unit, seal, release.
+const RECORDS: u64 = 9;
+
+struct World {
+    folder: tempfile::TempDir,
+    truth: u64,
+}
+
+impl World {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let keys = NAMES.map(|name| make_key(folder.path(), name));
+        let study = include_str!("aligned_pair.toml").replace("CLINIC", &keys[0]).replace("WORKS", &keys[1]);
+        let study = study.replace("\"aligned\"", "\"pid\"").replace("rows aligned\n", "");
+        std::fs::write(folder.path().join("study.toml"), study).unwrap();
+        let (mut clinic, mut works, mut truth) = ("person,ill\n".to_owned(), "person,days\n".to_owned(), 0);
+        for i in 0..ROWS {
+            let (ill, days) = (i * 17 % 10 < 3, i * 31 % 977);
+            truth += u64::from(days * u32::from(ill && i < SHARED));
+            writeln!(clinic, "p{i},{}", u8::from(ill)).unwrap();
+            writeln!(works, "{}{i},{days}", if i < SHARED { "p" } else { "q" }).unwrap();
+        }
+        std::fs::write(folder.path().join("clinic.csv"), clinic).unwrap();
+        std::fs::write(folder.path().join("works.csv"), works).unwrap();
+        for (file, name) in PartyFile::pair(folder.path(), NAMES).into_iter().zip(NAMES) {
+            let lines = "state = \"state-NAME\"\nspool = true\nwork = \"work-NAME\"\nmemory = \"512M\"";
+            file.with(&lines.replace("NAME", name))
+                .policy("kinds = [\"program\"]\nallow_exact = true")
+                .write();
+        }
+        Self { folder, truth }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn start(&self, party: usize) -> Running {
+        self.start_with(party, &[])
+    }
+
+    fn start_with(&self, party: usize, more: &[&str]) -> Running {
+        let file = self.path(&format!("{}.toml", NAMES[party]));
+        let words = ["run".as_ref(), file.as_os_str(), "--json".as_ref(), "--workers=2".as_ref()];
+        let mut run = command(words);
+        run.args(more);
+        Running::start(run)
+    }
+
+    /// The report of a run that ended well, with the truth in it.
+    fn check(&self, side: Running, what: &str) -> Value {
+        let report = side.end().fine().json();
+        assert_eq!(report["view"]["outputs"][0]["value"], self.truth.to_string(), "{what}");
+        let stages = report["stages"].as_array().unwrap();
+        assert!(stages.iter().all(|stage| stage["price_held"] == true), "{what}: {stages:#?}");
+        report
+    }
+
+    /// Folders of runs in a party's state.
+    fn runs(&self, party: usize) -> Vec<PathBuf> {
+        let runs = self.path(&format!("state-{}/tacit-runs", NAMES[party]));
+        std::fs::read_dir(runs).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+    }
+
+    /// Records of a party's log.
+    fn records(&self, party: usize) -> u64 {
+        let log = |run: PathBuf| std::fs::read_dir(run.join("log")).map_or(0, |all| all.count() as u64);
+        self.runs(party).into_iter().map(log).sum()
+    }
+
+    /// Waits until a party's log has come to so many records; false where its run is over before.
+    fn comes_to(&self, party: usize, records: u64, what: &str) -> bool {
+        let until = Instant::now() + Duration::from_secs(240);
+        let mut begun = false;
+        while self.records(party) < records {
+            begun |= self.records(party) > 0;
+            if begun && self.runs(party).is_empty() {
+                return false;
+            }
+            assert!(Instant::now() < until, "{what}: no record {records} of {}", NAMES[party]);
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        true
+    }
+
+    /// Runs both, kills a party whenever its log has come to so many records, and starts it again. Gives both
+    /// reports.
+    fn run(&self, kills: &[(usize, u64)], what: &str) -> [Value; 2] {
+        let mut all = [self.start(0), self.start(1)];
+        for (victim, at) in kills {
+            if self.comes_to(*victim, *at, what) {
+                all[*victim].kill();
+                all[*victim] = self.start(*victim);
+            }
+        }
+        all.map(|side| self.check(side, what))
+    }
+}
+
+/// What a party's log has of its own is shown while it is kept, goes on after two kills without another match,
+/// and is gone at the end.
+#[test]
+fn a_killed_coordinator_goes_on() {
+    let world = World::new();
+    let all = [world.start(0), world.start(1)];
+    let party = |name: &str| world.path(&format!("{name}.toml"));
+    assert!(world.comes_to(0, 3, "the first run") && world.comes_to(1, 3, "the first run"));
+    // Both coordinators die.
+    all.into_iter().for_each(|mut side| side.kill());
+    let shown = tacit(["state".as_ref(), "show".as_ref(), party(NAMES[0]).as_os_str(), "--json".as_ref()]);
+    let shown = shown.fine().json();
+    assert_eq!(shown["runs"][0]["stage"]["matched"], true, "{shown:#}");
+    assert_eq!(shown["runs"][0]["study"][0], "days", "{shown:#}");
+    let before = world.records(1);
+    let reports = world.run(&[(1, before + 3)], "three kills");
+    for report in &reports {
+        assert_eq!(report["disclosed"]["resumed"], true, "{report:#}");
+        let stages = report["stages"].as_array().unwrap();
+        let matched = stages.iter().find(|stage| stage["name"] == "match").unwrap();
+        assert_eq!(matched["bytes_sent"], serde_json::json!([0, 0]), "{matched:#}");
+        assert_eq!(report["workers"]["units"], 2);
+    }
+    assert!((0..2).all(|party| world.runs(party).is_empty()), "a run that has ended leaves something");
+    let shown = tacit(["state".as_ref(), "show".as_ref(), party(NAMES[0]).as_os_str()]).fine();
+    assert!(shown.stdout.contains("no run is kept"), "{}", shown.stdout);
+}
+
+/// Input that was changed is read and matched anew; what was kept is dropped for it, or when it is told to.
+#[test]
+fn other_input_begins_anew() {
+    let world = World::new();
+    let all = [world.start(0), world.start(1)];
+    assert!(world.comes_to(0, 2, "rows are read"));
+    while !world.runs(0)[0].join("run").exists() {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    all.into_iter().for_each(|mut side| side.kill());
+    let party = |name: &str| world.path(&format!("{name}.toml"));
+    let checked = tacit(["check".as_ref(), party(NAMES[0]).as_os_str()]).fine();
+    assert!(!checked.stderr.contains("input was changed"), "{}", checked.stderr);
+    let text = std::fs::read_to_string(world.path("clinic.csv")).unwrap();
+    std::fs::write(world.path("clinic.csv"), text.replace("p0,", "p00,")).unwrap();
+    let checked = tacit(["check".as_ref(), party(NAMES[0]).as_os_str()]).fine();
+    let all = checked.stdout + &checked.stderr;
+    assert!(all.contains("the input was changed since"), "{all}");
+    assert_eq!(world.runs(0).len(), 1, "a check removes nothing");
+    let kept = world.runs(0)[0].file_name().unwrap().to_str().unwrap().to_owned();
+    let drop = |words: &[&str]| {
+        let file = party(NAMES[0]);
+        let command = ["state".as_ref(), "drop".as_ref(), file.as_os_str()];
+        tacit(command.into_iter().chain(words.iter().map(AsRef::as_ref)))
+    };
+    drop(&["0011223344556677"]).failed(2, &["no run 0011223344556677 is kept"]);
+    drop(&[]).failed(2, &["add --all"]);
+    assert_eq!(drop(&[&kept]).fine().stdout, format!("{kept}\n"));
+    assert!(world.runs(0).is_empty());
+    drop(&["--all"]).fine();
+}
+
+/// Connections of the coordinators that are cut, in whatever they are doing, are made again, and the run goes
+/// on in the same processes.
+#[test]
+fn coordinators_meet_again_after_a_cut() {
+    let world = World::new();
+    let file = std::fs::read_to_string(world.path("clinic.toml")).unwrap();
+    let address = file.lines().find(|line| line.starts_with("listen")).unwrap().split('"').nth(1).unwrap();
+    // The first connection has the match in it, and is cut in the midst of it; the second a little later.
+    let relay = cutting_relay(address.to_owned(), 0, vec![12 << 20, 40 << 20]);
+    let first = world.start(0);
+    let second = world.start_with(1, &["--peer", &relay]);
+    for side in [first, second] {
+        let done = side.end().fine();
+        assert!(done.stderr.contains("waits for the other one to go on"), "{}", done.stderr);
+        assert_eq!(done.json()["view"]["outputs"][0]["value"], world.truth.to_string());
+    }
+    assert!((0..2).all(|party| world.runs(party).is_empty()));
+}
+
+/// A coordinator that is stopped for half a minute goes on: its peer waits, and its workers are no worse. By
+/// `make soak`.
+#[test]
+fn a_stopped_coordinator_goes_on() {
+    if std::env::var_os("TACIT_KILLS").is_none() {
+        return;
+    }
+    for victim in 0..2 {
+        for record in [2, 4] {
+            let world = World::new();
+            let all = [world.start(0), world.start(1)];
+            assert!(world.comes_to(victim, record, "an undisturbed run"));
+            signal(all[victim].id(), rustix::process::Signal::STOP);
+            std::thread::sleep(Duration::from_secs(30));
+            signal(all[victim].id(), rustix::process::Signal::CONT);
+            all.into_iter().for_each(|side| drop(world.check(side, "stopped")));
+        }
+    }
+}
+
+/// A party of a lift study that is killed anywhere in its release, and started again, goes on without a match;
+/// all ledgers pay for one number, and all see that one.
+#[test]
+fn a_release_goes_on_without_a_match() {
+    let (first, kills) = (number("TACIT_KILLS_SEED").unwrap_or_default(), number("TACIT_KILLS").unwrap_or(3));
+    let with_state = || {
+        let pair = Pair::csv(1200);
+        for name in LIFT {
+            let line = format!("as = \"{name}\"");
+            pair.edit(
+                &format!("{name}.toml"),
+                &line,
+                &format!("{line}\nstate = \"state-{name}\"\nspool = true"),
+            );
+        }
+        pair
+    };
+    let pair = with_state();
+    let start = |pair: &Pair, party: usize| Running::start(pair.run(LIFT[party], &["--events"]));
+    let mut all = [start(&pair, 0), start(&pair, 1)];
+    all[0].hear("\"release\"");
+    let began = Instant::now();
+    all.into_iter().for_each(|side| drop(side.end().fine()));
+    let whole = began.elapsed();
+    for seed in first..first + kills {
+        let pair = with_state();
+        let mut rng = Seed::from_bytes([7; 32]).fork(&format!("release {seed}")).into_rng();
+        let (victim, after) = (rng.below(2) as usize, whole.mul_f64(rng.below(1000) as f64 / 1000.0));
+        let what = format!("seed {seed}: {} was killed {after:?} after its release began", LIFT[victim]);
+        let mut all = [start(&pair, 0), start(&pair, 1)];
+        all[victim].hear("\"release\"");
+        std::thread::sleep(after);
+        all[victim].kill();
+        all[victim] = start(&pair, victim);
+        let other = 1 - victim;
+        // It waits for the victim, or it had what it needed: then it is asked once more.
+        let until = Instant::now() + Duration::from_secs(60);
+        while !all[victim].is_over() {
+            if all[other].is_over() {
+                let before = std::mem::replace(&mut all[other], start(&pair, other));
+                assert_eq!(before.end().code, 0, "{what}");
+            }
+            assert!(Instant::now() < until, "{what}: no end");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let reports = all.map(|side| side.end().fine().json());
+        for (report, name) in reports.iter().zip(LIFT) {
+            assert_eq!(report["public"], reports[0]["public"], "{what}");
+            assert!(report["public"].is_object(), "{what}: {report:#}");
+            let anew = report["stored"] == false && report["disclosed"]["resumed"] == false;
+            assert!(!anew, "{what}: {name} matched again");
+            let ledger = Ledger::open(&pair.path(&format!("{name}.ledger"))).unwrap();
+            assert_eq!(ledger.spent(name, PUBLIC).unwrap(), ratio(1, 10), "{what}: {name} pays once");
+            ledger.verify().unwrap();
+        }
+    }
+}
+
+/// The same at random records, of either coordinator, again and again; by `make soak`.
+#[test]
+fn coordinators_are_killed_anywhere() {
+    let Some(kills) = number("TACIT_KILLS") else { return };
+    let first = number("TACIT_KILLS_SEED").unwrap_or_default();
+    for seed in first..first + kills {
+        let world = World::new();
+        let mut rng = Seed::from_bytes([9; 32]).fork(&format!("coordinator {seed}")).into_rng();
+        let mut at = [0; 2];
+        let mut kills = Vec::new();
+        for _ in 0..1 + rng.below(3) {
+            let victim = rng.below(2) as usize;
+            at[victim] += 1 + rng.below(RECORDS - 1);
+            if at[victim] <= RECORDS {
+                kills.push((victim, at[victim]));
+            }
+        }
+        let what = format!("seed {seed}: {kills:?}");
+        world.run(&kills, &what);
+        assert!((0..2).all(|party| world.runs(party).is_empty()), "{what}: something is left");
+    }
+}

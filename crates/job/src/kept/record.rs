@@ -1,0 +1,267 @@
+//! Records of a run's log: a tag, and JSON, or the bytes of [`UnitRecord`].
+
+use super::seconds;
+use crate::align::Aligned;
+use crate::prepare::Checked;
+use crate::stages::link::LinkFacts;
+use base::{Error, hex};
+use data::{InputReport, KeptRows};
+use privacy::ledger::Bytes32;
+use report::Disclosure;
+use serde::{Deserialize, Serialize};
+use std::time::SystemTime;
+use store::{LogRecord, ObjectId, RunObject};
+use study::party::PartySetup;
+use units::UnitRecord;
+
+/// Of what this version writes, and reads.
+const FORMAT: u32 = 1;
+
+const BEGUN: u8 = 1;
+const MATCHED: u8 = 2;
+const RELEASING: u8 = 3;
+/// Records of units have their own tags beyond this one.
+const UNITS: u8 = 16;
+
+/// One thing that has come to be.
+pub(crate) enum RunRecord {
+    /// Rows are read and laid down.
+    Begun(Box<BegunRecord>),
+    /// They are matched, and their columns lie along the spine.
+    Matched(Box<MatchedRecord>),
+    /// A record of the units of the computation.
+    Unit(UnitRecord),
+    /// All units are computed, and the release begins.
+    Releasing,
+}
+
+/// What another version of tacit reads of a run's first record, whatever else is in it.
+#[derive(Deserialize)]
+struct WrittenBy {
+    format: u32,
+    version: String,
+}
+
+/// The first record of a run: whose it is, and where its rows lie.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct BegunRecord {
+    format: u32,
+    /// Of tacit.
+    version: String,
+    /// The study's hash, its name, and the hash of its program.
+    pub study: String,
+    pub name: String,
+    program: Bytes32,
+    /// The version of the input that was read, in hex.
+    pub input: String,
+    /// What the ledger calls these rows, and a part of them.
+    pub tag: Bytes32,
+    pub probe: Bytes32,
+    pub rows: KeptRows,
+    pub inputs: InputReport,
+    /// In seconds of 1970.
+    pub begun: u64,
+}
+
+/// Own columns along a spine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KeptColumns {
+    pub folder: String,
+    /// The runs of [`store::RunWriter`]: name, what tells each from other objects of that name, records.
+    runs: Vec<(String, [u8; 32], u64)>,
+    pub union: u64,
+    pub bits: u32,
+}
+
+/// Rows are matched: all that the computation goes by.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct MatchedRecord {
+    /// The match, as both parties name it.
+    pub name: Bytes32,
+    /// The data of both, as they were told.
+    pub tags: Vec<Bytes32>,
+    pub columns: KeptColumns,
+    /// The folder of the results of units.
+    pub units: String,
+    /// For how many workers rows are cut into units.
+    pub workers: u32,
+    /// The link by which the engine was settled: bits per second, seconds of a round trip and cores, each as
+    /// the bits of its number.
+    link: Option<[u64; 3]>,
+    pub disclosed: Disclosure,
+    /// Whether sizes were charged.
+    pub sizes_paid: bool,
+}
+
+/// How far a run has come.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct KeptStage {
+    /// Whether its rows are matched.
+    pub matched: bool,
+    /// Units whose results this party holds.
+    pub units_held: usize,
+    /// Attempts at units that were opened or burnt.
+    pub attempts: u64,
+    /// Whether all units are computed at both.
+    pub sealed: bool,
+    /// Whether its release had begun.
+    pub releasing: bool,
+}
+
+impl KeptColumns {
+    pub fn new(folder: &str, runs: &[RunObject], (union, bits): (u64, u32)) -> Self {
+        let run = |run: &RunObject| (run.name.clone(), run.id.0, run.records);
+        Self { folder: folder.to_owned(), runs: runs.iter().map(run).collect(), union, bits }
+    }
+
+    pub fn runs(&self) -> Vec<RunObject> {
+        let run = |(name, id, records): &(String, [u8; 32], u64)| RunObject {
+            name: name.clone(),
+            id: ObjectId(*id),
+            records: *records,
+        };
+        self.runs.iter().map(run).collect()
+    }
+}
+
+impl BegunRecord {
+    /// Of a run whose rows are laid down, with the names of them and of a part of them.
+    pub fn of(
+        party: &PartySetup,
+        checked: &Checked,
+        (tag, probe): (Bytes32, Bytes32),
+    ) -> Result<Self, Error> {
+        let rows = checked.rows.kept().ok_or_else(|| Error::misuse("rows in memory are not kept"))?;
+        let input = checked.input_version.ok_or_else(|| Error::misuse("rows in state have a version"))?;
+        debug_assert_eq!(party.as_party, checked.study.parties[checked.me.index()].name);
+        Ok(Self {
+            format: FORMAT,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            study: checked.hash.full(),
+            name: checked.study.name.clone(),
+            program: checked.built.program.hash(),
+            input: hex(&input),
+            tag,
+            probe,
+            rows,
+            inputs: checked.inputs.clone(),
+            begun: seconds(SystemTime::now()),
+        })
+    }
+
+    /// Reads the first record of a log, of which the first fields are the same in all versions.
+    pub fn read(record: &LogRecord) -> Result<Self, Error> {
+        let by: WrittenBy = serde_json::from_slice(&record.payload).map_err(|_| unreadable("it"))?;
+        let whole = serde_json::from_slice::<Self>(&record.payload);
+        match whole {
+            Ok(begun) if record.tag == BEGUN => Ok(begun),
+            _ => Err(other_version("a run in `state`", &by)),
+        }
+    }
+
+    /// Refuses what another version wrote in another way.
+    pub fn expect_readable(&self, place: &str) -> Result<(), Error> {
+        if self.format == FORMAT {
+            return Ok(());
+        }
+        let by = WrittenBy { format: self.format, version: self.version.clone() };
+        Err(other_version(place, &by))
+    }
+}
+
+fn other_version(place: &str, by: &WrittenBy) -> Error {
+    Error::input(format!(
+        "{place} was written by tacit {} (format {}), and this is tacit {} (format {FORMAT}): go on with that \
+         version, or remove it and begin anew: tacit state drop",
+        by.version,
+        by.format,
+        env!("CARGO_PKG_VERSION")
+    ))
+}
+
+fn unreadable(place: &str) -> Error {
+    Error::input(format!(
+        "{place} holds a record that this version of tacit does not read: go on with the version that wrote it, \
+         or remove it and begin anew: tacit state drop"
+    ))
+}
+
+impl MatchedRecord {
+    /// Of rows that lie along a spine, outside memory.
+    pub fn new(
+        (name, tags): (Bytes32, &[Bytes32]),
+        aligned: &Aligned,
+        units: String,
+        (workers, link): (u32, Option<LinkFacts>),
+        (disclosed, sizes_paid): (&Disclosure, bool),
+    ) -> Option<Self> {
+        let columns = aligned.kept()?;
+        let (tags, disclosed) = (tags.to_vec(), disclosed.clone());
+        let link = link.map(LinkFacts::to_bits);
+        Some(Self { name, tags, columns, units, workers, link, disclosed, sizes_paid })
+    }
+
+    pub fn link(&self) -> Option<LinkFacts> {
+        self.link.map(LinkFacts::from_bits)
+    }
+}
+
+impl RunRecord {
+    pub fn to_log(&self) -> Result<LogRecord, Error> {
+        let json = |tag, payload: Result<Vec<u8>, serde_json::Error>| {
+            let payload = payload.map_err(|e| Error::misuse(format!("no record: {e}")))?;
+            Ok(LogRecord { tag, payload })
+        };
+        match self {
+            Self::Begun(begun) => json(BEGUN, serde_json::to_vec(begun)),
+            Self::Matched(matched) => json(MATCHED, serde_json::to_vec(matched)),
+            Self::Unit(record) => Ok(Self::of_unit(record)),
+            Self::Releasing => Ok(LogRecord { tag: RELEASING, payload: Vec::new() }),
+        }
+    }
+
+    pub fn of_unit(record: &UnitRecord) -> LogRecord {
+        let (tag, payload) = record.encode();
+        LogRecord { tag: UNITS + tag, payload }
+    }
+
+    pub fn of_log(record: &LogRecord, place: &str) -> Result<Self, Error> {
+        let LogRecord { tag, payload } = record;
+        let unreadable = || unreadable(place);
+        Ok(match *tag {
+            BEGUN => Self::Begun(Box::new(BegunRecord::read(record)?)),
+            MATCHED => Self::Matched(Box::new(serde_json::from_slice(payload).map_err(|_| unreadable())?)),
+            RELEASING => Self::Releasing,
+            tag => {
+                let unit = tag.checked_sub(UNITS).and_then(|tag| UnitRecord::decode(tag, payload));
+                Self::Unit(unit.ok_or_else(unreadable)?)
+            }
+        })
+    }
+}
+
+impl KeptStage {
+    /// What records say, the first of which begins a run.
+    pub(super) fn of(records: &[LogRecord], place: &str) -> Result<Self, Error> {
+        let (mut stage, mut held, mut floors) = (Self::default(), Vec::new(), Vec::new());
+        for record in records.iter().skip(1) {
+            match RunRecord::of_log(record, place)? {
+                RunRecord::Begun(_) => {}
+                RunRecord::Matched(_) => {
+                    (held, floors) = (Vec::new(), Vec::new());
+                    stage = Self { matched: true, ..Self::default() };
+                }
+                RunRecord::Unit(UnitRecord::Floor { unit, attempt }) => floors.push((unit, attempt)),
+                RunRecord::Unit(UnitRecord::Held { unit, .. }) => held.push(unit),
+                RunRecord::Unit(UnitRecord::Seal { .. }) => stage.sealed = true,
+                RunRecord::Releasing => stage.releasing = true,
+            }
+        }
+        held.sort_unstable();
+        held.dedup();
+        stage.units_held = held.len();
+        let floors: std::collections::BTreeMap<u32, u32> = floors.into_iter().collect();
+        stage.attempts = floors.values().map(|attempt| u64::from(*attempt)).sum();
+        Ok(stage)
+    }
+}
