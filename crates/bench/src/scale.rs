@@ -46,8 +46,8 @@ const STANDARD_ERRORS: f64 = 4.0;
                   --memory 2G --protocol circuit-psi --state /scratch\n  tacit generate lift --rows 16M \
                   --format parquet --files 64 --out big && tacit bench scale --rows 16M --memory 640M \
                   --data big\n\n\
-                  Peaks are those of the processes; \"within\" says whether they are below --memory. \
-                  resident is the most that was seen of each during a stage, looked at five times a second; \
+                  Peaks are those of a party's processes together; \"within\" says whether they are below --memory. \
+                  resident is the most that was seen of them during a stage, looked at five times a second; \
                   disk the same of all state and files without a name, both parties."
 )]
 pub struct ScaleArgs {
@@ -87,7 +87,9 @@ struct ScaleSummary {
     /// From the start of both parties to both reports.
     seconds: f64,
     stages: Vec<ScaleStage>,
+    /// Of all processes of a party together: workers beside their coordinator.
     peak_memory_bytes: BTreeMap<String, u64>,
+    /// Of the coordinators.
     cpu_seconds: BTreeMap<String, f64>,
     /// Whether both peaks are below `memory`.
     within_memory: bool,
@@ -234,8 +236,13 @@ impl ScaleArgs {
         let by_party = |of: fn(&RunReport) -> u64| -> BTreeMap<String, u64> {
             reports.iter().map(|report| (report.party.clone(), of(report))).collect()
         };
-        let peak_memory_bytes = by_party(|report| report.peak_memory_bytes);
         let stages = watch.stages(first, reports);
+        let mut peak_memory_bytes = by_party(|report| report.peak_memory_bytes);
+        // Workers are there as well, at the same time as their coordinator.
+        for (party, resident) in stages.iter().flat_map(|stage| &stage.resident_bytes) {
+            let peak = peak_memory_bytes.entry(party.clone()).or_default();
+            *peak = (*peak).max(*resident);
+        }
         let in_match = stages.iter().find(|stage| stage.name == "match").map_or(0, |stage| stage.bytes);
         let price_held = reports.iter().flat_map(|report| &report.stages).all(|stage| stage.price_held);
         let contains_truth = (estimate.lift - truth).abs() <= STANDARD_ERRORS * estimate.standard_error;
@@ -338,7 +345,8 @@ impl<'f> ScaleWatch<'f> {
         let (most, resident) = seen.most.entry(stage).or_default();
         *most = disk.max(*most);
         for (most, id) in resident.iter_mut().zip(processes) {
-            *most = resident_bytes(*id).max(*most);
+            let workers = children(*id).into_iter().map(resident_bytes).sum::<u64>();
+            *most = (resident_bytes(*id) + workers).max(*most);
         }
     }
 
@@ -378,6 +386,15 @@ fn unnamed(process: u32) -> u64 {
     let open = std::fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
     let files = open.filter_map(|entry| std::fs::metadata(entry.path()).ok());
     files.filter(|file| file.is_file() && file.nlink() == 0).map(|file| 512 * file.blocks()).sum()
+}
+
+/// The worker processes of a party, and whatever else it started.
+fn children(process: u32) -> Vec<u32> {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let of =
+        |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+    let words: Vec<String> = tasks.map(of).collect();
+    words.iter().flat_map(|words| words.split_whitespace()).filter_map(|id| id.parse().ok()).collect()
 }
 
 /// Bytes of a process in memory.

@@ -37,9 +37,9 @@ pub fn show(party: &Path, json: bool) -> Result<(), Error> {
         return output::print_json(&Shown { place, runs });
     }
     if runs.is_empty() {
-        return output::print(&format!("{place}: no run is kept\n"));
+        return output::print(&format!("{place}: no run is kept"));
     }
-    output::print(&runs.iter().map(lines).collect::<String>())
+    output::print(&runs.iter().map(lines).collect::<Vec<_>>().join("\n"))
 }
 
 fn lines(run: &KeptSummary) -> String {
@@ -48,13 +48,13 @@ fn lines(run: &KeptSummary) -> String {
     let name = base::clean(&run.run);
     match (&run.study, &run.begun, &run.stage) {
         (Some([study, hash]), Some(begun), Some(stage)) => format!(
-            "{name}  {} of {begun} ({}..): {}; {size}{until}\n",
+            "{name}  {} of {begun} ({}..): {}; {size}{until}",
             base::clean(study),
             &hash[..hash.len().min(16)],
             come_to(stage)
         ),
         _ => format!(
-            "{name}  another party's, or cannot be opened with this ledger's state key; {size}{until}\n"
+            "{name}  another party's, or cannot be opened with this ledger's state key; {size}{until}"
         ),
     }
 }
@@ -84,5 +84,5 @@ pub fn remove(args: &DropArgs, json: bool) -> Result<(), Error> {
         return output::print_json(&Dropped { dropped });
     }
     let text = if dropped.is_empty() { "no run was kept".to_owned() } else { dropped.join("\n") };
-    output::print(&(text + "\n"))
+    output::print(&text)
 }

@@ -265,3 +265,61 @@ impl KeptStage {
         Ok(stage)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use net::cluster::pinned;
+
+    /// As version 0.1 wrote it: what is kept stays readable.
+    const BEGUN_1: &str = include_str!("begun_1.json");
+    const MATCHED_1: &str = include_str!("matched_1.json");
+
+    fn log(tag: u8, payload: &str) -> LogRecord {
+        LogRecord { tag, payload: payload.trim_end().as_bytes().to_vec() }
+    }
+
+    #[test]
+    fn what_was_written_is_read_and_written_the_same() {
+        let mut hash = blake3::Hasher::new();
+        for record in [log(BEGUN, BEGUN_1), log(MATCHED, MATCHED_1)] {
+            let read = RunRecord::of_log(&record, "here").unwrap();
+            assert_eq!(read.to_log().unwrap(), record);
+            hash.update(&[record.tag]).update(&record.payload);
+        }
+        let unit = UnitRecord::Floor { unit: 1, attempt: 2 };
+        for record in [RunRecord::Unit(unit).to_log().unwrap(), RunRecord::Releasing.to_log().unwrap()] {
+            assert_eq!(RunRecord::of_log(&record, "here").unwrap().to_log().unwrap(), record);
+            hash.update(&[record.tag]).update(&record.payload);
+        }
+        pinned(&[("runs that go on", hash.finalize().to_hex()[..16].to_owned(), "15bfaf991f0e35d7")]);
+        let records = [log(BEGUN, BEGUN_1), log(MATCHED, MATCHED_1), RunRecord::of_unit(&unit)];
+        let stage = KeptStage::of(&records, "here").unwrap();
+        assert_eq!(stage, KeptStage { matched: true, attempts: 2, ..KeptStage::default() });
+    }
+
+    #[test]
+    fn another_version_is_named_with_this_one() {
+        let newer = BEGUN_1.replace("\"format\":1", "\"format\":2").replace("\"name\"", "\"title\"");
+        assert_ne!(newer, BEGUN_1);
+        let error = BegunRecord::read(&log(BEGUN, &newer)).unwrap_err().to_string();
+        let here = format!("this is tacit {} (format 1)", env!("CARGO_PKG_VERSION"));
+        for part in ["(format 2)", &here, "tacit state drop"] {
+            assert!(error.contains(part), "{error}");
+        }
+        let readable = BEGUN_1.replace("\"format\":1", "\"format\":2");
+        let read = BegunRecord::read(&log(BEGUN, &readable)).unwrap();
+        assert!(read.expect_readable("state").unwrap_err().to_string().contains("(format 2)"));
+        let unknown = LogRecord { tag: 9, payload: Vec::new() };
+        let error = RunRecord::of_log(&unknown, "state").err().expect("no such record").to_string();
+        assert!(error.contains("does not read"), "{error}");
+    }
+
+    /// Columns come back as they were noted down.
+    #[test]
+    fn columns_have_the_runs_that_were_written() {
+        let runs = [RunObject { name: "a/0".into(), id: ObjectId([3; 32]), records: 7 }];
+        let kept = KeptColumns::new("a", &runs, (70, 4));
+        assert_eq!((kept.runs(), kept.union, kept.bits), (runs.to_vec(), 70, 4));
+    }
+}
