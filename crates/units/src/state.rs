@@ -199,6 +199,9 @@ pub struct UnitMachine {
 pub(crate) enum UnitRule {
     /// An attempt is written down before it is opened or begins, so that its number is used once.
     WriteFirst,
+    /// An attempt that is opened has a number above both floors. What fails is burnt at either side, so that
+    /// a floor was never begun: this rule and those of burning stand in for each other, too.
+    OwnNumber,
     /// A result counts at the floor alone.
     #[cfg(test)]
     HeldAtFloor,
@@ -467,7 +470,8 @@ impl UnitMachine {
         if attempt >= NUMBERS || lane >= self.setting.lanes {
             return Err(UnitDeviation("that attempts and lanes are as many as agreed"));
         }
-        if attempt <= self.unit(number)?.floor {
+        let lowest = self.unit(number)?.floor + u32::from(self.keeps(UnitRule::OwnNumber));
+        if attempt < lowest {
             // It crossed with a word that says so.
             return Ok(());
         }
@@ -666,6 +670,7 @@ impl UnitMachine {
             }
             return;
         }
+        let own = self.keeps(UnitRule::OwnNumber);
         for lane in 0..self.setting.lanes {
             let view = &self.lanes[usize::from(lane)];
             if !view.up || view.busy.is_some() {
@@ -673,7 +678,8 @@ impl UnitMachine {
             }
             let Some(number) = self.next(lane) else { continue };
             let unit = &mut self.units[number as usize];
-            let attempt = unit.floor.max(unit.peer.floor) + 1;
+            let highest = unit.floor.max(unit.peer.floor);
+            let attempt = highest + u32::from(own || highest == 0);
             if attempt >= NUMBERS {
                 return out.push(UnitAction::End(Self::no_number(number)));
             }
