@@ -134,6 +134,7 @@ soak: setup
 	$(CARGO) test $(PROFILE) -p ring4 --test conformance -- --ignored
 	TACIT_KILLS=$(SOAK_KILLS) $(CARGO) test $(PROFILE) -p cli --test cli kills
 	TACIT_KILLS=$(SOAK_KILLS) $(CARGO) test $(PROFILE) -p cli --test cli workers
+	TACIT_KILLS=$(SOAK_KILLS) $(CARGO) test $(PROFILE) -p cli --test cli going_on
 	TACIT_LEAVERS=64 $(CARGO) test $(PROFILE) -p job --test holding who_leaves_before
 	$(CARGO) test $(PROFILE) -p job --lib audit -- --ignored
 	$(CARGO) test $(PROFILE) -p cli --test cli audit -- --ignored

@@ -81,6 +81,13 @@ struct LaneHere {
     peak_memory: u64,
 }
 
+impl LaneHere {
+    /// Its worker is no more at an attempt; it may be at another one already.
+    fn ends(&mut self, unit: u32, attempt: u32) {
+        self.running.take_if(|running| (running.unit, running.attempt) == (unit, attempt));
+    }
+}
+
 /// A stage under way.
 struct Coordinator<'j, 'a> {
     job: &'j UnitsJob<'a>,
@@ -307,7 +314,7 @@ impl<'j, 'a> Coordinator<'j, 'a> {
                 Ok(())
             }
             WorkerEvent::Finished { unit, attempt, session, work } => {
-                here.running = None;
+                here.ends(unit, attempt);
                 let object = *blake3::hash(&work.shares).as_bytes();
                 let bytes = work.shares.len() as u64;
                 let held = HeldResult { attempt, session, transcript: [0; 32], object, bytes };
@@ -318,7 +325,7 @@ impl<'j, 'a> Coordinator<'j, 'a> {
                 self.step(UnitEvent::Finished(FinishedAttempt { unit, held }))
             }
             WorkerEvent::GaveUp { unit, attempt, cause, error, traffic } => {
-                here.running = None;
+                here.ends(unit, attempt);
                 self.lost.merge(&traffic);
                 // What this party does wrong it would do wrong again.
                 if let FailureCause::Stopped | FailureCause::Deviation = cause {
@@ -587,8 +594,12 @@ impl<'j, 'a> Coordinator<'j, 'a> {
         let text = match failure {
             UnitFailure::Attempts { unit, cause, peer } => {
                 let whose = if peer { "the peer's" } else { "this party's" };
-                let tried = units::ATTEMPTS;
-                format!("unit {unit} failed {tried} times, at last on {whose} side: {}", cause.words())
+                let most = units::ATTEMPTS;
+                format!(
+                    "attempts at unit {unit} failed too often ({most} of one process at most), at last on \
+                     {whose} side: {}",
+                    cause.words()
+                )
             }
             UnitFailure::Lane { lane, cause } => {
                 let tried = units::LANE_FAILURES;
