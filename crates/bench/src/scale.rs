@@ -46,9 +46,9 @@ const STANDARD_ERRORS: f64 = 4.0;
                   --memory 2G --protocol circuit-psi --state /scratch\n  tacit generate lift --rows 16M \
                   --format parquet --files 64 --out big && tacit bench scale --rows 16M --memory 640M \
                   --data big\n\n\
-                  Peaks are those of a party's processes together; \"within\" says whether they are below --memory. \
-                  resident is the most that was seen of them during a stage, looked at five times a second; \
-                  disk the same of all state and files without a name, both parties."
+                  Peaks are those of a party's processes together; \"within\" says whether they are below \
+                  --memory. resident is the most that was seen of them during a stage, looked at five times \
+                  a second; disk the same of all state and files without a name, both parties."
 )]
 pub struct ScaleArgs {
     /// Rows of either side, half of which both have

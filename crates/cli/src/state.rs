@@ -14,12 +14,10 @@ use terminal::values::count;
 ///
 /// What a run keeps outside its process is sealed: a store sees names, sizes and times.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  tacit state show party.toml\n  tacit state drop party.toml 1f6b0c6d2a9e4f37\n  \
-                  tacit state probe /var/lib/tacit/state\n  tacit state probe s3://bucket/tacit \
-                  --region eu-central-1\n  tacit state probe s3://bucket/tacit --endpoint \
-                  https://minio.example.org:9000 --json"
-)]
+#[command(after_help = "Examples:\n  tacit state show party.toml\n  tacit state drop party.toml \
+                  1f6b0c6d2a9e4f37\n  tacit state probe /var/lib/tacit/state\n  tacit state probe \
+                  s3://bucket/tacit --region eu-central-1\n  tacit state probe s3://bucket/tacit --endpoint \
+                  https://minio.example.org:9000 --json")]
 pub struct StateArgs {
     /// What to do with it.
     #[command(subcommand)]
@@ -47,15 +45,15 @@ pub enum StateAction {
     /// Show the runs that a party's state keeps, and how far each has come
     ///
     /// A run that broke off is kept for the time that the party file says (`keep_state`, a week), since it
-    /// last came further: `tacit run` with the same study and unchanged data goes on with it. This only looks:
-    /// a run under way is not disturbed.
+    /// last came further: `tacit run` with the same study and unchanged data goes on with it. This only
+    /// looks: a run under way is not disturbed.
     #[command(after_help = "Example:\n  tacit state show party.toml --json")]
     Show(ShowArgs),
     /// Remove runs that a party's state keeps
     ///
     /// The next run of that study reads, matches and computes anew. What was charged stays charged, and a
-    /// number that was released stays the same: the ledger keeps that. Without RUN, all runs of this party go,
-    /// after it was asked for with --all.
+    /// number that was released stays the same: the ledger keeps that. With --all, all runs of this party
+    /// go.
     #[command(after_help = "Examples:\n  tacit state drop party.toml 1f6b0c6d2a9e4f37\n  tacit state drop \
                             party.toml --all")]
     Drop(DropArgs),

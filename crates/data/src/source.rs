@@ -149,9 +149,9 @@ pub fn input_bytes(data: DataLocation<'_>) -> Result<u64, Error> {
     files(data)?.iter().map(|item| item.size().map(|(bytes, _)| bytes)).sum()
 }
 
-/// Names the files or objects of `data` as they lie there now, without reading them: by names, sizes, and when
-/// each was changed or what its store calls this version of it. Files that were written again have another
-/// name, whatever is in them.
+/// Names the files or objects of `data` as they lie there now, without reading them: by names, sizes, and
+/// when each was changed or what its store calls this version of it. Files that were written again have
+/// another name, whatever is in them.
 ///
 /// # Errors
 /// As [`input_bytes`].

@@ -1,9 +1,10 @@
 //! What a run keeps in `state`, so that it goes on after whatever ended its process.
 //!
-//! A run whose rows lie in `state` writes a log there: that its rows are laid down and under which names, that
-//! they are matched and lie along the spine, which units are held, that its release begins. The next run of
-//! the same party, study and unchanged input opens that state instead of reading, and the two parties leave out
-//! what both hold of one match ([`crate::run`]). Shares that a release holds are the ledger's, as always.
+//! A run whose rows lie in `state` writes a log there: that its rows are laid down and under which names,
+//! that they are matched and lie along the spine, which units are held, that its release begins. The next run
+//! of the same party, study and unchanged input opens that state instead of reading, and the two parties
+//! leave out what both hold of one match ([`crate::run`]). Shares that a release holds are the ledger's, as
+//! always.
 //!
 //! Who leads the log is the only one that goes on: another process finds its next number taken and stops
 //! ([`store::StateLog`]).
@@ -11,7 +12,7 @@
 mod record;
 
 pub use record::KeptStage;
-pub(crate) use record::{BegunRecord, KeptColumns, MatchedRecord, RunRecord};
+pub(crate) use record::{BegunRecord, KeptColumns, KeptRecord, MatchedRecord};
 
 use crate::prepare::Checked;
 use crate::run::outsourced;
@@ -46,7 +47,7 @@ pub(crate) enum KeptFound {
     Nothing,
     /// One of other input: its files were changed since.
     OtherInput,
-    Run(KeptRun),
+    Run(Box<KeptRun>),
 }
 
 impl KeptRun {
@@ -73,7 +74,7 @@ impl KeptRun {
             }
             begun.expect_readable(&name.place(&store))?;
             let state = Arc::new(RunState::resume(store.clone(), &key, &name, &party.as_party)?);
-            return Ok(KeptFound::Run(Self { state, begun }));
+            return Ok(KeptFound::Run(Box::new(Self { state, begun })));
         }
         Ok(found)
     }
@@ -150,7 +151,7 @@ impl RunLog {
         for (name, _) in own_runs(store, &key, (party, &checked.study), &names)? {
             state.replace(&name)?;
         }
-        log.append(&[RunRecord::Begun(Box::new(begun.clone())).to_log()?])?;
+        log.append(&[KeptRecord::Begun(Box::new(begun.clone())).to_log()?])?;
         state.keep()?;
         let state = state.clone();
         let (matched, units) = (None, Vec::new());
@@ -165,11 +166,11 @@ impl RunLog {
         begun.expect_readable(&place)?;
         let (mut matched, mut units) = (None, Vec::new());
         for record in &records[1..] {
-            match RunRecord::of_log(record, &place)? {
-                RunRecord::Begun(_) => return Err(Error::input(format!("{place}: it begins twice"))),
-                RunRecord::Matched(record) => (matched, units) = (Some(*record), Vec::new()),
-                RunRecord::Unit(record) => units.push(record),
-                RunRecord::Releasing => {}
+            match KeptRecord::of_log(record, &place)? {
+                KeptRecord::Begun(_) => return Err(Error::input(format!("{place}: it begins twice"))),
+                KeptRecord::Matched(record) => (matched, units) = (Some(*record), Vec::new()),
+                KeptRecord::Unit(record) => units.push(record),
+                KeptRecord::Releasing => {}
             }
         }
         let [counted, gave_up, fenced] = [matched.is_some(), false, false];
@@ -212,7 +213,7 @@ impl RunLog {
     /// # Errors
     /// When the store fails, or another process leads.
     pub fn set_matched(&mut self, matched: MatchedRecord) -> Result<(), Error> {
-        self.append(&[RunRecord::Matched(Box::new(matched.clone())).to_log()?])?;
+        self.append(&[KeptRecord::Matched(Box::new(matched.clone())).to_log()?])?;
         (self.matched, self.units) = (Some(matched), Vec::new());
         Ok(())
     }
@@ -256,8 +257,8 @@ impl RunLog {
                 None if sealed => {
                     let place = self.place();
                     return Err(Error::input(format!(
-                        "{place} lost the result of unit {unit}, and both parties count on it: remove this run \
-                         and begin anew: tacit state drop"
+                        "{place} lost the result of unit {unit}, and both parties count on it: remove this \
+                         run and begin anew: tacit state drop"
                     )));
                 }
                 None => self
@@ -298,7 +299,7 @@ impl RunLog {
     /// # Errors
     /// When the store fails, or another process leads.
     pub fn write_units(&mut self, records: &[UnitRecord]) -> Result<(), Error> {
-        let logged: Vec<LogRecord> = records.iter().map(RunRecord::of_unit).collect();
+        let logged: Vec<LogRecord> = records.iter().map(KeptRecord::of_unit).collect();
         self.append(&logged)?;
         self.units.extend(records);
         if self.log.snapshot_due() {
@@ -312,7 +313,7 @@ impl RunLog {
     /// # Errors
     /// As [`Self::write_units`].
     pub fn releases(&mut self) -> Result<(), Error> {
-        self.append(&[RunRecord::Releasing.to_log()?])
+        self.append(&[KeptRecord::Releasing.to_log()?])
     }
 
     fn append(&mut self, records: &[LogRecord]) -> Result<(), Error> {
@@ -338,11 +339,11 @@ impl RunLog {
         }
         let held = self.held().map(|(unit, held)| UnitRecord::Held { unit, held });
         let units: Vec<UnitRecord> = floors.into_values().chain(held).chain(seals).collect();
-        let mut all = vec![RunRecord::Begun(Box::new(self.begun.clone())).to_log()?];
+        let mut all = vec![KeptRecord::Begun(Box::new(self.begun.clone())).to_log()?];
         if let Some(matched) = &self.matched {
-            all.push(RunRecord::Matched(Box::new(matched.clone())).to_log()?);
+            all.push(KeptRecord::Matched(Box::new(matched.clone())).to_log()?);
         }
-        all.extend(units.iter().map(RunRecord::of_unit));
+        all.extend(units.iter().map(KeptRecord::of_unit));
         self.log.snapshot(&all)?;
         self.units = units;
         Ok(())

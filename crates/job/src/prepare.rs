@@ -175,6 +175,39 @@ impl Checked {
     }
 }
 
+/// A party's rows, read now, or by an earlier process of a run that goes on.
+struct ReadInput {
+    rows: RowStore,
+    inputs: InputReport,
+    /// Where a run of these rows may go on.
+    version: Option<Bytes32>,
+    /// Whether an earlier process read them.
+    taken_up: bool,
+    /// What is to be said of a run that was kept, on other input.
+    other: Option<String>,
+}
+
+impl ReadInput {
+    fn of(party: &PartySetup, study: &Study, runs: usize) -> Result<Self, Error> {
+        let (data, me) = (DataLocation { path: &party.data, store: &party.store }, place(study, party));
+        let goes_on = party.state.is_some() && runs == 1 && kept::goes_on(study);
+        let version = goes_on.then(|| data::input_version(data)).transpose()?;
+        let found = version.map(|version| KeptRun::find(party, study, &version)).transpose()?;
+        if let Some(KeptFound::Run(run)) = found {
+            let (rows, inputs) = run.rows(study, me)?;
+            return Ok(Self { rows, inputs, version, taken_up: true, other: None });
+        }
+        let other = matches!(found, Some(KeptFound::OtherInput)).then(|| {
+            "`state` keeps a run of this study that broke off, and the input was changed since: this run \
+             begins anew, and takes that one's place"
+                .to_owned()
+        });
+        let room = spool_room(party, study, runs)?;
+        let (rows, inputs) = read_rows(data, study, me, room.as_ref())?;
+        Ok(Self { rows, inputs, version, taken_up: false, other })
+    }
+}
+
 /// Reads and checks this side: study, policy, program, data. Nothing is sent. One entry per run: the
 /// publisher of a study with several advertisers has one with each, all on the same rows.
 ///
@@ -206,36 +239,21 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
         built.push((run, StudyEngine::of(run, &checked.program)?, checked));
     }
     let Some((first, ..)) = built.first() else { return Err(Error::misuse("a member takes part in a run")) };
-    let data = DataLocation { path: &party.data, store: &party.store };
-    let goes_on = party.state.is_some() && built.len() == 1 && kept::goes_on(first);
-    let input_version = goes_on.then(|| data::input_version(data)).transpose()?;
-    let found = input_version.map(|version| KeptRun::find(party, first, &version)).transpose()?;
-    let other_input = matches!(found, Some(KeptFound::OtherInput));
-    let (rows, inputs) = match &found {
-        Some(KeptFound::Run(run)) => run.rows(first, place(first, party))?,
-        _ => {
-            let room = spool_room(party, first, built.len())?;
-            read_rows(data, first, place(first, party), room.as_ref())?
-        }
-    };
+    let ReadInput { rows, inputs, version: input_version, taken_up, other } =
+        ReadInput::of(party, first, built.len())?;
     let needs = match built.first() {
         Some((run, engine, built)) => MatchNeeds::of((*run, built), engine, place(run, party), rows.len())?,
         None => MatchNeeds::default(),
     };
     let held = rows.spool().is_none().then_some(inputs.memory);
     memory::check_held(party, (rows.len(), held), built.len() as u64, &needs)?;
-    if rows.spool().is_some() {
+    if rows.spool().is_some() && !taken_up {
         // The peer's are not known yet: as many.
         let rows = vec![rows.len(); first.parties.len()];
         check_room(party, first, place(first, party), &rows, RowsKnown::Read(needs.scratch))?;
     }
     let warnings = [work_warning(party, first), state_warning(party, first, built.len())];
-    let other_input = other_input.then(|| {
-        "`state` keeps a run of this study that broke off, and the input was changed since: this run begins \
-         anew, and takes that one's place"
-            .to_owned()
-    });
-    let warnings: Vec<String> = warnings.into_iter().flatten().chain(other_input).collect();
+    let warnings: Vec<String> = warnings.into_iter().flatten().chain(other).collect();
     let runs = built.iter().map(|(run, ..)| *run);
     let mut small: Vec<String> = Vec::new();
     for run in runs {

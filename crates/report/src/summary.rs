@@ -56,13 +56,7 @@ pub fn terminal(report: &RunReport) -> String {
     }
     line(&mut out, "");
     stage_lines(&mut out, &report.stages);
-    if let Some(workers) = report.workers.as_ref().filter(|workers| !workers.failed.is_empty()) {
-        let failed = wording::failed_units(&workers.failed);
-        line(&mut out, &format!("  workers   {failed}; these units alone were computed again"));
-    }
-    if let Some(resumed) = wording::resumed(report) {
-        paragraph(&mut out, "  ", &resumed);
-    }
+    worker_lines(&mut out, report);
     privacy_lines(&mut out, report);
     paragraph(&mut out, "  ", &format!("Learned besides: {}", besides(report)));
     for server in report.servers.iter().flat_map(|servers| &servers.members) {
@@ -102,6 +96,17 @@ pub fn terminal(report: &RunReport) -> String {
         }
     }
     out
+}
+
+/// What failed in the computation, and what was there before.
+fn worker_lines(out: &mut String, report: &RunReport) {
+    if let Some(workers) = report.workers.as_ref().filter(|workers| !workers.failed.is_empty()) {
+        let failed = wording::failed_units(&workers.failed);
+        line(out, &format!("  workers   {failed}; these units alone were computed again"));
+    }
+    if let Some(resumed) = wording::resumed(report) {
+        paragraph(out, "  ", &resumed);
+    }
 }
 
 /// The public result by itself: the same text at all parties.

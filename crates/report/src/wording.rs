@@ -691,8 +691,8 @@ pub fn resumed(report: &RunReport) -> Option<String> {
     let computed = units.filter(|(resumed, _)| *resumed > 0);
     let computed = computed.map(|(resumed, of)| format!("; {resumed} of {of} units were computed before"));
     Some(format!(
-        "This run went on with one that broke off: its rows were read and matched before, and stages tell what \
-         came after{}.",
+        "This run went on with one that broke off: its rows were read and matched before, and stages tell \
+         what came after{}.",
         computed.unwrap_or_default()
     ))
 }

@@ -1,8 +1,8 @@
 //! What one run keeps in a store.
 //!
-//! A run has a folder of objects that are sealed for it. Most runs end with what they began, and leave nothing.
-//! One that is to outlive its process is *kept*: an object beside its log says under which name it sealed, so
-//! that the next process of this party opens it again ([`RunState::resume`]).
+//! A run has a folder of objects that are sealed for it. Most runs end with what they began, and leave
+//! nothing. One that is to outlive its process is *kept*: an object beside its log says under which name it
+//! sealed, so that the next process of this party opens it again ([`RunState::resume`]).
 
 use crate::{LogRecord, SealedStore, StateKey, StateLog, StateStore, StoreError, StoreLock};
 use base::{Error, Seed, hex, unhex};
@@ -23,8 +23,8 @@ const LOG: &str = "log";
 /// Folders that one process may name.
 const FOLDERS: u64 = 1 << 20;
 
-/// Sealed objects of one run: removed with it, unless it is kept. In a local folder no other process has state
-/// while it lives, and what killed runs have left there is removed first.
+/// Sealed objects of one run: removed with it, unless it is kept. In a local folder no other process has
+/// state while it lives, and what killed runs have left there is removed first.
 pub struct RunState {
     sealed: SealedStore,
     run: [u8; 32],
@@ -369,8 +369,8 @@ mod tests {
         drop((run, log));
         // Another run of this party begins and ends beside it.
         drop(RunState::begin(open(), &key, "clinic", WEEK).unwrap());
-        assert_eq!(kept_runs(&open()).unwrap(), [name.clone()]);
-        assert_eq!(name.records(&open(), &key, "clinic").unwrap(), [record.clone()]);
+        assert_eq!(kept_runs(&open()).unwrap(), std::slice::from_ref(&name));
+        assert_eq!(name.records(&open(), &key, "clinic").unwrap(), std::slice::from_ref(&record));
         let others = name.records(&open(), &key, "registry").unwrap_err();
         assert!(matches!(others, StoreError::Damaged { .. }), "{others:?}");
         assert!(name.size(&open()).unwrap().1.is_some());

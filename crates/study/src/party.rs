@@ -97,7 +97,7 @@ pub struct PartySettings {
     /// A folder or bucket (s3://, gs://, az://) for rows that do not fit into --memory, sealed
     #[arg(long, value_name = "PLACE")]
     pub state: Option<String>,
-    /// Rows go to --state even where they fit into --memory: then a run of any size goes on after it broke off
+    /// Rows go to --state even where they fit into --memory: then a run of any size can go on
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
           default_missing_value = "true")]
     pub spool: Option<bool>,

@@ -24,7 +24,7 @@ fn number(name: &str) -> Option<u64> {
 /// Rows of either party, of which both have the first ones: a spine of two units, for two workers.
 const ROWS: u32 = 140_000;
 const SHARED: u32 = 10_000;
-/// Records of the log of an undisturbed run at least: who leads, rows, match, two of each unit, seal, release.
+/// Records of the log of an undisturbed run at least: who leads, rows, match, two a unit, seal, release.
 const RECORDS: u64 = 9;
 
 struct World {
@@ -128,8 +128,7 @@ impl World {
     }
 }
 
-/// What a party's log has of its own is shown while it is kept, goes on after two kills without another match,
-/// and is gone at the end.
+/// A run is shown while it is kept, goes on after three kills without another match, and is gone at the end.
 #[test]
 fn a_killed_coordinator_goes_on() {
     let world = World::new();
@@ -229,8 +228,8 @@ fn a_stopped_coordinator_goes_on() {
     }
 }
 
-/// A party of a lift study that is killed anywhere in its release, and started again, goes on without a match;
-/// all ledgers pay for one number, and all see that one.
+/// A party of a lift study that is killed anywhere in its release, and started again, goes on without a
+/// match; all ledgers pay for one number, and all see that one.
 #[test]
 fn a_release_goes_on_without_a_match() {
     let (first, kills) = (number("TACIT_KILLS_SEED").unwrap_or_default(), number("TACIT_KILLS").unwrap_or(3));

@@ -24,7 +24,7 @@ const RELEASING: u8 = 3;
 const UNITS: u8 = 16;
 
 /// One thing that has come to be.
-pub(crate) enum RunRecord {
+pub(crate) enum KeptRecord {
     /// Rows are read and laid down.
     Begun(Box<BegunRecord>),
     /// They are matched, and their columns lie along the spine.
@@ -171,8 +171,8 @@ impl BegunRecord {
 
 fn other_version(place: &str, by: &WrittenBy) -> Error {
     Error::input(format!(
-        "{place} was written by tacit {} (format {}), and this is tacit {} (format {FORMAT}): go on with that \
-         version, or remove it and begin anew: tacit state drop",
+        "{place} was written by tacit {} (format {}), and this is tacit {} (format {FORMAT}): go on with \
+         that version, or remove it and begin anew: tacit state drop",
         by.version,
         by.format,
         env!("CARGO_PKG_VERSION")
@@ -181,8 +181,8 @@ fn other_version(place: &str, by: &WrittenBy) -> Error {
 
 fn unreadable(place: &str) -> Error {
     Error::input(format!(
-        "{place} holds a record that this version of tacit does not read: go on with the version that wrote it, \
-         or remove it and begin anew: tacit state drop"
+        "{place} holds a record that this version of tacit does not read: go on with the version that wrote \
+         it, or remove it and begin anew: tacit state drop"
     ))
 }
 
@@ -206,7 +206,7 @@ impl MatchedRecord {
     }
 }
 
-impl RunRecord {
+impl KeptRecord {
     pub fn to_log(&self) -> Result<LogRecord, Error> {
         let json = |tag, payload: Result<Vec<u8>, serde_json::Error>| {
             let payload = payload.map_err(|e| Error::misuse(format!("no record: {e}")))?;
@@ -245,16 +245,16 @@ impl KeptStage {
     pub(super) fn of(records: &[LogRecord], place: &str) -> Result<Self, Error> {
         let (mut stage, mut held, mut floors) = (Self::default(), Vec::new(), Vec::new());
         for record in records.iter().skip(1) {
-            match RunRecord::of_log(record, place)? {
-                RunRecord::Begun(_) => {}
-                RunRecord::Matched(_) => {
+            match KeptRecord::of_log(record, place)? {
+                KeptRecord::Begun(_) => {}
+                KeptRecord::Matched(_) => {
                     (held, floors) = (Vec::new(), Vec::new());
                     stage = Self { matched: true, ..Self::default() };
                 }
-                RunRecord::Unit(UnitRecord::Floor { unit, attempt }) => floors.push((unit, attempt)),
-                RunRecord::Unit(UnitRecord::Held { unit, .. }) => held.push(unit),
-                RunRecord::Unit(UnitRecord::Seal { .. }) => stage.sealed = true,
-                RunRecord::Releasing => stage.releasing = true,
+                KeptRecord::Unit(UnitRecord::Floor { unit, attempt }) => floors.push((unit, attempt)),
+                KeptRecord::Unit(UnitRecord::Held { unit, .. }) => held.push(unit),
+                KeptRecord::Unit(UnitRecord::Seal { .. }) => stage.sealed = true,
+                KeptRecord::Releasing => stage.releasing = true,
             }
         }
         held.sort_unstable();
@@ -280,20 +280,20 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read_and_written_the_same() {
+    fn the_wire_is_pinned() {
         let mut hash = blake3::Hasher::new();
         for record in [log(BEGUN, BEGUN_1), log(MATCHED, MATCHED_1)] {
-            let read = RunRecord::of_log(&record, "here").unwrap();
+            let read = KeptRecord::of_log(&record, "here").unwrap();
             assert_eq!(read.to_log().unwrap(), record);
             hash.update(&[record.tag]).update(&record.payload);
         }
         let unit = UnitRecord::Floor { unit: 1, attempt: 2 };
-        for record in [RunRecord::Unit(unit).to_log().unwrap(), RunRecord::Releasing.to_log().unwrap()] {
-            assert_eq!(RunRecord::of_log(&record, "here").unwrap().to_log().unwrap(), record);
+        for record in [KeptRecord::Unit(unit).to_log().unwrap(), KeptRecord::Releasing.to_log().unwrap()] {
+            assert_eq!(KeptRecord::of_log(&record, "here").unwrap().to_log().unwrap(), record);
             hash.update(&[record.tag]).update(&record.payload);
         }
-        pinned(&[("runs that go on", hash.finalize().to_hex()[..16].to_owned(), "15bfaf991f0e35d7")]);
-        let records = [log(BEGUN, BEGUN_1), log(MATCHED, MATCHED_1), RunRecord::of_unit(&unit)];
+        pinned(&[("resume, records", hash.finalize().to_hex()[..16].to_owned(), "15bfaf991f0e35d7")]);
+        let records = [log(BEGUN, BEGUN_1), log(MATCHED, MATCHED_1), KeptRecord::of_unit(&unit)];
         let stage = KeptStage::of(&records, "here").unwrap();
         assert_eq!(stage, KeptStage { matched: true, attempts: 2, ..KeptStage::default() });
     }
@@ -311,7 +311,7 @@ mod tests {
         let read = BegunRecord::read(&log(BEGUN, &readable)).unwrap();
         assert!(read.expect_readable("state").unwrap_err().to_string().contains("(format 2)"));
         let unknown = LogRecord { tag: 9, payload: Vec::new() };
-        let error = RunRecord::of_log(&unknown, "state").err().expect("no such record").to_string();
+        let error = KeptRecord::of_log(&unknown, "state").err().expect("no such record").to_string();
         assert!(error.contains("does not read"), "{error}");
     }
 

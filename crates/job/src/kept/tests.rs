@@ -19,7 +19,7 @@ fn state(folder: &std::path::Path) -> Arc<RunState> {
 fn lead(state: &Arc<RunState>) -> RunLog {
     let (mut log, mut records) = state.lead().unwrap();
     if records.is_empty() {
-        records = vec![RunRecord::Begun(Box::new(begun())).to_log().unwrap()];
+        records = vec![KeptRecord::Begun(Box::new(begun())).to_log().unwrap()];
         log.append(&records).unwrap();
     }
     RunLog::resume(state.clone(), log, &records).unwrap()
