@@ -39,6 +39,7 @@ fn line(event: Event) -> Option<ProgressLine> {
             rows: stage.rows,
             bytes: stage.bytes_sent.iter().sum(),
         },
+        Event::Units { done, of, again } => ProgressLine::Units { done, of, again },
         Event::Settled(text) => ProgressLine::Settled { text },
         Event::Warning(text) => ProgressLine::Warning { text },
         Event::Note(text) => ProgressLine::Note { text },

@@ -69,6 +69,15 @@ pub enum Event {
     },
     /// A stage is over.
     StageDone(StageReport),
+    /// So many units of the computation are held by both parties.
+    Units {
+        /// How many are.
+        done: u64,
+        /// Units in all.
+        of: u64,
+        /// Attempts that failed and were made again.
+        again: u64,
+    },
     /// The engine is settled for the link; a line to print.
     Settled(String),
     /// What this party should know before anybody is met; a line to print.

@@ -47,6 +47,15 @@ pub enum ProgressLine {
         /// Rows in all.
         total: u64,
     },
+    /// Units of the computation that both parties hold.
+    Units {
+        /// How many do.
+        done: u64,
+        /// Units in all.
+        of: u64,
+        /// Attempts that failed and were made again.
+        again: u64,
+    },
     /// A stage is over.
     StageDone {
         /// Its name.
@@ -116,6 +125,8 @@ struct Stage {
     /// How often the rows were begun, phases and a phase's own passes together.
     pass: u32,
     steps: BTreeMap<String, (u64, u64)>,
+    /// Of units, what is said of them.
+    units: String,
     began: Instant,
     said: Instant,
 }
@@ -181,6 +192,11 @@ impl State {
                 self.say("this study has run on this data before: its stored answer, no new charge")
             }
             ProgressLine::Progress { step, done, total } => self.progress(step, *done, *total),
+            ProgressLine::Units { done, of, again } => {
+                let again = if *again == 0 { String::new() } else { format!(", {} again", count(*again)) };
+                let units = format!("   ({} of {} units{again})", count(*done), count(*of));
+                self.stage.iter_mut().for_each(|stage| stage.units.clone_from(&units));
+            }
             ProgressLine::Stage { name, rows } => self.begin(name, *rows),
             ProgressLine::StageDone { name, seconds, rows, bytes: sent } => {
                 let rate = scaled(*rows as f64 / seconds.max(1e-3));
@@ -217,7 +233,8 @@ impl State {
             _ => None,
         };
         let (phase, steps, now) = (String::new(), BTreeMap::new(), Instant::now());
-        self.stage = Some(Stage { name: name.to_owned(), bar, phase, pass: 0, steps, began: now, said: now });
+        let (name, units) = (name.to_owned(), String::new());
+        self.stage = Some(Stage { name, bar, phase, pass: 0, steps, units, began: now, said: now });
     }
 
     fn progress(&mut self, step: &str, done: u64, total: u64) {
@@ -234,6 +251,7 @@ impl State {
                     phase,
                     pass: 0,
                     steps,
+                    units: String::new(),
                     began: now,
                     said,
                 });
@@ -294,7 +312,8 @@ impl Stage {
             None if self.pass > 1 => format!("   (pass {})", self.pass),
             None => String::new(),
         };
-        let text = format!("{} of {}{}{phase}", count(done), count(total), self.pace(done, total));
+        let units = &self.units;
+        let text = format!("{} of {}{}{phase}{units}", count(done), count(total), self.pace(done, total));
         if let Some(bar) = &self.bar {
             bar.set_length(total.max(1));
             bar.set_position(done);
@@ -389,6 +408,7 @@ mod tests {
             phase: String::new(),
             pass: 0,
             steps: BTreeMap::new(),
+            units: String::new(),
             began: now,
             said: now.checked_sub(LINE_EVERY).unwrap(),
         };
@@ -403,6 +423,8 @@ mod tests {
         assert_eq!(stage.advance("compute/0/other", 2, 2), None);
         stage.said = now.checked_sub(LINE_EVERY).unwrap();
         assert!(stage.advance("compute/0/other", 1, 2).unwrap().ends_with("1 of 2   (pass 3)"));
+        (stage.units, stage.said) = ("   (3 of 7 units)".into(), now.checked_sub(LINE_EVERY).unwrap());
+        assert!(stage.advance("compute/0/other", 2, 2).unwrap().ends_with("(pass 3)   (3 of 7 units)"));
     }
 
     #[test]
@@ -423,6 +445,7 @@ mod tests {
             ProgressLine::Waiting { text: "x".into() },
             ProgressLine::Stage { name: "match".into(), rows: 5 },
             ProgressLine::Progress { step: "match/pid".into(), done: 1, total: 2 },
+            ProgressLine::Units { done: 3, of: 7, again: 1 },
             ProgressLine::StageDone { name: "match".into(), seconds: 0.5, rows: 5, bytes: 7 },
         ] {
             let text = serde_json::to_string(&line).unwrap();

@@ -236,7 +236,7 @@ impl<'a> OwnerRun<'a> {
             allow: &self.party.allow,
             deadline: Duration::from_millis(self.party.deadline_ms),
             progress: self.watch.progress.clone(),
-            note: &|text| (self.watch.events)(Event::Note(text)),
+            events: &*self.watch.events,
             log: self.kept.as_deref_mut().map(RefCell::new),
         };
         let mut done = workers::compute_units(&job, &mut lanes.words, &lanes.port)?;

@@ -5,6 +5,7 @@ use super::launch::{Crew, CrewEvent};
 use super::order::{FinishedWork, LaneWay, WorkerBeat, WorkerEvent, WorkerOrder};
 use super::words::{WordLink, word_link};
 use super::{FailedAttempt, UnitsDone, UnitsJob};
+use crate::run::Event;
 use crate::stages::compute::COMPUTE;
 use base::{At, ChannelError, Error, Fault};
 use net::lanes::{LaneArrival, LanePort};
@@ -108,6 +109,8 @@ struct Coordinator<'j, 'a> {
     /// Why the last attempt failed, in this party's words.
     why: Option<Error>,
     rows_done: u64,
+    /// Units that are done and attempts that failed, as they were told.
+    told: (u64, u64),
     /// When clocks were looked at last.
     looked: Instant,
     sealed: bool,
@@ -188,6 +191,7 @@ impl<'j, 'a> Coordinator<'j, 'a> {
             failed: Vec::new(),
             why: None,
             rows_done: 0,
+            told: (0, 0),
             looked: Instant::now(),
             sealed: false,
             parted: false,
@@ -459,11 +463,11 @@ impl<'j, 'a> Coordinator<'j, 'a> {
                 UnitAction::Again { unit, attempt, cause, peer } => {
                     let (rows, units) = (self.size(unit), self.job.ranges.units());
                     let whose = if peer { "the peer's" } else { "this" };
-                    (self.job.note)(format!(
+                    (self.job.events)(Event::Note(format!(
                         "attempt {attempt} at unit {unit} of {units} failed on {whose} side, as {}: it is \
                          computed again",
                         cause.words()
-                    ));
+                    )));
                     self.failed.push(FailedAttempt { unit, attempt, rows, cause: cause.words(), peer });
                 }
                 UnitAction::Sealed { .. } => {
@@ -543,6 +547,11 @@ impl<'j, 'a> Coordinator<'j, 'a> {
         let running = self.lanes.iter().filter_map(|lane| lane.running.as_ref()).map(|running| running.rows);
         self.rows_done = held.chain(running).sum::<u64>().max(self.rows_done);
         self.job.progress.report(COMPUTE, self.rows_done, ranges.rows());
+        let told = (self.state.done().into(), self.failed.len() as u64);
+        if std::mem::replace(&mut self.told, told) != told {
+            let (done, again) = told;
+            (self.job.events)(Event::Units { done, of: ranges.units(), again });
+        }
         self.rows_done
     }
 

@@ -29,7 +29,7 @@ use crate::engines::StudyEngine;
 use crate::kept::RunLog;
 use crate::prepare::Built;
 use crate::ranges::RowRanges;
-use crate::run::session_seed;
+use crate::run::{Event, session_seed};
 use crate::stages::compute::{COMPUTE, UnitRows};
 use base::{At, Error, PartyId, Roster};
 use engine::Shares;
@@ -69,8 +69,8 @@ pub(crate) struct UnitsJob<'a> {
     /// How long a peer may be silent.
     pub deadline: Duration,
     pub progress: RowProgress,
-    /// Told what its operator should know, in lines.
-    pub note: &'a dyn Fn(String),
+    /// Told what happens: what its operator should know, and how many units are done.
+    pub events: &'a (dyn Fn(Event) + Send + Sync),
     /// Where what is done is kept; none of a run that does not go on.
     pub log: Option<RefCell<&'a mut RunLog>>,
 }
