@@ -139,6 +139,7 @@ impl RunLog {
         let (mut log, records) = state.lead()?;
         if !records.is_empty() {
             let resumed = Self::resume(state.clone(), log, &records)?;
+            resumed.begun.expect_program(&checked.built.program.hash(), &state.place())?;
             resumed.tidy()?;
             if resumed.begun.probe == probe(checked, ledger)? {
                 checked.know_tag(resumed.begun.tag);

@@ -4,6 +4,8 @@
 //! sample as any other; and how many rows a range has follows from how many there are in all and from how
 //! many workers both sides have, which both sides know before they compute. So the price of a computation is
 //! known then, too, whichever worker computes what.
+//!
+//! Runs that are kept are cut by these numbers, so that their format ([`crate::kept`]) rises with any of them.
 
 use std::ops::Range;
 

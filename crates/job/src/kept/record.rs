@@ -167,6 +167,15 @@ impl BegunRecord {
         let by = WrittenBy { format: self.format, version: self.version.clone() };
         Err(other_version(place, &by))
     }
+
+    /// Refuses what was computed by another program: another version makes another one of the same study.
+    pub fn expect_program(&self, program: &Bytes32, place: &str) -> Result<(), Error> {
+        if self.program == *program {
+            return Ok(());
+        }
+        let by = WrittenBy { format: self.format, version: self.version.clone() };
+        Err(other_version(place, &by))
+    }
 }
 
 fn other_version(place: &str, by: &WrittenBy) -> Error {
