@@ -458,6 +458,10 @@ fn too_small(party: &PartySetup, runs: &[Checked]) -> Result<(), Error> {
 fn liken(party: &PartySetup, runs: &[Checked], ledger: &Ledger) -> Result<Option<Likeness>, Error> {
     let lineage = party.lineage()?;
     let Some(first) = runs.first() else { return Ok(None) };
+    if first.matched_before && ledger.knows(lineage)? {
+        // An earlier process of this run has kept it, before it matched.
+        return Ok(None);
+    }
     let key = first.identity.secret_for(PURPOSE)?;
     let sketches = Sketch::all(&key, &first.rows)?;
     if sketches.is_empty() {

@@ -40,6 +40,7 @@ pub(crate) fn goes_on(study: &Study) -> bool {
 pub(crate) struct KeptRun {
     state: Arc<RunState>,
     begun: BegunRecord,
+    stage: KeptStage,
 }
 
 /// What a look for such a run finds.
@@ -67,16 +68,22 @@ impl KeptRun {
             return Ok(found);
         }
         let key = StateKey::beside(&party.ledger)?;
-        for (name, begun) in own_runs(&store, &key, (party, study), &names)? {
+        for (name, begun, records) in own_runs(&store, &key, (party, study), &names)? {
             if begun.input != base::hex(input) {
                 found = KeptFound::OtherInput;
                 continue;
             }
             begun.expect_readable(&name.place(&store))?;
+            let stage = KeptStage::of(&records, &name.place(&store))?;
             let state = Arc::new(RunState::resume(store.clone(), &key, &name, &party.as_party)?);
-            return Ok(KeptFound::Run(Box::new(Self { state, begun })));
+            return Ok(KeptFound::Run(Box::new(Self { state, begun, stage })));
         }
         Ok(found)
+    }
+
+    /// Whether its rows are matched.
+    pub fn matched(&self) -> bool {
+        self.stage.matched
     }
 
     /// Its rows, and what reading them did.
@@ -89,13 +96,13 @@ impl KeptRun {
     }
 }
 
-/// Runs of a party and study among those that are kept, with the record by which each began.
+/// Runs of a party and study among those that are kept, with the record by which each began, and all.
 fn own_runs(
     store: &StateStore,
     key: &StateKey,
     (party, study): (&PartySetup, &Study),
     names: &[KeptName],
-) -> Result<Vec<(KeptName, BegunRecord)>, Error> {
+) -> Result<Vec<(KeptName, BegunRecord, Vec<LogRecord>)>, Error> {
     let hash = study.hash().full();
     let mut own = Vec::new();
     for name in names {
@@ -105,7 +112,8 @@ fn own_runs(
             records => records?,
         };
         let begun = records.first().map(BegunRecord::read).transpose()?;
-        own.extend(begun.filter(|begun| begun.study == hash).map(|begun| (name.clone(), begun)));
+        let ours = begun.filter(|begun| begun.study == hash);
+        own.extend(ours.map(|begun| (name.clone(), begun, records)));
     }
     Ok(own)
 }
@@ -149,7 +157,7 @@ impl RunLog {
         let begun = BegunRecord::of(party, checked, (checked.data_tag(ledger)?, probe(checked, ledger)?))?;
         let store = state.sealed().store();
         let (key, names) = (StateKey::beside(&party.ledger)?, kept_runs(store)?);
-        for (name, _) in own_runs(store, &key, (party, &checked.study), &names)? {
+        for (name, ..) in own_runs(store, &key, (party, &checked.study), &names)? {
             state.replace(&name)?;
         }
         log.append(&[KeptRecord::Begun(Box::new(begun.clone())).to_log()?])?;

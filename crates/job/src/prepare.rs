@@ -142,6 +142,8 @@ pub struct Checked {
     pub likeness: Option<crate::budget::Likeness>,
     /// The version of the input, where rows may lie in state and a run goes on from there.
     pub(crate) input_version: Option<Bytes32>,
+    /// Whether an earlier process of this run has matched them.
+    pub(crate) matched_before: bool,
     /// What [`Checked::data_tag`] found.
     tagged: OnceLock<Bytes32>,
 }
@@ -183,6 +185,8 @@ struct ReadInput {
     version: Option<Bytes32>,
     /// Whether an earlier process read them.
     taken_up: bool,
+    /// Whether one has matched them, too.
+    matched: bool,
     /// What is to be said of a run that was kept, on other input.
     other: Option<String>,
 }
@@ -195,7 +199,8 @@ impl ReadInput {
         let found = version.map(|version| KeptRun::find(party, study, &version)).transpose()?;
         if let Some(KeptFound::Run(run)) = found {
             let (rows, inputs) = run.rows(study, me)?;
-            return Ok(Self { rows, inputs, version, taken_up: true, other: None });
+            let matched = run.matched();
+            return Ok(Self { rows, inputs, version, taken_up: true, matched, other: None });
         }
         let other = matches!(found, Some(KeptFound::OtherInput)).then(|| {
             "`state` keeps a run of this study that broke off, and the input was changed since: this run \
@@ -204,7 +209,7 @@ impl ReadInput {
         });
         let room = spool_room(party, study, runs)?;
         let (rows, inputs) = read_rows(data, study, me, room.as_ref())?;
-        Ok(Self { rows, inputs, version, taken_up: false, other })
+        Ok(Self { rows, inputs, version, taken_up: false, matched: false, other })
     }
 }
 
@@ -239,7 +244,7 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
         built.push((run, StudyEngine::of(run, &checked.program)?, checked));
     }
     let Some((first, ..)) = built.first() else { return Err(Error::misuse("a member takes part in a run")) };
-    let ReadInput { rows, inputs, version: input_version, taken_up, other } =
+    let ReadInput { rows, inputs, version: input_version, taken_up, matched, other } =
         ReadInput::of(party, first, built.len())?;
     let needs = match built.first() {
         Some((run, engine, built)) => MatchNeeds::of((*run, built), engine, place(run, party), rows.len())?,
@@ -278,6 +283,7 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
         fellows: Vec::new(),
         likeness: None,
         input_version,
+        matched_before: matched,
         tagged: OnceLock::new(),
     };
     Ok(built.into_iter().map(checked).collect())
