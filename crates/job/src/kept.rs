@@ -127,6 +127,8 @@ pub(crate) struct RunLog {
     units: Vec<UnitRecord>,
     /// Whether an earlier process began it.
     resumed: bool,
+    /// Whether the other party keeps what is done as well, as it said last.
+    pub shared: bool,
     /// Whether it is counted among the runs that begin with its peer.
     counted: bool,
     /// Whether the computation has ended for good.
@@ -164,8 +166,8 @@ impl RunLog {
         state.keep()?;
         let state = state.clone();
         let (matched, units) = (None, Vec::new());
-        let [resumed, counted, gave_up, fenced] = [false; 4];
-        Ok(Some(Self { state, log, begun, matched, units, resumed, counted, gave_up, fenced }))
+        let [resumed, shared, counted, gave_up, fenced] = [false; 5];
+        Ok(Some(Self { state, log, begun, matched, units, resumed, shared, counted, gave_up, fenced }))
     }
 
     fn resume(state: Arc<RunState>, log: StateLog, records: &[LogRecord]) -> Result<Self, Error> {
@@ -182,8 +184,9 @@ impl RunLog {
                 KeptRecord::Releasing => {}
             }
         }
-        let [counted, gave_up, fenced] = [matched.is_some(), false, false];
-        Ok(Self { state, log, begun, matched, units, resumed: true, counted, gave_up, fenced })
+        let [resumed, counted] = [true, matched.is_some()];
+        let [shared, gave_up, fenced] = [false; 3];
+        Ok(Self { state, log, begun, matched, units, resumed, shared, counted, gave_up, fenced })
     }
 
     /// Removes what nothing that it holds refers to: what was half done.

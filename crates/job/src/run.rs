@@ -191,8 +191,8 @@ pub fn run_parts(party: &PartySetup, opened: &Opened, watch: &Watch) -> Result<V
 /// How often a run meets the other party again, where it has come no further meanwhile.
 const MEETINGS: u32 = 4;
 
-/// This party's run and its report, and its own answer where it broke off. A run that keeps what it has done
-/// meets the other party again where the connection broke, and goes on.
+/// This party's run and its report, and its own answer where it broke off. A run of which both keep what they
+/// have done meets the other party again where the connection broke, and goes on.
 fn go_on(
     party: &PartySetup,
     checked: &Checked,
@@ -231,7 +231,7 @@ fn go_on(
                 let now = Some(log.progress());
                 in_vain = if now == done { in_vain + 1 } else { 0 };
                 done = now;
-                let ends = log.gave_up || log.fenced || in_vain == MEETINGS;
+                let ends = !log.shared || log.gave_up || log.fenced || in_vain == MEETINGS;
                 kept = Some(log);
                 if ends || !matches!(error.kind(), Fault::Channel(_)) {
                     return Ok((Err(leaves(error, &kept)), answer));

@@ -157,6 +157,27 @@ fn a_killed_coordinator_goes_on() {
     assert!(shown.stdout.contains("no run is kept"), "{}", shown.stdout);
 }
 
+/// What one side alone keeps takes nothing from the run, and that side does not wait for one that is gone.
+#[test]
+fn one_side_alone_may_keep() {
+    let world = World::new();
+    let path = world.path("works.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(path, text.replace("state = \"state-works\"\nspool = true\n", "")).unwrap();
+    let all = [world.start(0), world.start(1)];
+    assert!(world.comes_to(0, 2, "rows are read"));
+    let [mut first, second] = all;
+    first.hear("has proven its key");
+    std::thread::sleep(Duration::from_millis(200));
+    drop(second);
+    let done = first.end();
+    assert_eq!(done.code, 3, "{}", done.stderr);
+    assert!(done.stderr.contains("What was done is kept in"), "{}", done.stderr);
+    let [first, second] = [world.start(0), world.start(1)];
+    [first, second].map(|side| world.check(side, "one side keeps"));
+    assert!(world.runs(0).is_empty());
+}
+
 /// Input that was changed is read and matched anew; what was kept is dropped for it, or when it is told to.
 #[test]
 fn other_input_begins_anew() {

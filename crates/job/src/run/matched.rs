@@ -212,7 +212,8 @@ impl OwnerRun<'_> {
         rows: &Placed,
         disclosed: &Disclosure,
     ) -> Result<(), Error> {
-        let (Some(log), Some(aligned)) = (&mut self.kept, rows.aligned()) else { return Ok(()) };
+        let log = self.kept.as_mut().filter(|log| log.shared);
+        let (Some(log), Some(aligned)) = (log, rows.aligned()) else { return Ok(()) };
         let (of, settled) = ((agreement.name, &agreement.tags[..]), (self.workers, link));
         let told = (disclosed, self.sizes_paid.is_some());
         let record = MatchedRecord::new(of, aligned, log.units_folder(), settled, told);
@@ -321,7 +322,7 @@ impl OwnerRun<'_> {
         }
         if features.resumes {
             options.resume = self.journal();
-            options.stays = self.kept.is_some();
+            options.stays = self.kept.as_ref().is_some_and(|log| log.shared);
             options.afresh = if self.goes_on() { self.afresh(agreement)? } else { None };
         }
         Ok(options)

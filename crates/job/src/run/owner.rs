@@ -75,6 +75,31 @@ pub(super) struct OwnerRun<'a> {
     pub answer: OwnAnswer,
 }
 
+/// What two parties tell each other of the units of their computation before ledgers allow it.
+struct UnitWords {
+    workers: u16,
+    /// Whether it keeps what is done.
+    keeps: bool,
+    /// The match of these data that it holds; zeros for none.
+    matched: Bytes32,
+}
+
+const UNIT_WORDS_BYTES: usize = 2 + 1 + 32;
+
+impl UnitWords {
+    fn bytes(&self) -> [u8; UNIT_WORDS_BYTES] {
+        let all = [&self.workers.to_le_bytes()[..], &[u8::from(self.keeps)], &self.matched].concat();
+        all.try_into().expect("the parts add up")
+    }
+
+    fn read(bytes: &[u8; UNIT_WORDS_BYTES]) -> Option<Self> {
+        let [low, high, keeps, matched @ ..] = *bytes;
+        let workers = u16::from_le_bytes([low, high]);
+        let known = (1..=limits::WORKERS).contains(&workers) && keeps <= 1;
+        known.then_some(Self { workers, keeps: keeps == 1, matched })
+    }
+}
+
 /// How workers of a run between two come about: words of their coordinators, and the way to their peers.
 pub(super) struct WorkerLanes {
     words: Vec<Channels>,
@@ -237,7 +262,7 @@ impl<'a> OwnerRun<'a> {
             deadline: Duration::from_millis(self.party.deadline_ms),
             progress: self.watch.progress.clone(),
             events: &*self.watch.events,
-            log: self.kept.as_deref_mut().map(RefCell::new),
+            log: self.kept.as_deref_mut().filter(|log| log.shared).map(RefCell::new),
         };
         let mut done = workers::compute_units(&job, &mut lanes.words, &lanes.port)?;
         self.log.end(&done.traffic, stage.name(), stage.items(), stage.price(&())?);
@@ -270,18 +295,17 @@ impl<'a> OwnerRun<'a> {
         }
         let (own, peer) = (self.workers, me.other());
         let name = matched.as_ref().map_or([0; 32], |matched| matched.name);
-        let mine = [&(own as u16).to_le_bytes()[..], &name].concat();
-        let (workers, theirs) = self.session.step("agree", |session| {
-            let mut theirs = [0; 2 + 32];
-            session.link(peer).exchange(&mine, &mut theirs)?;
-            let (count, name) = theirs.split_first_chunk().expect("there are two bytes");
-            match u16::from_le_bytes(*count) {
-                count @ 1..=limits::WORKERS => Ok((own.min(count.into()), name.to_vec())),
-                _ => Err(session.link(peer).malformed("how many workers it has")),
-            }
+        let mine = UnitWords { workers: own as u16, keeps: self.kept.is_some(), matched: name };
+        let theirs = self.session.step("agree", |session| {
+            let mut theirs = [0; UNIT_WORDS_BYTES];
+            session.link(peer).exchange(&mine.bytes(), &mut theirs)?;
+            let theirs = UnitWords::read(&theirs);
+            theirs.ok_or_else(|| session.link(peer).malformed("how many workers it has, and what it keeps"))
         })?;
-        self.workers = workers;
-        self.matched = matched.filter(|matched| matched.name[..] == theirs);
+        self.workers = own.min(theirs.workers.into());
+        self.matched = matched.filter(|matched| matched.name == theirs.matched);
+        // What one side alone keeps nobody can go on with.
+        self.kept.iter_mut().for_each(|log| log.shared = theirs.keeps);
         Ok(())
     }
 
@@ -375,6 +399,9 @@ impl<'r> AllowedRun<'r, '_> {
         let run = &*self.run;
         let (party, checked) = (run.party, run.checked);
         let charge = &scales.seen_by(checked.me);
+        // Of so few units that some workers had none.
+        let units = run.computed.as_ref().map_or(u64::MAX, |workers| workers.units);
+        let lanes = units.min(run.workers.into()) as u32;
         let facts = Facts {
             checked,
             engine: matched.engines.name(),
@@ -393,7 +420,7 @@ impl<'r> AllowedRun<'r, '_> {
             budget: release::rational::to_f64(&party.policy.budget),
             seconds: self.start.elapsed().as_secs_f64(),
             stages: run.log.all(),
-            workers: (run.workers, run.computed.clone()),
+            workers: (lanes, run.computed.clone()),
         };
         let disclosed = Disclosure { published_groups: scales.groups(), ..matched.rows.disclosed.clone() };
         compose::report(&facts, seen, disclosed)
