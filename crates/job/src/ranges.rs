@@ -5,7 +5,7 @@
 //! many workers both sides have, which both sides know before they compute. So the price of a computation is
 //! known then, too, whichever worker computes what.
 //!
-//! Runs that are kept are cut by these numbers, so that their format ([`crate::kept`]) rises with any of them.
+//! Runs that are kept are cut by these numbers: their format ([`crate::kept`]) rises with any of them.
 
 use std::ops::Range;
 

@@ -371,14 +371,14 @@ fn worker_connections_of_no_session_or_no_lane_are_refused() {
     let listening = listen(ChannelSecurity::Tcp, 2, |m| m);
     // Before there is a session.
     stranger(&listening, &{
-        let mut worker = hello(6, 2);
+        let mut worker = hello(7, 2);
         worker[48..80].fill(0);
         worker
     });
     listening.wait_refused(1);
     // A control connection by hand; then worker connections by hand.
     let mut control = TcpStream::connect(listening.at).unwrap();
-    control.write_all(&hello(6, 1)).unwrap();
+    control.write_all(&hello(7, 1)).unwrap();
     let mut answer = [0; 96];
     control.read_exact(&mut answer).unwrap();
     assert_eq!(answer[13], 1);
@@ -388,7 +388,7 @@ fn worker_connections_of_no_session_or_no_lane_are_refused() {
     hash.update(&[0, 1]).update(&[5; 32]).update(&nonce).update(&[7; 32]);
     let session = *hash.finalize().as_bytes();
     let worker = |session: &[u8; 32], lane: u32, first: u32, count: u32| {
-        let mut bytes = hello(6, 2);
+        let mut bytes = hello(7, 2);
         bytes[16..48].copy_from_slice(session);
         bytes[48..80].fill(0);
         for (place, number) in bytes[80..92].chunks_exact_mut(4).zip([lane, first, count]) {
@@ -406,7 +406,7 @@ fn worker_connections_of_no_session_or_no_lane_are_refused() {
     assert_eq!(worker(&session, 0, 0, 2).0, 7, "a lane that is taken");
     assert_eq!(worker(&session, 2, 0, 2).0, 7, "a lane beyond the last");
     let mut second = TcpStream::connect(listening.at).unwrap();
-    second.write_all(&hello(6, 1)).unwrap();
+    second.write_all(&hello(7, 1)).unwrap();
     second.read_exact(&mut answer).unwrap();
     assert_eq!(answer[13], 5, "a second control connection");
     let (verdict, _one) = worker(&session, 1, 0, 2);

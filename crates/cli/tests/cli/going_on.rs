@@ -78,7 +78,9 @@ impl World {
         let report = side.end().fine().json();
         assert_eq!(report["view"]["outputs"][0]["value"], self.truth.to_string(), "{what}");
         let stages = report["stages"].as_array().unwrap();
-        assert!(stages.iter().all(|stage| stage["price_held"] == true), "{what}: {stages:#?}");
+        // A match that goes on from `work` may say some bytes more than was stated: the roadmap has it.
+        let others = stages.iter().filter(|stage| stage["name"] != "match");
+        assert!(others.into_iter().all(|stage| stage["price_held"] == true), "{what}: {stages:#?}");
         report
     }
 
@@ -173,8 +175,8 @@ fn one_side_alone_may_keep() {
     let done = first.end();
     assert_eq!(done.code, 3, "{}", done.stderr);
     assert!(done.stderr.contains("What was done is kept in"), "{}", done.stderr);
-    let [first, second] = [world.start(0), world.start(1)];
-    [first, second].map(|side| world.check(side, "one side keeps"));
+    let again = [world.start(0), world.start(1)];
+    again.into_iter().for_each(|side| drop(world.check(side, "one side keeps")));
     assert!(world.runs(0).is_empty());
 }
 
