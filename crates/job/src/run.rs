@@ -239,8 +239,10 @@ fn go_on(
                 error
             }
         };
+        // Without what to do next, which this does by itself.
+        let broke = Error::new(error.at().clone(), error.kind().clone());
         (watch.events)(Event::Note(format!(
-            "{error}: what is done is kept, and this party waits for the other one to go on"
+            "{broke}. What is done is kept, and this party waits for the other one to go on"
         )));
     }
 }
