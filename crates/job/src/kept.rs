@@ -127,6 +127,8 @@ pub(crate) struct RunLog {
     units: Vec<UnitRecord>,
     /// Whether an earlier process began it.
     resumed: bool,
+    /// How often this process has met the other party.
+    pub meetings: u32,
     /// Whether the other party keeps what is done as well, as it said last.
     pub shared: bool,
     /// Whether it is counted among the runs that begin with its peer.
@@ -165,9 +167,11 @@ impl RunLog {
         log.append(&[KeptRecord::Begun(Box::new(begun.clone())).to_log()?])?;
         state.keep()?;
         let state = state.clone();
-        let (matched, units) = (None, Vec::new());
+        let (matched, units, meetings) = (None, Vec::new(), 0);
         let [resumed, shared, counted, gave_up, fenced] = [false; 5];
-        Ok(Some(Self { state, log, begun, matched, units, resumed, shared, counted, gave_up, fenced }))
+        let log =
+            Self { state, log, begun, matched, units, resumed, meetings, shared, counted, gave_up, fenced };
+        Ok(Some(log))
     }
 
     fn resume(state: Arc<RunState>, log: StateLog, records: &[LogRecord]) -> Result<Self, Error> {
@@ -185,8 +189,8 @@ impl RunLog {
             }
         }
         let [resumed, counted] = [true, matched.is_some()];
-        let [shared, gave_up, fenced] = [false; 3];
-        Ok(Self { state, log, begun, matched, units, resumed, shared, counted, gave_up, fenced })
+        let ([shared, gave_up, fenced], meetings) = ([false; 3], 0);
+        Ok(Self { state, log, begun, matched, units, resumed, meetings, shared, counted, gave_up, fenced })
     }
 
     /// Removes what nothing that it holds refers to: what was half done.
@@ -226,8 +230,14 @@ impl RunLog {
     /// When the store fails, or another process leads.
     pub fn set_matched(&mut self, matched: MatchedRecord) -> Result<(), Error> {
         self.append(&[KeptRecord::Matched(Box::new(matched.clone())).to_log()?])?;
-        (self.matched, self.units) = (Some(matched), Vec::new());
-        Ok(())
+        self.units = Vec::new();
+        // Nobody comes back to the match before.
+        match self.matched.replace(matched) {
+            Some(old) => {
+                [&old.columns.folder, &old.units].into_iter().try_for_each(|of| self.state.remove(of))
+            }
+            None => Ok(()),
+        }
     }
 
     /// The folder of the results of units that a match to be recorded will have.

@@ -214,13 +214,18 @@ fn go_on(
         )),
         None => error,
     };
-    let (mut done, mut in_vain) = (None, 0);
+    let (mut best, mut in_vain, mut answer) = (None, 0, None);
     loop {
-        let meeting = meet(party, checked, places.clone(), watch).map_err(|error| leaves(error, &kept))?;
+        let meeting = match meet(party, checked, places.clone(), watch) {
+            Ok(meeting) => meeting,
+            Err(error) => return Ok((Err(leaves(error, &kept)), answer)),
+        };
+        kept.iter_mut().for_each(|log| log.meetings += 1);
         let (mut run, workers) =
             OwnerRun::new(party, checked, ledger.clone(), watch, (kept.as_mut(), meeting))?;
         let report = run.run(workers);
-        let answer = run.answer.report;
+        let has_all = run.answer.kept();
+        answer = run.answer.report.or(answer);
         let error = match (report, kept.take()) {
             (report, None) => return Ok((report, answer)),
             (Ok(report), Some(log)) => {
@@ -229,9 +234,10 @@ fn go_on(
             }
             (Err(error), Some(log)) => {
                 let now = Some(log.progress());
-                in_vain = if now == done { in_vain + 1 } else { 0 };
-                done = now;
-                let ends = !log.shared || log.gave_up || log.fenced || in_vain == MEETINGS;
+                // Further than ever before: a peer that has a match made anew brings nothing about.
+                in_vain = if now > best { 0 } else { in_vain + 1 };
+                best = best.max(now);
+                let ends = has_all || !log.shared || log.gave_up || log.fenced || in_vain == MEETINGS;
                 kept = Some(log);
                 if ends || !matches!(error.kind(), Fault::Channel(_)) {
                     return Ok((Err(leaves(error, &kept)), answer));

@@ -52,6 +52,25 @@ impl OwnerRun<'_> {
         dummies::dummies(rule, &seed).map(Some)
     }
 
+    /// Counts the run once more where a run that went on has to match anew all the same: a peer that cuts and
+    /// says that it has nothing gets no more matches than one that begins runs. Nor is another match charged
+    /// that no operator began.
+    pub(super) fn count_match(&mut self, agreement: &Agreement) -> Result<(), Error> {
+        let Some(meetings) = self.kept.as_ref().map(|log| log.meetings) else { return Ok(()) };
+        let (first, resumed) = (meetings == 1, self.kept.as_ref().is_some_and(|log| log.progress().0));
+        if self.matched.is_some() || self.goes_on() || (first && !resumed) {
+            return Ok(());
+        }
+        let number = self.lock()?.last_begun(&self.begun_id(agreement))?.map_or(0, |last| last.number) + 1;
+        if !first && self.is_afresh(number) && !self.debits_of(agreement, number)?.is_empty() {
+            return Err(Error::refused(
+                "the connection broke in the match, and another match would be charged again: run again if \
+                 that is wanted; with `work` a match goes on where it was",
+            ));
+        }
+        self.begin_run()
+    }
+
     /// Whether the match of this number has dummies of its own, and is charged for them.
     fn is_afresh(&self, number: u64) -> bool {
         number > MATCHES_OF_ONE_CHARGE || self.party.policy.fresh_dummies

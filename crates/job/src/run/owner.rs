@@ -212,6 +212,7 @@ impl<'a> OwnerRun<'a> {
         self.tell_broke_off()?;
         let other_data = self.tell_other_data(&agreement)?;
         self.settle_units(&agreement)?;
+        self.count_match(&agreement)?;
         let mut known = self.ready(&agreement)?;
         known.extend(other_data);
         let transport = self.settle_transport()?;
@@ -303,7 +304,7 @@ impl<'a> OwnerRun<'a> {
             theirs.ok_or_else(|| session.link(peer).malformed("how many workers it has, and what it keeps"))
         })?;
         self.workers = own.min(theirs.workers.into());
-        self.matched = matched.filter(|matched| matched.name == theirs.matched);
+        self.matched = matched.filter(|matched| theirs.keeps && matched.name == theirs.matched);
         // What one side alone keeps nobody can go on with.
         self.kept.iter_mut().for_each(|log| log.shared = theirs.keeps);
         Ok(())

@@ -161,6 +161,10 @@ impl OwnerRun<'_> {
         if self.kept.as_deref_mut().is_some_and(RunLog::counts_again) {
             return Ok(());
         }
+        self.begin_run()
+    }
+
+    pub(super) fn begin_run(&self) -> Result<(), Error> {
         let study = *self.checked.hash.as_bytes();
         others_of(self.checked).into_iter().try_for_each(|peer| {
             let member = &self.checked.study.parties[peer.index()];
