@@ -24,7 +24,9 @@ use matching::OutputForm;
 use privacy::ledger::{Bytes32, Ledger};
 use std::sync::Arc;
 use std::time::SystemTime;
-use store::{KeptName, LogRecord, RunState, StateKey, StateLog, StateStore, StoreError, kept_runs};
+use store::{
+    KeptName, LogRecord, RunReader, RunState, StateKey, StateLog, StateStore, StoreError, kept_runs,
+};
 use study::Study;
 use study::party::PartySetup;
 use units::{HeldResult, UnitRecord};
@@ -111,9 +113,11 @@ fn own_runs(
             Err(StoreError::Damaged { .. }) => continue,
             records => records?,
         };
-        let begun = records.first().map(BegunRecord::read).transpose()?;
-        let ours = begun.filter(|begun| begun.study == hash);
-        own.extend(ours.map(|begun| (name.clone(), begun, records)));
+        // One of another study may be of another version: that is the other one's affair.
+        if let Some(first) = records.first().filter(|first| BegunRecord::is_of(first, &hash)) {
+            let begun = BegunRecord::read(first)?;
+            own.push((name.clone(), begun, records));
+        }
     }
     Ok(own)
 }
@@ -187,6 +191,17 @@ impl RunLog {
                 KeptRecord::Unit(record) => units.push(record),
                 KeptRecord::Releasing => {}
             }
+        }
+        let laid_out = |matched: &MatchedRecord| {
+            RunReader::open(state.sealed().clone(), &matched.columns.runs()).map(drop)
+        };
+        match matched.as_ref().map(laid_out) {
+            // The store lost them: the rows are matched again.
+            Some(Err(StoreError::Missing { .. } | StoreError::Damaged { .. })) => {
+                (matched, units) = (None, Vec::new());
+            }
+            Some(opened) => opened?,
+            None => {}
         }
         let [resumed, counted] = [true, matched.is_some()];
         let ([shared, gave_up, fenced], meetings) = ([false; 3], 0);
@@ -425,8 +440,8 @@ pub fn summaries(party: &PartySetup) -> Result<Vec<KeptSummary>, Error> {
             Err(StoreError::Damaged { .. }) => return Ok(empty),
             records => records?,
         };
-        let Some(begun) = records.first().map(BegunRecord::read).transpose()? else { return Ok(empty) };
-        let stage = KeptStage::of(&records, &name.place(&store))?;
+        let Some(Ok(begun)) = records.first().map(BegunRecord::read) else { return Ok(empty) };
+        let Ok(stage) = KeptStage::of(&records, &name.place(&store)) else { return Ok(empty) };
         let (study, day) = ([begun.name, begun.study], day_of(begun.begun));
         Ok(KeptSummary { study: Some(study), begun: Some(day), stage: Some(stage), ..empty })
     };

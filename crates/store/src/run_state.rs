@@ -230,11 +230,22 @@ impl RunState {
     /// When the store fails.
     pub fn retain(&self, folders: &[&str]) -> Result<(), Error> {
         let mut others: Vec<String> = Vec::new();
+        let keeps = |folder: &str| folder == self.fixed_folder(LOG) || folders.contains(&folder);
+        if let Some(local) = self.sealed.store().folder() {
+            for entry in std::fs::read_dir(local.join(&self.folder)).into_iter().flatten().flatten() {
+                // No link is followed: a link is no folder.
+                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    others.push(format!("{}/{}", self.folder, entry.file_name().to_string_lossy()));
+                }
+            }
+            others.retain(|folder| !keeps(folder));
+            return others.iter().try_for_each(|folder| self.remove(folder));
+        }
         for (name, _) in self.sealed.store().list(&self.folder)? {
             let Some((folder, _)) = name.rsplit_once('/').filter(|(folder, _)| *folder != self.folder) else {
                 continue;
             };
-            if folder != self.fixed_folder(LOG) && !folders.contains(&folder) {
+            if !keeps(folder) {
                 others.push(folder.to_owned());
             }
         }

@@ -40,6 +40,7 @@ pub(crate) enum KeptRecord {
 struct WrittenBy {
     format: u32,
     version: String,
+    study: String,
 }
 
 /// The first record of a run: whose it is, and where its rows lie.
@@ -149,6 +150,11 @@ impl BegunRecord {
         })
     }
 
+    /// Whether the first record of a log is of a study, in whatever version.
+    pub fn is_of(record: &LogRecord, study: &str) -> bool {
+        serde_json::from_slice::<WrittenBy>(&record.payload).is_ok_and(|by| by.study == study)
+    }
+
     /// Reads the first record of a log, of which the first fields are the same in all versions.
     pub fn read(record: &LogRecord) -> Result<Self, Error> {
         let by: WrittenBy = serde_json::from_slice(&record.payload).map_err(|_| unreadable("it"))?;
@@ -159,12 +165,17 @@ impl BegunRecord {
         }
     }
 
+    fn written_by(&self) -> WrittenBy {
+        let Self { format, version, study, .. } = self.clone();
+        WrittenBy { format, version, study }
+    }
+
     /// Refuses what another version wrote in another way.
     pub fn expect_readable(&self, place: &str) -> Result<(), Error> {
         if self.format == FORMAT {
             return Ok(());
         }
-        let by = WrittenBy { format: self.format, version: self.version.clone() };
+        let by = self.written_by();
         Err(other_version(place, &by))
     }
 
@@ -173,7 +184,7 @@ impl BegunRecord {
         if self.program == *program {
             return Ok(());
         }
-        let by = WrittenBy { format: self.format, version: self.version.clone() };
+        let by = self.written_by();
         Err(other_version(place, &by))
     }
 }

@@ -111,6 +111,8 @@ struct Coordinator<'j, 'a> {
     rows_done: u64,
     /// Units that are done and attempts that failed, as they were told.
     told: (u64, u64),
+    /// When the machine decided something last, or own workers were at work.
+    stood: Instant,
     /// When clocks were looked at last.
     looked: Instant,
     sealed: bool,
@@ -192,6 +194,7 @@ impl<'j, 'a> Coordinator<'j, 'a> {
             why: None,
             rows_done: 0,
             told: (0, 0),
+            stood: Instant::now(),
             looked: Instant::now(),
             sealed: false,
             parted: false,
@@ -234,8 +237,13 @@ impl<'j, 'a> Coordinator<'j, 'a> {
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            if Instant::now() >= tick && !self.sealed {
-                self.look_at_clocks(port)?;
+            if self.sealed && self.stood.elapsed() > self.job.deadline {
+                return Err(self.stands_still(self.job.deadline));
+            }
+            if Instant::now() >= tick {
+                if !self.sealed {
+                    self.look_at_clocks(port)?;
+                }
                 tick = Instant::now() + TICK;
             }
         }
@@ -441,6 +449,9 @@ impl<'j, 'a> Coordinator<'j, 'a> {
     /// Tells the machine, and does what it decides.
     fn step(&mut self, event: UnitEvent) -> Result<(), Error> {
         let actions = self.state.step(event).map_err(|wrong| self.deviates(wrong))?;
+        if !actions.is_empty() {
+            self.stood = Instant::now();
+        }
         for action in actions {
             if let UnitAction::Write(record) = action {
                 self.records.push(record);
@@ -510,6 +521,14 @@ impl<'j, 'a> Coordinator<'j, 'a> {
                 lane.heard = lane.heard.map(|_| now);
                 lane.running.iter_mut().for_each(|running| running.progressed = now);
             }
+            self.stood = now;
+        }
+        if self.lanes.iter().any(|lane| lane.running.is_some()) {
+            self.stood = now;
+        }
+        // A peer that is there and lets nothing happen holds nobody for ever.
+        if now - self.stood > IDLE {
+            return Err(self.stands_still(IDLE));
         }
         let rows = self.report();
         self.words.say(&Word::Beat { rows })?;
@@ -584,6 +603,11 @@ impl<'j, 'a> Coordinator<'j, 'a> {
         let accused = peer.clone().into_iter().collect();
         let accusation = base::Accusation { by: party, accused, step, through: None };
         self.error(Fault::Deviated(check)).accusing(accusation)
+    }
+
+    fn stands_still(&self, limit: Duration) -> Error {
+        let limit_ms = limit.as_millis() as u64;
+        self.error(Fault::Channel(ChannelError::Deadline { limit_ms }))
     }
 
     fn left(&self, reason: ByeReason) -> Error {
