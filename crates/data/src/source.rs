@@ -97,11 +97,7 @@ impl InputItem {
     /// Its bytes, and what it holds by its name.
     fn size(&self) -> Result<(u64, Option<DataFormat>), Error> {
         Ok(match self {
-            Self::File(path) => {
-                let metadata =
-                    path.metadata().map_err(|e| Error::io(format!("cannot read {}", path.display()), &e))?;
-                (metadata.len(), DataFormat::by_name(path))
-            }
+            Self::File(path) => (metadata(path)?.len(), DataFormat::by_name(path)),
             Self::Object(object) => (object.size(), DataFormat::by_name(Path::new(object.key()))),
         })
     }
@@ -110,8 +106,7 @@ impl InputItem {
     fn version(&self) -> Result<Vec<u8>, Error> {
         match self {
             Self::File(path) => {
-                let metadata =
-                    path.metadata().map_err(|e| Error::io(format!("cannot read {}", path.display()), &e))?;
+                let metadata = metadata(path)?;
                 let numbers = [metadata.ctime(), metadata.ctime_nsec(), metadata.ino() as i64];
                 Ok(numbers.map(i64::to_le_bytes).concat())
             }
@@ -139,6 +134,10 @@ impl InputItem {
         }
         Ok((file, format.unwrap_or(DataFormat::Csv(CsvPacking::Plain))))
     }
+}
+
+fn metadata(path: &Path) -> Result<std::fs::Metadata, Error> {
+    path.metadata().map_err(|e| Error::io(format!("cannot read {}", path.display()), &e))
 }
 
 /// Bytes of the files or objects that `data` names, as they lie there.

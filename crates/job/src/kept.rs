@@ -38,6 +38,11 @@ pub(crate) fn goes_on(study: &Study) -> bool {
     spine && study_spools(study) && outsourced::computes_in_units(study)
 }
 
+/// Whether a party has a place for that, of so many runs at a time.
+pub(crate) fn may_be_kept(party: &PartySetup, study: &Study, runs: usize) -> bool {
+    party.state.is_some() && spools(party, study, runs) && goes_on(study)
+}
+
 /// The run of a party and study that broke off, and what it has laid down of its input.
 pub(crate) struct KeptRun {
     state: Arc<RunState>,
@@ -60,9 +65,7 @@ impl KeptRun {
     /// When another process of this machine leads the run, another version of tacit wrote it, or the store
     /// fails.
     pub fn find(party: &PartySetup, study: &Study, input: &Bytes32) -> Result<KeptFound, Error> {
-        let Some(place) = party.state.as_ref().filter(|_| spools(party, study, 1) && goes_on(study)) else {
-            return Ok(KeptFound::Nothing);
-        };
+        let Some(place) = &party.state else { return Ok(KeptFound::Nothing) };
         let store = StateStore::open(place, &party.store)?;
         let mut found = KeptFound::Nothing;
         let names = kept_runs(&store)?;
@@ -162,7 +165,7 @@ impl RunLog {
             }
             return Ok(Some(resumed));
         }
-        let begun = BegunRecord::of(party, checked, (checked.data_tag(ledger)?, probe(checked, ledger)?))?;
+        let begun = BegunRecord::of(checked, (checked.data_tag(ledger)?, probe(checked, ledger)?))?;
         let store = state.sealed().store();
         let (key, names) = (StateKey::beside(&party.ledger)?, kept_runs(store)?);
         for (name, ..) in own_runs(store, &key, (party, &checked.study), &names)? {
@@ -170,12 +173,14 @@ impl RunLog {
         }
         log.append(&[KeptRecord::Begun(Box::new(begun.clone())).to_log()?])?;
         state.keep()?;
-        let state = state.clone();
+        Ok(Some(Self::of(state.clone(), log, begun)))
+    }
+
+    /// Of a run that has only begun.
+    fn of(state: Arc<RunState>, log: StateLog, begun: BegunRecord) -> Self {
         let (matched, units, meetings) = (None, Vec::new(), 0);
         let [resumed, shared, counted, gave_up, fenced] = [false; 5];
-        let log =
-            Self { state, log, begun, matched, units, resumed, meetings, shared, counted, gave_up, fenced };
-        Ok(Some(log))
+        Self { state, log, begun, matched, units, resumed, meetings, shared, counted, gave_up, fenced }
     }
 
     fn resume(state: Arc<RunState>, log: StateLog, records: &[LogRecord]) -> Result<Self, Error> {
@@ -203,9 +208,8 @@ impl RunLog {
             Some(opened) => opened?,
             None => {}
         }
-        let [resumed, counted] = [true, matched.is_some()];
-        let ([shared, gave_up, fenced], meetings) = ([false; 3], 0);
-        Ok(Self { state, log, begun, matched, units, resumed, meetings, shared, counted, gave_up, fenced })
+        let counted = matched.is_some();
+        Ok(Self { matched, units, resumed: true, counted, ..Self::of(state, log, begun) })
     }
 
     /// Removes what nothing that it holds refers to: what was half done.
@@ -399,9 +403,8 @@ impl RunLog {
 
 /// What tells a ledger that these rows' name was given by: the name of a part of them.
 fn probe(checked: &Checked, ledger: &Ledger) -> Result<Bytes32, Error> {
-    let keys: Vec<&str> = checked.study.parties.iter().map(|member| member.key.as_str()).collect();
     match checked.rows.blocks().next() {
-        Some(_) => ledger.data_tag(checked.hash.as_bytes(), &keys, &checked.rows.block(0)?.into()),
+        Some(_) => checked.tag_of(ledger, &checked.rows.block(0)?.into()),
         None => checked.data_tag(ledger),
     }
 }
@@ -480,7 +483,7 @@ fn opened(party: &PartySetup) -> Result<StateStore, Error> {
 }
 
 fn day_of(seconds: u64) -> String {
-    study::time::date_of_days((seconds / 86_400) as i64)
+    study::time::date(seconds as i64)
 }
 
 fn seconds(at: SystemTime) -> u64 {

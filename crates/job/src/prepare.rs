@@ -157,9 +157,14 @@ impl Checked {
         if let Some(tag) = self.tagged.get() {
             return Ok(*tag);
         }
-        let keys: Vec<&str> = self.study.parties.iter().map(|member| member.key.as_str()).collect();
-        let tag = ledger.data_tag(self.hash.as_bytes(), &keys, &self.rows)?;
+        let tag = self.tag_of(ledger, &self.rows)?;
         Ok(*self.tagged.get_or_init(|| tag))
+    }
+
+    /// The name of some rows.
+    pub(crate) fn tag_of(&self, ledger: &Ledger, rows: &RowStore) -> Result<Bytes32, Error> {
+        let keys: Vec<&str> = self.study.parties.iter().map(|member| member.key.as_str()).collect();
+        ledger.data_tag(self.hash.as_bytes(), &keys, rows)
     }
 
     /// The same is known already, from an earlier run on these rows.
@@ -194,8 +199,8 @@ struct ReadInput {
 impl ReadInput {
     fn of(party: &PartySetup, study: &Study, runs: usize) -> Result<Self, Error> {
         let (data, me) = (DataLocation { path: &party.data, store: &party.store }, place(study, party));
-        let goes_on = party.state.is_some() && runs == 1 && kept::goes_on(study);
-        let version = goes_on.then(|| data::input_version(data)).transpose()?;
+        let may = kept::may_be_kept(party, study, runs);
+        let version = may.then(|| data::input_version(data)).transpose()?;
         let found = version.map(|version| KeptRun::find(party, study, &version)).transpose()?;
         if let Some(KeptFound::Run(run)) = found {
             let (rows, inputs) = run.rows(study, me)?;

@@ -229,28 +229,21 @@ impl RunState {
     /// # Errors
     /// When the store fails.
     pub fn retain(&self, folders: &[&str]) -> Result<(), Error> {
-        let mut others: Vec<String> = Vec::new();
-        let keeps = |folder: &str| folder == self.fixed_folder(LOG) || folders.contains(&folder);
-        if let Some(local) = self.sealed.store().folder() {
-            for entry in std::fs::read_dir(local.join(&self.folder)).into_iter().flatten().flatten() {
-                // No link is followed: a link is no folder.
-                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                    others.push(format!("{}/{}", self.folder, entry.file_name().to_string_lossy()));
-                }
+        let store = self.sealed.store();
+        let mut there: Vec<String> = match store.folder() {
+            Some(local) => {
+                let names = folders_in(&local.join(&self.folder));
+                names.iter().map(|name| self.fixed_folder(name)).collect()
             }
-            others.retain(|folder| !keeps(folder));
-            return others.iter().try_for_each(|folder| self.remove(folder));
-        }
-        for (name, _) in self.sealed.store().list(&self.folder)? {
-            let Some((folder, _)) = name.rsplit_once('/').filter(|(folder, _)| *folder != self.folder) else {
-                continue;
-            };
-            if !keeps(folder) {
-                others.push(folder.to_owned());
+            None => {
+                let objects = store.list(&self.folder)?;
+                let folder = |(name, _): &(String, u64)| Some(name.rsplit_once('/')?.0.to_owned());
+                objects.iter().filter_map(folder).filter(|folder| *folder != self.folder).collect()
             }
-        }
-        others.dedup();
-        others.iter().try_for_each(|folder| self.remove(folder))
+        };
+        there.dedup();
+        let goes = |folder: &&String| **folder != self.fixed_folder(LOG) && !folders.contains(&&***folder);
+        there.iter().filter(goes).try_for_each(|folder| self.remove(folder))
     }
 }
 
@@ -263,7 +256,7 @@ impl Drop for RunState {
     }
 }
 
-/// Names of the folders of runs in a local folder. No link is followed: a link is no folder.
+/// Names of the folders of runs in a local folder.
 fn run_folders(folder: &Path) -> Result<Vec<String>, Error> {
     let runs = folder.join(RUNS_FOLDER);
     if runs.is_symlink() {
@@ -272,14 +265,15 @@ fn run_folders(folder: &Path) -> Result<Vec<String>, Error> {
             runs.display()
         )));
     }
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(&runs).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let ours = |name: &&str| unhex::<RUN_BYTES>(name).is_some_and(|bytes| hex(&bytes) == **name);
-        let ours = name.to_str().filter(ours).filter(|_| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-        names.extend(ours.map(str::to_owned));
-    }
-    Ok(names)
+    let ours = |name: &String| unhex::<RUN_BYTES>(name).is_some_and(|bytes| hex(&bytes) == *name);
+    Ok(folders_in(&runs).into_iter().filter(ours).collect())
+}
+
+/// Names of the folders in a local folder. No link is followed: a link is no folder.
+fn folders_in(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    folders.filter_map(|entry| entry.file_name().into_string().ok()).collect()
 }
 
 /// Removes what killed runs left in a local folder, which this process has locked, and kept runs that wrote

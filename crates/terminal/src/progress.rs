@@ -232,9 +232,7 @@ impl State {
             }
             _ => None,
         };
-        let (phase, steps, now) = (String::new(), BTreeMap::new(), Instant::now());
-        let (name, units) = (name.to_owned(), String::new());
-        self.stage = Some(Stage { name, bar, phase, pass: 0, steps, units, began: now, said: now });
+        self.stage = Some(Stage::new(name, bar));
     }
 
     fn progress(&mut self, step: &str, done: u64, total: u64) {
@@ -242,19 +240,9 @@ impl State {
         if self.stage.as_ref().is_none_or(|stage| stage.name != first) {
             if matches!(self.style, Style::Events) {
                 // Only the time of the last line is of interest then.
-                let now = Instant::now();
-                let (phase, steps) = (String::new(), BTreeMap::new());
-                let said = now.checked_sub(EVENT_EVERY).unwrap_or(now);
-                self.stage = Some(Stage {
-                    name: first.to_owned(),
-                    bar: None,
-                    phase,
-                    pass: 0,
-                    steps,
-                    units: String::new(),
-                    began: now,
-                    said,
-                });
+                let stage = Stage::new(first, None);
+                let said = stage.said.checked_sub(EVENT_EVERY).unwrap_or(stage.said);
+                self.stage = Some(Stage { said, ..stage });
             } else {
                 self.begin(first, total);
             }
@@ -293,6 +281,13 @@ impl State {
 }
 
 impl Stage {
+    /// One that begins now.
+    fn new(name: &str, bar: Option<ProgressBar>) -> Self {
+        let (name, steps, now) = (name.to_owned(), BTreeMap::new(), Instant::now());
+        let [phase, units] = [const { String::new() }; 2];
+        Self { name, bar, phase, pass: 0, steps, units, began: now, said: now }
+    }
+
     /// Notes what is done. Returns a line when it is time for one and there is no bar.
     fn advance(&mut self, step: &str, done: u64, total: u64) -> Option<String> {
         let shared = |part: &&str| part.parse::<u32>().is_err();
@@ -402,16 +397,8 @@ mod tests {
     #[test]
     fn shards_of_one_phase_add_up_and_a_new_phase_starts_anew() {
         let now = Instant::now();
-        let mut stage = Stage {
-            name: "compute".into(),
-            bar: None,
-            phase: String::new(),
-            pass: 0,
-            steps: BTreeMap::new(),
-            units: String::new(),
-            began: now,
-            said: now.checked_sub(LINE_EVERY).unwrap(),
-        };
+        let said = now.checked_sub(LINE_EVERY).unwrap();
+        let mut stage = Stage { began: now, said, ..Stage::new("compute", None) };
         assert!(stage.advance("compute/0/rows", 10, 100).unwrap().contains("10 of 100"));
         assert_eq!(stage.advance("compute/1/rows", 20, 100), None, "too soon for another line");
         stage.said = now.checked_sub(LINE_EVERY).unwrap();

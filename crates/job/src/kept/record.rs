@@ -11,7 +11,6 @@ use report::Disclosure;
 use serde::{Deserialize, Serialize};
 use std::time::SystemTime;
 use store::{LogRecord, ObjectId, RunObject};
-use study::party::PartySetup;
 use units::UnitRecord;
 
 /// Of what this version writes, and reads.
@@ -127,14 +126,9 @@ impl KeptColumns {
 
 impl BegunRecord {
     /// Of a run whose rows are laid down, with the names of them and of a part of them.
-    pub fn of(
-        party: &PartySetup,
-        checked: &Checked,
-        (tag, probe): (Bytes32, Bytes32),
-    ) -> Result<Self, Error> {
+    pub fn of(checked: &Checked, (tag, probe): (Bytes32, Bytes32)) -> Result<Self, Error> {
         let rows = checked.rows.kept().ok_or_else(|| Error::misuse("rows in memory are not kept"))?;
         let input = checked.input_version.ok_or_else(|| Error::misuse("rows in state have a version"))?;
-        debug_assert_eq!(party.as_party, checked.study.parties[checked.me.index()].name);
         Ok(Self {
             format: FORMAT,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -161,13 +155,8 @@ impl BegunRecord {
         let whole = serde_json::from_slice::<Self>(&record.payload);
         match whole {
             Ok(begun) if record.tag == BEGUN => Ok(begun),
-            _ => Err(other_version("a run in `state`", &by)),
+            _ => Err(other_version("a run in `state`", &by.version, by.format)),
         }
-    }
-
-    fn written_by(&self) -> WrittenBy {
-        let Self { format, version, study, .. } = self.clone();
-        WrittenBy { format, version, study }
     }
 
     /// Refuses what another version wrote in another way.
@@ -175,8 +164,7 @@ impl BegunRecord {
         if self.format == FORMAT {
             return Ok(());
         }
-        let by = self.written_by();
-        Err(other_version(place, &by))
+        Err(other_version(place, &self.version, self.format))
     }
 
     /// Refuses what was computed by another program: another version makes another one of the same study.
@@ -184,17 +172,14 @@ impl BegunRecord {
         if self.program == *program {
             return Ok(());
         }
-        let by = self.written_by();
-        Err(other_version(place, &by))
+        Err(other_version(place, &self.version, self.format))
     }
 }
 
-fn other_version(place: &str, by: &WrittenBy) -> Error {
+fn other_version(place: &str, version: &str, format: u32) -> Error {
     Error::input(format!(
-        "{place} was written by tacit {} (format {}), and this is tacit {} (format {FORMAT}): go on with \
-         that version, or remove it and begin anew: tacit state drop",
-        by.version,
-        by.format,
+        "{place} was written by tacit {version} (format {format}), and this is tacit {} (format {FORMAT}): \
+         go on with that version, or remove it and begin anew: tacit state drop",
         env!("CARGO_PKG_VERSION")
     ))
 }

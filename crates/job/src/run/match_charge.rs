@@ -56,8 +56,8 @@ impl OwnerRun<'_> {
     /// says that it has nothing gets no more matches than one that begins runs. Nor is another match charged
     /// that no operator began.
     pub(super) fn count_match(&mut self, agreement: &Agreement) -> Result<(), Error> {
-        let Some(meetings) = self.kept.as_ref().map(|log| log.meetings) else { return Ok(()) };
-        let (first, resumed) = (meetings == 1, self.kept.as_ref().is_some_and(|log| log.progress().0));
+        let Some(log) = &self.kept else { return Ok(()) };
+        let (first, resumed) = (log.meetings == 1, log.progress().0);
         if self.matched.is_some() || self.goes_on() || (first && !resumed) {
             return Ok(());
         }

@@ -246,18 +246,18 @@ impl<'a> OwnerRun<'a> {
         let Checked { built, roster, me, .. } = self.checked;
         let rows = |unit| rows.unit(built, *me, stage.ranges(), unit);
         let units = stage.ranges().units();
-        let workers = units.min(self.workers.into()) as u16;
+        let place = self.worker_place(units);
         let job = UnitsJob {
             stage_of,
             run: *self.session.id(),
             me: *me,
             roster,
-            lanes: workers,
+            lanes: units.min(self.workers.into()) as u16,
             ranges: *stage.ranges(),
             engines: stage.engines(),
             built,
             rows: &rows,
-            place: &self.worker_place(units),
+            place: &place,
             host: self.party.workers.host.as_deref(),
             allow: &self.party.allow,
             deadline: Duration::from_millis(self.party.deadline_ms),
@@ -268,7 +268,7 @@ impl<'a> OwnerRun<'a> {
         let mut done = workers::compute_units(&job, &mut lanes.words, &lanes.port)?;
         self.log.end(&done.traffic, stage.name(), stage.items(), stage.price(&())?);
         self.log.again(&done);
-        self.computed = Some(done.info(units, &self.worker_place(units)));
+        self.computed = Some(done.info(units, &place));
         done.shares()
     }
 

@@ -453,13 +453,11 @@ impl<'j, 'a> Coordinator<'j, 'a> {
             self.stood = Instant::now();
         }
         for action in actions {
-            if let UnitAction::Write(record) = action {
-                self.records.push(record);
-                continue;
+            if !matches!(action, UnitAction::Write(_)) {
+                self.write()?;
             }
-            self.write()?;
             match action {
-                UnitAction::Write(_) => {}
+                UnitAction::Write(record) => self.records.push(record),
                 UnitAction::Send(word) => self.words.say(&word)?,
                 UnitAction::Start { unit, attempt, lane } => self.start((unit, attempt), lane)?,
                 UnitAction::Cancel { unit, attempt, lane } => {
