@@ -289,6 +289,16 @@ impl<const B: usize> SpillColumn<B> {
         Ok(())
     }
 
+    /// Whether no partition holds far more than its share, as among records that begin with hashes or with
+    /// products of a secret key: those do not with a probability below `2^-70`, unless they repeat. Who has
+    /// records of somebody else asks before reading them, since a partition is read whole. Twice the share
+    /// is allowed, for the lowest bit of an element's first byte is always zero.
+    pub(crate) fn is_spread(&self) -> bool {
+        let share = 2 * self.len.div_ceil(1 << self.bits);
+        let most = share + 10 * (share.isqrt() + 1) + 64;
+        self.part_lens(self.bits).into_iter().all(|len| len <= most)
+    }
+
     /// The records in ascending order.
     #[must_use]
     pub fn sorted(self) -> SortedRecords<B> {
@@ -588,6 +598,27 @@ mod tests {
         queue.push(&sent).unwrap();
         drop(queue);
         assert_eq!(room.pages().left(), MEMORY_MIN / 2);
+    }
+
+    /// Records of a peer are not read before it is known that they fill no partition.
+    #[test]
+    fn a_column_that_fills_one_partition_is_not_read() {
+        let room = SpillRoom::new(Some(1), None);
+        let placed = |first: [u8; 4], row: u32| {
+            let mut record = [7; 36];
+            record[..4].copy_from_slice(&first);
+            record[32..].copy_from_slice(&row.to_be_bytes());
+            record
+        };
+        let taken = |first: fn(u32) -> u32| {
+            let mut column = SpillColumn::<36>::new(&room, 200_000);
+            (0..200_000u32).for_each(|row| column.push(&placed(first(row).to_be_bytes(), row)).unwrap());
+            distinct(column, (&room, 36, 100)).unwrap().is_some()
+        };
+        assert!(!taken(|_| 7), "one element");
+        assert!(!taken(|row| row >> 12), "elements that begin alike");
+        assert!(taken(|row| row.wrapping_mul(0x9E37_79B9)), "elements that are spread");
+        assert!(taken(|row| row.wrapping_mul(0x9E37_79B9) & !(1 << 24)), "first bytes that are even");
     }
 
     #[test]

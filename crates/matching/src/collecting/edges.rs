@@ -33,7 +33,8 @@ impl PlacedNames {
 
     /// All of them in ascending order.
     pub fn sorted(self) -> SortedNames {
-        SortedNames { records: self.0.sorted(), last: None, distinct: true }
+        let spread = self.0.is_spread();
+        SortedNames { records: self.0.sorted(), last: None, spread, distinct: spread }
     }
 }
 
@@ -41,7 +42,9 @@ impl PlacedNames {
 pub(super) struct SortedNames {
     records: SortedRecords<PLACED_BYTES>,
     last: Option<PlacedTag>,
-    /// Whether no two that were handed out are equal.
+    /// Whether memory holds those that begin alike: if not, none is handed out.
+    spread: bool,
+    /// Whether no two that were handed out are equal, and nothing was held back.
     pub distinct: bool,
 }
 
@@ -51,6 +54,9 @@ impl SortedNames {
     /// # Errors
     /// When it cannot be read back.
     pub fn next(&mut self) -> Result<Option<PlacedTag>, Error> {
+        if !self.spread {
+            return Ok(None);
+        }
         let next = self.records.pop()?.map(PlacedTag::from_be_bytes);
         if let (Some(last), Some(next)) = (self.last, next) {
             self.distinct &= tag(last) != tag(next);

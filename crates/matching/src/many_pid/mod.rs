@@ -250,6 +250,9 @@ impl Party<'_> {
                 last = piece.last().copied();
                 all.add(piece, list)?;
             }
+            if !all.is_spread() {
+                return Err(link.blame("its set is spread as products of secret keys are"));
+            }
         }
         all.unite(self.room, n).map(Some)
     }

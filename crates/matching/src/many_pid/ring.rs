@@ -109,6 +109,10 @@ impl Party<'_> {
             let rows = rows.as_chunks().0.iter().map(|row| u32::from_le_bytes(*row));
             came.iter().zip(rows).try_for_each(|(v, row)| own.push(&tagged(v, row).to_be_bytes()))
         })?;
+        if !own.is_spread() {
+            let prev = (self.me + self.parties() - 1) % self.parties();
+            return Err(session.link(PartyId(prev as u8)).blame(UNIQUE));
+        }
         Ok(own)
     }
 

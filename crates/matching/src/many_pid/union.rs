@@ -22,6 +22,11 @@ impl AllSets {
         set.iter().try_for_each(|element| self.0.push(&member(element, 1 << party)))
     }
 
+    /// Whether memory holds those that begin alike, which one set alone never brings about.
+    pub fn is_spread(&self) -> bool {
+        self.0.is_spread()
+    }
+
     /// Their union, in ascending order.
     pub fn unite(self, room: &SpillRoom, parties: usize) -> Result<Union, Error> {
         let members = SpillQueue::new(room, CHUNK as usize * MEMBER_BYTES);

@@ -439,7 +439,10 @@ impl Party<'_> {
                 v.iter().try_for_each(|v| back.push(&tagged(v, next(&mut order)?).to_be_bytes()))?;
                 s.report(rows.end, n_c);
             }
-            Ok(())
+            match back.is_spread() {
+                true => Ok(()),
+                false => Err(s.link(self.peer).blame(UNIQUE)),
+            }
         })?;
         Ok(back)
     }

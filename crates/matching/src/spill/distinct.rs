@@ -4,11 +4,15 @@ use super::{SpillColumn, SpillQueue, SpillRoom};
 use base::Error;
 
 /// The records in ascending order, `records` of them in a block; none when two begin with the same `key`
-/// bytes. All were looked at before the first is handed out.
+/// bytes, or so many begin alike that memory would not hold them. All were looked at before the first is
+/// handed out.
 pub(crate) fn distinct<const B: usize>(
     column: SpillColumn<B>,
     (room, key, records): (&SpillRoom, usize, u64),
 ) -> Result<Option<SpillQueue>, Error> {
+    if !column.is_spread() {
+        return Ok(None);
+    }
     let (mut column, mut last) = (column.sorted(), None::<[u8; B]>);
     let mut queue = SpillQueue::new(room, records as usize * B);
     while let Some(record) = column.pop()? {
