@@ -62,7 +62,7 @@ pub enum TacitCommand {
     Report(crate::report::ReportArgs),
     /// Show, check, copy or recover the privacy ledger; allow releases again after one broke off
     Ledger(crate::ledger::LedgerArgs),
-    /// Check a place that is to hold the state of runs
+    /// Show and drop runs that are kept, or check a place that is to hold the state of runs
     State(crate::state::StateArgs),
     /// Simulate whether intervals cover and noise protects as much as is said
     Audit(crate::audit::AuditArgs),

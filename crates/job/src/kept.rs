@@ -142,6 +142,8 @@ pub(crate) struct RunLog {
     counted: bool,
     /// Whether the computation has ended for good.
     pub gave_up: bool,
+    /// Whether no process can go on with it: it is to be removed.
+    pub spent: bool,
     /// Whether another process leads it now: then this one says nothing more.
     pub fenced: bool,
 }
@@ -168,19 +170,19 @@ impl RunLog {
         let begun = BegunRecord::of(checked, (checked.data_tag(ledger)?, probe(checked, ledger)?))?;
         let store = state.sealed().store();
         let (key, names) = (StateKey::beside(&party.ledger)?, kept_runs(store)?);
-        for (name, ..) in own_runs(store, &key, (party, &checked.study), &names)? {
-            state.replace(&name)?;
-        }
+        let before = own_runs(store, &key, (party, &checked.study), &names)?;
         log.append(&[KeptRecord::Begun(Box::new(begun.clone())).to_log()?])?;
         state.keep()?;
+        // One of other input stays until this one would be found in its place.
+        before.iter().try_for_each(|(name, ..)| state.replace(name))?;
         Ok(Some(Self::of(state.clone(), log, begun)))
     }
 
     /// Of a run that has only begun.
     fn of(state: Arc<RunState>, log: StateLog, begun: BegunRecord) -> Self {
         let (matched, units, meetings) = (None, Vec::new(), 0);
-        let [resumed, shared, counted, gave_up, fenced] = [false; 5];
-        Self { state, log, begun, matched, units, resumed, meetings, shared, counted, gave_up, fenced }
+        let [resumed, shared, counted, gave_up, spent, fenced] = [false; 6];
+        Self { state, log, begun, matched, units, resumed, meetings, shared, counted, gave_up, spent, fenced }
     }
 
     fn resume(state: Arc<RunState>, log: StateLog, records: &[LogRecord]) -> Result<Self, Error> {
@@ -296,6 +298,7 @@ impl RunLog {
             match self.read_work(unit, &held)? {
                 Some(work) => all.push((unit, held.attempt, work)),
                 None if sealed => {
+                    self.spent = true;
                     let place = self.place();
                     return Err(Error::input(format!(
                         "{place} lost the result of unit {unit}, and both parties count on it: remove this \
@@ -364,6 +367,11 @@ impl RunLog {
         let appended = self.log.append(records);
         self.fenced |= matches!(appended, Err(StoreError::Fenced { .. }));
         appended?;
+        // In a bucket its operator may have removed it meanwhile, and its number is free again.
+        if !self.state.is_there()? {
+            self.fenced = true;
+            return Err(StoreError::Fenced { place: self.place(), by: None }.into());
+        }
         Ok(())
     }
 
@@ -414,8 +422,8 @@ fn probe(checked: &Checked, ledger: &Ledger) -> Result<Bytes32, Error> {
 pub struct KeptSummary {
     /// By what it is named.
     pub run: String,
-    /// The study, by name and full hash; none where the run is another party's, or cannot be opened.
-    pub study: Option<[String; 2]>,
+    /// The study; none where the run is another party's, or cannot be opened.
+    pub study: Option<KeptStudy>,
     /// The day on which it began, of such a run.
     pub begun: Option<String>,
     /// How far it has come, of such a run.
@@ -424,6 +432,15 @@ pub struct KeptSummary {
     pub bytes: u64,
     /// The day after which the next run removes it, where the store tells.
     pub until: Option<String>,
+}
+
+/// The study of a run that is kept.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct KeptStudy {
+    /// Its name.
+    pub name: String,
+    /// Its full hash, in hex.
+    pub hash: String,
 }
 
 /// What is kept in the state of a party.
@@ -445,7 +462,7 @@ pub fn summaries(party: &PartySetup) -> Result<Vec<KeptSummary>, Error> {
         };
         let Some(Ok(begun)) = records.first().map(BegunRecord::read) else { return Ok(empty) };
         let Ok(stage) = KeptStage::of(&records, &name.place(&store)) else { return Ok(empty) };
-        let (study, day) = ([begun.name, begun.study], day_of(begun.begun));
+        let (study, day) = (KeptStudy { name: begun.name, hash: begun.study }, day_of(begun.begun));
         Ok(KeptSummary { study: Some(study), begun: Some(day), stage: Some(stage), ..empty })
     };
     names.iter().map(summary).collect()

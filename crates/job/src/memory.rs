@@ -5,7 +5,8 @@
 //! one before it has not given back to the system are within the bound together.
 
 use crate::engines::{StudyEngine, usual_workers};
-use crate::prepare::Built;
+use crate::prepare::{Built, place};
+use crate::spool::{held_rows, spools};
 use crate::stages::matching::MatchStage;
 use base::{Error, PartyId};
 use data::{ReadingMemory, RowShape};
@@ -121,7 +122,7 @@ pub(crate) fn check(party: &PartySetup, rows: [u64; 2]) -> Result<(), Error> {
     }
     let of = if rows[0] == 0 { String::new() } else { format!("{} ", rows[0]) };
     Err(Error::input(format!(
-        "the {of}rows of {} do not fit into `memory`, and beside `state` they need at least {} MiB of it; \
+        "the {of}rows of {} do not fit into their share of `memory`, and beside `state` they need at least {} MiB of it; \
          this party's `memory` allows {} MiB: raise it to {}M",
         party.data.display(),
         least / MIB,
@@ -199,19 +200,27 @@ pub(crate) fn of_unread(study: &Study, me: PartyId, rows: u64) -> Result<u64, Er
 pub(crate) fn check_held(
     party: &PartySetup,
     (rows, held): (u64, Option<u64>),
-    runs: u64,
+    (study, runs): (&Study, usize),
     needs: &MatchNeeds,
 ) -> Result<(), Error> {
-    let need = needs.in_all(party, (rows, held), runs);
+    let need = needs.in_all(party, (rows, held), runs as u64);
     if need <= party.memory {
         return Ok(());
     }
-    let how = match party.state {
-        _ if held.is_none() => "raise it: so much of this match cannot be moved to `state`",
-        None => "raise it, or name a place for what does not fit: `state`",
-        Some(_) => {
+    let how = match held {
+        None => "raise it: so much of this match cannot be moved to `state`".to_owned(),
+        Some(_) if party.state.is_some() || !spools(party, study, runs) => {
             "raise it: this match, one by several identifiers, a spine kept or used, or several runs at a \
              time need all rows there"
+                .to_owned()
+        }
+        Some(_) => {
+            let least = least(held_rows(study, place(study, party), rows));
+            let beside = least.max(with_room(needs.held, rows, least)).div_ceil(MIB);
+            match beside < need.div_ceil(MIB) {
+                true => format!("raise it, or name a place for what does not fit: `state`, with {beside}M"),
+                false => format!("raise it: rows in `state` would need {beside} MiB"),
+            }
         }
     };
     Err(Error::input(format!(

@@ -275,7 +275,7 @@ impl Plan {
                 );
                 self.assumptions.insert("memory".into(), text);
             }
-            memory::check_held(party, (own, held), runs.len() as u64, &needs)?;
+            memory::check_held(party, (own, held), (study, runs.len()), &needs)?;
         }
         Ok(())
     }

@@ -256,7 +256,7 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
         None => MatchNeeds::default(),
     };
     let held = rows.spool().is_none().then_some(inputs.memory);
-    memory::check_held(party, (rows.len(), held), built.len() as u64, &needs)?;
+    memory::check_held(party, (rows.len(), held), (first, built.len()), &needs)?;
     if rows.spool().is_some() && !taken_up {
         // The peer's are not known yet: as many.
         let rows = vec![rows.len(); first.parties.len()];

@@ -205,7 +205,10 @@ fn go_on(
     if let Some(text) = kept.as_ref().and_then(RunLog::resumed) {
         (watch.events)(Event::Note(text));
     }
-    let leaves = |error: Error, kept: &Option<RunLog>| match kept.as_ref().filter(|log| !log.fenced) {
+    let leaves = |error: Error, kept: &Option<RunLog>| match kept
+        .as_ref()
+        .filter(|log| !log.fenced && !log.spent)
+    {
         Some(log) => error.leaving_too(&format!(
             "What was done is kept in {}, for {} days: run again, with the same study and the same data, and \
              it goes on",

@@ -48,6 +48,12 @@ pub fn least_room(rows: u64) -> u64 {
     (PARTS * bytes.isqrt()).max(MEMORY_MIN)
 }
 
+/// The most rows whose columns a room of so many bytes holds so: the other way round.
+#[must_use]
+pub fn most_rows(room: u64) -> u64 {
+    (room / PARTS).saturating_pow(2) / (COLUMN_BYTES * BLOCK_BYTES[1])
+}
+
 /// Bytes of a row in the widest column of a match.
 const COLUMN_BYTES: u64 = 36;
 
@@ -543,6 +549,8 @@ mod tests {
             let part = least_room(rows) / PARTS;
             let (bits, _) = SpillRoom::new(Some(least_room(rows)), None).shape(COLUMN_BYTES * rows, 0);
             assert!(bits as u64 <= 12 && (COLUMN_BYTES * rows) >> bits <= 2 * part, "{rows}");
+            let most = most_rows(least_room(rows));
+            assert!(most <= rows.max(120_000) && rows - rows.min(most) <= rows / 1000 + 1, "{rows}: {most}");
         }
         assert!(least_room(7_000_000) <= 17 << 20 && least_room(119_000_000) <= 65 << 20);
     }

@@ -185,6 +185,22 @@ impl RunState {
         Ok(())
     }
 
+    /// Whether it is kept still: nobody has removed it, or put another one in its place. In a local folder
+    /// nobody can while this lives.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn is_there(&self) -> Result<bool, StoreError> {
+        let store = self.sealed.store();
+        if store.folder().is_some() || !self.kept.load(Ordering::Relaxed) {
+            return Ok(true);
+        }
+        match store.get(&self.fixed_folder(NAMED)) {
+            Err(StoreError::Missing { .. }) => Ok(false),
+            named => named.map(|_| true),
+        }
+    }
+
     /// It goes with its last user: it is over.
     pub fn forget(&self) {
         self.kept.store(false, Ordering::Relaxed);
@@ -307,7 +323,10 @@ fn remove_all(store: &StateStore, below: &str) -> Result<(), Error> {
             _ => Ok(()),
         };
     }
-    for (name, _) in store.list(below)? {
+    let mut names = store.list(below)?;
+    // Who leads it finds first of all that it is kept no more.
+    names.sort_by_key(|(name, _)| *name != format!("{below}/{NAMED}"));
+    for (name, _) in names {
         match store.delete(&name) {
             Ok(()) | Err(StoreError::Missing { .. }) => {}
             Err(error) => return Err(error.into()),

@@ -52,11 +52,14 @@ fn a_run_is_kept_found_gone_on_with_and_over() {
         log.append(&[record(2)]).unwrap();
     }
     drop(log);
-    // Another run that takes its place removes it.
-    drop(again);
+    assert!(again.is_there().unwrap());
+    let local = here.folder.is_some();
+    let replaced = Some(again).filter(|_| !local);
+    // Another run that takes its place removes it, and who leads it yet finds that out.
     let next = RunState::begin(open(), &key, "clinic", Duration::MAX).unwrap();
     next.replace(&name).unwrap();
     drop(next);
+    assert!(replaced.is_none_or(|run| !run.is_there().unwrap()));
     assert!(kept_runs(&open()).unwrap().is_empty());
     assert_eq!(open().list(RUNS_FOLDER).unwrap(), []);
 }

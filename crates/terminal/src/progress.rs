@@ -199,14 +199,14 @@ impl State {
             }
             ProgressLine::Stage { name, rows } => self.begin(name, *rows),
             ProgressLine::StageDone { name, seconds, rows, bytes: sent } => {
-                let rate = scaled(*rows as f64 / seconds.max(1e-3));
                 let what = handled(name);
-                let text = format!(
-                    "{:>9} {what}   {:>9}   {:>9}   {rate} {what}/s",
-                    count(*rows),
-                    duration(*seconds),
-                    bytes(*sent)
-                );
+                // What took no time, or did nothing, has no rate.
+                let rate = match *rows > 0 && *seconds >= 0.01 {
+                    true => format!("   {} {what}/s", scaled(*rows as f64 / seconds)),
+                    false => String::new(),
+                };
+                let [rows, sent] = [count(*rows), bytes(*sent)];
+                let text = format!("{rows:>9} {what}   {:>9}   {sent:>9}{rate}", duration(*seconds));
                 self.end(Some((name, &text)));
             }
         }

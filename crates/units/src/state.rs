@@ -142,6 +142,16 @@ pub enum UnitFailure {
         /// The last one's cause.
         cause: FailureCause,
     },
+    /// A unit has no number left, after coordinators that began anew so often.
+    Numbers {
+        /// The unit.
+        unit: u32,
+    },
+    /// The peer does not have a result any more that both counted on when all were sealed.
+    Lost {
+        /// Its unit.
+        unit: u32,
+    },
 }
 
 /// A word that an honest peer does not say: what was wrong with it.
@@ -395,16 +405,11 @@ impl UnitMachine {
         // Who cuts connections sees no more attempts than who cuts lanes.
         lost.into_iter().for_each(|lost| self.count(lost, FailureCause::LaneCut, false, out));
         if let Some(unit) = (0..).zip(&self.units).find(|(_, unit)| unit.floor > NUMBERS) {
-            out.push(UnitAction::End(Self::no_number(unit.0)));
+            out.push(UnitAction::End(UnitFailure::Numbers { unit: unit.0 }));
         }
         let units = self.units.iter().map(UnitView::standing).collect();
         let UnitsSetting { run, stage, .. } = self.setting;
         out.push(UnitAction::Send(Word::State { run, stage, units }));
-    }
-
-    /// A unit has no number left, after coordinators that began anew so often.
-    fn no_number(unit: u32) -> UnitFailure {
-        UnitFailure::Attempts { unit, cause: FailureCause::LaneCut, peer: false }
     }
 
     fn hear(&mut self, word: Word, out: &mut Actions) -> Result<(), UnitDeviation> {
@@ -421,6 +426,10 @@ impl UnitMachine {
                 (unit.peer, unit.peer_said) = (said, None);
             });
             self.told = true;
+            let lost = |unit: &UnitView| unit.counts().is_some_and(|held| held.attempt != unit.peer.held);
+            if let (Some(_), Some(unit)) = (self.seal, self.units.iter().position(lost)) {
+                out.push(UnitAction::End(UnitFailure::Lost { unit: unit as u32 }));
+            }
             return Ok(());
         }
         if !self.told {
@@ -681,7 +690,7 @@ impl UnitMachine {
             let highest = unit.floor.max(unit.peer.floor);
             let attempt = highest + u32::from(own || highest == 0);
             if attempt >= NUMBERS {
-                return out.push(UnitAction::End(Self::no_number(number)));
+                return out.push(UnitAction::End(UnitFailure::Numbers { unit: number }));
             }
             unit.open(attempt, lane, false);
             self.lanes[usize::from(lane)].busy = Some(number);

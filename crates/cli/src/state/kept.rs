@@ -2,7 +2,7 @@
 
 use super::DropArgs;
 use base::Error;
-use job::kept::{KeptStage, KeptSummary, drop_kept, summaries};
+use job::kept::{KeptStage, KeptStudy, KeptSummary, drop_kept, summaries};
 use page::numbers;
 use serde::Serialize;
 use std::path::Path;
@@ -47,7 +47,7 @@ fn lines(run: &KeptSummary) -> String {
     let size = numbers::bytes(run.bytes);
     let name = base::clean(&run.run);
     match (&run.study, &run.begun, &run.stage) {
-        (Some([study, hash]), Some(begun), Some(stage)) => format!(
+        (Some(KeptStudy { name: study, hash }), Some(begun), Some(stage)) => format!(
             "{name}  {} of {begun} ({}..): {}; {size}{until}",
             base::clean(study),
             &hash[..hash.len().min(16)],

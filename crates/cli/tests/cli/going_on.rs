@@ -144,7 +144,7 @@ fn a_killed_coordinator_goes_on() {
     let shown = tacit(["state".as_ref(), "show".as_ref(), party(NAMES[0]).as_os_str(), "--json".as_ref()]);
     let shown = shown.fine().json();
     assert_eq!(shown["runs"][0]["stage"]["matched"], true, "{shown:#}");
-    assert_eq!(shown["runs"][0]["study"][0], "days", "{shown:#}");
+    assert_eq!(shown["runs"][0]["study"]["name"], "days", "{shown:#}");
     let before = world.records(1);
     let reports = world.run(&[(1, before + 3)], "three kills");
     for report in &reports {

@@ -316,6 +316,10 @@ impl OwnerRun<'_> {
         let agreed = stage.agreed.clone();
         let mut options = MatchOptions { memory: Some(memory), dummies, salt, repeats, ..agreed };
         let features = study.matching.matcher.features();
+        if rows.spool().is_some() {
+            // A peer states its rows before any come: more than columns within `memory` are for is refused.
+            options.peer_rows_max = matching::spill::most_rows(memory).max(rows.len());
+        }
         if features.streams {
             let state = rows.spool().and_then(|(state, _)| state.sealed().store().folder());
             options.scratch = self.party.work.clone().or_else(|| state.map(Path::to_path_buf));

@@ -73,6 +73,10 @@ pub(crate) fn in_place(ledger: &Ledger, study: &Study) -> Result<(), Error> {
 
 /// Whether runs with the peers of a study may begin: how many did of late.
 pub(crate) fn in_time(ledger: &Ledger, party: &PartySetup, run: &Checked) -> Result<(), Error> {
+    if run.matched_before {
+        // It began before, and is not counted again.
+        return Ok(());
+    }
     others_of(run).into_iter().try_for_each(|peer| {
         let member = &run.study.parties[peer.index()];
         ledger.may_begin((&member.key, &member.name), party.policy.runs)

@@ -619,10 +619,20 @@ impl<'j, 'a> Coordinator<'j, 'a> {
     }
 
     fn ended(&self, failure: UnitFailure) -> Error {
+        let spent = matches!(failure, UnitFailure::Numbers { .. } | UnitFailure::Lost { .. });
         if let Some(log) = &self.job.log {
-            log.borrow_mut().gave_up = true;
+            let mut log = log.borrow_mut();
+            (log.gave_up, log.spent) = (true, spent);
         }
         let text = match failure {
+            UnitFailure::Numbers { unit } => format!(
+                "unit {unit} was begun as often as it may be, over all processes of this run: remove it at \
+                 both parties and begin anew: tacit state drop"
+            ),
+            UnitFailure::Lost { unit } => format!(
+                "all units were sealed, and the peer's `state` lost the result of unit {unit}: remove this run \
+                 at both parties and begin anew: tacit state drop"
+            ),
             UnitFailure::Attempts { unit, cause, peer } => {
                 let whose = if peer { "the peer's" } else { "this party's" };
                 let most = units::ATTEMPTS;
