@@ -111,9 +111,30 @@ fn crashing_again_and_again_ends_too() {
             break;
         }
     }
-    assert_eq!(pair.ended, Some(UnitFailure::Attempts { unit: 0, cause: CAUSE, peer: false }));
+    assert_eq!(pair.ended, Some(UnitFailure::Numbers { unit: 0 }));
     let numbers: Vec<u32> = pair.begun[0].iter().map(|(_, attempt, _)| *attempt).collect();
     assert!(numbers.windows(2).all(|two| two[0] < two[1]) && numbers.len() > ATTEMPTS as usize);
+}
+
+/// A side whose store loses what both sealed deviates from nothing: the other one says what is gone.
+#[test]
+fn a_sealed_result_that_one_side_lost_ends_the_run() {
+    let mut pair = Pair::new(2, 1);
+    pair.tell(0, UnitEvent::LaneUp(0));
+    pair.meet();
+    for unit in 0..2u8 {
+        (0..2).for_each(|party| pair.tell(party, finished(unit.into(), result(1, 1 + unit, 0))));
+    }
+    assert!(pair.sealed[0].is_some() && pair.ended.is_none());
+    // The follower comes back without the seal, which it had not written, and without a result.
+    pair.records[1]
+        .retain(|record| !matches!(record, UnitRecord::Held { unit: 1, .. } | UnitRecord::Seal { .. }));
+    for party in 0..2 {
+        let setting = UnitsSetting { run: [1; 32], stage: 1, units: 2, lanes: 1, leads: party == 0 };
+        pair.sides[party] = UnitMachine::new(setting, &pair.records[party]);
+    }
+    pair.meet();
+    assert_eq!(pair.ended, Some(UnitFailure::Lost { unit: 1 }));
 }
 
 /// What was burnt once and waits for a lane is not burnt at every meeting.

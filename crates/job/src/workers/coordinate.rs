@@ -630,8 +630,8 @@ impl<'j, 'a> Coordinator<'j, 'a> {
                  both parties and begin anew: tacit state drop"
             ),
             UnitFailure::Lost { unit } => format!(
-                "all units were sealed, and the peer's `state` lost the result of unit {unit}: remove this run \
-                 at both parties and begin anew: tacit state drop"
+                "all units were sealed, and the peer's `state` lost the result of unit {unit}: remove this \
+                 run at both parties and begin anew: tacit state drop"
             ),
             UnitFailure::Attempts { unit, cause, peer } => {
                 let whose = if peer { "the peer's" } else { "this party's" };
