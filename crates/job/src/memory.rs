@@ -122,9 +122,8 @@ pub(crate) fn check(party: &PartySetup, rows: [u64; 2]) -> Result<(), Error> {
     }
     let of = if rows[0] == 0 { String::new() } else { format!("{} ", rows[0]) };
     Err(Error::input(format!(
-        "the {of}rows of {} do not fit into their share of `memory`, and beside `state` they need at least {} \
-         MiB of it; \
-         this party's `memory` allows {} MiB: raise it to {}M",
+        "the {of}rows of {} do not fit into their share of `memory`, and beside `state` they need {} MiB of \
+         it at least; this party's `memory` allows {} MiB: raise it to {}M",
         party.data.display(),
         least / MIB,
         allowed / MIB,

@@ -60,7 +60,7 @@ fn joins_run_from_files_to_reports_in_the_memory_that_they_name() {
 fn too_little_memory_is_refused_with_the_numbers_before_anybody_is_met() {
     let state = tempfile::tempdir().unwrap();
     let done = scale(state.path(), &["--rows", "2k", "--files", "1", "--memory", "64M", "--spool"]);
-    done.failed(2, &["need at least 160 MiB of it", "this party's `memory` allows 64 MiB: raise it to 160M"]);
+    done.failed(2, &["need 160 MiB of it at least", "this party's `memory` allows 64 MiB: raise it to 160M"]);
 }
 
 /// Whoever says a bound has one at the system as well, above it.
