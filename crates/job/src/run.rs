@@ -32,7 +32,7 @@ use net::connect::{Meet, Meeting, Status};
 use net::identity::{Identity, KeyFingerprint};
 use net::{Farewell, RowProgress};
 use owner::OwnerRun;
-use privacy::ledger::Ledger;
+use privacy::ledger::{Ledger, tag_towards};
 use report::{RunReport, StageReport};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -205,6 +205,13 @@ fn go_on(
     if let Some(text) = kept.as_ref().and_then(RunLog::resumed) {
         (watch.events)(Event::Note(text));
     }
+    if answered(checked, &*locked()?)? {
+        (watch.events)(Event::Note(
+            "this party's ledger has the answer of this study on these data: it is shown once the other party \
+             runs, too, and has the same data; nothing is charged for it"
+                .into(),
+        ));
+    }
     let leaves = |error: Error, kept: &Option<RunLog>| match kept
         .as_ref()
         .filter(|log| !log.fenced && !log.spent)
@@ -254,6 +261,16 @@ fn go_on(
             "{broke}. What is done is kept, and this party waits for the other one to go on"
         )));
     }
+}
+
+/// Whether a run of two ended before, as far as this side knows: the other one's data may be others now.
+fn answered(checked: &Checked, ledger: &Ledger) -> Result<bool, Error> {
+    let Checked { study, me, roster, .. } = checked;
+    if roster.len() != 2 {
+        return Ok(false);
+    }
+    let tag = tag_towards(&checked.data_tag(ledger)?, &study.parties[me.other().index()].key);
+    ledger.has_answer(study.hash().as_bytes(), &tag, *me)
 }
 
 /// What this party runs, and its ledger: everything that it can refuse before anybody is met. The others hear

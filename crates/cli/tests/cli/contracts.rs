@@ -72,8 +72,9 @@ fn runs_again(out: &Path, demo: &Value) {
         Running::start(command(["run".as_ref(), file.as_os_str(), "--json".as_ref()]))
     };
     let (registry, hospitals) = (start("registry"), start("hospitals"));
-    let registry = registry.end().fine().json();
-    hospitals.end().fine();
+    let (registry, hospitals) = (registry.end(), hospitals.end());
+    let registry = registry.fine().json();
+    assert!(hospitals.fine().stderr.contains("ledger has the answer of this study"));
     assert_eq!(registry["stored"], true);
     assert_eq!(registry["view"]["cells"][0]["estimate"]["lift"], demo["lift"]);
     let ledger = out.join("registry.ledger");

@@ -79,6 +79,16 @@ impl Ledger {
         answer(&self.connection, key).map_err(|e| self.explain("read", &e))
     }
 
+    /// Whether there is an answer of a study on own data of this tag, whatever the others' were.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn has_answer(&self, study: &Bytes32, my_tag: &Bytes32, party: PartyId) -> Result<bool, Error> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM answers WHERE study = ?1 AND my_tag = ?2 AND party = ?3)";
+        let found = self.connection.query_row(sql, params![study, my_tag, party.0], |row| row.get(0));
+        found.map_err(|e| self.explain("read", &e))
+    }
+
     /// The newest answer that a version before peer-by-peer tags kept of a study on these data, with the key
     /// it is under: there this party's data had one tag towards everybody.
     ///
