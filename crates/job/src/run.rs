@@ -207,8 +207,8 @@ fn go_on(
     }
     if answered(checked, &*locked()?)? {
         (watch.events)(Event::Note(
-            "this party's ledger has the answer of this study on these data: it is shown once the other party \
-             runs, too, and has the same data; nothing is charged for it"
+            "this party's ledger has the answer of this study on these data: it is shown once the other \
+             party runs, too, and has the same data; nothing is charged for it"
                 .into(),
         ));
     }
