@@ -187,11 +187,6 @@ pub fn text(plan: &Plan) -> String {
     let shown = |name: &str| (lift || !of_lift(name)) && name != "effect";
     let assumed = plan.assumptions.iter().filter(|(name, _)| shown(name));
     lines.extend(assumed.map(|(name, what)| format!("assumed    {name}: {what}")));
-    lines.push(
-        "assumed    time: of what all parties do together; reading, and rows in `state`, come before it: \
-         --prices FILE counts them"
-            .to_owned(),
-    );
     lines.join("\n")
 }
 

@@ -480,7 +480,10 @@ fn assumptions(
     link: Link,
     speeds: Speeds,
 ) -> BTreeMap<String, String> {
+    let time = "of what all parties do together; reading, and rows in `state`, come before it: --prices FILE \
+                counts them";
     BTreeMap::from([
+        ("time".into(), time.into()),
         ("rows".into(), format!("{} and {}", assumed.rows[0], assumed.rows[1])),
         ("union".into(), format!("{}: {}", dearest.rows, dearest.why)),
         ("arms".into(), "of equal size, all rows of the publisher".into()),

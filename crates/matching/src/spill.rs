@@ -296,12 +296,10 @@ impl<const B: usize> SpillColumn<B> {
     }
 
     /// Whether no partition holds far more than its share, as among records that begin with hashes or with
-    /// products of a secret key: those do not with a probability below `2^-70`, unless they repeat. Who has
-    /// records of somebody else asks before reading them, since a partition is read whole. Twice the share
-    /// is allowed, for the lowest bit of an element's first byte is always zero.
+    /// products of a secret key. Who has records of somebody else asks before reading them, since a partition
+    /// is read whole. Twice the share is allowed: what several parties have is there once for each.
     pub(crate) fn is_spread(&self) -> bool {
-        let share = 2 * self.len.div_ceil(1 << self.bits);
-        let most = share + 10 * (share.isqrt() + 1) + 64;
+        let most = most_of(2 * self.len.div_ceil(1 << self.bits));
         self.part_lens(self.bits).into_iter().all(|len| len <= most)
     }
 
@@ -326,6 +324,14 @@ fn give_back<'b>(room: &SpillRoom, blocks: impl Iterator<Item = &'b Block>) {
             pages.give(kept);
         }
     }
+}
+
+/// The most uniform records that a partition holds whose share is so many: more have a probability below
+/// `2^-70`.
+#[must_use]
+pub(crate) fn most_of(share: u64) -> u64 {
+    // The root is rounded up.
+    share + 10 * ((share.max(1) - 1).isqrt() + 1) + 64
 }
 
 /// The first `bits` bits of a record, at most 32.
@@ -626,7 +632,7 @@ mod tests {
         assert!(!taken(|_| 7), "one element");
         assert!(!taken(|row| row >> 12), "elements that begin alike");
         assert!(taken(|row| row.wrapping_mul(0x9E37_79B9)), "elements that are spread");
-        assert!(taken(|row| row.wrapping_mul(0x9E37_79B9) & !(1 << 24)), "first bytes that are even");
+        assert!(taken(|row| row.wrapping_mul(0x9E37_79B9) & !(1 << 24)), "every other partition");
     }
 
     #[test]

@@ -323,9 +323,9 @@ fn remove_all(store: &StateStore, below: &str) -> Result<(), Error> {
             _ => Ok(()),
         };
     }
-    let mut names = store.list(below)?;
+    let (mut names, named) = (store.list(below)?, format!("{below}/{NAMED}"));
     // Who leads it finds first of all that it is kept no more.
-    names.sort_by_key(|(name, _)| *name != format!("{below}/{NAMED}"));
+    names.sort_by_key(|(name, _)| *name != named);
     for (name, _) in names {
         match store.delete(&name) {
             Ok(()) | Err(StoreError::Missing { .. }) => {}

@@ -33,17 +33,16 @@ impl PlacedNames {
 
     /// All of them in ascending order.
     pub fn sorted(self) -> SortedNames {
-        let spread = self.0.is_spread();
-        SortedNames { records: self.0.sorted(), last: None, spread, distinct: spread }
+        let records = self.0.is_spread().then(|| self.0.sorted());
+        SortedNames { distinct: records.is_some(), records, last: None }
     }
 }
 
 /// Names in ascending order.
 pub(super) struct SortedNames {
-    records: SortedRecords<PLACED_BYTES>,
+    /// None where memory would not hold those that begin alike.
+    records: Option<SortedRecords<PLACED_BYTES>>,
     last: Option<PlacedTag>,
-    /// Whether memory holds those that begin alike: if not, none is handed out.
-    spread: bool,
     /// Whether no two that were handed out are equal, and nothing was held back.
     pub distinct: bool,
 }
@@ -54,10 +53,8 @@ impl SortedNames {
     /// # Errors
     /// When it cannot be read back.
     pub fn next(&mut self) -> Result<Option<PlacedTag>, Error> {
-        if !self.spread {
-            return Ok(None);
-        }
-        let next = self.records.pop()?.map(PlacedTag::from_be_bytes);
+        let Some(records) = &mut self.records else { return Ok(None) };
+        let next = records.pop()?.map(PlacedTag::from_be_bytes);
         if let (Some(last), Some(next)) = (self.last, next) {
             self.distinct &= tag(last) != tag(next);
         }

@@ -70,10 +70,15 @@ impl Party<'_> {
         Ok(ClosedRing { own: self.last_round(session, leaving, rows)?, e })
     }
 
+    /// The parties after and before this one in the ring.
+    fn neighbours(&self) -> [usize; 2] {
+        let n = self.parties();
+        [(self.me + 1) % n, (self.me + n - 1) % n]
+    }
+
     /// A round but the last: the held list goes on, the one of the party before comes and is multiplied.
     fn round(&self, session: &mut Session, round: usize, leaving: Leaving) -> Result<Leaving, Error> {
-        let n = self.parties();
-        let prev = (self.me + n - 1) % n;
+        let (n, [_, prev]) = (self.parties(), self.neighbours());
         let coming = self.rows[held(prev, round, n)];
         let (mut e, mut v) = (SpillColumn::<32>::new(self.room, coming), SpillQueue::new(self.room, KEPT));
         let wide = width(round, n) as usize;
@@ -110,7 +115,7 @@ impl Party<'_> {
             came.iter().zip(rows).try_for_each(|(v, row)| own.push(&tagged(v, row).to_be_bytes()))
         })?;
         if !own.is_spread() {
-            let prev = (self.me + self.parties() - 1) % self.parties();
+            let [_, prev] = self.neighbours();
             return Err(session.link(PartyId(prev as u8)).blame(UNIQUE));
         }
         Ok(own)
@@ -124,8 +129,7 @@ impl Party<'_> {
         mut leaving: Leaving,
         mut take: impl FnMut(&StepLink<'_>, &mut [GroupElement]) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let n = self.parties();
-        let [next, prev] = [(self.me + 1) % n, (self.me + n - 1) % n];
+        let (n, [next, prev]) = (self.parties(), self.neighbours());
         let [out, into] = [self.me, prev].map(|party| self.rows[held(party, round, n)]);
         let [next, prev] = [next, prev].map(|party| PartyId(party as u8));
         let [mut send, mut recv] = [(); 2].map(|()| vec![[0; 32]; 2 * CHUNK as usize]);

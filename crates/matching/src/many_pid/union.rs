@@ -22,7 +22,7 @@ impl AllSets {
         set.iter().try_for_each(|element| self.0.push(&member(element, 1 << party)))
     }
 
-    /// Whether memory holds those that begin alike, which one set alone never brings about.
+    /// Whether memory holds those that begin alike.
     pub fn is_spread(&self) -> bool {
         self.0.is_spread()
     }

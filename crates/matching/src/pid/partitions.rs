@@ -5,7 +5,7 @@
 //! the exact union of every bucket, and crafted inputs would have that many oracles.
 
 use crate::group::GroupElement;
-use crate::spill::leading;
+use crate::spill::{leading, most_of};
 use base::Error;
 use net::StepLink;
 use std::ops::Range;
@@ -60,9 +60,7 @@ impl Partitioning {
         if self.bits == 0 {
             return rows;
         }
-        let mean = rows.div_ceil(1 << self.bits);
-        // The root is rounded up.
-        rows.min(mean + 10 * ((mean.max(1) - 1).isqrt() + 1) + 64)
+        rows.min(most_of(rows.div_ceil(1 << self.bits)))
     }
 
     /// Whether a partition of `rows` elements that the peer chose may hold so many.
