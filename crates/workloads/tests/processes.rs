@@ -117,6 +117,10 @@ fn speculate(words: &str, party: usize, folder: &Path) -> Option<ProcessSettings
     })
 }
 
+/// Runs that a machine may need until none of a pair was held up so long that its pager gave the plan up. A
+/// trace that is not that of its run fits none of them.
+const RUNS: usize = 3;
+
 #[test]
 fn a_trace_of_either_party_is_that_of_its_run() {
     for words in ["merge --size 8192", "ljoin --size 90", "mvmul --size 512", "binfclayer --size 1536"] {
@@ -127,16 +131,28 @@ fn a_trace_of_either_party_is_that_of_its_run() {
         };
         let settings: Vec<ProcessSettings> = settings;
         let settings = <[ProcessSettings; 2]>::try_from(settings).expect("two parties");
-        for (output, settings) in both(words, &settings).iter().zip(&settings) {
-            if output.status.code() == Some(osprey::EXIT_UNAVAILABLE) {
-                eprintln!("skipped: {}", said(output));
-                return;
+        for run in 1.. {
+            let Some(stats) = paged(words, &settings) else { return };
+            if stats.iter().all(|stats| stats.mode == "programmed") {
+                assert!(stats.iter().all(|s| s.bytes_written > 0 && s.frames < s.peak_chunks), "{stats:?}");
+                break;
             }
-            assert_eq!(outcome(output).correct, Some(true), "{words}");
-            let report = std::fs::read(settings.report.as_ref().expect("set above")).expect("a report");
-            let stats: Stats = serde_json::from_slice(&report).expect("statistics");
-            assert_eq!(stats.mode, "programmed", "{words}: {:?}", stats.warnings);
-            assert!(stats.bytes_written > 0 && stats.frames < stats.peak_chunks, "{words}: {stats:?}");
+            assert!(run < RUNS, "{words}: {:?}", stats.map(|stats| stats.warnings));
         }
     }
+}
+
+/// What both processes say of their paging; their results are right. `None` where this machine cannot page.
+fn paged(words: &str, settings: &[ProcessSettings; 2]) -> Option<[Stats; 2]> {
+    let outputs = both(words, settings);
+    if let Some(output) = outputs.iter().find(|o| o.status.code() == Some(osprey::EXIT_UNAVAILABLE)) {
+        eprintln!("skipped: {}", said(output));
+        return None;
+    }
+    let correct = outputs.iter().all(|output| outcome(output).correct == Some(true));
+    assert!(correct, "{words}");
+    Some(settings.each_ref().map(|settings| {
+        let report = std::fs::read(settings.report.as_ref().expect("it was set")).expect("a report");
+        serde_json::from_slice(&report).expect("statistics")
+    }))
 }
