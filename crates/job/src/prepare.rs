@@ -755,7 +755,7 @@ mod tests {
             let text = text.replacen(party, &degrees, 1);
             let study = Study::parse("study.toml", &text).unwrap_or_else(|e| panic!("{e}"));
             build(&study, &program::VerifierPolicy::default())
-                .map(|built| built.audit.charges[0].sensitivity.clone())
+                .map(|built| [0, 1].map(|output| built.audit.charges[0].sensitivity(output).unwrap()))
         };
         assert_eq!(of("error", 4).unwrap(), [4, 4]);
         assert_eq!(of("first", 7).unwrap(), [7, 7]);

@@ -11,7 +11,7 @@ use program::lower::{
     lower_release,
 };
 use program::{Audit, DifferenceStatistic, MechanismCharge, MechanismKind, Owners, Program, Viewer};
-use release::Rational;
+use release::{Rational, SumChange};
 use release::alias::Sampler;
 use release::choose::Draw;
 use release::gaussian::DiscreteGaussian;
@@ -73,9 +73,9 @@ impl OutputNoise {
         Ok((Self { variance: sampler.variance(), sampler: Some(sampler) }, &wider * &wider))
     }
 
-    /// Of an output that one changed row moves by up to `sensitivity`, alone or with another one.
-    fn of_change(sensitivity: u128, cells: u32, rho: &Rational) -> Result<Self, Error> {
-        let sampler = Sampler::new(&BigInt::from(sensitivity), cells, rho)?;
+    /// Of an output that one row changes so.
+    fn of_change(change: &SumChange, rho: &Rational) -> Result<Self, Error> {
+        let sampler = Sampler::of_change(change, rho)?;
         Ok(Self { variance: sampler.variance(), sampler: Some(sampler) })
     }
 }
@@ -154,12 +154,9 @@ impl Scales {
     fn gaussian(&self, charge: &MechanismCharge, output: usize) -> Result<OutputNoise, Error> {
         match self.from {
             NoiseFrom::Inside => {
-                let cells = if charge.moves { 2 } else { 1 };
                 // Not of all changed rows as one: in as many cells, each would move by a whole step of the
                 // lattice.
-                let degree = BigInt::from(charge.degree);
-                let rho = &charge.rho / (&degree * &degree);
-                OutputNoise::of_change(charge.sensitivity[output] / u128::from(charge.degree), cells, &rho)
+                OutputNoise::of_change(&charge.changes[output], &charge.rho_per_row())
             }
             NoiseFrom::CutAndChoose(_) => {
                 let variance = charge.sigma2(output).ok_or_else(|| {

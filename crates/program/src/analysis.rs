@@ -1,25 +1,66 @@
-//! What is known about a node before it is computed: typing, owners, range, boundedness, guards.
+//! What is known about a program before it is run: typing, types of totals and noised values, ranges.
 
 use crate::graph::{Lookup, MechanismKind, NodeSection, OpNode};
+use crate::guards::Guards;
 use crate::{ColumnSource, DEGREE, Holder, NodeId, Op, Owners, Program, RowColumn, RowFold, ValueType};
 use base::{Error, limits};
 use release::joint::{CLAMP, Combination};
-use std::collections::BTreeSet;
 
 /// Most AND gates that one section may cost by the schoolbook bounds: beyond it a study could exhaust its
 /// peer's memory while the circuit is built.
 pub const GATES: u64 = 1 << 23;
 
-/// Most guards remembered of one node. Forgetting one is sound: cells are then not provably disjoint.
-pub(crate) const GUARDS: usize = 64;
-
-/// An inclusive range of a node's value, as unsigned bit patterns; signed nodes have no bounds.
+/// An inclusive range of a node's value, as the number that it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValueRange {
     /// Smallest value.
-    pub low: u128,
+    pub low: i128,
     /// Largest value.
-    pub high: u128,
+    pub high: i128,
+}
+
+impl ValueRange {
+    /// One value.
+    #[must_use]
+    pub fn exactly(value: i128) -> Self {
+        Self { low: value, high: value }
+    }
+
+    /// All values of a type; none of one that holds more than `i128` does.
+    #[must_use]
+    pub fn of_type(ty: ValueType) -> Option<Self> {
+        let high = i128::try_from(ty.max()).ok()?;
+        Some(Self { low: if ty.signed { -high - 1 } else { 0 }, high })
+    }
+
+    /// Whether all of `other` is in it.
+    #[must_use]
+    pub fn contains(self, other: Self) -> bool {
+        self.low <= other.low && other.high <= self.high
+    }
+
+    /// Of all pairs of values, where `f` is extreme at the ends; none where it overflows.
+    pub(crate) fn of_ends(self, other: Self, f: impl Fn(i128, i128) -> Option<i128>) -> Option<Self> {
+        let ends =
+            [(self.low, other.low), (self.low, other.high), (self.high, other.low), (self.high, other.high)];
+        let mut values = [0; 4];
+        for (value, (x, y)) in values.iter_mut().zip(ends) {
+            *value = f(x, y)?;
+        }
+        Some(Self { low: values.into_iter().min()?, high: values.into_iter().max()? })
+    }
+
+    /// The most that a term of a sum changes where the row that it is of comes, goes or changes.
+    #[must_use]
+    pub fn width(self) -> u128 {
+        self.high.max(0).abs_diff(self.low.min(0))
+    }
+
+    /// The most that it is from 0.
+    #[must_use]
+    pub fn magnitude(self) -> u128 {
+        self.low.unsigned_abs().max(self.high.unsigned_abs())
+    }
 }
 
 /// What is known about one node.
@@ -27,26 +68,24 @@ pub struct ValueRange {
 pub struct NodeFacts {
     /// Whose data it depends on.
     pub owners: Owners,
-    /// Its range; `None` for signed values.
+    /// Its range; `None` of an unsigned value that may be beyond `i128`.
     pub bounds: Option<ValueRange>,
-    /// Whether its range comes from a bit, a clamp or a constant, whatever the inputs are.
-    pub clamped: bool,
-    /// Columns that must equal a constant for the node to be non-zero.
-    pub guards: BTreeSet<(u32, u128)>,
+    /// Whether the lower and the upper end of its range come from bits, clamps and constants, whatever the
+    /// inputs are. No unsigned value is below 0.
+    pub clamped: [bool; 2],
+    /// What holds wherever the node is not zero.
+    pub guards: Guards,
+}
+
+impl NodeFacts {
+    /// Its range where both ends come from bits, clamps and constants.
+    #[must_use]
+    pub fn clamped_range(&self) -> Option<ValueRange> {
+        self.bounds.filter(|_| self.clamped == [true; 2])
+    }
 }
 
 impl Program {
-    /// Facts of every row node, in order.
-    #[must_use]
-    pub fn row_facts(&self) -> Vec<NodeFacts> {
-        let mut facts = Vec::with_capacity(self.row.nodes.len());
-        for node in &self.row.nodes {
-            let next = facts_of(self, node, &self.row, &facts);
-            facts.push(next);
-        }
-        facts
-    }
-
     /// Whose data each total depends on.
     #[must_use]
     pub fn fold_owners(&self) -> Vec<Owners> {
@@ -328,133 +367,5 @@ fn gates(node: &OpNode, section: &NodeSection) -> u64 {
             4 * key * l.keys.len() as u64 + (w + 1) * l.values.len() as u64
         }
         _ => 0,
-    }
-}
-
-fn facts_of(program: &Program, node: &OpNode, section: &NodeSection, facts: &[NodeFacts]) -> NodeFacts {
-    let known = Known { program, node, section, facts };
-    let (owners, bounds, clamped) = (known.owners(), known.bounds(), known.is_clamped());
-    let mut guards = known.guards();
-    while guards.len() > GUARDS {
-        guards.pop_last();
-    }
-    NodeFacts { owners, bounds, clamped, guards }
-}
-
-/// A node, and what is known about those before it.
-struct Known<'a> {
-    program: &'a Program,
-    node: &'a OpNode,
-    section: &'a NodeSection,
-    facts: &'a [NodeFacts],
-}
-
-impl Known<'_> {
-    fn of(&self, id: &NodeId) -> &NodeFacts {
-        &self.facts[id.index()]
-    }
-
-    fn owners(&self) -> Owners {
-        if let Op::Column(c) = self.node.op {
-            return match self.program.columns[c as usize].holder {
-                Holder::Public => Owners::PUBLIC,
-                Holder::Party(party) => Owners::one(party),
-                Holder::Shared => Owners::all(self.program.parties.len()),
-            };
-        }
-        let mut owners = Owners::PUBLIC;
-        self.node.op.operands(|a| owners = owners.union(self.of(&a).owners));
-        owners
-    }
-
-    /// Its operands' range after the operation where its type has room for that, or the range of its type.
-    fn bounds(&self) -> Option<ValueRange> {
-        let ty = self.node.ty;
-        let full = (!ty.signed).then_some(ValueRange { low: 0, high: ty.mask() })?;
-        Some(self.range().filter(|range| range.low <= range.high && range.high <= full.high).unwrap_or(full))
-    }
-
-    /// The range after the operation, whatever the node's type; `None` where nothing follows from the
-    /// operands.
-    fn range(&self) -> Option<ValueRange> {
-        let of = |id: &NodeId| self.of(id).bounds;
-        let (low, high) = match &self.node.op {
-            Op::Const(value) => (*value, *value),
-            Op::Clamp(a, cap) => {
-                let high = of(a).map_or(*cap, |b| b.high.min(*cap));
-                (of(a).map_or(0, |b| b.low.min(high)), high)
-            }
-            Op::Cast(a) => return of(a),
-            Op::Add(a, b) => {
-                let (x, y) = (of(a)?, of(b)?);
-                (x.low.checked_add(y.low)?, x.high.checked_add(y.high)?)
-            }
-            Op::Mul(a, b) => {
-                let (x, y) = (of(a)?, of(b)?);
-                (x.low.checked_mul(y.low)?, x.high.checked_mul(y.high)?)
-            }
-            Op::Min(a, b) => (of(a)?.low.min(of(b)?.low), of(a)?.high.min(of(b)?.high)),
-            Op::Max(a, b) => (of(a)?.low.max(of(b)?.low), of(a)?.high.max(of(b)?.high)),
-            Op::Select(_, a, b) => (of(a)?.low.min(of(b)?.low), of(a)?.high.max(of(b)?.high)),
-            Op::Popcount(a) => (0, u128::from(self.section.ty(*a).width)),
-            Op::Shr(a, k) => (of(a)?.low >> k, of(a)?.high >> k),
-            Op::Lookup(l) => {
-                let high = l.values.iter().map(|v| of(v).map(|b| b.high)).collect::<Option<Vec<_>>>()?;
-                (0, high.into_iter().max()?)
-            }
-            _ => return None,
-        };
-        Some(ValueRange { low, high })
-    }
-
-    fn is_clamped(&self) -> bool {
-        let (ty, clamped) = (self.node.ty, |id: &NodeId| self.of(id).clamped);
-        let bounded = |a: &NodeId, b: &NodeId| self.of(a).bounds.is_some() && self.of(b).bounds.is_some();
-        let derived = match &self.node.op {
-            Op::Const(_) => !ty.signed,
-            Op::Clamp(..) => true,
-            Op::Cast(a) => {
-                let fits = self.of(a).bounds.is_some_and(|b| b.high <= ty.max());
-                clamped(a) && fits && !ty.signed
-            }
-            Op::Mul(a, b) => {
-                let fits = self.range().is_some_and(|range| range.high <= ty.mask());
-                fits && clamped(a) && clamped(b)
-            }
-            Op::Min(a, b) => bounded(a, b) && (clamped(a) || clamped(b)),
-            Op::Max(a, b) => bounded(a, b) && clamped(a) && clamped(b),
-            Op::Select(_, a, b) => clamped(a) && clamped(b),
-            Op::Lookup(l) => l.values.iter().all(clamped),
-            _ => false,
-        };
-        derived || ty == ValueType::BIT
-    }
-
-    fn guards(&self) -> BTreeSet<(u32, u128)> {
-        let of = |id: &NodeId| &self.of(id).guards;
-        let union = |a: &NodeId, b: &NodeId| of(a).union(of(b)).copied().collect();
-        match &self.node.op {
-            Op::Column(c) if self.node.ty == ValueType::BIT => BTreeSet::from([(*c, 1)]),
-            Op::Clamp(a, _) | Op::Cast(a) => of(a).clone(),
-            Op::Mul(a, b) if self.of(a).bounds.and(self.of(b).bounds).is_some() => union(a, b),
-            Op::And(a, b) => union(a, b),
-            Op::Eq(a, b) => guard_of(self.section, *a, *b).into_iter().collect(),
-            // The other branch is zero, so its guards hold whatever the condition is.
-            Op::Select(c, a, b) if self.section.node(*b).op == Op::Const(0) => union(c, a),
-            Op::Lookup(l) => {
-                let mut values = l.values.iter().map(|v| of(v).clone());
-                let first = values.next().unwrap_or_default();
-                values.fold(first, |all, next| all.intersection(&next).copied().collect())
-            }
-            _ => BTreeSet::new(),
-        }
-    }
-}
-
-/// The guard of `column == constant`.
-pub(crate) fn guard_of(section: &NodeSection, a: NodeId, b: NodeId) -> Option<(u32, u128)> {
-    match (&section.node(a).op, &section.node(b).op) {
-        (Op::Column(c), Op::Const(v)) | (Op::Const(v), Op::Column(c)) => Some((*c, *v)),
-        _ => None,
     }
 }

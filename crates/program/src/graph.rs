@@ -309,6 +309,16 @@ impl RowColumn {
         Self { name, ty: ValueType::BIT, holder: Holder::Party(party), source: ColumnSource::Present }
     }
 
+    /// Whose data it depends on, among so many parties.
+    #[must_use]
+    pub fn owners(&self, parties: usize) -> crate::Owners {
+        match self.holder {
+            Holder::Public => crate::Owners::PUBLIC,
+            Holder::Party(party) => crate::Owners::one(party),
+            Holder::Shared => crate::Owners::all(parties),
+        }
+    }
+
     /// Whether it is the one of `present PARTY`, which no party's data feed.
     #[must_use]
     pub fn is_built_in(&self) -> bool {

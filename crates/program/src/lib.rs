@@ -11,7 +11,9 @@ mod analysis;
 mod builder;
 pub mod entries;
 pub mod eval;
+mod facts;
 mod graph;
+mod guards;
 pub mod lower;
 mod names;
 mod presence;
@@ -28,6 +30,7 @@ pub use graph::{
     NodeSection, NoiseMechanism, Op, OpNode, OutputValue, Program, RowColumn, RowFold, RowOrder, RowSet,
     Sharing, Viewer,
 };
+pub use guards::{Guarded, Guards};
 pub use names::{LABEL_BYTES, ValueNames};
 pub use rows::{JoinedRows, ShardRows};
 pub use types::{Owners, ValueType};

@@ -6,15 +6,14 @@
 
 use crate::eval::apply;
 use crate::{
-    ColumnSource, NodeFacts, NodeId, NodeSection, Op, Owners, Program, RowColumn, RowFold, RowSet,
-    ValueRange, ValueType,
+    ColumnSource, NodeFacts, NodeId, NodeSection, Op, Owners, Program, RowColumn, RowFold, RowSet, ValueType,
 };
 use base::PartyId;
 
 impl Program {
     /// Ranges of all row nodes, as bit patterns, in a row that `party` does not have.
     #[must_use]
-    pub fn ranges_without(&self, party: PartyId) -> Vec<ValueRange> {
+    pub fn ranges_without(&self, party: PartyId) -> Vec<PatternRange> {
         self.ranges_where(|column| column.without(party))
     }
 
@@ -30,7 +29,7 @@ impl Program {
     }
 
     /// Ranges of all row nodes where some columns hold what `fixed` says.
-    fn ranges_where(&self, fixed: impl Fn(&RowColumn) -> Option<u128>) -> Vec<ValueRange> {
+    fn ranges_where(&self, fixed: impl Fn(&RowColumn) -> Option<u128>) -> Vec<PatternRange> {
         let mut ranges = Ranges { section: &self.row, low: Vec::new(), all: Vec::new() };
         for node in &self.row.nodes {
             let range = match &node.op {
@@ -121,27 +120,36 @@ impl Program {
     }
 }
 
+/// An inclusive range of bit patterns, by their order as unsigned numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PatternRange {
+    /// Smallest pattern.
+    pub low: u128,
+    /// Largest pattern.
+    pub high: u128,
+}
+
 struct Ranges<'a> {
     section: &'a NodeSection,
     /// The lower ends, for values that are known.
     low: Vec<[u128; 1]>,
-    all: Vec<ValueRange>,
+    all: Vec<PatternRange>,
 }
 
-fn exactly(value: u128) -> ValueRange {
-    ValueRange { low: value, high: value }
+fn exactly(value: u128) -> PatternRange {
+    PatternRange { low: value, high: value }
 }
 
-fn full(ty: ValueType) -> ValueRange {
-    ValueRange { low: 0, high: ty.mask() }
+fn full(ty: ValueType) -> PatternRange {
+    PatternRange { low: 0, high: ty.mask() }
 }
 
-fn bit(holds: Option<bool>) -> ValueRange {
-    holds.map_or(ValueRange { low: 0, high: 1 }, |bit| exactly(bit.into()))
+fn bit(holds: Option<bool>) -> PatternRange {
+    holds.map_or(PatternRange { low: 0, high: 1 }, |bit| exactly(bit.into()))
 }
 
 impl Ranges<'_> {
-    fn of(&self, op: &Op, ty: ValueType) -> ValueRange {
+    fn of(&self, op: &Op, ty: ValueType) -> PatternRange {
         let mut known = true;
         op.operands(|a| known &= self.get(a).low == self.get(a).high);
         if known {
@@ -155,22 +163,22 @@ impl Ranges<'_> {
         range.filter(|r| r.high <= ty.mask()).unwrap_or(full(ty))
     }
 
-    fn get(&self, id: NodeId) -> ValueRange {
+    fn get(&self, id: NodeId) -> PatternRange {
         self.all[id.index()]
     }
 
     /// Of any type: what is decided by one operand, or by patterns alone.
-    fn patterns(&self, op: &Op) -> Option<ValueRange> {
+    fn patterns(&self, op: &Op) -> Option<PatternRange> {
         let zero = |id: NodeId| self.get(id).high == 0;
         Some(match op {
-            Op::And(a, b) => ValueRange { low: 0, high: self.get(*a).high.min(self.get(*b).high) },
+            Op::And(a, b) => PatternRange { low: 0, high: self.get(*a).high.min(self.get(*b).high) },
             Op::Or(a, b) | Op::Xor(a, b) | Op::Add(a, b) if zero(*a) => self.get(*b),
             Op::Or(a, b) | Op::Xor(a, b) | Op::Add(a, b) | Op::Sub(a, b) if zero(*b) => self.get(*a),
             Op::Mul(a, b) if zero(*a) || zero(*b) => exactly(0),
             Op::Select(c, a, b) => match (self.get(*c), self.get(*a), self.get(*b)) {
-                (ValueRange { low: 1, .. }, a, _) => a,
-                (ValueRange { high: 0, .. }, _, b) => b,
-                (_, a, b) => ValueRange { low: a.low.min(b.low), high: a.high.max(b.high) },
+                (PatternRange { low: 1, .. }, a, _) => a,
+                (PatternRange { high: 0, .. }, _, b) => b,
+                (_, a, b) => PatternRange { low: a.low.min(b.low), high: a.high.max(b.high) },
             },
             Op::Eq(a, b) => {
                 let (a, b) = (self.get(*a), self.get(*b));
@@ -185,14 +193,14 @@ impl Ranges<'_> {
     }
 
     /// Of unsigned types: by order. `None` where nothing is known, or a result might wrap.
-    fn unsigned(&self, op: &Op, ty: ValueType) -> Option<ValueRange> {
+    fn unsigned(&self, op: &Op, ty: ValueType) -> Option<PatternRange> {
         let both = |a: NodeId, b: NodeId, f: &dyn Fn(u128, u128) -> Option<u128>| {
             let (a, b) = (self.get(a), self.get(b));
-            Some(ValueRange { low: f(a.low, b.low)?, high: f(a.high, b.high)? })
+            Some(PatternRange { low: f(a.low, b.low)?, high: f(a.high, b.high)? })
         };
         let map = |a: NodeId, f: &dyn Fn(u128) -> u128| {
             let a = self.get(a);
-            Some(ValueRange { low: f(a.low), high: f(a.high) })
+            Some(PatternRange { low: f(a.low), high: f(a.high) })
         };
         match op {
             Op::Add(a, b) => both(*a, *b, &u128::checked_add),
@@ -207,13 +215,13 @@ impl Ranges<'_> {
             }
             Op::Div(a, b) if self.get(*b).low > 0 => {
                 let (a, b) = (self.get(*a), self.get(*b));
-                Some(ValueRange { low: a.low / b.high, high: a.high / b.low })
+                Some(PatternRange { low: a.low / b.high, high: a.high / b.low })
             }
             Op::Lookup(l) => {
                 let most = |ids: &[NodeId]| ids.iter().map(|id| self.get(*id).high).max().unwrap_or(0);
                 // No threshold is above `after`: the window is empty.
                 let empty = most(&l.keys) <= self.get(l.after).low;
-                Some(ValueRange { low: 0, high: if empty { 0 } else { most(&l.values) } })
+                Some(PatternRange { low: 0, high: if empty { 0 } else { most(&l.values) } })
             }
             _ => None,
         }

@@ -49,6 +49,12 @@ impl ValueType {
         if self.signed { ((value << shift) as i128) >> shift } else { value as i128 }
     }
 
+    /// The number that a bit pattern is, where `i128` holds it.
+    #[must_use]
+    pub fn number(self, pattern: u128) -> Option<i128> {
+        if self.signed { Some(self.to_signed(pattern)) } else { i128::try_from(pattern).ok() }
+    }
+
     /// Parses `bit`, `u32`, `i64`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {

@@ -9,10 +9,11 @@
 //! rows and lists are exact, so a `dp` program has none; R9 a fold adds nothing in a row that a party of its
 //! data does not have, unless it asks whether the party has it.
 
-use crate::analysis::guard_of;
 use crate::graph::{MechanismKind, NoiseMechanism, Op};
-use crate::{Class, Holder, NodeFacts, NodeId, Owners, Program, RowFold, ValueType, Viewer};
+use crate::guards::condition;
+use crate::{Class, Guarded, NodeFacts, NodeId, Owners, Program, RowFold, ValueRange, ValueType, Viewer};
 use base::{Error, PartyId};
+use release::SumChange;
 use release::joint::Change;
 use release::rational::{Rational, ratio};
 use std::collections::HashSet;
@@ -43,26 +44,37 @@ pub struct MechanismCharge {
     pub to: Viewer,
     /// zCDP spent.
     pub rho: Rational,
-    /// Most that one row of a protected party changes each noised total, by output: what one joined row adds
-    /// times the party's degree, or `alone` where all cells are of one party's rows alone. Empty for `Joint`,
-    /// which has `joint`, and for `Difference`, whose scale needs group sizes.
-    pub sensitivity: Vec<u128>,
-    /// How many joined rows one row of a protected party changes. Each of them may be in a cell of its own.
+    /// What one joined row changes in each noised total, by output; of a sum of one party's own rows, what
+    /// one of these changes. Empty for `Joint`, which has `joint`, and for `Difference`, whose scale needs
+    /// group sizes.
+    pub changes: Vec<SumChange>,
+    /// How many joined rows one row of a protected party changes, or one line of it of its own rows where all
+    /// cells are of one party's rows alone. Each of them may be in a cell of its own.
     pub degree: u32,
     /// Of a joint mechanism: with which rho [`release::joint`] gives its noise. Its own, by the square of how
     /// many joined rows one row of a protected party changes: their changes add up, at most in length.
     pub joint: Option<Rational>,
-    /// Whether a row can move between cells when the protected party's data change (both cells then differ).
-    pub moves: bool,
 }
 
 impl MechanismCharge {
-    /// sigma^2 of an output of a Gaussian mechanism: `D^2 / (2 rho)`, twice that when a row can move between
-    /// cells. `None` when it is no ratio of 128-bit numbers.
+    /// The most that one row of a protected party changes an output of a Gaussian mechanism.
+    #[must_use]
+    pub fn sensitivity(&self, output: usize) -> Option<u128> {
+        self.changes.get(output)?.stays.checked_mul(self.degree.into())
+    }
+
+    /// The rho of what one joined row changes: so many of them change outputs by vectors that add up, at
+    /// most in length.
+    #[must_use]
+    pub fn rho_per_row(&self) -> Rational {
+        let degree = u64::from(self.degree);
+        &self.rho * ratio(1, degree * degree)
+    }
+
+    /// sigma^2 of an output of a Gaussian mechanism. `None` when it is no ratio of 128-bit numbers.
     #[must_use]
     pub fn sigma2(&self, output: usize) -> Option<Rational> {
-        let d = *self.sensitivity.get(output)?;
-        short(ratio(d.checked_mul(d)?, if self.moves { 1 } else { 2 }) / &self.rho)
+        short(self.changes.get(output)?.variance(&self.rho_per_row()))
     }
 }
 
@@ -149,9 +161,9 @@ fn check_sums(program: &Program, facts: &[NodeFacts], rows: u64) -> Result<(), S
         if !matches!(fold, RowFold::Sum { .. }) {
             continue;
         }
-        // Without bounds the value is signed: its magnitude is at most one above its maximum.
-        let signed = || program.row.ty(fold.value()).max() + 1;
-        let high = facts[fold.value().index()].bounds.map_or_else(signed, |b| b.high);
+        let ty = program.row.ty(fold.value());
+        // Without bounds the value is unsigned.
+        let high = facts[fold.value().index()].bounds.map_or(ty.max(), ValueRange::magnitude);
         let total = high.checked_mul(u128::from(rows));
         if total.is_none_or(|t| t > fold.ty().max()) {
             return Err(format!(
@@ -259,38 +271,46 @@ impl Derivation<'_> {
             );
             return Err(("R4 (degree)", text));
         }
-        let mut sensitivity = self.sensitivity(degree)?;
+        let ranges = self.ranges()?;
         let cells = self.cells()?;
         let moves = self.moves(&cells)?;
         self.check_known_rows(&cells, moves)?;
         let joint = self.joint(degree)?;
-        if !matches!(self.mechanism.kind, MechanismKind::Gaussian(_)) {
-            sensitivity.clear();
-        }
-        let charge = MechanismCharge { mechanism: index, to, rho, sensitivity, degree, joint, moves };
-        if (0..charge.sensitivity.len()).any(|output| charge.sigma2(output).is_none()) {
-            let text =
-                format!("{own}: the variance of its noise is no ratio of 128-bit numbers; use a simpler rho");
-            return Err(("R5 (rho)", text));
+        let change = |range: ValueRange| SumChange {
+            stays: range.width(),
+            moves: if moves { range.magnitude() } else { 0 },
+        };
+        let gaussian = matches!(self.mechanism.kind, MechanismKind::Gaussian(_));
+        let changes = ranges.into_iter().filter(|_| gaussian).map(change).collect();
+        let charge = MechanismCharge { mechanism: index, to, rho, changes, degree, joint };
+        for output in 0..charge.changes.len() {
+            if charge.sensitivity(output).is_none() {
+                let text = format!("{own}: the sensitivity of an output exceeds 128 bits; clamp lower");
+                return Err(("R4 (degree)", text));
+            }
+            if charge.sigma2(output).is_none() {
+                let text = format!(
+                    "{own}: the variance of its noise is no ratio of 128-bit numbers; use a simpler rho"
+                );
+                return Err(("R5 (rho)", text));
+            }
         }
         Ok(charge)
     }
 
-    /// Most that one row of a protected party changes each fold.
-    fn sensitivity(&self, degree: u32) -> Result<Vec<u128>, Broken> {
-        let own = &self.own;
-        let most = |fold: u32| {
-            let facts = self.value(fold);
-            let Some(bounds) = facts.bounds.filter(|_| facts.clamped) else {
-                let text =
-                    format!("{own} noises {}, whose rows do not end in a clamp or a bit", self.name(fold));
-                return Err(("R3 (clamp)", text));
-            };
-            bounds.high.checked_mul(degree.into()).ok_or_else(|| {
-                ("R4 (degree)", format!("{own}: the sensitivity of {} exceeds 128 bits", self.name(fold)))
+    /// The range of what one row adds to each fold.
+    fn ranges(&self) -> Result<Vec<ValueRange>, Broken> {
+        let range = |fold: u32| {
+            self.value(fold).clamped_range().ok_or_else(|| {
+                let (own, name) = (&self.own, self.name(fold));
+                let text = format!(
+                    "{own} noises {name}, whose rows have no bound of the program's own; sum `clamp x 100`, or \
+                     `clamp x -50 50` of a signed value"
+                );
+                ("R3 (clamp)", text)
             })
         };
-        self.mechanism.kind.folds().into_iter().map(most).collect()
+        self.mechanism.kind.folds().into_iter().map(range).collect()
     }
 
     /// Folds that must be disjoint, since one charge covers all of them.
@@ -314,20 +334,18 @@ impl Derivation<'_> {
 
     /// Whether a row can move between cells when data of others than the viewer change.
     fn moves(&self, cells: &[u32]) -> Result<bool, Broken> {
-        let viewer = self.mechanism.to.only();
-        let of_viewer = |column: &u32| {
-            viewer.is_some_and(|party| self.program.columns[*column as usize].holder == Holder::Party(party))
-        };
+        let fixed = |guarded: &Guarded| self.mechanism.to.knows(self.owners(*guarded));
         let mut moves = false;
         for (k, a) in cells.iter().enumerate() {
             for b in &cells[k + 1..] {
-                let Some(columns) = disjoint(self.value(*a), self.value(*b)) else {
+                let separating = self.value(*a).guards.separating(&self.value(*b).guards);
+                if separating.is_empty() {
                     let (own, a, b) = (&self.own, self.name(*a), self.name(*b));
                     let text = format!("{own}: {a} and {b} are not provably disjoint; charge them apart");
                     return Err(("R4 (disjoint)", text));
-                };
-                // A cell is fixed for a row when some separating column is the viewer's own.
-                moves |= !columns.iter().any(of_viewer);
+                }
+                // A cell is fixed for a row when the viewer knows something that separates.
+                moves |= !separating.iter().any(fixed);
             }
         }
         Ok(moves)
@@ -359,6 +377,16 @@ impl Derivation<'_> {
         least.map(Some).ok_or_else(|| ("R5 (rho)", format!("{}: rho has too many digits", self.own)))
     }
 
+    /// Whose data a guard is about.
+    fn owners(&self, guarded: Guarded) -> Owners {
+        match guarded {
+            Guarded::Column(column) => {
+                self.program.columns[column as usize].owners(self.program.parties.len())
+            }
+            Guarded::Node(id) => self.facts[id.index()].owners,
+        }
+    }
+
     fn value(&self, fold: u32) -> &NodeFacts {
         &self.facts[self.program.folds[fold as usize].value().index()]
     }
@@ -370,11 +398,11 @@ impl Derivation<'_> {
 
 /// How many joined rows, or of their own rows, one row of those who are protected changes.
 fn degree(program: &Program, facts: &[NodeFacts], mechanism: &NoiseMechanism) -> u32 {
-    let alone = most(&program.alone, mechanism.to);
+    let alone = largest(&program.alone, mechanism.to);
     let stands = |f: &u32| stands_alone(program, &facts[program.folds[*f as usize].value().index()]);
     match &mechanism.kind {
         MechanismKind::Gaussian(folds) if !folds.is_empty() && folds.iter().all(stands) => alone,
-        _ => most(&program.degrees, mechanism.to).max(alone),
+        _ => largest(&program.degrees, mechanism.to).max(alone),
     }
 }
 
@@ -384,7 +412,7 @@ fn degree(program: &Program, facts: &[NodeFacts], mechanism: &NoiseMechanism) ->
 /// Each of them changes its cell, or with `moves` its two cells, by at most what a row adds, D. So all cells
 /// together move by a vector that is the sum of `degree` vectors of length D, or D times the root of 2: at
 /// most `degree` times as long.
-fn most(degrees: &[u32], viewer: Viewer) -> u32 {
+fn largest(degrees: &[u32], viewer: Viewer) -> u32 {
     let is_viewer = |party: usize| viewer.only().is_some_and(|viewer| viewer.index() == party);
     let others = degrees.iter().enumerate().filter(|(party, _)| !is_viewer(*party));
     others.map(|(_, degree)| *degree).max().unwrap_or(1)
@@ -399,20 +427,12 @@ fn most(degrees: &[u32], viewer: Viewer) -> u32 {
 /// another by `degree` D' in units of the noise that is 1 each, the root of 2 together.
 fn stands_alone(program: &Program, facts: &NodeFacts) -> bool {
     let Some(owner) = facts.owners.only() else { return false };
-    let absent = |column: u32| program.columns[column as usize].without(owner);
-    facts.guards.iter().any(|(column, value)| absent(*column).is_some_and(|absent| absent != *value))
-}
-
-/// The columns that separate two cells: each demands another constant there. `None` when nothing separates
-/// them.
-fn disjoint(a: &NodeFacts, b: &NodeFacts) -> Option<Vec<u32>> {
-    let columns: Vec<u32> = a
-        .guards
-        .iter()
-        .filter(|(column, value)| b.guards.iter().any(|(c, v)| c == column && v != value))
-        .map(|(column, _)| *column)
-        .collect();
-    (!columns.is_empty()).then_some(columns)
+    facts.guards.iter().any(|(guarded, range)| {
+        let Guarded::Column(column) = guarded else { return false };
+        let column = &program.columns[column as usize];
+        let absent = column.without(owner).and_then(|pattern| column.ty.number(pattern));
+        absent.is_some_and(|absent| !range.contains(ValueRange::exactly(absent)))
+    })
 }
 
 /// The shape that a joint mechanism's charge rests on.
@@ -422,7 +442,7 @@ fn check_cells(
     clamp: u128,
     cells: &[[u32; 3]],
 ) -> Result<(), String> {
-    let high = |f: u32| facts[program.folds[f as usize].value().index()].bounds.map_or(u128::MAX, |b| b.high);
+    let high = |f: u32| most(&facts[program.folds[f as usize].value().index()]);
     for cell @ [n, s, _] in cells {
         if high(*n) != 1 {
             return Err(format!("{} is not a count of rows", program.names.fold(*n)));
@@ -447,7 +467,7 @@ fn check_arms(
 ) -> Result<(), String> {
     let value = |f: u32| &facts[program.folds[f as usize].value().index()];
     for arm @ [n, ..] in [test, control] {
-        if value(*n).owners.only().is_none() || value(*n).bounds.is_none_or(|b| b.high != 1) {
+        if value(*n).owners.only().is_none() || most(value(*n)) != 1 {
             return Err(format!(
                 "{} is not a count of one party's rows; under `rows any` a party counts its own",
                 program.names.fold(*n)
@@ -455,17 +475,17 @@ fn check_arms(
         }
         check_squares(program, facts, arm)?;
     }
-    match disjoint(value(test[1]), value(control[1])) {
-        Some(_) => Ok(()),
-        None => Err("the arms are not provably disjoint".into()),
+    if value(test[1]).guards.separating(&value(control[1]).guards).is_empty() {
+        return Err("the arms are not provably disjoint".into());
     }
+    Ok(())
 }
 
 /// Whether Q sums the squares of what S sums, in rows that n counts.
 fn check_squares(program: &Program, facts: &[NodeFacts], [n, s, q]: &[u32; 3]) -> Result<(), String> {
     let name = |f: &u32| program.names.fold(*f);
     let node = |f: &u32| program.folds[*f as usize].value();
-    let high = |f: &u32| facts[node(f).index()].bounds.map_or(u128::MAX, |b| b.high);
+    let high = |f: &u32| most(&facts[node(f).index()]);
     if high(s).checked_mul(high(s)) != Some(high(q)) {
         return Err(format!("{} is not bounded by the square of what bounds {}", name(q), name(s)));
     }
@@ -543,7 +563,7 @@ fn counts(program: &Program, facts: &[NodeFacts], n: NodeId, s: NodeId) -> bool 
             continue;
         }
         match &row.node(id).op {
-            Op::Eq(a, b) if guard_of(row, *a, *b).is_some_and(|guard| guards.contains(&guard)) => {}
+            _ if condition(row, id).is_some_and(|guard| guards.imply(guard)) => {}
             Op::And(a, b) if row.ty(id) == ValueType::BIT => nodes.extend([*a, *b]),
             Op::Select(c, a, b) if row.node(*b).op == Op::Const(0) && is_bit(facts, *a) => {
                 nodes.extend([*c, *a])
@@ -557,5 +577,10 @@ fn counts(program: &Program, facts: &[NodeFacts], n: NodeId, s: NodeId) -> bool 
 
 /// Whether a value is 0 or 1.
 fn is_bit(facts: &[NodeFacts], id: NodeId) -> bool {
-    facts[id.index()].bounds.is_some_and(|b| b.high <= 1)
+    facts[id.index()].bounds.is_some_and(|b| b.low >= 0 && b.high <= 1)
+}
+
+/// The most that an unsigned value is.
+fn most(facts: &NodeFacts) -> u128 {
+    facts.bounds.map_or(u128::MAX, |b| b.high.unsigned_abs())
 }

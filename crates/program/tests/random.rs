@@ -8,7 +8,8 @@ use program::lower::{
     lower_row,
 };
 use program::{
-    Class, ColumnSource, Lookup, NodeId, Op, Program, ProgramBuilder, ValueType, VerifierPolicy, verify,
+    Class, ColumnSource, Guarded, Lookup, NodeId, Op, Program, ProgramBuilder, ValueType, VerifierPolicy,
+    verify,
 };
 use proptest::prelude::*;
 
@@ -176,26 +177,32 @@ proptest! {
         prop_assert_eq!(again.hash(), program.hash());
     }
 
-    /// Ranges hold; a node that is not zero is in a row where its guards hold; `clamped` is never said of a
-    /// signed value, whose range is unknown.
+    /// Ranges hold; where a node is not zero its guards hold.
     #[test]
     fn facts_are_sound(seed: u64) {
         let mut rng = rng(seed);
         let program = random(&mut rng, 40);
         let (facts, values) = (program.row_facts(), values(&mut rng, &program));
+        let number = |id: NodeId, lane: usize| program.row.ty(id).number(values.get(id)[lane]);
         for (id, fact) in program.row.ids().zip(&facts) {
-            prop_assert!(!fact.clamped || fact.bounds.is_some(), "v{} is clamped without a range", id.0);
-            prop_assert_eq!(fact.bounds.is_none(), program.row.ty(id).signed);
+            prop_assert!(fact.bounds.is_some() || program.row.ty(id) == ValueType::u(128));
             for lane in 0..LANES {
                 let value = values.get(id)[lane];
                 if let Some(b) = fact.bounds {
-                    prop_assert!((b.low..=b.high).contains(&value), "v{} = {value} is outside {b:?}", id.0);
+                    let of = number(id, lane);
+                    let inside = of.is_some_and(|of| (b.low..=b.high).contains(&of));
+                    prop_assert!(inside, "v{} = {value} is outside {b:?}", id.0);
                 }
-                for (column, wanted) in fact.guards.iter().filter(|_| value != 0) {
-                    let of = |n: &NodeId| program.row.node(*n).op == Op::Column(*column);
-            let at = program.row.ids().find(of).unwrap();
-                    prop_assert_eq!(values.get(at)[lane], *wanted, "v{} is {} outside its \
-                        guard", id.0, value);
+                for (guarded, range) in fact.guards.iter().filter(|_| value != 0) {
+                    let at = match guarded {
+                        Guarded::Node(node) => node,
+                        Guarded::Column(c) => {
+                            let of = |n: &NodeId| program.row.node(*n).op == Op::Column(c);
+                            program.row.ids().find(of).unwrap()
+                        }
+                    };
+                    let holds = number(at, lane).is_some_and(|of| (range.low..=range.high).contains(&of));
+                    prop_assert!(holds, "v{} is {value} where v{} is not in {range:?}", id.0, at.0);
                 }
             }
         }

@@ -150,9 +150,7 @@ impl Sampler {
     /// When an argument is not positive, or the standard deviation of Y would pass what [`MAX_PARTS`] parts
     /// reach.
     pub fn new(sensitivity: &BigInt, cells: u32, rho: &Rational) -> Result<Self, Error> {
-        check_cost(sensitivity, cells, rho)?;
-        let (low_bits, _) = low_bits(sensitivity, &(rho / BigInt::from(cells)));
-        Self::with_low_bits(sensitivity, cells, rho, low_bits)
+        Self::with_low_bits(sensitivity, cells, rho, low_bits(sensitivity, cells, rho)?)
     }
 
     /// The same with a given number of low bits, where the charge of several outputs was counted in their
@@ -287,18 +285,19 @@ fn slack() -> Rational {
     ratio(101, 100)
 }
 
-/// The largest e for which the low bits add no more variance than [`slack`], and m.
-fn low_bits(sensitivity: &BigInt, rho: &Rational) -> (u32, BigInt) {
+/// The largest e for which the low bits add no more variance than [`slack`].
+pub(crate) fn low_bits(sensitivity: &BigInt, cells: u32, rho: &Rational) -> Result<u32, Error> {
+    check_cost(sensitivity, cells, rho)?;
+    let rho = rho / BigInt::from(cells);
     let highest = u32::try_from(sensitivity.bits()).expect("a sensitivity of fewer than 2^32 bits");
     let steps = |e: u32| (sensitivity + (BigInt::one() << e) - 1) >> e;
     let fits = |e: &u32| {
         let (g, m) = (exp2(e.cast_signed()), Rational::from_integer(steps(*e)));
         let wider = &m * &g / sensitivity;
-        let low = rho * (Rational::one() - (&g * &g).recip()) / (&m * &m * BigInt::from(6));
+        let low = &rho * (Rational::one() - (&g * &g).recip()) / (&m * &m * BigInt::from(6));
         &wider * &wider * (low + BigInt::one()) <= slack()
     };
-    let e = (0..=highest).rev().find(fits).unwrap_or(0);
-    (e, steps(e))
+    Ok((0..=highest).rev().find(fits).unwrap_or(0))
 }
 
 /// A part before its table is made: k, shift, variance.

@@ -19,6 +19,7 @@
 
 pub mod alias;
 pub mod binomial;
+mod change;
 pub mod choose;
 pub mod coverage;
 pub mod fixed;
@@ -30,6 +31,7 @@ pub mod rational;
 pub mod scale;
 mod transcript;
 
+pub use change::SumChange;
 pub use rational::Rational;
 pub use scale::{ReaderRole, ReleaseMode};
 pub use transcript::Bytes32;

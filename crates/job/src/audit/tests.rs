@@ -200,7 +200,7 @@ fn cells_that_are_forgotten_are_caught() {
         let charge = &own.built.audit.charges[at.mechanism as usize];
         match own.built.program.mechanisms[at.mechanism as usize].kind {
             MechanismKind::Gaussian(_) => {
-                let sensitivity = BigInt::from(charge.sensitivity[at.output as usize]);
+                let sensitivity = BigInt::from(charge.changes[at.output as usize].stays);
                 Sampler::new(&sensitivity, 1, &charge.rho).unwrap()
             }
             _ => stated.clone(),
@@ -232,7 +232,6 @@ fn forgotten_rows_are_caught(viewer: Viewer) {
     let mut charged_for_one = own.built.audit.clone();
     for charge in &mut charged_for_one.charges {
         let square = u128::from(charge.degree) * u128::from(charge.degree);
-        charge.sensitivity.iter_mut().for_each(|moved| *moved /= u128::from(charge.degree));
         charge.joint = charge.joint.take().map(|least| least * ratio(square, 1));
         assert_eq!(std::mem::replace(&mut charge.degree, 1), 4);
     }

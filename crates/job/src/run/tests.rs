@@ -395,12 +395,11 @@ fn rows_in_several_cells_are_charged_by_the_step() {
     let scales = Scales::new(&study, &built.program, &built.audit, None).unwrap();
     let mut seen = 0;
     for (m, charge) in (0u32..).zip(&built.audit.charges) {
-        for (o, moved) in (0u32..).zip(&charge.sensitivity) {
+        for (o, change) in (0u32..).zip(&charge.changes) {
             let sampler = scales.sampler(m, o).unwrap();
             let step = num_bigint::BigInt::from(1) << sampler.low_bits;
-            let one = num_bigint::BigInt::from(moved / u128::from(charge.degree));
-            let steps = (one + &step - 1) / step * charge.degree;
-            let cells = if charge.moves { 2 } else { 1 };
+            let (one, cells) = change.calibrated();
+            let steps = (num_bigint::BigInt::from(one) + &step - 1) / step * charge.degree;
             let cost = release::Rational::from_integer(&steps * &steps * cells)
                 / (sampler.variance_y.clone() * num_bigint::BigInt::from(2));
             assert!(charge.degree == 4 && cost <= charge.rho.clone(), "{m} {o}: {cost}");

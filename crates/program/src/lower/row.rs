@@ -432,9 +432,10 @@ impl Lowering<'_> {
             .is_some_and(|square| square <= self.ty(id).mask())
     }
 
-    /// The largest value of an unsigned node.
+    /// The largest value of an unsigned node, where it is known.
     fn high(&self, id: NodeId) -> Option<u128> {
-        self.facts[id.index()].bounds.map(|bounds| bounds.high)
+        let bounds = self.facts[id.index()].bounds.filter(|_| !self.ty(id).signed)?;
+        u128::try_from(bounds.high).ok()
     }
 
     /// Nodes that must be shared before a node is.
@@ -690,13 +691,12 @@ impl Lowering<'_> {
 
     fn keeps_value(&self, from: NodeId, to: NodeId) -> bool {
         let (a, b) = (self.ty(from), self.ty(to));
-        let fits = self.facts[from.index()].bounds.is_some_and(|x| x.high <= b.max());
+        let fits = self.high(from).is_some_and(|high| high <= b.max());
         fits || (a.signed == b.signed && a.width <= b.width)
     }
 
     fn cannot_wrap(&self, id: NodeId, a: NodeId, b: NodeId) -> bool {
-        let high = |n: NodeId| self.facts[n.index()].bounds.map(|x| x.high);
-        let sum = high(a).zip(high(b)).and_then(|(x, y)| x.checked_add(y));
+        let sum = self.high(a).zip(self.high(b)).and_then(|(x, y)| x.checked_add(y));
         sum.is_some_and(|s| s <= self.ty(id).mask())
     }
 
