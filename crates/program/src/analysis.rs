@@ -2,7 +2,9 @@
 
 use crate::graph::{Lookup, MechanismKind, NodeSection, OpNode};
 use crate::guards::Guards;
-use crate::{ColumnSource, DEGREE, Holder, NodeId, Op, Owners, Program, RowColumn, RowFold, ValueType};
+use crate::{
+    CellKind, ColumnSource, DEGREE, Holder, NodeId, Op, Owners, Program, RowColumn, RowFold, ValueType,
+};
 use base::{Error, limits};
 use release::joint::{CLAMP, Combination};
 
@@ -190,6 +192,7 @@ impl Program {
                 return Err(format!("the list {:?} names an unknown party or no collect fold", list.label));
             }
         }
+        self.derived.iter().try_for_each(|derived| derived.check(self))?;
         for output in &self.outputs {
             let unknown = output.to.only().is_some_and(|to| to.index() >= self.parties.len());
             if unknown || output.value.index() >= self.release.nodes.len() {
@@ -326,13 +329,51 @@ fn check_operation(node: &OpNode, section: &NodeSection) -> Result<(), String> {
 }
 
 fn check_source(column: &RowColumn) -> Result<(), String> {
-    let RowColumn { name, ty, holder, source } = column;
+    let RowColumn { name, ty, holder, source, .. } = column;
     match source {
         ColumnSource::Data { absent } if *absent & !ty.mask() != 0 => {
             Err(format!("the column {name} is {absent} in absent rows, which does not fit {ty}"))
         }
-        ColumnSource::Present if *ty != ValueType::BIT || *holder == Holder::Public => {
+        ColumnSource::Present | ColumnSource::Known(_)
+            if *ty != ValueType::BIT || *holder == Holder::Public =>
+        {
             Err(format!("the column {name} says whether a row is present: a bit that is not public"))
+        }
+        _ => check_cells(column),
+    }
+}
+
+/// What cells say is what the column's type holds.
+fn check_cells(column: &RowColumn) -> Result<(), String> {
+    let RowColumn { name, ty, cells, holder, .. } = column;
+    if cells.missing && holder.only().is_none() {
+        return Err(format!("the column {name} is not of one party, and so has no missing cells"));
+    }
+    crate::names::check_label(&format!("the unit of {name}"), &cells.unit)?;
+    match &cells.kind {
+        CellKind::Number(scale) if !(1..=CellKind::SCALE).contains(scale) => {
+            Err(format!("the column {name} has a scale of {scale}; it is 1 to {}", CellKind::SCALE))
+        }
+        CellKind::Label(labels) => {
+            let most = CellKind::LABELS.min(usize::try_from(ty.max()).unwrap_or(usize::MAX));
+            if ty.signed || labels.is_empty() || labels.len() > most {
+                let count = labels.len();
+                let text = format!("the column {name} has {count} labels, which {ty} does not hold");
+                return Err(format!(
+                    "{text}: labels count from 1 in an unsigned type, {} at most",
+                    CellKind::LABELS
+                ));
+            }
+            let mut seen = std::collections::HashSet::new();
+            labels.iter().try_for_each(|label| {
+                crate::names::check_label(&format!("a label of {name}"), label)?;
+                let fine = !label.is_empty() && seen.insert(label);
+                if fine {
+                    Ok(())
+                } else {
+                    Err(format!("the column {name} has the label {label:?} twice, or an empty one"))
+                }
+            })
         }
         _ => Ok(()),
     }

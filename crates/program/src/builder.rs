@@ -3,8 +3,8 @@
 
 use crate::graph::{Lookup, MechanismKind, NodeSection, NoiseMechanism, OpNode};
 use crate::{
-    Class, ColumnSource, Holder, List, NodeId, Op, OutputValue, Program, RowColumn, RowFold, RowOrder,
-    RowSet, ValueType, Viewer,
+    CellForm, Class, ColumnSource, Holder, List, NodeId, Op, OutputValue, Program, RowColumn, RowFold,
+    RowOrder, RowSet, ValueType, Viewer,
 };
 use base::PartyId;
 use release::Rational;
@@ -117,7 +117,8 @@ impl ProgramBuilder {
         holder: impl Into<Holder>,
         source: ColumnSource,
     ) -> NodeId {
-        self.read(RowColumn { name: name.to_owned(), ty, holder: holder.into(), source })
+        let (name, holder) = (name.to_owned(), holder.into());
+        self.read(RowColumn { name, ty, holder, source, cells: CellForm::default() })
     }
 
     /// Whether a party has the row, a bit.

@@ -214,7 +214,10 @@ impl DerivedOutput {
         if program.class != crate::Class::Dp {
             return Err(format!("{of} is of noised sums; a program of class exact has none"));
         }
-        self.sums.iter().try_for_each(|at| self.check_sum(program, *at)).map_err(|text| format!("{of} {text}"))
+        self.sums
+            .iter()
+            .try_for_each(|at| self.check_sum(program, *at))
+            .map_err(|text| format!("{of} {text}"))
     }
 
     fn check_sum(&self, program: &Program, SumPlace { mechanism, place }: SumPlace) -> Result<(), String> {
@@ -227,7 +230,9 @@ impl DerivedOutput {
                     v.origin == v.low && v.low.abs_diff(v.high) == u64::try_from(*clamp).unwrap_or(u64::MAX)
                 });
                 if !bounds || place as usize >= cells.len() {
-                    return Err("is of a cell that is not there, or of another range than its variable".into());
+                    return Err(
+                        "is of a cell that is not there, or of another range than its variable".into()
+                    );
                 }
                 place * each..(place + 1) * each
             }

@@ -1,7 +1,7 @@
 //! The typed SSA graph of a program.
 
-use crate::ValueType;
 use crate::names::ValueNames;
+use crate::{DerivedOutput, ValueType};
 use base::PartyId;
 use release::Rational;
 use release::joint::{Change, Combination};
@@ -280,11 +280,63 @@ pub enum ColumnSource {
     /// The match. A bit: whether its holder has the row; of a shared column, set in no row that a party does
     /// not have.
     Present,
+    /// The holder's data. A bit: whether the cell of another column of its own is not missing; 0 in a row that
+    /// the holder does not have.
+    Known(u32),
 }
 
 impl ColumnSource {
     /// Data whose absent rows hold zero.
     pub const DATA: Self = Self::Data { absent: 0 };
+}
+
+/// What the cells of a column say.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct CellForm {
+    /// What a cell is.
+    pub kind: CellKind,
+    /// What numbers are counted in, for readers; nothing where the text does not say.
+    pub unit: String,
+    /// Whether a cell may be missing: it holds 0 then, and the bit of [`RowColumn::known`] is 0.
+    pub missing: bool,
+}
+
+/// What one cell of a column is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CellKind {
+    /// A number, in whole parts of so many to one, 1 to [`CellKind::SCALE`].
+    Number(u32),
+    /// One of these, by its place from 1.
+    Label(Vec<String>),
+    /// A day, as days after 1970-01-01.
+    Date,
+}
+
+impl CellKind {
+    /// Most parts of one.
+    pub const SCALE: u32 = 1_000_000_000;
+    /// Most labels of a column.
+    pub const LABELS: usize = 1024;
+}
+
+impl Default for CellKind {
+    fn default() -> Self {
+        Self::Number(1)
+    }
+}
+
+impl CellForm {
+    /// Parts of one that a number is counted in.
+    #[must_use]
+    pub fn scale(&self) -> u32 {
+        if let CellKind::Number(scale) = self.kind { scale } else { 1 }
+    }
+
+    /// The labels, of a column that has some.
+    #[must_use]
+    pub fn labels(&self) -> &[String] {
+        if let CellKind::Label(labels) = &self.kind { labels } else { &[] }
+    }
 }
 
 /// A column of the row section: one value per row.
@@ -298,15 +350,26 @@ pub struct RowColumn {
     pub holder: Holder,
     /// Where its values come from.
     pub source: ColumnSource,
+    /// What its cells say.
+    pub cells: CellForm,
 }
 
 impl RowColumn {
+    /// Whether the cell of a column of that name and number is not missing: what `known COLUMN` reads. It has
+    /// a name that no text can give to a column.
+    #[must_use]
+    pub fn known(of: u32, name: &str, holder: Holder) -> Self {
+        let (name, source) = (format!("known {name}"), ColumnSource::Known(of));
+        Self { name, ty: ValueType::BIT, holder, source, cells: CellForm::default() }
+    }
+
     /// Whether a party has the row: what `present PARTY` reads. It has a name that no text can give to a
     /// column.
     #[must_use]
     pub fn present(party: PartyId, name: &str) -> Self {
         let name = format!("present {name}");
-        Self { name, ty: ValueType::BIT, holder: Holder::Party(party), source: ColumnSource::Present }
+        let (holder, source) = (Holder::Party(party), ColumnSource::Present);
+        Self { name, ty: ValueType::BIT, holder, source, cells: CellForm::default() }
     }
 
     /// Whose data it depends on, among so many parties.
@@ -319,9 +382,16 @@ impl RowColumn {
         }
     }
 
-    /// Whether it is the one of `present PARTY`, which no party's data feed.
+    /// Whether no line of a text declares it: that of `present PARTY`, which no party's data feed, or of
+    /// `known COLUMN`.
     #[must_use]
     pub fn is_built_in(&self) -> bool {
+        self.is_presence() || matches!(self.source, ColumnSource::Known(_))
+    }
+
+    /// Whether it is the one of `present PARTY`, which the match feeds.
+    #[must_use]
+    pub fn is_presence(&self) -> bool {
         self.source == ColumnSource::Present && self.holder.only().is_some()
     }
 
@@ -330,7 +400,9 @@ impl RowColumn {
     pub fn without(&self, party: PartyId) -> Option<u128> {
         match (self.source, self.holder) {
             (ColumnSource::Data { absent }, Holder::Party(holder)) => (holder == party).then_some(absent),
-            (ColumnSource::Present, Holder::Party(holder)) => (holder == party).then_some(0),
+            (ColumnSource::Present | ColumnSource::Known(_), Holder::Party(holder)) => {
+                (holder == party).then_some(0)
+            }
             (ColumnSource::Present, Holder::Shared) => Some(0),
             _ => None,
         }
@@ -590,6 +662,8 @@ pub struct Program {
     pub release: NodeSection,
     /// What is revealed, in order.
     pub outputs: Vec<OutputValue>,
+    /// What its viewers compute from noised sums among them.
+    pub derived: Vec<DerivedOutput>,
     /// Lists revealed after them.
     pub lists: Vec<List>,
     /// What its text calls things.
@@ -612,6 +686,7 @@ impl Program {
             mechanisms: Vec::new(),
             release: NodeSection::default(),
             outputs: Vec::new(),
+            derived: Vec::new(),
             lists: Vec::new(),
             names: ValueNames::default(),
         }

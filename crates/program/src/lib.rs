@@ -9,6 +9,8 @@
 
 mod analysis;
 mod builder;
+mod cells;
+mod derived;
 pub mod entries;
 pub mod eval;
 mod facts;
@@ -25,10 +27,11 @@ mod verify;
 pub use analysis::GATES;
 pub use analysis::{NodeFacts, ValueRange};
 pub use builder::ProgramBuilder;
+pub use derived::{DerivedOutput, Statistic, SumPlace, Variable, regression_sums};
 pub use graph::{
-    Class, ColumnSource, DEGREE, DifferenceStatistic, Holder, List, Lookup, MechanismKind, NodeId,
-    NodeSection, NoiseMechanism, Op, OpNode, OutputValue, Program, RowColumn, RowFold, RowOrder, RowSet,
-    Sharing, Viewer,
+    CellForm, CellKind, Class, ColumnSource, DEGREE, DifferenceStatistic, Holder, List, Lookup,
+    MechanismKind, NodeId, NodeSection, NoiseMechanism, Op, OpNode, OutputValue, Program, RowColumn, RowFold,
+    RowOrder, RowSet, Sharing, Viewer,
 };
 pub use guards::{Guarded, Guards};
 pub use names::{LABEL_BYTES, ValueNames};

@@ -2,7 +2,7 @@
 //! label must not be able to deceive a reader or to break out of its line, and the text form must print it
 //! and read it back unchanged.
 
-use crate::{NodeId, Program};
+use crate::{ColumnSource, NodeId, Program};
 use base::is_deceptive;
 use std::collections::HashSet;
 use std::fmt;
@@ -92,7 +92,7 @@ fn check_output(what: &str, label: &str) -> Result<(), String> {
     check_label(what, label)
 }
 
-fn check_label(what: &str, label: &str) -> Result<(), String> {
+pub(crate) fn check_label(what: &str, label: &str) -> Result<(), String> {
     if label.len() > LABEL_BYTES {
         return Err(format!("{what} has {} bytes; at most {LABEL_BYTES} are shown", label.len()));
     }
@@ -113,8 +113,15 @@ pub(crate) fn check(program: &Program) -> Result<(), String> {
     }
     let mut seen = HashSet::new();
     for column in &program.columns {
-        let named = match column.holder.only().and_then(|party| program.parties.get(party.index())) {
-            Some(party) if column.is_built_in() => column.name == format!("present {party}"),
+        let named = match (column.holder.only(), column.source) {
+            (_, ColumnSource::Known(of)) => {
+                let of = program.columns.get(of as usize).filter(|of| of.holder == column.holder);
+                of.is_some_and(|of| of.cells.missing && column.name == format!("known {}", of.name))
+            }
+            (Some(party), _) if column.is_presence() => {
+                let party = program.parties.get(party.index());
+                party.is_some_and(|party| column.name == format!("present {party}"))
+            }
             _ => is_name(&column.name),
         };
         if !named || !seen.insert(&column.name) {
@@ -129,6 +136,13 @@ pub(crate) fn check(program: &Program) -> Result<(), String> {
         check_output(&format!("the label of output {i}"), &output.label)?;
         if !seen.insert((output.to, &output.label)) {
             return Err(format!("two outputs for one party are labelled {:?}", output.label));
+        }
+    }
+    for (i, derived) in program.derived.iter().enumerate() {
+        check_output(&format!("the label of derived output {i}"), &derived.label)?;
+        check_label(&format!("the unit of derived output {i}"), &derived.unit)?;
+        if !seen.insert((derived.to, &derived.label)) {
+            return Err(format!("two outputs for one party are labelled {:?}", derived.label));
         }
     }
     for (i, list) in program.lists.iter().enumerate() {

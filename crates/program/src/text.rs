@@ -3,6 +3,7 @@
 mod head;
 mod mechanisms;
 mod print;
+mod row;
 mod tokens;
 
 use crate::graph::{List, Lookup, NodeSection, OpNode, RowFold, RowOrder};
@@ -117,8 +118,10 @@ struct Parser {
     /// What `rows` said.
     rows: Option<Rows>,
     /// Nodes of built-in columns, and of `matched`.
-    present: HashMap<u32, NodeId>,
+    built_in: HashMap<u32, NodeId>,
     matched: Option<NodeId>,
+    /// Of row nodes that may be missing: the bit that they are not.
+    known: HashMap<NodeId, NodeId>,
     /// Where the current line begins.
     at: Place,
 }
@@ -149,7 +152,8 @@ impl Default for Parser {
             named: false,
             classed: false,
             rows: None,
-            present: HashMap::new(),
+            built_in: HashMap::new(),
+            known: HashMap::new(),
             matched: None,
             at: Place { line: 1, column: 1 },
         }
@@ -236,32 +240,19 @@ impl Parser {
                 self.program.names.mechanisms.push(spot);
                 self.mechanisms.insert(name.clone(), self.program.mechanisms.len() as u32 - 1)
             }
-            (Stage::Row, "present" | "matched") => {
-                let node = match op.as_str() {
-                    "present" => self.party(t).map(|party| self.present(party)),
-                    _ => self.matched(at),
-                }?;
+            (Stage::Row, _) => {
+                let node = self.row_value(&op, at, t)?;
                 self.program.names.row[node.index()] = Some(spot);
                 self.nodes.insert(name.clone(), node.0)
             }
             _ => {
                 let node = self.operation(&op, at, t)?;
-                let (section, row) = (self.section(), self.stage == Stage::Row);
-                let typed = self.program.check_node(&node, section, section.nodes.len(), row);
+                let section = &self.program.release;
+                let typed = self.program.check_node(&node, section, section.nodes.len(), false);
                 typed.map_err(|text| (at, text))?;
-                let id = match self.stage {
-                    Stage::Row => {
-                        let id = self.push_row(node.op, node.ty);
-                        self.program.names.row[id.index()] = Some(spot);
-                        id
-                    }
-                    _ => {
-                        self.program.release.nodes.push(node);
-                        self.program.names.release.push(spot);
-                        NodeId(self.program.release.nodes.len() as u32 - 1)
-                    }
-                };
-                self.nodes.insert(name.clone(), id.0)
+                self.program.release.nodes.push(node);
+                self.program.names.release.push(spot);
+                self.nodes.insert(name.clone(), self.program.release.nodes.len() as u32 - 1)
             }
         };
         if taken.is_some() {
@@ -275,11 +266,11 @@ impl Parser {
             "sum" => {
                 let value = self.node(t)?;
                 let ty = t.parsed("a type such as u64", ValueType::parse)?;
-                return Ok(RowFold::Sum { value: self.masked(value, at)?, ty });
+                return self.sum(value, ty, at);
             }
             "collect" => {
                 let value = self.node(t)?;
-                return Ok(RowFold::Collect { value: self.masked(value, at)? });
+                return Ok(RowFold::Collect { value: self.masked(value, &[value], at)? });
             }
             "least" => RowOrder::Least,
             "greatest" => RowOrder::Greatest,
@@ -288,7 +279,12 @@ impl Parser {
         let key = self.node(t)?;
         t.parsed("where", |n| (n == "where").then_some(()))?;
         let valid = self.node(t)?;
-        Ok(RowFold::Best { order, key, valid: self.masked(valid, at)?, ty: self.program.row.ty(key) })
+        Ok(RowFold::Best {
+            order,
+            key,
+            valid: self.masked(valid, &[key, valid], at)?,
+            ty: self.program.row.ty(key),
+        })
     }
 
     fn fold(&self, t: &mut Tokens) -> Result<u32, Fault> {
@@ -324,11 +320,6 @@ impl Parser {
         }
         let of = |a: NodeId| self.section().ty(a);
         Ok(match op {
-            "column" => {
-                let index = |n: &str| self.program.columns.iter().position(|c| c.name == n);
-                let index = t.parsed("a column named above", index)?;
-                OpNode { op: Op::Column(index as u32), ty: self.program.columns[index].ty }
-            }
             "total" => {
                 let fold = self.fold(t)?;
                 OpNode { op: Op::Total(fold), ty: self.program.folds[fold as usize].ty() }
@@ -342,10 +333,7 @@ impl Parser {
                     self.program.noised_type(m, o).ok_or((at, format!("the mechanism has no output {o}")))?;
                 OpNode { op: Op::Noised(m, o), ty }
             }
-            "const" => {
-                let value = t.parsed("a number", number)?;
-                OpNode { op: Op::Const(value), ty: ty(t)? }
-            }
+            "const" => self.const_value(t)?,
             "not" | "isqrt" => {
                 let a = self.node(t)?;
                 OpNode { op: if op == "not" { Op::Not(a) } else { Op::Isqrt(a) }, ty: of(a) }

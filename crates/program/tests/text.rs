@@ -1,5 +1,6 @@
 //! The text form: every mistake with its place, and no panic on any bytes.
 
+use program::eval::NodeValues;
 use program::{Class, Holder, Op, Program, ProgramBuilder, RowOrder, RowSet, ValueType};
 use proptest::prelude::*;
 
@@ -60,11 +61,12 @@ fn mistakes_in_the_head_have_a_place() {
         ),
         (
             "tacit-program/2\nparty a\ncolumn c u4 public absent 1",
-            "line 3, column 20: unexpected \"absent\" after the end of the line",
+            "line 3, column 20: \"absent\" is said of one party's column",
         ),
         (
             "tacit-program/2\nparty a\ncolumn c bit a present",
-            "line 3, column 16: unexpected \"present\" after the end of the line",
+            "line 3, column 16: expected absent N, scale N, unit \"..\", labels \"..\" .., date, missing or, of a \
+             shared bit, present; found \"present\"",
         ),
         (
             "tacit-program/2\nparty a\ndegree a 1",
@@ -89,13 +91,13 @@ fn mistakes_in_the_row_section_have_a_place() {
         ("v0 = colum c", "line 8, column 6: unknown operation \"colum\""),
         ("v0 = column d", "line 8, column 13: expected a column named above, found \"d\""),
         ("v0 = const 256 u8", "line 8, column 6: 256 does not fit u8"),
-        ("v0 = const -1 u8", "line 8, column 12: expected a number, found \"-1\""),
-        ("v0 = const +1 u8", "line 8, column 12: expected a number, found \"+1\""),
+        ("v0 = const -1 u8", "line 8, column 12: expected a number that u8 holds, found \"-1\""),
+        ("v0 = const +1 u8", "line 8, column 12: expected a number that u8 holds, found \"+1\""),
         (
             "v0 = const 340282366920938463463374607431768211456 u128",
-            "line 8, column 12: expected a number, found \"340282366920938463463374607431768211456\"",
+            "line 8, column 12: expected a number that u128 holds, found \"340282366920938463463374607431768211456\"",
         ),
-        ("v0 = const 1", "line 8, column 13: expected a type such as u32"),
+        ("v0 = const 1", "line 8, column 13: expected a type such as u32, or a column"),
         ("v0 = not v0", "line 8, column 10: expected a value defined above, found \"v0\""),
         ("v0 = total f0", "line 8, column 12: expected a fold, found \"f0\""),
         ("v0 = column c c", "line 8, column 15: unexpected \"c\" after the end of the line"),
@@ -111,7 +113,7 @@ fn mistakes_in_the_row_section_have_a_place() {
         ("v1 = select v0 v0 v0", "column 6: the condition is u8, not a bit"),
         ("v1 = isqrt s", "column 6: not defined on i8: use an unsigned type"),
         ("v1 = div s s", "column 6: not defined on i8: use an unsigned type"),
-        ("v1 = clamp s 1", "column 6: not defined on i8: use an unsigned type"),
+        ("v1 = clamp s 1", "column 15: expected the upper end, a number that i8 holds"),
         ("v1 = shl v0 128", "column 13: expected a number below 128, found \"128\""),
         ("v1 = popcount w u4", "column 6: u4 cannot hold the count"),
         ("v1 = lookup v0", "column 13: expected after, found \"v0\""),
@@ -160,7 +162,7 @@ fn mistakes_after_the_row_section_have_a_place() {
             "f = sum v0 u121\nrelease\nm = gaussian a 1 f",
             "m0 noises f0, which is wider than 120 bits: no room for noise",
         ),
-        ("release\nv = column c", "line 11, column 5: unknown column"),
+        ("release\nv = column c", "line 11, column 5: unknown operation \"column\""),
         ("release\nreveal v0 a \"x\"", "line 11, column 8: expected a value defined above, found \"v0\""),
         ("release\nv = const 1 u8\nreveal v a x", "line 12, column 12: expected a label in double quotes"),
     ] {
@@ -332,5 +334,124 @@ fn mistakes_in_folds_have_a_place() {
         };
         assert_ne!(text, MARKET, "{from} is in the program");
         assert_eq!(error(&text), words, "{to}");
+    }
+}
+
+/// What a column line says of its cells is printed, read again, and part of the hash.
+#[test]
+fn cells_round_trip() {
+    let head = |line: &str| {
+        format!(
+            "tacit-program/2\nname \"n\"\nclass exact\nrows aligned\nparty a\n{line}\nrow\ncombine\nrelease\n"
+        )
+    };
+    let plain = Program::parse(&head("column c u8 a")).unwrap();
+    for line in [
+        "column c i32 a scale 100",
+        "column c u2 a labels \"none\" \"low\" \"very \\\"high\\\"\"",
+        "column c u16 a date",
+        "column c u8 a absent 3 unit \"EUR\"",
+        "column c bit a missing",
+        "column c i9 a absent 511 scale 1000 unit \"kg\" missing",
+    ] {
+        let program = Program::parse(&head(line)).unwrap();
+        let text = program.to_text();
+        assert!(text.contains(&format!("\n{line}\n")), "{text}");
+        assert_eq!(Program::parse(&text).unwrap(), program);
+        assert_ne!(program.hash(), plain.hash());
+    }
+    for (line, words) in [
+        ("column c u2 a scale 1", "column 21: expected parts of one: 10 for a decimal place, 100 for two"),
+        ("column c u2 a labels", "column 21: expected a label in double quotes"),
+        ("column c u8 public missing", "column 20: \"missing\" is said of one party's column"),
+        ("column c u2 a labels \"a\" \"b\" \"c\" \"d\"", "the column c has 4 labels, which u2 does not hold"),
+        ("column c u2 a labels \"a\" \"a\"", "the column c has the label \"a\" twice"),
+        ("column c i4 a labels \"a\"", "labels count from 1 in an unsigned type"),
+    ] {
+        let text = Program::parse(&head(line)).unwrap_err().to_string();
+        assert!(text.contains(words), "{text}");
+    }
+}
+
+/// Missing cells are written out as bits beside the values; a text of the written-out form is read as it is.
+#[test]
+fn what_is_missing_is_written_out() {
+    let text = "tacit-program/2\nname \"n\"\nclass exact\nrows aligned\nparty a\nparty b\ncolumn x u8 a missing\n\
+                column y i8 b missing\ncolumn z u8 a\nrow\nx = column x\nz = column z\ny = column y\nmore = add x z\n\
+                small = lt x z\nwide = cast more i8\nboth = mul wide y\nknown-both = known both\nalways = known z\n\
+                filled = default x z\nchosen = select small x z\nlow = clamp y -5 5\ncombine\na = sum both i30\n\
+                b = sum filled u30\nc = sum chosen u30\nd = sum known-both u30\ne = least x where small\nf = sum low i30\n\
+                release\n";
+    let program = Program::parse(text).unwrap();
+    let canonical = program.to_text();
+    assert_eq!(Program::parse(&canonical).unwrap(), program, "{canonical}");
+    assert!(canonical.contains("= cell x\n") && canonical.contains("= given x\n"), "{canonical}");
+    // By x, y (None: missing) and z: what each fold adds.
+    let rows: [(Option<u8>, Option<i8>, u8); 4] =
+        [(Some(3), Some(-7), 5), (None, Some(2), 9), (Some(9), None, 4), (None, None, 1)];
+    let mut values = NodeValues::default();
+    let all = vec![true; program.row.nodes.len()];
+    let mut leaf = |op: &Op, out: &mut [u128]| {
+        let Op::Column(c) = op else { unreachable!("columns alone") };
+        for ((x, y, z), out) in rows.iter().zip(out) {
+            *out = match program.columns[*c as usize].name.as_str() {
+                "x" => x.unwrap_or(0).into(),
+                "y" => u128::from(y.unwrap_or(0).cast_unsigned()),
+                "z" => (*z).into(),
+                "known x" => x.is_some().into(),
+                "known y" => y.is_some().into(),
+                name => unreachable!("{name}"),
+            };
+        }
+        Ok(())
+    };
+    values.evaluate(&program.row, &all, rows.len(), &mut leaf).unwrap();
+    let added = |fold: usize| {
+        let id = program.folds[fold].decider();
+        values.get(id).iter().map(|v| program.row.ty(id).number(*v).unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(added(0), [-56, 0, 0, 0], "a product of what is known");
+    assert_eq!(added(1), [3, 9, 9, 1], "what stands for it");
+    // The condition is missing where x is.
+    assert_eq!(added(2), [3, 0, 4, 0], "the chosen branch");
+    assert_eq!(added(3), [1, 0, 0, 0]);
+    assert_eq!(added(4), [1, 0, 0, 0], "rows that may be the least");
+    assert_eq!(added(5), [-5, 2, 0, 0]);
+}
+
+/// Constants of signed types, and such as a column holds for a cell.
+#[test]
+fn constants_are_cells_of_columns() {
+    let text = |lines: &str| {
+        format!(
+            "tacit-program/2\nname \"n\"\nclass exact\nrows aligned\nparty a\ncolumn dose u2 a labels \"none\" \"low\"\n\
+             column spent i32 a scale 100\ncolumn seen u16 a date\nrow\n{lines}\ncombine\nrelease\n"
+        )
+    };
+    for (line, op, ty) in [
+        ("c = const \"low\" dose", 2, ValueType::u(2)),
+        ("c = const 149.28 spent", 14_928, ValueType::i(32)),
+        ("c = const 1970-03-01 seen", 59, ValueType::u(16)),
+        ("c = const -5 i8", 251, ValueType::i(8)),
+        ("c = const -128 i8", 128, ValueType::i(8)),
+    ] {
+        let program = Program::parse(&text(line)).unwrap();
+        assert_eq!(program.row.nodes[0].op, Op::Const(op), "{line}");
+        assert_eq!(program.row.nodes[0].ty, ty);
+        assert_eq!(Program::parse(&program.to_text()).unwrap(), program);
+    }
+    for (line, words) in [
+        ("c = const high dose", "line 10, column 11: \"high\" is none of the labels \"none\" \"low\""),
+        ("c = const 1.234 spent", "line 10, column 11: 1.234 is no whole number of 1/100"),
+        ("c = const -129 i8", "line 10, column 11: expected a number that i8 holds, found \"-129\""),
+        ("c = const 1 cost", "line 10, column 13: expected a type such as u32, or a column, found \"cost\""),
+        ("s = column spent\nc = clamp s 5 -5", "line 11, column 5: 5 is above -5: the lower end comes first"),
+        (
+            "s = column spent\nc = clamp s 5",
+            "line 11, column 14: expected the upper end, a number that i32 holds",
+        ),
+    ] {
+        let refused = Program::parse(&text(line)).unwrap_err().to_string();
+        assert!(refused.contains(words), "{refused}");
     }
 }

@@ -1,10 +1,9 @@
 //! The head of a text, and what it writes out in the other sections.
 
 use super::{COLUMNS, Fault, Parser, Rows, Tokens, number};
-use crate::graph::{Holder, OpNode};
+use crate::graph::Holder;
 use crate::names::is_name;
-use crate::{Class, ColumnSource, DEGREE, NodeId, Op, RowColumn, RowSet, ValueType};
-use base::PartyId;
+use crate::{CellForm, CellKind, Class, ColumnSource, DEGREE, RowColumn, RowSet, ValueType};
 
 impl Parser {
     pub(super) fn head(&mut self, word: &str, column: usize, t: &mut Tokens) -> Result<(), Fault> {
@@ -83,14 +82,57 @@ impl Parser {
         let name = t.parsed("a column's name", |n| is_name(n).then(|| n.to_owned()))?;
         let ty = t.parsed("a type such as bit, u32 or i64", ValueType::parse)?;
         let holder = self.holder(t)?;
-        let source = Self::source(holder, ty, t)?;
+        let mut column =
+            RowColumn { name, ty, holder, source: ColumnSource::DATA, cells: CellForm::default() };
+        while t.peek().is_some() {
+            Self::attribute(&mut column, t)?;
+        }
         if self.program.columns.len() == COLUMNS {
             return Err((at, format!("a program has at most {COLUMNS} columns")));
         }
-        if self.program.columns.iter().any(|c| c.name == name) {
-            return Err((at, format!("the column {name:?} is named twice")));
+        if self.program.columns.iter().any(|c| c.name == column.name) {
+            return Err((at, format!("the column {:?} is named twice", column.name)));
         }
-        self.program.columns.push(RowColumn { name, ty, holder, source });
+        self.program.columns.push(column);
+        Ok(())
+    }
+
+    /// What stands behind a column's holder.
+    fn attribute(column: &mut RowColumn, t: &mut Tokens) -> Result<(), Fault> {
+        let (word, at) = t.take("absent, present, scale, unit, labels, date or missing")?;
+        let (ty, of_party) = (column.ty, column.holder.only().is_some());
+        match word.as_str() {
+            "absent" if of_party => {
+                let fits = |n: &str| number(n).filter(|n| n & !ty.mask() == 0);
+                let absent = t.parsed(&format!("a number that fits {ty}"), fits)?;
+                column.source = ColumnSource::Data { absent };
+            }
+            "present" if column.holder == Holder::Shared && ty == ValueType::BIT => {
+                column.source = ColumnSource::Present;
+            }
+            "scale" => {
+                let most = CellKind::SCALE;
+                let scale = |n: &str| number(n)?.try_into().ok().filter(|n| (2..=most).contains(n));
+                let scale = t.parsed("parts of one: 10 for a decimal place, 100 for two", scale)?;
+                column.cells.kind = CellKind::Number(scale);
+            }
+            "labels" => {
+                let mut labels = vec![t.string("a label")?];
+                while t.is_string() {
+                    labels.push(t.string("a label")?);
+                }
+                column.cells.kind = CellKind::Label(labels);
+            }
+            "date" => column.cells.kind = CellKind::Date,
+            "unit" => column.cells.unit = t.string("a unit")?,
+            "missing" if of_party => column.cells.missing = true,
+            "absent" | "missing" => return Err((at, format!("{word:?} is said of one party's column"))),
+            _ => {
+                let text = "expected absent N, scale N, unit \"..\", labels \"..\" .., date, missing or, of a \
+                            shared bit, present";
+                return Err((at, format!("{text}; found {word:?}")));
+            }
+        }
         Ok(())
     }
 
@@ -102,68 +144,5 @@ impl Parser {
         };
         t.take("a holder")?;
         Ok(holder)
-    }
-
-    /// What a column line ends in: `absent N`, or of a shared bit `present`, or nothing.
-    fn source(holder: Holder, ty: ValueType, t: &mut Tokens) -> Result<ColumnSource, Fault> {
-        match (t.peek(), holder) {
-            (Some("absent"), Holder::Party(_)) => {
-                t.take("absent")?;
-                let fits = |n: &str| number(n).filter(|n| n & !ty.mask() == 0);
-                Ok(ColumnSource::Data { absent: t.parsed(&format!("a number that fits {ty}"), fits)? })
-            }
-            (Some("present"), Holder::Shared) if ty == ValueType::BIT => {
-                t.take("present")?;
-                Ok(ColumnSource::Present)
-            }
-            _ => Ok(ColumnSource::DATA),
-        }
-    }
-
-    /// The node of whether a party has the row.
-    pub(super) fn present(&mut self, party: PartyId) -> NodeId {
-        let column = RowColumn::present(party, &self.program.parties[party.index()]);
-        let columns = &mut self.program.columns;
-        let index = columns.iter().position(|c| c.name == column.name).unwrap_or_else(|| {
-            columns.push(column);
-            columns.len() - 1
-        }) as u32;
-        if let Some(known) = self.present.get(&index) {
-            return *known;
-        }
-        let node = self.push_row(Op::Column(index), ValueType::BIT);
-        self.present.insert(index, node);
-        node
-    }
-
-    /// The node of whether all parties have the row.
-    pub(super) fn matched(&mut self, at: usize) -> Result<NodeId, Fault> {
-        if let Some(known) = self.matched {
-            return Ok(known);
-        }
-        let bits: Vec<NodeId> =
-            (0..self.program.parties.len() as u8).map(|party| self.present(PartyId(party))).collect();
-        let all = bits.into_iter().reduce(|a, b| self.push_row(Op::And(a, b), ValueType::BIT));
-        self.matched = all;
-        all.ok_or_else(|| (at, "a program has a party".into()))
-    }
-
-    pub(super) fn push_row(&mut self, op: Op, ty: ValueType) -> NodeId {
-        self.program.row.nodes.push(OpNode { op, ty });
-        self.program.names.row.push(None);
-        NodeId(self.program.row.nodes.len() as u32 - 1)
-    }
-
-    /// What decides whether a row counts, in a program over the rows that all parties have: 0 in all others.
-    pub(super) fn masked(&mut self, value: NodeId, at: usize) -> Result<NodeId, Fault> {
-        if self.rows.unwrap_or(Rows::Matched) != Rows::Matched {
-            return Ok(value);
-        }
-        let (matched, ty) = (self.matched(at)?, self.program.row.ty(value));
-        if ty == ValueType::BIT {
-            return Ok(self.push_row(Op::And(matched, value), ty));
-        }
-        let zero = self.push_row(Op::Const(0), ty);
-        Ok(self.push_row(Op::Select(matched, value, zero), ty))
     }
 }

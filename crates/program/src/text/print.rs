@@ -3,7 +3,7 @@
 use super::{BINARY, HEADER, list, same_kind};
 use crate::graph::{Holder, NodeSection, RowFold, RowOrder};
 use crate::names::quote;
-use crate::{Class, ColumnSource, NodeId, Op, Program, RowSet};
+use crate::{CellForm, CellKind, Class, ColumnSource, NodeId, Op, Program, RowSet};
 use std::fmt::Write;
 
 impl Program {
@@ -30,11 +30,11 @@ impl Program {
                 Holder::Party(p) => &self.parties[p.index()],
             };
             let source = match c.source {
-                ColumnSource::Data { absent: 0 } => String::new(),
-                ColumnSource::Data { absent } => format!(" absent {absent}"),
+                ColumnSource::Data { absent } if absent != 0 => format!(" absent {absent}"),
                 ColumnSource::Present => " present".to_owned(),
+                ColumnSource::Data { .. } | ColumnSource::Known(_) => String::new(),
             };
-            let _ = writeln!(t, "column {} {} {holder}{source}", c.name, c.ty);
+            let _ = writeln!(t, "column {} {} {holder}{source}{}", c.name, c.ty, cells(&c.cells));
         }
         t.push_str("row\n");
         self.print_section(&mut t, &self.row);
@@ -57,6 +57,9 @@ impl Program {
         for o in &self.outputs {
             let _ = writeln!(t, "reveal v{} {} {}", o.value.0, o.to.name(&self.parties), quote(&o.label));
         }
+        for derived in &self.derived {
+            let _ = writeln!(t, "{}", derived.to_text(&self.parties));
+        }
         for l in &self.lists {
             let _ = writeln!(t, "reveal-rows f{} {} {}", l.fold, self.parties[l.to.index()], quote(&l.label));
         }
@@ -72,8 +75,14 @@ impl Program {
                 text
             };
             let body = match &node.op {
-                Op::Column(c) if self.columns[*c as usize].is_built_in() => {
+                Op::Column(c) if self.columns[*c as usize].is_presence() => {
                     self.columns[*c as usize].name.clone()
+                }
+                Op::Column(c) if let ColumnSource::Known(of) = self.columns[*c as usize].source => {
+                    format!("given {}", self.columns[of as usize].name)
+                }
+                Op::Column(c) if self.columns[*c as usize].cells.missing => {
+                    format!("cell {}", self.columns[*c as usize].name)
                 }
                 Op::Column(c) => format!("column {}", self.columns[*c as usize].name),
                 Op::Total(f) => format!("total f{f}"),
@@ -102,4 +111,23 @@ impl Program {
             let _ = writeln!(t, "v{i} = {body}");
         }
     }
+}
+
+/// What a column line says of its cells.
+fn cells(form: &CellForm) -> String {
+    let mut text = match &form.kind {
+        CellKind::Number(1) => String::new(),
+        CellKind::Number(scale) => format!(" scale {scale}"),
+        CellKind::Label(labels) => {
+            labels.iter().fold(" labels".to_owned(), |text, label| text + " " + &quote(label))
+        }
+        CellKind::Date => " date".to_owned(),
+    };
+    if !form.unit.is_empty() {
+        text.push_str(&format!(" unit {}", quote(&form.unit)));
+    }
+    if form.missing {
+        text.push_str(" missing");
+    }
+    text
 }

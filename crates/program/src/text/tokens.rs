@@ -60,6 +60,21 @@ impl Tokens {
         self.tokens.get(self.next).map(|t| t.text.as_str())
     }
 
+    /// Whether a string in quotes comes next.
+    pub(super) fn is_string(&self) -> bool {
+        self.tokens.get(self.next).is_some_and(|token| token.quoted)
+    }
+
+    /// The word that comes so many after the next one.
+    pub(super) fn peek_after(&self, words: usize) -> Option<&str> {
+        self.tokens.get(self.next + words).map(|t| t.text.as_str())
+    }
+
+    /// Where the next word begins, or the line ends.
+    pub(super) fn place(&self) -> usize {
+        self.tokens.get(self.next).map_or(self.end, |token| token.column)
+    }
+
     pub(super) fn take(&mut self, what: &str) -> Result<(String, usize), Fault> {
         match self.tokens.get(self.next) {
             Some(token) if !token.quoted => {

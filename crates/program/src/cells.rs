@@ -1,0 +1,157 @@
+//! What a cell of a column says, as the column's type holds it.
+
+use crate::{CellKind, RowColumn, ValueType};
+
+impl RowColumn {
+    /// The bit pattern of a cell; `None` of one that is missing, in a column in which cells may be.
+    ///
+    /// # Errors
+    /// What is wrong with the cell, and what to write.
+    pub fn pattern(&self, cell: &str) -> Result<Option<u128>, String> {
+        if cell.is_empty() {
+            return match self.cells.missing {
+                true => Ok(None),
+                false => {
+                    Err("the cell is empty; write a value, or `missing` behind the program's column".into())
+                }
+            };
+        }
+        let value = match &self.cells.kind {
+            CellKind::Number(1) if self.ty == ValueType::BIT => bit(cell),
+            CellKind::Number(scale) => decimal(cell, (*scale).into()),
+            CellKind::Label(labels) => label(cell, labels),
+            CellKind::Date => date(cell),
+        }?;
+        self.ty.pattern(value).map(Some).ok_or_else(|| format!("{cell} does not fit {}", self.ty))
+    }
+}
+
+impl ValueType {
+    /// The bit pattern of a number, if the type holds it.
+    #[must_use]
+    pub fn pattern(self, number: i128) -> Option<u128> {
+        let pattern = number as u128 & self.mask();
+        (self.number(pattern) == Some(number)).then_some(pattern)
+    }
+}
+
+/// 1, true, yes; 0, false, no; in small or large letters.
+fn bit(cell: &str) -> Result<i128, String> {
+    let is = |words: [&str; 3]| words.iter().any(|word| cell.eq_ignore_ascii_case(word));
+    match (is(["0", "false", "no"]), is(["1", "true", "yes"])) {
+        (true, _) => Ok(0),
+        (_, true) => Ok(1),
+        _ => Err(format!("{cell:?} is no bit: write 0 or 1, false or true, no or yes")),
+    }
+}
+
+/// A number in decimal digits, times a scale; exact or not at all.
+pub(crate) fn decimal(text: &str, scale: i128) -> Result<i128, String> {
+    let not = || format!("{text:?} is no number such as 12, -3 or 149.28");
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text),
+    };
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
+    let plain = |digits: &str| digits.bytes().all(|b| b.is_ascii_digit());
+    if whole.is_empty() || !plain(whole) || !plain(part) || digits.ends_with('.') {
+        return Err(not());
+    }
+    let part = part.trim_end_matches('0');
+    let far = || format!("{text} has too many digits");
+    let tens =
+        u32::try_from(part.len()).ok().and_then(|places| 10i128.checked_pow(places)).ok_or_else(far)?;
+    let number = format!("{whole}{part}").parse::<i128>().map_err(|_| far())?;
+    let scaled = number.checked_mul(scale).ok_or_else(far)?;
+    if scaled % tens != 0 {
+        return Err(match scale {
+            1 => format!("{text} is no whole number; write `scale 100` behind the program's column, say"),
+            _ => format!(
+                "{text} is no whole number of 1/{scale}; round it, or give the program's column a finer `scale`"
+            ),
+        });
+    }
+    Ok(if negative { -scaled / tens } else { scaled / tens })
+}
+
+fn label(cell: &str, labels: &[String]) -> Result<i128, String> {
+    let place = labels.iter().position(|label| label == cell);
+    place.map(|at| at as i128 + 1).ok_or_else(|| {
+        let some: Vec<String> = labels.iter().take(8).map(|label| format!("{label:?}")).collect();
+        let more = if labels.len() > some.len() { " .." } else { "" };
+        format!("{cell:?} is none of the labels {}{more}", some.join(" "))
+    })
+}
+
+/// Days after 1970-01-01 of a day of the Gregorian calendar.
+pub(crate) fn date(text: &str) -> Result<i128, String> {
+    let not = || format!("{text:?} is no day such as 2026-03-01");
+    let parts: Vec<&str> = text.split('-').collect();
+    let &[year, month, day] = parts.as_slice() else { return Err(not()) };
+    let number = |digits: &str, count: usize| {
+        let plain = digits.len() == count && digits.bytes().all(|b| b.is_ascii_digit());
+        plain.then(|| digits.parse::<i128>().ok()).flatten().ok_or_else(not)
+    };
+    let (year, month, day) = (number(year, 4)?, number(month, 2)?, number(day, 2)?);
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days = match month {
+        2 => 28 + i128::from(leap),
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => return Err(not()),
+    };
+    if !(1..=days).contains(&day) {
+        return Err(not());
+    }
+    // Years that begin in March: the day that comes and goes is their last one.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let before = (153 * month + 2) / 5 + day - 1;
+    Ok(365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + before - 719_468)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_are_exact_or_refused() {
+        for (text, scale, value) in [
+            ("149.28", 100, 14_928),
+            ("-0.5", 10, -5),
+            ("7", 100, 700),
+            ("1.50", 10, 15),
+            ("0", 1, 0),
+            ("1.000", 1, 1),
+            ("0.25", 4, 1),
+        ] {
+            assert_eq!(decimal(text, scale), Ok(value), "{text}");
+        }
+        for text in ["", "-", ".5", "1.", "1e3", "+1", "1,5", "0x1", "--1", "1.2.3", "١"] {
+            assert!(decimal(text, 100).is_err(), "{text}");
+        }
+        assert!(decimal("149.285", 100).unwrap_err().contains("no whole number of 1/100"));
+        assert!(decimal("0.5", 1).unwrap_err().contains("scale 100"));
+        let long = "9".repeat(60);
+        assert!(decimal(&long, 1).unwrap_err().contains("too many digits"));
+        assert!(decimal(&format!("0.{}1", "0".repeat(60)), 1).unwrap_err().contains("too many digits"));
+    }
+
+    #[test]
+    fn days_are_those_of_the_calendar() {
+        for (text, value) in [
+            ("1970-01-01", 0),
+            ("1970-03-01", 59),
+            ("2000-02-29", 11_016),
+            ("2026-11-27", 20_784),
+            ("1969-12-31", -1),
+            ("0000-03-01", -719_468),
+        ] {
+            assert_eq!(date(text), Ok(value), "{text}");
+        }
+        for text in
+            ["2026-02-29", "1900-02-29", "2026-13-01", "2026-04-31", "26-01-01", "2026-1-1", "2026/01/01"]
+        {
+            assert!(date(text).is_err(), "{text}");
+        }
+    }
+}
