@@ -1,7 +1,10 @@
 //! The text form: one definition per line, readable, canonical when printed. Grammar: `docs/program.md`.
 
+mod ask;
+mod derived;
 mod head;
 mod mechanisms;
+mod moments;
 mod print;
 mod row;
 mod tokens;
@@ -9,6 +12,7 @@ mod tokens;
 use crate::graph::{List, Lookup, NodeSection, OpNode, RowFold, RowOrder};
 use crate::names::{Spot, is_name};
 use crate::{Class, NodeId, Op, OutputValue, Program, ValueType, Viewer};
+use ask::Ask;
 use base::{Error, PartyId, limits};
 use std::collections::HashMap;
 use tokens::{Fault, Tokens, tokens};
@@ -46,6 +50,9 @@ impl Program {
                 Error::input(format!("line {}, column {column}: {text}", number + 1))
             })?;
         }
+        parser
+            .settle_asks()
+            .map_err(|(at, text)| Error::input(format!("line {}, column {}: {text}", at.line, at.column)))?;
         if parser.stage < Stage::Release {
             return Err(Error::input("the program ends before its release section"));
         }
@@ -103,6 +110,7 @@ enum Stage {
     Row,
     Combine,
     Release,
+    Ask,
 }
 
 struct Parser {
@@ -122,6 +130,8 @@ struct Parser {
     matched: Option<NodeId>,
     /// Of row nodes that may be missing: the bit that they are not.
     known: HashMap<NodeId, NodeId>,
+    /// What viewers are told in answer to questions.
+    asks: Vec<Ask>,
     /// Where the current line begins.
     at: Place,
 }
@@ -154,6 +164,7 @@ impl Default for Parser {
             rows: None,
             built_in: HashMap::new(),
             known: HashMap::new(),
+            asks: Vec::new(),
             matched: None,
             at: Place { line: 1, column: 1 },
         }
@@ -170,6 +181,9 @@ impl Parser {
             _ if self.stage == Stage::Header => {
                 return Err((column, format!("the first line must be {HEADER:?}, found {word:?}")));
             }
+            "ask" if matches!(self.stage, Stage::Head | Stage::Row) && self.named => {
+                return self.ask(column, t);
+            }
             "row" if self.stage == Stage::Head && !(self.named && self.classed) => {
                 return Err((column, "name and class come before the row section".into()));
             }
@@ -181,6 +195,7 @@ impl Parser {
                     Stage::Header => unreachable!("handled above"),
                     Stage::Head => self.head(&word, column, t),
                     Stage::Row | Stage::Combine | Stage::Release => self.definition(word, column, t),
+                    Stage::Ask => self.question(&word, column, t),
                 };
             }
         };
@@ -209,6 +224,11 @@ impl Parser {
             let to = self.viewer(t)?;
             let label = t.string("a label")?;
             self.program.outputs.push(OutputValue { label, to, value });
+            return t.end();
+        }
+        if self.stage == Stage::Release && name == "derive" {
+            let derived = self.derived(t)?;
+            self.program.derived.push(derived);
             return t.end();
         }
         if self.stage == Stage::Release && name == "reveal-rows" {

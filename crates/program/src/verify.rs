@@ -232,12 +232,20 @@ fn check_release(program: &Program, fold_owners: &[Owners]) -> Result<(), (&'sta
 }
 
 fn derive(program: &Program, facts: &[NodeFacts]) -> Result<Vec<MechanismCharge>, Error> {
-    let each = (0..).zip(&program.mechanisms);
-    each.map(|(i, mechanism)| {
-        let derivation = Derivation { program, facts, mechanism, own: program.names.mechanism(i) };
-        derivation.charge(i).map_err(|(rule, text)| Error::refused(format!("refused by rule {rule}: {text}")))
-    })
-    .collect()
+    (0..program.mechanisms.len() as u32).map(|mechanism| charge(program, facts, mechanism)).collect()
+}
+
+/// What one mechanism is charged.
+pub(crate) fn charge(
+    program: &Program,
+    facts: &[NodeFacts],
+    mechanism: u32,
+) -> Result<MechanismCharge, Error> {
+    let own = program.names.mechanism(mechanism);
+    let derivation = Derivation { program, facts, mechanism: &program.mechanisms[mechanism as usize], own };
+    derivation
+        .charge(mechanism)
+        .map_err(|(rule, text)| Error::refused(format!("refused by rule {rule}: {text}")))
 }
 
 /// What one mechanism is charged, while it is derived.

@@ -27,10 +27,7 @@ impl Parser {
             }
             "column" => {
                 let column = self.column_of(t, "a column named above")?;
-                let ty = self.program.columns[column as usize].ty;
-                let (value, given) = (self.push_row(Op::Column(column), ty), self.given(column));
-                self.known.extend(given.map(|given| (value, given)));
-                Ok(value)
+                Ok(self.read_column(column))
             }
             "known" => {
                 let value = self.node(t)?;
@@ -179,7 +176,7 @@ impl Parser {
     }
 
     /// The node of whether the cell of a column is not missing; nothing where none is.
-    fn given(&mut self, column: u32) -> Option<NodeId> {
+    pub(super) fn given(&mut self, column: u32) -> Option<NodeId> {
         let of = &self.program.columns[column as usize];
         let (name, holder) = (of.cells.missing.then_some(&of.name)?, of.holder);
         let known = RowColumn::known(column, name, holder);
@@ -219,19 +216,31 @@ impl Parser {
         NodeId(self.program.row.nodes.len() as u32 - 1)
     }
 
-    /// What is summed, collected or decides: 0 in rows that the program is not over, and where one of some
-    /// values is missing.
-    pub(super) fn masked(&mut self, value: NodeId, of: &[NodeId], at: usize) -> Result<NodeId, Fault> {
+    /// A column's value, missing where its cell is.
+    pub(super) fn read_column(&mut self, column: u32) -> NodeId {
+        let ty = self.program.columns[column as usize].ty;
+        let (value, given) = (self.push_row(Op::Column(column), ty), self.given(column));
+        self.known.extend(given.map(|given| (value, given)));
+        value
+    }
+
+    /// The bit that the program is over a row in which some values are known; nothing where it always is.
+    pub(super) fn counts(&mut self, of: &[NodeId], at: usize) -> Result<Option<NodeId>, Fault> {
         let known = self.all_known(of);
         let matched = match self.rows.unwrap_or(Rows::Matched) {
             Rows::Matched => Some(self.matched(at)?),
             Rows::Any | Rows::Aligned => None,
         };
-        let counts = match (matched, known) {
-            (Some(a), Some(b)) => self.push_row(Op::And(a, b), ValueType::BIT),
-            (None, None) => return Ok(value),
-            (a, b) => a.or(b).expect("one of both"),
-        };
+        Ok(match (matched, known) {
+            (Some(a), Some(b)) => Some(self.push_row(Op::And(a, b), ValueType::BIT)),
+            (a, b) => a.or(b),
+        })
+    }
+
+    /// What is summed, collected or decides: 0 in rows that the program is not over, and where one of some
+    /// values is missing.
+    pub(super) fn masked(&mut self, value: NodeId, of: &[NodeId], at: usize) -> Result<NodeId, Fault> {
+        let Some(counts) = self.counts(of, at)? else { return Ok(value) };
         let ty = self.program.row.ty(value);
         if ty == ValueType::BIT {
             return Ok(self.push_row(Op::And(counts, value), ty));
