@@ -40,8 +40,9 @@ impl CellMean {
     /// D(t) = Q - 2 t S + t^2 n estimates without bias at the true mean. Skew makes S and D low together, so a
     /// plain D covers too rarely. T is therefore the root of T = D + z sqrt(m^2 T + V_D / 4): V_D is the variance
     /// that noise gives D, and m = M - sigma^2 / M, with M the distance from t to that end of the range which rare
-    /// rows would have to be at; sigma^2 m is the most that a third central moment can be. For t above the
-    /// estimate, T is n t (R - t) at most (Bhatia and Davis 2000): for a bit this is Wilson's interval (1927).
+    /// rows would have to be at; sigma^2 m is the most that a third central moment can be. Where S errs towards
+    /// the nearer end of the range, T is n t (R - t) at most (Bhatia and Davis 2000): for a bit this is Wilson's
+    /// limit (1927).
     ///
     /// Assumed: rows are independent draws from one law within the range. Own construction from these parts.
     ///
@@ -144,7 +145,9 @@ impl CellMean {
         let weights = [t * t, -2.0 * t, 1.0];
         let reach = if sum_is_high { t } else { self.width - t };
         let spread = upper_spread(self.moments.value(&weights), self.moments.variance(&weights), n, reach, z);
-        if sum_is_high { spread } else { spread.min(self.most(t)) }
+        // Where the sum errs towards the near end of the range, no skew makes its tail long.
+        let short = sum_is_high == (t > 0.5 * self.width);
+        if short { spread.min(self.most(t)) } else { spread }
     }
 
     /// The most that n sigma^2 can be at the mean t.
