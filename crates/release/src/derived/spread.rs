@@ -5,6 +5,9 @@ use super::moments::NoisyMoments;
 use super::{DerivedEstimate, critical, outermost};
 use base::Error;
 
+/// In how many steps the interval of the mean is gone through.
+const MEANS: u32 = 8;
+
 /// The variance of a value in `range`, from [n, S, Q] as of [`CellMean::of_value`].
 ///
 /// A hypothetical variance s is accepted where, for a mean t within its own interval, D(t) = Q - 2 t S + t^2 n
@@ -28,19 +31,17 @@ pub fn variance(moments: &NoisyMoments, range: [f64; 2], level: f64) -> Result<D
     let at = at - range[0];
     let test = SpreadTest { moments, z, width };
     let [least, most] = mean.limits(z).map(|t| t - range[0]);
-    let ends = [least, at, most].map(|t| test.interval(t));
+    let between = |step: u32| least + (most - least) * f64::from(step) / f64::from(MEANS);
+    // The greatest variance of a range is at its middle.
+    let means = (0..=MEANS).map(between).chain([at, (0.5 * width).clamp(least, most)]);
+    let ends: Vec<[f64; 2]> = means.map(|t| test.interval(t)).collect();
     // S^2 / n is too great by what noise adds to it.
     let off = moments.variance(&[-s / n, 1.0, 0.0]);
     let value = ((q - s * s / n + off / n) / (n - 1.0)).clamp(0.0, 0.25 * width * width);
-    let highest = if least <= 0.5 * width && most >= 0.5 * width {
-        0.25 * width * width
-    } else {
-        [least, most].map(|t| t * (width - t)).into_iter().fold(0.0, f64::max)
-    };
     Ok(DerivedEstimate {
         value: Some(value),
-        low: ends.iter().map(|e| e[0]).fold(value, f64::min).min(highest),
-        high: ends.iter().map(|e| e[1]).fold(value, f64::max).min(highest.max(value)),
+        low: ends.iter().map(|e| e[0]).fold(value, f64::min),
+        high: ends.iter().map(|e| e[1]).fold(value, f64::max),
         noise: test.noise(at, value),
     })
 }
