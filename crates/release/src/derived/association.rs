@@ -34,11 +34,11 @@ pub fn covariance(
     let interval = |means: [f64; 2]| {
         let weights = |c: f64| two.product(means, c);
         let inside = (moments.value(&weights(0.0)) / two.n).clamp(most[0], most[1]);
-        let accepts = |c: f64| {
+        let refused = |c: f64| {
             let weights = weights(c);
-            moments.value(&weights).powi(2) <= z * z * (by_chance + moments.variance(&weights))
+            moments.value(&weights).abs() - z * (by_chance + moments.variance(&weights)).sqrt()
         };
-        most.map(|end| outermost(end, inside, accepts))
+        most.map(|end| outermost(end, inside, refused))
     };
     let corner = |i: usize| [two.limits[0][i & 1], two.limits[1][i >> 1]];
     let all: Vec<[f64; 2]> = (0..4).map(corner).chain([two.at]).map(interval).collect();
@@ -89,16 +89,16 @@ pub fn correlation(
     let spread = upper_spread(moments.value(&both), moments.variance(&both), two.n, reach, z);
     let weights = |r: f64| product.iter().zip(&both).map(|(p, b)| p - r * b).collect::<Vec<_>>();
     let value = (two.moment(0, 1) / (spreads[0] * spreads[1]).sqrt()).clamp(-1.0, 1.0);
-    let accepts = |r: f64| {
+    let refused = |r: f64| {
         let weights = weights(r);
         let by_chance = (1.0 - r * r) * reach * reach * spread;
-        moments.value(&weights).powi(2) <= z * z * (by_chance + moments.variance(&weights))
+        moments.value(&weights).abs() - z * (by_chance + moments.variance(&weights)).sqrt()
     };
     let noise = z * moments.variance(&weights(value)).sqrt() / moments.value(&both).max(0.0);
     Ok(DerivedEstimate {
         value: Some(value),
-        low: outermost(-1.0, value, accepts),
-        high: outermost(1.0, value, accepts),
+        low: outermost(-1.0, value, refused),
+        high: outermost(1.0, value, refused),
         noise,
     })
 }

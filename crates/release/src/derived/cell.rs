@@ -1,7 +1,7 @@
 //! The mean of one cell.
 
 use super::moments::NoisyMoments;
-use super::tail::tails;
+use super::tail::tail;
 use super::{DerivedEstimate, critical, outermost};
 use crate::normal::normal_upper;
 use base::Error;
@@ -97,8 +97,10 @@ impl CellMean {
     #[must_use]
     pub fn limits(&self, z: f64) -> [f64; 2] {
         let Some(inside) = self.shifted() else { return self.range() };
-        let accepts = |t: f64| if self.bit { self.bit_accepts(t, z) } else { self.value_accepts(t, z) };
-        [0.0, self.width].map(|end| self.low + outermost(end, inside, accepts))
+        let refused = |t: f64| {
+            if self.bit { self.bit_refused(t, z, t < inside) } else { self.value_refused(t, z) }
+        };
+        [0.0, self.width].map(|end| self.low + outermost(end, inside, refused))
     }
 
     /// Half of the width by noise alone (Fieller 1954).
@@ -125,18 +127,19 @@ impl CellMean {
         (n > 0.0).then(|| (s / n).clamp(0.0, self.width))
     }
 
-    fn bit_accepts(&self, p: f64, z: f64) -> bool {
+    fn bit_refused(&self, p: f64, z: f64, sum_is_high: bool) -> f64 {
         let weights = self.residual(p);
         let (excess, variance) = (self.moments.value(&weights), self.moments.variance(&weights));
-        let [below, above] = tails(self.moments.values()[0], p, variance, excess);
-        let least = normal_upper(z);
-        below >= least && above >= least
+        let tail = tail(self.moments.values()[0], p, variance, excess, sum_is_high);
+        // About straight in p.
+        let far = |tail: f64| (-2.0 * tail.max(1e-300).ln()).max(0.0).sqrt();
+        far(tail) - far(normal_upper(z))
     }
 
-    fn value_accepts(&self, t: f64, z: f64) -> bool {
+    fn value_refused(&self, t: f64, z: f64) -> f64 {
         let weights = self.residual(t);
         let (excess, variance) = (self.moments.value(&weights), self.moments.variance(&weights));
-        excess * excess <= z * z * (self.spread_at(t, z, excess > 0.0) + variance)
+        excess.abs() - z * (self.spread_at(t, z, excess > 0.0) + variance).sqrt()
     }
 
     /// An upper limit of n sigma^2 at the mean t, against an error in one direction of the sum.

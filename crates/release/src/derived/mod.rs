@@ -65,24 +65,49 @@ fn critical(level: f64) -> Result<f64, Error> {
     Err(Error::input("the level of an interval is between 0 and 1, for example 0.95"))
 }
 
-/// The hull of what is accepted between `from` and the accepted `inside`: its end towards `from`.
-fn outermost(from: f64, inside: f64, accepts: impl Fn(f64) -> bool) -> f64 {
+/// The hull of what is accepted between `from` and the accepted `inside`: its end towards `from`. What is
+/// `refused` is above 0 there, and rises with the distance from `inside` where the sums say anything.
+fn outermost(from: f64, inside: f64, refused: impl Fn(f64) -> f64) -> f64 {
     const STEPS: i32 = 8;
     let at = |step: i32| from + (inside - from) * (f64::from(step) / f64::from(STEPS)).powi(2);
-    let Some(step) = (0..STEPS).find(|step| accepts(at(*step))) else {
-        return boundary(at(STEPS - 1), inside, accepts);
-    };
-    if step == 0 { from } else { boundary(at(step - 1), at(step), accepts) }
+    let mut out = (from, refused(from));
+    if out.1 <= 0.0 {
+        return from;
+    }
+    for step in 1..STEPS {
+        let next = (at(step), refused(at(step)));
+        if next.1 <= 0.0 {
+            return boundary(out, next, refused);
+        }
+        out = next;
+    }
+    boundary(out, (inside, refused(inside)), refused)
 }
 
-/// Between what is refused and what is accepted.
-fn boundary(mut refused: f64, mut accepted: f64, accepts: impl Fn(f64) -> bool) -> f64 {
-    for _ in 0..60 {
-        let middle = 0.5 * (refused + accepted);
-        if (accepted - refused).abs() <= 1e-11 * middle.abs() {
-            break;
+/// Between what is refused and what is accepted: false position, halving the end that stays (Dowell and
+/// Jarratt 1971, the Illinois algorithm).
+fn boundary(mut out: (f64, f64), mut inner: (f64, f64), refused: impl Fn(f64) -> f64) -> f64 {
+    // An end with nothing to spare says nothing of the slope.
+    inner.1 = inner.1.min(-1e-3 * out.1);
+    let enough = 1e-9 * (out.0 - inner.0).abs();
+    let mut last = inner.0;
+    for round in 0..100 {
+        // Every eighth round halves, whatever the shape.
+        let even = round % 8 == 7 || !(out.1 - inner.1).is_finite();
+        let share = if even { 0.5 } else { (-inner.1 / (out.1 - inner.1)).clamp(0.0, 1.0) };
+        let at = inner.0 + share * (out.0 - inner.0);
+        let found = refused(at);
+        if (at - last).abs() <= enough && !even {
+            return at;
         }
-        if accepts(middle) { accepted = middle } else { refused = middle }
+        last = at;
+        if found > 0.0 {
+            out = (at, found);
+            inner.1 *= 0.5;
+        } else {
+            inner = (at, found.min(-1e-12 * out.1));
+            out.1 *= 0.5;
+        }
     }
-    accepted
+    last
 }

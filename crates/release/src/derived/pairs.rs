@@ -5,7 +5,7 @@ use super::{DerivedEstimate, critical};
 use base::Error;
 
 /// How many ways z^2 is split between two cells.
-const SPLITS: usize = 16;
+const SPLITS: usize = 8;
 
 /// The mean of `a` minus that of `b`.
 ///
@@ -23,7 +23,13 @@ pub fn difference(a: &CellMean, b: &CellMean, level: f64) -> Result<DerivedEstim
     let low = pair.least(|[a_low, _], [_, b_high]| a_low - b_high);
     let high = pair.most(|[_, a_high], [b_low, _]| a_high - b_low);
     let noise = pair.noise[0].hypot(pair.noise[1]);
-    Ok(DerivedEstimate { value: pair.values.map(|[a, b]| a - b), low, high, noise })
+    let [[a_low, a_high], [b_low, b_high]] = [a.range(), b.range()];
+    Ok(DerivedEstimate {
+        value: pair.values.map(|[a, b]| a - b),
+        low: low.max(a_low - b_high),
+        high: high.min(a_high - b_low),
+        noise,
+    })
 }
 
 /// The mean of `a` over that of `b`: the interval as of [`difference`], over ratios (MOVER; Donner and Zou
@@ -72,7 +78,7 @@ pub fn odds_ratio(a: &CellMean, b: &CellMean, level: f64) -> Result<DerivedEstim
     let noise = known.zip(value).map_or(f64::INFINITY, |([a, b], value)| {
         value * (pair.noise[0] / (a * (1.0 - a))).hypot(pair.noise[1] / (b * (1.0 - b)))
     });
-    Ok(DerivedEstimate { value, low, high, noise })
+    Ok(DerivedEstimate { value, low: low.max(0.0), high, noise })
 }
 
 /// How many have to be treated for one more of them to benefit, or to be harmed.
@@ -146,10 +152,19 @@ impl Pair {
     }
 
     fn least(&self, of: impl Fn([f64; 2], [f64; 2]) -> f64) -> f64 {
-        self.splits().map(|(a, b)| of(a, b)).fold(f64::INFINITY, f64::min)
+        let all: Vec<f64> = self.splits().map(|(a, b)| of(a, b)).collect();
+        let (at, least) =
+            all.iter().copied().enumerate().min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or_default();
+        if at == 0 || at + 1 >= all.len() {
+            return least;
+        }
+        // The vertex of the parabola through it and its neighbours.
+        let (slope, bend) = (all[at + 1] - all[at - 1], all[at + 1] - 2.0 * least + all[at - 1]);
+        let deeper = slope * slope / (8.0 * bend);
+        if deeper.is_finite() { least - deeper } else { least }
     }
 
     fn most(&self, of: impl Fn([f64; 2], [f64; 2]) -> f64) -> f64 {
-        self.splits().map(|(a, b)| of(a, b)).fold(f64::NEG_INFINITY, f64::max)
+        -self.least(|a, b| -of(a, b))
     }
 }

@@ -1,7 +1,7 @@
 //! Quantiles of a histogram.
 
 use super::moments::NoisyMoments;
-use super::tail::tails;
+use super::tail::tail;
 use super::{DerivedEstimate, critical};
 use crate::normal::normal_upper;
 use base::Error;
@@ -29,13 +29,13 @@ pub fn quantile(counts: &NoisyMoments, edges: &[f64], p: f64, level: f64) -> Res
         return Ok(DerivedEstimate::unknown([edges[0], edges[buckets]]));
     }
     let at = |edge: usize| (0..buckets).map(|i| f64::from(u8::from(i < edge)) - p).collect::<Vec<_>>();
-    let excluded = |edge: usize, side: usize| {
+    let excluded = |edge: usize, above: bool| {
         let weights = at(edge);
-        tails(n, p, counts.variance(&weights), counts.value(&weights))[side] < normal_upper(z)
+        tail(n, p, counts.variance(&weights), counts.value(&weights), above) < normal_upper(z)
     };
     // All rows are above the first edge and below the last.
-    let below = (1..buckets).take_while(|edge| excluded(*edge, 0)).last().unwrap_or(0);
-    let above = (1..buckets).rev().take_while(|edge| excluded(*edge, 1)).last().unwrap_or(buckets);
+    let below = (1..buckets).take_while(|edge| excluded(*edge, false)).last().unwrap_or(0);
+    let above = (1..buckets).rev().take_while(|edge| excluded(*edge, true)).last().unwrap_or(buckets);
     let shares = Shares::new(counts, edges);
     let value = shares.value(p * n);
     let bucket = edges.partition_point(|edge| *edge <= value).clamp(1, buckets);

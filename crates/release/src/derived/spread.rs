@@ -76,14 +76,14 @@ impl SpreadTest<'_> {
         let n = self.moments.values()[0];
         let greatest = t * (self.width - t);
         let inside = (d / n).clamp(0.0, greatest);
-        let accepts = |s: f64| {
+        let refused = |s: f64| {
             let weights = [t * t - s, -2.0 * t, 1.0];
             let excess = self.moments.value(&weights);
             let by_chance =
                 if excess > 0.0 { d.max(0.0) * reach * reach } else { n * s * (reach * reach - s) };
-            excess * excess <= self.z * self.z * (by_chance.max(0.0) + self.moments.variance(&weights))
+            excess.abs() - self.z * (by_chance.max(0.0) + self.moments.variance(&weights)).sqrt()
         };
-        [0.0, greatest].map(|end| outermost(end, inside, accepts))
+        [0.0, greatest].map(|end| outermost(end, inside, refused))
     }
 
     /// Half of the width by noise alone.

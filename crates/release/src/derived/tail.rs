@@ -7,28 +7,28 @@ use std::f64::consts::PI;
 /// Noise of less than this standard deviation leaves a count's steps visible.
 const SMOOTH: f64 = 0.5;
 
-/// P(Z <= excess) and P(Z >= excess) for Z = Binomial(n, p) - n p + Normal(0, variance).
+/// P(Z >= excess), or P(Z <= excess) unless `above`, for Z = Binomial(n, p) - n p + Normal(0, variance).
 ///
 /// Without noise by the incomplete beta function, exactly; with noise by the saddlepoint (Lugannani and Rice
 /// 1980), which stays right far out where the law is skewed. `n` is an estimate and need not be whole.
-pub(super) fn tails(n: f64, p: f64, variance: f64, excess: f64) -> [f64; 2] {
+pub(super) fn tail(n: f64, p: f64, variance: f64, excess: f64, above: bool) -> f64 {
     let n = n.max(0.0);
     if variance <= 0.0 {
-        return exact(n, p, excess + n * p);
+        let count = excess + n * p;
+        let count = if (count - count.round()).abs() < 1e-6 { count.round() } else { count };
+        return if above { at_least(n, p, count) } else { 1.0 - at_least(n, p, count + 1.0) };
     }
     let half = if variance.sqrt() < SMOOTH { 0.5 } else { 0.0 };
     let law = NoisyCount { n, p, variance };
-    [1.0 - law.upper(excess + half), law.upper(excess - half)]
+    if above { law.upper(excess - half) } else { 1.0 - law.upper(excess + half) }
 }
 
-fn exact(n: f64, p: f64, count: f64) -> [f64; 2] {
-    let count = if (count - count.round()).abs() < 1e-6 { count.round() } else { count };
-    let at_least = |k: f64| match k {
+fn at_least(n: f64, p: f64, count: f64) -> f64 {
+    match count {
         k if k <= 0.0 => 1.0,
         k if k >= n + 1.0 => 0.0,
         k => beta(p, k, n - k + 1.0),
-    };
-    [1.0 - at_least(count + 1.0), at_least(count)]
+    }
 }
 
 struct NoisyCount {
@@ -121,7 +121,7 @@ mod tests {
                     let mass = (choose + k * f64::ln(p) + (n - k) * f64::ln_1p(-p)).exp();
                     expected += mass * normal_upper((excess - k + n * p) / sd);
                 }
-                let [below, above] = tails(n, p, sd * sd, excess);
+                let [below, above] = [false, true].map(|above| tail(n, p, sd * sd, excess, above));
                 assert!((above / expected - 1.0).abs() < 0.04, "{n} {p} {sd} {z}: {above} {expected}");
                 assert!((below + above - 1.0).abs() < 1e-9);
             }
@@ -130,9 +130,9 @@ mod tests {
 
     #[test]
     fn without_noise_they_are_exact() {
-        let [below, above] = tails(20.0, 0.1, 0.0, 0.0 - 2.0);
+        let [below, above] = [false, true].map(|above| tail(20.0, 0.1, 0.0, 0.0 - 2.0, above));
         assert!((below - 0.9f64.powi(20)).abs() < 1e-12 && above == 1.0);
-        let [below, above] = tails(20.0, 0.1, 0.0, 18.0);
+        let [below, above] = [false, true].map(|above| tail(20.0, 0.1, 0.0, 18.0, above));
         assert!((above - 0.1f64.powi(20)).abs() < 1e-30 && below == 1.0);
     }
 }
