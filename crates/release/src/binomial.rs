@@ -61,7 +61,7 @@ fn solve(below: impl Fn(f64) -> bool) -> f64 {
 }
 
 /// The regularised incomplete beta function I_x(a, b), by its continued fraction (Lentz's method).
-fn beta(x: f64, a: f64, b: f64) -> f64 {
+pub(crate) fn beta(x: f64, a: f64, b: f64) -> f64 {
     if x <= 0.0 || x >= 1.0 {
         return x.clamp(0.0, 1.0);
     }

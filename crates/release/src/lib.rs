@@ -13,6 +13,7 @@
 //! * [`fixed`]: the fixed-point values of `variance` and `algorithm1`, the reference for the circuit.
 //! * [`modes`]: noised values to estimate, interval, p-value; the smallest detectable effect.
 //! * [`choose`]: seeded cut-and-choose, as states that are consumed.
+//! * [`derived`]: means, ratios, spreads, correlations, regressions and quantiles from noised sums.
 //! * [`coverage`]: simulated coverage of the intervals, for `tacit audit`; [`binomial`]: what its counts say.
 //!
 //! Guarantees, formulas and errata: `docs/protocols/release.md`.
@@ -22,6 +23,7 @@ pub mod binomial;
 mod change;
 pub mod choose;
 pub mod coverage;
+pub mod derived;
 pub mod fixed;
 pub mod gaussian;
 pub mod joint;
