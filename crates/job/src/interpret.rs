@@ -1,6 +1,7 @@
 //! From revealed numbers to what a reader wants to know.
 
 use crate::align::Aligned;
+use crate::derive::derived_views;
 use crate::prepare::Built;
 use base::Error;
 use page::numbers::trimmed;
@@ -61,7 +62,9 @@ pub fn view(study: &Study, built: &Built, scales: &Scales, seen: &Seen<'_>) -> R
                 &numbers,
                 (seen.aligned, study.matching.dummies.is_some()),
             )?;
-            Ok(ResultView::Program { outputs, lists: program_lists(&built.program, seen)? })
+            let lists = program_lists(&built.program, seen)?;
+            let derived = derived_views(&built.program, scales, (seen.viewer, &numbers))?;
+            Ok(ResultView::Program { outputs, lists, derived })
         }
     }
 }

@@ -5,6 +5,7 @@ pub mod audit;
 pub mod budget;
 pub mod compose;
 mod course;
+mod derive;
 pub mod engines;
 pub mod export;
 mod interpret;

@@ -71,7 +71,7 @@ fn three_parties_run_a_program_over_aligned_rows() {
     let worst = *hits.iter().max_by_key(|d| (total(**d), std::cmp::Reverse(**d))).unwrap();
     let sum: u64 = (0..DISTRICTS).map(total).sum();
     let seen = |report: &RunReport| match &report.view {
-        ResultView::Program { outputs, lists } => (outputs.clone(), lists.clone()),
+        ResultView::Program { outputs, lists, .. } => (outputs.clone(), lists.clone()),
         ResultView::Lift(_) => panic!("a program has no lift view"),
     };
     let ([east, north, west], names) = ([0, 1, 2].map(|i| seen(&reports[i])), |d: usize| format!("d{d:03}"));
@@ -140,7 +140,7 @@ fn privately_matched(in_state: bool) {
     let total = |d: usize| total(d) - if d < WEST { 0 } else { cases(2, d) };
     let hits: Vec<String> = (0..DISTRICTS).filter(|d| total(*d) > 99).map(|d| format!("d{d:03}")).collect();
     let seen = |report: &RunReport| match &report.view {
-        ResultView::Program { outputs, lists } => (outputs.clone(), lists.clone()),
+        ResultView::Program { outputs, lists, .. } => (outputs.clone(), lists.clone()),
         ResultView::Lift(_) => panic!("a program has no lift view"),
     };
     let (east, north) = (seen(&reports[0]), seen(&reports[1]));

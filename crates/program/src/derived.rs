@@ -9,7 +9,7 @@ use release::rational::{Rational, ratio};
 use std::fmt::Write;
 
 /// Most values that a regression explains a value by.
-pub const COVARIATES: usize = 8;
+pub const COVARIATES: usize = release::derived::COVARIATES_MAX;
 /// Most edges of a histogram of which quantiles are read.
 pub const EDGES: usize = 257;
 

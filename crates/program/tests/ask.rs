@@ -42,8 +42,8 @@ fn questions_are_charged_what_they_say() {
         ("by dose\nshare risk-difference risk-ratio odds-ratio needed-to-treat of ill", 1, 11),
         ("by dose and ill\ndifference ratio of spent between 10 200", 1, 8),
         ("correlation of spent between 0 500 with change between -50 50", 6, 1),
-        ("by ill\ncovariance of spent between 0 500 with ill", 6, 2),
-        ("regression of spent between 0 500 on ill change between -50 50", 10, 3),
+        ("by ill\ncovariance of spent between 0 500 with ill", 5, 2),
+        ("regression of spent between 0 500 on ill change between -50 50", 9, 3),
         ("median of spent edges 0 1 2 5 10 100 600", 1, 1),
         ("by dose\nquantile 1/4 3/4 of spent edges 0 1 2 5 10 100 600", 1, 6),
     ] {

@@ -182,7 +182,7 @@ fn public_box(report: &RunReport) -> Markup {
 fn result(shown: Shown<'_>, notices: Markup) -> Vec<Markup> {
     match shown.view {
         ResultView::Lift(view) => lift(shown, view, notices),
-        ResultView::Program { outputs, lists } => program(shown, outputs, lists, notices),
+        ResultView::Program { outputs, lists, .. } => program(shown, outputs, lists, notices),
     }
 }
 

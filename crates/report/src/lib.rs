@@ -246,6 +246,9 @@ pub enum ResultView {
         /// In the order of the program.
         #[serde(default)]
         lists: Vec<ProgramList>,
+        /// What the program derives from its noised outputs, in its order.
+        #[serde(default)]
+        derived: Vec<DerivedView>,
     },
 }
 
@@ -255,7 +258,7 @@ impl ResultView {
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Lift(view) => view.cells.is_empty(),
-            Self::Program { outputs, lists } => outputs.is_empty() && lists.is_empty(),
+            Self::Program { outputs, lists, .. } => outputs.is_empty() && lists.is_empty(),
         }
     }
 }
@@ -269,6 +272,27 @@ pub struct ProgramList {
     pub keys: Vec<String>,
     /// How many others matched.
     pub others: u64,
+}
+
+/// One number that a program derives from its noised outputs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DerivedView {
+    /// The program's label.
+    pub label: String,
+    /// What it is: the word of the program's text, such as `mean`.
+    pub statistic: String,
+    /// Its unit, or nothing.
+    pub unit: String,
+    /// The estimate; none where the noised sums say nothing of it.
+    pub value: Option<f64>,
+    /// Where the value is, at [`DerivedView::level`], sampling and noise together; of a count or a sum, noise
+    /// alone. An end that is not there is unbounded. Two of a number needed to treat whose difference may be
+    /// none: it may be far in either direction.
+    pub intervals: Vec<[Option<f64>; 2]>,
+    /// The level of the intervals, 0.95.
+    pub level: f64,
+    /// Half of the interval that noise alone would leave; none where it leaves all open.
+    pub noise: Option<f64>,
 }
 
 /// One revealed value of a program.

@@ -52,7 +52,7 @@ pub struct PublicReport {
 
 /// The result without identifiers, which answers that earlier versions stored may name.
 fn without_keys(mut view: ResultView) -> ResultView {
-    if let ResultView::Program { outputs, lists } = &mut view {
+    if let ResultView::Program { outputs, lists, .. } = &mut view {
         outputs.iter_mut().for_each(|output| output.key = None);
         lists.iter_mut().for_each(|list| list.keys.clear());
     }

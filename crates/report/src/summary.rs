@@ -214,7 +214,7 @@ fn view_lines(out: &mut String, shown: ShownView<'_>) {
             verdict_line(out, view);
             also_released(out, view);
         }
-        ResultView::Program { outputs, lists } => {
+        ResultView::Program { outputs, lists, .. } => {
             program_table(out, outputs);
             program_lists(out, lists);
         }
@@ -329,7 +329,7 @@ pub fn has_exact_numbers(view: &ResultView) -> bool {
         ResultView::Lift(view) => {
             view.cells.iter().flat_map(|cell| &cell.counts).any(|count| count.sigma.is_none())
         }
-        ResultView::Program { outputs, lists } => {
+        ResultView::Program { outputs, lists, .. } => {
             !lists.is_empty() || outputs.iter().any(ProgramOutput::is_exact)
         }
     }

@@ -14,7 +14,7 @@ fn whole() -> RunReport {
     let mut report = samples::registry();
     report.servers =
         Some(ServersInfo { members: vec![server], security: "malicious".into(), transport: "tls".into() });
-    report.public = Some(ResultView::Program { outputs, lists });
+    report.public = Some(ResultView::Program { outputs, lists, derived: Vec::new() });
     report.public_terms = samples::both().public_terms;
     report.broke_off =
         vec![PeerHistory { peer: "hospitals".into(), releases: 1, after_index: 0, after_payment: 1 }];
@@ -101,7 +101,8 @@ fn a_public_result_names_no_row_and_promises_no_noise_that_is_not_there() {
         made_up: false,
         key: Some("c136".into()),
     };
-    report.public = Some(ResultView::Program { outputs: vec![output], lists: Vec::new() });
+    report.public =
+        Some(ResultView::Program { outputs: vec![output], lists: Vec::new(), derived: Vec::new() });
     if let Some(terms) = &mut report.public_terms {
         (terms.epsilon, terms.delta) = (None, None);
     }

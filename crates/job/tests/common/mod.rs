@@ -164,7 +164,7 @@ pub fn clinics(shared: bool, edit: &dyn Fn(String) -> String) -> World {
 
 /// What a party of the clinics' program is shown.
 pub fn outputs(report: &RunReport) -> (Vec<String>, Vec<String>, Option<String>) {
-    let ResultView::Program { outputs, lists } = &report.view else { panic!("a program view") };
+    let ResultView::Program { outputs, lists, .. } = &report.view else { panic!("a program view") };
     let values = outputs.iter().map(|output| output.value.clone()).collect();
     let keys = lists.iter().flat_map(|list| list.keys.clone()).collect();
     (values, keys, outputs.iter().find_map(|output| output.key.clone()))

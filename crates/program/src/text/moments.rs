@@ -279,14 +279,24 @@ impl Parser {
         self.asked(first, &wanted, 1)
     }
 
-    /// Sums of products of numbers of each row, a mechanism each.
+    /// Sums of numbers of each row, a mechanism each; the same number, as the square of a bit is the bit, is
+    /// noised once.
     fn noised_products(
         &mut self,
         (cells, counted): (&[AskedCell], &[NodeId]),
         products: &[(String, Option<Term>)],
     ) -> Vec<u32> {
-        let each = products.iter();
-        each.map(|(what, term)| self.noised_sums(cells, counted, term.map(|term| term.node), what)).collect()
+        let mut noised: Vec<(Option<NodeId>, u32)> = Vec::with_capacity(products.len());
+        for (what, term) in products {
+            let node = term.map(|term| term.node);
+            let before = noised.iter().find(|(of, _)| *of == node);
+            let mechanism = match before {
+                Some((_, mechanism)) => *mechanism,
+                None => self.noised_sums(cells, counted, node, what),
+            };
+            noised.push((node, mechanism));
+        }
+        noised.into_iter().map(|(_, mechanism)| mechanism).collect()
     }
 
     /// `covariance of X with Y`, `correlation of X with Y`.

@@ -259,6 +259,7 @@ pub fn program() -> RunReport {
             output("largest limit", "90000", None),
         ],
         lists: Vec::new(),
+        derived: Vec::new(),
     };
     report
 }
@@ -312,7 +313,7 @@ pub fn both_of_a_program() -> RunReport {
     let mut report = program();
     let ResultView::Program { outputs, .. } = &mut report.view else { unreachable!("a program's") };
     let public = outputs.split_off(2);
-    report.public = Some(ResultView::Program { outputs: public, lists: Vec::new() });
+    report.public = Some(ResultView::Program { outputs: public, lists: Vec::new(), derived: Vec::new() });
     report
 }
 

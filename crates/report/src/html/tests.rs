@@ -353,7 +353,7 @@ fn the_text_counts_the_numbers_of_both_views() {
 #[test]
 fn a_report_without_a_result_says_who_has_it() {
     let mut program = samples::program();
-    program.view = ResultView::Program { outputs: Vec::new(), lists: Vec::new() };
+    program.view = ResultView::Program { outputs: Vec::new(), lists: Vec::new(), derived: Vec::new() };
     (program.party, program.shown_to) = ("hospitals".into(), Vec::new());
     for report in [samples::nothing(), program.clone()] {
         let (page, text) = (render(&report), crate::summary::terminal(&report));

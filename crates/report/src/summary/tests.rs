@@ -120,7 +120,7 @@ fn exact_and_noised_programs_are_told_apart() {
     let exact = outputs.pop().expect("the exact output comes last");
     let text = terminal(&report);
     assert!(!text.contains("exact") && text.contains("Do not show this report to hospitals"), "{text}");
-    report.view = ResultView::Program { outputs: vec![exact], lists: Vec::new() };
+    report.view = ResultView::Program { outputs: vec![exact], lists: Vec::new(), derived: Vec::new() };
     let text = terminal(&report);
     assert!(text.contains("contains exact numbers") && !text.contains("Do not show"), "{text}");
     assert!(!crate::html::render(&report).contains("drew the noise"));
