@@ -1,6 +1,6 @@
-//! The worked programs of `docs/questions.md`, on files, by every match and engine that they run with, against
-//! what numpy makes of the rows that both parties have: `np.histogram`, `np.mean`, `np.var`, `np.corrcoef` and
-//! `np.linalg.lstsq`, written out here.
+//! The worked programs of `docs/questions.md`, on files, by every match and engine that they run with,
+//! against what numpy makes of the rows that both parties have: `np.histogram`, `np.mean`, `np.var`,
+//! `np.corrcoef` and `np.linalg.lstsq`, written out here.
 
 mod common;
 
@@ -52,13 +52,15 @@ fn person(i: u64) -> Person {
     let ill = mixed(i, 6) % 100 < risk;
     let spread = (mixed(i, 7) % 12_000) as i64 + (mixed(i, 8) % 12_000) as i64;
     let cost = 150 * pressure - 14_000 - 4_000 * i64::from(treated) + 2_500 * dose as i64 + spread;
-    let pressure = (mixed(i, 9) % 10 > 0).then_some(pressure);
+    let pressure = (!mixed(i, 9).is_multiple_of(10)).then_some(pressure);
     Person { ill, cost, dose, treated, age, pressure }
 }
 
 /// Writes both files; returns those that both have.
 fn write(folder: &Path) -> Vec<Person> {
-    let money = |cents: i64| format!("{}{}.{:02}", if cents < 0 { "-" } else { "" }, cents.abs() / 100, cents.abs() % 100);
+    let money = |cents: i64| {
+        format!("{}{}.{:02}", if cents < 0 { "-" } else { "" }, cents.abs() / 100, cents.abs() % 100)
+    };
     let mut registry = "id,ill,cost\n".to_owned();
     for i in 500..3500 {
         let p = person(i);
@@ -99,8 +101,10 @@ fn study(program: &str, protocol: &str, rest: &str) -> String {
         .collect();
     format!(
         "format = \"tacit-study/1\"\nname = \"worked\"\nkind = \"program\"\ntitle = \"{}\"\n\
-         [party.registry]\nkey = \"@registry\"\n[party.trial]\nkey = \"@trial\"\n[match]\nprotocol = \"{protocol}\"\n\
-         identifiers = [ {{ name = \"id\", normalise = [\"trim\"] }} ]\nduplicates = \"error\"\n[columns]\n{columns}\
+         [party.registry]\nkey = \"@registry\"\n[party.trial]\nkey = \"@trial\"\n[match]\nprotocol = \
+         \"{protocol}\"\n\
+         identifiers = [ {{ name = \"id\", normalise = [\"trim\"] }} ]\nduplicates = \"error\"\n[columns]\n\
+         {columns}\
          [program]\ntext = \"\"\"\n{program}\"\"\"\n{}{rest}",
         parsed.name,
         viewers.concat(),
@@ -171,7 +175,9 @@ fn fit(rows: &[(Vec<f64>, f64)]) -> Vec<f64> {
 fn truth(people: &[Person]) -> BTreeMap<String, f64> {
     let mut all = BTreeMap::new();
     let euro = |p: &Person| (p.cost as f64 / 100.0).clamp(-50.0, 450.0);
-    let share = |of: &dyn Fn(&Person) -> bool| average(people.iter().filter(|p| of(p)).map(|p| f64::from(u8::from(p.ill))));
+    let share = |of: &dyn Fn(&Person) -> bool| {
+        average(people.iter().filter(|p| of(p)).map(|p| f64::from(u8::from(p.ill))))
+    };
     // The two-by-two table.
     for (t, treated) in [(false, "not treated"), (true, "treated")] {
         for (i, ill) in [(false, "not ill"), (true, "ill")] {
@@ -194,7 +200,10 @@ fn truth(people: &[Person]) -> BTreeMap<String, f64> {
     for (d, dose) in DOSES.iter().enumerate() {
         let mean = average(of_dose(d));
         all.insert(format!("mean of cost, dose = {dose}"), mean);
-        all.insert(format!("variance of cost, dose = {dose}"), average(of_dose(d).map(|x| (x - mean).powi(2))));
+        all.insert(
+            format!("variance of cost, dose = {dose}"),
+            average(of_dose(d).map(|x| (x - mean).powi(2))),
+        );
         if d > 0 {
             let what = format!("difference of cost, dose = {dose} against dose = none");
             all.insert(what, mean - average(of_dose(0)));
@@ -204,7 +213,10 @@ fn truth(people: &[Person]) -> BTreeMap<String, f64> {
     for ends in [-50, 0, 50, 100, 200, 450].windows(2) {
         let (low, high) = (ends[0] * 100, ends[1] * 100);
         let inside = |p: &&Person| p.cost >= low && (p.cost < high || (high == 45_000 && p.cost == high));
-        all.insert(format!("rows, cost {} to {}", ends[0], ends[1]), people.iter().filter(inside).count() as f64);
+        all.insert(
+            format!("rows, cost {} to {}", ends[0], ends[1]),
+            people.iter().filter(inside).count() as f64,
+        );
     }
     // Illness by age and dose.
     for (d, dose) in DOSES.iter().enumerate() {
@@ -219,7 +231,9 @@ fn truth(people: &[Person]) -> BTreeMap<String, f64> {
     // The regression and the correlation, of those whose pressure is known.
     let known: Vec<(Vec<f64>, f64)> = people
         .iter()
-        .filter_map(|p| Some((vec![f64::from(u8::from(p.treated)), p.pressure?.clamp(90, 190) as f64], euro(p))))
+        .filter_map(|p| {
+            Some((vec![f64::from(u8::from(p.treated)), p.pressure?.clamp(90, 190) as f64], euro(p)))
+        })
         .collect();
     let names = ["constant of cost", "cost by treated", "cost by pressure"];
     all.extend(names.iter().map(|name| (*name).to_owned()).zip(fit(&known)));
@@ -237,7 +251,8 @@ fn truth(people: &[Person]) -> BTreeMap<String, f64> {
 fn check_quantile(people: &[Person], view: &DerivedView) {
     let share = [("1/4", 0.25), ("median", 0.5), ("3/4", 0.75)];
     let (_, share) = share.into_iter().find(|(word, _)| view.label.contains(word)).expect("a quartile");
-    let mut costs: Vec<f64> = people.iter().map(|p| p.cost as f64 / 100.0).filter(|c| (-50.0..=450.0).contains(c)).collect();
+    let mut costs: Vec<f64> =
+        people.iter().map(|p| p.cost as f64 / 100.0).filter(|c| (-50.0..=450.0).contains(c)).collect();
     costs.sort_by(f64::total_cmp);
     let exact = costs[(share * costs.len() as f64) as usize];
     let [low, high] = view.intervals[0].map(|end| end.expect("determined"));

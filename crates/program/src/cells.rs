@@ -67,7 +67,8 @@ pub(crate) fn decimal(text: &str, scale: i128) -> Result<i128, String> {
         return Err(match scale {
             1 => format!("{text} is no whole number; write `scale 100` behind the program's column, say"),
             _ => format!(
-                "{text} is no whole number of 1/{scale}; round it, or give the program's column a finer `scale`"
+                "{text} is no whole number of 1/{scale}; round it, or give the program's column a finer \
+                 `scale`"
             ),
         });
     }

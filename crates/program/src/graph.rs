@@ -280,8 +280,8 @@ pub enum ColumnSource {
     /// The match. A bit: whether its holder has the row; of a shared column, set in no row that a party does
     /// not have.
     Present,
-    /// The holder's data. A bit: whether the cell of another column of its own is not missing; 0 in a row that
-    /// the holder does not have.
+    /// The holder's data. A bit: whether the cell of another column of its own is not missing; 0 in a row
+    /// that the holder does not have.
     Known(u32),
 }
 

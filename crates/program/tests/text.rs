@@ -65,7 +65,8 @@ fn mistakes_in_the_head_have_a_place() {
         ),
         (
             "tacit-program/2\nparty a\ncolumn c bit a present",
-            "line 3, column 16: expected absent N, scale N, unit \"..\", labels \"..\" .., date, missing or, of a \
+            "line 3, column 16: expected absent N, scale N, unit \"..\", labels \"..\" .., date, missing \
+             or, of a \
              shared bit, present; found \"present\"",
         ),
         (
@@ -95,7 +96,8 @@ fn mistakes_in_the_row_section_have_a_place() {
         ("v0 = const +1 u8", "line 8, column 12: expected a number that u8 holds, found \"+1\""),
         (
             "v0 = const 340282366920938463463374607431768211456 u128",
-            "line 8, column 12: expected a number that u128 holds, found \"340282366920938463463374607431768211456\"",
+            "line 8, column 12: expected a number that u128 holds, found \
+             \"340282366920938463463374607431768211456\"",
         ),
         ("v0 = const 1", "line 8, column 13: expected a type such as u32, or a column"),
         ("v0 = not v0", "line 8, column 10: expected a value defined above, found \"v0\""),
@@ -376,11 +378,16 @@ fn cells_round_trip() {
 /// Missing cells are written out as bits beside the values; a text of the written-out form is read as it is.
 #[test]
 fn what_is_missing_is_written_out() {
-    let text = "tacit-program/2\nname \"n\"\nclass exact\nrows aligned\nparty a\nparty b\ncolumn x u8 a missing\n\
-                column y i8 b missing\ncolumn z u8 a\nrow\nx = column x\nz = column z\ny = column y\nmore = add x z\n\
-                small = lt x z\nwide = cast more i8\nboth = mul wide y\nknown-both = known both\nalways = known z\n\
-                filled = default x z\nchosen = select small x z\nlow = clamp y -5 5\ncombine\na = sum both i30\n\
-                b = sum filled u30\nc = sum chosen u30\nd = sum known-both u30\ne = least x where small\nf = sum low i30\n\
+    let text = "tacit-program/2\nname \"n\"\nclass exact\nrows aligned\nparty a\nparty b\ncolumn x u8 a \
+     missing\n\
+                column y i8 b missing\ncolumn z u8 a\nrow\nx = column x\nz = column z\ny = column y\nmore = \
+                add x z\n\
+                small = lt x z\nwide = cast more i8\nboth = mul wide y\nknown-both = known both\nalways = \
+                known z\n\
+                filled = default x z\nchosen = select small x z\nlow = clamp y -5 5\ncombine\na = sum both \
+                i30\n\
+                b = sum filled u30\nc = sum chosen u30\nd = sum known-both u30\ne = least x where small\nf \
+                = sum low i30\n\
                 release\n";
     let program = Program::parse(text).unwrap();
     let canonical = program.to_text();
@@ -424,7 +431,8 @@ fn what_is_missing_is_written_out() {
 fn constants_are_cells_of_columns() {
     let text = |lines: &str| {
         format!(
-            "tacit-program/2\nname \"n\"\nclass exact\nrows aligned\nparty a\ncolumn dose u2 a labels \"none\" \"low\"\n\
+            "tacit-program/2\nname \"n\"\nclass exact\nrows aligned\nparty a\ncolumn dose u2 a labels \
+             \"none\" \"low\"\n\
              column spent i32 a scale 100\ncolumn seen u16 a date\nrow\n{lines}\ncombine\nrelease\n"
         )
     };

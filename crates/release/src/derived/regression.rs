@@ -9,13 +9,13 @@ pub const COVARIATES_MAX: usize = 6;
 
 /// The coefficients of a value y on `covariates` x and an intercept, the intercept first.
 ///
-/// Sums: of the products of (1, x1, .., xk, y) with one another, row by row of the upper triangle, which begins
-/// n, Sx1, .., Sy, Sx1x1 and ends Syy. A product that is the same as another (the square of a bit) stands there
-/// twice, with the covariance that says so ([`NoisyMoments::combined`]).
+/// Sums: of the products of (1, x1, .., xk, y) with one another, row by row of the upper triangle, which
+/// begins n, Sx1, .., Sy, Sx1x1 and ends Syy. A product that is the same as another (the square of a bit)
+/// stands there twice, with the covariance that says so ([`NoisyMoments::combined`]).
 ///
 /// With A = X'X and c = X'y, a hypothetical coefficient b is tested by the residual moment c - A b in the
-/// direction a in which the other covariates are held constant, with the other coefficients fitted to it. It is
-/// linear in the sums, so its noise is exact at b and the interval a quadratic's (Anderson and Rubin 1949,
+/// direction a in which the other covariates are held constant, with the other coefficients fitted to it. It
+/// is linear in the sums, so its noise is exact at b and the interval a quadratic's (Anderson and Rubin 1949,
 /// "Estimation of the Parameters of a Single Equation"; Fieller 1954). Sampling adds sigma^2 a'Aa.
 ///
 /// Unbounded where some direction of A is not above what noise alone may make of it: all coefficients then
@@ -177,11 +177,10 @@ fn rotate(a: &mut [Vec<f64>], vectors: &mut [Vec<f64>], p: usize, q: usize) {
     for row in a.iter_mut() {
         (row[p], row[q]) = (c * row[p] - s * row[q], s * row[p] + c * row[q]);
     }
-    for k in 0..a.len() {
-        (a[p][k], a[q][k]) = (c * a[p][k] - s * a[q][k], s * a[p][k] + c * a[q][k]);
-    }
-    for k in 0..a.len() {
-        (vectors[p][k], vectors[q][k]) =
-            (c * vectors[p][k] - s * vectors[q][k], s * vectors[p][k] + c * vectors[q][k]);
+    for matrix in [a, vectors] {
+        let [first, second] = matrix.get_disjoint_mut([p, q]).expect("two rows of the matrix");
+        for (x, y) in first.iter_mut().zip(second) {
+            (*x, *y) = (c * *x - s * *y, s * *x + c * *y);
+        }
     }
 }
