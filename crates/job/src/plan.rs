@@ -2,10 +2,13 @@
 
 mod bill;
 mod choice;
+mod noise;
 
 pub use bill::{Bill, BillTerms, BillTotal, plan_priced};
 pub use choice::Choice;
+pub use noise::MechanismNoise;
 
+use self::noise::noise;
 use crate::course::{Actor, Completed, Course, Matched};
 use crate::engines::{Estimate, StageTime, StudyEngine};
 use crate::memory::{self, MatchNeeds};
@@ -155,6 +158,9 @@ pub struct Plan {
     pub minimum_detectable_effect: Option<f64>,
     /// The same of what everybody sees.
     pub public_effect: Option<f64>,
+    /// How a program's budget is split.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub noise: Vec<MechanismNoise>,
     /// What the parties read and write where their rows do not fit into memory, and how much memory that
     /// needs; empty where they fit, or have to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -370,6 +376,7 @@ fn plan_built(
     Ok(Plan {
         engines: choice::choices(&open, course, &scales, union, (link, speeds))?,
         rho: spent(study, &scales),
+        noise: noise(study, &built.program, &scales),
         total,
         minimum_detectable_effect,
         public_effect,

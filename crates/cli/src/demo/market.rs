@@ -158,7 +158,7 @@ fn summary(reports: &[RunReport], truth: Option<Found>) -> Result<Summary, Error
         _ => None,
     };
     let silent = |r: &RunReport| match &r.view {
-        ResultView::Program { outputs, lists } => outputs.is_empty() && lists.is_empty(),
+        ResultView::Program { outputs, lists, .. } => outputs.is_empty() && lists.is_empty(),
         _ => false,
     };
     Ok(Summary {
