@@ -130,6 +130,8 @@ struct Parser {
     matched: Option<NodeId>,
     /// Of row nodes that may be missing: the bit that they are not.
     known: HashMap<NodeId, NodeId>,
+    /// Row nodes that questions are written out as.
+    written_out: HashMap<OpNode, NodeId>,
     /// What viewers are told in answer to questions.
     asks: Vec<Ask>,
     /// Where the current line begins.
@@ -164,6 +166,7 @@ impl Default for Parser {
             rows: None,
             built_in: HashMap::new(),
             known: HashMap::new(),
+            written_out: HashMap::new(),
             asks: Vec::new(),
             matched: None,
             at: Place { line: 1, column: 1 },

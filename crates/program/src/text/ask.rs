@@ -320,27 +320,26 @@ impl Parser {
     pub(super) fn variable(&mut self, t: &mut Tokens) -> Result<AskedVariable, TextFault> {
         let at = t.place();
         let (name, value) = self.value(t)?;
-        let range = if t.peek() == Some("between") {
+        let bounded = t.peek() != Some("between");
+        let range = if bounded {
+            let facts = self.program.row_facts();
+            let range = facts[value.index()].clamped_range().ok_or_else(|| {
+                let text = format!("{name} has no bound, and noise has to hide its largest row");
+                (at, format!("{text}: write `{name} between 0 100`"))
+            })?;
+            [range.low, range.high]
+        } else {
             t.take("between")?;
-            let (low, high) = (self.number_of(value, t)?.1, self.number_of(value, t)?.1);
-            if low >= high {
+            let ends = [self.number_of(value, t)?.1, self.number_of(value, t)?.1];
+            if ends[0] >= ends[1] {
                 return Err((
                     at,
                     "the lower end of `between` comes first, and is below the upper one".into(),
                 ));
             }
-            [low, high]
-        } else {
-            let facts = self.program.row_facts();
-            let range = facts[value.index()].clamped_range().ok_or_else(|| {
-                let text = format!(
-                    "{name} has no bound, and noise has to hide its largest row: write `{name} between 0 100`"
-                );
-                (at, text)
-            })?;
-            [range.low, range.high]
+            ends
         };
-        AskedVariable::new(self, name, value, range).map_err(|text| (at, text))
+        AskedVariable::new(self, (name, value), range, bounded).map_err(|text| (at, text))
     }
 
     /// Cells of the groups of a line, with one more grouping.

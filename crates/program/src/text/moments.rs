@@ -24,6 +24,8 @@ pub(super) struct AskedVariable {
     range: [i128; 2],
     scale: u32,
     bit: bool,
+    /// Whether the value is in the range by itself.
+    bounded: bool,
 }
 
 /// A number of each row, in a signed type or a bit.
@@ -45,14 +47,20 @@ fn signed(low: i128, high: i128) -> ValueType {
 }
 
 impl AskedVariable {
-    pub fn new(parser: &Parser, name: String, value: NodeId, range: [i128; 2]) -> Result<Self, String> {
+    /// A value in a range that it has by itself, or none and is cut to.
+    pub fn new(
+        parser: &Parser,
+        (name, value): (String, NodeId),
+        range: [i128; 2],
+        bounded: bool,
+    ) -> Result<Self, String> {
         let (scale, unit) = (parser.scale(value), parser.unit(value));
         if range.iter().any(|end| i64::try_from(*end).is_err()) || range[0].abs_diff(range[1]) > CLAMP {
             let text = format!("{name} is between {} and {}, further apart than {CLAMP}", range[0], range[1]);
             return Err(format!("{text}: bound it by `between`, or give its column a coarser scale"));
         }
         let bit = parser.program.row.ty(value) == ValueType::BIT;
-        Ok(Self { name, unit, value, range, scale, bit })
+        Ok(Self { name, unit, value, range, scale, bit, bounded })
     }
 
     fn variable(&self, origin: i128) -> Variable {
@@ -91,7 +99,7 @@ impl Parser {
             return Term { node, bit: true };
         }
         let [low, high] = variable.range;
-        let inside = self.between(node, low, high);
+        let inside = if variable.bounded { node } else { self.between(node, low, high) };
         let wide = signed(low.min(low - origin).min(origin), high.max(high - origin).max(origin));
         let wide_value = self.push_row(Op::Cast(inside), wide);
         let moved = match origin {
@@ -233,7 +241,7 @@ impl Parser {
         let counted = self.counted(&cells, std::slice::from_ref(&variable), at)?;
         let term = match self.program.row.ty(variable.value).signed {
             true => self.offset(&variable, 0).node,
-            false if variable.bit => variable.value,
+            false if variable.bounded => variable.value,
             false => self.between(variable.value, variable.range[0], variable.range[1]),
         };
         let what = format!("sum of {}", variable.name);
@@ -264,7 +272,8 @@ impl Parser {
         let first = self.program.mechanisms.len();
         let groups = self.asked_cells(None, at)?;
         let range = [edges[0].1, edges[edges.len() - 1].1];
-        let variable = AskedVariable::new(self, name.clone(), value, range).map_err(|text| (at, text))?;
+        let variable =
+            AskedVariable::new(self, (name.clone(), value), range, false).map_err(|text| (at, text))?;
         let bins = Grouping { cells: self.buckets(&name, value, &edges) };
         let each = bins.cells.len() as u32;
         let cells = self.asked_cells(Some(bins), at)?;

@@ -5,7 +5,7 @@
 //! rows that a program is over, that is written out when a text is read: beside each value that may be
 //! missing there is a bit that says whether it is known.
 
-use super::{Parser, Rows, TextFault, Tokens, number};
+use super::{Parser, Rows, Stage, TextFault, Tokens, number};
 use crate::graph::OpNode;
 use crate::{NodeId, Op, RowColumn, RowFold, ValueType};
 use base::PartyId;
@@ -211,10 +211,20 @@ impl Parser {
         all.ok_or_else(|| (at, "a program has a party".into()))
     }
 
+    /// A node of the row section; of what a question is written out as, the one that is there already.
     pub(super) fn push_row(&mut self, op: Op, ty: ValueType) -> NodeId {
-        self.program.row.nodes.push(OpNode { op, ty });
+        let node = OpNode { op, ty };
+        let asks = self.stage == Stage::Ask;
+        if let Some(same) = self.written_out.get(&node).filter(|_| asks) {
+            return *same;
+        }
+        let id = NodeId(self.program.row.nodes.len() as u32);
+        if asks {
+            self.written_out.insert(node.clone(), id);
+        }
+        self.program.row.nodes.push(node);
         self.program.names.row.push(None);
-        NodeId(self.program.row.nodes.len() as u32 - 1)
+        id
     }
 
     /// A column's value, missing where its cell is.
