@@ -10,6 +10,8 @@ mod begin;
 mod chunks;
 pub mod circuit_psi;
 pub mod collecting;
+#[cfg(test)]
+mod disk_tests;
 pub mod dummies;
 pub mod group;
 pub mod identifiers;

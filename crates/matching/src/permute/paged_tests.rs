@@ -34,7 +34,7 @@ fn permuted(n: usize, memory: Option<u64>) -> ([Vec<u8>; 2], [u64; 2], u64) {
             board.permute(session, zeros, route(order.clone())?)?
         };
         assert_eq!(rows.paged.is_some(), memory.is_some());
-        Ok((rows.into_shares(n, &roomy)?.whole()?.bytes().to_vec(), room.bytes_read()))
+        Ok((rows.into_shares(n, &roomy)?.whole()?.bytes().to_vec(), room.spilled().read))
     });
     let [a, b]: [(Vec<u8>, u64); 2] =
         done.into_iter().map(Result::unwrap).collect::<Vec<_>>().try_into().ok().unwrap();
@@ -91,7 +91,7 @@ fn extended(n: usize, map: &[u32], memory: Option<u64>) -> ([Vec<u8>; 2], [u64; 
             board.extend(session, PlaneRows::zeros_within(&room, &layout(), n)?, settings)?
         };
         assert_eq!(rows.paged.is_some(), memory.is_some());
-        Ok((rows.into_shares(slots, &roomy)?.whole()?.bytes().to_vec(), room.bytes_read()))
+        Ok((rows.into_shares(slots, &roomy)?.whole()?.bytes().to_vec(), room.spilled().read))
     });
     let [a, b]: [(Vec<u8>, u64); 2] =
         done.into_iter().map(Result::unwrap).collect::<Vec<_>>().try_into().ok().unwrap();
