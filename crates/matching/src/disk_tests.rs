@@ -72,10 +72,6 @@ fn check(text: &str, matcher: &dyn Matcher, names: &[Names], options: &MatchOpti
             ("at most", most, at_most),
             ("stays", on_disk, stays),
         ] {
-            println!(
-                "{text} {rows:?} {me} {what}: {counted} of {stated}: {:.2}",
-                stated as f64 / counted as f64
-            );
             assert!(counted <= stated, "{text} {rows:?}: {me} {what}: {counted} of {stated}");
             assert!(
                 !dearest || stated <= 2 * counted,
@@ -96,7 +92,7 @@ fn layouts() -> [[PayloadLayout; 2]; 3] {
 
 #[test]
 fn joins_by_networks_take_what_they_say() {
-    for (layouts, rows) in layouts().into_iter().zip([[20_000, 9_000], [9_000, 20_000], [12_000, 11_000]]) {
+    for (layouts, rows) in layouts().into_iter().zip([[9_000, 20_000], [20_000, 9_000], [12_000, 11_000]]) {
         let options = MatchOptions { layouts, threads: 1, ..MatchOptions::default() };
         let all = [Names::of(0..rows[0]), Names::of(0..rows[1])];
         check("all", &InnerJoin, &all, &options, true);

@@ -7,7 +7,9 @@
 
 use crate::matcher::{MatchOptions, ShareBackend};
 use crate::paillier::{self, PayloadGiver};
-use crate::permute::{ExtendedMap, MovedRows, PlaneRows, SwitchSettings, Switchboard, extended, network};
+use crate::permute::{
+    ExtendedMap, MAP_BYTES, MovedRows, PlaneRows, SwitchSettings, Switchboard, extended, network,
+};
 use crate::share_table::ShareTable;
 use crate::spill::{DiskSchedule, SpillQueue, SpillRoom};
 use crate::terms::PayloadVector;
@@ -31,9 +33,6 @@ pub(crate) struct PayloadMoves<'a> {
     /// Where rows and shares go that do not fit into memory.
     pub room: &'a SpillRoom,
 }
-
-/// Bytes of a row in a map, and of a slot.
-pub(crate) const MAP_BYTES: u64 = size_of::<u32>() as u64;
 
 /// A row for every entry.
 #[derive(Clone, Copy)]
@@ -77,23 +76,20 @@ pub(crate) fn disk(
     for (part, layout) in options.layouts.iter().enumerate() {
         let (gives, memory) = (part == me.index(), options.memory);
         let moved = MovedRows { layout, rows: rows[part], entries: entries[part], gives, memory };
-        if options.backend == ShareBackend::Paillier {
-            if extends && !gives && part == 1 {
-                disk.read(MAP_BYTES * entries[part]);
+        let extends = extends && part == 1;
+        if extends && !gives {
+            disk.read(MAP_BYTES * entries[part]);
+        }
+        match (options.backend, extends) {
+            // All but shares is in memory.
+            (ShareBackend::Paillier, _) => moved.share(disk),
+            (ShareBackend::PermuteShare, false) => moved.permuted(disk),
+            (ShareBackend::PermuteShare, true) => {
+                if !gives {
+                    moved.map_sorted(disk);
+                }
+                moved.extended(disk);
             }
-            moved.share(disk);
-        } else if extends && part == 1 {
-            if !gives {
-                // The map, and while it is brought into the order of rows a slot with its row, and slots.
-                let sorted = [2 * MAP_BYTES, MAP_BYTES].map(|bytes| bytes * entries[part]);
-                disk.read(MAP_BYTES * entries[part]);
-                sorted.into_iter().for_each(|bytes| disk.write(bytes));
-                sorted.into_iter().for_each(|bytes| disk.read(bytes));
-                sorted.into_iter().for_each(|bytes| disk.drop(bytes));
-            }
-            moved.extended(disk);
-        } else {
-            moved.permuted(disk);
         }
     }
 }

@@ -5,8 +5,8 @@ use super::planes::{PlanePacking, PlaneWord};
 use crate::payload::PayloadLayout;
 use crate::spill::{DiskSchedule, SpillRoom};
 
-/// Bytes of a row's place while payload is dealt to its places.
-const PLACE: u64 = size_of::<u32>() as u64;
+/// Bytes of a row in a map, of a slot, and of a row's place while payload is dealt to its places.
+pub(crate) const MAP_BYTES: u64 = size_of::<u32>() as u64;
 /// Blocks that a part has in common with its neighbours and are met once more, on all levels of a network
 /// above it: at the ends of both halves, before and after; and where it is loaded and stored.
 const ENDS: u64 = 12;
@@ -52,6 +52,12 @@ impl MovedRows<'_> {
         self.hand_out(file);
     }
 
+    /// A map of slots to rows, brought into the order of rows: each slot with its row, and slots.
+    pub fn map_sorted(&self, disk: &mut DiskSchedule) {
+        let columns = 3 * MAP_BYTES * self.entries;
+        disk.pass_through(columns);
+    }
+
     /// Planes, where those of so many rows do not fit.
     fn file<'d>(&self, rows: u64, disk: &'d mut DiskSchedule) -> Option<PlaneFile<'d>> {
         let planes = PlanePacking::new(self.layout).planes.len();
@@ -63,7 +69,7 @@ impl MovedRows<'_> {
     /// Own payload, by way of parts of its order; or zeros, which are not written.
     fn place(&self, file: &mut PlaneFile<'_>) {
         if self.gives {
-            let dealt = self.rows * (PLACE + self.layout.row_bytes() as u64);
+            let dealt = self.rows * (MAP_BYTES + self.layout.row_bytes() as u64);
             file.disk.write(dealt);
             file.disk.read(dealt);
             file.write(self.rows);

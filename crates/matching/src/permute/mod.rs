@@ -35,7 +35,7 @@ mod paged;
 mod planes;
 mod price;
 
-pub(crate) use disk::MovedRows;
+pub(crate) use disk::{MAP_BYTES, MovedRows};
 pub use extended::ExtendedMap;
 pub use network::{SwitchSettings, route};
 pub use planes::PlaneRows;
