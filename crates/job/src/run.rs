@@ -23,7 +23,6 @@ mod spine;
 
 use crate::budget;
 use crate::kept::RunLog;
-use crate::memory;
 use crate::prepare::{self, Checked, Opened};
 use crate::workers::{self, WorkerCommand};
 use base::{Error, Fault, PartyId, Seed};

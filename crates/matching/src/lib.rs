@@ -10,8 +10,7 @@ mod begin;
 mod chunks;
 pub mod circuit_psi;
 pub mod collecting;
-#[cfg(test)]
-mod disk_tests;
+mod disk;
 pub mod dummies;
 pub mod group;
 pub mod identifiers;

@@ -5,13 +5,14 @@
 //! returns shares of those entries of either vector; how, and what a party may choose of its shares, is its
 //! affair.
 
+use crate::disk::DiskSchedule;
 use crate::matcher::{MatchOptions, ShareBackend};
 use crate::paillier::{self, PayloadGiver};
 use crate::permute::{
     ExtendedMap, MAP_BYTES, MovedRows, PlaneRows, SwitchSettings, Switchboard, extended, network,
 };
 use crate::share_table::ShareTable;
-use crate::spill::{DiskSchedule, SpillQueue, SpillRoom};
+use crate::spill::{SpillQueue, SpillRoom};
 use crate::terms::PayloadVector;
 use base::{Error, PartyId};
 use net::Session;

@@ -21,8 +21,8 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+pub(crate) use tally::DiskTally;
 pub use tally::SpilledBytes;
-pub(crate) use tally::{DiskSchedule, DiskTally};
 use zeroize::Zeroize;
 
 /// The least memory that a bounded room works with, in bytes; smaller bounds are taken as this one.
@@ -108,8 +108,7 @@ impl SpillRoom {
 
     /// A room of its own, of a part of this one's memory, for what outlives the columns. What its files take
     /// is counted with this one's.
-    #[must_use]
-    pub fn share(&self, parts: u64) -> Self {
+    pub(crate) fn share(&self, parts: u64) -> Self {
         Self::of(self.0.memory.map(|memory| memory / parts), self.0.held, &self.0.files)
     }
 

@@ -3,11 +3,12 @@
 use super::cuckoo::{CuckooBins, FUNCTIONS};
 use super::okvs::{StoreShape, THIRD_MAX};
 use super::{AHEAD, SALT_BYTES, equal, key_cipher};
+use crate::disk::DiskSchedule;
 use crate::dummies::TERMS_BYTES;
 use crate::identifiers;
 use crate::matcher::MatchDisk;
 use crate::payload::PayloadLayout;
-use crate::spill::{self, DiskSchedule, SpillDeal};
+use crate::spill::{self, SpillDeal};
 use base::{Cost, Error, PartyId, limits};
 use kernels::{Aes128, Block};
 use ot::{OtKind, vole};

@@ -3,6 +3,7 @@
 use super::edges::EDGE_BYTES;
 use super::names::{ENTRY_BYTES, NUMBER_BYTES};
 use crate::chunks::CHUNK;
+use crate::disk::DiskSchedule;
 use crate::dummies;
 use crate::group::ELEMENT_BYTES;
 use crate::matcher::{MatchDisk, MatchOptions, ShareBackend};
@@ -11,7 +12,7 @@ use crate::paillier;
 use crate::payload::PayloadLayout;
 use crate::permute::{MAP_BYTES, TransferBill, extended, network};
 use crate::placed::NAME_BYTES;
-use crate::spill::{self, DiskSchedule, MEMORY_MIN};
+use crate::spill::{self, MEMORY_MIN};
 use crate::tags::{PLACED_BYTES, TAG_BYTES};
 use crate::terms;
 use base::{Cost, PartyId};

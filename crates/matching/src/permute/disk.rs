@@ -2,14 +2,16 @@
 
 use super::paged::PlaneCut;
 use super::planes::{PlanePacking, PlaneWord};
+use crate::disk::DiskSchedule;
 use crate::payload::PayloadLayout;
-use crate::spill::{DiskSchedule, SpillRoom};
+use crate::spill::SpillRoom;
 
 /// Bytes of a row in a map, of a slot, and of a row's place while payload is dealt to its places.
 pub(crate) const MAP_BYTES: u64 = size_of::<u32>() as u64;
-/// Blocks that a part has in common with its neighbours and are met once more, on all levels of a network
-/// above it: at the ends of both halves, before and after; and where it is loaded and stored.
-const ENDS: u64 = 12;
+/// Blocks for each part that are met once more, in a network, for they lie across an end of something. Halves
+/// of upper levels have fewer than four ends a part, before and after; parts have one when they are loaded,
+/// and two when they are stored.
+const ENDS: u64 = 4 + 1 + 2;
 
 /// Rows of a payload on their way into shares.
 pub(crate) struct MovedRows<'a> {

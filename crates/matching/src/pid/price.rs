@@ -3,12 +3,12 @@
 use super::partitions::Partitioning;
 use super::{ROW_BYTES, Role};
 use crate::chunks::{CHUNK, chunks};
+use crate::disk::DiskSchedule;
 use crate::group::ELEMENT_BYTES;
 use crate::identifiers;
 use crate::matcher::{MatchDisk, PairSizes};
 use crate::meter::LinkMeter;
 use crate::places::PLACE_BYTES;
-use crate::spill::DiskSchedule;
 use base::{Cost, PartyId};
 use std::ops::Range;
 

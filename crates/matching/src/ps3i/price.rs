@@ -2,6 +2,7 @@
 
 use super::talk::PLACED_BYTES;
 use crate::chunks::{CHUNK, chunk};
+use crate::disk::DiskSchedule;
 use crate::dummies::TERMS_BYTES;
 use crate::group::ELEMENT_BYTES;
 use crate::identifiers;
@@ -11,7 +12,7 @@ use crate::paillier;
 use crate::payload::PayloadLayout;
 use crate::permute::{TransferBill, network::switches};
 use crate::placed;
-use crate::spill::{DiskSchedule, MEMORY_MIN};
+use crate::spill::MEMORY_MIN;
 use crate::terms;
 use base::{Cost, PartyId};
 use std::ops::Range;

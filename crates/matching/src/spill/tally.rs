@@ -1,6 +1,5 @@
-//! Bytes of files without a name: as they are counted, and as a schedule foretells them.
+//! Counts bytes of files without a name.
 
-use crate::matcher::MatchDisk;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What the files of a room have taken so far, in bytes.
@@ -48,46 +47,5 @@ impl DiskTally {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let Self { written, read, on_disk, at_most } = self;
         SpilledBytes { written: of(written), read: of(read), on_disk: of(on_disk), at_most: of(at_most) }
-    }
-}
-
-/// What a protocol's files take where nothing of them fits into memory: [`MatchDisk`] follows its schedule.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct DiskSchedule(SpilledBytes);
-
-impl DiskSchedule {
-    /// Files grow by so many bytes.
-    pub fn write(&mut self, bytes: u64) {
-        self.0.on_disk += bytes;
-        self.0.at_most = self.0.at_most.max(self.0.on_disk);
-        self.write_again(bytes);
-    }
-
-    /// So many bytes are written where some lay.
-    pub fn write_again(&mut self, bytes: u64) {
-        self.0.written += bytes;
-    }
-
-    /// So many bytes come back.
-    pub fn read(&mut self, bytes: u64) {
-        self.0.read += bytes;
-    }
-
-    /// Files of so many bytes are gone.
-    pub fn drop(&mut self, bytes: u64) {
-        self.0.on_disk -= bytes;
-    }
-
-    /// A column of so many bytes that is written, read once and gone.
-    pub fn pass_through(&mut self, bytes: u64) {
-        self.write(bytes);
-        self.read(bytes);
-        self.drop(bytes);
-    }
-
-    /// What it takes in all. What is there now stays.
-    pub fn disk(self, longest: u64) -> MatchDisk {
-        let SpilledBytes { written, read, on_disk: stays, at_most } = self.0;
-        MatchDisk { written, read, at_most, stays, longest }
     }
 }
