@@ -57,8 +57,8 @@ fn counted(matcher: &dyn Matcher, names: &[Names], options: &MatchOptions) -> Ve
     done.into_iter().map(Result::unwrap).collect()
 }
 
-/// Holds both against each other; where `dearest` is what the match is said to be dearest at, no number is more
-/// than twice what was counted.
+/// Holds both against each other; where the match is as dear as it can be, no number is more than twice what
+/// was counted.
 fn check(text: &str, matcher: &dyn Matcher, names: &[Names], options: &MatchOptions, dearest: bool) {
     let rows: Vec<u64> = names.iter().map(|names| names.ends.len() as u64).collect();
     for (me, counted) in counted(matcher, names, options).into_iter().enumerate() {

@@ -50,8 +50,8 @@ pub trait Matcher: Sync {
         crate::spill::MEMORY_MIN
     }
 
-    /// What a match of so many rows of each party takes on disk at this one, of one identifier a row, where as
-    /// many match as make it most; none where it is not foretold.
+    /// What a match of so many rows of each party takes on disk at this one, of one identifier a row, where
+    /// as many match as make it most; none where it is not foretold.
     fn disk(&self, _rows: &[u64], _me: PartyId, _options: &MatchOptions) -> Option<MatchDisk> {
         None
     }

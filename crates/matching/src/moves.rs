@@ -65,8 +65,8 @@ impl EntryMap<'_> {
     }
 }
 
-/// What moving such payloads takes on disk, this party's own and the peer's: shares of both stay. `entries` are
-/// at most so many.
+/// What moving such payloads takes on disk, this party's own and the peer's: shares of both stay. `entries`
+/// are at most so many.
 pub(crate) fn disk(
     me: PartyId,
     (rows, entries): ([u64; 2], [u64; 2]),

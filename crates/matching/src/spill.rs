@@ -21,8 +21,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-pub(crate) use tally::DiskTally;
-pub use tally::SpilledBytes;
+pub(crate) use tally::{DiskTally, SpilledBytes};
 use zeroize::Zeroize;
 
 /// The least memory that a bounded room works with, in bytes; smaller bounds are taken as this one.
@@ -128,8 +127,8 @@ impl SpillRoom {
     }
 
     /// What its files have taken so far.
-    #[must_use]
-    pub fn spilled(&self) -> SpilledBytes {
+    #[cfg(test)]
+    pub(crate) fn spilled(&self) -> SpilledBytes {
         self.0.files.0.counted()
     }
 

@@ -121,8 +121,8 @@ pub fn memory(rows: [u64; 2], layout: &PayloadLayout, party: PartyId) -> u64 {
     held(rows, layout, party) + room
 }
 
-/// What a party takes on disk, whatever matches, with the receiver's values along the bins. Hash functions are
-/// taken to serve at the first attempt.
+/// What a party takes on disk, whatever matches, with the receiver's values along the bins. Hash functions
+/// are taken to serve at the first attempt.
 pub(super) fn disk(rows: [u64; 2], layouts: &[PayloadLayout; 2], party: PartyId) -> MatchDisk {
     let [clear, shared] = layouts.each_ref().map(|layout| layout.row_bytes() as u64);
     let (bins, block, own) = (CuckooBins::new(rows), Block::BYTES as u64, rows[party.index()]);

@@ -21,8 +21,8 @@ type Room = fn() -> SpillRoom;
 
 const ROOMY: Room = || SpillRoom::new(None, None);
 
-/// Both parties' shares of `n` rows, all but ten of a table, at some places and then permuted; and what planes
-/// and what was dealt took of either's disk.
+/// Both parties' shares of `n` rows, all but ten of a table, at some places and then permuted; and what
+/// planes and what was dealt took of either's disk.
 fn permuted(n: usize, room: Room) -> [(Vec<u8>, SpilledBytes); 2] {
     let mut rng = Seed::from_bytes([5; 32]).into_rng();
     let mut table = PayloadTable::zeros(layout(), n as u64 - 10).unwrap();

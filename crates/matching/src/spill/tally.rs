@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What the files of a room have taken so far, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SpilledBytes {
+pub(crate) struct SpilledBytes {
     /// Written.
     pub written: u64,
     /// Read back.
@@ -43,6 +43,7 @@ impl DiskTally {
     }
 
     /// What was counted.
+    #[cfg(test)]
     pub fn counted(&self) -> SpilledBytes {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let Self { written, read, on_disk, at_most } = self;
