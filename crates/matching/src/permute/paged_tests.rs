@@ -69,11 +69,11 @@ fn check(done: [(Vec<u8>, SpilledBytes); 2], say: impl Fn(bool, &mut DiskSchedul
         let mut disk = DiskSchedule::default();
         let shares = say(gives, &mut disk);
         let MatchDisk { written, read, at_most, .. } = disk.disk(0);
-        for (counted, stated, least) in
-            [(counted.written, written - shares, 3), (counted.read, read, 3), (counted.at_most, at_most, 2)]
+        for (counted, stated) in
+            [(counted.written, written - shares), (counted.read, read), (counted.at_most, at_most)]
         {
-            assert!(counted <= stated, "{counted}, but {stated} are stated: {disk:?}");
-            assert!(stated - counted <= stated / least, "{counted}, but {stated} are stated: {disk:?}");
+            // Some blocks are in memory, which matters where there are few.
+            assert!((stated / 2..=stated).contains(&counted), "{counted}, but {stated} are stated: {disk:?}");
         }
     }
 }
