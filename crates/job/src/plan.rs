@@ -209,7 +209,7 @@ pub struct Assumed {
 pub fn plan_file(file: &StudyFile, assumed: &Assumed, link: Link, speeds: Speeds) -> Result<Plan, Error> {
     let built = build_all(&file.runs, &policy())?;
     if let [(study, built)] = &built[..] {
-        let spool = passes(study, assumed.rows, None)?;
+        let spool = passes((study, built), assumed.rows, None)?;
         return Ok(Plan { spool, ..plan_built((study, built), assumed, link, speeds)? });
     }
     let mut whole: Option<Plan> = None;
@@ -247,9 +247,9 @@ impl Plan {
     /// # Errors
     /// When its data cannot be found.
     pub fn of_party(mut self, study: &Study, party: &PartySetup, rows: [u64; 2]) -> Result<Self, Error> {
-        self.spool = match study.part_of {
-            None => passes(study, rows, Some((place(study, party), party)))?,
-            Some(_) => Vec::new(),
+        self.spool = match (study.part_of, &build_all([study], &policy())?[..]) {
+            (None, [built]) => passes((built.0, &built.1), rows, Some((place(study, party), party)))?,
+            _ => Vec::new(),
         };
         Ok(self)
     }
@@ -262,14 +262,12 @@ impl Plan {
         let runs: Vec<&Study> = file.runs_of(&party.as_party).collect();
         let Some(&study) = runs.first() else { return Ok(()) };
         let (me, all) = (place(study, party), of_parties(study, rows));
-        if !self.spool.is_empty() {
-            return check_room(party, study, me, &all, RowsKnown::Announced);
-        }
         let own = all[me.index()];
-        let outside = goes_to_state(party, study, (me, &all), runs.len())?;
+        let outside = goes_to_state(party, study, (me, own), runs.len())?;
         let held = if outside { None } else { Some(memory::of_unread(study, me, own)?) };
         for (study, built) in &build_all([study], &policy())? {
-            let needs = MatchNeeds::of((*study, built), &StudyEngine::of(study, &built.program)?, me, own)?;
+            let engine = StudyEngine::of(study, &built.program)?;
+            let needs = MatchNeeds::of((*study, built), &engine, (me, party.memory), rows)?;
             if !outside {
                 let need = needs.in_all(party, (own, held), runs.len() as u64).div_ceil(1 << 20);
                 let text = format!(
@@ -282,6 +280,9 @@ impl Plan {
                 self.assumptions.insert("memory".into(), text);
             }
             memory::check_held(party, (own, held), (study, runs.len()), &needs)?;
+            if outside {
+                check_room(party, study, (me, &all), &needs, RowsKnown::Announced)?;
+            }
         }
         Ok(())
     }
@@ -321,7 +322,7 @@ pub fn plan(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
 }
 
 /// Nobody's: a plan says what a study costs, whoever may run it.
-fn policy() -> program::VerifierPolicy {
+pub(crate) fn policy() -> program::VerifierPolicy {
     program::VerifierPolicy { max_rho: ratio(1000, 1), max_outputs: 8192, allow_exact: true }
 }
 

@@ -128,6 +128,8 @@ pub struct Checked {
     pub roster: Roster,
     /// This party's rows.
     pub rows: Arc<RowStore>,
+    /// The least `memory` of this party with these rows in its state, in bytes.
+    pub memory_least: u64,
     /// What reading them did.
     pub inputs: InputReport,
     /// What its owner should know before a run, and no other party.
@@ -248,25 +250,24 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
         }
         built.push((run, StudyEngine::of(run, &checked.program)?, checked));
     }
-    let Some((first, ..)) = built.first() else { return Err(Error::misuse("a member takes part in a run")) };
+    let Some((first, engine, checked)) = built.first() else {
+        return Err(Error::misuse("a member takes part in a run"));
+    };
     let ReadInput { rows, inputs, version: input_version, taken_up, matched, other } =
         ReadInput::of(party, first, built.len())?;
-    let needs = match built.first() {
-        Some((run, engine, built)) => MatchNeeds::of((*run, built), engine, place(run, party), rows.len())?,
-        None => MatchNeeds::default(),
-    };
+    // The peer's are not known yet: as many.
+    let me = place(first, party);
+    let needs = MatchNeeds::of((first, checked), engine, (me, party.memory), [rows.len(); 2])?;
     let held = rows.spool().is_none().then_some(inputs.memory);
     memory::check_held(party, (rows.len(), held), (first, built.len()), &needs)?;
     if rows.spool().is_some() && !taken_up {
-        // The peer's are not known yet: as many.
         let rows = vec![rows.len(); first.parties.len()];
-        check_room(party, first, place(first, party), &rows, RowsKnown::Read(needs.scratch))?;
+        check_room(party, first, (me, &rows), &needs, RowsKnown::Read)?;
     }
     let warnings = [work_warning(party, first), state_warning(party, first, built.len())];
     let warnings: Vec<String> = warnings.into_iter().flatten().chain(other).collect();
-    let runs = built.iter().map(|(run, ..)| *run);
     let mut small: Vec<String> = Vec::new();
-    for run in runs {
+    for (run, ..) in &built {
         small.extend(too_small(run, &rows)?);
     }
     small.dedup();
@@ -281,6 +282,7 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
         me: place(run, party),
         roster: Roster::new(run.parties.iter().map(|m| m.name.clone())),
         rows: rows.clone(),
+        memory_least: needs.beside_state(),
         inputs: inputs.clone(),
         warnings: warnings.clone(),
         too_small: small.clone(),

@@ -23,9 +23,7 @@ mod spine;
 
 use crate::budget;
 use crate::kept::RunLog;
-use crate::memory;
 use crate::prepare::{self, Checked, Opened};
-use crate::spool::held_rows;
 use crate::workers::{self, WorkerCommand};
 use base::{Error, Fault, PartyId, Seed};
 use net::connect::{Meet, Meeting, Status};
@@ -339,11 +337,10 @@ fn in_time(ledger: &Mutex<Ledger>, party: &PartySetup, all: &[Checked]) -> Resul
 fn warn(all: &[Checked], watch: &Watch) {
     let mut said: Vec<&String> = Vec::new();
     if let Some(first) = all.first().filter(|first| first.rows.spool().is_some()) {
-        let least = memory::least(held_rows(&first.study, first.me, first.rows.len()));
         (watch.events)(Event::Note(format!(
             "{} rows lie in `state`; with these, `memory` has to be {} MiB at least",
             first.rows.len(),
-            least >> 20
+            first.memory_least >> 20
         )));
     }
     let own = all.first().into_iter().flat_map(|first| &first.warnings);

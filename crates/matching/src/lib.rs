@@ -10,6 +10,7 @@ mod begin;
 mod chunks;
 pub mod circuit_psi;
 pub mod collecting;
+mod disk;
 pub mod dummies;
 pub mod group;
 pub mod identifiers;
