@@ -3,6 +3,7 @@
 mod align;
 pub mod audit;
 pub mod budget;
+mod columns;
 pub mod compose;
 mod course;
 mod derive;

@@ -1,6 +1,7 @@
 //! This side of a study before any protocol: files read and checked, the program built and verified, the cost
 //! known.
 
+use crate::columns;
 use crate::engines::StudyEngine;
 use crate::kept::{self, KeptFound, KeptRun};
 use crate::memory::{self, MatchNeeds};
@@ -13,7 +14,7 @@ use num_traits::Zero;
 use privacy::dummies;
 use privacy::ledger::{Bytes32, Ledger};
 use privacy::scales::{Scales, most_seen};
-use program::{Audit, Class, Program, RowSet, ValueType, Viewer};
+use program::{Audit, Class, Program, RowSet, Viewer};
 use release::rational::{Rational, ratio, shown};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -610,47 +611,8 @@ fn own_program(study: &Study, own: &study::ProgramSource, line: usize) -> Result
             study.matching.matcher.name()
         )));
     }
-    for column in program.columns.iter().filter(|column| !column.is_built_in()) {
-        let mapped = own.columns.iter().find(|c| c.name == column.name);
-        let owner = column.holder.only().map(|p| &program.parties[p.index()]);
-        match (mapped, owner) {
-            (Some(mapped), Some(owner)) if mapped.party == *owner => {
-                check_labels(mapped, column.ty).map_err(place)?;
-            }
-            (Some(mapped), Some(owner)) => {
-                return Err(place(format!(
-                    "column {:?} belongs to {owner} in the program and to {} in the study",
-                    column.name, mapped.party
-                )));
-            }
-            (_, None) => {
-                return Err(place(format!(
-                    "column {:?} is public or shared; a study feeds columns of one owner",
-                    column.name
-                )));
-            }
-            (None, _) => {
-                return Err(place(format!("column {:?} is not under [columns] of the study", column.name)));
-            }
-        }
-    }
+    columns::check(own, &program).map_err(place)?;
     Ok(program)
-}
-
-/// Labels are numbers from 1, which the column's type must hold.
-fn check_labels(column: &study::ProgramColumn, ty: ValueType) -> Result<(), String> {
-    let study::CellType::Label(values) = &column.cell else { return Ok(()) };
-    let count = values.len() as u128;
-    if count <= ty.max() {
-        return Ok(());
-    }
-    Err(format!(
-        "column {:?} has {count} labels, which count from 1 (0: the row is absent), and its type {ty} goes \
-         to {}; make it {}",
-        column.name,
-        ty.max(),
-        ValueType::u((u128::BITS - count.leading_zeros()) as u8)
-    ))
 }
 
 /// The charge that the verifier derived may not be above what the study says it spends.

@@ -88,6 +88,15 @@ fn number(text: &str) -> Option<u128> {
     text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
+/// The bit pattern of a number in digits; of a signed type also of a negative one, which is how it is printed.
+fn pattern(text: &str, ty: ValueType) -> Option<u128> {
+    let below = || {
+        let digits = text.strip_prefix('-').filter(|_| ty.signed)?;
+        ty.pattern(0i128.checked_sub_unsigned(number(digits)?)?)
+    };
+    number(text).or_else(below)
+}
+
 /// What to do with a text of the form before.
 fn old_form() -> String {
     format!(

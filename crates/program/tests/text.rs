@@ -354,7 +354,7 @@ fn cells_round_trip() {
         "column c u16 a date",
         "column c u8 a absent 3 unit \"EUR\"",
         "column c bit a missing",
-        "column c i9 a absent 511 scale 1000 unit \"kg\" missing",
+        "column c i9 a absent -1 scale 1000 unit \"kg\" missing",
     ] {
         let program = Program::parse(&head(line)).unwrap();
         let text = program.to_text();
@@ -441,16 +441,22 @@ fn constants_are_cells_of_columns() {
         ("c = const 149.28 spent", 14_928, ValueType::i(32)),
         ("c = const 1970-03-01 seen", 59, ValueType::u(16)),
         ("c = const -5 i8", 251, ValueType::i(8)),
+        ("c = const 251 i8", 251, ValueType::i(8)),
+        (&format!("c = const {} i128", i128::MIN), 1 << 127, ValueType::i(128)),
         ("c = const -128 i8", 128, ValueType::i(8)),
     ] {
         let program = Program::parse(&text(line)).unwrap();
         assert_eq!(program.row.nodes[0].op, Op::Const(op), "{line}");
         assert_eq!(program.row.nodes[0].ty, ty);
-        assert_eq!(Program::parse(&program.to_text()).unwrap(), program);
+        let canonical = program.to_text();
+        assert_eq!(Program::parse(&canonical).unwrap(), program);
+        let number = ty.number(op).unwrap();
+        assert!(canonical.contains(&format!("v0 = const {number} {ty}\n")), "{canonical}");
     }
     for (line, words) in [
         ("c = const high dose", "line 10, column 11: \"high\" is none of the labels \"none\" \"low\""),
         ("c = const 1.234 spent", "line 10, column 11: 1.234 is no whole number of 1/100"),
+        (&format!("c = const -{} i128", (1u128 << 127) + 1), "line 10, column 11: expected a number"),
         ("c = const -129 i8", "line 10, column 11: expected a number that i8 holds, found \"-129\""),
         ("c = const 1 cost", "line 10, column 13: expected a type such as u32, or a column, found \"cost\""),
         ("s = column spent\nc = clamp s 5 -5", "line 11, column 5: 5 is above -5: the lower end comes first"),

@@ -1,6 +1,6 @@
 //! The head of a text, and what it writes out in the other sections.
 
-use super::{COLUMNS, Parser, Rows, TextFault, Tokens, number};
+use super::{COLUMNS, Parser, Rows, TextFault, Tokens, number, pattern};
 use crate::graph::Holder;
 use crate::names::is_name;
 use crate::{CellForm, CellKind, Class, ColumnSource, DEGREE, RowColumn, RowSet, ValueType};
@@ -103,7 +103,7 @@ impl Parser {
         let (ty, of_party) = (column.ty, column.holder.only().is_some());
         match word.as_str() {
             "absent" if of_party => {
-                let fits = |n: &str| number(n).filter(|n| n & !ty.mask() == 0);
+                let fits = |n: &str| pattern(n, ty).filter(|n| n & !ty.mask() == 0);
                 let absent = t.parsed(&format!("a number that fits {ty}"), fits)?;
                 column.source = ColumnSource::Data { absent };
             }

@@ -5,7 +5,7 @@
 //! rows that a program is over, that is written out when a text is read: beside each value that may be
 //! missing there is a bit that says whether it is known.
 
-use super::{Parser, Rows, Stage, TextFault, Tokens, number};
+use super::{Parser, Rows, Stage, TextFault, Tokens, number, pattern};
 use crate::graph::OpNode;
 use crate::{NodeId, Op, RowColumn, RowFold, ValueType};
 use base::PartyId;
@@ -163,9 +163,7 @@ impl Parser {
         }
         let ty = ValueType::parse(&of)
             .ok_or_else(|| (place, format!("expected a type such as u32, or a column, found {of:?}")))?;
-        let negative = || cell.strip_prefix('-').and_then(number).filter(|_| ty.signed);
-        let below = || ty.pattern(i128::try_from(negative()?).ok()?.checked_neg()?);
-        let value = number(&cell).or_else(below);
+        let value = pattern(&cell, ty);
         let value =
             value.ok_or_else(|| (at, format!("expected a number that {ty} holds, found {cell:?}")))?;
         Ok(OpNode { op: Op::Const(value), ty })
