@@ -58,7 +58,8 @@ impl CellMean {
     /// The share of rows with a bit, from [n, S].
     ///
     /// A hypothetical share p is accepted where neither tail of Binomial(n, p) - n p + noise beyond S - p n
-    /// has less than half of 1 - level. Without noise this is the exact interval (Clopper and Pearson 1934).
+    /// has less than half of 1 - level; S and its noise are whole numbers. Without noise this is the exact
+    /// interval (Clopper and Pearson 1934).
     ///
     /// # Errors
     /// When these are not two sums.
@@ -130,7 +131,10 @@ impl CellMean {
     fn bit_refused(&self, p: f64, z: f64, sum_is_high: bool) -> f64 {
         let weights = self.residual(p);
         let (excess, variance) = (self.moments.value(&weights), self.moments.variance(&weights));
-        let tail = tail(self.moments.values()[0], p, variance, excess, sum_is_high);
+        // A count and its noise are whole numbers; noise of the rows smooths the difference.
+        let smooth = p * self.moments.variance(&[1.0, 0.0]).sqrt() >= 0.5;
+        let step = if smooth { 0.0 } else { 1.0 };
+        let tail = tail(self.moments.values()[0], p, variance, excess, step, sum_is_high);
         // About straight in p.
         let far = |tail: f64| (-2.0 * tail.max(1e-300).ln()).max(0.0).sqrt();
         far(tail) - far(normal_upper(z))

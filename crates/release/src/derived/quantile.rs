@@ -31,7 +31,7 @@ pub fn quantile(counts: &NoisyMoments, edges: &[f64], p: f64, level: f64) -> Res
     let at = |edge: usize| (0..buckets).map(|i| f64::from(u8::from(i < edge)) - p).collect::<Vec<_>>();
     let excluded = |edge: usize, above: bool| {
         let weights = at(edge);
-        tail(n, p, counts.variance(&weights), counts.value(&weights), above) < normal_upper(z)
+        tail(n, p, counts.variance(&weights), counts.value(&weights), 1.0, above) < normal_upper(z)
     };
     // All rows are above the first edge and below the last.
     let below = (1..buckets).take_while(|edge| excluded(*edge, false)).last().unwrap_or(0);
