@@ -153,29 +153,37 @@ impl Matcher for CollectingJoin {
     }
 
     fn converse(&self, session: &mut Session, input: &MatchInput<'_>) -> Result<MatchOutcome, Error> {
-        let MatchInput { rows: padded, payload, options } = input;
-        check(session.me(), padded.real_rows(), options)?;
-        let room = &SpillRoom::new(options.memory, options.scratch.as_deref());
-        let pairs = talk::pairs(session, padded, (options, room))?;
-        let SlotSizes { rows, keys, .. } = pairs.sizes;
-        let vector = PayloadVector::new(*payload, &pairs.places, options)?;
-        let map = match &pairs.role {
-            talk::CollectorRole::Joiner(slots) => EntryMap::Queued(&slots.map.0),
-            talk::CollectorRole::Other { rho } => EntryMap::Held(rho),
-        };
-        let (steps, entries) = (["anchors", "slots"], [rows[0], pairs.sizes.entries()]);
-        let moves = PayloadMoves { steps, rows, entries, extends: true, map, room };
-        let parts = moves.run(session, &vector, options)?.map(JoinedPart::Shared);
-        let counts = counted(&pairs);
-        let valid = match pairs.role {
-            talk::CollectorRole::Joiner(slots) => ValidEntries::Mine(slots.valid),
-            talk::CollectorRole::Other { .. } => ValidEntries::Theirs,
-        };
-        let joined = JoinedShares { rows: rows[0], slots: options.slots, parts, valid };
-        let sizes = MatchSizes { rows: rows.into(), keys: keys.into(), union: rows[0] + rows[1] };
-        let disclosed = MatchDisclosure { sizes, size_hidden: true, counts };
-        Ok(MatchOutcome { output: MatchOutput::Shares(joined), disclosed })
+        let room = SpillRoom::new(input.options.memory, input.options.scratch.as_deref());
+        within_room(session, input, &room)
     }
+}
+
+/// The conversation, with columns in this room.
+pub(crate) fn within_room(
+    session: &mut Session,
+    MatchInput { rows: padded, payload, options }: &MatchInput<'_>,
+    room: &SpillRoom,
+) -> Result<MatchOutcome, Error> {
+    check(session.me(), padded.real_rows(), options)?;
+    let pairs = talk::pairs(session, padded, (options, room))?;
+    let SlotSizes { rows, keys, .. } = pairs.sizes;
+    let vector = PayloadVector::new(*payload, &pairs.places, options)?;
+    let map = match &pairs.role {
+        talk::CollectorRole::Joiner(slots) => EntryMap::Queued(&slots.map.0),
+        talk::CollectorRole::Other { rho } => EntryMap::Held(rho),
+    };
+    let (steps, entries) = (["anchors", "slots"], [rows[0], pairs.sizes.entries()]);
+    let moves = PayloadMoves { steps, rows, entries, extends: true, map, room };
+    let parts = moves.run(session, &vector, options)?.map(JoinedPart::Shared);
+    let counts = counted(&pairs);
+    let valid = match pairs.role {
+        talk::CollectorRole::Joiner(slots) => ValidEntries::Mine(slots.valid),
+        talk::CollectorRole::Other { .. } => ValidEntries::Theirs,
+    };
+    let joined = JoinedShares { rows: rows[0], slots: options.slots, parts, valid };
+    let sizes = MatchSizes { rows: rows.into(), keys: keys.into(), union: rows[0] + rows[1] };
+    let disclosed = MatchDisclosure { sizes, size_hidden: true, counts };
+    Ok(MatchOutcome { output: MatchOutput::Shares(joined), disclosed })
 }
 
 /// What this party learnt, in words.

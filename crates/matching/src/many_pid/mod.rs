@@ -115,7 +115,7 @@ impl Matcher for ManyId {
 }
 
 /// The conversation, with columns in this room.
-fn within_room(
+pub(crate) fn within_room(
     session: &mut Session,
     MatchInput { rows: padded, options, .. }: &MatchInput<'_>,
     room: &SpillRoom,

@@ -175,7 +175,7 @@ impl Matcher for MultiId {
 }
 
 /// The conversation, with columns in this room.
-fn within_room(
+pub(crate) fn within_room(
     session: &mut Session,
     MatchInput { rows: padded, options, .. }: &MatchInput<'_>,
     room: &SpillRoom,

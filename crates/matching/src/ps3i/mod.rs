@@ -97,26 +97,34 @@ impl Matcher for InnerJoin {
     }
 
     fn converse(&self, session: &mut Session, input: &MatchInput<'_>) -> Result<MatchOutcome, Error> {
-        let MatchInput { rows: padded, payload, options } = input;
-        let mut rng = session.fork_seed("order and key").into_rng();
-        let room = &SpillRoom::new(options.memory, options.scratch.as_deref());
-        identifiers::fingerprint(padded, rng.bytes(), room)?;
-        let rows = session.step("count", |s| talk::count(s, padded.rows(), options))?;
-        check(memory(rows, options), options.memory)?;
-        let pairs = talk::pairs(session, padded, (rows, room), options.threads, &mut rng)?;
-        let matched = pairs.picks.len() as u64;
-        let vector = PayloadVector::new(*payload, &pairs.places, options)?;
-        let (steps, entries) = (["payload-0", "payload-1"], [matched; 2]);
-        let moves =
-            PayloadMoves { steps, rows, entries, extends: false, map: EntryMap::Held(&pairs.picks), room };
-        let parts = moves.run(session, &vector, options)?;
-        let joined = JoinedShares {
-            rows: matched,
-            slots: 1,
-            parts: parts.map(JoinedPart::Shared),
-            valid: ValidEntries::All,
-        };
-        let sizes = PairSizes::new(rows, rows[0] + rows[1] - matched);
-        Ok(MatchOutcome { output: MatchOutput::Shares(joined), disclosed: MatchDisclosure::of(sizes) })
+        let room = SpillRoom::new(input.options.memory, input.options.scratch.as_deref());
+        within_room(session, input, &room)
     }
+}
+
+/// The conversation, with columns in this room.
+pub(crate) fn within_room(
+    session: &mut Session,
+    MatchInput { rows: padded, payload, options }: &MatchInput<'_>,
+    room: &SpillRoom,
+) -> Result<MatchOutcome, Error> {
+    let mut rng = session.fork_seed("order and key").into_rng();
+    identifiers::fingerprint(padded, rng.bytes(), room)?;
+    let rows = session.step("count", |s| talk::count(s, padded.rows(), options))?;
+    check(memory(rows, options), options.memory)?;
+    let pairs = talk::pairs(session, padded, (rows, room), options.threads, &mut rng)?;
+    let matched = pairs.picks.len() as u64;
+    let vector = PayloadVector::new(*payload, &pairs.places, options)?;
+    let (steps, entries) = (["payload-0", "payload-1"], [matched; 2]);
+    let moves =
+        PayloadMoves { steps, rows, entries, extends: false, map: EntryMap::Held(&pairs.picks), room };
+    let parts = moves.run(session, &vector, options)?;
+    let joined = JoinedShares {
+        rows: matched,
+        slots: 1,
+        parts: parts.map(JoinedPart::Shared),
+        valid: ValidEntries::All,
+    };
+    let sizes = PairSizes::new(rows, rows[0] + rows[1] - matched);
+    Ok(MatchOutcome { output: MatchOutput::Shares(joined), disclosed: MatchDisclosure::of(sizes) })
 }
