@@ -32,7 +32,7 @@ use net::connect::{Meet, Meeting, Status};
 use net::identity::{Identity, KeyFingerprint};
 use net::{Farewell, RowProgress};
 use owner::OwnerRun;
-use privacy::ledger::{Ledger, tag_towards};
+use privacy::ledger::Ledger;
 use report::{RunReport, StageReport};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -265,12 +265,11 @@ fn go_on(
 
 /// Whether a run of two ended before, as far as this side knows: the other one's data may be others now.
 fn answered(checked: &Checked, ledger: &Ledger) -> Result<bool, Error> {
-    let Checked { study, me, roster, .. } = checked;
-    if roster.len() != 2 {
+    if checked.roster.len() != 2 {
         return Ok(false);
     }
-    let tag = tag_towards(&checked.data_tag(ledger)?, &study.parties[me.other().index()].key);
-    ledger.has_answer(study.hash().as_bytes(), &tag, *me)
+    let tag = agree::own_tag(checked, &checked.data_tag(ledger)?);
+    ledger.has_answer(checked.hash.as_bytes(), &tag, checked.me)
 }
 
 /// What this party runs, and its ledger: everything that it can refuse before anybody is met. The others hear
