@@ -233,7 +233,7 @@ fn go_on(
         kept.iter_mut().for_each(|log| log.meetings += 1);
         let (mut run, workers) =
             OwnerRun::new(party, checked, ledger.clone(), watch, (kept.as_mut(), meeting))?;
-        let report = run.run(workers);
+        let report = run.run(workers).map_err(|error| memory::of_more_rows(error, party, &checked.rows));
         let has_all = run.answer.kept();
         answer = run.answer.report.or(answer);
         let error = match (report, kept.take()) {
