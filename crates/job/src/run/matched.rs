@@ -227,8 +227,7 @@ impl OwnerRun<'_> {
     /// Forgets the keys of a match that is written down at both.
     fn forget_journal(&self) -> Result<(), Error> {
         let Some(folder) = self.journal().filter(|folder| folder.exists()) else { return Ok(()) };
-        let Checked { roster, me, .. } = self.checked;
-        matching::forget(&folder, [&roster.name(*me), &roster.name(me.other())])
+        matching::forget(&folder)
     }
 
     fn match_anew(
