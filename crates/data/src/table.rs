@@ -43,8 +43,8 @@ impl<'a> TableCell<'a> {
             Self::Float(value) => Some(value.to_string().into()),
             Self::Decimal(value, places) => {
                 let sign = if value < 0 { "-" } else { "" };
-                let (digits, places) = (value.unsigned_abs().to_string(), places.unsigned_abs().into());
-                let digits = format!("{digits:0>width$}", width = places + 1);
+                let places = usize::from(places.unsigned_abs());
+                let digits = format!("{:0>width$}", value.unsigned_abs(), width = places + 1);
                 let (whole, part) = digits.split_at(digits.len() - places);
                 Some(
                     if places == 0 { format!("{sign}{whole}") } else { format!("{sign}{whole}.{part}") }

@@ -8,8 +8,8 @@ use crate::engines::{StudyEngine, usual_workers};
 use crate::prepare::Built;
 use crate::spool::spools;
 use crate::stages::matching::MatchStage;
-use base::{Error, PartyId};
-use data::{ReadingMemory, RowShape};
+use base::{Error, Fault, PartyId};
+use data::{ReadingMemory, RowShape, RowStore};
 use matching::{MatchDisk, spill};
 use store::RUN_MEMORY;
 use study::Study;
@@ -109,6 +109,21 @@ fn stays(memory: u64, rows: u64) -> u64 {
 /// What a party of `memory` needs in all for a match to have so much room, for so many own rows in state.
 pub(crate) fn with_room(room: u64, rows: u64, memory: u64) -> u64 {
     stays(memory, rows).saturating_add(room.saturating_mul(2))
+}
+
+/// The most rows of a peer that a party of `memory` has columns for, with so many own rows in state.
+pub(crate) fn peer_rows_max(memory: u64, own: u64) -> u64 {
+    spill::most_rows(MemoryShares::of(memory, own).room).max(own)
+}
+
+/// What a party does about a peer of more rows than that; any other error as it is.
+pub(crate) fn of_more_rows(error: Error, party: &PartySetup, rows: &RowStore) -> Error {
+    let Fault::Limit { value, cap, .. } = *error.kind() else { return error };
+    if rows.spool().is_none() || cap != peer_rows_max(party.memory, rows.len()) {
+        return error;
+    }
+    let needs = with_room(spill::least_room(value), rows.len(), party.memory).div_ceil(MIB);
+    error.leaving_too(&format!("This party's `memory` has no columns for so many rows: raise it to {needs}M"))
 }
 
 /// Refuses rows in state where even that is more than may be taken.

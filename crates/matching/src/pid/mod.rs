@@ -78,12 +78,12 @@ pub fn is_cut(folder: &std::path::Path) -> bool {
     journal::holds_a_run(folder)
 }
 
-/// Wipes the keys of a match in such a folder, between this party and its peer, and empties it.
+/// Wipes the keys of a match in such a folder, and empties it.
 ///
 /// # Errors
-/// When it is open to others, in use, of other parties, or a file cannot be written or removed.
-pub fn forget(folder: &std::path::Path, names: [&str; 2]) -> Result<(), Error> {
-    MatchJournal::open(folder, names)?.0.finish()
+/// When it is open to others, in use, or a file cannot be written or removed.
+pub fn forget(folder: &std::path::Path) -> Result<(), Error> {
+    MatchJournal::forget(folder)
 }
 
 /// A universal identifier and the own row it belongs to.
