@@ -10,6 +10,7 @@ mod derive;
 pub mod engines;
 pub mod export;
 mod interpret;
+mod joined_program;
 pub mod kept;
 pub mod memory;
 pub mod plan;

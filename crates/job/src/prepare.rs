@@ -3,6 +3,7 @@
 
 use crate::columns;
 use crate::engines::StudyEngine;
+use crate::joined_program::over_joined_rows;
 use crate::kept::{self, KeptFound, KeptRun};
 use crate::memory::{self, MatchNeeds};
 use crate::spool::{RowsKnown, check_room, spool_room, state_warning};
@@ -612,7 +613,7 @@ fn own_program(study: &Study, own: &study::ProgramSource, line: usize) -> Result
         )));
     }
     columns::check(own, &program).map_err(place)?;
-    Ok(program)
+    over_joined_rows(study, program, &influence(&study.matching)).map_err(place)
 }
 
 /// The charge that the verifier derived may not be above what the study says it spends.

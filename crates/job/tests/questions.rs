@@ -96,7 +96,8 @@ fn study(program: &str, protocol: &str, rest: &str) -> String {
                 program::Viewer::Public => "[release.public]".to_owned(),
                 viewer => format!("[release.to.{}]", viewer.name(&parsed.parties)),
             };
-            (spent > release::rational::ratio(0, 1)).then(|| format!("{table}\nrho = \"{spent}\"\n"))
+            (spent > release::rational::ratio(0, 1))
+                .then(|| format!("{table}\nrho = {}\n", release::rational::to_f64(&spent)))
         })
         .collect();
     format!(
@@ -295,8 +296,8 @@ fn matched_rows_give_what_numpy_gives() {
 
 #[test]
 fn joined_rows_give_what_numpy_gives() {
-    for (name, text) in worked() {
-        let (people, reports) = pair(&text, "ps3i", "gmw");
+    for ((name, text), protocol) in worked().into_iter().zip(["ps3i", "circuit-psi"].into_iter().cycle()) {
+        let (people, reports) = pair(&text, protocol, "gmw");
         check(&people, &name, &derived(&reports));
     }
 }
@@ -309,7 +310,7 @@ fn four_servers_give_what_numpy_gives() {
         let servers: String = SERVERS.iter().map(|s| format!("[server.{s}]\nkey = \"@{s}\"\n")).collect();
         let text = study(&text, "salted-key", &format!("{servers}[compute]\nengine = \"ring4\"\n"));
         let world = World::new(folder, &["registry", "trial"], &SERVERS, &text);
-        let owner = |name| world.owner(name, &format!("{SALTED}\n[policy]\n{POLICY}"));
+        let owner = |name| world.owner(name, SALTED);
         let (reports, servers) = all(&["registry", "trial"].map(owner), &world.nodes(), quiet);
         assert!(servers.iter().all(Result::is_ok), "{servers:?}");
         let reports: Vec<RunReport> = reports.into_iter().map(Result::unwrap).collect();

@@ -215,6 +215,12 @@ impl NodeSection {
         &self.nodes[id.index()]
     }
 
+    /// Adds a node behind the others.
+    pub fn push(&mut self, node: OpNode) -> NodeId {
+        self.nodes.push(node);
+        NodeId(self.nodes.len() as u32 - 1)
+    }
+
     /// A node's type.
     #[must_use]
     pub fn ty(&self, id: NodeId) -> ValueType {
