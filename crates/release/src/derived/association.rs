@@ -77,8 +77,11 @@ pub fn correlation(
     let unknown = DerivedEstimate::unknown([-1.0, 1.0]);
     let Some(two) = TwoValues::new(moments, ranges, z)? else { return Ok(unknown) };
     let spreads = [two.moment(0, 0), two.moment(1, 1)];
-    let noises = [0, 1].map(|i| moments.variance(&two.square(i)).sqrt());
-    if (0..2).any(|i| spreads[i] <= z * noises[i]) {
+    let clear = |i: usize| {
+        let square = two.square(i);
+        moments.value(&square).min(spreads[i]) > z * moments.variance(&square).sqrt()
+    };
+    if !(clear(0) && clear(1)) {
         return Ok(unknown);
     }
     let scale = (spreads[1] / spreads[0]).sqrt();

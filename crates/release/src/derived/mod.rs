@@ -68,7 +68,7 @@ fn critical(level: f64) -> Result<f64, Error> {
 /// The hull of what is accepted between `from` and the accepted `inside`: its end towards `from`. What is
 /// `refused` is above 0 there, and rises with the distance from `inside` where the sums say anything.
 fn outermost(from: f64, inside: f64, refused: impl Fn(f64) -> f64) -> f64 {
-    const STEPS: i32 = 8;
+    const STEPS: i32 = 4;
     let at = |step: i32| from + (inside - from) * (f64::from(step) / f64::from(STEPS)).powi(2);
     let mut out = (from, refused(from));
     if out.1 <= 0.0 {
