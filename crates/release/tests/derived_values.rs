@@ -60,6 +60,34 @@ fn coefficients_without_noise_are_the_classical_ones() {
     }
 }
 
+/// y = 1 - 2 x1 + 3 x2 - .. of six covariates, exactly; and one that repeats another is not determined.
+#[test]
+fn six_covariates_are_told_apart_unless_they_repeat() {
+    let coefficients = [1.0, -2.0, 3.0, 0.5, -1.0, 4.0, 0.25];
+    let sums = |repeat: bool| {
+        let mut sums = vec![0.0; 36];
+        for i in 0..40u32 {
+            let mut row = vec![1.0];
+            row.extend([7, 11, 13, 5, 3, 17].map(|m| f64::from(i * i % m)));
+            if repeat {
+                row[6] = row[1];
+            }
+            row.push(coefficients.iter().zip(&row).map(|(b, x)| b * x).sum());
+            let products = (0..8).flat_map(|a| (a..8).map(move |b| (a, b)));
+            sums.iter_mut().zip(products).for_each(|(sum, (a, b))| *sum += row[a] * row[b]);
+        }
+        exact(&sums)
+    };
+    let found = least_squares(&sums(false), 6, 0.95).unwrap();
+    for (one, expected) in found.iter().zip(coefficients) {
+        close(one.value.unwrap(), expected, 1e-6);
+        assert!(one.high - one.low < 1e-3, "{one:?}");
+    }
+    for one in least_squares(&sums(true), 6, 0.95).unwrap() {
+        assert_eq!((one.value, one.low, one.high), (None, f64::NEG_INFINITY, f64::INFINITY));
+    }
+}
+
 #[test]
 fn spreads_without_noise_are_those_of_the_sample() {
     let sums = anscombe();
@@ -79,8 +107,8 @@ fn a_quantile_without_noise_is_bounded_by_order_statistics() {
     assert_eq!((found.value, found.low, found.high, found.noise), (Some(12.5), 7.0, 18.0, 0.0));
 }
 
-/// Newcombe's 56 of 70 and 48 of 80 by the closed forms of Zou and Donner 2008 and Donner and Zou 2012. Limits
-/// of counts are not straight in z, so ours are a little wider.
+/// Newcombe's 56 of 70 and 48 of 80 by the closed forms of Zou and Donner 2008 and Donner and Zou 2012.
+/// Limits of counts are not straight in z, so ours are a little wider.
 #[test]
 fn two_shares_are_near_the_closed_forms() {
     let [first, second] = [share(56.0, 70.0), share(48.0, 80.0)];

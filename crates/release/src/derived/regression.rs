@@ -11,21 +11,21 @@ pub const COVARIATES_MAX: usize = 6;
 
 /// The coefficients of a value y on `covariates` x and an intercept, the intercept first.
 ///
-/// Sums: of the products of (1, x1, .., xk, y) with one another, row by row of the upper triangle, which begins
-/// n, Sx1, .., Sy, Sx1x1 and ends Syy. A product that is the same as another (the square of a bit) stands there
-/// twice, with the covariance that says so ([`NoisyMoments::combined`]).
+/// Sums: of the products of (1, x1, .., xk, y) with one another, row by row of the upper triangle, which
+/// begins n, Sx1, .., Sy, Sx1x1 and ends Syy. A product that is the same as another (the square of a bit)
+/// stands there twice, with the covariance that says so ([`NoisyMoments::combined`]).
 ///
 /// With A = X'X and c = X'y, a hypothetical coefficient b is tested by the residual moment c - A b in the
-/// direction a in which the other covariates are held constant, with the other coefficients fitted to it. It is
-/// linear in the sums, so its noise is exact at b and the interval a quadratic's (Anderson and Rubin 1949,
-/// "Estimation of the Parameters of a Single Equation"; Fieller 1954). Sampling adds sigma^2 a'Aa; the critical
-/// value is Student's.
+/// direction a in which the other covariates are held constant, with the other coefficients fitted to it. It
+/// is linear in the sums, so its noise is exact at b and the interval a quadratic's (Anderson and Rubin 1949,
+/// "Estimation of the Parameters of a Single Equation"; Fieller 1954). Sampling adds sigma^2 a'Aa; the
+/// critical value is Student's.
 ///
 /// Unbounded where some direction of A is not above what noise alone may make of it: all coefficients then
 /// depend on it.
 ///
-/// Assumed: the mean of y is linear in the covariates, and the residuals are independent with one variance; and
-/// rows enough for sums of residuals to be normal (exact sums of 50 rows with a skewed residual cover too
+/// Assumed: the mean of y is linear in the covariates, and the residuals are independent with one variance;
+/// and rows enough for sums of residuals to be normal (exact sums of 50 rows with a skewed residual cover too
 /// rarely: `crates/release/tests/derived.rs`).
 ///
 /// # Errors
@@ -157,7 +157,7 @@ impl NormalEquations<'_> {
 /// The critical value of Student's t with `free` degrees of freedom at the level of z (Student 1908).
 fn student(z: f64, free: f64) -> f64 {
     if free > 200.0 {
-        // The first terms of its expansion (Fisher 1926): what follows is less than 1e-4 of it.
+        // The first terms of its expansion (Fisher 1925): what follows is less than 1e-4 of it.
         let first = z * (z * z + 1.0) / (4.0 * free);
         return z + first + z * (5.0 * z.powi(4) + 16.0 * z * z + 3.0) / (96.0 * free * free);
     }
