@@ -35,8 +35,8 @@ pub fn proportion(moments: &NoisyMoments, level: f64) -> Result<DerivedEstimate,
 impl CellMean {
     /// The mean of a value in `range`, from [n, S, Q]: rows, and sums of x - low and (x - low)^2.
     ///
-    /// A hypothetical mean t (of x - low, in 0..R) is accepted where |S - t n| <= z sqrt(T(t) + V(t)) (Fieller
-    /// 1954). V is the variance that noise gives S - t n. T is an upper limit of n sigma^2, which
+    /// A hypothetical mean t (of x - low, in 0..R) is accepted where |S - t n| <= z sqrt(T(t) + V(t))
+    /// (Fieller 1954). V is the variance that noise gives S - t n. T is an upper limit of n sigma^2, which
     /// D(t) = Q - 2 t S + t^2 n estimates without bias at the true mean. Skew makes S and D low together, so
     /// a plain D covers too rarely. T is therefore the root of T = D + z sqrt(m^2 T + V_D / 4): V_D is the
     /// variance that noise gives D, and m = M - sigma^2 / M, with M the distance from t to that end of the

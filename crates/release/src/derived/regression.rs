@@ -157,7 +157,7 @@ impl NormalEquations<'_> {
 /// The critical value of Student's t with `free` degrees of freedom at the level of z (Student 1908).
 fn student(z: f64, free: f64) -> f64 {
     if free > 200.0 {
-        // The first terms of its expansion (Fisher 1926): what follows is less than 1e-4 of it.
+        // The first terms of its expansion (Fisher 1925): what follows is less than 1e-4 of it.
         let first = z * (z * z + 1.0) / (4.0 * free);
         return z + first + z * (5.0 * z.powi(4) + 16.0 * z * z + 3.0) / (96.0 * free * free);
     }

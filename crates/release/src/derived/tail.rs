@@ -86,7 +86,7 @@ impl NoisyCount {
                 low = t
             }
             let step = (excess - mean) / slope;
-            if step.abs() <= 1e-9 * t.abs() {
+            if step.abs() <= 1e-7 * t.abs() {
                 break;
             }
             let next = t + step;
