@@ -280,10 +280,10 @@ fn check(people: &[Person], name: &str, derived: &BTreeMap<String, DerivedView>)
 }
 
 #[test]
-fn worked_programs_have_ten_lines_or_eleven() {
-    let all = worked();
-    assert_eq!(all.len(), 5);
-    assert!(all.iter().all(|(_, text)| text.lines().count() <= 11));
+fn worked_programs_have_ten_lines() {
+    let lines: Vec<usize> = worked().iter().map(|(_, text)| text.lines().count()).collect();
+    // The first one asks for a table and for what compares its rows.
+    assert!(lines.len() == 5 && lines[0] == 11 && lines[1..].iter().all(|lines| *lines <= 10), "{lines:?}");
 }
 
 #[test]
@@ -292,6 +292,17 @@ fn matched_rows_give_what_numpy_gives() {
         let (people, reports) = pair(&text, "pid", "yao");
         check(&people, &name, &derived(&reports));
     }
+}
+
+/// For `make test-python`: files and numbers, in the folder TACIT_NUMPY.
+#[test]
+#[ignore = "writes what numpy reads"]
+fn numbers_for_numpy() {
+    let folder = std::path::PathBuf::from(std::env::var("TACIT_NUMPY").expect("a folder"));
+    write(&folder);
+    let all = worked().into_iter().flat_map(|(_, text)| derived(&pair(&text, "pid", "yao").1).into_values());
+    let all: Vec<DerivedView> = all.collect();
+    std::fs::write(folder.join("derived.json"), serde_json::to_string(&all).unwrap()).unwrap();
 }
 
 #[test]
