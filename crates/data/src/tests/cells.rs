@@ -6,7 +6,7 @@ use arrow_array::{BooleanArray, Decimal128Array, Float64Array};
 
 #[test]
 fn program_columns_are_read() {
-    let text = include_str!("../../../examples/program.toml");
+    let text = include_str!("../../../../examples/program.toml");
     let study = Study::parse("study.toml", text).unwrap_or_else(|e| panic!("{e}"));
     let desk = Desk::new();
     let path = desk.file("clinic.csv", "person,diagnosis\nAnn,ill\nbob,healthy\n");
@@ -23,7 +23,7 @@ fn program_columns_are_read() {
 
 #[test]
 fn a_cell_must_fit_its_type_in_the_program() {
-    let text = include_str!("../../../examples/program.toml");
+    let text = include_str!("../../../../examples/program.toml");
     let with = |changes: &[(&str, &str)]| {
         let text = changes.iter().fold(text.to_owned(), |text, (from, to)| {
             assert!(text.contains(from), "{from}");
