@@ -17,21 +17,33 @@ pub struct Axis {
     low: f64,
     high: f64,
     step: f64,
+    reference: Option<f64>,
 }
 
 impl Axis {
     /// Over all finite values, widened to round numbers. Zero is always on it.
     pub fn around(values: impl IntoIterator<Item = f64>) -> Self {
-        let (mut low, mut high) = (0.0f64, 0.0f64);
+        Self::over(values, Some(0.0))
+    }
+
+    /// The same with another value that is always on it, and has a line of its own; or with none.
+    pub fn over(values: impl IntoIterator<Item = f64>, reference: Option<f64>) -> Self {
         // Beyond this a difference would overflow; nothing true is so large.
-        for value in values.into_iter().filter(|value| value.abs() < 1e100) {
-            (low, high) = (low.min(value), high.max(value));
+        let finite = values.into_iter().chain(reference).filter(|value| value.abs() < 1e100);
+        let ends = finite.fold(None, |ends, value| match ends {
+            None => Some((value, value)),
+            Some((low, high)) => Some((value.min(low), value.max(high))),
+        });
+        let (mut low, mut high): (f64, f64) = ends.unwrap_or_default();
+        // Values that are the same, but for the last digits of a float, are seen from 0.
+        if high - low <= 1e-9 * low.abs().max(high.abs()) {
+            (low, high) = (low.min(0.0), high.max(0.0));
         }
         if high - low < 1e-100 {
             high = low + 1.0;
         }
         let step = nice((high - low) / TICKS);
-        Self { low: (low / step).floor() * step, high: (high / step).ceil() * step, step }
+        Self { low: (low / step).floor() * step, high: (high / step).ceil() * step, step, reference }
     }
 
     fn percent(&self, value: f64) -> f64 {
@@ -58,11 +70,15 @@ impl Axis {
         for tick in 0..=count {
             let value = self.low + f64::from(tick) * self.step;
             let is_zero = value.abs() < 0.5 * self.step;
-            let class = if is_zero { "zero" } else { "grid" };
-            parts.extend(strips.iter().map(|&(from, to)| vertical(&self.x(value), from, to, class)));
+            let is_reference = self.reference.is_some_and(|at| (value - at).abs() < 1e-6 * self.step);
+            let strips = strips.iter().filter(|_| !is_reference);
+            parts.extend(strips.map(|&(from, to)| vertical(&self.x(value), from, to, "grid")));
             let shown = crate::numbers::fixed(if is_zero { 0.0 } else { value }, decimals);
             parts.push(label(&self.x(value), bottom + 14, "tick", &crate::markup::minus(&shown)));
         }
+        let zero = self.reference.map(|value| self.x(value));
+        let lines = zero.iter().flat_map(|x| strips.iter().map(|&(from, to)| vertical(x, from, to, "zero")));
+        parts.extend(lines);
         parts.push(label("50%", bottom + 30, "tick", title));
         parts
     }

@@ -13,6 +13,8 @@ fn main() -> std::io::Result<()> {
         ("hospitals", samples::hospitals()),
         ("shop", samples::shop()),
         ("program", samples::program()),
+        ("derived", samples::derived()),
+        ("both-derived", samples::both_derived()),
         ("hostile", samples::hostile()),
         ("broken", samples::broken_numbers()),
         ("stored", samples::stored()),

@@ -3,6 +3,7 @@
 //! The page is for an analyst: the answer first, then how sure it is, then what was paid for it in privacy,
 //! time and bytes. It carries no date, so the same report gives the same page.
 
+mod derived;
 mod plots;
 #[cfg(test)]
 pub(crate) mod samples;
@@ -11,7 +12,7 @@ mod tables;
 mod tests;
 
 use crate::wording::{self, IntervalVerdict, KeptView, MeanScale, label};
-use crate::{LiftView, ProgramList, ProgramOutput, PublicReport, ResultView, RunReport};
+use crate::{DerivedView, LiftView, ProgramList, ProgramOutput, PublicReport, ResultView, RunReport};
 use base::clean;
 use page::markup::{Markup, element, text, words};
 
@@ -182,19 +183,23 @@ fn public_box(report: &RunReport) -> Markup {
 fn result(shown: Shown<'_>, notices: Markup) -> Vec<Markup> {
     match shown.view {
         ResultView::Lift(view) => lift(shown, view, notices),
-        ResultView::Program { outputs, lists, .. } => program(shown, outputs, lists, notices),
+        ResultView::Program { outputs, lists, derived } => program(shown, (outputs, lists, derived), notices),
     }
 }
 
 fn program(
     shown: Shown<'_>,
-    outputs: &[ProgramOutput],
-    lists: &[ProgramList],
+    (outputs, lists, derived): (&[ProgramOutput], &[ProgramList], &[DerivedView]),
     notices: Markup,
 ) -> Vec<Markup> {
     let mut parts = vec![notices];
+    let (behind, outputs) = wording::behind(outputs, derived);
+    if !derived.is_empty() {
+        let folded = (!behind.is_empty()).then(|| derived::behind(&behind));
+        parts.push(shown.section("Results", derived::numbers(derived, shown.ids).into_iter().chain(folded)));
+    }
     if !outputs.is_empty() {
-        parts.push(shown.section("Outputs", [tables::outputs(outputs)]));
+        parts.push(shown.section("Outputs", [tables::outputs(&outputs)]));
     }
     if !lists.is_empty() {
         parts.push(shown.section("Rows that matched", tables::lists(lists)));

@@ -7,10 +7,10 @@
 #[cfg(test)]
 mod tests;
 
-use crate::wording::{self, KeptView, LABEL_CHARS, MeanScale, label};
+use crate::wording::{self, DerivedGroup, DerivedNumber, KeptView, LABEL_CHARS, MeanScale, label};
 use crate::{
-    CellView, CountView, LiftView, ProgramList, ProgramOutput, PublicReport, ResultView, RunReport,
-    StageReport,
+    CellView, CountView, DerivedView, LiftView, ProgramList, ProgramOutput, PublicReport, ResultView,
+    RunReport, StageReport,
 };
 use base::clean;
 use page::numbers::{
@@ -23,6 +23,8 @@ const LABEL_WIDTH: usize = 38;
 /// Columns of one party's numbers, without a breakdown and with one.
 const VIEW_WIDTH: usize = 26;
 const VIEW_WIDTH_WITH_CELLS: usize = 30;
+/// Columns of a number that a program derives, and of its noise.
+const DERIVED_WIDTH: usize = 14;
 /// Columns of the name of a stage, at least.
 const STAGE_WIDTH: usize = 9;
 /// Columns of running text.
@@ -213,8 +215,11 @@ fn view_lines(out: &mut String, shown: ShownView<'_>) {
             verdict_line(out, view);
             also_released(out, view);
         }
-        ResultView::Program { outputs, lists, .. } => {
-            program_table(out, outputs);
+        ResultView::Program { outputs, lists, derived } => {
+            let (behind, outputs) = wording::behind(outputs, derived);
+            derived_table(out, derived);
+            program_table(out, wording::BEHIND, &behind);
+            program_table(out, "Output", &outputs);
             program_lists(out, lists);
         }
     }
@@ -517,7 +522,37 @@ fn clamp_note(view: &LiftView) -> String {
     format!("The intervals are for outcomes clamped at {} per person.", count(view.clamp))
 }
 
-fn program_table(out: &mut String, outputs: &[ProgramOutput]) {
+/// What a program derives, group by group, and what the intervals cover.
+fn derived_table(out: &mut String, derived: &[DerivedView]) {
+    let groups = wording::derived_groups(derived);
+    if groups.is_empty() {
+        return;
+    }
+    let all = || groups.iter().flat_map(|group| &group.numbers);
+    let names = widest(all().map(|number| &number.name), LABEL_WIDTH - 2);
+    let values = widest(all().map(|number| &number.value), DERIVED_WIDTH);
+    let row = |name: &str, value: &str, noise: &str| {
+        format!("{name:<width$} {value:>values$} {noise:>DERIVED_WIDTH$}", width = names + 4)
+    };
+    line(out, &format!("{}   {}", row("  Result", "value", "noise +/-"), wording::level(derived)));
+    for group in &groups {
+        line(out, &format!("  {}", wording::capital(&group.title())));
+        for DerivedNumber { name, value, noise, interval, .. } in &group.numbers {
+            let numbers = row(&format!("    {name}"), value, noise);
+            let whole = format!("{numbers}   {interval}");
+            if whole.chars().count() <= TEXT_WIDTH {
+                line(out, &whole);
+            } else {
+                line(out, &numbers);
+                paragraph(out, "      ", interval);
+            }
+        }
+    }
+    wording::covered(derived).iter().for_each(|note| paragraph(out, "  ", note));
+    line(out, "");
+}
+
+fn program_table(out: &mut String, title: &str, outputs: &[ProgramOutput]) {
     if outputs.is_empty() {
         return;
     }
@@ -525,9 +560,9 @@ fn program_table(out: &mut String, outputs: &[ProgramOutput]) {
     let wide = widest(&values, VIEW_WIDTH);
     let labels: Vec<&str> = outputs.iter().map(|output| output.label.as_str()).collect();
     let labels = wording::told_apart(&labels, LABEL_CHARS);
-    let width = widest(&labels, LABEL_WIDTH - 2);
+    let width = widest(&labels, LABEL_WIDTH - 2).max(title.len() - 2);
     let under = width + 2;
-    line(out, &format!("  {:<under$} {:>wide$}   noise sigma", "Output", "value"));
+    line(out, &format!("  {title:<under$} {:>wide$}   noise sigma", "value"));
     for ((output, value), name) in outputs.iter().zip(&values).zip(&labels) {
         let sigma = wording::noise(output);
         line(out, &format!("    {name:<width$} {value:>wide$}   {sigma}"));

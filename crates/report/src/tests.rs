@@ -9,12 +9,12 @@ use std::collections::BTreeSet;
 /// A report in which nothing is absent.
 fn whole() -> RunReport {
     let server = ServerInfo { name: "s1".into(), key: "k".into(), saw: "sizes".into() };
-    let ResultView::Program { outputs, .. } = samples::program().view else { panic!("a program's") };
+    let ResultView::Program { outputs, derived, .. } = samples::derived().view else { panic!("a program's") };
     let lists = vec![ProgramList { label: "l".into(), keys: Vec::new(), others: 0 }];
     let mut report = samples::registry();
     report.servers =
         Some(ServersInfo { members: vec![server], security: "malicious".into(), transport: "tls".into() });
-    report.public = Some(ResultView::Program { outputs, lists, derived: Vec::new() });
+    report.public = Some(ResultView::Program { outputs, lists, derived });
     report.public_terms = samples::both().public_terms;
     report.broke_off =
         vec![PeerHistory { peer: "hospitals".into(), releases: 1, after_index: 0, after_payment: 1 }];

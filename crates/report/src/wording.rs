@@ -3,8 +3,13 @@
 //!
 //! Numbers are written in ASCII here; the page puts in typographic minus signs.
 
+mod derived;
 #[cfg(test)]
 mod tests;
+
+pub use derived::{
+    BEHIND, DerivedGroup, DerivedNumber, behind, covered, derived_groups, is_needed_to_treat, is_ratio, level,
+};
 
 use crate::summary::has_exact_numbers;
 use crate::{
@@ -568,13 +573,17 @@ pub fn charged_to(report: &RunReport, total: &PrivacyTotal) -> String {
 /// How often chance alone shows a difference where many cells are looked at.
 pub fn multiplicity(view: &LiftView) -> Option<String> {
     let cells = view.cells.iter().filter(|cell| cell.estimate.is_some()).count();
-    let misses = (1.0 - view.confidence) * cells as f64;
-    (cells >= 4).then(|| {
+    let misses = misses(cells, view.confidence)?;
+    Some(format!("{misses}; a p-value of one cell among them counts {cells} times."))
+}
+
+/// How many of many intervals of a level miss by chance; nothing of a few.
+fn misses(intervals: usize, level: f64) -> Option<String> {
+    let misses = numbers::short((1.0 - level) * intervals as f64, 2);
+    let level = numbers::percent(level);
+    (intervals >= 4).then(|| {
         format!(
-            "{cells} intervals of {} each: expect about {} of them to miss the truth by chance; a p-value of \
-             one cell among them counts {cells} times.",
-            numbers::percent(view.confidence),
-            numbers::short(misses, 2)
+            "{intervals} intervals of {level} each: expect about {misses} of them to miss the truth by chance"
         )
     })
 }

@@ -158,8 +158,8 @@ fn summary(reports: &[RunReport], truth: Option<Found>) -> Result<Summary, Error
         _ => None,
     };
     let silent = |r: &RunReport| match &r.view {
-        ResultView::Program { outputs, lists, .. } => outputs.is_empty() && lists.is_empty(),
-        _ => false,
+        ResultView::Program { .. } => r.view.is_empty(),
+        ResultView::Lift(_) => false,
     };
     Ok(Summary {
         correct: found == truth && reports[1..].iter().all(silent),

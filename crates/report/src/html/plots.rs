@@ -1,4 +1,4 @@
-//! The three figures of the page.
+//! The figures of a lift study and of cost.
 
 use super::tables::sent_by;
 use crate::wording::{LABEL_CHARS, MeanScale, cell_names, label, quantity_title, told_apart};
@@ -8,21 +8,21 @@ use page::numbers::{bytes, duration};
 use page::svg::{self, AXIS_HEIGHT, Axis};
 
 /// Height of a row: its words above, its mark below.
-const ROW: u32 = 48;
+pub const ROW: u32 = 48;
 /// Where the words of a row end and its marks begin.
-const MARKS: u32 = 23;
+pub const MARKS: u32 = 23;
 /// Percent of the width that the words of a row may take.
-const WORDS: u32 = 48;
+pub const WORDS: u32 = 48;
 
 /// How far the mark of noise reaches above and below its line: past the dot.
-const NOISE_REACH: u32 = 8;
+pub const NOISE_REACH: u32 = 8;
 
 /// Where marks stand, row by row: the grid is drawn here, not behind the words.
 fn strips(rows: usize) -> Vec<(u32, u32)> {
     (0..rows as u32).map(|row| (row * ROW + MARKS, (row + 1) * ROW)).collect()
 }
 
-fn legend(entries: &[(&str, String)]) -> Markup {
+pub fn legend(entries: &[(&str, String)]) -> Markup {
     let entry = |(class, name): &(&str, String)| {
         element("span", &[("class", "key")], [words("span", &format!("swatch {class}"), ""), text(name)])
     };

@@ -1,8 +1,9 @@
 //! Reports with fixed numbers, for the tests and for `examples/report_page.rs`.
 
 use crate::{
-    CellView, CountView, Disclosure, FORMAT, LiftView, MatchCount, PartyInfo, Privacy, ProgramOutput,
-    PublicTerms, ResultView, RunReport, ServerInfo, ServersInfo, SpentBy, StageReport, StudyInfo,
+    CellView, CountView, DerivedView, Disclosure, FORMAT, LiftView, MatchCount, PartyInfo, Privacy,
+    ProgramOutput, PublicTerms, ResultView, RunReport, ServerInfo, ServersInfo, SpentBy, StageReport,
+    StudyInfo,
 };
 use base::Cost;
 use data::InputReport;
@@ -264,6 +265,54 @@ pub fn program() -> RunReport {
     report
 }
 
+/// What a question's program derives, of every kind, with the sums behind it and an exact output beside it.
+pub fn derived() -> RunReport {
+    let mut report = program();
+    report.study.title = "Spending and illness by dose".into();
+    let number = |label: &str, [statistic, unit]: [&str; 2], value: Option<f64>, noise: Option<f64>, ends| {
+        let (label, statistic, unit) = (label.into(), statistic.into(), unit.into());
+        DerivedView { label, statistic, unit, value, intervals: ends, level: 0.95, noise }
+    };
+    let closed = |low: f64, high: f64| vec![[Some(low), Some(high)]];
+    let (count, mean, treat) = (["total", ""], ["mean", "EUR"], ["needed-to-treat", ""]);
+    let derived = vec![
+        number("rows, spent 0 to 10", count, Some(10_422.0), Some(41.2), closed(10_380.8, 10_463.2)),
+        number("rows, spent 10 to 50", count, Some(5_031.0), Some(41.2), closed(4_989.8, 5_072.2)),
+        number("rows, spent 50 to 600", count, Some(-12.0), Some(41.2), closed(-53.2, 29.2)),
+        number("mean of spent, dose = none", mean, Some(41.237), Some(0.412), closed(40.118, 42.356)),
+        number("mean of spent, dose = low", mean, Some(45.871), Some(0.431), closed(44.627, 47.115)),
+        number("mean of spent, dose = high", mean, None, None, closed(0.0, 500.0)),
+        number(
+            "ratio of spent, dose = low against dose = none",
+            ["ratio", ""],
+            Some(1.1124),
+            Some(0.0152),
+            closed(1.0671, 1.1593),
+        ),
+        number(
+            "ratio of spent, dose = high against dose = none",
+            ["ratio", ""],
+            Some(1.31),
+            None,
+            vec![[Some(0.021), None]],
+        ),
+        number("needed-to-treat of ill, dose = low", treat, Some(-61.0), Some(9.0), {
+            vec![[None, Some(-25.31)], [Some(142.0), None]]
+        }),
+        number("needed-to-treat of ill, dose = high", treat, Some(-18.4), Some(1.1), closed(-29.7, -13.2)),
+        number("covariance of spent with ill", ["covariance", "EUR"], None, None, vec![[None, None]]),
+        number("spent by ill", ["coefficient", "EUR"], Some(-0.000_213), Some(0.000_051), {
+            closed(-0.000_401, -0.000_025)
+        }),
+        number("sum of spent", ["total", "EUR"], Some(712_345.67), Some(4_123.0), {
+            closed(708_222.67, 716_468.67)
+        }),
+    ];
+    let ResultView::Program { derived: of_view, .. } = &mut report.view else { unreachable!("a program's") };
+    *of_view = derived;
+    report
+}
+
 fn terms() -> PublicTerms {
     PublicTerms {
         rho: "1/10".into(),
@@ -314,6 +363,17 @@ pub fn both_of_a_program() -> RunReport {
     let ResultView::Program { outputs, .. } = &mut report.view else { unreachable!("a program's") };
     let public = outputs.split_off(2);
     report.public = Some(ResultView::Program { outputs: public, lists: Vec::new(), derived: Vec::new() });
+    report
+}
+
+/// A program that derives for everybody and for one party: the same numbers of other sums.
+pub fn both_derived() -> RunReport {
+    let mut report = derived();
+    (report.public, report.public_terms) = (Some(report.view.clone()), Some(terms()));
+    report.privacy.candidates = None;
+    let ResultView::Program { derived, .. } = &mut report.view else { unreachable!("a program's") };
+    derived.truncate(6);
+    derived.iter_mut().for_each(|number| number.value = number.value.map(|value| value + 1.0));
     report
 }
 

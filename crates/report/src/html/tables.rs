@@ -3,10 +3,13 @@
 use super::paragraph;
 use crate::wording;
 use crate::wording::{
-    LABEL_CHARS, MeanScale, NO_NOISE, capital, cell_names, charged_to, drew_the_noise, label, noise,
-    noise_of, output_values, quantity, quantity_title, relative, spent, told_apart,
+    DerivedGroup, LABEL_CHARS, MeanScale, NO_NOISE, capital, cell_names, charged_to, drew_the_noise, label,
+    noise, noise_of, output_values, quantity, quantity_title, relative, spent, told_apart,
 };
-use crate::{CellView, LiftView, ProgramList, ProgramOutput, PublicTerms, RunReport, StageReport, StudyInfo};
+use crate::{
+    CellView, DerivedView, LiftView, ProgramList, ProgramOutput, PublicTerms, RunReport, StageReport,
+    StudyInfo,
+};
 use data::InputReport;
 use page::markup::{Markup, element, minus, number, text, words};
 use page::numbers::{
@@ -151,6 +154,23 @@ pub fn released(view: &LiftView) -> Markup {
         false => "As released. Sigma is the standard deviation of the noise.",
     };
     table(caption, &columns, rows)
+}
+
+/// What a program derives.
+pub fn derived(groups: &[DerivedGroup<'_>], level: &str) -> Markup {
+    let columns = [("number", false), ("value", true), (level, true), ("noise alone, ±", true)];
+    let said = |is_number: bool, shown: &str| if is_number { cell(shown) } else { beside(shown) };
+    let rows = rows(groups.iter().flat_map(|group| &group.numbers).map(|number| {
+        let DerivedView { label, value, noise, intervals, .. } = number.of;
+        let closed = number.interval.starts_with('[') && intervals.len() == 1;
+        let cells = vec![
+            said(value.is_some(), &number.with_unit()),
+            said(closed, &number.interval),
+            said(noise.is_some(), &number.noise),
+        ];
+        (label, cells)
+    }));
+    table("Computed from noised sums, at no further cost in privacy.", &columns, rows)
 }
 
 /// The outputs of a program.

@@ -1,7 +1,7 @@
 use super::render;
 use super::samples;
 use crate::wording::{self, MeanScale, label};
-use crate::{CellView, LiftView, ResultView, RunReport};
+use crate::{CellView, DerivedView, LiftView, ResultView, RunReport};
 use page::numbers::{grouped, p_value, significant};
 use page::svg;
 use roxmltree::{Document, Node, ParsingOptions};
@@ -12,6 +12,8 @@ fn all() -> Vec<(&'static str, RunReport)> {
         ("hospitals", samples::hospitals()),
         ("shop", samples::shop()),
         ("program", samples::program()),
+        ("derived", samples::derived()),
+        ("both derived", samples::both_derived()),
         ("hostile", samples::hostile()),
         ("broken", samples::broken_numbers()),
         ("stored", samples::stored()),
@@ -88,6 +90,8 @@ fn pages_are_well_formed_and_inert() {
         "text",
         "desc",
         "div",
+        "details",
+        "summary",
         "span",
         "strong",
         "table",
@@ -156,7 +160,12 @@ fn figures_are_named() {
         let views = [Some(&report.view), report.public.as_ref()];
         let drawn = |view: &&ResultView| matches!(view, ResultView::Lift(view) if !view.cells.is_empty());
         let lifts = views.into_iter().flatten().filter(drawn).count();
-        let expected = 2 * lifts + if report.stages.is_empty() { 0 } else { 2 };
+        let groups = |view: &ResultView| match view {
+            ResultView::Program { derived, .. } => wording::derived_groups(derived).len(),
+            ResultView::Lift(_) => 0,
+        };
+        let groups: usize = views.into_iter().flatten().map(groups).sum();
+        let expected = 2 * lifts + groups + if report.stages.is_empty() { 0 } else { 2 };
         assert_eq!(figures, expected, "{name}");
     }
 }
@@ -293,6 +302,16 @@ fn expected_rows(view: &LiftView) -> Vec<Vec<String>> {
     rows
 }
 
+/// Rows that derived numbers must have in a table.
+fn derived_rows(derived: &[DerivedView]) -> Vec<Vec<String>> {
+    let groups = wording::derived_groups(derived);
+    let row = |of: &wording::DerivedNumber<'_>| {
+        let shown = [of.of.label.clone(), of.with_unit(), of.interval.clone(), of.noise.clone()];
+        shown.iter().map(|cell| number(cell)).collect()
+    };
+    groups.iter().flat_map(|group| &group.numbers).map(row).collect()
+}
+
 /// Every number of the JSON is on the page, once for each view that holds it: of what everybody sees, too.
 #[test]
 fn every_number_of_a_report_is_on_its_page() {
@@ -303,14 +322,14 @@ fn every_number_of_a_report_is_on_its_page() {
             views += 1;
             let expected = match view {
                 ResultView::Lift(view) => expected_rows(view),
-                ResultView::Program { outputs, .. } => {
+                ResultView::Program { outputs, derived, .. } => {
                     let values = wording::output_values(outputs);
                     let rows = outputs.iter().zip(values);
                     let value = |key: bool, value: &str| if key { value.to_owned() } else { number(value) };
                     let cells = |(output, shown): (&crate::ProgramOutput, String)| {
                         vec![value(output.key.is_some(), &shown), wording::noise(output)]
                     };
-                    rows.map(cells).collect()
+                    rows.map(cells).chain(derived_rows(derived)).collect()
                 }
             };
             for row in expected {
@@ -478,4 +497,52 @@ fn the_group_of_all_is_no_audience() {
     assert!(shown.contains("all people") && !shown.contains("everybody"), "{shown}");
     report.public = Some(report.view.clone());
     assert!(crate::to_json(&report).unwrap().contains("\"label\": \"overall\""));
+}
+
+/// What a program derives comes first; the noised sums are folded behind it, and what is none of them is not.
+#[test]
+fn derived_numbers_come_before_their_sums() {
+    let page = render(&samples::derived());
+    let document = parse(&page);
+    let folded = document.descendants().find(|node| node.has_tag_name("details")).expect("sums are folded");
+    assert_eq!(folded.attribute("open"), None);
+    let inside = text_of(folded);
+    assert!(inside.starts_with("Noised sums from which these are computed (2)"), "{inside}");
+    assert!(inside.contains("customers of both") && !inside.contains("largest limit"), "{inside}");
+    let shown = words(&page);
+    let place = |what: &str| shown.find(what).unwrap_or_else(|| panic!("{what}: {shown}"));
+    let order = ["Mean of spent, EUR", "sampling and noise", "Noised sums from which", "largest limit"];
+    assert!(order.map(place).is_sorted(), "{shown}");
+    assert!(!words(&render(&samples::program())).contains("Noised sums from which"));
+}
+
+/// The lines of a figure's intervals, each by its ends and its class.
+fn lines<'a>(document: &'a Document<'_>, figure: &str) -> Vec<(&'a str, &'a str, &'a str)> {
+    let labelled = |node: &Node<'_, '_>| {
+        node.attribute("aria-labelledby").is_some_and(|ids| ids.starts_with(&format!("{figure}-title")))
+    };
+    let svg = document.descendants().find(labelled).expect("the figure is there");
+    let of = |node: Node<'a, '_>| {
+        Some((node.attribute("x1")?, node.attribute("x2")?, node.attribute("class").unwrap_or_default()))
+    };
+    let lines = svg.descendants().filter(|node| node.has_tag_name("line") && node.parent() != Some(svg));
+    lines.filter_map(of).filter(|(from, to, _)| from != to).collect()
+}
+
+/// An end that is open is drawn to the edge, and not as an end; both sides of a number needed to treat meet
+/// where there is no difference.
+#[test]
+fn open_ends_are_drawn_as_open() {
+    let page = render(&samples::derived());
+    let document = parse(&page);
+    let ratio = lines(&document, "derived-2");
+    assert!(ratio[0].2 == "full" && ratio[1].2 == "noise", "{ratio:?}");
+    assert!(ratio[2].1 == "100%" && ratio[2].2 == "full open" && ratio.len() == 3, "{ratio:?}");
+    let treat = lines(&document, "derived-3");
+    assert!(treat[0].1 == treat[1].0 && treat[0].2 == "full", "{treat:?}");
+    assert_eq!(lines(&document, "derived-4"), [("0%", "100%", "full open")]);
+    let percent = |x: &str| x.trim_end_matches('%').parse::<f64>().unwrap();
+    // -1/25.31, 0 and 1/142 on one axis with -1/13.2.
+    let [low, zero, high] = [treat[0].0, treat[0].1, treat[1].1].map(percent);
+    assert!(((zero - low) / (high - zero) - 142.0 / 25.31).abs() < 0.01, "{treat:?}");
 }

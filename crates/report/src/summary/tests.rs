@@ -227,3 +227,12 @@ fn columns_are_as_wide_as_their_names() {
     };
     assert_eq!([end("10,422"), end("-41"), end("90,000")], [end("value"); 3]);
 }
+
+/// Groups of derived numbers, what their intervals cover, and then the sums.
+#[test]
+fn derived_numbers_come_first() {
+    let text = terminal(&samples::derived());
+    println!("{text}");
+    let shown: Vec<&str> = text.lines().skip(3).take_while(|line| !line.starts_with("  Output")).collect();
+    assert_lines(&shown.join("\n"), &[]);
+}

@@ -1,5 +1,5 @@
 use super::*;
-use crate::CellView;
+use crate::{CellView, DerivedView};
 use page::numbers::*;
 use proptest::prelude::*;
 use release::modes::ArmRate;
@@ -204,5 +204,67 @@ proptest! {
         let room = 0.5 * 10f64.powi(-(decimals as i32)) * (1.0 + 1e-6) + value.abs() * f64::EPSILON;
         prop_assert!((back - value).abs() <= room);
         prop_assert!(!(back == 0.0 && shown.starts_with('-')));
+    }
+}
+
+/// Two digits of the noise, no more than three of the interval; whole counts; of a ratio each number by itself.
+#[test]
+fn derived_numbers_are_rounded_to_what_their_noise_leaves() {
+    let number = |statistic: &str, value: f64, noise: f64, half: f64| DerivedView {
+        label: "x, all".into(),
+        statistic: statistic.into(),
+        unit: String::new(),
+        value: Some(value),
+        intervals: vec![[Some(value - half), Some(value + half)]],
+        level: 0.95,
+        noise: Some(noise),
+    };
+    for (view, value, interval) in [
+        (number("mean", 41.2371, 0.412, 1.1), "41.24", "[40.14, 42.34]"),
+        (number("mean", 41.2371, 0.05, 10.04), "41.2", "[31.2, 51.3]"),
+        (number("total", 123_456.0, 4_123.0, 4_123.0), "123,500", "[119,300, 127,600]"),
+        (number("total", 1_234.0, 4.1, 4.1), "1,234", "[1,230, 1,238]"),
+        (number("mean", 0.0, 0.0, 0.0), "0", "[0, 0]"),
+        (number("mean", 3e-12, 1e-12, 1e-12), "3e-12", "[2e-12, 4e-12]"),
+        (number("mean", 5e300, 1e299, 1e299), "5e300", "[4.9e300, 5.1e300]"),
+        (number("ratio", 2.0, 1.0, 1.98), "2.00", "[0.0200, 3.98]"),
+        (number("ratio", 1.000_21, 0.000_05, 0.000_05), "1.000210", "[1.000160, 1.000260]"),
+    ] {
+        let groups = derived_groups(std::slice::from_ref(&view));
+        let shown = &groups[0].numbers[0];
+        assert_eq!((shown.value.as_str(), shown.interval.as_str()), (value, interval));
+    }
+}
+
+/// Both sides of a number needed to treat are said in words, from its best to its worst.
+#[test]
+fn a_number_needed_to_treat_is_said_by_its_sign() {
+    let said = |value: Option<f64>, intervals: &[[Option<f64>; 2]]| {
+        let view = DerivedView {
+            label: "needed-to-treat of ill".into(),
+            statistic: "needed-to-treat".into(),
+            unit: String::new(),
+            value,
+            intervals: intervals.to_vec(),
+            level: 0.95,
+            noise: None,
+        };
+        let groups = derived_groups(std::slice::from_ref(&view));
+        (groups[0].numbers[0].value.clone(), groups[0].numbers[0].interval.clone())
+    };
+    let both = [[None, Some(-25.3)], [Some(142.0), None]];
+    for (value, intervals, words) in [
+        (
+            Some(-61.2),
+            &both[..],
+            ["61.2 for one fewer", "from 25.3 for one fewer, through no difference, to 142 for one more"],
+        ),
+        (Some(-18.4), &[[Some(-29.7), Some(-13.2)]], ["18.4 for one fewer", "13.2 to 29.7 for one fewer"]),
+        (Some(18.4), &[[Some(13.2), Some(29.7)]], ["18.4 for one more", "13.2 to 29.7 for one more"]),
+        (Some(50.0), &[[Some(25.0), None]], ["50.0 for one more", "25.0 for one more, or above"]),
+        (None, &[[None, Some(-1.0)], [Some(1.0), None]], ["not determined", "not determined by these sums"]),
+    ] {
+        let (said, interval) = said(value, intervals);
+        assert_eq!([said.as_str(), interval.as_str()], words);
     }
 }

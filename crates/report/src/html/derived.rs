@@ -1,0 +1,138 @@
+//! What a program derives: a figure for each group of numbers, and one table of all.
+
+use super::plots::{MARKS, NOISE_REACH, ROW, WORDS, legend};
+use super::{paragraph, tables};
+use crate::wording::{self, DerivedGroup, DerivedNumber, is_needed_to_treat, is_ratio};
+use crate::{DerivedView, ProgramOutput};
+use page::markup::{Markup, element, minus, words};
+use page::svg::{self, AXIS_HEIGHT, Axis};
+
+/// Characters of a name and of a number that stand in one line on a phone.
+const NAME_CHARS: usize = 20;
+const SHORT_CHARS: usize = 22;
+/// Height of a further line of words.
+const LINE: u32 = 17;
+
+/// Figures, table, and what the intervals cover. `ids` tells figures of one page apart.
+pub fn numbers(derived: &[DerivedView], ids: &str) -> Vec<Markup> {
+    let groups = wording::derived_groups(derived);
+    let level = wording::level(derived);
+    let figures =
+        groups.iter().enumerate().map(|(at, group)| figure(group, &format!("{ids}derived-{at}"), &level));
+    let notes = wording::covered(derived).into_iter().map(|note| paragraph("note", note));
+    figures.chain([tables::derived(&groups, &level)]).chain(notes).collect()
+}
+
+/// Noised sums, folded: who reads what is computed from them needs them to check it alone.
+pub fn behind(outputs: &[ProgramOutput]) -> Markup {
+    let summary = words("summary", "", format!("{} ({})", wording::BEHIND, outputs.len()));
+    element("details", &[], [summary, tables::outputs(outputs)])
+}
+
+/// Where a number stands on the axis of its group. One needed to treat is drawn as the difference that it is one
+/// over: so both sides of its interval meet where there is none.
+fn place(of: &DerivedView, value: f64) -> f64 {
+    if is_needed_to_treat(of) { 1.0 / value } else { value }
+}
+
+/// Ends of an interval on the axis; an end that is open is none.
+fn places(of: &DerivedView, ends: &[Option<f64>; 2]) -> [Option<f64>; 2] {
+    match is_needed_to_treat(of) {
+        true => ends.map(|end| Some(end.map_or(0.0, |end| 1.0 / end))),
+        false => *ends,
+    }
+}
+
+fn axis(group: &DerivedGroup<'_>) -> Axis {
+    let first = group.numbers[0].of;
+    let value = |of: &DerivedView| of.value.map(|value| place(of, value));
+    let all = group.numbers.iter().flat_map(|number| {
+        let ends = number.of.intervals.iter().flat_map(|ends| places(number.of, ends));
+        ends.chain([value(number.of)]).flatten()
+    });
+    // From where there is no difference, or nothing; a level has no such place.
+    let reference = match &*first.statistic {
+        "mean" | "variance" | "standard-deviation" | "quantile" => None,
+        _ if is_ratio(first) => Some(1.0),
+        _ => Some(0.0),
+    };
+    Axis::over(all, reference)
+}
+
+fn figure(group: &DerivedGroup<'_>, id: &str, level: &str) -> Markup {
+    let axis = axis(group);
+    let fits = |number: &DerivedNumber<'_>| {
+        number.name.chars().count() <= NAME_CHARS && number.short.chars().count() <= SHORT_CHARS
+    };
+    let lines = if group.numbers.iter().all(fits) { 1 } else { 2 };
+    let (row, marks) = (ROW + (lines - 1) * LINE, MARKS + (lines - 1) * LINE);
+    let tops: Vec<u32> = (0..group.numbers.len() as u32).map(|at| at * row).collect();
+    let strips: Vec<(u32, u32)> = tops.iter().map(|top| (top + marks, top + row)).collect();
+    let bottom = row * group.numbers.len() as u32;
+    let of = group.numbers[0].of;
+    let title = match (is_needed_to_treat(of), &*group.unit) {
+        (true, _) => "one over the number: difference of the shares",
+        (false, unit) => unit,
+    };
+    let mut parts = axis.draw(&strips, bottom, title);
+    for (number, top) in group.numbers.iter().zip(tops) {
+        parts.push(element("g", &[], figure_row(number, (top, lines), &axis, group.is_of_totals())));
+    }
+    let description =
+        "One row per number: its value and its interval. The table below holds the same numbers.";
+    let keys = match group.is_of_totals() {
+        true => legend(&[("whisker", format!("{level}: noise alone"))]),
+        false => legend(&[
+            ("full", format!("{level}: sampling and noise")),
+            ("noise", "of which privacy noise alone".to_owned()),
+        ]),
+    };
+    let heading = words("figcaption", "over", wording::capital(&group.title()));
+    let drawn = svg::figure(id, &group.title(), description, bottom + AXIS_HEIGHT, parts);
+    element("figure", &[], [heading, drawn, keys])
+}
+
+fn figure_row(
+    number: &DerivedNumber<'_>,
+    (top, lines): (u32, u32),
+    axis: &Axis,
+    is_total: bool,
+) -> Vec<Markup> {
+    let of = number.of;
+    let (name_y, words_y) = (top + LINE, top + lines * LINE);
+    let mark_y = words_y + 15;
+    let share = if lines == 1 { WORDS } else { 100 };
+    let mut parts = vec![
+        svg::cut_label(name_y, share, "name", &number.name),
+        svg::label("100%", words_y, "value", &minus(&number.short)),
+    ];
+    let value = of.value.map(|value| place(of, value)).filter(|value| axis.shows(*value));
+    if let (Some(value), true) = (value, is_total) {
+        parts.push(svg::axis_bar(axis, 0.0, value, mark_y - 7, "test"));
+    }
+    let line = if is_total { "whisker" } else { "full" };
+    for ends in &of.intervals {
+        let ends = places(of, ends);
+        let class = if ends.contains(&None) { format!("{line} open") } else { line.to_owned() };
+        let x = [(ends[0], "0%"), (ends[1], "100%")];
+        let [from, to] = x.map(|(end, edge)| end.map_or_else(|| edge.to_owned(), |end| axis.x(end)));
+        parts.push(svg::horizontal(&from, &to, mark_y, &class));
+        let closed = ends.into_iter().flatten().filter(|end| !is_needed_to_treat(of) || *end != 0.0);
+        parts.extend(closed.map(|end| svg::vertical(&axis.x(end), mark_y - 5, mark_y + 5, line)));
+    }
+    if let (Some(value), false) = (value, is_total) {
+        parts.extend(noise(of, value, axis, mark_y));
+        parts.push(svg::dot(&axis.x(value), mark_y, "estimate"));
+    }
+    parts
+}
+
+/// What noise alone leaves, around a value on the axis.
+fn noise(of: &DerivedView, value: f64, axis: &Axis, y: u32) -> Vec<Markup> {
+    let Some(noise) = of.noise else { return Vec::new() };
+    // A difference is one over the number: its noise is that of the number times its square.
+    let noise = if is_needed_to_treat(of) { noise * value * value } else { noise };
+    let ends = [value - noise, value + noise].map(|end| axis.x(end));
+    let end = |x: &String| svg::vertical(x, y - NOISE_REACH, y + NOISE_REACH, "noise-end");
+    [svg::horizontal(&ends[0], &ends[1], y, "noise")].into_iter().chain(ends.iter().map(end)).collect()
+}

@@ -1,0 +1,290 @@
+//! The words and numbers of what a program derives from its noised sums: groups that compare at a glance, digits
+//! that the noise leaves, intervals whose ends may be open.
+
+use super::{LABEL_CHARS, label, misses, told_apart};
+use crate::{DerivedView, ProgramOutput};
+use page::numbers::{fixed, percent, scientific};
+
+/// What is said of an interval that is open, and of an end of one.
+const NOT_DETERMINED: &str = "not determined by these sums";
+/// The same of a value.
+const UNKNOWN: &str = "not determined";
+/// The same in brackets.
+const OPEN: &str = "open";
+/// Summary of the noised sums behind what is derived.
+pub const BEHIND: &str = "Noised sums from which these are computed";
+/// Longest name of a group.
+const GROUP_CHARS: usize = 80;
+/// Digits that the noise gets, and the interval at most.
+const NOISE_DIGITS: i32 = 2;
+const INTERVAL_DIGITS: i32 = 3;
+/// Numbers whose last digit is beyond this decimal are written as a power of ten.
+const MOST_DECIMALS: i32 = 9;
+
+/// Numbers of one kind, which have an axis in common.
+pub struct DerivedGroup<'a> {
+    /// What labels have before their first comma.
+    pub name: String,
+    /// Its unit, or nothing.
+    pub unit: String,
+    /// In the order of the program.
+    pub numbers: Vec<DerivedNumber<'a>>,
+}
+
+/// One number for a reader.
+pub struct DerivedNumber<'a> {
+    /// The number.
+    pub of: &'a DerivedView,
+    /// What its label has behind the first comma; of a number alone the label.
+    pub name: String,
+    /// The value without its unit, or that it is not determined.
+    pub value: String,
+    /// The interval, or what is said in place of it.
+    pub interval: String,
+    /// Value and interval on a figure.
+    pub short: String,
+    /// Half of the interval that noise alone would leave.
+    pub noise: String,
+}
+
+impl DerivedGroup<'_> {
+    /// `mean of spent, EUR`.
+    pub fn title(&self) -> String {
+        match &*self.unit {
+            "" => self.name.clone(),
+            unit => format!("{}, {unit}", self.name),
+        }
+    }
+
+    /// Whether these are counts or sums: of no population, but of these rows.
+    pub fn is_of_totals(&self) -> bool {
+        self.numbers.iter().all(|number| is_total(number.of))
+    }
+}
+
+impl DerivedNumber<'_> {
+    /// The value with its unit.
+    pub fn with_unit(&self) -> String {
+        match (&self.of.value, &*self.of.unit) {
+            (Some(_), unit) if !unit.is_empty() => format!("{} {}", self.value, label(unit)),
+            _ => self.value.clone(),
+        }
+    }
+}
+
+fn is_total(view: &DerivedView) -> bool {
+    view.statistic == "total"
+}
+
+/// Whether numbers are a number needed to treat: of no place on a line, since the largest is next to none.
+pub fn is_needed_to_treat(view: &DerivedView) -> bool {
+    view.statistic == "needed-to-treat"
+}
+
+/// Whether 1 stands for no difference.
+pub fn is_ratio(view: &DerivedView) -> bool {
+    ["ratio", "odds-ratio"].contains(&&*view.statistic)
+}
+
+/// A label before its first comma, and behind it.
+fn parts(view: &DerivedView) -> (&str, Option<&str>) {
+    view.label.split_once(", ").map_or((&view.label, None), |(head, rest)| (head, Some(rest)))
+}
+
+/// Numbers by what their labels have before the first comma, in the order of the program.
+pub fn derived_groups(derived: &[DerivedView]) -> Vec<DerivedGroup<'_>> {
+    let kind = |view: &DerivedView| (parts(view).0.to_owned(), view.unit.clone(), view.statistic.clone());
+    let mut alike: Vec<Vec<&DerivedView>> = Vec::new();
+    for view in derived {
+        match alike.iter_mut().find(|group| kind(group[0]) == kind(view)) {
+            Some(group) => group.push(view),
+            None => alike.push(vec![view]),
+        }
+    }
+    let heads: Vec<&str> = alike.iter().map(|group| parts(group[0]).0).collect();
+    let heads = told_apart(&heads, GROUP_CHARS);
+    let group = |(name, of): (String, Vec<&'_ DerivedView>)| {
+        let name_of = |view: &&DerivedView| match parts(view) {
+            (_, Some(rest)) => rest.to_owned(),
+            (head, None) if of.len() == 1 => head.to_owned(),
+            (_, None) => "all rows".to_owned(),
+        };
+        let names = told_apart(&of.iter().map(name_of).collect::<Vec<_>>(), LABEL_CHARS);
+        (name, label(&of[0].unit), of, names)
+    };
+    let grouped = heads.into_iter().zip(alike).map(group);
+    let whole = grouped.map(|(name, unit, of, names)| DerivedGroup {
+        name,
+        unit,
+        numbers: of.into_iter().zip(names).map(|(view, name)| number(view, name)).collect(),
+    });
+    whole.collect()
+}
+
+fn number(of: &DerivedView, name: String) -> DerivedNumber<'_> {
+    let digit = LastDigit::of(of);
+    let noise = of.noise.map_or_else(|| UNKNOWN.to_owned(), LastDigit::of_noise);
+    if is_needed_to_treat(of) {
+        let value = of.value.map_or_else(|| UNKNOWN.to_owned(), |value| digit.needed(value));
+        return DerivedNumber {
+            of,
+            name,
+            interval: digit.needed_between(of),
+            short: value.clone(),
+            value,
+            noise,
+        };
+    }
+    let all = |one: fn(&LastDigit, &[Option<f64>; 2]) -> String| {
+        of.intervals.iter().map(|ends| one(&digit, ends)).collect::<Vec<_>>().join(" or ")
+    };
+    let bounded = of.intervals.iter().flatten().any(Option::is_some);
+    let interval = if bounded { all(LastDigit::between) } else { NOT_DETERMINED.to_owned() };
+    let value = of.value.map(|value| digit.show(value));
+    let short = match (&value, bounded) {
+        (None, false) => UNKNOWN.to_owned(),
+        (value, _) => format!("{} {}", value.as_deref().unwrap_or(OPEN), all(LastDigit::brackets)),
+    };
+    let value = value.unwrap_or_else(|| UNKNOWN.to_owned());
+    DerivedNumber { of, name, value, interval, short, noise }
+}
+
+/// The power of ten of the last digit that is shown.
+struct LastDigit {
+    power: i32,
+    /// Whether smaller numbers get more: a ratio of 0.02 says as much as one of 50.
+    relative: bool,
+}
+
+/// The power of the last of so many digits of a number; none of 0.
+fn last_of(size: f64, digits: i32) -> Option<i32> {
+    let size = size.abs();
+    (size > 0.0 && size.is_finite()).then(|| size.log10().floor() as i32 + 1 - digits)
+}
+
+impl LastDigit {
+    /// Two digits of the noise, where the interval as a whole is not so wide that these would say nothing.
+    fn of(view: &DerivedView) -> Self {
+        let widths = view.intervals.iter().filter_map(|[low, high]| Some(0.5 * ((*high)? - (*low)?)));
+        let noise = view.noise.and_then(|noise| last_of(noise, NOISE_DIGITS));
+        let width = widths.filter_map(|width| last_of(width, INTERVAL_DIGITS)).max();
+        let numbers = view.intervals.iter().flatten().chain([&view.value]).flatten();
+        let size = numbers.filter_map(|number| last_of(*number, INTERVAL_DIGITS)).max();
+        let power = noise.max(width).or(size).unwrap_or(0);
+        // A count is whole, and a noise of 1 and more leaves no part of it.
+        let whole = is_total(view) && view.unit.is_empty() && power == -1;
+        let relative = is_ratio(view) || is_needed_to_treat(view);
+        Self { power: if whole { 0 } else { power }, relative }
+    }
+
+    fn of_noise(noise: f64) -> String {
+        written(noise, last_of(noise, NOISE_DIGITS).unwrap_or(0))
+    }
+
+    fn show(&self, value: f64) -> String {
+        let own = last_of(value, INTERVAL_DIGITS).filter(|_| self.relative);
+        written(value, own.map_or(self.power, |own| own.min(self.power)))
+    }
+
+    fn between(&self, ends: &[Option<f64>; 2]) -> String {
+        match ends.map(|end| end.map(|end| self.show(end))) {
+            [Some(low), Some(high)] => format!("[{low}, {high}]"),
+            [Some(low), None] => format!("from {low}, upper end {NOT_DETERMINED}"),
+            [None, Some(high)] => format!("up to {high}, lower end {NOT_DETERMINED}"),
+            [None, None] => NOT_DETERMINED.to_owned(),
+        }
+    }
+
+    fn brackets(&self, ends: &[Option<f64>; 2]) -> String {
+        let [low, high] = ends.map(|end| end.map_or_else(|| OPEN.to_owned(), |end| self.show(end)));
+        format!("[{low}, {high}]")
+    }
+
+    /// `25 for one fewer`.
+    fn needed(&self, value: f64) -> String {
+        let way = if value < 0.0 { "fewer" } else { "more" };
+        format!("{} for one {way}", self.show(value.abs()))
+    }
+
+    /// From the fewest rows for one fewer with the outcome to the fewest for one more: no difference, for which
+    /// no number is enough, lies between them.
+    fn needed_between(&self, view: &DerivedView) -> String {
+        let fewer = view.intervals.iter().find(|[_, high]| high.is_some_and(|high| high < 0.0));
+        let more = view.intervals.iter().find(|[low, _]| low.is_some_and(|low| low > 0.0));
+        let side = |least: Option<f64>, most: Option<f64>| match (least, most) {
+            (Some(least), Some(most)) => format!("{} to {}", self.show(least.abs()), self.needed(most)),
+            (Some(least), None) => format!("{}, or above", self.needed(least)),
+            (None, _) => NOT_DETERMINED.to_owned(),
+        };
+        match (fewer, more) {
+            (Some([_, Some(fewer)]), Some([Some(more), _])) if *fewer < -1.0 || *more > 1.0 => {
+                let [fewer, more] = [fewer, more].map(|least| self.needed(*least));
+                format!("from {fewer}, through no difference, to {more}")
+            }
+            (Some([most, least]), None) | (None, Some([least, most])) => side(*least, *most),
+            _ => NOT_DETERMINED.to_owned(),
+        }
+    }
+}
+
+fn written(value: f64, power: i32) -> String {
+    match power {
+        1.. => {
+            let step = 10f64.powi(power);
+            fixed((value / step).round() * step, 0)
+        }
+        ..=0 if -power > MOST_DECIMALS => scientific(value),
+        _ => fixed(value, power.unsigned_abs() as usize),
+    }
+}
+
+/// The noised sums behind what is derived, and the other outputs; all are others where nothing is.
+pub fn behind(
+    outputs: &[ProgramOutput],
+    derived: &[DerivedView],
+) -> (Vec<ProgramOutput>, Vec<ProgramOutput>) {
+    outputs.iter().cloned().partition(|output| !derived.is_empty() && output.sigma.is_some())
+}
+
+/// `95 % interval`.
+pub fn level(derived: &[DerivedView]) -> String {
+    format!("{} interval", percent(derived.first().map_or(0.95, |view| view.level)))
+}
+
+/// What the intervals are of, a sentence each.
+pub fn covered(derived: &[DerivedView]) -> Vec<String> {
+    let (totals, others): (Vec<&DerivedView>, Vec<_>) = derived.iter().partition(|view| is_total(view));
+    let name = level(derived);
+    let mut said = Vec::new();
+    if !others.is_empty() {
+        said.push(format!(
+            "The {name} covers sampling and noise: the value lies in it in the population that the rows are a \
+             sample of."
+        ));
+    }
+    if !totals.is_empty() {
+        let of = if others.is_empty() { format!("The {name} of") } else { "Of".to_owned() };
+        let it = if others.is_empty() { "" } else { "it " };
+        said.push(format!(
+            "{of} counts and sums {it}covers noise alone: these are of the rows that there are."
+        ));
+    }
+    if others.iter().any(|view| is_needed_to_treat(view)) {
+        said.push(
+            "A number needed to treat is for one fewer or one more with the outcome: fewer is the benefit where \
+             the outcome is bad, and the harm where it is good."
+                .to_owned(),
+        );
+    }
+    let is_open = |view: &&DerivedView| {
+        view.value.is_none() || view.noise.is_none() || view.intervals.iter().flatten().any(Option::is_none)
+    };
+    if derived.iter().any(|view| is_open(&view)) {
+        said.push(
+            "Where a number is not determined, the noise in the sums is too large to tell it.".to_owned(),
+        );
+    }
+    let sure = derived.first().map_or(0.95, |view| view.level);
+    said.extend(misses(derived.len(), sure).map(|text| format!("{text}.")));
+    said
+}
