@@ -7,7 +7,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::wording::{self, DerivedGroup, DerivedNumber, KeptView, LABEL_CHARS, MeanScale, label};
+use crate::wording::{self, DerivedNumber, KeptView, LABEL_CHARS, MeanScale, label};
 use crate::{
     CellView, CountView, DerivedView, LiftView, ProgramList, ProgramOutput, PublicReport, ResultView,
     RunReport, StageReport,

@@ -103,22 +103,18 @@ pub fn derived_groups(derived: &[DerivedView]) -> Vec<DerivedGroup<'_>> {
     }
     let heads: Vec<&str> = alike.iter().map(|group| parts(group[0]).0).collect();
     let heads = told_apart(&heads, GROUP_CHARS);
-    let group = |(name, of): (String, Vec<&'_ DerivedView>)| {
-        let name_of = |view: &&DerivedView| match parts(view) {
-            (_, Some(rest)) => rest.to_owned(),
-            (head, None) if of.len() == 1 => head.to_owned(),
-            (_, None) => "all rows".to_owned(),
-        };
-        let names = told_apart(&of.iter().map(name_of).collect::<Vec<_>>(), LABEL_CHARS);
-        (name, label(&of[0].unit), of, names)
+    heads.into_iter().zip(alike).map(|(name, of)| group(name, &of)).collect()
+}
+
+fn group<'a>(name: String, of: &[&'a DerivedView]) -> DerivedGroup<'a> {
+    let name_of = |view: &&DerivedView| match parts(view) {
+        (_, Some(rest)) => rest.to_owned(),
+        (head, None) if of.len() == 1 => head.to_owned(),
+        (_, None) => "all rows".to_owned(),
     };
-    let grouped = heads.into_iter().zip(alike).map(group);
-    let whole = grouped.map(|(name, unit, of, names)| DerivedGroup {
-        name,
-        unit,
-        numbers: of.into_iter().zip(names).map(|(view, name)| number(view, name)).collect(),
-    });
-    whole.collect()
+    let names = told_apart(&of.iter().map(name_of).collect::<Vec<_>>(), LABEL_CHARS);
+    let numbers = of.iter().zip(names).map(|(view, name)| number(view, name)).collect();
+    DerivedGroup { name, unit: label(&of[0].unit), numbers }
 }
 
 fn number(of: &DerivedView, name: String) -> DerivedNumber<'_> {
