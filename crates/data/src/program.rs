@@ -155,19 +155,19 @@ impl Own<'_> {
         if cell == TableCell::Empty && *missing {
             return Some(None);
         }
+        if cell == TableCell::Empty && self.written && !self.has_empty_label() {
+            row.complain(name, || {
+                "the cell is empty; write a value, or `missing` behind the program's column".into()
+            });
+            return None;
+        }
         let value = match (&self.column.cell, clock) {
-            (CellType::Label(values), _) => {
+            (Some(CellType::Label(values)), _) => {
                 let categories = Categories { column: name.clone(), values: values.clone() };
                 // From 1: an absent row has 0.
                 row.category(&categories, cell).map(|index| i64::from(index) + 1)
             }
-            _ if cell == TableCell::Empty && self.written => {
-                row.complain(name, || {
-                    "the cell is empty; write a value, or `missing` behind the program's column".into()
-                });
-                None
-            }
-            (CellType::Time, Some(clock)) => row.time(name, clock, cell).map(i64::from),
+            (Some(CellType::Time), Some(clock)) => row.time(name, clock, cell).map(i64::from),
             _ if self.is_whole(cell) => {
                 return row.integer(name, cell, least, most).map(Some);
             }
@@ -193,11 +193,16 @@ impl Own<'_> {
         Some(Some(value))
     }
 
+    /// Whether an empty cell is one of the study's labels.
+    fn has_empty_label(&self) -> bool {
+        matches!(&self.column.cell, Some(CellType::Label(values)) if values.iter().any(String::is_empty))
+    }
+
     /// Whether numbers with decimals can be among its cells: those of Parquet, too, where a whole number with
     /// missing ones among it is often one.
     fn takes_decimals(&self) -> bool {
         let number = matches!(self.typed.cells.kind, CellKind::Number(_));
-        self.written && !self.is_key && number && self.column.cell == CellType::Integer
+        self.written && !self.is_key && number && self.column.cell.is_none()
     }
 
     /// Whether it is read as a whole number, as all cells are of which the program says nothing.

@@ -34,9 +34,10 @@ pub(crate) fn check(study: &ProgramSource, program: &Program) -> Result<(), Stri
 fn check_cells(study: &ProgramColumn, column: &RowColumn) -> Result<(), String> {
     let ty = column.ty;
     let (count, word, remove) = match &study.cell {
-        CellType::Integer => return Ok(()),
-        CellType::Time => (0, "time", "`type`"),
-        CellType::Label(values) => (values.len() as u128, "label", "`type` and `values`"),
+        None => return Ok(()),
+        Some(CellType::Integer) => (0, "integer", "`type`"),
+        Some(CellType::Time) => (0, "time", "`type`"),
+        Some(CellType::Label(values)) => (values.len() as u128, "label", "`type` and `values`"),
     };
     if column.cells.kind != CellKind::default() {
         let said = match column.cells.kind {

@@ -265,9 +265,15 @@ fn what_does_not_fit_is_said_before_anything_is_sent() {
     let label = ("column = \"arm\" }", "column = \"arm\", type = \"label\", values = [\"low\"] }");
     let time = ("column = \"seen\" }", "column = \"seen\", type = \"time\" }");
     let clock = ("[columns]", "[time]\norigin = 2026-01-01\nunit = \"day\"\nspan = 365\n[columns]");
+    let integer = ("column = \"spent\" }", "column = \"spent\", type = \"integer\" }");
     for (changes, words) in [
         (
-            &[label][..],
+            &[integer][..],
+            "column \"spent\" has `scale 100` in the program and type = \"integer\" under [columns] of the study; \
+             remove `type` there",
+        ),
+        (
+            &[label],
             "column \"arm\" has `labels` in the program and type = \"label\" under [columns] of the study; \
              remove `type` and `values` there",
         ),

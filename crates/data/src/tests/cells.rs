@@ -123,7 +123,7 @@ fn cells_are_what_the_program_says() {
     let desk = Desk::new();
     let text = format!(
         "{FORMS_HEAD}a,149.28,low,2026-03-01,yes\nb,-12.50,high,,FALSE\nc, ,placebo,1970-01-01,1\n\
-         d,7,low,2149-06-06,No\ne,-0.1,high,2000-02-29,True\n"
+         d,7,low,2149-06-06,0.0\ne,-0.1,high,2000-02-29,True\n"
     );
     let (rows, _) = read_program_columns(&desk.file("works.csv", text), &forms(&[]), "works")
         .unwrap_or_else(|e| panic!("{e}"));
@@ -188,15 +188,15 @@ fn what_is_wrong_with_a_cell_is_said_at_its_place() {
              `scale`",
         ),
         ("12 EUR,low,1970-01-01,0", "\"spent\": \"12 EUR\" is no number such as 12, -3 or 149.28"),
-        ("21474836.48,low,1970-01-01,0", "\"spent\": 21474836.48 does not fit i32"),
+        ("21474836.48,low,1970-01-01,0", "\"spent\": 21474836.48 does not fit i32; widen it"),
         ("1,Low,1970-01-01,0", "\"arm\": \"Low\" is none of the labels \"placebo\" \"low\" \"high\""),
         (
             "1,,1970-01-01,0",
             "\"arm\": the cell is empty; write a value, or `missing` behind the program's column",
         ),
         ("1,low,01.03.2026,0", "\"seen\": \"01.03.2026\" is no day such as 2026-03-01"),
-        ("1,low,2149-06-07,0", "\"seen\": 2149-06-07 does not fit u16"),
-        ("1,low,1969-12-31,0", "\"seen\": 1969-12-31 does not fit u16"),
+        ("1,low,2149-06-07,0", "\"seen\": 2149-06-07 does not fit u16; widen it"),
+        ("1,low,1969-12-31,0", "\"seen\": 1969-12-31 does not fit u16; widen it"),
         ("1,low,1970-01-01,2", "\"treated\": \"2\" is no bit: write 0 or 1, false or true, no or yes"),
     ] {
         assert_eq!(error(cells, &[]), told);
