@@ -38,7 +38,7 @@ fn place(of: &DerivedView, value: f64) -> f64 {
 /// Ends of an interval on the axis; an end that is open is none.
 fn places(of: &DerivedView, ends: &[Option<f64>; 2]) -> [Option<f64>; 2] {
     match is_needed_to_treat(of) {
-        true => ends.map(|end| Some(end.map_or(0.0, |end| 1.0 / end))),
+        true => [ends[1], ends[0]].map(|end| Some(end.map_or(0.0, |end| 1.0 / end))),
         false => *ends,
     }
 }
