@@ -24,10 +24,10 @@ FUZZ         ?=
 help:
 	@echo 'make demo    run a whole study on this machine: two parties, the 1954 poliomyelitis trial'
 	@echo 'make test    all tests'
-	@echo 'make test-python   epsilons and noise against OpenDP and dp-accounting, in a virtual environment that it makes (needs python3)'
+	@echo 'make test-python   epsilons and noise against OpenDP and dp-accounting, questions against numpy, in a virtual environment that it makes (needs python3)'
 	@echo 'make test-store    state of runs and data in S3, played by moto on this machine, in a virtual environment that it makes (needs python3)'
 	@echo 'make fuzz    every decoder under libFuzzer, FUZZ_SECONDS=$(FUZZ_SECONDS) each (needs a C++ compiler; docs/fuzzing.md)'
-	@echo 'make soak    what is too long for every change: attacks on ring4 for SOAK_SECONDS=$(SOAK_SECONDS), SOAK_KILLS=$(SOAK_KILLS) kills of a party, whole audits, memory at 4 and 16 million rows, and make fuzz'
+	@echo 'make soak    what is too long for every change: attacks on ring4 for SOAK_SECONDS=$(SOAK_SECONDS), SOAK_KILLS=$(SOAK_KILLS) kills of a party, whole audits, coverage of derived statistics, memory at 4 and 16 million rows, and make fuzz'
 	@echo 'make build   the tacit command, in $(TACIT)'
 	@echo 'make boolean osprey and osprey-boolean: five workloads of two parties under garbled circuits'
 	@echo 'make ckks    osprey-ckks beside osprey: Microsoft SEAL under Osprey (needs cmake and a C++20 compiler)'
@@ -102,6 +102,9 @@ test-python: setup
 	$(TARGET)/witnesses/bin/pip install --quiet --disable-pip-version-check -r crates/release/witnesses/requirements.txt
 	$(CARGO) build $(PROFILE) -p release --example witness
 	$(TARGET)/witnesses/bin/python crates/release/witnesses/check.py $(TARGET)/release/examples/witness
+	mkdir -p $(TARGET)/numpy
+	TACIT_NUMPY=$(TARGET)/numpy $(CARGO) test $(PROFILE) -p job --test questions -- --ignored numbers_for_numpy
+	$(TARGET)/witnesses/bin/python crates/release/witnesses/questions.py $(TARGET)/numpy
 
 # The tests of `store` and `data` against S3 as moto plays it, over loopback; `make test` runs those of `store` in a local folder.
 test-store: setup
@@ -136,6 +139,7 @@ soak: setup
 	TACIT_KILLS=$(SOAK_KILLS) $(CARGO) test $(PROFILE) -p cli --test cli workers
 	TACIT_KILLS=$(SOAK_KILLS) $(CARGO) test $(PROFILE) -p cli --test cli going_on
 	TACIT_LEAVERS=64 $(CARGO) test $(PROFILE) -p job --test holding who_leaves_before
+	$(CARGO) test $(PROFILE) -p release --test derived -- --ignored
 	$(CARGO) test $(PROFILE) -p job --lib audit -- --ignored
 	$(CARGO) test $(PROFILE) -p cli --test cli audit -- --ignored
 	$(CARGO) test $(PROFILE) -p cli --test cli scale -- --ignored

@@ -139,8 +139,12 @@ fn watched<T>(
     written
 }
 
+/// One part in so many is wanted besides: folders, and what others write meanwhile.
+const MARGIN: u64 = 32;
+
 /// Refuses what the disk of a folder, which need not be there yet, cannot hold.
 fn expect_room(folder: &Path, needed: u64) -> Result<(), Error> {
+    let needed = needed.saturating_add(needed / MARGIN);
     // A disk that does not tell its room may have it.
     let Some(free) = store::free_bytes(folder).filter(|free| *free < needed) else { return Ok(()) };
     Err(Error::input(format!(

@@ -5,7 +5,7 @@ mod bill;
 use crate::args::rows_pair;
 use base::Error;
 use clap::Args;
-use job::plan::{Assumed, BillTerms, Link, Plan, Speeds, plan_file, plan_priced};
+use job::plan::{Assumed, BillTerms, Link, MechanismNoise, Plan, Speeds, plan_file, plan_priced};
 use job::spool::SpoolPasses;
 use page::numbers::{bytes, duration, scaled, with_unit};
 use privacy::ledger::PUBLIC;
@@ -171,6 +171,7 @@ pub fn text(plan: &Plan) -> String {
         let charged = report::wording::charged(total, &format!("{what}{each}"));
         lines.push(format!("privacy    {whom}: {charged} = {}", total.words()));
     }
+    lines.extend(plan.noise.iter().map(noise));
     let effects =
         [("the publisher's view", plan.minimum_detectable_effect), ("the public result", plan.public_effect)];
     for (what, effect) in effects.into_iter().filter_map(|(what, effect)| Some((what, effect?))) {
@@ -188,6 +189,14 @@ pub fn text(plan: &Plan) -> String {
     let assumed = plan.assumptions.iter().filter(|(name, _)| shown(name));
     lines.extend(assumed.map(|(name, what)| format!("assumed    {name}: {what}")));
     lines.join("\n")
+}
+
+/// What one mechanism of a program is charged, and what its noise leaves.
+fn noise(of: &MechanismNoise) -> String {
+    let MechanismNoise { name, to, outputs, rho, half_width } = of;
+    let numbers = if *outputs == 1 { "1 number".to_owned() } else { format!("{outputs} numbers") };
+    let half = page::numbers::trimmed(&format!("{half_width:.2}"));
+    format!("noise      {to}: {numbers} of {name}: rho {rho:.4}, 95 % within {half} of what it counts")
 }
 
 /// Gates, transfers, bytes, round trips and time of every stage.

@@ -92,7 +92,9 @@ impl Row<'_> {
             TableCell::Integer(count) => clock.at_count(count),
             TableCell::Days(days) => clock.at_seconds(i64::from(days) * 86_400),
             TableCell::Seconds(seconds) => clock.at_seconds(seconds),
-            TableCell::Empty | TableCell::Boolean(_) => Err(TimeError::NotATime),
+            TableCell::Empty | TableCell::Boolean(_) | TableCell::Float(_) | TableCell::Decimal(..) => {
+                Err(TimeError::NotATime)
+            }
         };
         time.map_err(|error| self.complain(column, || format!("{} is {error}", cell.shown()))).ok()
     }

@@ -6,9 +6,9 @@ use super::input::InputFile;
 use super::table::{Files, RowSink, TableCell, locate};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Date32Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
-    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type,
-    UInt32Type, UInt64Type,
+    Date32Type, Decimal128Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
+    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
@@ -92,11 +92,12 @@ fn deliver(
 ) -> Result<u64, Error> {
     let columns = wanted
         .iter()
-        .map(|name| {
+        .enumerate()
+        .map(|(i, name)| {
             let array = batch.column_by_name(name).ok_or_else(|| {
                 Error::input(format!("{}: column \"{name}\" is missing in a row group", files.name()))
             })?;
-            column(files.name(), name, array.as_ref())
+            column(files.name(), name, array.as_ref(), sink.decimals(i))
         })
         .collect::<Result<Vec<_>, _>>()?;
     let mut cells = Vec::with_capacity(columns.len());
@@ -123,7 +124,7 @@ struct Column<'a> {
     keys: Option<Vec<Option<usize>>>,
 }
 
-fn column<'a>(file: &str, name: &str, array: &'a dyn Array) -> Result<Column<'a>, Error> {
+fn column<'a>(file: &str, name: &str, array: &'a dyn Array, decimals: bool) -> Result<Column<'a>, Error> {
     let (array, keys) = match array.as_any_dictionary_opt() {
         Some(dictionary) => {
             let keys = dictionary.normalized_keys();
@@ -137,6 +138,8 @@ fn column<'a>(file: &str, name: &str, array: &'a dyn Array) -> Result<Column<'a>
     match array.data_type() {
         T::Null | T::Boolean | T::Utf8 | T::LargeUtf8 | T::Utf8View | T::Date32 | T::Timestamp(..) => {}
         T::Int8 | T::Int16 | T::Int32 | T::Int64 | T::UInt8 | T::UInt16 | T::UInt32 | T::UInt64 => {}
+        T::Float64 if decimals => {}
+        T::Decimal128(_, places) if decimals && *places >= 0 => {}
         other => {
             return Err(Error::input(format!(
                 "{file}, column \"{name}\": type {other} is not read; use text, whole numbers, dates or \
@@ -168,6 +171,10 @@ impl Column<'_> {
             DataType::Boolean => TableCell::Boolean(array.as_boolean().value(i)),
             DataType::Date32 => TableCell::Days(array.as_primitive::<Date32Type>().value(i)),
             DataType::Timestamp(unit, _) => TableCell::Seconds(seconds(array, unit, i)),
+            DataType::Float64 => TableCell::Float(array.as_primitive::<Float64Type>().value(i)),
+            DataType::Decimal128(_, places) => {
+                TableCell::Decimal(array.as_primitive::<Decimal128Type>().value(i), *places)
+            }
             _ => TableCell::Integer(integer(array, i)?),
         })
     }

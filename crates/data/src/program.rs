@@ -7,17 +7,20 @@ use super::source::DataLocation;
 use super::table::{Files, RowPlace, RowSink, TableCell};
 use super::tag::{DataSet, RowBytes};
 use super::{InputReport, Row, RowKeys, RowShape, RowStore, Rows, repeated, retain};
-use ::program::{Program, ValueType};
+use ::program::{CellForm, CellKind, ColumnSource, Program, RowColumn, ValueType};
 use base::Error;
 use study::time::Clock;
 use study::{Categories, CellType, Duplicates, ProgramColumn, ProgramSource, Question, Study};
+
+const DAY: i64 = 86_400;
 
 /// One party's columns of a program, a row per identifier in the order of the files. It does not print.
 #[derive(Default)]
 pub struct ProgramRows {
     /// Normalised identifiers, all different.
     pub identifiers: RowKeys,
-    /// Names of the program's columns that this party owns, in order.
+    /// Names of the program's columns that this party owns, in order: those of its files, and behind them the
+    /// bits that cells of some of these are not missing.
     pub names: Vec<String>,
     /// One vector of cells per name.
     pub columns: Vec<Vec<i64>>,
@@ -68,18 +71,58 @@ pub(crate) fn read(
     party: &str,
     room: Option<&SpoolRoom<'_>>,
 ) -> Result<(RowStore, InputReport), Error> {
-    let program = match &study.kind {
-        Question::Program(own) => &own.source,
-        Question::Match(columns) => columns,
-        Question::Lift(_) => return Err(Error::misuse("only a program study has program columns")),
-    };
-    gather(data, Reading::new(study, program, party)?, room)
+    gather(data, Reading::new(study, source(study)?, party)?, room)
+}
+
+fn source(study: &Study) -> Result<&ProgramSource, Error> {
+    match &study.kind {
+        Question::Program(own) => Ok(&own.source),
+        Question::Match(columns) => Ok(columns),
+        Question::Lift(_) => Err(Error::misuse("only a program study has program columns")),
+    }
+}
+
+/// The columns that a party owns, and those of the program that tell which of their cells are not missing.
+struct Owned<'a> {
+    columns: Vec<(&'a ProgramColumn, RowColumn)>,
+    known: Vec<(usize, RowColumn)>,
+}
+
+impl<'a> Owned<'a> {
+    fn new(source: &'a ProgramSource, party: &str) -> Result<Self, Error> {
+        let all = Program::parse(&source.text)?.columns;
+        let mut columns = Vec::new();
+        for column in source.columns.iter().filter(|column| column.party == party) {
+            let typed = all.iter().find(|typed| typed.name == column.name).cloned();
+            let typed =
+                typed.ok_or_else(|| Error::input(format!("the program has no column {:?}", column.name)))?;
+            columns.push((column, typed));
+        }
+        let known = all.iter().filter_map(|bit| {
+            let ColumnSource::Known(of) = bit.source else { return None };
+            let own = columns.iter().position(|(_, typed)| typed.name == all[of as usize].name)?;
+            Some((own, bit.clone()))
+        });
+        Ok(Self { known: known.collect(), columns })
+    }
+
+    fn names(&self) -> Vec<String> {
+        let bits = self.known.iter().map(|(_, bit)| bit);
+        self.columns.iter().map(|(_, typed)| typed).chain(bits).map(|typed| typed.name.clone()).collect()
+    }
+}
+
+/// Names of the columns of a party's rows ([`ProgramRows::names`]).
+pub(crate) fn names(source: &ProgramSource, party: &str) -> Result<Vec<String>, Error> {
+    Ok(Owned::new(source, party)?.names())
 }
 
 struct Reading<'a> {
     keys: KeyColumns<'a>,
     clock: Option<&'a Clock>,
     own: Vec<Own<'a>>,
+    /// Of which of these columns there is a bit that a cell is not missing.
+    known: Vec<usize>,
     rule: Duplicates,
     rows: ProgramRows,
 }
@@ -89,31 +132,56 @@ struct Own<'a> {
     column: &'a ProgramColumn,
     /// Its place among the cells of a row.
     cell: usize,
-    /// Its type in the program: what a cell must fit.
-    ty: ValueType,
+    /// What it is in the program: what a cell means there, and must fit.
+    typed: RowColumn,
+    /// Whether somebody wrote that program, and can change it.
+    written: bool,
+    /// Whether its cells identify a row, too.
+    is_key: bool,
 }
 
 impl Own<'_> {
     /// The numbers that fit both the type and the columns of [`ProgramRows`].
     fn range(&self) -> (i64, i64) {
-        let most = i64::try_from(self.ty.max()).unwrap_or(i64::MAX);
-        (if self.ty.signed { -most - 1 } else { 0 }, most)
+        let most = i64::try_from(self.typed.ty.max()).unwrap_or(i64::MAX);
+        (if self.typed.ty.signed { -most - 1 } else { 0 }, most)
     }
 
-    fn read(&self, row: &mut Row<'_>, clock: Option<&Clock>, cell: TableCell<'_>) -> Option<i64> {
+    /// The number that a cell is, `Some(None)` of a missing one; `None` after a complaint.
+    fn read(&self, row: &mut Row<'_>, clock: Option<&Clock>, cell: TableCell<'_>) -> Option<Option<i64>> {
         let (least, most) = self.range();
         let name = &self.column.column;
+        let RowColumn { ty, cells: CellForm { missing, .. }, .. } = &self.typed;
+        if cell == TableCell::Empty && *missing {
+            return Some(None);
+        }
+        if cell == TableCell::Empty && self.written && !self.has_empty_label() {
+            row.complain(name, || {
+                "the cell is empty; write a value, or `missing` behind the program's column".into()
+            });
+            return None;
+        }
         let value = match (&self.column.cell, clock) {
-            (CellType::Time, Some(clock)) => row.time(name, clock, cell).map(i64::from),
-            (CellType::Label(values), _) => {
+            (Some(CellType::Label(values)), _) => {
                 let categories = Categories { column: name.clone(), values: values.clone() };
                 // From 1: an absent row has 0.
                 row.category(&categories, cell).map(|index| i64::from(index) + 1)
             }
-            _ => return row.integer(name, cell, least, most),
+            (Some(CellType::Time), Some(clock)) => row.time(name, clock, cell).map(i64::from),
+            _ if self.is_whole(cell) => {
+                return row.integer(name, cell, least, most).map(Some);
+            }
+            _ => {
+                return match self.meaning(cell) {
+                    Ok(value) => Some(value),
+                    Err(problem) => {
+                        row.complain(name, || problem);
+                        None
+                    }
+                };
+            }
         }?;
         if value > most {
-            let ty = self.ty;
             row.complain(name, || {
                 format!(
                     "{} is {value} in the program, whose type {ty} goes to {most}; widen it",
@@ -122,27 +190,67 @@ impl Own<'_> {
             });
             return None;
         }
-        Some(value)
+        Some(Some(value))
+    }
+
+    /// Whether an empty cell is one of the study's labels.
+    fn has_empty_label(&self) -> bool {
+        matches!(&self.column.cell, Some(CellType::Label(values)) if values.iter().any(String::is_empty))
+    }
+
+    /// Whether numbers with decimals can be among its cells: those of Parquet, too, where a whole number with
+    /// missing ones among it is often one.
+    fn takes_decimals(&self) -> bool {
+        let number = matches!(self.typed.cells.kind, CellKind::Number(_));
+        self.written && !self.is_key && number && self.column.cell.is_none()
+    }
+
+    /// Whether it is read as a whole number, as all cells are of which the program says nothing.
+    fn is_whole(&self, cell: TableCell<'_>) -> bool {
+        let plain = self.typed.cells.kind == CellKind::default() && self.typed.ty != ValueType::BIT;
+        let has_decimals = match cell {
+            TableCell::Float(_) | TableCell::Decimal(..) => true,
+            TableCell::Text(text) => self.written && text.contains('.'),
+            _ => false,
+        };
+        plain && !has_decimals
+    }
+
+    /// What a cell means by the program's column.
+    fn meaning(&self, cell: TableCell<'_>) -> Result<Option<i64>, String> {
+        let RowColumn { ty, cells, .. } = &self.typed;
+        let pattern = match (&cells.kind, cell) {
+            (CellKind::Date, TableCell::Days(days)) => ty.pattern(days.into()),
+            (CellKind::Date, TableCell::Seconds(seconds)) if seconds % DAY == 0 => {
+                ty.pattern((seconds / DAY).into())
+            }
+            (_, cell) => match cell.number_text() {
+                Some(text) => self.typed.pattern(&text)?,
+                None => return Err(format!("{} is not what the program's column says", cell.shown())),
+            },
+        };
+        let Some(pattern) = pattern else { return Err(format!("{} does not fit {ty}", cell.shown())) };
+        let value = ty.number(pattern).and_then(|number| i64::try_from(number).ok());
+        value.map(Some).ok_or_else(|| format!("{} is beyond what a file's column holds", cell.shown()))
     }
 }
 
 impl<'a> Reading<'a> {
     fn new(study: &'a Study, program: &'a ProgramSource, party: &str) -> Result<Self, Error> {
         let mut keys = KeyColumns::new(&study.matching.identifiers);
-        let types = Program::parse(&program.text)?.columns;
-        let mut own = Vec::new();
-        for column in program.columns.iter().filter(|column| column.party == party) {
-            let ty = types.iter().find(|typed| typed.name == column.name).map(|typed| typed.ty);
-            let ty =
-                ty.ok_or_else(|| Error::input(format!("the program has no column {:?}", column.name)))?;
-            own.push(Own { column, cell: keys.want(&column.column), ty });
-        }
-        let rows = ProgramRows {
-            identifiers: RowKeys::default(),
-            names: own.iter().map(|own| own.column.name.clone()).collect(),
-            columns: vec![Vec::new(); own.len()],
-        };
-        Ok(Self { keys, clock: program.clock.as_ref(), own, rule: study.matching.duplicates, rows })
+        let owned = Owned::new(program, party)?;
+        let names = owned.names();
+        let written = matches!(study.kind, Question::Program(_));
+        let own = owned.columns.into_iter().map(|(column, typed)| {
+            let cell = keys.want(&column.column);
+            Own { column, cell, typed, written, is_key: cell < study.matching.identifiers.len() }
+        });
+        let own = own.collect();
+        let known = owned.known.iter().map(|(column, _)| *column).collect();
+        let columns = vec![Vec::new(); names.len()];
+        let rows = ProgramRows { identifiers: RowKeys::default(), names, columns };
+        let rule = study.matching.duplicates;
+        Ok(Self { keys, clock: program.clock.as_ref(), own, known, rule, rows })
     }
 }
 
@@ -199,6 +307,10 @@ impl RowSink for Reading<'_> {
         self.keys.wanted.clone()
     }
 
+    fn decimals(&self, column: usize) -> bool {
+        self.own.iter().any(|own| own.cell == column && own.takes_decimals())
+    }
+
     fn row(&mut self, row: &mut Row<'_>, cells: &[TableCell<'_>]) -> Result<(), Error> {
         let identified = self.keys.read(row, cells);
         let mut values = Vec::with_capacity(self.own.len());
@@ -209,7 +321,9 @@ impl RowSink for Reading<'_> {
             return Ok(());
         }
         self.keys.keep(row.place)?;
-        self.rows.columns.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
+        let known = self.known.iter().map(|column| i64::from(values[*column].is_some()));
+        let cells = values.iter().map(|value| value.unwrap_or(0)).chain(known);
+        self.rows.columns.iter_mut().zip(cells).for_each(|(column, cell)| column.push(cell));
         Ok(())
     }
 }

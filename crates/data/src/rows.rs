@@ -3,7 +3,7 @@
 use crate::tag::DataSet;
 use crate::{AdvertiserRows, ProgramRows, PublisherRows, RowKeys};
 use base::{Error, PartyId};
-use study::{PartyRole, ProgramSource, Question, Study, TrialArm};
+use study::{PartyRole, Question, Study, TrialArm};
 
 /// One party's rows, or some of them.
 pub enum Rows {
@@ -43,7 +43,7 @@ impl RowShape {
     /// That of a party's rows in a study.
     ///
     /// # Errors
-    /// When there is no such party, or its role has no rows.
+    /// When there is no such party, its role has no rows, or the study's program does not parse.
     pub fn of(study: &Study, me: PartyId) -> Result<Self, Error> {
         let nobody = || Error::misuse("a party of a study has rows in it");
         let member = study.parties.get(me.index()).ok_or_else(nobody)?;
@@ -56,14 +56,13 @@ impl RowShape {
                 let advertiser = lift.advertiser(me).ok_or_else(nobody)?;
                 Self::Advertiser { max_events: advertiser.max_events, cohort: advertiser.cohort.is_some() }
             }
-            Question::Program(own) => Self::of_columns(&own.source, &member.name),
-            Question::Match(columns) => Self::of_columns(columns, &member.name),
+            Question::Program(own) => {
+                Self::Program { names: crate::program::names(&own.source, &member.name)? }
+            }
+            Question::Match(columns) => {
+                Self::Program { names: crate::program::names(columns, &member.name)? }
+            }
         })
-    }
-
-    fn of_columns(source: &ProgramSource, party: &str) -> Self {
-        let own = source.columns.iter().filter(|column| column.party == party);
-        Self::Program { names: own.map(|column| column.name.clone()).collect() }
     }
 
     /// Bytes of a row's cells.

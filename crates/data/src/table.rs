@@ -18,17 +18,40 @@ pub(crate) enum TableCell<'a> {
     /// Seconds since 1970-01-01T00:00:00Z.
     Seconds(i64),
     Boolean(bool),
+    /// A number that may have decimals; of these a file has the shortest that give the number back.
+    Float(f64),
+    /// A number, and how many of its digits are decimals.
+    Decimal(i128, i8),
 }
 
 impl<'a> TableCell<'a> {
-    /// The cell as text; numbers as decimals. Dates have no one text form and are refused by the caller.
+    /// The cell as text; whole numbers as decimals. Dates and numbers with decimals have no one text form and
+    /// are refused by the caller.
     pub fn text(self) -> Option<std::borrow::Cow<'a, str>> {
         match self {
             Self::Empty => Some("".into()),
             Self::Text(text) => Some(text.into()),
             Self::Integer(value) => Some(value.to_string().into()),
             Self::Boolean(value) => Some(if value { "true".into() } else { "false".into() }),
-            Self::Days(_) | Self::Seconds(_) => None,
+            Self::Days(_) | Self::Seconds(_) | Self::Float(_) | Self::Decimal(..) => None,
+        }
+    }
+
+    /// The same, and numbers with all the decimals that they have.
+    pub fn number_text(self) -> Option<std::borrow::Cow<'a, str>> {
+        match self {
+            Self::Float(value) => Some(value.to_string().into()),
+            Self::Decimal(value, places) => {
+                let sign = if value < 0 { "-" } else { "" };
+                let places = usize::from(places.unsigned_abs());
+                let digits = format!("{:0>width$}", value.unsigned_abs(), width = places + 1);
+                let (whole, part) = digits.split_at(digits.len() - places);
+                Some(
+                    if places == 0 { format!("{sign}{whole}") } else { format!("{sign}{whole}.{part}") }
+                        .into(),
+                )
+            }
+            other => other.text(),
         }
     }
 
@@ -41,6 +64,7 @@ impl<'a> TableCell<'a> {
             Self::Boolean(value) => value.to_string(),
             Self::Days(days) => format!("the date {days} days from 1970-01-01"),
             Self::Seconds(seconds) => format!("the time {seconds} s from 1970-01-01"),
+            Self::Float(_) | Self::Decimal(..) => self.number_text().unwrap_or_default().into_owned(),
         }
     }
 
@@ -118,6 +142,10 @@ impl Files {
 pub(crate) trait RowSink {
     /// Names of the wanted columns, each once.
     fn columns(&self) -> Vec<String>;
+    /// Whether numbers with decimals may stand in one of these.
+    fn decimals(&self, _column: usize) -> bool {
+        false
+    }
     /// One row: a cell per wanted column. An error stops the reading.
     fn row(&mut self, row: &mut Row<'_>, cells: &[TableCell<'_>]) -> Result<(), Error>;
 }

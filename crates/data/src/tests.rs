@@ -1,6 +1,7 @@
 //! Every complaint about input data, with its exact text (docs/errors.md lists them), and what reading
 //! counts.
 
+mod cells;
 mod reading;
 
 use super::*;
@@ -10,7 +11,6 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field, Schema};
 use base::{PartyId, limits};
-use reading::read_program_columns;
 pub(super) use reading::{names, read_advertiser, read_publisher};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -502,69 +502,6 @@ fn patterns_and_packed_files_are_read_and_damage_is_named() {
     assert!(error("data").starts_with("data/3.csv.zst: damaged: "), "{}", error("data"));
     std::fs::write(&zst, &zstd::encode_all(text.as_bytes(), 3).expect("packed")[..20]).expect("written");
     assert!(error("data").starts_with("data/3.csv.zst: damaged: "), "{}", error("data"));
-}
-
-#[test]
-fn program_columns_are_read() {
-    let text = include_str!("../../../examples/program.toml");
-    let study = Study::parse("study.toml", text).unwrap_or_else(|e| panic!("{e}"));
-    let desk = Desk::new();
-    let path = desk.file("clinic.csv", "person,diagnosis\nAnn,ill\nbob,healthy\n");
-    let (rows, report) = read_program_columns(&path, &study, "clinic").expect("read");
-    assert_eq!((rows.names, rows.columns), (vec!["state".to_owned()], vec![vec![2, 1]]));
-    assert_eq!(report.rows_kept, 2);
-    let path = desk.file("works.csv", "person,exposed_days\nann,12\nANN,13\n");
-    let error = read_program_columns(&path, &study, "works").err().expect("duplicate");
-    assert_eq!(
-        desk.clean(&error),
-        "works.csv, line 3: the same identifier as line 2; remove one, or agree on duplicates = \"first\""
-    );
-}
-
-#[test]
-fn a_cell_must_fit_its_type_in_the_program() {
-    let text = include_str!("../../../examples/program.toml");
-    let with = |changes: &[(&str, &str)]| {
-        let text = changes.iter().fold(text.to_owned(), |text, (from, to)| {
-            assert!(text.contains(from), "{from}");
-            text.replacen(from, to, 1)
-        });
-        Study::parse("study.toml", &text).unwrap_or_else(|e| panic!("{e}"))
-    };
-    let desk = Desk::new();
-    let read = |study: &Study, party: &str, file: &str| {
-        let read = read_program_columns(&desk.file(&format!("{party}.csv"), file), study, party);
-        read.map(|(rows, ..)| rows.columns).map_err(|error| desk.clean(&error))
-    };
-    // The row compares the column with a constant of the same type.
-    let typed = |ty: &str| {
-        let (column, month) = (format!("column exposed {ty} works"), format!("const 2 {ty}"));
-        with(&[("column exposed u16 works", &column), ("const 29 u16", &month)])
-    };
-    let narrow = typed("u2");
-    let cells = "person,exposed_days\na,-1\nb,0\nc,9\nd,3\n";
-    let error = read(&narrow, "works", cells).expect_err("two cells are out of range");
-    for part in [
-        "works.csv, line 2, column \"exposed_days\": \"-1\" is negative; use a whole number from 0 to 3",
-        "works.csv, line 4, column \"exposed_days\": \"9\" is out of range; use a whole number from 0 to 3",
-    ] {
-        assert!(error.contains(part), "{error}");
-    }
-    assert_eq!(read(&narrow, "works", "person,exposed_days\na,0\nb,3\n").expect("fits"), [[0, 3]]);
-    let signed = typed("i3");
-    assert_eq!(read(&signed, "works", "person,exposed_days\na,-4\nb,3\n").expect("fits"), [[-4, 3]]);
-    assert!(
-        read(&signed, "works", "person,exposed_days\na,-5\n").expect_err("below").contains("from -4 to 3")
-    );
-    let wide = typed("i64");
-    let extremes = format!("person,exposed_days\na,{}\nb,{}\n", i64::MIN, i64::MAX);
-    assert_eq!(read(&wide, "works", &extremes).expect("fits"), [[i64::MIN, i64::MAX]]);
-    let labels = with(&[("\"healthy\", \"ill\"", "\"healthy\", \"ill\", \"unsure\", \"unknown\"")]);
-    let error = read(&labels, "clinic", "person,diagnosis\na,ill\nb,unknown\n").expect_err("two bits");
-    assert!(
-        error.contains("line 3, column \"diagnosis\": \"unknown\" is 4 in the program, whose type u2"),
-        "{error}"
-    );
 }
 
 /// Two identifiers per row, e-mail before telephone.

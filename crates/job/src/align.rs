@@ -237,7 +237,7 @@ fn sources(
             return Source::Foreign;
         }
         match lift {
-            _ if column.is_built_in() => Source::Present,
+            _ if column.is_presence() => Source::Present,
             Some((lift, layout)) => Source::Lift(layout.columns[i], lift.max_events.into()),
             None => {
                 let own = names.iter().position(|name| *name == column.name);

@@ -2,6 +2,7 @@
 //! name, who sees them for the first time, and whether the budget pays.
 
 use crate::prepare::Checked;
+use crate::run::agree::own_tag;
 use crate::run::ready;
 use base::{Error, PartyId};
 use data::sketch::{ALIKE, PURPOSE, Sketch};
@@ -285,10 +286,10 @@ impl<'a> KnownRun<'a> {
     fn public(&self) -> Result<RunCharges, Error> {
         let run = self.run;
         let takes = most_charged(&run.study, &run.built.audit, Viewer::Public);
-        let (false, Some((_, member))) = (takes.is_zero(), others(run).next()) else {
+        if takes.is_zero() || others(run).next().is_none() {
             return Ok(RunCharges::default());
-        };
-        let [charged, before] = self.charged_before((PUBLIC, member))?;
+        }
+        let [charged, before] = self.charged_before(PUBLIC)?;
         let distance = run.built.distance_to(Viewer::Public);
         let distance = (distance - before).max(Rational::zero());
         Ok(RunCharges { takes, charged, sizes: Rational::zero(), runs: 1, distance })
@@ -306,20 +307,17 @@ impl<'a> KnownRun<'a> {
             false => dummies::charge(&run.study, run.me)?.map_or_else(Rational::zero, |charge| charge.rho),
         };
         let takes = most_seen(&run.study, &run.built.audit, viewer) + &sizes;
-        let [charged, before] = self.charged_before((&member.key, member))?;
+        let [charged, before] = self.charged_before(&member.key)?;
         let distance = run.built.distance_to(viewer.into()) + run.built.distance_to(Viewer::Public);
         let distance = (distance - before).max(Rational::zero());
         Ok(RunCharges { takes, charged, sizes, runs: 1, distance })
     }
 
     /// What of a study was charged before towards a viewer with this key, and would not be taken again on the
-    /// same data at both sides: rho, and distance of its noise. `member` is another party of the run.
-    fn charged_before(&self, (viewer, member): (&str, &Participant)) -> Result<[Rational; 2], Error> {
-        // As parties say it: of two each says its tag to the other.
-        let run = self.run;
-        let to = if run.roster.len() == 2 { member } else { &run.study.parties[run.me.index()] };
-        let tag = ledger::tag_towards(&self.data_tag, &to.key);
-        self.ledger.charged_before(run.hash.as_bytes(), self.lineage, viewer, &tag)
+    /// same data at both sides: rho, and distance of its noise.
+    fn charged_before(&self, viewer: &str) -> Result<[Rational; 2], Error> {
+        let tag = own_tag(self.run, &self.data_tag);
+        self.ledger.charged_before(self.run.hash.as_bytes(), self.lineage, viewer, &tag)
     }
 }
 

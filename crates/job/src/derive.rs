@@ -2,10 +2,10 @@
 
 use base::Error;
 use privacy::scales::Scales;
-use program::{DerivedOutput, MechanismKind, Op, Program, Statistic, SumPlace, Variable, Viewer};
+use program::{DerivedOutput, DerivedStatistic, MechanismKind, Op, Program, SumPlace, Variable, Viewer};
 use release::derived::{
     CellMean, DerivedEstimate, NoisyMoments, correlation, covariance, difference, least_squares, mean,
-    needed_to_treat, odds_ratio, proportion, quantile, ratio, standard_deviation, variance,
+    needed_to_treat, odds_ratio, proportion, quantile, ratio, risk_ratio, standard_deviation, variance,
 };
 use release::normal;
 use release::rational::to_f64;
@@ -38,21 +38,26 @@ struct NoisedSums<'a> {
 impl NoisedSums<'_> {
     fn view(&self, derived: &DerivedOutput) -> Result<DerivedView, Error> {
         let estimate = match &derived.statistic {
-            Statistic::NeededToTreat => return self.treat(derived),
-            Statistic::Total => self.total(derived)?,
-            Statistic::Mean if derived.variables[0].is_bit() => proportion(&self.cell(derived, 0)?, LEVEL)?,
-            Statistic::Mean => mean(&self.cell(derived, 0)?, range(derived.variables[0]), LEVEL)?,
-            Statistic::Variance => variance(&self.spread(derived)?, range(derived.variables[0]), LEVEL)?,
-            Statistic::StandardDeviation => {
+            DerivedStatistic::NeededToTreat => return self.treat(derived),
+            DerivedStatistic::Total => self.total(derived)?,
+            DerivedStatistic::Mean if derived.variables[0].is_bit() => {
+                proportion(&self.cell(derived, 0)?, LEVEL)?
+            }
+            DerivedStatistic::Mean => mean(&self.cell(derived, 0)?, range(derived.variables[0]), LEVEL)?,
+            DerivedStatistic::Variance => {
+                variance(&self.spread(derived)?, range(derived.variables[0]), LEVEL)?
+            }
+            DerivedStatistic::StandardDeviation => {
                 standard_deviation(&self.spread(derived)?, range(derived.variables[0]), LEVEL)?
             }
-            Statistic::Difference => self.compare(derived, difference)?,
-            Statistic::Ratio => self.compare(derived, ratio)?,
-            Statistic::OddsRatio => self.compare(derived, odds_ratio)?,
-            Statistic::Covariance => covariance(&self.pair(derived)?, self.ranges(derived), LEVEL)?,
-            Statistic::Correlation => correlation(&self.pair(derived)?, self.ranges(derived), LEVEL)?,
-            Statistic::Coefficient(number) => self.coefficient(derived, *number)?,
-            Statistic::Quantile(share, edges) => {
+            DerivedStatistic::Difference => self.compare(derived, difference)?,
+            DerivedStatistic::Ratio if derived.variables[0].is_bit() => self.compare(derived, risk_ratio)?,
+            DerivedStatistic::Ratio => self.compare(derived, ratio)?,
+            DerivedStatistic::OddsRatio => self.compare(derived, odds_ratio)?,
+            DerivedStatistic::Covariance => covariance(&self.pair(derived)?, self.ranges(derived), LEVEL)?,
+            DerivedStatistic::Correlation => correlation(&self.pair(derived)?, self.ranges(derived), LEVEL)?,
+            DerivedStatistic::Coefficient(number) => self.coefficient(derived, *number)?,
+            DerivedStatistic::Quantile(share, edges) => {
                 let scale = derived.variables[0].scale as f64;
                 let edges: Vec<f64> = edges.iter().map(|edge| *edge as f64 / scale).collect();
                 quantile(&self.sums(derived)?, &edges, to_f64(share), LEVEL)?
@@ -196,8 +201,8 @@ impl NoisedSums<'_> {
     }
 }
 
-/// Products of 1 and the variables in their units, row by row of the upper triangle, as weights of the sums of
-/// [`Statistic::Coefficient`]; from their origins, or `moved` to where they are.
+/// Products of 1 and the variables in their units, row by row of the upper triangle, as weights of the sums
+/// of [`DerivedStatistic::Coefficient`]; from their origins, or `moved` to where they are.
 fn products(variables: &[Variable], moved: bool) -> Vec<Vec<f64>> {
     let (count, k) = (variables.len(), variables.len() - 1);
     let sums = program::regression_sums(k);

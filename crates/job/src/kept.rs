@@ -22,6 +22,7 @@ use base::{Error, PartyId};
 use data::{InputReport, RowShape, RowStore};
 use matching::OutputForm;
 use privacy::ledger::{Bytes32, Ledger};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 use store::{
@@ -275,7 +276,7 @@ impl RunLog {
     fn held(&self) -> impl Iterator<Item = (u32, HeldResult)> + '_ {
         let held = |record: &UnitRecord| match record {
             UnitRecord::Held { unit, held } => Some((*unit, *held)),
-            UnitRecord::Floor { .. } | UnitRecord::Seal { .. } => None,
+            UnitRecord::Floor { .. } | UnitRecord::Seal { .. } | UnitRecord::Failed { .. } => None,
         };
         let last: std::collections::BTreeMap<u32, HeldResult> = self.units.iter().filter_map(held).collect();
         last.into_iter()
@@ -377,17 +378,15 @@ impl RunLog {
 
     /// Everything that counts as one object, so that opening reads few.
     fn snapshot(&mut self) -> Result<(), Error> {
-        let mut floors = std::collections::BTreeMap::new();
-        let mut seals = Vec::new();
-        for record in &self.units {
-            match record {
-                UnitRecord::Floor { unit, .. } => _ = floors.insert(*unit, *record),
-                UnitRecord::Seal { .. } => seals.push(*record),
-                UnitRecord::Held { .. } => {}
-            }
-        }
-        let held = self.held().map(|(unit, held)| UnitRecord::Held { unit, held });
-        let units: Vec<UnitRecord> = floors.into_values().chain(held).chain(seals).collect();
+        let mut seen = std::collections::BTreeSet::new();
+        // In their order: a failure is of the floor before it.
+        let last = |record: &&UnitRecord| match record {
+            UnitRecord::Floor { unit, .. } => seen.insert((false, *unit)),
+            UnitRecord::Held { unit, .. } => seen.insert((true, *unit)),
+            UnitRecord::Seal { .. } | UnitRecord::Failed { .. } => true,
+        };
+        let mut units: Vec<UnitRecord> = self.units.iter().rev().filter(last).copied().collect();
+        units.reverse();
         let mut all = vec![KeptRecord::Begun(Box::new(self.begun.clone())).to_log()?];
         if let Some(matched) = &self.matched {
             all.push(KeptRecord::Matched(Box::new(matched.clone())).to_log()?);
@@ -468,7 +467,13 @@ pub fn summaries(party: &PartySetup) -> Result<Vec<KeptSummary>, Error> {
     names.iter().map(summary).collect()
 }
 
-/// Removes runs from a party's state: those of these names, or all that are this party's. Gives the names.
+/// Where a party keeps what a match of a study has done, by the study's full hash.
+pub(crate) fn journal_of(party: &PartySetup, study: &str) -> Option<PathBuf> {
+    party.work.as_ref().map(|folder| folder.join(study))
+}
+
+/// Removes runs from a party's state: those of these names, or all that are this party's, and what their
+/// matches have in `work`, keys first. Gives the names.
 ///
 /// # Errors
 /// When there is none of such a name, a process of this machine leads one, or the store fails.
@@ -479,17 +484,30 @@ pub fn drop_kept(party: &PartySetup, wanted: &[String]) -> Result<Vec<String>, E
     if let Some(run) = unknown {
         return Err(Error::input(format!("{}: no run {run} is kept there", store.url())));
     }
-    let own: Vec<KeptName> = match wanted.is_empty() {
-        false => names.into_iter().filter(|name| wanted.contains(&name.short())).collect(),
-        true if names.is_empty() => Vec::new(),
-        true => {
-            let key = StateKey::beside(&party.ledger)?;
-            let opens = |name: &KeptName| name.records(&store, &key, &party.as_party).is_ok();
-            names.into_iter().filter(opens).collect()
-        }
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let key = match StateKey::beside(&party.ledger) {
+        // What is named goes, whoever could open it.
+        Err(_) if !wanted.is_empty() => None,
+        key => Some(key?),
     };
-    own.iter().try_for_each(|name| name.remove(&store))?;
-    Ok(own.iter().map(KeptName::short).collect())
+    let mut dropped = Vec::new();
+    for name in names {
+        let records = key.as_ref().and_then(|key| name.records(&store, key, &party.as_party).ok());
+        let is_meant = if wanted.is_empty() { records.is_some() } else { wanted.contains(&name.short()) };
+        if !is_meant {
+            continue;
+        }
+        name.remove(&store)?;
+        dropped.push(name.short());
+        let begun = records.and_then(|records| BegunRecord::read(records.first()?).ok());
+        let journal = begun.and_then(|begun| journal_of(party, &begun.study));
+        if let Some(journal) = journal.filter(|folder| folder.exists()) {
+            matching::forget(&journal)?;
+        }
+    }
+    Ok(dropped)
 }
 
 fn opened(party: &PartySetup) -> Result<StateStore, Error> {

@@ -3,12 +3,14 @@
 mod align;
 pub mod audit;
 pub mod budget;
+mod columns;
 pub mod compose;
 mod course;
 mod derive;
 pub mod engines;
 pub mod export;
 mod interpret;
+mod joined_program;
 pub mod kept;
 pub mod memory;
 pub mod plan;

@@ -5,12 +5,12 @@
 //! one before it has not given back to the system are within the bound together.
 
 use crate::engines::{StudyEngine, usual_workers};
-use crate::prepare::{Built, place};
-use crate::spool::{held_rows, spools};
+use crate::prepare::Built;
+use crate::spool::spools;
 use crate::stages::matching::MatchStage;
-use base::{Error, PartyId};
-use data::{ReadingMemory, RowShape};
-use matching::spill;
+use base::{Error, Fault, PartyId};
+use data::{ReadingMemory, RowShape, RowStore};
+use matching::{MatchDisk, spill};
 use store::RUN_MEMORY;
 use study::Study;
 use study::party::{MEMORY_LEAST, PartySetup};
@@ -111,6 +111,21 @@ pub(crate) fn with_room(room: u64, rows: u64, memory: u64) -> u64 {
     stays(memory, rows).saturating_add(room.saturating_mul(2))
 }
 
+/// The most rows of a peer that a party of `memory` has columns for, with so many own rows in state.
+pub(crate) fn peer_rows_max(memory: u64, own: u64) -> u64 {
+    spill::most_rows(MemoryShares::of(memory, own).room).max(own)
+}
+
+/// What a party does about a peer of more rows than that; any other error as it is.
+pub(crate) fn of_more_rows(error: Error, party: &PartySetup, rows: &RowStore) -> Error {
+    let Fault::Limit { value, cap, .. } = *error.kind() else { return error };
+    if rows.spool().is_none() || cap != peer_rows_max(party.memory, rows.len()) {
+        return error;
+    }
+    let needs = with_room(spill::least_room(value), rows.len(), party.memory).div_ceil(MIB);
+    error.leaving_too(&format!("This party's `memory` has no columns for so many rows: raise it to {needs}M"))
+}
+
 /// Refuses rows in state where even that is more than may be taken.
 ///
 /// # Errors
@@ -131,38 +146,55 @@ pub(crate) fn check(party: &PartySetup, rows: [u64; 2]) -> Result<(), Error> {
     )))
 }
 
-/// What a match takes, in bytes, by own rows with a peer of as many.
+/// What a match takes of a party, in bytes.
 #[derive(Debug, Default)]
 pub(crate) struct MatchNeeds {
+    /// Own rows.
+    rows: u64,
     /// Of memory, where rows are there too.
     memory: u64,
     /// Of memory, whatever is moved to disk.
     held: u64,
-    /// On disk, where it is not about what a spine takes.
-    pub scratch: Option<u64>,
+    /// On disk, where the protocol says it.
+    pub disk: Option<MatchDisk>,
 }
 
 impl MatchNeeds {
-    /// Those of one run of a party with so many rows.
+    /// Those of one run of a party that has so much memory, or as little as rows in state need, where party 0
+    /// has the first number of rows and every other one the second.
     ///
     /// # Errors
     /// When the rows are out of range.
     pub fn of(
         (study, built): (&Study, &Built),
         engine: &StudyEngine,
-        me: PartyId,
-        rows: u64,
+        (me, memory): (PartyId, u64),
+        rows: [u64; 2],
     ) -> Result<Self, Error> {
-        let mut needs = Self::default();
+        let own = rows[usize::from(me != PartyId(0))];
+        let mut needs = Self { rows: own, ..Self::default() };
         let features = study.matching.matcher.features();
         if features.streams {
-            let stage = MatchStage::new(study, built, engine, [rows; 2])?;
-            let held = stage.memory(me);
+            let stage = MatchStage::new(study, built, engine, rows)?;
+            let held = stage.memory(me)?;
             needs.held = if held > spill::MEMORY_MIN { held } else { 0 };
-            needs.scratch = stage.scratch(me);
+            needs.disk = stage.disk(me, None)?;
+            let room = MemoryShares::of(memory.max(needs.beside_state()), own).room;
+            needs.disk = stage.disk(me, Some(room))?;
         }
-        needs.memory = needs.held.max(features.bytes_per_row * rows);
+        needs.memory = needs.held.max(features.bytes_per_row * own);
         Ok(needs)
+    }
+
+    /// Own rows, and those of the longest column.
+    pub fn longest(&self) -> [u64; 2] {
+        [self.rows, self.disk.map_or(self.rows, |disk| disk.longest)]
+    }
+
+    /// The least `memory` of a party that has its rows in its state and matches them so, to the mebibyte.
+    pub fn beside_state(&self) -> u64 {
+        let least = least(self.longest());
+        least.max(with_room(self.held, self.rows, least)).next_multiple_of(MIB)
     }
 
     /// Of memory in all, in so many runs of a party: its rows, of which `held` bytes are in memory, or all in
@@ -215,8 +247,7 @@ pub(crate) fn check_held(
                 .to_owned()
         }
         Some(_) => {
-            let least = least(held_rows(study, place(study, party), rows));
-            let beside = least.max(with_room(needs.held, rows, least)).div_ceil(MIB);
+            let beside = needs.beside_state() / MIB;
             match beside < need.div_ceil(MIB) {
                 true => format!("raise it, or name a place for what does not fit: `state`, with {beside}M"),
                 false => format!("raise it: rows in `state` would need {beside} MiB"),

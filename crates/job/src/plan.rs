@@ -2,10 +2,13 @@
 
 mod bill;
 mod choice;
+mod noise;
 
 pub use bill::{Bill, BillTerms, BillTotal, plan_priced};
 pub use choice::Choice;
+pub use noise::MechanismNoise;
 
+use self::noise::noise;
 use crate::course::{Actor, Completed, Course, Matched};
 use crate::engines::{Estimate, StageTime, StudyEngine};
 use crate::memory::{self, MatchNeeds};
@@ -155,6 +158,9 @@ pub struct Plan {
     pub minimum_detectable_effect: Option<f64>,
     /// The same of what everybody sees.
     pub public_effect: Option<f64>,
+    /// How a program's budget is split.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub noise: Vec<MechanismNoise>,
     /// What the parties read and write where their rows do not fit into memory, and how much memory that
     /// needs; empty where they fit, or have to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -203,7 +209,7 @@ pub struct Assumed {
 pub fn plan_file(file: &StudyFile, assumed: &Assumed, link: Link, speeds: Speeds) -> Result<Plan, Error> {
     let built = build_all(&file.runs, &policy())?;
     if let [(study, built)] = &built[..] {
-        let spool = passes(study, assumed.rows, None)?;
+        let spool = passes((study, built), assumed.rows, None)?;
         return Ok(Plan { spool, ..plan_built((study, built), assumed, link, speeds)? });
     }
     let mut whole: Option<Plan> = None;
@@ -241,9 +247,9 @@ impl Plan {
     /// # Errors
     /// When its data cannot be found.
     pub fn of_party(mut self, study: &Study, party: &PartySetup, rows: [u64; 2]) -> Result<Self, Error> {
-        self.spool = match study.part_of {
-            None => passes(study, rows, Some((place(study, party), party)))?,
-            Some(_) => Vec::new(),
+        self.spool = match (study.part_of, &build_all([study], &policy())?[..]) {
+            (None, [built]) => passes((built.0, &built.1), rows, Some((place(study, party), party)))?,
+            _ => Vec::new(),
         };
         Ok(self)
     }
@@ -256,14 +262,12 @@ impl Plan {
         let runs: Vec<&Study> = file.runs_of(&party.as_party).collect();
         let Some(&study) = runs.first() else { return Ok(()) };
         let (me, all) = (place(study, party), of_parties(study, rows));
-        if !self.spool.is_empty() {
-            return check_room(party, study, me, &all, RowsKnown::Announced);
-        }
         let own = all[me.index()];
-        let outside = goes_to_state(party, study, (me, &all), runs.len())?;
+        let outside = goes_to_state(party, study, (me, own), runs.len())?;
         let held = if outside { None } else { Some(memory::of_unread(study, me, own)?) };
         for (study, built) in &build_all([study], &policy())? {
-            let needs = MatchNeeds::of((*study, built), &StudyEngine::of(study, &built.program)?, me, own)?;
+            let engine = StudyEngine::of(study, &built.program)?;
+            let needs = MatchNeeds::of((*study, built), &engine, (me, party.memory), rows)?;
             if !outside {
                 let need = needs.in_all(party, (own, held), runs.len() as u64).div_ceil(1 << 20);
                 let text = format!(
@@ -276,6 +280,9 @@ impl Plan {
                 self.assumptions.insert("memory".into(), text);
             }
             memory::check_held(party, (own, held), (study, runs.len()), &needs)?;
+            if outside {
+                check_room(party, study, (me, &all), &needs, RowsKnown::Announced)?;
+            }
         }
         Ok(())
     }
@@ -315,7 +322,7 @@ pub fn plan(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
 }
 
 /// Nobody's: a plan says what a study costs, whoever may run it.
-fn policy() -> program::VerifierPolicy {
+pub(crate) fn policy() -> program::VerifierPolicy {
     program::VerifierPolicy { max_rho: ratio(1000, 1), max_outputs: 8192, allow_exact: true }
 }
 
@@ -370,6 +377,7 @@ fn plan_built(
     Ok(Plan {
         engines: choice::choices(&open, course, &scales, union, (link, speeds))?,
         rho: spent(study, &scales),
+        noise: noise(study, &built.program, &scales),
         total,
         minimum_detectable_effect,
         public_effect,

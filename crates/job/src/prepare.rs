@@ -1,7 +1,9 @@
 //! This side of a study before any protocol: files read and checked, the program built and verified, the cost
 //! known.
 
+use crate::columns;
 use crate::engines::StudyEngine;
+use crate::joined_program::over_joined_rows;
 use crate::kept::{self, KeptFound, KeptRun};
 use crate::memory::{self, MatchNeeds};
 use crate::spool::{RowsKnown, check_room, spool_room, state_warning};
@@ -13,7 +15,7 @@ use num_traits::Zero;
 use privacy::dummies;
 use privacy::ledger::{Bytes32, Ledger};
 use privacy::scales::{Scales, most_seen};
-use program::{Audit, Class, Program, RowSet, ValueType, Viewer};
+use program::{Audit, Class, Program, RowSet, Viewer};
 use release::rational::{Rational, ratio, shown};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -128,6 +130,8 @@ pub struct Checked {
     pub roster: Roster,
     /// This party's rows.
     pub rows: Arc<RowStore>,
+    /// The least `memory` of this party with these rows in its state, in bytes.
+    pub memory_least: u64,
     /// What reading them did.
     pub inputs: InputReport,
     /// What its owner should know before a run, and no other party.
@@ -248,25 +252,24 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
         }
         built.push((run, StudyEngine::of(run, &checked.program)?, checked));
     }
-    let Some((first, ..)) = built.first() else { return Err(Error::misuse("a member takes part in a run")) };
+    let Some((first, engine, checked)) = built.first() else {
+        return Err(Error::misuse("a member takes part in a run"));
+    };
     let ReadInput { rows, inputs, version: input_version, taken_up, matched, other } =
         ReadInput::of(party, first, built.len())?;
-    let needs = match built.first() {
-        Some((run, engine, built)) => MatchNeeds::of((*run, built), engine, place(run, party), rows.len())?,
-        None => MatchNeeds::default(),
-    };
+    // The peer's are not known yet: as many.
+    let me = place(first, party);
+    let needs = MatchNeeds::of((first, checked), engine, (me, party.memory), [rows.len(); 2])?;
     let held = rows.spool().is_none().then_some(inputs.memory);
     memory::check_held(party, (rows.len(), held), (first, built.len()), &needs)?;
     if rows.spool().is_some() && !taken_up {
-        // The peer's are not known yet: as many.
         let rows = vec![rows.len(); first.parties.len()];
-        check_room(party, first, place(first, party), &rows, RowsKnown::Read(needs.scratch))?;
+        check_room(party, first, (me, &rows), &needs, RowsKnown::Read)?;
     }
     let warnings = [work_warning(party, first), state_warning(party, first, built.len())];
     let warnings: Vec<String> = warnings.into_iter().flatten().chain(other).collect();
-    let runs = built.iter().map(|(run, ..)| *run);
     let mut small: Vec<String> = Vec::new();
-    for run in runs {
+    for (run, ..) in &built {
         small.extend(too_small(run, &rows)?);
     }
     small.dedup();
@@ -281,6 +284,7 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
         me: place(run, party),
         roster: Roster::new(run.parties.iter().map(|m| m.name.clone())),
         rows: rows.clone(),
+        memory_least: needs.beside_state(),
         inputs: inputs.clone(),
         warnings: warnings.clone(),
         too_small: small.clone(),
@@ -608,47 +612,8 @@ fn own_program(study: &Study, own: &study::ProgramSource, line: usize) -> Result
             study.matching.matcher.name()
         )));
     }
-    for column in program.columns.iter().filter(|column| !column.is_built_in()) {
-        let mapped = own.columns.iter().find(|c| c.name == column.name);
-        let owner = column.holder.only().map(|p| &program.parties[p.index()]);
-        match (mapped, owner) {
-            (Some(mapped), Some(owner)) if mapped.party == *owner => {
-                check_labels(mapped, column.ty).map_err(place)?;
-            }
-            (Some(mapped), Some(owner)) => {
-                return Err(place(format!(
-                    "column {:?} belongs to {owner} in the program and to {} in the study",
-                    column.name, mapped.party
-                )));
-            }
-            (_, None) => {
-                return Err(place(format!(
-                    "column {:?} is public or shared; a study feeds columns of one owner",
-                    column.name
-                )));
-            }
-            (None, _) => {
-                return Err(place(format!("column {:?} is not under [columns] of the study", column.name)));
-            }
-        }
-    }
-    Ok(program)
-}
-
-/// Labels are numbers from 1, which the column's type must hold.
-fn check_labels(column: &study::ProgramColumn, ty: ValueType) -> Result<(), String> {
-    let study::CellType::Label(values) = &column.cell else { return Ok(()) };
-    let count = values.len() as u128;
-    if count <= ty.max() {
-        return Ok(());
-    }
-    Err(format!(
-        "column {:?} has {count} labels, which count from 1 (0: the row is absent), and its type {ty} goes \
-         to {}; make it {}",
-        column.name,
-        ty.max(),
-        ValueType::u((u128::BITS - count.leading_zeros()) as u8)
-    ))
+    columns::check(own, &program).map_err(place)?;
+    over_joined_rows(study, program, &influence(&study.matching)).map_err(place)
 }
 
 /// The charge that the verifier derived may not be above what the study says it spends.

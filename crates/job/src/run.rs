@@ -25,14 +25,13 @@ use crate::budget;
 use crate::kept::RunLog;
 use crate::memory;
 use crate::prepare::{self, Checked, Opened};
-use crate::spool::held_rows;
 use crate::workers::{self, WorkerCommand};
 use base::{Error, Fault, PartyId, Seed};
 use net::connect::{Meet, Meeting, Status};
 use net::identity::{Identity, KeyFingerprint};
 use net::{Farewell, RowProgress};
 use owner::OwnerRun;
-use privacy::ledger::{Ledger, tag_towards};
+use privacy::ledger::Ledger;
 use report::{RunReport, StageReport};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -233,7 +232,7 @@ fn go_on(
         kept.iter_mut().for_each(|log| log.meetings += 1);
         let (mut run, workers) =
             OwnerRun::new(party, checked, ledger.clone(), watch, (kept.as_mut(), meeting))?;
-        let report = run.run(workers);
+        let report = run.run(workers).map_err(|error| memory::of_more_rows(error, party, &checked.rows));
         let has_all = run.answer.kept();
         answer = run.answer.report.or(answer);
         let error = match (report, kept.take()) {
@@ -265,12 +264,11 @@ fn go_on(
 
 /// Whether a run of two ended before, as far as this side knows: the other one's data may be others now.
 fn answered(checked: &Checked, ledger: &Ledger) -> Result<bool, Error> {
-    let Checked { study, me, roster, .. } = checked;
-    if roster.len() != 2 {
+    if checked.roster.len() != 2 {
         return Ok(false);
     }
-    let tag = tag_towards(&checked.data_tag(ledger)?, &study.parties[me.other().index()].key);
-    ledger.has_answer(study.hash().as_bytes(), &tag, *me)
+    let tag = agree::own_tag(checked, &checked.data_tag(ledger)?);
+    ledger.has_answer(checked.hash.as_bytes(), &tag, checked.me)
 }
 
 /// What this party runs, and its ledger: everything that it can refuse before anybody is met. The others hear
@@ -339,11 +337,10 @@ fn in_time(ledger: &Mutex<Ledger>, party: &PartySetup, all: &[Checked]) -> Resul
 fn warn(all: &[Checked], watch: &Watch) {
     let mut said: Vec<&String> = Vec::new();
     if let Some(first) = all.first().filter(|first| first.rows.spool().is_some()) {
-        let least = memory::least(held_rows(&first.study, first.me, first.rows.len()));
         (watch.events)(Event::Note(format!(
             "{} rows lie in `state`; with these, `memory` has to be {} MiB at least",
             first.rows.len(),
-            least >> 20
+            first.memory_least >> 20
         )));
     }
     let own = all.first().into_iter().flat_map(|first| &first.warnings);

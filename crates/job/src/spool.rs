@@ -1,9 +1,11 @@
 //! What rows that do not fit into memory read and write, stage by stage, and whether a disk holds it.
 
-use crate::memory::{self, IDENTIFIER, LINES, MemoryShares};
+use crate::engines::StudyEngine;
+use crate::memory::{self, IDENTIFIER, LINES, MatchNeeds, MemoryShares};
+use crate::prepare::Built;
 use base::{Error, PartyId};
 use data::{DataLocation, RowShape, SpoolRoom};
-use matching::{MatchDisk, OutputForm};
+use matching::{ContaminatedRule, MatchDisk, OutputForm};
 use page::numbers::bytes;
 use serde::Serialize;
 use std::os::unix::fs::MetadataExt;
@@ -26,7 +28,7 @@ const SEALING: u64 = 128;
 /// What one stage reads and writes in state and files without a name, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SpoolPass {
-    /// `read`, `settle`, `tag`, `match`, `lay out` or `compute`.
+    /// `read`, `settle`, `tag`, `match`, `lay out` (along a spine) or `compute`.
     pub stage: &'static str,
     /// Bytes read.
     pub reads: u64,
@@ -58,10 +60,16 @@ struct SpoolSizes {
     lines: u64,
     /// Bytes of a line's cells, and of a row's.
     cells: [u64; 2],
-    /// Bytes of the source.
-    source: u64,
-    /// Columns of the match.
-    columns: MatchDisk,
+}
+
+/// How a match goes through rows, and what it takes on disk.
+#[derive(Clone, Copy, Debug)]
+struct MatchPasses {
+    disk: MatchDisk,
+    /// How often it reads them.
+    times: u64,
+    /// Whether rows are laid out along a spine, and not joined to shares.
+    lays_out: bool,
     /// Bytes that a match keeps which can go on after a cut; 0 of others.
     journal: u64,
 }
@@ -77,13 +85,6 @@ pub(crate) fn study_spools(study: &Study) -> bool {
 /// Rows of each party where party 0 has the first number of them, and every other one the second.
 pub(crate) fn of_parties(study: &Study, rows: [u64; 2]) -> Vec<u64> {
     (0..study.parties.len()).map(|party| rows[usize::from(party > 0)]).collect()
-}
-
-/// What a party's [`memory::least`] follows from, where all have as many rows: own ones, and those of the
-/// longest column.
-pub(crate) fn held_rows(study: &Study, me: PartyId, rows: u64) -> [u64; 2] {
-    let columns = study.matching.matcher.disk(&vec![rows; study.parties.len()], me);
-    [rows, columns.map_or(rows, |columns| columns.longest)]
 }
 
 /// Where rows go that do not fit into this party's memory: its state, where the match reads rows in order and
@@ -128,21 +129,16 @@ pub(crate) fn state_warning(party: &PartySetup, study: &Study, runs: usize) -> O
 }
 
 impl SpoolSizes {
-    /// Of a party's rows, each with as many lines as it has events at most, or one; `all` are those of each
-    /// party.
-    fn of(study: &Study, me: PartyId, all: &[u64], work: bool) -> Result<Self, Error> {
+    /// Of a party's rows, each with as many lines as it has events at most, or one.
+    fn of(study: &Study, me: PartyId, rows: u64) -> Result<Self, Error> {
         let shape = RowShape::of(study, me)?;
-        let (rows, width) = (all[me.index()], shape.width() as u64);
+        let width = shape.width() as u64;
         let (lines, cells) = match &shape {
             // A line of the advertiser has an event.
             RowShape::Advertiser { .. } => (LINES * rows, [1 + 8, width]),
             RowShape::Publisher { .. } | RowShape::Program { .. } => (rows, [width; 2]),
         };
-        let matcher = study.matching.matcher;
-        let columns = matcher.disk(all, me).ok_or_else(|| Error::misuse("this match has all in memory"))?;
-        let keeps = work && matcher.features().resumes;
-        let journal = if keeps { ELEMENT * (rows + all.iter().sum::<u64>()) } else { 0 };
-        Ok(Self { rows, lines, cells, source: 0, columns, journal })
+        Ok(Self { rows, lines, cells })
     }
 
     fn dealt(&self) -> u64 {
@@ -161,25 +157,59 @@ impl SpoolSizes {
         sealed(self.rows * PLACE)
     }
 
-    fn passes(&self) -> Vec<SpoolPass> {
-        let Self { rows, columns, journal, .. } = *self;
-        let (blocks, places) = (self.blocks(), self.places());
-        let matched = columns.written + journal;
-        let laid = self.laid_out();
+    /// By stage; `source` are bytes of the party's files.
+    fn passes(&self, matching: &MatchPasses, source: u64) -> Vec<SpoolPass> {
+        let MatchPasses { disk, times, lays_out, journal } = *matching;
+        let (dealt, blocks, places) = (self.dealt(), self.blocks(), self.places());
         let pass = |stage, reads, writes, on_disk| SpoolPass { stage, reads, writes, on_disk };
-        vec![
-            pass("read", self.source, self.dealt(), self.dealt()),
-            pass("settle", self.dealt(), blocks, self.dealt() + blocks),
+        let mut passes = vec![
+            pass("read", source, dealt, dealt),
+            pass("settle", dealt, blocks, dealt + blocks),
             pass("tag", blocks, 0, blocks),
-            pass("match", 2 * blocks + matched, matched, blocks + columns.at_most + journal),
-            pass("lay out", blocks + 2 * places, places + laid, blocks + PLACE * rows + places + laid),
-            pass("compute", laid, 0, blocks + laid),
-        ]
+            pass(
+                "match",
+                times * blocks + disk.read + journal,
+                disk.written + journal,
+                blocks + disk.at_most + journal,
+            ),
+        ];
+        if lays_out {
+            let (laid, all) = (self.laid_out(), blocks + disk.stays + places + self.laid_out());
+            passes.push(pass("lay out", blocks + disk.stays + places, places + laid, all));
+            passes.push(pass("compute", laid, 0, blocks + laid));
+        } else {
+            passes.push(pass("compute", disk.stays, 0, blocks + disk.stays));
+        }
+        passes
+    }
+}
+
+impl MatchPasses {
+    /// Of a party; `all` are the rows of each, and `work` says whether it keeps what a match goes on from.
+    fn of(
+        study: &Study,
+        (me, all): (PartyId, &[u64]),
+        work: bool,
+        needs: &MatchNeeds,
+    ) -> Result<Self, Error> {
+        let features = study.matching.matcher.features();
+        let disk = needs.disk.ok_or_else(|| Error::misuse("this match has all in memory"))?;
+        let keeps = work && features.resumes;
+        let journal = if keeps { ELEMENT * (all[me.index()] + all.iter().sum::<u64>()) } else { 0 };
+        let lays_out = features.form == OutputForm::Spine;
+        // Identifiers twice. Own values of a join once, and once what is totalled alone.
+        let (identifiers, values, totals) = if lays_out { (2, 0, 0) } else { (2, 1, 1) };
+        // Who has arms reads them, and in an order by arm goes through all rows once for each.
+        let by_arm = me == PartyId(0) && study.matching.contaminated != ContaminatedRule::Ignore;
+        let times = if by_arm { 1 + 2 * (identifiers + values) } else { identifiers + values } + totals;
+        Ok(Self { disk, times, lays_out, journal })
     }
 
     /// Bytes that are still to come where rows are in their blocks: of state, and of the match's folder.
-    fn after_reading(&self) -> [u64; 2] {
-        [self.places() + self.laid_out(), self.columns.at_most + self.journal]
+    fn after_reading(&self, sizes: &SpoolSizes) -> [u64; 2] {
+        // A join lays nothing down in state.
+        let laid = if self.lays_out { sizes.places() + sizes.laid_out() } else { 0 };
+        [laid, self.disk.at_most + self.journal]
     }
 }
 
@@ -192,17 +222,16 @@ fn sealed(bytes: u64) -> u64 {
 ///
 /// # Errors
 /// When the study's program does not parse.
-pub fn passes(
-    study: &Study,
+pub(crate) fn passes(
+    (study, built): (&Study, &Built),
     rows: [u64; 2],
     own: Option<(PartyId, &PartySetup)>,
 ) -> Result<Vec<SpoolPasses>, Error> {
     let mut all = Vec::new();
-    // What a join to shares writes is not in the table.
-    if !study_spools(study) || study.matching.matcher.features().form != OutputForm::Spine {
+    if !study_spools(study) {
         return Ok(all);
     }
-    let rows = of_parties(study, rows);
+    let (by_party, engine) = (of_parties(study, rows), StudyEngine::of(study, &built.program)?);
     for (i, member) in study.parties.iter().enumerate() {
         let me = PartyId(i as u8);
         let party = match own {
@@ -212,47 +241,48 @@ pub fn passes(
             Some(_) => continue,
             None => None,
         };
-        let work = party.is_some_and(|party| party.work.is_some());
-        let mut sizes = SpoolSizes::of(study, me, &rows, work)?;
+        let sizes = SpoolSizes::of(study, me, by_party[i])?;
         let memory = party.map_or(MEMORY, |party| party.memory);
         if sizes.dealt() <= memory / 8 && !party.is_some_and(|party| party.spool) {
             continue;
         }
-        if let Some(party) = party {
-            let data = DataLocation { path: &party.data, store: &party.store };
-            sizes.source = data::input_bytes(data)?;
-        }
-        let passes = sizes.passes();
+        let source = match party {
+            Some(party) => data::input_bytes(DataLocation { path: &party.data, store: &party.store })?,
+            None => 0,
+        };
+        let needs = MatchNeeds::of((study, built), &engine, (me, memory), rows)?;
+        let work = party.is_some_and(|party| party.work.is_some());
+        let passes = sizes.passes(&MatchPasses::of(study, (me, &by_party), work, &needs)?, source);
         let on_disk = passes.iter().map(|pass| pass.on_disk).max().unwrap_or(0);
-        let memory_least = memory::least([rows[i], sizes.columns.longest]);
+        let memory_least = needs.beside_state();
         all.push(SpoolPasses { party: member.name.clone(), passes, on_disk, memory_least });
     }
     Ok(all)
 }
 
-/// Whether so many rows of a party, by all parties', go to its state.
+/// Whether so many rows of a party go to its state.
 ///
 /// # Errors
 /// When the study's program does not parse.
 pub(crate) fn goes_to_state(
     party: &PartySetup,
     study: &Study,
-    (me, rows): (PartyId, &[u64]),
+    (me, rows): (PartyId, u64),
     runs: usize,
 ) -> Result<bool, Error> {
     if party.state.is_none() || !spools(party, study, runs) {
         return Ok(false);
     }
-    Ok(party.spool || SpoolSizes::of(study, me, rows, false)?.dealt() > party.memory / 8)
+    Ok(party.spool || SpoolSizes::of(study, me, rows)?.dealt() > party.memory / 8)
 }
 
 /// What is known of rows where disks are asked for room.
 #[derive(Clone, Copy, Debug)]
-pub enum RowsKnown {
+pub(crate) enum RowsKnown {
     /// They are to be read.
     Announced,
-    /// They lie in their blocks; with what the match takes on disk, where that is not what a spine does.
-    Read(Option<u64>),
+    /// They lie in their blocks.
+    Read,
 }
 
 /// Refuses so many rows, of each party, where the disks of `state` and `work` do not hold what is to come of
@@ -260,15 +290,15 @@ pub enum RowsKnown {
 ///
 /// # Errors
 /// With the numbers, and what to do.
-pub fn check_room(
+pub(crate) fn check_room(
     party: &PartySetup,
     study: &Study,
-    me: PartyId,
-    rows: &[u64],
+    (me, rows): (PartyId, &[u64]),
+    needs: &MatchNeeds,
     known: RowsKnown,
 ) -> Result<(), Error> {
-    let sizes = SpoolSizes::of(study, me, rows, party.work.is_some())?;
-    memory::check(party, [sizes.rows, sizes.columns.longest])?;
+    let sizes = SpoolSizes::of(study, me, rows[me.index()])?;
+    memory::check(party, needs.longest())?;
     let Some(place) = &party.state else { return Ok(()) };
     // A plan makes no folder.
     let state = match place.split_once("://") {
@@ -277,12 +307,8 @@ pub fn check_room(
         Some(_) => None,
     };
     let blocks = sizes.blocks();
-    let [later, matching] = match known {
-        // A join lays nothing down in state.
-        RowsKnown::Read(Some(matching)) => [0, matching],
-        _ => sizes.after_reading(),
-    };
-    let read = matches!(known, RowsKnown::Read(_));
+    let matching = MatchPasses::of(study, (me, rows), party.work.is_some(), needs)?;
+    let ([later, matching], read) = (matching.after_reading(&sizes), matches!(known, RowsKnown::Read));
     let in_state = if read { later } else { (sizes.dealt() + blocks).max(blocks + later) };
     // Both are not there at a time, but for the blocks.
     let together = if read { later.max(matching) } else { in_state.max(blocks + matching) };
@@ -322,30 +348,75 @@ fn expect_room(rows: u64, folder: &Path, need: u64, free: Option<u64>) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::policy;
+    use crate::prepare::build_all;
 
     const LIFT: &str = include_str!("../../../examples/lift.toml");
+
+    fn of(text: &str, rows: [u64; 2]) -> Vec<SpoolPasses> {
+        let study = Study::parse("study.toml", text).unwrap();
+        let [(study, built)] = &build_all([&study], &policy()).unwrap()[..] else { panic!("one run") };
+        passes((study, built), rows, None).unwrap()
+    }
 
     /// The bytes of a stage per row, at half a billion rows on either side.
     #[test]
     fn passes_are_what_the_stages_write() {
-        let study = Study::parse("study.toml", LIFT).unwrap();
         let rows = [500_000_000; 2];
-        let [publisher, advertiser] = &passes(&study, rows, None).unwrap()[..] else { panic!("two parties") };
+        let [publisher, advertiser] = &of(LIFT, rows)[..] else { panic!("two parties") };
         for passes in [publisher, advertiser] {
             let stages: Vec<&str> = passes.passes.iter().map(|pass| pass.stage).collect();
             assert_eq!(stages, ["read", "settle", "tag", "match", "lay out", "compute"]);
             assert!(passes.passes.iter().all(|pass| pass.on_disk <= passes.on_disk));
-            assert_eq!(passes.memory_least, memory::least(rows));
         }
         // A line of 24 bytes, its identifier and nine of an event; two of them a row.
         let per_row = |bytes: u64| bytes as f64 / rows[0] as f64;
         assert!((per_row(advertiser.passes[0].writes) - 114.0 * 129.0 / 128.0).abs() < 0.1);
         assert!(advertiser.on_disk > publisher.on_disk && advertiser.on_disk < 150_000_000_000);
-        assert!(passes(&study, [1000; 2], None).unwrap().is_empty(), "they fit");
-        let several = LIFT.replace("protocol    = \"pid\"", "protocol    = \"ps3i\"");
-        if let Ok(other) = Study::parse("study.toml", &several) {
-            assert!(passes(&other, rows, None).unwrap().is_empty(), "a table is of Private-ID");
+        assert!(of(LIFT, [1000; 2]).is_empty(), "they fit");
+    }
+
+    /// What a join takes is in the table: what its own formula says, besides rows, which it reads four times.
+    #[test]
+    fn joins_have_their_passes() {
+        let rows = [20_000_000, 30_000_000];
+        for protocol in ["ps3i", "circuit-psi", "collecting"] {
+            let text = LIFT.replace("protocol    = \"pid\"", &format!("protocol    = \"{protocol}\""));
+            let study = Study::parse("study.toml", &text).unwrap();
+            let [(study, built)] = &build_all([&study], &policy()).unwrap()[..] else { panic!("one run") };
+            let engine = StudyEngine::of(study, &built.program).unwrap();
+            let tables = passes((study, built), rows, None).unwrap();
+            assert_eq!(tables.len(), 2, "{protocol}");
+            for (party, table) in (0..).zip(&tables) {
+                let stages: Vec<&str> = table.passes.iter().map(|pass| pass.stage).collect();
+                assert_eq!(stages, ["read", "settle", "tag", "match", "compute"]);
+                let needs = MatchNeeds::of((study, built), &engine, (PartyId(party), MEMORY), rows).unwrap();
+                let disk = needs.disk.unwrap();
+                let [.., settle, tag, matched, computed] = &table.passes[..] else { panic!("five passes") };
+                assert_eq!((matched.writes, matched.reads), (disk.written, disk.read + 4 * settle.writes));
+                assert_eq!(matched.on_disk, tag.on_disk + disk.at_most);
+                assert_eq!((computed.reads, computed.writes), (disk.stays, 0));
+                assert!(disk.stays > rows[0] && disk.at_most >= disk.stays && disk.written > disk.at_most);
+                assert_eq!(table.memory_least, needs.beside_state());
+            }
         }
+    }
+
+    /// Planes are gone through as often as the memory of the party says.
+    #[test]
+    fn less_memory_is_more_to_read() {
+        let text = LIFT.replace("protocol    = \"pid\"", "protocol    = \"ps3i\"");
+        let study = Study::parse("study.toml", &text).unwrap();
+        let [(study, built)] = &build_all([&study], &policy()).unwrap()[..] else { panic!("one run") };
+        let engine = StudyEngine::of(study, &built.program).unwrap();
+        let of = |memory| {
+            let needs =
+                MatchNeeds::of((study, built), &engine, (PartyId(0), memory), [20_000_000; 2]).unwrap();
+            (needs.beside_state(), needs.disk.unwrap().read)
+        };
+        let (least, most) = of(0);
+        assert_eq!(of(least), (least, most));
+        assert!(of(64 << 30).1 < most / 2, "all of it fits");
     }
 
     /// Among more parties each has a table, and party 0 the sets of all.
@@ -353,12 +424,12 @@ mod tests {
     fn each_of_three_parties_has_its_passes() {
         let text = include_str!("../../../examples/aligned.toml");
         let text = text.replace("\"aligned\"", "\"pid\"").replace("rows aligned\n", "");
-        let study = Study::parse("study.toml", &text).unwrap();
-        let all = passes(&study, [100_000_000, 50_000_000], None).unwrap();
+        let all = of(&text, [100_000_000, 50_000_000]);
         let [first, second, third] = &all[..] else { panic!("three parties") };
-        assert_eq!(first.memory_least, memory::least([100_000_000, 200_000_000]));
+        // Orders of own rows take half of what a match gets.
+        assert!(first.memory_least > 2 * 16 * 100_000_000 && first.memory_least > second.memory_least);
         assert!(first.on_disk > second.on_disk && second.on_disk >= third.on_disk);
-        assert!(passes(&study, [1000; 2], None).unwrap().is_empty(), "they fit");
+        assert!(of(&text, [1000; 2]).is_empty(), "they fit");
     }
 
     #[test]

@@ -132,7 +132,7 @@ impl StageLog {
 
     /// Books what attempts have cost that came to nothing: under no price, since nobody foresees them.
     pub fn again(&mut self, done: &UnitsDone) {
-        if done.failed.is_empty() {
+        if done.failed.len() as u64 == done.failed_before {
             return;
         }
         let me = self.me.index();
@@ -142,7 +142,7 @@ impl StageLog {
         let stage = StageReport {
             name: AGAIN.to_owned(),
             seconds: 0.0,
-            rows: done.failed.iter().map(|failed| failed.rows).sum(),
+            rows: done.failed_rows,
             price_held: true,
             bytes_sent,
             price,

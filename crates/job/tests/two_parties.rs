@@ -497,3 +497,31 @@ fn an_answer_that_is_complete_is_given_though_the_run_breaks() {
     rename_tables(&world.parties[1].ledger, "gone_", "");
     assert!(reports(&world)[0].warnings.iter().any(|text| text.contains("complete before the run ended")));
 }
+
+/// A peer that states more rows than there are columns for in this party's `memory` is refused before any of
+/// them come, whichever of the two it is.
+#[test]
+fn a_peer_of_more_rows_than_memory_has_columns_for_is_refused() {
+    const LONG: u32 = 117_000;
+    for (small, protocol) in [(0, "pid"), (1, "pid"), (0, "ps3i")] {
+        let mut world = world(LONG, &|s| s.replace("\"pid\"", &format!("\"{protocol}\"")));
+        let file = world.folder.path().join(format!("{}.csv", NAMES[small]));
+        let lines = std::fs::read_to_string(&file).unwrap();
+        let some: Vec<&str> = lines.lines().take(2_001).collect();
+        std::fs::write(&file, some.join("\n") + "\n").unwrap();
+        let party = &mut world.parties[small];
+        (party.memory, party.spool) = (4 << 20, true);
+        party.state = Some(world.folder.path().join("state").display().to_string());
+        let ends = both(&world.parties, &Watch::none()).map(|end| end.unwrap_err().to_string());
+        let [me, peer] = [NAMES[small], NAMES[1 - small]];
+        let most = matching::spill::most_rows(2 << 20);
+        let says = format!("{me} at match/{protocol}/count with {peer}: rows of the peer: ");
+        let rows = ends[small].strip_prefix(&says).unwrap_or_else(|| panic!("{ends:?}"));
+        let (rows, limit) = rows.split_once(" is over the limit of ").unwrap();
+        assert!(rows.parse::<u32>().unwrap() >= LONG && limit.starts_with(&most.to_string()), "{ends:?}");
+        assert!(limit.contains("has no columns for so many rows: raise it to "), "{ends:?}");
+        assert!(ends[1 - small].contains(me), "{ends:?}");
+        let left = StateStore::open(world.parties[small].state.as_ref().unwrap(), &StoreOptions::default());
+        assert!(left.unwrap().list("").unwrap().iter().all(|(name, _)| !name.contains("columns")));
+    }
+}

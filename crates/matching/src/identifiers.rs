@@ -153,6 +153,11 @@ impl ColumnFingerprint {
     }
 }
 
+/// Bytes of a tag of an identifier and its row, by which repeats are found.
+pub(crate) const TAG_BYTES: u64 = 8 + 4;
+/// Bytes that an identifier is taken to have before it is read.
+pub(crate) const USUAL_BYTES: u64 = 24;
+
 /// Refuses a column in which two rows carry one identifier, or one that is empty or too long. Reads every row
 /// once; 12 bytes per row within `room`.
 ///

@@ -6,10 +6,13 @@
 //! attached to the rows that match. [`identifiers`] are hashed into a [`group`] and work is on its elements.
 
 pub mod aligned;
+#[cfg(test)]
+mod alike_tests;
 mod begin;
 mod chunks;
 pub mod circuit_psi;
 pub mod collecting;
+mod disk;
 pub mod dummies;
 pub mod group;
 pub mod identifiers;

@@ -9,6 +9,7 @@ use crate::dummies::{Dummies, PaddedIdentifiers, ShownSizes};
 use crate::identifiers::IdentifierSource;
 use crate::payload::{JoinedShares, PayloadLayout, PayloadSource};
 use crate::places::OwnPlaces;
+use crate::spill::SpillRoom;
 use base::{Cost, Error, PartyId, Seed, limits};
 use net::Session;
 use ot::OtKind;
@@ -43,27 +44,21 @@ pub trait Matcher: Sync {
     /// The exact cost for sizes that are known: after a run, or for those that a plan assumes.
     fn price(&self, sizes: &MatchSizes, options: &MatchOptions) -> Cost;
 
-    /// The least [`MatchOptions::memory`] for so many own rows with a peer of as many, where the protocol
-    /// moves what does not fit to disk; no more than [`crate::spill::MEMORY_MIN`] where that is all of it.
-    fn memory(&self, _me: PartyId, _rows: u64, _keys: u64, _options: &MatchOptions) -> u64 {
+    /// The least [`MatchOptions::memory`] for so many rows of each party, where the protocol moves what does
+    /// not fit to disk; no more than [`crate::spill::MEMORY_MIN`] where that is all of it.
+    fn memory(&self, _rows: &[u64], _me: PartyId, _keys: u64, _options: &MatchOptions) -> u64 {
         crate::spill::MEMORY_MIN
     }
 
-    /// Bytes that such rows take on disk at any time, where none are in memory, with what becomes of them;
-    /// none where they are about those of a spine.
-    fn scratch(&self, _rows: u64, _me: PartyId, _options: &MatchOptions) -> Option<u64> {
+    /// What a match of so many rows of each party takes on disk at this one, of one identifier a row, where
+    /// as many match as make it most; none where it is not foretold.
+    fn disk(&self, _rows: &[u64], _me: PartyId, _options: &MatchOptions) -> Option<MatchDisk> {
         None
     }
 
     /// What a match of so many rows of each party takes before it is run, where as many match as make it
     /// dearest.
     fn estimate(&self, rows: &[u64], keys: u64, options: &MatchOptions) -> MatchEstimate;
-
-    /// What a party's columns take outside memory, of so many rows of each party; none where they are not
-    /// foretold.
-    fn disk(&self, _rows: &[u64], _me: PartyId) -> Option<MatchDisk> {
-        None
-    }
 
     /// One owner's part, with the others of the session. `payload` has a row per own row, at a party whose
     /// values become shares.
@@ -82,7 +77,8 @@ pub trait Matcher: Sync {
         let run = |session: &mut Session| {
             let plan = begin((self.name(), self.features()), session, own, payload, options)?;
             let rows = PaddedIdentifiers::new(own, plan.as_ref());
-            self.converse(session, &MatchInput { rows, payload, options })
+            let room = SpillRoom::new(options.memory, options.scratch.as_deref());
+            self.converse(session, &MatchInput { rows, payload, options, room })
         };
         match self.step() {
             Some(step) => session.step(step, run),
@@ -118,6 +114,8 @@ pub struct MatchInput<'a> {
     pub payload: Option<&'a dyn PayloadSource>,
     /// How the match is run.
     pub options: &'a MatchOptions,
+    /// Where columns lie, by the options.
+    pub room: SpillRoom,
 }
 
 /// Protocols are told apart by name, and by how many parties and identifiers they take.
@@ -209,14 +207,20 @@ impl MatchFeatures {
     }
 }
 
-/// What the columns of a match take outside memory, where nothing of them fits: bytes, at most.
+/// What a match takes outside memory, where nothing fits that may be there: bytes, at most, where identifiers
+/// have 24 of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MatchDisk {
-    /// Written, and read once.
+    /// Written.
     pub written: u64,
-    /// There at any time, with positions of own rows.
+    /// Read back.
+    pub read: u64,
+    /// There at any time.
     pub at_most: u64,
-    /// Rows of the longest column: [`crate::spill::least_room`] says what memory it needs.
+    /// What came out of it, which is there as long as it is used: positions of own rows; or shares, with own
+    /// values along joined rows.
+    pub stays: u64,
+    /// Rows of the longest sorted column: [`crate::spill::least_room`] says what memory it needs.
     pub longest: u64,
 }
 
@@ -459,9 +463,16 @@ impl MatchSizes {
     /// Of more or fewer than two: a bug of the caller.
     #[must_use]
     pub fn pair(&self) -> PairSizes {
-        let two = |of: &[u64]| of.try_into().expect("a protocol of two parties has two sizes");
-        PairSizes { rows: two(&self.rows), keys: two(&self.keys), union: self.union }
+        PairSizes { rows: pair_of(&self.rows), keys: pair_of(&self.keys), union: self.union }
     }
+}
+
+/// Numbers of two owners.
+///
+/// # Panics
+/// Of more or fewer: a bug of the caller.
+pub(crate) fn pair_of(of: &[u64]) -> [u64; 2] {
+    of.try_into().expect("a protocol of two parties has two sizes")
 }
 
 /// [`MatchSizes`] of two parties.

@@ -5,9 +5,12 @@
 //! returns shares of those entries of either vector; how, and what a party may choose of its shares, is its
 //! affair.
 
+use crate::disk::DiskSchedule;
 use crate::matcher::{MatchOptions, ShareBackend};
 use crate::paillier::{self, PayloadGiver};
-use crate::permute::{ExtendedMap, PlaneRows, SwitchSettings, Switchboard, extended, network};
+use crate::permute::{
+    ExtendedMap, MAP_BYTES, MovedRows, PlaneRows, SwitchSettings, Switchboard, extended, network,
+};
 use crate::share_table::ShareTable;
 use crate::spill::{SpillQueue, SpillRoom};
 use crate::terms::PayloadVector;
@@ -59,6 +62,36 @@ impl EntryMap<'_> {
             Ok(())
         })?;
         Ok(rows)
+    }
+}
+
+/// What moving such payloads takes on disk, this party's own and the peer's: shares of both stay. `entries`
+/// are at most so many.
+pub(crate) fn disk(
+    me: PartyId,
+    (rows, entries): ([u64; 2], [u64; 2]),
+    extends: bool,
+    options: &MatchOptions,
+    disk: &mut DiskSchedule,
+) {
+    for (part, layout) in options.layouts.iter().enumerate() {
+        let (gives, memory) = (part == me.index(), options.memory);
+        let moved = MovedRows { layout, rows: rows[part], entries: entries[part], gives, memory };
+        let extends = extends && part == 1;
+        if extends && !gives {
+            disk.read(MAP_BYTES * entries[part]);
+        }
+        match (options.backend, extends) {
+            // All but shares is in memory.
+            (ShareBackend::Paillier, _) => moved.share(disk),
+            (ShareBackend::PermuteShare, false) => moved.permuted(disk),
+            (ShareBackend::PermuteShare, true) => {
+                if !gives {
+                    moved.map_sorted(disk);
+                }
+                moved.extended(disk);
+            }
+        }
     }
 }
 

@@ -3,13 +3,15 @@
 
 use crate::chunks::{self, CHUNK};
 use crate::group::{self, Exponent, GroupElement};
-use crate::identifiers::IdentifierSource;
+use crate::identifiers::{IdentifierSource, USUAL_BYTES};
 use crate::spill::{SpillDeal, SpillRoom};
 use base::Error;
 use std::ops::Range;
 
 /// Bytes of an item with its place and length that are reckoned with.
 const ITEM_BYTES: u64 = 64;
+/// Bytes of a name with its place, length and mark, while it is dealt.
+pub(crate) const NAME_BYTES: u64 = 4 + 4 + USUAL_BYTES + 1;
 /// Items of a part, at most.
 const PART_ITEMS: u64 = 1 << 16;
 

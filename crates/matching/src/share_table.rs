@@ -252,7 +252,7 @@ mod tests {
                     assert_eq!(shares.get(row, field, &mut block).unwrap(), table.get(row, field));
                 }
             }
-            assert_eq!(room.bytes_read() > 0, memory.is_some());
+            assert_eq!(room.spilled().read > 0, memory.is_some());
         }
         let room = SpillRoom::new(None, None);
         let nothing = ShareTable::zeros(PayloadLayout::default(), 7, &room).unwrap();
@@ -272,7 +272,7 @@ mod tests {
                 }
             }
         }
-        let (read, bytes) = (room.bytes_read(), table.bytes().len() as u64);
+        let (read, bytes) = (room.spilled().read, table.bytes().len() as u64);
         assert!((bytes / 2..=bytes).contains(&read), "{read} bytes were read of {bytes}");
     }
 
@@ -292,7 +292,7 @@ mod tests {
                 assert!(along.row(at) == expected, "joined row {at}");
             }
             let most = 2 * 90_000 * 23;
-            assert!(room.bytes_read() <= most && (room.bytes_read() > 0) == memory.is_some());
+            assert!(room.spilled().read <= most && (room.spilled().read > 0) == memory.is_some());
         }
         assert!(ShareTable::along(vec![120_000], &table, &blank, &SpillRoom::new(None, None)).is_err());
     }

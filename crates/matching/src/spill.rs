@@ -10,6 +10,7 @@ mod deal;
 mod distinct;
 mod pages;
 mod sealed;
+mod tally;
 
 use base::Error;
 pub(crate) use deal::SpillDeal;
@@ -19,8 +20,8 @@ pub(crate) use sealed::SealedFile;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+pub(crate) use tally::{DiskTally, SpilledBytes};
 use zeroize::Zeroize;
 
 /// The least memory that a bounded room works with, in bytes; smaller bounds are taken as this one.
@@ -40,6 +41,10 @@ const BLOCK_BYTES: [u64; 2] = [64 << 10, 4 << 10];
 /// MiB; beyond that, the two partitions being read outgrow their part.
 const PARTS: u64 = 16;
 
+/// Of how many parts of a room's memory what is worked on has one, and full blocks.
+const WORKING: u64 = 4;
+const HELD: u64 = 2;
+
 /// The least bytes of a room in which columns of so many rows lie as blocks and partitions were meant.
 #[must_use]
 pub fn least_room(rows: u64) -> u64 {
@@ -54,6 +59,11 @@ pub fn most_rows(room: u64) -> u64 {
     (room / PARTS).saturating_pow(2) / (COLUMN_BYTES * BLOCK_BYTES[1])
 }
 
+/// Rows of the widest column in so many bytes.
+pub(crate) fn rows_of(bytes: u64) -> u64 {
+    bytes.div_ceil(COLUMN_BYTES)
+}
+
 /// Bytes of a row in the widest column of a match.
 const COLUMN_BYTES: u64 = 36;
 
@@ -66,9 +76,10 @@ struct RoomBounds {
     memory: Option<u64>,
     /// Where full blocks lie.
     pages: Mutex<PagePool>,
-    /// Bytes that came back from files.
-    read: AtomicU64,
-    scratch: PathBuf,
+    /// Of how many parts of the memory full blocks have one.
+    held: u64,
+    /// What files take, and where they are.
+    files: (Arc<DiskTally>, PathBuf),
 }
 
 impl SpillRoom {
@@ -76,44 +87,60 @@ impl SpillRoom {
     /// system's folder for temporary files). Files have no name and vanish with the process.
     #[must_use]
     pub fn new(memory: Option<u64>, scratch: Option<&Path>) -> Self {
-        let memory = memory.map(|bytes| bytes.max(MEMORY_MIN));
         let scratch = scratch.map_or_else(std::env::temp_dir, Path::to_path_buf);
-        let pages = Mutex::new(PagePool::new(memory.map_or(u64::MAX, |m| m / 2)));
-        Self(Arc::new(RoomBounds { memory, pages, read: AtomicU64::new(0), scratch }))
+        Self::of(memory, HELD, &(Arc::default(), scratch))
+    }
+
+    /// `held` is the part of it for full blocks; none where it is 0.
+    fn of(memory: Option<u64>, held: u64, files: &(Arc<DiskTally>, PathBuf)) -> Self {
+        let memory = memory.map(|bytes| bytes.max(MEMORY_MIN));
+        let pages = memory.map_or(u64::MAX, |memory| memory.checked_div(held).unwrap_or(0));
+        let (pages, files) = (Mutex::new(PagePool::new(pages)), files.clone());
+        Self(Arc::new(RoomBounds { memory, held, pages, files }))
     }
 
     /// A small room that has no memory for blocks that are full.
     #[cfg(test)]
     pub(crate) fn on_disk() -> Self {
-        let room = Self::new(Some(MEMORY_MIN), None);
-        *room.pages() = PagePool::new(0);
-        room
+        Self::of(Some(MEMORY_MIN), 0, &(Arc::default(), std::env::temp_dir()))
     }
 
-    /// A room of its own, of a part of this one's memory, for what outlives the columns.
+    /// A room of its own, of a part of this one's memory, for what outlives the columns. What its files take
+    /// is counted with this one's.
     pub(crate) fn share(&self, parts: u64) -> Self {
-        Self::new(self.0.memory.map(|memory| memory / parts), Some(&self.0.scratch))
+        Self::of(self.0.memory.map(|memory| memory / parts), self.0.held, &self.0.files)
+    }
+
+    /// The same of what is left where so many bytes are taken for something else.
+    pub(crate) fn without(&self, bytes: u64) -> Self {
+        Self::of(self.0.memory.map(|memory| memory.saturating_sub(bytes)), self.0.held, &self.0.files)
     }
 
     /// Bytes for what is worked on at a time, besides columns: a quarter of the memory.
     pub(crate) fn working(&self) -> u64 {
-        self.0.memory.map_or(u64::MAX, |memory| memory / 4)
+        Self::working_of(self.0.memory)
     }
 
-    /// Bytes read back from files so far.
+    /// That of a room of so much memory.
+    pub(crate) fn working_of(memory: Option<u64>) -> u64 {
+        memory.map_or(u64::MAX, |memory| memory.max(MEMORY_MIN) / WORKING)
+    }
+
+    /// What its files have taken so far.
     #[cfg(test)]
-    pub(crate) fn bytes_read(&self) -> u64 {
-        self.0.read.load(Ordering::Relaxed)
+    pub(crate) fn spilled(&self) -> SpilledBytes {
+        self.0.files.0.counted()
     }
 
     /// An empty file for what does not fit.
     pub(crate) fn file(&self) -> Result<SealedFile, Error> {
-        SealedFile::create(&self.0.scratch).map_err(|e| self.spilling(&e))
+        let (tally, folder) = &self.0.files;
+        SealedFile::create(folder, tally.clone()).map_err(|e| self.spilling(&e))
     }
 
     /// What to say when a file cannot be written.
     pub(crate) fn spilling(&self, error: &std::io::Error) -> Error {
-        Error::io(format_args!("spilling to {}", self.0.scratch.display()), error)
+        Error::io(format_args!("spilling to {}", self.0.files.1.display()), error)
     }
 
     /// Reads back what was written.
@@ -123,7 +150,6 @@ impl SpillRoom {
         bytes: &mut [u8],
         [offset, number]: [u64; 2],
     ) -> Result<(), Error> {
-        self.0.read.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         let done = file.read(bytes, offset, number);
         done.map_err(|e| Error::io("reading back what was spilled", &e))
     }

@@ -151,7 +151,10 @@ fn what_has_to_be_in_memory_is_named() {
         assert!(many < 900 << 20 && few < 260 << 20, "{few} {many}");
     }
     for party in [0, 1] {
-        assert_eq!(CircuitJoin.memory(PartyId(party), 1_000_000, 1, &options), of(1_000_000)[party as usize]);
+        assert_eq!(
+            CircuitJoin.memory(&[1_000_000; 2], PartyId(party), 1, &options),
+            of(1_000_000)[party as usize]
+        );
     }
     let [receiver, sender] = of(100_000_000);
     assert!(receiver > 23 * 100_000_000 && sender < 1 << 30, "{receiver} {sender}");

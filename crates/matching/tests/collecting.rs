@@ -248,7 +248,7 @@ fn what_has_to_be_in_memory_is_named() {
     assert!(CollectingJoin.features().streams);
     let sizes = |rows| SlotSizes { rows: [rows; 2], keys: [1; 2], slots: 4, degree: 1 };
     for party in [0, 1].map(PartyId) {
-        let least = CollectingJoin.memory(party, 10_000_000, 1, &options);
+        let least = CollectingJoin.memory(&[10_000_000; 2], party, 1, &options);
         assert_eq!(least, memory(party, sizes(10_000_000), &options));
     }
     let per_row = [0, 1].map(|party| memory(PartyId(party), sizes(10_000_000), &options) / 10_000_000);

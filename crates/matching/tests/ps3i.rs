@@ -132,7 +132,7 @@ fn what_has_to_be_in_memory_is_named() {
     assert!(features.streams);
     for rows in [1_000_000, 10_000_000] {
         assert_eq!(matching::ps3i::memory([rows, 5], &options), features.bytes_per_row * rows);
-        assert_eq!(InnerJoin.memory(PartyId(1), rows, 1, &options), features.bytes_per_row * rows);
+        assert_eq!(InnerJoin.memory(&[rows; 2], PartyId(1), 1, &options), features.bytes_per_row * rows);
     }
     assert!(matching::ps3i::memory([10_000_000; 2], &options) < 1 << 30, "half of 2 GiB");
     let paillier = MatchOptions { backend: ShareBackend::Paillier, ..options };

@@ -11,12 +11,12 @@ use program::lower::{
     lower_release,
 };
 use program::{Audit, DifferenceStatistic, MechanismCharge, MechanismKind, Owners, Program, Viewer};
-use release::{Rational, SumChange};
 use release::alias::Sampler;
 use release::choose::Draw;
 use release::gaussian::DiscreteGaussian;
 use release::joint::{self, Change, FamilyMechanism};
 use release::scale::{self, ClampBounds, FixedScale, GaussianMechanism, ReleaseMode, fixed_point};
+use release::{Rational, SumChange};
 use std::borrow::Borrow;
 use study::{NoiseFrom, Question, Study};
 

@@ -22,7 +22,7 @@ impl RowColumn {
             CellKind::Label(labels) => label(cell, labels),
             CellKind::Date => date(cell),
         }?;
-        self.ty.pattern(value).map(Some).ok_or_else(|| format!("{cell} does not fit {}", self.ty))
+        self.ty.pattern(value).map(Some).ok_or_else(|| format!("{cell} does not fit {}; widen it", self.ty))
     }
 }
 
@@ -41,6 +41,8 @@ fn bit(cell: &str) -> Result<i128, String> {
     match (is(["0", "false", "no"]), is(["1", "true", "yes"])) {
         (true, _) => Ok(0),
         (_, true) => Ok(1),
+        // As a file has it that was written by way of floating point.
+        _ if let Ok(number @ 0..=1) = decimal(cell, 1) => Ok(number),
         _ => Err(format!("{cell:?} is no bit: write 0 or 1, false or true, no or yes")),
     }
 }
@@ -61,13 +63,15 @@ pub(crate) fn decimal(text: &str, scale: i128) -> Result<i128, String> {
     let far = || format!("{text} has too many digits");
     let tens =
         u32::try_from(part.len()).ok().and_then(|places| 10i128.checked_pow(places)).ok_or_else(far)?;
-    let number = format!("{whole}{part}").parse::<i128>().map_err(|_| far())?;
-    let scaled = number.checked_mul(scale).ok_or_else(far)?;
+    let mut digits = whole.bytes().chain(part.bytes()).map(|digit| i128::from(digit - b'0'));
+    let number = digits.try_fold(0i128, |number, digit| number.checked_mul(10)?.checked_add(digit));
+    let scaled = number.and_then(|number| number.checked_mul(scale)).ok_or_else(far)?;
     if scaled % tens != 0 {
         return Err(match scale {
             1 => format!("{text} is no whole number; write `scale 100` behind the program's column, say"),
             _ => format!(
-                "{text} is no whole number of 1/{scale}; round it, or give the program's column a finer `scale`"
+                "{text} is no whole number of 1/{scale}; round it, or give the program's column a finer \
+                 `scale`"
             ),
         });
     }

@@ -52,7 +52,7 @@ pub struct SumPlace {
 
 /// What is derived. Sums and variables follow in the order that is said here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Statistic {
+pub enum DerivedStatistic {
     /// A sum: one output, one variable.
     Total,
     /// The mean: one joint cell, one variable; of a bit, its share.
@@ -80,7 +80,7 @@ pub enum Statistic {
     Quantile(Rational, Vec<i64>),
 }
 
-impl Statistic {
+impl DerivedStatistic {
     /// Its word in the text form.
     #[must_use]
     pub fn word(&self) -> &'static str {
@@ -152,7 +152,7 @@ pub struct DerivedOutput {
     /// The unit, or nothing.
     pub unit: String,
     /// What it is.
-    pub statistic: Statistic,
+    pub statistic: DerivedStatistic,
     /// What it is made of.
     pub sums: Vec<SumPlace>,
     /// The values that the sums are of.
@@ -164,8 +164,8 @@ impl DerivedOutput {
     pub(crate) fn to_text(&self, parties: &[String]) -> String {
         let mut text = format!("derive {}", self.statistic.word());
         let _ = match &self.statistic {
-            Statistic::Coefficient(number) => write!(text, " {number}"),
-            Statistic::Quantile(share, _) => write!(text, " {share}"),
+            DerivedStatistic::Coefficient(number) => write!(text, " {number}"),
+            DerivedStatistic::Quantile(share, _) => write!(text, " {share}"),
             _ => Ok(()),
         };
         let _ = write!(text, " {} {} {} sums", self.to.name(parties), quote(&self.label), quote(&self.unit));
@@ -175,7 +175,7 @@ impl DerivedOutput {
         for v in &self.variables {
             let _ = write!(text, " of {} {} {} {}", v.origin, v.low, v.high, v.scale);
         }
-        if let Statistic::Quantile(_, edges) = &self.statistic {
+        if let DerivedStatistic::Quantile(_, edges) = &self.statistic {
             text.push_str(" edges");
             edges.iter().for_each(|edge| {
                 let _ = write!(text, " {edge}");
@@ -200,10 +200,10 @@ impl DerivedOutput {
             }
         }
         match &self.statistic {
-            Statistic::Coefficient(number) if *number as usize >= variables => {
+            DerivedStatistic::Coefficient(number) if *number as usize >= variables => {
                 return Err(format!("{of}: a fit of {variables} variables has no coefficient {number}"));
             }
-            Statistic::Quantile(share, edges) => {
+            DerivedStatistic::Quantile(share, edges) => {
                 let inside = *share > ratio(0, 1) && *share < ratio(1, 1);
                 if !inside || edges.len() > EDGES || !edges.is_sorted_by(|a, b| a < b) {
                     return Err(format!("{of}: a quantile is between 0 and 1, of edges that ascend"));

@@ -215,6 +215,12 @@ impl NodeSection {
         &self.nodes[id.index()]
     }
 
+    /// Adds a node behind the others.
+    pub fn push(&mut self, node: OpNode) -> NodeId {
+        self.nodes.push(node);
+        NodeId(self.nodes.len() as u32 - 1)
+    }
+
     /// A node's type.
     #[must_use]
     pub fn ty(&self, id: NodeId) -> ValueType {
@@ -280,8 +286,8 @@ pub enum ColumnSource {
     /// The match. A bit: whether its holder has the row; of a shared column, set in no row that a party does
     /// not have.
     Present,
-    /// The holder's data. A bit: whether the cell of another column of its own is not missing; 0 in a row that
-    /// the holder does not have.
+    /// The holder's data. A bit: whether the cell of another column of its own is not missing; 0 in a row
+    /// that the holder does not have.
     Known(u32),
 }
 

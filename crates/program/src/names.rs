@@ -53,7 +53,8 @@ impl ValueNames {
     }
 
     /// A mechanism with its place, or `m0`.
-    pub(crate) fn mechanism(&self, mechanism: u32) -> String {
+    #[must_use]
+    pub fn mechanism(&self, mechanism: u32) -> String {
         self.mechanisms.get(mechanism as usize).map_or_else(|| format!("m{mechanism}"), Spot::to_string)
     }
 

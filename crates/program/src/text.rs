@@ -15,7 +15,7 @@ use crate::{Class, NodeId, Op, OutputValue, Program, ValueType, Viewer};
 use ask::Ask;
 use base::{Error, PartyId, limits};
 use std::collections::HashMap;
-use tokens::{Fault, Tokens, tokens};
+use tokens::{TextFault, Tokens, tokens};
 
 const HEADER: &str = "tacit-program/2";
 /// The form before, in which a row that a party does not have read as its first label and counted.
@@ -88,6 +88,15 @@ fn number(text: &str) -> Option<u128> {
     text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
+/// The bit pattern of a number in digits; of a signed type also of a negative one, which is how it is printed.
+fn pattern(text: &str, ty: ValueType) -> Option<u128> {
+    let below = || {
+        let digits = text.strip_prefix('-').filter(|_| ty.signed)?;
+        ty.pattern(0i128.checked_sub_unsigned(number(digits)?)?)
+    };
+    number(text).or_else(below)
+}
+
 /// What to do with a text of the form before.
 fn old_form() -> String {
     format!(
@@ -130,6 +139,8 @@ struct Parser {
     matched: Option<NodeId>,
     /// Of row nodes that may be missing: the bit that they are not.
     known: HashMap<NodeId, NodeId>,
+    /// Row nodes that questions are written out as.
+    written_out: HashMap<OpNode, NodeId>,
     /// What viewers are told in answer to questions.
     asks: Vec<Ask>,
     /// Where the current line begins.
@@ -164,6 +175,7 @@ impl Default for Parser {
             rows: None,
             built_in: HashMap::new(),
             known: HashMap::new(),
+            written_out: HashMap::new(),
             asks: Vec::new(),
             matched: None,
             at: Place { line: 1, column: 1 },
@@ -172,7 +184,7 @@ impl Default for Parser {
 }
 
 impl Parser {
-    fn line(&mut self, t: &mut Tokens) -> Result<(), Fault> {
+    fn line(&mut self, t: &mut Tokens) -> Result<(), TextFault> {
         let (word, column) = t.take("a definition")?;
         let next = |from: Stage, to: Stage| (self.stage == from).then_some(to);
         let moved = match word.as_str() {
@@ -206,19 +218,19 @@ impl Parser {
         t.end()
     }
 
-    fn party(&self, t: &mut Tokens) -> Result<PartyId, Fault> {
+    fn party(&self, t: &mut Tokens) -> Result<PartyId, TextFault> {
         let find = |n: &str| self.program.parties.iter().position(|p| p == n).map(|i| PartyId(i as u8));
         t.parsed("a party's name", find)
     }
 
-    fn viewer(&self, t: &mut Tokens) -> Result<Viewer, Fault> {
+    fn viewer(&self, t: &mut Tokens) -> Result<Viewer, TextFault> {
         if t.peek().is_some_and(|word| word == Viewer::PUBLIC) {
             return t.parsed("a viewer", |_| Some(Viewer::Public));
         }
         self.party(t).map(Viewer::Party)
     }
 
-    fn definition(&mut self, name: String, column: usize, t: &mut Tokens) -> Result<(), Fault> {
+    fn definition(&mut self, name: String, column: usize, t: &mut Tokens) -> Result<(), TextFault> {
         if self.stage == Stage::Release && name == "reveal" {
             let value = self.node(t)?;
             let to = self.viewer(t)?;
@@ -281,7 +293,7 @@ impl Parser {
         t.end()
     }
 
-    fn combine(&mut self, op: &str, at: usize, t: &mut Tokens) -> Result<RowFold, Fault> {
+    fn combine(&mut self, op: &str, at: usize, t: &mut Tokens) -> Result<RowFold, TextFault> {
         let order = match op {
             "sum" => {
                 let value = self.node(t)?;
@@ -307,7 +319,7 @@ impl Parser {
         })
     }
 
-    fn fold(&self, t: &mut Tokens) -> Result<u32, Fault> {
+    fn fold(&self, t: &mut Tokens) -> Result<u32, TextFault> {
         t.parsed("a fold", |n| self.folds.get(n).copied())
     }
 
@@ -315,11 +327,11 @@ impl Parser {
         if self.stage == Stage::Row { &self.program.row } else { &self.program.release }
     }
 
-    fn node(&self, t: &mut Tokens) -> Result<NodeId, Fault> {
+    fn node(&self, t: &mut Tokens) -> Result<NodeId, TextFault> {
         t.parsed("a value defined above", |n| self.nodes.get(n).map(|i| NodeId(*i)))
     }
 
-    fn nodes_until(&self, stop: &str, t: &mut Tokens) -> Result<Vec<NodeId>, Fault> {
+    fn nodes_until(&self, stop: &str, t: &mut Tokens) -> Result<Vec<NodeId>, TextFault> {
         let mut out = Vec::new();
         while t.peek().is_some_and(|n| n != stop) {
             out.push(self.node(t)?);
@@ -327,7 +339,7 @@ impl Parser {
         Ok(out)
     }
 
-    fn operation(&self, op: &str, at: usize, t: &mut Tokens) -> Result<OpNode, Fault> {
+    fn operation(&self, op: &str, at: usize, t: &mut Tokens) -> Result<OpNode, TextFault> {
         let ty = |t: &mut Tokens| t.parsed("a type such as u32", ValueType::parse);
         if let Some((name, make)) = BINARY.iter().find(|(name, _)| *name == op) {
             let (a, b) = (self.node(t)?, self.node(t)?);
@@ -375,7 +387,7 @@ impl Parser {
         })
     }
 
-    fn lookup(&self, at: usize, t: &mut Tokens) -> Result<OpNode, Fault> {
+    fn lookup(&self, at: usize, t: &mut Tokens) -> Result<OpNode, TextFault> {
         let word = |expected: &'static str| move |n: &str| (n == expected).then_some(());
         t.parsed("after", word("after"))?;
         let after = self.node(t)?;

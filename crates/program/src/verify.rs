@@ -312,7 +312,8 @@ impl Derivation<'_> {
             self.value(fold).clamped_range().ok_or_else(|| {
                 let (own, name) = (&self.own, self.name(fold));
                 let text = format!(
-                    "{own} noises {name}, whose rows have no bound of the program's own; sum `clamp x 100`, or \
+                    "{own} noises {name}, whose rows have no bound of the program's own; sum `clamp x 100`, \
+                     or \
                      `clamp x -50 50` of a signed value"
                 );
                 ("R3 (clamp)", text)

@@ -180,6 +180,20 @@ fn asking(text: &str, party: &str) -> String {
     text.replace("\ncombine", &rows).replace("sum v ", "sum ok ")
 }
 
+/// The bit that a cell is not missing is 0 in a row that its holder does not have; what stands for a missing
+/// cell is not.
+#[test]
+fn r9_a_value_that_may_be_missing_asks_for_its_row() {
+    let cheap = &[("isr = eq g red", "isr = eq y none")][..];
+    assert!(refusal(&with(cheap)).contains("R9"), "a row that beta does not have holds 0");
+    let missing = [cheap, &[("column y u8 beta", "column y u8 beta missing")]].concat();
+    let program = parse(&with(&missing));
+    verify(&program, &policy(), limits::ROWS).unwrap();
+    assert!(program.fold_demands().iter().all(|demands| demands.has(PartyId(1))));
+    let filled = [&missing[..], &[("isr = eq y none", "d = default y none\nisr = eq d none")]].concat();
+    assert!(refusal(&with(&filled)).contains("R9"), "what stands for it is 0 in such a row, too");
+}
+
 #[test]
 fn a_constant_counts_the_rows_of_the_program() {
     let count = |rows: &str| {

@@ -1,6 +1,6 @@
 //! Questions: what texts of ten lines become, what they are charged, and what is said of mistakes in them.
 
-use program::{Audit, MechanismKind, Program, Statistic, VerifierPolicy, Viewer, verify};
+use program::{Audit, DerivedStatistic, MechanismKind, Program, VerifierPolicy, Viewer, verify};
 use release::rational::{Rational, ratio};
 
 const HEAD: &str = "tacit-program/2\nname \"Spending by dose\"\nparty trial\nparty shop\n\
@@ -24,8 +24,8 @@ fn labels(program: &Program) -> Vec<&str> {
     program.derived.iter().map(|derived| derived.label.as_str()).collect()
 }
 
-/// Every question becomes a program whose canonical text is read as the same one, and that is charged what the
-/// text says, whatever its groups.
+/// Every question becomes a program whose canonical text is read as the same one, and that is charged what
+/// the text says, whatever its groups.
 #[test]
 fn questions_are_charged_what_they_say() {
     for (lines, mechanisms, derived) in [
@@ -61,7 +61,8 @@ fn questions_are_charged_what_they_say() {
 #[test]
 fn labels_and_units_say_what_a_number_is() {
     let program = parse(
-        "ask trial rho 1/10\nby dose\nmean variance of spent between 0 500\ndifference of spent between 0 500\n\
+        "ask trial rho 1/10\nby dose\nmean variance of spent between 0 500\ndifference of spent between 0 \
+         500\n\
          by all\nregression of spent between 0 500 on ill change between -50 50",
     );
     let said: Vec<(&str, &str)> =
@@ -242,6 +243,6 @@ fn derived_lines_are_checked() {
         }
     }
     let program = parse("ask trial rho 1/10\nregression of spent between 0 5 on ill");
-    assert_eq!(program.derived[1].statistic, Statistic::Coefficient(1));
+    assert_eq!(program.derived[1].statistic, DerivedStatistic::Coefficient(1));
     assert!(program.mechanisms.iter().all(|m| matches!(m.kind, MechanismKind::Gaussian(_))));
 }

@@ -1,5 +1,5 @@
-//! What the verifier derives for random programs against what one row really changes, found by trying all rows
-//! of small types.
+//! What the verifier derives for random programs against what one row really changes, found by trying all
+//! rows of small types.
 
 use base::{PartyId, Rng, Seed};
 use program::eval::NodeValues;

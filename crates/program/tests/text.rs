@@ -65,7 +65,8 @@ fn mistakes_in_the_head_have_a_place() {
         ),
         (
             "tacit-program/2\nparty a\ncolumn c bit a present",
-            "line 3, column 16: expected absent N, scale N, unit \"..\", labels \"..\" .., date, missing or, of a \
+            "line 3, column 16: expected absent N, scale N, unit \"..\", labels \"..\" .., date, missing \
+             or, of a \
              shared bit, present; found \"present\"",
         ),
         (
@@ -95,7 +96,8 @@ fn mistakes_in_the_row_section_have_a_place() {
         ("v0 = const +1 u8", "line 8, column 12: expected a number that u8 holds, found \"+1\""),
         (
             "v0 = const 340282366920938463463374607431768211456 u128",
-            "line 8, column 12: expected a number that u128 holds, found \"340282366920938463463374607431768211456\"",
+            "line 8, column 12: expected a number that u128 holds, found \
+             \"340282366920938463463374607431768211456\"",
         ),
         ("v0 = const 1", "line 8, column 13: expected a type such as u32, or a column"),
         ("v0 = not v0", "line 8, column 10: expected a value defined above, found \"v0\""),
@@ -352,7 +354,7 @@ fn cells_round_trip() {
         "column c u16 a date",
         "column c u8 a absent 3 unit \"EUR\"",
         "column c bit a missing",
-        "column c i9 a absent 511 scale 1000 unit \"kg\" missing",
+        "column c i9 a absent -1 scale 1000 unit \"kg\" missing",
     ] {
         let program = Program::parse(&head(line)).unwrap();
         let text = program.to_text();
@@ -376,11 +378,16 @@ fn cells_round_trip() {
 /// Missing cells are written out as bits beside the values; a text of the written-out form is read as it is.
 #[test]
 fn what_is_missing_is_written_out() {
-    let text = "tacit-program/2\nname \"n\"\nclass exact\nrows aligned\nparty a\nparty b\ncolumn x u8 a missing\n\
-                column y i8 b missing\ncolumn z u8 a\nrow\nx = column x\nz = column z\ny = column y\nmore = add x z\n\
-                small = lt x z\nwide = cast more i8\nboth = mul wide y\nknown-both = known both\nalways = known z\n\
-                filled = default x z\nchosen = select small x z\nlow = clamp y -5 5\ncombine\na = sum both i30\n\
-                b = sum filled u30\nc = sum chosen u30\nd = sum known-both u30\ne = least x where small\nf = sum low i30\n\
+    let text = "tacit-program/2\nname \"n\"\nclass exact\nrows aligned\nparty a\nparty b\ncolumn x u8 a \
+     missing\n\
+                column y i8 b missing\ncolumn z u8 a\nrow\nx = column x\nz = column z\ny = column y\nmore = \
+                add x z\n\
+                small = lt x z\nwide = cast more i8\nboth = mul wide y\nknown-both = known both\nalways = \
+                known z\n\
+                filled = default x z\nchosen = select small x z\nlow = clamp y -5 5\ncombine\na = sum both \
+                i30\n\
+                b = sum filled u30\nc = sum chosen u30\nd = sum known-both u30\ne = least x where small\nf \
+                = sum low i30\n\
                 release\n";
     let program = Program::parse(text).unwrap();
     let canonical = program.to_text();
@@ -424,7 +431,8 @@ fn what_is_missing_is_written_out() {
 fn constants_are_cells_of_columns() {
     let text = |lines: &str| {
         format!(
-            "tacit-program/2\nname \"n\"\nclass exact\nrows aligned\nparty a\ncolumn dose u2 a labels \"none\" \"low\"\n\
+            "tacit-program/2\nname \"n\"\nclass exact\nrows aligned\nparty a\ncolumn dose u2 a labels \
+             \"none\" \"low\"\n\
              column spent i32 a scale 100\ncolumn seen u16 a date\nrow\n{lines}\ncombine\nrelease\n"
         )
     };
@@ -433,16 +441,22 @@ fn constants_are_cells_of_columns() {
         ("c = const 149.28 spent", 14_928, ValueType::i(32)),
         ("c = const 1970-03-01 seen", 59, ValueType::u(16)),
         ("c = const -5 i8", 251, ValueType::i(8)),
+        ("c = const 251 i8", 251, ValueType::i(8)),
+        (&format!("c = const {} i128", i128::MIN), 1 << 127, ValueType::i(128)),
         ("c = const -128 i8", 128, ValueType::i(8)),
     ] {
         let program = Program::parse(&text(line)).unwrap();
         assert_eq!(program.row.nodes[0].op, Op::Const(op), "{line}");
         assert_eq!(program.row.nodes[0].ty, ty);
-        assert_eq!(Program::parse(&program.to_text()).unwrap(), program);
+        let canonical = program.to_text();
+        assert_eq!(Program::parse(&canonical).unwrap(), program);
+        let number = ty.number(op).unwrap();
+        assert!(canonical.contains(&format!("v0 = const {number} {ty}\n")), "{canonical}");
     }
     for (line, words) in [
         ("c = const high dose", "line 10, column 11: \"high\" is none of the labels \"none\" \"low\""),
         ("c = const 1.234 spent", "line 10, column 11: 1.234 is no whole number of 1/100"),
+        (&format!("c = const -{} i128", (1u128 << 127) + 1), "line 10, column 11: expected a number"),
         ("c = const -129 i8", "line 10, column 11: expected a number that i8 holds, found \"-129\""),
         ("c = const 1 cost", "line 10, column 13: expected a type such as u32, or a column, found \"cost\""),
         ("s = column spent\nc = clamp s 5 -5", "line 11, column 5: 5 is above -5: the lower end comes first"),

@@ -75,7 +75,8 @@ mod tests {
     use super::*;
     use crate::rational::ratio;
 
-    /// What a row costs that stays, and one that moves, by what the sampler draws: whole steps of its lattice.
+    /// What a row costs that stays, and one that moves, by what the sampler draws: whole steps of its
+    /// lattice.
     #[test]
     fn no_change_costs_more_than_rho() {
         let mut lattices = 0;

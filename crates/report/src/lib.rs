@@ -543,15 +543,20 @@ pub struct MatchCount {
 pub struct WorkersInfo {
     /// Units of rows.
     pub units: u64,
-    /// Those of them that an earlier process of this run had computed.
-    #[serde(default)]
-    pub resumed: u64,
+    /// Those of them that both held before the parties met last: an earlier process of this run computed
+    /// them, or this one before the connection broke.
+    #[serde(default, alias = "resumed")]
+    pub computed_before: u64,
     /// Whether workers were processes of their own; else threads of this one.
     pub processes: bool,
     /// The largest resident memory of each worker's process, in bytes.
     pub peak_memory_bytes: Vec<u64>,
-    /// Attempts that failed, in order; what they said is the stage `again`.
+    /// Attempts that failed, in order, those before the parties met last first.
     pub failed: Vec<FailedUnit>,
+    /// How many of them failed before that. What the others said is the stage `again`; what these said is in
+    /// no stage.
+    #[serde(default)]
+    pub failed_before: u64,
 }
 
 /// An attempt at a unit that came to nothing: the unit was computed again.

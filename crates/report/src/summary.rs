@@ -102,8 +102,7 @@ pub fn terminal(report: &RunReport) -> String {
 
 /// What failed in the computation, and what was there before.
 fn worker_lines(out: &mut String, report: &RunReport) {
-    if let Some(workers) = report.workers.as_ref().filter(|workers| !workers.failed.is_empty()) {
-        let failed = wording::failed_units(&workers.failed);
+    if let Some(failed) = report.workers.as_ref().and_then(wording::failed_units) {
         line(out, &format!("  workers   {failed}; these units alone were computed again"));
     }
     if let Some(resumed) = wording::resumed(report) {

@@ -170,3 +170,18 @@ fn overlaps_are_told_by_every_report() {
     assert!(page.contains("size of the union") && !page.contains(">size of the match<"), "{page}");
     assert!(page.contains("identifiers of every set of parties, counted by"));
 }
+
+/// Units that were computed before had the name of the run's state in the first reports.
+#[test]
+fn what_went_before_is_read_from_older_reports_and_told() {
+    let failed = r#"{"unit":3,"attempt":1,"cause":"a worker is gone","peer":false}"#;
+    let rest = r#""processes":true,"peak_memory_bytes":[]"#;
+    let read = |text: String| serde_json::from_str::<WorkersInfo>(&text).unwrap();
+    let older = read(format!(r#"{{"units":4,"resumed":2,{rest},"failed":[]}}"#));
+    assert_eq!((older.computed_before, older.failed_before), (2, 0));
+    assert_eq!(wording::failed_units(&older), None);
+    let now = read(format!(r#"{{"units":4,{rest},"failed":[{failed},{failed}],"failed_before":1}}"#));
+    let told = wording::failed_units(&now).unwrap();
+    assert!(told.starts_with("2 attempts of units failed (2: a worker is gone); 1 of them before"), "{told}");
+    assert!(serde_json::to_string(&older).unwrap().contains("\"computed_before\":2"));
+}

@@ -696,9 +696,9 @@ pub fn resumed(report: &RunReport) -> Option<String> {
     if !report.disclosed.resumed {
         return None;
     }
-    let units = report.workers.as_ref().map(|workers| (workers.resumed, workers.units));
-    let computed = units.filter(|(resumed, _)| *resumed > 0);
-    let computed = computed.map(|(resumed, of)| format!("; {resumed} of {of} units were computed before"));
+    let units = report.workers.as_ref().map(|workers| (workers.computed_before, workers.units));
+    let computed = units.filter(|(before, _)| *before > 0);
+    let computed = computed.map(|(before, of)| format!("; {before} of {of} units were computed before"));
     Some(format!(
         "This run went on with one that broke off: its rows were read and matched before, and stages tell \
          what came after{}.",
@@ -706,17 +706,24 @@ pub fn resumed(report: &RunReport) -> Option<String> {
     ))
 }
 
-/// Attempts that failed, by cause.
-pub fn failed_units(failed: &[crate::FailedUnit]) -> String {
+/// Attempts that failed, by cause; nothing where none did.
+pub fn failed_units(workers: &crate::WorkersInfo) -> Option<String> {
+    if workers.failed.is_empty() {
+        return None;
+    }
     let mut causes: Vec<(&str, usize)> = Vec::new();
-    for attempt in failed {
+    for attempt in &workers.failed {
         match causes.iter_mut().find(|(cause, _)| *cause == attempt.cause) {
             Some((_, count)) => *count += 1,
             None => causes.push((&attempt.cause, 1)),
         }
     }
     let all: Vec<String> = causes.into_iter().map(|(cause, count)| format!("{count}: {cause}")).collect();
-    format!("{} of units failed ({})", attempts(failed.len()), all.join("; "))
+    let before = match workers.failed_before {
+        0 => String::new(),
+        before => format!("; {before} of them before this run went on, whose bytes no stage tells"),
+    };
+    Some(format!("{} of units failed ({}){before}", attempts(workers.failed.len()), all.join("; ")))
 }
 
 fn attempts(count: usize) -> String {

@@ -18,10 +18,15 @@ fn a_run_is_kept_found_gone_on_with_and_over() {
     let run = RunState::begin(open(), &key, "clinic", Duration::MAX).unwrap();
     let rows = run.folder("rows");
     run.sealed().create(&format!("{rows}/00000000"), b"rows").unwrap();
-    let (mut log, _) = run.lead().unwrap();
+    let (mut log, before) = run.lead().unwrap();
+    assert!(before.is_empty() && kept_runs(&open()).unwrap().is_empty());
     log.append(&[record(1)]).unwrap();
     run.keep().unwrap();
     let name = run.name();
+    if here.folder.is_some() {
+        let error = name.remove(&open()).unwrap_err().to_string();
+        assert!(error.contains("another process"), "it is led: {error}");
+    }
     let half = run.folder("columns");
     run.sealed().create(&format!("{half}/00000000"), b"half laid out").unwrap();
     drop((log, run));

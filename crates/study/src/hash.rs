@@ -279,9 +279,10 @@ fn encode_source(program: &ProgramSource, to: &mut FieldHasher) {
         to.text("party", &column.party);
         to.text("file column", &column.column);
         match &column.cell {
-            CellType::Integer => to.text("type", "integer"),
-            CellType::Time => to.text("type", "time"),
-            CellType::Label(values) => {
+            // What a study that does not say has always meant.
+            None | Some(CellType::Integer) => to.text("type", "integer"),
+            Some(CellType::Time) => to.text("type", "time"),
+            Some(CellType::Label(values)) => {
                 // From 1: a study of the same words in which they counted from 0 is another one.
                 to.text("type", "label from 1");
                 to.texts("values", values.iter().map(String::as_str));

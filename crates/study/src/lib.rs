@@ -306,8 +306,8 @@ pub struct ProgramColumn {
     pub party: String,
     /// Its name in that file.
     pub column: String,
-    /// How a cell becomes a number.
-    pub cell: CellType,
+    /// How a cell becomes a number; where the study does not say, the program's column does.
+    pub cell: Option<CellType>,
 }
 
 /// How a cell becomes a number.

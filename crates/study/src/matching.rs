@@ -268,8 +268,8 @@ fn matcher_of(
     identifiers: usize,
 ) -> Result<(&'static dyn Matcher, MatchFeatures), Error> {
     let item = section.need("protocol", "protocol = \"pid\"")?;
-    // Several advertisers together are one table of all parties.
-    let spines = kind == KindName::Program || kind == KindName::Lift && parties > 2;
+    // More than two parties are one table of all.
+    let spines = parties > 2 && kind != KindName::Match;
     let mut all: Vec<(&'static str, &'static dyn Matcher)> = Vec::new();
     for matcher in MATCHERS {
         if all.iter().all(|(name, _)| *name != matcher.name()) {

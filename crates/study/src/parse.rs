@@ -633,9 +633,9 @@ fn match_only(
     parties.iter().for_each(|member| text += &format!("party {}\n", member.name));
     for column in &columns {
         let ty = match column.cell {
-            CellType::Integer => "i64",
-            CellType::Time => "u32",
-            CellType::Label(_) => "u8",
+            None | Some(CellType::Integer) => "i64",
+            Some(CellType::Time) => "u32",
+            Some(CellType::Label(_)) => "u8",
         };
         text += &format!("column {} {ty} {}\n", column.name, column.party);
     }
@@ -654,20 +654,20 @@ fn program_column(
     let known: Vec<(&str, &str)> = parties.iter().map(|m| (m.name.as_str(), m.name.as_str())).collect();
     let party = party.choice(&known, &[])?.to_owned();
     let column = section.need("column", "column = \"name in the owner's file\"")?.text()?.to_owned();
-    let kind = match section.get("type") {
-        Some(kind) => kind.choice(&[("integer", 0), ("time", 1), ("label", 2)], &[])?,
-        None => 0,
-    };
+    let kinds = [("integer", 0), ("time", 1), ("label", 2)];
+    let kind = section.get("type").map(|kind| kind.choice(&kinds, &[])).transpose()?;
     let cell = match (kind, section.get("values")) {
-        (2, _) => {
-            CellType::Label(labels(&section.need("values", "values = [\"no\", \"yes\"]")?, MAX_CATEGORIES)?)
+        (Some(2), _) => {
+            let values = section.need("values", "values = [\"no\", \"yes\"]")?;
+            Some(CellType::Label(labels(&values, MAX_CATEGORIES)?))
         }
         (_, Some(values)) => return Err(values.error(format!("{} needs type = \"label\"", values.path))),
-        (1, None) if !has_clock => {
+        (Some(1), None) if !has_clock => {
             return Err(section.error(format!("columns.{name} is a time; add a section [time]")));
         }
-        (1, None) => CellType::Time,
-        (_, None) => CellType::Integer,
+        (Some(1), None) => Some(CellType::Time),
+        (Some(_), None) => Some(CellType::Integer),
+        (None, None) => None,
     };
     Ok(ProgramColumn { name: name.to_owned(), party, column, cell })
 }

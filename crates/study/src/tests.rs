@@ -47,7 +47,7 @@ fn a_program_study_carries_its_text() {
     assert!(program.source.text.starts_with("tacit-program/2"));
     assert!(PROGRAM.lines().nth(program.text_line - 1).expect("a line").starts_with("tacit-program/2"));
     assert_eq!(program.source.columns[0].name, "exposed");
-    assert_eq!(program.source.columns[1].cell, CellType::Label(vec!["healthy".into(), "ill".into()]));
+    assert_eq!(program.source.columns[1].cell, Some(CellType::Label(vec!["healthy".into(), "ill".into()])));
     assert_eq!(study.parties[0].role, PartyRole::Owner("clinic".into()));
 }
 

@@ -393,9 +393,18 @@ impl World {
     }
 
     fn write(&mut self, party: usize, record: UnitRecord) -> Result<(), Wrong> {
+        // Of failures that one counts which came after the floor, whatever its cause.
+        let record = match record {
+            UnitRecord::Failed { unit, attempt, .. } => {
+                UnitRecord::Failed { unit, attempt, cause: FailureCause::LaneCut, peer: false }
+            }
+            record => record,
+        };
         let same = |other: &UnitRecord| match (other, &record) {
             (UnitRecord::Floor { unit: a, .. }, UnitRecord::Floor { unit: b, .. })
-            | (UnitRecord::Held { unit: a, .. }, UnitRecord::Held { unit: b, .. }) => a == b,
+            | (UnitRecord::Held { unit: a, .. }, UnitRecord::Held { unit: b, .. })
+            | (UnitRecord::Failed { unit: a, .. }, UnitRecord::Failed { unit: b, .. })
+            | (UnitRecord::Failed { unit: a, .. }, UnitRecord::Floor { unit: b, .. }) => a == b,
             (UnitRecord::Seal { root: a }, UnitRecord::Seal { root: b }) => a == b,
             _ => false,
         };

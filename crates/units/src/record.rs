@@ -2,10 +2,12 @@
 
 use crate::codec::Bytes;
 use crate::state::HeldResult;
+use crate::word::FailureCause;
 
 const FLOOR: u8 = 1;
 const HELD: u8 = 2;
 const SEAL: u8 = 3;
+const FAILED: u8 = 4;
 
 /// A record of one stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,6 +31,18 @@ pub enum UnitRecord {
         /// What both hold: [`crate::UnitMachine::root`].
         root: [u8; 32],
     },
+    /// An attempt came to nothing. Where it is right below the floor that was written before, that floor is
+    /// burnt.
+    Failed {
+        /// The unit.
+        unit: u32,
+        /// The attempt.
+        attempt: u32,
+        /// Why.
+        cause: FailureCause,
+        /// Whether the peer said so.
+        peer: bool,
+    },
 }
 
 impl UnitRecord {
@@ -43,6 +57,10 @@ impl UnitRecord {
                 (HELD, [&numbers[..], session, transcript, object, &bytes.to_le_bytes()].concat())
             }
             Self::Seal { root } => (SEAL, root.to_vec()),
+            Self::Failed { unit, attempt, cause, peer } => {
+                let numbers = [unit.to_le_bytes(), attempt.to_le_bytes()].concat();
+                (FAILED, [&numbers[..], &[cause.number(), u8::from(*peer)]].concat())
+            }
         }
     }
 
@@ -59,6 +77,11 @@ impl UnitRecord {
                 Self::Held { unit, held }
             }
             SEAL => Self::Seal { root: bytes.array()? },
+            FAILED => {
+                let (unit, attempt, [cause, peer]) = (bytes.u32()?, bytes.u32()?, bytes.array()?);
+                let cause = FailureCause::of(cause).filter(|_| peer < 2)?;
+                Self::Failed { unit, attempt, cause, peer: peer == 1 }
+            }
             _ => return None,
         };
         bytes.end(record)
@@ -79,6 +102,9 @@ mod tests {
                 UnitRecord::Held { unit, held }
             }),
             any::<[u8; 32]>().prop_map(|root| UnitRecord::Seal { root }),
+            any::<(u32, u32, bool)>().prop_map(|(unit, attempt, peer)| {
+                UnitRecord::Failed { unit, attempt, cause: FailureCause::Memory, peer }
+            }),
         ]
     }
 

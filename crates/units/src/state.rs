@@ -167,6 +167,8 @@ struct UnitView {
     peer_said: Option<([u8; 32], [u8; 32])>,
     /// Whether the floor is a number that was burnt: this side never begins that attempt.
     burnt: bool,
+    /// Whether an earlier coordinator had begun the attempt at the floor, and nobody knows how it ended.
+    left: bool,
     /// The lane of the attempt at the floor, from its opening on this connection until it fails.
     open: Option<u16>,
     /// Whether own worker is at it.
@@ -228,6 +230,10 @@ pub(crate) enum UnitRule {
 
 type Actions = Vec<UnitAction>;
 
+fn failed_record((unit, attempt): (u32, u32), cause: FailureCause, peer: bool) -> UnitAction {
+    UnitAction::Write(UnitRecord::Failed { unit, attempt, cause, peer })
+}
+
 impl UnitView {
     /// What counts: a result of the attempt at the floor.
     fn counts(&self) -> Option<&HeldResult> {
@@ -246,13 +252,26 @@ impl UnitView {
 
     /// Opens an attempt over a lane.
     fn open(&mut self, attempt: u32, lane: u16, running: bool) {
-        (self.floor, self.burnt) = (attempt, false);
+        (self.floor, self.burnt, self.left) = (attempt, false, false);
         (self.open, self.running) = (Some(lane), running);
     }
 
     /// Burns what is at the floor.
     fn burn(&mut self) {
-        (self.floor, self.burnt) = (self.floor + 1, true);
+        (self.floor, self.burnt, self.left) = (self.floor + 1, true, false);
+    }
+
+    /// What was written down of it, in order, is so again.
+    fn recall(&mut self, record: &UnitRecord) {
+        match *record {
+            UnitRecord::Floor { attempt, .. } => (self.floor, self.burnt, self.left) = (attempt, false, true),
+            UnitRecord::Held { held, .. } => self.held = Some(held),
+            UnitRecord::Failed { attempt, .. } => {
+                self.burnt |= attempt + 1 == self.floor;
+                self.left &= !self.burnt && attempt != self.floor;
+            }
+            UnitRecord::Seal { .. } => {}
+        }
     }
 
     /// The peer has nothing, and has come to a floor.
@@ -300,13 +319,12 @@ impl UnitMachine {
         };
         for record in records {
             match *record {
-                UnitRecord::Floor { unit, attempt } => {
-                    state.units.get_mut(unit as usize).into_iter().for_each(|unit| unit.floor = attempt);
-                }
-                UnitRecord::Held { unit, held } => {
-                    state.units.get_mut(unit as usize).into_iter().for_each(|unit| unit.held = Some(held));
-                }
                 UnitRecord::Seal { root } => state.seal = Some(root),
+                UnitRecord::Floor { unit, .. }
+                | UnitRecord::Held { unit, .. }
+                | UnitRecord::Failed { unit, .. } => {
+                    state.units.get_mut(unit as usize).into_iter().for_each(|unit| unit.recall(record));
+                }
             }
         }
         state
@@ -395,10 +413,14 @@ impl UnitMachine {
             if !burns || unit.floor == 0 || unit.counts().is_some() {
                 continue;
             }
-            lost.extend(open.map(|_| (number, unit.floor)));
+            let failed = Some(unit.floor).filter(|_| open.is_some() || unit.left);
             if !unit.burnt {
                 unit.burn();
                 out.push(UnitAction::Write(UnitRecord::Floor { unit: number, attempt: unit.floor }));
+            }
+            if let Some(attempt) = failed {
+                out.push(failed_record((number, attempt), FailureCause::LaneCut, false));
+                lost.push((number, attempt));
             }
         }
         self.lanes.iter_mut().for_each(|lane| lane.busy = None);
@@ -557,6 +579,7 @@ impl UnitMachine {
         if unit.floor < floor && unit.open.is_some() {
             let attempt = unit.floor;
             self.leave(number, out);
+            out.push(failed_record((number, attempt), cause, true));
             self.count((number, attempt), cause, true, out);
         }
         Ok(())
@@ -635,6 +658,7 @@ impl UnitMachine {
             self.units[number as usize].burn();
             out.push(UnitAction::Write(UnitRecord::Floor { unit: number, attempt: floor }));
         }
+        out.push(failed_record((number, attempt), cause, false));
         out.push(UnitAction::Send(Word::Failed { unit: number, floor, cause }));
         self.count((number, attempt), cause, false, out);
     }

@@ -10,8 +10,12 @@ use std::collections::VecDeque;
 
 const CAUSE: FailureCause = FailureCause::LaneCut;
 
+fn setting(units: u32, lanes: u16, leads: bool) -> UnitsSetting {
+    UnitsSetting { run: [1; 32], stage: 1, units, lanes, leads }
+}
+
 fn side(units: u32, lanes: u16, leads: bool) -> UnitMachine {
-    UnitMachine::new(UnitsSetting { run: [1; 32], stage: 1, units, lanes, leads }, &[])
+    UnitMachine::new(setting(units, lanes, leads), &[])
 }
 
 fn result(attempt: u32, session: u8, transcript: u8) -> HeldResult {
@@ -29,6 +33,8 @@ fn have(unit: u32, HeldResult { attempt, session, transcript, .. }: HeldResult) 
 
 /// Two coordinators and the words between them; workers do as a test says.
 struct Pair {
+    units: u32,
+    lanes: u16,
     sides: [UnitMachine; 2],
     records: [Vec<UnitRecord>; 2],
     /// By side what was begun.
@@ -41,7 +47,7 @@ impl Pair {
     fn new(units: u32, lanes: u16) -> Self {
         let sides = [side(units, lanes, true), side(units, lanes, false)];
         let (records, begun) = (Default::default(), Default::default());
-        Self { sides, records, begun, ended: None, sealed: [None; 2] }
+        Self { units, lanes, sides, records, begun, ended: None, sealed: [None; 2] }
     }
 
     /// Tells a side, and both whatever follows from it.
@@ -61,6 +67,23 @@ impl Pair {
                 }
             }
         }
+    }
+
+    /// Other processes take over, by what was written down.
+    fn begin_anew(&mut self) {
+        for party in 0..2 {
+            self.sides[party] =
+                UnitMachine::new(setting(self.units, self.lanes, party == 0), &self.records[party]);
+        }
+    }
+
+    /// Attempts of which a side has written down that they came to nothing.
+    fn failed(&self, party: usize) -> Vec<u32> {
+        let failed = |record: &UnitRecord| match record {
+            UnitRecord::Failed { attempt, .. } => Some(*attempt),
+            _ => None,
+        };
+        self.records[party].iter().filter_map(failed).collect()
     }
 
     /// Both have a new connection, and hear each other.
@@ -101,10 +124,7 @@ fn meeting_again_and_again_ends_at_the_limit() {
 fn crashing_again_and_again_ends_too() {
     let mut pair = Pair::new(1, 1);
     for _ in 0..1000 {
-        for party in 0..2 {
-            let setting = UnitsSetting { run: [1; 32], stage: 1, units: 1, lanes: 1, leads: party == 0 };
-            pair.sides[party] = UnitMachine::new(setting, &pair.records[party]);
-        }
+        pair.begin_anew();
         pair.tell(0, UnitEvent::LaneUp(0));
         pair.meet();
         if pair.ended.is_some() {
@@ -114,6 +134,30 @@ fn crashing_again_and_again_ends_too() {
     assert_eq!(pair.ended, Some(UnitFailure::Numbers { unit: 0 }));
     let numbers: Vec<u32> = pair.begun[0].iter().map(|(_, attempt, _)| *attempt).collect();
     assert!(numbers.windows(2).all(|two| two[0] < two[1]) && numbers.len() > ATTEMPTS as usize);
+    for party in 0..2 {
+        let begun: Vec<u32> = pair.begun[party].iter().map(|(_, attempt, _)| *attempt).collect();
+        assert_eq!(pair.failed(party), begun, "each is written down once");
+    }
+}
+
+/// Coordinators that begin anew and begin no attempt burn no numbers, and count no failures.
+#[test]
+fn beginning_anew_burns_what_was_begun_and_no_more() {
+    let mut pair = Pair::new(1, 1);
+    pair.tell(0, UnitEvent::LaneUp(0));
+    pair.meet();
+    assert_eq!(pair.begun.each_ref().map(Vec::len), [1, 1]);
+    for _ in 0..5 {
+        pair.begin_anew();
+        pair.meet();
+        for party in 0..2 {
+            let last = pair.records[party].iter().rev().find(|r| matches!(r, UnitRecord::Floor { .. }));
+            assert_eq!(last, Some(&UnitRecord::Floor { unit: 0, attempt: 2 }));
+            assert_eq!(pair.failed(party), [1]);
+        }
+    }
+    pair.tell(0, UnitEvent::LaneUp(0));
+    assert_eq!(pair.begun[0].last(), Some(&(0, 3, 0)));
 }
 
 /// A side whose store loses what both sealed deviates from nothing: the other one says what is gone.

@@ -63,7 +63,7 @@ fn come_to(stage: &KeptStage) -> String {
     if !stage.matched {
         return "rows are read".to_owned();
     }
-    let units = format!("{} units are held, in {} attempts", stage.units_held, stage.attempts);
+    let units = format!("{} units are held, {} attempts failed", stage.units_held, stage.failed);
     match (stage.sealed, stage.releasing) {
         (_, true) => "all is computed, and its release began".to_owned(),
         (true, false) => "all is computed".to_owned(),

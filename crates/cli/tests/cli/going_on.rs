@@ -90,6 +90,13 @@ impl World {
         std::fs::read_dir(runs).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
     }
 
+    /// Files of matches with keys in a party's `work`.
+    fn matches(&self, party: usize) -> Vec<PathBuf> {
+        let folders = std::fs::read_dir(self.path(&format!("work-{}", NAMES[party])));
+        let folders = folders.into_iter().flatten().flatten();
+        folders.map(|folder| folder.path().join("match")).filter(|keys| keys.exists()).collect()
+    }
+
     /// Records of a party's log.
     fn records(&self, party: usize) -> u64 {
         // What is being written has a mark in its name.
@@ -153,6 +160,10 @@ fn a_killed_coordinator_goes_on() {
         let matched = stages.iter().find(|stage| stage["name"] == "match").unwrap();
         assert_eq!(matched["bytes_sent"], serde_json::json!([0, 0]), "{matched:#}");
         assert_eq!(report["workers"]["units"], 2);
+        // Both were killed as the units were begun, and one of them again.
+        let failed = report["workers"]["failed"].as_array().unwrap().len() as u64;
+        let before = report["workers"]["failed_before"].as_u64().unwrap();
+        assert!((1..=failed).contains(&before), "{report:#}");
     }
     assert!((0..2).all(|party| world.runs(party).is_empty()), "a run that has ended leaves something");
     let shown = tacit(["state".as_ref(), "show".as_ref(), party(NAMES[0]).as_os_str()]).fine();
@@ -186,7 +197,8 @@ fn other_input_begins_anew() {
     let world = World::new();
     let all = [world.start(0), world.start(1)];
     assert!(world.comes_to(0, 2, "rows are read"));
-    while !world.runs(0)[0].join("run").exists() {
+    // The match has keys of its own in `work`, which go with the run.
+    while !world.runs(0)[0].join("run").exists() || world.matches(0).is_empty() {
         std::thread::sleep(Duration::from_millis(2));
     }
     all.into_iter().for_each(|mut side| side.kill());
@@ -208,8 +220,9 @@ fn other_input_begins_anew() {
     drop(&["0011223344556677"]).failed(2, &["no run 0011223344556677 is kept"]);
     drop(&[]).failed(2, &["add --all"]);
     assert_eq!(drop(&[&kept]).fine().stdout, format!("{kept}\n"));
-    assert!(world.runs(0).is_empty());
+    assert!(world.runs(0).is_empty() && world.matches(0).is_empty(), "{:?}", world.matches(0));
     drop(&["--all"]).fine();
+    assert_eq!(world.matches(1).len(), 1, "the other party's are its own");
 }
 
 /// Connections of the coordinators that are cut, in whatever they are doing, are made again, and the run goes

@@ -99,6 +99,20 @@ fn plans_say_what_rows_outside_memory_read_and_write() {
     for part in ["rows of advertiser outside memory (`state`)", "on disk at most", "lay out"] {
         assert!(text.contains(part), "{part}: {text}");
     }
+    // A join to shares lays nothing out, and needs more memory for what it routes.
+    let pid = std::fs::read_to_string(pair.path("study.toml")).unwrap();
+    let ps3i = pid.replace("\"pid\"", "\"ps3i\"");
+    assert_ne!(pid, ps3i);
+    let joined = pair.path("joined.toml").display().to_string();
+    std::fs::write(&joined, ps3i).unwrap();
+    let of_join = |words: &[&str]| tacit(["plan", &joined, "--rows", "20M"].iter().chain(words)).fine();
+    let said = of_join(&["--json"]).json();
+    let passes = said["spool"][0]["passes"].as_array().unwrap();
+    let stages: Vec<&str> = passes.iter().map(|pass| pass["stage"].as_str().unwrap()).collect();
+    assert_eq!(stages, ["read", "settle", "tag", "match", "compute"]);
+    assert!(said["spool"][0]["memory_least"].as_u64().unwrap() > 2 * 54 * 20_000_000);
+    let text = of_join(&[]).stdout;
+    assert!(text.contains("rows of advertiser outside memory") && !text.contains("lay out"), "{text}");
     assert!(plan(&["--rows", "10k", "--json"]).fine().json()["spool"].is_null(), "they fit");
     // One party whose rows stay in memory, which has to hold them.
     let bare = pair.path("publisher.toml").display().to_string();

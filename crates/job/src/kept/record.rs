@@ -102,6 +102,8 @@ pub struct KeptStage {
     pub units_held: usize,
     /// Attempts at units that were opened or burnt.
     pub attempts: u64,
+    /// Attempts that came to nothing.
+    pub failed: u64,
     /// Whether all units are computed at both.
     pub sealed: bool,
     /// Whether its release had begun.
@@ -259,6 +261,7 @@ impl KeptStage {
                 KeptRecord::Unit(UnitRecord::Floor { unit, attempt }) => floors.push((unit, attempt)),
                 KeptRecord::Unit(UnitRecord::Held { unit, .. }) => held.push(unit),
                 KeptRecord::Unit(UnitRecord::Seal { .. }) => stage.sealed = true,
+                KeptRecord::Unit(UnitRecord::Failed { .. }) => stage.failed += 1,
                 KeptRecord::Releasing => stage.releasing = true,
             }
         }
@@ -275,6 +278,7 @@ impl KeptStage {
 mod tests {
     use super::*;
     use net::cluster::pinned;
+    use units::FailureCause;
 
     /// As version 0.1 wrote it: what is kept stays readable.
     const BEGUN_1: &str = include_str!("begun_1.json");
@@ -293,14 +297,17 @@ mod tests {
             hash.update(&[record.tag]).update(&record.payload);
         }
         let unit = UnitRecord::Floor { unit: 1, attempt: 2 };
-        for record in [KeptRecord::Unit(unit).to_log().unwrap(), KeptRecord::Releasing.to_log().unwrap()] {
+        let failed = UnitRecord::Failed { unit: 1, attempt: 1, cause: FailureCause::LaneCut, peer: true };
+        for record in [KeptRecord::Unit(unit), KeptRecord::Unit(failed), KeptRecord::Releasing] {
+            let record = record.to_log().unwrap();
             assert_eq!(KeptRecord::of_log(&record, "here").unwrap().to_log().unwrap(), record);
             hash.update(&[record.tag]).update(&record.payload);
         }
-        pinned(&[("resume, records", hash.finalize().to_hex()[..16].to_owned(), "15bfaf991f0e35d7")]);
-        let records = [log(BEGUN, BEGUN_1), log(MATCHED, MATCHED_1), KeptRecord::of_unit(&unit)];
+        pinned(&[("resume, records", hash.finalize().to_hex()[..16].to_owned(), "565335c971f27061")]);
+        let [unit, failed] = [unit, failed].map(|record| KeptRecord::of_unit(&record));
+        let records = [log(BEGUN, BEGUN_1), log(MATCHED, MATCHED_1), unit, failed];
         let stage = KeptStage::of(&records, "here").unwrap();
-        assert_eq!(stage, KeptStage { matched: true, attempts: 2, ..KeptStage::default() });
+        assert_eq!(stage, KeptStage { matched: true, attempts: 2, failed: 1, ..KeptStage::default() });
     }
 
     #[test]

@@ -1,6 +1,7 @@
 use super::*;
 use std::time::Duration;
 use store::StoreOptions;
+use units::FailureCause;
 
 const BEGUN: &str = include_str!("begun_1.json");
 const MATCHED: &str = include_str!("matched_1.json");
@@ -77,6 +78,26 @@ fn what_was_written_down_is_there_after_the_process() {
     assert_eq!(log.progress(), (true, 0));
     drop(log);
     assert_eq!(lead(&state).progress(), (true, 0));
+}
+
+/// An attempt that failed has burnt the floor that was written before it: a snapshot keeps that order.
+#[test]
+fn a_snapshot_keeps_what_failed() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = state(folder.path());
+    let mut log = lead(&state);
+    let of_match = matched(&log);
+    log.set_matched(of_match).unwrap();
+    let floor = |attempt| UnitRecord::Floor { unit: 0, attempt };
+    let failed = |attempt| UnitRecord::Failed { unit: 0, attempt, cause: FailureCause::LaneCut, peer: false };
+    log.write_units(&[floor(1), floor(2), failed(1)]).unwrap();
+    finish(&mut log, 1, 1);
+    log.write_units(&[floor(3), floor(4), failed(3)]).unwrap();
+    let held = log.units()[4];
+    log.snapshot().unwrap();
+    drop(log);
+    let other = UnitRecord::Floor { unit: 1, attempt: 1 };
+    assert_eq!(lead(&state).units(), [failed(1), other, held, floor(4), failed(3)]);
 }
 
 #[test]

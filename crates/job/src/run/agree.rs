@@ -133,6 +133,14 @@ struct Own<'a> {
     watch: &'a Watch,
 }
 
+/// The name of a party's data in answers and charges: of two parties the one that the other is told, among
+/// more its own alone.
+pub(crate) fn own_tag(checked: &Checked, data_tag: &Bytes32) -> Bytes32 {
+    let Checked { study, me, roster, .. } = checked;
+    let to = if roster.len() == 2 { me.other() } else { *me };
+    tag_towards(data_tag, &study.parties[to.index()].key)
+}
+
 impl OwnerRun<'_> {
     /// The first two messages. `spine` names the kept spine that this party uses.
     pub(super) fn agree(&mut self, spine: Option<Name>) -> Result<Agreement, Error> {
@@ -227,15 +235,11 @@ impl Own<'_> {
 
     /// The first message, and what follows from it.
     fn first(&self, session: &mut Session) -> Result<Heard, Error> {
-        let (me, owners) = (self.checked.me, others_of(self.checked));
+        let owners = others_of(self.checked);
         self.lines(session, &owners)?;
         ready::in_place(&*self.lock()?, &self.checked.study)?;
         let program = self.checked.built.program.hash();
-        // Of two parties the own tag is the one that the other is told.
-        let mut tags = vec![
-            tag_towards(&self.data_tag, self.key(self.other().unwrap_or(me)));
-            self.checked.roster.len()
-        ];
+        let mut tags = vec![own_tag(self.checked, &self.data_tag); self.checked.roster.len()];
         let nonce: Bytes32 = session.fork_seed("name of a match").into_rng().bytes();
         let mut nonces = vec![nonce; tags.len()];
         // What all are told is of this study alone, so that it tells of no other.

@@ -32,13 +32,16 @@ pub(crate) struct Payloads {
 }
 
 impl Payloads {
-    /// Those of a lift study whose rows enter as `plan` says.
+    /// Those of a study whose rows enter as `plan` says.
     ///
     /// # Errors
     /// What cannot be run over rows joined to shares.
     pub fn new(built: &Built, plan: Arc<JoinedPlan>) -> Result<Self, Error> {
         let Some((lift, layout)) = &built.lift else {
-            return Err(Error::misuse("only a lift study runs over rows joined to shares"));
+            let payloads = [0, 1].map(|party| plan.payload(PartyId(party), 1, &|column| (0, column)));
+            let [a, b] = payloads;
+            let column_slots = vec![0; built.program.columns.len()];
+            return Ok(Self { plan, payloads: [a?, b?], slots: 1, column_slots });
         };
         let slots = u32::from(lift.matching.slots);
         let of = |party: u8, slots| plan.payload(PartyId(party), slots, &|column| layout.place(column));

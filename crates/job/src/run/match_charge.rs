@@ -3,6 +3,7 @@
 use super::Event;
 use super::agree::Agreement;
 use super::owner::OwnerRun;
+use crate::kept::journal_of;
 use base::{Error, PartyId};
 use matching::RestartPermit;
 use matching::dummies::Dummies;
@@ -132,7 +133,7 @@ impl OwnerRun<'_> {
 
     /// Where a match that goes on after a cut keeps what it has done.
     pub(super) fn journal(&self) -> Option<PathBuf> {
-        self.party.work.as_ref().map(|folder| folder.join(self.checked.hash.full()))
+        journal_of(self.party, &self.checked.hash.full())
     }
 
     /// Whether this party has its half of a match that was cut.

@@ -6,7 +6,7 @@ use super::owner::OwnerRun;
 use super::spine::{self, KeptSpine};
 use crate::align::{Aligned, RangeRows};
 use crate::kept::MatchedRecord;
-use crate::memory::MemoryShares;
+use crate::memory::{self, MemoryShares};
 use crate::prepare::{Built, Checked};
 use crate::ranges::RowRanges;
 use crate::stages::Stage as _;
@@ -227,8 +227,7 @@ impl OwnerRun<'_> {
     /// Forgets the keys of a match that is written down at both.
     fn forget_journal(&self) -> Result<(), Error> {
         let Some(folder) = self.journal().filter(|folder| folder.exists()) else { return Ok(()) };
-        let Checked { roster, me, .. } = self.checked;
-        matching::forget(&folder, [&roster.name(*me), &roster.name(me.other())])
+        matching::forget(&folder)
     }
 
     fn match_anew(
@@ -318,7 +317,7 @@ impl OwnerRun<'_> {
         let features = study.matching.matcher.features();
         if rows.spool().is_some() {
             // A peer states its rows before any come: more than columns within `memory` are for is refused.
-            options.peer_rows_max = matching::spill::most_rows(memory).max(rows.len());
+            options.peer_rows_max = memory::peer_rows_max(self.party.memory, rows.len());
         }
         if features.streams {
             let state = rows.spool().and_then(|(state, _)| state.sealed().store().folder());

@@ -8,11 +8,12 @@ use crate::plan::{Link, Speeds};
 use crate::prepare::Built;
 use crate::run::join::{Payloads, column_layouts};
 use crate::run::outsourced;
+use crate::spool::of_parties;
 use base::{Cost, Error, PartyId, limits};
 use engine::RowSource;
 use matching::{
-    IdentifierSource, MatchDisclosure, MatchEstimate, MatchOptions, MatchOutcome, MatchSizes, Matcher,
-    PayloadSource,
+    IdentifierSource, MatchDisclosure, MatchDisk, MatchEstimate, MatchOptions, MatchOutcome, MatchSizes,
+    Matcher, PayloadSource,
 };
 use net::Session;
 use privacy::dummies;
@@ -64,15 +65,33 @@ impl<'a> MatchStage<'a> {
         Ok(Self { study, matcher: study.matching.matcher, agreed, rows })
     }
 
-    /// The least memory for own columns, with a peer of as many rows, where the protocol moves what does not
-    /// fit to disk.
-    pub fn memory(&self, me: PartyId) -> u64 {
-        self.matcher.memory(me, self.rows[0], self.study.matching.identifiers.len() as u64, &self.agreed)
+    /// The least memory for own columns, where the protocol moves what does not fit to disk.
+    ///
+    /// # Errors
+    /// When a study says how to hide sizes and that cannot be.
+    pub fn memory(&self, me: PartyId) -> Result<u64, Error> {
+        let keys = self.study.matching.identifiers.len() as u64;
+        Ok(self.matcher.memory(&self.padded()?.0, me, keys, &self.agreed))
     }
 
-    /// What they take on disk, where it is not about what a spine takes.
-    pub fn scratch(&self, me: PartyId) -> Option<u64> {
-        self.matcher.scratch(self.rows[0], me, &self.agreed)
+    /// What it takes on disk, where so much memory is for columns; none where the protocol does not say it.
+    ///
+    /// # Errors
+    /// As [`Self::memory`].
+    pub fn disk(&self, me: PartyId, memory: Option<u64>) -> Result<Option<MatchDisk>, Error> {
+        let options = MatchOptions { memory, ..self.agreed.clone() };
+        Ok(self.matcher.disk(&self.padded()?.0, me, &options))
+    }
+
+    /// Rows of each party with the most made-up ones, and how many these are.
+    fn padded(&self) -> Result<(Vec<u64>, u64), Error> {
+        let (study, features) = (self.study, self.matcher.features());
+        let dummies = study.matching.dummies.as_ref();
+        let dummies =
+            dummies.map(|rule| dummies::dummies(rule, &base::Seed::from_bytes([0; 32]))).transpose()?;
+        let most = dummies.map_or(0, |dummies| dummies.rows_range(features.shown, study.parties.len())[1]);
+        let rows = of_parties(study, self.rows);
+        Ok((rows.into_iter().map(|rows| rows.saturating_add(most)).collect(), most))
     }
 
     /// An owner's part in one attempt at one unit.
@@ -98,19 +117,12 @@ impl<'a> MatchStage<'a> {
     /// # Errors
     /// When there are more rows than can be matched.
     pub fn dearest(&self) -> Result<MatchEstimate, Error> {
-        let (study, features) = (self.study, self.matcher.features());
-        let parties = study.parties.len();
-        let dummies = study.matching.dummies.as_ref();
-        let dummies =
-            dummies.map(|rule| dummies::dummies(rule, &base::Seed::from_bytes([0; 32]))).transpose()?;
-        let most = dummies.map_or(0, |dummies| dummies.rows_range(features.shown, parties)[1]);
-        let padded: Vec<u64> =
-            (0..parties).map(|party| self.rows[usize::from(party > 0)].saturating_add(most)).collect();
+        let (padded, most) = self.padded()?;
         let all = padded.iter().fold(0, |all: u64, rows| all.saturating_add(*rows));
-        if all > limits::ROWS && !features.public_identifiers {
+        if all > limits::ROWS && !self.matcher.features().public_identifiers {
             return Err(Error::limit("limits::ROWS, rows of both sides", all, limits::ROWS));
         }
-        let keys = study.matching.identifiers.len() as u64;
+        let keys = self.study.matching.identifiers.len() as u64;
         let mut estimate = self.matcher.estimate(&padded, keys, &self.agreed);
         if most > 0 {
             estimate.why += &format!(", {most} made-up rows of each at most");

@@ -4,12 +4,13 @@
 use super::launch::{Crew, CrewEvent};
 use super::order::{FinishedWork, LaneWay, WorkerBeat, WorkerEvent, WorkerOrder};
 use super::words::{WordLink, word_link};
-use super::{FailedAttempt, UnitsDone, UnitsJob};
+use super::{UnitsDone, UnitsJob};
 use crate::run::Event;
 use crate::stages::compute::COMPUTE;
 use base::{At, ChannelError, Error, Fault};
 use net::lanes::{LaneArrival, LanePort};
 use net::{Channels, KeyFingerprint, Traffic};
+use report::FailedUnit;
 use std::collections::BTreeMap;
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -89,6 +90,12 @@ impl LaneHere {
     }
 }
 
+/// What a record says of an attempt that failed.
+fn failed_unit(record: &UnitRecord) -> Option<FailedUnit> {
+    let UnitRecord::Failed { unit, attempt, cause, peer } = *record else { return None };
+    Some(FailedUnit { unit, attempt, cause: cause.words().to_owned(), peer })
+}
+
 /// A stage under way.
 struct Coordinator<'j, 'a> {
     job: &'j UnitsJob<'a>,
@@ -99,13 +106,16 @@ struct Coordinator<'j, 'a> {
     inputs: Receiver<CoordinatorInput>,
     lanes: Vec<LaneHere>,
     finished: BTreeMap<(u32, u32), FinishedWork>,
-    /// Units whose results an earlier process had.
-    resumed: u64,
+    /// Units whose results were there before this meeting.
+    computed_before: u64,
     /// What is to be on stable storage before anything else is done.
     records: Vec<UnitRecord>,
     /// What attempts that failed said, as far as their workers told.
     lost: Traffic,
-    failed: Vec<FailedAttempt>,
+    failed: Vec<FailedUnit>,
+    /// How many of them failed before this meeting, and rows of the others.
+    failed_before: u64,
+    failed_rows: u64,
     /// Why the last attempt failed, in this party's words.
     why: Option<Error>,
     rows_done: u64,
@@ -154,7 +164,7 @@ pub(crate) fn compute_units(
             });
         }
         let done = Coordinator::new(job, setting, words, (sender, inputs));
-        let done = done.and_then(|coordinator| coordinator.run(port));
+        let done = done.and_then(|(coordinator, first)| coordinator.run(first, port));
         over.store(true, Ordering::Relaxed);
         done
     })
@@ -166,19 +176,21 @@ impl<'j, 'a> Coordinator<'j, 'a> {
         setting: UnitsSetting,
         words: WordLink,
         (sender, inputs): (SyncSender<CoordinatorInput>, Receiver<CoordinatorInput>),
-    ) -> Result<Self, Error> {
-        let (book, _) = LaneBook::new(setting.lanes);
+    ) -> Result<(Self, Vec<LaneAction>), Error> {
+        let (book, first) = LaneBook::new(setting.lanes);
         let lanes = (0..setting.lanes).map(|_| LaneHere::default()).collect();
+        let mut failed = Vec::new();
         let (mut finished, mut state) = (BTreeMap::new(), UnitMachine::new(setting.clone(), &[]));
         if let Some(log) = &job.log {
             let mut log = log.borrow_mut();
             finished
                 .extend(log.held_work()?.into_iter().map(|(unit, attempt, work)| ((unit, attempt), work)));
             state = UnitMachine::new(setting, log.units());
+            failed.extend(log.units().iter().filter_map(failed_unit));
         }
-        let resumed =
+        let computed_before =
             (0..job.ranges.units() as u32).filter(|unit| state.held(*unit).is_some()).count() as u64;
-        Ok(Self {
+        let coordinator = Self {
             job,
             state,
             book,
@@ -187,10 +199,12 @@ impl<'j, 'a> Coordinator<'j, 'a> {
             inputs,
             lanes,
             finished,
-            resumed,
+            computed_before,
             records: Vec::new(),
             lost: Traffic::default(),
-            failed: Vec::new(),
+            failed,
+            failed_before: 0,
+            failed_rows: 0,
             why: None,
             rows_done: 0,
             told: (0, 0),
@@ -198,11 +212,13 @@ impl<'j, 'a> Coordinator<'j, 'a> {
             looked: Instant::now(),
             sealed: false,
             parted: false,
-        })
+        };
+        Ok((coordinator, first))
     }
 
-    fn run(mut self, port: &LanePort) -> Result<UnitsDone, Error> {
-        let done = self.rounds(port);
+    /// Carries the stage out, after the `first` actions of its lanes.
+    fn run(mut self, first: Vec<LaneAction>, port: &LanePort) -> Result<UnitsDone, Error> {
+        let done = self.rounds(first, port);
         // Who was replaced says nothing more: another process speaks for this party.
         let speaks = !self.job.log.as_ref().is_some_and(|log| log.borrow().fenced);
         if let (Err(error), true) = (&done, speaks) {
@@ -217,10 +233,11 @@ impl<'j, 'a> Coordinator<'j, 'a> {
         self.total()
     }
 
-    fn rounds(&mut self, port: &LanePort) -> Result<(), Error> {
-        let (_, first) = LaneBook::new(self.job.lanes);
+    fn rounds(&mut self, first: Vec<LaneAction>, port: &LanePort) -> Result<(), Error> {
         self.take_lane_actions(first, port)?;
         self.step(UnitEvent::Met)?;
+        // Those of earlier meetings, and what was under way as they ended.
+        (self.failed_before, self.failed_rows) = (self.failed.len() as u64, 0);
         let mut tick = Instant::now() + TICK;
         while !(self.sealed && self.parted) {
             if !self.sealed {
@@ -457,7 +474,13 @@ impl<'j, 'a> Coordinator<'j, 'a> {
                 self.write()?;
             }
             match action {
-                UnitAction::Write(record) => self.records.push(record),
+                UnitAction::Write(record) => {
+                    if let Some(failed) = failed_unit(&record) {
+                        self.failed_rows += self.size(failed.unit);
+                        self.failed.push(failed);
+                    }
+                    self.records.push(record);
+                }
                 UnitAction::Send(word) => self.words.say(&word)?,
                 UnitAction::Start { unit, attempt, lane } => self.start((unit, attempt), lane)?,
                 UnitAction::Cancel { unit, attempt, lane } => {
@@ -470,14 +493,13 @@ impl<'j, 'a> Coordinator<'j, 'a> {
                     }
                 }
                 UnitAction::Again { unit, attempt, cause, peer } => {
-                    let (rows, units) = (self.size(unit), self.job.ranges.units());
+                    let units = self.job.ranges.units();
                     let whose = if peer { "the peer's" } else { "this" };
                     (self.job.events)(Event::Note(format!(
                         "attempt {attempt} at unit {unit} of {units} failed on {whose} side, as {}: it is \
                          computed again",
                         cause.words()
                     )));
-                    self.failed.push(FailedAttempt { unit, attempt, rows, cause: cause.words(), peer });
                 }
                 UnitAction::Sealed { .. } => {
                     self.sealed = true;
@@ -586,8 +608,9 @@ impl<'j, 'a> Coordinator<'j, 'a> {
         // What was finished and not held by both was in vain.
         self.finished.values().for_each(|work| self.lost.merge(&work.traffic));
         done.lost = self.lost;
-        done.failed = self.failed;
-        done.resumed = self.resumed;
+        (done.failed, done.failed_before) = (self.failed, self.failed_before);
+        done.failed_rows = self.failed_rows;
+        done.computed_before = self.computed_before;
         done.peaks = self.lanes.iter().map(|lane| lane.peak_memory).collect();
         Ok(done)
     }

@@ -75,18 +75,6 @@ pub(crate) struct UnitsJob<'a> {
     pub log: Option<RefCell<&'a mut RunLog>>,
 }
 
-/// An attempt that failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct FailedAttempt {
-    pub unit: u32,
-    pub attempt: u32,
-    /// Rows of the unit.
-    pub rows: u64,
-    pub cause: &'static str,
-    /// Whether it failed at the peer.
-    pub peer: bool,
-}
-
 /// What came of a stage's units.
 pub(crate) struct UnitsDone {
     shares: Option<Shares>,
@@ -94,9 +82,14 @@ pub(crate) struct UnitsDone {
     pub traffic: Traffic,
     /// And in those that do not, as far as workers lived to tell.
     pub lost: Traffic,
-    pub failed: Vec<FailedAttempt>,
-    /// Units whose results an earlier process had.
-    pub resumed: u64,
+    /// Attempts that failed, those of earlier meetings first.
+    pub failed: Vec<FailedUnit>,
+    /// How many those are.
+    pub failed_before: u64,
+    /// Rows of the others.
+    pub failed_rows: u64,
+    /// Units whose results were there before this meeting.
+    pub computed_before: u64,
     /// The largest resident memory of each worker's process.
     pub peaks: Vec<u64>,
 }
@@ -129,8 +122,18 @@ impl UnitsJob<'_> {
 
 impl UnitsDone {
     fn new() -> Self {
-        let (traffic, lost) = (Traffic::default(), Traffic::default());
-        Self { shares: None, traffic, lost, failed: Vec::new(), resumed: 0, peaks: Vec::new() }
+        let (traffic, lost, failed) = (Traffic::default(), Traffic::default(), Vec::new());
+        let [failed_before, failed_rows, computed_before] = [0; 3];
+        Self {
+            shares: None,
+            traffic,
+            lost,
+            failed,
+            failed_before,
+            failed_rows,
+            computed_before,
+            peaks: Vec::new(),
+        }
     }
 
     fn add(&mut self, built: &Built, shares: &[u8], traffic: &Traffic) -> Result<(), Error> {
@@ -145,18 +148,13 @@ impl UnitsDone {
 
     /// As a report has it.
     pub fn info(&self, units: u64, place: &WorkerPlace) -> WorkersInfo {
-        let failed = self.failed.iter().map(|failed| FailedUnit {
-            unit: failed.unit,
-            attempt: failed.attempt,
-            cause: failed.cause.to_owned(),
-            peer: failed.peer,
-        });
         WorkersInfo {
             units,
-            resumed: self.resumed,
+            computed_before: self.computed_before,
             processes: *place != WorkerPlace::Threads,
             peak_memory_bytes: self.peaks.clone(),
-            failed: failed.collect(),
+            failed: self.failed.clone(),
+            failed_before: self.failed_before,
         }
     }
 

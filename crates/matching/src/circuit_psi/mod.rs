@@ -47,11 +47,10 @@ use crate::dummies::{self, ShownSizes};
 use crate::identifiers::{self, IdentifierSource};
 use crate::matcher::{
     MatchDisclosure, MatchDisk, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome,
-    MatchOutput, MatchSizes, Matcher, OutputForm, RowInfluence,
+    MatchOutput, MatchSizes, Matcher, OutputForm, RowInfluence, pair_of,
 };
 use crate::memory::check;
 use crate::payload::{PayloadLayout, TableField};
-use crate::pid::PrivateId;
 use crate::spill::SpillRoom;
 use base::{Cost, Error, PartyId, Rng, Seed, limits};
 use cuckoo::CuckooBins;
@@ -96,12 +95,8 @@ impl Matcher for CircuitJoin {
         MatchFeatures { form, shown: ShownSizes::Rows, streams: true, bytes_per_row, ..MatchFeatures::SHARES }
     }
 
-    fn memory(&self, me: PartyId, rows: u64, _keys: u64, options: &MatchOptions) -> u64 {
-        memory([rows; 2], &options.layouts[1], me)
-    }
-
-    fn scratch(&self, rows: u64, me: PartyId, options: &MatchOptions) -> Option<u64> {
-        Some(price::scratch([rows; 2], &options.layouts, me))
+    fn memory(&self, rows: &[u64], me: PartyId, _keys: u64, options: &MatchOptions) -> u64 {
+        memory(pair_of(rows), &options.layouts[1], me)
     }
 
     fn tells(&self, sizes: &str, _first: &str, _options: &MatchOptions) -> String {
@@ -123,19 +118,14 @@ impl Matcher for CircuitJoin {
         MatchEstimate { waits: 10.0, rows: places, why, ..MatchEstimate::apart(sizes) }
     }
 
-    /// Columns as those of Private-ID; what the join writes is its `scratch`.
-    fn disk(&self, rows: &[u64], me: PartyId) -> Option<MatchDisk> {
-        PrivateId.disk(rows, me)
+    fn disk(&self, rows: &[u64], me: PartyId, options: &MatchOptions) -> Option<MatchDisk> {
+        Some(price::disk(pair_of(rows), &options.layouts, me))
     }
 
     fn converse(&self, session: &mut Session, input: &MatchInput<'_>) -> Result<MatchOutcome, Error> {
         let mut rng = session.fork_seed("bins and tables").into_rng();
-        let MatchInput { rows: names, payload, options } = input;
-        let room = |taken: u64| {
-            let memory = options.memory.map(|memory| memory.saturating_sub(taken));
-            SpillRoom::new(memory, options.scratch.as_deref())
-        };
-        identifiers::fingerprint(names, rng.bytes(), &room(0))?;
+        let MatchInput { rows: names, payload, options, room } = input;
+        identifiers::fingerprint(names, rng.bytes(), room)?;
         let (layout, me) = (&options.layouts[1], session.me());
         let (rows, seed) = session.step("count", |s| count(s, names.rows(), options, &mut rng))?;
         check(memory(rows, layout, me), options.memory)?;
@@ -145,7 +135,7 @@ impl Matcher for CircuitJoin {
         }
         let shapes = PieceShapes::new(&bins, layout);
         shapes.check()?;
-        let (peer, kind, room) = (me.other(), ot_of(options), room(price::held(rows, layout, me)));
+        let (peer, kind, room) = (me.other(), ot_of(options), room.without(price::held(rows, layout, me)));
         let party = Party { bins, shapes, seed, layout, peer, kind, room };
         let joined = match payload {
             None => party.receive(session, names, rng),

@@ -67,7 +67,7 @@ fn keys_lie_in_their_bins_piece_by_piece() {
                     }
                 }
             }
-            let (read, bytes) = (room.bytes_read(), 16 * rows);
+            let (read, bytes) = (room.spilled().read, 16 * rows);
             assert!(read <= 3 * bytes && (read > 0) == (spills && rows > 10), "{read} of {bytes}");
         }
     }
@@ -108,7 +108,7 @@ fn rows_are_dealt_to_the_pieces_of_their_bins() {
                 }
             }
             assert_eq!(count, FUNCTIONS as u64 * all);
-            let (read, bytes) = (room.bytes_read(), 3 * 36 * all);
+            let (read, bytes) = (room.spilled().read, 3 * 36 * all);
             assert!(read <= bytes && (read > 0) == (spills && rows > 9), "{read} of {bytes}");
         }
     }
@@ -168,7 +168,7 @@ fn tags_and_shares_come_back_in_the_order_of_bins() {
         let (whole, bytes) = (shares.whole().unwrap(), (shapes.tag as u64 + 20) * bins.all());
         assert_eq!(whole.rows(), bins.all());
         assert!((0..bins.all()).all(|bin| whole.row(bin) == [bin as u8; 20]));
-        assert!(room.bytes_read() <= bytes && (room.bytes_read() > 0) == spills);
+        assert!(room.spilled().read <= bytes && (room.spilled().read > 0) == spills);
     }
 }
 
@@ -190,7 +190,7 @@ fn a_run_reads_what_is_on_disk_three_times_at_most() {
             PartyId(0) => party.receive(session, &names, rng),
             _ => party.send(session, &names, &payload, rng),
         };
-        joined.map(|_| room.bytes_read())
+        joined.map(|_| room.spilled().read)
     });
     let vole = shapes.elements(&bins) * block;
     let tags = bins.all() * shapes.tag as u64;

@@ -1,9 +1,12 @@
 //! What circuit-PSI costs, from the schedule that the driver itself follows.
 
-use super::cuckoo::CuckooBins;
+use super::cuckoo::{CuckooBins, FUNCTIONS};
 use super::okvs::{StoreShape, THIRD_MAX};
 use super::{AHEAD, SALT_BYTES, equal, key_cipher};
+use crate::disk::DiskSchedule;
 use crate::dummies::TERMS_BYTES;
+use crate::identifiers;
+use crate::matcher::MatchDisk;
 use crate::payload::PayloadLayout;
 use crate::spill::{self, SpillDeal};
 use base::{Cost, Error, PartyId, limits};
@@ -118,19 +121,43 @@ pub fn memory(rows: [u64; 2], layout: &PayloadLayout, party: PartyId) -> u64 {
     held(rows, layout, party) + room
 }
 
-/// Bytes on disk at any time where none of it is in memory, at most, own values along the bins among them.
-pub(super) fn scratch(rows: [u64; 2], layouts: &[PayloadLayout; 2], party: PartyId) -> u64 {
-    let [own, peer] = layouts.each_ref().map(|layout| layout.row_bytes() as u64);
-    let bins = CuckooBins::new(rows);
+/// What a party takes on disk, whatever matches, with the receiver's values along the bins. Hash functions
+/// are taken to serve at the first attempt.
+pub(super) fn disk(rows: [u64; 2], layouts: &[PayloadLayout; 2], party: PartyId) -> MatchDisk {
+    let [clear, shared] = layouts.each_ref().map(|layout| layout.row_bytes() as u64);
+    let (bins, block, own) = (CuckooBins::new(rows), Block::BYTES as u64, rows[party.index()]);
     let shapes = PieceShapes::new(&bins, &layouts[1]);
-    let (block, all) = (Block::BYTES as u64, bins.all());
-    let vole = shapes.elements(&bins) * block;
-    let bins = all * (shapes.tag as u64 + peer);
-    if party == PartyId(0) {
-        let along = rows[0] * (own + 4) + all * own;
-        return (2 * rows[0] * block + 2 * vole + bins).max(bins + along);
+    let receives = party == PartyId(0);
+    let mut disk = DiskSchedule::default();
+    disk.pass_through(identifiers::TAG_BYTES * own);
+    // What is dealt to pieces.
+    let dealt = if receives { block * own } else { FUNCTIONS as u64 * own * (block + shared) };
+    if receives {
+        // In the order of rows, to be laid and to be dealt.
+        disk.write(dealt);
+        disk.read(2 * dealt);
     }
-    3 * rows[1] * (block + peer) + vole + bins
+    disk.write(dealt);
+    if receives {
+        disk.drop(dealt);
+    }
+    let vole = shapes.elements(&bins) * block * if receives { 2 } else { 1 };
+    disk.write(vole);
+    disk.read(dealt + vole);
+    let [tags, shares] = [shapes.tag as u64, shared].map(|bytes| bytes * bins.all());
+    disk.write(tags + shares);
+    // Tags are compared while what is dealt is still there.
+    disk.drop(vole);
+    disk.read(tags);
+    disk.drop(tags + dealt);
+    if receives {
+        let own_values = own * (size_of::<u32>() as u64 + clear);
+        disk.write(own_values);
+        disk.read(own_values);
+        disk.write(bins.all() * clear);
+        disk.drop(own_values);
+    }
+    disk.disk(own)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::tags::{PLACED_BYTES, PlacedTag, place, tag};
 use base::Error;
 
 /// Bytes of an edge.
-const EDGE_BYTES: usize = 4 + 16;
+pub(super) const EDGE_BYTES: usize = 4 + 16;
 /// Bytes of a block of the map.
 const MAP_BLOCK: usize = 1 << 16;
 
@@ -502,7 +502,7 @@ mod tests {
                 })
                 .unwrap();
             let counts = [filled.pairs, filled.capped, filled.anchors];
-            ((map, filled.valid, counts, filled.contamination), room.bytes_read())
+            ((map, filled.valid, counts, filled.contamination), room.spilled().read)
         };
         let ((whole, none), (spilled, read)) = (graph(None), graph(Some(1)));
         assert!(whole == spilled && none == 0 && read > 0);

@@ -44,12 +44,10 @@ pub use price::{SlotSizes, memory, price};
 use crate::dummies::ShownSizes;
 use crate::matcher::{
     ContaminatedRule, MatchDisclosure, MatchDisk, MatchEstimate, MatchFeatures, MatchInput, MatchOptions,
-    MatchOutcome, MatchOutput, MatchSizes, MatchedCount, Matcher, RepeatRule, RowInfluence,
+    MatchOutcome, MatchOutput, MatchSizes, MatchedCount, Matcher, RepeatRule, RowInfluence, pair_of,
 };
 use crate::moves::{EntryMap, PayloadMoves};
 use crate::payload::{JoinedPart, JoinedShares, ValidEntries};
-use crate::pid::PrivateId;
-use crate::spill::SpillRoom;
 use crate::terms::PayloadVector;
 use base::{Cost, Error, PartyId};
 use net::Session;
@@ -143,19 +141,17 @@ impl Matcher for CollectingJoin {
         }
     }
 
-    fn memory(&self, me: PartyId, rows: u64, keys: u64, options: &MatchOptions) -> u64 {
-        memory(me, SlotSizes::new([rows; 2], [keys; 2], options), options)
+    fn memory(&self, rows: &[u64], me: PartyId, keys: u64, options: &MatchOptions) -> u64 {
+        memory(me, SlotSizes::new(pair_of(rows), [keys; 2], options), options)
     }
 
-    /// Columns up to the pairs, taken to be those of Private-ID; not what networks write.
-    fn disk(&self, rows: &[u64], me: PartyId) -> Option<MatchDisk> {
-        PrivateId.disk(rows, me)
+    fn disk(&self, rows: &[u64], me: PartyId, options: &MatchOptions) -> Option<MatchDisk> {
+        Some(price::disk(me, SlotSizes::new(pair_of(rows), [1; 2], options), options))
     }
 
     fn converse(&self, session: &mut Session, input: &MatchInput<'_>) -> Result<MatchOutcome, Error> {
-        let MatchInput { rows: padded, payload, options } = input;
+        let MatchInput { rows: padded, payload, options, room } = input;
         check(session.me(), padded.real_rows(), options)?;
-        let room = &SpillRoom::new(options.memory, options.scratch.as_deref());
         let pairs = talk::pairs(session, padded, (options, room))?;
         let SlotSizes { rows, keys, .. } = pairs.sizes;
         let vector = PayloadVector::new(*payload, &pairs.places, options)?;

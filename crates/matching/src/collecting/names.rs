@@ -18,7 +18,7 @@ use std::ops::Range;
 const NONE: u32 = u32::MAX;
 
 /// Bytes of an [`Entry`].
-const ENTRY_BYTES: usize = 16 + 4 + 4 + 1;
+pub(super) const ENTRY_BYTES: usize = 16 + 4 + 4 + 1;
 /// Bytes of an identifier in a part that are reckoned with, lengths, numbers and all.
 const NAME_BYTES: u64 = 64;
 
@@ -291,7 +291,7 @@ impl SentNames {
 }
 
 /// Bytes of a place, a number and a key.
-const NUMBER_BYTES: usize = 4 + 4 + 1;
+pub(super) const NUMBER_BYTES: usize = 4 + 4 + 1;
 
 fn word(bytes: &[u8]) -> u32 {
     u32::from_le_bytes(*bytes.first_chunk().expect("four bytes"))

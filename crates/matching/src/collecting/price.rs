@@ -1,14 +1,19 @@
 //! What Collecting PS3I costs, from the schedule that the drivers follow.
 
+use super::edges::EDGE_BYTES;
+use super::names::{ENTRY_BYTES, NUMBER_BYTES};
 use crate::chunks::CHUNK;
+use crate::disk::DiskSchedule;
 use crate::dummies;
 use crate::group::ELEMENT_BYTES;
-use crate::matcher::{MatchOptions, ShareBackend};
+use crate::matcher::{MatchDisk, MatchOptions, ShareBackend};
+use crate::moves;
 use crate::paillier;
 use crate::payload::PayloadLayout;
-use crate::permute::{TransferBill, extended, network};
-use crate::spill::MEMORY_MIN;
-use crate::tags::TAG_BYTES;
+use crate::permute::{MAP_BYTES, TransferBill, extended, network};
+use crate::placed::NAME_BYTES;
+use crate::spill::{self, MEMORY_MIN};
+use crate::tags::{PLACED_BYTES, TAG_BYTES};
 use crate::terms;
 use base::{Cost, PartyId};
 use std::ops::Range;
@@ -168,4 +173,47 @@ pub fn memory(party: PartyId, sizes: SlotSizes, options: &MatchOptions) -> u64 {
         }
     };
     MEMORY_MIN.max(held(party, sizes).saturating_mul(2).saturating_add(moving))
+}
+
+/// What a party takes on disk, where every name is one of both: then there are most edges.
+pub(super) fn disk(me: PartyId, sizes: SlotSizes, options: &MatchOptions) -> MatchDisk {
+    let mine = me.index();
+    let [names, theirs] = [sizes.names(mine), sizes.names(1 - mine)];
+    let (rows, cells) = (sizes.rows[mine], sizes.rows[mine] * sizes.keys[mine]);
+    let mut disk = DiskSchedule::default();
+    let pass_on = |disk: &mut DiskSchedule, from: u64, into: u64| {
+        disk.read(from);
+        disk.write(into);
+        disk.drop(from);
+    };
+    // Rows number themselves; numbers and names lie in the order in which they are sent.
+    let entries = ENTRY_BYTES as u64 * cells;
+    let sent = [NUMBER_BYTES as u64 * cells, rows * (2 * ORDER_BYTES) + cells * (NAME_BYTES - ORDER_BYTES)];
+    disk.write(entries);
+    pass_on(&mut disk, entries, sent[0]);
+    disk.write(sent[1]);
+    pass_on(&mut disk, sent[0] + sent[1], PLACED_BYTES as u64 * theirs);
+    let columns = [names, theirs].map(|names| PLACED_BYTES as u64 * names);
+    let edges = EDGE_BYTES as u64 * sizes.names(0).min(sizes.names(1));
+    let map = if mine == 0 { MAP_BYTES * sizes.entries() } else { 0 };
+    if mine == 0 {
+        // Own names under both keys; pairs, by row of the other party, and by anchor.
+        disk.write(columns[0]);
+        disk.read(columns[0] + columns[1]);
+        disk.write(edges);
+        pass_on(&mut disk, edges, edges);
+        disk.drop(columns[0] + columns[1]);
+        disk.read(edges);
+        disk.write(edges);
+        pass_on(&mut disk, edges, map);
+        disk.drop(edges);
+    } else {
+        pass_on(&mut disk, columns[1], columns[1]);
+        disk.read(columns[1]);
+        disk.drop(columns[1]);
+    }
+    moves::disk(me, (sizes.rows, [sizes.rows[0], sizes.entries()]), true, options, &mut disk);
+    disk.drop(map);
+    let longest = entries.max(columns[0]).max(columns[1]).max(edges);
+    disk.disk(spill::rows_of(longest))
 }

@@ -80,8 +80,8 @@ impl Matcher for ManyId {
         }
     }
 
-    fn memory(&self, _me: PartyId, rows: u64, _keys: u64, _options: &MatchOptions) -> u64 {
-        price::NEEDED_BYTES * rows
+    fn memory(&self, rows: &[u64], me: PartyId, _keys: u64, _options: &MatchOptions) -> u64 {
+        price::NEEDED_BYTES * rows[me.index()]
     }
 
     fn tells(&self, sizes: &str, first: &str, _options: &MatchOptions) -> String {
@@ -101,7 +101,7 @@ impl Matcher for ManyId {
         MatchEstimate { multiplications, waits, ..MatchEstimate::apart(sizes) }
     }
 
-    fn disk(&self, rows: &[u64], me: PartyId) -> Option<MatchDisk> {
+    fn disk(&self, rows: &[u64], me: PartyId, _options: &MatchOptions) -> Option<MatchDisk> {
         Some(price::disk(rows, me.index()))
     }
 
@@ -110,30 +110,22 @@ impl Matcher for ManyId {
     }
 
     fn converse(&self, session: &mut Session, input: &MatchInput<'_>) -> Result<MatchOutcome, Error> {
-        within_room(session, input, &SpillRoom::new(input.options.memory, input.options.scratch.as_deref()))
+        let MatchInput { rows: padded, options, room, .. } = input;
+        let mut rng = session.fork_seed("order and keys").into_rng();
+        identifiers::fingerprint(padded, rng.bytes(), room)?;
+        let rows = session.step("count", |s| count(s, padded, options))?;
+        check(memory(&rows, session.me().index()), options.memory)?;
+        let order = ring::shuffled(padded.rows(), &mut rng);
+        let party = Party {
+            me: session.me().index(),
+            threads: options.threads,
+            keys: [Exponent::random(&mut rng), Exponent::random(&mut rng)],
+            rows,
+            real_rows: padded.real_rows(),
+            room,
+        };
+        party.run(session, padded, order)
     }
-}
-
-/// The conversation, with columns in this room.
-fn within_room(
-    session: &mut Session,
-    MatchInput { rows: padded, options, .. }: &MatchInput<'_>,
-    room: &SpillRoom,
-) -> Result<MatchOutcome, Error> {
-    let mut rng = session.fork_seed("order and keys").into_rng();
-    identifiers::fingerprint(padded, rng.bytes(), room)?;
-    let rows = session.step("count", |s| count(s, padded, options))?;
-    check(memory(&rows, session.me().index()), options.memory)?;
-    let order = ring::shuffled(padded.rows(), &mut rng);
-    let party = Party {
-        me: session.me().index(),
-        threads: options.threads,
-        keys: [Exponent::random(&mut rng), Exponent::random(&mut rng)],
-        rows,
-        real_rows: padded.real_rows(),
-        room,
-    };
-    party.run(session, padded, order)
 }
 
 /// What is counted of the rows that exactly some parties have.

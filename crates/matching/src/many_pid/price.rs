@@ -3,8 +3,10 @@
 use crate::chunks::{CHUNK, chunk};
 use crate::dummies::TERMS_BYTES;
 use crate::group::ELEMENT_BYTES;
+use crate::identifiers;
 use crate::matcher::{MatchDisk, MatchSizes};
 use crate::meter::LinkMeter;
+use crate::placed::NAME_BYTES;
 use crate::places::PLACE_BYTES;
 use crate::spill;
 use crate::tags::{PLACED_BYTES, TAG_BYTES};
@@ -128,11 +130,9 @@ pub fn memory(rows: &[u64], party: usize) -> u64 {
     (NEEDED_BYTES * rows[party]).max(spill::least_room(rows.iter().sum()))
 }
 
-/// Bytes of an element with who has it, of a tag with its row, and of a name with its place, length
-/// and mark where identifiers have 24 bytes.
+/// Bytes of an element with who has it, and of a tag with its row.
 const MEMBER: u64 = ELEMENT_BYTES + 2;
 const PLACED: u64 = PLACED_BYTES as u64;
-const NAME: u64 = 8 + 24 + 1;
 
 /// What a party's columns take outside memory, where all rows are apart. What is sorted is there twice: as it
 /// came, and in its order.
@@ -140,16 +140,14 @@ pub(super) fn disk(rows: &[u64], party: usize) -> MatchDisk {
     let (own, all) = (rows[party], rows.iter().sum::<u64>());
     let longest = rows.iter().copied().max().unwrap_or(0);
     // Names and the order of u; then of each other list e and v.
-    let (names, list) = ((NAME + 4) * own, 3 * ELEMENT_BYTES);
+    let (names, list) = ((NAME_BYTES + 4) * own, 3 * ELEMENT_BYTES);
     let sets = if party == 0 { 2 * MEMBER * all } else { 0 };
     let turn = if party + 1 < rows.len() { 2 * ELEMENT_BYTES } else { 2 * TAG_BYTES } * all;
     // While one list leaves another one comes.
     let ring = names + (2 * ELEMENT_BYTES + list) * longest;
     let last = PLACED * own + (sets / 2 + turn).max(sets);
     let places = PLACE_BYTES * own;
-    MatchDisk {
-        written: (12 + PLACED) * own + names + list * (all - own) + sets + turn + places,
-        at_most: ring.max(last) + places,
-        longest: all,
-    }
+    let read = (identifiers::TAG_BYTES + PLACED) * own + names + list * (all - own) + sets + turn;
+    let at_most = ring.max(last) + places;
+    MatchDisk { written: read + places, read, at_most, stays: places, longest: all }
 }

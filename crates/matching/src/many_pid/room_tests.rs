@@ -30,11 +30,16 @@ fn run(lists: &[(Vec<u8>, Vec<u64>)], room: &(dyn Fn() -> SpillRoom + Sync)) -> 
     let done = Cluster::new(lists.len(), 7).run(|session| {
         let (bytes, ends) = &lists[session.me().index()];
         let (own, options) = (FlatIdentifiers::new(bytes, ends)?, MatchOptions::default());
-        let input = MatchInput { rows: PaddedIdentifiers::new(&own, None), payload: None, options: &options };
         let room = room();
-        let outcome = within_room(session, &input, &room)?;
+        let input = MatchInput {
+            rows: PaddedIdentifiers::new(&own, None),
+            payload: None,
+            options: &options,
+            room: room.clone(),
+        };
+        let outcome = ManyId.converse(session, &input)?;
         let disclosed = outcome.disclosed.clone();
-        Ok((outcome.spine()?.mine.positions()?, disclosed, room.bytes_read()))
+        Ok((outcome.spine()?.mine.positions()?, disclosed, room.spilled().read))
     });
     let done: Vec<_> = done.into_iter().map(Result::unwrap).collect();
     let mut all = Done::default();

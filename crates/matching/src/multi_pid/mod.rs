@@ -111,8 +111,8 @@ impl Matcher for MultiId {
         }
     }
 
-    fn memory(&self, _me: PartyId, rows: u64, _keys: u64, _options: &MatchOptions) -> u64 {
-        price::NEEDED_BYTES * rows
+    fn memory(&self, rows: &[u64], me: PartyId, _keys: u64, _options: &MatchOptions) -> u64 {
+        price::NEEDED_BYTES * rows[me.index()]
     }
 
     fn tells(&self, sizes: &str, _first: &str, options: &MatchOptions) -> String {
@@ -169,40 +169,31 @@ impl Matcher for MultiId {
     }
 
     fn converse(&self, session: &mut Session, input: &MatchInput<'_>) -> Result<MatchOutcome, Error> {
-        let room = SpillRoom::new(input.options.memory, input.options.scratch.as_deref());
-        within_room(session, input, &room)
+        let MatchInput { rows: padded, options, room, .. } = input;
+        let me = session.me();
+        check_options(me, padded.real_rows(), options)?;
+        let first = options.lists.unwrap_or(0);
+        let mut rng = session.fork_seed("order and keys").into_rng();
+        let rows = UniqueRows::new(padded, options.repeats, &mut rng, room)?;
+        let known = session.step("count", |s| count(s, padded, first, options))?;
+        check(memory(known.rows, known.keys, me), options.memory)?;
+        let own = session.step("u", |_| rows.shuffled(first, &mut rng, room))?;
+        drop(rows);
+        let party = Party { peer: me.other(), options, sizes: known, real_rows: padded.real_rows(), room };
+        let (mine, union, graph) = match me {
+            PartyId(0) => party.run_c(session, own, &mut rng)?,
+            _ => party.run_p(session, own, &mut rng)?,
+        };
+        let sizes = PairSizes { rows: known.rows, keys: known.keys, union };
+        let mut disclosed = MatchDisclosure::of(sizes);
+        disclosed.counts.extend(graph.iter().flat_map(counted));
+        if options.contaminated != ContaminatedRule::Ignore {
+            let lists = [known.first, known.rows[0] - known.first];
+            let lists = LISTS.into_iter().zip(lists);
+            disclosed.counts.extend(lists.map(|(what, count)| MatchedCount::new(what, count)));
+        }
+        Ok(MatchOutcome::spine_of(union, mine, disclosed))
     }
-}
-
-/// The conversation, with columns in this room.
-fn within_room(
-    session: &mut Session,
-    MatchInput { rows: padded, options, .. }: &MatchInput<'_>,
-    room: &SpillRoom,
-) -> Result<MatchOutcome, Error> {
-    let me = session.me();
-    check_options(me, padded.real_rows(), options)?;
-    let first = options.lists.unwrap_or(0);
-    let mut rng = session.fork_seed("order and keys").into_rng();
-    let rows = UniqueRows::new(padded, options.repeats, &mut rng, room)?;
-    let known = session.step("count", |s| count(s, padded, first, options))?;
-    check(memory(known.rows, known.keys, me), options.memory)?;
-    let own = session.step("u", |_| rows.shuffled(first, &mut rng, room))?;
-    drop(rows);
-    let party = Party { peer: me.other(), options, sizes: known, real_rows: padded.real_rows(), room };
-    let (mine, union, graph) = match me {
-        PartyId(0) => party.run_c(session, own, &mut rng)?,
-        _ => party.run_p(session, own, &mut rng)?,
-    };
-    let sizes = PairSizes { rows: known.rows, keys: known.keys, union };
-    let mut disclosed = MatchDisclosure::of(sizes);
-    disclosed.counts.extend(graph.iter().flat_map(counted));
-    if options.contaminated != ContaminatedRule::Ignore {
-        let lists = [known.first, known.rows[0] - known.first];
-        let lists = LISTS.into_iter().zip(lists);
-        disclosed.counts.extend(lists.map(|(what, count)| MatchedCount::new(what, count)));
-    }
-    Ok(MatchOutcome::spine_of(union, mine, disclosed))
 }
 
 /// What party 0 learnt, in words.

@@ -43,10 +43,10 @@ fn run(lists: [&Names; 2], first: Option<u64>, room: &(dyn Fn() -> SpillRoom + S
         };
         let rows = PaddedIdentifiers::new(lists[me], None);
         let room = room();
-        let input = MatchInput { rows, payload: None, options: &options };
-        let outcome = within_room(session, &input, &room)?;
+        let input = MatchInput { rows, payload: None, options: &options, room: room.clone() };
+        let outcome = MultiId.converse(session, &input)?;
         let disclosed = outcome.disclosed.clone();
-        Ok((outcome.spine()?.mine.positions()?, disclosed, room.bytes_read()))
+        Ok((outcome.spine()?.mine.positions()?, disclosed, room.spilled().read))
     });
     done.into_iter().map(Result::unwrap).collect()
 }

@@ -27,6 +27,7 @@
 //! which both know: the shares of either party are then uniform jointly, also their sum, which a network
 //! keeps.
 
+mod disk;
 pub mod extended;
 mod gates;
 pub mod network;
@@ -34,6 +35,7 @@ mod paged;
 mod planes;
 mod price;
 
+pub(crate) use disk::{MAP_BYTES, MovedRows};
 pub use extended::ExtendedMap;
 pub use network::{SwitchSettings, route};
 pub use planes::PlaneRows;

@@ -56,19 +56,35 @@ struct CachedBlock {
     words: Vec<PlaneWord>,
 }
 
+/// How planes are cut that do not fit: rows of a block, and of a part, at most.
+#[derive(Clone, Copy)]
+pub(super) struct PlaneCut {
+    pub block: usize,
+    pub fit: usize,
+}
+
+impl PlaneCut {
+    /// Of planes of so many rows, where so much memory does not hold them.
+    pub fn of(working: u64, planes: usize, rows: usize) -> Option<Self> {
+        let row = planes * size_of::<PlaneWord>();
+        let fit = usize::try_from(working).unwrap_or(usize::MAX) / row.max(1);
+        if rows <= fit || planes == 0 {
+            return None;
+        }
+        let block = (BLOCK_BYTES / row).max(16);
+        Some(Self { block, fit: fit.max(4 * block) })
+    }
+}
+
 impl PagedPlanes {
     /// Zeros, where they do not fit `room`.
     ///
     /// # Errors
     /// When there is no file to be had.
     pub fn unless_they_fit(room: &SpillRoom, planes: usize, rows: usize) -> Result<Option<Self>, Error> {
-        let row = planes * size_of::<PlaneWord>();
-        let fit = usize::try_from(room.working()).unwrap_or(usize::MAX) / row.max(1);
-        if rows <= fit || planes == 0 {
+        let Some(PlaneCut { block, fit }) = PlaneCut::of(room.working(), planes, rows) else {
             return Ok(None);
-        }
-        let block = (BLOCK_BYTES / row).max(16);
-        let fit = fit.max(4 * block);
+        };
         let none = || vec![Vec::new(); planes];
         Ok(Some(Self {
             room: room.clone(),

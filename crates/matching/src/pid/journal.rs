@@ -123,6 +123,18 @@ impl MatchJournal {
     /// # Errors
     /// When it is open to others, in use, of other parties, or cannot be written.
     pub fn open(dir: &Path, names: [&str; 2]) -> Result<(Self, Option<JournalRun>), Error> {
+        let parties = blake3::derive_key("tacit pid log parties 1", format!("{names:?}").as_bytes());
+        let journal = Self::locked(dir, parties)?;
+        let run = journal.read_state()?;
+        Ok((journal, run))
+    }
+
+    /// Overwrites the keys in a folder, whoever they are of, and empties it.
+    pub fn forget(dir: &Path) -> Result<(), Error> {
+        Self::locked(dir, [0; 32])?.finish()
+    }
+
+    fn locked(dir: &Path, parties: [u8; 32]) -> Result<Self, Error> {
         let io =
             |e: &std::io::Error| Error::io(format_args!("opening the match folder {}", dir.display()), e);
         DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(|e| io(&e))?;
@@ -135,10 +147,7 @@ impl MatchJournal {
                 dir.display()
             ))
         })?;
-        let parties = blake3::derive_key("tacit pid log parties 1", format!("{names:?}").as_bytes());
-        let journal = Self { dir: dir.to_path_buf(), _lock: lock, parties, logs: Vec::new() };
-        let run = journal.read_state()?;
-        Ok((journal, run))
+        Ok(Self { dir: dir.to_path_buf(), _lock: lock, parties, logs: Vec::new() })
     }
 
     fn read_state(&self) -> Result<Option<JournalRun>, Error> {

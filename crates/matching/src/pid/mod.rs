@@ -58,9 +58,9 @@ use crate::group::{self, Exponent, GroupElement};
 use crate::identifiers::{self, ColumnFingerprint, IdentifierSource};
 use crate::matcher::{
     MatchDisclosure, MatchDisk, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome,
-    MatchSizes, Matcher, PairSizes, RestartPermit,
+    MatchSizes, Matcher, PairSizes, RestartPermit, pair_of,
 };
-use crate::places::{OwnPlaces, PLACE_BYTES};
+use crate::places::OwnPlaces;
 use crate::spill::{SpillColumn, SpillRoom};
 use barriers::SealedStreams;
 use base::{Cost, Error, Fault, PartyId, Secret, limits};
@@ -78,12 +78,12 @@ pub fn is_cut(folder: &std::path::Path) -> bool {
     journal::holds_a_run(folder)
 }
 
-/// Wipes the keys of a match in such a folder, between this party and its peer, and empties it.
+/// Wipes the keys of a match in such a folder, and empties it.
 ///
 /// # Errors
-/// When it is open to others, in use, of other parties, or a file cannot be written or removed.
-pub fn forget(folder: &std::path::Path, names: [&str; 2]) -> Result<(), Error> {
-    MatchJournal::open(folder, names)?.0.finish()
+/// When it is open to others, in use, or a file cannot be written or removed.
+pub fn forget(folder: &std::path::Path) -> Result<(), Error> {
+    MatchJournal::forget(folder)
 }
 
 /// A universal identifier and the own row it belongs to.
@@ -115,13 +115,8 @@ impl Matcher for PrivateId {
         MatchEstimate { multiplications, waits: 6.0, ..MatchEstimate::apart(sizes) }
     }
 
-    /// Own elements twice and the peer's; then own ones and what comes of the peer's.
-    fn disk(&self, rows: &[u64], me: PartyId) -> Option<MatchDisk> {
-        let [own, peer] = [me, me.other()].map(|party| rows[party.index()]);
-        let [owned, element] = [ROW_BYTES, 32].map(|bytes| bytes as u64);
-        let columns = (2 * owned * own + element * peer).max(owned * own + 3 * element * peer);
-        let written = 2 * owned * own + 3 * element * peer + PLACE_BYTES * own;
-        Some(MatchDisk { written, at_most: columns + PLACE_BYTES * own, longest: own.max(peer) })
+    fn disk(&self, rows: &[u64], me: PartyId, _options: &MatchOptions) -> Option<MatchDisk> {
+        Some(price::disk(pair_of(rows), me))
     }
 
     fn converse(&self, session: &mut Session, input: &MatchInput<'_>) -> Result<MatchOutcome, Error> {
@@ -157,15 +152,14 @@ fn is_deviation(error: &Error) -> bool {
 /// The run itself; `journal` holds the run `before`, if there was one that was cut.
 fn with_journal(
     session: &mut Session,
-    MatchInput { rows: own, options, .. }: &MatchInput<'_>,
+    MatchInput { rows: own, options, room, .. }: &MatchInput<'_>,
     mut journal: Option<&mut MatchJournal>,
     before: Option<JournalRun>,
     order: UnitOrder,
 ) -> Result<MatchOutcome, Error> {
-    let room = SpillRoom::new(options.memory, options.scratch.as_deref());
     let mut rng = session.fork_seed("keys").into_rng();
     let salt = before.as_ref().map_or_else(|| rng.bytes(), |run| run.salt);
-    let fingerprint = identifiers::fingerprint(own, salt, &room)?;
+    let fingerprint = identifiers::fingerprint(own, salt, room)?;
     if let Some(run) = &before {
         check_same(run, own, fingerprint.whole())?;
         if let Some(journal) = &mut journal {
@@ -180,7 +174,7 @@ fn with_journal(
         rows: [own.rows(), 0],
         parts: Some(Partitioning::WHOLE),
     };
-    let mut party = session.step("count", |s| Party::meet(s, options, &room, journal, before, fresh))?;
+    let mut party = session.step("count", |s| Party::meet(s, options, room, journal, before, fresh))?;
     party.shared_least = own.plan().map_or(0, DummyPlan::own_listed);
     party.order = order;
     party.units(session, own, &fingerprint)

@@ -1,12 +1,15 @@
 //! What Private-ID costs, from the schedule that the driver itself follows.
 
-use super::Role;
 use super::partitions::Partitioning;
+use super::{ROW_BYTES, Role};
 use crate::chunks::{CHUNK, chunks};
+use crate::disk::DiskSchedule;
 use crate::group::ELEMENT_BYTES;
-use crate::matcher::PairSizes;
+use crate::identifiers;
+use crate::matcher::{MatchDisk, PairSizes};
 use crate::meter::LinkMeter;
-use base::Cost;
+use crate::places::PLACE_BYTES;
+use base::{Cost, PartyId};
 use std::ops::Range;
 
 /// Rows of multiplications after which a party shows that it is still at work.
@@ -238,6 +241,39 @@ pub fn price(sizes: PairSizes, least: u32) -> Cost {
 pub fn multiplications(sizes: PairSizes) -> u64 {
     let [c, p] = sizes.only();
     2 * (sizes.rows[0] + sizes.rows[1]) + c + p
+}
+
+/// What a party takes on disk, where nobody is in both: then all is raised.
+pub(super) fn disk(rows: [u64; 2], me: PartyId) -> MatchDisk {
+    let [own, peer] = [me, me.other()].map(|party| rows[party.index()]);
+    let [placed, own_elements, elements] =
+        [ROW_BYTES as u64 * own, ELEMENT_BYTES * own, ELEMENT_BYTES * peer];
+    let mut disk = DiskSchedule::default();
+    disk.pass_through(identifiers::TAG_BYTES * own);
+    // Own rows, once and twice raised, and the peer's.
+    disk.write(placed);
+    disk.read(placed);
+    disk.write(placed + elements);
+    disk.drop(placed);
+    // Own ones that the peer has not.
+    disk.read(elements);
+    disk.write(own_elements);
+    disk.drop(elements);
+    disk.read(own_elements);
+    if me == PartyId(0) {
+        // Raised, while the peer's wait.
+        disk.write(own_elements + elements);
+        disk.read(own_elements + elements);
+    }
+    disk.drop(own_elements);
+    disk.write(elements);
+    if me == PartyId(0) {
+        disk.drop(own_elements + elements);
+    }
+    disk.read(placed + elements);
+    disk.write(PLACE_BYTES * own);
+    disk.drop(placed + elements);
+    disk.disk(own.max(peer))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::{MatchInput, PaddedIdentifiers, Partitioning, UnitOrder, in_order, with_journal};
 use crate::identifiers::{FlatIdentifiers, IdentifierSource};
 use crate::matcher::MatchOptions;
+use crate::spill::SpillRoom;
 use base::{Rng, Seed};
 use net::cluster::Cluster;
 
@@ -30,7 +31,7 @@ fn positions(lists: &[Vec<String>; 2], partitions: u32, order: UnitOrder) -> Vec
         let bytes = list.concat();
         let own = FlatIdentifiers::new(bytes.as_bytes(), &ends)?;
         let rows = PaddedIdentifiers::new(&own as &dyn IdentifierSource, None);
-        let input = MatchInput { rows, payload: None, options: &options };
+        let input = MatchInput { rows, payload: None, options: &options, room: SpillRoom::new(None, None) };
         with_journal(session, &input, None, None, order)?.spine()?.mine.positions()
     });
     done.into_iter().map(Result::unwrap).collect()

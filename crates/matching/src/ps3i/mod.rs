@@ -40,14 +40,12 @@ pub use price::{memory, price};
 use crate::identifiers::{self, IdentifierSource};
 use crate::matcher::{
     MatchDisclosure, MatchDisk, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome,
-    MatchOutput, MatchSizes, Matcher, PairSizes, ShareBackend,
+    MatchOutput, MatchSizes, Matcher, PairSizes, ShareBackend, pair_of,
 };
 use crate::memory::check;
 use crate::moves::{EntryMap, PayloadMoves};
 use crate::paillier;
 use crate::payload::{JoinedPart, JoinedShares, ValidEntries};
-use crate::pid::PrivateId;
-use crate::spill::SpillRoom;
 use crate::terms::PayloadVector;
 use base::{Cost, Error, PartyId};
 use net::Session;
@@ -65,8 +63,8 @@ impl Matcher for InnerJoin {
         MatchFeatures { streams: true, backends: true, bytes_per_row, ..MatchFeatures::SHARES }
     }
 
-    fn memory(&self, _me: PartyId, rows: u64, _keys: u64, options: &MatchOptions) -> u64 {
-        memory([rows; 2], options)
+    fn memory(&self, rows: &[u64], _me: PartyId, _keys: u64, options: &MatchOptions) -> u64 {
+        memory(pair_of(rows), options)
     }
 
     fn tells(&self, sizes: &str, _first: &str, _options: &MatchOptions) -> String {
@@ -91,15 +89,13 @@ impl Matcher for InnerJoin {
         MatchEstimate { sizes, multiplications, encryption_s, waits: 8.0, rows, why }
     }
 
-    /// Columns up to the pairs, no larger than those of Private-ID; not what networks write.
-    fn disk(&self, rows: &[u64], me: PartyId) -> Option<MatchDisk> {
-        PrivateId.disk(rows, me)
+    fn disk(&self, rows: &[u64], me: PartyId, options: &MatchOptions) -> Option<MatchDisk> {
+        Some(price::disk(pair_of(rows), me, options))
     }
 
     fn converse(&self, session: &mut Session, input: &MatchInput<'_>) -> Result<MatchOutcome, Error> {
-        let MatchInput { rows: padded, payload, options } = input;
+        let MatchInput { rows: padded, payload, options, room } = input;
         let mut rng = session.fork_seed("order and key").into_rng();
-        let room = &SpillRoom::new(options.memory, options.scratch.as_deref());
         identifiers::fingerprint(padded, rng.bytes(), room)?;
         let rows = session.step("count", |s| talk::count(s, padded.rows(), options))?;
         check(memory(rows, options), options.memory)?;

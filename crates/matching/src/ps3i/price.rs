@@ -1,12 +1,17 @@
 //! What PS3I costs, from the schedule that the drivers follow.
 
+use super::talk::PLACED_BYTES;
 use crate::chunks::{CHUNK, chunk};
+use crate::disk::DiskSchedule;
 use crate::dummies::TERMS_BYTES;
 use crate::group::ELEMENT_BYTES;
-use crate::matcher::{MatchOptions, PairSizes, ShareBackend};
+use crate::identifiers;
+use crate::matcher::{MatchDisk, MatchOptions, PairSizes, ShareBackend};
+use crate::moves;
 use crate::paillier;
 use crate::payload::PayloadLayout;
 use crate::permute::{TransferBill, network::switches};
+use crate::placed;
 use crate::spill::MEMORY_MIN;
 use crate::terms;
 use base::{Cost, PartyId};
@@ -82,4 +87,27 @@ pub fn memory(rows: [u64; 2], options: &MatchOptions) -> u64 {
         }
     };
     MEMORY_MIN.max(NEEDED_BYTES * most + moving)
+}
+
+/// What a party takes on disk, where everybody is in both: more matches are more shares.
+pub(super) fn disk(rows: [u64; 2], me: PartyId, options: &MatchOptions) -> MatchDisk {
+    let [own, peer] = [me, me.other()].map(|party| rows[party.index()]);
+    let mut disk = DiskSchedule::default();
+    disk.pass_through(identifiers::TAG_BYTES * own);
+    // Names in the order in which they are sent, while products of the peer's come in.
+    let names = placed::NAME_BYTES * own;
+    disk.write(names);
+    disk.read(names);
+    let products = PLACED_BYTES as u64 * peer;
+    disk.write(products);
+    disk.drop(names);
+    // In their order, where none repeats.
+    disk.read(products);
+    disk.write(products);
+    disk.drop(products);
+    disk.read(products);
+    disk.drop(products);
+    let matched = rows[0].min(rows[1]);
+    moves::disk(me, (rows, [matched; 2]), false, options, &mut disk);
+    disk.disk(rows[0].max(rows[1]))
 }

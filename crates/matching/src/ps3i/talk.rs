@@ -98,7 +98,7 @@ pub(super) fn pairs(
 }
 
 /// Bytes of an element and its place.
-const PLACED_BYTES: usize = size_of::<GroupElement>() + size_of::<u32>();
+pub(super) const PLACED_BYTES: usize = size_of::<GroupElement>() + size_of::<u32>();
 
 /// What it takes to send own rows, and to multiply the peer's.
 struct Column<'a> {

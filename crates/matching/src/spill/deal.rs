@@ -92,7 +92,7 @@ mod tests {
                 deal.take(part, &mut back).unwrap();
                 assert!(back.is_empty());
             }
-            assert_eq!(room.bytes_read() > 0, memory.is_some());
+            assert_eq!(room.spilled().read > 0, memory.is_some());
         }
     }
 }

@@ -1,12 +1,15 @@
 //! Files without a name, under a key that lives in this process alone: what is left of one on a disk says
 //! nothing.
 
+use super::DiskTally;
 use base::Seed;
 use kernels::{Block, prg_fill, xor_bytes};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Blocks of a pad that are made at a time.
 const PAD: usize = 256;
@@ -15,25 +18,33 @@ const PAD: usize = 256;
 pub(crate) struct SealedFile {
     file: File,
     key: Block,
+    /// Where it ends.
+    len: AtomicU64,
+    tally: Arc<DiskTally>,
 }
 
 impl SealedFile {
-    /// An empty one in this folder, under a key of the system's randomness.
-    pub fn create(folder: &Path) -> io::Result<Self> {
+    /// An empty one in this folder, under a key of the system's randomness. `tally` counts what it takes.
+    pub fn create(folder: &Path, tally: Arc<DiskTally>) -> io::Result<Self> {
         let key = Block::from_bytes(Seed::from_system().into_rng().bytes());
-        Ok(Self { file: tempfile::tempfile_in(folder)?, key })
+        Ok(Self { file: tempfile::tempfile_in(folder)?, key, len: AtomicU64::new(0), tally })
     }
 
     /// Writes `bytes` at `offset`, and leaves them sealed. The pad's numbers are those from `number` on, one
     /// for every 16 bytes begun; no number may be used for two writes.
     pub fn write(&self, bytes: &mut [u8], offset: u64, number: u64) -> io::Result<()> {
         self.pad(bytes, number);
-        self.file.write_all_at(bytes, offset)
+        self.file.write_all_at(bytes, offset)?;
+        let end = offset + bytes.len() as u64;
+        let before = self.len.fetch_max(end, Ordering::Relaxed);
+        self.tally.wrote(bytes.len() as u64, end.saturating_sub(before));
+        Ok(())
     }
 
     /// Reads what was written at `offset` under these numbers.
     pub fn read(&self, bytes: &mut [u8], offset: u64, number: u64) -> io::Result<()> {
         self.file.read_exact_at(bytes, offset)?;
+        self.tally.read(bytes.len() as u64);
         self.pad(bytes, number);
         Ok(())
     }
@@ -48,13 +59,21 @@ impl SealedFile {
     }
 }
 
+impl Drop for SealedFile {
+    fn drop(&mut self) {
+        self.tally.gone(self.len.load(Ordering::Relaxed));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spill::SpilledBytes;
 
     #[test]
     fn pieces_come_back_and_do_not_show() {
-        let file = SealedFile::create(&std::env::temp_dir()).unwrap();
+        let tally = Arc::new(DiskTally::default());
+        let file = SealedFile::create(&std::env::temp_dir(), tally.clone()).unwrap();
         let all: Vec<u8> = (0..10_001u32).map(|i| i as u8).collect();
         for (offset, number) in [(0, 0), (20_000, 700)] {
             file.write(&mut all.clone(), offset, number).unwrap();
@@ -68,5 +87,11 @@ mod tests {
             file.read(&mut back, offset, number).unwrap();
             assert!(back == all);
         }
+        drop(file);
+        let other = SealedFile::create(&std::env::temp_dir(), tally.clone()).unwrap();
+        other.write(&mut [7; 16], 0, 0).unwrap();
+        // Twice as many bytes, and between them a hole; one file after the other.
+        let counted = SpilledBytes { written: 20_018, read: 20_002, on_disk: 16, at_most: 30_001 };
+        assert_eq!(tally.counted(), counted);
     }
 }

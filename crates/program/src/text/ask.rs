@@ -1,12 +1,12 @@
-//! Questions: what an analyst wants to know, a line each, written out as folds, mechanisms and derived outputs
-//! when the text is read.
+//! Questions: what an analyst wants to know, a line each, written out as folds, mechanisms and derived
+//! outputs when the text is read.
 //!
-//! `ask VIEWER rho R` begins what one viewer is told for so much of its budget. `by` names groups for the lines
-//! behind it. All groups of a line are disjoint cells of the same mechanisms: one charge. Lines share the rho by
-//! their weights, so that the sum of widths, each relative to what one row changes, is least.
+//! `ask VIEWER rho R` begins what one viewer is told for so much of its budget. `by` names groups for the
+//! lines behind it. All groups of a line are disjoint cells of the same mechanisms: one charge. Lines share
+//! the rho by their weights, so that the sum of widths, each relative to what one row changes, is least.
 
 use super::moments::AskedVariable;
-use super::{Fault, Parser, Place, Stage, Tokens};
+use super::{Parser, Place, Stage, TextFault, Tokens};
 use crate::cells::{date, decimal};
 use crate::{CellKind, Class, NodeId, Op, ValueType, Viewer};
 use num_bigint::BigInt;
@@ -78,7 +78,7 @@ pub(super) struct Wanted {
 
 impl Parser {
     /// `ask VIEWER rho R`.
-    pub(super) fn ask(&mut self, at: usize, t: &mut Tokens) -> Result<(), Fault> {
+    pub(super) fn ask(&mut self, at: usize, t: &mut Tokens) -> Result<(), TextFault> {
         if self.program.class == Class::Exact {
             return Err((
                 at,
@@ -97,7 +97,7 @@ impl Parser {
     }
 
     /// A line behind `ask`.
-    pub(super) fn question(&mut self, word: &str, at: usize, t: &mut Tokens) -> Result<(), Fault> {
+    pub(super) fn question(&mut self, word: &str, at: usize, t: &mut Tokens) -> Result<(), TextFault> {
         match word {
             "ask" => self.ask(at, t),
             "by" => {
@@ -131,7 +131,7 @@ impl Parser {
     }
 
     /// A row value by its name, or a column.
-    pub(super) fn value(&mut self, t: &mut Tokens) -> Result<(String, NodeId), Fault> {
+    pub(super) fn value(&mut self, t: &mut Tokens) -> Result<(String, NodeId), TextFault> {
         let at = t.place();
         let (name, _) = t.take("a value of the row section, or a column")?;
         if let Some(node) = self.nodes.get(&name) {
@@ -147,7 +147,7 @@ impl Parser {
     }
 
     /// `arm`, `age edges 0 18 65`, `rooms values 1 2 3`, several by `and`.
-    fn groups(&mut self, t: &mut Tokens) -> Result<Vec<Grouping>, Fault> {
+    fn groups(&mut self, t: &mut Tokens) -> Result<Vec<Grouping>, TextFault> {
         if t.peek() == Some("all") {
             t.take("all")?;
             return Ok(Vec::new());
@@ -160,7 +160,7 @@ impl Parser {
         Ok(groups)
     }
 
-    fn grouping(&mut self, t: &mut Tokens) -> Result<Grouping, Fault> {
+    fn grouping(&mut self, t: &mut Tokens) -> Result<Grouping, TextFault> {
         let at = t.place();
         let (name, value) = self.value(t)?;
         let cells = match t.peek() {
@@ -189,7 +189,7 @@ impl Parser {
         name: &str,
         value: NodeId,
         at: usize,
-    ) -> Result<Vec<(String, NodeId)>, Fault> {
+    ) -> Result<Vec<(String, NodeId)>, TextFault> {
         let labels = match self.program.row.node(value).op {
             Op::Column(column) => self.program.columns[column as usize].cells.labels().to_vec(),
             _ => Vec::new(),
@@ -214,7 +214,7 @@ impl Parser {
     }
 
     /// `edges 0 10 20`: ascending, with what the text says of each.
-    pub(super) fn edges(&mut self, value: NodeId, t: &mut Tokens) -> Result<Vec<(String, i128)>, Fault> {
+    pub(super) fn edges(&mut self, value: NodeId, t: &mut Tokens) -> Result<Vec<(String, i128)>, TextFault> {
         t.parsed("edges", |word| (word == "edges").then_some(()))?;
         let at = t.place();
         let edges = self.numbers(value, t)?;
@@ -257,7 +257,7 @@ impl Parser {
     }
 
     /// Numbers up to the end of the line or a word that ends them, in what a value counts.
-    fn numbers(&mut self, value: NodeId, t: &mut Tokens) -> Result<Vec<(String, i128)>, Fault> {
+    fn numbers(&mut self, value: NodeId, t: &mut Tokens) -> Result<Vec<(String, i128)>, TextFault> {
         let mut numbers = Vec::new();
         while t.peek().is_some_and(|word| !AFTER_NUMBERS.contains(&word)) {
             numbers.push(self.number_of(value, t)?);
@@ -266,7 +266,7 @@ impl Parser {
     }
 
     /// A number as a value counts it: by its scale, or a day.
-    pub(super) fn number_of(&self, value: NodeId, t: &mut Tokens) -> Result<(String, i128), Fault> {
+    pub(super) fn number_of(&self, value: NodeId, t: &mut Tokens) -> Result<(String, i128), TextFault> {
         let (text, at) = t.take("a number")?;
         let read = match self.is_date(value) {
             true => date(&text),
@@ -287,8 +287,8 @@ impl Parser {
         }
     }
 
-    /// Parts of one that a value is counted in: those of the columns that it is made of by operations that keep
-    /// them, else 1.
+    /// Parts of one that a value is counted in: those of the columns that it is made of by operations that
+    /// keep them, else 1.
     pub(super) fn scale(&self, value: NodeId) -> u32 {
         let row = &self.program.row;
         match &row.node(value).op {
@@ -317,34 +317,37 @@ impl Parser {
     }
 
     /// `X`, or `X between LOW HIGH`.
-    pub(super) fn variable(&mut self, t: &mut Tokens) -> Result<AskedVariable, Fault> {
+    pub(super) fn variable(&mut self, t: &mut Tokens) -> Result<AskedVariable, TextFault> {
         let at = t.place();
         let (name, value) = self.value(t)?;
-        let range = if t.peek() == Some("between") {
+        let bounded = t.peek() != Some("between");
+        let range = if bounded {
+            let facts = self.program.row_facts();
+            let range = facts[value.index()].clamped_range().ok_or_else(|| {
+                let text = format!("{name} has no bound, and noise has to hide its largest row");
+                (at, format!("{text}: write `{name} between 0 100`"))
+            })?;
+            [range.low, range.high]
+        } else {
             t.take("between")?;
-            let (low, high) = (self.number_of(value, t)?.1, self.number_of(value, t)?.1);
-            if low >= high {
+            let ends = [self.number_of(value, t)?.1, self.number_of(value, t)?.1];
+            if ends[0] >= ends[1] {
                 return Err((
                     at,
                     "the lower end of `between` comes first, and is below the upper one".into(),
                 ));
             }
-            [low, high]
-        } else {
-            let facts = self.program.row_facts();
-            let range = facts[value.index()].clamped_range().ok_or_else(|| {
-                let text = format!(
-                    "{name} has no bound, and noise has to hide its largest row: write `{name} between 0 100`"
-                );
-                (at, text)
-            })?;
-            [range.low, range.high]
+            ends
         };
-        AskedVariable::new(self, name, value, range).map_err(|text| (at, text))
+        AskedVariable::new(self, (name, value), range, bounded).map_err(|text| (at, text))
     }
 
     /// Cells of the groups of a line, with one more grouping.
-    pub(super) fn asked_cells(&mut self, more: Option<Grouping>, at: usize) -> Result<Vec<AskedCell>, Fault> {
+    pub(super) fn asked_cells(
+        &mut self,
+        more: Option<Grouping>,
+        at: usize,
+    ) -> Result<Vec<AskedCell>, TextFault> {
         let mut cells = vec![AskedCell { labels: Vec::new(), inside: Vec::new() }];
         let groups: Vec<Grouping> = self.current().groups.iter().cloned().chain(more).collect();
         for grouping in groups {
@@ -365,13 +368,13 @@ impl Parser {
     }
 
     /// `within A`, `weight W`, in any order, to the end of the line.
-    pub(super) fn wanted(&self, accuracy: bool, t: &mut Tokens) -> Result<Wanted, Fault> {
+    pub(super) fn wanted(&self, accuracy: bool, t: &mut Tokens) -> Result<Wanted, TextFault> {
         let mut wanted = Wanted { weight: 1, within: None };
         while let Some(word) = t.peek() {
             match word {
                 "within" if accuracy => {
                     t.take("within")?;
-                    wanted.within = Some(t.take("half of an interval, a number").map(|(n, at)| (n, at))?);
+                    wanted.within = Some(t.take("half of an interval, a number")?);
                 }
                 "weight" => {
                     t.take("weight")?;
@@ -389,7 +392,7 @@ impl Parser {
     }
 
     /// A line's mechanisms are those from a number on.
-    pub(super) fn asked(&mut self, first: usize, wanted: &Wanted, scale: u32) -> Result<(), Fault> {
+    pub(super) fn asked(&mut self, first: usize, wanted: &Wanted, scale: u32) -> Result<(), TextFault> {
         let within = wanted.within.as_ref().map(|(text, at)| {
             decimal(text, scale.into()).ok().filter(|n| *n > 0).ok_or_else(|| {
                 (*at, format!("expected half of an interval, a number above 0, found {text:?}"))

@@ -1,18 +1,20 @@
 //! Derived outputs in the text form.
 
-use super::{Fault, Parser, Tokens, number};
-use crate::{DerivedOutput, Statistic, SumPlace, Variable};
+use super::{Parser, TextFault, Tokens, number};
+use crate::{DerivedOutput, DerivedStatistic, SumPlace, Variable};
 use release::rational;
 
 impl Parser {
     /// What stands behind `derive`.
-    pub(super) fn derived(&self, t: &mut Tokens) -> Result<DerivedOutput, Fault> {
+    pub(super) fn derived(&self, t: &mut Tokens) -> Result<DerivedOutput, TextFault> {
         let (word, at) = t.take("what is derived, such as mean")?;
         let mut statistic = match word.as_str() {
-            "coefficient" => Statistic::Coefficient(t.parsed("its number, 0 for the constant", place)?),
+            "coefficient" => {
+                DerivedStatistic::Coefficient(t.parsed("its number, 0 for the constant", place)?)
+            }
             "quantile" => {
                 let share = t.parsed("a share such as 1/4", rational::parse)?;
-                Statistic::Quantile(share, Vec::new())
+                DerivedStatistic::Quantile(share, Vec::new())
             }
             word => Self::statistic(word).ok_or_else(|| (at, format!("nothing is derived as {word:?}")))?,
         };
@@ -34,7 +36,7 @@ impl Parser {
             let scale = t.parsed("the scale", |n| number(n)?.try_into().ok())?;
             variables.push(Variable { origin, low, high, scale });
         }
-        if let Statistic::Quantile(_, edges) = &mut statistic {
+        if let DerivedStatistic::Quantile(_, edges) = &mut statistic {
             t.parsed("edges", |word| (word == "edges").then_some(()))?;
             while t.peek().is_some() {
                 edges.push(t.parsed("an edge", |n| n.parse().ok())?);
@@ -43,18 +45,18 @@ impl Parser {
         Ok(DerivedOutput { label, to, unit, statistic, sums, variables })
     }
 
-    fn statistic(word: &str) -> Option<Statistic> {
+    fn statistic(word: &str) -> Option<DerivedStatistic> {
         let all = [
-            Statistic::Total,
-            Statistic::Mean,
-            Statistic::Variance,
-            Statistic::StandardDeviation,
-            Statistic::Difference,
-            Statistic::Ratio,
-            Statistic::OddsRatio,
-            Statistic::NeededToTreat,
-            Statistic::Covariance,
-            Statistic::Correlation,
+            DerivedStatistic::Total,
+            DerivedStatistic::Mean,
+            DerivedStatistic::Variance,
+            DerivedStatistic::StandardDeviation,
+            DerivedStatistic::Difference,
+            DerivedStatistic::Ratio,
+            DerivedStatistic::OddsRatio,
+            DerivedStatistic::NeededToTreat,
+            DerivedStatistic::Covariance,
+            DerivedStatistic::Correlation,
         ];
         all.into_iter().find(|statistic| statistic.word() == word)
     }

@@ -1,12 +1,12 @@
 //! The head of a text, and what it writes out in the other sections.
 
-use super::{COLUMNS, Fault, Parser, Rows, Tokens, number};
+use super::{COLUMNS, Parser, Rows, TextFault, Tokens, number, pattern};
 use crate::graph::Holder;
 use crate::names::is_name;
 use crate::{CellForm, CellKind, Class, ColumnSource, DEGREE, RowColumn, RowSet, ValueType};
 
 impl Parser {
-    pub(super) fn head(&mut self, word: &str, column: usize, t: &mut Tokens) -> Result<(), Fault> {
+    pub(super) fn head(&mut self, word: &str, column: usize, t: &mut Tokens) -> Result<(), TextFault> {
         let again = match word {
             "name" => std::mem::replace(&mut self.named, true),
             "class" => std::mem::replace(&mut self.classed, true),
@@ -51,7 +51,7 @@ impl Parser {
         t.end()
     }
 
-    fn head_party(&mut self, at: usize, t: &mut Tokens) -> Result<(), Fault> {
+    fn head_party(&mut self, at: usize, t: &mut Tokens) -> Result<(), TextFault> {
         let name = t.parsed("a party's name", |n| is_name(n).then(|| n.to_owned()))?;
         if self.program.parties.contains(&name) || name == "public" || name == "shared" {
             return Err((at, format!("the party {name:?} is named twice or reserved")));
@@ -63,7 +63,7 @@ impl Parser {
     }
 
     /// How many rows one of a party's reaches, joined or alone.
-    fn reach(&mut self, word: &str, at: usize, t: &mut Tokens) -> Result<(), Fault> {
+    fn reach(&mut self, word: &str, at: usize, t: &mut Tokens) -> Result<(), TextFault> {
         let party = self.party(t)?;
         let plain = |n: &str| !n.starts_with('0') && n.bytes().all(|b| b.is_ascii_digit());
         let read = |n: &str| n.parse().ok().filter(|d| plain(n) && (2..=DEGREE).contains(d));
@@ -78,7 +78,7 @@ impl Parser {
         Ok(())
     }
 
-    fn column(&mut self, at: usize, t: &mut Tokens) -> Result<(), Fault> {
+    fn column(&mut self, at: usize, t: &mut Tokens) -> Result<(), TextFault> {
         let name = t.parsed("a column's name", |n| is_name(n).then(|| n.to_owned()))?;
         let ty = t.parsed("a type such as bit, u32 or i64", ValueType::parse)?;
         let holder = self.holder(t)?;
@@ -98,12 +98,12 @@ impl Parser {
     }
 
     /// What stands behind a column's holder.
-    fn attribute(column: &mut RowColumn, t: &mut Tokens) -> Result<(), Fault> {
+    fn attribute(column: &mut RowColumn, t: &mut Tokens) -> Result<(), TextFault> {
         let (word, at) = t.take("absent, present, scale, unit, labels, date or missing")?;
         let (ty, of_party) = (column.ty, column.holder.only().is_some());
         match word.as_str() {
             "absent" if of_party => {
-                let fits = |n: &str| number(n).filter(|n| n & !ty.mask() == 0);
+                let fits = |n: &str| pattern(n, ty).filter(|n| n & !ty.mask() == 0);
                 let absent = t.parsed(&format!("a number that fits {ty}"), fits)?;
                 column.source = ColumnSource::Data { absent };
             }
@@ -128,7 +128,8 @@ impl Parser {
             "missing" if of_party => column.cells.missing = true,
             "absent" | "missing" => return Err((at, format!("{word:?} is said of one party's column"))),
             _ => {
-                let text = "expected absent N, scale N, unit \"..\", labels \"..\" .., date, missing or, of a \
+                let text = "expected absent N, scale N, unit \"..\", labels \"..\" .., date, missing or, of \
+                 a \
                             shared bit, present";
                 return Err((at, format!("{text}; found {word:?}")));
             }
@@ -136,7 +137,7 @@ impl Parser {
         Ok(())
     }
 
-    fn holder(&self, t: &mut Tokens) -> Result<Holder, Fault> {
+    fn holder(&self, t: &mut Tokens) -> Result<Holder, TextFault> {
         let holder = match t.peek() {
             Some("public") => Holder::Public,
             Some("shared") => Holder::Shared,

@@ -1,6 +1,6 @@
 //! Mechanisms in the text form.
 
-use super::{Fault, Parser, Tokens, list};
+use super::{Parser, TextFault, Tokens, list};
 use crate::graph::{DifferenceStatistic, MechanismKind, NoiseMechanism};
 use release::joint::Change;
 
@@ -25,7 +25,7 @@ impl NoiseMechanism {
 }
 
 impl Parser {
-    pub(super) fn mechanism(&self, op: &str, at: usize, t: &mut Tokens) -> Result<NoiseMechanism, Fault> {
+    pub(super) fn mechanism(&self, op: &str, at: usize, t: &mut Tokens) -> Result<NoiseMechanism, TextFault> {
         let to = self.viewer(t)?;
         let rho = t.parsed("a share of rho such as 1/40 or 0.025", release::rational::parse)?;
         let joint = if op == "joint" { Some(Self::joint(t)?) } else { None };
@@ -59,7 +59,7 @@ impl Parser {
     }
 
     /// `rows hidden clamp 200`: whether the viewer knows n, and R.
-    fn joint(t: &mut Tokens) -> Result<(Change, u128), Fault> {
+    fn joint(t: &mut Tokens) -> Result<(Change, u128), TextFault> {
         t.parsed("rows", |word| (word == "rows").then_some(()))?;
         let both = [Change::Outcome, Change::Person];
         let change =

@@ -1,10 +1,12 @@
 //! What a question becomes: sums over cells, their noise, and what is derived from them.
 
 use super::ask::{AskedCell, Grouping};
-use super::{Fault, Parser, Tokens};
+use super::{Parser, TextFault, Tokens};
 use crate::graph::{MechanismKind, NoiseMechanism, OpNode, RowFold};
 use crate::names::Spot;
-use crate::{DerivedOutput, NodeId, Op, OutputValue, Statistic, SumPlace, ValueType, Variable, Viewer};
+use crate::{
+    DerivedOutput, DerivedStatistic, NodeId, Op, OutputValue, SumPlace, ValueType, Variable, Viewer,
+};
 use base::limits;
 use release::joint::{CLAMP, Change};
 use release::rational::{Rational, ratio};
@@ -22,6 +24,8 @@ pub(super) struct AskedVariable {
     range: [i128; 2],
     scale: u32,
     bit: bool,
+    /// Whether the value is in the range by itself.
+    bounded: bool,
 }
 
 /// A number of each row, in a signed type or a bit.
@@ -43,14 +47,20 @@ fn signed(low: i128, high: i128) -> ValueType {
 }
 
 impl AskedVariable {
-    pub fn new(parser: &Parser, name: String, value: NodeId, range: [i128; 2]) -> Result<Self, String> {
+    /// A value in a range that it has by itself, or none and is cut to.
+    pub fn new(
+        parser: &Parser,
+        (name, value): (String, NodeId),
+        range: [i128; 2],
+        bounded: bool,
+    ) -> Result<Self, String> {
         let (scale, unit) = (parser.scale(value), parser.unit(value));
         if range.iter().any(|end| i64::try_from(*end).is_err()) || range[0].abs_diff(range[1]) > CLAMP {
             let text = format!("{name} is between {} and {}, further apart than {CLAMP}", range[0], range[1]);
             return Err(format!("{text}: bound it by `between`, or give its column a coarser scale"));
         }
         let bit = parser.program.row.ty(value) == ValueType::BIT;
-        Ok(Self { name, unit, value, range, scale, bit })
+        Ok(Self { name, unit, value, range, scale, bit, bounded })
     }
 
     fn variable(&self, origin: i128) -> Variable {
@@ -71,7 +81,7 @@ impl Parser {
         cells: &[AskedCell],
         of: &[AskedVariable],
         at: usize,
-    ) -> Result<Vec<NodeId>, Fault> {
+    ) -> Result<Vec<NodeId>, TextFault> {
         let values: Vec<NodeId> = of.iter().map(|variable| variable.value).collect();
         let counts = self.counts(&values, at)?;
         let each = cells.iter().map(|cell| {
@@ -89,7 +99,7 @@ impl Parser {
             return Term { node, bit: true };
         }
         let [low, high] = variable.range;
-        let inside = self.between(node, low, high);
+        let inside = if variable.bounded { node } else { self.between(node, low, high) };
         let wide = signed(low.min(low - origin).min(origin), high.max(high - origin).max(origin));
         let wide_value = self.push_row(Op::Cast(inside), wide);
         let moved = match origin {
@@ -178,7 +188,7 @@ impl Parser {
 
     fn derive(
         &mut self,
-        statistic: Statistic,
+        statistic: DerivedStatistic,
         sums: Vec<SumPlace>,
         of: &[Variable],
         (label, unit): (&str, &str),
@@ -203,7 +213,12 @@ impl Parser {
     }
 
     /// `count`, `histogram X edges ..`: rows of each cell.
-    pub(super) fn count(&mut self, more: Option<Grouping>, at: usize, t: &mut Tokens) -> Result<(), Fault> {
+    pub(super) fn count(
+        &mut self,
+        more: Option<Grouping>,
+        at: usize,
+        t: &mut Tokens,
+    ) -> Result<(), TextFault> {
         let wanted = self.wanted(true, t)?;
         let first = self.program.mechanisms.len();
         let cells = self.asked_cells(more, at)?;
@@ -211,13 +226,13 @@ impl Parser {
         let mechanism = self.noised_sums(&cells, &counted, None, "rows");
         for (place, cell) in (0..).zip(&cells) {
             let sums = vec![SumPlace { mechanism, place }];
-            self.derive(Statistic::Total, sums, &[Variable::COUNT], (&cell.label("rows"), ""));
+            self.derive(DerivedStatistic::Total, sums, &[Variable::COUNT], (&cell.label("rows"), ""));
         }
         self.asked(first, &wanted, 1)
     }
 
     /// `sum of X`.
-    pub(super) fn total(&mut self, at: usize, t: &mut Tokens) -> Result<(), Fault> {
+    pub(super) fn total(&mut self, at: usize, t: &mut Tokens) -> Result<(), TextFault> {
         t.parsed("of", |word| (word == "of").then_some(()))?;
         let variable = self.variable(t)?;
         let wanted = self.wanted(true, t)?;
@@ -226,7 +241,7 @@ impl Parser {
         let counted = self.counted(&cells, std::slice::from_ref(&variable), at)?;
         let term = match self.program.row.ty(variable.value).signed {
             true => self.offset(&variable, 0).node,
-            false if variable.bit => variable.value,
+            false if variable.bounded => variable.value,
             false => self.between(variable.value, variable.range[0], variable.range[1]),
         };
         let what = format!("sum of {}", variable.name);
@@ -234,7 +249,7 @@ impl Parser {
         for (place, cell) in (0..).zip(&cells) {
             let sums = vec![SumPlace { mechanism, place }];
             self.derive(
-                Statistic::Total,
+                DerivedStatistic::Total,
                 sums,
                 &[variable.variable(0)],
                 (&cell.label(&what), &variable.unit),
@@ -249,7 +264,7 @@ impl Parser {
         shares: Vec<Rational>,
         at: usize,
         t: &mut Tokens,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), TextFault> {
         t.parsed("of", |word| (word == "of").then_some(()))?;
         let (name, value) = self.value(t)?;
         let edges = self.edges(value, t)?;
@@ -257,7 +272,8 @@ impl Parser {
         let first = self.program.mechanisms.len();
         let groups = self.asked_cells(None, at)?;
         let range = [edges[0].1, edges[edges.len() - 1].1];
-        let variable = AskedVariable::new(self, name.clone(), value, range).map_err(|text| (at, text))?;
+        let variable =
+            AskedVariable::new(self, (name.clone(), value), range, false).map_err(|text| (at, text))?;
         let bins = Grouping { cells: self.buckets(&name, value, &edges) };
         let each = bins.cells.len() as u32;
         let cells = self.asked_cells(Some(bins), at)?;
@@ -271,7 +287,7 @@ impl Parser {
             };
             for (group, cell) in (0..).zip(&groups) {
                 let sums = (group * each..(group + 1) * each).map(|place| SumPlace { mechanism, place });
-                let statistic = Statistic::Quantile(share.clone(), edges.clone());
+                let statistic = DerivedStatistic::Quantile(share.clone(), edges.clone());
                 let variables = [variable.variable(0)];
                 self.derive(statistic, sums.collect(), &variables, (&cell.label(&what), &variable.unit));
             }
@@ -300,7 +316,7 @@ impl Parser {
     }
 
     /// `covariance of X with Y`, `correlation of X with Y`.
-    pub(super) fn association(&mut self, word: &str, at: usize, t: &mut Tokens) -> Result<(), Fault> {
+    pub(super) fn association(&mut self, word: &str, at: usize, t: &mut Tokens) -> Result<(), TextFault> {
         t.parsed("of", |word| (word == "of").then_some(()))?;
         let x = self.variable(t)?;
         t.parsed("with", |word| (word == "with").then_some(()))?;
@@ -322,8 +338,8 @@ impl Parser {
         let mechanisms = self.noised_products((&cells, &counted), &products);
         let variables = both.each_ref().map(|variable| variable.variable(variable.middle()));
         let (statistic, unit) = match word {
-            "covariance" => (Statistic::Covariance, times(&both[0].unit, &both[1].unit)),
-            _ => (Statistic::Correlation, String::new()),
+            "covariance" => (DerivedStatistic::Covariance, times(&both[0].unit, &both[1].unit)),
+            _ => (DerivedStatistic::Correlation, String::new()),
         };
         let what = format!("{word} of {a} with {b}");
         for (place, cell) in (0..).zip(&cells) {
@@ -334,7 +350,7 @@ impl Parser {
     }
 
     /// `regression of Y on X1 X2 ..`.
-    pub(super) fn regression(&mut self, at: usize, t: &mut Tokens) -> Result<(), Fault> {
+    pub(super) fn regression(&mut self, at: usize, t: &mut Tokens) -> Result<(), TextFault> {
         t.parsed("of", |word| (word == "of").then_some(()))?;
         let y = self.variable(t)?;
         t.parsed("on", |word| (word == "on").then_some(()))?;
@@ -358,17 +374,17 @@ impl Parser {
         for (place, cell) in (0..).zip(&cells) {
             let sums: Vec<SumPlace> = mechanisms.iter().map(|m| SumPlace { mechanism: *m, place }).collect();
             let constant = cell.label(&format!("constant of {}", y.name));
-            self.derive(Statistic::Coefficient(0), sums.clone(), &of, (&constant, &y.unit));
+            self.derive(DerivedStatistic::Coefficient(0), sums.clone(), &of, (&constant, &y.unit));
             for (number, x) in (1..).zip(explaining) {
                 let what = cell.label(&format!("{} by {}", y.name, x.name));
                 let unit = per(&y.unit, &x.unit);
-                self.derive(Statistic::Coefficient(number), sums.clone(), &of, (&what, &unit));
+                self.derive(DerivedStatistic::Coefficient(number), sums.clone(), &of, (&what, &unit));
             }
         }
         self.asked(first, &wanted, 1)
     }
 
-    /// In the order of [`Statistic::Coefficient`]; y comes last among the terms.
+    /// In the order of [`DerivedStatistic::Coefficient`]; y comes last among the terms.
     fn regression_products(
         &mut self,
         variables: &[AskedVariable],
@@ -388,7 +404,7 @@ impl Parser {
     }
 
     /// `mean variance of X`, `difference of X`, `risk-ratio of ill`: of n, S and Q of each cell.
-    pub(super) fn cell_statistics(&mut self, word: &str, at: usize, t: &mut Tokens) -> Result<(), Fault> {
+    pub(super) fn cell_statistics(&mut self, word: &str, at: usize, t: &mut Tokens) -> Result<(), TextFault> {
         let mut words = vec![(CellStatistic::read(word, at)?, at)];
         while let Some(next) = t.peek()
             && next != "of"
@@ -427,7 +443,12 @@ impl Parser {
     }
 
     /// n, S and Q of a value over cells.
-    fn joint_of(&mut self, cells: &[AskedCell], variable: &AskedVariable, at: usize) -> Result<u32, Fault> {
+    fn joint_of(
+        &mut self,
+        cells: &[AskedCell],
+        variable: &AskedVariable,
+        at: usize,
+    ) -> Result<u32, TextFault> {
         let counted = self.counted(cells, std::slice::from_ref(variable), at)?;
         let [low, high] = variable.range;
         let most = low.abs_diff(high);
@@ -465,8 +486,10 @@ impl Parser {
         let of = [variable.variable(variable.range[0])];
         let what = format!("{} of {}", statistic.word, variable.name);
         let unit = match &statistic.statistic {
-            Statistic::Variance => times(&variable.unit, &variable.unit),
-            Statistic::Ratio | Statistic::OddsRatio | Statistic::NeededToTreat => String::new(),
+            DerivedStatistic::Variance => times(&variable.unit, &variable.unit),
+            DerivedStatistic::Ratio | DerivedStatistic::OddsRatio | DerivedStatistic::NeededToTreat => {
+                String::new()
+            }
             _ if variable.bit => String::new(),
             _ => variable.unit.clone(),
         };
@@ -506,28 +529,29 @@ fn joint_labels(change: Change, most: u128, name: &str) -> Vec<String> {
 #[derive(Clone)]
 struct CellStatistic {
     word: &'static str,
-    statistic: Statistic,
+    statistic: DerivedStatistic,
     compares: bool,
     of_bits: bool,
 }
 
 impl CellStatistic {
-    fn read(word: &str, at: usize) -> Result<Self, Fault> {
+    fn read(word: &str, at: usize) -> Result<Self, TextFault> {
         let all = [
-            ("mean", Statistic::Mean, false, false),
-            ("share", Statistic::Mean, false, true),
-            ("variance", Statistic::Variance, false, false),
-            ("standard-deviation", Statistic::StandardDeviation, false, false),
-            ("difference", Statistic::Difference, true, false),
-            ("risk-difference", Statistic::Difference, true, true),
-            ("ratio", Statistic::Ratio, true, false),
-            ("risk-ratio", Statistic::Ratio, true, true),
-            ("odds-ratio", Statistic::OddsRatio, true, true),
-            ("needed-to-treat", Statistic::NeededToTreat, true, true),
+            ("mean", DerivedStatistic::Mean, false, false),
+            ("share", DerivedStatistic::Mean, false, true),
+            ("variance", DerivedStatistic::Variance, false, false),
+            ("standard-deviation", DerivedStatistic::StandardDeviation, false, false),
+            ("difference", DerivedStatistic::Difference, true, false),
+            ("risk-difference", DerivedStatistic::Difference, true, true),
+            ("ratio", DerivedStatistic::Ratio, true, false),
+            ("risk-ratio", DerivedStatistic::Ratio, true, true),
+            ("odds-ratio", DerivedStatistic::OddsRatio, true, true),
+            ("needed-to-treat", DerivedStatistic::NeededToTreat, true, true),
         ];
         let found = all.into_iter().find(|(name, ..)| *name == word);
         let (word, statistic, compares, of_bits) = found.ok_or_else(|| {
-            let text = "expected by, count, histogram, sum, mean, share, variance, standard-deviation, difference, \
+            let text = "expected by, count, histogram, sum, mean, share, variance, standard-deviation, \
+             difference, \
                         risk-difference, ratio, risk-ratio, odds-ratio, needed-to-treat, median, quantile, \
                         covariance, correlation, regression or ask";
             (at, format!("{text}, found {word:?}"))

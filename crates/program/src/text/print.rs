@@ -3,7 +3,7 @@
 use super::{BINARY, HEADER, list, same_kind};
 use crate::graph::{Holder, NodeSection, RowFold, RowOrder};
 use crate::names::quote;
-use crate::{CellForm, CellKind, Class, ColumnSource, NodeId, Op, Program, RowSet};
+use crate::{CellForm, CellKind, Class, ColumnSource, NodeId, Op, Program, RowSet, ValueType};
 use std::fmt::Write;
 
 impl Program {
@@ -30,7 +30,7 @@ impl Program {
                 Holder::Party(p) => &self.parties[p.index()],
             };
             let source = match c.source {
-                ColumnSource::Data { absent } if absent != 0 => format!(" absent {absent}"),
+                ColumnSource::Data { absent } if absent != 0 => format!(" absent {}", shown(absent, c.ty)),
                 ColumnSource::Present => " present".to_owned(),
                 ColumnSource::Data { .. } | ColumnSource::Known(_) => String::new(),
             };
@@ -89,7 +89,7 @@ impl Program {
                 Op::Index(f) => format!("index f{f}"),
                 Op::Found(f) => format!("found f{f}"),
                 Op::Noised(m, o) => format!("noised m{m} {o}"),
-                Op::Const(value) => format!("const {value} {}", node.ty),
+                Op::Const(value) => format!("const {} {}", shown(*value, node.ty), node.ty),
                 Op::Popcount(a) => format!("popcount v{} {}", a.0, node.ty),
                 Op::Cast(a) => format!("cast v{} {}", a.0, node.ty),
                 Op::Shl(a, k) => format!("shl v{} {k}", a.0),
@@ -111,6 +111,11 @@ impl Program {
             let _ = writeln!(t, "v{i} = {body}");
         }
     }
+}
+
+/// The number that a bit pattern is.
+fn shown(pattern: u128, ty: ValueType) -> String {
+    ty.number(pattern).map_or_else(|| pattern.to_string(), |number| number.to_string())
 }
 
 /// What a column line says of its cells.

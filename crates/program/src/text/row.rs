@@ -2,17 +2,17 @@
 //!
 //! A missing cell is a value of its own. Every operation on it gives a missing value, but for `select`, which
 //! gives what it chooses; `known` asks, `default` replaces. Sums, lists and best rows pass it over. Like the
-//! rows that a program is over, that is written out when a text is read: beside each value that may be missing
-//! there is a bit that says whether it is known.
+//! rows that a program is over, that is written out when a text is read: beside each value that may be
+//! missing there is a bit that says whether it is known.
 
-use super::{Fault, Parser, Rows, Tokens, number};
+use super::{Parser, Rows, Stage, TextFault, Tokens, number, pattern};
 use crate::graph::OpNode;
 use crate::{NodeId, Op, RowColumn, RowFold, ValueType};
 use base::PartyId;
 
 impl Parser {
     /// The value that a line of the row section defines.
-    pub(super) fn row_value(&mut self, op: &str, at: usize, t: &mut Tokens) -> Result<NodeId, Fault> {
+    pub(super) fn row_value(&mut self, op: &str, at: usize, t: &mut Tokens) -> Result<NodeId, TextFault> {
         match op {
             "present" => self.party(t).map(|party| self.present(party)),
             "matched" => self.matched(at),
@@ -48,13 +48,13 @@ impl Parser {
         }
     }
 
-    fn column_of(&self, t: &mut Tokens, what: &str) -> Result<u32, Fault> {
+    fn column_of(&self, t: &mut Tokens, what: &str) -> Result<u32, TextFault> {
         let index = |n: &str| self.program.columns.iter().position(|c| c.name == n);
         t.parsed(what, index).map(|index| index as u32)
     }
 
     /// A node that has the types it should have; missing where an operand is.
-    pub(super) fn push_checked(&mut self, node: OpNode, at: usize) -> Result<NodeId, Fault> {
+    pub(super) fn push_checked(&mut self, node: OpNode, at: usize) -> Result<NodeId, TextFault> {
         let section = &self.program.row;
         self.program.check_node(&node, section, section.nodes.len(), true).map_err(|text| (at, text))?;
         let known = match &node.op {
@@ -98,7 +98,7 @@ impl Parser {
     }
 
     /// The first value where it is known, else the second one.
-    fn default_value(&mut self, value: NodeId, other: NodeId, at: usize) -> Result<NodeId, Fault> {
+    fn default_value(&mut self, value: NodeId, other: NodeId, at: usize) -> Result<NodeId, TextFault> {
         let [ty, of_other] = [value, other].map(|id| self.program.row.ty(id));
         if ty != of_other {
             return Err((at, format!("the value is {ty}, what stands for it {of_other}")));
@@ -113,7 +113,7 @@ impl Parser {
     }
 
     /// `clamp a 100`, at most; `clamp a -50 50`, between.
-    fn clamp(&mut self, at: usize, t: &mut Tokens) -> Result<NodeId, Fault> {
+    fn clamp(&mut self, at: usize, t: &mut Tokens) -> Result<NodeId, TextFault> {
         let value = self.node(t)?;
         let ty = self.program.row.ty(value);
         let end = |n: &str| n.parse::<i128>().ok().filter(|n| ty.pattern(*n).is_some());
@@ -149,8 +149,9 @@ impl Parser {
         self.push_row(Op::Const(value as u128 & ty.mask()), ty)
     }
 
-    /// `const 5 u8`, `const -5 i8`; or what a column holds for a cell: `const "low" dose`, `const 149.28 spent`.
-    pub(super) fn const_value(&self, t: &mut Tokens) -> Result<OpNode, Fault> {
+    /// `const 5 u8`, `const -5 i8`; or what a column holds for a cell: `const "low" dose`, `const 149.28
+    /// spent`.
+    pub(super) fn const_value(&self, t: &mut Tokens) -> Result<OpNode, TextFault> {
         let at = t.place();
         let cell =
             if t.is_string() { t.string("a cell")? } else { t.take("a number, or a cell of a column")?.0 };
@@ -162,9 +163,7 @@ impl Parser {
         }
         let ty = ValueType::parse(&of)
             .ok_or_else(|| (place, format!("expected a type such as u32, or a column, found {of:?}")))?;
-        let negative = || cell.strip_prefix('-').and_then(number).filter(|_| ty.signed);
-        let below = || ty.pattern(i128::try_from(negative()?).ok()?.checked_neg()?);
-        let value = number(&cell).or_else(below);
+        let value = pattern(&cell, ty);
         let value =
             value.ok_or_else(|| (at, format!("expected a number that {ty} holds, found {cell:?}")))?;
         Ok(OpNode { op: Op::Const(value), ty })
@@ -199,7 +198,7 @@ impl Parser {
     }
 
     /// The node of whether all parties have the row.
-    pub(super) fn matched(&mut self, at: usize) -> Result<NodeId, Fault> {
+    pub(super) fn matched(&mut self, at: usize) -> Result<NodeId, TextFault> {
         if let Some(known) = self.matched {
             return Ok(known);
         }
@@ -210,10 +209,20 @@ impl Parser {
         all.ok_or_else(|| (at, "a program has a party".into()))
     }
 
+    /// A node of the row section; of what a question is written out as, the one that is there already.
     pub(super) fn push_row(&mut self, op: Op, ty: ValueType) -> NodeId {
-        self.program.row.nodes.push(OpNode { op, ty });
+        let node = OpNode { op, ty };
+        let asks = self.stage == Stage::Ask;
+        if let Some(same) = self.written_out.get(&node).filter(|_| asks) {
+            return *same;
+        }
+        let id = NodeId(self.program.row.nodes.len() as u32);
+        if asks {
+            self.written_out.insert(node.clone(), id);
+        }
+        self.program.row.nodes.push(node);
         self.program.names.row.push(None);
-        NodeId(self.program.row.nodes.len() as u32 - 1)
+        id
     }
 
     /// A column's value, missing where its cell is.
@@ -225,7 +234,7 @@ impl Parser {
     }
 
     /// The bit that the program is over a row in which some values are known; nothing where it always is.
-    pub(super) fn counts(&mut self, of: &[NodeId], at: usize) -> Result<Option<NodeId>, Fault> {
+    pub(super) fn counts(&mut self, of: &[NodeId], at: usize) -> Result<Option<NodeId>, TextFault> {
         let known = self.all_known(of);
         let matched = match self.rows.unwrap_or(Rows::Matched) {
             Rows::Matched => Some(self.matched(at)?),
@@ -239,7 +248,7 @@ impl Parser {
 
     /// What is summed, collected or decides: 0 in rows that the program is not over, and where one of some
     /// values is missing.
-    pub(super) fn masked(&mut self, value: NodeId, of: &[NodeId], at: usize) -> Result<NodeId, Fault> {
+    pub(super) fn masked(&mut self, value: NodeId, of: &[NodeId], at: usize) -> Result<NodeId, TextFault> {
         let Some(counts) = self.counts(of, at)? else { return Ok(value) };
         let ty = self.program.row.ty(value);
         if ty == ValueType::BIT {
@@ -250,7 +259,7 @@ impl Parser {
     }
 
     /// A sum of what is masked so.
-    pub(super) fn sum(&mut self, value: NodeId, ty: ValueType, at: usize) -> Result<RowFold, Fault> {
+    pub(super) fn sum(&mut self, value: NodeId, ty: ValueType, at: usize) -> Result<RowFold, TextFault> {
         Ok(RowFold::Sum { value: self.masked(value, &[value], at)?, ty })
     }
 }

@@ -3,7 +3,7 @@
 use base::is_deceptive;
 
 /// Where in a line a mistake is, in bytes, and what it is.
-pub(super) type Fault = (usize, String);
+pub(super) type TextFault = (usize, String);
 
 pub(super) struct Token {
     pub(super) text: String,
@@ -12,7 +12,7 @@ pub(super) struct Token {
 }
 
 /// Splits a line into words and quoted strings; `#` starts a comment.
-pub(super) fn tokens(line: &str) -> Result<Vec<Token>, Fault> {
+pub(super) fn tokens(line: &str) -> Result<Vec<Token>, TextFault> {
     let mut out = Vec::new();
     let mut rest = line.char_indices().peekable();
     while let Some((column, c)) = rest.next() {
@@ -75,7 +75,7 @@ impl Tokens {
         self.tokens.get(self.next).map_or(self.end, |token| token.column)
     }
 
-    pub(super) fn take(&mut self, what: &str) -> Result<(String, usize), Fault> {
+    pub(super) fn take(&mut self, what: &str) -> Result<(String, usize), TextFault> {
         match self.tokens.get(self.next) {
             Some(token) if !token.quoted => {
                 self.next += 1;
@@ -90,12 +90,12 @@ impl Tokens {
         &mut self,
         what: &str,
         parse: impl FnOnce(&str) -> Option<T>,
-    ) -> Result<T, Fault> {
+    ) -> Result<T, TextFault> {
         let (text, column) = self.take(what)?;
         parse(&text).ok_or_else(|| (column, format!("expected {what}, found {text:?}")))
     }
 
-    pub(super) fn string(&mut self, what: &str) -> Result<String, Fault> {
+    pub(super) fn string(&mut self, what: &str) -> Result<String, TextFault> {
         match self.tokens.get(self.next) {
             Some(token) if token.quoted => {
                 self.next += 1;
@@ -108,7 +108,7 @@ impl Tokens {
         }
     }
 
-    pub(super) fn end(&self) -> Result<(), Fault> {
+    pub(super) fn end(&self) -> Result<(), TextFault> {
         match self.tokens.get(self.next) {
             None => Ok(()),
             Some(token) => {

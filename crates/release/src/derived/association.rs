@@ -8,10 +8,10 @@ use base::Error;
 /// The covariance of two values in their ranges, from [n, Sx, Sy, Sxx, Sxy, Syy]: rows, and sums of x, y and
 /// their products, both counted from the lower end of their range.
 ///
-/// A hypothetical covariance c is accepted where, for means t and u within their own intervals,
-/// C = Sxy - t Sy - u Sx + t u n is as close to n c as sampling and noise explain. Sampling gives C at most the
-/// variance min(Mx^2 Ty, My^2 Tx), with M the greater distance from a mean to an end of its range and T an upper
-/// limit of n sigma^2 (as of [`CellMean::of_value`]). Own construction.
+/// A hypothetical covariance c is accepted where, for means t and u within their own intervals, C = Sxy - t
+/// Sy - u Sx + t u n is as close to n c as sampling and noise explain. Sampling gives C at most the variance
+/// min(Mx^2 Ty, My^2 Tx), with M the greater distance from a mean to an end of its range and T an upper limit
+/// of n sigma^2 (as of [`CellMean::of_value`]). Own construction.
 ///
 /// Assumed: rows are independent draws from one law within the ranges.
 ///
@@ -55,12 +55,12 @@ pub fn covariance(
 
 /// The correlation of two values in their ranges, from the sums of [`covariance`].
 ///
-/// A hypothetical correlation r is accepted where W = C - r / 2 (l Tx + Ty / l) is as close to 0 as sampling and
-/// noise explain; T estimates n sigma^2, and l^2 = Ty / Tx. W is linear in the sums but for l, and an error of l
-/// enters by its square. With u and w the standardised values, a row adds u w - r / 2 (u^2 + w^2) =
-/// (1 - r) / 4 (u + w)^2 - (1 + r) / 4 (u - w)^2, and bounded values give sampling a variance of
-/// n (1 - r^2) / 4 (Mx / sx + My / sy)^2 at most: no normal theory (Fisher 1921 is too narrow for skewed
-/// values). Own construction.
+/// A hypothetical correlation r is accepted where W = C - r / 2 (l Tx + Ty / l) is as close to 0 as sampling
+/// and noise explain; T estimates n sigma^2, and l^2 = Ty / Tx. W is linear in the sums but for l, and an
+/// error of l enters by its square. With u and w the standardised values, a row adds u w - r / 2 (u^2 + w^2)
+/// = (1 - r) / 4 (u + w)^2 - (1 + r) / 4 (u - w)^2, and bounded values give sampling a variance of n (1 -
+/// r^2) / 4 (Mx / sx + My / sy)^2 at most: no normal theory (Fisher 1921 is too narrow for skewed values).
+/// Own construction.
 ///
 /// Nothing is known, and the interval is -1..1, where noise alone may explain the spread of a value.
 ///
@@ -77,8 +77,11 @@ pub fn correlation(
     let unknown = DerivedEstimate::unknown([-1.0, 1.0]);
     let Some(two) = TwoValues::new(moments, ranges, z)? else { return Ok(unknown) };
     let spreads = [two.moment(0, 0), two.moment(1, 1)];
-    let noises = [0, 1].map(|i| moments.variance(&two.square(i)).sqrt());
-    if (0..2).any(|i| spreads[i] <= z * noises[i]) {
+    let clear = |i: usize| {
+        let square = two.square(i);
+        moments.value(&square).min(spreads[i]) > z * moments.variance(&square).sqrt()
+    };
+    if !(clear(0) && clear(1)) {
         return Ok(unknown);
     }
     let scale = (spreads[1] / spreads[0]).sqrt();

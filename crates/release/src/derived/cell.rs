@@ -35,14 +35,14 @@ pub fn proportion(moments: &NoisyMoments, level: f64) -> Result<DerivedEstimate,
 impl CellMean {
     /// The mean of a value in `range`, from [n, S, Q]: rows, and sums of x - low and (x - low)^2.
     ///
-    /// A hypothetical mean t (of x - low, in 0..R) is accepted where |S - t n| <= z sqrt(T(t) + V(t)) (Fieller
-    /// 1954). V is the variance that noise gives S - t n. T is an upper limit of n sigma^2, which
-    /// D(t) = Q - 2 t S + t^2 n estimates without bias at the true mean. Skew makes S and D low together, so a
-    /// plain D covers too rarely. T is therefore the root of T = D + z sqrt(m^2 T + V_D / 4): V_D is the variance
-    /// that noise gives D, and m = M - sigma^2 / M, with M the distance from t to that end of the range which rare
-    /// rows would have to be at; sigma^2 m is the most that a third central moment can be. Where S errs towards
-    /// the nearer end of the range, T is n t (R - t) at most (Bhatia and Davis 2000): for a bit this is Wilson's
-    /// limit (1927).
+    /// A hypothetical mean t (of x - low, in 0..R) is accepted where |S - t n| <= z sqrt(T(t) + V(t))
+    /// (Fieller 1954). V is the variance that noise gives S - t n. T is an upper limit of n sigma^2, which
+    /// D(t) = Q - 2 t S + t^2 n estimates without bias at the true mean. Skew makes S and D low together, so
+    /// a plain D covers too rarely. T is therefore the root of T = D + z sqrt(m^2 T + V_D / 4): V_D is the
+    /// variance that noise gives D, and m = M - sigma^2 / M, with M the distance from t to that end of the
+    /// range which rare rows would have to be at; sigma^2 m is the most that a third central moment can be.
+    /// Where S errs towards the nearer end of the range, T is n t (R - t) at most (Bhatia and Davis 2000):
+    /// for a bit this is Wilson's limit (1927).
     ///
     /// Assumed: rows are independent draws from one law within the range. Own construction from these parts.
     ///
@@ -57,8 +57,9 @@ impl CellMean {
 
     /// The share of rows with a bit, from [n, S].
     ///
-    /// A hypothetical share p is accepted where neither tail of Binomial(n, p) - n p + noise beyond S - p n has
-    /// less than half of 1 - level. Without noise this is the exact interval (Clopper and Pearson 1934).
+    /// A hypothetical share p is accepted where neither tail of Binomial(n, p) - n p + noise beyond S - p n
+    /// has less than half of 1 - level; S and its noise are whole numbers. Without noise this is the exact
+    /// interval (Clopper and Pearson 1934).
     ///
     /// # Errors
     /// When these are not two sums.
@@ -130,7 +131,10 @@ impl CellMean {
     fn bit_refused(&self, p: f64, z: f64, sum_is_high: bool) -> f64 {
         let weights = self.residual(p);
         let (excess, variance) = (self.moments.value(&weights), self.moments.variance(&weights));
-        let tail = tail(self.moments.values()[0], p, variance, excess, sum_is_high);
+        // A count and its noise are whole numbers; noise of the rows smooths the difference.
+        let smooth = p * self.moments.variance(&[1.0, 0.0]).sqrt() >= 0.5;
+        let step = if smooth { 0.0 } else { 1.0 };
+        let tail = tail(self.moments.values()[0], p, variance, excess, step, sum_is_high);
         // About straight in p.
         let far = |tail: f64| (-2.0 * tail.max(1e-300).ln()).max(0.0).sqrt();
         far(tail) - far(normal_upper(z))

@@ -1,23 +1,23 @@
 //! Statistics from noised sums: means, ratios, spreads, correlations, regressions and quantiles.
 //!
-//! Functionality: from what a release says of disjoint cells, to values with intervals. All of it happens after
-//! the release and costs no rho. An interval is for the population that the rows are a sample of: it covers
-//! sampling and noise together; [`DerivedEstimate::noise`] says what noise alone contributes.
+//! Functionality: from what a release says of disjoint cells, to values with intervals. All of it happens
+//! after the release and costs no rho. An interval is for the population that the rows are a sample of: it
+//! covers sampling and noise together; [`DerivedEstimate::noise`] says what noise alone contributes.
 //!
 //! Method: each interval inverts a test of a hypothetical value whose statistic is *linear in the noised
 //! sums*: their noise then has a known variance at every hypothesis, whatever is divided later (Fieller 1954;
 //! Anderson and Rubin 1949). What sampling contributes is estimated from the same sums, with the most that a
 //! variable of a known range can hide from them. Where the sums do not determine a value, an interval is as
-//! wide as the value's range.
+//! wide as its range.
 //!
 //! * [`NoisyMoments`]: the sums of a cell and the covariance of their noise.
-//! * [`CellMean`]: the mean of a bounded value or of a bit, and its limits at any z; [`mean`], [`proportion`].
+//! * [`CellMean`]: the mean of a bounded value or of a bit, with its limits; [`mean`], [`proportion`].
 //! * [`difference`], [`ratio`], [`risk_ratio`], [`odds_ratio`], [`needed_to_treat`]: of two cells.
 //! * [`variance`], [`standard_deviation`], [`covariance`], [`correlation`]: of one cell.
 //! * [`least_squares`]: a value on up to six covariates.
 //! * [`quantile`]: from a histogram.
 //!
-//! How often they cover: `crates/release/tests/derived.rs`.
+//! How often they cover: `crates/release/tests/derived.rs`; `docs/derived.md`.
 
 mod association;
 mod cell;
@@ -68,7 +68,7 @@ fn critical(level: f64) -> Result<f64, Error> {
 /// The hull of what is accepted between `from` and the accepted `inside`: its end towards `from`. What is
 /// `refused` is above 0 there, and rises with the distance from `inside` where the sums say anything.
 fn outermost(from: f64, inside: f64, refused: impl Fn(f64) -> f64) -> f64 {
-    const STEPS: i32 = 8;
+    const STEPS: i32 = 4;
     let at = |step: i32| from + (inside - from) * (f64::from(step) / f64::from(STEPS)).powi(2);
     let mut out = (from, refused(from));
     if out.1 <= 0.0 {

@@ -9,10 +9,10 @@ const SPLITS: usize = 8;
 
 /// The mean of `a` minus that of `b`.
 ///
-/// Interval: the least and the greatest difference over all ways to split z^2 between the two cells, each read
-/// at its part. Where limits are straight in z this is the method of variance estimates recovery (MOVER; Zou
-/// and Donner 2008, "Construction of Confidence Limits about Effect Measures"); where they are bent, by skew or
-/// at an end of the range, it keeps their shape.
+/// Interval: the least and the greatest difference over all ways to split z^2 between the two cells, each
+/// read at its part. Where limits are straight in z this is the method of variance estimates recovery (MOVER;
+/// Zou and Donner 2008, "Construction of Confidence Limits about Effect Measures"); where they are bent, by
+/// skew or at an end of the range, it keeps their shape.
 ///
 /// Assumed: the cells have no row in common.
 ///
@@ -83,15 +83,15 @@ pub fn odds_ratio(a: &CellMean, b: &CellMean, level: f64) -> Result<DerivedEstim
 
 /// How many have to be treated for one more of them to benefit, or to be harmed.
 ///
-/// A difference of risks that may be 0 says that it takes infinitely many: the interval then runs from one who
-/// benefits through infinity to one who is harmed (Altman 1998, "Confidence Intervals for the Number Needed to
-/// Treat"), and is two intervals here.
+/// A difference of risks that may be 0 says that it takes infinitely many: the interval then runs from one
+/// who benefits through infinity to one who is harmed (Altman 1998, "Confidence Intervals for the Number
+/// Needed to Treat"), and is two intervals here.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NeededToTreat {
     /// The difference of risks, treated minus control.
     pub difference: DerivedEstimate,
-    /// 1 / difference: above 0 so many for one more with the outcome, below 0 so many for one fewer; none where
-    /// the difference is 0 or unknown.
+    /// 1 / difference: above 0 so many for one more with the outcome, below 0 so many for one fewer; none
+    /// where the difference is 0 or unknown.
     pub value: Option<f64>,
     /// How many for one more with the outcome, from the least to the most; none where that is excluded.
     pub more: Option<[f64; 2]>,

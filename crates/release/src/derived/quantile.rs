@@ -9,10 +9,10 @@ use base::Error;
 /// The p-quantile, from the noised counts of buckets between public edges, one edge more than counts.
 ///
 /// An end of a bucket is excluded as the quantile where the cumulated count is too far from p n for a
-/// Binomial(n, p) with its noise; of either side, each end up to the first that is not excluded is, so one test
-/// alone decides whether the interval covers, however many buckets there are. Without noise this is the interval
-/// by order statistics (Thompson 1936; Scheffe and Tukey 1945), widened to whole buckets. The value is linear
-/// within its bucket.
+/// Binomial(n, p) with its noise; of either side, each end up to the first that is not excluded is, so one
+/// test alone decides whether the interval covers, however many buckets there are. Without noise this is the
+/// interval by order statistics (Thompson 1936; Scheffe and Tukey 1945), widened to whole buckets. The value
+/// is linear within its bucket.
 ///
 /// Assumed: rows are independent draws from one law between the first and the last edge.
 ///
@@ -31,7 +31,7 @@ pub fn quantile(counts: &NoisyMoments, edges: &[f64], p: f64, level: f64) -> Res
     let at = |edge: usize| (0..buckets).map(|i| f64::from(u8::from(i < edge)) - p).collect::<Vec<_>>();
     let excluded = |edge: usize, above: bool| {
         let weights = at(edge);
-        tail(n, p, counts.variance(&weights), counts.value(&weights), above) < normal_upper(z)
+        tail(n, p, counts.variance(&weights), counts.value(&weights), 1.0, above) < normal_upper(z)
     };
     // All rows are above the first edge and below the last.
     let below = (1..buckets).take_while(|edge| excluded(*edge, false)).last().unwrap_or(0);

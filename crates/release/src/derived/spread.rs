@@ -10,11 +10,11 @@ const MEANS: u32 = 8;
 
 /// The variance of a value in `range`, from [n, S, Q] as of [`CellMean::of_value`].
 ///
-/// A hypothetical variance s is accepted where, for a mean t within its own interval, D(t) = Q - 2 t S + t^2 n
-/// is as close to n s as sampling and noise explain. D is a sum of (x - t)^2 <= M^2, so sampling gives it a
+/// A hypothetical variance s is accepted where, for a mean t within its own interval, D(t) = Q - 2 t S + t^2
+/// n is as close to n s as sampling and noise explain. D is a sum of (x - t)^2 <= M^2, so sampling gives it a
 /// variance of n s (M^2 - s) at most, with M the greater distance from t to an end of the range: no normal
-/// theory, and no fourth moment. For s below the estimate D M^2 stands for it, since a few rows far out raise D
-/// and its spread together. Own construction.
+/// theory, and no fourth moment. For s below the estimate D M^2 stands for it, since a few rows far out raise
+/// D and its spread together. Own construction.
 ///
 /// Assumed: rows are independent draws from one law within the range.
 ///

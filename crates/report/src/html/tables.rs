@@ -436,15 +436,15 @@ pub fn totals(report: &RunReport) -> Markup {
     ];
     if let Some(workers) = &report.workers {
         facts_of_it.push(("units of rows", count(workers.units)));
-        if workers.resumed > 0 {
-            facts_of_it.push(("of them computed before this run went on", count(workers.resumed)));
+        if workers.computed_before > 0 {
+            facts_of_it.push(("of them computed before this run went on", count(workers.computed_before)));
         }
         if workers.processes {
             let most = workers.peak_memory_bytes.iter().max().copied().unwrap_or_default();
             facts_of_it.push(("largest memory of a worker process", bytes(most)));
         }
-        if !workers.failed.is_empty() {
-            facts_of_it.push(("attempts at units that failed", wording::failed_units(&workers.failed)));
+        if let Some(failed) = wording::failed_units(workers) {
+            facts_of_it.push(("attempts at units that failed", failed));
         }
     }
     facts("The run as a whole", facts_of_it.into_iter().map(|(name, shown)| (name, cell(&shown))))
