@@ -528,17 +528,30 @@ fn derived_table(out: &mut String, derived: &[DerivedView]) {
     if groups.is_empty() {
         return;
     }
-    let all = || groups.iter().flat_map(|group| &group.numbers);
-    let names = widest(all().map(|number| &number.name), LABEL_WIDTH - 2);
-    let values = widest(all().map(|number| &number.value), DERIVED_WIDTH);
+    // A number that is its group has no name of its own: it stands beside the title.
+    let named: Vec<(String, &DerivedNumber<'_>)> = groups
+        .iter()
+        .flat_map(|group| {
+            let name = |number: &DerivedNumber<'_>| match &*number.name {
+                "" => format!("  {}", wording::capital(&group.title())),
+                name => format!("    {name}"),
+            };
+            group.numbers.iter().map(move |number| (name(number), number))
+        })
+        .collect();
+    let names = widest(named.iter().map(|(name, _)| name), LABEL_WIDTH + 2);
+    let values = widest(named.iter().map(|(_, number)| &number.value), DERIVED_WIDTH);
     let row = |name: &str, value: &str, noise: &str| {
-        format!("{name:<width$} {value:>values$} {noise:>DERIVED_WIDTH$}", width = names + 4)
+        format!("{name:<names$} {value:>values$} {noise:>DERIVED_WIDTH$}")
     };
     line(out, &format!("{}   {}", row("  Result", "value", "noise +/-"), wording::level(derived)));
+    let mut rows = named.iter();
     for group in &groups {
-        line(out, &format!("  {}", wording::capital(&group.title())));
-        for DerivedNumber { name, value, noise, interval, .. } in &group.numbers {
-            let numbers = row(&format!("    {name}"), value, noise);
+        if !group.numbers[0].name.is_empty() {
+            line(out, &format!("  {}", wording::capital(&group.title())));
+        }
+        for (name, DerivedNumber { value, noise, interval, .. }) in rows.by_ref().take(group.numbers.len()) {
+            let numbers = row(name, value, noise);
             let whole = format!("{numbers}   {interval}");
             if whole.chars().count() <= TEXT_WIDTH {
                 line(out, &whole);

@@ -9,7 +9,7 @@ use page::svg::{self, AXIS_HEIGHT, Axis};
 
 /// Characters of a name and of a number that stand in one line on a phone.
 const NAME_CHARS: usize = 20;
-const SHORT_CHARS: usize = 22;
+const SHORT_CHARS: usize = 23;
 /// Height of a further line of words.
 const LINE: u32 = 17;
 
@@ -38,29 +38,45 @@ fn place(of: &DerivedView, value: f64) -> f64 {
 /// Ends of an interval on the axis; an end that is open is none.
 fn places(of: &DerivedView, ends: &[Option<f64>; 2]) -> [Option<f64>; 2] {
     match is_needed_to_treat(of) {
-        true => ends.map(|end| Some(end.map_or(0.0, |end| 1.0 / end))),
+        true => [ends[1], ends[0]].map(|end| Some(end.map_or(0.0, |end| 1.0 / end))),
         false => *ends,
     }
 }
 
-fn axis(group: &DerivedGroup<'_>) -> Axis {
+/// The ends that the axis shows.
+fn on_axis(of: &DerivedView, ends: &[Option<f64>; 2], axis: &Axis) -> [Option<f64>; 2] {
+    places(of, ends).map(|end| end.filter(|end| axis.shows(*end)))
+}
+
+/// None where all is open: there is nothing to draw.
+fn axis(group: &DerivedGroup<'_>) -> Option<Axis> {
     let first = group.numbers[0].of;
-    let value = |of: &DerivedView| of.value.map(|value| place(of, value));
-    let all = group.numbers.iter().flat_map(|number| {
+    let places_of = |number: &DerivedNumber<'_>| -> Vec<f64> {
+        let value = number.of.value.map(|value| place(number.of, value));
         let ends = number.of.intervals.iter().flat_map(|ends| places(number.of, ends));
-        ends.chain([value(number.of)]).flatten()
-    });
+        ends.chain([value]).flatten().collect()
+    };
+    // What is not determined may be anywhere in its range, and would leave others no room to differ.
+    let (told, not_told): (Vec<_>, Vec<_>) =
+        group.numbers.iter().partition(|number| number.of.value.is_some());
+    let numbers = if told.is_empty() { not_told } else { told };
+    let all: Vec<f64> = numbers.into_iter().flat_map(places_of).collect();
     // From where there is no difference, or nothing; a level has no such place.
     let reference = match &*first.statistic {
         "mean" | "variance" | "standard-deviation" | "quantile" => None,
         _ if is_ratio(first) => Some(1.0),
         _ => Some(0.0),
     };
-    Axis::over(all, reference)
+    (!all.is_empty()).then(|| Axis::over(all, reference))
 }
 
 fn figure(group: &DerivedGroup<'_>, id: &str, level: &str) -> Markup {
-    let axis = axis(group);
+    let Some(axis) = axis(group) else {
+        return paragraph(
+            "note",
+            format!("{}: not determined by these sums.", wording::capital(&group.title())),
+        );
+    };
     let fits = |number: &DerivedNumber<'_>| {
         number.name.chars().count() <= NAME_CHARS && number.short.chars().count() <= SHORT_CHARS
     };
@@ -80,16 +96,22 @@ fn figure(group: &DerivedGroup<'_>, id: &str, level: &str) -> Markup {
     }
     let description =
         "One row per number: its value and its interval. The table below holds the same numbers.";
-    let keys = match group.is_of_totals() {
-        true => legend(&[("whisker", format!("{level}: noise alone"))]),
-        false => legend(&[
+    let mut keys = match group.is_of_totals() {
+        true => vec![("whisker", format!("{level}: noise alone"))],
+        false => vec![
             ("full", format!("{level}: sampling and noise")),
             ("noise", "of which privacy noise alone".to_owned()),
-        ]),
+        ],
     };
+    let is_open = |number: &DerivedNumber<'_>| {
+        number.of.intervals.iter().any(|ends| on_axis(number.of, ends, &axis).contains(&None))
+    };
+    if group.numbers.iter().any(is_open) {
+        keys.push(("open", "an end not determined, or beyond this axis".to_owned()));
+    }
     let heading = words("figcaption", "over", wording::capital(&group.title()));
     let drawn = svg::figure(id, &group.title(), description, bottom + AXIS_HEIGHT, parts);
-    element("figure", &[], [heading, drawn, keys])
+    element("figure", &[], [heading, drawn, legend(&keys)])
 }
 
 fn figure_row(
@@ -112,7 +134,7 @@ fn figure_row(
     }
     let line = if is_total { "whisker" } else { "full" };
     for ends in &of.intervals {
-        let ends = places(of, ends);
+        let ends = on_axis(of, ends, axis);
         let class = if ends.contains(&None) { format!("{line} open") } else { line.to_owned() };
         let x = [(ends[0], "0%"), (ends[1], "100%")];
         let [from, to] = x.map(|(end, edge)| end.map_or_else(|| edge.to_owned(), |end| axis.x(end)));

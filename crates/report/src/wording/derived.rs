@@ -35,7 +35,7 @@ pub struct DerivedGroup<'a> {
 pub struct DerivedNumber<'a> {
     /// The number.
     pub of: &'a DerivedView,
-    /// What its label has behind the first comma; of a number alone the label.
+    /// What its label has behind the first comma; empty of a number that is its group.
     pub name: String,
     /// The value without its unit, or that it is not determined.
     pub value: String,
@@ -109,7 +109,7 @@ pub fn derived_groups(derived: &[DerivedView]) -> Vec<DerivedGroup<'_>> {
 fn group<'a>(name: String, of: &[&'a DerivedView]) -> DerivedGroup<'a> {
     let name_of = |view: &&DerivedView| match parts(view) {
         (_, Some(rest)) => rest.to_owned(),
-        (head, None) if of.len() == 1 => head.to_owned(),
+        (_, None) if of.len() == 1 => String::new(),
         (_, None) => "all rows".to_owned(),
     };
     let names = told_apart(&of.iter().map(name_of).collect::<Vec<_>>(), LABEL_CHARS);
@@ -121,11 +121,11 @@ fn number(of: &DerivedView, name: String) -> DerivedNumber<'_> {
     let digit = LastDigit::of(of);
     let noise = of.noise.map_or_else(|| UNKNOWN.to_owned(), LastDigit::of_noise);
     if is_needed_to_treat(of) {
-        let value = of.value.map_or_else(|| UNKNOWN.to_owned(), |value| digit.needed(value));
+        let value = of.value.map_or_else(|| UNKNOWN.to_owned(), LastDigit::needed);
         return DerivedNumber {
             of,
             name,
-            interval: digit.needed_between(of),
+            interval: LastDigit::needed_between(of),
             short: value.clone(),
             value,
             noise,
@@ -169,8 +169,7 @@ impl LastDigit {
         let power = noise.max(width).or(size).unwrap_or(0);
         // A count is whole, and a noise of 1 and more leaves no part of it.
         let whole = is_total(view) && view.unit.is_empty() && power == -1;
-        let relative = is_ratio(view) || is_needed_to_treat(view);
-        Self { power: if whole { 0 } else { power }, relative }
+        Self { power: if whole { 0 } else { power }, relative: is_ratio(view) }
     }
 
     fn of_noise(noise: f64) -> String {
@@ -180,6 +179,11 @@ impl LastDigit {
     fn show(&self, value: f64) -> String {
         let own = last_of(value, INTERVAL_DIGITS).filter(|_| self.relative);
         written(value, own.map_or(self.power, |own| own.min(self.power)))
+    }
+
+    /// A number needed to treat, which has three digits: its noise is that of a difference.
+    fn show_needed(value: f64) -> String {
+        written(value.abs(), last_of(value, INTERVAL_DIGITS).unwrap_or(0))
     }
 
     fn between(&self, ends: &[Option<f64>; 2]) -> String {
@@ -197,24 +201,24 @@ impl LastDigit {
     }
 
     /// `25 for one fewer`.
-    fn needed(&self, value: f64) -> String {
+    fn needed(value: f64) -> String {
         let way = if value < 0.0 { "fewer" } else { "more" };
-        format!("{} for one {way}", self.show(value.abs()))
+        format!("{} for one {way}", Self::show_needed(value))
     }
 
     /// From the fewest rows for one fewer with the outcome to the fewest for one more: no difference, for which
     /// no number is enough, lies between them.
-    fn needed_between(&self, view: &DerivedView) -> String {
+    fn needed_between(view: &DerivedView) -> String {
         let fewer = view.intervals.iter().find(|[_, high]| high.is_some_and(|high| high < 0.0));
         let more = view.intervals.iter().find(|[low, _]| low.is_some_and(|low| low > 0.0));
         let side = |least: Option<f64>, most: Option<f64>| match (least, most) {
-            (Some(least), Some(most)) => format!("{} to {}", self.show(least.abs()), self.needed(most)),
-            (Some(least), None) => format!("{}, or above", self.needed(least)),
+            (Some(least), Some(most)) => format!("{} to {}", Self::show_needed(least), Self::needed(most)),
+            (Some(least), None) => format!("{}, or above", Self::needed(least)),
             (None, _) => NOT_DETERMINED.to_owned(),
         };
         match (fewer, more) {
             (Some([_, Some(fewer)]), Some([Some(more), _])) if *fewer < -1.0 || *more > 1.0 => {
-                let [fewer, more] = [fewer, more].map(|least| self.needed(*least));
+                let [fewer, more] = [fewer, more].map(|least| Self::needed(*least));
                 format!("from {fewer}, through no difference, to {more}")
             }
             (Some([most, least]), None) | (None, Some([least, most])) => side(*least, *most),
@@ -254,16 +258,17 @@ pub fn covered(derived: &[DerivedView]) -> Vec<String> {
     let mut said = Vec::new();
     if !others.is_empty() {
         said.push(format!(
-            "The {name} covers sampling and noise: the value lies in it in the population that the rows are a \
-             sample of."
+            "The {name} covers sampling and noise together: it is for the population that the rows are a sample \
+             of."
         ));
     }
     if !totals.is_empty() {
-        let of = if others.is_empty() { format!("The {name} of") } else { "Of".to_owned() };
-        let it = if others.is_empty() { "" } else { "it " };
-        said.push(format!(
-            "{of} counts and sums {it}covers noise alone: these are of the rows that there are."
-        ));
+        let of = if others.is_empty() {
+            format!("The {name} of counts and sums")
+        } else {
+            "Of counts and sums it".into()
+        };
+        said.push(format!("{of} covers noise alone: it is for the rows that there are."));
     }
     if others.iter().any(|view| is_needed_to_treat(view)) {
         said.push(
@@ -276,9 +281,7 @@ pub fn covered(derived: &[DerivedView]) -> Vec<String> {
         view.value.is_none() || view.noise.is_none() || view.intervals.iter().flatten().any(Option::is_none)
     };
     if derived.iter().any(|view| is_open(&view)) {
-        said.push(
-            "Where a number is not determined, the noise in the sums is too large to tell it.".to_owned(),
-        );
+        said.push("Where a number is not determined, the sums with their noise do not tell it.".to_owned());
     }
     let sure = derived.first().map_or(0.95, |view| view.level);
     said.extend(misses(derived.len(), sure).map(|text| format!("{text}.")));
