@@ -68,6 +68,17 @@ impl AskedVariable {
         Variable { origin: origin as i64, low, high, scale: self.scale.into() }
     }
 
+    /// What its sum is called.
+    fn sum(&self) -> String {
+        format!("sum of {}{}", self.name, if self.bit { "" } else { ", centred" })
+    }
+
+    /// What the sum of its product with another is called.
+    fn sum_with(&self, other: &Self) -> String {
+        let centred = if self.bit && other.bit { "" } else { ", centred" };
+        format!("sum of {} times {}{centred}", self.name, other.name)
+    }
+
     /// The middle of the range, from which squares and products are taken; of a bit 0.
     fn middle(&self) -> i128 {
         if self.bit { 0 } else { self.range[0] + (self.range[1] - self.range[0]) / 2 }
@@ -326,14 +337,14 @@ impl Parser {
         let cells = self.asked_cells(None, at)?;
         let counted = self.counted(&cells, &both, at)?;
         let [x, y] = both.each_ref().map(|variable| self.offset(variable, variable.middle()));
-        let [a, b] = both.each_ref().map(|variable| variable.name.as_str());
+        let [a, b] = &both;
         let products = [
-            (format!("rows of {a} and {b}"), None),
-            (format!("sum of {a}, centred"), Some(x)),
-            (format!("sum of {b}, centred"), Some(y)),
-            (format!("sum of {a} {a}, centred"), Some(self.product(x, x))),
-            (format!("sum of {b} {b}, centred"), Some(self.product(y, y))),
-            (format!("sum of {a} {b}, centred"), Some(self.product(x, y))),
+            (format!("rows of {} and {}", a.name, b.name), None),
+            (a.sum(), Some(x)),
+            (b.sum(), Some(y)),
+            (a.sum_with(a), Some(self.product(x, x))),
+            (b.sum_with(b), Some(self.product(y, y))),
+            (a.sum_with(b), Some(self.product(x, y))),
         ];
         let mechanisms = self.noised_products((&cells, &counted), &products);
         let variables = both.each_ref().map(|variable| variable.variable(variable.middle()));
@@ -341,7 +352,7 @@ impl Parser {
             "covariance" => (DerivedStatistic::Covariance, times(&both[0].unit, &both[1].unit)),
             _ => (DerivedStatistic::Correlation, String::new()),
         };
-        let what = format!("{word} of {a} with {b}");
+        let what = format!("{word} of {} with {}", a.name, b.name);
         for (place, cell) in (0..).zip(&cells) {
             let sums = mechanisms.iter().map(|m| SumPlace { mechanism: *m, place }).collect();
             self.derive(statistic.clone(), sums, &variables, (&cell.label(&what), &unit));
@@ -390,14 +401,13 @@ impl Parser {
         variables: &[AskedVariable],
         terms: &[Term],
     ) -> Vec<(String, Option<Term>)> {
-        let name = |i: usize| &variables[i].name;
         let y = terms.len() - 1;
-        let all = (0..terms.len()).map(|i| name(i).as_str()).collect::<Vec<_>>().join(" and ");
-        let mut products = vec![(format!("rows of {all}"), None)];
-        products.extend((0..=y).map(|i| (format!("sum of {}, centred", name(i)), Some(terms[i]))));
+        let all: Vec<&str> = variables.iter().map(|variable| variable.name.as_str()).collect();
+        let mut products = vec![(format!("rows of {}", all.join(" and ")), None)];
+        products.extend(variables.iter().zip(terms).map(|(variable, term)| (variable.sum(), Some(*term))));
         let pairs = (0..y).flat_map(|i| (i..y).map(move |j| (i, j)));
         for (i, j) in pairs.chain((0..y).map(|i| (i, y))).chain([(y, y)]) {
-            let what = format!("sum of {} {}, centred", name(i), name(j));
+            let what = variables[i].sum_with(&variables[j]);
             products.push((what, Some(self.product(terms[i], terms[j]))));
         }
         products
