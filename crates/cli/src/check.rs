@@ -9,7 +9,7 @@ use data::InputReport;
 use job::budget::{self, Outlook, Towards};
 use job::plan::{Assumed, Link, Plan, Speeds};
 use job::prepare::{self, Built, Opened, build_all};
-use program::{Class, Owners, Program, RowSet};
+use program::{Class, Owners, Program, RowSet, Viewer};
 use release::rational::{ratio, shown};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -66,6 +66,8 @@ struct Checked {
     class: &'static str,
     /// Labels of what each viewer is shown.
     revealed: BTreeMap<String, Vec<String>>,
+    /// Labels of what a viewer's report computes from these; empty where a program derives nothing.
+    derived: BTreeMap<String, Vec<String>>,
     /// What is learned besides, in words: of the match, and what a mode publishes.
     besides: Vec<String>,
     /// Of a program: which rows its folds count.
@@ -379,12 +381,15 @@ fn describe(
     let mut revealed: BTreeMap<String, Vec<String>> =
         agreed.parties.iter().map(|m| (m.name.clone(), Vec::new())).collect();
     let study = agreed.first();
+    let mut derived: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for Built { program, .. } in built {
+        for one in &program.derived {
+            derived.entry(viewer_name(program, one.to)).or_default().push(one.label.clone());
+        }
         let outputs = program.outputs.iter().map(|output| (output.to, output.label.clone()));
         let list = |list: &program::List| (list.to.into(), format!("which rows: {}", list.label));
         for (to, label) in outputs.chain(program.lists.iter().map(list)) {
-            let who = to.only().map_or("everybody", |_| to.name(&program.parties));
-            let labels = revealed.entry(who.to_owned()).or_default();
+            let labels = revealed.entry(viewer_name(program, to)).or_default();
             // Every run of a publisher shows it the same fields.
             if !labels.contains(&label) {
                 labels.push(label);
@@ -403,6 +408,7 @@ fn describe(
         parties: agreed.parties.iter().map(|m| (m.name.clone(), m.key.clone())).collect(),
         class: if first.program.class == Class::Dp { "dp" } else { "exact" },
         revealed,
+        derived,
         besides: besides(study, first),
         rows: matches!(study.kind, Question::Program(_)).then(|| rows(&first.program)),
         rho: plan.rho.clone(),
@@ -413,6 +419,10 @@ fn describe(
         refused: false,
         peer_agrees,
     })
+}
+
+fn viewer_name(program: &Program, to: Viewer) -> String {
+    to.only().map_or("everybody", |_| to.name(&program.parties)).to_owned()
 }
 
 /// Under which hash each of several runs stands in reports, by advertiser.
@@ -567,6 +577,9 @@ fn revealed(checked: &Checked, runs: usize) -> Vec<String> {
             "dp" => "with noise, but for what it knows itself",
             _ => "EXACTLY",
         };
+        if let Some(derived) = checked.derived.get(viewer) {
+            lines.push(format!("results    for {viewer}, of what is revealed to it: {}", derived.join("; ")));
+        }
         lines.push(format!("revealed   to {viewer}, {how}: {}", labels.join("; ")));
     }
     lines

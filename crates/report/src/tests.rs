@@ -185,3 +185,15 @@ fn what_went_before_is_read_from_older_reports_and_told() {
     assert!(told.starts_with("2 attempts of units failed (2: a worker is gone); 1 of them before"), "{told}");
     assert!(serde_json::to_string(&older).unwrap().contains("\"computed_before\":2"));
 }
+
+/// A stored report of before programs derived anything is read, and its page has its outputs unfolded.
+#[test]
+fn reports_without_derived_numbers_are_read() {
+    let report = samples::derived();
+    assert_eq!(from_json(&to_json(&report).unwrap()).unwrap(), report);
+    let mut stored = serde_json::to_value(&report).unwrap();
+    stored["view"].as_object_mut().unwrap().remove("derived").expect("it is there");
+    let read = from_json(&stored.to_string()).unwrap();
+    assert_eq!(read.view, samples::program().view);
+    assert!(!html::render(&read).contains("<details"));
+}

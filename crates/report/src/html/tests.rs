@@ -274,6 +274,19 @@ fn axes_hold_their_values() {
     }
 }
 
+/// Levels far from 0 are not drawn from 0; where nothing differs they are.
+#[test]
+fn axes_without_a_reference_are_around_their_values() {
+    let levels = svg::Axis::over([120.4, 131.0], None);
+    assert!(levels.shows(120.4) && levels.shows(131.0) && !levels.shows(0.0));
+    let same = svg::Axis::over([7.0, 7.0], None);
+    assert!(same.shows(0.0) && same.shows(7.0) && !same.x(7.0).contains("NaN"));
+    let ratio = svg::Axis::over([3.1, 4.9], Some(1.0));
+    let lines = ratio.draw(&[(0, 10)], 10, "title");
+    let drawn: String = lines.into_iter().map(page::markup::Markup::into_string).collect();
+    assert!(ratio.shows(1.0) && drawn.matches("class=\"zero\"").count() == 1, "{drawn}");
+}
+
 /// Rows that a lift view must have in a table, each with how the last cells of its row look.
 fn expected_rows(view: &LiftView) -> Vec<Vec<String>> {
     let scale = MeanScale::of([view]);
