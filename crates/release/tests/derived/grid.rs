@@ -140,8 +140,8 @@ fn of_two() -> Vec<Question> {
     for (p, q) in coins {
         let [a, b] = [bit("", p), bit("", q)];
         let [mut first, mut second] = [counts(&a), counts(&b)];
-        first.name = format!("{} %", 100.0 * p);
-        second.name = format!("{} %", 100.0 * q);
+        first.name = format!("{:.1} %", 100.0 * p);
+        second.name = format!("{:.1} %", 100.0 * q);
         let (u, v) = (p * (1.0 - p), q * (1.0 - q));
         let question = |statistic, truth, oracle, read| Question {
             statistic,
