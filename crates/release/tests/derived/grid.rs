@@ -70,6 +70,13 @@ fn sums(column: &Column) -> RowLaw {
     RowLaw::new(column.name, column.values.iter().map(|(x, p)| (vec![1.0, *x, x * x], *p)).collect())
 }
 
+/// Sums of x counted from the middle of its range: noise of S and Q from its end then varies together.
+fn centred(column: &Column) -> RowLaw {
+    let row = |x: f64| vec![1.0, x, x * x];
+    let middle = 0.5 * column.range;
+    RowLaw::new(column.name, column.values.iter().map(|(x, p)| (row(x - middle), *p)).collect())
+}
+
 fn counts(column: &Column) -> RowLaw {
     RowLaw::new(column.name, column.values.iter().map(|(x, p)| (vec![1.0, *x], *p)).collect())
 }
@@ -102,6 +109,17 @@ fn of_one() -> Vec<Question> {
             let range = [0.0, ranges[0]];
             Box::new(move |cells, level| derived::standard_deviation(&cells[0], range, level).unwrap())
         }));
+        all.push(Question {
+            laws: vec![centred(&column)],
+            most: vec![1.0, 0.5 * range, 0.25 * range * range],
+            ..question("centred mean", moment(&column, 1), spread.sqrt(), |ranges| {
+                let (range, half) = ([0.0, ranges[0]], 0.5 * ranges[0]);
+                let back = [[1.0, 0.0, 0.0], [half, 1.0, 0.0], [half * half, 2.0 * half, 1.0]].map(Vec::from);
+                Box::new(move |cells, level| {
+                    derived::mean(&cells[0].combined(&back).unwrap(), range, level).unwrap()
+                })
+            })
+        });
         if range == 1.0 {
             all.push(Question {
                 laws: vec![counts(&column)],
@@ -122,8 +140,8 @@ fn of_two() -> Vec<Question> {
     for (p, q) in coins {
         let [a, b] = [bit("", p), bit("", q)];
         let [mut first, mut second] = [counts(&a), counts(&b)];
-        first.name = format!("{} %", 100.0 * p);
-        second.name = format!("{} %", 100.0 * q);
+        first.name = format!("{:.1} %", 100.0 * p);
+        second.name = format!("{:.1} %", 100.0 * q);
         let (u, v) = (p * (1.0 - p), q * (1.0 - q));
         let question = |statistic, truth, oracle, read| Question {
             statistic,
@@ -300,6 +318,13 @@ fn regressions() -> Vec<Question> {
         };
         all.push(question("treated", 3.0, 2.0 * spread, |_| coefficient(1)));
         all.push(question("baseline", 2.0, spread / baseline, |_| coefficient(2)));
+        let middle = [0.0, 0.5, 10.0, 45.0];
+        let moved = |row: &[f64; 4]| std::array::from_fn::<f64, 4, _>(|i| row[i] - middle[i]);
+        all.push(Question {
+            laws: vec![RowLaw::new(name, atoms.iter().map(|(row, p)| (products(&moved(row)), *p)).collect())],
+            most: products(&[1.0, 0.5, 10.0, 45.0]),
+            ..question("centred treated", 3.0, 2.0 * spread, |_| coefficient(1))
+        });
         let from_zero = (1.0 / 0.5 + (means[2] / baseline).powi(2)).sqrt();
         all.push(question("intercept", 5.0 + mean, spread * from_zero, |_| coefficient(0)));
     }

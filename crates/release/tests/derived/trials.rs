@@ -53,10 +53,14 @@ impl StudyCell {
         NoisyMoments::independent(totals, &variances).unwrap()
     }
 
-    pub fn run(&self, trials: u64) -> Vec<Outcome> {
+    pub fn name(&self) -> String {
         let laws: Vec<&str> = self.laws.iter().map(|law| law.name.as_str()).collect();
         let rho = self.rho.map_or("exact".into(), |rho| rho.to_string());
-        let name = format!("{:<12} {:<24} {:>6} {:>5}", self.statistic, laws.join(" / "), self.rows, rho);
+        format!("{:<15} {:<24} {:>6} {:>5}", self.statistic, laws.join(" / "), self.rows, rho)
+    }
+
+    pub fn run(&self, trials: u64) -> Vec<Outcome> {
+        let name = self.name();
         let mut rng = Seed::from_bytes([0; 32]).fork(&name).into_rng();
         let mut hits = [0; LEVELS.len()];
         let mut misses = [[0; 2]; LEVELS.len()];
