@@ -27,7 +27,8 @@ pub(crate) fn over_joined_rows(
 }
 
 fn joined(mut program: Program, influence: &RowInfluence) -> Result<Program, String> {
-    if influence.slots != 1 {
+    // A row that several joined rows hold would change each of them.
+    if influence.slots != 1 || influence.degree != [1; 2] || influence.spread != 1 {
         return Err(
             "a program runs over rows with one match each: use \"ps3i\", \"circuit-psi\" or \"pid\"".into()
         );
@@ -53,14 +54,18 @@ fn joined(mut program: Program, influence: &RowInfluence) -> Result<Program, Str
 fn mask(program: &mut Program) {
     let taken = |name: &str| program.columns.iter().any(|column| column.name == name);
     let name = (0..).map(|number| format!("valid{number}")).find(|name| !taken(name)).expect("one is free");
-    let column = program.columns.len() as u32;
-    program.columns.push(RowColumn {
-        name,
-        ty: ValueType::BIT,
-        holder: Holder::Shared,
-        source: ColumnSource::Present,
-        cells: CellForm::default(),
-    });
+    // Behind the columns that a text declares, as the canonical text has it.
+    let declared = program.columns.iter().position(RowColumn::is_built_in).unwrap_or(program.columns.len());
+    let (ty, holder, cells) = (ValueType::BIT, Holder::Shared, CellForm::default());
+    program.columns.insert(declared, RowColumn { name, ty, holder, source: ColumnSource::Present, cells });
+    let column = declared as u32;
+    for node in &mut program.row.nodes {
+        if let Op::Column(number) = &mut node.op
+            && *number >= column
+        {
+            *number += 1;
+        }
+    }
     let row = &mut program.row;
     let valid = row.push(OpNode { op: Op::Column(column), ty: ValueType::BIT });
     for fold in &mut program.folds {
@@ -91,6 +96,7 @@ mod tests {
         assert_eq!(joined(own.clone(), &plain).unwrap(), own);
         let masked = joined(own.clone(), &RowInfluence { masked: true, ..plain }).unwrap();
         masked.check().unwrap();
+        assert_eq!(Program::parse(&masked.to_text()).unwrap(), masked);
         for (before, after) in own.folds.iter().zip(&masked.folds) {
             let node = masked.row.node(after.value());
             let read = |id: program::NodeId| match masked.row.node(id).op {
@@ -107,10 +113,15 @@ mod tests {
     fn what_joined_rows_cannot_be_asked_is_refused() {
         let refused = |program, influence: RowInfluence| joined(program, &influence).unwrap_err();
         let sums = "s = sum v u40\nrelease\n";
-        let any = program("class exact\nrows any\n", sums);
+        let any = program("class exact\nrows any\n", "s = sum y u40\nrelease\n");
         assert!(refused(any, RowInfluence::default()).contains("remove `rows any`"));
-        let several = RowInfluence { slots: 2, ..RowInfluence::default() };
-        assert!(refused(program("class exact\n", sums), several).contains("one match each"));
+        for several in [
+            RowInfluence { slots: 2, ..RowInfluence::default() },
+            RowInfluence { degree: [3, 1], ..RowInfluence::default() },
+            RowInfluence { spread: 4, ..RowInfluence::default() },
+        ] {
+            assert!(refused(program("class exact\n", sums), several).contains("one match each"));
+        }
         let best = program("class exact\n", "s = least x where y\nrelease\n");
         assert!(refused(best, RowInfluence::default()).contains("sums alone"));
     }

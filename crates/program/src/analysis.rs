@@ -52,6 +52,13 @@ impl ValueRange {
         Some(Self { low: values.into_iter().min()?, high: values.into_iter().max()? })
     }
 
+    /// Of the squares of its values.
+    pub(crate) fn squared(self) -> Option<Self> {
+        let [low, high] = [self.low.checked_mul(self.low)?, self.high.checked_mul(self.high)?];
+        let least = if self.low <= 0 && self.high >= 0 { 0 } else { low.min(high) };
+        Some(Self { low: least, high: low.max(high) })
+    }
+
     /// The most that a term of a sum changes where the row that it is of comes, goes or changes.
     #[must_use]
     pub fn width(self) -> u128 {
@@ -192,14 +199,13 @@ impl Program {
                 return Err(format!("the list {:?} names an unknown party or no collect fold", list.label));
             }
         }
-        self.derived.iter().try_for_each(|derived| derived.check(self))?;
         for output in &self.outputs {
             let unknown = output.to.only().is_some_and(|to| to.index() >= self.parties.len());
             if unknown || output.value.index() >= self.release.nodes.len() {
                 return Err(format!("the output {:?} names an unknown party or node", output.label));
             }
         }
-        Ok(())
+        self.check_derived()
     }
 
     fn check_fold(&self, fold: &RowFold) -> Result<(), String> {

@@ -6,6 +6,7 @@ use crate::graph::MechanismKind;
 use crate::names::quote;
 use crate::{Op, Program, Viewer};
 use release::rational::{Rational, ratio};
+use std::collections::HashSet;
 use std::fmt::Write;
 
 /// Most values that a regression explains a value by.
@@ -185,7 +186,7 @@ impl DerivedOutput {
     }
 
     /// Checks that it is made of what its viewer sees.
-    pub(crate) fn check(&self, program: &Program) -> Result<(), String> {
+    fn check(&self, program: &Program, seen: &SeenSums) -> Result<(), String> {
         let of = format!("the derived output {:?}", self.label);
         let [least, most] = self.statistic.variables();
         let (sums, variables) = (self.sums.len(), self.variables.len());
@@ -216,11 +217,15 @@ impl DerivedOutput {
         }
         self.sums
             .iter()
-            .try_for_each(|at| self.check_sum(program, *at))
+            .try_for_each(|at| self.check_sum((program, seen), *at))
             .map_err(|text| format!("{of} {text}"))
     }
 
-    fn check_sum(&self, program: &Program, SumPlace { mechanism, place }: SumPlace) -> Result<(), String> {
+    fn check_sum(
+        &self,
+        (program, seen): (&Program, &SeenSums),
+        SumPlace { mechanism, place }: SumPlace,
+    ) -> Result<(), String> {
         let made = program.mechanisms.get(mechanism as usize);
         let made = made.filter(|m| m.to == self.to).ok_or("is of a mechanism for another viewer")?;
         let outputs = match &made.kind {
@@ -244,12 +249,26 @@ impl DerivedOutput {
             }
             _ => return Err("is of a mechanism of another kind".into()),
         };
-        let seen = |output: u32| {
-            let shown = |o: &&crate::OutputValue| {
-                o.to == self.to && program.release.node(o.value).op == Op::Noised(mechanism, output)
-            };
-            program.outputs.iter().any(|o| shown(&o))
+        let mut outputs = outputs.into_iter();
+        if outputs.all(|output| seen.contains(&(self.to, mechanism, output))) {
+            Ok(())
+        } else {
+            Err("is of sums that are not revealed".into())
+        }
+    }
+}
+
+/// The noised sums that each viewer sees: viewer, mechanism, output.
+type SeenSums = HashSet<(Viewer, u32, u32)>;
+
+impl Program {
+    /// Checks that what is derived is made of what its viewer sees.
+    pub(crate) fn check_derived(&self) -> Result<(), String> {
+        let sum = |output: &crate::OutputValue| match self.release.node(output.value).op {
+            Op::Noised(mechanism, number) => Some((output.to, mechanism, number)),
+            _ => None,
         };
-        if outputs.into_iter().all(seen) { Ok(()) } else { Err("is of sums that are not revealed".into()) }
+        let seen: SeenSums = self.outputs.iter().filter_map(sum).collect();
+        self.derived.iter().try_for_each(|derived| derived.check(self, &seen))
     }
 }

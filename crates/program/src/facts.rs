@@ -2,7 +2,7 @@
 
 use crate::analysis::{NodeFacts, ValueRange};
 use crate::graph::OpNode;
-use crate::guards::{Guards, condition};
+use crate::guards::{Guards, condition, guarded};
 use crate::{NodeId, NodeSection, Op, Owners, Program, ValueType};
 
 impl Program {
@@ -10,8 +10,15 @@ impl Program {
     #[must_use]
     pub fn row_facts(&self) -> Vec<NodeFacts> {
         let mut facts = Vec::with_capacity(self.row.nodes.len());
-        for (id, node) in self.row.ids().zip(&self.row.nodes) {
-            let known = Known { program: self, id, node, section: &self.row, facts: &facts };
+        self.extend_facts(&mut facts);
+        facts
+    }
+
+    /// Facts of the row nodes behind those whose facts are there.
+    pub(crate) fn extend_facts(&self, facts: &mut Vec<NodeFacts>) {
+        let known = facts.len();
+        for (id, node) in self.row.ids().zip(&self.row.nodes).skip(known) {
+            let known = Known { program: self, id, node, section: &self.row, facts };
             let next = NodeFacts {
                 owners: known.owners(),
                 bounds: known.bounds(),
@@ -20,7 +27,6 @@ impl Program {
             };
             facts.push(next);
         }
-        facts
     }
 }
 
@@ -77,6 +83,7 @@ impl Known<'_> {
             Op::Cast(a) => return of(a),
             Op::Add(a, b) => return of(a)?.of_ends(of(b)?, i128::checked_add),
             Op::Sub(a, b) => return of(a)?.of_ends(of(b)?, i128::checked_sub),
+            Op::Mul(a, b) if a == b => return of(a)?.squared(),
             Op::Mul(a, b) => return of(a)?.of_ends(of(b)?, i128::checked_mul),
             Op::Min(a, b) => match (of(a), of(b)) {
                 (Some(x), Some(y)) => (x.low.min(y.low), x.high.min(y.high)),
@@ -124,7 +131,16 @@ impl Known<'_> {
         [low || !ty.signed, high]
     }
 
+    /// A bit is 1 wherever it is not zero, whatever it is made of.
     fn guards(&self) -> Guards {
+        let made = self.guards_of_operands();
+        if self.node.ty != ValueType::BIT {
+            return made;
+        }
+        made.both(&Guards::one(Some((guarded(self.section, self.id), ValueRange::exactly(1)))))
+    }
+
+    fn guards_of_operands(&self) -> Guards {
         let of = |id: &NodeId| &self.of(id).guards;
         match &self.node.op {
             // Cutting a value may make it zero; it makes no zero anything else.

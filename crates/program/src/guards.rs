@@ -86,12 +86,11 @@ pub(crate) fn condition(section: &NodeSection, bit: NodeId) -> Option<(Guarded, 
             Some((guarded(section, a), ValueRange::exactly(value)))
         }
         Op::Lt(..) => less(section, bit, true),
-        Op::Not(a) if section.ty(bit) == ValueType::BIT => match section.node(*a).op {
-            Op::Column(c) => Some((Guarded::Column(c), ValueRange::exactly(0))),
-            Op::Lt(..) => less(section, *a, false),
-            Op::Not(b) => condition(section, b),
-            _ => None,
-        },
+        // The other value of a bit, if it is no comparison.
+        Op::Not(a) if section.ty(bit) == ValueType::BIT => {
+            let not = || Some((guarded(section, *a), ValueRange::exactly(0)));
+            less(section, *a, false).or_else(not)
+        }
         _ => None,
     }
 }
@@ -110,7 +109,7 @@ fn less(section: &NodeSection, bit: NodeId, holds: bool) -> Option<(Guarded, Val
     (low <= high).then(|| (guarded(section, of), ValueRange { low, high }))
 }
 
-fn guarded(section: &NodeSection, id: NodeId) -> Guarded {
+pub(crate) fn guarded(section: &NodeSection, id: NodeId) -> Guarded {
     match section.node(id).op {
         Op::Column(column) => Guarded::Column(column),
         _ => Guarded::Node(id),

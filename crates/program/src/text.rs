@@ -11,10 +11,11 @@ mod tokens;
 
 use crate::graph::{List, Lookup, NodeSection, OpNode, RowFold, RowOrder};
 use crate::names::{Spot, is_name};
-use crate::{Class, NodeId, Op, OutputValue, Program, ValueType, Viewer};
+use crate::{Class, NodeFacts, NodeId, Op, OutputValue, Program, ValueType, Viewer};
 use ask::Ask;
 use base::{Error, PartyId, limits};
 use std::collections::HashMap;
+use std::rc::Rc;
 use tokens::{TextFault, Tokens, tokens};
 
 const HEADER: &str = "tacit-program/2";
@@ -141,6 +142,12 @@ struct Parser {
     known: HashMap<NodeId, NodeId>,
     /// Row nodes that questions are written out as.
     written_out: HashMap<OpNode, NodeId>,
+    /// How often a viewer is told something under a label of a question.
+    labels: HashMap<(Viewer, String), u32>,
+    /// What is known of the first row nodes, for questions.
+    facts: Vec<NodeFacts>,
+    /// Scale and unit of the first row nodes.
+    counted_in: Vec<(u32, Rc<str>)>,
     /// What viewers are told in answer to questions.
     asks: Vec<Ask>,
     /// Where the current line begins.
@@ -176,6 +183,9 @@ impl Default for Parser {
             built_in: HashMap::new(),
             known: HashMap::new(),
             written_out: HashMap::new(),
+            labels: HashMap::new(),
+            facts: Vec::new(),
+            counted_in: Vec::new(),
             asks: Vec::new(),
             matched: None,
             at: Place { line: 1, column: 1 },

@@ -495,10 +495,13 @@ fn check_squares(program: &Program, facts: &[NodeFacts], [n, s, q]: &[u32; 3]) -
     let name = |f: &u32| program.names.fold(*f);
     let node = |f: &u32| program.folds[*f as usize].value();
     let high = |f: &u32| most(&facts[node(f).index()]);
+    if [s, q].iter().any(|f| facts[node(f).index()].bounds.is_none_or(|b| b.low < 0)) {
+        return Err(format!("{} or {} may be below 0", name(s), name(q)));
+    }
     if high(s).checked_mul(high(s)) != Some(high(q)) {
         return Err(format!("{} is not bounded by the square of what bounds {}", name(q), name(s)));
     }
-    if !is_square(program, node(s), node(q), DEPTH, &mut HashSet::new()) {
+    if !is_square((program, facts), node(s), node(q), DEPTH, &mut HashSet::new()) {
         return Err(format!("{} does not sum the squares of what {} sums", name(q), name(s)));
     }
     // Else n Q - S^2 could be negative or unbounded, and no sensitivity would hold.
@@ -515,7 +518,7 @@ const DEPTH: u32 = 64;
 ///
 /// `known` holds pairs found to match, so that shared branches are compared once.
 fn is_square(
-    program: &Program,
+    of: (&Program, &[NodeFacts]),
     s: NodeId,
     q: NodeId,
     depth: u32,
@@ -527,8 +530,16 @@ fn is_square(
     if known.contains(&(s, q)) {
         return true;
     }
+    let (program, facts) = of;
     let row = &program.row;
-    let mut same = |x: &NodeId, y: &NodeId| is_square(program, *x, *y, depth - 1, known);
+    // A cast that cuts, or a product that wraps, is of another number.
+    let range = |id: NodeId| facts[id.index()].bounds;
+    let keeps = |from: NodeId, to: NodeId| range(from).is_some() && range(from) == range(to);
+    let squares = |x: NodeId| {
+        let most = range(x).and_then(|range| range.magnitude().checked_mul(range.magnitude()));
+        most.is_some() && range(q).map(ValueRange::magnitude) == most
+    };
+    let mut same = |x: &NodeId, y: &NodeId| is_square(of, *x, *y, depth - 1, known);
     let square = match (&row.node(s).op, &row.node(q).op) {
         (Op::Const(x), Op::Const(y)) => x.checked_mul(*x) == Some(*y),
         (Op::Select(c, x, z), Op::Select(d, y, w)) => c == d && same(x, y) && same(z, w),
@@ -536,10 +547,13 @@ fn is_square(
             (x.after, x.until, &x.keys) == (y.after, y.until, &y.keys)
                 && x.values.iter().zip(&y.values).all(|(v, w)| same(v, w))
         }
-        (_, Op::Mul(x, y)) => x == y && (*x == s || matches!(row.node(*x).op, Op::Cast(z) if z == s)),
+        (_, Op::Mul(x, y)) => {
+            let of_s = *x == s || matches!(row.node(*x).op, Op::Cast(z) if z == s && keeps(z, *x));
+            x == y && of_s && squares(*x)
+        }
         // One way down only: two would make the walk exponential.
-        (Op::Cast(x), Op::Cast(y)) => same(x, y),
-        (_, Op::Cast(y)) => same(&s, y),
+        (Op::Cast(x), Op::Cast(y)) => keeps(*x, s) && keeps(*y, q) && same(x, y),
+        (_, Op::Cast(y)) => keeps(*y, q) && same(&s, y),
         _ => false,
     };
     if square {

@@ -246,3 +246,43 @@ fn derived_lines_are_checked() {
     assert_eq!(program.derived[1].statistic, DerivedStatistic::Coefficient(1));
     assert!(program.mechanisms.iter().all(|m| matches!(m.kind, MechanismKind::Gaussian(_))));
 }
+
+/// A chain of sums whose operands are both the one before is read in its length; an accuracy that nothing
+/// reaches is a number.
+#[test]
+fn long_texts_are_read_in_their_length() {
+    let chain: String = (1..60).map(|i| format!("a{i} = add a{} a{}\n", i - 1, i - 1)).collect();
+    let text =
+        format!("class dp\nrow\na0 = column spent\n{chain}ask trial rho 1/10\nsum of a59 between 0 10");
+    assert_eq!(parse(&text).derived[0].unit, "EUR");
+    let text = format!("ask trial rho 1/10\ncount within {}\nmean of spent between 0 5", u64::MAX);
+    let refused = verify(&parse(&text), &VerifierPolicy::default(), 1000).unwrap_err().to_string();
+    assert!(refused.contains("use a simpler rho"), "{refused}");
+    let lines = "count\n".repeat(20_000);
+    assert!(refusal(&format!("ask trial rho 1/10\n{lines}")).contains("more than 16384 answers"));
+}
+
+/// Groups by a bit that is computed, and a bit by itself.
+#[test]
+fn computed_bits_are_groups() {
+    let row = "class dp\nrows aligned\nrow\ndose = column dose\nlow = const \"low\" dose\nlow-dose = eq dose low\n\
+               spent = column spent\nmuch = const 100 spent\ncheap = lt spent much\nboth = or low-dose cheap\n";
+    for lines in [
+        "by low-dose\nmean of spent between 0 500",
+        "by both\ncount",
+        "by both and cheap\nshare of ill",
+        "by ill\nshare of ill",
+        "by cheap\nshare risk-ratio of cheap",
+    ] {
+        audit(&parse(&format!("{row}ask trial rho 1/10\n{lines}")));
+    }
+}
+
+/// The square of a number around zero is between 0 and the square of its end.
+#[test]
+fn squares_have_the_noise_of_squares() {
+    let program = parse("ask trial rho 1/10\ncovariance of spent between 0 500 with change between -50 50");
+    let charges = audit(&program).charges;
+    let stays: Vec<u128> = charges.iter().map(|charge| charge.changes[0].stays).collect();
+    assert_eq!(stays, [1, 50_000, 100, 25_000 * 25_000, 2_500, 2 * 25_000 * 50]);
+}

@@ -432,3 +432,45 @@ fn best_rows_and_lists_are_exact_only() {
         }
     }
 }
+
+/// Q is the square of S only where no cast cuts and no product wraps: what is left of a number that was cut is
+/// of another size than its square.
+#[test]
+fn r4_squares_of_numbers_that_were_cut_are_none() {
+    let bit = ValueType::BIT;
+    let wide = ValueType::u(16);
+    let cut: [fn(&mut Study, [NodeId; 2]) -> [NodeId; 2]; 3] = [
+        // Q cut, S cut, and both whole.
+        |s, [z, zz]| {
+            let cut = s.b.cast(zz, ValueType::BIT);
+            [z, s.b.cast(cut, ValueType::u(16))]
+        },
+        |s, [z, zz]| {
+            let cut = s.b.cast(z, ValueType::BIT);
+            [s.b.cast(cut, ValueType::u(16)), zz]
+        },
+        |_, whole| whole,
+    ];
+    for (number, part) in cut.into_iter().enumerate() {
+        let mut s = Study::new();
+        let inside = s.is(s.arm, 1);
+        let which = s.b.cast(s.cohort, bit);
+        let small = s.b.clamp(s.cohort, 9);
+        let (x, y) = (s.b.clamp(s.value, 100), s.b.cast(small, wide));
+        let (xx, yy) = (s.b.mul(x, x), s.b.mul(y, y));
+        let [z, zz] = part(&mut s, [y, yy]);
+        let (of_s, of_q) = (s.b.select(which, x, z), s.b.select(which, xx, zz));
+        let rows = [inside, s.b.mask(inside, of_s), s.b.mask(inside, of_q)];
+        let folds = rows.map(|node| s.b.sum(node, ValueType::u(60)));
+        let kind = MechanismKind::Joint { change: Change::Person, clamp: 100, cells: vec![folds] };
+        let m = s.b.mechanism(PUBLISHER, &rho(1, 10), kind);
+        let program = s.show(m, PUBLISHER);
+        match number {
+            2 => assert!(audit(&program).charges[0].joint.is_some()),
+            _ => {
+                let text = refusal(&program);
+                assert!(text.contains("does not sum the squares"), "{number}: {text}");
+            }
+        }
+    }
+}

@@ -55,6 +55,9 @@ pub fn run_worker() -> Result<(), Error> {
     orders.peer_addr().map_err(failed)?;
     let Some(task) = read_value::<WorkerTask>(&mut orders)? else { return Ok(()) };
     let program = Program::parse(&task.program)?;
+    if program.to_text() != task.program {
+        return Err(Error::misuse("the program of a worker is not the one that its text says"));
+    }
     let engines = task.engine.prepare(&program)?;
     let job = LaneJob {
         run: task.run,

@@ -9,11 +9,15 @@ use super::moments::AskedVariable;
 use super::{Parser, Place, Stage, TextFault, Tokens};
 use crate::cells::{date, decimal};
 use crate::{CellKind, Class, NodeId, Op, ValueType, Viewer};
+use base::limits;
 use num_bigint::BigInt;
 use release::rational::{self, Rational, ratio};
+use std::rc::Rc;
 
 /// Most cells of the groups of a line.
 const CELLS: usize = 1024;
+/// Most numbers that all questions of a program are answered by, but for those of the last line.
+const ANSWERS: usize = 1 << 14;
 /// Words that end a list of numbers.
 const AFTER_NUMBERS: [&str; 5] = ["and", "within", "weight", "of", "on"];
 
@@ -98,6 +102,13 @@ impl Parser {
 
     /// A line behind `ask`.
     pub(super) fn question(&mut self, word: &str, at: usize, t: &mut Tokens) -> Result<(), TextFault> {
+        let program = &self.program;
+        let answers = program.outputs.len() + program.derived.len();
+        if program.row.nodes.len() > limits::NODES || answers > ANSWERS {
+            let nodes = limits::NODES;
+            let text = format!("the questions above have more than {ANSWERS} answers or {nodes} row values");
+            return Err((at, text));
+        }
         match word {
             "ask" => self.ask(at, t),
             "by" => {
@@ -266,7 +277,7 @@ impl Parser {
     }
 
     /// A number as a value counts it: by its scale, or a day.
-    pub(super) fn number_of(&self, value: NodeId, t: &mut Tokens) -> Result<(String, i128), TextFault> {
+    pub(super) fn number_of(&mut self, value: NodeId, t: &mut Tokens) -> Result<(String, i128), TextFault> {
         let (text, at) = t.take("a number")?;
         let read = match self.is_date(value) {
             true => date(&text),
@@ -289,30 +300,43 @@ impl Parser {
 
     /// Parts of one that a value is counted in: those of the columns that it is made of by operations that
     /// keep them, else 1.
-    pub(super) fn scale(&self, value: NodeId) -> u32 {
-        let row = &self.program.row;
-        match &row.node(value).op {
-            Op::Column(c) => self.program.columns[*c as usize].cells.scale(),
-            Op::Clamp(a, _) | Op::Cast(a) => self.scale(*a),
-            Op::Add(a, b) | Op::Sub(a, b) | Op::Min(a, b) | Op::Max(a, b) | Op::Select(_, a, b) => {
-                let constant = |id: &NodeId| matches!(row.node(*id).op, Op::Const(_));
-                let mut scales = [a, b].into_iter().filter(|id| !constant(id)).map(|id| self.scale(*id));
-                let first = scales.next().unwrap_or(1);
-                if scales.all(|scale| scale == first) { first } else { 1 }
-            }
-            _ => 1,
-        }
+    pub(super) fn scale(&mut self, value: NodeId) -> u32 {
+        self.count_in();
+        self.counted_in[value.index()].0
     }
 
     /// The unit of a column that a value is, or is made of by operations that keep it.
-    pub(super) fn unit(&self, value: NodeId) -> String {
-        match &self.program.row.node(value).op {
-            Op::Column(c) => self.program.columns[*c as usize].cells.unit.clone(),
-            Op::Clamp(a, _) | Op::Cast(a) | Op::Min(a, _) | Op::Max(a, _) | Op::Select(_, a, _) => {
-                self.unit(*a)
-            }
-            Op::Add(a, b) | Op::Sub(a, b) if self.unit(*a) == self.unit(*b) => self.unit(*a),
-            _ => String::new(),
+    pub(super) fn unit(&mut self, value: NodeId) -> String {
+        self.count_in();
+        self.counted_in[value.index()].1.to_string()
+    }
+
+    fn count_in(&mut self) {
+        let none: (u32, Rc<str>) = (1, "".into());
+        for id in self.counted_in.len()..self.program.row.nodes.len() {
+            let row = &self.program.row;
+            let of = |id: &NodeId| self.counted_in[id.index()].clone();
+            let both = |a: &NodeId, b: &NodeId| {
+                let constant = |id: &NodeId| matches!(row.node(*id).op, Op::Const(_));
+                match (constant(a), constant(b)) {
+                    (true, _) => of(b),
+                    (_, true) => of(a),
+                    _ if of(a) == of(b) => of(a),
+                    _ => none.clone(),
+                }
+            };
+            let counted = match &row.nodes[id].op {
+                Op::Column(c) => {
+                    let cells = &self.program.columns[*c as usize].cells;
+                    (cells.scale(), cells.unit.as_str().into())
+                }
+                Op::Clamp(a, _) | Op::Cast(a) => of(a),
+                Op::Add(a, b) | Op::Sub(a, b) | Op::Min(a, b) | Op::Max(a, b) | Op::Select(_, a, b) => {
+                    both(a, b)
+                }
+                _ => none.clone(),
+            };
+            self.counted_in.push(counted);
         }
     }
 
@@ -322,8 +346,8 @@ impl Parser {
         let (name, value) = self.value(t)?;
         let bounded = t.peek() != Some("between");
         let range = if bounded {
-            let facts = self.program.row_facts();
-            let range = facts[value.index()].clamped_range().ok_or_else(|| {
+            self.program.extend_facts(&mut self.facts);
+            let range = self.facts[value.index()].clamped_range().ok_or_else(|| {
                 let text = format!("{name} has no bound, and noise has to hide its largest row");
                 (at, format!("{text}: write `{name} between 0 100`"))
             })?;
@@ -447,11 +471,12 @@ impl Parser {
         /// 1.96^2, and a hundredth for the lattice that noise is drawn on.
         const SQUARE: (u64, u64) = (388_003, 100_000);
         self.program.mechanisms[mechanism as usize].rho = ratio(1, 1);
-        let facts = self.program.row_facts();
-        let charge = crate::verify::charge(&self.program, &facts, mechanism);
+        self.program.extend_facts(&mut self.facts);
+        let charge = crate::verify::charge(&self.program, &self.facts, mechanism);
         // What cannot be charged is refused, with words, when the program is verified.
         let variance = charge.ok().and_then(|charge| charge.sigma2(0)).unwrap_or_else(|| ratio(1, 1));
-        let square = ratio(within.unsigned_abs() * within.unsigned_abs(), 1);
+        let within = BigInt::from(within);
+        let square = Rational::from_integer(&within * &within);
         variance * ratio(SQUARE.0, SQUARE.1) / square
     }
 }

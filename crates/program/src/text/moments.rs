@@ -49,7 +49,7 @@ fn signed(low: i128, high: i128) -> ValueType {
 impl AskedVariable {
     /// A value in a range that it has by itself, or none and is cut to.
     pub fn new(
-        parser: &Parser,
+        parser: &mut Parser,
         (name, value): (String, NodeId),
         range: [i128; 2],
         bounded: bool,
@@ -147,12 +147,9 @@ impl Parser {
         self.push_row(Op::Select(bit, value, zero), ty)
     }
 
-    /// The sum over rows in a cell, wide enough for as many as there may be.
-    fn cell_sum(&mut self, cell: NodeId, value: NodeId, label: &str) -> u32 {
-        let term = match self.program.row.ty(value) {
-            ValueType::BIT if value == cell => cell,
-            _ => self.select(cell, value),
-        };
+    /// The sum of a value over rows in a cell, or their number; wide enough for as many as there may be.
+    fn cell_sum(&mut self, cell: NodeId, value: Option<NodeId>, label: &str) -> u32 {
+        let term = value.map_or(cell, |value| self.select(cell, value));
         let ty = self.program.row.ty(term);
         let width = u32::from(ty.width) + bits(limits::ROWS.into()) as u32;
         let ty = ValueType { width: width.min(limits::WIDTH) as u8, ..ty };
@@ -185,16 +182,16 @@ impl Parser {
     }
 
     /// A label that no other output of the viewer has.
-    fn unique(&self, to: Viewer, label: &str) -> String {
-        let taken = |label: &str| {
-            let outputs = self.program.outputs.iter().any(|o| o.to == to && o.label == label);
-            outputs || self.program.derived.iter().any(|d| d.to == to && d.label == label)
-        };
-        if !taken(label) {
+    fn unique(&mut self, to: Viewer, label: &str) -> String {
+        let before = self.labels.entry((to, label.to_owned())).or_insert(0);
+        *before += 1;
+        let number = *before;
+        if number == 1 {
             return label.to_owned();
         }
-        let mut numbered = (2..).map(|number| format!("{label} ({number})"));
-        numbered.find(|label| !taken(label)).expect("numbers do not end")
+        let numbered = format!("{label} ({number})");
+        // A line may be called so by itself.
+        self.unique(to, &numbered)
     }
 
     fn derive(
@@ -219,7 +216,7 @@ impl Parser {
     ) -> u32 {
         let labels: Vec<String> = cells.iter().map(|cell| format!("{}, noised", cell.label(what))).collect();
         let sums = counted.iter().zip(&labels);
-        let folds = sums.map(|(cell, label)| self.cell_sum(*cell, value.unwrap_or(*cell), label)).collect();
+        let folds = sums.map(|(cell, label)| self.cell_sum(*cell, value, label)).collect();
         self.noise(MechanismKind::Gaussian(folds), &labels)
     }
 
@@ -477,9 +474,8 @@ impl Parser {
         let (mut folds, mut labels) = (Vec::new(), Vec::new());
         for (cell, bit) in cells.iter().zip(counted) {
             let of_cell: Vec<String> = names.iter().map(|what| cell.label(what)).collect();
-            let zero_or = |p: &mut Self, value, label: &String| p.cell_sum(bit, value, label);
-            let n = self.cell_sum(bit, bit, &of_cell[0]);
-            let [s, q] = [value, square].map(|value| zero_or(self, value, &of_cell[0]));
+            let n = self.cell_sum(bit, None, &of_cell[0]);
+            let [s, q] = [value, square].map(|value| self.cell_sum(bit, Some(value), &of_cell[0]));
             folds.push([n, s, q]);
             labels.extend(of_cell);
         }

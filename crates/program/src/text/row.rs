@@ -156,13 +156,15 @@ impl Parser {
         let cell =
             if t.is_string() { t.string("a cell")? } else { t.take("a number, or a cell of a column")?.0 };
         let (of, place) = t.take("a type such as u32, or a column")?;
-        if let Some(column) = self.program.columns.iter().find(|c| c.name == of) {
+        // A type comes first: canonical text means it, also where a column has such a name.
+        let Some(ty) = ValueType::parse(&of) else {
+            let column = self.program.columns.iter().find(|c| c.name == of);
+            let column = column
+                .ok_or_else(|| (place, format!("expected a type such as u32, or a column, found {of:?}")))?;
             let pattern = column.pattern(&cell).map_err(|text| (at, text))?;
             let pattern = pattern.ok_or_else(|| (at, "a missing cell is no constant".to_owned()))?;
             return Ok(OpNode { op: Op::Const(pattern), ty: column.ty });
-        }
-        let ty = ValueType::parse(&of)
-            .ok_or_else(|| (place, format!("expected a type such as u32, or a column, found {of:?}")))?;
+        };
         let value = pattern(&cell, ty);
         let value =
             value.ok_or_else(|| (at, format!("expected a number that {ty} holds, found {cell:?}")))?;
