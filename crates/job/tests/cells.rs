@@ -60,10 +60,10 @@ refund = lt spent none
 treated-refund = and treated refund
 combine
 a = sum is-low u40
-b = sum spent-low i50
+b = sum spent-low i60
 c = sum before u40
-d = sum spent-before i50
-e = sum filled i50
+d = sum spent-before i60
+e = sum filled i60
 f = sum is-spent u40
 g = sum treated-refund u40
 release
@@ -77,7 +77,7 @@ g = total g
 reveal a clinic "of the low arm"
 reveal b clinic "their spending"
 reveal c clinic "seen before spring"
-reveal d clinic "their spending"
+reveal d clinic "spending of those seen before spring"
 reveal e clinic "spending, -2.50 where it is missing"
 reveal f clinic "whose spending is known"
 reveal g clinic "treated, with a refund"
