@@ -1,5 +1,5 @@
-//! Cells that are labels, days, money, negative or missing: what a program makes of them, against the truth of
-//! the files, by every form of match and engine. Threads of one process, TLS on loopback.
+//! Cells that are labels, days, money, negative or missing: what a program makes of them, against the truth
+//! of the files, by every form of match and engine. Threads of one process, TLS on loopback.
 
 mod common;
 
@@ -269,8 +269,8 @@ fn what_does_not_fit_is_said_before_anything_is_sent() {
     for (changes, words) in [
         (
             &[integer][..],
-            "column \"spent\" has `scale 100` in the program and type = \"integer\" under [columns] of the study; \
-             remove `type` there",
+            "column \"spent\" has `scale 100` in the program and type = \"integer\" under [columns] of the \
+             study; remove `type` there",
         ),
         (
             &[label],
@@ -279,8 +279,8 @@ fn what_does_not_fit_is_said_before_anything_is_sent() {
         ),
         (
             &[time, clock],
-            "column \"seen\" has `date` in the program and type = \"time\" under [columns] of the study; remove \
-             `type` there",
+            "column \"seen\" has `date` in the program and type = \"time\" under [columns] of the study; \
+             remove `type` there",
         ),
     ] {
         let error = told(changes, same);
