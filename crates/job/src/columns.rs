@@ -46,8 +46,8 @@ fn check_cells(study: &ProgramColumn, column: &RowColumn) -> Result<(), String> 
             CellKind::Date => "date".to_owned(),
         };
         return Err(format!(
-            "column {:?} has `{said}` in the program and type = {word:?} under [columns] of the study; remove \
-             {remove} there",
+            "column {:?} has `{said}` in the program and type = {word:?} under [columns] of the study; \
+             remove {remove} there",
             column.name
         ));
     }

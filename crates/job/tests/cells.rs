@@ -1,5 +1,5 @@
-//! Cells that are labels, days, money, negative or missing: what a program makes of them, against the truth of
-//! the files, by every form of match and engine. Threads of one process, TLS on loopback.
+//! Cells that are labels, days, money, negative or missing: what a program makes of them, against the truth
+//! of the files, by every form of match and engine. Threads of one process, TLS on loopback.
 
 mod common;
 
@@ -60,10 +60,10 @@ refund = lt spent none
 treated-refund = and treated refund
 combine
 a = sum is-low u40
-b = sum spent-low i50
+b = sum spent-low i60
 c = sum before u40
-d = sum spent-before i50
-e = sum filled i50
+d = sum spent-before i60
+e = sum filled i60
 f = sum is-spent u40
 g = sum treated-refund u40
 release
@@ -77,7 +77,7 @@ g = total g
 reveal a clinic "of the low arm"
 reveal b clinic "their spending"
 reveal c clinic "seen before spring"
-reveal d clinic "their spending"
+reveal d clinic "spending of those seen before spring"
 reveal e clinic "spending, -2.50 where it is missing"
 reveal f clinic "whose spending is known"
 reveal g clinic "treated, with a refund"
@@ -269,8 +269,8 @@ fn what_does_not_fit_is_said_before_anything_is_sent() {
     for (changes, words) in [
         (
             &[integer][..],
-            "column \"spent\" has `scale 100` in the program and type = \"integer\" under [columns] of the study; \
-             remove `type` there",
+            "column \"spent\" has `scale 100` in the program and type = \"integer\" under [columns] of the \
+             study; remove `type` there",
         ),
         (
             &[label],
@@ -279,8 +279,8 @@ fn what_does_not_fit_is_said_before_anything_is_sent() {
         ),
         (
             &[time, clock],
-            "column \"seen\" has `date` in the program and type = \"time\" under [columns] of the study; remove \
-             `type` there",
+            "column \"seen\" has `date` in the program and type = \"time\" under [columns] of the study; \
+             remove `type` there",
         ),
     ] {
         let error = told(changes, same);

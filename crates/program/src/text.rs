@@ -89,7 +89,7 @@ fn number(text: &str) -> Option<u128> {
     text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-/// The bit pattern of a number in digits; of a signed type also of a negative one, which is how it is printed.
+/// The bit pattern of a number in digits; of a signed type also of a negative one, as it is printed.
 fn pattern(text: &str, ty: ValueType) -> Option<u128> {
     let below = || {
         let digits = text.strip_prefix('-').filter(|_| ty.signed)?;

@@ -200,7 +200,9 @@ fn a_setting_of_another_protocol_is_refused_as_such() {
         let error = matching(protocol, ids, more).expect_err("it is wrong");
         assert!(error.contains(text) && error.starts_with("study.toml, line 2"), "{more}: {error}");
     }
-    let error = error_in(PROGRAM, "protocol    = \"pid\"", "protocol    = \"ps3i\"");
+    let third = "[party.zoo]\nkey = \"tacit1:0123456789abcdef0123456789abcdef\"\n[match]";
+    let three = PROGRAM.replacen("[match]", third, 1);
+    let error = error_in(&three, "protocol    = \"pid\"", "protocol    = \"ps3i\"");
     assert!(error.contains("it gives shares of the rows that both have"), "{error}");
     let error = error_in(ALIGNED, "duplicates  =", "dummies = \"off\"\nduplicates  =");
     assert!(error.contains("\"aligned\" has no use for dummies: remove the line"), "{error}");
