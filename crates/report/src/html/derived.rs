@@ -29,8 +29,8 @@ pub fn behind(outputs: &[ProgramOutput]) -> Markup {
     element("details", &[], [summary, tables::outputs(outputs)])
 }
 
-/// Where a number stands on the axis of its group. One needed to treat is drawn as the difference that it is one
-/// over: so both sides of its interval meet where there is none.
+/// Where a number stands on the axis of its group. One needed to treat is drawn as the difference that it is
+/// one over: so both sides of its interval meet where there is none.
 fn place(of: &DerivedView, value: f64) -> f64 {
     if is_needed_to_treat(of) { 1.0 / value } else { value }
 }

@@ -1,5 +1,5 @@
-//! The words and numbers of what a program derives from its noised sums: groups that compare at a glance, digits
-//! that the noise leaves, intervals whose ends may be open.
+//! The words and numbers of what a program derives from its noised sums: groups that compare at a glance,
+//! digits that the noise leaves, intervals whose ends may be open.
 
 use super::{LABEL_CHARS, label, misses, told_apart};
 use crate::{DerivedView, ProgramOutput};
@@ -206,8 +206,8 @@ impl LastDigit {
         format!("{} for one {way}", Self::show_needed(value))
     }
 
-    /// From the fewest rows for one fewer with the outcome to the fewest for one more: no difference, for which
-    /// no number is enough, lies between them.
+    /// From the fewest rows for one fewer with the outcome to the fewest for one more: no difference, for
+    /// which no number is enough, lies between them.
     fn needed_between(view: &DerivedView) -> String {
         let fewer = view.intervals.iter().find(|[_, high]| high.is_some_and(|high| high < 0.0));
         let more = view.intervals.iter().find(|[low, _]| low.is_some_and(|low| low > 0.0));
@@ -258,8 +258,8 @@ pub fn covered(derived: &[DerivedView]) -> Vec<String> {
     let mut said = Vec::new();
     if !others.is_empty() {
         said.push(format!(
-            "The {name} covers sampling and noise together: it is for the population that the rows are a sample \
-             of."
+            "The {name} covers sampling and noise together: it is for the population that the rows are a \
+             sample of."
         ));
     }
     if !totals.is_empty() {
@@ -272,8 +272,8 @@ pub fn covered(derived: &[DerivedView]) -> Vec<String> {
     }
     if others.iter().any(|view| is_needed_to_treat(view)) {
         said.push(
-            "A number needed to treat is for one fewer or one more with the outcome: fewer is the benefit where \
-             the outcome is bad, and the harm where it is good."
+            "A number needed to treat is for one fewer or one more with the outcome: fewer is the benefit \
+             where the outcome is bad, and the harm where it is good."
                 .to_owned(),
         );
     }

@@ -207,7 +207,7 @@ proptest! {
     }
 }
 
-/// Two digits of the noise, no more than three of the interval; whole counts; of a ratio each number by itself.
+/// Two digits of the noise, no more than three of the interval; counts are whole; ratios by themselves.
 #[test]
 fn derived_numbers_are_rounded_to_what_their_noise_leaves() {
     let number = |statistic: &str, value: f64, noise: f64, half: f64| DerivedView {
