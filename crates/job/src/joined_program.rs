@@ -1,9 +1,9 @@
 //! A user's program over rows that a match joins to shares.
 //!
 //! Such rows are those that both parties have, so the program has to be over these: each of its sums adds
-//! nothing without either party. What both have, `present` says as over a spine: each party enters it with its
-//! values, and a made-up row has none. Where a joined row may hold no match at all, what lies in it is masked
-//! by a bit that the parties share.
+//! nothing without either party. What both have, `present` says as over a spine: each party enters it with
+//! its values, and a made-up row has none. Where a joined row may hold no match at all, what lies in it is
+//! masked by a bit that the parties share.
 
 use crate::engines::row_source;
 use engine::RowSource;
@@ -81,7 +81,8 @@ mod tests {
     use super::*;
     use program::{VerifierPolicy, verify};
 
-    const HEAD: &str = "tacit-program/2\nname \"n\"\nclass exact\nparty a\nparty b\ncolumn x u8 a\ncolumn y bit b\nrow\n\
+    const HEAD: &str = "tacit-program/2\nname \"n\"\nclass exact\nparty a\nparty b\ncolumn x u8 a\ncolumn y \
+     bit b\nrow\n\
                         x = column x\ny = column y\nnone = const 0 u8\nv = select y x none\ncombine\n";
 
     fn program(head: &str, rest: &str) -> Program {

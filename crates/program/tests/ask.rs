@@ -265,8 +265,10 @@ fn long_texts_are_read_in_their_length() {
 /// Groups by a bit that is computed, and a bit by itself.
 #[test]
 fn computed_bits_are_groups() {
-    let row = "class dp\nrows aligned\nrow\ndose = column dose\nlow = const \"low\" dose\nlow-dose = eq dose low\n\
-               spent = column spent\nmuch = const 100 spent\ncheap = lt spent much\nboth = or low-dose cheap\n";
+    let row = "class dp\nrows aligned\nrow\ndose = column dose\nlow = const \"low\" dose\nlow-dose = eq \
+     dose low\n\
+               spent = column spent\nmuch = const 100 spent\ncheap = lt spent much\nboth = or low-dose \
+               cheap\n";
     for lines in [
         "by low-dose\nmean of spent between 0 500",
         "by both\ncount",

@@ -470,12 +470,14 @@ fn constants_are_cells_of_columns() {
     }
 }
 
-/// A type is meant wherever one can stand, whatever columns are called: else canonical text would mean another
-/// program.
+/// A type is meant wherever one can stand, whatever columns are called: else canonical text would mean
+/// another program.
 #[test]
 fn a_column_that_is_called_like_a_type_is_not_one() {
-    let text = "tacit-program/2\nname \"n\"\nclass exact\nrows aligned\nparty a\ncolumn i16 i16 a scale 10\nrow\n\
-                x = column i16\nc = const -5 i16\ny = clamp x -10 10\ncombine\ns = sum y i40\nt = sum c i40\nrelease\n";
+    let text = "tacit-program/2\nname \"n\"\nclass exact\nrows aligned\nparty a\ncolumn i16 i16 a scale 10\n\
+     row\n\
+                x = column i16\nc = const -5 i16\ny = clamp x -10 10\ncombine\ns = sum y i40\nt = sum c \
+                i40\nrelease\n";
     let program = Program::parse(text).unwrap();
     assert_eq!(program.row.nodes[1].op, Op::Const(65_531));
     assert_eq!(Program::parse(&program.to_text()).unwrap(), program);

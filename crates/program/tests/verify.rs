@@ -433,8 +433,8 @@ fn best_rows_and_lists_are_exact_only() {
     }
 }
 
-/// Q is the square of S only where no cast cuts and no product wraps: what is left of a number that was cut is
-/// of another size than its square.
+/// Q is the square of S only where no cast cuts and no product wraps: what is left of a number that was cut
+/// is of another size than its square.
 #[test]
 fn r4_squares_of_numbers_that_were_cut_are_none() {
     let bit = ValueType::BIT;
