@@ -206,8 +206,13 @@ impl Parser {
             "ask" if matches!(self.stage, Stage::Head | Stage::Row) && self.named => {
                 return self.ask(column, t);
             }
-            "row" if self.stage == Stage::Head && !(self.named && self.classed) => {
-                return Err((column, "name and class come before the row section".into()));
+            "row" if self.stage == Stage::Head && !self.named => {
+                return Err((column, "the name comes before the row section".into()));
+            }
+            "combine" if !self.classed => {
+                let text = "this program has no class: write `class dp` or `class exact` above its row \
+                 section";
+                return Err((column, text.into()));
             }
             "row" => next(Stage::Head, Stage::Row),
             "combine" => next(Stage::Row, Stage::Combine),

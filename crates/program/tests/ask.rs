@@ -34,7 +34,8 @@ fn questions_are_charged_what_they_say() {
         ("by dose and ill\ncount", 1, 6),
         ("histogram spent edges 0 10 20 50 100 600", 1, 5),
         ("by ill\nhistogram spent edges 0 10 20 50 100 600", 1, 10),
-        ("histogram change edges -100 -10 0 10 100", 1, 4),
+        ("histogram of change edges -100 -10 0 10 100", 1, 4),
+        ("median of spent edges 10 20", 1, 1),
         ("sum of change between -50 50", 1, 1),
         ("by spent edges 0 10 600\nsum of change between -50 50", 1, 2),
         ("by dose\nmean variance standard-deviation of spent between 0 500", 1, 9),
@@ -211,6 +212,22 @@ fn mistakes_say_what_to_write() {
             "ask trial rho 1/10\nquantile 2 of spent edges 0 1",
             "column 10: expected a share between 0 and 1 such as 1/4",
         ),
+        (
+            "ask trial rho 1/10",
+            "line 9, column 1: this ask has no questions: write them on the lines behind \
+         it",
+        ),
+        (
+            "ask trial rho 1/10\nby dose values 1 2\ncount",
+            "column 9: dose has labels, which are no numbers: \
+         write `dose` alone",
+        ),
+        (
+            "ask trial rho 1/10\nmean of dose",
+            "column 9: dose has labels, which are no numbers: group `by \
+         dose`",
+        ),
+        ("ask trial rho 1/10\nmedian of spent", "expected edges of bins, as in `edges 0 10 20`"),
         ("ask trial rho 1/10\nrow", "line 10, column 1: \"row\" is out of order"),
     ] {
         let text = refusal(lines);

@@ -20,7 +20,7 @@ fn mistakes_in_the_head_have_a_place() {
         ("tacit-program/2\ntacit-program/2", "line 2, column 1: \"tacit-program/2\" is out of order"),
         (
             "tacit-program/2\n  colour",
-            "line 2, column 3: expected name, class, rows, party, degree, column or row, found \"colour\"",
+            "line 2, column 3: expected name, class, rows, party, degree, alone, column, row or ask, found \"colour\"",
         ),
         ("tacit-program/2\nname x", "line 2, column 6: expected the program's name in double quotes"),
         ("tacit-program/2\nname", "line 2, column 5: expected the program's name in double quotes"),
@@ -34,7 +34,11 @@ fn mistakes_in_the_head_have_a_place() {
         ("tacit-program/2\nname \"x\"\nname \"y\"", "line 3, column 1: the name is given twice"),
         ("tacit-program/2\nclass dp\nclass dp", "line 3, column 1: the class is given twice"),
         ("tacit-program/2\nclass DP", "line 2, column 7: expected dp or exact, found \"DP\""),
-        ("tacit-program/2\nname \"x\"\nrow", "line 3, column 1: name and class come before the row section"),
+        ("tacit-program/2\nclass dp\nrow", "line 3, column 1: the name comes before the row section"),
+        (
+            "tacit-program/2\nname \"x\"\nrow\ncombine",
+            "line 4, column 1: this program has no class: write `class dp` or `class exact` above its row section",
+        ),
         ("tacit-program/2\nparty 1", "line 2, column 7: expected a party's name, found \"1\""),
         (
             "tacit-program/2\nparty public",

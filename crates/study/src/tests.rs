@@ -41,6 +41,13 @@ fn the_example_says_what_it_says() {
 }
 
 #[test]
+fn a_study_of_questions_is_read() {
+    let study = Study::parse("questions.toml", include_str!("../../../examples/questions.toml")).unwrap();
+    let Question::Program(program) = &study.kind else { panic!("a program") };
+    assert!(program.source.columns.iter().all(|column| column.cell.is_none()));
+}
+
+#[test]
 fn a_program_study_carries_its_text() {
     let study = Study::parse("study.toml", PROGRAM).expect("the example is a study");
     let Question::Program(program) = &study.kind else { panic!("a program study") };

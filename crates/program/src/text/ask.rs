@@ -118,6 +118,10 @@ impl Parser {
             }
             "count" => self.count(None, at, t),
             "histogram" => {
+                // As the other lines have it.
+                if t.peek() == Some("of") {
+                    t.take("of")?;
+                }
                 let value = self.grouping(t)?;
                 self.count(Some(value), at, t)
             }
@@ -174,10 +178,16 @@ impl Parser {
     fn grouping(&mut self, t: &mut Tokens) -> Result<Grouping, TextFault> {
         let at = t.place();
         let (name, value) = self.value(t)?;
+        if matches!(t.peek(), Some("edges" | "values")) && self.has_labels(value) {
+            return Err((
+                t.place(),
+                format!("{name} has labels, which are no numbers: write `{name}` alone"),
+            ));
+        }
         let cells = match t.peek() {
             Some("edges") => {
                 let edges = self.edges(value, t)?;
-                self.buckets(&name, value, &edges)
+                self.buckets(&name, value, (&edges, false))
             }
             Some("values") => {
                 t.take("values")?;
@@ -219,6 +229,13 @@ impl Parser {
         Err((at, text))
     }
 
+    fn has_labels(&self, value: NodeId) -> bool {
+        match self.program.row.node(value).op {
+            Op::Column(column) => !self.program.columns[column as usize].cells.labels().is_empty(),
+            _ => false,
+        }
+    }
+
     fn equal(&mut self, value: NodeId, number: i128) -> NodeId {
         let constant = self.constant(number, self.program.row.ty(value));
         self.push_row(Op::Eq(value, constant), ValueType::BIT)
@@ -226,7 +243,7 @@ impl Parser {
 
     /// `edges 0 10 20`: ascending, with what the text says of each.
     pub(super) fn edges(&mut self, value: NodeId, t: &mut Tokens) -> Result<Vec<(String, i128)>, TextFault> {
-        t.parsed("edges", |word| (word == "edges").then_some(()))?;
+        t.parsed("edges of bins, as in `edges 0 10 20`", |word| (word == "edges").then_some(()))?;
         let at = t.place();
         let edges = self.numbers(value, t)?;
         if edges.len() < 2 || !edges.is_sorted_by(|a, b| a.1 < b.1) {
@@ -235,12 +252,13 @@ impl Parser {
         Ok(edges)
     }
 
-    /// Ranges between edges: each from its lower edge on, below its upper one; the last one with it.
+    /// Ranges between edges: each from its lower edge on, below its upper one; the last one with it. Where
+    /// they are `open`, what is beyond the edges is in the range at that end.
     pub(super) fn buckets(
         &mut self,
         name: &str,
         value: NodeId,
-        edges: &[(String, i128)],
+        (edges, open): (&[(String, i128)], bool),
     ) -> Vec<(String, NodeId)> {
         let ty = self.program.row.ty(value);
         let last = edges.len() - 2;
@@ -248,20 +266,27 @@ impl Parser {
         let mut cells = Vec::new();
         for (i, ends) in edges.windows(2).enumerate() {
             let [(low_text, low), (high_text, high)] = ends else { unreachable!("windows of two") };
-            let under = below.take().unwrap_or_else(|| {
-                let low = self.constant(*low, ty);
-                self.push_row(Op::Lt(value, low), ValueType::BIT)
+            let from = (i > 0 || !open).then(|| {
+                let under = below.take().unwrap_or_else(|| {
+                    let low = self.constant(*low, ty);
+                    self.push_row(Op::Lt(value, low), ValueType::BIT)
+                });
+                self.push_row(Op::Not(under), ValueType::BIT)
             });
-            let from = self.push_row(Op::Not(under), ValueType::BIT);
             let high = self.constant(*high, ty);
-            let until = match i == last {
-                true => {
+            let until = if i < last {
+                Some(*below.insert(self.push_row(Op::Lt(value, high), ValueType::BIT)))
+            } else {
+                (!open).then(|| {
                     let above = self.push_row(Op::Lt(high, value), ValueType::BIT);
                     self.push_row(Op::Not(above), ValueType::BIT)
-                }
-                false => *below.insert(self.push_row(Op::Lt(value, high), ValueType::BIT)),
+                })
             };
-            let inside = self.push_row(Op::And(from, until), ValueType::BIT);
+            let inside = match (from, until) {
+                (Some(from), Some(until)) => self.push_row(Op::And(from, until), ValueType::BIT),
+                (Some(bit), None) | (None, Some(bit)) => bit,
+                (None, None) => self.push_row(Op::Const(1), ValueType::BIT),
+            };
             cells.push((format!("{name} {low_text} to {high_text}"), inside));
         }
         cells
@@ -344,6 +369,10 @@ impl Parser {
     pub(super) fn variable(&mut self, t: &mut Tokens) -> Result<AskedVariable, TextFault> {
         let at = t.place();
         let (name, value) = self.value(t)?;
+        if self.has_labels(value) {
+            let text = format!("{name} has labels, which are no numbers: group `by {name}`");
+            return Err((at, format!("{text}, or make a bit of it in a `row` section")));
+        }
         let bounded = t.peek() != Some("between");
         let range = if bounded {
             self.program.extend_facts(&mut self.facts);
@@ -440,6 +469,9 @@ impl Parser {
     /// others share the rest by `(weight k)^(2/3)` for a line of k mechanisms, which gives the least sum of
     /// `weight k / sqrt(share)`.
     fn settle(&mut self, Ask { rho, lines, place, .. }: Ask) -> Result<(), (Place, String)> {
+        if lines.is_empty() {
+            return Err((place, "this ask has no questions: write them on the lines behind it".into()));
+        }
         let mut rest = rho.clone();
         for line in &lines {
             let Some(within) = line.within else { continue };

@@ -44,7 +44,9 @@ impl Parser {
             _ => {
                 return Err((
                     column,
-                    format!("expected name, class, rows, party, degree, column or row, found {word:?}"),
+                    format!(
+                        "expected name, class, rows, party, degree, alone, column, row or ask, found {word:?}"
+                    ),
                 ));
             }
         }

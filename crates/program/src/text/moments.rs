@@ -282,7 +282,7 @@ impl Parser {
         let range = [edges[0].1, edges[edges.len() - 1].1];
         let variable =
             AskedVariable::new(self, (name.clone(), value), range, false).map_err(|text| (at, text))?;
-        let bins = Grouping { cells: self.buckets(&name, value, &edges) };
+        let bins = Grouping { cells: self.buckets(&name, value, (&edges, true)) };
         let each = bins.cells.len() as u32;
         let cells = self.asked_cells(Some(bins), at)?;
         let counted = self.counted(&cells, std::slice::from_ref(&variable), at)?;
