@@ -45,8 +45,8 @@ fn the_example_runs() {
     assert_eq!(outputs, [2, signed(-170), signed(108), signed(-278)]);
 }
 
-/// The worked programs of `docs/questions.md` in the clear: every total is the sum of what its fold adds for each
-/// row, over rows that either party, both or nobody has.
+/// The worked programs of `docs/questions.md` in the clear: every total is the sum of what its fold adds for
+/// each row, over rows that either party, both or nobody has.
 #[test]
 fn the_worked_programs_add_up_in_the_clear() {
     const ROWS: usize = 200;
