@@ -439,7 +439,8 @@ fn best_rows_and_lists_are_exact_only() {
 fn r4_squares_of_numbers_that_were_cut_are_none() {
     let bit = ValueType::BIT;
     let wide = ValueType::u(16);
-    let cut: [fn(&mut Study, [NodeId; 2]) -> [NodeId; 2]; 3] = [
+    type Cut = fn(&mut Study, [NodeId; 2]) -> [NodeId; 2];
+    let cut: [Cut; 3] = [
         // Q cut, S cut, and both whole.
         |s, [z, zz]| {
             let cut = s.b.cast(zz, ValueType::BIT);
