@@ -4,6 +4,7 @@
 //! free port.
 
 mod cost;
+mod dates;
 mod error;
 mod free;
 mod hex;
@@ -14,6 +15,7 @@ mod secret;
 mod text;
 
 pub use cost::Cost;
+pub use dates::days_of_date;
 pub use error::{Accusation, At, ChannelError, Error, Fault};
 pub use free::free_address;
 pub use hex::{hex, unhex};

@@ -152,14 +152,14 @@ impl Own<'_> {
         let (least, most) = self.range();
         let name = &self.column.column;
         let RowColumn { ty, cells: CellForm { missing, .. }, .. } = &self.typed;
-        if cell == TableCell::Empty && *missing {
-            return Some(None);
-        }
-        if cell == TableCell::Empty && self.written && !self.has_empty_label() {
-            row.complain(name, || {
-                "the cell is empty; write a value, or `missing` behind the program's column".into()
-            });
-            return None;
+        if cell == TableCell::Empty && (*missing || self.written && !self.has_empty_label()) {
+            return match self.typed.pattern("") {
+                Ok(_) => Some(None),
+                Err(problem) => {
+                    row.complain(name, || problem);
+                    None
+                }
+            };
         }
         let value = match (&self.column.cell, clock) {
             (Some(CellType::Label(values)), _) => {

@@ -1,6 +1,7 @@
 //! Files that people write: studies, party files, programs, circuits, and the words in them.
 
 use crate::{Target, disk, text};
+use base::days_of_date;
 use circuits::files::{self, values};
 use job::engines::StudyEngine;
 use program::{Program, VerifierPolicy};
@@ -8,7 +9,7 @@ use release::rational::{decimal, nano, ratio, shown, to_f64};
 use std::ffi::OsString;
 use study::party::{PartySettings, parse_address, parse_deadline, parse_memory};
 use study::prices::PriceList;
-use study::time::{Clock, Unit, date_of_days, days_of_date};
+use study::time::{Clock, Unit, date_of_days};
 use study::{Study, StudyFile, StudyHash, first_difference};
 
 #[path = "../../cli/src/circuit/config.rs"]

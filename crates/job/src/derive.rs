@@ -45,10 +45,10 @@ impl NoisedSums<'_> {
             }
             DerivedStatistic::Mean => mean(&self.cell(derived, 0)?, range(derived.variables[0]), LEVEL)?,
             DerivedStatistic::Variance => {
-                variance(&self.spread(derived)?, range(derived.variables[0]), LEVEL)?
+                variance(&self.spread_of(derived, 0)?, range(derived.variables[0]), LEVEL)?
             }
             DerivedStatistic::StandardDeviation => {
-                standard_deviation(&self.spread(derived)?, range(derived.variables[0]), LEVEL)?
+                standard_deviation(&self.spread_of(derived, 0)?, range(derived.variables[0]), LEVEL)?
             }
             DerivedStatistic::Difference => self.compare(derived, difference)?,
             DerivedStatistic::Ratio if derived.variables[0].is_bit() => self.compare(derived, risk_ratio)?,
@@ -117,10 +117,6 @@ impl NoisedSums<'_> {
             return Ok(moments);
         }
         moments.combined(&[vec![1.0, 0.0, 0.0], vec![0.0, 1.0, 0.0]])
-    }
-
-    fn spread(&self, derived: &DerivedOutput) -> Result<NoisyMoments, Error> {
-        self.spread_of(derived, 0)
     }
 
     fn spread_of(&self, derived: &DerivedOutput, number: usize) -> Result<NoisyMoments, Error> {

@@ -1,12 +1,13 @@
 //! Programs over rows that some party does not have: counts by group against the truth of the files, by every
 //! match that a program may have, made-up rows included. Threads of one process, TLS on loopback.
 
+mod both;
 mod common;
 
-use base::Error;
+use both::{both, whole};
 use common::parties::{PartyFile, make_key};
 use common::{SALTED, SERVERS, World, all, outputs, quiet};
-use job::run::{Watch, run};
+use job::run::Watch;
 use report::{ResultView, RunReport};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -126,15 +127,8 @@ fn owners(edit: &dyn Fn(String) -> String) -> (TempDir, Files, [PartySetup; 2]) 
     (folder, files, parties)
 }
 
-fn both(parties: &[PartySetup; 2]) -> [Result<RunReport, Error>; 2] {
-    std::thread::scope(|scope| {
-        let threads = parties.each_ref().map(|party| scope.spawn(|| run(party, &Watch::none())));
-        threads.map(|thread| thread.join().unwrap())
-    })
-}
-
 fn reports(parties: &[PartySetup; 2]) -> [RunReport; 2] {
-    both(parties).map(|report| report.unwrap_or_else(|e| panic!("{e}")))
+    whole(both(parties, &Watch::none()))
 }
 
 /// What beta is shown, at the stated price.
@@ -207,7 +201,7 @@ fn a_program_in_which_absent_rows_are_of_the_first_group_is_refused() {
     };
     let (folder, _, parties) = owners(&|s| zeros(s).replace("tacit-program/2", "tacit-program/1"));
     let study = std::fs::read_to_string(folder.path().join("study.toml")).unwrap();
-    for error in both(&parties).map(|report| report.unwrap_err().to_string()) {
+    for error in both(&parties, &Watch::none()).map(|report| report.unwrap_err().to_string()) {
         for part in ["line 1, column 1: this text is of the form tacit-program/1", "labels count from 1"] {
             assert!(error.contains(part), "{error}");
         }
@@ -217,7 +211,7 @@ fn a_program_in_which_absent_rows_are_of_the_first_group_is_refused() {
     std::fs::write(folder.path().join("study.toml"), of("tacit-program/2")).unwrap();
     assert_eq!(seen(&reports(&parties))[0], "0");
     std::fs::write(folder.path().join("study.toml"), of("tacit-program/2\nrows any")).unwrap();
-    let [ours, theirs] = both(&parties).map(|report| report.unwrap_err());
+    let [ours, theirs] = both(&parties, &Watch::none()).map(|report| report.unwrap_err());
     assert!(matches!(ours.kind(), base::Fault::Refused(_)));
     let text = ours.to_string();
     assert_eq!(text, theirs.to_string());

@@ -1,12 +1,14 @@
 //! Cells that are labels, days, money, negative or missing: what a program makes of them, against the truth
 //! of the files, by every form of match and engine. Threads of one process, TLS on loopback.
 
+mod both;
 mod common;
 
 use arrow_array::{ArrayRef, Decimal128Array, RecordBatch, StringArray};
+use both::{both, whole};
 use common::parties::{PartyFile, make_key};
 use common::{SALTED, SERVERS, World, all, outputs, quiet};
-use job::run::{Watch, run};
+use job::run::Watch;
 use report::RunReport;
 use std::path::Path;
 use std::sync::Arc;
@@ -181,10 +183,7 @@ fn pair(folder: &Path, changes: &[(&str, &str)], more: [&str; 2]) -> Vec<String>
     std::fs::write(folder.join("study.toml"), study).unwrap();
     let [clinic, shop] = PartyFile::pair(folder, ["clinic", "shop"]);
     let parties = [clinic.with(more[0]), shop.with(more[1])].map(|file| file.policy(POLICY).setup());
-    let reports = std::thread::scope(|scope| {
-        let threads = parties.each_ref().map(|party| scope.spawn(|| run(party, &Watch::none())));
-        threads.map(|thread| thread.join().unwrap().unwrap_or_else(|error| panic!("{error}")))
-    });
+    let reports = whole(both(&parties, &Watch::none()));
     seen(&reports)
 }
 

@@ -2,11 +2,13 @@
 //! against what numpy makes of the rows that both parties have: `np.histogram`, `np.mean`, `np.var`,
 //! `np.corrcoef` and `np.linalg.lstsq`, written out here.
 
+mod both;
 mod common;
 
+use both::{both, whole};
 use common::parties::{PartyFile, make_key};
 use common::{SALTED, SERVERS, World, all, quiet};
-use job::run::{Watch, run};
+use job::run::Watch;
 use program::Program;
 use report::{DerivedView, ResultView, RunReport};
 use std::collections::BTreeMap;
@@ -124,10 +126,7 @@ fn pair(program: &str, protocol: &str, engine: &str) -> (Vec<Person>, Vec<RunRep
     }
     std::fs::write(folder.path().join("study.toml"), text).unwrap();
     let parties = PartyFile::pair(folder.path(), ["registry", "trial"]).map(|f| f.policy(POLICY).setup());
-    let reports = std::thread::scope(|scope| {
-        let threads = parties.each_ref().map(|party| scope.spawn(|| run(party, &Watch::none())));
-        threads.map(|thread| thread.join().unwrap().unwrap_or_else(|error| panic!("{error}")))
-    });
+    let reports = whole(both(&parties, &Watch::none()));
     (people, reports.into())
 }
 

@@ -1,8 +1,9 @@
 //! Whole jobs: two parties in two threads, TLS on loopback, files in, reports out.
 
+mod both;
 mod parties;
 
-use base::Error;
+use both::{both, whole};
 use data::InputReport;
 use data::generate::{FileFormat, Generated, LiftOptions, lift, lift_study};
 use job::prepare::Opened;
@@ -46,15 +47,8 @@ fn world(rows: u32, edit: &dyn Fn(String) -> String) -> World {
     World { folder, generated, parties }
 }
 
-fn both(parties: &[PartySetup; 2], watch: &Watch) -> [Result<RunReport, Error>; 2] {
-    std::thread::scope(|scope| {
-        let threads = parties.each_ref().map(|p| scope.spawn(move || run(p, watch)));
-        threads.map(|t| t.join().unwrap())
-    })
-}
-
 fn reports(world: &World) -> [RunReport; 2] {
-    both(&world.parties, &Watch::none()).map(|r| r.unwrap_or_else(|e| panic!("{e}")))
+    whole(both(&world.parties, &Watch::none()))
 }
 
 fn view(report: &RunReport) -> &LiftView {

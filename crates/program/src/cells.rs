@@ -87,30 +87,9 @@ fn label(cell: &str, labels: &[String]) -> Result<i128, String> {
     })
 }
 
-/// Days after 1970-01-01 of a day of the Gregorian calendar.
+/// Days after 1970-01-01.
 pub(crate) fn date(text: &str) -> Result<i128, String> {
-    let not = || format!("{text:?} is no day such as 2026-03-01");
-    let parts: Vec<&str> = text.split('-').collect();
-    let &[year, month, day] = parts.as_slice() else { return Err(not()) };
-    let number = |digits: &str, count: usize| {
-        let plain = digits.len() == count && digits.bytes().all(|b| b.is_ascii_digit());
-        plain.then(|| digits.parse::<i128>().ok()).flatten().ok_or_else(not)
-    };
-    let (year, month, day) = (number(year, 4)?, number(month, 2)?, number(day, 2)?);
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let days = match month {
-        2 => 28 + i128::from(leap),
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => return Err(not()),
-    };
-    if !(1..=days).contains(&day) {
-        return Err(not());
-    }
-    // Years that begin in March: the day that comes and goes is their last one.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let before = (153 * month + 2) / 5 + day - 1;
-    Ok(365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + before - 719_468)
+    base::days_of_date(text).map(Into::into).ok_or_else(|| format!("{text:?} is no day such as 2026-03-01"))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 
 use crate::graph::MechanismKind;
 use crate::names::quote;
-use crate::{Op, Program, Viewer};
+use crate::{CellKind, Op, Program, Viewer};
 use release::rational::{Rational, ratio};
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -23,14 +23,11 @@ pub struct Variable {
     pub low: i64,
     /// The largest value.
     pub high: i64,
-    /// Parts of its unit, 1 to [`Variable::SCALE`].
+    /// Parts of its unit, 1 to [`CellKind::SCALE`].
     pub scale: u64,
 }
 
 impl Variable {
-    /// Most parts of a unit.
-    pub const SCALE: u64 = 1_000_000_000;
-
     /// A count of rows.
     pub const COUNT: Self = Self { origin: 0, low: 0, high: 1, scale: 1 };
 
@@ -122,8 +119,7 @@ impl DerivedStatistic {
     }
 
     /// Whether its sums are cells of joint mechanisms.
-    #[must_use]
-    pub fn is_of_cells(&self) -> bool {
+    fn is_of_cells(&self) -> bool {
         matches!(
             self,
             Self::Mean
@@ -196,7 +192,7 @@ impl DerivedOutput {
         }
         for Variable { origin, low, high, scale } in &self.variables {
             let near = low.checked_sub(*origin).is_some() && high.checked_sub(*origin).is_some();
-            if low >= high || !near || !(1..=Variable::SCALE).contains(scale) {
+            if low >= high || !near || !(1..=CellKind::SCALE.into()).contains(scale) {
                 return Err(format!("{of}: a variable from {low} to {high} by {scale}"));
             }
         }

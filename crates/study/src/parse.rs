@@ -183,7 +183,7 @@ fn origin_seconds(item: &TomlItem<'_, '_>) -> Result<i64, Error> {
     let rule = "write a date (1954-01-01) or a date-time with offset (1954-01-01T06:00:00Z), without quotes";
     let toml::de::DeValue::Datetime(origin) = item.value.get_ref() else { return Err(item.refuse(rule)) };
     let text = origin.to_string();
-    if let Some(days) = crate::time::days_of_date(&text) {
+    if let Some(days) = base::days_of_date(&text) {
         return Ok(days * 86_400);
     }
     let format = &time::format_description::well_known::Rfc3339;

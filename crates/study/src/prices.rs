@@ -136,7 +136,7 @@ fn day(item: &TomlItem<'_, '_>) -> Result<String, Error> {
     let rule = "write the day of the prices without quotes: 2026-11-26";
     let toml::de::DeValue::Datetime(date) = item.value.get_ref() else { return Err(item.refuse(rule)) };
     let text = date.to_string();
-    match crate::time::days_of_date(&text) {
+    match base::days_of_date(&text) {
         Some(_) => Ok(text),
         None => Err(item.refuse(rule)),
     }

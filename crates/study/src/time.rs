@@ -4,10 +4,10 @@
 //! numbers that already count units since the origin. Everything is reduced to UTC and rounded down to the
 //! unit.
 
+use base::days_of_date;
 use std::fmt;
 use time::format_description::well_known::Rfc3339;
-use time::macros::format_description;
-use time::{Date, OffsetDateTime, UtcOffset};
+use time::{OffsetDateTime, UtcOffset};
 
 /// The unit in which a study counts time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,15 +206,6 @@ impl Clock {
     }
 }
 
-/// Days from 1970-01-01 to a `YYYY-MM-DD` date; `None` when the text is not such a date.
-#[must_use]
-pub fn days_of_date(text: &str) -> Option<i64> {
-    // A sign before the year would be read too.
-    let text = Some(text).filter(|text| text.len() == 10)?;
-    let date = Date::parse(text, format_description!("[year]-[month]-[day]")).ok()?;
-    Some(i64::from(date.to_julian_day() - UNIX_JULIAN_DAY))
-}
-
 /// The `YYYY-MM-DD` date that lies `days` days after 1970-01-01.
 ///
 /// # Panics
@@ -232,9 +223,6 @@ pub fn date(at: i64) -> String {
     const LAST: i64 = 2_932_896;
     date_of_days(at.div_euclid(86_400).clamp(0, LAST))
 }
-
-/// The Julian day of 1970-01-01.
-const UNIX_JULIAN_DAY: i32 = 2_440_588;
 
 #[cfg(test)]
 mod tests {

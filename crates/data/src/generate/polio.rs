@@ -8,9 +8,10 @@
 use super::files::{FileFormat, Out, TableFile};
 use super::truth::{Person, Rule};
 use super::{Generated, Truth};
+use base::days_of_date;
 use base::{Error, Rng, Seed};
 use std::path::Path;
-use study::time::{date_of_days, days_of_date};
+use study::time::date_of_days;
 
 /// Published counts of one group of children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

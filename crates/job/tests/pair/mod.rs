@@ -2,11 +2,14 @@
 //! TLS on loopback, real files.
 #![allow(dead_code, reason = "each test file uses parts of its own")]
 
+#[path = "../both/mod.rs"]
+mod threads;
+
 #[path = "../parties/mod.rs"]
 pub mod parties;
 
 use base::Error;
-use job::run::{Watch, run};
+use job::run::Watch;
 use parties::{PartyFile, make_key};
 use privacy::ledger::Ledger;
 use report::{ResultView, RunReport};
@@ -14,6 +17,7 @@ use rusqlite::Connection;
 use std::path::PathBuf;
 use study::party::PartySetup;
 use tempfile::TempDir;
+pub use threads::{both, whole};
 
 pub const NAMES: [&str; 2] = ["clinic", "works"];
 const EXAMPLE: &str = include_str!("../../../../examples/program.toml");
@@ -134,17 +138,6 @@ impl World {
     pub fn allow(&self, party: usize) {
         self.ledger(party).allow(&self.keys[1 - party], None, "looked into").unwrap();
     }
-}
-
-pub fn both(parties: &[PartySetup; 2], watch: &Watch) -> [Result<RunReport, Error>; 2] {
-    std::thread::scope(|scope| {
-        let threads = parties.each_ref().map(|p| scope.spawn(move || run(p, watch)));
-        threads.map(|t| t.join().unwrap())
-    })
-}
-
-pub fn whole(done: [Result<RunReport, Error>; 2]) -> [RunReport; 2] {
-    done.map(|done| done.unwrap_or_else(|e| panic!("{e}")))
 }
 
 pub fn values(report: &RunReport) -> Vec<String> {

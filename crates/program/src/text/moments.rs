@@ -2,6 +2,7 @@
 
 use super::ask::{AskedCell, Grouping};
 use super::{Parser, TextFault, Tokens};
+use crate::derived::COVARIATES;
 use crate::graph::{MechanismKind, NoiseMechanism, OpNode, RowFold};
 use crate::names::Spot;
 use crate::{
@@ -10,9 +11,6 @@ use crate::{
 use base::limits;
 use release::joint::{CLAMP, Change};
 use release::rational::{Rational, ratio};
-
-/// Most values that a fit explains one by.
-const COVARIATES: usize = crate::derived::COVARIATES;
 
 /// A value that is asked about.
 #[derive(Clone)]
@@ -138,13 +136,6 @@ impl Parser {
                 Term { node: self.push_row(Op::Mul(x, y), ty), bit: false }
             }
         }
-    }
-
-    /// A value where a bit is set, else 0.
-    fn select(&mut self, bit: NodeId, value: NodeId) -> NodeId {
-        let ty = self.program.row.ty(value);
-        let zero = self.constant(0, ty);
-        self.push_row(Op::Select(bit, value, zero), ty)
     }
 
     /// The sum of a value over rows in a cell, or their number; wide enough for as many as there may be.

@@ -256,8 +256,14 @@ impl Parser {
         if ty == ValueType::BIT {
             return Ok(self.push_row(Op::And(counts, value), ty));
         }
-        let zero = self.push_row(Op::Const(0), ty);
-        Ok(self.push_row(Op::Select(counts, value, zero), ty))
+        Ok(self.select(counts, value))
+    }
+
+    /// A value where a bit is set, else 0.
+    pub(super) fn select(&mut self, bit: NodeId, value: NodeId) -> NodeId {
+        let ty = self.program.row.ty(value);
+        let zero = self.constant(0, ty);
+        self.push_row(Op::Select(bit, value, zero), ty)
     }
 
     /// A sum of what is masked so.
