@@ -15,16 +15,17 @@ use terminal::output;
 use terminal::progress::{Board, ProgressLine, Working};
 use terminal::values::share;
 
-/// Makes up data with a known answer, and prints that answer; for a program of your own, files that it can read.
+/// Makes up data with a known answer, and prints that answer; for a program of your own, files that it reads.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  tacit generate polio --out trial\n  tacit generate lift --rows 1M --overlap \
                   0.3 --format parquet --out big\n  tacit generate lift --rows 500M --format parquet \
-                  --files 256 --out large\n  tacit generate lift --advertisers 3 --out spring\n  tacit generate program study.toml --rows 5k --out trial"
+                  --files 256 --out large\n  tacit generate lift --advertisers 3 --out spring\n  \
+                  tacit generate program study.toml --rows 5k --out trial"
 )]
 pub struct GenerateArgs {
-    /// polio: the 1954 field trial, from its published counts; lift: a random trial of any size; program: a file
-    /// for each party of a study of kind program
+    /// polio: the 1954 field trial, from its published counts; lift: a random trial of any size; program: a
+    /// file for each party of a study of kind program
     pub what: GeneratedKind,
     /// program: the study file
     pub study: Option<PathBuf>,
@@ -74,8 +75,8 @@ pub enum GeneratedKind {
 }
 
 impl GenerateArgs {
-    /// Refuses what changes nothing of the trial, whose people are those of the published counts, or of files for
-    /// a program.
+    /// Refuses what changes nothing of the trial, whose people are those of the published counts, or of files
+    /// for a program.
     fn expect_used(&self) -> Result<(), Error> {
         let Self { study, rows, overlap, events, clamp, advertisers, format, files, .. } = self;
         let given = [
@@ -143,8 +144,8 @@ fn program(args: &GenerateArgs) -> Result<(), Error> {
     let (study, _) = StudyFile::read(path)?;
     if let Question::Lift(_) = &study.first().kind {
         return Err(Error::input(format!(
-            "{} is a lift study: `tacit generate lift` makes data with a known answer, and `tacit simulate {0} \
-             --made-up 10k` makes up files for the columns of this one",
+            "{} is a lift study: `tacit generate lift` makes data with a known answer, and `tacit simulate \
+             {0} --made-up 10k` makes up files for the columns of this one",
             path.display()
         )));
     }
@@ -154,7 +155,10 @@ fn program(args: &GenerateArgs) -> Result<(), Error> {
         generate::for_study(&args.out, &study, &parties, args.rows.unwrap_or(ROWS), args.seed)?
     };
     if args.json {
-        let party = |made: &generate::MadeUpFile| json!({ "party": made.party, "file": made.path.display().to_string(), "rows": made.lines });
+        let party = |made: &generate::MadeUpFile| {
+            let file = made.path.display().to_string();
+            json!({ "party": made.party, "file": file, "rows": made.lines })
+        };
         return output::print_json(&json!({ "parties": made.iter().map(party).collect::<Vec<_>>() }));
     }
     let mut lines: Vec<String> = made.iter().map(|made| file(&made.path, made.lines, args)).collect();

@@ -19,7 +19,7 @@ use base::{Error, PartyId, Roster, Seed};
 use columns::JoinedColumns;
 use data::{InputReport, RowStore, read_rows};
 use engine::{Clear, Share, Shares, run_rows};
-use join::JoinedRows;
+use join::JoinedTable;
 use net::Session;
 use numbers::{NumberReader, ReadNumber, ReadPart};
 use page::numbers::{count, counted};
@@ -273,7 +273,7 @@ impl Files {
         let seed = seed_of(asked, study);
         let names: Vec<String> = study.parties.iter().map(|member| member.name.clone()).collect();
         let rows: Vec<Arc<RowStore>> = names.iter().map(|name| self.rows[name].clone()).collect();
-        let joined = JoinedRows::of(study, &rows, &seed.fork("join"))?;
+        let joined = JoinedTable::of(study, &rows, &seed.fork("join"))?;
         let mut columns = JoinedColumns::new(&joined, built, progress)?;
         let mut session = Session::alone(Roster::new(["all"]), seed.fork("session"));
         let totals = run_rows(&Clear, &built.program, &mut columns, &mut session)?;
@@ -284,7 +284,7 @@ impl Files {
         }
         let mut notes = joined.notes.clone();
         if study.matching.dummies.is_some() {
-            notes.push("the made-up rows that hide sizes in a run are not simulated".to_owned());
+            notes.push("rows that a run adds to hide sizes are not simulated".to_owned());
         }
         Ok(SimulatedRun { parties: names, joined: joined.rows, shared: joined.shared, notes, views })
     }
@@ -325,7 +325,7 @@ fn scales(study: &Study, built: &Built, rows: &[Arc<RowStore>]) -> Result<Arc<Sc
 struct Trial<'a> {
     study: &'a Study,
     built: &'a Built,
-    joined: &'a JoinedRows,
+    joined: &'a JoinedTable,
     totals: Shares,
     scales: Arc<Scales>,
 }
@@ -439,4 +439,17 @@ fn put_together(
     };
     let parts = names.into_iter().zip(exact).enumerate().map(part);
     parts.filter(|part| !part.numbers.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_beyond_the_bound_are_refused() {
+        let left = within_rows(SIMULATED_ROWS, SIMULATED_ROWS - 1).unwrap();
+        assert_eq!(within_rows(left, 1).unwrap(), 0);
+        let error = within_rows(left, 2).unwrap_err().to_string();
+        assert!(error.contains("more than 20,000,000 rows") && error.contains("SIMULATED_ROWS"), "{error}");
+    }
 }

@@ -38,15 +38,15 @@ pub fn write(file: &Path, simulation: &Simulation) -> Result<(), Error> {
     let all = numbers(simulation);
     if all.iter().all(|placed| placed.number.spread.is_none()) {
         return Err(Error::input(
-            "--figure shows how noise spreads, and nothing of this is noised: remove --figure, or --noise off",
+            "--figure shows how noise spreads, and nothing is noised here: remove --figure, or --noise off",
         ));
     }
     let drawn = all.iter().filter_map(histogram).take(DRAWN);
     let about = [
         simulation.warning.to_owned(),
         format!(
-            "Each figure shows where {} releases of a number lie, and as a line the exact number. The table has \
-             all numbers.",
+            "Each figure shows where {} releases of a number lie, and as a line the exact number. The table \
+             has all numbers.",
             count(simulation.draws)
         ),
     ];

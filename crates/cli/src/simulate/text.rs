@@ -16,18 +16,28 @@ pub fn text(simulation: &Simulation) -> String {
         let rows = counted(party.rows, "row");
         lines.push(format!("files      {}: {file}, {rows}", party.name));
     }
-    lines.push(match simulation.draws {
-        0 => "noise      off: exact values alone".to_owned(),
-        draws => format!("noise      {} drawn, seed {}", counted(draws, "release"), simulation.seed),
+    let drawn = simulation.runs.iter().flat_map(|run| &run.views).any(is_drawn);
+    lines.push(match (simulation.draws, drawn) {
+        (0, _) => "noise      off: exact values alone".to_owned(),
+        (_, false) => "noise      none in this study".to_owned(),
+        (draws, true) => format!("noise      {} drawn, seed {}", counted(draws, "release"), simulation.seed),
     });
     for run in &simulation.runs {
         lines.extend(of_run(simulation, run));
     }
-    if simulation.draws > 0 {
+    if drawn {
         lines.extend(legend());
     }
     lines.join("\n")
 }
+
+/// Whether any of its numbers is noised, and releases were drawn.
+fn is_drawn(view: &SimulatedView) -> bool {
+    view.parts.iter().flat_map(|part| &part.numbers).any(|number| number.spread.is_some())
+}
+
+/// Identifiers of a list that are shown.
+const LISTED: usize = 20;
 
 fn of_run(simulation: &Simulation, run: &SimulatedRun) -> Vec<String> {
     let mut lines = Vec::new();
@@ -52,10 +62,9 @@ fn of_view(view: &SimulatedView) -> Vec<String> {
         false => ", without noise".to_owned(),
     };
     let mut lines = vec![String::new(), format!("What {who} would see{charge}")];
-    let drawn = view.parts.iter().flat_map(|part| &part.numbers).any(|number| number.spread.is_some());
     let head =
         ["", "exact", "one release", "its interval", "95 % of releases", "mean error", "deviation", "held"];
-    let columns = if drawn { head.len() } else { 2 };
+    let columns = if is_drawn(view) { head.len() } else { 2 };
     let mut rows: Vec<(Option<String>, NumberCells)> = vec![(None, head.map(str::to_owned))];
     for part in &view.parts {
         rows.push((Some(title(part)), Default::default()));
@@ -79,8 +88,12 @@ fn of_view(view: &SimulatedView) -> Vec<String> {
         lines.push(line.trim_end().to_owned());
     }
     for list in &view.lists {
-        let others = counted(list.others, "row");
-        lines.push(format!("  {}: {}; {others} of others", list.label, list.keys.join(", ")));
+        let shown = list.keys[..list.keys.len().min(LISTED)].join(", ");
+        let more = match list.keys.len().saturating_sub(LISTED) as u64 + list.others {
+            0 => String::new(),
+            more => format!(" and {} more", count(more)),
+        };
+        lines.push(format!("  {}: {shown}{more}", list.label));
     }
     lines
 }
@@ -112,7 +125,12 @@ fn cells(number: &SimulatedNumber) -> NumberCells {
         number.intervals.iter().map(|[low, high]| format!("{} to {}", end(*low), end(*high))).collect();
     cells[2] = whole(&number.released_digits, number.released);
     cells[3] = intervals.join(" or ");
-    cells[4] = format!("{} to {}", shown(spread.low), shown(spread.high));
+    // Of whole numbers the ends are whole, too.
+    let whole = number.exact_digits.as_ref().is_some_and(|digits| !digits.contains('.'));
+    let end = |end: Option<f64>| {
+        end.map_or_else(|| MISSING.to_owned(), |end| fixed(end, if whole { 0 } else { decimals }))
+    };
+    cells[4] = format!("{} to {}", end(spread.low), end(spread.high));
     cells[5] = shown(spread.mean_error);
     cells[6] = shown(spread.deviation);
     cells[7] = spread.interval_held.or(spread.noise_held).map_or_else(String::new, percent);
@@ -143,10 +161,11 @@ fn legend() -> Vec<String> {
         "exact              without noise",
         "one release        as a run would show it, and its interval",
         "95 % of releases   where the middle 95 of 100 releases lie",
-        "mean error         the mean of all releases, less the exact value; deviation: their standard deviation",
-        "held               share of releases whose interval holds the exact value of these files. Intervals cover",
-        "                   chance as well as noise, so this may be above their level; of a number without an",
-        "                   interval it is of 95 % of its noise",
+        "mean error         the mean of all releases, less the exact value",
+        "deviation          the standard deviation of all releases",
+        "held               share of releases whose interval holds the exact value of these files:",
+        "                   chance is in it besides noise, so this may be above its level; of a",
+        "                   number without an interval it is that of 95 % of its noise",
     ];
     lines.map(str::to_owned).into()
 }

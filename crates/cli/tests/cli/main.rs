@@ -16,6 +16,7 @@ mod read_once;
 mod ring4;
 mod scale;
 mod served;
+mod simulate;
 mod state;
 mod support;
 mod workers;

@@ -9,7 +9,7 @@ mod people;
 use super::files::{FileFormat, Out, TableFile};
 use base::{Error, PartyId, Rng, Seed};
 use cells::{CellMaker, MadeColumn, owned_columns};
-use people::{IdentifierMaker, People};
+use people::{IdentifierMaker, MadeUpPeople};
 use std::path::{Path, PathBuf};
 use study::{Advertiser, EventLayout, EventValue, LiftStudy, Question, Study, StudyFile};
 
@@ -53,7 +53,7 @@ pub fn for_study(
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let seed = Seed::from_bytes(bytes);
-    let people = People { rows, aligned };
+    let people = MadeUpPeople { rows, aligned };
     let mut written = Vec::new();
     for (number, member) in file.parties.iter().enumerate() {
         if !parties.contains(&member.name) {

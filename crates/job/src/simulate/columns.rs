@@ -1,7 +1,7 @@
 //! The columns of all parties along the joined rows, for an engine that may see them all.
 
 use super::SimulationProgress;
-use super::join::JoinedRows;
+use super::join::JoinedTable;
 use crate::align::{Aligned, RangeRows};
 use crate::prepare::Built;
 use base::{Error, PartyId};
@@ -33,7 +33,7 @@ impl<'a> JoinedColumns<'a> {
     /// # Errors
     /// When a column is of nobody's file.
     pub fn new(
-        joined: &'a JoinedRows,
+        joined: &'a JoinedTable,
         built: &Built,
         progress: SimulationProgress<'a>,
     ) -> Result<Self, Error> {

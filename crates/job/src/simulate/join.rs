@@ -12,7 +12,7 @@ use std::sync::Arc;
 use study::{MatchRule, Study};
 
 /// Rows of all parties, side by side.
-pub(super) struct JoinedRows {
+pub(super) struct JoinedTable {
     /// By party, and by slot where a row may match several: its rows along the joined ones.
     pub along: Vec<Vec<Arc<Aligned>>>,
     /// Joined rows.
@@ -26,7 +26,7 @@ pub(super) struct JoinedRows {
 /// For each joined row which row of a party lies there, or [`ABSENT`].
 type Order = Vec<u32>;
 
-impl JoinedRows {
+impl JoinedTable {
     /// Joins by the normalised identifiers. Where a run leaves something to chance, `seed` decides it.
     ///
     /// # Errors

@@ -5,13 +5,13 @@ use base::Error;
 use study::{Identifier, MatchRule, Normaliser, phone};
 
 /// How many people everybody has.
-pub(super) struct People {
+pub(super) struct MadeUpPeople {
     pub rows: [u64; 2],
     /// Whether all have the same.
     pub aligned: bool,
 }
 
-impl People {
+impl MadeUpPeople {
     /// Numbers of the people of a party: half of the smaller side are everybody's, the others its own.
     pub fn of(&self, party: usize) -> Vec<u32> {
         let [first, others] = self.rows.map(|rows| rows as u32);
