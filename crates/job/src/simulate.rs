@@ -2,9 +2,9 @@
 //! or charged.
 //!
 //! Files are read as in a run and joined in the clear, totals come from the program that a run would compute
-//! by the `clear` engine, and what each viewer would be shown is read as its report reads it: once without any
-//! noise, once as a run releases it, and over many draws of the noise. No ledger, no key and no network is
-//! touched.
+//! by the `clear` engine, and what each viewer would be shown is read as its report reads it: once without
+//! any noise, once as a run releases it, and over many draws of the noise. No ledger, no key and no network
+//! is touched.
 
 mod columns;
 mod join;
@@ -357,7 +357,8 @@ impl Trial<'_> {
         let numbers: u64 = exact.iter().map(|part| part.numbers.len() as u64).sum();
         if numbers.saturating_mul(draws) > SIMULATED_VALUES {
             return Err(Error::input(format!(
-                "{} draws of {} are more than memory is taken for ({}, SIMULATED_VALUES): write fewer --draws",
+                "{} draws of {} are more than memory is taken for ({}, SIMULATED_VALUES): write fewer \
+                 --draws",
                 count(draws),
                 counted(numbers, "number"),
                 count(SIMULATED_VALUES)

@@ -68,8 +68,8 @@ pub fn minimum_group(joint: &FamilyMechanism, study: u64) -> f64 {
 /// Reads n, S and Q of both arms, as [`FamilyMechanism::decode`] gives them, in mode `sums`.
 ///
 /// # Errors
-/// When an arm is below the minimum group, which is tested on the noised count. Where there is no noise nothing
-/// was released, and no group is too small.
+/// When an arm is below the minimum group, which is tested on the noised count. Where there is no noise
+/// nothing was released, and no group is too small.
 pub fn read_sums(
     test: [f64; 3],
     control: [f64; 3],

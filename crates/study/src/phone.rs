@@ -150,8 +150,8 @@ pub(crate) fn codes() -> String {
     PLANS.iter().map(|plan| plan.code.to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// A number of this country that looks like one, for made-up data: another one for each `number`; none where the
-/// country has not so many.
+/// A number of this country that looks like one, for made-up data: another one for each `number`; none where
+/// the country has not so many.
 #[must_use]
 pub fn made_up(code: u16, number: u64) -> Option<String> {
     let digits = *find(code)?.digits.end();

@@ -1,5 +1,5 @@
-//! What a viewer is shown: the values of its outputs without noise, by a run's own release, and for many draws
-//! of its noise at once.
+//! What a viewer is shown: the values of its outputs without noise, by a run's own release, and for many
+//! draws of its noise at once.
 
 use crate::audit::epsilon::{Release, exact};
 use crate::prepare::Built;

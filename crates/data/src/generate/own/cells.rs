@@ -213,8 +213,8 @@ mod tests {
         assert_eq!(compared(&program, 0), [29]);
         assert_eq!(around(program.columns[0].ty, &[29]), [0, 63]);
         assert_eq!(around(program.columns[1].ty, &[]), [0, 999]);
-        let ask = "tacit-program/2\nname \"n\"\nparty a\nparty b\ncolumn x i20 a scale 100\ncolumn y bit b\nask \
-                   b rho 1/10\nby y\nmean of x between -50 450\n";
+        let ask = "tacit-program/2\nname \"n\"\nparty a\nparty b\ncolumn x i20 a scale 100\ncolumn y bit \
+                   b\nask b rho 1/10\nby y\nmean of x between -50 450\n";
         let program = Program::parse(ask).unwrap();
         let known = compared(&program, 0);
         assert_eq!((known.iter().min(), known.iter().max()), (Some(&-5000), Some(&45_000)));

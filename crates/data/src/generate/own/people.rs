@@ -48,8 +48,8 @@ impl<'a> IdentifierMaker<'a> {
                     Ok(Self { rule, place: [key, all], number: true })
                 }
                 Some(_) => Err(Error::input(format!(
-                    "column {:?} is an identifier and no number: its cells cannot be made up; write this file \
-                     yourself",
+                    "column {:?} is an identifier and no number: its cells cannot be made up; write this \
+                     file yourself",
                     rule.name
                 ))),
             }
