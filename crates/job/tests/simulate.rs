@@ -184,6 +184,76 @@ fn every_match_gives_the_same_exact_answer() {
     }
 }
 
+/// What a program computes of noised values has their noise, in one release and in every draw.
+#[test]
+fn numbers_that_are_computed_of_noised_ones_have_their_noise() {
+    let page = include_str!("../../../docs/program.md");
+    let program = page.split("```tacit\n").nth(1).unwrap().split_once("```").unwrap().0;
+    let (head, _) = PROGRAM.split_once("[columns]").unwrap();
+    let text = head.replace("clinic", "trial").replace("works", "shop")
+        + "[columns]\narm = { party = \"trial\", column = \"arm\" }\nspent = { party = \"shop\", column = \
+           \"spent\" }\n[program]\ntext = \"\"\"\n"
+        + program
+        + "\"\"\"\n[release.to.trial]\nrho = 0.125\n";
+    let (file, folder) = made(&text, [4000, 3000]);
+    let simulation = tried(&file, folder.path(), 10_000);
+    let numbers = numbers(view(&simulation, "trial"));
+    let of = |arm: &str| numbers[&*format!("spending, {arm} arm")];
+    let (test, control, gap) = (of("test"), of("control"), numbers["difference of spending"]);
+    assert!(test.exact.unwrap() > 1000.0 && control.exact.unwrap() > 1000.0, "{test:?} {control:?}");
+    assert_eq!(gap.exact.unwrap(), test.exact.unwrap() - control.exact.unwrap());
+    assert_eq!(gap.released.unwrap(), test.released.unwrap() - control.released.unwrap());
+    assert_ne!(gap.released, gap.exact);
+    let deviation = |number: &SimulatedNumber| number.spread.as_ref().unwrap().deviation.unwrap();
+    let both = deviation(test).hypot(deviation(control));
+    assert!((deviation(gap) / both - 1.0).abs() < 6.0 / 10_000f64.sqrt(), "{gap:?}");
+    // What the trial knows by itself has no noise.
+    let people = numbers["people in the test arm"];
+    let mine = table(&folder.path().join("trial.csv"));
+    let plain = mine.values().filter(|row| row["arm"] == "1").count();
+    assert_eq!((people.exact, people.released), (Some(plain as f64), Some(plain as f64)));
+    assert_eq!(deviation(people), 0.0);
+}
+
+/// Of advertisers apart each has a run of its own with the publisher.
+#[test]
+fn advertisers_apart_are_tried_apart() {
+    let text = include_str!("../../../examples/lift-several.toml").replace("\"together\"", "\"apart\"");
+    let (file, folder) = made(&text, [6000, 5000]);
+    let simulation = tried(&file, folder.path(), 50);
+    assert!(file.runs.len() > 1 && simulation.runs.len() == file.runs.len(), "{text}");
+    for run in &simulation.runs {
+        let part = &run.views[0].parts[0];
+        assert!(run.parties.len() == 2 && part.numbers[0].exact.is_some(), "{part:?}");
+        assert_eq!((run.joined, run.shared), (8500, 2500));
+    }
+}
+
+/// Modes that publish group sizes, on the scale of the sizes that the files have.
+#[test]
+fn modes_with_public_groups_are_tried() {
+    for mode in ["variance", "algorithm1"] {
+        let text = LIFT.replacen("\"sums\"", &format!("\"{mode}\""), 1);
+        let (file, folder) = made(&text, [6000, 5000]);
+        let simulation = tried(&file, folder.path(), 2000);
+        let lift = &simulation.runs[0].views[0].parts[0].numbers[0];
+        let spread = lift.spread.as_ref().unwrap();
+        let sums = tried(&StudyFile::parse("study.toml", LIFT).unwrap(), folder.path(), 0);
+        let exact = sums.runs[0].views[0].parts[0].numbers[0].exact.unwrap();
+        // What is released is in fixed point.
+        assert!((lift.exact.unwrap() - exact).abs() < 1e-3 * spread.deviation.unwrap(), "{lift:?} {exact}");
+        assert!((spread.noise_held.unwrap() - 0.95).abs() < 0.03, "{spread:?}");
+        // As in a run there is nothing to be shown of small groups.
+        let (file, folder) = made(&text, [900, 900]);
+        let data =
+            file.parties.iter().map(|m| (m.name.clone(), folder.path().join(format!("{}.csv", m.name))));
+        let (data, made_up) = (data.collect(), Vec::new());
+        let asked = SimulationQuestion { file, data, made_up, draws: 10, seed: 1, threads: 1 };
+        let error = simulate(&asked, &|_, _, _| ()).unwrap_err().to_string();
+        assert!(error.contains("fewer than the minimum of 1000 rows"), "{error}");
+    }
+}
+
 /// Where one party draws candidates of noise, these are drawn, and spread as the study says.
 #[test]
 fn candidates_of_noise_spread_as_stated() {

@@ -1,10 +1,10 @@
 //! `--figure`: how the releases of each number lie around the exact one.
 
-use super::text::{decimals, fixed};
+use super::text::{error, shown};
 use base::Error;
 use job::simulate::{SimulatedNumber, Simulation};
 use page::markup::{Markup, element, style_sheet, words};
-use page::numbers::{MISSING, count, percent};
+use page::numbers::{count, percent};
 use page::picture::{BLUE, INK, RUST, label, line, picture, rect};
 use std::path::Path;
 use terminal::output;
@@ -18,8 +18,8 @@ const BOTTOM: f64 = 36.0;
 const DRAWN: usize = 60;
 
 const STYLE: &str = "\
-body{font:15px/1.5 system-ui,sans-serif;max-width:62em;margin:2em auto;padding:0 1em}
-figure{display:inline-block;margin:0 1em 1em 0}
+body{font:15px/1.5 system-ui,sans-serif;max-width:68em;margin:2em auto;padding:0 1em}
+figure{display:inline-block;width:460px;margin:0 1em 1em 0;vertical-align:top}
 td,th{padding:0 .8em 0 0;text-align:right}
 ";
 
@@ -79,15 +79,14 @@ fn placed<'a>(viewer: &'a str, part: &'a job::simulate::SimulatedPart) -> Vec<Pl
 
 fn row(placed: &Placed<'_>) -> [String; 8] {
     let Placed { viewer, part, number } = placed;
-    let decimals = decimals(number);
-    let shown = |value: Option<f64>| value.map_or_else(|| MISSING.to_owned(), |value| fixed(value, decimals));
-    let names = [(*viewer).to_owned(), (*part).to_owned(), number.label.clone(), shown(number.exact)];
+    let value = |value| shown(number, value);
+    let names = [(*viewer).to_owned(), (*part).to_owned(), number.label.clone(), value(number.exact)];
     let spread = match &number.spread {
         None => Default::default(),
         Some(spread) => [
-            format!("{} to {}", shown(spread.low), shown(spread.high)),
-            shown(spread.mean_error),
-            shown(spread.deviation),
+            format!("{} to {}", value(spread.low), value(spread.high)),
+            error(number, spread.mean_error),
+            error(number, spread.deviation),
             spread.interval_held.or(spread.noise_held).map_or_else(String::new, percent),
         ],
     };
@@ -109,14 +108,13 @@ fn histogram(placed: &Placed<'_>) -> Option<Markup> {
         let height = *count as f64 / most * (below - 24.0);
         parts.push(rect((LEFT + at as f64 * width, below - height), ((width - 1.0).max(0.5), height), BLUE));
     }
-    let decimals = decimals(number);
     let ends = [(bins.from, "start"), (bins.to, "end")];
     parts.extend(ends.map(|(value, anchor)| {
-        label((across(value), below + 16.0), anchor, &[("fill", INK)], &fixed(value, decimals))
+        label((across(value), below + 16.0), anchor, &[("fill", INK)], &shown(number, Some(value)))
     }));
     if let Some(exact) = number.exact {
         parts.push(rect((across(exact) - 1.0, 20.0), (2.0, below - 20.0), RUST));
-        let words = format!("exact {}", fixed(exact, decimals));
+        let words = format!("exact {}", shown(number, number.exact));
         let at = across(exact).clamp(LEFT + 60.0, right - 60.0);
         parts.push(label((at, 14.0), "middle", &[("fill", RUST)], &words));
     }

@@ -109,8 +109,7 @@ fn title(part: &SimulatedPart) -> String {
 fn cells(number: &SimulatedNumber) -> NumberCells {
     let unit = if number.unit.is_empty() { String::new() } else { format!(", {}", number.unit) };
     let spread = number.spread.as_ref();
-    let decimals = decimals(number);
-    let shown = |value: Option<f64>| value.map_or_else(|| MISSING.to_owned(), |value| fixed(value, decimals));
+    let shown = |value| shown(number, value);
     let whole = |digits: &Option<String>, value| match digits {
         Some(digits) => grouped(digits),
         None => shown(value),
@@ -120,25 +119,20 @@ fn cells(number: &SimulatedNumber) -> NumberCells {
     let mut cells = NumberCells::default();
     (cells[0], cells[1]) = (number.label.clone() + &unit, exact);
     let Some(spread) = spread else { return cells };
-    let end = |end: Option<f64>| end.map_or_else(|| "open".to_owned(), |end| fixed(end, decimals));
+    let end = |end: Option<f64>| end.map_or_else(|| "open".to_owned(), |end| fixed(end, decimals(number)));
     let intervals: Vec<String> =
         number.intervals.iter().map(|[low, high]| format!("{} to {}", end(*low), end(*high))).collect();
     cells[2] = whole(&number.released_digits, number.released);
     cells[3] = intervals.join(" or ");
-    // Of whole numbers the ends are whole, too.
-    let whole = number.exact_digits.as_ref().is_some_and(|digits| !digits.contains('.'));
-    let end = |end: Option<f64>| {
-        end.map_or_else(|| MISSING.to_owned(), |end| fixed(end, if whole { 0 } else { decimals }))
-    };
-    cells[4] = format!("{} to {}", end(spread.low), end(spread.high));
-    cells[5] = shown(spread.mean_error);
-    cells[6] = shown(spread.deviation);
+    cells[4] = format!("{} to {}", shown(spread.low), shown(spread.high));
+    cells[5] = error(number, spread.mean_error);
+    cells[6] = error(number, spread.deviation);
     cells[7] = spread.interval_held.or(spread.noise_held).map_or_else(String::new, percent);
     cells
 }
 
 /// Digits after the point that the noise leaves, and one or two more; without noise six significant ones.
-pub fn decimals(number: &SimulatedNumber) -> usize {
+fn decimals(number: &SimulatedNumber) -> usize {
     let deviation = number.spread.as_ref().and_then(|spread| spread.deviation).filter(|d| *d > 0.0);
     let (scale, digits) = match (deviation, number.exact) {
         (Some(deviation), _) => (deviation, 2),
@@ -148,8 +142,20 @@ pub fn decimals(number: &SimulatedNumber) -> usize {
     (digits - scale.abs().log10().floor() as i32).clamp(0, 12) as usize
 }
 
+/// A value of a number; whole, where its values are.
+pub fn shown(number: &SimulatedNumber, value: Option<f64>) -> String {
+    let whole = number.exact_digits.as_ref().is_some_and(|digits| !digits.contains('.'));
+    let decimals = if whole { 0 } else { decimals(number) };
+    value.map_or_else(|| MISSING.to_owned(), |value| fixed(value, decimals))
+}
+
+/// How far values of a number are from each other.
+pub fn error(number: &SimulatedNumber, error: Option<f64>) -> String {
+    error.map_or_else(|| MISSING.to_owned(), |error| fixed(error, decimals(number)))
+}
+
 /// Written out, whatever the size.
-pub fn fixed(value: f64, decimals: usize) -> String {
+fn fixed(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     let is_zero = text.bytes().all(|b| matches!(b, b'-' | b'0' | b'.'));
     grouped(if is_zero { text.trim_start_matches('-') } else { &text })

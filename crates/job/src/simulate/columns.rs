@@ -72,9 +72,10 @@ impl ShardRows for JoinedColumns<'_> {
             Feed::Reader(at) => self.readers[at].read(column, from, into),
             Feed::Shared(slot) => {
                 for (row, value) in (from..).zip(into) {
-                    let has = |slots: &Vec<Arc<Aligned>>| slots[slot.min(slots.len() - 1)].has(row);
-                    let all = self.along.iter().map(has).collect::<Result<Vec<_>, _>>()?;
-                    *value = u128::from(!all.contains(&false));
+                    *value = 1;
+                    for slots in self.along {
+                        *value &= u128::from(slots[slot.min(slots.len() - 1)].has(row)?);
+                    }
                 }
                 Ok(())
             }
