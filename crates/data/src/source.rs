@@ -8,6 +8,7 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use store::{InputObject, InputStore, StoreOptions, is_url};
+use study::format::InputFormat;
 
 /// Where a party's data lie: a file, a folder or a pattern of files of this machine, or a URL that names
 /// objects of a bucket.
@@ -17,14 +18,17 @@ pub struct DataLocation<'a> {
     pub path: &'a Path,
     /// What a bucket needs to be told besides.
     pub store: &'a StoreOptions,
+    /// What form the files have, as far as it is said.
+    pub format: &'a InputFormat,
 }
 
-/// A place of this machine, or a bucket that needs to be told nothing.
+/// A place of this machine, or a bucket, of which nothing is said.
 impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for DataLocation<'a> {
     fn from(path: &'a P) -> Self {
         static NOTHING: StoreOptions =
             StoreOptions { endpoint: None, region: None, account: None, allow_http: false };
-        Self { path: path.as_ref(), store: &NOTHING }
+        static UNSAID: InputFormat = InputFormat::NONE;
+        Self { path: path.as_ref(), store: &NOTHING, format: &UNSAID }
     }
 }
 

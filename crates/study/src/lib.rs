@@ -6,6 +6,7 @@
 //! value met and what to write instead.
 
 mod file;
+pub mod format;
 mod hash;
 mod matching;
 mod parse;
