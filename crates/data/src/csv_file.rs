@@ -12,7 +12,6 @@ use std::rc::Rc;
 
 pub(super) fn read(
     text: Box<dyn Read>,
-    wanted: &[String],
     files: &mut Files,
     sink: &mut dyn RowSink,
     complaints: &mut Complaints,
@@ -23,13 +22,13 @@ pub(super) fn read(
     let name = files.name().to_owned();
     let header = reader.headers().map_err(|e| failed(&name, e))?;
     let found: Vec<String> = header.iter().map(|cell| cell.trim().to_owned()).collect();
-    let positions = locate(&name, &found, wanted)?;
+    let positions = locate(&name, &found, sink)?;
     let mut record = csv::StringRecord::new();
     let mut rows = 0;
-    loop {
+    while sink.takes_more() {
         lines.borrow_mut().since_record = 0;
         match reader.read_record(&mut record) {
-            Ok(false) => return Ok(rows),
+            Ok(false) => break,
             Ok(true) => {
                 rows += 1;
                 let line = lines.borrow_mut().of_record(record.position());
@@ -51,6 +50,7 @@ pub(super) fn read(
             },
         }
     }
+    Ok(rows)
 }
 
 fn cell(text: &str) -> TableCell<'_> {

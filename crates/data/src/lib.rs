@@ -17,6 +17,7 @@ mod identifiers;
 mod input;
 mod keys;
 mod parquet_file;
+mod peek;
 mod program;
 mod publisher;
 mod repeats;
@@ -36,19 +37,21 @@ pub use gather::{ReadingMemory, SpoolRoom};
 pub use identifiers::RowKeys;
 pub use keys::shown;
 pub use keys::{IdentifierReport, StepReport, plain_text};
+pub use peek::{PeekedTable, peek};
 pub use program::ProgramRows;
 pub use publisher::PublisherRows;
 pub use report::InputReport;
 pub use row_store::{KeptRows, RecentBlocks, RowStore};
 pub use rows::{RowShape, Rows};
 pub use source::{DataLocation, FILES, input_bytes, input_version};
+pub use table::TableCell;
 pub use tag::{RowsHash, RowsTag};
 
 use base::{Error, PartyId};
 use complaints::Complaints;
 use study::time::{Clock, TimeError};
 use study::{Categories, PartyRole, Question, Study};
-use table::{Files, RowPlace, TableCell};
+use table::{Files, RowPlace};
 
 /// Reads the rows that a party of a study has in its files or objects.
 ///

@@ -24,7 +24,6 @@ const BATCH: usize = 8192;
 
 pub(super) fn read(
     file: InputFile,
-    wanted: &[String],
     files: &mut Files,
     sink: &mut dyn RowSink,
     complaints: &mut Complaints,
@@ -35,7 +34,8 @@ pub(super) fn read(
         Error::input(format!("{name}: not a complete Parquet file ({e}); was it cut short? Write it again"))
     })?;
     let found: Vec<String> = metadata.schema().fields().iter().map(|field| field.name().clone()).collect();
-    let positions = locate(&name, &found, wanted)?;
+    let positions = locate(&name, &found, sink)?;
+    let wanted: Vec<String> = positions.iter().map(|&at| found[at].clone()).collect();
     let mask = ProjectionMask::roots(metadata.parquet_schema(), positions);
     let (mut first, mut spans) = (1, Vec::new());
     for (i, group) in metadata.metadata().row_groups().iter().enumerate() {
@@ -55,9 +55,12 @@ pub(super) fn read(
     let reader = reader.map_err(|e| Error::input(format!("{name}: cannot be read as Parquet: {e}")))?;
     let mut rows = 0;
     for batch in reader {
+        if !sink.takes_more() {
+            break;
+        }
         let batch = batch
             .map_err(|e| Error::input(format!("{name}, after row {rows}: damaged Parquet data: {e}")))?;
-        rows += deliver(&batch, rows, wanted, files, sink, complaints)?;
+        rows += deliver(&batch, rows, &wanted, files, sink, complaints)?;
     }
     Ok(rows)
 }
@@ -102,6 +105,9 @@ fn deliver(
         .collect::<Result<Vec<_>, _>>()?;
     let mut cells = Vec::with_capacity(columns.len());
     for row in 0..batch.num_rows() {
+        if !sink.takes_more() {
+            break;
+        }
         let place = files.place(before + row as u64 + 1);
         cells.clear();
         for (column, name) in columns.iter().zip(wanted) {

@@ -9,14 +9,18 @@ use study::reader::{nearest, printable};
 
 /// One cell, before it means anything.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum TableCell<'a> {
+pub enum TableCell<'a> {
+    /// Nothing.
     Empty,
+    /// Text, of which it is not said what it means.
     Text(&'a str),
+    /// A whole number.
     Integer(i64),
     /// Days since 1970-01-01.
     Days(i32),
     /// Seconds since 1970-01-01T00:00:00Z.
     Seconds(i64),
+    /// True or false.
     Boolean(bool),
     /// A number that may have decimals; of these a file has the shortest that give the number back.
     Float(f64),
@@ -27,6 +31,7 @@ pub(crate) enum TableCell<'a> {
 impl<'a> TableCell<'a> {
     /// The cell as text; whole numbers as decimals. Dates and numbers with decimals have no one text form and
     /// are refused by the caller.
+    #[must_use]
     pub fn text(self) -> Option<std::borrow::Cow<'a, str>> {
         match self {
             Self::Empty => Some("".into()),
@@ -38,6 +43,7 @@ impl<'a> TableCell<'a> {
     }
 
     /// The same, and numbers with all the decimals that they have.
+    #[must_use]
     pub fn number_text(self) -> Option<std::borrow::Cow<'a, str>> {
         match self {
             Self::Float(value) => Some(value.to_string().into()),
@@ -56,6 +62,7 @@ impl<'a> TableCell<'a> {
     }
 
     /// The cell for a message.
+    #[must_use]
     pub fn shown(self) -> String {
         match self {
             Self::Empty => "empty".into(),
@@ -69,6 +76,7 @@ impl<'a> TableCell<'a> {
     }
 
     /// Text without white space around it; nothing left is empty.
+    #[must_use]
     pub fn trimmed(self) -> Self {
         match self {
             Self::Text(text) => match text.trim() {
@@ -142,6 +150,12 @@ impl Files {
 pub(crate) trait RowSink {
     /// Names of the wanted columns, each once.
     fn columns(&self) -> Vec<String>;
+    /// Told the names of all columns that a file has, before it is asked which it wants.
+    fn all_columns(&mut self, _found: &[String]) {}
+    /// Whether it takes another row.
+    fn takes_more(&self) -> bool {
+        true
+    }
     /// Whether numbers with decimals may stand in one of these.
     fn decimals(&self, _column: usize) -> bool {
         false
@@ -159,18 +173,20 @@ pub(crate) fn read(
 ) -> Result<(Files, u64), Error> {
     let mut files = Files::default();
     let mut rows = 0;
-    let wanted = sink.columns();
     for place in source::files(data)? {
+        if !sink.takes_more() {
+            break;
+        }
         let name = place.name();
         complaints.begin(&name);
         let (file, format) = place.open()?;
         let failure = file.failure();
         files.0.push(FileInfo { name, groups: Vec::new() });
         let read = match format {
-            DataFormat::Parquet => parquet_file::read(file, &wanted, &mut files, sink, complaints),
+            DataFormat::Parquet => parquet_file::read(file, &mut files, sink, complaints),
             DataFormat::Csv(packing) => packing
                 .unpacked(file.text())
-                .and_then(|text| csv_file::read(text, &wanted, &mut files, sink, complaints)),
+                .and_then(|text| csv_file::read(text, &mut files, sink, complaints)),
         };
         // What hid the rows from a decoder is not the decoder's to say.
         rows += read.map_err(|error| failure.first().unwrap_or(error))?;
@@ -192,8 +208,9 @@ impl Files {
     }
 }
 
-/// The position of each wanted column among those a file has.
-pub(crate) fn locate(file: &str, found: &[String], wanted: &[String]) -> Result<Vec<usize>, Error> {
+/// The position of each column that a sink wants among those a file has.
+pub(crate) fn locate(file: &str, found: &[String], sink: &mut dyn RowSink) -> Result<Vec<usize>, Error> {
+    sink.all_columns(found);
     let position = |name: &String| {
         let mut at = found.iter().enumerate().filter(|(_, f)| *f == name).map(|(i, _)| i);
         match (at.next(), at.next()) {
@@ -215,5 +232,5 @@ pub(crate) fn locate(file: &str, found: &[String], wanted: &[String]) -> Result<
             }
         }
     };
-    wanted.iter().map(position).collect()
+    sink.columns().iter().map(position).collect()
 }
