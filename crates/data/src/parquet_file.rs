@@ -18,12 +18,14 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReader
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::reader::Length;
 use std::ops::Range;
+use study::format::InputFormat;
 
 /// Rows decoded at a time.
 const BATCH: usize = 8192;
 
 pub(super) fn read(
     file: InputFile,
+    format: &InputFormat,
     files: &mut Files,
     sink: &mut dyn RowSink,
     complaints: &mut Complaints,
@@ -60,7 +62,7 @@ pub(super) fn read(
         }
         let batch = batch
             .map_err(|e| Error::input(format!("{name}, after row {rows}: damaged Parquet data: {e}")))?;
-        rows += deliver(&batch, rows, &wanted, files, sink, complaints)?;
+        rows += deliver(&batch, rows, (&wanted, format), files, sink, complaints)?;
     }
     Ok(rows)
 }
@@ -88,7 +90,7 @@ fn span(column: &ColumnChunkMetaData) -> Option<Range<u64>> {
 fn deliver(
     batch: &RecordBatch,
     before: u64,
-    wanted: &[String],
+    (wanted, format): (&[String], &InputFormat),
     files: &Files,
     sink: &mut dyn RowSink,
     complaints: &mut Complaints,
@@ -118,7 +120,7 @@ fn deliver(
                 ))
             })?);
         }
-        sink.row(&mut Row { files, place, complaints }, &cells)?;
+        sink.row(&mut Row { files, place, complaints, format }, &cells)?;
     }
     Ok(batch.num_rows() as u64)
 }

@@ -13,6 +13,8 @@ pub struct PeekedTable {
     pub columns: Vec<String>,
     /// How many rows were seen.
     pub rows: u64,
+    /// What form the files turned out to have, in words, where it is not the usual one: `separator ";"`.
+    pub forms: Vec<String>,
 }
 
 struct Peeking<'a, 'b> {
@@ -60,7 +62,7 @@ pub fn peek<'a>(
 ) -> Result<PeekedTable, Error> {
     let mut complaints = Complaints::default();
     let mut peeking = Peeking { table: PeekedTable::default(), most: rows.max(1), each };
-    read(data.into(), &mut peeking, &mut complaints)?;
+    let (files, _) = read(data.into(), &mut peeking, &mut complaints)?;
     complaints.finish()?;
-    Ok(peeking.table)
+    Ok(PeekedTable { forms: files.forms().to_vec(), ..peeking.table })
 }

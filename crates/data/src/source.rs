@@ -41,15 +41,20 @@ pub(crate) enum InputItem {
 /// Most files or objects of one party.
 pub const FILES: usize = 1 << 16;
 
+/// Ends of names of spreadsheets that are not read.
+const OTHER_SHEETS: [&str; 4] = [".xls", ".xlsb", ".ods", ".numbers"];
+
 /// How many bytes of text a byte of a packed file is taken for.
 const PACKED: u64 = 6;
 
-/// What a file holds, by the end of its name: `.parquet`, `.csv`, `.csv.gz`, `.csv.zst`; a file that is named
-/// by itself and ends otherwise is plain CSV.
+/// What a file holds, by the end of its name: `.parquet`, `.xlsx`, `.csv`, `.tsv`, `.csv.gz`, `.csv.zst`; a
+/// file that is named by itself and ends otherwise is plain CSV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DataFormat {
     Csv(CsvPacking),
     Parquet,
+    /// A spreadsheet of Excel.
+    Sheet,
 }
 
 /// How a CSV file is packed.
@@ -68,7 +73,10 @@ impl DataFormat {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
         let formats = [
             (".parquet", Self::Parquet),
+            (".xlsx", Self::Sheet),
+            (".xlsm", Self::Sheet),
             (".csv", Self::Csv(CsvPacking::Plain)),
+            (".tsv", Self::Csv(CsvPacking::Plain)),
             (".csv.gz", Self::Csv(CsvPacking::Gzip)),
             (".csv.zst", Self::Csv(CsvPacking::Zstd)),
         ];
@@ -135,6 +143,10 @@ impl InputItem {
         };
         if bytes == 0 {
             return Err(Error::input(format!("{name}: the {what} is empty; it needs a header and rows")));
+        }
+        let ending = |other: &str| name.to_ascii_lowercase().ends_with(other);
+        if let Some(other) = OTHER_SHEETS.into_iter().find(|other| ending(other)) {
+            return Err(Error::input(format!("{name}: {other} is not read; save it as .xlsx or as CSV")));
         }
         Ok((file, format.unwrap_or(DataFormat::Csv(CsvPacking::Plain))))
     }
@@ -235,7 +247,7 @@ fn of_bucket(url: &str, options: &StoreOptions) -> Result<Vec<InputObject>, Erro
     let found = store.below(key.trim_end_matches('/'), FILES, wanted)?;
     match found.is_empty() {
         true => Err(Error::input(format!(
-            "{url}: no object below it ends in .csv, .csv.gz, .csv.zst or .parquet; check the address, or \
+            "{url}: no object below it ends in .csv, .tsv, .csv.gz, .csv.zst, .xlsx or .parquet; check the address, or \
              name one object by its whole key"
         ))),
         false => Ok(found),
@@ -266,14 +278,16 @@ fn of_folder(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(|e| failed(&e))? {
         let path = entry.map_err(|e| failed(&e))?.path();
-        let hidden = path.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
+        // Beside a file that is open in Excel lies one of this name.
+        let hidden = |name: &str| name.starts_with('.') || name.starts_with("~$");
+        let hidden = path.file_name().is_some_and(|name| hidden(&name.to_string_lossy()));
         if DataFormat::by_name(&path).is_some() && !hidden && path.is_file() {
             found.push(path);
         }
     }
     if found.is_empty() {
         return Err(Error::input(format!(
-            "{shown}: the folder holds no .csv, .csv.gz, .csv.zst or .parquet file"
+            "{shown}: the folder holds no .csv, .tsv, .csv.gz, .csv.zst, .xlsx or .parquet file"
         )));
     }
     found.sort();

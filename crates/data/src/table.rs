@@ -3,7 +3,7 @@
 use super::Row;
 use super::complaints::Complaints;
 use super::source::{self, DataFormat, DataLocation};
-use super::{csv_file, parquet_file};
+use super::{csv_file, parquet_file, sheet_file};
 use base::Error;
 use study::reader::{nearest, printable};
 
@@ -20,6 +20,8 @@ pub enum TableCell<'a> {
     Days(i32),
     /// Seconds since 1970-01-01T00:00:00Z.
     Seconds(i64),
+    /// The same on a clock on a wall, of which it is not said how far it is ahead of UTC.
+    Wall(i64),
     /// True or false.
     Boolean(bool),
     /// A number that may have decimals; of these a file has the shortest that give the number back.
@@ -38,7 +40,7 @@ impl<'a> TableCell<'a> {
             Self::Text(text) => Some(text.into()),
             Self::Integer(value) => Some(value.to_string().into()),
             Self::Boolean(value) => Some(if value { "true".into() } else { "false".into() }),
-            Self::Days(_) | Self::Seconds(_) | Self::Float(_) | Self::Decimal(..) => None,
+            Self::Days(_) | Self::Seconds(_) | Self::Wall(_) | Self::Float(_) | Self::Decimal(..) => None,
         }
     }
 
@@ -70,7 +72,9 @@ impl<'a> TableCell<'a> {
             Self::Integer(value) => value.to_string(),
             Self::Boolean(value) => value.to_string(),
             Self::Days(days) => format!("the date {days} days from 1970-01-01"),
-            Self::Seconds(seconds) => format!("the time {seconds} s from 1970-01-01"),
+            Self::Seconds(seconds) | Self::Wall(seconds) => {
+                format!("the time {seconds} s from 1970-01-01")
+            }
             Self::Float(_) | Self::Decimal(..) => self.number_text().unwrap_or_default().into_owned(),
         }
     }
@@ -106,26 +110,49 @@ impl RowPlace {
 
 /// Bits of a place's line number.
 const LINE_BITS: u32 = 48;
+
 /// The files that were read, to turn places into words.
 #[derive(Default)]
-pub(crate) struct Files(Vec<FileInfo>);
+pub(crate) struct Files {
+    all: Vec<FileInfo>,
+    /// What form they turned out to have, where it is not the usual one; each once.
+    forms: Vec<String>,
+}
 
+#[derive(Default)]
 pub(crate) struct FileInfo {
     pub name: String,
-    /// For Parquet, the first row of each row group; empty for CSV.
+    /// For Parquet, the first row of each row group; else empty.
     pub groups: Vec<u64>,
+    /// For spreadsheets, the sheet.
+    pub sheet: Option<String>,
 }
 
 impl Files {
     /// The place of a line or row of the file that is being read.
     pub fn place(&self, line: u64) -> RowPlace {
-        RowPlace(((self.0.len() as u64 - 1) << LINE_BITS) | line.min((1 << LINE_BITS) - 1))
+        RowPlace(((self.all.len() as u64 - 1) << LINE_BITS) | line.min((1 << LINE_BITS) - 1))
     }
 
-    /// `registry.csv, line 3` or `registry.parquet, row 3 (row group 0)`.
+    /// Notes a form that a file turned out to have, in words.
+    pub fn found(&mut self, form: String) {
+        if !self.forms.contains(&form) {
+            self.forms.push(form);
+        }
+    }
+
+    /// The forms that files turned out to have.
+    pub fn forms(&self) -> &[String] {
+        &self.forms
+    }
+
+    /// `registry.csv, line 3`, `registry.parquet, row 3 (row group 0)` or `registry.xlsx, sheet "A", row 3`.
     pub fn show(&self, place: RowPlace) -> String {
         let (file, line) = self.parts(place);
-        format!("{}, {}", file.name, Self::line(file, line))
+        match &file.sheet {
+            Some(sheet) => format!("{}, sheet \"{sheet}\", {}", file.name, Self::line(file, line)),
+            None => format!("{}, {}", file.name, Self::line(file, line)),
+        }
     }
 
     /// The same without the file where it is the file of `beside`.
@@ -135,11 +162,12 @@ impl Files {
     }
 
     fn parts(&self, place: RowPlace) -> (&FileInfo, u64) {
-        (&self.0[(place.0 >> LINE_BITS) as usize], place.0 & ((1 << LINE_BITS) - 1))
+        (&self.all[(place.0 >> LINE_BITS) as usize], place.0 & ((1 << LINE_BITS) - 1))
     }
 
     fn line(file: &FileInfo, line: u64) -> String {
         match file.groups.partition_point(|&first| first <= line) {
+            0 if file.sheet.is_some() => format!("row {line}"),
             0 => format!("line {line}"),
             group => format!("row {line} (row group {})", group - 1),
         }
@@ -181,12 +209,13 @@ pub(crate) fn read(
         complaints.begin(&name);
         let (file, format) = place.open()?;
         let failure = file.failure();
-        files.0.push(FileInfo { name, groups: Vec::new() });
+        files.all.push(FileInfo { name, ..FileInfo::default() });
         let read = match format {
-            DataFormat::Parquet => parquet_file::read(file, &mut files, sink, complaints),
+            DataFormat::Parquet => parquet_file::read(file, data.format, &mut files, sink, complaints),
             DataFormat::Csv(packing) => packing
                 .unpacked(file.text())
-                .and_then(|text| csv_file::read(text, &mut files, sink, complaints)),
+                .and_then(|text| csv_file::read(text, data.format, &mut files, sink, complaints)),
+            DataFormat::Sheet => sheet_file::read(file, data.format, &mut files, sink, complaints),
         };
         // What hid the rows from a decoder is not the decoder's to say.
         rows += read.map_err(|error| failure.first().unwrap_or(error))?;
@@ -200,11 +229,11 @@ pub(crate) fn read(
 
 impl Files {
     pub fn current(&mut self) -> &mut FileInfo {
-        self.0.last_mut().expect("a file is being read")
+        self.all.last_mut().expect("a file is being read")
     }
 
     pub fn name(&self) -> &str {
-        &self.0.last().expect("a file is being read").name
+        &self.all.last().expect("a file is being read").name
     }
 }
 
@@ -223,8 +252,11 @@ pub(crate) fn locate(file: &str, found: &[String], sink: &mut dyn RowSink) -> Re
                 let hint = nearest(name, &names)
                     .map_or(String::new(), |near| format!("; did you mean \"{}\"?", printable(near)));
                 let list: Vec<String> = names.iter().take(50).map(|name| printable(name)).collect();
-                let one = names.len() == 1 && names[0].contains([';', '\t', '|']);
-                let hint = if one { "; fields are separated by commas" } else { &hint };
+                let one = names.len() == 1 && names[0].contains([',', ';', '\t', '|']);
+                let hint = match one {
+                    true => "; does `separator` under [format] say what stands between fields?",
+                    false => &hint,
+                };
                 Err(Error::input(format!(
                     "{file}: no column \"{name}\"; the file has: {}{hint}",
                     list.join(", ")

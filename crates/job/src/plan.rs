@@ -548,7 +548,8 @@ fn effect(
     viewer: Viewer,
 ) -> Option<Result<f64, Error>> {
     let (Question::Lift(own), Some((lift, layout))) = (&study.kind, &built.lift) else { return None };
-    let guess = Guess { n_test, n_control, mean, variance: None };
+    let parts = f64::from(own.scale());
+    let guess = Guess { n_test, n_control, mean: mean * parts, variance: None };
     let confidence = f64::from(own.release.confidence.percent()) / 100.0;
     const POWER: f64 = 0.8;
     let reading =
@@ -556,7 +557,7 @@ fn effect(
     if !built.program.mechanisms.iter().any(|mechanism| mechanism.to == viewer) {
         return None;
     }
-    Some(if own.release.mode == ReleaseMode::Sums {
+    let effect = if own.release.mode == ReleaseMode::Sums {
         let mechanism = layout.outputs.iter().filter(|o| o.viewer == viewer).find_map(|o| o.noised);
         let joint = mechanism.and_then(|(m, _)| scales.joint(m))?;
         minimum_detectable_effect(joint, &guess, &reading, POWER)
@@ -567,5 +568,6 @@ fn effect(
         let scale = noised.and_then(|(m, _)| scales.fixed(m));
         let scale = scale?;
         minimum_detectable_effect_fixed(own.release.mode, scale, &guess, &reading, POWER)
-    })
+    };
+    Some(effect.map(|effect| effect / parts))
 }

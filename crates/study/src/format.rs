@@ -184,6 +184,13 @@ impl ZoneOffset {
     }
 }
 
+impl fmt::Display for ZoneOffset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (sign, minutes) = (if self.0 < 0 { '-' } else { '+' }, self.0.unsigned_abs() / 60);
+        write!(f, "{sign}{:02}:{:02}", minutes / 60, minutes % 60)
+    }
+}
+
 /// The forms of dates of one column, or of all that have none of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnDates {
