@@ -15,6 +15,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use study::format::InputFormat;
 use study::party::{self, PartySettings, PartySetup};
 use study::transport::{ServerTransport, protects};
 use study::{self, NoiseFrom, Question, Study, StudyFile};
@@ -51,6 +52,9 @@ pub struct CheckArgs {
     /// What the operator will say to the run
     #[command(flatten)]
     pub said: ConsentArgs,
+    /// What form the files have, over what the party file says
+    #[command(flatten)]
+    pub format: InputFormat,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -261,13 +265,14 @@ struct Side {
 
 /// Everything that this side can check: all of it given a party file, the study alone given a study file.
 fn side(args: &CheckArgs) -> Result<Side, Error> {
+    let flags = || PartySettings { format: args.format.clone(), ..PartySettings::default() };
     if let Some(path) = &args.party {
-        return whole(PartySettings::read(path)?, args.said);
+        return whole(flags().over(path)?, args.said);
     }
     let file = args.file.as_ref().ok_or_else(|| Error::input("name a study file or a party file"))?;
     let text = study::read_text(file)?;
     if party::is_party_file(&text) {
-        return whole(PartySettings::of_text(file, &text)?, args.said);
+        return whole(flags().over(file)?, args.said);
     }
     alone(StudyFile::parse(&file.display().to_string(), &text)?, text)
 }

@@ -488,14 +488,6 @@ impl PartySettings {
         Self::default().over(path)
     }
 
-    /// The text of the party file at `path`; relative paths in it are relative to its folder.
-    ///
-    /// # Errors
-    /// When it does not parse.
-    pub fn of_text(path: &Path, text: &str) -> Result<Self, Error> {
-        Self::default().over_text_of(path, text)
-    }
-
     /// These settings, and those of the party file at `path` where these say nothing.
     ///
     /// # Errors

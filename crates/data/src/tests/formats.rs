@@ -137,7 +137,7 @@ fn what_may_be_two_things_is_refused_with_the_setting() {
             &windows("child_id,arm,injected\r\na,vaccine,1954-04-26\r\nzoë,vaccine,1954-04-27\r\n"),
             ""
         ),
-        "h.csv, line 3: not UTF-8 at byte 48 of the file; save it as UTF-8, or, if it is Latin-1 or \
+        "h.csv, line 3: not UTF-8 at byte 47 of the file; save it as UTF-8, or, if it is Latin-1 or \
          Windows-1252, add encoding = \"windows-1252\" under [format] of the party file (or --encoding \
          windows-1252)"
     );
