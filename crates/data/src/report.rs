@@ -34,6 +34,21 @@ pub struct InputReport {
     /// The same at each of [`clamps_around`] the study's.
     #[serde(skip)]
     pub by_clamp: Vec<(u32, OutcomeSums)>,
+    /// What form the files turned out to have, where it is not the usual one: `separator ";"`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forms: Vec<String>,
+    /// Advertiser: negative values that are no events (`negative = "leave-out"`).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub refunds_left_out: u64,
+    /// Advertiser: negative values that were taken off earlier events (`negative = "net"`).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub refunds_taken_off: u64,
+    /// Advertiser: those among them of which something is left over, for no event before them had as much.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub refunds_beyond: u64,
+    /// Advertiser: events of which nothing is left.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub events_refunded: u64,
     /// Bytes of memory that the typed columns hold.
     pub memory: u64,
     /// What normalising did to each identifier column, and what of it repeats.
@@ -70,6 +85,11 @@ pub fn clamps_around(clamp: u32) -> Vec<u32> {
     all
 }
 
+/// What a report says only where there is some.
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 impl InputReport {
     /// Counts what the events of one identifier add up to.
     pub(crate) fn add_outcome(&mut self, total: u64, clamp: u32) {
@@ -99,11 +119,18 @@ impl fmt::Display for InputReport {
             (self.duplicates_merged, "rows put together with an earlier row of the same identifier"),
             (self.filtered, "rows that `where` does not pass (identifier kept, no event)"),
             (self.events_seen, "events read"),
+            (self.refunds_left_out, "negative values left out: no events"),
+            (self.refunds_taken_off, "negative values taken off earlier events of the same identifier"),
+            (self.refunds_beyond, "negative values of which a part is dropped: earlier events had less"),
+            (self.events_refunded, "events left out: all of their value was taken off"),
             (self.events_cut, "events cut: more than max_events for one identifier"),
             (self.identifiers_cut, "identifiers of which events were cut"),
             (self.without_events, "identifiers without an event"),
             (self.over_clamp, "identifiers whose events add up to more than the clamp"),
         ];
+        if !self.forms.is_empty() {
+            writeln!(f, "{:>12} {}", "form", self.forms.join(", "))?;
+        }
         for (i, (count, text)) in lines.into_iter().enumerate() {
             if i < 2 || count > 0 {
                 writeln!(f, "{count:>12} {text}")?;

@@ -3,9 +3,9 @@
 use super::reader::{NAME_RULE, TomlItem, TomlSection, TomlSource, is_name};
 use super::{
     Advertiser, Also, Categories, CellType, Compute, ComputeEngine, Confidence, EventLayout, EventValue,
-    LiftRule, LiftStudy, LineFilter, MAX_CATEGORIES, MAX_CLAMP, MAX_EVENTS, MAX_RHO, NoiseFrom, Overflow,
-    Participant, PartyRole, ProgramColumn, ProgramSource, ProgramStudy, Publisher, Question, ReleaseMode,
-    ReleaseRule, Study, StudyFile,
+    LiftRule, LiftStudy, LineFilter, MAX_CATEGORIES, MAX_CLAMP, MAX_EVENTS, MAX_RHO, MAX_SCALE, NegativeRule,
+    NoiseFrom, Overflow, Participant, PartyRole, ProgramColumn, ProgramSource, ProgramStudy, Publisher,
+    Question, ReleaseMode, ReleaseRule, Study, StudyFile,
 };
 use crate::time::{Clock, Unit};
 use ::matching::Matcher;
@@ -220,18 +220,16 @@ fn advertisers(root: &TomlSection<'_, '_>, parties: &[Participant]) -> Result<Ve
 
 /// What is added up has one unit.
 fn one_unit(root: &TomlSection<'_, '_>, lift: &LiftStudy) -> Result<(), Error> {
-    let unit = |advertiser: &Advertiser| match &advertiser.value {
-        EventValue::Columns { unit, .. } => unit.clone(),
-        EventValue::Constant(_) => None,
-    };
-    let units: Vec<Option<String>> = lift.advertisers.iter().map(unit).collect();
+    let unit =
+        |advertiser: &Advertiser| (advertiser.value.unit().map(str::to_owned), advertiser.value.scale());
+    let units: Vec<(Option<String>, u32)> = lift.advertisers.iter().map(unit).collect();
     if units.iter().all(|unit| *unit == units[0]) {
         return Ok(());
     }
     let item = root.need("advertiser", "a section [advertiser]")?;
     Err(item.error(
-        "advertisers = \"together\" adds up what a person did at all of them: write the same value.unit for \
-         each, or advertisers = \"apart\"",
+        "advertisers = \"together\" adds up what a person did at all of them: write the same value.unit and \
+         value.scale for each, or advertisers = \"apart\"",
     ))
 }
 
@@ -242,7 +240,8 @@ fn lift_with(
 ) -> Result<LiftStudy, Error> {
     let clock = clock(&root.need("time", "a section [time]")?)?;
     let publisher = publisher(&root.need("publisher", "a section [publisher]")?)?;
-    let rule = rule(&root.need("lift", "a section [lift]")?, &clock)?;
+    let scale = advertisers.first().map_or(1, |advertiser| advertiser.value.scale());
+    let rule = rule(&root.need("lift", "a section [lift]")?, &clock, scale)?;
     let release = release(&root.need("release", "a section [release]")?, parties, &publisher)?;
     Ok(LiftStudy { clock, publisher, advertisers, rule, release })
 }
@@ -375,7 +374,7 @@ fn event_columns(
 }
 
 fn value(item: &TomlItem<'_, '_>, layout: EventLayout, events: usize) -> Result<EventValue, Error> {
-    let keys = ["constant", "column", "columns", "type", "unit"];
+    let keys = ["constant", "column", "columns", "type", "unit", "scale", "negative"];
     let section = item.section(&keys)?;
     if let Some(constant) = section.get("constant") {
         item.section(&["constant"])?;
@@ -391,7 +390,23 @@ fn value(item: &TomlItem<'_, '_>, layout: EventLayout, events: usize) -> Result<
         )));
     }
     let unit = section.get("unit").map(|unit| unit.text().map(str::to_owned)).transpose()?;
-    Ok(EventValue::Columns { columns, unit })
+    let scale = section.get("scale").map_or(Ok(1), |item| scale(&item))?;
+    let negative = section
+        .get("negative")
+        .map_or(Ok(NegativeRule::Error), |item| item.choice(&NegativeRule::NAMES, &[]))?;
+    Ok(EventValue::Columns { columns, unit, scale, negative })
+}
+
+/// How many whole numbers make a unit: a power of ten, so that every decimal of a cell is one digit.
+fn scale(item: &TomlItem<'_, '_>) -> Result<u32, Error> {
+    let scale = item.integer(1..=u64::from(MAX_SCALE))?;
+    let power = (0..=6).any(|places| 10u64.pow(places) == scale);
+    match power {
+        true => Ok(u32::try_from(scale).expect("checked")),
+        false => {
+            Err(item.refuse("use 1, 10, 100, ..: a cell then has up to as many decimals as it has zeros"))
+        }
+    }
 }
 
 fn filter(item: &TomlItem<'_, '_>) -> Result<LineFilter, Error> {
@@ -402,17 +417,37 @@ fn filter(item: &TomlItem<'_, '_>) -> Result<LineFilter, Error> {
     Ok(LineFilter { column, equals })
 }
 
-fn rule(item: &TomlItem<'_, '_>, clock: &Clock) -> Result<LiftRule, Error> {
+/// Most that a person adds to a total: in the unit of the values, as an exact number of its parts.
+fn clamp(item: &TomlItem<'_, '_>, scale: u32) -> Result<u32, Error> {
+    if scale == 1 {
+        let clamp = item.integer(1..=u64::from(MAX_CLAMP))?;
+        return Ok(u32::try_from(clamp).expect("checked"));
+    }
+    let parts = item.number_text().ok().and_then(|text| program::decimal(&text, scale.into()).ok());
+    let clamp =
+        parts.and_then(|parts| u32::try_from(parts).ok()).filter(|clamp| (1..=MAX_CLAMP).contains(clamp));
+    clamp.ok_or_else(|| {
+        let exact = |parts: u32| shown(&ratio(parts, scale));
+        item.refuse(format!(
+            "use a number from {} to {}, with no more decimals than value.scale = {scale} has zeros: the \
+             clamp is in the unit of the values",
+            exact(1),
+            exact(MAX_CLAMP)
+        ))
+    })
+}
+
+fn rule(item: &TomlItem<'_, '_>, clock: &Clock, scale: u32) -> Result<LiftRule, Error> {
     let section = item.section(&["counts_after", "within", "clamp", "lower_is_better", "advertisers"])?;
     section.need("counts_after", "counts_after = \"opportunity\"")?.choice(&[("opportunity", ())], &[])?;
     let within = match section.get("within") {
         Some(item) => Some(item.integer(1..=u64::from(clock.span()))?),
         None => None,
     };
-    let clamp = section.need("clamp", "clamp = 1")?.integer(1..=u64::from(MAX_CLAMP))?;
+    let clamp = clamp(&section.need("clamp", "clamp = 1")?, scale)?;
     Ok(LiftRule {
         within: within.map(|w| u32::try_from(w).expect("checked")),
-        clamp: u32::try_from(clamp).expect("checked"),
+        clamp,
         lower_is_better: section.get("lower_is_better").map_or(Ok(false), |item| item.boolean())?,
     })
 }

@@ -3,10 +3,12 @@
 
 mod bounds;
 mod bucket;
+mod format;
 mod node;
 mod policy;
 mod workers;
 
+use crate::format::InputFormat;
 use crate::reader::{TomlItem, TomlSection, TomlSource, is_name};
 use crate::transport::ServerTransport;
 use crate::{StudyHash, parse_delta, read_text};
@@ -82,6 +84,9 @@ pub struct PartySettings {
     /// What a bucket needs to be told.
     #[command(flatten)]
     pub store: StoreSettings,
+    /// What form the files have.
+    #[command(flatten)]
+    pub format: InputFormat,
     /// The privacy ledger
     #[arg(long, value_name = "FILE")]
     pub ledger: Option<PathBuf>,
@@ -178,6 +183,8 @@ pub struct PartySetup {
     pub data: PathBuf,
     /// What a bucket needs to be told.
     pub store: StoreOptions,
+    /// What form the files have, as far as it is said.
+    pub format: InputFormat,
     /// Whom to talk to.
     pub address: Address,
     /// Most memory to use, in bytes.
@@ -386,6 +393,7 @@ const KEYS: &[FileKey] = &[
     ("transport", |to, item, _| fill(&mut to.common.transport, item.parsed(ServerTransport::parse))),
     ("trusted_network", |to, item, _| fill(&mut to.common.trusted_network, item.boolean())),
     ("store", bucket::read),
+    ("format", format::read),
     ("workers", workers::read),
     ("policy", policy::read),
 ];
@@ -558,6 +566,7 @@ impl PartySettings {
             as_party,
             data,
             store: self.store.options(),
+            format: self.format.gathered().map_err(|rule| Error::input(format!("--dates: {rule}")))?,
         })
     }
 }
@@ -582,7 +591,7 @@ pub fn is_party_file(text: &str) -> bool {
         line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='))
     };
     let before_tables = || text.lines().take_while(|line| !line.trim_start().starts_with('['));
-    !before_tables().any(|line| says(line, "format"))
+    !before_tables().any(|line| says(line, "format") && line.contains("tacit-study/"))
         && before_tables().any(|line| ["as", "study", "identity", "data"].iter().any(|key| says(line, key)))
 }
 

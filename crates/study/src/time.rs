@@ -77,11 +77,12 @@ impl fmt::Display for TimeError {
         match self {
             Self::NotATime => f.write_str(
                 "not a time: use a date (1954-04-26), a date-time with offset (1954-04-26T09:30:00Z) or a \
-                 whole number",
+                 whole number; another form is said by dates = \"%d.%m.%Y\" under [format] of the party file \
+                 (or --dates)",
             ),
             Self::NoOffset => f.write_str(
-                "a date-time without offset: append Z (UTC) or an offset such as \
-                                           +02:00",
+                "a date-time without offset: append Z (UTC) or an offset such as +02:00, or add zone = \
+                 \"+02:00\" under [format] of the party file (or --zone)",
             ),
             Self::BeforeOrigin(origin) => {
                 write!(

@@ -127,9 +127,15 @@ fn a_figure_shows_what_each_choice_does() {
     let page = page.display().to_string();
     tacit(["check", party.to_str().unwrap(), "--figure", &page]).fine();
     let own = std::fs::read_to_string(&page).unwrap();
-    for part in
-        ["by rho", "by clamp", "by rows", "this study", "algorithm1", "if everybody in it is one of", "<polyline"]
-    {
+    for part in [
+        "by rho",
+        "by clamp",
+        "by rows",
+        "this study",
+        "algorithm1",
+        "if everybody in it is one of",
+        "<polyline",
+    ] {
         assert!(own.contains(part), "{part}");
     }
     let plan = ["plan", study.to_str().unwrap(), "--rows", "4k", "--figure", &page];

@@ -14,7 +14,8 @@ use study::{Confidence, EventValue, LiftStudy, Question, ReleaseMode, Study};
 /// How often of a hundred times a study finds an effect of the size that is stated.
 const POWER: f64 = 0.8;
 
-/// What one person of the control arm is taken to add to the total, no more than the clamp.
+/// What one person of the control arm is taken to add to the total, no more than the clamp, in the outcome's
+/// unit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutcomeGuess {
     /// Its mean.
@@ -33,9 +34,10 @@ impl OutcomeGuess {
     }
 
     /// What one party's file says of so many people, if everybody in it is one of them.
-    pub(super) fn counted(sums: &OutcomeSums, people: NonZeroU64) -> Self {
-        let mean = sums.total / people.get() as f64;
-        let variance = (sums.squares / people.get() as f64 - mean * mean).max(0.0);
+    pub(super) fn counted(sums: &OutcomeSums, people: NonZeroU64, scale: u32) -> Self {
+        let (count, scale) = (people.get() as f64, f64::from(scale));
+        let mean = sums.total / count / scale;
+        let variance = (sums.squares / count / scale / scale - mean * mean).max(0.0);
         let source = format!("by this party's file, if everybody in it is one of {people} of the publisher");
         Self { mean, variance: Some(variance), source }
     }
@@ -47,7 +49,7 @@ impl OutcomeGuess {
     pub fn of(study: &Study, own: Option<&InputReport>, people: u64) -> Option<Self> {
         let Question::Lift(lift) = &study.kind else { return None };
         if let (Some(sums), Some(people)) = (own.and_then(|own| own.outcomes), NonZeroU64::new(people)) {
-            return Some(Self::counted(&sums, people));
+            return Some(Self::counted(&sums, people, lift.scale()));
         }
         counts_people(lift).then(|| Self {
             mean: 0.01,
@@ -72,12 +74,12 @@ impl Halves {
     pub(super) fn of(
         effect: f64,
         outcome: &OutcomeGuess,
-        (rows, clamp): (u64, u32),
+        (rows, clamp): (u64, f64),
         confidence: Confidence,
     ) -> Result<Self, Error> {
         let level = f64::from(confidence.percent()) / 100.0;
         let whole = release::modes::half_width(effect, level, POWER)?;
-        let most = outcome.mean * (f64::from(clamp) - outcome.mean);
+        let most = outcome.mean * (clamp - outcome.mean);
         let person = outcome.variance.unwrap_or(most).max(0.0);
         let arms = [rows / 2, rows - rows / 2].map(|rows| person / rows.max(1) as f64);
         Ok(Self { whole, chance: release::normal::critical(level) * (arms[0] + arms[1]).sqrt() })
@@ -123,7 +125,9 @@ impl EffectTerms<'_> {
         };
         let [n_test, n_control] = self.arms;
         let OutcomeGuess { mean, variance, .. } = *self.outcome;
-        let guess = Guess { n_test, n_control, mean, variance };
+        let parts = f64::from(own.scale());
+        let variance = variance.map(|variance| variance * parts * parts);
+        let guess = Guess { n_test, n_control, mean: mean * parts, variance };
         let confidence = f64::from(own.release.confidence.percent()) / 100.0;
         let reading =
             Reading { clamp: lift.bound() as u64, confidence, minimum_group: own.release.minimum_group };
@@ -131,12 +135,14 @@ impl EffectTerms<'_> {
         if own.release.mode == ReleaseMode::Sums {
             let mechanism = layout.outputs.iter().filter(here).find_map(|o| o.noised);
             let joint = mechanism.and_then(|(m, _)| self.scales.joint(m))?;
-            return Some(minimum_detectable_effect(joint, &guess, &reading, POWER));
+            let effect = minimum_detectable_effect(joint, &guess, &reading, POWER);
+            return Some(effect.map(|effect| effect / parts));
         }
         let noised = layout.outputs.iter().filter(here).find(|o| o.quantity == Quantity::Difference);
         let (mechanism, _) = noised?.noised?;
         let scale = self.scales.fixed(mechanism)?;
-        Some(minimum_detectable_effect_fixed(own.release.mode, scale, &guess, &reading, POWER))
+        let effect = minimum_detectable_effect_fixed(own.release.mode, scale, &guess, &reading, POWER);
+        Some(effect.map(|effect| effect / parts))
     }
 
     /// The same of the cells of a breakdown and of a cohort, were they alike.

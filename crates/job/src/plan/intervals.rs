@@ -65,9 +65,12 @@ pub fn interval_curves(
         };
         trial.point(to_f64(&rho), outcome, &change)
     });
+    let parts = f64::from(lift.scale());
     let clamp = clamps(lift, outcome, own, assumed.rows[0]).into_iter();
     let clamp = clamp
-        .map(|(clamp, outcome)| trial.point(clamp.into(), &outcome, &|lift| lift.rule.clamp = clamp))
+        .map(|(clamp, outcome)| {
+            trial.point(f64::from(clamp) / parts, &outcome, &|lift| lift.rule.clamp = clamp)
+        })
         .collect();
     let rows = FACTORS.into_iter().filter_map(|(times, of)| {
         let rows = assumed.rows.map(|rows| rows.saturating_mul(times) / of);
@@ -83,7 +86,7 @@ pub fn interval_curves(
     let curve = |setting, points, chosen| IntervalCurve { setting, points, chosen };
     Ok(vec![
         curve("rho", rho.to_vec(), paid),
-        curve("clamp", clamp, lift.rule.clamp.into()),
+        curve("clamp", clamp, f64::from(lift.rule.clamp) / parts),
         curve("rows", rows, assumed.rows[0] as f64),
         curve("mode", modes.to_vec(), 0.0),
     ])
@@ -99,13 +102,20 @@ fn clamps(
 ) -> Vec<(u32, OutcomeGuess)> {
     let told = own.map_or(&[][..], |own| &own.by_clamp);
     if let (Some(people), false) = (NonZeroU64::new(people), told.is_empty()) {
-        return told.iter().map(|(clamp, sums)| (*clamp, OutcomeGuess::counted(sums, people))).collect();
+        return told
+            .iter()
+            .map(|(clamp, sums)| (*clamp, OutcomeGuess::counted(sums, people, lift.scale())))
+            .collect();
     }
-    let clamp = f64::from(lift.rule.clamp);
+    let parts = f64::from(lift.scale());
+    let clamp = f64::from(lift.rule.clamp) / parts;
     let spread = outcome.variance.unwrap_or(outcome.mean * (clamp - outcome.mean)).max(0.0);
     let alike = OutcomeGuess { variance: Some(spread), ..outcome.clone() };
     let clamps = data::clamps_around(lift.rule.clamp).into_iter();
-    clamps.filter(|clamp| f64::from(*clamp) >= outcome.mean).map(|clamp| (clamp, alike.clone())).collect()
+    clamps
+        .filter(|clamp| f64::from(*clamp) >= outcome.mean * parts)
+        .map(|clamp| (clamp, alike.clone()))
+        .collect()
 }
 
 /// A study of so many rows of each party, of which one setting is changed.
@@ -125,7 +135,8 @@ impl Trial<'_> {
         let mut study = self.study.clone();
         let Question::Lift(lift) = &mut study.kind else { return Err(Error::misuse("a lift study")) };
         change(lift);
-        let (confidence, clamp) = (lift.release.confidence, lift.rule.clamp);
+        let confidence = lift.release.confidence;
+        let clamp = f64::from(lift.rule.clamp) / f64::from(lift.scale());
         let built = build_all([&study], &policy())?;
         let [(_, built)] = &built[..] else { return Err(Error::misuse("one run")) };
         let assumed = Assumed { rows: self.rows, outcome: Some(outcome.clone()) };

@@ -97,6 +97,7 @@ pub fn registry() -> RunReport {
             control: "placebo".into(),
             clamp: 1,
             unit: None,
+            scale: 1,
             confidence: 0.95,
             lower_is_better: true,
             cells: vec![cell(
@@ -202,6 +203,7 @@ pub fn shop() -> RunReport {
         control: "held out".into(),
         clamp: 20_000,
         unit: Some("cent".into()),
+        scale: 1,
         confidence: 0.9,
         lower_is_better: false,
         cells: vec![
