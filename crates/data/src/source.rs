@@ -251,8 +251,8 @@ fn of_bucket(url: &str, options: &StoreOptions) -> Result<Vec<InputObject>, Erro
     let found = store.below(key.trim_end_matches('/'), FILES, wanted)?;
     match found.is_empty() {
         true => Err(Error::input(format!(
-            "{url}: no object below it ends in .csv, .tsv, .csv.gz, .csv.zst, .xlsx or .parquet; check the address, or \
-             name one object by its whole key"
+            "{url}: no object below it ends in .csv, .tsv, .csv.gz, .csv.zst, .xlsx or .parquet; check the \
+             address, or name one object by its whole key"
         ))),
         false => Ok(found),
     }
