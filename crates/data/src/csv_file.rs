@@ -31,7 +31,7 @@ pub(super) fn read(
     let (head, ended) = first_record(&mut checked).map_err(|e| failed(&name, e.into()))?;
     let separator = match format.separator {
         Some(said) => said,
-        None => separator(&name, &head[..ended], sink)?,
+        None => separator(&name, &head[..ended], format, sink)?,
     };
     if separator != b',' {
         files.found(format!("separator {}", separator_name(separator)));
@@ -46,7 +46,7 @@ pub(super) fn read(
             "{name}, line 1: a line for a spreadsheet program; remove it, so that the header is the first line"
         )));
     }
-    let positions = locate(&name, &found, sink)?;
+    let positions = locate(&name, &found, format, sink)?;
     let mut record = csv::StringRecord::new();
     let mut rows = 0;
     while sink.takes_more() {
@@ -107,7 +107,12 @@ fn first_record(text: &mut impl Read) -> io::Result<(Vec<u8>, usize)> {
 
 /// The character between the fields of a header: the only one of those there are, or the only one by which
 /// the header has all columns that are wanted.
-fn separator(name: &str, header: &[u8], sink: &dyn RowSink) -> Result<u8, Error> {
+fn separator(
+    name: &str,
+    header: &[u8],
+    format: &InputFormat,
+    sink: &dyn RowSink,
+) -> Result<u8, Error> {
     let met: Vec<u8> = SEPARATORS.into_iter().filter(|one| fields(header, *one).len() > 1).collect();
     let one = match met[..] {
         [] => Some(b','),
@@ -116,7 +121,7 @@ fn separator(name: &str, header: &[u8], sink: &dyn RowSink) -> Result<u8, Error>
             let wanted = sink.columns();
             let fits = |one: &u8| {
                 let fields = fields(header, *one);
-                wanted.iter().all(|column| fields.contains(column))
+                wanted.iter().all(|column| fields.iter().any(|field| field == format.in_file(column)))
             };
             let mut fitting = met.iter().copied().filter(fits);
             fitting.next().filter(|_| fitting.next().is_none())
