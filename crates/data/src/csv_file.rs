@@ -107,12 +107,7 @@ fn first_record(text: &mut impl Read) -> io::Result<(Vec<u8>, usize)> {
 
 /// The character between the fields of a header: the only one of those there are, or the only one by which
 /// the header has all columns that are wanted.
-fn separator(
-    name: &str,
-    header: &[u8],
-    format: &InputFormat,
-    sink: &dyn RowSink,
-) -> Result<u8, Error> {
+fn separator(name: &str, header: &[u8], format: &InputFormat, sink: &dyn RowSink) -> Result<u8, Error> {
     let met: Vec<u8> = SEPARATORS.into_iter().filter(|one| fields(header, *one).len() > 1).collect();
     let one = match met[..] {
         [] => Some(b','),

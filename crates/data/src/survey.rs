@@ -12,8 +12,8 @@ use study::format::{DecimalSign, InputFormat};
 
 mod times;
 
-pub use times::{TimeKind, TimeSurvey};
 use times::TimeWatch;
+pub use times::{TimeKind, TimeSurvey};
 
 /// Rows from the beginning that are looked at, and so many again from all the others, evenly spread.
 const PART: u64 = 50_000;
@@ -192,7 +192,9 @@ impl ColumnWatch {
             (None, Some(numbers)) if comma => {
                 Some(NumberSurvey { decimal: Some(DecimalSign::Comma), ..numbers })
             }
-            (Some(numbers), _) if comma => Some(NumberSurvey { decimal: Some(DecimalSign::Point), ..numbers }),
+            (Some(numbers), _) if comma => {
+                Some(NumberSurvey { decimal: Some(DecimalSign::Point), ..numbers })
+            }
             (numbers, _) => numbers,
         };
         ColumnSurvey {

@@ -28,7 +28,10 @@ impl KindName {
             Self::Program => "program columns release compute server ring4",
             Self::Match => "columns compute",
         };
-        "format name kind title unfinished party match privacy time".split(' ').chain(own.split(' ')).collect()
+        "format name kind title unfinished party match privacy time"
+            .split(' ')
+            .chain(own.split(' '))
+            .collect()
     }
 }
 

@@ -132,7 +132,10 @@ mod tests {
         };
         assert_eq!(told(Answering::Proposed, Some(1)), Ok(1));
         let error = told(Answering::Proposed, None).unwrap_err();
-        assert!(error.contains("Which? One of: a; b.") && error.contains("say it by --arm COLUMN"), "{error}");
+        assert!(
+            error.contains("Which? One of: a; b.") && error.contains("say it by --arm COLUMN"),
+            "{error}"
+        );
         let error = told(Answering::Flags, Some(0)).unwrap_err();
         assert!(error.contains("--arm COLUMN, or --yes for what is proposed (a)"), "{error}");
     }

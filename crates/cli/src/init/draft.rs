@@ -23,8 +23,20 @@ struct DraftSection {
 
 /// Sections in the order in which they are read.
 const ORDER: [&str; 14] = [
-    "", "party", "match", "privacy", "time", "publisher", "advertiser", "lift", "columns", "program", "release",
-    "release.public", "release.to", "compute",
+    "",
+    "party",
+    "match",
+    "privacy",
+    "time",
+    "publisher",
+    "advertiser",
+    "lift",
+    "columns",
+    "program",
+    "release",
+    "release.public",
+    "release.to",
+    "compute",
 ];
 
 impl StudyDraft {
@@ -181,6 +193,8 @@ mod tests {
 
     #[test]
     fn comments_are_wrapped() {
-        assert!(comment(&"word ".repeat(50)).lines().all(|line| line.starts_with("# ") && line.len() <= WIDTH));
+        assert!(
+            comment(&"word ".repeat(50)).lines().all(|line| line.starts_with("# ") && line.len() <= WIDTH)
+        );
     }
 }

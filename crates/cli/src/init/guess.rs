@@ -5,14 +5,48 @@ use study::format::DateForm;
 
 /// Words in names of columns that say who a row is of.
 const PERSON: [&str; 17] = [
-    "id", "user", "customer", "client", "kunde", "person", "member", "mitglied", "patient", "child", "uid",
-    "uuid", "key", "hash", "email", "mail", "household",
+    "id",
+    "user",
+    "customer",
+    "client",
+    "kunde",
+    "person",
+    "member",
+    "mitglied",
+    "patient",
+    "child",
+    "uid",
+    "uuid",
+    "key",
+    "hash",
+    "email",
+    "mail",
+    "household",
 ];
 /// When something happened.
 const TIME: [&str; 22] = [
-    "date", "time", "day", "datum", "tag", "zeit", "seen", "sent", "versand", "exposure", "exposed",
-    "opportunity", "delivered", "injected", "treated", "bought", "order", "purchase", "onset", "kauf",
-    "bestell", "event",
+    "date",
+    "time",
+    "day",
+    "datum",
+    "tag",
+    "zeit",
+    "seen",
+    "sent",
+    "versand",
+    "exposure",
+    "exposed",
+    "opportunity",
+    "delivered",
+    "injected",
+    "treated",
+    "bought",
+    "order",
+    "purchase",
+    "onset",
+    "kauf",
+    "bestell",
+    "event",
 ];
 /// The arm of a trial.
 const ARM: [&str; 10] =
@@ -24,8 +58,26 @@ const MONEY: [&str; 20] = [
 ];
 /// Arms of those who were not treated.
 const CONTROL: [&str; 20] = [
-    "control", "placebo", "no", "none", "0", "false", "n", "off", "holdout", "hold-out", "kontrolle",
-    "kontrollgruppe", "without", "ohne", "nein", "keine", "untreated", "c", "kontroll", "baseline",
+    "control",
+    "placebo",
+    "no",
+    "none",
+    "0",
+    "false",
+    "n",
+    "off",
+    "holdout",
+    "hold-out",
+    "kontrolle",
+    "kontrollgruppe",
+    "without",
+    "ohne",
+    "nein",
+    "keine",
+    "untreated",
+    "c",
+    "kontroll",
+    "baseline",
 ];
 
 /// The words of a name, in small letters.
@@ -86,7 +138,8 @@ pub fn identifies(column: &ColumnSurvey, rows: u64) -> Option<u64> {
 /// Whether a column is of days or times: text of such a form, or numbers with such a name.
 pub fn is_time(column: &ColumnSurvey) -> bool {
     let plain = |way: &TimeSurvey| {
-        let digits = |form: &DateForm| form.to_string().bytes().all(|byte| byte == b'%' || byte.is_ascii_alphabetic());
+        let digits =
+            |form: &DateForm| form.to_string().bytes().all(|byte| byte == b'%' || byte.is_ascii_alphabetic());
         way.kind != TimeKind::Seconds && !way.form.as_ref().is_some_and(digits)
     };
     column.times.iter().any(plain) || !column.times.is_empty() && named(&column.name, &TIME)
@@ -121,8 +174,14 @@ pub fn money(column: &ColumnSurvey) -> u32 {
 /// The currency in the name of a column.
 pub fn currency(name: &str) -> Option<&'static str> {
     let known = [
-        ("eur", "EUR"), ("euro", "EUR"), ("€", "EUR"), ("usd", "USD"), ("$", "USD"), ("gbp", "GBP"),
-        ("£", "GBP"), ("chf", "CHF"),
+        ("eur", "EUR"),
+        ("euro", "EUR"),
+        ("€", "EUR"),
+        ("usd", "USD"),
+        ("$", "USD"),
+        ("gbp", "GBP"),
+        ("£", "GBP"),
+        ("chf", "CHF"),
     ];
     let small = name.to_lowercase();
     let is = |unit: &str| words(name).any(|word| word == unit) || !unit.is_ascii() && small.contains(unit);
@@ -160,7 +219,8 @@ pub fn described(column: &ColumnSurvey) -> String {
         IdentifierSort::Other => {}
     }
     if let [way, ..] = &column.times[..] {
-        let forms: Vec<String> = column.times.iter().filter_map(|way| Some(way.form.as_ref()?.to_string())).collect();
+        let forms: Vec<String> =
+            column.times.iter().filter_map(|way| Some(way.form.as_ref()?.to_string())).collect();
         let form = if forms.is_empty() { String::new() } else { format!(" as {}", forms.join(" or ")) };
         let day = |seconds: i64| study::time::date_of_days(seconds.div_euclid(86_400));
         let range = match column.times.len() {
@@ -208,7 +268,10 @@ mod tests {
         assert_eq!(control(["mail", "Holdout"]), Some("Holdout"));
         assert_eq!((control(["a", "b"]), control(["no", "none"])), (None, None));
         assert!(same_name("E-Mail", "email") && !same_name("email", "phone"));
-        assert_eq!((currency("Betrag EUR"), currency("Betrag (€)"), currency("europe")), (Some("EUR"), Some("EUR"), None));
+        assert_eq!(
+            (currency("Betrag EUR"), currency("Betrag (€)"), currency("europe")),
+            (Some("EUR"), Some("EUR"), None)
+        );
         assert!(named("Kundennummer", &PERSON) && named("Versanddatum", &TIME) && !named("region", &PERSON));
         assert_eq!(plain_name("Mails 2026.02"), "mails-2026-02");
     }

@@ -12,8 +12,7 @@ const LONGEST: i64 = 4_294_967_294;
 /// What times a study has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Period {
-    /// The unit.
-    pub unit: Unit,
+    unit: Unit,
     /// The first second, of the first day of a month.
     from: i64,
     /// The first second after it, of the first day of a month.
@@ -33,6 +32,11 @@ impl Period {
     pub fn of(unit: Unit, low: i64, high: i64, counted: bool) -> Self {
         let (first, last) = (low.div_euclid(DAY), high.div_euclid(DAY));
         Self { unit, from: month(first) * DAY, until: month(month(last) + 31) * DAY, counted }
+    }
+
+    /// The same in another unit; seconds since 1970 stay seconds.
+    pub fn in_unit(self, unit: Unit) -> Self {
+        if self.counted { self } else { Self { unit, ..self } }
     }
 
     /// That of a study which one party has begun.
@@ -94,16 +98,24 @@ impl Period {
         );
         let unit = said(
             match self.unit {
-                Unit::Day => "Days: a party has no finer times, or a coarser unit was chosen. An event of the same day as the opportunity does not count.",
-                _ => "As fine as the times of the files; a coarser unit (--time-unit) is cheaper. An event of the same unit as the opportunity does not count.",
+                Unit::Day => {
+                    "Days: a party has no finer times, or a coarser unit was chosen. An event of the same day as the opportunity does not count."
+                }
+                _ => {
+                    "As fine as the times of the files; a coarser unit (--time-unit) is cheaper. An event of the same unit as the opportunity does not count."
+                }
             },
             &format!("unit   = \"{}\"", self.unit.name()),
         );
         let span = said(
             match (self.counted, finished) {
                 (true, _) => "A file counts seconds since 1970: 32 bits.",
-                (false, true) => "At least to the end of the last month; the longest span of as many bits, since that costs nothing more.",
-                (false, false) => "To the end of the last month of this party's times; the other party's are added.",
+                (false, true) => {
+                    "At least to the end of the last month; the longest span of as many bits, since that costs nothing more."
+                }
+                (false, false) => {
+                    "To the end of the last month of this party's times; the other party's are added."
+                }
             },
             &format!("span   = {span}"),
         );

@@ -155,7 +155,10 @@ mod tests {
         assert_eq!(both, ["%d/%m/%Y", "%m/%d/%Y"]);
         assert_eq!(ways(&["46082", "46083,5"]), [("spreadsheet".to_owned(), TimeKind::Wall, 20_513, 20_514)]);
         assert_eq!(ways(&["1772323200"]), [("usual".to_owned(), TimeKind::Seconds, 20_513, 20_513)]);
-        assert_eq!(ways(&["2026-03-01 10:00"]), [("%Y-%m-%d %H:%M".to_owned(), TimeKind::Wall, 20_513, 20_513)]);
+        assert_eq!(
+            ways(&["2026-03-01 10:00"]),
+            [("%Y-%m-%d %H:%M".to_owned(), TimeKind::Wall, 20_513, 20_513)]
+        );
         assert!(ways(&["12", "2026-03-01"]).is_empty() && ways(&["a"]).is_empty());
         assert!(ways(&["1772323200", "2026-03-01"]).is_empty());
     }
