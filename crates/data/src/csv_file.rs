@@ -29,6 +29,11 @@ pub(super) fn read(
     let lines = Rc::new(RefCell::new(Lines::default()));
     let mut checked = Checked::new(text, Rc::clone(&lines));
     let (head, ended) = first_record(&mut checked).map_err(|e| failed(&name, e.into()))?;
+    if is_separator_line(&head[..ended]) {
+        return Err(Error::input(format!(
+            "{name}, line 1: a line for a spreadsheet program; remove it, so that the header is the first line"
+        )));
+    }
     let separator = match format.separator {
         Some(said) => said,
         None => separator(&name, &head[..ended], format, sink)?,
@@ -41,11 +46,6 @@ pub(super) fn read(
         csv::ReaderBuilder::new().delimiter(separator).buffer_capacity(1 << 16).from_reader(text);
     let header = reader.headers().map_err(|e| failed(&name, e))?;
     let found: Vec<String> = header.iter().map(|cell| cell.trim().to_owned()).collect();
-    if found.len() == 1 && found[0].to_ascii_lowercase().starts_with("sep=") {
-        return Err(Error::input(format!(
-            "{name}, line 1: a line for a spreadsheet program; remove it, so that the header is the first line"
-        )));
-    }
     let positions = locate(&name, &found, format, sink)?;
     let mut record = csv::StringRecord::new();
     let mut rows = 0;
@@ -79,6 +79,12 @@ pub(super) fn read(
         }
     }
     Ok(rows)
+}
+
+/// Whether a line tells a spreadsheet program which separator the file has: `sep=;`.
+fn is_separator_line(line: &[u8]) -> bool {
+    let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line).trim_ascii();
+    line.len() == 5 && line[..4].eq_ignore_ascii_case(b"sep=")
 }
 
 /// What was read so that the first record is there, and where that one ends: at a line end that stands in no

@@ -31,7 +31,7 @@ pub(crate) fn amount(
         }
         Ok(value) => match i64::try_from(value) {
             Ok(value) if (-most..=most).contains(&value) => return Some(value),
-            _ if scale == 1 => format!("is out of range; use a number of at most {most}"),
+            _ if scale == 1 => format!("is out of range; use a whole number from 0 to {most}"),
             _ => format!("is out of range: {most} parts of which {scale} are 1 are the most"),
         },
         Err(problem) => problem,
@@ -47,26 +47,28 @@ fn parts(row: &Row<'_>, cell: TableCell<'_>, scale: u32) -> Result<i128, String>
         TableCell::Integer(value) => return Ok(i128::from(value) * whole),
         TableCell::Text(text) => numbers::plain(text, row.format.decimal)?,
         TableCell::Float(_) | TableCell::Decimal(..) => cell.number_text().unwrap_or_default(),
-        _ => return Err("is not a number".to_owned()),
+        _ => return Err(no_number(scale)),
     };
     let text = text.strip_prefix('+').unwrap_or(&text);
-    decimal(text, whole).map_err(|error| match error {
-        DecimalError::NoNumber if scale == 1 => {
-            "is not a whole number: use digits only, without separators or decimals".to_owned()
-        }
-        DecimalError::NoNumber => "is not a number such as 12 or 149.28".to_owned(),
-        DecimalError::Long => "has too many digits".to_owned(),
+    decimal(text, whole).or_else(|error| match error {
+        DecimalError::Long => Ok(i128::MAX),
+        DecimalError::NoNumber => Err(no_number(scale)),
         DecimalError::Inexact if scale == 1 => {
-            "is not a whole number: round it, or agree on scale = 100 in the `value` of the study's \
+            Err("is not a whole number: round it, or agree on scale = 100 in the `value` of the study's \
              [advertiser], where amounts have two decimals"
-                .to_owned()
+                .to_owned())
         }
-        DecimalError::Inexact => {
-            format!(
-                "has more decimals than the study's scale = {scale} takes; round it, or agree on a finer one"
-            )
-        }
+        DecimalError::Inexact => Err(format!(
+            "has more decimals than the study's scale = {scale} takes; round it, or agree on a finer one"
+        )),
     })
+}
+
+fn no_number(scale: u32) -> String {
+    match scale {
+        1 => "is not a whole number: use digits only, without separators or decimals".to_owned(),
+        _ => "is not a number such as 12 or 149.28".to_owned(),
+    }
 }
 
 /// Takes each refund of one identifier off its latest events that are no later, as far as these go. The

@@ -38,7 +38,7 @@ pub(super) fn read(
     files.found(format!("sheet \"{sheet}\""));
     let before = if book.has_1904_epoch() { EPOCH_1904 } else { 0.0 };
     let cells = book.worksheet_cells_reader(&sheet).map_err(damaged)?;
-    let mut rows = SheetRows { cells, next: None, row: Vec::new() };
+    let mut rows = SheetRows { cells, next: None, ended: false, row: Vec::new() };
     if rows.advance().map_err(damaged)?.is_none() {
         return Err(Error::input(format!(
             "{name}: the sheet \"{sheet}\" is empty; it needs a header and rows"
@@ -110,6 +110,7 @@ struct SheetRows<'a> {
     cells: XlsxCellReader<'a, Cursor<Vec<u8>>>,
     /// A cell of the row after the one that is here.
     next: Option<(u32, u32, DataRef<'a>)>,
+    ended: bool,
     /// The cells of a row.
     row: Vec<DataRef<'a>>,
 }
@@ -122,12 +123,16 @@ impl SheetRows<'_> {
         loop {
             let cell = match self.next.take() {
                 Some(cell) => Some(cell),
+                None if self.ended => None,
                 None => self.cells.next_cell()?.map(|cell| {
                     let (row, column) = cell.get_position();
                     (row, column, cell.get_value().clone())
                 }),
             };
-            let Some((row, column, value)) = cell else { break };
+            let Some((row, column, value)) = cell else {
+                self.ended = true;
+                break;
+            };
             if is_blank(&value) {
                 continue;
             }

@@ -7,6 +7,7 @@ use super::{csv_file, parquet_file, sheet_file};
 use base::Error;
 use study::format::InputFormat;
 use study::reader::{nearest, printable};
+use study::time::date_of_days;
 
 /// One cell, before it means anything.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -72,9 +73,11 @@ impl<'a> TableCell<'a> {
             Self::Text(text) => format!("\"{}\"", printable(text)),
             Self::Integer(value) => value.to_string(),
             Self::Boolean(value) => value.to_string(),
-            Self::Days(days) => format!("the date {days} days from 1970-01-01"),
+            Self::Days(days) => format!("the date {}", shown_day(days.into())),
             Self::Seconds(seconds) | Self::Wall(seconds) => {
-                format!("the time {seconds} s from 1970-01-01")
+                let (day, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+                let (hours, minutes) = (rest / 3_600, rest / 60 % 60);
+                format!("the time {}T{hours:02}:{minutes:02}:{:02}", shown_day(day), rest % 60)
             }
             Self::Float(_) | Self::Decimal(..) => self.number_text().unwrap_or_default().into_owned(),
         }
@@ -90,6 +93,14 @@ impl<'a> TableCell<'a> {
             },
             other => other,
         }
+    }
+}
+
+/// A day as a date; one far from our times by its number.
+fn shown_day(days: i64) -> String {
+    match (-719_528..=2_932_896).contains(&days) {
+        true => date_of_days(days),
+        false => format!("{days} days from 1970-01-01"),
     }
 }
 

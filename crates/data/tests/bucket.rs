@@ -145,7 +145,10 @@ fn mistakes_are_named_by_object() {
         ("empty/", "s3://bucket/empty/e.csv: the object is empty; it needs a header and rows"),
         ("cut/a.csv.gz", "s3://bucket/cut/a.csv.gz: damaged: "),
         ("cut/b.parquet", "s3://bucket/cut/b.parquet: not a complete Parquet file ("),
-        ("none/", "s3://bucket/none/: no object below it ends in .csv, .csv.gz, .csv.zst or .parquet; check"),
+        (
+            "none/",
+            "s3://bucket/none/: no object below it ends in .csv, .tsv, .csv.gz, .csv.zst, .xlsx or .parquet; check",
+        ),
         ("d/*.parquet", "s3://bucket/d/*.parquet: no object has a name like this"),
         ("d/[1", "s3://bucket/d/[1: not a pattern of objects: "),
         ("d/b.csv", "there is no object s3://bucket/d/b.csv; check its name"),

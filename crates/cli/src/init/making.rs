@@ -650,7 +650,7 @@ fn begun(path: &Path, beginning: &Beginning<'_>) -> Result<StudyDraft, Error> {
             "{shown}: the study is of kind \"{kind}\"; complete it by `tacit init {kind}`"
         ))),
         Some(lacks) if lacks != beginning.lacks[0] => Err(Error::input(format!(
-            "{shown}: the study has a {} and lacks its {lacks}: `tacit init lift --{lacks} FILE --study {shown}`",
+            "{shown}: the study has its {} and lacks its {lacks}: `tacit init lift --{lacks} FILE --study {shown}`",
             beginning.lacks[0]
         ))),
         Some(_) => Ok(draft),

@@ -178,7 +178,7 @@ fn either_party_may_begin() {
         .tacit("check shop/study.toml")
         .failed(2, &["it has no publisher yet", "tacit init lift --publisher FILE"]);
     let wrong = trial.tacit("init lift --advertiser sales.csv --study shop/study.toml --out other --yes");
-    wrong.failed(2, &["the study has a advertiser and lacks its publisher"]);
+    wrong.failed(2, &["the study has its advertiser and lacks its publisher"]);
     trial.tacit("init lift --publisher mails.csv --study shop/study.toml --out sender").fine();
     let checked = trial.tacit("check sender/publisher.toml --json").fine().json();
     assert_eq!(checked["inputs"]["rows_kept"], 6000);
