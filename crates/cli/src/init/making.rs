@@ -12,7 +12,7 @@ use serde_json::json;
 use std::path::{Path, PathBuf, absolute};
 use store::StoreOptions;
 use study::format::{ColumnDates, ColumnName, DateForm, DecimalSign, InputFormat, separator_name};
-use study::reader::nearest;
+use study::reader::{nearest, printable};
 use study::{Identifier, Study};
 use terminal::output;
 use terminal::progress::Working;
@@ -463,7 +463,8 @@ impl<'a> Making<'a> {
         eprintln!("{}: {} rows{of}{forms}", self.data.display(), page::numbers::count(*read));
         let width = columns.iter().map(|column| column.name.chars().count()).max().unwrap_or_default();
         for column in columns {
-            eprintln!("  {:width$}  {}", column.name, guess::described(column));
+            let facts = printable(&guess::described(column));
+            eprintln!("  {:width$}  {facts}", printable(&column.name));
         }
     }
 
@@ -489,7 +490,7 @@ impl<'a> Making<'a> {
         if self.new_identity {
             self.identity.save(&key)?;
         }
-        output::write_file(&party_file, self.party_file()?.as_bytes())?;
+        output::write_file(&party_file, self.party_file(draft).as_bytes())?;
         output::write_file(&self.study, draft.text().as_bytes())?;
         self.report(&party_file, &key, other)
     }
@@ -548,7 +549,7 @@ impl<'a> Making<'a> {
     }
 
     /// The party file.
-    fn party_file(&self) -> Result<String, Error> {
+    fn party_file(&self, draft: &StudyDraft) -> String {
         let party = &self.party;
         let beside = |path: &Path| quoted(&relative(&self.out, path));
         let (address, why) = match (&self.common.listen, &self.common.peer, self.completes) {
@@ -576,15 +577,19 @@ impl<'a> Making<'a> {
              relative to this file; every line is also a flag of `tacit run`. What the data showed, on {} rows:",
             self.survey.sampled
         ));
+        let spent = draft
+            .get("release.public")
+            .and_then(|text| text.lines().find_map(|line| line.strip_prefix("rho = ")));
+        let spent: f64 = spent.and_then(|text| text.parse().ok()).unwrap_or(0.1);
         let bounds = said(
             "No study may spend more on one viewer, sizes of its match included.",
-            "max_rho  = 0.5",
+            &format!("max_rho  = {}", page::numbers::short((2.0 * spent).max(0.5), 3)),
         ) + &said(
-            "What all studies of these data together may spend on one viewer: ten of rho 0.1. Nothing refills it.",
-            "budget   = 1.0",
+            "What all studies of these data together may spend on one viewer: ten like this. Nothing refills it.",
+            &format!("budget   = {}", page::numbers::short((10.0 * spent).max(1.0), 3)),
         );
         let bounds = if self.kind == "match" { String::new() } else { bounds };
-        Ok(format!(
+        format!(
             "{head}{}\nstudy    = {}\nas       = {}\nidentity = {}\ndata     = {}\n{}ledger   = \
              \"{party}.ledger\"   # what was spent of the privacy budget: keep it safe\nreport   = \
              \"{party}-report/\"\n{}\n{}[policy]\nkinds    = [\"{}\"]\n{bounds}",
@@ -600,7 +605,7 @@ impl<'a> Making<'a> {
             ),
             self.format_section(),
             self.kind,
-        ))
+        )
     }
 
     fn format_section(&self) -> String {

@@ -307,7 +307,7 @@ pub fn settle(
         "few people have more than {most} events, or a total of more than {text}{unit} (rounded)"
     ));
     limits(draft, most, &text, args);
-    Ok(range.map_or(own, |range| own.exact(&super::lift(study).clock, range)))
+    Ok(range.map_or(own, |range| own.with(own.exact(&super::lift(study).clock, range))))
 }
 
 /// What cannot be seen in a sample of lines has to be said.

@@ -169,7 +169,7 @@ pub fn settle(
             count(LEAST)
         );
     }
-    Ok(range.map_or(own, |range| own.exact(&super::lift(study).clock, range)))
+    Ok(range.map_or(own, |range| own.with(own.exact(&super::lift(study).clock, range))))
 }
 
 /// Puts another rule into the section `[match]`.
