@@ -37,7 +37,7 @@ pub(super) fn read(
     }
     let separator = match format.separator {
         Some(said) => said,
-        None => separator(&name, &head[..ended], sink)?,
+        None => separator(&name, &head[..ended], format, sink)?,
     };
     if separator != b',' {
         files.found(format!("separator {}", separator_name(separator)));
@@ -47,7 +47,7 @@ pub(super) fn read(
         csv::ReaderBuilder::new().delimiter(separator).buffer_capacity(1 << 16).from_reader(text);
     let header = reader.headers().map_err(|e| failed(&name, e))?;
     let found: Vec<String> = header.iter().map(|cell| cell.trim().to_owned()).collect();
-    let positions = locate(&name, &found, sink)?;
+    let positions = locate(&name, &found, format, sink)?;
     let mut record = csv::StringRecord::new();
     let mut rows = 0;
     while sink.takes_more() {
@@ -114,7 +114,7 @@ fn first_record(text: &mut impl Read) -> io::Result<(Vec<u8>, usize)> {
 
 /// The character between the fields of a header: the only one of those there are, or the only one by which
 /// the header has all columns that are wanted.
-fn separator(name: &str, header: &[u8], sink: &dyn RowSink) -> Result<u8, Error> {
+fn separator(name: &str, header: &[u8], format: &InputFormat, sink: &dyn RowSink) -> Result<u8, Error> {
     let met: Vec<u8> = SEPARATORS.into_iter().filter(|one| fields(header, *one).len() > 1).collect();
     let one = match met[..] {
         [] => Some(b','),
@@ -123,7 +123,7 @@ fn separator(name: &str, header: &[u8], sink: &dyn RowSink) -> Result<u8, Error>
             let wanted = sink.columns();
             let fits = |one: &u8| {
                 let fields = fields(header, *one);
-                wanted.iter().all(|column| fields.contains(column))
+                wanted.iter().all(|column| fields.iter().any(|field| field == format.in_file(column)))
             };
             let mut fitting = met.iter().copied().filter(fits);
             fitting.next().filter(|_| fitting.next().is_none())

@@ -31,6 +31,7 @@ mod rows;
 mod sheet_file;
 pub mod sketch;
 mod source;
+pub mod survey;
 mod table;
 mod tag;
 #[cfg(test)]

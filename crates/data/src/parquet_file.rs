@@ -36,7 +36,7 @@ pub(super) fn read(
         Error::input(format!("{name}: not a complete Parquet file ({e}); was it cut short? Write it again"))
     })?;
     let found: Vec<String> = metadata.schema().fields().iter().map(|field| field.name().clone()).collect();
-    let positions = locate(&name, &found, sink)?;
+    let positions = locate(&name, &found, format, sink)?;
     let wanted: Vec<String> = positions.iter().map(|&at| found[at].clone()).collect();
     let mask = ProjectionMask::roots(metadata.parquet_schema(), positions);
     let (mut first, mut spans) = (1, Vec::new());

@@ -45,7 +45,7 @@ pub(super) fn read(
         )));
     }
     let found: Vec<String> = rows.row.iter().map(|cell| heading(cell, before)).collect();
-    let positions = locate(&name, &found, sink)?;
+    let positions = locate(&name, &found, format, sink)?;
     let mut count = 0;
     while sink.takes_more() {
         let Some(number) = rows.advance().map_err(damaged)? else { break };

@@ -5,6 +5,7 @@ use super::complaints::Complaints;
 use super::source::{self, DataFormat, DataLocation};
 use super::{csv_file, parquet_file, sheet_file};
 use base::Error;
+use study::format::InputFormat;
 use study::reader::{nearest, printable};
 use study::time::date_of_days;
 
@@ -249,9 +250,15 @@ impl Files {
 }
 
 /// The position of each column that a sink wants among those a file has.
-pub(crate) fn locate(file: &str, found: &[String], sink: &mut dyn RowSink) -> Result<Vec<usize>, Error> {
+pub(crate) fn locate(
+    file: &str,
+    found: &[String],
+    format: &InputFormat,
+    sink: &mut dyn RowSink,
+) -> Result<Vec<usize>, Error> {
     sink.all_columns(found);
     let position = |name: &String| {
+        let name = format.in_file(name);
         let mut at = found.iter().enumerate().filter(|(_, f)| *f == name).map(|(i, _)| i);
         match (at.next(), at.next()) {
             (Some(i), None) => Ok(i),

@@ -29,12 +29,28 @@ pub struct InputFormat {
     /// Of an Excel or OpenDocument file: the sheet with the rows
     #[arg(long, value_name = "NAME")]
     pub sheet: Option<String>,
+    /// How the files call a column that the study names otherwise: email=E-Mail; may be repeated
+    #[arg(long = "column-name", value_name = "STUDY=FILE", value_parser = ColumnName::parse)]
+    pub columns: Vec<ColumnName>,
 }
 
 impl InputFormat {
     /// Nothing said.
-    pub const NONE: Self =
-        Self { encoding: None, separator: None, decimal: None, dates: Vec::new(), zone: None, sheet: None };
+    pub const NONE: Self = Self {
+        encoding: None,
+        separator: None,
+        decimal: None,
+        dates: Vec::new(),
+        zone: None,
+        sheet: None,
+        columns: Vec::new(),
+    };
+
+    /// How the files call a column of the study.
+    #[must_use]
+    pub fn in_file<'a>(&'a self, column: &'a str) -> &'a str {
+        self.columns.iter().find(|name| name.study == column).map_or(column, |name| &name.file)
+    }
 
     /// The forms of dates in a column; none where nothing is said about them.
     #[must_use]
@@ -188,6 +204,27 @@ impl fmt::Display for ZoneOffset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (sign, minutes) = (if self.0 < 0 { '-' } else { '+' }, self.0.unsigned_abs() / 60);
         write!(f, "{sign}{:02}:{:02}", minutes / 60, minutes % 60)
+    }
+}
+
+/// A column that the study and the files call differently: identifiers have one name for all parties.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnName {
+    /// Its name in the study.
+    pub study: String,
+    /// Its name in the files.
+    pub file: String,
+}
+
+impl ColumnName {
+    /// Reads `STUDY=FILE`.
+    fn parse(text: &str) -> Result<Self, &'static str> {
+        match text.split_once('=') {
+            Some((study, file)) if !study.is_empty() && !file.is_empty() => {
+                Ok(Self { study: study.to_owned(), file: file.to_owned() })
+            }
+            _ => Err("write the study's name and the file's: email=E-Mail"),
+        }
     }
 }
 

@@ -28,7 +28,10 @@ impl KindName {
             Self::Program => "program columns release compute server ring4",
             Self::Match => "columns compute",
         };
-        "format name kind title party match privacy time".split(' ').chain(own.split(' ')).collect()
+        "format name kind title unfinished party match privacy time"
+            .split(' ')
+            .chain(own.split(' '))
+            .collect()
     }
 }
 
@@ -47,6 +50,9 @@ pub(super) fn file(source: TomlSource<'_>) -> Result<StudyFile, Error> {
     let kinds = [("lift", KindName::Lift), ("program", KindName::Program), ("match", KindName::Match)];
     let kind = root.need("kind", "kind = \"lift\"")?.choice(&kinds, &["market"])?;
     let root = TomlSection::root(source, &tree, &kind.keys())?;
+    if let Some(item) = root.get("unfinished") {
+        return Err(unfinished(&item, kind));
+    }
     let name = root.need("name", "name = \"my-study\"")?.name()?.to_owned();
     let title = root.need("title", "title = \"one line for people\"")?.text()?.to_owned();
     let parties = members(&root, kind)?;
@@ -83,6 +89,21 @@ pub(super) fn file(source: TomlSource<'_>) -> Result<StudyFile, Error> {
         file.runs.iter_mut().for_each(|run| run.part_of = Some(whole));
     }
     Ok(file)
+}
+
+/// One party has begun the study by `tacit init`, and the other has not been there.
+fn unfinished(item: &TomlItem<'_, '_>, kind: KindName) -> Error {
+    let (who, command) = match (kind, item.text()) {
+        (KindName::Lift, Ok("publisher")) => ("publisher", "lift --publisher"),
+        (KindName::Lift, _) => ("advertiser", "lift --advertiser"),
+        (KindName::Program, _) => ("second party", "program --data"),
+        (KindName::Match, _) => ("second party", "match --data"),
+    };
+    item.error(format!(
+        "the study is not finished: it has no {who} yet, who completes it with `tacit init {command} FILE \
+         --study {}`",
+        item.source.file
+    ))
 }
 
 /// What one row stands for: a word that fits after "one".

@@ -620,7 +620,11 @@ pub fn parse_address(text: &str) -> Result<(), &'static str> {
     }
 }
 
-fn host_and_port(text: &str) -> Result<String, &'static str> {
+/// An address as it is, where it is one.
+///
+/// # Errors
+/// The rule that the text breaks.
+pub fn host_and_port(text: &str) -> Result<String, &'static str> {
     parse_address(text).map(|()| text.to_owned())
 }
 

@@ -9,6 +9,7 @@ mod files;
 mod generate;
 mod going_on;
 mod governance;
+mod init;
 mod kills;
 mod many;
 mod market;

@@ -2,7 +2,7 @@
 
 use super::{FileKey, PartySettings, fill, names};
 use crate::format::{
-    ColumnDates, DateForm, DecimalSign, TextEncoding, ZoneOffset, check_forms, parse_separator,
+    ColumnDates, ColumnName, DateForm, DecimalSign, TextEncoding, ZoneOffset, check_forms, parse_separator,
 };
 use crate::reader::TomlItem;
 use base::Error;
@@ -23,6 +23,13 @@ const KEYS: &[FileKey] = &[
     }),
     ("zone", |to, item, _| fill(&mut to.format.zone, item.parsed(ZoneOffset::parse))),
     ("sheet", |to, item, _| fill(&mut to.format.sheet, item.text().map(str::to_owned))),
+    ("columns", |to, item, _| {
+        let said = columns(item)?;
+        if to.format.columns.is_empty() {
+            to.format.columns = said;
+        }
+        Ok(())
+    }),
 ];
 
 /// Reads the section `[format]`.
@@ -34,6 +41,14 @@ pub(super) fn read(to: &mut PartySettings, item: &TomlItem<'_, '_>, home: &Path)
 fn separator(item: &TomlItem<'_, '_>) -> Result<u8, Error> {
     let text = item.long_text()?;
     parse_separator(if text == "\t" { "tab" } else { text }).map_err(|rule| item.refuse(rule))
+}
+
+/// A table: study's name = file's name.
+fn columns(item: &TomlItem<'_, '_>) -> Result<Vec<ColumnName>, Error> {
+    let name = |(study, item): (&str, TomlItem<'_, '_>)| {
+        Ok(ColumnName { study: study.to_owned(), file: item.text()?.to_owned() })
+    };
+    item.open_section()?.entries().into_iter().map(name).collect()
 }
 
 /// A form, a list of forms, or a table of either by column.
