@@ -232,9 +232,9 @@ fn amounts_have_the_decimals_of_their_scale() {
     assert_eq!(value("42949672.95", ""), Ok(u32::MAX));
     assert_eq!(
         value("1,50", ""),
-        Err("a.csv, line 2, column \"amount\": \"1,50\" has a comma: if decimals stand behind it, add \
-             decimal = \",\" under [format] of the party file (or --decimal ,); if it separates thousands, write the \
-             number without it"
+        Err("a.csv, line 2, column \"amount\": \"1,50\" has a comma: if decimals stand behind it, \
+             add decimal = \",\" under [format] of the party file (or --decimal ,); if it separates \
+             thousands, write the number without it"
             .to_owned())
     );
     assert_eq!(
@@ -347,6 +347,9 @@ fn excel_files_are_read_with_their_dates() {
         }
         sheet.write(2, 2, 46_082).unwrap();
         sheet.write_with_format(3, 2, day("1954-04-26 10:30:00"), &date).unwrap();
+        sheet.write(5, 0, 12_345_678_901_234_567_890.0).unwrap();
+        sheet.write(5, 1, "vaccine").unwrap();
+        sheet.write(5, 2, "1954-04-26").unwrap();
         sheet.write_formula(4, 0, Formula::new("=NA()").set_result("#N/A")).unwrap();
         sheet.write(4, 1, "vaccine").unwrap();
     });
@@ -357,8 +360,41 @@ fn excel_files_are_read_with_their_dates() {
          spreadsheet gives to 2026-03-01",
         "row 4, column \"injected\": the time 1954-04-26T10:30:00 is a date-time without offset: add \
          zone = \"+02:00\"",
+        "row 5, column \"child_id\": the cell is #N/A: its formula failed",
+        "row 6, column \"child_id\": a number that is not whole, or has more digits than a number keeps",
     ] {
         assert!(error.contains(part), "{error}");
+    }
+}
+
+/// Amounts as a sheet computes them, with bits behind the digits that it shows.
+#[test]
+fn amounts_of_a_sheet_have_the_digits_that_it_shows() {
+    let desk = Desk::new();
+    let mut book = Workbook::new();
+    let sheet = book.add_worksheet();
+    sheet.write_row(0, 0, ["child_id", "onset", "severity", "amount"]).unwrap();
+    for (row, amount) in [0.1 + 0.2, 19.98 * 3.0, 7.0, 149.28].into_iter().enumerate() {
+        let row = row as u32 + 1;
+        sheet.write(row, 0, row).unwrap();
+        sheet.write(row, 1, 200).unwrap();
+        sheet.write(row, 2, "paralytic").unwrap();
+        sheet.write(row, 3, amount).unwrap();
+    }
+    let bytes = book.save_to_buffer().unwrap();
+    let path = desk.file("a.xlsx", &bytes);
+    let (rows, _) = read_advertiser(&path, &study(&[MONEY]), ADVERTISER).unwrap_or_else(|e| panic!("{e}"));
+    let mut values = rows.values.clone();
+    values.sort_unstable();
+    assert_eq!(values, [30, 700, 5_994, 14_928]);
+    // A file that is cut or damaged is an error, or reads as something, and never a panic.
+    for at in (0..bytes.len()).step_by(61) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x55;
+        for wrong in [&bytes[..at], &damaged[..]] {
+            let path = desk.file("a.xlsx", wrong);
+            let _ = read_advertiser(&path, &study(&[MONEY]), ADVERTISER);
+        }
     }
 }
 
