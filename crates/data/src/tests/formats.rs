@@ -95,7 +95,7 @@ fn the_rows_are_the_same_whatever_the_form() {
 fn what_may_be_two_things_is_refused_with_the_setting() {
     let desk = Desk::new();
     let error = |name: &str, bytes: &[u8], format: &str| {
-        desk.clean(&read_registry(&desk.file(name, bytes), &said(format)).err().expect("refused"))
+        desk.clean(&read_registry(&desk.file(name, bytes), &said(format)).expect_err("refused"))
     };
     let rows = |header: &str, row: &str| format!("{header}\n{row}\n");
     // Whichever of the two is chosen, a column that is wanted is missing.
@@ -154,7 +154,7 @@ fn dates_of_another_form_are_refused_with_the_setting() {
     let desk = Desk::new();
     let error = |cell: &str, format: &str| {
         let path = desk.file("a.csv", registry(&format!("x,vaccine,1954-04-26\nb,vaccine,{cell}\n")));
-        desk.clean(&read_registry(&path, &said(format)).err().expect("refused"))
+        desk.clean(&read_registry(&path, &said(format)).expect_err("refused"))
     };
     let hint = "a.csv, line 3, column \"injected\": \"46082\" looks like the number that a spreadsheet gives \
                 to 2026-03-01: format the cells as dates, or add dates = \"spreadsheet\" under [format] of \
@@ -202,12 +202,11 @@ fn a_zone_places_times_that_have_none() {
 const MONEY: (&str, &str) =
     ("{ constant = 1 }", "{ column = \"amount\", type = \"u32\", unit = \"EUR\", scale = 100 }");
 
+/// Times and values of the events of each row.
+type EventLists = Vec<Vec<(u32, u32)>>;
+
 /// What the hospitals have of these lines: times and values by identifier, and what reading counted.
-fn events(
-    lines: &str,
-    format: &str,
-    changes: &[(&str, &str)],
-) -> Result<(Vec<Vec<(u32, u32)>>, InputReport), String> {
+fn events(lines: &str, format: &str, changes: &[(&str, &str)]) -> Result<(EventLists, InputReport), String> {
     let desk = Desk::new();
     let path = desk.file("a.csv", lines);
     let read = advertiser::read(data(&path, &said(format)), &study(changes), ADVERTISER, None);
@@ -353,7 +352,7 @@ fn excel_files_are_read_with_their_dates() {
         sheet.write_formula(4, 0, Formula::new("=NA()").set_result("#N/A")).unwrap();
         sheet.write(4, 1, "vaccine").unwrap();
     });
-    let error = read_registry(&desk.file("wrong.xlsx", wrong), &InputFormat::NONE).err().expect("refused");
+    let error = read_registry(&desk.file("wrong.xlsx", wrong), &InputFormat::NONE).expect_err("refused");
     let error = desk.clean(&error);
     for part in [
         "wrong.xlsx, sheet \"Sheet1\", row 3, column \"injected\": 46082 looks like the number that a \
@@ -408,7 +407,7 @@ fn a_sheet_is_named_where_there_are_several() {
         sheet.write_row(1, 0, [name, "vaccine", "1954-04-26"]).unwrap();
     }
     let path = desk.file("rows.xlsx", book.save_to_buffer().unwrap());
-    let error = |format: &str| desk.clean(&read_registry(&path, &said(format)).err().expect("refused"));
+    let error = |format: &str| desk.clean(&read_registry(&path, &said(format)).expect_err("refused"));
     assert_eq!(
         error(""),
         "rows.xlsx: which sheet? The file has: \"2025\", \"2026\", \"notes\"; add sheet = \"...\" under \
@@ -421,11 +420,11 @@ fn a_sheet_is_named_where_there_are_several() {
     let (_, report) = read_registry(&path, &said("sheet = \"2026\"")).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!((report.forms, report.rows_kept), (vec!["sheet \"2026\"".to_owned()], 1));
     let broken = desk.file("broken.xlsx", b"PK no archive");
-    let error = desk.clean(&read_registry(&broken, &InputFormat::NONE).err().expect("refused"));
+    let error = desk.clean(&read_registry(&broken, &InputFormat::NONE).expect_err("refused"));
     assert!(error.starts_with("broken.xlsx: cannot be read as an .xlsx file ("), "{error}");
     let large = desk.file("large.xlsx", "");
     std::fs::File::options().write(true).open(&large).unwrap().set_len(crate::SHEET_BYTES + 1).unwrap();
-    let error = desk.clean(&read_registry(&large, &InputFormat::NONE).err().expect("refused"));
+    let error = desk.clean(&read_registry(&large, &InputFormat::NONE).expect_err("refused"));
     assert_eq!(error, "large.xlsx: larger than 64 MiB, the most of a spreadsheet; save it as CSV");
 }
 
