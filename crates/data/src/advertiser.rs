@@ -435,7 +435,7 @@ impl Grouping<'_> {
         rows.cohort.extend(lines.cohorts.get(group[0] as usize));
         let total: u64 = events.iter().map(|event| u64::from(event.amount)).sum();
         self.report.without_events += u64::from(events.is_empty());
-        self.report.over_clamp += u64::from(total > u64::from(lines.lift.rule.clamp));
+        self.report.add_outcome(total, lines.lift.rule.clamp);
     }
 
     /// Lines of one identifier that count: all of them in the events layout, where several lines are the

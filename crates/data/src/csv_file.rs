@@ -31,7 +31,8 @@ pub(super) fn read(
     let (head, ended) = first_record(&mut checked).map_err(|e| failed(&name, e.into()))?;
     if is_separator_line(&head[..ended]) {
         return Err(Error::input(format!(
-            "{name}, line 1: a line for a spreadsheet program; remove it, so that the header is the first line"
+            "{name}, line 1: a line for a spreadsheet program; remove it, so that the header is the \
+             first line"
         )));
     }
     let separator = match format.separator {

@@ -16,8 +16,8 @@ const SERIALS: std::ops::RangeInclusive<f64> = 61.0..=2_958_465.999;
 const LIKELY: std::ops::RangeInclusive<f64> = 20_000.0..=60_000.0;
 
 /// What to do about a date-time of which it is not said where its clock hung.
-const NO_ZONE: &str = "a date-time without offset: add zone = \"+02:00\", or what it is, under [format] of the \
-                       party file (or --zone)";
+const NO_ZONE: &str = "a date-time without offset: add zone = \"+02:00\", or what it is, under [format] of \
+                       the party file (or --zone)";
 
 /// The number of a time in the study; else what is wrong with the cell, to stand behind it.
 pub(crate) fn time(

@@ -28,6 +28,12 @@ pub struct InputReport {
     pub without_events: u64,
     /// Advertiser: identifiers whose events add up to more than R, so that their total may be cut to R.
     pub over_clamp: u64,
+    /// Advertiser: what its outcomes add up to. They stay with the process that has read them.
+    #[serde(skip)]
+    pub outcomes: Option<OutcomeSums>,
+    /// The same at each of [`clamps_around`] the study's.
+    #[serde(skip)]
+    pub by_clamp: Vec<(u32, OutcomeSums)>,
     /// What form the files turned out to have, where it is not the usual one: `separator ";"`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forms: Vec<String>,
@@ -50,12 +56,52 @@ pub struct InputReport {
     pub identifiers: Vec<IdentifierReport>,
 }
 
+/// Over all identifiers, of what the events of one add up to, no more than the clamp: whenever they were.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct OutcomeSums {
+    /// The sum.
+    pub total: f64,
+    /// The sum of squares.
+    pub squares: f64,
+}
+
+/// Finite numbers alone are added up.
+impl Eq for OutcomeSums {}
+
+impl OutcomeSums {
+    fn add(&mut self, outcome: u64) {
+        self.total += outcome as f64;
+        self.squares += (outcome as f64).powi(2);
+    }
+}
+
+/// Clamps from an eighth of one to its eightfold, each once, from the smallest.
+#[must_use]
+pub fn clamps_around(clamp: u32) -> Vec<u32> {
+    let smaller = (0..=3).rev().map(|halvings| (clamp >> halvings).max(1));
+    let mut all: Vec<u32> =
+        smaller.chain((1..=3).map(|doublings| clamp.saturating_mul(1 << doublings))).collect();
+    all.dedup();
+    all
+}
+
 /// What a report says only where there is some.
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
 impl InputReport {
+    /// Counts what the events of one identifier add up to.
+    pub(crate) fn add_outcome(&mut self, total: u64, clamp: u32) {
+        self.over_clamp += u64::from(total > u64::from(clamp));
+        self.outcomes.get_or_insert_default().add(total.min(clamp.into()));
+        if self.by_clamp.is_empty() {
+            self.by_clamp =
+                clamps_around(clamp).into_iter().map(|clamp| (clamp, OutcomeSums::default())).collect();
+        }
+        self.by_clamp.iter_mut().for_each(|(clamp, sums)| sums.add(total.min((*clamp).into())));
+    }
+
     /// Bytes of memory per kept row, rounded up.
     #[must_use]
     pub fn memory_per_row(&self) -> u64 {

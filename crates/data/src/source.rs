@@ -166,7 +166,7 @@ pub fn input_bytes(data: DataLocation<'_>) -> Result<u64, Error> {
 
 /// Names the files or objects of `data` as they lie there now, without reading them: by names, sizes, and
 /// when each was changed or what its store calls this version of it. Files that were written again have
-/// another name, whatever is in them.
+/// another name, whatever is in them; so have those that are read in another form.
 ///
 /// # Errors
 /// As [`input_bytes`].
@@ -179,6 +179,10 @@ pub fn input_version(data: DataLocation<'_>) -> Result<[u8; 32], Error> {
         field(item.name().as_bytes());
         field(&item.size()?.0.to_le_bytes());
         field(&item.version()?);
+    }
+    // What is said of their form may make other rows of the same files.
+    if *data.format != InputFormat::NONE {
+        field(format!("{:?}", data.format).as_bytes());
     }
     Ok(*hash.finalize().as_bytes())
 }
@@ -247,8 +251,8 @@ fn of_bucket(url: &str, options: &StoreOptions) -> Result<Vec<InputObject>, Erro
     let found = store.below(key.trim_end_matches('/'), FILES, wanted)?;
     match found.is_empty() {
         true => Err(Error::input(format!(
-            "{url}: no object below it ends in .csv, .tsv, .csv.gz, .csv.zst, .xlsx or .parquet; check the address, or \
-             name one object by its whole key"
+            "{url}: no object below it ends in .csv, .tsv, .csv.gz, .csv.zst, .xlsx or .parquet; check the \
+             address, or name one object by its whole key"
         ))),
         false => Ok(found),
     }

@@ -190,8 +190,8 @@ fn times_and_values_have_a_range() {
     };
     assert_eq!(
         amount("-5"),
-        "hospitals.csv, line 2, column \"amount\": \"-5\" is negative: if it is a refund, agree on negative = \
-         \"net\", which takes it off earlier events, or negative = \"leave-out\" in the `value` of the \
+        "hospitals.csv, line 2, column \"amount\": \"-5\" is negative: if it is a refund, agree on negative \
+         = \"net\", which takes it off earlier events, or negative = \"leave-out\" in the `value` of the \
          study's [advertiser]"
     );
     assert_eq!(
@@ -258,8 +258,8 @@ fn bytes_that_are_not_utf8_are_placed_exactly() {
     assert_eq!(
         registry_error(&bytes, &[]),
         format!(
-            "registry.csv, line 3: not UTF-8 at byte {at} of the file; save it as UTF-8, or, if it is Latin-1 \
-             or Windows-1252, add encoding = \"windows-1252\" under [format] of the party file (or \
+            "registry.csv, line 3: not UTF-8 at byte {at} of the file; save it as UTF-8, or, if it is \
+             Latin-1 or Windows-1252, add encoding = \"windows-1252\" under [format] of the party file (or \
              --encoding windows-1252)"
         )
     );

@@ -488,14 +488,6 @@ impl PartySettings {
         Self::default().over(path)
     }
 
-    /// The text of the party file at `path`; relative paths in it are relative to its folder.
-    ///
-    /// # Errors
-    /// When it does not parse.
-    pub fn of_text(path: &Path, text: &str) -> Result<Self, Error> {
-        Self::default().over_text_of(path, text)
-    }
-
     /// These settings, and those of the party file at `path` where these say nothing.
     ///
     /// # Errors
@@ -504,7 +496,11 @@ impl PartySettings {
         self.over_text_of(path, &read_text(path)?)
     }
 
-    fn over_text_of(self, path: &Path, text: &str) -> Result<Self, Error> {
+    /// The same, where the text of the file is read.
+    ///
+    /// # Errors
+    /// When it does not parse.
+    pub fn over_text_of(self, path: &Path, text: &str) -> Result<Self, Error> {
         refuse_study(path, text)?;
         self.over_text(&path.display().to_string(), path.parent().unwrap_or(Path::new("")), text)
     }
@@ -634,6 +630,11 @@ pub fn host_and_port(text: &str) -> Result<String, &'static str> {
 
 /// Reads `host:port` or `name=host:port`.
 fn peer_address(text: &str) -> Result<(Option<String>, String), &'static str> {
+    if text.ends_with(".toml") {
+        return Err(
+            "an address is host:port; the peer's study is compared by: tacit check --peer-study FILE",
+        );
+    }
     match text.split_once('=') {
         Some((name, at)) => Ok((Some(name.to_owned()), host_and_port(at)?)),
         None => Ok((None, host_and_port(text)?)),

@@ -1,6 +1,7 @@
 //! The `tacit` command as a user meets it: processes, files, exit codes and JSON.
 
 mod audit;
+mod before;
 mod budgets;
 mod circuit;
 mod contracts;

@@ -128,8 +128,8 @@ fn what_may_be_two_things_is_refused_with_the_setting() {
     cut.pop();
     assert_eq!(
         error("g.csv", &cut, ""),
-        "g.csv, after line 2: a character that is none in utf-16; was the file cut short, or is it in another \
-         encoding?"
+        "g.csv, after line 2: a character that is none in utf-16; was the file cut short, or is it in \
+         another encoding?"
     );
     assert_eq!(
         error(
@@ -137,7 +137,7 @@ fn what_may_be_two_things_is_refused_with_the_setting() {
             &windows("child_id,arm,injected\r\na,vaccine,1954-04-26\r\nzoë,vaccine,1954-04-27\r\n"),
             ""
         ),
-        "h.csv, line 3: not UTF-8 at byte 48 of the file; save it as UTF-8, or, if it is Latin-1 or \
+        "h.csv, line 3: not UTF-8 at byte 47 of the file; save it as UTF-8, or, if it is Latin-1 or \
          Windows-1252, add encoding = \"windows-1252\" under [format] of the party file (or --encoding \
          windows-1252)"
     );
@@ -156,9 +156,9 @@ fn dates_of_another_form_are_refused_with_the_setting() {
         let path = desk.file("a.csv", registry(&format!("x,vaccine,1954-04-26\nb,vaccine,{cell}\n")));
         desk.clean(&read_registry(&path, &said(format)).err().expect("refused"))
     };
-    let hint = "a.csv, line 3, column \"injected\": \"46082\" looks like the number that a spreadsheet gives to \
-                2026-03-01: format the cells as dates, or add dates = \"spreadsheet\" under [format] of the \
-                party file (or --dates spreadsheet)";
+    let hint = "a.csv, line 3, column \"injected\": \"46082\" looks like the number that a spreadsheet gives \
+                to 2026-03-01: format the cells as dates, or add dates = \"spreadsheet\" under [format] of \
+                the party file (or --dates spreadsheet)";
     assert_eq!(error("46082", ""), hint);
     assert_eq!(error("46082.5", ""), hint.replace("46082\"", "46082.5\""));
     assert!(error("400", "").contains("after the study's last time"));
@@ -232,8 +232,8 @@ fn amounts_have_the_decimals_of_their_scale() {
     assert_eq!(value("42949672.95", ""), Ok(u32::MAX));
     assert_eq!(
         value("1,50", ""),
-        Err("a.csv, line 2, column \"amount\": \"1,50\" has a comma: if decimals stand behind it, add decimal = \
-             \",\" under [format] of the party file (or --decimal ,); if it separates thousands, write the \
+        Err("a.csv, line 2, column \"amount\": \"1,50\" has a comma: if decimals stand behind it, add \
+             decimal = \",\" under [format] of the party file (or --decimal ,); if it separates thousands, write the \
              number without it"
             .to_owned())
     );
@@ -250,8 +250,8 @@ fn amounts_have_the_decimals_of_their_scale() {
 
 #[test]
 fn refunds_are_a_mistake_or_left_out_or_taken_off() {
-    let lines = "child_id,onset,severity,amount\na,10,paralytic,50\na,20,paralytic,30.00\na,30,paralytic,-40\n\
-                 b,10,paralytic,-5\nc,10,paralytic,5\nc,10,paralytic,-5.00\nc,9,paralytic,1\n";
+    let lines = "child_id,onset,severity,amount\na,10,paralytic,50\na,20,paralytic,30.00\na,30,paralytic,\
+                 -40\nb,10,paralytic,-5\nc,10,paralytic,5\nc,10,paralytic,-5.00\nc,9,paralytic,1\n";
     let with =
         |rule: &str| (MONEY.0, MONEY.1.replace("scale = 100", &format!("scale = 100, negative = {rule}")));
     let read = |rule: &str| {
