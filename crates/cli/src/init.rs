@@ -23,7 +23,8 @@ use study::party;
                   tacit check lift/publisher.toml\n  \
                   tacit run lift/publisher.toml\n  \
                   tacit run lift/advertiser.toml\n\
-                  Between two machines lift/study.toml goes to the other party and comes back; nothing else does.")]
+                  Between two machines lift/study.toml goes to the other party and comes back; nothing else \
+                  does.")]
 pub struct InitArgs {
     /// What the study is about.
     #[command(subcommand)]

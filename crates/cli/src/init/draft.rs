@@ -115,7 +115,8 @@ impl StudyDraft {
         let root = &mut self.sections[0].text;
         if let Some((before, after)) = root.split_once("# UNFINISHED") {
             let rest = after.split_once("unfinished = ").and_then(|(_, rest)| rest.split_once('\n'));
-            *root = format!("{before}{}", rest.map_or("", |(_, rest)| rest));
+            let rest = rest.map_or("", |(_, rest)| rest);
+            *root = format!("{}\n", format!("{before}{rest}").trim_end());
         }
         self
     }
@@ -175,7 +176,8 @@ mod tests {
 
     #[test]
     fn sections_are_added_in_their_place_and_keep_what_others_say() {
-        let text = "# a\nname = \"n\"\n\n# UNFINISHED: b\n# c\nunfinished = \"x\"\n\n# of a\n[party.a]\nkey = 1\n\n\
+        let text = "# a\nname = \"n\"\n\n# UNFINISHED: b\n# c\nunfinished = \"x\"\n\n# of a\n[party.a]\nkey \
+         = 1\n\n\
                     [match]\nprotocol = \"pid\"\n\n[program]\ntext = \"\"\"\n[not]\n# kept\n\"\"\"\n";
         let mut draft = StudyDraft::of(text);
         assert_eq!(draft.text(), text);

@@ -156,7 +156,7 @@ pub fn is_named_arm(column: &ColumnSurvey) -> bool {
 }
 
 /// The label of the arm that was not treated, of two; none where they do not say.
-pub fn control<'l>(labels: [&'l str; 2]) -> Option<&'l str> {
+pub fn control(labels: [&str; 2]) -> Option<&str> {
     let is = |label: &&str| CONTROL.contains(&label.to_lowercase().trim());
     match [labels.iter().find(|label| is(label)), labels.iter().rev().find(|label| is(label))] {
         [Some(one), Some(other)] if one == other => Some(one),

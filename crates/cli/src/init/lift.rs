@@ -7,7 +7,7 @@ use super::InitCommon;
 use super::draft::{StudyDraft, comment, quoted, said};
 use super::guess::round_up;
 use super::making::{Beginning, Making};
-use super::period::Period;
+use super::period::WholeMonths;
 use base::{Error, PartyId};
 use clap::{ArgGroup, Args};
 use data::Rows;
@@ -20,10 +20,13 @@ use study::{LiftStudy, MAX_CLAMP, Question, Study};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                   tacit init lift --publisher mails.csv --out lift\n  \
-                  tacit init lift --publisher mails.csv --id email --arm group --control holdout --opportunity sent --yes\n  \
+                  tacit init lift --publisher mails.csv --id email --arm group --control holdout \
+                  --opportunity sent --yes\n  \
                   tacit init lift --advertiser sales.csv --study lift/study.toml\n  \
-                  tacit init lift --advertiser sales.xlsx --study study.toml --value amount --negative net --clamp 500\n\
-                  Either party may begin. Without a terminal every question is a flag, and the error names it.")]
+                  tacit init lift --advertiser sales.xlsx --study study.toml --value amount --negative net \
+                  --clamp 500\n\
+                  Either party may begin. Without a terminal every question is a flag, and the error names \
+                  it.")]
 #[command(group = ArgGroup::new("side").args(["publisher", "advertiser"]).required(true))]
 pub struct LiftInitArgs {
     /// The data of who knows the arms: CSV, Excel or Parquet, a file, a folder or a pattern
@@ -63,8 +66,8 @@ pub struct LiftInitArgs {
     #[arg(long, value_name = "UNIT", conflicts_with = "publisher", help_heading = "Advertiser")]
     pub unit: Option<String>,
     /// Values below zero: net takes them off earlier ones, leave-out drops them, error refuses them
-    #[arg(long, value_name = "RULE", value_parser = ["net", "leave-out", "error"], conflicts_with = "publisher",
-          help_heading = "Advertiser")]
+    #[arg(long, value_name = "RULE", value_parser = ["net", "leave-out", "error"],
+          conflicts_with = "publisher", help_heading = "Advertiser")]
     pub negative: Option<String>,
     /// Only lines whose column has this value are events; may be repeated for one column
     #[arg(
@@ -87,7 +90,7 @@ pub struct LiftInitArgs {
     /// The report calls a smaller outcome better
     #[arg(long, conflicts_with = "publisher", help_heading = "Advertiser")]
     pub lower_is_better: bool,
-    /// Times are counted in this unit: second, minute, hour or day; the finest that the files have unless told
+    /// The unit of times: second, minute, hour or day; the finest that the files have unless told
     #[arg(long, value_name = "UNIT", value_parser = ["second", "minute", "hour", "day"])]
     pub time_unit: Option<String>,
     /// Who begins: the zCDP that the public result costs
@@ -146,8 +149,8 @@ pub fn run(args: &LiftInitArgs) -> Result<(), Error> {
         Some(said) => own.in_unit(unit(said)),
         None => own,
     };
-    let before = theirs.as_ref().map(|study| Period::of_study(lift(study)));
-    let both = |own: Period| before.map_or(own, |before| before.with(own));
+    let before = theirs.as_ref().map(|study| WholeMonths::of_study(lift(study)));
+    let both = |own: WholeMonths| before.map_or(own, |before| before.with(own));
     let exact = match making.is_read_whole()? {
         true => {
             let study = typed(&draft, side, Some(both(own).wide()))?;
@@ -201,7 +204,8 @@ fn begin(making: &mut Making<'_>, draft: &mut StudyDraft, args: &LiftInitArgs) -
     let lines: String = lines.iter().map(|(why, line)| said(why, line)).collect();
     draft.set("release", format!("[release]\n{lines}"));
     let price = said(
-        "zCDP: what the result costs the data of each party. Smaller: more noise. `tacit plan` says what could be seen.",
+        "zCDP: what the result costs the data of each party. Smaller: more noise. `tacit plan` says what \
+         could be seen.",
         &format!("rho = {rho}"),
     );
     draft.set(
@@ -243,11 +247,13 @@ fn typed(draft: &StudyDraft, side: TrialSide, clock: Option<String>) -> Result<S
     let made_up = [
         (
             "publisher",
-            "[publisher]\narm = { column = \"arm\", test = \"1\", control = \"0\" }\nopportunity = { column = \"time\", type = \"time\" }\n",
+            "[publisher]\narm = { column = \"arm\", test = \"1\", control = \"0\" }\nopportunity = { column \
+             = \"time\", type = \"time\" }\n",
         ),
         (
             "advertiser",
-            "[advertiser]\nlayout = \"events\"\nevent = { column = \"time\", type = \"time\" }\nvalue = { constant = 1 }\nmax_events = 1\noverflow = \"error\"\n",
+            "[advertiser]\nlayout = \"events\"\nevent = { column = \"time\", type = \"time\" }\nvalue = { \
+             constant = 1 }\nmax_events = 1\noverflow = \"error\"\n",
         ),
         ("lift", "[lift]\ncounts_after = \"opportunity\"\nclamp = 1\n"),
     ];
@@ -280,13 +286,13 @@ fn rows(
 }
 
 /// The unit and the range of a column's times.
-fn period(ways: &[TimeSurvey]) -> Period {
+fn period(ways: &[TimeSurvey]) -> WholeMonths {
     let counted = ways.iter().any(|way| way.kind == TimeKind::Seconds);
     let days = ways.iter().all(|way| way.kind == TimeKind::Day || way.midnight);
     let unit = if days && !counted { Unit::Day } else { Unit::Second };
     let low = ways.iter().map(|way| way.low).min().unwrap_or_default();
     let high = ways.iter().map(|way| way.high).max().unwrap_or_default();
-    Period::of(unit, low, high, counted)
+    WholeMonths::of(unit, low, high, counted)
 }
 
 /// Values of a column by which results are shown, for a study.
@@ -294,7 +300,8 @@ fn categories(making: &mut Making<'_>, column: &str) -> Result<String, Error> {
     let seen = making.column(column)?;
     if seen.values.is_empty() || seen.empty > 0 {
         return Err(Error::input(format!(
-            "column \"{column}\" has {} different values and {} empty cells (of a sample): results are shown by \
+            "column \"{column}\" has {} different values and {} empty cells (of a sample): results are \
+             shown by \
              columns of at most 20 values without empty cells",
             seen.distinct, seen.empty
         )));

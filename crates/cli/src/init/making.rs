@@ -117,7 +117,8 @@ impl<'a> Making<'a> {
         let mut draft = begun.unwrap_or_else(|| making.root(beginning));
         if draft.parties().any(|name| making.key_of(&draft, name)) {
             return Err(Error::input(format!(
-                "{}: the key of {} is in the study already; the other party has its own folder and key: choose \
+                "{}: the key of {} is in the study already; the other party has its own folder and key: \
+                 choose \
                  another --out or --party",
                 making.study.display(),
                 making.party
@@ -153,16 +154,20 @@ impl<'a> Making<'a> {
         });
         self.tell(format!("the study's name and title: {name}, \"{title}\""));
         StudyDraft::new(format!(
-            "{}format = \"tacit-study/1\"\nname   = {}\nkind   = \"{kind}\"\ntitle  = {}\n\n{}unfinished = \"{}\"\n",
+            "{}format = \"tacit-study/1\"\nname   = {}\nkind   = \"{kind}\"\ntitle  = {}\n\n{}unfinished = \
+             \"{}\"\n",
             comment(
-                "Begun by `tacit init`. Both parties hold this file, and agree on it by its hash (`tacit check`); \
-                 comments and white space are no part of that. It holds no path and no secret, and of the data what \
+                "Begun by `tacit init`. Both parties hold this file, and agree on it by its hash (`tacit \
+                 check`); \
+                 comments and white space are no part of that. It holds no path and no secret, and of the \
+                 data what \
                  its lines say."
             ),
             quoted(&name),
             quoted(&title),
             comment(&format!(
-                "UNFINISHED: the other party completes the study, and these lines go: tacit init {other} FILE \
+                "UNFINISHED: the other party completes the study, and these lines go: tacit init {other} \
+                 FILE \
                  --study THIS_FILE"
             )),
             lacks[1]
@@ -340,7 +345,8 @@ impl<'a> Making<'a> {
             ),
             said(
                 &format!(
-                    "Both sides normalise alike; a party whose file calls the column otherwise says so in its \
+                    "Both sides normalise alike; a party whose file calls the column otherwise says so in \
+                     its \
                           [format].{several}"
                 ),
                 &format!("identifiers = [ {} ]", lines.join(", ")),
@@ -530,7 +536,8 @@ impl<'a> Making<'a> {
         let made = if self.completes { "The study is complete" } else { "The study is begun" };
         let words = match self.completes {
             false => [
-                "the other party completes the study (on another machine: send it the study file, and take it back)",
+                "the other party completes the study (on another machine: send it the study file, and take \
+                 it back)",
                 "then, what the study means and whether your data fit it",
                 "your half; the other party runs its own at the same time",
             ],
@@ -573,8 +580,10 @@ impl<'a> Making<'a> {
         let reasons =
             self.reasons.iter().map(|r| comment(&format!("{} = {}: {}", r.setting, r.value, r.why)));
         let head = comment(&format!(
-            "The settings of {party} alone, by `tacit init`: never shared, no part of the study's hash. Paths are \
-             relative to this file; every line is also a flag of `tacit run`. What the data showed, on {} rows:",
+            "The settings of {party} alone, by `tacit init`: never shared, no part of the study's hash. \
+             Paths are \
+             relative to this file; every line is also a flag of `tacit run`. What the data showed, on {} \
+             rows:",
             self.survey.sampled
         ));
         let spent = draft
@@ -585,7 +594,8 @@ impl<'a> Making<'a> {
             "No study may spend more on one viewer, sizes of its match included.",
             &format!("max_rho  = {}", page::numbers::short((2.0 * spent).max(0.5), 3)),
         ) + &said(
-            "What all studies of these data together may spend on one viewer: ten like this. Nothing refills it.",
+            "What all studies of these data together may spend on one viewer: ten like this. Nothing \
+             refills it.",
             &format!("budget   = {}", page::numbers::short((10.0 * spent).max(1.0), 3)),
         );
         let bounds = if self.kind == "match" { String::new() } else { bounds };
@@ -649,13 +659,15 @@ fn begun(path: &Path, beginning: &Beginning<'_>) -> Result<StudyDraft, Error> {
     let kind = draft.root_value("kind").unwrap_or_default();
     match draft.root_value("unfinished") {
         None => Err(Error::input(format!(
-            "{shown}: the study is finished, there is nothing to complete; `tacit check {shown}` says what it means"
+            "{shown}: the study is finished, there is nothing to complete; `tacit check {shown}` says what \
+             it means"
         ))),
         Some(_) if kind != beginning.kind => Err(Error::input(format!(
             "{shown}: the study is of kind \"{kind}\"; complete it by `tacit init {kind}`"
         ))),
         Some(lacks) if lacks != beginning.lacks[0] => Err(Error::input(format!(
-            "{shown}: the study has its {} and lacks its {lacks}: `tacit init lift --{lacks} FILE --study {shown}`",
+            "{shown}: the study has its {} and lacks its {lacks}: `tacit init lift --{lacks} FILE --study \
+             {shown}`",
             beginning.lacks[0]
         ))),
         Some(_) => Ok(draft),

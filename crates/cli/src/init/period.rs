@@ -11,7 +11,7 @@ const LONGEST: i64 = 4_294_967_294;
 
 /// What times a study has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Period {
+pub struct WholeMonths {
     unit: Unit,
     /// The first second, of the first day of a month.
     from: i64,
@@ -27,7 +27,7 @@ fn month(day: i64) -> i64 {
     day - (of_month - 1)
 }
 
-impl Period {
+impl WholeMonths {
     /// The months of times from `low` to `high`, in seconds.
     pub fn of(unit: Unit, low: i64, high: i64, counted: bool) -> Self {
         let (first, last) = (low.div_euclid(DAY), high.div_euclid(DAY));
@@ -99,10 +99,12 @@ impl Period {
         let unit = said(
             match self.unit {
                 Unit::Day => {
-                    "Days: a party has no finer times, or a coarser unit was chosen. An event of the same day as the opportunity does not count."
+                    "Days: a party has no finer times, or a coarser unit was chosen. An event of the same \
+                     day as the opportunity does not count."
                 }
                 _ => {
-                    "As fine as the times of the files; a coarser unit (--time-unit) is cheaper. An event of the same unit as the opportunity does not count."
+                    "As fine as the times of the files; a coarser unit (--time-unit) is cheaper. An event \
+                     of the same unit as the opportunity does not count."
                 }
             },
             &format!("unit   = \"{}\"", self.unit.name()),
@@ -111,7 +113,8 @@ impl Period {
             match (self.counted, finished) {
                 (true, _) => "A file counts seconds since 1970: 32 bits.",
                 (false, true) => {
-                    "At least to the end of the last month; the longest span of as many bits, since that costs nothing more."
+                    "At least to the end of the last month; the longest span of as many bits, since that \
+                     costs nothing more."
                 }
                 (false, false) => {
                     "To the end of the last month of this party's times; the other party's are added."
@@ -130,8 +133,8 @@ mod tests {
     #[test]
     fn times_are_whole_months_of_both() {
         let day = |date: &str| base::days_of_date(date).unwrap() * DAY;
-        let mails = Period::of(Unit::Day, day("2026-02-03"), day("2026-02-17"), false);
-        let sales = Period::of(Unit::Second, day("2026-01-31") + 5, day("2026-12-24") + 7, false);
+        let mails = WholeMonths::of(Unit::Day, day("2026-02-03"), day("2026-02-17"), false);
+        let sales = WholeMonths::of(Unit::Second, day("2026-01-31") + 5, day("2026-12-24") + 7, false);
         assert_eq!(mails.shown(), "times from 2026-02-01 to 2026-02-28, whole months");
         let both = mails.with(sales);
         assert_eq!(both.shown(), "times from 2026-01-01 to 2026-12-31, whole months");
@@ -140,7 +143,7 @@ mod tests {
             assert!(text.contains(line), "{text}");
         }
         assert!(mails.section(false).contains("span   = 27\n"));
-        let counted = Period::of(Unit::Second, 1_772_323_200, 1_772_323_200, true).with(mails);
+        let counted = WholeMonths::of(Unit::Second, 1_772_323_200, 1_772_323_200, true).with(mails);
         assert!(counted.section(true).contains("origin = 1970-01-01\n"));
         assert!(counted.section(true).contains("span   = 4294967294\n"));
     }

@@ -17,7 +17,8 @@ use text::{AskedProgram, CellUse, column};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                   tacit init program --data trial.csv --columns dose,age --out program\n  \
-                  tacit init program --data registry.csv --columns cost --study program/study.toml --by dose --mean cost\n\
+                  tacit init program --data registry.csv --columns cost --study program/study.toml --by \
+                  dose --mean cost\n\
                   What else can be asked: docs/questions.md.")]
 pub struct ProgramInitArgs {
     /// The data: CSV, Excel or Parquet, a file, a folder or a pattern
@@ -27,8 +28,8 @@ pub struct ProgramInitArgs {
     #[command(flatten)]
     pub common: InitCommon,
     /// Columns that may be asked about; the study names no others
-    #[arg(long, value_name = "COLUMN,..", value_delimiter = ',')]
-    pub columns: Vec<String>,
+    #[arg(long = "columns", value_name = "COLUMN,..", value_delimiter = ',')]
+    pub asked: Vec<String>,
     /// Rows are counted by this column of either party: one with labels, or yes and no; none: all together
     #[arg(long, value_name = "COLUMN")]
     pub by: Option<String>,
@@ -103,8 +104,8 @@ fn columns(making: &mut Making<'_>, program: &mut AskedProgram, args: &ProgramIn
     };
     let all: Vec<&str> =
         making.survey.columns.iter().filter(|seen| usable(seen)).map(|seen| seen.name.as_str()).collect();
-    let names: Vec<String> = match args.columns.is_empty() {
-        false => args.columns.clone(),
+    let names: Vec<String> = match args.asked.is_empty() {
+        false => args.asked.clone(),
         true => {
             let read = |text: &str| Ok(text.split(',').map(|name| name.trim().to_owned()).collect());
             let question =
@@ -116,7 +117,8 @@ fn columns(making: &mut Making<'_>, program: &mut AskedProgram, args: &ProgramIn
         let seen = making.column(name)?;
         let Some(CellUse { line, bounds, why }) = column(seen) else {
             return Err(Error::input(format!(
-                "column \"{name}\" has neither at most 20 labels, nor yes and no, nor numbers (of a sample): counts \
+                "column \"{name}\" has neither at most 20 labels, nor yes and no, nor numbers (of a \
+                 sample): counts \
                  and means are of such columns"
             )));
         };

@@ -137,7 +137,8 @@ fn two_files_become_two_reports_in_five_commands() {
         "origin = 2026-02-01\n",
         "unit   = \"day\"\n",
         "span   = 30\n",
-        "value      = { column = \"Betrag EUR\", type = \"u32\", unit = \"EUR\", scale = 100, negative = \"net\" }",
+        "value      = { column = \"Betrag EUR\", type = \"u32\", unit = \"EUR\", scale = 100, negative = \
+         \"net\" }",
         "max_events = 1\n",
         "clamp        = 50\n",
     ] {
@@ -250,7 +251,7 @@ fn what_is_there_is_not_overwritten() {
     trial.tacit("init lift --advertiser sales.csv --arm Gruppe").failed(2, &["cannot be used with"]);
     let kind = trial.tacit("init match --data sales.csv --study lift/study.toml --yes");
     kind.failed(2, &["of kind \"lift\""]);
-    trial.tacit("init lift --publisher nowhere.csv").failed(2, &["cannot open nowhere.csv"]);
+    trial.tacit("init lift --publisher nowhere.csv --out other").failed(2, &["cannot open nowhere.csv"]);
     // A key that is there is used.
     let key = read(&trial.path("lift/publisher.key"));
     std::fs::remove_file(trial.path("lift/study.toml")).unwrap();
@@ -345,8 +346,10 @@ fn a_match_is_made_of_two_files() {
         Running::start(half)
     };
     let (clinic, registry) = (start("clinic"), start("registry"));
-    assert_eq!(clinic.end().fine().json()["rows"], 40);
-    assert_eq!(registry.end().fine().json()["rows"], 40);
+    // Those that either has, and made-up ones.
+    let [clinic, registry] =
+        [clinic, registry].map(|half| half.end().fine().json()["rows"].as_u64().unwrap());
+    assert!(clinic == registry && clinic >= 60, "{clinic} and {registry}");
     assert!(folder.path().join("clinic.parquet").exists());
 }
 

@@ -5,7 +5,7 @@ use super::{LiftInitArgs, TrialSide, categories, clamp, in_units, period, rows};
 use crate::init::draft::{StudyDraft, list, quoted, said};
 use crate::init::guess;
 use crate::init::making::Making;
-use crate::init::period::Period;
+use crate::init::period::WholeMonths;
 use base::Error;
 use data::Rows;
 use page::numbers::{count, percent};
@@ -16,7 +16,7 @@ pub fn advertiser(
     making: &mut Making<'_>,
     draft: &mut StudyDraft,
     args: &LiftInitArgs,
-) -> Result<Period, Error> {
+) -> Result<WholeMonths, Error> {
     let events = events(making, args)?;
     let ways = events.iter().map(|name| making.times(name)).collect::<Result<Vec<_>, _>>()?;
     making.because("event", events.join(", "), "the times of this column");
@@ -30,7 +30,8 @@ pub fn advertiser(
     let layout = match wide {
         true => "A line per person, with several events.",
         false => {
-            "A line per event; a line without a time is of somebody without an event. Keep such people in the \
+            "A line per event; a line without a time is of somebody without an event. Keep such people in \
+             the \
                   file: without them the size of the match tells who had one."
         }
     };
@@ -105,7 +106,8 @@ fn value(making: &mut Making<'_>, events: &[String], args: &LiftInitArgs) -> Res
         (None, some) => {
             let answers = ["net", "leave-out", "error"].map(str::to_owned);
             let question = format!(
-                "{} values of the sample are below zero. Are they refunds? (net: taken off earlier events of the \
+                "{} values of the sample are below zero. Are they refunds? (net: taken off earlier events \
+                 of the \
                  person; leave-out: no events; error: refused)",
                 count(some)
             );
@@ -127,6 +129,16 @@ fn value(making: &mut Making<'_>, events: &[String], args: &LiftInitArgs) -> Res
         told += ", some of them below zero";
     }
     making.tell(told);
+    Ok((value_line(events, &columns, unit, (scale, &rule)), scale))
+}
+
+/// The line of values in these columns.
+fn value_line(
+    events: &[String],
+    columns: &[String],
+    unit: Option<String>,
+    (scale, rule): (u64, &str),
+) -> String {
     let column = match columns.len() {
         1 if events.len() == 1 => format!("column = {}", quoted(&columns[0])),
         _ => format!("columns = {}", list(columns.iter().map(String::as_str))),
@@ -134,10 +146,11 @@ fn value(making: &mut Making<'_>, events: &[String], args: &LiftInitArgs) -> Res
     let unit = unit.map_or(String::new(), |unit| format!(", unit = {}", quoted(&unit)));
     let scaled = if scale > 1 { format!(", scale = {scale}") } else { String::new() };
     let negative = if rule == "error" { String::new() } else { format!(", negative = \"{rule}\"") };
-    let why = match (scale, rule.as_str()) {
+    let why = match (scale, rule) {
         (1, "error") => "Whole numbers.",
         (_, "net") => {
-            "Computed in whole parts of the unit (scale). Negative values are refunds, taken off earlier events."
+            "Computed in whole parts of the unit (scale). Negative values are refunds, taken off earlier \
+             events."
         }
         (_, "leave-out") => {
             "Computed in whole parts of the unit (scale). Lines with negative values are no events."
@@ -145,7 +158,7 @@ fn value(making: &mut Making<'_>, events: &[String], args: &LiftInitArgs) -> Res
         _ => "Computed in whole parts of the unit (scale): nothing is rounded.",
     };
     let line = format!("value      = {{ {column}, type = \"u32\"{unit}{scaled}{negative} }}");
-    Ok((said(why, &line), scale))
+    said(why, &line)
 }
 
 fn value_columns(making: &Making<'_>, events: &[String], args: &LiftInitArgs) -> Result<Vec<String>, Error> {
@@ -215,7 +228,8 @@ fn limits(draft: &mut StudyDraft, most: u8, clamp: &str, args: &LiftInitArgs) {
     draft.set("advertiser", format!(
         "{text}{}overflow   = \"keep-earliest\"\n",
         said(
-            "K: events of one person that count, the earliest. It is 1, 2, 4, 8 or 16, chosen by the file: it tells \
+            "K: events of one person that count, the earliest. It is 1, 2, 4, 8 or 16, chosen by the file: \
+             it tells \
              roughly how many events people have.",
             &format!("max_events = {most}"),
         )
@@ -225,8 +239,10 @@ fn limits(draft: &mut StudyDraft, most: u8, clamp: &str, args: &LiftInitArgs) {
         "[lift]\n{}{}{better}",
         said("Events strictly later than the opportunity.", "counts_after = \"opportunity\""),
         said(
-            "R: most that one person adds to the total, and the estimate is of totals clamped so. Noise is as wide as \
-             R is large. It is the amount that 99 of 100 people with an event do not reach, rounded up to 1, 2 or 5 \
+            "R: most that one person adds to the total, and the estimate is of totals clamped so. Noise is \
+             as wide as \
+             R is large. It is the amount that 99 of 100 people with an event do not reach, rounded up to \
+             1, 2 or 5 \
              and zeros: it tells roughly how large outcomes are, and no more.",
             &format!("clamp        = {clamp}"),
         ),
@@ -237,32 +253,49 @@ fn scale(study: &Study) -> u64 {
     super::lift(study).scale().into()
 }
 
+/// What was seen of people.
+#[derive(Default)]
+struct SeenPeople {
+    people: u64,
+    /// Of those who have events: what they add up to.
+    totals: Vec<u64>,
+    /// And how many they are.
+    events: Vec<usize>,
+    /// The first time and the last.
+    range: Option<[u32; 2]>,
+}
+
+impl SeenPeople {
+    fn add(&mut self, rows: &Rows) {
+        let Rows::Advertiser(rows) = rows else { return };
+        self.people += rows.len() as u64;
+        for at in 0..rows.len() {
+            let (times, values) = rows.events(at);
+            if let (Some(first), Some(last)) = (times.first(), times.last()) {
+                let [low, high] = self.range.unwrap_or([*first; 2]);
+                self.range = Some([low.min(*first), high.max(*last)]);
+                self.totals.push(values.iter().map(|value| u64::from(*value)).sum::<u64>());
+                self.events.push(times.len());
+            }
+        }
+    }
+}
+
 /// Reads all rows: exact times, events and totals of people.
 pub fn settle(
     making: &mut Making<'_>,
     draft: &mut StudyDraft,
     study: &Study,
-    (own, args): (Period, &LiftInitArgs),
-) -> Result<Period, Error> {
+    (own, args): (WholeMonths, &LiftInitArgs),
+) -> Result<WholeMonths, Error> {
     let mut lenient = study.clone();
     let wide = super::lift(study).advertisers[0].layout == study::EventLayout::Wide;
     if wide && lenient.matching.duplicates == study::Duplicates::Error && making.common.duplicates.is_none() {
         lenient.matching.duplicates = study::Duplicates::Merge;
     }
-    let (mut totals, mut events, mut range, mut people) = (Vec::new(), Vec::new(), None::<[u32; 2]>, 0u64);
-    let report = rows(making, &lenient, TrialSide::Advertiser, |rows| {
-        let Rows::Advertiser(rows) = rows else { return };
-        people += rows.len() as u64;
-        for at in 0..rows.len() {
-            let (times, values) = rows.events(at);
-            if let (Some(first), Some(last)) = (times.first(), times.last()) {
-                let [low, high] = range.unwrap_or([*first; 2]);
-                range = Some([low.min(*first), high.max(*last)]);
-                totals.push(values.iter().map(|value| u64::from(*value)).sum::<u64>());
-                events.push(times.len());
-            }
-        }
-    })?;
+    let mut seen = SeenPeople::default();
+    let report = rows(making, &lenient, TrialSide::Advertiser, |rows| seen.add(rows))?;
+    let SeenPeople { mut totals, events, range, people } = seen;
     if wide && report.duplicates_merged > 0 && lenient.matching.duplicates != study.matching.duplicates {
         making.because(
             "duplicates",

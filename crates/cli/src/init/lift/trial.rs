@@ -4,7 +4,7 @@ use super::{LiftInitArgs, TrialSide, categories, period, rows};
 use crate::init::draft::{StudyDraft, quoted, said};
 use crate::init::guess;
 use crate::init::making::Making;
-use crate::init::period::Period;
+use crate::init::period::WholeMonths;
 use base::Error;
 use data::Rows;
 use data::survey::ColumnSurvey;
@@ -19,7 +19,7 @@ pub fn publisher(
     making: &mut Making<'_>,
     draft: &mut StudyDraft,
     args: &LiftInitArgs,
-) -> Result<Period, Error> {
+) -> Result<WholeMonths, Error> {
     let arm = arm(making, args)?;
     let [test, control] = labels(making, &arm, args)?;
     making.because("arm", &arm, format!("\"{test}\" against \"{control}\""));
@@ -95,7 +95,8 @@ fn labels(making: &Making<'_>, arm: &str, args: &LiftInitArgs) -> Result<[String
     let column = making.column(arm)?;
     let [(one, _), (other, _)] = &column.values[..] else {
         return Err(Error::input(format!(
-            "column \"{arm}\" has {} different values, and a lift study compares two arms: say which by --test \
+            "column \"{arm}\" has {} different values, and a lift study compares two arms: say which by \
+             --test \
              LABEL and --control LABEL, and leave rows of others out of the file",
             column.distinct
         )));
@@ -129,8 +130,8 @@ pub fn settle(
     making: &mut Making<'_>,
     draft: &mut StudyDraft,
     study: &Study,
-    own: Period,
-) -> Result<Period, Error> {
+    own: WholeMonths,
+) -> Result<WholeMonths, Error> {
     let mut lenient = study.clone();
     if making.common.duplicates.is_none() && lenient.matching.duplicates == study::Duplicates::Error {
         lenient.matching.duplicates = study::Duplicates::First;
@@ -147,7 +148,8 @@ pub fn settle(
     if report.duplicates_dropped > 0 && lenient.matching.duplicates != study.matching.duplicates {
         let repeated = count(report.duplicates_dropped);
         let question = format!(
-            "{repeated} rows have the identifier of an earlier row. What about them? (first: the first row of each \
+            "{repeated} rows have the identifier of an earlier row. What about them? (first: the first row \
+             of each \
              counts; error: they are refused)"
         );
         let answers = ["first".to_owned(), "error".to_owned()];
@@ -163,7 +165,8 @@ pub fn settle(
     );
     if control.min(test) < LEAST {
         eprintln!(
-            "note: an arm has {} people. Arms below {} are not shown: a run is refused unless --spend-anyway is \
+            "note: an arm has {} people. Arms below {} are not shown: a run is refused unless \
+             --spend-anyway is \
              said.",
             count(control.min(test)),
             count(LEAST)
