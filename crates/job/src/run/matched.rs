@@ -368,16 +368,16 @@ impl OwnerRun<'_> {
 
 /// Rows by arm: those of the test arm before the others.
 #[derive(Default)]
-struct ArmOrder {
+pub(crate) struct ArmOrder {
     /// Own row by place; empty for the order of the file.
-    rows: Vec<u32>,
+    pub rows: Vec<u32>,
     /// How many are of the test arm, at the party that knows.
-    test: Option<u64>,
+    pub test: Option<u64>,
 }
 
 impl ArmOrder {
     /// Reads the arms of all rows: four bytes of memory per row.
-    fn of(rows: &RowStore) -> Result<Self, Error> {
+    pub fn of(rows: &RowStore) -> Result<Self, Error> {
         let (mut by_arm, mut known) = ([Vec::new(), Vec::new()], false);
         rows.each_block(|first, rows| {
             let Rows::Publisher(publisher) = rows else { return Ok(()) };
@@ -406,7 +406,7 @@ impl ArmOrder {
 
 /// Normalised identifiers as matching reads them, in an order of their rows; an empty one is that of the
 /// store.
-struct OwnKeys<'a> {
+pub(crate) struct OwnKeys<'a> {
     rows: &'a RowStore,
     /// Where all are in memory.
     at_hand: Option<&'a RowKeys>,
@@ -416,7 +416,7 @@ struct OwnKeys<'a> {
 }
 
 impl<'a> OwnKeys<'a> {
-    fn new(rows: &'a RowStore, order: &'a [u32]) -> Result<Self, Error> {
+    pub fn new(rows: &'a RowStore, order: &'a [u32]) -> Result<Self, Error> {
         let at_hand = match rows.spool() {
             Some(_) => None,
             None => Some(rows.in_memory("the match")?.identifiers()),
