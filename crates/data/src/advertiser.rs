@@ -386,7 +386,10 @@ impl Grouping<'_> {
         rows.cohort.extend(lines.cohorts.get(group[0] as usize));
         let total: u64 = events.iter().map(|event| u64::from(event.1)).sum();
         self.report.without_events += u64::from(events.is_empty());
-        self.report.over_clamp += u64::from(total > u64::from(lines.lift.rule.clamp));
+        let beyond = total.saturating_sub(lines.lift.rule.clamp.into());
+        self.report.value = self.report.value.saturating_add(total);
+        self.report.value_over_clamp = self.report.value_over_clamp.saturating_add(beyond);
+        self.report.over_clamp += u64::from(beyond > 0);
     }
 
     /// Lines of one identifier that count: all of them in the events layout, where several lines are the

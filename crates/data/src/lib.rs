@@ -38,7 +38,7 @@ pub use keys::shown;
 pub use keys::{IdentifierReport, StepReport, plain_text};
 pub use program::ProgramRows;
 pub use publisher::PublisherRows;
-pub use report::InputReport;
+pub use report::{ColumnReport, InputReport};
 pub use row_store::{KeptRows, RecentBlocks, RowStore};
 pub use rows::{RowShape, Rows};
 pub use source::{DataLocation, FILES, input_bytes, input_version};

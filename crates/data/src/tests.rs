@@ -225,6 +225,8 @@ fn too_many_events_are_an_error_or_counted() {
         (report.events_seen, report.events_cut, report.identifiers_cut, report.over_clamp),
         (7, 2, 1, 1)
     );
+    // Of four events and one, with a clamp of one.
+    assert_eq!((report.value, report.value_over_clamp), (5, 3));
 }
 
 #[test]
