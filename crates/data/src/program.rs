@@ -7,13 +7,12 @@ use super::report::ColumnReport;
 use super::source::DataLocation;
 use super::table::{Files, RowPlace, RowSink, TableCell};
 use super::tag::{DataSet, RowBytes};
-use super::{InputReport, Row, RowKeys, RowShape, RowStore, Rows, repeated, retain};
+use super::{InputReport, Row, RowKeys, RowShape, RowStore, Rows, dates, numbers, repeated, retain};
 use ::program::{CellForm, CellKind, ColumnBound, ColumnSource, Program, RowColumn, ValueType};
 use base::Error;
+use study::format::InputFormat;
 use study::time::Clock;
 use study::{Categories, CellType, Duplicates, ProgramColumn, ProgramSource, Question, Study};
-
-const DAY: i64 = 86_400;
 
 /// One party's columns of a program, a row per identifier in the order of the files. It does not print.
 #[derive(Default)]
@@ -199,6 +198,20 @@ impl Own<'_> {
     fn read(&self, row: &mut Row<'_>, clock: Option<&Clock>, cell: TableCell<'_>) -> Option<Option<i64>> {
         let (least, most) = self.range();
         let name = &self.column.column;
+        let plain;
+        let cell = match cell {
+            TableCell::Text(text) if self.is_number() => match numbers::plain(text, row.format.decimal) {
+                Ok(text) => {
+                    plain = text;
+                    TableCell::Text(&plain)
+                }
+                Err(problem) => {
+                    row.complain(name, || format!("{} {problem}", cell.shown()));
+                    return None;
+                }
+            },
+            cell => cell,
+        };
         let RowColumn { ty, cells: CellForm { missing, .. }, .. } = &self.typed;
         if cell == TableCell::Empty && (*missing || self.written && !self.has_empty_label()) {
             return match self.typed.pattern("") {
@@ -220,7 +233,7 @@ impl Own<'_> {
                 return row.integer(name, cell, least, most).map(Some);
             }
             _ => {
-                return match self.meaning(cell) {
+                return match self.meaning(cell, row.format) {
                     Ok(value) => Some(value),
                     Err(problem) => {
                         row.complain(name, || problem);
@@ -246,6 +259,12 @@ impl Own<'_> {
         matches!(&self.column.cell, Some(CellType::Label(values)) if values.iter().any(String::is_empty))
     }
 
+    /// Whether its cells are numbers.
+    fn is_number(&self) -> bool {
+        let number = matches!(self.typed.cells.kind, CellKind::Number(_));
+        number && !matches!(self.column.cell, Some(CellType::Label(_) | CellType::Time))
+    }
+
     /// Whether numbers with decimals can be among its cells: those of Parquet, too, where a whole number with
     /// missing ones among it is often one.
     fn takes_decimals(&self) -> bool {
@@ -265,14 +284,16 @@ impl Own<'_> {
     }
 
     /// What a cell means by the program's column.
-    fn meaning(&self, cell: TableCell<'_>) -> Result<Option<i64>, String> {
+    fn meaning(&self, cell: TableCell<'_>, format: &InputFormat) -> Result<Option<i64>, String> {
         let RowColumn { ty, cells, .. } = &self.typed;
-        let pattern = match (&cells.kind, cell) {
-            (CellKind::Date, TableCell::Days(days)) => ty.pattern(days.into()),
-            (CellKind::Date, TableCell::Seconds(seconds)) if seconds % DAY == 0 => {
-                ty.pattern((seconds / DAY).into())
-            }
-            (_, cell) => match cell.number_text() {
+        let day = match cells.kind {
+            CellKind::Date => dates::day(cell, &self.column.column, format),
+            _ => None,
+        };
+        let pattern = match (day, cell) {
+            (Some(Ok(day)), _) => ty.pattern(day.into()),
+            (Some(Err(problem)), cell) => return Err(format!("{} {problem}", cell.shown())),
+            (None, cell) => match cell.number_text() {
                 Some(text) => self.typed.pattern(&text)?,
                 None => return Err(format!("{} is not what the program's column says", cell.shown())),
             },

@@ -190,22 +190,38 @@ fn lift_view(
     };
     let cells = lift.families().into_iter().flat_map(|family| lift.cells(family));
     let cells = cells.filter(|_| !released.is_empty());
-    let cells = cells.map(|cell| cell_view(lift, scales, &released, cell, &reading));
+    let parts = f64::from(own.scale());
+    let cells =
+        cells.map(|cell| cell_view(lift, scales, &released, cell, &reading).map(|view| in_unit(view, parts)));
     debug_assert!(released.iter().all(|r| r.output.viewer == viewer), "a viewer sees its own outputs");
     let mut view = LiftView {
         test: lift.arms[0].clone(),
         control: lift.arms[1].clone(),
         clamp: own.rule.clamp.into(),
-        unit: own.advertisers.iter().find_map(|advertiser| match &advertiser.value {
-            study::EventValue::Columns { unit, .. } => unit.clone(),
-            study::EventValue::Constant(_) => None,
-        }),
+        unit: own.advertisers.iter().find_map(|advertiser| advertiser.value.unit().map(str::to_owned)),
+        scale: own.scale(),
         confidence: reading.confidence,
         lower_is_better: own.rule.lower_is_better,
         cells: cells.collect::<Result<_, _>>()?,
     };
     view.adjust();
     Ok(view)
+}
+
+/// Estimates in the unit of the values, of which so many parts are counted.
+fn in_unit(mut view: CellView, parts: f64) -> CellView {
+    if let Some(estimate) = &mut view.estimate {
+        estimate.lift /= parts;
+        estimate.standard_error /= parts;
+        estimate.interval = estimate.interval.map(|end| end / parts);
+        estimate.noise_interval = estimate.noise_interval.map(|end| end / parts);
+        for rate in estimate.rates.iter_mut().flatten() {
+            rate.mean /= parts;
+            rate.half_width /= parts;
+            rate.noise_half_width /= parts;
+        }
+    }
+    view
 }
 
 fn cell_view(

@@ -29,6 +29,7 @@ pub use analysis::GATES;
 pub use analysis::{NodeFacts, ValueRange};
 pub use bounds::ColumnBound;
 pub use builder::ProgramBuilder;
+pub use cells::{DecimalError, decimal};
 pub use derived::{DerivedOutput, DerivedStatistic, SumPlace, Variable, regression_sums};
 pub use graph::{
     CellForm, CellKind, Class, ColumnSource, DEGREE, DifferenceStatistic, Holder, List, Lookup,

@@ -304,18 +304,21 @@ fn of_cell(view: &LiftView, cell: &CellView) -> Vec<NumberRow> {
         kind: Field::text(if count.derived { "computed" } else { "released" }),
         noise: Field::text(if count.sigma.is_some() { "noised" } else { "exact" }),
         sigma: Field::float(count.sigma),
-        ..of(&count.quantity, unit_of(count, &noun))
+        ..of(&count.quantity, &unit_of(view, count))
     }));
     rows
 }
 
-/// The unit of a released number: people, what is counted, or none of a square or of a fixed-point value.
-fn unit_of<'a>(count: &CountView, noun: &'a str) -> &'a str {
+/// The unit of a released number: people, what is counted (in parts of it as it was released), or none of a
+/// square or of a fixed-point value.
+fn unit_of(view: &LiftView, count: &CountView) -> String {
+    let noun = wording::noun(view);
     match &*count.quantity {
-        "rows" | "converters" | "matches" | "clamped_users" => "people",
+        "rows" | "converters" | "matches" | "clamped_users" => "people".to_owned(),
+        "value" | "reached_value" if view.scale > 1 => format!("1/{} {noun}", view.scale),
         "value" | "reached_value" => noun,
-        "conversions" | "reached_conversions" => "events",
-        _ => "",
+        "conversions" | "reached_conversions" => "events".to_owned(),
+        _ => String::new(),
     }
 }
 

@@ -262,7 +262,7 @@ fn lift(shown: Shown<'_>, view: &LiftView, notices: Markup) -> Vec<Markup> {
     let clamp = format!(
         "The interval covers the difference of clamped means: no person adds more than {} to a total. Where \
          people were clamped, the difference without the clamp may be another.",
-        page::numbers::count(view.clamp)
+        wording::clamp(view)
     );
     if view.cells.iter().all(|cell| cell.estimate.is_none()) {
         // No axis, no rates: there is nothing to draw.

@@ -345,10 +345,14 @@ pub struct LiftView {
     pub test: String,
     /// Label of the control arm.
     pub control: String,
-    /// R: most that one person adds.
+    /// R: most that one person adds, in whole parts of a unit.
     pub clamp: u64,
     /// Unit of the values, when the study has one.
     pub unit: Option<String>,
+    /// How many whole parts make one unit. Estimates are in the unit, numbers as released in parts. Absent
+    /// where it is 1.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub scale: u32,
     /// Level of the intervals, 0.90, 0.95 or 0.99.
     pub confidence: f64,
     /// Wording: whether a smaller outcome is the better one.
@@ -365,6 +369,14 @@ impl LiftView {
         let mut adjusted = adjusted.into_iter();
         self.cells.iter_mut().for_each(|cell| cell.holm = p_value(cell).and_then(|_| adjusted.next()));
     }
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(scale: &u32) -> bool {
+    *scale == 1
 }
 
 /// One cell of a lift study.

@@ -534,11 +534,14 @@ fn also_released(out: &mut String, view: &LiftView) {
         let (name, values) = (label(&wording::quantity(name)), values.join(" / "));
         line(out, &format!("    {name:<width$} {values:>VIEW_WIDTH$}   {sigma}", width = LABEL_WIDTH - 2));
     }
+    if let (false, Some(parts)) = (shown.is_empty(), wording::parts(view)) {
+        line(out, &format!("    {parts}"));
+    }
 }
 
 /// What the interval is about, which is not the unclamped mean.
 fn clamp_note(view: &LiftView) -> String {
-    format!("The intervals are for outcomes clamped at {} per person.", count(view.clamp))
+    format!("The intervals are for outcomes clamped at {} per person.", wording::clamp(view))
 }
 
 /// What a program derives, group by group, and what the intervals cover.

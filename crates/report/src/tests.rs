@@ -212,7 +212,7 @@ fn reports_without_adjusted_numbers_are_read() {
         assert!(cell.remove("holm").is_some() && cell.remove("held_back").is_some());
     }
     let inputs = stored["inputs"].as_object_mut().unwrap();
-    assert!(inputs.remove("value").is_some() && inputs.remove("value_over_clamp").is_some());
+    assert!(inputs.remove("clamped_part").is_some());
     let mut read = from_json(&stored.to_string()).unwrap();
     let ResultView::Lift(view) = &mut read.view else { panic!("a lift report") };
     assert_eq!(view.cells[4].held_back, 0);
@@ -284,8 +284,8 @@ fn what_reading_left_out_is_told_by_reason() {
     let told = [
         "7 rows put together with an earlier row of the same identifier",
         "388 rows that `where` does not pass (identifier kept, no event)",
-        "19 identifiers whose events add up to more than the clamp (3.0 %)",
-        "35 of their value is beyond the clamp (5.0 %)",
+        "19 identifiers whose events add up to more than the clamp (3.0 % of those with events; 5.0 % of all \
+         value is beyond it)",
         "12 cells of pressure are missing: no line that asks of it counts the row",
         "3 cells of cost are below -50 and count as that",
         "40 cells of cost are above 449.5 and count as that",

@@ -111,11 +111,15 @@ fn check_says_what_the_ledger_will() {
     let ledger = pair.path("publisher.ledger");
     let shown = check(&pair, &[]).fine().stdout;
     assert!(
-        shown.contains("budget     0 of 1 spent towards advertiser; this study takes up to 0.11"),
+        shown.contains(
+            "budget     0 of 1 spent towards advertiser; this study takes up to 0.11; 0.89 is left afterwards"
+        ),
         "{shown}"
     );
     assert!(
-        shown.contains("budget     0 of 1 spent towards public; this study takes up to 0.1\n"),
+        shown.contains(
+            "budget     0 of 1 spent towards public; this study takes up to 0.1; 0.9 is left afterwards\n"
+        ),
         "{shown}"
     );
     assert!(shown.contains("privacy    public, that is anybody: rho 0.1 "), "{shown}");

@@ -169,7 +169,7 @@ fn a_plan_keeps_its_contract() {
     let study = pair.path("study.toml");
     let study = study.to_str().unwrap();
     let plan = |rows: &str, link: &str| {
-        tacit(["plan", study, "--rows", rows, "--link", link, "--json"]).fine().json()
+        tacit(["plan", study, "--rows", rows, "--link", link, "--mean", "10", "--json"]).fine().json()
     };
     let (small, large) = (plan("10k", "10gbps,1ms"), plan("1M", "10gbps,1ms"));
     for stage in small["stages"].as_array().unwrap() {

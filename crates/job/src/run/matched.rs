@@ -325,6 +325,8 @@ impl OwnerRun<'_> {
         if features.streams {
             let state = rows.spool().and_then(|(state, _)| state.sealed().store().folder());
             options.scratch = self.party.work.clone().or_else(|| state.map(Path::to_path_buf));
+            let folder = options.scratch.clone().unwrap_or_else(std::env::temp_dir);
+            options.scratch_left = store::free_bytes(&folder);
         }
         if features.resumes {
             options.resume = self.journal();

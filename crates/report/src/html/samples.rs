@@ -98,6 +98,7 @@ pub fn registry() -> RunReport {
             control: "placebo".into(),
             clamp: 1,
             unit: None,
+            scale: 1,
             confidence: 0.95,
             lower_is_better: true,
             cells: vec![cell(
@@ -187,8 +188,7 @@ pub fn hospitals() -> RunReport {
         duplicates_merged: 7,
         filtered: 388,
         over_clamp: 19,
-        value: 700,
-        value_over_clamp: 35,
+        clamped_part: 0.05,
         events_seen: 632,
         without_events: 381,
         memory: 40_000,
@@ -216,6 +216,7 @@ pub fn shop() -> RunReport {
         control: "held out".into(),
         clamp: 20_000,
         unit: Some("cent".into()),
+        scale: 1,
         confidence: 0.9,
         lower_is_better: false,
         cells: vec![

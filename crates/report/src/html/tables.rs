@@ -201,7 +201,8 @@ pub fn released(view: &LiftView) -> Markup {
         }
         false => "As released. Sigma is the standard deviation of the noise.",
     };
-    table(caption, &columns, rows)
+    let parts = wording::parts(view).map_or(String::new(), |parts| format!(" {parts}"));
+    table(&format!("{caption}{parts}"), &columns, rows)
 }
 
 /// What a program derives.

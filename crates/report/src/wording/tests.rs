@@ -23,6 +23,7 @@ fn view(clamp: u64, unit: Option<&str>, lower: bool, estimate: Option<LiftEstima
         control: "placebo".into(),
         clamp,
         unit: unit.map(str::to_owned),
+        scale: 1,
         confidence: 0.95,
         lower_is_better: lower,
         cells: vec![CellView {
