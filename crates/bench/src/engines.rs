@@ -9,7 +9,6 @@ mod seat;
 
 pub use seat::EngineTask;
 
-use super::figures::{AxisScale, FigurePage, PlotLine, plot};
 use super::names::{OtChoice, SecurityName, TransportName};
 use super::party::{PartyJob, PartyMeasurement, Work};
 use super::rows::{LIFT_EVENTS, PairEngine, RowKind, RowWork, lift_correct};
@@ -20,6 +19,7 @@ use clap::Args;
 use engine::{Engine, RowSource, StagePrice};
 use page::markup::{element, words};
 use page::numbers::{bytes, count, counted, duration};
+use page::plot::{AxisScale, FigurePage, PlotLine, plot};
 use seat::NAMES;
 use serde::Serialize;
 use std::path::PathBuf;

@@ -42,6 +42,8 @@ impl TacitCli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum TacitCommand {
+    /// Make study, party file and key from a party's data
+    Init(crate::init::InitArgs),
     /// Make an identity; prints the key line for the study
     Keygen(crate::keygen::KeygenArgs),
     /// Validate this side of a study before any protocol starts
@@ -83,6 +85,7 @@ impl TacitCommand {
     /// Whether errors are wanted as JSON on standard output, too.
     pub fn wants_json(&self) -> bool {
         match self {
+            Self::Init(a) => a.wants_json(),
             Self::Keygen(a) => a.json,
             Self::Check(a) => a.json,
             Self::Plan(a) => a.json,

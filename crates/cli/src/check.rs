@@ -1,12 +1,14 @@
 //! `tacit check`: this side of a study before any protocol starts.
 
+mod text;
+
 use crate::args::rows_pair;
 use crate::plan;
 use crate::settings::ConsentArgs;
 use base::{Error, Fault, PartyId, limits};
 use clap::Args;
 use data::InputReport;
-use job::budget::{self, Outlook, Towards};
+use job::budget::{self, Outlook};
 use job::plan::{Assumed, Link, Plan, Speeds};
 use job::prepare::{self, Built, Opened, build_all};
 use program::{Class, Owners, Program, RowSet, Viewer};
@@ -16,8 +18,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use study::party::{self, PartySettings, PartySetup};
-use study::transport::{ServerTransport, protects};
-use study::{self, NoiseFrom, Question, Study, StudyFile};
+use study::transport::ServerTransport;
+use study::{self, Question, Study, StudyFile};
 use terminal::output;
 use terminal::progress::Working;
 
@@ -29,25 +31,33 @@ use terminal::progress::Working;
 #[command(
     override_usage = "tacit check [OPTIONS] FILE",
     after_help = "Examples:\n  tacit check study.toml\n  tacit check registry.toml\n  tacit check study.toml \
-                  --peer their-study.toml"
+                  --peer-study their-study.toml\n  tacit check registry.toml --data \
+                  registry-march.csv --rows 400k,2k --mean 0.0006"
 )]
 pub struct CheckArgs {
     /// A study file or a party file
-    #[arg(value_name = "FILE", required_unless_present = "party")]
+    #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// A party file
     #[arg(long, value_name = "FILE", conflicts_with = "file")]
     pub party: Option<PathBuf>,
+    /// Flags of `tacit run` that win over the party file
+    #[command(flatten)]
+    pub settings: PartySettings,
     /// The peer's study file: names the first line in which the two differ
     #[arg(long, value_name = "FILE")]
-    pub peer: Option<PathBuf>,
+    pub peer_study: Option<PathBuf>,
     /// Rows per side that the price is stated for: N or N,M; else the rows of this party's data, or 1M for a
     /// study alone
     #[arg(long, value_name = "N[,M]", value_parser = rows_pair)]
     pub rows: Option<[u64; 2]>,
-    /// Your guess of the control arm's mean outcome per person, for the smallest detectable effect
-    #[arg(long, value_name = "X", default_value_t = 0.01, value_parser = plan::mean)]
-    pub mean: f64,
+    /// Your guess of the control arm's mean outcome per person, for the smallest detectable effect; else by
+    /// this party's own file, or one event of 100 people
+    #[arg(long, value_name = "X", value_parser = plan::mean)]
+    pub mean: Option<f64>,
+    /// Write a page of plots: what rho, clamp, rows and mode would do to the interval of a lift study
+    #[arg(long, value_name = "FILE")]
+    pub figure: Option<PathBuf>,
     /// What the operator will say to the run
     #[command(flatten)]
     pub said: ConsentArgs,
@@ -112,12 +122,17 @@ pub fn run(args: CheckArgs) -> ExitCode {
 fn check(args: CheckArgs) -> Result<ExitCode, Error> {
     let Side { agreed, text, built, inputs, warnings, budget, refused, serves, transport, party } =
         side(&args)?;
-    let peer_agrees = args.peer.as_deref().map(|peer| compare(&text, peer)).transpose()?;
+    let peer_agrees = args.peer_study.as_deref().map(|peer| compare(&text, peer)).transpose()?;
     if let Some(rows) = args.rows {
         plan::same_rows(agreed.first(), rows)?;
     }
     let link = Link { bits_per_s: 1e10, round_trip_s: 1e-3 };
-    let assumed = Assumed { rows: priced_rows(args.rows, inputs.as_ref()), mean: args.mean };
+    let rows = priced_rows(args.rows, inputs.as_ref());
+    let outcome = plan::outcome(agreed.first(), args.mean, (inputs.as_ref(), rows[0]));
+    let assumed = Assumed { rows, outcome };
+    if let Some(page) = &args.figure {
+        plan::figure::write(page, agreed.first(), &assumed, inputs.as_ref())?;
+    }
     let mut plan = job::plan::plan_file(&agreed, &assumed, link, Speeds::default())?;
     if let (None, Some(own)) = (args.rows, &inputs) {
         let rows =
@@ -145,7 +160,7 @@ fn check(args: CheckArgs) -> Result<ExitCode, Error> {
         (true, Ok(())) => output::print_json(&checked).map(|()| ExitCode::SUCCESS),
         (false, refused) => {
             let guessed = args.rows.is_none() && agreed.first().parties.len() == 2;
-            output::print(&text_of(&checked, &agreed, &file, (serves, guessed)))?;
+            output::print(&text::text_of(&checked, (&agreed, &built), &file, (serves, guessed)))?;
             refused.map(|()| ExitCode::SUCCESS)
         }
     }
@@ -182,57 +197,6 @@ fn refusal(budget: Option<&Outlook>) -> Result<(), Error> {
     }
 }
 
-/// What the ledger says of this study, by viewer.
-fn budget_lines(budget: &Outlook) -> Vec<String> {
-    let Some(lineage) = &budget.lineage else {
-        return vec!["budget     nothing is charged to this party's data".to_owned()];
-    };
-    let of = |towards: &Towards| {
-        let Towards { viewer, spent, budget, takes, sizes, published, runs, charged, .. } = towards;
-        let mut text =
-            format!("budget     {spent} of {budget} spent towards {viewer}; this study takes up to {takes}");
-        if *runs > 1 {
-            text += &format!(" in {runs} runs");
-        }
-        if published != "0" {
-            text += &format!(", {published} of it for public results of runs with others");
-        }
-        if charged != "0" {
-            text += &format!(
-                "; {charged} of it was charged before and is not taken again while the data of both sides \
-                 are the same"
-            );
-            if sizes != "0" {
-                text += &format!(" (but for {sizes} for sizes of a match, from the third match on)");
-            }
-        }
-        text
-    };
-    let mut lines: Vec<String> = budget.towards.iter().map(of).collect();
-    lines.extend(budget.towards.iter().filter_map(|towards| {
-        let period = towards.period.as_ref()?;
-        Some(format!(
-            "budget     {period} spent towards {}; nothing of the budget comes back after it",
-            towards.viewer
-        ))
-    }));
-    lines.push(match &budget.total {
-        Some(total) => {
-            format!("budget     {} of {total} spent by all viewers of lineage {lineage}", budget.spent_by_all)
-        }
-        None => format!(
-            "budget     {} spent by all viewers of lineage {lineage}; no bound beside each viewer's \
-             (policy.total)",
-            budget.spent_by_all
-        ),
-    });
-    if budget.ledger_is_new {
-        lines.push("budget     the ledger is not there yet: the first run makes it".to_owned());
-    }
-    lines.extend(budget.notes.iter().map(|note| format!("warning    {note}")));
-    lines
-}
-
 /// Rows to state the price for: those that were asked for, else those of the data that was just read, else a
 /// million.
 fn priced_rows(asked: Option<[u64; 2]>, inputs: Option<&InputReport>) -> [u64; 2] {
@@ -259,15 +223,28 @@ struct Side {
     party: Option<PartySetup>,
 }
 
-/// Everything that this side can check: all of it given a party file, the study alone given a study file.
+/// Everything that this side can check: all of it given a party file or its settings as flags, the study alone
+/// given a study file.
 fn side(args: &CheckArgs) -> Result<Side, Error> {
-    if let Some(path) = &args.party {
-        return whole(PartySettings::read(path)?, args.said);
-    }
-    let file = args.file.as_ref().ok_or_else(|| Error::input("name a study file or a party file"))?;
+    let flags = args.settings.clone();
+    let no_flags = flags == PartySettings::default();
+    let Some(file) = args.party.as_ref().or(args.file.as_ref()) else {
+        return match no_flags {
+            true => Err(Error::input("name a study file or a party file, or say every setting as a flag")),
+            false => whole(flags, args.said),
+        };
+    };
     let text = study::read_text(file)?;
-    if party::is_party_file(&text) {
-        return whole(PartySettings::of_text(file, &text)?, args.said);
+    if args.party.is_some() || party::is_party_file(&text) {
+        return whole(flags.over_text_of(file, &text)?, args.said);
+    }
+    if !no_flags {
+        return Err(Error::input(format!(
+            "{} is a study file, and a party's settings are among the flags: name the party file, or the study \
+             as --study {} beside them",
+            file.display(),
+            file.display()
+        )));
     }
     alone(StudyFile::parse(&file.display().to_string(), &text)?, text)
 }
@@ -495,140 +472,4 @@ fn rows(program: &Program) -> String {
         }
     });
     format!("of any party; {}", counted.collect::<Vec<_>>().join("; "))
-}
-
-fn text_of(checked: &Checked, agreed: &StudyFile, file: &str, (serves, guessed): (bool, bool)) -> String {
-    let study = agreed.first();
-    let mut lines = vec![
-        format!("study      {}: {}", study.name, study.title),
-        format!("hash       {}   in full {}", agreed.hash(), checked.study.hash),
-        format!("program    {}", checked.study.program),
-    ];
-    if checked.peer_agrees == Some(true) {
-        lines.push("peer       the peer's study says the same".to_owned());
-    }
-    if let Some(inputs) = &checked.inputs {
-        lines.push("data       read and valid:".to_owned());
-        lines.push(inputs.to_string());
-    }
-    lines.extend(checked.warnings.iter().map(|warning| format!("warning    {warning}")));
-    lines.extend(revealed(checked, agreed.runs.len()));
-    lines.extend(checked.rows.iter().map(|rows| format!("rows       {rows}")));
-    lines.extend(checked.besides.iter().map(|besides| format!("besides    {besides}")));
-    lines.extend(servers(study));
-    let runs = agreed.runs.len();
-    if runs > 1 {
-        lines.push(format!(
-            "runs       {runs}: the publisher with each advertiser, a release and a charge for each; one \
-             result of all of them is [lift] advertisers = \"together\""
-        ));
-        let hashes = checked.study.runs.iter();
-        lines.extend(hashes.map(|(name, hash)| format!("run        with {name}: hash {hash}")));
-    }
-    lines.push(String::new());
-    lines.push(plan::text(&checked.plan));
-    if let (true, Some(inputs)) = (guessed, &checked.inputs) {
-        let (what, mean) = match study.kind {
-            Question::Lift(_) => ("effect, bytes", ", and the control arm's mean: --mean X"),
-            _ => ("bytes", ""),
-        };
-        lines.push(format!(
-            "assumed    the other side has as many rows as this one, {}: {what} and time are for that. State \
-             both: --rows N,M with the first party's first{mean}",
-            page::numbers::count(inputs.rows_kept)
-        ));
-    }
-    if checked.plan.total.values().next().is_some() {
-        lines.push(match study.noise() {
-            NoiseFrom::Inside => {
-                "noise      drawn inside the computation, from coins of all parties: nobody knows it"
-                    .to_owned()
-            }
-            NoiseFrom::CutAndChoose(candidates) => format!(
-                "noise      {candidates} candidates: a party that bends its noise is caught {} times of \
-                 {candidates}; fewer are faster and catch less (policy.candidates is a party's floor). It \
-                 knows the noise: with noise = \"inside\" nobody does",
-                candidates - 1
-            ),
-        });
-    }
-    lines.push(String::new());
-    if let Some(budget) = &checked.budget {
-        lines.extend(budget_lines(budget));
-    }
-    lines.push(next(checked, agreed, file, serves));
-    lines.join("\n")
-}
-
-/// What each viewer is shown, and how exactly.
-fn revealed(checked: &Checked, runs: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    for (viewer, labels) in &checked.revealed {
-        if labels.is_empty() {
-            lines.push(format!("revealed   nothing is revealed to {viewer} alone"));
-            continue;
-        }
-        let how = match checked.class {
-            "dp" if viewer == "everybody" && runs > 1 => {
-                "a result per advertiser which its two parties see alike and may publish, with noise that \
-                 protects the data of both"
-            }
-            "dp" if viewer == "everybody" => "with noise that protects the data of all",
-            "dp" => "with noise, but for what it knows itself",
-            _ => "EXACTLY",
-        };
-        if let Some(derived) = checked.derived.get(viewer) {
-            lines.push(format!("results    for {viewer}, of what is revealed to it: {}", derived.join("; ")));
-        }
-        lines.push(format!("revealed   to {viewer}, {how}: {}", labels.join("; ")));
-    }
-    lines
-}
-
-/// What to do now.
-fn next(checked: &Checked, agreed: &StudyFile, file: &str, serves: bool) -> String {
-    if checked.refused {
-        "This side's policy refuses the study, and its data were not read: see the error".to_owned()
-    } else if checked.budget.as_ref().is_some_and(|budget| !budget.refusals.is_empty()) {
-        "This side is not ready: see the error".to_owned()
-    } else if serves {
-        format!("This server is ready: tacit serve {file}, or tacit run {file}")
-    } else if checked.inputs.is_some() {
-        match agreed.first().only_matches() {
-            true => format!("This side is ready: tacit match {file} --out FILE"),
-            false => format!("This side is ready: tacit run {file}"),
-        }
-    } else {
-        let but = if placeholders(agreed).is_some() { ", but for its keys" } else { "" };
-        format!("The study is sound{but}. Check your data, too: tacit check PARTY_FILE")
-    }
-}
-
-/// What each server sees, by name; nothing where the owners compute.
-fn servers(study: &Study) -> Vec<String> {
-    let Some(servers) = &study.servers else { return Vec::new() };
-    let names = |joins: bool| {
-        let of = servers.members.iter().filter(|server| servers.joins(server) == joins);
-        of.map(|server| server.name.as_str()).collect::<Vec<_>>().join(", ")
-    };
-    let mut lines = Vec::new();
-    if servers.joiners.is_some() {
-        lines.push(format!(
-            "servers    {}: the numbers of rows, and which rows of different owners are equal, by keyed \
-             hashes",
-            names(true)
-        ));
-    }
-    let others = match study.matching.matcher.features().public_identifiers {
-        true => "the number of rows, and nothing of the identifiers: which rows are equal shows nowhere",
-        false => "the numbers of rows, and nothing of which are equal",
-    };
-    lines.push(format!("servers    {}: {others}", names(false)));
-    if let Some(transport) = &servers.transport {
-        lines.push(format!(
-            "servers    compute over \"{transport}\", as agreed: {}",
-            protects(&transport.to_string())
-        ));
-    }
-    lines
 }

@@ -7,6 +7,7 @@ mod circuit;
 mod complete;
 mod demo;
 mod generate;
+mod init;
 mod keygen;
 mod ledger;
 mod matching;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
     };
     let json = command.wants_json();
     let done = match command {
+        TacitCommand::Init(args) => init::run(&args),
         TacitCommand::Keygen(args) => keygen::run(&args),
         TacitCommand::Check(args) => return check::run(args),
         TacitCommand::Plan(args) => plan::run(&args),

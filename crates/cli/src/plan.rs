@@ -1,19 +1,23 @@
 //! `tacit plan`: what a study will cost, before anything is spent.
 
 mod bill;
+pub mod figure;
 
 use crate::args::rows_pair;
 use base::Error;
 use clap::Args;
-use job::plan::{Assumed, BillTerms, Link, MechanismNoise, Plan, Speeds, plan_file, plan_priced};
+use data::InputReport;
+use job::plan::{
+    Assumed, BillTerms, CellEffect, Link, MechanismNoise, OutcomeGuess, Plan, Speeds, plan_file, plan_priced,
+};
 use job::spool::SpoolPasses;
-use page::numbers::{bytes, duration, scaled, with_unit};
+use page::numbers::{bytes, count, duration, plain, scaled, with_unit};
 use privacy::ledger::PUBLIC;
 use std::path::PathBuf;
 use study::party::PartySettings;
 use study::prices::{BytePath, PriceList};
 use study::transport::ServerTransport;
-use study::{Study, StudyFile};
+use study::{EventValue, Question, Study, StudyFile};
 use terminal::output;
 
 /// States gates, oblivious transfers, bytes, time and privacy cost of every stage, and the smallest effect
@@ -37,9 +41,10 @@ pub struct PlanArgs {
     /// Bandwidth each way and round-trip time
     #[arg(long, value_name = "RATE,RTT", value_parser = link, default_value = "10gbps,1ms")]
     pub link: Link,
-    /// Your guess of the control arm's mean outcome per person, for the smallest detectable effect
-    #[arg(long, value_name = "X", default_value_t = 0.01, value_parser = mean)]
-    pub mean: f64,
+    /// Your guess of the control arm's mean outcome per person, for the smallest detectable effect; else by
+    /// this party's own file, or one event of 100 people
+    #[arg(long, value_name = "X", value_parser = mean)]
+    pub mean: Option<f64>,
     /// Cores of each party
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=4096))]
@@ -59,6 +64,9 @@ pub struct PlanArgs {
     #[arg(long, value_name = "PLACE", default_value = "zones", requires = "prices",
           value_parser = BytePath::parse)]
     pub between: BytePath,
+    /// Write a page of plots: what rho, clamp, rows and mode would do to the interval of a lift study
+    #[arg(long, value_name = "FILE")]
+    pub figure: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -91,6 +99,16 @@ pub fn mean(text: &str) -> Result<f64, String> {
     mean.ok_or_else(|| "write a number from 0: 0.01".to_owned())
 }
 
+/// What is taken for outcomes of the control arm: what was told, else what this party's own data or the study
+/// say of it, on so many people of the publisher.
+pub fn outcome(
+    study: &Study,
+    told: Option<f64>,
+    (own, people): (Option<&InputReport>, u64),
+) -> Option<OutcomeGuess> {
+    told.map(OutcomeGuess::told).or_else(|| OutcomeGuess::of(study, own, people))
+}
+
 /// Prints the plan of a study.
 ///
 /// # Errors
@@ -100,7 +118,8 @@ pub fn run(args: &PlanArgs) -> Result<(), Error> {
     let (file, _) = StudyFile::read(&args.study)?;
     same_rows(file.first(), args.rows)?;
     let speeds = Speeds { cores: f64::from(args.cores), ..Speeds::default() };
-    let assumed = Assumed { rows: args.rows, mean: args.mean };
+    let assumed =
+        Assumed { rows: args.rows, outcome: outcome(file.first(), args.mean, (None, args.rows[0])) };
     let prices = args.prices.as_deref().map(PriceList::read).transpose()?;
     let mut plan = match &prices {
         Some(prices) => {
@@ -120,11 +139,14 @@ pub fn run(args: &PlanArgs) -> Result<(), Error> {
         let text = "1G, what a party has whose file says nothing; --party FILE plans for what it says";
         plan.assumptions.insert("memory".to_owned(), text.to_owned());
     }
+    if let Some(file_name) = &args.figure {
+        figure::write(file_name, file.first(), &assumed, None)?;
+    }
     match (args.json, room) {
         // Standard output holds one object: the plan, or why it cannot be.
         (true, Err(error)) => Err(error),
         (true, Ok(())) => output::print_json(&plan),
-        (false, room) => output::print(&text(&plan)).and(room),
+        (false, room) => output::print(&text(&plan, file.first())).and(room),
     }
 }
 
@@ -146,13 +168,89 @@ pub fn say_link(plan: &mut Plan, link: Link) {
     plan.assumptions.insert("link".to_owned(), text);
 }
 
-/// A plan for people.
-pub fn text(plan: &Plan) -> String {
-    let mut lines = stage_table(plan);
-    lines.extend(plan.spool.iter().flat_map(passes));
-    lines.extend(plan.bill.iter().flat_map(bill::text));
-    lines.extend(engines(plan));
+/// A plan for people: what it could see and what it costs in privacy, bytes and time; what that rests on
+/// comes last.
+pub fn text(plan: &Plan, study: &Study) -> String {
+    let mut lines = effects(plan, study);
+    lines.extend(charges(plan));
     lines.push(String::new());
+    lines.extend(cost(plan));
+    lines.extend(tells(plan));
+    lines.extend(assumed(plan));
+    lines.join("\n")
+}
+
+/// What a lift study would detect, in the unit of its outcome.
+pub fn effects(plan: &Plan, study: &Study) -> Vec<String> {
+    let views =
+        [("the publisher's view", plan.minimum_detectable_effect), ("the public result", plan.public_effect)];
+    let difference = |effect: f64| difference(effect, study);
+    let overall = views.into_iter().filter_map(|(what, effect)| {
+        let shown = difference(effect?);
+        Some(format!(
+            "effect     {what} would detect a difference from {shown} on, in 80 of 100 such studies"
+        ))
+    });
+    let mut lines: Vec<String> = overall.collect();
+    let of_cell = |cell: &CellEffect| {
+        let CellEffect { family, viewer, rows: [test, control], effect } = cell;
+        let whose = if viewer == PUBLIC { String::new() } else { format!(" towards {viewer}") };
+        let (test, control) = (count(*test), count(*control));
+        match effect {
+            Some(effect) => format!(
+                "effect     in a cell of the {family}{whose}, of {test} and {control} rows were all alike: from \
+                 {} on",
+                difference(*effect)
+            ),
+            None => format!(
+                "effect     in a cell of the {family}{whose}: nothing would be shown, for it has {test} and \
+                 {control} rows were all alike; rho is spent on it all the same"
+            ),
+        }
+    };
+    lines.extend(plan.cell_effects.iter().map(of_cell));
+    lines.extend(plan.assumptions.get("effect").map(|why| format!("effect     {why}")));
+    match (&study.kind, plan.assumptions.get("mean_outcome")) {
+        (Question::Lift(_), Some(mean)) => {
+            lines.push(format!("effect     that is for a mean outcome of the control arm of {mean}"));
+        }
+        (Question::Lift(_), None) => lines.push(format!(
+            "effect     none is stated: nobody knows the control arm's mean outcome, {} per person: --mean X",
+            unit(study)
+        )),
+        _ => {}
+    }
+    lines
+}
+
+/// What outcomes are counted in.
+fn unit(study: &Study) -> String {
+    let Question::Lift(lift) = &study.kind else { return String::new() };
+    match lift.advertisers.first().map(|advertiser| &advertiser.value) {
+        Some(EventValue::Columns { unit: Some(unit), .. }) => unit.clone(),
+        Some(EventValue::Columns { unit: None, .. }) => "value".to_owned(),
+        _ => "events".to_owned(),
+    }
+}
+
+/// A difference of means: an amount, or people of so many.
+fn difference(effect: f64, study: &Study) -> String {
+    let (shown, unit) = (plain(effect, 3), unit(study));
+    if unit != "events" {
+        return format!("{shown} {unit} per person");
+    }
+    let most = [100.0, 1_000.0, 10_000.0, 100_000.0, 1_000_000.0];
+    match most.into_iter().find(|people| effect * people >= 1.0) {
+        Some(people) => {
+            format!("{} per {} people ({shown} per person)", plain(effect * people, 3), count(people as u64))
+        }
+        None => format!("{shown} per person"),
+    }
+}
+
+/// What each viewer's result is charged.
+pub fn charges(plan: &Plan) -> Vec<String> {
+    let mut lines = Vec::new();
     for (viewer, rho) in &plan.rho {
         if *rho == 0.0 {
             let sizes = plan.assumptions.get("sizes").map_or_else(String::new, |sizes| {
@@ -172,23 +270,34 @@ pub fn text(plan: &Plan) -> String {
         lines.push(format!("privacy    {whom}: {charged} = {}", total.words()));
     }
     lines.extend(plan.noise.iter().map(noise));
-    let effects =
-        [("the publisher's view", plan.minimum_detectable_effect), ("the public result", plan.public_effect)];
-    for (what, effect) in effects.into_iter().filter_map(|(what, effect)| Some((what, effect?))) {
-        lines.push(format!(
-            "effect     smallest difference of means that {what} would detect: {effect:.3e} per person"
-        ));
-    }
-    lines.extend(plan.assumptions.get("effect").map(|why| format!("effect     {why}")));
+    lines
+}
+
+/// Stages, disks, dollars and engines.
+pub fn cost(plan: &Plan) -> Vec<String> {
+    let mut lines = stage_table(plan);
+    lines.extend(plan.spool.iter().flat_map(passes));
+    lines.extend(plan.bill.iter().flat_map(bill::text));
+    lines.extend(engines(plan));
+    lines.push(String::new());
+    lines
+}
+
+/// What each stage tells, and to whom.
+pub fn tells(plan: &Plan) -> impl Iterator<Item = String> + use<'_> {
     let tells = plan.stages.iter().flat_map(|stage| &stage.tells);
-    lines.extend(tells.map(|tells| format!("tells      {}: {}", tells.to, tells.what)));
-    // Only a lift study has arms, a mean and an effect.
-    let of_lift = |name: &str| ["arms", "mean_outcome", "power"].contains(&name);
+    tells.map(|tells| format!("tells      {}: {}", tells.to, tells.what))
+}
+
+/// What all of it rests on.
+pub fn assumed(plan: &Plan) -> impl Iterator<Item = String> + use<'_> {
+    // Only a lift study has arms and an effect; the mean stands beside it.
     let lift = plan.minimum_detectable_effect.is_some() || plan.public_effect.is_some();
-    let shown = |name: &str| (lift || !of_lift(name)) && name != "effect";
-    let assumed = plan.assumptions.iter().filter(|(name, _)| shown(name));
-    lines.extend(assumed.map(|(name, what)| format!("assumed    {name}: {what}")));
-    lines.join("\n")
+    let said = move |name: &str| {
+        name == "effect" || name == "mean_outcome" || (!lift && ["arms", "power"].contains(&name))
+    };
+    let assumed = plan.assumptions.iter().filter(move |(name, _)| !said(name));
+    assumed.map(|(name, what)| format!("assumed    {name}: {what}"))
 }
 
 /// What one mechanism of a program is charged, and what its noise leaves.
@@ -298,7 +407,7 @@ mod tests {
         let text = include_str!("../../../examples/lift-several.toml")
             .replace("advertisers  = \"together\"", "advertisers  = \"apart\"");
         let file = StudyFile::parse("study.toml", &text).unwrap();
-        let assumed = Assumed { rows: [1000, 1000], mean: 0.01 };
+        let assumed = Assumed { rows: [1000, 1000], outcome: None };
         let plan = plan_file(&file, &assumed, link("1gbps,1ms").unwrap(), Speeds::default()).unwrap();
         let table = stage_table(&plan);
         assert!(table.iter().any(|line| line.starts_with("bakery/compute ")), "{table:?}");

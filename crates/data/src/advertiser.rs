@@ -3,6 +3,7 @@
 use super::complaints::Complaints;
 use super::gather::{LineReader, SpoolRoom, gather};
 use super::keys::KeyColumns;
+use super::refunds::{self, GatheredEvent};
 use super::repeats::{self, Settled};
 use super::source::DataLocation;
 use super::table::{Files, RowPlace, RowSink, TableCell};
@@ -10,7 +11,9 @@ use super::tag::{DataSet, RowBytes};
 use super::{InputReport, Row, RowKeys, RowShape, RowStore, Rows, repeated};
 use base::{Error, PartyId};
 use std::collections::HashMap;
-use study::{Advertiser, Duplicates, EventLayout, EventValue, LiftStudy, Overflow, Question, Study};
+use study::{
+    Advertiser, Duplicates, EventLayout, EventValue, LiftStudy, NegativeRule, Overflow, Question, Study,
+};
 
 /// One row per identifier, in an order that depends on the identifiers only. It does not print.
 ///
@@ -143,8 +146,11 @@ struct Reading<'a> {
     ends: Vec<u64>,
     times: Vec<u32>,
     amounts: Vec<u32>,
+    /// Whether each amount is taken off earlier ones; empty where none may be.
+    refunds: Vec<bool>,
     cohorts: Vec<u8>,
     filtered: u64,
+    left_out: u64,
 }
 
 impl<'a> Reading<'a> {
@@ -166,26 +172,44 @@ impl<'a> Reading<'a> {
             ends: Vec::new(),
             times: Vec::new(),
             amounts: Vec::new(),
+            refunds: Vec::new(),
             cohorts: Vec::new(),
             filtered: 0,
+            left_out: 0,
         }
     }
 
     fn passes(&self, advertiser: &Advertiser, cells: &[TableCell<'_>]) -> bool {
         let (Some(filter), Some(i)) = (&advertiser.filter, self.filter) else { return true };
-        let text = cells[i].trimmed().text();
+        let text = cells[i].trimmed().number_text();
         text.is_some_and(|text| filter.equals.iter().any(|value| *value == text))
     }
 
     /// The events of a line that was kept.
-    fn events_of(&self, line: usize) -> impl Iterator<Item = (u32, u32)> {
+    fn events_of(&self, line: usize) -> impl Iterator<Item = GatheredEvent> {
         let start = if line == 0 { 0 } else { self.ends[line - 1] as usize };
-        let range = start..self.ends[line] as usize;
-        self.times[range.clone()].iter().copied().zip(self.amounts[range].iter().copied())
+        (start..self.ends[line] as usize).map(|at| GatheredEvent {
+            time: self.times[at],
+            refund: self.refunds.get(at).copied().unwrap_or_default(),
+            amount: self.amounts[at],
+        })
+    }
+
+    /// Whether negative values are kept, to be taken off others.
+    fn nets(&self) -> bool {
+        self.advertiser.value.negative() == NegativeRule::Net
+    }
+
+    fn keep_event(&mut self, event: GatheredEvent) {
+        self.times.push(event.time);
+        self.amounts.push(event.amount);
+        if self.nets() {
+            self.refunds.push(event.refund);
+        }
     }
 
     /// The events of a line; complains about cells and returns what is left.
-    fn events(&self, row: &mut Row<'_>, cells: &[TableCell<'_>]) -> Vec<(u32, u32)> {
+    fn events(&mut self, row: &mut Row<'_>, cells: &[TableCell<'_>]) -> Vec<GatheredEvent> {
         let advertiser = self.advertiser;
         let mut events = Vec::new();
         for (i, (&column, name)) in self.events.iter().zip(&advertiser.events).enumerate() {
@@ -201,12 +225,20 @@ impl<'a> Reading<'a> {
             }
             let time = row.time(name, &self.lift.clock, cell);
             let value = match &advertiser.value {
-                EventValue::Constant(value) => Some(*value),
-                EventValue::Columns { columns, .. } => row
-                    .integer(&columns[i], cells[self.values[i]].trimmed(), 0, i64::from(u32::MAX))
-                    .map(|value| u32::try_from(value).expect("checked")),
+                EventValue::Constant(value) => Some(i64::from(*value)),
+                EventValue::Columns { columns, scale, negative, .. } => {
+                    let cell = cells[self.values[i]].trimmed();
+                    refunds::amount(row, &columns[i], cell, (*scale, *negative))
+                }
             };
-            events.extend(time.zip(value));
+            let Some((time, value)) = time.zip(value) else { continue };
+            let refund = value < 0;
+            if refund && !self.nets() {
+                self.left_out += 1;
+                continue;
+            }
+            let amount = u32::try_from(value.unsigned_abs()).expect("checked");
+            events.push(GatheredEvent { time, refund, amount });
         }
         events
     }
@@ -228,6 +260,10 @@ impl RowSink for Reading<'_> {
         self.keys.wanted.clone()
     }
 
+    fn decimals(&self, column: usize) -> bool {
+        self.advertiser.value.scale() > 1 && self.values.contains(&column)
+    }
+
     fn row(&mut self, row: &mut Row<'_>, cells: &[TableCell<'_>]) -> Result<(), Error> {
         let advertiser = self.advertiser;
         let identified = self.keys.read(row, cells);
@@ -240,10 +276,7 @@ impl RowSink for Reading<'_> {
         let events = if passes { self.events(row, cells) } else { Vec::new() };
         let (true, Some(cohort)) = (identified, cohort) else { return Ok(()) };
         self.keys.keep(row.place)?;
-        for (time, value) in events {
-            self.times.push(time);
-            self.amounts.push(value);
-        }
+        events.into_iter().for_each(|event| self.keep_event(event));
         self.ends.push(self.times.len() as u64);
         if self.cohort.is_some() {
             self.cohorts.push(cohort);
@@ -262,29 +295,34 @@ impl LineReader for Reading<'_> {
     }
 
     fn bytes(&self) -> u64 {
-        self.keys.bytes() + (8 * self.ends.len() + 8 * self.times.len() + self.cohorts.len()) as u64
+        self.keys.bytes()
+            + (8 * self.ends.len() + 8 * self.times.len() + self.refunds.len() + self.cohorts.len()) as u64
     }
 
     fn append_line(&self, line: usize, into: &mut Vec<u8>) {
         into.extend(self.cohorts.get(line).copied().unwrap_or(0).to_le_bytes());
-        for (time, amount) in self.events_of(line) {
-            into.extend([time.to_le_bytes(), amount.to_le_bytes()].as_flattened());
+        for event in self.events_of(line) {
+            into.extend([event.time.to_le_bytes(), event.amount.to_le_bytes()].as_flattened());
+            into.extend(self.nets().then_some(u8::from(event.refund)));
         }
     }
 
     fn push_line(&mut self, identifier: &[u8], place: RowPlace, cells: &[u8]) -> Option<()> {
         let (cohort, events) = cells.split_first()?;
-        let (events, rest) = events.as_chunks::<4>().0.as_chunks::<2>();
+        let events = events.chunks_exact(if self.nets() { 9 } else { 8 });
+        let whole = events.remainder().is_empty();
         self.keys.push(identifier, place);
-        for [time, amount] in events {
-            self.times.push(u32::from_le_bytes(*time));
-            self.amounts.push(u32::from_le_bytes(*amount));
+        for event in events {
+            let (time, rest) = event.split_first_chunk()?;
+            let (amount, refund) = rest.split_first_chunk()?;
+            let (time, amount) = (u32::from_le_bytes(*time), u32::from_le_bytes(*amount));
+            self.keep_event(GatheredEvent { time, refund: refund == [1], amount });
         }
         self.ends.push(self.times.len() as u64);
         if self.cohort.is_some() {
             self.cohorts.push(*cohort);
         }
-        rest.is_empty().then_some(())
+        whole.then_some(())
     }
 
     fn clear(&mut self) {
@@ -292,11 +330,13 @@ impl LineReader for Reading<'_> {
         self.ends.clear();
         self.times.clear();
         self.amounts.clear();
+        self.refunds.clear();
         self.cohorts.clear();
     }
 
     fn settle(&mut self, files: &Files, complaints: &mut Complaints, report: &mut InputReport) -> Rows {
-        report.events_seen += self.times.len() as u64;
+        report.events_seen +=
+            self.refunds.iter().fold(self.times.len() as u64, |n, refund| n - u64::from(*refund));
         report.identifiers = std::mem::take(&mut self.keys.reports);
         let rows = Grouping { lines: self, rule: self.rule, files, report }.rows(complaints);
         self.keys.reports = std::mem::take(&mut report.identifiers);
@@ -305,6 +345,7 @@ impl LineReader for Reading<'_> {
 
     fn finish(&mut self, _: DataLocation<'_>, _: u64, report: &mut InputReport) -> Result<(), Error> {
         report.filtered = self.filtered;
+        report.refunds_left_out = self.left_out;
         report.identifiers = std::mem::take(&mut self.keys.reports);
         Ok(())
     }
@@ -364,12 +405,16 @@ impl Grouping<'_> {
         rows
     }
 
+    /// Events of a line that were counted as such.
+    fn seen_in(&self, line: u32) -> u64 {
+        self.lines.events_of(line as usize).filter(|event| !event.refund).count() as u64
+    }
+
     /// Counts lines whose identifiers all belong to earlier lines.
     fn leave_out(&mut self, settled: &Settled, row: u32, group: &[u32]) {
         if settled.into[row as usize] == row {
             self.report.duplicates_dropped += group.len() as u64;
-            self.report.events_seen -=
-                group.iter().map(|&line| self.lines.events_of(line as usize).count() as u64).sum::<u64>();
+            self.report.events_seen -= group.iter().map(|&line| self.seen_in(line)).sum::<u64>();
         }
     }
 
@@ -377,16 +422,20 @@ impl Grouping<'_> {
     fn push(&mut self, rows: &mut AdvertiserRows, group: &[u32], complaints: &mut Complaints) {
         let lines = self.lines;
         self.same_cohort(group, complaints);
-        let mut events: Vec<(u32, u32)> =
+        let mut events: Vec<GatheredEvent> =
             group.iter().flat_map(|&line| self.lines.events_of(line as usize)).collect();
+        events.sort_unstable();
+        if lines.nets() {
+            refunds::take_off(&mut events, self.report);
+        }
         self.cut(&mut events, group, complaints);
-        rows.times.extend(events.iter().map(|event| event.0));
-        rows.values.extend(events.iter().map(|event| event.1));
+        rows.times.extend(events.iter().map(|event| event.time));
+        rows.values.extend(events.iter().map(|event| event.amount));
         rows.starts.push(rows.times.len() as u64);
         rows.cohort.extend(lines.cohorts.get(group[0] as usize));
-        let total: u64 = events.iter().map(|event| u64::from(event.1)).sum();
+        let total: u64 = events.iter().map(|event| u64::from(event.amount)).sum();
         self.report.without_events += u64::from(events.is_empty());
-        self.report.over_clamp += u64::from(total > u64::from(lines.lift.rule.clamp));
+        self.report.add_outcome(total, lines.lift.rule.clamp);
     }
 
     /// Lines of one identifier that count: all of them in the events layout, where several lines are the
@@ -401,9 +450,8 @@ impl Grouping<'_> {
                 Duplicates::Keep => {}
                 Duplicates::First => {
                     self.report.duplicates_dropped += group.len() as u64 - 1;
-                    let dropped: usize =
-                        group[1..].iter().map(|&line| self.lines.events_of(line as usize).count()).sum();
-                    self.report.events_seen -= dropped as u64;
+                    let dropped: u64 = group[1..].iter().map(|&line| self.seen_in(line)).sum();
+                    self.report.events_seen -= dropped;
                     return &group[..1];
                 }
                 Duplicates::Merge => self.report.duplicates_merged += group.len() as u64 - 1,
@@ -440,9 +488,8 @@ impl Grouping<'_> {
         }
     }
 
-    /// Sorts the events of an identifier by time and keeps at most K.
-    fn cut(&mut self, events: &mut Vec<(u32, u32)>, group: &[u32], complaints: &mut Complaints) {
-        events.sort_unstable();
+    /// Keeps at most K of the events of an identifier, which are sorted by time.
+    fn cut(&mut self, events: &mut Vec<GatheredEvent>, group: &[u32], complaints: &mut Complaints) {
         let advertiser = self.lines.advertiser;
         let (seen, most) = (events.len(), usize::from(advertiser.max_events));
         if seen <= most {

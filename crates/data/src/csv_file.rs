@@ -1,49 +1,77 @@
-//! CSV: comma-separated, a header line, UTF-8 (a byte order mark is skipped), quotes as in RFC 4180.
+//! CSV: a header line, fields with one character between them, quotes as in RFC 4180, in UTF-8 or as it is
+//! said (a byte order mark is skipped).
 
 use super::Row;
 use super::complaints::Complaints;
+use super::encoding::{Undecodable, decoded};
 use super::table::{Files, RowSink, TableCell, locate};
 use base::{Error, limits};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fmt;
-use std::io::{self, Read};
+use std::io::{self, Cursor, Read};
 use std::rc::Rc;
+use study::format::{InputFormat, SEPARATORS, TextEncoding, separator_name};
 
 pub(super) fn read(
     text: Box<dyn Read>,
-    wanted: &[String],
+    format: &InputFormat,
     files: &mut Files,
     sink: &mut dyn RowSink,
     complaints: &mut Complaints,
 ) -> Result<u64, Error> {
-    let lines = Rc::new(RefCell::new(Lines::default()));
-    let checked = Checked::new(text, Rc::clone(&lines));
-    let mut reader = csv::ReaderBuilder::new().buffer_capacity(1 << 16).from_reader(checked);
     let name = files.name().to_owned();
+    let decoded = decoded(text, format.encoding).map_err(|e| failed(&name, e.into()))?;
+    let (text, encoding) = decoded.map_err(|wrong| Error::input(format!("{name}: {wrong}")))?;
+    if let Some(encoding) = encoding {
+        files.found(format!("encoding \"{}\"", encoding.name()));
+    }
+    let lines = Rc::new(RefCell::new(Lines::default()));
+    let mut checked = Checked::new(text, Rc::clone(&lines));
+    let (head, ended) = first_record(&mut checked).map_err(|e| failed(&name, e.into()))?;
+    if is_separator_line(&head[..ended]) {
+        return Err(Error::input(format!(
+            "{name}, line 1: a line for a spreadsheet program; remove it, so that the header is the \
+             first line"
+        )));
+    }
+    let separator = match format.separator {
+        Some(said) => said,
+        None => separator(&name, &head[..ended], format, sink)?,
+    };
+    if separator != b',' {
+        files.found(format!("separator {}", separator_name(separator)));
+    }
+    let text = Cursor::new(head).chain(checked);
+    let mut reader =
+        csv::ReaderBuilder::new().delimiter(separator).buffer_capacity(1 << 16).from_reader(text);
     let header = reader.headers().map_err(|e| failed(&name, e))?;
     let found: Vec<String> = header.iter().map(|cell| cell.trim().to_owned()).collect();
-    let positions = locate(&name, &found, wanted)?;
+    let positions = locate(&name, &found, format, sink)?;
     let mut record = csv::StringRecord::new();
     let mut rows = 0;
-    loop {
+    while sink.takes_more() {
         lines.borrow_mut().since_record = 0;
         match reader.read_record(&mut record) {
-            Ok(false) => return Ok(rows),
+            Ok(false) => break,
             Ok(true) => {
                 rows += 1;
                 let line = lines.borrow_mut().of_record(record.position());
                 let cells: Vec<TableCell<'_>> = positions.iter().map(|&i| cell(&record[i])).collect();
-                sink.row(&mut Row { files, place: files.place(line), complaints }, &cells)?;
+                sink.row(&mut Row { files, place: files.place(line), complaints, format }, &cells)?;
             }
             Err(error) => match error.kind() {
                 csv::ErrorKind::UnequalLengths { pos, expected_len, len } => {
                     rows += 1;
                     let line = lines.borrow_mut().of_record(pos.as_ref());
+                    let missing = match separator {
+                        b',' => "comma".to_owned(),
+                        other => separator_name(other),
+                    };
                     complaints.add(|| {
                         format!(
                             "{name}, line {line}: {len} fields where the header has {expected_len}; is a \
-                             quote or a comma missing?"
+                             quote or a {missing} missing?"
                         )
                     });
                 }
@@ -51,6 +79,72 @@ pub(super) fn read(
             },
         }
     }
+    Ok(rows)
+}
+
+/// Whether a line tells a spreadsheet program which separator the file has: `sep=;`.
+fn is_separator_line(line: &[u8]) -> bool {
+    let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line).trim_ascii();
+    line.len() == 5 && line[..4].eq_ignore_ascii_case(b"sep=")
+}
+
+/// What was read so that the first record is there, and where that one ends: at a line end that stands in no
+/// quotes.
+fn first_record(text: &mut impl Read) -> io::Result<(Vec<u8>, usize)> {
+    let (mut head, mut block, mut quoted, mut begun) = (Vec::new(), vec![0; 1 << 16], false, false);
+    loop {
+        let read = text.read(&mut block)?;
+        if read == 0 {
+            let all = head.len();
+            return Ok((head, all));
+        }
+        let from = head.len();
+        head.extend_from_slice(&block[..read]);
+        for (at, &byte) in head.iter().enumerate().skip(from) {
+            match byte {
+                b'"' => (quoted, begun) = (!quoted, true),
+                // Empty lines stand before no header.
+                b'\n' | b'\r' if !quoted && begun => return Ok((head, at)),
+                b'\n' | b'\r' => {}
+                _ => begun = true,
+            }
+        }
+    }
+}
+
+/// The character between the fields of a header: the only one of those there are, or the only one by which
+/// the header has all columns that are wanted.
+fn separator(name: &str, header: &[u8], format: &InputFormat, sink: &dyn RowSink) -> Result<u8, Error> {
+    let met: Vec<u8> = SEPARATORS.into_iter().filter(|one| fields(header, *one).len() > 1).collect();
+    let one = match met[..] {
+        [] => Some(b','),
+        [one] => Some(one),
+        _ => {
+            let wanted = sink.columns();
+            let fits = |one: &u8| {
+                let fields = fields(header, *one);
+                wanted.iter().all(|column| fields.iter().any(|field| field == format.in_file(column)))
+            };
+            let mut fitting = met.iter().copied().filter(fits);
+            fitting.next().filter(|_| fitting.next().is_none())
+        }
+    };
+    one.ok_or_else(|| {
+        let names: Vec<String> = met.iter().map(|one| separator_name(*one)).collect();
+        Error::input(format!(
+            "{name}: the header line has {}, and any of them may stand between its fields; say which does: \
+             separator = {} under [format] of the party file, or --separator",
+            names.join(" and "),
+            names[0]
+        ))
+    })
+}
+
+/// The fields of a header with this separator.
+fn fields(header: &[u8], separator: u8) -> Vec<String> {
+    let mut reader = csv::ReaderBuilder::new().delimiter(separator).from_reader(header);
+    let fields = reader.headers().map(|record| record.iter().map(|cell| cell.trim().to_owned()).collect());
+    fields.unwrap_or_default()
 }
 
 fn cell(text: &str) -> TableCell<'_> {
@@ -84,6 +178,7 @@ enum BadBytes {
     NotUtf8 { line: u64, byte: u64 },
     LongLine { line: u64 },
     LongRecord { line: u64 },
+    Undecodable { line: u64, encoding: TextEncoding },
 }
 
 impl fmt::Display for BadBytes {
@@ -91,7 +186,20 @@ impl fmt::Display for BadBytes {
         let cap = limits::LINE_BYTES;
         match self {
             Self::NotUtf8 { line, byte } => {
-                write!(f, ", line {line}: not UTF-8 at byte {byte} of the file; save it as UTF-8")
+                write!(
+                    f,
+                    ", line {line}: not UTF-8 at byte {byte} of the file; save it as UTF-8, or, if it is \
+                     Latin-1 or Windows-1252, add encoding = \"windows-1252\" under [format] of the party \
+                     file (or --encoding windows-1252)"
+                )
+            }
+            Self::Undecodable { line, encoding } => {
+                write!(
+                    f,
+                    ", after line {line}: a character that is none in {}; was the file cut short, or is it \
+                     in another encoding?",
+                    encoding.name()
+                )
             }
             Self::LongLine { line } => {
                 write!(f, ", line {line}: longer than {cap} bytes; is it a CSV file?")
@@ -232,7 +340,15 @@ impl<R: Read> Checked<R> {
 
 impl<R: Read> Read for Checked<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let n = self.inner.read(into)?;
+        let n = self.inner.read(into).map_err(|error| {
+            match error.get_ref().and_then(|e| e.downcast_ref::<Undecodable>()) {
+                Some(Undecodable { encoding }) => {
+                    let line = self.lines.borrow().ended;
+                    io::Error::other(BadBytes::Undecodable { line, encoding: *encoding })
+                }
+                None => error,
+            }
+        })?;
         if n == 0 && !self.partial.is_empty() {
             let lines = self.lines.borrow();
             let byte = lines.offset - self.partial.len() as u64;

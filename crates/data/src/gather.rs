@@ -99,7 +99,7 @@ pub(crate) fn gather(
     let mut dealer = LineDealer { lines: &mut lines, room, data, bits: 0, folder: String::new(), runs: None };
     let (files, rows_read) = read(data, &mut dealer, &mut complaints)?;
     let (folder, bits, runs) = dealer.finish()?;
-    let mut report = InputReport { rows_read, ..InputReport::default() };
+    let mut report = InputReport { rows_read, forms: files.forms().to_vec(), ..InputReport::default() };
     let rows = match (runs, room) {
         (Some(runs), Some(room)) => {
             let parts = LineParts { room, bits, folder: &folder, runs: &runs };

@@ -9,6 +9,8 @@
 mod advertiser;
 mod complaints;
 mod csv_file;
+mod dates;
+mod encoding;
 mod gather;
 #[cfg(test)]
 mod gather_tests;
@@ -16,15 +18,20 @@ pub mod generate;
 mod identifiers;
 mod input;
 mod keys;
+mod numbers;
 mod parquet_file;
+mod peek;
 mod program;
 mod publisher;
+mod refunds;
 mod repeats;
 mod report;
 mod row_store;
 mod rows;
+mod sheet_file;
 pub mod sketch;
 mod source;
+pub mod survey;
 mod table;
 mod tag;
 #[cfg(test)]
@@ -36,19 +43,23 @@ pub use gather::{ReadingMemory, SpoolRoom};
 pub use identifiers::RowKeys;
 pub use keys::shown;
 pub use keys::{IdentifierReport, StepReport, plain_text};
+pub use peek::{PeekedTable, peek};
 pub use program::ProgramRows;
 pub use publisher::PublisherRows;
-pub use report::InputReport;
+pub use report::{ColumnReport, InputReport, OutcomeSums, clamps_around};
 pub use row_store::{KeptRows, RecentBlocks, RowStore};
 pub use rows::{RowShape, Rows};
+pub use sheet_file::SHEET_BYTES;
 pub use source::{DataLocation, FILES, input_bytes, input_version};
+pub use table::TableCell;
 pub use tag::{RowsHash, RowsTag};
 
 use base::{Error, PartyId};
 use complaints::Complaints;
-use study::time::{Clock, TimeError};
+use study::format::InputFormat;
+use study::time::Clock;
 use study::{Categories, PartyRole, Question, Study};
-use table::{Files, RowPlace, TableCell};
+use table::{Files, RowPlace};
 
 /// Reads the rows that a party of a study has in its files or objects.
 ///
@@ -77,6 +88,8 @@ struct Row<'a> {
     files: &'a Files,
     place: RowPlace,
     complaints: &'a mut Complaints,
+    /// What is said of the form of the files.
+    format: &'a InputFormat,
 }
 
 impl Row<'_> {
@@ -87,22 +100,20 @@ impl Row<'_> {
     }
 
     fn time(&mut self, column: &str, clock: &Clock, cell: TableCell<'_>) -> Option<u32> {
-        let time = match cell {
-            TableCell::Text(text) => clock.parse(text),
-            TableCell::Integer(count) => clock.at_count(count),
-            TableCell::Days(days) => clock.at_seconds(i64::from(days) * 86_400),
-            TableCell::Seconds(seconds) => clock.at_seconds(seconds),
-            TableCell::Empty | TableCell::Boolean(_) | TableCell::Float(_) | TableCell::Decimal(..) => {
-                Err(TimeError::NotATime)
-            }
-        };
-        time.map_err(|error| self.complain(column, || format!("{} is {error}", cell.shown()))).ok()
+        let time = dates::time(cell, column, clock, self.format);
+        time.map_err(|problem| self.complain(column, || format!("{} {problem}", cell.shown()))).ok()
     }
 
     fn integer(&mut self, column: &str, cell: TableCell<'_>, least: i64, most: i64) -> Option<i64> {
         let value = match cell {
             TableCell::Integer(value) => Some(i128::from(value)),
-            TableCell::Text(text) => whole_number(text),
+            TableCell::Text(text) => match numbers::plain(text, self.format.decimal) {
+                Ok(text) => whole_number(&text),
+                Err(problem) => {
+                    self.complain(column, || format!("{} {problem}", cell.shown()));
+                    return None;
+                }
+            },
             _ => None,
         };
         let problem = match value {

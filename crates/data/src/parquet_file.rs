@@ -18,13 +18,14 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReader
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::reader::Length;
 use std::ops::Range;
+use study::format::InputFormat;
 
 /// Rows decoded at a time.
 const BATCH: usize = 8192;
 
 pub(super) fn read(
     file: InputFile,
-    wanted: &[String],
+    format: &InputFormat,
     files: &mut Files,
     sink: &mut dyn RowSink,
     complaints: &mut Complaints,
@@ -35,7 +36,8 @@ pub(super) fn read(
         Error::input(format!("{name}: not a complete Parquet file ({e}); was it cut short? Write it again"))
     })?;
     let found: Vec<String> = metadata.schema().fields().iter().map(|field| field.name().clone()).collect();
-    let positions = locate(&name, &found, wanted)?;
+    let positions = locate(&name, &found, format, sink)?;
+    let wanted: Vec<String> = positions.iter().map(|&at| found[at].clone()).collect();
     let mask = ProjectionMask::roots(metadata.parquet_schema(), positions);
     let (mut first, mut spans) = (1, Vec::new());
     for (i, group) in metadata.metadata().row_groups().iter().enumerate() {
@@ -55,9 +57,12 @@ pub(super) fn read(
     let reader = reader.map_err(|e| Error::input(format!("{name}: cannot be read as Parquet: {e}")))?;
     let mut rows = 0;
     for batch in reader {
+        if !sink.takes_more() {
+            break;
+        }
         let batch = batch
             .map_err(|e| Error::input(format!("{name}, after row {rows}: damaged Parquet data: {e}")))?;
-        rows += deliver(&batch, rows, wanted, files, sink, complaints)?;
+        rows += deliver(&batch, rows, (&wanted, format), files, sink, complaints)?;
     }
     Ok(rows)
 }
@@ -85,7 +90,7 @@ fn span(column: &ColumnChunkMetaData) -> Option<Range<u64>> {
 fn deliver(
     batch: &RecordBatch,
     before: u64,
-    wanted: &[String],
+    (wanted, format): (&[String], &InputFormat),
     files: &Files,
     sink: &mut dyn RowSink,
     complaints: &mut Complaints,
@@ -102,6 +107,9 @@ fn deliver(
         .collect::<Result<Vec<_>, _>>()?;
     let mut cells = Vec::with_capacity(columns.len());
     for row in 0..batch.num_rows() {
+        if !sink.takes_more() {
+            break;
+        }
         let place = files.place(before + row as u64 + 1);
         cells.clear();
         for (column, name) in columns.iter().zip(wanted) {
@@ -112,7 +120,7 @@ fn deliver(
                 ))
             })?);
         }
-        sink.row(&mut Row { files, place, complaints }, &cells)?;
+        sink.row(&mut Row { files, place, complaints, format }, &cells)?;
     }
     Ok(batch.num_rows() as u64)
 }

@@ -8,6 +8,7 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use store::{InputObject, InputStore, StoreOptions, is_url};
+use study::format::InputFormat;
 
 /// Where a party's data lie: a file, a folder or a pattern of files of this machine, or a URL that names
 /// objects of a bucket.
@@ -17,14 +18,17 @@ pub struct DataLocation<'a> {
     pub path: &'a Path,
     /// What a bucket needs to be told besides.
     pub store: &'a StoreOptions,
+    /// What form the files have, as far as it is said.
+    pub format: &'a InputFormat,
 }
 
-/// A place of this machine, or a bucket that needs to be told nothing.
+/// A place of this machine, or a bucket, of which nothing is said.
 impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for DataLocation<'a> {
     fn from(path: &'a P) -> Self {
         static NOTHING: StoreOptions =
             StoreOptions { endpoint: None, region: None, account: None, allow_http: false };
-        Self { path: path.as_ref(), store: &NOTHING }
+        static UNSAID: InputFormat = InputFormat::NONE;
+        Self { path: path.as_ref(), store: &NOTHING, format: &UNSAID }
     }
 }
 
@@ -37,15 +41,20 @@ pub(crate) enum InputItem {
 /// Most files or objects of one party.
 pub const FILES: usize = 1 << 16;
 
+/// Ends of names of spreadsheets that are not read.
+const OTHER_SHEETS: [&str; 4] = [".xls", ".xlsb", ".ods", ".numbers"];
+
 /// How many bytes of text a byte of a packed file is taken for.
 const PACKED: u64 = 6;
 
-/// What a file holds, by the end of its name: `.parquet`, `.csv`, `.csv.gz`, `.csv.zst`; a file that is named
-/// by itself and ends otherwise is plain CSV.
+/// What a file holds, by the end of its name: `.parquet`, `.xlsx`, `.csv`, `.tsv`, `.csv.gz`, `.csv.zst`; a
+/// file that is named by itself and ends otherwise is plain CSV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DataFormat {
     Csv(CsvPacking),
     Parquet,
+    /// A spreadsheet of Excel.
+    Sheet,
 }
 
 /// How a CSV file is packed.
@@ -64,7 +73,10 @@ impl DataFormat {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
         let formats = [
             (".parquet", Self::Parquet),
+            (".xlsx", Self::Sheet),
+            (".xlsm", Self::Sheet),
             (".csv", Self::Csv(CsvPacking::Plain)),
+            (".tsv", Self::Csv(CsvPacking::Plain)),
             (".csv.gz", Self::Csv(CsvPacking::Gzip)),
             (".csv.zst", Self::Csv(CsvPacking::Zstd)),
         ];
@@ -132,6 +144,10 @@ impl InputItem {
         if bytes == 0 {
             return Err(Error::input(format!("{name}: the {what} is empty; it needs a header and rows")));
         }
+        let ending = |other: &str| name.to_ascii_lowercase().ends_with(other);
+        if let Some(other) = OTHER_SHEETS.into_iter().find(|other| ending(other)) {
+            return Err(Error::input(format!("{name}: {other} is not read; save it as .xlsx or as CSV")));
+        }
         Ok((file, format.unwrap_or(DataFormat::Csv(CsvPacking::Plain))))
     }
 }
@@ -150,7 +166,7 @@ pub fn input_bytes(data: DataLocation<'_>) -> Result<u64, Error> {
 
 /// Names the files or objects of `data` as they lie there now, without reading them: by names, sizes, and
 /// when each was changed or what its store calls this version of it. Files that were written again have
-/// another name, whatever is in them.
+/// another name, whatever is in them; so have those that are read in another form.
 ///
 /// # Errors
 /// As [`input_bytes`].
@@ -163,6 +179,10 @@ pub fn input_version(data: DataLocation<'_>) -> Result<[u8; 32], Error> {
         field(item.name().as_bytes());
         field(&item.size()?.0.to_le_bytes());
         field(&item.version()?);
+    }
+    // What is said of their form may make other rows of the same files.
+    if *data.format != InputFormat::NONE {
+        field(format!("{:?}", data.format).as_bytes());
     }
     Ok(*hash.finalize().as_bytes())
 }
@@ -231,8 +251,8 @@ fn of_bucket(url: &str, options: &StoreOptions) -> Result<Vec<InputObject>, Erro
     let found = store.below(key.trim_end_matches('/'), FILES, wanted)?;
     match found.is_empty() {
         true => Err(Error::input(format!(
-            "{url}: no object below it ends in .csv, .csv.gz, .csv.zst or .parquet; check the address, or \
-             name one object by its whole key"
+            "{url}: no object below it ends in .csv, .tsv, .csv.gz, .csv.zst, .xlsx or .parquet; check the \
+             address, or name one object by its whole key"
         ))),
         false => Ok(found),
     }
@@ -262,14 +282,16 @@ fn of_folder(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(|e| failed(&e))? {
         let path = entry.map_err(|e| failed(&e))?.path();
-        let hidden = path.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
+        // Beside a file that is open in Excel lies one of this name.
+        let hidden = |name: &str| name.starts_with('.') || name.starts_with("~$");
+        let hidden = path.file_name().is_some_and(|name| hidden(&name.to_string_lossy()));
         if DataFormat::by_name(&path).is_some() && !hidden && path.is_file() {
             found.push(path);
         }
     }
     if found.is_empty() {
         return Err(Error::input(format!(
-            "{shown}: the folder holds no .csv, .csv.gz, .csv.zst or .parquet file"
+            "{shown}: the folder holds no .csv, .tsv, .csv.gz, .csv.zst, .xlsx or .parquet file"
         )));
     }
     found.sort();

@@ -3,20 +3,28 @@
 use super::Row;
 use super::complaints::Complaints;
 use super::source::{self, DataFormat, DataLocation};
-use super::{csv_file, parquet_file};
+use super::{csv_file, parquet_file, sheet_file};
 use base::Error;
+use study::format::InputFormat;
 use study::reader::{nearest, printable};
+use study::time::date_of_days;
 
 /// One cell, before it means anything.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum TableCell<'a> {
+pub enum TableCell<'a> {
+    /// Nothing.
     Empty,
+    /// Text, of which it is not said what it means.
     Text(&'a str),
+    /// A whole number.
     Integer(i64),
     /// Days since 1970-01-01.
     Days(i32),
     /// Seconds since 1970-01-01T00:00:00Z.
     Seconds(i64),
+    /// The same on a clock on a wall, of which it is not said how far it is ahead of UTC.
+    Wall(i64),
+    /// True or false.
     Boolean(bool),
     /// A number that may have decimals; of these a file has the shortest that give the number back.
     Float(f64),
@@ -27,17 +35,19 @@ pub(crate) enum TableCell<'a> {
 impl<'a> TableCell<'a> {
     /// The cell as text; whole numbers as decimals. Dates and numbers with decimals have no one text form and
     /// are refused by the caller.
+    #[must_use]
     pub fn text(self) -> Option<std::borrow::Cow<'a, str>> {
         match self {
             Self::Empty => Some("".into()),
             Self::Text(text) => Some(text.into()),
             Self::Integer(value) => Some(value.to_string().into()),
             Self::Boolean(value) => Some(if value { "true".into() } else { "false".into() }),
-            Self::Days(_) | Self::Seconds(_) | Self::Float(_) | Self::Decimal(..) => None,
+            Self::Days(_) | Self::Seconds(_) | Self::Wall(_) | Self::Float(_) | Self::Decimal(..) => None,
         }
     }
 
     /// The same, and numbers with all the decimals that they have.
+    #[must_use]
     pub fn number_text(self) -> Option<std::borrow::Cow<'a, str>> {
         match self {
             Self::Float(value) => Some(value.to_string().into()),
@@ -56,19 +66,25 @@ impl<'a> TableCell<'a> {
     }
 
     /// The cell for a message.
+    #[must_use]
     pub fn shown(self) -> String {
         match self {
             Self::Empty => "empty".into(),
             Self::Text(text) => format!("\"{}\"", printable(text)),
             Self::Integer(value) => value.to_string(),
             Self::Boolean(value) => value.to_string(),
-            Self::Days(days) => format!("the date {days} days from 1970-01-01"),
-            Self::Seconds(seconds) => format!("the time {seconds} s from 1970-01-01"),
+            Self::Days(days) => format!("the date {}", shown_day(days.into())),
+            Self::Seconds(seconds) | Self::Wall(seconds) => {
+                let (day, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+                let (hours, minutes) = (rest / 3_600, rest / 60 % 60);
+                format!("the time {}T{hours:02}:{minutes:02}:{:02}", shown_day(day), rest % 60)
+            }
             Self::Float(_) | Self::Decimal(..) => self.number_text().unwrap_or_default().into_owned(),
         }
     }
 
     /// Text without white space around it; nothing left is empty.
+    #[must_use]
     pub fn trimmed(self) -> Self {
         match self {
             Self::Text(text) => match text.trim() {
@@ -77,6 +93,14 @@ impl<'a> TableCell<'a> {
             },
             other => other,
         }
+    }
+}
+
+/// A day as a date; one far from our times by its number.
+fn shown_day(days: i64) -> String {
+    match (-719_528..=2_932_896).contains(&days) {
+        true => date_of_days(days),
+        false => format!("{days} days from 1970-01-01"),
     }
 }
 
@@ -98,26 +122,49 @@ impl RowPlace {
 
 /// Bits of a place's line number.
 const LINE_BITS: u32 = 48;
+
 /// The files that were read, to turn places into words.
 #[derive(Default)]
-pub(crate) struct Files(Vec<FileInfo>);
+pub(crate) struct Files {
+    all: Vec<FileInfo>,
+    /// What form they turned out to have, where it is not the usual one; each once.
+    forms: Vec<String>,
+}
 
+#[derive(Default)]
 pub(crate) struct FileInfo {
     pub name: String,
-    /// For Parquet, the first row of each row group; empty for CSV.
+    /// For Parquet, the first row of each row group; else empty.
     pub groups: Vec<u64>,
+    /// For spreadsheets, the sheet.
+    pub sheet: Option<String>,
 }
 
 impl Files {
     /// The place of a line or row of the file that is being read.
     pub fn place(&self, line: u64) -> RowPlace {
-        RowPlace(((self.0.len() as u64 - 1) << LINE_BITS) | line.min((1 << LINE_BITS) - 1))
+        RowPlace(((self.all.len() as u64 - 1) << LINE_BITS) | line.min((1 << LINE_BITS) - 1))
     }
 
-    /// `registry.csv, line 3` or `registry.parquet, row 3 (row group 0)`.
+    /// Notes a form that a file turned out to have, in words.
+    pub fn found(&mut self, form: String) {
+        if !self.forms.contains(&form) {
+            self.forms.push(form);
+        }
+    }
+
+    /// The forms that files turned out to have.
+    pub fn forms(&self) -> &[String] {
+        &self.forms
+    }
+
+    /// `registry.csv, line 3`, `registry.parquet, row 3 (row group 0)` or `registry.xlsx, sheet "A", row 3`.
     pub fn show(&self, place: RowPlace) -> String {
         let (file, line) = self.parts(place);
-        format!("{}, {}", file.name, Self::line(file, line))
+        match &file.sheet {
+            Some(sheet) => format!("{}, sheet \"{sheet}\", {}", file.name, Self::line(file, line)),
+            None => format!("{}, {}", file.name, Self::line(file, line)),
+        }
     }
 
     /// The same without the file where it is the file of `beside`.
@@ -127,11 +174,12 @@ impl Files {
     }
 
     fn parts(&self, place: RowPlace) -> (&FileInfo, u64) {
-        (&self.0[(place.0 >> LINE_BITS) as usize], place.0 & ((1 << LINE_BITS) - 1))
+        (&self.all[(place.0 >> LINE_BITS) as usize], place.0 & ((1 << LINE_BITS) - 1))
     }
 
     fn line(file: &FileInfo, line: u64) -> String {
         match file.groups.partition_point(|&first| first <= line) {
+            0 if file.sheet.is_some() => format!("row {line}"),
             0 => format!("line {line}"),
             group => format!("row {line} (row group {})", group - 1),
         }
@@ -142,6 +190,12 @@ impl Files {
 pub(crate) trait RowSink {
     /// Names of the wanted columns, each once.
     fn columns(&self) -> Vec<String>;
+    /// Told the names of all columns that a file has, before it is asked which it wants.
+    fn all_columns(&mut self, _found: &[String]) {}
+    /// Whether it takes another row.
+    fn takes_more(&self) -> bool {
+        true
+    }
     /// Whether numbers with decimals may stand in one of these.
     fn decimals(&self, _column: usize) -> bool {
         false
@@ -159,18 +213,21 @@ pub(crate) fn read(
 ) -> Result<(Files, u64), Error> {
     let mut files = Files::default();
     let mut rows = 0;
-    let wanted = sink.columns();
     for place in source::files(data)? {
+        if !sink.takes_more() {
+            break;
+        }
         let name = place.name();
         complaints.begin(&name);
         let (file, format) = place.open()?;
         let failure = file.failure();
-        files.0.push(FileInfo { name, groups: Vec::new() });
+        files.all.push(FileInfo { name, ..FileInfo::default() });
         let read = match format {
-            DataFormat::Parquet => parquet_file::read(file, &wanted, &mut files, sink, complaints),
+            DataFormat::Parquet => parquet_file::read(file, data.format, &mut files, sink, complaints),
             DataFormat::Csv(packing) => packing
                 .unpacked(file.text())
-                .and_then(|text| csv_file::read(text, &wanted, &mut files, sink, complaints)),
+                .and_then(|text| csv_file::read(text, data.format, &mut files, sink, complaints)),
+            DataFormat::Sheet => sheet_file::read(file, data.format, &mut files, sink, complaints),
         };
         // What hid the rows from a decoder is not the decoder's to say.
         rows += read.map_err(|error| failure.first().unwrap_or(error))?;
@@ -184,17 +241,24 @@ pub(crate) fn read(
 
 impl Files {
     pub fn current(&mut self) -> &mut FileInfo {
-        self.0.last_mut().expect("a file is being read")
+        self.all.last_mut().expect("a file is being read")
     }
 
     pub fn name(&self) -> &str {
-        &self.0.last().expect("a file is being read").name
+        &self.all.last().expect("a file is being read").name
     }
 }
 
-/// The position of each wanted column among those a file has.
-pub(crate) fn locate(file: &str, found: &[String], wanted: &[String]) -> Result<Vec<usize>, Error> {
+/// The position of each column that a sink wants among those a file has.
+pub(crate) fn locate(
+    file: &str,
+    found: &[String],
+    format: &InputFormat,
+    sink: &mut dyn RowSink,
+) -> Result<Vec<usize>, Error> {
+    sink.all_columns(found);
     let position = |name: &String| {
+        let name = format.in_file(name);
         let mut at = found.iter().enumerate().filter(|(_, f)| *f == name).map(|(i, _)| i);
         match (at.next(), at.next()) {
             (Some(i), None) => Ok(i),
@@ -206,8 +270,11 @@ pub(crate) fn locate(file: &str, found: &[String], wanted: &[String]) -> Result<
                 let hint = nearest(name, &names)
                     .map_or(String::new(), |near| format!("; did you mean \"{}\"?", printable(near)));
                 let list: Vec<String> = names.iter().take(50).map(|name| printable(name)).collect();
-                let one = names.len() == 1 && names[0].contains([';', '\t', '|']);
-                let hint = if one { "; fields are separated by commas" } else { &hint };
+                let one = names.len() == 1 && names[0].contains([',', ';', '\t', '|']);
+                let hint = match one {
+                    true => "; does `separator` under [format] say what stands between fields?",
+                    false => &hint,
+                };
                 Err(Error::input(format!(
                     "{file}: no column \"{name}\"; the file has: {}{hint}",
                     list.join(", ")
@@ -215,5 +282,5 @@ pub(crate) fn locate(file: &str, found: &[String], wanted: &[String]) -> Result<
             }
         }
     };
-    wanted.iter().map(position).collect()
+    sink.columns().iter().map(position).collect()
 }

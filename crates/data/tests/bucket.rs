@@ -15,6 +15,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use store::{PART_BYTES, StateStore, StoreOptions};
 use study::Study;
+use study::format::InputFormat;
 
 const LIFT: &str = include_str!("../../../examples/lift.toml");
 const ROWS: [&str; 3] = ["a,vaccine,1954-04-26", "b,placebo,1954-04-27", "c,placebo,1954-04-28"];
@@ -55,7 +56,7 @@ fn name(rows: &RowStore) -> [u8; 32] {
 
 fn read(place: &str, options: &StoreOptions) -> Result<([u8; 32], u64), Error> {
     let study = Study::parse("study.toml", LIFT).expect("a study");
-    let data = DataLocation { path: Path::new(place), store: options };
+    let data = DataLocation { path: Path::new(place), store: options, format: &InputFormat::NONE };
     read_rows(data, &study, PartyId(0), None).map(|(rows, report)| (name(&rows), report.rows_read))
 }
 
@@ -144,7 +145,10 @@ fn mistakes_are_named_by_object() {
         ("empty/", "s3://bucket/empty/e.csv: the object is empty; it needs a header and rows"),
         ("cut/a.csv.gz", "s3://bucket/cut/a.csv.gz: damaged: "),
         ("cut/b.parquet", "s3://bucket/cut/b.parquet: not a complete Parquet file ("),
-        ("none/", "s3://bucket/none/: no object below it ends in .csv, .csv.gz, .csv.zst or .parquet; check"),
+        (
+            "none/",
+            "s3://bucket/none/: no object below it ends in .csv, .tsv, .csv.gz, .csv.zst, .xlsx or .parquet",
+        ),
         ("d/*.parquet", "s3://bucket/d/*.parquet: no object has a name like this"),
         ("d/[1", "s3://bucket/d/[1: not a pattern of objects: "),
         ("d/b.csv", "there is no object s3://bucket/d/b.csv; check its name"),

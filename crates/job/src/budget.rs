@@ -37,6 +37,8 @@ pub struct Towards {
     /// What of that was charged before and is not taken again, as long as the peer's data are those of the
     /// last run, too.
     pub charged: String,
+    /// What of the budget is left when this study has taken what it takes; absent where that is not there.
+    pub left: Option<String>,
     /// What of the bound of a period is spent, in words; absent where there is no such bound.
     pub period: Option<String>,
     /// Whether the rest is left.
@@ -138,6 +140,7 @@ impl Outlook {
         let rest = own.rest() + elsewhere.rest();
         self.bears(ledger, (lineage, key), (&rest, &(own.distance.clone() + &elsewhere.distance)));
         let pays = &spent + &rest <= budget;
+        let left = pays.then(|| shown(&(&budget - &spent - &rest)));
         let mut within = None;
         if let Some(period) = party.policy.period() {
             let before = ledger.spent_within(lineage, key, &period)?;
@@ -163,6 +166,7 @@ impl Outlook {
             published,
             runs,
             charged,
+            left,
             period: within,
             pays,
         });

@@ -8,7 +8,7 @@ use privacy::{DELTA, PrivacyTotal};
 use program::{Program, Viewer};
 use release::Rational;
 use release::scale::{ReaderRole, ReleaseMode, rho_to_epsilon};
-use report::wording;
+use report::wording::{self, UnitAmount};
 use report::{
     Disclosure, FORMAT, PartyInfo, PeerHistory, Privacy, PublicTerms, ResultView, RunReport, ServersInfo,
     SpentBy, StageReport, StudyInfo, WorkersInfo,
@@ -361,7 +361,7 @@ struct Known {
 /// What the noise of a view is for.
 enum Noise {
     /// A lift study, clamped at so much per person.
-    Lift { mode: ReleaseMode, viewer: ReaderRole, clamp: u64, known: Known },
+    Lift { mode: ReleaseMode, viewer: ReaderRole, clamp: UnitAmount, known: Known },
     /// A user's own program with noised outputs.
     Program(Known),
     /// A user's own program without noise.
@@ -379,7 +379,7 @@ fn noise(checked: &Checked, public: bool) -> Noise {
             } else {
                 ReaderRole::Advertiser
             },
-            clamp: lift.rule.clamp.into(),
+            clamp: UnitAmount { parts: lift.rule.clamp.into(), scale: lift.scale() },
         },
         _ if checked.built.program.mechanisms.is_empty() => Noise::None,
         _ => Noise::Program(known),
@@ -453,7 +453,7 @@ fn probing(disclosed: &Disclosure) -> &'static str {
 fn lift_covers(
     mode: ReleaseMode,
     viewer: ReaderRole,
-    clamp: u64,
+    clamp: UnitAmount,
     disclosed: &Disclosure,
     reach: u32,
 ) -> Vec<String> {
@@ -488,7 +488,7 @@ fn calibrated(guarantee: &str) -> String {
 }
 
 /// What an interval of a lift study is of.
-fn of_clamped(clamp: u64) -> String {
+fn of_clamped(clamp: UnitAmount) -> String {
     format!("{CLAMPED} {clamp} per person, not of unclamped ones.")
 }
 
@@ -602,6 +602,7 @@ fn one_row(reach: u32, what: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    const CLAMP: UnitAmount = UnitAmount { parts: 3, scale: 1 };
     const KNOWN: Known = Known { by_peer: true, public: false };
 
     fn lines(noise: &Noise) -> Vec<String> {
@@ -620,7 +621,7 @@ mod tests {
             ReleaseMode::Algorithm1AsPublished,
         ] {
             for viewer in [ReaderRole::Publisher, ReaderRole::Advertiser] {
-                let lines = lines(&Noise::Lift { mode, viewer, clamp: 3, known: KNOWN });
+                let lines = lines(&Noise::Lift { mode, viewer, clamp: CLAMP, known: KNOWN });
                 assert!(
                     lines[0].starts_with("The noise taken by itself")
                         && lines[0].contains(mode.guarantee(viewer))
@@ -641,7 +642,7 @@ mod tests {
         let study = Study::parse("lift.toml", &text).expect("a study");
         for mode in [ReleaseMode::Sums, ReleaseMode::Variance, ReleaseMode::Algorithm1] {
             for viewer in [ReaderRole::Publisher, ReaderRole::Advertiser] {
-                let lines = lines(&Noise::Lift { mode, viewer, clamp: 3, known: KNOWN });
+                let lines = lines(&Noise::Lift { mode, viewer, clamp: CLAMP, known: KNOWN });
                 let said: Vec<String> = lines.into_iter().map(|line| of_unit(line, &study, true)).collect();
                 assert!(said[0].contains("one household") && !said[0].contains("user"), "{said:?}");
                 assert!(said[2].contains("clamped at 3 per household"), "{said:?}");
@@ -652,8 +653,12 @@ mod tests {
     /// Sizes with made-up rows in them are said to be such, and what they cost.
     #[test]
     fn hidden_sizes_are_covered_and_what_they_cost_is_said() {
-        let dummies =
-            report::DummiesInfo { epsilon: "1/5".into(), rho: "1/100".into(), delta: "2e-9".into() };
+        let dummies = report::DummiesInfo {
+            epsilon: "1/5".into(),
+            rho: "1/100".into(),
+            delta: "2e-9".into(),
+            ..Default::default()
+        };
         let disclosed = Disclosure {
             protocol: "ps3i".into(),
             rows: vec![11, 7],
@@ -662,8 +667,12 @@ mod tests {
             dummies: Some(dummies),
             ..Disclosure::default()
         };
-        let noise =
-            Noise::Lift { mode: ReleaseMode::Sums, viewer: ReaderRole::Publisher, clamp: 3, known: KNOWN };
+        let noise = Noise::Lift {
+            mode: ReleaseMode::Sums,
+            viewer: ReaderRole::Publisher,
+            clamp: CLAMP,
+            known: KNOWN,
+        };
         let lines = guarantee(&noise, &disclosed, 1, None);
         assert!(lines[1].contains("made-up rows") && lines[1].contains("rho 1/100"), "{}", lines[1]);
         assert!(!lines.concat().contains("exact sizes disclosed"), "{lines:?}");
@@ -676,8 +685,12 @@ mod tests {
     /// What dummies do not cover is named in both parties' reports, and no report promises it.
     #[test]
     fn what_is_not_covered_is_named() {
-        let dummies =
-            report::DummiesInfo { epsilon: "1/5".into(), rho: "1/100".into(), delta: "2e-9".into() };
+        let dummies = report::DummiesInfo {
+            epsilon: "1/5".into(),
+            rho: "1/100".into(),
+            delta: "2e-9".into(),
+            ..Default::default()
+        };
         let graph = MatchLeakage::MatchGraph { to: "registry".into() };
         let disclosed = Disclosure {
             protocol: "pid".into(),
@@ -689,8 +702,12 @@ mod tests {
             published_groups: Some([6, 5]),
             ..Disclosure::default()
         };
-        let noise =
-            Noise::Lift { mode: ReleaseMode::Sums, viewer: ReaderRole::Advertiser, clamp: 3, known: KNOWN };
+        let noise = Noise::Lift {
+            mode: ReleaseMode::Sums,
+            viewer: ReaderRole::Advertiser,
+            clamp: CLAMP,
+            known: KNOWN,
+        };
         let lines = guarantee(&noise, &disclosed, 3, None);
         assert!(lines[1].starts_with("One row = up to 3 people"), "{lines:?}");
         let sizes = &lines[2];

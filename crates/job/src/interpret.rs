@@ -190,20 +190,38 @@ fn lift_view(
     };
     let cells = lift.families().into_iter().flat_map(|family| lift.cells(family));
     let cells = cells.filter(|_| !released.is_empty());
-    let cells = cells.map(|cell| cell_view(lift, scales, &released, cell, &reading));
+    let parts = f64::from(own.scale());
+    let cells =
+        cells.map(|cell| cell_view(lift, scales, &released, cell, &reading).map(|view| in_unit(view, parts)));
     debug_assert!(released.iter().all(|r| r.output.viewer == viewer), "a viewer sees its own outputs");
-    Ok(LiftView {
+    let mut view = LiftView {
         test: lift.arms[0].clone(),
         control: lift.arms[1].clone(),
         clamp: own.rule.clamp.into(),
-        unit: own.advertisers.iter().find_map(|advertiser| match &advertiser.value {
-            study::EventValue::Columns { unit, .. } => unit.clone(),
-            study::EventValue::Constant(_) => None,
-        }),
+        unit: own.advertisers.iter().find_map(|advertiser| advertiser.value.unit().map(str::to_owned)),
+        scale: own.scale(),
         confidence: reading.confidence,
         lower_is_better: own.rule.lower_is_better,
         cells: cells.collect::<Result<_, _>>()?,
-    })
+    };
+    view.adjust();
+    Ok(view)
+}
+
+/// Estimates in the unit of the values, of which so many parts are counted.
+fn in_unit(mut view: CellView, parts: f64) -> CellView {
+    if let Some(estimate) = &mut view.estimate {
+        estimate.lift /= parts;
+        estimate.standard_error /= parts;
+        estimate.interval = estimate.interval.map(|end| end / parts);
+        estimate.noise_interval = estimate.noise_interval.map(|end| end / parts);
+        for rate in estimate.rates.iter_mut().flatten() {
+            rate.mean /= parts;
+            rate.half_width /= parts;
+            rate.noise_half_width /= parts;
+        }
+    }
+    view
 }
 
 fn cell_view(
@@ -225,8 +243,11 @@ fn cell_view(
         Err(why) => (None, Some(why)),
     };
     // A cell that is too small shows no number at all.
-    let counts = if refused.is_some() { Vec::new() } else { cell.counts()? };
-    Ok(CellView { family: family.into(), label, estimate, refused, counts })
+    let (counts, held_back) = match refused {
+        Some(_) => (Vec::new(), cell.here.len() as u32),
+        None => (cell.counts()?, 0),
+    };
+    Ok(CellView { family: family.into(), label, estimate, holm: None, refused, held_back, counts })
 }
 
 /// The name of an arm in the JSON report.

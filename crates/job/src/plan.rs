@@ -2,12 +2,17 @@
 
 mod bill;
 mod choice;
+mod effect;
+mod intervals;
 mod noise;
 
 pub use bill::{Bill, BillTerms, BillTotal, plan_priced};
 pub use choice::Choice;
+pub use effect::{CellEffect, Halves, OutcomeGuess};
+pub use intervals::{IntervalCurve, IntervalPoint, interval_curves};
 pub use noise::MechanismNoise;
 
+use self::effect::EffectTerms;
 use self::noise::noise;
 use crate::course::{Actor, Completed, Course, Matched};
 use crate::engines::{Estimate, StageTime, StudyEngine};
@@ -31,15 +36,14 @@ use privacy::ledger::PUBLIC;
 use privacy::scales::Scales;
 use privacy::{PrivacyTotal, dummies};
 use program::Viewer;
-use release::modes::{Guess, Reading, minimum_detectable_effect, minimum_detectable_effect_fixed};
 use release::rational::{Rational, ratio};
 use ring4::Security;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use studies::lift::Quantity;
+use studies::lift::LiftCell;
 use study::party::PartySetup;
 use study::transport::{ServerTransport, protects};
-use study::{Question, ReleaseMode, Study, StudyFile};
+use study::{Study, StudyFile};
 
 /// The wire between the parties.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -158,6 +162,9 @@ pub struct Plan {
     pub minimum_detectable_effect: Option<f64>,
     /// The same of what everybody sees.
     pub public_effect: Option<f64>,
+    /// The same of the cells of breakdowns and cohorts, were all cells of one alike.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cell_effects: Vec<CellEffect>,
     /// How a program's budget is split.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub noise: Vec<MechanismNoise>,
@@ -193,12 +200,12 @@ fn hidden_sizes(study: &Study) -> Result<Option<(String, String)>, Error> {
 }
 
 /// What a plan assumes about the data.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Assumed {
     /// Rows of party 0, and of each other one.
     pub rows: [u64; 2],
-    /// Mean clamped outcome per person.
-    pub mean: f64,
+    /// Outcomes of the control arm; none: no effect is stated.
+    pub outcome: Option<OutcomeGuess>,
 }
 
 /// Prices a study file: of several runs all, each on these sizes; their stages begin with the advertiser's
@@ -230,6 +237,7 @@ pub fn plan_file(file: &StudyFile, assumed: &Assumed, link: Link, speeds: Speeds
                 whole.minimum_detectable_effect =
                     both(whole.minimum_detectable_effect, plan.minimum_detectable_effect);
                 whole.public_effect = both(whole.public_effect, plan.public_effect);
+                whole.cell_effects.append(&mut plan.cell_effects);
             }
         }
     }
@@ -364,15 +372,20 @@ fn plan_built(
     if !total.is_empty() {
         assumptions.insert("unit".into(), study.unit_words());
     }
-    let mut smallest = |viewer: Viewer| match effect(study, built, &scales, (half, assumed.mean), viewer) {
-        Some(Err(why)) => {
+    let viewers = [studies::lift::PUBLISHER.into(), Viewer::Public];
+    let terms = assumed.outcome.as_ref();
+    let terms = terms.map(|outcome| EffectTerms { study, built, scales: &scales, arms: half, outcome });
+    let mut smallest = |viewer: Viewer| match terms?.smallest(viewer, LiftCell::Overall)? {
+        Err(why) => {
             let arms = format!("none is stated for arms of {} and {} rows: {why}", half[0], half[1]);
             assumptions.insert("effect".into(), arms);
             None
         }
-        stated => stated.and_then(Result::ok),
+        Ok(effect) => Some(effect),
     };
-    let effects = [studies::lift::PUBLISHER.into(), Viewer::Public].map(&mut smallest);
+    let effects = viewers.map(&mut smallest);
+    let cell_effects =
+        terms.map_or_else(Vec::new, |terms| viewers.map(|viewer| terms.cells(viewer)).concat());
     let [minimum_detectable_effect, public_effect] = effects;
     Ok(Plan {
         engines: choice::choices(&open, course, &scales, union, (link, speeds))?,
@@ -381,6 +394,7 @@ fn plan_built(
         total,
         minimum_detectable_effect,
         public_effect,
+        cell_effects,
         stages: estimator.stages,
         spool: Vec::new(),
         bill: None,
@@ -488,14 +502,17 @@ fn assumptions(
     link: Link,
     speeds: Speeds,
 ) -> BTreeMap<String, String> {
+    let mean = |outcome: &OutcomeGuess| {
+        let mean = page::numbers::short(outcome.mean, 4);
+        ("mean_outcome".to_owned(), format!("{mean}, {}", outcome.source))
+    };
     let time = "of what all parties do together; reading, and rows in `state`, come before it: --prices FILE \
                 counts them";
-    BTreeMap::from([
+    let mut all = BTreeMap::from([
         ("time".into(), time.into()),
         ("rows".into(), format!("{} and {}", assumed.rows[0], assumed.rows[1])),
         ("union".into(), format!("{}: {}", dearest.rows, dearest.why)),
         ("arms".into(), "of equal size, all rows of the publisher".into()),
-        ("mean_outcome".into(), assumed.mean.to_string()),
         ("power".into(), "0.8".into()),
         ("link".into(), format!("{} bit/s, {} s round trip", link.bits_per_s, link.round_trip_s)),
         (
@@ -512,7 +529,9 @@ fn assumptions(
                 speeds.cores
             ),
         ),
-    ])
+    ]);
+    all.extend(assumed.outcome.as_ref().map(mean));
+    all
 }
 
 /// Whether group operations are those of a machine without vector instructions for them: elsewhere a match
@@ -536,36 +555,4 @@ impl PlanStage {
         let ots = cost.ots;
         Ok(Self { name, and_gates, ots, bytes_sent, rounds, seconds, core_seconds, time, tells })
     }
-}
-
-/// The smallest effect that what a viewer sees would detect, or why it would see none; nothing where nothing
-/// is for it.
-fn effect(
-    study: &Study,
-    built: &Built,
-    scales: &Scales,
-    ([n_test, n_control], mean): ([u64; 2], f64),
-    viewer: Viewer,
-) -> Option<Result<f64, Error>> {
-    let (Question::Lift(own), Some((lift, layout))) = (&study.kind, &built.lift) else { return None };
-    let guess = Guess { n_test, n_control, mean, variance: None };
-    let confidence = f64::from(own.release.confidence.percent()) / 100.0;
-    const POWER: f64 = 0.8;
-    let reading =
-        Reading { clamp: lift.bound() as u64, confidence, minimum_group: own.release.minimum_group };
-    if !built.program.mechanisms.iter().any(|mechanism| mechanism.to == viewer) {
-        return None;
-    }
-    Some(if own.release.mode == ReleaseMode::Sums {
-        let mechanism = layout.outputs.iter().filter(|o| o.viewer == viewer).find_map(|o| o.noised);
-        let joint = mechanism.and_then(|(m, _)| scales.joint(m))?;
-        minimum_detectable_effect(joint, &guess, &reading, POWER)
-    } else {
-        let difference =
-            |o: &&studies::lift::OutputMeaning| o.viewer == viewer && o.quantity == Quantity::Difference;
-        let noised = layout.outputs.iter().find(difference).and_then(|o| o.noised);
-        let scale = noised.and_then(|(m, _)| scales.fixed(m));
-        let scale = scale?;
-        minimum_detectable_effect_fixed(own.release.mode, scale, &guess, &reading, POWER)
-    })
 }

@@ -202,7 +202,10 @@ struct ReadInput {
 
 impl ReadInput {
     fn of(party: &PartySetup, study: &Study, runs: usize) -> Result<Self, Error> {
-        let (data, me) = (DataLocation { path: &party.data, store: &party.store }, place(study, party));
+        let (data, me) = (
+            DataLocation { path: &party.data, store: &party.store, format: &party.format },
+            place(study, party),
+        );
         let may = kept::may_be_kept(party, study, runs);
         let version = may.then(|| data::input_version(data)).transpose()?;
         let found = version.map(|version| KeptRun::find(party, study, &version)).transpose()?;

@@ -247,7 +247,11 @@ pub(crate) fn passes(
             continue;
         }
         let source = match party {
-            Some(party) => data::input_bytes(DataLocation { path: &party.data, store: &party.store })?,
+            Some(party) => data::input_bytes(DataLocation {
+                path: &party.data,
+                store: &party.store,
+                format: &party.format,
+            })?,
             None => 0,
         };
         let needs = MatchNeeds::of((study, built), &engine, (me, memory), rows)?;

@@ -57,10 +57,11 @@ fn main() -> ExitCode {
     let input = if behaviour == "stdin" { read_input() } else { 0 };
     let heap = number(2).filter(|_| behaviour == "grow" && !speculating).unwrap_or(0);
     let pace = [[behaviour, argument].contains(&"slow"), behaviour != "still"];
-    let sum = sweep(&order, pace, heap << 20).wrapping_add(input);
+    let sweeps = number(2).filter(|_| behaviour == "sweeps").map_or(SWEEPS, |sweeps| sweeps as u64);
+    let sum = sweep(&order, sweeps, pace, heap << 20).wrapping_add(input);
     drop(extra);
     println!("{sum}");
-    if speculating || sum == expected(pieces).wrapping_add(input) {
+    if speculating || sum == expected(pieces, sweeps).wrapping_add(input) {
         ExitCode::from(u8::try_from(number(2).filter(|_| behaviour == "exit").unwrap_or(0)).unwrap_or(0))
     } else {
         ExitCode::from(99)
@@ -69,12 +70,12 @@ fn main() -> ExitCode {
 
 /// Writes and reads everything several times; `heap` bytes of ordinary memory are filled at once when all was
 /// touched.
-fn sweep(order: &[usize], [slow, ticks]: [bool; 2], heap: usize) -> u64 {
+fn sweep(order: &[usize], sweeps: u64, [slow, ticks]: [bool; 2], heap: usize) -> u64 {
     let mut memory: Vec<OspVec<u64>> = order.iter().map(|_| OspVec::zeroed(PIECE)).collect();
     osprey::mark("start");
     let mut sum = 0u64;
     let mut grown = Vec::new();
-    for round in 0..SWEEPS {
+    for round in 0..sweeps {
         if round == 1 {
             grown = vec![1u8; heap];
         }
@@ -97,11 +98,11 @@ fn sweep(order: &[usize], [slow, ticks]: [bool; 2], heap: usize) -> u64 {
 }
 
 /// What [`sweep`] gives, in ordinary memory. The order does not matter.
-fn expected(pieces: usize) -> u64 {
+fn expected(pieces: usize, sweeps: u64) -> u64 {
     let mut sum = 0u64;
     for index in 0..(pieces * PIECE) as u64 {
         let mut word = 0u64;
-        for round in 0..SWEEPS {
+        for round in 0..sweeps {
             word = word.wrapping_mul(3).wrapping_add(index + round);
             sum = sum.wrapping_add(word);
         }

@@ -55,7 +55,22 @@ pub struct SpeculationReport {
     pub stats: Option<Stats>,
 }
 
+/// How many times over all that the region holds is read before the summary says what that comes of.
+const SWEPT: u64 = 8;
+
 impl OspreyReport {
+    /// What to change in a program whose accesses cost far more than their data; nothing of others.
+    pub fn advice(&self) -> Option<String> {
+        let held = self.run.peak_chunks * self.run.chunk;
+        let times = self.run.bytes_read.checked_div(held).filter(|times| *times >= SWEPT)?;
+        Some(format!(
+            "it read {times} times the {} that its region holds: it goes over all of that again and again. Let \
+             its loops finish a part that fits into memory before they begin the next one, or give it more \
+             memory (docs/osprey/patterns.md)",
+            binary(held)
+        ))
+    }
+
     /// The summary.
     pub fn summary(&self) -> String {
         let memory = match (self.memory, self.needed) {
@@ -107,6 +122,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn whoever_reads_all_of_it_many_times_is_told() {
+        let of = |sweeps: u64| {
+            let run = Stats {
+                peak_chunks: 256,
+                chunk: 2 << 20,
+                bytes_read: sweeps * (512 << 20) + 5,
+                ..Stats::default()
+            };
+            OspreyReport { run, ..OspreyReport::default() }.advice()
+        };
+        assert_eq!(of(SWEPT - 1), None);
+        let advice = of(109).expect("it sweeps");
+        assert!(advice.starts_with("it read 109 times the 512 MiB that its region holds"), "{advice}");
+    }
+
+    #[test]
     fn a_summary_says_memory_times_and_bytes() {
         let run = Stats {
             mode: "programmed".into(),
@@ -129,6 +160,7 @@ mod tests {
         let expected = "256 MiB of 1 GiB (25 %), memory cgroup; speculation 1.5 s, run 12.0 s; 3 MiB read, 0 \
                         B written, 5 stalls; programmed, engine move, chunks of 2 MiB";
         assert_eq!(report.summary(), expected);
+        assert_eq!(report.advice(), None, "all that it held is not known");
         let json = serde_json::to_value(&report).expect("JSON");
         let again: Stats = serde_json::from_value(json).expect("the runtime's counters are at the top");
         assert_eq!(again, report.run);

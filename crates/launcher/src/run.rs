@@ -599,6 +599,7 @@ impl<'a> Runner<'a> {
             let _ = writeln!(std::io::stderr(), "{text}");
         } else {
             self.console.note(&self.report.summary());
+            self.report.advice().iter().for_each(|advice| self.console.note(advice));
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use crate::payload::{JoinedPart, PayloadLayout, PayloadTable, TableField};
 use crate::share_table::ShareTable;
 use crate::spill::{MEMORY_MIN, SpillRoom, SpilledBytes};
 use crate::{CircuitJoin, CollectingJoin, InnerJoin, ManyId, PrivateId};
-use base::PartyId;
+use base::{Error, PartyId};
 use net::cluster::Cluster;
 
 /// Identifiers of 24 bytes.
@@ -26,10 +26,22 @@ impl Names {
 
 /// What each party counted with nothing in memory that need not be, its result still there.
 fn counted(matcher: &dyn Matcher, names: &[Names], options: &MatchOptions) -> Vec<SpilledBytes> {
+    let on_disk = || (options.clone(), SpillRoom::on_disk());
+    let done = conversed(matcher, names, names.iter().map(|_| on_disk()).collect());
+    done.into_iter().map(Result::unwrap).collect()
+}
+
+/// The same of parties that have so much room each.
+fn conversed(
+    matcher: &dyn Matcher,
+    names: &[Names],
+    rooms: Vec<(MatchOptions, SpillRoom)>,
+) -> Vec<Result<SpilledBytes, Error>> {
     let rows = |party: usize| names[party].ends.len() as u64;
-    let done = Cluster::new(names.len(), 7).run(|session| {
+    Cluster::new(names.len(), 7).run(|session| {
         let me = session.me().index();
-        let (own, room) = (FlatIdentifiers::new(&names[me].bytes, &names[me].ends)?, SpillRoom::on_disk());
+        let own = FlatIdentifiers::new(&names[me].bytes, &names[me].ends)?;
+        let (options, room) = &rooms[me];
         let layout = options.layouts.get(me).cloned().unwrap_or_default();
         let table = PayloadTable::zeros(layout, rows(me))?;
         let shared = matcher.features().form.shared();
@@ -40,7 +52,7 @@ fn counted(matcher: &dyn Matcher, names: &[Names], options: &MatchOptions) -> Ve
         let along = |part| match part {
             JoinedPart::Mine(places) => {
                 let blank = vec![0; table.layout().row_bytes()];
-                ShareTable::along(places, &table, &blank, &room).map(Some)
+                ShareTable::along(places, &table, &blank, room).map(Some)
             }
             JoinedPart::Shared(table) => Ok(Some(table)),
             JoinedPart::Theirs => Ok(None),
@@ -53,8 +65,7 @@ fn counted(matcher: &dyn Matcher, names: &[Names], options: &MatchOptions) -> Ve
         let counted = room.spilled();
         drop((spine, tables));
         Ok(counted)
-    });
-    done.into_iter().map(Result::unwrap).collect()
+    })
 }
 
 /// Holds both against each other; where the match is as dear as it can be, no number is more than twice what
@@ -144,4 +155,38 @@ fn spines_take_no_more_than_they_say() {
     }
     let three = [0, 4000, 7000].map(|first| Names::of(first..first + 6000));
     check("three", &ManyId, &three, &options, false);
+}
+
+/// A peer that tells five times the rows of a party whose disk does not hold what they take is refused when
+/// it has told them; one byte more of disk, or memory for all, is enough.
+#[test]
+fn rows_that_the_disk_does_not_hold_are_refused_when_they_are_told() {
+    let [layouts, ..] = layouts();
+    let least = MatchOptions { layouts, threads: 1, memory: Some(MEMORY_MIN), ..MatchOptions::default() };
+    let pair = [Names::of(0..4000), Names::of(0..20_000)];
+    let many = [4000, 20_000, 4000].map(|rows| Names::of(0..rows));
+    let spines: [&dyn Matcher; 2] = [&PrivateId, &ManyId];
+    let joins: [&dyn Matcher; 3] = [&InnerJoin, &CollectingJoin, &CircuitJoin];
+    for matcher in spines.into_iter().chain(joins) {
+        // Circuit-PSI has a tenth of a gigabyte beside its columns.
+        let memory = if matcher == joins[2] { Some(1 << 30) } else { least.memory };
+        let options = MatchOptions { memory, ..least.clone() };
+        let names = if matcher == spines[1] { &many[..] } else { &pair };
+        let rows: Vec<u64> = names.iter().map(|names| names.ends.len() as u64).collect();
+        let need = matcher.disk(&rows, PartyId(0), &options).unwrap().at_most;
+        let with = |left, room| {
+            let scratch_left = Some(left);
+            let first = (MatchOptions { scratch_left, ..options.clone() }, room);
+            let others = rows[1..].iter().map(|_| (options.clone(), SpillRoom::on_disk()));
+            let done = conversed(matcher, names, std::iter::once(first).chain(others).collect());
+            done.into_iter().next().unwrap()
+        };
+        let refused = with(need - 1, SpillRoom::on_disk()).unwrap_err().to_string();
+        for part in ["a match of 4000", " and 20000", "on the disk of", "free 1 MB", "`work`"] {
+            assert!(refused.contains(part), "{} {part}: {refused}", matcher.name());
+        }
+        let taken = with(need, SpillRoom::on_disk()).unwrap().at_most;
+        assert!(taken <= need, "{}: {taken} {need}", matcher.name());
+        assert_eq!(with(0, SpillRoom::new(None, None)).unwrap().at_most, 0, "{}", matcher.name());
+    }
 }

@@ -7,6 +7,7 @@
 use crate::begin::begin;
 use crate::dummies::{Dummies, PaddedIdentifiers, ShownSizes};
 use crate::identifiers::IdentifierSource;
+use crate::memory;
 use crate::payload::{JoinedShares, PayloadLayout, PayloadSource};
 use crate::places::OwnPlaces;
 use crate::spill::SpillRoom;
@@ -116,6 +117,18 @@ pub struct MatchInput<'a> {
     pub options: &'a MatchOptions,
     /// Where columns lie, by the options.
     pub room: SpillRoom,
+}
+
+impl MatchInput<'_> {
+    /// Refuses rows of each party, as all have told them, for which the disk has no room: before anything
+    /// that grows with them is sent or kept.
+    ///
+    /// # Errors
+    /// With the numbers, and what to do.
+    pub(crate) fn expect_disk(&self, rows: &[u64], disk: MatchDisk) -> Result<(), Error> {
+        let all_in_memory = disk.at_most <= self.room.held();
+        if all_in_memory { Ok(()) } else { memory::check_disk(rows, disk.at_most, self.options) }
+    }
 }
 
 /// Protocols are told apart by name, and by how many parties and identifiers they take.
@@ -360,6 +373,8 @@ pub struct MatchOptions {
     /// Where columns go beyond `memory`, in files without a name; none: the system's folder for temporary
     /// files.
     pub scratch: Option<PathBuf>,
+    /// Bytes that the disk of `scratch` has left; none: it is not asked.
+    pub scratch_left: Option<u64>,
     /// A folder, private to this party, from which a match that was cut goes on; it is made, and emptied at
     /// success and when the peer deviates. Both parties must have kept theirs, else both begin afresh. It
     /// holds the keys of the run, and 96 bytes per row.
@@ -412,6 +427,7 @@ impl Default for MatchOptions {
             peer_rows_max: limits::ROWS,
             memory: None,
             scratch: None,
+            scratch_left: None,
             resume: None,
             stays: false,
             afresh: None,

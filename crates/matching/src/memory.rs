@@ -1,6 +1,8 @@
 //! Room for columns whose length a peer may have told.
 
+use crate::matcher::MatchOptions;
 use base::{At, Error, Fault};
+use std::env::temp_dir;
 
 /// Room for `rows` items: too many is an error, not an abort. Pages are touched only as data arrives.
 pub(crate) fn reserve<T>(name: &'static str, rows: u64) -> Result<Vec<T>, Error> {
@@ -28,4 +30,21 @@ pub(crate) fn check(need: u64, limit: Option<u64>) -> Result<(), Error> {
         ))),
         _ => Ok(()),
     }
+}
+
+/// Refuses so many rows of each party, which take `need` bytes of disk, where the folder for them has less.
+pub(crate) fn check_disk(rows: &[u64], need: u64, options: &MatchOptions) -> Result<(), Error> {
+    let Some(left) = options.scratch_left.filter(|left| *left < need) else { return Ok(()) };
+    let folder = options.scratch.clone().unwrap_or_else(temp_dir);
+    let rows: Vec<String> = rows.iter().map(u64::to_string).collect();
+    let megabytes = |bytes: u64| bytes.div_ceil(1_000_000);
+    Err(Error::input(format!(
+        "a match of {} rows, made-up ones among them, takes up to {} MB on the disk of {}, which has {} MB \
+         left: free {} MB, name a folder on another disk (`work`), raise `memory`, or match fewer rows",
+        rows.join(" and "),
+        megabytes(need),
+        folder.display(),
+        left / 1_000_000,
+        megabytes(need - left),
+    )))
 }

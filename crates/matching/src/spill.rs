@@ -126,6 +126,11 @@ impl SpillRoom {
         memory.map_or(u64::MAX, |memory| memory.max(MEMORY_MIN) / WORKING)
     }
 
+    /// Bytes of full blocks that stay in memory.
+    pub(crate) fn held(&self) -> u64 {
+        self.0.memory.map_or(u64::MAX, |memory| memory.checked_div(self.0.held).unwrap_or(0))
+    }
+
     /// What its files have taken so far.
     #[cfg(test)]
     pub(crate) fn spilled(&self) -> SpilledBytes {

@@ -30,7 +30,7 @@ impl Default for OperatorTerms {
     fn default() -> Self {
         Self {
             document: "study",
-            differ: "`tacit check --peer` names the first line in which the two files differ",
+            differ: "`tacit check --peer-study` names the first line in which the two files differ",
             key: "the line `key` under [party.{party}] of the study",
             keys: "the lines `key` of the study",
             identity: "`identity` in this party's own file",

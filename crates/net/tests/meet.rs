@@ -291,7 +291,7 @@ fn two_studies_do_not_meet() {
     let keys = Keys::new();
     let listening = listen(keys.tls(HOSPITALS), 1, |m| m);
     let other = Meet::new(REGISTRY, roster(), listening.dial(), keys.tls(REGISTRY), [8; 32]);
-    let words = "; `tacit check --peer` names the first line in which the two files differ";
+    let words = "; `tacit check --peer-study` names the first line in which the two files differ";
     assert_eq!(
         text(other.meet(1)),
         format!(

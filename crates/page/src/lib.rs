@@ -3,4 +3,5 @@
 pub mod markup;
 pub mod numbers;
 pub mod picture;
+pub mod plot;
 pub mod svg;

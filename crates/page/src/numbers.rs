@@ -43,6 +43,19 @@ pub fn significant(value: f64, digits: i32) -> String {
     fixed(value, (digits - 1 - exponent).max(0) as usize)
 }
 
+/// Digits after the point of the smallest number that is written out.
+const DECIMALS_MOST: i32 = 12;
+
+/// With at most so many significant digits, written out: `32.1`, `0.0000228`.
+pub fn plain(value: f64, digits: i32) -> String {
+    let exponent = value.abs().log10().floor();
+    if !exponent.is_finite() || !(-f64::from(DECIMALS_MOST)..-4.0).contains(&exponent) {
+        return short(value, digits);
+    }
+    let text = fixed(value, (digits - 1 - exponent as i32) as usize);
+    text.trim_end_matches('0').to_owned()
+}
+
 /// A number as people write it in a study: `0.1`, `1`, `2.45`; at most `digits` significant digits.
 pub fn short(value: f64, digits: i32) -> String {
     let text = significant(value, digits);

@@ -18,7 +18,9 @@ impl RowColumn {
         }
         let value = match &self.cells.kind {
             CellKind::Number(1) if self.ty == ValueType::BIT => bit(cell),
-            CellKind::Number(scale) => decimal(cell, (*scale).into()),
+            CellKind::Number(scale) => {
+                decimal(cell, (*scale).into()).map_err(|error| error.of_column(cell, *scale))
+            }
             CellKind::Label(labels) => label(cell, labels),
             CellKind::Date => date(cell),
         }?;
@@ -47,9 +49,39 @@ fn bit(cell: &str) -> Result<i128, String> {
     }
 }
 
-/// A number in decimal digits, times a scale; exact or not at all.
-pub(crate) fn decimal(text: &str, scale: i128) -> Result<i128, String> {
-    let not = || format!("{text:?} is no number such as 12, -3 or 149.28");
+/// Why a text is no whole number of a scale's parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DecimalError {
+    /// It is no number.
+    NoNumber,
+    /// It has more digits than there is room for.
+    Long,
+    /// It has more decimals than the scale.
+    Inexact,
+}
+
+impl DecimalError {
+    /// In the words of a program's column.
+    pub(crate) fn of_column(self, text: &str, scale: u32) -> String {
+        match self {
+            Self::NoNumber => format!("{text:?} is no number such as 12, -3 or 149.28"),
+            Self::Long => format!("{text} has too many digits"),
+            Self::Inexact if scale == 1 => {
+                format!("{text} is no whole number; write `scale 100` behind the program's column, say")
+            }
+            Self::Inexact => format!(
+                "{text} is no whole number of 1/{scale}; round it, or give the program's column a finer \
+                 `scale`"
+            ),
+        }
+    }
+}
+
+/// A number in decimal digits with a point, times a scale; exact or not at all.
+///
+/// # Errors
+/// Why not.
+pub fn decimal(text: &str, scale: i128) -> Result<i128, DecimalError> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
         None => (false, text),
@@ -57,23 +89,18 @@ pub(crate) fn decimal(text: &str, scale: i128) -> Result<i128, String> {
     let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
     let plain = |digits: &str| digits.bytes().all(|b| b.is_ascii_digit());
     if whole.is_empty() || !plain(whole) || !plain(part) || digits.ends_with('.') {
-        return Err(not());
+        return Err(DecimalError::NoNumber);
     }
     let part = part.trim_end_matches('0');
-    let far = || format!("{text} has too many digits");
-    let tens =
-        u32::try_from(part.len()).ok().and_then(|places| 10i128.checked_pow(places)).ok_or_else(far)?;
+    let tens = u32::try_from(part.len())
+        .ok()
+        .and_then(|places| 10i128.checked_pow(places))
+        .ok_or(DecimalError::Long)?;
     let mut digits = whole.bytes().chain(part.bytes()).map(|digit| i128::from(digit - b'0'));
     let number = digits.try_fold(0i128, |number, digit| number.checked_mul(10)?.checked_add(digit));
-    let scaled = number.and_then(|number| number.checked_mul(scale)).ok_or_else(far)?;
+    let scaled = number.and_then(|number| number.checked_mul(scale)).ok_or(DecimalError::Long)?;
     if scaled % tens != 0 {
-        return Err(match scale {
-            1 => format!("{text} is no whole number; write `scale 100` behind the program's column, say"),
-            _ => format!(
-                "{text} is no whole number of 1/{scale}; round it, or give the program's column a finer \
-                 `scale`"
-            ),
-        });
+        return Err(DecimalError::Inexact);
     }
     Ok(if negative { -scaled / tens } else { scaled / tens })
 }
@@ -112,11 +139,12 @@ mod tests {
         for text in ["", "-", ".5", "1.", "1e3", "+1", "1,5", "0x1", "--1", "1.2.3", "١"] {
             assert!(decimal(text, 100).is_err(), "{text}");
         }
-        assert!(decimal("149.285", 100).unwrap_err().contains("no whole number of 1/100"));
-        assert!(decimal("0.5", 1).unwrap_err().contains("scale 100"));
+        assert_eq!(decimal("149.285", 100), Err(DecimalError::Inexact));
+        assert!(DecimalError::Inexact.of_column("149.285", 100).contains("no whole number of 1/100"));
+        assert!(DecimalError::Inexact.of_column("0.5", 1).contains("scale 100"));
         let long = "9".repeat(60);
-        assert!(decimal(&long, 1).unwrap_err().contains("too many digits"));
-        assert!(decimal(&format!("0.{}1", "0".repeat(60)), 1).unwrap_err().contains("too many digits"));
+        assert_eq!(decimal(&long, 1), Err(DecimalError::Long));
+        assert_eq!(decimal(&format!("0.{}1", "0".repeat(60)), 1), Err(DecimalError::Long));
     }
 
     #[test]

@@ -377,25 +377,30 @@ impl FamilyMechanism {
     /// decoded.
     #[must_use]
     pub fn noise(&self, gradient: [f64; 3]) -> f64 {
+        self.together(gradient, gradient)
+    }
+
+    /// How the noises of two estimators vary together.
+    fn together(&self, one: [f64; 3], other: [f64; 3]) -> f64 {
+        let slopes = self.slopes(one).into_iter().zip(self.slopes(other));
+        slopes.zip(&self.variances).map(|((a, b), variance)| a * b * variance).sum()
+    }
+
+    /// How an estimator moves with each output: S = (U + R n) / 2, Q = R S - T, T = (V + R^2 n) / 32.
+    fn slopes(&self, [n, s, q]: [f64; 3]) -> Vec<f64> {
         let r = self.clamp as f64;
-        let [n, s, q] = gradient;
-        // How the estimator moves with each output: S = (U + R n) / 2, Q = R S - T, T = (V + R^2 n) / 32.
         let (by_sum, tail) = (s + r * q, if self.clamp == 1 { 0.0 } else { 1.0 / TAIL as f64 });
-        let by_output = match self.change {
+        match self.change {
             Change::Person => vec![n + 0.5 * r * by_sum - r * r * q * tail, 0.5 * by_sum, -q * tail],
             _ => vec![by_sum, -q],
-        };
-        let each = by_output.iter().zip(&self.variances);
-        each.map(|(slope, variance)| slope * slope * variance).sum()
+        }
     }
 
     /// The covariance of the noise of (n, S, Q) as decoded.
     #[must_use]
     pub fn covariance(&self) -> [[f64; 3]; 3] {
         let unit = |i: usize| std::array::from_fn::<f64, 3, _>(|k| f64::from(u8::from(k == i)));
-        let both = |i, j| std::array::from_fn(|k| unit(i)[k] + unit(j)[k]);
-        let alone = |i: usize| self.noise(unit(i));
-        std::array::from_fn(|i| std::array::from_fn(|j| 0.5 * (self.noise(both(i, j)) - alone(i) - alone(j))))
+        std::array::from_fn(|i| std::array::from_fn(|j| self.together(unit(i), unit(j))))
     }
 
     /// What an arm of `n` rows is read as, on average, where outcomes have this mean and variance.

@@ -216,6 +216,14 @@ pub fn minimum_detectable_effect_fixed(
     Ok(both_z(reading.confidence, power)? * typical.standard_error)
 }
 
+/// Half of the interval at a confidence, where so small an effect is detected with such a power.
+///
+/// # Errors
+/// When confidence or power are out of range.
+pub fn half_width(effect: f64, confidence: f64, power: f64) -> Result<f64, Error> {
+    Ok(effect * normal::critical(confidence) / both_z(confidence, power)?)
+}
+
 /// z of the level plus z of the power.
 fn both_z(confidence: f64, power: f64) -> Result<f64, Error> {
     check_confidence(confidence)?;

@@ -5,6 +5,7 @@ use base::Seed;
 use proptest::prelude::*;
 use release::Rational;
 use release::coverage::laws;
+use release::derived::NoisyMoments;
 use release::gaussian::DiscreteGaussian;
 use release::joint::{CLAMP, Change, FamilyMechanism, standard_error};
 use release::rational::{ratio, to_f64};
@@ -546,6 +547,21 @@ fn the_covariance_is_that_of_draws() {
                 let tolerance = 5.0 * (2.0 * stated[i][i] * stated[j][j] / f64::from(trials)).sqrt();
                 assert!((sums[i][j] - stated[i][j]).abs() <= tolerance, "{change:?} {i} {j}");
             }
+        }
+    }
+}
+
+/// What n and Q have in common is some millionths of what Q has: it must not drown in rounding.
+#[test]
+fn the_covariance_is_one_however_large_outcomes_are() {
+    for change in CHANGES {
+        for clamp in [1, 10, 999, 20_000, 50_000, 1_048_575, CLAMP] {
+            let joint = FamilyMechanism::new(change, clamp, &ratio(3, 7)).unwrap();
+            let covariance = joint.covariance();
+            for (i, j) in [(0, 1), (0, 2), (1, 2)] {
+                assert_eq!(covariance[i][j], covariance[j][i], "{change:?} {clamp}");
+            }
+            NoisyMoments::new(vec![0.0; 3], &covariance.map(Vec::from)).unwrap();
         }
     }
 }

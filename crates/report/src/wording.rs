@@ -6,9 +6,15 @@
 mod derived;
 #[cfg(test)]
 mod tests;
+mod told;
 
 pub use derived::{
     BEHIND, DerivedGroup, DerivedNumber, behind, covered, derived_groups, is_needed_to_treat, is_ratio, level,
+};
+
+pub use told::{
+    amount, disclosed_match, made_up_rows, multiplicity, negative_numbers, noise_alone, numbers_told,
+    own_match, values_released,
 };
 
 use crate::summary::has_exact_numbers;
@@ -120,14 +126,49 @@ pub fn overall(view: &LiftView) -> Option<&CellView> {
 
 /// Whether the outcome is yes or no for one person.
 fn counts_people(view: &LiftView) -> bool {
-    view.clamp == 1 && view.unit.is_none()
+    view.clamp == 1 && view.unit.is_none() && view.scale == 1
+}
+
+/// A number of whole parts of a unit, shown in the unit: `12.50` of 1,250 parts of which 100 are one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnitAmount {
+    /// How many parts.
+    pub parts: u64,
+    /// How many make one: a power of ten.
+    pub scale: u32,
+}
+
+impl std::fmt::Display for UnitAmount {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let scale = u64::from(self.scale.max(1));
+        f.write_str(&numbers::count(self.parts / scale))?;
+        match self.parts % scale {
+            0 => Ok(()),
+            rest => write!(f, ".{rest:0>width$}", width = scale.ilog10() as usize),
+        }
+    }
+}
+
+/// Most that one person adds: `20,000`, or `200 EUR` where a part of a unit is what is counted.
+pub fn clamp(view: &LiftView) -> String {
+    let amount = UnitAmount { parts: view.clamp, scale: view.scale };
+    match &view.unit {
+        Some(unit) if view.scale > 1 => format!("{amount} {}", label(unit)),
+        _ => amount.to_string(),
+    }
+}
+
+/// What numbers as released count, where that is not the unit.
+pub fn parts(view: &LiftView) -> Option<String> {
+    let unit = view.unit.as_deref().map_or_else(|| "unit".to_owned(), label);
+    (view.scale > 1).then(|| format!("Values as released count 1/{} of a {unit}.", view.scale))
 }
 
 /// What is counted: `cases`, `conversions`, the unit of the values, or `value`.
 pub fn noun(view: &LiftView) -> String {
     match &view.unit {
         Some(unit) => label(unit),
-        None if view.clamp > 1 => "value".to_owned(),
+        None if view.clamp > 1 || view.scale > 1 => "value".to_owned(),
         None if view.lower_is_better => "cases".to_owned(),
         None => "conversions".to_owned(),
     }
@@ -469,6 +510,9 @@ pub fn public_cost(terms: &PublicTerms) -> Option<String> {
     Some(format!("To whoever reads this result alone it costs rho {rho} = ({epsilon}, {delta})-DP{attempt}."))
 }
 
+/// Heading of what only who checks a result needs: engine, hashes, time and bytes.
+pub const COMPUTED: &str = "How it was computed";
+
 /// Heading of what is said of this party's own files.
 pub const OWN_FILES: &str = "Reading of your own files";
 
@@ -568,24 +612,6 @@ pub fn charged_to(report: &RunReport, total: &PrivacyTotal) -> String {
         Some(_) => charged(total, &format!("all that {party} got")),
         None => charged(total, "this view"),
     }
-}
-
-/// How often chance alone shows a difference where many cells are looked at.
-pub fn multiplicity(view: &LiftView) -> Option<String> {
-    let cells = view.cells.iter().filter(|cell| cell.estimate.is_some()).count();
-    let misses = misses(cells, view.confidence)?;
-    Some(format!("{misses}; a p-value of one cell among them counts {cells} times."))
-}
-
-/// How many of many intervals of a level miss by chance; nothing of a few.
-fn misses(intervals: usize, level: f64) -> Option<String> {
-    let misses = numbers::short((1.0 - level) * intervals as f64, 2);
-    let level = numbers::percent(level);
-    (intervals >= 4).then(|| {
-        format!(
-            "{intervals} intervals of {level} each: expect about {misses} of them to miss the truth by chance"
-        )
-    })
 }
 
 /// Names in a line.

@@ -7,8 +7,9 @@
 
 use super::reader::{TomlSource, printable};
 use super::{
-    Advertiser, Categories, CellType, Compute, ComputeEngine, EventLayout, EventValue, LiftStudy, NoiseFrom,
-    Overflow, Participant, PartyRole, ProgramSource, ProgramStudy, Publisher, Question, ReleaseRule, Study,
+    Advertiser, Categories, CellType, Compute, ComputeEngine, EventLayout, EventValue, LiftStudy,
+    NegativeRule, NoiseFrom, Overflow, Participant, PartyRole, ProgramSource, ProgramStudy, Publisher,
+    Question, ReleaseRule, Study,
 };
 use crate::time::Clock;
 use release::rational::{Rational, decimal, nano, shown};
@@ -215,9 +216,16 @@ fn encode_advertiser(advertiser: &Advertiser, to: &mut FieldHasher) {
     to.texts("event", advertiser.events.iter().map(String::as_str));
     match &advertiser.value {
         EventValue::Constant(value) => to.number("constant value", u64::from(*value)),
-        EventValue::Columns { columns, unit } => {
+        EventValue::Columns { columns, unit, scale, negative } => {
             to.texts("value columns", columns.iter().map(String::as_str));
             to.optional("value unit", unit.as_deref());
+            // Studies of before say nothing of either, and keep their hash.
+            if *scale != 1 {
+                to.number("value scale", u64::from(*scale));
+            }
+            if *negative != NegativeRule::Error {
+                to.text("negative values", negative.name());
+            }
         }
     }
     to.optional("where", advertiser.filter.as_ref().map(|filter| filter.column.as_str()));

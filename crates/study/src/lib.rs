@@ -6,6 +6,7 @@
 //! value met and what to write instead.
 
 mod file;
+pub mod format;
 mod hash;
 mod matching;
 mod parse;
@@ -43,6 +44,8 @@ use program::lower::combine::SelectionCircuit;
 pub const MAX_EVENTS: u8 = 16;
 /// Largest R: most that one person adds to a total.
 pub const MAX_CLAMP: u32 = 1 << 20;
+/// Most parts of a unit of value that are counted.
+pub const MAX_SCALE: u32 = 1_000_000;
 /// Most values of one breakdown or cohort; each is a charge-free cell that costs gates.
 pub const MAX_CATEGORIES: usize = 64;
 /// Largest rho one viewer may be given, a bound far above any protection.
@@ -180,13 +183,69 @@ pub enum EventLayout {
 pub enum EventValue {
     /// The same for all.
     Constant(u32),
-    /// As these columns say (one per event column), 0 to 2^32 - 1.
+    /// As these columns say (one per event column), 0 to 2^32 - 1 parts of a unit.
     Columns {
         /// The columns.
         columns: Vec<String>,
         /// The unit, for the report.
         unit: Option<String>,
+        /// How many of the whole numbers that are computed with make one unit: 100 for cents.
+        scale: u32,
+        /// What a negative value is.
+        negative: NegativeRule,
     },
+}
+
+impl EventValue {
+    /// How many of the whole numbers that are computed with make one unit.
+    #[must_use]
+    pub fn scale(&self) -> u32 {
+        match self {
+            Self::Constant(_) => 1,
+            Self::Columns { scale, .. } => *scale,
+        }
+    }
+
+    /// The unit, if the study says one.
+    #[must_use]
+    pub fn unit(&self) -> Option<&str> {
+        match self {
+            Self::Constant(_) => None,
+            Self::Columns { unit, .. } => unit.as_deref(),
+        }
+    }
+
+    /// What a negative value is.
+    #[must_use]
+    pub fn negative(&self) -> NegativeRule {
+        match self {
+            Self::Constant(_) => NegativeRule::Error,
+            Self::Columns { negative, .. } => *negative,
+        }
+    }
+}
+
+/// What a negative value is: a refund, mostly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NegativeRule {
+    /// A mistake.
+    Error,
+    /// No event.
+    LeaveOut,
+    /// Taken off the latest events of the same identifier that are no later, as far as these go.
+    Net,
+}
+
+impl NegativeRule {
+    /// By the name a study file uses.
+    pub const NAMES: [(&'static str, Self); 3] =
+        [("error", Self::Error), ("leave-out", Self::LeaveOut), ("net", Self::Net)];
+
+    /// The name a study file uses.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, other)| *other == self).map_or("", |(name, _)| name)
+    }
 }
 
 /// Lines whose cell in `column` is one of `equals`.
@@ -213,7 +272,7 @@ pub struct LiftRule {
     /// Events count when they are strictly later than the opportunity and, with `within` = w, at most w units
     /// later.
     pub within: Option<u32>,
-    /// R: most that one person adds to a total.
+    /// R: most that one person adds to a total, in whole parts of a unit.
     pub clamp: u32,
     /// Wording of the report only.
     pub lower_is_better: bool,
@@ -369,6 +428,12 @@ impl LiftStudy {
     #[must_use]
     pub fn advertiser(&self, party: base::PartyId) -> Option<&Advertiser> {
         self.advertisers.get(party.index().checked_sub(1)?)
+    }
+
+    /// How many of the whole numbers that are computed with make one unit: the same at all advertisers.
+    #[must_use]
+    pub fn scale(&self) -> u32 {
+        self.advertisers.first().map_or(1, |advertiser| advertiser.value.scale())
     }
 }
 

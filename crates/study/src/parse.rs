@@ -3,9 +3,9 @@
 use super::reader::{NAME_RULE, TomlItem, TomlSection, TomlSource, is_name};
 use super::{
     Advertiser, Also, Categories, CellType, Compute, ComputeEngine, Confidence, EventLayout, EventValue,
-    LiftRule, LiftStudy, LineFilter, MAX_CATEGORIES, MAX_CLAMP, MAX_EVENTS, MAX_RHO, NoiseFrom, Overflow,
-    Participant, PartyRole, ProgramColumn, ProgramSource, ProgramStudy, Publisher, Question, ReleaseMode,
-    ReleaseRule, Study, StudyFile,
+    LiftRule, LiftStudy, LineFilter, MAX_CATEGORIES, MAX_CLAMP, MAX_EVENTS, MAX_RHO, MAX_SCALE, NegativeRule,
+    NoiseFrom, Overflow, Participant, PartyRole, ProgramColumn, ProgramSource, ProgramStudy, Publisher,
+    Question, ReleaseMode, ReleaseRule, Study, StudyFile,
 };
 use crate::time::{Clock, Unit};
 use ::matching::Matcher;
@@ -28,7 +28,10 @@ impl KindName {
             Self::Program => "program columns release compute server ring4",
             Self::Match => "columns compute",
         };
-        "format name kind title party match privacy time".split(' ').chain(own.split(' ')).collect()
+        "format name kind title unfinished party match privacy time"
+            .split(' ')
+            .chain(own.split(' '))
+            .collect()
     }
 }
 
@@ -47,6 +50,9 @@ pub(super) fn file(source: TomlSource<'_>) -> Result<StudyFile, Error> {
     let kinds = [("lift", KindName::Lift), ("program", KindName::Program), ("match", KindName::Match)];
     let kind = root.need("kind", "kind = \"lift\"")?.choice(&kinds, &["market"])?;
     let root = TomlSection::root(source, &tree, &kind.keys())?;
+    if let Some(item) = root.get("unfinished") {
+        return Err(unfinished(&item, kind));
+    }
     let name = root.need("name", "name = \"my-study\"")?.name()?.to_owned();
     let title = root.need("title", "title = \"one line for people\"")?.text()?.to_owned();
     let parties = members(&root, kind)?;
@@ -83,6 +89,21 @@ pub(super) fn file(source: TomlSource<'_>) -> Result<StudyFile, Error> {
         file.runs.iter_mut().for_each(|run| run.part_of = Some(whole));
     }
     Ok(file)
+}
+
+/// One party has begun the study by `tacit init`, and the other has not been there.
+fn unfinished(item: &TomlItem<'_, '_>, kind: KindName) -> Error {
+    let (who, command) = match (kind, item.text()) {
+        (KindName::Lift, Ok("publisher")) => ("publisher", "lift --publisher"),
+        (KindName::Lift, _) => ("advertiser", "lift --advertiser"),
+        (KindName::Program, _) => ("second party", "program --data"),
+        (KindName::Match, _) => ("second party", "match --data"),
+    };
+    item.error(format!(
+        "the study is not finished: it has no {who} yet, who completes it with `tacit init {command} FILE \
+         --study {}`",
+        item.source.file
+    ))
 }
 
 /// What one row stands for: a word that fits after "one".
@@ -220,18 +241,16 @@ fn advertisers(root: &TomlSection<'_, '_>, parties: &[Participant]) -> Result<Ve
 
 /// What is added up has one unit.
 fn one_unit(root: &TomlSection<'_, '_>, lift: &LiftStudy) -> Result<(), Error> {
-    let unit = |advertiser: &Advertiser| match &advertiser.value {
-        EventValue::Columns { unit, .. } => unit.clone(),
-        EventValue::Constant(_) => None,
-    };
-    let units: Vec<Option<String>> = lift.advertisers.iter().map(unit).collect();
+    let unit =
+        |advertiser: &Advertiser| (advertiser.value.unit().map(str::to_owned), advertiser.value.scale());
+    let units: Vec<(Option<String>, u32)> = lift.advertisers.iter().map(unit).collect();
     if units.iter().all(|unit| *unit == units[0]) {
         return Ok(());
     }
     let item = root.need("advertiser", "a section [advertiser]")?;
     Err(item.error(
-        "advertisers = \"together\" adds up what a person did at all of them: write the same value.unit for \
-         each, or advertisers = \"apart\"",
+        "advertisers = \"together\" adds up what a person did at all of them: write the same value.unit and \
+         value.scale for each, or advertisers = \"apart\"",
     ))
 }
 
@@ -242,7 +261,8 @@ fn lift_with(
 ) -> Result<LiftStudy, Error> {
     let clock = clock(&root.need("time", "a section [time]")?)?;
     let publisher = publisher(&root.need("publisher", "a section [publisher]")?)?;
-    let rule = rule(&root.need("lift", "a section [lift]")?, &clock)?;
+    let scale = advertisers.first().map_or(1, |advertiser| advertiser.value.scale());
+    let rule = rule(&root.need("lift", "a section [lift]")?, &clock, scale)?;
     let release = release(&root.need("release", "a section [release]")?, parties, &publisher)?;
     Ok(LiftStudy { clock, publisher, advertisers, rule, release })
 }
@@ -375,7 +395,7 @@ fn event_columns(
 }
 
 fn value(item: &TomlItem<'_, '_>, layout: EventLayout, events: usize) -> Result<EventValue, Error> {
-    let keys = ["constant", "column", "columns", "type", "unit"];
+    let keys = ["constant", "column", "columns", "type", "unit", "scale", "negative"];
     let section = item.section(&keys)?;
     if let Some(constant) = section.get("constant") {
         item.section(&["constant"])?;
@@ -391,7 +411,23 @@ fn value(item: &TomlItem<'_, '_>, layout: EventLayout, events: usize) -> Result<
         )));
     }
     let unit = section.get("unit").map(|unit| unit.text().map(str::to_owned)).transpose()?;
-    Ok(EventValue::Columns { columns, unit })
+    let scale = section.get("scale").map_or(Ok(1), |item| scale(&item))?;
+    let negative = section
+        .get("negative")
+        .map_or(Ok(NegativeRule::Error), |item| item.choice(&NegativeRule::NAMES, &[]))?;
+    Ok(EventValue::Columns { columns, unit, scale, negative })
+}
+
+/// How many whole numbers make a unit: a power of ten, so that every decimal of a cell is one digit.
+fn scale(item: &TomlItem<'_, '_>) -> Result<u32, Error> {
+    let scale = item.integer(1..=u64::from(MAX_SCALE))?;
+    let power = (0..=6).any(|places| 10u64.pow(places) == scale);
+    match power {
+        true => Ok(u32::try_from(scale).expect("checked")),
+        false => {
+            Err(item.refuse("use 1, 10, 100, ..: a cell then has up to as many decimals as it has zeros"))
+        }
+    }
 }
 
 fn filter(item: &TomlItem<'_, '_>) -> Result<LineFilter, Error> {
@@ -402,17 +438,37 @@ fn filter(item: &TomlItem<'_, '_>) -> Result<LineFilter, Error> {
     Ok(LineFilter { column, equals })
 }
 
-fn rule(item: &TomlItem<'_, '_>, clock: &Clock) -> Result<LiftRule, Error> {
+/// Most that a person adds to a total: in the unit of the values, as an exact number of its parts.
+fn clamp(item: &TomlItem<'_, '_>, scale: u32) -> Result<u32, Error> {
+    if scale == 1 {
+        let clamp = item.integer(1..=u64::from(MAX_CLAMP))?;
+        return Ok(u32::try_from(clamp).expect("checked"));
+    }
+    let parts = item.number_text().ok().and_then(|text| program::decimal(&text, scale.into()).ok());
+    let clamp =
+        parts.and_then(|parts| u32::try_from(parts).ok()).filter(|clamp| (1..=MAX_CLAMP).contains(clamp));
+    clamp.ok_or_else(|| {
+        let exact = |parts: u32| shown(&ratio(parts, scale));
+        item.refuse(format!(
+            "use a number from {} to {}, with no more decimals than value.scale = {scale} has zeros: the \
+             clamp is in the unit of the values",
+            exact(1),
+            exact(MAX_CLAMP)
+        ))
+    })
+}
+
+fn rule(item: &TomlItem<'_, '_>, clock: &Clock, scale: u32) -> Result<LiftRule, Error> {
     let section = item.section(&["counts_after", "within", "clamp", "lower_is_better", "advertisers"])?;
     section.need("counts_after", "counts_after = \"opportunity\"")?.choice(&[("opportunity", ())], &[])?;
     let within = match section.get("within") {
         Some(item) => Some(item.integer(1..=u64::from(clock.span()))?),
         None => None,
     };
-    let clamp = section.need("clamp", "clamp = 1")?.integer(1..=u64::from(MAX_CLAMP))?;
+    let clamp = clamp(&section.need("clamp", "clamp = 1")?, scale)?;
     Ok(LiftRule {
         within: within.map(|w| u32::try_from(w).expect("checked")),
-        clamp: u32::try_from(clamp).expect("checked"),
+        clamp,
         lower_is_better: section.get("lower_is_better").map_or(Ok(false), |item| item.boolean())?,
     })
 }

@@ -3,10 +3,12 @@
 
 mod bounds;
 mod bucket;
+mod format;
 mod node;
 mod policy;
 mod workers;
 
+use crate::format::InputFormat;
 use crate::reader::{TomlItem, TomlSection, TomlSource, is_name};
 use crate::transport::ServerTransport;
 use crate::{StudyHash, parse_delta, read_text};
@@ -82,6 +84,9 @@ pub struct PartySettings {
     /// What a bucket needs to be told.
     #[command(flatten)]
     pub store: StoreSettings,
+    /// What form the files have.
+    #[command(flatten)]
+    pub format: InputFormat,
     /// The privacy ledger
     #[arg(long, value_name = "FILE")]
     pub ledger: Option<PathBuf>,
@@ -178,6 +183,8 @@ pub struct PartySetup {
     pub data: PathBuf,
     /// What a bucket needs to be told.
     pub store: StoreOptions,
+    /// What form the files have, as far as it is said.
+    pub format: InputFormat,
     /// Whom to talk to.
     pub address: Address,
     /// Most memory to use, in bytes.
@@ -386,6 +393,7 @@ const KEYS: &[FileKey] = &[
     ("transport", |to, item, _| fill(&mut to.common.transport, item.parsed(ServerTransport::parse))),
     ("trusted_network", |to, item, _| fill(&mut to.common.trusted_network, item.boolean())),
     ("store", bucket::read),
+    ("format", format::read),
     ("workers", workers::read),
     ("policy", policy::read),
 ];
@@ -480,14 +488,6 @@ impl PartySettings {
         Self::default().over(path)
     }
 
-    /// The text of the party file at `path`; relative paths in it are relative to its folder.
-    ///
-    /// # Errors
-    /// When it does not parse.
-    pub fn of_text(path: &Path, text: &str) -> Result<Self, Error> {
-        Self::default().over_text_of(path, text)
-    }
-
     /// These settings, and those of the party file at `path` where these say nothing.
     ///
     /// # Errors
@@ -496,7 +496,11 @@ impl PartySettings {
         self.over_text_of(path, &read_text(path)?)
     }
 
-    fn over_text_of(self, path: &Path, text: &str) -> Result<Self, Error> {
+    /// The same, where the text of the file is read.
+    ///
+    /// # Errors
+    /// When it does not parse.
+    pub fn over_text_of(self, path: &Path, text: &str) -> Result<Self, Error> {
         refuse_study(path, text)?;
         self.over_text(&path.display().to_string(), path.parent().unwrap_or(Path::new("")), text)
     }
@@ -562,6 +566,7 @@ impl PartySettings {
             as_party,
             data,
             store: self.store.options(),
+            format: self.format.gathered().map_err(|rule| Error::input(format!("--dates: {rule}")))?,
         })
     }
 }
@@ -586,7 +591,7 @@ pub fn is_party_file(text: &str) -> bool {
         line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='))
     };
     let before_tables = || text.lines().take_while(|line| !line.trim_start().starts_with('['));
-    !before_tables().any(|line| says(line, "format"))
+    !before_tables().any(|line| says(line, "format") && line.contains("tacit-study/"))
         && before_tables().any(|line| ["as", "study", "identity", "data"].iter().any(|key| says(line, key)))
 }
 
@@ -615,12 +620,21 @@ pub fn parse_address(text: &str) -> Result<(), &'static str> {
     }
 }
 
-fn host_and_port(text: &str) -> Result<String, &'static str> {
+/// An address as it is, where it is one.
+///
+/// # Errors
+/// The rule that the text breaks.
+pub fn host_and_port(text: &str) -> Result<String, &'static str> {
     parse_address(text).map(|()| text.to_owned())
 }
 
 /// Reads `host:port` or `name=host:port`.
 fn peer_address(text: &str) -> Result<(Option<String>, String), &'static str> {
+    if text.ends_with(".toml") {
+        return Err(
+            "an address is host:port; the peer's study is compared by: tacit check --peer-study FILE",
+        );
+    }
     match text.split_once('=') {
         Some((name, at)) => Ok((Some(name.to_owned()), host_and_port(at)?)),
         None => Ok((None, host_and_port(text)?)),

@@ -494,6 +494,9 @@ fn every_setting_changes_the_hash() {
         ("constant = 1", "constant = 2"),
         ("{ constant = 1 }", "{ column = \"amount\", type = \"u32\" }"),
         ("{ constant = 1 }", "{ column = \"amount\", type = \"u32\", unit = \"cent\" }"),
+        ("{ constant = 1 }", "{ column = \"amount\", type = \"u32\", scale = 10 }"),
+        ("{ constant = 1 }", "{ column = \"amount\", type = \"u32\", negative = \"leave-out\" }"),
+        ("{ constant = 1 }", "{ column = \"amount\", type = \"u32\", negative = \"net\" }"),
         ("where       =", "# where"),
         ("[\"paralytic\"]", "[\"paralytic\", \"other\"]"),
         ("max_events  = 4", "max_events  = 5"),
@@ -515,6 +518,45 @@ fn every_setting_changes_the_hash() {
         assert!(LIFT.contains(from), "{from}");
         let study = Study::parse("s", &LIFT.replacen(from, to, 1)).unwrap_or_else(|e| panic!("{to}: {e}"));
         assert!(seen.insert(study.hash().full()), "{from} -> {to} kept the hash");
+    }
+}
+
+/// Values in parts of a unit: the clamp is in the unit. What earlier versions could not say is no difference
+/// where it says what they meant.
+#[test]
+fn a_clamp_is_in_the_unit_of_the_values() {
+    let with = |value: &str, clamp: &str| {
+        let value = format!("{{ column = \"amount\", type = \"u32\", unit = \"EUR\"{value} }}");
+        let text = LIFT.replacen("{ constant = 1 }", &value, 1);
+        Study::parse("study.toml", &text.replacen("clamp        = 1", &format!("clamp = {clamp}"), 1))
+    };
+    let clamp = |value: &str, clamp: &str| {
+        let study = with(value, clamp).unwrap_or_else(|e| panic!("{e}"));
+        let Question::Lift(lift) = study.kind else { panic!("a lift study") };
+        (lift.rule.clamp, lift.scale())
+    };
+    assert_eq!(clamp("", "500"), (500, 1));
+    assert_eq!(clamp(", scale = 100", "500"), (50_000, 100));
+    assert_eq!(clamp(", scale = 100", "12.5"), (1_250, 100));
+    assert_eq!(clamp(", scale = 100", "10485.76"), (1 << 20, 100));
+    let hash = |value: &str| with(value, "500").unwrap_or_else(|e| panic!("{e}")).hash();
+    assert_eq!(hash(", scale = 1, negative = \"error\""), hash(""));
+    for (value, clamp, expected) in [
+        (
+            ", scale = 100",
+            "12.345",
+            "use a number from 0.01 to 10485.76, with no more decimals than value.scale",
+        ),
+        (", scale = 100", "10485.77", "use a number from 0.01 to 10485.76"),
+        (", scale = 100", "0", "use a number from 0.01 to 10485.76"),
+        (", scale = 100", "\"500\"", "use a number from 0.01 to 10485.76"),
+        ("", "12.5", "use a whole number from 1 to 1048576"),
+        (", scale = 25", "1", "scale is 25; use 1, 10, 100, ..: a cell then has up to as many decimals"),
+        (", scale = 10000000", "1", "use a whole number from 1 to 1000000"),
+        (", negative = \"drop\"", "1", "use \"error\", \"leave-out\" or \"net\""),
+    ] {
+        let error = with(value, clamp).expect_err("wrong").to_string();
+        assert!(error.contains(expected), "{value} {clamp}: {error}");
     }
 }
 

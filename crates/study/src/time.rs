@@ -50,6 +50,40 @@ impl Unit {
     }
 }
 
+/// What a cell says of time by itself, before a study says where times begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CellTime {
+    /// A date: days since 1970-01-01.
+    Day(i64),
+    /// A date-time with an offset: seconds since 1970-01-01T00:00:00Z.
+    Instant(i64),
+    /// A date-time without one: the same on a clock on a wall.
+    Wall(i64),
+    /// A whole number, which counts units of some study.
+    Count(i64),
+    /// One of more digits.
+    Long,
+}
+
+impl CellTime {
+    /// Reads a cell; none where it is no time.
+    #[must_use]
+    pub fn read(text: &str) -> Option<Self> {
+        if let Some(days) = days_of_date(text) {
+            return Some(Self::Day(days));
+        }
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
+            return Some(text.parse().map_or(Self::Long, Self::Count));
+        }
+        if let Ok(instant) = OffsetDateTime::parse(text, &Rfc3339) {
+            return Some(Self::Instant(instant.unix_timestamp()));
+        }
+        let wall = OffsetDateTime::parse(&format!("{text}Z"), &Rfc3339).ok()?;
+        Some(Self::Wall(wall.unix_timestamp()))
+    }
+}
+
 /// Origin, unit and span of a study: which instants exist and which number each one has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
@@ -77,11 +111,12 @@ impl fmt::Display for TimeError {
         match self {
             Self::NotATime => f.write_str(
                 "not a time: use a date (1954-04-26), a date-time with offset (1954-04-26T09:30:00Z) or a \
-                 whole number",
+                 whole number; another form is said by dates = \"%d.%m.%Y\" under [format] of the party file \
+                 (or --dates)",
             ),
             Self::NoOffset => f.write_str(
-                "a date-time without offset: append Z (UTC) or an offset such as \
-                                           +02:00",
+                "a date-time without offset: append Z (UTC) or an offset such as +02:00, or add zone = \
+                 \"+02:00\" under [format] of the party file (or --zone)",
             ),
             Self::BeforeOrigin(origin) => {
                 write!(
@@ -170,24 +205,15 @@ impl Clock {
     /// # Errors
     /// When the text is no time, or one outside the study.
     pub fn parse(&self, text: &str) -> Result<u32, TimeError> {
-        if let Some(days) = days_of_date(text) {
-            return self.at_seconds(days * 86_400);
+        match CellTime::read(text) {
+            Some(CellTime::Day(days)) => self.at_seconds(days * 86_400),
+            Some(CellTime::Instant(seconds)) => self.at_seconds(seconds),
+            Some(CellTime::Wall(_)) => Err(TimeError::NoOffset),
+            Some(CellTime::Count(count)) => self.at_count(count),
+            Some(CellTime::Long) if text.starts_with('-') => Err(TimeError::BeforeOrigin(self.show(0))),
+            Some(CellTime::Long) => Err(TimeError::AfterSpan(self.show(self.span))),
+            None => Err(TimeError::NotATime),
         }
-        let digits = text.strip_prefix('-').unwrap_or(text);
-        if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
-            return match text.parse() {
-                Ok(count) => self.at_count(count),
-                Err(_) if text.starts_with('-') => Err(TimeError::BeforeOrigin(self.show(0))),
-                Err(_) => Err(TimeError::AfterSpan(self.show(self.span))),
-            };
-        }
-        if let Ok(instant) = OffsetDateTime::parse(text, &Rfc3339) {
-            return self.at_seconds(instant.unix_timestamp());
-        }
-        if OffsetDateTime::parse(&format!("{text}Z"), &Rfc3339).is_ok() {
-            return Err(TimeError::NoOffset);
-        }
-        Err(TimeError::NotATime)
     }
 
     /// The first instant of a unit, as a date when the unit is a day and as RFC 3339 otherwise.

@@ -3,7 +3,7 @@
 use super::PARTIES;
 use super::files::{Folder, Made};
 use base::Error;
-use job::plan::{Assumed, Link, Speeds, plan};
+use job::plan::{Assumed, Link, OutcomeGuess, Speeds, plan};
 use page::numbers::{bytes, count, counted, duration};
 use release::rational::shown;
 use report::RunReport;
@@ -48,7 +48,12 @@ pub fn opening(made: &Made, scale: u64) -> Result<String, Error> {
     };
     let mean = made.generated.truth.overall.iter().map(|arm| arm.sum).sum::<u64>() as f64
         / made.generated.truth.overall.iter().map(|arm| arm.rows).sum::<u64>() as f64;
-    let plan = plan(study, &Assumed { rows: counts, mean }, LINK, Speeds::default())?;
+    let plan = plan(
+        study,
+        &Assumed { rows: counts, outcome: Some(OutcomeGuess::told(mean)) },
+        LINK,
+        Speeds::default(),
+    )?;
     let seconds: f64 = plan.stages.iter().map(|s| s.seconds).sum();
     let sent: u64 = plan.stages.iter().flat_map(|s| s.bytes_sent.values()).sum();
     let effect = plan.public_effect.map_or_else(String::new, |effect| {

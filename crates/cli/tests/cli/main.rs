@@ -1,6 +1,7 @@
 //! The `tacit` command as a user meets it: processes, files, exit codes and JSON.
 
 mod audit;
+mod before;
 mod budgets;
 mod circuit;
 mod contracts;
@@ -8,6 +9,7 @@ mod files;
 mod generate;
 mod going_on;
 mod governance;
+mod init;
 mod kills;
 mod many;
 mod market;

@@ -30,7 +30,7 @@ fn other_studies_are_told_apart_on_both_sides() {
     let file = pair.path("other.toml");
     let done = pair.both([&[], &["--study", file.to_str().unwrap()]]);
     for side in done {
-        side.failed(3, &["holds another study", "tacit check --peer"]);
+        side.failed(3, &["holds another study", "tacit check --peer-study"]);
     }
 }
 

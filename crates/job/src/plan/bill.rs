@@ -258,7 +258,7 @@ mod tests {
         let speeds = Speeds { cores: 32.0, ..Speeds::default() };
         let prices = shipped();
         let terms = BillTerms { prices: &prices, between };
-        plan_priced(&file, &Assumed { rows: [rows; 2], mean: 0.01 }, link, speeds, &terms).unwrap()
+        plan_priced(&file, &Assumed { rows: [rows; 2], outcome: None }, link, speeds, &terms).unwrap()
     }
 
     fn near(found: f64, by_hand: f64) {
@@ -359,7 +359,7 @@ mod tests {
         let plan = priced(&named, 1_000_000, WIDE, BytePath::Internet);
         let study = Study::parse("study.toml", &named).unwrap();
         let speeds = Speeds { cores: 32.0, ..Speeds::default() };
-        let assumed = Assumed { rows: [1_000_000; 2], mean: 0.01 };
+        let assumed = Assumed { rows: [1_000_000; 2], outcome: None };
         assert_eq!(plan.stages, crate::plan::plan(&study, &assumed, WIDE, speeds).unwrap().stages);
         let bill = plan.bill.unwrap();
         let sent: u64 = plan.stages.iter().flat_map(|stage| stage.bytes_sent.values()).sum();

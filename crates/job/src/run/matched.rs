@@ -174,12 +174,15 @@ impl OwnerRun<'_> {
             }
         };
         self.log.end(self.session.traffic(), stage.name(), rows.count(), price);
+        let in_match = dummies::in_match(&self.checked.study)?.filter(|_| !disclosed.size_hidden);
         let disclosed = Disclosure {
             uncovered: dummies::uncovered(&self.checked.study),
             dummies: dummies::charge(&self.checked.study, self.checked.me)?.map(|charge| DummiesInfo {
                 epsilon: charge.epsilon.to_string(),
                 rho: charge.rho.to_string(),
                 delta: small(&charge.delta),
+                in_match: in_match.map(|[mean, _]| mean),
+                in_match_sigma: in_match.map(|[_, sigma]| sigma),
             }),
             ..disclosed
         };
@@ -322,6 +325,8 @@ impl OwnerRun<'_> {
         if features.streams {
             let state = rows.spool().and_then(|(state, _)| state.sealed().store().folder());
             options.scratch = self.party.work.clone().or_else(|| state.map(Path::to_path_buf));
+            let folder = options.scratch.clone().unwrap_or_else(std::env::temp_dir);
+            options.scratch_left = store::free_bytes(&folder);
         }
         if features.resumes {
             options.resume = self.journal();

@@ -17,6 +17,17 @@ fn a_program_is_speculated_then_run() {
     assert!(report["needed"].as_u64().expect("known") >= 48 << 20, "{report}");
 }
 
+/// Twelve sweeps read everything ten times and more, three do not.
+#[test]
+fn many_sweeps_are_named_in_the_summary() {
+    if !can_isolate() || !can_trace() {
+        return;
+    }
+    let advice = "that its region holds: it goes over all of that again and again";
+    run(&["--memory", "24M"], &["48", "sweeps", "20"]).succeeded().says(advice);
+    run(&["--memory", "24M"], &["48"]).succeeded().does_not_say(advice);
+}
+
 #[test]
 fn a_percentage_is_of_what_the_trace_says() {
     if !can_isolate() || !can_trace() {

@@ -152,7 +152,7 @@ impl Matcher for CollectingJoin {
     fn converse(&self, session: &mut Session, input: &MatchInput<'_>) -> Result<MatchOutcome, Error> {
         let MatchInput { rows: padded, payload, options, room } = input;
         check(session.me(), padded.real_rows(), options)?;
-        let pairs = talk::pairs(session, padded, (options, room))?;
+        let pairs = talk::pairs(session, input)?;
         let SlotSizes { rows, keys, .. } = pairs.sizes;
         let vector = PayloadVector::new(*payload, &pairs.places, options)?;
         let map = match &pairs.role {

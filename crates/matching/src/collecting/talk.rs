@@ -4,12 +4,12 @@ use super::KEYS_MAX;
 use super::edges::{AnchorGraph, FilledSlots, PlacedNames};
 use super::names::{NameRule, RowIdentifiers, SentNames};
 use super::parts::PartRows;
-use super::price::{SlotSizes, chunks, memory};
+use super::price::{self, SlotSizes, chunks, memory};
 use crate::begin::peer_rows_max;
 use crate::dummies::{self, ShownSizes};
 use crate::group::{self, Exponent, GroupElement};
 use crate::identifiers::IdentifierSource;
-use crate::matcher::MatchOptions;
+use crate::matcher::{MatchInput, MatchOptions};
 use crate::memory::check;
 use crate::spill::SpillRoom;
 use crate::tags::{PlacedTag, WireTag, from_wire, place, tag, tagged, to_wire};
@@ -53,11 +53,8 @@ fn secret_order(rows: u64, test: Option<u64>, rng: &mut Rng) -> Zeroizing<Vec<u3
 }
 
 /// Steps `count`, `names`, `shuffle` and `join`.
-pub(super) fn pairs(
-    session: &mut Session,
-    rows: &dyn IdentifierSource,
-    (options, room): (&MatchOptions, &SpillRoom),
-) -> Result<CollectedPairs, Error> {
+pub(super) fn pairs(session: &mut Session, input: &MatchInput<'_>) -> Result<CollectedPairs, Error> {
+    let MatchInput { rows, options, room, .. } = input;
     let joiner = session.me() == PartyId(0);
     let mut rng = session.fork_seed("orders and keys").into_rng();
     let [cap, others] =
@@ -70,7 +67,11 @@ pub(super) fn pairs(
     drop(order);
     let names = SentNames::number(identifiers, (rows, &places), (rule, options.lists), room)?;
     let lost = names.dropped();
-    let (sizes, test) = session.step("count", |s| count(s, rows, options))?;
+    let (sizes, test) = session.step("count", |s| {
+        let (sizes, test) = count(s, rows, options)?;
+        input.expect_disk(&sizes.rows, price::disk(s.me(), sizes, options))?;
+        Ok((sizes, test))
+    })?;
     let list = List { key: &key, threads: options.threads, room };
     let products = session.step("names", |s| {
         let mut names = names;

@@ -152,11 +152,12 @@ fn is_deviation(error: &Error) -> bool {
 /// The run itself; `journal` holds the run `before`, if there was one that was cut.
 fn with_journal(
     session: &mut Session,
-    MatchInput { rows: own, options, room, .. }: &MatchInput<'_>,
+    input: &MatchInput<'_>,
     mut journal: Option<&mut MatchJournal>,
     before: Option<JournalRun>,
     order: UnitOrder,
 ) -> Result<MatchOutcome, Error> {
+    let MatchInput { rows: own, room, .. } = input;
     let mut rng = session.fork_seed("keys").into_rng();
     let salt = before.as_ref().map_or_else(|| rng.bytes(), |run| run.salt);
     let fingerprint = identifiers::fingerprint(own, salt, room)?;
@@ -174,7 +175,7 @@ fn with_journal(
         rows: [own.rows(), 0],
         parts: Some(Partitioning::WHOLE),
     };
-    let mut party = session.step("count", |s| Party::meet(s, options, room, journal, before, fresh))?;
+    let mut party = session.step("count", |s| Party::meet(s, input, journal, before, fresh))?;
     party.shared_least = own.plan().map_or(0, DummyPlan::own_listed);
     party.order = order;
     party.units(session, own, &fingerprint)
@@ -324,12 +325,12 @@ impl<'r> Party<'r> {
     /// Both tell their sizes, and whether they can go on with a match that was cut.
     fn meet(
         session: &mut Session,
-        options: &MatchOptions,
-        room: &'r SpillRoom,
+        input: &'r MatchInput<'_>,
         mut journal: Option<&'r mut MatchJournal>,
         before: Option<JournalRun>,
         mut fresh: JournalRun,
     ) -> Result<Self, Error> {
+        let MatchInput { options, room, .. } = input;
         let (role, peer) = (if session.me() == PartyId(0) { Role::C } else { Role::P }, session.me().other());
         let mine = Hello {
             rows: fresh.rows[0],
@@ -341,6 +342,8 @@ impl<'r> Party<'r> {
         };
         let theirs = mine.exchange(session, options)?;
         let rows = [mine.rows, theirs.rows];
+        let all = by_party(session.me(), mine.rows, theirs.rows);
+        input.expect_disk(&all, price::disk(all, session.me()))?;
         let had_one = before.is_some();
         let goes_on = before.as_ref().is_some_and(|run| run.name == theirs.before);
         let (run, hashed) = match before.filter(|run| run.name == theirs.before) {

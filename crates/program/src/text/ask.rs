@@ -306,7 +306,10 @@ impl Parser {
         let (text, at) = t.take("a number")?;
         let read = match self.is_date(value) {
             true => date(&text),
-            false => decimal(&text, self.scale(value).into()),
+            false => {
+                let scale = self.scale(value);
+                decimal(&text, scale.into()).map_err(|error| error.of_column(&text, scale))
+            }
         };
         let ty = self.program.row.ty(value);
         let number = read.map_err(|text| (at, text))?;

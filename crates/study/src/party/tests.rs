@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::StudyFile;
+use crate::format::{DateForm, DecimalSign, TextEncoding, ZoneOffset};
+use clap::Parser as _;
 use release::rational::{decimal, nano};
 
 const REGISTRY: &str = include_str!("../../../../examples/party-registry.toml");
@@ -54,6 +56,68 @@ fn paths_are_relative_to_the_file() {
     std::fs::write(&path, REGISTRY).expect("written");
     let settings = PartySettings::read(&path).expect("read");
     assert_eq!(settings.data, Some(folder.path().join("registry.csv")));
+}
+
+#[test]
+fn the_form_of_files_is_said_or_not() {
+    let read = |lines: &str| over_text(&format!("[format]\n{lines}\n"));
+    let format = read(
+        "encoding = \"Latin-1\"\nseparator = \"\\t\"\ndecimal = \",\"\nzone = \"+01:00\"\nsheet = \"A b\"\n\
+         dates = { seen = \"%d.%m.%Y\", paid = [\"%Y%m%d\", \"%d/%m/%y\"] }",
+    )
+    .expect("read")
+    .format;
+    assert_eq!((format.encoding, format.separator), (Some(TextEncoding::Windows1252), Some(b'\t')));
+    assert_eq!((format.decimal, format.sheet.as_deref()), (Some(DecimalSign::Comma), Some("A b")));
+    assert_eq!(format.zone.map(ZoneOffset::seconds), Some(3_600));
+    let forms = |column| format.dates_of(column).iter().map(DateForm::to_string).collect::<Vec<_>>();
+    assert_eq!([forms("seen"), forms("paid")], [vec!["%d.%m.%Y"], vec!["%Y%m%d", "%d/%m/%y"]]);
+    assert!(forms("other").is_empty());
+    let all = read("dates = \"spreadsheet\"").expect("read").format;
+    assert_eq!(all.dates_of("any"), [DateForm::Spreadsheet]);
+    for (lines, expected) in [
+        (
+            "separator = \"::\"",
+            "line 2, column 13: format.separator is \"::\"; use \",\", \";\", \"|\" or \"tab\"",
+        ),
+        ("encoding = \"utf-7\"", "format.encoding is \"utf-7\"; use \"utf-8\", \"utf-16\", \"windows-1252\""),
+        ("decimal = \";\"", "format.decimal is \";\"; use \".\" or \",\""),
+        (
+            "dates = \"dd.mm.yyyy\"",
+            "format.dates is \"dd.mm.yyyy\"; a date has %Y (or %y), %m and %d: %d.%m.%Y",
+        ),
+        (
+            "dates = [\"%d/%m/%Y\", \"%m/%d/%Y\"]",
+            "a cell may fit both %d/%m/%Y and %m/%d/%Y and mean two things",
+        ),
+        ("dates = []", "no form of dates"),
+        ("zone = \"CET\"", "format.zone is \"CET\"; write an offset from UTC: +01:00, -05:30, or Z for UTC"),
+        ("seperator = \";\"", "did you mean \"separator\"?"),
+    ] {
+        let error = read(lines).expect_err("wrong").to_string();
+        assert!(error.contains(expected), "{lines}: {error}");
+    }
+    // A table is no study's line `format`.
+    assert!(is_party_file("as = \"a\"\nformat = { separator = \";\" }"));
+    assert!(!is_party_file("format = \"tacit-study/1\"\nas = \"a\""));
+    // Flags come one by one, and are checked together.
+    let flags = |forms: &[&str]| {
+        let words = forms.iter().flat_map(|form| ["--dates", form]);
+        FormatFlags::try_parse_from(std::iter::once("x").chain(words)).expect("flags").format.gathered()
+    };
+    let format = flags(&["day=%d.%m.%Y", "day=%d.%m.%Y %H:%M", "spreadsheet"]).expect("they fit");
+    assert_eq!((format.dates_of("day").len(), format.dates_of("x").len()), (2, 1));
+    assert!(flags(&["%d/%m/%Y", "%m/%d/%Y"]).expect_err("they do not").contains("two things"));
+}
+
+#[derive(clap::Parser)]
+struct FormatFlags {
+    #[command(flatten)]
+    format: InputFormat,
+}
+
+fn over_text(text: &str) -> Result<PartySettings, Error> {
+    PartySettings::parse("party.toml", text)
 }
 
 #[test]
@@ -168,7 +232,7 @@ fn mistakes_are_placed() {
         "party.toml, line 6, column 1: unknown key \"identitiy\" in the file; did you mean \"identity\"? \
          known here: study, as, identity, data, listen, allow, peer, peers, memory, ledger, report, \
          deadline, lineage, work, state, spool, keep_state, keep_spine, spine, salt, studies, trigger, \
-         transport, trusted_network, store, workers, policy"
+         transport, trusted_network, store, format, workers, policy"
     );
     assert_eq!(
         error("memory   = \"1G\"", "memory   = \"1GB\""),

@@ -1,0 +1,278 @@
+//! What a column may be, by what stands in it and what it is called.
+
+use data::survey::{ColumnSurvey, TimeKind, TimeSurvey};
+use study::format::DateForm;
+
+/// Words in names of columns that say who a row is of.
+const PERSON: [&str; 17] = [
+    "id",
+    "user",
+    "customer",
+    "client",
+    "kunde",
+    "person",
+    "member",
+    "mitglied",
+    "patient",
+    "child",
+    "uid",
+    "uuid",
+    "key",
+    "hash",
+    "email",
+    "mail",
+    "household",
+];
+/// When something happened.
+const TIME: [&str; 22] = [
+    "date",
+    "time",
+    "day",
+    "datum",
+    "tag",
+    "zeit",
+    "seen",
+    "sent",
+    "versand",
+    "exposure",
+    "exposed",
+    "opportunity",
+    "delivered",
+    "injected",
+    "treated",
+    "bought",
+    "order",
+    "purchase",
+    "onset",
+    "kauf",
+    "bestell",
+    "event",
+];
+/// The arm of a trial.
+const ARM: [&str; 10] =
+    ["arm", "group", "gruppe", "treatment", "variant", "variante", "test", "assignment", "cell", "condition"];
+/// Money.
+const MONEY: [&str; 20] = [
+    "amount", "price", "value", "revenue", "eur", "usd", "gbp", "chf", "betrag", "umsatz", "summe", "total",
+    "spend", "spent", "sales", "cost", "preis", "wert", "turnover", "paid",
+];
+/// Arms of those who were not treated.
+const CONTROL: [&str; 20] = [
+    "control",
+    "placebo",
+    "no",
+    "none",
+    "0",
+    "false",
+    "n",
+    "off",
+    "holdout",
+    "hold-out",
+    "kontrolle",
+    "kontrollgruppe",
+    "without",
+    "ohne",
+    "nein",
+    "keine",
+    "untreated",
+    "c",
+    "kontroll",
+    "baseline",
+];
+
+/// The words of a name, in small letters.
+fn words(name: &str) -> impl Iterator<Item = String> {
+    let words = name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).collect::<Vec<_>>().into_iter()
+}
+
+/// Whether a name has one of these words, or a word that begins or ends with a long one.
+fn named(name: &str, known: &[&str]) -> bool {
+    let is = |word: &str, known: &str| {
+        word == known || known.len() > 3 && (word.starts_with(known) || word.ends_with(known))
+    };
+    words(name).any(|word| known.iter().any(|known| is(&word, known)))
+}
+
+/// Names that are the same but for case and what stands between words.
+pub fn same_name(one: &str, other: &str) -> bool {
+    words(one).collect::<String>() == words(other).collect::<String>()
+}
+
+/// What sort of identifier a column may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdentifierSort {
+    Email,
+    Phone,
+    Other,
+}
+
+/// The sort of a column's cells.
+pub fn sort(column: &ColumnSurvey) -> IdentifierSort {
+    let most = |some: u64| some > 0 && some * 10 >= column.filled * 9;
+    match () {
+        () if most(column.emails) => IdentifierSort::Email,
+        () if most(column.phones) && column.times.is_empty() => IdentifierSort::Phone,
+        () => IdentifierSort::Other,
+    }
+}
+
+/// How likely a column says who a row is of; none: it does not.
+pub fn identifies(column: &ColumnSurvey, rows: u64) -> Option<u64> {
+    let numbers = column.numbers.as_ref();
+    let decimals = numbers.is_some_and(|numbers| numbers.decimals > 0 || numbers.negative > 0);
+    if decimals || column.distinct * 20 < rows || column.filled == 0 {
+        return None;
+    }
+    let sort = sort(column);
+    if sort == IdentifierSort::Other && is_time(column) {
+        return None;
+    }
+    let named = 40 * u64::from(named(&column.name, &PERSON));
+    let sorted = if sort == IdentifierSort::Other { 0 } else { 50 };
+    let filled = 20 * column.filled / rows.max(1);
+    let score = named + sorted + filled + 20 * column.distinct / rows.max(1);
+    (score >= 40).then_some(score)
+}
+
+/// Whether a column is of days or times: text of such a form, or numbers with such a name.
+pub fn is_time(column: &ColumnSurvey) -> bool {
+    let plain = |way: &TimeSurvey| {
+        let digits =
+            |form: &DateForm| form.to_string().bytes().all(|byte| byte == b'%' || byte.is_ascii_alphabetic());
+        way.kind != TimeKind::Seconds && !way.form.as_ref().is_some_and(digits)
+    };
+    column.times.iter().any(plain) || !column.times.is_empty() && named(&column.name, &TIME)
+}
+
+/// Whether a column may be the arm: two values.
+pub fn is_arm(column: &ColumnSurvey) -> bool {
+    column.values.len() == 2
+}
+
+/// Whether its name says that it is the arm.
+pub fn is_named_arm(column: &ColumnSurvey) -> bool {
+    named(&column.name, &ARM)
+}
+
+/// The label of the arm that was not treated, of two; none where they do not say.
+pub fn control(labels: [&str; 2]) -> Option<&str> {
+    let is = |label: &&str| CONTROL.contains(&label.to_lowercase().trim());
+    match [labels.iter().find(|label| is(label)), labels.iter().rev().find(|label| is(label))] {
+        [Some(one), Some(other)] if one == other => Some(one),
+        _ => None,
+    }
+}
+
+/// Whether a column may be amounts of money: how sure.
+pub fn money(column: &ColumnSurvey) -> u32 {
+    let Some(numbers) = &column.numbers else { return 0 };
+    let (named, decimals) = (named(&column.name, &MONEY), numbers.decimals > 0);
+    2 * u32::from(named) + u32::from(decimals)
+}
+
+/// The currency in the name of a column.
+pub fn currency(name: &str) -> Option<&'static str> {
+    let known = [
+        ("eur", "EUR"),
+        ("euro", "EUR"),
+        ("€", "EUR"),
+        ("usd", "USD"),
+        ("$", "USD"),
+        ("gbp", "GBP"),
+        ("£", "GBP"),
+        ("chf", "CHF"),
+    ];
+    let small = name.to_lowercase();
+    let is = |unit: &str| words(name).any(|word| word == unit) || !unit.is_ascii() && small.contains(unit);
+    known.into_iter().find(|(unit, _)| is(unit) || *unit == "$" && small.contains('$')).map(|(_, unit)| unit)
+}
+
+/// The smallest of 1, 2, 5, 10, 20, 50, .. that is no smaller.
+pub fn round_up(number: u64) -> u64 {
+    let mut power = 1u64;
+    loop {
+        for step in [1, 2, 5] {
+            match power.checked_mul(step) {
+                Some(round) if round >= number => return round,
+                Some(_) => {}
+                None => return u64::MAX,
+            }
+        }
+        power = power.saturating_mul(10);
+    }
+}
+
+/// A name for files and studies.
+pub fn plain_name(text: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let name: String = text.chars().map(plain).collect();
+    name.trim_matches('-').chars().take(40).collect()
+}
+
+/// A column in a line, for its owner.
+pub fn described(column: &ColumnSurvey) -> String {
+    let mut facts = Vec::new();
+    match sort(column) {
+        IdentifierSort::Email => facts.push("e-mail addresses".to_owned()),
+        IdentifierSort::Phone => facts.push("telephone numbers".to_owned()),
+        IdentifierSort::Other => {}
+    }
+    if let [way, ..] = &column.times[..] {
+        let forms: Vec<String> =
+            column.times.iter().filter_map(|way| Some(way.form.as_ref()?.to_string())).collect();
+        let form = if forms.is_empty() { String::new() } else { format!(" as {}", forms.join(" or ")) };
+        let day = |seconds: i64| study::time::date_of_days(seconds.div_euclid(86_400));
+        let range = match column.times.len() {
+            1 => format!(", {} to {}", day(way.low), day(way.high)),
+            _ => String::new(),
+        };
+        facts.push(format!("dates{form}{range}"));
+    } else if let Some(numbers) = &column.numbers {
+        let least = numbers.quantile(0.0);
+        facts.push(format!("numbers, {least} to {}", numbers.quantile(1.0)));
+        if numbers.decimals > 0 {
+            facts.push(format!("up to {} decimals", numbers.decimals));
+        }
+        if numbers.negative > 0 {
+            facts.push(format!("{} below zero", numbers.negative));
+        }
+    }
+    match &column.values[..] {
+        values @ [_, ..] if values.len() <= 6 => {
+            let counts = values.iter().map(|(value, times)| format!("\"{value}\" {times}"));
+            facts.push(counts.collect::<Vec<_>>().join(", "));
+        }
+        _ if column.is_distinct() => facts.push("all different".to_owned()),
+        _ => facts.push(format!("{} different values", column.distinct)),
+    }
+    if column.empty > 0 {
+        facts.push(format!("{} empty", column.empty));
+    }
+    facts.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounding_tells_the_order_of_size_alone() {
+        let rounded = [0, 1, 3, 9, 10, 11, 200, 201, 999, 5_001].map(round_up);
+        assert_eq!(rounded, [1, 1, 5, 10, 10, 20, 200, 500, 1_000, 10_000]);
+        assert_eq!(round_up(u64::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn names_say_what_a_column_is() {
+        assert_eq!(control(["mail", "Holdout"]), Some("Holdout"));
+        assert_eq!((control(["a", "b"]), control(["no", "none"])), (None, None));
+        assert!(same_name("E-Mail", "email") && !same_name("email", "phone"));
+        assert_eq!(
+            (currency("Betrag EUR"), currency("Betrag (€)"), currency("europe")),
+            (Some("EUR"), Some("EUR"), None)
+        );
+        assert!(named("Kundennummer", &PERSON) && named("Versanddatum", &TIME) && !named("region", &PERSON));
+        assert_eq!(plain_name("Mails 2026.02"), "mails-2026-02");
+    }
+}

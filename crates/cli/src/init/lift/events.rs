@@ -1,0 +1,373 @@
+//! The advertiser's half: what happened, when, and what it is worth.
+
+use super::trial::{duplicates, time_columns};
+use super::{LiftInitArgs, TrialSide, categories, clamp, in_units, period, rows};
+use crate::init::draft::{StudyDraft, list, quoted, said};
+use crate::init::guess;
+use crate::init::making::Making;
+use crate::init::period::WholeMonths;
+use base::Error;
+use data::Rows;
+use page::numbers::{count, percent};
+use study::{EventValue, MAX_CLAMP, MAX_EVENTS, Study};
+
+/// Chooses the advertiser's columns. Returns the range of its times, by the sample.
+pub fn advertiser(
+    making: &mut Making<'_>,
+    draft: &mut StudyDraft,
+    args: &LiftInitArgs,
+) -> Result<WholeMonths, Error> {
+    let events = events(making, args)?;
+    let ways = events.iter().map(|name| making.times(name)).collect::<Result<Vec<_>, _>>()?;
+    making.because("event", events.join(", "), "the times of this column");
+    making.tell(format!("when events happened stands in {}", events.join(", ")));
+    let (value, scale) = value(making, &events, args)?;
+    let wide = events.len() > 1;
+    let column = match wide {
+        true => format!("columns = {}", list(events.iter().map(String::as_str))),
+        false => format!("column = {}", quoted(&events[0])),
+    };
+    let layout = match wide {
+        true => "A line per person, with several events.",
+        false => {
+            "A line per event; a line without a time is of somebody without an event. Keep such people in \
+             the \
+                  file: without them the size of the match tells who had one."
+        }
+    };
+    let mut text = format!(
+        "[advertiser]\n{}{}{value}",
+        said(layout, &format!("layout     = \"{}\"", if wide { "wide" } else { "events" })),
+        said("When it happened.", &format!("event      = {{ {column}, type = \"time\" }}")),
+    );
+    if let Some(filter) = filter(making, args)? {
+        text +=
+            &said("Other lines keep their identifier, without an event.", &format!("where      = {filter}"));
+    }
+    if let Some(name) = &args.cohort {
+        let values = categories(making, name)?;
+        text += &said("Results for each of these; the values are public.", &format!("cohort     = {values}"));
+    }
+    draft.set("advertiser", text);
+    limits(draft, MAX_EVENTS, &in_units(MAX_CLAMP.into(), scale), args);
+    Ok(period(&ways))
+}
+
+fn events(making: &Making<'_>, args: &LiftInitArgs) -> Result<Vec<String>, Error> {
+    if !args.event.is_empty() {
+        return args.event.iter().map(|name| Ok(making.column(name)?.name.clone())).collect();
+    }
+    let times = time_columns(making, &[]);
+    // bought_1, bought_2, ..: a line per person.
+    let stem =
+        |name: &str| name.trim_end_matches(|c: char| c.is_ascii_digit() || " _-.".contains(c)).to_lowercase();
+    let numbered = |name: &String| name.ends_with(|c: char| c.is_ascii_digit());
+    if times.len() > 1 && times.iter().all(numbered) && times.iter().all(|name| stem(name) == stem(&times[0]))
+    {
+        return Ok(times);
+    }
+    let names: Vec<&str> = times.iter().map(String::as_str).collect();
+    let question = "Which column says when what is measured happened (a purchase, an illness)?";
+    Ok(vec![making.pick(None, "--event COLUMN", question, &names, None)?])
+}
+
+/// The lines of what an event is worth, and how many parts make a unit.
+fn value(making: &mut Making<'_>, events: &[String], args: &LiftInitArgs) -> Result<(String, u64), Error> {
+    let columns = value_columns(making, events, args)?;
+    if columns.is_empty() {
+        making.because("value", "1", "events are counted");
+        making.tell("events are counted, and have no value".to_owned());
+        return Ok((said("Events are counted.", "value      = { constant = 1 }"), 1));
+    }
+    let (mut decimals, mut negative) = (0, 0);
+    for name in &columns {
+        making.decimals(name)?;
+        let column = making.column(name)?;
+        let numbers = column.numbers.as_ref().ok_or_else(|| {
+            Error::input(format!("column \"{name}\" is no value of events: not all its cells are numbers"))
+        })?;
+        (decimals, negative) = (decimals.max(numbers.decimals), negative + numbers.negative);
+    }
+    let places = match decimals {
+        0 => 0,
+        1 | 2 => 2,
+        3..=6 => decimals,
+        _ => {
+            return Err(Error::input(format!(
+                "column \"{}\" has numbers of {decimals} decimals, and 6 are the most: round them",
+                columns[0]
+            )));
+        }
+    };
+    let scale = 10u64.pow(places);
+    let rule = match (&args.negative, negative) {
+        (Some(rule), _) => rule.clone(),
+        (None, 0) => "error".to_owned(),
+        (None, some) => {
+            let answers = ["net", "leave-out", "error"].map(str::to_owned);
+            let question = format!(
+                "{} values of the sample are below zero. Are they refunds? (net: taken off earlier events \
+                 of the \
+                 person; leave-out: no events; error: refused)",
+                count(some)
+            );
+            answers[making.how.choose("--negative RULE", &question, &answers, Some(0))?].clone()
+        }
+    };
+    let unit = args.unit.clone().or_else(|| guess::currency(&columns[0]).map(str::to_owned));
+    making.because(
+        "value",
+        columns.join(", "),
+        format!(
+            "numbers with up to {decimals} decimals: parts of which {scale} are 1; {} below zero",
+            count(negative)
+        ),
+    );
+    let mut told = format!("values stand in {}, with up to {places} decimals", columns.join(", "));
+    told += &unit.as_ref().map_or(String::new(), |unit| format!(", in {unit}"));
+    if rule != "error" {
+        told += ", some of them below zero";
+    }
+    making.tell(told);
+    Ok((value_line(events, &columns, unit, (scale, &rule)), scale))
+}
+
+/// The line of values in these columns.
+fn value_line(
+    events: &[String],
+    columns: &[String],
+    unit: Option<String>,
+    (scale, rule): (u64, &str),
+) -> String {
+    let column = match columns.len() {
+        1 if events.len() == 1 => format!("column = {}", quoted(&columns[0])),
+        _ => format!("columns = {}", list(columns.iter().map(String::as_str))),
+    };
+    let unit = unit.map_or(String::new(), |unit| format!(", unit = {}", quoted(&unit)));
+    let scaled = if scale > 1 { format!(", scale = {scale}") } else { String::new() };
+    let negative = if rule == "error" { String::new() } else { format!(", negative = \"{rule}\"") };
+    let why = match (scale, rule) {
+        (1, "error") => "Whole numbers.",
+        (_, "net") => {
+            "Computed in whole parts of the unit (scale). Negative values are refunds, taken off earlier \
+             events."
+        }
+        (_, "leave-out") => {
+            "Computed in whole parts of the unit (scale). Lines with negative values are no events."
+        }
+        _ => "Computed in whole parts of the unit (scale): nothing is rounded.",
+    };
+    let line = format!("value      = {{ {column}, type = \"u32\"{unit}{scaled}{negative} }}");
+    said(why, &line)
+}
+
+fn value_columns(making: &Making<'_>, events: &[String], args: &LiftInitArgs) -> Result<Vec<String>, Error> {
+    match &args.value[..] {
+        [one] if one == "1" => return Ok(Vec::new()),
+        [] => {}
+        names => return names.iter().map(|name| Ok(making.column(name)?.name.clone())).collect(),
+    }
+    let mut found: Vec<(u32, &str)> = Vec::new();
+    for column in &making.survey.columns {
+        let sure = guess::money(column);
+        if sure > 0 && !events.contains(&column.name) {
+            found.push((sure, &column.name));
+        }
+    }
+    if events.len() > 1 {
+        // As many as there are events, or none.
+        let names: Vec<String> = found.iter().map(|(_, name)| (*name).to_owned()).collect();
+        return match names.len() {
+            0 => Ok(names),
+            n if n == events.len() => Ok(names),
+            _ => Err(Error::input(
+                "which columns are the values of the events? Say each by --value COLUMN, or --value 1",
+            )),
+        };
+    }
+    let most = found.iter().map(|(sure, _)| *sure).max().unwrap_or_default();
+    let best: Vec<&str> = found.iter().filter(|(sure, _)| *sure == most).map(|(_, name)| *name).collect();
+    match best[..] {
+        [] => Ok(Vec::new()),
+        [only] => Ok(vec![only.to_owned()]),
+        _ => {
+            let mut answers: Vec<String> = best.iter().map(|name| (*name).to_owned()).collect();
+            answers.push("1".to_owned());
+            let question = "Which column is the value of an event (1: events are counted)?";
+            let at = making.how.choose("--value COLUMN", question, &answers, None)?;
+            Ok(if at == best.len() { Vec::new() } else { vec![answers[at].clone()] })
+        }
+    }
+}
+
+fn filter(making: &mut Making<'_>, args: &LiftInitArgs) -> Result<Option<String>, Error> {
+    let mut values = Vec::new();
+    let mut of = None;
+    for said in &args.filter {
+        let Some((column, value)) = said.split_once('=') else {
+            return Err(Error::input(format!("--where is {said}; write COLUMN=VALUE: status=paid")));
+        };
+        if of.is_some_and(|of| of != column) {
+            return Err(Error::input(
+                "--where takes values of one column; repeat it for further values of that one",
+            ));
+        }
+        of = Some(column);
+        values.push(value);
+    }
+    let Some(column) = of else { return Ok(None) };
+    let column = making.column(column)?.name.clone();
+    making.tell(format!("events are lines whose {column} is {}", values.join(" or ")));
+    Ok(Some(format!("{{ column = {}, equals = {} }}", quoted(&column), list(values))))
+}
+
+/// The lines of how much of a person counts.
+fn limits(draft: &mut StudyDraft, most: u8, clamp: &str, args: &LiftInitArgs) {
+    let text = draft.get("advertiser").unwrap_or_default();
+    let text = text.split("# K: ").next().unwrap_or_default().to_owned();
+    draft.set("advertiser", format!(
+        "{text}{}overflow   = \"keep-earliest\"\n",
+        said(
+            "K: events of one person that count, the earliest. It is 1, 2, 4, 8 or 16, chosen by the file: \
+             it tells \
+             roughly how many events people have.",
+            &format!("max_events = {most}"),
+        )
+    ));
+    let better = if args.lower_is_better { "lower_is_better = true\n" } else { "" };
+    draft.set("lift", format!(
+        "[lift]\n{}{}{better}",
+        said("Events strictly later than the opportunity.", "counts_after = \"opportunity\""),
+        said(
+            "R: most that one person adds to the total, and the estimate is of totals clamped so. Noise is \
+             as wide as \
+             R is large. It is the amount that 99 of 100 people with an event do not reach, rounded up to \
+             1, 2 or 5 \
+             and zeros: it tells roughly how large outcomes are, and no more.",
+            &format!("clamp        = {clamp}"),
+        ),
+    ));
+}
+
+fn scale(study: &Study) -> u64 {
+    super::lift(study).scale().into()
+}
+
+/// What was seen of people.
+#[derive(Default)]
+struct SeenPeople {
+    people: u64,
+    /// Of those who have events: what they add up to.
+    totals: Vec<u64>,
+    /// And how many they are.
+    events: Vec<usize>,
+    /// The first time and the last.
+    range: Option<[u32; 2]>,
+}
+
+impl SeenPeople {
+    fn add(&mut self, rows: &Rows) {
+        let Rows::Advertiser(rows) = rows else { return };
+        self.people += rows.len() as u64;
+        for at in 0..rows.len() {
+            let (times, values) = rows.events(at);
+            if let (Some(first), Some(last)) = (times.first(), times.last()) {
+                let [low, high] = self.range.unwrap_or([*first; 2]);
+                self.range = Some([low.min(*first), high.max(*last)]);
+                self.totals.push(values.iter().map(|value| u64::from(*value)).sum::<u64>());
+                self.events.push(times.len());
+            }
+        }
+    }
+}
+
+/// Reads all rows: exact times, events and totals of people.
+pub fn settle(
+    making: &mut Making<'_>,
+    draft: &mut StudyDraft,
+    study: &Study,
+    (own, args): (WholeMonths, &LiftInitArgs),
+) -> Result<WholeMonths, Error> {
+    let mut lenient = study.clone();
+    let wide = super::lift(study).advertisers[0].layout == study::EventLayout::Wide;
+    if wide && lenient.matching.duplicates == study::Duplicates::Error && making.common.duplicates.is_none() {
+        lenient.matching.duplicates = study::Duplicates::Merge;
+    }
+    let mut seen = SeenPeople::default();
+    let report = rows(making, &lenient, TrialSide::Advertiser, |rows| seen.add(rows))?;
+    let SeenPeople { mut totals, events, range, people } = seen;
+    if wide && report.duplicates_merged > 0 && lenient.matching.duplicates != study.matching.duplicates {
+        making.because(
+            "duplicates",
+            "merge",
+            format!("{} lines are of people with another line", count(report.duplicates_merged)),
+        );
+        duplicates(draft, "merge");
+    }
+    let share = |part: usize| percent(part as f64 / events.len().max(1) as f64);
+    let beyond = |most: u8| events.iter().filter(|count| **count > usize::from(most)).count();
+    let most = match args.max_events {
+        Some(most) => most,
+        None => {
+            [1, 2, 4, 8].into_iter().find(|most| beyond(*most) * 100 <= events.len()).unwrap_or(MAX_EVENTS)
+        }
+    };
+    making.because(
+        "max_events",
+        most.to_string(),
+        format!(
+            "of {} people {} have events, {} of them more than that",
+            count(people),
+            count(events.len() as u64),
+            share(beyond(most))
+        ),
+    );
+    let scale = scale(study);
+    let parts = clamp(&mut totals);
+    let text = args.clamp.clone().unwrap_or_else(|| in_units(parts, scale));
+    let units: f64 = text.parse().map_err(|_| Error::input(format!("--clamp is {text}; write a number")))?;
+    let over = totals.iter().filter(|total| **total as f64 > units * scale as f64 + 0.5).count();
+    making.because(
+        "clamp",
+        &text,
+        format!("{} of the people with events have more, which does not count", share(over)),
+    );
+    let unit = match &super::lift(study).advertisers[0].value {
+        EventValue::Columns { unit: Some(unit), .. } => format!(" {unit}"),
+        _ => String::new(),
+    };
+    making.tell(format!(
+        "few people have more than {most} events, or a total of more than {text}{unit} (rounded)"
+    ));
+    limits(draft, most, &text, args);
+    Ok(range.map_or(own, |range| own.with(own.exact(&super::lift(study).clock, range))))
+}
+
+/// What cannot be seen in a sample of lines has to be said.
+pub fn settle_unread(making: &Making<'_>, draft: &mut StudyDraft, args: &LiftInitArgs) -> Result<(), Error> {
+    let large = "The data are too large to look at every person.";
+    let number =
+        |text: &str| text.parse::<f64>().map(|_| text.to_owned()).map_err(|_| "a number, such as 500".into());
+    let clamp = match &args.clamp {
+        Some(text) => text.clone(),
+        None => {
+            let question = format!("{large} What is the most that one person shall add to the total?");
+            making.how.words("--clamp R", &question, None, number)?
+        }
+    };
+    let most = match args.max_events {
+        Some(most) => most,
+        None => {
+            let question = format!("{large} How many events of one person count at most (1 to 16)?");
+            let read = |text: &str| {
+                text.parse::<u8>()
+                    .ok()
+                    .filter(|most| (1..=16).contains(most))
+                    .ok_or_else(|| "1 to 16".to_owned())
+            };
+            making.how.words("--max-events K", &question, Some("4"), read)?
+        }
+    };
+    limits(draft, most, &clamp, args);
+    Ok(())
+}

@@ -1,0 +1,734 @@
+//! What all kinds of `tacit init` do: look, ask, say what the study will tell, write.
+
+use super::InitCommon;
+use super::ask::Answering;
+use super::draft::{StudyDraft, comment, list, quoted, said};
+use super::guess::{self, IdentifierSort};
+use base::Error;
+use data::DataLocation;
+use data::survey::{ColumnSurvey, TableSurvey, TimeKind, TimeSurvey, survey};
+use net::Identity;
+use serde_json::json;
+use std::path::{Path, PathBuf, absolute};
+use store::StoreOptions;
+use study::format::{ColumnDates, ColumnName, DateForm, DecimalSign, InputFormat, separator_name};
+use study::reader::{nearest, printable};
+use study::{Identifier, Study};
+use terminal::output;
+use terminal::progress::Working;
+
+/// Where who begins a study waits, and who completes it goes, unless told: on one machine.
+const ADDRESS: &str = "127.0.0.1:7000";
+/// Bytes of data that are read as a whole.
+const READ_WHOLE: u64 = 1 << 30;
+const STORE: StoreOptions = StoreOptions { endpoint: None, region: None, account: None, allow_http: false };
+
+/// A setting that was chosen, and why.
+pub struct Reason {
+    setting: String,
+    value: String,
+    why: String,
+}
+
+/// Files in the making.
+pub struct Making<'a> {
+    pub common: &'a InitCommon,
+    pub how: Answering,
+    pub survey: TableSurvey,
+    pub format: InputFormat,
+    /// Its own name.
+    pub party: String,
+    /// Whether the other party has begun the study.
+    pub completes: bool,
+    kind: &'static str,
+    data: &'a Path,
+    out: PathBuf,
+    study: PathBuf,
+    identity: Identity,
+    new_identity: bool,
+    reasons: Vec<Reason>,
+    tells: Vec<String>,
+}
+
+/// What has to be in an unfinished study, and how a new one begins.
+pub struct Beginning<'k> {
+    /// The kind of study.
+    pub kind: &'static str,
+    /// What this party is called unless told.
+    pub party: String,
+    /// What the study must lack where it was begun; and what it lacks after this party where it was not.
+    pub lacks: [&'k str; 2],
+    /// The command of the other party, without the study.
+    pub other: &'k str,
+}
+
+impl<'a> Making<'a> {
+    /// Looks at the data, and at the study where there is one.
+    ///
+    /// # Errors
+    /// When a file that would be made is there, the study is none that can be completed, or the data cannot
+    /// be read.
+    pub fn begin(
+        common: &'a InitCommon,
+        data: &'a Path,
+        beginning: &Beginning<'_>,
+    ) -> Result<(Self, StudyDraft), Error> {
+        let Beginning { kind, .. } = *beginning;
+        let out = match (&common.out, &common.study) {
+            (Some(out), _) => out.clone(),
+            (None, Some(study)) => study.parent().unwrap_or(Path::new("")).to_owned(),
+            (None, None) => kind.into(),
+        };
+        let study = common.study.clone().unwrap_or_else(|| out.join("study.toml"));
+        let begun = common.study.as_deref().map(|path| begun(path, beginning)).transpose()?;
+        let how = Answering::of(common.yes, common.stdin);
+        let party = party_name(common, how, beginning, begun.as_ref())?;
+        if begun.is_none() {
+            vacant(&study, "to complete it for the other party, name it by --study")?;
+        }
+        vacant(&out.join(format!("{party}.toml")), "choose another --out or --party, or remove it")?;
+        let format = common.format.clone().gathered().map_err(Error::input)?;
+        let survey = {
+            let _working = Working::on(format!("looking at {}", data.display()));
+            survey(DataLocation { path: data, store: &STORE, format: &format })?
+        };
+        let key = out.join(format!("{party}.key"));
+        let new_identity = !key.exists();
+        let identity = if new_identity { Identity::generate()? } else { Identity::load(&key)? };
+        let completes = begun.is_some();
+        let (reasons, tells) = (Vec::new(), Vec::new());
+        let mut making = Self {
+            common,
+            how,
+            survey,
+            format,
+            party,
+            completes,
+            kind,
+            data,
+            out,
+            study,
+            identity,
+            new_identity,
+            reasons,
+            tells,
+        };
+        making.show();
+        let mut draft = begun.unwrap_or_else(|| making.root(beginning));
+        if draft.parties().any(|name| making.key_of(&draft, name)) {
+            return Err(Error::input(format!(
+                "{}: the key of {} is in the study already; the other party has its own folder and key: \
+                 choose \
+                 another --out or --party",
+                making.study.display(),
+                making.party
+            )));
+        }
+        let role =
+            if kind == "lift" { format!("role = \"{}\"\n", beginning.lacks[0]) } else { String::new() };
+        let party = &making.party;
+        let key = making.identity.fingerprint();
+        draft.set(&format!("party.{party}"), format!("[party.{party}]\n{role}key  = \"{key}\"\n"));
+        Ok((making, draft))
+    }
+
+    fn key_of(&self, draft: &StudyDraft, name: &str) -> bool {
+        let own = self.identity.fingerprint().to_string();
+        draft.get(&format!("party.{name}")).is_some_and(|text| text.contains(&own))
+    }
+
+    /// What stands before all sections.
+    fn root(&mut self, beginning: &Beginning<'_>) -> StudyDraft {
+        let Beginning { kind, lacks, other, .. } = *beginning;
+        let folder =
+            absolute(&self.out).ok().and_then(|out| Some(out.file_name()?.to_string_lossy().into_owned()));
+        let proposed = folder.map(|name| guess::plain_name(&name)).filter(|name| !name.is_empty());
+        let name = self.common.name.clone().or(proposed).unwrap_or_else(|| kind.to_owned());
+        let title = self.common.title.clone().unwrap_or_else(|| {
+            match kind {
+                "lift" => "Did the treatment change the outcome, and by how much?",
+                "program" => "Counts and means over the rows that both parties have",
+                _ => "Which rows both parties have",
+            }
+            .to_owned()
+        });
+        self.tell(format!("the study's name and title: {name}, \"{title}\""));
+        StudyDraft::new(format!(
+            "{}format = \"tacit-study/1\"\nname   = {}\nkind   = \"{kind}\"\ntitle  = {}\n\n{}unfinished = \
+             \"{}\"\n",
+            comment(
+                "Begun by `tacit init`. Both parties hold this file, and agree on it by its hash (`tacit \
+                 check`); \
+                 comments and white space are no part of that. It holds no path and no secret, and of the \
+                 data what \
+                 its lines say."
+            ),
+            quoted(&name),
+            quoted(&title),
+            comment(&format!(
+                "UNFINISHED: the other party completes the study, and these lines go: tacit init {other} \
+                 FILE \
+                 --study THIS_FILE"
+            )),
+            lacks[1]
+        ))
+    }
+
+    /// Where the data lie, in the form that is known by now.
+    pub fn location(&self) -> DataLocation<'_> {
+        DataLocation { path: self.data, store: &STORE, format: &self.format }
+    }
+
+    /// Whether the data are read as a whole to choose what depends on every row.
+    ///
+    /// # Errors
+    /// When they cannot be examined.
+    pub fn is_read_whole(&self) -> Result<bool, Error> {
+        Ok(data::input_bytes(self.location())? <= READ_WHOLE)
+    }
+
+    /// The column of a name that was said.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn column(&self, name: &str) -> Result<&ColumnSurvey, Error> {
+        let found = self.survey.columns.iter().find(|column| column.name == name);
+        found.ok_or_else(|| {
+            let names: Vec<&str> = self.survey.columns.iter().map(|column| column.name.as_str()).collect();
+            let hint =
+                nearest(name, &names).map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
+            let all = names.join(", ");
+            Error::input(format!("{}: no column \"{name}\"; there are: {all}{hint}", self.data.display()))
+        })
+    }
+
+    /// Notes what was chosen and why, for this party alone.
+    pub fn because(&mut self, setting: &str, value: impl Into<String>, why: impl Into<String>) {
+        self.reasons.push(Reason { setting: setting.to_owned(), value: value.into(), why: why.into() });
+    }
+
+    /// Notes what the study tells the other party.
+    pub fn tell(&mut self, what: String) {
+        self.tells.push(what);
+    }
+
+    /// A column that was named, or the one of the candidates, or the answer to a question.
+    ///
+    /// # Errors
+    /// When there is no such column, no candidate, or no answer.
+    pub fn pick(
+        &self,
+        said: Option<&str>,
+        flag: &str,
+        question: &str,
+        candidates: &[&str],
+        sure: Option<&str>,
+    ) -> Result<String, Error> {
+        if let Some(name) = said {
+            return Ok(self.column(name)?.name.clone());
+        }
+        match (candidates, sure) {
+            ([], _) => Err(Error::input(format!(
+                "{}: no column looks like it. {question} Say it by {flag}",
+                self.data.display()
+            ))),
+            ([only], _) => Ok((*only).to_owned()),
+            (_, Some(sure)) => Ok(sure.to_owned()),
+            _ => {
+                let answers: Vec<String> = candidates.iter().map(|name| (*name).to_owned()).collect();
+                self.how.choose(flag, question, &answers, None).map(|at| answers[at].clone())
+            }
+        }
+    }
+
+    /// How a column's times are read: says the form, and the offset of clocks, where that is needed.
+    ///
+    /// # Errors
+    /// When they are no times, or nobody says what they mean.
+    pub fn times(&mut self, name: &str) -> Result<TimeSurvey, Error> {
+        let ways = self.column(name)?.times.clone();
+        let form = |way: &TimeSurvey| way.form.as_ref().map_or_else(String::new, DateForm::to_string);
+        let way = match &ways[..] {
+            [] => {
+                return Err(Error::input(format!(
+                    "{}, column \"{name}\": not all cells are dates of one form (of a sample); correct them, \
+                     or say the form by --dates {name}=%d.%m.%Y",
+                    self.data.display()
+                )));
+            }
+            [only] => only.clone(),
+            several => {
+                let answers: Vec<String> = several
+                    .iter()
+                    .map(|way| {
+                        let day = |seconds: i64| study::time::date_of_days(seconds.div_euclid(86_400));
+                        format!("{}: {} to {}", form(way), day(way.low), day(way.high))
+                    })
+                    .collect();
+                let question =
+                    format!("How are dates of \"{name}\" written? All cells fit each of these forms.");
+                let flag = format!("--dates {name}=FORM");
+                several[self.how.choose(&flag, &question, &answers, None)?].clone()
+            }
+        };
+        if let (Some(form), []) = (&way.form, self.format.dates_of(name)) {
+            let why = "all dates of the sample are written so";
+            self.because(&format!("dates of {name}"), form.to_string(), why);
+            self.format.dates.push(ColumnDates { column: Some(name.to_owned()), forms: vec![form.clone()] });
+        }
+        if way.kind == TimeKind::Wall && self.format.zone.is_none() {
+            let question = format!(
+                "Times of \"{name}\" have no offset. How far is their clock ahead of UTC: Z, +01:00, ..?"
+            );
+            let read = |text: &str| study::format::ZoneOffset::parse(text).map_err(str::to_owned);
+            self.format.zone = Some(self.how.words("--zone OFFSET", &question, Some("Z"), read)?);
+        }
+        Ok(way)
+    }
+
+    /// Says the decimal sign of a column of numbers where that is needed.
+    ///
+    /// # Errors
+    /// When columns that are used have different ones.
+    pub fn decimals(&mut self, name: &str) -> Result<(), Error> {
+        let column = self.column(name)?;
+        let sign = column.numbers.as_ref().and_then(|numbers| numbers.decimal);
+        let points = column.numbers.as_ref().is_some_and(|numbers| numbers.decimals > 0 && sign.is_none());
+        match (sign, self.format.decimal) {
+            (Some(sign), None) => {
+                let text = if sign == DecimalSign::Comma { "," } else { "." };
+                self.because("decimal", format!("\"{text}\""), format!("numbers of {name} are written so"));
+                self.format.decimal = Some(sign);
+            }
+            (Some(sign), Some(said)) if sign != said => return Err(self.two_signs(name)),
+            (None, Some(DecimalSign::Comma)) if points => return Err(self.two_signs(name)),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn two_signs(&self, name: &str) -> Error {
+        Error::input(format!(
+            "{}, column \"{name}\": numbers have another decimal sign than those of other columns; write all \
+             alike",
+            self.data.display()
+        ))
+    }
+
+    /// The identifiers of a new study: the section `[match]`.
+    ///
+    /// # Errors
+    /// When no column can be one, or nobody says which is.
+    pub fn matching(&mut self, protocol: &str) -> Result<String, Error> {
+        let names = self.own_identifiers()?;
+        let mut lines = Vec::new();
+        for name in &names {
+            let steps = self.normalised(name)?;
+            let column = self.column(name)?;
+            let facts = guess::described(column);
+            lines.push(format!(
+                "{{ name = {}, normalise = {} }}",
+                quoted(name),
+                list(steps.iter().map(String::as_str))
+            ));
+            self.because("identifier", name, facts);
+        }
+        self.tell(format!("who a row is of stands in {}, and how that is normalised", names.join(", ")));
+        let several = if names.len() > 1 { " The best first; each makes the noise wider." } else { "" };
+        let duplicates = self.common.duplicates.as_deref().unwrap_or("error");
+        Ok(format!(
+            "[match]\n{}{}{}",
+            said(
+                "Private-ID: both learn about how many rows they have and share (made-up rows hide the exact \
+                 numbers), never who.",
+                &format!("protocol    = \"{protocol}\""),
+            ),
+            said(
+                &format!(
+                    "Both sides normalise alike; a party whose file calls the column otherwise says so in \
+                     its \
+                          [format].{several}"
+                ),
+                &format!("identifiers = [ {} ]", lines.join(", ")),
+            ),
+            said(
+                "A second line of one identifier where a person has one line: error | first | merge.",
+                &format!("duplicates  = \"{duplicates}\""),
+            ),
+        ))
+    }
+
+    fn own_identifiers(&self) -> Result<Vec<String>, Error> {
+        if !self.common.ids.is_empty() {
+            return self.common.ids.iter().map(|name| Ok(self.column(name)?.name.clone())).collect();
+        }
+        let rows = self.survey.sampled;
+        let score = |column: &ColumnSurvey| guess::identifies(column, rows).filter(|_| column.empty == 0);
+        let mut scored: Vec<(u64, &str)> = self
+            .survey
+            .columns
+            .iter()
+            .filter_map(|column| Some((score(column)?, column.name.as_str())))
+            .collect();
+        scored.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
+        let names: Vec<&str> = scored.iter().map(|(_, name)| *name).collect();
+        let sure = match &scored[..] {
+            [first, second, ..] if first.0 >= second.0 + 30 => Some(first.1),
+            _ => None,
+        };
+        let question = "Which column says who a row is of, and has the other party as well?";
+        Ok(vec![self.pick(None, "--id COLUMN", question, &names, sure)?])
+    }
+
+    fn normalised(&self, name: &str) -> Result<Vec<String>, Error> {
+        let column = self.column(name)?;
+        let steps = match guess::sort(column) {
+            IdentifierSort::Email => vec!["email".to_owned()],
+            IdentifierSort::Phone if column.international == column.phones => vec!["phone".to_owned()],
+            IdentifierSort::Phone => {
+                let question =
+                    format!("Numbers of \"{name}\" have no country. What is its calling code (49: Germany)?");
+                let read = |text: &str| text.parse::<u16>().map_err(|_| "digits, such as 49".to_owned());
+                let country = match self.common.country {
+                    Some(country) => country,
+                    None => self.how.words("--country CODE", &question, None, read)?,
+                };
+                vec![format!("phone:{country}")]
+            }
+            IdentifierSort::Other => vec!["trim".to_owned(), "lowercase".to_owned()],
+        };
+        Ok(steps)
+    }
+
+    /// Finds this party's columns for the identifiers of a study that the other party has begun.
+    ///
+    /// # Errors
+    /// When nobody says which they are.
+    pub fn identifiers_of(&mut self, study: &Study) -> Result<(), Error> {
+        for (at, identifier) in study.matching.identifiers.iter().enumerate() {
+            let name = &identifier.name;
+            let own = match self.common.ids.get(at) {
+                Some(said) => self.column(said)?.name.clone(),
+                None if !self.format.in_file(name).eq(name) => {
+                    self.column(self.format.in_file(name))?.name.clone()
+                }
+                None => self.like(identifier)?,
+            };
+            let facts = guess::described(self.column(&own)?);
+            self.because(&format!("identifier {name}"), &own, facts);
+            if own != *name && self.format.in_file(name) == name {
+                self.format.columns.push(ColumnName { study: name.clone(), file: own });
+            }
+        }
+        Ok(())
+    }
+
+    fn like(&self, identifier: &Identifier) -> Result<String, Error> {
+        let name = identifier.name.as_str();
+        let columns = &self.survey.columns;
+        let same = columns.iter().find(|column| column.name == name);
+        if let Some(column) =
+            same.or_else(|| columns.iter().find(|column| guess::same_name(&column.name, name)))
+        {
+            return Ok(column.name.clone());
+        }
+        let wanted = match identifier.normalise.first() {
+            Some(study::Normaliser::Email | study::Normaliser::EmailUntagged) => IdentifierSort::Email,
+            Some(study::Normaliser::Phone(_)) => IdentifierSort::Phone,
+            _ => IdentifierSort::Other,
+        };
+        let fits = |column: &&ColumnSurvey| {
+            guess::sort(column) == wanted && guess::identifies(column, self.survey.sampled).is_some()
+        };
+        let names: Vec<&str> = columns.iter().filter(fits).map(|column| column.name.as_str()).collect();
+        let question = format!("Which column has what the study calls \"{name}\"?");
+        match (&names[..], wanted) {
+            // A number may be anybody's: only its owner knows that it is the same.
+            ([only], IdentifierSort::Other) => {
+                self.how.choose("--id COLUMN", &question, &[(*only).to_owned()], Some(0))?;
+                Ok((*only).to_owned())
+            }
+            _ => self.pick(None, "--id COLUMN", &question, &names, None),
+        }
+    }
+
+    /// Shows what was found.
+    fn show(&self) {
+        let TableSurvey { columns, read, sampled, whole, forms } = &self.survey;
+        let of = match (sampled == read, whole) {
+            (true, true) => String::new(),
+            (false, true) => {
+                format!("; a sample of {} of them was looked at", page::numbers::count(*sampled))
+            }
+            (_, false) => {
+                let (read, sampled) = (page::numbers::count(*read), page::numbers::count(*sampled));
+                format!(", the first {read}; a sample of {sampled} of them was looked at")
+            }
+        };
+        let forms = forms.iter().map(|form| format!("; {form}")).collect::<String>();
+        eprintln!("{}: {} rows{of}{forms}", self.data.display(), page::numbers::count(*read));
+        let width = columns.iter().map(|column| column.name.chars().count()).max().unwrap_or_default();
+        for column in columns {
+            let facts = printable(&guess::described(column));
+            eprintln!("  {:width$}  {facts}", printable(&column.name));
+        }
+    }
+
+    /// Says what the study tells, asks whether that is meant, and writes.
+    ///
+    /// # Errors
+    /// When the answer is no, the study is not sound, or a file cannot be written.
+    pub fn finish(self, draft: &StudyDraft, other: &str) -> Result<(), Error> {
+        if self.completes {
+            draft.parse(&self.study.display().to_string())?;
+        }
+        let party_file = self.out.join(format!("{}.toml", self.party));
+        eprintln!("\nChosen:");
+        for Reason { setting, value, why } in &self.reasons {
+            eprintln!("  {setting} = {value}: {why}");
+        }
+        eprintln!("\nThe study file will tell the other party, and nothing else of the data:");
+        self.tells.iter().for_each(|what| eprintln!("  {what}"));
+        self.how.confirm(&format!("Write {} and {}?", self.study.display(), party_file.display()))?;
+        let key = self.out.join(format!("{}.key", self.party));
+        std::fs::create_dir_all(&self.out)
+            .map_err(|e| Error::io(format!("cannot create {}", self.out.display()), &e))?;
+        if self.new_identity {
+            self.identity.save(&key)?;
+        }
+        output::write_file(&party_file, self.party_file(draft).as_bytes())?;
+        output::write_file(&self.study, draft.text().as_bytes())?;
+        self.report(&party_file, &key, other)
+    }
+
+    /// What was made, and what comes next.
+    fn report(&self, party_file: &Path, key: &Path, other: &str) -> Result<(), Error> {
+        let (study, own) = (self.study.display(), party_file.display());
+        let run = match self.kind {
+            "match" => format!("tacit match {own} --out {}.parquet", self.out.join(&self.party).display()),
+            _ => format!("tacit run {own}"),
+        };
+        let check = format!("tacit check {own}");
+        let theirs = match self.completes {
+            false => format!("tacit init {other} FILE --study {study}"),
+            true => format!("tacit check {study}"),
+        };
+        let next = [&theirs, &check, &run];
+        if self.common.json {
+            let columns = self.survey.columns.iter().map(|column| {
+                json!({
+                    "column": column.name, "filled": column.filled, "empty": column.empty,
+                    "distinct": column.distinct, "looks": guess::described(column),
+                })
+            });
+            let chosen = self
+                .reasons
+                .iter()
+                .map(|reason| json!({ "setting": reason.setting, "value": reason.value, "why": reason.why }));
+            return output::print_json(&json!({
+                "study": study.to_string(), "party_file": own.to_string(), "party": self.party,
+                "identity": key.display().to_string(), "key": self.identity.fingerprint().to_string(),
+                "finished": self.completes, "rows": self.survey.read, "sampled": self.survey.sampled,
+                "columns": columns.collect::<Vec<_>>(), "chosen": chosen.collect::<Vec<_>>(),
+                "tells": self.tells, "next": next,
+            }));
+        }
+        let made = if self.completes { "The study is complete" } else { "The study is begun" };
+        let words = match self.completes {
+            false => [
+                "the other party completes the study (on another machine: send it the study file, and take \
+                 it back)",
+                "then, what the study means and whether your data fit it",
+                "your half; the other party runs its own at the same time",
+            ],
+            true => [
+                "the hash, which the other party compares (on another machine: send the study file back)",
+                "what the study means and whether your data fit it",
+                "your half; the other party runs its own at the same time",
+            ],
+        };
+        let lines = next.iter().zip(words).map(|(command, what)| format!("  {command}\n      {what}"));
+        output::print(&format!(
+            "{made}: {study}\nYours alone: {own} and {} (keep the key: it cannot be made again)\nNext:\n{}",
+            key.display(),
+            lines.collect::<Vec<_>>().join("\n")
+        ))
+    }
+
+    /// The party file.
+    fn party_file(&self, draft: &StudyDraft) -> String {
+        let party = &self.party;
+        let beside = |path: &Path| quoted(&relative(&self.out, path));
+        let (address, why) = match (&self.common.listen, &self.common.peer, self.completes) {
+            (Some(at), ..) => {
+                (format!("listen   = {}", quoted(at)), "The other party's file has this address as `peer`.")
+            }
+            (None, Some(at), _) => (format!("peer     = {}", quoted(at)), "Where the other party waits."),
+            (None, None, false) => (
+                format!("listen   = {}", quoted(ADDRESS)),
+                "For two parties on one machine; to be reached from others: 0.0.0.0:7000.",
+            ),
+            (None, None, true) => (
+                format!("peer     = {}", quoted(ADDRESS)),
+                "For two parties on one machine; else the other's host: publisher.example.org:7000.",
+            ),
+        };
+        let lineage = self.common.lineage.clone().unwrap_or_else(|| {
+            let stem = self.data.file_stem().map(|stem| guess::plain_name(&stem.to_string_lossy()));
+            stem.filter(|stem| !stem.is_empty()).unwrap_or_else(|| party.clone())
+        });
+        let reasons =
+            self.reasons.iter().map(|r| comment(&format!("{} = {}: {}", r.setting, r.value, r.why)));
+        let head = comment(&format!(
+            "The settings of {party} alone, by `tacit init`: never shared, no part of the study's hash. \
+             Paths are \
+             relative to this file; every line is also a flag of `tacit run`. What the data showed, on {} \
+             rows:",
+            self.survey.sampled
+        ));
+        let spent = draft
+            .get("release.public")
+            .and_then(|text| text.lines().find_map(|line| line.strip_prefix("rho = ")));
+        let spent: f64 = spent.and_then(|text| text.parse().ok()).unwrap_or(0.1);
+        let bounds = said(
+            "No study may spend more on one viewer, sizes of its match included.",
+            &format!("max_rho  = {}", page::numbers::short((2.0 * spent).max(0.5), 3)),
+        ) + &said(
+            "What all studies of these data together may spend on one viewer: ten like this. Nothing \
+             refills it.",
+            &format!("budget   = {}", page::numbers::short((10.0 * spent).max(1.0), 3)),
+        );
+        let bounds = if self.kind == "match" { String::new() } else { bounds };
+        format!(
+            "{head}{}\nstudy    = {}\nas       = {}\nidentity = {}\ndata     = {}\n{}ledger   = \
+             \"{party}.ledger\"   # what was spent of the privacy budget: keep it safe\nreport   = \
+             \"{party}-report/\"\n{}\n{}[policy]\nkinds    = [\"{}\"]\n{bounds}",
+            reasons.collect::<String>(),
+            beside(&self.study),
+            quoted(party),
+            quoted(&format!("{party}.key")),
+            beside(self.data),
+            said(why, &address),
+            said(
+                "The stable name of these data over all their versions: the budget is kept under it.",
+                &format!("lineage  = {}", quoted(&lineage))
+            ),
+            self.format_section(),
+            self.kind,
+        )
+    }
+
+    fn format_section(&self) -> String {
+        let InputFormat { encoding, separator, decimal, dates, zone, sheet, columns } = &self.format;
+        let mut lines = Vec::new();
+        lines.extend(encoding.map(|encoding| format!("encoding = \"{}\"", encoding.name())));
+        lines.extend(separator.map(|separator| format!("separator = {}", separator_name(separator))));
+        lines.extend(
+            decimal
+                .map(|sign| format!("decimal = \"{}\"", if sign == DecimalSign::Comma { "," } else { "." })),
+        );
+        let forms = |of: &ColumnDates| {
+            list(of.forms.iter().map(ToString::to_string).collect::<Vec<_>>().iter().map(String::as_str))
+        };
+        let by_column: Vec<String> = dates
+            .iter()
+            .filter_map(|of| Some(format!("{} = {}", quoted(of.column.as_deref()?), forms(of))))
+            .collect();
+        match dates.iter().find(|of| of.column.is_none()) {
+            Some(all) if by_column.is_empty() => lines.push(format!("dates = {}", forms(all))),
+            _ if by_column.is_empty() => {}
+            _ => lines.push(format!("dates = {{ {} }}", by_column.join(", "))),
+        }
+        lines.extend(zone.map(|zone| format!("zone = \"{zone}\"")));
+        lines.extend(sheet.as_ref().map(|sheet| format!("sheet = {}", quoted(sheet))));
+        if !columns.is_empty() {
+            let names =
+                columns.iter().map(|name| format!("{} = {}", quoted(&name.study), quoted(&name.file)));
+            lines.push(format!("columns = {{ {} }}", names.collect::<Vec<_>>().join(", ")));
+        }
+        if lines.is_empty() {
+            return String::new();
+        }
+        format!("{}[format]\n{}\n\n", comment("What the files do not say by themselves."), lines.join("\n"))
+    }
+}
+
+/// The study that the other party has begun.
+fn begun(path: &Path, beginning: &Beginning<'_>) -> Result<StudyDraft, Error> {
+    let (draft, shown) = (StudyDraft::read(path)?, path.display());
+    let kind = draft.root_value("kind").unwrap_or_default();
+    match draft.root_value("unfinished") {
+        None => Err(Error::input(format!(
+            "{shown}: the study is finished, there is nothing to complete; `tacit check {shown}` says what \
+             it means"
+        ))),
+        Some(_) if kind != beginning.kind => Err(Error::input(format!(
+            "{shown}: the study is of kind \"{kind}\"; complete it by `tacit init {kind}`"
+        ))),
+        Some(lacks) if lacks != beginning.lacks[0] => Err(Error::input(format!(
+            "{shown}: the study has its {} and lacks its {lacks}: `tacit init lift --{lacks} FILE --study \
+             {shown}`",
+            beginning.lacks[0]
+        ))),
+        Some(_) => Ok(draft),
+    }
+}
+
+fn party_name(
+    common: &InitCommon,
+    how: Answering,
+    beginning: &Beginning<'_>,
+    begun: Option<&StudyDraft>,
+) -> Result<String, Error> {
+    let taken = |name: &str| begun.is_some_and(|draft| draft.parties().any(|other| other == name));
+    let check = |name: &str| match guess::plain_name(name) == name && !name.is_empty() {
+        _ if taken(name) => Err(format!("the other party is called {name}; choose another name")),
+        true => Ok(name.to_owned()),
+        false => Err("a name has small letters, digits and -, at most 40".to_owned()),
+    };
+    match &common.party {
+        Some(name) => check(name).map_err(|rule| Error::input(format!("--party {name}: {rule}"))),
+        None => check(&beginning.party)
+            .or_else(|_| how.words("--party NAME", "What is this party called in the study?", None, check)),
+    }
+}
+
+/// Refuses what would be overwritten.
+fn vacant(path: &Path, instead: &str) -> Result<(), Error> {
+    match path.exists() {
+        false => Ok(()),
+        true => Err(Error::input(format!("{} exists and is not overwritten; {instead}", path.display()))),
+    }
+}
+
+/// A path as it is from a folder, where that is short.
+fn relative(folder: &Path, path: &Path) -> String {
+    if path.to_str().is_some_and(store::is_url) {
+        return path.display().to_string();
+    }
+    let (Ok(folder), Ok(path)) = (absolute(folder), absolute(path)) else {
+        return path.display().to_string();
+    };
+    for (up, above) in folder.ancestors().take(3).enumerate() {
+        if let Ok(rest) = path.strip_prefix(above).map(Path::to_path_buf)
+            && above.parent().is_some()
+        {
+            return format!("{}{}", "../".repeat(up), rest.display());
+        }
+    }
+    path.display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_those_from_the_party_file() {
+        let of = |folder: &str, path: &str| relative(folder.as_ref(), path.as_ref());
+        assert_eq!(of("/a/lift", "/a/mails.csv"), "../mails.csv");
+        assert_eq!(of("/a/lift", "/a/lift/study.toml"), "study.toml");
+        assert_eq!(of("/a/b/c/d/e", "/x/mails.csv"), "/x/mails.csv");
+        assert_eq!(of("/a", "s3://b/c.csv"), "s3://b/c.csv");
+    }
+}

@@ -1,0 +1,157 @@
+//! `tacit init program`: counts and means of columns of both parties, in groups.
+
+mod text;
+
+use super::InitCommon;
+use super::draft::{StudyDraft, comment, said};
+use super::making::{Beginning, Making};
+use super::matching::{compute, party};
+use base::Error;
+use clap::Args;
+use std::path::PathBuf;
+use study::Study;
+use text::{AskedProgram, CellUse, column};
+
+/// Makes study, party file and key of a program that asks for counts and means: one party begins it with its
+/// columns, the other completes it with its own.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                  tacit init program --data trial.csv --columns dose,age --out program\n  \
+                  tacit init program --data registry.csv --columns cost --study program/study.toml --by \
+                  dose --mean cost\n\
+                  What else can be asked: docs/questions.md.")]
+pub struct ProgramInitArgs {
+    /// The data: CSV, Excel or Parquet, a file, a folder or a pattern
+    #[arg(long, value_name = "DATA")]
+    pub data: PathBuf,
+    /// What each kind takes.
+    #[command(flatten)]
+    pub common: InitCommon,
+    /// Columns that may be asked about; the study names no others
+    #[arg(long = "columns", value_name = "COLUMN,..", value_delimiter = ',')]
+    pub asked: Vec<String>,
+    /// Rows are counted by this column of either party: one with labels, or yes and no; none: all together
+    #[arg(long, value_name = "COLUMN")]
+    pub by: Option<String>,
+    /// The mean of this column of either party; none: counts alone
+    #[arg(long, value_name = "COLUMN")]
+    pub mean: Option<String>,
+    /// Who begins: the zCDP that the public result costs
+    #[arg(long, value_name = "RHO", conflicts_with = "study")]
+    pub rho: Option<String>,
+}
+
+/// Makes this party's half.
+///
+/// # Errors
+/// As [`super::run`].
+pub fn run(args: &ProgramInitArgs) -> Result<(), Error> {
+    let beginning =
+        Beginning { kind: "program", party: party(&args.data), lacks: ["party"; 2], other: "program --data" };
+    let (mut making, mut draft) = Making::begin(&args.common, &args.data, &beginning)?;
+    let rho = args.rho.as_deref().unwrap_or("0.1");
+    if rho.parse::<f64>().is_err() {
+        return Err(Error::input(format!("--rho is {rho}; write a decimal number such as 0.1")));
+    }
+    if making.completes {
+        let study = typed(&draft, &AskedProgram::of(&draft, rho))?;
+        making.identifiers_of(&study)?;
+    } else {
+        draft.set("match", making.matching("pid")?);
+        let price = said(
+            "zCDP: what the results cost the data of each party. Smaller: more noise.",
+            &format!("rho = {rho}"),
+        );
+        let public = comment("One result, the same for both, which both may publish.");
+        draft.set("release.public", format!("{public}[release.public]\n{price}"));
+        compute(&mut draft);
+    }
+    let mut program = AskedProgram::of(&draft, rho);
+    columns(&mut making, &mut program, args)?;
+    ask(&making, &mut program, args)?;
+    if making.is_read_whole()? {
+        let study = typed(&draft, &program)?;
+        let me = study.parties.iter().position(|member| member.name == making.party).unwrap_or_default();
+        data::read_rows(making.location(), &study, base::PartyId(me as u8), None)?;
+    }
+    if making.completes {
+        program.keep_used();
+    }
+    program.write(&mut draft);
+    let draft = if making.completes { draft.finished() } else { draft };
+    making.finish(&draft, beginning.other)
+}
+
+/// The study that a draft will be, with what it lacks made up.
+fn typed(draft: &StudyDraft, program: &AskedProgram) -> Result<Study, Error> {
+    let (mut draft, mut program) = (draft.clone().finished(), program.clone());
+    if program.parties.len() < 2 {
+        program.parties.push("made-up".to_owned());
+        draft.set("party.made-up", format!("[party.made-up]\nkey = \"tacit1:{}\"\n", "0".repeat(32)));
+    }
+    program.write(&mut draft);
+    draft.parse("the study")?.only()
+}
+
+/// This party's columns.
+fn columns(making: &mut Making<'_>, program: &mut AskedProgram, args: &ProgramInitArgs) -> Result<(), Error> {
+    let identifiers: Vec<String> =
+        program.identifiers.iter().map(|name| making.format.in_file(name).to_owned()).collect();
+    let usable = |seen: &data::survey::ColumnSurvey| {
+        let own = making.common.ids.contains(&seen.name) || identifiers.contains(&seen.name);
+        !own && super::guess::identifies(seen, making.survey.sampled).is_none_or(|score| score < 60)
+            && column(seen).is_some()
+    };
+    let all: Vec<&str> =
+        making.survey.columns.iter().filter(|seen| usable(seen)).map(|seen| seen.name.as_str()).collect();
+    let names: Vec<String> = match args.asked.is_empty() {
+        false => args.asked.clone(),
+        true => {
+            let read = |text: &str| Ok(text.split(',').map(|name| name.trim().to_owned()).collect());
+            let question =
+                "Which columns may be asked about, with commas between them? The study names no others.";
+            making.how.words("--columns COLUMN,..", question, Some(&all.join(",")), read)?
+        }
+    };
+    for name in &names {
+        let seen = making.column(name)?;
+        let Some(CellUse { line, bounds, why }) = column(seen) else {
+            return Err(Error::input(format!(
+                "column \"{name}\" has neither at most 20 labels, nor yes and no, nor numbers (of a \
+                 sample): counts \
+                 and means are of such columns"
+            )));
+        };
+        making.decimals(name)?;
+        let called = program.add(&making.party, name, &line, bounds.as_ref());
+        making.because(&called, &line, why);
+        let between =
+            bounds.map_or(String::new(), |[low, high]| format!(", mostly between {low} and {high}"));
+        making.tell(format!("the column {name}: {line}{between}"));
+    }
+    Ok(())
+}
+
+/// What is asked, as far as it is said or both parties' columns are there.
+fn ask(making: &Making<'_>, program: &mut AskedProgram, args: &ProgramInitArgs) -> Result<(), Error> {
+    let chosen = |flag: &str, said: Option<&str>, question: &str, known: &[String]| {
+        let mut answers = known.to_vec();
+        answers.push("none".to_owned());
+        let at = match said {
+            Some(said) => answers.iter().position(|name| name == said).ok_or_else(|| {
+                Error::input(format!("{flag} is {said}; there are: {}", answers.join(", ")))
+            })?,
+            None => making.how.choose(flag, question, &answers, Some(0))?,
+        };
+        Ok::<_, Error>(Some(answers[at].clone()).filter(|_| at < known.len()))
+    };
+    if program.by.is_none() && (args.by.is_some() || making.completes) {
+        let question = "By which column are rows counted? (none: all together)";
+        program.by = Some(chosen("--by", args.by.as_deref(), question, &program.groups())?);
+    }
+    if program.mean.is_none() && (args.mean.is_some() || making.completes) {
+        let question = "The mean of which column? (none: counts alone)";
+        program.mean = Some(chosen("--mean", args.mean.as_deref(), question, &program.numbers())?);
+    }
+    Ok(())
+}

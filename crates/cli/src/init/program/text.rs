@@ -1,0 +1,231 @@
+//! The text of a program that asks for counts and a mean, and what columns are in it.
+
+use crate::init::draft::{StudyDraft, comment, quoted};
+use crate::init::guess::{currency, round_up};
+use data::survey::ColumnSurvey;
+use release::rational::{ratio, shown};
+
+/// How a column of a file is one of a program.
+pub struct CellUse {
+    /// Its type and what its cells are: `u2 labels "a" "b"`; the holder goes between.
+    pub line: String,
+    /// Rounded bounds of most numbers, for a mean.
+    pub bounds: Option<[String; 2]>,
+    /// Why.
+    pub why: String,
+}
+
+/// Words that mean something else in a program.
+const RESERVED: [&str; 16] = [
+    "bit", "of", "by", "and", "between", "edges", "values", "all", "with", "on", "weight", "within", "count",
+    "known", "present", "missing",
+];
+
+/// What a column is in a program; none where counts and means are not of such.
+pub fn column(seen: &ColumnSurvey) -> Option<CellUse> {
+    let missing = if seen.empty > 0 { " missing" } else { "" };
+    let values: Vec<&str> = seen.values.iter().map(|(value, _)| value.as_str()).collect();
+    let is_bit = |pair: [&str; 2]| values.iter().all(|value| pair.contains(&value.to_lowercase().as_str()));
+    if !values.is_empty() && [["0", "1"], ["no", "yes"], ["false", "true"]].into_iter().any(is_bit) {
+        return Some(CellUse { line: format!("bit{missing}"), bounds: None, why: "yes and no".to_owned() });
+    }
+    if let Some(numbers) = &seen.numbers {
+        let places = if numbers.decimals == 1 { 2 } else { numbers.decimals };
+        if places > 9 {
+            return None;
+        }
+        let scale = 10u64.pow(places);
+        let rounded = |number: f64| round_up((number.abs() * scale as f64).ceil() as u64);
+        let (least, most) = (numbers.quantile(0.0), numbers.quantile(1.0));
+        let bits = 64 - rounded(least).max(rounded(most)).leading_zeros();
+        if bits > 40 {
+            return None;
+        }
+        let kind = if least < 0.0 { format!("i{}", bits + 1) } else { format!("u{}", bits.max(2)) };
+        let scaled = if scale > 1 { format!(" scale {scale}") } else { String::new() };
+        let unit = currency(&seen.name).map_or(String::new(), |unit| format!(" unit {unit:?}"));
+        let bound = |number: f64| match number < 0.0 {
+            true => format!("-{}", shown(&ratio(rounded(number), scale))),
+            false => shown(&ratio(rounded(number), scale)),
+        };
+        let low = if least < 0.0 { bound(numbers.quantile(0.01)) } else { "0".to_owned() };
+        let bounds = Some([low, bound(numbers.quantile(0.99))]);
+        let why =
+            format!("numbers of the sample go from {least} to {most}: the type holds these, rounded up");
+        return Some(CellUse { line: format!("{kind}{scaled}{unit}{missing}"), bounds, why });
+    }
+    if values.is_empty() || values.iter().any(|value| value.len() > 100) {
+        return None;
+    }
+    let bits = (usize::BITS - values.len().leading_zeros()).max(2);
+    let labels: String = values.iter().map(|value| format!(" {}", quoted(value))).collect();
+    let why = format!("{} labels", values.len());
+    Some(CellUse { line: format!("u{bits} labels{labels}{missing}"), bounds: None, why })
+}
+
+/// A column of either party.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct AskedColumn {
+    name: String,
+    party: String,
+    /// Its name in the file.
+    file: String,
+    /// `column NAME TYPE PARTY ..`
+    line: String,
+    bounds: Option<[String; 2]>,
+}
+
+/// A program that asks for counts and a mean, while it is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AskedProgram {
+    /// The parties that are there.
+    pub parties: Vec<String>,
+    /// Identifiers, as the study calls them.
+    pub identifiers: Vec<String>,
+    /// What groups the rows, where that is decided; none of them: nothing.
+    pub by: Option<Option<String>>,
+    /// What the mean is of, the same.
+    pub mean: Option<Option<String>>,
+    columns: Vec<AskedColumn>,
+    title: String,
+    rho: String,
+}
+
+impl AskedProgram {
+    /// That of a draft, as it was written here.
+    pub fn of(draft: &StudyDraft, rho: &str) -> Self {
+        let text = |name: &str| draft.get(name).unwrap_or_default().to_owned();
+        let own = text("program");
+        let (mut columns, mut by, mut mean, mut spent) = (Vec::new(), None, None, rho.to_owned());
+        let files = text("columns");
+        for line in own.lines() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words[..] {
+                ["column", name, _, party, ..] => {
+                    let file = files.lines().find(|line| line.split('=').next().map(str::trim) == Some(name));
+                    let file = file.and_then(|line| line.split_once("column = ")?.1.strip_suffix(" }"));
+                    let file =
+                        file.and_then(|text| serde_json::from_str(text).ok()).unwrap_or(name.to_owned());
+                    columns.push(AskedColumn {
+                        name: name.to_owned(),
+                        party: party.to_owned(),
+                        file,
+                        line: line.to_owned(),
+                        bounds: None,
+                    });
+                }
+                ["#", "mean", "of", name, "between", low, high]
+                | ["mean", "of", name, "between", low, high] => {
+                    if words[0] == "mean" {
+                        mean = Some(Some(name.to_owned()));
+                    }
+                    let column = columns.iter_mut().find(|column| column.name == name);
+                    column
+                        .into_iter()
+                        .for_each(|column| column.bounds = Some([low.to_owned(), high.to_owned()]));
+                }
+                ["by", name] => by = Some(Some(name.to_owned()).filter(|name| name != "all")),
+                ["ask", "public", "rho", rho] => spent = rho.to_owned(),
+                _ => {}
+            }
+        }
+        let matching = text("match");
+        let identifiers =
+            matching.split("name = ").skip(1).filter_map(|rest| Some(rest.split('"').nth(1)?.to_owned()));
+        Self {
+            parties: draft.parties().map(str::to_owned).collect(),
+            identifiers: identifiers.collect(),
+            by,
+            mean,
+            columns,
+            title: draft.root_value("title").unwrap_or("counts").to_owned(),
+            rho: spent,
+        }
+    }
+
+    /// Adds a column of a party's file. Returns what the program calls it.
+    pub fn add(&mut self, party: &str, file: &str, line: &str, bounds: Option<&[String; 2]>) -> String {
+        let plain =
+            |c: char| if c.is_ascii_alphanumeric() || c == '_' { c.to_ascii_lowercase() } else { '-' };
+        let mut name: String = file.chars().map(plain).take(40).collect();
+        let type_like = name.starts_with(['u', 'i']) && name[1..].bytes().all(|byte| byte.is_ascii_digit());
+        if !name.starts_with(|c: char| c.is_ascii_alphabetic())
+            || type_like
+            || RESERVED.contains(&name.as_str())
+        {
+            name = format!("column-{name}");
+        }
+        if self.columns.iter().any(|column| column.name == name) {
+            name = format!("{name}-{party}");
+        }
+        let (kind, cells) = line.split_once(' ').unwrap_or((line, ""));
+        let line = format!("column {name} {kind} {party} {cells}").trim_end().to_owned();
+        let (party, file, bounds) = (party.to_owned(), file.to_owned(), bounds.cloned());
+        self.columns.push(AskedColumn { name: name.clone(), party, file, line, bounds });
+        name
+    }
+
+    /// Columns that can group rows.
+    pub fn groups(&self) -> Vec<String> {
+        self.columns
+            .iter()
+            .filter(|column| column.bounds.is_none())
+            .map(|column| column.name.clone())
+            .collect()
+    }
+
+    /// Columns that can have a mean.
+    pub fn numbers(&self) -> Vec<String> {
+        self.columns
+            .iter()
+            .filter(|column| column.bounds.is_some())
+            .map(|column| column.name.clone())
+            .collect()
+    }
+
+    /// Leaves out what is not asked about.
+    pub fn keep_used(&mut self) {
+        let used = [self.by.clone().flatten(), self.mean.clone().flatten()];
+        self.columns.retain(|column| used.iter().flatten().any(|name| *name == column.name));
+    }
+
+    /// Writes the sections of the study.
+    pub fn write(&self, draft: &mut StudyDraft) {
+        let mut parties = self.parties.clone();
+        parties.sort_unstable();
+        let mut lines = vec!["tacit-program/2".to_owned(), format!("name {}", quoted(&self.title))];
+        lines.extend(parties.iter().map(|party| format!("party {party}")));
+        lines.extend(self.columns.iter().map(|column| column.line.clone()));
+        lines.push(format!("ask public rho {}", self.rho));
+        if let Some(by) = &self.by {
+            lines.push(format!("by {}", by.as_deref().unwrap_or("all")));
+        }
+        lines.push("count".to_owned());
+        for column in &self.columns {
+            let asked = self.mean.iter().flatten().any(|name| *name == column.name);
+            let before = match asked {
+                true => "",
+                false if self.mean.is_some() => continue,
+                false => "# ",
+            };
+            if let Some([low, high]) = &column.bounds {
+                lines.push(format!("{before}mean of {} between {low} {high}", column.name));
+            }
+        }
+        let why = comment(
+            "What each column holds, and what is asked (docs/questions.md). A number beyond the bounds of a \
+             mean \
+             counts as the bound next to it; bounds hold 98 to 99 of 100 numbers of the file, rounded to 1, \
+             2 or 5 and zeros, \
+             and tell roughly how large numbers are.",
+        );
+        draft.set("program", format!("{why}[program]\ntext = \"\"\"\n{}\n\"\"\"\n", lines.join("\n")));
+        let line = |column: &AskedColumn| {
+            let AskedColumn { name, party, file, .. } = column;
+            format!("{name} = {{ party = \"{party}\", column = {} }}\n", quoted(file))
+        };
+        let why = comment("Column of the program = column of its owner's file.");
+        draft
+            .set("columns", format!("{why}[columns]\n{}", self.columns.iter().map(line).collect::<String>()));
+    }
+}

@@ -1,0 +1,102 @@
+//! `--figure`: what rho, clamp, rows and mode do to the interval, as a page of plots.
+
+use base::Error;
+use data::InputReport;
+use job::plan::{Assumed, Halves, IntervalCurve, interval_curves};
+use page::markup::words;
+use page::numbers::{grouped, plain};
+use page::plot::{AxisScale, FigurePage, PlotLine, plot};
+use std::path::Path;
+use study::{Question, Study};
+use terminal::output;
+
+/// Writes the page.
+///
+/// # Errors
+/// When the study has no interval, nobody guesses what outcomes are like, or the file cannot be written.
+pub fn write(file: &Path, study: &Study, assumed: &Assumed, own: Option<&InputReport>) -> Result<(), Error> {
+    let curves = interval_curves(study, assumed, own)?;
+    let Question::Lift(lift) = &study.kind else { return Err(Error::misuse("a lift study has intervals")) };
+    let (unit, level) = (super::unit(study), lift.release.confidence.percent());
+    let across = |setting| match setting {
+        "rho" => "rho, zCDP spent on the result",
+        "clamp" => "clamp, the most that one person adds",
+        _ => "rows of the publisher, both arms",
+    };
+    let drawn =
+        curves.iter().filter(|curve| curve.setting != "mode" && curve.points.iter().any(|p| p.half.is_ok()));
+    let figures = drawn.map(|curve| {
+        let title = format!("Half of the {level} % interval, {unit} per person, by {}", curve.setting);
+        plot(&title, across(curve.setting), AxisScale::Log, &lines(curve))
+    });
+    let rows = curves.iter().flat_map(|curve| {
+        curve.points.iter().map(|point| {
+            let here = curve.setting != "mode" && point.at == curve.chosen
+                || point.value == lift.release.mode.name();
+            let (whole, chance) = match &point.half {
+                Ok(Halves { whole, chance }) => (plain(*whole, 3), plain(*chance, 3)),
+                Err(why) => (format!("nothing is shown: {why}"), String::new()),
+            };
+            let mark = if here { "this study" } else { "" };
+            [curve.setting.to_owned(), grouped(&point.value), whole, chance, mark.to_owned()]
+        })
+    });
+    let page = FigurePage {
+        name: "tacit plan",
+        title: &format!("{}: what each choice does to the interval", study.title),
+        about: about(study, assumed, level),
+        figures: figures.collect(),
+        head: &["setting", "value", "half of the interval", "of which chance alone", ""],
+        rows: rows.collect(),
+    };
+    output::write_file(file, page.html().as_bytes())
+}
+
+/// The interval, the part of it that no privacy would take away, and where this study stands.
+fn lines(curve: &IntervalCurve) -> Vec<PlotLine> {
+    let shown: Vec<(f64, Halves)> =
+        curve.points.iter().filter_map(|point| Some((point.at, point.half.clone().ok()?))).collect();
+    let line = |name: &str, value: fn(&Halves) -> f64| PlotLine {
+        name: name.to_owned(),
+        points: shown.iter().map(|(at, half)| (*at, value(half))).filter(|(_, y)| *y > 0.0).collect(),
+    };
+    let mut lines = vec![
+        line("chance and noise", |half| half.whole),
+        line("chance alone: no noise at all", |half| half.chance),
+    ];
+    let heights = || lines.iter().flat_map(|line| &line.points).map(|(_, y)| *y);
+    let [low, high] = [heights().fold(f64::MAX, f64::min), heights().fold(0.0, f64::max)];
+    lines.push(PlotLine {
+        name: "this study".into(),
+        points: vec![(curve.chosen, low), (curve.chosen, high)],
+    });
+    lines
+}
+
+/// How to read it, and what it rests on.
+fn about(study: &Study, assumed: &Assumed, level: u32) -> Vec<page::markup::Markup> {
+    let outcome = assumed.outcome.as_ref();
+    let mean = outcome.map_or_else(String::new, |outcome| {
+        format!("{} {} per person, {}", plain(outcome.mean, 4), super::unit(study), outcome.source)
+    });
+    let least = match &study.kind {
+        Question::Lift(lift) => lift.release.minimum_group,
+        _ => 0,
+    };
+    [
+        format!(
+            "Half of the {level} % interval for the difference between the arms, if one setting changes and the \
+             others stay as they are in the study: the smaller, the more the study can see. A true difference \
+             below it will often look like none. Both axes are logarithmic."
+        ),
+        format!(
+            "More rho costs more of the privacy budget. A smaller clamp takes less noise and cuts more of what \
+             large customers add: the estimate is then of less than the whole. A cell of fewer than {least} rows \
+             in an arm (minimum_group) is not shown at all, and a cell's interval is that of a study of its rows: \
+             read it from the plot by rows."
+        ),
+        format!("Control arm's mean outcome: {mean}. Rows: {} and {}.", assumed.rows[0], assumed.rows[1]),
+    ]
+    .map(|text| words("p", "", text))
+    .into()
+}

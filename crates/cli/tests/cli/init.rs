@@ -1,0 +1,360 @@
+//! `tacit init`: from two files to two reports, and every refusal.
+
+use crate::support::{Done, Running, command, read, tacit};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use tempfile::TempDir;
+
+/// Numbers without a pattern.
+fn mixed(i: u64, column: u64) -> u64 {
+    let mut x = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ column.wrapping_mul(0xd1b5_4a32_d192_ed03);
+    for _ in 0..3 {
+        x ^= x >> 29;
+        x = x.wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    }
+    x >> 20
+}
+
+/// A folder with the two files of a mailing and a shop, as programs for tables leave them.
+struct Trial {
+    folder: TempDir,
+    /// What each person of the mailing spent afterwards, in cents, and whether it was written to.
+    spent: BTreeMap<u64, (bool, i64)>,
+}
+
+/// Days behind 2026-02-01 as a spreadsheet numbers them.
+const FEBRUARY: u64 = 46_054;
+
+impl Trial {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut spent = BTreeMap::new();
+        // Semicolons, ends of lines of Windows, German dates, an empty time, capitals.
+        let mut mails = "E-Mail;Gruppe;Versand\r\n".to_owned();
+        for i in 0..6000 {
+            let treated = mixed(i, 1) % 2 == 1;
+            let day = 3 + mixed(i, 2) % 10;
+            let group = if treated { "Newsletter" } else { "Kontrolle" };
+            write!(mails, "Kunde.{i}@Example.org;{group};{day:02}.02.2026\r\n").unwrap();
+            spent.insert(i, (treated, 0));
+        }
+        // Decimal commas, refunds, numbers of days, people without a purchase, a mark of UTF-8.
+        let mut sales = "\u{feff}Kundennummer;email;Datum;Betrag EUR\r\n".to_owned();
+        for i in 3000..9000u64 {
+            write!(sales, "{};kunde.{i}@example.org;;\r\n", 100_000 + i).unwrap();
+            let buys =
+                mixed(i, 3) % 10 < if spent.get(&i).is_some_and(|(treated, _)| *treated) { 6 } else { 3 };
+            if !buys {
+                continue;
+            }
+            let cents = 500 + (mixed(i, 4) % 4_000) as i64;
+            let refund = if mixed(i, 5) % 20 == 0 { cents / 2 } else { 0 };
+            let line = |cents: i64| {
+                let sign = if cents < 0 { "-" } else { "" };
+                format!("{sign}{},{:02}", cents.abs() / 100, cents.abs() % 100)
+            };
+            // On the 20th, after all mails.
+            let day = FEBRUARY + 19;
+            write!(sales, "{};kunde.{i}@example.org;{day};{}\r\n", 100_000 + i, line(cents)).unwrap();
+            if refund > 0 {
+                write!(sales, "{};kunde.{i}@example.org;{};{}\r\n", 100_000 + i, day + 3, line(-refund))
+                    .unwrap();
+            }
+            if let Some(person) = spent.get_mut(&i) {
+                person.1 = cents - refund;
+            }
+        }
+        std::fs::write(folder.path().join("mails.csv"), mails).unwrap();
+        std::fs::write(folder.path().join("sales.csv"), sales).unwrap();
+        Self { folder, spent }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// A command in this folder.
+    fn tacit(&self, line: &str) -> Done {
+        in_folder(self.folder.path(), line)
+    }
+
+    /// Difference of means per person, clamped, in euros.
+    fn truth(&self, clamp: f64) -> f64 {
+        let mean = |of: bool| {
+            let people = self.spent.values().filter(|(treated, _)| *treated == of);
+            let spent: Vec<f64> = people.map(|(_, cents)| (*cents as f64 / 100.0).min(clamp)).collect();
+            spent.iter().sum::<f64>() / spent.len() as f64
+        };
+        mean(true) - mean(false)
+    }
+}
+
+fn in_folder(folder: &Path, line: &str) -> Done {
+    command(line.split_whitespace()).current_dir(folder).stdin(Stdio::null()).output().unwrap().into()
+}
+
+/// Both parties' runs to their end.
+fn both(folder: &Path, parties: [&str; 2]) -> [Done; 2] {
+    let start = |party: &str| {
+        let mut run = command(["run", party, "--json"]);
+        run.current_dir(folder);
+        Running::start(run)
+    };
+    let [first, second] = parties.map(start);
+    [first.end(), second.end()]
+}
+
+fn numbers(value: &Value) -> [f64; 2] {
+    [value[0].as_f64().unwrap(), value[1].as_f64().unwrap()]
+}
+
+#[test]
+fn two_files_become_two_reports_in_five_commands() {
+    let trial = Trial::new();
+    let address = base::free_address().unwrap();
+    let line = format!("init lift --publisher mails.csv --out lift --listen {address} --json");
+    let begun = trial.tacit(&line).fine().json();
+    assert_eq!((begun["finished"].as_bool(), begun["rows"].as_u64()), (Some(false), Some(6000)));
+    trial.tacit("check lift/study.toml").failed(
+        2,
+        &[
+            "the study is not finished: it has no advertiser yet",
+            "tacit init lift --advertiser FILE --study lift/study.toml",
+        ],
+    );
+    let line =
+        format!("init lift --advertiser sales.csv --study lift/study.toml --peer {address} --yes --json");
+    let done = trial.tacit(&line).fine().json();
+    assert_eq!(done["finished"], true);
+    let study = read(&trial.path("lift/study.toml"));
+    for part in [
+        "identifiers = [ { name = \"E-Mail\", normalise = [\"email\"] } ]",
+        "test = \"Newsletter\", control = \"Kontrolle\"",
+        "origin = 2026-02-01\n",
+        "unit   = \"day\"\n",
+        "span   = 30\n",
+        "value      = { column = \"Betrag EUR\", type = \"u32\", unit = \"EUR\", scale = 100, negative = \
+         \"net\" }",
+        "max_events = 1\n",
+        "clamp        = 50\n",
+    ] {
+        assert!(study.contains(part), "{part} is not in {study}");
+    }
+    // What only the owner may know is not in what both hold.
+    assert!(!study.contains("unfinished") && !study.contains("02-03") && !study.contains("6000"), "{study}");
+    let own = read(&trial.path("lift/advertiser.toml"));
+    for part in [
+        "decimal = \",\"",
+        "dates = { \"Datum\" = [\"spreadsheet\"] }",
+        "columns = { \"E-Mail\" = \"email\" }",
+        "data     = \"../sales.csv\"",
+    ] {
+        assert!(own.contains(part), "{part} is not in {own}");
+    }
+    assert!(read(&trial.path("lift/publisher.toml")).contains("dates = { \"Versand\" = [\"%d.%m.%Y\"] }"));
+    let hashes = ["publisher", "advertiser"].map(|party| {
+        trial.tacit(&format!("check lift/{party}.toml --json")).fine().json()["study"]["hash"].clone()
+    });
+    assert_eq!(hashes[0], hashes[1]);
+    let truth = trial.truth(50.0);
+    assert!(truth > 3.0, "the mailing works: {truth}");
+    for report in both(trial.folder.path(), ["lift/publisher.toml", "lift/advertiser.toml"]) {
+        let report = report.fine().json();
+        let estimate = &report["public"]["cells"][0]["estimate"];
+        let [low, high] = numbers(&estimate["interval"]);
+        assert!(low < truth && truth < high, "{truth} in {estimate}");
+        assert!(low > 0.0, "{estimate}");
+    }
+}
+
+#[test]
+fn either_party_may_begin() {
+    let trial = Trial::new();
+    trial.tacit("init lift --advertiser sales.csv --out shop --id email --yes").fine();
+    trial
+        .tacit("check shop/study.toml")
+        .failed(2, &["it has no publisher yet", "tacit init lift --publisher FILE"]);
+    let wrong = trial.tacit("init lift --advertiser sales.csv --study shop/study.toml --out other --yes");
+    wrong.failed(2, &["the study has its advertiser and lacks its publisher"]);
+    trial.tacit("init lift --publisher mails.csv --study shop/study.toml --out sender").fine();
+    let checked = trial.tacit("check sender/publisher.toml --json").fine().json();
+    assert_eq!(checked["inputs"]["rows_kept"], 6000);
+    let checked = trial.tacit("check shop/advertiser.toml --json").fine().json();
+    assert_eq!(checked["inputs"]["rows_kept"], 6000);
+    let again = trial.tacit("init lift --publisher mails.csv --study shop/study.toml --out third");
+    again.failed(2, &["the study is finished, there is nothing to complete"]);
+}
+
+/// Feeds lines to a command.
+fn asked(folder: &Path, line: &str, answers: &str) -> Done {
+    let mut child = command(line.split_whitespace());
+    child.current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = child.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(answers.as_bytes()).unwrap();
+    child.wait_with_output().unwrap().into()
+}
+
+#[test]
+fn what_a_file_does_not_say_is_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut rows = "user,arm,seen\n".to_owned();
+    for i in 0..2400 {
+        writeln!(rows, "u{i},{},0{}/0{}/2026", ["a", "b"][i % 2], 1 + i % 5, 2 + i % 3).unwrap();
+    }
+    std::fs::write(folder.path().join("a.csv"), rows).unwrap();
+    let line = "init lift --publisher a.csv --out lift";
+    in_folder(folder.path(), line).failed(2, &["Which label of \"arm\"", "say it by --control LABEL"]);
+    in_folder(folder.path(), &format!("{line} --control b --yes")).failed(
+        2,
+        &["How are dates of \"seen\" written?", "%d/%m/%Y: 2026-02-01 to", "say it by --dates seen=FORM"],
+    );
+    assert!(!folder.path().join("lift").exists());
+    let done = asked(folder.path(), &format!("{line} --stdin"), "x\n2\n1\nyes\n").fine();
+    assert!(done.stderr.contains("A number from 1 to 2, please"), "{}", done.stderr);
+    assert!(done.stderr.contains("The study file will tell the other party"), "{}", done.stderr);
+    let study = read(&folder.path().join("lift/study.toml"));
+    assert!(
+        study.contains("test = \"a\", control = \"b\"") && study.contains("origin = 2026-02-01"),
+        "{study}"
+    );
+    let own = read(&folder.path().join("lift/publisher.toml"));
+    assert!(own.contains("dates = { \"seen\" = [\"%d/%m/%Y\"] }"), "{own}");
+    let refused = asked(folder.path(), &format!("{line}-2 --control b --dates %m/%d/%Y --stdin"), "no\n");
+    refused.failed(2, &["nothing was written"]);
+    assert!(!folder.path().join("lift-2").exists());
+    asked(folder.path(), &format!("{line}-2 --stdin"), "")
+        .failed(2, &["standard input ended", "--control LABEL"]);
+}
+
+#[test]
+fn what_is_there_is_not_overwritten() {
+    let trial = Trial::new();
+    trial.tacit("init lift --publisher mails.csv --out lift").fine();
+    let before = read(&trial.path("lift/study.toml"));
+    trial
+        .tacit("init lift --publisher mails.csv --out lift --json")
+        .failed(2, &["lift/study.toml exists and is not overwritten"]);
+    let party =
+        trial.tacit("init lift --advertiser sales.csv --study lift/study.toml --party publisher --yes");
+    party.failed(2, &["--party publisher: the other party is called publisher"]);
+    std::fs::write(trial.path("lift/advertiser.toml"), "").unwrap();
+    let there = trial.tacit("init lift --advertiser sales.csv --study lift/study.toml --yes");
+    there.failed(2, &["lift/advertiser.toml exists and is not overwritten"]);
+    assert_eq!(read(&trial.path("lift/study.toml")), before);
+    let column = trial.tacit("init lift --publisher mails.csv --out other --arm grupe");
+    column.failed(2, &["mails.csv: no column \"grupe\"", "did you mean \"Gruppe\"?"]);
+    trial.tacit("init lift --publisher mails.csv --advertiser sales.csv").failed(2, &["cannot be used with"]);
+    trial.tacit("init lift --advertiser sales.csv --arm Gruppe").failed(2, &["cannot be used with"]);
+    let kind = trial.tacit("init match --data sales.csv --study lift/study.toml --yes");
+    kind.failed(2, &["of kind \"lift\""]);
+    trial.tacit("init lift --publisher nowhere.csv --out other").failed(2, &["cannot open nowhere.csv"]);
+    // A key that is there is used.
+    let key = read(&trial.path("lift/publisher.key"));
+    std::fs::remove_file(trial.path("lift/study.toml")).unwrap();
+    std::fs::remove_file(trial.path("lift/publisher.toml")).unwrap();
+    trial.tacit("init lift --publisher mails.csv --out lift").fine();
+    assert_eq!(read(&trial.path("lift/publisher.key")), key);
+}
+
+#[test]
+fn a_program_is_made_of_both_parties_columns() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut trial, mut registry) = ("person,dose,age\n".to_owned(), "person;cost eur;ill\n".to_owned());
+    let (mut sums, mut counts) = ([0.0; 2], [0.0; 2]);
+    for i in 0..3000u64 {
+        let dose = (mixed(i, 1) % 2) as usize;
+        writeln!(trial, "p{i},{},{}", ["none", "high"][dose], 18 + mixed(i, 2) % 70).unwrap();
+        let cents = 2_000 + 6_000 * dose as u64 + mixed(i, 3) % 9_000;
+        let empty = mixed(i, 4) % 10 == 0;
+        let cost = if empty { String::new() } else { format!("{},{:02}", cents / 100, cents % 100) };
+        writeln!(registry, "P{i};{cost};{}", ["no", "yes"][(mixed(i, 5) % 2) as usize]).unwrap();
+        if !empty {
+            sums[dose] += cents as f64 / 100.0;
+            counts[dose] += 1.0;
+        }
+    }
+    std::fs::write(folder.path().join("trial.csv"), trial).unwrap();
+    std::fs::write(folder.path().join("registry.csv"), registry).unwrap();
+    let run = |line: &str| in_folder(folder.path(), line);
+    let address = base::free_address().unwrap();
+    let line = format!("init program --data trial.csv --out doses --listen {address} --rho 0.5");
+    run(&line).failed(2, &["Which columns may be asked about", "--columns COLUMN,..", "(dose,age)"]);
+    run(&format!("{line} --columns dose,age --by dose")).fine();
+    run("check doses/study.toml").failed(2, &["has no second party yet", "tacit init program --data FILE"]);
+    let line = format!(
+        "init program --data registry.csv --study doses/study.toml --columns ill,cost --peer {address}"
+    );
+    run(&line.replace("cost", "cost,more")).failed(2, &["no column \"cost\""]);
+    let mut own: Vec<&str> = line.split_whitespace().collect();
+    let at = own.iter().position(|word| *word == "ill,cost").unwrap();
+    own[at] = "ill,cost eur";
+    own.extend(["--mean", "cost-eur"]);
+    Done::from(command(own).current_dir(folder.path()).output().unwrap()).fine();
+    let study = read(&folder.path().join("doses/study.toml"));
+    for part in [
+        "column dose u2 trial labels \"high\" \"none\"\n",
+        "column cost-eur u15 registry scale 100 unit \"EUR\" missing\n",
+        "ask public rho 0.5\nby dose\ncount\nmean of cost-eur between 0 200\n",
+        "cost-eur = { party = \"registry\", column = \"cost eur\" }",
+    ] {
+        assert!(study.contains(part), "{part} is not in {study}");
+    }
+    assert!(
+        !study.contains("age") && !study.contains("\"ill\""),
+        "columns that are not asked about: {study}"
+    );
+    for report in both(folder.path(), ["doses/trial.toml", "doses/registry.toml"]) {
+        let report = report.fine().json();
+        let derived = report["public"]["derived"].as_array().unwrap();
+        for (at, label) in ["none", "high"].into_iter().enumerate() {
+            let is = |line: &&Value| {
+                let text = line["label"].as_str().unwrap();
+                text.contains("mean") && text.contains(label)
+            };
+            let line = derived.iter().find(is).unwrap_or_else(|| panic!("{label} in {derived:?}"));
+            let [low, high] = numbers(&line["interval"]);
+            let truth = sums[at] / counts[at];
+            assert!(low < truth && truth < high, "{truth} in {line}");
+        }
+    }
+}
+
+#[test]
+fn a_match_is_made_of_two_files() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, range) in [("clinic", 0..40), ("registry", 20..60)] {
+        let rows: String = range.map(|i| format!("P{i},{}\n", i % 3)).collect();
+        std::fs::write(folder.path().join(format!("{name}.csv")), format!("patient_id,x\n{rows}")).unwrap();
+    }
+    let run = |line: &str| in_folder(folder.path(), line);
+    let address = base::free_address().unwrap();
+    run(&format!("init match --data clinic.csv --out match --listen {address}")).fine();
+    run(&format!("init match --data registry.csv --study match/study.toml --peer {address}")).fine();
+    let start = |party: &str| {
+        let mut half = command([
+            "match",
+            &format!("match/{party}.toml"),
+            "--out",
+            &format!("{party}.parquet"),
+            "--json",
+        ]);
+        half.current_dir(folder.path());
+        Running::start(half)
+    };
+    let (clinic, registry) = (start("clinic"), start("registry"));
+    // Those that either has, and made-up ones.
+    let [clinic, registry] =
+        [clinic, registry].map(|half| half.end().fine().json()["rows"].as_u64().unwrap());
+    assert!(clinic == registry && clinic >= 60, "{clinic} and {registry}");
+    assert!(folder.path().join("clinic.parquet").exists());
+}
+
+#[test]
+fn the_help_of_init_teaches_by_example() {
+    let help = tacit(["init", "--help"]).fine().stdout;
+    assert!(help.contains("tacit init lift --advertiser sales.csv --study lift/study.toml"), "{help}");
+}

@@ -1,0 +1,159 @@
+//! What a cell says of a day or a time, in the form that is said of its column.
+
+use super::table::TableCell;
+use std::borrow::Cow;
+use study::format::{DateForm, DecimalSign, InputFormat, WallTime};
+use study::time::{Clock, TimeError, date_of_days};
+
+/// Seconds of a day.
+const DAY: i64 = 86_400;
+/// The day of spreadsheets that is 1970-01-01.
+const SERIAL_1970: i64 = 25_569;
+/// Days that spreadsheets number alike: from 1900-03-01, before which one of them has a day too many, to
+/// 9999-12-31.
+const SERIALS: std::ops::RangeInclusive<f64> = 61.0..=2_958_465.999;
+/// Numbers that are most likely days of a spreadsheet, where no number is expected: 1954 to 2064.
+const LIKELY: std::ops::RangeInclusive<f64> = 20_000.0..=60_000.0;
+
+/// What to do about a date-time of which it is not said where its clock hung.
+const NO_ZONE: &str = "a date-time without offset: add zone = \"+02:00\", or what it is, under [format] of \
+                       the party file (or --zone)";
+
+/// The number of a time in the study; else what is wrong with the cell, to stand behind it.
+pub(crate) fn time(
+    cell: TableCell<'_>,
+    column: &str,
+    clock: &Clock,
+    format: &InputFormat,
+) -> Result<u32, String> {
+    let forms = format.dates_of(column);
+    let is = |error: TimeError| match likely_serial(cell) {
+        Some(hint) => hint,
+        None => format!("is {error}"),
+    };
+    let time = match cell {
+        TableCell::Days(days) => clock.at_seconds(i64::from(days) * DAY),
+        TableCell::Seconds(seconds) => clock.at_seconds(seconds),
+        TableCell::Wall(seconds) => match format.zone {
+            Some(zone) => clock.at_seconds(seconds - zone.seconds()),
+            None => return Err(format!("is {NO_ZONE}")),
+        },
+        TableCell::Text(text) if forms.is_empty() => match (clock.parse(text), format.zone) {
+            (Err(TimeError::NoOffset), Some(zone)) => clock.parse(&format!("{text}{zone}")),
+            (time, _) => time,
+        },
+        TableCell::Integer(count) if forms.is_empty() => clock.at_count(count),
+        _ if forms.is_empty() => Err(TimeError::NotATime),
+        cell => {
+            let wall = formed(cell, forms, format.decimal)?;
+            let seconds = match (wall.seconds, format.zone) {
+                (None, _) => 0,
+                (Some(seconds), Some(zone)) => i64::from(seconds) - zone.seconds(),
+                (Some(_), None) => return Err(format!("is {NO_ZONE}")),
+            };
+            return clock.at_seconds(wall.days * DAY + seconds).map_err(|error| format!("is {error}"));
+        }
+    };
+    time.map_err(is)
+}
+
+/// Days since 1970-01-01 of a cell in the form that is said of its column; none where nothing is said.
+pub(crate) fn day(cell: TableCell<'_>, column: &str, format: &InputFormat) -> Option<Result<i64, String>> {
+    let of_time = |what: &str| Err(format!("is {what} with a time of day; a day is expected"));
+    match cell {
+        TableCell::Days(days) => Some(Ok(days.into())),
+        TableCell::Seconds(seconds) | TableCell::Wall(seconds) if seconds % DAY == 0 => {
+            Some(Ok(seconds / DAY))
+        }
+        TableCell::Seconds(_) | TableCell::Wall(_) => Some(of_time("a date")),
+        cell => {
+            let forms = format.dates_of(column);
+            if forms.is_empty() {
+                return likely_serial(cell).map(Err);
+            }
+            Some(formed(cell, forms, format.decimal).and_then(|wall| match wall.seconds {
+                None | Some(0) => Ok(wall.days),
+                Some(_) => of_time("a date"),
+            }))
+        }
+    }
+}
+
+/// A cell in one of these forms.
+fn formed(cell: TableCell<'_>, forms: &[DateForm], decimal: Option<DecimalSign>) -> Result<WallTime, String> {
+    let read = |form: &DateForm| match (form, cell) {
+        (DateForm::Spreadsheet, cell) => serial(cell, decimal),
+        (DateForm::Pattern(pattern), TableCell::Text(text)) => pattern.read(text),
+        (DateForm::Pattern(pattern), TableCell::Integer(number)) => pattern.read(&number.to_string()),
+        (DateForm::Pattern(_), _) => None,
+    };
+    forms.iter().find_map(read).ok_or_else(|| {
+        let all: Vec<String> = forms.iter().map(DateForm::to_string).collect();
+        format!("is no date in the form {}, which `dates` says", all.join(" or "))
+    })
+}
+
+/// A cell that is a day's number in a spreadsheet.
+fn serial(cell: TableCell<'_>, decimal: Option<DecimalSign>) -> Option<WallTime> {
+    match cell {
+        TableCell::Text(text) => {
+            let text = match decimal {
+                Some(DecimalSign::Comma) => Cow::Owned(text.replace(',', ".")),
+                _ => Cow::Borrowed(text),
+            };
+            let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+            text.parse().ok().filter(|_| plain).and_then(of_serial)
+        }
+        TableCell::Integer(number) => of_serial(number as f64),
+        TableCell::Float(number) => of_serial(number),
+        _ => None,
+    }
+}
+
+/// The date, and the time of its day, that a spreadsheet gives this number: days since 1899-12-30.
+pub(crate) fn of_serial(number: f64) -> Option<WallTime> {
+    SERIALS.contains(&number).then(|| {
+        let seconds = (number * DAY as f64).round() as i64;
+        let (days, rest) = (seconds.div_euclid(DAY), seconds.rem_euclid(DAY));
+        let seconds = (rest > 0).then(|| u32::try_from(rest).expect("less than a day"));
+        WallTime { days: days - SERIAL_1970, seconds }
+    })
+}
+
+/// What to say of a number where a date is expected that spreadsheets give to a day of our times.
+fn likely_serial(cell: TableCell<'_>) -> Option<String> {
+    let number = match cell {
+        TableCell::Integer(number) => number as f64,
+        TableCell::Float(number) => number,
+        TableCell::Text(text) => {
+            let (whole, part) = text.split_once(['.', ',']).unwrap_or((text, ""));
+            let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+            let number = (whole.len() == 5 && digits(whole) && digits(part)).then(|| whole.parse().ok());
+            number.flatten()?
+        }
+        _ => return None,
+    };
+    let wall = of_serial(number).filter(|_| LIKELY.contains(&number))?;
+    Some(format!(
+        "looks like the number that a spreadsheet gives to {}: format the cells as dates, or add dates = \
+         \"spreadsheet\" under [format] of the party file (or --dates spreadsheet)",
+        date_of_days(wall.days)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_of_spreadsheets_have_dates_and_times() {
+        let wall = |days, seconds| Some(WallTime { days, seconds });
+        assert_eq!(of_serial(25_569.0), wall(0, None));
+        assert_eq!(of_serial(46_082.5), wall(20_513, Some(43_200)));
+        assert_eq!(of_serial(46_082.999_999_9), wall(20_514, None), "to the nearest second");
+        assert_eq!(of_serial(46_082.0 + 1.0 / 86_400.0), wall(20_513, Some(1)));
+        for wrong in [0.0, 60.0, -1.0, 2_958_466.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(of_serial(wrong), None, "{wrong}");
+        }
+    }
+}

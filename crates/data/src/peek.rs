@@ -1,0 +1,68 @@
+//! The first rows of a party's data with all their columns, before any study says which are wanted.
+
+use crate::Row;
+use crate::complaints::Complaints;
+use crate::source::DataLocation;
+use crate::table::{RowSink, TableCell, read};
+use base::Error;
+
+/// What was seen of a party's data.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PeekedTable {
+    /// Names of all columns of the first file, in its order.
+    pub columns: Vec<String>,
+    /// How many rows were seen.
+    pub rows: u64,
+    /// What form the files turned out to have, in words, where it is not the usual one: `separator ";"`.
+    pub forms: Vec<String>,
+}
+
+struct Peeking<'a, 'b> {
+    table: PeekedTable,
+    most: u64,
+    each: &'a mut (dyn FnMut(&[String], &[TableCell<'_>]) + 'b),
+}
+
+impl RowSink for Peeking<'_, '_> {
+    fn columns(&self) -> Vec<String> {
+        self.table.columns.clone()
+    }
+
+    /// Further files have the columns of the first.
+    fn all_columns(&mut self, found: &[String]) {
+        if self.table.columns.is_empty() {
+            self.table.columns = found.to_vec();
+        }
+    }
+
+    fn decimals(&self, _column: usize) -> bool {
+        true
+    }
+
+    fn takes_more(&self) -> bool {
+        self.table.rows < self.most
+    }
+
+    fn row(&mut self, _: &mut Row<'_>, cells: &[TableCell<'_>]) -> Result<(), Error> {
+        self.table.rows += 1;
+        (self.each)(&self.table.columns, cells);
+        Ok(())
+    }
+}
+
+/// Hands the first `rows` rows of the data to `each`, every one with the names of the columns and a cell for
+/// each of them.
+///
+/// # Errors
+/// When files cannot be read, have no rows or two columns of one name, or rows of them have too few fields.
+pub fn peek<'a>(
+    data: impl Into<DataLocation<'a>>,
+    rows: u64,
+    each: &mut dyn FnMut(&[String], &[TableCell<'_>]),
+) -> Result<PeekedTable, Error> {
+    let mut complaints = Complaints::default();
+    let mut peeking = Peeking { table: PeekedTable::default(), most: rows.max(1), each };
+    let (files, _) = read(data.into(), &mut peeking, &mut complaints)?;
+    complaints.finish()?;
+    Ok(PeekedTable { forms: files.forms().to_vec(), ..peeking.table })
+}

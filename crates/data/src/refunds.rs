@@ -1,0 +1,129 @@
+//! Values of events: whole parts of a unit; and negative ones, which are refunds.
+
+use super::table::TableCell;
+use super::{InputReport, Row, numbers};
+use ::program::{DecimalError, decimal};
+use study::NegativeRule;
+
+/// An event while those of one identifier are put together. In their order a refund comes behind what it may
+/// be taken off: events that are no later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct GatheredEvent {
+    pub time: u32,
+    /// Whether the amount is taken off earlier ones.
+    pub refund: bool,
+    pub amount: u32,
+}
+
+/// Reads a value in whole parts of a unit, whose number is `scale`; complains about a wrong one.
+pub(crate) fn amount(
+    row: &mut Row<'_>,
+    column: &str,
+    cell: TableCell<'_>,
+    (scale, negative): (u32, NegativeRule),
+) -> Option<i64> {
+    let most = i64::from(u32::MAX);
+    let problem = match parts(row, cell, scale) {
+        Ok(value) if value < 0 && negative == NegativeRule::Error => {
+            "is negative: if it is a refund, agree on negative = \"net\", which takes it off earlier events, \
+             or negative = \"leave-out\" in the `value` of the study's [advertiser]"
+                .to_owned()
+        }
+        Ok(value) => match i64::try_from(value) {
+            Ok(value) if (-most..=most).contains(&value) => return Some(value),
+            _ if scale == 1 => format!("is out of range; use a whole number from 0 to {most}"),
+            _ => format!("is out of range: {most} parts of which {scale} are 1 are the most"),
+        },
+        Err(problem) => problem,
+    };
+    row.complain(column, || format!("{} {problem}", cell.shown()));
+    None
+}
+
+/// The whole parts that a cell says.
+fn parts(row: &Row<'_>, cell: TableCell<'_>, scale: u32) -> Result<i128, String> {
+    let whole = i128::from(scale);
+    let text = match cell {
+        TableCell::Integer(value) => return Ok(i128::from(value) * whole),
+        TableCell::Text(text) => numbers::plain(text, row.format.decimal)?,
+        TableCell::Float(_) | TableCell::Decimal(..) => cell.number_text().unwrap_or_default(),
+        _ => return Err(no_number(scale)),
+    };
+    let text = text.strip_prefix('+').unwrap_or(&text);
+    decimal(text, whole).or_else(|error| match error {
+        DecimalError::Long => Ok(i128::MAX),
+        DecimalError::NoNumber => Err(no_number(scale)),
+        DecimalError::Inexact if scale == 1 => {
+            Err("is not a whole number: round it, or agree on scale = 100 in the `value` of the study's \
+             [advertiser], where amounts have two decimals"
+                .to_owned())
+        }
+        DecimalError::Inexact => Err(format!(
+            "has more decimals than the study's scale = {scale} takes; round it, or agree on a finer one"
+        )),
+    })
+}
+
+fn no_number(scale: u32) -> String {
+    match scale {
+        1 => "is not a whole number: use digits only, without separators or decimals".to_owned(),
+        _ => "is not a number such as 12 or 149.28".to_owned(),
+    }
+}
+
+/// Takes each refund of one identifier off its latest events that are no later, as far as these go. The
+/// events are in their order, and stay so; those of which nothing is left are none any more.
+pub(crate) fn take_off(events: &mut Vec<GatheredEvent>, report: &mut InputReport) {
+    let mut left: Vec<GatheredEvent> = Vec::with_capacity(events.len());
+    for event in events.drain(..) {
+        if !event.refund {
+            left.push(event);
+            continue;
+        }
+        report.refunds_taken_off += 1;
+        let mut refund = event.amount;
+        let mut at = left.len();
+        while refund > 0 && at > 0 {
+            at -= 1;
+            let part = refund.min(left[at].amount);
+            left[at].amount -= part;
+            refund -= part;
+            if part > 0 && left[at].amount == 0 {
+                left.remove(at);
+                report.events_refunded += 1;
+            }
+        }
+        report.refunds_beyond += u64::from(refund > 0);
+    }
+    *events = left;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn netted(events: &[(u32, i64)]) -> (Vec<(u32, u32)>, InputReport) {
+        let event = |&(time, value): &(u32, i64)| GatheredEvent {
+            time,
+            refund: value < 0,
+            amount: value.unsigned_abs() as u32,
+        };
+        let (mut events, mut report) = (events.iter().map(event).collect::<Vec<_>>(), InputReport::default());
+        events.sort_unstable();
+        take_off(&mut events, &mut report);
+        (events.iter().map(|event| (event.time, event.amount)).collect(), report)
+    }
+
+    #[test]
+    fn refunds_are_taken_off_the_latest_events_before_them() {
+        let left = |events| netted(events).0;
+        assert_eq!(left(&[(1, 50), (2, 30), (3, -10)]), [(1, 50), (2, 20)]);
+        assert_eq!(left(&[(1, 50), (2, 30), (3, -40)]), [(1, 40)]);
+        assert_eq!(left(&[(2, -10), (1, 50), (3, 7)]), [(1, 40), (3, 7)], "not off later ones");
+        assert_eq!(left(&[(1, -10), (1, 50)]), [(1, 40)], "of the same time");
+        assert_eq!(left(&[(1, 0), (2, 5), (3, -5)]), [(1, 0)], "an event of nothing stays one");
+        let (events, report) = netted(&[(1, -5), (2, 3), (3, -4), (4, -1)]);
+        assert_eq!(events, []);
+        assert_eq!((report.refunds_taken_off, report.refunds_beyond, report.events_refunded), (3, 3, 1));
+    }
+}

@@ -1,0 +1,324 @@
+//! What the columns of a party's data look like, before any study says what they mean: on a sample of rows,
+//! on this machine.
+
+use crate::numbers;
+use crate::peek::peek;
+use crate::source::DataLocation;
+use crate::table::TableCell;
+use base::Error;
+use std::collections::{BTreeMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use study::format::{DecimalSign, InputFormat};
+
+mod times;
+
+use times::TimeWatch;
+pub use times::{TimeKind, TimeSurvey};
+
+/// Rows from the beginning that are looked at, and so many again from all the others, evenly spread.
+const PART: u64 = 50_000;
+/// Rows that are read at most.
+const READ: u64 = 10_000_000;
+/// Most different values of a column that are listed.
+const LISTED: usize = 20;
+
+/// What was seen of a party's data.
+#[derive(Clone, Debug)]
+pub struct TableSurvey {
+    /// Its columns, in the order of the first file.
+    pub columns: Vec<ColumnSurvey>,
+    /// Rows that were read, all or [`READ`].
+    pub read: u64,
+    /// Rows of these that were looked at.
+    pub sampled: u64,
+    /// Whether there are no others than were read.
+    pub whole: bool,
+    /// What form the files turned out to have, in words.
+    pub forms: Vec<String>,
+}
+
+/// What was seen of a column.
+#[derive(Clone, Debug)]
+pub struct ColumnSurvey {
+    /// Its name.
+    pub name: String,
+    /// Cells with something in them.
+    pub filled: u64,
+    /// Cells with nothing.
+    pub empty: u64,
+    /// Different values.
+    pub distinct: u64,
+    /// The values and how often each is met; none where there are more than 20.
+    pub values: Vec<(String, u64)>,
+    /// What they are as numbers, where all of them are.
+    pub numbers: Option<NumberSurvey>,
+    /// The ways to read all of them as days or times: several where it is not certain what they mean.
+    pub times: Vec<TimeSurvey>,
+    /// E-mail addresses among them.
+    pub emails: u64,
+    /// Telephone numbers among them.
+    pub phones: u64,
+    /// Of these, such that begin with + and a country.
+    pub international: u64,
+}
+
+impl ColumnSurvey {
+    /// Whether every row has a value of its own.
+    #[must_use]
+    pub fn is_distinct(&self) -> bool {
+        self.filled > 0 && self.distinct == self.filled
+    }
+}
+
+/// The numbers of a column.
+#[derive(Clone, Debug)]
+pub struct NumberSurvey {
+    /// What stands before decimals, where that has to be said.
+    pub decimal: Option<DecimalSign>,
+    /// Most decimals of one.
+    pub decimals: u32,
+    /// How many are below zero.
+    pub negative: u64,
+    /// Ascending; at least one.
+    sorted: Vec<f64>,
+}
+
+impl NumberSurvey {
+    /// The number that a share of all is at or below.
+    #[must_use]
+    pub fn quantile(&self, share: f64) -> f64 {
+        let last = self.sorted.len() - 1;
+        self.sorted[((last as f64 * share).ceil() as usize).min(last)]
+    }
+}
+
+/// Looks at the data. What is said of their form holds; the names that the study has for columns do not.
+///
+/// # Errors
+/// When files cannot be read, have no rows or two columns of one name, or rows of them have too few fields.
+pub fn survey(data: DataLocation<'_>) -> Result<TableSurvey, Error> {
+    let format = InputFormat { columns: Vec::new(), ..data.format.clone() };
+    let data = DataLocation { format: &format, ..data };
+    let counted = peek(data, READ, &mut |_, _| ())?;
+    let stride = counted.rows.div_ceil(PART).max(1);
+    let (mut at, mut sampled, mut watches) = (0, 0, Vec::<ColumnWatch>::new());
+    let seen = peek(data, READ, &mut |names, cells| {
+        if watches.is_empty() {
+            watches.extend(names.iter().map(|name| ColumnWatch::new(name, &format)));
+        }
+        if at < PART || at % stride == 0 {
+            sampled += 1;
+            watches.iter_mut().zip(cells).for_each(|(watch, cell)| watch.see(cell.trimmed()));
+        }
+        at += 1;
+    })?;
+    Ok(TableSurvey {
+        columns: watches.into_iter().map(ColumnWatch::end).collect(),
+        read: seen.rows,
+        sampled,
+        whole: seen.rows < READ,
+        forms: seen.forms,
+    })
+}
+
+/// A column while it is looked at.
+struct ColumnWatch {
+    name: String,
+    filled: u64,
+    empty: u64,
+    hashes: HashSet<u64>,
+    /// None where there are too many.
+    values: Option<BTreeMap<String, u64>>,
+    points: NumberWatch,
+    commas: NumberWatch,
+    times: TimeWatch,
+    emails: u64,
+    phones: u64,
+    international: u64,
+}
+
+impl ColumnWatch {
+    fn new(name: &str, format: &InputFormat) -> Self {
+        Self {
+            name: name.to_owned(),
+            filled: 0,
+            empty: 0,
+            hashes: HashSet::new(),
+            values: Some(BTreeMap::new()),
+            points: NumberWatch::new(format.decimal, DecimalSign::Point),
+            commas: NumberWatch::new(format.decimal, DecimalSign::Comma),
+            times: TimeWatch::new(format.dates_of(name)),
+            emails: 0,
+            phones: 0,
+            international: 0,
+        }
+    }
+
+    fn see(&mut self, cell: TableCell<'_>) {
+        if cell == TableCell::Empty {
+            self.empty += 1;
+            return;
+        }
+        self.filled += 1;
+        self.times.see(cell);
+        let text = cell.number_text().unwrap_or_else(|| cell.shown().into());
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        self.hashes.insert(hasher.finish());
+        if let Some(values) = &mut self.values {
+            *values.entry(text.clone().into_owned()).or_default() += 1;
+            if values.len() > LISTED {
+                self.values = None;
+            }
+        }
+        let number = matches!(cell, TableCell::Text(_) | TableCell::Integer(_) | TableCell::Float(_))
+            || matches!(cell, TableCell::Decimal(..));
+        for watch in [&mut self.points, &mut self.commas] {
+            watch.see(if number { &text } else { "" });
+        }
+        if let TableCell::Text(text) = cell {
+            self.emails += u64::from(is_email(text));
+        }
+        if number && is_phone(&text) {
+            self.phones += 1;
+            self.international += u64::from(text.starts_with('+'));
+        }
+    }
+
+    fn end(self) -> ColumnSurvey {
+        let comma = self.commas.separated;
+        // Where no cell has a comma the sign need not be said; where both fit, whoever asks does.
+        let numbers = match (self.points.end(), self.commas.end()) {
+            (None, Some(numbers)) if comma => {
+                Some(NumberSurvey { decimal: Some(DecimalSign::Comma), ..numbers })
+            }
+            (Some(numbers), _) if comma => {
+                Some(NumberSurvey { decimal: Some(DecimalSign::Point), ..numbers })
+            }
+            (numbers, _) => numbers,
+        };
+        ColumnSurvey {
+            name: self.name,
+            filled: self.filled,
+            empty: self.empty,
+            distinct: self.hashes.len() as u64,
+            values: self.values.unwrap_or_default().into_iter().collect(),
+            numbers,
+            times: self.times.end(),
+            emails: self.emails,
+            phones: self.phones,
+            international: self.international,
+        }
+    }
+}
+
+/// The cells of a column as numbers with this sign before decimals.
+struct NumberWatch {
+    sign: DecimalSign,
+    fits: bool,
+    /// Whether a cell has a comma.
+    separated: bool,
+    decimals: u32,
+    numbers: Vec<f64>,
+}
+
+impl NumberWatch {
+    fn new(said: Option<DecimalSign>, sign: DecimalSign) -> Self {
+        let fits = said.is_none_or(|said| said == sign);
+        Self { sign, fits, separated: false, decimals: 0, numbers: Vec::new() }
+    }
+
+    fn see(&mut self, text: &str) {
+        if !self.fits {
+            return;
+        }
+        self.separated |= text.contains(',');
+        let number = numbers::plain(text, Some(self.sign)).ok().and_then(|text| {
+            let digits = text.trim_start_matches(['-', '+']);
+            let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
+            let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+            let good = !whole.is_empty() && plain(whole) && plain(part) && text.len() <= digits.len() + 1;
+            let number = text.parse::<f64>().ok().filter(|number| good && number.is_finite())?;
+            Some((number, part.len() as u32))
+        });
+        match number {
+            Some((number, decimals)) => {
+                self.decimals = self.decimals.max(decimals);
+                self.numbers.push(number);
+            }
+            None => {
+                self.fits = false;
+                self.numbers = Vec::new();
+            }
+        }
+    }
+
+    fn end(mut self) -> Option<NumberSurvey> {
+        if !self.fits || self.numbers.is_empty() {
+            return None;
+        }
+        self.numbers.sort_unstable_by(f64::total_cmp);
+        let negative = self.numbers.partition_point(|number| *number < 0.0) as u64;
+        Some(NumberSurvey { decimal: None, decimals: self.decimals, negative, sorted: self.numbers })
+    }
+}
+
+fn is_email(text: &str) -> bool {
+    let parts = text.split_once('@');
+    parts.is_some_and(|(name, host)| {
+        !name.is_empty() && host.contains('.') && !host.contains('@') && !text.contains(char::is_whitespace)
+    })
+}
+
+/// 7 to 15 digits behind a plus or a zero, with what people write between them.
+fn is_phone(text: &str) -> bool {
+    let digits = text.bytes().filter(u8::is_ascii_digit).count();
+    let between = |byte: u8| byte.is_ascii_digit() || b" +-()/".contains(&byte);
+    (7..=15).contains(&digits) && text.starts_with(['+', '0', '(']) && text.bytes().all(between)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> TableSurvey {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.csv");
+        std::fs::write(&file, text).unwrap();
+        survey((&file).into()).unwrap()
+    }
+
+    #[test]
+    fn numbers_are_those_of_all_cells() {
+        let seen = of("id;a;b;c;d\r\n1;1,50;7;x;1.5\r\n2;-2,5;;9;2\r\n2;1.234,56;8;9;3.25\r\n");
+        assert_eq!((seen.read, seen.sampled, seen.whole), (3, 3, true));
+        assert_eq!(seen.forms, ["separator \";\""]);
+        let [id, a, b, c, d] = &seen.columns[..] else { panic!("five columns") };
+        assert_eq!((id.distinct, id.is_distinct(), a.is_distinct()), (2, false, true));
+        let numbers = a.numbers.as_ref().unwrap();
+        assert_eq!((numbers.decimal, numbers.decimals), (Some(DecimalSign::Comma), 2));
+        assert_eq!((numbers.negative, numbers.quantile(0.0), numbers.quantile(1.0)), (1, -2.5, 1234.56));
+        assert_eq!((b.filled, b.empty, b.numbers.as_ref().unwrap().decimal), (2, 1, None));
+        assert!(c.numbers.is_none());
+        assert_eq!(c.values, [("9".to_owned(), 2), ("x".to_owned(), 1)]);
+        assert_eq!(d.numbers.as_ref().unwrap().decimals, 2);
+    }
+
+    #[test]
+    fn addresses_and_telephones_are_known() {
+        let seen = of("a,b,c\na@b.de,+49 30 123456,12\nc@d.org,030/123457,13\n");
+        let counts = |at: usize| {
+            let column = &seen.columns[at];
+            (column.emails, column.phones, column.international)
+        };
+        assert_eq!([counts(0), counts(1), counts(2)], [(2, 0, 0), (0, 2, 1), (0, 0, 0)]);
+    }
+
+    #[test]
+    fn values_are_listed_up_to_twenty() {
+        let rows: String = (0..21).map(|i| format!("{i},{}\n", i % 20)).collect();
+        let seen = of(&format!("a,b\n{rows}"));
+        assert_eq!((seen.columns[0].values.len(), seen.columns[1].values.len()), (0, 20));
+        assert_eq!(seen.columns[0].distinct, 21);
+    }
+}

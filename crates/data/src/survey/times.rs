@@ -1,0 +1,165 @@
+//! The ways in which all cells of a column are days or times.
+
+use crate::dates::of_serial;
+use crate::table::TableCell;
+use study::format::{DateForm, WallTime};
+use study::time::CellTime;
+
+/// Seconds of a day.
+const DAY: i64 = 86_400;
+/// Whole numbers that may be seconds since 1970: 1979 to 2106.
+const UNIX: std::ops::RangeInclusive<i64> = 300_000_000..=4_294_967_294;
+/// Numbers that may be days of a spreadsheet: 1954 to 2064.
+const SERIAL: std::ops::RangeInclusive<f64> = 20_000.0..=60_000.0;
+/// Forms of a day that are tried.
+const DAYS: [&str; 13] = [
+    "%Y-%m-%d", "%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y", "%d-%m-%Y",
+    "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d", "%d%m%Y",
+];
+/// What may stand behind a day.
+const TIMES_OF_DAY: [&str; 4] = ["", " %H:%M", " %H:%M:%S", "T%H:%M:%S"];
+
+/// What the cells of a column say of time, by one way to read them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimeSurvey {
+    /// The form that has to be said; none where they can mean one thing only.
+    pub form: Option<DateForm>,
+    /// What they are.
+    pub kind: TimeKind,
+    /// Whether all are of midnight, and so days.
+    pub midnight: bool,
+    /// The earliest, in seconds since 1970 (of a clock on a wall where they have no offset).
+    pub low: i64,
+    /// The latest.
+    pub high: i64,
+}
+
+/// What cells say of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TimeKind {
+    /// Days.
+    Day,
+    /// Date-times with an offset.
+    Instant,
+    /// Date-times without one, some of them.
+    Wall,
+    /// Seconds since 1970.
+    Seconds,
+}
+
+/// The ways that are left.
+pub(super) struct TimeWatch {
+    ways: Vec<(Option<DateForm>, Option<TimeSurvey>)>,
+}
+
+impl TimeWatch {
+    /// Those that are said, or all.
+    pub fn new(said: &[DateForm]) -> Self {
+        let mut ways: Vec<Option<DateForm>> = said.iter().cloned().map(Some).collect();
+        if said.is_empty() {
+            let patterns = DAYS.iter().flat_map(|day| TIMES_OF_DAY.map(|time| format!("{day}{time}")));
+            ways.push(None);
+            ways.extend(patterns.map(|pattern| DateForm::parse(&pattern).ok()).filter(Option::is_some));
+            ways.push(Some(DateForm::Spreadsheet));
+        }
+        Self { ways: ways.into_iter().map(|form| (form, None)).collect() }
+    }
+
+    pub fn see(&mut self, cell: TableCell<'_>) {
+        self.ways.retain_mut(|(form, seen)| {
+            let Some((kind, seconds)) = read(form.as_ref(), cell) else { return false };
+            let midnight = seconds.rem_euclid(DAY) == 0;
+            match seen {
+                Some(seen) => {
+                    // Seconds since 1970 and dates are no one form.
+                    if (seen.kind == TimeKind::Seconds) != (kind == TimeKind::Seconds) {
+                        return false;
+                    }
+                    seen.kind = seen.kind.max(kind);
+                    seen.midnight &= midnight;
+                    (seen.low, seen.high) = (seen.low.min(seconds), seen.high.max(seconds));
+                }
+                None => {
+                    let (low, high) = (seconds, seconds);
+                    *seen = Some(TimeSurvey { form: form.clone(), kind, midnight, low, high });
+                }
+            }
+            true
+        });
+    }
+
+    /// The ways that read every cell; what the study reads by itself alone where it does.
+    pub fn end(self) -> Vec<TimeSurvey> {
+        let mut all: Vec<TimeSurvey> = self.ways.into_iter().filter_map(|(_, seen)| seen).collect();
+        if all.first().is_some_and(|first| first.form.is_none()) {
+            all.truncate(1);
+        }
+        all
+    }
+}
+
+/// The time of a cell by one way.
+fn read(form: Option<&DateForm>, cell: TableCell<'_>) -> Option<(TimeKind, i64)> {
+    let of_wall = |wall: WallTime| match wall.seconds {
+        Some(seconds) => (TimeKind::Wall, wall.days * DAY + i64::from(seconds)),
+        None => (TimeKind::Day, wall.days * DAY),
+    };
+    match (form, cell) {
+        (None, TableCell::Days(days)) => Some((TimeKind::Day, i64::from(days) * DAY)),
+        (None, TableCell::Seconds(seconds)) => Some((TimeKind::Instant, seconds)),
+        (None, TableCell::Wall(seconds)) => Some((TimeKind::Wall, seconds)),
+        (None, TableCell::Integer(count)) => UNIX.contains(&count).then_some((TimeKind::Seconds, count)),
+        (None, TableCell::Text(text)) => match CellTime::read(text)? {
+            CellTime::Day(days) => Some((TimeKind::Day, days * DAY)),
+            CellTime::Instant(seconds) => Some((TimeKind::Instant, seconds)),
+            CellTime::Wall(seconds) => Some((TimeKind::Wall, seconds)),
+            CellTime::Count(count) => UNIX.contains(&count).then_some((TimeKind::Seconds, count)),
+            CellTime::Long => None,
+        },
+        (Some(DateForm::Spreadsheet), cell) => {
+            let number = match cell {
+                TableCell::Integer(number) => number as f64,
+                TableCell::Float(number) => number,
+                TableCell::Text(text) => text.replace(',', ".").parse().ok()?,
+                _ => return None,
+            };
+            SERIAL.contains(&number).then(|| of_serial(number)).flatten().map(of_wall)
+        }
+        (Some(DateForm::Pattern(pattern)), TableCell::Text(text)) => pattern.read(text).map(of_wall),
+        (Some(DateForm::Pattern(pattern)), TableCell::Integer(number)) => {
+            pattern.read(&number.to_string()).map(of_wall)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Form, kind and range of each way.
+    fn ways(cells: &[&str]) -> Vec<(String, TimeKind, i64, i64)> {
+        let mut watch = TimeWatch::new(&[]);
+        cells.iter().for_each(|cell| watch.see(TableCell::Text(cell)));
+        let name = |form: &Option<DateForm>| form.as_ref().map_or("usual".into(), ToString::to_string);
+        watch.end().iter().map(|way| (name(&way.form), way.kind, way.low / DAY, way.high / DAY)).collect()
+    }
+
+    #[test]
+    fn only_ways_that_read_all_cells_are_left() {
+        let day = |form: &str, low, high| (form.to_owned(), TimeKind::Day, low, high);
+        assert_eq!(ways(&["2026-03-01", "2026-02-01"]), [day("usual", 20_485, 20_513)]);
+        assert_eq!(ways(&["01.03.2026", "28.02.2026"]), [day("%d.%m.%Y", 20_512, 20_513)]);
+        assert_eq!(ways(&["03/04/2026", "3/13/2026"]), [day("%m/%d/%Y", 20_516, 20_525)]);
+        let both: Vec<String> = ways(&["03/04/2026", "05/06/2026"]).into_iter().map(|way| way.0).collect();
+        assert_eq!(both, ["%d/%m/%Y", "%m/%d/%Y"]);
+        assert_eq!(ways(&["46082", "46083,5"]), [("spreadsheet".to_owned(), TimeKind::Wall, 20_513, 20_514)]);
+        assert_eq!(ways(&["1772323200"]), [("usual".to_owned(), TimeKind::Seconds, 20_513, 20_513)]);
+        assert_eq!(
+            ways(&["2026-03-01 10:00"]),
+            [("%Y-%m-%d %H:%M".to_owned(), TimeKind::Wall, 20_513, 20_513)]
+        );
+        assert!(ways(&["12", "2026-03-01"]).is_empty() && ways(&["a"]).is_empty());
+        assert!(ways(&["1772323200", "2026-03-01"]).is_empty());
+    }
+}

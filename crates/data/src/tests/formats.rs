@@ -1,0 +1,459 @@
+//! Files as people have them: every form that is read, the same rows whatever the form, and what is refused.
+
+use super::*;
+use crate::gather::{ReadingMemory, SpoolRoom};
+use crate::{RowStore, TableCell, advertiser, peek, publisher, read_rows};
+use base::{Error, Seed};
+use rust_xlsxwriter::{ExcelDateTime, Format, Formula, Workbook, Worksheet};
+use std::path::Path;
+use std::time::Duration;
+use store::{RunState, StateKey, StateStore, StoreOptions};
+use study::format::InputFormat;
+use study::party::PartySettings;
+
+/// What a party file says under `[format]`.
+fn said(lines: &str) -> InputFormat {
+    let text = format!("study = \"s\"\nas = \"a\"\n[format]\n{lines}\n");
+    PartySettings::parse("party.toml", &text).unwrap_or_else(|e| panic!("{e}")).format
+}
+
+fn data<'a>(path: &'a Path, format: &'a InputFormat) -> DataLocation<'a> {
+    DataLocation { format, ..path.into() }
+}
+
+fn tag(rows: &RowStore) -> [u8; 32] {
+    *rows.tag(&Seed::from_bytes([7; 32])).expect("in memory").as_bytes()
+}
+
+fn read_registry(path: &Path, format: &InputFormat) -> Result<([u8; 32], InputReport), Error> {
+    publisher::read(data(path, format), &study(&[]), None).map(|(rows, report)| (tag(&rows), report))
+}
+
+/// Rows of the registry: a name that is not ASCII, and one that needs quotes.
+const PLAIN: &str = "child_id,arm,injected\nzoë,vaccine,1954-04-26\n\"b;c|d\",placebo,1954-04-27\n";
+
+fn utf16(text: &str, big: bool, marked: bool) -> Vec<u8> {
+    let mark = marked.then_some(0xFEFF);
+    let units = mark.into_iter().chain(text.encode_utf16());
+    units.flat_map(|unit| if big { unit.to_be_bytes() } else { unit.to_le_bytes() }).collect()
+}
+
+fn windows(text: &str) -> Vec<u8> {
+    let (bytes, _, lost) = encoding_rs::WINDOWS_1252.encode(text);
+    assert!(!lost);
+    bytes.into_owned()
+}
+
+#[test]
+fn the_rows_are_the_same_whatever_the_form() {
+    let desk = Desk::new();
+    let plain = read_registry(&desk.file("plain.csv", PLAIN), &InputFormat::NONE).expect("read").0;
+    let dotted = PLAIN.replace("1954-04-26", "26.04.1954").replace("1954-04-27", "27.4.1954");
+    let semicolons = "child_id;arm;injected\r\nzoë;vaccine;1954-04-26\r\n\"b;c|d\";placebo;1954-04-27\r\n";
+    let tabs = "child_id\tarm\tinjected\nzoë\tvaccine\t1954-04-26\nb;c|d\tplacebo\t1954-04-27\n";
+    // 1954-04-26 is day 19840 since 1899-12-30.
+    let serials =
+        PLAIN.replace("1954-04-26", "19840").replace("1954-04-27", "19841,0").replace("19841,0", "19841.0");
+    let none = String::new();
+    for (name, bytes, format, forms) in [
+        ("dots.csv", dotted.into_bytes(), "dates = \"%d.%m.%Y\"".to_owned(), &[][..]),
+        ("own.csv", PLAIN.into(), "dates = { other = \"%d.%m.%Y\" }".to_owned(), &[]),
+        ("serials.csv", serials.into_bytes(), "dates = { injected = \"spreadsheet\" }".to_owned(), &[]),
+        ("semicolons.csv", semicolons.into(), none.clone(), &["separator \";\""]),
+        ("tabs.tsv", tabs.into(), none.clone(), &["separator \"tab\""]),
+        ("bars.csv", tabs.replace('\t', "|").replace("c|d", "c\"d").into_bytes(), none.clone(), &["-"]),
+        ("marked.csv", format!("\u{feff}{PLAIN}").into_bytes(), none.clone(), &[]),
+        ("little.csv", utf16(PLAIN, false, true), none.clone(), &["encoding \"utf-16\""]),
+        ("big.csv", utf16(PLAIN, true, true), none.clone(), &["encoding \"utf-16\""]),
+        (
+            "bare.csv",
+            utf16(PLAIN, false, false),
+            "encoding = \"utf-16\"".to_owned(),
+            &["encoding \"utf-16\""],
+        ),
+        (
+            "bare-big.csv",
+            utf16(PLAIN, true, false),
+            "encoding = \"utf-16\"".to_owned(),
+            &["encoding \"utf-16\""],
+        ),
+        ("old.csv", windows(PLAIN), "encoding = \"latin-1\"".to_owned(), &["encoding \"windows-1252\""]),
+    ] {
+        let (rows, report) =
+            read_registry(&desk.file(name, bytes), &said(&format)).unwrap_or_else(|e| panic!("{name}: {e}"));
+        if forms == ["-"] {
+            // Another identifier: only that it is read.
+            assert_eq!(report.forms, ["separator \"|\""]);
+            continue;
+        }
+        assert_eq!(rows, plain, "{name}");
+        assert_eq!(report.forms, forms, "{name}");
+    }
+}
+
+#[test]
+fn what_may_be_two_things_is_refused_with_the_setting() {
+    let desk = Desk::new();
+    let error = |name: &str, bytes: &[u8], format: &str| {
+        desk.clean(&read_registry(&desk.file(name, bytes), &said(format)).expect_err("refused"))
+    };
+    let rows = |header: &str, row: &str| format!("{header}\n{row}\n");
+    // Whichever of the two is chosen, a column that is wanted is missing.
+    assert_eq!(
+        error("a.csv", rows("child_id;arm,injected", "a;vaccine,1954-04-26").as_bytes(), ""),
+        "a.csv: the header line has \",\" and \";\", and any of them may stand between its fields; say which \
+         does: separator = \",\" under [format] of the party file, or --separator"
+    );
+    // All that is wanted is there with one of them only.
+    let noted = rows("child_id;arm;injected;notes, old", "a;vaccine;1954-04-26;x");
+    assert!(read_registry(&desk.file("b.csv", noted), &InputFormat::NONE).is_ok());
+    assert!(error("c.csv", b"child_id,arm,injected\n", "separator = \";\"").ends_with(
+        "c.csv: no column \"child_id\"; the file has: child_id,arm,injected; does `separator` under \
+             [format] say what stands between fields?"
+    ));
+    assert!(
+        error("d.csv", b"sep=;\nchild_id;arm;injected\n", "")
+            .starts_with("d.csv, line 1: a line for a spread")
+    );
+    assert_eq!(
+        error("e.csv", &utf16(PLAIN, false, false), ""),
+        "e.csv: looks like UTF-16 without a mark: if it is, add encoding = \"utf-16\" under [format] of the \
+         party file (or --encoding utf-16)"
+    );
+    assert_eq!(
+        error("f.csv", format!("\u{feff}{PLAIN}").as_bytes(), "encoding = \"latin-1\""),
+        "f.csv: begins with the mark of UTF-8, and `encoding` says otherwise: remove it"
+    );
+    let mut cut = utf16(PLAIN, false, true);
+    cut.pop();
+    assert_eq!(
+        error("g.csv", &cut, ""),
+        "g.csv, after line 2: a character that is none in utf-16; was the file cut short, or is it in \
+         another encoding?"
+    );
+    assert_eq!(
+        error(
+            "h.csv",
+            &windows("child_id,arm,injected\r\na,vaccine,1954-04-26\r\nzoë,vaccine,1954-04-27\r\n"),
+            ""
+        ),
+        "h.csv, line 3: not UTF-8 at byte 47 of the file; save it as UTF-8, or, if it is Latin-1 or \
+         Windows-1252, add encoding = \"windows-1252\" under [format] of the party file (or --encoding \
+         windows-1252)"
+    );
+    assert!(error("i.ods", b"PK", "").ends_with("i.ods: .ods is not read; save it as .xlsx or as CSV"));
+    // A row with a separator too few says which.
+    assert!(
+        error("j.csv", b"child_id;arm;injected\r\na;vaccine\r\n", "")
+            .ends_with("j.csv, line 2: 2 fields where the header has 3; is a quote or a \";\" missing?")
+    );
+}
+
+#[test]
+fn dates_of_another_form_are_refused_with_the_setting() {
+    let desk = Desk::new();
+    let error = |cell: &str, format: &str| {
+        let path = desk.file("a.csv", registry(&format!("x,vaccine,1954-04-26\nb,vaccine,{cell}\n")));
+        desk.clean(&read_registry(&path, &said(format)).expect_err("refused"))
+    };
+    let hint = "a.csv, line 3, column \"injected\": \"46082\" looks like the number that a spreadsheet gives \
+                to 2026-03-01: format the cells as dates, or add dates = \"spreadsheet\" under [format] of \
+                the party file (or --dates spreadsheet)";
+    assert_eq!(error("46082", ""), hint);
+    assert_eq!(error("46082.5", ""), hint.replace("46082\"", "46082.5\""));
+    assert!(error("400", "").contains("after the study's last time"));
+    assert!(error("26/04/1954", "").contains("another form is said by dates = \"%d.%m.%Y\""));
+    assert!(error("1954-04-26T10:00:00", "").contains("add zone = \"+02:00\" under [format]"));
+    let of_form = "dates = [\"%d.%m.%Y\", \"%d.%m.%Y %H:%M\"]";
+    assert!(
+        error("27.04.1954 10:00", of_form).contains("is a date-time without offset: add zone = \"+02:00\""),
+    );
+    assert_eq!(
+        error("30.02.1954", of_form).lines().last(),
+        Some(
+            "a.csv, line 3, column \"injected\": \"30.02.1954\" is no date in the form %d.%m.%Y or %d.%m.%Y \
+             %H:%M, which `dates` says"
+        )
+    );
+    // Where a form is said, it is the only one.
+    assert!(error("1954-04-27", "dates = \"%d.%m.%Y\"").contains("line 2"));
+}
+
+#[test]
+fn a_zone_places_times_that_have_none() {
+    let desk = Desk::new();
+    let hours = study(&[("unit   = \"day\"", "unit   = \"hour\""), ("span   = 365", "span   = 8760")]);
+    let read = |cell: &str, format: &str| {
+        let path = desk.file("a.csv", registry(&format!("a,vaccine,{cell}\n")));
+        let (rows, _) =
+            publisher::read(data(&path, &said(format)), &hours, None).unwrap_or_else(|e| panic!("{e}"));
+        tag(&rows)
+    };
+    let nine = read("1954-04-26T09:00:00Z", "");
+    assert_eq!(read("1954-04-26T10:00:00", "zone = \"+01:00\""), nine);
+    assert_eq!(read("1954-04-26T04:00:00", "zone = \"-05:00\""), nine);
+    assert_eq!(read("26.04.1954 10:00", "zone = \"+01:00\"\ndates = \"%d.%m.%Y %H:%M\""), nine);
+    assert_eq!(read("19840.375", "zone = \"Z\"\ndates = \"spreadsheet\""), nine);
+    // A date is a day of UTC, and an offset of its own stands.
+    assert_eq!(read("1954-04-26", "zone = \"+01:00\""), read("1954-04-26", ""));
+    assert_eq!(read("1954-04-26T09:00:00Z", "zone = \"+01:00\""), nine);
+}
+
+const MONEY: (&str, &str) =
+    ("{ constant = 1 }", "{ column = \"amount\", type = \"u32\", unit = \"EUR\", scale = 100 }");
+
+/// Times and values of the events of each row.
+type EventLists = Vec<Vec<(u32, u32)>>;
+
+/// What the hospitals have of these lines: times and values by identifier, and what reading counted.
+fn events(lines: &str, format: &str, changes: &[(&str, &str)]) -> Result<(EventLists, InputReport), String> {
+    let desk = Desk::new();
+    let path = desk.file("a.csv", lines);
+    let read = advertiser::read(data(&path, &said(format)), &study(changes), ADVERTISER, None);
+    let (rows, report) = read.map_err(|e| desk.clean(&e))?;
+    let Rows::Advertiser(rows) = &**rows.in_memory("a test").unwrap() else { panic!("an advertiser's") };
+    let of = |row| {
+        let (times, values) = rows.events(row);
+        times.iter().copied().zip(values.iter().copied()).collect()
+    };
+    Ok(((0..rows.len()).map(of).collect(), report))
+}
+
+#[test]
+fn amounts_have_the_decimals_of_their_scale() {
+    let lines = |cell: &str| format!("child_id;onset;severity;amount\r\na;200;paralytic;{cell}\r\n");
+    let value =
+        |cell: &str, format: &str| events(&lines(cell), format, &[MONEY]).map(|(rows, _)| rows[0][0].1);
+    assert_eq!(value("149.28", ""), Ok(14_928));
+    assert_eq!(value("149,28", "decimal = \",\""), Ok(14_928));
+    assert_eq!(value("1.149,5", "decimal = \",\""), Ok(114_950));
+    assert_eq!(value("7", ""), Ok(700));
+    assert_eq!(value("42949672.95", ""), Ok(u32::MAX));
+    assert_eq!(
+        value("1,50", ""),
+        Err("a.csv, line 2, column \"amount\": \"1,50\" has a comma: if decimals stand behind it, \
+             add decimal = \",\" under [format] of the party file (or --decimal ,); if it separates \
+             thousands, write the number without it"
+            .to_owned())
+    );
+    assert_eq!(
+        value("149.285", ""),
+        Err("a.csv, line 2, column \"amount\": \"149.285\" has more decimals than the study's scale = 100 \
+             takes; round it, or agree on a finer one"
+            .to_owned())
+    );
+    assert!(value("1.149", "decimal = \",\"").unwrap_err().contains("write the number without it"));
+    assert!(value("42949672.96", "").unwrap_err().contains("is out of range"));
+    assert!(value("EUR 5", "").unwrap_err().contains("is not a number such as 12 or 149.28"));
+}
+
+#[test]
+fn refunds_are_a_mistake_or_left_out_or_taken_off() {
+    let lines = "child_id,onset,severity,amount\na,10,paralytic,50\na,20,paralytic,30.00\na,30,paralytic,\
+                 -40\nb,10,paralytic,-5\nc,10,paralytic,5\nc,10,paralytic,-5.00\nc,9,paralytic,1\n";
+    let with =
+        |rule: &str| (MONEY.0, MONEY.1.replace("scale = 100", &format!("scale = 100, negative = {rule}")));
+    let read = |rule: &str| {
+        let (from, to) = with(rule);
+        let (mut rows, report) = events(lines, "", &[(from, &to)])?;
+        rows.sort();
+        Ok::<_, String>((rows, report))
+    };
+    let (rows, report) = read("\"leave-out\"").expect("read");
+    assert_eq!(rows, [vec![], vec![(9, 100), (10, 500)], vec![(10, 5000), (20, 3000)]]);
+    assert_eq!((report.refunds_left_out, report.events_seen, report.without_events), (3, 4, 1));
+    let (rows, report) = read("\"net\"").expect("read");
+    assert_eq!(rows, [vec![], vec![(9, 100)], vec![(10, 4000)]]);
+    let counts =
+        [report.refunds_taken_off, report.refunds_beyond, report.events_refunded, report.events_seen];
+    assert_eq!(counts, [3, 1, 2, 4]);
+    assert!(
+        read("\"error\"").unwrap_err().contains("line 4, column \"amount\": \"-40\" is negative: if it is a")
+    );
+}
+
+/// Events of one identifier come from all over the file: rows that go to disk are netted all the same.
+#[test]
+fn refunds_are_taken_off_in_rows_that_do_not_fit() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut text = "child_id,onset,severity,amount\n".to_owned();
+    for round in 0..6 {
+        for person in 0..300 {
+            let amount = if round % 2 == 1 { -(person + 7) } else { 3 * person };
+            text += &format!("p{person},{},paralytic,{amount}\n", 10 * round + person % 7);
+        }
+    }
+    let path = folder.path().join("rows.csv");
+    std::fs::write(&path, text).unwrap();
+    let study = study(&[("{ constant = 1 }", "{ column = \"amount\", type = \"u32\", negative = \"net\" }")]);
+    let store =
+        || StateStore::open(folder.path().join("s").to_str().unwrap(), &StoreOptions::default()).unwrap();
+    let memory = ReadingMemory {
+        lines: 4 << 10,
+        runs: store::RUN_MEMORY,
+        partition: 1 << 10,
+        partition_most: 64 << 10,
+    };
+    let room = SpoolRoom::new(memory, || RunState::begin(store(), &StateKey::fresh(), "a", Duration::MAX));
+    let (parts, of_parts) =
+        read_rows(&path, &study, ADVERTISER, Some(&room)).unwrap_or_else(|e| panic!("{e}"));
+    let (whole, report) = read_rows(&path, &study, ADVERTISER, None).unwrap_or_else(|e| panic!("{e}"));
+    assert!(parts.spool().is_some());
+    assert_eq!(tag(&whole), tag(&parts));
+    assert_eq!(report, InputReport { memory: report.memory, ..of_parts });
+    assert!(report.refunds_taken_off == 900 && report.refunds_beyond > 0 && report.events_refunded > 0);
+}
+
+/// A sheet with the registry's header, and what else `fill` writes.
+fn workbook(fill: impl Fn(&mut Worksheet)) -> Vec<u8> {
+    let mut book = Workbook::new();
+    let sheet = book.add_worksheet();
+    for (at, name) in ["child_id", "arm", "injected", "notes"].iter().enumerate() {
+        sheet.write(1, at as u16, *name).unwrap();
+    }
+    fill(sheet);
+    book.save_to_buffer().unwrap()
+}
+
+fn day(text: &str) -> ExcelDateTime {
+    ExcelDateTime::parse_from_str(text).unwrap()
+}
+
+#[test]
+fn excel_files_are_read_with_their_dates() {
+    let desk = Desk::new();
+    let plain = "child_id,arm,injected\n17,vaccine,1954-04-26\nzoë,placebo,1954-04-27\n";
+    let plain = read_registry(&desk.file("plain.csv", plain), &InputFormat::NONE).expect("read").0;
+    let date = Format::new().set_num_format("dd.mm.yyyy");
+    let bytes = workbook(|sheet| {
+        sheet.write(2, 0, 17).unwrap();
+        sheet.write(2, 1, "vaccine").unwrap();
+        sheet.write_with_format(2, 2, day("1954-04-26"), &date).unwrap();
+        sheet.write(2, 3, 1.5).unwrap();
+        // A row without a cell is none; cells beyond the header are nobody's.
+        sheet.write(4, 0, " zoë ").unwrap();
+        sheet.write(4, 1, "placebo").unwrap();
+        sheet.write(4, 2, "1954-04-27").unwrap();
+        sheet.write(4, 9, "beside").unwrap();
+    });
+    let path = desk.file("rows.xlsx", &bytes);
+    let (rows, report) = read_registry(&path, &InputFormat::NONE).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((rows, report.forms, report.rows_read), (plain, vec!["sheet \"Sheet1\"".to_owned()], 2));
+    let wrong = workbook(|sheet| {
+        for row in [2, 3] {
+            sheet.write(row, 0, row).unwrap();
+            sheet.write(row, 1, "vaccine").unwrap();
+        }
+        sheet.write(2, 2, 46_082).unwrap();
+        sheet.write_with_format(3, 2, day("1954-04-26 10:30:00"), &date).unwrap();
+        sheet.write(5, 0, 12_345_678_901_234_567_890.0).unwrap();
+        sheet.write(5, 1, "vaccine").unwrap();
+        sheet.write(5, 2, "1954-04-26").unwrap();
+        sheet.write_formula(4, 0, Formula::new("=NA()").set_result("#N/A")).unwrap();
+        sheet.write(4, 1, "vaccine").unwrap();
+    });
+    let error = read_registry(&desk.file("wrong.xlsx", wrong), &InputFormat::NONE).expect_err("refused");
+    let error = desk.clean(&error);
+    for part in [
+        "wrong.xlsx, sheet \"Sheet1\", row 3, column \"injected\": 46082 looks like the number that a \
+         spreadsheet gives to 2026-03-01",
+        "row 4, column \"injected\": the time 1954-04-26T10:30:00 is a date-time without offset: add \
+         zone = \"+02:00\"",
+        "row 5, column \"child_id\": the cell is #N/A: its formula failed",
+        "row 6, column \"child_id\": a number that is not whole, or has more digits than a number keeps",
+    ] {
+        assert!(error.contains(part), "{error}");
+    }
+}
+
+/// Amounts as a sheet computes them, with bits behind the digits that it shows.
+#[test]
+fn amounts_of_a_sheet_have_the_digits_that_it_shows() {
+    let desk = Desk::new();
+    let mut book = Workbook::new();
+    let sheet = book.add_worksheet();
+    sheet.write_row(0, 0, ["child_id", "onset", "severity", "amount"]).unwrap();
+    for (row, amount) in [0.1 + 0.2, 19.98 * 3.0, 7.0, 149.28].into_iter().enumerate() {
+        let row = row as u32 + 1;
+        sheet.write(row, 0, row).unwrap();
+        sheet.write(row, 1, 200).unwrap();
+        sheet.write(row, 2, "paralytic").unwrap();
+        sheet.write(row, 3, amount).unwrap();
+    }
+    let bytes = book.save_to_buffer().unwrap();
+    let path = desk.file("a.xlsx", &bytes);
+    let (rows, _) = read_advertiser(&path, &study(&[MONEY]), ADVERTISER).unwrap_or_else(|e| panic!("{e}"));
+    let mut values = rows.values.clone();
+    values.sort_unstable();
+    assert_eq!(values, [30, 700, 5_994, 14_928]);
+    // A file that is cut or damaged is an error, or reads as something, and never a panic.
+    for at in (0..bytes.len()).step_by(61) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x55;
+        for wrong in [&bytes[..at], &damaged[..]] {
+            let path = desk.file("a.xlsx", wrong);
+            let _ = read_advertiser(&path, &study(&[MONEY]), ADVERTISER);
+        }
+    }
+}
+
+#[test]
+fn a_sheet_is_named_where_there_are_several() {
+    let desk = Desk::new();
+    let mut book = Workbook::new();
+    for name in ["2025", "2026", "notes"] {
+        let sheet = book.add_worksheet().set_name(name).unwrap();
+        sheet.write_row(0, 0, ["child_id", "arm", "injected"]).unwrap();
+        sheet.write_row(1, 0, [name, "vaccine", "1954-04-26"]).unwrap();
+    }
+    let path = desk.file("rows.xlsx", book.save_to_buffer().unwrap());
+    let error = |format: &str| desk.clean(&read_registry(&path, &said(format)).expect_err("refused"));
+    assert_eq!(
+        error(""),
+        "rows.xlsx: which sheet? The file has: \"2025\", \"2026\", \"notes\"; add sheet = \"...\" under \
+         [format] of the party file, or --sheet"
+    );
+    assert_eq!(
+        error("sheet = \"2027\""),
+        "rows.xlsx: no sheet \"2027\"; the file has: \"2025\", \"2026\", \"notes\""
+    );
+    let (_, report) = read_registry(&path, &said("sheet = \"2026\"")).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((report.forms, report.rows_kept), (vec!["sheet \"2026\"".to_owned()], 1));
+    let broken = desk.file("broken.xlsx", b"PK no archive");
+    let error = desk.clean(&read_registry(&broken, &InputFormat::NONE).expect_err("refused"));
+    assert!(error.starts_with("broken.xlsx: cannot be read as an .xlsx file ("), "{error}");
+    let large = desk.file("large.xlsx", "");
+    std::fs::File::options().write(true).open(&large).unwrap().set_len(crate::SHEET_BYTES + 1).unwrap();
+    let error = desk.clean(&read_registry(&large, &InputFormat::NONE).expect_err("refused"));
+    assert_eq!(error, "large.xlsx: larger than 64 MiB, the most of a spreadsheet; save it as CSV");
+}
+
+#[test]
+fn the_first_rows_are_shown_with_all_their_columns() {
+    let desk = Desk::new();
+    let path = desk.file("a.csv", "id;amount;day\n1;1,50;26.04.1954\n2;;27.04.1954\n3;2;28.04.1954\n");
+    let mut seen = Vec::new();
+    let table = peek(&path, 2, &mut |columns, cells| {
+        assert_eq!(columns.len(), cells.len());
+        seen.push(cells.iter().map(|cell| cell.shown()).collect::<Vec<_>>().join(" "));
+    })
+    .unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((table.columns.join(" "), table.rows), ("id amount day".to_owned(), 2));
+    assert_eq!((table.forms, seen.len()), (vec!["separator \";\"".to_owned()], 2));
+    assert_eq!(seen, ["\"1\" \"1,50\" \"26.04.1954\"", "\"2\" empty \"27.04.1954\""]);
+    let book = workbook(|sheet| {
+        sheet.write(2, 0, 1).unwrap();
+        sheet.write(2, 3, true).unwrap();
+    });
+    let path = desk.file("b.xlsx", book);
+    let mut cells_seen = 0;
+    peek(&path, 9, &mut |_, cells| {
+        assert_eq!(
+            cells,
+            [TableCell::Integer(1), TableCell::Empty, TableCell::Empty, TableCell::Boolean(true)]
+        );
+        cells_seen += 1;
+    })
+    .unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(cells_seen, 1);
+}

@@ -1,0 +1,154 @@
+//! What rho, clamp, rows and mode do to the interval of a lift study.
+
+use super::effect::{Halves, OutcomeGuess};
+use super::{Assumed, Plan, Speeds, plan_built, policy};
+use crate::plan::Link;
+use crate::prepare::build_all;
+use base::Error;
+use data::InputReport;
+use release::rational::{ratio, to_f64};
+use std::num::NonZeroU64;
+use study::{LiftStudy, Question, ReleaseMode, Study};
+
+/// Factors by which rows of a study are made fewer and more.
+const FACTORS: [(u64, u64); 7] = [(1, 8), (1, 4), (1, 2), (1, 1), (2, 1), (4, 1), (8, 1)];
+/// What rho is tried, in thousandths.
+const THOUSANDTHS: [u128; 8] = [5, 10, 20, 50, 100, 200, 500, 1000];
+/// Nothing that is shown hangs on it.
+const LINK: Link = Link { bits_per_s: 1e10, round_trip_s: 1e-3 };
+
+/// Half of an interval for the difference of means, per person, at one value of a setting.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IntervalPoint {
+    /// The value, as a study has it.
+    pub value: String,
+    /// The same as a number, where it is one.
+    pub at: f64,
+    /// What is there, or why nothing would be shown.
+    pub half: Result<Halves, String>,
+}
+
+/// How the interval moves with one setting while the others stay.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IntervalCurve {
+    /// The setting: `rho`, `clamp`, `rows` or `mode`.
+    pub setting: &'static str,
+    /// By value; of `mode`, in no order.
+    pub points: Vec<IntervalPoint>,
+    /// What the study has, or the plan assumes.
+    pub chosen: f64,
+}
+
+/// The curves of a lift study's result: of the one that everybody sees, else of the publisher's.
+///
+/// `own` is what reading this party's data found, by which a smaller clamp is known to cut more.
+///
+/// # Errors
+/// When the study is no lift study, or nobody says what outcomes are like.
+pub fn interval_curves(
+    study: &Study,
+    assumed: &Assumed,
+    own: Option<&InputReport>,
+) -> Result<Vec<IntervalCurve>, Error> {
+    let (Question::Lift(lift), Some(outcome)) = (&study.kind, &assumed.outcome) else {
+        return Err(Error::input(
+            "a figure is of a lift study whose outcomes somebody guesses: say --mean X, the control arm's mean \
+             outcome per person",
+        ));
+    };
+    let trial = Trial { study, rows: assumed.rows };
+    let rho = THOUSANDTHS.map(|part| {
+        let rho = ratio(part, 1000);
+        let change = |lift: &mut LiftStudy| {
+            lift.release.public.iter_mut().for_each(|public| public.clone_from(&rho));
+            lift.release.to.iter_mut().for_each(|(_, to)| to.clone_from(&rho));
+        };
+        trial.point(to_f64(&rho), outcome, &change)
+    });
+    let parts = f64::from(lift.scale());
+    let clamp = clamps(lift, outcome, own, assumed.rows[0]).into_iter();
+    let clamp = clamp
+        .map(|(clamp, outcome)| {
+            trial.point(f64::from(clamp) / parts, &outcome, &|lift| lift.rule.clamp = clamp)
+        })
+        .collect();
+    let rows = FACTORS.into_iter().filter_map(|(times, of)| {
+        let rows = assumed.rows.map(|rows| rows.saturating_mul(times) / of);
+        (rows[0] > 1).then(|| Trial { rows, ..trial }.point(rows[0] as f64, outcome, &|_| ()))
+    });
+    let rows = rows.collect();
+    let modes = [ReleaseMode::Sums, ReleaseMode::Variance, ReleaseMode::Algorithm1].map(|mode| {
+        let point = trial.point(0.0, outcome, &|lift| lift.release.mode = mode);
+        IntervalPoint { value: mode.name().to_owned(), ..point }
+    });
+    let release = &lift.release;
+    let paid = release.public.as_ref().or(release.to.first().map(|(_, rho)| rho)).map_or(0.0, to_f64);
+    let curve = |setting, points, chosen| IntervalCurve { setting, points, chosen };
+    Ok(vec![
+        curve("rho", rho.to_vec(), paid),
+        curve("clamp", clamp, f64::from(lift.rule.clamp) / parts),
+        curve("rows", rows, assumed.rows[0] as f64),
+        curve("mode", modes.to_vec(), 0.0),
+    ])
+}
+
+/// Clamps around the study's, each with what outcomes are then: by this party's data where they tell, else as
+/// they are at the study's.
+fn clamps(
+    lift: &LiftStudy,
+    outcome: &OutcomeGuess,
+    own: Option<&InputReport>,
+    people: u64,
+) -> Vec<(u32, OutcomeGuess)> {
+    let told = own.map_or(&[][..], |own| &own.by_clamp);
+    if let (Some(people), false) = (NonZeroU64::new(people), told.is_empty()) {
+        return told
+            .iter()
+            .map(|(clamp, sums)| (*clamp, OutcomeGuess::counted(sums, people, lift.scale())))
+            .collect();
+    }
+    let parts = f64::from(lift.scale());
+    let clamp = f64::from(lift.rule.clamp) / parts;
+    let spread = outcome.variance.unwrap_or(outcome.mean * (clamp - outcome.mean)).max(0.0);
+    let alike = OutcomeGuess { variance: Some(spread), ..outcome.clone() };
+    let clamps = data::clamps_around(lift.rule.clamp).into_iter();
+    clamps
+        .filter(|clamp| f64::from(*clamp) >= outcome.mean * parts)
+        .map(|clamp| (clamp, alike.clone()))
+        .collect()
+}
+
+/// A study of so many rows of each party, of which one setting is changed.
+#[derive(Clone, Copy)]
+struct Trial<'a> {
+    study: &'a Study,
+    rows: [u64; 2],
+}
+
+impl Trial<'_> {
+    fn point(self, at: f64, outcome: &OutcomeGuess, change: &dyn Fn(&mut LiftStudy)) -> IntervalPoint {
+        let half = self.half(outcome, change).map_err(|error| error.to_string());
+        IntervalPoint { value: page::numbers::plain(at, 6), at, half }
+    }
+
+    fn half(self, outcome: &OutcomeGuess, change: &dyn Fn(&mut LiftStudy)) -> Result<Halves, Error> {
+        let mut study = self.study.clone();
+        let Question::Lift(lift) = &mut study.kind else { return Err(Error::misuse("a lift study")) };
+        change(lift);
+        let confidence = lift.release.confidence;
+        let clamp = f64::from(lift.rule.clamp) / f64::from(lift.scale());
+        let built = build_all([&study], &policy())?;
+        let [(_, built)] = &built[..] else { return Err(Error::misuse("one run")) };
+        let assumed = Assumed { rows: self.rows, outcome: Some(outcome.clone()) };
+        let plan = plan_built((&study, built), &assumed, LINK, Speeds::default())?;
+        let Plan { public_effect, minimum_detectable_effect, assumptions, .. } = plan;
+        match public_effect.or(minimum_detectable_effect) {
+            Some(effect) => Halves::of(effect, outcome, (self.rows[0], clamp), confidence),
+            None => Err(Error::input(assumptions.get("effect").cloned().unwrap_or_default())),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "intervals_tests.rs"]
+mod tests;

@@ -1,0 +1,67 @@
+use super::*;
+use data::OutcomeSums;
+use study::StudyFile;
+
+fn curves(text: &str, rows: u64, own: Option<&InputReport>) -> Vec<IntervalCurve> {
+    let file = StudyFile::parse("study.toml", text).unwrap();
+    let outcome = OutcomeGuess::of(file.first(), own, rows);
+    interval_curves(file.first(), &Assumed { rows: [rows; 2], outcome }, own).unwrap()
+}
+
+fn halves(curve: &IntervalCurve) -> Vec<Halves> {
+    curve.points.iter().map(|point| point.half.clone().unwrap()).collect()
+}
+
+#[test]
+fn intervals_are_wider_with_less_rho_a_larger_clamp_and_fewer_rows() {
+    let text = include_str!("../../../../examples/lift.toml");
+    let [rho, clamp, rows, mode] = &curves(text, 400_000, None)[..] else { panic!("four settings") };
+    assert_eq!([rho.setting, clamp.setting, rows.setting, mode.setting], ["rho", "clamp", "rows", "mode"]);
+    assert_eq!([rho.chosen, clamp.chosen, rows.chosen], [0.1, 1.0, 400_000.0]);
+    for (curve, falls) in [(rho, true), (clamp, false), (rows, true)] {
+        let found = halves(curve);
+        assert!(found.len() >= 4, "{curve:?}");
+        for pair in found.windows(2) {
+            assert_eq!(pair[0].whole > pair[1].whole, falls, "{curve:?}");
+        }
+        assert!(found.iter().all(|half| half.whole > half.chance), "{curve:?}");
+    }
+    // Chance hangs on rows alone, where outcomes stay as they are.
+    let chance = |curve: &IntervalCurve| halves(curve).iter().map(|half| half.chance).collect::<Vec<_>>();
+    assert!(chance(rho).windows(2).all(|pair| pair[0] == pair[1]));
+    assert!(chance(rows).windows(2).all(|pair| pair[0] > pair[1]));
+    // The study as it is, by each curve.
+    let at = |curve: &IntervalCurve| {
+        let point = curve.points.iter().find(|point| point.at == curve.chosen).unwrap();
+        point.half.clone().unwrap().whole
+    };
+    assert!((at(rho) / at(rows) - 1.0).abs() < 1e-9 && (at(clamp) / at(rows) - 1.0).abs() < 1e-9);
+    assert!(mode.points[0].half.is_ok(), "{mode:?}");
+}
+
+#[test]
+fn a_party_file_says_what_smaller_clamps_cut() {
+    let text =
+        include_str!("../../../../examples/lift.toml").replace("clamp        = 1 ", "clamp        = 8 ");
+    let mut own = InputReport::default();
+    for (clamp, total) in data::clamps_around(8).into_iter().zip([10.0, 18.0, 30.0, 40.0, 40.0, 40.0, 40.0]) {
+        own.by_clamp.push((clamp, OutcomeSums { total, squares: total * f64::from(clamp) }));
+    }
+    own.outcomes = Some(own.by_clamp[3].1);
+    let all = curves(&text, 100_000, Some(&own));
+    let found = halves(&all[1]);
+    assert!(found.windows(2).take(3).all(|pair| pair[0].chance < pair[1].chance), "{found:?}");
+}
+
+#[test]
+fn nothing_is_drawn_of_outcomes_that_nobody_guesses() {
+    let text = include_str!("../../../../examples/lift.toml").replace(
+        "value       = { constant = 1 }",
+        "value = { column = \"amount\", type = \"u32\", unit = \"cent\" }",
+    );
+    let file = StudyFile::parse("study.toml", &text).unwrap();
+    let outcome = OutcomeGuess::of(file.first(), None, 1000);
+    assert_eq!(outcome, None, "an amount has no usual size");
+    let refused = interval_curves(file.first(), &Assumed { rows: [1000; 2], outcome }, None).unwrap_err();
+    assert!(refused.to_string().contains("--mean X"), "{refused}");
+}

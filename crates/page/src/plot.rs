@@ -1,0 +1,161 @@
+//! Line plots, and pages of them with a table of what they show.
+
+use crate::markup::{Markup, element, style_sheet, words};
+use crate::numbers::with_unit;
+use crate::picture::{BLUE, GREEN, INK, RUST, VIOLET, label, line, picture};
+
+/// Plotting area.
+const WIDTH: f64 = 460.0;
+const HEIGHT: f64 = 280.0;
+const LEFT: f64 = 64.0;
+const BOTTOM: f64 = 40.0;
+/// Colours that are told apart without colour vision, with a dash each.
+const LINES: [(&str, &str); 6] =
+    [(BLUE, ""), (RUST, "6 3"), (GREEN, "2 3"), (VIOLET, "8 3 2 3"), ("#7a7a00", "1 4"), (INK, "10 4")];
+
+/// A line of a plot.
+pub struct PlotLine {
+    /// What the legend says.
+    pub name: String,
+    /// Across and up, in the order in which they are joined.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// How values lie across a plot.
+#[derive(Clone, Copy)]
+pub enum AxisScale {
+    /// By their differences.
+    Linear,
+    /// By their ratios.
+    Log,
+}
+
+impl AxisScale {
+    fn place(self, value: f64) -> f64 {
+        match self {
+            Self::Linear => value,
+            Self::Log => value.max(1e-6).log10(),
+        }
+    }
+}
+
+/// A page: a text, figures, and a table of everything.
+pub struct FigurePage<'a, const COLUMNS: usize> {
+    /// In the frame of a window.
+    pub name: &'a str,
+    /// The heading.
+    pub title: &'a str,
+    /// What stands before the figures.
+    pub about: Vec<Markup>,
+    /// The figures.
+    pub figures: Vec<Markup>,
+    /// Names of the table's columns.
+    pub head: &'a [&'a str; COLUMNS],
+    /// The table.
+    pub rows: Vec<[String; COLUMNS]>,
+}
+
+const STYLE: &str = "\
+body{font:15px/1.5 system-ui,sans-serif;max-width:62em;margin:2em auto;padding:0 1em}
+figure{display:inline-block;margin:0 1em 1em 0}
+td,th{padding:0 .8em 0 0;text-align:right}
+";
+
+impl<const COLUMNS: usize> FigurePage<'_, COLUMNS> {
+    /// As HTML.
+    pub fn html(self) -> String {
+        let head = self.head.iter().map(|cell| words("th", "", cell));
+        let row = |cells: [String; COLUMNS]| element("tr", &[], cells.map(|cell| words("td", "", cell)));
+        let table = [element("tr", &[], head)].into_iter().chain(self.rows.into_iter().map(row));
+        let names =
+            [element("meta", &[("charset", "utf-8")], []), words("title", "", self.name), style_sheet(STYLE)];
+        let body = [words("h1", "", self.title)]
+            .into_iter()
+            .chain(self.about)
+            .chain(self.figures)
+            .chain([element("table", &[], table)]);
+        let page = [element("head", &[], names), element("body", &[], body)];
+        format!("<!doctype html>\n{}\n", element("html", &[("lang", "en")], page).into_string())
+    }
+}
+
+/// A line plot, logarithmic upwards: the values span decades.
+pub fn plot(title: &str, across: &str, scale: AxisScale, curves: &[PlotLine]) -> Markup {
+    let points = || curves.iter().flat_map(|c| &c.points);
+    let (first, last) =
+        points().map(|(x, _)| scale.place(*x)).fold((f64::MAX, f64::MIN), |(l, h), x| (l.min(x), h.max(x)));
+    let (low, high) = points().fold((f64::MAX, f64::MIN), |(l, h), (_, y)| (l.min(*y), h.max(*y)));
+    let (low, high) = (low.max(1e-6).log10().floor(), high.max(1e-6).log10().ceil());
+    let span = if last > first { last - first } else { 1.0 };
+    let x = |v: f64| LEFT + (scale.place(v) - first) / span * (WIDTH - LEFT - 20.0);
+    let y = |v: f64| {
+        let up = (v.max(1e-6).log10() - low) / (high - low).max(1.0);
+        HEIGHT - BOTTOM - up * (HEIGHT - BOTTOM - 20.0)
+    };
+    let (right, below) = (WIDTH - 20.0, HEIGHT - BOTTOM);
+    let mut parts = Vec::new();
+    for decade in low as i32..=high as i32 {
+        let value = 10f64.powi(decade);
+        let at = y(value);
+        parts.push(line((LEFT, at), (right, at)));
+        let shown = if decade < 0 { value.to_string() } else { with_unit(value, "").trim_end().to_owned() };
+        parts.push(label((LEFT - 6.0, at + 4.0), "end", &[], &shown));
+    }
+    let mut ticks: Vec<f64> = points().map(|p| p.0).collect();
+    ticks.sort_by(f64::total_cmp);
+    ticks.dedup();
+    parts.extend(ticks.iter().map(|tick| label((x(*tick), below + 16.0), "middle", &[], &tick.to_string())));
+    parts.push(label(((LEFT + right) / 2.0, below + 32.0), "middle", &[], across));
+    for (index, (curve, (colour, dash))) in curves.iter().zip(LINES.iter().cycle()).enumerate() {
+        let places: Vec<String> =
+            curve.points.iter().map(|(a, b)| format!("{:.1},{:.1}", x(*a), y(*b))).collect();
+        let at = HEIGHT + 18.0 * index as f64 + 8.0;
+        let drawn = |name, place: (&'static str, &str)| {
+            let look =
+                [("fill", "none"), ("stroke", *colour), ("stroke-width", "2"), ("stroke-dasharray", *dash)];
+            element(name, &[&[place][..], &look].concat(), [])
+        };
+        parts.push(drawn("polyline", ("points", &places.join(" "))));
+        parts.push(drawn("path", ("d", &format!("M{LEFT} {at}h40"))));
+        parts.push(label((LEFT + 48.0, at + 4.0), "start", &[], &curve.name));
+    }
+    let size = (WIDTH, HEIGHT + 18.0 * curves.len() as f64);
+    element("figure", &[], [words("figcaption", "", title), picture(title, size, parts)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plot_keeps_its_points_inside() {
+        let points = vec![(3.0, 0.04), (13.0, 2.5)];
+        let curves = [PlotLine { name: "100 resources".into(), points }];
+        let svg = plot("t", "parties", AxisScale::Linear, &curves).into_string();
+        let line = svg.split("points=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a line");
+        for place in line.split(' ') {
+            let (x, y) = place.split_once(',').expect("a point");
+            let (x, y): (f64, f64) = (x.parse().expect("a number"), y.parse().expect("a number"));
+            assert!((LEFT..WIDTH).contains(&x) && (0.0..HEIGHT).contains(&y), "{place}");
+        }
+        assert!(svg.contains("100 resources"));
+    }
+
+    #[test]
+    fn a_hostile_name_is_escaped_wherever_it_is_shown() {
+        let hostile = "\"'><script>alert(1)</script>&";
+        let curves = [PlotLine { name: hostile.into(), points: vec![(1.0, 1.0)] }];
+        let page = FigurePage {
+            name: hostile,
+            title: hostile,
+            about: vec![words("p", "", hostile)],
+            figures: vec![plot(hostile, hostile, AxisScale::Log, &curves)],
+            head: &[hostile],
+            rows: vec![[hostile.to_owned()]],
+        };
+        let html = page.html();
+        assert!(!html.contains("<script") && !html.contains("\"'>"), "{html}");
+        let escaped = "&quot;&#39;&gt;&lt;script&gt;alert(1)&lt;/script&gt;&amp;";
+        assert_eq!(html.matches(escaped).count(), 10, "{html}");
+    }
+}
