@@ -17,7 +17,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use study::Study;
-use study::format::{ColumnDates, DateForm, DecimalSign, InputFormat, TextEncoding, ZoneOffset};
+use study::format::{ColumnDates, DateForm, DecimalSign, InputFormat, TextEncoding, WallZone};
 
 pub(crate) const TARGETS: &[Target] = &[
     Target::new("csv", csv, csv_seeds).least(1_000_000),
@@ -95,7 +95,7 @@ fn form(bytes: &[u8]) {
         separator: [None, Some(b';'), Some(b'\t'), Some(b',')][bits(2)],
         decimal: (said & 16 != 0).then_some(DecimalSign::Comma),
         dates: vec![ColumnDates { column: None, forms: forms.collect() }],
-        zone: (said & 128 != 0).then(|| ZoneOffset::parse("-05:30").expect("an offset")),
+        zone: (said & 128 != 0).then(|| WallZone::parse("America/New_York").expect("a zone")),
         sheet: None,
     };
     data(rest, "rows.csv", &format);

@@ -82,7 +82,7 @@ impl fmt::Display for TimeError {
             ),
             Self::NoOffset => f.write_str(
                 "a date-time without offset: append Z (UTC) or an offset such as +02:00, or add zone = \
-                 \"+02:00\" under [format] of the party file (or --zone)",
+                 \"+02:00\", or \"Europe/Berlin\", under [format] of the party file (or --zone)",
             ),
             Self::BeforeOrigin(origin) => {
                 write!(
@@ -185,10 +185,7 @@ impl Clock {
         if let Ok(instant) = OffsetDateTime::parse(text, &Rfc3339) {
             return self.at_seconds(instant.unix_timestamp());
         }
-        if OffsetDateTime::parse(&format!("{text}Z"), &Rfc3339).is_ok() {
-            return Err(TimeError::NoOffset);
-        }
-        Err(TimeError::NotATime)
+        Err(if wall_seconds(text).is_some() { TimeError::NoOffset } else { TimeError::NotATime })
     }
 
     /// The first instant of a unit, as a date when the unit is a day and as RFC 3339 otherwise.
@@ -205,6 +202,13 @@ impl Clock {
         let seconds = self.origin.checked_add(i64::from(count) * self.unit.seconds())?;
         OffsetDateTime::from_unix_timestamp(seconds).ok()
     }
+}
+
+/// Seconds from 1970-01-01T00:00:00 to a date-time without an offset, on the same clock.
+#[must_use]
+pub fn wall_seconds(text: &str) -> Option<i64> {
+    let read = OffsetDateTime::parse(&format!("{text}Z"), &Rfc3339);
+    read.ok().map(OffsetDateTime::unix_timestamp)
 }
 
 /// The `YYYY-MM-DD` date that lies `days` days after 1970-01-01.
