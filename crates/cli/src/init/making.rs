@@ -469,7 +469,7 @@ impl<'a> Making<'a> {
         eprintln!("{}: {} rows{of}{forms}", self.data.display(), page::numbers::count(*read));
         let width = columns.iter().map(|column| column.name.chars().count()).max().unwrap_or_default();
         for column in columns {
-            let facts = printable(&guess::described(column));
+            let facts = guess::plain_line(&guess::described(column));
             eprintln!("  {:width$}  {facts}", printable(&column.name));
         }
     }
@@ -485,10 +485,10 @@ impl<'a> Making<'a> {
         let party_file = self.out.join(format!("{}.toml", self.party));
         eprintln!("\nChosen:");
         for Reason { setting, value, why } in &self.reasons {
-            eprintln!("  {setting} = {value}: {why}");
+            eprintln!("{}", guess::plain_line(&format!("  {setting} = {value}: {why}")));
         }
         eprintln!("\nThe study file will tell the other party, and nothing else of the data:");
-        self.tells.iter().for_each(|what| eprintln!("  {what}"));
+        self.tells.iter().for_each(|what| eprintln!("  {}", guess::plain_line(what)));
         self.how.confirm(&format!("Write {} and {}?", self.study.display(), party_file.display()))?;
         let key = self.out.join(format!("{}.key", self.party));
         std::fs::create_dir_all(&self.out)
@@ -684,7 +684,9 @@ fn party_name(
     let check = |name: &str| match guess::plain_name(name) == name && !name.is_empty() {
         _ if taken(name) => Err(format!("the other party is called {name}; choose another name")),
         true => Ok(name.to_owned()),
-        false => Err("a name has small letters, digits and -, at most 40".to_owned()),
+        false => {
+            Err("a name has small letters, digits and -, at most 40, and begins with a letter".to_owned())
+        }
     };
     match &common.party {
         Some(name) => check(name).map_err(|rule| Error::input(format!("--party {name}: {rule}"))),

@@ -316,7 +316,7 @@ fn a_program_is_made_of_both_parties_columns() {
                 text.contains("mean") && text.contains(label)
             };
             let line = derived.iter().find(is).unwrap_or_else(|| panic!("{label} in {derived:?}"));
-            let [low, high] = numbers(&line["interval"]);
+            let [low, high] = numbers(&line["intervals"][0]);
             let truth = sums[at] / counts[at];
             assert!(low < truth && truth < high, "{truth} in {line}");
         }

@@ -9,6 +9,7 @@ use base::Error;
 use data::Rows;
 use data::survey::ColumnSurvey;
 use page::numbers::count;
+use std::collections::BTreeMap;
 use study::{Study, TrialArm};
 
 /// Least people of an arm that is shown.
@@ -137,10 +138,13 @@ pub fn settle(
         lenient.matching.duplicates = study::Duplicates::First;
     }
     let (mut people, mut range) = ([0u64; 2], None::<[u32; 2]>);
+    let mut cells = BTreeMap::<(u8, bool), u64>::new();
     let report = rows(making, &lenient, TrialSide::Publisher, |rows| {
         let Rows::Publisher(rows) = rows else { return };
-        for (arm, time) in rows.arm.iter().zip(&rows.opportunity) {
-            people[usize::from(*arm == TrialArm::Test)] += 1;
+        for (at, (arm, time)) in rows.arm.iter().zip(&rows.opportunity).enumerate() {
+            let test = *arm == TrialArm::Test;
+            people[usize::from(test)] += 1;
+            *cells.entry((rows.breakdown.get(at).copied().unwrap_or_default(), test)).or_default() += 1;
             let [low, high] = range.unwrap_or([*time; 2]);
             range = Some([low.min(*time), high.max(*time)]);
         }
@@ -163,12 +167,14 @@ pub fn settle(
         count(LEAST),
         format!("test {} people, control {}", count(test), count(control)),
     );
-    if control.min(test) < LEAST {
+    let smallest = cells.values().copied().min().unwrap_or_default();
+    if smallest < LEAST {
+        let what = if control.min(test) < LEAST { "an arm" } else { "an arm of a value of the breakdown" };
         eprintln!(
-            "note: an arm has {} people. Arms below {} are not shown: a run is refused unless \
+            "note: {what} has {} people. Fewer than {} are not shown: a run is refused unless \
              --spend-anyway is \
              said.",
-            count(control.min(test)),
+            count(smallest),
             count(LEAST)
         );
     }
