@@ -50,6 +50,8 @@ pub enum TacitCommand {
     Check(crate::check::CheckArgs),
     /// State gates, bytes, time and privacy cost of a study before it runs
     Plan(crate::plan::PlanArgs),
+    /// Try a study on this machine, exact values beside noised ones, before it is charged
+    Simulate(crate::simulate::SimulateArgs),
     /// Run this party's half of a study
     Run(Box<crate::run::RunArgs>),
     /// Wait, as a server, to be told to begin a study that four servers compute
@@ -87,6 +89,7 @@ impl TacitCommand {
             Self::Keygen(a) => a.json,
             Self::Check(a) => a.json,
             Self::Plan(a) => a.json,
+            Self::Simulate(a) => a.json,
             Self::Run(a) => a.json,
             Self::Serve(a) => a.json,
             Self::Match(a) => a.json,

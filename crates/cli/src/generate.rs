@@ -1,5 +1,6 @@
 //! `tacit generate`: data with a known answer.
 
+use crate::args::rows_pair;
 use base::{Error, free_address};
 use clap::{Args, ValueEnum};
 use data::generate::{
@@ -12,24 +13,28 @@ use std::path::{Path, PathBuf};
 use study::{Question, StudyFile};
 use terminal::output;
 use terminal::progress::{Board, ProgressLine, Working};
-use terminal::values::{self, share};
+use terminal::values::share;
 
-/// Makes up data with a known answer, and prints that answer.
+/// Makes up data with a known answer, and prints that answer; for a program of your own, files that it reads.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  tacit generate polio --out trial\n  tacit generate lift --rows 1M --overlap \
                   0.3 --format parquet --out big\n  tacit generate lift --rows 500M --format parquet \
-                  --files 256 --out large\n  tacit generate lift --advertisers 3 --out spring"
+                  --files 256 --out large\n  tacit generate lift --advertisers 3 --out spring\n  \
+                  tacit generate program study.toml --rows 5k --out trial"
 )]
 pub struct GenerateArgs {
-    /// polio: the 1954 field trial, from its published counts; lift: a random trial of any size
+    /// polio: the 1954 field trial, from its published counts; lift: a random trial of any size; program: a
+    /// file for each party of a study of kind program
     pub what: GeneratedKind,
+    /// program: the study file
+    pub study: Option<PathBuf>,
     /// The folder for all files
     #[arg(long, value_name = "FOLDER", default_value = "generated")]
     pub out: PathBuf,
-    /// lift: people on each side; 10k unless told
-    #[arg(long, value_name = "N", value_parser = values::count)]
-    pub rows: Option<u64>,
+    /// lift: people on each side; program: of the first party, and of each other one; 10k unless told
+    #[arg(long, value_name = "N[,M]", value_parser = rows_pair)]
+    pub rows: Option<[u64; 2]>,
     /// lift: share of the publisher's people whom the advertiser knows; 0.5 unless told
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub overlap: Option<f64>,
@@ -65,14 +70,16 @@ pub enum GeneratedKind {
     Polio,
     /// A random trial.
     Lift,
+    /// Columns of a study's own program.
+    Program,
 }
 
 impl GenerateArgs {
-    /// Refuses what changes nothing of the trial, whose people are those of the published counts.
+    /// Refuses what changes nothing of the trial, whose people are those of the published counts, or of files
+    /// for a program.
     fn expect_used(&self) -> Result<(), Error> {
-        let Self { rows, overlap, events, clamp, advertisers, format, files, .. } = self;
+        let Self { study, rows, overlap, events, clamp, advertisers, format, files, .. } = self;
         let given = [
-            ("rows", rows.is_some()),
             ("overlap", overlap.is_some()),
             ("events", events.is_some()),
             ("clamp", clamp.is_some()),
@@ -80,9 +87,23 @@ impl GenerateArgs {
             ("format", format.is_some()),
             ("files", files.is_some()),
         ];
-        match given.iter().find(|(_, given)| self.what == GeneratedKind::Polio && *given) {
-            Some((flag, _)) => Err(Error::input(format!("--{flag} goes with lift; remove --{flag}"))),
-            None => Ok(()),
+        if let Some((flag, _)) = given.iter().find(|(_, given)| self.what != GeneratedKind::Lift && *given) {
+            return Err(Error::input(format!("--{flag} goes with lift; remove --{flag}")));
+        }
+        match (self.what, study, rows) {
+            (GeneratedKind::Polio, _, Some(_)) => {
+                Err(Error::input("--rows goes with lift and program; remove --rows"))
+            }
+            (GeneratedKind::Program, None, _) => {
+                Err(Error::input("the study file is missing: tacit generate program study.toml --rows 5k"))
+            }
+            (GeneratedKind::Polio | GeneratedKind::Lift, Some(path), _) => {
+                Err(Error::input(format!("a study goes with program; remove {}", path.display())))
+            }
+            (GeneratedKind::Lift, _, Some([first, second])) if first != second => {
+                Err(Error::input("lift has as many people on each side; give --rows one number"))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -99,6 +120,7 @@ impl GenerateArgs {
 pub fn run(args: &GenerateArgs) -> Result<(), Error> {
     args.expect_used()?;
     let made = match args.what {
+        GeneratedKind::Program => return program(args),
         GeneratedKind::Polio => {
             let _working = Working::on(format!("writing to {}", args.out.display()));
             generate::polio(&args.out, args.seed)?
@@ -112,8 +134,42 @@ pub fn run(args: &GenerateArgs) -> Result<(), Error> {
     if args.json { output::print_json(&as_json(&made, args)) } else { output::print(&text(&made, args)) }
 }
 
+/// People where nobody says how many.
+const ROWS: [u64; 2] = [10_000; 2];
+
+/// A file for each party of a study.
+fn program(args: &GenerateArgs) -> Result<(), Error> {
+    let path = args.study.as_deref().unwrap_or(Path::new(""));
+    crate::check::expect_study(path)?;
+    let (study, _) = StudyFile::read(path)?;
+    if let Question::Lift(_) = &study.first().kind {
+        return Err(Error::input(format!(
+            "{} is a lift study: `tacit generate lift` makes data with a known answer, and `tacit simulate \
+             {0} --made-up 10k` makes up files for the columns of this one",
+            path.display()
+        )));
+    }
+    let parties: Vec<String> = study.parties.iter().map(|member| member.name.clone()).collect();
+    let made = {
+        let _working = Working::on(format!("writing to {}", args.out.display()));
+        generate::for_study(&args.out, &study, &parties, args.rows.unwrap_or(ROWS), args.seed)?
+    };
+    if args.json {
+        let party = |made: &generate::MadeUpFile| {
+            let file = made.path.display().to_string();
+            json!({ "party": made.party, "file": file, "rows": made.lines })
+        };
+        return output::print_json(&json!({ "parties": made.iter().map(party).collect::<Vec<_>>() }));
+    }
+    let mut lines: Vec<String> = made.iter().map(|made| file(&made.path, made.lines, args)).collect();
+    let data = made.iter().map(|made| format!(" --data {}={}", made.party, made.path.display()));
+    lines.push("Try it:".to_owned());
+    lines.push(format!("  tacit simulate {}{}", path.display(), data.collect::<String>()));
+    output::print(&lines.join("\n"))
+}
+
 fn options(args: &GenerateArgs) -> Result<LiftOptions, Error> {
-    let rows = args.rows.unwrap_or(10_000);
+    let [rows, _] = args.rows.unwrap_or(ROWS);
     Ok(LiftOptions {
         rows: u32::try_from(rows).map_err(|_| Error::limit("rows", rows, 1 << 31))?,
         overlap: args.overlap.unwrap_or(0.5),

@@ -18,6 +18,7 @@ mod report;
 mod run;
 mod serve;
 mod settings;
+mod simulate;
 mod state;
 mod watch;
 mod worker;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         TacitCommand::Keygen(args) => keygen::run(&args),
         TacitCommand::Check(args) => return check::run(args),
         TacitCommand::Plan(args) => plan::run(&args),
+        TacitCommand::Simulate(args) => simulate::run(&args),
         TacitCommand::Run(args) => return run::run(*args),
         TacitCommand::Serve(args) => serve::run(*args),
         TacitCommand::Match(args) => matching::run(*args),

@@ -2,16 +2,17 @@
 
 use base::Error;
 use clap::Args;
-use report::{PublicReport, RunReport, html, summary};
+use report::{NumberTable, PublicReport, RunReport, html, summary};
 use std::path::{Path, PathBuf};
 use terminal::output;
 
-/// Shows a report again, or writes its page again; or what of it may be passed on.
+/// Shows a report again, or writes its page or its numbers; or what of it may be passed on.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  tacit report out/registry/report.json\n  tacit report report.json --html \
                   report.html\n  tacit report --public report.json --html public.html\n  tacit report \
-                  --public report.json --json > public.json"
+                  --public report.json --json > public.json\n  tacit report report.json --csv numbers.csv \
+                  --excel numbers.xlsx"
 )]
 pub struct ReportArgs {
     /// A report.json
@@ -23,6 +24,12 @@ pub struct ReportArgs {
     /// Write the page to this file
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    /// Write its numbers to this file, a line each, as comma-separated values
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Write its numbers to this Excel file (.xlsx), a row each
+    #[arg(long, value_name = "FILE")]
+    pub excel: Option<PathBuf>,
     /// Print the report as one JSON object
     #[arg(long)]
     pub json: bool,
@@ -41,10 +48,13 @@ pub fn run(args: &ReportArgs) -> Result<(), Error> {
     let text = std::fs::read_to_string(&args.report)
         .map_err(|e| Error::reading(format!("cannot read {shown}"), &e))?;
     let reports = report::all_from_json(&text).map_err(|e| Error::input(format!("{shown}: {e}")))?;
-    if args.html.as_ref().is_some_and(|page| is_same_file(page, &args.report)) {
-        return Err(Error::input(format!(
-            "the page would take the place of the report {shown}: name another file"
-        )));
+    let written = [("page", &args.html), ("CSV file", &args.csv), ("Excel file", &args.excel)];
+    for (what, file) in written {
+        if file.as_ref().is_some_and(|file| is_same_file(file, &args.report)) {
+            return Err(Error::input(format!(
+                "the {what} would take the place of the report {shown}: name another file"
+            )));
+        }
     }
     if args.public {
         let report = only(&reports, &args.report)?;
@@ -52,6 +62,9 @@ pub fn run(args: &ReportArgs) -> Result<(), Error> {
     }
     if let Some(page) = &args.html {
         write_page(page, &html::render(only(&reports, &args.report)?))?;
+    }
+    if args.csv.is_some() || args.excel.is_some() {
+        write_numbers(&NumberTable::of(only(&reports, &args.report)?), args)?;
     }
     if args.json {
         return output::print(text.trim_end());
@@ -70,6 +83,7 @@ fn public(public: &PublicReport, args: &ReportArgs) -> Result<(), Error> {
     if let Some(page) = &args.html {
         write_page(page, &html::render_public(public))?;
     }
+    write_numbers(&NumberTable::of_public(public), args)?;
     match args.json {
         true => output::print(&report::public_to_json(public)?),
         false => output::print(summary::public(public).trim_end()),
@@ -79,6 +93,19 @@ fn public(public: &PublicReport, args: &ReportArgs) -> Result<(), Error> {
 fn write_page(page: &Path, text: &str) -> Result<(), Error> {
     output::write_file(page, text.as_bytes())?;
     eprintln!("The page is in {}", page.display());
+    Ok(())
+}
+
+/// Writes the table in the forms that were asked for.
+fn write_numbers(numbers: &NumberTable, args: &ReportArgs) -> Result<(), Error> {
+    if let Some(file) = &args.csv {
+        output::write_file(file, numbers.csv().as_bytes())?;
+        eprintln!("The numbers are in {}", file.display());
+    }
+    if let Some(file) = &args.excel {
+        output::write_file(file, &numbers.excel()?)?;
+        eprintln!("The numbers are in {}", file.display());
+    }
     Ok(())
 }
 

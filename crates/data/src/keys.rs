@@ -142,8 +142,13 @@ impl<'a> KeyColumns<'a> {
         for (i, rule) in self.rules.iter().enumerate() {
             self.row[i].clear();
             let Some(text) = cells[i].text() else {
-                row.complain(&rule.name, || {
-                    "a date cannot be an identifier; use text or whole numbers".into()
+                row.complain(&rule.name, || match cells[i] {
+                    TableCell::Float(_) | TableCell::Decimal(..) => {
+                        "a number that is not whole, or has more digits than a number keeps, cannot be an \
+                         identifier; write it as text"
+                            .into()
+                    }
+                    _ => "a date cannot be an identifier; use text or whole numbers".into(),
                 });
                 good = false;
                 continue;

@@ -3,11 +3,12 @@
 use super::complaints::Complaints;
 use super::gather::{LineReader, SpoolRoom, gather};
 use super::keys::KeyColumns;
+use super::report::ColumnReport;
 use super::source::DataLocation;
 use super::table::{Files, RowPlace, RowSink, TableCell};
 use super::tag::{DataSet, RowBytes};
 use super::{InputReport, Row, RowKeys, RowShape, RowStore, Rows, dates, numbers, repeated, retain};
-use ::program::{CellForm, CellKind, ColumnSource, Program, RowColumn, ValueType};
+use ::program::{CellForm, CellKind, ColumnBound, ColumnSource, Program, RowColumn, ValueType};
 use base::Error;
 use study::format::InputFormat;
 use study::time::Clock;
@@ -85,11 +86,14 @@ fn source(study: &Study) -> Result<&ProgramSource, Error> {
 struct Owned<'a> {
     columns: Vec<(&'a ProgramColumn, RowColumn)>,
     known: Vec<(usize, RowColumn)>,
+    /// Between which ends the program takes some of them.
+    bounds: Vec<(usize, ColumnBound)>,
 }
 
 impl<'a> Owned<'a> {
     fn new(source: &'a ProgramSource, party: &str) -> Result<Self, Error> {
-        let all = Program::parse(&source.text)?.columns;
+        let program = Program::parse(&source.text)?;
+        let all = &program.columns;
         let mut columns = Vec::new();
         for column in source.columns.iter().filter(|column| column.party == party) {
             let typed = all.iter().find(|typed| typed.name == column.name).cloned();
@@ -102,7 +106,26 @@ impl<'a> Owned<'a> {
             let own = columns.iter().position(|(_, typed)| typed.name == all[of as usize].name)?;
             Some((own, bit.clone()))
         });
-        Ok(Self { known: known.collect(), columns })
+        let bounds = program.column_bounds().into_iter().filter_map(|bound| {
+            let name = &all[bound.column].name;
+            Some((columns.iter().position(|(_, typed)| typed.name == *name)?, bound))
+        });
+        Ok(Self { known: known.collect(), bounds: bounds.collect(), columns })
+    }
+
+    /// What is counted of cells: those that may be missing first.
+    fn counted(&self) -> Vec<CellCount> {
+        let of =
+            |own: usize| ColumnReport { name: self.columns[own].1.name.clone(), ..ColumnReport::default() };
+        let missing = self.known.iter().map(|(own, _)| CellCount { own: *own, ends: None, report: of(*own) });
+        let bounded = self.bounds.iter().map(|(own, ColumnBound { low, high, .. })| {
+            // A type without a sign has nothing below 0.
+            let ends = [low.unwrap_or(0), *high];
+            let scale = f64::from(self.columns[*own].1.cells.scale());
+            let range = Some(ends.map(|end| end as f64 / scale));
+            CellCount { own: *own, ends: Some(ends), report: ColumnReport { range, ..of(*own) } }
+        });
+        missing.chain(bounded).collect()
     }
 
     fn names(&self) -> Vec<String> {
@@ -122,8 +145,33 @@ struct Reading<'a> {
     own: Vec<Own<'a>>,
     /// Of which of these columns there is a bit that a cell is not missing.
     known: Vec<usize>,
+    /// What of these is missing, or cut by the program.
+    counted: Vec<CellCount>,
     rule: Duplicates,
     rows: ProgramRows,
+}
+
+/// Cells of a column that are missing, or beyond ends between which the program takes it.
+struct CellCount {
+    /// The column among this party's.
+    own: usize,
+    /// The ends in the program's numbers.
+    ends: Option<[i128; 2]>,
+    report: ColumnReport,
+}
+
+impl CellCount {
+    fn add(&mut self, cell: Option<i64>) {
+        let report = &mut self.report;
+        match (cell.map(i128::from), self.ends) {
+            (None, None) => report.missing += 1,
+            (Some(cell), Some([low, high])) => {
+                report.below += u64::from(cell < low);
+                report.above += u64::from(cell > high);
+            }
+            _ => {}
+        }
+    }
 }
 
 /// A column that this party owns.
@@ -261,6 +309,7 @@ impl<'a> Reading<'a> {
         let mut keys = KeyColumns::new(&study.matching.identifiers);
         let owned = Owned::new(program, party)?;
         let names = owned.names();
+        let counted = owned.counted();
         let written = matches!(study.kind, Question::Program(_));
         let own = owned.columns.into_iter().map(|(column, typed)| {
             let cell = keys.want(&column.column);
@@ -271,7 +320,7 @@ impl<'a> Reading<'a> {
         let columns = vec![Vec::new(); names.len()];
         let rows = ProgramRows { identifiers: RowKeys::default(), names, columns };
         let rule = study.matching.duplicates;
-        Ok(Self { keys, clock: program.clock.as_ref(), own, known, rule, rows })
+        Ok(Self { keys, clock: program.clock.as_ref(), own, known, counted, rule, rows })
     }
 }
 
@@ -319,6 +368,8 @@ impl LineReader for Reading<'_> {
 
     fn finish(&mut self, _: DataLocation<'_>, _: u64, report: &mut InputReport) -> Result<(), Error> {
         report.identifiers = std::mem::take(&mut self.keys.reports);
+        let counted = std::mem::take(&mut self.counted).into_iter().map(|count| count.report);
+        report.columns = counted.filter(|of| of.missing + of.below + of.above > 0).collect();
         Ok(())
     }
 }
@@ -342,6 +393,9 @@ impl RowSink for Reading<'_> {
             return Ok(());
         }
         self.keys.keep(row.place)?;
+        for count in &mut self.counted {
+            count.add(values[count.own]);
+        }
         let known = self.known.iter().map(|column| i64::from(values[*column].is_some()));
         let cells = values.iter().map(|value| value.unwrap_or(0)).chain(known);
         self.rows.columns.iter_mut().zip(cells).for_each(|(column, cell)| column.push(cell));

@@ -2,9 +2,10 @@
 
 use super::keys::IdentifierReport;
 use std::fmt;
+use study::reader::printable;
 
 /// Counts of one reading. Nothing is dropped without being counted here. Shown to the owner of the data only.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct InputReport {
     /// Rows of the files.
     pub rows_read: u64,
@@ -49,11 +50,56 @@ pub struct InputReport {
     /// Advertiser: events of which nothing is left.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub events_refunded: u64,
+    /// Advertiser: the part of the value of all events that is beyond R, person by person, 0 to 1.
+    #[serde(default)]
+    pub clamped_part: f64,
+    /// Advertiser: what all events that are kept add up to, without a clamp. It stays with the process, too.
+    #[serde(skip)]
+    pub unclamped: f64,
+    /// Program: cells that are missing or that the program cuts, by column; columns without any are left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<ColumnReport>,
     /// Bytes of memory that the typed columns hold.
     pub memory: u64,
     /// What normalising did to each identifier column, and what of it repeats.
     #[serde(default)]
     pub identifiers: Vec<IdentifierReport>,
+}
+
+/// What a program leaves out of one of its owner's columns, or counts as another number. Of all lines that
+/// were read.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct ColumnReport {
+    /// The column of the program.
+    pub name: String,
+    /// Empty cells of a column that may have them: these rows count for no line that asks of it.
+    pub missing: u64,
+    /// The ends between which the program takes it, in the unit of its cells.
+    pub range: Option<[f64; 2]>,
+    /// Cells below the lower end, which count as that.
+    pub below: u64,
+    /// Cells above the upper end, likewise.
+    pub above: u64,
+}
+
+impl ColumnReport {
+    /// Counts with words; what is nothing is left out.
+    fn lines(&self, mut line: impl FnMut(u64, String) -> fmt::Result) -> fmt::Result {
+        let name = printable(&self.name);
+        if self.missing > 0 {
+            line(
+                self.missing,
+                format!("cells of {name} are missing: no line that asks of it counts the row"),
+            )?;
+        }
+        let Some([low, high]) = self.range else { return Ok(()) };
+        for (count, side, end) in [(self.below, "below", low), (self.above, "above", high)] {
+            if count > 0 {
+                line(count, format!("cells of {name} are {side} {end} and count as that"))?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Over all identifiers, of what the events of one add up to, no more than the clamp: whenever they were.
@@ -64,9 +110,6 @@ pub struct OutcomeSums {
     /// The sum of squares.
     pub squares: f64,
 }
-
-/// Finite numbers alone are added up.
-impl Eq for OutcomeSums {}
 
 impl OutcomeSums {
     fn add(&mut self, outcome: u64) {
@@ -94,7 +137,10 @@ impl InputReport {
     /// Counts what the events of one identifier add up to.
     pub(crate) fn add_outcome(&mut self, total: u64, clamp: u32) {
         self.over_clamp += u64::from(total > u64::from(clamp));
-        self.outcomes.get_or_insert_default().add(total.min(clamp.into()));
+        let sums = self.outcomes.get_or_insert_default();
+        sums.add(total.min(clamp.into()));
+        self.unclamped += total as f64;
+        self.clamped_part = if self.unclamped > 0.0 { 1.0 - sums.total / self.unclamped } else { 0.0 };
         if self.by_clamp.is_empty() {
             self.by_clamp =
                 clamps_around(clamp).into_iter().map(|clamp| (clamp, OutcomeSums::default())).collect();
@@ -126,7 +172,6 @@ impl fmt::Display for InputReport {
             (self.events_cut, "events cut: more than max_events for one identifier"),
             (self.identifiers_cut, "identifiers of which events were cut"),
             (self.without_events, "identifiers without an event"),
-            (self.over_clamp, "identifiers whose events add up to more than the clamp"),
         ];
         if !self.forms.is_empty() {
             writeln!(f, "{:>12} {}", "form", self.forms.join(", "))?;
@@ -135,6 +180,20 @@ impl fmt::Display for InputReport {
             if i < 2 || count > 0 {
                 writeln!(f, "{count:>12} {text}")?;
             }
+        }
+        if self.over_clamp > 0 {
+            let with_events = self.rows_kept.saturating_sub(self.without_events).max(1);
+            let people = 100.0 * self.over_clamp as f64 / with_events as f64;
+            // A report of an earlier version does not say how much it is.
+            let value = match self.clamped_part {
+                part if part > 0.0 => format!("; {:.1} % of all value is beyond it", 100.0 * part),
+                _ => String::new(),
+            };
+            let cut = "identifiers whose events add up to more than the clamp";
+            writeln!(f, "{:>12} {cut} ({people:.1} % of those with events{value})", self.over_clamp)?;
+        }
+        for column in &self.columns {
+            column.lines(|count, text| writeln!(f, "{count:>12} {text}"))?;
         }
         for identifier in &self.identifiers {
             identifier.lines(self.identifiers.len() > 1, |count, text| writeln!(f, "{count:>12} {text}"))?;

@@ -176,15 +176,23 @@ fn failed(cell: &DataRef<'_>) -> Option<String> {
     }
 }
 
+/// The number that Excel shows: of a sum such as 0.1 + 0.2 it keeps a few bits beyond its 15 digits.
+fn as_shown(number: f64) -> f64 {
+    match number.fract() == 0.0 {
+        true => number,
+        false => format!("{number:.14e}").parse().unwrap_or(number),
+    }
+}
+
 fn table_cell<'a>(cell: &'a DataRef<'_>, before: f64) -> TableCell<'a> {
     /// Whole numbers that have one form each.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match cell {
         DataRef::Int(number) => TableCell::Integer(*number),
-        DataRef::Float(number) if number.fract() == 0.0 && number.abs() < EXACT => {
-            TableCell::Integer(*number as i64)
-        }
-        DataRef::Float(number) => TableCell::Float(*number),
+        DataRef::Float(number) => match as_shown(*number) {
+            whole if whole.fract() == 0.0 && whole.abs() < EXACT => TableCell::Integer(whole as i64),
+            other => TableCell::Float(other),
+        },
         DataRef::String(text) | DataRef::DateTimeIso(text) | DataRef::DurationIso(text) => {
             TableCell::Text(text)
         }

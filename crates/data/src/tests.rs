@@ -229,6 +229,8 @@ fn too_many_events_are_an_error_or_counted() {
         (report.events_seen, report.events_cut, report.identifiers_cut, report.over_clamp),
         (7, 2, 1, 1)
     );
+    // Of four events and one, with a clamp of one.
+    assert_eq!(report.clamped_part, 1.0 - 2.0 / 5.0);
 }
 
 #[test]

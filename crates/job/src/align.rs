@@ -15,7 +15,7 @@ use std::sync::Arc;
 use studies::lift::{Content, LiftLayout, LiftParameters};
 
 /// "This party has no row here."
-const ABSENT: u32 = u32::MAX;
+pub(crate) const ABSENT: u32 = u32::MAX;
 
 /// Parts that a worker lane holds at most.
 const PARTS_HELD: usize = 2;
@@ -50,7 +50,7 @@ impl Aligned {
         Ok(Self { rows, places: SpinePlaces::AtHand(spine), recent: RecentBlocks::default() })
     }
 
-    /// These rows of those in memory, in this order.
+    /// These rows of those in memory, in this order; [`ABSENT`] is none.
     pub(crate) fn ordered(rows: Arc<RowStore>, order: Vec<u32>) -> Self {
         Self { rows, places: SpinePlaces::AtHand(order), recent: RecentBlocks::default() }
     }
@@ -130,6 +130,14 @@ impl Aligned {
             }
             SpinePlaces::ByParts(parts) => parts.own(row),
         }
+    }
+
+    /// Whether this party has a row at a place of the spine.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(crate) fn has(&self, row: u64) -> Result<bool, Error> {
+        self.own(row).map(|own| own.is_some())
     }
 
     /// The position of each own row, in the order of the file.

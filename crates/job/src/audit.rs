@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
 /// Runs tasks on threads, and returns what they gave in their order. After an error no further task begins.
-fn parallel<T: Send>(
+pub(crate) fn parallel<T: Send>(
     count: usize,
     threads: usize,
     progress: Progress<'_>,

@@ -653,8 +653,12 @@ mod tests {
     /// Sizes with made-up rows in them are said to be such, and what they cost.
     #[test]
     fn hidden_sizes_are_covered_and_what_they_cost_is_said() {
-        let dummies =
-            report::DummiesInfo { epsilon: "1/5".into(), rho: "1/100".into(), delta: "2e-9".into() };
+        let dummies = report::DummiesInfo {
+            epsilon: "1/5".into(),
+            rho: "1/100".into(),
+            delta: "2e-9".into(),
+            ..Default::default()
+        };
         let disclosed = Disclosure {
             protocol: "ps3i".into(),
             rows: vec![11, 7],
@@ -681,8 +685,12 @@ mod tests {
     /// What dummies do not cover is named in both parties' reports, and no report promises it.
     #[test]
     fn what_is_not_covered_is_named() {
-        let dummies =
-            report::DummiesInfo { epsilon: "1/5".into(), rho: "1/100".into(), delta: "2e-9".into() };
+        let dummies = report::DummiesInfo {
+            epsilon: "1/5".into(),
+            rho: "1/100".into(),
+            delta: "2e-9".into(),
+            ..Default::default()
+        };
         let graph = MatchLeakage::MatchGraph { to: "registry".into() };
         let disclosed = Disclosure {
             protocol: "pid".into(),

@@ -13,6 +13,10 @@ use report::DerivedView;
 
 /// The level of every interval.
 const LEVEL: f64 = 0.95;
+/// The least p-value that is told apart: below it intervals lie beyond where their coverage was simulated.
+const LEAST_P: f64 = 1e-6;
+/// How often the range of p-values is halved: to a hundred-thousandth of what is found.
+const HALVINGS: u32 = 20;
 
 /// Everything that a viewer derives, from its outputs by number.
 ///
@@ -24,8 +28,63 @@ pub fn derived_views(
     (viewer, numbers): (Viewer, &[(usize, i128)]),
 ) -> Result<Vec<DerivedView>, Error> {
     let sums = NoisedSums { program, scales, viewer, numbers };
-    let own = program.derived.iter().filter(|derived| derived.to == viewer);
-    own.filter(|_| !numbers.is_empty()).map(|derived| sums.view(derived)).collect()
+    let own = program.derived.iter().filter(|derived| derived.to == viewer && !numbers.is_empty());
+    let own: Vec<&DerivedOutput> = own.collect();
+    let mut views = own.iter().map(|derived| sums.view(derived)).collect::<Result<Vec<_>, _>>()?;
+    adjust(&own, &mut views);
+    Ok(views)
+}
+
+/// What a derived number tests: sums, and which coefficient of a regression. A difference, a ratio and odds of
+/// the same two cells test one hypothesis.
+fn hypothesis(derived: &DerivedOutput) -> (&[SumPlace], u32) {
+    let number = if let DerivedStatistic::Coefficient(number) = derived.statistic { number } else { 0 };
+    (&derived.sums, number)
+}
+
+/// Adjusts p-values for the number of hypotheses. Of several tests of one hypothesis the largest p-value
+/// counts: it holds for each of them.
+fn adjust(own: &[&DerivedOutput], views: &mut [DerivedView]) {
+    let mut tested: Vec<((&[SumPlace], u32), f64)> = Vec::new();
+    for (derived, view) in own.iter().zip(views.iter()) {
+        let (of, Some(p_value)) = (hypothesis(derived), view.p_value) else { continue };
+        match tested.iter_mut().find(|(met, _)| *met == of) {
+            Some((_, largest)) => *largest = largest.max(p_value),
+            None => tested.push((of, p_value)),
+        }
+    }
+    let adjusted = release::holm(&tested.iter().map(|(_, p_value)| *p_value).collect::<Vec<_>>());
+    for (derived, view) in own.iter().zip(views.iter_mut()).filter(|(_, view)| view.p_value.is_some()) {
+        let place = tested.iter().position(|(met, _)| *met == hypothesis(derived));
+        view.holm = place.map(|at| adjusted[at]);
+    }
+}
+
+/// Where there is no difference, or no association; none of a level, which nothing is compared with.
+fn no_effect(statistic: &DerivedStatistic) -> Option<f64> {
+    match statistic {
+        DerivedStatistic::Ratio | DerivedStatistic::OddsRatio => Some(1.0),
+        DerivedStatistic::Difference
+        | DerivedStatistic::NeededToTreat
+        | DerivedStatistic::Covariance
+        | DerivedStatistic::Correlation
+        | DerivedStatistic::Coefficient(1..) => Some(0.0),
+        _ => None,
+    }
+}
+
+/// The least p at which the interval of level 1 - p leaves `none` out, from above; no less than [`LEAST_P`].
+fn inverted(none: f64, interval: impl Fn(f64) -> Result<[f64; 2], Error>) -> Result<f64, Error> {
+    let leaves_out = |p: f64| interval(1.0 - p).map(|[low, high]| low > none || high < none);
+    if leaves_out(LEAST_P)? {
+        return Ok(LEAST_P);
+    }
+    let (mut kept, mut left_out) = (LEAST_P.ln(), 0.0f64);
+    for _ in 0..HALVINGS {
+        let middle = 0.5 * (kept + left_out);
+        *(if leaves_out(middle.exp())? { &mut left_out } else { &mut kept }) = middle;
+    }
+    Ok(left_out.exp())
 }
 
 struct NoisedSums<'a> {
@@ -37,34 +96,49 @@ struct NoisedSums<'a> {
 
 impl NoisedSums<'_> {
     fn view(&self, derived: &DerivedOutput) -> Result<DerivedView, Error> {
-        let estimate = match &derived.statistic {
-            DerivedStatistic::NeededToTreat => return self.treat(derived),
-            DerivedStatistic::Total => self.total(derived)?,
+        let mut view = if derived.statistic == DerivedStatistic::NeededToTreat {
+            self.treat(derived)?
+        } else {
+            let DerivedEstimate { value, low, high, noise } = self.estimate(derived, LEVEL)?;
+            shown(derived, value, vec![[low, high]], noise)
+        };
+        let interval = |level: f64| self.estimate(derived, level).map(|found| [found.low, found.high]);
+        view.p_value = no_effect(&derived.statistic).map(|none| inverted(none, interval)).transpose()?;
+        Ok(view)
+    }
+
+    /// At another level than a report's: its ends alone. Of a number needed to treat the difference of shares
+    /// that it is one over.
+    fn estimate(&self, derived: &DerivedOutput, level: f64) -> Result<DerivedEstimate, Error> {
+        Ok(match &derived.statistic {
+            DerivedStatistic::Total => self.total(derived, level)?,
             DerivedStatistic::Mean if derived.variables[0].is_bit() => {
-                proportion(&self.cell(derived, 0)?, LEVEL)?
+                proportion(&self.cell(derived, 0)?, level)?
             }
-            DerivedStatistic::Mean => mean(&self.cell(derived, 0)?, range(derived.variables[0]), LEVEL)?,
+            DerivedStatistic::Mean => mean(&self.cell(derived, 0)?, range(derived.variables[0]), level)?,
             DerivedStatistic::Variance => {
-                variance(&self.spread_of(derived, 0)?, range(derived.variables[0]), LEVEL)?
+                variance(&self.spread_of(derived, 0)?, range(derived.variables[0]), level)?
             }
             DerivedStatistic::StandardDeviation => {
-                standard_deviation(&self.spread_of(derived, 0)?, range(derived.variables[0]), LEVEL)?
+                standard_deviation(&self.spread_of(derived, 0)?, range(derived.variables[0]), level)?
             }
-            DerivedStatistic::Difference => self.compare(derived, difference)?,
-            DerivedStatistic::Ratio if derived.variables[0].is_bit() => self.compare(derived, risk_ratio)?,
-            DerivedStatistic::Ratio => self.compare(derived, ratio)?,
-            DerivedStatistic::OddsRatio => self.compare(derived, odds_ratio)?,
-            DerivedStatistic::Covariance => covariance(&self.pair(derived)?, self.ranges(derived), LEVEL)?,
-            DerivedStatistic::Correlation => correlation(&self.pair(derived)?, self.ranges(derived), LEVEL)?,
-            DerivedStatistic::Coefficient(number) => self.coefficient(derived, *number)?,
+            DerivedStatistic::Difference | DerivedStatistic::NeededToTreat => {
+                self.compare(derived, difference, level)?
+            }
+            DerivedStatistic::Ratio if derived.variables[0].is_bit() => {
+                self.compare(derived, risk_ratio, level)?
+            }
+            DerivedStatistic::Ratio => self.compare(derived, ratio, level)?,
+            DerivedStatistic::OddsRatio => self.compare(derived, odds_ratio, level)?,
+            DerivedStatistic::Covariance => covariance(&self.pair(derived)?, self.ranges(derived), level)?,
+            DerivedStatistic::Correlation => correlation(&self.pair(derived)?, self.ranges(derived), level)?,
+            DerivedStatistic::Coefficient(number) => self.coefficient(derived, (*number, level))?,
             DerivedStatistic::Quantile(share, edges) => {
                 let scale = derived.variables[0].scale as f64;
                 let edges: Vec<f64> = edges.iter().map(|edge| *edge as f64 / scale).collect();
-                quantile(&self.sums(derived)?, &edges, to_f64(share), LEVEL)?
+                quantile(&self.sums(derived)?, &edges, to_f64(share), level)?
             }
-        };
-        let DerivedEstimate { value, low, high, noise } = estimate;
-        Ok(shown(derived, value, vec![[low, high]], noise))
+        })
     }
 
     /// An output of a mechanism without the mean of its noise, and the variance of that.
@@ -101,12 +175,12 @@ impl NoisedSums<'_> {
     }
 
     /// A sum in its unit; its interval is of noise alone.
-    fn total(&self, derived: &DerivedOutput) -> Result<DerivedEstimate, Error> {
+    fn total(&self, derived: &DerivedOutput, level: f64) -> Result<DerivedEstimate, Error> {
         let SumPlace { mechanism, place } = derived.sums[0];
         let (value, variance) = self.output(mechanism, place)?;
         let scale = derived.variables[0].scale as f64;
         let value = (value as f64 - self.scales.mean(mechanism, place)) / scale;
-        let noise = normal::critical(LEVEL) * variance.sqrt() / scale;
+        let noise = normal::critical(level) * variance.sqrt() / scale;
         Ok(DerivedEstimate { value: Some(value), low: value - noise, high: value + noise, noise })
     }
 
@@ -152,9 +226,10 @@ impl NoisedSums<'_> {
         &self,
         derived: &DerivedOutput,
         of: fn(&CellMean, &CellMean, f64) -> Result<DerivedEstimate, Error>,
+        level: f64,
     ) -> Result<DerivedEstimate, Error> {
         let [tested, reference] = self.means(derived)?;
-        of(&tested, &reference, LEVEL)
+        of(&tested, &reference, level)
     }
 
     /// Two intervals where an effect may be none: more with the outcome, or fewer (counted below 0).
@@ -189,11 +264,15 @@ impl NoisedSums<'_> {
     }
 
     /// Slopes are those of centred values, which the sums are of; the constant is that of the values.
-    fn coefficient(&self, derived: &DerivedOutput, number: u32) -> Result<DerivedEstimate, Error> {
+    fn coefficient(
+        &self,
+        derived: &DerivedOutput,
+        (number, level): (u32, f64),
+    ) -> Result<DerivedEstimate, Error> {
         let covariates = derived.variables.len() - 1;
         let moved = number == 0;
         let products = self.sums(derived)?.combined(&products(&derived.variables, moved))?;
-        Ok(least_squares(&products, covariates, LEVEL)?[number as usize])
+        Ok(least_squares(&products, covariates, level)?[number as usize])
     }
 }
 
@@ -248,5 +327,58 @@ fn shown(derived: &DerivedOutput, value: Option<f64>, intervals: Vec<[f64; 2]>, 
         intervals: intervals.into_iter().map(|ends| ends.map(finite)).collect(),
         level: LEVEL,
         noise: finite(noise),
+        p_value: None,
+        holm: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of an interval of normal theory, the p-value is that of normal theory.
+    #[test]
+    fn an_interval_is_inverted() {
+        let around = |estimate: f64| {
+            move |level: f64| {
+                let z = normal::critical(level);
+                Ok([estimate - z, estimate + z])
+            }
+        };
+        for estimate in [0.0f64, 0.01, 0.5, 1.0, -1.96, 3.0, 4.8] {
+            let p_value = inverted(0.0, around(estimate)).expect("a level between 0 and 1");
+            let exact = 2.0 * normal::normal_upper(estimate.abs());
+            assert!(p_value >= exact && p_value <= exact * (1.0 + 2e-5), "{estimate}: {p_value} {exact}");
+        }
+        assert_eq!(inverted(0.0, around(9.0)).expect("in range"), LEAST_P);
+        assert_eq!(inverted(0.0, |_| Ok([f64::NEG_INFINITY, f64::INFINITY])).expect("in range"), 1.0);
+    }
+
+    /// Statistics of the same two cells are one hypothesis, for which the largest p-value counts.
+    #[test]
+    fn what_says_the_same_counts_once() {
+        let place = |place: u32| SumPlace { mechanism: 0, place };
+        let one = |statistic: DerivedStatistic, other: u32| DerivedOutput {
+            label: String::new(),
+            to: Viewer::Public,
+            statistic,
+            sums: vec![place(0), place(other)],
+            variables: vec![Variable::COUNT],
+            unit: String::new(),
+        };
+        let derived = [
+            (one(DerivedStatistic::Difference, 1), Some(0.02)),
+            (one(DerivedStatistic::Ratio, 1), Some(0.03)),
+            (one(DerivedStatistic::Difference, 2), Some(0.04)),
+            (one(DerivedStatistic::Mean, 1), None),
+        ];
+        let mut views: Vec<DerivedView> = derived
+            .iter()
+            .map(|(of, p_value)| DerivedView { p_value: *p_value, ..shown(of, Some(0.0), Vec::new(), 1.0) })
+            .collect();
+        adjust(&derived.iter().map(|(of, _)| of).collect::<Vec<_>>(), &mut views);
+        // Two hypotheses, of 0.03 and 0.04.
+        let holm: Vec<Option<f64>> = views.iter().map(|view| view.holm).collect();
+        assert_eq!(holm, [Some(0.06), Some(0.06), Some(0.06), None]);
     }
 }

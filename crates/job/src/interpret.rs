@@ -194,7 +194,7 @@ fn lift_view(
     let cells =
         cells.map(|cell| cell_view(lift, scales, &released, cell, &reading).map(|view| in_unit(view, parts)));
     debug_assert!(released.iter().all(|r| r.output.viewer == viewer), "a viewer sees its own outputs");
-    Ok(LiftView {
+    let mut view = LiftView {
         test: lift.arms[0].clone(),
         control: lift.arms[1].clone(),
         clamp: own.rule.clamp.into(),
@@ -203,7 +203,9 @@ fn lift_view(
         confidence: reading.confidence,
         lower_is_better: own.rule.lower_is_better,
         cells: cells.collect::<Result<_, _>>()?,
-    })
+    };
+    view.adjust();
+    Ok(view)
 }
 
 /// Estimates in the unit of the values, of which so many parts are counted.
@@ -241,8 +243,11 @@ fn cell_view(
         Err(why) => (None, Some(why)),
     };
     // A cell that is too small shows no number at all.
-    let counts = if refused.is_some() { Vec::new() } else { cell.counts()? };
-    Ok(CellView { family: family.into(), label, estimate, refused, counts })
+    let (counts, held_back) = match refused {
+        Some(_) => (Vec::new(), cell.here.len() as u32),
+        None => (cell.counts()?, 0),
+    };
+    Ok(CellView { family: family.into(), label, estimate, holm: None, refused, held_back, counts })
 }
 
 /// The name of an arm in the JSON report.

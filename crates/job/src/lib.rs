@@ -17,6 +17,7 @@ pub mod plan;
 pub mod prepare;
 mod ranges;
 pub mod run;
+pub mod simulate;
 pub mod spool;
 pub mod stages;
 pub mod usage;

@@ -118,6 +118,13 @@ impl Dummies {
         self.centre
     }
 
+    /// The standard deviation of two secret sizes together, rounded up. Each is a discrete Laplace of scale
+    /// 1 / epsilon, whose variance is below twice the square of that.
+    #[must_use]
+    pub fn pair_sigma(&self) -> u64 {
+        (ratio(2, 1) / &self.epsilon).ceil().to_integer().to_u64().unwrap_or(u64::MAX)
+    }
+
     /// The least and the most rows that a party's dummies may come to among `parties`, for a price before the
     /// run.
     #[must_use]

@@ -135,6 +135,30 @@ proptest! {
     }
 }
 
+/// Whoever has the rows of both pairs them alike.
+#[test]
+fn pairs_in_the_clear_are_those_of_the_match() {
+    for seed in 0..6u8 {
+        let cells = |party: u8| -> Vec<u8> {
+            (0..120).map(|at| blake3::hash(&[seed, party, at]).as_bytes()[0] % 90).collect()
+        };
+        let rows = [0, 1].map(|party| {
+            let rows = random_rows(3, &cells(party));
+            // A row without identifiers takes part in no file.
+            let kept = kept(&rows.rows).into_iter().filter(|row| row.iter().any(|name| !name.is_empty()));
+            Rows { keys: 3, rows: kept.collect() }
+        });
+        let weights = if seed % 2 == 0 { vec![] } else { vec![0, 2, 1] };
+        let options = MatchOptions { weights: weights.clone(), ..one_thread() };
+        let clear = multi_pid::pairs_in_clear([&rows[0], &rows[1]], &options).unwrap();
+        let found = clear.iter().enumerate().filter_map(|(c, p)| Some((c, (*p)? as usize)));
+        let found: BTreeSet<(usize, usize)> = found.collect();
+        let matched = pairs(&honest([&rows[0], &rows[1]], [&options; 2], seed.into()));
+        assert!(matched.len() > 3, "{matched:?}");
+        assert_eq!((&matched, &expected([&rows[0], &rows[1]], &weights)), (&found, &found));
+    }
+}
+
 #[test]
 fn a_better_column_wins_and_weights_overrule_it() {
     let c = Rows::new(2, &[&["anna@a", "1"], &["bo@b", "2"]]);

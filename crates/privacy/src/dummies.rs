@@ -2,7 +2,7 @@
 
 use base::{Error, PartyId, Seed};
 use matching::ContaminatedRule;
-use matching::dummies::{Dummies, SizeCharge};
+use matching::dummies::{Dummies, ShownSizes, SizeCharge};
 use num_traits::Zero;
 use release::Rational;
 use release::rational::ratio;
@@ -49,6 +49,24 @@ pub fn charge(study: &Study, owner: PartyId) -> Result<Option<SizeCharge>, Error
     let keys = matching.identifiers.len() as u64;
     let (hides, reach) = matching.matcher.exposure(owner, keys, &matching.options());
     Ok(Some(dummies.charge(hides, reach)))
+}
+
+/// Made-up rows in the size of a match between two parties: their mean, and their standard deviation rounded
+/// up. Nothing without dummies, where that size does not show, and among more parties.
+///
+/// # Errors
+/// As [`dummies`].
+pub fn in_match(study: &Study) -> Result<Option<[u64; 2]>, Error> {
+    let matching = &study.matching;
+    let (Some(rule), 2) = (&matching.dummies, study.parties.len()) else { return Ok(None) };
+    let keys = matching.identifiers.len() as u64;
+    let shows = |owner: u8| {
+        let (hides, _) = matching.matcher.exposure(PartyId(owner), keys, &matching.options());
+        hides == ShownSizes::Intersection
+    };
+    // Both have a part of each other's list.
+    let dummies = dummies(rule, &Seed::from_bytes([0; 32]))?;
+    Ok((shows(0) && shows(1)).then(|| [2 * dummies.centre(), dummies.pair_sigma()]))
 }
 
 /// The zCDP that other parties' rows are charged for what `viewer` sees of sizes; 0 without dummies. Among
@@ -107,5 +125,18 @@ mod tests {
         assert_eq!(of(collecting, two, "error"), ["1", "12"]);
         assert_eq!(of(collecting, two, "keep"), ["1", "18"]);
         assert_eq!(of("\"circuit-psi\"", one, "error"), ["1", "1"]);
+    }
+
+    /// Both parties' lists are in the size of a match, where it shows: 185 of each, of scale 10.
+    #[test]
+    fn made_up_rows_in_a_match_have_a_mean() {
+        const LIFT: &str = include_str!("../../../examples/lift.toml");
+        let of = |protocol: &str| {
+            let text = LIFT.replacen("protocol    = \"pid\"", &format!("protocol = {protocol}"), 1);
+            in_match(&Study::parse("study.toml", &text).expect("a study")).expect("in range")
+        };
+        assert_eq!([of("\"pid\""), of("\"circuit-psi\"")], [Some([370, 20]), None]);
+        let off = LIFT.replacen("[match]", "[match]\ndummies = \"off\"", 1);
+        assert_eq!(in_match(&Study::parse("study.toml", &off).expect("a study")).expect("in range"), None);
     }
 }

@@ -129,6 +129,21 @@ impl Scales {
         Ok(scales)
     }
 
+    /// The same without any noise: by it, what totals say without noise is read as a release is.
+    #[must_use]
+    pub fn without_noise(&self) -> Self {
+        let none = |noises: &Vec<OutputNoise>| vec![OutputNoise::of_variance(Rational::zero()); noises.len()];
+        Self {
+            noises: self.noises.iter().map(none).collect(),
+            to: self.to.clone(),
+            fixed: self.fixed.iter().map(|of| of.as_ref().map(FixedScale::without_noise)).collect(),
+            joint: self.joint.iter().map(|of| of.as_ref().map(FamilyMechanism::without_noise)).collect(),
+            groups: self.groups,
+            charge: self.charge.clone(),
+            from: self.from,
+        }
+    }
+
     fn joint_noise(
         &self,
         charge: &MechanismCharge,

@@ -8,6 +8,7 @@
 //! and price.
 
 mod analysis;
+mod bounds;
 mod builder;
 mod cells;
 mod derived;
@@ -26,6 +27,7 @@ mod verify;
 
 pub use analysis::GATES;
 pub use analysis::{NodeFacts, ValueRange};
+pub use bounds::ColumnBound;
 pub use builder::ProgramBuilder;
 pub use cells::{DecimalError, decimal};
 pub use derived::{DerivedOutput, DerivedStatistic, SumPlace, Variable, regression_sums};

@@ -242,6 +242,25 @@ impl FamilyMechanism {
         Ok(joint)
     }
 
+    /// The same without any noise: what it reads is exact.
+    #[must_use]
+    pub fn without_noise(&self) -> Self {
+        let exact = |output: &NoisedOutput| NoisedOutput {
+            low_bits: 0,
+            variance_y: Rational::zero(),
+            ..output.clone()
+        };
+        let outputs: Vec<NoisedOutput> = self.outputs.iter().map(exact).collect();
+        let variances = vec![0.0; outputs.len()];
+        Self { outputs, variances, ..self.clone() }
+    }
+
+    /// Whether nothing that it reads has noise.
+    #[must_use]
+    pub fn is_without_noise(&self) -> bool {
+        self.variances.iter().all(|variance| *variance == 0.0)
+    }
+
     /// What is hidden.
     #[must_use]
     pub fn change(&self) -> Change {

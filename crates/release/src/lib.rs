@@ -14,6 +14,7 @@
 //! * [`modes`]: noised values to estimate, interval, p-value; the smallest detectable effect.
 //! * [`choose`]: seeded cut-and-choose, as states that are consumed.
 //! * [`derived`]: means, ratios, spreads, correlations, regressions and quantiles from noised sums.
+//! * [`holm`]: p-values of several tests at once.
 //! * [`coverage`]: simulated coverage of the intervals, for `tacit audit`; [`binomial`]: what its counts say.
 //!
 //! Guarantees, formulas and errata: `docs/protocols/release.md`.
@@ -26,6 +27,7 @@ pub mod coverage;
 pub mod derived;
 pub mod fixed;
 pub mod gaussian;
+mod holm;
 pub mod joint;
 pub mod modes;
 pub mod normal;
@@ -34,6 +36,7 @@ pub mod scale;
 mod transcript;
 
 pub use change::SumChange;
+pub use holm::holm;
 pub use rational::Rational;
 pub use scale::{ReaderRole, ReleaseMode};
 pub use transcript::Bytes32;

@@ -76,6 +76,15 @@ pub struct FixedScale {
     pub charge: Rational,
 }
 
+impl FixedScale {
+    /// The same without any noise: what it reads is exact.
+    #[must_use]
+    pub fn without_noise(&self) -> Self {
+        let exact = |of: &GaussianMechanism| GaussianMechanism { sigma2: Rational::zero(), ..of.clone() };
+        Self { lift: exact(&self.lift), spread: exact(&self.spread), ..self.clone() }
+    }
+}
+
 /// Largest differences between neighbouring data for given, public n: exact, se as its square.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sensitivity {

@@ -31,11 +31,12 @@ pub fn render(report: &RunReport) -> String {
     parts.push(section("Privacy", tables::privacy(report)));
     parts.push(section("Disclosed beyond the result", tables::disclosed(report)));
     parts.push(section("What the guarantee covers", [list(&report.guarantee)]));
-    parts.push(section("Where time and bytes went", cost(report)));
     let own_warnings = report.own_warnings.iter().map(|warning| paragraph("", warning));
     let own_warnings = (!report.own_warnings.is_empty()).then(|| boxed("box", own_warnings));
-    parts.push(section(wording::OWN_FILES, tables::inputs(&report.inputs).into_iter().chain(own_warnings)));
-    parts.push(section("Study and parties", tables::parties(report)));
+    parts.push(section(wording::OWN_FILES, tables::inputs(report).into_iter().chain(own_warnings)));
+    parts.push(section("Parties", tables::parties(report)));
+    let computed = tables::computed(&report.study, &report.mode, Some(wording::engine(report)));
+    parts.push(section(wording::COMPUTED, [computed].into_iter().chain(cost(report))));
     let footer = format!(
         "Made by Tacit. The file report.json beside this page holds the same numbers for programs, in the \
          format {}.",
@@ -48,15 +49,10 @@ pub fn render(report: &RunReport) -> String {
 #[must_use]
 pub fn render_public(public: &PublicReport) -> String {
     let study = &public.study;
-    let mut shown_facts = vec![
-        ("study", label(&study.name)),
-        ("hash", label(&study.hash)),
-        ("parties", wording::names(&public.parties)),
-    ];
+    let mut shown_facts = vec![("study", label(&study.name)), ("parties", wording::names(&public.parties))];
     if !public.servers.is_empty() {
         shown_facts.push(("computed by", wording::names(&public.servers)));
     }
-    shown_facts.push(("mode", label(&public.mode)));
     let shown = Shown { mode: &public.mode, view: &public.public, heading: "h2", ids: "" };
     let mut parts = vec![titled(&study.title, &shown_facts)];
     parts.extend(result(
@@ -65,7 +61,7 @@ pub fn render_public(public: &PublicReport) -> String {
     ));
     parts.push(section("Privacy", [tables::public_cost(&public.public_terms)]));
     parts.push(section("What the guarantee covers", [list(&public.public_terms.guarantee)]));
-    parts.push(section("Study", [tables::hashes(study)]));
+    parts.push(section(wording::COMPUTED, [tables::computed(study, &public.mode, None)]));
     let footer = format!(
         "Made by Tacit of what all parties of the study have alike, in the format {}.",
         clean(&public.format)
@@ -110,13 +106,7 @@ fn list(items: &[String]) -> Markup {
 }
 
 fn header(report: &RunReport) -> Markup {
-    let facts = [
-        ("seen by", wording::seen_by(report)),
-        ("study", label(&report.study.name)),
-        ("hash", label(&report.study.hash)),
-        ("engine", wording::engine(report)),
-        ("mode", label(&report.mode)),
-    ];
+    let facts = [("seen by", wording::seen_by(report)), ("study", label(&report.study.name))];
     titled(&report.study.title, &facts)
 }
 
@@ -288,13 +278,14 @@ fn lift(shown: Shown<'_>, view: &LiftView, notices: Markup) -> Vec<Markup> {
             _ => "This mode releases the difference only, not the rate of each arm.",
         };
         let rates = plots::rates(view, &scale, shown.ids).unwrap_or_else(|| paragraph("note", why));
-        parts.push(shown.section("Rates per arm", [rates]));
+        let noise_alone = wording::noise_alone(view).map(|text| paragraph("note", text));
+        parts.push(shown.section("Rates per arm", [rates].into_iter().chain(noise_alone)));
     }
-    let released = match view.cells.iter().all(|cell| cell.counts.is_empty()) {
-        true => paragraph("note", "No number was released."),
-        false => tables::released(view),
-    };
-    parts.push(shown.section("Every number released", [released]));
+    let released = (!view.cells.iter().all(|cell| cell.counts.is_empty())).then(|| tables::released(view));
+    let told = [wording::numbers_told([view], "this table")].into_iter();
+    let told = told.chain(wording::negative_numbers(view).map(str::to_owned));
+    let told = told.map(|text| paragraph("note", text));
+    parts.push(shown.section("Every number released", released.into_iter().chain(told)));
     parts
 }
 
@@ -305,6 +296,7 @@ fn cost(report: &RunReport) -> Vec<Markup> {
     } else {
         parts.push(element("div", &[("class", "pair")], plots::stages(report)));
         parts.extend(tables::stages(report));
+        parts.extend(wording::values_released(report).map(|text| paragraph("note", text)));
     }
     parts.push(tables::totals(report));
     parts

@@ -1,6 +1,6 @@
 //! Reports as JSON.
 
-use crate::{FORMAT, PARTS_FORMAT, PartReports, PublicReport, RunReport};
+use crate::{FORMAT, PARTS_FORMAT, PartReports, PublicReport, ResultView, RunReport};
 use base::Error;
 
 /// The JSON of a report.
@@ -65,8 +65,14 @@ const OF_OWN_ROWS: [&str; 2] = [
     " rows, and no result is shown of fewer than the study's minimum_group",
 ];
 
-/// Puts what is of this party's own rows where nobody takes it for a part of the result.
+/// Puts what is of this party's own rows where nobody takes it for a part of the result, and adjusts p-values
+/// that an earlier version did not.
 fn apart(mut report: RunReport) -> RunReport {
+    for view in [Some(&mut report.view), report.public.as_mut()].into_iter().flatten() {
+        if let ResultView::Lift(view) = view {
+            view.adjust();
+        }
+    }
     let own = |text: &String| OF_OWN_ROWS.iter().any(|of| text.contains(of));
     let (moved, rest) = std::mem::take(&mut report.warnings).into_iter().partition(own);
     report.warnings = rest;

@@ -1,12 +1,14 @@
 //! What one party gets: its own view of the result, what was disclosed besides, what it cost. Serialises to
 //! the JSON of `tacit run --json`; fields are added, never renamed.
 
+mod export;
 pub mod html;
 mod json;
 mod public;
 pub mod summary;
 pub mod wording;
 
+pub use export::NumberTable;
 pub use json::{all_from_json, from_json, parts_to_json, public_to_json, stored, to_json};
 pub use public::{PUBLIC_FORMAT, PublicReport, PublicTerms};
 
@@ -293,6 +295,14 @@ pub struct DerivedView {
     pub level: f64,
     /// Half of the interval that noise alone would leave; none where it leaves all open.
     pub noise: Option<f64>,
+    /// Of what compares or associates: the two-sided p-value of no difference or no association, by the same
+    /// interval: the least p at which the interval of level 1 - p leaves it out. Absent of levels, and in
+    /// reports of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_value: Option<f64>,
+    /// The same, adjusted for all such hypotheses of the view (Holm). Absent likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holm: Option<f64>,
 }
 
 /// One revealed value of a program.
@@ -351,6 +361,16 @@ pub struct LiftView {
     pub cells: Vec<CellView>,
 }
 
+impl LiftView {
+    /// Adjusts the p-values of all cells for their number.
+    pub fn adjust(&mut self) {
+        let p_value = |cell: &CellView| cell.estimate.map(|e| e.p_value).filter(|p| p.is_finite());
+        let adjusted = release::holm(&self.cells.iter().filter_map(p_value).collect::<Vec<_>>());
+        let mut adjusted = adjusted.into_iter();
+        self.cells.iter_mut().for_each(|cell| cell.holm = p_value(cell).and_then(|_| adjusted.next()));
+    }
+}
+
 fn one() -> u32 {
     1
 }
@@ -368,8 +388,15 @@ pub struct CellView {
     pub label: String,
     /// Difference of mean clamped outcome per person, test minus control; absent when the cell was refused.
     pub estimate: Option<LiftEstimate>,
+    /// The p-value of the estimate, adjusted for all cells of the view that have one (Holm); absent without an
+    /// estimate.
+    #[serde(default)]
+    pub holm: Option<f64>,
     /// Why there is no estimate.
     pub refused: Option<String>,
+    /// Numbers that were released for this cell and are not in `counts`, because it was refused.
+    #[serde(default)]
+    pub held_back: u32,
     /// Every number that was released for this cell, and rows, value and squares as these give them.
     pub counts: Vec<CountView>,
 }
@@ -531,7 +558,7 @@ impl Disclosure {
 }
 
 /// Made-up rows that hide sizes, and what this party was charged for the sizes that it showed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DummiesInfo {
     /// Epsilon of the whole match, exact: for one row's worst change.
     pub epsilon: String,
@@ -539,6 +566,13 @@ pub struct DummiesInfo {
     pub rho: String,
     /// The probability, at most, that these do not hold.
     pub delta: String,
+    /// Made-up rows that the size of the match has in the mean; absent where that size does not show, among
+    /// more than two parties, and in reports of earlier versions.
+    #[serde(default)]
+    pub in_match: Option<u64>,
+    /// Their standard deviation, rounded up; absent likewise.
+    #[serde(default)]
+    pub in_match_sigma: Option<u64>,
 }
 
 /// A number that a match told one party.

@@ -35,15 +35,7 @@ const TEXT_WIDTH: usize = 110;
 pub fn terminal(report: &RunReport) -> String {
     let mut out = String::new();
     line(&mut out, &clean(&report.study.title));
-    facts(
-        &mut out,
-        &[
-            format!("{}, hash {}", label(&report.study.name), label(&report.study.hash)),
-            format!("seen by {}", wording::seen_by(report)),
-            format!("engine {}", wording::engine(report)),
-            format!("mode {}", label(&report.mode)),
-        ],
-    );
+    facts(&mut out, &[label(&report.study.name), format!("seen by {}", wording::seen_by(report))]);
     if report.stored {
         line(&mut out, "Stored answer of an earlier run: no new noise, no charge.");
     }
@@ -57,8 +49,6 @@ pub fn terminal(report: &RunReport) -> String {
         (None, Some(public)) => public_and_own(&mut out, report, public),
     }
     line(&mut out, "");
-    stage_lines(&mut out, &report.stages);
-    worker_lines(&mut out, report);
     privacy_lines(&mut out, report);
     paragraph(&mut out, "  ", &format!("Learned besides: {}", besides(report)));
     for server in report.servers.iter().flat_map(|servers| &servers.members) {
@@ -80,8 +70,40 @@ pub fn terminal(report: &RunReport) -> String {
         let what = kept.what.trim_end_matches(" this report");
         paragraph(&mut out, "  ", &format!("{what}: {}.", kept.why));
     }
+    own_lines(&mut out, report);
+    computed_lines(&mut out, report);
+    out
+}
+
+/// What reading this party's own files did, and what follows from it.
+fn own_lines(out: &mut String, report: &RunReport) {
+    line(out, "");
+    line(out, &format!("{}. {}", wording::OWN_FILES, wording::FOR_YOU));
+    for text in report.inputs.to_string().lines() {
+        let (count, what) = text.trim().split_once(' ').unwrap_or((text, ""));
+        line(out, &clean(&format!("{:>14} {what}", grouped(count))));
+    }
+    wording::own_match(report).iter().for_each(|text| paragraph(out, "  ", text));
+    for warning in &report.own_warnings {
+        paragraph(out, "  ", &format!("warning: {}", clean(warning)));
+    }
+}
+
+/// Which study by which engine, and what each stage took.
+fn computed_lines(out: &mut String, report: &RunReport) {
+    line(out, "");
+    line(out, wording::COMPUTED);
+    let of = [
+        format!("  engine {}", wording::engine(report)),
+        format!("mode {}", label(&report.mode)),
+        format!("hash {}", label(&report.study.hash)),
+    ];
+    facts(out, &of);
+    stage_lines(out, &report.stages);
+    worker_lines(out, report);
+    wording::values_released(report).iter().for_each(|text| paragraph(out, "  ", text));
     line(
-        &mut out,
+        out,
         &format!(
             "  Total {}, {}{}, peak {}",
             duration(report.seconds),
@@ -90,14 +112,6 @@ pub fn terminal(report: &RunReport) -> String {
             bytes(report.peak_memory_bytes)
         ),
     );
-    if !report.own_warnings.is_empty() {
-        line(&mut out, "");
-        line(&mut out, &format!("{}. {}", wording::OWN_FILES, wording::FOR_YOU));
-        for warning in &report.own_warnings {
-            paragraph(&mut out, "  ", &format!("warning: {}", clean(warning)));
-        }
-    }
-    out
 }
 
 /// What failed in the computation, and what was there before.
@@ -116,20 +130,11 @@ pub fn public(public: &PublicReport) -> String {
     let mut out = String::new();
     let study = &public.study;
     line(&mut out, &clean(&study.title));
-    let mut first = vec![
-        format!("{}, hash {}", label(&study.name), label(&study.hash)),
-        format!("parties {}", wording::names(&public.parties)),
-    ];
+    let mut first = vec![label(&study.name), format!("parties {}", wording::names(&public.parties))];
     if !public.servers.is_empty() {
         first.push(format!("computed by {}", wording::names(&public.servers)));
     }
-    first.push(format!("mode {}", label(&public.mode)));
     facts(&mut out, &first);
-    line(&mut out, &format!("study     {}", label_in_full(&study.full_hash)));
-    if let Some(whole) = &study.part_of {
-        line(&mut out, &format!("part of   {}", label_in_full(whole)));
-    }
-    line(&mut out, &format!("program   {}", label_in_full(&study.program)));
     line(&mut out, "");
     let shown = ShownView { party: EVERYBODY, view: &public.public };
     result_lines(&mut out, &[shown], "the JSON of this result");
@@ -141,6 +146,14 @@ pub fn public(public: &PublicReport) -> String {
     for sentence in &public.public_terms.guarantee {
         paragraph(&mut out, "  ", &clean(sentence));
     }
+    line(&mut out, "");
+    line(&mut out, wording::COMPUTED);
+    line(&mut out, &format!("  mode      {}, hash {}", label(&public.mode), label(&study.hash)));
+    line(&mut out, &format!("  study     {}", label_in_full(&study.full_hash)));
+    if let Some(whole) = &study.part_of {
+        line(&mut out, &format!("  part of   {}", label_in_full(whole)));
+    }
+    line(&mut out, &format!("  program   {}", label_in_full(&study.program)));
     out
 }
 
@@ -199,12 +212,9 @@ fn numbers_shown(out: &mut String, views: &[ShownView<'_>], all_in: &str) {
     if lifts().next().is_none() {
         return;
     }
-    let what = match lifts().map(released_numbers).sum() {
-        0 => "No number is shown.".to_owned(),
-        all => format!("All {all} numbers that are shown are in {all_in}."),
-    };
-    line(out, &format!("  {what}"));
+    paragraph(out, "  ", &wording::numbers_told(lifts(), all_in));
     lifts().filter_map(wording::multiplicity).for_each(|note| paragraph(out, "  ", &note));
+    lifts().filter_map(wording::noise_alone).for_each(|note| paragraph(out, "  ", &note));
 }
 
 /// One view.
@@ -223,11 +233,6 @@ fn view_lines(out: &mut String, shown: ShownView<'_>) {
             program_lists(out, lists);
         }
     }
-}
-
-/// How many numbers of a lift study a view holds.
-fn released_numbers(view: &LiftView) -> usize {
-    view.cells.iter().map(|cell| cell.counts.len()).sum()
 }
 
 /// Of two parties one knows all that was sent; of more, what it sent and got itself.
@@ -294,10 +299,9 @@ pub fn besides(report: &RunReport) -> String {
         }
     } else {
         let (rows, union) = (rows.join(" and "), count(disclosed.union));
-        match disclosed.matched() {
+        match wording::disclosed_match(report) {
             Some(matched) => format!(
-                "the sizes of the sets ({rows}), of their union ({union}) and of the match ({})",
-                count(matched)
+                "the sizes of the sets ({rows}), of their union ({union}) and of the match ({matched})"
             ),
             None => format!(
                 "the sizes of the sets ({rows}) and of their union ({union}), which do not tell how many \
@@ -407,21 +411,28 @@ impl Table<'_> {
             cell.estimate?.relative.filter(|part| part.is_finite()).map(|part| wording::relative(view, part))
         });
         self.values(out, "p-value of no difference", |_, cell| Some(p_value(cell.estimate?.p_value)));
+        let tests = |view: &LiftView| view.cells.iter().filter(|cell| cell.holm.is_some()).count();
+        self.values(out, "the same by Holm, of all groups", |view, cell| {
+            cell.holm.filter(|_| tests(view) > 1).map(p_value)
+        });
         for column in self.columns {
             let reason = wording::overall(column.view).and_then(|cell| cell.refused.as_deref());
             if let Some(reason) = reason {
-                paragraph(out, "    ", &format!("refused to {}: {}", column.party, clean(reason)));
+                self.refused(out, "    ", column, reason);
             }
         }
     }
 
+    /// Why a cell has no numbers; and to whom, where several views are side by side.
+    fn refused(&self, out: &mut String, indent: &str, column: &Column<'_>, reason: &str) {
+        let to = if self.columns.len() > 1 { format!(" to {}", column.party) } else { String::new() };
+        paragraph(out, indent, &format!("refused{to}: {}", clean(reason)));
+    }
+
     fn difference_and_interval(&self, cell: &CellView) -> String {
-        match &cell.estimate {
-            Some(estimate) => {
-                format!("{}  {}", self.scale.show(estimate.lift), self.scale.interval(estimate.interval))
-            }
-            None => "refused".to_owned(),
-        }
+        let Some(estimate) = &cell.estimate else { return "refused".to_owned() };
+        let holm = cell.holm.map_or_else(String::new, |holm| format!("{:>10}", p_value(holm)));
+        format!("{}  {}{holm}", self.scale.show(estimate.lift), self.scale.interval(estimate.interval))
     }
 
     fn other_cells(&self, out: &mut String) {
@@ -433,16 +444,24 @@ impl Table<'_> {
                 }
             }
             if !labels.is_empty() {
-                line(out, &self.row(2, &format!("Difference by {family}"), &[]));
+                let level = percent(self.columns[0].view.confidence);
+                let heading = vec![format!("{level} interval{:>10}", "Holm"); self.columns.len()];
+                line(out, &self.row(2, &format!("Difference by {family}"), &heading));
             }
             for (name, label) in labels.iter().zip(wording::told_apart(&labels, LABEL_CHARS)) {
-                let find = |column: &Column<'_>| {
-                    let mut cells = column.view.cells.iter();
-                    let cell = cells.find(|cell| cell.family == family && cell.label == *name);
+                let of = |cell: &&CellView| cell.family == family && cell.label == *name;
+                let text = |cell: Option<&CellView>| {
                     cell.map_or_else(String::new, |cell| self.difference_and_interval(cell))
                 };
-                let shown: Vec<String> = self.columns.iter().map(find).collect();
+                let shown: Vec<String> =
+                    self.columns.iter().map(|column| text(column.view.cells.iter().find(of))).collect();
                 line(out, &self.row(4, &label, &shown));
+                for column in self.columns {
+                    let cell = column.view.cells.iter().find(of);
+                    if let Some(reason) = cell.and_then(|cell| cell.refused.as_deref()) {
+                        self.refused(out, "      ", column, reason);
+                    }
+                }
             }
         }
     }
@@ -510,7 +529,7 @@ fn also_released(out: &mut String, view: &LiftView) {
         }
         shown.push(name);
         let both: Vec<&CountView> = counts.iter().filter(|other| other.quantity == name).collect();
-        let values: Vec<String> = both.iter().map(|count| grouped(&label(&count.value))).collect();
+        let values: Vec<String> = both.iter().map(|count| wording::amount(count)).collect();
         let sigma = released.sigma.map_or_else(|| "exact".to_owned(), |sigma| significant(sigma, 3));
         let (name, values) = (label(&wording::quantity(name)), values.join(" / "));
         line(out, &format!("    {name:<width$} {values:>VIEW_WIDTH$}   {sigma}", width = LABEL_WIDTH - 2));
@@ -553,15 +572,21 @@ fn derived_table(out: &mut String, derived: &[DerivedView]) {
         if !group.numbers[0].name.is_empty() {
             line(out, &format!("  {}", wording::capital(&group.title())));
         }
-        for (name, DerivedNumber { value, noise, interval, .. }) in rows.by_ref().take(group.numbers.len()) {
-            let numbers = row(name, value, noise);
-            let whole = format!("{numbers}   {interval}");
-            if whole.chars().count() <= TEXT_WIDTH {
-                line(out, &whole);
-            } else {
-                line(out, &numbers);
-                paragraph(out, "      ", interval);
+        for (name, number) in rows.by_ref().take(group.numbers.len()) {
+            let DerivedNumber { value, noise, interval, tests, .. } = number;
+            let tested = |[own, holm]: &[String; 2]| format!("p {own}, Holm {holm}");
+            let mut text = row(name, value, noise);
+            // What does not fit behind the numbers goes under them.
+            for part in [Some(interval.clone()), tests.as_ref().map(tested)].into_iter().flatten() {
+                let whole = format!("{text}   {part}");
+                if whole.chars().count() <= TEXT_WIDTH {
+                    text = whole;
+                } else {
+                    line(out, &text);
+                    text = format!("      {part}");
+                }
             }
+            line(out, &text);
         }
     }
     wording::covered(derived).iter().for_each(|note| paragraph(out, "  ", note));

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::html::samples;
-use data::{IdentifierReport, StepReport};
+use data::{ColumnReport, IdentifierReport, StepReport};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -20,8 +20,12 @@ fn whole() -> RunReport {
         vec![PeerHistory { peer: "hospitals".into(), releases: 1, after_index: 0, after_payment: 1 }];
     let steps = vec![StepReport { step: "trim".into(), changed: 1, first: "line 2".into() }];
     report.inputs.identifiers = vec![IdentifierReport { steps, ..IdentifierReport::default() }];
-    report.disclosed.dummies =
-        Some(DummiesInfo { epsilon: "1".into(), rho: "1/100".into(), delta: "0".into() });
+    report.disclosed.dummies = Some(DummiesInfo {
+        epsilon: "1".into(),
+        rho: "1/100".into(),
+        delta: "0".into(),
+        ..DummiesInfo::default()
+    });
     report.disclosed.uncovered = vec![MatchLeakage::MatchGraph { to: "registry".into() }];
     report.disclosed.counts = vec![MatchCount { what: "rows".into(), count: 1 }];
     report
@@ -196,4 +200,100 @@ fn reports_without_derived_numbers_are_read() {
     let read = from_json(&stored.to_string()).unwrap();
     assert_eq!(read.view, samples::program().view);
     assert!(!html::render(&read).contains("<details"));
+}
+
+/// Reports of before the numbers of a view were adjusted are read, and adjusted then.
+#[test]
+fn reports_without_adjusted_numbers_are_read() {
+    let report = samples::shop();
+    let mut stored = serde_json::to_value(&report).unwrap();
+    for cell in stored["view"]["cells"].as_array_mut().unwrap() {
+        let cell = cell.as_object_mut().unwrap();
+        assert!(cell.remove("holm").is_some() && cell.remove("held_back").is_some());
+    }
+    let inputs = stored["inputs"].as_object_mut().unwrap();
+    assert!(inputs.remove("clamped_part").is_some());
+    let mut read = from_json(&stored.to_string()).unwrap();
+    let ResultView::Lift(view) = &mut read.view else { panic!("a lift report") };
+    assert_eq!(view.cells[4].held_back, 0);
+    view.cells[4].held_back = 6;
+    assert_eq!(read, report);
+}
+
+/// A size with made-up rows in it is called that, with what is left in the mean; what an owner knows of it is
+/// for the owner.
+#[test]
+fn sizes_with_made_up_rows_are_said_as_such() {
+    let mut report = samples::hospitals();
+    (report.disclosed.matched_upper_bound, report.inputs.rows_kept) = (764, 389);
+    let exact = summary::terminal(&report);
+    assert!(exact.contains("and of the match (764)") && !exact.contains("made-up"), "{exact}");
+    let charged = DummiesInfo {
+        epsilon: "1/5".into(),
+        rho: "1/100".into(),
+        delta: "2e-9".into(),
+        ..DummiesInfo::default()
+    };
+    report.disclosed.dummies = Some(charged.clone());
+    let older = summary::terminal(&report);
+    assert!(older.contains("of the match (764, made-up ones among them)"), "{older}");
+    report.disclosed.dummies = Some(DummiesInfo { in_match: Some(370), in_match_sigma: Some(20), ..charged });
+    let (text, page) = (summary::terminal(&report), html::render(&report));
+    let about = "764, made-up ones among them: about 394 without them, give or take 40";
+    let own = "The size of the match that was disclosed, 764, has made-up rows in it: of this party&#39;s 389 \
+               rows no more than these can have matched.";
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains(about) && flat.contains(&own.replace("&#39;", "'")), "{text}");
+    let (before, behind) = page.split_once(">Reading of your own files<").unwrap();
+    assert!(before.contains(about) && !before.contains("389") && behind.contains(own), "{page}");
+    for named in ["rows of registry, made-up ones among them", "size of the union, made-up ones among them"] {
+        assert!(before.contains(named), "{named}");
+    }
+}
+
+/// What noise does to numbers is said where it is seen.
+#[test]
+fn what_noise_does_is_said() {
+    let mut report = samples::shop();
+    let quiet = html::render(&report);
+    for note in ["sum of squares negative", "that of noise alone"] {
+        assert!(!quiet.contains(note), "{note}");
+    }
+    let ResultView::Lift(view) = &mut report.view else { panic!("a lift report") };
+    view.cells[0].counts[4].value = "-35567940646".into();
+    let rates = view.cells[0].estimate.as_mut().and_then(|estimate| estimate.rates.as_mut()).unwrap();
+    rates[0].noise_half_width = rates[0].half_width;
+    let page = html::render(&report);
+    assert!(page.contains("Noise can make a count, a sum or a sum of squares negative."), "{page}");
+    assert!(page.contains("1 of these intervals is that of noise alone"), "{page}");
+    assert!(summary::terminal(&report).contains("1 of these intervals is that of noise alone"));
+    // A difference may be negative without that.
+    let ResultView::Lift(view) = &mut report.view else { panic!("a lift report") };
+    view.cells[0].counts[4].quantity = "centred_tail".into();
+    assert!(!html::render(&report).contains("sum of squares negative"));
+}
+
+/// Rows that were left out, or counted as something else, are told by reason with their share.
+#[test]
+fn what_reading_left_out_is_told_by_reason() {
+    let mut report = samples::hospitals();
+    report.inputs.columns = vec![
+        ColumnReport { name: "pressure".into(), missing: 12, ..ColumnReport::default() },
+        ColumnReport { name: "cost".into(), range: Some([-50.0, 449.5]), below: 3, above: 40, missing: 0 },
+    ];
+    let told = [
+        "7 rows put together with an earlier row of the same identifier",
+        "388 rows that `where` does not pass (identifier kept, no event)",
+        "19 identifiers whose events add up to more than the clamp (3.0 % of those with events; 5.0 % of all \
+         value is beyond it)",
+        "12 cells of pressure are missing: no line that asks of it counts the row",
+        "3 cells of cost are below -50 and count as that",
+        "40 cells of cost are above 449.5 and count as that",
+    ];
+    let text = summary::terminal(&report);
+    let (before, own) = text.split_once("Reading of your own files. For you only\n").unwrap();
+    for line in told {
+        assert!(own.contains(line) && !before.contains(line), "{line}: {text}");
+    }
+    assert!(html::render(&report).contains("cells of cost are below -50 and count as that"));
 }

@@ -6,9 +6,15 @@
 mod derived;
 #[cfg(test)]
 mod tests;
+mod told;
 
 pub use derived::{
     BEHIND, DerivedGroup, DerivedNumber, behind, covered, derived_groups, is_needed_to_treat, is_ratio, level,
+};
+
+pub use told::{
+    amount, disclosed_match, made_up_rows, multiplicity, negative_numbers, noise_alone, numbers_told,
+    own_match, values_released,
 };
 
 use crate::summary::has_exact_numbers;
@@ -504,6 +510,9 @@ pub fn public_cost(terms: &PublicTerms) -> Option<String> {
     Some(format!("To whoever reads this result alone it costs rho {rho} = ({epsilon}, {delta})-DP{attempt}."))
 }
 
+/// Heading of what only who checks a result needs: engine, hashes, time and bytes.
+pub const COMPUTED: &str = "How it was computed";
+
 /// Heading of what is said of this party's own files.
 pub const OWN_FILES: &str = "Reading of your own files";
 
@@ -603,24 +612,6 @@ pub fn charged_to(report: &RunReport, total: &PrivacyTotal) -> String {
         Some(_) => charged(total, &format!("all that {party} got")),
         None => charged(total, "this view"),
     }
-}
-
-/// How often chance alone shows a difference where many cells are looked at.
-pub fn multiplicity(view: &LiftView) -> Option<String> {
-    let cells = view.cells.iter().filter(|cell| cell.estimate.is_some()).count();
-    let misses = misses(cells, view.confidence)?;
-    Some(format!("{misses}; a p-value of one cell among them counts {cells} times."))
-}
-
-/// How many of many intervals of a level miss by chance; nothing of a few.
-fn misses(intervals: usize, level: f64) -> Option<String> {
-    let misses = numbers::short((1.0 - level) * intervals as f64, 2);
-    let level = numbers::percent(level);
-    (intervals >= 4).then(|| {
-        format!(
-            "{intervals} intervals of {level} each: expect about {misses} of them to miss the truth by chance"
-        )
-    })
 }
 
 /// Names in a line.

@@ -150,6 +150,18 @@ pub(crate) fn codes() -> String {
     PLANS.iter().map(|plan| plan.code.to_string()).collect::<Vec<_>>().join(", ")
 }
 
+/// A number of this country that looks like one, for made-up data: another one for each `number`; none where
+/// the country has not so many.
+#[must_use]
+pub fn made_up(code: u16, number: u64) -> Option<String> {
+    let digits = *find(code)?.digits.end();
+    // Behind a first digit that begins no prefix.
+    let rest = digits.checked_sub(1)?;
+    let fits =
+        u32::try_from(rest).ok().and_then(|places| 10u64.checked_pow(places)).is_some_and(|all| number < all);
+    fits.then(|| format!("+{code}7{number:0rest$}"))
+}
+
 fn find(code: u16) -> Option<&'static Plan> {
     PLANS.iter().find(|plan| plan.code == code)
 }

@@ -240,6 +240,9 @@ fn own_numbers_stand_apart(pair: &Pair, report: &serde_json::Value) {
     let arm = report["own_warnings"][0].as_str().unwrap();
     let arm = &arm[..arm.find(", and no").unwrap()];
     assert!(own.contains(arm) && !before.contains(arm), "{text}");
+    // Why nothing is shown is in the text, and what reading did is for the owner.
+    assert!(before.contains("    refused: the test group has about "), "{text}");
+    assert!(own.contains(" rows read\n") && !before.contains("rows read"), "{text}");
     assert!(before.contains("tacit report --public report.json"), "{text}");
     assert!(before.contains("To whoever reads this result alone it costs rho 0.1 (1/10) ="), "{text}");
     let page = read(&pair.path("out-publisher").join("report.html"));
@@ -255,9 +258,17 @@ fn passed_on(pair: &Pair, reports: &[serde_json::Value; 2]) {
         let (json, page) = (folder.join("report.json"), folder.join("public.html"));
         let words = ["report", "--public", json.to_str().unwrap()];
         let text = tacit(words.into_iter().chain(["--html", page.to_str().unwrap()])).fine().stdout;
-        [text, read(&page), tacit(words.into_iter().chain(["--json"])).fine().stdout]
+        let [csv, excel] = ["numbers.csv", "numbers.xlsx"].map(|file| folder.join(file));
+        let files = ["--csv", csv.to_str().unwrap(), "--excel", excel.to_str().unwrap()];
+        let json = tacit(words.into_iter().chain(["--json"]).chain(files)).fine().stdout;
+        let book = std::fs::read(&excel).unwrap();
+        assert!(book.starts_with(b"PK"));
+        ([text, read(&page), json, read(&csv)], book)
     });
     assert_eq!(made[0], made[1]);
+    let made = made.map(|(texts, _)| texts);
+    assert!(made[0][3].contains("everybody,overall,overall,difference of means,both,,"), "{}", made[0][3]);
+    assert!(made[0][3].contains("rows, fewer than the minimum of"), "{}", made[0][3]);
     let public: serde_json::Value = serde_json::from_str(&made[0][2]).unwrap();
     let fields: Vec<&String> = public.as_object().unwrap().keys().collect();
     assert_eq!(fields, ["format", "mode", "parties", "public", "public_terms", "servers", "study"]);

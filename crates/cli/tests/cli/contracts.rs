@@ -57,11 +57,31 @@ fn shows_again(out: &Path, demo: &Value) {
     let text = tacit(["report", report.to_str().unwrap(), "--html", page.to_str().unwrap()]).fine().stdout;
     assert!(text.contains("vaccine") && text.contains("placebo"), "{text}");
     assert_eq!(read(&page), read(&out.join("registry/report.html")));
+    exports_its_numbers(&report, &again);
     let ledger = out.join("registry.ledger");
     let entries = tacit(["ledger", "show", ledger.to_str().unwrap(), "--json"]).fine().json();
     // The public release, and the sizes of the match.
     let entries = entries["entries"].as_array().unwrap();
     assert_eq!(entries.iter().map(|entry| entry["delta"] != "0").collect::<Vec<_>>(), [true, false]);
+}
+
+/// A line for each number, in CSV; neither table takes the place of the report.
+fn exports_its_numbers(report: &Path, again: &Value) {
+    let csv = report.with_file_name("numbers.csv");
+    tacit(["report", report.to_str().unwrap(), "--csv", csv.to_str().unwrap()]).fine();
+    let numbers = read(&csv);
+    let counts = again["public"]["cells"][0]["counts"].as_array().unwrap();
+    assert!(counts.len() >= 6, "{counts:?}");
+    for count in counts {
+        let arm = if count["arm"] == "test" { "vaccine" } else { "placebo" };
+        let (quantity, value) = (count["quantity"].as_str().unwrap(), count["value"].as_str().unwrap());
+        let line = format!("everybody,overall,overall,{quantity},{arm},{value},");
+        assert!(numbers.lines().any(|own| own.starts_with(&line)), "{line}: {numbers}");
+    }
+    for (form, what) in [("--csv", "CSV"), ("--excel", "Excel")] {
+        let taken = format!("the {what} file would take the place of the report");
+        tacit(["report", report.to_str().unwrap(), form, report.to_str().unwrap()]).failed(2, &[&taken]);
+    }
 }
 
 /// The same study on the same data again: the stored answer, no new noise and no charge.

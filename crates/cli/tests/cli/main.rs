@@ -18,6 +18,7 @@ mod read_once;
 mod ring4;
 mod scale;
 mod served;
+mod simulate;
 mod state;
 mod support;
 mod workers;

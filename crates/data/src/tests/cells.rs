@@ -125,9 +125,18 @@ fn cells_are_what_the_program_says() {
         "{FORMS_HEAD}a,149.28,low,2026-03-01,yes\nb,-12.50,high,,FALSE\nc, ,placebo,1970-01-01,1\n\
          d,7,low,2149-06-06,0.0\ne,-0.1,high,2000-02-29,True\n"
     );
-    let (rows, _) = read_program_columns(&desk.file("works.csv", text), &forms(&[]), "works")
+    let (rows, report) = read_program_columns(&desk.file("works.csv", text), &forms(&[]), "works")
         .unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(rows.names, NAMES);
+    // What is missing, and what lies beyond `clamp d 20000`, for the owner.
+    let counted = |name: &str, missing, above| ColumnReport {
+        name: name.into(),
+        missing,
+        range: (above > 0).then_some([0.0, 20_000.0]),
+        below: 0,
+        above,
+    };
+    assert_eq!(report.columns, [counted("spent", 1, 0), counted("seen", 1, 0), counted("seen", 0, 2)]);
     let columns: [[i64; 5]; 6] = [
         [2, 3, 1, 2, 3],
         [20_513, 0, 0, 65_535, 11_016],

@@ -95,7 +95,7 @@ fn the_rows_are_the_same_whatever_the_form() {
 fn what_may_be_two_things_is_refused_with_the_setting() {
     let desk = Desk::new();
     let error = |name: &str, bytes: &[u8], format: &str| {
-        desk.clean(&read_registry(&desk.file(name, bytes), &said(format)).err().expect("refused"))
+        desk.clean(&read_registry(&desk.file(name, bytes), &said(format)).expect_err("refused"))
     };
     let rows = |header: &str, row: &str| format!("{header}\n{row}\n");
     // Whichever of the two is chosen, a column that is wanted is missing.
@@ -154,7 +154,7 @@ fn dates_of_another_form_are_refused_with_the_setting() {
     let desk = Desk::new();
     let error = |cell: &str, format: &str| {
         let path = desk.file("a.csv", registry(&format!("x,vaccine,1954-04-26\nb,vaccine,{cell}\n")));
-        desk.clean(&read_registry(&path, &said(format)).err().expect("refused"))
+        desk.clean(&read_registry(&path, &said(format)).expect_err("refused"))
     };
     let hint = "a.csv, line 3, column \"injected\": \"46082\" looks like the number that a spreadsheet gives \
                 to 2026-03-01: format the cells as dates, or add dates = \"spreadsheet\" under [format] of \
@@ -202,12 +202,11 @@ fn a_zone_places_times_that_have_none() {
 const MONEY: (&str, &str) =
     ("{ constant = 1 }", "{ column = \"amount\", type = \"u32\", unit = \"EUR\", scale = 100 }");
 
+/// Times and values of the events of each row.
+type EventLists = Vec<Vec<(u32, u32)>>;
+
 /// What the hospitals have of these lines: times and values by identifier, and what reading counted.
-fn events(
-    lines: &str,
-    format: &str,
-    changes: &[(&str, &str)],
-) -> Result<(Vec<Vec<(u32, u32)>>, InputReport), String> {
+fn events(lines: &str, format: &str, changes: &[(&str, &str)]) -> Result<(EventLists, InputReport), String> {
     let desk = Desk::new();
     let path = desk.file("a.csv", lines);
     let read = advertiser::read(data(&path, &said(format)), &study(changes), ADVERTISER, None);
@@ -232,9 +231,9 @@ fn amounts_have_the_decimals_of_their_scale() {
     assert_eq!(value("42949672.95", ""), Ok(u32::MAX));
     assert_eq!(
         value("1,50", ""),
-        Err("a.csv, line 2, column \"amount\": \"1,50\" has a comma: if decimals stand behind it, add \
-             decimal = \",\" under [format] of the party file (or --decimal ,); if it separates thousands, write the \
-             number without it"
+        Err("a.csv, line 2, column \"amount\": \"1,50\" has a comma: if decimals stand behind it, \
+             add decimal = \",\" under [format] of the party file (or --decimal ,); if it separates \
+             thousands, write the number without it"
             .to_owned())
     );
     assert_eq!(
@@ -347,18 +346,54 @@ fn excel_files_are_read_with_their_dates() {
         }
         sheet.write(2, 2, 46_082).unwrap();
         sheet.write_with_format(3, 2, day("1954-04-26 10:30:00"), &date).unwrap();
+        sheet.write(5, 0, 12_345_678_901_234_567_890.0).unwrap();
+        sheet.write(5, 1, "vaccine").unwrap();
+        sheet.write(5, 2, "1954-04-26").unwrap();
         sheet.write_formula(4, 0, Formula::new("=NA()").set_result("#N/A")).unwrap();
         sheet.write(4, 1, "vaccine").unwrap();
     });
-    let error = read_registry(&desk.file("wrong.xlsx", wrong), &InputFormat::NONE).err().expect("refused");
+    let error = read_registry(&desk.file("wrong.xlsx", wrong), &InputFormat::NONE).expect_err("refused");
     let error = desk.clean(&error);
     for part in [
         "wrong.xlsx, sheet \"Sheet1\", row 3, column \"injected\": 46082 looks like the number that a \
          spreadsheet gives to 2026-03-01",
         "row 4, column \"injected\": the time 1954-04-26T10:30:00 is a date-time without offset: add \
          zone = \"+02:00\"",
+        "row 5, column \"child_id\": the cell is #N/A: its formula failed",
+        "row 6, column \"child_id\": a number that is not whole, or has more digits than a number keeps",
     ] {
         assert!(error.contains(part), "{error}");
+    }
+}
+
+/// Amounts as a sheet computes them, with bits behind the digits that it shows.
+#[test]
+fn amounts_of_a_sheet_have_the_digits_that_it_shows() {
+    let desk = Desk::new();
+    let mut book = Workbook::new();
+    let sheet = book.add_worksheet();
+    sheet.write_row(0, 0, ["child_id", "onset", "severity", "amount"]).unwrap();
+    for (row, amount) in [0.1 + 0.2, 19.98 * 3.0, 7.0, 149.28].into_iter().enumerate() {
+        let row = row as u32 + 1;
+        sheet.write(row, 0, row).unwrap();
+        sheet.write(row, 1, 200).unwrap();
+        sheet.write(row, 2, "paralytic").unwrap();
+        sheet.write(row, 3, amount).unwrap();
+    }
+    let bytes = book.save_to_buffer().unwrap();
+    let path = desk.file("a.xlsx", &bytes);
+    let (rows, _) = read_advertiser(&path, &study(&[MONEY]), ADVERTISER).unwrap_or_else(|e| panic!("{e}"));
+    let mut values = rows.values.clone();
+    values.sort_unstable();
+    assert_eq!(values, [30, 700, 5_994, 14_928]);
+    // A file that is cut or damaged is an error, or reads as something, and never a panic.
+    for at in (0..bytes.len()).step_by(61) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x55;
+        for wrong in [&bytes[..at], &damaged[..]] {
+            let path = desk.file("a.xlsx", wrong);
+            let _ = read_advertiser(&path, &study(&[MONEY]), ADVERTISER);
+        }
     }
 }
 
@@ -372,7 +407,7 @@ fn a_sheet_is_named_where_there_are_several() {
         sheet.write_row(1, 0, [name, "vaccine", "1954-04-26"]).unwrap();
     }
     let path = desk.file("rows.xlsx", book.save_to_buffer().unwrap());
-    let error = |format: &str| desk.clean(&read_registry(&path, &said(format)).err().expect("refused"));
+    let error = |format: &str| desk.clean(&read_registry(&path, &said(format)).expect_err("refused"));
     assert_eq!(
         error(""),
         "rows.xlsx: which sheet? The file has: \"2025\", \"2026\", \"notes\"; add sheet = \"...\" under \
@@ -385,11 +420,11 @@ fn a_sheet_is_named_where_there_are_several() {
     let (_, report) = read_registry(&path, &said("sheet = \"2026\"")).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!((report.forms, report.rows_kept), (vec!["sheet \"2026\"".to_owned()], 1));
     let broken = desk.file("broken.xlsx", b"PK no archive");
-    let error = desk.clean(&read_registry(&broken, &InputFormat::NONE).err().expect("refused"));
+    let error = desk.clean(&read_registry(&broken, &InputFormat::NONE).expect_err("refused"));
     assert!(error.starts_with("broken.xlsx: cannot be read as an .xlsx file ("), "{error}");
     let large = desk.file("large.xlsx", "");
     std::fs::File::options().write(true).open(&large).unwrap().set_len(crate::SHEET_BYTES + 1).unwrap();
-    let error = desk.clean(&read_registry(&large, &InputFormat::NONE).err().expect("refused"));
+    let error = desk.clean(&read_registry(&large, &InputFormat::NONE).expect_err("refused"));
     assert_eq!(error, "large.xlsx: larger than 64 MiB, the most of a spreadsheet; save it as CSV");
 }
 

@@ -174,12 +174,15 @@ impl OwnerRun<'_> {
             }
         };
         self.log.end(self.session.traffic(), stage.name(), rows.count(), price);
+        let in_match = dummies::in_match(&self.checked.study)?.filter(|_| !disclosed.size_hidden);
         let disclosed = Disclosure {
             uncovered: dummies::uncovered(&self.checked.study),
             dummies: dummies::charge(&self.checked.study, self.checked.me)?.map(|charge| DummiesInfo {
                 epsilon: charge.epsilon.to_string(),
                 rho: charge.rho.to_string(),
                 delta: small(&charge.delta),
+                in_match: in_match.map(|[mean, _]| mean),
+                in_match_sigma: in_match.map(|[_, sigma]| sigma),
             }),
             ..disclosed
         };
@@ -368,16 +371,16 @@ impl OwnerRun<'_> {
 
 /// Rows by arm: those of the test arm before the others.
 #[derive(Default)]
-struct ArmOrder {
+pub(crate) struct ArmOrder {
     /// Own row by place; empty for the order of the file.
-    rows: Vec<u32>,
+    pub rows: Vec<u32>,
     /// How many are of the test arm, at the party that knows.
-    test: Option<u64>,
+    pub test: Option<u64>,
 }
 
 impl ArmOrder {
     /// Reads the arms of all rows: four bytes of memory per row.
-    fn of(rows: &RowStore) -> Result<Self, Error> {
+    pub fn of(rows: &RowStore) -> Result<Self, Error> {
         let (mut by_arm, mut known) = ([Vec::new(), Vec::new()], false);
         rows.each_block(|first, rows| {
             let Rows::Publisher(publisher) = rows else { return Ok(()) };
@@ -406,7 +409,7 @@ impl ArmOrder {
 
 /// Normalised identifiers as matching reads them, in an order of their rows; an empty one is that of the
 /// store.
-struct OwnKeys<'a> {
+pub(crate) struct OwnKeys<'a> {
     rows: &'a RowStore,
     /// Where all are in memory.
     at_hand: Option<&'a RowKeys>,
@@ -416,7 +419,7 @@ struct OwnKeys<'a> {
 }
 
 impl<'a> OwnKeys<'a> {
-    fn new(rows: &'a RowStore, order: &'a [u32]) -> Result<Self, Error> {
+    pub fn new(rows: &'a RowStore, order: &'a [u32]) -> Result<Self, Error> {
         let at_hand = match rows.spool() {
             Some(_) => None,
             None => Some(rows.in_memory("the match")?.identifiers()),

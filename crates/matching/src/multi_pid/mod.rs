@@ -36,11 +36,13 @@
 //!          positions of own rows, receipt            ->        positions of own rows
 //! ```
 
+mod clear;
 mod graph;
 mod price;
 mod rows;
 
 pub use crate::chunks::CHUNK;
+pub use clear::pairs_in_clear;
 pub use graph::MatchGraph;
 pub use price::{KEYS, memory, multiplications, price};
 

@@ -47,7 +47,8 @@ fn cell(family: &str, label: &str, estimate: Option<LiftEstimate>, counts: Vec<C
     let refused = estimate
         .is_none()
         .then(|| "the test group has about 412 rows, fewer than the minimum of 1000: not shown".to_owned());
-    CellView { family: family.into(), label: label.into(), estimate, refused, counts }
+    let held_back = if refused.is_some() { 6 } else { 0 };
+    CellView { family: family.into(), label: label.into(), estimate, holm: None, refused, held_back, counts }
 }
 
 fn stage(name: &str, seconds: f64, rows: u64, bytes_sent: [u64; 2]) -> StageReport {
@@ -58,7 +59,7 @@ fn stage(name: &str, seconds: f64, rows: u64, bytes_sent: [u64; 2]) -> StageRepo
 /// The polio trial as the registry sees it.
 pub fn registry() -> RunReport {
     let overall = counts([["200745", "201229"], ["32", "114"], ["30", "120"]], true);
-    RunReport {
+    adjusted(RunReport {
         format: FORMAT.into(),
         study: StudyInfo {
             name: "polio-1954".into(),
@@ -153,7 +154,7 @@ pub fn registry() -> RunReport {
         stages: vec![
             stage("match", 31.2, 402_263, [41_200_000, 26_800_000]),
             stage("compute", 7.9, 402_263, [24_100_000, 2_900_000]),
-            stage("release", 0.4, 4, [900_000, 140_000]),
+            stage("release", 0.4, 12, [900_000, 140_000]),
         ],
         seconds: 39.5,
         bytes: 96_040_000,
@@ -163,7 +164,17 @@ pub fn registry() -> RunReport {
         warnings: vec![],
         own_warnings: vec![],
         broke_off: vec![],
+    })
+}
+
+/// The report with p-values adjusted.
+fn adjusted(mut report: RunReport) -> RunReport {
+    for view in [Some(&mut report.view), report.public.as_mut()].into_iter().flatten() {
+        if let ResultView::Lift(view) = view {
+            view.adjust();
+        }
     }
+    report
 }
 
 /// The same as the hospitals see it: every number noised.
@@ -176,6 +187,8 @@ pub fn hospitals() -> RunReport {
         rows_kept: 1_013,
         duplicates_merged: 7,
         filtered: 388,
+        over_clamp: 19,
+        clamped_part: 0.05,
         events_seen: 632,
         without_events: 381,
         memory: 40_000,
@@ -189,7 +202,7 @@ pub fn hospitals() -> RunReport {
         Some(estimate([0.000_184, 0.000_576], 0.000_134, 0.000_049)),
         overall,
     )];
-    report
+    adjusted(report)
 }
 
 /// A shop's study with a unit, a breakdown and cohorts, one of them refused.
@@ -236,7 +249,7 @@ pub fn shop() -> RunReport {
     });
     report.warnings = vec!["1 of 5 groups was refused because it is too small.".into()];
     report.stages[1].price_held = false;
-    report
+    adjusted(report)
 }
 
 /// A program's report with values of any size.
@@ -273,7 +286,8 @@ pub fn derived() -> RunReport {
     report.study.title = "Spending and illness by dose".into();
     let number = |label: &str, [statistic, unit]: [&str; 2], value: Option<f64>, noise: Option<f64>, ends| {
         let (label, statistic, unit) = (label.into(), statistic.into(), unit.into());
-        DerivedView { label, statistic, unit, value, intervals: ends, level: 0.95, noise }
+        let (p_value, holm) = (None, None);
+        DerivedView { label, statistic, unit, value, intervals: ends, level: 0.95, noise, p_value, holm }
     };
     let closed = |low: f64, high: f64| vec![[Some(low), Some(high)]];
     let (count, mean, treat) = (["total", ""], ["mean", "EUR"], ["needed-to-treat", ""]);
@@ -312,6 +326,17 @@ pub fn derived() -> RunReport {
     ];
     let ResultView::Program { derived: of_view, .. } = &mut report.view else { unreachable!("a program's") };
     *of_view = derived;
+    let tests = [
+        (6, 0.000_04, 0.000_2),
+        (7, 0.09, 0.27),
+        (8, 0.17, 0.34),
+        (9, 1e-6, 6e-6),
+        (10, 1.0, 1.0),
+        (11, 0.026, 0.104),
+    ];
+    for (at, p_value, holm) in tests {
+        (of_view[at].p_value, of_view[at].holm) = (Some(p_value), Some(holm));
+    }
     report
 }
 
@@ -356,7 +381,7 @@ pub fn both_by_groups() -> RunReport {
             count.value = (70_000 + 100 * step + place).to_string();
         }
     }
-    report
+    adjusted(report)
 }
 
 /// A program with outputs for all and for one party.
@@ -476,7 +501,7 @@ pub fn broken_numbers() -> RunReport {
     report.stages[0].seconds = nan;
     report.stages[1].bytes_sent = vec![u64::MAX; 2];
     (report.seconds, report.cpu_seconds, report.bytes) = (f64::INFINITY, nan, u64::MAX);
-    report
+    adjusted(report)
 }
 
 /// The stored answer of an earlier run: nothing was computed.

@@ -3,14 +3,13 @@
 use super::paragraph;
 use crate::wording;
 use crate::wording::{
-    DerivedGroup, LABEL_CHARS, MeanScale, NO_NOISE, capital, cell_names, charged_to, drew_the_noise, label,
-    noise, noise_of, output_values, quantity, quantity_title, relative, spent, told_apart,
+    DerivedGroup, LABEL_CHARS, MeanScale, NO_NOISE, amount, capital, cell_names, charged_to, drew_the_noise,
+    label, noise, noise_of, output_values, quantity, quantity_title, relative, spent, told_apart,
 };
 use crate::{
     CellView, DerivedView, LiftView, ProgramList, ProgramOutput, PublicTerms, RunReport, StageReport,
     StudyInfo,
 };
-use data::InputReport;
 use page::markup::{Markup, element, minus, number, text, words};
 use page::numbers::{
     MISSING, bytes, count, duration, grouped, p_value, percent, rho, scaled, short, significant, up,
@@ -22,14 +21,52 @@ const ROW_NAME_CHARS: usize = 120;
 /// A column: its title, and whether it holds numbers.
 type Column<'a> = (&'a str, bool);
 
-/// A table that scrolls by itself where the page is narrow. Without columns it is a list of facts.
-fn table(caption: &str, columns: &[Column<'_>], rows: impl IntoIterator<Item = Markup>) -> Markup {
+/// A cell of a table, before it is known in which column it stands.
+pub struct PageCell {
+    class: &'static str,
+    /// Columns that it takes.
+    span: usize,
+    inside: Markup,
+}
+
+impl PageCell {
+    fn new(class: &'static str, inside: Markup) -> Self {
+        Self { class, span: 1, inside }
+    }
+
+    /// With the title of its column, which stands beside it where the page is narrow.
+    fn markup(self, title: &str) -> Markup {
+        let span = self.span.to_string();
+        let mut attributes = Vec::new();
+        attributes.extend((!self.class.is_empty()).then_some(("class", self.class)));
+        attributes.extend((self.span > 1).then_some(("colspan", &*span)));
+        attributes.extend((self.span == 1 && !title.is_empty()).then_some(("data-label", title)));
+        element("td", &attributes, [self.inside])
+    }
+}
+
+/// A row of a table: what it is of, and its cells.
+pub struct PageRow {
+    heading: Markup,
+    cells: Vec<PageCell>,
+}
+
+impl PageRow {
+    fn markup(self, columns: &[Column<'_>]) -> Markup {
+        let titles = columns.iter().skip(1).map(|(title, _)| *title).chain(std::iter::repeat(""));
+        let cells = self.cells.into_iter().zip(titles).map(|(cell, title)| cell.markup(title));
+        element("tr", &[], [self.heading].into_iter().chain(cells))
+    }
+}
+
+/// A table whose rows become blocks of lines where the page is narrow. Without columns it is a list of facts.
+fn table(caption: &str, columns: &[Column<'_>], rows: impl IntoIterator<Item = PageRow>) -> Markup {
     let title = |(title, is_number): &Column<'_>| {
         let class = if *is_number { "num" } else { "" };
         element("th", &[("scope", "col"), ("class", class)], [text(title)])
     };
     let head = element("thead", &[], [element("tr", &[], columns.iter().map(title))]);
-    let body = element("tbody", &[], rows);
+    let body = element("tbody", &[], rows.into_iter().map(|row| row.markup(columns)));
     let caption_part = words("caption", "", caption);
     let table = match columns {
         [] => element("table", &[], [caption_part, body]),
@@ -44,37 +81,42 @@ fn table(caption: &str, columns: &[Column<'_>], rows: impl IntoIterator<Item = M
 }
 
 /// Rows by their names, of which no two are cut alike.
-fn rows<N: AsRef<str>>(named: impl IntoIterator<Item = (N, Vec<Markup>)>) -> Vec<Markup> {
+fn rows<N: AsRef<str>>(named: impl IntoIterator<Item = (N, Vec<PageCell>)>) -> Vec<PageRow> {
     let (names, cells): (Vec<N>, Vec<_>) = named.into_iter().unzip();
     let names = told_apart(&names, ROW_NAME_CHARS);
     names.iter().zip(cells).map(|(name, cells)| row(name, cells)).collect()
 }
 
-fn row(name: &str, cells: Vec<Markup>) -> Markup {
-    element("tr", &[], [heading(name)].into_iter().chain(cells))
+fn row(name: &str, cells: Vec<PageCell>) -> PageRow {
+    PageRow { heading: heading(name), cells }
 }
 
 fn heading(name: &str) -> Markup {
     element("th", &[("scope", "row")], [element("bdi", &[], [text(name)])])
 }
 
-fn cell(shown: &str) -> Markup {
-    element("td", &[("class", "num")], [number(shown)])
+fn cell(shown: &str) -> PageCell {
+    PageCell::new("num", number(shown))
 }
 
-fn plain(shown: impl AsRef<str>) -> Markup {
-    words("td", "", shown)
+fn plain(shown: impl AsRef<str>) -> PageCell {
+    PageCell::new("", text(shown))
 }
 
 /// Words where a column has numbers otherwise.
-fn beside(shown: impl AsRef<str>) -> Markup {
-    words("td", "said", shown)
+fn beside(shown: impl AsRef<str>) -> PageCell {
+    PageCell::new("said", text(shown))
 }
 
-fn sigma(shown: Option<String>) -> Markup {
+/// A key or a hash.
+fn keyed(key: &str) -> PageCell {
+    PageCell::new("", words("code", "", key))
+}
+
+fn sigma(shown: Option<String>) -> PageCell {
     match shown {
         Some(shown) => cell(&shown),
-        None => words("td", "num exact", "exact"),
+        None => PageCell::new("num exact", text("exact")),
     }
 }
 
@@ -82,7 +124,7 @@ fn sigma(shown: Option<String>) -> Markup {
 pub fn effects(view: &LiftView, scale: &MeanScale) -> Markup {
     let (test, control) = (label(&view.test), label(&view.control));
     let interval = format!("{} interval", percent(view.confidence));
-    let columns = [
+    let mut columns = vec![
         ("group", false),
         (test.as_str(), true),
         (control.as_str(), true),
@@ -92,15 +134,19 @@ pub fn effects(view: &LiftView, scale: &MeanScale) -> Markup {
         ("relative", true),
         ("p-value", true),
     ];
+    let several = view.cells.iter().filter(|cell| cell.holm.is_some()).count() > 1;
+    columns.extend(several.then_some(("Holm", true)));
+    let span = columns.len() - 1;
     let cells = |of: &CellView| {
         let Some(estimate) = &of.estimate else {
             let why = format!("refused: {}", of.refused.as_deref().unwrap_or("no reason given"));
-            return vec![element("td", &[("colspan", "7")], [text(why)])];
+            return vec![PageCell { span, ..plain(why) }];
         };
         let mean = |arm: usize| {
             estimate.rates.map_or_else(|| MISSING.to_owned(), |rates| scale.show(rates[arm].mean))
         };
         let part = estimate.relative.filter(|part| part.is_finite());
+        let holm = of.holm.map_or_else(|| MISSING.to_owned(), p_value);
         let cells = [
             mean(0),
             mean(1),
@@ -110,7 +156,7 @@ pub fn effects(view: &LiftView, scale: &MeanScale) -> Markup {
             part.map_or_else(|| MISSING.to_owned(), |part| relative(view, part)),
             p_value(estimate.p_value),
         ];
-        cells.iter().map(|shown| cell(shown)).collect()
+        cells.iter().chain(several.then_some(&holm)).map(|shown| cell(shown)).collect()
     };
     let title = format!("Mean clamped outcome and difference: {}", quantity_title(view, scale));
     table(&title, &columns, rows(cell_names(view).into_iter().zip(view.cells.iter().map(cells))))
@@ -129,20 +175,22 @@ pub fn released(view: &LiftView) -> Markup {
                 Some(other) => label(other),
                 None => "both".to_owned(),
             };
-            let name = if i == 0 { heading(name) } else { plain("") };
+            let heading = match i {
+                0 => heading(name),
+                _ => element("td", &[], []),
+            };
             let shown = released.sigma.map(|sigma| significant(sigma, 3));
-            let cells = [
-                name,
+            let cells = vec![
                 plain(if released.derived {
                     format!("{}, as read", quantity(&released.quantity))
                 } else {
                     quantity(&released.quantity)
                 }),
                 plain(arm),
-                cell(&grouped(&released.value)),
+                cell(&amount(released)),
                 sigma(shown),
             ];
-            element("tr", &[], cells)
+            PageRow { heading, cells }
         })
     });
     let derived = view.cells.iter().flat_map(|cell| &cell.counts).any(|count| count.derived);
@@ -159,16 +207,22 @@ pub fn released(view: &LiftView) -> Markup {
 
 /// What a program derives.
 pub fn derived(groups: &[DerivedGroup<'_>], level: &str) -> Markup {
-    let columns = [("number", false), ("value", true), (level, true), ("noise alone, ±", true)];
+    let mut columns = vec![("number", false), ("value", true), (level, true), ("noise alone, ±", true)];
+    let tests = groups.iter().flat_map(|group| &group.numbers).any(|number| number.tests.is_some());
+    columns.extend(tests.then_some([("p-value", true), ("Holm", true)]).into_iter().flatten());
     let said = |is_number: bool, shown: &str| if is_number { cell(shown) } else { beside(shown) };
     let rows = rows(groups.iter().flat_map(|group| &group.numbers).map(|number| {
         let DerivedView { label, value, noise, intervals, .. } = number.of;
         let closed = number.interval.starts_with('[') && intervals.len() == 1;
-        let cells = vec![
+        let mut cells = vec![
             said(value.is_some(), &number.with_unit()),
             said(closed, &number.interval),
             said(noise.is_some(), &number.noise),
         ];
+        if tests {
+            let shown = number.tests.clone().unwrap_or_default();
+            cells.extend(shown.iter().map(|shown| cell(shown)));
+        }
         (label, cells)
     }));
     table("Computed from noised sums, at no further cost in privacy.", &columns, rows)
@@ -180,13 +234,13 @@ pub fn outputs(outputs: &[ProgramOutput]) -> Markup {
     let rows = rows(outputs.iter().zip(output_values(outputs)).map(|(output, value)| {
         let value = if output.key.is_some() { beside(value) } else { cell(&value) };
         let class = if output.is_exact() { "said exact" } else { "said" };
-        (&output.label, vec![value, words("td", class, noise(output))])
+        (&output.label, vec![value, PageCell::new(class, text(noise(output)))])
     }));
     table("Values revealed. Sigma is the standard deviation of the noise.", &columns, rows)
 }
 
 /// Facts by name: numbers in a [`cell`], words [`beside`] them.
-fn facts<N: AsRef<str>>(caption: &str, facts: impl IntoIterator<Item = (N, Markup)>) -> Markup {
+fn facts<N: AsRef<str>>(caption: &str, facts: impl IntoIterator<Item = (N, PageCell)>) -> Markup {
     table(caption, &[], rows(facts.into_iter().map(|(name, shown)| (name, vec![shown]))))
 }
 
@@ -243,12 +297,16 @@ pub fn public_cost(terms: &PublicTerms) -> Markup {
     facts("What this result costs whoever reads it alone", rows)
 }
 
-/// Which study and which program, for who compares them.
-pub fn hashes(study: &StudyInfo) -> Markup {
-    let keyed = |key: &str| element("td", &[], [words("code", "", key)]);
+/// Which study and which program, for who compares them, and how these were computed.
+pub fn computed(study: &StudyInfo, mode: &str, engine: Option<String>) -> Markup {
     let whole = study.part_of.iter().map(|whole| ("the whole study, of several runs", keyed(whole)));
-    let own = [("study", keyed(&study.full_hash)), ("program", keyed(&study.program))];
-    facts("Hashes", own.into_iter().chain(whole))
+    // An earlier version did not say the whole hash.
+    let hash = if study.full_hash.is_empty() { &study.hash } else { &study.full_hash };
+    let hashes = [("hash of the study", keyed(hash)), ("of the program", keyed(&study.program))];
+    let short = ("as shown", plain(label(&study.hash)));
+    let engine = engine.map(|engine| ("engine", plain(engine)));
+    let facts_of_it = engine.into_iter().chain([("mode", plain(label(mode)))]).chain(hashes);
+    facts("Engine, mode and hashes", facts_of_it.chain([short]).chain(whole))
 }
 
 /// What each other party has spent on this party's data.
@@ -275,32 +333,37 @@ pub fn lists(lists: &[ProgramList]) -> Vec<Markup> {
 /// What both sides learned besides.
 pub fn disclosed(report: &RunReport) -> Vec<Markup> {
     let disclosed = &report.disclosed;
-    let names = report.parties.iter().map(|party| format!("rows of {}", label(&party.name)));
-    let amount = |n: u64| cell(&count(n));
-    let mut rows: Vec<(String, Markup)> = names
-        .chain(std::iter::repeat("rows".into()))
-        .zip(disclosed.rows.iter().map(|&rows| amount(rows)))
+    let made_up = wording::made_up_rows(report);
+    let names = report.parties.iter().map(|party| format!("rows of {}{made_up}", label(&party.name)));
+    let counted = |n: u64| cell(&count(n));
+    let mut rows: Vec<(String, PageCell)> = names
+        .chain(std::iter::repeat(format!("rows{made_up}")))
+        .zip(disclosed.rows.iter().map(|&rows| counted(rows)))
         .collect();
     if disclosed.public_keys {
         rows.push((
             "identifiers, the same in all files and public to the parties".into(),
-            amount(disclosed.union),
+            counted(disclosed.union),
         ));
     } else if disclosed.size_hidden {
         let to = crate::wording::counter(disclosed);
         let told = to.map_or("not disclosed to anybody".into(), |to| format!("known to {} alone", label(to)));
         rows.push(("size of the match".into(), beside(told)));
     } else {
-        rows.push(("size of the union".into(), amount(disclosed.union)));
-        rows.extend(disclosed.matched().map(|matched| ("size of the match".into(), amount(matched))));
+        rows.push((format!("size of the union{made_up}"), counted(disclosed.union)));
+        let matched = wording::disclosed_match(report).map(|matched| match disclosed.dummies {
+            Some(_) => beside(matched),
+            None => cell(&matched),
+        });
+        rows.extend(matched.map(|matched| ("size of the match".into(), matched)));
     }
     if let Some(dummies) = &disclosed.dummies {
         rows.push(("charged for these sizes, rho".into(), cell(&dummies.rho)));
         rows.push(("charged for these sizes, delta".into(), cell(&dummies.delta)));
     }
     if let Some([test, control]) = disclosed.published_groups {
-        rows.push(("rows of the test group, public in this mode".into(), amount(test)));
-        rows.push(("rows of the control group, public in this mode".into(), amount(control)));
+        rows.push(("rows of the test group, public in this mode".into(), counted(test)));
+        rows.push(("rows of the control group, public in this mode".into(), counted(control)));
     }
     let first = report.parties.first().map_or("", |party| party.name.as_str());
     if crate::wording::overlaps(disclosed, first).is_some() {
@@ -315,31 +378,29 @@ pub fn disclosed(report: &RunReport) -> Vec<Markup> {
     };
     let mut shown = vec![facts(title, rows)];
     if !disclosed.counts.is_empty() {
-        let own = disclosed.counts.iter().map(|met| (&met.what, amount(met.count)));
-        shown.push(facts("What this party counted in the match", own));
+        let own = disclosed.counts.iter().map(|met| (&met.what, counted(met.count)));
+        shown.push(facts(&format!("What this party counted in the match{made_up}"), own));
     }
     shown
 }
 
 /// Own input, for its owner.
-pub fn inputs(inputs: &InputReport) -> Vec<Markup> {
+pub fn inputs(report: &RunReport) -> Vec<Markup> {
     // One list of counts and words for terminal and page.
-    let shown = inputs.to_string();
+    let shown = report.inputs.to_string();
     let rows = shown
         .lines()
         .filter_map(|line| line.trim().split_once(' '))
         .map(|(n, what)| row(what, vec![cell(&grouped(n))]));
     let note = format!("{}: no other party sees these counts.", crate::wording::FOR_YOU);
-    vec![paragraph("note", note), table("Rows and events", &[], rows)]
+    let matched = wording::own_match(report).map(|text| paragraph("note", text));
+    [paragraph("note", note), table("Rows and events", &[], rows)].into_iter().chain(matched).collect()
 }
 
 /// Study and parties.
 pub fn parties(report: &RunReport) -> Vec<Markup> {
-    let keyed = |key: &str| element("td", &[], [words("code", "", key)]);
     let members =
         report.parties.iter().map(|party| (&party.name, vec![keyed(&party.key), cell(&count(party.rows))]));
-    let program =
-        element("p", &[("class", "note")], [text("Program "), words("code", "", &report.study.program)]);
     let columns = [("party", false), ("key", false), ("rows", true)];
     let mut shown = vec![table("Parties, as their keys proved", &columns, rows(members))];
     if let Some(servers) = &report.servers {
@@ -348,7 +409,6 @@ pub fn parties(report: &RunReport) -> Vec<Markup> {
         let title = format!("Servers, one of which may be {}, and what each saw", label(&servers.security));
         shown.push(table(&title, &[("server", false), ("key", false), ("saw", false)], rows(members)));
     }
-    shown.push(program);
     shown
 }
 
@@ -374,7 +434,7 @@ pub fn stages(report: &RunReport) -> Vec<Markup> {
         cells.push(if stage.price_held {
             plain("held")
         } else {
-            words("td", "exact", format!("not held: {}", bytes(added(&price.sent))))
+            PageCell::new("exact", text(format!("not held: {}", bytes(added(&price.sent)))))
         });
         cells
     };
@@ -400,7 +460,7 @@ fn sent_table(report: &RunReport) -> Markup {
     table("Application bytes by participant and stage.", &columns, rows(sent))
 }
 
-fn bytes_of(stage: &StageReport, sender: usize) -> Markup {
+fn bytes_of(stage: &StageReport, sender: usize) -> PageCell {
     cell(&stage.bytes_sent.get(sender).map_or_else(|| MISSING.to_owned(), |&sent| bytes(sent)))
 }
 

@@ -35,8 +35,7 @@ fn one_party() {
         &terminal(&samples::registry()),
         &[
             "1954 poliomyelitis field trial, placebo-control areas",
-            "polio-1954, hash 7c41 09aa 5be2   seen by registry (publisher) with hospitals   engine \
-             yao   mode sums",
+            "polio-1954   seen by registry (publisher) with hospitals",
             "",
             "  Cases per 100,000 people                       what registry sees",
             "    vaccine                                                    15.9",
@@ -49,11 +48,8 @@ fn one_party() {
             "",
             "  Fewer is better: in favour of vaccine. The intervals are for outcomes clamped at 1 per \
              person.",
-            "  All 6 numbers that are shown are in report.html.",
+            "  6 released numbers are in report.html.",
             "",
-            "  match            402,263 rows       31.2 s   68.0 MB      12.9 k rows/s",
-            "  compute          402,263 rows        7.9 s   27.0 MB      50.9 k rows/s",
-            "  release                4 values     0.40 s   1.04 MB        10 values/s",
             "  privacy   rho 0.11 for this view (0.1 release, 0.01 sizes) = (2.26, 1e-6)-DP; noise \
              candidates 64, 63 opened and checked",
             "  ledger    after this result, spent by hospitals: 0.1 of 1 on this party's data",
@@ -62,6 +58,19 @@ fn one_party() {
             "    Semi-honest parties; not reviewed.",
             "  Do not show this report to hospitals: it drew the noise in it and can take it out.",
             "  Do not pass on: this view contains exact numbers.",
+            "",
+            "Reading of your own files. For you only",
+            "       402,118 rows read",
+            "       401,974 identifiers take part",
+            "           144 rows left out: no opportunity",
+            "            36 bytes of memory per identifier",
+            "",
+            "How it was computed",
+            "  engine yao   mode sums   hash 7c41 09aa 5be2",
+            "  match            402,263 rows       31.2 s   68.0 MB      12.9 k rows/s",
+            "  compute          402,263 rows        7.9 s   27.0 MB      50.9 k rows/s",
+            "  release               12 values     0.40 s   1.04 MB        30 values/s",
+            "  The stage `release` handled 12 values: those for all viewers.",
             "  Total 39.5 s, 96.0 MB, peak 212 MB",
         ],
     );
@@ -72,20 +81,22 @@ fn groups_and_refusals() {
     assert_lines(
         &lift_table(&[&samples::shop()], None),
         &[
-            "  Cent per person                                    what registry sees",
-            "    campaign                                                      412.0",
-            "    held out                                                      371.0",
-            "    difference                                                     41.0",
-            "    90 % interval (chance and noise)                       [19.0, 63.0]",
-            "    of which noise alone                                   [35.0, 47.0]",
-            "    relative                                                11 % higher",
-            "    p-value of no difference                                   < 0.0001",
-            "  Difference by breakdown",
-            "    north                                            61.0  [23.0, 99.0]",
-            "    south                                           22.0  [-15.0, 59.0]",
-            "  Difference by cohort",
-            "    first-time buyers                              -11.0  [-55.0, 33.0]",
-            "    members                                                     refused",
+            "  Cent per person                                       what registry sees",
+            "    campaign                                                         412.0",
+            "    held out                                                         371.0",
+            "    difference                                                        41.0",
+            "    90 % interval (chance and noise)                          [19.0, 63.0]",
+            "    of which noise alone                                      [35.0, 47.0]",
+            "    relative                                                   11 % higher",
+            "    p-value of no difference                                      < 0.0001",
+            "    the same by Holm, of all groups                               < 0.0001",
+            "  Difference by breakdown                          90 % interval      Holm",
+            "    north                                     61.0  [23.0, 99.0]  < 0.0001",
+            "    south                                    22.0  [-15.0, 59.0]      0.42",
+            "  Difference by cohort                             90 % interval      Holm",
+            "    first-time buyers                       -11.0  [-55.0, 33.0]      0.42",
+            "    members                                                        refused",
+            "      refused: the test group has about 412 rows, fewer than the minimum of 1000: not shown",
         ],
     );
     assert!(terminal(&samples::shop()).contains("50.9 k rows/s   cost not as stated\n"));
@@ -155,7 +166,7 @@ fn counts_released_besides_are_shown() {
         &[
             "  Also released, test / control                               count   noise sigma",
             "    people with a conversion                             1,234 / -5   3.16",
-            "  All 8 numbers that are shown are in report.html.",
+            "  8 released numbers are in report.html.",
         ],
     );
 }
@@ -178,10 +189,7 @@ fn a_refused_overall_says_why() {
     view.cells[0].estimate = None;
     view.cells[0].refused = Some("too few rows".into());
     let text = lift_table(&[&report], Some(0.0));
-    assert!(
-        text.contains("refused to registry: too few rows\n")
-            && text.contains("No interval to compare it with.")
-    );
+    assert!(text.contains("    refused: too few rows\n") && text.contains("No interval to compare it with."));
 }
 
 /// Nothing that a study or a peer wrote reaches the terminal as a control sequence; lines stay lines.
@@ -191,7 +199,7 @@ fn hostile_labels_are_shown_as_text() {
     let plain = terminal(&report);
     assert!(!plain.contains(|c: char| c.is_control() && c != '\n'));
     // Besides the shop's: a warning, a count under a heading, and lines of names that wrap.
-    assert_eq!(plain.lines().count(), terminal(&samples::shop()).lines().count() + 6);
+    assert_eq!(plain.lines().count(), terminal(&samples::shop()).lines().count() + 4);
     assert!(terminal(&samples::shop()).is_ascii(), "our own words are");
     assert!(plain.lines().all(|line| line.chars().count() <= 200), "{plain}");
 }
@@ -203,6 +211,37 @@ fn no_number_that_is_none_is_printed() {
     assert!(
         terminal(&samples::stored()).contains("Stored answer of an earlier run: no new noise, no charge.\n")
     );
+}
+
+/// What must be read first stands first: engine and hashes come after the result, in text and page.
+#[test]
+fn what_only_a_checker_needs_comes_last() {
+    for report in [samples::shop(), samples::derived(), samples::both()] {
+        let text = terminal(&report);
+        let (before, behind) = text.split_once("\nHow it was computed\n").expect("a heading");
+        for late in ["engine yao", "7c41 09aa 5be2", "rows/s"] {
+            assert!(behind.contains(late) && !before.contains(late), "{late}: {text}");
+        }
+        let page = crate::html::render(&report);
+        let (before, behind) = page.split_once(">How it was computed<").expect("a section");
+        for late in ["yao", &report.study.full_hash, &report.study.program, "7c41 09aa 5be2", "Cost by stage"]
+        {
+            assert!(behind.contains(late) && !before.contains(late), "{late}");
+        }
+    }
+}
+
+/// The reason of a refusal is in the text, for each view that has one.
+#[test]
+fn a_refusal_is_explained_in_the_text() {
+    let reason = "refused: the test group has about 412 rows, fewer than the minimum of 1000: not shown\n";
+    assert!(terminal(&samples::shop()).contains(reason));
+    let (shop, mut other) = (samples::shop(), samples::shop());
+    other.party = "hospitals".into();
+    let text = lift_table(&[&shop, &other], None);
+    for party in ["registry", "hospitals"] {
+        assert!(text.contains(&format!("      refused to {party}: the test group has about 412")), "{text}");
+    }
 }
 
 /// Columns stand under each other, whatever stages and outputs are called.
@@ -247,14 +286,18 @@ fn derived_numbers_come_first() {
             "    dose = high                              not determined not determined   [0, 500]",
             "  Ratio of spent",
             "    dose = low against dose = none                    1.112          0.015   [1.067, 1.159]",
+            "      p < 0.0001, Holm 0.0002",
             "    dose = high against dose = none                    1.31 not determined",
-            "      from 0.0210, upper end not determined by these sums",
+            "      from 0.0210, upper end not determined by these sums   p 0.09, Holm 0.27",
             "  Needed-to-treat of ill",
             "    dose = low                           61.0 for one fewer            9.0",
-            "      from 25.3 for one fewer, through no difference, to 142 for one more",
+            "      from 25.3 for one fewer, through no difference, to 142 for one more   p 0.17, Holm 0.34",
             "    dose = high                          18.4 for one fewer            1.1   13.2 to 29.7 for one fewer",
+            "      p < 0.0001, Holm < 0.0001",
             "  Covariance of spent with ill, EUR          not determined not determined   not determined by these sums",
+            "      p 1, Holm 1",
             "  Spent by ill, EUR                               -0.000213       0.000051   [-0.000401, -0.000025]",
+            "      p 0.026, Holm 0.1",
             "  Sum of spent, EUR                                 712,300          4,100   [708,200, 716,500]",
             "  The 95 % interval covers sampling and noise together: it is for the population that the rows are a sample",
             "    of.",
@@ -262,6 +305,10 @@ fn derived_numbers_come_first() {
             "  A number needed to treat is for one fewer or one more with the outcome: fewer is the benefit where the",
             "    outcome is bad, and the harm where it is good.",
             "  Where a number is not determined, the sums with their noise do not tell it.",
+            "  A count below 0 is what noise made of a small one.",
+            "  A p-value is of no difference or no association, two-sided, by the same interval. Those named Holm are",
+            "    adjusted for all such hypotheses of this view, where several statistics of the same groups are one: who",
+            "    calls those real that are at most 5 % is wrong about any of them with a chance of at most 5 %.",
             "  13 intervals of 95 % each: expect about 0.65 of them to miss the truth by chance.",
             "",
             "  Noised sums from which these are computed                                                value   noise sigma",

@@ -1,9 +1,10 @@
 //! The words and numbers of what a program derives from its noised sums: groups that compare at a glance,
 //! digits that the noise leaves, intervals whose ends may be open.
 
-use super::{LABEL_CHARS, label, misses, told_apart};
+use super::told::misses;
+use super::{LABEL_CHARS, label, told_apart};
 use crate::{DerivedView, ProgramOutput};
-use page::numbers::{fixed, percent, scientific};
+use page::numbers::{fixed, p_value, percent, scientific};
 
 /// What is said of an interval that is open, and of an end of one.
 const NOT_DETERMINED: &str = "not determined by these sums";
@@ -45,6 +46,8 @@ pub struct DerivedNumber<'a> {
     pub short: String,
     /// Half of the interval that noise alone would leave.
     pub noise: String,
+    /// P-values of no difference or association: its own, and Holm's; none of a level.
+    pub tests: Option<[String; 2]>,
 }
 
 impl DerivedGroup<'_> {
@@ -120,6 +123,7 @@ fn group<'a>(name: String, of: &[&'a DerivedView]) -> DerivedGroup<'a> {
 fn number(of: &DerivedView, name: String) -> DerivedNumber<'_> {
     let digit = LastDigit::of(of);
     let noise = of.noise.map_or_else(|| UNKNOWN.to_owned(), LastDigit::of_noise);
+    let tests = of.p_value.zip(of.holm).map(|(own, holm)| [own, holm].map(p_value));
     if is_needed_to_treat(of) {
         let value = of.value.map_or_else(|| UNKNOWN.to_owned(), LastDigit::needed);
         return DerivedNumber {
@@ -129,6 +133,7 @@ fn number(of: &DerivedView, name: String) -> DerivedNumber<'_> {
             short: value.clone(),
             value,
             noise,
+            tests,
         };
     }
     let all = |one: fn(&LastDigit, &[Option<f64>; 2]) -> String| {
@@ -142,7 +147,7 @@ fn number(of: &DerivedView, name: String) -> DerivedNumber<'_> {
         (value, _) => format!("{} {}", value.as_deref().unwrap_or(OPEN), all(LastDigit::brackets)),
     };
     let value = value.unwrap_or_else(|| UNKNOWN.to_owned());
-    DerivedNumber { of, name, value, interval, short, noise }
+    DerivedNumber { of, name, value, interval, short, noise, tests }
 }
 
 /// The power of ten of the last digit that is shown.
@@ -282,6 +287,21 @@ pub fn covered(derived: &[DerivedView]) -> Vec<String> {
     };
     if derived.iter().any(|view| is_open(&view)) {
         said.push("Where a number is not determined, the sums with their noise do not tell it.".to_owned());
+    }
+    if derived
+        .iter()
+        .any(|view| is_total(view) && view.unit.is_empty() && view.value.is_some_and(|n| n < 0.0))
+    {
+        said.push("A count below 0 is what noise made of a small one.".to_owned());
+    }
+    if derived.iter().any(|view| view.holm.is_some()) {
+        said.push(
+            "A p-value is of no difference or no association, two-sided, by the same interval. Those named \
+             Holm are adjusted for all such hypotheses of this view, where several statistics of the same \
+             groups are one: who calls those real that are at most 5 % is wrong about any of them with a \
+             chance of at most 5 %."
+                .to_owned(),
+        );
     }
     let sure = derived.first().map_or(0.95, |view| view.level);
     said.extend(misses(derived.len(), sure).map(|text| format!("{text}.")));

@@ -31,6 +31,8 @@ fn view(clamp: u64, unit: Option<&str>, lower: bool, estimate: Option<LiftEstima
             label: "overall".into(),
             refused: estimate.is_none().then(|| "the test group has too few rows".into()),
             estimate,
+            holm: None,
+            held_back: 0,
             counts: vec![],
         }],
     }
@@ -219,6 +221,8 @@ fn derived_numbers_are_rounded_to_what_their_noise_leaves() {
         intervals: vec![[Some(value - half), Some(value + half)]],
         level: 0.95,
         noise: Some(noise),
+        p_value: None,
+        holm: None,
     };
     for (view, value, interval) in [
         (number("mean", 41.2371, 0.412, 1.1), "41.24", "[40.14, 42.34]"),
@@ -249,6 +253,8 @@ fn a_number_needed_to_treat_is_said_by_its_sign() {
             intervals: intervals.to_vec(),
             level: 0.95,
             noise: None,
+            p_value: None,
+            holm: None,
         };
         let groups = derived_groups(std::slice::from_ref(&view));
         (groups[0].numbers[0].value.clone(), groups[0].numbers[0].interval.clone())

@@ -1,0 +1,177 @@
+//! A simulation for people.
+
+use job::simulate::{SimulatedNumber, SimulatedPart, SimulatedRun, SimulatedView, Simulation};
+use page::numbers::{MISSING, count, counted, grouped, percent, short};
+
+/// Cells of a number's line, its name first.
+type NumberCells = [String; 8];
+
+/// Everything, the warning first.
+pub fn text(simulation: &Simulation) -> String {
+    let mut lines = vec![simulation.warning.to_owned(), String::new()];
+    lines.push(format!("{}: {}", simulation.study, simulation.title));
+    for party in &simulation.parties {
+        let file =
+            party.data.as_ref().map_or_else(|| "made up".to_owned(), |path| path.display().to_string());
+        let rows = counted(party.rows, "row");
+        lines.push(format!("files      {}: {file}, {rows}", party.name));
+    }
+    let drawn = simulation.runs.iter().flat_map(|run| &run.views).any(is_drawn);
+    lines.push(match (simulation.draws, drawn) {
+        (0, _) => "noise      off: exact values alone".to_owned(),
+        (_, false) => "noise      none in this study".to_owned(),
+        (draws, true) => format!("noise      {} drawn, seed {}", counted(draws, "release"), simulation.seed),
+    });
+    for run in &simulation.runs {
+        lines.extend(of_run(simulation, run));
+    }
+    if drawn {
+        lines.extend(legend());
+    }
+    lines.join("\n")
+}
+
+/// Whether any of its numbers is noised, and releases were drawn.
+fn is_drawn(view: &SimulatedView) -> bool {
+    view.parts.iter().flat_map(|part| &part.numbers).any(|number| number.spread.is_some())
+}
+
+/// Identifiers of a list that are shown.
+const LISTED: usize = 20;
+
+fn of_run(simulation: &Simulation, run: &SimulatedRun) -> Vec<String> {
+    let mut lines = Vec::new();
+    if simulation.runs.len() > 1 {
+        lines.push(String::new());
+        lines.push(format!("Run of {}", run.parties.join(" with ")));
+    }
+    lines.push(format!(
+        "match      {}, of which {} all have",
+        counted(run.joined, "joined row"),
+        count(run.shared)
+    ));
+    lines.extend(run.notes.iter().map(|note| format!("note       {note}")));
+    run.views.iter().for_each(|view| lines.extend(of_view(view)));
+    lines
+}
+
+fn of_view(view: &SimulatedView) -> Vec<String> {
+    let who = if view.viewer == privacy::ledger::PUBLIC { "everybody" } else { &view.viewer };
+    let charge = match view.rho > 0.0 {
+        true => format!(", at rho {} if it were run", short(view.rho, 4)),
+        false => ", without noise".to_owned(),
+    };
+    let mut lines = vec![String::new(), format!("What {who} would see{charge}")];
+    let head =
+        ["", "exact", "one release", "its interval", "95 % of releases", "mean error", "deviation", "held"];
+    let columns = if is_drawn(view) { head.len() } else { 2 };
+    let mut rows: Vec<(Option<String>, NumberCells)> = vec![(None, head.map(str::to_owned))];
+    for part in &view.parts {
+        rows.push((Some(title(part)), Default::default()));
+        rows.extend(part.numbers.iter().map(|number| (None, cells(number))));
+    }
+    let widths: Vec<usize> = (0..columns)
+        .map(|at| rows.iter().map(|(_, cells)| cells[at].chars().count()).max().unwrap_or(0))
+        .collect();
+    for (title, cells) in &rows {
+        let line = match title {
+            Some(title) => format!("  {title}"),
+            None => {
+                let name = format!("    {:1$}", cells[0], widths[0]);
+                let rest = cells[1..columns]
+                    .iter()
+                    .zip(&widths[1..])
+                    .map(|(cell, width)| format!("   {cell:>width$}"));
+                name + &rest.collect::<String>()
+            }
+        };
+        lines.push(line.trim_end().to_owned());
+    }
+    for list in &view.lists {
+        let shown = list.keys[..list.keys.len().min(LISTED)].join(", ");
+        let more = match list.keys.len().saturating_sub(LISTED) as u64 + list.others {
+            0 => String::new(),
+            more => format!(" and {} more", count(more)),
+        };
+        lines.push(format!("  {}: {shown}{more}", list.label));
+    }
+    lines
+}
+
+/// A part's name, and how often nothing of it would be shown.
+fn title(part: &SimulatedPart) -> String {
+    let refused = part.refused.as_ref().map(|why| format!(": this release shows nothing of it: {why}"));
+    let share = part.refused_share.filter(|share| *share > 0.0);
+    let share = share.map(|share| format!("; refused in {} of the releases", percent(share)));
+    [Some(part.name.clone()), refused, share].into_iter().flatten().collect()
+}
+
+fn cells(number: &SimulatedNumber) -> NumberCells {
+    let unit = if number.unit.is_empty() { String::new() } else { format!(", {}", number.unit) };
+    let spread = number.spread.as_ref();
+    let shown = |value| shown(number, value);
+    let whole = |digits: &Option<String>, value| match digits {
+        Some(digits) => grouped(digits),
+        None => shown(value),
+    };
+    let key = number.key.as_ref().map_or_else(String::new, |key| format!(" ({key})"));
+    let exact = whole(&number.exact_digits, number.exact) + &key;
+    let mut cells = NumberCells::default();
+    (cells[0], cells[1]) = (number.label.clone() + &unit, exact);
+    let Some(spread) = spread else { return cells };
+    let end = |end: Option<f64>| end.map_or_else(|| "open".to_owned(), |end| fixed(end, decimals(number)));
+    let intervals: Vec<String> =
+        number.intervals.iter().map(|[low, high]| format!("{} to {}", end(*low), end(*high))).collect();
+    cells[2] = whole(&number.released_digits, number.released);
+    cells[3] = intervals.join(" or ");
+    cells[4] = format!("{} to {}", shown(spread.low), shown(spread.high));
+    cells[5] = error(number, spread.mean_error);
+    cells[6] = error(number, spread.deviation);
+    cells[7] = spread.interval_held.or(spread.noise_held).map_or_else(String::new, percent);
+    cells
+}
+
+/// Digits after the point that the noise leaves, and one or two more; without noise six significant ones.
+fn decimals(number: &SimulatedNumber) -> usize {
+    let deviation = number.spread.as_ref().and_then(|spread| spread.deviation).filter(|d| *d > 0.0);
+    let (scale, digits) = match (deviation, number.exact) {
+        (Some(deviation), _) => (deviation, 2),
+        (None, Some(exact)) if exact != exact.round() => (exact, 5),
+        _ => return 0,
+    };
+    (digits - scale.abs().log10().floor() as i32).clamp(0, 12) as usize
+}
+
+/// A value of a number; whole, where its values are.
+pub fn shown(number: &SimulatedNumber, value: Option<f64>) -> String {
+    let whole = number.exact_digits.as_ref().is_some_and(|digits| !digits.contains('.'));
+    let decimals = if whole { 0 } else { decimals(number) };
+    value.map_or_else(|| MISSING.to_owned(), |value| fixed(value, decimals))
+}
+
+/// How far values of a number are from each other.
+pub fn error(number: &SimulatedNumber, error: Option<f64>) -> String {
+    error.map_or_else(|| MISSING.to_owned(), |error| fixed(error, decimals(number)))
+}
+
+/// Written out, whatever the size.
+fn fixed(value: f64, decimals: usize) -> String {
+    let text = format!("{value:.decimals$}");
+    let is_zero = text.bytes().all(|b| matches!(b, b'-' | b'0' | b'.'));
+    grouped(if is_zero { text.trim_start_matches('-') } else { &text })
+}
+
+fn legend() -> Vec<String> {
+    let lines = [
+        "",
+        "exact              without noise",
+        "one release        as a run would show it, and its interval",
+        "95 % of releases   where the middle 95 of 100 releases lie",
+        "mean error         the mean of all releases, less the exact value",
+        "deviation          the standard deviation of all releases",
+        "held               share of releases whose interval holds the exact value of these files:",
+        "                   chance is in it besides noise, so this may be above its level; of a",
+        "                   number without an interval it is that of 95 % of its noise",
+    ];
+    lines.map(str::to_owned).into()
+}

@@ -1,0 +1,361 @@
+//! The numbers of a report as one table, for spreadsheets and programs: CSV and Excel.
+//!
+//! Labels come from a study and its peers: none becomes a formula where a file is opened. Numbers are whole
+//! and unrounded, but in Excel, whose own numbers have 15 digits: longer ones are text there.
+
+#[cfg(test)]
+mod tests;
+
+use crate::wording::{self, shortened};
+use crate::{
+    CellView, CountView, DerivedView, LiftView, ProgramOutput, PublicReport, ResultView, RunReport, StudyInfo,
+};
+use base::Error;
+use rust_xlsxwriter::{DocProperties, ExcelDateTime, Format, Workbook, Worksheet, XlsxError};
+
+/// Titles of the columns.
+const COLUMNS: [&str; 17] = [
+    "viewer",
+    "family",
+    "group",
+    "quantity",
+    "arm",
+    "value",
+    "unit",
+    "kind",
+    "noise",
+    "sigma",
+    "low",
+    "high",
+    "level",
+    "noise_half_width",
+    "p_value",
+    "holm",
+    "refused",
+];
+/// Longest text of a cell: Excel takes 32,767 characters.
+const TEXT_CHARS: usize = 1_000;
+/// Digits that a number of Excel has.
+const EXCEL_DIGITS: usize = 15;
+
+/// A cell of the table.
+#[derive(Clone, Debug, Default, PartialEq)]
+enum Field {
+    #[default]
+    Empty,
+    /// Words of ours, or of others.
+    Text(String),
+    /// In decimal.
+    Number(String),
+}
+
+impl Field {
+    fn text(text: &str) -> Self {
+        if text.is_empty() { Self::Empty } else { Self::Text(shortened(text, TEXT_CHARS)) }
+    }
+
+    fn float(value: impl Into<Option<f64>>) -> Self {
+        let value = value.into().filter(|value| value.is_finite());
+        value.map_or(Self::Empty, |value| Self::Number(value.to_string()))
+    }
+
+    /// What a report has in decimal; anything else is text.
+    fn decimal(text: &str) -> Self {
+        let (whole, part) = text.strip_prefix('-').unwrap_or(text).split_once('.').unwrap_or((text, "0"));
+        let whole = whole.strip_prefix('-').unwrap_or(whole);
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if digits(whole) && digits(part) { Self::Number(text.to_owned()) } else { Self::text(text) }
+    }
+
+    /// In CSV, where a program takes what begins like a formula for one.
+    fn csv(&self) -> String {
+        match self {
+            Self::Empty => String::new(),
+            Self::Number(number) => number.clone(),
+            Self::Text(text) => {
+                let formula = text
+                    .trim_start()
+                    .starts_with(['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}']);
+                let text = if formula { format!("'{text}") } else { text.clone() };
+                match text.contains([',', '"', ';', '\n']) {
+                    true => format!("\"{}\"", text.replace('"', "\"\"")),
+                    false => text,
+                }
+            }
+        }
+    }
+
+    fn write(&self, sheet: &mut Worksheet, row: u32, column: u16) -> Result<(), XlsxError> {
+        match self {
+            Self::Empty => {}
+            Self::Text(text) => {
+                sheet.write_string(row, column, text)?;
+            }
+            Self::Number(number) => {
+                let digits = number.bytes().filter(u8::is_ascii_digit).count();
+                match number.parse::<f64>() {
+                    Ok(value) if digits <= EXCEL_DIGITS || !is_whole(number) => {
+                        sheet.write_number(row, column, value)?
+                    }
+                    _ => sheet.write_string(row, column, number)?,
+                };
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_whole(number: &str) -> bool {
+    !number.contains(['.', 'e'])
+}
+
+/// One number with what belongs to it; fields by the names of [`COLUMNS`].
+#[derive(Clone, Debug, Default)]
+struct NumberRow {
+    viewer: Field,
+    family: Field,
+    group: Field,
+    quantity: Field,
+    arm: Field,
+    value: Field,
+    unit: Field,
+    kind: Field,
+    noise: Field,
+    sigma: Field,
+    ends: [Field; 2],
+    level: Field,
+    noise_half_width: Field,
+    p_value: Field,
+    holm: Field,
+    refused: Field,
+}
+
+impl NumberRow {
+    fn fields(&self) -> [&Field; COLUMNS.len()] {
+        let [low, high] = &self.ends;
+        [
+            &self.viewer,
+            &self.family,
+            &self.group,
+            &self.quantity,
+            &self.arm,
+            &self.value,
+            &self.unit,
+            &self.kind,
+            &self.noise,
+            &self.sigma,
+            low,
+            high,
+            &self.level,
+            &self.noise_half_width,
+            &self.p_value,
+            &self.holm,
+            &self.refused,
+        ]
+    }
+}
+
+/// Every number that a report or a public result holds, a row each.
+pub struct NumberTable {
+    study: StudyInfo,
+    rows: Vec<NumberRow>,
+}
+
+impl NumberTable {
+    /// What everybody sees, and behind it what this party alone sees.
+    #[must_use]
+    pub fn of(report: &RunReport) -> Self {
+        let public = report.public.iter().flat_map(|view| rows("everybody", view));
+        let own = (!report.is_public()).then(|| rows(&report.party, &report.view));
+        Self { study: report.study.clone(), rows: public.chain(own.into_iter().flatten()).collect() }
+    }
+
+    /// What may be passed on.
+    #[must_use]
+    pub fn of_public(public: &PublicReport) -> Self {
+        Self { study: public.study.clone(), rows: rows("everybody", &public.public) }
+    }
+
+    /// Lines of comma-separated cells; the first one has the titles.
+    #[must_use]
+    pub fn csv(&self) -> String {
+        let line = |cells: Vec<String>| cells.join(",") + "\n";
+        let head = line(COLUMNS.map(str::to_owned).to_vec());
+        let rows = self.rows.iter().map(|row| line(row.fields().map(Field::csv).to_vec()));
+        head + &rows.collect::<String>()
+    }
+
+    /// A workbook: a sheet of numbers, and one that says of which study these are. The same numbers give the
+    /// same bytes.
+    ///
+    /// # Errors
+    /// When a sheet of Excel cannot hold that many.
+    pub fn excel(&self) -> Result<Vec<u8>, Error> {
+        self.workbook().map_err(|e| Error::input(format!("the numbers do not fit an Excel file: {e}")))
+    }
+
+    fn workbook(&self) -> Result<Vec<u8>, XlsxError> {
+        let mut book = Workbook::new();
+        let title = shortened(&self.study.title, TEXT_CHARS);
+        // A file that says when it was written would differ between parties.
+        let properties = DocProperties::new().set_creation_datetime(&ExcelDateTime::from_ymd(2000, 1, 1)?);
+        book.set_properties(&properties);
+        let bold = Format::new().set_bold();
+        let numbers = book.add_worksheet();
+        numbers.set_name("numbers")?.set_freeze_panes(1, 0)?;
+        for (column, title) in (0..).zip(COLUMNS) {
+            numbers.write_string_with_format(0, column, title, &bold)?;
+        }
+        for (place, row) in (1..).zip(&self.rows) {
+            for (column, field) in (0..).zip(row.fields()) {
+                field.write(numbers, place, column)?;
+            }
+        }
+        numbers.autofit();
+        let about = book.add_worksheet();
+        about.set_name("study")?;
+        let facts = [
+            ("title", &title),
+            ("study", &shortened(&self.study.name, TEXT_CHARS)),
+            ("hash", &shortened(&self.study.full_hash, TEXT_CHARS)),
+            ("program", &shortened(&self.study.program, TEXT_CHARS)),
+        ];
+        for (row, (name, value)) in (0..).zip(facts) {
+            about.write_string_with_format(row, 0, name, &bold)?;
+            about.write_string(row, 1, value)?;
+        }
+        about.autofit();
+        book.save_to_buffer()
+    }
+}
+
+fn rows(viewer: &str, view: &ResultView) -> Vec<NumberRow> {
+    let mut rows: Vec<NumberRow> = match view {
+        ResultView::Lift(view) => view.cells.iter().flat_map(|cell| of_cell(view, cell)).collect(),
+        ResultView::Program { outputs, derived, .. } => {
+            derived.iter().flat_map(of_derived).chain(outputs.iter().map(of_output)).collect()
+        }
+    };
+    rows.iter_mut().for_each(|row| row.viewer = Field::text(viewer));
+    rows
+}
+
+fn arm(view: &LiftView, arm: Option<&str>) -> Field {
+    match arm {
+        Some("test") => Field::text(&view.test),
+        Some("control") => Field::text(&view.control),
+        other => Field::text(other.unwrap_or("both")),
+    }
+}
+
+/// What is computed for a cell, or why it is refused; and every number released for it.
+fn of_cell(view: &LiftView, cell: &CellView) -> Vec<NumberRow> {
+    let noun = wording::noun(view);
+    let of = |quantity: &str, unit: &str| NumberRow {
+        family: Field::text(&cell.family),
+        group: Field::text(&cell.label),
+        quantity: Field::text(quantity),
+        unit: Field::text(unit),
+        ..NumberRow::default()
+    };
+    let per_person = format!("{noun} per person");
+    let computed = |quantity: &str, unit: &str| NumberRow {
+        kind: Field::text("computed"),
+        level: Field::float(view.confidence),
+        ..of(quantity, unit)
+    };
+    let Some(estimate) = &cell.estimate else {
+        let why = cell.refused.as_deref().unwrap_or("no reason given");
+        let refused = Field::text(why);
+        let kind = Field::text("refused");
+        return vec![NumberRow {
+            kind,
+            refused,
+            arm: arm(view, None),
+            ..of("difference of means", &per_person)
+        }];
+    };
+    let mut rows = vec![NumberRow {
+        arm: arm(view, None),
+        value: Field::float(estimate.lift),
+        ends: estimate.interval.map(Field::float),
+        noise_half_width: Field::float(0.5 * (estimate.noise_interval[1] - estimate.noise_interval[0])),
+        p_value: Field::float(estimate.p_value),
+        holm: Field::float(cell.holm),
+        ..computed("difference of means", &per_person)
+    }];
+    let rates = estimate.rates.into_iter().flatten().zip(["test", "control"]);
+    rows.extend(rates.map(|(rate, name)| NumberRow {
+        arm: arm(view, Some(name)),
+        value: Field::float(rate.mean),
+        ends: [rate.mean - rate.half_width, rate.mean + rate.half_width].map(Field::float),
+        noise_half_width: Field::float(rate.noise_half_width),
+        ..computed("mean", &per_person)
+    }));
+    rows.extend(estimate.relative.map(|relative| NumberRow {
+        arm: arm(view, None),
+        value: Field::float(relative),
+        level: Field::Empty,
+        ..computed("relative difference", "")
+    }));
+    rows.extend(cell.counts.iter().map(|count| NumberRow {
+        arm: arm(view, count.arm.as_deref()),
+        value: Field::decimal(&count.value),
+        kind: Field::text(if count.derived { "computed" } else { "released" }),
+        noise: Field::text(if count.sigma.is_some() { "noised" } else { "exact" }),
+        sigma: Field::float(count.sigma),
+        ..of(&count.quantity, &unit_of(view, count))
+    }));
+    rows
+}
+
+/// The unit of a released number: people, what is counted (in parts of it as it was released), or none of a
+/// square or of a fixed-point value.
+fn unit_of(view: &LiftView, count: &CountView) -> String {
+    let noun = wording::noun(view);
+    match &*count.quantity {
+        "rows" | "converters" | "matches" | "clamped_users" => "people".to_owned(),
+        "value" | "reached_value" if view.scale > 1 => format!("1/{} {noun}", view.scale),
+        "value" | "reached_value" => noun,
+        "conversions" | "reached_conversions" => "events".to_owned(),
+        _ => String::new(),
+    }
+}
+
+/// A row for each interval: a number needed to treat may have two.
+fn of_derived(derived: &DerivedView) -> Vec<NumberRow> {
+    let row = |ends: [Option<f64>; 2]| NumberRow {
+        group: Field::text(&derived.label),
+        quantity: Field::text(&derived.statistic),
+        value: Field::float(derived.value),
+        unit: Field::text(&derived.unit),
+        kind: Field::text("computed"),
+        noise: Field::text("noised"),
+        ends: ends.map(Field::float),
+        level: Field::float(derived.level),
+        noise_half_width: Field::float(derived.noise),
+        p_value: Field::float(derived.p_value),
+        holm: Field::float(derived.holm),
+        ..NumberRow::default()
+    };
+    match derived.intervals.as_slice() {
+        [] => vec![row([None; 2])],
+        some => some.iter().map(|ends| row(*ends)).collect(),
+    }
+}
+
+fn of_output(output: &ProgramOutput) -> NumberRow {
+    let value = match &output.key {
+        Some(key) => Field::text(key),
+        None => Field::decimal(&output.value),
+    };
+    NumberRow {
+        group: Field::text(&output.label),
+        quantity: Field::text(if output.key.is_some() { "key" } else { "output" }),
+        value,
+        kind: Field::text("released"),
+        noise: Field::text(if output.is_exact() { "exact" } else { "noised" }),
+        sigma: output.sigma.as_deref().map_or(Field::Empty, Field::decimal),
+        ..NumberRow::default()
+    }
+}

@@ -1,0 +1,133 @@
+use super::*;
+use crate::html::samples;
+use calamine::{Data, Reader, Xlsx, open_workbook_from_rs};
+use std::io::Cursor;
+
+/// The sheet of numbers, read back by another program's reader.
+fn sheet(table: &NumberTable) -> Vec<Vec<Data>> {
+    let mut book: Xlsx<_> =
+        open_workbook_from_rs(Cursor::new(table.excel().expect("a workbook"))).expect("read");
+    assert_eq!(book.sheet_names(), ["numbers", "study"]);
+    let formulas = book.worksheet_formula("numbers").expect("a sheet");
+    assert!(formulas.cells().all(|(_, _, formula)| formula.is_empty()));
+    let range = book.worksheet_range("numbers").expect("a sheet");
+    range.rows().map(<[Data]>::to_vec).collect()
+}
+
+/// Cells of a line by their titles; no cell of ours has a comma in it.
+fn lines(csv: &str) -> Vec<Vec<&str>> {
+    csv.lines().map(|line| line.split(',').collect()).collect()
+}
+
+fn place(title: &str) -> usize {
+    COLUMNS.iter().position(|column| *column == title).expect("a column")
+}
+
+#[test]
+fn every_number_has_a_line() {
+    let table = NumberTable::of(&samples::registry());
+    let csv = table.csv();
+    let lines = lines(&csv);
+    assert_eq!(lines[0], COLUMNS);
+    let of = |line: usize, titles: &[&str]| {
+        titles.iter().map(|title| lines[line][place(title)]).collect::<Vec<_>>()
+    };
+    let names = ["viewer", "family", "group", "quantity", "arm", "kind", "noise"];
+    assert_eq!(
+        of(1, &names),
+        ["registry", "overall", "overall", "difference of means", "both", "computed", ""]
+    );
+    let numbers = of(1, &["value", "low", "high", "level", "p_value", "holm"]);
+    let numbers: Vec<f64> = numbers.iter().map(|number| number.parse().expect("a number")).collect();
+    let ResultView::Lift(view) = samples::registry().view else { panic!("a lift report") };
+    let estimate = view.cells[0].estimate.expect("it has one");
+    let [low, high] = estimate.interval;
+    assert_eq!(numbers, [estimate.lift, low, high, 0.95, 2e-11, 2e-11]);
+    assert_eq!(of(1, &["unit"]), ["cases per person"]);
+    // Difference, two means, relative difference, and six numbers released.
+    assert_eq!(lines.len(), 1 + 4 + 6);
+    assert_eq!(
+        of(5, &["quantity", "arm", "value", "unit", "kind", "noise", "sigma"]),
+        ["rows", "vaccine", "200745", "people", "released", "exact", ""]
+    );
+    assert_eq!(
+        of(8, &["quantity", "arm", "value", "unit", "kind", "noise", "sigma"]),
+        ["value", "placebo", "114", "cases", "released", "noised", "2.427"]
+    );
+    let shop = NumberTable::of(&samples::shop()).csv();
+    let refused = shop.lines().find(|line| line.contains("members")).expect("a line");
+    assert!(
+        refused.contains(",refused,") && refused.contains("\"the test group has about 412 rows, fewer"),
+        "{refused}"
+    );
+}
+
+/// Excel has numbers as numbers, but for those that it would round, and the same bytes each time.
+#[test]
+fn a_workbook_reads_back() {
+    let table = NumberTable::of(&samples::program());
+    let rows = sheet(&table);
+    assert_eq!(rows.len(), 1 + 4);
+    let value = |row: usize| &rows[row][place("value")];
+    assert_eq!(value(1), &Data::Float(10_422.0));
+    assert_eq!(value(2), &Data::String("-170141183460469231731687303715884105728".into()));
+    assert_eq!(value(3), &Data::Float(-41.0));
+    assert_eq!(rows[2][place("sigma")], Data::Float(4_000.0));
+    assert_eq!(rows[4][place("noise")], Data::String("exact".into()));
+    assert_eq!(table.excel().unwrap(), NumberTable::of(&samples::program()).excel().unwrap());
+    let derived = sheet(&NumberTable::of(&samples::derived()));
+    let treat: Vec<_> = derived
+        .iter()
+        .filter(|row| row[place("group")] == Data::String("needed-to-treat of ill, dose = low".into()))
+        .collect();
+    let ends = |row: usize| [&treat[row][place("low")], &treat[row][place("high")]];
+    assert_eq!(treat.len(), 2);
+    assert_eq!(ends(0), [&Data::Empty, &Data::Float(-25.31)]);
+    assert_eq!(ends(1), [&Data::Float(142.0), &Data::Empty]);
+    assert_eq!(treat[0][place("holm")], Data::Float(0.34));
+}
+
+/// What a study or a peer called something is never computed where a file is opened.
+#[test]
+fn no_label_becomes_a_formula() {
+    let names = ["=1+1", "+1", "-1", "@SUM(A1)", " =1+1", "a\"b,c", "\u{ff1d}1", "-12"];
+    let mut report = samples::program();
+    let ResultView::Program { outputs, .. } = &mut report.view else { panic!("a program's") };
+    let one = outputs[0].clone();
+    *outputs = names.iter().map(|name| ProgramOutput { label: (*name).into(), ..one.clone() }).collect();
+    outputs[0].value = "=2+2".into();
+    report.party = "=cmd|' /C calc'!A0".into();
+    let table = NumberTable::of(&report);
+    let csv = table.csv();
+    let lines: Vec<&str> = csv.lines().skip(1).collect();
+    for line in &lines {
+        assert!(line.starts_with("'=cmd|"), "{line}");
+    }
+    let groups: Vec<&str> = lines.iter().map(|line| line.split_once(",,").expect("no family").1).collect();
+    for (group, cell) in
+        groups.iter().zip(["'=1+1,", "'+1,", "'-1,", "'@SUM(A1),", "' =1+1,", "\"a\"\"b,c\","])
+    {
+        assert!(group.starts_with(cell), "{group}");
+    }
+    assert!(lines[0].contains(",'=2+2,") && lines[1].contains(",10422,"), "{}", lines[0]);
+    let rows = sheet(&table);
+    assert_eq!(rows[1][place("value")], Data::String("=2+2".into()));
+    let groups: Vec<&Data> = rows[1..].iter().map(|row| &row[place("group")]).collect();
+    assert_eq!(groups, names.map(|name| Data::String(name.into())).iter().collect::<Vec<_>>());
+    // A broken number is no number, and no cell breaks its line.
+    let broken = NumberTable::of(&samples::broken_numbers()).csv();
+    assert!(!broken.contains("NaN") && !broken.contains("inf"), "{broken}");
+    let hostile = NumberTable::of(&samples::hostile()).csv();
+    assert_eq!(hostile.lines().count(), NumberTable::of(&samples::shop()).csv().lines().count());
+}
+
+/// What may be passed on has what everybody sees, and nothing else.
+#[test]
+fn the_public_table_has_nothing_of_one_party() {
+    let report = samples::both();
+    let whole = NumberTable::of(&report).csv();
+    let public = NumberTable::of_public(&PublicReport::of(&report).expect("it has one")).csv();
+    let own = |line: &&str| line.starts_with("registry,");
+    assert!(public.lines().skip(1).all(|line| line.starts_with("everybody,")), "{public}");
+    assert!(whole.starts_with(&public) && whole.lines().filter(own).count() == 10, "{whole}");
+}

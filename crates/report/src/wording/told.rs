@@ -1,0 +1,125 @@
+//! What is said of the numbers as a whole: how many there are, how often chance misleads, what noise and
+//! made-up rows do to them.
+
+use super::label;
+use crate::{CountView, LiftView, RunReport};
+use page::numbers::{count, counted, grouped, percent, short};
+
+/// How often chance alone shows a difference where several cells are looked at, and what Holm's p-values are.
+pub fn multiplicity(view: &LiftView) -> Option<String> {
+    let tests = view.cells.iter().filter(|cell| cell.holm.is_some()).count();
+    let misses = misses(tests, view.confidence)?;
+    let most = format!("{} %", short(100.0 * (1.0 - view.confidence), 3));
+    Some(format!(
+        "{misses}. The p-values named Holm are adjusted for all {tests} differences of this view: who calls \
+         those real that are at most {most} is wrong about any of them with a chance of at most {most}."
+    ))
+}
+
+/// How many of several intervals of a level miss by chance.
+pub(super) fn misses(intervals: usize, level: f64) -> Option<String> {
+    let misses = short((1.0 - level) * intervals as f64, 2);
+    let level = percent(level);
+    (intervals >= 2).then(|| {
+        format!(
+            "{intervals} intervals of {level} each: expect about {misses} of them to miss the truth by chance"
+        )
+    })
+}
+
+/// A released number for a reader.
+pub fn amount(count: &CountView) -> String {
+    grouped(&label(&count.value))
+}
+
+/// How many numbers of views are shown, what they are, and how many are not shown.
+pub fn numbers_told<'a>(views: impl IntoIterator<Item = &'a LiftView>, all_in: &str) -> String {
+    let (mut released, mut read, mut held_back) = (0u64, 0u64, 0u64);
+    for cell in views.into_iter().flat_map(|view| &view.cells) {
+        let derived = cell.counts.iter().filter(|count| count.derived).count();
+        read += derived as u64;
+        released += (cell.counts.len() - derived) as u64;
+        held_back += u64::from(cell.held_back);
+    }
+    let mut text = match released {
+        0 => "No number is shown".to_owned(),
+        1 => format!("1 released number is in {all_in}"),
+        _ => format!("{} released numbers are in {all_in}", count(released)),
+    };
+    if read > 0 {
+        text += &format!(", and {} computed from them", count(read));
+    }
+    if held_back > 0 {
+        let more = if released > 0 { "more " } else { "" };
+        text += &format!("; {} {more}of refused cells stay out", count(held_back));
+    }
+    text + "."
+}
+
+/// Of how many values for all viewers those of a view are some: what the stage of the release counts.
+pub fn values_released(report: &RunReport) -> Option<String> {
+    let stage = report.stages.iter().find(|stage| stage.name == "release")?;
+    Some(format!("The stage `release` handled {}: those for all viewers.", counted(stage.rows, "value")))
+}
+
+/// What is said where noise made a number negative that counts something.
+pub fn negative_numbers(view: &LiftView) -> Option<&'static str> {
+    let signed = ["difference", "spread", "centred_value", "centred_tail"];
+    let is_negative = |of: &CountView| {
+        of.sigma.is_some() && of.value.starts_with('-') && !signed.contains(&of.quantity.as_str())
+    };
+    view.cells.iter().flat_map(|cell| &cell.counts).any(is_negative).then_some(
+        "Noise can make a count, a sum or a sum of squares negative. It is shown as it was released; the \
+         estimates reckon with that noise.",
+    )
+}
+
+/// What is said where the interval of an arm is that of noise alone.
+pub fn noise_alone(view: &LiftView) -> Option<String> {
+    let rates = view.cells.iter().filter_map(|cell| cell.estimate?.rates);
+    let is_noise = |rate: &release::modes::ArmRate| {
+        rate.noise_half_width > 0.0 && rate.half_width <= rate.noise_half_width * (1.0 + 1e-9)
+    };
+    let alone = rates.flatten().filter(is_noise).count();
+    let of = match alone {
+        0 => return None,
+        1 => "1 of these intervals is",
+        _ => &format!("{alone} of these intervals are"),
+    };
+    Some(format!(
+        "{of} that of noise alone: what chance adds is too small beside the noise to be told, so it is taken \
+         as nothing. The interval of the difference does not do that."
+    ))
+}
+
+/// Of sizes that a match disclosed with made-up rows in them.
+pub fn made_up_rows(report: &RunReport) -> &'static str {
+    if report.disclosed.dummies.is_some() { ", made-up ones among them" } else { "" }
+}
+
+/// The size of the match, and about how much of it is made up.
+pub fn disclosed_match(report: &RunReport) -> Option<String> {
+    let disclosed = &report.disclosed;
+    let matched = disclosed.matched()?;
+    let Some(dummies) = &disclosed.dummies else { return Some(count(matched)) };
+    let shown = count(matched);
+    let (Some(mean), Some(sigma)) = (dummies.in_match, dummies.in_match_sigma) else {
+        return Some(format!("{shown}{}", made_up_rows(report)));
+    };
+    let (about, range) = (count(matched.saturating_sub(mean)), count(sigma.saturating_mul(2)));
+    Some(format!("{shown}{}: about {about} without them, give or take {range}", made_up_rows(report)))
+}
+
+/// What made-up rows mean for who knows its own rows. For this party only.
+pub fn own_match(report: &RunReport) -> Option<String> {
+    let (matched, own) = (report.disclosed.matched()?, report.inputs.rows_kept);
+    let made_up = report.disclosed.dummies.is_some() && own > 0 && own < matched;
+    made_up.then(|| {
+        format!(
+            "The size of the match that was disclosed, {}, has made-up rows in it: of this party's {} \
+             rows no more than these can have matched.",
+            count(matched),
+            count(own)
+        )
+    })
+}
