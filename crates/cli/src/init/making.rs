@@ -118,8 +118,7 @@ impl<'a> Making<'a> {
         if draft.parties().any(|name| making.key_of(&draft, name)) {
             return Err(Error::input(format!(
                 "{}: the key of {} is in the study already; the other party has its own folder and key: \
-                 choose \
-                 another --out or --party",
+                 choose another --out or --party",
                 making.study.display(),
                 making.party
             )));
@@ -158,17 +157,14 @@ impl<'a> Making<'a> {
              \"{}\"\n",
             comment(
                 "Begun by `tacit init`. Both parties hold this file, and agree on it by its hash (`tacit \
-                 check`); \
-                 comments and white space are no part of that. It holds no path and no secret, and of the \
-                 data what \
-                 its lines say."
+                 check`); comments and white space are no part of that. It holds no path and no secret, and \
+                 of the data what its lines say."
             ),
             quoted(&name),
             quoted(&title),
             comment(&format!(
                 "UNFINISHED: the other party completes the study, and these lines go: tacit init {other} \
-                 FILE \
-                 --study THIS_FILE"
+                 FILE --study THIS_FILE"
             )),
             lacks[1]
         ))
@@ -346,8 +342,7 @@ impl<'a> Making<'a> {
             said(
                 &format!(
                     "Both sides normalise alike; a party whose file calls the column otherwise says so in \
-                     its \
-                          [format].{several}"
+                     its [format].{several}"
                 ),
                 &format!("identifiers = [ {} ]", lines.join(", ")),
             ),
@@ -581,9 +576,8 @@ impl<'a> Making<'a> {
             self.reasons.iter().map(|r| comment(&format!("{} = {}: {}", r.setting, r.value, r.why)));
         let head = comment(&format!(
             "The settings of {party} alone, by `tacit init`: never shared, no part of the study's hash. \
-             Paths are \
-             relative to this file; every line is also a flag of `tacit run`. What the data showed, on {} \
-             rows:",
+             Paths are relative to this file; every line is also a flag of `tacit run`. What the data \
+             showed, on {} rows:",
             self.survey.sampled
         ));
         let spent = draft

@@ -97,8 +97,7 @@ fn labels(making: &Making<'_>, arm: &str, args: &LiftInitArgs) -> Result<[String
     let [(one, _), (other, _)] = &column.values[..] else {
         return Err(Error::input(format!(
             "column \"{arm}\" has {} different values, and a lift study compares two arms: say which by \
-             --test \
-             LABEL and --control LABEL, and leave rows of others out of the file",
+             --test LABEL and --control LABEL, and leave rows of others out of the file",
             column.distinct
         )));
     };
@@ -150,18 +149,20 @@ pub fn settle(
         }
     })?;
     if report.duplicates_dropped > 0 && lenient.matching.duplicates != study.matching.duplicates {
-        let repeated = count(report.duplicates_dropped);
-        let question = format!(
-            "{repeated} rows have the identifier of an earlier row. What about them? (first: the first row \
-             of each \
-             counts; error: they are refused)"
-        );
-        let answers = ["first".to_owned(), "error".to_owned()];
-        let rule = &answers[making.how.choose("--duplicates RULE", &question, &answers, Some(0))?];
-        making.because("duplicates", rule, format!("{repeated} rows have the identifier of an earlier row"));
-        duplicates(draft, rule);
+        repeated(making, draft, &count(report.duplicates_dropped))?;
     }
+    let publisher = &super::lift(study).publisher;
     let [control, test] = people;
+    if let Some(label) =
+        [(control, &publisher.control), (test, &publisher.test)].iter().find(|arm| arm.0 == 0)
+    {
+        return Err(Error::input(format!(
+            "nobody with \"{}\" in column \"{}\" has a time in column \"{}\": an opportunity is when a \
+             person could first be treated, in both arms, or the arms cannot be compared; fill the cells \
+             (with the day on which the trial began, say), or name another column by --opportunity",
+            label.1, publisher.arm, publisher.opportunity
+        )));
+    }
     making.because(
         "minimum_group",
         count(LEAST),
@@ -172,13 +173,28 @@ pub fn settle(
         let what = if control.min(test) < LEAST { "an arm" } else { "an arm of a value of the breakdown" };
         eprintln!(
             "note: {what} has {} people. Fewer than {} are not shown: a run is refused unless \
-             --spend-anyway is \
-             said.",
+             --spend-anyway is said.",
             count(smallest),
             count(LEAST)
         );
     }
     Ok(range.map_or(own, |range| own.with(own.exact(&super::lift(study).clock, range))))
+}
+
+/// Asks what identifiers that repeat are.
+fn repeated(making: &mut Making<'_>, draft: &mut StudyDraft, rows: &str) -> Result<(), Error> {
+    let question = format!(
+        "{rows} rows have the identifier of an earlier row. What about them? (first: the first row of each \
+         counts; error: they are refused)"
+    );
+    let answers = ["first", "error"].map(str::to_owned);
+    let rule = &answers[making.how.choose("--duplicates RULE", &question, &answers, Some(0))?];
+    making.because("duplicates", rule, format!("{rows} rows have the identifier of an earlier row"));
+    if rule == "first" {
+        making.tell("that identifiers may repeat (duplicates)".to_owned());
+        duplicates(draft, rule);
+    }
+    Ok(())
 }
 
 /// Puts another rule into the section `[match]`.
