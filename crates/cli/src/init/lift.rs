@@ -23,7 +23,7 @@ use study::{LiftStudy, MAX_CLAMP, Question, Study};
                   tacit init lift --publisher mails.csv --arm group --control holdout --yes\n  \
                   tacit init lift --advertiser sales.csv --study lift/study.toml\n  \
                   tacit init lift --advertiser sales.xlsx --study study.toml --value amount --clamp 500\n\
-                  Either party may begin. Without a terminal every question is a flag, and the error says it.")]
+                  Either party may begin. Without a terminal every question is a flag: the error says it.")]
 #[command(group = ArgGroup::new("side").args(["publisher", "advertiser"]).required(true))]
 pub struct LiftInitArgs {
     /// The data of who knows the arms: CSV, Excel or Parquet, a file, a folder or a pattern
