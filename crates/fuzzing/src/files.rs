@@ -91,6 +91,7 @@ fn form(bytes: &[u8]) {
         [&[], &["%d.%m.%Y"], &["spreadsheet", "%d.%m.%Y %H:%M"], &["%Y%m%d", "%d/%m/%y %H:%M:%S"]];
     let forms = dates[bits(5)].iter().map(|form| DateForm::parse(form).expect("a form"));
     let format = InputFormat {
+        columns: Vec::new(),
         encoding: encodings[bits(0)],
         separator: [None, Some(b';'), Some(b'\t'), Some(b',')][bits(2)],
         decimal: (said & 16 != 0).then_some(DecimalSign::Comma),

@@ -466,8 +466,8 @@ fn words_wrap_and_tables_stay_narrow() {
     assert!(table_rows(&page).iter().all(|row| row.len() <= 10));
 }
 
-/// On a telephone a row is a block of lines: each cell says by itself of which column it is, and nothing keeps
-/// a line from wrapping.
+/// On a telephone a row is a block of lines: each cell says by itself of which column it is, and nothing
+/// keeps a line from wrapping.
 #[test]
 fn tables_fit_a_telephone() {
     let (mut labelled, mut spanning) = (0, 0);
