@@ -28,10 +28,7 @@ impl KindName {
             Self::Program => "program columns release compute server ring4",
             Self::Match => "columns compute",
         };
-        "format name kind title unfinished party match privacy time"
-            .split(' ')
-            .chain(own.split(' '))
-            .collect()
+        "format name kind title party match privacy time".split(' ').chain(own.split(' ')).collect()
     }
 }
 
@@ -44,7 +41,8 @@ pub(super) fn file(source: TomlSource<'_>) -> Result<StudyFile, Error> {
     }
     let tree = source.table()?;
     // The kind is not known yet: whatever any study may say.
-    let all = [KindName::Lift.keys(), vec!["program", "columns"]].concat();
+    let half = tree.get_ref().get("unfinished").map(|_| "unfinished");
+    let all = [KindName::Lift.keys(), vec!["program", "columns"], Vec::from_iter(half)].concat();
     let root = TomlSection::root(source, &tree, &all)?;
     root.need("format", "format = \"tacit-study/1\"")?.choice(&[("tacit-study/1", ())], &[])?;
     let kinds = [("lift", KindName::Lift), ("program", KindName::Program), ("match", KindName::Match)];

@@ -203,11 +203,17 @@ pub fn round_up(number: u64) -> u64 {
     }
 }
 
-/// A name for files and studies.
+/// A name for files and studies: it begins with a letter. Nothing where there is none.
 pub fn plain_name(text: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     let name: String = text.chars().map(plain).collect();
-    name.trim_matches('-').chars().take(40).collect()
+    let name = name.trim_start_matches(|c: char| !c.is_ascii_lowercase()).trim_end_matches('-');
+    name.chars().take(40).collect()
+}
+
+/// A line for a terminal, which cells of a file cannot command.
+pub fn plain_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 /// A column in a line, for its owner.
@@ -273,6 +279,9 @@ mod tests {
             (Some("EUR"), Some("EUR"), None)
         );
         assert!(named("Kundennummer", &PERSON) && named("Versanddatum", &TIME) && !named("region", &PERSON));
-        assert_eq!(plain_name("Mails 2026.02"), "mails-2026-02");
+        assert_eq!(
+            (plain_name("Mails 2026.02"), plain_name("2026 b-")),
+            ("mails-2026-02".into(), "b".into())
+        );
     }
 }

@@ -20,13 +20,10 @@ use study::{LiftStudy, MAX_CLAMP, Question, Study};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                   tacit init lift --publisher mails.csv --out lift\n  \
-                  tacit init lift --publisher mails.csv --id email --arm group --control holdout \
-                  --opportunity sent --yes\n  \
+                  tacit init lift --publisher mails.csv --arm group --control holdout --yes\n  \
                   tacit init lift --advertiser sales.csv --study lift/study.toml\n  \
-                  tacit init lift --advertiser sales.xlsx --study study.toml --value amount --negative net \
-                  --clamp 500\n\
-                  Either party may begin. Without a terminal every question is a flag, and the error names \
-                  it.")]
+                  tacit init lift --advertiser sales.xlsx --study study.toml --value amount --clamp 500\n\
+                  Either party may begin. Without a terminal every question is a flag: the error says it.")]
 #[command(group = ArgGroup::new("side").args(["publisher", "advertiser"]).required(true))]
 pub struct LiftInitArgs {
     /// The data of who knows the arms: CSV, Excel or Parquet, a file, a folder or a pattern
@@ -301,8 +298,7 @@ fn categories(making: &mut Making<'_>, column: &str) -> Result<String, Error> {
     if seen.values.is_empty() || seen.empty > 0 {
         return Err(Error::input(format!(
             "column \"{column}\" has {} different values and {} empty cells (of a sample): results are \
-             shown by \
-             columns of at most 20 values without empty cells",
+             shown by columns of at most 20 values without empty cells",
             seen.distinct, seen.empty
         )));
     }

@@ -118,8 +118,7 @@ impl<'a> Making<'a> {
         if draft.parties().any(|name| making.key_of(&draft, name)) {
             return Err(Error::input(format!(
                 "{}: the key of {} is in the study already; the other party has its own folder and key: \
-                 choose \
-                 another --out or --party",
+                 choose another --out or --party",
                 making.study.display(),
                 making.party
             )));
@@ -158,17 +157,14 @@ impl<'a> Making<'a> {
              \"{}\"\n",
             comment(
                 "Begun by `tacit init`. Both parties hold this file, and agree on it by its hash (`tacit \
-                 check`); \
-                 comments and white space are no part of that. It holds no path and no secret, and of the \
-                 data what \
-                 its lines say."
+                 check`); comments and white space are no part of that. It holds no path and no secret, and \
+                 of the data what its lines say."
             ),
             quoted(&name),
             quoted(&title),
             comment(&format!(
                 "UNFINISHED: the other party completes the study, and these lines go: tacit init {other} \
-                 FILE \
-                 --study THIS_FILE"
+                 FILE --study THIS_FILE"
             )),
             lacks[1]
         ))
@@ -278,10 +274,10 @@ impl<'a> Making<'a> {
         }
         if way.kind == TimeKind::Wall && self.format.zone.is_none() {
             let question = format!(
-                "Times of \"{name}\" have no offset. How far is their clock ahead of UTC: Z, +01:00, ..?"
+                "Times of \"{name}\" have no offset. Of which clock are they: Z, +01:00, Europe/Berlin, ..?"
             );
-            let read = |text: &str| study::format::ZoneOffset::parse(text).map_err(str::to_owned);
-            self.format.zone = Some(self.how.words("--zone OFFSET", &question, Some("Z"), read)?);
+            let read = |text: &str| study::format::WallZone::parse(text).map_err(str::to_owned);
+            self.format.zone = Some(self.how.words("--zone ZONE", &question, Some("Z"), read)?);
         }
         Ok(way)
     }
@@ -346,8 +342,7 @@ impl<'a> Making<'a> {
             said(
                 &format!(
                     "Both sides normalise alike; a party whose file calls the column otherwise says so in \
-                     its \
-                          [format].{several}"
+                     its [format].{several}"
                 ),
                 &format!("identifiers = [ {} ]", lines.join(", ")),
             ),
@@ -469,7 +464,7 @@ impl<'a> Making<'a> {
         eprintln!("{}: {} rows{of}{forms}", self.data.display(), page::numbers::count(*read));
         let width = columns.iter().map(|column| column.name.chars().count()).max().unwrap_or_default();
         for column in columns {
-            let facts = printable(&guess::described(column));
+            let facts = guess::plain_line(&guess::described(column));
             eprintln!("  {:width$}  {facts}", printable(&column.name));
         }
     }
@@ -485,10 +480,10 @@ impl<'a> Making<'a> {
         let party_file = self.out.join(format!("{}.toml", self.party));
         eprintln!("\nChosen:");
         for Reason { setting, value, why } in &self.reasons {
-            eprintln!("  {setting} = {value}: {why}");
+            eprintln!("{}", guess::plain_line(&format!("  {setting} = {value}: {why}")));
         }
         eprintln!("\nThe study file will tell the other party, and nothing else of the data:");
-        self.tells.iter().for_each(|what| eprintln!("  {what}"));
+        self.tells.iter().for_each(|what| eprintln!("  {}", guess::plain_line(what)));
         self.how.confirm(&format!("Write {} and {}?", self.study.display(), party_file.display()))?;
         let key = self.out.join(format!("{}.key", self.party));
         std::fs::create_dir_all(&self.out)
@@ -581,9 +576,8 @@ impl<'a> Making<'a> {
             self.reasons.iter().map(|r| comment(&format!("{} = {}: {}", r.setting, r.value, r.why)));
         let head = comment(&format!(
             "The settings of {party} alone, by `tacit init`: never shared, no part of the study's hash. \
-             Paths are \
-             relative to this file; every line is also a flag of `tacit run`. What the data showed, on {} \
-             rows:",
+             Paths are relative to this file; every line is also a flag of `tacit run`. What the data \
+             showed, on {} rows:",
             self.survey.sampled
         ));
         let spent = draft
@@ -684,7 +678,9 @@ fn party_name(
     let check = |name: &str| match guess::plain_name(name) == name && !name.is_empty() {
         _ if taken(name) => Err(format!("the other party is called {name}; choose another name")),
         true => Ok(name.to_owned()),
-        false => Err("a name has small letters, digits and -, at most 40".to_owned()),
+        false => {
+            Err("a name has small letters, digits and -, at most 40, and begins with a letter".to_owned())
+        }
     };
     match &common.party {
         Some(name) => check(name).map_err(|rule| Error::input(format!("--party {name}: {rule}"))),

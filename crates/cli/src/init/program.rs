@@ -118,8 +118,7 @@ fn columns(making: &mut Making<'_>, program: &mut AskedProgram, args: &ProgramIn
         let Some(CellUse { line, bounds, why }) = column(seen) else {
             return Err(Error::input(format!(
                 "column \"{name}\" has neither at most 20 labels, nor yes and no, nor numbers (of a \
-                 sample): counts \
-                 and means are of such columns"
+                 sample): counts and means are of such columns"
             )));
         };
         making.decimals(name)?;

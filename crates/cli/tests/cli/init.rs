@@ -52,7 +52,7 @@ impl Trial {
                 continue;
             }
             let cents = 500 + (mixed(i, 4) % 4_000) as i64;
-            let refund = if mixed(i, 5) % 20 == 0 { cents / 2 } else { 0 };
+            let refund = if mixed(i, 5).is_multiple_of(20) { cents / 2 } else { 0 };
             let line = |cents: i64| {
                 let sign = if cents < 0 { "-" } else { "" };
                 format!("{sign}{},{:02}", cents.abs() / 100, cents.abs() % 100)
@@ -231,6 +231,35 @@ fn what_a_file_does_not_say_is_asked() {
 }
 
 #[test]
+fn rows_that_would_spoil_the_comparison_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, rows: &str| {
+        let header = "email,group,sent\n";
+        std::fs::write(folder.path().join(name), format!("{header}{rows}")).unwrap();
+    };
+    let person = |i: usize, sent: [&str; 2]| {
+        format!("p{i}@example.org,{},{}\n", ["mail", "control"][i % 2], sent[i % 2])
+    };
+    // Nobody wrote to the control arm, so the date is empty there.
+    let mailed: String = (0..2400).map(|i| person(i, ["2026-02-03", ""])).collect();
+    file("mailed.csv", &mailed);
+    let line = "init lift --publisher mailed.csv --out lift";
+    in_folder(folder.path(), line).failed(
+        2,
+        &["nobody with \"control\" in column \"group\" has a time in column \"sent\"", "in both arms"],
+    );
+    // One of the rows stands twice.
+    let all: String = (0..2400).map(|i| person(i, ["2026-02-03"; 2])).collect();
+    file("twice.csv", &format!("{all}{}", person(7, ["2026-02-04"; 2])));
+    let line = "init lift --publisher twice.csv --out lift";
+    in_folder(folder.path(), line)
+        .failed(2, &["1 rows have the identifier of an earlier row", "--duplicates RULE"]);
+    let done = in_folder(folder.path(), &format!("{line} --yes")).fine();
+    assert!(done.stderr.contains("that identifiers may repeat"), "{}", done.stderr);
+    assert!(read(&folder.path().join("lift/study.toml")).contains("duplicates  = \"first\"\n"));
+}
+
+#[test]
 fn what_is_there_is_not_overwritten() {
     let trial = Trial::new();
     trial.tacit("init lift --publisher mails.csv --out lift").fine();
@@ -269,7 +298,7 @@ fn a_program_is_made_of_both_parties_columns() {
         let dose = (mixed(i, 1) % 2) as usize;
         writeln!(trial, "p{i},{},{}", ["none", "high"][dose], 18 + mixed(i, 2) % 70).unwrap();
         let cents = 2_000 + 6_000 * dose as u64 + mixed(i, 3) % 9_000;
-        let empty = mixed(i, 4) % 10 == 0;
+        let empty = mixed(i, 4).is_multiple_of(10);
         let cost = if empty { String::new() } else { format!("{},{:02}", cents / 100, cents % 100) };
         writeln!(registry, "P{i};{cost};{}", ["no", "yes"][(mixed(i, 5) % 2) as usize]).unwrap();
         if !empty {
@@ -316,7 +345,7 @@ fn a_program_is_made_of_both_parties_columns() {
                 text.contains("mean") && text.contains(label)
             };
             let line = derived.iter().find(is).unwrap_or_else(|| panic!("{label} in {derived:?}"));
-            let [low, high] = numbers(&line["interval"]);
+            let [low, high] = numbers(&line["intervals"][0]);
             let truth = sums[at] / counts[at];
             assert!(low < truth && truth < high, "{truth} in {line}");
         }

@@ -7,8 +7,10 @@ use study::time::CellTime;
 
 /// Seconds of a day.
 const DAY: i64 = 86_400;
-/// Whole numbers that may be seconds since 1970: 1979 to 2106.
-const UNIX: std::ops::RangeInclusive<i64> = 300_000_000..=4_294_967_294;
+/// Whole numbers that may be seconds since 1970, until 2106.
+const UNIX: std::ops::RangeInclusive<i64> = 0..=4_294_967_294;
+/// The latest of such is of 1979 or later.
+const UNIX_LATEST: i64 = 300_000_000;
 /// Numbers that may be days of a spreadsheet: 1954 to 2064.
 const SERIAL: std::ops::RangeInclusive<f64> = 20_000.0..=60_000.0;
 /// Forms of a day that are tried.
@@ -91,6 +93,7 @@ impl TimeWatch {
     /// The ways that read every cell; what the study reads by itself alone where it does.
     pub fn end(self) -> Vec<TimeSurvey> {
         let mut all: Vec<TimeSurvey> = self.ways.into_iter().filter_map(|(_, seen)| seen).collect();
+        all.retain(|way| way.kind != TimeKind::Seconds || way.high >= UNIX_LATEST);
         if all.first().is_some_and(|first| first.form.is_none()) {
             all.truncate(1);
         }
@@ -159,6 +162,8 @@ mod tests {
             ways(&["2026-03-01 10:00"]),
             [("%Y-%m-%d %H:%M".to_owned(), TimeKind::Wall, 20_513, 20_513)]
         );
+        assert_eq!(ways(&["1", "1772323200"]), [("usual".to_owned(), TimeKind::Seconds, 0, 20_513)]);
+        assert!(ways(&["1", "299999999"]).is_empty());
         assert!(ways(&["12", "2026-03-01"]).is_empty() && ways(&["a"]).is_empty());
         assert!(ways(&["1772323200", "2026-03-01"]).is_empty());
     }

@@ -31,8 +31,7 @@ pub fn advertiser(
         true => "A line per person, with several events.",
         false => {
             "A line per event; a line without a time is of somebody without an event. Keep such people in \
-             the \
-                  file: without them the size of the match tells who had one."
+             the file: without them the size of the match tells who had one."
         }
     };
     let mut text = format!(
@@ -107,8 +106,7 @@ fn value(making: &mut Making<'_>, events: &[String], args: &LiftInitArgs) -> Res
             let answers = ["net", "leave-out", "error"].map(str::to_owned);
             let question = format!(
                 "{} values of the sample are below zero. Are they refunds? (net: taken off earlier events \
-                 of the \
-                 person; leave-out: no events; error: refused)",
+                 of the person; leave-out: no events; error: refused)",
                 count(some)
             );
             answers[making.how.choose("--negative RULE", &question, &answers, Some(0))?].clone()
@@ -224,29 +222,33 @@ fn filter(making: &mut Making<'_>, args: &LiftInitArgs) -> Result<Option<String>
 /// The lines of how much of a person counts.
 fn limits(draft: &mut StudyDraft, most: u8, clamp: &str, args: &LiftInitArgs) {
     let text = draft.get("advertiser").unwrap_or_default();
-    let text = text.split("# K: ").next().unwrap_or_default().to_owned();
-    draft.set("advertiser", format!(
-        "{text}{}overflow   = \"keep-earliest\"\n",
-        said(
-            "K: events of one person that count, the earliest. It is 1, 2, 4, 8 or 16, chosen by the file: \
-             it tells \
-             roughly how many events people have.",
-            &format!("max_events = {most}"),
-        )
-    ));
-    let better = if args.lower_is_better { "lower_is_better = true\n" } else { "" };
-    draft.set("lift", format!(
-        "[lift]\n{}{}{better}",
-        said("Events strictly later than the opportunity.", "counts_after = \"opportunity\""),
-        said(
+    let text = text.rsplit_once("# K: ").map_or(text, |(before, _)| before);
+    let events = match args.max_events {
+        None => "It is 1, 2, 4, 8 or 16, chosen by the file: it tells roughly how many events people have.",
+        Some(_) => "Chosen by the advertiser.",
+    };
+    let events = said(
+        &format!("K: events of one person that count, the earliest. {events}"),
+        &format!("max_events = {most}"),
+    );
+    draft.set("advertiser", format!("{text}{events}overflow   = \"keep-earliest\"\n"));
+    let why = match args.clamp {
+        None => {
+            "It is the amount that 99 of 100 people with an event do not reach, rounded up to 1, 2 or 5 and \
+             zeros: it tells roughly how large outcomes are, and no more."
+        }
+        Some(_) => "Chosen by the advertiser.",
+    };
+    let clamp = said(
+        &format!(
             "R: most that one person adds to the total, and the estimate is of totals clamped so. Noise is \
-             as wide as \
-             R is large. It is the amount that 99 of 100 people with an event do not reach, rounded up to \
-             1, 2 or 5 \
-             and zeros: it tells roughly how large outcomes are, and no more.",
-            &format!("clamp        = {clamp}"),
+             as wide as R is large. {why}"
         ),
-    ));
+        &format!("clamp        = {clamp}"),
+    );
+    let counts = said("Events strictly later than the opportunity.", "counts_after = \"opportunity\"");
+    let better = if args.lower_is_better { "lower_is_better = true\n" } else { "" };
+    draft.set("lift", format!("[lift]\n{counts}{clamp}{better}"));
 }
 
 fn scale(study: &Study) -> u64 {
@@ -302,7 +304,14 @@ pub fn settle(
             "merge",
             format!("{} lines are of people with another line", count(report.duplicates_merged)),
         );
+        making.tell("that a person may have several lines (duplicates)".to_owned());
         duplicates(draft, "merge");
+    }
+    if people > 0 && people == events.len() as u64 {
+        eprintln!(
+            "note: everybody in the file has an event. People whom it could have, and who have none, belong \
+             into it, in a line without a time: else the size of the match tells who had one."
+        );
     }
     let share = |part: usize| percent(part as f64 / events.len().max(1) as f64);
     let beyond = |most: u8| events.iter().filter(|count| **count > usize::from(most)).count();

@@ -9,6 +9,7 @@ use base::Error;
 use data::Rows;
 use data::survey::ColumnSurvey;
 use page::numbers::count;
+use std::collections::BTreeMap;
 use study::{Study, TrialArm};
 
 /// Least people of an arm that is shown.
@@ -96,8 +97,7 @@ fn labels(making: &Making<'_>, arm: &str, args: &LiftInitArgs) -> Result<[String
     let [(one, _), (other, _)] = &column.values[..] else {
         return Err(Error::input(format!(
             "column \"{arm}\" has {} different values, and a lift study compares two arms: say which by \
-             --test \
-             LABEL and --control LABEL, and leave rows of others out of the file",
+             --test LABEL and --control LABEL, and leave rows of others out of the file",
             column.distinct
         )));
     };
@@ -137,42 +137,64 @@ pub fn settle(
         lenient.matching.duplicates = study::Duplicates::First;
     }
     let (mut people, mut range) = ([0u64; 2], None::<[u32; 2]>);
+    let mut cells = BTreeMap::<(u8, bool), u64>::new();
     let report = rows(making, &lenient, TrialSide::Publisher, |rows| {
         let Rows::Publisher(rows) = rows else { return };
-        for (arm, time) in rows.arm.iter().zip(&rows.opportunity) {
-            people[usize::from(*arm == TrialArm::Test)] += 1;
+        for (at, (arm, time)) in rows.arm.iter().zip(&rows.opportunity).enumerate() {
+            let test = *arm == TrialArm::Test;
+            people[usize::from(test)] += 1;
+            *cells.entry((rows.breakdown.get(at).copied().unwrap_or_default(), test)).or_default() += 1;
             let [low, high] = range.unwrap_or([*time; 2]);
             range = Some([low.min(*time), high.max(*time)]);
         }
     })?;
     if report.duplicates_dropped > 0 && lenient.matching.duplicates != study.matching.duplicates {
-        let repeated = count(report.duplicates_dropped);
-        let question = format!(
-            "{repeated} rows have the identifier of an earlier row. What about them? (first: the first row \
-             of each \
-             counts; error: they are refused)"
-        );
-        let answers = ["first".to_owned(), "error".to_owned()];
-        let rule = &answers[making.how.choose("--duplicates RULE", &question, &answers, Some(0))?];
-        making.because("duplicates", rule, format!("{repeated} rows have the identifier of an earlier row"));
-        duplicates(draft, rule);
+        repeated(making, draft, &count(report.duplicates_dropped))?;
     }
+    let publisher = &super::lift(study).publisher;
     let [control, test] = people;
+    if let Some(label) =
+        [(control, &publisher.control), (test, &publisher.test)].iter().find(|arm| arm.0 == 0)
+    {
+        return Err(Error::input(format!(
+            "nobody with \"{}\" in column \"{}\" has a time in column \"{}\": an opportunity is when a \
+             person could first be treated, in both arms, or the arms cannot be compared; fill the cells \
+             (with the day on which the trial began, say), or name another column by --opportunity",
+            label.1, publisher.arm, publisher.opportunity
+        )));
+    }
     making.because(
         "minimum_group",
         count(LEAST),
         format!("test {} people, control {}", count(test), count(control)),
     );
-    if control.min(test) < LEAST {
+    let smallest = cells.values().copied().min().unwrap_or_default();
+    if smallest < LEAST {
+        let what = if control.min(test) < LEAST { "an arm" } else { "an arm of a value of the breakdown" };
         eprintln!(
-            "note: an arm has {} people. Arms below {} are not shown: a run is refused unless \
-             --spend-anyway is \
-             said.",
-            count(control.min(test)),
+            "note: {what} has {} people. Fewer than {} are not shown: a run is refused unless \
+             --spend-anyway is said.",
+            count(smallest),
             count(LEAST)
         );
     }
     Ok(range.map_or(own, |range| own.with(own.exact(&super::lift(study).clock, range))))
+}
+
+/// Asks what identifiers that repeat are.
+fn repeated(making: &mut Making<'_>, draft: &mut StudyDraft, rows: &str) -> Result<(), Error> {
+    let question = format!(
+        "{rows} rows have the identifier of an earlier row. What about them? (first: the first row of each \
+         counts; error: they are refused)"
+    );
+    let answers = ["first", "error"].map(str::to_owned);
+    let rule = &answers[making.how.choose("--duplicates RULE", &question, &answers, Some(0))?];
+    making.because("duplicates", rule, format!("{rows} rows have the identifier of an earlier row"));
+    if rule == "first" {
+        making.tell("that identifiers may repeat (duplicates)".to_owned());
+        duplicates(draft, rule);
+    }
+    Ok(())
 }
 
 /// Puts another rule into the section `[match]`.
