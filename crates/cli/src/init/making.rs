@@ -633,7 +633,7 @@ impl<'a> Making<'a> {
             _ if by_column.is_empty() => {}
             _ => lines.push(format!("dates = {{ {} }}", by_column.join(", "))),
         }
-        lines.extend(zone.map(|zone| format!("zone = \"{zone}\"")));
+        lines.extend(zone.as_ref().map(|zone| format!("zone = \"{zone}\"")));
         lines.extend(sheet.as_ref().map(|sheet| format!("sheet = {}", quoted(sheet))));
         if !columns.is_empty() {
             let names =
