@@ -241,9 +241,8 @@ fn sizes_with_made_up_rows_are_said_as_such() {
     report.disclosed.dummies = Some(DummiesInfo { in_match: Some(370), in_match_sigma: Some(20), ..charged });
     let (text, page) = (summary::terminal(&report), html::render(&report));
     let about = "764, made-up ones among them: about 394 without them, give or take 40";
-    let own = "The size of the match that was disclosed, 764, has made-up rows in it: of this party&#39;s \
-     389 \
-               rows no more than these can have matched.";
+    let own = "The size of the match that was disclosed, 764, has made-up rows in it: of this \
+               party&#39;s 389 rows no more than these can have matched.";
     let text = flat(&text);
     assert!(text.contains(about) && text.contains(&own.replace("&#39;", "'")), "{text}");
     let (before, behind) = page.split_once(">Reading of your own files<").unwrap();
