@@ -47,10 +47,10 @@ pub(super) fn file(source: TomlSource<'_>) -> Result<StudyFile, Error> {
     root.need("format", "format = \"tacit-study/1\"")?.choice(&[("tacit-study/1", ())], &[])?;
     let kinds = [("lift", KindName::Lift), ("program", KindName::Program), ("match", KindName::Match)];
     let kind = root.need("kind", "kind = \"lift\"")?.choice(&kinds, &["market"])?;
-    let root = TomlSection::root(source, &tree, &kind.keys())?;
     if let Some(item) = root.get("unfinished") {
         return Err(unfinished(&item, kind));
     }
+    let root = TomlSection::root(source, &tree, &kind.keys())?;
     let name = root.need("name", "name = \"my-study\"")?.name()?.to_owned();
     let title = root.need("title", "title = \"one line for people\"")?.text()?.to_owned();
     let parties = members(&root, kind)?;
