@@ -223,8 +223,8 @@ struct Side {
     party: Option<PartySetup>,
 }
 
-/// Everything that this side can check: all of it given a party file or its settings as flags, the study alone
-/// given a study file.
+/// Everything that this side can check: all of it given a party file or its settings as flags, the study
+/// alone given a study file.
 fn side(args: &CheckArgs) -> Result<Side, Error> {
     let flags = args.settings.clone();
     let no_flags = flags == PartySettings::default();
@@ -240,7 +240,8 @@ fn side(args: &CheckArgs) -> Result<Side, Error> {
     }
     if !no_flags {
         return Err(Error::input(format!(
-            "{} is a study file, and a party's settings are among the flags: name the party file, or the study \
+            "{} is a study file, and a party's settings are among the flags: name the party file, or the \
+             study \
              as --study {} beside them",
             file.display(),
             file.display()

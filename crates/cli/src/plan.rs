@@ -198,7 +198,8 @@ pub fn effects(plan: &Plan, study: &Study) -> Vec<String> {
         let (test, control) = (count(*test), count(*control));
         match effect {
             Some(effect) => format!(
-                "effect     in a cell of the {family}{whose}, of {test} and {control} rows were all alike: from \
+                "effect     in a cell of the {family}{whose}, of {test} and {control} rows were all alike: \
+                 from \
                  {} on",
                 difference(*effect)
             ),

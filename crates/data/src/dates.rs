@@ -3,7 +3,7 @@
 use super::table::TableCell;
 use std::borrow::Cow;
 use study::format::{DateForm, DecimalSign, InputFormat, WallTime};
-use study::time::{Clock, TimeError, date_of_days};
+use study::time::{Clock, TimeError, date_of_days, wall_seconds};
 
 /// Seconds of a day.
 const DAY: i64 = 86_400;
@@ -16,8 +16,8 @@ const SERIALS: std::ops::RangeInclusive<f64> = 61.0..=2_958_465.999;
 const LIKELY: std::ops::RangeInclusive<f64> = 20_000.0..=60_000.0;
 
 /// What to do about a date-time of which it is not said where its clock hung.
-const NO_ZONE: &str = "a date-time without offset: add zone = \"+02:00\", or what it is, under [format] of \
-                       the party file (or --zone)";
+const NO_ZONE: &str = "is a date-time without offset: add zone = \"+02:00\", or \"Europe/Berlin\", under \
+                       [format] of the party file (or --zone)";
 
 /// The number of a time in the study; else what is wrong with the cell, to stand behind it.
 pub(crate) fn time(
@@ -34,27 +34,32 @@ pub(crate) fn time(
     let time = match cell {
         TableCell::Days(days) => clock.at_seconds(i64::from(days) * DAY),
         TableCell::Seconds(seconds) => clock.at_seconds(seconds),
-        TableCell::Wall(seconds) => match format.zone {
-            Some(zone) => clock.at_seconds(seconds - zone.seconds()),
-            None => return Err(format!("is {NO_ZONE}")),
-        },
-        TableCell::Text(text) if forms.is_empty() => match (clock.parse(text), format.zone) {
-            (Err(TimeError::NoOffset), Some(zone)) => clock.parse(&format!("{text}{zone}")),
+        TableCell::Wall(seconds) => clock.at_seconds(instant(seconds, format)?),
+        TableCell::Text(text) if forms.is_empty() => match (clock.parse(text), wall_seconds(text)) {
+            (Err(TimeError::NoOffset), Some(wall)) if format.zone.is_some() => {
+                clock.at_seconds(instant(wall, format)?)
+            }
             (time, _) => time,
         },
         TableCell::Integer(count) if forms.is_empty() => clock.at_count(count),
         _ if forms.is_empty() => Err(TimeError::NotATime),
         cell => {
             let wall = formed(cell, forms, format.decimal)?;
-            let seconds = match (wall.seconds, format.zone) {
-                (None, _) => 0,
-                (Some(seconds), Some(zone)) => i64::from(seconds) - zone.seconds(),
-                (Some(_), None) => return Err(format!("is {NO_ZONE}")),
+            let midnight = wall.days * DAY;
+            let seconds = match wall.seconds {
+                None => midnight,
+                Some(seconds) => instant(midnight + i64::from(seconds), format)?,
             };
-            return clock.at_seconds(wall.days * DAY + seconds).map_err(|error| format!("is {error}"));
+            return clock.at_seconds(seconds).map_err(|error| format!("is {error}"));
         }
     };
     time.map_err(is)
+}
+
+/// Seconds since 1970-01-01T00:00:00Z of a clock without an offset.
+fn instant(wall: i64, format: &InputFormat) -> Result<i64, String> {
+    let zone = format.zone.as_ref().ok_or(NO_ZONE)?;
+    zone.instant(wall).map_err(|error| error.to_string())
 }
 
 /// Days since 1970-01-01 of a cell in the form that is said of its column; none where nothing is said.

@@ -100,8 +100,8 @@ fn a_wrong_type_is_placed() {
     assert_eq!(
         registry_error(registry("a,vaccine,1954-04-26T10:00:00\n"), &[]),
         "registry.csv, line 2, column \"injected\": \"1954-04-26T10:00:00\" is a date-time without offset: \
-         append Z (UTC) or an offset such as +02:00, or add zone = \"+02:00\" under [format] of the party \
-         file (or --zone)"
+         append Z (UTC) or an offset such as +02:00, or add zone = \"+02:00\", or \
+         \"Europe/Berlin\", under [format] of the party file (or --zone)"
     );
     assert_eq!(
         hospitals_error("child_id,onset,severity,amount\na,1954-07-01,paralytic,12.5\n", AMOUNT),

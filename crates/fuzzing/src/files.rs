@@ -3,7 +3,7 @@
 use crate::{Target, disk, text};
 use base::PartyId;
 use data::generate::{FileFormat, LiftOptions, lift, lift_study};
-use data::read_rows;
+use data::{DataLocation, read_rows};
 use matching::{MatchOptions, Matcher, PrivateId};
 use net::Session;
 use osprey::trace::{self, TraceFeed, TraceSource};
@@ -17,9 +17,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use study::Study;
+use study::format::{ColumnDates, DateForm, DecimalSign, InputFormat, TextEncoding, WallZone};
 
 pub(crate) const TARGETS: &[Target] = &[
     Target::new("csv", csv, csv_seeds).least(1_000_000),
+    Target::new("form", form, form_seeds),
     Target::new("parquet", parquet, parquet_seeds),
     Target::new("identity", identity, identities),
     Target::new("salt", salt, || {
@@ -55,7 +57,8 @@ fn studies() -> &'static [Study] {
             LIFT.replace("[\"trim\", \"lowercase\"]", "[\"digits\"]").replace("\"error\"", "\"merge\"");
         let [lift, identifiers, program, generated] =
             [LIFT, IDENTIFIERS, PROGRAM, GENERATED].map(str::to_owned);
-        let texts = [lift, identifiers, wide, merge, program, generated];
+        let net = generated.replace("unit = \"cent\"", "unit = \"EUR\", scale = 100, negative = \"net\"");
+        let texts = [lift, identifiers, wide, merge, program, generated, net];
         let parse = |text: String| Study::parse("study.toml", &text).unwrap_or_else(|e| panic!("{e}"));
         texts.map(parse).into()
     });
@@ -63,18 +66,52 @@ fn studies() -> &'static [Study] {
 }
 
 /// Byte 0 names the study and who reads; the rest is the file.
-fn data(data: &[u8], name: &str) {
+fn data(data: &[u8], name: &str, format: &InputFormat) {
     let Some((which, bytes)) = data.split_first() else { return };
     let (path, study) = (disk::file(name, bytes), &studies()[usize::from(which >> 1) % studies().len()]);
-    let _ = read_rows(&path, study, base::PartyId(which & 1), None);
+    let place = DataLocation { format, ..path.as_path().into() };
+    let _ = read_rows(place, study, base::PartyId(which & 1), None);
 }
 
 fn csv(bytes: &[u8]) {
-    data(bytes, "rows.csv");
+    data(bytes, "rows.csv", &InputFormat::NONE);
 }
 
 fn parquet(bytes: &[u8]) {
-    data(bytes, "rows.parquet");
+    data(bytes, "rows.parquet", &InputFormat::NONE);
+}
+
+/// Byte 0 is what is said of the form of a CSV file.
+fn form(bytes: &[u8]) {
+    let Some((said, rest)) = bytes.split_first() else { return };
+    let bits = |from: u8| usize::from(said >> from & 3);
+    let encodings =
+        [None, Some(TextEncoding::Utf8), Some(TextEncoding::Utf16), Some(TextEncoding::Windows1252)];
+    let dates: [&[&str]; 4] =
+        [&[], &["%d.%m.%Y"], &["spreadsheet", "%d.%m.%Y %H:%M"], &["%Y%m%d", "%d/%m/%y %H:%M:%S"]];
+    let forms = dates[bits(5)].iter().map(|form| DateForm::parse(form).expect("a form"));
+    let format = InputFormat {
+        columns: Vec::new(),
+        encoding: encodings[bits(0)],
+        separator: [None, Some(b';'), Some(b'\t'), Some(b',')][bits(2)],
+        decimal: (said & 16 != 0).then_some(DecimalSign::Comma),
+        dates: vec![ColumnDates { column: None, forms: forms.collect() }],
+        zone: (said & 128 != 0).then(|| WallZone::parse("America/New_York").expect("a zone")),
+        sheet: None,
+    };
+    data(rest, "rows.csv", &format);
+}
+
+fn form_seeds() -> Vec<Vec<u8>> {
+    let wide = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
+    let events = "id;bought;amount\r\na;01.02.1970;1.234,50\r\na;02.02.1970;-4,5\r\nb;03.02.1970;x\r\n";
+    let registry = "\u{feff}child_id\tarm\tinjected\na\tvaccine\t19840.5\nb\tplacebo\t26.04.1954 10:00\n";
+    vec![
+        [&[0b0011_0011, 13], events.as_bytes()].concat(),
+        [&[0b0011_0100, 13], events.as_bytes()].concat(),
+        [&[0b1100_0000, 0], &wide(registry)[..]].concat(),
+        [&[0b1110_0000, 0], "child_id,arm,injected\na,vaccine,19540426\n".as_bytes()].concat(),
+    ]
 }
 
 fn csv_seeds() -> Vec<Vec<u8>> {

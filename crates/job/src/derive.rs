@@ -35,8 +35,8 @@ pub fn derived_views(
     Ok(views)
 }
 
-/// What a derived number tests: sums, and which coefficient of a regression. A difference, a ratio and odds of
-/// the same two cells test one hypothesis.
+/// What a derived number tests: sums, and which coefficient of a regression. A difference, a ratio and odds
+/// of the same two cells test one hypothesis.
 fn hypothesis(derived: &DerivedOutput) -> (&[SumPlace], u32) {
     let number = if let DerivedStatistic::Coefficient(number) = derived.statistic { number } else { 0 };
     (&derived.sums, number)

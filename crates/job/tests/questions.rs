@@ -276,6 +276,28 @@ fn check(people: &[Person], name: &str, derived: &BTreeMap<String, DerivedView>)
         };
         assert!(view.intervals.iter().any(inside), "{name}: {view:?}");
     }
+    derived.values().for_each(|view| check_p_values(name, view));
+}
+
+/// A p-value of at most 5 % and an interval of 95 % that leaves no effect out are the same statement; what
+/// compares has one.
+fn check_p_values(name: &str, view: &DerivedView) {
+    let compares = ["difference", "ratio", "odds-ratio", "needed-to-treat", "covariance", "correlation"];
+    let Some(p_value) = view.p_value else {
+        assert!(!compares.contains(&&*view.statistic) && view.holm.is_none(), "{name}: {view:?}");
+        return;
+    };
+    assert!(view.holm.is_some_and(|holm| holm >= p_value && holm <= 1.0), "{name}: {view:?}");
+    let none = if view.statistic.ends_with("ratio") { 1.0 } else { 0.0 };
+    let leaves_out = |[low, high]: &[Option<f64>; 2]| {
+        low.is_some_and(|low| low > none) || high.is_some_and(|high| high < none)
+    };
+    // No number needed to treat is 0: where there may be no effect, it has two intervals.
+    let told = match &*view.statistic {
+        "needed-to-treat" => view.intervals.len() == 1,
+        _ => view.intervals.iter().all(leaves_out),
+    };
+    assert!((p_value <= 0.05) == told || (p_value - 0.05).abs() < 1e-5, "{name}: {view:?}");
 }
 
 #[test]

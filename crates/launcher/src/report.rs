@@ -64,7 +64,8 @@ impl OspreyReport {
         let held = self.run.peak_chunks * self.run.chunk;
         let times = self.run.bytes_read.checked_div(held).filter(|times| *times >= SWEPT)?;
         Some(format!(
-            "it read {times} times the {} that its region holds: it goes over all of that again and again. Let \
+            "it read {times} times the {} that its region holds: it goes over all of that again and again. \
+             Let \
              its loops finish a part that fits into memory before they begin the next one, or give it more \
              memory (docs/osprey/patterns.md)",
             binary(held)

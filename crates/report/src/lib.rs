@@ -388,8 +388,8 @@ pub struct CellView {
     pub label: String,
     /// Difference of mean clamped outcome per person, test minus control; absent when the cell was refused.
     pub estimate: Option<LiftEstimate>,
-    /// The p-value of the estimate, adjusted for all cells of the view that have one (Holm); absent without an
-    /// estimate.
+    /// The p-value of the estimate, adjusted for all cells of the view that have one (Holm); absent without
+    /// an estimate.
     #[serde(default)]
     pub holm: Option<f64>,
     /// Why there is no estimate.

@@ -235,15 +235,16 @@ fn sizes_with_made_up_rows_are_said_as_such() {
         ..DummiesInfo::default()
     };
     report.disclosed.dummies = Some(charged.clone());
-    let older = summary::terminal(&report);
+    let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let older = flat(&summary::terminal(&report));
     assert!(older.contains("of the match (764, made-up ones among them)"), "{older}");
     report.disclosed.dummies = Some(DummiesInfo { in_match: Some(370), in_match_sigma: Some(20), ..charged });
     let (text, page) = (summary::terminal(&report), html::render(&report));
     let about = "764, made-up ones among them: about 394 without them, give or take 40";
-    let own = "The size of the match that was disclosed, 764, has made-up rows in it: of this party&#39;s 389 \
-               rows no more than these can have matched.";
-    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(flat.contains(about) && flat.contains(&own.replace("&#39;", "'")), "{text}");
+    let own = "The size of the match that was disclosed, 764, has made-up rows in it: of this \
+               party&#39;s 389 rows no more than these can have matched.";
+    let text = flat(&text);
+    assert!(text.contains(about) && text.contains(&own.replace("&#39;", "'")), "{text}");
     let (before, behind) = page.split_once(">Reading of your own files<").unwrap();
     assert!(before.contains(about) && !before.contains("389") && behind.contains(own), "{page}");
     for named in ["rows of registry, made-up ones among them", "size of the union, made-up ones among them"] {

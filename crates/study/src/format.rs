@@ -3,6 +3,8 @@
 
 use crate::reader::printable;
 use clap::Args;
+use jiff::Timestamp;
+use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 use std::fmt;
 use time::{Date, Month};
 
@@ -23,9 +25,9 @@ pub struct InputFormat {
     /// repeated
     #[arg(long = "dates", value_name = "[COLUMN=]FORM", value_parser = ColumnDates::parse)]
     pub dates: Vec<ColumnDates>,
-    /// The offset from UTC of times that have none: +01:00 or Z
-    #[arg(long, value_name = "OFFSET", value_parser = ZoneOffset::parse, allow_hyphen_values = true)]
-    pub zone: Option<ZoneOffset>,
+    /// Where clocks hang whose times have no offset: +01:00, Z or Europe/Berlin
+    #[arg(long, value_name = "ZONE", value_parser = WallZone::parse, allow_hyphen_values = true)]
+    pub zone: Option<WallZone>,
     /// Of an Excel or OpenDocument file: the sheet with the rows
     #[arg(long, value_name = "NAME")]
     pub sheet: Option<String>,
@@ -164,46 +166,98 @@ impl DecimalSign {
     }
 }
 
-/// An offset from UTC, in seconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ZoneOffset(i32);
+/// Where a clock hangs that shows no offset from UTC.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WallZone {
+    /// So many seconds ahead of UTC, all year.
+    Offset(i32),
+    /// A zone by name, with all its changes: those that this version knows.
+    Named(TimeZone),
+}
 
-impl ZoneOffset {
-    /// Seconds that a clock there is ahead.
-    #[must_use]
-    pub fn seconds(self) -> i64 {
-        self.0.into()
+/// Why a time of a zone is no instant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ZoneError {
+    /// Clocks were put back over it: it was there twice.
+    Twice(String),
+    /// Clocks were put forward over it: it never was.
+    Never(String),
+    /// It is too far away.
+    Far,
+}
+
+impl fmt::Display for ZoneError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Twice(zone) => {
+                write!(f, "was there twice in {zone}, as clocks were put back: write its offset in the cell")
+            }
+            Self::Never(zone) => {
+                write!(f, "never was in {zone}, as clocks were put forward: correct the cell, or the zone")
+            }
+            Self::Far => f.write_str("is too far away"),
+        }
+    }
+}
+
+impl WallZone {
+    /// Seconds since 1970-01-01T00:00:00Z, of seconds since the same date and time on a clock there.
+    ///
+    /// # Errors
+    /// When clocks there showed the time twice or never.
+    pub fn instant(&self, wall: i64) -> Result<i64, ZoneError> {
+        let zone = match self {
+            Self::Offset(seconds) => return Ok(wall - i64::from(*seconds)),
+            Self::Named(zone) => zone,
+        };
+        let name = || zone.iana_name().unwrap_or_default().to_owned();
+        let shown = Timestamp::from_second(wall).map_err(|_| ZoneError::Far)?;
+        let ambiguous = zone.to_ambiguous_timestamp(Offset::UTC.to_datetime(shown));
+        match ambiguous.offset() {
+            AmbiguousOffset::Unambiguous { offset } => Ok(wall - i64::from(offset.seconds())),
+            AmbiguousOffset::Fold { .. } => Err(ZoneError::Twice(name())),
+            AmbiguousOffset::Gap { .. } => Err(ZoneError::Never(name())),
+        }
     }
 
-    /// Reads `+01:00`, `-05:30` or `Z`.
+    /// Reads `+01:00`, `-05:30`, `Z` or `Europe/Berlin`.
     ///
     /// # Errors
     /// The rule.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
-        let rule = "write an offset from UTC: +01:00, -05:30, or Z for UTC; a zone with summer time has two, \
-                    and times in it need an offset each";
+        const RULE: &str =
+            "write an offset from UTC (+01:00, -05:30, Z), or a zone by the name of a city: Europe/Berlin";
         if matches!(text, "Z" | "UTC" | "utc") {
-            return Ok(Self(0));
+            return Ok(Self::Offset(0));
         }
-        let [sign @ (b'+' | b'-'), h1, h2, b':', m1, m2] = text.as_bytes() else { return Err(rule) };
+        // Names without a city are offsets in some systems and zones with summer time in others.
+        if text.contains('/') {
+            return TimeZone::get(text).map(Self::Named).map_err(|_| RULE);
+        }
+        let [sign @ (b'+' | b'-'), h1, h2, b':', m1, m2] = text.as_bytes() else { return Err(RULE) };
         let digits = [h1, h2, m1, m2];
         if !digits.iter().all(|digit| digit.is_ascii_digit()) {
-            return Err(rule);
+            return Err(RULE);
         }
         let [h1, h2, m1, m2] = digits.map(|digit| i32::from(digit - b'0'));
         let (hours, minutes) = (10 * h1 + h2, 10 * m1 + m2);
         let seconds = 3600 * hours + 60 * minutes;
         match hours <= 14 && minutes < 60 {
-            true => Ok(Self(if *sign == b'-' { -seconds } else { seconds })),
-            false => Err(rule),
+            true => Ok(Self::Offset(if *sign == b'-' { -seconds } else { seconds })),
+            false => Err(RULE),
         }
     }
 }
 
-impl fmt::Display for ZoneOffset {
+impl fmt::Display for WallZone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (sign, minutes) = (if self.0 < 0 { '-' } else { '+' }, self.0.unsigned_abs() / 60);
-        write!(f, "{sign}{:02}:{:02}", minutes / 60, minutes % 60)
+        match self {
+            Self::Offset(seconds) => {
+                let (sign, minutes) = (if *seconds < 0 { '-' } else { '+' }, seconds.unsigned_abs() / 60);
+                write!(f, "{sign}{:02}:{:02}", minutes / 60, minutes % 60)
+            }
+            Self::Named(zone) => f.write_str(zone.iana_name().unwrap_or_default()),
+        }
     }
 }
 
@@ -533,11 +587,22 @@ mod tests {
     }
 
     #[test]
-    fn offsets_are_read_exactly() {
-        let seconds = |text| ZoneOffset::parse(text).map(ZoneOffset::seconds);
-        assert_eq!([seconds("+01:00"), seconds("-05:30"), seconds("Z")], [Ok(3_600), Ok(-19_800), Ok(0)]);
-        for wrong in ["", "1:00", "+1:00", "+15:00", "+01:60", "CET", "+0100", "Europe/Berlin"] {
-            assert!(seconds(wrong).is_err(), "{wrong}");
+    fn zones_have_offsets_of_their_own_and_times_that_are_none() {
+        let instant = |zone, wall| WallZone::parse(zone).map(|zone| zone.instant(wall));
+        assert_eq!(instant("+01:00", 3_600), Ok(Ok(0)));
+        assert_eq!(instant("-05:30", 0), Ok(Ok(19_800)));
+        assert_eq!(instant("Z", 7), Ok(Ok(7)));
+        // 2026-01-15 and 2026-07-15 at noon, and the hours of both changes.
+        let day = |days: i64, hour: i64| 86_400 * days + 3_600 * hour;
+        let berlin = |wall| instant("Europe/Berlin", wall).expect("a zone");
+        assert_eq!(berlin(day(20_468, 12)), Ok(day(20_468, 11)));
+        assert_eq!(berlin(day(20_649, 12)), Ok(day(20_649, 10)));
+        let name = || "Europe/Berlin".to_owned();
+        assert_eq!(berlin(day(20_541, 2) + 1_800), Err(ZoneError::Never(name())));
+        assert_eq!(berlin(day(20_751, 2) + 1_800), Err(ZoneError::Twice(name())));
+        assert_eq!(berlin(i64::MAX), Err(ZoneError::Far));
+        for wrong in ["", "1:00", "+1:00", "+15:00", "+01:60", "CET", "+0100", "Europe/Bonn", "EST"] {
+            assert!(WallZone::parse(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -116,7 +116,7 @@ impl fmt::Display for TimeError {
             ),
             Self::NoOffset => f.write_str(
                 "a date-time without offset: append Z (UTC) or an offset such as +02:00, or add zone = \
-                 \"+02:00\" under [format] of the party file (or --zone)",
+                 \"+02:00\", or \"Europe/Berlin\", under [format] of the party file (or --zone)",
             ),
             Self::BeforeOrigin(origin) => {
                 write!(
@@ -230,6 +230,13 @@ impl Clock {
         let seconds = self.origin.checked_add(i64::from(count) * self.unit.seconds())?;
         OffsetDateTime::from_unix_timestamp(seconds).ok()
     }
+}
+
+/// Seconds from 1970-01-01T00:00:00 to a date-time without an offset, on the same clock.
+#[must_use]
+pub fn wall_seconds(text: &str) -> Option<i64> {
+    let read = OffsetDateTime::parse(&format!("{text}Z"), &Rfc3339);
+    read.ok().map(OffsetDateTime::unix_timestamp)
 }
 
 /// The `YYYY-MM-DD` date that lies `days` days after 1970-01-01.

@@ -120,7 +120,8 @@ fn runs(checked: &Checked, agreed: &StudyFile) -> Vec<String> {
         return Vec::new();
     }
     let mut lines = vec![format!(
-        "runs       {runs}: the publisher with each advertiser, a release and a charge for each; one result of \
+        "runs       {runs}: the publisher with each advertiser, a release and a charge for each; one result \
+         of \
          all of them is [lift] advertisers = \"together\""
     )];
     let hashes = checked.study.runs.iter();
@@ -137,7 +138,8 @@ fn noise(checked: &Checked, study: &Study) -> Option<String> {
         }
         NoiseFrom::CutAndChoose(candidates) => format!(
             "noise      {candidates} candidates: a party that bends its noise is caught {} times of \
-             {candidates}; fewer are faster and catch less (policy.candidates is a party's floor). It knows the \
+             {candidates}; fewer are faster and catch less (policy.candidates is a party's floor). It knows \
+             the \
              noise: with noise = \"inside\" nobody does",
             candidates - 1
         ),

@@ -274,10 +274,10 @@ impl<'a> Making<'a> {
         }
         if way.kind == TimeKind::Wall && self.format.zone.is_none() {
             let question = format!(
-                "Times of \"{name}\" have no offset. How far is their clock ahead of UTC: Z, +01:00, ..?"
+                "Times of \"{name}\" have no offset. Of which clock are they: Z, +01:00, Europe/Berlin, ..?"
             );
-            let read = |text: &str| study::format::ZoneOffset::parse(text).map_err(str::to_owned);
-            self.format.zone = Some(self.how.words("--zone OFFSET", &question, Some("Z"), read)?);
+            let read = |text: &str| study::format::WallZone::parse(text).map_err(str::to_owned);
+            self.format.zone = Some(self.how.words("--zone ZONE", &question, Some("Z"), read)?);
         }
         Ok(way)
     }
@@ -633,7 +633,7 @@ impl<'a> Making<'a> {
             _ if by_column.is_empty() => {}
             _ => lines.push(format!("dates = {{ {} }}", by_column.join(", "))),
         }
-        lines.extend(zone.map(|zone| format!("zone = \"{zone}\"")));
+        lines.extend(zone.as_ref().map(|zone| format!("zone = \"{zone}\"")));
         lines.extend(sheet.as_ref().map(|sheet| format!("sheet = {}", quoted(sheet))));
         if !columns.is_empty() {
             let names =

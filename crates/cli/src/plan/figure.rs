@@ -85,14 +85,19 @@ fn about(study: &Study, assumed: &Assumed, level: u32) -> Vec<page::markup::Mark
     };
     [
         format!(
-            "Half of the {level} % interval for the difference between the arms, if one setting changes and the \
-             others stay as they are in the study: the smaller, the more the study can see. A true difference \
+            "Half of the {level} % interval for the difference between the arms, if one setting changes and \
+             the \
+             others stay as they are in the study: the smaller, the more the study can see. A true \
+             difference \
              below it will often look like none. Both axes are logarithmic."
         ),
         format!(
-            "More rho costs more of the privacy budget. A smaller clamp takes less noise and cuts more of what \
-             large customers add: the estimate is then of less than the whole. A cell of fewer than {least} rows \
-             in an arm (minimum_group) is not shown at all, and a cell's interval is that of a study of its rows: \
+            "More rho costs more of the privacy budget. A smaller clamp takes less noise and cuts more of \
+             what \
+             large customers add: the estimate is then of less than the whole. A cell of fewer than {least} \
+             rows \
+             in an arm (minimum_group) is not shown at all, and a cell's interval is that of a study of its \
+             rows: \
              read it from the plot by rows."
         ),
         format!("Control arm's mean outcome: {mean}. Rows: {} and {}.", assumed.rows[0], assumed.rows[1]),

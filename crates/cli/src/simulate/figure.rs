@@ -3,9 +3,10 @@
 use super::text::{error, shown};
 use base::Error;
 use job::simulate::{SimulatedNumber, Simulation};
-use page::markup::{Markup, element, style_sheet, words};
+use page::markup::{Markup, element, words};
 use page::numbers::{count, percent};
 use page::picture::{BLUE, INK, RUST, label, line, picture, rect};
+use page::plot::FigurePage;
 use std::path::Path;
 use terminal::output;
 
@@ -16,12 +17,6 @@ const LEFT: f64 = 20.0;
 const BOTTOM: f64 = 36.0;
 /// Most numbers that are drawn: the table has them all.
 const DRAWN: usize = 60;
-
-const STYLE: &str = "\
-body{font:15px/1.5 system-ui,sans-serif;max-width:68em;margin:2em auto;padding:0 1em}
-figure{display:inline-block;width:460px;margin:0 1em 1em 0;vertical-align:top}
-td,th{padding:0 .8em 0 0;text-align:right}
-";
 
 /// A number with where it stands.
 struct Placed<'a> {
@@ -50,20 +45,15 @@ pub fn write(file: &Path, simulation: &Simulation) -> Result<(), Error> {
             count(simulation.draws)
         ),
     ];
-    let title = format!("{}: what noise does to each number", simulation.title);
-    let head = ["seen by", "part", "number", "exact", "95 % of releases", "mean error", "deviation", "held"];
-    let line = |name: &'static str, cells: &[String]| {
-        element("tr", &[], cells.iter().map(|cell| words(name, "", cell)))
+    let page = FigurePage {
+        name: "tacit simulate",
+        title: &format!("{}: what noise does to each number", simulation.title),
+        about: about.map(|text| words("p", "", text)).into(),
+        figures: drawn.collect(),
+        head: &["seen by", "part", "number", "exact", "95 % of releases", "mean error", "deviation", "held"],
+        rows: all.iter().map(row).collect(),
     };
-    let rows = [line("th", &head.map(str::to_owned))].into_iter();
-    let table = element("table", &[], rows.chain(all.iter().map(|placed| line("td", &row(placed)))));
-    let names =
-        [element("meta", &[("charset", "utf-8")], []), words("title", "", &title), style_sheet(STYLE)];
-    let body = [words("h1", "", &title)].into_iter().chain(about.map(|text| words("p", "", text)));
-    let body = body.chain(drawn).chain([table]);
-    let page = [element("head", &[], names), element("body", &[], body)];
-    let page = element("html", &[("lang", "en")], page).into_string();
-    output::write_file(file, format!("<!doctype html>\n{page}\n").as_bytes())
+    output::write_file(file, page.html().as_bytes())
 }
 
 fn numbers(simulation: &Simulation) -> Vec<Placed<'_>> {

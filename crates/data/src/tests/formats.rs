@@ -163,7 +163,7 @@ fn dates_of_another_form_are_refused_with_the_setting() {
     assert_eq!(error("46082.5", ""), hint.replace("46082\"", "46082.5\""));
     assert!(error("400", "").contains("after the study's last time"));
     assert!(error("26/04/1954", "").contains("another form is said by dates = \"%d.%m.%Y\""));
-    assert!(error("1954-04-26T10:00:00", "").contains("add zone = \"+02:00\" under [format]"));
+    assert!(error("1954-04-26T10:00:00", "").contains("add zone = \"+02:00\", or \"Europe/Berlin\", under"));
     let of_form = "dates = [\"%d.%m.%Y\", \"%d.%m.%Y %H:%M\"]";
     assert!(
         error("27.04.1954 10:00", of_form).contains("is a date-time without offset: add zone = \"+02:00\""),
@@ -194,6 +194,24 @@ fn a_zone_places_times_that_have_none() {
     assert_eq!(read("1954-04-26T04:00:00", "zone = \"-05:00\""), nine);
     assert_eq!(read("26.04.1954 10:00", "zone = \"+01:00\"\ndates = \"%d.%m.%Y %H:%M\""), nine);
     assert_eq!(read("19840.375", "zone = \"Z\"\ndates = \"spreadsheet\""), nine);
+    // Summer time, whose dates were not those of today.
+    assert_eq!(read("1954-04-26T05:00:00", "zone = \"America/New_York\""), read("1954-04-26T09:00:00Z", ""));
+    assert_eq!(read("1954-04-25T00:30:00", "zone = \"America/New_York\""), read("1954-04-25T05:30:00Z", ""));
+    for (cell, expected) in [
+        (
+            "1954-04-25T02:30:00",
+            "never was in America/New_York, as clocks were put forward: correct the cell, or",
+        ),
+        (
+            "1954-09-26T01:30:00",
+            "was there twice in America/New_York, as clocks were put back: write its offset in",
+        ),
+    ] {
+        let path = desk.file("a.csv", registry(&format!("a,vaccine,{cell}\n")));
+        let format = said("zone = \"America/New_York\"");
+        let error = publisher::read(data(&path, &format), &hours, None).err().expect("no instant");
+        assert!(error.to_string().contains(expected), "{error}");
+    }
     // A date is a day of UTC, and an offset of its own stands.
     assert_eq!(read("1954-04-26", "zone = \"+01:00\""), read("1954-04-26", ""));
     assert_eq!(read("1954-04-26T09:00:00Z", "zone = \"+01:00\""), nine);

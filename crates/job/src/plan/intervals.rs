@@ -52,7 +52,8 @@ pub fn interval_curves(
 ) -> Result<Vec<IntervalCurve>, Error> {
     let (Question::Lift(lift), Some(outcome)) = (&study.kind, &assumed.outcome) else {
         return Err(Error::input(
-            "a figure is of a lift study whose outcomes somebody guesses: say --mean X, the control arm's mean \
+            "a figure is of a lift study whose outcomes somebody guesses: say --mean X, the control arm's \
+             mean \
              outcome per person",
         ));
     };

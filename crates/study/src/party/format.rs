@@ -2,7 +2,7 @@
 
 use super::{FileKey, PartySettings, fill, names};
 use crate::format::{
-    ColumnDates, ColumnName, DateForm, DecimalSign, TextEncoding, ZoneOffset, check_forms, parse_separator,
+    ColumnDates, ColumnName, DateForm, DecimalSign, TextEncoding, WallZone, check_forms, parse_separator,
 };
 use crate::reader::TomlItem;
 use base::Error;
@@ -21,7 +21,7 @@ const KEYS: &[FileKey] = &[
         }
         Ok(())
     }),
-    ("zone", |to, item, _| fill(&mut to.format.zone, item.parsed(ZoneOffset::parse))),
+    ("zone", |to, item, _| fill(&mut to.format.zone, item.parsed(WallZone::parse))),
     ("sheet", |to, item, _| fill(&mut to.format.sheet, item.text().map(str::to_owned))),
     ("columns", |to, item, _| {
         let said = columns(item)?;

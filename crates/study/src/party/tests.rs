@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::StudyFile;
-use crate::format::{DateForm, DecimalSign, TextEncoding, ZoneOffset};
+use crate::format::{DateForm, DecimalSign, TextEncoding, WallZone};
 use clap::Parser as _;
 use release::rational::{decimal, nano};
 
@@ -69,7 +69,7 @@ fn the_form_of_files_is_said_or_not() {
     .format;
     assert_eq!((format.encoding, format.separator), (Some(TextEncoding::Windows1252), Some(b'\t')));
     assert_eq!((format.decimal, format.sheet.as_deref()), (Some(DecimalSign::Comma), Some("A b")));
-    assert_eq!(format.zone.map(ZoneOffset::seconds), Some(3_600));
+    assert_eq!(format.zone, Some(WallZone::Offset(3_600)));
     let forms = |column| format.dates_of(column).iter().map(DateForm::to_string).collect::<Vec<_>>();
     assert_eq!([forms("seen"), forms("paid")], [vec!["%d.%m.%Y"], vec!["%Y%m%d", "%d/%m/%y"]]);
     assert!(forms("other").is_empty());
@@ -91,7 +91,7 @@ fn the_form_of_files_is_said_or_not() {
             "a cell may fit both %d/%m/%Y and %m/%d/%Y and mean two things",
         ),
         ("dates = []", "no form of dates"),
-        ("zone = \"CET\"", "format.zone is \"CET\"; write an offset from UTC: +01:00, -05:30, or Z for UTC"),
+        ("zone = \"CET\"", "format.zone is \"CET\"; write an offset from UTC (+01:00, -05:30, Z)"),
         ("seperator = \";\"", "did you mean \"separator\"?"),
     ] {
         let error = read(lines).expect_err("wrong").to_string();
