@@ -113,15 +113,14 @@ fn value(making: &mut Making<'_>, events: &[String], args: &LiftInitArgs) -> Res
         }
     };
     let unit = args.unit.clone().or_else(|| guess::currency(&columns[0]).map(str::to_owned));
-    making.because(
-        "value",
-        columns.join(", "),
-        format!(
-            "numbers with up to {decimals} decimals: parts of which {scale} are 1; {} below zero",
-            count(negative)
-        ),
-    );
-    let mut told = format!("values stand in {}, with up to {places} decimals", columns.join(", "));
+    let numbers = match decimals {
+        0 => "whole numbers".to_owned(),
+        _ => format!("numbers with up to {decimals} decimals: parts of which {scale} are 1"),
+    };
+    let facts = format!("{numbers}; {} below zero", count(negative));
+    making.because("value", columns.join(", "), facts);
+    let kind = if places == 0 { "whole numbers".to_owned() } else { format!("up to {places} decimals") };
+    let mut told = format!("values stand in {}: {kind}", columns.join(", "));
     told += &unit.as_ref().map_or(String::new(), |unit| format!(", in {unit}"));
     if rule != "error" {
         told += ", some of them below zero";
