@@ -47,7 +47,7 @@ pub enum TacitCommand {
     /// Make an identity; prints the key line for the study
     Keygen(crate::keygen::KeygenArgs),
     /// Validate this side of a study before any protocol starts
-    Check(crate::check::CheckArgs),
+    Check(Box<crate::check::CheckArgs>),
     /// State gates, bytes, time and privacy cost of a study before it runs
     Plan(crate::plan::PlanArgs),
     /// Try a study on this machine, exact values beside noised ones, before it is charged

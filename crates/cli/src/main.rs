@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     let done = match command {
         TacitCommand::Init(args) => init::run(&args),
         TacitCommand::Keygen(args) => keygen::run(&args),
-        TacitCommand::Check(args) => return check::run(args),
+        TacitCommand::Check(args) => return check::run(*args),
         TacitCommand::Plan(args) => plan::run(&args),
         TacitCommand::Simulate(args) => simulate::run(&args),
         TacitCommand::Run(args) => return run::run(*args),
