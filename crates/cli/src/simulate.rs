@@ -7,13 +7,14 @@ use crate::args::rows_pair;
 use base::Error;
 use clap::{Args, ValueEnum};
 use data::generate;
-use job::simulate::{Simulation, SimulationProgress, SimulationQuestion, simulate};
+use job::simulate::{SimulatedData, Simulation, SimulationProgress, SimulationQuestion, simulate};
 use page::numbers::count;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use study::StudyFile;
+use study::party::{PartySettings, PartySetup};
 use terminal::output;
 use terminal::progress::Working;
 use terminal::values;
@@ -25,13 +26,15 @@ use terminal::values;
 /// and nothing is charged. What it prints shows exact values of all parties' data.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  tacit simulate study.toml --data registry=registry.csv --data \
-                  hospitals=hospitals.csv\n  tacit simulate study.toml --made-up 5k\n  tacit simulate \
+                  hospitals=hospitals.csv\n  tacit simulate lift/study.toml --data publisher=lift/publisher.toml --data \
+                  advertiser=lift/advertiser.toml\n  tacit simulate study.toml --made-up 5k\n  tacit simulate \
                   study.toml --data registry=registry.csv --made-up 5k,2k --figure spread.html\n  tacit \
                   simulate study.toml --made-up 5k --noise off --json")]
 pub struct SimulateArgs {
     /// The study file
     pub study: PathBuf,
-    /// The file of a party, or the folder of its files; once for each party
+    /// The file of a party, the folder of its files, or its party file (.toml), which says where its data are
+    /// and what form they have; once for each party
     #[arg(long, value_name = "PARTY=FILE", value_parser = party_file)]
     pub data: Vec<(String, PathBuf)>,
     /// Make up the files of the parties that have no --data: so many people of the first party, and of each
@@ -95,7 +98,7 @@ pub fn run(args: &SimulateArgs) -> Result<(), Error> {
         _ => Vec::new(),
     };
     let made_up: Vec<String> = made.iter().map(|made| made.party.clone()).collect();
-    data.extend(made.into_iter().map(|made| (made.party, made.path)));
+    data.extend(made.into_iter().map(|made| (made.party, made.path.into())));
     let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let asked = SimulationQuestion {
         file,
@@ -115,8 +118,17 @@ pub fn run(args: &SimulateArgs) -> Result<(), Error> {
     }
 }
 
+/// The data of a path: of a party file, what it says of its data and their form.
+fn files(path: &Path) -> Result<SimulatedData, Error> {
+    if path.extension().is_none_or(|extension| extension != "toml") {
+        return Ok(path.to_owned().into());
+    }
+    let PartySetup { data, store, format, .. } = PartySettings::read(path)?.complete()?;
+    Ok(SimulatedData { path: data, store, format })
+}
+
 /// The files of `--data`, each of a party of the study.
-fn named(args: &SimulateArgs, file: &StudyFile) -> Result<BTreeMap<String, PathBuf>, Error> {
+fn named(args: &SimulateArgs, file: &StudyFile) -> Result<BTreeMap<String, SimulatedData>, Error> {
     let mut data = BTreeMap::new();
     for (party, path) in &args.data {
         if file.member(party).is_none() {
@@ -127,7 +139,7 @@ fn named(args: &SimulateArgs, file: &StudyFile) -> Result<BTreeMap<String, PathB
                 names.join(", ")
             )));
         }
-        if data.insert(party.clone(), path.clone()).is_some() {
+        if data.insert(party.clone(), files(path)?).is_some() {
             return Err(Error::input(format!(
                 "--data {party} stands there twice; several files of one party go into a folder"
             )));

@@ -13,6 +13,14 @@ pub(crate) fn plain(text: &str, decimal: Option<DecimalSign>) -> Result<Cow<'_, 
     let (commas, points) = (of(b','), of(b'.'));
     let point_only = decimal != Some(DecimalSign::Comma);
     let numeric = |byte: u8| byte.is_ascii_digit() || matches!(byte, b',' | b'.' | b'-' | b'+');
+    if decimal.is_none() && commas == 0 && is_one_group(text) {
+        return Err(
+            "could be a number with three decimals or one of thousands: add decimal = \".\" under [format] \
+             of the party file (or --decimal .) where the point stands before decimals, decimal = \",\" where \
+             it stands between thousands, and then write such numbers without it"
+                .to_owned(),
+        );
+    }
     if commas == 0 && (point_only || points == 0) || !text.bytes().all(numeric) {
         return Ok(Cow::Borrowed(text));
     }
@@ -39,6 +47,18 @@ pub(crate) fn plain(text: &str, decimal: Option<DecimalSign>) -> Result<Cow<'_, 
         Some(part) => Cow::Owned(format!("{whole}.{part}")),
         None => whole,
     })
+}
+
+/// Whether a point stands before three digits, and before it one to three that could be thousands.
+fn is_one_group(text: &str) -> bool {
+    let unsigned = text.trim_start_matches(['-', '+']);
+    let Some((whole, part)) = unsigned.split_once('.') else { return false };
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    (1..=3).contains(&whole.len())
+        && part.len() == 3
+        && !whole.starts_with('0')
+        && digits(whole)
+        && digits(part)
 }
 
 /// The digits of groups of three. One group alone, with no decimals behind it, could be decimals.

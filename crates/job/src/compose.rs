@@ -100,7 +100,7 @@ pub(crate) fn report(facts: &Facts<'_>, seen: Views, disclosed: Disclosure) -> R
         rows: *rows,
     });
     let servers = ServersInfo::of(study, &disclosed, &facts.transport);
-    let warnings = warnings(facts, &seen.benders);
+    let warnings = warnings(facts, &seen.benders, &disclosed);
     let attempt = later(seen.attempts.iter().max().copied());
     let public_terms = seen.public.as_ref().map(|_| public_terms(facts, seen.public_attempt));
     let view = seen.own.or_else(|| seen.public.clone());
@@ -170,8 +170,8 @@ fn shown_to(program: &Program) -> Vec<String> {
     all.into_iter().collect()
 }
 
-fn warnings(facts: &Facts<'_>, benders: &[PartyId]) -> Vec<String> {
-    let mut warnings = Vec::new();
+fn warnings(facts: &Facts<'_>, benders: &[PartyId], disclosed: &Disclosure) -> Vec<String> {
+    let mut warnings: Vec<String> = nobody_matched(disclosed).into_iter().collect();
     if facts.stages.iter().any(|s| !s.price_held) {
         warnings.push(
             "a stage sent other bytes than were stated before it; please report this with the JSON report"
@@ -181,6 +181,32 @@ fn warnings(facts: &Facts<'_>, benders: &[PartyId]) -> Vec<String> {
     warnings.extend(facts.noticed.iter().cloned());
     warnings.extend(bent(facts.checked, benders));
     warnings
+}
+
+/// Identifiers that two files write differently look like a treatment that does nothing.
+fn nobody_matched(disclosed: &Disclosure) -> Option<String> {
+    let matched = disclosed.matched().filter(|_| !disclosed.public_keys)?;
+    let (made_up, range) = match &disclosed.dummies {
+        None => (0, 0),
+        Some(dummies) => (dummies.in_match?, dummies.in_match_sigma?.saturating_mul(2)),
+    };
+    if matched > made_up.saturating_add(range) {
+        return None;
+    }
+    let size = match made_up {
+        0 => "nobody is in the files of both parties".to_owned(),
+        _ => format!(
+            "the match has {} rows, and made-up ones alone are about {}, give or take {}: it may be that hardly \
+             anybody is in the files of both parties",
+            page::numbers::count(matched),
+            page::numbers::count(made_up),
+            page::numbers::count(range)
+        ),
+    };
+    Some(format!(
+        "{size}. Compare how both write their identifiers (which column, `normalise`) before a result that \
+         shows nothing is believed"
+    ))
 }
 
 /// What is of this party's own rows and its own ledger: exact numbers, which no other party has.
@@ -648,6 +674,28 @@ mod tests {
                 assert!(said[2].contains("clamped at 3 per household"), "{said:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_match_of_made_up_rows_alone_is_warned_of() {
+        let dummies =
+            report::DummiesInfo { in_match: Some(370), in_match_sigma: Some(20), ..Default::default() };
+        let of = |matched, dummies| {
+            let rows = vec![1000, 1000];
+            nobody_matched(&Disclosure {
+                rows,
+                matched_upper_bound: matched,
+                dummies,
+                ..Disclosure::default()
+            })
+        };
+        assert!(
+            of(379, Some(dummies.clone()))
+                .unwrap()
+                .contains("379 rows, and made-up ones alone are about 370")
+        );
+        assert!(of(411, Some(dummies)).is_none() && of(1, None).is_none());
+        assert!(of(0, None).unwrap().starts_with("nobody is in the files of both parties"));
     }
 
     /// Sizes with made-up rows in them are said to be such, and what they cost.

@@ -17,7 +17,7 @@ use crate::plan::policy;
 use crate::prepare::{Built, build_all};
 use base::{Error, PartyId, Roster, Seed};
 use columns::JoinedColumns;
-use data::{InputReport, RowStore, read_rows};
+use data::{DataLocation, InputReport, RowStore, read_rows};
 use engine::{Clear, Share, Shares, run_rows};
 use join::JoinedTable;
 use net::Session;
@@ -33,6 +33,8 @@ use spread::DrawnParts;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use store::StoreOptions;
+use study::format::InputFormat;
 use study::{Question, Study, StudyFile};
 
 /// Format of the JSON.
@@ -49,12 +51,29 @@ pub const NOT_FOR_PASSING_ON: &str = "This shows exact values of the data of all
 /// Told what is going on, and how much of how much is done, from any thread.
 pub type SimulationProgress<'a> = &'a (dyn Fn(&str, u64, u64) + Sync);
 
+/// Where one party's data are, and what is said of them: what its party file says, or nothing but the path.
+#[derive(Clone, Debug)]
+pub struct SimulatedData {
+    /// A file, a folder, a pattern or objects of a bucket.
+    pub path: PathBuf,
+    /// What a bucket needs to be told.
+    pub store: StoreOptions,
+    /// What form the files have.
+    pub format: InputFormat,
+}
+
+impl From<PathBuf> for SimulatedData {
+    fn from(path: PathBuf) -> Self {
+        Self { path, store: StoreOptions::default(), format: InputFormat::NONE }
+    }
+}
+
 /// What to simulate.
 pub struct SimulationQuestion {
     /// The study.
     pub file: StudyFile,
-    /// By party, its file or folder of files.
-    pub data: BTreeMap<String, PathBuf>,
+    /// By party, where its data are.
+    pub data: BTreeMap<String, SimulatedData>,
     /// Those whose file was made up for the purpose.
     pub made_up: Vec<String>,
     /// Releases to draw; none: exact values alone.
@@ -246,16 +265,18 @@ impl Files {
         for (number, member) in asked.file.parties.iter().enumerate() {
             let run = asked.file.runs_of(&member.name).next();
             let run = run.ok_or_else(|| Error::misuse("a member takes part in a run"))?;
-            let path = asked.data.get(&member.name).ok_or_else(|| {
+            let files = asked.data.get(&member.name).ok_or_else(|| {
                 Error::input(format!("no file of {0}: add --data {0}=FILE, or --made-up ROWS", member.name))
             })?;
             progress("reading, files", number as u64, asked.file.parties.len() as u64);
             let at = run.parties.iter().position(|party| party.name == member.name).unwrap_or_default();
-            let (own, inputs) = read_rows(&**path, run, PartyId(at as u8), None)?;
+            let SimulatedData { path, store, format } = files;
+            let location = DataLocation { path, store, format };
+            let (own, inputs) = read_rows(location, run, PartyId(at as u8), None)?;
             left = within_rows(left, own.len())?;
             parties.push(SimulatedParty {
                 name: member.name.clone(),
-                data: (!asked.made_up.contains(&member.name)).then(|| path.clone()),
+                data: (!asked.made_up.contains(&member.name)).then(|| files.path.clone()),
                 rows: own.len(),
                 inputs,
             });

@@ -17,7 +17,7 @@ const LIFT: &str = include_str!("../../../examples/lift.toml");
 
 /// Every party's file is `PARTY.csv` of a folder.
 fn tried(file: &StudyFile, folder: &Path, draws: u64) -> Simulation {
-    let path = |name: &String| (name.clone(), folder.join(format!("{name}.csv")));
+    let path = |name: &String| (name.clone(), folder.join(format!("{name}.csv")).into());
     let asked = SimulationQuestion {
         data: file.parties.iter().map(|member| path(&member.name)).collect(),
         file: file.clone(),
@@ -247,8 +247,10 @@ fn modes_with_public_groups_are_tried() {
         assert!((spread.noise_held.unwrap() - 0.95).abs() < 0.03, "{spread:?}");
         // As in a run there is nothing to be shown of small groups.
         let (file, folder) = made(&text, [900, 900]);
-        let data =
-            file.parties.iter().map(|m| (m.name.clone(), folder.path().join(format!("{}.csv", m.name))));
+        let data = file
+            .parties
+            .iter()
+            .map(|m| (m.name.clone(), folder.path().join(format!("{}.csv", m.name)).into()));
         let (data, made_up) = (data.collect(), Vec::new());
         let asked = SimulationQuestion { file, data, made_up, draws: 10, seed: 1, threads: 1 };
         let error = simulate(&asked, &|_, _, _| ()).unwrap_err().to_string();

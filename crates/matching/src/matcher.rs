@@ -121,13 +121,14 @@ pub struct MatchInput<'a> {
 
 impl MatchInput<'_> {
     /// Refuses rows of each party, as all have told them, for which the disk has no room: before anything
-    /// that grows with them is sent or kept.
+    /// that grows with them is sent or kept. `kept` are bytes for going on after a cut.
     ///
     /// # Errors
     /// With the numbers, and what to do.
-    pub(crate) fn expect_disk(&self, rows: &[u64], disk: MatchDisk) -> Result<(), Error> {
-        let all_in_memory = disk.at_most <= self.room.held();
-        if all_in_memory { Ok(()) } else { memory::check_disk(rows, disk.at_most, self.options) }
+    pub(crate) fn expect_disk(&self, rows: &[u64], disk: MatchDisk, kept: u64) -> Result<(), Error> {
+        // Blocks are in memory as long as there is room.
+        let need = disk.at_most.saturating_sub(self.room.held()).saturating_add(kept);
+        memory::check_disk(rows, need, self.options)
     }
 }
 

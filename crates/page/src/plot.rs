@@ -57,7 +57,8 @@ pub struct FigurePage<'a, const COLUMNS: usize> {
 
 const STYLE: &str = "\
 body{font:15px/1.5 system-ui,sans-serif;max-width:62em;margin:2em auto;padding:0 1em}
-figure{display:inline-block;margin:0 1em 1em 0}
+figure{display:inline-block;margin:0 1em 1em 0;max-width:100%}
+svg{max-width:100%;height:auto}
 td,th{padding:0 .8em 0 0;text-align:right}
 ";
 

@@ -96,8 +96,10 @@ pub fn read_sums(
         noise_half_width: z * arm.noise.sqrt(),
     };
     let mut estimate = around(lift, standard_error(&t, &c), noise.sqrt(), z);
-    estimate.relative = (c.mean > 0.0).then(|| lift / c.mean);
-    estimate.rates = Some([rate(&t), rate(&c)]);
+    let rates = [rate(&t), rate(&c)];
+    // A part of what may be nothing is no number to act on.
+    estimate.relative = (c.mean > rates[1].half_width).then(|| lift / c.mean);
+    estimate.rates = Some(rates);
     Ok(estimate)
 }
 

@@ -73,10 +73,15 @@ impl Field {
             Self::Empty => String::new(),
             Self::Number(number) => number.clone(),
             Self::Text(text) => {
-                let formula = text
-                    .trim_start()
-                    .starts_with(['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}']);
-                let text = if formula { format!("'{text}") } else { text.clone() };
+                // Behind a sign that separates fields elsewhere, too.
+                let part = |part: &str| {
+                    let formula = part
+                        .trim_start()
+                        .starts_with(['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}']);
+                    if formula { format!("'{part}") } else { part.to_owned() }
+                };
+                let text: String =
+                    text.split_inclusive([',', ';', '\t', '|', '\n', '\r']).map(part).collect();
                 match text.contains([',', '"', ';', '\n']) {
                     true => format!("\"{}\"", text.replace('"', "\"\"")),
                     false => text,

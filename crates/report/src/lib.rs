@@ -552,7 +552,8 @@ pub struct Disclosure {
 impl Disclosure {
     /// The size of the match, where those of the sets and of the union tell it: between two parties. Among
     /// more they do not say how many rows any set of parties has in common.
-    pub(crate) fn matched(&self) -> Option<u64> {
+    #[must_use]
+    pub fn matched(&self) -> Option<u64> {
         (self.rows.len() <= 2 && !self.size_hidden).then_some(self.matched_upper_bound)
     }
 }

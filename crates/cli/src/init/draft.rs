@@ -103,6 +103,22 @@ impl StudyDraft {
         }
     }
 
+    /// What the study says of matching, counting, noise and price: who completes it agrees to that.
+    pub fn proposed(&self) -> Vec<(String, String)> {
+        let said = |section: &&DraftSection| {
+            ["match", "privacy", "lift", "release", "ask"]
+                .iter()
+                .any(|name| section.name == *name || section.name.starts_with(&format!("{name}.")))
+        };
+        let lines = self.sections.iter().filter(said).flat_map(|section| {
+            section.text.lines().filter_map(|line| Some((&*section.name, line.trim().split_once('=')?)))
+        });
+        lines
+            .filter(|(_, (key, _))| !key.trim_start().starts_with('#'))
+            .map(|(section, (key, value))| (format!("{section}.{}", key.trim()), value.trim().to_owned()))
+            .collect()
+    }
+
     /// The value of a line of the first section: `unfinished = "advertiser"`.
     pub fn root_value(&self, key: &str) -> Option<&str> {
         let is = |line: &&str| line.split_once('=').is_some_and(|(name, _)| name.trim() == key);

@@ -123,6 +123,11 @@ impl<'a> Making<'a> {
                 making.party
             )));
         }
+        if completes {
+            draft.proposed().into_iter().for_each(|(setting, value)| {
+                making.because(&setting, value, "proposed by the other party");
+            });
+        }
         let role =
             if kind == "lift" { format!("role = \"{}\"\n", beginning.lacks[0]) } else { String::new() };
         let party = &making.party;
@@ -583,13 +588,14 @@ impl<'a> Making<'a> {
         let spent = draft
             .get("release.public")
             .and_then(|text| text.lines().find_map(|line| line.strip_prefix("rho = ")));
+        // What the other party proposes is no reason to allow more.
+        let spent = spent.filter(|_| !self.completes);
         let spent: f64 = spent.and_then(|text| text.parse().ok()).unwrap_or(0.1);
         let bounds = said(
             "No study may spend more on one viewer, sizes of its match included.",
             &format!("max_rho  = {}", page::numbers::short((2.0 * spent).max(0.5), 3)),
         ) + &said(
-            "What all studies of these data together may spend on one viewer: ten like this. Nothing \
-             refills it.",
+            "What all studies of these data together may spend on one viewer. Nothing refills it.",
             &format!("budget   = {}", page::numbers::short((10.0 * spent).max(1.0), 3)),
         );
         let bounds = if self.kind == "match" { String::new() } else { bounds };

@@ -33,12 +33,16 @@ impl OutcomeGuess {
         Self { mean, variance: None, source: "as told".into() }
     }
 
-    /// What one party's file says of so many people, if everybody in it is one of them.
-    pub(super) fn counted(sums: &OutcomeSums, people: NonZeroU64, scale: u32) -> Self {
-        let (count, scale) = (people.get() as f64, f64::from(scale));
+    /// What one party's file of `own` people says of so many others: if everybody in it is one of them, or
+    /// each of them is in it, drawn from it.
+    pub(super) fn counted(sums: &OutcomeSums, (own, people): (u64, NonZeroU64), scale: u32) -> Self {
+        let (count, scale) = (people.get().max(own) as f64, f64::from(scale));
         let mean = sums.total / count / scale;
         let variance = (sums.squares / count / scale / scale - mean * mean).max(0.0);
-        let source = format!("by this party's file, if everybody in it is one of {people} of the publisher");
+        let source = match own > people.get() {
+            true => format!("by this party's file, if the {people} people of the publisher are all in it"),
+            false => format!("by this party's file, if everybody in it is one of {people} of the publisher"),
+        };
         Self { mean, variance: Some(variance), source }
     }
 
@@ -48,8 +52,10 @@ impl OutcomeGuess {
     #[must_use]
     pub fn of(study: &Study, own: Option<&InputReport>, people: u64) -> Option<Self> {
         let Question::Lift(lift) = &study.kind else { return None };
-        if let (Some(sums), Some(people)) = (own.and_then(|own| own.outcomes), NonZeroU64::new(people)) {
-            return Some(Self::counted(&sums, people, lift.scale()));
+        if let (Some(own), Some(people)) = (own, NonZeroU64::new(people))
+            && let Some(sums) = own.outcomes
+        {
+            return Some(Self::counted(&sums, (own.rows_kept, people), lift.scale()));
         }
         counts_people(lift).then(|| Self {
             mean: 0.01,

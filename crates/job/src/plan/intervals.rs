@@ -102,7 +102,8 @@ fn clamps(
     people: u64,
 ) -> Vec<(u32, OutcomeGuess)> {
     let told = own.map_or(&[][..], |own| &own.by_clamp);
-    if let (Some(people), false) = (NonZeroU64::new(people), told.is_empty()) {
+    if let (Some(own), Some(people), false) = (own, NonZeroU64::new(people), told.is_empty()) {
+        let people = (own.rows_kept, people);
         return told
             .iter()
             .map(|(clamp, sums)| (*clamp, OutcomeGuess::counted(sums, people, lift.scale())))

@@ -129,7 +129,7 @@ impl Matcher for CircuitJoin {
         let (layout, me) = (&options.layouts[1], session.me());
         let (rows, seed) = session.step("count", |s| count(s, names.rows(), options, &mut rng))?;
         check(memory(rows, layout, me), options.memory)?;
-        input.expect_disk(&rows, price::disk(rows, &options.layouts, me))?;
+        input.expect_disk(&rows, price::disk(rows, &options.layouts, me), 0)?;
         let bins = CuckooBins::new(rows);
         if bins.all() >= limits::ROWS {
             return Err(Error::limit("limits::ROWS, bins of the join", bins.all(), limits::ROWS - 1));

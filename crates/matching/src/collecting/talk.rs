@@ -69,7 +69,7 @@ pub(super) fn pairs(session: &mut Session, input: &MatchInput<'_>) -> Result<Col
     let lost = names.dropped();
     let (sizes, test) = session.step("count", |s| {
         let (sizes, test) = count(s, rows, options)?;
-        input.expect_disk(&sizes.rows, price::disk(s.me(), sizes, options))?;
+        input.expect_disk(&sizes.rows, price::disk(s.me(), sizes, options), 0)?;
         Ok((sizes, test))
     })?;
     let list = List { key: &key, threads: options.threads, room };

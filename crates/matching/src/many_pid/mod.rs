@@ -115,7 +115,7 @@ impl Matcher for ManyId {
         identifiers::fingerprint(padded, rng.bytes(), room)?;
         let rows = session.step("count", |s| count(s, padded, options))?;
         check(memory(&rows, session.me().index()), options.memory)?;
-        input.expect_disk(&rows, price::disk(&rows, session.me().index()))?;
+        input.expect_disk(&rows, price::disk(&rows, session.me().index()), 0)?;
         let order = ring::shuffled(padded.rows(), &mut rng);
         let party = Party {
             me: session.me().index(),

@@ -343,7 +343,10 @@ impl<'r> Party<'r> {
         let theirs = mine.exchange(session, options)?;
         let rows = [mine.rows, theirs.rows];
         let all = by_party(session.me(), mine.rows, theirs.rows);
-        input.expect_disk(&all, price::disk(all, session.me()))?;
+        // Elements of own rows, and of all rows raised; on disk already where a match goes on.
+        let fresh_journal = options.resume.is_some() && before.is_none();
+        let kept = if fresh_journal { group::ELEMENT_BYTES * (mine.rows + all[0] + all[1]) } else { 0 };
+        input.expect_disk(&all, price::disk(all, session.me()), kept)?;
         let had_one = before.is_some();
         let goes_on = before.as_ref().is_some_and(|run| run.name == theirs.before);
         let (run, hashed) = match before.filter(|run| run.name == theirs.before) {

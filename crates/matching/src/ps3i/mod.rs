@@ -99,7 +99,7 @@ impl Matcher for InnerJoin {
         identifiers::fingerprint(padded, rng.bytes(), room)?;
         let rows = session.step("count", |s| talk::count(s, padded.rows(), options))?;
         check(memory(rows, options), options.memory)?;
-        input.expect_disk(&rows, price::disk(rows, session.me(), options))?;
+        input.expect_disk(&rows, price::disk(rows, session.me(), options), 0)?;
         let pairs = talk::pairs(session, padded, (rows, room), options.threads, &mut rng)?;
         let matched = pairs.picks.len() as u64;
         let vector = PayloadVector::new(*payload, &pairs.places, options)?;

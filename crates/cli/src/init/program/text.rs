@@ -54,7 +54,8 @@ pub fn column(seen: &ColumnSurvey) -> Option<CellUse> {
             format!("numbers of the sample go from {least} to {most}: the type holds these, rounded up");
         return Some(CellUse { line: format!("{kind}{scaled}{unit}{missing}"), bounds, why });
     }
-    if values.is_empty() || values.iter().any(|value| value.len() > 100) {
+    let odd = |value: &str| value.chars().any(|c| c == '"' || c == '\\' || c.is_control());
+    if values.is_empty() || values.iter().any(|value| value.len() > 100 || odd(value)) {
         return None;
     }
     let bits = (usize::BITS - values.len().leading_zeros()).max(2);
