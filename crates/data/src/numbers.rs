@@ -94,6 +94,9 @@ mod tests {
         let (comma, point) = (Some(DecimalSign::Comma), Some(DecimalSign::Point));
         for (text, decimal, number) in [
             ("12.5", None, "12.5"),
+            ("0.125", None, "0.125"),
+            ("1234.125", None, "1234.125"),
+            ("12.3456", None, "12.3456"),
             ("1,50", comma, "1.50"),
             ("-1,50", comma, "-1.50"),
             ("1.234,50", comma, "1234.50"),
@@ -110,6 +113,8 @@ mod tests {
         }
         for (text, decimal, why) in [
             ("1,50", None, "add decimal = \",\""),
+            ("1.200", None, "three decimals or one of thousands"),
+            ("-950.000", None, "three decimals or one of thousands"),
             ("1.234,50", None, "add decimal = \",\""),
             ("1,234.50", None, "add decimal = \".\""),
             ("1.234", comma, "without it"),

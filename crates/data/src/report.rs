@@ -51,7 +51,7 @@ pub struct InputReport {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub events_refunded: u64,
     /// Advertiser: the part of the value of all events that is beyond R, person by person, 0 to 1.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_none")]
     pub clamped_part: f64,
     /// Advertiser: what all events that are kept add up to, without a clamp. It stays with the process, too.
     #[serde(skip)]
@@ -131,6 +131,11 @@ pub fn clamps_around(clamp: u32) -> Vec<u32> {
 /// What a report says only where there is some.
 fn is_zero(count: &u64) -> bool {
     *count == 0
+}
+
+/// The same of a part.
+fn is_none(part: &f64) -> bool {
+    *part == 0.0
 }
 
 impl InputReport {

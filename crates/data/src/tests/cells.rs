@@ -172,7 +172,8 @@ fn cells_of_parquet_are_what_the_program_says() {
     for spent in [texts, floats, decimals] {
         assert_eq!(read(spent).unwrap_or_else(|e| panic!("{e}")), columns);
     }
-    for (odd, shown) in [(149.285, "149.285 is no whole number of 1/100"), (f64::NAN, "\"NaN\" is no number")]
+    for (odd, shown) in
+        [(1149.285, "1149.285 is no whole number of 1/100"), (f64::NAN, "\"NaN\" is no number")]
     {
         let error = read(Arc::new(Float64Array::from(vec![1.0, odd, 1e300]))).expect_err("not of cents");
         let place = "w.parquet, row 2 (row group 0), column \"spent\": ";
@@ -192,8 +193,8 @@ fn what_is_wrong_with_a_cell_is_said_at_its_place() {
     };
     for (cells, told) in [
         (
-            "149.285,low,1970-01-01,0",
-            "\"spent\": 149.285 is no whole number of 1/100; round it, or give the program's column a finer \
+            "1149.285,low,1970-01-01,0",
+            "\"spent\": 1149.285 is no whole number of 1/100; round it, or give the program's column a finer \
              `scale`",
         ),
         ("12 EUR,low,1970-01-01,0", "\"spent\": \"12 EUR\" is no number such as 12, -3 or 149.28"),

@@ -255,8 +255,8 @@ fn amounts_have_the_decimals_of_their_scale() {
             .to_owned())
     );
     assert_eq!(
-        value("149.285", ""),
-        Err("a.csv, line 2, column \"amount\": \"149.285\" has more decimals than the study's scale = 100 \
+        value("1149.285", ""),
+        Err("a.csv, line 2, column \"amount\": \"1149.285\" has more decimals than the study's scale = 100 \
              takes; round it, or agree on a finer one"
             .to_owned())
     );
