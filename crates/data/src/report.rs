@@ -139,6 +139,12 @@ fn is_none(part: &f64) -> bool {
 }
 
 impl InputReport {
+    /// Without what stays with the process that has read the rows.
+    #[must_use]
+    pub fn written(&self) -> Self {
+        Self { outcomes: None, by_clamp: Vec::new(), unclamped: 0.0, ..self.clone() }
+    }
+
     /// Counts what the events of one identifier add up to.
     pub(crate) fn add_outcome(&mut self, total: u64, clamp: u32) {
         self.over_clamp += u64::from(total > u64::from(clamp));

@@ -135,7 +135,7 @@ pub(crate) fn report(facts: &Facts<'_>, seen: Views, disclosed: Disclosure) -> R
         shown_to: shown_to(&checked.built.program),
         privacy: privacy_info(facts, noised, attempt),
         broke_off: facts.broke_off.clone(),
-        inputs: checked.inputs.clone(),
+        inputs: checked.inputs.written(),
         guarantee: unit(study, noised)
             .into_iter()
             .chain(

@@ -141,7 +141,7 @@ impl BegunRecord {
             tag,
             probe,
             rows,
-            inputs: checked.inputs.clone(),
+            inputs: checked.inputs.written(),
             begun: seconds(SystemTime::now()),
         })
     }
