@@ -211,8 +211,7 @@ fn reports_without_adjusted_numbers_are_read() {
         let cell = cell.as_object_mut().unwrap();
         assert!(cell.remove("holm").is_some() && cell.remove("held_back").is_some());
     }
-    let inputs = stored["inputs"].as_object_mut().unwrap();
-    assert!(inputs.remove("clamped_part").is_some());
+    assert!(stored["inputs"].get("clamped_part").is_none(), "{}", stored["inputs"]);
     let mut read = from_json(&stored.to_string()).unwrap();
     let ResultView::Lift(view) = &mut read.view else { panic!("a lift report") };
     assert_eq!(view.cells[4].held_back, 0);
