@@ -26,9 +26,10 @@ use terminal::values;
 /// and nothing is charged. What it prints shows exact values of all parties' data.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  tacit simulate study.toml --data registry=registry.csv --data \
-                  hospitals=hospitals.csv\n  tacit simulate lift/study.toml --data publisher=lift/publisher.toml --data \
-                  advertiser=lift/advertiser.toml\n  tacit simulate study.toml --made-up 5k\n  tacit simulate \
-                  study.toml --data registry=registry.csv --made-up 5k,2k --figure spread.html\n  tacit \
+                  hospitals=hospitals.csv\n  tacit simulate lift/study.toml --data \
+                  publisher=lift/publisher.toml --data advertiser=lift/advertiser.toml\n  tacit \
+                  simulate study.toml --made-up 5k\n  tacit simulate study.toml --data \
+                  registry=registry.csv --made-up 5k,2k --figure spread.html\n  tacit \
                   simulate study.toml --made-up 5k --noise off --json")]
 pub struct SimulateArgs {
     /// The study file

@@ -196,7 +196,8 @@ fn nobody_matched(disclosed: &Disclosure) -> Option<String> {
     let size = match made_up {
         0 => "nobody is in the files of both parties".to_owned(),
         _ => format!(
-            "the match has {} rows, and made-up ones alone are about {}, give or take {}: it may be that hardly \
+            "the match has {} rows, and made-up ones alone are about {}, give or take {}: it may be that \
+             hardly \
              anybody is in the files of both parties",
             page::numbers::count(matched),
             page::numbers::count(made_up),

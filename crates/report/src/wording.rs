@@ -496,7 +496,8 @@ pub const PUBLIC: &str = "This result is the same at all parties, and everybody 
 pub fn own_report(report: &RunReport) -> String {
     format!(
         "This report itself is for {} alone: it holds counts of its files, sizes and its ledger. What may be \
-         passed on is made by: tacit report --public FOLDER/report.json --html public.html, where FOLDER is the \
+         passed on is made by: tacit report --public FOLDER/report.json --html public.html, where FOLDER is \
+         the \
          report folder of {}",
         label(&report.party),
         label(&report.party)

@@ -310,7 +310,7 @@ fn a_program_is_made_of_both_parties_columns() {
     std::fs::write(folder.path().join("registry.csv"), registry).unwrap();
     let run = |line: &str| in_folder(folder.path(), line);
     let address = base::free_address().unwrap();
-    let line = format!("init program --data trial.csv --out doses --listen {address} --rho 0.5");
+    let line = format!("init program --data trial.csv --out doses --listen {address} --rho 0.4");
     run(&line).failed(2, &["Which columns may be asked about", "--columns COLUMN,..", "(dose,age)"]);
     run(&format!("{line} --columns dose,age --by dose")).fine();
     run("check doses/study.toml").failed(2, &["has no second party yet", "tacit init program --data FILE"]);
@@ -327,7 +327,7 @@ fn a_program_is_made_of_both_parties_columns() {
     for part in [
         "column dose u2 trial labels \"high\" \"none\"\n",
         "column cost-eur u15 registry scale 100 unit \"EUR\" missing\n",
-        "ask public rho 0.5\nby dose\ncount\nmean of cost-eur between 0 200\n",
+        "ask public rho 0.4\nby dose\ncount\nmean of cost-eur between 0 200\n",
         "cost-eur = { party = \"registry\", column = \"cost eur\" }",
     ] {
         assert!(study.contains(part), "{part} is not in {study}");

@@ -322,6 +322,15 @@ impl Hello {
 }
 
 impl<'r> Party<'r> {
+    /// Refuses rows for which the disk has no room. What a match keeps to go on is elements of own rows, and
+    /// of all rows raised; they are there already where it goes on.
+    fn expect_disk(me: PartyId, input: &MatchInput<'_>, rows: [u64; 2], goes_on: bool) -> Result<(), Error> {
+        let all = by_party(me, rows[0], rows[1]);
+        let keeps = input.options.resume.is_some() && !goes_on;
+        let kept = if keeps { group::ELEMENT_BYTES * (2 * rows[0] + rows[1]) } else { 0 };
+        input.expect_disk(&all, price::disk(all, me), kept)
+    }
+
     /// Both tell their sizes, and whether they can go on with a match that was cut.
     fn meet(
         session: &mut Session,
@@ -342,11 +351,7 @@ impl<'r> Party<'r> {
         };
         let theirs = mine.exchange(session, options)?;
         let rows = [mine.rows, theirs.rows];
-        let all = by_party(session.me(), mine.rows, theirs.rows);
-        // Elements of own rows, and of all rows raised; on disk already where a match goes on.
-        let fresh_journal = options.resume.is_some() && before.is_none();
-        let kept = if fresh_journal { group::ELEMENT_BYTES * (mine.rows + all[0] + all[1]) } else { 0 };
-        input.expect_disk(&all, price::disk(all, session.me()), kept)?;
+        Self::expect_disk(session.me(), input, rows, before.is_some())?;
         let had_one = before.is_some();
         let goes_on = before.as_ref().is_some_and(|run| run.name == theirs.before);
         let (run, hashed) = match before.filter(|run| run.name == theirs.before) {
