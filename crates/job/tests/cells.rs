@@ -292,6 +292,6 @@ fn what_does_not_fit_is_said_before_anything_is_sent() {
         ),
         "{error}"
     );
-    let error = told(&[], ("p100,-81.13", "p100,12.345"));
-    assert!(error.contains("shop.csv, line 2, column \"spent\": 12.345"), "{error}");
+    let error = told(&[], ("p100,-81.13", "p100,1012.345"));
+    assert!(error.contains("shop.csv, line 2, column \"spent\": 1012.345"), "{error}");
 }
