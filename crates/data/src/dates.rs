@@ -6,14 +6,14 @@ use study::format::{DateForm, DecimalSign, InputFormat, WallTime};
 use study::time::{Clock, TimeError, date_of_days, wall_seconds};
 
 /// Seconds of a day.
-const DAY: i64 = 86_400;
+pub(crate) const DAY: i64 = 86_400;
 /// The day of spreadsheets that is 1970-01-01.
 const SERIAL_1970: i64 = 25_569;
 /// Days that spreadsheets number alike: from 1900-03-01, before which one of them has a day too many, to
 /// 9999-12-31.
 const SERIALS: std::ops::RangeInclusive<f64> = 61.0..=2_958_465.999;
 /// Numbers that are most likely days of a spreadsheet, where no number is expected: 1954 to 2064.
-const LIKELY: std::ops::RangeInclusive<f64> = 20_000.0..=60_000.0;
+pub(crate) const LIKELY: std::ops::RangeInclusive<f64> = 20_000.0..=60_000.0;
 
 /// What to do about a date-time of which it is not said where its clock hung.
 const NO_ZONE: &str = "is a date-time without offset: add zone = \"+02:00\", or \"Europe/Berlin\", under \

@@ -17,8 +17,7 @@ pub(crate) fn plain(text: &str, decimal: Option<DecimalSign>) -> Result<Cow<'_, 
         return Err(
             "could be a number with three decimals or one of thousands: add decimal = \".\" under [format] \
              of the party file (or --decimal .) where the point stands before decimals, decimal = \",\" \
-             where \
-             it stands between thousands, and then write such numbers without it"
+             where it is between thousands, and then write such numbers without it"
                 .to_owned(),
         );
     }

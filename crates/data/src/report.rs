@@ -29,12 +29,9 @@ pub struct InputReport {
     pub without_events: u64,
     /// Advertiser: identifiers whose events add up to more than R, so that their total may be cut to R.
     pub over_clamp: u64,
-    /// Advertiser: what its outcomes add up to. They stay with the process that has read them.
+    /// Advertiser: what its outcomes add up to. That stays with the process that has read them.
     #[serde(skip)]
-    pub outcomes: Option<OutcomeSums>,
-    /// The same at each of [`clamps_around`] the study's.
-    #[serde(skip)]
-    pub by_clamp: Vec<(u32, OutcomeSums)>,
+    pub outcomes: OutcomeReport,
     /// What form the files turned out to have, where it is not the usual one: `separator ";"`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forms: Vec<String>,
@@ -53,9 +50,6 @@ pub struct InputReport {
     /// Advertiser: the part of the value of all events that is beyond R, person by person, 0 to 1.
     #[serde(default, skip_serializing_if = "is_none")]
     pub clamped_part: f64,
-    /// Advertiser: what all events that are kept add up to, without a clamp. It stays with the process, too.
-    #[serde(skip)]
-    pub unclamped: f64,
     /// Program: cells that are missing or that the program cuts, by column; columns without any are left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<ColumnReport>,
@@ -102,7 +96,39 @@ impl ColumnReport {
     }
 }
 
-/// Over all identifiers, of what the events of one add up to, no more than the clamp: whenever they were.
+/// What the events of all identifiers add up to, whenever they were.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OutcomeReport {
+    /// At each of [`clamps_around`] the study's; empty where there are no identifiers.
+    pub by_clamp: Vec<(u32, OutcomeSums)>,
+    /// Without a clamp.
+    unclamped: f64,
+}
+
+impl OutcomeReport {
+    /// At one of these clamps.
+    #[must_use]
+    pub fn at(&self, clamp: u32) -> Option<OutcomeSums> {
+        self.by_clamp.iter().find(|(known, _)| *known == clamp).map(|(_, sums)| *sums)
+    }
+
+    /// The part of it that is beyond one of these clamps.
+    fn beyond(&self, clamp: u32) -> f64 {
+        let kept = self.at(clamp).filter(|_| self.unclamped > 0.0);
+        kept.map_or(0.0, |sums| 1.0 - sums.total / self.unclamped)
+    }
+
+    fn add(&mut self, total: u64, clamp: u32) {
+        if self.by_clamp.is_empty() {
+            let clamps = clamps_around(clamp).into_iter();
+            self.by_clamp = clamps.map(|clamp| (clamp, OutcomeSums::default())).collect();
+        }
+        self.unclamped += total as f64;
+        self.by_clamp.iter_mut().for_each(|(clamp, sums)| sums.add(total.min((*clamp).into())));
+    }
+}
+
+/// Over all identifiers, of what the events of one add up to, no more than a clamp.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct OutcomeSums {
     /// The sum.
@@ -142,21 +168,14 @@ impl InputReport {
     /// Without what stays with the process that has read the rows.
     #[must_use]
     pub fn written(&self) -> Self {
-        Self { outcomes: None, by_clamp: Vec::new(), unclamped: 0.0, ..self.clone() }
+        Self { outcomes: OutcomeReport::default(), ..self.clone() }
     }
 
     /// Counts what the events of one identifier add up to.
     pub(crate) fn add_outcome(&mut self, total: u64, clamp: u32) {
         self.over_clamp += u64::from(total > u64::from(clamp));
-        let sums = self.outcomes.get_or_insert_default();
-        sums.add(total.min(clamp.into()));
-        self.unclamped += total as f64;
-        self.clamped_part = if self.unclamped > 0.0 { 1.0 - sums.total / self.unclamped } else { 0.0 };
-        if self.by_clamp.is_empty() {
-            self.by_clamp =
-                clamps_around(clamp).into_iter().map(|clamp| (clamp, OutcomeSums::default())).collect();
-        }
-        self.by_clamp.iter_mut().for_each(|(clamp, sums)| sums.add(total.min((*clamp).into())));
+        self.outcomes.add(total, clamp);
+        self.clamped_part = self.outcomes.beyond(clamp);
     }
 
     /// Bytes of memory per kept row, rounded up.

@@ -186,10 +186,7 @@ fn warnings(facts: &Facts<'_>, benders: &[PartyId], disclosed: &Disclosure) -> V
 /// Identifiers that two files write differently look like a treatment that does nothing.
 fn nobody_matched(disclosed: &Disclosure) -> Option<String> {
     let matched = disclosed.matched().filter(|_| !disclosed.public_keys)?;
-    let (made_up, range) = match &disclosed.dummies {
-        None => (0, 0),
-        Some(dummies) => (dummies.in_match?, dummies.in_match_sigma?.saturating_mul(2)),
-    };
+    let [made_up, range] = disclosed.made_up()?;
     if matched > made_up.saturating_add(range) {
         return None;
     }

@@ -25,14 +25,27 @@ const HALVINGS: u32 = 20;
 pub fn derived_views(
     program: &Program,
     scales: &Scales,
-    (viewer, numbers): (Viewer, &[(usize, i128)]),
+    seen: (Viewer, &[(usize, i128)]),
 ) -> Result<Vec<DerivedView>, Error> {
-    let sums = NoisedSums { program, scales, viewer, numbers };
-    let own = program.derived.iter().filter(|derived| derived.to == viewer && !numbers.is_empty());
-    let own: Vec<&DerivedOutput> = own.collect();
-    let mut views = own.iter().map(|derived| sums.view(derived)).collect::<Result<Vec<_>, _>>()?;
+    let (own, sums) = NoisedSums::of(program, scales, seen);
+    let tested =
+        |derived: &&DerivedOutput| Ok(DerivedView { p_value: sums.p_value(derived)?, ..sums.view(derived)? });
+    let mut views = own.iter().map(tested).collect::<Result<Vec<_>, Error>>()?;
     adjust(&own, &mut views);
     Ok(views)
+}
+
+/// The same without p-values, each of which takes as many intervals as its range is halved: for many draws.
+///
+/// # Errors
+/// As [`derived_views`].
+pub fn untested_views(
+    program: &Program,
+    scales: &Scales,
+    seen: (Viewer, &[(usize, i128)]),
+) -> Result<Vec<DerivedView>, Error> {
+    let (own, sums) = NoisedSums::of(program, scales, seen);
+    own.iter().map(|derived| sums.view(derived)).collect()
 }
 
 /// What a derived number tests: sums, and which coefficient of a regression. A difference, a ratio and odds
@@ -94,17 +107,28 @@ struct NoisedSums<'a> {
     numbers: &'a [(usize, i128)],
 }
 
-impl NoisedSums<'_> {
+impl<'a> NoisedSums<'a> {
+    /// What a viewer derives, and what from.
+    fn of(
+        program: &'a Program,
+        scales: &'a Scales,
+        (viewer, numbers): (Viewer, &'a [(usize, i128)]),
+    ) -> (Vec<&'a DerivedOutput>, Self) {
+        let own = program.derived.iter().filter(|derived| derived.to == viewer && !numbers.is_empty());
+        (own.collect(), Self { program, scales, viewer, numbers })
+    }
+
     fn view(&self, derived: &DerivedOutput) -> Result<DerivedView, Error> {
-        let mut view = if derived.statistic == DerivedStatistic::NeededToTreat {
-            self.treat(derived)?
-        } else {
-            let DerivedEstimate { value, low, high, noise } = self.estimate(derived, LEVEL)?;
-            shown(derived, value, vec![[low, high]], noise)
-        };
+        if derived.statistic == DerivedStatistic::NeededToTreat {
+            return self.treat(derived);
+        }
+        let DerivedEstimate { value, low, high, noise } = self.estimate(derived, LEVEL)?;
+        Ok(shown(derived, value, vec![[low, high]], noise))
+    }
+
+    fn p_value(&self, derived: &DerivedOutput) -> Result<Option<f64>, Error> {
         let interval = |level: f64| self.estimate(derived, level).map(|found| [found.low, found.high]);
-        view.p_value = no_effect(&derived.statistic).map(|none| inverted(none, interval)).transpose()?;
-        Ok(view)
+        no_effect(&derived.statistic).map(|none| inverted(none, interval)).transpose()
     }
 
     /// At another level than a report's: its ends alone. Of a number needed to treat the difference of shares

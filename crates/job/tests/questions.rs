@@ -6,7 +6,7 @@ mod both;
 mod common;
 
 use both::{both, whole};
-use common::parties::{PartyFile, make_key};
+use common::parties::{PartyFile, make_key, mixed};
 use common::{SALTED, SERVERS, World, all, quiet};
 use job::run::Watch;
 use program::Program;
@@ -33,16 +33,6 @@ struct Person {
     treated: bool,
     age: i64,
     pressure: Option<i64>,
-}
-
-/// Numbers without a pattern between columns.
-fn mixed(i: u64, column: u64) -> u64 {
-    let mut x = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ column.wrapping_mul(0xd1b5_4a32_d192_ed03);
-    for _ in 0..3 {
-        x ^= x >> 29;
-        x = x.wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    }
-    x >> 20
 }
 
 fn person(i: u64) -> Person {

@@ -82,6 +82,11 @@ struct RoomBounds {
     files: (Arc<DiskTally>, PathBuf),
 }
 
+/// Bytes of memory for full blocks, which have one of so many parts; none of 0 parts.
+fn blocks(memory: Option<u64>, held: u64) -> u64 {
+    memory.map_or(u64::MAX, |memory| memory.checked_div(held).unwrap_or(0))
+}
+
 impl SpillRoom {
     /// Room for columns of `memory` bytes in all (none: no bound), with files in `scratch` (none: the
     /// system's folder for temporary files). Files have no name and vanish with the process.
@@ -94,8 +99,7 @@ impl SpillRoom {
     /// `held` is the part of it for full blocks; none where it is 0.
     fn of(memory: Option<u64>, held: u64, files: &(Arc<DiskTally>, PathBuf)) -> Self {
         let memory = memory.map(|bytes| bytes.max(MEMORY_MIN));
-        let pages = memory.map_or(u64::MAX, |memory| memory.checked_div(held).unwrap_or(0));
-        let (pages, files) = (Mutex::new(PagePool::new(pages)), files.clone());
+        let (pages, files) = (Mutex::new(PagePool::new(blocks(memory, held))), files.clone());
         Self(Arc::new(RoomBounds { memory, held, pages, files }))
     }
 
@@ -128,7 +132,7 @@ impl SpillRoom {
 
     /// Bytes of full blocks that stay in memory.
     pub(crate) fn held(&self) -> u64 {
-        self.0.memory.map_or(u64::MAX, |memory| memory.checked_div(self.0.held).unwrap_or(0))
+        blocks(self.0.memory, self.0.held)
     }
 
     /// What its files have taken so far.

@@ -80,6 +80,11 @@ impl<const COLUMNS: usize> FigurePage<'_, COLUMNS> {
     }
 }
 
+/// A place across: large numbers by the letter of their thousands.
+fn tick_text(value: f64) -> String {
+    if value < 10_000.0 { value.to_string() } else { with_unit(value, "").trim_end().to_owned() }
+}
+
 /// A line plot, logarithmic upwards: the values span decades.
 pub fn plot(title: &str, across: &str, scale: AxisScale, curves: &[PlotLine]) -> Markup {
     let points = || curves.iter().flat_map(|c| &c.points);
@@ -105,7 +110,7 @@ pub fn plot(title: &str, across: &str, scale: AxisScale, curves: &[PlotLine]) ->
     let mut ticks: Vec<f64> = points().map(|p| p.0).collect();
     ticks.sort_by(f64::total_cmp);
     ticks.dedup();
-    parts.extend(ticks.iter().map(|tick| label((x(*tick), below + 16.0), "middle", &[], &tick.to_string())));
+    parts.extend(ticks.iter().map(|tick| label((x(*tick), below + 16.0), "middle", &[], &tick_text(*tick))));
     parts.push(label(((LEFT + right) / 2.0, below + 32.0), "middle", &[], across));
     for (index, (curve, (colour, dash))) in curves.iter().zip(LINES.iter().cycle()).enumerate() {
         let places: Vec<String> =

@@ -550,6 +550,14 @@ pub struct Disclosure {
 }
 
 impl Disclosure {
+    /// About how many rows of a match are made up, give or take how many, which is two deviations; none
+    /// where that is not said.
+    #[must_use]
+    pub fn made_up(&self) -> Option<[u64; 2]> {
+        let Some(dummies) = &self.dummies else { return Some([0; 2]) };
+        Some([dummies.in_match?, dummies.in_match_sigma?.saturating_mul(2)])
+    }
+
     /// The size of the match, where those of the sets and of the union tell it: between two parties. Among
     /// more they do not say how many rows any set of parties has in common.
     #[must_use]

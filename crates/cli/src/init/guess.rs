@@ -211,11 +211,6 @@ pub fn plain_name(text: &str) -> String {
     name.chars().take(40).collect()
 }
 
-/// A line for a terminal, which cells of a file cannot command.
-pub fn plain_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
-}
-
 /// A column in a line, for its owner.
 pub fn described(column: &ColumnSurvey) -> String {
     let mut facts = Vec::new();

@@ -469,7 +469,7 @@ impl<'a> Making<'a> {
         eprintln!("{}: {} rows{of}{forms}", self.data.display(), page::numbers::count(*read));
         let width = columns.iter().map(|column| column.name.chars().count()).max().unwrap_or_default();
         for column in columns {
-            let facts = guess::plain_line(&guess::described(column));
+            let facts = base::clean(&guess::described(column));
             eprintln!("  {:width$}  {facts}", printable(&column.name));
         }
     }
@@ -485,10 +485,10 @@ impl<'a> Making<'a> {
         let party_file = self.out.join(format!("{}.toml", self.party));
         eprintln!("\nChosen:");
         for Reason { setting, value, why } in &self.reasons {
-            eprintln!("{}", guess::plain_line(&format!("  {setting} = {value}: {why}")));
+            eprintln!("{}", base::clean(&format!("  {setting} = {value}: {why}")));
         }
         eprintln!("\nThe study file will tell the other party, and nothing else of the data:");
-        self.tells.iter().for_each(|what| eprintln!("  {}", guess::plain_line(what)));
+        self.tells.iter().for_each(|what| eprintln!("  {}", base::clean(what)));
         self.how.confirm(&format!("Write {} and {}?", self.study.display(), party_file.display()))?;
         let key = self.out.join(format!("{}.key", self.party));
         std::fs::create_dir_all(&self.out)

@@ -37,8 +37,8 @@ pub fn write(file: &Path, study: &Study, assumed: &Assumed, own: Option<&InputRe
                 Ok(Halves { whole, chance }) => (plain(*whole, 3), plain(*chance, 3)),
                 Err(why) => (format!("nothing is shown: {why}"), String::new()),
             };
-            let mark = if here { "this study" } else { "" };
-            [curve.setting.to_owned(), grouped(&point.value), whole, chance, mark.to_owned()]
+            let mark = if here { " (this study)" } else { "" };
+            [curve.setting.to_owned(), grouped(&point.value) + mark, whole, chance]
         })
     });
     let page = FigurePage {
@@ -46,7 +46,7 @@ pub fn write(file: &Path, study: &Study, assumed: &Assumed, own: Option<&InputRe
         title: &format!("{}: what each choice does to the interval", study.title),
         about: about(study, assumed, level),
         figures: figures.collect(),
-        head: &["setting", "value", "half of the interval", "of which chance alone", ""],
+        head: &["setting", "value", "half of the interval", "of which chance alone"],
         rows: rows.collect(),
     };
     output::write_file(file, page.html().as_bytes())

@@ -1,5 +1,6 @@
 //! `tacit init`: from two files to two reports, and every refusal.
 
+use crate::support::parties::mixed;
 use crate::support::{Done, Running, command, read, tacit};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -8,16 +9,6 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use tempfile::TempDir;
-
-/// Numbers without a pattern.
-fn mixed(i: u64, column: u64) -> u64 {
-    let mut x = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ column.wrapping_mul(0xd1b5_4a32_d192_ed03);
-    for _ in 0..3 {
-        x ^= x >> 29;
-        x = x.wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    }
-    x >> 20
-}
 
 /// A folder with the two files of a mailing and a shop, as programs for tables leave them.
 struct Trial {

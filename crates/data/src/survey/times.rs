@@ -1,18 +1,14 @@
 //! The ways in which all cells of a column are days or times.
 
-use crate::dates::of_serial;
+use crate::dates::{DAY, LIKELY, of_serial};
 use crate::table::TableCell;
 use study::format::{DateForm, WallTime};
 use study::time::CellTime;
 
-/// Seconds of a day.
-const DAY: i64 = 86_400;
 /// Whole numbers that may be seconds since 1970, until 2106.
 const UNIX: std::ops::RangeInclusive<i64> = 0..=4_294_967_294;
 /// The latest of such is of 1979 or later.
 const UNIX_LATEST: i64 = 300_000_000;
-/// Numbers that may be days of a spreadsheet: 1954 to 2064.
-const SERIAL: std::ops::RangeInclusive<f64> = 20_000.0..=60_000.0;
 /// Forms of a day that are tried.
 const DAYS: [&str; 13] = [
     "%Y-%m-%d", "%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y", "%d-%m-%Y",
@@ -126,7 +122,7 @@ fn read(form: Option<&DateForm>, cell: TableCell<'_>) -> Option<(TimeKind, i64)>
                 TableCell::Text(text) => text.replace(',', ".").parse().ok()?,
                 _ => return None,
             };
-            SERIAL.contains(&number).then(|| of_serial(number)).flatten().map(of_wall)
+            LIKELY.contains(&number).then(|| of_serial(number)).flatten().map(of_wall)
         }
         (Some(DateForm::Pattern(pattern)), TableCell::Text(text)) => pattern.read(text).map(of_wall),
         (Some(DateForm::Pattern(pattern)), TableCell::Integer(number)) => {

@@ -53,7 +53,7 @@ impl OutcomeGuess {
     pub fn of(study: &Study, own: Option<&InputReport>, people: u64) -> Option<Self> {
         let Question::Lift(lift) = &study.kind else { return None };
         if let (Some(own), Some(people)) = (own, NonZeroU64::new(people))
-            && let Some(sums) = own.outcomes
+            && let Some(sums) = own.outcomes.at(lift.rule.clamp)
         {
             return Some(Self::counted(&sums, (own.rows_kept, people), lift.scale()));
         }

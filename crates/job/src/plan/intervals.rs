@@ -101,7 +101,7 @@ fn clamps(
     own: Option<&InputReport>,
     people: u64,
 ) -> Vec<(u32, OutcomeGuess)> {
-    let told = own.map_or(&[][..], |own| &own.by_clamp);
+    let told = own.map_or(&[][..], |own| &own.outcomes.by_clamp);
     if let (Some(own), Some(people), false) = (own, NonZeroU64::new(people), told.is_empty()) {
         let people = (own.rows_kept, people);
         return told

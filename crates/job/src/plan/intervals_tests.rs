@@ -45,9 +45,8 @@ fn a_party_file_says_what_smaller_clamps_cut() {
         include_str!("../../../../examples/lift.toml").replace("clamp        = 1 ", "clamp        = 8 ");
     let mut own = InputReport::default();
     for (clamp, total) in data::clamps_around(8).into_iter().zip([10.0, 18.0, 30.0, 40.0, 40.0, 40.0, 40.0]) {
-        own.by_clamp.push((clamp, OutcomeSums { total, squares: total * f64::from(clamp) }));
+        own.outcomes.by_clamp.push((clamp, OutcomeSums { total, squares: total * f64::from(clamp) }));
     }
-    own.outcomes = Some(own.by_clamp[3].1);
     let all = curves(&text, 100_000, Some(&own));
     let found = halves(&all[1]);
     assert!(found.windows(2).take(3).all(|pair| pair[0].chance < pair[1].chance), "{found:?}");

@@ -1,6 +1,6 @@
 //! The numbers of a view, in one order for the exact one, a released one and every draw.
 
-use crate::derive::derived_views;
+use crate::derive::untested_views;
 use crate::interpret::{Seen, view};
 use crate::prepare::Built;
 use base::Error;
@@ -58,7 +58,7 @@ impl NumberReader<'_> {
             return Ok(self.lift(values)?.cells.iter().map(lift_part).collect());
         }
         let numbers = self.numbers(values);
-        let derived = derived_views(&self.built.program, self.scales, (self.viewer, &numbers))?;
+        let derived = untested_views(&self.built.program, self.scales, (self.viewer, &numbers))?;
         let outputs = numbers.iter().zip(values).map(|((output, number), (_, pattern))| {
             let node = self.built.program.release.node(self.built.program.outputs[*output].value);
             let noise = match node.op {

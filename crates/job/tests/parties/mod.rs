@@ -97,3 +97,13 @@ impl PartyFile {
         self.settings().complete_node().unwrap()
     }
 }
+
+/// Numbers without a pattern between columns.
+pub fn mixed(i: u64, column: u64) -> u64 {
+    let mut x = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ column.wrapping_mul(0xd1b5_4a32_d192_ed03);
+    for _ in 0..3 {
+        x ^= x >> 29;
+        x = x.wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    }
+    x >> 20
+}

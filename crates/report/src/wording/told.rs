@@ -101,13 +101,12 @@ pub fn made_up_rows(report: &RunReport) -> &'static str {
 pub fn disclosed_match(report: &RunReport) -> Option<String> {
     let disclosed = &report.disclosed;
     let matched = disclosed.matched()?;
-    let Some(dummies) = &disclosed.dummies else { return Some(count(matched)) };
-    let shown = count(matched);
-    let (Some(mean), Some(sigma)) = (dummies.in_match, dummies.in_match_sigma) else {
-        return Some(format!("{shown}{}", made_up_rows(report)));
+    let shown = format!("{}{}", count(matched), made_up_rows(report));
+    let Some([mean, range]) = disclosed.made_up().filter(|_| disclosed.dummies.is_some()) else {
+        return Some(shown);
     };
-    let (about, range) = (count(matched.saturating_sub(mean)), count(sigma.saturating_mul(2)));
-    Some(format!("{shown}{}: about {about} without them, give or take {range}", made_up_rows(report)))
+    let about = count(matched.saturating_sub(mean));
+    Some(format!("{shown}: about {about} without them, give or take {}", count(range)))
 }
 
 /// What made-up rows mean for who knows its own rows. For this party only.
