@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::html::samples;
-use data::{ColumnReport, IdentifierReport, StepReport};
+use data::{ArmLeftOut, ColumnReport, IdentifierReport, StepReport};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -20,6 +20,7 @@ fn whole() -> RunReport {
         vec![PeerHistory { peer: "hospitals".into(), releases: 1, after_index: 0, after_payment: 1 }];
     let steps = vec![StepReport { step: "trim".into(), changed: 1, first: "line 2".into() }];
     report.inputs.identifiers = vec![IdentifierReport { steps, ..IdentifierReport::default() }];
+    report.inputs.arms_left_out = vec![ArmLeftOut { label: "observed".into(), rows: 7 }];
     report.disclosed.dummies = Some(DummiesInfo {
         epsilon: "1".into(),
         rho: "1/100".into(),
