@@ -1,6 +1,6 @@
 //! A simulation for people.
 
-use job::simulate::{SimulatedNumber, SimulatedPart, SimulatedRun, SimulatedView, Simulation};
+use job::simulate::{SimulatedNumber, SimulatedPart, SimulatedView, Simulation};
 use page::numbers::{MISSING, count, counted, grouped, percent, short};
 use std::ops::Range;
 use terminal::width::wrapped;
@@ -72,7 +72,13 @@ fn of_view(view: &SimulatedView, columns: usize) -> Vec<String> {
         if at > 0 {
             lines.push(String::new());
         }
-        rows.iter().for_each(|row| lines.extend(table.lines(row, block.clone())));
+        // A line of a block below has something in it.
+        let empty = |(title, cells): &&(Option<String>, NumberCells)| {
+            at > 0 && title.is_none() && cells[block.clone()].iter().all(String::is_empty)
+        };
+        for row in rows.iter().filter(|row| !empty(row)) {
+            lines.extend(table.lines(row, block.clone()));
+        }
     }
     for list in &view.lists {
         let shown = list.keys[..list.keys.len().min(LISTED)].join(", ");
@@ -218,7 +224,6 @@ fn legend(columns: usize) -> Vec<String> {
              its noise",
         ),
     ];
-    let line =
-        |(name, what): (&str, &str)| wrapped(what, columns, &format!("{name:<19}"), &" ".repeat(19));
+    let line = |(name, what): (&str, &str)| wrapped(what, columns, &format!("{name:<19}"), &" ".repeat(19));
     std::iter::once(String::new()).chain(lines.into_iter().flat_map(line)).collect()
 }

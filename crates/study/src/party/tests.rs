@@ -60,7 +60,10 @@ fn paths_are_relative_to_the_file() {
     let of = |home: &str, text: &str| beside(home.as_ref(), text).display().to_string();
     assert_eq!(of("lift", "../mails.csv"), "mails.csv");
     assert_eq!(of("a/lift", "../../../x/*.csv"), "../x/*.csv");
-    assert_eq!([of("", "../a.csv"), of("..", "../a.csv"), of("lift", "..")], ["../a.csv", "../../a.csv", "."]);
+    assert_eq!(
+        [of("", "../a.csv"), of("..", "../a.csv"), of("lift", "..")],
+        ["../a.csv", "../../a.csv", "."]
+    );
     assert_eq!([of("a/lift", "b/../c.csv"), of("a", "/c.csv")], ["a/lift/b/../c.csv", "/c.csv"]);
     std::fs::create_dir(folder.path().join("there")).expect("made");
     std::os::unix::fs::symlink("there", folder.path().join("link")).expect("made");
