@@ -53,6 +53,13 @@ impl Complaints {
         }
     }
 
+    /// Adds those about rows of another part of the same input that do not go together.
+    pub fn absorb_placed(&mut self, other: Self) {
+        let counted = other.in_file - other.placed.len();
+        other.placed.into_iter().for_each(|((place, _), text)| self.add_placed(place, || text));
+        self.in_file += counted;
+    }
+
     fn end(&mut self) {
         self.shown.extend(std::mem::take(&mut self.placed).into_values());
         if self.in_file > SHOWN_PER_FILE {

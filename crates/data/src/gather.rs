@@ -6,15 +6,18 @@
 //! places.
 
 use crate::complaints::Complaints;
+use crate::cores::in_order;
 use crate::keys::KeyColumns;
-use crate::row_store::RowSpool;
+use crate::row_store::{RowSpool, SealedBlock};
 use crate::source::DataLocation;
 use crate::table::{Files, RowPlace, RowSink, TableCell, read};
 use crate::{InputReport, Row, RowShape, RowStore, Rows, source};
 use base::{Error, limits};
 use std::cell::OnceCell;
 use std::sync::Arc;
-use store::{PARTITIONS, RUN_MEMORY, RecordSize, RunObject, RunReader, RunState, RunWriter};
+use store::{
+    PARTITIONS, PartitionRecords, RUN_MEMORY, RecordSize, RunObject, RunReader, RunState, RunWriter,
+};
 
 /// How many bytes of memory reading may take, of rows that need not fit there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +28,7 @@ pub struct ReadingMemory {
     pub runs: u64,
     /// A partition's lines, aimed at: little of it all, for settled rows are made of them.
     pub partition: u64,
-    /// The same, at most.
+    /// The lines of those that are settled at a time, at most.
     pub partition_most: u64,
 }
 
@@ -59,7 +62,7 @@ impl<'a> SpoolRoom<'a> {
 }
 
 /// Lines as they are read, before those of one identifier are settled.
-pub(crate) trait LineReader: RowSink {
+pub(crate) trait LineReader: RowSink + Clone + Sync {
     /// Their identifiers and places.
     fn keys(&self) -> &KeyColumns<'_>;
 
@@ -82,11 +85,14 @@ pub(crate) trait LineReader: RowSink {
     /// left has no meaning.
     fn settle(&mut self, files: &Files, complaints: &mut Complaints, report: &mut InputReport) -> Rows;
 
-    /// Adds what was counted while lines were read.
+    /// Adds what was counted while lines were read and settled.
+    fn count(&mut self, report: &mut InputReport);
+
+    /// Ends the report of all rows.
     ///
     /// # Errors
     /// When the rows are none that can take part.
-    fn finish(&mut self, data: DataLocation<'_>, rows: u64, report: &mut InputReport) -> Result<(), Error>;
+    fn finish(&self, data: DataLocation<'_>, rows: u64, report: &mut InputReport) -> Result<(), Error>;
 }
 
 /// Reads lines and makes rows of them.
@@ -96,17 +102,21 @@ pub(crate) fn gather(
     room: Option<&SpoolRoom<'_>>,
 ) -> Result<(RowStore, InputReport), Error> {
     let mut complaints = Complaints::default();
+    let blank = lines.clone();
     let mut dealer = LineDealer { lines: &mut lines, room, data, bits: 0, folder: String::new(), runs: None };
     let (files, rows_read) = read(data, &mut dealer, &mut complaints)?;
     let (folder, bits, runs) = dealer.finish()?;
     let mut report = InputReport { rows_read, forms: files.forms().to_vec(), ..InputReport::default() };
     let rows = match (runs, room) {
         (Some(runs), Some(room)) => {
-            let parts = LineParts { room, bits, folder: &folder, runs: &runs };
-            parts.settle(&mut lines, &files, &mut complaints, &mut report)?
+            let most = room.memory.partition_most;
+            let parts = LineParts { state: room.state()?, most, bits, folder: &folder, runs: &runs };
+            lines.count(&mut report);
+            parts.settle(&blank, &files, &mut complaints, &mut report)?
         }
         _ => {
             let rows = lines.settle(&files, &mut complaints, &mut report);
+            lines.count(&mut report);
             report.memory = rows.memory();
             RowStore::from(rows)
         }
@@ -201,50 +211,69 @@ impl<L: LineReader> RowSink for LineDealer<'_, L> {
 
 /// Lines that were dealt.
 struct LineParts<'a> {
-    room: &'a SpoolRoom<'a>,
+    state: &'a Arc<RunState>,
+    /// Bytes of lines in memory at a time.
+    most: u64,
     bits: u32,
     folder: &'a str,
     runs: &'a [RunObject],
 }
 
 impl LineParts<'_> {
-    /// Makes rows of all lines, a partition after the other.
+    /// Makes rows of all lines, partition by partition, on all cores.
     fn settle(
         &self,
-        lines: &mut impl LineReader,
+        blank: &impl LineReader,
         files: &Files,
         complaints: &mut Complaints,
         report: &mut InputReport,
     ) -> Result<RowStore, Error> {
-        let state = self.room.state()?;
+        let (state, most) = (self.state, self.most);
         let reader = RunReader::open(state.sealed().clone(), self.runs)?;
-        let mut spool = RowSpool::new(state.clone(), lines.shape());
-        let mut groups: Option<[u64; 2]> = None;
-        for partition in 0..1 << self.bits {
-            lines.clear();
-            self.check_memory(reader.partition_bytes(partition))?;
-            let records = reader.partition(partition)?;
+        let mut spool = RowSpool::new(state.clone(), blank.shape(), most);
+        let sealer = spool.sealer();
+        let filled: Vec<u32> = (0..1 << self.bits).filter(|part| reader.partition_bytes(*part) > 0).collect();
+        let settle = |at: usize| -> Result<SettledPart, Error> {
+            let records = self.records(&reader, filled[at])?;
+            let mut lines = blank.clone();
             for record in records.sorted() {
-                push(lines, record).ok_or_else(|| Error::misuse("a line that was dealt cannot be read"))?;
+                push(&mut lines, record)
+                    .ok_or_else(|| Error::misuse("a line that was dealt cannot be read"))?;
             }
             drop(records);
-            let rows = lines.settle(files, complaints, report);
-            if let Some(more) = rows.groups() {
+            let (mut complaints, mut report) = (Complaints::default(), InputReport::default());
+            let rows = lines.settle(files, &mut complaints, &mut report);
+            lines.count(&mut report);
+            Ok(SettledPart { block: sealer.seal(at, &rows)?, groups: rows.groups(), complaints, report })
+        };
+        let mut groups: Option<[u64; 2]> = None;
+        let bytes = |at: usize| reader.partition_bytes(filled[at]);
+        in_order(filled.len(), (most, &bytes), settle, |part| {
+            if let Some(more) = part.groups {
                 let sum = groups.get_or_insert_default();
                 *sum = [sum[0] + more[0], sum[1] + more[1]];
             }
-            spool.push(&rows)?;
-            if spool.len() >= limits::ROWS {
-                return Err(Error::limit("rows of one side", spool.len(), limits::ROWS - 1));
+            complaints.absorb_placed(part.complaints);
+            report.absorb(part.report);
+            spool.push(part.block);
+            match spool.len() < limits::ROWS {
+                true => Ok(()),
+                false => Err(Error::limit("rows of one side", spool.len(), limits::ROWS - 1)),
             }
-        }
+        })?;
         drop(reader);
         state.remove(self.folder)?;
         Ok(RowStore::spooled(spool, groups))
     }
 
+    /// The lines of a partition, as many as may be in memory.
+    fn records(&self, reader: &RunReader, partition: u32) -> Result<PartitionRecords, Error> {
+        self.check_memory(reader.partition_bytes(partition))?;
+        Ok(reader.partition(partition)?)
+    }
+
     fn check_memory(&self, held: u64) -> Result<(), Error> {
-        let most = self.room.memory.partition_most;
+        let most = self.most;
         match held <= most {
             true => Ok(()),
             false => Err(Error::input(format!(
@@ -256,6 +285,14 @@ impl LineParts<'_> {
             ))),
         }
     }
+}
+
+/// What became of the lines of a partition.
+struct SettledPart {
+    block: SealedBlock,
+    groups: Option<[u64; 2]>,
+    complaints: Complaints,
+    report: InputReport,
 }
 
 /// Adds the line of a record.
