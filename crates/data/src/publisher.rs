@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use study::{Duplicates, LiftStudy, Question, Study, TrialArm};
 
 /// One row per identifier that had an opportunity, in the order of the files. It does not print.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct PublisherRows {
     /// Normalised identifiers, all different.
     pub identifiers: RowKeys,
@@ -171,6 +171,7 @@ impl PublisherLine {
 }
 
 /// Rows as they come in.
+#[derive(Clone)]
 struct Reading<'a> {
     keys: KeyColumns<'a>,
     lift: &'a LiftStudy,
@@ -345,16 +346,24 @@ impl LineReader for Reading<'_> {
         Rows::Publisher(rows)
     }
 
-    fn finish(&mut self, data: DataLocation<'_>, rows: u64, report: &mut InputReport) -> Result<(), Error> {
-        report.without_opportunity = self.without_opportunity;
-        let labels = self.lift.publisher.leave_out.iter().zip(&self.arms_left_out);
-        report.arms_left_out =
-            labels.map(|(label, rows)| ArmLeftOut { label: label.clone(), rows: *rows }).collect();
-        report.identifiers = std::mem::take(&mut self.keys.reports);
+    fn count(&mut self, report: &mut InputReport) {
+        let labels = self.lift.publisher.leave_out.iter().zip(&mut self.arms_left_out);
+        let left_out =
+            labels.map(|(label, rows)| ArmLeftOut { label: label.clone(), rows: std::mem::take(rows) });
+        report.absorb(InputReport {
+            without_opportunity: std::mem::take(&mut self.without_opportunity),
+            arms_left_out: left_out.collect(),
+            identifiers: std::mem::take(&mut self.keys.reports),
+            ..InputReport::default()
+        });
+    }
+
+    fn finish(&self, data: DataLocation<'_>, rows: u64, report: &mut InputReport) -> Result<(), Error> {
         if rows > 0 {
             return Ok(());
         }
-        let of = if self.arms_left_out.iter().any(|rows| *rows > 0) { " whose arm is compared" } else { "" };
+        let of =
+            if report.arms_left_out.iter().any(|arm| arm.rows > 0) { " whose arm is compared" } else { "" };
         Err(Error::input(format!(
             "{}: no row{of} has an opportunity (column \"{}\"); nobody is left to measure",
             data.path.display(),

@@ -603,8 +603,8 @@ fn path(item: &TomlItem<'_, '_>, home: &Path) -> Result<PathBuf, Error> {
     item.text().map(|text| beside(home, text))
 }
 
-/// A path from a folder, as people write it: `lift` and `../mails.csv` are `mails.csv`. A folder that is a link
-/// stays, for what is above it is somewhere else.
+/// A path from a folder, as people write it: `lift` and `../mails.csv` are `mails.csv`. A folder that is a
+/// link stays, for what is above it is somewhere else.
 fn beside(home: &Path, text: &str) -> PathBuf {
     let (mut home, mut rest) = (home, Path::new(text));
     while let Ok(above) = rest.strip_prefix("..") {

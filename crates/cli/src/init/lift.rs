@@ -317,8 +317,8 @@ fn in_units(parts: u64, scale: u64) -> String {
     release::rational::shown(&release::rational::ratio(parts, scale))
 }
 
-/// The clamp for totals of people, in parts, rounded up: what but one of a hundred do not reach, and no single
-/// person decides.
+/// The clamp for totals of people, in parts, rounded up: what but one of a hundred do not reach, and no
+/// single person decides.
 fn clamp(totals: &mut [u64]) -> u64 {
     totals.sort_unstable();
     let Some(last) = totals.len().checked_sub(1) else { return 1 };

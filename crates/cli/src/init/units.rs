@@ -15,8 +15,8 @@ pub struct ColumnUnit {
     pub why: &'static str,
 }
 
-/// The unit of a column's numbers: what `flag` said, or what the column's name says; of what looks like amounts
-/// it is asked.
+/// The unit of a column's numbers: what `flag` said, or what the column's name says; of what looks like
+/// amounts it is asked.
 ///
 /// # Errors
 /// When nobody can be asked, or the unit is none that a study can have.

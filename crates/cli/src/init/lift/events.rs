@@ -239,7 +239,8 @@ fn limits(draft: &mut StudyDraft, most: u8, clamp: &str, args: &LiftInitArgs) {
     let why = match args.clamp {
         None => {
             "It is the amount that 99 of 100 people with an event do not reach, of few people the fifth \
-             largest, rounded up to 1, 2 or 5 and zeros: it tells roughly how large outcomes are, and no more."
+             largest, rounded up to 1, 2 or 5 and zeros: it tells roughly how large outcomes are, and no \
+             more."
         }
         Some(_) => "Chosen by the advertiser.",
     };
@@ -322,6 +323,22 @@ pub fn settle(
              into it, in a line without a time: else the size of the match tells who had one."
         );
     }
+    let (most, text) = bounds(making, study, args, (people, &events, &mut totals))?;
+    limits(draft, most, &text, args);
+    offer(making, &lenient, TrialSide::Advertiser, &rows)?;
+    note_thin_ends(making, &days);
+    // Times of refunds, and of events beyond K, have to be within the study's as well.
+    Ok(days.period(&own).map_or(own, |exact| own.with(exact)))
+}
+
+/// How many events of a person count, and how much of their total: of so many people, what those with events
+/// have.
+fn bounds(
+    making: &mut Making<'_>,
+    study: &Study,
+    args: &LiftInitArgs,
+    (people, events, totals): (u64, &[usize], &mut [u64]),
+) -> Result<(u8, String), Error> {
     let share = |part: usize| percent(part as f64 / events.len().max(1) as f64);
     let beyond = |most: u8| events.iter().filter(|count| **count > usize::from(most)).count();
     let most = match args.max_events {
@@ -342,7 +359,7 @@ pub fn settle(
         ),
     );
     let scale = scale(study);
-    let parts = clamp(&mut totals);
+    let parts = clamp(totals);
     let text = args.clamp.clone().unwrap_or_else(|| in_units(parts, scale));
     let units: f64 = text.parse().map_err(|_| Error::input(format!("--clamp is {text}; write a number")))?;
     let over = totals.iter().filter(|total| **total as f64 > units * scale as f64 + 0.5).count();
@@ -358,11 +375,7 @@ pub fn settle(
     making.tell(format!(
         "few people have more than {most} events, or a total of more than {text}{unit} (rounded)"
     ));
-    limits(draft, most, &text, args);
-    offer(making, &lenient, TrialSide::Advertiser, &rows)?;
-    note_thin_ends(making, &days);
-    // Times of refunds, and of events beyond K, have to be within the study's as well.
-    Ok(days.period(&own).map_or(own, |exact| own.with(exact)))
+    Ok((most, text))
 }
 
 /// What cannot be seen in a sample of lines has to be said.
