@@ -5,6 +5,7 @@ use super::complaints::Complaints;
 use super::source::{self, DataFormat, DataLocation};
 use super::{csv_file, parquet_file, sheet_file};
 use base::Error;
+use std::collections::HashMap;
 use study::format::InputFormat;
 use study::reader::{nearest, printable};
 use study::time::date_of_days;
@@ -257,15 +258,19 @@ pub(crate) fn locate(
     sink: &mut dyn RowSink,
 ) -> Result<Vec<usize>, Error> {
     sink.all_columns(found);
+    // A sink may want all of very many.
+    let mut places: HashMap<&str, Option<usize>> = HashMap::with_capacity(found.len());
+    for (place, name) in found.iter().enumerate() {
+        places.entry(name).and_modify(|one| *one = None).or_insert(Some(place));
+    }
     let position = |name: &String| {
         let name = format.in_file(name);
-        let mut at = found.iter().enumerate().filter(|(_, f)| *f == name).map(|(i, _)| i);
-        match (at.next(), at.next()) {
-            (Some(i), None) => Ok(i),
-            (Some(_), Some(_)) => {
+        match places.get(name) {
+            Some(Some(place)) => Ok(*place),
+            Some(None) => {
                 Err(Error::input(format!("{file}: two columns are called \"{name}\"; rename or remove one")))
             }
-            _ => {
+            None => {
                 let names: Vec<&str> = found.iter().map(String::as_str).collect();
                 let hint = nearest(name, &names)
                     .map_or(String::new(), |near| format!("; did you mean \"{}\"?", printable(near)));
