@@ -374,8 +374,8 @@ impl<R: Read> Read for Checked<R> {
     }
 }
 
-/// Passes bytes on, and refuses a quote that is not closed as RFC 4180 has it where rows would be lost by that:
-/// all up to the next quote, or to the end of the file, would be the text of one field.
+/// Passes bytes on, and refuses a quote that is not closed as RFC 4180 has it where rows would be lost by
+/// that: all up to the next quote, or to the end of the file, would be the text of one field.
 struct QuoteCheck<R> {
     inner: R,
     lines: Rc<RefCell<Lines>>,

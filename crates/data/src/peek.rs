@@ -28,8 +28,8 @@ impl RowSink for Peeking<'_, '_> {
         self.table.columns.clone()
     }
 
-    /// Further files have the columns of the first. One without a name can be in no study: spreadsheet programs
-    /// end their lines with separators of columns that are empty.
+    /// Further files have the columns of the first. One without a name can be in no study: spreadsheet
+    /// programs end their lines with separators of columns that are empty.
     fn all_columns(&mut self, found: &[String]) {
         if self.table.columns.is_empty() {
             self.table.columns = found.iter().filter(|name| !name.is_empty()).cloned().collect();

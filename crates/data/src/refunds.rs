@@ -129,6 +129,10 @@ mod tests {
         let (events, report) = netted(&[(1, -5), (2, 3), (3, -4), (4, -1)]);
         assert_eq!(events, []);
         assert_eq!((report.refunds_taken_off, report.refunds_beyond, report.events_refunded), (3, 3, 1));
-        assert_eq!(left(&[(1, 20), (2, 0), (3, 10), (4, -15), (5, -15)]), [(2, 0)], "past an event of nothing");
+        assert_eq!(
+            left(&[(1, 20), (2, 0), (3, 10), (4, -15), (5, -15)]),
+            [(2, 0)],
+            "past an event of nothing"
+        );
     }
 }

@@ -305,7 +305,8 @@ impl Files {
         }
         let mut notes = joined.notes.clone();
         if joined.shared == 0 {
-            let made_up = if asked.made_up.is_empty() { "" } else { ": identifiers of made-up files are made up" };
+            let made_up =
+                if asked.made_up.is_empty() { "" } else { ": identifiers of made-up files are made up" };
             notes.push(format!("no row is in the files of all parties{made_up}"));
         }
         if study.matching.dummies.is_some() {

@@ -298,7 +298,7 @@ impl<'a> Making<'a> {
         match (sign, self.format.decimal) {
             (Some(_), None) if column.numbers.as_ref().is_some_and(|numbers| numbers.unsure) => {
                 return Err(Error::input(format!(
-                    "{}, column \"{name}\": every comma in its numbers stands before three digits, so that it \
+                    "{}, column \"{name}\": every comma in its numbers stands before three digits, so it \
                      may stand before decimals or separate thousands: say --decimal , where it stands before \
                      decimals; where it separates thousands, write the numbers without it",
                     self.data.display()

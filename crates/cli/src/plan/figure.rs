@@ -73,11 +73,12 @@ fn lines(curve: &IntervalCurve) -> Vec<PlotLine> {
     lines
 }
 
-/// How to read it, and what it rests on.
 /// What is said first where a page rests on a party's data.
-const OF_OWN_FILE: &str = "These plots rest on sums of one party's file, which stand here without noise: they are \
-                           for that party, and not for passing on. A page for others takes a guess: --mean X.";
+const OF_OWN_FILE: &str = "These plots rest on sums of one party's file, which stand here without noise: \
+                           they are for that party, and not for passing on. A page for others takes a \
+                           guess: --mean X.";
 
+/// How to read it, and what it rests on.
 fn about(study: &Study, assumed: &Assumed, level: u32) -> Vec<page::markup::Markup> {
     let outcome = assumed.outcome.as_ref();
     let mean = outcome.map_or_else(String::new, |outcome| {

@@ -128,7 +128,8 @@ fn lines_are_counted_over_many_reads() {
 fn rows_are_not_lost_between_quotes() {
     let wrong = |text: &str| {
         let told = read(text.as_bytes()).1.unwrap_or_else(|| panic!("not refused: {text}"));
-        let line = told.strip_prefix("line ").and_then(|rest| rest.split_once(": a field begins with a quote"));
+        let line =
+            told.strip_prefix("line ").and_then(|rest| rest.split_once(": a field begins with a quote"));
         line.unwrap_or_else(|| panic!("{told}")).0.parse::<u64>().unwrap()
     };
     assert_eq!(wrong("a;b\n1;x\n2;\"y\n3;z\n"), 3);
