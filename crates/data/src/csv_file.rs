@@ -42,7 +42,7 @@ pub(super) fn read(
     if separator != b',' {
         files.found(format!("separator {}", separator_name(separator)));
     }
-    let text = Cursor::new(head).chain(checked);
+    let text = QuoteCheck::new(Cursor::new(head).chain(checked), Rc::clone(&lines), separator);
     let mut reader =
         csv::ReaderBuilder::new().delimiter(separator).buffer_capacity(1 << 16).from_reader(text);
     let header = reader.headers().map_err(|e| failed(&name, e))?;
@@ -179,6 +179,7 @@ enum BadBytes {
     LongLine { line: u64 },
     LongRecord { line: u64 },
     Undecodable { line: u64, encoding: TextEncoding },
+    OpenQuote { line: u64 },
 }
 
 impl fmt::Display for BadBytes {
@@ -199,6 +200,14 @@ impl fmt::Display for BadBytes {
                     ", after line {line}: a character that is none in {}; was the file cut short, or is it \
                      in another encoding?",
                     encoding.name()
+                )
+            }
+            Self::OpenQuote { line } => {
+                write!(
+                    f,
+                    ", line {line}: a field begins with a quote and goes on over later lines, and no quote \
+                     before a separator or the end of a line closes it: remove the quote, close it, or write \
+                     quotes within quotes twice"
                 )
             }
             Self::LongLine { line } => {
@@ -284,6 +293,12 @@ impl Lines {
         }
         self.starts.front().map_or_else(|| self.line(), |(_, line)| *line)
     }
+
+    /// The line of a byte of the record that is being read.
+    fn of_byte(&self, offset: u64) -> u64 {
+        let before = self.starts.iter().rev().find(|(start, _)| *start <= offset);
+        before.map_or_else(|| self.line(), |(_, line)| *line)
+    }
 }
 
 /// Passes bytes on after checking that they are UTF-8 and that no line and no quoted row grows without bound.
@@ -356,6 +371,88 @@ impl<R: Read> Read for Checked<R> {
         }
         self.check(&into[..n], into.len()).map_err(io::Error::other)?;
         Ok(n)
+    }
+}
+
+/// Passes bytes on, and refuses a quote that is not closed as RFC 4180 has it where rows would be lost by
+/// that: all up to the next quote, or to the end of the file, would be the text of one field.
+struct QuoteCheck<R> {
+    inner: R,
+    lines: Rc<RefCell<Lines>>,
+    separator: u8,
+    /// Bytes passed on, and the last of them.
+    offset: u64,
+    last: u8,
+    open: Option<QuotedField>,
+}
+
+/// A field that began with a quote.
+#[derive(Clone, Copy)]
+struct QuotedField {
+    /// Where.
+    offset: u64,
+    /// Whether a line ended in it.
+    crossed: bool,
+    /// Whether its last byte is a quote, which ends it or is the first of two.
+    quote: bool,
+}
+
+impl<R: Read> QuoteCheck<R> {
+    fn new(inner: R, lines: Rc<RefCell<Lines>>, separator: u8) -> Self {
+        Self { inner, lines, separator, offset: 0, last: b'\n', open: None }
+    }
+
+    fn ends_field(&self, byte: u8) -> bool {
+        byte == self.separator || matches!(byte, b'\n' | b'\r')
+    }
+
+    fn wrong(&self, field: QuotedField) -> BadBytes {
+        BadBytes::OpenQuote { line: self.lines.borrow().of_byte(field.offset) }
+    }
+
+    fn check(&mut self, bytes: &[u8]) -> Result<(), BadBytes> {
+        let mut at = 0;
+        while at < bytes.len() {
+            let next = memchr::memchr(b'"', &bytes[at..]).map_or(bytes.len(), |next| at + next);
+            at = match self.open {
+                None if next == bytes.len() => next,
+                None => {
+                    let before = if next == 0 { self.last } else { bytes[next - 1] };
+                    let offset = self.offset + next as u64;
+                    // Elsewhere it is a character like others.
+                    let begins = self.ends_field(before);
+                    self.open = begins.then_some(QuotedField { offset, crossed: false, quote: false });
+                    next + 1
+                }
+                Some(field) if !field.quote => {
+                    let crossed = field.crossed || memchr::memchr2(b'\n', b'\r', &bytes[at..next]).is_some();
+                    self.open = Some(QuotedField { crossed, quote: next < bytes.len(), ..field });
+                    next + 1
+                }
+                Some(field) if bytes[at] == b'"' => {
+                    self.open = Some(QuotedField { quote: false, ..field });
+                    at + 1
+                }
+                Some(field) if field.crossed && !self.ends_field(bytes[at]) => return Err(self.wrong(field)),
+                Some(_) => {
+                    self.open = None;
+                    at
+                }
+            };
+        }
+        self.offset += bytes.len() as u64;
+        self.last = bytes.last().copied().unwrap_or(self.last);
+        Ok(())
+    }
+}
+
+impl<R: Read> Read for QuoteCheck<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(into)?;
+        match self.open.filter(|field| count == 0 && field.crossed && !field.quote) {
+            Some(field) if !into.is_empty() => Err(io::Error::other(self.wrong(field))),
+            _ => self.check(&into[..count]).map(|()| count).map_err(io::Error::other),
+        }
     }
 }
 

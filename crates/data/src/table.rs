@@ -5,6 +5,7 @@ use super::complaints::Complaints;
 use super::source::{self, DataFormat, DataLocation, InputItem};
 use super::{csv_file, parquet_file, sheet_file};
 use base::Error;
+use std::collections::HashMap;
 use std::ops::Range;
 use study::format::InputFormat;
 use study::reader::{nearest, printable};
@@ -218,8 +219,8 @@ pub(crate) struct FilePart {
     groups: Option<Range<usize>>,
 }
 
-/// The files or objects that `data` names (`docs/cli.md`), in their order. Where these are fewer than `least`,
-/// those of Parquet in parts.
+/// The files or objects that `data` names (`docs/cli.md`), in their order. Where these are fewer than
+/// `least`, those of Parquet in parts.
 pub(crate) fn file_parts(data: DataLocation<'_>, least: usize) -> Result<Vec<FilePart>, Error> {
     let items = source::files(data)?;
     let each = least.div_ceil(items.len().max(1));
@@ -326,15 +327,19 @@ pub(crate) fn locate(
     sink: &mut dyn RowSink,
 ) -> Result<Vec<usize>, Error> {
     sink.all_columns(found);
+    // A sink may want all of very many.
+    let mut places: HashMap<&str, Option<usize>> = HashMap::with_capacity(found.len());
+    for (place, name) in found.iter().enumerate() {
+        places.entry(name).and_modify(|one| *one = None).or_insert(Some(place));
+    }
     let position = |name: &String| {
         let name = format.in_file(name);
-        let mut at = found.iter().enumerate().filter(|(_, f)| *f == name).map(|(i, _)| i);
-        match (at.next(), at.next()) {
-            (Some(i), None) => Ok(i),
-            (Some(_), Some(_)) => {
+        match places.get(name) {
+            Some(Some(place)) => Ok(*place),
+            Some(None) => {
                 Err(Error::input(format!("{file}: two columns are called \"{name}\"; rename or remove one")))
             }
-            _ => {
+            None => {
                 let names: Vec<&str> = found.iter().map(String::as_str).collect();
                 let hint = nearest(name, &names)
                     .map_or(String::new(), |near| format!("; did you mean \"{}\"?", printable(near)));

@@ -304,6 +304,11 @@ impl Files {
             views.extend(trial.view(viewer, asked, (&seed, progress))?);
         }
         let mut notes = joined.notes.clone();
+        if joined.shared == 0 {
+            let made_up =
+                if asked.made_up.is_empty() { "" } else { ": identifiers of made-up files are made up" };
+            notes.push(format!("no row is in the files of all parties{made_up}"));
+        }
         if study.matching.dummies.is_some() {
             notes.push("rows that a run adds to hide sizes are not simulated".to_owned());
         }

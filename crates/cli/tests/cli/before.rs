@@ -134,6 +134,7 @@ fn a_figure_shows_what_each_choice_does() {
         "this study",
         "algorithm1",
         "if everybody in it is one of",
+        "not for passing on",
         "<polyline",
     ] {
         assert!(own.contains(part), "{part}");
@@ -142,7 +143,7 @@ fn a_figure_shows_what_each_choice_does() {
     tacit(plan).failed(2, &["say --mean X"]);
     tacit(plan.into_iter().chain(["--mean", "9"])).fine();
     let guessed = std::fs::read_to_string(&page).unwrap();
-    assert!(guessed.contains("as told") && guessed != own);
+    assert!(guessed.contains("as told") && !guessed.contains("not for passing on"));
     let program = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/program.toml");
     tacit(["plan", program, "--rows", "4k", "--mean", "9", "--figure", &page]).failed(2, &["lift study"]);
 }

@@ -262,7 +262,10 @@ fn amounts_have_the_decimals_of_their_scale() {
     );
     assert!(value("1.149", "decimal = \",\"").unwrap_err().contains("write the number without it"));
     assert!(value("42949672.96", "").unwrap_err().contains("is out of range"));
-    assert!(value("EUR 5", "").unwrap_err().contains("is not a number such as 12 or 149.28"));
+    assert_eq!(value("+5", ""), Ok(500));
+    for wrong in ["EUR 5", "+-5"] {
+        assert!(value(wrong, "").unwrap_err().contains("is not a number such as 12 or 149.28"), "{wrong}");
+    }
 }
 
 #[test]
@@ -447,6 +450,27 @@ fn a_sheet_is_named_where_there_are_several() {
     assert_eq!(error, "large.xlsx: larger than 64 MiB, the most of a spreadsheet; save it as CSV");
 }
 
+/// What is listed as a column's values are labels that a reader finds again.
+#[test]
+fn dates_and_decimals_of_a_sheet_are_no_labels() {
+    let desk = Desk::new();
+    let date = Format::new().set_num_format("dd.mm.yyyy");
+    let book = workbook(|sheet| {
+        for row in 2..8 {
+            sheet.write(row, 0, row).unwrap();
+            sheet.write(row, 1, if row % 2 == 0 { "vaccine" } else { "placebo" }).unwrap();
+            sheet.write_with_format(row, 2, day("1954-04-26"), &date).unwrap();
+            sheet.write(row, 3, f64::from(row % 2) + 0.5).unwrap();
+        }
+    });
+    let path = desk.file("labels.xlsx", &book);
+    let seen = crate::survey::survey((&path).into()).unwrap_or_else(|e| panic!("{e}"));
+    let values: Vec<usize> = seen.columns.iter().map(|column| column.values.len()).collect();
+    assert_eq!(values, [6, 2, 0, 0]);
+    let distinct: Vec<u64> = seen.columns.iter().map(|column| column.distinct).collect();
+    assert_eq!(distinct, [6, 2, 1, 2]);
+}
+
 #[test]
 fn the_first_rows_are_shown_with_all_their_columns() {
     let desk = Desk::new();
@@ -460,6 +484,10 @@ fn the_first_rows_are_shown_with_all_their_columns() {
     assert_eq!((table.columns.join(" "), table.rows), ("id amount day".to_owned(), 2));
     assert_eq!((table.forms, seen.len()), (vec!["separator \";\"".to_owned()], 2));
     assert_eq!(seen, ["\"1\" \"1,50\" \"26.04.1954\"", "\"2\" empty \"27.04.1954\""]);
+    // Separators at the ends of lines are columns without names.
+    let path = desk.file("ends.csv", "id;amount;;\n1;2;;\n");
+    let table = peek(&path, 2, &mut |_, cells| assert_eq!(cells.len(), 2)).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(table.columns, ["id", "amount"]);
     let book = workbook(|sheet| {
         sheet.write(2, 0, 1).unwrap();
         sheet.write(2, 3, true).unwrap();
