@@ -21,12 +21,25 @@ use store::{PARTITIONS, RUN_MEMORY, RecordSize, RunObject, RunReader, RunState, 
 pub struct ReadingMemory {
     /// Lines as they are read; beyond it they are dealt. What is held for them may be twice as much.
     pub lines: u64,
+    /// So many lines in memory, whatever they need.
+    pub rows: u64,
     /// The writer of what is dealt, [`RUN_MEMORY`] at least.
     pub runs: u64,
     /// A partition's lines, aimed at: little of it all, for settled rows are made of them.
     pub partition: u64,
     /// The same, at most.
     pub partition_most: u64,
+}
+
+impl ReadingMemory {
+    /// As much as is needed.
+    pub const UNBOUNDED: Self = Self {
+        lines: u64::MAX,
+        rows: u64::MAX,
+        runs: u64::MAX,
+        partition: u64::MAX,
+        partition_most: u64::MAX,
+    };
 }
 
 /// Where rows go that do not fit into memory, and how much memory reading them may take.
@@ -192,8 +205,9 @@ impl<L: LineReader> RowSink for LineDealer<'_, L> {
 
     fn row(&mut self, row: &mut Row<'_>, cells: &[TableCell<'_>]) -> Result<(), Error> {
         self.lines.row(row, cells)?;
+        let (bytes, rows) = (self.lines.bytes(), self.lines.keys().places.len() as u64);
         match self.room {
-            Some(room) if self.lines.bytes() > room.memory.lines => self.deal(room),
+            Some(room) if bytes > room.memory.lines || rows > room.memory.rows => self.deal(room),
             _ => Ok(()),
         }
     }

@@ -12,8 +12,13 @@ use study::Study;
 const LIFT: &str = include_str!("../../../examples/lift.toml");
 const PROGRAM: &str = include_str!("../../../examples/program.toml");
 /// Bytes of memory in which a few dozen lines fit.
-const TIGHT: ReadingMemory =
-    ReadingMemory { lines: 4 << 10, runs: store::RUN_MEMORY, partition: 1 << 10, partition_most: 8 << 10 };
+const TIGHT: ReadingMemory = ReadingMemory {
+    lines: 4 << 10,
+    rows: u64::MAX,
+    runs: store::RUN_MEMORY,
+    partition: 1 << 10,
+    partition_most: 8 << 10,
+};
 
 fn study(text: &str, changes: &[(&str, &str)]) -> Study {
     let mut text = text.to_owned();

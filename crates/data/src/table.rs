@@ -5,6 +5,7 @@ use super::complaints::Complaints;
 use super::source::{self, DataFormat, DataLocation};
 use super::{csv_file, parquet_file, sheet_file};
 use base::Error;
+use std::fmt::Display;
 use study::format::InputFormat;
 use study::reader::{nearest, printable};
 use study::time::date_of_days;
@@ -221,13 +222,14 @@ pub(crate) fn read(
         complaints.begin(&name);
         let (file, format) = place.open()?;
         let failure = file.failure();
-        files.all.push(FileInfo { name, ..FileInfo::default() });
+        files.all.push(FileInfo { name: name.clone(), ..FileInfo::default() });
+        let mut table = TableReading { name, format: data.format, files: &mut files, sink, complaints };
         let read = match format {
-            DataFormat::Parquet => parquet_file::read(file, data.format, &mut files, sink, complaints),
-            DataFormat::Csv(packing) => packing
-                .unpacked(file.text())
-                .and_then(|text| csv_file::read(text, data.format, &mut files, sink, complaints)),
-            DataFormat::Sheet => sheet_file::read(file, data.format, &mut files, sink, complaints),
+            DataFormat::Parquet => parquet_file::read(file, &mut table),
+            DataFormat::Csv(packing) => {
+                packing.unpacked(file.text()).and_then(|text| csv_file::read(text, &mut table))
+            }
+            DataFormat::Sheet => sheet_file::read(file, &mut table),
         };
         // What hid the rows from a decoder is not the decoder's to say.
         rows += read.map_err(|error| failure.first().unwrap_or(error))?;
@@ -239,31 +241,52 @@ pub(crate) fn read(
     Ok((files, rows))
 }
 
-impl Files {
-    pub fn current(&mut self) -> &mut FileInfo {
-        self.all.last_mut().expect("a file is being read")
-    }
-
-    pub fn name(&self) -> &str {
-        &self.all.last().expect("a file is being read").name
-    }
+/// A file or object while it is read, whatever its format.
+pub(crate) struct TableReading<'a> {
+    pub name: String,
+    /// What is said of the form of the files.
+    pub format: &'a InputFormat,
+    pub files: &'a mut Files,
+    pub sink: &'a mut dyn RowSink,
+    pub complaints: &'a mut Complaints,
 }
 
-/// The position of each column that a sink wants among those a file has.
-pub(crate) fn locate(
-    file: &str,
-    found: &[String],
-    format: &InputFormat,
-    sink: &mut dyn RowSink,
-) -> Result<Vec<usize>, Error> {
-    sink.all_columns(found);
-    let position = |name: &String| {
-        let name = format.in_file(name);
+impl TableReading<'_> {
+    pub fn current(&mut self) -> &mut FileInfo {
+        self.files.all.last_mut().expect("a file is being read")
+    }
+
+    /// What is wrong with the file as a whole.
+    pub fn refused(&self, what: impl Display) -> Error {
+        Error::input(format!("{}: {what}", self.name))
+    }
+
+    /// The row on a line.
+    pub fn row(&mut self, line: u64) -> Row<'_> {
+        let place = self.files.place(line);
+        Row { files: self.files, place, complaints: self.complaints, format: self.format }
+    }
+
+    /// Hands a row's cells on.
+    pub fn take(&mut self, line: u64, cells: &[TableCell<'_>]) -> Result<(), Error> {
+        let place = self.files.place(line);
+        let Self { files, complaints, format, .. } = self;
+        self.sink.row(&mut Row { files, place, complaints, format }, cells)
+    }
+
+    /// The position of each column that is wanted among those the file has.
+    pub fn locate(&mut self, found: &[String]) -> Result<Vec<usize>, Error> {
+        self.sink.all_columns(found);
+        self.sink.columns().iter().map(|name| self.position(name, found)).collect()
+    }
+
+    fn position(&self, name: &str, found: &[String]) -> Result<usize, Error> {
+        let name = self.format.in_file(name);
         let mut at = found.iter().enumerate().filter(|(_, f)| *f == name).map(|(i, _)| i);
         match (at.next(), at.next()) {
             (Some(i), None) => Ok(i),
             (Some(_), Some(_)) => {
-                Err(Error::input(format!("{file}: two columns are called \"{name}\"; rename or remove one")))
+                Err(self.refused(format!("two columns are called \"{name}\"; rename or remove one")))
             }
             _ => {
                 let names: Vec<&str> = found.iter().map(String::as_str).collect();
@@ -275,12 +298,8 @@ pub(crate) fn locate(
                     true => "; does `separator` under [format] say what stands between fields?",
                     false => &hint,
                 };
-                Err(Error::input(format!(
-                    "{file}: no column \"{name}\"; the file has: {}{hint}",
-                    list.join(", ")
-                )))
+                Err(self.refused(format!("no column \"{name}\"; the file has: {}{hint}", list.join(", "))))
             }
         }
-    };
-    sink.columns().iter().map(position).collect()
+    }
 }

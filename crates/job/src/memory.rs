@@ -63,6 +63,7 @@ impl MemoryShares {
             reading: ReadingMemory {
                 // Held twice while they grow.
                 lines: memory / 8,
+                rows: u64::MAX,
                 runs: (left / 4).max(RUN_MEMORY),
                 partition: (left / 32).clamp(1, 32 << 20),
                 // As it was sealed, as lines, and as rows.

@@ -29,7 +29,7 @@ fn check_says_first_whether_this_side_is_ready_and_what_it_would_see() {
     let publisher = pair.path("publisher.toml").display().to_string();
     let shown = tacit(["check", &publisher]).fine().stdout;
     assert!(
-        shown.contains("effect     none is stated: nobody knows the control arm's mean outcome, cent"),
+        shown.contains("effect     none is stated: it hangs on the mean outcome of the control arm, in cent per person, and only"),
         "{shown}"
     );
     let told = tacit(["check", &publisher, "--mean", "8.5", "--rows", "4k,4k"]).fine().stdout;
