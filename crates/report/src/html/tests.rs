@@ -203,7 +203,7 @@ fn the_page_says_what_an_analyst_needs() {
         "difference of clamped means",
         "402,263",
         "noise candidates 64, 63 opened and checked",
-        "1e\u{2212}6",
+        "10⁻⁶",
         "For you only",
         "[\u{2212}53.2, \u{2212}28.4]",
         "tacit1:b07e66d2915c4fa3a2d8017b34ce9f50",
@@ -639,7 +639,7 @@ fn open_ends_are_drawn_as_open() {
 #[test]
 fn no_report_has_a_number_in_e_notation() {
     let is_power = |word: &&str| {
-        let word = word.trim_matches(|c: char| !c.is_ascii_alphanumeric()).replace('\u{2212}', "-");
+        let word = word.trim_matches(['(', ')', '[', ']', ',', ';', ':', '.']).replace('\u{2212}', "-");
         word.contains('e') && word.parse::<f64>().is_ok()
     };
     let mut raised = 0;

@@ -200,7 +200,7 @@ fn hostile_labels_are_shown_as_text() {
     assert!(!plain.contains(|c: char| c.is_control() && c != '\n'));
     // Besides the shop's: a warning, a count under a heading, and lines of names that wrap.
     assert_eq!(plain.lines().count(), terminal(&samples::shop()).lines().count() + 4);
-    assert!(terminal(&samples::shop()).is_ascii(), "our own words are");
+    assert!(terminal(&samples::shop()).replace("10⁻⁶", "").is_ascii(), "our own words are");
     assert!(plain.lines().all(|line| line.chars().count() <= 200), "{plain}");
 }
 
