@@ -226,11 +226,10 @@ fn no_effect(study: &Study) -> String {
     let advertisers = study.parties.iter().filter(|party| party.role == PartyRole::Advertiser);
     let names: Vec<&str> = advertisers.map(|party| party.name.as_str()).collect();
     format!(
-        "effect     none is stated: it hangs on the mean outcome of the control arm, in {} per person, and \
-         only the data of {} have outcomes: ask what it is about, and add it: --mean 0.5 says 0.5 (`check` \
-         takes it from the file of who has outcomes)",
-        unit(study),
-        names.join(" and ")
+        "effect     none is stated: it hangs on the mean outcome of the control arm, and only the data of {} \
+         have outcomes: ask there, and say it with --mean (--mean 0.5 is 0.5 {} per person)",
+        names.join(" and "),
+        unit(study)
     )
 }
 

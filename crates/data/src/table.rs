@@ -1,4 +1,4 @@
-//! Rows of CSV or Parquet files, one at a time, each with its place.
+//! Rows of files of any format, one at a time, each with its place.
 
 use super::Row;
 use super::complaints::Complaints;
