@@ -8,6 +8,7 @@
 
 mod advertiser;
 mod complaints;
+mod cores;
 mod csv_file;
 mod dates;
 mod encoding;

@@ -20,7 +20,17 @@ use std::ops::Range;
 /// Rows decoded at a time.
 const BATCH: usize = 8192;
 
-pub(super) fn read(file: InputFile, table: &mut TableReading<'_>) -> Result<u64, Error> {
+/// How many row groups a file has; none of what is no Parquet file.
+pub(super) fn row_groups(file: &InputFile) -> Option<usize> {
+    let metadata = ArrowReaderMetadata::load(file, Default::default()).ok()?;
+    Some(metadata.metadata().num_row_groups())
+}
+
+/// Reads a file, or these row groups of it.
+pub(super) fn read(
+    (file, groups): (InputFile, Option<&Range<usize>>),
+    table: &mut TableReading<'_>,
+) -> Result<u64, Error> {
     let length = file.len();
     let metadata = ArrowReaderMetadata::load(&file, Default::default()).map_err(|e| {
         table.refused(format!("not a complete Parquet file ({e}); was it cut short? Write it again"))
@@ -29,7 +39,8 @@ pub(super) fn read(file: InputFile, table: &mut TableReading<'_>) -> Result<u64,
     let positions = table.locate(&found)?;
     let wanted: Vec<String> = positions.iter().map(|&at| found[at].clone()).collect();
     let mask = ProjectionMask::roots(metadata.parquet_schema(), positions);
-    let (mut first, mut spans) = (1, Vec::new());
+    let within = |group: usize| groups.is_none_or(|wanted| wanted.contains(&group));
+    let (mut first, mut before, mut spans) = (1, 0, Vec::new());
     for (i, group) in metadata.metadata().row_groups().iter().enumerate() {
         let rows = rows_of(group, length).ok_or_else(|| {
             table
@@ -37,14 +48,20 @@ pub(super) fn read(file: InputFile, table: &mut TableReading<'_>) -> Result<u64,
         })?;
         table.current().groups.push(first);
         first += rows;
+        if !within(i) {
+            before += if groups.is_some_and(|wanted| i < wanted.start) { rows } else { 0 };
+            continue;
+        }
         let chunks = group.columns().iter().enumerate().filter(|(column, _)| mask.leaf_included(*column));
         spans.extend(chunks.filter_map(|(column, chunk)| Some((span(chunk)?, column))));
     }
     file.expect(spans);
     let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
+    let wanted_groups = (0..builder.metadata().num_row_groups()).filter(|group| within(*group)).collect();
+    let builder = builder.with_row_groups(wanted_groups);
     let reader = builder.with_projection(mask).with_batch_size(BATCH).build();
     let reader = reader.map_err(|e| table.refused(format!("cannot be read as Parquet: {e}")))?;
-    let mut rows = 0;
+    let mut rows = before;
     for batch in reader {
         if !table.sink.takes_more() {
             break;
@@ -54,7 +71,7 @@ pub(super) fn read(file: InputFile, table: &mut TableReading<'_>) -> Result<u64,
         })?;
         rows += deliver(&batch, rows, &wanted, table)?;
     }
-    Ok(rows)
+    Ok(rows - before)
 }
 
 /// Rows of a group; `None` where its columns do not lie in a file of so many bytes, which the library takes

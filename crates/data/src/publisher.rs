@@ -12,7 +12,7 @@ use base::Error;
 use study::{Duplicates, LiftStudy, Question, Study, TrialArm};
 
 /// One row per identifier that had an opportunity, in the order of the files. It does not print.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct PublisherRows {
     /// Normalised identifiers, all different.
     pub identifiers: RowKeys,
@@ -143,6 +143,7 @@ fn complain(
 const PUBLISHER_LINE: usize = 8;
 
 /// Rows as they come in.
+#[derive(Clone)]
 struct Reading<'a> {
     keys: KeyColumns<'a>,
     lift: &'a LiftStudy,
@@ -260,9 +261,13 @@ impl LineReader for Reading<'_> {
         Rows::Publisher(rows)
     }
 
-    fn finish(&mut self, data: DataLocation<'_>, rows: u64, report: &mut InputReport) -> Result<(), Error> {
-        report.without_opportunity = self.without_opportunity;
-        report.identifiers = std::mem::take(&mut self.keys.reports);
+    fn count(&mut self, report: &mut InputReport) {
+        let without_opportunity = std::mem::take(&mut self.without_opportunity);
+        let identifiers = std::mem::take(&mut self.keys.reports);
+        report.absorb(InputReport { without_opportunity, identifiers, ..InputReport::default() });
+    }
+
+    fn finish(&self, data: DataLocation<'_>, rows: u64, _: &mut InputReport) -> Result<(), Error> {
         if rows > 0 {
             return Ok(());
         }
