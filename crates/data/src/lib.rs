@@ -8,7 +8,6 @@
 
 mod advertiser;
 mod complaints;
-mod cores;
 mod csv_file;
 mod dates;
 mod encoding;

@@ -47,6 +47,8 @@ pub(crate) struct MemoryShares {
 pub(crate) struct LayingMemory {
     /// A writer of runs.
     pub runs: u64,
+    /// Half for blocks of rows whose cells are dealt at a time, half for the writers of what is dealt.
+    pub blocks: u64,
     /// The parts of all lanes together, aimed at.
     pub parts: u64,
     /// The same, at most.
@@ -74,6 +76,7 @@ impl MemoryShares {
             room: (left / 2).max(spill::MEMORY_MIN),
             laying: LayingMemory {
                 runs: (left / 8).max(RUN_MEMORY),
+                blocks: left / 2,
                 parts: left / 16,
                 parts_most: left.max(RUN_MEMORY),
             },

@@ -19,7 +19,9 @@ fn whole() -> RunReport {
     report.broke_off =
         vec![PeerHistory { peer: "hospitals".into(), releases: 1, after_index: 0, after_payment: 1 }];
     let steps = vec![StepReport { step: "trim".into(), changed: 1, first: "line 2".into() }];
-    report.inputs.identifiers = vec![IdentifierReport { steps, ..IdentifierReport::default() }];
+    let mut identifier = IdentifierReport::default();
+    identifier.steps = steps;
+    report.inputs.identifiers = vec![identifier];
     report.disclosed.dummies = Some(DummiesInfo {
         epsilon: "1".into(),
         rho: "1/100".into(),
