@@ -1,30 +1,22 @@
 //! CSV: a header line, fields with one character between them, quotes as in RFC 4180, in UTF-8 or as it is
 //! said (a byte order mark is skipped).
 
-use super::Row;
-use super::complaints::Complaints;
 use super::encoding::{Undecodable, decoded};
-use super::table::{Files, RowSink, TableCell, locate};
+use super::table::{TableCell, TableReading};
 use base::{Error, limits};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, Cursor, Read};
 use std::rc::Rc;
-use study::format::{InputFormat, SEPARATORS, TextEncoding, separator_name};
+use study::format::{SEPARATORS, TextEncoding, separator_name};
 
-pub(super) fn read(
-    text: Box<dyn Read>,
-    format: &InputFormat,
-    files: &mut Files,
-    sink: &mut dyn RowSink,
-    complaints: &mut Complaints,
-) -> Result<u64, Error> {
-    let name = files.name().to_owned();
-    let decoded = decoded(text, format.encoding).map_err(|e| failed(&name, e.into()))?;
-    let (text, encoding) = decoded.map_err(|wrong| Error::input(format!("{name}: {wrong}")))?;
+pub(super) fn read(text: Box<dyn Read>, table: &mut TableReading<'_>) -> Result<u64, Error> {
+    let name = table.name.clone();
+    let decoded = decoded(text, table.format.encoding).map_err(|e| failed(&name, e.into()))?;
+    let (text, encoding) = decoded.map_err(|wrong| table.refused(wrong))?;
     if let Some(encoding) = encoding {
-        files.found(format!("encoding \"{}\"", encoding.name()));
+        table.files.found(format!("encoding \"{}\"", encoding.name()));
     }
     let lines = Rc::new(RefCell::new(Lines::default()));
     let mut checked = Checked::new(text, Rc::clone(&lines));
@@ -35,22 +27,22 @@ pub(super) fn read(
              first line"
         )));
     }
-    let separator = match format.separator {
+    let separator = match table.format.separator {
         Some(said) => said,
-        None => separator(&name, &head[..ended], format, sink)?,
+        None => separator(&head[..ended], table)?,
     };
     if separator != b',' {
-        files.found(format!("separator {}", separator_name(separator)));
+        table.files.found(format!("separator {}", separator_name(separator)));
     }
     let text = QuoteCheck::new(Cursor::new(head).chain(checked), Rc::clone(&lines), separator);
     let mut reader =
         csv::ReaderBuilder::new().delimiter(separator).buffer_capacity(1 << 16).from_reader(text);
     let header = reader.headers().map_err(|e| failed(&name, e))?;
     let found: Vec<String> = header.iter().map(|cell| cell.trim().to_owned()).collect();
-    let positions = locate(&name, &found, format, sink)?;
+    let positions = table.locate(&found)?;
     let mut record = csv::StringRecord::new();
     let mut rows = 0;
-    while sink.takes_more() {
+    while table.sink.takes_more() {
         lines.borrow_mut().since_record = 0;
         match reader.read_record(&mut record) {
             Ok(false) => break,
@@ -58,7 +50,7 @@ pub(super) fn read(
                 rows += 1;
                 let line = lines.borrow_mut().of_record(record.position());
                 let cells: Vec<TableCell<'_>> = positions.iter().map(|&i| cell(&record[i])).collect();
-                sink.row(&mut Row { files, place: files.place(line), complaints, format }, &cells)?;
+                table.take(line, &cells)?;
             }
             Err(error) => match error.kind() {
                 csv::ErrorKind::UnequalLengths { pos, expected_len, len } => {
@@ -68,7 +60,7 @@ pub(super) fn read(
                         b',' => "comma".to_owned(),
                         other => separator_name(other),
                     };
-                    complaints.add(|| {
+                    table.complaints.add(|| {
                         format!(
                             "{name}, line {line}: {len} fields where the header has {expected_len}; is a \
                              quote or a {missing} missing?"
@@ -114,16 +106,16 @@ fn first_record(text: &mut impl Read) -> io::Result<(Vec<u8>, usize)> {
 
 /// The character between the fields of a header: the only one of those there are, or the only one by which
 /// the header has all columns that are wanted.
-fn separator(name: &str, header: &[u8], format: &InputFormat, sink: &dyn RowSink) -> Result<u8, Error> {
+fn separator(header: &[u8], table: &TableReading<'_>) -> Result<u8, Error> {
     let met: Vec<u8> = SEPARATORS.into_iter().filter(|one| fields(header, *one).len() > 1).collect();
     let one = match met[..] {
         [] => Some(b','),
         [one] => Some(one),
         _ => {
-            let wanted = sink.columns();
+            let wanted = table.sink.columns();
             let fits = |one: &u8| {
                 let fields = fields(header, *one);
-                wanted.iter().all(|column| fields.iter().any(|field| field == format.in_file(column)))
+                wanted.iter().all(|column| fields.iter().any(|field| field == table.format.in_file(column)))
             };
             let mut fitting = met.iter().copied().filter(fits);
             fitting.next().filter(|_| fitting.next().is_none())
@@ -131,8 +123,8 @@ fn separator(name: &str, header: &[u8], format: &InputFormat, sink: &dyn RowSink
     };
     one.ok_or_else(|| {
         let names: Vec<String> = met.iter().map(|one| separator_name(*one)).collect();
-        Error::input(format!(
-            "{name}: the header line has {}, and any of them may stand between its fields; say which does: \
+        table.refused(format!(
+            "the header line has {}, and any of them may stand between its fields; say which does: \
              separator = {} under [format] of the party file, or --separator",
             names.join(" and "),
             names[0]

@@ -2,7 +2,7 @@
 
 use super::super::complaints::Complaints;
 use super::super::table::{self, RowSink, TableCell};
-use super::Row;
+use crate::Row;
 use base::Error;
 use proptest::prelude::*;
 
