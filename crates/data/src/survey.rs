@@ -93,6 +93,25 @@ impl NumberSurvey {
         let last = self.sorted.len() - 1;
         self.sorted[((last as f64 * share).ceil() as usize).min(last)]
     }
+
+    /// The number above which so many others stand, or fewer.
+    #[must_use]
+    pub fn from_above(&self, others: u64) -> f64 {
+        self.sorted[(self.sorted.len() - 1).saturating_sub(others as usize)]
+    }
+
+    /// The number below which so many others stand, or fewer.
+    #[must_use]
+    pub fn from_below(&self, others: u64) -> f64 {
+        self.sorted[(others as usize).min(self.sorted.len() - 1)]
+    }
+
+    /// How many are below the one or above the other.
+    #[must_use]
+    pub fn outside(&self, low: f64, high: f64) -> u64 {
+        let inside = self.sorted.partition_point(|number| *number <= high);
+        (self.sorted.len() - inside + self.sorted.partition_point(|number| *number < low)) as u64
+    }
 }
 
 /// Looks at the data. What is said of their form holds; the names that the study has for columns do not.
@@ -307,6 +326,8 @@ mod tests {
         let numbers = a.numbers.as_ref().unwrap();
         assert_eq!((numbers.decimal, numbers.decimals), (Some(DecimalSign::Comma), 2));
         assert_eq!((numbers.negative, numbers.quantile(0.0), numbers.quantile(1.0)), (1, -2.5, 1234.56));
+        assert_eq!([numbers.from_above(1), numbers.from_below(1), numbers.from_above(9)], [1.5, 1.5, -2.5]);
+        assert_eq!((numbers.outside(0.0, 1.5), numbers.outside(-2.5, 2000.0)), (2, 0));
         assert_eq!((b.filled, b.empty, b.numbers.as_ref().unwrap().decimal), (2, 1, None));
         assert!(c.numbers.is_none());
         assert_eq!(c.values, [("9".to_owned(), 2), ("x".to_owned(), 1)]);

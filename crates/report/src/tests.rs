@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::html::samples;
-use data::{ColumnReport, IdentifierReport, StepReport};
+use data::{ArmLeftOut, ColumnReport, IdentifierReport, StepReport};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -22,6 +22,7 @@ fn whole() -> RunReport {
     let mut identifier = IdentifierReport::default();
     identifier.steps = steps;
     report.inputs.identifiers = vec![identifier];
+    report.inputs.arms_left_out = vec![ArmLeftOut { label: "observed".into(), rows: 7 }];
     report.disclosed.dummies = Some(DummiesInfo {
         epsilon: "1".into(),
         rho: "1/100".into(),
