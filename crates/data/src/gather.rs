@@ -24,6 +24,8 @@ use study::format::InputFormat;
 pub struct ReadingMemory {
     /// Lines as they are read; beyond it they are dealt. What is held for them may be twice as much.
     pub lines: u64,
+    /// So many lines in memory, whatever they need.
+    pub rows: u64,
     /// The writers of what is dealt, [`RUN_MEMORY`] at least.
     pub runs: u64,
     /// Files, or parts of files, that are read at a time at most: each has a decoder and a writer.
@@ -32,6 +34,18 @@ pub struct ReadingMemory {
     pub partition: u64,
     /// The lines of those that are settled at a time, at most.
     pub partition_most: u64,
+}
+
+impl ReadingMemory {
+    /// As much as is needed.
+    pub const UNBOUNDED: Self = Self {
+        lines: u64::MAX,
+        rows: u64::MAX,
+        runs: u64::MAX,
+        readers: 1,
+        partition: u64::MAX,
+        partition_most: u64::MAX,
+    };
 }
 
 /// Where rows go that do not fit into memory, and how much memory reading them may take.
@@ -162,8 +176,8 @@ fn read_lines<L: LineReader>(
     if room.is_some_and(|room| room.always) {
         begin()?;
     }
-    let mut dealer =
-        LineDealer { lines, runs: room.map(|room| (room.memory.lines, &begin as &BeginRuns<'_>)) };
+    let most = |room: &SpoolRoom<'_>| [room.memory.lines, room.memory.rows];
+    let mut dealer = LineDealer { lines, runs: room.map(|room| (most(room), &begin as &BeginRuns<'_>)) };
     let (mut files, mut next) = (Files::default(), 0);
     while next < parts.len() && (readers == 1 || runs.get().is_none()) {
         let (file, rows) = read_part(&parts[next], data.format, &mut dealer, complaints)?;
@@ -205,7 +219,7 @@ impl FilesApart<'_> {
             let (mut complaints, mut report) = (Complaints::default(), InputReport::default());
             let mut lines = blank.clone();
             let begun = || Ok(runs);
-            let mut dealer = LineDealer { lines: &mut lines, runs: Some((self.lines, &begun)) };
+            let mut dealer = LineDealer { lines: &mut lines, runs: Some(([self.lines, u64::MAX], &begun)) };
             let (file, rows) = read_part(&self.parts[at], self.format, &mut dealer, &mut complaints)?;
             runs.deal(&mut lines)?;
             lines.count(&mut report);
@@ -288,8 +302,8 @@ impl LineRuns {
 /// Hands rows on to the reader of lines, and deals these where they are too many.
 struct LineDealer<'a, L> {
     lines: &'a mut L,
-    /// Bytes of lines that may be in memory, and where they go beyond that; none where all may.
-    runs: Option<(u64, &'a BeginRuns<'a>)>,
+    /// Bytes of lines, and lines, that may be in memory, and where they go beyond that; none where all may.
+    runs: Option<([u64; 2], &'a BeginRuns<'a>)>,
 }
 
 impl<L: LineReader> RowSink for LineDealer<'_, L> {
@@ -303,8 +317,9 @@ impl<L: LineReader> RowSink for LineDealer<'_, L> {
 
     fn row(&mut self, row: &mut Row<'_>, cells: &[TableCell<'_>]) -> Result<(), Error> {
         self.lines.row(row, cells)?;
+        let (bytes, rows) = (self.lines.bytes(), self.lines.keys().places.len() as u64);
         match self.runs {
-            Some((most, begin)) if self.lines.bytes() > most => begin()?.deal(self.lines),
+            Some(([most, most_rows], begin)) if bytes > most || rows > most_rows => begin()?.deal(self.lines),
             _ => Ok(()),
         }
     }

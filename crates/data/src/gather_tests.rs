@@ -18,6 +18,7 @@ const PROGRAM: &str = include_str!("../../../examples/program.toml");
 /// Bytes of memory in which a few dozen lines fit.
 const TIGHT: ReadingMemory = ReadingMemory {
     lines: 4 << 10,
+    rows: u64::MAX,
     runs: store::RUN_MEMORY,
     readers: 4,
     partition: 1 << 10,

@@ -65,6 +65,7 @@ impl MemoryShares {
             reading: ReadingMemory {
                 // Held twice while they grow.
                 lines: memory / 8,
+                rows: u64::MAX,
                 runs: (left / 4).max(RUN_MEMORY),
                 readers: (left / 2 / (DECODER + RUN_MEMORY)).max(1) as usize,
                 partition: (left / 32).clamp(1, 32 << 20),

@@ -78,7 +78,8 @@ pub struct PartySettings {
     /// What a server has as well.
     #[command(flatten)]
     pub common: CommonSettings,
-    /// CSV or Parquet: a file, a folder or a pattern, or s3://BUCKET/.., gs://BUCKET/.., az://CONTAINER/..
+    /// CSV, Excel or Parquet: a file, a folder, a pattern, or s3://BUCKET/.., gs://BUCKET/..,
+    /// az://CONTAINER/..
     #[arg(long, value_name = "PATH")]
     pub data: Option<PathBuf>,
     /// What a bucket needs to be told.
@@ -179,7 +180,8 @@ pub struct PartySetup {
     pub as_party: String,
     /// The identity made by `tacit keygen`.
     pub identity: PathBuf,
-    /// CSV or Parquet: the path of a file or a folder, a pattern, or a URL that names objects of a bucket.
+    /// CSV, Excel or Parquet: the path of a file or a folder, a pattern, or a URL that names objects of a
+    /// bucket.
     pub data: PathBuf,
     /// What a bucket needs to be told.
     pub store: StoreOptions,

@@ -311,6 +311,14 @@ impl<'a> Making<'a> {
         let sign = column.numbers.as_ref().and_then(|numbers| numbers.decimal);
         let points = column.numbers.as_ref().is_some_and(|numbers| numbers.decimals > 0 && sign.is_none());
         match (sign, self.format.decimal) {
+            (Some(_), None) if column.numbers.as_ref().is_some_and(|numbers| numbers.unsure) => {
+                return Err(Error::input(format!(
+                    "{}, column \"{name}\": every comma in its numbers stands before three digits, so it \
+                     may stand before decimals or separate thousands: say --decimal , where it stands before \
+                     decimals; where it separates thousands, write the numbers without it",
+                    self.data.display()
+                )));
+            }
             (Some(sign), None) => {
                 let text = if sign == DecimalSign::Comma { "," } else { "." };
                 self.because("decimal", format!("\"{text}\""), format!("numbers of {name} are written so"));

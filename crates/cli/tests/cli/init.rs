@@ -222,6 +222,17 @@ fn what_a_file_does_not_say_is_asked() {
         .failed(2, &["standard input ended", "--control LABEL"]);
 }
 
+/// 950 and 1,234 are two amounts of one size, or one is a thousandth of the other.
+#[test]
+fn commas_that_could_separate_thousands_are_not_read_as_decimals() {
+    let folder = tempfile::tempdir().unwrap();
+    let sales = "email,day,amount\na@b.de,2026-03-01,950\nc@d.de,2026-03-02,\"1,234\"\ne@f.de,,\n";
+    std::fs::write(folder.path().join("sales.csv"), sales).unwrap();
+    let line = "init lift --advertiser sales.csv --yes";
+    in_folder(folder.path(), line).failed(2, &["column \"amount\"", "separate thousands", "say --decimal ,"]);
+    in_folder(folder.path(), &format!("{line} --decimal ,")).fine();
+}
+
 /// A mailing of three arms, and what its people spent.
 fn three_arms(folder: &Path, people: u64, odd: &str) {
     let (mut mails, mut sales) =

@@ -201,6 +201,14 @@ fn what_cannot_be_simulated_is_said() {
     simulate(&study, &["--data", "clerk=x.csv"]).failed(2, &["names no such party, but registry, trial"]);
     simulate(&study, &[words[0], words[1], words[0], words[1]]).failed(2, &["registry stands there twice"]);
     simulate(&study, &["--data", "registry"]).failed(2, &["registry=registry.csv"]);
+    // Nobody of a file is among people who were made up.
+    let own = folder.path().join("own.csv");
+    let text = std::fs::read_to_string(folder.path().join("registry.csv")).unwrap();
+    std::fs::write(&own, text.replace("person-", "somebody-")).unwrap();
+    let own = format!("registry={}", own.display());
+    let alone = simulate(&study, &["--data", &own, "--made-up", "60,50", "--draws", "10"]).fine().stdout;
+    let note = "note       no row is in the files of all parties: identifiers of made-up files are made up";
+    assert!(alone.contains(note), "{alone}");
     simulate(&example("match.toml"), &["--made-up", "50"]).failed(2, &["is of kind match"]);
     simulate(&example("party-north.toml"), &[]).failed(2, &["is a party file"]);
     simulate(&example("aligned.toml"), &["--made-up", "50,60"]).failed(2, &["the same rows"]);
