@@ -17,8 +17,8 @@ use text::{AskedProgram, CellUse, column};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                   tacit init program --data trial.csv --columns dose,age --out program\n  \
-                  tacit init program --data registry.csv --columns cost --study program/study.toml --by \
-                  dose --mean cost\n\
+                  tacit init program --data registry.csv --columns cost --study program/study.toml --unit \
+                  cost=EUR --by dose --mean cost\n\
                   What else can be asked: docs/questions.md.")]
 pub struct ProgramInitArgs {
     /// What a match takes as well.

@@ -183,6 +183,7 @@ fn labels(making: &Making<'_>, arm: &str, args: &LiftInitArgs) -> Result<ArmLabe
     let mut left: Vec<&str> = all.clone();
     left.retain(|value| !args.leave_out.iter().chain(said.into_iter().flatten()).any(|said| said == value));
     let choose = |flag: &str, left: &[&str], which: &str| match left {
+        [] => Err(Error::input(format!("no label of \"{arm}\" is left for those who were {which}: {flag}"))),
         [only] => Ok((*only).to_owned()),
         _ => {
             let answers: Vec<String> = left.iter().map(|label| (*label).to_owned()).collect();
