@@ -45,7 +45,7 @@ pub use many_pid::ManyId;
 pub use matcher::{
     ContaminatedRule, MatchDisclosure, MatchDisk, MatchEstimate, MatchFeatures, MatchInput, MatchOptions,
     MatchOutcome, MatchOutput, MatchRoles, MatchSizes, MatchSpine, MatchedCount, Matcher, OutputForm,
-    PairSizes, RepeatRule, RestartPermit, RowInfluence, ShareBackend,
+    PairSizes, PlannedRows, RepeatRule, RestartPermit, RowInfluence, ShareBackend,
 };
 pub use multi_pid::MultiId;
 pub use payload::{
