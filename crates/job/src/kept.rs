@@ -1,7 +1,7 @@
 //! What a run keeps in `state`, so that it goes on after whatever ended its process.
 //!
 //! A run whose rows lie in `state` writes a log there: that its rows are laid down and under which names,
-//! that they are matched and lie along the spine, which units are held, that its release begins. The next run
+//! that they are matched and where what came of it lies, which units are held, that its release begins. The next run
 //! of the same party, study and unchanged input opens that state instead of reading, and the two parties
 //! leave out what both hold of one match ([`crate::run`]). Shares that a release holds are the ledger's, as
 //! always.
@@ -9,10 +9,12 @@
 //! Who leads the log is the only one that goes on: another process finds its next number taken and stops
 //! ([`store::StateLog`]).
 
+mod join;
 mod record;
 
+pub(crate) use join::{KeptJoin, KeptObject, KeptValid};
 pub use record::KeptStage;
-pub(crate) use record::{BegunRecord, KeptColumns, KeptRecord, MatchedRecord};
+pub(crate) use record::{BegunRecord, KeptColumns, KeptMatch, KeptRecord, MatchedRecord};
 
 use crate::prepare::Checked;
 use crate::run::outsourced;
@@ -20,23 +22,21 @@ use crate::spool::{spools, study_spools};
 use crate::workers::FinishedWork;
 use base::{Error, PartyId};
 use data::{InputReport, RowShape, RowStore};
-use matching::OutputForm;
 use privacy::ledger::{Bytes32, Ledger};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 use store::{
-    KeptName, LogRecord, RunReader, RunState, StateKey, StateLog, StateStore, StoreError, kept_runs,
+    KeptName, LogRecord, RunState, StateKey, StateLog, StateStore, StoreError, kept_runs,
 };
 use study::Study;
 use study::party::PartySetup;
 use units::{HeldResult, UnitRecord};
 
-/// Whether a run of a study goes on from its state: units of rows along a spine, between two who compute
-/// themselves.
+/// Whether a run of a study goes on from its state: units of rows, along a spine or joined to shares, between
+/// two who compute themselves.
 pub(crate) fn goes_on(study: &Study) -> bool {
-    let spine = study.matching.matcher.features().form == OutputForm::Spine;
-    spine && study_spools(study) && outsourced::computes_in_units(study)
+    study_spools(study) && outsourced::computes_in_units(study)
 }
 
 /// Whether a party has a place for that, of so many runs at a time.
@@ -200,15 +200,12 @@ impl RunLog {
                 KeptRecord::Releasing => {}
             }
         }
-        let laid_out = |matched: &MatchedRecord| {
-            RunReader::open(state.sealed().clone(), &matched.columns.runs()).map(drop)
-        };
-        match matched.as_ref().map(laid_out) {
-            // The store lost them: the rows are matched again.
+        match matched.as_ref().map(|matched| matched.rows.look(state.sealed())) {
+            // The store lost what came of it: the rows are matched again.
             Some(Err(StoreError::Missing { .. } | StoreError::Damaged { .. })) => {
                 (matched, units) = (None, Vec::new());
             }
-            Some(opened) => opened?,
+            Some(looked) => looked?,
             None => {}
         }
         let counted = matched.is_some();
@@ -217,7 +214,7 @@ impl RunLog {
 
     /// Removes what nothing that it holds refers to: what was half done.
     fn tidy(&self) -> Result<(), Error> {
-        let matched = self.matched.iter().flat_map(|matched| [&*matched.columns.folder, &*matched.units]);
+        let matched = self.matched.iter().flat_map(|matched| [matched.rows.folder(), &*matched.units]);
         let folders: Vec<&str> = matched.chain([&*self.begun.rows.folder]).collect();
         self.state.retain(&folders)
     }
@@ -256,7 +253,7 @@ impl RunLog {
         // Nobody comes back to the match before.
         match self.matched.replace(matched) {
             Some(old) => {
-                [&old.columns.folder, &old.units].into_iter().try_for_each(|of| self.state.remove(of))
+                [old.rows.folder(), &old.units].into_iter().try_for_each(|of| self.state.remove(of))
             }
             None => Ok(()),
         }

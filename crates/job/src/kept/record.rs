@@ -1,7 +1,7 @@
 //! Records of a run's log: a tag, and JSON, or the bytes of [`UnitRecord`].
 
+use super::join::KeptJoin;
 use super::seconds;
-use crate::align::Aligned;
 use crate::prepare::Checked;
 use crate::stages::link::LinkFacts;
 use base::{Error, hex};
@@ -10,7 +10,7 @@ use privacy::ledger::Bytes32;
 use report::Disclosure;
 use serde::{Deserialize, Serialize};
 use std::time::SystemTime;
-use store::{LogRecord, ObjectId, RunObject};
+use store::{LogRecord, ObjectId, RunObject, RunReader, SealedStore, StoreError};
 use units::UnitRecord;
 
 /// Of what this version writes, and reads.
@@ -26,7 +26,7 @@ const UNITS: u8 = 16;
 pub(crate) enum KeptRecord {
     /// Rows are read and laid down.
     Begun(Box<BegunRecord>),
-    /// They are matched, and their columns lie along the spine.
+    /// They are matched, and what came of it lies in the state.
     Matched(Box<MatchedRecord>),
     /// A record of the units of the computation.
     Unit(UnitRecord),
@@ -73,6 +73,14 @@ pub(crate) struct KeptColumns {
     pub bits: u32,
 }
 
+/// What a match gave, as it lies in the state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum KeptMatch {
+    Spine(KeptColumns),
+    Joined(KeptJoin),
+}
+
 /// Rows are matched: all that the computation goes by.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MatchedRecord {
@@ -80,7 +88,8 @@ pub(crate) struct MatchedRecord {
     pub name: Bytes32,
     /// The data of both, as they were told.
     pub tags: Vec<Bytes32>,
-    pub columns: KeptColumns,
+    #[serde(rename = "columns")]
+    pub rows: KeptMatch,
     /// The folder of the results of units.
     pub units: String,
     /// For how many workers rows are cut into units.
@@ -123,6 +132,27 @@ impl KeptColumns {
             records: *records,
         };
         self.runs.iter().map(run).collect()
+    }
+}
+
+impl KeptMatch {
+    /// The folder of its objects.
+    pub fn folder(&self) -> &str {
+        match self {
+            Self::Spine(columns) => &columns.folder,
+            Self::Joined(joined) => &joined.folder,
+        }
+    }
+
+    /// Looks whether the store has what was written.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`] and [`StoreError::Damaged`]; or when the store fails.
+    pub fn look(&self, sealed: &SealedStore) -> Result<(), StoreError> {
+        match self {
+            Self::Spine(columns) => RunReader::open(sealed.clone(), &columns.runs()).map(drop),
+            Self::Joined(joined) => joined.look(sealed),
+        }
     }
 }
 
@@ -194,18 +224,17 @@ fn unreadable(place: &str) -> Error {
 }
 
 impl MatchedRecord {
-    /// Of rows that lie along a spine, outside memory.
+    /// Of rows that lie in the state.
     pub fn new(
         (name, tags): (Bytes32, &[Bytes32]),
-        aligned: &Aligned,
+        rows: KeptMatch,
         units: String,
         (workers, link): (u32, Option<LinkFacts>),
         (disclosed, sizes_paid): (&Disclosure, bool),
-    ) -> Option<Self> {
-        let columns = aligned.kept()?;
+    ) -> Self {
         let (tags, disclosed) = (tags.to_vec(), disclosed.clone());
         let link = link.map(LinkFacts::to_bits);
-        Some(Self { name, tags, columns, units, workers, link, disclosed, sizes_paid })
+        Self { name, tags, rows, units, workers, link, disclosed, sizes_paid }
     }
 
     pub fn link(&self) -> Option<LinkFacts> {

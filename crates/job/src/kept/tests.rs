@@ -29,7 +29,7 @@ fn lead(state: &Arc<RunState>) -> RunLog {
 fn matched(log: &RunLog) -> MatchedRecord {
     let mut matched: MatchedRecord = serde_json::from_str(MATCHED).unwrap();
     matched.units = log.units_folder();
-    matched.columns = KeptColumns::new(&log.state.folder("columns"), &[], (9, 4));
+    matched.rows = KeptMatch::Spine(KeptColumns::new(&log.state.folder("columns"), &[], (9, 4)));
     matched
 }
 
@@ -131,7 +131,7 @@ fn a_match_whose_columns_are_gone_is_none() {
     let state = state(folder.path());
     let mut log = lead(&state);
     let mut of_match = matched(&log);
-    of_match.columns = serde_json::from_str::<MatchedRecord>(MATCHED).unwrap().columns;
+    of_match.rows = serde_json::from_str::<MatchedRecord>(MATCHED).unwrap().rows;
     let tags = of_match.tags.clone();
     log.set_matched(of_match).unwrap();
     finish(&mut log, 0, 1);
