@@ -6,6 +6,7 @@
 //! places.
 
 use crate::complaints::Complaints;
+use crate::content::InputContent;
 use crate::keys::KeyColumns;
 use crate::row_store::RowSpool;
 use crate::source::DataLocation;
@@ -35,18 +36,35 @@ pub struct SpoolRoom<'a> {
     state: OnceCell<Arc<RunState>>,
     memory: ReadingMemory,
     always: bool,
+    /// Whether what the files held is to be known, and what that was.
+    keeps_content: bool,
+    content: OnceCell<InputContent>,
 }
 
 impl<'a> SpoolRoom<'a> {
     /// So many bytes, and state that begins when rows do not fit, and not before.
     pub fn new(memory: ReadingMemory, begin: impl Fn() -> Result<RunState, Error> + 'a) -> Self {
-        Self { begin: Box::new(begin), state: OnceCell::new(), memory, always: false }
+        let [always, keeps_content] = [false; 2];
+        let (state, content) = Default::default();
+        Self { begin: Box::new(begin), state, memory, always, keeps_content, content }
     }
 
     /// Whether rows go there even where they fit.
     #[must_use]
     pub fn always(self, always: bool) -> Self {
         Self { always, ..self }
+    }
+
+    /// Whether what the files hold is to be known once they are read.
+    #[must_use]
+    pub fn keeping_content(self, keeps_content: bool) -> Self {
+        Self { keeps_content, ..self }
+    }
+
+    /// What the files held that were read, where that was to be known and they are of this machine.
+    #[must_use]
+    pub fn content(&self) -> Option<InputContent> {
+        self.content.get().copied()
     }
 
     fn state(&self) -> Result<&Arc<RunState>, Error> {
@@ -98,6 +116,9 @@ pub(crate) fn gather(
     let mut complaints = Complaints::default();
     let mut dealer = LineDealer { lines: &mut lines, room, data, bits: 0, folder: String::new(), runs: None };
     let (files, rows_read) = read(data, &mut dealer, &mut complaints)?;
+    if let Some((room, content)) = room.zip(files.content()) {
+        room.content.get_or_init(|| content);
+    }
     let (folder, bits, runs) = dealer.finish()?;
     let mut report = InputReport { rows_read, forms: files.forms().to_vec(), ..InputReport::default() };
     let rows = match (runs, room) {
@@ -184,6 +205,10 @@ impl<L: LineReader> LineDealer<'_, L> {
 impl<L: LineReader> RowSink for LineDealer<'_, L> {
     fn columns(&self) -> Vec<String> {
         self.lines.columns()
+    }
+
+    fn keeps_content(&self) -> bool {
+        self.room.is_some_and(|room| room.keeps_content)
     }
 
     fn decimals(&self, column: usize) -> bool {

@@ -1,6 +1,7 @@
 //! Which files or objects hold a party's data, and what each is: one, those of a folder, or a pattern; CSV,
 //! plain or packed, and Parquet.
 
+use crate::content::MetBytes;
 use crate::input::InputFile;
 use base::Error;
 use std::fs::File;
@@ -107,7 +108,7 @@ impl InputItem {
     }
 
     /// Its bytes, and what it holds by its name.
-    fn size(&self) -> Result<(u64, Option<DataFormat>), Error> {
+    pub fn size(&self) -> Result<(u64, Option<DataFormat>), Error> {
         Ok(match self {
             Self::File(path) => (metadata(path)?.len(), DataFormat::by_name(path)),
             Self::Object(object) => (object.size(), DataFormat::by_name(Path::new(object.key()))),
@@ -126,15 +127,23 @@ impl InputItem {
         }
     }
 
-    /// Opens a file or object that is not empty.
-    pub fn open(self) -> Result<(InputFile, DataFormat), Error> {
+    /// The path of a file of this machine.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Object(_) => None,
+        }
+    }
+
+    /// Opens a file or object that is not empty; `met` meets what is read of a file.
+    pub fn open(self, met: Option<MetBytes>) -> Result<(InputFile, DataFormat), Error> {
         let name = self.name();
         let (file, what, bytes, format) = match self {
             Self::File(path) => {
                 let file =
                     File::open(&path).map_err(|e| Error::reading(format!("cannot open {name}"), &e))?;
                 let metadata = file.metadata().map_err(|e| Error::io(format!("cannot read {name}"), &e))?;
-                (InputFile::Local(file), "file", metadata.len(), DataFormat::by_name(&path))
+                (InputFile::Local(file, met), "file", metadata.len(), DataFormat::by_name(&path))
             }
             Self::Object(object) => {
                 let (bytes, format) = (object.size(), DataFormat::by_name(Path::new(object.key())));

@@ -2,6 +2,7 @@
 
 use super::Row;
 use super::complaints::Complaints;
+use super::content::{ContentHash, InputContent, WatchedFile};
 use super::source::{self, DataFormat, DataLocation};
 use super::{csv_file, parquet_file, sheet_file};
 use base::Error;
@@ -129,6 +130,8 @@ pub(crate) struct Files {
     all: Vec<FileInfo>,
     /// What form they turned out to have, where it is not the usual one; each once.
     forms: Vec<String>,
+    /// What they held, where the sink keeps that.
+    content: Option<InputContent>,
 }
 
 #[derive(Default)]
@@ -156,6 +159,11 @@ impl Files {
     /// The forms that files turned out to have.
     pub fn forms(&self) -> &[String] {
         &self.forms
+    }
+
+    /// What they held, of files of this machine whose sink keeps that.
+    pub fn content(&self) -> Option<InputContent> {
+        self.content
     }
 
     /// `registry.csv, line 3`, `registry.parquet, row 3 (row group 0)` or `registry.xlsx, sheet "A", row 3`.
@@ -192,6 +200,10 @@ pub(crate) trait RowSink {
     fn columns(&self) -> Vec<String>;
     /// Told the names of all columns that a file has, before it is asked which it wants.
     fn all_columns(&mut self, _found: &[String]) {}
+    /// Whether what the files held is to be known.
+    fn keeps_content(&self) -> bool {
+        false
+    }
     /// Whether it takes another row.
     fn takes_more(&self) -> bool {
         true
@@ -213,13 +225,15 @@ pub(crate) fn read(
 ) -> Result<(Files, u64), Error> {
     let mut files = Files::default();
     let mut rows = 0;
+    let mut content = sink.keeps_content().then(|| ContentHash::new(data.format));
     for place in source::files(data)? {
         if !sink.takes_more() {
             break;
         }
         let name = place.name();
         complaints.begin(&name);
-        let (file, format) = place.open()?;
+        let watched = content.as_ref().map_or(Ok(None), |_| WatchedFile::of(&place))?;
+        let (file, format) = place.open(watched.as_ref().map(WatchedFile::met))?;
         let failure = file.failure();
         files.all.push(FileInfo { name, ..FileInfo::default() });
         let read = match format {
@@ -231,7 +245,16 @@ pub(crate) fn read(
         };
         // What hid the rows from a decoder is not the decoder's to say.
         rows += read.map_err(|error| failure.first().unwrap_or(error))?;
+        content = match (content, watched) {
+            (Some(mut content), Some(file)) => {
+                file.finish(&mut content)?;
+                Some(content)
+            }
+            // What lies in a bucket has ETags, which are of its bytes already.
+            _ => None,
+        };
     }
+    files.content = content.map(|content| content.content());
     if rows == 0 {
         complaints.finish()?;
         return Err(Error::input(format!("{}: no rows after the header", data.path.display())));

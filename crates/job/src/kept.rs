@@ -21,14 +21,12 @@ use crate::run::outsourced;
 use crate::spool::{spools, study_spools};
 use crate::workers::FinishedWork;
 use base::{Error, PartyId};
-use data::{InputReport, RowShape, RowStore};
+use data::{DataLocation, InputReport, RowShape, RowStore};
 use privacy::ledger::{Bytes32, Ledger};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
-use store::{
-    KeptName, LogRecord, RunState, StateKey, StateLog, StateStore, StoreError, kept_runs,
-};
+use store::{KeptName, LogRecord, RunState, StateKey, StateLog, StateStore, StoreError, kept_runs};
 use study::Study;
 use study::party::PartySetup;
 use units::{HeldResult, UnitRecord};
@@ -49,6 +47,8 @@ pub(crate) struct KeptRun {
     state: Arc<RunState>,
     begun: BegunRecord,
     stage: KeptStage,
+    /// Whether its files were written again since, and hold the same.
+    pub touched: bool,
 }
 
 /// What a look for such a run finds.
@@ -60,12 +60,17 @@ pub(crate) enum KeptFound {
 }
 
 impl KeptRun {
-    /// Looks in this party's state, with the version of its input now.
+    /// Looks in this party's state, with the version of its input now. Files that were written again are read
+    /// where they may hold what they held.
     ///
     /// # Errors
-    /// When another process of this machine leads the run, another version of tacit wrote it, or the store
-    /// fails.
-    pub fn find(party: &PartySetup, study: &Study, input: &Bytes32) -> Result<KeptFound, Error> {
+    /// When another process of this machine leads the run, another version of tacit wrote it, the store fails,
+    /// or such a file cannot be read.
+    pub fn find(
+        party: &PartySetup,
+        study: &Study,
+        (data, input): (DataLocation<'_>, &Bytes32),
+    ) -> Result<KeptFound, Error> {
         let Some(place) = &party.state else { return Ok(KeptFound::Nothing) };
         let store = StateStore::open(place, &party.store)?;
         let mut found = KeptFound::Nothing;
@@ -75,14 +80,15 @@ impl KeptRun {
         }
         let key = StateKey::beside(&party.ledger)?;
         for (name, begun, records) in own_runs(&store, &key, (party, study), &names)? {
-            if begun.input != base::hex(input) {
+            let touched = begun.input != base::hex(input);
+            if touched && !begun.content.map_or(Ok(false), |content| content.is_of(data))? {
                 found = KeptFound::OtherInput;
                 continue;
             }
             begun.expect_readable(&name.place(&store))?;
             let stage = KeptStage::of(&records, &name.place(&store))?;
             let state = Arc::new(RunState::resume(store.clone(), &key, &name, &party.as_party)?);
-            return Ok(KeptFound::Run(Box::new(Self { state, begun, stage })));
+            return Ok(KeptFound::Run(Box::new(Self { state, begun, stage, touched })));
         }
         Ok(found)
     }
@@ -252,9 +258,7 @@ impl RunLog {
         self.units = Vec::new();
         // Nobody comes back to the match before.
         match self.matched.replace(matched) {
-            Some(old) => {
-                [old.rows.folder(), &old.units].into_iter().try_for_each(|of| self.state.remove(of))
-            }
+            Some(old) => [old.rows.folder(), &old.units].into_iter().try_for_each(|of| self.state.remove(of)),
             None => Ok(()),
         }
     }

@@ -5,6 +5,7 @@ use crate::gather::{ReadingMemory, SpoolRoom};
 use crate::{RowStore, TableCell, advertiser, peek, publisher, read_rows};
 use base::{Error, Seed};
 use rust_xlsxwriter::{ExcelDateTime, Format, Formula, Workbook, Worksheet};
+use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
 use store::{RunState, StateKey, StateStore, StoreOptions};
@@ -474,4 +475,50 @@ fn the_first_rows_are_shown_with_all_their_columns() {
     })
     .unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(cells_seen, 1);
+}
+
+/// Text that streams, packed text, and a file of which parts are read.
+#[test]
+fn files_that_were_written_again_are_known_by_what_they_hold() {
+    let desk = Desk::new();
+    let folder = desk.0.path().join("all");
+    std::fs::create_dir(&folder).unwrap();
+    let plain = desk.file("all/a.csv", registry("1,vaccine,1954-04-26\n2,placebo,1954-04-27\n"));
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(registry("3,vaccine,1954-04-26\n").as_bytes()).unwrap();
+    let packed = desk.file("all/b.csv.gz", gzip.finish().unwrap());
+    let parts = parquet(&desk, "all/c.parquet", three(["vaccine", "placebo", "vaccine"]));
+    let read = |keeps: bool| {
+        let memory =
+            ReadingMemory { lines: 1 << 20, runs: 1 << 20, partition: 1 << 20, partition_most: 1 << 20 };
+        let room = SpoolRoom::new(memory, || Err(Error::misuse("they fit"))).keeping_content(keeps);
+        publisher::read(folder.as_path().into(), &study(&[]), Some(&room)).unwrap();
+        room.content()
+    };
+    assert!(read(false).is_none(), "what nobody wants is not hashed");
+    let content = read(true).expect("files of this machine");
+    let same = || content.is_of(&folder).unwrap();
+    for path in [&plain, &packed, &parts] {
+        let bytes = std::fs::read(path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        assert!(!same(), "{} is not there", path.display());
+        std::fs::write(path, &bytes).unwrap();
+        assert!(same(), "{} was written again", path.display());
+        // In the middle, and behind all that a reader of columns looks at.
+        for at in [bytes.len() / 2, bytes.len() - 1] {
+            let mut other = bytes.clone();
+            other[at] ^= 1;
+            std::fs::write(path, other).unwrap();
+            assert!(!same(), "byte {at} of {} is another one", path.display());
+        }
+        std::fs::write(path, [&bytes[..], b"\n"].concat()).unwrap();
+        assert!(!same(), "{} is longer", path.display());
+        std::fs::write(path, &bytes).unwrap();
+    }
+    let said = said("separator = \",\"");
+    assert!(!content.is_of(data(&folder, &said)).unwrap(), "another form");
+    std::fs::rename(&plain, folder.join("d.csv")).unwrap();
+    assert!(!same(), "another name");
+    std::fs::rename(folder.join("d.csv"), &plain).unwrap();
+    assert!(same());
 }

@@ -5,7 +5,7 @@ use super::seconds;
 use crate::prepare::Checked;
 use crate::stages::link::LinkFacts;
 use base::{Error, hex};
-use data::{InputReport, KeptRows};
+use data::{InputContent, InputReport, KeptRows};
 use privacy::ledger::Bytes32;
 use report::Disclosure;
 use serde::{Deserialize, Serialize};
@@ -54,6 +54,9 @@ pub(crate) struct BegunRecord {
     program: Bytes32,
     /// The version of the input that was read, in hex.
     pub input: String,
+    /// What its files held, where they are of this machine and nobody wrote to them meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<InputContent>,
     /// What the ledger calls these rows, and a part of them.
     pub tag: Bytes32,
     pub probe: Bytes32,
@@ -168,6 +171,7 @@ impl BegunRecord {
             name: checked.study.name.clone(),
             program: checked.built.program.hash(),
             input: hex(&input),
+            content: checked.input_content,
             tag,
             probe,
             rows,
