@@ -89,8 +89,9 @@ impl Explorer {
                     world.sealed[party] = Some(root);
                     self.check_seal(world)?;
                 }
-                // A cancelled worker may live on: it is one that is believed dead.
-                UnitAction::Send(_) | UnitAction::Cancel { .. } | UnitAction::Again { .. } => {}
+                // A cancelled worker may live on: it is one that is believed dead. Its lane does not.
+                UnitAction::Cancel { lane, .. } => world.lose(party, lane),
+                UnitAction::Send(_) | UnitAction::Again { .. } => {}
                 UnitAction::End(failure) => return Err(format!("{failure:?} after few failures")),
             }
         }
@@ -137,8 +138,10 @@ impl Explorer {
             (next.connected, next.cut, next.words) = (true, [false; 2], Default::default());
             for party in 0..2 {
                 self.tell(&mut next, party, UnitEvent::Met)?;
-                for lane in (0..self.lanes).filter(|lane| !world.gone[party].contains_key(lane)) {
-                    self.tell(&mut next, party, UnitEvent::LaneUp(lane))?;
+                for lane in 0..self.lanes {
+                    if !next.gone[party].contains_key(&lane) {
+                        self.tell(&mut next, party, UnitEvent::LaneUp(lane))?;
+                    }
                 }
             }
             out.push((next, false));
@@ -390,6 +393,13 @@ impl World {
         self.cut[party] = false;
         self.cut[1 - party] |= self.connected;
         self.connected = false;
+    }
+
+    /// A side leaves a lane that it had; both notice at their own times.
+    fn lose(&mut self, party: usize, lane: u16) {
+        if !self.gone[party].contains_key(&lane) {
+            self.gone.iter_mut().for_each(|gone| _ = gone.entry(lane).or_insert(false));
+        }
     }
 
     fn write(&mut self, party: usize, record: UnitRecord) -> Result<(), Wrong> {

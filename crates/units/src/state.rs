@@ -663,7 +663,9 @@ impl UnitMachine {
         self.count((number, attempt), cause, false, out);
     }
 
-    /// Has nothing more to do with what is open of a unit.
+    /// Has nothing more to do with what is open of a unit. Its lane goes with it, whoever failed: a worker that
+    /// gave up has left it, and one that is told to leave an attempt leaves the lane. What comes next would
+    /// fail over it as well, so it waits until the lane is there again.
     fn leave(&mut self, number: u32, out: &mut Actions) {
         let unit = &mut self.units[number as usize];
         let Some(lane) = unit.open.take() else { return };
@@ -674,6 +676,7 @@ impl UnitMachine {
         if known.busy == Some(number) {
             known.busy = None;
             known.failures += 1;
+            known.up = false;
         }
     }
 

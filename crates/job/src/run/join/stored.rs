@@ -151,3 +151,127 @@ fn read(sealed: &SealedStore, object: &KeptObject, name: &str) -> Result<Zeroizi
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engines::StudyEngine;
+    use crate::kept::KeptMatch;
+    use crate::prepare::build;
+    use crate::ranges::RowRanges;
+    use crate::run::join::JoinedRange;
+    use base::Seed;
+    use matching::PayloadTable;
+    use matching::spill::SpillRoom;
+    use program::JoinedRows as _;
+    use std::path::Path;
+    use std::sync::Arc;
+    use std::time::Duration;
+    use store::{StateKey, StateStore, StoreError, StoreOptions};
+    use study::Study;
+
+    const LIFT: &str = include_str!("../../../../../examples/lift.toml");
+    const ROWS: u64 = 5_001;
+
+    fn payloads(protocol: &str) -> Payloads {
+        let text = LIFT.replace("protocol    = \"pid\"", &format!("protocol    = \"{protocol}\""));
+        let study = Study::parse("study.toml", &text).unwrap();
+        let built = build(&study, &program::VerifierPolicy::default()).unwrap();
+        let engine = StudyEngine::of(&study, &built.program).unwrap();
+        Payloads::new(&built, engine.joined().unwrap().clone()).unwrap()
+    }
+
+    /// Any shares, where `theirs` says that party 0's values are the peer's, in the clear.
+    fn shared(protocol: &str, theirs: bool, valid: fn(Vec<u64>) -> ValidEntries) -> Shared {
+        let (payloads, room) = (payloads(protocol), SpillRoom::new(Some(1), None));
+        let slots = u64::from(payloads.slots);
+        let mut rng = Seed::from_bytes([4; 32]).into_rng();
+        let mut table = |at: usize| {
+            let layout = payloads.layouts().unwrap()[at].clone();
+            let mut table = PayloadTable::zeros(layout, entries(ROWS, slots)[at]).unwrap();
+            table.bytes_mut().iter_mut().for_each(|byte| *byte = rng.below(256) as u8);
+            HeldPart::Table(ShareTable::of(&table, &room).unwrap())
+        };
+        let parts = [if theirs { HeldPart::Theirs } else { table(0) }, table(1)];
+        let words = (0..(ROWS * slots).div_ceil(64)).map(|_| rng.below(u64::MAX)).collect();
+        let alone = vec![(0, 7), (3, u128::MAX - 1)];
+        Shared { payloads, alone, me: PartyId(1), rows: ROWS, slots, parts, valid: valid(words) }
+    }
+
+    fn state(folder: &Path) -> RunState {
+        let store = StateStore::open(folder.to_str().unwrap(), &StoreOptions::default()).unwrap();
+        RunState::begin(store, &StateKey::fresh(), "clinic", Duration::MAX).unwrap()
+    }
+
+    /// All that a computation reads.
+    fn read_all(shared: Shared) -> (Vec<Vec<u128>>, Vec<u128>) {
+        let (shared, ranges) = (Arc::new(shared), RowRanges::new(ROWS, 3));
+        let mut all = vec![Vec::new(); shared.payloads.plan.entries.len()];
+        let mut alone = Vec::new();
+        for unit in 0..3 {
+            let mut rows = JoinedRange::new(shared.clone(), &ranges, unit).unwrap();
+            for (entry, all) in all.iter_mut().enumerate() {
+                let mut values = vec![0; rows.len() as usize];
+                rows.read(entry, 0, &mut values).unwrap();
+                all.extend(values);
+            }
+            alone.extend([0, 3].map(|fold| rows.alone(fold).unwrap()));
+        }
+        (all, alone)
+    }
+
+    /// Every way in which a party of the protocols holds joined rows.
+    #[test]
+    fn what_was_written_down_is_what_is_read() {
+        type Valid = fn(Vec<u64>) -> ValidEntries;
+        let ways: [(&str, bool, Valid); 4] = [
+            ("ps3i", false, |_| ValidEntries::All),
+            ("circuit-psi", true, ValidEntries::Shared),
+            ("collecting", false, ValidEntries::Mine),
+            ("collecting", false, |_| ValidEntries::Theirs),
+        ];
+        let folder = tempfile::tempdir().unwrap();
+        for (protocol, theirs, valid) in ways {
+            let (state, held) = (state(folder.path()), shared(protocol, theirs, valid));
+            let mut told = vec![0];
+            let mut written = |rows| {
+                told.push(rows);
+                Ok(())
+            };
+            let kept = held.keep(&state, &mut written).unwrap();
+            assert!(told.is_sorted() && *told.last().unwrap() == held.to_write(), "{protocol}: {told:?}");
+            let kept = serde_json::to_string(&KeptMatch::Joined(kept)).unwrap();
+            let KeptMatch::Joined(kept) = serde_json::from_str(&kept).unwrap() else { panic!("a join") };
+            kept.look(state.sealed()).unwrap();
+            let again = Shared::reopened(payloads(protocol), held.me, (&state, &kept)).unwrap();
+            let (again, before) = (read_all(again), read_all(held));
+            assert!(again == before && again.1 == [7, u128::MAX - 1, 0, 0, 0, 0], "{protocol}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_what_was_written_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = state(folder.path());
+        let kept = shared("ps3i", false, ValidEntries::Shared).keep(&state, &mut |_| Ok(())).unwrap();
+        let more = KeptJoin { rows: 2 * ROWS, ..kept.clone() };
+        let error = Shared::reopened(payloads("ps3i"), PartyId(0), (&state, &more)).err().expect("fewer");
+        assert!(error.to_string().contains("of another shape"), "{error}");
+        let error = Shared::reopened(payloads("collecting"), PartyId(0), (&state, &kept)).err();
+        assert!(error.expect("other slots").to_string().contains("of another shape"));
+        let store = state.sealed().store();
+        for name in
+            [KeptJoin::part(&kept.folder, 1), KeptJoin::valid(&kept.folder), KeptJoin::alone(&kept.folder)]
+        {
+            let bytes = store.get(&name).unwrap();
+            store.delete(&name).unwrap();
+            assert!(matches!(kept.look(state.sealed()), Err(StoreError::Missing { .. })), "{name}");
+            state.sealed().create(&name, b"other").unwrap();
+            assert!(matches!(kept.look(state.sealed()), Err(StoreError::Damaged { .. })), "{name}");
+            store.put(&name, &bytes[..bytes.len() / 2]).unwrap();
+            assert!(matches!(kept.look(state.sealed()), Err(StoreError::Damaged { .. })), "{name}");
+            store.put(&name, &bytes).unwrap();
+            kept.look(state.sealed()).unwrap();
+        }
+    }
+}
