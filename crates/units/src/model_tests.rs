@@ -89,9 +89,12 @@ impl Explorer {
                     world.sealed[party] = Some(root);
                     self.check_seal(world)?;
                 }
-                // A cancelled worker may live on: it is one that is believed dead. Its lane does not.
-                UnitAction::Cancel { lane, .. } => world.lose(party, lane),
-                UnitAction::Send(_) | UnitAction::Again { .. } => {}
+                // A cancelled worker may live on: it is one that is believed dead. Its lane does not; of a
+                // follower's nothing depends on that.
+                UnitAction::Cancel { lane, .. } if party == 0 => {
+                    _ = world.gone[0].entry(lane).or_insert(true)
+                }
+                UnitAction::Send(_) | UnitAction::Cancel { .. } | UnitAction::Again { .. } => {}
                 UnitAction::End(failure) => return Err(format!("{failure:?} after few failures")),
             }
         }
@@ -393,13 +396,6 @@ impl World {
         self.cut[party] = false;
         self.cut[1 - party] |= self.connected;
         self.connected = false;
-    }
-
-    /// A side leaves a lane that it had; both notice at their own times.
-    fn lose(&mut self, party: usize, lane: u16) {
-        if !self.gone[party].contains_key(&lane) {
-            self.gone.iter_mut().for_each(|gone| _ = gone.entry(lane).or_insert(false));
-        }
     }
 
     fn write(&mut self, party: usize, record: UnitRecord) -> Result<(), Wrong> {

@@ -94,7 +94,7 @@ pub enum UnitAction {
         /// Over which lane.
         lane: u16,
     },
-    /// Have it leave an attempt that nobody waits for.
+    /// Have it leave an attempt that nobody waits for, and the lane, which comes up again.
     Cancel {
         /// At which unit.
         unit: u32,
@@ -663,20 +663,19 @@ impl UnitMachine {
         self.count((number, attempt), cause, false, out);
     }
 
-    /// Has nothing more to do with what is open of a unit. Its lane goes with it, whoever failed: a worker that
-    /// gave up has left it, and one that is told to leave an attempt leaves the lane. What comes next would
-    /// fail over it as well, so it waits until the lane is there again.
+    /// Has nothing more to do with what is open of a unit. A worker at it leaves the lane as well: what comes
+    /// next would fail over it, and waits until the lane is there again.
     fn leave(&mut self, number: u32, out: &mut Actions) {
         let unit = &mut self.units[number as usize];
         let Some(lane) = unit.open.take() else { return };
+        let known = &mut self.lanes[usize::from(lane)];
         if std::mem::take(&mut unit.running) {
+            known.up = false;
             out.push(UnitAction::Cancel { unit: number, attempt: unit.floor, lane });
         }
-        let known = &mut self.lanes[usize::from(lane)];
         if known.busy == Some(number) {
             known.busy = None;
             known.failures += 1;
-            known.up = false;
         }
     }
 
