@@ -199,7 +199,8 @@ mod tests {
     }
 
     fn state(folder: &Path) -> RunState {
-        let store = StateStore::open(folder.to_str().unwrap(), &StoreOptions::default()).unwrap();
+        let place = folder.join("state");
+        let store = StateStore::open(place.to_str().unwrap(), &StoreOptions::default()).unwrap();
         RunState::begin(store, &StateKey::fresh(), "clinic", Duration::MAX).unwrap()
     }
 
