@@ -19,8 +19,8 @@ pub struct InputContent {
 }
 
 impl InputContent {
-    /// Whether these are files of the same names, sizes and bytes, in the same form. Where names, sizes or form
-    /// are others, none is read for that.
+    /// Whether these are files of the same names, sizes and bytes, in the same form. Where names, sizes or
+    /// form are others, none is read for that.
     ///
     /// # Errors
     /// When one cannot be read.

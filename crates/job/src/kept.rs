@@ -1,10 +1,10 @@
 //! What a run keeps in `state`, so that it goes on after whatever ended its process.
 //!
 //! A run whose rows lie in `state` writes a log there: that its rows are laid down and under which names,
-//! that they are matched and where what came of it lies, which units are held, that its release begins. The next run
-//! of the same party, study and unchanged input opens that state instead of reading, and the two parties
-//! leave out what both hold of one match ([`crate::run`]). Shares that a release holds are the ledger's, as
-//! always.
+//! that they are matched and where what came of it lies, which units are held, that its release begins. The
+//! next run of the same party, study and unchanged input opens that state instead of reading, and the two
+//! parties leave out what both hold of one match ([`crate::run`]). Shares that a release holds are the
+//! ledger's, as always.
 //!
 //! Who leads the log is the only one that goes on: another process finds its next number taken and stops
 //! ([`store::StateLog`]).
@@ -64,8 +64,8 @@ impl KeptRun {
     /// where they may hold what they held.
     ///
     /// # Errors
-    /// When another process of this machine leads the run, another version of tacit wrote it, the store fails,
-    /// or such a file cannot be read.
+    /// When another process of this machine leads the run, another version of tacit wrote it, the store
+    /// fails, or such a file cannot be read.
     pub fn find(
         party: &PartySetup,
         study: &Study,

@@ -193,8 +193,8 @@ struct ReadInput {
     rows: RowStore,
     inputs: InputReport,
     /// Where a run of these rows may go on.
-    version: Option<Bytes32>,
-    content: Option<InputContent>,
+    input_version: Option<Bytes32>,
+    input_content: Option<InputContent>,
     /// Whether an earlier process read them.
     taken_up: bool,
     /// Whether one has matched them, too.
@@ -210,16 +210,16 @@ impl ReadInput {
             place(study, party),
         );
         let may = kept::may_be_kept(party, study, runs);
-        let version = may.then(|| data::input_version(data)).transpose()?;
-        let found = version.map(|version| KeptRun::find(party, study, (data, &version))).transpose()?;
+        let input_version = may.then(|| data::input_version(data)).transpose()?;
+        let found = input_version.map(|version| KeptRun::find(party, study, (data, &version))).transpose()?;
         if let Some(KeptFound::Run(run)) = found {
             let (rows, inputs) = run.rows(study, me)?;
             let matched = run.matched();
             let rewritten = run.touched.then(|| {
                 "the input was written again since this run began, and holds the same: it goes on".to_owned()
             });
-            let content = None;
-            return Ok(Self { rows, inputs, version, content, taken_up: true, matched, rewritten });
+            let (input_content, taken_up) = (None, true);
+            return Ok(Self { rows, inputs, input_version, input_content, taken_up, matched, rewritten });
         }
         let rewritten = matches!(found, Some(KeptFound::OtherInput)).then(|| {
             "`state` keeps a run of this study that broke off, and the input was changed since: this run \
@@ -228,13 +228,13 @@ impl ReadInput {
         });
         let room = spool_room(party, study, runs)?.map(|room| room.keeping_content(may));
         let (rows, inputs) = read_rows(data, study, me, room.as_ref())?;
-        let mut content = room.as_ref().and_then(SpoolRoom::content);
-        if content.is_some() && version != Some(data::input_version(data)?) {
+        let mut input_content = room.as_ref().and_then(SpoolRoom::content);
+        if input_content.is_some() && input_version != Some(data::input_version(data)?) {
             // Who wrote meanwhile may have written behind what was read.
-            content = None;
+            input_content = None;
         }
         let [taken_up, matched] = [false; 2];
-        Ok(Self { rows, inputs, version, content, taken_up, matched, rewritten })
+        Ok(Self { rows, inputs, input_version, input_content, taken_up, matched, rewritten })
     }
 }
 
@@ -271,9 +271,8 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
     let Some((first, engine, checked)) = built.first() else {
         return Err(Error::misuse("a member takes part in a run"));
     };
-    let read = ReadInput::of(party, first, built.len())?;
-    let ReadInput { rows, inputs, version: input_version, content: input_content, .. } = read;
-    let ReadInput { taken_up, matched, rewritten, .. } = read;
+    let ReadInput { rows, inputs, input_version, input_content, taken_up, matched, rewritten } =
+        ReadInput::of(party, first, built.len())?;
     // The peer's are not known yet: as many.
     let me = place(first, party);
     let needs = MatchNeeds::of((first, checked), engine, (me, party.memory), [rows.len(); 2])?;

@@ -18,8 +18,8 @@ const STORED_ROWS: usize = 1 << 16;
 const PART_ROWS: [u64; 2] = [1 << 12, 1 << 18];
 
 /// Rows of a layout, in blocks that are in memory, where they do not fit in a sealed file without a name, or
-/// where somebody keeps them: shares, or own values where they lie in the clear. It does not print; what is in
-/// memory is wiped when it is dropped.
+/// where somebody keeps them: shares, or own values where they lie in the clear. It does not print; what is
+/// in memory is wiped when it is dropped.
 pub struct ShareTable {
     layout: PayloadLayout,
     rows: u64,

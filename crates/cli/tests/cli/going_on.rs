@@ -1,8 +1,8 @@
 //! A run that keeps what it has done in `state` goes on after its coordinators are killed: nothing that both
 //! hold is done again, and the result is the one of an undisturbed run.
 //!
-//! `TACIT_KILLS` is how many runs are broken off at random records of their logs, by each protocol; without it
-//! two of joins are, and of the others one at known records. `TACIT_KILLS_SEED` begins with another one.
+//! `TACIT_KILLS` is how many runs are broken off at random records of their logs, by each protocol; without
+//! it two of joins are, and of the others one at known records. `TACIT_KILLS_SEED` begins with another one.
 
 use crate::support::parties::{PartyFile, make_key};
 use crate::support::{NAMES as LIFT, Pair, Running, command, tacit};

@@ -1,4 +1,5 @@
-//! Rows joined to shares, as they lie in the state: a sealed object for each thing that a party holds of them.
+//! Rows joined to shares, as they lie in the state: a sealed object for each thing that a party holds of
+//! them.
 
 use serde::{Deserialize, Serialize};
 use store::{ObjectId, SealedReader, SealedStore, SealedWriter, StoreError};

@@ -216,8 +216,8 @@ impl OwnerRun<'_> {
         Ok(MatchedRows { rows, disclosed: Disclosure { resumed: true, ..matched.disclosed.clone() } })
     }
 
-    /// Writes down what rows are matched to, where a run goes on from that; what the match kept for itself goes
-    /// once the peer has as well.
+    /// Writes down what rows are matched to, where a run goes on from that; what the match kept for itself
+    /// goes once the peer has as well.
     fn record(
         &mut self,
         agreement: &Agreement,

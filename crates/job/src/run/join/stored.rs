@@ -129,8 +129,8 @@ impl Shared {
     }
 }
 
-const OTHER: &str = "it holds joined rows of another shape than those of this study: remove this run and begin \
-                     anew: tacit state drop";
+const OTHER: &str = "it holds joined rows of another shape than those of this study: remove this run and \
+                     begin anew: tacit state drop";
 
 /// Entries of either party along joined rows.
 fn entries(rows: u64, slots: u64) -> [u64; 2] {
