@@ -11,9 +11,6 @@ use zeroize::Zeroizing;
 const BLOCK_ROWS: [usize; 2] = [1 << 10, 1 << 12];
 /// Bytes of a block, about.
 const BLOCK_BYTES: usize = 1 << 18;
-/// The same of what lies elsewhere, where each block is a request, and rows of one at most.
-const STORED_BYTES: usize = 1 << 20;
-const STORED_ROWS: usize = 1 << 16;
 /// Rows of a part of [`ShareTable::along`], at least and at most.
 const PART_ROWS: [u64; 2] = [1 << 12, 1 << 18];
 
@@ -97,19 +94,21 @@ impl ShareTable {
         (sections, section_rows): (usize, u64),
         room: &SpillRoom,
     ) -> Self {
-        let width = layout.row_bytes().max(1);
+        let block_rows = Self::block_rows(&layout);
+        let bytes = block_rows as usize * layout.row_bytes().max(1);
+        let blocks = TableBlocks::Own((0..sections).map(|_| SpillQueue::new(room, bytes)).collect());
+        Self { layout, rows: 0, block_rows, section_rows, blocks }
+    }
+
+    fn block_rows(layout: &PayloadLayout) -> u64 {
         let [least, most] = BLOCK_ROWS;
-        let block_rows = (BLOCK_BYTES / width).clamp(least, most);
-        let sections = (0..sections).map(|_| SpillQueue::new(room, block_rows * width)).collect();
-        let blocks = TableBlocks::Own(sections);
-        Self { layout, rows: 0, block_rows: block_rows as u64, section_rows, blocks }
+        (BLOCK_BYTES / layout.row_bytes().max(1)).clamp(least, most) as u64
     }
 
     /// So many rows that were written, as [`Self::each`] hands them out.
     #[must_use]
     pub fn stored(layout: PayloadLayout, rows: u64, stored: Box<dyn StoredRows>) -> Self {
-        let block_rows = (STORED_BYTES / layout.row_bytes().max(1)).clamp(BLOCK_ROWS[0], STORED_ROWS) as u64;
-        let blocks = TableBlocks::Stored(stored);
+        let (block_rows, blocks) = (Self::block_rows(&layout), TableBlocks::Stored(stored));
         Self { layout, rows, block_rows, section_rows: u64::MAX, blocks }
     }
 
@@ -326,8 +325,7 @@ mod tests {
 
     #[test]
     fn rows_that_are_stored_are_those_that_were_handed_out() {
-        // More than one block of any.
-        let table = table(3 * STORED_ROWS as u64 + 5);
+        let table = table(50_005);
         let shares = ShareTable::of(&table, &SpillRoom::new(Some(1), None)).unwrap();
         let mut bytes = Vec::new();
         let mut take = |piece: &[u8]| {
