@@ -1,8 +1,9 @@
 //! What files held as they were read: a file that was written again is known by it where it holds the same.
 
-use crate::source::{DataLocation, InputItem, files};
+use crate::source::{DataLocation, files};
 use base::Error;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -18,7 +19,28 @@ pub struct InputContent {
     bytes: [u8; 32],
 }
 
+/// The hash of a file's bytes.
+pub(crate) type FileHash = [u8; 32];
+
 impl InputContent {
+    /// That of files some of which were read, by their numbers: the others are read for it. None of what lies
+    /// in a bucket, where ETags are of the bytes already.
+    pub(crate) fn of(
+        data: DataLocation<'_>,
+        read: &BTreeMap<usize, FileHash>,
+    ) -> Result<Option<Self>, Error> {
+        let Some((named, paths)) = named(data)? else { return Ok(None) };
+        let hash = |(number, path): (usize, &PathBuf)| match read.get(&number) {
+            Some(hash) => Ok(*hash),
+            None => file_hash(path),
+        };
+        let mut bytes = blake3::Hasher::new_derive_key("tacit 2026-11 bytes of input v1");
+        for file in paths.iter().enumerate() {
+            bytes.update(&hash(file)?);
+        }
+        Ok(Some(Self { named, bytes: *bytes.finalize().as_bytes() }))
+    }
+
     /// Whether these are files of the same names, sizes and bytes, in the same form. Where names, sizes or
     /// form are others, none is read for that.
     ///
@@ -26,90 +48,42 @@ impl InputContent {
     /// When one cannot be read.
     pub fn is_of<'a>(&self, data: impl Into<DataLocation<'a>>) -> Result<bool, Error> {
         let data = data.into();
-        let (mut hash, mut paths) = (ContentHash::new(data.format), Vec::new());
-        for item in files(data)? {
-            let Some(path) = item.path().map(Path::to_path_buf) else { return Ok(false) };
-            hash.name(&item.name(), item.size()?.0);
-            paths.push(path);
-        }
-        if hash.named() != self.named {
-            return Ok(false);
-        }
-        for path in paths {
-            hash.bytes(file_hash(&path)?);
-        }
-        Ok(hash.content() == *self)
+        let same = named(data)?.is_some_and(|(named, _)| named == self.named);
+        Ok(same && Self::of(data, &BTreeMap::new())? == Some(*self))
     }
 }
 
-/// The same while files are read, one after the other.
-pub(crate) struct ContentHash {
-    named: blake3::Hasher,
-    bytes: blake3::Hasher,
-}
-
-impl ContentHash {
-    pub fn new(format: &InputFormat) -> Self {
-        let mut named = blake3::Hasher::new_derive_key("tacit 2026-11 names of input v1");
-        if *format != InputFormat::NONE {
-            named.update(format!("{format:?}").as_bytes());
-        }
-        Self { named, bytes: blake3::Hasher::new_derive_key("tacit 2026-11 bytes of input v1") }
+/// Names, sizes and form of files of this machine, and where they are.
+fn named(data: DataLocation<'_>) -> Result<Option<([u8; 32], Vec<PathBuf>)>, Error> {
+    let mut hash = blake3::Hasher::new_derive_key("tacit 2026-11 names of input v1");
+    let mut paths = Vec::new();
+    for item in files(data)? {
+        let Some(path) = item.path() else { return Ok(None) };
+        let name = item.name();
+        hash.update(&(name.len() as u64).to_le_bytes()).update(name.as_bytes());
+        hash.update(&item.size()?.0.to_le_bytes());
+        paths.push(path.to_path_buf());
     }
-
-    pub fn name(&mut self, name: &str, size: u64) {
-        self.named.update(&(name.len() as u64).to_le_bytes()).update(name.as_bytes());
-        self.named.update(&size.to_le_bytes());
+    if *data.format != InputFormat::NONE {
+        hash.update(format!("{:?}", data.format).as_bytes());
     }
-
-    fn bytes(&mut self, file: [u8; 32]) {
-        self.bytes.update(&file);
-    }
-
-    fn named(&self) -> [u8; 32] {
-        *self.named.finalize().as_bytes()
-    }
-
-    pub fn content(&self) -> InputContent {
-        InputContent { named: self.named(), bytes: *self.bytes.finalize().as_bytes() }
-    }
-}
-
-/// A file whose bytes are hashed as they are read.
-pub(crate) struct WatchedFile {
-    path: PathBuf,
-    size: u64,
-    met: MetBytes,
+    Ok(Some((*hash.finalize().as_bytes(), paths)))
 }
 
 /// How many bytes of a file were read from its beginning, and their hash.
 #[derive(Clone, Default)]
 pub(crate) struct MetBytes(Arc<Mutex<(u64, blake3::Hasher)>>);
 
-impl WatchedFile {
-    /// One of this machine that is to be read; none in a bucket, whose ETags are of the bytes already.
-    pub fn of(item: &InputItem) -> Result<Option<Self>, Error> {
-        let Some(path) = item.path() else { return Ok(None) };
-        Ok(Some(Self { path: path.to_path_buf(), size: item.size()?.0, met: MetBytes::default() }))
-    }
-
-    pub fn met(&self) -> MetBytes {
-        self.met.clone()
-    }
-
-    /// Adds what was read of it. What was not read to its end in one go, as Parquet is not, is read for that.
-    pub fn finish(self, content: &mut ContentHash) -> Result<(), Error> {
-        let (len, hash) = &*self.met.locked();
-        content.name(&self.path.display().to_string(), self.size);
-        content.bytes(if *len == self.size { *hash.finalize().as_bytes() } else { file_hash(&self.path)? });
-        Ok(())
-    }
-}
-
 impl MetBytes {
     /// The same bytes.
     pub fn of(&self, file: File) -> impl Read + 'static {
         MetRead { file, met: self.clone() }
+    }
+
+    /// The hash of a file of so many bytes, where all of them were read.
+    pub fn whole(&self, size: u64) -> Option<FileHash> {
+        let (len, hash) = &*self.locked();
+        (*len == size).then(|| *hash.finalize().as_bytes())
     }
 
     /// Nothing panics while it holds this.
@@ -133,7 +107,7 @@ impl Read for MetRead {
     }
 }
 
-fn file_hash(path: &Path) -> Result<[u8; 32], Error> {
+fn file_hash(path: &Path) -> Result<FileHash, Error> {
     let failed = |e: io::Error| Error::reading(format!("cannot read {}", path.display()), &e);
     let mut hash = blake3::Hasher::new();
     hash.update_reader(File::open(path).map_err(failed)?).map_err(failed)?;

@@ -89,6 +89,12 @@ impl InputFile {
         }
     }
 
+    /// Meets what will be read of a file as text; none of an object.
+    pub fn watch(&mut self) -> Option<MetBytes> {
+        let Self::Local(_, met) = self else { return None };
+        Some(met.insert(MetBytes::default()).clone())
+    }
+
     /// The bytes from the first to the last.
     pub fn text(self) -> Box<dyn Read> {
         match self {

@@ -1,7 +1,6 @@
 //! Which files or objects hold a party's data, and what each is: one, those of a folder, or a pattern; CSV,
 //! plain or packed, and Parquet.
 
-use crate::content::MetBytes;
 use crate::input::InputFile;
 use base::Error;
 use std::fs::File;
@@ -34,6 +33,7 @@ impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for DataLocation<'a> {
 }
 
 /// One of the files or objects that hold a party's data.
+#[derive(Clone)]
 pub(crate) enum InputItem {
     File(PathBuf),
     Object(InputObject),
@@ -135,19 +135,18 @@ impl InputItem {
         }
     }
 
-    /// Opens a file or object that is not empty; `met` meets what is read of a file.
-    pub fn open(self, met: Option<MetBytes>) -> Result<(InputFile, DataFormat), Error> {
+    /// Opens a file or object that is not empty.
+    pub fn open(&self) -> Result<(InputFile, DataFormat), Error> {
         let name = self.name();
         let (file, what, bytes, format) = match self {
             Self::File(path) => {
-                let file =
-                    File::open(&path).map_err(|e| Error::reading(format!("cannot open {name}"), &e))?;
+                let file = File::open(path).map_err(|e| Error::reading(format!("cannot open {name}"), &e))?;
                 let metadata = file.metadata().map_err(|e| Error::io(format!("cannot read {name}"), &e))?;
-                (InputFile::Local(file, met), "file", metadata.len(), DataFormat::by_name(&path))
+                (InputFile::Local(file, None), "file", metadata.len(), DataFormat::by_name(path))
             }
             Self::Object(object) => {
                 let (bytes, format) = (object.size(), DataFormat::by_name(Path::new(object.key())));
-                (InputFile::of_object(object), "object", bytes, format)
+                (InputFile::of_object(object.clone()), "object", bytes, format)
             }
         };
         if bytes == 0 {
