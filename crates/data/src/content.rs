@@ -22,6 +22,9 @@ pub struct InputContent {
 /// The hash of a file's bytes.
 pub(crate) type FileHash = [u8; 32];
 
+/// The hash of names, sizes and form of files, and where these are.
+type NamedFiles = ([u8; 32], Vec<PathBuf>);
+
 impl InputContent {
     /// That of files some of which were read, by their numbers: the others are read for it. None of what lies
     /// in a bucket, where ETags are of the bytes already.
@@ -54,7 +57,7 @@ impl InputContent {
 }
 
 /// Names, sizes and form of files of this machine, and where they are.
-fn named(data: DataLocation<'_>) -> Result<Option<([u8; 32], Vec<PathBuf>)>, Error> {
+fn named(data: DataLocation<'_>) -> Result<Option<NamedFiles>, Error> {
     let mut hash = blake3::Hasher::new_derive_key("tacit 2026-11 names of input v1");
     let mut paths = Vec::new();
     for item in files(data)? {
