@@ -396,8 +396,8 @@ fn meet(party: &PartySetup, checked: &Checked, places: Places, watch: &Watch) ->
     if party.trigger {
         meet = meet.tell(outsourced::nodes(&checked.study, checked.me, &party.address)?);
     }
-    // A crew for the match and one for the computation. Workers' lanes come later; more than two owners, and servers, compute on the connections of the
-    // coordinators.
+    // A crew for the match and one for the computation. Workers' lanes come later; more than two owners, and
+    // servers, compute on the connections of the coordinators.
     let crews = u32::from(outsourced::computes_in_units(&checked.study))
         + u32::from(match_lanes::goes_over_lanes(&checked.study));
     met(meet.meet(crews * workers::WORD_CHANNELS)?, &checked.study, watch)

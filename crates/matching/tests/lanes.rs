@@ -1,5 +1,5 @@
-//! Units of Private-ID over lanes, with columns in a state: the spine of one session, whatever fails; and what
-//! a peer may not ask in a second attempt.
+//! Units of Private-ID over lanes, with columns in a state: the spine of one session, whatever fails; and
+//! what a peer may not ask in a second attempt.
 
 mod common;
 

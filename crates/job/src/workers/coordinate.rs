@@ -425,8 +425,7 @@ impl<'j, 'a> Coordinator<'j, 'a> {
             }
             WorkerEvent::Finished { at: UnitAttempt { unit, attempt, .. }, session, transcript, work } => {
                 here.ends(unit, attempt);
-                let object = *blake3::hash(&work.shares).as_bytes();
-                let bytes = work.shares.len() as u64;
+                let (object, bytes) = (*blake3::hash(&work.shares).as_bytes(), work.shares.len() as u64);
                 let held = HeldResult { attempt, session, transcript, object, bytes };
                 if let Some(log) = &self.job.log {
                     log.borrow_mut().put_work(unit, attempt, &work)?;

@@ -2,7 +2,7 @@
 //! its length (4 bytes, little endian), a tag and fields in order. Both ends are one program of one party, so
 //! that a frame that decodes to nothing is a fault of ours; its length is bounded all the same.
 
-use super::match_units::MatchUnit;
+use super::match_units::MatchUnitTold;
 use super::order::{FinishedWork, UnitAttempt, WorkerBeat, WorkerEvent};
 use base::{Accusation, At, ChannelError, Error, Fault};
 use net::{KeyFingerprint, Traffic};
@@ -35,7 +35,7 @@ pub(crate) enum OrderFrame {
     /// A unit of the match.
     Match {
         at: UnitAttempt,
-        unit: MatchUnit,
+        unit: Box<MatchUnitTold>,
     },
     /// Cuts the lane at once, whatever the worker is doing.
     Drop,

@@ -58,7 +58,7 @@ struct MatchSeal {
 
 /// A unit, as a worker is told.
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct MatchUnit {
+pub(crate) struct MatchUnitTold {
     task: LaneTask,
     place: MatchPlace,
     /// What it makes, in folders of this name.
@@ -70,13 +70,15 @@ type AskPin = Box<dyn FnMut([u8; 32]) -> Result<bool, Error> + Send>;
 
 /// An attempt at a unit of the match.
 pub(crate) struct MatchWork {
-    pub unit: MatchUnit,
+    pub unit: MatchUnitTold,
     ask: AskPin,
 }
 
 /// What a peer has promised first, by stage and unit: in this meeting, as keys are.
 #[derive(Clone, Default)]
-struct PinBook(Arc<Mutex<HashMap<(u8, u32), [u8; 32]>>>);
+struct PinBook(Arc<Mutex<Promises>>);
+
+type Promises = HashMap<(u8, u32), [u8; 32]>;
 
 /// The units of one stage of the match.
 struct MatchUnits {
@@ -126,7 +128,7 @@ impl MatchPlace {
 }
 
 impl MatchWork {
-    pub fn new(unit: MatchUnit, ask: AskPin) -> Self {
+    pub fn new(unit: MatchUnitTold, ask: AskPin) -> Self {
         Self { unit, ask }
     }
 
@@ -135,7 +137,7 @@ impl MatchWork {
     /// # Errors
     /// As [`LaneTask::run`].
     pub fn run(mut self, session: &mut Session) -> Result<(Zeroizing<Vec<u8>>, [u8; 32]), Error> {
-        let MatchUnit { task, place, folder } = &self.unit;
+        let MatchUnitTold { task, place, folder } = &self.unit;
         let store = place.open()?;
         let room = SpillRoom::new(Some(ROOM), place.scratch.as_deref());
         let done = session.step(MATCH, |session| {
@@ -194,8 +196,8 @@ impl UnitsStage for MatchUnits {
         let folder = format!("{}-{unit:04}-{attempt:04}", self.stage.name());
         let (pins, stage) = (self.pins.clone(), self.number());
         let ask = move |promise| Ok(pins.keep(stage, unit, promise));
-        let unit = MatchUnit { task: task.clone(), place: self.place.clone(), folder };
-        Ok(UnitWork::Match(MatchWork::new(unit, Box::new(ask))))
+        let unit = MatchUnitTold { task: task.clone(), place: self.place.clone(), folder };
+        Ok(UnitWork::Match(Box::new(MatchWork::new(unit, Box::new(ask)))))
     }
 }
 

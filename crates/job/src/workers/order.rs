@@ -46,7 +46,7 @@ pub(crate) enum UnitWork {
     /// It computes on rows.
     Rows(UnitRows),
     /// It does a unit of the match.
-    Match(MatchWork),
+    Match(Box<MatchWork>),
 }
 
 /// How a worker comes to its lane.

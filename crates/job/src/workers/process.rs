@@ -133,7 +133,7 @@ fn order_of(
         }
         OrderFrame::Match { at, unit } => {
             let mut pins = RemotePins::new(rows)?;
-            let work = MatchWork::new(unit, Box::new(move |promise| pins.ask(promise)));
+            let work = Box::new(MatchWork::new(*unit, Box::new(move |promise| pins.ask(promise))));
             WorkerOrder::Start { at, work: Box::new(UnitWork::Match(work)) }
         }
         OrderFrame::Drop => WorkerOrder::Drop,
@@ -258,7 +258,7 @@ impl WorkerProcess {
             WorkerOrder::Start { at, mut work } => {
                 let frame = match &mut *work {
                     UnitWork::Rows(rows) => OrderFrame::Start { at, rows: rows.count() },
-                    UnitWork::Match(work) => OrderFrame::Match { at, unit: work.unit.clone() },
+                    UnitWork::Match(work) => OrderFrame::Match { at, unit: Box::new(work.unit.clone()) },
                 };
                 let queue = self.work.as_ref().ok_or_else(|| ended("it was stopped"))?;
                 queue.send(work).map_err(|_| ended("it takes no work"))?;

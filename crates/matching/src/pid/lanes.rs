@@ -264,8 +264,8 @@ impl LaneTask {
         Ok(LaneDone { counts: [e_c, only_p, only_c], ..self.done(party, columns) })
     }
 
-    /// The same at P, which promises its `e_c`. What it answers to is pinned as a whole: C could ask for other
-    /// elements in each attempt.
+    /// The same at P, which promises its `e_c`. What it answers to is pinned as a whole: C could ask for
+    /// other elements in each attempt.
     fn e_of_p(
         &self,
         party: &mut Party<'_>,

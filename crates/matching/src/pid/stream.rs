@@ -45,7 +45,8 @@ impl StreamUnit {
 
 impl Party<'_> {
     /// Unit `hash`: `H(x)` to the first key of all own rows, dealt by prefix. Sorted, they are `u`: under a
-    /// secret key that is a secret order. Hands each on to `keep`, with its row. Tells nothing but pulses, in the order of the input.
+    /// secret key that is a secret order. Hands each on to `keep`, with its row. Tells nothing but pulses, in
+    /// the order of the input.
     pub(super) fn hash_own(
         &mut self,
         session: &mut Session,
