@@ -66,13 +66,17 @@ impl World {
         folders.filter(of_match).find(|path| path.join("uids").exists())
     }
 
-    /// Waits until some unit of the match is done at a party.
-    fn await_a_unit(&self, party: usize) {
+    /// Waits until some unit of the match is done at a party, and gives its workers.
+    fn await_a_unit(&self, party: usize, coordinator: u32) -> Vec<u32> {
         let until = Instant::now() + Duration::from_secs(120);
         while self.columns(party).is_none() {
             assert!(Instant::now() < until, "no unit of the match is done");
             std::thread::sleep(Duration::from_millis(1));
         }
+        let workers = workers_of(coordinator);
+        // They stay as long as the columns do.
+        assert!(!workers.is_empty() || self.columns(party).is_none(), "worker processes do units of a match");
+        workers
     }
 
     /// The report of a run that ended well, with the truth in it.
@@ -90,9 +94,8 @@ fn workers_change_nothing_in_a_match() {
     let world = World::new();
     for workers in [["1", "1"], ["2", "2"], ["3", "4"]] {
         let running = [0, 1].map(|party| world.start(party, workers[party]));
-        world.await_a_unit(0);
+        world.await_a_unit(0, running[0].id());
         for side in running {
-            assert!(!workers_of(side.id()).is_empty(), "units of the match are done by worker processes");
             world.check(side, workers[0]);
         }
         assert!((0..2).all(|party| world.columns(party).is_none()), "columns of a match are left");
@@ -104,10 +107,8 @@ fn workers_change_nothing_in_a_match() {
 fn who_dies_in_a_match_is_replaced() {
     let world = World::new();
     let running = [0, 1].map(|party| world.start(party, "2"));
-    world.await_a_unit(1);
-    let workers = workers_of(running[1].id());
-    assert!(!workers.is_empty(), "units of the match are done by worker processes");
-    signal(workers[0], Signal::KILL);
+    let workers = world.await_a_unit(1, running[1].id());
+    workers.iter().take(1).for_each(|worker| signal(*worker, Signal::KILL));
     for side in running {
         let report = world.check(side, "a worker is killed");
         let again = report["stages"].as_array().unwrap().iter().filter(|stage| stage["name"] == "again");
@@ -116,7 +117,7 @@ fn who_dies_in_a_match_is_replaced() {
         assert!(again.map(units).sum::<u64>() <= 4 * u64::from(ROWS), "{report:#}");
     }
     let mut running = [0, 1].map(|party| world.start(party, "2"));
-    world.await_a_unit(0);
+    world.await_a_unit(0, running[0].id());
     running[0].kill();
     let ids = running.each_ref().map(Running::id);
     running[0] = world.start(0, "2");
