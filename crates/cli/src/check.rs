@@ -129,7 +129,7 @@ fn check(args: CheckArgs) -> Result<ExitCode, Error> {
     let link = Link { bits_per_s: 1e10, round_trip_s: 1e-3 };
     let rows = priced_rows(args.rows, inputs.as_ref());
     let outcome = plan::outcome(agreed.first(), args.mean, (inputs.as_ref(), rows[0]));
-    let assumed = Assumed { rows, outcome };
+    let assumed = Assumed { rows, both: None, outcome };
     if let Some(page) = &args.figure {
         plan::figure::write(page, agreed.first(), &assumed, inputs.as_ref())?;
     }

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use study::party::PartySettings;
 use study::prices::{BytePath, PriceList};
 use study::transport::ServerTransport;
-use study::{EventValue, Question, Study, StudyFile};
+use study::{EventValue, PartyRole, Question, Study, StudyFile};
 use terminal::output;
 
 /// States gates, oblivious transfers, bytes, time and privacy cost of every stage, and the smallest effect
@@ -38,6 +38,9 @@ pub struct PlanArgs {
     /// Rows of both sides, or of the first and the second: 400k, 10M, 2M,500k
     #[arg(long, value_name = "N[,M]", value_parser = rows_pair)]
     pub rows: [u64; 2],
+    /// How many rows both of two parties have: 10M; else as many as make the match dearest
+    #[arg(long, value_name = "N", value_parser = terminal::values::count)]
+    pub both: Option<u64>,
     /// Bandwidth each way and round-trip time
     #[arg(long, value_name = "RATE,RTT", value_parser = link, default_value = "10gbps,1ms")]
     pub link: Link,
@@ -118,8 +121,8 @@ pub fn run(args: &PlanArgs) -> Result<(), Error> {
     let (file, _) = StudyFile::read(&args.study)?;
     same_rows(file.first(), args.rows)?;
     let speeds = Speeds { cores: f64::from(args.cores), ..Speeds::default() };
-    let assumed =
-        Assumed { rows: args.rows, outcome: outcome(file.first(), args.mean, (None, args.rows[0])) };
+    let outcome = outcome(file.first(), args.mean, (None, args.rows[0]));
+    let assumed = Assumed { rows: args.rows, both: args.both, outcome };
     let prices = args.prices.as_deref().map(PriceList::read).transpose()?;
     let mut plan = match &prices {
         Some(prices) => {
@@ -215,13 +218,22 @@ pub fn effects(plan: &Plan, study: &Study) -> Vec<String> {
         (Question::Lift(_), Some(mean)) => {
             lines.push(format!("effect     that is for a mean outcome of the control arm of {mean}"));
         }
-        (Question::Lift(_), None) => lines.push(format!(
-            "effect     none is stated: nobody knows the control arm's mean outcome, {} per person: --mean X",
-            unit(study)
-        )),
+        (Question::Lift(_), None) => lines.push(no_effect(study)),
         _ => {}
     }
     lines
+}
+
+/// Why no effect is stated of a study whose outcomes are amounts, and what to type.
+fn no_effect(study: &Study) -> String {
+    let advertisers = study.parties.iter().filter(|party| party.role == PartyRole::Advertiser);
+    let names: Vec<&str> = advertisers.map(|party| party.name.as_str()).collect();
+    format!(
+        "effect     none is stated: it hangs on the mean outcome of the control arm, and only the data of {} \
+         have outcomes: ask there, and say it with --mean (--mean 0.5 is 0.5 {} per person)",
+        names.join(" and "),
+        unit(study)
+    )
 }
 
 /// What outcomes are counted in.
@@ -408,7 +420,7 @@ mod tests {
         let text = include_str!("../../../examples/lift-several.toml")
             .replace("advertisers  = \"together\"", "advertisers  = \"apart\"");
         let file = StudyFile::parse("study.toml", &text).unwrap();
-        let assumed = Assumed { rows: [1000, 1000], outcome: None };
+        let assumed = Assumed { rows: [1000, 1000], both: None, outcome: None };
         let plan = plan_file(&file, &assumed, link("1gbps,1ms").unwrap(), Speeds::default()).unwrap();
         let table = stage_table(&plan);
         assert!(table.iter().any(|line| line.starts_with("bakery/compute ")), "{table:?}");

@@ -133,6 +133,7 @@ pub(crate) fn read(
 }
 
 /// Lines as they come in, before lines of one identifier are put together.
+#[derive(Clone)]
 struct Reading<'a> {
     keys: KeyColumns<'a>,
     lift: &'a LiftStudy,
@@ -343,10 +344,17 @@ impl LineReader for Reading<'_> {
         Rows::Advertiser(rows)
     }
 
-    fn finish(&mut self, _: DataLocation<'_>, _: u64, report: &mut InputReport) -> Result<(), Error> {
-        report.filtered = self.filtered;
-        report.refunds_left_out = self.left_out;
-        report.identifiers = std::mem::take(&mut self.keys.reports);
+    fn count(&mut self, report: &mut InputReport) {
+        report.absorb(InputReport {
+            filtered: std::mem::take(&mut self.filtered),
+            refunds_left_out: std::mem::take(&mut self.left_out),
+            identifiers: std::mem::take(&mut self.keys.reports),
+            ..InputReport::default()
+        });
+    }
+
+    fn finish(&self, _: DataLocation<'_>, _: u64, report: &mut InputReport) -> Result<(), Error> {
+        report.clamped_part = report.outcomes.beyond(self.lift.rule.clamp);
         Ok(())
     }
 }
@@ -535,7 +543,7 @@ impl People {
         let settled = repeats::settle(&identifiers, rank, rule, absorb, |repeat| {
             let (here, there) = (place(repeat.row), place(repeat.earlier));
             if rule != Duplicates::Keep {
-                reports[repeat.key].repeated(|| files.show(here));
+                reports[repeat.key].repeated(here, files);
             }
             if rule == Duplicates::Error && !repeat.again {
                 complaints.add_placed(here, || {

@@ -22,10 +22,12 @@ pub(crate) struct Complaints {
 }
 
 impl Complaints {
-    /// Complaints from here on belong to this file.
+    /// Complaints from here on belong to this file, or to more of it.
     pub fn begin(&mut self, file: &str) {
-        self.end();
-        self.file = file.into();
+        if self.file != file {
+            self.end();
+            self.file = file.into();
+        }
     }
 
     /// One more; `text` names its place and is made only when it will be shown.
@@ -51,6 +53,21 @@ impl Complaints {
         if self.placed.len() > room {
             self.placed.pop_last();
         }
+    }
+
+    /// Adds those of a part of the files that comes behind, of one file.
+    pub fn append(&mut self, part: Self) {
+        self.begin(&part.file);
+        let room = SHOWN_PER_FILE.saturating_sub(self.in_file);
+        self.shown.extend(part.shown.into_iter().take(room));
+        self.in_file += part.in_file;
+    }
+
+    /// Adds those about rows of another part of the same input that do not go together.
+    pub fn absorb_placed(&mut self, other: Self) {
+        let counted = other.in_file - other.placed.len();
+        other.placed.into_iter().for_each(|((place, _), text)| self.add_placed(place, || text));
+        self.in_file += counted;
     }
 
     fn end(&mut self) {

@@ -8,6 +8,7 @@
 
 mod advertiser;
 mod complaints;
+mod content;
 mod csv_file;
 mod dates;
 mod encoding;
@@ -39,6 +40,7 @@ mod tests;
 
 pub use advertiser::AdvertiserRows;
 pub use complaints::SHOWN_PER_FILE;
+pub use content::InputContent;
 pub use gather::{ReadingMemory, SpoolRoom};
 pub use identifiers::RowKeys;
 pub use keys::shown;
@@ -46,7 +48,7 @@ pub use keys::{IdentifierReport, StepReport, plain_text};
 pub use peek::{PeekedTable, peek};
 pub use program::ProgramRows;
 pub use publisher::PublisherRows;
-pub use report::{ColumnReport, InputReport, OutcomeReport, OutcomeSums, clamps_around};
+pub use report::{ArmLeftOut, ColumnReport, InputReport, OutcomeReport, OutcomeSums, clamps_around};
 pub use row_store::{KeptRows, RecentBlocks, RowStore};
 pub use rows::{RowShape, Rows};
 pub use sheet_file::SHEET_BYTES;

@@ -1,9 +1,7 @@
 //! Parquet, batch by batch, only the wanted columns.
 
-use super::Row;
-use super::complaints::Complaints;
 use super::input::InputFile;
-use super::table::{Files, RowSink, TableCell, locate};
+use super::table::{TableCell, TableReading};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Date32Type, Decimal128Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
@@ -18,53 +16,62 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReader
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::reader::Length;
 use std::ops::Range;
-use study::format::InputFormat;
 
 /// Rows decoded at a time.
 const BATCH: usize = 8192;
 
+/// How many row groups a file has; none of what is no Parquet file.
+pub(super) fn row_groups(file: &InputFile) -> Option<usize> {
+    let metadata = ArrowReaderMetadata::load(file, Default::default()).ok()?;
+    Some(metadata.metadata().num_row_groups())
+}
+
+/// Reads a file, or these row groups of it.
 pub(super) fn read(
-    file: InputFile,
-    format: &InputFormat,
-    files: &mut Files,
-    sink: &mut dyn RowSink,
-    complaints: &mut Complaints,
+    (file, groups): (InputFile, Option<&Range<usize>>),
+    table: &mut TableReading<'_>,
 ) -> Result<u64, Error> {
-    let name = files.name().to_owned();
     let length = file.len();
     let metadata = ArrowReaderMetadata::load(&file, Default::default()).map_err(|e| {
-        Error::input(format!("{name}: not a complete Parquet file ({e}); was it cut short? Write it again"))
+        table.refused(format!("not a complete Parquet file ({e}); was it cut short? Write it again"))
     })?;
     let found: Vec<String> = metadata.schema().fields().iter().map(|field| field.name().clone()).collect();
-    let positions = locate(&name, &found, format, sink)?;
+    let positions = table.locate(&found)?;
     let wanted: Vec<String> = positions.iter().map(|&at| found[at].clone()).collect();
     let mask = ProjectionMask::roots(metadata.parquet_schema(), positions);
-    let (mut first, mut spans) = (1, Vec::new());
+    let within = |group: usize| groups.is_none_or(|wanted| wanted.contains(&group));
+    let (mut first, mut before, mut spans) = (1, 0, Vec::new());
     for (i, group) in metadata.metadata().row_groups().iter().enumerate() {
         let rows = rows_of(group, length).ok_or_else(|| {
-            Error::input(format!(
-                "{name}: damaged Parquet data: row group {i} lies outside the file; write it again"
-            ))
+            table
+                .refused(format!("damaged Parquet data: row group {i} lies outside the file; write it again"))
         })?;
-        files.current().groups.push(first);
+        table.current().groups.push(first);
         first += rows;
+        if !within(i) {
+            before += if groups.is_some_and(|wanted| i < wanted.start) { rows } else { 0 };
+            continue;
+        }
         let chunks = group.columns().iter().enumerate().filter(|(column, _)| mask.leaf_included(*column));
         spans.extend(chunks.filter_map(|(column, chunk)| Some((span(chunk)?, column))));
     }
     file.expect(spans);
     let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
+    let wanted_groups = (0..builder.metadata().num_row_groups()).filter(|group| within(*group)).collect();
+    let builder = builder.with_row_groups(wanted_groups);
     let reader = builder.with_projection(mask).with_batch_size(BATCH).build();
-    let reader = reader.map_err(|e| Error::input(format!("{name}: cannot be read as Parquet: {e}")))?;
-    let mut rows = 0;
+    let reader = reader.map_err(|e| table.refused(format!("cannot be read as Parquet: {e}")))?;
+    let mut rows = before;
     for batch in reader {
-        if !sink.takes_more() {
+        if !table.sink.takes_more() {
             break;
         }
-        let batch = batch
-            .map_err(|e| Error::input(format!("{name}, after row {rows}: damaged Parquet data: {e}")))?;
-        rows += deliver(&batch, rows, (&wanted, format), files, sink, complaints)?;
+        let batch = batch.map_err(|e| {
+            Error::input(format!("{}, after row {rows}: damaged Parquet data: {e}", table.name))
+        })?;
+        rows += deliver(&batch, rows, &wanted, table)?;
     }
-    Ok(rows)
+    Ok(rows - before)
 }
 
 /// Rows of a group; `None` where its columns do not lie in a file of so many bytes, which the library takes
@@ -90,37 +97,35 @@ fn span(column: &ColumnChunkMetaData) -> Option<Range<u64>> {
 fn deliver(
     batch: &RecordBatch,
     before: u64,
-    (wanted, format): (&[String], &InputFormat),
-    files: &Files,
-    sink: &mut dyn RowSink,
-    complaints: &mut Complaints,
+    wanted: &[String],
+    table: &mut TableReading<'_>,
 ) -> Result<u64, Error> {
     let columns = wanted
         .iter()
         .enumerate()
         .map(|(i, name)| {
-            let array = batch.column_by_name(name).ok_or_else(|| {
-                Error::input(format!("{}: column \"{name}\" is missing in a row group", files.name()))
-            })?;
-            column(files.name(), name, array.as_ref(), sink.decimals(i))
+            let array = batch
+                .column_by_name(name)
+                .ok_or_else(|| table.refused(format!("column \"{name}\" is missing in a row group")))?;
+            column(&table.name, name, array.as_ref(), table.sink.decimals(i))
         })
         .collect::<Result<Vec<_>, _>>()?;
     let mut cells = Vec::with_capacity(columns.len());
     for row in 0..batch.num_rows() {
-        if !sink.takes_more() {
+        if !table.sink.takes_more() {
             break;
         }
-        let place = files.place(before + row as u64 + 1);
+        let line = before + row as u64 + 1;
         cells.clear();
         for (column, name) in columns.iter().zip(wanted) {
             cells.push(column.cell(row).ok_or_else(|| {
                 Error::input(format!(
                     "{}, column \"{name}\": a whole number above 2^63 - 1; use smaller numbers or text",
-                    files.show(place)
+                    table.files.show(table.files.place(line))
                 ))
             })?);
         }
-        sink.row(&mut Row { files, place, complaints, format }, &cells)?;
+        table.take(line, &cells)?;
     }
     Ok(batch.num_rows() as u64)
 }

@@ -13,6 +13,9 @@ pub struct InputReport {
     pub rows_kept: u64,
     /// Publisher: rows without an opportunity, left out.
     pub without_opportunity: u64,
+    /// Publisher: rows of each arm that the study leaves out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arms_left_out: Vec<ArmLeftOut>,
     /// Second and further rows of an identifier that were dropped (`first`).
     pub duplicates_dropped: u64,
     /// Second and further rows of an identifier whose events were put together (`merge`, wide layout).
@@ -60,6 +63,15 @@ pub struct InputReport {
     pub identifiers: Vec<IdentifierReport>,
 }
 
+/// An arm that the study leaves out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ArmLeftOut {
+    /// Its label.
+    pub label: String,
+    /// Rows that have it; the columns of time, impressions and breakdown of these are not read.
+    pub rows: u64,
+}
+
 /// What a program leaves out of one of its owner's columns, or counts as another number. Of all lines that
 /// were read.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -77,6 +89,12 @@ pub struct ColumnReport {
 }
 
 impl ColumnReport {
+    fn absorb(&mut self, later: Self) {
+        self.missing += later.missing;
+        self.below += later.below;
+        self.above += later.above;
+    }
+
     /// Counts with words; what is nothing is left out.
     fn lines(&self, mut line: impl FnMut(u64, String) -> fmt::Result) -> fmt::Result {
         let name = printable(&self.name);
@@ -113,9 +131,17 @@ impl OutcomeReport {
     }
 
     /// The part of it that is beyond one of these clamps.
-    fn beyond(&self, clamp: u32) -> f64 {
+    pub(crate) fn beyond(&self, clamp: u32) -> f64 {
         let kept = self.at(clamp).filter(|_| self.unclamped > 0.0);
         kept.map_or(0.0, |sums| 1.0 - sums.total / self.unclamped)
+    }
+
+    fn absorb(&mut self, later: Self) {
+        absorb_each(&mut self.by_clamp, later.by_clamp, |(_, sums), (_, later)| {
+            sums.total += later.total;
+            sums.squares += later.squares;
+        });
+        self.unclamped += later.unclamped;
     }
 
     fn add(&mut self, total: u64, clamp: u32) {
@@ -154,6 +180,14 @@ pub fn clamps_around(clamp: u32) -> Vec<u32> {
     all
 }
 
+/// Adds what stands at the same places; whoever has nothing yet takes all.
+fn absorb_each<T>(all: &mut Vec<T>, later: Vec<T>, absorb: impl Fn(&mut T, T)) {
+    match all.is_empty() {
+        true => *all = later,
+        false => all.iter_mut().zip(later).for_each(|(one, later)| absorb(one, later)),
+    }
+}
+
 /// What a report says only where there is some.
 fn is_zero(count: &u64) -> bool {
     *count == 0
@@ -175,7 +209,29 @@ impl InputReport {
     pub(crate) fn add_outcome(&mut self, total: u64, clamp: u32) {
         self.over_clamp += u64::from(total > u64::from(clamp));
         self.outcomes.add(total, clamp);
-        self.clamped_part = self.outcomes.beyond(clamp);
+    }
+
+    /// Adds what was counted of lines that come later, or of another part of all rows.
+    pub(crate) fn absorb(&mut self, later: Self) {
+        self.rows_read += later.rows_read;
+        self.rows_kept += later.rows_kept;
+        self.without_opportunity += later.without_opportunity;
+        absorb_each(&mut self.arms_left_out, later.arms_left_out, |arm, later| arm.rows += later.rows);
+        self.duplicates_dropped += later.duplicates_dropped;
+        self.duplicates_merged += later.duplicates_merged;
+        self.filtered += later.filtered;
+        self.events_seen += later.events_seen;
+        self.events_cut += later.events_cut;
+        self.identifiers_cut += later.identifiers_cut;
+        self.without_events += later.without_events;
+        self.over_clamp += later.over_clamp;
+        self.outcomes.absorb(later.outcomes);
+        self.refunds_left_out += later.refunds_left_out;
+        self.refunds_taken_off += later.refunds_taken_off;
+        self.refunds_beyond += later.refunds_beyond;
+        self.events_refunded += later.events_refunded;
+        absorb_each(&mut self.columns, later.columns, ColumnReport::absorb);
+        absorb_each(&mut self.identifiers, later.identifiers, IdentifierReport::absorb);
     }
 
     /// Bytes of memory per kept row, rounded up.
@@ -209,6 +265,15 @@ impl fmt::Display for InputReport {
         for (i, (count, text)) in lines.into_iter().enumerate() {
             if i < 2 || count > 0 {
                 writeln!(f, "{count:>12} {text}")?;
+            }
+            if i == 1 {
+                for ArmLeftOut { label, rows } in &self.arms_left_out {
+                    let label = printable(label);
+                    writeln!(
+                        f,
+                        "{rows:>12} rows left out: arm \"{label}\", which the study does not compare"
+                    )?;
+                }
             }
         }
         if self.over_clamp > 0 {

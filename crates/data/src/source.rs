@@ -33,6 +33,7 @@ impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for DataLocation<'a> {
 }
 
 /// One of the files or objects that hold a party's data.
+#[derive(Clone)]
 pub(crate) enum InputItem {
     File(PathBuf),
     Object(InputObject),
@@ -107,7 +108,7 @@ impl InputItem {
     }
 
     /// Its bytes, and what it holds by its name.
-    fn size(&self) -> Result<(u64, Option<DataFormat>), Error> {
+    pub fn size(&self) -> Result<(u64, Option<DataFormat>), Error> {
         Ok(match self {
             Self::File(path) => (metadata(path)?.len(), DataFormat::by_name(path)),
             Self::Object(object) => (object.size(), DataFormat::by_name(Path::new(object.key()))),
@@ -126,19 +127,26 @@ impl InputItem {
         }
     }
 
+    /// The path of a file of this machine.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Object(_) => None,
+        }
+    }
+
     /// Opens a file or object that is not empty.
-    pub fn open(self) -> Result<(InputFile, DataFormat), Error> {
+    pub fn open(&self) -> Result<(InputFile, DataFormat), Error> {
         let name = self.name();
         let (file, what, bytes, format) = match self {
             Self::File(path) => {
-                let file =
-                    File::open(&path).map_err(|e| Error::reading(format!("cannot open {name}"), &e))?;
+                let file = File::open(path).map_err(|e| Error::reading(format!("cannot open {name}"), &e))?;
                 let metadata = file.metadata().map_err(|e| Error::io(format!("cannot read {name}"), &e))?;
-                (InputFile::Local(file), "file", metadata.len(), DataFormat::by_name(&path))
+                (InputFile::Local(file, None), "file", metadata.len(), DataFormat::by_name(path))
             }
             Self::Object(object) => {
                 let (bytes, format) = (object.size(), DataFormat::by_name(Path::new(object.key())));
-                (InputFile::of_object(object), "object", bytes, format)
+                (InputFile::of_object(object.clone()), "object", bytes, format)
             }
         };
         if bytes == 0 {

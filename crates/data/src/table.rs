@@ -1,10 +1,15 @@
-//! Rows of CSV or Parquet files, one at a time, each with its place.
+//! Rows of files of any format, one at a time, each with its place.
 
 use super::Row;
 use super::complaints::Complaints;
-use super::source::{self, DataFormat, DataLocation};
+use super::content::FileHash;
+use super::source::{self, DataFormat, DataLocation, InputItem};
 use super::{csv_file, parquet_file, sheet_file};
 use base::Error;
+use parquet::file::reader::Length;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Display;
+use std::ops::Range;
 use study::format::InputFormat;
 use study::reader::{nearest, printable};
 use study::time::date_of_days;
@@ -126,6 +131,8 @@ const LINE_BITS: u32 = 48;
 /// The files that were read, to turn places into words.
 #[derive(Default)]
 pub(crate) struct Files {
+    /// The number of the first of these among all of a party.
+    first: usize,
     all: Vec<FileInfo>,
     /// What form they turned out to have, where it is not the usual one; each once.
     forms: Vec<String>,
@@ -138,12 +145,15 @@ pub(crate) struct FileInfo {
     pub groups: Vec<u64>,
     /// For spreadsheets, the sheet.
     pub sheet: Option<String>,
+    /// Of its bytes, where that was wanted and all were read.
+    pub hash: Option<FileHash>,
 }
 
 impl Files {
     /// The place of a line or row of the file that is being read.
     pub fn place(&self, line: u64) -> RowPlace {
-        RowPlace(((self.all.len() as u64 - 1) << LINE_BITS) | line.min((1 << LINE_BITS) - 1))
+        let file = (self.first + self.all.len() - 1) as u64;
+        RowPlace((file << LINE_BITS) | line.min((1 << LINE_BITS) - 1))
     }
 
     /// Notes a form that a file turned out to have, in words.
@@ -156,6 +166,12 @@ impl Files {
     /// The forms that files turned out to have.
     pub fn forms(&self) -> &[String] {
         &self.forms
+    }
+
+    /// Hashes of files that were read to their ends, by number, where these were wanted.
+    pub fn hashes(&self) -> BTreeMap<usize, FileHash> {
+        let hashes = self.all.iter().enumerate().filter_map(|(number, file)| Some((number, file.hash?)));
+        hashes.collect()
     }
 
     /// `registry.csv, line 3`, `registry.parquet, row 3 (row group 0)` or `registry.xlsx, sheet "A", row 3`.
@@ -174,7 +190,7 @@ impl Files {
     }
 
     fn parts(&self, place: RowPlace) -> (&FileInfo, u64) {
-        (&self.all[(place.0 >> LINE_BITS) as usize], place.0 & ((1 << LINE_BITS) - 1))
+        (&self.all[(place.0 >> LINE_BITS) as usize - self.first], place.0 & ((1 << LINE_BITS) - 1))
     }
 
     fn line(file: &FileInfo, line: u64) -> String {
@@ -204,8 +220,74 @@ pub(crate) trait RowSink {
     fn row(&mut self, row: &mut Row<'_>, cells: &[TableCell<'_>]) -> Result<(), Error>;
 }
 
-/// Reads the files or objects that `data` names (`docs/cli.md`), in their order, into a sink. Returns the
-/// files and the number of rows read.
+/// A file or object, or some row groups of one.
+#[derive(Clone)]
+pub(crate) struct FilePart {
+    /// Its number among the files of a party.
+    number: usize,
+    item: InputItem,
+    /// Of a Parquet file that is read in parts; else all.
+    groups: Option<Range<usize>>,
+    /// Whether the hash of its bytes is wanted.
+    pub hashed: bool,
+}
+
+/// The files or objects that `data` names (`docs/cli.md`), in their order. Where these are fewer than
+/// `least`, those of Parquet in parts.
+pub(crate) fn file_parts(data: DataLocation<'_>, least: usize) -> Result<Vec<FilePart>, Error> {
+    let items = source::files(data)?;
+    let each = least.div_ceil(items.len().max(1));
+    let mut parts = Vec::with_capacity(items.len());
+    for (number, item) in items.into_iter().enumerate() {
+        let groups = if each > 1 { row_groups(&item) } else { 0 };
+        let size = groups.div_ceil(each).max(1);
+        let mut part = |groups| parts.push(FilePart { number, item: item.clone(), groups, hashed: false });
+        match groups {
+            0 => part(None),
+            _ => (0..groups).step_by(size).for_each(|from| part(Some(from..groups.min(from + size)))),
+        }
+    }
+    Ok(parts)
+}
+
+/// Row groups of a Parquet file; 0 of any other, and of what is none.
+fn row_groups(item: &InputItem) -> usize {
+    match item.open() {
+        Ok((file, DataFormat::Parquet)) => parquet_file::row_groups(&file).unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// Reads a part of a party's files into a sink. Returns the file and the number of rows read.
+pub(crate) fn read_part(
+    part: &FilePart,
+    format: &InputFormat,
+    sink: &mut dyn RowSink,
+    complaints: &mut Complaints,
+) -> Result<(Files, u64), Error> {
+    let name = part.item.name();
+    complaints.begin(&name);
+    let (mut file, form) = part.item.open()?;
+    let (failure, size) = (file.failure(), Length::len(&file));
+    let met = if part.hashed { file.watch() } else { None };
+    let all = vec![FileInfo { name: name.clone(), ..FileInfo::default() }];
+    let mut files = Files { first: part.number, all, forms: Vec::new() };
+    let mut table = TableReading { name, format, files: &mut files, sink, complaints };
+    let read = match form {
+        DataFormat::Parquet => parquet_file::read((file, part.groups.as_ref()), &mut table),
+        DataFormat::Csv(packing) => {
+            packing.unpacked(file.text()).and_then(|text| csv_file::read(text, &mut table))
+        }
+        DataFormat::Sheet => sheet_file::read(file, &mut table),
+    };
+    // What hid the rows from a decoder is not the decoder's to say.
+    let rows = read.map_err(|error| failure.first().unwrap_or(error))?;
+    files.all.iter_mut().for_each(|file| file.hash = met.as_ref().and_then(|met| met.whole(size)));
+    Ok((files, rows))
+}
+
+/// Reads the files or objects that `data` names, in their order, into a sink. Returns the files and the
+/// number of rows read.
 pub(crate) fn read(
     data: DataLocation<'_>,
     sink: &mut dyn RowSink,
@@ -213,74 +295,100 @@ pub(crate) fn read(
 ) -> Result<(Files, u64), Error> {
     let mut files = Files::default();
     let mut rows = 0;
-    for place in source::files(data)? {
+    for part in file_parts(data, 1)? {
         if !sink.takes_more() {
             break;
         }
-        let name = place.name();
-        complaints.begin(&name);
-        let (file, format) = place.open()?;
-        let failure = file.failure();
-        files.all.push(FileInfo { name, ..FileInfo::default() });
-        let read = match format {
-            DataFormat::Parquet => parquet_file::read(file, data.format, &mut files, sink, complaints),
-            DataFormat::Csv(packing) => packing
-                .unpacked(file.text())
-                .and_then(|text| csv_file::read(text, data.format, &mut files, sink, complaints)),
-            DataFormat::Sheet => sheet_file::read(file, data.format, &mut files, sink, complaints),
-        };
-        // What hid the rows from a decoder is not the decoder's to say.
-        rows += read.map_err(|error| failure.first().unwrap_or(error))?;
+        let (file, more) = read_part(&part, data.format, sink, complaints)?;
+        files.absorb(file);
+        rows += more;
     }
-    if rows == 0 {
-        complaints.finish()?;
-        return Err(Error::input(format!("{}: no rows after the header", data.path.display())));
-    }
+    some_rows(rows, data, complaints)?;
     Ok((files, rows))
 }
 
-impl Files {
-    pub fn current(&mut self) -> &mut FileInfo {
-        self.all.last_mut().expect("a file is being read")
+/// Refuses files that hold nothing.
+pub(crate) fn some_rows(rows: u64, data: DataLocation<'_>, complaints: &mut Complaints) -> Result<(), Error> {
+    if rows > 0 {
+        return Ok(());
     }
+    complaints.finish()?;
+    Err(Error::input(format!("{}: no rows after the header", data.path.display())))
+}
 
-    pub fn name(&self) -> &str {
-        &self.all.last().expect("a file is being read").name
+impl Files {
+    /// Adds those of a part that comes behind, which may be of the last file.
+    pub fn absorb(&mut self, part: Self) {
+        let known = (self.first + self.all.len()).saturating_sub(part.first);
+        self.all.extend(part.all.into_iter().skip(known));
+        part.forms.into_iter().for_each(|form| self.found(form));
     }
 }
 
-/// The position of each column that a sink wants among those a file has.
-pub(crate) fn locate(
-    file: &str,
-    found: &[String],
-    format: &InputFormat,
-    sink: &mut dyn RowSink,
-) -> Result<Vec<usize>, Error> {
-    sink.all_columns(found);
-    let position = |name: &String| {
-        let name = format.in_file(name);
-        let mut at = found.iter().enumerate().filter(|(_, f)| *f == name).map(|(i, _)| i);
-        match (at.next(), at.next()) {
-            (Some(i), None) => Ok(i),
-            (Some(_), Some(_)) => {
-                Err(Error::input(format!("{file}: two columns are called \"{name}\"; rename or remove one")))
-            }
-            _ => {
-                let names: Vec<&str> = found.iter().map(String::as_str).collect();
-                let hint = nearest(name, &names)
-                    .map_or(String::new(), |near| format!("; did you mean \"{}\"?", printable(near)));
-                let list: Vec<String> = names.iter().take(50).map(|name| printable(name)).collect();
-                let one = names.len() == 1 && names[0].contains([',', ';', '\t', '|']);
-                let hint = match one {
-                    true => "; does `separator` under [format] say what stands between fields?",
-                    false => &hint,
-                };
-                Err(Error::input(format!(
-                    "{file}: no column \"{name}\"; the file has: {}{hint}",
-                    list.join(", ")
-                )))
-            }
+/// A file or object while it is read, whatever its format.
+pub(crate) struct TableReading<'a> {
+    pub name: String,
+    /// What is said of the form of the files.
+    pub format: &'a InputFormat,
+    pub files: &'a mut Files,
+    pub sink: &'a mut dyn RowSink,
+    pub complaints: &'a mut Complaints,
+}
+
+impl TableReading<'_> {
+    pub fn current(&mut self) -> &mut FileInfo {
+        self.files.all.last_mut().expect("a file is being read")
+    }
+
+    /// What is wrong with the file as a whole.
+    pub fn refused(&self, what: impl Display) -> Error {
+        Error::input(format!("{}: {what}", self.name))
+    }
+
+    /// The row on a line.
+    pub fn row(&mut self, line: u64) -> Row<'_> {
+        let place = self.files.place(line);
+        Row { files: self.files, place, complaints: self.complaints, format: self.format }
+    }
+
+    /// Hands a row's cells on.
+    pub fn take(&mut self, line: u64, cells: &[TableCell<'_>]) -> Result<(), Error> {
+        let place = self.files.place(line);
+        let Self { files, complaints, format, .. } = self;
+        self.sink.row(&mut Row { files, place, complaints, format }, cells)
+    }
+
+    /// The position of each column that is wanted among those the file has.
+    pub fn locate(&mut self, found: &[String]) -> Result<Vec<usize>, Error> {
+        self.sink.all_columns(found);
+        // A sink may want all of very many.
+        let mut places: HashMap<&str, Option<usize>> = HashMap::with_capacity(found.len());
+        for (place, name) in found.iter().enumerate() {
+            places.entry(name).and_modify(|one| *one = None).or_insert(Some(place));
         }
-    };
-    sink.columns().iter().map(position).collect()
+        let position = |name: &String| {
+            let name = self.format.in_file(name);
+            match places.get(name) {
+                Some(Some(place)) => Ok(*place),
+                Some(None) => {
+                    Err(self.refused(format!("two columns are called \"{name}\"; rename or remove one")))
+                }
+                None => Err(self.no_column(name, found)),
+            }
+        };
+        self.sink.columns().iter().map(position).collect()
+    }
+
+    fn no_column(&self, name: &str, found: &[String]) -> Error {
+        let names: Vec<&str> = found.iter().map(String::as_str).collect();
+        let hint = nearest(name, &names)
+            .map_or(String::new(), |near| format!("; did you mean \"{}\"?", printable(near)));
+        let list: Vec<String> = names.iter().take(50).map(|name| printable(name)).collect();
+        let one = names.len() == 1 && names[0].contains([',', ';', '\t', '|']);
+        let hint = match one {
+            true => "; does `separator` under [format] say what stands between fields?",
+            false => &hint,
+        };
+        self.refused(format!("no column \"{name}\"; the file has: {}{hint}", list.join(", ")))
+    }
 }
