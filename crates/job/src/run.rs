@@ -12,6 +12,7 @@ mod alone;
 pub mod fuzzing;
 pub(crate) mod join;
 mod match_charge;
+mod match_lanes;
 pub(crate) mod matched;
 mod node;
 pub(crate) mod outsourced;
@@ -395,10 +396,11 @@ fn meet(party: &PartySetup, checked: &Checked, places: Places, watch: &Watch) ->
     if party.trigger {
         meet = meet.tell(outsourced::nodes(&checked.study, checked.me, &party.address)?);
     }
-    // Workers' lanes come later; more than two owners, and servers, compute on the connections of the
-    // coordinators.
-    let words = if outsourced::computes_in_units(&checked.study) { workers::WORD_CHANNELS } else { 0 };
-    met(meet.meet(words)?, &checked.study, watch)
+    // A crew for the match and one for the computation. Workers' lanes come later; more than two owners, and
+    // servers, compute on the connections of the coordinators.
+    let crews = u32::from(outsourced::computes_in_units(&checked.study))
+        + u32::from(match_lanes::goes_over_lanes(&checked.study));
+    met(meet.meet(crews * workers::WORD_CHANNELS)?, &checked.study, watch)
 }
 
 /// The seed of a session: the system's. Tests know those of their threads.

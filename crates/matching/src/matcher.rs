@@ -162,6 +162,8 @@ pub struct MatchFeatures {
     pub dummies: bool,
     /// Whether a match that was cut can go on: [`MatchOptions::resume`].
     pub resumes: bool,
+    /// Whether its units can go over lanes of workers: [`crate::PrivateId::run_over_lanes`].
+    pub lanes: bool,
     /// Whether it reads identifiers and payload in their order, a few times, and moves what does not fit its
     /// memory to disk, but for [`Matcher::memory`].
     pub streams: bool,
@@ -196,6 +198,7 @@ impl MatchFeatures {
         shown: ShownSizes::Intersection,
         dummies: true,
         resumes: false,
+        lanes: false,
         streams: false,
         keeps_spine: true,
         public_identifiers: false,

@@ -77,7 +77,7 @@ impl Aligned {
 }
 
 /// The worker processes of a coordinator.
-fn workers_of(coordinator: u32) -> Vec<u32> {
+pub fn workers_of(coordinator: u32) -> Vec<u32> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         let Some(id) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };

@@ -187,7 +187,9 @@ impl OwnerRun<'_> {
             ..disclosed
         };
         self.record(agreement, link, &rows, &disclosed)?;
-        self.log.end(self.session.traffic(), stage.name(), rows.count(), price);
+        let (traffic, over_lanes) = self.take_match_said();
+        self.log.end(&traffic, stage.name(), rows.count(), price);
+        over_lanes.iter().for_each(|said| self.log.again(said));
         Ok(MatchedRows { rows, disclosed })
     }
 
@@ -275,7 +277,11 @@ impl OwnerRun<'_> {
             SpillRoom::new(options.memory.map(|memory| memory / OWN_VALUES), options.scratch.as_deref());
         let identifiers = &OwnKeys::new(&rows, &order.rows)?;
         let unit = MatchUnit { identifiers, payload: payload.as_deref(), options };
-        let done = stage.run(&unit, &mut self.session)?;
+        let over_lanes = self.matches_over_lanes();
+        let done = match over_lanes {
+            true => self.match_over_lanes(stage, &unit)?,
+            false => stage.run(&unit, &mut self.session)?,
+        };
         drop(unit);
         drop(payload);
         let placed = match done.output {
@@ -284,7 +290,10 @@ impl OwnerRun<'_> {
                 Placed::Spine(Arc::new(self.aligned(stage, spine, &order, &done.disclosed, agreement)?))
             }
         };
-        let mut price = stage.price(&done.disclosed.sizes)?;
+        let mut price = match over_lanes {
+            true => stage.price_over_lanes(&done.disclosed.sizes, self.workers.into()),
+            false => stage.price(&done.disclosed.sizes)?,
+        };
         if resumed {
             // A match that goes on sends what is left: the price is then the most that it can cost.
             price = self.spent_on(stage.name(), price);

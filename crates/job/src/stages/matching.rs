@@ -11,9 +11,10 @@ use crate::run::outsourced;
 use crate::spool::of_parties;
 use base::{Cost, Error, PartyId, limits};
 use engine::RowSource;
+use matching::pid::{self, UnitCrew};
 use matching::{
     IdentifierSource, MatchDisclosure, MatchDisk, MatchEstimate, MatchOptions, MatchOutcome, MatchSizes,
-    Matcher, PayloadSource, PlannedRows,
+    Matcher, PayloadSource, PlannedRows, PrivateId,
 };
 use net::Session;
 use privacy::dummies;
@@ -121,6 +122,27 @@ impl<'a> MatchStage<'a> {
     pub fn run(&self, unit: &MatchUnit<'_>, session: &mut Session) -> Result<MatchOutcome, Error> {
         let MatchUnit { identifiers, payload, options } = unit;
         session.step(self.name(), |s| self.matcher.run(s, *identifiers, *payload, options))
+    }
+
+    /// The same, with its units over lanes of a crew.
+    ///
+    /// # Errors
+    /// Those of [`PrivateId::run_over_lanes`].
+    pub fn run_over_lanes(
+        &self,
+        unit: &MatchUnit<'_>,
+        session: &mut Session,
+        crew: &mut dyn UnitCrew,
+    ) -> Result<MatchOutcome, Error> {
+        let MatchUnit { identifiers, options, .. } = unit;
+        session.step(self.name(), |s| PrivateId.run_over_lanes(s, *identifiers, options, crew))
+    }
+
+    /// What that costs, over so many lanes.
+    pub fn price_over_lanes(&self, sizes: &MatchSizes, lanes: u64) -> Cost {
+        let cost = pid::price_over_lanes(sizes.pair(), self.agreed.partitions, lanes);
+        let pulses = self.pulses(sizes).cost(cost.sent.len());
+        cost + pulses
     }
 
     /// A server's part in it, with so many bytes of memory.
