@@ -1,6 +1,6 @@
 //! The JSON that other programs rely on: fields are added, never renamed.
 
-use crate::support::{Pair, read, tacit};
+use crate::support::{NAMES, Pair, read, tacit};
 use serde_json::Value;
 use std::path::Path;
 
