@@ -68,7 +68,8 @@ pub(super) fn read(
                         b',' => "comma".to_owned(),
                         other => separator_name(other),
                     };
-                    complaints.add(|| {
+                    let here = || files.stands(files.place(line));
+                    complaints.add(here, || {
                         format!(
                             "{name}, line {line}: {len} fields where the header has {expected_len}; is a \
                              quote or a {missing} missing?"

@@ -127,7 +127,7 @@ fn complain(
 ) {
     let (row, earlier) = (repeat.row as usize, repeat.earlier as usize);
     if rows.arm[row] != rows.arm[earlier] {
-        complaints.add_placed(here, || {
+        complaints.add_placed(here, || files.stands(here), || {
             format!(
                 "{}: the same identifier as {} but in the other arm; correct one of them",
                 files.show(here),
@@ -135,7 +135,7 @@ fn complain(
             )
         });
     } else if !matches!(rule, Duplicates::First | Duplicates::Keep) {
-        complaints.add_placed(here, || repeated(files, here, there, "duplicates = \"first\""));
+        complaints.add_placed(here, || files.stands(here), || repeated(files, here, there, "duplicates = \"first\""));
     }
 }
 

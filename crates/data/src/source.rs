@@ -2,6 +2,7 @@
 //! plain or packed, and Parquet.
 
 use crate::input::InputFile;
+use crate::stream::RowStream;
 use base::Error;
 use std::fs::File;
 use std::io::Read;
@@ -10,8 +11,8 @@ use std::path::{Path, PathBuf};
 use store::{InputObject, InputStore, StoreOptions, is_url};
 use study::format::InputFormat;
 
-/// Where a party's data lie: a file, a folder or a pattern of files of this machine, or a URL that names
-/// objects of a bucket.
+/// Where a party's data lie: a file, a folder or a pattern of files of this machine, a URL that names objects
+/// of a bucket, or a stream of rows.
 #[derive(Clone, Copy, Debug)]
 pub struct DataLocation<'a> {
     /// The path or the URL, as a party file has it.
@@ -20,6 +21,8 @@ pub struct DataLocation<'a> {
     pub store: &'a StoreOptions,
     /// What form the files have, as far as it is said.
     pub format: &'a InputFormat,
+    /// Rows that are handed over, in the place of files.
+    pub stream: Option<&'a RowStream>,
 }
 
 /// A place of this machine, or a bucket, of which nothing is said.
@@ -28,7 +31,7 @@ impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for DataLocation<'a> {
         static NOTHING: StoreOptions =
             StoreOptions { endpoint: None, region: None, account: None, allow_http: false };
         static UNSAID: InputFormat = InputFormat::NONE;
-        Self { path: path.as_ref(), store: &NOTHING, format: &UNSAID }
+        Self { path: path.as_ref(), store: &NOTHING, format: &UNSAID, stream: None }
     }
 }
 
@@ -193,6 +196,9 @@ pub fn input_version(data: DataLocation<'_>) -> Result<[u8; 32], Error> {
 /// # Errors
 /// As [`input_bytes`].
 pub(crate) fn text_bytes(data: DataLocation<'_>) -> Result<u64, Error> {
+    if let Some(stream) = data.stream {
+        return Ok(stream.bytes());
+    }
     let text = |item: &InputItem| {
         let (bytes, format) = item.size()?;
         Ok(match format {

@@ -1,10 +1,10 @@
-//! Rows of CSV or Parquet files, one at a time, each with its place.
+//! Rows of files or of a stream, one at a time, each with its place.
 
 use super::Row;
 use super::complaints::Complaints;
 use super::source::{self, DataFormat, DataLocation};
 use super::{csv_file, parquet_file, sheet_file};
-use base::Error;
+use base::{Error, ErrorPlace};
 use study::format::InputFormat;
 use study::reader::{nearest, printable};
 use study::time::date_of_days;
@@ -138,9 +138,16 @@ pub(crate) struct FileInfo {
     pub groups: Vec<u64>,
     /// For spreadsheets, the sheet.
     pub sheet: Option<String>,
+    /// Whether it has rows, and no lines.
+    pub rows: bool,
 }
 
 impl Files {
+    /// One, which is being read.
+    pub fn of(file: FileInfo) -> Self {
+        Self { all: vec![file], forms: Vec::new() }
+    }
+
     /// The place of a line or row of the file that is being read.
     pub fn place(&self, line: u64) -> RowPlace {
         RowPlace(((self.all.len() as u64 - 1) << LINE_BITS) | line.min((1 << LINE_BITS) - 1))
@@ -167,6 +174,12 @@ impl Files {
         }
     }
 
+    /// The same for a program.
+    pub fn stands(&self, place: RowPlace) -> ErrorPlace {
+        let (file, line) = self.parts(place);
+        ErrorPlace { file: file.name.clone(), line, column: None }
+    }
+
     /// The same without the file where it is the file of `beside`.
     pub fn show_beside(&self, place: RowPlace, beside: RowPlace) -> String {
         let (file, line) = self.parts(place);
@@ -179,7 +192,7 @@ impl Files {
 
     fn line(file: &FileInfo, line: u64) -> String {
         match file.groups.partition_point(|&first| first <= line) {
-            0 if file.sheet.is_some() => format!("row {line}"),
+            0 if file.sheet.is_some() || file.rows => format!("row {line}"),
             0 => format!("line {line}"),
             group => format!("row {line} (row group {})", group - 1),
         }
@@ -204,13 +217,16 @@ pub(crate) trait RowSink {
     fn row(&mut self, row: &mut Row<'_>, cells: &[TableCell<'_>]) -> Result<(), Error>;
 }
 
-/// Reads the files or objects that `data` names (`docs/cli.md`), in their order, into a sink. Returns the
-/// files and the number of rows read.
+/// Reads the files or objects that `data` names (`docs/cli.md`), in their order, or its stream, into a sink.
+/// Returns the files and the number of rows read.
 pub(crate) fn read(
     data: DataLocation<'_>,
     sink: &mut dyn RowSink,
     complaints: &mut Complaints,
 ) -> Result<(Files, u64), Error> {
+    if let Some(stream) = data.stream {
+        return stream.read(data.format, sink, complaints);
+    }
     let mut files = Files::default();
     let mut rows = 0;
     for place in source::files(data)? {

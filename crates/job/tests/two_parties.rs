@@ -135,7 +135,7 @@ fn a_rerun_returns_the_stored_answer_and_charges_nothing() {
     let watch = Watch {
         progress: RowProgress::none(),
         events: Arc::new(move |e| seen.lock().unwrap().push(format!("{e:?}"))),
-        worker: None,
+        ..Watch::none()
     };
     let again = both(&world.parties, &watch).map(Result::unwrap);
     for (first, again) in first.iter().zip(&again) {
@@ -172,7 +172,7 @@ fn different_studies_never_start() {
     let watch = Watch {
         progress: RowProgress::none(),
         events: Arc::new(move |e| *seen.lock().unwrap() |= matches!(e, Event::Stage { .. })),
-        worker: None,
+        ..Watch::none()
     };
     let errors = both(&parties, &watch).map(|r| r.expect_err("the studies differ").to_string());
     assert!(errors.iter().any(|e| e.contains("study")), "{errors:?}");
@@ -460,7 +460,7 @@ fn an_answer_that_is_complete_is_given_though_the_run_breaks() {
             }
             _ => {}
         }),
-        worker: None,
+        ..Watch::none()
     };
     let both = || {
         std::thread::scope(|scope| {

@@ -102,7 +102,10 @@ impl Farewell {
 
     /// The peer whose channel broke, if that is what the error says.
     fn lost(&self, error: &Error) -> Option<PartyId> {
-        let Fault::Channel(_) = error.kind() else { return None };
+        let Fault::Channel(how) = error.kind() else { return None };
+        if *how == ChannelError::Stopped {
+            return None;
+        }
         self.roster.find(error.at().peer.as_deref()?)
     }
 
