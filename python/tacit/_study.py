@@ -21,6 +21,8 @@ Rho = Union[str, int, float, Decimal, Fraction]
 """A privacy parameter: best as text or Decimal, which say all digits."""
 Rows = Union[int, "tuple[int, int]"]
 """Rows of both sides, or of the first party and of each other one."""
+_SECONDS = 2**32 - 2
+"""The largest time of 32 bits: seconds since 1970 unless a study says another clock."""
 
 
 @dataclass(frozen=True)
@@ -206,10 +208,10 @@ class LiftStudy(Study):
         said = {"protocol": protocol, "identifiers": tables, "duplicates": duplicates, **settings}
         return self._with("match", said)
 
-    def time(self, *, origin: datetime.date | str, unit: str, span: int | None = None) -> LiftStudy:
+    def time(self, *, origin: datetime.date | str, unit: str, span: int) -> LiftStudy:
         """From when times are counted, in what unit, and how many of them there are."""
         date = datetime.date.fromisoformat(origin) if isinstance(origin, str) else origin
-        return self._with("time", {"origin": date, "unit": unit, **({} if span is None else {"span": span})})
+        return self._with("time", {"origin": date, "unit": unit, "span": span})
 
     def opportunity(self, column: str, *, type: str = "time") -> LiftStudy:
         """The publisher's column that says when a person could first have been reached."""
@@ -298,7 +300,7 @@ class LiftStudy(Study):
         if self._native is None:
             said = dict(self._said)
             # What every lift study says; sides that say another thing stand.
-            said.setdefault("time", {"origin": datetime.date(1970, 1, 1), "unit": "second"})
+            said.setdefault("time", {"origin": datetime.date(1970, 1, 1), "unit": "second", "span": _SECONDS})
             said["lift"] = {"counts_after": "opportunity", **said.get("lift", {})}
             text = _toml(said)
             self._native = _tacit.Study.parse(self._said["name"], _tacit.canonical(self._said["name"], text))
