@@ -286,9 +286,7 @@ impl Several {
             };
             let study = self.folder.join("study.toml").display().to_string();
             let parties: Vec<Value> = files.iter().map(party).collect();
-            return output::print_json(
-                &json!({ "study": study, "parties": parties, "truth": truth_of }),
-            );
+            return output::print_json(&json!({ "study": study, "parties": parties, "truth": truth_of }));
         }
         let mut lines: Vec<String> = files.iter().map(|(_, path, rows)| file(path, *rows, args)).collect();
         lines.extend(lines_of(truth_of));

@@ -133,6 +133,7 @@ pub(crate) fn read(
 }
 
 /// Lines as they come in, before lines of one identifier are put together.
+#[derive(Clone)]
 struct Reading<'a> {
     keys: KeyColumns<'a>,
     lift: &'a LiftStudy,
@@ -343,10 +344,17 @@ impl LineReader for Reading<'_> {
         Rows::Advertiser(rows)
     }
 
-    fn finish(&mut self, _: DataLocation<'_>, _: u64, report: &mut InputReport) -> Result<(), Error> {
-        report.filtered = self.filtered;
-        report.refunds_left_out = self.left_out;
-        report.identifiers = std::mem::take(&mut self.keys.reports);
+    fn count(&mut self, report: &mut InputReport) {
+        report.absorb(InputReport {
+            filtered: std::mem::take(&mut self.filtered),
+            refunds_left_out: std::mem::take(&mut self.left_out),
+            identifiers: std::mem::take(&mut self.keys.reports),
+            ..InputReport::default()
+        });
+    }
+
+    fn finish(&self, _: DataLocation<'_>, _: u64, report: &mut InputReport) -> Result<(), Error> {
+        report.clamped_part = report.outcomes.beyond(self.lift.rule.clamp);
         Ok(())
     }
 }
@@ -459,7 +467,11 @@ impl Grouping<'_> {
                     let rules = other_rules(self.lines.keys.identifiers.keys());
                     for &line in &group[1..] {
                         let here = places[line as usize];
-                        complaints.add_placed(here, || files.stands(here), || repeated(files, here, there, rules));
+                        complaints.add_placed(
+                            here,
+                            || files.stands(here),
+                            || repeated(files, here, there, rules),
+                        );
                     }
                 }
             }
@@ -476,14 +488,18 @@ impl Grouping<'_> {
         {
             for &line in group[1..].iter().filter(|&&line| self.lines.cohorts[line as usize] != *cohort) {
                 let here = places[line as usize];
-                complaints.add_placed(here, || files.stands(here), || {
-                    format!(
-                        "{}: another cohort than the same identifier has in {}; correct one, or agree on \
+                complaints.add_placed(
+                    here,
+                    || files.stands(here),
+                    || {
+                        format!(
+                            "{}: another cohort than the same identifier has in {}; correct one, or agree on \
                          duplicates = \"first\"",
-                        files.show(here),
-                        files.show_beside(there, here)
-                    )
-                });
+                            files.show(here),
+                            files.show_beside(there, here)
+                        )
+                    },
+                );
             }
         }
     }
@@ -501,13 +517,17 @@ impl Grouping<'_> {
         if advertiser.overflow == Overflow::Error {
             let place = self.lines.keys.places[group[group.len() - 1] as usize];
             let files = self.files;
-            complaints.add_placed(place, || files.stands(place), || {
-                format!(
-                    "{}: this identifier has {seen} events; max_events is {most}: agree on more, or on \
+            complaints.add_placed(
+                place,
+                || files.stands(place),
+                || {
+                    format!(
+                        "{}: this identifier has {seen} events; max_events is {most}: agree on more, or on \
                      overflow = \"keep-earliest\"",
-                    files.show(place)
-                )
-            });
+                        files.show(place)
+                    )
+                },
+            );
         }
     }
 }
@@ -535,7 +555,7 @@ impl People {
         let settled = repeats::settle(&identifiers, rank, rule, absorb, |repeat| {
             let (here, there) = (place(repeat.row), place(repeat.earlier));
             if rule != Duplicates::Keep {
-                reports[repeat.key].repeated(|| files.show(here));
+                reports[repeat.key].repeated(here, files);
             }
             if rule == Duplicates::Error && !repeat.again {
                 complaints.add_placed(here, || files.stands(here), || {

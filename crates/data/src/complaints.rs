@@ -23,10 +23,12 @@ pub(crate) struct Complaints {
 }
 
 impl Complaints {
-    /// Complaints from here on belong to this file.
+    /// Complaints from here on belong to this file, or to more of it.
     pub fn begin(&mut self, file: &str) {
-        self.end();
-        self.file = file.into();
+        if self.file != file {
+            self.end();
+            self.file = file.into();
+        }
     }
 
     /// One more; `text` names its place, too, and both are made only when it will be shown.
@@ -58,6 +60,24 @@ impl Complaints {
         if self.placed.len() > room {
             self.placed.pop_last();
         }
+    }
+
+    /// Adds those of a part of the files that comes behind, of one file.
+    pub fn append(&mut self, part: Self) {
+        self.begin(&part.file);
+        let room = SHOWN_PER_FILE.saturating_sub(self.in_file);
+        self.shown.extend(part.shown.into_iter().take(room));
+        self.places.extend(part.places.into_iter().take(room));
+        self.in_file += part.in_file;
+    }
+
+    /// Adds those about rows of another part of the same input that do not go together.
+    pub fn absorb_placed(&mut self, other: Self) {
+        let counted = other.in_file - other.placed.len();
+        for ((place, _), (shown, text)) in other.placed {
+            self.add_placed(place, || shown, || text);
+        }
+        self.in_file += counted;
     }
 
     fn end(&mut self) {

@@ -2,9 +2,13 @@
 
 use crate::gather::{ReadingMemory, SpoolRoom};
 use crate::{InputReport, RecentBlocks, RowShape, RowStore, read_rows};
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use base::{Error, PartyId, Seed};
+use parquet::arrow::ArrowWriter;
+use parquet::file::properties::WriterProperties;
 use std::fmt::Write;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use store::{RunState, StateKey, StateStore, StoreOptions};
 use study::Study;
@@ -12,8 +16,13 @@ use study::Study;
 const LIFT: &str = include_str!("../../../examples/lift.toml");
 const PROGRAM: &str = include_str!("../../../examples/program.toml");
 /// Bytes of memory in which a few dozen lines fit.
-const TIGHT: ReadingMemory =
-    ReadingMemory { lines: 4 << 10, runs: store::RUN_MEMORY, partition: 1 << 10, partition_most: 8 << 10 };
+const TIGHT: ReadingMemory = ReadingMemory {
+    lines: 4 << 10,
+    runs: store::RUN_MEMORY,
+    readers: 4,
+    partition: 1 << 10,
+    partition_most: 8 << 10,
+};
 
 fn study(text: &str, changes: &[(&str, &str)]) -> Study {
     let mut text = text.to_owned();
@@ -38,12 +47,17 @@ type ReadRows = Result<(RowStore, InputReport), Error>;
 fn both(folder: &Path, file: &str, study: &Study, me: u8, check: impl Fn(ReadRows, ReadRows)) {
     let path = folder.join("rows.csv");
     std::fs::write(&path, file).unwrap();
+    both_of(folder, &path, study, me, check);
+}
+
+/// The same files read in memory and by parts.
+fn both_of(folder: &Path, path: &Path, study: &Study, me: u8, check: impl Fn(ReadRows, ReadRows)) {
     let room = room(folder);
-    let parts = read_rows(&path, study, PartyId(me), Some(&room));
+    let parts = read_rows(path, study, PartyId(me), Some(&room));
     if let Some((_, shape)) = parts.as_ref().ok().and_then(|(rows, _)| rows.spool()) {
         assert_eq!(*shape, RowShape::of(study, PartyId(me)).unwrap());
     }
-    check(read_rows(&path, study, PartyId(me), None), parts);
+    check(read_rows(path, study, PartyId(me), None), parts);
 }
 
 /// Checks that all that can be seen of the rows is the same, but for their order and the memory they take.
@@ -121,6 +135,68 @@ fn a_program_s_columns_are_the_same_by_parts() {
     let study = study(PROGRAM, &[]);
     let works = study.parties.iter().position(|member| member.name == "works").unwrap();
     both(folder.path(), &text, &study, works as u8, same);
+}
+
+/// The registry's lines as a Parquet file of many row groups, and the rest of them as CSV files.
+fn write_files(folder: &Path, text: &str) {
+    std::fs::create_dir_all(folder).unwrap();
+    let (header, lines) = text.split_once('\n').unwrap();
+    let lines: Vec<&str> = lines.lines().collect();
+    let (first, rest) = lines.split_at(lines.len() / 2);
+    let cells = |at: usize| first.iter().map(move |line| line.split(',').nth(at).unwrap());
+    let column = |at| Arc::new(StringArray::from_iter_values(cells(at))) as ArrayRef;
+    let columns = (0..5).map(|at| (header.split(',').nth(at).unwrap(), column(at)));
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let groups = WriterProperties::builder().set_max_row_group_row_count(Some(40)).build();
+    let file = std::fs::File::create(folder.join("b.parquet")).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(groups)).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    for (at, some) in rest.chunks(rest.len().div_ceil(9)).enumerate() {
+        let name = folder.join(format!("{}{at}.csv", if at < 3 { 'a' } else { 'c' }));
+        std::fs::write(name, format!("{header}\n{}\n", some.join("\n"))).unwrap();
+    }
+}
+
+/// Whatever files are read side by side, rows, counts, places and complaints are those of one reader.
+#[test]
+fn files_side_by_side_are_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rows");
+    let first = study(LIFT, &[("duplicates  = \"error\"", "duplicates  = \"first\"")]);
+    let text = registry(4000, |i| i % 10 == 0).replace(",0\n", ",\n").replace("child 5", " Child 5");
+    write_files(&path, &text);
+    both_of(folder.path(), &path, &first, 0, |whole, parts| {
+        let report = &whole.as_ref().unwrap_or_else(|e| panic!("{e}")).1;
+        assert!(report.duplicates_dropped > 300 && report.identifiers[0].steps.len() > 1, "{report}");
+        same(whole, parts);
+    });
+    for (wrong, in_each) in [("neither", 30), ("placebo", 0)] {
+        // One cell in a hundred of the arm, in all files; or repeats alone.
+        let text: Vec<String> = text
+            .lines()
+            .enumerate()
+            .map(|(i, line)| match i % 100 {
+                7 => line.replace("placebo", wrong),
+                _ => line.to_owned(),
+            })
+            .collect();
+        write_files(&path, &(text.join("\n") + "\n"));
+        both_of(folder.path(), &path, &study(LIFT, &[]), 0, |whole, parts| {
+            let [whole, parts] = [whole, parts].map(|read| read.err().expect("wrong").to_string());
+            assert_eq!(whole, parts);
+            assert!(whole.lines().count() > in_each, "{whole}");
+        });
+    }
+    // Of several files that cannot be read the first is told.
+    let whole = std::fs::read(path.join("b.parquet")).unwrap();
+    std::fs::write(path.join("b.parquet"), &whole[..whole.len() / 2]).unwrap();
+    std::fs::write(path.join("c8.csv"), "child_id\n1\n").unwrap();
+    both_of(folder.path(), &path, &first, 0, |whole, parts| {
+        let [whole, parts] = [whole, parts].map(|read| read.err().expect("cut").to_string());
+        assert_eq!(whole, parts);
+        assert!(whole.contains("b.parquet: not a complete Parquet file"), "{whole}");
+    });
 }
 
 /// The complaints are those that are made of rows in memory, in their order, however many there are.

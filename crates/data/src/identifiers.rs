@@ -2,6 +2,7 @@
 
 /// K identifiers per row in one buffer: 8 bytes of overhead each. Of several, a missing one is empty. It does
 /// not print.
+#[derive(Clone)]
 pub struct RowKeys {
     keys: usize,
     bytes: Vec<u8>,

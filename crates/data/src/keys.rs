@@ -36,6 +36,8 @@ pub struct IdentifierReport {
     pub repeats: u64,
     /// Where the first of these is.
     pub first_repeat: Option<String>,
+    #[serde(skip)]
+    first_repeat_at: Option<RowPlace>,
     /// Cells whose identifier was lost when rows were put together: the row had a better one.
     pub merged_away: u64,
 }
@@ -85,13 +87,33 @@ impl IdentifierReport {
     }
 
     /// Counts a cell that repeats an earlier one.
-    pub(super) fn repeated(&mut self, place: impl FnOnce() -> String) {
+    pub(super) fn repeated(&mut self, at: RowPlace, files: &Files) {
         self.repeats += 1;
-        self.first_repeat.get_or_insert_with(place);
+        if self.first_repeat_at.is_none_or(|first| at < first) {
+            (self.first_repeat_at, self.first_repeat) = (Some(at), Some(files.show(at)));
+        }
+    }
+
+    /// Adds what reading did to cells that come later.
+    pub(super) fn absorb(&mut self, later: Self) {
+        self.present += later.present;
+        self.empty += later.empty;
+        for step in later.steps {
+            match self.steps.iter_mut().find(|met| met.step == step.step) {
+                Some(met) => met.changed += step.changed,
+                None => self.steps.push(step),
+            }
+        }
+        self.repeats += later.repeats;
+        if later.first_repeat_at.is_some_and(|at| self.first_repeat_at.is_none_or(|first| at < first)) {
+            (self.first_repeat_at, self.first_repeat) = (later.first_repeat_at, later.first_repeat);
+        }
+        self.merged_away += later.merged_away;
     }
 }
 
 /// The identifier columns of a file while it is read, and what was read of them.
+#[derive(Clone)]
 pub(super) struct KeyColumns<'a> {
     rules: &'a [Identifier],
     names: Vec<Vec<String>>,
@@ -103,8 +125,6 @@ pub(super) struct KeyColumns<'a> {
     pub places: Vec<RowPlace>,
     /// What reading did so far, one per column.
     pub reports: Vec<IdentifierReport>,
-    /// Of each column, where the first repeat is that [`KeyColumns::settle`] found.
-    first_repeats: Vec<Option<RowPlace>>,
     row: Vec<Vec<u8>>,
 }
 
@@ -119,7 +139,6 @@ impl<'a> KeyColumns<'a> {
             identifiers: RowKeys::new(rules.len()),
             places: Vec::new(),
             reports: rules.iter().map(report).collect(),
-            first_repeats: vec![None; rules.len()],
             row: vec![Vec::new(); rules.len()],
         }
     }
@@ -168,7 +187,7 @@ impl<'a> KeyColumns<'a> {
                     }
                     self.row[i].extend_from_slice(normal.as_bytes());
                     if several && self.row[..i].contains(&self.row[i]) {
-                        report.repeated(|| row.files.show(row.place));
+                        report.repeated(row.place, row.files);
                         self.row[i].clear();
                     }
                 }
@@ -231,18 +250,10 @@ impl<'a> KeyColumns<'a> {
         files: &Files,
         mut complain: impl FnMut(RepeatedKey, [RowPlace; 2]),
     ) -> Option<Vec<bool>> {
-        let (places, reports, firsts) = (&self.places, &mut self.reports, &mut self.first_repeats);
+        let (places, reports) = (&self.places, &mut self.reports);
         let tell = |repeat: RepeatedKey| {
             let [here, there] = [repeat.row, repeat.earlier].map(|row| places[row as usize]);
-            let (report, first) = (&mut reports[repeat.key], &mut firsts[repeat.key]);
-            if first.is_some_and(|first| here < first) {
-                // That was found in a part of the rows that was settled before.
-                report.first_repeat = None;
-            }
-            if report.first_repeat.is_none() {
-                *first = Some(here);
-            }
-            report.repeated(|| files.show(here));
+            reports[repeat.key].repeated(here, files);
             if !repeat.again {
                 complain(repeat, [here, there]);
             }

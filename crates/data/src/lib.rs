@@ -9,6 +9,7 @@
 mod advertiser;
 mod batches;
 mod complaints;
+mod cores;
 mod csv_file;
 mod dates;
 mod encoding;

@@ -15,8 +15,15 @@ use study::format::InputFormat;
 /// Rows decoded at a time.
 const BATCH: usize = 8192;
 
+/// How many row groups a file has; none of what is no Parquet file.
+pub(super) fn row_groups(file: &InputFile) -> Option<usize> {
+    let metadata = ArrowReaderMetadata::load(file, Default::default()).ok()?;
+    Some(metadata.metadata().num_row_groups())
+}
+
+/// Reads a file, or these row groups of it.
 pub(super) fn read(
-    file: InputFile,
+    (file, groups): (InputFile, Option<&Range<usize>>),
     format: &InputFormat,
     files: &mut Files,
     sink: &mut dyn RowSink,
@@ -31,7 +38,8 @@ pub(super) fn read(
     let positions = locate(&name, &found, format, sink)?;
     let wanted: Vec<String> = positions.iter().map(|&at| found[at].clone()).collect();
     let mask = ProjectionMask::roots(metadata.parquet_schema(), positions);
-    let (mut first, mut spans) = (1, Vec::new());
+    let within = |group: usize| groups.is_none_or(|wanted| wanted.contains(&group));
+    let (mut first, mut before, mut spans) = (1, 0, Vec::new());
     for (i, group) in metadata.metadata().row_groups().iter().enumerate() {
         let rows = rows_of(group, length).ok_or_else(|| {
             Error::input(format!(
@@ -40,14 +48,20 @@ pub(super) fn read(
         })?;
         files.current().groups.push(first);
         first += rows;
+        if !within(i) {
+            before += if groups.is_some_and(|wanted| i < wanted.start) { rows } else { 0 };
+            continue;
+        }
         let chunks = group.columns().iter().enumerate().filter(|(column, _)| mask.leaf_included(*column));
         spans.extend(chunks.filter_map(|(column, chunk)| Some((span(chunk)?, column))));
     }
     file.expect(spans);
     let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
+    let wanted_groups = (0..builder.metadata().num_row_groups()).filter(|group| within(*group)).collect();
+    let builder = builder.with_row_groups(wanted_groups);
     let reader = builder.with_projection(mask).with_batch_size(BATCH).build();
     let reader = reader.map_err(|e| Error::input(format!("{name}: cannot be read as Parquet: {e}")))?;
-    let mut rows = 0;
+    let mut rows = before;
     for batch in reader {
         if !sink.takes_more() {
             break;
@@ -56,7 +70,7 @@ pub(super) fn read(
             .map_err(|e| Error::input(format!("{name}, after row {rows}: damaged Parquet data: {e}")))?;
         rows += deliver(&batch, rows, (&wanted, format), files, sink, complaints)?;
     }
-    Ok(rows)
+    Ok(rows - before)
 }
 
 /// Rows of a group; `None` where its columns do not lie in a file of so many bytes, which the library takes

@@ -15,7 +15,7 @@ use study::time::Clock;
 use study::{Categories, CellType, Duplicates, ProgramColumn, ProgramSource, Question, Study};
 
 /// One party's columns of a program, a row per identifier in the order of the files. It does not print.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct ProgramRows {
     /// Normalised identifiers, all different.
     pub identifiers: RowKeys,
@@ -139,6 +139,7 @@ pub(crate) fn names(source: &ProgramSource, party: &str) -> Result<Vec<String>, 
     Ok(Owned::new(source, party)?.names())
 }
 
+#[derive(Clone)]
 struct Reading<'a> {
     keys: KeyColumns<'a>,
     clock: Option<&'a Clock>,
@@ -152,6 +153,7 @@ struct Reading<'a> {
 }
 
 /// Cells of a column that are missing, or beyond ends between which the program takes it.
+#[derive(Clone)]
 struct CellCount {
     /// The column among this party's.
     own: usize,
@@ -175,6 +177,7 @@ impl CellCount {
 }
 
 /// A column that this party owns.
+#[derive(Clone)]
 struct Own<'a> {
     column: &'a ProgramColumn,
     /// Its place among the cells of a row.
@@ -355,7 +358,11 @@ impl LineReader for Reading<'_> {
         let rule = self.rule;
         let keep = self.keys.settle(rule, files, |_, [here, there]| {
             if rule != Duplicates::First {
-                complaints.add_placed(here, || files.stands(here), || repeated(files, here, there, "duplicates = \"first\""));
+                complaints.add_placed(
+                    here,
+                    || files.stands(here),
+                    || repeated(files, here, there, "duplicates = \"first\""),
+                );
             }
         });
         let mut columns: Vec<_> = self.rows.columns.iter_mut().map(std::mem::take).collect();
@@ -366,10 +373,14 @@ impl LineReader for Reading<'_> {
         Rows::Program(ProgramRows { identifiers: self.keys.take(), names: self.rows.names.clone(), columns })
     }
 
-    fn finish(&mut self, _: DataLocation<'_>, _: u64, report: &mut InputReport) -> Result<(), Error> {
-        report.identifiers = std::mem::take(&mut self.keys.reports);
-        let counted = std::mem::take(&mut self.counted).into_iter().map(|count| count.report);
-        report.columns = counted.filter(|of| of.missing + of.below + of.above > 0).collect();
+    fn count(&mut self, report: &mut InputReport) {
+        let columns = std::mem::take(&mut self.counted).into_iter().map(|count| count.report).collect();
+        let identifiers = std::mem::take(&mut self.keys.reports);
+        report.absorb(InputReport { columns, identifiers, ..InputReport::default() });
+    }
+
+    fn finish(&self, _: DataLocation<'_>, _: u64, report: &mut InputReport) -> Result<(), Error> {
+        report.columns.retain(|of| of.missing + of.below + of.above > 0);
         Ok(())
     }
 }

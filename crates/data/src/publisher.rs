@@ -12,7 +12,7 @@ use base::Error;
 use study::{Duplicates, LiftStudy, Question, Study, TrialArm};
 
 /// One row per identifier that had an opportunity, in the order of the files. It does not print.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct PublisherRows {
     /// Normalised identifiers, all different.
     pub identifiers: RowKeys,
@@ -127,15 +127,23 @@ fn complain(
 ) {
     let (row, earlier) = (repeat.row as usize, repeat.earlier as usize);
     if rows.arm[row] != rows.arm[earlier] {
-        complaints.add_placed(here, || files.stands(here), || {
-            format!(
-                "{}: the same identifier as {} but in the other arm; correct one of them",
-                files.show(here),
-                files.show_beside(there, here)
-            )
-        });
+        complaints.add_placed(
+            here,
+            || files.stands(here),
+            || {
+                format!(
+                    "{}: the same identifier as {} but in the other arm; correct one of them",
+                    files.show(here),
+                    files.show_beside(there, here)
+                )
+            },
+        );
     } else if !matches!(rule, Duplicates::First | Duplicates::Keep) {
-        complaints.add_placed(here, || files.stands(here), || repeated(files, here, there, "duplicates = \"first\""));
+        complaints.add_placed(
+            here,
+            || files.stands(here),
+            || repeated(files, here, there, "duplicates = \"first\""),
+        );
     }
 }
 
@@ -143,6 +151,7 @@ fn complain(
 const PUBLISHER_LINE: usize = 8;
 
 /// Rows as they come in.
+#[derive(Clone)]
 struct Reading<'a> {
     keys: KeyColumns<'a>,
     lift: &'a LiftStudy,
@@ -260,9 +269,13 @@ impl LineReader for Reading<'_> {
         Rows::Publisher(rows)
     }
 
-    fn finish(&mut self, data: DataLocation<'_>, rows: u64, report: &mut InputReport) -> Result<(), Error> {
-        report.without_opportunity = self.without_opportunity;
-        report.identifiers = std::mem::take(&mut self.keys.reports);
+    fn count(&mut self, report: &mut InputReport) {
+        let without_opportunity = std::mem::take(&mut self.without_opportunity);
+        let identifiers = std::mem::take(&mut self.keys.reports);
+        report.absorb(InputReport { without_opportunity, identifiers, ..InputReport::default() });
+    }
+
+    fn finish(&self, data: DataLocation<'_>, rows: u64, _: &mut InputReport) -> Result<(), Error> {
         if rows > 0 {
             return Ok(());
         }

@@ -77,6 +77,12 @@ pub struct ColumnReport {
 }
 
 impl ColumnReport {
+    fn absorb(&mut self, later: Self) {
+        self.missing += later.missing;
+        self.below += later.below;
+        self.above += later.above;
+    }
+
     /// Counts with words; what is nothing is left out.
     fn lines(&self, mut line: impl FnMut(u64, String) -> fmt::Result) -> fmt::Result {
         let name = printable(&self.name);
@@ -113,9 +119,17 @@ impl OutcomeReport {
     }
 
     /// The part of it that is beyond one of these clamps.
-    fn beyond(&self, clamp: u32) -> f64 {
+    pub(crate) fn beyond(&self, clamp: u32) -> f64 {
         let kept = self.at(clamp).filter(|_| self.unclamped > 0.0);
         kept.map_or(0.0, |sums| 1.0 - sums.total / self.unclamped)
+    }
+
+    fn absorb(&mut self, later: Self) {
+        absorb_each(&mut self.by_clamp, later.by_clamp, |(_, sums), (_, later)| {
+            sums.total += later.total;
+            sums.squares += later.squares;
+        });
+        self.unclamped += later.unclamped;
     }
 
     fn add(&mut self, total: u64, clamp: u32) {
@@ -154,6 +168,14 @@ pub fn clamps_around(clamp: u32) -> Vec<u32> {
     all
 }
 
+/// Adds what stands at the same places; whoever has nothing yet takes all.
+fn absorb_each<T>(all: &mut Vec<T>, later: Vec<T>, absorb: impl Fn(&mut T, T)) {
+    match all.is_empty() {
+        true => *all = later,
+        false => all.iter_mut().zip(later).for_each(|(one, later)| absorb(one, later)),
+    }
+}
+
 /// What a report says only where there is some.
 fn is_zero(count: &u64) -> bool {
     *count == 0
@@ -175,7 +197,28 @@ impl InputReport {
     pub(crate) fn add_outcome(&mut self, total: u64, clamp: u32) {
         self.over_clamp += u64::from(total > u64::from(clamp));
         self.outcomes.add(total, clamp);
-        self.clamped_part = self.outcomes.beyond(clamp);
+    }
+
+    /// Adds what was counted of lines that come later, or of another part of all rows.
+    pub(crate) fn absorb(&mut self, later: Self) {
+        self.rows_read += later.rows_read;
+        self.rows_kept += later.rows_kept;
+        self.without_opportunity += later.without_opportunity;
+        self.duplicates_dropped += later.duplicates_dropped;
+        self.duplicates_merged += later.duplicates_merged;
+        self.filtered += later.filtered;
+        self.events_seen += later.events_seen;
+        self.events_cut += later.events_cut;
+        self.identifiers_cut += later.identifiers_cut;
+        self.without_events += later.without_events;
+        self.over_clamp += later.over_clamp;
+        self.outcomes.absorb(later.outcomes);
+        self.refunds_left_out += later.refunds_left_out;
+        self.refunds_taken_off += later.refunds_taken_off;
+        self.refunds_beyond += later.refunds_beyond;
+        self.events_refunded += later.events_refunded;
+        absorb_each(&mut self.columns, later.columns, ColumnReport::absorb);
+        absorb_each(&mut self.identifiers, later.identifiers, IdentifierReport::absorb);
     }
 
     /// Bytes of memory per kept row, rounded up.

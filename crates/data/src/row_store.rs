@@ -4,6 +4,7 @@
 //! Blocks are cut by the leading bits of a hash of the identifier, without a key: they stay with this party,
 //! and an order of rows that depends on the identifiers alone is what [`RowStore::ordered_hash`] is of.
 
+use crate::cores::in_order;
 use crate::tag::{RowSum, RowsHash, RowsHasher, RowsTag};
 use crate::{RowShape, Rows};
 use base::{Error, Seed};
@@ -16,6 +17,8 @@ const RECENT: usize = 2;
 const RECENT_BYTES: u64 = 32 << 20;
 /// Bytes of the length before an identifier.
 const LENGTH_BYTES: usize = size_of::<u32>();
+/// Bytes that a row in memory is taken to have besides its cells: an identifier, and where it ends.
+const ROW_BYTES: usize = 64;
 
 /// A party's rows.
 pub struct RowStore {
@@ -44,6 +47,7 @@ pub(crate) struct RowSpool {
     state: Arc<RunState>,
     shape: RowShape,
     folder: String,
+    memory: u64,
     blocks: Vec<Block>,
 }
 
@@ -72,6 +76,12 @@ impl RecentBlocks {
         }
         Ok(recent.last().expect("it was put there").1.clone())
     }
+}
+
+/// Rows that were sealed, and have no place among the others yet.
+pub(crate) struct SealedBlock {
+    id: ObjectId,
+    rows: u64,
 }
 
 /// One object of the state.
@@ -104,10 +114,10 @@ impl RowStore {
     /// Rows that an earlier process laid down in the state of a run.
     #[must_use]
     pub fn reopened(state: Arc<RunState>, shape: RowShape, kept: &KeptRows) -> Self {
-        let mut spool = RowSpool { state, shape, folder: kept.folder.clone(), blocks: Vec::new() };
+        let mut spool =
+            RowSpool { state, shape, folder: kept.folder.clone(), memory: RECENT_BYTES, blocks: Vec::new() };
         for (id, rows) in &kept.blocks {
-            let (name, first) = (spool.next_name(), spool.len());
-            spool.blocks.push(Block { name, id: ObjectId(*id), first, rows: *rows });
+            spool.push(SealedBlock { id: ObjectId(*id), rows: *rows });
         }
         Self::spooled(spool, kept.groups)
     }
@@ -205,16 +215,43 @@ impl RowStore {
         self.blocks().enumerate().try_for_each(|(number, (first, _))| take(first, &*self.block(number)?))
     }
 
+    /// Makes something of each block, on all cores, and takes it in the order of blocks.
+    ///
+    /// # Errors
+    /// When a block cannot be read.
+    pub(crate) fn fold_blocks<T: Send>(
+        &self,
+        make: impl Fn(&Rows) -> T + Sync,
+        mut take: impl FnMut(T),
+    ) -> Result<(), Error> {
+        let spool = match &self.held {
+            Held::Memory(rows) => {
+                take(make(rows));
+                return Ok(());
+            }
+            Held::Spool(spool) => spool,
+        };
+        let row_bytes = (spool.shape.width() + ROW_BYTES) as u64;
+        let bytes = |at: usize| spool.blocks[at].rows * row_bytes;
+        let work = |at: usize| Ok(make(&*spool.block(at)?));
+        in_order(spool.blocks.len(), (spool.memory, &bytes), work, |made| {
+            take(made);
+            Ok(())
+        })
+    }
+
     /// The name of these rows under a key, whatever their order.
     ///
     /// # Errors
     /// When they cannot be read.
     pub fn tag(&self, key: &Seed) -> Result<RowsTag, Error> {
         let mut sum = RowSum::new(key);
-        self.each_block(|_, rows| {
-            sum.add_rows(rows.data_set());
-            Ok(())
-        })?;
+        let part = |rows: &Rows| {
+            let mut part = RowSum::new(key);
+            part.add_rows(rows.data_set());
+            part
+        };
+        self.fold_blocks(part, |part| sum.absorb(part))?;
         Ok(sum.tag())
     }
 
@@ -234,27 +271,30 @@ impl RowStore {
 }
 
 impl RowSpool {
-    pub fn new(state: Arc<RunState>, shape: RowShape) -> Self {
+    /// No rows yet. Whoever reads several blocks at a time may take `memory` bytes.
+    pub fn new(state: Arc<RunState>, shape: RowShape, memory: u64) -> Self {
         let folder = state.folder("rows");
-        Self { state, shape, folder, blocks: Vec::new() }
+        Self { state, shape, folder, memory, blocks: Vec::new() }
+    }
+
+    /// The same without blocks: seals those that are to come.
+    pub fn sealer(&self) -> Self {
+        let (state, shape, folder) = (self.state.clone(), self.shape.clone(), self.folder.clone());
+        Self { state, shape, folder, memory: self.memory, blocks: Vec::new() }
     }
 
     pub fn len(&self) -> u64 {
         self.blocks.last().map_or(0, |block| block.first + block.rows)
     }
 
-    fn next_name(&self) -> String {
-        format!("{}/{:08}", self.folder, self.blocks.len())
+    fn name(&self, number: usize) -> String {
+        format!("{}/{number:08}", self.folder)
     }
 
-    /// Seals further rows as a block. They have one identifier each.
-    pub fn push(&mut self, rows: &Rows) -> Result<(), Error> {
+    /// Seals the rows of a block, by its number among all. They have one identifier each.
+    pub fn seal(&self, number: usize, rows: &Rows) -> Result<SealedBlock, Error> {
         let keys = rows.identifiers();
-        if keys.is_empty() {
-            return Ok(());
-        }
-        let name = self.next_name();
-        let mut writer = self.state.sealed().writer(&name, ChunkSize::Large)?;
+        let mut writer = self.state.sealed().writer(&self.name(number), ChunkSize::Large)?;
         let mut bytes = Vec::new();
         for row in 0..keys.len() {
             bytes.clear();
@@ -264,9 +304,13 @@ impl RowSpool {
             rows.append_cells(&self.shape, row, &mut bytes);
             writer.write(&bytes)?;
         }
-        let id = writer.finish()?;
-        self.blocks.push(Block { name, id, first: self.len(), rows: keys.len() as u64 });
-        Ok(())
+        Ok(SealedBlock { id: writer.finish()?, rows: keys.len() as u64 })
+    }
+
+    /// Adds the next block.
+    pub fn push(&mut self, SealedBlock { id, rows }: SealedBlock) {
+        let (name, first) = (self.name(self.blocks.len()), self.len());
+        self.blocks.push(Block { name, id, first, rows });
     }
 
     fn block(&self, number: usize) -> Result<Arc<Rows>, Error> {

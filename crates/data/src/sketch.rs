@@ -9,7 +9,7 @@
 //! file, so that the ledger alone holds nothing to test; neither is ever sent.
 //! `docs/decisions/042-lineages-are-named-and-compared.md`.
 
-use crate::{RowKeys, RowStore, plain_text};
+use crate::{RowKeys, RowStore, Rows, plain_text};
 use base::{Error, Seed};
 use std::fmt;
 
@@ -39,14 +39,15 @@ impl Sketch {
             blake3::Hasher::new_keyed(key.expose()).update(b"offsets").finalize_xof().fill(&mut stream);
             stream.as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect()
         };
-        let mut columns: Vec<ColumnMinima> = Vec::new();
-        rows.each_block(|_, block| {
+        let of_block = |block: &Rows| -> Vec<ColumnMinima> {
             let identifiers = block.identifiers();
-            columns.resize_with(identifiers.keys(), ColumnMinima::default);
-            for (column, minima) in columns.iter_mut().enumerate() {
-                minima.add(key, &offsets, identifiers, column);
-            }
-            Ok(())
+            let column = |column| ColumnMinima::of(key, &offsets, identifiers, column);
+            (0..identifiers.keys()).map(column).collect()
+        };
+        let mut columns: Vec<ColumnMinima> = Vec::new();
+        rows.fold_blocks(of_block, |block| {
+            columns.resize_with(block.len(), ColumnMinima::default);
+            columns.iter_mut().zip(block).for_each(|(all, block)| all.absorb(&block));
         })?;
         Ok(columns.iter().filter_map(ColumnMinima::sketch).collect())
     }
@@ -85,23 +86,30 @@ impl Default for ColumnMinima {
 }
 
 impl ColumnMinima {
-    /// Adds a column of further rows.
-    fn add(&mut self, key: &Seed, offsets: &[u64], identifiers: &RowKeys, column: usize) {
-        let mut text = Vec::new();
+    /// Adds those of further rows.
+    fn absorb(&mut self, other: &Self) {
+        self.count += other.count;
+        self.minima.iter_mut().zip(other.minima).for_each(|(least, other)| *least = (*least).min(other));
+    }
+
+    /// Of one column of some rows.
+    fn of(key: &Seed, offsets: &[u64], identifiers: &RowKeys, column: usize) -> Self {
+        let (mut of, mut text) = (Self::default(), Vec::new());
         for row in 0..identifiers.len() {
             let identifier = identifiers.get(row, column);
             if identifier.is_empty() {
                 continue;
             }
-            self.count += 1;
+            of.count += 1;
             fold_case(plain_text(identifier, identifiers.keys()), &mut text);
             let hash = blake3::keyed_hash(key.expose(), &text);
             let [word, ..] = hash.as_bytes().as_chunks::<8>().0 else { unreachable!("32 bytes") };
             let word = u64::from_le_bytes(*word);
-            for (least, offset) in self.minima.iter_mut().zip(offsets) {
+            for (least, offset) in of.minima.iter_mut().zip(offsets) {
                 *least = (*least).min(mixed(word ^ offset));
             }
         }
+        of
     }
 
     fn sketch(&self) -> Option<Sketch> {
@@ -141,7 +149,7 @@ fn mixed(mut word: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ProgramRows, Rows};
+    use crate::ProgramRows;
 
     fn set(people: std::ops::Range<u32>) -> RowKeys {
         let mut all = RowKeys::new(1);

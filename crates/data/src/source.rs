@@ -35,10 +35,12 @@ impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for DataLocation<'a> {
     }
 }
 
-/// One of the files or objects that hold a party's data.
+/// One of the files or objects that hold a party's data, or all of its rows.
+#[derive(Clone)]
 pub(crate) enum InputItem {
     File(PathBuf),
     Object(InputObject),
+    Rows(RowStream),
 }
 
 /// Most files or objects of one party.
@@ -106,6 +108,7 @@ impl InputItem {
         match self {
             Self::File(path) => path.display().to_string(),
             Self::Object(object) => object.place().to_owned(),
+            Self::Rows(stream) => stream.name().to_owned(),
         }
     }
 
@@ -114,7 +117,12 @@ impl InputItem {
         Ok(match self {
             Self::File(path) => (metadata(path)?.len(), DataFormat::by_name(path)),
             Self::Object(object) => (object.size(), DataFormat::by_name(Path::new(object.key()))),
+            Self::Rows(stream) => (stream.bytes(), None),
         })
+    }
+
+    fn is_no_file(&self) -> Error {
+        Error::misuse(format!("{} lies in no file", self.name()))
     }
 
     /// What changes when it is written again.
@@ -126,23 +134,24 @@ impl InputItem {
                 Ok(numbers.map(i64::to_le_bytes).concat())
             }
             Self::Object(object) => Ok(object.version().as_bytes().to_vec()),
+            Self::Rows(_) => Err(self.is_no_file()),
         }
     }
 
     /// Opens a file or object that is not empty.
-    pub fn open(self) -> Result<(InputFile, DataFormat), Error> {
+    pub fn open(&self) -> Result<(InputFile, DataFormat), Error> {
         let name = self.name();
         let (file, what, bytes, format) = match self {
             Self::File(path) => {
-                let file =
-                    File::open(&path).map_err(|e| Error::reading(format!("cannot open {name}"), &e))?;
+                let file = File::open(path).map_err(|e| Error::reading(format!("cannot open {name}"), &e))?;
                 let metadata = file.metadata().map_err(|e| Error::io(format!("cannot read {name}"), &e))?;
-                (InputFile::Local(file), "file", metadata.len(), DataFormat::by_name(&path))
+                (InputFile::Local(file), "file", metadata.len(), DataFormat::by_name(path))
             }
             Self::Object(object) => {
                 let (bytes, format) = (object.size(), DataFormat::by_name(Path::new(object.key())));
-                (InputFile::of_object(object), "object", bytes, format)
+                (InputFile::of_object(object.clone()), "object", bytes, format)
             }
+            Self::Rows(_) => return Err(self.is_no_file()),
         };
         if bytes == 0 {
             return Err(Error::input(format!("{name}: the {what} is empty; it needs a header and rows")));
@@ -196,9 +205,6 @@ pub fn input_version(data: DataLocation<'_>) -> Result<[u8; 32], Error> {
 /// # Errors
 /// As [`input_bytes`].
 pub(crate) fn text_bytes(data: DataLocation<'_>) -> Result<u64, Error> {
-    if let Some(stream) = data.stream {
-        return Ok(stream.bytes());
-    }
     let text = |item: &InputItem| {
         let (bytes, format) = item.size()?;
         Ok(match format {
@@ -215,6 +221,9 @@ pub(crate) fn text_bytes(data: DataLocation<'_>) -> Result<u64, Error> {
 /// # Errors
 /// When there is none, or more than [`FILES`]; when a folder cannot be read; when a pattern is none.
 pub(crate) fn files(data: DataLocation<'_>) -> Result<Vec<InputItem>, Error> {
+    if let Some(stream) = data.stream {
+        return Ok(vec![InputItem::Rows(stream.clone())]);
+    }
     let shown = data.path.display();
     let local = |found: Vec<PathBuf>| found.into_iter().map(InputItem::File).collect();
     let found: Vec<InputItem> = match (data.path.to_str().filter(|text| is_url(text)), data.path.metadata()) {

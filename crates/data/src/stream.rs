@@ -2,7 +2,7 @@
 
 use crate::batches::deliver;
 use crate::complaints::Complaints;
-use crate::table::{FileInfo, Files, RowSink, locate};
+use crate::table::{Files, RowSink, locate};
 use arrow_array::RecordBatchReader;
 use base::Error;
 use std::fmt;
@@ -41,19 +41,17 @@ impl RowStream {
         self.0.bytes.unwrap_or(u64::MAX)
     }
 
-    /// Reads all rows into a sink. Returns the files, of which there is this one, and how many rows there
-    /// were.
+    /// Reads all rows into a sink. Returns how many there were.
     pub(crate) fn read(
         &self,
         format: &InputFormat,
+        files: &Files,
         sink: &mut dyn RowSink,
         complaints: &mut Complaints,
-    ) -> Result<(Files, u64), Error> {
+    ) -> Result<u64, Error> {
         let name = self.name();
         let batches = self.0.batches.lock().unwrap_or_else(PoisonError::into_inner).take();
         let batches = batches.ok_or_else(|| self.is_used_up())?;
-        complaints.begin(name);
-        let files = Files::of(FileInfo { name: name.to_owned(), rows: true, ..FileInfo::default() });
         let found: Vec<String> = batches.schema().fields().iter().map(|field| field.name().clone()).collect();
         let wanted: Vec<String> =
             locate(name, &found, format, sink)?.into_iter().map(|at| found[at].clone()).collect();
@@ -63,12 +61,12 @@ impl RowStream {
                 break;
             }
             let batch = batch.map_err(|e| Error::input(format!("{name}, after row {rows}: {e}")))?;
-            rows += deliver(&batch, rows, (&wanted, format), &files, sink, complaints)?;
+            rows += deliver(&batch, rows, (&wanted, format), files, sink, complaints)?;
         }
         if rows == 0 {
             return Err(self.is_used_up());
         }
-        Ok((files, rows))
+        Ok(rows)
     }
 
     /// A stream that somebody has read gives no rows, and says no more than that.

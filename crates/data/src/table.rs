@@ -2,9 +2,10 @@
 
 use super::Row;
 use super::complaints::Complaints;
-use super::source::{self, DataFormat, DataLocation};
+use super::source::{self, DataFormat, DataLocation, InputItem};
 use super::{csv_file, parquet_file, sheet_file};
 use base::{Error, ErrorPlace};
+use std::ops::Range;
 use study::format::InputFormat;
 use study::reader::{nearest, printable};
 use study::time::date_of_days;
@@ -126,6 +127,8 @@ const LINE_BITS: u32 = 48;
 /// The files that were read, to turn places into words.
 #[derive(Default)]
 pub(crate) struct Files {
+    /// The number of the first of these among all of a party.
+    first: usize,
     all: Vec<FileInfo>,
     /// What form they turned out to have, where it is not the usual one; each once.
     forms: Vec<String>,
@@ -143,14 +146,10 @@ pub(crate) struct FileInfo {
 }
 
 impl Files {
-    /// One, which is being read.
-    pub fn of(file: FileInfo) -> Self {
-        Self { all: vec![file], forms: Vec::new() }
-    }
-
     /// The place of a line or row of the file that is being read.
     pub fn place(&self, line: u64) -> RowPlace {
-        RowPlace(((self.all.len() as u64 - 1) << LINE_BITS) | line.min((1 << LINE_BITS) - 1))
+        let file = (self.first + self.all.len() - 1) as u64;
+        RowPlace((file << LINE_BITS) | line.min((1 << LINE_BITS) - 1))
     }
 
     /// Notes a form that a file turned out to have, in words.
@@ -187,7 +186,7 @@ impl Files {
     }
 
     fn parts(&self, place: RowPlace) -> (&FileInfo, u64) {
-        (&self.all[(place.0 >> LINE_BITS) as usize], place.0 & ((1 << LINE_BITS) - 1))
+        (&self.all[(place.0 >> LINE_BITS) as usize - self.first], place.0 & ((1 << LINE_BITS) - 1))
     }
 
     fn line(file: &FileInfo, line: u64) -> String {
@@ -217,45 +216,113 @@ pub(crate) trait RowSink {
     fn row(&mut self, row: &mut Row<'_>, cells: &[TableCell<'_>]) -> Result<(), Error>;
 }
 
-/// Reads the files or objects that `data` names (`docs/cli.md`), in their order, or its stream, into a sink.
-/// Returns the files and the number of rows read.
+/// A file or object, or some row groups of one.
+#[derive(Clone)]
+pub(crate) struct FilePart {
+    /// Its number among the files of a party.
+    number: usize,
+    item: InputItem,
+    /// Of a Parquet file that is read in parts; else all.
+    groups: Option<Range<usize>>,
+}
+
+/// The files or objects that `data` names (`docs/cli.md`), in their order. Where these are fewer than `least`,
+/// those of Parquet in parts.
+pub(crate) fn file_parts(data: DataLocation<'_>, least: usize) -> Result<Vec<FilePart>, Error> {
+    let items = source::files(data)?;
+    let each = least.div_ceil(items.len().max(1));
+    let mut parts = Vec::with_capacity(items.len());
+    for (number, item) in items.into_iter().enumerate() {
+        let groups = if each > 1 { row_groups(&item) } else { 0 };
+        let size = groups.div_ceil(each).max(1);
+        let mut part = |groups| parts.push(FilePart { number, item: item.clone(), groups });
+        match groups {
+            0 => part(None),
+            _ => (0..groups).step_by(size).for_each(|from| part(Some(from..groups.min(from + size)))),
+        }
+    }
+    Ok(parts)
+}
+
+/// Row groups of a Parquet file; 0 of any other, and of what is none.
+fn row_groups(item: &InputItem) -> usize {
+    match item.open() {
+        Ok((file, DataFormat::Parquet)) => parquet_file::row_groups(&file).unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// Reads a part of a party's files into a sink. Returns the file and the number of rows read.
+pub(crate) fn read_part(
+    part: &FilePart,
+    format: &InputFormat,
+    sink: &mut dyn RowSink,
+    complaints: &mut Complaints,
+) -> Result<(Files, u64), Error> {
+    let name = part.item.name();
+    complaints.begin(&name);
+    if let InputItem::Rows(stream) = &part.item {
+        let all = vec![FileInfo { name, rows: true, ..FileInfo::default() }];
+        let files = Files { first: part.number, all, forms: Vec::new() };
+        let rows = stream.read(format, &files, sink, complaints)?;
+        return Ok((files, rows));
+    }
+    let (file, form) = part.item.open()?;
+    let failure = file.failure();
+    let all = vec![FileInfo { name, ..FileInfo::default() }];
+    let mut files = Files { first: part.number, all, forms: Vec::new() };
+    let read = match form {
+        DataFormat::Parquet => {
+            parquet_file::read((file, part.groups.as_ref()), format, &mut files, sink, complaints)
+        }
+        DataFormat::Csv(packing) => packing
+            .unpacked(file.text())
+            .and_then(|text| csv_file::read(text, format, &mut files, sink, complaints)),
+        DataFormat::Sheet => sheet_file::read(file, format, &mut files, sink, complaints),
+    };
+    // What hid the rows from a decoder is not the decoder's to say.
+    let rows = read.map_err(|error| failure.first().unwrap_or(error))?;
+    Ok((files, rows))
+}
+
+/// Reads the files or objects that `data` names, in their order, into a sink. Returns the files and the
+/// number of rows read.
 pub(crate) fn read(
     data: DataLocation<'_>,
     sink: &mut dyn RowSink,
     complaints: &mut Complaints,
 ) -> Result<(Files, u64), Error> {
-    if let Some(stream) = data.stream {
-        return stream.read(data.format, sink, complaints);
-    }
     let mut files = Files::default();
     let mut rows = 0;
-    for place in source::files(data)? {
+    for part in file_parts(data, 1)? {
         if !sink.takes_more() {
             break;
         }
-        let name = place.name();
-        complaints.begin(&name);
-        let (file, format) = place.open()?;
-        let failure = file.failure();
-        files.all.push(FileInfo { name, ..FileInfo::default() });
-        let read = match format {
-            DataFormat::Parquet => parquet_file::read(file, data.format, &mut files, sink, complaints),
-            DataFormat::Csv(packing) => packing
-                .unpacked(file.text())
-                .and_then(|text| csv_file::read(text, data.format, &mut files, sink, complaints)),
-            DataFormat::Sheet => sheet_file::read(file, data.format, &mut files, sink, complaints),
-        };
-        // What hid the rows from a decoder is not the decoder's to say.
-        rows += read.map_err(|error| failure.first().unwrap_or(error))?;
+        let (file, more) = read_part(&part, data.format, sink, complaints)?;
+        files.absorb(file);
+        rows += more;
     }
-    if rows == 0 {
-        complaints.finish()?;
-        return Err(Error::input(format!("{}: no rows after the header", data.path.display())));
-    }
+    some_rows(rows, data, complaints)?;
     Ok((files, rows))
 }
 
+/// Refuses files that hold nothing.
+pub(crate) fn some_rows(rows: u64, data: DataLocation<'_>, complaints: &mut Complaints) -> Result<(), Error> {
+    if rows > 0 {
+        return Ok(());
+    }
+    complaints.finish()?;
+    Err(Error::input(format!("{}: no rows after the header", data.path.display())))
+}
+
 impl Files {
+    /// Adds those of a part that comes behind, which may be of the last file.
+    pub fn absorb(&mut self, part: Self) {
+        let known = (self.first + self.all.len()).saturating_sub(part.first);
+        self.all.extend(part.all.into_iter().skip(known));
+        part.forms.into_iter().for_each(|form| self.found(form));
+    }
+
     pub fn current(&mut self) -> &mut FileInfo {
         self.all.last_mut().expect("a file is being read")
     }

@@ -79,12 +79,26 @@ impl<'k> RowSum<'k> {
     fn add(&mut self, row: &RowBytes) {
         let mut hasher = blake3::Hasher::new_keyed(self.key.expose());
         let hash = hasher.update(&self.head.0).update(&row.0).finalize();
+        let [a, b, c, d] = hash.as_bytes().as_chunks::<8>().0 else { unreachable!("32 bytes") };
+        self.add_number([a, b, c, d].map(|bytes| u64::from_le_bytes(*bytes)));
+        self.rows += 1;
+    }
+
+    fn add_number(&mut self, number: [u64; 4]) {
         let mut carry = 0;
-        for (word, bytes) in self.sum.iter_mut().zip(hash.as_bytes().as_chunks::<8>().0) {
-            let sum = u128::from(*word) + u128::from(u64::from_le_bytes(*bytes)) + carry;
+        for (word, more) in self.sum.iter_mut().zip(number) {
+            let sum = u128::from(*word) + u128::from(more) + carry;
             (*word, carry) = (sum as u64, sum >> 64);
         }
-        self.rows += 1;
+    }
+
+    /// Adds other rows of the same sort and key.
+    pub fn absorb(&mut self, other: Self) {
+        if self.rows == 0 {
+            self.head = other.head;
+        }
+        self.rows += other.rows;
+        self.add_number(other.sum);
     }
 
     pub fn tag(&self) -> RowsTag {

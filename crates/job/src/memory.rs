@@ -64,6 +64,7 @@ impl MemoryShares {
                 // Held twice while they grow.
                 lines: memory / 8,
                 runs: (left / 4).max(RUN_MEMORY),
+                readers: (left / 2 / (DECODER + RUN_MEMORY)).max(1) as usize,
                 partition: (left / 32).clamp(1, 32 << 20),
                 // As it was sealed, as lines, and as rows.
                 partition_most: left / 4,

@@ -209,19 +209,7 @@ impl SocketChannel {
         let (queued, spare) = (Vec::new(), Vec::new());
         let (bound, finished, failure) = (None, false, None);
         let stop = StopSwitch::default();
-        Ok(Self {
-            stream,
-            tls,
-            window,
-            queued,
-            spare,
-            incoming,
-            deadline,
-            bound,
-            finished,
-            failure,
-            stop,
-        })
+        Ok(Self { stream, tls, window, queued, spare, incoming, deadline, bound, finished, failure, stop })
     }
 
     /// The connection itself.

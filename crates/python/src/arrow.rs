@@ -168,4 +168,3 @@ fn column(rows: &[Map<String, Value>], name: &str) -> ArrayRef {
         Arc::new(cells().map(|cell| cell.map(text)).collect::<StringArray>())
     }
 }
-

@@ -206,7 +206,11 @@ impl PartyHandle {
         let (new_lineage, spend_anyway, new_ledger) = said;
         let consent = Consent { new_lineage, spend_anyway };
         let party = settings.complete().map_err(|e| raised(py, &e))?;
-        Ok(ReadyParty { party: PartySetup { consent, new_ledger, ..party }, study: self.study.clone(), stream })
+        Ok(ReadyParty {
+            party: PartySetup { consent, new_ledger, ..party },
+            study: self.study.clone(),
+            stream,
+        })
     }
 }
 

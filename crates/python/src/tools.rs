@@ -130,7 +130,8 @@ pub(crate) fn generate(
         ("polio", _) => json(&side_by_side(&polio(&out, seed)?)),
         ("lift", _) => {
             let most = u32::try_from(rows[0]).map_err(|_| Error::limit("rows", rows[0], 1 << 31))?;
-            let options = LiftOptions { rows: most, overlap, max_events: events, clamp, seed, format, files: 1 };
+            let options =
+                LiftOptions { rows: most, overlap, max_events: events, clamp, seed, format, files: 1 };
             json(&side_by_side(&lift(&out, &options, &|_, _| ())?))
         }
         (_, Some(file)) => json(&own_columns(&out, &file, rows, seed)?),
@@ -154,8 +155,6 @@ fn own_columns(out: &PathBuf, file: &StudyFile, rows: [u64; 2], seed: u64) -> Re
     }
     let parties: Vec<String> = file.parties.iter().map(|member| member.name.clone()).collect();
     let made = for_study(out, file, &parties, rows, seed)?;
-    let party = |made: &MadeUpFile| {
-        json!({ "party": made.party, "file": made.path.display().to_string(), "rows": made.lines })
-    };
+    let party = |made: &MadeUpFile| json!({ "party": made.party, "file": made.path.display().to_string(), "rows": made.lines });
     Ok(json!({ "parties": made.iter().map(party).collect::<Vec<_>>() }))
 }

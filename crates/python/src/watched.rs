@@ -188,7 +188,9 @@ pub(crate) fn watched<T: Send + 'static>(
             Ok(Told::Done(done)) => return finished(done),
             Ok(Told::Happened(what)) => listener.as_ref().map_or(Ok(()), |to| hear(py, to, what)),
             Err(RecvTimeoutError::Timeout) => Ok(()),
-            Err(RecvTimeoutError::Disconnected) => return Err(PyRuntimeError::new_err("a thread of tacit is gone")),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(PyRuntimeError::new_err("a thread of tacit is gone"));
+            }
         };
         if let Err(ended) = heard.and_then(|()| py.check_signals()) {
             switch.stop();

@@ -7,8 +7,24 @@ use toml::{Table, Value};
 
 /// Keys and sections of a study, in the order of `docs/studies/lift.md`; others follow by name.
 const ORDER: [&str; 18] = [
-    "format", "name", "kind", "title", "party", "server", "ring4", "match", "privacy", "time", "columns",
-    "publisher", "advertiser", "lift", "program", "release", "compute", "transport",
+    "format",
+    "name",
+    "kind",
+    "title",
+    "party",
+    "server",
+    "ring4",
+    "match",
+    "privacy",
+    "time",
+    "columns",
+    "publisher",
+    "advertiser",
+    "lift",
+    "program",
+    "release",
+    "compute",
+    "transport",
 ];
 /// Sections whose own sections have headers.
 const NESTED: [&str; 3] = ["party", "release", "server"];

@@ -48,8 +48,11 @@ impl<'a> TomlSource<'a> {
     pub fn error(self, offset: usize, text: impl std::fmt::Display) -> Error {
         let (line, column) = self.place(offset);
         let (file, column_text) = (self.file.to_owned(), Some(column.to_string()));
-        Error::input(format!("{file}, line {line}, column {column}: {text}"))
-            .standing_at(vec![ErrorPlace { file, line: line as u64, column: column_text }])
+        Error::input(format!("{file}, line {line}, column {column}: {text}")).standing_at(vec![ErrorPlace {
+            file,
+            line: line as u64,
+            column: column_text,
+        }])
     }
 }
 

@@ -309,6 +309,7 @@ fn refunds_are_taken_off_in_rows_that_do_not_fit() {
     let memory = ReadingMemory {
         lines: 4 << 10,
         runs: store::RUN_MEMORY,
+        readers: 1,
         partition: 1 << 10,
         partition_most: 64 << 10,
     };

@@ -60,7 +60,8 @@ impl Link {
         let (rate, time) = text.split_once(',').ok_or_else(rule)?;
         let number = |text: &str, units: [(&str, f64); 3]| -> Option<f64> {
             let lower = text.trim().to_ascii_lowercase();
-            let (digits, unit) = units.iter().find_map(|(name, unit)| Some((lower.strip_suffix(name)?, unit)))?;
+            let (digits, unit) =
+                units.iter().find_map(|(name, unit)| Some((lower.strip_suffix(name)?, unit)))?;
             let value = digits.trim().parse::<f64>().ok()? * unit;
             (value.is_finite() && value >= 0.0).then_some(value)
         };
@@ -79,7 +80,8 @@ impl Plan {
         let rate = with_unit(link.bits_per_s, "bit/s");
         let text = format!("{rate}, {} ms round trip", link.round_trip_s * 1e3);
         self.assumptions.insert("link".to_owned(), text);
-    }}
+    }
+}
 
 /// Refuses different numbers of rows where every party has the same.
 ///
