@@ -16,7 +16,8 @@ from ._errors import (
 )
 from ._keys import Key, keygen
 from ._ledger import Ledger, Spending
-from ._party import Event, MatchResult, Party, Run
+from ._party import MatchResult, Party, Run
+from ._progress import Event
 from ._report import Fields, Report, Reports, Table
 from ._simulate import simulate
 from ._study import Check, Identifier, LiftStudy, Plan, Prices, Study

@@ -133,11 +133,12 @@ class Shown:
         if not passing:
             self._lines.append(line)
         text = html.escape("\n".join(self._lines + last))
-        from IPython.display import HTML, display
+        import IPython.display as notebook
 
-        shown = HTML(f"<pre>{text}</pre>")
+        show: Any = notebook
+        shown = show.HTML(f"<pre>{text}</pre>")
         if self._display is None:
-            self._display = display(shown, display_id=True)
+            self._display = show.display(shown, display_id=True)
         else:
             self._display.update(shown)
 

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from . import _tacit
 
@@ -73,11 +73,20 @@ class Table(Sequence[Fields]):
         self.columns: list[str] = list(columns) if columns is not None else list(found)
         """Names of the columns, in their order."""
 
-    def __getitem__(self, at: Any) -> Any:
+    @overload
+    def __getitem__(self, at: int) -> Fields: ...
+    @overload
+    def __getitem__(self, at: slice) -> Table: ...
+    def __getitem__(self, at: int | slice) -> Fields | Table:
         return Table(self._rows[at], self.columns) if isinstance(at, slice) else Fields(self._rows[at])
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Table) and (self._rows, self.columns) == (other._rows, other.columns)
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"Table({len(self)} rows: {', '.join(self.columns)})"
@@ -92,7 +101,10 @@ class Table(Sequence[Fields]):
         return f"<table><tr>{head}</tr>{cell(f'<tr>{row}</tr>' for row in shown)}</table>"
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        return _tacit.Batches.of_rows(self.columns, json.dumps(self._rows)).__arrow_c_stream__(requested_schema)
+        return self._batches().__arrow_c_stream__(requested_schema)
+
+    def _batches(self) -> _tacit.Batches:
+        return _tacit.Batches.of_rows(self.columns, json.dumps(self._rows))
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """The rows as dictionaries."""
@@ -101,15 +113,18 @@ class Table(Sequence[Fields]):
 
     def to_arrow(self) -> pyarrow.Table:
         """As a table of pyarrow, which must be installed."""
-        return _to_arrow(self)
+        table: pyarrow.Table = _to_arrow(self._batches())
+        return table
 
     def to_pandas(self) -> pandas.DataFrame:
         """As a frame of pandas, which must be installed."""
-        return _to_pandas(self)
+        frame: pandas.DataFrame = _to_pandas(self._batches())
+        return frame
 
     def to_polars(self) -> polars.DataFrame:
         """As a frame of polars, which must be installed."""
-        return _to_polars(self)
+        frame: polars.DataFrame = _to_polars(self._batches())
+        return frame
 
 
 def _cell(value: Any) -> str:
@@ -250,7 +265,11 @@ class Reports(Sequence[Report]):
         text = Path(path).read_text(encoding="utf-8")
         return Reports([Report(one) for one in _tacit.Report.all_of(text)])
 
-    def __getitem__(self, at: Any) -> Any:
+    @overload
+    def __getitem__(self, at: int) -> Report: ...
+    @overload
+    def __getitem__(self, at: slice) -> Reports: ...
+    def __getitem__(self, at: int | slice) -> Report | Reports:
         return Reports(self._reports[at]) if isinstance(at, slice) else self._reports[at]
 
     def __len__(self) -> int:

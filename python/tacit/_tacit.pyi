@@ -11,6 +11,23 @@ _Listener = Callable[
     [str, str | None, str | None, int | None, int | None, int | None, float | None, int | None], object
 ]
 
+__all__ = [
+    "Batches",
+    "Ledger",
+    "Party",
+    "Report",
+    "Rows",
+    "Stop",
+    "Study",
+    "__version__",
+    "canonical",
+    "generate",
+    "key_of",
+    "keygen",
+    "prices_2026",
+    "simulate",
+]
+
 __version__: str
 
 def canonical(name: str, text: str) -> str: ...

@@ -98,11 +98,9 @@ pub fn run(args: &PlanArgs) -> Result<(), Error> {
     let mut room = Ok(());
     if let Some(path) = &args.party {
         let party = PartySettings::read(path)?.complete()?;
+        plan.assumptions.remove("memory");
         plan = plan.of_party(file.first(), &party, args.rows)?;
         room = plan.expect_room(&file, &party, args.rows);
-    } else if !plan.spool.is_empty() {
-        let text = "1G, what a party has whose file says nothing; --party FILE plans for what it says";
-        plan.assumptions.insert("memory".to_owned(), text.to_owned());
     }
     if let Some(file_name) = &args.figure {
         figure::write(file_name, file.first(), &assumed, None)?;

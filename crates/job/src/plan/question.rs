@@ -46,6 +46,10 @@ impl PlanQuestion {
             None => plan_file(file, &assumed, link, speeds)?,
         };
         plan.say_link(link);
+        if !plan.spool.is_empty() {
+            let text = "1G, what a party has whose file says nothing; --party FILE plans for what it says";
+            plan.assumptions.insert("memory".to_owned(), text.to_owned());
+        }
         Ok((plan.over(study, &self.transport, link)?, assumed))
     }
 }
