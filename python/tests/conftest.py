@@ -55,7 +55,7 @@ class World:
         )
 
     def parties(self, study: tacit.Study, name: str, **settings: Any) -> dict[str, tacit.Party]:
-        """Both, with a ledger each of this name."""
+        """Both, with a ledger each of this name. A dictionary has a setting of each."""
         address = free_address()
         meet: dict[str, dict[str, Any]] = {"media": {"listen": address}, "shop": {"peer": address}}
         return {
@@ -67,7 +67,7 @@ class World:
                 lineage=f"{party}-people",
                 deadline="60s",
                 **meet[party],
-                **settings,
+                **{key: value[party] if isinstance(value, dict) else value for key, value in settings.items()},
             )
             for party in meet
         }

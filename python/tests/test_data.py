@@ -79,10 +79,12 @@ def test_a_run_of_frames_is_that_of_files(world: World, frame, reports):
 
 def test_rows_outside_memory(world: World, frame, tmp_path):
     """A stream is dealt to the state in its only pass."""
-    parties = world.parties(world.study(), "spooled", spool=True, state=str(tmp_path), memory="1G")
+    state = {name: str(tmp_path / name) for name in world.files}
+    parties = world.parties(world.study(), "spooled", spool=True, state=state, memory="1G")
     rows = {"media": frame.to_arrow().to_reader(max_chunksize=500), "shop": pl.read_csv(world.files["shop"])}
     assert parties["media"].check(frame).inputs.rows_kept == len(frame)
     done = runs(parties, rows)
+    assert all(isinstance(report, tacit.Report) for report in done.values()), done
     assert done["media"].public == done["shop"].public
     assert done["media"].inputs.rows_kept == len(frame)
 
