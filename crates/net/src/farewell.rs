@@ -246,6 +246,18 @@ mod tests {
     }
 
     #[test]
+    fn who_is_stopped_by_its_operator_blames_nobody() {
+        let (a, b) = both(Duration::from_secs(60));
+        let at = At { party: "b".into(), peer: Some("c".into()), step: "compute/0".into() };
+        let error = b.stop(Error::new(at, Fault::Channel(ChannelError::Stopped)));
+        assert!(error.to_string().ends_with("stopped here, by this party's operator"), "{error}");
+        assert_eq!(
+            a.stop(cut("a", "b", "compute/1")).to_string(),
+            "a at compute/1 with b: b stopped at compute/0; see b's own output"
+        );
+    }
+
+    #[test]
     fn silence_and_garbage_change_nothing() {
         let (a, b) = both(Duration::from_secs(60));
         drop(b);
