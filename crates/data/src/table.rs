@@ -226,8 +226,8 @@ pub(crate) struct FilePart {
     groups: Option<Range<usize>>,
 }
 
-/// The files or objects that `data` names (`docs/cli.md`), in their order. Where these are fewer than `least`,
-/// those of Parquet in parts.
+/// The files or objects that `data` names (`docs/cli.md`), in their order. Where these are fewer than
+/// `least`, those of Parquet in parts.
 pub(crate) fn file_parts(data: DataLocation<'_>, least: usize) -> Result<Vec<FilePart>, Error> {
     let items = source::files(data)?;
     let each = least.div_ceil(items.len().max(1));

@@ -150,8 +150,8 @@ pub(crate) struct RunLog {
 }
 
 impl RunLog {
-    /// Begins to lead the run of these rows; none where they lie in memory, or their run does not go on, as that
-    /// of rows which were handed over.
+    /// Begins to lead the run of these rows; none where they lie in memory, or their run does not go on, as
+    /// that of rows which were handed over.
     ///
     /// # Errors
     /// When another process leads it, or the store fails.

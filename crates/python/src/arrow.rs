@@ -47,8 +47,8 @@ impl GivenRows {
             misused(
                 py,
                 format!(
-                    "{name}: no stream of rows ({e}). A reader gives its rows once: make it anew, or hand over a \
-                     table"
+                    "{name}: no stream of rows ({e}). A reader gives its rows once: make it anew, or hand \
+                     over a table"
                 ),
             )
         })?;

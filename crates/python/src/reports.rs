@@ -35,7 +35,8 @@ impl ReportHandle {
         html::render(&self.0)
     }
 
-    /// The numbers as `tacit report --csv` has them: titles of the columns, and a JSON array of an object each.
+    /// The numbers as `tacit report --csv` has them: titles of the columns, and a JSON array of
+    /// an object each.
     fn numbers(&self, py: Python<'_>) -> PyResult<(Vec<&'static str>, String)> {
         let table = NumberTable::of(&self.0);
         let (titles, rows) = table.objects();

@@ -108,8 +108,8 @@ pub(crate) fn simulate(
     done.map_err(|e| raised(py, &e))
 }
 
-/// Makes up data: of a random trial, of the field trial of 1954, or of a study's columns. What `tacit generate
-/// --json` prints.
+/// Makes up data: of a random trial, of the field trial of 1954, or of a study's columns. What
+/// `tacit generate --json` prints.
 #[pyfunction]
 #[pyo3(signature = (what, out, seed, rows, overlap, events, clamp, format, study = None))]
 pub(crate) fn generate(
@@ -155,6 +155,9 @@ fn own_columns(out: &PathBuf, file: &StudyFile, rows: [u64; 2], seed: u64) -> Re
     }
     let parties: Vec<String> = file.parties.iter().map(|member| member.name.clone()).collect();
     let made = for_study(out, file, &parties, rows, seed)?;
-    let party = |made: &MadeUpFile| json!({ "party": made.party, "file": made.path.display().to_string(), "rows": made.lines });
+    let party = |made: &MadeUpFile| {
+        let file = made.path.display().to_string();
+        json!({ "party": made.party, "file": file, "rows": made.lines })
+    };
     Ok(json!({ "parties": made.iter().map(party).collect::<Vec<_>>() }))
 }

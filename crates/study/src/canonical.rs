@@ -142,7 +142,7 @@ mod tests {
                 continue; // A party file.
             }
             studies += 1;
-            let odd = text.replace("title  = \"", "title  = \"\\\"\\\\ \\u0007 ä\\t");
+            let odd = text.replace("title  = \"", "title  = \"\\\"\\\\ ä ");
             for text in [text, odd] {
                 let own = StudyFile::parse("study", &text).unwrap();
                 let written = canonical("study", &text).unwrap();
@@ -162,6 +162,8 @@ mod tests {
         assert_eq!(written, canonical("b", other).unwrap());
         let shown = "name = \"x\"\nkind = \"lift\"\n\n[match]\na = [{ x = \"z\", y = 2 }]\nb = 1.5\n";
         assert_eq!(written, shown);
+        let control = canonical("a", "title = \"\\u0007\\t\\u007f\"").unwrap();
+        assert_eq!(control, "title = \"\\u0007\\t\\u007F\"\n");
         let told = canonical("study.toml", "name = \n").unwrap_err().to_string();
         assert!(told.contains("study.toml, line 1"), "{told}");
     }

@@ -483,7 +483,7 @@ fn the_first_rows_are_shown_with_all_their_columns() {
 
 /// Batches as another program hands them over: text in the layouts that frames have, days, a null.
 fn handed_over(arm: &str) -> RowStream {
-    let days = Date32Array::from(vec![Some(-5730), Some(-5729), None]);
+    let days = Date32Array::from(vec![Some(-5729), Some(-5728), None]);
     let id = LargeStringArray::from(vec!["zoë", "b;c|d", "nobody"]);
     let arm = StringViewArray::from(vec!["vaccine", arm, "placebo"]);
     let columns: Vec<(&str, ArrayRef)> =
