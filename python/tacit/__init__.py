@@ -1,7 +1,7 @@
 """Organisations compute one result over data they will not show each other.
 
-What this package does is what the command ``tacit`` does, by the same functions: studies, checks, plans, runs,
-matches, ledgers and reports. ``docs/python.md`` shows it by example.
+What this package does is what the command ``tacit`` does, by the same functions: studies, checks, plans,
+runs, matches, ledgers and reports. ``docs/python.md`` shows it by example.
 """
 
 from . import generate

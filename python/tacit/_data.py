@@ -11,13 +11,13 @@ from ._errors import InputError
 
 
 class ArrowStream(Protocol):
-    """Anything with the Arrow C stream: frames of pandas and polars, tables of pyarrow, relations of DuckDB."""
+    """Anything with the Arrow C stream: frames of pandas, polars, tables of pyarrow, relations of DuckDB."""
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
 
 
 Data = Union[str, "os.PathLike[str]", ArrowStream, Iterable[ArrowStream]]
-"""A path, a folder, a pattern, a bucket's URL; or rows: anything with the Arrow C stream or ``to_arrow()``."""
+"""A path, a folder, a pattern, a URL; or rows: anything with the Arrow C stream or ``to_arrow()``."""
 
 
 def given(data: Data | None, stop: _tacit.Stop) -> str | _tacit.Rows | None:
@@ -75,7 +75,9 @@ def _joined(batches: Iterable[Any]) -> Any:
     found = list(batches)
     if not found or not all(hasattr(one, "__arrow_c_stream__") or hasattr(one, "schema") for one in found):
         return batches
-    tables = [pa.Table.from_batches([one]) if isinstance(one, pa.RecordBatch) else pa.table(one) for one in found]
+    tables = [
+        pa.Table.from_batches([one]) if isinstance(one, pa.RecordBatch) else pa.table(one) for one in found
+    ]
     return pa.concat_tables(tables)
 
 

@@ -65,7 +65,7 @@ class DeviatedError(TacitError):
 
 
 class RefusedError(TacitError):
-    """A policy or a privacy budget says no: this party's own, or a peer's, which does not say why (code 5)."""
+    """A policy or privacy budget says no: this party's own, or a peer's, which does not say why (code 5)."""
 
 
 class FileError(TacitError):

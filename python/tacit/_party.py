@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 Progress = Union[bool, Callable[[Event], None]]
-"""Whether progress is shown, as the command shows it; or who is told of every event, on the calling thread."""
+"""Whether progress is shown; or who is told of every event, on the thread that called."""
 _Path = Union[str, "os.PathLike[str]"]
 
 
@@ -114,12 +114,31 @@ class Party:
         own = study if isinstance(study, Study) else Study.load(study)
         words = _words(
             {
-                "as": as_, "identity": identity, "listen": listen, "peer": peer, "allow": allow,
-                "ledger": ledger, "lineage": lineage, "report": report, "data": data, "memory": memory,
-                "deadline": deadline, "work": work, "state": state, "spool": spool, "workers": workers,
-                "keep-spine": keep_spine, "spine": spine, "salt": salt, "allow-kind": allow_kinds,
-                "allow-study": allow_studies, "max-rho": max_rho, "budget": budget, "total": total,
-                "allow-exact": allow_exact, **(settings or {}),
+                "as": as_,
+                "identity": identity,
+                "listen": listen,
+                "peer": peer,
+                "allow": allow,
+                "ledger": ledger,
+                "lineage": lineage,
+                "report": report,
+                "data": data,
+                "memory": memory,
+                "deadline": deadline,
+                "work": work,
+                "state": state,
+                "spool": spool,
+                "workers": workers,
+                "keep-spine": keep_spine,
+                "spine": spine,
+                "salt": salt,
+                "allow-kind": allow_kinds,
+                "allow-study": allow_studies,
+                "max-rho": max_rho,
+                "budget": budget,
+                "total": total,
+                "allow-exact": allow_exact,
+                **(settings or {}),
             }
         ) + _words({"peer": [f"{name}={at}" for name, at in (peers or {}).items()]})
         self._native = _tacit.Party(words, None, own._study())

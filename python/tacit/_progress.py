@@ -11,8 +11,10 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-Listener = Callable[[str, "str | None", "str | None", "int | None", "int | None", "int | None",
-                     "float | None", "int | None"], None]
+Listener = Callable[
+    [str, "str | None", "str | None", "int | None", "int | None", "int | None", "float | None", "int | None"],
+    None,
+]
 
 _EVERY = 2.0
 """Seconds between two plain lines of one stage."""

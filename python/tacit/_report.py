@@ -183,7 +183,7 @@ class Report(Fields):
 
     @property
     def counts(self) -> Table:
-        """Released numbers of a lift study, those of all its cells: family, label, quantity, arm, value, sigma."""
+        """Released numbers of a lift study, of all its cells: family, label, quantity, arm, value, sigma."""
         cells = self._fields["view"].get("cells", [])
         return Table(
             [

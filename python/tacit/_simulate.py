@@ -22,9 +22,9 @@ def simulate(
     """What each viewer would see, beside the exact values, for developing a study.
 
     ``data`` has the path or the data frame of each party, by name. With ``draws`` so many releases are drawn,
-    to show how far the noise lies from the exact values. Nothing is sent, and no ledger and no key is touched.
-    What it returns is what ``tacit simulate --json`` prints: EXACT values of all parties' data, not for passing
-    on. Raises InputError.
+    to show how far the noise lies from the exact values. Nothing is sent, and no ledger and no key is
+    touched. What it returns is what ``tacit simulate --json`` prints: EXACT values of all parties' data, not
+    for passing on. Raises InputError.
     """
     stop = _tacit.Stop()
     rows = {party: given(one, stop) for party, one in data.items()}

@@ -68,7 +68,9 @@ class Plan(Fields):
 
     def _stages(self) -> Table:
         stages = [{**stage, "bytes": sum(stage["bytes_sent"].values())} for stage in self.to_dict()["stages"]]
-        flat = [{name: of for name, of in stage.items() if not isinstance(of, (dict, list))} for stage in stages]
+        flat = [
+            {name: of for name, of in stage.items() if not isinstance(of, (dict, list))} for stage in stages
+        ]
         return Table(flat)
 
 
@@ -124,7 +126,7 @@ class Study:
         return _tacit.canonical(self.name, self._study().text)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Writes the canonical text, which the command reads. A study that says another thing is not replaced.
+        """Writes the canonical text, which the command reads; never over a study that says another thing.
 
         Raises InputError where a file is there that says something else.
         """
@@ -203,7 +205,8 @@ class LiftStudy(Study):
         """How rows are matched; further settings are those of ``[match]``."""
         made = [Identifier(one) if isinstance(one, str) else one for one in identifiers]
         tables: list[dict[str, Any]] = [
-            {"name": one.name, **({"normalise": list(one.normalise)} if one.normalise else {})} for one in made
+            {"name": one.name, **({"normalise": list(one.normalise)} if one.normalise else {})}
+            for one in made
         ]
         said = {"protocol": protocol, "identifiers": tables, "duplicates": duplicates, **settings}
         return self._with("match", said)

@@ -31,9 +31,9 @@ def lift(
 ) -> Fields:
     """A random trial: files of both sides, and the truth.
 
-    ``rows`` are people on each side, ``overlap`` the share of the publisher's people whom the advertiser knows,
-    ``events`` those of one person that count, ``clamp`` the most that one person adds. Raises InputError or
-    FileError.
+    ``rows`` are people on each side, ``overlap`` the share of the publisher's people whom the advertiser
+    knows, ``events`` those of one person that count, ``clamp`` the most that one person adds. Raises
+    InputError or FileError.
     """
     made = _tacit.generate("lift", out, seed, (rows, rows), overlap, events, clamp, format)
     return Fields(json.loads(made))

@@ -67,7 +67,9 @@ class World:
                 lineage=f"{party}-people",
                 deadline="60s",
                 **meet[party],
-                **{key: value[party] if isinstance(value, dict) else value for key, value in settings.items()},
+                **{
+                    key: value[party] if isinstance(value, dict) else value for key, value in settings.items()
+                },
             )
             for party in meet
         }

@@ -6,9 +6,9 @@ import json
 import sys
 
 import pytest
+from conftest import World
 
 import tacit
-from conftest import World, runs
 from tacit._progress import Shown
 
 
@@ -116,7 +116,9 @@ def test_plain_lines_and_json(monkeypatch):
     def said(progress, style=None):
         out = io.StringIO()
         monkeypatch.setattr(sys, "stderr", out)
-        monkeypatch.setenv("TACIT_PROGRESS", style) if style else monkeypatch.delenv("TACIT_PROGRESS", raising=False)
+        monkeypatch.setenv("TACIT_PROGRESS", style) if style else monkeypatch.delenv(
+            "TACIT_PROGRESS", raising=False
+        )
         shown = Shown(progress)
         for event in EVENTS:
             shown.show(event)

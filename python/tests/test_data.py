@@ -7,9 +7,9 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from conftest import World, runs
 
 import tacit
-from conftest import World, runs
 
 
 @pytest.fixture(scope="module")
@@ -35,10 +35,14 @@ FORMS = {
     "pandas": lambda frame: frame.to_pandas(),
     "pandas, arrow": lambda frame: frame.to_pandas(use_pyarrow_extension_array=True),
     "pandas, categories": lambda frame: frame.to_pandas().astype({"arm": "category"}),
-    "pandas, times": lambda frame: frame.to_pandas().assign(seen=lambda f: pd.to_datetime(f["seen"], unit="s", utc=True)),
+    "pandas, times": lambda frame: frame.to_pandas().assign(
+        seen=lambda f: pd.to_datetime(f["seen"], unit="s", utc=True)
+    ),
     "pandas, sliced": lambda frame: pd.concat([frame.to_pandas()[:0], frame.to_pandas()]),
     "pyarrow": lambda frame: frame.to_arrow(),
-    "pyarrow, text": lambda frame: frame.to_arrow().set_column(1, "arm", frame.to_arrow()["arm"].cast(pa.string())),
+    "pyarrow, text": lambda frame: frame.to_arrow().set_column(
+        1, "arm", frame.to_arrow()["arm"].cast(pa.string())
+    ),
     "pyarrow, dictionary": lambda frame: frame.to_arrow().set_column(
         1, "arm", frame.to_arrow()["arm"].cast(pa.string()).dictionary_encode()
     ),
@@ -129,7 +133,7 @@ def test_a_failure_of_the_producer_is_an_error(world: World, frame):
         yield from table.to_batches(max_chunksize=500)[:2]
         raise ValueError("the source is gone")
 
-    with pytest.raises(tacit.InputError, match="after row 1000: .*the source is gone"):
+    with pytest.raises(tacit.InputError, match=r"after row 1000: .*the source is gone"):
         world.parties(world.study(), "producer")["media"].check(
             pa.RecordBatchReader.from_batches(table.schema, rows())
         )

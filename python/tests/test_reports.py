@@ -7,9 +7,9 @@ from pathlib import Path
 
 import matplotlib
 import pytest
+from conftest import World, both, free_address
 
 import tacit
-from conftest import World, both, free_address
 
 matplotlib.use("Agg")
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -57,7 +57,7 @@ def test_a_plot_has_the_interval(reports):
     (point,) = (line for line in axes.lines if len(line.get_xdata()) == 1 and line.get_marker() == "o")
     assert point.get_xdata()[0] == report.estimate.lift
     assert [label.get_text() for label in axes.get_yticklabels()] == ["overall"]
-    figure, own = matplotlib.pyplot.subplots()
+    _, own = matplotlib.pyplot.subplots()
     assert report.plot(ax=own) is own
     matplotlib.pyplot.close("all")
 
@@ -68,7 +68,10 @@ def test_what_is_public_is_passed_on(reports):
 
 
 def test_tables_keep_types():
-    rows = [{"n": 1, "x": 0.5, "s": "a", "b": True, "o": None}, {"n": None, "x": 2, "s": "ü", "b": False, "o": [1]}]
+    rows = [
+        {"n": 1, "x": 0.5, "s": "a", "b": True, "o": None},
+        {"n": None, "x": 2, "s": "ü", "b": False, "o": [1]},
+    ]
     table = tacit.Table(rows)
     frame = table.to_polars()
     assert frame.columns == ["n", "x", "s", "b", "o"] and frame["n"].to_list() == [1, None]
@@ -94,13 +97,22 @@ identifiers = [{{ name = "id" }}]
 duplicates = "error"
 """
     )
-    ids = {"media": [f"m{i}" for i in range(40)] + ["x", "y"], "shop": ["x", "y"] + [f"s{i}" for i in range(30)]}
+    ids = {
+        "media": [f"m{i}" for i in range(40)] + ["x", "y"],
+        "shop": ["x", "y"] + [f"s{i}" for i in range(30)],
+    }
     address = free_address()
     meet = {"media": {"listen": address}, "shop": {"peer": address}}
     parties = {
         name: tacit.Party(
-            study, as_=name, identity=world.keys[name].path, ledger=tmp_path / f"{name}.ledger",
-            lineage=name, deadline="60s", allow_kinds=["match"], **meet[name],
+            study,
+            as_=name,
+            identity=world.keys[name].path,
+            ledger=tmp_path / f"{name}.ledger",
+            lineage=name,
+            deadline="60s",
+            allow_kinds=["match"],
+            **meet[name],
         )
         for name in meet
     }
@@ -108,7 +120,9 @@ duplicates = "error"
 
     calls = {
         name: lambda name=name: parties[name].match(
-            pl.DataFrame({"id": ids[name]}), progress=False, out=tmp_path / "own.parquet" if name == "media" else None
+            pl.DataFrame({"id": ids[name]}),
+            progress=False,
+            out=tmp_path / "own.parquet" if name == "media" else None,
         )
         for name in parties
     }
@@ -116,7 +130,9 @@ duplicates = "error"
     assert all(isinstance(match, tacit.MatchResult) for match in done.values()), done
     frames = {name: match.to_polars() for name, match in done.items()}
     assert frames["media"].columns == ["row", "identifier", "position"]
-    places = {name: dict(frame.select("identifier", "position").iter_rows()) for name, frame in frames.items()}
+    places = {
+        name: dict(frame.select("identifier", "position").iter_rows()) for name, frame in frames.items()
+    }
     for shared in ("x", "y"):
         assert places["media"][shared] == places["shop"][shared]
     alone = {name: {places[name][one] for one in ids[name] if one not in ("x", "y")} for name in ids}
@@ -126,7 +142,9 @@ duplicates = "error"
     assert frames["media"].equals(pl.read_parquet(tmp_path / "own.parquet")) and "file" not in done["shop"]
     assert len(done["shop"].to_pandas()) == done["shop"].to_arrow().num_rows >= 32
     with pytest.raises(tacit.InputError, match="never replaces a file"):
-        parties["media"].match(pl.DataFrame({"id": ids["media"]}), out=tmp_path / "own.parquet", progress=False)
+        parties["media"].match(
+            pl.DataFrame({"id": ids["media"]}), out=tmp_path / "own.parquet", progress=False
+        )
 
 
 def test_made_up_data(tmp_path, world: World):

@@ -1,18 +1,17 @@
 """Real runs of two parties: results are those of the command on files that say the same."""
 
-import subprocess
 import os
 import pickle
 import signal
+import subprocess
 import sys
 import textwrap
-import time
 from fractions import Fraction
 
 import pytest
+from conftest import World, both, free_address, runs
 
 import tacit
-from conftest import World, both, free_address, runs
 
 PARTY = """
 study = "{study}"
@@ -43,7 +42,10 @@ def test_the_command_and_the_package_meet(world: World, command, tmp_path):
     study = world.study().save(world.folder / "met.toml")
     address = free_address()
     mine, theirs = tmp_path / "media.toml", tmp_path / "shop.toml"
-    for path, name, meet in ((mine, "media", f'listen = "{address}"'), (theirs, "shop", f'peer = "{address}"')):
+    for path, name, meet in (
+        (mine, "media", f'listen = "{address}"'),
+        (theirs, "shop", f'peer = "{address}"'),
+    ):
         fields = {"study": study, "name": name, "folder": world.folder, "data": world.files[name]}
         path.write_text(PARTY.format(meet=meet, ledger=f"met-{name}", **fields))
     party = tacit.Party.load(mine)
@@ -59,7 +61,9 @@ def test_the_command_and_the_package_meet(world: World, command, tmp_path):
     again = both({path.stem: lambda path=path: command("run", path) for path in (mine, theirs)})
     assert again["media"]["stored"] and again["media"]["view"] == done["media"].view.to_dict()
     # And here again, by settings in the place of the file.
-    loaded = {name: tacit.Party.load(path, memory="512M") for name, path in (("media", mine), ("shop", theirs))}
+    loaded = {
+        name: tacit.Party.load(path, memory="512M") for name, path in (("media", mine), ("shop", theirs))
+    }
     again = runs(loaded, {"media": None, "shop": None})
     assert again["shop"].stored and again["shop"].public == done["media"].public
 
@@ -99,7 +103,10 @@ def test_another_study_is_the_peers_error(world: World):
     meet = {"ledger": world.folder / "differ.ledger", "deadline": "60s", "lineage": "x"}
     media = tacit.Party(world.study(), as_="media", identity=world.keys["media"].path, listen=address, **meet)
     shop = tacit.Party(
-        world.study(rho="0.2"), as_="shop", identity=world.keys["shop"].path, peer=address,
+        world.study(rho="0.2"),
+        as_="shop",
+        identity=world.keys["shop"].path,
+        peer=address,
         **meet | {"ledger": world.folder / "differ-2.ledger"},
     )
     done = runs({"media": media, "shop": shop}, world.files)
@@ -133,12 +140,19 @@ def test_ctrl_c_ends_a_run_and_the_peer_hears_of_it(world: World, tmp_path, wait
     done = {}
     if waits == "in a run":
         shop = tacit.Party(
-            study, as_="shop", identity=world.keys["shop"].path, peer=address, lineage="y",
-            ledger=tmp_path / "shop.ledger", deadline="60s",
+            study,
+            as_="shop",
+            identity=world.keys["shop"].path,
+            peer=address,
+            lineage="y",
+            ledger=tmp_path / "shop.ledger",
+            deadline="60s",
         )
         import threading
 
-        thread = threading.Thread(target=lambda: done.update(both({"shop": lambda: shop.run(world.files["shop"], progress=False)})))
+        thread = threading.Thread(
+            target=lambda: done.update(both({"shop": lambda: shop.run(world.files["shop"], progress=False)}))
+        )
         thread.start()
         wanted = "stage match"
     else:

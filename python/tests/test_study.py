@@ -6,9 +6,9 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from conftest import TIMES, World
 
 import tacit
-from conftest import TIMES, World
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -16,14 +16,26 @@ def fine(*words: object, **how: object) -> str:
 
 
 def test_the_calls_are_typed_and_run(tmp_path):
-    settings = ("--config-file", HERE.parent / "pyproject.toml", "--strict", "--cache-dir", tmp_path / "cache")
+    settings = (
+        "--config-file",
+        HERE.parent / "pyproject.toml",
+        "--strict",
+        "--cache-dir",
+        tmp_path / "cache",
+    )
     fine("-m", "mypy", *settings, HERE / "calls.py", cwd=HERE)
     assert "True" in fine(HERE / "calls.py", tmp_path)
 
 
 def test_the_package_is_typed(tmp_path):
     installed = Path(tacit.__file__).parent
-    settings = ("--config-file", HERE.parent / "pyproject.toml", "--strict", "--cache-dir", tmp_path / "cache")
+    settings = (
+        "--config-file",
+        HERE.parent / "pyproject.toml",
+        "--strict",
+        "--cache-dir",
+        tmp_path / "cache",
+    )
     fine("-m", "mypy", *settings, "-p", "tacit", cwd=tmp_path)
     assert (installed / "py.typed").exists()
 
@@ -39,7 +51,11 @@ def test_everything_public_is_documented():
         of = getattr(tacit, name)
         if isinstance(of, type):
             own = {part: one for part, one in vars(of).items() if not part.startswith("_")}
-            called = {part for part, one in own.items() if callable(one) or isinstance(one, (property, staticmethod))}
+            called = {
+                part
+                for part, one in own.items()
+                if callable(one) or isinstance(one, (property, staticmethod))
+            }
             missing += [f"{name}.{part}" for part in called if not getattr(of, part).__doc__]
         if name != "__version__" and not of.__doc__:
             missing.append(name)

@@ -106,7 +106,7 @@ fn back_ends_are_settled_alike_and_cost_what_was_stated() {
                     }
                 }
             }),
-            worker: None,
+            ..Watch::none()
         };
         let reports = both(&world.parties, &watch).map(|r| r.unwrap_or_else(|e| panic!("{e}")));
         let names: Vec<&str> = reports[0].stages.iter().map(|s| &*s.name).collect();
