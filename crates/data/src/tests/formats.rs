@@ -498,7 +498,7 @@ fn handed_over(arm: &str) -> RowStream {
 #[test]
 fn rows_that_are_handed_over_are_read_once() {
     let desk = Desk::new();
-    let plain = desk.file("plain.csv", &format!("{PLAIN}nobody,placebo,\n"));
+    let plain = desk.file("plain.csv", format!("{PLAIN}nobody,placebo,\n"));
     let (wanted, of_file) = read_registry(&plain, &InputFormat::NONE).expect("read");
     let read = |stream: &RowStream| {
         let place = DataLocation { stream: Some(stream), ..Path::new("a frame").into() };
